@@ -3,7 +3,7 @@
 #include "core/arena.h"
 #include "harness.h"
 
-#include "model/chain.h"
+#include "model/denoiser/chain.h"
 
 #include <stdio.h>
 #include <string.h>

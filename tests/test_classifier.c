@@ -6,8 +6,8 @@
 
 #include "core/memory.h"
 #include "core/rng.h"
-#include "model/learning.h"
-#include "model/network_kernel.h"
+#include "model/network/learning.h"
+#include "model/network/network_kernel.h"
 #include "problem/embedding/classifier.h"
 
 #include <stdlib.h>

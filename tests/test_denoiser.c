@@ -4,13 +4,13 @@
 #include "sampler_fixture.h"
 
 #include "core/linalg.h"
-#include "model/denoiser_cases.h"
-#include "model/denoiser_network.h"
-#include "model/denoiser_training.h"
-#include "model/families.h"
-#include "model/localisation.h"
-#include "model/mixture_fit.h"
-#include "model/mixture_store.h"
+#include "model/denoiser/denoiser_network.h"
+#include "model/denoiser/localisation.h"
+#include "model/mixture/mixture_fit.h"
+#include "model/mixture/mixture_store.h"
+#include "model/prior/denoiser_cases.h"
+#include "model/prior/denoiser_training.h"
+#include "model/prior/families.h"
 
 #include <unistd.h>
 

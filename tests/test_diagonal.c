@@ -1,7 +1,7 @@
 /* Large d in small: mixtures of isotropic Gaussians against mixtures with matrices; draws in the eigenbasis
  * against those of the ordinary samplers, one by one, when the evidence is diagonal already. */
 #include "core/arena.h"
-#include "model/isotropic.h"
+#include "model/denoiser/isotropic.h"
 #include "sampler/diagonal.h"
 #include "sampler/methods.h"
 #include "sampler_fixture.h"

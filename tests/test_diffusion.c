@@ -6,10 +6,10 @@
 
 #include "core/arena.h"
 #include "core/memory.h"
-#include "model/chain.h"
-#include "model/families.h"
-#include "model/network.h"
-#include "model/training.h"
+#include "model/denoiser/chain.h"
+#include "model/network/network.h"
+#include "model/prior/families.h"
+#include "model/prior/training.h"
 
 #include <stdint.h>
 #include <stdlib.h>

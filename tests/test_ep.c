@@ -4,9 +4,9 @@
 #include "glm_fixture.h"
 
 #include "bernoulli_glm.h"
-#include "model/ep.h"
-#include "model/irls.h"
-#include "model/tilted_moments.h"
+#include "model/history/ep.h"
+#include "model/history/irls.h"
+#include "model/history/tilted_moments.h"
 
 enum { RUNS = 19 };
 

@@ -2,7 +2,7 @@
  * against the explicit mixture with one more component, quadrature, and a prior that is wrong. */
 #include "catch_up_fixture.h"
 
-#include "model/contamination.h"
+#include "model/prior/contamination.h"
 
 enum { RUNS = 3, DRAWS = 40 };
 static const double G = 0.3, WIDTH = 2;

@@ -4,7 +4,7 @@
 #include "harness.h"
 
 #include "core/rng.h"
-#include "model/history_internal.h"
+#include "model/history/history_internal.h"
 
 #include <stdlib.h>
 #include <string.h>

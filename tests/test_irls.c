@@ -4,7 +4,7 @@
 #include "sampler_fixture.h"
 
 #include "irls_golden.h"
-#include "model/irls.h"
+#include "model/history/irls.h"
 
 enum { D = GOLDEN_D, ROWS = GOLDEN_ROWS, RUNS = 19, DRAWS = 3, LANES = RUNS * DRAWS, ROWS_MOST = 200 };
 

@@ -3,7 +3,7 @@
 #include "harness.h"
 
 #include "core/rng.h"
-#include "model/likelihood.h"
+#include "model/history/likelihood.h"
 
 #include <string.h>
 

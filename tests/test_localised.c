@@ -5,7 +5,7 @@
 #include "core/linalg.h"
 #include "metric/emd.h"
 #include "metric/wasserstein.h"
-#include "model/localisation.h"
+#include "model/denoiser/localisation.h"
 #include "sampler/reservoir.h"
 
 enum { MOST = 5 * 5 * DENOISER_LANES };

@@ -4,9 +4,9 @@
 
 #include "core/linalg.h"
 #include "core/rng.h"
-#include "model/em_logs.h"
-#include "model/families.h"
-#include "model/logs_fit.h"
+#include "model/history/likelihoods.h"
+#include "model/logs/em_logs.h"
+#include "model/prior/logs_fit.h"
 
 #include <string.h>
 

@@ -4,8 +4,8 @@
 #include "io/logs_file.h"
 #include "io/names.h"
 #include "io/store.h"
-#include "model/families.h"
-#include "model/logs_read.h"
+#include "model/history/likelihoods.h"
+#include "model/logs/logs_read.h"
 
 #include <dirent.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
  * others. */
 #include "sampler_fixture.h"
 
-#include "model/normaliser.h"
+#include "model/denoiser/normaliser.h"
 
 enum { RUNS = 3, DRAWS = 512 };
 

@@ -2,10 +2,10 @@
 #include "mixture_golden.h"
 
 #include "core/linalg.h"
-#include "model/em_samples.h"
-#include "model/families.h"
-#include "model/mixture_choice.h"
-#include "model/mixture_fit.h"
+#include "model/mixture/em_samples.h"
+#include "model/mixture/mixture_choice.h"
+#include "model/mixture/mixture_fit.h"
+#include "model/prior/families.h"
 
 /* The E-step against sums over components one by one; the samples begin in the middle. Products of features
  * are multiplied out, so that 1e-11 is lost. */

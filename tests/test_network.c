@@ -6,8 +6,8 @@
 
 #include "core/memory.h"
 #include "core/rng.h"
-#include "model/network.h"
-#include "model/network_kernel.h"
+#include "model/network/network.h"
+#include "model/network/network_kernel.h"
 
 #include <stdlib.h>
 #include <string.h>

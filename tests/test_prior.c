@@ -2,7 +2,7 @@
 #include "core/arena.h"
 #include "mixture_golden.h"
 
-#include "model/prior.h"
+#include "model/prior/prior.h"
 
 static const int DIMENSIONS[] = {1, 2, 5};
 enum { DIMENSION_COUNT = 3, TRAINING = 2000, LANES = 4000 };

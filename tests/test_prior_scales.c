@@ -6,7 +6,7 @@
 #include "core/arena.h"
 #include "core/memory.h"
 #include "io/dataset.h"
-#include "model/prior.h"
+#include "model/prior/prior.h"
 
 #include <limits.h>
 #include <math.h>

@@ -3,7 +3,7 @@
  */
 #include "harness.h"
 
-#include "model/denoiser.h"
+#include "model/denoiser/denoiser.h"
 #include "problem/problem.h"
 #include "study/keys.h"
 #include "study/regret_floor.h"

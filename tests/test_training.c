@@ -3,8 +3,8 @@
 #include "harness.h"
 
 #include "core/arena.h"
-#include "model/families.h"
-#include "model/training.h"
+#include "model/prior/families.h"
+#include "model/prior/training.h"
 
 #include <math.h>
 #include <stdlib.h>

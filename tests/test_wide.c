@@ -1,10 +1,10 @@
-/* The weight of a guard, learned from tasks (src/model/wide.h): against sums over all ways to divide the
- * tasks among the prior and the wide Gaussian, and against quadrature. */
+/* The weight of a guard, learned from tasks (src/model/prior/wide.h): against sums over all ways to divide
+ * the tasks among the prior and the wide Gaussian, and against quadrature. */
 #include "harness.h"
 
 #include "core/rng.h"
-#include "model/families.h"
-#include "model/wide.h"
+#include "model/history/likelihoods.h"
+#include "model/prior/wide.h"
 
 enum { TASKS = 8, EACH = 5 };
 

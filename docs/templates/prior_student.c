@@ -5,8 +5,8 @@
  */
 #include "core/arena.h"
 #include "core/linalg.h"
-#include "model/mixture_store.h"
-#include "model/prior.h"
+#include "model/mixture/mixture_store.h"
+#include "model/prior/prior.h"
 
 #include <math.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 #include "io/ownership.h"
 #include "io/provenance.h"
 #include "io/store.h"
-#include "model/likelihood.h"
+#include "model/history/likelihood.h"
 #include "parallel/checkpoint.h"
 #include "study/keys.h"
 

@@ -3,8 +3,8 @@
 #ifndef APP_COUNTED_H
 #define APP_COUNTED_H
 
-#include "model/network.h"
-#include "model/prior.h"
+#include "model/network/network.h"
+#include "model/prior/prior.h"
 
 typedef struct {
   Prior prior; /* to be used in place of the one that was given */

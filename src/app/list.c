@@ -1,8 +1,8 @@
 /* thompson list: the registries, and the keys of a study file. */
 #include "app/app.h"
 #include "app/keys_json.h"
-#include "model/likelihood.h"
-#include "model/prior.h"
+#include "model/history/likelihood.h"
+#include "model/prior/prior.h"
 #include "policy/policy.h"
 #include "problem/problem.h"
 #include "rule/rule.h"

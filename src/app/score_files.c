@@ -2,7 +2,7 @@
 
 #include "io/provenance.h"
 #include "io/store.h"
-#include "model/mixture_store.h"
+#include "model/mixture/mixture_store.h"
 #include "study/score.h"
 
 #include <dirent.h>

@@ -3,8 +3,8 @@
 #include "app/app.h"
 #include "app/train_logs.h"
 #include "io/dataset.h"
-#include "model/contamination.h"
-#include "model/fit_keys.h"
+#include "model/prior/contamination.h"
+#include "model/prior/fit_keys.h"
 #include "parallel/prepare.h"
 #include "study/fit_data.h"
 

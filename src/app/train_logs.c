@@ -1,7 +1,7 @@
 #include "app/train_logs.h"
 
-#include "model/fit_keys.h"
-#include "model/logs_read.h"
+#include "model/logs/logs_read.h"
+#include "model/prior/fit_keys.h"
 #include "parallel/logs_learn.h"
 
 #include <stdio.h>

@@ -3,7 +3,7 @@
 #define APP_TRAIN_LOGS_H
 
 #include "app/app.h"
-#include "model/prior.h"
+#include "model/prior/prior.h"
 
 typedef struct {
   const char *file, *output;

@@ -3,7 +3,7 @@
 #include "app/app.h"
 #include "app/scratch.h"
 #include "core/arena.h"
-#include "model/wide.h"
+#include "model/prior/wide.h"
 #include "parallel/prepare.h"
 #include "parallel/race.h"
 #include "sampler/guard.h"

@@ -3,7 +3,7 @@
 #define LIBRARY_LIBRARY_H
 
 #include "library/thompson.h"
-#include "model/prior.h"
+#include "model/prior/prior.h"
 
 struct thompson_prior {
   Arena memory; /* of all that follows */

@@ -1,7 +1,7 @@
 /* Priors of the library: from files, samples and arrays. */
 #include "library/library.h"
-#include "model/contamination.h"
-#include "model/fit_keys.h"
+#include "model/prior/contamination.h"
+#include "model/prior/fit_keys.h"
 
 #include <errno.h>
 #include <hdf5.h>

@@ -5,7 +5,7 @@
 #define METRIC_DENSE_DRAWS_H
 
 #include "core/dense.h"
-#include "model/isotropic.h"
+#include "model/denoiser/isotropic.h"
 
 /* What draws are measured with. Nothing is owned. */
 typedef struct {

@@ -4,8 +4,8 @@
 #ifndef METRIC_DRAWS_H
 #define METRIC_DRAWS_H
 
-#include "model/history.h"
-#include "model/mixture.h"
+#include "model/history/history.h"
+#include "model/mixture/mixture.h"
 
 /* Returns sqrt(trace cov(x) / trace cov(y)): below 1, the draws are under-dispersed. NAN when y does not
  * vary. */

@@ -9,8 +9,8 @@
 #include "core/rng.h"
 #include "metric/emd.h"
 #include "metric/wasserstein.h"
-#include "model/history.h"
-#include "model/mixture.h"
+#include "model/history/history.h"
+#include "model/mixture/mixture.h"
 
 #define METRIC_LIST(BESIDE, EXACT, ALONE)                                                                    \
   BESIDE(emd, "emd", "earth mover's distance to exact posterior draws")                                      \

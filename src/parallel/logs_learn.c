@@ -2,8 +2,8 @@
 
 #include "core/clock.h"
 #include "io/ownership.h"
-#include "model/logs_fit.h"
-#include "model/logs_read.h"
+#include "model/logs/logs_read.h"
+#include "model/prior/logs_fit.h"
 #include "parallel/logs_partial.h"
 #include "parallel/prepare.h"
 

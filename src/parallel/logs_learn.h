@@ -1,4 +1,4 @@
-/* A prior learned from the logs of past tasks (model/logs_fit.h) on all ranks.
+/* A prior learned from the logs of past tasks (model/prior/logs_fit.h) on all ranks.
  *
  * The number of components, and where EM begins, are found on a random sample of at most
  * LOGS_LEARN_SAMPLE tasks, whose fits ranks share as those of any prior. From there EM goes on over all
@@ -10,8 +10,8 @@
 #ifndef PARALLEL_LOGS_LEARN_H
 #define PARALLEL_LOGS_LEARN_H
 
-#include "model/logs.h"
-#include "model/prior.h"
+#include "model/logs/logs.h"
+#include "model/prior/prior.h"
 #include "parallel/parallel.h"
 #include "parallel/progress.h"
 

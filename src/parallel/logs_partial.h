@@ -3,7 +3,7 @@
 #define PARALLEL_LOGS_PARTIAL_H
 
 #include "io/digest.h"
-#include "model/prior.h"
+#include "model/prior/prior.h"
 
 typedef struct {
   char of[DIGEST_SIZE]; /* of logs and settings */

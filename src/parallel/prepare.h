@@ -3,7 +3,7 @@
 #ifndef PARALLEL_PREPARE_H
 #define PARALLEL_PREPARE_H
 
-#include "model/fit_source.h"
+#include "model/prior/fit_source.h"
 #include "parallel/parallel.h"
 #include "parallel/progress.h"
 #include "study/study.h"

@@ -3,7 +3,7 @@
 #define POLICY_NETWORK_ARMS_H
 
 #include "core/arena.h"
-#include "model/network.h"
+#include "model/network/network.h"
 #include "problem/problem.h"
 
 typedef struct {

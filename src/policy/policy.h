@@ -5,7 +5,7 @@
 
 #include "core/arena.h"
 #include "core/tick.h"
-#include "model/history.h"
+#include "model/history/history.h"
 #include "problem/problem.h"
 #include "sampler/sampler.h"
 

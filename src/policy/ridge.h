@@ -6,7 +6,7 @@
 #define POLICY_RIDGE_H
 
 #include "core/arena.h"
-#include "model/irls.h"
+#include "model/history/irls.h"
 #include "policy/policy.h"
 
 typedef struct {

@@ -4,7 +4,7 @@
 #ifndef PROBLEM_PAST_H
 #define PROBLEM_PAST_H
 
-#include "model/logs.h"
+#include "model/logs/logs.h"
 #include "problem/problem.h"
 
 /* Returns STATUS_INPUT, with a sentence, where arms are made of theta*, so that none can be taken at

@@ -7,7 +7,7 @@
 
 #include "core/dense.h"
 #include "io/config/config.h"
-#include "model/likelihood.h"
+#include "model/history/likelihood.h"
 #include "problem/theta.h"
 
 typedef struct Problem Problem;

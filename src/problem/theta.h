@@ -8,9 +8,9 @@
 #include "core/rng.h"
 #include "io/config/config.h"
 #include "io/dataset.h"
-#include "model/isotropic.h"
-#include "model/mixture.h"
-#include "model/prior.h"
+#include "model/denoiser/isotropic.h"
+#include "model/mixture/mixture.h"
+#include "model/prior/prior.h"
 
 typedef struct ThetaSource ThetaSource;
 

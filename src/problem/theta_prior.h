@@ -2,7 +2,7 @@
 #ifndef PROBLEM_THETA_PRIOR_H
 #define PROBLEM_THETA_PRIOR_H
 
-#include "model/prior.h"
+#include "model/prior/prior.h"
 #include "problem/theta.h"
 
 /* Mixtures and densities have one; finite sets do not. */

@@ -8,8 +8,8 @@
 #define SAMPLER_ALARM_H
 
 #include "core/rng.h"
-#include "model/history.h"
-#include "model/prior.h"
+#include "model/history/history.h"
+#include "model/prior/prior.h"
 
 typedef struct Alarm Alarm;
 

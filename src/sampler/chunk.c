@@ -1,7 +1,7 @@
 #include "sampler/chunk.h"
 
 #include "core/simd.h"
-#include "model/chain.h"
+#include "model/denoiser/chain.h"
 
 #include <math.h>
 #include <stdbool.h>

@@ -2,7 +2,7 @@
 
 #include "core/linalg.h"
 #include "core/tiling.h"
-#include "model/history.h"
+#include "model/history/history.h"
 
 #include <math.h>
 

@@ -8,7 +8,7 @@
 #define SAMPLER_DIAGONAL_H
 
 #include "io/config/config.h"
-#include "model/isotropic.h"
+#include "model/denoiser/isotropic.h"
 
 typedef struct {
   const double *q, *b; /* [d] */

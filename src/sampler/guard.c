@@ -1,7 +1,7 @@
 #include "sampler/guard.h"
 
 #include "core/linalg.h"
-#include "model/wide.h"
+#include "model/prior/wide.h"
 #include "sampler/mixture_posterior.h"
 #include "sampler/moments.h"
 

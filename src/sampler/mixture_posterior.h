@@ -1,8 +1,9 @@
 /* The posterior under a mixture of Gaussians: exact with a conjugate likelihood, and with any other
- * approximated component by component, by expectation propagation (model/ep.h) or Laplace (model/irls.h).
+ * approximated component by component, by expectation propagation (model/history/ep.h) or Laplace
+ * (model/history/irls.h).
  *
- * With evidence (Lambda, b) the posterior is a mixture again, with new weights (model/mixture_evidence.h;
- * Hong et al. 2022, Thompson sampling with a mixture prior).
+ * With evidence (Lambda, b) the posterior is a mixture again, with new weights
+ * (model/mixture/mixture_evidence.h; Hong et al. 2022, Thompson sampling with a mixture prior).
  *
  * An approximation is evidence that each component has for itself, and the logarithm of the factor at which
  * it stands for the likelihood, its offset: log p(y | theta) ~ offset + b' theta - theta' Lambda theta / 2.
@@ -19,8 +20,8 @@
 #include "core/arena.h"
 #include "core/rng.h"
 #include "io/config/config.h"
-#include "model/history.h"
-#include "model/mixture.h"
+#include "model/history/history.h"
+#include "model/mixture/mixture.h"
 
 #include <stdbool.h>
 

@@ -1,7 +1,7 @@
 #include "sampler/precise.h"
 
 #include "core/linalg.h"
-#include "model/square_root.h"
+#include "model/mixture/square_root.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,11 +1,11 @@
 /* Mixture posteriors where the evidence is so precise that prior and evidence cannot be added in doubles: in
- * square-root form (model/square_root.h), lane by lane. It takes over, in the arrays of mixture_posterior.c,
- * the parts of a view that need it; the others stay as they are to the last bit. */
+ * square-root form (model/mixture/square_root.h), lane by lane. It takes over, in the arrays of
+ * mixture_posterior.c, the parts of a view that need it; the others stay as they are to the last bit. */
 #ifndef SAMPLER_PRECISE_H
 #define SAMPLER_PRECISE_H
 
-#include "model/history.h"
-#include "model/mixture.h"
+#include "model/history/history.h"
+#include "model/mixture/mixture.h"
 
 typedef struct Precise Precise;
 

@@ -7,8 +7,8 @@
 #include "core/arena.h"
 #include "core/rng.h"
 #include "io/config/config.h"
-#include "model/history.h"
-#include "model/prior.h"
+#include "model/history/history.h"
+#include "model/prior/prior.h"
 #include "sampler/diagonal.h"
 
 #include <stdint.h>
@@ -59,7 +59,7 @@ typedef struct {
 
 typedef struct {
   const char *name, *summary, *reference;
-  const char *default_prior; /* standard | exact | a family of model/families.h */
+  const char *default_prior; /* standard | exact | a family of model/prior/families.h */
   unsigned needs;
   bool networks; /* theta can be the weights of a network (likelihood.h), with Gaussian rewards */
   /* With a conjugate likelihood, draws come from the exact posterior for every prior that `needs` admits; the

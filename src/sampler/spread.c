@@ -2,7 +2,7 @@
 
 #include "core/arena.h"
 #include "core/linalg.h"
-#include "model/square_root.h"
+#include "model/mixture/square_root.h"
 #include "sampler/mixture_posterior.h"
 #include "sampler/precise.h"
 

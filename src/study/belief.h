@@ -7,7 +7,7 @@
 #define STUDY_BELIEF_H
 
 #include "io/config/config.h"
-#include "model/prior.h"
+#include "model/prior/prior.h"
 #include "problem/problem.h"
 #include "sampler/sampler.h"
 

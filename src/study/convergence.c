@@ -10,7 +10,7 @@
 #include "core/clock.h"
 #include "core/simd.h"
 #include "metric/gaussian_kl.h"
-#include "model/fit_keys.h"
+#include "model/prior/fit_keys.h"
 #include "sampler/cost.h"
 #include "study/convergence_check.h"
 #include "study/studies.h"

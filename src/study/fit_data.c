@@ -1,7 +1,7 @@
 #include "study/fit_data.h"
 
-#include "model/contamination.h"
-#include "model/logs_fit.h"
+#include "model/prior/contamination.h"
+#include "model/prior/logs_fit.h"
 #include "problem/past.h"
 
 static Status play_past(const Belief *belief, const Problem *problem, Arena *memory, Logs *out) {

@@ -3,7 +3,7 @@
 #ifndef STUDY_FIT_DATA_H
 #define STUDY_FIT_DATA_H
 
-#include "model/fit_source.h"
+#include "model/prior/fit_source.h"
 #include "study/belief.h"
 
 typedef struct {

@@ -1,8 +1,8 @@
 #include "study/keys.h"
 
 #include "io/config/config_rows.h"
-#include "model/likelihood.h"
-#include "model/prior.h"
+#include "model/history/likelihood.h"
+#include "model/prior/prior.h"
 #include "policy/policy.h"
 #include "problem/problems.h"
 #include "problem/theta.h"
@@ -145,7 +145,7 @@ const ConfigKey study_keys[] = {
     {REAL("prior.guard_shrink", 0, 1, "1",
           "multiplies the standard deviation of posterior draws from the guard; below 1 they explore less")},
 #define FIT_KEY(name) "prior." name
-#include "model/fit_keys.def"
+#include "model/prior/fit_keys.def"
 #undef FIT_KEY
     {.name = NULL}};
 

@@ -1,6 +1,6 @@
 #include "study/pack.h"
 
-#include "model/fit_keys.h"
+#include "model/prior/fit_keys.h"
 #include "study/keys.h"
 
 #include <stdio.h>

@@ -10,7 +10,7 @@
 
 #include "core/arena.h"
 #include "io/digest.h"
-#include "model/history.h"
+#include "model/history/history.h"
 #include "problem/problem.h"
 
 #define PACK_NAME "thompson-1"

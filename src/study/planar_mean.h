@@ -4,7 +4,7 @@
 #define STUDY_PLANAR_MEAN_H
 
 #include "core/arena.h"
-#include "model/prior.h"
+#include "model/prior/prior.h"
 
 enum { PLANAR_SIDE = 512 };
 

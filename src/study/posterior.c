@@ -4,7 +4,7 @@
  * draws of the sampler are compared with R draws from the exact posterior, and so are R others of those: the
  * floor, which a perfect sampler reaches. What a task does is in posterior_block.c. */
 #include "core/arena.h"
-#include "model/fit_keys.h"
+#include "model/prior/fit_keys.h"
 #include "sampler/cost.h"
 #include "sampler/methods.h"
 #include "study/posterior_internal.h"

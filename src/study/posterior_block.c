@@ -6,7 +6,7 @@
 #include "core/arena.h"
 #include "core/clock.h"
 #include "core/linalg.h"
-#include "model/fit_keys.h"
+#include "model/prior/fit_keys.h"
 #include "sampler/methods.h"
 #include "sampler/tilted/tilt_end.h"
 #include "study/posterior_internal.h"

@@ -10,7 +10,7 @@
 #include "core/clock.h"
 #include "core/memory.h"
 #include "metric/dense_draws.h"
-#include "model/fit_keys.h"
+#include "model/prior/fit_keys.h"
 #include "study/posterior_internal.h"
 #include "study/studies.h"
 

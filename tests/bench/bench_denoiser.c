@@ -6,8 +6,8 @@
 #include "core/clock.h"
 #include "core/peak.h"
 #include "core/rng.h"
-#include "model/denoiser_network.h"
-#include "model/families.h"
+#include "model/denoiser/denoiser_network.h"
+#include "model/prior/families.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -6,7 +6,7 @@
 #include "core/peak.h"
 #include "core/simd.h"
 #include "core/special.h"
-#include "model/families.h"
+#include "model/prior/families.h"
 #include "policy/network_arms.h"
 #include "problem/distributions.h"
 #include "problem/theta_prior.h"

@@ -7,7 +7,7 @@
 #include "core/arena.h"
 #include "core/clock.h"
 #include "core/peak.h"
-#include "model/history_internal.h"
+#include "model/history/history_internal.h"
 #include "sampler/sampler.h"
 
 #include <math.h>

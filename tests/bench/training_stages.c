@@ -5,9 +5,9 @@
  * stores them). As `thompson train` does, but samples are not standardised, as scikit-learn's are not. */
 #include "core/clock.h"
 #include "core/peak.h"
-#include "model/families.h"
-#include "model/prior.h"
-#include "model/training.h"
+#include "model/prior/families.h"
+#include "model/prior/prior.h"
+#include "model/prior/training.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -81,7 +81,7 @@ def train_ours(program, samples, d, settings, stage):
 
 
 def forward(parameters, width, state):
-    """Our network, from the order that src/model/network.h says."""
+    """Our network, from the order that src/model/network/network.h says."""
     d = state.shape[1]
     sizes = [d, width, width, d]
     for layer, (inputs, outputs) in enumerate(zip(sizes, sizes[1:])):
@@ -94,7 +94,7 @@ def forward(parameters, width, state):
 
 
 def steps_of(steps, stage):
-    """The mean over the group of ten that a stage is trained in (src/model/training.h)."""
+    """The mean over the group of ten that a stage is trained in (src/model/prior/training.h)."""
     def ratio(t):
         return ALPHA**t / (1 - ALPHA**t)
 

@@ -9,7 +9,7 @@
 #include "core/arena.h"
 #include "core/status.h"
 #include "io/dataset.h"
-#include "model/prior.h"
+#include "model/prior/prior.h"
 #include "problem/embedding/embedding_file.h"
 
 #include <math.h>

@@ -6,7 +6,7 @@
 #include "harness.h"
 
 #include "io/store.h"
-#include "model/prior.h"
+#include "model/prior/prior.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,9 +2,9 @@
 #ifndef TESTS_NETWORK_REFERENCE_H
 #define TESTS_NETWORK_REFERENCE_H
 
-#include "model/network.h"
+#include "model/network/network.h"
 
-/* As model/network.h has them, of one input x; the gradient of `lanes`. */
+/* As model/network/network.h has them, of one input x; the gradient of `lanes`. */
 void network_reference_forward(const NetworkShape *shape, const double *parameters, const double *x,
                                double *y);
 void network_reference_vjp(const NetworkShape *shape, const double *parameters, const double *x,

@@ -3,7 +3,7 @@
 #include "core/arena.h"
 #include "core/memory.h"
 #include "core/rng.h"
-#include "model/learning.h"
+#include "model/network/learning.h"
 
 #include <stdlib.h>
 #include <string.h>

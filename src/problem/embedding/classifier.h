@@ -13,7 +13,7 @@
 #ifndef PROBLEM_EMBEDDING_CLASSIFIER_H
 #define PROBLEM_EMBEDDING_CLASSIFIER_H
 
-#include "model/network.h"
+#include "model/network/network.h"
 #include "problem/embedding/idx.h"
 
 #include <stdint.h>

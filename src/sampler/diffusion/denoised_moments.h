@@ -13,7 +13,7 @@
 #define SAMPLER_DIFFUSION_DENOISED_MOMENTS_H
 
 #include "core/arena.h"
-#include "model/prior.h"
+#include "model/prior/prior.h"
 
 #include <stdbool.h>
 

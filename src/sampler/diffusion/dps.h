@@ -2,8 +2,8 @@
 #ifndef SAMPLER_DIFFUSION_DPS_H
 #define SAMPLER_DIFFUSION_DPS_H
 
-#include "model/chain.h"
-#include "model/history.h"
+#include "model/denoiser/chain.h"
+#include "model/history/history.h"
 
 /* What guides the chain of n lanes: the sum of squared residuals sum_l (y_l - phi_l' theta)^2 or, with a
  * likelihood that is not conjugate, the deviance, which is the same for a Gaussian likelihood of variance 1.

@@ -4,7 +4,7 @@
 #include "core/linalg.h"
 #include "core/real.h"
 #include "core/simd.h"
-#include "model/likelihood.h"
+#include "model/history/likelihood.h"
 #include "sampler/cost.h"
 
 #include <limits.h>

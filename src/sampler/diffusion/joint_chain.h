@@ -25,7 +25,7 @@
 
 #include "core/arena.h"
 #include "core/real.h"
-#include "model/irls.h"
+#include "model/history/irls.h"
 #include "sampler/diffusion/denoised_moments.h"
 #include "sampler/sampler.h"
 

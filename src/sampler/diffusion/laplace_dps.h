@@ -6,7 +6,7 @@
 #include "core/arena.h"
 #include "core/real.h"
 #include "core/status.h"
-#include "model/irls.h"
+#include "model/history/irls.h"
 
 /* The evidence of n lanes in the eigenbasis of its precision, Lambda = Q diag(l) Q' and c = Q' b: one
  * decomposition serves all stages. Lane last. */

@@ -11,7 +11,7 @@
 #define SAMPLER_EXACT_ENVELOPE_H
 
 #include "core/arena.h"
-#include "model/history.h"
+#include "model/history/history.h"
 #include "sampler/exact/prior_grid.h"
 
 /* Cells whose prior and likelihood are looked up together; most cells of an envelope. When they run out the

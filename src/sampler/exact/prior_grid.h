@@ -8,7 +8,7 @@
 #define SAMPLER_EXACT_PRIOR_GRID_H
 
 #include "core/arena.h"
-#include "model/prior.h"
+#include "model/prior/prior.h"
 
 #include <stdint.h>
 #include <string.h>

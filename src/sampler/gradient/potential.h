@@ -16,14 +16,14 @@
  * prior is N(A^-1 m, I). Under N(0, I) nothing changes. `theta` below then stands for z.
  *
  * Where the mean reward is a network, the loss is sum (y - f(phi; theta))^2 / 2, the prior N(0, I) on its
- * weights, nothing is quadratic, and the Hessian is that of Gauss and Newton (model/network_rows.h).
+ * weights, nothing is quadratic, and the Hessian is that of Gauss and Newton (model/history/network_rows.h).
  *
  * N lanes, lane last: theta[d, N]. */
 #ifndef SAMPLER_GRADIENT_POTENTIAL_H
 #define SAMPLER_GRADIENT_POTENTIAL_H
 
 #include "core/arena.h"
-#include "model/network_rows.h"
+#include "model/history/network_rows.h"
 #include "sampler/sampler.h"
 
 /* Keys of `eta` and `lambda`, to stand in a table of options. */

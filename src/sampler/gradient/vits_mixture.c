@@ -3,7 +3,7 @@
 #include "core/arena.h"
 #include "core/linalg.h"
 #include "core/matrix_lanes.h"
-#include "model/mixture_fit.h"
+#include "model/mixture/mixture_fit.h"
 
 #include <float.h>
 #include <math.h>

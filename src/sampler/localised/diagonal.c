@@ -8,7 +8,7 @@
 #include "sampler/diagonal.h"
 #include "core/arena.h"
 #include "core/special.h"
-#include "model/localisation.h"
+#include "model/denoiser/localisation.h"
 #include "sampler/chunk.h"
 
 #include <math.h>

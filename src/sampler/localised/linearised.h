@@ -11,8 +11,8 @@
 #define SAMPLER_LOCALISED_LINEARISED_H
 
 #include "core/arena.h"
-#include "model/irls.h"
-#include "model/localisation.h"
+#include "model/denoiser/localisation.h"
+#include "model/history/irls.h"
 
 /* n <= DENOISER_LANES lanes, lane last. */
 typedef struct {

@@ -1,4 +1,5 @@
-/* Stochastic localisation from the evidence (model/localisation.h): the posterior itself, in a dozen steps.
+/* Stochastic localisation from the evidence (model/denoiser/localisation.h): the posterior itself, in a dozen
+ * steps.
  *
  * With Gaussian rewards the posterior is p(. | b, Lambda), and adding precision to it leads to a draw. With
  * any other the evidence is linearised again before every step (linearised.h); or, with `particles`, a draw
@@ -7,13 +8,14 @@
  * these are many. Without observations it is a draw from the prior, to the bit that of a learned denoiser's
  * own.
  *
- * The marginal likelihood of a history is Z(b, Lambda) (model/normaliser.h) times the mean of those weights.
+ * The marginal likelihood of a history is Z(b, Lambda) (model/denoiser/normaliser.h) times the mean of those
+ * weights.
  */
 #include "core/arena.h"
 #include "core/linalg.h"
-#include "model/evidence.h"
-#include "model/localisation.h"
-#include "model/normaliser.h"
+#include "model/denoiser/localisation.h"
+#include "model/denoiser/normaliser.h"
+#include "model/history/evidence.h"
 #include "sampler/chunk.h"
 #include "sampler/cost.h"
 #include "sampler/localised/linearised.h"

@@ -18,8 +18,8 @@
 #include "core/linalg.h"
 #include "core/matrix_lanes.h"
 #include "core/simd.h"
-#include "model/evidence.h"
-#include "model/irls.h"
+#include "model/history/evidence.h"
+#include "model/history/irls.h"
 #include "sampler/chunk.h"
 #include "sampler/methods.h"
 

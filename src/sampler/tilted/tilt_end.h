@@ -13,8 +13,8 @@
 
 #include "core/arena.h"
 #include "core/rng.h"
-#include "model/chain.h"
-#include "model/mixture.h"
+#include "model/denoiser/chain.h"
+#include "model/mixture/mixture.h"
 
 enum { TILT_END_POINTS = 17 /* of a segment, both ends included */ };
 

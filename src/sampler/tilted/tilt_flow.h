@@ -12,7 +12,7 @@
 #ifndef SAMPLER_TILTED_TILT_FLOW_H
 #define SAMPLER_TILTED_TILT_FLOW_H
 
-#include "model/schedule.h"
+#include "model/denoiser/schedule.h"
 
 /* Returns c of a stage, 0 .. T. */
 double tilt_flow_reach(const Schedule *schedule, int t);

@@ -21,7 +21,7 @@
 #include "core/arena.h"
 #include "core/lanes.h"
 #include "core/linalg.h"
-#include "model/evidence.h"
+#include "model/history/evidence.h"
 #include "sampler/chunk.h"
 #include "sampler/cost.h"
 #include "sampler/methods.h"

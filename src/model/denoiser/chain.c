@@ -1,0 +1,79 @@
+/* Unconditional sampling from a reverse chain (DiffTS paper, Algorithm 2 without history). */
+#include "model/denoiser/chain.h"
+
+#include "core/arena.h"
+#include "core/simd.h"
+#include "core/special.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+Status chain_create(Arena *memory, Chain *chain, int d, const ScheduleRule *rule, LastStage last_stage) {
+  *chain = (Chain){.d = d, .last_stage = last_stage};
+  TRY(schedule_create(memory, rule, &chain->schedule));
+  ALLOCATE(memory, chain->shift, d);
+  ALLOCATE(memory, chain->scale, d);
+  for (int i = 0; i < d; i++) chain->scale[i] = 1;
+  return STATUS_OK;
+}
+
+void chain_noise_jacobian(const Chain *chain, int t, int lanes, const double *s, double *eps,
+                          double *jacobian, double *scratch) {
+  const size_t row = (size_t)lanes, vector = (size_t)chain->d * row;
+  if (chain->noise_jacobian) {
+    chain->noise_jacobian(chain, t, lanes, s, eps, jacobian);
+    return;
+  }
+  chain->noise(chain, t, lanes, s, eps);
+  memset(scratch, 0, vector * sizeof *scratch);
+  for (size_t i = 0; i < (size_t)chain->d; i++) {
+    double *unit = scratch + i * row;
+    for (int n = 0; n < lanes; n++) unit[n] = 1;
+    chain->noise_vjp(chain, t, lanes, s, scratch, jacobian + i * vector);
+    memset(unit, 0, row * sizeof *unit);
+  }
+}
+
+/* Computes y[n] = a x[n] + b y[n]. */
+SIMD_CLONES
+static void chain_combine(size_t n, double a, const double *restrict x, double b, double *restrict y) {
+  for (size_t i = 0; i < n; i++) y[i] = special_two_products(a, x[i], b, y[i]);
+}
+
+void chain_mean(const Chain *chain, int t, int lanes, const double *s, double *mu) {
+  double of_state, of_noise;
+  schedule_mean_factors(&chain->schedule, t, &of_state, &of_noise);
+  chain->noise(chain, t, lanes, s, mu);
+  chain_combine((size_t)chain->d * (size_t)lanes, of_state, s, of_noise, mu);
+}
+
+void chain_to_theta(const Chain *chain, int lanes, double *z) {
+  for (int i = 0; i < chain->d; i++) {
+    double *row = z + (size_t)i * (size_t)lanes;
+    for (int n = 0; n < lanes; n++) row[n] = chain->shift[i] + chain->scale[i] * row[n];
+  }
+}
+
+/* s[n] = mu[n] + sd z[n], within the guard. */
+SIMD_CLONES
+static void chain_step(size_t n, const double *restrict mu, double sd, const double *restrict z,
+                       double *restrict s) {
+  for (size_t i = 0; i < n; i++) {
+    double next = mu[i] + sd * z[i];
+    s[i] = next > CHAIN_GUARD ? CHAIN_GUARD : next < -CHAIN_GUARD ? -CHAIN_GUARD : next;
+  }
+}
+
+void chain_sample(const Chain *chain, RngLanes *rng, double *theta, double *scratch) {
+  int lanes = (int)rng->lanes;
+  size_t n = (size_t)chain->d * (size_t)lanes;
+  double *mu = scratch, *z = scratch + n;
+  rng_lanes_normal(rng, chain->d, theta); /* s_T */
+  for (int t = chain->schedule.stages; t >= 1; t--) {
+    chain_mean(chain, t, lanes, theta, mu);
+    rng_lanes_normal(rng, chain->d, z);
+    chain_step(n, mu, sqrt(schedule_variance(&chain->schedule, t, chain->last_stage)), z, theta);
+  }
+  chain_to_theta(chain, lanes, theta);
+}

@@ -1,0 +1,59 @@
+/* The reverse chain of a prior: what a diffusion model offers to samplers, whether its noise predictor was
+ * learned or is exact.
+ *
+ * A chain lives in standardised coordinates z = (theta - shift) / scale. N lanes, lane last: s[d, N]. */
+#ifndef MODEL_DENOISER_CHAIN_H
+#define MODEL_DENOISER_CHAIN_H
+
+#include "core/arena.h"
+#include "core/rng.h"
+#include "model/denoiser/schedule.h"
+
+typedef struct Chain Chain;
+struct Chain {
+  int d;
+  Schedule schedule;
+  double *shift, *scale; /* [d] */
+  LastStage last_stage; /* what unconditional sampling uses */
+  /* [T + 1], by stage: mean squared error of the noise for each coordinate on held-out samples; NULL for
+   * exact chains. */
+  const double *loss;
+  const void *state; /* of the prior that owns the chain */
+  /* eps[d, N] = E[noise | s_t], the noise that was mixed into s_t. */
+  void (*noise)(const Chain *chain, int t, int lanes, const double *s, double *eps);
+  /* out[d, N] = (d eps / d s)' v. */
+  void (*noise_vjp)(const Chain *chain, int t, int lanes, const double *s, const double *v, double *out);
+  /* OPTIONAL. eps[d, N] and jacobian[d, d, N] = d eps / d s, row by row, for less than d + 1 calls of the two
+   * above. */
+  void (*noise_jacobian)(const Chain *chain, int t, int lanes, const double *s, double *eps,
+                         double *jacobian);
+  /* OPTIONAL. log_density[N] of the law of s_t, up to a constant of the stage, and its gradient score[d, N],
+   * at stages t = density_from .. T. */
+  void (*density)(const Chain *chain, int t, int lanes, const double *s, double *log_density, double *score);
+  int density_from; /* 0: the clean sample has a density too; 1: it has none */
+  /* OPTIONAL. An exact draw of the clean sample given s_t, from uniform[d, N]: out[d, N]. */
+  void (*denoise)(const Chain *chain, int t, int lanes, const double *s, const double *uniform, double *out);
+};
+
+/* Every state a sampler hands to a chain is kept within |s| <= CHAIN_GUARD, so that a stage far from its
+ * training data cannot run away. */
+#define CHAIN_GUARD 100.0
+
+/* Creates everything but noise, noise_vjp, noise_jacobian, loss and state; shift is 0 and scale 1. The
+ * owner sets the rest. */
+Status chain_create(Arena *memory, Chain *chain, int d, const ScheduleRule *rule, LastStage last_stage);
+
+/* eps[d, N] and jacobian[d, d, N] = d eps / d s, row by row, of every chain. scratch[d, N]. */
+void chain_noise_jacobian(const Chain *chain, int t, int lanes, const double *s, double *eps,
+                          double *jacobian, double *scratch);
+/* Computes mu[d, N] = mu_t(s): the mean of s_{t-1} given s_t under the chain. mu may not overlap s. */
+void chain_mean(const Chain *chain, int t, int lanes, const double *s, double *mu);
+/* Computes theta = shift + scale z, in place on [d, N]. */
+void chain_to_theta(const Chain *chain, int lanes, double *z);
+/* Draws an unconditional sample for every lane, theta[d, N] (Algorithm 2 without history). scratch[2, d,
+ * N]. Each stream gives d normals for s_T, then d for each stage t = T .. 1 (also when Sigma_1 = 0), by T
+ * + 1 calls of rng_lanes_normal with n = d: two share a counter value, so for odd d the number of calls
+ * matters. s_{t-1} = mu_t(s_t) + sqrt(Sigma_t) z, guarded. A sampler without history gives the same bits. */
+void chain_sample(const Chain *chain, RngLanes *rng, double *theta, double *scratch);
+
+#endif

@@ -1,0 +1,171 @@
+/* The denoiser of the uniform distribution on the vertices of {-1, 1}^d, by enumeration: p(x | b, M) is an
+ * Ising model.
+ *
+ * A tree fixes the coordinates one by one, from the last: with k of them free and f = b - M x the field of
+ * the fixed ones, the logarithm of the weight exp(b' x - x' M x / 2) changes by x_i f_i - M_ii / 2 when
+ * coordinate i = k - 1 becomes x_i, and the field of those that are still free by -M_ji x_i. The sums over a
+ * branch follow from those over its two halves, as x_i is constant in each. Both take k or k^2 operations at
+ * one of 2^(d - k) nodes, a few for each vertex. A first walk finds the largest weight. */
+#include "core/arena.h"
+#include "core/simd.h"
+#include "core/special.h"
+#include "model/denoiser/denoiser.h"
+
+#include <math.h>
+#include <string.h>
+
+/* shift[d] = 0 and scale[d] = 1: the coordinates are standard already. */
+typedef struct {
+  double *shift, *scale;
+} Hypercube;
+
+/* n lanes, lane last. */
+typedef struct {
+  int d, lanes;
+  const double *precision; /* [d, d, n]: M */
+  double *top; /* [n]: the largest log weight */
+  /* At k = 0 .. d free coordinates: log weight and field, [k + 1, n]; sums, [vertex_sums(k), n], with x_{k} =
+   * 1 and with x_k = -1. */
+  double *at[DENOISER_MOST_VERTICES + 1], *sums[DENOISER_MOST_VERTICES + 1][2];
+} Tree;
+
+/* Computes the sums over a branch with k free coordinates: of the weights, with x_i, and with x_i x_j for
+ * j < i. */
+static inline int vertex_sums(int k) { return 1 + k + k * (k - 1) / 2; }
+static inline int pair(int k, int i, int j) { return 1 + k + i * (i - 1) / 2 + j; }
+
+/* Sets in `to` the log weight and field after x_i = spin, from those before. */
+SIMD_CLONES
+static void fix(int d, int lanes, int i, double spin, const double *restrict precision,
+                const double *restrict from, double *restrict to) {
+  const double *restrict field = from + (1 + i) * lanes, *restrict own = precision + (i * d + i) * lanes;
+  for (int n = 0; n < lanes; n++) to[n] = from[n] + spin * field[n] - 0.5 * own[n];
+  for (int j = 0; j < i; j++) {
+    const double *restrict m = precision + (j * d + i) * lanes;
+    for (int n = 0; n < lanes; n++) to[(1 + j) * lanes + n] = from[(1 + j) * lanes + n] - spin * m[n];
+  }
+}
+
+SIMD_CLONES
+static void raise(int lanes, const double *restrict log_weight, double *restrict top) {
+  for (int n = 0; n < lanes; n++) top[n] = top[n] > log_weight[n] ? top[n] : log_weight[n];
+}
+
+static void find_top(const Tree *tree, int k) {
+  if (k == 0) {
+    raise(tree->lanes, tree->at[0], tree->top);
+    return;
+  }
+  for (int half = 0; half < 2; half++) {
+    fix(tree->d, tree->lanes, k - 1, half ? -1 : 1, tree->precision, tree->at[k], tree->at[k - 1]);
+    find_top(tree, k - 1);
+  }
+}
+
+SIMD_CLONES
+static void weigh(int lanes, const double *restrict log_weight, const double *restrict top,
+                  double *restrict weight) {
+  for (int n = 0; n < lanes; n++) weight[n] = special_exp(log_weight[n] - top[n]);
+}
+
+/* sums of k free coordinates from those of the two halves, x_{k - 1} = 1 and -1. */
+SIMD_CLONES
+static void join(int k, int lanes, const double *restrict plus, const double *restrict minus,
+                 double *restrict sums) {
+  const int i = k - 1;
+  for (int n = 0; n < lanes; n++) {
+    sums[n] = plus[n] + minus[n];
+    sums[(1 + i) * lanes + n] = plus[n] - minus[n];
+  }
+  for (int j = 0; j < i; j++) {
+    const int from = (1 + j) * lanes, to = pair(k, i, j) * lanes;
+    for (int n = 0; n < lanes; n++) {
+      sums[from + n] = plus[from + n] + minus[from + n];
+      sums[to + n] = plus[from + n] - minus[from + n];
+    }
+    for (int l = 0; l < j; l++) {
+      const int before = pair(i, j, l) * lanes, after = pair(k, j, l) * lanes;
+      for (int n = 0; n < lanes; n++) sums[after + n] = plus[before + n] + minus[before + n];
+    }
+  }
+}
+
+static void add_up(const Tree *tree, int k, double *sums) {
+  if (k == 0) {
+    weigh(tree->lanes, tree->at[0], tree->top, sums);
+    return;
+  }
+  for (int half = 0; half < 2; half++) {
+    fix(tree->d, tree->lanes, k - 1, half ? -1 : 1, tree->precision, tree->at[k], tree->at[k - 1]);
+    add_up(tree, k - 1, tree->sums[k - 1][half]);
+  }
+  join(k, tree->lanes, tree->sums[k - 1][0], tree->sums[k - 1][1], sums);
+}
+
+/* Turns sums into D and C, both triangles. */
+SIMD_CLONES
+static void finish(int d, int lanes, const double *restrict sums, double *restrict mean,
+                   double *restrict covariance) {
+  for (int i = 0; i < d; i++) {
+    for (int n = 0; n < lanes; n++) mean[i * lanes + n] = sums[(1 + i) * lanes + n] / sums[n];
+    for (int j = 0; j <= i; j++) {
+      const double *restrict product = sums + (j < i ? pair(d, i, j) : 0) * lanes; /* x_i^2 = 1 */
+      double *restrict low = covariance + (i * d + j) * lanes;
+      for (int n = 0; n < lanes; n++)
+        low[n] = product[n] / sums[n] - mean[i * lanes + n] * mean[j * lanes + n];
+      if (j < i) memcpy(covariance + (j * d + i) * lanes, low, (size_t)lanes * sizeof *low);
+    }
+  }
+}
+
+/* Places of the tree in the workspace, after the precision. */
+static void lay_out(int d, int lanes, double *workspace, Tree *tree) {
+  *tree = (Tree){.d = d, .lanes = lanes, .precision = workspace, .top = workspace + d * d * lanes};
+  double *next = tree->top + lanes;
+  for (int k = 0; k <= d; k++) {
+    tree->at[k] = next;
+    tree->sums[k][0] = tree->at[k] + (k + 1) * lanes;
+    tree->sums[k][1] = tree->sums[k][0] + vertex_sums(k) * lanes;
+    next = tree->sums[k][1] + vertex_sums(k) * lanes;
+  }
+}
+
+static size_t hypercube_workspace(int d) {
+  int rows = d * d + 1;
+  for (int k = 0; k <= d; k++) rows += k + 1 + 2 * vertex_sums(k);
+  return (size_t)rows * DENOISER_LANES;
+}
+
+static void hypercube_moments(const Denoiser *denoiser, int lanes, const double *basis,
+                              const double *eigenvalue, const double *vector, double *mean,
+                              double *covariance, int *lane_fallbacks, double *workspace) {
+  const int d = denoiser->d;
+  const size_t row = (size_t)lanes;
+  Tree tree;
+  (void)lane_fallbacks;
+  lay_out(d, lanes, workspace, &tree);
+  denoiser_spectral(d, lanes, basis, eigenvalue, workspace);
+  memset(tree.at[d], 0, row * sizeof *workspace);
+  memcpy(tree.at[d] + row, vector, (size_t)d * row * sizeof *workspace);
+  for (int n = 0; n < lanes; n++) tree.top[n] = -INFINITY;
+  find_top(&tree, d);
+  add_up(&tree, d, tree.sums[d][0]);
+  finish(d, lanes, tree.sums[d][0], mean, covariance);
+}
+
+Status denoiser_hypercube_create(Arena *memory, int d, Denoiser *out) {
+  const size_t size = (size_t)d;
+  Hypercube *self;
+  ASSERT(d <= DENOISER_MOST_VERTICES);
+  *out = (Denoiser){.d = d};
+  ALLOCATE(memory, self, 1);
+  out->state = self;
+  ALLOCATE(memory, self->shift, size);
+  ALLOCATE(memory, self->scale, size);
+  for (size_t i = 0; i < size; i++) self->scale[i] = 1;
+  out->shift = self->shift;
+  out->scale = self->scale;
+  out->workspace = hypercube_workspace(d);
+  out->moments = hypercube_moments;
+  return STATUS_OK;
+}

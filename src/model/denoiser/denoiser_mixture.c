@@ -1,0 +1,202 @@
+/* The denoiser of a Gaussian mixture, in closed form: with precision P_c = S_c^-1 + M and h_c = S_c^-1 m_c +
+ * b component c becomes N(P_c^-1 h_c, P_c^-1), of the weight
+ *
+ *     r_c ~ w_c |S_c|^-1/2 |P_c|^-1/2 exp(-m_c' S_c^-1 m_c / 2 + h_c' P_c^-1 h_c / 2),
+ *
+ * and D and C are the mean and covariance of these. They are summed by the update of weighted moments (West
+ * 1979) relative to the largest weight met so far, so that nothing cancels or overflows. */
+#include "core/arena.h"
+#include "core/linalg.h"
+#include "core/simd.h"
+#include "core/special.h"
+#include "model/denoiser/denoiser.h"
+#include "model/mixture/mixture_evidence.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct {
+  Mixture mixture; /* of z */
+  double *shift, *scale; /* [d] */
+  double *constant; /* [C]: log weight of a component without its P_c and h_c */
+} Closed;
+
+/* One component, for n lanes; and the sums so far. */
+typedef struct {
+  double *precision; /* [d, d, n]: M */
+  double *factor; /* [d, d, n]: P_c, then its Cholesky factor */
+  double *mean; /* [d, n]: h_c, then P_c^-1 h_c, then its distance to the mean so far */
+  double *inverse; /* [d, d, n]: P_c^-1 */
+  double *log_weight, *top, *total, *old_share, *share; /* [n]: weights relative to exp(top) */
+  double *part, *spread; /* [n]: share / total, and (total - share) of that */
+} Component;
+
+SIMD_CLONES
+void denoiser_spectral(int d, int lanes, const double *restrict basis, const double *restrict f,
+                       double *restrict out) {
+  for (int i = 0; i < d; i++)
+    for (int j = 0; j <= i; j++) {
+      double *restrict low = out + (i * d + j) * lanes;
+      for (int n = 0; n < lanes; n++) low[n] = 0;
+      for (int k = 0; k < d; k++) {
+        const double *restrict u = basis + (i * d + k) * lanes, *restrict v = basis + (j * d + k) * lanes,
+                               *restrict g = f + k * lanes;
+        for (int n = 0; n < lanes; n++) low[n] += u[n] * g[n] * v[n];
+      }
+      if (j < i) memcpy(out + (j * d + i) * lanes, low, (size_t)lanes * sizeof *low);
+    }
+}
+
+/* Starts the running total with the first component. */
+static void start(int lanes, Component *at) {
+  memcpy(at->top, at->log_weight, (size_t)lanes * sizeof *at->top);
+  for (int n = 0; n < lanes; n++) {
+    at->old_share[n] = at->spread[n] = 0;
+    at->total[n] = at->share[n] = at->part[n] = 1;
+  }
+}
+
+/* Takes log_weight into the running total, all relative to exp(top): what was there counts old_share, the
+ * new component share. Branches and pointers in a structure would keep the compiler from vectors. */
+SIMD_CLONES
+static void join(int lanes, const double *restrict log_weight, double *restrict top, double *restrict total,
+                 double *restrict old_share, double *restrict share, double *restrict part,
+                 double *restrict spread) {
+  for (int n = 0; n < lanes; n++) {
+    double rise = log_weight[n] - top[n], ratio = special_exp(-fabs(rise));
+    old_share[n] = rise > 0 ? ratio : 1;
+    share[n] = rise > 0 ? 1 : ratio;
+    top[n] = rise > 0 ? log_weight[n] : top[n];
+    total[n] = old_share[n] * total[n] + share[n];
+    part[n] = share[n] / total[n];
+    spread[n] = (total[n] - share[n]) * part[n];
+  }
+}
+
+/* Adds the component to the mean; at->mean becomes its distance to the mean before. */
+SIMD_CLONES
+static void add_mean(int count, int lanes, const double *restrict part, double *restrict away,
+                     double *restrict mean) {
+  for (int i = 0; i < count; i += lanes)
+    for (int n = 0; n < lanes; n++) {
+      away[i + n] -= mean[i + n];
+      mean[i + n] += part[n] * away[i + n];
+    }
+}
+
+/* Adds the component to the sum covariance, lower triangle. */
+SIMD_CLONES
+static void add_covariance(int d, int lanes, const Component *at, double *restrict covariance) {
+  const double *restrict old_share = at->old_share, *restrict share = at->share,
+                         *restrict spread = at->spread;
+  for (int i = 0; i < d; i++) {
+    const double *restrict away = at->mean + i * lanes;
+    for (int j = 0; j <= i; j++) {
+      const double *restrict other = at->mean + j * lanes, *restrict inverse =
+                                                               at->inverse + (i * d + j) * lanes;
+      double *restrict c = covariance + (i * d + j) * lanes;
+      for (int n = 0; n < lanes; n++)
+        c[n] =
+            special_two_products(old_share[n], c[n], share[n], inverse[n]) + spread[n] * away[n] * other[n];
+    }
+  }
+}
+
+/* Divides the covariance by the total, both triangles. */
+SIMD_CLONES
+static void finish(int d, int lanes, const double *restrict total, double *restrict covariance) {
+  for (int i = 0; i < d; i++)
+    for (int j = 0; j <= i; j++) {
+      double *restrict low = covariance + (i * d + j) * lanes;
+      for (int n = 0; n < lanes; n++) low[n] /= total[n];
+      if (j < i) memcpy(covariance + (j * d + i) * lanes, low, (size_t)lanes * sizeof *low);
+    }
+}
+
+static Component component_of(int d, int lanes, double *workspace) {
+  const size_t row = (size_t)lanes, vector = (size_t)d * row, matrix = (size_t)d * vector;
+  Component at = {.precision = workspace};
+  at.factor = at.precision + matrix;
+  at.inverse = at.factor + matrix;
+  at.mean = at.inverse + matrix;
+  at.log_weight = at.mean + vector;
+  at.top = at.log_weight + row;
+  at.total = at.top + row;
+  at.old_share = at.total + row;
+  at.share = at.old_share + row;
+  at.part = at.share + row;
+  at.spread = at.part + row;
+  return at;
+}
+
+static void mixture_moments_at(const Denoiser *denoiser, int lanes, const double *basis,
+                               const double *eigenvalue, const double *vector, double *mean,
+                               double *covariance, int *lane_fallbacks, double *workspace) {
+  const Closed *self = denoiser->state;
+  const Mixture *mixture = &self->mixture;
+  const int d = denoiser->d;
+  const size_t values = (size_t)d * (size_t)lanes;
+  Component at = component_of(d, lanes, workspace);
+  denoiser_spectral(d, lanes, basis, eigenvalue, at.precision);
+  memset(mean, 0, values * sizeof *mean);
+  if (covariance) memset(covariance, 0, values * (size_t)d * sizeof *covariance);
+  for (int c = 0; c < mixture->components; c++) {
+    mixture_evidence_add(mixture, c, lanes, at.precision, vector, at.factor, at.mean);
+    linalg_cholesky_lanes(d, lanes, at.factor, lane_fallbacks);
+    linalg_forward_lanes(d, lanes, at.factor, at.mean);
+    mixture_evidence_weigh(d, lanes, self->constant[c], at.factor, at.mean, at.log_weight);
+    linalg_backward_lanes(d, lanes, at.factor, at.mean);
+    if (c == 0)
+      start(lanes, &at);
+    else
+      join(lanes, at.log_weight, at.top, at.total, at.old_share, at.share, at.part, at.spread);
+    add_mean(d * lanes, lanes, at.part, at.mean, mean);
+    if (!covariance) continue;
+    linalg_inverse_lanes(d, lanes, at.factor, at.inverse);
+    add_covariance(d, lanes, &at, covariance);
+  }
+  if (covariance) finish(d, lanes, at.total, covariance);
+}
+
+/* Sets shift and scale, from the moments of the mixture where that is wanted, and the mixture of z.
+ * covariance[d, d] is scratch. */
+static Status standardise(Closed *self, const Mixture *from, bool wanted, double *covariance) {
+  Mixture *to = &self->mixture;
+  const size_t d = (size_t)from->d;
+  if (wanted) mixture_moments(from, self->shift, covariance);
+  for (size_t i = 0; i < d; i++) self->scale[i] = wanted ? sqrt(covariance[i * d + i]) : 1;
+  for (size_t c = 0; c < (size_t)from->components; c++) {
+    to->weight[c] = from->weight[c];
+    for (size_t i = 0; i < d; i++) {
+      to->mean[c * d + i] = (from->mean[c * d + i] - self->shift[i]) / self->scale[i];
+      for (size_t j = 0; j < d; j++)
+        to->covariance[(c * d + i) * d + j] =
+            from->covariance[(c * d + i) * d + j] / self->scale[i] / self->scale[j];
+    }
+  }
+  return mixture_prepare(to);
+}
+
+Status denoiser_mixture_create(Arena *memory, const Mixture *mixture, bool standardised, Denoiser *out) {
+  SCRATCH_ARENA(scratch);
+  const size_t d = (size_t)mixture->d, row = DENOISER_LANES;
+  Closed *self;
+  *out = (Denoiser){.d = mixture->d};
+  ALLOCATE(memory, self, 1);
+  out->state = self;
+  TRY(mixture_create(memory, mixture->d, mixture->components, &self->mixture));
+  ALLOCATE(memory, self->shift, d);
+  ALLOCATE(memory, self->scale, d);
+  ALLOCATE(memory, self->constant, mixture->components);
+  double *covariance;
+  ALLOCATE(&scratch, covariance, d * d);
+  Status status = standardise(self, mixture, standardised, covariance);
+  TRY(status);
+  mixture_evidence_constants(&self->mixture, self->constant);
+  out->shift = self->shift;
+  out->scale = self->scale;
+  out->workspace = (3 * d * d + d + 7) * row;
+  out->moments = mixture_moments_at;
+  return STATUS_OK;
+}

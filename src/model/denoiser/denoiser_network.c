@@ -1,0 +1,231 @@
+#include "model/denoiser/denoiser_network.h"
+
+#include "core/linalg.h"
+#include "core/real.h"
+#include "core/simd.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <string.h>
+
+enum { LANES = DENOISER_LANES };
+
+_Static_assert((int)DENOISER_LANES == (int)NETWORK_LANES, "the lanes of a call are those of a network");
+
+static int inputs_of(int d) { return 2 * d + d * (d + 1) / 2; }
+
+NetworkShape denoiser_network_shape(int d, int hidden_count, const int *hidden) {
+  NetworkShape shape = network_shape(inputs_of(d), hidden_count, hidden);
+  shape.width[shape.layers] = d;
+  return shape;
+}
+
+/* What a call works on, for n = LANES lanes. */
+enum { MATRICES = 8, VECTORS = 6 };
+typedef struct {
+  double *basis, *eigenvalue, *vector; /* [d, d, n], [d, n], [d, n]: U, q, b */
+  double *shrunk, *root, *inverse_root; /* [d, d, n]: S, S^1/2, S^-1/2 */
+  double *mean, *covariance; /* [d, n], [d, d, n]: D_0, C_0 */
+  double *linear, *v, *column; /* [d, n]: m, v, scratch */
+  double *slope, *other, *matrix; /* [d, d, n]: dh / dm, dh / dv, scratch */
+  double *start; /* of the mixture's denoiser */
+  float *x, *y, *jacobian, *network; /* [inputs, n], [d, n], [d, inputs, n], of the network */
+} Work;
+
+/* Returns the next array of a workspace. */
+static double *take(double **at, size_t doubles) {
+  double *taken = *at;
+  *at += doubles;
+  return taken;
+}
+
+static Work work_of(const DenoiserNetwork *self, double *workspace) {
+  const size_t vector = (size_t)self->d * LANES, matrix = (size_t)self->d * vector,
+               inputs = (size_t)inputs_of(self->d) * LANES;
+  Work at;
+  double **matrices[] = {&at.basis,      &at.shrunk, &at.root,  &at.inverse_root,
+                         &at.covariance, &at.slope,  &at.other, &at.matrix};
+  double **vectors[] = {&at.eigenvalue, &at.vector, &at.mean, &at.linear, &at.v, &at.column};
+  for (int i = 0; i < MATRICES; i++) *matrices[i] = take(&workspace, matrix);
+  for (int i = 0; i < VECTORS; i++) *vectors[i] = take(&workspace, vector);
+  at.start = take(&workspace, self->start->workspace);
+  at.x = (float *)take(&workspace, inputs / 2); /* two floats in the room of a double; LANES is even */
+  at.y = (float *)take(&workspace, vector / 2);
+  at.jacobian = (float *)take(&workspace, (size_t)self->d * inputs / 2);
+  at.network = (float *)workspace;
+  return at;
+}
+
+size_t denoiser_network_workspace(const DenoiserNetwork *self) {
+  const size_t vector = (size_t)self->d * LANES, matrix = (size_t)self->d * vector,
+               inputs = (size_t)inputs_of(self->d) * LANES;
+  return MATRICES * matrix + VECTORS * vector + self->start->workspace +
+         (inputs + vector + (size_t)self->d * inputs + network_workspace(&self->shape) + 1) / 2;
+}
+
+/* Computes to[rows, LANES] = from[rows, lanes], zeros beyond; and back. */
+static void gather(int rows, int lanes, const double *from, double *to) {
+  for (int k = 0; k < rows; k++) {
+    memcpy(to + k * LANES, from + (size_t)k * (size_t)lanes, (size_t)lanes * sizeof *to);
+    memset(to + k * LANES + lanes, 0, (size_t)(LANES - lanes) * sizeof *to);
+  }
+}
+static void scatter(int rows, int lanes, const double *from, double *to) {
+  for (int k = 0; k < rows; k++)
+    memcpy(to + (size_t)k * (size_t)lanes, from + k * LANES, (size_t)lanes * sizeof *to);
+}
+
+/* Computes out[count] = -log(1 + q) / 2, with q at most `most`. */
+SIMD_CLONES
+static void half_log(size_t count, double most, const double *restrict q, double *restrict out) {
+  for (size_t k = 0; k < count; k += VECTOR_LANES) {
+    Real x;
+    double bounded[VECTOR_LANES];
+    for (int i = 0; i < VECTOR_LANES; i++) bounded[i] = 1 + (q[k + i] < most ? q[k + i] : most);
+    memcpy(&x, bounded, sizeof x);
+    x = real_log(x);
+    x *= -0.5;
+    memcpy(out + k, &x, sizeof x);
+  }
+}
+
+/* Computes x[rows of x_row] = values[rows, LANES]; of a matrix[d, d, LANES], its upper triangle. */
+SIMD_CLONES
+static void to_floats(int rows, const double *restrict values, float *restrict x, size_t x_row) {
+  for (int k = 0; k < rows; k++)
+    for (int n = 0; n < LANES; n++) x[(size_t)k * x_row + (size_t)n] = (float)values[k * LANES + n];
+}
+
+/* Computes out[d, d, LANES] = A B. */
+SIMD_CLONES
+static void multiply(int d, const double *restrict a, const double *restrict b, double *restrict out) {
+  for (int i = 0; i < d; i++)
+    for (int j = 0; j < d; j++) {
+      double sum[LANES] = {0};
+      for (int k = 0; k < d; k++)
+        for (int n = 0; n < LANES; n++) sum[n] += a[(i * d + k) * LANES + n] * b[(k * d + j) * LANES + n];
+      memcpy(out + (i * d + j) * LANES, sum, sizeof sum);
+    }
+}
+
+/* Computes slope[d, d, LANES] <- C_0 + the symmetric part of it. */
+SIMD_CLONES
+static void symmetrise(int d, const double *restrict covariance, double *restrict slope) {
+  for (int i = 0; i < d; i++)
+    for (int j = 0; j <= i; j++) {
+      double *low = slope + (i * d + j) * LANES, *high = slope + (j * d + i) * LANES;
+      for (int n = 0; n < LANES; n++)
+        low[n] = high[n] = covariance[(i * d + j) * LANES + n] + 0.5 * (low[n] + high[n]);
+    }
+}
+
+/* Computes out[count] = 1 / (1 + q). */
+SIMD_CLONES
+static void shrink(size_t count, const double *restrict q, double *restrict out) {
+  for (size_t k = 0; k < count; k++) out[k] = 1 / (1 + q[k]);
+}
+SIMD_CLONES
+static void take_roots(size_t count, double *x) {
+  for (size_t k = 0; k < count; k++) x[k] = sqrt(x[k]);
+}
+SIMD_CLONES
+static void invert(size_t count, double *x) {
+  for (size_t k = 0; k < count; k++) x[k] = 1 / x[k];
+}
+/* Computes out = a - b; a += b. */
+SIMD_CLONES
+static void subtract(size_t count, const double *a, const double *b, double *out) {
+  for (size_t k = 0; k < count; k++) out[k] = a[k] - b[k];
+}
+SIMD_CLONES
+static void add(size_t count, double *restrict a, const double *restrict b) {
+  for (size_t k = 0; k < count; k++) a[k] += b[k];
+}
+
+/* Computes everything up to the inputs, from U, q and b of LANES lanes; and what the moments need besides. */
+static void prepare(const DenoiserNetwork *self, bool whole, const double *basis, const double *eigenvalue,
+                    const double *vector, const Work *at, float *x, size_t x_row) {
+  const int d = self->d;
+  const size_t count = (size_t)d * LANES;
+  int lane_fallbacks[LANES] = {
+      0}; /* of the mixture's Cholesky factors, whose matrices are positive definite */
+  shrink(count, eigenvalue, at->column);
+  denoiser_spectral(d, LANES, basis, at->column, at->shrunk);
+  take_roots(count, at->column);
+  if (whole) denoiser_spectral(d, LANES, basis, at->column, at->root);
+  invert(count, at->column);
+  denoiser_spectral(d, LANES, basis, at->column, at->inverse_root);
+  half_log(count, self->most_precision, eigenvalue, at->column);
+  denoiser_spectral(d, LANES, basis, at->column, at->matrix);
+  linalg_multiply_lanes(d, LANES, at->shrunk, vector, at->linear);
+  self->start->moments(self->start, LANES, basis, eigenvalue, vector, at->mean, whole ? at->covariance : NULL,
+                       lane_fallbacks, at->start);
+  subtract(count, at->mean, at->linear, at->column);
+  linalg_multiply_lanes(d, LANES, at->inverse_root, at->column, at->v);
+  to_floats(d, at->linear, x, x_row);
+  x += (size_t)d * x_row;
+  for (int i = 0; i < d; x += (size_t)(d - i) * x_row, i++)
+    to_floats(d - i, at->matrix + (i * d + i) * LANES, x, x_row);
+  to_floats(d, at->v, x, x_row);
+}
+
+void denoiser_network_inputs(const DenoiserNetwork *self, const double *basis, const double *eigenvalue,
+                             const double *vector, float *x, size_t x_row, double *v, double *workspace) {
+  const Work at = work_of(self, workspace);
+  prepare(self, false, basis, eigenvalue, vector, &at, x, x_row);
+  memcpy(v, at.v, (size_t)(self->d * LANES) * sizeof *v);
+}
+
+/* Lanes with an eigenvalue above what the network was trained for. */
+static void count_beyond(const DenoiserNetwork *self, int lanes, const double *eigenvalue,
+                         int *lane_fallbacks) {
+  for (int n = 0; n < lanes; n++) {
+    bool beyond = false;
+    for (int i = 0; i < self->d; i++) beyond |= eigenvalue[i * lanes + n] > self->most_precision;
+    lane_fallbacks[n] += beyond;
+  }
+}
+
+/* Computes out[d, d, LANES] = d inputs of the Jacobian, from `first` on. */
+static void take_slope(int d, const float *jacobian, int first, double *out) {
+  for (int i = 0; i < d; i++)
+    for (int k = 0; k < d * LANES; k++)
+      out[i * d * LANES + k] = (double)jacobian[(i * inputs_of(d) + first) * LANES + k];
+}
+
+/* Computes y, and C in at->slope. */
+static void covariance_from_slope(const DenoiserNetwork *self, const Work *at) {
+  const int d = self->d;
+  const size_t count = (size_t)d * (size_t)d * LANES;
+  network_jacobian(&self->shape, self->parameters, LANES, at->x, at->y, at->jacobian, at->network);
+  take_slope(d, at->jacobian, inputs_of(d) - d, at->slope);
+  multiply(d, at->slope, at->inverse_root, at->other);
+  subtract(count, at->covariance, at->shrunk, at->slope);
+  multiply(d, at->other, at->slope, at->matrix); /* (dh / dv) S^-1/2 (C_0 - S) */
+  take_slope(d, at->jacobian, 0, at->slope);
+  multiply(d, at->slope, at->shrunk, at->other);
+  add(count, at->other, at->matrix);
+  multiply(d, at->root, at->other, at->slope);
+  symmetrise(d, at->covariance, at->slope);
+}
+
+void denoiser_network_moments(const DenoiserNetwork *self, bool slope, int lanes, const double *basis,
+                              const double *eigenvalue, const double *vector, double *mean,
+                              double *covariance, int *lane_fallbacks, double *workspace) {
+  const int d = self->d;
+  const Work at = work_of(self, workspace);
+  count_beyond(self, lanes, eigenvalue, lane_fallbacks);
+  gather(d * d, lanes, basis, at.basis);
+  gather(d, lanes, eigenvalue, at.eigenvalue);
+  gather(d, lanes, vector, at.vector);
+  prepare(self, true, at.basis, at.eigenvalue, at.vector, &at, at.x, LANES);
+  if (slope)
+    covariance_from_slope(self, &at);
+  else
+    network_forward(&self->shape, self->parameters, LANES, at.x, at.y, at.network);
+  for (int k = 0; k < d * LANES; k++) at.v[k] = (double)at.y[k];
+  linalg_multiply_lanes(d, LANES, at.root, at.v, at.column);
+  add((size_t)d * LANES, at.mean, at.column);
+  scatter(d, lanes, at.mean, mean);
+  scatter(d * d, lanes, slope ? at.slope : at.covariance, covariance);
+}

@@ -1,0 +1,137 @@
+#include "model/denoiser/isotropic.h"
+
+#include "core/arena.h"
+#include "core/simd.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+Status isotropic_create(Arena *memory, int d, int components, Isotropic *out) {
+  ASSERT(components >= 1 && components <= ISOTROPIC_COMPONENTS);
+  *out = (Isotropic){.d = d, .components = components};
+  ALLOCATE(memory, out->mean, (size_t)components * (size_t)d);
+  return STATUS_OK;
+}
+
+void isotropic_sample(const Isotropic *mixture, RngLanes *rng, double *theta) {
+  RngLanes uniforms = *rng;
+  const size_t lanes = rng->lanes, d = (size_t)mixture->d;
+  rng->position++; /* that of the uniform */
+  rng_lanes_normal(rng, mixture->d, theta);
+  for (size_t n = 0; n < lanes; n++) {
+    RngLanes one = uniforms;
+    one.first_lane += (uint32_t)n;
+    one.lanes = 1;
+    double u, below = 0;
+    rng_lanes_uniform(&one, 1, &u);
+    size_t chosen = 0;
+    for (int c = 0; c + 1 < mixture->components; c++) {
+      below += mixture->weight[c];
+      chosen += u >= below;
+    }
+    const double *mean = mixture->mean + chosen * d, deviation = sqrt(mixture->variance[chosen]);
+    for (size_t i = 0; i < d; i++) theta[i * lanes + n] = mean[i] + deviation * theta[i * lanes + n];
+  }
+}
+
+void isotropic_moments(const Isotropic *mixture, double *mean, double *variance) {
+  const size_t d = (size_t)mixture->d, count = (size_t)mixture->components;
+  for (size_t i = 0; i < d; i++) {
+    mean[i] = variance[i] = 0;
+    for (size_t c = 0; c < count; c++) mean[i] += mixture->weight[c] * mixture->mean[c * d + i];
+    for (size_t c = 0; c < count; c++) {
+      const double step = mixture->mean[c * d + i] - mean[i];
+      variance[i] += mixture->weight[c] * (mixture->variance[c] + step * step);
+    }
+  }
+}
+
+/* Computes the log[C, CHUNK_LANES] of weight times density of each component. */
+SIMD_CLONES
+static void log_parts(const Isotropic *mixture, double signal, int lanes, const double *restrict s,
+                      double (*restrict part)[CHUNK_LANES]) {
+  const double root = sqrt(signal);
+  for (int c = 0; c < mixture->components; c++) {
+    const double variance = signal * mixture->variance[c] + (1 - signal);
+    const double *mean = mixture->mean + (size_t)c * (size_t)mixture->d;
+    double square[CHUNK_LANES] = {0};
+    for (int i = 0; i < mixture->d; i++) {
+      const double centre = root * mean[i], *restrict row = s + (size_t)i * (size_t)lanes;
+      for (int n = 0; n < lanes; n++) square[n] += (row[n] - centre) * (row[n] - centre);
+    }
+    for (int n = 0; n < lanes; n++)
+      part[c][n] = log(mixture->weight[c]) - 0.5 * (mixture->d * log(variance) + square[n] / variance);
+  }
+}
+
+/* Computes pull[c] = responsibility over variance, in place of the logarithms; returns the log densities. */
+static void responsibilities(const Isotropic *mixture, double signal, int lanes, double (*part)[CHUNK_LANES],
+                             double *log_density) {
+  for (int n = 0; n < lanes; n++) {
+    double top = part[0][n], total = 0;
+    for (int c = 1; c < mixture->components; c++) top = fmax(top, part[c][n]);
+    for (int c = 0; c < mixture->components; c++) total += part[c][n] = exp(fmax(part[c][n] - top, -700));
+    for (int c = 0; c < mixture->components; c++)
+      part[c][n] /= total * (signal * mixture->variance[c] + (1 - signal));
+    log_density[n] = top + log(total);
+  }
+}
+
+/* Computes score = sum_c pull_c (sqrt(signal) m_c - s). */
+SIMD_CLONES
+static void add_pulls(const Isotropic *mixture, double signal, int lanes, const double *restrict s,
+                      double (*restrict pull)[CHUNK_LANES], double *restrict score) {
+  const double root = sqrt(signal);
+  const size_t d = (size_t)mixture->d;
+  for (size_t i = 0; i < d; i++) {
+    const double *restrict row = s + i * (size_t)lanes;
+    double *restrict out = score + i * (size_t)lanes;
+    for (int n = 0; n < lanes; n++) out[n] = 0;
+    for (size_t c = 0; c < (size_t)mixture->components; c++) {
+      const double centre = root * mixture->mean[c * d + i], *restrict by = pull[c];
+      for (int n = 0; n < lanes; n++) out[n] += by[n] * (centre - row[n]);
+    }
+  }
+}
+
+void isotropic_density(const Isotropic *mixture, double signal, int lanes, const double *s,
+                       double *log_density, double *score) {
+  double part[ISOTROPIC_COMPONENTS][CHUNK_LANES], total[CHUNK_LANES];
+  ASSERT(lanes <= CHUNK_LANES);
+  log_parts(mixture, signal, lanes, s, part);
+  responsibilities(mixture, signal, lanes, part, log_density ? log_density : total);
+  if (score) add_pulls(mixture, signal, lanes, s, part, score);
+}
+
+void isotropic_nearest(const Isotropic *mixture, int lanes, const double *theta, int *component) {
+  double part[ISOTROPIC_COMPONENTS][CHUNK_LANES];
+  ASSERT(lanes <= CHUNK_LANES);
+  log_parts(mixture, 1, lanes, theta, part);
+  for (int n = 0; n < lanes; n++) {
+    component[n] = 0;
+    for (int c = 1; c < mixture->components; c++)
+      if (part[c][n] > part[component[n]][n]) component[n] = c;
+  }
+}
+
+/* ---- the chain */
+
+static void isotropic_noise(const Chain *chain, int t, int lanes, const double *s, double *eps) {
+  const double signal = chain->schedule.alpha_bar[t], factor = -sqrt(1 - signal);
+  isotropic_density(chain->state, signal, lanes, s, NULL, eps);
+  for (size_t k = 0; k < (size_t)chain->d * (size_t)lanes; k++) eps[k] *= factor;
+}
+
+static void density(const Chain *chain, int t, int lanes, const double *s, double *log_density,
+                    double *score) {
+  isotropic_density(chain->state, chain->schedule.alpha_bar[t], lanes, s, log_density, score);
+}
+
+Status isotropic_chain(Arena *memory, const Isotropic *mixture, const ScheduleRule *rule, Chain *out) {
+  TRY(chain_create(memory, out, mixture->d, rule, LAST_STAGE_REPAIRED));
+  out->state = mixture;
+  out->noise = isotropic_noise;
+  out->density = density;
+  return STATUS_OK;
+}

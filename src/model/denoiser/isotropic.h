@@ -1,0 +1,38 @@
+/* A mixture of isotropic Gaussians: no matrices, so that d may be in the thousands, and any rotation of it is
+ * one too.
+ *
+ * Letters: C components, N lanes, lane last: theta[d, N]. */
+#ifndef MODEL_DENOISER_ISOTROPIC_H
+#define MODEL_DENOISER_ISOTROPIC_H
+
+#include "core/arena.h"
+#include "core/rng.h"
+#include "core/tiling.h"
+#include "model/denoiser/chain.h"
+
+enum { ISOTROPIC_COMPONENTS = 16 /* C at most */ };
+
+typedef struct {
+  int d, components; /* C */
+  double weight[ISOTROPIC_COMPONENTS], variance[ISOTROPIC_COMPONENTS];
+  double *mean; /* [C, d] */
+} Isotropic;
+
+/* Means of zero; the caller sets weights and variances. */
+Status isotropic_create(Arena *memory, int d, int components, Isotropic *out);
+/* Draws N lanes, theta[d, N], by the same numbers as mixture_sample. */
+void isotropic_sample(const Isotropic *mixture, RngLanes *rng, double *theta);
+/* Computes mean[d] and variance[d] of each coordinate. */
+void isotropic_moments(const Isotropic *mixture, double *mean, double *variance);
+
+/* Computes, for s = sqrt(signal) theta + sqrt(1 - signal) noise: log_density[N], without the factor (2
+ * pi)^(-d/2), and score[d, N] at s[d, N]. Either may be NULL. */
+void isotropic_density(const Isotropic *mixture, double signal, int lanes, const double *s,
+                       double *log_density, double *score);
+/* Finds the component of the highest density at each point: component[N]. */
+void isotropic_nearest(const Isotropic *mixture, int lanes, const double *theta, int *component);
+
+/* Creates the exact reverse chain, in the coordinates of theta. `mixture` outlives it. */
+Status isotropic_chain(Arena *memory, const Isotropic *mixture, const ScheduleRule *rule, Chain *out);
+
+#endif

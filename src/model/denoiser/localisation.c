@@ -1,0 +1,116 @@
+#include "model/denoiser/localisation.h"
+
+#include "core/arena.h"
+#include "core/linalg.h"
+#include "core/simd.h"
+#include "model/denoiser/chain.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+void localisation_precisions(int steps, double first, double last, double *precision) {
+  precision[0] = 0;
+  for (int k = 1; k < steps; k++) precision[k] = first * pow(last / first, (k - 1.0) / (steps - 1));
+  precision[steps] = last;
+}
+
+Status localisation_create(Arena *memory, const Denoiser *denoiser, bool from_mixture, int steps,
+                           double first, double last, Localisation *out) {
+  const size_t vector = (size_t)denoiser->d * DENOISER_LANES, matrix = (size_t)denoiser->d * vector;
+  ASSERT(steps >= 1 && first > 0 && first <= last);
+  *out = (Localisation){.denoiser = denoiser, .from_mixture = from_mixture, .steps = steps};
+  ALLOCATE(memory, out->precision, steps + 1);
+  localisation_precisions(steps, first, last, out->precision);
+  ALLOCATE(memory, out->mean, vector);
+  ALLOCATE(memory, out->axes, matrix);
+  ALLOCATE(memory, out->variance, vector);
+  ALLOCATE(memory, out->covariance, matrix);
+  ALLOCATE(memory, out->eigenvalue, vector);
+  ALLOCATE(memory, out->normal, vector);
+  ALLOCATE(memory, out->moved, vector);
+  ALLOCATE(memory, out->workspace, denoiser->workspace);
+  return STATUS_OK;
+}
+
+void localisation_no_evidence(int d, int lanes, double *basis, double *eigenvalue, double *vector) {
+  const size_t row = (size_t)lanes, column = (size_t)d * row;
+  memset(vector, 0, column * sizeof *vector);
+  memset(eigenvalue, 0, column * sizeof *eigenvalue);
+  memset(basis, 0, (size_t)d * column * sizeof *basis);
+  for (size_t i = 0; i < (size_t)d; i++)
+    for (size_t n = 0; n < row; n++) basis[i * (column + row) + n] = 1;
+}
+
+/* Brings a mean beyond the guard of a chain's states back to it; NaN becomes 0. */
+static void guard(int d, int lanes, double *mean, int *lane_fallbacks) {
+  for (int i = 0; i < d; i++)
+    for (int n = 0; n < lanes; n++) {
+      double *x = &mean[i * lanes + n];
+      if (islessequal(fabs(*x), CHAIN_GUARD)) continue;
+      *x = isnan(*x) ? 0 : copysign(CHAIN_GUARD, *x);
+      lane_fallbacks[n]++;
+    }
+}
+
+/* Clips learned variances, which may be negative. */
+SIMD_CLONES
+static void clip(size_t count, double *variance) {
+  for (size_t k = 0; k < count; k++) variance[k] = variance[k] > 0 ? variance[k] : 0;
+}
+
+void localisation_moments(Localisation *self, int k, int lanes, const double *basis, const double *eigenvalue,
+                          const double *vector, int *lane_fallbacks) {
+  const Denoiser *denoiser = self->denoiser;
+  const int d = denoiser->d;
+  for (int i = 0; i < d * lanes; i++) self->eigenvalue[i] = eigenvalue[i] + self->precision[k];
+  (self->from_mixture ? denoiser->moments_from_mixture
+                      : denoiser->moments)(denoiser, lanes, basis, self->eigenvalue, vector, self->mean,
+                                           self->covariance, lane_fallbacks, self->workspace);
+  guard(d, lanes, self->mean, lane_fallbacks);
+  linalg_eigen_lanes(d, lanes, self->covariance, self->axes, self->variance);
+  clip((size_t)d * (size_t)lanes, self->variance);
+}
+
+/* Computes normal <- sqrt(gain^2 c + noise) normal. */
+SIMD_CLONES
+static void colour(size_t count, double gain, double noise, const double *restrict variance,
+                   double *restrict normal) {
+  for (size_t k = 0; k < count; k++) normal[k] *= sqrt(gain * gain * variance[k] + noise);
+}
+
+/* Computes x += N(gain D, gain^2 C + noise I). */
+static void add_draw(Localisation *self, double gain, double noise, RngLanes *rng, double *x) {
+  const int d = self->denoiser->d, lanes = (int)rng->lanes;
+  rng_lanes_normal(rng, d, self->normal);
+  colour((size_t)d * (size_t)lanes, gain, noise, self->variance, self->normal);
+  linalg_multiply_lanes(d, lanes, self->axes, self->normal, self->moved);
+  for (int i = 0; i < d * lanes; i++) x[i] += gain * self->mean[i] + self->moved[i];
+}
+
+void localisation_observe(Localisation *self, int k, RngLanes *rng, double *vector) {
+  const double delta = self->precision[k + 1] - self->precision[k];
+  add_draw(self, delta, delta, rng, vector);
+}
+
+void localisation_end(Localisation *self, RngLanes *rng, double *z) {
+  memset(z, 0, (size_t)self->denoiser->d * rng->lanes * sizeof *z);
+  add_draw(self, 1, 0, rng, z);
+}
+
+void localisation_draw(Localisation *self, int lanes, const double *basis, const double *eigenvalue,
+                       double *vector, RngLanes *rng, double *z, int *lane_fallbacks) {
+  for (int k = 0; k <= self->steps; k++) {
+    localisation_moments(self, k, lanes, basis, eigenvalue, vector, lane_fallbacks);
+    if (k < self->steps)
+      localisation_observe(self, k, rng, vector);
+    else
+      localisation_end(self, rng, z);
+  }
+}
+
+void localisation_to_theta(const Localisation *self, int lanes, double *z) {
+  const double *shift = self->denoiser->shift, *scale = self->denoiser->scale;
+  for (int i = 0; i < self->denoiser->d; i++)
+    for (int n = 0; n < lanes; n++) z[i * lanes + n] = shift[i] + scale[i] * z[i * lanes + n];
+}

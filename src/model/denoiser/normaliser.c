@@ -1,0 +1,140 @@
+#include "model/denoiser/normaliser.h"
+
+#include "core/linalg.h"
+#include "model/denoiser/localisation.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Intervals of the finest sum, one for each lane of a call; halvings of their number; how small the largest
+ * eigenvalue of u M is at the first node, in whose unit a prior has variance about 1. */
+enum { NODES = DENOISER_LANES, LEVELS = 3 };
+static const double FIRST_PRECISION = 1e-3;
+
+static void prior_gaussian(Normaliser *self) {
+  const int d = self->denoiser->d;
+  localisation_no_evidence(d, 1, self->basis, self->eigenvalue, self->vector);
+  self->denoiser->moments(self->denoiser, 1, self->basis, self->eigenvalue, self->vector, self->mean,
+                          self->covariance, self->lane_fallbacks, self->workspace);
+  linalg_eigen_lanes(d, 1, self->covariance, self->basis, self->eigenvalue);
+  self->prior_log_norm = 0;
+  for (int i = 0; i < d; i++) {
+    self->eigenvalue[i] = 1 / fmax(self->eigenvalue[i], 1e-9);
+    self->prior_log_norm += 0.5 * log(self->eigenvalue[i]);
+  }
+  denoiser_spectral(d, 1, self->basis, self->eigenvalue, self->prior_precision);
+  linalg_multiply_lanes(d, 1, self->prior_precision, self->mean, self->prior_vector);
+  for (int i = 0; i < d; i++) self->prior_log_norm -= 0.5 * self->mean[i] * self->prior_vector[i];
+}
+
+Status normaliser_create(Arena *memory, const Denoiser *denoiser, Normaliser *out) {
+  const size_t d = (size_t)denoiser->d, vector = d * NODES, matrix = d * vector;
+  *out = (Normaliser){.denoiser = denoiser};
+  ALLOCATE(memory, out->prior_precision, d * d);
+  ALLOCATE(memory, out->prior_vector, d);
+  ALLOCATE(memory, out->basis, matrix);
+  ALLOCATE(memory, out->eigenvalue, vector);
+  ALLOCATE(memory, out->vector, vector);
+  ALLOCATE(memory, out->mean, vector);
+  ALLOCATE(memory, out->covariance, matrix);
+  ALLOCATE(memory, out->factor, matrix);
+  ALLOCATE(memory, out->centre, vector);
+  ALLOCATE(memory, out->inverse, matrix);
+  ALLOCATE(memory, out->precision, d * d);
+  ALLOCATE(memory, out->lane_fallbacks, NODES);
+  ALLOCATE(memory, out->workspace, denoiser->workspace);
+  prior_gaussian(out);
+  return STATUS_OK;
+}
+
+/* Returns log Z under the Gaussian, for the last lane, from its factor and from centre = L^-1
+ * (prior_vector + b). */
+static double gaussian_normaliser(const Normaliser *self) {
+  const int d = self->denoiser->d;
+  double sum = self->prior_log_norm;
+  for (int i = 0; i < d; i++) {
+    const double y = self->centre[i * NODES + NODES - 1];
+    sum += 0.5 * y * y - log(self->factor[(i * d + i) * NODES + NODES - 1]);
+  }
+  return sum;
+}
+
+/* Moments of the denoiser and of the Gaussian at all nodes u[NODES], the last of which is 1; returns the
+ * Gaussian's log Z there. */
+static double evaluate(Normaliser *self, const double *basis, const double *eigenvalue, const double *vector,
+                       const double *u) {
+  const int d = self->denoiser->d;
+  for (int n = 0; n < NODES; n++)
+    for (int i = 0; i < d; i++) {
+      self->eigenvalue[i * NODES + n] = u[n] * eigenvalue[i];
+      self->vector[i * NODES + n] = u[n] * vector[i];
+      self->centre[i * NODES + n] = self->prior_vector[i] + u[n] * vector[i];
+      for (int j = 0; j < d; j++) {
+        self->basis[(i * d + j) * NODES + n] = basis[i * d + j];
+        self->factor[(i * d + j) * NODES + n] =
+            self->prior_precision[i * d + j] + u[n] * self->precision[i * d + j];
+      }
+    }
+  self->denoiser->moments(self->denoiser, NODES, self->basis, self->eigenvalue, self->vector, self->mean,
+                          self->covariance, self->lane_fallbacks, self->workspace);
+  linalg_cholesky_lanes(d, NODES, self->factor, NULL);
+  linalg_forward_lanes(d, NODES, self->factor, self->centre);
+  const double log_normaliser = gaussian_normaliser(self);
+  linalg_backward_lanes(d, NODES, self->factor, self->centre);
+  linalg_inverse_lanes(d, NODES, self->factor, self->inverse);
+  return log_normaliser;
+}
+
+/* Returns b' (D - D_g) - tr(M (C + D D' - C_g - D_g D_g')) / 2 at node n, g the Gaussian. */
+static double slope(const Normaliser *self, const double *vector, int n) {
+  const int d = self->denoiser->d;
+  double sum = 0;
+  for (int i = 0; i < d; i++) {
+    const double x = self->mean[i * NODES + n], y = self->centre[i * NODES + n];
+    sum += vector[i] * (x - y);
+    for (int j = 0; j < d; j++)
+      sum -= 0.5 * self->precision[i * d + j] *
+             (self->covariance[(i * d + j) * NODES + n] + x * self->mean[j * NODES + n] -
+              self->inverse[(i * d + j) * NODES + n] - y * self->centre[j * NODES + n]);
+  }
+  return sum;
+}
+
+/* Returns the integral of f[NODES + 1], `step` apart. */
+static double romberg(const double *f, double step, double *error) {
+  double sums[LEVELS];
+  for (int level = 0; level < LEVELS; level++) {
+    const int apart = 1 << (LEVELS - 1 - level);
+    sums[level] = 0.5 * (f[0] + f[NODES]);
+    for (int n = apart; n < NODES; n += apart) sums[level] += f[n];
+    sums[level] *= step * apart;
+  }
+  double before = sums[LEVELS - 1];
+  for (int order = 1, power = 4; order < LEVELS; order++, power *= 4) {
+    before = sums[LEVELS - 1];
+    for (int level = LEVELS - 1; level >= order; level--)
+      sums[level] += (sums[level] - sums[level - 1]) / (power - 1);
+  }
+  *error = fabs(sums[LEVELS - 1] - before);
+  return sums[LEVELS - 1];
+}
+
+double normaliser_find(Normaliser *self, const double *basis, const double *eigenvalue, const double *vector,
+                       double *error, int *lane_fallbacks) {
+  const int d = self->denoiser->d;
+  double largest = FIRST_PRECISION, u[NODES], f[NODES + 1] = {0};
+  for (int i = 0; i < d; i++) largest = fmax(largest, eigenvalue[i]);
+  const double first = FIRST_PRECISION / largest, step = -log(first) / NODES;
+  for (int n = 0; n < NODES; n++) u[n] = n == NODES - 1 ? 1 : first * exp((n + 1) * step);
+  memset(self->lane_fallbacks, 0, NODES * sizeof *self->lane_fallbacks);
+  denoiser_spectral(d, 1, basis, eigenvalue, self->precision);
+  const double gaussian = evaluate(self, basis, eigenvalue, vector, u);
+  for (int n = 0; n < NODES; n++) {
+    f[n + 1] = u[n] * slope(self, vector, n);
+    *lane_fallbacks += self->lane_fallbacks[n];
+  }
+  f[0] = f[1] * exp(-2 * step); /* the slope is linear in u there, so that f[0] / 2 is left below it */
+  const double sum = romberg(f, step, error);
+  *error += fabs(f[0] / 2);
+  return gaussian + sum + f[0] / 2;
+}

@@ -1,0 +1,37 @@
+/* The normaliser of a prior with Gaussian observations (denoiser.h),
+ *
+ *   log Z(b, M) = log E exp(b' z - z' M z / 2),  z from the prior,
+ *
+ * and with it the marginal likelihood of a history, by the path of evidence from none to all of it (Gelman
+ * and Meng 1998, path sampling): d log Z(u b, u M) / du = b' D - tr(M (C + D D')) / 2 at (u b, u M).
+ *
+ * What is integrated is the difference from the Gaussian N(D(0, 0), C(0, 0)), whose Z is known: it vanishes
+ * at u = 0, and everywhere for a Gaussian prior. The nodes are even in log u; trapezoidal sums of 16, 32 and
+ * 64 intervals are extrapolated (Romberg), and the last change is the estimate of the error. Errors of a
+ * learned denoiser are not in it. */
+#ifndef MODEL_DENOISER_NORMALISER_H
+#define MODEL_DENOISER_NORMALISER_H
+
+#include "core/arena.h"
+#include "model/denoiser/denoiser.h"
+
+typedef struct {
+  const Denoiser *denoiser; /* not owned */
+  double *prior_precision, *prior_vector; /* [d, d], [d]: C(0, 0)^-1 and C(0, 0)^-1 D(0, 0) */
+  double prior_log_norm; /* log |C(0, 0)|^-1/2 - D(0, 0)' C(0, 0)^-1 D(0, 0) / 2 */
+  /* n = DENOISER_LANES nodes, lane last: scratch. */
+  double *basis, *eigenvalue, *vector, *mean, *covariance; /* of the denoiser */
+  double *factor, *centre, *inverse; /* [d, d, n], [d, n], [d, d, n]: of the Gaussian */
+  double *precision; /* [d, d]: M */
+  int *lane_fallbacks;
+  double *workspace;
+} Normaliser;
+
+Status normaliser_create(Arena *memory, const Denoiser *denoiser, Normaliser *out);
+/* Returns log Z(b, U diag(q) U') from basis[d, d] = U, eigenvalue[d] = q and vector[d] = b; *error is how
+ * far it may be off. Nodes at which M is beyond what the denoiser was learned for are added to
+ * *lane_fallbacks. */
+double normaliser_find(Normaliser *self, const double *basis, const double *eigenvalue, const double *vector,
+                       double *error, int *lane_fallbacks);
+
+#endif

@@ -1,0 +1,225 @@
+#include "model/history/ep.h"
+
+#include "core/linalg.h"
+#include "core/real.h"
+#include "core/simd.h"
+#include "core/tiling.h"
+#include "model/history/likelihoods.h"
+#include "model/mixture/mixture_evidence.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { CELLS = TILE_ROWS * TILE_LANES };
+
+/* Sites overshoot when all of them move at once, by a tenth or so; after QUICK sweeps they may be going to
+ * and fro. */
+enum { QUICK = 12 };
+
+/* Variances of u below this are 0 to rounding: of a row without features, and of lanes without the row. */
+static const double LEAST = 1e-12;
+
+Status ep_create(Arena *memory, int d, int capacity, double tolerance, Ep *out) {
+  const size_t vector = (size_t)d * (size_t)capacity, matrix = (size_t)d * vector;
+  *out = (Ep){.d = d, .capacity = capacity, .tolerance = tolerance};
+  tilted_moments_nodes(&out->nodes);
+  ALLOCATE(memory, out->factor, matrix);
+  ALLOCATE(memory, out->covariance, matrix);
+  ALLOCATE(memory, out->mean, vector);
+  ALLOCATE(memory, out->next_precision, matrix);
+  ALLOCATE(memory, out->next_vector, vector);
+  ALLOCATE(memory, out->volume, capacity);
+  ALLOCATE(memory, out->miss, capacity);
+  ALLOCATE(memory, out->log_scale, capacity);
+  ALLOCATE(memory, out->settled, capacity);
+  ALLOCATE(memory, out->jitters, capacity);
+  return STATUS_OK;
+}
+
+/* ---- a sweep, as its rows see it */
+
+typedef struct {
+  Ep *ep;
+  const History *history;
+  bool first;
+  double step; /* share of the way that sites move */
+} Sweep;
+
+/* Of the rows of a tile, [TILE_ROWS, TILE_LANES] each. */
+typedef struct {
+  double counts[CELLS], variance[CELLS]; /* c times temper, v */
+  double lambda[CELLS], nu[CELLS];
+  double cavity_mean[CELLS], cavity_variance[CELLS];
+  double log_mass[CELLS], move[CELLS], shrink[CELLS]; /* log Z, m_1 - m_c, v_1 / v_c */
+  double log_spread[CELLS]; /* log(1 + lambda v_c) */
+} Tile;
+
+static void get_sites(const HistoryMarginals *cells, Tile *tile) {
+  for (int k = 0; k < cells->n; k += TILE_LANES) {
+    const double *site = cells->site + k * HISTORY_SITE;
+    memcpy(tile->lambda + k, site, TILE_LANES * sizeof *site);
+    memcpy(tile->nu + k, site + TILE_LANES, TILE_LANES * sizeof *site);
+  }
+}
+
+static void put_sites(const HistoryMarginals *cells, const Tile *tile) {
+  for (int k = 0; k < cells->n; k += TILE_LANES) {
+    double *site = cells->site + k * HISTORY_SITE;
+    memcpy(site, tile->lambda + k, TILE_LANES * sizeof *site);
+    memcpy(site + TILE_LANES, tile->nu + k, TILE_LANES * sizeof *site);
+  }
+}
+
+/* The expansion of the likelihood about the mean. */
+static void expand(const Likelihood *likelihood, const HistoryMarginals *cells, Tile *tile) {
+  likelihood->ops->derivatives(likelihood, cells->n, cells->y, cells->mean, tile->move, tile->lambda);
+  for (int k = 0; k < cells->n; k++) {
+    tile->lambda[k] *= -tile->counts[k];
+    tile->nu[k] = tile->lambda[k] * cells->mean[k] + tile->counts[k] * tile->move[k];
+  }
+}
+
+SIMD_CLONES
+static void leave_out(int n, const double *restrict mean, Tile *restrict tile) {
+  for (int k = 0; k < n; k++) {
+    const double rest = 1 - tile->lambda[k] * tile->variance[k], inverse = 1 / (rest > LEAST ? rest : LEAST);
+    tile->cavity_variance[k] = tile->variance[k] * inverse;
+    tile->cavity_mean[k] = (mean[k] - tile->variance[k] * tile->nu[k]) * inverse;
+  }
+}
+
+static void tilt(const Sweep *sweep, const HistoryMarginals *cells, Tile *tile) {
+  const Likelihood *likelihood = sweep->history->likelihood;
+  const TiltedCells tilted = {cells->n, cells->y, tile->counts, tile->cavity_mean, tile->cavity_variance};
+  if (likelihood->ops == &likelihood_logistic && history_rows_are_single(sweep->history))
+    tilted_moments_of_clicks(&sweep->ep->nodes, &tilted, tile->log_mass, tile->move, tile->shrink);
+  else
+    tilted_moments(&sweep->ep->nodes, likelihood, &tilted, cells->mean, tile->variance, tile->log_mass,
+                   tile->move, tile->shrink);
+}
+
+SIMD_CLONES
+static void find_log_spread(int n, Tile *tile) {
+  for (int k = 0; k < n; k += VECTOR_LANES) {
+    Real lambda, variance;
+    memcpy(&lambda, tile->lambda + k, sizeof lambda);
+    memcpy(&variance, tile->cavity_variance + k, sizeof variance);
+    const Real logarithm = real_log(1 + lambda * variance);
+    memcpy(tile->log_spread + k, &logarithm, sizeof logarithm);
+  }
+}
+
+/* log s_i of the sites as they are, and by how much they miss the fixed point. */
+SIMD_CLONES
+static void judge(const HistoryMarginals *cells, const Tile *tile, double *restrict miss,
+                  double *restrict log_scale) {
+  const int lanes = cells->lanes - cells->lane;
+  for (int k = 0; k < cells->n; k += TILE_LANES)
+    for (int n = 0; n < lanes; n++) {
+      const double mu = cells->mean[k + n], v = tile->variance[k + n], m = tile->cavity_mean[k + n],
+                   w = tile->cavity_variance[k + n], lambda = tile->lambda[k + n], nu = tile->nu[k + n];
+      const double off = fabs(m + tile->move[k + n] - mu) / sqrt(v),
+                   wide = fabs(tile->shrink[k + n] * w / v - 1), worst = off > wide ? off : wide;
+      const double spread = 1 + lambda * w;
+      /* m^2 / w - (m / w + nu)^2 / (1 / w + lambda), over the same denominator. */
+      const double square = (m * (m * lambda - 2 * nu) - nu * nu * w) / spread;
+      const double here = tile->counts[k + n] > 0 ? 1 : 0;
+      miss[n] = here * worst > miss[n] ? here * worst : miss[n];
+      log_scale[n] += here * (tile->log_mass[k + n] + 0.5 * (tile->log_spread[k + n] + square));
+    }
+}
+
+/* The sites of lanes that have not settled move. */
+SIMD_CLONES
+static void match(const HistoryMarginals *cells, double step, const bool *settled, Tile *tile) {
+  const int lanes = cells->lanes - cells->lane;
+  for (int k = 0; k < cells->n; k += TILE_LANES)
+    for (int n = 0; n < lanes; n++) {
+      const double m = tile->cavity_mean[k + n], w = tile->cavity_variance[k + n],
+                   shrink = tile->shrink[k + n] > LEAST ? tile->shrink[k + n] : LEAST;
+      const double rest = shrink < 1 ? 1 - shrink : 0, inverse = 1 / (shrink * w);
+      const double share = tile->counts[k + n] > 0 && !settled[n] ? step : 0;
+      tile->lambda[k + n] += share * (rest * inverse - tile->lambda[k + n]);
+      tile->nu[k + n] += share * ((m * rest + tile->move[k + n]) * inverse - tile->nu[k + n]);
+    }
+}
+
+static void ep_visit(void *context, const HistoryMarginals *cells) {
+  const Sweep *sweep = context;
+  Ep *ep = sweep->ep;
+  Tile tile;
+  for (int k = 0; k < cells->n; k++) {
+    tile.counts[k] = sweep->history->temper * cells->counts[k];
+    tile.variance[k] = cells->variance[k] > LEAST ? cells->variance[k] : LEAST;
+  }
+  if (sweep->first)
+    expand(sweep->history->likelihood, cells, &tile);
+  else
+    get_sites(cells, &tile);
+  leave_out(cells->n, cells->mean, &tile);
+  tilt(sweep, cells, &tile);
+  find_log_spread(cells->n, &tile);
+  judge(cells, &tile, ep->miss + cells->lane, ep->log_scale + cells->lane);
+  match(cells, sweep->step, ep->settled + cells->lane, &tile);
+  put_sites(cells, &tile);
+  for (int k = 0; k < cells->n; k++) {
+    cells->curvature[k] = tile.lambda[k];
+    cells->slope[k] = tile.nu[k] - tile.lambda[k] * cells->mean[k];
+  }
+}
+
+/* ---- the posterior of the sites */
+
+SIMD_CLONES
+static void ep_add(size_t n, const double *restrict a, const double *restrict b, double *restrict out) {
+  for (size_t k = 0; k < n; k++) out[k] = a[k] + b[k];
+}
+
+/* S, m and their volume. */
+static void find_posterior(Ep *ep, int lanes, const double *prior_precision, const double *prior_vector,
+                           const double *precision, const double *vector) {
+  const int d = ep->d;
+  const size_t entries = (size_t)d * (size_t)lanes;
+  ep_add(entries * (size_t)d, prior_precision, precision, ep->factor);
+  ep_add(entries, prior_vector, vector, ep->mean);
+  memset(ep->jitters, 0, (size_t)lanes * sizeof *ep->jitters);
+  linalg_cholesky_lanes(d, lanes, ep->factor, ep->jitters);
+  linalg_forward_lanes(d, lanes, ep->factor, ep->mean);
+  mixture_evidence_weigh(d, lanes, 0, ep->factor, ep->mean, ep->volume);
+  linalg_backward_lanes(d, lanes, ep->factor, ep->mean);
+  linalg_inverse_lanes(d, lanes, ep->factor, ep->covariance);
+}
+
+/* The outcome of a sweep, for the lanes that have not settled; returns how many go on. */
+static int take(Ep *ep, int lanes, bool first, double *precision, double *vector, double *log_evidence) {
+  int moving = 0;
+  for (int n = 0; n < lanes; n++) {
+    if (ep->settled[n]) continue;
+    for (int k = n; k < ep->d * lanes; k += lanes) vector[k] = ep->next_vector[k];
+    for (int k = n; k < ep->d * ep->d * lanes; k += lanes) precision[k] = ep->next_precision[k];
+    log_evidence[n] = ep->volume[n] + ep->log_scale[n];
+    ep->settled[n] = !first && ep->miss[n] <= ep->tolerance;
+    moving += ep->settled[n] ? 0 : 1;
+  }
+  return moving;
+}
+
+void ep_solve(Ep *ep, const HistoryView *view, const double *prior_precision, const double *prior_vector,
+              double *precision, double *vector, double *log_evidence, int64_t *fallbacks) {
+  const int lanes = view->lanes;
+  Sweep sweep = {.ep = ep, .history = view->history, .first = true};
+  ASSERT(lanes <= ep->capacity && view->history->d == ep->d);
+  memset(ep->settled, 0, (size_t)lanes * sizeof *ep->settled);
+  for (int pass = 0, moving = lanes; pass < EP_SWEEPS && moving > 0; pass++, sweep.first = false) {
+    find_posterior(ep, lanes, prior_precision, prior_vector, precision, vector);
+    sweep.step = sweep.first ? 1 : pass < QUICK ? 0.9 : 0.5;
+    memset(ep->miss, 0, (size_t)lanes * sizeof *ep->miss);
+    memset(ep->log_scale, 0, (size_t)lanes * sizeof *ep->log_scale);
+    history_marginals(view, ep->mean, ep->covariance, ep_visit, &sweep, ep->next_precision, ep->next_vector);
+    moving = take(ep, lanes, sweep.first, precision, vector, log_evidence);
+  }
+  for (int n = 0; n < lanes; n++) {
+    log_evidence[n] -= history_excess(view, n);
+    fallbacks[view->first + n] += ep->jitters[n] + (ep->settled[n] ? 0 : 1);
+  }
+}

@@ -1,0 +1,64 @@
+/* Expectation propagation (Minka 2001; for generalised linear models Seeger 2008, Bayesian inference and
+ * optimal design for the sparse linear model): the Gaussian that shares its mean and covariance, as far as
+ * each row can tell, with a Gaussian prior N(P^-1 h, P^-1) times the likelihood of a history that keeps rows,
+ * for many lanes at once.
+ *
+ * The likelihood of row i, p(y_i | u_i)^c_i with u_i = phi_i' theta, is replaced by a site, a Gaussian factor
+ * exp(nu_i u_i - lambda_i u_i^2 / 2), so that the posterior is N(m, S), S = (P + Lambda)^-1, m = S (h + b),
+ * with the evidence Lambda = sum lambda_i phi_i phi_i', b = sum nu_i phi_i. A sweep takes all sites at once.
+ * Of row i, v = phi_i' S phi_i and mu = phi_i' m; the cavity, which is the posterior without this site, has
+ * the variance v_c = 1 / (1/v - lambda_i) and the mean m_c = v_c (mu/v - nu_i); and the site becomes the one
+ * with which the cavity has the mean m_1 and the variance v_1 of N(u; m_c, v_c) p(y_i | u)^c_i
+ * (tilted_moments.h):
+ *
+ *     lambda_i = 1/v_1 - 1/v_c,   nu_i = m_1/v_1 - m_c/v_c.
+ *
+ * At the fixed point m_1 = mu and v_1 = v. A lane stops after a sweep, its second at the earliest, in which
+ * no row missed that by more than the tolerance, |m_1 - mu| in standard deviations and v_1 in parts of v.
+ * Sites begin as the expansion of the likelihood about the mean under the evidence to start from: that of the
+ * mode (irls.h), or of the history one observation ago.
+ *
+ * The mass Z_i of the tilted Gaussians gives the evidence of the model: with site i scaled by
+ *
+ *     s_i = Z_i (1 + lambda_i v_c)^1/2 exp(m_c^2 / (2 v_c) - (m_c/v_c + nu_i)^2 / (2 (1/v_c + lambda_i)))
+ *
+ * it is the integral of the prior times all sites. It does not change to first order with sites near their
+ * fixed point, so that of the sites before the last sweep is as good as that of those after it. */
+#ifndef MODEL_HISTORY_EP_H
+#define MODEL_HISTORY_EP_H
+
+#include "core/arena.h"
+#include "model/history/history.h"
+#include "model/history/tilted_moments.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { EP_SWEEPS = 100 };
+/* For draws: it leaves 1% of a standard deviation (tests/test_ep.c). */
+#define EP_TOLERANCE 0.0025
+
+/* n <= capacity lanes, lane last. */
+typedef struct {
+  int d, capacity;
+  double tolerance;
+  TiltedNodes nodes;
+  double *factor, *covariance, *mean; /* [d, d, n], [d, d, n], [d, n]: Cholesky factor of P + Lambda, S, m */
+  double *next_precision, *next_vector; /* [d, d, n], [d, n]: evidence of the sites after a sweep */
+  double *volume; /* [n]: |L^-1 (h + b)|^2 / 2 - log |L| */
+  double *miss, *log_scale; /* [n]: of a sweep, by how much at most; sum of log s_i */
+  bool *settled; /* [n] */
+  int *jitters; /* [n] */
+} Ep;
+
+Status ep_create(Arena *memory, int d, int capacity, double tolerance, Ep *out);
+
+/* For the lanes of the view, draws = 1, with the prior P[d, d, lanes], h[d, lanes] in its coordinates.
+ * precision[d, d, lanes] and vector[d, lanes] are the evidence to start from and become that of the sites.
+ * log_evidence[lanes]: of the integral above the factor that depends on nothing but the prior, |P|^1/2
+ * exp(-h' P^-1 h / 2), as in mixture_evidence.h; likelihoods as history_log_likelihood has them. Lanes that
+ * did not stop within EP_SWEEPS, and pivots that were jittered, are added to fallbacks[B]. */
+void ep_solve(Ep *ep, const HistoryView *view, const double *prior_precision, const double *prior_vector,
+              double *precision, double *vector, double *log_evidence, int64_t *fallbacks);
+
+#endif

@@ -1,0 +1,92 @@
+/* What all forms of a history have in common: which one it is, its memory, and the count of observations. */
+#include "core/arena.h"
+#include "core/memory.h"
+#include "model/history/history_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const HistoryOps *form_of(const Likelihood *likelihood, int arms) {
+  if (likelihood_is_conjugate(likelihood)) return &history_form_evidence;
+  if (likelihood_has_network(likelihood)) return &history_form_inputs;
+  return arms > 0 ? &history_form_arms : &history_form_rows;
+}
+
+/* Creates a history of B runs, one in `share` of which has an observation in a round. */
+static Status create(Arena *memory, int d, int runs, int share, int arms, const HistoryOps *form,
+                     const Likelihood *likelihood, History *out) {
+  ASSERT(d >= 1 && runs >= 1 && share >= 1 && arms >= 0);
+  *out = (History){.memory = memory,
+                   .d = d,
+                   .runs = runs,
+                   .each_round = runs / share,
+                   .likelihood = likelihood,
+                   .temper = 1,
+                   .ops = form};
+  TRY(arena_new(memory, (void **)&out->content, 1, out->ops->size));
+  out->content->arms = arms;
+  ALLOCATE(memory, out->content->observations, runs);
+  ALLOCATE(memory, out->content->latest, out->each_round);
+  for (int b = 0; b < out->each_round; b++) out->content->latest[b] = b * share;
+  return out->ops->reserve(out, 0);
+}
+
+Status history_create(Arena *memory, int d, int runs, const Likelihood *likelihood, History *out) {
+  return create(memory, d, runs, 1, 0, form_of(likelihood, 0), likelihood, out);
+}
+
+Status history_create_by_arm(Arena *memory, int d, int runs, int arms, const Likelihood *likelihood,
+                             History *out) {
+  return create(memory, d, runs, 1, arms, form_of(likelihood, arms), likelihood, out);
+}
+
+Status history_create_rows(Arena *memory, int d, int runs, const Likelihood *likelihood, History *out) {
+  return create(memory, d, runs, 1, 0, &history_form_rows, likelihood, out);
+}
+
+Status history_create_per_arm(Arena *memory, int d, int runs, int arms, const Likelihood *likelihood,
+                              History *out) {
+  ASSERT(!likelihood_has_network(likelihood));
+  return create(memory, d, runs * arms, arms, 0, form_of(likelihood, 0), likelihood, out);
+}
+
+Status history_reserve(History *history, int rounds) {
+  history_clear(history);
+  return history->ops->reserve(history, rounds);
+}
+
+void history_clear(History *history) {
+  history->rounds = 0;
+  memset(history->content->observations, 0, (size_t)history->runs * sizeof(int));
+  history->ops->clear(history);
+}
+
+void history_record(History *history, const int *arm, const double *phi, const double *y) {
+  const struct HistoryContent *content = history->content;
+  const int share = history->runs / history->each_round;
+  for (int b = 0; share > 1 && b < history->each_round; b++) content->latest[b] = b * share + arm[b];
+  history->ops->append(history, arm, phi, y);
+  for (int b = 0; b < history->each_round; b++) content->observations[content->latest[b]]++;
+  history->rounds++;
+}
+
+void history_gather(const History *from, const int *run, History *to) {
+  ASSERT(from->ops->copy_run && to->ops == from->ops);
+  ASSERT(to->d == from->d && to->likelihood->ops == from->likelihood->ops);
+  history_clear(to);
+  to->temper = from->temper;
+  to->rounds = from->rounds;
+  for (int n = 0; n < to->runs; n++) {
+    from->ops->copy_run(from, run[n], to, n);
+    to->content->observations[n] = history_observations(from, run[n]);
+  }
+}
+
+int history_observations(const History *history, int run) { return history->content->observations[run]; }
+
+const int *history_latest(const History *history) { return history->content->latest; }
+
+double history_squares(const History *history, int run) {
+  ASSERT(history->ops->squares);
+  return history->ops->squares(history, run);
+}

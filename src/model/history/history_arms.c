@@ -1,0 +1,62 @@
+/* Arms for rows: where arms stay what they are, a row stands for all observations of an arm. */
+#include "model/history/history_internal.h"
+
+#include <string.h>
+
+typedef struct {
+  HistoryRows rows;
+  int *row; /* [B, K]: 1 + the row of an arm; 0: none */
+} Arms;
+
+static size_t places(const History *history) {
+  return (size_t)history->runs * (size_t)history->content->arms;
+}
+
+static Status arms_reserve(History *history, int rounds) {
+  const int arms = history->content->arms;
+  ALLOCATE(history->memory, ((Arms *)history->content)->row, places(history));
+  return history_rows_reserve(history, arms < rounds ? arms : rounds);
+}
+
+static void arms_clear(History *history) {
+  const Arms *self = (Arms *)history->content;
+  memset(self->row, 0, places(history) * sizeof *self->row);
+  history_rows_clear(history);
+}
+
+/* Returns the deviance of a reward; only the part that does not depend on theta is of interest. */
+static double deviance_of(const Likelihood *likelihood, double y) {
+  double deviance, nothing = 0;
+  likelihood->ops->deviance(likelihood, 1, &y, &nothing, &deviance);
+  return deviance;
+}
+
+/* Adds one more observation to a row. The log likelihood is linear in the reward but for terms without
+ * theta. */
+static void repeat_row(const History *history, int run, int l, double y) {
+  HistoryRows *rows = history_rows(history);
+  const size_t lane = (size_t)(run % TILE_LANES);
+  const size_t cell = history_row(rows, run / TILE_LANES, l) * TILE_LANES + lane;
+  const double count = rows->counts[cell]++, before = rows->rewards[cell];
+  const double mean = rows->rewards[cell] += (y - before) / (count + 1);
+  rows->excess[run] += deviance_of(history->likelihood, y) +
+                       count * deviance_of(history->likelihood, before) -
+                       (count + 1) * deviance_of(history->likelihood, mean);
+}
+
+static void arms_append(History *history, const int *arm, const double *phi, const double *y) {
+  const Arms *self = (Arms *)history->content;
+  const int runs = history->runs;
+  for (int n = 0; n < runs; n++) {
+    int *row = &self->row[(size_t)n * (size_t)self->rows.common.arms + (size_t)arm[n]];
+    if (*row) {
+      repeat_row(history, n, *row - 1, y[n]);
+    } else {
+      history_rows_add(history, n, (size_t)runs, phi + n, y[n]);
+      *row = self->rows.length[n];
+    }
+  }
+}
+
+const HistoryOps history_form_arms = {
+    .size = sizeof(Arms), .reserve = arms_reserve, .append = arms_append, .clear = arms_clear};

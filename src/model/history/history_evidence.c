@@ -1,0 +1,285 @@
+/* The evidence of a block of runs under a conjugate likelihood (DiffTS paper, equation 3). */
+#include "core/simd.h"
+#include "model/history/history_internal.h"
+#include "model/mixture/square_root.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Trace of Lambda from which on a run has its square root too: far from where sums lose digits of a prior,
+ * whose variances are not beyond 1e6. */
+static const double ROOT_FROM = 1e6;
+
+typedef struct {
+  struct HistoryContent common;
+  /* One block, [d d + d + 1, B]. */
+  double *precision; /* [d, d, B]: sum phi phi' / sigma^2 */
+  double *vector; /* [d, B]: sum phi y / sigma^2 */
+  double *reward_squares; /* [B]: sum y^2 / sigma^2 */
+  double *root; /* [d + 1, d + 1, B], of the runs that have one */
+  bool *rooted; /* [B] */
+  double *row, *square; /* [d + 1], [d + 1, d + 1]: scratch */
+} Evidence;
+
+static Evidence *evidence_of(const History *history) {
+  ASSERT(history->ops == &history_form_evidence);
+  return (Evidence *)history->content;
+}
+
+static double inverse_variance(const History *history) {
+  return 1 / (history->likelihood->noise * history->likelihood->noise);
+}
+
+static size_t sums(int d) { return (size_t)d * (size_t)d + (size_t)d + 1; }
+
+static Status evidence_reserve(History *history, int rounds) {
+  Evidence *self = evidence_of(history);
+  const size_t vectors = (size_t)history->d * (size_t)history->runs;
+  (void)rounds; /* memory does not grow with them */
+  ALLOCATE(history->memory, self->precision, sums(history->d) * (size_t)history->runs);
+  self->vector = self->precision + vectors * (size_t)history->d;
+  self->reward_squares = self->vector + vectors;
+  const size_t n = (size_t)history->d + 1;
+  ALLOCATE(history->memory, self->root, n * n * (size_t)history->runs);
+  ALLOCATE(history->memory, self->rooted, history->runs);
+  ALLOCATE(history->memory, self->row, n);
+  ALLOCATE(history->memory, self->square, n * n);
+  return STATUS_OK;
+}
+
+static void evidence_clear(History *history) {
+  const Evidence *self = evidence_of(history);
+  memset(self->precision, 0, sums(history->d) * (size_t)history->runs * sizeof(double));
+  memset(self->rooted, 0, (size_t)history->runs * sizeof *self->rooted);
+}
+
+/* Computes sum[n] += factor a[n] b[n]. */
+static inline void add_product(int count, double factor, const double *restrict a, const double *restrict b,
+                               double *restrict sum) {
+  for (int n = 0; n < count; n++) sum[n] += factor * a[n] * b[n];
+}
+
+/* Appends one observation. Both triangles meet the same factors in the same order: the precision stays
+ * symmetric to the last bit. */
+SIMD_CLONES
+static void history_evidence_append(int d, int runs, double inverse_variance, const double *phi,
+                                    const double *y, double *precision, double *vector,
+                                    double *reward_squares) {
+  size_t stride = (size_t)runs;
+  for (int i = 0; i < d; i++) {
+    for (int j = 0; j < d; j++) {
+      int low = i < j ? i : j, high = i < j ? j : i;
+      add_product(runs, inverse_variance, phi + (size_t)low * stride, phi + (size_t)high * stride,
+                  precision + (size_t)(i * d + j) * stride);
+    }
+    add_product(runs, inverse_variance, phi + (size_t)i * stride, y, vector + (size_t)i * stride);
+  }
+  for (int n = 0; n < runs; n++) reward_squares[n] += inverse_variance * y[n] * y[n];
+}
+
+/* Appends to some runs only. */
+static void append_to(const History *history, const double *phi, const double *y) {
+  const Evidence *self = evidence_of(history);
+  const size_t d = (size_t)history->d, runs = (size_t)history->runs, count = (size_t)history->each_round;
+  const double weight = inverse_variance(history);
+  for (size_t m = 0; m < count; m++) {
+    const size_t n = (size_t)self->common.latest[m];
+    for (size_t i = 0; i < d; i++) {
+      for (size_t j = 0; j < d; j++) {
+        size_t low = i < j ? i : j, high = i < j ? j : i;
+        self->precision[(i * d + j) * runs + n] += weight * phi[low * count + m] * phi[high * count + m];
+      }
+      self->vector[i * runs + n] += weight * phi[i * count + m] * y[m];
+    }
+    self->reward_squares[n] += weight * y[m] * y[m];
+  }
+}
+
+static double precision_trace(const History *history, size_t run) {
+  const size_t d = (size_t)history->d;
+  double sum = 0;
+  for (size_t i = 0; i < d; i++)
+    sum += evidence_of(history)->precision[i * (d + 1) * (size_t)history->runs + run];
+  return sum;
+}
+
+/* The root of what a run has observed so far. */
+static void start_root(const History *history, size_t run) {
+  const Evidence *self = evidence_of(history);
+  const size_t d = (size_t)history->d, n = d + 1, runs = (size_t)history->runs;
+  for (size_t i = 0; i < d; i++) {
+    for (size_t j = 0; j < d; j++) self->square[i * n + j] = self->precision[(i * d + j) * runs + run];
+    self->square[i * n + d] = self->square[d * n + i] = self->vector[i * runs + run];
+  }
+  self->square[n * n - 1] = self->reward_squares[run];
+  square_root_of((int)n, self->square, runs, self->root + run);
+  self->rooted[run] = true;
+}
+
+/* One more observation, before it is in the sums. */
+static void append_to_roots(const History *history, const double *phi, const double *y) {
+  const Evidence *self = evidence_of(history);
+  const size_t d = (size_t)history->d, runs = (size_t)history->runs, count = (size_t)history->each_round;
+  const double weight = inverse_variance(history);
+  for (size_t m = 0; m < count; m++) {
+    const size_t run = (size_t)self->common.latest[m];
+    double square = 0;
+    for (size_t i = 0; i < d; i++) square += phi[i * count + m] * phi[i * count + m];
+    if (!self->rooted[run] && !(precision_trace(history, run) + weight * square > ROOT_FROM)) continue;
+    if (!self->rooted[run]) start_root(history, run);
+    for (size_t i = 0; i < d; i++) self->row[i] = phi[i * count + m] / history->likelihood->noise;
+    self->row[d] = y[m] / history->likelihood->noise;
+    square_root_add((int)d + 1, runs, self->root + run, self->row);
+  }
+}
+
+static void evidence_append(History *history, const int *arm, const double *phi, const double *y) {
+  const Evidence *self = evidence_of(history);
+  (void)arm;
+  append_to_roots(history, phi, y);
+  if (history->each_round == history->runs)
+    history_evidence_append(history->d, history->runs, inverse_variance(history), phi, y, self->precision,
+                            self->vector, self->reward_squares);
+  else
+    append_to(history, phi, y);
+}
+
+static void evidence_copy_run(const History *from, int m, History *to, int n) {
+  const double *old = evidence_of(from)->precision + m;
+  double *new = evidence_of(to)->precision + n;
+  const size_t d = (size_t)from->d;
+  for (size_t k = 0; k < sums(from->d); k++) new[k * (size_t)to->runs] = old[k * (size_t)from->runs];
+  evidence_of(to)->rooted[n] = evidence_of(from)->rooted[m];
+  for (size_t k = 0; k < (d + 1) * (d + 1) && evidence_of(from)->rooted[m]; k++)
+    evidence_of(to)->root[k * (size_t)to->runs + (size_t)n] =
+        evidence_of(from)->root[k * (size_t)from->runs + (size_t)m];
+}
+
+static double evidence_squares(const History *history, int run) {
+  const Evidence *self = evidence_of(history);
+  const double variance = history->likelihood->noise * history->likelihood->noise;
+  double sum = 0;
+  for (int i = 0; i < history->d; i++)
+    sum += variance * self->precision[(i * history->d + i) * history->runs + run];
+  return sum;
+}
+
+/* Computes to[n] = factor a[run[n]]; in a bandit the lanes are neighbouring runs. */
+INLINE void take_lanes(int count, const int *restrict run, double factor, const double *restrict a,
+                       double *restrict to) {
+  const double *restrict from = a + run[0];
+  if (run[count - 1] - run[0] == count - 1)
+    for (int n = 0; n < count; n++) to[n] = factor * from[n];
+  else
+    for (int n = 0; n < count; n++) to[n] = factor * a[run[n]];
+}
+
+/* Computes one chunk of lanes: lane n belongs to run[n], rising. In z the log likelihood is -1/2 z' S A S
+ * z + z' S (b - A shift). */
+SIMD_CLONES
+static void evidence_chunk(const History *history, const Evidence *self, int count, const int *restrict run,
+                           size_t stride, const double *shift, const double *scale,
+                           double *restrict precision, double *restrict vector) {
+  const size_t d = (size_t)history->d, runs = (size_t)history->runs;
+  const double temper = history->temper;
+  for (size_t i = 0; i < d; i++) {
+    double s_i = scale ? scale[i] : 1;
+    const double *b = self->vector + i * runs;
+    double *restrict b_z = vector + i * stride;
+    take_lanes(count, run, 1, b, b_z);
+    for (size_t j = 0; j < d; j++) {
+      const double *a = self->precision + (i * d + j) * runs;
+      take_lanes(count, run, temper * s_i * (scale ? scale[j] : 1), a, precision + (i * d + j) * stride);
+      for (int n = 0; n < count && shift; n++) b_z[n] -= shift[j] * a[run[n]];
+    }
+    for (int n = 0; n < count; n++) b_z[n] *= temper * s_i;
+  }
+}
+
+void history_evidence(const HistoryView *view, double *precision, double *vector) {
+  const Evidence *self = evidence_of(view->history);
+  history_check_view(view);
+  for (int from = 0; from < view->lanes; from += CHUNK_LANES) {
+    int run[CHUNK_LANES], count = view->lanes - from < CHUNK_LANES ? view->lanes - from : CHUNK_LANES;
+    for (int n = 0; n < count; n++) run[n] = (view->first + from + n) / view->draws;
+    evidence_chunk(view->history, self, count, run, (size_t)view->lanes, view->shift, view->scale,
+                   precision + from, vector + from);
+  }
+}
+
+void history_evidence_or_zero(const HistoryView *view, double *precision, double *vector) {
+  const size_t vectors = (size_t)view->history->d * (size_t)view->lanes;
+  if (view->history->ops == &history_form_evidence) {
+    history_evidence(view, precision, vector);
+  } else {
+    memset(precision, 0, vectors * (size_t)view->history->d * sizeof *precision);
+    memset(vector, 0, vectors * sizeof *vector);
+  }
+}
+
+double history_precision_trace(const History *history, int run) {
+  return history->temper * precision_trace(history, (size_t)run);
+}
+
+bool history_root(const History *history, int run, double *root) {
+  const Evidence *self = evidence_of(history);
+  const size_t n = (size_t)history->d + 1;
+  if (!self->rooted[run]) return false;
+  const double scale = sqrt(history->temper);
+  for (size_t k = 0; k < n * n; k++) root[k] = scale * self->root[k * (size_t)history->runs + (size_t)run];
+  return true;
+}
+
+void history_residual(const HistoryView *view, double *residual) {
+  const History *history = view->history;
+  const Evidence *self = evidence_of(history);
+  const int d = history->d, runs = history->runs;
+  const double *shift = view->shift;
+  for (int n = 0; n < view->lanes; n++) {
+    const int run = (view->first + n) / view->draws;
+    double sum = self->reward_squares[run];
+    for (int i = 0; i < d && shift; i++) {
+      sum -= 2 * shift[i] * self->vector[i * runs + run];
+      for (int j = 0; j < d; j++) sum += shift[i] * self->precision[(i * d + j) * runs + run] * shift[j];
+    }
+    residual[n] = history->temper * fmax(sum, 0);
+  }
+}
+
+void history_set_evidence(History *history, int rounds, double factor, const double *precision,
+                          const double *vector) {
+  const Evidence *self = evidence_of(history);
+  const size_t vectors = (size_t)history->d * (size_t)history->runs;
+  for (size_t n = 0; n < vectors * (size_t)history->d; n++) self->precision[n] = factor * precision[n];
+  for (size_t n = 0; n < vectors; n++) self->vector[n] = factor * vector[n];
+  for (int n = 0; n < history->runs; n++) self->common.observations[n] = rounds, self->rooted[n] = false;
+  history->rounds = rounds;
+}
+
+void history_store_evidence(const History *history, int run, double *evidence) {
+  const Evidence *self = evidence_of(history);
+  const size_t d = (size_t)history->d, runs = (size_t)history->runs, n = (size_t)run;
+  for (size_t i = 0; i < d; i++)
+    for (size_t j = i; j < d; j++) *evidence++ = self->precision[(i * d + j) * runs + n];
+  for (size_t i = 0; i < d; i++) *evidence++ = self->vector[i * runs + n];
+  *evidence = self->reward_squares[n];
+}
+
+void history_load_evidence(History *history, int run, int observations, const double *evidence) {
+  const Evidence *self = evidence_of(history);
+  const size_t d = (size_t)history->d, runs = (size_t)history->runs, n = (size_t)run;
+  for (size_t i = 0; i < d; i++)
+    for (size_t j = i; j < d; j++, evidence++)
+      self->precision[(i * d + j) * runs + n] = self->precision[(j * d + i) * runs + n] = *evidence;
+  for (size_t i = 0; i < d; i++) self->vector[i * runs + n] = *evidence++;
+  self->reward_squares[n] = *evidence;
+  self->common.observations[n] = observations;
+  if (observations > history->rounds) history->rounds = observations;
+}
+
+const HistoryOps history_form_evidence = {.size = sizeof(Evidence),
+                                          .reserve = evidence_reserve,
+                                          .append = evidence_append,
+                                          .clear = evidence_clear,
+                                          .copy_run = evidence_copy_run,
+                                          .squares = evidence_squares};

@@ -1,0 +1,336 @@
+/* Sums over the rows of a history, for a column of tiles. Compiled once for each instruction level
+ * (core/simd.h).
+ *
+ * Rows are taken a tile at a time, so that their features are read from memory once and then used from the
+ * first-level cache. A column has the features of neighbouring runs, or shares those of one: `shared` is a
+ * constant in each of the two versions that the compiler makes of a function. */
+#include "model/history/history_kernel.h"
+
+#include "core/simd.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { VECTORS = TILE_LANES / SIMD_DOUBLES, CELLS = TILE_ROWS * TILE_LANES };
+enum { COORDINATES = 8, GROUP = 5 }; /* coordinates that are taken at once in a prediction; in the sums */
+enum { ROWS = VECTORS < 8 ? 8 / VECTORS : 1 }; /* of a prediction, side by side */
+
+typedef double Vector __attribute__((vector_size(8 * SIMD_DOUBLES)));
+typedef double Unaligned __attribute__((vector_size(8 * SIMD_DOUBLES), aligned(8), may_alias));
+/* Vector v of the column; the number that all its lanes share. */
+#define LOAD(from, v) ((Vector)(*(const Unaligned *)((from) + (v)*SIMD_DOUBLES)))
+#define LOAD_OR_SHARE(from, shared, v) ((shared) ? *(from) - (Vector){0} : LOAD(from, v))
+
+/* Rows to take: in lanes whose run has fewer rows the rest count 0 times. */
+INLINE int history_rows_of(const HistoryColumn *column, const bool shared) {
+  return shared ? column->rows->length[column->run] : column->rows->filled[column->run / TILE_LANES];
+}
+
+/* Returns how many of the rows from `row` on are on its tile. */
+INLINE int rows_of_tile(int row, int total_rows) {
+  const int tile = TILE_ROWS - row % TILE_ROWS, left = total_rows - row;
+  return left < tile ? left : tile;
+}
+
+/* Returns the first lane's number in row `row` of rewards or counts. */
+INLINE const double *number_of(const HistoryColumn *column, int row, const double *numbers) {
+  return numbers + history_row(column->rows, column->run / TILE_LANES, row) * TILE_LANES +
+         column->run % TILE_LANES;
+}
+
+/* Returns the row's feature of coordinate i; the next coordinate is TILE_LANES further. */
+INLINE const double *feature_of(const HistoryColumn *column, int row, int r, int i) {
+  const size_t d = (size_t)column->history->d;
+  const size_t at = history_row(column->rows, column->run / TILE_LANES, row) + (size_t)r;
+  return column->rows->features + (at * d + (size_t)i) * TILE_LANES + column->run % TILE_LANES;
+}
+
+/* Loads vector v of the column's lanes in a row of an array; lanes past the last are 0. Stores it; lanes
+ * past the last are not written. */
+INLINE void get(const HistoryColumn *column, int v, const double *from, Vector *lanes) {
+  int count = column->count - v * SIMD_DOUBLES;
+  *lanes = (Vector){0};
+  if (count >= SIMD_DOUBLES)
+    *lanes = LOAD(from, v);
+  else if (count > 0)
+    memcpy(lanes, from + v * SIMD_DOUBLES, (size_t)count * sizeof *from);
+}
+
+INLINE void put(const HistoryColumn *column, int v, const Vector *lanes, double *to) {
+  int count = column->count - v * SIMD_DOUBLES;
+  if (count >= SIMD_DOUBLES)
+    memcpy(to + v * SIMD_DOUBLES, lanes, sizeof *lanes);
+  else if (count > 0)
+    memcpy(to + v * SIMD_DOUBLES, lanes, (size_t)count * sizeof *to);
+}
+
+/* Computes u[TILE_ROWS, TILE_LANES] of `height` rows from `row` + r on, for `count` coordinates from
+ * `from` on. */
+INLINE void predict_rows(const HistoryColumn *column, const bool shared, int row, int r, const int height,
+                         int from, int count, Vector theta[][VECTORS], double *u) {
+  const size_t next = (size_t)column->history->d * TILE_LANES;
+  const double *phi = feature_of(column, row, r, from);
+  Vector sum[ROWS][VECTORS];
+  for (int q = 0; q < height; q++)
+    for (int v = 0; v < VECTORS; v++) sum[q][v] = from > 0 ? LOAD(u + (r + q) * TILE_LANES, v) : (Vector){0};
+  for (int k = 0; k < count; k++)
+    for (int q = 0; q < height; q++)
+      for (int v = 0; v < VECTORS; v++)
+        sum[q][v] += LOAD_OR_SHARE(phi + (size_t)q * next + k * TILE_LANES, shared, v) * theta[k][v];
+  for (int q = 0; q < height; q++) memcpy(u + (r + q) * TILE_LANES, sum[q], sizeof sum[q]);
+}
+
+/* Computes u[TILE_ROWS, TILE_LANES] = phi' theta of `rows` rows from `row` on, theta = shift + scale z. */
+INLINE void predict(const HistoryColumn *column, const bool shared, int row, int rows, const double *shift,
+                    const double *z, double *u) {
+  const int d = column->history->d;
+  for (int from = 0; from < d; from += COORDINATES) {
+    int count = d - from < COORDINATES ? d - from : COORDINATES, r = 0;
+    Vector theta[COORDINATES][VECTORS];
+    for (int k = 0; k < count; k++) {
+      double shift_i = shift ? shift[from + k] : 0, scale_i = column->scale ? column->scale[from + k] : 1;
+      for (int v = 0; v < VECTORS; v++) {
+        get(column, v, z + (size_t)(from + k) * column->stride, &theta[k][v]);
+        theta[k][v] = shift_i + scale_i * theta[k][v];
+      }
+    }
+    for (; r + ROWS <= rows; r += ROWS) predict_rows(column, shared, row, r, ROWS, from, count, theta, u);
+    for (; r < rows; r++) predict_rows(column, shared, row, r, 1, from, count, theta, u);
+  }
+}
+
+/* Rewards or counts of `rows` rows, [.., TILE_LANES]: where they are, or spread over the lanes that share
+ * them. */
+INLINE const double *fetch(const HistoryColumn *column, const bool shared, int row, int rows,
+                           const double *numbers, double *spread) {
+  const double *from = number_of(column, row, numbers);
+  if (!shared) return from;
+  for (int r = 0; r < rows; r++)
+    for (int n = 0; n < TILE_LANES; n++) spread[r * TILE_LANES + n] = from[r * TILE_LANES];
+  return spread;
+}
+
+/* Multiplies x[rows, TILE_LANES] by the counts of the rows. */
+INLINE void history_repeat(int rows, const double *counts, double *x) {
+  for (int k = 0; k < rows * TILE_LANES; k++) x[k] *= counts[k];
+}
+
+/* Adds to gradient_i the sum over rows of slope phi_i. */
+INLINE void history_add_gradient(const HistoryColumn *column, const bool shared, int row, int rows,
+                                 const double *slope, double *gradient) {
+  for (int i = 0; i < column->history->d; i++)
+    for (int v = 0; v < VECTORS; v++) {
+      Vector sum;
+      get(column, v, gradient + (size_t)i * column->stride, &sum);
+      for (int r = 0; r < rows; r++)
+        sum += LOAD(slope + r * TILE_LANES, v) * LOAD_OR_SHARE(feature_of(column, row, r, i), shared, v);
+      put(column, v, &sum, gradient + (size_t)i * column->stride);
+    }
+}
+
+/* What a pass for derivatives reads, [TILE_ROWS, TILE_LANES], and adds to, [d, ..] and [d, d, ..]. */
+typedef struct {
+  const double *slope, *curvature;
+  double *gradient, *precision;
+} Sums;
+
+/* Subtracts from precision_ij the sum over rows of curvature phi_i phi_j in vector v, for i .. i + height
+ * - 1 and j = from .. from + GROUP - 1 or, on the diagonal (i = from), up to i; there it also adds to
+ * gradient_i the sum of slope phi_i. All sums stay in registers. */
+INLINE void add_group(const HistoryColumn *column, const bool shared, int v, int row, int rows, int i,
+                      const int height, int from, const bool diagonal, const Sums *sums) {
+  const size_t d = (size_t)column->history->d, stride = column->stride;
+  const int width = diagonal ? height : GROUP;
+  double *corner = sums->precision + ((size_t)i * d + (size_t)from) * stride;
+  double *gradient = sums->gradient + (size_t)i * stride;
+  Vector pull[GROUP], sum[GROUP][GROUP];
+  for (int k = 0; k < height; k++) {
+    if (diagonal) get(column, v, gradient + (size_t)k * stride, &pull[k]);
+    for (int j = 0; j < width; j++)
+      if (!diagonal || j <= k) get(column, v, corner + ((size_t)k * d + (size_t)j) * stride, &sum[k][j]);
+  }
+  for (int r = 0; r < rows; r++) {
+    const double *phi_i = feature_of(column, row, r, i), *phi_j = feature_of(column, row, r, from);
+    Vector slope = LOAD(sums->slope + r * TILE_LANES, v), weight = LOAD(sums->curvature + r * TILE_LANES, v),
+           x[GROUP];
+    for (int j = 0; j < width; j++) x[j] = LOAD_OR_SHARE(phi_j + j * TILE_LANES, shared, v);
+    for (int k = 0; k < height; k++) {
+      Vector x_k = LOAD_OR_SHARE(phi_i + k * TILE_LANES, shared, v), weighted = weight * x_k;
+      if (diagonal) pull[k] += slope * x_k;
+      for (int j = 0; j < width; j++)
+        if (!diagonal || j <= k) sum[k][j] -= weighted * x[j];
+    }
+  }
+  for (int k = 0; k < height; k++) {
+    if (diagonal) put(column, v, &pull[k], gradient + (size_t)k * stride);
+    for (int j = 0; j < width; j++)
+      if (!diagonal || j <= k) put(column, v, &sum[k][j], corner + ((size_t)k * d + (size_t)j) * stride);
+  }
+}
+
+/* Computes the gradient and the lower triangle of the precision, GROUP rows and columns at a time. */
+INLINE void add_derivatives(const HistoryColumn *column, const bool shared, int row, int rows,
+                            const Sums *sums) {
+  const int d = column->history->d;
+  for (int v = 0; v < VECTORS; v++)
+    for (int i = 0; i < d; i += GROUP)
+      for (int from = 0; from <= i; from += GROUP) {
+        int height = d - i < GROUP ? d - i : GROUP;
+#define HEIGHT(h)                                                                                            \
+  case h:                                                                                                    \
+    if (from == i)                                                                                           \
+      add_group(column, shared, v, row, rows, i, h, from, true, sums);                                       \
+    else                                                                                                     \
+      add_group(column, shared, v, row, rows, i, h, from, false, sums);                                      \
+    break;
+        switch (height) { HEIGHT(1) HEIGHT(2) HEIGHT(3) HEIGHT(4) HEIGHT(5) }
+#undef HEIGHT
+      }
+}
+
+static void clear(const HistoryColumn *column, size_t rows, double *array) {
+  for (size_t i = 0; i < rows; i++)
+    memset(array + i * column->stride, 0, (size_t)column->count * sizeof *array);
+}
+
+INLINE void derivatives(const HistoryColumn *column, const bool shared, const double *z, double *gradient,
+                        double *precision) {
+  const History *h = column->history;
+  const int total_rows = history_rows_of(column, shared);
+  double spread_y[CELLS], spread_counts[CELLS], u[CELLS], slope[CELLS], curvature[CELLS];
+  const Sums sums = {slope, curvature, gradient, precision};
+  clear(column, (size_t)h->d, gradient);
+  clear(column, (size_t)h->d * (size_t)h->d, precision);
+  for (int row = column->history->skipped, rows; row < total_rows; row += rows) {
+    rows = rows_of_tile(row, total_rows);
+    predict(column, shared, row, rows, column->shift, z, u);
+    const double *y = fetch(column, shared, row, rows, column->rows->rewards, spread_y);
+    const double *counts = fetch(column, shared, row, rows, column->rows->counts, spread_counts);
+    h->likelihood->ops->derivatives(h->likelihood, rows * TILE_LANES, y, u, slope, curvature);
+    history_repeat(rows, counts, slope);
+    history_repeat(rows, counts, curvature);
+    add_derivatives(column, shared, row, rows, &sums);
+  }
+}
+
+void history_kernel_derivatives(const HistoryColumn *column, const double *z, double *gradient,
+                                double *precision) {
+  if (column->shared)
+    derivatives(column, true, z, gradient, precision);
+  else
+    derivatives(column, false, z, gradient, precision);
+}
+
+INLINE void deviance_and_gradient(const HistoryColumn *column, const bool shared, const double *z,
+                                  double *deviance, double *gradient) {
+  const History *h = column->history;
+  const int total_rows = history_rows_of(column, shared);
+  double spread_y[CELLS], spread_counts[CELLS], u[CELLS], slope[CELLS], curvature[CELLS], terms[CELLS];
+  double total[TILE_LANES] = {0};
+  if (gradient) clear(column, (size_t)h->d, gradient);
+  for (int row = column->history->skipped, rows; row < total_rows; row += rows) {
+    rows = rows_of_tile(row, total_rows);
+    predict(column, shared, row, rows, column->shift, z, u);
+    const double *y = fetch(column, shared, row, rows, column->rows->rewards, spread_y);
+    const double *counts = fetch(column, shared, row, rows, column->rows->counts, spread_counts);
+    h->likelihood->ops->deviance(h->likelihood, rows * TILE_LANES, y, u, terms);
+    history_repeat(rows, counts, terms);
+    for (int r = 0; r < rows; r++)
+      for (int n = 0; n < TILE_LANES; n++) total[n] += terms[r * TILE_LANES + n];
+    if (!gradient) continue;
+    h->likelihood->ops->derivatives(h->likelihood, rows * TILE_LANES, y, u, slope, curvature);
+    history_repeat(rows, counts, slope);
+    history_add_gradient(column, shared, row, rows, slope, gradient);
+  }
+  memcpy(deviance, total, (size_t)column->count * sizeof *deviance);
+}
+
+void history_kernel_deviance(const HistoryColumn *column, const double *z, double *deviance,
+                             double *gradient) {
+  if (column->shared)
+    deviance_and_gradient(column, true, z, deviance, gradient);
+  else
+    deviance_and_gradient(column, false, z, deviance, gradient);
+}
+
+INLINE void largest_move(const HistoryColumn *column, const bool shared, const double *step, double *reach) {
+  const int total_rows = history_rows_of(column, shared);
+  double u[CELLS], top[TILE_LANES] = {0};
+  for (int row = column->history->skipped, rows; row < total_rows; row += rows) {
+    rows = rows_of_tile(row, total_rows);
+    predict(column, shared, row, rows, NULL, step, u);
+    for (int r = 0; r < rows; r++)
+      for (int n = 0; n < TILE_LANES; n++) {
+        double move = fabs(u[r * TILE_LANES + n]);
+        top[n] = move > top[n] ? move : top[n];
+      }
+  }
+  memcpy(reach, top, (size_t)column->count * sizeof *reach);
+}
+
+void history_kernel_reach(const HistoryColumn *column, const double *step, double *reach) {
+  if (column->shared)
+    largest_move(column, true, step, reach);
+  else
+    largest_move(column, false, step, reach);
+}
+
+/* Entry i, j of the covariance of theta. */
+INLINE Vector covariance_of(const HistoryColumn *column, int v, int i, int j, const double *covariance) {
+  const double *scale = column->scale;
+  Vector entry;
+  get(column, v, covariance + (size_t)(i * column->history->d + j) * column->stride, &entry);
+  return scale ? entry * (scale[i] * scale[j]) : entry;
+}
+
+/* variance[TILE_ROWS, TILE_LANES] = phi' C phi of `height` rows from `row` + r on. */
+INLINE void spread_rows(const HistoryColumn *column, int row, int r, const int height,
+                        const double *covariance, double *variance) {
+  const int d = column->history->d;
+  const size_t next = (size_t)d * TILE_LANES;
+  const double *phi = feature_of(column, row, r, 0);
+  for (int v = 0; v < VECTORS; v++) {
+    Vector total[ROWS] = {{0}};
+    for (int i = 0; i < d; i++) {
+      Vector sum[ROWS] = {{0}};
+      for (int j = 0; j < i; j++) {
+        const Vector entry = covariance_of(column, v, i, j, covariance);
+        for (int q = 0; q < height; q++) sum[q] += entry * LOAD(phi + (size_t)q * next + j * TILE_LANES, v);
+      }
+      const Vector entry = covariance_of(column, v, i, i, covariance);
+      for (int q = 0; q < height; q++) {
+        const Vector x = LOAD(phi + (size_t)q * next + i * TILE_LANES, v);
+        total[q] += x * (2 * sum[q] + entry * x);
+      }
+    }
+    for (int q = 0; q < height; q++)
+      memcpy(variance + (r + q) * TILE_LANES + v * SIMD_DOUBLES, &total[q], sizeof total[q]);
+  }
+}
+
+void history_kernel_marginals(const HistoryColumn *column, int lane, const double *mean,
+                              const double *covariance, HistoryVisit *visit, void *context, double *vector,
+                              double *precision) {
+  const History *h = column->history;
+  const int total_rows = history_rows_of(column, false);
+  double u[CELLS], variance[CELLS], slope[CELLS], curvature[CELLS], negative[CELLS];
+  const Sums sums = {slope, negative, vector, precision};
+  clear(column, (size_t)h->d, vector);
+  clear(column, (size_t)h->d * (size_t)h->d, precision);
+  for (int row = h->skipped, rows; row < total_rows; row += rows) {
+    int r = 0;
+    rows = rows_of_tile(row, total_rows);
+    predict(column, false, row, rows, column->shift, mean, u);
+    for (; r + ROWS <= rows; r += ROWS) spread_rows(column, row, r, ROWS, covariance, variance);
+    for (; r < rows; r++) spread_rows(column, row, r, 1, covariance, variance);
+    visit(context,
+          &(HistoryMarginals){rows * TILE_LANES, lane, lane + column->count,
+                              number_of(column, row, column->rows->rewards),
+                              number_of(column, row, column->rows->counts), u, variance,
+                              column->rows->sites + history_row(column->rows, column->run / TILE_LANES, row) *
+                                                        HISTORY_SITE * TILE_LANES,
+                              slope, curvature});
+    for (int k = 0; k < rows * TILE_LANES; k++) negative[k] = -curvature[k];
+    add_derivatives(column, false, row, rows, &sums);
+  }
+}

@@ -1,0 +1,35 @@
+/* The sums over rows behind history_passes.c; one version for each instruction level (core/simd.h). v3 and v4
+ * give the same bits. */
+#ifndef MODEL_HISTORY_HISTORY_KERNEL_H
+#define MODEL_HISTORY_HISTORY_KERNEL_H
+
+#include "model/history/history_internal.h"
+
+#include <stddef.h>
+
+/* The tiles of at most TILE_LANES lanes. The arrays of a call begin at the first of these lanes; their next
+ * row is `stride` further. */
+typedef struct {
+  const History *history;
+  const HistoryRows *rows; /* its content */
+  int run; /* of the first lane */
+  bool shared; /* all lanes belong to `run`; else lane n belongs to run + n, and `run` begins a column */
+  int count; /* lanes */
+  size_t stride;
+  const double *shift, *scale; /* theta = shift + scale z; may be NULL */
+} HistoryColumn;
+
+/* derivatives: gradient[d, ..] of the log likelihood and the lower triangle of precision[d, d, ..], both with
+ * respect to theta. deviance: deviance[..], and that gradient unless it is NULL. reach: the largest |phi'
+ * scale step| of each lane. marginals: of history_marginals, the sums of slope phi and of curvature phi phi',
+ * its lower triangle, with covariance[d, d, ..] of theta; never shared. */
+void history_kernel_derivatives(const HistoryColumn *column, const double *z, double *gradient,
+                                double *precision);
+void history_kernel_deviance(const HistoryColumn *column, const double *z, double *deviance,
+                             double *gradient);
+void history_kernel_reach(const HistoryColumn *column, const double *step, double *reach);
+void history_kernel_marginals(const HistoryColumn *column, int lane, const double *mean,
+                              const double *covariance, HistoryVisit *visit, void *context, double *vector,
+                              double *precision);
+
+#endif

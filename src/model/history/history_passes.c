@@ -1,0 +1,157 @@
+/* Passes over the rows of a history at given points: what a likelihood that is not conjugate has in place of
+ * evidence. A call is cut into columns of tiles; history_kernel.c does the sums. */
+#include "core/simd.h"
+#include "core/status.h"
+#include "model/history/history_kernel.h"
+
+#include <math.h>
+
+/* Returns the lanes from `first` of the view on that share tiles: never of two runs that have several
+ * draws each; with one draw for each run a column of the history. */
+static HistoryColumn column_at(const HistoryView *view, int first) {
+  const int draws = view->draws, lane = view->first + first, left = view->lanes - first;
+  int count = draws == 1 ? TILE_LANES : draws - lane % draws;
+  count = count < TILE_LANES ? count : TILE_LANES;
+  return (HistoryColumn){.history = view->history,
+                         .rows = history_rows(view->history),
+                         .run = lane / draws,
+                         .shared = draws > 1,
+                         .count = count < left ? count : left,
+                         .stride = (size_t)view->lanes,
+                         .shift = view->shift,
+                         .scale = view->scale};
+}
+
+static void check_view(const HistoryView *view) {
+  history_check_view(view);
+  ASSERT(view->draws > 1 || view->first % TILE_LANES == 0);
+}
+
+/* Converts derivatives from theta to z, tempered, and fills the upper triangle. */
+SIMD_CLONES
+static void scale_derivatives(const HistoryColumn *column, double *gradient, double *precision) {
+  const double *scale = column->scale, temper = column->history->temper;
+  const size_t d = (size_t)column->history->d, stride = column->stride;
+  for (size_t i = 0; i < d; i++) {
+    double s_i = scale ? scale[i] : 1;
+    for (int n = 0; n < column->count; n++) gradient[i * stride + (size_t)n] *= temper * s_i;
+    for (size_t j = 0; j <= i; j++) {
+      double s_ij = temper * s_i * (scale ? scale[j] : 1);
+      double *low = precision + (i * d + j) * stride, *high = precision + (j * d + i) * stride;
+      for (int n = 0; n < column->count; n++) high[n] = low[n] *= s_ij;
+    }
+  }
+}
+
+static bool all_settled(int count, const bool *settled) {
+  for (int n = 0; n < count; n++)
+    if (!settled[n]) return false;
+  return true;
+}
+
+void history_derivatives(const HistoryView *view, const double *z, const bool *settled, double *gradient,
+                         double *precision) {
+  check_view(view);
+  for (int first = 0; first < view->lanes;) {
+    HistoryColumn column = column_at(view, first);
+    if (!settled || !all_settled(column.count, settled + first)) {
+      history_kernel_derivatives(&column, z + first, gradient + first, precision + first);
+      scale_derivatives(&column, gradient + first, precision + first);
+    }
+    first += column.count;
+  }
+}
+
+void history_deviance(const HistoryView *view, const double *z, double *deviance, double *gradient) {
+  const size_t d = (size_t)view->history->d, stride = (size_t)view->lanes;
+  const double temper = view->history->temper, *excess = history_rows(view->history)->excess;
+  check_view(view);
+  for (int first = 0; first < view->lanes;) {
+    HistoryColumn column = column_at(view, first);
+    history_kernel_deviance(&column, z + first, deviance + first, gradient ? gradient + first : NULL);
+    first += column.count;
+  }
+  for (int n = 0; n < view->lanes; n++) deviance[n] += excess[(view->first + n) / view->draws];
+  for (size_t n = 0; n < stride; n++) deviance[n] *= temper;
+  for (size_t i = 0; gradient && i < d; i++)
+    for (size_t n = 0; n < stride; n++)
+      gradient[i * stride + n] *= temper * (view->scale ? view->scale[i] : 1);
+}
+
+/* Bounds |phi| |theta step| of every lane; returns whether all are at most `enough`. */
+static bool bound_reach(const HistoryColumn *column, const double *step, double enough, double *reach) {
+  bool all = true;
+  for (int n = 0; n < column->count; n++) {
+    double square = 0;
+    for (int i = 0; i < column->history->d; i++) {
+      double move = (column->scale ? column->scale[i] : 1) * step[(size_t)i * column->stride + (size_t)n];
+      square += move * move;
+    }
+    reach[n] = column->rows->longest[column->run + (column->shared ? 0 : n)] * sqrt(square);
+    all = all && reach[n] <= enough;
+  }
+  return all;
+}
+
+void history_log_likelihood(const HistoryView *view, const double *z, double *log_likelihood,
+                            double *gradient) {
+  history_deviance(view, z, log_likelihood, gradient);
+  for (int n = 0; n < view->lanes; n++) log_likelihood[n] *= -0.5;
+}
+
+bool history_rows_are_single(const History *history) {
+  return history->ops == &history_form_rows && history->temper == 1;
+}
+
+double history_excess(const HistoryView *view, int lane) {
+  const HistoryRows *rows = history_rows(view->history);
+  return 0.5 * view->history->temper * rows->excess[(view->first + lane) / view->draws];
+}
+
+void history_reach(const HistoryView *view, const double *step, double enough, double *reach) {
+  check_view(view);
+  for (int first = 0; first < view->lanes;) {
+    HistoryColumn column = column_at(view, first);
+    double bound[TILE_LANES], *found = reach + first;
+    if (!bound_reach(&column, step + first, enough, bound))
+      history_kernel_reach(&column, step + first, found);
+    /* A lane whose bound is enough keeps the bound, so that it does not depend on its neighbours in the
+     * column. */
+    for (int n = 0; n < column.count; n++)
+      if (bound[n] <= enough) found[n] = bound[n];
+    first += column.count;
+  }
+}
+
+/* vector += precision mean, and the upper triangle; from theta to z. */
+SIMD_CLONES
+static void finish_marginals(const HistoryColumn *column, const double *mean, double *vector,
+                             double *precision) {
+  const size_t d = (size_t)column->history->d, stride = column->stride, count = (size_t)column->count;
+  const double *scale = column->scale;
+  for (size_t i = 0; i < d; i++) {
+    for (size_t n = 0; n < count && scale; n++) vector[i * stride + n] *= scale[i];
+    for (size_t j = 0; j <= i; j++) {
+      double *low = precision + (i * d + j) * stride, *high = precision + (j * d + i) * stride;
+      for (size_t n = 0; n < count && scale; n++) low[n] *= scale[i] * scale[j];
+      for (size_t n = 0; n < count; n++) high[n] = low[n];
+    }
+  }
+  for (size_t i = 0; i < d; i++)
+    for (size_t j = 0; j < d; j++)
+      for (size_t n = 0; n < count; n++)
+        vector[i * stride + n] += precision[(i * d + j) * stride + n] * mean[j * stride + n];
+}
+
+void history_marginals(const HistoryView *view, const double *mean, const double *covariance,
+                       HistoryVisit *visit, void *context, double *precision, double *vector) {
+  check_view(view);
+  ASSERT(view->draws == 1);
+  for (int first = 0; first < view->lanes;) {
+    HistoryColumn column = column_at(view, first);
+    history_kernel_marginals(&column, first, mean + first, covariance + first, visit, context, vector + first,
+                             precision + first);
+    finish_marginals(&column, mean + first, vector + first, precision + first);
+    first += column.count;
+  }
+}

@@ -1,0 +1,132 @@
+/* Rows of neighbouring runs side by side, a row for each observation; and what history_arms.c shares. */
+#include "model/history/history_internal.h"
+
+#include <limits.h>
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+static int columns(const History *history) { return (history->runs + TILE_LANES - 1) / TILE_LANES; }
+
+/* Reserves the rows. A column of tiles has as many rows as its longest run, so all of them together have
+ * no more than there are observations; and each can waste most of one tile. */
+Status history_rows_reserve(History *history, int rows) {
+  HistoryRows *self = history_rows(history);
+  const int count = columns(history);
+  const int64_t column_tiles = ((int64_t)rows + TILE_ROWS - 1) / TILE_ROWS;
+  const int64_t observations = (int64_t)rows * history->each_round;
+  int64_t tiles = observations / TILE_ROWS + count;
+  if (tiles > count * column_tiles) tiles = count * column_tiles;
+  if (tiles > INT_MAX)
+    return status_set(STATUS_INPUT, "%d rows for each of %d runs are too many for one block", rows,
+                      history->runs);
+  const size_t cells = (size_t)tiles * TILE_ROWS * TILE_LANES;
+  ALLOCATE(history->memory, self->tile, (size_t)count * (size_t)column_tiles);
+  ALLOCATE(history->memory, self->filled, count);
+  ALLOCATE(history->memory, self->length, history->runs);
+  ALLOCATE(history->memory, self->features, cells * (size_t)history->d);
+  ALLOCATE(history->memory, self->rewards, cells);
+  ALLOCATE(history->memory, self->counts, cells);
+  ALLOCATE(history->memory, self->sites, cells * HISTORY_SITE);
+  ALLOCATE(history->memory, self->longest, history->runs);
+  ALLOCATE(history->memory, self->excess, history->runs);
+  self->capacity = rows;
+  self->column_tiles = (int)column_tiles;
+  self->tiles = (int)tiles;
+  return STATUS_OK;
+}
+
+void history_rows_clear(History *history) {
+  HistoryRows *self = history_rows(history);
+  const size_t runs = (size_t)history->runs, cells = (size_t)self->used * TILE_ROWS * TILE_LANES;
+  memset(self->filled, 0, (size_t)columns(history) * sizeof *self->filled);
+  memset(self->length, 0, runs * sizeof *self->length);
+  memset(self->longest, 0, runs * sizeof *self->longest);
+  memset(self->excess, 0, runs * sizeof *self->excess);
+  memset(self->features, 0, cells * (size_t)history->d * sizeof *self->features);
+  memset(self->rewards, 0, cells * sizeof *self->rewards);
+  memset(self->counts, 0, cells * sizeof *self->counts);
+  self->used = 0;
+}
+
+/* Makes row l of a run writable: its column gets the tile. */
+static void open_row(HistoryRows *self, int run, int l) {
+  const int column = run / TILE_LANES;
+  ASSERT(l < self->capacity);
+  if (l < self->filled[column]) return;
+  ASSERT(l == self->filled[column]);
+  if (l % TILE_ROWS == 0) {
+    ASSERT(self->used < self->tiles);
+    self->tile[(size_t)column * (size_t)self->column_tiles + (size_t)(l / TILE_ROWS)] = self->used++;
+  }
+  self->filled[column]++;
+}
+
+void history_rows_add(const History *history, int run, size_t stride, const double *phi, double y) {
+  HistoryRows *self = history_rows(history);
+  const size_t d = (size_t)history->d, lane = (size_t)(run % TILE_LANES);
+  double square = 0;
+  open_row(self, run, self->length[run]);
+  const size_t row = history_row(self, run / TILE_LANES, self->length[run]++);
+  for (size_t i = 0; i < d; i++) {
+    double x = self->features[(row * d + i) * TILE_LANES + lane] = phi[i * stride];
+    square += x * x;
+  }
+  self->rewards[row * TILE_LANES + lane] = y;
+  self->counts[row * TILE_LANES + lane] = 1;
+  self->longest[run] = fmax(self->longest[run], sqrt(square));
+}
+
+static void rows_append(History *history, const int *arm, const double *phi, const double *y) {
+  const int *run = history_latest(history), count = history->each_round;
+  (void)arm;
+  for (int m = 0; m < count; m++) history_rows_add(history, run[m], (size_t)count, phi + m, y[m]);
+}
+
+/* Returns phi[d] of observation l of a run, entries TILE_LANES apart. */
+static const double *history_rows_features_of(const History *history, int run, int l) {
+  const HistoryRows *self = history_rows(history);
+  const size_t row = history_row(self, run / TILE_LANES, l);
+  return self->features + row * (size_t)history->d * TILE_LANES + run % TILE_LANES;
+}
+
+static double reward_of(const History *history, int run, int l) {
+  const HistoryRows *self = history_rows(history);
+  return self->rewards[history_row(self, run / TILE_LANES, l) * TILE_LANES + (size_t)(run % TILE_LANES)];
+}
+
+static void rows_copy_run(const History *from, int m, History *to, int n) {
+  for (int l = 0; l < history_rows(from)->length[m]; l++)
+    history_rows_add(to, n, TILE_LANES, history_rows_features_of(from, m, l), reward_of(from, m, l));
+}
+
+static double rows_squares(const History *history, int run) {
+  double sum = 0;
+  for (int i = 0; i < history->d; i++)
+    for (int l = 0; l < history_rows(history)->length[run]; l++) {
+      const double x = history_rows_features_of(history, run, l)[i * TILE_LANES];
+      sum += x * x;
+    }
+  return sum;
+}
+
+double history_observation(const History *history, int run, int l, size_t stride, double *phi) {
+  ASSERT(history->ops == &history_form_rows); /* SamplerOps.by_observation */
+  const double *from = history_rows_features_of(history, run, l);
+  for (size_t i = 0; i < (size_t)history->d; i++) phi[i * stride] = from[i * TILE_LANES];
+  return reward_of(history, run, l);
+}
+
+History history_since(const History *history, int row) {
+  History view = *history;
+  ASSERT(history->ops == &history_form_rows && row >= 0 && row <= history->rounds);
+  view.skipped = row;
+  return view;
+}
+
+const HistoryOps history_form_rows = {.size = sizeof(HistoryRows),
+                                      .reserve = history_rows_reserve,
+                                      .append = rows_append,
+                                      .clear = history_rows_clear,
+                                      .copy_run = rows_copy_run,
+                                      .squares = rows_squares};

@@ -1,0 +1,200 @@
+#include "model/history/irls.h"
+
+#include "core/arena.h"
+#include "core/linalg.h"
+#include "core/simd.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+Status irls_create(Arena *memory, int d, int capacity, double tolerance, Irls *out) {
+  const size_t vector = (size_t)d * (size_t)capacity;
+  *out = (Irls){.d = d, .capacity = capacity, .tolerance = tolerance};
+  ALLOCATE(memory, out->gradient, vector);
+  ALLOCATE(memory, out->step, vector);
+  ALLOCATE(memory, out->trial, vector);
+  ALLOCATE(memory, out->factor, vector * (size_t)d);
+  ALLOCATE(memory, out->reach, capacity);
+  ALLOCATE(memory, out->decrement, capacity);
+  ALLOCATE(memory, out->slope, capacity);
+  ALLOCATE(memory, out->length, capacity);
+  ALLOCATE(memory, out->low, capacity);
+  ALLOCATE(memory, out->high, capacity);
+  ALLOCATE(memory, out->settled, capacity);
+  ALLOCATE(memory, out->idle, capacity);
+  ALLOCATE(memory, out->stuck, capacity);
+  ALLOCATE(memory, out->jitters, capacity);
+  return STATUS_OK;
+}
+
+/* Computes out[n] = a + b. */
+SIMD_CLONES
+static void irls_add(size_t n, const double *restrict a, const double *restrict b, double *restrict out) {
+  for (size_t k = 0; k < n; k++) out[k] = a[k] + b[k];
+}
+
+/* Computes factor = P + Lambda, and its Cholesky factor. */
+static void irls_factorise(Irls *irls, int lanes, const double *prior_precision, const double *precision) {
+  irls_add((size_t)(irls->d * irls->d) * (size_t)lanes, prior_precision, precision, irls->factor);
+  memset(irls->jitters, 0, (size_t)lanes * sizeof *irls->jitters);
+  linalg_cholesky_lanes(irls->d, lanes, irls->factor, irls->jitters);
+}
+
+/* Finds the mode under the evidence to start from. */
+static void irls_start(Irls *irls, int lanes, const double *prior_precision, const double *prior_vector,
+                       const double *precision, const double *vector, double *z) {
+  irls_add((size_t)irls->d * (size_t)lanes, prior_vector, vector, z);
+  irls_factorise(irls, lanes, prior_precision, precision);
+  linalg_solve_lanes(irls->d, lanes, irls->factor, z);
+}
+
+/* Computes gradient += h - P z: of the log posterior. */
+SIMD_CLONES
+static void add_prior(int d, int lanes, const double *restrict prior_precision,
+                      const double *restrict prior_vector, const double *restrict z,
+                      double *restrict gradient) {
+  for (int i = 0; i < d; i++) {
+    double *restrict g = gradient + (size_t)i * (size_t)lanes;
+    const double *restrict h = prior_vector + (size_t)i * (size_t)lanes;
+    for (int n = 0; n < lanes; n++) g[n] += h[n];
+    for (int j = 0; j < d; j++) {
+      const double *restrict p = prior_precision + (size_t)(i * d + j) * (size_t)lanes;
+      const double *restrict x = z + (size_t)j * (size_t)lanes;
+      for (int n = 0; n < lanes; n++) g[n] -= p[n] * x[n];
+    }
+  }
+}
+
+/* Computes out[lanes] = a' b. */
+SIMD_CLONES
+static void inner_product(int d, int lanes, const double *restrict a, const double *restrict b,
+                          double *restrict out) {
+  for (int n = 0; n < lanes; n++) out[n] = 0;
+  for (int i = 0; i < d; i++)
+    for (int n = 0; n < lanes; n++) out[n] += a[i * lanes + n] * b[i * lanes + n];
+}
+
+/* Makes a pass at z: evidence as (Lambda, g), and the gradient of the log posterior. */
+static void differentiate(Irls *irls, const HistoryView *view, const double *prior_precision,
+                          const double *prior_vector, const double *z, const bool *skip, double *precision,
+                          double *g) {
+  const int d = irls->d, lanes = view->lanes;
+  history_derivatives(view, z, skip, g, precision);
+  memcpy(irls->gradient, g, (size_t)(d * lanes) * sizeof *g);
+  add_prior(d, lanes, prior_precision, prior_vector, z, irls->gradient);
+}
+
+/* Computes the pass at z, Cholesky factor, step, delta^2 and R of every lane. */
+static void newton_step(Irls *irls, const HistoryView *view, const double *prior_precision,
+                        const double *prior_vector, const double *z, double *precision, double *g) {
+  const int d = irls->d, lanes = view->lanes;
+  const double concordance = view->history->likelihood->ops->self_concordance;
+  differentiate(irls, view, prior_precision, prior_vector, z, irls->settled, precision, g);
+  irls_factorise(irls, lanes, prior_precision, precision);
+  memcpy(irls->step, irls->gradient, (size_t)(d * lanes) * sizeof *g);
+  linalg_solve_lanes(d, lanes, irls->factor, irls->step);
+  inner_product(d, lanes, irls->gradient, irls->step, irls->decrement);
+  if (concordance > 0) history_reach(view, irls->step, IRLS_FULL_STEP / concordance, irls->reach);
+  for (int n = 0; n < lanes; n++) irls->reach[n] = concordance > 0 ? concordance * irls->reach[n] : 0;
+}
+
+/* Settles the lanes that are near enough; returns how many are still on their way. */
+static int settle(Irls *irls, int lanes) {
+  int moving = 0;
+  for (int n = 0; n < lanes; n++) {
+    double reach = irls->reach[n], delta = sqrt(fmax(irls->decrement[n], 0));
+    if (!irls->settled[n])
+      irls->settled[n] = reach <= 0.5 && 0.5 * reach * exp(reach) * delta <= irls->tolerance;
+    irls->stuck[n] = irls->stuck[n] || !isfinite(reach) || !isfinite(delta);
+    moving += irls->settled[n] || irls->stuck[n] ? 0 : 1;
+  }
+  return moving;
+}
+
+/* Computes trial = z + a p; z, to the bit, where a = 0. */
+static void set_trial(Irls *irls, int lanes, const double *z) {
+  for (int i = 0; i < irls->d; i++)
+    for (int k = i * lanes, n = 0; n < lanes; k++, n++)
+      irls->trial[k] = irls->length[n] > 0 ? z[k] + irls->length[n] * irls->step[k] : z[k];
+}
+
+/* Takes full steps for the lanes that are on their way; returns how many of them reach too far to be taken
+ * without a trial. */
+static int start_search(Irls *irls, int lanes) {
+  int searching = 0;
+  for (int n = 0; n < lanes; n++) {
+    const double reach = irls->reach[n];
+    const bool still = irls->settled[n] || irls->stuck[n];
+    irls->length[n] = irls->high[n] = still ? 0 : 1;
+    irls->idle[n] = still || reach <= IRLS_FULL_STEP;
+    irls->low[n] = irls->idle[n] ? irls->length[n] : log1p(reach) / reach;
+    searching += irls->idle[n] ? 0 : 1;
+  }
+  return searching;
+}
+
+/* Halves, after a trial, the brackets of the searching lanes; returns how many are to go on. A bracket
+ * with no number between its ends is as narrow as it gets, and its lane is stuck. */
+static int bisect(Irls *irls, int lanes) {
+  int searching = 0;
+  for (int n = 0; n < lanes; n++) {
+    if (irls->idle[n]) continue;
+    *(irls->slope[n] >= 0 ? &irls->low[n] : &irls->high[n]) = irls->length[n];
+    const double low = irls->low[n], high = irls->high[n], middle = 0.5 * (low + high);
+    irls->idle[n] = !((high - low) * irls->reach[n] > IRLS_FULL_STEP);
+    if (!irls->idle[n]) irls->idle[n] = irls->stuck[n] = !(low < middle && middle < high);
+    irls->length[n] = irls->idle[n] ? low : middle;
+    searching += irls->idle[n] ? 0 : 1;
+  }
+  return searching;
+}
+
+/* Moves the lanes that are on their way. */
+static void irls_move(Irls *irls, const HistoryView *view, const double *prior_precision,
+                      const double *prior_vector, double *z, double *precision, double *g) {
+  const int d = irls->d, lanes = view->lanes;
+  int searching = start_search(irls, lanes);
+  set_trial(irls, lanes, z);
+  while (searching > 0) {
+    differentiate(irls, view, prior_precision, prior_vector, irls->trial, irls->idle, precision, g);
+    inner_product(d, lanes, irls->gradient, irls->step, irls->slope);
+    searching = bisect(irls, lanes);
+    set_trial(irls, lanes, z);
+  }
+  memcpy(z, irls->trial, (size_t)(d * lanes) * sizeof *z);
+}
+
+/* Converts the evidence at z from (Lambda, g) to (Lambda, b), and takes the last step. Where a lane has
+ * not settled b is such that z is the mode. */
+static void irls_finish(const Irls *irls, const HistoryView *view, double *z, const double *precision,
+                        double *b, int64_t *fallbacks) {
+  const int d = irls->d, lanes = view->lanes;
+  for (int n = 0; n < lanes; n++)
+    fallbacks[(view->first + n) / view->draws] += irls->jitters[n] + (irls->settled[n] ? 0 : 1);
+  for (int i = 0; i < d; i++) {
+    for (int n = 0; n < lanes; n++)
+      if (!irls->settled[n]) b[i * lanes + n] -= irls->gradient[i * lanes + n];
+    for (int j = 0; j < d; j++)
+      for (int n = 0; n < lanes; n++)
+        b[i * lanes + n] += precision[(i * d + j) * lanes + n] * z[j * lanes + n];
+  }
+  for (int i = 0; i < d; i++)
+    for (int n = 0; n < lanes; n++)
+      if (irls->settled[n]) z[i * lanes + n] += irls->step[i * lanes + n];
+}
+
+void irls_solve(Irls *irls, const HistoryView *view, const double *prior_precision,
+                const double *prior_vector, double *precision, double *vector, double *mode,
+                int64_t *fallbacks) {
+  const int lanes = view->lanes;
+  ASSERT(lanes <= irls->capacity && view->history->d == irls->d);
+  for (int n = 0; n < lanes; n++) irls->settled[n] = irls->stuck[n] = false;
+  irls_start(irls, lanes, prior_precision, prior_vector, precision, vector, mode);
+  newton_step(irls, view, prior_precision, prior_vector, mode, precision, vector);
+  for (int pass = 1; settle(irls, lanes) > 0 && pass < IRLS_PASSES; pass++) {
+    irls_move(irls, view, prior_precision, prior_vector, mode, precision, vector);
+    newton_step(irls, view, prior_precision, prior_vector, mode, precision, vector);
+  }
+  irls_finish(irls, view, mode, precision, vector, fallbacks);
+}

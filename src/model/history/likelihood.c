@@ -1,0 +1,209 @@
+/* The likelihood families. */
+#include "model/history/likelihood.h"
+
+#include "core/real.h"
+#include "core/simd.h"
+#include "core/special.h"
+#include "model/history/likelihoods.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+/* ---- Gaussian: y = u + sigma e, log p(y | u) = -1/2 ((y - u) / sigma)^2 - log sigma - 1/2 log 2 pi. */
+
+static bool gaussian_admits(double y) { return isfinite(y); }
+static void gaussian_mean(const Likelihood *likelihood, int n, const double *u, double *mean) {
+  (void)likelihood;
+  memcpy(mean, u, (size_t)n * sizeof *mean);
+}
+static double gaussian_log_likelihood(const Likelihood *likelihood, double y, double u) {
+  double residual = (y - u) / likelihood->noise;
+  return -0.5 * residual * residual - log(likelihood->noise) - 0.5 * log(2 * M_PI);
+}
+SIMD_CLONES
+static void gaussian_derivatives(const Likelihood *likelihood, int n, const double *restrict y,
+                                 const double *restrict u, double *restrict slope,
+                                 double *restrict curvature) {
+  const double inverse_variance = 1 / (likelihood->noise * likelihood->noise);
+  for (int i = 0; i < n; i++) {
+    slope[i] = inverse_variance * (y[i] - u[i]);
+    curvature[i] = -inverse_variance;
+  }
+}
+SIMD_CLONES
+static void gaussian_deviance(const Likelihood *likelihood, int n, const double *restrict y,
+                              const double *restrict u, double *restrict deviance) {
+  const double inverse_variance = 1 / (likelihood->noise * likelihood->noise);
+  for (int i = 0; i < n; i++) deviance[i] = inverse_variance * (y[i] - u[i]) * (y[i] - u[i]);
+}
+static double gaussian_sample(const Likelihood *likelihood, double u, double uniform, double normal) {
+  (void)uniform;
+  return u + likelihood->noise * normal;
+}
+
+const LikelihoodOps likelihood_gaussian = {.name = "gaussian",
+                                           .summary = "reward phi' theta plus Gaussian noise",
+                                           .reference = "DiffTS, equation 1",
+                                           .quadratic = true,
+                                           .self_concordance = 0,
+                                           .rewards = "any number",
+                                           .admits = gaussian_admits,
+                                           .mean = gaussian_mean,
+                                           .log_likelihood = gaussian_log_likelihood,
+                                           .derivatives = gaussian_derivatives,
+                                           .deviance = gaussian_deviance,
+                                           .sample = gaussian_sample};
+
+/* ---- Logistic: P(y = 1) = 1 / (1 + e^-u). With e = e^-|u| <= 1 nothing below can overflow or cancel. */
+
+/* Returns -|u|; beyond 700 that of 700, for which e is zero beside 1. */
+static inline double exponent(double u) {
+  double size = fabs(u);
+  return size < 700 ? -size : -700;
+}
+
+static bool logistic_admits(double y) { return y == 0 || y == 1; }
+static inline double logistic_chance(double u) {
+  double e = special_exp_inside(exponent(u));
+  return (u >= 0 ? 1 : e) / (1 + e);
+}
+static void logistic_mean(const Likelihood *likelihood, int n, const double *u, double *mean) {
+  (void)likelihood;
+  for (int i = 0; i < n; i++) mean[i] = logistic_chance(u[i]);
+}
+/* Returns -log p = log(1 + e^u) - y u. */
+static inline double logistic_loss(double y, double u) {
+  double loss = special_log1p(special_exp_inside(exponent(u)));
+  return u < 0 ? loss - y * u : loss + (1 - y) * u;
+}
+static double logistic_log_likelihood(const Likelihood *likelihood, double y, double u) {
+  (void)likelihood;
+  return -logistic_loss(y, u);
+}
+SIMD_CLONES
+static void logistic_derivatives(const Likelihood *likelihood, int n, const double *restrict y,
+                                 const double *restrict u, double *restrict slope,
+                                 double *restrict curvature) {
+  (void)likelihood;
+  for (int from = 0; from < n; from += REAL_LANES) {
+    int count = n - from < REAL_LANES ? n - from : REAL_LANES;
+    double e[REAL_LANES] = {0};
+    for (int i = 0; i < count; i++) e[i] = exponent(u[from + i]);
+    real_exp_many(e);
+    for (int i = 0; i < count; i++) {
+      double larger = 1 / (1 + e[i]), smaller = e[i] * larger;
+      slope[from + i] = y[from + i] - (u[from + i] >= 0 ? larger : smaller);
+      curvature[from + i] = -larger * smaller;
+    }
+  }
+}
+SIMD_CLONES
+static void logistic_deviance(const Likelihood *likelihood, int n, const double *restrict y,
+                              const double *restrict u, double *restrict deviance) {
+  (void)likelihood;
+  for (int i = 0; i < n; i++) deviance[i] = 2 * logistic_loss(y[i], u[i]);
+}
+static double logistic_sample(const Likelihood *likelihood, double u, double uniform, double normal) {
+  (void)likelihood;
+  (void)normal;
+  return uniform < logistic_chance(u) ? 1 : 0;
+}
+
+const LikelihoodOps likelihood_logistic = {.name = "logistic",
+                                           .summary =
+                                               "reward 1 with probability 1 / (1 + exp(-phi' theta)), else 0",
+                                           .reference = "DiffTS, Section 2.2",
+                                           .self_concordance = 1, /* p (1 - p) |1 - 2 p| <= p (1 - p) */
+                                           .rewards = "0 or 1",
+                                           .admits = logistic_admits,
+                                           .mean = logistic_mean,
+                                           .log_likelihood = logistic_log_likelihood,
+                                           .derivatives = logistic_derivatives,
+                                           .deviance = logistic_deviance,
+                                           .sample = logistic_sample};
+
+/* ---- Poisson: a count of rate e^u. Beyond RATE_LIMIT the rate stays what it is there, 6e34, which a float
+ * can hold, so that sums of products of rates are finite. */
+
+static const double RATE_LIMIT = 80;
+
+static inline double poisson_rate(double u) { return special_exp(u > RATE_LIMIT ? RATE_LIMIT : u); }
+
+static bool poisson_admits(double y) { return isfinite(y) && y >= 0 && y <= 0x1p53 && y == floor(y); }
+static void poisson_mean(const Likelihood *likelihood, int n, const double *u, double *mean) {
+  (void)likelihood;
+  for (int i = 0; i < n; i++) mean[i] = poisson_rate(u[i]);
+}
+/* Returns y log y - y, the largest value of y u - e^u. */
+static inline double poisson_best(double y) { return y > 0 ? y * log(y) - y : 0; }
+static double poisson_log_likelihood(const Likelihood *likelihood, double y, double u) {
+  (void)likelihood;
+  return y * u - poisson_rate(u) - lgamma(y + 1);
+}
+SIMD_CLONES
+static void poisson_derivatives(const Likelihood *likelihood, int n, const double *restrict y,
+                                const double *restrict u, double *restrict slope,
+                                double *restrict curvature) {
+  (void)likelihood;
+  for (int i = 0; i < n; i++) {
+    double rate = poisson_rate(u[i]);
+    slope[i] = y[i] - rate;
+    curvature[i] = -rate;
+  }
+}
+/* Computes the deviance; rounding leaves a difference of large numbers below zero at times. */
+static void poisson_deviance(const Likelihood *likelihood, int n, const double *y, const double *u,
+                             double *deviance) {
+  (void)likelihood;
+  for (int i = 0; i < n; i++)
+    deviance[i] = fmax(0, 2 * (poisson_best(y[i]) - (y[i] * u[i] - poisson_rate(u[i]))));
+}
+/* Draws by inversion up to a rate of 500; beyond, takes the normal number with the Cornish-Fisher
+ * correction of its skewness, rounded: the distribution function is then right to 1e-4. */
+static double poisson_sample(const Likelihood *likelihood, double u, double uniform, double normal) {
+  (void)likelihood;
+  double rate = poisson_rate(u);
+  if (rate > 500) return fmax(0, floor(rate + sqrt(rate) * normal + (normal * normal - 1) / 6 + 0.5));
+  double probability = exp(-rate), left = uniform - probability;
+  int y = 0;
+  while (left > 0 && (y < rate || probability > DBL_EPSILON)) {
+    probability *= rate / ++y;
+    left -= probability;
+  }
+  return y;
+}
+
+const LikelihoodOps likelihood_poisson = {.name = "poisson",
+                                          .summary = "reward a count of mean exp(phi' theta)",
+                                          .reference = "McCullagh and Nelder 1989, Section 6.2",
+                                          .self_concordance = 1, /* e^u is its own derivative */
+                                          .rewards = "a count 0, 1, 2, ...",
+                                          .admits = poisson_admits,
+                                          .mean = poisson_mean,
+                                          .log_likelihood = poisson_log_likelihood,
+                                          .derivatives = poisson_derivatives,
+                                          .deviance = poisson_deviance,
+                                          .sample = poisson_sample};
+
+static const LikelihoodOps *const families[] = {
+#define LIKELIHOOD_ENTRY(name) &likelihood_##name,
+    LIKELIHOOD_LIST(LIKELIHOOD_ENTRY)
+#undef LIKELIHOOD_ENTRY
+};
+
+const LikelihoodOps *likelihood_family(int index) {
+  return index >= 0 && index < (int)(sizeof families / sizeof *families) ? families[index] : NULL;
+}
+
+const LikelihoodOps *likelihood_find(const char *name) {
+  const LikelihoodOps *family;
+  for (int i = 0; (family = likelihood_family(i)); i++)
+    if (strcmp(family->name, name) == 0) return family;
+  return NULL;
+}
+
+const char *likelihood_name(int index) {
+  const LikelihoodOps *family = likelihood_family(index);
+  return family ? family->name : NULL;
+}

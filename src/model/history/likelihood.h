@@ -1,0 +1,70 @@
+/* Likelihoods: how a reward y depends on u = phi' theta (DiffTS paper, Assumption 2), or on the output u of a
+ * network whose input is phi and whose weights are theta (VITS paper, Section 2). One constant descriptor for
+ * each family; an instance adds the noise and the network.
+ *
+ * The functions of n observations take arrays of n numbers and are written for vector instructions. No
+ * function raises a floating-point exception while |u| <= 1000. */
+#ifndef MODEL_HISTORY_LIKELIHOOD_H
+#define MODEL_HISTORY_LIKELIHOOD_H
+
+#include "core/rng.h"
+#include "core/status.h"
+#include "model/network/network.h"
+
+#include <stdbool.h>
+
+typedef struct Likelihood Likelihood;
+
+typedef struct {
+  const char *name, *summary, *reference;
+  bool quadratic; /* log p(y | u) is, in u; likelihood_is_conjugate asks the same of theta */
+  /* M with |third derivative of log p(y | u)| <= M |second derivative| everywhere (generalised
+   * self-concordance, Bach 2010): how fast the curvature can change, on which the safeguard and the stopping
+   * rule of IRLS rest (model/history/irls.h). */
+  double self_concordance;
+  const char *rewards; /* what y can be, in words */
+  bool (*admits)(double y);
+  /* mean[n]: the mean rewards g(u). */
+  void (*mean)(const Likelihood *likelihood, int n, const double *u, double *mean);
+  /* log p(y | u), with all constants. */
+  double (*log_likelihood)(const Likelihood *likelihood, double y, double u);
+  /* First and second derivative of log p(y | u) with respect to u: slope[n], curvature[n] <= 0. */
+  void (*derivatives)(const Likelihood *likelihood, int n, const double *y, const double *u, double *slope,
+                      double *curvature);
+  /* deviance[n] >= 0: twice what log p(y | u) falls short of its largest value over u. y can be the mean of
+   * several rewards (history.h), here and in `derivatives`: but for terms without u, log p is linear in y. */
+  void (*deviance)(const Likelihood *likelihood, int n, const double *y, const double *u, double *deviance);
+  /* A reward, from one uniform and one normal number of the round's reward stream (so that every arm would
+   * meet the same noise). */
+  double (*sample)(const Likelihood *likelihood, double u, double uniform, double normal);
+} LikelihoodOps;
+
+struct Likelihood {
+  const LikelihoodOps *ops;
+  double noise; /* sigma, standard deviation of Gaussian rewards */
+  NetworkShape network; /* of one output u; no layers: u = phi' theta */
+};
+
+static inline bool likelihood_has_network(const Likelihood *likelihood) {
+  return likelihood->network.layers > 0;
+}
+/* Returns whether log p(y | u) is quadratic in theta, so that the evidence is a precision and a vector
+ * (history.h). */
+static inline bool likelihood_is_conjugate(const Likelihood *likelihood) {
+  return likelihood->ops->quadratic && !likelihood_has_network(likelihood);
+}
+/* Returns the standard deviation of the rewards in the unit of u: sigma of Gaussian ones, 1 of any other,
+ * which have no such parameter (the root of the dispersion; McCullagh and Nelder 1989, Section 2.2). */
+static inline double likelihood_noise(const Likelihood *likelihood) {
+  return likelihood->ops->self_concordance > 0 ? 1 : likelihood->noise;
+}
+/* Entries of theta where phi has d. */
+static inline int likelihood_parameters(const Likelihood *likelihood, int d) {
+  return likelihood_has_network(likelihood) ? (int)network_parameters(&likelihood->network) : d;
+}
+
+const LikelihoodOps *likelihood_family(int index); /* registry; NULL ends */
+const LikelihoodOps *likelihood_find(const char *name);
+const char *likelihood_name(int index);
+
+#endif

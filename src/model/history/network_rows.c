@@ -1,0 +1,146 @@
+#include "model/history/network_rows.h"
+
+#include "core/arena.h"
+#include "core/linalg.h"
+#include "core/simd.h"
+#include "model/history/history_internal.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LANES = NETWORK_LANES };
+
+Status network_rows_create(Arena *memory, const NetworkShape *shape, NetworkRows *out) {
+  const size_t p = network_parameters(shape);
+  *out = (NetworkRows){.shape = *shape, .parameters = (int)p};
+  ALLOCATE(memory, out->theta, p);
+  ALLOCATE(memory, out->gradient, p);
+  ALLOCATE(memory, out->workspace, network_workspace(shape));
+  ALLOCATE(memory, out->jacobian, p * LANES);
+  ALLOCATE(memory, out->square, p * p);
+  return STATUS_OK;
+}
+
+/* The rows of a lane's run. */
+typedef struct {
+  const Likelihood *likelihood;
+  int count;
+  size_t width;
+  const float *x; /* [d, width] */
+  const double *y; /* [width] */
+  double temper;
+} Part;
+
+static Part network_rows_part_of(const HistoryView *view, int lane) {
+  const History *history = view->history;
+  const HistoryInputs *kept = history_inputs(history);
+  const size_t run = (size_t)((view->first + lane) / view->draws), width = (size_t)kept->width;
+  return (Part){.likelihood = history->likelihood,
+                .count = history->rounds,
+                .width = width,
+                .x = kept->inputs + run * (size_t)history->d * width,
+                .y = kept->responses + run * width,
+                .temper = history->temper};
+}
+
+/* Loads theta of a lane, in single precision. */
+static void load(NetworkRows *rows, const double *theta, int lanes, int lane) {
+  for (int i = 0; i < rows->parameters; i++) rows->theta[i] = (float)theta[i * lanes + lane];
+}
+
+/* Slopes and curvatures of LANES rows from `first` on, with the outputs y; 0 beyond the last row. */
+static void derive(const Part *part, int first, const float *y, double *slope, double *curvature) {
+  double u[LANES] = {0};
+  const int left = part->count - first, count = left < LANES ? left : LANES;
+  for (int n = 0; n < count; n++) u[n] = y[n];
+  part->likelihood->ops->derivatives(part->likelihood, count, part->y + first, u, slope, curvature);
+  for (int n = count; n < LANES; n++) slope[n] = curvature[n] = 0;
+}
+
+static void network_rows_slope_of(void *context, int first, const float *y, float *slope) {
+  double exact[LANES], curvature[LANES];
+  derive(context, first, y, exact, curvature);
+  for (int n = 0; n < LANES; n++) slope[n] = (float)exact[n];
+}
+
+static int whole(int count) { return (count + LANES - 1) / LANES * LANES; }
+
+void network_rows_gradient(NetworkRows *rows, const HistoryView *view, const double *theta,
+                           double *gradient) {
+  for (int n = 0; n < view->lanes; n++) {
+    Part part = network_rows_part_of(view, n);
+    load(rows, theta, view->lanes, n);
+    network_gradient(&rows->shape, rows->theta, whole(part.count), part.x, part.width, network_rows_slope_of,
+                     &part, rows->gradient, rows->workspace);
+    for (int i = 0; i < rows->parameters; i++)
+      gradient[i * view->lanes + n] = part.temper * rows->gradient[i];
+  }
+}
+
+/* Computes gradient += J' slope; J <- diag(weight)^1/2 J. */
+SIMD_CLONES
+static void network_rows_weigh(int p, const float *restrict slope, const float *restrict root,
+                               float *restrict jacobian, float *restrict gradient) {
+  for (int i = 0; i < p; i++) {
+    float sum = 0, *row = jacobian + (size_t)i * LANES;
+    for (int n = 0; n < LANES; n++) sum += slope[n] * row[n];
+    for (int n = 0; n < LANES; n++) row[n] *= root[n];
+    gradient[i] += sum;
+  }
+}
+
+/* Takes LANES rows from `first` on: J with rows multiplied by (-l'')^1/2; their gradient is added to
+ * rows->gradient. */
+static void take_jacobian(NetworkRows *rows, const Part *part, int first) {
+  float y[LANES], slope[LANES], root[LANES];
+  double exact[LANES], curvature[LANES];
+  network_sensitivity(&rows->shape, rows->theta, part->x + first, part->width, y, rows->jacobian,
+                      rows->workspace);
+  derive(part, first, y, exact, curvature);
+  for (int n = 0; n < LANES; n++) slope[n] = (float)exact[n], root[n] = (float)sqrt(-curvature[n]);
+  network_rows_weigh(rows->parameters, slope, root, rows->jacobian, rows->gradient);
+}
+
+void network_rows_derivatives(NetworkRows *rows, const HistoryView *view, const double *theta,
+                              double *gradient, double *precision) {
+  const int p = rows->parameters, lanes = view->lanes;
+  for (int n = 0; n < lanes; n++) {
+    const Part part = network_rows_part_of(view, n);
+    load(rows, theta, lanes, n);
+    memset(rows->gradient, 0, (size_t)p * sizeof *rows->gradient);
+    memset(rows->square, 0, (size_t)p * (size_t)p * sizeof *rows->square);
+    for (int first = 0; first < part.count; first += LANES) {
+      take_jacobian(rows, &part, first);
+      linalg_add_square(p, LANES, rows->jacobian, rows->square);
+    }
+    for (int i = 0; i < p; i++) {
+      gradient[i * lanes + n] = part.temper * rows->gradient[i];
+      for (int j = 0; j <= i; j++)
+        precision[(i * p + j) * lanes + n] = precision[(j * p + i) * lanes + n] =
+            part.temper * rows->square[i * p + j];
+    }
+  }
+}
+
+SIMD_CLONES
+static double sum_of_squares(size_t count, const float *restrict x) {
+  float sum[LANES] = {0};
+  double total = 0;
+  for (size_t k = 0; k < count; k += LANES)
+    for (int n = 0; n < LANES; n++) sum[n] += x[k + (size_t)n] * x[k + (size_t)n];
+  for (int n = 0; n < LANES; n++) total += sum[n];
+  return total;
+}
+
+void network_rows_trace(NetworkRows *rows, const HistoryView *view, const double *theta, double *trace) {
+  for (int n = 0; n < view->lanes; n++) {
+    const Part part = network_rows_part_of(view, n);
+    load(rows, theta, view->lanes, n);
+    trace[n] = 0;
+    for (int first = 0; first < part.count; first += LANES) {
+      take_jacobian(rows, &part, first);
+      trace[n] += part.temper * sum_of_squares((size_t)rows->parameters * LANES, rows->jacobian);
+    }
+  }
+}

@@ -1,0 +1,397 @@
+#include "model/logs/em_logs.h"
+
+#include "core/linalg.h"
+#include "core/simd.h"
+#include "core/special.h"
+#include "model/logs/em_logs_rows.h"
+#include "model/mixture/mixture_evidence.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+enum { N = LOGS_BLOCK }; /* tasks of a chunk: the lanes below */
+
+/* One chunk of tasks; lanes that are not used have no evidence. */
+typedef struct EmLogsScratch {
+  int used;
+  double *gram, *moment; /* [d, d, N] and [d, N]: X'X and X'y of z */
+  double *square, *count; /* [N]: y'y, n */
+  double *precision, *vector; /* [d, d, N], [d, N]: evidence, of one component where that has its own */
+  double *factor, *mean, *inverse; /* [d, d, N], [d, N], [d, d, N]: L_c, P_c^-1 h_c, P_c^-1 */
+  double *constant; /* [C] of the mixture */
+  double *features; /* [C, F, N]: expected under each component */
+  double *share; /* [C, N]: log weight, then responsibility */
+  double *log_sum; /* [N]: log marginal likelihood */
+  double *expected; /* [F, N]: expected under all components */
+  double *one_precision, *one_vector; /* [d, d, N], [d, N]: one component's, in each lane */
+  int *jitters; /* [N] */
+  double *slices; /* [EM_LOGS_SLICES, 3 + C F]: log likelihood, squared residuals, n, sums */
+  EmLogsRows rows; /* of other than conjugate likelihoods */
+} Scratch;
+
+static size_t features_of(const EmLogs *self) { return em_features(self->data.d); }
+static int lanes_from(int first, int items) { return items - first < N ? items - first : N; }
+
+/* ---- evidence of a chunk */
+
+/* Writes y - X shift and X scale in place of y and X, in lane n of the chunk. */
+static void load_task(const EmLogs *self, const double *task, int n) {
+  const size_t d = (size_t)self->data.d, packed = d * (d + 1) / 2;
+  const double *gram = task, *moment = task + packed, *shift = self->frame.shift, *scale = self->frame.scale;
+  Scratch *at = self->scratch;
+  double square = moment[d];
+  for (size_t i = 0; i < d; i++) {
+    double pull = 0;
+    for (size_t j = 0; j < d; j++) {
+      const double entry = gram[i >= j ? i * (i + 1) / 2 + j : j * (j + 1) / 2 + i];
+      at->gram[(i * d + j) * N + (size_t)n] = entry * scale[i] * scale[j];
+      pull += entry * shift[j];
+    }
+    at->moment[i * N + (size_t)n] = scale[i] * (moment[i] - pull);
+    square += shift[i] * (pull - 2 * moment[i]);
+  }
+  at->square[n] = fmax(square, 0);
+  at->count[n] = moment[d + 1];
+}
+
+static void scale_rows(int rows, double factor, const double *restrict from, double *restrict to) {
+  for (int i = 0; i < rows * N; i++) to[i] = from[i] * factor;
+}
+
+static void load_chunk(const EmLogs *self, int first, int items) {
+  const int d = self->data.d;
+  Scratch *at = self->scratch;
+  at->used = lanes_from(first, items);
+  if (at->used < N) {
+    memset(at->gram, 0, (size_t)(d * d * N) * sizeof *at->gram);
+    memset(at->moment, 0, (size_t)(d * N) * sizeof *at->moment);
+    memset(at->square, 0, N * sizeof *at->square);
+    memset(at->count, 0, N * sizeof *at->count);
+  }
+  for (int n = 0; n < at->used; n++)
+    load_task(self, logs_task(self->logs, (self->first + first + n) % self->logs->tasks), n);
+  scale_rows(d * d, 1 / self->variance, at->gram, at->precision);
+  scale_rows(d, 1 / self->variance, at->moment, at->vector);
+}
+
+/* Adds to log_weight[N] what the mode adds, where each component has evidence of its own. */
+static void linearise(const EmLogs *self, int first, double *log_weight) {
+  Scratch *at = self->scratch;
+  em_logs_rows_evidence(&at->rows, first / N, self->frame.shift, self->frame.scale, at->one_precision,
+                        at->one_vector, at->precision, at->vector, log_weight);
+}
+
+static void repeat_rows(int rows, const double *from, double *to) {
+  for (int i = 0; i < rows; i++)
+    for (int n = 0; n < N; n++) to[i * N + n] = from[i];
+}
+
+/* ---- the posterior of a chunk under each component */
+
+/* Computes feature[F, N]: 1, the mean, and covariance + mean mean', lower triangle. */
+SIMD_CLONES
+static void fill_features(int d, const double *restrict mean, const double *restrict covariance,
+                          double *restrict feature) {
+  for (int n = 0; n < N; n++) feature[n] = 1;
+  memcpy(feature + N, mean, (size_t)(d * N) * sizeof *mean);
+  double *restrict row = feature + (1 + d) * N;
+  for (int i = 0; i < d; i++)
+    for (int j = 0; j <= i; j++, row += N)
+      for (int n = 0; n < N; n++)
+        row[n] = covariance[(i * d + j) * N + n] + mean[i * N + n] * mean[j * N + n];
+}
+
+static void weigh(const EmLogs *self, const Mixture *mixture, int c, int first, double *feature) {
+  const int d = self->data.d;
+  Scratch *at = self->scratch;
+  double *log_weight = at->share + c * N, extra[N] = {0};
+  if (logs_has_rows(self->logs)) {
+    repeat_rows(d * d, mixture->precision + (size_t)c * (size_t)(d * d), at->one_precision);
+    repeat_rows(d, mixture->information + (size_t)c * (size_t)d, at->one_vector);
+    linearise(self, first, extra);
+  }
+  mixture_evidence_add(mixture, c, N, at->precision, at->vector, at->factor, at->mean);
+  linalg_cholesky_lanes(d, N, at->factor, at->jitters);
+  linalg_forward_lanes(d, N, at->factor, at->mean);
+  mixture_evidence_weigh(d, N, at->constant[c] + 0.5 * d * log(2 * M_PI), at->factor, at->mean, log_weight);
+  for (int n = 0; n < N; n++) log_weight[n] += extra[n];
+  if (!feature) return;
+  linalg_backward_lanes(d, N, at->factor, at->mean);
+  linalg_inverse_lanes(d, N, at->factor, at->inverse);
+  fill_features(d, at->mean, at->inverse, feature);
+}
+
+/* Turns share[C, N] from logarithms into responsibilities, 0 in lanes that are not used; log_sum[N]. */
+SIMD_CLONES
+static void normalise(int components, int used, double *restrict share, double *restrict log_sum) {
+  double top[N], total[N];
+  for (int n = 0; n < N; n++) top[n] = -DBL_MAX, total[n] = 0;
+  for (int c = 0; c < components; c++)
+    for (int n = 0; n < N; n++) top[n] = share[c * N + n] > top[n] ? share[c * N + n] : top[n];
+  for (int c = 0; c < components; c++)
+    for (int n = 0; n < N; n++) {
+      share[c * N + n] = special_exp(share[c * N + n] - top[n]);
+      total[n] += share[c * N + n];
+    }
+  for (int n = 0; n < N; n++) log_sum[n] = n < used ? top[n] + log(total[n]) : 0;
+  for (int n = 0; n < N; n++) total[n] = n < used ? 1 / total[n] : 0;
+  for (int c = 0; c < components; c++)
+    for (int n = 0; n < N; n++) share[c * N + n] *= total[n];
+}
+
+/* Adds log p(y | X) without the prior: - n / 2 log(2 pi sigma^2) - y'y / (2 sigma^2). */
+static void add_rewards(const EmLogs *self, double *log_sum) {
+  const Scratch *at = self->scratch;
+  if (logs_has_rows(self->logs)) return;
+  for (int n = 0; n < at->used; n++)
+    log_sum[n] -= 0.5 * (at->count[n] * log(2 * M_PI * self->variance) + at->square[n] / self->variance);
+}
+
+/* Responsibilities, log marginal likelihoods and, unless `features` is false, expected features. */
+static void evaluate(const EmLogs *self, const Mixture *mixture, int first, int items, bool features) {
+  Scratch *at = self->scratch;
+  const size_t size = features_of(self) * N;
+  load_chunk(self, first, items);
+  mixture_evidence_constants(mixture, at->constant);
+  for (int c = 0; c < mixture->components; c++)
+    weigh(self, mixture, c, first, features ? at->features + (size_t)c * size : NULL);
+  normalise(mixture->components, at->used, at->share, at->log_sum);
+  add_rewards(self, at->log_sum);
+}
+
+/* ---- sums */
+
+static double sum_of(const double *x) {
+  double part[VECTOR_LANES] = {0}, sum = 0;
+  for (int n = 0; n < N; n += VECTOR_LANES)
+    for (int k = 0; k < VECTOR_LANES; k++) part[k] += x[n + k];
+  for (int k = 0; k < VECTOR_LANES; k++) sum += part[k];
+  return sum;
+}
+
+/* sums[C, F] += shares times features, and expected[F, N] = features under all components. */
+SIMD_CLONES
+static void add_features(int components, int features, const double *restrict share,
+                         const double *restrict feature, double *restrict expected, double *restrict sums) {
+  memset(expected, 0, (size_t)(features * N) * sizeof *expected);
+  for (int c = 0; c < components; c++)
+    for (int f = 0; f < features; f++, feature += N) {
+      double part[VECTOR_LANES] = {0};
+      for (int n = 0; n < N; n += VECTOR_LANES)
+        for (int k = 0; k < VECTOR_LANES; k++) {
+          const double value = share[c * N + n + k] * feature[n + k];
+          part[k] += value;
+          expected[f * N + n + k] += value;
+        }
+      for (int k = 0; k < VECTOR_LANES; k++) sums[c * features + f] += part[k];
+    }
+}
+
+/* Returns the expected |y - X z|^2 of the chunk. */
+static double squared_residual(const EmLogs *self) {
+  const int d = self->data.d;
+  const Scratch *at = self->scratch;
+  const double *mean = at->expected + N, *second = at->expected + (1 + d) * N;
+  double residual[N];
+  memcpy(residual, at->square, sizeof residual);
+  for (int i = 0; i < d; i++) {
+    for (int n = 0; n < N; n++) residual[n] -= 2 * mean[i * N + n] * at->moment[i * N + n];
+    for (int j = 0; j <= i; j++, second += N)
+      for (int n = 0; n < N; n++) residual[n] += (i == j ? 1 : 2) * at->gram[(i * d + j) * N + n] * second[n];
+  }
+  return sum_of(residual);
+}
+
+/* Computes slice[3 + C F] of the chunks first .. end - 1. */
+static void sum_slice(const EmLogs *self, const Mixture *mixture, int first, int end, int items,
+                      double *slice) {
+  Scratch *at = self->scratch;
+  for (int chunk = first; chunk < end; chunk++) {
+    evaluate(self, mixture, chunk * N, items, true);
+    add_features(mixture->components, (int)features_of(self), at->share, at->features, at->expected,
+                 slice + 3);
+    slice[0] += sum_of(at->log_sum);
+    slice[1] += squared_residual(self);
+    slice[2] += sum_of(at->count);
+  }
+}
+
+static void learn_noise(EmLogs *self, double squares, double count) {
+  if (self->logs->estimate_noise) self->variance = fmax(squares / count, self->least_variance);
+}
+
+static double expect(EmData *data, int items, const Mixture *mixture, double *sums) {
+  EmLogs *self = (EmLogs *)data;
+  const size_t width = 3 + (size_t)mixture->components * features_of(self);
+  const int chunks = (items + N - 1) / N, size = self->ranks ? self->ranks->size : 1,
+            rank = self->ranks ? self->ranks->rank : 0;
+  double *slices = self->scratch->slices, total[3] = {0};
+  memset(slices, 0, EM_LOGS_SLICES * width * sizeof *slices);
+  for (int s = 0; s < EM_LOGS_SLICES; s++)
+    if (em_logs_owner(s, size) == rank)
+      sum_slice(self, mixture, em_logs_slice(s, chunks), em_logs_slice(s + 1, chunks), items,
+                slices + (size_t)s * width);
+  if (self->ranks) self->ranks->combine(self->ranks->context, EM_LOGS_SLICES * width, slices);
+  for (size_t s = 0; s < EM_LOGS_SLICES; s++) {
+    for (size_t k = 0; k < 3; k++) total[k] += slices[s * width + k];
+    for (size_t k = 3; k < width; k++) sums[k - 3] += slices[s * width + k];
+  }
+  learn_noise(self, total[1], total[2]);
+  return total[0];
+}
+
+void em_logs_density(EmLogs *self, const Mixture *mixture, double *density) {
+  for (int first = 0; first < self->data.items; first += N) {
+    evaluate(self, mixture, first, self->data.items, false);
+    memcpy(density + first, self->scratch->log_sum, (size_t)self->scratch->used * sizeof *density);
+  }
+}
+
+/* ---- draws */
+
+/* Returns the component at which the sum of lane n's responsibilities reaches `uniform`. */
+static int pick(const Scratch *at, int components, int n, double uniform) {
+  int c = 0;
+  for (double below = at->share[n]; c + 1 < components && below <= uniform; below += at->share[c * N + n])
+    c++;
+  return c;
+}
+
+/* Makes one draw for each task of an evaluated chunk: z[d, N] = L^-T (L^-1 h + z), z standard normal at
+ * first, c[N] the component. */
+static void draw_chunk(const EmLogs *self, const Mixture *mixture, int first, const int *c, double *z) {
+  const int d = self->data.d;
+  Scratch *at = self->scratch;
+  double extra[N] = {0};
+  for (int n = 0; n < N; n++) {
+    for (int i = 0; i < d * d; i++) at->one_precision[i * N + n] = mixture->precision[c[n] * d * d + i];
+    for (int i = 0; i < d; i++) at->one_vector[i * N + n] = mixture->information[c[n] * d + i];
+  }
+  if (logs_has_rows(self->logs)) linearise(self, first, extra);
+  for (int i = 0; i < d * d * N; i++) at->factor[i] = at->one_precision[i] + at->precision[i];
+  for (int i = 0; i < d * N; i++) at->mean[i] = at->one_vector[i] + at->vector[i];
+  linalg_cholesky_lanes(d, N, at->factor, at->jitters);
+  linalg_forward_lanes(d, N, at->factor, at->mean);
+  for (int i = 0; i < d * N; i++) z[i] += at->mean[i];
+  linalg_backward_lanes(d, N, at->factor, z);
+}
+
+/* Draws z[d, N] and c[N] of the used lanes for draw_chunk, from the streams (key, run, round = item,
+ * draw). */
+static void draw_noise(const EmLogs *self, int components, int first, Rng stream, int *c, double *z) {
+  const int d = self->data.d;
+  double *normal = self->scratch->expected; /* [d] */
+  for (int n = 0; n < self->scratch->used; n++) {
+    double uniform;
+    Rng rng = stream;
+    rng.round = (uint32_t)(first + n);
+    rng_uniform(&rng, 1, &uniform);
+    rng_normal(&rng, d, normal);
+    c[n] = pick(self->scratch, components, n, uniform);
+    for (int i = 0; i < d; i++) z[i * N + n] = normal[i];
+  }
+}
+
+void em_logs_draw(EmLogs *self, const Mixture *mixture, int draws, RngKey key, uint32_t run, double *z) {
+  const int d = self->data.d, items = self->data.items;
+  const size_t stride = (size_t)items * (size_t)draws;
+  double *chunk = self->scratch->features; /* [d, N] */
+  for (int first = 0; first < items; first += N) {
+    evaluate(self, mixture, first, items, false);
+    for (int m = 0; m < draws; m++) {
+      int c[N] = {0};
+      draw_noise(self, mixture->components, first, (Rng){.key = key, .run = run, .draw = (uint32_t)m}, c,
+                 chunk);
+      draw_chunk(self, mixture, first, c, chunk);
+      for (int i = 0; i < d; i++)
+        for (int n = 0; n < self->scratch->used; n++)
+          z[(size_t)i * stride + (size_t)(first + n) * (size_t)draws + (size_t)m] = chunk[i * N + n];
+    }
+  }
+}
+
+void em_logs_modes(EmLogs *self, const Mixture *gaussian, double *z) {
+  const int d = self->data.d, items = self->data.items, c[N] = {0};
+  double *chunk = self->scratch->features; /* [d, N] */
+  for (int first = 0; first < items; first += N) {
+    load_chunk(self, first, items);
+    memset(chunk, 0, (size_t)(d * N) * sizeof *chunk);
+    draw_chunk(self, gaussian, first, c, chunk);
+    for (int i = 0; i < d; i++)
+      memcpy(z + (size_t)i * (size_t)items + first, chunk + i * N, (size_t)self->scratch->used * sizeof *z);
+  }
+}
+
+/* ---- starts */
+
+/* Computes z[d], the mean of an item's posterior under the common Gaussian, or a draw from it with `rng`. */
+static void common_posterior(const EmLogs *self, int item, Rng *rng, double *z) {
+  const int d = self->data.d, first = item / N * N, n = item % N, c[N] = {0};
+  Scratch *at = self->scratch;
+  double *chunk = at->features;
+  evaluate(self, self->common, first, self->data.items, false);
+  memset(chunk, 0, (size_t)(d * N) * sizeof *chunk);
+  if (rng) {
+    rng_normal(rng, d, at->expected);
+    for (int i = 0; i < d; i++) chunk[i * N + n] = at->expected[i];
+  }
+  draw_chunk(self, self->common, first, c, chunk);
+  for (int i = 0; i < d; i++) z[i] = chunk[i * N + n];
+}
+
+static void place(EmData *data, int item, double *z) {
+  const EmLogs *self = (const EmLogs *)data, *from = self->sample ? self->sample : self;
+  common_posterior(from, item % from->data.items, NULL, z);
+}
+
+/* Starts from equal weights; means are draws from posteriors of tasks under the common Gaussian,
+ * covariances its own times C^(-2/d). */
+static void seed(EmData *data, int items, int components, Rng *rng, double *sums) {
+  const EmLogs *self = (const EmLogs *)data, *from = self->sample ? self->sample : self;
+  const int d = data->d;
+  const double count = (double)items / components, spread = pow(components, -2.0 / d);
+  for (int c = 0; c < components; c++) {
+    double *mean = sums + 1, *second = mean + d;
+    common_posterior(from, (int)rng_index(rng, (uint64_t)from->data.items), rng, mean);
+    sums[0] = count;
+    for (int i = 0; i < d; i++)
+      for (int j = 0; j <= i; j++)
+        *second++ = count * (mean[i] * mean[j] + spread * self->common->covariance[i * d + j]);
+    for (int i = 0; i < d; i++) mean[i] *= count;
+    sums += features_of(self);
+  }
+}
+
+Status em_logs_create(Arena *memory, const Logs *logs, int first, int items, EmFrame frame, int components,
+                      EmLogs *out) {
+  const size_t d = (size_t)logs->d, features = em_features(logs->d), count = (size_t)components;
+  Scratch *at;
+  const double noise = logs->likelihood->noise;
+  ALLOCATE(memory, at, 1);
+  *out = (EmLogs){.data = {.d = logs->d, .items = items, .expect = expect, .seed = seed, .place = place},
+                  .logs = logs,
+                  .first = first,
+                  .frame = frame,
+                  .variance = logs_has_rows(logs) ? 1 : noise * noise,
+                  .scratch = at};
+  ALLOCATE(memory, at->gram, d * d * N);
+  ALLOCATE(memory, at->moment, d * N);
+  ALLOCATE(memory, at->square, N);
+  ALLOCATE(memory, at->count, N);
+  ALLOCATE(memory, at->precision, d * d * N);
+  ALLOCATE(memory, at->vector, d * N);
+  ALLOCATE(memory, at->factor, d * d * N);
+  ALLOCATE(memory, at->mean, d * N);
+  ALLOCATE(memory, at->inverse, d * d * N);
+  ALLOCATE(memory, at->constant, count);
+  ALLOCATE(memory, at->features, count * features * N);
+  ALLOCATE(memory, at->share, count * N);
+  ALLOCATE(memory, at->log_sum, N);
+  ALLOCATE(memory, at->expected, features * N);
+  ALLOCATE(memory, at->one_precision, d * d * N);
+  ALLOCATE(memory, at->one_vector, d * N);
+  ALLOCATE(memory, at->jitters, N);
+  ALLOCATE(memory, at->slices, EM_LOGS_SLICES * (3 + count * features));
+  return logs_has_rows(logs) ? em_logs_rows_create(memory, logs, first, items, &at->rows) : STATUS_OK;
+}

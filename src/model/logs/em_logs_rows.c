@@ -1,0 +1,101 @@
+#include "model/logs/em_logs_rows.h"
+
+#include <string.h>
+
+enum { N = LOGS_BLOCK };
+
+/* Which item a task is, of `items` from task `first` on; or one that is none. */
+
+static int rows_of(const Logs *logs, int task) { return (int)logs_task(logs, task)[logs_width(logs->d) - 1]; }
+
+/* Rows in order of task: row[start[task]] .. row[start[task + 1] - 1]. */
+typedef struct {
+  int64_t *start, *row;
+} Index;
+
+static Status index_create(Arena *memory, const Logs *logs, Index *out) {
+  SCRATCH_ARENA(scratch);
+  int64_t *next;
+  ALLOCATE(memory, out->start, logs->tasks + 1);
+  ALLOCATE(memory, out->row, logs->observations);
+  ALLOCATE(&scratch, next, logs->tasks);
+  for (int t = 0; t < logs->tasks; t++) {
+    next[t] = out->start[t];
+    out->start[t + 1] = out->start[t] + rows_of(logs, t);
+  }
+  for (int64_t r = 0; r < logs->observations; r++) {
+    const int task = (int)logs_row(logs, r)[logs->d + 1];
+    out->row[next[task]++] = r;
+  }
+  return STATUS_OK;
+}
+
+/* Arranges the rows of one chunk, task[N] (-1: none), as rounds of a history. */
+static Status fill_history(Arena *memory, const Logs *logs, const Index *index, const int *task,
+                           History *history, double *padding) {
+  SCRATCH_ARENA(scratch);
+  const int d = logs->d;
+  const double zero = 0;
+  int rounds = 0;
+  double *phi, y[N], none;
+  ALLOCATE(&scratch, phi, d * N);
+  for (int n = 0; n < N; n++)
+    if (task[n] >= 0 && rows_of(logs, task[n]) > rounds) rounds = rows_of(logs, task[n]);
+  TRY(history_create(memory, d, N, logs->likelihood, history));
+  TRY(history_reserve(history, rounds));
+  for (int k = 0; k < rounds; k++) {
+    memset(phi, 0, (size_t)(d * N) * sizeof *phi);
+    memset(y, 0, sizeof y);
+    for (int n = 0; n < N; n++) {
+      if (task[n] < 0 || k >= rows_of(logs, task[n])) continue;
+      const double *row = logs_row(logs, index->row[index->start[task[n]] + k]);
+      for (int i = 0; i < d; i++) phi[i * N + n] = row[i];
+      y[n] = row[d];
+    }
+    history_record(history, NULL, phi, y);
+  }
+  logs->likelihood->ops->deviance(logs->likelihood, 1, &zero, &zero, &none);
+  for (int n = 0; n < N; n++) padding[n] = none * (rounds - (task[n] >= 0 ? rows_of(logs, task[n]) : 0));
+  return STATUS_OK;
+}
+
+Status em_logs_rows_create(Arena *memory, const Logs *logs, int first, int items, EmLogsRows *out) {
+  SCRATCH_ARENA(scratch);
+  const int chunks = (items + N - 1) / N;
+  Index index;
+  *out = (EmLogsRows){.d = logs->d};
+  ALLOCATE(memory, out->history, chunks);
+  ALLOCATE(memory, out->padding, (size_t)chunks * N);
+  ALLOCATE(memory, out->mode, logs->d * N);
+  ALLOCATE(memory, out->deviance, N);
+  ALLOCATE(memory, out->fallbacks, N);
+  TRY(irls_create(memory, logs->d, N, 1e-6, &out->irls));
+  TRY(index_create(&scratch, logs, &index));
+  for (int chunk = 0; chunk < chunks; chunk++) {
+    int task[N];
+    for (int n = 0; n < N; n++)
+      task[n] = chunk * N + n < items ? (int)(((int64_t)first + chunk * N + n) % logs->tasks) : -1;
+    TRY(fill_history(memory, logs, &index, task, &out->history[chunk], out->padding + chunk * N));
+  }
+  return STATUS_OK;
+}
+
+void em_logs_rows_evidence(EmLogsRows *self, int chunk, const double *shift, const double *scale,
+                           const double *prior_precision, const double *prior_vector, double *precision,
+                           double *vector, double *log_weight) {
+  const int d = self->d;
+  const HistoryView view = {&self->history[chunk], 1, 0, N, shift, scale};
+  const double *mode = self->mode;
+  memset(precision, 0, (size_t)(d * d * N) * sizeof *precision);
+  memset(vector, 0, (size_t)(d * N) * sizeof *vector);
+  irls_solve(&self->irls, &view, prior_precision, prior_vector, precision, vector, self->mode,
+             self->fallbacks);
+  history_deviance(&view, mode, self->deviance, NULL);
+  for (int n = 0; n < N; n++) log_weight[n] -= (self->deviance[n] - self->padding[chunk * N + n]) / 2;
+  for (int i = 0; i < d; i++)
+    for (int n = 0; n < N; n++) {
+      double curved = 0;
+      for (int j = 0; j < d; j++) curved += precision[(i * d + j) * N + n] * mode[j * N + n];
+      log_weight[n] += mode[i * N + n] * (curved / 2 - vector[i * N + n]);
+    }
+}

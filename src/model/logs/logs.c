@@ -1,0 +1,106 @@
+#include "model/logs/logs.h"
+
+#include "core/rng.h"
+
+#include <limits.h>
+#include <string.h>
+
+Status logs_create(Arena *memory, int d, const Likelihood *likelihood, Logs *out) {
+  ASSERT(d >= 1);
+  *out = (Logs){.memory = memory, .d = d, .likelihood = likelihood};
+  return STATUS_OK;
+}
+
+/* Makes room for block `index`, of `size` doubles, in a list of blocks that doubles; a new block is of
+ * zeros. */
+static Status grow(Arena *memory, size_t index, size_t size, size_t *capacity, double ***blocks) {
+  if (index >= *capacity) {
+    const size_t larger = *capacity > 0 ? 2 * *capacity : 16;
+    double **list;
+    ALLOCATE(memory, list, larger);
+    if (*capacity > 0) memcpy(list, *blocks, *capacity * sizeof *list);
+    *blocks = list;
+    *capacity = larger;
+  }
+  if (!(*blocks)[index]) ALLOCATE(memory, (*blocks)[index], size);
+  return STATUS_OK;
+}
+
+static Status add_row(Logs *logs, int task, const double *x, double y) {
+  const size_t d = (size_t)logs->d, index = (size_t)logs->observations;
+  TRY(grow(logs->memory, index / LOGS_ROWS, LOGS_ROWS * (d + 2), &logs->row_blocks, &logs->row_block));
+  double *row = logs->row_block[index / LOGS_ROWS] + index % LOGS_ROWS * (d + 2);
+  memcpy(row, x, d * sizeof *x);
+  row[d] = y;
+  row[d + 1] = task;
+  return STATUS_OK;
+}
+
+const double *logs_row(const Logs *logs, int64_t index) {
+  return logs->row_block[index / LOGS_ROWS] + (size_t)(index % LOGS_ROWS) * (size_t)(logs->d + 2);
+}
+
+Status logs_add(Logs *logs, int task, const double *x, double y) {
+  const int d = logs->d;
+  ASSERT(task >= 0 && task <= logs->tasks);
+  if (task == INT_MAX) return status_set(STATUS_INPUT, "logs of more than %d tasks", INT_MAX);
+  if (task == logs->tasks) {
+    TRY(grow(logs->memory, (size_t)task / LOGS_BLOCK, LOGS_BLOCK * logs_width(d), &logs->blocks,
+             &logs->block));
+    logs->tasks++;
+  }
+  if (logs_has_rows(logs)) TRY(add_row(logs, task, x, y));
+  logs->observations++;
+  double *entry = logs_task(logs, task);
+  for (int i = 0; i < d; i++)
+    for (int j = 0; j <= i; j++) *entry++ += x[i] * x[j];
+  for (int i = 0; i < d; i++) *entry++ += x[i] * y;
+  *entry++ += y * y;
+  *entry += 1;
+  return STATUS_OK;
+}
+
+/* Computes place[tasks of `logs`]: where a task stands in the selection, or -1. */
+static Status select_rows(const Logs *logs, const int *place, Logs *out) {
+  for (int64_t r = 0; r < logs->observations; r++) {
+    const double *row = logs_row(logs, r);
+    const int to = place[(int)row[logs->d + 1]];
+    if (to < 0) continue;
+    TRY(add_row(out, to, row, row[logs->d]));
+    out->observations++;
+  }
+  return STATUS_OK;
+}
+
+/* Copies the tasks task[count] of `logs`, in that order, into logs of their own. */
+static Status select_tasks(Arena *memory, const Logs *logs, int count, const int *task, Logs *out) {
+  SCRATCH_ARENA(scratch);
+  const size_t width = logs_width(logs->d);
+  int *place;
+  TRY(logs_create(memory, logs->d, logs->likelihood, out));
+  out->estimate_noise = logs->estimate_noise;
+  ALLOCATE(&scratch, place, logs->tasks);
+  memset(place, -1, (size_t)logs->tasks * sizeof *place);
+  for (int k = 0; k < count; k++) {
+    TRY(grow(memory, (size_t)k / LOGS_BLOCK, LOGS_BLOCK * width, &out->blocks, &out->block));
+    memcpy(logs_task(out, k), logs_task(logs, task[k]), width * sizeof(double));
+    if (!logs_has_rows(logs)) out->observations += (int64_t)logs_task(out, k)[width - 1];
+    place[task[k]] = k;
+  }
+  out->tasks = count;
+  return logs_has_rows(logs) ? select_rows(logs, place, out) : STATUS_OK;
+}
+
+Status logs_sample(Arena *memory, const Logs *logs, int most, uint64_t seed, Logs *out) {
+  SCRATCH_ARENA(scratch);
+  Rng rng = {.key = rng_key(seed, RNG_PAST_TASKS)};
+  const int n = logs->tasks, count = n < most ? n : most;
+  int *order;
+  ALLOCATE(&scratch, order, n);
+  for (int i = 0; i < n; i++) order[i] = i;
+  for (int i = 0; i < count; i++) {
+    const int j = i + (int)rng_index(&rng, (uint64_t)(n - i)), swap = order[i];
+    order[i] = order[j], order[j] = swap;
+  }
+  return select_tasks(memory, logs, count, order, out);
+}

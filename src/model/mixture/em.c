@@ -1,0 +1,186 @@
+#include "model/mixture/em.h"
+
+#include <math.h>
+#include <string.h>
+
+/* A component that explains fewer items than this is started again. */
+static const double LEAST_COUNT = 1e-3;
+
+typedef struct {
+  EmData *data;
+  const EmPlan *plan;
+  Mixture now; /* the present parameters */
+  double *sums; /* [C, features] */
+  Rng rng; /* of repairs */
+} Em;
+
+static Status em_create(Arena *memory, EmData *data, const EmPlan *plan, int components, Em *em) {
+  *em = (Em){.data = data, .plan = plan};
+  TRY(mixture_create(memory, data->d, components, &em->now));
+  ALLOCATE(memory, em->sums, (size_t)components * em_features(data->d));
+  return STATUS_OK;
+}
+
+static void clear_sums(Em *em) {
+  memset(em->sums, 0, (size_t)em->now.components * em_features(em->now.d) * sizeof *em->sums);
+}
+
+/* Starts component c again: where some item is, with the covariance of all. */
+static void start_afresh(Em *em, size_t c) {
+  const size_t d = (size_t)em->now.d;
+  double *covariance = em->now.covariance + c * d * d;
+  em->data->place(em->data, (int)rng_index(&em->rng, (uint64_t)em->data->items), em->now.mean + c * d);
+  em->now.weight[c] = 1.0 / em->data->items;
+  memset(covariance, 0, d * d * sizeof *covariance);
+  for (size_t i = 0; i < d; i++) covariance[i * d + i] = 1;
+}
+
+/* Computes mean and covariance from the sums of 1, z and z z' over a component's items. */
+static void maximise_component(const Em *em, size_t c, const double *sums) {
+  const size_t d = (size_t)em->now.d;
+  const double extra = em->plan->prior_items, count = sums[0],
+               spread = pow(em->now.components, -2.0 / (double)d);
+  const double *sum = sums + 1, *square = sums + 1 + d;
+  double *mean = em->now.mean + c * d, *covariance = em->now.covariance + c * d * d;
+  for (size_t i = 0; i < d; i++) mean[i] = sum[i] / count;
+  for (size_t i = 0; i < d; i++) {
+    for (size_t j = 0; j <= i; j++, square++)
+      covariance[i * d + j] = covariance[j * d + i] = (*square - count * mean[i] * mean[j]) / (count + extra);
+    covariance[i * d + i] = fmax(covariance[i * d + i], 0) + extra * spread / (count + extra) + EM_FLOOR;
+  }
+}
+
+/* Parameters from the sums. */
+static void maximise(Em *em) {
+  const size_t features = em_features(em->now.d);
+  double items = 0, total = 0;
+  for (int c = 0; c < em->now.components; c++) items += em->sums[(size_t)c * features];
+  for (int c = 0; c < em->now.components; c++) {
+    const double *sums = em->sums + (size_t)c * features;
+    if (sums[0] < LEAST_COUNT) {
+      start_afresh(em, (size_t)c);
+    } else {
+      em->now.weight[c] = sums[0] / items;
+      maximise_component(em, (size_t)c, sums);
+    }
+    total += em->now.weight[c];
+  }
+  for (int c = 0; c < em->now.components; c++) em->now.weight[c] /= total;
+}
+
+/* Runs one iteration; *likelihood is the mean over the first `items` under the parameters before it. */
+static Status iterate(Em *em, int items, double *likelihood) {
+  TRY(mixture_prepare(&em->now));
+  clear_sums(em);
+  *likelihood = em->data->expect(em->data, items, &em->now, em->sums) / items;
+  maximise(em);
+  return STATUS_OK;
+}
+
+bool em_has_converged(const EmPlan *plan, double before, double now) {
+  return fabs(now - before) <= plan->tolerance * (1 + fabs(now));
+}
+
+static Status converge(Em *em, double *likelihood) {
+  double before = *likelihood = -INFINITY;
+  for (int k = 0; k < em->plan->most_iterations; k++) {
+    TRY(iterate(em, em->data->items, likelihood));
+    if (em_has_converged(em->plan, before, *likelihood)) break;
+    before = *likelihood;
+  }
+  return STATUS_OK;
+}
+
+static Status begin(Em *em, int items, Rng rng, double *likelihood) {
+  em->rng = rng;
+  clear_sums(em);
+  em->data->seed(em->data, items, em->now.components, &em->rng, em->sums);
+  maximise(em);
+  for (int k = 0; k < em->plan->trial_iterations; k++) TRY(iterate(em, items, likelihood));
+  return STATUS_OK;
+}
+
+static int best_of(int starts, const double *likelihood) {
+  int chosen = 0;
+  for (int start = 1; start < starts; start++)
+    if (likelihood[start] > likelihood[chosen]) chosen = start;
+  return chosen;
+}
+
+/* trials[starts] get the parameters of the starts, likelihood[starts] what they have reached. */
+static Status run_trials(Arena *memory, Em *em, RngKey key, uint32_t run, Mixture *trials,
+                         double *likelihood) {
+  const int items = em->data->items < em->plan->trial_items ? em->data->items : em->plan->trial_items;
+  for (int start = 0; start < em->plan->starts; start++) {
+    TRY(mixture_create(memory, em->now.d, em->now.components, &trials[start]));
+    TRY(begin(em, items, (Rng){.key = key, .run = run, .round = (uint32_t)start}, &likelihood[start]));
+    mixture_copy_parameters(&em->now, &trials[start]);
+  }
+  return STATUS_OK;
+}
+
+static Status run_finals(Em *em, RngKey key, uint32_t run, const Mixture *trials, double *likelihood,
+                         Mixture *out, double *highest) {
+  *highest = -INFINITY;
+  for (int rank = 0; rank < em->plan->finalists && rank < em->plan->starts; rank++) {
+    const int chosen = best_of(em->plan->starts, likelihood);
+    double reached;
+    likelihood[chosen] = -INFINITY;
+    mixture_copy_parameters(&trials[chosen], &em->now);
+    em->rng = (Rng){.key = rng_subkey(key, RNG_MIXTURE_REPAIR), .run = run, .round = (uint32_t)chosen};
+    TRY(converge(em, &reached));
+    if (reached > *highest) {
+      *highest = reached;
+      mixture_copy_parameters(&em->now, out);
+    }
+  }
+  return STATUS_OK;
+}
+
+Status em_fit(Arena *memory, EmData *data, int components, const EmPlan *plan, RngKey key, uint32_t run,
+              Mixture *out, double *likelihood) {
+  SCRATCH_ARENA(scratch);
+  Em em;
+  Mixture *trials;
+  double *reached, highest;
+  TRY(em_create(&scratch, data, plan, components, &em));
+  TRY(mixture_create(memory, data->d, components, out));
+  ALLOCATE(&scratch, trials, plan->starts);
+  ALLOCATE(&scratch, reached, plan->starts);
+  TRY(run_trials(&scratch, &em, key, run, trials, reached));
+  TRY(run_finals(&em, key, run, trials, reached, out, &highest));
+  if (likelihood) *likelihood = highest;
+  return STATUS_OK;
+}
+
+Status em_continue(EmData *data, const EmPlan *plan, RngKey key, uint32_t run, Mixture *mixture,
+                   double *likelihood) {
+  SCRATCH_ARENA(scratch);
+  Em em;
+  double reached;
+  TRY(em_create(&scratch, data, plan, mixture->components, &em));
+  mixture_copy_parameters(mixture, &em.now);
+  em.rng = (Rng){.key = rng_subkey(key, RNG_MIXTURE_REPAIR), .run = run, .round = (uint32_t)plan->starts};
+  TRY(converge(&em, &reached));
+  mixture_copy_parameters(&em.now, mixture);
+  if (likelihood) *likelihood = reached;
+  return STATUS_OK;
+}
+
+Status em_step(EmData *data, const EmPlan *plan, Rng rng, Mixture *mixture, double *likelihood) {
+  SCRATCH_ARENA(scratch);
+  Em em;
+  TRY(em_create(&scratch, data, plan, mixture->components, &em));
+  mixture_copy_parameters(mixture, &em.now);
+  em.rng = rng;
+  TRY(iterate(&em, data->items, likelihood));
+  mixture_copy_parameters(&em.now, mixture);
+  return STATUS_OK;
+}
+
+double em_cost(const EmPlan *plan, double components, double items, double item) {
+  const double used = 0.6; /* of the iterations that are allowed, until it ends */
+  const double trials = plan->starts * plan->trial_iterations * fmin(items, plan->trial_items),
+               finals = fmin(plan->finalists, plan->starts) * used * plan->most_iterations * items;
+  return components * item * (trials + finals);
+}

@@ -1,0 +1,61 @@
+/* Expectation maximisation for a mixture of Gaussians with full covariances (Dempster, Laird and Rubin 1977).
+ *
+ * It is fitted to items of which each says something about a z in R^d of its own: a sample says all. What an
+ * item is, only its E-step knows, which gives the expected moments of z under each component; so the same EM
+ * serves samples (em_samples.h), tasks of logs (em_logs.h) and anything else that has such moments. z is
+ * expected in coordinates of unit variance, which the floor of the covariances is made for. */
+#ifndef MODEL_MIXTURE_EM_H
+#define MODEL_MIXTURE_EM_H
+
+#include "core/arena.h"
+#include "core/rng.h"
+#include "core/status.h"
+#include "model/mixture/mixture.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+static const double EM_FLOOR = 1e-6; /* added to each variance of z; scikit-learn's reg_covar */
+
+/* Entries of the features 1, z_i, z_i z_j (j <= i) of z. */
+static inline size_t em_features(int d) { return (size_t)(1 + d + d * (d + 1) / 2); }
+
+typedef struct EmData EmData;
+struct EmData {
+  int d, items;
+  /* sums[C, em_features] += expected features of z and the component, over the first `items` items, under a
+   * prepared mixture. Returns the sum of the items' log likelihoods. */
+  double (*expect)(EmData *self, int items, const Mixture *mixture, double *sums);
+  /* The same where every item is given to one of `components` centres, chosen among the first `items`. */
+  void (*seed)(EmData *self, int items, int components, Rng *rng, double *sums);
+  /* A place z[d] where an item puts its own. */
+  void (*place)(EmData *self, int item, double *z);
+};
+
+/* All starts run trial_iterations on the first trial_items; the best `finalists` of them go on with all items
+ * until the mean log likelihood rises by no more than `tolerance` of itself, and the best of these wins. */
+typedef struct {
+  int starts, finalists, trial_items, trial_iterations, most_iterations;
+  double tolerance;
+  /* Every covariance has so many items of covariance C^(-2/d) I beside its own (Fraley and Raftery 2007); 0
+   * is maximum likelihood. */
+  double prior_items;
+} EmPlan;
+
+/* Fits the mixture, not yet prepared. The streams of a start are (key, run, round = start). *likelihood is
+ * the mean log likelihood of the items; NULL allowed. data->items >= components. */
+Status em_fit(Arena *memory, EmData *data, int components, const EmPlan *plan, RngKey key, uint32_t run,
+              Mixture *out, double *likelihood);
+/* Continues from the parameters in `mixture`, with all items. */
+Status em_continue(EmData *data, const EmPlan *plan, RngKey key, uint32_t run, Mixture *mixture,
+                   double *likelihood);
+
+/* Runs one iteration with all items. *likelihood is their mean log likelihood before it; `rng` says where
+ * a component that has become empty begins again. */
+Status em_step(EmData *data, const EmPlan *plan, Rng rng, Mixture *mixture, double *likelihood);
+/* Operations of em_fit (SamplerOps.cost), where an E-step has `item` of them for each item and component. */
+double em_cost(const EmPlan *plan, double components, double items, double item);
+/* Returns whether EM ends: the mean log likelihood has risen by no more than the tolerance. */
+bool em_has_converged(const EmPlan *plan, double before, double now);
+
+#endif

@@ -1,0 +1,474 @@
+/* Density, score and samples of a Gaussian mixture. Lanes are taken CHUNK_LANES at a time; every inner loop
+ * runs over them.
+ *
+ * With precision P_c, mean m_c and l_c = log_norm_c - 1/2 (x - m_c)' P_c (x - m_c): the log density is log
+ * sum_c exp l_c, and r_c = exp(l_c) / sum exp l is the responsibility of component c. The largest l met so
+ * far ("top") is taken out of the sum as it grows, so that a point far from all components is as safe as
+ * any. */
+#include "model/mixture/mixture.h"
+
+#include "core/arena.h"
+#include "core/linalg.h"
+#include "core/real.h"
+#include "core/simd.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+Status mixture_create(Arena *memory, int d, int components, Mixture *out) {
+  ASSERT(d >= 1 && components >= 1);
+  *out = (Mixture){.d = d, .components = components};
+  size_t count = (size_t)components, vectors = count * (size_t)d, matrices = vectors * (size_t)d;
+  ALLOCATE(memory, out->weight, count);
+  ALLOCATE(memory, out->mean, vectors);
+  ALLOCATE(memory, out->covariance, matrices);
+  ALLOCATE(memory, out->cholesky, matrices);
+  ALLOCATE(memory, out->precision, matrices);
+  ALLOCATE(memory, out->information, vectors);
+  ALLOCATE(memory, out->log_norm, count);
+  return STATUS_OK;
+}
+
+Status mixture_prepare(Mixture *mixture) {
+  int d = mixture->d;
+  size_t matrix = (size_t)d * (size_t)d;
+  for (int c = 0; c < mixture->components; c++) {
+    double weight = mixture->weight[c];
+    if (!(weight > 0 && weight <= 1))
+      return status_set(STATUS_INPUT, "component %d of the mixture has weight %g; weights are in (0, 1]", c,
+                        weight);
+    double *cholesky = mixture->cholesky + (size_t)c * matrix,
+           *precision = mixture->precision + (size_t)c * matrix;
+    memcpy(cholesky, mixture->covariance + (size_t)c * matrix, matrix * sizeof *cholesky);
+    if (linalg_cholesky(d, cholesky) != STATUS_OK)
+      return status_set(STATUS_INPUT,
+                        "the covariance of component %d of the mixture is not positive definite", c);
+    linalg_inverse(d, cholesky, precision);
+    mixture->log_norm[c] = log(weight) - 0.5 * (linalg_log_determinant(d, cholesky) + d * log(2 * M_PI));
+    linalg_multiply_lanes(d, 1, precision, mixture->mean + (size_t)c * (size_t)d,
+                          mixture->information + (size_t)c * (size_t)d);
+  }
+  return STATUS_OK;
+}
+
+void mixture_copy_parameters(const Mixture *from, const Mixture *to) {
+  const size_t count = (size_t)from->components, vectors = count * (size_t)from->d;
+  ASSERT(to->components == from->components && to->d == from->d);
+  memcpy(to->weight, from->weight, count * sizeof *to->weight);
+  memcpy(to->mean, from->mean, vectors * sizeof *to->mean);
+  memcpy(to->covariance, from->covariance, vectors * (size_t)from->d * sizeof *to->covariance);
+}
+
+Status mixture_copy(Arena *memory, const Mixture *mixture, Mixture *out) {
+  TRY(mixture_create(memory, mixture->d, mixture->components, out));
+  mixture_copy_parameters(mixture, out);
+  return mixture_prepare(out);
+}
+
+Status mixture_transform(Mixture *mixture, const double *shift, const double *scale) {
+  const size_t d = (size_t)mixture->d;
+  for (size_t c = 0; c < (size_t)mixture->components; c++)
+    for (size_t i = 0; i < d; i++) {
+      mixture->mean[c * d + i] = shift[i] + scale[i] * mixture->mean[c * d + i];
+      for (size_t j = 0; j < d; j++) mixture->covariance[(c * d + i) * d + j] *= scale[i] * scale[j];
+    }
+  return mixture_prepare(mixture);
+}
+
+bool mixture_is_white(const Mixture *mixture) {
+  const int d = mixture->d;
+  for (int i = 0; i < d * d; i++)
+    if (mixture->covariance[i] != (i % (d + 1) == 0)) return false;
+  return mixture->components == 1;
+}
+
+void mixture_moments(const Mixture *mixture, double *mean, double *covariance) {
+  size_t d = (size_t)mixture->d, count = (size_t)mixture->components;
+  memset(mean, 0, d * sizeof *mean);
+  memset(covariance, 0, d * d * sizeof *covariance);
+  for (size_t c = 0; c < count; c++)
+    for (size_t i = 0; i < d; i++) mean[i] += mixture->weight[c] * mixture->mean[c * d + i];
+  for (size_t c = 0; c < count; c++) {
+    const double *m = mixture->mean + c * d, *s = mixture->covariance + c * d * d;
+    for (size_t i = 0; i < d; i++)
+      for (size_t j = 0; j < d; j++)
+        covariance[i * d + j] += mixture->weight[c] * (s[i * d + j] + (m[i] - mean[i]) * (m[j] - mean[j]));
+  }
+}
+
+/* Colours normals: theta[d, count], with rows `stride` apart, holds z and becomes mean_c + L_c z, c[count]
+ * the component. Rows go from the last to the first, so that row i still finds z_j, j <= i. */
+SIMD_CLONES
+static void colour(const Mixture *mixture, const int *restrict c, int count, size_t stride,
+                   double *restrict theta) {
+  int d = mixture->d;
+  const double *restrict mean = mixture->mean, *restrict cholesky = mixture->cholesky;
+  for (int i = d - 1; i >= 0; i--) {
+    double sum[CHUNK_LANES];
+    for (int n = 0; n < count; n++) sum[n] = mean[(size_t)c[n] * (size_t)d + (size_t)i];
+    for (int j = 0; j <= i; j++) {
+      const double *restrict z = theta + (size_t)j * stride, *restrict l = cholesky + i * (size_t)d + j;
+      for (int n = 0; n < count; n++) sum[n] += l[(size_t)c[n] * (size_t)d * (size_t)d] * z[n];
+    }
+    memcpy(theta + (size_t)i * stride, sum, (size_t)count * sizeof *sum);
+  }
+}
+
+void mixture_sample(const Mixture *mixture, RngLanes *rng, double *theta) {
+  RngLanes uniforms = *rng;
+  rng->position++; /* that of the uniform */
+  rng_lanes_normal(rng, mixture->d, theta);
+  for (uint32_t first = 0; first < rng->lanes; first += CHUNK_LANES) {
+    double u[CHUNK_LANES];
+    int chosen[CHUNK_LANES] = {0};
+    RngLanes part = uniforms;
+    part.first_lane += first;
+    part.lanes = rng->lanes - first < CHUNK_LANES ? rng->lanes - first : CHUNK_LANES;
+    rng_lanes_uniform(&part, 1, u);
+    double below = 0;
+    for (int c = 0; c + 1 < mixture->components; c++) {
+      below += mixture->weight[c];
+      for (uint32_t n = 0; n < part.lanes; n++) chosen[n] += u[n] >= below;
+    }
+    colour(mixture, chosen, (int)part.lanes, rng->lanes, theta + first);
+  }
+}
+
+/* A chunk of points: rows `stride` apart, `count` of them used. */
+typedef struct {
+  size_t stride;
+  int count;
+  const double *x;
+} Points;
+
+/* Computes out[n] = (P_c (x - m_c))_i: row i of minus the gradient of component c's log density. */
+static inline void pull(const Mixture *mixture, int c, int i, Points points, double *restrict out) {
+  size_t d = (size_t)mixture->d;
+  const double *mean = mixture->mean + (size_t)c * d,
+               *row = mixture->precision + ((size_t)c * d + (size_t)i) * d;
+  for (int n = 0; n < points.count; n++) out[n] = 0;
+  for (size_t j = 0; j < d; j++) {
+    const double *restrict x = points.x + j * points.stride;
+    double p = row[j], m = mean[j];
+    if (p == 0) continue; /* components with independent coordinates cost d, not d^2 */
+    for (int n = 0; n < points.count; n++) out[n] += p * (x[n] - m);
+  }
+}
+
+/* out[rows] = rows i, i + 1, .. of P_c (x - m_c), for the lanes `at`: a vector of x that is loaded meets
+ * several rows, whose sums stay in registers. */
+enum { PULL_ROWS = 4 };
+INLINE void pull_rows(const Mixture *mixture, int c, size_t i, const int rows, RealLanes at, const double *x,
+                      Real *out) {
+  const size_t d = (size_t)mixture->d;
+  const double *mean = mixture->mean + (size_t)c * d, *row = mixture->precision + ((size_t)c * d + i) * d;
+  for (int r = 0; r < rows; r++) out[r] = (Real){0};
+  for (size_t j = 0; j < d; j++) {
+    Real gap;
+    bool zero = true; /* components with independent coordinates cost d, not d^2 */
+    for (int r = 0; r < rows; r++) zero &= row[(size_t)r * d + j] == 0;
+    if (zero) continue;
+    real_load(at, 1, x + j * at.lanes, &gap);
+    gap -= mean[j];
+    for (int r = 0; r < rows; r++) out[r] += row[(size_t)r * d + j] * gap;
+  }
+}
+
+/* Subtracts (x - m_c)_i (P_c (x - m_c))_i / 2 from log_density for rows i, i + 1, ..; with `gradient`[d,
+ * CHUNK_LANES] they become rows of g_c. */
+INLINE void add_rows(const Mixture *mixture, int c, size_t i, const int rows, RealLanes at, const double *x,
+                     Real *log_density, double *gradient) {
+  Real pulled[PULL_ROWS];
+  pull_rows(mixture, c, i, rows, at, x, pulled);
+  for (int r = 0; r < rows; r++) {
+    Real gap;
+    real_load(at, 1, x + (i + (size_t)r) * at.lanes, &gap);
+    gap -= mixture->mean[(size_t)c * (size_t)mixture->d + i + (size_t)r];
+    *log_density -= 0.5 * pulled[r] * gap;
+    pulled[r] = -pulled[r];
+  }
+  if (gradient)
+    real_store((RealLanes){at.first, at.count, CHUNK_LANES}, rows, pulled, gradient + i * CHUNK_LANES);
+}
+
+/* Computes out[n] = l_c, and gradient[d, CHUNK_LANES] = g_c unless it is NULL. */
+INLINE void component_gradient(const Mixture *mixture, int c, Points points, double *gradient, double *out) {
+  const size_t d = (size_t)mixture->d;
+  for (int first = 0; first < points.count; first += VECTOR_LANES) {
+    const RealLanes block = real_at((size_t)first, (size_t)points.count),
+                    at = {block.first, block.count, points.stride};
+    Real log_density = (Real){0} + mixture->log_norm[c];
+    size_t i = 0;
+    for (; i + PULL_ROWS <= d; i += PULL_ROWS)
+      add_rows(mixture, c, i, PULL_ROWS, at, points.x, &log_density, gradient);
+    for (; i < d; i++) add_rows(mixture, c, i, 1, at, points.x, &log_density, gradient);
+    real_store(block, 1, &log_density, out);
+  }
+}
+
+/* Computes out[n] = l_c. */
+INLINE void component_log_density(const Mixture *mixture, int c, Points points, double *out) {
+  component_gradient(mixture, c, points, NULL, out);
+}
+
+/* Takes l_c into the running sum: total becomes old_share * total + share, all relative to exp(top). */
+static inline void join(int c, int count, const double *restrict log_density, double *restrict top,
+                        double *restrict total, double *restrict old_share, double *restrict share) {
+  if (c == 0) {
+    for (int n = 0; n < count; n++) {
+      top[n] = log_density[n];
+      total[n] = share[n] = 1;
+      old_share[n] = 0;
+    }
+    return;
+  }
+  for (int n = 0; n < count; n++) {
+    double rise = log_density[n] - top[n];
+    double ratio = special_exp(rise > 0 ? -rise : rise);
+    old_share[n] = rise > 0 ? ratio : 1;
+    share[n] = rise > 0 ? 1 : ratio;
+    top[n] = rise > 0 ? log_density[n] : top[n];
+    total[n] = old_share[n] * total[n] + share[n];
+  }
+}
+
+/* Computes top[count] and total[count] with log density = top + log total. */
+INLINE void normaliser(const Mixture *mixture, Points points, double *restrict top, double *restrict total) {
+  double log_density[CHUNK_LANES], old_share[CHUNK_LANES], share[CHUNK_LANES];
+  for (int c = 0; c < mixture->components; c++) {
+    component_log_density(mixture, c, points, log_density);
+    join(c, points.count, log_density, top, total, old_share, share);
+  }
+}
+
+SIMD_CLONES
+static void log_density_chunk(const Mixture *mixture, Points points, double *restrict top,
+                              double *restrict total) {
+  normaliser(mixture, points, top, total);
+}
+
+/* Computes pulled[rows, CHUNK_LANES] = rows i, i + 1, .. of P_c (x - m_c). */
+INLINE void pull_points(const Mixture *mixture, int c, size_t i, const int rows, Points points,
+                        double *pulled) {
+  for (int first = 0; first < points.count; first += VECTOR_LANES) {
+    const RealLanes block = real_at((size_t)first, (size_t)points.count);
+    Real out[PULL_ROWS];
+    pull_rows(mixture, c, i, rows, (RealLanes){block.first, block.count, points.stride}, points.x, out);
+    real_store((RealLanes){block.first, block.count, CHUNK_LANES}, rows, out, pulled);
+  }
+}
+
+SIMD_CLONES
+static void score_chunk(const Mixture *mixture, Points points, double *restrict out) {
+  double log_density[CHUNK_LANES], top[CHUNK_LANES], total[CHUNK_LANES], old_share[CHUNK_LANES],
+      share[CHUNK_LANES], pulled[PULL_ROWS * CHUNK_LANES];
+  const int d = mixture->d;
+  for (int i = 0; i < d; i++)
+    for (int n = 0; n < points.count; n++) out[(size_t)i * points.stride + (size_t)n] = 0;
+  for (int c = 0; c < mixture->components; c++) {
+    component_log_density(mixture, c, points, log_density);
+    join(c, points.count, log_density, top, total, old_share, share);
+    for (int i = 0, rows; i < d; i += rows) {
+      rows = i + PULL_ROWS <= d ? PULL_ROWS : 1;
+      if (rows == PULL_ROWS)
+        pull_points(mixture, c, (size_t)i, PULL_ROWS, points, pulled);
+      else
+        pull_points(mixture, c, (size_t)i, 1, points, pulled);
+      for (int r = 0; r < rows; r++) {
+        double *restrict out_i = out + (size_t)(i + r) * points.stride;
+        const double *restrict row = pulled + r * CHUNK_LANES;
+        for (int n = 0; n < points.count; n++)
+          out_i[n] = special_two_products(old_share[n], out_i[n], -share[n], row[n]);
+      }
+    }
+  }
+  for (int n = 0; n < points.count; n++) total[n] = 1 / total[n];
+  for (int i = 0; i < d; i++) {
+    double *restrict out_i = out + (size_t)i * points.stride;
+    for (int n = 0; n < points.count; n++) out_i[n] *= total[n];
+  }
+}
+
+/* Computes density and score in one pass over the components; gradient[d, CHUNK_LANES] is scratch. */
+SIMD_CLONES
+static void density_chunk(const Mixture *mixture, Points points, double *restrict gradient,
+                          double *restrict top, double *restrict total, double *restrict score) {
+  double log_density[CHUNK_LANES], old_share[CHUNK_LANES], share[CHUNK_LANES];
+  for (int c = 0; c < mixture->components; c++) {
+    component_gradient(mixture, c, points, gradient, log_density);
+    join(c, points.count, log_density, top, total, old_share, share);
+    for (int i = 0; i < mixture->d; i++) {
+      double *restrict score_i = score + (size_t)i * points.stride;
+      const double *restrict row = gradient + i * CHUNK_LANES;
+      if (c == 0)
+        for (int n = 0; n < points.count; n++) score_i[n] = row[n];
+      else
+        for (int n = 0; n < points.count; n++)
+          score_i[n] = special_two_products(old_share[n], score_i[n], share[n], row[n]);
+    }
+  }
+  if (mixture->components == 1) return;
+  for (int n = 0; n < points.count; n++) share[n] = 1 / total[n];
+  for (int i = 0; i < mixture->d; i++) {
+    double *restrict score_i = score + (size_t)i * points.stride;
+    for (int n = 0; n < points.count; n++) score_i[n] *= share[n];
+  }
+}
+
+/* Computes out[n] = g_c' v, with g_c the score of component c. */
+static inline void slope_along(const Mixture *mixture, int c, Points points, const double *v,
+                               double *restrict out) {
+  double row[CHUNK_LANES];
+  for (int n = 0; n < points.count; n++) out[n] = 0;
+  for (int i = 0; i < mixture->d; i++) {
+    const double *restrict v_i = v + (size_t)i * points.stride;
+    pull(mixture, c, i, points, row);
+    for (int n = 0; n < points.count; n++) out[n] -= row[n] * v_i[n];
+  }
+}
+
+/* Computes H v = sum_c r_c (-P_c v + g_c (g_c' v - g' v)), with g = sum_c r_c g_c the score of the
+ * mixture. */
+SIMD_CLONES
+static void hessian_chunk(const Mixture *mixture, Points points, const double *restrict v,
+                          double *restrict out) {
+  size_t d = (size_t)mixture->d;
+  double log_density[CHUNK_LANES], top[CHUNK_LANES], total[CHUNK_LANES], along[CHUNK_LANES],
+      share[CHUNK_LANES], mean_along[CHUNK_LANES], row[CHUNK_LANES];
+  normaliser(mixture, points, top, total);
+  for (int n = 0; n < points.count; n++) mean_along[n] = 0;
+  for (size_t i = 0; i < d; i++)
+    for (int n = 0; n < points.count; n++) out[i * points.stride + (size_t)n] = 0;
+  for (int pass = 0; pass < 2; pass++) {
+    for (int c = 0; c < mixture->components; c++) {
+      component_log_density(mixture, c, points, log_density);
+      slope_along(mixture, c, points, v, along);
+      for (int n = 0; n < points.count; n++) share[n] = special_exp(log_density[n] - top[n]) / total[n];
+      if (pass == 0) {
+        for (int n = 0; n < points.count; n++) mean_along[n] += share[n] * along[n];
+        continue;
+      }
+      for (size_t i = 0; i < d; i++) {
+        double *restrict out_i = out + i * points.stride;
+        const double *p = mixture->precision + ((size_t)c * d + i) * d;
+        pull(mixture, c, (int)i, points, row);
+        for (int n = 0; n < points.count; n++) out_i[n] -= share[n] * row[n] * (along[n] - mean_along[n]);
+        for (size_t j = 0; j < d; j++) {
+          const double *restrict v_j = v + j * points.stride;
+          for (int n = 0; n < points.count; n++) out_i[n] -= share[n] * p[j] * v_j[n];
+        }
+      }
+    }
+  }
+}
+
+/* Takes component c into the running mean of the scores, score[d], and into the running sum hessian[d, d],
+ * lower triangle, by the update of weighted moments (West 1979), so that nothing cancels where scores are
+ * large. gradient[d, CHUNK_LANES] holds g_c and becomes g_c - score. */
+static inline void join_hessian(const Mixture *mixture, int c, Points points,
+                                const double *restrict old_share, const double *restrict share,
+                                const double *restrict step, const double *restrict spread,
+                                double *restrict gradient, double *restrict score, double *restrict hessian) {
+  const size_t d = (size_t)mixture->d;
+  const double *precision = mixture->precision + (size_t)c * d * d;
+  for (size_t i = 0; i < d; i++) {
+    double *restrict row = gradient + i * CHUNK_LANES, *restrict score_i = score + i * points.stride;
+    for (int n = 0; n < points.count; n++) {
+      row[n] -= score_i[n];
+      score_i[n] += step[n] * row[n];
+    }
+    for (size_t j = 0; j <= i; j++) {
+      const double *restrict other = gradient + j * CHUNK_LANES, p = precision[i * d + j];
+      double *restrict h = hessian + (i * d + j) * points.stride;
+      for (int n = 0; n < points.count; n++)
+        h[n] = special_two_products(old_share[n], h[n], spread[n] * row[n], other[n]) - share[n] * p;
+    }
+  }
+}
+
+/* Computes H = sum_c r_c ((g_c - g) (g_c - g)' - P_c). */
+SIMD_CLONES
+static void score_hessian_chunk(const Mixture *mixture, Points points, double *restrict gradient,
+                                double *restrict score, double *restrict hessian) {
+  const size_t d = (size_t)mixture->d;
+  double log_density[CHUNK_LANES], top[CHUNK_LANES], total[CHUNK_LANES], old_share[CHUNK_LANES],
+      share[CHUNK_LANES], step[CHUNK_LANES], spread[CHUNK_LANES];
+  for (size_t i = 0; i < d; i++) {
+    for (int n = 0; n < points.count; n++) score[i * points.stride + (size_t)n] = 0;
+    for (size_t j = 0; j <= i; j++)
+      for (int n = 0; n < points.count; n++) hessian[(i * d + j) * points.stride + (size_t)n] = 0;
+  }
+  for (int c = 0; c < mixture->components; c++) {
+    component_gradient(mixture, c, points, gradient, log_density);
+    join(c, points.count, log_density, top, total, old_share, share);
+    for (int n = 0; n < points.count; n++) {
+      step[n] = share[n] / total[n];
+      spread[n] = (total[n] - share[n]) * step[n];
+    }
+    join_hessian(mixture, c, points, old_share, share, step, spread, gradient, score, hessian);
+  }
+  for (size_t i = 0; i < d; i++)
+    for (size_t j = 0; j <= i; j++) {
+      double *restrict low = hessian + (i * d + j) * points.stride, *restrict high =
+                                                                        hessian + (j * d + i) * points.stride;
+      for (int n = 0; n < points.count; n++) low[n] /= total[n];
+      if (j < i) memcpy(high, low, (size_t)points.count * sizeof *high);
+    }
+}
+
+static Points chunk_of(int lanes, int first, const double *theta) {
+  return (Points){.stride = (size_t)lanes,
+                  .count = lanes - first < CHUNK_LANES ? lanes - first : CHUNK_LANES,
+                  .x = theta + first};
+}
+
+/* Computes out[count] += log total, which is 0 for one component. */
+SIMD_CLONES
+static void add_logs(const Mixture *mixture, int count, const double *total, double *out) {
+  if (mixture->components == 1) return;
+  for (RealLanes at = real_begin(count); at.count > 0; real_next(&at)) {
+    Real x, sum;
+    real_load(at, 1, total, &x);
+    real_load(at, 1, out, &sum);
+    x = real_log(x);
+    sum += x;
+    real_store(at, 1, &sum, out);
+  }
+}
+
+void mixture_log_density(const Mixture *mixture, int lanes, const double *theta, double *out) {
+  for (int first = 0; first < lanes; first += CHUNK_LANES) {
+    double total[CHUNK_LANES];
+    Points points = chunk_of(lanes, first, theta);
+    log_density_chunk(mixture, points, out + first, total);
+    add_logs(mixture, points.count, total, out + first);
+  }
+}
+
+void mixture_density(const Mixture *mixture, int lanes, const double *theta, double *gradient,
+                     double *log_density, double *score) {
+  for (int first = 0; first < lanes; first += CHUNK_LANES) {
+    double total[CHUNK_LANES];
+    Points points = chunk_of(lanes, first, theta);
+    density_chunk(mixture, points, gradient, log_density + first, total, score + first);
+    add_logs(mixture, points.count, total, log_density + first);
+  }
+}
+
+void mixture_score(const Mixture *mixture, int lanes, const double *theta, double *out) {
+  for (int first = 0; first < lanes; first += CHUNK_LANES)
+    score_chunk(mixture, chunk_of(lanes, first, theta), out + first);
+}
+
+void mixture_hessian_product(const Mixture *mixture, int lanes, const double *theta, const double *v,
+                             double *out) {
+  for (int first = 0; first < lanes; first += CHUNK_LANES)
+    hessian_chunk(mixture, chunk_of(lanes, first, theta), v + first, out + first);
+}
+
+void mixture_score_hessian(const Mixture *mixture, int lanes, const double *theta, double *gradient,
+                           double *score, double *hessian) {
+  for (int first = 0; first < lanes; first += CHUNK_LANES)
+    score_hessian_chunk(mixture, chunk_of(lanes, first, theta), gradient, score + first, hessian + first);
+}

@@ -1,0 +1,66 @@
+/* A mixture of Gaussians in R^d, and what can be asked of it. A Gaussian is a mixture of one.
+ *
+ * Letters: C components, N lanes, lane last: theta[d, N]. */
+#ifndef MODEL_MIXTURE_MIXTURE_H
+#define MODEL_MIXTURE_MIXTURE_H
+
+#include "core/arena.h"
+#include "core/rng.h"
+#include "core/status.h"
+#include "core/tiling.h"
+
+#include <stdbool.h>
+
+typedef struct {
+  int d, components; /* C */
+  double *weight; /* [C], sums to 1 */
+  double *mean; /* [C, d] */
+  double *covariance; /* [C, d, d] */
+  /* Derived by mixture_prepare. */
+  double *cholesky; /* [C, d, d], of the covariance, lower */
+  double *precision; /* [C, d, d] */
+  double *information; /* [C, d], precision times mean */
+  double *log_norm; /* [C], log weight - 1/2 (log det covariance + d log 2 pi) */
+} Mixture;
+
+/* Creates a mixture of zeros. */
+Status mixture_create(Arena *memory, int d, int components, Mixture *out);
+/* Fills the derived fields from weight, mean, covariance. STATUS_INPUT when a covariance is not positive
+ * definite or a weight not in (0, 1]; components are counted from 0. */
+Status mixture_prepare(Mixture *mixture);
+/* Checks a mixture before it is prepared: STATUS_INPUT, with `name` in the sentence, when weights do not
+ * sum to 1, a covariance is not symmetric, or a value is not finite or beyond what arithmetic with a few
+ * of them keeps finite. Weights and covariances that are off by the rounding of a float are put right. */
+Status mixture_check(const char *name, Mixture *mixture);
+/* Copies weight, mean and covariance of a mixture of the same size. */
+void mixture_copy_parameters(const Mixture *from, const Mixture *to);
+/* Makes a prepared copy of a mixture that has weight, mean and covariance. */
+Status mixture_copy(Arena *memory, const Mixture *mixture, Mixture *out);
+/* Replaces the mixture of z by that of shift + scale z, prepared: shift[d], scale[d] > 0. */
+Status mixture_transform(Mixture *mixture, const double *shift, const double *scale);
+/* Returns whether it is one Gaussian N(m, I), to the last bit. */
+bool mixture_is_white(const Mixture *mixture);
+/* Computes mean[d] and covariance[d, d] of the whole mixture. */
+void mixture_moments(const Mixture *mixture, double *mean, double *covariance);
+
+/* Draws N lanes, theta[d, N]; uses 1 uniform (which component), then d normals of each stream. */
+void mixture_sample(const Mixture *mixture, RngLanes *rng, double *theta);
+
+/* These read mean, precision and log_norm only. Their result for a lane does not depend on the other
+ * lanes. */
+/* Computes out[N]. */
+void mixture_log_density(const Mixture *mixture, int lanes, const double *theta, double *out);
+/* Computes out[d, N], the gradient of the log density. */
+void mixture_score(const Mixture *mixture, int lanes, const double *theta, double *out);
+/* Computes both of them, to the bit, in one pass. Scratch: gradient[d, CHUNK_LANES]. */
+void mixture_density(const Mixture *mixture, int lanes, const double *theta, double *gradient,
+                     double *log_density, double *score);
+/* Computes out[d, N] = H(theta) v with H the Hessian of the log density. out must not overlap v. */
+void mixture_hessian_product(const Mixture *mixture, int lanes, const double *theta, const double *v,
+                             double *out);
+/* Computes score[d, N] and hessian[d, d, N] of the log density, both triangles, in O(C d^2) per lane.
+ * Scratch: gradient[d, CHUNK_LANES]. */
+void mixture_score_hessian(const Mixture *mixture, int lanes, const double *theta, double *gradient,
+                           double *score, double *hessian);
+
+#endif

@@ -1,0 +1,88 @@
+#include "model/mixture/mixture_choice.h"
+
+#include <math.h>
+#include <stdint.h>
+
+static double mean_of(int n, const double *x) {
+  double sum = 0;
+  for (int i = 0; i < n; i++) sum += x[i];
+  return sum / n;
+}
+
+/* Returns the standard error of the mean of x - y; infinity with less than two. */
+static double difference_error(int n, const double *x, const double *y) {
+  double mean = mean_of(n, x) - mean_of(n, y), square = 0;
+  for (int i = 0; i < n; i++) square += (x[i] - y[i] - mean) * (x[i] - y[i] - mean);
+  return n > 1 ? sqrt(square / (n - 1) / n) : INFINITY;
+}
+
+void mixture_choice_make(int n, int count, const int *components, const double *const *density,
+                         MixtureChoice *out) {
+  *out = (MixtureChoice){.count = count};
+  int best = 0;
+  for (int k = 0; k < count; k++) {
+    out->components[k] = components[k];
+    out->held_out[k] = mean_of(n, density[k]);
+    if (out->held_out[k] > out->held_out[best]) best = k;
+  }
+  for (int k = count - 1; k >= 0; k--) {
+    out->error[k] = difference_error(n, density[k], density[best]);
+    if (out->held_out[best] - out->held_out[k] <= out->error[k]) out->chosen = k;
+  }
+}
+
+Status mixture_choice_save(const MixtureChoice *choice, StoreFile *file) {
+  int axis, components, held_out, error;
+  if (choice->count == 0) return STATUS_OK;
+  TRY(store_dimension(file, "candidate", (size_t)choice->count, &axis));
+  TRY(store_variable(file, "candidate_components", STORE_INT, 1, &axis, "number of components that was tried",
+                     "1", &components));
+  TRY(store_variable(file, "held_out_log_likelihood", STORE_DOUBLE, 1, &axis,
+                     "mean log density of held-out samples", "1", &held_out));
+  TRY(store_variable(file, "held_out_error", STORE_DOUBLE, 1, &axis,
+                     "standard error of its difference to the highest", "1", &error));
+  TRY(store_int_attribute(file, NULL, "candidate_chosen", choice->chosen));
+  TRY(store_put(file, components, choice->components));
+  TRY(store_put(file, held_out, choice->held_out));
+  return store_put(file, error, choice->error);
+}
+
+Status mixture_choice_load(StoreFile *file, MixtureChoice *out) {
+  size_t count = SIZE_MAX;
+  int64_t chosen, components[MIXTURE_MOST_CANDIDATES];
+  *out = (MixtureChoice){.count = 0};
+  if (!store_has_variable(file, "held_out_log_likelihood")) return STATUS_OK;
+  TRY(store_shape(file, "held_out_log_likelihood", 1, &count));
+  if (count > MIXTURE_MOST_CANDIDATES)
+    return status_set(STATUS_INPUT, "%s: %zu numbers of components were tried; at most %d are",
+                      store_path(file), count, MIXTURE_MOST_CANDIDATES);
+  TRY(store_shape(file, "candidate_components", 1, &count));
+  TRY(store_shape(file, "held_out_error", 1, &count));
+  TRY(store_get_int64s(file, "candidate_components", components));
+  for (size_t k = 0; k < count; k++) {
+    if (components[k] < 1 || components[k] > INT32_MAX)
+      return status_set(STATUS_INPUT, "%s: candidate_components[%zu] is %lld", store_path(file), k,
+                        (long long)components[k]);
+    out->components[k] = (int)components[k];
+  }
+  TRY(store_get_doubles(file, "held_out_log_likelihood", out->held_out));
+  TRY(store_get_doubles(file, "held_out_error", out->error));
+  TRY(store_get_int_attribute(file, NULL, "candidate_chosen", &chosen));
+  if (chosen < 0 || chosen >= (int64_t)count)
+    return status_set(STATUS_INPUT, "%s: candidate_chosen is %lld, but there are %zu candidates",
+                      store_path(file), (long long)chosen, count);
+  out->chosen = (int)chosen;
+  out->count = (int)count;
+  return STATUS_OK;
+}
+
+void mixture_choice_report(const MixtureChoice *choice, FILE *out) {
+  fprintf(
+      out,
+      "%d components, the fewest within one standard error of the best\n"
+      "  components  mean log density of held-out samples (standard error of the difference to the best)\n",
+      choice->components[choice->chosen]);
+  for (int k = 0; k < choice->count; k++)
+    fprintf(out, "  %10d  %10.4f (%.4f)%s\n", choice->components[k], choice->held_out[k], choice->error[k],
+            k == choice->chosen ? "  chosen" : "");
+}

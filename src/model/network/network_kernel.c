@@ -1,0 +1,449 @@
+/* Forward and backward passes of a ReLU network on 64 lanes at a time. Compiled once for each instruction
+ * level (core/simd.h).
+ *
+ * Everything is one product C = A B whose columns are contiguous: a tile of up to 6 rows x SUM_VECTORS
+ * vectors of C stays in registers while the elements of A are broadcast. Each element of C is one chain of
+ * fused multiply-adds in the order of the depth index, whatever the tile, so v3 and v4 agree in every bit.
+ * Chunks of 64 lanes keep the activations in the nearest caches. */
+#include "model/network/network_kernel.h"
+
+#include "core/simd.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <string.h>
+
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
+enum { SUM_ROWS = 6, SUM_VECTORS = SIMD_FLOATS == 16 ? 4 : 2, LANES = NETWORK_LANES };
+
+typedef float Vector __attribute__((vector_size(4 * SIMD_FLOATS), aligned(4), may_alias));
+typedef int Mask __attribute__((vector_size(4 * SIMD_FLOATS), aligned(4), may_alias));
+typedef float Quad __attribute__((vector_size(16), aligned(4), may_alias));
+
+static inline Vector load(const float *from) { return *(const Vector *)from; }
+static inline void store(float *to, Vector value) { *(Vector *)to = value; }
+/* Keeps the lanes of `value` where `switch_` is above zero, zero elsewhere. */
+static inline Vector keep_positive(Vector value, Vector switch_) {
+  return (Vector)((Mask)value & (Mask)(switch_ > (Vector){0}));
+}
+/* Returns max(0, value), which takes NaN to 0. */
+static inline Vector positive(Vector value) {
+#if defined(__AVX512F__)
+  return (Vector)_mm512_max_ps((__m512)value, _mm512_setzero_ps());
+#elif defined(__AVX2__) && defined(__FMA__)
+  return (Vector)_mm256_max_ps((__m256)value, _mm256_setzero_ps());
+#else
+  return keep_positive(value, value);
+#endif
+}
+
+/* C[rows, columns] = A[rows, depth] B[depth, columns] with a start and an end. */
+typedef struct {
+  int rows, columns, depth; /* columns: a multiple of 16 */
+  const float *a; /* element (i, k) at a[i * a_row + k * a_depth] */
+  size_t a_row, a_depth;
+  const float *b;
+  size_t b_row;
+  float *c;
+  size_t c_row;
+  const float *bias; /* [rows], the start of each row; NULL: zero */
+  bool add; /* start from what C holds */
+  bool relu; /* end: max(0, C) */
+  const float *active; /* end: C where active[rows, columns] > 0, else 0 (row stride LANES); NULL: all */
+} NetworkProduct;
+
+/* Each start and end of a tile has a loop of its own, so that nothing is asked again for every vector. */
+#define TILE_EACH(statement)                                                                                 \
+  _Pragma("GCC unroll 6") for (int i = 0; i < rows; i++) {                                                   \
+    _Pragma("GCC unroll 4") for (int v = 0; v < vectors; v++) statement;                                     \
+  }
+
+INLINE void network_tile(const NetworkProduct *p, int row, int column, const int rows, const int vectors) {
+  Vector sum[SUM_ROWS][SUM_VECTORS];
+  float *c = p->c + (size_t)row * p->c_row + column;
+  if (p->add)
+    TILE_EACH(sum[i][v] = load(c + i * p->c_row + v * SIMD_FLOATS))
+  else if (p->bias)
+    TILE_EACH(sum[i][v] = p->bias[row + i] - (Vector){0})
+  else
+    TILE_EACH(sum[i][v] = (Vector){0})
+  const float *a = p->a + (size_t)row * p->a_row, *b = p->b + column;
+  const size_t a_row = p->a_row, a_depth = p->a_depth, b_row = p->b_row;
+  const float *next = a + rows * a_row; /* fetched ahead: the networks of a chain do not fit in the caches */
+#pragma GCC unroll 2
+  for (int k = 0; k < p->depth; k++, a += a_depth, b += b_row, next += rows) {
+    Vector right[SUM_VECTORS];
+    __builtin_prefetch(next);
+#pragma GCC unroll 4
+    for (int v = 0; v < vectors; v++) right[v] = load(b + v * SIMD_FLOATS);
+#pragma GCC unroll 6
+    for (int i = 0; i < rows; i++) {
+      Vector left = a[i * a_row] - (Vector){0};
+#pragma GCC unroll 4
+      for (int v = 0; v < vectors; v++) sum[i][v] += left * right[v];
+    }
+  }
+  if (p->relu) TILE_EACH(sum[i][v] = positive(sum[i][v]))
+  if (p->active) {
+    const float *active = p->active + (size_t)row * LANES + column;
+    TILE_EACH(sum[i][v] = keep_positive(sum[i][v], load(active + i * LANES + v * SIMD_FLOATS)))
+  }
+  TILE_EACH(store(c + i * p->c_row + v * SIMD_FLOATS, sum[i][v]))
+}
+
+/* Every tile height is its own unrolled code. */
+#define TILE_CASES(vectors)                                                                                  \
+  switch (rows) {                                                                                            \
+  case 1: network_tile(p, row, column, 1, vectors); break;                                                   \
+  case 2: network_tile(p, row, column, 2, vectors); break;                                                   \
+  case 3: network_tile(p, row, column, 3, vectors); break;                                                   \
+  case 4: network_tile(p, row, column, 4, vectors); break;                                                   \
+  case 5: network_tile(p, row, column, 5, vectors); break;                                                   \
+  default: network_tile(p, row, column, 6, vectors); break;                                                  \
+  }
+
+static void tile_full(const NetworkProduct *p, int row, int column, int rows) { TILE_CASES(SUM_VECTORS) }
+
+#if defined(__AVX512F__)
+/* Computes what is left of a width that is no multiple of 64. */
+static void tile_narrow(const NetworkProduct *p, int row, int column, int rows, int vectors) {
+  switch (vectors) {
+  case 1: TILE_CASES(1) break;
+  case 2: TILE_CASES(2) break;
+  default: TILE_CASES(3) break;
+  }
+}
+#endif
+
+static void network_product(const NetworkProduct *p) {
+  const int tiles = (p->rows + SUM_ROWS - 1) / SUM_ROWS, width = SUM_VECTORS * SIMD_FLOATS;
+  const int height = p->rows / tiles, higher = p->rows % tiles; /* 100 rows: 15 tiles of 6, 2 of 5 */
+  for (int column = 0; column < p->columns; column += width) {
+    for (int i = 0, row = 0; i < tiles; i++) {
+      int rows = height + (i < higher);
+#if defined(__AVX512F__)
+      if (p->columns - column < width)
+        tile_narrow(p, row, column, rows, (p->columns - column) / SIMD_FLOATS);
+      else
+#endif
+        tile_full(p, row, column, rows);
+      row += rows;
+    }
+  }
+}
+
+/* Where the weights of each layer, and the activations after it, begin. */
+typedef struct {
+  const float *weight[NETWORK_MAX_LAYERS];
+  float *active[NETWORK_MAX_LAYERS]; /* [width, 64] after the ReLU of hidden layer l, at l */
+  float *delta[2]; /* [widest, 64]: derivative of the loss by what a layer gives, in turns */
+  /* Of the loss gradient, for layer l with columns = network_kernel_columns(inputs): */
+  float *transposed[NETWORK_MAX_LAYERS]; /* [64, columns]: inputs, a one, zeros */
+  float *gradient[NETWORK_MAX_LAYERS]; /* [out, columns]: weights, bias, zeros */
+} Layout;
+
+static Layout layout_of(const NetworkShape *shape, const float *parameters, float *workspace) {
+  Layout at;
+  int widest = 0;
+  for (int l = 0; l < shape->layers; l++) {
+    int in = shape->width[l], out = shape->width[l + 1];
+    at.weight[l] = parameters;
+    parameters += (size_t)out * in + out;
+    at.active[l] = workspace;
+    workspace += (size_t)out * LANES;
+    if (in > widest) widest = in;
+    if (out > widest) widest = out;
+  }
+  for (int i = 0; i < 2; i++, workspace += (size_t)widest * LANES) at.delta[i] = workspace;
+  for (int l = 0; l < shape->layers; l++) {
+    size_t columns = (size_t)network_kernel_columns(shape->width[l]);
+    at.transposed[l] = workspace;
+    at.gradient[l] = workspace + columns * LANES;
+    workspace = at.gradient[l] + columns * (size_t)shape->width[l + 1];
+  }
+  return at;
+}
+
+/* Takes `columns` lanes, 64 or what is left, through all layers; the last one writes y with row stride
+ * y_row. */
+static void forward(const NetworkShape *shape, const Layout *at, int columns, const float *x, size_t x_row,
+                    float *y, size_t y_row) {
+  for (int l = 0; l < shape->layers; l++) {
+    int in = shape->width[l], out = shape->width[l + 1];
+    bool last = l == shape->layers - 1;
+    network_product(&(NetworkProduct){.rows = out,
+                                      .columns = columns,
+                                      .depth = in,
+                                      .a = at->weight[l],
+                                      .a_row = (size_t)in,
+                                      .a_depth = 1,
+                                      .b = l ? at->active[l - 1] : x,
+                                      .b_row = l ? LANES : x_row,
+                                      .c = last ? y : at->active[l],
+                                      .c_row = last ? y_row : LANES,
+                                      .bias = at->weight[l] + (size_t)out * in,
+                                      .relu = !last});
+  }
+}
+
+/* Takes these lanes back through layer l: from the slope by its output, W' delta, to that by its input,
+ * zero where the ReLU before was off. */
+static void network_backward(const NetworkShape *shape, const Layout *at, int l, int columns,
+                             const float *delta, size_t delta_row, float *out, size_t out_row) {
+  network_product(&(NetworkProduct){.rows = shape->width[l],
+                                    .columns = columns,
+                                    .depth = shape->width[l + 1],
+                                    .a = at->weight[l],
+                                    .a_row = 1,
+                                    .a_depth = (size_t)shape->width[l],
+                                    .b = delta,
+                                    .b_row = delta_row,
+                                    .c = out,
+                                    .c_row = out_row,
+                                    .active = l ? at->active[l - 1] : NULL});
+}
+
+/* Does the same for the last layer, whose delta is 1 at output i and 0 elsewhere. */
+static void backward_output(const NetworkShape *shape, const Layout *at, int i, int columns, float *out,
+                            size_t out_row) {
+  const int l = shape->layers - 1;
+  float ones[LANES];
+  for (int lane = 0; lane < LANES; lane++) ones[lane] = 1;
+  network_product(&(NetworkProduct){.rows = shape->width[l],
+                                    .columns = columns,
+                                    .depth = 1,
+                                    .a = at->weight[l] + (size_t)i * (size_t)shape->width[l],
+                                    .a_row = 1,
+                                    .b = ones,
+                                    .c = out,
+                                    .c_row = out_row,
+                                    .active = l ? at->active[l - 1] : NULL});
+}
+
+/* Computes to[64, n] = the transpose of x[n, 64], in rows of `columns`. */
+static void network_transpose(int n, const float *x, size_t x_row, int columns, float *to) {
+  int quads = n / 4 * 4;
+  for (int i = 0; i < quads; i += 4) {
+    const float *from = x + (size_t)i * x_row;
+    for (int lane = 0; lane < LANES; lane += 4) {
+      Quad r0 = *(const Quad *)(from + lane), r1 = *(const Quad *)(from + x_row + lane);
+      Quad r2 = *(const Quad *)(from + 2 * x_row + lane), r3 = *(const Quad *)(from + 3 * x_row + lane);
+      Quad low01 = __builtin_shufflevector(r0, r1, 0, 4, 1, 5),
+           high01 = __builtin_shufflevector(r0, r1, 2, 6, 3, 7);
+      Quad low23 = __builtin_shufflevector(r2, r3, 0, 4, 1, 5),
+           high23 = __builtin_shufflevector(r2, r3, 2, 6, 3, 7);
+      float *out = to + (size_t)lane * columns + i;
+      *(Quad *)out = __builtin_shufflevector(low01, low23, 0, 1, 4, 5);
+      *(Quad *)(out + columns) = __builtin_shufflevector(low01, low23, 2, 3, 6, 7);
+      *(Quad *)(out + 2 * columns) = __builtin_shufflevector(high01, high23, 0, 1, 4, 5);
+      *(Quad *)(out + 3 * columns) = __builtin_shufflevector(high01, high23, 2, 3, 6, 7);
+    }
+  }
+  for (int lane = 0; lane < LANES; lane++)
+    for (int i = quads; i < n; i++) to[(size_t)lane * columns + i] = x[(size_t)i * x_row + lane];
+}
+
+static int columns_at(int lanes, int first) { return lanes - first < LANES ? lanes - first : LANES; }
+
+void network_kernel_forward(const NetworkShape *shape, const float *parameters, int lanes, const float *x,
+                            float *y, float *workspace) {
+  Layout at = layout_of(shape, parameters, workspace);
+  for (int lane = 0; lane < lanes; lane += LANES)
+    forward(shape, &at, columns_at(lanes, lane), x + lane, (size_t)lanes, y + lane, (size_t)lanes);
+}
+
+void network_kernel_vjp(const NetworkShape *shape, const float *parameters, int lanes, const float *x,
+                        const float *v, float *out, float *workspace) {
+  Layout at = layout_of(shape, parameters, workspace);
+  int last = shape->layers - 1;
+  for (int lane = 0; lane < lanes; lane += LANES) {
+    const int columns = columns_at(lanes, lane);
+    forward(shape, &at, columns, x + lane, (size_t)lanes, at.active[last], LANES);
+    const float *delta = v + lane;
+    size_t delta_row = (size_t)lanes;
+    for (int l = last; l > 0; l--) {
+      float *next = at.delta[l % 2];
+      network_backward(shape, &at, l, columns, delta, delta_row, next, LANES);
+      delta = next, delta_row = LANES;
+    }
+    network_backward(shape, &at, 0, columns, delta, delta_row, out + lane, (size_t)lanes);
+  }
+}
+
+void network_kernel_jacobian(const NetworkShape *shape, const float *parameters, int lanes, const float *x,
+                             float *y, float *jacobian, float *workspace) {
+  Layout at = layout_of(shape, parameters, workspace);
+  const int last = shape->layers - 1;
+  for (int lane = 0; lane < lanes; lane += LANES) {
+    const int columns = columns_at(lanes, lane);
+    forward(shape, &at, columns, x + lane, (size_t)lanes, y + lane, (size_t)lanes);
+    for (int i = 0; i < shape->width[last + 1]; i++) {
+      float *row = jacobian + (size_t)i * (size_t)shape->width[0] * (size_t)lanes + lane;
+      float *delta = last > 0 ? at.delta[last % 2] : row;
+      backward_output(shape, &at, i, columns, delta, last > 0 ? LANES : (size_t)lanes);
+      for (int l = last - 1; l >= 0; l--) {
+        float *next = l > 0 ? at.delta[l % 2] : row;
+        network_backward(shape, &at, l, columns, delta, LANES, next, l > 0 ? LANES : (size_t)lanes);
+        delta = next;
+      }
+    }
+  }
+}
+
+/* A loss that is minimised: what its slopes are taken from, and what its terms sum to in each lane. */
+typedef struct {
+  int out;
+  const float *target; /* [out, lanes] */
+  size_t target_row;
+  float scale; /* of the slopes */
+  float sum[LANES];
+} Loss;
+
+static void squared_error(void *context, int first, const float *y, float *slope) {
+  Loss *loss = context;
+  for (int j = 0; j < loss->out; j++) {
+    const float *target = loss->target + (size_t)j * loss->target_row + first;
+    for (int lane = 0; lane < LANES; lane++) {
+      float difference = y[j * LANES + lane] - target[lane];
+      slope[j * LANES + lane] = 2 * loss->scale * difference;
+      loss->sum[lane] += difference * difference;
+    }
+  }
+}
+
+/* Computes -sum_j target_j log p_j, p = softmax(y), where the targets of a lane sum to 1; its slope is p -
+ * target. */
+static void cross_entropy(void *context, int first, const float *y, float *slope) {
+  Loss *loss = context;
+  const int out = loss->out;
+  for (int lane = 0; lane < LANES; lane++) {
+    float largest = y[lane], sum = 0;
+    for (int j = 1; j < out; j++)
+      if (y[j * LANES + lane] > largest) largest = y[j * LANES + lane];
+    for (int j = 0; j < out; j++) sum += slope[j * LANES + lane] = expf(y[j * LANES + lane] - largest);
+    float log_sum = largest + logf(sum);
+    for (int j = 0; j < out; j++) {
+      float wanted = loss->target[(size_t)j * loss->target_row + (size_t)(first + lane)];
+      loss->sum[lane] += wanted * (log_sum - y[j * LANES + lane]);
+      slope[j * LANES + lane] = loss->scale * (slope[j * LANES + lane] / sum - wanted);
+    }
+  }
+}
+
+/* Begins with zero gradients and a column of ones beside the inputs, which makes the bias one more weight. */
+static void begin_gradient(const NetworkShape *shape, const Layout *at) {
+  for (int l = 0; l < shape->layers; l++) {
+    int in = shape->width[l], out = shape->width[l + 1], columns = network_kernel_columns(in);
+    memset(at->transposed[l], 0,
+           (size_t)(LANES + out) * (size_t)columns * sizeof(float)); /* and the gradient behind it */
+    for (int lane = 0; lane < LANES; lane++) at->transposed[l][(size_t)lane * columns + in] = 1.0f;
+  }
+}
+
+/* Adds what 64 lanes give to the gradient of layer l: delta [x', 1]. */
+static void network_add_gradient(const NetworkShape *shape, const Layout *at, int l, const float *x,
+                                 size_t x_row, const float *delta) {
+  int columns = network_kernel_columns(shape->width[l]);
+  network_transpose(shape->width[l], x, x_row, columns, at->transposed[l]);
+  network_product(&(NetworkProduct){.rows = shape->width[l + 1],
+                                    .columns = columns,
+                                    .depth = LANES,
+                                    .a = delta,
+                                    .a_row = LANES,
+                                    .a_depth = 1,
+                                    .b = at->transposed[l],
+                                    .b_row = (size_t)columns,
+                                    .c = at->gradient[l],
+                                    .c_row = (size_t)columns,
+                                    .add = true});
+}
+
+/* Packs the gradients of the layers in the order of the parameters. */
+static void pack_gradient(const NetworkShape *shape, const Layout *at, float *gradient) {
+  for (int l = 0; l < shape->layers; l++) {
+    int in = shape->width[l], out = shape->width[l + 1], columns = network_kernel_columns(in);
+    float *bias = gradient + (size_t)out * in;
+    for (int j = 0; j < out; j++) {
+      const float *row = at->gradient[l] + (size_t)j * columns;
+      memcpy(gradient + (size_t)j * in, row, (size_t)in * sizeof(float));
+      bias[j] = row[in];
+    }
+    gradient = bias + out;
+  }
+}
+
+void network_kernel_gradient(const NetworkShape *shape, const float *parameters, int lanes, const float *x,
+                             size_t x_row, NetworkSlope *slope_of, void *context, float *gradient,
+                             float *workspace) {
+  Layout at = layout_of(shape, parameters, workspace);
+  int last = shape->layers - 1;
+  begin_gradient(shape, &at);
+  for (int lane = 0; lane < lanes; lane += LANES) {
+    forward(shape, &at, LANES, x + lane, x_row, at.active[last], LANES);
+    float *delta = at.delta[0], *next = at.delta[1];
+    slope_of(context, lane, at.active[last], delta);
+    for (int l = last; l > 0; l--) {
+      network_add_gradient(shape, &at, l, at.active[l - 1], LANES, delta);
+      network_backward(shape, &at, l, LANES, delta, LANES, next, LANES);
+      float *swap = delta;
+      delta = next, next = swap;
+    }
+    network_add_gradient(shape, &at, 0, x + lane, x_row, delta);
+  }
+  pack_gradient(shape, &at, gradient);
+}
+
+/* Returns the mean of a loss over `count` terms, and its gradient. */
+static float loss_gradient(const NetworkShape *shape, const float *parameters, int lanes, const float *x,
+                           const float *target, NetworkSlope *loss_of, double count, float *gradient,
+                           float *workspace) {
+  Loss loss = {.out = shape->width[shape->layers],
+               .target = target,
+               .target_row = (size_t)lanes,
+               .scale = (float)(1 / count)};
+  network_kernel_gradient(shape, parameters, lanes, x, (size_t)lanes, loss_of, &loss, gradient, workspace);
+  double sum = 0;
+  for (int lane = 0; lane < LANES; lane++) sum += loss.sum[lane];
+  return (float)(sum / count);
+}
+
+void network_kernel_loss_gradient(const NetworkShape *shape, const float *parameters, int lanes,
+                                  const float *x, const float *target, float *gradient, float *workspace,
+                                  float *loss) {
+  double count = (double)lanes * shape->width[shape->layers];
+  *loss = loss_gradient(shape, parameters, lanes, x, target, squared_error, count, gradient, workspace);
+}
+
+void network_kernel_entropy_gradient(const NetworkShape *shape, const float *parameters, int lanes,
+                                     const float *x, const float *target, float *gradient, float *workspace,
+                                     float *loss) {
+  *loss = loss_gradient(shape, parameters, lanes, x, target, cross_entropy, lanes, gradient, workspace);
+}
+
+/* Computes delta [x', 1] of every lane apart: to[out in + out, 64]. */
+static void outer(int in, int out, const float *x, size_t x_row, const float *delta, float *to) {
+  for (int j = 0; j < out; j++)
+    for (int k = 0; k < in; k++)
+      for (int lane = 0; lane < LANES; lane++)
+        to[(j * in + k) * LANES + lane] = delta[j * LANES + lane] * x[(size_t)k * x_row + (size_t)lane];
+  memcpy(to + out * in * LANES, delta, (size_t)(out * LANES) * sizeof(float));
+}
+
+void network_kernel_sensitivity(const NetworkShape *shape, const float *parameters, const float *x,
+                                size_t x_row, float *y, float *jacobian, float *workspace) {
+  Layout at = layout_of(shape, parameters, workspace);
+  float *delta = at.delta[0], *next = at.delta[1];
+  forward(shape, &at, LANES, x, x_row, y, LANES);
+  for (int lane = 0; lane < LANES; lane++) delta[lane] = 1;
+  for (int l = shape->layers - 1; l > 0; l--) {
+    outer(shape->width[l], shape->width[l + 1], at.active[l - 1], LANES, delta,
+          jacobian + (at.weight[l] - parameters) * LANES);
+    network_backward(shape, &at, l, LANES, delta, LANES, next, LANES);
+    float *swap = delta;
+    delta = next, next = swap;
+  }
+  outer(shape->width[0], shape->width[1], x, x_row, delta, jacobian);
+}

@@ -1,0 +1,105 @@
+#include "model/network/network_store.h"
+
+#include "core/arena.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Returns where the weights and the biases of layer l = 0 .. layers - 1 stand among the parameters of a
+ * network. */
+static size_t layer_offset(const NetworkShape *shape, int l) {
+  NetworkShape before = *shape;
+  before.layers = l;
+  return network_parameters(&before);
+}
+
+/* Saves a variable weight_1(count, units_1, units_0), bias_1(count, units_1), ... for each layer. */
+static Status save_layer(const NetworkShape *shape, int count, const float *parameters, StoreFile *file,
+                         int l, int dimension, const int *units) {
+  char weight_name[32], bias_name[32];
+  int weight, bias;
+  size_t in = (size_t)shape->width[l], out = (size_t)shape->width[l + 1];
+  snprintf(weight_name, sizeof weight_name, "weight_%d", l + 1);
+  snprintf(bias_name, sizeof bias_name, "bias_%d", l + 1);
+  TRY(store_variable(file, weight_name, STORE_FLOAT, 3, (int[]){dimension, units[l + 1], units[l]},
+                     "weights of a layer", "1", &weight));
+  TRY(store_variable(file, bias_name, STORE_FLOAT, 2, (int[]){dimension, units[l + 1]}, "biases of a layer",
+                     "1", &bias));
+  const float *from = parameters + layer_offset(shape, l);
+  for (size_t t = 0; t < (size_t)count; t++, from += network_parameters(shape)) {
+    size_t start[] = {t, 0, 0};
+    TRY(store_put_part(file, weight, start, (size_t[]){1, out, in}, from));
+    TRY(store_put_part(file, bias, start, (size_t[]){1, out}, from + in * out));
+  }
+  return STATUS_OK;
+}
+
+Status network_save(const NetworkShape *shape, int count, const float *parameters, StoreFile *file,
+                    int dimension) {
+  int units[NETWORK_MAX_LAYERS + 1];
+  for (int l = 0; l <= shape->layers; l++) {
+    char name[32];
+    snprintf(name, sizeof name, "units_%d", l);
+    TRY(store_dimension(file, name, (size_t)shape->width[l], &units[l]));
+  }
+  for (int l = 0; l < shape->layers; l++)
+    TRY(save_layer(shape, count, parameters, file, l, dimension, units));
+  return STATUS_OK;
+}
+
+Status network_load_hidden(StoreFile *file, size_t count, size_t inputs, size_t outputs, int *hidden_count,
+                           int *hidden) {
+  *hidden_count = -1;
+  size_t width = inputs;
+  for (int l = 1;; l++) {
+    char name[32];
+    snprintf(name, sizeof name, "weight_%d", l);
+    if (!store_has_variable(file, name)) break;
+    if (*hidden_count == NETWORK_MOST_HIDDEN)
+      return status_set(STATUS_INPUT, "%s: more than %d hidden layers", store_path(file), *hidden_count);
+    size_t lengths[] = {count, SIZE_MAX, width};
+    TRY(store_shape(file, name, 3, lengths));
+    if (*hidden_count >= 0) hidden[*hidden_count] = (int)width;
+    ++*hidden_count;
+    width = lengths[1];
+    if (width < 1 || width > NETWORK_MOST_UNITS)
+      return status_set(STATUS_INPUT, "%s: %s has %zu units; a layer has 1 to %d", store_path(file), name,
+                        width, NETWORK_MOST_UNITS);
+  }
+  if (*hidden_count < 0 || width != outputs)
+    return status_set(STATUS_INPUT, "%s: the layers do not lead from %zu to %zu units", store_path(file),
+                      inputs, outputs);
+  return STATUS_OK;
+}
+
+/* Loads a variable with `values` values for each of `count` networks to `offset` of their parameters. */
+static Status load_part(const NetworkShape *shape, size_t count, StoreFile *file, const char *kind, int l,
+                        size_t offset, size_t values, float *buffer, float *parameters) {
+  char name[32];
+  size_t stride = network_parameters(shape);
+  snprintf(name, sizeof name, "%s_%d", kind, l + 1);
+  TRY(store_get_floats(file, name, buffer));
+  for (size_t i = 0; i < count * values; i++)
+    if (!isfinite(buffer[i]))
+      return status_set(STATUS_INPUT, "%s: %s holds a value that is not finite", store_path(file), name);
+  for (size_t t = 0; t < count; t++)
+    memcpy(parameters + t * stride + offset, buffer + t * values, values * sizeof *buffer);
+  return STATUS_OK;
+}
+
+Status network_load(const NetworkShape *shape, size_t count, StoreFile *file, float *parameters) {
+  SCRATCH_ARENA(scratch);
+  float *buffer;
+  ALLOCATE(&scratch, buffer, count * network_parameters(shape));
+  for (int l = 0; l < shape->layers; l++) {
+    char name[32];
+    size_t in = (size_t)shape->width[l], out = (size_t)shape->width[l + 1], offset = layer_offset(shape, l);
+    snprintf(name, sizeof name, "bias_%d", l + 1);
+    TRY(store_shape(file, name, 2, (size_t[]){count, out}));
+    TRY(load_part(shape, count, file, "weight", l, offset, in * out, buffer, parameters));
+    TRY(load_part(shape, count, file, "bias", l, offset + in * out, out, buffer, parameters));
+  }
+  return STATUS_OK;
+}

@@ -1,0 +1,101 @@
+#include "model/prior/beside.h"
+
+#include "model/mixture/mixture_fit.h"
+#include "model/mixture/mixture_store.h"
+
+#include <string.h>
+
+enum {
+  SAMPLES_EACH = 20, /* for a component */
+  STARTS = 4 /* of a mixture that is for the guard alone */
+};
+
+static int components_of(int n) {
+  const int wanted = n / SAMPLES_EACH, most = wanted < BESIDE_COMPONENTS ? wanted : BESIDE_COMPONENTS;
+  return most < 1 ? 1 : most;
+}
+
+Status beside_fit(Arena *memory, int d, int n, const double *theta, int starts, RngKey key, uint32_t run,
+                  Mixture *out) {
+  return mixture_fit(memory, d, n, theta, components_of(n), starts, key, run, out, NULL);
+}
+
+double beside_cost(int d, double n, int starts) {
+  return mixture_fit_cost(d, n, components_of((int)n), starts);
+}
+
+size_t beside_values(int d) {
+  const size_t n = (size_t)d;
+  return 1 + BESIDE_COMPONENTS * (1 + n + n * n);
+}
+
+void beside_pack(const Mixture *mixture, double *out) {
+  const size_t count = (size_t)mixture->components, vectors = count * (size_t)mixture->d;
+  *out++ = mixture->components;
+  memcpy(out, mixture->weight, count * sizeof *out);
+  memcpy(out + count, mixture->mean, vectors * sizeof *out);
+  memcpy(out + count + vectors, mixture->covariance, vectors * (size_t)mixture->d * sizeof *out);
+}
+
+Status beside_unpack(Arena *memory, int d, const double *values, Mixture *out) {
+  const size_t count = (size_t)*values++, vectors = count * (size_t)d;
+  TRY(mixture_create(memory, d, (int)count, out));
+  memcpy(out->weight, values, count * sizeof *values);
+  memcpy(out->mean, values + count, vectors * sizeof *values);
+  memcpy(out->covariance, values + count + vectors, vectors * (size_t)d * sizeof *values);
+  return STATUS_OK;
+}
+
+static Status set(Prior *prior, Mixture *mixture) {
+  prior->beside = mixture;
+  return mixture_prepare(mixture);
+}
+
+Status beside_scale(Prior *prior, const Mixture *mixture, const double *shift, const double *scale) {
+  const size_t d = (size_t)mixture->d, count = (size_t)mixture->components;
+  Mixture *out;
+  ALLOCATE(prior->memory, out, 1);
+  TRY(mixture_create(prior->memory, mixture->d, mixture->components, out));
+  for (size_t c = 0; c < count; c++) {
+    out->weight[c] = mixture->weight[c];
+    for (size_t i = 0; i < d; i++) {
+      out->mean[c * d + i] = shift[i] + scale[i] * mixture->mean[c * d + i];
+      for (size_t j = 0; j < d; j++)
+        out->covariance[(c * d + i) * d + j] = scale[i] * scale[j] * mixture->covariance[(c * d + i) * d + j];
+    }
+  }
+  return set(prior, out);
+}
+
+Status beside_fit_part(const PriorFit *fit, const Samples *samples, double *part) {
+  SCRATCH_ARENA(scratch);
+  Mixture mixture;
+  if (samples->d > BESIDE_MOST) return STATUS_OK;
+  TRY(mixture_fit_roughly(&scratch, samples->d, samples->n, samples->theta, components_of(samples->n), STARTS,
+                          rng_key(fit->seed, RNG_BESIDE), fit->replicate, &mixture));
+  beside_pack(&mixture, part);
+  return STATUS_OK;
+}
+
+double beside_part_cost(int d, double samples) {
+  return d > BESIDE_MOST ? 0 : mixture_fit_roughly_cost(d, samples, components_of((int)samples), STARTS);
+}
+
+Status beside_assemble(Prior *prior, const double *part) {
+  Mixture *mixture;
+  if (prior->d > BESIDE_MOST) return STATUS_OK;
+  ALLOCATE(prior->memory, mixture, 1);
+  TRY(beside_unpack(prior->memory, prior->d, part, mixture));
+  TRY(mixture_check("the mixture beside the fitted prior", mixture));
+  return set(prior, mixture);
+}
+
+Status beside_load(Prior *prior, StoreFile *file) {
+  Mixture *mixture;
+  if (!store_has_variable(file, "weight")) return STATUS_OK;
+  ALLOCATE(prior->memory, mixture, 1);
+  TRY(mixture_load(prior->memory, file, mixture));
+  if (mixture->d == prior->d) return set(prior, mixture);
+  return status_set(STATUS_INPUT, "%s: a mixture in %d dimensions beside networks in %d", store_path(file),
+                    mixture->d, prior->d);
+}

@@ -1,0 +1,35 @@
+/* The mixture that is fitted beside a learned prior, to the same samples: what has to be known of the prior
+ * in closed form is taken from it. A denoiser corrects it (denoiser_network.h), and a guard weighs both kinds
+ * of learned priors by it (sampler/guard.h). */
+#ifndef MODEL_PRIOR_BESIDE_H
+#define MODEL_PRIOR_BESIDE_H
+
+#include "model/prior/prior.h"
+
+enum { BESIDE_COMPONENTS = 10 };
+
+/* Fits so many components by mixture_fit, or fewer where there are few of the n samples theta[d, n]. */
+Status beside_fit(Arena *memory, int d, int n, const double *theta, int starts, RngKey key, uint32_t run,
+                  Mixture *out);
+
+/* Operations of it (SamplerOps.cost). */
+double beside_cost(int d, double n, int starts);
+
+/* Packs the mixture as part of a fit: out[beside_values(d)]. Unpacks it, not prepared. */
+size_t beside_values(int d);
+void beside_pack(const Mixture *mixture, double *out);
+Status beside_unpack(Arena *memory, int d, const double *values, Mixture *out);
+
+/* Makes prior->beside, in the memory of the prior: a mixture of theta = shift + scale z, from a mixture of
+ * z. */
+Status beside_scale(Prior *prior, const Mixture *mixture, const double *shift, const double *scale);
+
+/* Of a prior that has it for the guard alone. In more than BESIDE_MOST dimensions there is none, and nothing
+ * is done. `part` has beside_values(d). */
+enum { BESIDE_MOST = 64 };
+Status beside_fit_part(const PriorFit *fit, const Samples *samples, double *part);
+double beside_part_cost(int d, double samples);
+Status beside_assemble(Prior *prior, const double *part);
+Status beside_load(Prior *prior, StoreFile *file); /* nothing is done where the file has none */
+
+#endif

@@ -1,0 +1,195 @@
+#include "model/prior/denoiser_training.h"
+
+#include "core/arena.h"
+#include "core/linalg.h"
+#include "core/simd.h"
+#include "model/network/learning.h"
+#include "model/prior/denoiser_cases.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LANES = DENOISER_LANES, CHECK_TILES = 512 };
+
+/* The share of itself that the average of the weights keeps in a step, once there are many. */
+static const double KEPT = 0.999;
+
+typedef struct {
+  const PriorFit *fit;
+  const TrainingSamples *samples;
+  const DenoiserNetwork *network;
+  int d, batch;
+  DenoiserCases cases;
+  double *column, *vector, *error, *start; /* [d, n]: scratch, b, u, v */
+  double *inputs; /* scratch of the inputs */
+  float *x, *target; /* [inputs, batch], [d, batch] */
+  float *weights, *gradient, *first, *second; /* [network_parameters] */
+  float *workspace; /* of the network */
+} Training;
+
+static Status create(Arena *memory, const PriorFit *fit, const TrainingSamples *samples,
+                     const DenoiserNetwork *network, Training *out) {
+  const NetworkShape *shape = &network->shape;
+  const size_t parameters = network_parameters(shape), vector = (size_t)samples->d * LANES;
+  *out = (Training){.fit = fit, .samples = samples, .network = network, .d = samples->d};
+  out->batch = (fit->batch + LANES - 1) / LANES * LANES;
+  TRY(denoiser_cases_create(memory, samples->d, &out->cases));
+  ALLOCATE(memory, out->column, vector);
+  ALLOCATE(memory, out->vector, vector);
+  ALLOCATE(memory, out->error, vector);
+  ALLOCATE(memory, out->start, vector);
+  ALLOCATE(memory, out->inputs, denoiser_network_workspace(network));
+  ALLOCATE(memory, out->x, (size_t)shape->width[0] * (size_t)out->batch);
+  ALLOCATE(memory, out->target, (size_t)samples->d * (size_t)out->batch);
+  ALLOCATE(memory, out->weights, parameters);
+  ALLOCATE(memory, out->gradient, parameters);
+  ALLOCATE(memory, out->first, parameters);
+  ALLOCATE(memory, out->second, parameters);
+  ALLOCATE(memory, out->workspace, network_workspace(shape));
+  return STATUS_OK;
+}
+
+/* Computes out[d, n] = b of the cases, U ((1 + q) U' m). column[d, n] is scratch. */
+static void observation_of(const DenoiserCases *cases, double *column, double *out) {
+  for (int k = 0; k < cases->d * LANES; k++) column[k] = (1 + cases->eigenvalue[k]) * cases->mean[k];
+  linalg_multiply_lanes(cases->d, LANES, cases->basis, column, out);
+}
+
+/* Draws a batch for step = 1 .. steps: x and target. */
+static void draw_batch(Training *self, int step) {
+  const int d = self->d;
+  const size_t row = (size_t)self->batch;
+  DenoiserCases *cases = &self->cases;
+  Rng rng = {rng_key(self->fit->seed, RNG_DENOISER_TRAINING), self->fit->replicate, 0, (uint32_t)step, 0};
+  for (int lane = 0; lane < self->batch; lane += LANES) {
+    denoiser_cases_draw(cases, self->samples, false, &rng);
+    observation_of(cases, self->column, self->vector);
+    linalg_multiply_lanes(d, LANES, cases->basis, cases->error, self->error);
+    denoiser_network_inputs(self->network, cases->basis, cases->eigenvalue, self->vector, self->x + lane, row,
+                            self->start, self->inputs);
+    for (int i = 0; i < d; i++)
+      for (int n = 0; n < LANES; n++)
+        self->target[(size_t)i * row + (size_t)(lane + n)] =
+            (float)(self->error[i * LANES + n] - self->start[i * LANES + n]);
+  }
+}
+
+/* Computes average += share (weights - average). */
+SIMD_CLONES
+static void take_average(size_t count, float share, const float *restrict weights, float *restrict average) {
+  for (size_t i = 0; i < count; i++) average[i] += share * (weights[i] - average[i]);
+}
+
+static void train(Training *self, float *parameters) {
+  const PriorFit *fit = self->fit;
+  const NetworkShape *shape = &self->network->shape;
+  const size_t count = network_parameters(shape);
+  Rng start = {rng_key(fit->seed, RNG_DENOISER_START), fit->replicate, 0, 0, 0};
+  learning_start(shape, &start, self->weights);
+  memcpy(parameters, self->weights, count * sizeof *parameters);
+  for (int step = 1; step <= fit->steps; step++) {
+    draw_batch(self, step);
+    network_loss_gradient(shape, self->weights, self->batch, self->x, self->target, self->gradient,
+                          self->workspace);
+    learning_adam(count, learning_rate(fit->learning_rate, step, fit->steps), self->gradient, self->first,
+                  self->second, self->weights);
+    take_average(count, (float)(1 - fmin(KEPT, (1.0 + step) / (10.0 + step))), self->weights, parameters);
+  }
+}
+
+Status denoiser_train(const PriorFit *fit, const TrainingSamples *samples, const DenoiserNetwork *network,
+                      float *parameters) {
+  SCRATCH_ARENA(scratch);
+  Training training;
+  TRY(create(&scratch, fit, samples, network, &training));
+  train(&training, parameters);
+  return STATUS_OK;
+}
+
+/* ---- self-check */
+
+typedef struct {
+  int d;
+  DenoiserCases cases;
+  double *vector, *column, *mean, *covariance, *workspace; /* [d, n] twice, D, C, of the denoiser */
+} Check;
+
+static Status check_create(Arena *memory, const Denoiser *denoiser, Check *out) {
+  const size_t vector = (size_t)denoiser->d * LANES;
+  *out = (Check){.d = denoiser->d};
+  TRY(denoiser_cases_create(memory, denoiser->d, &out->cases));
+  ALLOCATE(memory, out->vector, vector);
+  ALLOCATE(memory, out->column, vector);
+  ALLOCATE(memory, out->mean, vector);
+  ALLOCATE(memory, out->covariance, (size_t)denoiser->d * vector);
+  ALLOCATE(memory, out->workspace, denoiser->workspace);
+  return STATUS_OK;
+}
+
+/* Returns tr K of lane n: the sum over eigenvectors of (1 + q) U' C U. */
+static double claimed_of(const Check *self, int n) {
+  const int d = self->d;
+  const double *basis = self->cases.basis, *c = self->covariance;
+  double sum = 0;
+  for (int k = 0; k < d; k++)
+    for (int i = 0; i < d; i++)
+      for (int j = 0; j < d; j++)
+        sum += (1 + self->cases.eigenvalue[k * LANES + n]) * basis[(i * d + k) * LANES + n] *
+               c[(i * d + j) * LANES + n] * basis[(j * d + k) * LANES + n];
+  return sum;
+}
+
+static int denoiser_check_bin(int d, double log_determinant) {
+  const int bin = (int)(DENOISER_BINS * log_determinant / (d * log1p(DENOISER_MOST_PRECISION)));
+  return bin < DENOISER_BINS ? bin : DENOISER_BINS - 1;
+}
+
+double denoiser_check_end(int d, int bin) {
+  return (bin + 1.0) / DENOISER_BINS * d * log1p(DENOISER_MOST_PRECISION);
+}
+
+/* Adds lane n, whose U' D stands in column, to its bin. */
+static void add_case(const Check *self, int n, DenoiserCheck *out) {
+  const int d = self->d;
+  double log_determinant = 0, error = 0, signal = 0, agreement = 0;
+  for (int i = 0; i < d; i++) {
+    const int k = i * LANES + n;
+    const double q = self->cases.eigenvalue[k], u = self->cases.error[k];
+    const double g = sqrt(1 + q) * (self->column[k] - self->cases.mean[k]);
+    log_determinant += log1p(q);
+    error += (u - g) * (u - g), signal += g * g, agreement += u * g;
+  }
+  const int bin = denoiser_check_bin(d, log_determinant);
+  out->count[bin]++;
+  out->error[bin] += error / d;
+  out->claimed[bin] += claimed_of(self, n) / d;
+  out->signal[bin] += signal / d;
+  out->agreement[bin] += agreement / d;
+}
+
+static void check_tile(Check *self, const Denoiser *denoiser, DenoiserCheck *out) {
+  const int d = self->d;
+  const DenoiserCases *cases = &self->cases;
+  int lane_fallbacks[LANES] = {0};
+  observation_of(cases, self->column, self->vector);
+  denoiser->moments(denoiser, LANES, cases->basis, cases->eigenvalue, self->vector, self->mean,
+                    self->covariance, lane_fallbacks, self->workspace);
+  linalg_multiply_transposed_lanes(d, LANES, cases->basis, self->mean, self->column);
+  for (int n = 0; n < LANES; n++) add_case(self, n, out);
+}
+
+Status denoiser_check(const PriorFit *fit, const TrainingSamples *samples, const Denoiser *denoiser,
+                      DenoiserCheck *out) {
+  SCRATCH_ARENA(scratch);
+  Check check;
+  memset(out, 0, sizeof *out);
+  TRY(check_create(&scratch, denoiser, &check));
+  /* Draw 0: steps of the training count from 1. */
+  Rng rng = {rng_key(fit->seed, RNG_DENOISER_TRAINING), fit->replicate, 0, 0, 0};
+  for (int tile = 0; tile < CHECK_TILES; tile++) {
+    denoiser_cases_draw(&check.cases, samples, true, &rng);
+    check_tile(&check, denoiser, out);
+  }
+  return STATUS_OK;
+}

@@ -1,0 +1,55 @@
+#include "model/prior/fit_keys.h"
+
+#include "io/config/config_rows.h"
+
+#include <stdio.h>
+
+const ConfigKey fit_keys[] = {
+#define FIT_KEY(name) name
+#include "model/prior/fit_keys.def"
+#undef FIT_KEY
+    {.name = NULL}};
+
+/* Returns 0 where the choice is left to the family, or to the samples. */
+static int int_or_auto(const Config *config, const char *key) {
+  return config_is(config, key, "auto") ? 0 : (int)config_int(config, key);
+}
+
+PriorFit fit_of_keys(const Config *config, const char *prefix, uint64_t seed, uint32_t replicate) {
+  char key[64];
+#define KEY(name) (snprintf(key, sizeof key, "%s%s", prefix, name), key)
+  PriorFit fit = {.components = int_or_auto(config, KEY("components")),
+                  .starts = (int)config_int(config, KEY("mixture_starts")),
+                  .schedule = {.stages = (int)config_int(config, KEY("stages")),
+                               .log_snr = config_is(config, KEY("schedule"), "log_snr"),
+                               .alpha = config_real(config, KEY("alpha")),
+                               .keep_signal = config_bool(config, KEY("keep_signal")),
+                               .first_snr = config_real(config, KEY("first_snr")),
+                               .last_snr = config_real(config, KEY("last_snr"))},
+                  .standardise = config_bool(config, KEY("standardise")),
+                  .last_stage = schedule_last_stage(config_text(config, KEY("last_stage"))),
+                  .steps = int_or_auto(config, KEY("training_steps")),
+                  .batch = int_or_auto(config, KEY("training_batch")),
+                  .patience = (int)config_int(config, KEY("patience")),
+                  .contamination = config_real(config, KEY("contamination")),
+                  .guard_width = config_real(config, KEY("guard_width")),
+                  .seed = seed,
+                  .replicate = replicate};
+  const int64_t *hidden;
+  int most = sizeof fit.hidden / sizeof *fit.hidden;
+  fit.hidden_count = config_ints(config, KEY("hidden"), &hidden);
+  if (!config_is(config, KEY("learning_rate"), "auto"))
+    fit.learning_rate = config_real(config, KEY("learning_rate"));
+#undef KEY
+  if (fit.hidden_count > most) fit.hidden_count = most;
+  for (int i = 0; i < fit.hidden_count; i++) fit.hidden[i] = (int)hidden[i];
+  return fit;
+}
+
+Status fit_of_options(const char *what, int count, const char *const *texts, uint64_t seed, PriorFit *out) {
+  SCRATCH_ARENA(scratch);
+  Config *config;
+  TRY(config_options(&scratch, what, fit_keys, count, texts, &config));
+  *out = fit_of_keys(config, "", seed, 0);
+  return STATUS_OK;
+}

@@ -1,0 +1,18 @@
+/* How a prior is fitted, read from keys. */
+#ifndef MODEL_PRIOR_FIT_KEYS_H
+#define MODEL_PRIOR_FIT_KEYS_H
+
+#include "model/prior/prior.h"
+
+/* The keys of a fit alone, without the prefix that they have in a study file; ends with a NULL name. */
+extern const ConfigKey fit_keys[];
+
+/* Returns the settings of a fit, from keys with this prefix ("prior." in a study, "" in `train`); what is
+ * `auto` is left to the family (prior_settle). */
+PriorFit fit_of_keys(const Config *config, const char *prefix, uint64_t seed, uint32_t replicate);
+
+/* Reads the settings from key=value texts, with the defaults for the rest; `what` names their source in
+ * messages. */
+Status fit_of_options(const char *what, int count, const char *const *texts, uint64_t seed, PriorFit *out);
+
+#endif

@@ -1,0 +1,288 @@
+#include "model/prior/logs_fit.h"
+
+#include "core/linalg.h"
+#include "core/memory.h"
+#include "model/mixture/mixture_fit.h"
+#include "model/prior/families.h"
+#include "model/prior/fit_source.h"
+
+#include <limits.h>
+#include <math.h>
+#include <string.h>
+
+/* ---- the frame */
+
+/* Sums over all tasks. */
+typedef struct {
+  double *gram, *moment; /* [d, d], [d] */
+  double square, count;
+} Totals;
+
+static Status totals_create(Arena *memory, const Logs *logs, Totals *out) {
+  const size_t d = (size_t)logs->d;
+  *out = (Totals){0};
+  ALLOCATE(memory, out->gram, d * d);
+  ALLOCATE(memory, out->moment, d);
+  for (int t = 0; t < logs->tasks; t++) {
+    const double *entry = logs_task(logs, t);
+    for (size_t i = 0; i < d; i++)
+      for (size_t j = 0; j <= i; j++, entry++) {
+        out->gram[i * d + j] += *entry;
+        if (j < i) out->gram[j * d + i] += *entry;
+      }
+    for (size_t i = 0; i < d; i++) out->moment[i] += *entry++;
+    out->square += entry[0];
+    out->count += entry[1];
+  }
+  return STATUS_OK;
+}
+
+/* Fits all tasks together by least squares, with a ridge that only matters where X'X is singular. Returns
+ * the mean squared residual. */
+static double pooled_fit(Arena *scratch, int d, const Totals *totals, double *theta, Status *status) {
+  double *factor, trace = 0, explained = 0;
+  *status = arena_new(scratch, (void **)&factor, (size_t)d * (size_t)d, sizeof *factor);
+  if (*status != STATUS_OK) return 0;
+  for (int i = 0; i < d; i++) trace += totals->gram[i * (d + 1)];
+  memcpy(factor, totals->gram, (size_t)d * (size_t)d * sizeof *factor);
+  for (int i = 0; i < d; i++) factor[i * (d + 1)] += 1e-9 * trace;
+  memcpy(theta, totals->moment, (size_t)d * sizeof *theta);
+  linalg_cholesky_lanes(d, 1, factor, NULL);
+  linalg_solve_lanes(d, 1, factor, theta);
+  for (int i = 0; i < d; i++) explained += theta[i] * totals->moment[i];
+  return fmax(totals->square - explained, 1e-12 * totals->square) / totals->count;
+}
+
+/* Sets the frame to where the pooled fit is, in units in which theta would explain all of the residual;
+ * with other than Gaussian rewards to 0, in units in which phi' theta is about 1. */
+static Status crude_frame(const Logs *logs, LogsFrame *frame) {
+  SCRATCH_ARENA(scratch);
+  Totals totals;
+  Status status = STATUS_OK;
+  const int d = logs->d;
+  double residual = 1;
+  TRY(totals_create(&scratch, logs, &totals));
+  if (!logs_has_rows(logs)) residual = pooled_fit(&scratch, d, &totals, frame->shift, &status);
+  TRY(status);
+  for (int i = 0; i < d; i++) {
+    const double mean_square = totals.gram[i * (d + 1)] / totals.count;
+    frame->scale[i] = mean_square > 0 && residual > 0 ? sqrt(residual / mean_square) : 1;
+  }
+  /* What rounding leaves of sums of squared rewards. */
+  frame->least_variance = totals.square > 0 ? 1e-12 * totals.square / totals.count : 1e-12;
+  frame->variance = !logs->estimate_noise ? logs->likelihood->noise * logs->likelihood->noise
+                    : residual > 0        ? residual
+                                          : 1;
+  return STATUS_OK;
+}
+
+Status logs_items(Arena *memory, const Logs *logs, const LogsFrame *frame, int first, int items,
+                  int components, EmLogs *out) {
+  TRY(em_logs_create(memory, logs, first, items, (EmFrame){frame->shift, frame->scale}, components, out));
+  if (!logs_has_rows(logs)) out->variance = frame->variance;
+  out->least_variance = frame->least_variance;
+  out->common = &frame->common;
+  return STATUS_OK;
+}
+
+/* Fits the best Gaussian in this frame, then sets the frame in which it is standard. */
+static Status frame_step(const Logs *logs, LogsFrame *frame) {
+  const EmPlan plan = {.most_iterations = 2000, .tolerance = logs_has_rows(logs) ? 1e-9 : 1e-12};
+  SCRATCH_ARENA(scratch);
+  EmLogs items;
+  const int d = logs->d;
+  double *mean = frame->common.mean, *covariance = frame->common.covariance;
+  TRY(mixture_prepare(&frame->common));
+  TRY(logs_items(&scratch, logs, frame, 0, logs->tasks, 1, &items));
+  TRY(em_continue(&items.data, &plan, rng_key(0, RNG_MIXTURE_START), 0, &frame->common, NULL));
+  for (int i = 0; i < d; i++) {
+    const double sd = sqrt(covariance[i * (d + 1)]);
+    frame->shift[i] += frame->scale[i] * mean[i];
+    frame->scale[i] *= sd;
+    mean[i] = 0;
+    for (int j = 0; j < d; j++) covariance[i * d + j] /= sd, covariance[j * d + i] /= sd;
+  }
+  if (!logs_has_rows(logs)) frame->variance = items.variance;
+  return mixture_prepare(&frame->common);
+}
+
+Status logs_frame(Arena *memory, const Logs *logs, LogsFrame *out) {
+  enum { STEPS = 2 }; /* the first leaves the crude units */
+  const int d = logs->d;
+  *out = (LogsFrame){0};
+  ALLOCATE(memory, out->shift, d);
+  ALLOCATE(memory, out->scale, d);
+  TRY(mixture_create(memory, d, 1, &out->common));
+  out->common.weight[0] = 1;
+  for (int i = 0; i < d; i++) out->common.covariance[i * (d + 1)] = 1;
+  TRY(crude_frame(logs, out));
+  for (int step = 0; step < STEPS; step++) TRY(frame_step(logs, out));
+  return STATUS_OK;
+}
+
+Status mixture_from_frame(const LogsFrame *frame, Mixture *mixture) {
+  return mixture_transform(mixture, frame->shift, frame->scale);
+}
+
+Status mixture_to_frame(const LogsFrame *frame, Mixture *mixture) {
+  SCRATCH_ARENA(scratch);
+  const int d = mixture->d;
+  double *shift, *scale;
+  ALLOCATE(&scratch, shift, d);
+  ALLOCATE(&scratch, scale, d);
+  for (int i = 0; i < d; i++) {
+    scale[i] = 1 / frame->scale[i];
+    shift[i] = -frame->shift[i] * scale[i];
+  }
+  return mixture_transform(mixture, shift, scale);
+}
+
+/* ---- EM */
+
+/* Returns the plan of EM. Evidence leaves more optima of equal height than samples do; one item of prior
+ * keeps components from collapsing on a few tasks. */
+EmPlan logs_plan(int components, int starts, bool choosing) {
+  enum { SHARED = 40, LEAST = 2, TRIAL_ITEMS = 4096, TRIAL_EACH = 64 };
+  const int share = SHARED / components > LEAST ? SHARED / components : LEAST;
+  return (EmPlan){.starts = choosing && share < starts ? share : starts,
+                  .finalists = choosing ? 1 : 5,
+                  .trial_items =
+                      TRIAL_ITEMS > TRIAL_EACH * components ? TRIAL_ITEMS : TRIAL_EACH * components,
+                  .trial_iterations = 30,
+                  .most_iterations = 200,
+                  .tolerance = 1e-7,
+                  .prior_items = components > 1};
+}
+
+/* Fits in the frame, prepared. Noise is learned to the end with the mixture that has won. */
+static Status fit_items(Arena *memory, EmLogs *items, int components, const EmPlan *plan, RngKey key,
+                        uint32_t run, Mixture *out) {
+  if (components == 1) {
+    TRY(mixture_copy(memory, items->common, out));
+    TRY(em_continue(&items->data, plan, key, run, out, NULL));
+  } else {
+    TRY(em_fit(memory, &items->data, components, plan, key, run, out, NULL));
+    if (items->logs->estimate_noise) TRY(em_continue(&items->data, plan, key, run, out, NULL));
+  }
+  return mixture_prepare(out);
+}
+
+/* Computes density[size] of the tasks first .. first + size - 1 under a fit to the others, which is left
+ * in `out` for the first of the folds. */
+static Status hold_out(Arena *memory, const Logs *logs, const LogsFrame *frame, int first, int size,
+                       int components, const EmPlan *plan, RngKey key, uint32_t run, Mixture *out,
+                       double *density) {
+  SCRATCH_ARENA(scratch);
+  EmLogs training, held;
+  Mixture fit;
+  TRY(logs_items(&scratch, logs, frame, first + size, logs->tasks - size, components, &training));
+  TRY(fit_items(&scratch, &training, components, plan, key, run, &fit));
+  TRY(logs_items(&scratch, logs, frame, first, size, components, &held));
+  held.variance = training.variance;
+  em_logs_density(&held, &fit, density);
+  return first == 0 ? mixture_copy(memory, &fit, out) : STATUS_OK;
+}
+
+bool logs_candidate_fits(int d, int tasks, int components) {
+  return components <= LOGS_MOST_COMPONENTS && mixture_candidate_fits(d, tasks, components);
+}
+
+Status logs_fit(Arena *memory, const Logs *logs, int components, int starts, RngKey key, uint32_t run,
+                Mixture *out, double *noise, double *held_out) {
+  SCRATCH_ARENA(scratch);
+  const EmPlan plan = logs_plan(components, starts, held_out);
+  const int n = logs->tasks, held = n > 1 && held_out ? mixture_held_out(n) : 0, size = mixture_fold(n);
+  LogsFrame frame;
+  EmLogs all;
+  *out = (Mixture){0};
+  if (n < components)
+    return status_set(STATUS_INPUT,
+                      "a mixture of %d components needs at least as many tasks, but there are %d", components,
+                      n);
+  TRY(logs_frame(&scratch, logs, &frame));
+  TRY(logs_items(&scratch, logs, &frame, 0, n, components, &all));
+  for (int first = 0; first < held; first += size)
+    TRY(hold_out(memory, logs, &frame, first, size, components, &plan, key, run, out, held_out + first));
+  if (held > 0)
+    TRY(em_continue(&all.data, &plan, key, run, out, NULL));
+  else
+    TRY(fit_items(memory, &all, components, &plan, key, run, out));
+  *noise = sqrt(all.variance);
+  return mixture_from_frame(&frame, out);
+}
+
+/* Returns the cost; the mode of a task under a component takes some steps of Newton over its rows. */
+double logs_fit_cost(int d, double tasks, double rows, int components, int starts, bool choosing) {
+  const double frame = 600, newton = 5, square = (double)d * d;
+  const double item = 100 + 20 * square + 5 * d * square + newton * rows * (40 + 8 * d + square);
+  const EmPlan plan = logs_plan(components, starts, choosing);
+  const double folds = choosing ? (double)mixture_held_out((int)tasks) / mixture_fold((int)tasks) : 1;
+  return frame * tasks * item + (components > 1 ? folds * em_cost(&plan, components, tasks, item) : 0);
+}
+
+/* ---- draws, and whole fits */
+
+const PriorOps *logs_family(const PriorOps *family) {
+  return family->fit_logs_part ? family : &prior_mixture;
+}
+
+/* Takes all tasks as items in coordinates of theta itself. */
+static Status items_of_theta(Arena *memory, const Logs *logs, int components, double noise, EmLogs *out) {
+  double *shift, *scale;
+  ALLOCATE(memory, shift, logs->d);
+  ALLOCATE(memory, scale, logs->d);
+  for (int i = 0; i < logs->d; i++) scale[i] = 1;
+  TRY(em_logs_create(memory, logs, 0, logs->tasks, (EmFrame){shift, scale}, components, out));
+  if (!logs_has_rows(logs)) out->variance = noise * noise;
+  return STATUS_OK;
+}
+
+static Status theta_of_tasks(const Logs *logs, int each, Samples *out) {
+  *out = (Samples){.d = logs->d};
+  if (logs->tasks > INT_MAX / each)
+    return status_set(STATUS_INPUT, "too many tasks to draw from: %d", logs->tasks);
+  out->n = logs->tasks * each;
+  NEW(out->theta, (size_t)out->d * (size_t)out->n);
+  return STATUS_OK;
+}
+
+Status logs_draws(const Logs *logs, const PriorFit *fit, const Mixture *mixture, double noise, Samples *out) {
+  SCRATCH_ARENA(scratch);
+  EmLogs items;
+  TRY(theta_of_tasks(logs, LOGS_DRAWS, out));
+  TRY(items_of_theta(&scratch, logs, mixture->components, noise, &items));
+  em_logs_draw(&items, mixture, LOGS_DRAWS, rng_key(fit->seed, RNG_PAST_DRAWS), fit->replicate, out->theta);
+  return STATUS_OK;
+}
+
+Status logs_modes(const Logs *logs, const Mixture *gaussian, double noise, Samples *out) {
+  SCRATCH_ARENA(scratch);
+  EmLogs items;
+  TRY(theta_of_tasks(logs, 1, out));
+  TRY(items_of_theta(&scratch, logs, 1, noise, &items));
+  em_logs_modes(&items, gaussian, out->theta);
+  return STATUS_OK;
+}
+
+Status logs_density(const Logs *logs, const Mixture *mixture, double *density) {
+  SCRATCH_ARENA(scratch);
+  EmLogs items;
+  TRY(items_of_theta(&scratch, logs, mixture->components, logs->likelihood->noise, &items));
+  em_logs_density(&items, mixture, density);
+  return STATUS_OK;
+}
+
+Status prior_fit_logs(Arena *memory, const PriorOps *family, const PriorFit *fit, const Logs *logs,
+                      Prior *out) {
+  SCRATCH_ARENA(scratch);
+  Prior mixture;
+  Samples samples;
+  const FitSource source = {.logs = logs};
+  if (family->fit_logs_part) return fit_source_whole(memory, &source, family, fit, out);
+  TRY(fit_source_whole(&scratch, &source, logs_family(family), fit, &mixture));
+  Status status = logs_draws(logs, fit, mixture.mixture, mixture.noise, &samples);
+  if (status == STATUS_OK) status = prior_fit(memory, family, fit, &samples, out);
+  out->noise = mixture.noise;
+  samples_free(&samples);
+  return status;
+}

@@ -1,0 +1,141 @@
+/* The prior families, fitting one in a single process, and prior files. */
+#include "model/prior/prior.h"
+
+#include "core/arena.h"
+#include "core/memory.h"
+#include "model/prior/beside.h"
+#include "model/prior/families.h"
+#include "model/prior/fit_source.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const PriorOps *const families[] = {
+#define PRIOR_ENTRY(name) &prior_##name,
+    PRIOR_LIST(PRIOR_ENTRY)
+#undef PRIOR_ENTRY
+};
+
+const PriorOps *prior_family(int index) {
+  return index >= 0 && index < (int)(sizeof families / sizeof *families) ? families[index] : NULL;
+}
+
+const PriorOps *prior_find(const char *name) {
+  const PriorOps *family;
+  for (int i = 0; (family = prior_family(i)); i++)
+    if (strcmp(family->name, name) == 0) return family;
+  return NULL;
+}
+
+const char *prior_name(int index) {
+  const PriorOps *family = prior_family(index);
+  return family ? family->name : NULL;
+}
+
+void prior_settle(const PriorOps *family, PriorFit *fit, int d) {
+  if (family->settle) family->settle(fit, d);
+}
+
+const char *prior_closed_name(int index) {
+  const PriorOps *family;
+  for (int i = 0; (family = prior_family(i)); i++)
+    if (family->components && index-- == 0) return family->name;
+  return NULL;
+}
+
+/* Returns the names of all families. */
+static const char *family_names(size_t size, char *text) {
+  size_t used = 0;
+  for (int i = 0; prior_name(i) && used < size; i++)
+    used += (size_t)snprintf(text + used, size - used, "%s%s", i ? " | " : "", prior_name(i));
+  return text;
+}
+
+Status prior_fit(Arena *memory, const PriorOps *family, const PriorFit *fit, const Samples *samples,
+                 Prior *out) {
+  return fit_source_whole(memory, &(FitSource){.samples = samples}, family, fit, out);
+}
+
+const Mixture *prior_stand_in(const Prior *prior) { return prior->mixture ? prior->mixture : prior->beside; }
+
+Status prior_check_guard(const Prior *prior) {
+  if (prior_stand_in(prior)) return STATUS_OK;
+  return status_set(STATUS_INPUT,
+                    "guard: prior %s has no mixture of Gaussians beside it, from which its spread and the "
+                    "marginal likelihood of a history are known%s",
+                    prior->ops->name,
+                    prior->d > BESIDE_MOST ? "; in so many dimensions none is fitted"
+                    : prior->ops->save     ? ": learn it again with this version"
+                                           : "");
+}
+
+double prior_noise(const Prior *prior, double given) {
+  return given > 0 ? given : prior->noise > 0 ? prior->noise : 1;
+}
+
+Status prior_standard(Arena *memory, int d, const PriorFit *chain_settings, Prior *out) {
+  SCRATCH_ARENA(scratch);
+  Mixture mixture;
+  TRY(mixture_create(&scratch, d, 1, &mixture));
+  mixture.weight[0] = 1;
+  for (size_t i = 0; i < (size_t)d; i++) mixture.covariance[i * (size_t)d + i] = 1;
+  return prior_from_mixture(memory, &mixture, chain_settings, out);
+}
+
+Status prior_put(const Prior *prior, StoreFile *file) {
+  TRY(store_text_attribute(file, NULL, "prior", prior->ops->name));
+  TRY(store_real_attribute(file, NULL, "seconds_fit", prior->seconds_fit));
+  if (prior->noise > 0) TRY(store_real_attribute(file, NULL, "noise", prior->noise));
+  return prior->ops->save(prior, file);
+}
+
+Status prior_save(const Prior *prior, const char *path) {
+  StoreFile *file;
+  TRY(store_create(path, STORE_NETCDF4, &file));
+  return store_finish(file, prior_put(prior, file));
+}
+
+static Status load(StoreFile *file, const PriorFit *chain_settings, Prior *out) {
+  char *name, allowed[256] = "";
+  TRY(store_get_text_attribute(file, NULL, "prior", &name));
+  const PriorOps *family = prior_find(name);
+  Status status = STATUS_OK;
+  if (!family)
+    status = status_set(STATUS_INPUT, "%s: the attribute 'prior' is '%s'; it names a family: %s",
+                        store_path(file), name, family_names(sizeof allowed, allowed));
+  free(name);
+  TRY(status);
+  out->ops = family;
+  if (store_has_attribute(file, "noise")) {
+    TRY(store_get_real_attribute(file, NULL, "noise", &out->noise));
+    if (!(out->noise >= 1e-40 && out->noise <= 1e40))
+      return status_set(STATUS_INPUT, "%s: the attribute 'noise' is %g; a standard deviation is above 0",
+                        store_path(file), out->noise);
+  }
+  if (store_has_attribute(file, "seconds_fit"))
+    TRY(store_get_real_attribute(file, NULL, "seconds_fit", &out->seconds_fit));
+  return family->load(out, file, chain_settings);
+}
+
+/* Loads from an open file, which is closed. */
+static Status load_and_close(StoreFile *file, const PriorFit *chain_settings, Prior *out) {
+  Status status = load(file, chain_settings, out);
+  store_abandon(file);
+  if (status != STATUS_OK) *out = (Prior){0};
+  return status;
+}
+
+Status prior_load(Arena *memory, const char *path, const PriorFit *chain_settings, Prior *out) {
+  *out = (Prior){.memory = memory};
+  StoreFile *file;
+  TRY(store_open(path, &file));
+  return load_and_close(file, chain_settings, out);
+}
+
+Status prior_load_own(Arena *memory, const char *path, const PriorFit *chain_settings, Prior *out) {
+  *out = (Prior){.memory = memory};
+  StoreFile *file;
+  TRY(store_open_own(path, &file));
+  return load_and_close(file, chain_settings, out);
+}

@@ -1,0 +1,201 @@
+/* The fits of the closed-form priors, to samples of theta and to logs of past tasks.
+ *
+ * A part is one fit, whose starts compete and stay together: of the number of components asked for, or one
+ * for each candidate. It is weight[C], mean[C, d], covariance[C, d, d], and of a candidate, before them, the
+ * log densities of held-out samples. */
+#include "model/prior/prior_closed.h"
+
+#include "model/mixture/mixture_fit.h"
+#include "model/prior/logs_fit.h"
+
+#include <stdint.h>
+
+int prior_gaussian_parts(const PriorFit *fit) {
+  (void)fit;
+  return 1;
+}
+int prior_mixture_parts(const PriorFit *fit) { return fit->components > 0 ? 1 : MIXTURE_MOST_CANDIDATES; }
+
+/* Returns 0 where there are fewer candidates in d dimensions. */
+static int part_components(const PriorFit *fit, int d, int part) {
+  return fit->components > 0 ? fit->components : mixture_candidate(d, part);
+}
+
+static size_t packed_size(int components, int d) {
+  return (size_t)components * (1 + (size_t)d + (size_t)d * (size_t)d);
+}
+
+size_t prior_gaussian_part_size(const PriorFit *fit, int d) {
+  (void)fit;
+  return packed_size(1, d);
+}
+size_t prior_mixture_part_size(const PriorFit *fit, int d) {
+  const size_t packed = packed_size(part_components(fit, d, 0), d);
+  return fit->components > 0 ? packed : MIXTURE_MOST_HELD_OUT + packed;
+}
+
+/* Returns the three arrays of a part, in a mixture that owns nothing. */
+static Mixture unpack(int components, int d, double *part) {
+  size_t count = (size_t)components;
+  return (Mixture){.d = d,
+                   .components = components,
+                   .weight = part,
+                   .mean = part + count,
+                   .covariance = part + count + count * (size_t)d};
+}
+
+static Status fit_components(const PriorFit *fit, const Samples *samples, int components, double *held_out,
+                             double *out) {
+  const RngKey key = rng_key(fit->seed, RNG_MIXTURE_START);
+  SCRATCH_ARENA(scratch);
+  Mixture fitted, part = unpack(components, samples->d, out);
+  if (held_out)
+    TRY(mixture_try(&scratch, samples->d, samples->n, samples->theta, components, fit->starts, key,
+                    fit->replicate, &fitted, held_out));
+  else
+    TRY(mixture_fit(&scratch, samples->d, samples->n, samples->theta, components, fit->starts, key,
+                    fit->replicate, &fitted, NULL));
+  mixture_copy_parameters(&fitted, &part);
+  return STATUS_OK;
+}
+
+int prior_mixture_components(const PriorFit *fit) {
+  enum { TYPICAL = 64 };
+  return fit->components > 0 ? fit->components : TYPICAL;
+}
+
+Status prior_gaussian_fit_part(const PriorFit *fit, const Samples *samples, int part, double *out) {
+  (void)part;
+  return fit_components(fit, samples, 1, NULL, out);
+}
+
+Status prior_mixture_fit_part(const PriorFit *fit, const Samples *samples, int part, double *out) {
+  const int components = part_components(fit, samples->d, part);
+  if (fit->components > 0) return fit_components(fit, samples, components, NULL, out);
+  return components > 0 && mixture_candidate_fits(samples->d, samples->n, components)
+             ? fit_components(fit, samples, components, out, out + MIXTURE_MOST_HELD_OUT)
+             : STATUS_OK;
+}
+
+/* Assembles a prior; what the reader of prior files would refuse is not made. */
+static Status assemble_components(Prior *prior, const PriorFit *fit, const MixtureChoice *choice,
+                                  int components, int d, const double *part) {
+  Mixture mixture;
+  TRY(mixture_create(prior->memory, d, components, &mixture));
+  const Mixture fitted = unpack(components, d, (double *)(uintptr_t)part);
+  mixture_copy_parameters(&fitted, &mixture);
+  TRY(mixture_check("the fitted prior", &mixture));
+  return prior_closed_create(prior, &mixture, choice, fit);
+}
+
+Status prior_gaussian_assemble(Prior *prior, const PriorFit *fit, const Samples *samples,
+                               const double *parts) {
+  return assemble_components(prior, fit, &(MixtureChoice){.count = 0}, 1, samples->d, parts);
+}
+
+/* Assembles a mixture of n items, where `tried` says for how many components there are enough; parts are
+ * `size` apart. */
+static Status assemble_mixture(Prior *prior, const PriorFit *fit, int d, int n,
+                               bool (*tried)(int d, int n, int components), size_t size,
+                               const double *parts) {
+  MixtureChoice choice = {.count = 0};
+  if (fit->components > 0) return assemble_components(prior, fit, &choice, fit->components, d, parts);
+  int components[MIXTURE_MOST_CANDIDATES], count = 0;
+  const double *candidate[MIXTURE_MOST_CANDIDATES];
+  for (int part = prior_mixture_parts(fit) - 1; part >= 0; part--) { /* they come falling */
+    components[count] = mixture_candidate(d, part);
+    candidate[count] = parts + (size_t)part * size;
+    count += components[count] > 0 && tried(d, n, components[count]);
+  }
+  mixture_choice_make(mixture_held_out(n), count, components, candidate, &choice);
+  return assemble_components(prior, fit, &choice, components[choice.chosen], d,
+                             candidate[choice.chosen] + MIXTURE_MOST_HELD_OUT);
+}
+
+Status prior_mixture_assemble(Prior *prior, const PriorFit *fit, const Samples *samples,
+                              const double *parts) {
+  return assemble_mixture(prior, fit, samples->d, samples->n, mixture_candidate_fits,
+                          prior_mixture_part_size(fit, samples->d), parts);
+}
+
+/* ---- from logs: a part has the noise too, behind the rest */
+
+size_t prior_gaussian_logs_part_size(const PriorFit *fit, int d) {
+  return prior_gaussian_part_size(fit, d) + 1;
+}
+size_t prior_mixture_logs_part_size(const PriorFit *fit, int d) {
+  return prior_mixture_part_size(fit, d) + 1;
+}
+
+static Status fit_logs_components(const PriorFit *fit, const Logs *logs, int components, double *held_out,
+                                  double *out, double *noise) {
+  SCRATCH_ARENA(scratch);
+  Mixture fitted, part = unpack(components, logs->d, out);
+  TRY(logs_fit(&scratch, logs, components, fit->starts, rng_key(fit->seed, RNG_MIXTURE_START), fit->replicate,
+               &fitted, noise, held_out));
+  mixture_copy_parameters(&fitted, &part);
+  return STATUS_OK;
+}
+
+Status prior_gaussian_fit_logs_part(const PriorFit *fit, const Logs *logs, int part, double *out) {
+  (void)part;
+  return fit_logs_components(fit, logs, 1, NULL, out, out + prior_gaussian_part_size(fit, logs->d));
+}
+
+Status prior_mixture_fit_logs_part(const PriorFit *fit, const Logs *logs, int part, double *out) {
+  const int components = part_components(fit, logs->d, part);
+  double *noise = out + prior_mixture_part_size(fit, logs->d);
+  if (fit->components > 0) return fit_logs_components(fit, logs, components, NULL, out, noise);
+  return components > 0 && logs_candidate_fits(logs->d, logs->tasks, components)
+             ? fit_logs_components(fit, logs, components, out, out + MIXTURE_MOST_HELD_OUT, noise)
+             : STATUS_OK;
+}
+
+Status prior_gaussian_assemble_logs(Prior *prior, const PriorFit *fit, const Logs *logs,
+                                    const double *parts) {
+  if (!logs_has_rows(logs)) prior->noise = parts[prior_gaussian_part_size(fit, logs->d)];
+  return assemble_components(prior, fit, &(MixtureChoice){.count = 0}, 1, logs->d, parts);
+}
+
+Status prior_mixture_assemble_logs(Prior *prior, const PriorFit *fit, const Logs *logs, const double *parts) {
+  const size_t size = prior_mixture_logs_part_size(fit, logs->d);
+  TRY(assemble_mixture(prior, fit, logs->d, logs->tasks, logs_candidate_fits, size, parts));
+  if (logs_has_rows(logs)) return STATUS_OK;
+  for (int part = 0; part < prior_mixture_parts(fit); part++)
+    if (part_components(fit, logs->d, part) == prior->mixture->components)
+      prior->noise = parts[((size_t)part + 1) * size - 1];
+  return STATUS_OK;
+}
+
+/* Describes the fit. The chain is exact and made again from the study's keys when a file is loaded, so a
+ * fit does not depend on the schedule. */
+void prior_gaussian_describe_fit(const PriorFit *fit, FILE *out) {
+  (void)fit;
+  fprintf(out, "maximum likelihood");
+}
+void prior_mixture_describe_fit(const PriorFit *fit, FILE *out) {
+  if (fit->components > 0)
+    fprintf(out, "components %d starts %d", fit->components, fit->starts);
+  else
+    fprintf(out, "components auto starts %d", fit->starts);
+}
+
+double prior_mixture_cost(const PriorFit *fit, int d, double samples) {
+  double sum = 0;
+  if (fit->components > 0) return mixture_fit_cost(d, samples, fit->components, fit->starts);
+  for (int part = 0, c; part < prior_mixture_parts(fit) && (c = mixture_candidate(d, part)) > 0; part++)
+    if (mixture_candidate_fits(d, (int)samples, c)) sum += mixture_try_cost(d, samples, c, fit->starts);
+  return sum;
+}
+
+double prior_gaussian_logs_cost(const PriorFit *fit, int d, double tasks, double rows) {
+  return logs_fit_cost(d, tasks, rows, 1, fit->starts, false);
+}
+
+double prior_mixture_logs_cost(const PriorFit *fit, int d, double tasks, double rows) {
+  double sum = 0;
+  if (fit->components > 0) return logs_fit_cost(d, tasks, rows, fit->components, fit->starts, false);
+  for (int part = 0, c; part < prior_mixture_parts(fit) && (c = mixture_candidate(d, part)) > 0; part++)
+    if (logs_candidate_fits(d, (int)tasks, c)) sum += logs_fit_cost(d, tasks, rows, c, fit->starts, true);
+  return sum;
+}

@@ -1,0 +1,348 @@
+/* The learned denoiser (denoiser_network.h) as a prior: what stochastic localisation needs to know of a
+ * distribution of theta that only samples are known of. It is always standardised. Samples of it are draws
+ * with no evidence. The mixture that its network corrects is fitted to the same samples. */
+#include "core/arena.h"
+#include "core/memory.h"
+#include "io/digest.h"
+#include "model/denoiser/localisation.h"
+#include "model/mixture/mixture_store.h"
+#include "model/network/learning.h"
+#include "model/prior/beside.h"
+#include "model/prior/denoiser_cases.h"
+#include "model/prior/denoiser_training.h"
+#include "model/prior/families.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The walk of an unconditional sample: the defaults of the sampler `localised`. */
+enum { STEPS = 12, MOST_DIMENSIONS = 1000 /* of a file */ };
+static const double FIRST_PRECISION = 0.05, LAST_PRECISION = 300;
+
+typedef struct {
+  Denoiser denoiser;
+  Mixture mixture; /* of z */
+  Denoiser start; /* that of the mixture */
+  DenoiserNetwork network;
+  float *parameters; /* [network_parameters] */
+  double *shift, *scale; /* [d] */
+  DenoiserCheck check;
+  int64_t samples; /* how many it was fitted to */
+  char samples_sha256[DIGEST_SIZE];
+  /* Of samples. */
+  Localisation walk;
+  double *basis, *zero, *vector, *z; /* [d, d, n], then [d, n], n = DENOISER_LANES */
+} Learned;
+
+static void moments(const Denoiser *denoiser, int lanes, const double *basis, const double *eigenvalue,
+                    const double *vector, double *mean, double *covariance, int *lane_fallbacks,
+                    double *workspace) {
+  const Learned *self = denoiser->state;
+  denoiser_network_moments(&self->network, true, lanes, basis, eigenvalue, vector, mean, covariance,
+                           lane_fallbacks, workspace);
+}
+
+static void moments_from_mixture(const Denoiser *denoiser, int lanes, const double *basis,
+                                 const double *eigenvalue, const double *vector, double *mean,
+                                 double *covariance, int *lane_fallbacks, double *workspace) {
+  const Learned *self = denoiser->state;
+  denoiser_network_moments(&self->network, false, lanes, basis, eigenvalue, vector, mean, covariance,
+                           lane_fallbacks, workspace);
+}
+
+/* Creates a prior with everything allocated; parameters, shift and scale still to be set. Takes over the
+ * mixture, also when it fails. */
+static Status create(Prior *prior, const Mixture *mixture, int hidden_count, const int *hidden,
+                     Learned **out) {
+  Arena *memory = prior->memory;
+  const int d = mixture->d;
+  const size_t vector = (size_t)d * DENOISER_LANES;
+  Learned *self;
+  ALLOCATE(memory, self, 1);
+  self->mixture = *mixture;
+  prior->state = self;
+  prior->d = d;
+  TRY(denoiser_mixture_create(memory, &self->mixture, false, &self->start));
+  self->network = (DenoiserNetwork){.d = d,
+                                    .shape = denoiser_network_shape(d, hidden_count, hidden),
+                                    .start = &self->start,
+                                    .most_precision = DENOISER_MOST_PRECISION};
+  ALLOCATE(memory, self->parameters, network_parameters(&self->network.shape));
+  ALLOCATE(memory, self->shift, d);
+  ALLOCATE(memory, self->scale, d);
+  self->network.parameters = self->parameters;
+  self->denoiser = (Denoiser){.d = d,
+                              .shift = self->shift,
+                              .scale = self->scale,
+                              .workspace = denoiser_network_workspace(&self->network),
+                              .state = self,
+                              .moments = moments,
+                              .moments_from_mixture = moments_from_mixture};
+  TRY(localisation_create(memory, &self->denoiser, false, STEPS, FIRST_PRECISION, LAST_PRECISION,
+                          &self->walk));
+  ALLOCATE(memory, self->basis, (size_t)d * vector);
+  ALLOCATE(memory, self->zero, vector);
+  ALLOCATE(memory, self->vector, vector);
+  ALLOCATE(memory, self->z, vector);
+  prior->denoiser = &self->denoiser;
+  *out = self;
+  return STATUS_OK;
+}
+
+static void denoiser_sample(const Prior *prior, RngLanes *rng, double *theta) {
+  Learned *self = prior->state;
+  const size_t d = (size_t)prior->d, total = rng->lanes;
+  uint32_t position = rng->position;
+  int lane_fallbacks[DENOISER_LANES] = {0};
+  for (size_t first = 0; first < total; first += DENOISER_LANES) {
+    RngLanes part = *rng;
+    part.first_lane += (uint32_t)first;
+    part.lanes = (uint32_t)(total - first < DENOISER_LANES ? total - first : DENOISER_LANES);
+    const size_t lanes = part.lanes;
+    localisation_no_evidence(prior->d, (int)lanes, self->basis, self->zero, self->vector);
+    localisation_draw(&self->walk, (int)lanes, self->basis, self->zero, self->vector, &part, self->z,
+                      lane_fallbacks);
+    localisation_to_theta(&self->walk, (int)lanes, self->z);
+    for (size_t i = 0; i < d; i++)
+      memcpy(theta + i * total + first, self->z + i * lanes, lanes * sizeof *theta);
+    position = part.position;
+  }
+  rng->position = position;
+}
+
+/* ---- fitting: one part, as a network is learned in one piece */
+
+enum { CHECK_VALUES = sizeof(DenoiserCheck) / sizeof(double) };
+
+/* Where a part holds what. */
+typedef struct {
+  double *mixture; /* [beside_values] */
+  double *check, *parameters;
+} Part;
+
+static Part part_of(int d, const double *values) {
+  Part part = {.mixture = (double *)(uintptr_t)values};
+  part.check = part.mixture + beside_values(d);
+  part.parameters = part.check + CHECK_VALUES;
+  return part;
+}
+
+/* Fits the mixture to the samples that are not held out. */
+static Status fit_mixture(Arena *memory, const PriorFit *fit, const TrainingSamples *samples, Mixture *out) {
+  SCRATCH_ARENA(scratch);
+  const size_t d = (size_t)samples->d, n = samples->training > 0 ? (size_t)samples->training : 1;
+  double *z;
+  ALLOCATE(&scratch, z, d * n);
+  for (size_t i = 0; i < d; i++)
+    for (size_t j = 0; j < n; j++) z[i * n + j] = (double)samples->z[j * d + i];
+  return beside_fit(memory, samples->d, (int)n, z, fit->starts, rng_key(fit->seed, RNG_DENOISER_MIXTURE),
+                    fit->replicate, out);
+}
+
+static void denoiser_settle(PriorFit *fit, int d) {
+  if (fit->hidden_count == 0) {
+    fit->hidden_count = 2;
+    fit->hidden[0] = fit->hidden[1] = d <= 2 ? 64 : d <= 5 ? 128 : 256;
+  }
+  if (fit->steps == 0) fit->steps = 20000;
+  if (fit->batch == 0) fit->batch = d <= 2 ? 1024 : 256;
+  if (fit->learning_rate == 0) fit->learning_rate = d <= 2 ? 0.003 : 0.006;
+}
+
+static void denoiser_describe_fit(const PriorFit *fit, FILE *out) {
+  fprintf(out, "starts %d steps %d batch %d rate %a hidden", fit->starts, fit->steps, fit->batch,
+          fit->learning_rate);
+  for (int i = 0; i < fit->hidden_count; i++) fprintf(out, " %d", fit->hidden[i]);
+}
+
+static int denoiser_parts(const PriorFit *fit) {
+  (void)fit;
+  return 1;
+}
+
+static size_t denoiser_network_size(const PriorFit *fit, int d) {
+  const NetworkShape shape = denoiser_network_shape(d, fit->hidden_count, fit->hidden);
+  return network_parameters(&shape);
+}
+
+static size_t denoiser_part_size(const PriorFit *fit, int d) {
+  return beside_values(d) + CHECK_VALUES + denoiser_network_size(fit, d);
+}
+
+static double denoiser_cost(const PriorFit *fit, int d, double samples) {
+  return learning_cost(fit->steps, fit->batch, (double)denoiser_network_size(fit, d)) +
+         beside_cost(d, samples, fit->starts);
+}
+
+static void set_standard(Learned *self, const TrainingSamples *samples) {
+  const size_t bytes = (size_t)samples->d * sizeof(double);
+  memcpy(self->shift, samples->shift, bytes);
+  memcpy(self->scale, samples->scale, bytes);
+}
+
+/* Learns and checks in an instance of its own. */
+static Status fit_learned(const PriorFit *fit, const TrainingSamples *samples, Prior *prior, double *out) {
+  const Part part = part_of(samples->d, out);
+  Mixture mixture;
+  Learned *self;
+  TRY(fit_mixture(prior->memory, fit, samples, &mixture));
+  TRY(create(prior, &mixture, fit->hidden_count, fit->hidden, &self));
+  const size_t count = network_parameters(&self->network.shape);
+  set_standard(self, samples);
+  TRY(denoiser_train(fit, samples, &self->network, self->parameters));
+  TRY(denoiser_check(fit, samples, &self->denoiser, &self->check));
+  beside_pack(&self->mixture, part.mixture);
+  memcpy(part.check, &self->check, sizeof self->check);
+  for (size_t i = 0; i < count; i++) part.parameters[i] = (double)self->parameters[i];
+  return STATUS_OK;
+}
+
+static Status denoiser_fit_part(const PriorFit *fit, const Samples *samples, int part, double *out) {
+  SCRATCH_ARENA(scratch);
+  (void)part;
+  TrainingSamples training;
+  Prior prior = {.memory = &scratch, .ops = &prior_denoiser};
+  TRY(training_samples_create(&scratch, fit, true, samples, &training));
+  return fit_learned(fit, &training, &prior, out);
+}
+
+static Status denoiser_assemble(Prior *prior, const PriorFit *fit, const Samples *samples,
+                                const double *parts) {
+  const Part part = part_of(samples->d, parts);
+  Mixture mixture;
+  Learned *self;
+  TRY(beside_unpack(prior->memory, samples->d, part.mixture, &mixture));
+  TRY(create(prior, &mixture, fit->hidden_count, fit->hidden, &self));
+  const size_t count = network_parameters(&self->network.shape),
+               values = (size_t)samples->d * (size_t)samples->n;
+  for (size_t i = 0; i < count; i++) self->parameters[i] = (float)part.parameters[i];
+  memcpy(&self->check, part.check, sizeof self->check);
+  training_standardise(true, samples, self->shift, self->scale);
+  self->samples = samples->n;
+  TRY(digest_hex(samples->theta, values * sizeof *samples->theta, self->samples_sha256));
+  return beside_scale(prior, &self->mixture, self->shift, self->scale);
+}
+
+static void denoiser_report(const Prior *prior, FILE *out) {
+  const Learned *self = prior->state;
+  const DenoiserCheck *check = &self->check;
+  fprintf(out,
+          "on held-out samples, by log det(I + M):\n"
+          "  up to  cases  error left  variance claimed / error  slope of the mean (each 1 when right)\n");
+  for (int k = 0; k < DENOISER_BINS; k++)
+    if (check->count[k] > 0)
+      fprintf(out, "  %5.1f  %5.0f  %10.3f  %24.3f  %17.3f\n", denoiser_check_end(prior->d, k),
+              check->count[k], check->error[k] / check->count[k], check->claimed[k] / check->error[k],
+              check->agreement[k] / check->signal[k]);
+}
+
+/* ---- prior files */
+
+/* What the check holds, and the variable of each. */
+static const struct {
+  const char *name, *long_name;
+  size_t offset;
+} CHECKS[] = {{"check_count", "held-out cases in the bin", offsetof(DenoiserCheck, count)},
+              {"check_error", "sum of the squared error of S^-1/2 z for each coordinate",
+               offsetof(DenoiserCheck, error)},
+              {"check_claimed", "sum of the variance claimed for it", offsetof(DenoiserCheck, claimed)},
+              {"check_signal", "sum of the square of what is denoised", offsetof(DenoiserCheck, signal)},
+              {"check_agreement", "sum of its product with the error of the linear estimate",
+               offsetof(DenoiserCheck, agreement)}};
+enum { CHECK_COUNT = sizeof CHECKS / sizeof *CHECKS };
+
+static Status save_vector(StoreFile *file, const char *name, int dimension, const char *long_name,
+                          const double *values) {
+  int id;
+  TRY(store_variable(file, name, STORE_DOUBLE, 1, &dimension, long_name, "1", &id));
+  return store_put(file, id, values);
+}
+
+static Status denoiser_save(const Prior *prior, StoreFile *file) {
+  const Learned *self = prior->state;
+  int member, dim, bin;
+  double ends[DENOISER_BINS];
+  for (int k = 0; k < DENOISER_BINS; k++) ends[k] = denoiser_check_end(prior->d, k);
+  TRY(store_dimension(file, "member", 1, &member));
+  TRY(mixture_save(&self->mixture, file, &dim));
+  TRY(store_dimension(file, "bin", DENOISER_BINS, &bin));
+  TRY(store_int_attribute(file, NULL, "training_samples", self->samples));
+  TRY(store_text_attribute(file, NULL, "training_samples_sha256", self->samples_sha256));
+  TRY(store_real_attribute(file, NULL, "most_precision", self->network.most_precision));
+  TRY(save_vector(file, "shift", dim, "theta = shift + scale z: mean of the training samples", self->shift));
+  TRY(save_vector(file, "scale", dim, "theta = shift + scale z: standard deviation of the training samples",
+                  self->scale));
+  TRY(save_vector(file, "check_end", bin, "upper end of the bin of log det(I + M)", ends));
+  for (int i = 0; i < CHECK_COUNT; i++)
+    TRY(save_vector(file, CHECKS[i].name, bin, CHECKS[i].long_name,
+                    (const double *)(const void *)((const char *)&self->check + CHECKS[i].offset)));
+  return network_save(&self->network.shape, 1, self->parameters, file, member);
+}
+
+static Status load_vectors(Learned *self, StoreFile *file, size_t d) {
+  size_t bins = DENOISER_BINS;
+  TRY(store_shape(file, "shift", 1, &d));
+  TRY(store_shape(file, "scale", 1, &d));
+  TRY(store_get_doubles(file, "shift", self->shift));
+  TRY(store_get_doubles(file, "scale", self->scale));
+  for (size_t i = 0; i < d; i++)
+    if (!isfinite(self->shift[i]) || !(self->scale[i] > 0) || !isfinite(self->scale[i]))
+      return status_set(STATUS_INPUT, "%s: shift %g, scale %g of coordinate %zu", store_path(file),
+                        self->shift[i], self->scale[i], i);
+  for (int i = 0; i < CHECK_COUNT; i++) {
+    TRY(store_shape(file, CHECKS[i].name, 1, &bins));
+    TRY(store_get_doubles(file, CHECKS[i].name, (double *)(void *)((char *)&self->check + CHECKS[i].offset)));
+  }
+  return STATUS_OK;
+}
+
+static Status load_provenance(Learned *self, StoreFile *file) {
+  char *text;
+  TRY(store_get_int_attribute(file, NULL, "training_samples", &self->samples));
+  TRY(store_get_text_attribute(file, NULL, "training_samples_sha256", &text));
+  snprintf(self->samples_sha256, sizeof self->samples_sha256, "%s", text);
+  free(text);
+  TRY(store_get_real_attribute(file, NULL, "most_precision", &self->network.most_precision));
+  if (self->network.most_precision > 0 && isfinite(self->network.most_precision)) return STATUS_OK;
+  return status_set(STATUS_INPUT, "%s: the attribute 'most_precision' is %g; it is above 0", store_path(file),
+                    self->network.most_precision);
+}
+
+static Status denoiser_load(Prior *prior, StoreFile *file, const PriorFit *chain_settings) {
+  Learned *self;
+  Mixture mixture;
+  int hidden_count, hidden[NETWORK_MOST_HIDDEN];
+  (void)chain_settings;
+  TRY(mixture_load(prior->memory, file, &mixture));
+  const size_t d = (size_t)mixture.d;
+  if (d > MOST_DIMENSIONS)
+    return status_set(STATUS_INPUT, "%s: %zu dimensions are not a denoiser's", store_path(file), d);
+  TRY(network_load_hidden(file, 1, 2 * d + d * (d + 1) / 2, d, &hidden_count, hidden));
+  TRY(create(prior, &mixture, hidden_count, hidden, &self));
+  TRY(load_vectors(self, file, d));
+  TRY(load_provenance(self, file));
+  TRY(beside_scale(prior, &self->mixture, self->shift, self->scale));
+  return network_load(&self->network.shape, 1, file, self->parameters);
+}
+
+const PriorOps prior_denoiser = {
+    .name = "denoiser",
+    .summary =
+        "one network for the mean given Gaussian observations of any precision, learned from samples; it "
+        "corrects a mixture",
+    .reference = "El Alaoui and Montanari (2022); Eldan (2013)",
+    .able = PRIOR_DENOISER,
+    .sample = denoiser_sample,
+    .save = denoiser_save,
+    .load = denoiser_load,
+    .parts = denoiser_parts,
+    .part_size = denoiser_part_size,
+    .network_size = denoiser_network_size,
+    .fit_part = denoiser_fit_part,
+    .assemble = denoiser_assemble,
+    .cost = denoiser_cost,
+    .describe_fit = denoiser_describe_fit,
+    .settle = denoiser_settle,
+    .report = denoiser_report,
+};

@@ -1,0 +1,399 @@
+/* The learned diffusion prior (DiffTS paper, Section 3 and Appendix B): T noise predictors, each fitted by
+ * its own regression. */
+#include "core/arena.h"
+#include "core/memory.h"
+#include "core/simd.h"
+#include "io/digest.h"
+#include "model/mixture/mixture_store.h"
+#include "model/network/network.h"
+#include "model/network/network_store.h"
+#include "model/prior/beside.h"
+#include "model/prior/families.h"
+#include "model/prior/training.h"
+
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+  LANES = NETWORK_LANES,
+  MOST_DIMENSIONS = 2048 /* a Jacobian [d, d, 64] of floats then takes 1 GB */
+};
+
+typedef struct {
+  Chain chain;
+  NetworkShape shape;
+  float *parameters; /* [T, P], P = network_parameters */
+  double *loss; /* [T + 1] */
+  int64_t samples; /* how many the networks were fitted to */
+  char samples_sha256[DIGEST_SIZE];
+  /* Scratch for 64 lanes. */
+  float *input, *vector, *output, *workspace; /* [d, 64] each */
+  float *jacobian; /* [d, d, 64] */
+  double *theta, *scratch; /* [d, 64], [2, d, 64] */
+} Diffusion;
+
+static const float *stage_parameters(const Diffusion *diffusion, int t) {
+  return diffusion->parameters + (size_t)(t - 1) * network_parameters(&diffusion->shape);
+}
+
+/* Lanes first .. of `lanes`, at most 64 at a time, and in how many the networks take them. */
+typedef struct {
+  int lanes, first, count, width;
+} Part;
+
+static Part part_at(int lanes, int first) {
+  const int count = lanes - first < LANES ? lanes - first : LANES;
+  return (Part){lanes, first, count, (count + NETWORK_GRAIN - 1) / NETWORK_GRAIN * NETWORK_GRAIN};
+}
+
+/* Computes to[d, width] = the lanes of from[d, lanes], zeros beyond the last. */
+SIMD_CLONES
+static void prior_diffusion_gather(int d, Part part, const double *from, float *to) {
+  for (int i = 0; i < d; i++, to += part.width) {
+    const double *row = from + (size_t)i * (size_t)part.lanes + part.first;
+    for (int n = 0; n < part.count; n++) to[n] = (float)row[n];
+    for (int n = part.count; n < part.width; n++) to[n] = 0;
+  }
+}
+
+/* Scatters back. */
+SIMD_CLONES
+static void scatter(int d, Part part, const float *from, double *to) {
+  for (int i = 0; i < d; i++, from += part.width) {
+    double *row = to + (size_t)i * (size_t)part.lanes + part.first;
+    for (int n = 0; n < part.count; n++) row[n] = from[n];
+  }
+}
+
+static void diffusion_noise(const Chain *chain, int t, int lanes, const double *s, double *eps) {
+  const Diffusion *self = chain->state;
+  for (int first = 0; first < lanes; first += LANES) {
+    const Part part = part_at(lanes, first);
+    prior_diffusion_gather(chain->d, part, s, self->input);
+    network_forward(&self->shape, stage_parameters(self, t), part.width, self->input, self->output,
+                    self->workspace);
+    scatter(chain->d, part, self->output, eps);
+  }
+}
+
+static void diffusion_noise_vjp(const Chain *chain, int t, int lanes, const double *s, const double *v,
+                                double *out) {
+  const Diffusion *self = chain->state;
+  for (int first = 0; first < lanes; first += LANES) {
+    const Part part = part_at(lanes, first);
+    prior_diffusion_gather(chain->d, part, s, self->input);
+    prior_diffusion_gather(chain->d, part, v, self->vector);
+    network_vjp(&self->shape, stage_parameters(self, t), part.width, self->input, self->vector, self->output,
+                self->workspace);
+    scatter(chain->d, part, self->output, out);
+  }
+}
+
+static void diffusion_noise_jacobian(const Chain *chain, int t, int lanes, const double *s, double *eps,
+                                     double *jacobian) {
+  const Diffusion *self = chain->state;
+  for (int first = 0; first < lanes; first += LANES) {
+    const Part part = part_at(lanes, first);
+    prior_diffusion_gather(chain->d, part, s, self->input);
+    network_jacobian(&self->shape, stage_parameters(self, t), part.width, self->input, self->output,
+                     self->jacobian, self->workspace);
+    scatter(chain->d, part, self->output, eps);
+    scatter(chain->d * chain->d, part, self->jacobian, jacobian);
+  }
+}
+
+static void diffusion_sample(const Prior *prior, RngLanes *rng, double *theta) {
+  const Diffusion *self = prior->state;
+  int d = prior->d, lanes = (int)rng->lanes;
+  uint32_t position = rng->position;
+  for (int first = 0; first < lanes; first += LANES) {
+    RngLanes part = *rng;
+    part.first_lane += (uint32_t)first;
+    part.lanes = (uint32_t)(lanes - first < LANES ? lanes - first : LANES);
+    chain_sample(&self->chain, &part, self->theta, self->scratch);
+    for (int i = 0; i < d; i++)
+      memcpy(theta + (size_t)i * (size_t)lanes + first, self->theta + (size_t)i * part.lanes,
+             part.lanes * sizeof *theta);
+    position = part.position;
+  }
+  rng->position = position;
+}
+
+/* Computes to[d, count] = columns first .. of from[d, lanes] in the chain's coordinates when `shift` is
+ * given, and divided by its scale. */
+static void gather_scaled(const Chain *chain, const double *shift, int lanes, int first, int count,
+                          const double *from, double *to) {
+  for (int i = 0; i < chain->d; i++)
+    for (int n = 0; n < count; n++)
+      to[i * count + n] =
+          (from[(size_t)i * (size_t)lanes + (size_t)(first + n)] - (shift ? shift[i] : 0)) / chain->scale[i];
+}
+
+/* Scatters back: out = factor / scale times x[d, count]. */
+static void scatter_scaled(const Chain *chain, double factor, int lanes, int first, int count,
+                           const double *x, double *out) {
+  for (int i = 0; i < chain->d; i++)
+    for (int n = 0; n < count; n++)
+      out[(size_t)i * (size_t)lanes + (size_t)(first + n)] = factor / chain->scale[i] * x[i * count + n];
+}
+
+/* Returns the factor of the score of s_1, which is theta but for noise of variance 1 - alpha_bar_1 in
+ * standardised coordinates: -eps_1(z) / sqrt(1 - alpha_bar_1) with respect to z. */
+static double score_factor(const Chain *chain) { return -1 / sqrt(1 - chain->schedule.alpha_bar[1]); }
+
+static void diffusion_score(const Prior *prior, int lanes, const double *theta, double *out) {
+  const Diffusion *self = prior->state;
+  const Chain *chain = &self->chain;
+  double *z = self->scratch, *eps = self->theta;
+  for (int first = 0; first < lanes; first += LANES) {
+    int count = lanes - first < LANES ? lanes - first : LANES;
+    gather_scaled(chain, chain->shift, lanes, first, count, theta, z);
+    diffusion_noise(chain, 1, count, z, eps);
+    scatter_scaled(chain, score_factor(chain), lanes, first, count, eps, out);
+  }
+}
+
+static void diffusion_hessian_product(const Prior *prior, int lanes, const double *theta, const double *v,
+                                      double *out) {
+  const Diffusion *self = prior->state;
+  const Chain *chain = &self->chain;
+  double *z = self->scratch, *direction = z + prior->d * LANES, *pulled = self->theta;
+  for (int first = 0; first < lanes; first += LANES) {
+    int count = lanes - first < LANES ? lanes - first : LANES;
+    gather_scaled(chain, chain->shift, lanes, first, count, theta, z);
+    gather_scaled(chain, NULL, lanes, first, count, v, direction);
+    diffusion_noise_vjp(chain, 1, count, z, direction, pulled);
+    scatter_scaled(chain, score_factor(chain), lanes, first, count, pulled, out);
+  }
+}
+
+static Status prior_diffusion_check_dimension(size_t d) {
+  if (d >= 1 && d <= MOST_DIMENSIONS) return STATUS_OK;
+  return status_set(STATUS_INPUT, "a diffusion prior in %zu dimensions; allowed: 1 to %d", d,
+                    MOST_DIMENSIONS);
+}
+
+/* Creates a prior with everything allocated; the networks' parameters, losses, shift and scale are still
+ * to be set. */
+static Status diffusion_create(Prior *prior, const PriorFit *fit, int d, Diffusion **out) {
+  Arena *memory = prior->memory;
+  Diffusion *self;
+  ALLOCATE(memory, self, 1);
+  prior->state = self;
+  prior->d = d;
+  TRY(chain_create(memory, &self->chain, d, &fit->schedule, fit->last_stage));
+  self->shape = network_shape(d, fit->hidden_count, fit->hidden);
+  size_t stages = (size_t)fit->schedule.stages, block = (size_t)d * LANES;
+  ALLOCATE(memory, self->parameters, stages * network_parameters(&self->shape));
+  ALLOCATE(memory, self->loss, stages + 1);
+  ALLOCATE(memory, self->input, block);
+  ALLOCATE(memory, self->vector, block);
+  ALLOCATE(memory, self->output, block);
+  ALLOCATE(memory, self->jacobian, (size_t)d * block);
+  ALLOCATE(memory, self->workspace, network_workspace(&self->shape));
+  ALLOCATE(memory, self->theta, block);
+  ALLOCATE(memory, self->scratch, 2 * block);
+  self->chain.loss = self->loss;
+  self->chain.state = self;
+  self->chain.noise = diffusion_noise;
+  self->chain.noise_vjp = diffusion_noise_vjp;
+  self->chain.noise_jacobian = diffusion_noise_jacobian;
+  prior->chain = &self->chain;
+  *out = self;
+  return STATUS_OK;
+}
+
+static size_t diffusion_network_size(const PriorFit *fit, int d) {
+  const NetworkShape shape = network_shape(d, fit->hidden_count, fit->hidden);
+  return network_parameters(&shape);
+}
+
+/* Groups of stages, and last the mixture beside them. */
+static int diffusion_parts(const PriorFit *fit) { return training_groups(fit) + 1; }
+
+static size_t diffusion_part_size(const PriorFit *fit, int d) {
+  const size_t group = TRAINING_GROUP * training_stage_values(fit, d),
+               beside = d <= BESIDE_MOST ? beside_values(d) : 0;
+  return group > beside ? group : beside;
+}
+
+static Status diffusion_fit_part(const PriorFit *fit, const Samples *samples, int part, double *out) {
+  SCRATCH_ARENA(scratch);
+  TrainingSetup setup;
+  TRY(prior_diffusion_check_dimension((size_t)samples->d));
+  if (part == training_groups(fit)) return beside_fit_part(fit, samples, out);
+  TRY(training_create(&scratch, fit, samples, &setup));
+  return training_group(&setup, part, out);
+}
+
+/* Is everything that was fitted or read a number? */
+static Status check_vectors(const Diffusion *self, const char *name) {
+  const Chain *chain = &self->chain;
+  const size_t stages = (size_t)chain->schedule.stages;
+  for (size_t t = 1; t <= stages; t++)
+    if (!isfinite(self->loss[t]))
+      return status_set(STATUS_INPUT, "%s: the loss of stage %zu is %g", name, t, self->loss[t]);
+  for (int i = 0; i < chain->d; i++)
+    if (!isfinite(chain->shift[i]) || !(chain->scale[i] > 0) || !isfinite(chain->scale[i]))
+      return status_set(STATUS_INPUT, "%s: shift %g, scale %g of coordinate %d", name, chain->shift[i],
+                        chain->scale[i], i);
+  return STATUS_OK;
+}
+
+/* Checks parameters as the reader of networks does for files (network_store.c). */
+static Status check_parameters(const Diffusion *self, const char *name) {
+  const size_t count = network_parameters(&self->shape), stages = (size_t)self->chain.schedule.stages;
+  for (size_t k = 0; k < stages * count; k++)
+    if (!isfinite(self->parameters[k]))
+      return status_set(STATUS_INPUT, "%s: the network of stage %zu holds a value that is not finite", name,
+                        k / count + 1);
+  return STATUS_OK;
+}
+
+/* Assembles a prior; what the reader of prior files would refuse is not made. */
+static Status diffusion_assemble(Prior *prior, const PriorFit *fit, const Samples *samples,
+                                 const double *parts) {
+  Diffusion *self;
+  TRY(diffusion_create(prior, fit, samples->d, &self));
+  size_t count = network_parameters(&self->shape), values = (size_t)samples->d * (size_t)samples->n;
+  const size_t size = diffusion_part_size(fit, samples->d);
+  for (int t = 0; t < fit->schedule.stages; t++) {
+    const double *fitted =
+        parts + (size_t)(t / TRAINING_GROUP) * size + (size_t)(t % TRAINING_GROUP) * (count + 1);
+    float *parameters = self->parameters + (size_t)t * count;
+    for (size_t i = 0; i < count; i++) parameters[i] = (float)fitted[i];
+    self->loss[t + 1] = fitted[count];
+  }
+  training_standardise(fit->standardise, samples, self->chain.shift, self->chain.scale);
+  self->samples = samples->n;
+  TRY(digest_hex(samples->theta, values * sizeof *samples->theta, self->samples_sha256));
+  TRY(check_vectors(self, "the fitted prior"));
+  TRY(check_parameters(self, "the fitted prior"));
+  return beside_assemble(prior, parts + (size_t)training_groups(fit) * size);
+}
+
+static void diffusion_report(const Prior *prior, FILE *out) {
+  const Diffusion *self = prior->state;
+  const int stages = self->chain.schedule.stages;
+  fprintf(out, "mean squared error of the noise %.3g (stage 1) to %.3g (stage %d)\n", self->loss[1],
+          self->loss[stages], stages);
+}
+
+static void diffusion_describe_fit(const PriorFit *fit, FILE *out) {
+  schedule_describe(&fit->schedule, out);
+  fprintf(out, " standardise %d last %d steps %d batch %d patience %d rate %a hidden", fit->standardise,
+          fit->last_stage, fit->steps, fit->batch, fit->patience, fit->learning_rate);
+  for (int i = 0; i < fit->hidden_count; i++) fprintf(out, " %d", fit->hidden[i]);
+}
+
+static Status save_vector(StoreFile *file, const char *name, int dimension, const char *long_name,
+                          const double *values) {
+  int id;
+  TRY(store_variable(file, name, STORE_DOUBLE, 1, &dimension, long_name, "1", &id));
+  return store_put(file, id, values);
+}
+
+static Status diffusion_save(const Prior *prior, StoreFile *file) {
+  const Diffusion *self = prior->state;
+  const Chain *chain = &self->chain;
+  int stage, dim;
+  TRY(store_dimension(file, "stage", (size_t)chain->schedule.stages, &stage));
+  TRY(prior->beside ? mixture_save(prior->beside, file, &dim)
+                    : store_dimension(file, "dim", (size_t)prior->d, &dim));
+  TRY(store_text_attribute(file, NULL, "last_stage",
+                           chain->last_stage == LAST_STAGE_LITERAL ? "literal" : "repaired"));
+  TRY(store_int_attribute(file, NULL, "training_samples", self->samples));
+  TRY(store_text_attribute(file, NULL, "training_samples_sha256", self->samples_sha256));
+  TRY(save_vector(file, "alpha", stage, "share of the signal's variance that stage t = 1 .. T keeps",
+                  chain->schedule.alpha + 1));
+  TRY(save_vector(file, "alpha_bar", stage, "product of alpha up to stage t", chain->schedule.alpha_bar + 1));
+  TRY(save_vector(file, "loss", stage,
+                  "mean squared error of the noise for each coordinate on held-out samples", self->loss + 1));
+  TRY(save_vector(file, "shift", dim, "theta = shift + scale z: mean of the training samples", chain->shift));
+  TRY(save_vector(file, "scale", dim, "theta = shift + scale z: standard deviation of the training samples",
+                  chain->scale));
+  return network_save(&self->shape, chain->schedule.stages, self->parameters, file, stage);
+}
+
+/* Stages, dimension and layer widths of a file, as a fit. */
+static Status load_shape(StoreFile *file, PriorFit *fit, size_t *d) {
+  size_t stages = SIZE_MAX;
+  *d = SIZE_MAX;
+  TRY(store_shape(file, "alpha", 1, &stages));
+  TRY(store_shape(file, "shift", 1, d));
+  if (stages < 1 || stages > INT_MAX)
+    return status_set(STATUS_INPUT, "%s: %zu stages are not a prior", store_path(file), stages);
+  Status status = prior_diffusion_check_dimension(*d);
+  if (status != STATUS_OK) return status_prefix(status, "%s: ", store_path(file));
+  fit->schedule.stages = (int)stages;
+  return network_load_hidden(file, stages, *d, *d, &fit->hidden_count, fit->hidden);
+}
+
+static Status load_provenance(Diffusion *self, StoreFile *file) {
+  char *text;
+  TRY(store_get_int_attribute(file, NULL, "training_samples", &self->samples));
+  TRY(store_get_text_attribute(file, NULL, "training_samples_sha256", &text));
+  snprintf(self->samples_sha256, sizeof self->samples_sha256, "%s", text);
+  free(text);
+  TRY(store_get_text_attribute(file, NULL, "last_stage", &text));
+  Status status = STATUS_OK;
+  if (strcmp(text, "literal") != 0 && strcmp(text, "repaired") != 0)
+    status = status_set(STATUS_INPUT, "%s: the attribute 'last_stage' is '%s'; it is literal or repaired",
+                        store_path(file), text);
+  else
+    self->chain.last_stage = schedule_last_stage(text);
+  free(text);
+  return status;
+}
+
+static Status load_vectors(Diffusion *self, StoreFile *file) {
+  Chain *chain = &self->chain;
+  size_t stages = (size_t)chain->schedule.stages, d = (size_t)chain->d;
+  TRY(store_shape(file, "loss", 1, &stages));
+  TRY(store_shape(file, "scale", 1, &d));
+  TRY(store_get_doubles(file, "alpha", chain->schedule.alpha + 1));
+  Status status = schedule_derive(&chain->schedule);
+  if (status != STATUS_OK) return status_prefix(status, "%s: ", store_path(file));
+  TRY(store_get_doubles(file, "loss", self->loss + 1));
+  TRY(store_get_doubles(file, "shift", chain->shift));
+  return store_get_doubles(file, "scale", chain->scale);
+}
+
+/* Loads a prior. The file says everything, so that a stored prior is used as it was fitted. */
+static Status diffusion_load(Prior *prior, StoreFile *file, const PriorFit *chain_settings) {
+  PriorFit fit = {.schedule.alpha = 0.5}; /* until load_vectors */
+  size_t d;
+  Diffusion *self;
+  (void)chain_settings;
+  TRY(load_shape(file, &fit, &d));
+  TRY(diffusion_create(prior, &fit, (int)d, &self));
+  TRY(load_vectors(self, file));
+  TRY(load_provenance(self, file));
+  TRY(network_load(&self->shape, (size_t)self->chain.schedule.stages, file, self->parameters));
+  TRY(check_vectors(self, store_path(file)));
+  return beside_load(prior, file);
+}
+
+const PriorOps prior_diffusion = {
+    .name = "diffusion",
+    .summary = "diffusion model: one network for each stage predicts the noise, learned from samples",
+    .reference = "DiffTS paper, Section 3 and Appendix B",
+    .able = PRIOR_CHAIN,
+    .sample = diffusion_sample,
+    .save = diffusion_save,
+    .load = diffusion_load,
+    .parts = diffusion_parts,
+    .part_size = diffusion_part_size,
+    .network_size = diffusion_network_size,
+    .fit_part = diffusion_fit_part,
+    .assemble = diffusion_assemble,
+    .cost = training_cost,
+    .describe_fit = diffusion_describe_fit,
+    .settle = training_settle,
+    .report = diffusion_report,
+    .score = diffusion_score,
+    .hessian_product = diffusion_hessian_product,
+};

@@ -1,0 +1,128 @@
+/* Uniform on the vertices of the hypercube {-1, 1}^d, with its exact chain: under a quadratic tilt the
+ * posterior is an Ising model (Bruna and Han, Tilted transport).
+ *
+ * The coordinates are independent, so with a = sqrt(alpha_bar_t) s / (1 - alpha_bar_t) the clean sample has
+ * the mean tanh a given s_t = s and is 1 with probability 1 / (1 + exp(-2 a)); log p_t(s) = log cosh a - s^2
+ * / (2 (1 - alpha_bar_t)) + constant. The clean sample itself has no density. Nothing is fitted or stored,
+ * and the chain is not standardised: the coordinates have mean 0 and variance 1 already. */
+#include "core/arena.h"
+#include "core/simd.h"
+#include "core/special.h"
+#include "model/prior/prior.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Returns tanh a from e = exp(-2 |a|) <= 1. */
+static inline double fraction(double a) {
+  double size = fabs(a);
+  return special_exp_inside(size < 350 ? -2 * size : -700);
+}
+static inline double mean_spin(double a) {
+  double e = fraction(a);
+  return copysign((1 - e) / (1 + e), a);
+}
+
+/* eps = (s - sqrt(abar) tanh a) / sqrt(1 - abar). */
+SIMD_CLONES
+static void noise_of(size_t count, double alpha_bar, const double *restrict s, double *restrict eps) {
+  const double root = sqrt(alpha_bar), gain = root / (1 - alpha_bar), over = 1 / sqrt(1 - alpha_bar);
+  for (size_t k = 0; k < count; k++) eps[k] = over * (s[k] - root * mean_spin(gain * s[k]));
+}
+
+static void ising_noise(const Chain *chain, int t, int lanes, const double *s, double *eps) {
+  noise_of((size_t)chain->d * (size_t)lanes, chain->schedule.alpha_bar[t], s, eps);
+}
+
+/* Computes out = v d eps / d s = v (1 - abar / (1 - abar) (1 - tanh^2 a)) / sqrt(1 - abar). */
+SIMD_CLONES
+static void prior_ising_slope_of(size_t count, double alpha_bar, const double *restrict s,
+                                 const double *restrict v, double *restrict out) {
+  const double gain = sqrt(alpha_bar) / (1 - alpha_bar), over = 1 / sqrt(1 - alpha_bar),
+               odds = alpha_bar / (1 - alpha_bar);
+  for (size_t k = 0; k < count; k++) {
+    double e = fraction(gain * s[k]), variance = 4 * e / ((1 + e) * (1 + e));
+    out[k] = v[k] * over * (1 - odds * variance);
+  }
+}
+
+static void ising_noise_vjp(const Chain *chain, int t, int lanes, const double *s, const double *v,
+                            double *out) {
+  prior_ising_slope_of((size_t)chain->d * (size_t)lanes, chain->schedule.alpha_bar[t], s, v, out);
+}
+
+/* Computes the Jacobian, which is diagonal. */
+static void ising_noise_jacobian(const Chain *chain, int t, int lanes, const double *s, double *eps,
+                                 double *jacobian) {
+  const size_t d = (size_t)chain->d, row = (size_t)lanes;
+  const double alpha_bar = chain->schedule.alpha_bar[t];
+  memset(jacobian, 0, d * d * row * sizeof *jacobian);
+  for (size_t n = 0; n < row; n++) eps[n] = 1;
+  for (size_t i = 0; i < d; i++)
+    prior_ising_slope_of(row, alpha_bar, s + i * row, eps, jacobian + (i * d + i) * row);
+  noise_of(d * row, alpha_bar, s, eps);
+}
+
+SIMD_CLONES
+static void density_row(int lanes, double alpha_bar, const double *restrict s, double *restrict log_density,
+                        double *restrict score) {
+  const double root = sqrt(alpha_bar), gain = root / (1 - alpha_bar), over = 1 / (1 - alpha_bar);
+  for (int n = 0; n < lanes; n++) {
+    const double a = gain * s[n], e = fraction(a);
+    log_density[n] += fabs(a) + special_log1p(e) - 0.5 * over * s[n] * s[n];
+    score[n] = over * (root * copysign((1 - e) / (1 + e), a) - s[n]);
+  }
+}
+
+static void ising_density(const Chain *chain, int t, int lanes, const double *s, double *log_density,
+                          double *score) {
+  memset(log_density, 0, (size_t)lanes * sizeof *log_density);
+  for (int i = 0; i < chain->d; i++)
+    density_row(lanes, chain->schedule.alpha_bar[t], s + i * lanes, log_density, score + i * lanes);
+}
+
+static void ising_denoise(const Chain *chain, int t, int lanes, const double *s, const double *uniform,
+                          double *out) {
+  const double alpha_bar = chain->schedule.alpha_bar[t], gain = sqrt(alpha_bar) / (1 - alpha_bar);
+  for (int k = 0; k < chain->d * lanes; k++) out[k] = 2 * uniform[k] - 1 < mean_spin(gain * s[k]) ? 1 : -1;
+}
+
+static void ising_sample(const Prior *prior, RngLanes *rng, double *theta) {
+  rng_lanes_uniform(rng, prior->d, theta);
+  for (size_t k = 0; k < (size_t)prior->d * rng->lanes; k++) theta[k] = theta[k] < 0.5 ? -1 : 1;
+}
+
+typedef struct {
+  Chain chain;
+  Denoiser denoiser;
+} Ising;
+
+static const PriorOps ising_ops = {.name = "ising",
+                                   .summary = "uniform on the vertices of the hypercube {-1, 1}^d",
+                                   .reference = "Bruna and Han (2024), Tilted transport",
+                                   .sample = ising_sample};
+
+static Status create(int d, const PriorFit *chain_settings, Prior *out) {
+  Ising *self;
+  ALLOCATE(out->memory, self, 1);
+  out->state = self;
+  Chain *chain = &self->chain;
+  TRY(chain_create(out->memory, chain, d, &chain_settings->schedule, chain_settings->last_stage));
+  chain->noise = ising_noise;
+  chain->noise_vjp = ising_noise_vjp;
+  chain->noise_jacobian = ising_noise_jacobian;
+  chain->density = ising_density;
+  chain->density_from = 1;
+  chain->denoise = ising_denoise;
+  out->chain = chain;
+  if (d > DENOISER_MOST_VERTICES) return STATUS_OK;
+  TRY(denoiser_hypercube_create(out->memory, d, &self->denoiser));
+  out->denoiser = &self->denoiser;
+  return STATUS_OK;
+}
+
+Status prior_ising(Arena *memory, int d, const PriorFit *chain_settings, Prior *out) {
+  *out = (Prior){.memory = memory, .ops = &ising_ops, .d = d, .hypercube = true};
+  return create(d, chain_settings, out);
+}

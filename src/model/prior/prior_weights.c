@@ -1,0 +1,29 @@
+/* N(0, I) on the weights of a network, many as they are: no matrix is formed. Nothing is fitted or stored. */
+#include "core/arena.h"
+#include "model/prior/prior.h"
+
+static void weights_sample(const Prior *prior, RngLanes *rng, double *theta) {
+  rng_lanes_normal(rng, prior->d, theta);
+}
+
+static void weights_score(const Prior *prior, int lanes, const double *theta, double *out) {
+  for (int i = 0; i < prior->d * lanes; i++) out[i] = -theta[i];
+}
+
+static void weights_hessian_product(const Prior *prior, int lanes, const double *theta, const double *v,
+                                    double *out) {
+  (void)theta;
+  for (int i = 0; i < prior->d * lanes; i++) out[i] = -v[i];
+}
+
+static const PriorOps weights_ops = {.name = "standard",
+                                     .summary = "N(0, I) on the weights of a network",
+                                     .reference = "VITS paper, Section 2",
+                                     .sample = weights_sample,
+                                     .score = weights_score,
+                                     .hessian_product = weights_hessian_product};
+
+Status prior_weights(int d, Prior *out) {
+  *out = (Prior){.ops = &weights_ops, .d = d};
+  return STATUS_OK;
+}

@@ -1,0 +1,271 @@
+#include "model/prior/training.h"
+
+#include "core/arena.h"
+#include "core/rng.h"
+#include "core/simd.h"
+#include "model/network/learning.h"
+#include "model/prior/beside.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+  CHECKED_LANES = 2048, /* enough that the held-out loss is known to about 2% in d = 2 */
+  CHECKS = 10 /* held-out evaluations in a full training */
+};
+
+/* Of the steps: what the noisiest stages take, and what one takes that starts from its neighbour. */
+static const double LEAST_SHARE = 1.0 / 3;
+
+static Status create_scratch(Arena *memory, TrainingSetup *setup) {
+  size_t parameters = network_parameters(&setup->shape), d = (size_t)setup->d;
+  size_t batch = (size_t)setup->batch, checked = (size_t)setup->checked;
+  size_t lanes = d * (batch > checked ? batch : checked);
+  ALLOCATE(memory, setup->mean, d);
+  ALLOCATE(memory, setup->deviation, d);
+  ALLOCATE(memory, setup->gradient, parameters);
+  ALLOCATE(memory, setup->first, parameters);
+  ALLOCATE(memory, setup->second, parameters);
+  ALLOCATE(memory, setup->best, parameters);
+  ALLOCATE(memory, setup->x, lanes);
+  ALLOCATE(memory, setup->noise, lanes);
+  ALLOCATE(memory, setup->predicted, lanes);
+  ALLOCATE(memory, setup->held_x, d * checked);
+  ALLOCATE(memory, setup->held_noise, d * checked);
+  ALLOCATE(memory, setup->workspace, network_workspace(&setup->shape));
+  ALLOCATE(memory, setup->uniform, batch / 2);
+  ALLOCATE(memory, setup->normal, lanes);
+  return STATUS_OK;
+}
+
+Status training_create(Arena *memory, const PriorFit *fit, const Samples *samples, TrainingSetup *out) {
+  *out = (TrainingSetup){.fit = fit, .d = samples->d, .checked = CHECKED_LANES};
+  TRY(training_samples_create(memory, fit, fit->standardise, samples, &out->samples));
+  out->batch = (fit->batch + NETWORK_LANES - 1) / NETWORK_LANES * NETWORK_LANES;
+  out->shape = network_shape(samples->d, fit->hidden_count, fit->hidden);
+  TRY(schedule_create(memory, &fit->schedule, &out->schedule));
+  TRY(create_scratch(memory, out));
+  training_standardise(!fit->standardise, samples, out->mean, out->deviation);
+  return STATUS_OK;
+}
+
+/* ---- what the training of a stage starts from: the best predictor of its noise that is linear in each
+ * coordinate, beside random hidden units that the output does not use yet. In eight dimensions it saves more
+ * than half of the steps; the last stages, where a state is nearly all noise, hardly need more than it. */
+
+/* Returns whether there is room: two units for each coordinate pass it on, max(0, x) and max(0, -x); they
+ * are at most half of a layer. */
+static bool training_start_has_room(const NetworkShape *shape) {
+  for (int l = 1; l < shape->layers; l++)
+    if (shape->width[l] < 4 * shape->width[0]) return false;
+  return true;
+}
+
+/* Makes row k of a layer with weights[out, in] take input j alone, times slope. */
+static void pass(const NetworkShape *shape, int layer, int k, int j, double slope, float *weights) {
+  const size_t in = (size_t)shape->width[layer], out = (size_t)shape->width[layer + 1];
+  float *row = weights + (size_t)k * in;
+  memset(row, 0, in * sizeof *row);
+  row[j] = (float)slope;
+  weights[out * in + (size_t)k] = 0;
+}
+
+/* Units 2 i and 2 i + 1 of hidden layer `layer` become the positive and the negative part of x_i. */
+static void pass_coordinates(const NetworkShape *shape, int layer, float *weights) {
+  for (int k = 0; k < 2 * shape->width[0]; k++)
+    pass(shape, layer, k, layer ? k : k / 2, layer || k % 2 == 0 ? 1 : -1, weights);
+}
+
+/* Sets output i to offset_i + slope_i x_i: the regression of eps on s = sqrt(bar) z + sqrt(1 - bar) eps. */
+static void put_regression(const NetworkShape *shape, double bar, const double *mean, const double *deviation,
+                           float *weights) {
+  const int last = shape->layers - 1, d = shape->width[0];
+  const size_t in = (size_t)shape->width[last];
+  for (int i = 0; i < d; i++) {
+    const double slope = sqrt(1 - bar) / (bar * deviation[i] * deviation[i] + 1 - bar);
+    pass(shape, last, i, last ? 2 * i : i, slope, weights);
+    if (last) weights[(size_t)i * in + (size_t)(2 * i + 1)] = (float)-slope;
+    weights[(size_t)d * in + (size_t)i] = (float)(-slope * sqrt(bar) * mean[i]);
+  }
+}
+
+void training_start(const NetworkShape *shape, double alpha_bar, const double *mean, const double *deviation,
+                    Rng *rng, float *parameters) {
+  const int last = shape->layers - 1;
+  const bool linear = training_start_has_room(shape);
+  for (int l = 0; l < last; l++) {
+    const int in = shape->width[l], out = shape->width[l + 1], count = out * (in + 1);
+    learning_draw_weights(in, count, rng, parameters);
+    if (linear) pass_coordinates(shape, l, parameters);
+    parameters += count;
+  }
+  memset(parameters, 0, (size_t)(shape->width[last + 1] * (shape->width[last] + 1)) * sizeof *parameters);
+  if (linear) put_regression(shape, alpha_bar, mean, deviation, parameters);
+}
+
+/* ---- steps */
+
+/* Computes noise[n] = sign normal, x[n] = signal x + spread noise. */
+SIMD_CLONES
+static void training_add_noise(int n, float signal, float spread, float sign, const double *restrict normal,
+                               float *restrict x, float *restrict noise) {
+  for (int i = 0; i < n; i++) {
+    noise[i] = sign * (float)normal[i];
+    x[i] = signal * x[i] + spread * noise[i];
+  }
+}
+
+/* Diffuses z in x[n] to s_t, with the noise[n] that is added. */
+static void add_noise(const TrainingSetup *setup, int t, int n, float sign, const double *normal, float *x,
+                      float *noise) {
+  const double bar = setup->schedule.alpha_bar[t];
+  training_add_noise(n, (float)sqrt(bar), (float)sqrt(1 - bar), sign, normal, x, noise);
+}
+
+/* Writes sample j into column `lane` of x[d, lanes]. */
+static void put_sample(const TrainingSetup *setup, int j, int lane, int lanes, float *x) {
+  const float *z = setup->samples.z + (size_t)j * (size_t)setup->d;
+  for (int i = 0; i < setup->d; i++) x[(size_t)i * (size_t)lanes + (size_t)lane] = z[i];
+}
+
+/* Draws x[d, batch], noise[d, batch]: training samples drawn with replacement, at stage t, each with a
+ * noise and with its negative (antithetic variates). */
+static void draw_batch(const TrainingSetup *setup, int t, int step) {
+  Rng rng = {rng_key(setup->fit->seed, RNG_NETWORK_TRAINING), setup->fit->replicate, (uint32_t)t,
+             (uint32_t)step, 0};
+  const int lanes = setup->batch, pairs = lanes / 2;
+  rng_uniform(&rng, pairs, setup->uniform);
+  for (int lane = 0; lane < lanes; lane++)
+    put_sample(setup, training_samples_pick(&setup->samples, setup->uniform[lane % pairs]), lane, lanes,
+               setup->x);
+  rng_normal(&rng, setup->d * pairs, setup->normal);
+  for (int i = 0; i < setup->d; i++) {
+    const size_t row = (size_t)i * (size_t)lanes;
+    const double *normal = setup->normal + (size_t)i * (size_t)pairs;
+    add_noise(setup, t, pairs, 1, normal, setup->x + row, setup->noise + row);
+    add_noise(setup, t, pairs, -1, normal, setup->x + row + pairs, setup->noise + row + pairs);
+  }
+}
+
+/* Draws held_x, held_noise[d, checked]: the held-out samples in turns, each time with its own noise. */
+static void draw_held_out(const TrainingSetup *setup, int t) {
+  Rng rng = {rng_key(setup->fit->seed, RNG_HELD_OUT), setup->fit->replicate, (uint32_t)t, 0, 0};
+  int lanes = setup->checked;
+  for (int lane = 0; lane < lanes; lane++)
+    put_sample(setup, setup->samples.training + lane % setup->samples.held_out, lane, lanes, setup->held_x);
+  rng_normal(&rng, setup->d * lanes, setup->normal);
+  add_noise(setup, t, setup->d * lanes, 1, setup->normal, setup->held_x, setup->held_noise);
+}
+
+static double held_out_loss(const TrainingSetup *setup, const float *parameters) {
+  int n = setup->d * setup->checked;
+  network_forward(&setup->shape, parameters, setup->checked, setup->held_x, setup->predicted,
+                  setup->workspace);
+  double sum = 0;
+  for (int i = 0; i < n; i++) {
+    double difference = (double)setup->predicted[i] - setup->held_noise[i];
+    sum += difference * difference;
+  }
+  return sum / n;
+}
+
+/* Returns which share of the steps a stage takes: all from a start of its own, less from the network of
+ * the stage before, whose signal-to-noise ratio is close. */
+static double share_of(const Schedule *schedule, int t) {
+  const double *bar = schedule->alpha_bar;
+  if ((t - 1) % TRAINING_GROUP == 0) return 1;
+  const double drop = log(bar[t - 1] / (1 - bar[t - 1]) * (1 - bar[t]) / bar[t]);
+  return fmin(1, fmax(LEAST_SHARE, drop / 2));
+}
+
+/* Returns the steps of a stage; one of much noise has less to learn. */
+static int stage_steps(const PriorFit *fit, const Schedule *schedule, int t, double share) {
+  return (int)ceil(share * fit->steps * fmax(schedule->alpha_bar[t], LEAST_SHARE));
+}
+
+/* Trains from what parameters[] holds: the less there is to learn, the smaller the steps. */
+static void train_stage(TrainingSetup *setup, int t, double share, float *parameters, double *loss) {
+  const PriorFit *fit = setup->fit;
+  const int steps = stage_steps(fit, &setup->schedule, t, share), interval = (steps + CHECKS - 1) / CHECKS;
+  size_t count = network_parameters(&setup->shape), bytes = count * sizeof *parameters;
+  const double rate = share * share * fit->learning_rate;
+  int failures = 0;
+  draw_held_out(setup, t);
+  memset(setup->first, 0, bytes);
+  memset(setup->second, 0, bytes);
+  memcpy(setup->best, parameters, bytes);
+  *loss = held_out_loss(setup, parameters);
+  for (int step = 1; step <= steps && failures < fit->patience; step++) {
+    draw_batch(setup, t, step);
+    network_loss_gradient(&setup->shape, parameters, setup->batch, setup->x, setup->noise, setup->gradient,
+                          setup->workspace);
+    learning_adam(count, learning_rate(rate, step, steps), setup->gradient, setup->first, setup->second,
+                  parameters);
+    if (step % interval != 0 && step != steps) continue;
+    double found = held_out_loss(setup, parameters);
+    failures++;
+    if (!(found < *loss)) continue;
+    failures = 0;
+    *loss = found;
+    memcpy(setup->best, parameters, bytes);
+  }
+  memcpy(parameters, setup->best, bytes);
+}
+
+void training_stage(TrainingSetup *setup, int t, float *parameters, double *loss) {
+  Rng start = {rng_key(setup->fit->seed, RNG_NETWORK_START), setup->fit->replicate, (uint32_t)t, 0, 0};
+  training_start(&setup->shape, setup->schedule.alpha_bar[t], setup->mean, setup->deviation, &start,
+                 parameters);
+  train_stage(setup, t, 1, parameters, loss);
+}
+
+int training_groups(const PriorFit *fit) {
+  return (fit->schedule.stages + TRAINING_GROUP - 1) / TRAINING_GROUP;
+}
+
+size_t training_stage_values(const PriorFit *fit, int d) {
+  NetworkShape shape = network_shape(d, fit->hidden_count, fit->hidden);
+  return network_parameters(&shape) + 1;
+}
+
+Status training_group(TrainingSetup *setup, int group, double *out) {
+  SCRATCH_ARENA(scratch);
+  const int first = group * TRAINING_GROUP + 1, last = first + TRAINING_GROUP - 1;
+  size_t count = network_parameters(&setup->shape);
+  float *parameters;
+  ALLOCATE(&scratch, parameters, count);
+  for (int t = first; t <= last && t <= setup->schedule.stages; t++) {
+    const double share = share_of(&setup->schedule, t);
+    if (share < 1)
+      train_stage(setup, t, share, parameters, &out[count]);
+    else
+      training_stage(setup, t, parameters, &out[count]);
+    for (size_t i = 0; i < count; i++) out[i] = parameters[i];
+    out += count + 1;
+  }
+  return STATUS_OK;
+}
+
+void training_settle(PriorFit *fit, int d) {
+  if (fit->hidden_count == 0) {
+    fit->hidden_count = 2;
+    fit->hidden[0] = fit->hidden[1] = 10 * d;
+  }
+  double widest = 1;
+  for (int i = 0; i < fit->hidden_count; i++) widest = fmax(widest, fit->hidden[i]);
+  if (fit->steps == 0) fit->steps = 1500;
+  if (fit->batch == 0) fit->batch = 128;
+  if (fit->learning_rate == 0) fit->learning_rate = fmin(0.02, 1.5 / widest);
+}
+
+double training_cost(const PriorFit *fit, int d, double samples) {
+  SCRATCH_ARENA(scratch);
+  const NetworkShape shape = network_shape(d, fit->hidden_count, fit->hidden);
+  Schedule schedule;
+  double steps = 0;
+  if (schedule_create(&scratch, &fit->schedule, &schedule) != STATUS_OK) return 0;
+  for (int t = 1; t <= schedule.stages; t++) steps += stage_steps(fit, &schedule, t, share_of(&schedule, t));
+  return learning_cost(steps, fit->batch, (double)network_parameters(&shape)) + beside_part_cost(d, samples);
+}

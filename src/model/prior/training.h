@@ -1,0 +1,65 @@
+/* Fits the noise predictor of one stage by regression (DiffTS paper, equation 15): minimise E |eps -
+ * network(s_t)|^2 with s_t = sqrt(alpha_bar_t) z + sqrt(1 - alpha_bar_t) eps, fresh noise in every step, each
+ * noise beside its negative. Adam from the best linear predictor (training_start), with a learning rate
+ * that rises for a twentieth of the steps and falls to zero along a cosine; the best parameters on held-out
+ * samples are kept. A group of stages depends on (fit, samples, group) only. */
+#ifndef MODEL_PRIOR_TRAINING_H
+#define MODEL_PRIOR_TRAINING_H
+
+#include "core/arena.h"
+#include "model/network/network.h"
+#include "model/prior/training_samples.h"
+
+/* What all stages share. `fit` is not owned. */
+typedef struct {
+  const PriorFit *fit;
+  Schedule schedule;
+  NetworkShape shape;
+  int d;
+  TrainingSamples samples; /* the same for all stages */
+  double *mean, *deviation; /* [d], of the samples as the network sees them: 0 and 1 if standardised */
+  /* Scratch of training_stage. */
+  int batch, checked; /* lanes of a step and of a held-out evaluation */
+  float *gradient, *first, *second,
+      *best; /* [parameters]: Adam's gradient and moments; the best parameters so far */
+  float *x, *noise, *predicted; /* [d, batch or checked, whichever is larger] */
+  float *held_x, *held_noise; /* [d, checked] */
+  float *workspace; /* of the network */
+  double *uniform, *normal; /* [batch / 2], [d, batch or checked] */
+} TrainingSetup;
+
+/* Returns STATUS_INPUT when there are no samples, or when they are too large to be used without
+ * standardisation. */
+Status training_create(Arena *memory, const PriorFit *fit, const Samples *samples, TrainingSetup *out);
+
+/* parameters[network_parameters] of stage t = 1 .. T by itself; *loss is the mean squared error of the noise
+ * for each coordinate on held-out samples. It takes alpha_bar_t times the steps of `fit`, or a third of them
+ * if that is more. The batch is rounded up to a multiple of NETWORK_LANES. */
+void training_stage(TrainingSetup *setup, int t, float *parameters, double *loss);
+
+/* Stages of a group are trained one after the other: the first by itself, each other one from the network of
+ * the stage before, in a share of the steps and at the square of that share of the rate. The share is half of
+ * the drop of log(alpha_bar / (1 - alpha_bar)) between the two, at least a third; where it would be 1 or
+ * more, the stage starts by itself. Groups do not depend on each other. */
+enum { TRAINING_GROUP = 10 };
+int training_groups(const PriorFit *fit);
+/* Parameters of a stage and its loss. */
+size_t training_stage_values(const PriorFit *fit, int d);
+/* Computes out[TRAINING_GROUP, training_stage_values] of group 0 .. training_groups - 1; the last may have
+ * fewer. */
+Status training_group(TrainingSetup *setup, int group, double *out);
+
+/* PriorOps.settle: two hidden layers of 10 d; wide networks learn at a smaller rate. */
+void training_settle(PriorFit *fit, int d);
+
+/* PriorOps.cost: of all stages, and of the mixture beside them. */
+double training_cost(const PriorFit *fit, int d, double samples);
+
+/* parameters[network_parameters] of a noise predictor at a stage of alpha_bar, for samples with mean[d] and
+ * deviation[d]. Hidden weights and biases are N(0, 2 / inputs), a bias being the weight of an input 1: with
+ * biases 0 every kink of the first layer would begin in the origin. A hidden layer that is narrower than 4 d
+ * has no room for the linear predictor: the network then starts at 0 everywhere. */
+void training_start(const NetworkShape *shape, double alpha_bar, const double *mean, const double *deviation,
+                    Rng *rng, float *parameters);
+
+#endif

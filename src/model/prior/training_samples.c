@@ -1,0 +1,75 @@
+#include "model/prior/training_samples.h"
+
+#include "core/arena.h"
+#include "core/rng.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum { MOST_HELD_OUT = 2048 };
+
+void training_standardise(bool wanted, const Samples *samples, double *shift, double *scale) {
+  int n = samples->n;
+  for (int i = 0; i < samples->d; i++) {
+    const double *row = samples->theta + (size_t)i * (size_t)n;
+    shift[i] = 0, scale[i] = 1;
+    if (!wanted) continue;
+    double mean = 0,
+           squares = 0; /* of the distance to the first sample, so that a constant has variance 0 exactly */
+    for (int j = 0; j < n; j++) mean += (row[j] - row[0]) / n;
+    for (int j = 0; j < n; j++) squares += (row[j] - row[0] - mean) * (row[j] - row[0] - mean) / n;
+    shift[i] = row[0] + mean;
+    if (squares > 0) scale[i] = sqrt(squares);
+  }
+}
+
+/* Computes order[n] <- a random permutation, the same for everything that is learned from these samples.
+ * Round 0 of the training streams, since stages count from 1. */
+static void shuffle(const PriorFit *fit, int n, int *order) {
+  Rng rng = {.key = rng_key(fit->seed, RNG_NETWORK_TRAINING), .run = fit->replicate};
+  for (int i = 0; i < n; i++) order[i] = i;
+  for (int i = n - 1; i > 0; i--) {
+    int j = (int)rng_index(&rng, (uint64_t)i + 1), swap = order[i];
+    order[i] = order[j], order[j] = swap;
+  }
+}
+
+/* Checks that samples that are used as they are have a size that the noise of a stage, of variance below
+ * 1, still shows in: floats have 24 bits. */
+static Status check_range(bool standardise, const Samples *samples) {
+  const double most = 1e6;
+  const size_t n = (size_t)samples->n, count = (size_t)samples->d * n;
+  for (size_t k = 0; k < count && !standardise; k++)
+    if (fabs(samples->theta[k]) > most)
+      return status_set(STATUS_INPUT,
+                        "coordinate %zu of sample %zu of theta is %g; without standardisation "
+                        "(prior.standardise: false) it is at most %g in size",
+                        k / n + 1, k % n + 1, samples->theta[k], most);
+  return STATUS_OK;
+}
+
+Status training_samples_create(Arena *memory, const PriorFit *fit, bool standardise, const Samples *samples,
+                               TrainingSamples *out) {
+  SCRATCH_ARENA(scratch);
+  int d = samples->d, n = samples->n, tenth = n / 10, *order;
+  int held_out = tenth < 1 ? 1 : tenth > MOST_HELD_OUT ? MOST_HELD_OUT : tenth;
+  *out = (TrainingSamples){.d = d, .training = n - held_out, .held_out = held_out};
+  if (n < 1) return status_set(STATUS_INPUT, "a prior cannot be learned from no samples");
+  TRY(check_range(standardise, samples));
+  ALLOCATE(memory, out->shift, d);
+  ALLOCATE(memory, out->scale, d);
+  training_standardise(standardise, samples, out->shift, out->scale);
+  ALLOCATE(memory, out->z, (size_t)d * (size_t)n);
+  ALLOCATE(&scratch, order, n);
+  shuffle(fit, n, order);
+  for (int i = 0; i < d; i++)
+    for (int j = 0; j < n; j++) {
+      double theta = samples->theta[(size_t)i * (size_t)n + (size_t)order[j]];
+      out->z[(size_t)j * (size_t)d + (size_t)i] = (float)((theta - out->shift[i]) / out->scale[i]);
+    }
+  return STATUS_OK;
+}
+
+int training_samples_pick(const TrainingSamples *samples, double uniform) {
+  return (int)(uniform * (samples->training ? samples->training : samples->held_out));
+}

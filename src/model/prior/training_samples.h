@@ -1,0 +1,28 @@
+/* The samples of theta that a network learns a prior from: standardised, shuffled, and some of them held out.
+ */
+#ifndef MODEL_PRIOR_TRAINING_SAMPLES_H
+#define MODEL_PRIOR_TRAINING_SAMPLES_H
+
+#include "core/arena.h"
+#include "io/dataset.h"
+#include "model/prior/prior.h"
+
+typedef struct {
+  int d, training, held_out; /* numbers of samples; the held-out ones are last */
+  double *shift, *scale; /* [d]: theta = shift + scale z */
+  float *z; /* [training + held_out, d], standardised, in the order of the split */
+} TrainingSamples;
+
+/* Computes shift[d] and scale[d] of the standardisation of theta[d, n]: mean and standard deviation of
+ * each coordinate (1 when that is zero); 0 and 1 where it is not wanted. */
+void training_standardise(bool wanted, const Samples *samples, double *shift, double *scale);
+
+/* Holds out a tenth of the samples (1 .. 2048 of them); a single sample serves as both. The split depends
+ * on the seed and replicate of `fit` only. */
+Status training_samples_create(Arena *memory, const PriorFit *fit, bool standardise, const Samples *samples,
+                               TrainingSamples *out);
+
+/* Returns the training sample at this uniform number: its place in z. */
+int training_samples_pick(const TrainingSamples *samples, double uniform);
+
+#endif
