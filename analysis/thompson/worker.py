@@ -13,7 +13,7 @@ import traceback
 import types
 
 BEGIN = struct.Struct("=QQqqqqd32s")  # seed, first run, runs, d, arms, rounds, noise, likelihood
-REQUEST = struct.Struct("=qq")        # new observations of every run, draws (0: one theta, of a bandit)
+REQUEST = struct.Struct("=qqq")       # new observations of every run, rounds played, draws (0: one theta, of a bandit)
 ANSWER = struct.Struct("=qq")         # kind, bytes that follow
 OK, ERROR = range(2)
 LONGEST = 399                         # bytes of a sentence
@@ -90,7 +90,7 @@ def serve(np, stream, sampler):
     x, y = np.empty((runs, rounds, d)), np.empty((runs, rounds))
     t, spent = 0, time.process_time()
     while True:
-        rows, draws = REQUEST.unpack(read(stream, REQUEST.size))
+        rows, played, draws = REQUEST.unpack(read(stream, REQUEST.size))
         for _ in range(rows):
             row = np.frombuffer(read(stream, 8 * runs * (d + 1))).reshape(runs, d + 1)
             x[:, t], y[:, t] = row[:, :d], row[:, d]
@@ -98,8 +98,8 @@ def serve(np, stream, sampler):
         seen = x[:, :t], y[:, :t]
         for array in seen:
             array.flags.writeable = False
-        about.round, about.draws = t + 1, draws or 1
-        theta = draw(np, sampler, *seen, np.random.default_rng([seed, first_run, t + 1]), about, draws)
+        about.round, about.draws = played + 1, draws or 1
+        theta = draw(np, sampler, *seen, np.random.default_rng([seed, first_run, played + 1]), about, draws)
         now = time.process_time()
         answer(stream, OK, struct.pack("=d", now - spent) + theta.tobytes())
         spent = now

@@ -64,7 +64,8 @@
   ENTRY(TUNE, "theta* of the tasks that rules are tuned on, and the seed of these tasks")                    \
   ENTRY(REGRET_FLOOR, "what the oracle of the floor of regret learns in a round")                            \
   ENTRY(PROPENSITY, "posterior draws that the probabilities of arms are taken from")                         \
-  ENTRY(PICK, "which arm is picked by its probability")
+  ENTRY(PICK, "which arm is picked by its probability")                                                      \
+  ENTRY(FEEDBACK, "which rewards never come, and how long others take")
 
 typedef enum {
 #define RNG_PURPOSE_ENUM(name, text) RNG_##name,

@@ -22,9 +22,9 @@ typedef struct {
   char likelihood[32];
 } Begin;
 
-/* What is asked for: theta, after so many more observations of every run, row[B, d + 1] each. */
+/* What is asked for: theta, after so many more observations of every run, row[B, d + 1] each, and rounds. */
 typedef struct {
-  int64_t rows, draws; /* M; 0: one theta, of a bandit */
+  int64_t rows, rounds, draws; /* M; 0: one theta, of a bandit */
 } Request;
 
 enum { ANSWER_OK, ANSWER_ERROR };
@@ -35,7 +35,7 @@ typedef struct {
 
 typedef struct {
   Child child;
-  int sent; /* rounds that it knows of */
+  int sent, *taken; /* rounds that it knows of; [B], observations among them */
   double *row; /* [B, d + 1]: phi and y of a round */
   double *answer; /* [1 + B M d]: seconds, theta */
   double *theta; /* [d, B] */
@@ -120,6 +120,7 @@ static Status create(Policy *self) {
   ALLOCATE(self->memory, state, 1);
   self->state = state;
   state->child = (Child){.socket = -1};
+  ALLOCATE(self->memory, state->taken, runs);
   ALLOCATE(self->memory, state->row, runs * (d + 1));
   ALLOCATE(self->memory, state->answer, 1 + lanes * d);
   ALLOCATE(self->memory, state->theta, d * runs);
@@ -141,28 +142,30 @@ static void destroy(Policy *self) {
   if (state) child_end(&state->child, 0, NULL);
 }
 
-/* What every run has observed since the last request. */
+/* What every run has observed since the last request; rows of 0 where it has observed less than others. */
 static void send_rows(Python *state, const History *history) {
   const size_t d = (size_t)history->d, runs = (size_t)history->runs;
   for (; state->sent < history->rounds; state->sent++) {
     for (size_t b = 0; b < runs; b++) {
       double *row = state->row + b * (d + 1);
-      row[d] = history_observation(history, (int)b, state->sent, 1, row);
+      memset(row, 0, (d + 1) * sizeof *row);
+      if (state->taken[b] < history_observations(history, (int)b))
+        row[d] = history_observation(history, (int)b, state->taken[b]++, 1, row);
     }
     child_send(&state->child, state->row, runs * (d + 1) * sizeof *state->row);
   }
 }
 
-/* theta[d, B max(M, 1)]. */
-static Status ask(Policy *self, const History *history, int draws, double *theta) {
+/* theta[d, B max(M, 1)], after so many rounds. */
+static Status ask(Policy *self, const History *history, int rounds, int draws, double *theta) {
   Python *state = self->state;
   const size_t d = (size_t)history->d, lanes = (size_t)history->runs * (size_t)(draws > 0 ? draws : 1);
-  const Request request = {.rows = history->rounds - state->sent, .draws = draws};
+  const Request request = {.rows = history->rounds - state->sent, .rounds = rounds, .draws = draws};
   char sentence[SENTENCE], where[40];
   child_send(&state->child, &request, sizeof request);
   send_rows(state, history);
   if (!receive(&state->child, (1 + lanes * d) * sizeof *state->answer, state->answer, sentence)) {
-    snprintf(where, sizeof where, ", round %d", history->rounds + 1);
+    snprintf(where, sizeof where, ", round %d", rounds + 1);
     return state->child.given_up ? status_set(STATUS_STOPPED, "stopped%s", where)
                                  : refuse(self->setup.options, where, sentence);
   }
@@ -175,8 +178,9 @@ static Status ask(Policy *self, const History *history, int draws, double *theta
 static Status choose(Policy *self, const World *world, const History *history, int *arm, int64_t *fallbacks) {
   Python *state = self->state;
   (void)fallbacks;
-  state->child.done = (double)history->rounds / self->setup.problem->rounds;
-  TRY(ask(self, history, 0, state->theta));
+  const int rounds = (int)world->round - 1;
+  state->child.done = (double)rounds / self->setup.problem->rounds;
+  TRY(ask(self, history, rounds, 0, state->theta));
   world_greedy(world, state->theta, arm);
   return STATUS_OK;
 }
@@ -184,7 +188,7 @@ static Status choose(Policy *self, const World *world, const History *history, i
 static Status draw(Policy *self, const History *history, double *theta) {
   Python *state = self->state;
   state->child.done = (double)history->rounds / self->setup.observations;
-  return ask(self, history, self->setup.draws, theta);
+  return ask(self, history, history->rounds, self->setup.draws, theta);
 }
 
 /* Returns what a round costs with a callable of some NumPy calls that go over all rows: 0.2 ms, and the

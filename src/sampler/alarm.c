@@ -118,7 +118,7 @@ static void take_evidence(Alarm *self, const History *history, int run, RngLanes
 static void take_rows(Alarm *self, const History *history, int run, RngLanes *rng) {
   const int d = self->d, draws = self->draws, runs = draws + 1;
   history_clear(&self->histories);
-  for (int l = 0; l < history->rounds; l++) {
+  for (int l = 0; l < history_observations(history, run); l++) {
     self->y[0] = history_observation(history, run, l, (size_t)runs, self->phi);
     rng_lanes_uniform(rng, 1, self->uniform);
     rng_lanes_normal(rng, 1, self->normal);

@@ -4,6 +4,7 @@
 #include "core/clock.h"
 #include "policy/policy.h"
 #include "sampler/alarm.h"
+#include "study/feedback.h"
 #include "study/optimal_arm.h"
 #include "study/regret_floor.h"
 #include "study/studies.h"
@@ -22,6 +23,7 @@ typedef struct {
   double *phi; /* [d, B], of the arms taken */
   double *reward; /* [B] */
   double *regret; /* [B], of the present round */
+  Feedback feedback;
   bool asked, known; /* H(A*) is; it is known of the policy */
   OptimalArm optimal; /* where both are */
   bool doubted; /* p-values of the prior are asked for */
@@ -55,6 +57,8 @@ static Status block_create(Arena *memory, const Study *study, const Task *task, 
   TRY(policy_history(memory, &method, chosen->options, &block->problem, &block->likelihood, task->runs,
                      &block->history));
   TRY(history_reserve(&block->history, block->problem.rounds));
+  TRY(feedback_create(memory, study->file->settings[task->setting], &block->problem, task->first_run,
+                      task->runs, &block->feedback));
   PolicySetup setup = {.prior = prior,
                        .likelihood = &block->likelihood,
                        .problem = &block->problem,
@@ -147,6 +151,17 @@ static double ask_for_floor(const Study *study, Block *block, int k, TaskResult 
   return clock_cpu() - start;
 }
 
+/* Learns what arrives at the end of round k. */
+static void learn(Block *block, int k, TaskResult *result) {
+  const int slots = feedback_exchange(&block->feedback, k, block->arm, block->phi, block->reward);
+  for (int i = 0; i < slots; i++) {
+    const FeedbackSlot *slot = &block->feedback.slots[i];
+    history_record(&block->history, slot->arm, slot->phi, slot->y);
+    policy_observe(&block->policy, &block->history, result->fallbacks);
+    if (block->known) optimal_arm_observe(&block->optimal, &block->history);
+  }
+}
+
 /* Simulates contextual Thompson sampling and its rivals (DiffTS paper, Algorithm 3): curves[run, point]
  * gets the cumulative regret. *aside: CPU seconds of what is only measured. */
 static Status simulate(const Study *study, Block *block, Tick tick, TaskResult *result, double *aside) {
@@ -157,9 +172,7 @@ static Status simulate(const Study *study, Block *block, Tick tick, TaskResult *
     *aside += ask_for_floor(study, block, k, result);
     TRY(policy_choose(&block->policy, &block->world, &block->history, block->arm, result->fallbacks));
     world_play(&block->world, block->arm, block->phi, block->reward, block->regret);
-    history_record(&block->history, block->arm, block->phi, block->reward);
-    policy_observe(&block->policy, &block->history, result->fallbacks);
-    if (block->known) optimal_arm_observe(&block->optimal, &block->history);
+    learn(block, k, result);
     *aside += ask_for_p_value(study, block, k, result);
     accumulate(result, k, block->regret, curve_of(study, result, "regret"));
     if (!tick_goes_on(tick, (double)k / rounds))

@@ -82,6 +82,16 @@ const ConfigKey study_keys[] = {
      .help =
          "posterior study: numbers of observations at which draws are compared, in rising order; arms: once, "
          "at as many as there are arms"},
+    {INT("feedback.batch", 1, 10000000, "1",
+         "bandit study: rounds whose rewards arrive together, at the end of the last of them")},
+    {INT("feedback.delay", 0, 1000000, "0",
+         "bandit study: rounds that a reward is late; in the mean, where delays are geometric")},
+    {WORD(
+         "feedback.delay_distribution", "constant",
+         "constant: every reward is that late; geometric: a reward that waits arrives in each round with the "
+         "same probability, and no two of a run in one round"),
+     .words = "constant geometric"},
+    {REAL("feedback.drop", 0, 1, "0", "bandit study: probability that a reward never arrives")},
     {WORD("likelihood", "gaussian", "how a reward depends on phi' theta"), .word = likelihood_name},
     {INT("draws", 2, 20000, "500",
          "posterior study: draws of each sampler for each history; optimal_arm_entropy: posterior draws in "

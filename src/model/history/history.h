@@ -51,7 +51,8 @@ Status history_create_per_arm(Arena *memory, int d, int runs, int arms, const Li
 Status history_reserve(History *history, int rounds);
 void history_clear(History *history);
 /* Records one round, whatever the form: arm[each_round], phi[d, each_round] of those arms and
- * y[each_round]. `arm` can be NULL where neither rows nor runs are arms. */
+ * y[each_round]. `arm` can be NULL where neither rows nor runs are arms. Where it is negative nothing was
+ * observed, and phi and y are 0. */
 void history_record(History *history, const int *arm, const double *phi, const double *y);
 /* Copies runs run[B] of `from` to `to`, a history of B runs with room for as many rounds. */
 void history_gather(const History *from, const int *run, History *to);
@@ -63,7 +64,7 @@ const int *history_latest(const History *history);
 /* Sums of |phi|^2 over the observations of a run. */
 double history_squares(const History *history, int run);
 /* Reads phi[d] of observation l of a run, entries `stride` apart, and returns its reward. For a history
- * that keeps one row for each observation. */
+ * that keeps one row for each observation; a run can have fewer than rounds (history_observations). */
 double history_observation(const History *history, int run, int l, size_t stride, double *phi);
 
 /* Lanes first .. first + lanes - 1 of a history, where lane n belongs to run n / draws, in coordinates z with
@@ -102,8 +103,8 @@ void history_set_evidence(History *history, int rounds, double factor, const dou
 /* ---- any other: rows. One call is one pass over them. Lanes that share a run share its rows; the result for
  * a lane does not depend on the others. */
 
-/* Returns the observations from `row` on, of a history that keeps one row for each: a view that owns
- * nothing. */
+/* Returns the observations from `row` of each run on, of a history that keeps one row for each: a view that
+ * owns nothing. */
 History history_since(const History *history, int row);
 /* Computes, at z[d, lanes], gradient[d, lanes] of the log likelihood with respect to z, and minus its
  * Hessian, precision[d, d, lanes]. Columns of tiles in which every settled[lanes] is true are left as they

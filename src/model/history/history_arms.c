@@ -48,6 +48,7 @@ static void arms_append(History *history, const int *arm, const double *phi, con
   const Arms *self = (Arms *)history->content;
   const int runs = history->runs;
   for (int n = 0; n < runs; n++) {
+    if (arm[n] < 0) continue;
     int *row = &self->row[(size_t)n * (size_t)self->rows.common.arms + (size_t)arm[n]];
     if (*row) {
       repeat_row(history, n, *row - 1, y[n]);

@@ -117,13 +117,14 @@ static void start_root(const History *history, size_t run) {
 }
 
 /* One more observation, before it is in the sums. */
-static void append_to_roots(const History *history, const double *phi, const double *y) {
+static void append_to_roots(const History *history, const int *arm, const double *phi, const double *y) {
   const Evidence *self = evidence_of(history);
   const size_t d = (size_t)history->d, runs = (size_t)history->runs, count = (size_t)history->each_round;
   const double weight = inverse_variance(history);
   for (size_t m = 0; m < count; m++) {
     const size_t run = (size_t)self->common.latest[m];
     double square = 0;
+    if (arm && arm[m] < 0) continue;
     for (size_t i = 0; i < d; i++) square += phi[i * count + m] * phi[i * count + m];
     if (!self->rooted[run] && !(precision_trace(history, run) + weight * square > ROOT_FROM)) continue;
     if (!self->rooted[run]) start_root(history, run);
@@ -135,8 +136,7 @@ static void append_to_roots(const History *history, const double *phi, const dou
 
 static void evidence_append(History *history, const int *arm, const double *phi, const double *y) {
   const Evidence *self = evidence_of(history);
-  (void)arm;
-  append_to_roots(history, phi, y);
+  append_to_roots(history, arm, phi, y);
   if (history->each_round == history->runs)
     history_evidence_append(history->d, history->runs, inverse_variance(history), phi, y, self->precision,
                             self->vector, self->reward_squares);

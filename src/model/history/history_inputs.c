@@ -24,10 +24,10 @@ static void inputs_clear(History *history) {
 static void inputs_append(History *history, const int *arm, const double *phi, const double *y) {
   const HistoryInputs *self = history_inputs(history);
   const size_t d = (size_t)history->d, runs = (size_t)history->runs, width = (size_t)self->width;
-  const size_t l = (size_t)history->rounds;
-  (void)arm;
   ASSERT(history->rounds < self->capacity);
   for (size_t n = 0; n < runs; n++) {
+    const size_t l = (size_t)history_observations(history, (int)n);
+    if (arm && arm[n] < 0) continue;
     for (size_t i = 0; i < d; i++) self->inputs[(n * d + i) * width + l] = (float)phi[i * runs + n];
     self->responses[n * width + l] = y[n];
   }

@@ -37,7 +37,7 @@ static Part network_rows_part_of(const HistoryView *view, int lane) {
   const HistoryInputs *kept = history_inputs(history);
   const size_t run = (size_t)((view->first + lane) / view->draws), width = (size_t)kept->width;
   return (Part){.likelihood = history->likelihood,
-                .count = history->rounds,
+                .count = history_observations(history, (int)run),
                 .width = width,
                 .x = kept->inputs + run * (size_t)history->d * width,
                 .y = kept->responses + run * width,

@@ -24,7 +24,7 @@ typedef struct {
   int particles; /* P */
   double step_size;
   RngKey key;
-  int seen; /* observations that the clouds have absorbed */
+  int seen, *rows; /* rounds that the clouds have absorbed; [B], observations of each run among them */
   double *cloud; /* [B, d, P] */
   double *precision, *vector; /* [B, d, d], [B, d]: the evidence seen, of a conjugate likelihood */
   double *new_precision, *new_vector, *origin; /* [d, d], [d], [d]: zeros */
@@ -56,6 +56,7 @@ static void start_from_prior(Sampler *sampler) {
   }
   memset(self->precision, 0, runs * d * d * sizeof *self->precision);
   memset(self->vector, 0, runs * d * sizeof *self->vector);
+  memset(self->rows, 0, runs * sizeof *self->rows);
   self->seen = 0;
 }
 
@@ -92,9 +93,10 @@ static void weigh_evidence(Sampler *sampler, const History *history, int b) {
 static void weigh_rows(Sampler *sampler, const History *history, int b) {
   Smc *self = sampler->state;
   const int particles = self->particles;
-  const History recent = history_since(history, self->seen);
+  const History recent = history_since(history, self->rows[b]);
   const HistoryView view = {&recent, particles, b * particles, particles, NULL, NULL};
   history_log_likelihood(&view, self->moved, self->weight, NULL);
+  self->rows[b] = history_observations(history, b);
 }
 
 static void absorb_run(Sampler *sampler, const History *history, int b, int64_t *fallbacks) {
@@ -152,6 +154,7 @@ static Status smc_create(Sampler *sampler, const SamplerSetup *setup) {
   self->step_size = config_real(setup->options, "step_size");
   self->key = rng_key(setup->seed, RNG_OBSERVE);
   ALLOCATE(memory, self->cloud, runs * d * particles);
+  ALLOCATE(memory, self->rows, runs);
   ALLOCATE(memory, self->precision, runs * d * d);
   ALLOCATE(memory, self->vector, runs * d);
   ALLOCATE(memory, self->new_precision, d * d);
