@@ -20,13 +20,15 @@ static const double GROWTH = 1.25;
 /* Samples that the moments of a prior without a closed form are taken from: to 2% of a standard deviation. */
 enum { PRIOR_SAMPLES = 2048 };
 
-/* Replaces variances by deviations. */
+/* Replaces variances by deviations. In one loop gcc takes the root of negative numbers too, for lanes whose
+ * bound it then chooses: nothing wrong comes out, but an invalid operation is flagged. */
 SIMD_CLONES
 static void set_deviations(size_t n, double *x) {
   for (size_t k = 0; k < n; k++) {
     double least = x[k] > VARIANCE_LEAST ? x[k] : VARIANCE_LEAST;
-    x[k] = sqrt(least < VARIANCE_MOST ? least : VARIANCE_MOST);
+    x[k] = least < VARIANCE_MOST ? least : VARIANCE_MOST;
   }
+  for (size_t k = 0; k < n; k++) x[k] = sqrt(x[k]);
 }
 
 /* ---- mean and covariance of the prior */
