@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import unittest
 
 os.environ.setdefault("THOMPSON_LIBRARY", os.path.join(os.environ["THOMPSON_BUILD"], "src", "library", "libthompson.so"))
@@ -57,6 +58,15 @@ def raised_from_init(one):
 
 def of_gaussian(**arguments):
     return lambda: thompson.train(theta=X, family="gaussian", **arguments)
+
+
+def with_file(thing, kind, change=lambda content: content):
+    """Saves the thing and opens it as another kind, or after a change."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder, "saved.nc")
+        thing.save(path)
+        path.write_bytes(change(path.read_bytes()))
+        return kind.open(path)
 
 
 WRONG = (TypeError, ValueError, IndexError, AttributeError, ctypes.ArgumentError, thompson.Error)
@@ -128,8 +138,6 @@ TABLE = {
     "agents: -1 of them": lambda: agents().add(-1),
     "agents: beyond int": lambda: agents().add(2 ** 31 - 1),
     "agents: a sampler with a state": lambda: agents(sampler="smc"),
-    "agents: copied": lambda: copy.copy(agents()),
-    "agents: pickled": lambda: pickle.dumps(agents()),
     "agents: after __del__": lambda: (lambda one: (one.__del__(), len(one)))(agents()),
     # objects
     "assign noise": lambda: assign(agent(), "noise"),
@@ -144,6 +152,19 @@ TABLE = {
     "a posterior of a posterior": lambda: thompson.Posterior(agent()),
     "after __del__": lambda: (lambda one: (one.__del__(), one.__del__(), one.draw(1)))(agent()),
     "a prior after __del__": lambda: (lambda one: (one.__del__(), one.__del__(), one.sample(1)))(prior()),
+    "pickle of a damaged posterior": lambda: pickle.loads(pickle.dumps(agent()).replace(b"HDF", b"XYZ")),
+    # files
+    "open: no file": lambda: thompson.Posterior.open("nowhere.nc"),
+    "open: a folder": lambda: thompson.Agents.open("."),
+    "save: no folder": lambda: agents().save("nowhere/agents.nc"),
+    "save: a number": lambda: agents().save(3),
+    "save: after __del__": lambda: (lambda one: (one.__del__(), one.save("never.nc")))(agent()),
+    "open: a prior": lambda: with_file(prior(), thompson.Posterior),
+    "open: agents as a posterior": lambda: with_file(agents(), thompson.Posterior),
+    "open: a posterior as agents": lambda: with_file(agent(), thompson.Agents),
+    "open: cut off": lambda: with_file(agents(), thompson.Agents, lambda content: content[:-9]),
+    "open: empty": lambda: with_file(agents(), thompson.Agents, lambda content: b""),
+    "open: another letter in the name of the sampler": lambda: with_file(agents(), thompson.Agents, lambda content: content.replace(b"mixts", b"mixtz")),
     "pickle of a damaged prior": lambda: pickle.loads(pickle.dumps(prior()).replace(b"HDF", b"XYZ")),
 }
 
@@ -230,7 +251,7 @@ class Streams(unittest.TestCase):
     def test_copies(self):
         """A copy has what was observed and goes on with the same numbers; then both go their own ways."""
         for sampler in SAMPLERS:
-            for how in (copy.copy, copy.deepcopy):
+            for how in (copy.copy, copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))):
                 one = agent(sampler=sampler)
                 one.observe(X[:4], Y[:4])
                 one.draw(5)
@@ -245,7 +266,6 @@ class Streams(unittest.TestCase):
                 self.assertEqual((len(one.observations[1]), len(other.observations[1])), (3, 9))
                 del one
                 self.assertTrue(np.isfinite(other.draw(2)).all())
-        self.assertRaises(TypeError, pickle.dumps, agent())
 
     def test_copies_of_priors(self):
         one = prior()
@@ -337,6 +357,123 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)
             said, errors = process.communicate(timeout=program.PATIENCE)
         self.assertEqual(process.returncode, 0, errors)
         self.assertLess(float(said), 25)
+
+
+def through_file(one):
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "saved.nc")
+        one.save(path)
+        return type(one).open(path)
+
+
+class Saved(unittest.TestCase):
+    MADE = [(sampler, "gaussian", {"noise": 0.5}) for sampler in SAMPLERS] + [("mixts", "logistic", {}), ("localised", "poisson", {"steps": 4}),
+            ("mixts", "gaussian", {"rule": "bayes_ucb", "horizon": 50, "floor": 0.01})]
+
+    def test_posteriors(self):
+        """What is opened has the arguments and the observations of what was saved, and goes on with the same draws; also after `forget`, and empty."""
+        for sampler, likelihood, options in self.MADE:
+            with self.subTest(sampler=sampler, likelihood=likelihood, **options):
+                one = thompson.Posterior(prior(), sampler, likelihood, seed=2 ** 53, **options)
+                for step in range(4):
+                    other = through_file(one)
+                    for name in ("sampler", "likelihood", "rule", "seed", "noise", "fallbacks"):
+                        self.assertEqual(getattr(one, name), getattr(other, name))
+                    self.assertEqual({key: options[key] for key in options if key not in ("rule", "noise")}, other.options)
+                    for mine, others in zip(one.observations, other.observations):
+                        np.testing.assert_array_equal(mine, others)
+                    for each in (one, other):
+                        self.assertEqual(each.prior.family, "mixture")
+                        each.observe(X, [0, 1, 1, 0, 1, 0])
+                    np.testing.assert_array_equal(one.draw(3), other.draw(3))
+                    self.assertEqual(one.choose(ARMS, propensity=True), other.choose(ARMS, propensity=True))
+                    if step == 2:
+                        one.forget()
+
+    def test_agents(self):
+        """Likewise, ten of them that know different things, one nothing; by file, copy and pickle; and none at all."""
+        rng = np.random.default_rng(6)
+        for sampler, likelihood, options in self.MADE:
+            if sampler in ("smc", "lmc", "vts", "rvga"):
+                continue
+            with self.subTest(sampler=sampler, likelihood=likelihood, **options):
+                one = thompson.Agents(prior(), 10, sampler, likelihood, seed=7, **options)
+                for how in (through_file, copy.copy, copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))):
+                    other = how(one)
+                    self.assertEqual((len(other), repr(other), other.options, other.noise), (10, repr(one), {key: options[key] for key in options if key not in ("rule", "noise")}, one.noise))
+                    ids = rng.permutation(np.r_[0:9, 0, 3])
+                    arms, y = rng.standard_normal((len(ids), 5, D)), rng.integers(2, size=len(ids))
+                    for each in (one, other):
+                        each.observe(ids, arms[:, 0], y)
+                    np.testing.assert_array_equal(one.choose(ids, arms), other.choose(ids, arms))
+                    np.testing.assert_array_equal(one.draw(range(10), 2), other.draw(range(10), 2))
+                    self.assertEqual(other.add(3), 10)
+                    one.forget([4])
+        none = through_file(thompson.Agents(prior(), 0))
+        self.assertEqual((len(none), none.add(2), len(none)), (0, 0, 2))
+
+    def test_prior_of_the_file(self):
+        """A saved file is a prior file too."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "saved.nc")
+            agents().save(path)
+            np.testing.assert_array_equal(thompson.Prior.open(path).sample(4), prior().sample(4))
+
+    def test_damage(self):
+        """A byte that changes anywhere is found, and so is a file that ends early."""
+        one, rng = agents(), np.random.default_rng(9)
+        one.observe([0, 1], X[:2], Y[:2])
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "saved.nc")
+            one.save(path)
+            whole = path.read_bytes()
+            for place in rng.integers(len(whole), size=60):
+                path.write_bytes(whole[:place] + bytes([whole[place] ^ 1 << int(rng.integers(8))]) + whole[place + 1:])
+                self.assertRaises(thompson.Error, thompson.Agents.open, path)
+                path.write_bytes(whole[:place])
+                self.assertRaises(thompson.Error, thompson.Agents.open, path)
+
+    def test_earlier_versions(self):
+        """Files that earlier versions wrote open for ever, with the draws that they would have gone on with. tests/golden/saved.py wrote them."""
+        golden = pathlib.Path(os.environ["THOMPSON_SOURCE"], "tests", "golden")
+        for name, sampler in (("saved_1_posterior", "mixts"), ("saved_1_clicks", "mixts")):
+            one = thompson.Posterior.open(golden / f"{name}.nc")
+            self.assertEqual((one.sampler, one.seed, len(one.observations[1])), (sampler, 11, 4))
+            np.testing.assert_allclose(one.draw(2), np.loadtxt(golden / f"{name}.txt"), rtol=1e-6)
+        for name, precise in (("saved_1_agents", 1e-6), ("saved_1_agents_clicks", 1e-4)):
+            many = thompson.Agents.open(golden / f"{name}.nc")
+            self.assertEqual((len(many), many.seed), (3, 12))
+            np.testing.assert_allclose(many.draw(range(3))[:, 0], np.loadtxt(golden / f"{name}.txt"), rtol=precise)
+
+    def test_killed(self):
+        """kill -9 at any moment of a loop of observe, choose and save: the file opens, has what the last save that ended had, or the one under way, and
+        is byte for byte an agent that stopped there."""
+        code = """
+import numpy as np, thompson
+rng = np.random.default_rng(3)
+one = thompson.Agents(package["prior"](), 200, seed=3)
+for step in range(10**9):
+    one.observe(range(200), rng.standard_normal((200, 3)), rng.standard_normal(200))
+    one.choose(range(200), np.eye(3))
+    one.save("saved.nc")
+    print(step, flush=True)
+"""
+        for wait in np.random.default_rng(5).uniform(0, 0.05, 8):
+            with tempfile.TemporaryDirectory() as folder, in_a_process(code, cwd=folder) as process:
+                process.stdout.readline()
+                time.sleep(wait)
+                process.kill()
+                said = process.communicate(timeout=program.PATIENCE)[0]
+                ended = [0, *(int(line) for line in said.splitlines(True) if line.endswith("\n"))][-1]
+                saved = thompson.Agents.open(os.path.join(folder, "saved.nc"))
+                world, again = np.random.default_rng(3), thompson.Agents(prior(), 200, seed=3)
+                states = []
+                for step in range(ended + 2):
+                    again.observe(range(200), world.standard_normal((200, 3)), world.standard_normal(200))
+                    again.choose(range(200), np.eye(3))
+                    if step >= ended:
+                        states.append(copy.copy(again).draw(range(200), 2).tobytes())
+                self.assertIn(saved.draw(range(200), 2).tobytes(), states)
 
 
 class Propensities(unittest.TestCase):

@@ -1,6 +1,7 @@
 """libthompson by ctypes: its functions with their types, and its errors as exceptions (thompson.h says what each one does)."""
 import ctypes
 import ctypes.util
+import json
 import numbers as kinds
 import os
 import pathlib
@@ -50,6 +51,11 @@ class HANDLE:
         return handle
 
 
+class Arguments(ctypes.Structure):
+    """thompson_arguments."""
+    _fields_ = [("sampler", ctypes.c_char_p), ("likelihood", ctypes.c_char_p), ("options", ctypes.c_char_p), ("seed", ctypes.c_uint64)]
+
+
 ARRAY, TEXT = ctypes.c_void_p, ctypes.c_char_p
 INT, SEED = ctypes.c_int, ctypes.c_uint64
 OUT = ctypes.POINTER(ctypes.c_void_p)
@@ -69,6 +75,11 @@ FUNCTIONS = {
     "prior_close": (None, HANDLE),
     "posterior_new": (STATUS, HANDLE, TEXT, TEXT, TEXT, SEED, OUT),
     "posterior_copy": (STATUS, HANDLE, OUT),
+    "posterior_arguments": (None, HANDLE, ctypes.POINTER(Arguments)),
+    "posterior_save": (STATUS, HANDLE, TEXT),
+    "posterior_open": (STATUS, TEXT, OUT, OUT),
+    "observation_count": (INT, HANDLE),
+    "observations": (None, HANDLE, ARRAY, ARRAY),
     "posterior_noise": (ctypes.c_double, HANDLE),
     "observe": (STATUS, HANDLE, INT, ARRAY, ARRAY),
     "forget": (STATUS, HANDLE),
@@ -79,6 +90,9 @@ FUNCTIONS = {
     "fallbacks": (ctypes.c_int64, HANDLE),
     "posterior_free": (None, HANDLE),
     "agents_new": (STATUS, HANDLE, INT, TEXT, TEXT, TEXT, SEED, OUT),
+    "agents_arguments": (None, HANDLE, ctypes.POINTER(Arguments)),
+    "agents_save": (STATUS, HANDLE, TEXT),
+    "agents_open": (STATUS, TEXT, OUT, OUT),
     "agents_observe": (STATUS, HANDLE, INT, ARRAY, ARRAY, ARRAY),
     "agents_choose": (STATUS, HANDLE, INT, ARRAY, INT, ARRAY, INT, ARRAY),
     "agents_probabilities": (STATUS, HANDLE, INT, ARRAY, INT, ARRAY, INT, ARRAY),
@@ -186,3 +200,16 @@ def options_text(options):
         if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", key):
             raise ValueError(f"{key!r} is no name of an option")
     return ",".join(f"{key}={text(value)}" for key, value in options.items()).encode()
+
+
+def options_of(text):
+    """The dictionary that `options_text` had, of a text with no spaces in it."""
+    def value(word):
+        if word.startswith("["):
+            return [value(part) for part in word[1:-1].split(",")]
+        try:
+            return json.loads(word)
+        except ValueError:
+            return word
+
+    return {key: value(word) for key, word in re.findall(r"([^=,]+)=(\[[^\]]*\]|[^,]*)", text)}

@@ -14,14 +14,11 @@ class Agents(Belief):
     observation to observation (smc, lmc, vts and others) are for `Posterior`."""
 
     __slots__ = ()
-    _free = "agents_free"
+    _kind = "agents"
 
     def __init__(self, prior, n, sampler=None, likelihood="gaussian", noise=None, rule="thompson", seed=None, **options):
         n = library.integer("n", n, 0, library.MOST_INT)
         self._make(lambda prior, *rest: library.agents_new(prior, n, *rest), prior, sampler, likelihood, noise, rule, seed, options)
-
-    def __copy__(self):
-        raise TypeError("Agents cannot be copied")
 
     noise = property(lambda self: library.agents_noise(self._handle), doc="The standard deviation of Gaussian rewards that is used.")
 

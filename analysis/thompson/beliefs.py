@@ -4,7 +4,7 @@ import secrets
 import threading
 
 from . import _library as library
-from .priors import Prior
+from .priors import Prior, bytes_of, of_bytes
 
 
 def made_for(family):
@@ -18,7 +18,7 @@ class Belief:
     """An object of the library that was made of a prior, a sampler, a likelihood, a rule and a seed. One thread at a time is served."""
 
     __slots__ = ("_prior", "_sampler", "_likelihood", "_rule", "_seed", "_options", "_d", "_handle", "_lock", "__weakref__")
-    _free = None  # the function of the library that ends it
+    _kind = None  # posterior or agents, in the names of the library's functions
 
     def _make(self, create, prior, sampler, likelihood, noise, rule, seed, options):
         """create(prior, sampler, likelihood, options, seed, out) is the function of the library."""
@@ -45,16 +45,46 @@ class Belief:
         copy._hold(handle)
         return copy
 
+    def save(self, path):
+        """Write a file that `open` goes on from: the prior, what was observed, the position in the random numbers. It is written under another
+        name, synced and renamed, so that whatever dies meanwhile leaves the old file or the new one (docs/files.md)."""
+        with self._lock:
+            self._of_kind("save")(self._handle, library.path(path))
+
+    @classmethod
+    def open(cls, path):
+        """What was saved, by this version or an earlier one; it goes on with the same random numbers."""
+        prior, handle, arguments = ctypes.c_void_p(), ctypes.c_void_p(), library.Arguments()
+        cls._of_kind("open")(library.path(path), ctypes.byref(prior), ctypes.byref(handle))
+        cls._of_kind("arguments")(handle, ctypes.byref(arguments))
+        self = object.__new__(cls)
+        self._prior = Prior._of_handle(prior)
+        self._sampler, self._likelihood, self._seed = arguments.sampler.decode(), arguments.likelihood.decode(), arguments.seed
+        self._options = library.options_of(arguments.options.decode())
+        self._rule = self._options.pop("rule", "thompson")
+        self._options.pop("noise", None)
+        self._hold(handle)
+        return self
+
+    @classmethod
+    def _of_kind(cls, verb):
+        """A function of the library, of posteriors or of agents."""
+        return getattr(library, f"{cls._kind}_{verb}")
+
     def __del__(self):
         if getattr(self, "_handle", None):
-            getattr(library, self._free)(self._handle)
+            self._of_kind("free")(self._handle)
             self._handle = None
+
+    def __copy__(self):
+        make, arguments = self.__reduce__()
+        return make(*arguments)
 
     def __deepcopy__(self, _memo):
         return self.__copy__()
 
     def __reduce__(self):
-        raise TypeError(f"{type(self).__name__} cannot be pickled; keep its arguments, its seed and its observations")
+        return of_bytes, (type(self), bytes_of(self))
 
     prior = property(lambda self: self._prior, doc="What was believed before the first observation.")
     sampler = property(lambda self: self._sampler, doc="Its name.")

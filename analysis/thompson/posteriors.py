@@ -19,23 +19,21 @@ class Posterior(Belief):
     arguments, the observations and how many calls drew before, and the first draw(m) equals `thompson sample -n m` with that seed. A copy goes on
     with the same numbers. Several threads may use one posterior: they take turns."""
 
-    __slots__ = ("_arm", "_observed")
-    _free = "posterior_free"
+    __slots__ = ("_arm",)
+    _kind = "posterior"
 
     def __init__(self, prior, sampler=None, likelihood="gaussian", noise=None, rule="thompson", seed=None, **options):
         self._make(library.posterior_new, prior, sampler, likelihood, noise, rule, seed, options)
 
     def _hold(self, handle):
-        self._arm, self._observed = ctypes.c_int(), []
+        self._arm = ctypes.c_int()
         super()._hold(handle)
 
     def __copy__(self):
         handle = ctypes.c_void_p()
         with self._lock:
             library.posterior_copy(self._handle, ctypes.byref(handle))
-            copy = self._copy_onto(handle)
-            copy._observed = list(self._observed)
-        return copy
+            return self._copy_onto(handle)
 
     noise = property(lambda self: library.posterior_noise(self._handle), doc="The standard deviation of Gaussian rewards that is used.")
 
@@ -48,16 +46,14 @@ class Posterior(Belief):
             x = x.reshape(1, -1)
         if y.ndim != 1 or x.shape != (y.size, self._d):
             raise ValueError(f"x has shape {x.shape} and y {y.shape}: ({y.size}, {self._d}) and ({y.size},) are needed")
-        x, y = np.array(x, order="C"), np.array(y, order="C")
+        x, y = np.ascontiguousarray(x), np.ascontiguousarray(y)
         with self._lock:
             library.observe(self._handle, y.size, x.ctypes.data, y.ctypes.data)
-            self._observed.append((x, y))
 
     def forget(self):
         """Drop the observations. The random numbers go on, so that what follows is independent of what came before."""
         with self._lock:
             library.forget(self._handle)
-            self._observed.clear()
 
     def draw(self, m=1):
         """m draws: [m, d]."""
@@ -98,8 +94,10 @@ class Posterior(Belief):
     def observations(self):
         """Features x[n, d] and rewards y[n] so far."""
         with self._lock:
-            parts = [(np.empty((0, self._d)), np.empty(0)), *self._observed]
-        return tuple(np.concatenate(part) for part in zip(*parts))
+            n = library.observation_count(self._handle)
+            x, y = np.empty((n, self._d)), np.empty(n)
+            library.observations(self._handle, x.ctypes.data, y.ctypes.data)
+        return x, y
 
     def to_arviz(self, m=1000):
         """m draws in the layout of ArviZ: a dict of xarray Datasets by group, for `arviz.InferenceData(**groups)` or
@@ -127,5 +125,4 @@ class Posterior(Belief):
         }
 
     def __repr__(self):
-        observed = sum(len(y) for _, y in self._observed)
-        return f"<thompson.Posterior: {self.sampler}, {self.likelihood}, seed {self.seed}, {observed} observations, {self.prior!r}>"
+        return f"<thompson.Posterior: {self.sampler}, {self.likelihood}, seed {self.seed}, {library.observation_count(self._handle)} observations, {self.prior!r}>"

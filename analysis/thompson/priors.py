@@ -2,6 +2,7 @@
 import concurrent.futures
 import ctypes
 import os
+import pathlib
 import tempfile
 import threading
 
@@ -27,8 +28,13 @@ class Prior:
 
     @classmethod
     def _made_by(cls, function, *arguments):
-        handle, self = ctypes.c_void_p(), object.__new__(cls)
+        handle = ctypes.c_void_p()
         function(*arguments, ctypes.byref(handle))
+        return cls._of_handle(handle)
+
+    @classmethod
+    def _of_handle(cls, handle):
+        self = object.__new__(cls)
         self._handle = handle
         return self
 
@@ -39,11 +45,7 @@ class Prior:
         return self
 
     def __reduce__(self):
-        with tempfile.TemporaryDirectory(prefix="thompson-") as folder:
-            file = os.path.join(folder, "prior.nc")
-            self.save(file)
-            with open(file, "rb") as content:
-                return _of_bytes, (content.read(),)
+        return of_bytes, (Prior, bytes_of(self))
 
     @classmethod
     def open(cls, path):
@@ -81,12 +83,20 @@ class Prior:
         return f"<thompson.Prior: {self.family} in {self.dimension} dimensions>"
 
 
-def _of_bytes(content):
+def bytes_of(thing):
+    """What `thing.save` writes, of a prior, a posterior or agents."""
     with tempfile.TemporaryDirectory(prefix="thompson-") as folder:
-        file = os.path.join(folder, "prior.nc")
-        with open(file, "wb") as stream:
-            stream.write(content)
-        return Prior.open(file)
+        file = pathlib.Path(folder, "saved.nc")
+        thing.save(file)
+        return file.read_bytes()
+
+
+def of_bytes(kind, content):
+    """What `bytes_of` was given."""
+    with tempfile.TemporaryDirectory(prefix="thompson-") as folder:
+        file = pathlib.Path(folder, "saved.nc")
+        file.write_bytes(content)
+        return kind.open(file)
 
 
 def _interruptible(function, *arguments):

@@ -2,41 +2,13 @@
  * or rows; a chunk of agents is loaded into a posterior of as many runs (posterior.h), which draws, chooses
  * and observes for all of them at once. An agent's random numbers are named by its number and by how often it
  * has drawn, so that they depend neither on the chunk nor on the other agents. */
+#include "library/agents.h"
 #include "core/memory.h"
-#include "library/posterior.h"
 #include "sampler/spread.h"
 
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { CHUNK_RUNS = 64 };
-
-typedef struct {
-  int observations, choices; /* choices: since the last thompson_agents_forget */
-  uint32_t round; /* of the next draw */
-  uint64_t chunk; /* the last one that it was part of */
-  Arena memory; /* of its rows */
-  int judged; /* observations at the last check of what follows */
-  bool lost; /* the evidence is beyond the digits of the sampler (sampler/spread.h) */
-  int room;
-  double *rows; /* [room, d + 1], phi and y, where the likelihood is not conjugate */
-} Agent;
-
-struct thompson_agents {
-  thompson_posterior *posterior; /* of `width` runs */
-  Arena memory, features_memory; /* of what grows */
-  int count, width, size; /* size: doubles of an agent's evidence; 0: it has rows */
-  Agent *agent; /* [count] */
-  double *evidence; /* [count, size] */
-  uint64_t chunk;
-  size_t room; /* doubles of `features` */
-  double *features; /* [K, d, B] */
-  double *probability; /* [B, K], behind them */
-  uint32_t run[CHUNK_RUNS], round[CHUNK_RUNS]; /* names of the streams */
-  int arm[CHUNK_RUNS];
-  int64_t fallbacks[CHUNK_RUNS];
-};
 
 /* ---- create and destroy */
 
@@ -45,7 +17,7 @@ static Status agents_create(thompson_agents *self, const Prior *prior, const cha
   const int d = prior->d;
   const LikelihoodOps *rewards = likelihood_find(likelihood);
   const bool rows = rewards && rewards->self_concordance > 0;
-  self->width = rows ? 1 : CHUNK_RUNS;
+  self->width = rows ? 1 : AGENTS_CHUNK;
   self->size = rows ? 0 : HISTORY_EVIDENCE_SIZE(d);
   TRY(posterior_new(prior, sampler, likelihood, options, seed, self->width, &self->posterior));
   if (!self->posterior->method->observe) return STATUS_OK;
@@ -104,6 +76,10 @@ int thompson_agents_count(const thompson_agents *self) { return self->count; }
 double thompson_agents_noise(const thompson_agents *self) { return self->posterior->likelihood.noise; }
 
 int64_t thompson_agents_fallbacks(const thompson_agents *self) { return self->posterior->fallbacks; }
+
+void thompson_agents_arguments(const thompson_agents *self, thompson_arguments *out) {
+  thompson_posterior_arguments(self->posterior, out);
+}
 
 /* ---- chunks */
 
@@ -200,7 +176,7 @@ static Status end_chunk(thompson_agents *self, int length, const int *ids) {
 
 /* ---- use */
 
-static Status observe_rows(thompson_agents *self, Agent *agent, const double *x, double y) {
+Status agents_add_row(thompson_agents *self, Agent *agent, const double *x, double y) {
   const size_t d = (size_t)self->posterior->d, width = d + 1;
   if (agent->observations == agent->room) {
     SCRATCH_ARENA(memory);
@@ -222,7 +198,7 @@ static Status observe_rows(thompson_agents *self, Agent *agent, const double *x,
 static Status observe_chunk(thompson_agents *self, int length, const int *ids, const double *x,
                             const double *y) {
   const size_t d = (size_t)self->posterior->d, size = (size_t)self->size;
-  if (size == 0) return observe_rows(self, &self->agent[ids[0]], x, y[0]);
+  if (size == 0) return agents_add_row(self, &self->agent[ids[0]], x, y[0]);
   History history;
   TRY(load_chunk(self, length, ids, &history));
   for (int n = 0; n < length; n++)
@@ -240,7 +216,7 @@ thompson_status thompson_agents_observe(thompson_agents *self, int m, const int 
   const size_t d = (size_t)self->posterior->d;
   Status status = check_ids(self, m, ids);
   if (status == STATUS_OK) status = posterior_check(self->posterior, m, x, y);
-  if (status == STATUS_OK) status = reserve_features(self, CHUNK_RUNS * d);
+  if (status == STATUS_OK) status = reserve_features(self, AGENTS_CHUNK * d);
   for (int at = 0; at < m && status == STATUS_OK;) {
     const int length = chunk_length(self, m - at, ids + at, false);
     status = observe_chunk(self, length, ids + at, x + (size_t)at * d, y + at);
@@ -306,8 +282,8 @@ static Status choose(thompson_agents *self, int m, const int *ids, int apart, Ch
   TRY(check_ids(self, m, ids));
   TRY(posterior_check_arms(self->posterior, apart ? m : 1, call->k, call->arms));
   if (!call->arm || call->propensity) TRY(posterior_begin_propensity(self->posterior));
-  TRY(reserve_features(self, CHUNK_RUNS * (entries + (size_t)call->k)));
-  self->probability = self->features + CHUNK_RUNS * entries;
+  TRY(reserve_features(self, AGENTS_CHUNK * (entries + (size_t)call->k)));
+  self->probability = self->features + AGENTS_CHUNK * entries;
   for (int at = 0; at < m;) {
     const int length = chunk_length(self, m - at, ids + at, true);
     TRY(choose_chunk(self, at, length, ids + at, call));

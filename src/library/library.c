@@ -4,6 +4,7 @@
 #include "io/version.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <string.h>
 
 const char *thompson_version(void) { return VERSION_NUMBER; }
@@ -52,4 +53,19 @@ const char *library_take(LibraryOptions *options, const char *name) {
   }
   options->count = kept;
   return value;
+}
+
+static pthread_mutex_t files = PTHREAD_MUTEX_INITIALIZER;
+
+LibraryFiles library_enter_files(void) {
+  LibraryFiles before;
+  pthread_mutex_lock(&files);
+  H5Eget_auto2(H5E_DEFAULT, &before.print, &before.data);
+  H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
+  return before;
+}
+
+void library_leave_files(LibraryFiles before) {
+  H5Eset_auto2(H5E_DEFAULT, before.print, before.data);
+  pthread_mutex_unlock(&files);
 }

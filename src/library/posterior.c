@@ -50,27 +50,35 @@ Status posterior_begin_propensity(thompson_posterior *self) {
   return status;
 }
 
-Status posterior_grow_history(thompson_posterior *self, int rounds) {
-  const int room = rounds > INT_MAX / 2 ? INT_MAX
-                   : rounds < 32        ? 64
-                                        : 2 * rounds,
-            kept = self->history.rounds;
-  const size_t d = (size_t)self->d;
+/* Makes a new history, where it cannot grow by itself, of the observations so far. */
+static Status renew_history(thompson_posterior *self, int room) {
+  const int kept = self->history.rounds;
   SCRATCH_ARENA(memory);
   History history;
-  double *x, *y;
-  ALLOCATE(&memory, x, (size_t)room * d);
-  ALLOCATE(&memory, y, room);
+  if (likelihood_is_conjugate(&self->likelihood)) return STATUS_OK;
   TRY(history_create(&memory, self->d, self->runs, &self->likelihood, &history));
   TRY(history_reserve(&history, room));
-  if (kept > 0) {
-    memcpy(x, self->x, (size_t)kept * d * sizeof *x);
-    memcpy(y, self->y, (size_t)kept * sizeof *y);
-  }
-  for (int l = 0; l < kept; l++) history_record(&history, NULL, x + (size_t)l * d, y + l);
+  for (int l = 0; l < kept; l++)
+    history_record(&history, NULL, self->x + (size_t)l * (size_t)self->d, self->y + l);
   exchange(&self->history_memory, &memory);
   history.memory = &self->history_memory;
   self->history = history;
+  return STATUS_OK;
+}
+
+Status posterior_grow_history(thompson_posterior *self, int rounds) {
+  const int room = rounds > INT_MAX / 2 ? INT_MAX : rounds < 32 ? 64 : 2 * rounds;
+  const size_t d = (size_t)self->d, kept = (size_t)self->history.rounds;
+  SCRATCH_ARENA(memory);
+  double *x, *y;
+  ALLOCATE(&memory, x, (size_t)room * d);
+  ALLOCATE(&memory, y, room);
+  TRY(renew_history(self, room));
+  if (kept > 0) {
+    memcpy(x, self->x, kept * d * sizeof *x);
+    memcpy(y, self->y, kept * sizeof *y);
+  }
+  exchange(&self->rows_memory, &memory);
   self->x = x;
   self->y = y;
   self->room = room;
@@ -127,7 +135,6 @@ static Status create(thompson_posterior *self, const char *sampler, const char *
   TRY(arena_print(&self->memory, &self->text, "%s", text ? text : ""));
   TRY(library_options(&scratch, text, &options));
   TRY(read_options(self, &options));
-  self->keeps = self->method->observe || !likelihood_is_conjugate(&self->likelihood);
   TRY(history_create(&self->history_memory, self->d, self->runs, &self->likelihood, &self->history));
   TRY(history_reserve(&self->history, 0));
   return posterior_begin_sampler(self, 1);
@@ -161,7 +168,7 @@ thompson_status thompson_posterior_new(const thompson_prior *prior, const char *
 static Status copy_state(const thompson_posterior *from, thompson_posterior *to) {
   const int rounds = from->history.rounds;
   const size_t d = (size_t)from->d;
-  if (from->keeps && rounds > 0) {
+  if (rounds > 0) {
     TRY(posterior_grow_history(to, rounds));
     memcpy(to->x, from->x, (size_t)rounds * d * sizeof *to->x);
     memcpy(to->y, from->y, (size_t)rounds * sizeof *to->y);
@@ -187,6 +194,7 @@ void thompson_posterior_free(thompson_posterior *self) {
   if (!self) return;
   arena_free(&self->sampler_memory);
   arena_free(&self->history_memory);
+  arena_free(&self->rows_memory);
   arena_free(&self->memory);
   free(self);
 }
@@ -214,21 +222,32 @@ Status posterior_check(const thompson_posterior *self, int n, const double *x, c
   return library_check("y", (size_t)n, y);
 }
 
-thompson_status thompson_observe(thompson_posterior *self, int n, const double *x, const double *y) {
-  Status status = posterior_check(self, n, x, y);
+Status posterior_observe(thompson_posterior *self, int n, const double *x, const double *y) {
   const size_t d = (size_t)self->d;
-  if (status == STATUS_OK && self->keeps && self->history.rounds + n > self->room)
-    status = posterior_grow_history(self, self->history.rounds + n);
-  for (int row = 0; row < n && status == STATUS_OK; row++) {
+  if (self->history.rounds + n > self->room) TRY(posterior_grow_history(self, self->history.rounds + n));
+  for (int row = 0; row < n; row++) {
     const size_t place = (size_t)self->history.rounds;
-    if (self->keeps) {
-      memcpy(self->x + place * d, x + (size_t)row * d, d * sizeof *x);
-      self->y[place] = y[row];
-    }
+    memcpy(self->x + place * d, x + (size_t)row * d, d * sizeof *x);
+    self->y[place] = y[row];
     history_record(&self->history, NULL, x + (size_t)row * d, y + row);
     sampler_observe(&self->rule.sampler, &self->history, &self->fallbacks);
   }
+  return STATUS_OK;
+}
+
+thompson_status thompson_observe(thompson_posterior *self, int n, const double *x, const double *y) {
+  Status status = posterior_check(self, n, x, y);
+  if (status == STATUS_OK) status = posterior_observe(self, n, x, y);
   return (thompson_status)status;
+}
+
+int thompson_observation_count(const thompson_posterior *self) { return self->history.rounds; }
+
+void thompson_observations(const thompson_posterior *self, double *x, double *y) {
+  const size_t n = (size_t)self->history.rounds;
+  if (n == 0) return;
+  memcpy(x, self->x, n * (size_t)self->d * sizeof *x);
+  memcpy(y, self->y, n * sizeof *y);
 }
 
 /* Counts a call whose draws cannot have reached the posterior: after new observations by what the evidence
@@ -317,3 +336,10 @@ thompson_status thompson_choose_propensity(thompson_posterior *self, int k, cons
 double thompson_posterior_noise(const thompson_posterior *self) { return self->likelihood.noise; }
 
 int64_t thompson_fallbacks(const thompson_posterior *self) { return self->fallbacks; }
+
+void thompson_posterior_arguments(const thompson_posterior *self, thompson_arguments *out) {
+  *out = (thompson_arguments){.sampler = self->method->name,
+                              .likelihood = self->likelihood.ops->name,
+                              .options = self->text,
+                              .seed = self->seed};
+}

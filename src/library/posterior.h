@@ -7,8 +7,8 @@
 #include "rule/rule.h"
 
 struct thompson_posterior {
-  Arena memory; /* of the options; the other two arenas are of what grows, and is then made anew */
-  Arena history_memory, sampler_memory;
+  Arena memory; /* of the options; the other arenas are of what grows, and is then made anew */
+  Arena rows_memory, history_memory, sampler_memory;
   const Prior *prior;
   const SamplerOps *method;
   Likelihood likelihood;
@@ -26,8 +26,8 @@ struct thompson_posterior {
   History history;
   Rule rule; /* with the sampler, of setup.draws draws at most */
   bool propensity; /* it can be asked for probabilities */
-  /* Where the history or the sampler cannot grow by themselves: all observations, to give them again. */
-  bool keeps;
+  /* All observations of a single run, to be asked for, and to be given again where the history or the sampler
+   * cannot grow by themselves. */
   int room; /* observations that there is room for */
   double *x, *y; /* [room, d], [room] */
 };
@@ -41,6 +41,8 @@ Status posterior_begin_sampler(thompson_posterior *self, int draws);
 Status posterior_begin_propensity(thompson_posterior *self);
 /* Returns STATUS_INPUT with one sentence for arms[sets, k, d] that are refused. */
 Status posterior_check_arms(const thompson_posterior *self, int sets, int k, const double *arms);
+/* Adds observations that posterior_check has admitted. */
+Status posterior_observe(thompson_posterior *self, int n, const double *x, const double *y);
 /* Makes a new history with room for this many observations and as many again, in which are those so far. */
 Status posterior_grow_history(thompson_posterior *self, int rounds);
 /* Returns STATUS_INPUT with one sentence for observations that are refused: x[n, d], y[n]. */

@@ -4,34 +4,10 @@
 #include "model/prior/fit_keys.h"
 
 #include <errno.h>
-#include <hdf5.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* HDF5 is not made for threads; and in each of them it prints what it does not find, unless it is told not
- * to. */
-static pthread_mutex_t files = PTHREAD_MUTEX_INITIALIZER;
-
-typedef struct {
-  H5E_auto2_t print;
-  void *data;
-} Complaints;
-
-static Complaints enter_files(void) {
-  Complaints before;
-  pthread_mutex_lock(&files);
-  H5Eget_auto2(H5E_DEFAULT, &before.print, &before.data);
-  H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
-  return before;
-}
-
-static void leave_files(Complaints before) {
-  H5Eset_auto2(H5E_DEFAULT, before.print, before.data);
-  pthread_mutex_unlock(&files);
-}
-
-static Status prior_new(thompson_prior **out) {
+Status library_prior_new(thompson_prior **out) {
   *out = NULL;
   NEW(*out, 1);
   return STATUS_OK;
@@ -49,14 +25,14 @@ static thompson_status finish(Status status, thompson_prior **out) {
 static Status read_prior(const char *path, thompson_prior *self) {
   PriorFit defaults;
   TRY(fit_of_options("defaults", 0, NULL, 1, &defaults));
-  const Complaints before = enter_files();
+  const LibraryFiles before = library_enter_files();
   Status status = prior_load(&self->memory, path, &defaults, &self->prior);
-  leave_files(before);
+  library_leave_files(before);
   return status;
 }
 
 thompson_status thompson_prior_open(const char *path, thompson_prior **out) {
-  Status status = prior_new(out);
+  Status status = library_prior_new(out);
   if (status == STATUS_OK) status = read_prior(path, *out);
   return finish(status, out);
 }
@@ -96,7 +72,7 @@ static Status fit_theta(const double *theta, int n, int d, const char *name, con
 
 thompson_status thompson_prior_from_theta(const double *theta, int n, int d, const char *family,
                                           const char *options, thompson_prior **out) {
-  Status status = prior_new(out);
+  Status status = library_prior_new(out);
   if (status == STATUS_OK) status = fit_theta(theta, n, d, family, options, *out);
   return finish(status, out);
 }
@@ -119,15 +95,15 @@ static Status copy_mixture(int c, int d, const double *weight, const double *mea
 
 thompson_status thompson_prior_from_mixture(int c, int d, const double *weight, const double *mean,
                                             const double *covariance, thompson_prior **out) {
-  Status status = prior_new(out);
+  Status status = library_prior_new(out);
   if (status == STATUS_OK) status = copy_mixture(c, d, weight, mean, covariance, *out);
   return finish(status, out);
 }
 
 thompson_status thompson_prior_save(const thompson_prior *self, const char *path) {
-  const Complaints before = enter_files();
+  const LibraryFiles before = library_enter_files();
   Status status = prior_save(&self->prior, path);
-  leave_files(before);
+  library_leave_files(before);
   return (thompson_status)status;
 }
 

@@ -44,6 +44,12 @@ typedef struct thompson_prior thompson_prior;
 typedef struct thompson_posterior thompson_posterior;
 typedef struct thompson_agents thompson_agents;
 
+/* What a posterior or agents were made with; the texts live as long as these. */
+typedef struct {
+  const char *sampler, *likelihood, *options;
+  uint64_t seed;
+} thompson_arguments;
+
 /* Returns "0.1.0". */
 THOMPSON_API const char *thompson_version(void);
 /* Returns the sentence of the last failure in this thread; valid until the next one. */
@@ -69,7 +75,7 @@ THOMPSON_API thompson_status thompson_prior_sample(const thompson_prior *prior, 
 THOMPSON_API int thompson_prior_dimension(const thompson_prior *prior);
 /* Returns "gaussian", "mixture", "diffusion" or "denoiser". */
 THOMPSON_API const char *thompson_prior_family(const thompson_prior *prior);
-/* Frees a posterior; NULL is allowed. */
+/* Frees a prior; NULL is allowed. */
 THOMPSON_API void thompson_prior_close(thompson_prior *prior);
 
 /* ---- posteriors; each is ended by thompson_posterior_free */
@@ -85,6 +91,9 @@ THOMPSON_API thompson_status thompson_posterior_new(const thompson_prior *prior,
 /* Adds n observations: features x[n, d] and rewards y[n]. A refused call leaves everything as it was. */
 THOMPSON_API thompson_status thompson_observe(thompson_posterior *posterior, int n, const double *x,
                                               const double *y);
+/* Returns the number of observations so far; and writes them into x[n, d] and y[n]. */
+THOMPSON_API int thompson_observation_count(const thompson_posterior *posterior);
+THOMPSON_API void thompson_observations(const thompson_posterior *posterior, double *x, double *y);
 /* Another posterior of the same prior, which has observed the same and goes on with the same random numbers:
  * whatever is done with both, their draws are equal. For independent ones give each a seed. */
 THOMPSON_API thompson_status thompson_posterior_copy(const thompson_posterior *posterior,
@@ -117,6 +126,15 @@ THOMPSON_API double thompson_posterior_noise(const thompson_posterior *posterior
  * the posterior (their spread is not that of the posterior, or the evidence is too precise for the digits of
  * the sampler); not 0: look at the draws before you trust them. */
 THOMPSON_API int64_t thompson_fallbacks(const thompson_posterior *posterior);
+THOMPSON_API void thompson_posterior_arguments(const thompson_posterior *posterior, thompson_arguments *out);
+/* Saves the posterior with its prior, its observations and the position of its random numbers, durably: in
+ * another file, which is synced and takes the name `path` when it is whole, so that a process or a machine
+ * that dies leaves the old file or the new one (docs/files.md). */
+THOMPSON_API thompson_status thompson_posterior_save(const thompson_posterior *posterior, const char *path);
+/* Opens what was saved, by this version or an earlier one: *out goes on with the same random numbers. *prior
+ * is ended by thompson_prior_close after it. A damaged or foreign file is refused. */
+THOMPSON_API thompson_status thompson_posterior_open(const char *path, thompson_prior **prior,
+                                                     thompson_posterior **out);
 /* Frees a posterior; NULL is allowed. */
 THOMPSON_API void thompson_posterior_free(thompson_posterior *posterior);
 
@@ -157,7 +175,12 @@ THOMPSON_API int thompson_agents_count(const thompson_agents *agents);
 /* As thompson_posterior_noise and thompson_fallbacks, of all together. */
 THOMPSON_API double thompson_agents_noise(const thompson_agents *agents);
 THOMPSON_API int64_t thompson_agents_fallbacks(const thompson_agents *agents);
-/* Frees a posterior; NULL is allowed. */
+/* As thompson_posterior_arguments, _save and _open. */
+THOMPSON_API void thompson_agents_arguments(const thompson_agents *agents, thompson_arguments *out);
+THOMPSON_API thompson_status thompson_agents_save(const thompson_agents *agents, const char *path);
+THOMPSON_API thompson_status thompson_agents_open(const char *path, thompson_prior **prior,
+                                                  thompson_agents **out);
+/* Frees agents; NULL is allowed. */
 THOMPSON_API void thompson_agents_free(thompson_agents *agents);
 
 #ifdef __cplusplus

@@ -118,24 +118,27 @@ static Status load(StoreFile *file, const PriorFit *chain_settings, Prior *out) 
   return family->load(out, file, chain_settings);
 }
 
-/* Loads from an open file, which is closed. */
-static Status load_and_close(StoreFile *file, const PriorFit *chain_settings, Prior *out) {
+Status prior_get(Arena *memory, StoreFile *file, const PriorFit *chain_settings, Prior *out) {
+  *out = (Prior){.memory = memory};
   Status status = load(file, chain_settings, out);
-  store_abandon(file);
   if (status != STATUS_OK) *out = (Prior){0};
   return status;
 }
 
-Status prior_load(Arena *memory, const char *path, const PriorFit *chain_settings, Prior *out) {
-  *out = (Prior){.memory = memory};
+static Status load_by(Status (*open)(const char *path, StoreFile **out), Arena *memory, const char *path,
+                      const PriorFit *chain_settings, Prior *out) {
   StoreFile *file;
-  TRY(store_open(path, &file));
-  return load_and_close(file, chain_settings, out);
+  *out = (Prior){0};
+  TRY(open(path, &file));
+  Status status = prior_get(memory, file, chain_settings, out);
+  store_abandon(file);
+  return status;
+}
+
+Status prior_load(Arena *memory, const char *path, const PriorFit *chain_settings, Prior *out) {
+  return load_by(store_open, memory, path, chain_settings, out);
 }
 
 Status prior_load_own(Arena *memory, const char *path, const PriorFit *chain_settings, Prior *out) {
-  *out = (Prior){.memory = memory};
-  StoreFile *file;
-  TRY(store_open_own(path, &file));
-  return load_and_close(file, chain_settings, out);
+  return load_by(store_open_own, memory, path, chain_settings, out);
 }

@@ -163,6 +163,8 @@ Status prior_save(const Prior *prior, const char *path);
 /* Writes the prior into an open file, which may hold other attributes. */
 Status prior_put(const Prior *prior, StoreFile *file);
 Status prior_load(Arena *memory, const char *path, const PriorFit *chain_settings, Prior *out);
+/* Reads the prior out of an open file, which may hold more. After a failure *out is zero. */
+Status prior_get(Arena *memory, StoreFile *file, const PriorFit *chain_settings, Prior *out);
 /* Loads a file that prior_save has written, where nobody else writes (store_open_own). */
 Status prior_load_own(Arena *memory, const char *path, const PriorFit *chain_settings, Prior *out);
 

@@ -1,0 +1,317 @@
+/* Files of posteriors and of agents: a prior file (model/prior.h) with what was learned under it, so that a
+ * service goes on where it stopped, with the random numbers that come next. docs/files.md has the format.
+ * What one version has written all later ones read: whoever changes the format raises SAVED_FORMAT and keeps
+ * reading the earlier ones, of which tests/golden has samples. */
+#include "library/agents.h"
+#include "model/prior/fit_keys.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SAVED_FORMAT = 1 };
+
+typedef struct {
+  const char *kind; /* posterior | agents */
+  const char *sampler, *likelihood, *options;
+  int64_t seed, fallbacks;
+  size_t count; /* agents */
+  int64_t *observations, *choices, *round, *lives; /* [count] */
+  size_t size; /* doubles of an agent's evidence; 0: observations are kept */
+  double *evidence; /* [count, size] */
+  size_t rows; /* of all agents, one after the other */
+  double *x, *y; /* [rows, d], [rows] */
+} Saved;
+
+/* ---- write */
+
+static Status put_counts(StoreFile *file, const Saved *saved, int agent) {
+  const struct {
+    const char *name, *text;
+    const int64_t *values;
+  } counts[] = {{"observations", "observations so far", saved->observations},
+                {"choices", "choices since the agent was told to forget", saved->choices},
+                {"random_round", "position in the stream of random numbers", saved->round},
+                {"lives", "how often the agent was told to forget", saved->lives}};
+  int id;
+  for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+    TRY(store_variable(file, counts[i].name, STORE_INT64, 1, &agent, counts[i].text, NULL, &id));
+    TRY(store_put(file, id, counts[i].values));
+  }
+  return STATUS_OK;
+}
+
+static Status put_evidence(StoreFile *file, const Saved *saved, int agent) {
+  int axis[2] = {agent}, id;
+  TRY(store_dimension(file, "entry", saved->size, &axis[1]));
+  TRY(store_variable(file, "evidence", STORE_DOUBLE, 2, axis,
+                     "precision by rows from the diagonal on, precision-weighted mean, sum of (y / noise)^2",
+                     NULL, &id));
+  return store_put(file, id, saved->evidence);
+}
+
+static Status put_rows(StoreFile *file, const Saved *saved, int d) {
+  int axis[2], id;
+  TRY(store_dimension(file, "observation", saved->rows, &axis[0]));
+  TRY(store_dimension(file, "feature", (size_t)d, &axis[1]));
+  TRY(store_variable(file, "x", STORE_DOUBLE, 2, axis, "features, one agent after the other", NULL, &id));
+  TRY(store_put(file, id, saved->x));
+  TRY(store_variable(file, "y", STORE_DOUBLE, 1, axis, "rewards", NULL, &id));
+  return store_put(file, id, saved->y);
+}
+
+static Status put(StoreFile *file, const Saved *saved, const Prior *prior) {
+  int agent;
+  TRY(prior_put(prior, file));
+  TRY(store_int_attribute(file, NULL, "saved_format", SAVED_FORMAT));
+  TRY(store_text_attribute(file, NULL, "saved", saved->kind));
+  TRY(store_text_attribute(file, NULL, "sampler", saved->sampler));
+  TRY(store_text_attribute(file, NULL, "likelihood", saved->likelihood));
+  TRY(store_text_attribute(file, NULL, "options", saved->options));
+  TRY(store_int_attribute(file, NULL, "seed", saved->seed));
+  TRY(store_int_attribute(file, NULL, "fallbacks", saved->fallbacks));
+  if (saved->count == 0) return STATUS_OK;
+  TRY(store_dimension(file, "agent", saved->count, &agent));
+  TRY(put_counts(file, saved, agent));
+  if (saved->size > 0) return put_evidence(file, saved, agent);
+  return saved->rows > 0 ? put_rows(file, saved, prior->d) : STATUS_OK;
+}
+
+static Status write_file(const char *path, const Saved *saved, const thompson_posterior *posterior) {
+  StoreFile *file;
+  const LibraryFiles before = library_enter_files();
+  Status status = store_create(path, STORE_NETCDF4, &file);
+  if (status == STATUS_OK) status = store_finish(file, put(file, saved, posterior->prior));
+  library_leave_files(before);
+  return status;
+}
+
+static Saved saved_of(const char *kind, const thompson_posterior *posterior) {
+  return (Saved){.kind = kind,
+                 .sampler = posterior->method->name,
+                 .likelihood = posterior->likelihood.ops->name,
+                 .options = posterior->text,
+                 .seed = (int64_t)posterior->seed,
+                 .fallbacks = posterior->fallbacks};
+}
+
+thompson_status thompson_posterior_save(const thompson_posterior *self, const char *path) {
+  Saved saved = saved_of("posterior", self);
+  int64_t observations = self->history.rounds, choices = self->choices, round = self->round,
+          lives = self->lives;
+  saved.count = 1, saved.rows = (size_t)observations, saved.x = self->x, saved.y = self->y;
+  saved.observations = &observations, saved.choices = &choices, saved.round = &round, saved.lives = &lives;
+  return (thompson_status)write_file(path, &saved, self);
+}
+
+static Status allocate_counts(Arena *memory, Saved *saved) {
+  ALLOCATE(memory, saved->observations, saved->count);
+  ALLOCATE(memory, saved->choices, saved->count);
+  ALLOCATE(memory, saved->round, saved->count);
+  ALLOCATE(memory, saved->lives, saved->count);
+  return STATUS_OK;
+}
+
+static Status allocate_rows(Arena *memory, Saved *saved, int d) {
+  ALLOCATE(memory, saved->x, saved->rows * (size_t)d);
+  ALLOCATE(memory, saved->y, saved->rows);
+  return STATUS_OK;
+}
+
+/* Gathers what the agents have learned; evidence stays where it is. */
+static Status gather(Arena *memory, const thompson_agents *self, Saved *saved) {
+  const size_t d = (size_t)self->posterior->d;
+  saved->count = (size_t)self->count, saved->size = (size_t)self->size, saved->evidence = self->evidence;
+  TRY(allocate_counts(memory, saved));
+  for (int i = 0; i < self->count; i++) {
+    const Agent *agent = &self->agent[i];
+    saved->observations[i] = agent->observations, saved->choices[i] = agent->choices;
+    saved->round[i] = agent->round, saved->lives[i] = 0;
+    saved->rows += saved->size > 0 ? 0 : (size_t)agent->observations;
+  }
+  TRY(allocate_rows(memory, saved, self->posterior->d));
+  for (size_t i = 0, row = 0; i < saved->count && saved->size == 0; i++)
+    for (int l = 0; l < self->agent[i].observations; l++, row++) {
+      const double *from = self->agent[i].rows + (size_t)l * (d + 1);
+      memcpy(saved->x + row * d, from, d * sizeof *from);
+      saved->y[row] = from[d];
+    }
+  return STATUS_OK;
+}
+
+thompson_status thompson_agents_save(const thompson_agents *self, const char *path) {
+  SCRATCH_ARENA(memory);
+  Saved saved = saved_of("agents", self->posterior);
+  Status status = gather(&memory, self, &saved);
+  if (status == STATUS_OK) status = write_file(path, &saved, self->posterior);
+  return (thompson_status)status;
+}
+
+/* ---- read */
+
+static Status damaged(StoreFile *file, const char *what) {
+  return status_set(STATUS_INPUT, "%s: %s is not what a saved file has", store_path(file), what);
+}
+
+static Status get_text(StoreFile *file, Arena *memory, const char *name, const char **out) {
+  char *text;
+  TRY(store_get_text_attribute(file, NULL, name, &text));
+  Status status = arena_print(memory, out, "%s", text);
+  free(text);
+  return status;
+}
+
+static Status get_head(StoreFile *file, Arena *memory, Saved *saved) {
+  int64_t format;
+  const char *kind;
+  if (!store_has_attribute(file, "saved_format"))
+    return status_set(STATUS_INPUT, "%s has no saved %s: it lacks the attribute 'saved_format'",
+                      store_path(file), saved->kind);
+  TRY(store_get_int_attribute(file, NULL, "saved_format", &format));
+  if (format > SAVED_FORMAT)
+    return status_set(STATUS_INPUT,
+                      "%s was written by a later version: its format is %lld, this one reads %d",
+                      store_path(file), (long long)format, SAVED_FORMAT);
+  TRY(get_text(file, memory, "saved", &kind));
+  if (strcmp(kind, saved->kind) != 0)
+    return status_set(STATUS_INPUT, "%s does not hold a saved %s, but a saved %s", store_path(file),
+                      saved->kind, kind);
+  TRY(get_text(file, memory, "sampler", &saved->sampler));
+  TRY(get_text(file, memory, "likelihood", &saved->likelihood));
+  TRY(get_text(file, memory, "options", &saved->options));
+  TRY(store_get_int_attribute(file, NULL, "fallbacks", &saved->fallbacks));
+  return store_get_int_attribute(file, NULL, "seed", &saved->seed);
+}
+
+static Status get_counts(StoreFile *file, Arena *memory, Saved *saved) {
+  TRY(store_dimension_length(file, "agent", &saved->count));
+  if (saved->count > INT_MAX) return damaged(file, "the number of agents");
+  TRY(allocate_counts(memory, saved));
+  const struct {
+    const char *name;
+    int64_t *values, most;
+  } counts[] = {{"observations", saved->observations, INT_MAX},
+                {"choices", saved->choices, INT_MAX},
+                {"random_round", saved->round, UINT32_MAX},
+                {"lives", saved->lives, UINT32_MAX}};
+  for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+    TRY(store_shape(file, counts[i].name, 1, &saved->count));
+    TRY(store_get_int64s(file, counts[i].name, counts[i].values));
+    for (size_t n = 0; n < saved->count; n++)
+      if (counts[i].values[n] < 0 || counts[i].values[n] > counts[i].most)
+        return damaged(file, counts[i].name);
+  }
+  return STATUS_OK;
+}
+
+static Status get_rows(StoreFile *file, Arena *memory, size_t d, Saved *saved) {
+  for (size_t i = 0; i < saved->count; i++) saved->rows += (size_t)saved->observations[i];
+  if (saved->rows == 0) return STATUS_OK;
+  if (saved->rows > INT_MAX) return damaged(file, "the number of observations");
+  size_t shape[] = {saved->rows, d};
+  TRY(store_shape(file, "x", 2, shape));
+  TRY(store_shape(file, "y", 1, shape));
+  TRY(allocate_rows(memory, saved, (int)d));
+  TRY(store_get_doubles(file, "x", saved->x));
+  return store_get_doubles(file, "y", saved->y);
+}
+
+static Status get_evidence(StoreFile *file, Arena *memory, size_t d, Saved *saved) {
+  saved->size = (size_t)HISTORY_EVIDENCE_SIZE(d);
+  size_t shape[] = {saved->count, saved->size};
+  TRY(store_shape(file, "evidence", 2, shape));
+  ALLOCATE(memory, saved->evidence, saved->count * saved->size);
+  TRY(store_get_doubles(file, "evidence", saved->evidence));
+  return library_check("evidence", saved->count * saved->size, saved->evidence);
+}
+
+static Status get(StoreFile *file, Arena *memory, thompson_prior *prior, Saved *saved) {
+  PriorFit defaults;
+  TRY(get_head(file, memory, saved));
+  TRY(fit_of_options("defaults", 0, NULL, 1, &defaults));
+  TRY(prior_get(&prior->memory, file, &defaults, &prior->prior));
+  if (!store_has_dimension(file, "agent")) return STATUS_OK;
+  TRY(get_counts(file, memory, saved));
+  return (store_has_variable(file, "evidence") ? get_evidence : get_rows)(file, memory,
+                                                                          (size_t)prior->prior.d, saved);
+}
+
+static Status read_file(const char *path, Arena *memory, thompson_prior *prior, Saved *saved) {
+  StoreFile *file;
+  const LibraryFiles before = library_enter_files();
+  Status status = store_open_own(path, &file);
+  if (status == STATUS_OK) {
+    status = get(file, memory, prior, saved);
+    store_abandon(file);
+  }
+  library_leave_files(before);
+  return status;
+}
+
+/* Makes a posterior that has seen and done what was saved. */
+static Status restore_posterior(const Saved *saved, const thompson_prior *prior, thompson_posterior **out) {
+  if (saved->count != 1 || saved->size > 0) return status_set(STATUS_INPUT, "it is not one posterior");
+  TRY(posterior_new(&prior->prior, saved->sampler, saved->likelihood, saved->options, (uint64_t)saved->seed,
+                    1, out));
+  thompson_posterior *self = *out;
+  TRY(posterior_check(self, (int)saved->rows, saved->x, saved->y));
+  self->lives = (uint32_t)*saved->lives;
+  TRY(posterior_begin_sampler(self, 1));
+  TRY(posterior_observe(self, (int)saved->rows, saved->x, saved->y));
+  self->round = (uint32_t)*saved->round, self->choices = (int)*saved->choices;
+  self->fallbacks = saved->fallbacks;
+  return STATUS_OK;
+}
+
+/* Makes agents likewise. */
+static Status restore_agents(const Saved *saved, const thompson_prior *prior, thompson_agents **out) {
+  const size_t d = (size_t)prior->prior.d;
+  TRY((Status)thompson_agents_new(prior, (int)saved->count, saved->sampler, saved->likelihood, saved->options,
+                                  (uint64_t)saved->seed, out));
+  thompson_agents *self = *out;
+  if (saved->count > 0 && (size_t)self->size != saved->size)
+    return status_set(STATUS_INPUT, "its evidence does not fit its likelihood");
+  TRY(posterior_check(self->posterior, (int)saved->rows, saved->x, saved->y));
+  self->posterior->fallbacks = saved->fallbacks;
+  if (saved->size > 0) memcpy(self->evidence, saved->evidence, saved->count * saved->size * sizeof(double));
+  for (size_t i = 0, row = 0; i < saved->count; i++) {
+    Agent *agent = &self->agent[i];
+    agent->choices = (int)saved->choices[i], agent->round = (uint32_t)saved->round[i];
+    if (saved->size > 0) agent->observations = (int)saved->observations[i];
+    for (; saved->size == 0 && agent->observations < saved->observations[i]; row++)
+      TRY(agents_add_row(self, agent, saved->x + row * d, saved->y[row]));
+  }
+  return STATUS_OK;
+}
+
+/* Opens either kind: one of the last two is not NULL. */
+static Status open_saved(const char *path, thompson_prior **prior, thompson_posterior **posterior,
+                         thompson_agents **agents) {
+  SCRATCH_ARENA(memory);
+  Saved saved = {.kind = posterior ? "posterior" : "agents"};
+  TRY(library_prior_new(prior));
+  TRY(read_file(path, &memory, *prior, &saved));
+  Status status =
+      posterior ? restore_posterior(&saved, *prior, posterior) : restore_agents(&saved, *prior, agents);
+  return status == STATUS_OK ? status : status_prefix(status, "%s: ", path);
+}
+
+thompson_status thompson_posterior_open(const char *path, thompson_prior **prior, thompson_posterior **out) {
+  *out = NULL;
+  Status status = open_saved(path, prior, out, NULL);
+  if (status == STATUS_OK) return THOMPSON_OK;
+  thompson_posterior_free(*out);
+  thompson_prior_close(*prior);
+  *out = NULL, *prior = NULL;
+  return (thompson_status)status;
+}
+
+thompson_status thompson_agents_open(const char *path, thompson_prior **prior, thompson_agents **out) {
+  *out = NULL;
+  Status status = open_saved(path, prior, NULL, out);
+  if (status == STATUS_OK) return THOMPSON_OK;
+  thompson_agents_free(*out);
+  thompson_prior_close(*prior);
+  *out = NULL, *prior = NULL;
+  return (thompson_status)status;
+}

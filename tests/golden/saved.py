@@ -1,0 +1,31 @@
+#!/usr/bin/env python3
+"""Files of posteriors and agents as this version writes them, and the draws that come next. Run once for each format (SAVED_FORMAT of
+src/library/saved.c): what it wrote stays, so that later versions are held to open it (tests/program_package.py).
+
+    PYTHONPATH=analysis THOMPSON_LIBRARY=build/release/src/library/libthompson.so tests/golden/saved.py
+"""
+import pathlib
+
+import numpy as np
+
+import thompson
+
+FORMAT = 1
+FOLDER = pathlib.Path(__file__).parent
+
+prior = thompson.Prior.from_mixture([0.25, 0.75], [[1, 0], [-1, 0.5]], [np.eye(2), [[0.5, 0.2], [0.2, 0.3]]])
+x = np.array([[1, 0.5], [0.25, -1], [0, 2], [-1, 1]])
+for name, likelihood, y in (("posterior", "gaussian", [1.5, 0.5, -2, 0.25]), ("clicks", "logistic", [1, 0, 0, 1])):
+    one = thompson.Posterior(prior, likelihood=likelihood, seed=11)
+    one.draw(3)
+    one.forget()
+    one.observe(x, y)
+    one.choose(x)
+    one.save(FOLDER / f"saved_{FORMAT}_{name}.nc")
+    np.savetxt(FOLDER / f"saved_{FORMAT}_{name}.txt", one.draw(2))
+    many = thompson.Agents(prior, 3, likelihood=likelihood, seed=12)
+    many.observe([0, 0, 2, 2], x, y)
+    many.choose([2, 0], x)
+    name = "agents" if name == "posterior" else "agents_clicks"
+    many.save(FOLDER / f"saved_{FORMAT}_{name}.nc")
+    np.savetxt(FOLDER / f"saved_{FORMAT}_{name}.txt", many.draw(range(3))[:, 0])
