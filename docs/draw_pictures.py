@@ -53,7 +53,7 @@ def main():
             continue
         with tempfile.TemporaryDirectory() as scratch:
             picture = pathlib.Path(scratch) / "picture.png"
-            subprocess.run([sys.executable, ROOT / "analysis" / script, *folders, "-o", picture, *options], check=True)
+            subprocess.run([sys.executable, ROOT / "analysis/figures" / script, *folders, "-o", picture, *options], check=True)
             (ROOT / target).parent.mkdir(exist_ok=True)
             shrink(picture, ROOT / target)
         print(target)

@@ -4,7 +4,7 @@
     docs/write_papers.py results/reproduce_full --note "two cores of ..., 70 minutes"
 
 A page for each paper, with a small picture of each study, and docs/papers/README.md with all verdicts in one table and the reason of each claim
-that does not hold, holds in part or stays open; such a claim without a reason in analysis/claims_*.py is an error.
+that does not hold, holds in part or stays open; such a claim without a reason in analysis/claims/claims_*.py is an error.
 """
 import argparse
 import collections
@@ -14,8 +14,9 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "analysis"))
+sys.path.insert(0, str(ROOT / "analysis/tools"))
 
+import needs  # noqa: E402, F401  (finds the other folders)
 import claims  # noqa: E402
 import judge  # noqa: E402
 import script  # noqa: E402
@@ -49,7 +50,7 @@ def picture(root, study, folder):
     with tempfile.TemporaryDirectory() as scratch:
         if study in OF_USERS:
             drawn = [pathlib.Path(scratch) / "figure.png"]
-            subprocess.run([sys.executable, ROOT / "analysis" / "figure_vits.py", root / study, "-o", drawn[0]], check=True)
+            subprocess.run([sys.executable, ROOT / "analysis/figures/figure_vits.py", root / study, "-o", drawn[0]], check=True)
         shrink(drawn[0], folder / f"{study}.png")
     return f"![figure of the study {study}]({study}.png)\n\n"
 
@@ -123,7 +124,7 @@ def main():
     silent = [f"{claim.where}: {claim.says}" for rows in papers.values() for claim, verdict, _ in rows
               if verdict in judge.EXPLAINED and not claim.reason]
     if silent:
-        raise Error("these have no reason in analysis/claims_*.py:\n" + "\n".join(silent))
+        raise Error("these have no reason in analysis/claims/claims_*.py:\n" + "\n".join(silent))
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ HEAD = """\
 # Purpose: the grid search of the VITS paper (Appendix E, Tables 1 to 3) in the linear bandits of its Figure 1, whole, so that
 #          each method can be tuned on one half of the runs and reported on the other. Made by jobs/make_vits_grid.py.
 # Cost:    about 1900 CPU seconds
-# Output:  results/vits_grid/results.nc; then analysis/selection.py --by steps results/vits_grid and analysis/table.py for the
+# Output:  results/vits_grid/results.nc; then analysis/tools/selection.py --by steps results/vits_grid and analysis/tools/table.py for the
 #          whole grid
 name: vits_grid
 title: Grid search for linear, Langevin and variational Thompson sampling in linear bandits (VITS paper, Appendix E)

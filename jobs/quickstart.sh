@@ -38,9 +38,9 @@ mpiexec -n "$ranks" build/user/thompson run "$study" -o "$folder" --overwrite ||
 [ "$status" -eq 0 ] || [ "$status" -eq 5 ] || fail "thompson ended with status $status; its message is above" "$status"
 
 echo
-"$THOMPSON_PYTHON" analysis/table.py "$folder"
+"$THOMPSON_PYTHON" analysis/tools/table.py "$folder"
 echo
 echo "$root/$folder/results.nc"
-"$THOMPSON_PYTHON" analysis/figure_diffts_2.py "$root/$folder"
-"$THOMPSON_PYTHON" analysis/report.py "$root/$folder"
+"$THOMPSON_PYTHON" analysis/figures/figure_diffts_2.py "$root/$folder"
+"$THOMPSON_PYTHON" analysis/tools/report.py "$root/$folder"
 exit "$status"

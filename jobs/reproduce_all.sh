@@ -20,12 +20,12 @@ ablation_training       | figure_diffts_6.py                   |                
 ablation_stages         | figure_diffts_6.py                   |                   | runs=128 prior.replicates=2 prior.stages=[1,10,100,300]
 ablation_stages_neurips | figure_diffts_6.py                   |                   | runs=64 prior.replicates=2 prior.stages=[1,25]
 noise_levels            | ablation.py                          |                   | runs=128 prior.replicates=2 problem.noise=[0.25,1,4]
-network_cost            | table.py                             |                   | runs=64
+network_cost            | tools/table.py                       |                   | runs=64
 figure7                 | figure_diffts_7.py                   |                   | runs=16 prior.replicates=2 draws=200 problem.sample_sizes=[1,50,1000]
 consistency             | figure_diffts_7.py --metric distance |                   | runs=16 prior.replicates=2
 vits_figure1            | figure_vits.py                       |                   | runs=32
 vits_diverse            | figure_vits.py                       |                   | runs=32
-vits_eta                | selection.py --by steps              |                   | runs=16 problem.rounds=500
+vits_eta                | tools/selection.py --by steps        |                   | runs=16 problem.rounds=500
 vits_figure2            | figure_vits.py                       |                   | runs=10
 vits_figure3            | figure_vits.py                       | data/movielens.nc | runs=32
 vits_figure3_eta        | figure_vits.py                       | data/movielens.nc | runs=32
@@ -104,7 +104,8 @@ while IFS='|' read -r study figure data quick <&3; do
     continue
   fi
   read -r figure <<<"$figure"
-  for script in "$figure" report.py; do
+  [[ "$figure" == */* ]] || figure=figures/$figure
+  for script in "$figure" tools/report.py; do
     status=0
     # shellcheck disable=SC2086 # a script and its options
     "$THOMPSON_PYTHON" analysis/$script "$results/$study" || status=$?
@@ -115,7 +116,7 @@ done 3<<<"$studies"
 for paper in diffts vits tilted; do
   echo "== claims: $paper"
   status=0
-  "$THOMPSON_PYTHON" analysis/claims.py "$results" --paper "$paper" "${without[@]}" \
+  "$THOMPSON_PYTHON" analysis/claims/claims.py "$results" --paper "$paper" "${without[@]}" \
     --note "Studies of jobs/reproduce_all.sh --scale $scale." || status=$?
   # 3: none of its studies is there, which is told.
   [ "$status" -eq 0 ] || [ "$status" -eq 3 ] || note "claims of $paper" "$status"

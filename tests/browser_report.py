@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The page of analysis/report.py in a real browser: it opens without a network and without a word on the console, its curves are
+"""The page of analysis/tools/report.py in a real browser: it opens without a network and without a word on the console, its curves are
 read and switched with pointer and keys, it fits a phone and prints.
 
 Needs Chromium and its driver, and python3-selenium; exits with 77 and the reason where one of them is missing, which CTest

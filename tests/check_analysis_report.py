@@ -399,7 +399,7 @@ class Report(StudyTest):
             return (high + 0.05) / (low + 0.05)
 
         write_results(self.folder, ["a"], {name: (10, 1) for name in chart.style.POLICIES}, runs=4, rounds=5)
-        ground = re.search(r"dark\).*?--paper: (#\w+)", (ANALYSIS / "report.css").read_text(), re.DOTALL)[1]
+        ground = re.search(r"dark\).*?--paper: (#\w+)", (ANALYSIS / "tools/report.css").read_text(), re.DOTALL)[1]
         for policy in [*chart.policies(store.results(self.folder), "regret"),
                        *({"colour": colour, "dark": chart.on_dark(colour)} for colour in chart.style.COLOURS),
                        *({"colour": colour, "dark": chart.on_dark(colour)} for colour, _ in chart.style.POLICIES.values() if colour != "#BBBBBB")]:
@@ -415,8 +415,9 @@ class Report(StudyTest):
         self.assertEqual(len(kinds), 3)
         for command in [*named.values(), *kinds]:
             script, *rest = command.split()
-            self.assertTrue((ANALYSIS / script).exists(), command)
-            text = (ANALYSIS / script).read_text()
+            path = ANALYSIS / (script if "/" in script else f"figures/{script}")
+            self.assertTrue(path.exists(), command)
+            text = path.read_text()
             self.assertTrue(all(f'"{word}"' in text for word in rest if word.startswith("--")), command)
 
 

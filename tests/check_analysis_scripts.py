@@ -19,7 +19,7 @@ import netCDF4
 
 import journals
 from study_fixture import (
-    ANALYSIS, GRID, PRIORS, SCRIPTS, bandit, call, convergence, describe, main, write_posterior, write_priors,
+    FILES, GRID, PRIORS, SCRIPTS, bandit, call, convergence, describe, main, write_posterior, write_priors,
     write_results)
 
 import claims_diffts
@@ -94,15 +94,15 @@ class Scripts(unittest.TestCase):
         return {name: self.run_script(name) for name in SCRIPTS if name not in NOT_OF_STUDIES}
 
     def test_scripts_can_be_started(self):
-        for path in sorted(ANALYSIS.glob("*.py")):
+        for path in FILES:
             is_script = path.stem in SCRIPTS
             self.assertEqual(os.access(path, os.X_OK), is_script, path.name)
             self.assertEqual(path.read_text().startswith("#!/usr/bin/env python3\n"), is_script, path.name)
 
     def test_without_packages(self):
         """A Python that has none of them (-S: without its folder of packages) is told so in a sentence."""
-        for name in SCRIPTS:
-            process = subprocess.run([sys.executable, "-S", ANALYSIS / f"{name}.py"], capture_output=True, text=True, check=False)
+        for name, path in SCRIPTS.items():
+            process = subprocess.run([sys.executable, "-S", path], capture_output=True, text=True, check=False)
             with self.subTest(name):
                 self.assertEqual((process.returncode, len(process.stderr.splitlines())), (1, 1), process.stderr)
                 self.assertRegex(process.stderr, rf"^{name}.py: \S+ has no \w+; `source jobs/environment.sh` puts")

@@ -334,7 +334,8 @@ class Claims(StudyTest):
         self.assertEqual({row[0] for row in rows}, {claim.study for claim in CLAIMS if claim.study})
         for study, figure, data, quick in rows:
             text = (ROOT / "jobs" / f"{study}.yaml").read_text()
-            self.assertTrue((ANALYSIS / figure.split()[0]).exists(), figure)
+            drawn = figure.split()[0]
+            self.assertTrue((ANALYSIS / (drawn if "/" in drawn else f"figures/{drawn}")).exists(), figure)
             self.assertEqual(data, (re.findall(r"^  file: (\S+)", text, re.MULTILINE) or [""])[0], study)
             self.assertTrue(all(re.fullmatch(r"[a-z_.]+=\S+", change) for change in quick.split()), quick)
 

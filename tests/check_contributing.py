@@ -138,7 +138,7 @@ class Contributing(unittest.TestCase):
                        policies=f"{self.members['Policy']}, {sampler}, {{name: lmc, prior: {prior}}}")
         self.run_study("other", BANDIT, likelihood=self.members["Likelihood"], problem=problem, policies=f"{self.members['Policy']}, ts")
         self.run_study("posterior", POSTERIOR, metrics=self.members["Metric"], problem=problem, policies=f"{sampler}, {{name: lmc, prior: {prior}}}")
-        table = self.call("/usr/bin/python3", self.tree / "analysis" / "table.py", self.folder / "posterior", "-f", "csv")
+        table = self.call("/usr/bin/python3", self.tree / "analysis/tools/table.py", self.folder / "posterior", "-f", "csv")
         self.assertIn(sampler, table)
 
 

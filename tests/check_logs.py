@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests of analysis/figure_logs.py, with results files made here. Ends with one line "N passed, N failed"."""
+"""Tests of analysis/figures/figure_logs.py, with results files made here. Ends with one line "N passed, N failed"."""
 
 import netCDF4
 import numpy as np

@@ -53,7 +53,7 @@ class Deblurring(ProgramTest):
         for sampler in ("tilted", "diffts"):
             self.succeed("sample", "--prior", self.path("prior.nc"), "--data", self.path("blurred.nc"), "--sampler", sampler, "--noise",
                          0.25, "-n", 7, "-o", self.path(f"{sampler}.nc"))
-        status, out, error = self.python("analysis/figure_tilted_deblur.py", "blurred.nc", "tilted.nc", "diffts.nc")
+        status, out, error = self.python("analysis/figures/figure_tilted_deblur.py", "blurred.nc", "tilted.nc", "diffts.nc")
         self.assertEqual((status, error), (0, ""))
         with open(self.path("figure_tilted_deblur.png"), "rb") as file:
             self.assertEqual(file.read(8), b"\x89PNG\r\n\x1a\n")
@@ -63,7 +63,7 @@ class Deblurring(ProgramTest):
         np.testing.assert_allclose(list(map(float, found)), expected, atol=6e-4)
 
     def test_refusals(self):
-        status, _, error = self.python("analysis/figure_tilted_deblur.py", "blurred.nc", "shapes.nc")
+        status, _, error = self.python("analysis/figures/figure_tilted_deblur.py", "blurred.nc", "shapes.nc")
         self.assertEqual((status, len(error.splitlines())), (3, 1), error)
         self.assertIn("dimensions", error)
 

@@ -104,7 +104,7 @@ class Tasks(FaultTest):
         self.assertIn("task 1 failed (setting default, policy vits1, runs 0 to 3, seed 7): not done after the 2 s", process.stderr)
         again = [line.split("to try it again: ")[1] for line in process.stderr.splitlines() if "to try it again: " in line]
         self.assertEqual([shlex.split(line) for line in again], [["thompson", "run", f"{out}/study.yaml", "-o", out, "--resume"]])
-        self.assertEqual(shlex.split(process.stdout.splitlines()[-1]), ["report:", "analysis/report.py", out])
+        self.assertEqual(shlex.split(process.stdout.splitlines()[-1]), ["report:", "analysis/tools/report.py", out])
 
     def test_crashed_task(self):
         job = self.begin("--task-timeout", "100")

@@ -59,7 +59,7 @@ class Contents(unittest.TestCase):
         for name in ("bin/thompson", "lib/libthompson.so", "lib/libthompson.so.0", "lib/libthompson.a", "include/thompson.h", "lib/pkgconfig/thompson.pc",
                      "lib/cmake/thompson/thompsonConfig.cmake", "lib/python3/dist-packages/thompson/__init__.py", "share/man/man1/thompson.1",
                      "share/bash-completion/completions/thompson", "share/thompson/jobs/quickstart.yaml", "share/thompson/jobs/single.sbatch",
-                     "share/thompson/analysis/report.js"):
+                     "share/thompson/analysis/tools/report.js"):
             self.assertTrue((PREFIX / name).exists(), name)
 
     def test_no_trace_of_the_build(self):
@@ -124,7 +124,7 @@ class SourceRemoved(unittest.TestCase):
             cd "$alone"
             export PYTHONPATH="$prefix/lib/python3/dist-packages" PKG_CONFIG_PATH="$prefix/lib/pkgconfig" LD_LIBRARY_PATH="$prefix/lib"
             "$mpiexec" -n 2 "$prefix/bin/thompson" run "$prefix/share/thompson/jobs/quickstart.yaml" --set runs=8 --set block=4 --set prior.training_steps=50 -o out
-            for script in table.py figure_diffts_2.py report.py; do
+            for script in tools/table.py figures/figure_diffts_2.py tools/report.py; do
               "$python" -B "$prefix/share/thompson/analysis/$script" out
             done
             echo '{name: own, runs: 4, block: 4, policies: [ts, {name: python, module: lints, callable: sample}]}' > own.yaml
@@ -363,10 +363,10 @@ class Package(unittest.TestCase):
             self.thompson.results(FOLDER)
         alone = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
         scripts = PREFIX / "share/thompson/analysis"
-        said = output(sys.executable, "-B", scripts / "table.py", FOLDER / "results", "-f", "csv", env=alone, cwd="/")
+        said = output(sys.executable, "-B", scripts / "tools/table.py", FOLDER / "results", "-f", "csv", env=alone, cwd="/")
         regret = dataset.regret.values[..., -1].mean(axis=-1).ravel()
         np.testing.assert_allclose([float(row["regret"]) for row in csv.DictReader(io.StringIO(said))], regret, rtol=1e-12)
-        output(sys.executable, "-B", scripts / "report.py", FOLDER / "results", "-o", FOLDER / "report.html", env=alone, cwd="/")
+        output(sys.executable, "-B", scripts / "tools/report.py", FOLDER / "results", "-o", FOLDER / "report.html", env=alone, cwd="/")
 
     def test_example(self):
         """docs/example.py, by the installed copy alone; on a problem this easy both agents find theta*."""

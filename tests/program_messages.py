@@ -96,7 +96,7 @@ class Messages(program.ProgramTest):
     def test_last_part_of_a_swept_key(self):
         """--against noise is --against problem.noise."""
         self.small("out", "--set", "problem.noise=[0.5,1]")
-        script = os.path.join(program.SOURCE, "analysis", "ablation.py")
+        script = os.path.join(program.SOURCE, "analysis/figures/ablation.py")
         for against, code in (("noise", 0), ("problem.noise", 0), ("nois", 1)):
             made = subprocess.run([sys.executable, script, self.path("out"), "--against", against, "-o", self.path(f"{against}.png")],
                                   capture_output=True, text=True, check=False)

@@ -88,7 +88,7 @@ class Posterior(program.ProgramTest):
                     for variable in ("emd", "emd_mean", "emd_diff_se", "emd_n"):
                         np.testing.assert_array_equal(data[variable][s].sel(sample_size=[arms]), alone[variable][0])
                 self.assertTrue(np.isnan(data["emd"][s].drop_sel(sample_size=[arms])).all())
-        shown = subprocess.run([sys.executable, os.path.join(program.SOURCE, "analysis/table.py"), self.path("arms"), "-f", "csv"],
+        shown = subprocess.run([sys.executable, os.path.join(program.SOURCE, "analysis/tools/table.py"), self.path("arms"), "-f", "csv"],
                                capture_output=True, text=True, check=True).stdout
         self.assertEqual([row["sample_size"] for row in csv.DictReader(io.StringIO(shown))], ["5", "5", "3", "3", "7", "7"])
 

@@ -175,10 +175,10 @@ class ResultsFile(program.ProgramTest):
             printed = [float(line.split()[2]) for line in lines if line.startswith("  tuned_ts")]
             larger = np.fmax(data["regret_se"], data["regret_se_replicate"]).sel(policy="tuned_ts")[:, -1]
             np.testing.assert_allclose(printed, larger, rtol=0.051)   # two digits
-        self.assertEqual(lines[-3:], [f"results: {out}/results.nc", f"figure:  analysis/figure_diffts_2.py {out}", f"report:  analysis/report.py {out}"])
+        self.assertEqual(lines[-3:], [f"results: {out}/results.nc", f"figure:  analysis/figures/figure_diffts_2.py {out}", f"report:  analysis/tools/report.py {out}"])
         named = self.write("named.yaml", program.SMALL_STUDY + "figure: ablation.py --metric seconds\n")
         lines = self.succeed("run", named, "-o", out, "--overwrite").stdout.splitlines()
-        self.assertEqual(lines[-2], f"figure:  analysis/ablation.py --metric seconds {out}")
+        self.assertEqual(lines[-2], f"figure:  analysis/figures/ablation.py --metric seconds {out}")
 
     def test_fallbacks_are_shown(self):
         """A line for each policy and setting that has any, with the numbers of the file, and where they are explained; else no word."""

@@ -1,4 +1,4 @@
-"""jobs/scaling.sbatch, without Slurm: a study on one and two ranks gives a strong and a weak line, drawn by analysis/scaling.py."""
+"""jobs/scaling.sbatch, without Slurm: a study on one and two ranks gives a strong and a weak line, drawn by analysis/figures/scaling.py."""
 
 import os
 import subprocess

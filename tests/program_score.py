@@ -262,7 +262,7 @@ class Score(ProgramTest):
     @unittest.skipIf(SANITIZED, "Python cannot load a library with the sanitizers")
     def test_script(self):
         """Of our own samplers exact draws are at the floor, and N(0, I) is no prior of modes far apart."""
-        text = self.python(os.path.join(ANALYSIS, "score_samplers.py"), "--samplers", "exact", "ts", "--problems", "sphere5")
+        text = self.python(os.path.join(ANALYSIS, "tools/score_samplers.py"), "--samplers", "exact", "ts", "--problems", "sphere5")
         (exact, exact_se), (ts, _) = [map(float, cell) for cell in re.findall(r"\| (\S+) ± (\S+) \|", text)]
         self.assertLess(abs(exact - 1), 4 * exact_se + 0.005)  # as printed
         self.assertGreater(ts, 5)

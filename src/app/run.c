@@ -145,10 +145,11 @@ static Status finish(const Parallel *parallel, const Study *study, const char *d
   if (parallel->rank == 0 && status == STATUS_OK) {
     status = app_print_table(study, directory);
     const char *figure = config_text(study->file->settings[0], "figure");
-    printf("\nresults: %s/results.nc\nfigure:  analysis/%s ", directory,
-           figure ? figure : study->ops->figure);
+    if (!figure) figure = study->ops->figure;
+    printf("\nresults: %s/results.nc\nfigure:  analysis/%s%s ", directory,
+           strchr(figure, '/') ? "" : "figures/", figure);
     shell_print(stdout, directory);
-    printf("\nreport:  analysis/report.py ");
+    printf("\nreport:  analysis/tools/report.py ");
     shell_print(stdout, directory);
     putchar('\n');
   }

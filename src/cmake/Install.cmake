@@ -20,7 +20,7 @@ endif()
 
 install(FILES jobs/completion.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME thompson)
 install(DIRECTORY analysis/thompson DESTINATION ${CMAKE_INSTALL_LIBDIR}/python3/dist-packages FILES_MATCHING PATTERN "*.py")
-# The scripts find the package beside themselves, as in the source tree: by a link, which has no absolute path.
+# The scripts find the package beside their folders, as in the source tree: by a link, which has no absolute path.
 install(DIRECTORY analysis/ DESTINATION ${CMAKE_INSTALL_DATADIR}/thompson/analysis USE_SOURCE_PERMISSIONS FILES_MATCHING PATTERN "*.py" PATTERN "*.css" PATTERN "*.js"
         PATTERN "thompson" EXCLUDE PATTERN "__pycache__" EXCLUDE)
 file(RELATIVE_PATH package ${CMAKE_INSTALL_FULL_DATADIR}/thompson/analysis ${CMAKE_INSTALL_FULL_LIBDIR}/python3/dist-packages/thompson)

@@ -59,7 +59,7 @@ typedef struct {
 
 typedef struct {
   const char *name, *summary, *reference;
-  const char *figure; /* the script in analysis/ that draws the results */
+  const char *figure; /* the script in analysis/figures/ that draws the results */
   const char *axis, *axis_long_name; /* name of the last dimension and its coordinate */
   bool networks; /* theta of a policy may be the weights of a network */
   const StudyCurve *curves; /* ends with a NULL name; the first that a study has is the one in tables */

@@ -3,7 +3,7 @@
  * Gaussian rewards has a fixed size; logistic rewards are passed over at every stage, once for each iteration
  * of IRLS; of ARMS arms that stay what they are (logistic_arms) the sums alone. Prints CSV: likelihood,
  * observations, CPU seconds of the block's draw (median), IRLS passes a stage. Plotted by
- * analysis/glm_cost.py. Usage: bench_glm */
+ * analysis/figures/glm_cost.py. Usage: bench_glm */
 #include "core/arena.h"
 #include "core/clock.h"
 #include "core/peak.h"

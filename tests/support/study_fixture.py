@@ -21,7 +21,8 @@ import summary
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 ANALYSIS = ROOT / "analysis"
-SCRIPTS = sorted(path.stem for path in ANALYSIS.glob("*.py") if "__main__" in path.read_text())
+FILES = sorted(path for folder in ("figures", "claims", "tools") for path in (ANALYSIS / folder).glob("*.py") if not path.is_symlink())
+SCRIPTS = {path.stem: path for path in FILES if "__main__" in path.read_text()}
 PRIORS = ["cross", "rays", "triangles"]
 # Final regret and its spread over runs, near what a study gives; dps diverges.
 POLICIES = {"ts": (19, 8), "tuned_ts": (18.5, 8), "mixts": (16, 8), "mixts10": (14, 8), "diffts": (13, 8), "dps": (200, 90),
@@ -272,7 +273,7 @@ def convergence(folder, key="problem.condition_number", values=(1, 5, 10, 20), r
 
 def run(script, *arguments):
     """A script as a user starts it, from another folder."""
-    return subprocess.run([sys.executable, "-B", str(ANALYSIS / script), *map(str, arguments)], cwd="/", capture_output=True,
+    return subprocess.run([sys.executable, "-B", str(SCRIPTS[script.removesuffix(".py")]), *map(str, arguments)], cwd="/", capture_output=True,
                           text=True, timeout=100, check=False)
 
 

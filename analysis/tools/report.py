@@ -199,7 +199,7 @@ def ranks(dataset):
     note = paragraph(
         f"Simulation-based calibration at n = {wording.plain(at)}: p-value of the chi-squared test that the rank of theta* among the draws "
         f"is uniform (rank_norm: of |theta*|; rank_log_likelihood: of its likelihood), as it is for exact draws. * not uniform at {significance.LEVEL:.0%} with Holm's correction for this table. "
-        "analysis/calibration.py draws their distribution functions with a band.", class_="faint")
+        "analysis/figures/calibration.py draws their distribution functions with a band.", class_="faint")
     return tag("h3", "Are the ranks of theta* uniform?") + note + grid(["policy", *map(text, columns)], rows, "uniform ranks")
 
 
@@ -260,11 +260,11 @@ def commands(dataset, folder):
     name, here, study = design.config(dataset, "name") or "study", shlex.quote(shortened(str(folder))), shortened(dataset.attrs.get("config", ""))
     figure = design.config(dataset, "figure")
     lines = [f"thompson run {name}.yaml -o again        # or mpiexec -n RANKS thompson run ...: any number gives the same results",
-             f"analysis/compare.py {here} again",
+             f"analysis/tools/compare.py {here} again",
              f"thompson verify {here}        # runs random tasks again and compares every byte",
-             f"analysis/table.py {here}",
-             *([] if figure in (None, "null") else [f"analysis/{figure} {here}"]),
-             f"analysis/report.py {here}"]
+             f"analysis/tools/table.py {here}",
+             *([] if figure in (None, "null") else [f"analysis/{'' if '/' in figure.split()[0] else 'figures/'}{figure} {here}"]),
+             f"analysis/tools/report.py {here}"]
     address = "data:text/yaml;base64," + base64.b64encode(study.encode()).decode()
     link = tag("a", f"{html.escape(name)}.yaml", download=f"{name}.yaml", href=address)
     return (tag("p", f"Save {link}, the study as it was resolved, and in a clone of the program at the commit above:")

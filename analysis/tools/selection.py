@@ -18,7 +18,7 @@ With --control OPTION=VALUE the table asks what choosing an option does to the c
 regret of the point with that value, and that of the points chosen on the other half, both over all runs and with their paired
 differences to the first method, or to that of --minus.
 
-With --tune N only N runs of the half are used to choose, as a search on few runs would. analysis/table.py lists the whole grid.
+With --tune N only N runs of the half are used to choose, as a search on few runs would. analysis/tools/table.py lists the whole grid.
 
 Reads DIR/results.nc; writes nothing but the table.
 """

@@ -1,6 +1,11 @@
-"""Imported first by every script: one sentence where the Python that runs it lacks packages which another one may have."""
+"""Imported first by every script, which it lets find the package `thompson` and the modules of all folders here; and one sentence where the
+Python that runs it lacks packages which another one may have. figures/ and claims/ have links to this file."""
 import os
+import pathlib
 import sys
+
+ANALYSIS = pathlib.Path(__file__).resolve().parent.parent
+sys.path[1:1] = [str(ANALYSIS / folder) for folder in ("figures", "claims", "tools", "")]
 
 
 def explain(kind, error, trace):

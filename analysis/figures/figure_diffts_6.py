@@ -44,7 +44,7 @@ def draw(datasets):
     studies = [of_study(dataset) for dataset in datasets]
     panels = sorted((one for made in studies for one in made), key=lambda one: one.title[:3])
     if not panels:
-        raise Error(f"no study sweeps {SAMPLES} or {STAGES}; analysis/ablation.py draws other sweeps")
+        raise Error(f"no study sweeps {SAMPLES} or {STAGES}; analysis/figures/ablation.py draws other sweeps")
     sentences = [" ".join([*dict.fromkeys(one.title[:3] for one in made), *caption.facts([dataset])])
                  for made, dataset in zip(studies, datasets) if made]
     if any(KEEP in design.swept(dataset) for dataset in datasets):

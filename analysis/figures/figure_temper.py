@@ -3,7 +3,7 @@
 
 For bandit studies whose policies are methods at several values of the option temper (jobs/temper.yaml and its kin for real data).
 Where the lines of two methods are the same curve moved sideways, one is the other with more or less evidence.
-analysis/selection.py --control temper=1 has the table: what is left of a difference when every method may choose its temper.
+analysis/tools/selection.py --control temper=1 has the table: what is left of a difference when every method may choose its temper.
 
 Reads results.nc of each DIR; writes figure_temper.png and .pdf into the first DIR.
 """
