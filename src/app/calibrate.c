@@ -43,6 +43,7 @@ static Status try_policy(const Study *study, const char *folder, int policy, dou
   Trial trial = {.start = clock_cpu(), .budget = BUDGET / study->file->policy_count};
   TaskResult result;
   TRY(task_result_create(study, &task, &result));
+  result.has_shared = policy > 0; /* as its cost says: curves that all share are measured with the first */
   Status status = study_run_task(study, &task, folder, (Tick){tick, &trial}, &result);
   if (status == STATUS_OK && result.status == RUN_FAILED)
     fprintf(stderr, "thompson: calibration of policy %s failed: %s; its speed is assumed\n",

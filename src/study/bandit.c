@@ -222,8 +222,13 @@ static double cost(const Study *study, const Task *task) {
   work.sampler.rows = mean_rows(&work, work.sampler.rounds);
   const double asked =
       study_measures(study, "optimal_arm_entropy") ? (double)config_int(setting, "draws") : 0;
+  const double shared = task->policy == 0 ? study->shared_cost[task->setting] : 0;
   return task->runs * work.sampler.rounds *
-         ((1 + asked) * policy_cost(&method, &work) + study_world_cost(&work));
+         ((1 + asked) * policy_cost(&method, &work) + study_world_cost(&work) + shared);
+}
+
+static double shared_cost(const Study *study, const Config *setting, const Problem *problem) {
+  return study_measures(study, "regret_floor") ? regret_floor_cost(problem, points(setting)) : 0;
 }
 
 static const StudyCurve curves[] = {
@@ -256,4 +261,5 @@ const StudyOps study_bandit = {.name = "bandit",
                                .axis_value = axis_value,
                                .check_setting = check_setting,
                                .cost = cost,
+                               .shared_cost = shared_cost,
                                .run = run};

@@ -125,6 +125,15 @@ Status regret_floor_create(Arena *memory, const Problem *problem, const Task *ta
   return create_belief(memory, problem, task->replicate, out);
 }
 
+double regret_floor_cost(const Problem *problem, double rounds) {
+  /* Fitted to mixtures of 1 to 100 Gaussians in 2 to 16 dimensions, corners of a cube, and both data sets. */
+  const ThetaSource *theta = &problem->theta;
+  const double d = problem->d, noise = problem->likelihood.noise, greedy = 2000 + 2 * d * problem->arms;
+  if (theta->set.n > 0) return greedy + 100 * d * theta_test_size(theta);
+  if (theta->has_mixture) return greedy + theta->mixture.components * (600 + 65 * d * d);
+  return greedy + (theta->ops->prior ? 200 * exp2(d) : planar_mean_cost(noise * noise, rounds));
+}
+
 /* The length of the longest arm of each run. */
 static void measure_arms(RegretFloor *self, const World *world) {
   const int d = self->d, runs = self->runs;

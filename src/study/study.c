@@ -121,8 +121,9 @@ Status study_ready(const Study *study, Tick tick) {
 }
 
 /* Checks that each policy fits the prior and the likelihood in every setting, before anything is run or
- * fitted: work[policies]. */
-static Status check_policies(const Study *study, const Config *setting, PolicyWork *work) {
+ * fitted: work[policies] and the cost of what they share. */
+static Status check_policies(const Study *study, const Config *setting, PolicyWork *work,
+                             double *shared_cost) {
   Problem problem;
   TRY(problem_create(setting, &problem));
   if (problem.large) {
@@ -137,6 +138,8 @@ static Status check_policies(const Study *study, const Config *setting, PolicyWo
     status = check_policy(study, setting, policy, &problem, &work[p]);
     if (status != STATUS_OK) status_prefix(status, "policy '%s': ", policy->label);
   }
+  if (study->ops->shared_cost && status == STATUS_OK)
+    *shared_cost = study->ops->shared_cost(study, setting, &problem);
   problem_destroy(&problem);
   return status;
 }
@@ -232,13 +235,15 @@ Status study_create(StudyFile *file, Study *out) {
   TRY(runs_create(first, &out->runs));
   TRY(find_target(out));
   NEW(out->work, file->setting_count * file->policy_count);
+  NEW(out->shared_cost, file->setting_count);
   for (int s = 0; s < file->setting_count; s++) {
     if (out->runs.adaptive && problem_is_large(file->settings[s]))
       return status_set(
           STATUS_INPUT,
           "key 'runs': settings with shared matrices (%s) take a fixed number, not runs.target_se",
           file->setting_labels[s]);
-    Status status = check_policies(out, file->settings[s], out->work + s * file->policy_count);
+    Status status =
+        check_policies(out, file->settings[s], out->work + s * file->policy_count, &out->shared_cost[s]);
     if (status != STATUS_OK)
       return file->setting_count == 1 ? status
                                       : status_prefix(status, "setting %s: ", file->setting_labels[s]);
@@ -258,6 +263,7 @@ void study_destroy(Study *study) {
   free(study->blocks);
   free(study->curves);
   free(study->work);
+  free(study->shared_cost);
   free(study->axis);
   *study = (Study){0};
 }

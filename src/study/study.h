@@ -71,6 +71,9 @@ typedef struct {
   Status (*check_policy)(const PolicyMethod *method, const Config *options);
   /* Floating-point operations of a task, roughly: only for ordering and estimates. */
   double (*cost)(const Study *study, const Task *task);
+  /* OPTIONAL. The same for a round of one run, of the curves that all policies share: the tasks of the first
+   * policy are taken to measure them. */
+  double (*shared_cost)(const Study *study, const Config *setting, const Problem *problem);
   /* Run one task into `result`, which has room, and with has_shared the shared curves. Errors belong to the
    * task alone. */
   Status (*run)(const Study *study, const Task *task, const Prior *prior, Tick tick, TaskResult *result);
@@ -96,6 +99,7 @@ struct Study {
   int target_curve;
   bool target_paired;
   PolicyWork *work; /* [settings, policies] */
+  double *shared_cost; /* [settings], 0 where the kind of study has none */
   const StudyCurve **curves; /* [curve_count], those that the study measures */
   int curve_count;
   int points; /* the largest number of points of any setting */
