@@ -59,7 +59,7 @@ double dense_bytes(double rows, double columns) { return rows * columns * sizeof
 
 /* ---- elements */
 
-/* Normals number first .. first + count - 1 of a stream, counted from its position; two share a counter
+/* Draws normals number first .. first + count - 1 of a stream, counted from its position; two share a counter
  * value. */
 static void normals_from(Rng rng, int64_t first, int count, double *out) {
   rng.position += (uint32_t)(first / 2);
@@ -108,7 +108,7 @@ double dense_square(const Dense *dense, const DenseMatrix *matrix) {
   return sum;
 }
 
-/* Columns first to first + count - 1 of the matrix, from and to x[rows, count]. */
+/* Copies columns first to first + count - 1 of the matrix from x[rows, count], or to it. */
 static void scatter_columns(const Dense *dense, int first, int count, const double *x, DenseMatrix *matrix) {
   for (int j = 0; j < matrix->local_columns; j++) {
     const int k = global_column(dense, j) - first;

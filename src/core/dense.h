@@ -53,10 +53,10 @@ struct Dense {
  * be NULL. */
 Dense dense_lapack(int rank, int ranks, void (*sum)(size_t n, double *values));
 
-/* Zeros. The caller ends with dense_destroy, also after a failure. */
+/* Creates a matrix of zeros. The caller ends with dense_destroy, also after a failure. */
 Status dense_create(const Dense *dense, int rows, int columns, DenseMatrix *out);
 void dense_destroy(DenseMatrix *matrix);
-/* Bytes of a matrix over all ranks. */
+/* Returns the bytes of a matrix over all ranks. */
 double dense_bytes(double rows, double columns);
 
 /* Sets element (i, j) to normal number j rows + i of the stream, from its position on. */
@@ -65,7 +65,7 @@ void dense_fill_normal(const Dense *dense, Rng rng, DenseMatrix *matrix);
 void dense_scale_columns(const Dense *dense, const double *factor, DenseMatrix *matrix);
 /* Computes mean[rows] <- the mean of each row, which is taken from its elements. */
 void dense_centre(const Dense *dense, DenseMatrix *matrix, double *mean);
-/* Sums of the squares of all elements. */
+/* Returns the sum of the squares of all elements. */
 double dense_square(const Dense *dense, const DenseMatrix *matrix);
 /* Computes matrix <- x[rows, columns]; x <- matrix. */
 void dense_scatter(const Dense *dense, const double *x, DenseMatrix *matrix);

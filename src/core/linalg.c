@@ -93,7 +93,7 @@ Status linalg_eigen(int d, const double *a, double *q, double *w) {
   return STATUS_OK;
 }
 
-/* Sums of (a_n - mean_a)(b_n - mean_b), in 16 partial sums that vector instructions can hold. */
+/* Returns the sum of (a_n - mean_a)(b_n - mean_b), in 16 partial sums that vector instructions can hold. */
 SIMD_CLONES
 static double centred_product(int n, const double *restrict a, double mean_a, const double *restrict b,
                               double mean_b) {

@@ -9,8 +9,8 @@ typedef struct {
   double *c;
 } Product;
 
-/* Rows i .. i + height - 1 and columns j .. j + columns - 1; of a symmetric product their mirror image
- * too. */
+/* Computes rows i .. i + height - 1 and columns j .. j + columns - 1; for a symmetric product their mirror
+ * image too. */
 INLINE void matrix_tile(const int columns, const int height, int count, const MatrixFactors *p, size_t i,
                         size_t j, const Product *to) {
   Real sum[PRODUCT_ROWS][PRODUCT_COLUMNS];
@@ -104,8 +104,8 @@ INLINE void invert_block(const int size, Real block[SWEEP_PIVOTS][SWEEP_PIVOTS])
   }
 }
 
-/* Columns k .. k + size - 1, above the diagonal taken from the rows, and their products with the inverse of
- * the pivots' block. */
+/* Computes columns k .. k + size - 1, above the diagonal taken from the rows, and their products with the
+ * inverse of the pivots' block. */
 INLINE void sweep_columns(const int size, int count, const Sweep *s, size_t k,
                           Real pivot[SWEEP_PIVOTS][SWEEP_PIVOTS]) {
   for (size_t i = 0; i < s->d; i++) {
@@ -124,7 +124,7 @@ INLINE void sweep_columns(const int size, int count, const Sweep *s, size_t k,
   }
 }
 
-/* Rows i .. i + height - 1 up to the diagonal less what the pivots account for. */
+/* Subtracts from rows i .. i + height - 1, up to the diagonal, what the pivots account for. */
 INLINE void sweep_rows(const int height, const int size, int count, const Sweep *s, size_t i) {
   Real factor[SWEEP_PIVOTS][SWEEP_PIVOTS], before[SWEEP_PIVOTS], x = {0};
   PRODUCT_EACH (r, height)
@@ -139,7 +139,7 @@ INLINE void sweep_rows(const int height, const int size, int count, const Sweep 
   }
 }
 
-/* Pivots k .. k + size - 1. */
+/* Sweeps the matrix by pivots k .. k + size - 1. */
 INLINE void sweep_block(const int size, int count, const Sweep *s, size_t k) {
   Real pivot[SWEEP_PIVOTS][SWEEP_PIVOTS];
   PRODUCT_EACH (l, size)

@@ -20,7 +20,7 @@ static inline double matrix_moment_bound(int d, double sum, double squares) {
   return mean + sqrt((d - 1) * (variance > 0 ? variance : 0));
 }
 
-/* Of a product: rows and columns of c, columns of A, lanes. */
+/* The shape of a product: rows and columns of c, columns of A, lanes. */
 typedef struct {
   int rows, columns, depth, lanes;
 } MatrixShape;
@@ -28,10 +28,9 @@ typedef struct {
 /* What becomes of a product: C = A B; C += A B; C = A B, known to be symmetric, from its lower triangle. */
 typedef enum { MATRIX_PLAIN, MATRIX_ADDED, MATRIX_SYMMETRIC } MatrixResult;
 
-/* c[rows, columns, lanes].
- * out[lanes] = sum of x y over the rows of x, y[rows, lanes].
- * a[d, d, lanes] <- A^-1 of symmetric positive definite matrices; scratch of as many doubles as below,
- * aligned to MEMORY_ALIGNMENT. */
+/* Computes c[rows, columns, lanes]; out[lanes] = sum of x y over the rows of x, y[rows, lanes]; and a[d, d,
+ * lanes] <- A^-1 of symmetric positive definite matrices, with scratch of as many doubles as below, aligned
+ * to MEMORY_ALIGNMENT. */
 static inline size_t matrix_kernel_scratch(int d) { return (size_t)d * 2 * 4 * 8; }
 void matrix_kernel_product(MatrixShape shape, const double *a, MatrixOrder of_a, const double *b,
                            MatrixOrder of_b, MatrixResult result, double *c);

@@ -56,7 +56,7 @@ void matrix_lanes_gram(int d, int lanes, const double *a, double *c) {
   }
 }
 
-/* Rows x and y change places in the lanes where `swap` is set. */
+/* Swaps rows x and y in the lanes where `swap` is set. */
 INLINE void swap_rows(size_t d, size_t stride, int count, const int *swap, double *restrict x,
                       double *restrict y) {
   for (size_t j = 0; j < d; j++)

@@ -7,7 +7,7 @@
 /* Vectors that meet an earlier one together: their sums do not wait for each other. */
 enum { TOGETHER = 4 };
 
-/* Of `count` <= SIMD_DOUBLES lanes. */
+/* Vectors of `count` <= SIMD_DOUBLES lanes. */
 typedef struct {
   size_t d, stride;
   double *e, *length;

@@ -2,9 +2,8 @@
 #ifndef CORE_ORTHOGONAL_KERNEL_H
 #define CORE_ORTHOGONAL_KERNEL_H
 
-/* e[count, d, lanes] <- the orthonormal vectors of Gram and Schmidt, modified, count <= d; length[count,
- * lanes]
- * <- what they measured before. */
+/* Computes e[count, d, lanes] <- the orthonormal vectors of modified Gram-Schmidt, count <= d, and
+ * length[count, lanes] <- the lengths that they had before. */
 void orthogonal_kernel(int count, int d, int lanes, double *e, double *length);
 
 #endif

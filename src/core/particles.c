@@ -106,8 +106,8 @@ double particles_ess_at(int n, const double *log_weight, double largest, double 
   return particles_ess(n, weight);
 }
 
-/* picks[n]: how many m = 0, 1, .. there are with m + offset <= reached[n], at most `most`. Counted from the
- * rounded difference, which is no more than that and less by two at most. */
+/* Computes picks[n]: how many m = 0, 1, .. there are with m + offset <= reached[n], at most `most`. Counts on
+ * from the rounded difference, which is at most that number and at least that less two. */
 SIMD_CLONES
 static void picks_until(int n, const double *restrict reached, double offset, double most,
                         double *restrict picks) {

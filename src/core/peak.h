@@ -28,7 +28,7 @@ typedef struct {
  * error. */
 Status peak_memory_create(int sharers, PeakMemory *out);
 void peak_memory_destroy(PeakMemory *memory);
-/* Bytes a second of one try. */
+/* Returns the bytes per second of one try. */
 double peak_memory_rate(PeakMemory *memory);
 
 #endif

@@ -35,8 +35,8 @@ typedef struct {
   size_t first, count, lanes;
 } RealLanes;
 
-/* for (RealLanes at = real_begin(lanes); at.count > 0; real_next(&at)), the last one with what is left of the
- * lanes. */
+/* Walks over the lanes by vectors: for (RealLanes at = real_begin(lanes); at.count > 0; real_next(&at)); the
+ * last one has what is left of the lanes. */
 INLINE RealLanes real_at(size_t first, size_t lanes) {
   const size_t left = lanes - first;
   return (RealLanes){first, left < VECTOR_LANES ? left : VECTOR_LANES, lanes};
@@ -82,7 +82,7 @@ INLINE Real real_root(Real x) {
   return x;
 }
 
-/* special_exp of each lane. */
+/* Computes special_exp of each lane. */
 INLINE Real real_exp(Real x) {
   const Mask under = x < -708;
   const Real inside = real_choose(under, real_of(-708), real_choose(x > 709, real_of(709), x));
@@ -115,8 +115,9 @@ INLINE void real_exp_many(double *x) {
   memcpy(x, p, sizeof p);
 }
 
-/* x^-1/2 for normal x > 0, within 2 units in the last place; 1 at 1. Half of the time of a square root and a
- * division: four steps of Newton's method, each of which squares the error, from 3% below. */
+/* Computes x^-1/2 for normal x > 0, within 2 units in the last place; 1 at 1. Takes half of the time of a
+ * square root and a division: four steps of Newton's method, each of which squares the error, from 3%
+ * below. */
 INLINE Real real_inverse_root(Real x) {
   const Real half = 0.5 * x;
   Real y = (Real)(0x5fe6eb50c7b537a9 - ((RealWords)x >> 1));
@@ -124,8 +125,8 @@ INLINE Real real_inverse_root(Real x) {
   return y;
 }
 
-/* log(x) for normal x > 0, within 3 units in the last place: x = 2^k m with m between 1/sqrt(2) and sqrt(2),
- * and log(m) twice the area tangent of s = (m - 1) / (m + 1) by its series to s^21 (remainder below
+/* Computes log(x) for normal x > 0, within 3 units in the last place: x = 2^k m with m between 1/sqrt(2) and
+ * sqrt(2), and log(m) twice the area tangent of s = (m - 1) / (m + 1) by its series to s^21 (remainder below
  * 2^-58). */
 INLINE Real real_log(Real x) {
   const uint64_t least = 0x3fe6a09e667f3bcd, fraction = 0x000fffffffffffff; /* 1 / sqrt(2) */
@@ -187,7 +188,7 @@ INLINE void real_cholesky(int d, Real *a, Real *inverse, Real *jitters) {
   }
 }
 
-/* The lower triangle of L <- L^-1, with inverse[d] from real_cholesky. */
+/* Inverts the lower triangle of L in place, with inverse[d] from real_cholesky. */
 INLINE void real_invert_triangle(int d, Real *l, const Real *inverse) {
   for (int j = 0; j < d; j++) {
     l[j * d + j] = inverse[j];

@@ -62,7 +62,7 @@ Rng rng_of_lane(const RngLanes *rng, uint32_t lane) {
                .draw = index % rng->draws};
 }
 
-/* Counters at .. at + count - 1: `position` of the streams of lanes lane .. lane + count - 1. */
+/* Sets counters at .. at + count - 1: `position` of the streams of lanes lane .. lane + count - 1. */
 SIMD_CLONES
 static void name_streams(const RngLanes *rng, uint32_t position, uint32_t lane, uint32_t at, uint32_t count,
                          RngCounters *counters) {
@@ -88,8 +88,8 @@ static void name_streams(const RngLanes *rng, uint32_t position, uint32_t lane, 
   }
 }
 
-/* Lanes lane .. lane + count - 1, whole groups: the kernel writes their columns of out[2 positions, N] as
- * they are. */
+/* Fills lanes lane .. lane + count - 1, whole groups: the kernel writes their columns of out[2 positions, N]
+ * as they are. */
 static void fill_groups(const RngLanes *rng, Law law, uint32_t start, uint32_t positions, uint32_t lane,
                         uint32_t count, double *out) {
   RngCounters counters; /* what is read of it is set here and in name_streams */
@@ -109,8 +109,8 @@ static Stretch stretch_at(uint32_t lanes, uint64_t item, uint32_t left) {
   return (Stretch){(uint32_t)(item / lanes), lane, left < most ? left : most};
 }
 
-/* Lanes that are no whole groups, and the last number of an odd n: COUNTERS at once, of as many positions as
- * these need. */
+/* Fills lanes that are no whole groups, and the last number of an odd n: COUNTERS at once, of as many
+ * positions as these need. */
 static void fill_stretches(const RngLanes *rng, Law law, uint32_t start, uint32_t n, double *out) {
   const uint32_t lanes = rng->lanes;
   const uint64_t total = ((uint64_t)n + 1) / 2 * lanes;

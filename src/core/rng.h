@@ -108,7 +108,7 @@ typedef struct {
   const uint32_t *runs, *rounds; /* both or none */
 } RngLanes;
 
-/* The stream of a lane, at position 0. */
+/* Returns the stream of a lane, at position 0. */
 Rng rng_of_lane(const RngLanes *rng, uint32_t lane);
 
 /* Draws, for each lane, the next n numbers of its stream: out[n, lanes]. */

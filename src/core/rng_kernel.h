@@ -16,10 +16,10 @@ typedef struct {
       position[RNG_KERNEL_COUNTERS];
 } RngCounters;
 
-/* Of the first `count` counters, a multiple of RNG_KERNEL_GROUP, the two numbers of every position first ..
- * first + positions - 1, into rows 2 p and 2 p + 1 of out[2 positions, stride] for the p-th of them. Uniforms
- * in (0, 1), the same bits at every level; or u, v of these made sqrt(-2 log u) cos(2 pi v) and sqrt(-2 log
- * u) sin(2 pi v), the same bits at v3 and v4. */
+/* Computes, for the first `count` counters, a multiple of RNG_KERNEL_GROUP, the two numbers of every position
+ * first .. first + positions - 1, into rows 2 p and 2 p + 1 of out[2 positions, stride] for the p-th of them.
+ * Uniforms are in (0, 1), the same bits at every level; normals are sqrt(-2 log u) cos(2 pi v) and sqrt(-2
+ * log u) sin(2 pi v) of two such uniforms u and v, the same bits at v3 and v4. */
 void rng_kernel_uniform(const RngCounters *counters, int count, uint32_t first, uint32_t positions,
                         size_t stride, double *out);
 void rng_kernel_normal(const RngCounters *counters, int count, uint32_t first, uint32_t positions,

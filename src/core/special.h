@@ -72,8 +72,8 @@ static inline double special_log1p(double x) {
   return special_two_products(2, s, 2 * s * square, p);
 }
 
-/* Phi^-1(1 - tail) for 0 < tail <= 1/2, by Newton's method on the logarithm of Phi's tail, which is concave:
- * from above, where |z| <= sqrt(-2 log(2 tail)), it goes down to the root. */
+/* Computes Phi^-1(1 - tail) for 0 < tail <= 1/2, by Newton's method on the logarithm of Phi's tail, which is
+ * concave: from above, where |z| <= sqrt(-2 log(2 tail)), it goes down to the root. */
 static inline double special_upper_quantile(double tail) {
   enum { STEPS = 30 };
   double z = sqrt(-2 * log(2 * tail));

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* Is there a byte left? */
+/* Returns whether there is a byte left, after reading more if necessary. */
 static bool refill(CsvReader *reader) {
   if (reader->position < reader->filled) return true;
   reader->filled = fread(reader->buffer, 1, CSV_BUFFER_SIZE, reader->stream);
@@ -206,7 +206,7 @@ static Status read_end(CsvReader *reader) {
   return STATUS_OK;
 }
 
-/* Bytes of the character at text[0], of `left`; 0 when it is not UTF-8 (Unicode, Table 3-7). */
+/* Returns the bytes of the character at text[0], of `left`; 0 when it is not UTF-8 (Unicode, Table 3-7). */
 static size_t character(const unsigned char *text, size_t left) {
   const unsigned first = text[0], second = left > 1 ? text[1] : 0;
   if (first < 0x80) return 1;

@@ -32,7 +32,7 @@ typedef struct {
   status_set(STATUS_INPUT, "%s, line %ld, column %ld: " format, (reader)->name, (reader)->line,              \
              (reader)->column, ##__VA_ARGS__)
 
-/* Spreadsheets begin UTF-8 files with a byte order mark: read on behind it. */
+/* Skips the byte order mark with which spreadsheets begin UTF-8 files. */
 void csv_skip_byte_order_mark(CsvReader *reader);
 /* Reads up to the next comma, line end or end of file, blanks around it removed. Callers set line and
  * column before. */

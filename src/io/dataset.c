@@ -24,7 +24,7 @@ static Status check_axis(StoreFile *file, const char *name, const char *axis, si
                     length);
 }
 
-/* Values of a NetCDF variable [count / columns, columns], or [count] with columns = 0. */
+/* Checks the values of a NetCDF variable [count / columns, columns], or [count] with columns = 0. */
 static Status check_values(StoreFile *file, const char *name, size_t count, size_t columns,
                            const double *values) {
   for (size_t i = 0; i < count; i++) {

@@ -164,7 +164,7 @@ Status store_dimension(StoreFile *file, const char *name, size_t length, int *id
   return store_check(file, nc_def_dim(file->ncid, name, length, id), "define the dimension '%s'", name);
 }
 
-/* Is `name` the name of one of the dimensions? */
+/* Finds whether `name` is the name of one of the dimensions. */
 static Status is_coordinate(StoreFile *file, const char *name, int rank, const int *dimensions,
                             bool *coordinate) {
   *coordinate = false;

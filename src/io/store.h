@@ -54,7 +54,7 @@ Status store_plain_place(StoreFile *file, int count, const int *ids, uint64_t *o
 char *store_temporary(const StoreFile *file);
 /* Writes values[count] at a byte of the file that `fd` is open on, `path` to its user. */
 Status store_plain_write(int fd, const char *path, uint64_t offset, size_t count, const double *values);
-/* Attributes; `variable` NULL means global. */
+/* Writes attributes; `variable` NULL means global. */
 Status store_text_attribute(StoreFile *file, const char *variable, const char *name, const char *value);
 Status store_real_attribute(StoreFile *file, const char *variable, const char *name, double value);
 Status store_int_attribute(StoreFile *file, const char *variable, const char *name, int64_t value);
@@ -65,11 +65,11 @@ Status store_bytes_attribute(StoreFile *file, const char *variable, const char *
 Status store_put(StoreFile *file, int variable, const void *data);
 Status store_put_part(StoreFile *file, int variable, const size_t *start, const size_t *count,
                       const void *data);
-/* texts[n] as a char variable (dimension, NAME_length), NUL-padded, with _Encoding = utf-8. */
+/* Writes texts[n] as a char variable (dimension, NAME_length), NUL-padded, with _Encoding = utf-8. */
 Status store_texts(StoreFile *file, const char *name, int dimension, int n, const char *const *texts,
                    const char *long_name);
 
-/* Does `path` end in .nc, .nc4 or .cdf, or begin with NetCDF's first bytes? */
+/* Returns whether `path` ends in .nc, .nc4 or .cdf, or begins with NetCDF's first bytes. */
 bool store_is_netcdf(const char *path);
 /* Opens for reading; ended by store_abandon. A file that is not NetCDF, damaged or cut off is
  * STATUS_INPUT; one that cannot be read STATUS_FILE. A file with a checksum (all of store_commit) must fit
@@ -94,7 +94,7 @@ Status store_dimension_length(StoreFile *file, const char *name, size_t *length)
 Status store_shape(StoreFile *file, const char *name, int rank, size_t *lengths);
 /* Checks that variable `name`, whose shape is known, lies along the dimensions names[rank], in this order. */
 Status store_axes(StoreFile *file, const char *name, int rank, const char *const *names);
-/* Is axis `axis` (from 0) of variable `name` along the dimension of that name? */
+/* Returns whether axis `axis` (from 0) of variable `name` is along the dimension of that name. */
 bool store_axis_is(StoreFile *file, const char *name, int axis, const char *dimension);
 /* Reads a whole variable, converted to the type asked for. Reals are never read as integers, packed
  * variables (scale_factor) are refused, a value that does not fit is an error. Missing values (_FillValue)

@@ -64,7 +64,7 @@ static void skip_name(Walk *walk) {
   skip(walk, length);
 }
 
-/* Bytes of one value of an external type; 0 and bad for an unknown one. */
+/* Returns the bytes of one value of an external type; 0 for an unknown one, and sets `bad`. */
 static uint64_t read_type_size(Walk *walk) {
   static const uint64_t sizes[] = {0, 1, 1, 2, 4, 4, 8, 1, 2, 4, 8, 8};
   uint64_t type = read_number(walk, 4);
@@ -135,7 +135,7 @@ static void walk_variable(Walk *walk) {
   }
 }
 
-/* Was the file written to a pipe, with the number of records left open? */
+/* Returns whether the file was written to a pipe, with the number of records left open. */
 static bool is_streaming(const Walk *walk) {
   return walk->records == (walk->count_bytes == 8 ? UINT64_MAX : UINT32_MAX);
 }

@@ -49,7 +49,7 @@ bool store_is_netcdf(const char *path) {
  * since its parts have their own; or no matter what. */
 typedef enum { SEAL_OPTIONAL, SEAL_FITS, SEAL_STANDS, SEAL_IGNORED } SealWanted;
 
-/* Is the file whole, as far as that can be seen without the library? */
+/* Checks that the file is whole, as far as that can be seen without the library. */
 static Status check_whole(const char *path, Magic magic, uint64_t size, SealWanted wanted) {
   bool sealed = wanted == SEAL_IGNORED;
   uint64_t end;

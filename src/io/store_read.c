@@ -131,7 +131,7 @@ bool store_axis_is(StoreFile *file, const char *name, int axis, const char *dime
          nc_inq_dimname(file->ncid, dimensions[axis], found) == NC_NOERR && strcmp(found, dimension) == 0;
 }
 
-/* Names of dimensions as "(component, dim)". */
+/* Prints names of dimensions as "(component, dim)". */
 static void print_names(int rank, const char *const *names, size_t size, char *out) {
   size_t used = (size_t)snprintf(out, size, "(");
   for (int axis = 0; axis < rank && used < size; axis++)

@@ -135,8 +135,8 @@ void config_study_free(StudyFile *study);
  * "sweep.prior.stages", "policies", "policies.LABEL.steps". */
 bool config_first_difference(const char *old_resolved, const char *new_resolved, size_t size, char *out);
 
-/* Options alone, from "key=value" texts (`thompson sample --option`), under one table; `what` names their
- * source in messages. They live as long as `memory`. */
+/* Reads options alone, from "key=value" texts (`thompson sample --option`), under one table; `what` names
+ * their source in messages. They live as long as `memory`. */
 Status config_options(Arena *memory, const char *what, const ConfigKey *keys, int set_count,
                       const char *const *sets, Config **out);
 /* Copies the options of `base`, which must outlive the copy, with some of them replaced. */

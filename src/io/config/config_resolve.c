@@ -77,7 +77,7 @@ static Status mark_defaults(Arena *memory, const ConfigKey *keys, const ConfigVa
   return STATUS_OK;
 }
 
-/* `brief`: without what is as it is by default. */
+/* Writes the policies; `brief`: without what has its default. */
 static Status write_policies(Arena *memory, FILE *out, bool brief, const StudyFile *study) {
   fputs(study->policy_count > 0 ? "policies:\n" : "policies: []\n", out);
   for (int p = 0; p < study->policy_count; p++) {

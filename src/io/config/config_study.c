@@ -93,7 +93,7 @@ static Status take_set(Arena *memory, const char *text, Layer *all) {
   return STATUS_OK;
 }
 
-/* Names and label of a policy; everything else in its mapping is an option. */
+/* Reads the label of a policy; everything else in its mapping is an option. */
 static Status read_policy_label(Arena *memory, const ConfigNode *node, ConfigPolicy *policy) {
   static const ConfigKey label_key = {.name = "label", .type = KEY_TEXT, .fallback = "null"};
   const ConfigNode *label = node->kind == NODE_MAPPING ? config_node_child(node, "label") : NULL;

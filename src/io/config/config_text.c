@@ -39,7 +39,7 @@ static ConfigPlace place_at(const char *source, const char *bytes, size_t at) {
   return place;
 }
 
-/* bytes[size] may be parsed: neither UTF-16 nor UTF-32, and without NUL. */
+/* Checks that bytes[size] may be parsed: neither UTF-16 nor UTF-32, and without NUL. */
 static Status check_bytes(const char *source, size_t size, const char *bytes) {
   for (size_t i = 0; i < sizeof encodings / sizeof *encodings; i++)
     if (begins_with(size, bytes, encodings[i].length, encodings[i].head))

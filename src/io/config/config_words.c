@@ -31,8 +31,8 @@ static bool same_letter(char a, char b) {
 
 static int smaller(int a, int b) { return a < b ? a : b; }
 
-/* Insertions, deletions, replacements and swaps of neighbours between a[m] and b[n], both at most NAME_LIMIT
- * long. */
+/* Counts insertions, deletions, replacements and swaps of neighbours between a[m] and b[n], both at most
+ * NAME_LIMIT long. */
 static int edit_distance(const char *a, int m, const char *b, int n) {
   int row[NAME_LIMIT + 1][NAME_LIMIT + 1];
   for (int i = 0; i <= m; i++) row[i][0] = i;

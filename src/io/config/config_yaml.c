@@ -53,14 +53,15 @@ static uint32_t next_character(const unsigned char **text) {
   return c;
 }
 
-/* Characters that change the reading direction of what follows, so that it seems to say something else. */
+/* Returns whether a character changes the reading direction of what follows, so that it seems to say
+ * something else. */
 static bool redirects(uint32_t c) {
   return c == 0x061C || c == 0x200E || c == 0x200F || (c >= 0x202A && c <= 0x202E) ||
          (c >= 0x2066 && c <= 0x2069);
 }
 
-/* Characters that cannot be shown or written back as they are: controls, line separators, byte order mark,
- * non-characters. */
+/* Returns whether a character cannot be shown or written back as it is: controls, line separators, byte order
+ * mark, non-characters. */
 static bool unprintable(uint32_t c) {
   return c < 0x20 || (c >= 0x7F && c < 0xA0) || c == 0x2028 || c == 0x2029 || c == 0xFEFF || c == 0xFFFE ||
          c == 0xFFFF || redirects(c);
