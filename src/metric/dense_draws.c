@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of each draw: its component, its distance to the truth, whether it is below the truth along the direction.
- */
+/* For each draw: its component, its distance to the truth, whether it is below the truth along the
+ * direction. */
 enum { OF_COMPONENT, OF_DISTANCE, OF_RANK, OF_DRAW };
 
-/* values[OF_DRAW, n] of this rank's columns x[d, count]. */
+/* Computes values[OF_DRAW, n] for this rank's columns x[d, count]. */
 static void measure_columns(const DenseMeasure *measure, DenseColumns columns, int n, const double *x,
                             double *values) {
   const size_t d = (size_t)measure->modes->d, count = (size_t)columns.count, all = (size_t)n;

@@ -97,7 +97,7 @@ double metric_distance(int d, int n, const double *x, const double *truth) {
   return sum / n;
 }
 
-/* Points in some order in which equal ones are neighbours. */
+/* Compares points, in some order in which equal ones are neighbours. */
 static int compare_points(const void *a, const void *b, void *bytes) {
   return memcmp(a, b, *(const size_t *)bytes);
 }
@@ -141,7 +141,7 @@ void metric_norms(int d, int n, const double *x, double *norm) {
   }
 }
 
-/* b' x - x' Lambda x / 2. */
+/* Computes b' x - x' Lambda x / 2. */
 static double quadratic(int d, size_t stride, const double *precision, const double *vector,
                         const double *x) {
   double sum = 0;
@@ -153,7 +153,8 @@ static double quadratic(int d, size_t stride, const double *precision, const dou
   return sum;
 }
 
-/* A pass over the rows of one run alone is for several points: x[d] twice. work[2 d]. */
+/* Computes the log likelihood at x[d]. A pass over the rows of a single run takes several points, so x is
+ * passed twice. work[2 d]. */
 static void log_likelihood_of_one(const History *history, int run, const double *x, double *work,
                                   double *log_likelihood) {
   double both[2];

@@ -29,7 +29,7 @@ double metric_largest_mode(const Mixture *modes, int n, const double *x, double 
 /* Returns the mean over x[d, n] of |x - truth|, Euclidean; truth[d]. */
 double metric_distance(int d, int n, const double *x, const double *truth);
 
-/* *out = the share of x[d, n] that are distinct points: 1, unless a sampler copies draws. */
+/* Computes *out, the share of x[d, n] that are distinct points: 1, unless a sampler copies draws. */
 Status metric_distinct(int d, int n, const double *x, double *out);
 
 /* Returns how many of x[d, n] lie below truth[d] along direction[d]: 0 to n. With truth and data from the
@@ -37,13 +37,13 @@ Status metric_distinct(int d, int n, const double *x, double *out);
  * Vehtari and Gelman 2018, arXiv:1804.06788). */
 int metric_rank(int d, int n, const double *x, const double *truth, const double *direction);
 
-/* How many of values[n] lie below truth. Any function of theta and of the history ranks exact draws
- * uniformly; the norm and the likelihood find what coordinates, which errors of opposite signs leave alone,
- * do not (Modrak et al. 2023, arXiv:2211.02383). */
+/* Returns how many of values[n] lie below truth. Any function of theta and of the history ranks exact draws
+ * uniformly; the norm and the likelihood find errors of opposite signs, which coordinates miss (Modrak et al.
+ * 2023, arXiv:2211.02383). */
 int metric_below(int n, const double *values, double truth);
-/* norm[n] of x[d, n]. */
+/* Computes norm[n] of x[d, n]. */
 void metric_norms(int d, int n, const double *x, double *norm);
-/* log_likelihood[n] of a run's history at x[d, n], up to a constant of the run. work[d (d + 1)]. */
+/* Computes log_likelihood[n] of a run's history at x[d, n], up to a constant of the run. work[d (d + 1)]. */
 void metric_log_likelihoods(const History *history, int run, int n, const double *x, double *log_likelihood,
                             double *work);
 

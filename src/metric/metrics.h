@@ -52,7 +52,7 @@ typedef struct {
   Wasserstein *wasserstein;
 } Comparison;
 
-/* Doubles that a metric needs as scratch. */
+/* Returns how many doubles a metric needs as scratch. */
 static inline size_t metric_work(int d, int points, int modes) {
   return (size_t)d * (size_t)(d + 1) + 2 * (size_t)points + 2 * (size_t)modes;
 }

@@ -1,6 +1,6 @@
 /* Sliced Wasserstein distances of order 1 between two clouds of points with uniform weights, for dimensions
- * or sizes where the exact distance (metric/emd.h) is too expensive. Of order 1, so that they bound it from
- * below:
+ * or sizes where the exact distance (metric/emd.h) is too expensive. They have order 1, so that they bound it
+ * from below:
  *
  *     W1(direction) = int |F^-1(q) - G^-1(q)| dq,   F, G: the distributions of direction' x, direction' y.
  *

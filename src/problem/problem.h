@@ -78,7 +78,7 @@ Status problem_create_theta(Problem *self, const Config *config);
 
 /* Draws theta* of the runs: theta[d, B]. */
 void problem_theta(const Problem *problem, uint32_t replicate, uint32_t first_run, int runs, double *theta);
-/* Others of the same distribution, which no run meets, for pictures: theta[d, count]. */
+/* Draws others of the same distribution, which no run meets, for pictures: theta[d, count]. */
 void problem_theta_shown(const Problem *problem, int count, double *theta);
 /* Draws the Samples that priors of this replicate are fitted to; limit < 0: as many as there are. The
  * caller ends with samples_free. */

@@ -20,7 +20,7 @@ static bool is_shaped(const Problem *self, const Synthetic *state) {
   return state->condition_number != 1 && self->d > 1;
 }
 
-/* K = d. */
+/* Sets K = d, and refuses any other number of arms. */
 static Status count_unit_vectors(Problem *self, const Config *config) {
   if (self->per_arm)
     return status_set(STATUS_INPUT, "problem.features: basis gives every arm a unit vector of its own; with "

@@ -71,8 +71,8 @@ void theta_destroy(ThetaSource *source);
 /* Draws theta* of runs first_run .. first_run + runs - 1, from streams (THETA, run): theta[d, runs]. A
  * finite set gives members of the replicate's test part. */
 void theta_draw(const ThetaSource *source, uint32_t replicate, uint32_t first_run, int runs, double *theta);
-/* Others of the same distribution, which no run meets: theta[d, count], from streams (THETA_SHOWN, sample).
- * Of a finite set, members of the test part of replicate 0. */
+/* Draws others of the same distribution, which no run meets: theta[d, count], from streams (THETA_SHOWN,
+ * sample). From a finite set they are members of the test part of replicate 0. */
 void theta_draw_shown(const ThetaSource *source, int count, double *theta);
 /* Draws several for each run: theta[d, runs * each], run n's at n each .. From streams (THETA, run, draw).
  * Those of a finite set are different members; there must be enough (theta_test_size). */
@@ -81,7 +81,7 @@ void theta_draw_each(const ThetaSource *source, uint32_t replicate, uint32_t fir
 /* Returns how many members of a finite set are kept for theta*: at least one, and at least one is left to
  * learn from; INT_MAX of any other distribution. */
 int theta_test_size(const ThetaSource *source);
-/* These members of the replicate: theta[d, theta_test_size]. */
+/* Copies these members of the replicate: theta[d, theta_test_size]. */
 void theta_test_part(const ThetaSource *source, uint32_t replicate, double *theta);
 /* Returns how many samples priors are fitted to: at most `limit`; limit < 0: 10 000, or all of a finite
  * set. */

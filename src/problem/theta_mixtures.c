@@ -69,7 +69,7 @@ static Status curve(Arena *memory, int d, const char *file, Mixture *out) {
   return mixture_prepare(out);
 }
 
-/* Modes so far apart that a local method stays in the one where it starts. */
+/* Makes modes so far apart that a local method stays in the one where it starts. */
 static Status four(Arena *memory, int d, const char *file, Mixture *out) {
   (void)d, (void)file;
   static const Component component[] = {{0.25, {3, 0}, {0.1, 0, 0, 0.1}},

@@ -5,7 +5,7 @@
 #include "model/prior/prior.h"
 #include "problem/theta.h"
 
-/* Mixtures and densities have one; finite sets do not. */
+/* Returns whether there is a prior: mixtures and densities have one; finite sets do not. */
 bool theta_has_prior(const ThetaSource *source);
 /* Creates a mixture as prior_from_mixture does, and a density as a prior that samples and knows its
  * density, and can do nothing else (no chain, no file, no fit). */

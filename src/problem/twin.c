@@ -6,7 +6,7 @@
 
 static const double TWIN_NOISE = 0.1; /* of each coordinate, before scaling to unit length */
 
-/* Columns of x[d, n] to unit length. */
+/* Scales the columns of x[d, n] to unit length. */
 static void normalise(int d, int n, double *x) {
   for (int c = 0; c < n; c++) {
     double square = 0;

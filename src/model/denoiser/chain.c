@@ -55,7 +55,7 @@ void chain_to_theta(const Chain *chain, int lanes, double *z) {
   }
 }
 
-/* s[n] = mu[n] + sd z[n], within the guard. */
+/* Computes s[n] = mu[n] + sd z[n], within the guard. */
 SIMD_CLONES
 static void chain_step(size_t n, const double *restrict mu, double sd, const double *restrict z,
                        double *restrict s) {

@@ -43,7 +43,7 @@ struct Chain {
  * owner sets the rest. */
 Status chain_create(Arena *memory, Chain *chain, int d, const ScheduleRule *rule, LastStage last_stage);
 
-/* eps[d, N] and jacobian[d, d, N] = d eps / d s, row by row, of every chain. scratch[d, N]. */
+/* Computes eps[d, N] and jacobian[d, d, N] = d eps / d s, row by row, of every chain. scratch[d, N]. */
 void chain_noise_jacobian(const Chain *chain, int t, int lanes, const double *s, double *eps,
                           double *jacobian, double *scratch);
 /* Computes mu[d, N] = mu_t(s): the mean of s_{t-1} given s_t under the chain. mu may not overlap s. */

@@ -68,7 +68,7 @@ static void weigh(int lanes, const double *restrict log_weight, const double *re
   for (int n = 0; n < lanes; n++) weight[n] = special_exp(log_weight[n] - top[n]);
 }
 
-/* sums of k free coordinates from those of the two halves, x_{k - 1} = 1 and -1. */
+/* Computes the sums over k free coordinates from those of the two halves, x_{k - 1} = 1 and -1. */
 SIMD_CLONES
 static void join(int k, int lanes, const double *restrict plus, const double *restrict minus,
                  double *restrict sums) {
@@ -118,7 +118,7 @@ static void finish(int d, int lanes, const double *restrict sums, double *restri
   }
 }
 
-/* Places of the tree in the workspace, after the precision. */
+/* Lays out the places of the tree in the workspace, after the precision. */
 static void lay_out(int d, int lanes, double *workspace, Tree *tree) {
   *tree = (Tree){.d = d, .lanes = lanes, .precision = workspace, .top = workspace + d * d * lanes};
   double *next = tree->top + lanes;

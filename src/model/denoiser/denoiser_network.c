@@ -176,7 +176,7 @@ void denoiser_network_inputs(const DenoiserNetwork *self, const double *basis, c
   memcpy(v, at.v, (size_t)(self->d * LANES) * sizeof *v);
 }
 
-/* Lanes with an eigenvalue above what the network was trained for. */
+/* Counts lanes with an eigenvalue above what the network was trained for. */
 static void count_beyond(const DenoiserNetwork *self, int lanes, const double *eigenvalue,
                          int *lane_fallbacks) {
   for (int n = 0; n < lanes; n++) {

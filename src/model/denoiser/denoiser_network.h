@@ -27,7 +27,7 @@ typedef struct {
 
 /* Returns the shape with 2 d + d (d + 1) / 2 inputs and d outputs. */
 NetworkShape denoiser_network_shape(int d, int hidden_count, const int *hidden);
-/* Doubles of scratch for the two calls below. */
+/* Returns the doubles of scratch for the two calls below. */
 size_t denoiser_network_workspace(const DenoiserNetwork *self);
 
 /* Computes, for DENOISER_LANES = n lanes, the inputs x, in rows of x_row, and v[d, n], for M = U diag(q)

@@ -18,7 +18,7 @@ typedef struct {
   double *mean; /* [C, d] */
 } Isotropic;
 
-/* Means of zero; the caller sets weights and variances. */
+/* Creates components with means of zero; the caller sets weights and variances. */
 Status isotropic_create(Arena *memory, int d, int components, Isotropic *out);
 /* Draws N lanes, theta[d, N], by the same numbers as mixture_sample. */
 void isotropic_sample(const Isotropic *mixture, RngLanes *rng, double *theta);

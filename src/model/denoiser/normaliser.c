@@ -59,8 +59,8 @@ static double gaussian_normaliser(const Normaliser *self) {
   return sum;
 }
 
-/* Moments of the denoiser and of the Gaussian at all nodes u[NODES], the last of which is 1; returns the
- * Gaussian's log Z there. */
+/* Computes moments of the denoiser and of the Gaussian at all nodes u[NODES], the last of which is 1; returns
+ * the Gaussian's log Z there. */
 static double evaluate(Normaliser *self, const double *basis, const double *eigenvalue, const double *vector,
                        const double *u) {
   const int d = self->denoiser->d;

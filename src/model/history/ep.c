@@ -45,7 +45,7 @@ typedef struct {
   double step; /* share of the way that sites move */
 } Sweep;
 
-/* Of the rows of a tile, [TILE_ROWS, TILE_LANES] each. */
+/* The rows of a tile, [TILE_ROWS, TILE_LANES] each. */
 typedef struct {
   double counts[CELLS], variance[CELLS]; /* c times temper, v */
   double lambda[CELLS], nu[CELLS];
@@ -70,7 +70,7 @@ static void put_sites(const HistoryMarginals *cells, const Tile *tile) {
   }
 }
 
-/* The expansion of the likelihood about the mean. */
+/* Expands the likelihood about the mean. */
 static void expand(const Likelihood *likelihood, const HistoryMarginals *cells, Tile *tile) {
   likelihood->ops->derivatives(likelihood, cells->n, cells->y, cells->mean, tile->move, tile->lambda);
   for (int k = 0; k < cells->n; k++) {
@@ -109,7 +109,7 @@ static void find_log_spread(int n, Tile *tile) {
   }
 }
 
-/* log s_i of the sites as they are, and by how much they miss the fixed point. */
+/* Computes log s_i of the sites as they are, and by how much they miss the fixed point. */
 SIMD_CLONES
 static void judge(const HistoryMarginals *cells, const Tile *tile, double *restrict miss,
                   double *restrict log_scale) {
@@ -129,7 +129,7 @@ static void judge(const HistoryMarginals *cells, const Tile *tile, double *restr
     }
 }
 
-/* The sites of lanes that have not settled move. */
+/* Moves the sites of lanes that have not settled. */
 SIMD_CLONES
 static void match(const HistoryMarginals *cells, double step, const bool *settled, Tile *tile) {
   const int lanes = cells->lanes - cells->lane;
@@ -175,7 +175,7 @@ static void ep_add(size_t n, const double *restrict a, const double *restrict b,
   for (size_t k = 0; k < n; k++) out[k] = a[k] + b[k];
 }
 
-/* S, m and their volume. */
+/* Computes S, m and their volume. */
 static void find_posterior(Ep *ep, int lanes, const double *prior_precision, const double *prior_vector,
                            const double *precision, const double *vector) {
   const int d = ep->d;
@@ -190,7 +190,7 @@ static void find_posterior(Ep *ep, int lanes, const double *prior_precision, con
   linalg_inverse_lanes(d, lanes, ep->factor, ep->covariance);
 }
 
-/* The outcome of a sweep, for the lanes that have not settled; returns how many go on. */
+/* Takes the outcome of a sweep, for the lanes that have not settled; returns how many go on. */
 static int take(Ep *ep, int lanes, bool first, double *precision, double *vector, double *log_evidence) {
   int moving = 0;
   for (int n = 0; n < lanes; n++) {

@@ -6,9 +6,9 @@
  * The likelihood of row i, p(y_i | u_i)^c_i with u_i = phi_i' theta, is replaced by a site, a Gaussian factor
  * exp(nu_i u_i - lambda_i u_i^2 / 2), so that the posterior is N(m, S), S = (P + Lambda)^-1, m = S (h + b),
  * with the evidence Lambda = sum lambda_i phi_i phi_i', b = sum nu_i phi_i. A sweep takes all sites at once.
- * Of row i, v = phi_i' S phi_i and mu = phi_i' m; the cavity, which is the posterior without this site, has
- * the variance v_c = 1 / (1/v - lambda_i) and the mean m_c = v_c (mu/v - nu_i); and the site becomes the one
- * with which the cavity has the mean m_1 and the variance v_1 of N(u; m_c, v_c) p(y_i | u)^c_i
+ * For row i, let v = phi_i' S phi_i and mu = phi_i' m; the cavity, which is the posterior without this site,
+ * has the variance v_c = 1 / (1/v - lambda_i) and the mean m_c = v_c (mu/v - nu_i); and the site becomes the
+ * one with which the cavity has the mean m_1 and the variance v_1 of N(u; m_c, v_c) p(y_i | u)^c_i
  * (tilted_moments.h):
  *
  *     lambda_i = 1/v_1 - 1/v_c,   nu_i = m_1/v_1 - m_c/v_c.
@@ -53,11 +53,11 @@ typedef struct {
 
 Status ep_create(Arena *memory, int d, int capacity, double tolerance, Ep *out);
 
-/* For the lanes of the view, draws = 1, with the prior P[d, d, lanes], h[d, lanes] in its coordinates.
- * precision[d, d, lanes] and vector[d, lanes] are the evidence to start from and become that of the sites.
- * log_evidence[lanes]: of the integral above the factor that depends on nothing but the prior, |P|^1/2
- * exp(-h' P^-1 h / 2), as in mixture_evidence.h; likelihoods as history_log_likelihood has them. Lanes that
- * did not stop within EP_SWEEPS, and pivots that were jittered, are added to fallbacks[B]. */
+/* Finds the sites for the lanes of the view, draws = 1, with the prior P[d, d, lanes], h[d, lanes] in its
+ * coordinates. precision[d, d, lanes] and vector[d, lanes] are the evidence to start from and become that of
+ * the sites. log_evidence[lanes]: of the integral above the factor that depends on nothing but the prior,
+ * |P|^1/2 exp(-h' P^-1 h / 2), as in mixture_evidence.h; likelihoods as history_log_likelihood has them.
+ * Lanes that did not stop within EP_SWEEPS, and pivots that were jittered, are added to fallbacks[B]. */
 void ep_solve(Ep *ep, const HistoryView *view, const double *prior_precision, const double *prior_vector,
               double *precision, double *vector, double *log_evidence, int64_t *fallbacks);
 

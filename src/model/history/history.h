@@ -61,7 +61,7 @@ void history_gather(const History *from, const int *run, History *to);
 int history_observations(const History *history, int run);
 /* Returns, for [each_round], the runs that the last round's observations belong to. */
 const int *history_latest(const History *history);
-/* Sums of |phi|^2 over the observations of a run. */
+/* Returns the sum of |phi|^2 over the observations of a run. */
 double history_squares(const History *history, int run);
 /* Reads phi[d] of observation l of a run, entries `stride` apart, and returns its reward. For a history
  * that keeps one row for each observation; a run can have fewer than rounds (history_observations). */
@@ -81,10 +81,10 @@ typedef struct {
 void history_evidence(const HistoryView *view, double *precision, double *vector);
 /* Computes the same, or zeros where the likelihood is not conjugate. */
 void history_evidence_or_zero(const HistoryView *view, double *precision, double *vector);
-/* The trace of Lambda of a run. */
+/* Returns the trace of Lambda of a run. */
 double history_precision_trace(const History *history, int run);
-/* root[d + 1, d + 1] of a run (square_root.h); false where none is kept: the evidence is far from precise
- * enough to need it, or was set. */
+/* Computes root[d + 1, d + 1] of a run (square_root.h); returns false where none is kept: the evidence is far
+ * from precise enough to need it, or was set. */
 bool history_root(const History *history, int run, double *root);
 /* Computes residual[lanes] >= 0: the sum of ((y - phi' shift) / sigma)^2 over the observations of each
  * lane. */
@@ -119,7 +119,7 @@ void history_log_likelihood(const HistoryView *view, const double *z, double *lo
                             double *gradient);
 /* What the rows of a tile answer to u = phi' theta ~ N(mean, variance): of cells [n], the slope and minus the
  * curvature in u of a Gaussian log factor, about the mean. `lane` of the view is that of the first cell, cell
- * k is of lane + k % TILE_LANES, and lanes of the view end at `lanes`. Of each cell counts (0: no row) and
+ * k is of lane + k % TILE_LANES, and lanes of the view end at `lanes`. Each cell has counts (0: no row) and
  * rewards as in a history, and numbers that it keeps from pass to pass, site[n / TILE_LANES, HISTORY_SITE,
  * TILE_LANES]. */
 enum { HISTORY_SITE = 2 };
@@ -129,14 +129,15 @@ typedef struct {
   double *site, *slope, *curvature;
 } HistoryMarginals;
 typedef void HistoryVisit(void *context, const HistoryMarginals *cells);
-/* One pass over all rows under theta ~ N(mean, covariance), in the coordinates of the view, draws = 1:
+/* Makes one pass over all rows under theta ~ N(mean, covariance), in the coordinates of the view, draws = 1:
  * precision[d, d, lanes] = sum of curvature phi phi' and vector[d, lanes] = precision mean + sum of slope
  * phi. */
 void history_marginals(const HistoryView *view, const double *mean, const double *covariance,
                        HistoryVisit *visit, void *context, double *precision, double *vector);
-/* Every row is one observation with its whole likelihood: neither an arm's nor tempered. */
+/* Returns whether every row is one observation with its whole likelihood: neither an arm's nor tempered. */
 bool history_rows_are_single(const History *history);
-/* What history_log_likelihood takes off every value of a lane, as rows that are arms do not show it. */
+/* Returns what history_log_likelihood takes off every value of a lane, as rows that are arms do not show
+ * it. */
 double history_excess(const HistoryView *view, int lane);
 /* Computes reach[lanes]: by how much a step[d, lanes] in z moves phi' theta, at most over all
  * observations. It is an upper bound, |phi| |theta step|, where that is below `enough` for all lanes of a

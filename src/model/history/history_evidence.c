@@ -103,7 +103,7 @@ static double precision_trace(const History *history, size_t run) {
   return sum;
 }
 
-/* The root of what a run has observed so far. */
+/* Starts the root from what a run has observed so far. */
 static void start_root(const History *history, size_t run) {
   const Evidence *self = evidence_of(history);
   const size_t d = (size_t)history->d, n = d + 1, runs = (size_t)history->runs;
@@ -116,7 +116,7 @@ static void start_root(const History *history, size_t run) {
   self->rooted[run] = true;
 }
 
-/* One more observation, before it is in the sums. */
+/* Appends one more observation to the roots, before it is in the sums. */
 static void append_to_roots(const History *history, const int *arm, const double *phi, const double *y) {
   const Evidence *self = evidence_of(history);
   const size_t d = (size_t)history->d, runs = (size_t)history->runs, count = (size_t)history->each_round;

@@ -22,7 +22,7 @@ typedef struct HistoryOps {
   /* REQUIRED. */
   /* Memory for this many rounds. */
   Status (*reserve)(History *history, int rounds);
-  /* Of runs latest[each_round], one more observation each. */
+  /* Adds one more observation to each of the runs latest[each_round]. */
   void (*append)(History *history, const int *arm, const double *phi, const double *y);
   void (*clear)(History *history);
   /* OPTIONAL. */

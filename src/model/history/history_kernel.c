@@ -21,7 +21,7 @@ typedef double Unaligned __attribute__((vector_size(8 * SIMD_DOUBLES), aligned(8
 #define LOAD(from, v) ((Vector)(*(const Unaligned *)((from) + (v)*SIMD_DOUBLES)))
 #define LOAD_OR_SHARE(from, shared, v) ((shared) ? *(from) - (Vector){0} : LOAD(from, v))
 
-/* Rows to take: in lanes whose run has fewer rows the rest count 0 times. */
+/* Returns how many rows to take: in lanes whose run has fewer rows the rest count 0 times. */
 INLINE int history_rows_of(const HistoryColumn *column, const bool shared) {
   return shared ? column->rows->length[column->run] : column->rows->filled[column->run / TILE_LANES];
 }
@@ -99,8 +99,8 @@ INLINE void predict(const HistoryColumn *column, const bool shared, int row, int
   }
 }
 
-/* Rewards or counts of `rows` rows, [.., TILE_LANES]: where they are, or spread over the lanes that share
- * them. */
+/* Finds the rewards or counts of `rows` rows, [.., TILE_LANES]: where they are, or spread over the lanes that
+ * share them. */
 INLINE const double *fetch(const HistoryColumn *column, const bool shared, int row, int rows,
                            const double *numbers, double *spread) {
   const double *from = number_of(column, row, numbers);
@@ -275,7 +275,7 @@ void history_kernel_reach(const HistoryColumn *column, const double *step, doubl
     largest_move(column, false, step, reach);
 }
 
-/* Entry i, j of the covariance of theta. */
+/* Returns entry i, j of the covariance of theta. */
 INLINE Vector covariance_of(const HistoryColumn *column, int v, int i, int j, const double *covariance) {
   const double *scale = column->scale;
   Vector entry;
@@ -283,7 +283,7 @@ INLINE Vector covariance_of(const HistoryColumn *column, int v, int i, int j, co
   return scale ? entry * (scale[i] * scale[j]) : entry;
 }
 
-/* variance[TILE_ROWS, TILE_LANES] = phi' C phi of `height` rows from `row` + r on. */
+/* Computes variance[TILE_ROWS, TILE_LANES] = phi' C phi of `height` rows from `row` + r on. */
 INLINE void spread_rows(const HistoryColumn *column, int row, int r, const int height,
                         const double *covariance, double *variance) {
   const int d = column->history->d;

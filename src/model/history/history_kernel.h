@@ -19,10 +19,10 @@ typedef struct {
   const double *shift, *scale; /* theta = shift + scale z; may be NULL */
 } HistoryColumn;
 
-/* derivatives: gradient[d, ..] of the log likelihood and the lower triangle of precision[d, d, ..], both with
- * respect to theta. deviance: deviance[..], and that gradient unless it is NULL. reach: the largest |phi'
- * scale step| of each lane. marginals: of history_marginals, the sums of slope phi and of curvature phi phi',
- * its lower triangle, with covariance[d, d, ..] of theta; never shared. */
+/* Computes derivatives: gradient[d, ..] of the log likelihood and the lower triangle of precision[d, d, ..],
+ * both with respect to theta. deviance: deviance[..], and that gradient unless it is NULL. reach: the largest
+ * |phi' scale step| of each lane. marginals: of history_marginals, the sums of slope phi and of curvature phi
+ * phi', its lower triangle, with covariance[d, d, ..] of theta; never shared. */
 void history_kernel_derivatives(const HistoryColumn *column, const double *z, double *gradient,
                                 double *precision);
 void history_kernel_deviance(const HistoryColumn *column, const double *z, double *deviance,

@@ -123,7 +123,7 @@ void history_reach(const HistoryView *view, const double *step, double enough, d
   }
 }
 
-/* vector += precision mean, and the upper triangle; from theta to z. */
+/* Adds precision mean to vector, fills the upper triangle, and goes from theta to z. */
 SIMD_CLONES
 static void finish_marginals(const HistoryColumn *column, const double *mean, double *vector,
                              double *precision) {

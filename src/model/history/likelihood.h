@@ -58,7 +58,7 @@ static inline bool likelihood_is_conjugate(const Likelihood *likelihood) {
 static inline double likelihood_noise(const Likelihood *likelihood) {
   return likelihood->ops->self_concordance > 0 ? 1 : likelihood->noise;
 }
-/* Entries of theta where phi has d. */
+/* Returns the number of entries of theta where phi has d. */
 static inline int likelihood_parameters(const Likelihood *likelihood, int d) {
   return likelihood_has_network(likelihood) ? (int)network_parameters(&likelihood->network) : d;
 }

@@ -49,7 +49,7 @@ static void load(NetworkRows *rows, const double *theta, int lanes, int lane) {
   for (int i = 0; i < rows->parameters; i++) rows->theta[i] = (float)theta[i * lanes + lane];
 }
 
-/* Slopes and curvatures of LANES rows from `first` on, with the outputs y; 0 beyond the last row. */
+/* Computes slopes and curvatures of LANES rows from `first` on, with the outputs y; 0 beyond the last row. */
 static void derive(const Part *part, int first, const float *y, double *slope, double *curvature) {
   double u[LANES] = {0};
   const int left = part->count - first, count = left < LANES ? left : LANES;

@@ -16,7 +16,7 @@
 typedef struct {
   NetworkShape shape;
   int parameters; /* p */
-  /* Of one lane at a time. */
+  /* For one lane at a time: */
   float *theta, *gradient, *workspace; /* [p], [p], network_workspace */
   float *jacobian, *square; /* [p, NETWORK_LANES], [p, p] */
 } NetworkRows;

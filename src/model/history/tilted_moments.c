@@ -22,8 +22,9 @@ void tilted_moments_nodes(TiltedNodes *out) {
   out->step = STEP / sqrt(square / mass);
 }
 
-/* Of VECTOR_LANES cells, in units of the standard deviation, from odds = exp(-w), w the mean in the direction
- * of the reward, and ratio = exp(-h s): sigma(w +- k h s) = 1 / (1 + odds ratio^+-k). */
+/* Adds up the nodes for VECTOR_LANES cells, in units of the standard deviation, from odds = exp(-w), w the
+ * mean in the direction of the reward, and ratio = exp(-h s): sigma(w +- k h s) = 1 / (1 + odds
+ * ratio^+-k). */
 INLINE void click_sums(const TiltedNodes *nodes, Real odds, Real ratio, Real *mass, Real *first,
                        Real *second) {
   const Real zero = {0}, one = real_of(1);
@@ -46,7 +47,7 @@ INLINE void click_sums(const TiltedNodes *nodes, Real odds, Real ratio, Real *ma
  * far apart. */
 static const double WIDE = 6;
 
-/* One cell in closed form: sigma(w) ~ Phi(w sqrt(3) / pi). */
+/* Tilts one cell in closed form: sigma(w) ~ Phi(w sqrt(3) / pi). */
 static void tilt_widely(double sign, double mean, double variance, double *log_mass, double *move,
                         double *shrink) {
   const double total = variance + M_PI * M_PI / 3, t = sign * mean / sqrt(total), far = 30;
@@ -92,7 +93,8 @@ void tilted_moments_of_clicks(const TiltedNodes *nodes, const TiltedCells *cells
   }
 }
 
-/* Log of the integrand over N(centre, spread) at all nodes: value[NODES, lanes], and its largest[lanes]. */
+/* Computes the log of the integrand over N(centre, spread) at all nodes, value[NODES, lanes], and its
+ * largest[lanes]. */
 static void integrand(const TiltedNodes *nodes, const Likelihood *likelihood, const TiltedCells *cells,
                       int from, int lanes, const double *centre, const double *spread, double *value,
                       double *largest) {

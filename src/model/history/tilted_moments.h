@@ -26,12 +26,12 @@ typedef struct {
 
 void tilted_moments_nodes(TiltedNodes *out);
 
-/* Of single logistic rewards, c = 1: log_mass[n]; move[n], by which the mean lies beyond m; and shrink[n],
- * the variance over v. */
+/* Computes for single logistic rewards, c = 1: log_mass[n]; move[n], by which the mean lies beyond m; and
+ * shrink[n], the variance over v. */
 void tilted_moments_of_clicks(const TiltedNodes *nodes, const TiltedCells *cells, double *log_mass,
                               double *move, double *shrink);
-/* The same for any likelihood and counts c >= 0, with nodes about `centre`[n] in units of its standard
- * deviation, variance `spread`[n]: where u is thought to be. */
+/* Computes the same for any likelihood and counts c >= 0, with nodes about `centre`[n] in units of its
+ * standard deviation, variance `spread`[n]: where u is thought to be. */
 void tilted_moments(const TiltedNodes *nodes, const Likelihood *likelihood, const TiltedCells *cells,
                     const double *centre, const double *spread, double *log_mass, double *move,
                     double *shrink);

@@ -148,7 +148,7 @@ static void add_rewards(const EmLogs *self, double *log_sum) {
     log_sum[n] -= 0.5 * (at->count[n] * log(2 * M_PI * self->variance) + at->square[n] / self->variance);
 }
 
-/* Responsibilities, log marginal likelihoods and, unless `features` is false, expected features. */
+/* Computes responsibilities, log marginal likelihoods and, unless `features` is false, expected features. */
 static void evaluate(const EmLogs *self, const Mixture *mixture, int first, int items, bool features) {
   Scratch *at = self->scratch;
   const size_t size = features_of(self) * N;
@@ -170,7 +170,7 @@ static double sum_of(const double *x) {
   return sum;
 }
 
-/* sums[C, F] += shares times features, and expected[F, N] = features under all components. */
+/* Adds shares times features to sums[C, F]; expected[F, N] becomes the features under all components. */
 SIMD_CLONES
 static void add_features(int components, int features, const double *restrict share,
                          const double *restrict feature, double *restrict expected, double *restrict sums) {

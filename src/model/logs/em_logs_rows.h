@@ -16,7 +16,7 @@ typedef struct {
   int64_t *fallbacks; /* [LOGS_BLOCK] */
 } EmLogsRows;
 
-/* Items as in em_logs_create. */
+/* Creates the rows; items as in em_logs_create. */
 Status em_logs_rows_create(Arena *memory, const Logs *logs, int first, int items, EmLogsRows *out);
 /* Computes the Laplace evidence of the tasks of a chunk, each under its prior N(P^-1 h, P^-1), P[d, d,
  * LOGS_BLOCK] and h[d, LOGS_BLOCK], in coordinates z: precision and vector, of the same shapes; and

@@ -50,7 +50,7 @@ static void maximise_component(const Em *em, size_t c, const double *sums) {
   }
 }
 
-/* Parameters from the sums. */
+/* Computes the parameters from the sums. */
 static void maximise(Em *em) {
   const size_t features = em_features(em->now.d);
   double items = 0, total = 0;
@@ -107,7 +107,7 @@ static int best_of(int starts, const double *likelihood) {
   return chosen;
 }
 
-/* trials[starts] get the parameters of the starts, likelihood[starts] what they have reached. */
+/* Runs the starts: trials[starts] get their parameters, likelihood[starts] what they have reached. */
 static Status run_trials(Arena *memory, Em *em, RngKey key, uint32_t run, Mixture *trials,
                          double *likelihood) {
   const int items = em->data->items < em->plan->trial_items ? em->data->items : em->plan->trial_items;

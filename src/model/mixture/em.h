@@ -17,7 +17,7 @@
 
 static const double EM_FLOOR = 1e-6; /* added to each variance of z; scikit-learn's reg_covar */
 
-/* Entries of the features 1, z_i, z_i z_j (j <= i) of z. */
+/* Returns the number of the features 1, z_i, z_i z_j (j <= i) of z. */
 static inline size_t em_features(int d) { return (size_t)(1 + d + d * (d + 1) / 2); }
 
 typedef struct EmData EmData;
@@ -53,7 +53,8 @@ Status em_continue(EmData *data, const EmPlan *plan, RngKey key, uint32_t run, M
 /* Runs one iteration with all items. *likelihood is their mean log likelihood before it; `rng` says where
  * a component that has become empty begins again. */
 Status em_step(EmData *data, const EmPlan *plan, Rng rng, Mixture *mixture, double *likelihood);
-/* Operations of em_fit (SamplerOps.cost), where an E-step has `item` of them for each item and component. */
+/* Returns the operations of em_fit (SamplerOps.cost), where an E-step has `item` of them for each item and
+ * component. */
 double em_cost(const EmPlan *plan, double components, double items, double item);
 /* Returns whether EM ends: the mean log likelihood has risen by no more than the tolerance. */
 bool em_has_converged(const EmPlan *plan, double before, double now);

@@ -9,10 +9,10 @@
 #include <math.h>
 #include <string.h>
 
-/* Of the features of a chunk: many dimensions take fewer samples at a time. */
+/* Limits of the features of a chunk: in many dimensions it takes fewer samples at a time. */
 enum { MOST_FEATURES = 1 << 21, LEAST_CHUNK = 8 };
 
-/* features[F, chunk] of the chunk at z. */
+/* Fills features[F, chunk] of the chunk at z. */
 SIMD_CLONES
 static void fill_features(int d, int chunk, size_t stride, const double *restrict z,
                           double *restrict features) {
@@ -74,7 +74,7 @@ static void scale_features(int rows, int chunk, const double *restrict factor, d
     for (int n = 0; n < chunk; n++) features[f * chunk + n] *= factor[n];
 }
 
-/* sums[C, F] += share features'. */
+/* Adds share features' to sums[C, F]. */
 static void add_features(const EmSamples *self, int components, double *sums) {
   const int features = (int)em_features(self->data.d);
   cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasTrans, components, features, self->chunk, 1, self->share,
@@ -129,9 +129,9 @@ static void place(EmData *data, int item, double *z) {
   for (size_t i = 0; i < (size_t)data->d; i++) z[i] = self->z[i * (size_t)self->padded + (size_t)item];
 }
 
-/* Centres are samples: by k-means++ in even starts, with probability proportional to the squared distance
- * from the centres so far; uniform in odd starts, which finds optima where one component lies on another
- * (measured: swirl). Every sample is given to the nearest. */
+/* Takes samples as centres: by k-means++ in even starts, with probability proportional to the squared
+ * distance from the centres so far; uniform in odd starts, which finds optima where one component lies on
+ * another (measured: swirl). Every sample is given to the nearest. */
 static void seed(EmData *data, int items, int components, Rng *rng, double *sums) {
   EmSamples *self = (EmSamples *)data;
   const int chunk = self->chunk;

@@ -25,7 +25,7 @@ typedef struct {
 Status em_samples_create(Arena *memory, int d, int n, const double *z, int first, int items, int components,
                          EmSamples *out);
 
-/* Operations of an E-step for each sample and component. */
+/* Returns the operations of an E-step for each sample and component. */
 double em_samples_cost(int d);
 
 #endif

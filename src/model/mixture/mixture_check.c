@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Weights that sum to 1 but for the rounding of a float are brought to 1. */
+/* Checks weights; those that sum to 1 but for the rounding of a float are brought to 1. */
 static Status check_weights(const char *name, Mixture *mixture) {
   double sum = 0;
   for (int c = 0; c < mixture->components; c++) {

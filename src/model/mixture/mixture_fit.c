@@ -165,7 +165,7 @@ static Folds folds_of(int n) {
 /* Candidates, from the one that takes longest: ranks then end at the same time. */
 static const int CANDIDATES[MIXTURE_MOST_CANDIDATES] = {256, 192, 128, 96, 64, 48, 32, 24,
                                                         16,  12,  8,   6,  4,  3,  2,  1};
-/* Of a candidate, so that all of them fit into memory in many dimensions too. */
+/* Most numbers of a candidate, so that all of them fit into memory in many dimensions too. */
 static const double MOST_NUMBERS = 1 << 20;
 
 int mixture_candidate(int d, int index) {

@@ -17,8 +17,8 @@ Status mixture_fit(Arena *memory, int d, int n, const double *theta, int compone
 Status mixture_fit_roughly(Arena *memory, int d, int n, const double *theta, int components, int starts,
                            RngKey key, uint32_t run, Mixture *out);
 
-/* Numbers of components to choose from in d dimensions, index = 0, 1, ..: at most 256, falling to 1; 0 ends.
- */
+/* Returns the numbers of components to choose from in d dimensions, index = 0, 1, ..: at most 256, falling to
+ * 1; 0 ends. */
 int mixture_candidate(int d, int index);
 /* Returns whether n samples are enough for a candidate: 3 (d + 1) for each component are. */
 bool mixture_candidate_fits(int d, int n, int components);
@@ -33,7 +33,7 @@ int mixture_fold(int n); /* how many a fold has */
 Status mixture_try(Arena *memory, int d, int n, const double *theta, int components, int starts, RngKey key,
                    uint32_t run, Mixture *out, double *held_out);
 
-/* Operations of each fit (SamplerOps.cost), in d dimensions, to n samples. */
+/* Returns the operations of each fit (SamplerOps.cost), in d dimensions, to n samples. */
 double mixture_fit_cost(int d, double n, int components, int starts);
 double mixture_fit_roughly_cost(int d, double n, int components, int starts);
 double mixture_try_cost(int d, double n, int components, int starts);

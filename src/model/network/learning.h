@@ -6,7 +6,7 @@
 #include "core/rng.h"
 #include "model/network/network.h"
 
-/* weights[n], each from N(0, 2 / inputs) (He et al. 2015). */
+/* Draws weights[n], each from N(0, 2 / inputs) (He et al. 2015). */
 void learning_draw_weights(int inputs, int n, Rng *rng, float *weights);
 
 /* Sets the weights of the start of He et al., and biases 0: parameters[network_parameters]. */
@@ -22,7 +22,8 @@ float learning_rate(double peak, int step, int steps);
 void learning_adam(size_t n, float rate, const float *gradient, float *first, float *second,
                    float *parameters);
 
-/* Operations (SamplerOps.cost) of so many steps: forward and backward, at the speed of wide batches. */
+/* Returns the operations (SamplerOps.cost) of so many steps: forward and backward, at the speed of wide
+ * batches. */
 double learning_cost(double steps, double batch, double parameters);
 
 #endif

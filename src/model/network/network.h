@@ -25,7 +25,7 @@ NetworkShape network_shape(int d, int hidden_count, const int *hidden);
 /* Returns the shape d -> hidden[0] -> ... -> 1. */
 NetworkShape network_scalar_shape(int d, int hidden_count, const int *hidden);
 size_t network_parameters(const NetworkShape *shape);
-/* Floats of scratch that each of the calls below needs, for any number of lanes. */
+/* Returns the floats of scratch that each of the calls below needs, for any number of lanes. */
 size_t network_workspace(const NetworkShape *shape);
 
 /* Computes y[width_L, lanes] = network(x[width_0, lanes]). */

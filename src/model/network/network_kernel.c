@@ -140,7 +140,7 @@ typedef struct {
   const float *weight[NETWORK_MAX_LAYERS];
   float *active[NETWORK_MAX_LAYERS]; /* [width, 64] after the ReLU of hidden layer l, at l */
   float *delta[2]; /* [widest, 64]: derivative of the loss by what a layer gives, in turns */
-  /* Of the loss gradient, for layer l with columns = network_kernel_columns(inputs): */
+  /* For the loss gradient, for layer l with columns = network_kernel_columns(inputs): */
   float *transposed[NETWORK_MAX_LAYERS]; /* [64, columns]: inputs, a one, zeros */
   float *gradient[NETWORK_MAX_LAYERS]; /* [out, columns]: weights, bias, zeros */
 } Layout;

@@ -5,8 +5,8 @@
 
 #include "model/network/network.h"
 
-/* Columns of the transposed inputs of a layer, and of its gradient: its inputs, a column of ones for the
- * bias, and zeros up to a multiple of the widest vector. */
+/* Returns the columns of the transposed inputs of a layer, and of its gradient: its inputs, a column of ones
+ * for the bias, and zeros up to a multiple of the widest vector. */
 static inline int network_kernel_columns(int inputs) { return (inputs + 1 + 15) / 16 * 16; }
 
 void network_kernel_forward(const NetworkShape *shape, const float *parameters, int lanes, const float *x,

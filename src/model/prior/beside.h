@@ -12,7 +12,7 @@ enum { BESIDE_COMPONENTS = 10 };
 Status beside_fit(Arena *memory, int d, int n, const double *theta, int starts, RngKey key, uint32_t run,
                   Mixture *out);
 
-/* Operations of it (SamplerOps.cost). */
+/* Returns the operations that it takes (SamplerOps.cost). */
 double beside_cost(int d, double n, int starts);
 
 /* Packs the mixture as part of a fit: out[beside_values(d)]. Unpacks it, not prepared. */
@@ -24,8 +24,8 @@ Status beside_unpack(Arena *memory, int d, const double *values, Mixture *out);
  * z. */
 Status beside_scale(Prior *prior, const Mixture *mixture, const double *shift, const double *scale);
 
-/* Of a prior that has it for the guard alone. In more than BESIDE_MOST dimensions there is none, and nothing
- * is done. `part` has beside_values(d). */
+/* For a prior that has a mixture for the guard alone. In more than BESIDE_MOST dimensions there is none, and
+ * nothing is done. `part` has beside_values(d). */
 enum { BESIDE_MOST = 64 };
 Status beside_fit_part(const PriorFit *fit, const Samples *samples, double *part);
 double beside_part_cost(int d, double samples);

@@ -20,7 +20,8 @@ typedef struct {
   double agreement[DENOISER_BINS]; /* u' g / d: equal to that where D is right */
 } DenoiserCheck;
 
-/* parameters[network_parameters] of this network. The batch is rounded up to a multiple of NETWORK_LANES. */
+/* Trains parameters[network_parameters] of this network. The batch is rounded up to a multiple of
+ * NETWORK_LANES. */
 Status denoiser_train(const PriorFit *fit, const TrainingSamples *samples, const DenoiserNetwork *network,
                       float *parameters);
 /* Returns the upper end of a bin of log det(I + M). */

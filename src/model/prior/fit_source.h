@@ -11,7 +11,8 @@ typedef struct {
   const Logs *logs;
 } FitSource;
 
-/* Doubles of a part, out[fit_source_part_size]; then the prior of all parts[parts, size]. */
+/* Returns the doubles of a part, out[fit_source_part_size]. Then come the parts, and the prior of all
+ * parts[parts, size]. */
 size_t fit_source_part_size(const FitSource *source, const PriorOps *family, const PriorFit *fit);
 Status fit_source_part(const FitSource *source, const PriorOps *family, const PriorFit *fit, int part,
                        double *out);

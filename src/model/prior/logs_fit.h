@@ -40,7 +40,8 @@ bool logs_candidate_fits(int d, int tasks, int components);
 Status logs_fit(Arena *memory, const Logs *logs, int components, int starts, RngKey key, uint32_t run,
                 Mixture *out, double *noise, double *held_out);
 
-/* Operations of logs_fit (SamplerOps.cost) with so many rows of each task, 0 where none are kept. */
+/* Returns the operations of logs_fit (SamplerOps.cost) with so many rows of each task, 0 where none are
+ * kept. */
 double logs_fit_cost(int d, double tasks, double rows, int components, int starts, bool choosing);
 
 /* Returns how EM goes: `choosing` the number of components, or with a number that is given. */

@@ -107,7 +107,7 @@ struct Prior {
   const Mixture *mixture; /* NULL: not a mixture (of one or more) in closed form */
   const Chain *chain; /* NULL: no reverse chain */
   const Denoiser *denoiser; /* NULL: no posterior moments for any precision */
-  /* Of a prior that is no mixture itself: one that was fitted to the same samples; NULL: none. */
+  /* For a prior that is no mixture itself: one that was fitted to the same samples; NULL: none. */
   const Mixture *beside;
   PriorGuard guard; /* what samplers put beside it unless they are told otherwise */
   bool hypercube; /* uniform on the vertices of {-1, 1}^d */
@@ -128,7 +128,7 @@ const Mixture *prior_stand_in(const Prior *prior);
 /* Returns STATUS_INPUT where there is none, so that nothing can be put beside this prior. */
 Status prior_check_guard(const Prior *prior);
 
-/* Standard deviation of Gaussian rewards: `given`, or where that is 0 the prior's `noise`, or 1. */
+/* Returns the standard deviation of Gaussian rewards: `given`, or if that is 0 the prior's `noise`, or 1. */
 double prior_noise(const Prior *prior, double given);
 
 /* Returns a member of the registry; NULL ends. */

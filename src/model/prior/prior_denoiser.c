@@ -30,7 +30,7 @@ typedef struct {
   DenoiserCheck check;
   int64_t samples; /* how many it was fitted to */
   char samples_sha256[DIGEST_SIZE];
-  /* Of samples. */
+  /* For samples: */
   Localisation walk;
   double *basis, *zero, *vector, *z; /* [d, d, n], then [d, n], n = DENOISER_LANES */
 } Learned;

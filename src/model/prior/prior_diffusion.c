@@ -229,7 +229,7 @@ static Status diffusion_fit_part(const PriorFit *fit, const Samples *samples, in
   return training_group(&setup, part, out);
 }
 
-/* Is everything that was fitted or read a number? */
+/* Checks that everything that was fitted or read is a number. */
 static Status check_vectors(const Diffusion *self, const char *name) {
   const Chain *chain = &self->chain;
   const size_t stages = (size_t)chain->schedule.stages;
@@ -318,7 +318,7 @@ static Status diffusion_save(const Prior *prior, StoreFile *file) {
   return network_save(&self->shape, chain->schedule.stages, self->parameters, file, stage);
 }
 
-/* Stages, dimension and layer widths of a file, as a fit. */
+/* Loads stages, dimension and layer widths of a file, as a fit. */
 static Status load_shape(StoreFile *file, PriorFit *fit, size_t *d) {
   size_t stages = SIZE_MAX;
   *d = SIZE_MAX;

@@ -24,7 +24,7 @@ static inline double mean_spin(double a) {
   return copysign((1 - e) / (1 + e), a);
 }
 
-/* eps = (s - sqrt(abar) tanh a) / sqrt(1 - abar). */
+/* Computes eps = (s - sqrt(abar) tanh a) / sqrt(1 - abar). */
 SIMD_CLONES
 static void noise_of(size_t count, double alpha_bar, const double *restrict s, double *restrict eps) {
   const double root = sqrt(alpha_bar), gain = root / (1 - alpha_bar), over = 1 / sqrt(1 - alpha_bar);

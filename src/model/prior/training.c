@@ -16,7 +16,7 @@ enum {
   CHECKS = 10 /* held-out evaluations in a full training */
 };
 
-/* Of the steps: what the noisiest stages take, and what one takes that starts from its neighbour. */
+/* Share of the steps that the noisiest stages take, and so does one that starts from its neighbour. */
 static const double LEAST_SHARE = 1.0 / 3;
 
 static Status create_scratch(Arena *memory, TrainingSetup *setup) {
@@ -72,7 +72,7 @@ static void pass(const NetworkShape *shape, int layer, int k, int j, double slop
   weights[out * in + (size_t)k] = 0;
 }
 
-/* Units 2 i and 2 i + 1 of hidden layer `layer` become the positive and the negative part of x_i. */
+/* Makes units 2 i and 2 i + 1 of hidden layer `layer` the positive and the negative part of x_i. */
 static void pass_coordinates(const NetworkShape *shape, int layer, float *weights) {
   for (int k = 0; k < 2 * shape->width[0]; k++)
     pass(shape, layer, k, layer ? k : k / 2, layer || k % 2 == 0 ? 1 : -1, weights);

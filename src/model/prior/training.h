@@ -32,9 +32,9 @@ typedef struct {
  * standardisation. */
 Status training_create(Arena *memory, const PriorFit *fit, const Samples *samples, TrainingSetup *out);
 
-/* parameters[network_parameters] of stage t = 1 .. T by itself; *loss is the mean squared error of the noise
- * for each coordinate on held-out samples. It takes alpha_bar_t times the steps of `fit`, or a third of them
- * if that is more. The batch is rounded up to a multiple of NETWORK_LANES. */
+/* Trains parameters[network_parameters] of stage t = 1 .. T by itself; *loss is the mean squared error of the
+ * noise for each coordinate on held-out samples. It takes alpha_bar_t times the steps of `fit`, or a third of
+ * them if that is more. The batch is rounded up to a multiple of NETWORK_LANES. */
 void training_stage(TrainingSetup *setup, int t, float *parameters, double *loss);
 
 /* Stages of a group are trained one after the other: the first by itself, each other one from the network of
@@ -43,22 +43,22 @@ void training_stage(TrainingSetup *setup, int t, float *parameters, double *loss
  * more, the stage starts by itself. Groups do not depend on each other. */
 enum { TRAINING_GROUP = 10 };
 int training_groups(const PriorFit *fit);
-/* Parameters of a stage and its loss. */
+/* Returns the number of parameters of a stage and its loss. */
 size_t training_stage_values(const PriorFit *fit, int d);
 /* Computes out[TRAINING_GROUP, training_stage_values] of group 0 .. training_groups - 1; the last may have
  * fewer. */
 Status training_group(TrainingSetup *setup, int group, double *out);
 
-/* PriorOps.settle: two hidden layers of 10 d; wide networks learn at a smaller rate. */
+/* Settles a fit (PriorOps.settle): two hidden layers of 10 d; wide networks learn at a smaller rate. */
 void training_settle(PriorFit *fit, int d);
 
-/* PriorOps.cost: of all stages, and of the mixture beside them. */
+/* Returns the cost (PriorOps.cost) of all stages, and of the mixture beside them. */
 double training_cost(const PriorFit *fit, int d, double samples);
 
-/* parameters[network_parameters] of a noise predictor at a stage of alpha_bar, for samples with mean[d] and
- * deviation[d]. Hidden weights and biases are N(0, 2 / inputs), a bias being the weight of an input 1: with
- * biases 0 every kink of the first layer would begin in the origin. A hidden layer that is narrower than 4 d
- * has no room for the linear predictor: the network then starts at 0 everywhere. */
+/* Starts parameters[network_parameters] of a noise predictor at a stage of alpha_bar, for samples with
+ * mean[d] and deviation[d]. Hidden weights and biases are N(0, 2 / inputs), a bias being the weight of an
+ * input 1: with biases 0 every kink of the first layer would begin in the origin. A hidden layer that is
+ * narrower than 4 d has no room for the linear predictor: the network then starts at 0 everywhere. */
 void training_start(const NetworkShape *shape, double alpha_bar, const double *mean, const double *deviation,
                     Rng *rng, float *parameters);
 

@@ -153,7 +153,7 @@ Status classifier_embed(const Classifier *classifier, const Digits *digits, doub
   return STATUS_OK;
 }
 
-/* Units of the embedding that are on for at least ON_SHARE of the digits. */
+/* Counts units of the embedding that are on for at least ON_SHARE of the digits. */
 static Status count_alive(const Classifier *classifier, const Digits *digits, int *alive) {
   SCRATCH_ARENA(scratch);
   double *features;

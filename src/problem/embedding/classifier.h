@@ -38,7 +38,7 @@ void classifier_destroy(Classifier *classifier);
 
 /* Shares of the digits whose largest output is that of their label. */
 Status classifier_accuracy(const Classifier *classifier, const Digits *digits, double *accuracy);
-/* features[count, CLASSIFIER_EMBEDDING]: the last hidden layer, after its ReLU. */
+/* Computes features[count, CLASSIFIER_EMBEDDING]: the last hidden layer, after its ReLU. */
 Status classifier_embed(const Classifier *classifier, const Digits *digits, double *features);
 
 #endif

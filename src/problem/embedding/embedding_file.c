@@ -27,7 +27,7 @@ static Status read_theta(StoreFile *file, Samples *theta) {
   return status == STATUS_OK ? samples_check_spread(store_path(file), theta) : status;
 }
 
-/* Columns of theta[d, n] where held[n] is set come first. */
+/* Moves the columns of theta[d, n] where held[n] is set to the front. */
 static Status held_out_first(const int64_t *held, int count, Samples *theta) {
   SCRATCH_ARENA(scratch);
   double *row;

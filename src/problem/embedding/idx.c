@@ -123,8 +123,8 @@ static int named_for_training(const char *path) {
   return -1;
 }
 
-/* Is file i, whose name says nothing, for training? The other file of its kind decides: by its name, or by
- * its length. */
+/* Finds whether file i, whose name says nothing, is for training. The other file of its kind decides: by its
+ * name, or by its length. */
 static Status is_longer(int i, const char *const *paths, const IdxFile files[ROLES], bool *training) {
   for (int j = 0; j < ROLES; j++) {
     if (j == i || files[j].magic != files[i].magic) continue;

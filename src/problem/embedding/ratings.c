@@ -46,7 +46,7 @@ static int compare_lines(const void *a, const void *b) {
   return (first->line > second->line) - (first->line < second->line);
 }
 
-/* ids[n] sorted, each once; returns how many. */
+/* Sorts ids[n] and keeps each once; returns how many. */
 static int64_t unique(int64_t n, int64_t *ids) {
   int64_t kept = 0;
   qsort(ids, (size_t)n, sizeof *ids, compare_ids);

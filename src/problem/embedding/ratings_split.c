@@ -20,7 +20,7 @@ static Status choose(int users, int count, uint64_t seed, bool *held) {
   return STATUS_OK;
 }
 
-/* ids[n] <- those that are wanted, in order; place[n]: where each has gone, -1 where it is not wanted. */
+/* Keeps the ids that are wanted, in order; place[n]: where each has gone, -1 where it is not wanted. */
 static Status keep_ids(int n, const int64_t *from, const bool *wanted, int *place, int *count,
                        int64_t **ids) {
   NEW(*ids, n);
