@@ -103,8 +103,9 @@ static Status reserve_features(thompson_agents *self, size_t room) {
   return STATUS_OK;
 }
 
-/* How many of the m agents make the next chunk, to draw or to observe: none is in it twice. Where draws are
- * not in closed form or a rule counts choices, those that draw have observed and chosen equally often. */
+/* Returns how many of the m agents make the next chunk, to draw or to observe, so that none is in it twice.
+ * Where draws are not in closed form or a rule counts choices, all that draw have observed and chosen equally
+ * often. */
 static int chunk_length(thompson_agents *self, int m, const int *ids, bool draws) {
   const thompson_posterior *posterior = self->posterior;
   const Agent *first = &self->agent[ids[0]];
@@ -134,7 +135,7 @@ static Status load_rows(thompson_agents *self, const Agent *agent) {
   return STATUS_OK;
 }
 
-/* The history of these agents, a view of the posterior's. */
+/* Loads the history of these agents, as a view of the posterior's. */
 static Status load_chunk(thompson_agents *self, int length, const int *ids, History *out) {
   thompson_posterior *posterior = self->posterior;
   if (self->size == 0) TRY(load_rows(self, &self->agent[ids[0]]));
@@ -151,7 +152,7 @@ static Status load_chunk(thompson_agents *self, int length, const int *ids, Hist
   return STATUS_OK;
 }
 
-/* As a posterior is judged, after new observations. */
+/* Judges an agent as a posterior is judged, after new observations. */
 static Status judge_agent(thompson_agents *self, int id) {
   Agent *agent = &self->agent[id];
   Spread spread;
@@ -163,7 +164,7 @@ static Status judge_agent(thompson_agents *self, int id) {
   return STATUS_OK;
 }
 
-/* They have drawn. */
+/* Ends a chunk of agents that have drawn. */
 static Status end_chunk(thompson_agents *self, int length, const int *ids) {
   for (int n = 0; n < length; n++) self->posterior->fallbacks += self->fallbacks[n];
   for (int n = 0; n < length; n++) {
@@ -194,7 +195,7 @@ Status agents_add_row(thompson_agents *self, Agent *agent, const double *x, doub
   return STATUS_OK;
 }
 
-/* One observation for each agent of a chunk. */
+/* Adds one observation to each agent of a chunk. */
 static Status observe_chunk(thompson_agents *self, int length, const int *ids, const double *x,
                             const double *y) {
   const size_t d = (size_t)self->posterior->d, size = (size_t)self->size;
@@ -236,7 +237,7 @@ thompson_status thompson_agents_forget(thompson_agents *self, int m, const int *
   return (thompson_status)status;
 }
 
-/* features[K, d, B] <- arms[K, d], or arms[B, K, d] with an agent every `stride` numbers. */
+/* Sets features[K, d, B] <- arms[K, d], or arms[B, K, d] with an agent every `stride` numbers. */
 static void set_features(thompson_agents *self, int length, int k, const double *arms, size_t stride) {
   const size_t entries = (size_t)k * (size_t)self->posterior->d, runs = (size_t)length;
   for (size_t e = 0; e < entries; e++)

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Blocks stay where they are, so that only the names of their arenas change. */
+/* Exchanges two arenas. Blocks stay where they are, so that only the names of their arenas change. */
 static void exchange(Arena *a, Arena *b) {
   const Arena kept = *a;
   *a = *b;
@@ -96,7 +96,7 @@ static Status find_methods(thompson_posterior *self, const char *sampler, const 
   return STATUS_OK;
 }
 
-/* Those of the rules and of the sampler. */
+/* Joins the keys of the rules and of the sampler. */
 static Status join_keys(thompson_posterior *self, const ConfigKey **out) {
   const ConfigKey *const parts[] = {rule_keys(), sampler_keys(self->method)};
   ConfigKey *keys;
@@ -110,7 +110,7 @@ static Status join_keys(thompson_posterior *self, const ConfigKey **out) {
   return STATUS_OK;
 }
 
-/* The noise is an option of the likelihood; the others are the rule's and the sampler's. */
+/* Reads the options: the noise belongs to the likelihood, the others to the rule and the sampler. */
 static Status read_options(thompson_posterior *self, LibraryOptions *options) {
   const char *noise = library_take(options, "noise");
   const ConfigKey *keys;
@@ -164,7 +164,7 @@ thompson_status thompson_posterior_new(const thompson_prior *prior, const char *
   return (thompson_status)posterior_new(&prior->prior, sampler, likelihood, options, seed, 1, out);
 }
 
-/* What `from` has observed and drawn. The state of a sampler follows from the observations. */
+/* Copies what `from` has observed and drawn. The state of a sampler follows from the observations. */
 static Status copy_state(const thompson_posterior *from, thompson_posterior *to) {
   const int rounds = from->history.rounds;
   const size_t d = (size_t)from->d;
@@ -268,7 +268,7 @@ static Status judge(thompson_posterior *self, int m) {
   return STATUS_OK;
 }
 
-/* m draws in self->rule.theta[d, m]. */
+/* Makes m draws in self->rule.theta[d, m]. */
 static Status draw(thompson_posterior *self, int m) {
   if (m < 1) return status_set(STATUS_INPUT, "%d draws were asked for", m);
   if (m > self->rule.sampler.setup.draws) TRY(posterior_begin_sampler(self, m));

@@ -7,7 +7,7 @@
 #include "rule/rule.h"
 
 struct thompson_posterior {
-  Arena memory; /* of the options; the other arenas are of what grows, and is then made anew */
+  Arena memory; /* of the options; the other arenas hold what grows and is then made again */
   Arena rows_memory, history_memory, sampler_memory;
   const Prior *prior;
   const SamplerOps *method;
@@ -32,7 +32,7 @@ struct thompson_posterior {
   double *x, *y; /* [room, d], [room] */
 };
 
-/* As thompson_posterior_new, for a chunk of `runs` agents. */
+/* Creates a posterior as thompson_posterior_new does, for a chunk of `runs` agents. */
 Status posterior_new(const Prior *prior, const char *sampler, const char *likelihood, const char *options,
                      uint64_t seed, int runs, thompson_posterior **out);
 /* Begins a new sampler, for this many draws, notified of what is observed so far. */

@@ -80,11 +80,11 @@ THOMPSON_API void thompson_prior_close(thompson_prior *prior);
 
 /* ---- posteriors; each is ended by thompson_posterior_free */
 
-/* No observations so far. `sampler` and `likelihood` are names of `thompson list`; `options` are those of the
- * sampler and the rule, and the standard deviation of Gaussian rewards: "noise=0.5,particles=4"; NULL or "":
- * the defaults. Without "noise" it is the one that the prior learned from logs, or was given with them, and
- * else 1. A sampler that does not fit the prior or the likelihood is refused. `prior` is not copied and must
- * outlive the posterior. */
+/* Creates a posterior without observations. `sampler` and `likelihood` are names of `thompson list`;
+ * `options` are those of the sampler and the rule, and the standard deviation of Gaussian rewards:
+ * "noise=0.5,particles=4"; NULL or "" gives the defaults. Without "noise" it is the one that the prior
+ * learned from logs, or was given with them, or else 1. A sampler that does not fit the prior or the
+ * likelihood is refused. `prior` is not copied and must outlive the posterior. */
 THOMPSON_API thompson_status thompson_posterior_new(const thompson_prior *prior, const char *sampler,
                                                     const char *likelihood, const char *options,
                                                     uint64_t seed, thompson_posterior **out);
@@ -94,8 +94,8 @@ THOMPSON_API thompson_status thompson_observe(thompson_posterior *posterior, int
 /* Returns the number of observations so far; and writes them into x[n, d] and y[n]. */
 THOMPSON_API int thompson_observation_count(const thompson_posterior *posterior);
 THOMPSON_API void thompson_observations(const thompson_posterior *posterior, double *x, double *y);
-/* Another posterior of the same prior, which has observed the same and goes on with the same random numbers:
- * whatever is done with both, their draws are equal. For independent ones give each a seed. */
+/* Creates another posterior of the same prior, which has observed the same and goes on with the same random
+ * numbers: whatever is done with both, their draws are equal. For independent ones give each a seed. */
 THOMPSON_API thompson_status thompson_posterior_copy(const thompson_posterior *posterior,
                                                      thompson_posterior **out);
 /* Drops the observations. The random numbers go on where they are, so that what follows is independent of
@@ -104,9 +104,10 @@ THOMPSON_API thompson_status thompson_forget(thompson_posterior *posterior);
 /* Makes m draws, theta[m, d]. Call k (of this and of thompson_choose) uses the random numbers of round k -
  * 1, so the first call equals `thompson sample -n m`. */
 THOMPSON_API thompson_status thompson_draw(thompson_posterior *posterior, int m, double *theta);
-/* *arm, from 0, of arms[k, d], by the option `rule` (`thompson list rules`): with thompson, the default, one
- * draw, and the largest x' theta. bayes_ucb counts the choices since the last thompson_forget and needs to
- * know how many there will be, "rule=bayes_ucb,horizon=200", or a constant "quantile=0.95". */
+/* Chooses *arm, from 0, among arms[k, d], by the option `rule` (`thompson list rules`): thompson, the
+ * default, makes one draw and takes the largest x' theta. bayes_ucb counts the choices since the last
+ * thompson_forget and needs to know how many there will be, "rule=bayes_ucb,horizon=200", or a constant
+ * "quantile=0.95". */
 THOMPSON_API thompson_status thompson_choose(thompson_posterior *posterior, int k, const double *arms,
                                              int *arm);
 /* Writes into probability[k] the probabilities by which the next thompson_choose_propensity picks one of
@@ -120,11 +121,11 @@ THOMPSON_API thompson_status thompson_probabilities(thompson_posterior *posterio
  * logs from which other policies are to be valued. Takes the place of thompson_choose. */
 THOMPSON_API thompson_status thompson_choose_propensity(thompson_posterior *posterior, int k,
                                                         const double *arms, int *arm, double *propensity);
-/* The standard deviation of Gaussian rewards that is used. */
+/* Returns the standard deviation of Gaussian rewards that is used. */
 THOMPSON_API double thompson_posterior_noise(const thompson_posterior *posterior);
-/* Numerical fallbacks so far, such as a draw that was not finite, or a call whose draws cannot have reached
- * the posterior (their spread is not that of the posterior, or the evidence is too precise for the digits of
- * the sampler); not 0: look at the draws before you trust them. */
+/* Returns the number of numerical fallbacks so far, such as a draw that was not finite, or a call whose draws
+ * cannot have reached the posterior (their spread is not that of the posterior, or the evidence is too
+ * precise for the digits of the sampler). If it is not 0, look at the draws before you trust them. */
 THOMPSON_API int64_t thompson_fallbacks(const thompson_posterior *posterior);
 THOMPSON_API void thompson_posterior_arguments(const thompson_posterior *posterior, thompson_arguments *out);
 /* Saves the posterior with its prior, its observations and the position of its random numbers, durably: in
@@ -140,9 +141,9 @@ THOMPSON_API void thompson_posterior_free(thompson_posterior *posterior);
 
 /* ---- agents: many posteriors of one prior; each set is ended by thompson_agents_free */
 
-/* n agents, numbered from 0, as n posteriors with the same arguments (thompson_posterior_new), each with
- * random numbers of its own; agent 0 is the posterior of that seed. An agent takes d (d + 3) / 2 doubles
- * where rewards are Gaussian, and else its observations. Samplers that carry a state from observation to
+/* Creates n agents, numbered from 0, as n posteriors with the same arguments (thompson_posterior_new), each
+ * with random numbers of its own; agent 0 is the posterior of that seed. An agent takes d (d + 3) / 2 doubles
+ * if rewards are Gaussian, otherwise its observations. Samplers that carry a state from observation to
  * observation (smc, lmc, vts and others) are refused. */
 THOMPSON_API thompson_status thompson_agents_new(const thompson_prior *prior, int n, const char *sampler,
                                                  const char *likelihood, const char *options, uint64_t seed,
@@ -151,10 +152,10 @@ THOMPSON_API thompson_status thompson_agents_new(const thompson_prior *prior, in
  * on the others in a call: one that is there twice is served twice, in order, and a call for each gives the
  * same numbers. A refused call leaves everything as it was. */
 
-/* One observation for each: features x[m, d], rewards y[m]. */
+/* Adds one observation to each: features x[m, d], rewards y[m]. */
 THOMPSON_API thompson_status thompson_agents_observe(thompson_agents *agents, int m, const int *ids,
                                                      const double *x, const double *y);
-/* arm[m], as thompson_choose: of arms[k, d], or, with `apart` not 0, of arms[m, k, d]. */
+/* Chooses arm[m] as thompson_choose does: among arms[k, d] or, with `apart` not 0, among arms[m, k, d]. */
 THOMPSON_API thompson_status thompson_agents_choose(thompson_agents *agents, int m, const int *ids, int k,
                                                     const double *arms, int apart, int *arm);
 /* Writes probability[m, k], as thompson_probabilities; and picks arm[m] by them, with propensity[m]. */
@@ -164,18 +165,18 @@ THOMPSON_API thompson_status thompson_agents_probabilities(thompson_agents *agen
 THOMPSON_API thompson_status thompson_agents_choose_propensity(thompson_agents *agents, int m, const int *ids,
                                                                int k, const double *arms, int apart, int *arm,
                                                                double *propensity);
-/* theta[m, draws, d]. */
+/* Draws theta[m, draws, d]. */
 THOMPSON_API thompson_status thompson_agents_draw(thompson_agents *agents, int m, const int *ids, int draws,
                                                   double *theta);
-/* As thompson_forget. */
+/* Drops the observations of these agents, as thompson_forget does. */
 THOMPSON_API thompson_status thompson_agents_forget(thompson_agents *agents, int m, const int *ids);
-/* n more, numbered from thompson_agents_count on. */
+/* Adds n agents, numbered from thompson_agents_count on. */
 THOMPSON_API thompson_status thompson_agents_add(thompson_agents *agents, int n);
 THOMPSON_API int thompson_agents_count(const thompson_agents *agents);
-/* As thompson_posterior_noise and thompson_fallbacks, of all together. */
+/* Returns, for all agents together, what thompson_posterior_noise and thompson_fallbacks return for one. */
 THOMPSON_API double thompson_agents_noise(const thompson_agents *agents);
 THOMPSON_API int64_t thompson_agents_fallbacks(const thompson_agents *agents);
-/* As thompson_posterior_arguments, _save and _open. */
+/* Does for agents what thompson_posterior_arguments, _save and _open do for a posterior. */
 THOMPSON_API void thompson_agents_arguments(const thompson_agents *agents, thompson_arguments *out);
 THOMPSON_API thompson_status thompson_agents_save(const thompson_agents *agents, const char *path);
 THOMPSON_API thompson_status thompson_agents_open(const char *path, thompson_prior **prior,

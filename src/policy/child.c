@@ -79,7 +79,8 @@ bool child_receive(Child *child, void *bytes, size_t size) {
   return true;
 }
 
-/* A process that closed the socket by ending has a status of its own within moments: true when it has. */
+/* Returns whether a process that closed the socket has ended by itself: it then has a status of its own
+ * within moments. */
 static bool ends_by_itself(pid_t process, int *status) {
   enum { TRIES = 100 };
   for (int i = 0; i < TRIES; i++) {

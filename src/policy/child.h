@@ -22,11 +22,11 @@ typedef struct {
  * the calling thread does; signals that ask a job to stop are for us. A program that cannot be started
  * closes the socket. STATUS_INTERNAL: there is no room for a process. The caller ends with child_end. */
 Status child_start(const char *const *arguments, Tick tick, Child *out);
-/* False when it has closed the socket, or the tick gave up. */
+/* Returns false when the child has closed the socket, or the tick gave up. */
 bool child_send(Child *child, const void *bytes, size_t size);
 bool child_receive(Child *child, void *bytes, size_t size);
-/* End it, in whatever way, and write how it had ended before that: "ended by signal 9 (Killed)", or "closed
- * its connection" if it had not. With size 0 nothing is written, and it is not waited for. */
+/* Ends the child, in whatever way, and writes how it had ended before that: "ended by signal 9 (Killed)", or
+ * "closed its connection" if it had not. With size 0 nothing is written, and it is not waited for. */
 void child_end(Child *child, size_t size, char *how);
 
 #endif

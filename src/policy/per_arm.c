@@ -15,7 +15,7 @@
 
 typedef struct {
   Rule rule; /* of B K runs */
-  /* Of a sampler that carries a state: */
+  /* For a sampler that carries a state: */
   Sampler moving; /* of B runs */
   History taken; /* the observations of the arms that were just taken, B runs */
   double *context; /* [d, B K], of the run of each arm */
@@ -72,7 +72,7 @@ static void collect(Policy *self, int64_t *fallbacks) {
   }
 }
 
-/* The features of arm k, or the context of all, go to the arm's lanes. */
+/* Copies the features of arm k, or the context of all, to the arm's lanes. */
 static void place_context(PerArm *state, const World *world, int k) {
   const int d = world->problem->d, runs = world->runs, arms = world->problem->arms;
   const double *from = world->features + (world->problem->per_arm ? 0 : (size_t)k * (size_t)(d * runs));
@@ -113,7 +113,7 @@ static void observe(Policy *self, const History *history, int64_t *fallbacks) {
   for (int b = 0; b < self->setup.runs; b++) ops->carry(&state->moving, b, &state->rule.sampler, latest[b]);
 }
 
-/* K indices, and one observation of the arms that were taken, unless all of them move. */
+/* Counts K indices, and one observation of the arms that were taken, unless all of them move. */
 static double cost(const PolicyMethod *method, const PolicyWork *work) {
   const double arms = work->arms;
   SamplerWork drawn = work->sampler;

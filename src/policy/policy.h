@@ -51,7 +51,7 @@ typedef struct {
   void (*observe)(Policy *self, const History *history, int64_t *fallbacks);
   /* Reads the observations of a history one by one, so that each keeps a row of its own. */
   bool by_observation;
-  /* OPTIONAL. Of policies that sample: M draws for each run, theta[d, B M], given what was observed; a study
+  /* OPTIONAL. For policies that sample: M draws for each run, theta[d, B M], given what was observed; a study
    * of posteriors calls it in place of `choose`. */
   Status (*draw)(Policy *self, const History *history, double *theta);
   /* OPTIONAL. What the policy needs outside of this program is there: STATUS_INPUT with one sentence if it is
@@ -103,8 +103,8 @@ Status policy_history(Arena *memory, const PolicyMethod *method, const Config *o
 PolicyWork policy_work(const PolicyMethod *method, const Config *options, const Problem *problem);
 /* Returns the floating-point operations of one round of one run. */
 double policy_cost(const PolicyMethod *method, const PolicyWork *work);
-/* STATUS_INPUT with one sentence when something outside of this program is missing that the policy needs:
- * asked once, before anything runs. STATUS_STOPPED if the tick does not want to wait for it. */
+/* Returns STATUS_INPUT with one sentence when something outside of this program is missing that the policy
+ * needs: asked once, before anything runs. STATUS_STOPPED if the tick does not want to wait for it. */
 Status policy_ready(const PolicyMethod *method, const Config *options, Tick tick);
 /* Returns STATUS_INPUT with one sentence when the policy does not fit the problem, or its sampler the
  * prior or the likelihood. The caller ends with policy_destroy, also after an error. */

@@ -142,7 +142,8 @@ static void destroy(Policy *self) {
   if (state) child_end(&state->child, 0, NULL);
 }
 
-/* What every run has observed since the last request; rows of 0 where it has observed less than others. */
+/* Sends what every run has observed since the last request; rows of 0 where it has observed less than others.
+ */
 static void send_rows(Python *state, const History *history) {
   const size_t d = (size_t)history->d, runs = (size_t)history->runs;
   for (; state->sent < history->rounds; state->sent++) {
@@ -156,7 +157,7 @@ static void send_rows(Python *state, const History *history) {
   }
 }
 
-/* theta[d, B max(M, 1)], after so many rounds. */
+/* Asks for theta[d, B max(M, 1)], after so many rounds. */
 static Status ask(Policy *self, const History *history, int rounds, int draws, double *theta) {
   Python *state = self->state;
   const size_t d = (size_t)history->d, lanes = (size_t)history->runs * (size_t)(draws > 0 ? draws : 1);

@@ -12,7 +12,7 @@
 typedef struct {
   double *cholesky; /* [d, d, B], of I + Lambda, Lambda at the estimate */
   double *theta; /* [d, B], the estimate */
-  /* Of a likelihood that is not conjugate. */
+  /* For a likelihood that is not conjugate: */
   Irls irls;
   double *prior_precision, *prior_vector; /* [d, d, B], [d, B]: I and 0 */
   double *precision, *vector; /* [d, d, B], [d, B]: the evidence, from which the next round's IRLS starts */

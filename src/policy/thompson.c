@@ -46,7 +46,8 @@ static void observe(Policy *self, const History *history, int64_t *fallbacks) {
   sampler_observe(&state->rule.sampler, history, fallbacks);
 }
 
-/* The sampler's, and the rule's; of a network the scores of all arms in float32, as in potential.c. */
+/* Returns the sampler's cost and the rule's; for a network also the scores of all arms in float32, as in
+ * potential.c. */
 static double cost(const PolicyMethod *method, const PolicyWork *work) {
   const double scores = work->arms * 0.3 * work->sampler.weights;
   return rule_cost(method->sampler, &work->sampler, work->arms) + scores;

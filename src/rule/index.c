@@ -24,7 +24,7 @@ static Status bayes_ucb_create(Rule *self) {
                     "a constant quantile");
 }
 
-/* z_t. */
+/* Returns z_t. */
 static double bayes_ucb_width(const Rule *self, int choices) {
   const Config *options = self->sampler.setup.options;
   if (!config_is(options, "quantile", "auto")) {

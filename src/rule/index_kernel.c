@@ -20,8 +20,8 @@ INLINE Real load(const double *from, int count, int v) {
   return x;
 }
 
-/* square[VECTORS] <- phi' S phi, from the lower triangle: the sum over i of phi_i (2 sum over j < i of S_ij
- * phi_j + S_ii phi_i). Below 0 only by rounding. */
+/* Computes square[VECTORS] <- phi' S phi, from the lower triangle: the sum over i of phi_i (2 sum over j < i
+ * of S_ij phi_j + S_ii phi_i). It is below 0 only by rounding. */
 INLINE void index_square(int count, int d, size_t stride, const double *phi, const double *covariance,
                          Real *square) {
   for (int v = 0; v < VECTORS; v++) square[v] = (Real){0};

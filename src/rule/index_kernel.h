@@ -3,8 +3,9 @@
 #ifndef RULE_INDEX_KERNEL_H
 #define RULE_INDEX_KERNEL_H
 
-/* arm[runs] of features[arms, d, runs], mean[d, runs] and covariance[d, d, runs], the first of equals, and
- * top[runs], its index, unless that is NULL. Without covariance (NULL) the index is phi' mean. */
+/* Chooses arm[runs] by features[arms, d, runs], mean[d, runs] and covariance[d, d, runs], the first of
+ * equals, and sets top[runs], its index, unless that is NULL. Without covariance (NULL) the index is phi'
+ * mean. */
 void index_kernel(int arms, int d, int runs, const double *features, const double *mean,
                   const double *covariance, double z, int *arm, double *top);
 

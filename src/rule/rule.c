@@ -97,7 +97,7 @@ Status rule_check_arms(const Config *options, int arms) {
   return status_set(STATUS_INPUT, "option floor=%g: %d arms cannot all have this probability", floor, arms);
 }
 
-/* M: draws that the rule takes at a time. */
+/* Returns M: the draws that the rule takes at a time. */
 static int rule_draws_of(const RuleOps *rule, const Config *options, bool closed) {
   return (rule->needs & RULE_NEEDS_MOMENTS) && !closed ? (int)config_int(options, "rule_draws") : 1;
 }
@@ -151,7 +151,7 @@ Status rule_create(Arena *memory, const SamplerOps *method, const SamplerSetup *
   return ops->create ? ops->create(out) : STATUS_OK;
 }
 
-/* The streams of a round, M for each run. */
+/* Returns the streams of a round, M for each run. */
 static RngLanes rule_streams(const Rule *rule, uint32_t round, int runs, int draws) {
   return (RngLanes){.key = rule->key,
                     .run = rule->first_run,

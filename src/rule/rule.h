@@ -64,15 +64,16 @@ struct Rule {
 
 const RuleOps *rule_method(int index); /* registry; NULL ends */
 const char *rule_name(int index);
-/* The rule of a policy with these options; `thompson` without. */
+/* Returns the rule of a policy with these options; `thompson` without. */
 const RuleOps *rule_of(const Config *options);
-/* Options that say which rule, and those of all rules. Ends with a NULL name; lives for ever. */
+/* Returns the options that say which rule, and those of all rules. They end with a NULL name and live for
+ * ever. */
 const ConfigKey *rule_keys(void);
-/* The first of them, which belong to no rule of their own. */
+/* Returns the first of them, which belong to no rule of their own. */
 const ConfigKey *rule_shared_keys(void);
 
-/* STATUS_INPUT with one sentence for an option of a rule that is not chosen, or rewards that the rule cannot
- * do with. */
+/* Returns STATUS_INPUT with one sentence for an option of a rule that is not chosen, or for rewards that the
+ * rule cannot take. */
 Status rule_check(const Config *options, const Likelihood *likelihood);
 /* Returns STATUS_INPUT with one sentence where the options want more of so many arms than can be. */
 Status rule_check_arms(const Config *options, int arms);
@@ -85,7 +86,7 @@ Status rule_create(Arena *memory, const SamplerOps *method, const SamplerSetup *
  * streams of `round`. The option `floor` is not in it: rule_explore. */
 void rule_choose(Rule *rule, const History *history, uint32_t round, int choices, int arms,
                  const double *features, int *arm, double *top, int64_t *fallbacks);
-/* theta[d, B] <- a draw for each run, by the same streams. */
+/* Draws theta[d, B], one for each run, by the same streams. */
 void rule_draw(Rule *rule, const History *history, uint32_t round, double *theta, int64_t *fallbacks);
 
 /* ---- propensities: the probability that a rule takes an arm (propensity.c). The arm that is played is then
@@ -105,10 +106,10 @@ void rule_pick(const Rule *rule, uint32_t round, int runs, int arms, bool apart,
  * are those above without having been asked for. */
 void rule_explore(const Rule *rule, uint32_t round, int runs, int arms, bool apart, int *arm);
 
-/* Floating-point operations of a round of one run: of the sampler, and of the choice. */
+/* Returns the floating-point operations of a round of one run: of the sampler, and of the choice. */
 double rule_cost(const SamplerOps *method, const SamplerWork *work, double arms);
 
-/* The arm with the highest phi' theta in each run, the first of equals: arm[B]; theta[d, B]. */
+/* Finds the arm with the highest phi' theta in each run, the first of equals: arm[B]; theta[d, B]. */
 void rule_best(int arms, int d, int runs, const double *features, const double *theta, int *arm);
 
 #endif

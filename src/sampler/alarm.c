@@ -19,11 +19,11 @@ struct Alarm {
   double *theta, *noise; /* [d, M] */
   double *evidence, *surprise; /* [C, S], [S] */
   int64_t *ignored; /* [S], fallbacks */
-  /* Of a conjugate likelihood. */
+  /* For a conjugate likelihood: */
   double *precision, *vector; /* [d, d, S], [d, S] */
   double *one, *basis, *eigenvalue; /* [d, d], [d, d], [d]: Lambda and what it is made of */
   double *b; /* [d] */
-  /* Of any other. */
+  /* For any other: */
   double *phi, *y; /* [d, S], [S]: one observation of each */
   double *uniform, *normal; /* [M] */
 };
@@ -79,7 +79,8 @@ Status alarm_create(Arena *memory, const Prior *prior, const Likelihood *likelih
                                              : create_rows(memory, observations, self);
 }
 
-/* Eigenvalues of Lambda below this share of the largest are rounding: fewer observations than dimensions. */
+/* Returns whether direction k was observed: eigenvalues of Lambda below this share of the largest are
+ * rounding, from fewer observations than dimensions. */
 static bool is_observed(const Alarm *self, int k) {
   return self->eigenvalue[k] > 1e-12 * self->eigenvalue[self->d - 1];
 }

@@ -25,7 +25,7 @@ typedef void (*CatchUpUpdate)(Sampler *sampler, const History *history, int roun
 void catch_up_history(Sampler *sampler, CatchUp *catch_up, int most, CatchUpBegin begin, CatchUpUpdate update,
                       const History *history, int64_t *fallbacks);
 
-/* Streams of the updates of a round: lanes first .. of `draws` for each run. */
+/* Returns the streams of the updates of a round: lanes first .. of `draws` for each run. */
 RngLanes catch_up_streams(const Sampler *sampler, int round, int draws, int first, int lanes);
 
 #endif

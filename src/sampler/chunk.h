@@ -13,7 +13,7 @@ typedef struct {
   RngLanes rng; /* the chunk's own streams */
 } Chunk;
 
-/* Lanes of the chunk of at most `most` that begins at lane `first` of `total`. */
+/* Returns the lanes of the chunk of at most `most` that begins at lane `first` of `total`. */
 static inline int chunk_size(int total, int first, int most) {
   return total - first < most ? total - first : most;
 }
@@ -28,7 +28,7 @@ void chunk_next(Chunk *chunk, RngLanes rng);
  * its sign, NaN becomes 0 (the prior's mean). Each coordinate that was changed adds one to fallbacks[run]. */
 void chunk_guard(const Chunk *chunk, int d, double *s, int64_t *fallbacks);
 
-/* Columns first .. of theta[d, N] <- z[d, lanes]. */
+/* Stores columns first .. of theta[d, N] <- z[d, lanes]. */
 void chunk_store(const Chunk *chunk, int d, const double *z, double *theta);
 
 #endif

@@ -30,7 +30,7 @@ Status guard_create(Arena *memory, const SamplerSetup *setup, double g, Guard **
 void guard_replace(Guard *self, const History *history, RngLanes rng, int draws, double *theta,
                    int64_t *fallbacks);
 
-/* mean[d, B] and covariance[d, d, B] under the prior become those under both. */
+/* Turns mean[d, B] and covariance[d, d, B] under the prior into those under both. */
 void guard_moments(Guard *self, const History *history, double *mean, double *covariance, int64_t *fallbacks);
 
 /* Computes weight[B]: the posterior probability of the wide Gaussian. */

@@ -15,7 +15,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Of modes: those that expectation propagation begins at need not be as good as Laplace's. */
+/* Tolerances of modes: those that expectation propagation begins at need not be as good as Laplace's. */
 static const double START_TOLERANCE = 1e-2, MODE_TOLERANCE = 1e-8;
 
 enum { CANDIDATES = 8 }; /* where there are no options */
@@ -35,22 +35,22 @@ struct MixturePosterior {
   int runs; /* B */
   double *shrink; /* [C]: multiplies the standard deviations of draws */
   double *constant; /* [C]: mixture_evidence_constants */
-  /* Of runs. */
+  /* For runs: */
   double *precision, *vector; /* [C, d, d, n], [C, d, n]: Lambda and b; where components share them, of 0 */
   double *weight; /* [C, n]: first its logarithm, then the sum of weights so far */
   double *largest; /* [n] */
   double *offset; /* [C, n]: of an approximation */
-  /* Of runs, then of draws. */
+  /* For runs, then for draws: */
   double *factor; /* [d, d, n]: P_c, then its Cholesky factor L_c */
   double *whitened; /* [d, n]: h_c, then L_c^-1 h_c */
   int *jitters; /* [n] */
   double *inverse; /* [d, d, n]: P_c^-1 */
   Precise *precise; /* of a conjugate likelihood */
   bool beyond; /* it takes some of the runs */
-  /* Of draws. */
+  /* For draws: */
   int *component; /* [n] */
   double *uniform, *draw; /* [n]; [d + 1, n], below the draw its component */
-  /* Of an approximation. */
+  /* For an approximation: */
   MixtureApproximation approximation;
   Irls irls;
   Ep ep;
@@ -58,7 +58,7 @@ struct MixturePosterior {
   double *last_precision, *last_vector; /* [C, d, d, B], [C, d, B]: evidence in the last round with a draw */
   int last_rounds; /* observations then */
   double *mode, *value; /* [d, n], [n] */
-  /* Of several candidates. */
+  /* For several candidates: */
   Reservoir reservoir;
   double *own_precision, *own_vector; /* [d, d, n], [d, n]: evidence of the component of each draw */
   double *own_offset, *log_ratio; /* [n] */
@@ -157,7 +157,7 @@ static void copy_rows(int rows, int lanes, const double *from, int from_stride, 
            (size_t)lanes * sizeof *to);
 }
 
-/* Lambda and b of a component. */
+/* Returns Lambda or b of a component. */
 static double *precision_of(const MixturePosterior *state, int c) {
   return state->precision + (size_t)(c * state->prior->d * state->prior->d) * CHUNK_LANES;
 }
@@ -165,7 +165,7 @@ static double *vector_of(const MixturePosterior *state, int c) {
   return state->vector + (size_t)(c * state->prior->d) * CHUNK_LANES;
 }
 
-/* value[lanes] = l(m) - b' m + m' Lambda m / 2 at the mode m. */
+/* Computes value[lanes] = l(m) - b' m + m' Lambda m / 2 at the mode m. */
 static void offset_at_mode(MixturePosterior *state, const HistoryView *view, const double *precision,
                            const double *vector, double *value) {
   const int d = view->history->d, lanes = view->lanes;
@@ -179,9 +179,9 @@ static void offset_at_mode(MixturePosterior *state, const HistoryView *view, con
     }
 }
 
-/* Lambda and b of component c, from those to start from, and value[lanes]: the offset by Laplace, the
- * evidence of the component by expectation propagation. That begins at the mode; and where so little can have
- * changed as one click since the round before, there. */
+/* Computes Lambda and b of component c, from those to start from, and value[lanes]: the offset by Laplace,
+ * the evidence of the component by expectation propagation. That begins at the mode or, where at most one
+ * click can have come since the round before, where that one ended. */
 static void approximate(MixturePosterior *state, int c, const HistoryView *view, bool warm, double *value,
                         int64_t *fallbacks) {
   const Mixture *prior = state->prior;
@@ -200,7 +200,7 @@ static void approximate(MixturePosterior *state, int c, const HistoryView *view,
              fallbacks);
 }
 
-/* Lambda and b of component c for the runs of `view` in the last round. */
+/* Returns Lambda or b of component c for the runs of `view` in the last round. */
 static double *last_precision_of(const MixturePosterior *state, int c, const HistoryView *view) {
   return state->last_precision + (size_t)(c * state->prior->d * state->prior->d) * (size_t)state->runs +
          view->first;
@@ -209,7 +209,7 @@ static double *last_vector_of(const MixturePosterior *state, int c, const Histor
   return state->last_vector + (size_t)(c * state->prior->d) * (size_t)state->runs + view->first;
 }
 
-/* precision and vector to start from: those of the round before, or none. */
+/* Sets the precision and vector to start from: those of the round before, or none. */
 static void start_evidence(MixturePosterior *state, int c, const HistoryView *view, bool warm) {
   const int d = state->prior->d, lanes = view->lanes;
   double *precision = precision_of(state, c), *vector = vector_of(state, c);
@@ -245,7 +245,7 @@ static void add_component(MixturePosterior *state, int c, int lanes, MixtureMome
                 moments->covariance, moments->runs);
 }
 
-/* From the weight of a Gaussian evidence to that of the approximation which it is of. */
+/* Turns the weight of a Gaussian evidence into that of the approximation it belongs to. */
 static void weigh_approximation(MixturePosterior *state, int c, int lanes, double *log_weight) {
   for (int n = 0; n < lanes; n++) {
     const double gaussian = log_weight[n];
@@ -254,14 +254,15 @@ static void weigh_approximation(MixturePosterior *state, int c, int lanes, doubl
   }
 }
 
-/* Lambda and b of the runs of `view`, which all components share. */
+/* Finds Lambda and b of the runs of `view`, which all components share. */
 static void share_evidence(MixturePosterior *state, const HistoryView *view) {
   history_evidence(view, state->precision, state->vector);
   state->beyond = precise_find(state->precise, view);
 }
 
-/* state->weight: the logarithm of the weight of every component for the runs of `view`, with `rewards` as in
- * precise.h; and, unless `moments` is NULL, the moments of the components that it asks for. */
+/* Computes state->weight, the logarithm of the weight of every component for the runs of `view`, with
+ * `rewards` as in precise.h; and, unless `moments` is NULL, the moments of the components that it asks
+ * for. */
 static void weigh_components(MixturePosterior *state, const HistoryView *view, bool warm, bool rewards,
                              MixtureMoments *moments, int64_t *fallbacks) {
   const Mixture *prior = state->prior;
@@ -289,7 +290,7 @@ static void weigh_components(MixturePosterior *state, const HistoryView *view, b
     if (!(state->beyond && precise_takes(state->precise, n))) fallbacks[view->first + n] += state->jitters[n];
 }
 
-/* What the draws of the runs of `view` need: evidence, and sums of weights. */
+/* Prepares what the draws of the runs of `view` need: evidence, and sums of weights. */
 static void prepare_runs(MixturePosterior *state, const HistoryView *view, bool warm, int64_t *fallbacks) {
   if (state->prior->components == 1 && likelihood_is_conjugate(view->history->likelihood)) {
     share_evidence(state, view);
@@ -330,14 +331,14 @@ static int pick_component(int components, int parts, int r, const double *sum, d
   return low;
 }
 
-/* Column n of to[rows, lanes] <- column r of from[rows, parts], plus[rows] added to it. */
+/* Sets column n of to[rows, lanes] <- column r of from[rows, parts], plus[rows] added to it. */
 static void put_column(int rows, int n, int lanes, const double *from, int r, int parts, const double *plus,
                        double *to) {
   for (int i = 0; i < rows; i++) to[i * lanes + n] = from[i * parts + r] + (plus ? plus[i] : 0);
 }
 
-/* The component that each lane draws, its P_c and h_c, and for candidates its evidence. Draws of a run are M
- * neighbouring lanes. */
+/* Gathers the component that each lane draws, its P_c and h_c, and for candidates its evidence. Draws of a
+ * run are M neighbouring lanes. */
 static void gather_chosen(MixturePosterior *state, const HistoryView *runs, const HistoryView *view) {
   const Mixture *prior = state->prior;
   const int d = prior->d, lanes = view->lanes, parts = runs->lanes;
@@ -359,8 +360,8 @@ static void gather_chosen(MixturePosterior *state, const HistoryView *runs, cons
   }
 }
 
-/* state->draw <- the draws of the runs that are taken in square-root form, from the same numbers z[d, lanes].
- */
+/* Sets state->draw <- the draws of the runs that are taken in square-root form, from the same numbers z[d,
+ * lanes]. */
 static void draw_precisely(MixturePosterior *state, const HistoryView *runs, const HistoryView *view,
                            double *z) {
   const int d = state->prior->d, lanes = view->lanes;
@@ -381,8 +382,8 @@ static void count_jitters(const MixturePosterior *state, const HistoryView *runs
   }
 }
 
-/* state->draw <- L^-T (L^-1 h + z) of a drawn component: a draw from N(P^-1 h, P^-1), z standard normal. What
- * a single component has is the same in each candidate. */
+/* Sets state->draw <- L^-T (L^-1 h + z) of a drawn component: a draw from N(P^-1 h, P^-1), z standard normal.
+ * What a single component has is the same in each candidate. */
 static void draw_candidate(MixturePosterior *state, const HistoryView *runs, const HistoryView *view,
                            RngLanes *rng, bool first, int64_t *fallbacks) {
   const int d = state->prior->d, lanes = view->lanes;
@@ -406,7 +407,7 @@ static void draw_candidate(MixturePosterior *state, const HistoryView *runs, con
   if (state->beyond) draw_precisely(state, runs, view, z);
 }
 
-/* log_ratio[lanes]: of the likelihood at the draws over what stands for it. */
+/* Computes log_ratio[lanes]: of the likelihood at the draws over what stands for it. */
 SIMD_CLONES
 static void subtract_approximation(int d, int lanes, const double *restrict precision,
                                    const double *restrict vector, const double *restrict offset,
@@ -420,7 +421,7 @@ static void subtract_approximation(int d, int lanes, const double *restrict prec
     }
 }
 
-/* One of the candidates of each lane becomes state->draw, and its component state->component. */
+/* Takes one of the candidates of each lane as state->draw, and its component as state->component. */
 static void draw_weighted(MixturePosterior *state, const HistoryView *runs, const HistoryView *view,
                           RngLanes *rng, int64_t *fallbacks) {
   const int d = state->prior->d, lanes = view->lanes;
@@ -439,7 +440,7 @@ static void draw_weighted(MixturePosterior *state, const HistoryView *runs, cons
   for (int n = 0; n < lanes; n++) state->component[n] = (int)state->kept[d * lanes + n];
 }
 
-/* The draws of some runs, the lanes of `runs`, whose streams are `rng`. */
+/* Makes the draws of some runs, the lanes of `runs`, whose streams are `rng`. */
 static void draw_of_runs(MixturePosterior *state, const HistoryView *runs, RngLanes rng, int total,
                          double *theta, int *component, int64_t *fallbacks) {
   const int draws = (int)rng.draws, from = runs->first * draws;
@@ -460,7 +461,8 @@ static void draw_of_runs(MixturePosterior *state, const HistoryView *runs, RngLa
   }
 }
 
-/* Whether so little has changed since the last draw, one for each run, that it is a start for this one. */
+/* Returns whether so little has changed since the last draw, one for each run, that it is a start for this
+ * one. */
 static bool is_warm(const MixturePosterior *state, const History *history) {
   const int news = history->rounds - state->last_rounds;
   return state->last_rounds > 0 && (news == 0 || news == 1);

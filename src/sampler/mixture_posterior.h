@@ -27,13 +27,13 @@
 
 typedef struct MixturePosterior MixturePosterior;
 
-/* Of a likelihood that is not conjugate. */
+/* For a likelihood that is not conjugate. */
 typedef struct {
   bool laplace;
   int candidates; /* J >= 1 */
 } MixtureApproximation;
 
-/* What the options say, where they are such; else the defaults. */
+/* Returns what the options say, where there are such options, otherwise the defaults. */
 MixtureApproximation mixture_posterior_approximation(const Config *options);
 /* The keys of that: for the own options of a sampler. */
 #define MIXTURE_POSTERIOR_KEYS                                                                               \
@@ -53,17 +53,18 @@ Status mixture_posterior_create(Arena *memory, const Mixture *prior, const Likel
                                 MixtureApproximation approximation, MixturePosterior **out);
 /* Multiplies the standard deviations of draws from this component by `factor` from now on. */
 void mixture_posterior_shrink(MixturePosterior *state, int component, double factor);
-/* As sampler_sample: theta[d, N]; component[N], unless it is NULL, is the one that each draw is from. A draw
- * uses 1 uniform and d normals of its stream, and of several candidates each one more uniform. */
+/* Draws as sampler_sample does: theta[d, N]; component[N], unless it is NULL, is the one that each draw is
+ * from. A draw uses 1 uniform and d normals of its stream, and with several candidates one more uniform for
+ * each. */
 void mixture_posterior_sample(MixturePosterior *state, const History *history, RngLanes rng, int draws,
                               double *theta, int *component, int64_t *fallbacks);
-/* mean[d, B] and covariance[d, d, B] of these draws, or of the approximation before candidates, in closed
- * form: of those from components first .. end - 1 alone, whose weights are taken to add up to 1. */
+/* Computes mean[d, B] and covariance[d, d, B] of these draws, or of the approximation before candidates, in
+ * closed form: for draws from components first .. end - 1 alone, whose weights are taken to add up to 1. */
 void mixture_posterior_moments(MixturePosterior *state, const History *history, int first, int end,
                                double *mean, double *covariance, int64_t *fallbacks);
-/* log_evidence[C, B]: the logarithm of the weight of each component times the mean likelihood under it; with
- * a conjugate likelihood up to half the residual (history_residual), with any other approximately, and up to
- * what history_log_likelihood leaves out. */
+/* Computes log_evidence[C, B]: the logarithm of the weight of each component times the mean likelihood under
+ * it; with a conjugate likelihood up to half the residual (history_residual), with any other approximately,
+ * and up to what history_log_likelihood leaves out. */
 void mixture_posterior_evidence(MixturePosterior *state, const History *history, double *log_evidence,
                                 int64_t *fallbacks);
 

@@ -27,7 +27,8 @@ void moments_share(int lanes, bool first, const double *restrict log_weight, dou
   }
 }
 
-/* covariance <- (1 - s) covariance + s own + s (1 - s) e e', e = own mean - mean; mean <- mean + s e. */
+/* Computes covariance <- (1 - s) covariance + s own + s (1 - s) e e', e = own mean - mean; mean <- mean + s
+ * e. */
 SIMD_CLONES
 void moments_merge(int d, int lanes, const double *restrict share, const double *restrict own_mean,
                    const double *restrict own_covariance, int own_stride, double *restrict mean,

@@ -5,16 +5,17 @@
 
 #include <stdbool.h>
 
-/* mean[d, lanes] and covariance[d, d, lanes], rows `stride` apart, <- these of `lanes` lanes each. */
+/* Sets mean[d, lanes] and covariance[d, d, lanes], rows `stride` apart, to these of `lanes` lanes each. */
 void moments_place(int d, int lanes, const double *own_mean, const double *own_covariance, double *mean,
                    double *covariance, int stride);
-/* share[lanes]: that of the next component in all weights so far, its own among them, from its log_weight.
- * total[lanes], the sum of the weights in units of exp(largest[lanes]), goes on; `first`: it begins. */
+/* Computes share[lanes]: that of the next component in all weights so far, its own among them, from its
+ * log_weight. Updates total[lanes], the sum of the weights in units of exp(largest[lanes]); `first`: it
+ * begins. */
 void moments_share(int lanes, bool first, const double *log_weight, double *largest, double *total,
                    double *share);
-/* mean[d, lanes] and covariance[d, d, lanes], rows `stride` apart, become those of a mixture of what they are
- * of, with weight 1 - share[lanes], and of a component with its own mean and covariance, rows `own_stride`
- * apart, with weight share. With share 1 nothing is read of what they were. */
+/* Replaces mean[d, lanes] and covariance[d, d, lanes], rows `stride` apart, by those of a mixture of what
+ * they are of, with weight 1 - share[lanes], and of a component with its own mean and covariance, rows
+ * `own_stride` apart, with weight share. With share 1 nothing is read of what they were. */
 void moments_merge(int d, int lanes, const double *share, const double *own_mean,
                    const double *own_covariance, int own_stride, double *mean, double *covariance,
                    int stride);

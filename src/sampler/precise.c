@@ -20,7 +20,7 @@ struct Precise {
   double *x, *work, *covariance; /* [d], [d, d] twice */
 };
 
-/* The largest trace of the covariance of a component: no direction has more. */
+/* Returns the largest trace of the covariance of a component: no direction has more. */
 static double largest_variance(const Mixture *prior) {
   double largest = 0;
   for (int c = 0; c < prior->components; c++) {

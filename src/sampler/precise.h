@@ -9,22 +9,22 @@
 
 typedef struct Precise Precise;
 
-/* For views of at most `parts` lanes; the prior outlives it. */
+/* Creates room for views of at most `parts` lanes; the prior outlives it. */
 Status precise_create(Arena *memory, const Mixture *prior, int parts, Precise **out);
 /* Finds the parts of a view of a conjugate history that need it; returns whether there are any. */
 bool precise_find(Precise *self, const HistoryView *view);
-/* Whether part r is one of them. */
+/* Returns whether part r is one of them. */
 bool precise_takes(const Precise *self, int r);
-/* Their log_weight[parts] of component c, as mixture_evidence_weigh; without `rewards` less half of the sum
- * of y^2 / sigma^2, which all components share and beside which they have no digits. */
+/* Computes their log_weight[parts] of component c, as mixture_evidence_weigh; without `rewards` less half of
+ * the sum of y^2 / sigma^2, which all components share and beside which they have no digits. */
 void precise_weigh(Precise *self, int c, bool rewards, double *log_weight);
-/* Their mean[d, parts] and covariance[d, d, parts] under component c. */
+/* Computes their mean[d, parts] and covariance[d, d, parts] under component c. */
 void precise_moments(Precise *self, int c, double *mean, double *covariance);
-/* theta[d, lanes] of lane n <- a draw from component c of part r, from its normal numbers z[d, lanes]. */
+/* Draws theta[d, lanes] of lane n from component c of part r, from its normal numbers z[d, lanes]. */
 void precise_draw(Precise *self, int r, int c, int lanes, int n, const double *z, double *theta);
 
-/* How much the evidence of a run outweighs what it leaves to the prior in some direction, the most of all
- * components; 1 where that is out of the question. Allocates and frees. */
+/* Computes how much the evidence of a run outweighs what it leaves to the prior in some direction, the most
+ * of all components; 1 where that is out of the question. Allocates and frees. */
 Status precise_hidden(const Mixture *prior, const History *history, int run, double *out);
 
 #endif

@@ -181,7 +181,7 @@ bool sampler_has_moments(const SamplerOps *method, const Mixture *mixture, const
          (!method->has_moments || method->has_moments(mixture, likelihood_is_conjugate(likelihood)));
 }
 
-/* Those of theta[d, B M], by the run; the covariance is divided by M - 1. */
+/* Computes the moments of theta[d, B M], by the run; the covariance is divided by M - 1. */
 static void sampler_moments_of_draws(int d, int runs, int draws, const double *theta, double *mean,
                                      double *covariance) {
   const double each = 1.0 / draws, free = 1.0 / (draws - 1);
@@ -204,7 +204,7 @@ static void sampler_moments_of_draws(int d, int runs, int draws, const double *t
   }
 }
 
-/* A point at 0 instead of moments with an entry that is not finite. */
+/* Puts a point at 0 in place of moments with an entry that is not finite. */
 static void replace_non_finite_moments(int d, int runs, double *mean, double *covariance,
                                        int64_t *fallbacks) {
   for (int b = 0; b < runs; b++) {

@@ -67,7 +67,7 @@ typedef struct {
   bool exact;
   /* Draws from a mixture prior keep their digits however precise Gaussian evidence is (precise.h). */
   bool square_root;
-  /* Of a method that is biased on purpose: the standard deviation of its draws, over that of the posterior,
+  /* For a method that is biased on purpose: the standard deviation of its draws, over that of the posterior,
    * is between these in every direction (with a Gaussian prior and likelihood). 0: it has no such bias. */
   double narrow, wide;
   const ConfigKey *keys; /* own options, ends with a NULL name; may be NULL */
@@ -96,22 +96,22 @@ typedef struct {
   /* OPTIONAL. The last observation of `history` is new: called once for each, in order, by samplers that
    * carry a state from round to round (streams: RNG_OBSERVE, run, round = history->rounds). */
   void (*observe)(Sampler *self, const History *history, int64_t *fallbacks);
-  /* OPTIONAL. Of samplers that carry a state: that of run from_run of `from` becomes that of run to_run of
+  /* OPTIONAL. For samplers that carry a state: that of run from_run of `from` becomes that of run to_run of
    * `to`, a sampler that differs from it in the number of runs alone, and `to` counts as notified of all that
    * `from` was. Where only some runs of a history have a new observation (history_latest), a sampler of just
    * these is notified of it, and the others stay as they are (policy/per_arm.c). */
   void (*carry)(const Sampler *from, int from_run, Sampler *to, int to_run);
-  /* Of samplers whose draw is their state, so that it has to move in every round: `observe` takes uneven
+  /* For samplers whose draw is their state, so that it has to move in every round: `observe` takes uneven
    * histories, and moves the runs without a new observation too. */
   bool restless;
-  /* Of samplers that read the observations of a history one by one (history_observation, history_since), so
+  /* For samplers that read the observations of a history one by one (history_observation, history_since), so
    * that each keeps a row of its own also where the arms stay what they are. */
   bool by_observation;
-  /* OPTIONAL. Of samplers that carry a Gaussian approximation of the posterior: its mean[d, B] and
+  /* OPTIONAL. For samplers that carry a Gaussian approximation of the posterior: its mean[d, B] and
    * covariance[d, d, B] as they are now; of a mixture of several it cannot be asked for. The convergence
    * study, which observes one target again and again, asks for it after every step. */
   void (*gaussian)(const Sampler *self, double *mean, double *covariance);
-  /* Of samplers whose draws are the states of a Markov chain that has the posterior for its target: the
+  /* For samplers whose draws are the states of a Markov chain that has the posterior for its target: the
    * convergence study takes the Gaussian of their time average instead. */
   bool chain;
   /* OPTIONAL. For large d, where nothing of the above is called. */
@@ -147,11 +147,12 @@ Status sampler_create(Arena *memory, const SamplerOps *method, const SamplerSetu
 void sampler_sample(Sampler *sampler, const History *history, RngLanes rng, int draws, double *theta,
                     int64_t *fallbacks);
 
-/* Whether the method knows the moments of its draws in closed form; of a prior that is no mixture, NULL. */
+/* Returns whether the method knows the moments of its draws in closed form; `mixture` is NULL for a prior
+ * that is no mixture. */
 bool sampler_has_moments(const SamplerOps *method, const Mixture *mixture, const Likelihood *likelihood);
-/* mean[d, B] and covariance[d, d, B] of the draws that sampler_sample makes, in closed form; where there is
- * none, of rng.draws >= 2 of them, theta[d, B M], which is for the caller to give and may be NULL else. Not
- * finite ones become 0 and add one to fallbacks[B]. */
+/* Computes mean[d, B] and covariance[d, d, B] of the draws that sampler_sample makes, in closed form; where
+ * there is none, of rng.draws >= 2 of them, theta[d, B M], which the caller gives and which may otherwise be
+ * NULL. Moments that are not finite become 0 and add one to fallbacks[B]. */
 void sampler_moments(Sampler *sampler, const History *history, RngLanes rng, double *theta, double *mean,
                      double *covariance, int64_t *fallbacks);
 

@@ -50,13 +50,13 @@ static bool is_known(const Sampler *sampler, int draws) {
   return !(options && config_has(options, "lambda") && config_real(options, "lambda") != 1);
 }
 
-/* The posterior is a Gaussian that is known to rounding. */
+/* Returns whether the posterior is a Gaussian that is known to rounding. */
 static bool is_gaussian(const Sampler *sampler) {
   return likelihood_is_conjugate(sampler->setup.likelihood) && sampler->setup.prior->mixture->components == 1;
 }
 
-/* Of the largest and the smallest of d standard deviations, each with the standard error 1 / sqrt(2 M), and
- * of the mean, whose squared length has the mean d / M. */
+/* Sets bounds on the largest and the smallest of d standard deviations, each with the standard error 1 /
+ * sqrt(2 M), and on the mean, whose squared length has the mean d / M. */
 static void set_bounds(const Sampler *sampler, int draws, Spread *out) {
   const SamplerOps *ops = sampler->ops;
   const double slack = (double)ERRORS / sqrt(2.0 * draws) + sqrt((double)sampler->d / draws);
@@ -74,7 +74,7 @@ static void spread_take_evidence(SpreadWork *work, const History *history, int d
   history_evidence(&(HistoryView){history, 1, 0, 1, NULL, NULL}, work->precision, work->value);
 }
 
-/* map <- T A^-1 from the evidence in square-root form. */
+/* Computes map <- T A^-1 from the evidence in square-root form. */
 static Status find_map_of_root(SpreadWork *work, const Mixture *prior, const double *evidence) {
   SCRATCH_ARENA(scratch);
   const size_t d = (size_t)prior->d, n = d + 1;
@@ -108,7 +108,7 @@ static bool find_map_of_sums(SpreadWork *work, int d, const double *root, double
   return true;
 }
 
-/* mean and map <- m and L^-1 of the posterior; false where its covariance is none. */
+/* Computes mean and map <- m and L^-1 of the posterior; *found is false where its covariance is not one. */
 static Status find_moments(SpreadWork *work, const Sampler *sampler, const History *history, bool *found) {
   SCRATCH_ARENA(scratch);
   const Mixture *prior = sampler->setup.prior->mixture;
@@ -151,7 +151,7 @@ Status spread_hidden(const Sampler *sampler, const History *history, Spread *out
   return STATUS_OK;
 }
 
-/* Whether there is a map, by the sums or in square-root form. */
+/* Finds the map, by the sums or in square-root form; *found: there is one. */
 static Status find_map(SpreadWork *work, const Mixture *prior, const History *history, Spread *out,
                        bool *found) {
   SCRATCH_ARENA(scratch);

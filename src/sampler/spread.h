@@ -26,7 +26,7 @@ typedef struct {
 /* Measures the draws theta[d, M] of `sampler`, for a history of one run. Allocates and frees. */
 Status spread_measure(const Sampler *sampler, const History *history, int draws, const double *theta,
                       Spread *out);
-/* hidden and lost alone, for next to nothing while the evidence is far from it. */
+/* Finds `hidden` and `lost` alone, at almost no cost while the evidence is far from it. */
 Status spread_hidden(const Sampler *sampler, const History *history, Spread *out);
 /* Writes in one sentence that the draws cannot have reached the target, with the number, and returns true;
  * false where nothing is known against them. */

@@ -106,7 +106,7 @@ static void covariance_from_loss(int d, int lanes, double alpha_bar, double loss
     }
 }
 
-/* eps[n] <- s0_hat. */
+/* Turns eps[n] into s0_hat. */
 SIMD_CLONES
 static void estimate_mean(int n, double of_noise, double *restrict eps, double of_state,
                           const double *restrict s) {

@@ -86,7 +86,7 @@ static void set_step(const Dps *self, double *zeta) {
   }
 }
 
-/* Lines 4 to 7. */
+/* Runs lines 4 to 7. */
 static void dps_stage(Dps *self, const Chain *chain, int t, Chunk *chunk) {
   const Schedule *schedule = &chain->schedule;
   const double alpha_bar = schedule->alpha_bar[t], before = schedule->alpha_bar[t - 1];

@@ -80,8 +80,8 @@ bool joint_chain_condition(JointChain *self, int t, int64_t *fallbacks);
  * times the likelihood (its Laplace approximation when that is not conjugate), up to a constant of the
  * history. Call it after joint_chain_condition. */
 void joint_chain_marginal(JointChain *self);
-/* s_{t-1} for s_t, from the standard normals z[d, n]. log_ratio[n] (or NULL): the log density of s_{t-1}
- * given s_t without history over that with it. Once after joint_chain_condition. */
+/* Draws s_{t-1} for s_t, from the standard normals z[d, n]. log_ratio[n] (or NULL): the log density of
+ * s_{t-1} given s_t without history over that with it. Called once after joint_chain_condition. */
 void joint_chain_draw(JointChain *self, int t, const double *z, double *log_ratio, int64_t *fallbacks);
 
 /* Computes out[n]: the log likelihood at s, up to the constant of joint_chain_marginal. */

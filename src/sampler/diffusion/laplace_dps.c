@@ -66,7 +66,7 @@ INLINE void product_in_basis(Diffused stage, int d, const Real *l, const Real *c
   }
 }
 
-/* s = Q z, where z is the draw about u = Q' mu. */
+/* Computes s = Q z, where z is the draw about u = Q' mu. */
 INLINE void product_vectors(const LaplaceEvidence *evidence, Diffused stage, const double *mu,
                             const double *z, double *s, const int d, Real *scratch) {
   Real *q = scratch, *l = q + d * d, *c = l + d, *u = c + d, *draw = u + d;
@@ -167,7 +167,7 @@ static void add_to_identity(int d, int lanes, double gain, double *a) {
     for (int n = 0; n < lanes; n++) a[(i * d + i) * lanes + n] += 1;
 }
 
-/* s[n] <- root mode[n] + deviation s[n]. */
+/* Computes s[n] <- root mode[n] + deviation s[n]. */
 SIMD_CLONES
 static void laplace_glm_place(int n, double root, const double *restrict mode, double deviation,
                               double *restrict s) {
@@ -200,7 +200,7 @@ static void laplace_dps_gather_evidence(LaplaceDps *self, const HistoryView *vie
   laplace_evidence_decompose(evidence);
 }
 
-/* s, the product of N(mu, v I) and the evidence diffused by alpha_bar; not yet guarded. */
+/* Draws s from the product of N(mu, v I) and the evidence diffused by alpha_bar; not yet guarded. */
 static void draw_product(LaplaceDps *self, const HistoryView *view, double v, double alpha_bar, Chunk *chunk,
                          int64_t *fallbacks) {
   const History *history = view->history;

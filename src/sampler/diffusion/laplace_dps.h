@@ -53,9 +53,9 @@ Status laplace_glm_create(Arena *memory, int d, int lanes, LaplaceGlm *out);
 /* Forgets the evidence: the next product is the first of a chain. */
 void laplace_glm_begin(LaplaceGlm *glm, int lanes);
 
-/* s[d, n] is drawn, with the standard normals z[d, n], from the Laplace approximation of N(s; mu, v I) times
- * the likelihood of s / sqrt(alpha_bar), v > 0. The root of the covariance is Q L^-T with Q the eigenvectors
- * of the first stage's evidence and L L' = Q' (precision) Q: where the evidence does not change from stage to
+/* Draws s[d, n], with the standard normals z[d, n], from the Laplace approximation of N(s; mu, v I) times the
+ * likelihood of s / sqrt(alpha_bar), v > 0. The root of the covariance is Q L^-T with Q the eigenvectors of
+ * the first stage's evidence and L L' = Q' (precision) Q: where the evidence does not change from stage to
  * stage, and so for a Gaussian likelihood, it is the root that laplace_dps_product takes. z is overwritten.
  * Fallbacks as in irls_solve. */
 void laplace_glm_product(LaplaceGlm *glm, const HistoryView *view, double v, double alpha_bar,

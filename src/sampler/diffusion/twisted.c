@@ -85,8 +85,8 @@ static void twisted_stage(Twisted *self, int t, int groups, Chunk *particles, Rn
   chunk_guard(particles, chain->d, chain->s, fallbacks);
 }
 
-/* Columns first .. of theta[d, total]: of each draw one particle, by weight. The draw's share of the mean of
- * the effective sample sizes is added to ess[run]. */
+/* Picks columns first .. of theta[d, total]: of each draw one particle, by weight. The draw's share of the
+ * mean of the effective sample sizes is added to ess[run]. */
 static void twisted_pick(Twisted *self, int groups, int first, int total, RngLanes *choices, double *theta,
                          double *ess) {
   const int count = self->particles, lanes = groups * count;

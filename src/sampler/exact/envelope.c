@@ -17,7 +17,7 @@ enum { BATCH = ENVELOPE_BATCH, CELLS = ENVELOPE_CELLS, DEEPEST = 30, PATIENCE = 
 static const double SHARE = 1.0 / 1024, SLACK = 1;
 
 struct EnvelopeWork {
-  /* Of a batch of n cells. */
+  /* A batch of n cells: */
   GridCell place[BATCH];
   int kept[BATCH]; /* those that join the list */
   double top[BATCH], mean[BATCH], point[2 * BATCH]; /* of the prior */

@@ -20,7 +20,8 @@ typedef struct {
 /* Creates the enumeration for d <= HYPERCUBE_MOST_DIMENSIONS. */
 Status hypercube_create(Arena *memory, int d, Hypercube *out);
 
-/* Weights exp(vector' x - x' precision x / 2) of all corners, from self->precision and self->vector. */
+/* Computes the weights exp(vector' x - x' precision x / 2) of all corners, from self->precision and
+ * self->vector. */
 void hypercube_weigh(Hypercube *self);
 /* Draws the corner at this uniform number: x[i stride]. */
 void hypercube_draw(const Hypercube *self, double uniform, size_t stride, double *x);

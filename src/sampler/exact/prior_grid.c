@@ -8,7 +8,7 @@
 
 enum { SIDE = PRIOR_GRID_SIDE, LEVELS = PRIOR_GRID_LEVELS, SAMPLES = 1 << 15, POINTS = 5 };
 
-/* Cells of all levels above `level`: where its own begin. */
+/* Returns the number of cells of all levels above `level`: where its own begin. */
 static size_t level_start(int level) { return (((size_t)1 << 2 * level) - 1) / 3; }
 
 /* Returns where cell (column, row) of a level stands; its quarters are the first and the three behind it
@@ -139,7 +139,7 @@ static void look_up_family(const PriorGrid *grid, GridCell first, double *top, d
   }
 }
 
-/* Of the quarters of a cell 3 x 3 points are corners, row by row, and 4 are centres. */
+/* Points of the quarters of a cell: 3 x 3 corners, row by row, and 4 centres. */
 enum { CORNERS = 3, FAMILY_POINTS = CORNERS * CORNERS + PRIOR_GRID_QUARTERS };
 
 /* Returns which of these points are the centre of quarter k, and then its corners. */

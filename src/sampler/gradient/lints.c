@@ -23,7 +23,7 @@ typedef struct {
   double *normal; /* [d, n] */
   double *inverse; /* [d, d, n] */
   int *jitters; /* [n] */
-  /* Of a likelihood that is not Gaussian: */
+  /* For a likelihood that is not Gaussian: */
   Likelihood gaussian; /* of the same noise */
   double *precision, *vector; /* [d, d, B], [d, B]: the evidence of all rows under it */
   int *rows; /* [B]: that the evidence of each run holds */
@@ -124,7 +124,7 @@ static void lints_moments(Sampler *sampler, const History *history, double *mean
   }
 }
 
-/* Rewards of any other likelihood are taken in one by one. */
+/* Returns the cost. Rewards of any likelihood but the Gaussian are taken in one by one. */
 static double lints_cost(const SamplerWork *work) {
   const double d = work->d, row = work->conjugate ? 0 : cost_share(work->runs) * (50 + 30 * d);
   return row + work->drawn * work->draws * cost_share(cost_drawn_lanes(work)) * cost_gaussian(work);

@@ -29,8 +29,8 @@ INLINE void load_half(int count, size_t d, size_t stride, const double *precisio
     load_rows(count, i + 1, stride, precision + i * d * stride, half + row_of(i));
 }
 
-/* Rows i .. i + height - 1 of P, which are columns too: every entry is loaded once, and the sum of a row
- * takes its products in the order of the columns. */
+/* Multiplies rows i .. i + height - 1 of P, which are columns too: every entry is loaded once, and the sum of
+ * a row takes its products in the order of the columns. */
 INLINE void multiply_rows(const int height, const Tile *tile, size_t i) {
   const Real *x = tile->theta, *row[ROWS];
   Real sum[ROWS];
@@ -57,7 +57,7 @@ INLINE void multiply(const Tile *tile) {
   for (; i < tile->d; i++) multiply_rows(1, tile, i);
 }
 
-/* pull / |theta|. Products are rounded first, here and where they are added, as they are in lmc.c. */
+/* Returns pull / |theta|. Products are rounded first, here and where they are added, as they are in lmc.c. */
 INLINE Real feel_good_factor(const Tile *tile, Real pull) {
   Real square = zero();
   for (size_t i = 0; i < tile->d; i++) square += tile->theta[i] * tile->theta[i] + 0.0;

@@ -21,8 +21,9 @@ static inline size_t lmc_kernel_scratch(int d) {
   return ((size_t)d * ((size_t)d + 1) / 2 + 3 * (size_t)d) * 8;
 }
 
-/* theta[d, N] <- theta - h grad U(theta) + sqrt(2 h) z, for each of the normals z[steps, d, N]; touched[N] +=
- * the coordinates that were brought back within the guard, or to the middle where they were not finite. */
+/* Moves theta[d, N] <- theta - h grad U(theta) + sqrt(2 h) z, for each of the normals z[steps, d, N]. Adds to
+ * touched[N] the coordinates that were brought back within the guard, or to the middle where they were not
+ * finite. */
 void lmc_kernel_move(const LmcTarget *target, int steps, const double *normal, double *theta, int *touched);
 
 #endif

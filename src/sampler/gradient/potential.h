@@ -49,9 +49,9 @@ typedef struct {
   double unit; /* eta, or the precision of a reward: what an observation with |phi| = 1 adds to the Hessian */
   bool closed_prior, conjugate; /* what is part of the quadratic */
   double self_concordance; /* of the likelihood, see LikelihoodOps */
-  /* No curvature of prior_weight times -log p is above it; 0 for a Gaussian, whose Hessian is known. Of a
-   * mixture, the largest precision of a component; of a learned prior, that of the noise of its first stage,
-   * by which its score is smoothed. */
+  /* No curvature of prior_weight times -log p is above it; 0 for a Gaussian, whose Hessian is known. For a
+   * mixture it is the largest precision of a component; for a learned prior, that of the noise of its first
+   * stage, by which its score is smoothed. */
   double stiffest;
   /* A Gaussian with the prior's moments, covariance divided by prior_weight: where updates start. It is the
    * prior itself, tempered, when that is Gaussian; of a prior with several modes it covers all of them. */
@@ -61,7 +61,7 @@ typedef struct {
   double *start_root, *start_inverse;
   double *root, *inverse_root; /* [d, d]: A and A^-1, lower triangular; NULL: the identity */
   double *white_precision, *white_mean; /* [d, d], [d]: of the prior in z; NULL unless whitened */
-  /* Of a Gaussian prior: precision and precision times mean, in z where that is whitened. Not owned. */
+  /* For a Gaussian prior: precision and precision times mean, in z where that is whitened. Not owned. */
   const double *prior_precision, *prior_information; /* [d, d], [d] */
   bool network; /* the mean reward is one; then `precision` and `vector` are NULL, and so is the scratch */
   NetworkRows rows;

@@ -39,7 +39,7 @@ typedef struct {
   double *start_precision; /* [d, d] */
   int *absorbed; /* [B]: observations of each run that its Gaussian has taken in */
   double *mean, *precision; /* [d, B], [d, d, B] in chunks, lane last within each */
-  /* Of a chunk. */
+  /* For a chunk: */
   double *factor; /* [d, d, n]: of the precision */
   double *phi, *whitened, *normal; /* [d, n] */
   double *drawn_mean; /* [d, n] */

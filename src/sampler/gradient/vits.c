@@ -5,9 +5,9 @@
  * q starts as the prior, its log density multiplied by eta lambda: N(0, I / (eta lambda)) in Algorithm 1. The
  * algorithm box also draws the first mean at random, the analysis (equation 30) begins at 0; here it is 0, so
  * that draws before the first observation are draws from the prior. The weights of a network do start at a
- * random mean: at 0 all hidden units are alike, and stay so for long. Of a prior that is not Gaussian q has
- * mean and covariance: one Gaussian can then only settle in one mode, or span several. With `components` q is
- * a mixture of J Gaussians, one for each mode as far as they reach (vits_mixture.h).
+ * random mean: at 0 all hidden units are alike, and stay so for long. From a prior that is not Gaussian q
+ * takes mean and covariance: one Gaussian can then only settle in one mode, or span several. With
+ * `components` q is a mixture of J Gaussians, one for each mode as far as they reach (vits_mixture.h).
  *
  * Under the rule `lambda_max` one Gaussian lives in the coordinates in which a Gaussian prior is N(m, I)
  * (potential.h). The rule `eta_t` is the paper's, in theta as it is.
@@ -32,7 +32,7 @@
 
 /* Lanes that are updated at once, or as many of whole runs: fewer for large matrices, so that a chunk stays
  * in cache; whole tiles of a history where it is passed over. One vector leaves no gaps within a matrix, and
- * with gaps half of the sets of a cache stay empty. Of networks, whose matrices are each a job for BLAS,
+ * with gaps half of the sets of a cache stay empty. Networks, whose matrices are each a job for BLAS, take
  * one lane. */
 enum { SMALL_DIMENSION = 8, LARGE_DIMENSION = 16 };
 static int vits_width(const SamplerSetup *setup, VitsKind kind) {
@@ -54,7 +54,7 @@ typedef struct {
   /* [d, B J], [d, d, B J], [d, d, B J] in chunks of `width` lanes, lane last within each. */
   VitsGaussian q;
   double *weight; /* [B J] */
-  /* Of a chunk of draws. */
+  /* For a chunk of draws: */
   int drawn_lanes;
   VitsGaussian drawn;
   double *uniform, *normal, *theta; /* [n], [d, n], [d, n] */

@@ -37,8 +37,8 @@ static void average(int n, double samples, const double *restrict base, double *
   for (int k = 0; k < n; k++) sum[k] = sum[k] / samples + base[k];
 }
 
-/* eps[count, d, lanes] of a set, standard normal and orthogonal: a length does not depend on any direction,
- * so that their product is still standard normal. */
+/* Draws eps[count, d, lanes] of a set, standard normal and orthogonal: a length does not depend on any
+ * direction, so that their product is still standard normal. */
 static void draw_set(VitsStep *work, int count, int lanes, RngLanes *rng) {
   const int d = work->d, vector = d * lanes;
   double *eps = work->directions;

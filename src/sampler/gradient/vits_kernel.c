@@ -69,7 +69,7 @@ void vits_kernel_excess(int d, int lanes, const double *inverse, const double *h
   }
 }
 
-/* Columns of B, or rows of C, as they were before they change: [d, width], side by side. */
+/* Copies columns of B, or rows of C, as they were before they change: [d, width], side by side. */
 INLINE void copy_panel(int count, size_t d, size_t width, const double *from, MatrixOrder order,
                        Real *panel) {
   for (size_t k = 0; k < d; k++)
@@ -109,7 +109,7 @@ INLINE void root_tile(const int height, const int columns, int count, Extent of,
   }
 }
 
-/* Columns j .. j + columns - 1 of B: they are all that these columns of A B need. */
+/* Computes columns j .. j + columns - 1 of B, all that these columns of A B need. */
 INLINE void root_columns(const int columns, int count, Extent of, const double *hessian, size_t j,
                          const Change *to) {
   const MatrixOrder plain = {of.d * of.stride, of.stride},
@@ -158,7 +158,7 @@ INLINE void inverse_tile(const int columns, const int height, int count, Extent 
     }
 }
 
-/* Rows i .. i + height - 1 of C: they are all that these rows of C X need. */
+/* Computes rows i .. i + height - 1 of C, all that these rows of C X need. */
 INLINE void inverse_rows(const int height, int count, Extent of, const double *excess, size_t i,
                          const Change *to) {
   const MatrixOrder plain = {of.d * of.stride, of.stride}, transposed = {of.stride, of.d * of.stride},

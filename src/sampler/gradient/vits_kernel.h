@@ -6,12 +6,11 @@
 
 #include <stddef.h>
 
-/* Doubles of scratch that the kernels need. */
+/* Returns the doubles of scratch that the kernels need. */
 static inline size_t vits_kernel_scratch(int d) { return (size_t)d * 5 * 8; }
 
-/* excess[d, d, n] = C'C - A, bound[n] = matrix_moment_bound of C'C.
- * B <- B + h (C' - A B), spread[d, n] = the variances of B B'.
- * C <- C - h C excess. */
+/* Computes excess[d, d, n] = C'C - A and bound[n] = matrix_moment_bound of C'C; B <- B + h (C' - A B) and
+ * spread[d, n] = the variances of B B'; C <- C - h C excess. */
 void vits_kernel_excess(int d, int lanes, const double *inverse, const double *hessian, double *excess,
                         double *bound);
 void vits_kernel_root(int d, int lanes, const double *h, const double *inverse, const double *hessian,

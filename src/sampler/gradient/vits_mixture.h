@@ -15,8 +15,8 @@
  * exponential of component j's own bound. Two that have settled in one mode share the weight of that mode.
  * E_j is an average over pairs mu_j + B_j eps, mu_j - B_j eps, in which errors that are odd in eps cancel.
  *
- * U needs the log density of the prior. Of a learned score, which does not show how much mass lies in modes
- * far apart, it is that of the mixture fitted to the prior's draws.
+ * U needs the log density of the prior. A learned score does not show how much mass lies in modes far apart;
+ * its place is taken by the mixture fitted to the prior's draws.
  *
  * N lanes, lane last: lane n is component n % J of run n / J. */
 #ifndef SAMPLER_GRADIENT_VITS_MIXTURE_H
@@ -27,7 +27,7 @@
 
 enum { VITS_COMPONENTS = 16 };
 
-/* Of one component, d and components alone are set. */
+/* For one component, only d and components are set. */
 typedef struct {
   int d, components; /* J */
   Mixture fitted; /* to draws from the prior */
@@ -47,7 +47,7 @@ typedef struct {
 Status vits_mixture_create(Arena *memory, const SamplerSetup *setup, const Potential *potential,
                            int components, int capacity, VitsMixture *out);
 
-/* Lanes 0 .. lanes - 1 of whole runs <- where they start; weight[lanes]. */
+/* Sets lanes 0 .. lanes - 1 of whole runs to where they start; weight[lanes]. */
 void vits_mixture_start(const VitsMixture *mixture, const Potential *potential, int lanes, VitsGaussian q,
                         double *weight);
 

@@ -243,7 +243,7 @@ void vits_step_move(VitsStep *work, int lanes, const double *hessian, VitsGaussi
   vits_kernel_inverse(d, lanes, work->h, excess, q.inverse, work->scratch);
 }
 
-/* Lines "mu <-", "B <-" and "C <-". */
+/* Runs the lines "mu <-", "B <-" and "C <-". */
 static void vits_step_update(VitsStep *work, Potential *potential, const double *hessian, VitsGaussian q,
                              int64_t *fallbacks) {
   const int d = work->d, lanes = potential->view.lanes;

@@ -72,7 +72,7 @@ void vits_step_move_single(VitsStep *work, int lanes, const double *hessian, Vit
  * normals of every stream for each update, the Hessian-free version d for each sample. */
 void vits_step_round(VitsStep *work, Potential *potential, VitsGaussian q, RngLanes *rng, int64_t *fallbacks);
 
-/* Lanes first .. last - 1 of n <- the Gaussian that updates start from (potential.h). */
+/* Sets lanes first .. last - 1 of n to the Gaussian that updates start from (potential.h). */
 void vits_start(const Potential *potential, int lanes, int first, int last, VitsGaussian q);
 
 /* Computes theta[d, n] = mu + B eps[d, n]. */

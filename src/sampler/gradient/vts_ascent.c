@@ -93,7 +93,7 @@ static Real load_row(const VtsAscent *at, int row, Real *present) {
   return reward;
 }
 
-/* u = phi' theta of a row is normal under the component. */
+/* Returns the energy of a row, whose u = phi' theta is normal under the component. */
 static Real row_energy(const VtsAscent *at, int m, int row, bool slopes) {
   const int d = at->d;
   const History *history = at->potential->view.history;
@@ -139,8 +139,8 @@ static Real energy_of(const VtsAscent *at, int m) {
 
 /* ---- the bound */
 
-/* The logarithm is that of the product of a few variances, which are far from the ends of the range of
- * numbers. */
+/* Returns the log of the overlap of components m and j. The logarithm is that of the product of a few
+ * variances, which are far from the ends of the range of numbers. */
 static Real log_overlap(const VtsMixture *q, int d, int m, int j) {
   enum { TOGETHER = 4 };
   const Real *mean = q->mean + m * d, *other_mean = q->mean + j * d;
@@ -163,7 +163,7 @@ static void find_overlaps(VtsAscent *at, int m) {
     at->entropy.overlap[m][j] = at->entropy.overlap[j][m] = log_overlap(&at->q, at->d, m, j);
 }
 
-/* Densities and bound from the overlaps. */
+/* Computes densities and bound from the overlaps. */
 static void find_entropy(VtsAscent *at) {
   VtsEntropy *entropy = &at->entropy;
   entropy->value = (Real){0};

@@ -35,14 +35,14 @@ typedef struct {
   int *lane_fallbacks; /* [n] */
   int particles;
   Normaliser normaliser;
-  /* Of a likelihood that is not conjugate. */
+  /* For a likelihood that is not conjugate: */
   Linearised linearised;
   Reservoir reservoir;
   double *candidate; /* [d, n] */
   double *log_weight, *uniform; /* [n] */
 } Localised;
 
-/* basis, eigenvalue and vector. */
+/* Finds basis, eigenvalue and vector. */
 static void find_evidence(Localised *self, const HistoryView *view) {
   const int d = view->history->d, lanes = view->lanes;
   if (view->history->rounds == 0) {
@@ -66,7 +66,7 @@ static void draw_candidate(Localised *self, const HistoryView *view, RngLanes *r
   linearised_log_ratio(&self->linearised, view, self->candidate, self->log_weight);
 }
 
-/* ess[run] is the mean over its draws. */
+/* Makes weighted draws; ess[run] is the mean over its draws. */
 static void draw_weighted(Localised *self, const HistoryView *view, RngLanes *rng, double *ess,
                           int64_t *fallbacks) {
   linearised_find(&self->linearised, &self->walk, view, fallbacks);

@@ -37,7 +37,7 @@ typedef struct {
   double *new_prior, *new_likelihood; /* [P]: at the proposal */
   double *weight, *uniform; /* [P] */
   int *chosen; /* [P] */
-  /* Of a conjugate likelihood: the evidence, the vector about `centre`, which is near the mode. */
+  /* For a conjugate likelihood: the evidence, the vector about `centre`, which is near the mode. */
   double *precision, *vector, *centre; /* [d, d], [d], [d] */
   double *mean, *root; /* [d], [d, d]: of the cloud; the Cholesky factor of its covariance */
 } Tempered;
@@ -86,7 +86,7 @@ static void log_prior(const Tempered *self, const Run *run, const double *x, dou
   prior->ops->log_density(prior, self->particles, x, out);
 }
 
-/* Weights of a step of the exponent; returns their effective sample size. */
+/* Computes the weights of a step of the exponent; returns their effective sample size. */
 static double smc_tempered_weigh(Tempered *self, double step) {
   for (int j = 0; j < self->particles; j++) self->weight[j] = step * self->likelihood[j];
   particles_weigh(self->particles, self->weight, self->weight);

@@ -106,7 +106,7 @@ static void diagonal_stage_density(const void *context, int lanes, double *x, do
   work->chain->density(work->chain, work->t, lanes, x, log_density, score);
 }
 
-/* s[d, n] <- the end of the steps. */
+/* Sets s[d, n] to the end of the steps. */
 static void take_steps(DiagonalWork *work, const Chunk *chunk, bool accept, int steps, double step_size) {
   const int d = work->chain->d, lanes = chunk->lanes;
   const LangevinPrior prior = {diagonal_stage_density, work, accept};

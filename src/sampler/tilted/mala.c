@@ -27,7 +27,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of the mode, in standard deviations: it sets the preconditioner alone. */
+/* Tolerance of the mode, in standard deviations: it sets the preconditioner alone. */
 static const double MODE_TOLERANCE = 1e-3;
 
 /* n <= CHUNK_LANES lanes, lane last. */
@@ -41,7 +41,7 @@ typedef struct {
   double *matrix, *basis, *q, *vector, *b; /* [d, d, n], [d, d, n], [d, n], [d, n], [d, n]: the evidence */
   double *prior_mean, *prior_variance; /* [d, n]: in the eigenbasis */
   double *theta, *gradient; /* [d, n] */
-  /* Of rewards that are not Gaussian, whose evidence is matrix and vector; else NULL. */
+  /* For rewards that are not Gaussian, whose evidence is matrix and vector; else NULL. */
   double *prior_precision, *prior_vector; /* [d, d, n], [d, n] */
   double *log_likelihood, *image; /* [n], [d, n] */
   HistoryView view;
@@ -54,7 +54,7 @@ static void mala_density(const void *context, int lanes, double *x, double *log_
   mixture_density(self->prior, lanes, x, self->gradient, log_density, score);
 }
 
-/* log_density and score += those of the likelihood less those of the evidence, which the tilt has. */
+/* Adds to log_density and score those of the likelihood, less those of the evidence, which the tilt has. */
 SIMD_CLONES
 static void mala_correct(int d, int lanes, const double *restrict vector, const double *restrict image,
                          const double *restrict x, const double *restrict log_likelihood,
@@ -78,7 +78,7 @@ static void mala_rows_density(const void *context, int lanes, double *x, double 
                score);
 }
 
-/* The evidence at the mode, in its eigenbasis. */
+/* Finds the evidence at the mode, in its eigenbasis. */
 static void mala_linearise(Mala *self, int64_t *fallbacks) {
   const int d = self->langevin.d, lanes = self->view.lanes;
   memset(self->matrix, 0, (size_t)(d * d * lanes) * sizeof *self->matrix);
@@ -131,8 +131,8 @@ static void mala_leave_eigenbasis(Mala *self, int d, int lanes) {
     memcpy(self->theta, self->vector, (size_t)(d * lanes) * sizeof *self->theta);
 }
 
-/* Lanes whose steps are taken together: half of a chunk where all the bases of one, which each step reads
- * twice, would leave the first-level cache. */
+/* Returns the lanes whose steps are taken together: half of a chunk where all the bases of one, which each
+ * step reads twice, would leave the first-level cache. */
 static int mala_lanes(const Mala *self, int d) {
   const size_t bases = (size_t)(d * d) * CHUNK_LANES * sizeof *self->basis;
   return self->white || bases < 32768 ? CHUNK_LANES : CHUNK_LANES / 2;
@@ -178,7 +178,7 @@ static Status mala_whiten(Arena *memory, Mala *self, const Mixture *prior) {
   return STATUS_OK;
 }
 
-/* Memory for rewards that are not Gaussian. */
+/* Allocates memory for rewards that are not Gaussian. */
 static Status mala_take_rows(Arena *memory, Mala *self, int d) {
   const size_t vector = (size_t)d * CHUNK_LANES;
   ALLOCATE(memory, self->prior_precision, (size_t)d * vector);

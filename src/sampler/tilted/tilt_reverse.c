@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of the clean sample given a state, as in denoised_moments.c. */
+/* Least variance of the clean sample given a state, as in denoised_moments.c. */
 static const double VARIANCE_LEAST = 1e-9;
 
 Status tilt_reverse_create(Arena *memory, const SamplerSetup *setup, bool exponential, TiltReverse *out) {
@@ -53,7 +53,7 @@ static void add_bridge(int d, int lanes, double square, double beta_tilde, doubl
       }
 }
 
-/* s <- w0 denoised + wt s + L z. */
+/* Computes s <- w0 denoised + wt s + L z. */
 SIMD_CLONES
 static void draw_gaussian(int d, int lanes, double of_denoised, const double *restrict denoised,
                           double of_state, const double *restrict l, const double *restrict z,

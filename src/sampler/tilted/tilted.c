@@ -158,8 +158,8 @@ static void tilted_langevin(Tilted *self, const Chunk *chunk) {
   langevin_positions(&self->langevin, self->s);
 }
 
-/* s_t0 given exact posterior draws: in the eigenbasis of the tilt N((sqrt(abar) y / (1 - abar) + b) / p, 1 /
- * p) with p = 1 / (1 - abar) + q. */
+/* Draws s_t0 given exact posterior draws: in the eigenbasis of the tilt N((sqrt(abar) y / (1 - abar) + b) /
+ * p, 1 / p) with p = 1 / (1 - abar) + q. */
 static void tilted_add_noise(Tilted *self, const Chunk *chunk, const double *theta) {
   const Chain *chain = self->chain;
   const int d = chain->d, lanes = chunk->lanes;
@@ -201,7 +201,7 @@ static void draw_clouds(Sampler *sampler, const History *history, RngLanes rng, 
   }
 }
 
-/* s[d, n] at the stages of the lanes; theta[d, N] has what was drawn for all of them at once. */
+/* Starts s[d, n] at the stages of the lanes; theta[d, N] has what was drawn for all of them at once. */
 static void tilted_start(Tilted *self, const Chunk *chunk, const double *theta) {
   const int d = self->chain->d, lanes = chunk->lanes;
   switch (self->baseline) {
@@ -315,8 +315,9 @@ static Status tilted_create(Sampler *sampler, const SamplerSetup *setup) {
   return status == STATUS_OK ? status : status_prefix(status, "baseline exact: ");
 }
 
-/* Lanes that start at the same stage go together. In the first rounds the stages of the runs of a block are
- * many, and few lanes are at each; then t_0 is the first stage for all, and there is no reverse process. */
+/* Returns the cost. Lanes that start at the same stage go together. In the first rounds the stages of the
+ * runs of a block are many, and few lanes are at each; then t_0 is the first stage for all, and there is no
+ * reverse process. */
 static double tilted_cost(const SamplerWork *work) {
   const Config *options = work->options;
   const double lanes = cost_drawn_lanes(work), early = fmin(1, 50 / work->rounds),
