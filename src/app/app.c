@@ -260,7 +260,8 @@ static void print_table(const Study *study, double *columns[COLUMNS]) {
          study->runs.replicates > 1 ? ", or over the means of replicates where that is larger" : "");
 }
 
-/* One line for each policy and setting with fallbacks, of fallbacks[runs]: how many, and in how many runs. */
+/* Prints one line for each policy and setting with fallbacks: how many there were, and in how many runs;
+ * fallbacks[runs]. */
 static void print_fallbacks(const Study *study, int setting, int policy, size_t runs,
                             const int64_t *fallbacks, bool *first) {
   long long count = 0;

@@ -31,7 +31,7 @@ Status app_bench(int argc, char **argv);
 /* Calls argp_parse, silent on all ranks but the first, so that `mpiexec -n 8 thompson run --help` answers
  * once. --help and usage errors end the program. */
 void app_parse(const struct argp *argp, int argc, char **argv, void *input);
-/* Numbers in arguments; argp_error when `text` is not one in [low, high]. */
+/* Parses a number in arguments; argp_error when `text` is not one in [low, high]. */
 long long app_integer(struct argp_state *state, const char *option, const char *text, long long low,
                       long long high);
 double app_real(struct argp_state *state, const char *option, const char *text, double low, double high);

@@ -29,8 +29,8 @@ static bool tick(void *context, double fraction) {
   return trial->last < trial->budget;
 }
 
-/* Seconds of the whole block. Later rounds may cost more, where a method goes through the history: the time
- * of a fraction f is taken as a f + b f^2, through the two points that were measured. */
+/* Returns the seconds of the whole block. Later rounds may cost more, where a method goes through the
+ * history: the time of a fraction f is taken as a f + b f^2, through the two points that were measured. */
 static double whole_block(const Trial *trial) {
   double f = trial->last_fraction, g = trial->half_fraction;
   if (f == 0) return clock_cpu() - trial->start;

@@ -17,7 +17,7 @@ Status speed_assume(const Study *study, Speed *out);
 void speed_destroy(Speed *speed);
 
 typedef struct {
-  /* Of the simulation: when every setting needs its most runs, and when the first wave is enough. */
+  /* The simulation: when every setting needs its most runs, and when the first wave is enough. */
   double hours, least_hours;
   double training_hours; /* of the distinct priors */
   double longest_task; /* seconds */
@@ -32,7 +32,7 @@ typedef struct {
 
 /* Estimates CPU time in core-hours. */
 Status estimate_study(const Study *study, const Speed *speed, Estimate *out);
-/* Seconds of a run, by policy, in one setting. */
+/* Returns the seconds of a run, by policy, in one setting. */
 double estimate_run(const Study *study, const Speed *speed, int setting, int policy);
 
 #endif

@@ -101,7 +101,7 @@ static json_t *json_of_entry(const Entry *entry, const ConfigKey *keys) {
   return object;
 }
 
-/* Options in a few words each; `list NAME` says all of one. */
+/* Prints options in a few words each; `list NAME` says all of one. */
 static void print_options(const char *indent, const ConfigKey *keys) {
   for (const ConfigKey *key = keys; key && key->name; key++)
     printf("%s%-12s %s; %s%s\n", indent, key->name, key->help, key->fallback ? "default " : "must be given",

@@ -60,7 +60,7 @@ static Status call(int argc, char **argv) {
   return usage(argc > 1 ? argv[1] : NULL);
 }
 
-/* Below these limits libraries spin for ever, crash, or end the process without a sentence of ours. */
+/* Refuses limits below which libraries spin for ever, crash, or end the process without a message of ours. */
 static Status check_limits(void) {
   static const struct {
     int which;

@@ -16,7 +16,7 @@ typedef struct {
   MeterRates possible; /* operations and bytes at the peaks in that time */
   MeterRates best; /* the highest rates of all tries */
   PeakMemory memory;
-  /* Of the part that is open. */
+  /* About the part that is open: */
   MeterRates now;
   double part; /* CPU seconds of the work */
   double since; /* CPU seconds of this process */

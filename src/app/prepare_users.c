@@ -9,7 +9,7 @@ static Status theta_create_named(Arena *memory, int n, int d, NamedTheta *out) {
   return STATUS_OK;
 }
 
-/* rows[n, d] become the samples from `first` on. */
+/* Copies rows[n, d] to the samples from `first` on. */
 static void put_rows(int first, int n, const int64_t *id, const double *rows, NamedTheta *out) {
   const size_t d = (size_t)out->samples.d, stride = (size_t)out->samples.n;
   memcpy(out->id + first, id, (size_t)n * sizeof *id);

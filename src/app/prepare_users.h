@@ -16,7 +16,7 @@ typedef struct {
   int64_t *id; /* [samples.n] */
 } NamedTheta;
 
-/* rows[n, d] as samples, in `memory`. */
+/* Makes samples of rows[n, d], in `memory`. */
 Status theta_of_rows(Arena *memory, int n, const int64_t *id, int d, const double *rows, NamedTheta *out);
 
 /* Computes first the users who are held out, by a ridge regression of their ratings on the movies'
@@ -24,8 +24,8 @@ Status theta_of_rows(Arena *memory, int n, const int64_t *id, int d, const doubl
 Status users_theta(Arena *memory, const Ratings *ratings, const Ratings *held_out,
                    const FactorisationSetup *setup, const Factorisation *result, NamedTheta *out);
 
-/* Logs in an embedding file, whose dimension of theta is `dim`: task(observation), the user; x(observation,
- * dim), the movie's vector; and y(observation), the rating less the mean. */
+/* Writes logs into an embedding file, whose dimension of theta is `dim`: task(observation), the user;
+ * x(observation, dim), the movie's vector; and y(observation), the rating less the mean. */
 Status users_write_logs(StoreFile *file, int dim, const Ratings *ratings, const Factorisation *result);
 
 #endif

@@ -36,7 +36,7 @@ static Status judge(const ReduceCounts *counts) {
   return STATUS_OK;
 }
 
-/* Reduces. Collective. */
+/* Runs the verb: reduces. Collective. */
 static Status reduce(const Parallel *parallel, const Arguments *arguments) {
   const char *directory = arguments->directory;
   Study study = {0};

@@ -134,9 +134,9 @@ static Status open_folder(const Parallel *parallel, const Arguments *arguments, 
   return parallel_agree(parallel, status);
 }
 
-/* Results file, table, and where to go on. *lost: tasks that were finished and can no longer be read. (If an
- * adaptive study was stopped at a failure, the reducer may know of more waves, from an earlier job: what it
- * misses then says nothing.) Collective. */
+/* Writes the results file and the table, and says where to go on. *lost: tasks that were finished and can no
+ * longer be read. (If an adaptive study was stopped at a failure, the reducer may know of more waves, from an
+ * earlier job: what it misses then says nothing.) Collective. */
 static Status finish(const Parallel *parallel, const Study *study, const char *directory, int64_t left,
                      int *lost) {
   ReduceCounts counts = {0};
@@ -199,7 +199,7 @@ static Status check_lock(const Parallel *parallel, const char *directory) {
   return parallel_agree(parallel, status);
 }
 
-/* All tasks that are not finished. */
+/* Runs all tasks that are not finished. */
 static Status run_tasks(const Parallel *parallel, const Study *study, Arguments *arguments,
                         TasksOutcome *outcome) {
   SCRATCH_ARENA(scratch);
@@ -218,7 +218,7 @@ static Status run_tasks(const Parallel *parallel, const Study *study, Arguments 
   return status == STATUS_OK ? check_lock(parallel, arguments->directory) : status;
 }
 
-/* All tasks, then the reducer. */
+/* Runs all tasks, then the reducer. */
 static Status run_and_reduce(const Parallel *parallel, const Study *study, Arguments *arguments) {
   const char *directory = arguments->directory;
   const int64_t max_failures = arguments->tasks.max_failures;
@@ -244,7 +244,7 @@ static double share_of_training(const Study *study) {
   return status == STATUS_OK && hours > 0 ? estimate.training_hours / hours : 1;
 }
 
-/* While code of the user's own is asked whether it is there. */
+/* Returns whether to go on, while code of the user's own is asked whether it is there. */
 static bool goes_on(void *context, double fraction) {
   (void)context, (void)fraction;
   return !shutdown_asked();

@@ -15,7 +15,7 @@ void shutdown_limit_of_scheduler(void);
 
 /* Returns whether the work should end: no new one is begun. */
 bool shutdown_asked(void);
-/* Seconds until the limit; INFINITY without one. */
+/* Returns the seconds until the limit; INFINITY without one. */
 double shutdown_time_left(void);
 
 #endif

@@ -50,7 +50,7 @@ static bool has_ended(const Overview *overview, int setting) {
   return overview->adaptive.settings[setting].ended && left_of(&overview->setting[setting]) == 0;
 }
 
-/* Speed from the times at which tasks were finished. */
+/* Computes the speed from the times at which tasks were finished. */
 static void measure_speed(Overview *overview) {
   const Finished *finished = &overview->finished;
   int done = 0;
@@ -102,8 +102,8 @@ static void overview_destroy(Overview *overview) {
 
 static json_t *finite_or_null(double value) { return isfinite(value) ? json_real(value) : json_null(); }
 
-/* Tasks, runs that are asked for, and runs and standard error of each policy; null where files are too many
- * to be read. */
+/* Lists tasks, runs that are asked for, and runs and standard error of each policy; null where files are too
+ * many to be read. */
 static json_t *setting_json(const Overview *overview, int setting) {
   const StudyFile *file = overview->study.file;
   const AdaptiveSetting *at = &overview->adaptive.settings[setting];

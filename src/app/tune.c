@@ -67,8 +67,8 @@ static const struct {
                 {"rule: greedy", 1}};
 enum { DEFAULT_COUNT = sizeof DEFAULTS / sizeof *DEFAULTS };
 
-/* "name: mixts, components: 5", with the options that are not the default; `varied` or not: those that
- * DEFAULTS sets are left out. */
+/* Writes "name: mixts, components: 5", with the options that are not the default; if `varied`, without those
+ * that DEFAULTS sets. */
 static void policy_line(const ConfigPolicy *policy, bool varied, char *out) {
   static const char *const ours[] = {"rule", "bayes_ucb_alpha", "quantile", "temper"};
   size_t used = (size_t)snprintf(out, POLICY_LINE, "name: %s", policy->name);
@@ -83,7 +83,7 @@ static void policy_line(const ConfigPolicy *policy, bool varied, char *out) {
   }
 }
 
-/* "policies=[...]": the default list on top of the study's only policy. */
+/* Writes "policies=[...]": the default list on top of the study's only policy. */
 static Status default_list(Arena *memory, const ConfigPolicy *policy, const char **out) {
   char base[POLICY_LINE], temper[64];
   const char *list = "policies=[";
@@ -98,7 +98,7 @@ static Status default_list(Arena *memory, const ConfigPolicy *policy, const char
   return arena_print(memory, out, "%s]", list);
 }
 
-/* What the tasks need: bandits with one theta*, which does not shape the arms. */
+/* Checks what the tasks need: bandits with one theta*, which does not shape the arms. */
 static Status check(const Study *study) {
   const Config *setting = study->file->settings[0];
   Problem problem;
@@ -122,7 +122,7 @@ static Status check(const Study *study) {
       family);
 }
 
-/* The study with its candidates, and the same with a seed of its own for the tasks. */
+/* Reads the study with its candidates, and the same study with a seed of its own for the tasks. */
 static Status candidates(Arena *memory, const Arguments *arguments, const char *text, Study *priors,
                          Study *tasks) {
   AppTexts sets = arguments->sets;
@@ -146,7 +146,8 @@ static Status candidates(Arena *memory, const Arguments *arguments, const char *
   return app_study_of_file(arguments->study, text, &sets, tasks);
 }
 
-/* The prior of each candidate; *first is that of the tasks: the first policy that samples. */
+/* Takes the prior of each candidate; *first is the candidate whose prior the tasks have: the first policy
+ * that samples. */
 static Status take_priors(Arena *memory, const Study *study, const char *folder, Prior *out, int *first) {
   const Config *setting = study->file->settings[0];
   Problem problem;
@@ -264,7 +265,8 @@ static Status report(const Arguments *arguments, Found *found) {
 
 /* ---- the verb */
 
-/* theta* of tasks for which the guard is there; false: there is none. */
+/* Makes the prior of theta* for tasks that the guard is there for; *has is false if the policy has no
+ * guard. */
 static Status wide_world(Arena *memory, const Study *study, const Prior *prior, int policy, bool *has,
                          Prior *out) {
   const SamplerSetup setup = {.prior = prior, .options = study->file->policies[policy].options};

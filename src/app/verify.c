@@ -44,7 +44,7 @@ static void print_task(const Study *study, const Task *task, const char *verdict
          task->first_run, task->first_run + (unsigned)task->runs - 1, verdict, reason);
 }
 
-/* Whether a task, finished or failed, can be read; if not, it is reported. */
+/* Checks whether a task, finished or failed, can be read; reports it if not. */
 static Status check_task(Finished *finished, const Task *task, bool *usable) {
   const Study *study = finished->study;
   TaskResult kept = {0};
@@ -93,7 +93,7 @@ static int is_prior(const struct dirent *entry) {
   return entry->d_name[0] != '.' && ending && strcmp(ending, ".nc") == 0;
 }
 
-/* Journals with bytes that are no records, which may have been tasks that are missing. */
+/* Reports journals with bytes that are no records, which may have been tasks that are missing. */
 static void check_journals(Found *found) {
   const Finished *finished = found->finished;
   bool all = !finished->study->runs.adaptive;
@@ -108,7 +108,7 @@ static void check_journals(Found *found) {
   }
 }
 
-/* Results, prior samples, and fitted priors. */
+/* Checks results, prior samples, and fitted priors. */
 static Status check_others(const char *directory, Found *found) {
   char path[4096], name[300];
   struct dirent **entries = NULL;

@@ -115,7 +115,7 @@ static void decide(Adaptive *adaptive, int setting, const Moments *wave) {
   at->ended = at->wanted == at->seen;
 }
 
-/* The new blocks of one setting; every rank reads a part, rank 0 gets all. */
+/* Reads the new blocks of one setting; every rank reads a part, rank 0 gets all. */
 static Status read_wave(const Parallel *parallel, signed char *state, Adaptive *adaptive, int setting,
                         bool strict, Moments *wave) {
   const AdaptiveSetting *at = &adaptive->settings[setting];
@@ -129,7 +129,7 @@ static Status read_wave(const Parallel *parallel, signed char *state, Adaptive *
                           (size_t)(at->wanted - at->seen) * (size_t)policies * sizeof *wave);
 }
 
-/* Failures ended the setting, not its target. */
+/* Reports that failures ended the setting, not its target. */
 static void report_no_error(const Adaptive *adaptive, int setting) {
   const Study *study = adaptive->study;
   const AdaptiveSetting *at = &adaptive->settings[setting];
@@ -157,7 +157,7 @@ static Status look_at(const Parallel *parallel, signed char *state, Adaptive *ad
   return STATUS_OK;
 }
 
-/* One poll of every setting; *polled counts those that had something to see. */
+/* Polls every setting once; *polled counts those that had something to see. */
 static Status poll_settings(const Parallel *parallel, signed char *state, Adaptive *adaptive, bool strict,
                             int *polled) {
   const Study *study = adaptive->study;

@@ -15,9 +15,9 @@ typedef struct {
   double mean, squares;
 } Moments;
 
-/* Moments of a and, behind them, b (Chan, Golub, LeVeque, Am. Stat. 37, 1983). */
+/* Returns the moments of a and, behind them, b (Chan, Golub, LeVeque, Am. Stat. 37, 1983). */
 Moments moments_join(Moments a, Moments b);
-/* Standard error of the mean; infinite with fewer than two values. */
+/* Returns the standard error of the mean; infinite with fewer than two values. */
 double moments_se(Moments moments);
 
 typedef struct {
@@ -39,19 +39,18 @@ typedef struct {
  * again. */
 Status adaptive_create(Arena *memory, Finished *finished, Adaptive *out);
 
-/* Look at the settings whose wanted blocks are all finished (state[task_count], RunStatus, the same on all
- * ranks), and ask for more where that is needed. *open says whether any setting wants more
- * blocks. The tasks are read by all ranks, each a part. STATUS_FILE when one of them cannot be read.
- * Collective. */
+/* Looks at the settings whose wanted blocks are all finished (state[task_count], RunStatus, the same on all
+ * ranks), and asks for more where that is needed. *open says whether any setting wants more blocks. The tasks
+ * are read by all ranks, each a part. STATUS_FILE when one of them cannot be read. Collective. */
 Status adaptive_look(const Parallel *parallel, signed char *state, Adaptive *adaptive, bool *open);
 
 /* Looks until there is nothing more to see in the folder: what `status` and the reducer need. A task that
  * cannot be read counts as not run. One rank. */
 Status adaptive_replay(const signed char *state, Adaptive *adaptive);
 
-/* Standard errors of what is there now, block by block: moments[policy_count] of one setting over all blocks
- * that are finished. Tasks that cannot be read are passed over, and count as not run from there on. One rank.
- */
+/* Computes standard errors of what is there now, block by block: moments[policy_count] of one setting over
+ * all blocks that are finished. Tasks that cannot be read are passed over, and count as not run from there
+ * on. One rank. */
 Status adaptive_present(Adaptive *adaptive, int setting, Moments *moments);
 
 #endif

@@ -79,7 +79,7 @@ static Status load_task(Finished *finished, const Task *task, Cell *cell, Reduce
   return status;
 }
 
-/* CPU seconds of the fitted priors of a cell, from the prior files. */
+/* Sums the CPU seconds of the fitted priors of a cell, from the prior files. */
 static Status train_seconds(const Study *study, const char *directory, int setting, int policy,
                             double *seconds) {
   const Config *config = study->file->settings[setting];
@@ -202,7 +202,7 @@ Status cell_quantiles(int64_t runs, int points, const double *values, double *qu
   return STATUS_OK;
 }
 
-/* One replicate's means into Welford's update over replicates, at each point: count, mean, squares. */
+/* Adds one replicate's means to Welford's update over replicates, at each point: count, mean, squares. */
 static void add_replicate(int points, const double *sum, const double *n, double *count, double *mean,
                           double *squares) {
   for (int i = 0; i < points; i++) {
@@ -213,7 +213,7 @@ static void add_replicate(int points, const double *sum, const double *n, double
   }
 }
 
-/* The runs of a block into the sum[points] and number n[points] of their replicate. */
+/* Adds the runs of a block to the sum[points] and number n[points] of their replicate. */
 static void add_block(const RunsBlock *block, int points, const double *values, const double *base,
                       double *sum, double *n) {
   int64_t at = (int64_t)block->first_run * points;

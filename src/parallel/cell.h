@@ -23,26 +23,27 @@ void cell_destroy(Cell *cell);
  * reported on stderr. Adds to counts. */
 Status cell_load(Finished *finished, int setting, int policy, int blocks, Cell *cell, ReduceCounts *counts);
 
-/* Curves of the world are those of the first policy; `first` takes from the cell of another policy those of
- * runs that it lacks. */
+/* Completes curves of the world, which are those of the first policy; `first` takes from the cell of another
+ * policy those of runs that it lacks. */
 void cell_complete_world(const Study *study, const Cell *cell, Cell *first);
 
-/* The curves of a cell, or all but them, to another rank, or from it: of the same size, so made by
- * cell_create alike. */
+/* Sends the curves of a cell, or all but them, to another rank, or receives them from it into a cell of the
+ * same size, so made by cell_create alike. */
 void cell_send_curves(const Study *study, const Cell *cell, int to);
 void cell_receive_curves(const Study *study, Cell *cell, int from);
 void cell_send(const Cell *cell, int to);
 void cell_receive(Cell *cell, int from);
 
-/* mean[points], standard error[points] and number n[points] of values[runs, points] (minus base, when given)
- * over the runs where both are there. NaN where too few. */
+/* Computes mean[points], standard error[points] and number n[points] of values[runs, points] (minus base,
+ * when given) over the runs where both are there. NaN where there are too few. */
 void cell_mean(int64_t runs, int points, const double *values, const double *base, double *mean, double *se,
                int *n);
-/* quantiles[STUDY_QUANTILES, points] of values[runs, points] over the runs where they are there, linear
- * between order statistics (type 7 of Hyndman and Fan 1996, NumPy's default); NaN where there is none. */
+/* Computes quantiles[STUDY_QUANTILES, points] of values[runs, points] over the runs where they are there,
+ * linear between order statistics (type 7 of Hyndman and Fan 1996, NumPy's default); NaN where there is
+ * none. */
 Status cell_quantiles(int64_t runs, int points, const double *values, double *quantiles);
-/* Standard error[points] of values[runs, points] (minus base, when given) over the means of replicates, each
- * over its runs where both are there; NaN with fewer than two. */
+/* Computes the standard error[points] of values[runs, points] (minus base, when given) over the means of
+ * replicates, each over its runs where both are there; NaN with fewer than two. */
 Status cell_replicate_se(const Study *study, int64_t runs, const double *values, const double *base,
                          double *se);
 

@@ -24,7 +24,7 @@ static Status path_of(size_t size, char *path, const char *directory, const char
   return STATUS_OK;
 }
 
-/* mkdir -p */
+/* Makes a folder and its parents, like mkdir -p. */
 static Status make_folder(const char *path) {
   char part[PATH_SIZE];
   for (size_t i = 1; i <= strlen(path); i++) {
@@ -48,8 +48,8 @@ static Status check_same(const char *directory, const char *old, const Study *st
                     directory, difference);
 }
 
-/* The folder of an unfinished or new study, with all that belongs in it. Of several shards that begin at once
- * one writes the study. */
+/* Prepares the folder of an unfinished or new study, with all that belongs in it. If several shards begin at
+ * once, one of them writes the study. */
 static Status make_ready(const char *directory, const Study *study, bool exists) {
   char path[PATH_SIZE];
   TRY(path_of(sizeof path, path, directory, "tasks"));
@@ -122,8 +122,8 @@ static Status remove_study(const char *directory) {
   return status;
 }
 
-/* What a study that goes on finds must be its own: study.yaml, finished tasks, results. `alone`: nobody else
- * is writing. */
+/* Checks that what a study that goes on finds is its own: study.yaml, finished tasks, results. `alone`:
+ * nobody else is writing. */
 static Status check_own(const char *directory, const Study *study, bool alone) {
   SCRATCH_ARENA(scratch);
   Former former;

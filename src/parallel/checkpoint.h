@@ -24,7 +24,7 @@ typedef enum { CHECKPOINT_FRESH, CHECKPOINT_RESUME, CHECKPOINT_OVERWRITE } Check
 Status checkpoint_open(const char *directory, const Study *study, CheckpointMode mode, int shard,
                        Lock **lock);
 
-/* The resolved study of a folder as text; free() it. STATUS_INPUT when the folder holds none. */
+/* Reads the resolved study of a folder as text; free() it. STATUS_INPUT when the folder holds none. */
 Status checkpoint_study(const char *directory, char **text);
 
 #endif

@@ -11,7 +11,7 @@ struct Counters {
   MPI_Win window; /* of several ranks */
 };
 
-/* The first rank r with r * hosts / ranks = host. */
+/* Returns the first rank r with r * hosts / ranks = host. */
 static int rank_of(const Counters *counters, int host) {
   return (int)(((int64_t)host * counters->ranks + counters->hosts - 1) / counters->hosts);
 }

@@ -16,10 +16,10 @@ typedef struct {
   int64_t change, now;
 } CounterStop;
 
-/* `count` counters at 0 on each of `hosts` <= ranks; host h is the first rank r with r * hosts / ranks = h,
- * so host 0 is rank 0. Collective. */
+/* Creates `count` counters at 0 on each of `hosts` <= ranks; host h is the first rank r with r * hosts /
+ * ranks = h, so host 0 is rank 0. Collective. */
 Status counter_create(const Parallel *parallel, int hosts, int count, Counters **out);
-/* Collective. NULL is allowed. */
+/* Destroys the counters; NULL is allowed. Collective. */
 void counter_destroy(Counters *counters);
 /* Adds to a counter of host 0 and return what was there before. */
 int64_t counter_add(Counters *counters, int index, int64_t amount);

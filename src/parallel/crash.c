@@ -24,7 +24,7 @@ static void leave(int number) {
   _exit(exit_status);
 }
 
-/* A rank that crashed can leave another one waiting for it. */
+/* Ends this rank, which would otherwise wait for one that crashed. */
 static void leave_waiting(int number) {
   static const char sentence[] = "thompson: MPI_Finalize has not returned for a minute, after all work was "
                                  "done and written; not waiting for it\n";

@@ -6,10 +6,10 @@
 
 #include "core/status.h"
 
-/* Until crash_counts_again(), a segmentation fault or bus error of any thread prints a sentence and its stack
- * and ends this process with `outcome`; so does a minute's time, with a sentence. Under mpiexec that is the
- * job's status too where OMPI_MCA_orte_allowed_exit_without_sync is 1 (jobs/environment.sh); else mpiexec may
- * report 1, and MPICH's kills the ranks that have not ended. */
+/* Makes crashes count as `outcome` until crash_counts_again(): a segmentation fault or bus error of any
+ * thread prints a sentence and its stack and ends this process with `outcome`; so does a minute's time, with
+ * a sentence. Under mpiexec that is the job's status too where OMPI_MCA_orte_allowed_exit_without_sync is 1
+ * (jobs/environment.sh); otherwise mpiexec may report 1, and MPICH's kills the ranks that have not ended. */
 void crash_counts_as(Status outcome);
 void crash_counts_again(void);
 

@@ -117,7 +117,8 @@ static Status look_again(Finished *finished, bool repair) {
 
 Status finished_look(Finished *finished) { return look_again(finished, false); }
 
-/* A journal in which nothing can be read is put out of the way (NAME.bad, replacing nothing). */
+/* Reports repairs. A journal in which nothing can be read is put out of the way (NAME.bad, replacing
+ * nothing). */
 static Status report_repairs(const Finished *finished) {
   for (int i = 0; i < finished->journals; i++) {
     const FinishedJournal *journal = &finished->journal[i];
@@ -156,7 +157,7 @@ void finished_close(Finished *finished) {
   }
 }
 
-/* What rank 0 has seen, to all. */
+/* Shares with all ranks what rank 0 has seen. */
 static Status share_all(const Parallel *parallel, Finished *finished) {
   if (parallel->size == 1) return STATUS_OK;
   const size_t tasks = (size_t)finished->study->task_count;

@@ -44,16 +44,17 @@ typedef struct {
  * failure too. */
 Status finished_open(Arena *memory, const char *directory, const Study *study, bool repair, Finished *out);
 void finished_close(Finished *finished);
-/* The same on rank 0; all know. Collective. */
+/* Does the same on rank 0, and lets all ranks know. Collective. */
 Status finished_open_all(Arena *memory, const Parallel *parallel, const char *directory, const Study *study,
                          Finished *out);
 
 /* Sees what was added. */
 Status finished_look(Finished *finished);
-/* The same on rank 0; all know. Collective. */
+/* Does the same on rank 0, and lets all ranks know. Collective. */
 Status finished_look_all(const Parallel *parallel, Finished *finished);
 
-/* Stretches of journals that are no records, torn ends too; each is reported on stderr. */
+/* Reports on stderr each stretch of a journal that is no record, torn ends too; returns how many there
+ * are. */
 int finished_report_damage(const Finished *finished);
 
 /* Reads the records of all tasks of a shard, each rank a part. Those that are damaged are reported and count

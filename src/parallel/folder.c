@@ -155,7 +155,7 @@ static Status sweep_temporary(const Walk *walk, const char *name) {
   return STATUS_OK;
 }
 
-/* All but the study itself: as long as that stands there, the rest is known to be its own. */
+/* Removes all but the study itself: as long as that is there, the rest is known to be its own. */
 static Status remove_own(const Walk *walk, const char *name) {
   if (is_temporary(walk->part, name)) return sweep_temporary(walk, name);
   if (is_study(name) || !is_own(walk, name) || unlinkat(walk->folder, name, 0) == 0) return STATUS_OK;

@@ -15,17 +15,17 @@
 
 enum { FOLDER_NAME = 64 };
 
-/* "0123456789abcdef.journal": the file of a journal, and whether a name is one. */
+/* Writes the file name of a journal, "0123456789abcdef.journal". Returns whether a name is one. */
 void folder_journal_name(uint64_t number, char name[FOLDER_NAME]);
 bool folder_is_journal_name(const char *name);
 
-/* STATUS_FILE when a link, a folder or the like stands where a file of the study should be, or no folder at
- * DIR/tasks or DIR/priors; STATUS_RESUME when an earlier version of this program kept its tasks there. So do
- * the functions below. */
+/* Returns STATUS_FILE when a link, a folder or the like stands where a file of the study should be, or no
+ * folder at DIR/tasks or DIR/priors; STATUS_RESUME when an earlier version of this program kept its tasks
+ * there. So do the functions below. */
 Status folder_check(const char *directory);
 
-/* Results or finished tasks in the folder: the name of one of them, relative to it; empty when there are
- * none. */
+/* Finds results or finished tasks in the folder: the name of one of them, relative to it; empty when there
+ * are none. */
 Status folder_find_work(const char *directory, size_t size, char *name);
 
 /* Removes the study with this SHA-256. STATUS_FILE, before anything is removed, when a file bears a name

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Which key of the study is not as it was when the results were written. */
+/* Refuses, and says which key of the study has changed since the results were written. */
 static Status refuse(StoreFile *file, const Study *study) {
   char *config, difference[1024] = "its configuration differs";
   TRY(store_get_text_attribute(file, NULL, "config", &config));

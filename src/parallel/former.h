@@ -18,7 +18,7 @@ typedef struct {
  * of this program. The caller ends with former_destroy, after a failure too. */
 Status former_read(const char *directory, const Study *study, Former *out);
 
-/* How many runs of a cell are done in the former results and not in status[runs]. */
+/* Returns how many runs of a cell are done in the former results and not in status[runs]. */
 int64_t former_lost(const Former *former, size_t setting, size_t policy, int64_t runs,
                     const signed char *status);
 

@@ -33,7 +33,8 @@ static void gram(const Dense *grid, double factor, const DenseMatrix *a, DenseMa
           &FIRST, &FIRST, of_c.field);
 }
 
-/* Diagonal entries of R that are here: global (j, j) lies at the same offset in its block both ways. */
+/* Reads the diagonal entries of R that are here: global (j, j) lies at the same offset in its block both
+ * ways. */
 static void read_diagonal(const Dense *grid, const DenseMatrix *a, double *diagonal) {
   for (int j = 0; j < a->columns; j++) {
     const int block = j / grid->block, rest = j % grid->block;
@@ -56,7 +57,8 @@ static int form(const DenseMatrix *a, const Descriptor *of_a, double *tau, doubl
   return info;
 }
 
-/* The work space is asked for by size -1. */
+/* Makes the columns of `a` orthonormal and returns the diagonal of R. The work space is asked for by size
+ * -1. */
 static int orthogonal(const Dense *grid, DenseMatrix *a, double *diagonal) {
   const Descriptor of_a = describe(grid, a);
   double *tau, *work, first, second;

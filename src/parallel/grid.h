@@ -10,7 +10,7 @@ enum { GRID_BLOCK = 64 };
 
 /* Returns false in a build without ScaLAPACK (grid_none.c): then there is nothing to be created. */
 bool grid_is_available(void);
-/* The most square grid of all ranks. Collective; the caller ends with grid_destroy. */
+/* Creates the most square grid of all ranks. Collective; the caller ends with grid_destroy. */
 Dense grid_create(const Parallel *parallel, int block);
 void grid_destroy(Dense *grid);
 

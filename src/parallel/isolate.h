@@ -5,9 +5,9 @@
 
 #include "study/study.h"
 
-/* As study_run_task. A process that is not done after `timeout` seconds (time during which the rank itself
- * was suspended does not count) is killed; this, or its own death, gives RUN_FAILED with a message.
- * STATUS_STOPPED when `tick` returned false: it is called about every 20 ms. */
+/* Runs a task as study_run_task does, in a process of its own. One that is not done after `timeout` seconds
+ * (time during which the rank itself was suspended does not count) is killed; that, or its own death, gives
+ * RUN_FAILED with a message. STATUS_STOPPED when `tick` returned false: it is called about every 20 ms. */
 Status isolate_run_task(const Study *study, const Task *task, const char *directory, double timeout,
                         Tick tick, TaskResult *result);
 

@@ -22,7 +22,7 @@ typedef struct {
   int announced; /* setting that was reported last */
 } Runner;
 
-/* Between the runs and policies of a block. Collective. */
+/* Polls for a stop between the runs and policies of a block. Collective. */
 static bool tick(void *context, double fraction) {
   (void)fraction;
   Runner *runner = context;
@@ -50,7 +50,7 @@ static void report_setting(Runner *runner, int setting, const Dense *dense) {
                                         : "");
 }
 
-/* The most memory that this process has held, VmHWM. Collective. */
+/* Reports the most memory that this process has held, VmHWM. Collective. */
 static void report_memory(const Runner *runner) {
   struct rusage usage;
   getrusage(RUSAGE_SELF, &usage);
@@ -72,7 +72,7 @@ static Status keep(Runner *runner, int count) {
   return journal_sync(runner->journal);
 }
 
-/* `count` tasks of one block. */
+/* Runs `count` tasks of one block. */
 static Status run_block(Runner *runner, int count, TasksOutcome *outcome) {
   const Study *study = runner->study;
   const int setting = runner->tasks[0]->setting;
@@ -97,7 +97,7 @@ static Status run_block(Runner *runner, int count, TasksOutcome *outcome) {
   return status;
 }
 
-/* One block of a setting, all policies. */
+/* Visits one block of a setting, all policies. */
 static Status visit_block(Runner *runner, int setting, int block, const signed char *state,
                           TasksOutcome *outcome) {
   int count = 0;

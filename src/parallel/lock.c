@@ -78,8 +78,8 @@ static void describe_myself(char text[TEXT_SIZE]) {
            boot);
 }
 
-/* The text of a lock file; empty when nobody has it, or when it cannot be read. Opened again each time: that
- * is when network file systems ask the server. */
+/* Reads the text of a lock file; empty when nobody has it, or when it cannot be read. The file is opened
+ * again each time: that is when network file systems ask the server. */
 static void read_text(const char *path, char text[TEXT_SIZE]) {
   text[0] = '\0';
   int file = open(path, O_RDONLY | TO_OPEN);
@@ -106,7 +106,8 @@ static void beat(Lock *lock, unsigned long number) {
   if (pwrite(lock->file, text, (size_t)length, 0) == length) fsync(lock->file);
 }
 
-/* Another text stands there, or nothing does. A file that cannot be read for the moment is not lost. */
+/* Returns whether another text stands there, or nothing does. A file that cannot be read for the moment is
+ * not lost. */
 static bool taken_over(const Lock *lock) {
   char text[TEXT_SIZE];
   if (access(lock->path, F_OK) != 0) return errno == ENOENT;
@@ -172,7 +173,8 @@ static Status add_suspect(Suspects *suspects, const char *path, const char *text
   return STATUS_OK;
 }
 
-/* The system's lock was free (or there is none): does the text speak of a job that it cannot see? */
+/* Judges the text of a lock whose system lock was free (or does not exist): does it name a job that cannot be
+ * seen from here? */
 static Status judge_text(const char *path, Holding holding, Suspects *suspects) {
   char text[TEXT_SIZE], boot[64];
   read_text(path, text);
@@ -205,7 +207,7 @@ static bool is_lock(int file) {
          (length == (ssize_t)strlen(beginning) && memcmp(text, beginning, strlen(beginning)) == 0);
 }
 
-/* Another's file: read, do not keep. */
+/* Checks the file of another lock: reads it and does not keep it. */
 static Status check_rival(const char *path, Suspects *suspects) {
   int file = open(path, O_RDWR | TO_OPEN);
   if (file < 0) return STATUS_OK;
@@ -214,13 +216,14 @@ static Status check_rival(const char *path, Suspects *suspects) {
   return status;
 }
 
-/* "lock.3" */
+/* Returns whether a name is that of a shard's lock, such as "lock.3". */
 static bool is_shard_lock(const char *name) {
   return strncmp(name, "lock.", 5) == 0 && name[5] != '\0' &&
          name[5 + strspn(name + 5, "0123456789")] == '\0';
 }
 
-/* The locks that exclude this one: a shard's by that of the whole, that of the whole by every shard's. */
+/* Checks the locks that exclude this one: for a shard's lock that of the whole, for the whole every
+ * shard's. */
 static Status check_rivals(const char *directory, int shard, Suspects *suspects) {
   char path[PATH_SIZE + 300];
   DIR *folder = opendir(directory);

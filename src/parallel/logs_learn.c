@@ -37,7 +37,7 @@ static size_t row_blocks_of(const Logs *logs) {
 }
 static size_t row_block_size(const Logs *logs) { return LOGS_ROWS * (size_t)(logs->d + 2); }
 
-/* Room for rank 0's logs, whose shape is in *logs: all of them, or the slices of this rank. */
+/* Makes room for rank 0's logs, whose shape is in *logs: all of them, or the slices of this rank. */
 static Status make_room(const Parallel *parallel, bool whole, Logs *logs) {
   const int blocks = blocks_of(logs);
   ALLOCATE(logs->memory, logs->block, logs->blocks);
@@ -51,7 +51,7 @@ static Status make_room(const Parallel *parallel, bool whole, Logs *logs) {
   return STATUS_OK;
 }
 
-/* A block of rank 0 to its owner. */
+/* Sends a block of rank 0 to its owner. */
 static void send_block(const Parallel *parallel, int owner, const Logs *logs, int block) {
   const size_t bytes = block_size(logs) * sizeof(double);
   if (owner == 0) return;
@@ -59,7 +59,7 @@ static void send_block(const Parallel *parallel, int owner, const Logs *logs, in
   if (parallel->rank == owner) parallel_receive(0, logs->block[block], bytes);
 }
 
-/* Rank 0's logs: to all ranks whole, or of each rank's slices. The others' are made here. */
+/* Shares rank 0's logs: whole with all ranks, or with each rank its slices. The others' are made here. */
 static Status share(const Parallel *parallel, Arena *memory, const Likelihood *likelihood, bool whole,
                     Logs *logs) {
   Logs shape = *logs;
@@ -87,7 +87,7 @@ static Status share(const Parallel *parallel, Arena *memory, const Likelihood *l
 
 /* ---- what is kept */
 
-/* Rank 0's prior with this mixture of theta and variance of the noise. */
+/* Makes rank 0's prior with this mixture of theta and this variance of the noise. */
 static Status with_mixture(Arena *memory, const Learning *self, const Mixture *mixture, double variance,
                            Prior *out) {
   TRY(prior_replace_mixture(memory, &self->prior, mixture, self->fit, out));
@@ -95,7 +95,7 @@ static Status with_mixture(Arena *memory, const Learning *self, const Mixture *m
   return STATUS_OK;
 }
 
-/* Of rank 0, when enough would be lost. */
+/* Saves the prior so far on rank 0, when enough would be lost without. */
 static Status save(Learning *self, const Mixture *mixture, double variance) {
   SCRATCH_ARENA(scratch);
   Prior now;
@@ -123,7 +123,7 @@ static Status name_fit(const Learning *self, const PriorOps *family, char out[DI
   return status;
 }
 
-/* Rank 0 looks for a partial file; all know whether there is one. */
+/* Looks for a partial file on rank 0; all ranks know then whether there is one. */
 static Status resume(Arena *memory, Learning *self, const PriorOps *family, bool *found) {
   Status status = STATUS_OK;
   *found = false;
@@ -144,7 +144,7 @@ static void combine(const void *context, size_t count, double *values) {
   parallel_broadcast(values, count * sizeof *values);
 }
 
-/* Rank 0's mixture and noise to all; prepared. */
+/* Shares rank 0's mixture and noise with all ranks; the mixture is prepared. */
 static Status share_mixture(Arena *memory, const Learning *self, Mixture *mixture, double *noise) {
   const bool root = self->parallel->rank == 0;
   int components = root ? self->prior.mixture->components : 0;
@@ -160,7 +160,7 @@ static Status share_mixture(Arena *memory, const Learning *self, Mixture *mixtur
   return mixture_prepare(mixture);
 }
 
-/* One iteration, from theta to theta: what is kept is all that the next one needs. */
+/* Makes one iteration, from theta to theta: what is kept is all that the next one needs. */
 static Status iterate(Learning *self, const LogsFrame *frame, EmLogs *items, const EmPlan *plan,
                       Mixture *mixture, double *likelihood) {
   const Rng rng = {.key = rng_key(self->fit->seed, RNG_MIXTURE_REPAIR),
@@ -192,7 +192,7 @@ static Status converge(Learning *self, const LogsFrame *frame, EmLogs *items, co
   return STATUS_OK;
 }
 
-/* All ranks go on from the mixture of rank 0. */
+/* Refines the mixture of rank 0, together with all ranks. */
 static Status refine(Arena *memory, Learning *self, Mixture *mixture, double *noise) {
   SCRATCH_ARENA(scratch);
   const Parallel *parallel = self->parallel;
@@ -221,7 +221,7 @@ static Status refine(Arena *memory, Learning *self, Mixture *mixture, double *no
 
 /* ---- the whole */
 
-/* The mixture of all tasks, in rank 0's self->prior and everybody's *mixture. */
+/* Learns the mixture of all tasks, into rank 0's self->prior and every rank's *mixture. */
 static Status learn_mixture(Arena *memory, Learning *self, const PriorOps *family, Mixture *mixture,
                             double *noise, bool *resumed) {
   TRY(resume(memory, self, family, resumed));

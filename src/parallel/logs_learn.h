@@ -23,9 +23,9 @@ typedef struct {
   bool resumed; /* from PATH.partial */
 } LogsLearned;
 
-/* `logs` are rank 0's; the others' are made here, in the same memory. The prior exists on rank 0 only.
- * STATUS_RESUME when `partial` belongs to other logs or settings, STATUS_FILE when somebody else wrote it. A
- * damaged one is set aside. Collective. */
+/* Learns a prior from logs. `logs` are rank 0's; the others' are made here, in the same memory. The prior
+ * exists on rank 0 only. STATUS_RESUME when `partial` belongs to other logs or settings, STATUS_FILE when
+ * somebody else wrote it. A damaged one is set aside. Collective. */
 Status logs_learn(Arena *memory, const Parallel *parallel, const PriorOps *family, const PriorFit *fit,
                   Logs *logs, const char *partial, ProgressMode mode, Prior *out, LogsLearned *learned);
 /* Removes the partial file of a result that is written: one that logs_learn wrote or read. Rank 0. */

@@ -13,10 +13,10 @@ typedef struct {
   bool converged; /* the mixture is what comes out */
 } LogsState;
 
-/* The prior so far, whole or not at all (io/store.h). */
+/* Writes the prior so far, whole or not at all (io/store.h). */
 Status logs_partial_write(const char *path, const LogsState *state, const Prior *prior);
-/* *found: there is one, of state->of. STATUS_RESUME when it is of something else, STATUS_FILE when somebody
- * else wrote it; a damaged one is set aside, and said so. */
+/* Reads the prior so far; *found says whether there is one, of state->of. STATUS_RESUME when it is of
+ * something else, STATUS_FILE when somebody else wrote it; a damaged one is set aside and reported. */
 Status logs_partial_read(Arena *memory, const char *path, const PriorFit *fit, LogsState *state, Prior *prior,
                          bool *found);
 

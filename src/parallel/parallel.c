@@ -10,9 +10,9 @@
 
 enum { PIECE = 1 << 28 }; /* bytes in one MPI call: counts are int */
 
-/* Without a launcher Open MPI would start a daemon, for spawning, and wait for it. Without the daemon all
- * such processes of a user make and remove one and the same folder for their session, under each other's
- * feet: one fails when another ends. They need none. Ranks of a launcher, which do need one, have a name
+/* Keeps Open MPI from starting a daemon, for spawning, and waiting for it, where there is no launcher.
+ * Without the daemon all such processes of a user make and remove the same folder for their session, so
+ * that one fails when another ends; they need neither. Ranks of a launcher, which do need one, have a name
  * space. */
 static void start_alone(void) {
   if (getenv("PMIX_NAMESPACE") || getenv("PMI_RANK") || getenv("PMI_FD")) return;

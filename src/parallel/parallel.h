@@ -17,25 +17,25 @@ Parallel parallel_begin(int *argc, char ***argv);
  * MPI's own end does not change the `outcome` (parallel/crash.h). Collective. */
 void parallel_end(Status outcome);
 
-/* Every rank brings its own outcome; all leave with the same one: that of the lowest rank that failed,
+/* Agrees on an outcome: every rank brings its own, and all leave with that of the lowest rank that failed,
  * sentence included. Collective. */
 Status parallel_agree(const Parallel *parallel, Status mine);
-/* Rank 0's bytes to all. Collective. */
+/* Sends rank 0's bytes to all. Collective. */
 void parallel_broadcast(void *bytes, size_t size);
-/* *text of rank 0 to all; the other ranks get an allocated copy to free(). Collective. */
+/* Sends *text of rank 0 to all; the other ranks get an allocated copy to free(). Collective. */
 Status parallel_broadcast_text(const Parallel *parallel, char **text);
-/* Bytes or-ed over all ranks into the root's buffer (the others' is left as it was); exact where only one
- * rank has non-zero bytes. Collective. */
+/* Combines bytes of all ranks by bitwise or, into the root's buffer (the others' is left as it was); exact
+ * where only one rank has non-zero bytes. Collective. */
 Status parallel_collect(const Parallel *parallel, int root, void *bytes, size_t size);
-/* Bytes from one rank to another; both call. */
+/* Sends bytes from one rank to another, or receives them; both call. */
 void parallel_send(int to, const void *bytes, size_t size);
 void parallel_receive(int from, void *bytes, size_t size);
-/* Sums over ranks, on every rank. Collective. */
+/* Returns the sum over ranks, on every rank. Collective. */
 double parallel_sum(double mine);
-/* The same of n values, in place. Collective. */
+/* Sums n values likewise, in place. Collective. */
 void parallel_sum_all(size_t n, double *values);
 void parallel_barrier(void);
-/* "Open MPI v4.1.4 ..." */
+/* Writes the name of the MPI library: "Open MPI v4.1.4 ...". */
 void parallel_library(size_t size, char *text);
 
 #endif

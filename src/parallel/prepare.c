@@ -106,7 +106,7 @@ static int compare_needs(const void *a, const void *b) {
   return order ? order : first->setting - second->setting;
 }
 
-/* In order of hash, each once. */
+/* Sorts by hash and keeps each once. */
 static void sort_needs(int *count, Need *needs) {
   int kept = 0;
   qsort(needs, (size_t)*count, sizeof *needs, compare_needs);
@@ -127,7 +127,7 @@ static Status add_need(const Study *study, int setting, int policy, int replicat
   return belief_base(config, problem, &need->belief, &need->has_base, &need->base);
 }
 
-/* All fitted priors that the tasks use. */
+/* Lists all fitted priors that the tasks use. */
 static Status list_needs(const Study *study, int *count, Need **out) {
   const StudyFile *file = study->file;
   int replicates = study->runs.replicates;
@@ -149,7 +149,7 @@ static Status list_needs(const Study *study, int *count, Need **out) {
   return STATUS_OK;
 }
 
-/* What has to be there before: needs of their own. */
+/* Lists what has to be there before, as needs of their own. */
 static Status list_bases(int count, const Need *needs, int *base_count, Need **out) {
   Need *bases;
   NEW(bases, count);
@@ -191,7 +191,7 @@ static Status drop_present(const Parallel *parallel, const char *directory, int 
   return STATUS_OK;
 }
 
-/* `seconds` gets those of the base. */
+/* Finds the data of a need; `seconds` gets those of the base. */
 static Status need_data(const Study *study, const Need *need, const char *directory, FitData *out,
                         double *seconds) {
   SCRATCH_ARENA(scratch);
@@ -216,7 +216,7 @@ static Status save(const Need *need, const Fit *fit, const char *directory) {
   return prior_save(&prior, path);
 }
 
-/* A wave of priors, fitted together; each is written by its owner. Collective. */
+/* Fits a wave of priors together; each is written by its owner. Collective. */
 static Status fit_wave(const Parallel *parallel, const Study *study, const char *directory, int count,
                        const Need *needs, bool (*stop)(void), Progress *progress) {
   SCRATCH_ARENA(scratch);
@@ -248,15 +248,16 @@ static Status fit_wave(const Parallel *parallel, const Study *study, const char 
 
 static int parts_of(const Need *need) { return need->belief.family->parts(&need->belief.fit); }
 
-/* Enough priors at once that every rank finds work to the end of the wave, few enough that a stop loses
- * little. */
+/* Returns the end of a wave: it has enough priors that every rank finds work until then, and few enough that
+ * a stop loses little. */
 static int wave_end(const Parallel *parallel, int first, int count, const Need *needs) {
   int end = first, parts = 0;
   while (end < count && parts < 32 * parallel->size) parts += parts_of(&needs[end++]);
   return end;
 }
 
-/* A fit of one part cannot be shared, so it comes first: many small parts then fill the end of the wave. */
+/* Compares by the number of parts. A fit of one part cannot be shared, so it comes first: many small parts
+ * then fill the end of the wave. */
 static int fewest_parts_first(const void *a, const void *b) {
   const int first = parts_of(a), second = parts_of(b);
   return first != second ? first - second : compare_needs(a, b);
@@ -278,7 +279,7 @@ static Status fit_needs(const Parallel *parallel, const Study *study, const char
   return STATUS_OK;
 }
 
-/* Bases of what is absent, then the rest. */
+/* Fits what is absent: first the bases, then the rest. */
 static Status fit_absent(const Parallel *parallel, const Study *study, const char *directory,
                          ProgressMode mode, double share, bool (*stop)(void), int count, Need *needs) {
   Need *bases = NULL;

@@ -12,7 +12,8 @@
 
 enum { SAMPLES = 1000, SOURCES = 2 };
 
-/* The family that learns a reverse chain: its samples are what the figures show beside the true ones. */
+/* Returns the family that learns a reverse chain: its samples are what the figures show beside the true
+ * ones. */
 static const PriorOps *learned_family(void) {
   for (int i = 0; prior_family(i); i++)
     if (prior_family(i)->settle && (prior_family(i)->able & PRIOR_CHAIN)) return prior_family(i);
@@ -20,7 +21,8 @@ static const PriorOps *learned_family(void) {
   return NULL;
 }
 
-/* The first prior of that family in a setting (replicate 0); false when it has none on disk. */
+/* Finds the first prior of that family in a setting (replicate 0); *found is false when it has none on
+ * disk. */
 static Status find_learned(Arena *memory, const Study *study, const Config *setting, const Problem *problem,
                            const char *directory, Prior *out, bool *found) {
   *found = false;
@@ -37,13 +39,13 @@ static Status find_learned(Arena *memory, const Study *study, const Config *sett
   return STATUS_OK;
 }
 
-/* theta[d, SAMPLES] into out[sample, dim] of the file. */
+/* Transposes theta[d, SAMPLES] into out[sample, dim] of the file. */
 static void transpose(int d, int width, const double *theta, double *out) {
   for (int s = 0; s < SAMPLES; s++)
     for (int i = 0; i < d; i++) out[s * width + i] = theta[i * SAMPLES + s];
 }
 
-/* out[SOURCES, SAMPLES, width] of one setting. */
+/* Fills out[SOURCES, SAMPLES, width] of one setting. */
 static Status sample_setting(const Study *study, const Config *setting, const Problem *problem,
                              const char *directory, int width, double *theta, double *out) {
   for (int i = 0; i < SOURCES * SAMPLES * width; i++) out[i] = NAN;

@@ -5,8 +5,8 @@
 
 #include "study/study.h"
 
-/* theta(setting, source, sample, dim) with source = true, diffusion; NaN where a setting has no such prior or
- * fewer dimensions. One rank calls this. */
+/* Writes theta(setting, source, sample, dim) with source = true, diffusion; NaN where a setting has no such
+ * prior or fewer dimensions. One rank calls this. */
 Status prior_samples_write(const Study *study, const char *directory);
 
 #endif

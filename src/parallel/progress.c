@@ -14,7 +14,7 @@ Progress progress_begin(ProgressMode mode, bool is_rank_zero, const char *what) 
   return progress;
 }
 
-/* 42 s, 7 min 05 s, 3 h 12 min */
+/* Prints a duration: 42 s, 7 min 05 s, 3 h 12 min. */
 static void print_duration(double seconds) {
   long whole = (long)(seconds + 0.5);
   if (whole < 60)

@@ -14,7 +14,7 @@ typedef struct {
   double share; /* of the work of the whole job, whose time left is told */
 } Progress;
 
-/* Of a job that is this work alone; where more follows, set `share`. */
+/* Begins the progress of a job that does this work alone; where more follows, set `share`. */
 Progress progress_begin(ProgressMode mode, bool is_rank_zero, const char *what);
 /* Returns whether an update now would print. */
 bool progress_is_due(const Progress *progress);
@@ -25,7 +25,7 @@ void progress_update(Progress *progress, long done, long total, double fraction)
 /* Returns the seconds left when `whole` (0 .. 1) of the work took `elapsed` seconds; NaN while that says
  * little: less than a tenth is done, within the first minute. */
 double progress_left(double elapsed, double whole);
-/* The last line: how many, and how long it took. */
+/* Prints the last line: how many, and how long it took. */
 void progress_end(Progress *progress, long done, long total);
 
 #endif

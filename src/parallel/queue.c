@@ -85,12 +85,12 @@ static Status fill_lines(Queue *queue, int count, const int *list) {
 
 static int group_of(const Queue *queue) { return (queue->home + queue->visited) % queue->groups; }
 
-/* A task of the group's part of a line. */
+/* Returns a task of the group's part of a line. */
 static int *task_of(const Queue *queue, int line, int64_t ticket) {
   return &queue->line[line].task[group_of(queue) + ticket * queue->groups];
 }
 
-/* What the counters say, in the words of the schedule. */
+/* Updates what the counters say, in the words of the schedule. */
 static void update_known(Queue *queue) {
   for (int l = 0; l < queue->lines; l++) {
     const Line *line = &queue->line[l];
@@ -104,8 +104,9 @@ static void update_known(Queue *queue) {
   }
 }
 
-/* One trip to the counters, with what this rank has to report and to ask: of the whole and of the group's
- * lines, all or those that it changes. A failure is reported with the whole, since it may end the work. */
+/* Makes one trip to the counters, with what this rank has to report and to ask: of the whole and of the
+ * group's lines, all or those that it changes. A failure is reported with the whole, since it may end the
+ * work. */
 static void exchange(Queue *queue, bool whole, bool lines) {
   int count = 0;
   whole = whole || queue->change[STOP] > 0 || queue->change[FAILED] > 0;

@@ -18,18 +18,19 @@ typedef struct {
   bool stopped; /* a rank asked for the end */
 } QueueState;
 
-/* Tasks list[count] of the study, which cost[] (by task) units each, for `groups` <= ranks groups.
- * Collective; the caller ends with queue_destroy, also after an error. */
+/* Creates a queue of the tasks list[count] of the study, which cost[] (by task) units each, for `groups` <=
+ * ranks groups. Collective; the caller ends with queue_destroy, also after an error. */
 Status queue_create(const Parallel *parallel, const Study *study, int groups, int count, const int *list,
                     const double *cost, Queue **out);
-/* Collective. NULL is allowed. */
+/* Destroys a queue; NULL is allowed. Collective. */
 void queue_destroy(Queue *queue);
 
-/* The next task for this rank, or -1 when none is left. */
+/* Returns the next task for this rank, or -1 when none is left. */
 int queue_take(Queue *queue);
-/* Seconds that a task will take, or a little more, as far as this rank can estimate; 0 if it cannot. */
+/* Returns the seconds that a task will take, or a little more, as far as this rank can estimate; 0 if it
+ * cannot. */
 double queue_expect(const Queue *queue, int task);
-/* This rank has finished a task; a failed one says nothing about speed. */
+/* Reports that this rank has finished a task; a failed one says nothing about speed. */
 void queue_finish(Queue *queue, int task, bool failed, double seconds);
 
 /* Asks all ranks to take nothing more. */
@@ -38,9 +39,10 @@ void queue_stop(Queue *queue);
 bool queue_is_stopped(Queue *queue);
 /* Tells what this rank has finished, and see what the others have. */
 QueueState queue_look(Queue *queue);
-/* The same as of the last trip, without a new one. */
+/* Returns the same as of the last trip, without a new one. */
 QueueState queue_seen(const Queue *queue);
-/* The share of the work that is finished, by measured speeds. One trip to the counters of all groups. */
+/* Returns the share of the work that is finished, by measured speeds. One trip to the counters of all
+ * groups. */
 double queue_share(Queue *queue);
 
 #endif

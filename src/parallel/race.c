@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of all comparisons together, one-sided. */
+/* Risk of all comparisons together, one-sided. */
 static const double RISK = 0.05;
 
 typedef struct {
@@ -70,7 +70,7 @@ static Status race_wave(const Parallel *parallel, RaceState *state, int end) {
   return STATUS_OK;
 }
 
-/* Mean of x[n], and its standard error. */
+/* Returns the mean of x[n], and computes its standard error. */
 static double race_mean(int n, const double *x, double *se) {
   double sum = 0, square = 0;
   for (int i = 0; i < n; i++) sum += x[i];
@@ -101,7 +101,7 @@ static void race_compare(RaceState *state, int policy, int best, RaceResult *res
   result->difference = race_mean(result->runs, state->scratch, &result->difference_se);
 }
 
-/* The policy of least regret, and whether it is known well enough; those that are worse leave. */
+/* Finds the policy of least regret, and whether it is known well enough; those that are worse leave. */
 static int race_judge(RaceState *state, RaceResult *results, bool *known) {
   const double z = state->policies > 1 ? special_upper_quantile(RISK / (state->policies - 1)) : 0;
   int best = -1;

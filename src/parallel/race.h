@@ -27,8 +27,8 @@ typedef struct {
   int most; /* runs, at most */
 } Race;
 
-/* results[policies] and the policy of least regret; *known: within the tolerance of the least at 95%, over
- * all policies at once. Collective; all ranks get the same. */
+/* Computes results[policies] and the policy of least regret; *known: it is within the tolerance of the least
+ * at 95%, over all policies at once. Collective; all ranks get the same. */
 Status race_run(const Parallel *parallel, const Race *race, ProgressMode mode, RaceResult *results, int *best,
                 bool *known);
 

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Blocks of a setting up to the last one that any policy has. */
+/* Counts the blocks of a setting up to the last one that any policy has. */
 static int blocks_present(const Reducer *reducer, int setting) {
   const Study *study = reducer->study;
   int blocks = 0;
@@ -18,7 +18,7 @@ static int blocks_present(const Reducer *reducer, int setting) {
   return blocks;
 }
 
-/* The blocks of each setting: those that were asked for, and where that is not the last word yet all that are
+/* Counts the blocks of each setting: those that were asked for or, while more may be asked for, all that are
  * there. */
 static Status count_blocks(Reducer *reducer) {
   const Study *study = reducer->study;
@@ -34,7 +34,7 @@ static Status count_blocks(Reducer *reducer) {
   return STATUS_OK;
 }
 
-/* Everything that rank 0 needs before the first cell comes. */
+/* Begins the file, with everything that rank 0 needs before the first cell comes. */
 static Status begin_file(Reducer *reducer) {
   TRY(store_create(reducer->path, STORE_NETCDF4, &reducer->file));
   return reduce_define(reducer);
@@ -48,7 +48,7 @@ static Status check_lost(const Reducer *reducer) {
                     reducer->path, (long long)reducer->lost);
 }
 
-/* The file is whole: into place. */
+/* Moves the file, which is whole, into place. */
 static Status end_file(Reducer *reducer) {
   const Status status = check_lost(reducer);
   if (status != STATUS_OK) {
@@ -59,7 +59,7 @@ static Status end_file(Reducer *reducer) {
   return prior_samples_write(reducer->study, reducer->directory);
 }
 
-/* How long the job took that reduces; with `mpi_ranks` it shows how well a study scales. */
+/* Writes how long the job that reduces has taken; with `mpi_ranks` it shows how well a study scales. */
 static Status put_wall(Reducer *reducer) {
   int id;
   double seconds = provenance_elapsed();
@@ -77,13 +77,13 @@ static Status write_file(Reducer *reducer, ReduceCounts *counts) {
   return status;
 }
 
-/* The other ranks. */
+/* Does the part of the other ranks. */
 static Status help_write(Reducer *reducer, ReduceCounts *counts) {
   TRY(parallel_agree(reducer->parallel, STATUS_OK));
   return reduce_put_values(reducer, counts);
 }
 
-/* What stands in the way of the results, on rank 0. */
+/* Looks for what stands in the way of the results, on rank 0. */
 static Status look_around(Reducer *reducer) {
   TRY(folder_check(reducer->directory));
   TRY(former_read(reducer->directory, reducer->study, &reducer->former));

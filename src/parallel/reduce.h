@@ -17,12 +17,12 @@ typedef struct {
   double plain_from; /* curves of so many bytes are not compressed, but written by all ranks; 0: 8 GiB */
 } ReduceOptions;
 
-/* Write DIR/results.nc and DIR/prior_samples.nc from the tasks that are there; others are NaN with status
+/* Writes DIR/results.nc and DIR/prior_samples.nc from the tasks that are there; others are NaN with status
  * not_run or failed. With an adaptive number of runs the dimension run is the largest that any setting has; a
- * setting that ended earlier has not_run behind its end. Records that cannot be read are reported on
- * stderr and count as missing. STATUS_RESUME when tasks or results are of another configuration, or the
- * results in the folder have runs that the tasks lack; STATUS_FILE when they are not this program's: the
- * folder then stays as it is. `counts` is of rank 0. Collective. */
+ * setting that ended earlier has not_run behind its end. Records that cannot be read are reported on stderr
+ * and count as missing. STATUS_RESUME when tasks or results are of another configuration, or the results in
+ * the folder have runs that the tasks lack; STATUS_FILE when they are not this program's: the folder then
+ * stays as it is. `counts` is of rank 0. Collective. */
 Status reduce_study(const Parallel *parallel, const Study *study, const char *directory,
                     const ReduceOptions *options, ReduceCounts *counts);
 

@@ -36,9 +36,9 @@ enum { VALUES, MEAN, SE, COUNT, REPLICATE_SE, DIFF_MEAN, DIFF_SE, DIFF_REPLICATE
  * axes, labels, provenance. On rank 0. */
 Status reduce_define(Reducer *reducer);
 
-/* What all ranks need to know of the values before the file is begun. */
+/* Finds what all ranks need to know of the values before the file is begun. */
 Status reduce_prepare(Reducer *reducer);
-/* Every cell from the finished tasks to the file of rank 0, whose `counts` they are. Collective. */
+/* Takes every cell from the finished tasks to the file of rank 0, whose `counts` they are. Collective. */
 Status reduce_put_values(Reducer *reducer, ReduceCounts *counts);
 
 #endif

@@ -30,7 +30,8 @@ static const char *axis_name(const ConfigAxis *axis, char name[AXIS_NAME]) {
   return name;
 }
 
-/* CF: a variable over settings names its auxiliary coordinates: the swept keys, and `labels`. */
+/* Names coordinates. In the CF conventions a variable over settings names its auxiliary coordinates: the
+ * swept keys, and `labels`. */
 static Status name_coordinates(const Reducer *reducer, const char *variable, const char *labels) {
   const StudyFile *file = reducer->study->file;
   size_t size = 64 + (size_t)file->axis_count * AXIS_NAME, length;
@@ -43,7 +44,7 @@ static Status name_coordinates(const Reducer *reducer, const char *variable, con
   return store_text_attribute(reducer->file, variable, "coordinates", names);
 }
 
-/* The dimensions of a part of a curve, and its labels; returns how many they are. */
+/* Lists the dimensions of a part of a curve, and its labels; returns how many there are. */
 static int part_dimensions(const Reducer *reducer, const StudyCurve *curve, int part, int *dimension,
                            const char **labels) {
   int count = 0;
@@ -122,8 +123,8 @@ static Status define_flags(Reducer *reducer) {
   return store_text_attribute(file, "status", "flag_meanings", "not_run ok failed");
 }
 
-/* Which value of a swept key a setting has. With `zip` all axes advance together, else the last is
- * fastest. */
+/* Returns which value of a swept key a setting has. With `zip` all axes advance together, otherwise the last
+ * is fastest. */
 static int axis_position(const StudyFile *file, int axis, int setting) {
   int product = 1, faster = 1;
   for (int i = 0; i < file->axis_count; i++) {
@@ -133,7 +134,7 @@ static int axis_position(const StudyFile *file, int axis, int setting) {
   return product == file->setting_count ? setting / faster % file->axes[axis].count : setting;
 }
 
-/* A swept key as a variable over settings. */
+/* Writes a swept key as a variable over settings. */
 static Status put_axis(Reducer *reducer, int index, const char **texts, double *numbers) {
   const StudyFile *file = reducer->study->file;
   const ConfigAxis *axis = &file->axes[index];
@@ -170,7 +171,7 @@ static Status put_labels(Reducer *reducer) {
   return STATUS_OK;
 }
 
-/* Settings whose matrices were spread over ranks: equal to 1e-10, not byte for byte. */
+/* Marks settings whose matrices were spread over ranks: equal to 1e-10, not byte for byte. */
 static Status put_distributed(Reducer *reducer) {
   const StudyFile *file = reducer->study->file;
   SCRATCH_ARENA(scratch);
@@ -186,7 +187,7 @@ static Status put_distributed(Reducer *reducer) {
   return store_put(reducer->file, id, flags);
 }
 
-/* Coordinates: run, the replicate that it used, and the study's own axis. */
+/* Writes the coordinates: run, the replicate that it used, and the study's own axis. */
 static Status put_coordinates(Reducer *reducer) {
   const Study *study = reducer->study;
   SCRATCH_ARENA(scratch);

@@ -49,8 +49,8 @@ static Status load(Reducer *reducer, int s, int p, Cell *cell, ReduceCounts *cou
 
 /* Into the file, on rank 0. */
 
-/* Into variable `part` of curve c, whose dimensions are setting, policy (not of the world), `between` values
- * (0: no such dimension) and the points. */
+/* Writes into variable `part` of curve c, whose dimensions are setting, policy (not of the world), `between`
+ * values (0: no such dimension) and the points. */
 static Status put_part(Reducer *reducer, int c, int part, int s, int p, size_t between, const void *values) {
   const Study *study = reducer->study;
   size_t start[4] = {(size_t)s}, count[4] = {1}, n = 1;
@@ -60,7 +60,7 @@ static Status put_part(Reducer *reducer, int c, int part, int s, int p, size_t b
   return store_put_part(reducer->file, reducer->curve_ids[c * PER_CURVE + part], start, count, values);
 }
 
-/* Curves of the world are complete with the last policy. */
+/* Returns whether a curve is due: those of the world are complete with the last policy. */
 static bool is_due(const Study *study, int c, int p) {
   return !study->curves[c]->of_world || p == study->file->policy_count - 1;
 }
@@ -86,7 +86,7 @@ static Status put_statistics(Reducer *reducer, int s, int p, const Summary *summ
   return STATUS_OK;
 }
 
-/* All of a cell but its curves. */
+/* Writes all of a cell but its curves. */
 static Status put_cell(Reducer *reducer, int s, int p, const Cell *cell, const Summary *summary) {
   const size_t start[3] = {(size_t)s, (size_t)p, 0}, count[3] = {1, 1, (size_t)cell->runs};
   reducer->lost += former_lost(&reducer->former, start[0], start[1], cell->runs, cell->status);
@@ -112,7 +112,7 @@ static Status open_plain(Reducer *reducer, const char *path) {
   return status_set(STATUS_FILE, "%s: cannot write it: %s", path, strerror(errno));
 }
 
-/* Reduces. Collective. */
+/* Begins the plain variables of all ranks. Collective. */
 static Status begin_plain(Reducer *reducer) {
   const Parallel *parallel = reducer->parallel;
   const int curves = reducer->study->curve_count;
@@ -147,7 +147,7 @@ static Status write_plain(const Reducer *reducer, int s, int p, const Work *work
   return STATUS_OK;
 }
 
-/* What this rank wrote reaches the disk from here: rank 0 cannot see to it where file systems are shared.
+/* Syncs what this rank wrote to the disk: rank 0 cannot do it for others where file systems are shared.
  * Collective, with what has happened before. */
 static Status end_plain(Reducer *reducer, Status status) {
   if (status == STATUS_OK && fsync(reducer->plain_file) != 0)
@@ -204,7 +204,7 @@ static Status receive_cell(const Reducer *reducer, int from, int p, Work *work, 
   return reducer->plain ? STATUS_OK : summarise(reducer, p, work);
 }
 
-/* The same on a rank alone. */
+/* Does the same on a single rank. */
 static Status make_cell(Reducer *reducer, int s, int p, Work *work, ReduceCounts *counts) {
   Cell *cell = cell_of(work, p);
   TRY(load(reducer, s, p, cell, counts));
@@ -218,7 +218,7 @@ static int readers(const Reducer *reducer) {
   return reducer->parallel->size == 1 ? 1 : reducer->parallel->size - 1;
 }
 
-/* With other ranks to do it, rank 0 reads none. */
+/* Returns the rank of a reader: with other ranks to do it, rank 0 reads none. */
 static int rank_of(const Reducer *reducer, int reader) {
   return reducer->parallel->size == 1 ? 0 : 1 + reader;
 }
@@ -230,7 +230,7 @@ static int first_setting(const Reducer *reducer, int reader) {
   return (int)((int64_t)reader * reducer->study->file->setting_count / readers(reducer));
 }
 
-/* Cell number i of a reader; false: it has no more. */
+/* Finds cell number i of a reader; returns false when it has no more. */
 static bool cell_at(const Reducer *reducer, int reader, int i, int *s, int *p) {
   const StudyFile *file = reducer->study->file;
   const int policies = file->policy_count;
@@ -251,7 +251,7 @@ Status reduce_prepare(Reducer *reducer) {
   return STATUS_OK;
 }
 
-/* After an error the others are still received, so that nobody waits for ever. */
+/* Writes all cells. After an error the others are still received, so that nobody waits for ever. */
 static Status put_all(Reducer *reducer, Work *work, ReduceCounts *counts) {
   const int most = reducer->study->file->setting_count * reducer->study->file->policy_count;
   Status result = STATUS_OK;

@@ -19,27 +19,27 @@ typedef struct {
 
 /* Groups that so many ranks make, of about 1 000 ranks each. */
 int schedule_groups(int ranks);
-/* The group of a rank. */
+/* Returns the group of a rank. */
 int schedule_home(int rank, int ranks, int groups);
-/* A rank that finds nothing left in the part of its group goes on with those of the next ones: with so many
- * parts in all. Not with every one: each is emptied by its own group, and the visits of all ranks to all
+/* Returns in how many parts, its own included, a rank looks for work when nothing is left in the part of its
+ * group. It does not visit every one: each is emptied by its own group, and the visits of all ranks to all
  * groups would be most of the traffic. */
 int schedule_visits(int groups);
-/* Tasks of a line of `count` that are in the part of a group: group, group + groups, ... */
+/* Counts the tasks of a line of `count` that are in the part of a group: group, group + groups, ... */
 int schedule_part(int count, int group, int groups);
 
-/* Seconds for a unit of cost of a line: measured, or that of all lines together, or 0 when nothing is
- * finished. */
+/* Returns the seconds for a unit of cost of a line: measured, or that of all lines together, or 0 when
+ * nothing is finished. */
 double schedule_speed(int count, const ScheduleLine *lines, int line);
 
-/* The line to take from, -1 when nothing is left; by the model alone while nothing is finished. Each policy
- * is begun once before any line is preferred for its length, so that its speed is known early; `rank` spreads
- * these first choices. */
+/* Returns the line to take from, -1 when nothing is left; by the model alone while nothing is finished. Each
+ * policy is started once before any line is preferred for its length, so that its speed is known early;
+ * `rank` spreads these first choices. */
 int schedule_choose(int count, const ScheduleLine *lines, int rank);
 
-/* How many tasks of the line to take at once: as many as are expected to last a second, and not more than a
- * part of what remains for each of the group's `ranks`, so that all end together. One while the speed of the
- * line is unknown. */
+/* Returns how many tasks of the line to take at once: as many as are expected to last a second, and not more
+ * than a part of what remains for each of the group's `ranks`, so that all end together. It is one while the
+ * speed of the line is unknown. */
 int schedule_batch(int count, const ScheduleLine *lines, int line, double ranks);
 
 #endif

@@ -35,7 +35,8 @@ double *summary_quantiles(const Study *study, const Summary *summary, int curve)
   return summary->quantiles + (size_t)curve * STUDY_QUANTILES * (size_t)study->places;
 }
 
-/* Mean, its standard error, and that over replicates, of values (minus base, when given), from `part` on. */
+/* Computes the mean of values (minus base, when given), its standard error, and that over replicates, from
+ * `part` on. */
 static Status compute(const Study *study, const Cell *cell, int curve, const double *base, int part, int *n,
                       Summary *out) {
   const double *values = cell->curves + (size_t)curve * (size_t)cell->runs * (size_t)study->places;

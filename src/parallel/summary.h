@@ -25,11 +25,11 @@ typedef struct {
 
 Status summary_create(const Study *study, Summary *out);
 void summary_destroy(Summary *summary);
-/* Of a cell and the first policy's in the same setting, to which curves of the world belong. */
+/* Summarises a cell. Curves of the world belong to `first`, the first policy's cell in the same setting. */
 Status summary_compute(const Study *study, const Cell *cell, const Cell *first, Summary *out);
 double *summary_quantiles(const Study *study, const Summary *summary, int curve);
 double *summary_part(const Study *study, const Summary *summary, int curve, int part);
-/* To another rank, or from it. */
+/* Sends a summary to another rank, or receives it. */
 void summary_send(const Study *study, const Summary *summary, int to);
 void summary_receive(const Study *study, Summary *summary, int from);
 

@@ -53,7 +53,7 @@ typedef struct {
 
 /* Which tasks. */
 
-/* What a run costs is the same in all blocks of a cell. */
+/* Rates tasks by cost: what a run costs is the same in all blocks of a cell. */
 static Status rate_tasks(Arena *memory, const Study *study, double **cost) {
   double a_run = 0;
   ALLOCATE(memory, *cost, study->task_count);
@@ -75,7 +75,7 @@ static bool in_wave(const Runner *runner, const Adaptive *adaptive, int index) {
   return index % runner->options->shards == runner->options->shard && block >= at->seen && block < at->wanted;
 }
 
-/* Tasks of the wave that are not done. */
+/* Lists the tasks of the wave that are not done. */
 static Status list_wave(Arena *memory, Runner *runner, const Adaptive *adaptive) {
   int size = 0;
   runner->count = 0;
@@ -102,7 +102,7 @@ static bool stop_asked(Runner *runner) {
   return runner->stopped_at != 0;
 }
 
-/* The time limit is over, or the grace after a stop. */
+/* Returns whether the time limit is over, or the grace after a stop. */
 static bool time_is_over(Runner *runner) {
   return runner->options->time_left() <= 0 ||
          (stop_asked(runner) && clock_wall() - runner->stopped_at >= GRACE);
@@ -131,7 +131,7 @@ static bool has_waited(const Runner *runner, double ahead) {
   return runner->waiting_count > 0 && clock_wall() + ahead - runner->waiting_since >= GROUP_SECONDS;
 }
 
-/* Between rounds of a task: serve the other ranks, report, and drop the task when its time is over. */
+/* Serves the other ranks between rounds of a task, reports, and drops the task when its time is over. */
 static bool tick(void *context, double fraction) {
   (void)fraction;
   Runner *runner = context;
@@ -145,7 +145,7 @@ static bool tick(void *context, double fraction) {
 
 /* Running. */
 
-/* In one piece: several ranks may write at once. */
+/* Reports in one piece, since several ranks may write at once. */
 void tasks_report_failure(const Study *study, const char *directory, const Task *task,
                           const TaskResult *result) {
   const StudyFile *file = study->file;
@@ -224,7 +224,7 @@ static Status take_tasks(Runner *runner) {
   return STATUS_OK;
 }
 
-/* However the work ends, what is done is kept. */
+/* Runs all tasks; however the work ends, what is done is kept. */
 static Status run_all(Runner *runner) {
   Status status = take_tasks(runner), kept = keep_waiting(runner);
   queue_look(runner->queue);
@@ -251,14 +251,14 @@ static Status run_wave(const Parallel *parallel, Runner *runner, TasksOutcome *o
   return status;
 }
 
-/* What each rank knows of the wave's tasks, to all. Collective. */
+/* Shares with all ranks what each knows of the wave's tasks. Collective. */
 static Status share_state(const Parallel *parallel, const Runner *runner) {
   TRY(parallel_collect(parallel, 0, runner->state, (size_t)runner->study->task_count));
   parallel_broadcast(runner->state, (size_t)runner->study->task_count);
   return STATUS_OK;
 }
 
-/* Wave after wave until every setting has its runs, or the work was stopped. Collective. */
+/* Runs wave after wave until every setting has its runs, or the work was stopped. Collective. */
 static Status run_waves(Arena *memory, const Parallel *parallel, Runner *runner, Adaptive *adaptive,
                         TasksOutcome *outcome) {
   for (bool open = true; open;) {

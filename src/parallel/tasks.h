@@ -26,7 +26,7 @@ typedef struct {
   int64_t here; /* those that this job brought to an end */
 } TasksOutcome;
 
-/* On stderr, with what to do. */
+/* Reports on stderr, with what to do. */
 void tasks_report_failure(const Study *study, const char *directory, const Task *task,
                           const TaskResult *result);
 

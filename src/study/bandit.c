@@ -96,14 +96,14 @@ static void block_destroy(Block *block) {
   problem_destroy(&block->problem);
 }
 
-/* The first run's values of the curve of this name. */
+/* Returns the first run's values of the curve of this name. */
 static double *curve_of(const Study *study, const TaskResult *result, const char *name) {
   int place = 0;
   while (strcmp(study->curves[place]->name, name) != 0) place++;
   return result->curves + (size_t)place * (size_t)result->runs * (size_t)result->points;
 }
 
-/* curve[run, point] is cumulative: adds what the runs have in round k. */
+/* Adds what the runs have in round k to curve[run, point], which is cumulative. */
 static void accumulate(const TaskResult *result, int k, const double *regret, double *curve) {
   double *now = curve + k - 1;
   for (int b = 0; b < result->runs; b++, now += result->points) *now = regret[b] + (k > 1 ? now[-1] : 0);
@@ -142,7 +142,7 @@ static double ask_for_best_arm(const Study *study, Block *block, int k, TaskResu
   return clock_cpu() - start;
 }
 
-/* The floor of regret up to round k; returns the CPU seconds that it took. */
+/* Computes the floor of regret up to round k; returns the CPU seconds that it took. */
 static double ask_for_floor(const Study *study, Block *block, int k, TaskResult *result) {
   if (!block->floored) return 0;
   const double start = clock_cpu();

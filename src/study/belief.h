@@ -58,7 +58,7 @@ Status belief_learn(const Config *setting, const PriorOps *family, const Problem
 Status belief_base(const Config *setting, const Problem *problem, const Belief *belief, bool *has,
                    Belief *out);
 
-/* Operations that the fit of a fitted belief takes (PriorOps.cost). */
+/* Returns the operations that the fit of a fitted belief takes (PriorOps.cost). */
 double belief_fit_cost(const Belief *belief, const Problem *problem);
 
 /* Writes DIR/priors/FAMILY-HASH.nc. */

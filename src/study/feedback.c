@@ -32,7 +32,7 @@ Status feedback_create(Arena *memory, const Config *setting, const Problem *prob
   return STATUS_OK;
 }
 
-/* A reward that never comes, or has not come yet, is phi = 0 and y = 0. */
+/* Clears a reward that never comes, or has not come yet: phi = 0 and y = 0. */
 static void drop_run(const Feedback *feedback, int b, FeedbackSlot *slot) {
   slot->arm[b] = -1;
   slot->y[b] = 0;

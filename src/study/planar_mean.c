@@ -18,7 +18,7 @@ typedef struct {
   int from, to;
 } Axis;
 
-/* The box of SAMPLES samples with a margin of a sixteenth; theta[2, SAMPLES] is scratch. */
+/* Finds the box of SAMPLES samples with a margin of a sixteenth; theta[2, SAMPLES] is scratch. */
 static void find_box(PlanarMean *self, double *theta) {
   RngLanes rng = {.key = rng_key(0, RNG_PRIOR_BOX), .draws = SAMPLES, .lanes = SAMPLES};
   self->prior->ops->sample(self->prior, &rng, theta);
@@ -61,7 +61,8 @@ Status planar_mean_create(Arena *memory, const Prior *prior, PlanarMean *out) {
   return STATUS_OK;
 }
 
-/* Centres relative to `middle`, away[to - from], and weight[to - from] = exp(-precision away^2 / 2). */
+/* Computes the centres relative to `middle`, away[to - from], and weight[to - from] = exp(-precision away^2 /
+ * 2). */
 static void weigh_axis(const Axis *axis, double precision, double middle, double *away, double *weight) {
   for (int i = axis->from; i < axis->to; i++) {
     const double x = axis->low + axis->step * (i + 0.5) - middle;
@@ -69,7 +70,7 @@ static void weigh_axis(const Axis *axis, double precision, double middle, double
   }
 }
 
-/* mean = the mean over the cells of x and y; `middle` where there is no mass. The density at cell (from,
+/* Computes the mean over the cells of x and y; `middle` where there is no mass. The density at cell (from,
  * from) is density[0], and a row further density[stride]. */
 static void sum_cells(const Axis *x, const Axis *y, double precision, const double middle[2],
                       const double *density, int stride, double mean[2]) {

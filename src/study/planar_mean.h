@@ -20,7 +20,7 @@ Status planar_mean_create(Arena *memory, const Prior *prior, PlanarMean *out);
 /* Returns what a call costs, in operations as those of a sampler (sampler.h): the mean over calls 1 to n with
  * precision k / variance. */
 double planar_mean_cost(double variance, double n);
-/* mean[2] of the prior times exp(vector' theta - precision |theta|^2 / 2). */
+/* Computes mean[2] of the prior times exp(vector' theta - precision |theta|^2 / 2). */
 void planar_mean(PlanarMean *self, double precision, const double vector[2], double mean[2]);
 
 #endif

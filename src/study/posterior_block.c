@@ -91,7 +91,7 @@ static Status find_needs(Arena *memory, Block *block, const TaskResult *result) 
   return STATUS_OK;
 }
 
-/* The sampler of the policy; or the policy itself, where it has none. */
+/* Creates the sampler of the policy; or the policy itself, where it has none. */
 static Status create_sampler(Arena *memory, const Prior *prior, Tick tick, Block *block) {
   const ConfigPolicy *chosen = &block->study->file->policies[block->task->policy];
   const int draws = posterior_draws(block->setting), last = posterior_last_size(block->setting);
@@ -181,7 +181,7 @@ static void draw(const Block *block, const Draws *draws, Sampler *sampler, uint3
   sampler_sample(sampler, &block->history, rng, draws->run.n, draws->theta, fallbacks);
 }
 
-/* Of the policy. */
+/* Makes the draws of the policy. */
 static Status draw_own(Block *block, uint32_t round, int64_t *fallbacks) {
   if (block->policy.ops) return block->policy.ops->draw(&block->policy, &block->rows, block->draws.theta);
   draw(block, &block->draws, &block->sampler, round, fallbacks);

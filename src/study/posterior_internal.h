@@ -31,7 +31,7 @@ int posterior_points(const Config *setting);
 int64_t posterior_size(const Config *setting, int point);
 int posterior_last_size(const Config *setting);
 
-/* StudyOps.run. */
+/* Runs a block (StudyOps.run). */
 Status posterior_run_block(const Study *study, const Task *task, const Prior *prior, Tick tick,
                            TaskResult *result);
 

@@ -86,7 +86,7 @@ static void add_noise(const Large *self, double *y) {
   }
 }
 
-/* basis <- lower triangle of Q = A' A / sigma^2; b <- A' y / sigma^2. */
+/* Computes basis <- lower triangle of Q = A' A / sigma^2; b <- A' y / sigma^2. */
 static Status gather_evidence(Large *self, const DenseMatrix *a, double *y) {
   const Dense *dense = self->large->dense;
   const double sigma = self->problem.likelihood.noise, precision = 1 / (sigma * sigma);
@@ -223,7 +223,7 @@ static Status draw_exact(const Large *self, RngPurpose purpose, DenseDraws *out)
 
 /* ---- metrics */
 
-/* values[CURVES] of x beside the exact draws; for a floor x is the second set of those. */
+/* Computes values[CURVES] of x beside the exact draws; for a floor x is the second set of those. */
 static Status compare(const Large *self, bool floor, const DenseDraws *x, double *values) {
   const DenseMeasure measure = measure_of(self);
   const DenseDraws *y = &self->reference;

@@ -36,7 +36,7 @@ static Status create_set(Arena *memory, const Problem *problem, uint32_t replica
   return STATUS_OK;
 }
 
-/* mean[d], B apart, over the members with weights exp(vector' theta - precision |theta|^2 / 2). */
+/* Computes mean[d], B apart, over the members with weights exp(vector' theta - precision |theta|^2 / 2). */
 static void set_mean(RegretFloor *self, int b) {
   const int n = self->members, runs = self->runs;
   double top = -INFINITY, total = 0;
@@ -53,7 +53,8 @@ static void set_mean(RegretFloor *self, int b) {
   }
 }
 
-/* Memory for a call of the denoiser: what it works on, then eigenvalues, vector and mean of z, covariance. */
+/* Allocates memory for a call of the denoiser: what it works on, then eigenvalues, vector and mean of z,
+ * covariance. */
 static Status create_denoiser(Arena *memory, RegretFloor *self) {
   const size_t d = (size_t)self->d, lanes = DENOISER_LANES;
   ALLOCATE(memory, self->basis, d * d * lanes);
@@ -63,7 +64,7 @@ static Status create_denoiser(Arena *memory, RegretFloor *self) {
   return STATUS_OK;
 }
 
-/* The means of runs first .. first + DENOISER_LANES - 1; lanes beyond the last run repeat it. */
+/* Computes the means of runs first .. first + DENOISER_LANES - 1; lanes beyond the last run repeat it. */
 static void denoised_mean(RegretFloor *self, int first) {
   enum { LANES = DENOISER_LANES };
   const Denoiser *denoiser = self->prior.denoiser;
@@ -134,7 +135,7 @@ double regret_floor_cost(const Problem *problem, double rounds) {
   return greedy + (theta->ops->prior ? 200 * exp2(d) : planar_mean_cost(noise * noise, rounds));
 }
 
-/* The length of the longest arm of each run. */
+/* Measures the length of the longest arm of each run. */
 static void measure_arms(RegretFloor *self, const World *world) {
   const int d = self->d, runs = self->runs;
   memset(self->length, 0, (size_t)runs * sizeof *self->length);

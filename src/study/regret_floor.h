@@ -23,13 +23,13 @@ typedef struct {
   int *arm; /* [B] */
 } RegretFloor;
 
-/* STATUS_INPUT with a sentence where there is no such bound. */
+/* Returns STATUS_INPUT with a sentence where there is no such bound. */
 Status regret_floor_check(const Problem *problem);
 Status regret_floor_create(Arena *memory, const Problem *problem, const Task *task, RegretFloor *out);
 /* Returns what a round of one run costs, the mean over so many rounds, in floating-point operations as those
  * of a sampler (sampler.h). */
 double regret_floor_cost(const Problem *problem, double rounds);
-/* The oracle's regret[B] in the world's present round, after which it learns. */
+/* Computes the oracle's regret[B] in the world's present round, after which it learns. */
 void regret_floor_play(RegretFloor *self, const World *world, double *regret);
 
 #endif

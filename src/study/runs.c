@@ -13,7 +13,7 @@ static int64_t cut(const Runs *runs, int64_t replicate) {
   return (int64_t)((__int128)runs->most * replicate / runs->replicates);
 }
 
-/* Blocks of a fixed number of runs; with out NULL they are only counted. */
+/* Lists blocks of a fixed number of runs; with out NULL they are only counted. */
 static int64_t list_fixed(const Runs *runs, RunsBlock *out) {
   int64_t count = 0;
   for (int r = 0; r < runs->replicates; r++) {

@@ -41,12 +41,12 @@ int runs_stride(const Runs *runs);
 /* Returns the number of runs in the first blocks. */
 int64_t runs_in_blocks(const Runs *runs, int blocks);
 
-/* Blocks of the first wave: every replicate and `least` runs; all of them when not adaptive. */
+/* Returns the blocks of the first wave: every replicate and `least` runs; all of them when not adaptive. */
 int runs_first_wave(const Runs *runs);
-/* Blocks after the next wave, when `blocks` gave this standard error (the largest of the policies); `blocks`
- * itself when that is enough, there are no more, or there is none (NaN). A standard error falls as 1 /
- * sqrt(runs), so (se / target)^2 times as many are needed: at most 4 times as many at once, since the
- * variance is an estimate, and at least 1.1. */
+/* Returns the blocks after the next wave, when `blocks` gave this standard error (the largest of the
+ * policies); `blocks` itself when that is enough, there are no more, or there is none (NaN). A standard error
+ * falls as 1 / sqrt(runs), so (se / target)^2 times as many are needed: at most 4 times as many at once,
+ * since the variance is an estimate, and at least 1.1. */
 int runs_next_wave(const Runs *runs, int blocks, double se);
 
 #endif

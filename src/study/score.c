@@ -77,7 +77,7 @@ static void ruler_destroy(Ruler *self) {
   wasserstein_destroy(self->comparison.wasserstein);
 }
 
-/* Where the truth stands among values[n]: uniform when draws are exact. Those that are equal to it, as draws
+/* Returns where the truth stands among values[n]: uniform when draws are exact. Values equal to it, as draws
  * of a discrete posterior can be, are shared out at random. */
 static double place_of(int n, const double *values, double truth, Rng *rng) {
   double place;
@@ -88,14 +88,14 @@ static double place_of(int n, const double *values, double truth, Rng *rng) {
   return (below + place * (n - below - above + 1)) / (n + 1);
 }
 
-/* along[n] = direction' x of x[d, n]. */
+/* Computes along[n] = direction' x of x[d, n]. */
 static void project(int d, int n, const double *x, const double *direction, double *along) {
   for (int k = 0; k < n; k++) along[k] = 0;
   for (int i = 0; i < d; i++)
     for (int k = 0; k < n; k++) along[k] += direction[i] * x[(size_t)i * (size_t)n + (size_t)k];
 }
 
-/* The ranks of theta* among the draws: in a random direction, by norm, by likelihood. */
+/* Finds the ranks of theta* among the draws: in a random direction, by norm, by likelihood. */
 static void find_ranks(Ruler *self, const Cloud *draws, Rng rng, double rank[SCORE_RANKS]) {
   const int d = self->pack->problem.d, n = self->pack->draws;
   double truth, *values = self->values, *work = self->comparison.work;
@@ -122,8 +122,8 @@ static Status add(const Ruler *self, Measure *metric, const Cloud *x, const Clou
   return STATUS_OK;
 }
 
-/* Mean square of what each set of exact draws is further from the others than these are from each other:
- * pair[SETS, SETS], both triangles. */
+/* Returns the mean square of how much further each set of exact draws is from the others than these are from
+ * each other: pair[SETS, SETS], both triangles. */
 static double spread_of_exact(double pair[SETS][SETS]) {
   double sum = 0, squares = 0;
   for (int k = 0; k < SETS; k++)
@@ -137,8 +137,8 @@ static double spread_of_exact(double pair[SETS][SETS]) {
   return squares;
 }
 
-/* The means of a metric over sets of exact draws, and over pairs of them; spread_of_exact, unless it is NULL.
- */
+/* Computes the means of a metric over sets of exact draws, and over pairs of them; spread_of_exact, unless it
+ * is NULL. */
 static Status compare(const Ruler *self, Measure *metric, Rng directions, double *mean, double *floor,
                       double *spread) {
   const double share = 1.0 / SETS, pairs = 2.0 / (SETS * (SETS - 1));

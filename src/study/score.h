@@ -19,7 +19,7 @@ typedef struct {
   double mean, se;
 } ScoreMean;
 
-/* Of the histories of a group. */
+/* The histories of a group: */
 typedef struct {
   int observations, histories;
   ScoreMean distance, floor;

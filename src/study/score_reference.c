@@ -19,7 +19,7 @@ typedef struct {
   double *x, *y, *z; /* [d, points] */
 } Partition;
 
-/* to[d, points] <- the columns order[first ..] of from[d, n]. */
+/* Copies to[d, points] <- the columns order[first ..] of from[d, n]. */
 static void take(const Partition *self, int points, int first, int n, const double *from, double *to) {
   for (size_t i = 0; i < (size_t)self->d; i++)
     for (int k = 0; k < points; k++)
@@ -34,7 +34,7 @@ static void shuffle(Partition *self, int n, Rng *rng) {
   }
 }
 
-/* Partition number `round`: x of the draws, y and z of the reference. */
+/* Makes partition number `round`: x of the draws, y and z of the reference. */
 static void part(Partition *self, int points, int round) {
   Rng rng = {.key = rng_subkey(rng_key(0, RNG_DIRECTION), RNG_SPLIT), .round = (uint32_t)round};
   shuffle(self, self->n, &rng);
@@ -65,7 +65,7 @@ static Status compare(Partition *self, Wasserstein *wasserstein, Emd *emd, Score
   return STATUS_OK;
 }
 
-/* Coordinate by coordinate. */
+/* Compares coordinate by coordinate. */
 static Status compare_moments(const Partition *self, ScoreReference *out) {
   out->sd_low = INFINITY;
   for (int i = 0; i < self->d; i++) {

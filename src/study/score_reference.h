@@ -23,8 +23,8 @@ typedef struct {
   double distinct, reference_distinct; /* shares of points */
 } ScoreReference;
 
-/* draws[d, n] beside reference[d, m], n >= 2 and m >= 4, all finite. STATUS_INPUT where a coordinate of the
- * reference does not vary. */
+/* Compares draws[d, n] with reference[d, m], n >= 2 and m >= 4, all finite. STATUS_INPUT where a coordinate
+ * of the reference does not vary. */
 Status score_reference(int d, int n, const double *draws, int m, const double *reference,
                        ScoreReference *out);
 

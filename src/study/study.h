@@ -19,7 +19,7 @@ typedef struct {
   int setting, policy;
   uint32_t first_run, replicate;
   int runs; /* B */
-  /* theta* is drawn from this prior, not from the problem's own distribution; NULL: it is. Of bandits. */
+  /* theta* is drawn from this prior, not from the problem's own distribution; NULL: it is. Bandits only. */
   const Prior *world;
 } Task;
 
@@ -110,7 +110,7 @@ struct Study {
   int task_count; /* settings x policies x blocks */
 };
 
-/* Where a point of a setting stands on the axis of the results. */
+/* Returns where a point of a setting stands on the axis of the results. */
 int study_place(const Study *study, const Config *setting, int point);
 
 /* Returns task number `index` of the list. */
@@ -127,14 +127,16 @@ void study_destroy(Study *study);
  * it is not. */
 Status study_ready(const Study *study, Tick tick);
 
-/* Words of the key runs.of: the curves of all kinds of studies, and their paired differences; NULL ends. */
+/* Returns words of the key runs.of: the curves of all kinds of studies, and their paired differences; NULL
+ * ends. */
 const char *study_target_name(int index);
 /* Writes what the target is of, such as "regret_diff". */
 void study_target(const Study *study, size_t size, char *out);
-/* Where the methods of the study's policies are from: "ts: Thompson 1933; ...". */
+/* Writes where the methods of the study's policies are from: "ts: Thompson 1933; ...". */
 Status study_references(Arena *memory, const Study *study, const char **out);
 
-/* Words of the key metrics: what the curves of all kinds of studies can be asked for by; NULL ends. */
+/* Returns words of the key metrics: what the curves of all kinds of studies can be asked for by; NULL
+ * ends. */
 const char *study_metric_name(int index);
 /* Returns whether `metrics` of the study has that word. */
 bool study_measures(const Study *study, const char *metric);
