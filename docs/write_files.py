@@ -165,8 +165,8 @@ def results_part(folder, used):
     companions = [name[len("regret"):] for name in bandit if name.startswith("regret_")]
     common = [name for name in bandit if name in studies["posterior"].variables and name in studies["convergence"].variables]
     swept = ["problem_theta", "prior_stages"]
-    parts = ["Of every study; a swept key has a variable of its name, with underscores for dots:\n", studies["bandit"].table([*common, *swept]) + "\n",
-             "Of a bandit study, and so of every curve: `NAME`, and from it over runs `NAME_mean`, `NAME_se` and so on. Curves that are the same for all "
+    parts = ["Every study has these; a swept key has a variable of its name, with underscores for dots:\n", studies["bandit"].table([*common, *swept]) + "\n",
+             "A bandit study has these, and every curve comes like them: `NAME`, and from it over runs `NAME_mean`, `NAME_se` and so on. Curves that are the same for all "
              "policies have no paired differences.\n", studies["bandit"].table([name for name in bandit if name.startswith("regret")] + ["round"]) + "\n",
              "The other curves and variables, by study; those of `metrics` are there where they are asked for:\n"]
     for name, described in studies.items():
@@ -214,13 +214,13 @@ def page(folder):
              "curve `(run, point)` of one block of runs, and after a failure its message. Numbers are 64 bits wide, in the byte order of the machine. "
              "[On a cluster](cluster.md#journals) says when they are written and what damage costs.\n",
              "## `prior_samples.nc`\n", "Samples of what is true and of what was learned, for pictures.\n", section("prior_samples", "bandit/prior_samples.nc"),
-             "## Prior files\n", "Of `thompson train`, of the Python package, and in `priors/` of a study. Gaussian and mixture:\n", families["mixture"].table() + "\n",
+             "## Prior files\n", "Written by `thompson train` and by the Python package, and kept in `priors/` of a study. Gaussian and mixture:\n", families["mixture"].table() + "\n",
              "Diffusion: a network for each stage.\n", families["diffusion"].table() + "\n", "Denoiser: a mixture, a network that corrects it, and its self-check.\n",
              families["denoiser"].table() + "\n", everything.attribute_table(used) + "\n",
-             "## Draws\n", "Of `thompson sample`.\n", section("draws", "draws.nc"),
-             "## Embeddings\n", "Of `thompson prepare movielens`:\n", section("embedding", "movies.nc"),
+             "## Draws\n", "Written by `thompson sample`.\n", section("draws", "draws.nc"),
+             "## Embeddings\n", "Written by `thompson prepare movielens`:\n", section("embedding", "movies.nc"),
              "With `--option tasks=users`, where users are the tasks, some are held out and the ratings of the others are logs:\n",
-             section("embedding", "users.nc"), "Of `thompson prepare mnist`:\n", section("embedding", "digits.nc"),
+             section("embedding", "users.nc"), "Written by `thompson prepare mnist`:\n", section("embedding", "digits.nc"),
              "## Provenance\n", "In results, priors of `train`, draws and embeddings; two files that are otherwise equal may differ in it.\n",
              "\n".join(["| attribute | |", "|---|---|"] + [f"| `{name}` | {text} |" for name, text in PROVENANCE.items()])]
     for kind, known in {**ATTRIBUTES, "provenance": PROVENANCE}.items():

@@ -14,18 +14,19 @@ STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')
 FUNCTION = re.compile(r"\A\n(?!\n)(?:SIMD_CLONES\s+)?(?!#|typedef|enum|struct|extern|[{}/])(?P<head>[^;{}=]*?)\(")
 
 OF = re.compile(r"(?:^|[.:;] )Of (?!course)[a-z`]")
-NO_VERB = {"As", "This", "Its", "Plus", "Minus", "Less", "Unless", "Always", "Perhaps", "Besides", "Bytes", "Rows", "Draws:", "Sums", "Names", "Means:"}
+# Words in -s that are no verbs: plurals, and questions.
+NO_VERB = set("""As Always Attributes Bases Besides Blocks Bytes Cells Centres Characters Columns Coordinates Counters Curves Densities
+    Draws: Eigenvalues Entries Failures Floats Insertions Is Items Its Journals Lanes Less Lines Logs Means Minus Mixtures Modes Moments Normals
+    Numbers Operations Options Others Parameters Perhaps Pivots Places Plus Points Responsibilities Results Rewards Rows Seconds Settings Slopes
+    Spreadsheets Stages Streams Stretches Tasks This Units Unless Values Was Weights Words Zeros""".split())
 VERB = re.compile(r"\A(?:[A-Z][a-z-]*s)\b")
-BANNED = re.compile(r"\b(anew|dear|dearer|dearest|mend|mends|mended|nearer than|rescued?|yardsticks?|catch-up|self-concordance)\b", re.I)
+BANNED = re.compile(r"\b(anew|dear|dearer|dearest|mend|mends|mended|nearer than|rescued?|yardsticks?)\b", re.I)
 # Numbers that people read have a digit in front of the point.
 BARE_POINT = re.compile(r"(?<![\w.\])}/*'\"`$%-])[-+]?\.\d+(?![\w.]*/)")
 CODE = re.compile(r"```.*?```|^(?: {4}|\t).*?$|`[^`\n]*`|\]\([^)]*\)|<[^>]*>", re.S | re.M)
 
-# Places that older texts still have; this number may only fall.
-KNOWN_PLACES = 448
-
 # Subjects of commits are "area: what is done", in the imperative, at most 72 characters; since this one, where the rule began.
-RULE_BEGAN = "c816878"
+RULE_BEGAN = "250bf1a"
 SUBJECT = re.compile(r"\A[a-zA-Z0-9_/., -]+: [a-z]")
 NOT_IMPERATIVE = re.compile(r": (?:the|a|an|one|no|what|how|all|its?|[a-z]+(?:ed|ing))\b")
 
@@ -47,7 +48,7 @@ def check_sources(report):
                 report(file, line, f"says '{BANNED.search(comment).group()}'")
             flush = found.start() == 0 or text[found.start() - 1] == "\n"
             is_function = flush and not comment.startswith("----") and FUNCTION.match(text[found.end():found.end() + 400])
-            if is_function and (not VERB.match(comment) or comment.split()[0] in NO_VERB):
+            if is_function and (not VERB.match(comment) or {comment.split()[0], comment.split()[0].rstrip(",;:.")} & NO_VERB):
                 report(file, line, f"the comment of a function does not begin with what it does: {comment[:60]}")
 
 
@@ -86,8 +87,8 @@ def main():
     check_pages(report)
     check_subjects(report)
     print(*found, sep="\n")
-    print(f"check_prose: {len(found)} places, at most {KNOWN_PLACES} allowed")
-    return len(found) > KNOWN_PLACES
+    print(f"check_prose: {len(found)} places")
+    return bool(found)
 
 
 if __name__ == "__main__":
