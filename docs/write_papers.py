@@ -68,7 +68,8 @@ def page(root, paper, rows, datasets, folder):
         found = datasets.get(study)
         text += f"## {study or 'Claims that no study tests'}\n\n"
         if found is not None and not isinstance(found, str):
-            text += f"{found.attrs['title']}. `jobs/{study}.yaml`, {averages.run_words(found)}.\n\n" + picture(root, study, folder)
+            job = next((ROOT / "jobs").rglob(f"{study}.yaml")).relative_to(ROOT)
+            text += f"{found.attrs['title']}. `{job}`, {averages.run_words(found)}.\n\n" + picture(root, study, folder)
         for number, claim, verdict, evidence in of_study:
             text += f"### {number}\n\n{claim.where}: {claim.says}\n\n**{marked(verdict)}**\n\n"
             text += "".join(f"- {sentence.replace(f'{root}/', '')}\n" for sentence in evidence) + "\n"

@@ -96,7 +96,9 @@ while IFS='|' read -r study figure data quick <&3; do
   options=()
   [ "$scale" = full ] || for change in $quick; do options+=(--set "$change"); done
   status=0
-  mpiexec -n "$ranks" build/user/thompson run "jobs/$study.yaml" -o "$results/$study" --resume "${options[@]}" || status=$?
+  file=jobs/$study.yaml
+  [ -f "$file" ] || file=jobs/papers/$study.yaml
+  mpiexec -n "$ranks" build/user/thompson run "$file" -o "$results/$study" --resume "${options[@]}" || status=$?
   [ "$status" -eq 0 ] || note "$study" "$status"
   # 5: some tasks failed and the results of the others are written. Otherwise results in the folder are of an earlier run.
   if [ "$status" -ne 0 ] && [ "$status" -ne 5 ]; then

@@ -408,7 +408,7 @@ class Report(StudyTest):
 
     def test_figures_of_studies_exist(self):
         """The script that a study names (key figure) is there, with its options."""
-        named = {path.name: match[1] for path in (ROOT / "jobs").glob("*.yaml")
+        named = {path.name: match[1] for path in (ROOT / "jobs").rglob("*.yaml")
                  for match in re.finditer(r"^figure: (.*)$", path.read_text(), re.MULTILINE)}
         self.assertIn("vits_figure1.yaml", named)
         kinds = re.findall(r'\.figure = "([^"]*)"', "".join(path.read_text() for path in (ROOT / "src" / "study").glob("*.c")))

@@ -285,8 +285,8 @@ class Vits(StudyTest):
     # ---- jobs
 
     def test_grid_is_what_its_script_makes(self):
-        made = runpy.run_path(str(ROOT / "jobs" / "make_vits_grid.py"))["study"]()
-        self.assertEqual((ROOT / "jobs" / "vits_grid.yaml").read_text(encoding="utf-8"), made)
+        made = runpy.run_path(str(ROOT / "jobs/papers/make_vits_grid.py"))["study"]()
+        self.assertEqual((ROOT / "jobs/papers/vits_grid.yaml").read_text(encoding="utf-8"), made)
         labels = re.findall(r"label: ([^,]+),", made)
         self.assertEqual(len(labels), 12 + 72 + 36 + 36)
         self.assertEqual(len(set(labels)), len(labels))

@@ -26,7 +26,7 @@ import judge_cost
 sys.path.insert(0, str(ROOT / "docs"))
 import write_papers  # noqa: E402
 
-MAP = 48        # settings of jobs/tilted_map.yaml
+MAP = 48        # settings of jobs/papers/tilted_map.yaml
 UNTESTED = {"these are proofs; see Theorem 3.5 for what VITS does",
             "that is a statement on all algorithms",
             "the susceptibility is a supremum over space; the next claims are its two special cases",
@@ -85,8 +85,12 @@ def from_study(folder, study, values, runs=16, replicates=1):
         file.config = yaml.safe_dump(rest, sort_keys=False) + f"policies:\n{listed}"
 
 
+def job(name):
+    return next((ROOT / "jobs").rglob(f"{name}.yaml"))
+
+
 def study_file(name):
-    return yaml.safe_load((ROOT / "jobs" / f"{name}.yaml").read_text())
+    return yaml.safe_load(job(name).read_text())
 
 
 class Claims(StudyTest):
@@ -333,7 +337,7 @@ class Claims(StudyTest):
         rows = [[cell.strip() for cell in line.split("|")] for line in table]
         self.assertEqual({row[0] for row in rows}, {claim.study for claim in CLAIMS if claim.study})
         for study, figure, data, quick in rows:
-            text = (ROOT / "jobs" / f"{study}.yaml").read_text()
+            text = job(study).read_text()
             drawn = figure.split()[0]
             self.assertTrue((ANALYSIS / (drawn if "/" in drawn else f"figures/{drawn}")).exists(), figure)
             self.assertEqual(data, (re.findall(r"^  file: (\S+)", text, re.MULTILINE) or [""])[0], study)

@@ -67,7 +67,7 @@ def wrong_programs(folders):
     """Where users would look for the program in a folder that is not that of their preset; `folders` are those of all presets."""
     if len(set(folders.values())) < len(folders):
         yield ROOT / "CMakePresets.json", f"two presets have one folder: {folders}"
-    for file in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "jobs").iterdir(), *(ROOT / "data").glob("*.sh")]:
+    for file in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *filter(pathlib.Path.is_file, (ROOT / "jobs").rglob("*")), *(ROOT / "data").glob("*.sh")]:
         for folder, verb in re.findall(r"(build/\w+)/thompson( \w+)?", file.read_text(encoding="utf-8")):
             if folder != folders["user"] and verb != " bench":     # which the pages of measurements run beside the benchmarks
                 yield file, f"names {folder}/thompson, but `cmake --preset user` builds {folders['user']}/thompson"

@@ -76,7 +76,7 @@ class Jobs(program.ProgramTest):
     def test_figures(self):
         """One study for every way to draw one."""
         drawn = set()
-        for path in sorted(JOBS.glob("*.yaml")):
+        for path in sorted(JOBS.rglob("*.yaml")):
             study = small(path)
             if kind(study) in drawn:
                 continue

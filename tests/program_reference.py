@@ -115,7 +115,7 @@ class Schema(unittest.TestCase):
         cls.validator = jsonschema.Draft202012Validator(schema)
 
     def test_studies_of_the_tree(self):
-        for file in sorted((SOURCE / "jobs").glob("*.yaml")):
+        for file in sorted((SOURCE / "jobs").rglob("*.yaml")):
             errors = [error.message for error in self.validator.iter_errors(yaml.safe_load(file.read_text(encoding="utf-8")))]
             self.assertEqual(errors, [], file.name)
 

@@ -3,7 +3,7 @@
 of Russo and Van Roy (2016, An information-theoretic analysis of Thompson sampling): sqrt(2 s^2 d H(A*) n) after n rounds of exact
 Thompson sampling with linear rewards, H(A*) before the first round and s the standard deviation of a reward under the prior.
 
-Two panels for each setting of a bandit study with metrics: [optimal_arm_entropy] (jobs/entropy.yaml). Policies without one posterior
+Two panels for each setting of a bandit study with metrics: [optimal_arm_entropy] (jobs/questions/entropy.yaml). Policies without one posterior
 of theta* have no curve of entropy and are left out. The bound takes H(A*) from the policy that has the highest.
 
 Reads DIR/results.nc; writes DIR/figure_entropy.png and .pdf.
@@ -53,7 +53,7 @@ def panels(dataset, spread, dimension):
 def main():
     parser = drawing.study_options(__doc__, "a bandit study")
     parser.add_argument("--spread", type=float, metavar="S",
-                        help="standard deviation of a reward under the prior, its noise included (1.73 for jobs/entropy.yaml); draws the bound")
+                        help="standard deviation of a reward under the prior, its noise included (1.73 for jobs/questions/entropy.yaml); draws the bound")
     parser.add_argument("--dimension", type=int, default=2, metavar="D", help="of theta* (default: %(default)s)")
     arguments = drawing.parse(parser)
     dataset, = drawing.results(arguments)

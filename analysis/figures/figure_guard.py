@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """A prior that was learned in another world: the regret it costs, with and without a guard beside it.
 
-For bandit studies that sweep problem.theta, prior.file and prior.guard, whose first policy is the reference (jobs/guard.yaml,
-jobs/guard_localised.yaml and jobs/guard_mixture.yaml). Above, for each study, the ratio of regret to the reference for every world and prior:
+For bandit studies that sweep problem.theta, prior.file and prior.guard, whose first policy is the reference (jobs/questions/guard.yaml,
+jobs/questions/guard_localised.yaml and jobs/questions/guard_mixture.yaml). Above, for each study, the ratio of regret to the reference for every world and prior:
 without a guard, and with the weight of --guard. Below, the worst of these ratios against the largest loss where the prior is right, a point for
 each weight.
 

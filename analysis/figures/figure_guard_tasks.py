@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """A guard whose weight is learned from tasks: regret against their number.
 
-For bandit studies that sweep problem.theta, prior.file and prior.guard_tasks, whose first policy is the reference (jobs/guard_tasks.yaml,
-jobs/guard_tasks_localised.yaml). Left, the largest and the median ratio of regret to the reference among the priors of other worlds; right,
+For bandit studies that sweep problem.theta, prior.file and prior.guard_tasks, whose first policy is the reference (jobs/questions/guard_tasks.yaml,
+jobs/questions/guard_tasks_localised.yaml). Left, the largest and the median ratio of regret to the reference among the priors of other worlds; right,
 the largest and the mean ratio among those of the world itself.
 
 Reads results.nc of each DIR; writes figure_guard_tasks.png and .pdf into the first DIR.

@@ -3,7 +3,7 @@
 the prior is from the true one.
 
 For bandit studies that sweep prior.learned_from and one of prior.past_observations and prior.past_tasks
-(jobs/ablation_logs.yaml); other swept keys make more panels. A prior from the true theta does not depend on the observations, and
+(jobs/questions/ablation_logs.yaml); other swept keys make more panels. A prior from the true theta does not depend on the observations, and
 is the level that the others come down to. Distances are between samples of the true and of the learned prior, of the first family
 that the study learns and of one replicate.
 

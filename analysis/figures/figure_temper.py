@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Regret against temper, the factor of the evidence: a line for each method, a panel for each problem.
 
-For bandit studies whose policies are methods at several values of the option temper (jobs/temper.yaml and its kin for real data).
+For bandit studies whose policies are methods at several values of the option temper (jobs/questions/temper.yaml and its kin for real data).
 Where the lines of two methods are the same curve moved sideways, one is the other with more or less evidence.
 analysis/tools/selection.py --control temper=1 has the table: what is left of a difference when every method may choose its temper.
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tilted transport on Ising models (Bruna and Han, Theorem 2), from a posterior study of jobs/tilted_ising.yaml.
+"""Tilted transport on Ising models (Bruna and Han, Theorem 2), from a posterior study of jobs/papers/tilted_ising.yaml.
 
 All eigenvalues of Q are 0 or snr^2, so its spread is snr^2. Left: the smallest eigenvalue of the Hessian of -log nu_T*, the start
 of tilted transport, against the spread l: in closed form at its worst point, (1 + l)(1 - l), which changes sign at 1; and at

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The map of tilted transport (Bruna and Han, Theorem 2), from a posterior study of jobs/tilted_map.yaml.
+"""The map of tilted transport (Bruna and Han, Theorem 2), from a posterior study of jobs/papers/tilted_map.yaml.
 
 One panel for each policy. Axes: condition number of A and signal to noise ratio. Colour and number in a cell: how far the error
 of the policy is above the Monte-Carlo floor, which a second set of exact draws reaches. Lines, the same in all panels: up to where the start

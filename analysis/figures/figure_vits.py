@@ -5,9 +5,9 @@ One panel for each setting of each study: mean over completed runs against the r
 policy far above the others leaves the axis, and the panel says where it ends. Draws any bandit study, also one without
 samples of a prior. Those of the paper:
 
-  1  jobs/vits_figure1.yaml  linear bandits, arms from a pool       5  jobs/vits_figure5.yaml  linear bandit, twin arm
-  2  jobs/vits_figure2.yaml  quadratic bandits, arms from a pool    6  jobs/vits_figure6.yaml  logistic bandit, twin arm
-  3  jobs/vits_figure3.yaml  MovieLens, a posterior for each arm
+  1  jobs/papers/vits_figure1.yaml  linear bandits, arms from a pool       5  jobs/papers/vits_figure5.yaml  linear bandit, twin arm
+  2  jobs/papers/vits_figure2.yaml  quadratic bandits, arms from a pool    6  jobs/papers/vits_figure6.yaml  logistic bandit, twin arm
+  3  jobs/papers/vits_figure3.yaml  MovieLens, a posterior for each arm
 
 Reads results.nc of each DIR; writes figure_vits.png and .pdf into the first DIR.
 """

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How often a history of another world is found out at the level .01: by the alarm, by the guard, and by the best test that there is.
 
-For every pair of the mixtures FILE (jobs/guard_priors.sh makes them) one is the world, whose theta* are drawn from it, and one the prior. The
+For every pair of the mixtures FILE (jobs/questions/guard_priors.sh makes them) one is the world, whose theta* are drawn from it, and one the prior. The
 statistics are ranked among histories that are simulated from the prior at the same features:
 alarm: marginal likelihood under the prior over the largest likelihood (metric prior_p_value);
 guard: over the marginal likelihood under a Gaussian of twice the prior's standard deviations;

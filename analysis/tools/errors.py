@@ -2,7 +2,7 @@
 """The regret of each sampler above that of exact draws, split into the error of learning and the error of approximation.
 
 For a bandit study that has samplers of a learned prior, the same samplers with `prior: exact`, a sampler that is right for a learned
-prior, and the policy `exact` (jobs/errors.yaml). For each setting and sampler, in regret at the last round, run by run:
+prior, and the policy `exact` (jobs/questions/errors.yaml). For each setting and sampler, in regret at the last round, run by run:
 
   whole          learned prior, this sampler, minus exact
   learning       learned prior, the right sampler, minus exact

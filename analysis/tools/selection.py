@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The best setting of each method's options, chosen on one half of the runs and reported on the other.
 
-For a bandit study whose policies are the points of a grid search (jobs/vits_grid.yaml). Policies of the same registered name are
+For a bandit study whose policies are the points of a grid search (jobs/papers/vits_grid.yaml). Policies of the same registered name are
 one method; --by OPTION distinguishes them by the value of an option too (--by steps: Langevin with 10 and with 50 steps are two).
 In each setting the grid point of least mean regret at the last round on one half of the runs is chosen, and its regret on the
 other half is what is reported, which nobody tuned for; then the halves change places. Columns:

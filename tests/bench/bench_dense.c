@@ -49,7 +49,7 @@ static double *whole(const Dense *dense, bool wanted, const DenseMatrix *matrix)
   return out;
 }
 
-/* Singular values from .1 to 1, as in jobs/tilted_large.yaml. */
+/* Singular values from .1 to 1, as in jobs/papers/tilted_large.yaml. */
 static void run(const Dense *dense, int d, bool compared, Outcome *out) {
   DenseMatrix left, right, a, q;
   Rng rng = {.key = rng_key(1, RNG_TEST)};

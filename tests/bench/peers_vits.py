@@ -4,7 +4,7 @@
 Usage: peers_vits.py PATH_OF_thompson [--json FILE] [--runs N] [--rounds N] [--repeats N]
 
 Two worlds: `plane`, d = 2, 100 arms in the unit disc that stay, 200 rounds (DiffTS paper, Section 6.2); and `pool`, d = 20, 50 arms from a pool redrawn each
-round (VITS paper, Section 4.1), whose methods run with the settings of jobs/vits_figure1.yaml. The NumPy versions follow the same equations for a batch of
+round (VITS paper, Section 4.1), whose methods run with the settings of jobs/papers/vits_figure1.yaml. The NumPy versions follow the same equations for a batch of
 runs at once, with einsum and matmul and one thread, and the step, the number of updates and the refreshed inverse that ours have; TS and LinTS keep the
 inverse of the precision by rank-one updates. CPU seconds of both are those of the whole simulation: arms, rewards, updates, draws, choices. The two take turns;
 the figures are medians, the speeds those of the ratios: ours over NumPy with its runs in batches, and over the same NumPy code with one run at a time, as

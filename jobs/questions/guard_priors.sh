@@ -1,9 +1,9 @@
 #!/bin/bash
-# Purpose: the priors of jobs/guard.yaml, guard_localised.yaml and guard_mixture.yaml: a diffusion model, a denoiser and a mixture of ten
+# Purpose: the priors of jobs/questions/guard.yaml, guard_localised.yaml and guard_mixture.yaml: a diffusion model, a denoiser and a mixture of ten
 #          learned in each of six worlds.
 # Cost:    about 1 min of CPU time
 # Output:  results/guard_priors/FAMILY-WORLD.nc; files that are there stay as they are
-# Usage:   jobs/guard_priors.sh [PROGRAM]     in the folder of the results; PROGRAM is thompson by default
+# Usage:   jobs/questions/guard_priors.sh [PROGRAM]     in the folder of the results; PROGRAM is thompson by default
 set -euo pipefail
 
 program=${1:-thompson} folder=results/guard_priors

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints jobs/vits_grid.yaml: a policy for each point of the grid search of the VITS paper (Appendix E, Tables 1 to 3)."""
+"""Prints jobs/papers/vits_grid.yaml: a policy for each point of the grid search of the VITS paper (Appendix E, Tables 1 to 3)."""
 import itertools
 
 ETA = [10, 100, 500, 1000]
@@ -10,7 +10,7 @@ VITS_STEPS, SAMPLES = 10, 20
 
 HEAD = """\
 # Purpose: the grid search of the VITS paper (Appendix E, Tables 1 to 3) in the linear bandits of its Figure 1, whole, so that
-#          each method can be tuned on one half of the runs and reported on the other. Made by jobs/make_vits_grid.py.
+#          each method can be tuned on one half of the runs and reported on the other. Made by jobs/papers/make_vits_grid.py.
 # Cost:    about 1900 CPU seconds
 # Output:  results/vits_grid/results.nc; then analysis/tools/selection.py --by steps results/vits_grid and analysis/tools/table.py for the
 #          whole grid
