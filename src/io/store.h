@@ -78,11 +78,6 @@ Status store_open(const char *path, StoreFile **out);
 /* Opens a file that only this program writes (finished tasks, fitted priors, results): without its
  * checksum it is damaged. */
 Status store_open_own(const char *path, StoreFile **out);
-/* Opens a file whose checksum need only be there, which takes no reading of the whole: for a file whose
- * parts have checksums that the caller compares. */
-Status store_open_parts(const char *path, StoreFile **out);
-/* Opens a file whatever has become of the checksum: for those parts of a damaged file that are whole. */
-Status store_open_remains(const char *path, StoreFile **out);
 const char *store_path(const StoreFile *file);
 bool store_has_variable(StoreFile *file, const char *name);
 bool store_has_dimension(StoreFile *file, const char *name);

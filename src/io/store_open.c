@@ -45,18 +45,14 @@ bool store_is_netcdf(const char *path) {
   return inspect(path, &magic, &size) == STATUS_OK && magic != MAGIC_OTHER;
 }
 
-/* What a file must have at its end: nothing, as it may be a user's own; a checksum that fits; a checksum,
- * since its parts have their own; or no matter what. */
-typedef enum { SEAL_OPTIONAL, SEAL_FITS, SEAL_STANDS, SEAL_IGNORED } SealWanted;
-
-/* Checks that the file is whole, as far as that can be seen without the library. */
-static Status check_whole(const char *path, Magic magic, uint64_t size, SealWanted wanted) {
-  bool sealed = wanted == SEAL_IGNORED;
+/* Checks that the file is whole, as far as that can be seen without the library. A file that may be a user's
+ * own need not be sealed. */
+static Status check_whole(const char *path, Magic magic, uint64_t size, bool own) {
+  bool sealed;
   uint64_t end;
   if (magic == MAGIC_OTHER) return status_set(STATUS_INPUT, "%s is not a NetCDF file", path);
-  if (wanted != SEAL_IGNORED)
-    TRY(wanted == SEAL_STANDS ? store_seal_stands(path, &sealed) : store_seal_check(path, &sealed));
-  if (wanted != SEAL_OPTIONAL && !sealed)
+  TRY(store_seal_check(path, &sealed));
+  if (own && !sealed)
     return status_set(STATUS_INPUT,
                       "%s is damaged: it does not end with the checksum that it was written with", path);
   TRY(magic == MAGIC_CLASSIC ? store_classic_check(path, &end) : store_hdf5_end(path, &end));
@@ -70,13 +66,13 @@ static Status begin(const char *path, StoreFile *file) {
   return store_check(file, nc_open(path, NC_NOWRITE, &file->ncid), "open it as NetCDF (damaged or cut off?)");
 }
 
-static Status open_checked(const char *path, SealWanted wanted, StoreFile **out) {
+static Status open_checked(const char *path, bool own, StoreFile **out) {
   *out = NULL;
   Magic magic;
   uint64_t size;
   TRY(store_path_check(path));
   TRY(inspect(path, &magic, &size));
-  TRY(check_whole(path, magic, size, wanted));
+  TRY(check_whole(path, magic, size, own));
   StoreFile *file;
   NEW(file, 1);
   file->size = size;
@@ -89,10 +85,6 @@ static Status open_checked(const char *path, SealWanted wanted, StoreFile **out)
   return status;
 }
 
-Status store_open(const char *path, StoreFile **out) { return open_checked(path, SEAL_OPTIONAL, out); }
+Status store_open(const char *path, StoreFile **out) { return open_checked(path, false, out); }
 
-Status store_open_own(const char *path, StoreFile **out) { return open_checked(path, SEAL_FITS, out); }
-
-Status store_open_parts(const char *path, StoreFile **out) { return open_checked(path, SEAL_STANDS, out); }
-
-Status store_open_remains(const char *path, StoreFile **out) { return open_checked(path, SEAL_IGNORED, out); }
+Status store_open_own(const char *path, StoreFile **out) { return open_checked(path, true, out); }

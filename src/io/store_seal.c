@@ -8,7 +8,6 @@
 #include "io/digest.h"
 #include "io/store_internal.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -70,17 +69,6 @@ Status store_seal_check(const char *path, bool *sealed) {
   fclose(stream);
   if (whole || status != STATUS_OK) return status;
   return status_set(STATUS_INPUT, "%s is damaged: its checksum does not fit its content", path);
-}
-
-Status store_seal_stands(const char *path, bool *sealed) {
-  FILE *stream = fopen(path, "rb");
-  if (!stream) return status_set(STATUS_FILE, "cannot read %s: %s", path, strerror(errno));
-  char tail[SEAL_SIZE];
-  *sealed = fseeko(stream, -SEAL_SIZE, SEEK_END) == 0 && fread(tail, 1, SEAL_SIZE, stream) == SEAL_SIZE &&
-            memcmp(tail, mark, 8) == 0;
-  for (int i = 8; i < SEAL_SIZE; i++) *sealed = *sealed && isxdigit((unsigned char)tail[i]);
-  fclose(stream);
-  return STATUS_OK;
 }
 
 /* Returns whether it is padding: the netCDF library pads a classic file that is written without fill

@@ -14,6 +14,13 @@ static const char SHARED[] = "name: pack\n"
                              "problem: {arms: 1, resample_arms: true, features: ball, noise: 1,\n"
                              "          sample_sizes: [1, 4, 16, 64]}\n";
 
+enum { SETS = 5 };
+
+typedef struct {
+  const char *name, *summary;
+  const char *sets[SETS]; /* keys of the study, beside those that all problems share; NULL ends */
+} PackProblem;
+
 static const PackProblem registry[] = {
     {"cross", "two crossed Gaussians in the plane", {"problem.theta=gm_cross", "seed=1101"}},
     {"rays", "four Gaussians along the rays of a star", {"problem.theta=gm_rays", "seed=1102"}},
@@ -37,8 +44,6 @@ static const PackProblem registry[] = {
      "uniform on the corners of the hypercube in 8 dimensions",
      {"problem.theta=ising", "problem.dimension=8", "problem.noise=2", "seed=1109"}},
     {.name = NULL}};
-
-const PackProblem *pack_problem(int index) { return registry[index].name ? &registry[index] : NULL; }
 
 const char *pack_name(int index) { return registry[index].name; }
 

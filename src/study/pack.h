@@ -15,14 +15,7 @@
 
 #define PACK_NAME "thompson-1"
 
-enum { PACK_SETS = 5 };
-
-typedef struct {
-  const char *name, *summary;
-  const char *sets[PACK_SETS]; /* keys of the study, beside those that all problems share; NULL ends */
-} PackProblem;
-
-const PackProblem *pack_problem(int index); /* registry; NULL ends */
+/* Returns the name of problem number `index`, NULL behind the last. */
 const char *pack_name(int index);
 
 /* Histories of the same number of observations. */
