@@ -212,7 +212,7 @@ def page(folder):
              "program. A record is a header of 184 bytes (the word `thompson`, the study's SHA-256, the number of the task, 1 if it succeeded and 2 if it failed, the "
              "length of what follows, the time, the SHA-256 of what follows, and a checksum of the header) and then `seconds(run)`, `fallbacks(run)` and every "
              "curve `(run, point)` of one block of runs, and after a failure its message. Numbers are 64 bits wide, in the byte order of the machine. "
-             "[On a cluster](cluster.md#journals) says when they are written and what damage costs.\n",
+             "[On a cluster](internals/cluster.md#journals) says when they are written and what damage costs.\n",
              "## `prior_samples.nc`\n", "Samples of what is true and of what was learned, for pictures.\n", section("prior_samples", "bandit/prior_samples.nc"),
              "## Prior files\n", "Written by `thompson train` and by the Python package, and kept in `priors/` of a study. Gaussian and mixture:\n", families["mixture"].table() + "\n",
              "Diffusion: a network for each stage.\n", families["diffusion"].table() + "\n", "Denoiser: a mixture, a network that corrects it, and its self-check.\n",

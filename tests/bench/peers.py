@@ -2,7 +2,7 @@
 """Our speed beside that of Python programs that do the same, in one run on one core each; checks that both draw from the same posterior.
 
 Usage: peers.py [--program build/release/thompson] [-o peers.json] [--only loops,batches,torch,twisted,posterior,training,denoiser,vits,gradient,floors,factors,emd,scale,exponents,bench]
-       performance_page.py peers.json > docs/performance.md
+       performance_page.py peers.json > docs/internals/performance.md
 
 DiffTS paper, Section 6.2: d = 2, 100 arms in the unit disc, 200 rounds, noise 1, prior of the cross, T = 100 stages, two hidden layers of 100 (published) or
 of 20 (our default in the plane). Peers (peer_bandit.py) and we use the same networks; CPU seconds are those of whole simulations, ours in blocks of 64 runs.

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""The page docs/performance.md, from what peers.py measured: performance_page.py peers.json > docs/performance.md"""
+"""The page docs/internals/performance.md, from what peers.py measured: performance_page.py peers.json > docs/internals/performance.md"""
 
 import json
 import pathlib
@@ -274,7 +274,7 @@ To measure again, on any machine:
 
     cmake --preset release && cmake --build --preset release
     tests/bench/peers.py -o peers.json
-    tests/bench/performance_page.py peers.json > docs/performance.md
+    tests/bench/performance_page.py peers.json > docs/internals/performance.md
 
 The first takes about {minutes} minutes of CPU time; `--only` names parts of it, and a part that is done stays in the file.
 `build/release/thompson bench` alone measures every sampler in a minute and a half; PyTorch is optional (Debian's `python3-torch`).
