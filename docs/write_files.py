@@ -42,6 +42,8 @@ ATTRIBUTES = {
               "log_marginal_likelihood": "of the history under the prior, where the sampler has it", "log_marginal_likelihood_error": "how far it may be off",
               "prior_p_value": "of the history under the prior, with Gaussian rewards; small where the prior may be wrong",
               "guard_weight": "with the option `guard`, the posterior probability of the guard"},
+    "saved": {"saved_format": "version of this format: 1", "saved": "`posterior` or `agents`", "sampler": "name", "likelihood": "name",
+              "options": "as they were given: `rule=thompson,noise=0.5`", "seed": "names the random numbers", "fallbacks": "numerical fallbacks so far"},
     "embedding": {"noise": "standard deviation of rewards, for `problem.noise: auto`", "seed": "of `prepare`", "ridge": "of the regressions",
                   "ratings_sha256": "hash of the ratings in any order", "ratings": "how many", "rating_mean": "what was subtracted",
                   "rmse_of_mean": "error of the mean alone", "digits_sha256": "hash of the digits", "training_digits": "how many",
@@ -218,6 +220,13 @@ def page(folder):
              "Diffusion: a network for each stage.\n", families["diffusion"].table() + "\n", "Denoiser: a mixture, a network that corrects it, and its self-check.\n",
              families["denoiser"].table() + "\n", everything.attribute_table(used) + "\n",
              "## Draws\n", "Written by `thompson sample`.\n", section("draws", "draws.nc"),
+             "## Saved posteriors and agents\n",
+             "Written by `save` of the Python package and `thompson_posterior_save`, `thompson_agents_save` of the library: a [prior file](#prior-files) with what "
+             "was learned under that prior, so that `thompson.Prior.open` and `--prior` take it too. A file is written under another name in the same folder "
+             "(`.NAME.PROCESS.NUMBER.tmp`), synced and renamed: whatever dies meanwhile, the name has the old file or the new one. One without its checksum, or "
+             "of a later format, is refused. What one version has written all later ones read; `tests/golden` has a file of each format.\n",
+             "With Gaussian rewards agents have `evidence`, d (d + 3) / 2 + 1 numbers each; posteriors, and agents with clicks or counts, have their observations.\n",
+             saved_part(used),
              "## Embeddings\n", "Written by `thompson prepare movielens`:\n", section("embedding", "movies.nc"),
              "With `--option tasks=users`, where users are the tasks, some are held out and the ratings of the others are logs:\n",
              section("embedding", "users.nc"), "Written by `thompson prepare mnist`:\n", section("embedding", "digits.nc"),
@@ -226,6 +235,14 @@ def page(folder):
     for kind, known in {**ATTRIBUTES, "provenance": PROVENANCE}.items():
         assert used[kind] == set(known), f"{kind}: in no file: {set(known) - used[kind]}"
     return "\n".join(parts) + "\n"
+
+
+def saved_part(used):
+    """What is saved beside the prior, by the samples of the tests."""
+    described = Described("saved", *(ROOT / "tests" / "golden" / f"saved_1_{name}.nc" for name in ("agents", "agents_clicks", "posterior")))
+    described.attributes -= {"prior", "seconds_fit"}
+    own = [name for name in described.variables if name not in ("weight", "mean", "covariance")]
+    return described.table(own) + "\n\n" + described.attribute_table(used) + "\n"
 
 
 def folder_part(folder):

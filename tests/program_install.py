@@ -20,10 +20,14 @@ import program
 import xarray as xr
 
 BUILD, SOURCE = pathlib.Path(os.environ["THOMPSON_BUILD"]), pathlib.Path(os.environ["THOMPSON_SOURCE"])
-NAMES = """thompson_agents_add thompson_agents_choose thompson_agents_count thompson_agents_draw thompson_agents_fallbacks thompson_agents_forget
-           thompson_agents_free thompson_agents_new thompson_agents_noise thompson_agents_observe thompson_choose thompson_draw thompson_error thompson_fallbacks thompson_forget thompson_observe thompson_posterior_copy thompson_posterior_free
-           thompson_posterior_new thompson_posterior_noise thompson_prior_close thompson_prior_dimension thompson_prior_family thompson_prior_from_mixture
-           thompson_prior_from_theta thompson_prior_open thompson_prior_sample thompson_prior_save thompson_version""".split()
+NAMES = """thompson_agents_add thompson_agents_arguments thompson_agents_choose thompson_agents_choose_propensity thompson_agents_count
+           thompson_agents_draw thompson_agents_fallbacks thompson_agents_forget thompson_agents_free thompson_agents_new thompson_agents_noise
+           thompson_agents_observe thompson_agents_open thompson_agents_probabilities thompson_agents_save thompson_choose
+           thompson_choose_propensity thompson_draw thompson_error thompson_fallbacks thompson_forget thompson_observation_count
+           thompson_observations thompson_observe thompson_posterior_arguments thompson_posterior_copy thompson_posterior_free
+           thompson_posterior_new thompson_posterior_noise thompson_posterior_open thompson_posterior_save thompson_prior_close
+           thompson_prior_dimension thompson_prior_family thompson_prior_from_mixture thompson_prior_from_theta thompson_prior_open
+           thompson_prior_sample thompson_prior_save thompson_probabilities thompson_version""".split()
 FOLDER = pathlib.Path(tempfile.mkdtemp(prefix="thompson install-"))       # with a space
 PREFIX = FOLDER / "moved"
 PROGRAM = PREFIX / "bin" / "thompson"
