@@ -32,13 +32,17 @@ def beside(*names):
     return None
 
 
+def of_wheel():
+    """The library that a wheel has in the package itself, or None."""
+    file = pathlib.Path(__file__).resolve().with_name(SONAME)
+    return str(file) if file.exists() else None
+
+
 def load():
-    path = os.environ.get("THOMPSON_LIBRARY") or beside(f"lib/{SONAME}", f"lib64/{SONAME}", f"lib/*/{SONAME}") or ctypes.util.find_library("thompson")
+    path = os.environ.get("THOMPSON_LIBRARY") or of_wheel() or beside(f"lib/{SONAME}", f"lib64/{SONAME}", f"lib/*/{SONAME}") or ctypes.util.find_library("thompson")
     if not path:
         raise ImportError(f"{SONAME} was found neither beside this package nor by the system; install thompson, or name the file in THOMPSON_LIBRARY")
     return ctypes.CDLL(path)
-
-
 
 
 class HANDLE:

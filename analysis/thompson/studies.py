@@ -26,7 +26,8 @@ def program():
     """The program `thompson`: that of THOMPSON_PROGRAM, the one beside this package, or the one in the path."""
     path = os.environ.get("THOMPSON_PROGRAM") or library.beside("bin/thompson") or shutil.which("thompson")
     if not path:
-        raise FileNotFoundError("the program thompson was found neither beside this package nor in PATH; THOMPSON_PROGRAM names it")
+        raise FileNotFoundError("studies, logs of past tasks and several ranks need the program thompson, which pip does not install: build it by CMake "
+                                "(docs/install.md) and put it into PATH, or name it in THOMPSON_PROGRAM")
     return path
 
 

@@ -1,0 +1,11 @@
+"""`python -m thompson ...` is the program `thompson ...`."""
+import os
+import sys
+
+from . import studies
+
+try:
+    program = studies.program()
+except FileNotFoundError as error:
+    sys.exit(f"thompson: {error}")
+os.execv(program, [program, *sys.argv[1:]])
