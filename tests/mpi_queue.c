@@ -3,7 +3,7 @@
  * stop is known to all. */
 #include "mpi_harness.h"
 #include "parallel/queue.h"
-#include "parallel/schedule.h"
+#include "parallel/worklist.h"
 #include "study/keys.h"
 
 #include <stdlib.h>
@@ -133,22 +133,21 @@ static void test_stop_reaches_all(void) {
 static void test_slow_policy_comes_forward(void) {
   enum { LINES = 3, EACH = 60, WORKERS = 2 };
   static const double model[LINES] = {1, 2, 3}, truth[LINES] = {30, 2, 1};
-  ScheduleLine lines[LINES] = {
-      {.left = EACH, .next = 1}, {.left = EACH, .next = 2}, {.left = EACH, .next = 3}};
+  WorkLine lines[LINES] = {{.left = EACH, .next = 1}, {.left = EACH, .next = 2}, {.left = EACH, .next = 3}};
   double free_at[WORKERS] = {0}, work = 0;
   int running[WORKERS] = {-1, -1}, order[LINES * EACH];
   for (int i = 0; i < LINES * EACH; i++) {
     const int worker = free_at[1] < free_at[0];
     const int before = running[worker];
     if (before >= 0) lines[before].cost += model[before], lines[before].seconds += truth[before];
-    const int line = schedule_choose(LINES, lines, worker);
+    const int line = worklist_choose(LINES, lines, worker);
     CU_ASSERT_FATAL(line >= 0);
     order[i] = running[worker] = line;
     free_at[worker] += truth[line], work += truth[line];
     lines[line].begun = true;
     lines[line].left--;
   }
-  CU_ASSERT_EQUAL(schedule_choose(LINES, lines, 0), -1);
+  CU_ASSERT_EQUAL(worklist_choose(LINES, lines, 0), -1);
   CU_ASSERT_EQUAL(order[0], 0);
   CU_ASSERT_EQUAL(order[1], 1); /* the second worker begins with another */
   for (int line = 0; line < LINES; line++) CU_ASSERT_EQUAL(lines[line].left, 0);
@@ -157,35 +156,35 @@ static void test_slow_policy_comes_forward(void) {
 
 static void test_batches(void) {
   /* .1 s for a unit of the first policy, so .2 s a task; with the other two 300 s of work remain */
-  const ScheduleLine lines[] = {{.left = 1000, .begun = true, .next = 2, .cost = 10, .seconds = 1},
-                                {.left = 50, .begun = true, .next = 1, .cost = 2, .seconds = 4},
-                                {.left = 0, .begun = true, .next = 1, .cost = 1, .seconds = 9}};
-  CU_ASSERT_EQUAL(schedule_batch(3, lines, 0, 10), 5); /* a second */
-  CU_ASSERT_EQUAL(schedule_batch(3, lines, 0, 300), 2); /* half of the second that remains for each */
-  CU_ASSERT_EQUAL(schedule_batch(3, lines, 0, 1500), 1);
-  CU_ASSERT_EQUAL(schedule_batch(3, lines, 1, 10), 1); /* 2 s a task */
-  ScheduleLine unknown = {.left = 1000, .begun = true, .next = 1e-6};
-  CU_ASSERT_EQUAL(schedule_batch(1, &unknown, 0, 1), 1);
+  const WorkLine lines[] = {{.left = 1000, .begun = true, .next = 2, .cost = 10, .seconds = 1},
+                            {.left = 50, .begun = true, .next = 1, .cost = 2, .seconds = 4},
+                            {.left = 0, .begun = true, .next = 1, .cost = 1, .seconds = 9}};
+  CU_ASSERT_EQUAL(worklist_batch(3, lines, 0, 10), 5); /* a second */
+  CU_ASSERT_EQUAL(worklist_batch(3, lines, 0, 300), 2); /* half of the second that remains for each */
+  CU_ASSERT_EQUAL(worklist_batch(3, lines, 0, 1500), 1);
+  CU_ASSERT_EQUAL(worklist_batch(3, lines, 1, 10), 1); /* 2 s a task */
+  WorkLine unknown = {.left = 1000, .begun = true, .next = 1e-6};
+  CU_ASSERT_EQUAL(worklist_batch(1, &unknown, 0, 1), 1);
   unknown.cost = 1, unknown.seconds = 1e-3, unknown.left = 2;
-  CU_ASSERT_TRUE(schedule_batch(1, &unknown, 0, 1e-9) <= 2);
+  CU_ASSERT_TRUE(worklist_batch(1, &unknown, 0, 1e-9) <= 2);
   /* Finished in less than the microsecond that counters count in. */
-  const ScheduleLine instant = {.left = 100, .begun = true, .next = 1, .cost = 3};
-  CU_ASSERT_EQUAL(schedule_batch(1, &instant, 0, 10), 5);
+  const WorkLine instant = {.left = 100, .begun = true, .next = 1, .cost = 3};
+  CU_ASSERT_EQUAL(worklist_batch(1, &instant, 0, 10), 5);
 }
 
 /* Every group has ranks of its own and its part of a line, and the parts make the line. */
 static void test_groups(void) {
   for (int size = 1; size <= 5000; size += 613) {
-    const int groups = schedule_groups(size);
+    const int groups = worklist_groups(size);
     for (int r = 0, before = 0; r < size; r++) {
-      const int home = schedule_home(r, size, groups);
+      const int home = worklist_home(r, size, groups);
       CU_ASSERT_TRUE_FATAL(home == before || home == before + 1);
       before = home;
     }
-    CU_ASSERT_EQUAL(schedule_home(size - 1, size, groups), groups - 1);
+    CU_ASSERT_EQUAL(worklist_home(size - 1, size, groups), groups - 1);
     for (int count = 0; count < 9; count++) {
       int sum = 0;
-      for (int g = 0; g < groups; g++) sum += schedule_part(count, g, groups);
+      for (int g = 0; g < groups; g++) sum += worklist_part(count, g, groups);
       CU_ASSERT_EQUAL(sum, count);
     }
   }

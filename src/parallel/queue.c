@@ -4,7 +4,7 @@
 #include "core/clock.h"
 #include "core/memory.h"
 #include "parallel/counter.h"
-#include "parallel/schedule.h"
+#include "parallel/worklist.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -32,8 +32,8 @@ struct Queue {
   double group_ranks; /* ranks of a group */
   int home, visited; /* this rank's group; how many groups after it are those whose part it takes from */
   Line *line; /* [lines], one for each policy */
-  ScheduleLine *known; /* [lines] of the group's part, as of the last trip */
-  ScheduleLine *all; /* [lines], scratch: cost and seconds of all groups */
+  WorkLine *known; /* [lines] of the group's part, as of the last trip */
+  WorkLine *all; /* [lines], scratch: cost and seconds of all groups */
   int64_t *change, *now; /* [counters]: not reported yet; as of the last trip */
   CounterStop *stops; /* [counters + 2 * lines * groups], scratch: a trip */
   double seen_whole, seen_lines; /* seconds; when a trip last asked for all of these counters */
@@ -95,12 +95,12 @@ static void update_known(Queue *queue) {
   for (int l = 0; l < queue->lines; l++) {
     const Line *line = &queue->line[l];
     const int64_t *now = of_line(queue->now, l);
-    const int64_t left = schedule_part(line->count, group_of(queue), queue->groups) - now[TAKEN];
-    queue->known[l] = (ScheduleLine){.left = left > 0 ? (int)left : 0,
-                                     .begun = now[TAKEN] > 0,
-                                     .next = left > 0 ? queue->cost[*task_of(queue, l, now[TAKEN])] : 0,
-                                     .cost = (double)now[COST] / COST_UNITS * line->cost,
-                                     .seconds = 1e-6 * (double)now[MICROSECONDS]};
+    const int64_t left = worklist_part(line->count, group_of(queue), queue->groups) - now[TAKEN];
+    queue->known[l] = (WorkLine){.left = left > 0 ? (int)left : 0,
+                                 .begun = now[TAKEN] > 0,
+                                 .next = left > 0 ? queue->cost[*task_of(queue, l, now[TAKEN])] : 0,
+                                 .cost = (double)now[COST] / COST_UNITS * line->cost,
+                                 .seconds = 1e-6 * (double)now[MICROSECONDS]};
   }
 }
 
@@ -134,7 +134,7 @@ Status queue_create(const Parallel *parallel, const Study *study, int groups, in
                    .lines = study->file->policy_count,
                    .groups = groups,
                    .group_ranks = (double)parallel->size / groups,
-                   .home = schedule_home(parallel->rank, parallel->size, groups)};
+                   .home = worklist_home(parallel->rank, parallel->size, groups)};
   queue->counters = OF_LINES + queue->lines * OF_LINE;
   TRY(parallel_agree(parallel, fill_lines(queue, count, list)));
   TRY(counter_create(parallel, groups, queue->counters, &queue->shared));
@@ -162,12 +162,12 @@ static double age(double seen) { return clock_wall() - seen; }
 /* Takes tasks of the group's part. The line is chosen by what earlier trips reported; the trip that takes
  * the tickets brings what is new. False when nothing is left. */
 static bool take_batch(Queue *queue) {
-  for (int l; (l = schedule_choose(queue->lines, queue->known, queue->rank)) >= 0;) {
-    const int wanted = schedule_batch(queue->lines, queue->known, l, queue->group_ranks);
+  for (int l; (l = worklist_choose(queue->lines, queue->known, queue->rank)) >= 0;) {
+    const int wanted = worklist_batch(queue->lines, queue->known, l, queue->group_ranks);
     of_line(queue->change, l)[TAKEN] = wanted;
     exchange(queue, age(queue->seen_whole) >= ASK_ALONG, age(queue->seen_lines) >= ASK_AGAIN);
     const int64_t first = of_line(queue->now, l)[TAKEN] - wanted;
-    const int64_t got = schedule_part(queue->line[l].count, group_of(queue), queue->groups) - first;
+    const int64_t got = worklist_part(queue->line[l].count, group_of(queue), queue->groups) - first;
     if (got <= 0) continue;
     queue->next = task_of(queue, l, first);
     queue->left = got < wanted ? (int)got : wanted;
@@ -179,7 +179,7 @@ static bool take_batch(Queue *queue) {
 int queue_take(Queue *queue) {
   if (queue->change[FAILED] > 0) exchange(queue, true, false);
   while (queue->left == 0 && !take_batch(queue)) {
-    if (queue->visited + 1 == schedule_visits(queue->groups)) return -1;
+    if (queue->visited + 1 == worklist_visits(queue->groups)) return -1;
     exchange(queue, false, false); /* what is to report of this group's part */
     queue->visited++;
     exchange(queue, false, true);
@@ -191,7 +191,7 @@ int queue_take(Queue *queue) {
 
 double queue_expect(const Queue *queue, int task) {
   const int l = study_task(queue->study, task).policy;
-  const double mean = schedule_speed(queue->lines, queue->known, l);
+  const double mean = worklist_speed(queue->lines, queue->known, l);
   return queue->cost[task] * fmax(mean, queue->line[l].slowest);
 }
 
@@ -237,7 +237,7 @@ double queue_share(Queue *queue) {
   }
   double work = 0, finished = 0;
   for (int l = 0; l < queue->lines; l++) {
-    const double speed = schedule_speed(queue->lines, queue->all, l);
+    const double speed = worklist_speed(queue->lines, queue->all, l);
     work += speed * queue->line[l].cost;
     finished += speed * queue->all[l].cost;
   }

@@ -1,5 +1,5 @@
 /* The tasks that all ranks take their work from: a line for each policy, longest first, and shared counters
- * of how far each line is and how long its tasks took (parallel/schedule.h chooses among lines). Every group
+ * of how far each line is and how long its tasks took (parallel/worklist.h chooses among lines). Every group
  * of ranks has counters of its own, on one of its ranks, of its part of the tasks; a rank that finds nothing
  * left there goes on with the next group's part. Short tasks are taken several at a time; those that a rank
  * has taken when it stops are not done. What a rank has finished reaches the others within about a second, a

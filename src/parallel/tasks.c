@@ -9,7 +9,7 @@
 #include "parallel/isolate.h"
 #include "parallel/journal.h"
 #include "parallel/queue.h"
-#include "parallel/schedule.h"
+#include "parallel/worklist.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -233,7 +233,7 @@ static Status run_all(Runner *runner) {
 
 /* Runs the tasks of one wave. Collective. */
 static Status run_wave(const Parallel *parallel, Runner *runner, TasksOutcome *outcome) {
-  TRY(queue_create(parallel, runner->study, schedule_groups(parallel->size), runner->count, runner->list,
+  TRY(queue_create(parallel, runner->study, worklist_groups(parallel->size), runner->count, runner->list,
                    runner->cost, &runner->queue));
   runner->progress = progress_begin(runner->options->progress, parallel->rank == 0, "running tasks");
   Status status = parallel_agree(parallel, run_all(runner));

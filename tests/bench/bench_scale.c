@@ -3,7 +3,7 @@
  * bench_scale schedule STUDY.yaml RESULTS.nc RANKS TASKS MEAN TRIP SAVE EVERY
  *
  * Replays the task list of STUDY, repeated until it has TASKS tasks, on RANKS ranks. Groups, order and
- * batches are the program's (parallel/schedule.h), trips to the counters as in parallel/queue.c; how long a
+ * batches are the program's (parallel/worklist.h), trips to the counters as in parallel/queue.c; how long a
  * task takes is drawn from what RESULTS measured for its setting and policy, all multiplied so that their
  * mean is MEAN seconds. A rank asks the counters of a host (first come first served, COUNTER_SECONDS for each
  * counter, plus TRIP seconds there and back), works, and saves in SAVE seconds what it finished, when that
@@ -18,7 +18,7 @@
 #include "io/store.h"
 #include "parallel/counter.h"
 #include "parallel/queue.h"
-#include "parallel/schedule.h"
+#include "parallel/worklist.h"
 #include "study/keys.h"
 #include "study/study.h"
 
@@ -105,14 +105,14 @@ typedef struct {
   int number, home, visited;
   int line; /* of the batch that it finished and has not reported; -1: none */
   double cost, seconds; /* of that batch */
-  ScheduleLine *known; /* [lines] */
+  WorkLine *known; /* [lines] */
 } Rank;
 
 typedef struct {
   const Line *lines;
   int count, ranks, groups; /* lines, ... */
   double trip, save, every;
-  ScheduleLine *shared; /* [groups, lines] */
+  WorkLine *shared; /* [groups, lines] */
   int *taken; /* [groups, lines] */
   double *server, *busy; /* [groups]: when the host of the counters is free, and how long it was not */
   double wait, longest_wait, work, last, first_idle;
@@ -136,10 +136,10 @@ static int group_of(const Replay *replay, const Rank *rank) {
 
 /* What is left of a line in a group's part. */
 static void update_shared(Replay *replay, int group, int l) {
-  ScheduleLine *shared = &replay->shared[group * replay->count + l];
+  WorkLine *shared = &replay->shared[group * replay->count + l];
   const int taken = replay->taken[group * replay->count + l];
   shared->begun = taken > 0;
-  shared->left = schedule_part(replay->lines[l].count, group, replay->groups) - taken;
+  shared->left = worklist_part(replay->lines[l].count, group, replay->groups) - taken;
   if (shared->left < 0) shared->left = 0;
   shared->next = shared->left ? replay->lines[l].jobs[group + taken * replay->groups].modelled : 0;
 }
@@ -156,7 +156,7 @@ static double visit(Replay *replay, int group, double at, int counters) {
  * tasks of line l (none: l < 0), learn the news of the lines that are asked for. */
 static void exchange(Replay *replay, Rank *rank, int l, int wanted, bool all) {
   const int group = group_of(replay, rank), reported = rank->line;
-  ScheduleLine *shared = replay->shared + group * replay->count;
+  WorkLine *shared = replay->shared + group * replay->count;
   const double from = rank->at;
   const bool whole = from - rank->seen_whole >= ASK_ALONG;
   if (reported >= 0) {
@@ -193,17 +193,17 @@ static double work_on(Replay *replay, const Job *job, Rank *rank) {
 
 /* queue_take: a batch of the group's part, or a trip to the next group; false: nothing is left. */
 static bool take(Replay *replay, Rank *rank) {
-  const int l = schedule_choose(replay->count, rank->known, rank->number);
+  const int l = worklist_choose(replay->count, rank->known, rank->number);
   if (l < 0) {
-    if (rank->visited + 1 == schedule_visits(replay->groups)) return false;
+    if (rank->visited + 1 == worklist_visits(replay->groups)) return false;
     if (rank->line >= 0) exchange(replay, rank, -1, 0, false);
     rank->visited++;
     exchange(replay, rank, -1, 0, true);
     return true;
   }
-  const int wanted = schedule_batch(replay->count, rank->known, l, (double)replay->ranks / replay->groups);
+  const int wanted = worklist_batch(replay->count, rank->known, l, (double)replay->ranks / replay->groups);
   const int group = group_of(replay, rank), first = replay->taken[group * replay->count + l];
-  const int there = schedule_part(replay->lines[l].count, group, replay->groups);
+  const int there = worklist_part(replay->lines[l].count, group, replay->groups);
   exchange(replay, rank, l, wanted, rank->at - rank->seen_lines >= ASK_AGAIN);
   if (first >= there) return true;
   rank->line = l, rank->cost = rank->seconds = 0;
@@ -255,10 +255,10 @@ static void run_replay(Replay *replay) {
     for (int l = 0; l < replay->count; l++) update_shared(replay, g, l);
   Rank *heap = allocate((size_t)replay->ranks, sizeof *heap);
   for (int r = 0; r < replay->ranks; r++) {
-    const int home = schedule_home(r, replay->ranks, replay->groups);
-    heap[r] = (Rank){.number = r, .home = home, .line = -1, .known = allocate(lines, sizeof(ScheduleLine))};
+    const int home = worklist_home(r, replay->ranks, replay->groups);
+    heap[r] = (Rank){.number = r, .home = home, .line = -1, .known = allocate(lines, sizeof(WorkLine))};
     heap[r].seen_whole = heap[r].seen_lines = -ASK_AGAIN * r / replay->ranks;
-    memcpy(heap[r].known, replay->shared + (size_t)home * lines, lines * sizeof(ScheduleLine));
+    memcpy(heap[r].known, replay->shared + (size_t)home * lines, lines * sizeof(WorkLine));
   }
   for (int idle = 0; idle < replay->ranks;) {
     Rank rank = heap[0];
@@ -282,7 +282,7 @@ static void schedule(char **argv) {
   Replay replay = {.lines = lines,
                    .count = study.file->policy_count,
                    .ranks = ranks,
-                   .groups = schedule_groups(ranks),
+                   .groups = worklist_groups(ranks),
                    .trip = atof(argv[5]),
                    .save = atof(argv[6]),
                    .every = atof(argv[7]),

@@ -1,4 +1,4 @@
-#include "parallel/schedule.h"
+#include "parallel/worklist.h"
 
 #include <math.h>
 
@@ -11,40 +11,40 @@ static const double BATCH_SECONDS = 1;
  * before others wait for it. */
 static const double BATCH_SHARE = 0.5;
 
-int schedule_groups(int ranks) { return (ranks + GROUP - 1) / GROUP; }
+int worklist_groups(int ranks) { return (ranks + GROUP - 1) / GROUP; }
 
-int schedule_home(int rank, int ranks, int groups) { return (int)((long)rank * groups / ranks); }
+int worklist_home(int rank, int ranks, int groups) { return (int)((long)rank * groups / ranks); }
 
-int schedule_visits(int groups) { return groups < MOST_VISITS ? groups : MOST_VISITS; }
+int worklist_visits(int groups) { return groups < MOST_VISITS ? groups : MOST_VISITS; }
 
-int schedule_part(int count, int group, int groups) { return (count - group + groups - 1) / groups; }
+int worklist_part(int count, int group, int groups) { return (count - group + groups - 1) / groups; }
 
-double schedule_speed(int count, const ScheduleLine *lines, int line) {
+double worklist_speed(int count, const WorkLine *lines, int line) {
   double cost = lines[line].cost, seconds = lines[line].seconds;
   for (int i = 0; i < count && lines[line].cost == 0; i++) cost += lines[i].cost, seconds += lines[i].seconds;
   return cost > 0 ? seconds / cost : 0;
 }
 
-int schedule_choose(int count, const ScheduleLine *lines, int rank) {
+int worklist_choose(int count, const WorkLine *lines, int rank) {
   int longest = -1;
   double most = -1;
   for (int i = 0; i < count; i++) {
     const int line = (rank + i) % count;
     if (lines[line].left <= 0) continue;
     if (!lines[line].begun) return line;
-    const double speed = schedule_speed(count, lines, line);
+    const double speed = worklist_speed(count, lines, line);
     const double expected = lines[line].next * (speed > 0 ? speed : 1);
     if (expected > most) most = expected, longest = line;
   }
   return longest;
 }
 
-int schedule_batch(int count, const ScheduleLine *lines, int line, double ranks) {
+int worklist_batch(int count, const WorkLine *lines, int line, double ranks) {
   if (lines[line].cost == 0) return 1;
   double remaining = 0; /* seconds, at most: no task of a line is longer than its next */
   for (int i = 0; i < count; i++)
-    if (lines[i].left > 0) remaining += schedule_speed(count, lines, i) * lines[i].next * lines[i].left;
-  const double expected = schedule_speed(count, lines, line) * lines[line].next;
+    if (lines[i].left > 0) remaining += worklist_speed(count, lines, i) * lines[i].next * lines[i].left;
+  const double expected = worklist_speed(count, lines, line) * lines[line].next;
   const double part =
       BATCH_SHARE * lines[line].left / ranks; /* of tasks too short for the clock of counters */
   const double batch = expected > 0 ? fmin(BATCH_SECONDS, BATCH_SHARE * remaining / ranks) / expected : part;

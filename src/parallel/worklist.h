@@ -4,8 +4,8 @@
  *
  * So that counters can be shared by any number of ranks, every group of ranks has its own, of its part of the
  * tasks, and short tasks are taken several at a time. */
-#ifndef PARALLEL_SCHEDULE_H
-#define PARALLEL_SCHEDULE_H
+#ifndef PARALLEL_WORKLIST_H
+#define PARALLEL_WORKLIST_H
 
 #include <stdbool.h>
 
@@ -15,31 +15,31 @@ typedef struct {
   bool begun; /* one was taken */
   double next; /* cost of the first that is left */
   double cost, seconds; /* of those that are finished: sums */
-} ScheduleLine;
+} WorkLine;
 
 /* Groups that so many ranks make, of about 1 000 ranks each. */
-int schedule_groups(int ranks);
+int worklist_groups(int ranks);
 /* Returns the group of a rank. */
-int schedule_home(int rank, int ranks, int groups);
+int worklist_home(int rank, int ranks, int groups);
 /* Returns in how many parts, its own included, a rank looks for work when nothing is left in the part of its
  * group. It does not visit every one: each is emptied by its own group, and the visits of all ranks to all
  * groups would be most of the traffic. */
-int schedule_visits(int groups);
+int worklist_visits(int groups);
 /* Counts the tasks of a line of `count` that are in the part of a group: group, group + groups, ... */
-int schedule_part(int count, int group, int groups);
+int worklist_part(int count, int group, int groups);
 
 /* Returns the seconds for a unit of cost of a line: measured, or that of all lines together, or 0 when
  * nothing is finished. */
-double schedule_speed(int count, const ScheduleLine *lines, int line);
+double worklist_speed(int count, const WorkLine *lines, int line);
 
 /* Returns the line to take from, -1 when nothing is left; by the model alone while nothing is finished. Each
  * policy is started once before any line is preferred for its length, so that its speed is known early;
  * `rank` spreads these first choices. */
-int schedule_choose(int count, const ScheduleLine *lines, int rank);
+int worklist_choose(int count, const WorkLine *lines, int rank);
 
 /* Returns how many tasks of the line to take at once: as many as are expected to last a second, and not more
  * than a part of what remains for each of the group's `ranks`, so that all end together. It is one while the
  * speed of the line is unknown. */
-int schedule_batch(int count, const ScheduleLine *lines, int line, double ranks);
+int worklist_batch(int count, const WorkLine *lines, int line, double ranks);
 
 #endif
