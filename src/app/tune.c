@@ -50,27 +50,33 @@ static error_t parse(int key, char *text, struct argp_state *state) {
 
 enum { POLICY_LINE = 2048 };
 
-/* What a single policy is tried with: a rule, and factors on its temper. */
+/* What a single policy is tried with: a rule, factors on its temper, and where theta* changes (problem.drift)
+ * discounts of its evidence beside. */
 static const struct {
   const char *options;
   double temper;
-} DEFAULTS[] = {{"rule: thompson", 1},
-                {"rule: thompson", 2},
-                {"rule: thompson", 4},
-                {"rule: thompson", 8},
-                {"rule: bayes_ucb, bayes_ucb_alpha: 1", 1},
-                {"rule: bayes_ucb, bayes_ucb_alpha: 0.3", 1},
-                {"rule: bayes_ucb, bayes_ucb_alpha: 0.1", 1},
-                {"rule: bayes_ucb, bayes_ucb_alpha: 0.03", 1},
-                {"rule: bayes_ucb, bayes_ucb_alpha: 0.01", 1},
-                {"rule: bayes_ucb, bayes_ucb_alpha: 0.003", 1},
-                {"rule: greedy", 1}};
-enum { DEFAULT_COUNT = sizeof DEFAULTS / sizeof *DEFAULTS };
+  bool discounted; /* also where theta* changes */
+} DEFAULTS[] = {{"rule: thompson", 1, true},
+                {"rule: thompson", 2, true},
+                {"rule: thompson", 4, false},
+                {"rule: thompson", 8, false},
+                {"rule: bayes_ucb, bayes_ucb_alpha: 1", 1, true},
+                {"rule: bayes_ucb, bayes_ucb_alpha: 0.3", 1, false},
+                {"rule: bayes_ucb, bayes_ucb_alpha: 0.1", 1, true},
+                {"rule: bayes_ucb, bayes_ucb_alpha: 0.03", 1, false},
+                {"rule: bayes_ucb, bayes_ucb_alpha: 0.01", 1, false},
+                {"rule: bayes_ucb, bayes_ucb_alpha: 0.003", 1, false},
+                {"rule: greedy", 1, false}};
+static const double DISCOUNTS[] = {1, 0.995, 0.99, 0.98, 0.97, 0.95, 0.92, 0.88};
+enum {
+  DEFAULT_COUNT = sizeof DEFAULTS / sizeof *DEFAULTS,
+  DISCOUNT_COUNT = sizeof DISCOUNTS / sizeof *DISCOUNTS
+};
 
 /* Writes "name: mixts, components: 5", with the options that are not the default; if `varied`, without those
  * that DEFAULTS sets. */
 static void policy_line(const ConfigPolicy *policy, bool varied, char *out) {
-  static const char *const ours[] = {"rule", "bayes_ucb_alpha", "quantile", "temper"};
+  static const char *const ours[] = {"rule", "bayes_ucb_alpha", "quantile", "temper", "discount"};
   size_t used = (size_t)snprintf(out, POLICY_LINE, "name: %s", policy->name);
   for (const ConfigKey *key = policy_keys(policy->name); key->name; key++) {
     char value[POLICY_LINE];
@@ -83,18 +89,26 @@ static void policy_line(const ConfigPolicy *policy, bool varied, char *out) {
   }
 }
 
+/* Adds entry i of DEFAULTS with a discount to a list of policies that are written `base`. */
+static Status add_candidate(Arena *memory, const ConfigPolicy *policy, const char *base, int i,
+                            double discount, const char **list) {
+  const double factor = DEFAULTS[i].temper * config_real(policy->options, "temper");
+  char more[128] = "";
+  int used = 0;
+  if (factor != 1) used = snprintf(more, sizeof more, ", temper: %.12g", factor);
+  if (discount != 1) snprintf(more + used, sizeof more - (size_t)used, ", discount: %.12g", discount);
+  return arena_print(memory, list, "%s%s{%s, %s%s, label: '%s%s'}", *list, i > 0 || discount != 1 ? ", " : "",
+                     base, DEFAULTS[i].options, more, strchr(DEFAULTS[i].options, ' ') + 1, more);
+}
+
 /* Writes "policies=[...]": the default list on top of the study's only policy. */
-static Status default_list(Arena *memory, const ConfigPolicy *policy, const char **out) {
-  char base[POLICY_LINE], temper[64];
+static Status default_list(Arena *memory, const ConfigPolicy *policy, bool drifts, const char **out) {
+  char base[POLICY_LINE];
   const char *list = "policies=[";
   policy_line(policy, true, base);
-  for (int i = 0; i < DEFAULT_COUNT; i++) {
-    const double factor = DEFAULTS[i].temper * config_real(policy->options, "temper");
-    temper[0] = '\0';
-    if (factor != 1) snprintf(temper, sizeof temper, ", temper: %.12g", factor);
-    TRY(arena_print(memory, &list, "%s%s{%s, %s%s, label: '%s%s'}", list, i > 0 ? ", " : "", base,
-                    DEFAULTS[i].options, temper, strchr(DEFAULTS[i].options, ' ') + 1, temper));
-  }
+  for (int i = 0; i < DEFAULT_COUNT; i++)
+    for (int k = 0; k < (drifts && DEFAULTS[i].discounted ? DISCOUNT_COUNT : 1); k++)
+      TRY(add_candidate(memory, policy, base, i, DISCOUNTS[k], &list));
   return arena_print(memory, out, "%s]", list);
 }
 
@@ -134,7 +148,9 @@ static Status candidates(Arena *memory, const Arguments *arguments, const char *
   PolicyMethod method;
   if (priors->file->policy_count == 1 && policy_find(priors->file->policies[0].name, &method) &&
       method.sampler) {
-    TRY(default_list(memory, &priors->file->policies[0], &list));
+    const bool drifts = config_is(priors->file->settings[0], "problem.drift.kind", "switch") &&
+                        !method.sampler->by_observation;
+    TRY(default_list(memory, &priors->file->policies[0], drifts, &list));
     sets.texts[sets.count++] = list;
     study_destroy(priors);
     TRY(app_study_of_file(arguments->study, text, &sets, priors));

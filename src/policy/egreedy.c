@@ -42,6 +42,7 @@ static const ConfigKey keys[] = {{.name = "epsilon",
                                   .maximum = 1,
                                   .fallback = "0.05",
                                   .help = "mean exploration rate over the n rounds"},
+                                 POLICY_DISCOUNT_KEY,
                                  {.name = NULL}};
 
 const PolicyOps policy_egreedy = {.name = "egreedy",

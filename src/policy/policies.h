@@ -11,6 +11,15 @@ extern const PolicyOps policy_thompson;
 /* The same with a posterior for each arm (per_arm.c). */
 extern const PolicyOps policy_per_arm;
 
+/* The option of policies whose belief follows from the history alone. */
+#define POLICY_DISCOUNT_KEY                                                                                  \
+  {                                                                                                          \
+    .name = "discount", .type = KEY_REAL, .minimum = 0, .maximum = 1, .fallback = "1",                       \
+    .help =                                                                                                  \
+        "what the evidence is multiplied by in every round of a bandit, which brings the posterior back "    \
+        "towards the prior: for worlds that change (problem.drift)"                                          \
+  }
+
 #define POLICY_LIST(ENTRY)                                                                                   \
   ENTRY(linucb) /* ucb.c */                                                                                  \
   ENTRY(glm_ucb) /* ucb.c */                                                                                 \

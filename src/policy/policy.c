@@ -58,6 +58,7 @@ static const ConfigKey sampling_keys[] = {
      .words = "shared per_arm",
      .fallback = "shared",
      .help = "one posterior for all arms, or one for each, learned from its own rewards"},
+    POLICY_DISCOUNT_KEY,
     {.name = "model",
      .type = KEY_WORD,
      .words = "linear network",
@@ -143,6 +144,26 @@ static Status check_posterior(const PolicyMethod *method, const Config *options,
   return STATUS_OK;
 }
 
+double policy_discount(const Config *options) {
+  return config_has(options, "discount") ? config_real(options, "discount") : 1;
+}
+
+/* Checks that what was observed can be discounted. */
+static Status check_discount(const PolicyMethod *method, const Config *options) {
+  const SamplerOps *sampler = method->sampler;
+  if (policy_discount(options) == 1 || !sampler) return STATUS_OK;
+  if (has_network(method, options))
+    return status_set(STATUS_INPUT,
+                      "discount: what a network (model: network) has learned is not discounted");
+  if (sampler->by_observation || (is_per_arm(method, options) && sampler->carry))
+    return status_set(
+        STATUS_INPUT,
+        "discount: sampler %s takes observations in once and for all, and cannot discount them; "
+        "take another, such as ts or mixts",
+        method->name);
+  return STATUS_OK;
+}
+
 static Status check_network(const PolicyMethod *method, const Config *options) {
   const int64_t *hidden;
   if (!has_network(method, options) || config_ints(options, "hidden", &hidden) < NETWORK_MAX_LAYERS)
@@ -153,6 +174,7 @@ static Status check_network(const PolicyMethod *method, const Config *options) {
 Status policy_check(const PolicyMethod *method, const Config *options, const Problem *problem) {
   TRY(check_network(method, options));
   TRY(check_posterior(method, options, problem));
+  TRY(check_discount(method, options));
   const Likelihood likelihood = policy_likelihood(method, options, problem);
   if (method->sampler) TRY(rule_check(options, &likelihood));
   if (method->sampler) TRY(rule_check_arms(options, problem->arms));

@@ -93,6 +93,8 @@ Status policy_check(const PolicyMethod *method, const Config *options, const Pro
 /* Returns how the policy believes that rewards depend on theta: as in the problem, or with `model:
  * network` by a network that phi goes into. */
 Likelihood policy_likelihood(const PolicyMethod *method, const Config *options, const Problem *problem);
+/* Returns the option `discount`: what the evidence is multiplied by in every round; 1 without one. */
+double policy_discount(const Config *options);
 /* Creates the history that a policy with these options reads, with that likelihood: of the B runs, with
  * arms for rows where they stay what they are and the policy can use that; or with `posterior: per_arm` of
  * B K. */

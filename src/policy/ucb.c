@@ -90,6 +90,7 @@ static const ConfigKey keys[] = {{.name = "width",
                                   .maximum = 1e6,
                                   .fallback = "1",
                                   .help = "factor on the OFUL confidence width"},
+                                 POLICY_DISCOUNT_KEY,
                                  {.name = NULL}};
 
 const PolicyOps policy_linucb = {.name = "linucb",

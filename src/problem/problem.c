@@ -77,6 +77,21 @@ static Status check_unknown(Problem *problem) {
                     problem->ops->name);
 }
 
+/* Checks problem.drift: theta* changes in bandits whose arms are not made of it. */
+static Status check_drift(const Config *config, const Problem *problem) {
+  const bool drifts = config_is(config, "problem.drift.kind", "switch");
+  if (drifts != (config_int(config, "problem.drift.every") > 0))
+    return status_set(STATUS_INPUT, "problem.drift: kind switch and every > 0 belong together; every is %lld",
+                      (long long)config_int(config, "problem.drift.every"));
+  if (drifts && (problem->ops->arms_of_theta || !config_is(config, "study", "bandit")))
+    return status_set(
+        STATUS_INPUT,
+        "problem.drift: kind switch is for study bandit, with arms that do not depend on theta*; "
+        "this is study %s, problem.family %s",
+        config_text(config, "study"), problem->ops->name);
+  return STATUS_OK;
+}
+
 /* Checks the items: a run needs different members of a finite set. */
 static Status check_items(const Problem *problem) {
   const int items = theta_test_size(&problem->theta);
@@ -98,6 +113,7 @@ Status problem_create(const Config *config, Problem *out) {
                    .d = (int)dimension_of(config),
                    .arms = problem_arms(config),
                    .rounds = (int)config_int(config, "problem.rounds"),
+                   .drift_every = (int)config_int(config, "problem.drift.every"),
                    .resample_arms = config_bool(config, "problem.resample_arms"),
                    .per_arm = config_is(config, "problem.unknown", "per_arm"),
                    .large = problem_is_large(config),
@@ -108,6 +124,7 @@ Status problem_create(const Config *config, Problem *out) {
   if (out->d == 0) out->d = out->ops->dimension;
   Status status = check_unknown(out);
   if (status == STATUS_OK) status = check_distribution(config, out);
+  if (status == STATUS_OK) status = check_drift(config, out);
   if (status == STATUS_OK) status = out->ops->create(out, config);
   if (status == STATUS_OK) out->d = out->theta.d, status = check_items(out);
   if (status != STATUS_OK) problem_destroy(out);
@@ -123,8 +140,11 @@ void problem_destroy(Problem *problem) {
 
 /* Transforms to theta* of the runs' samples of `theta`. */
 static void transform(const Problem *problem, uint32_t first_run, int runs, double *theta) {
-  const RngLanes rng = {
-      .key = rng_key(problem->seed, RNG_ROTATION), .run = first_run, .draws = 1, .lanes = (uint32_t)runs};
+  const RngLanes rng = {.key = rng_key(problem->seed, RNG_ROTATION),
+                        .run = first_run,
+                        .draws = 1,
+                        .round = problem->theta.segment,
+                        .lanes = (uint32_t)runs};
   if (problem->ops->transform) problem->ops->transform(problem, rng, theta);
 }
 
@@ -246,6 +266,10 @@ static void find_best(World *world) {
   }
 }
 
+void world_theta_changed(World *world) {
+  if (!world->problem->resample_arms) find_best(world);
+}
+
 static void new_arms(World *world, uint32_t round) {
   world->problem->ops->features(world->problem, world->first_run, world->runs, round, world->kept,
                                 world->features, world->scratch);
@@ -264,6 +288,16 @@ static Status allocate(World *world) {
   return STATUS_OK;
 }
 
+void world_draw_theta(World *world, uint32_t segment) {
+  Problem problem = *world->problem;
+  problem.theta.segment = segment;
+  if (problem.per_arm)
+    theta_draw_each(&problem.theta, world->replicate, world->first_run, world->runs, problem.arms,
+                    world->theta);
+  else
+    problem_theta(&problem, world->replicate, world->first_run, world->runs, world->theta);
+}
+
 static Status begin(const Problem *problem, uint32_t first_run, int runs, World *out) {
   *out = (World){.problem = problem, .first_run = first_run, .runs = runs};
   Status status = allocate(out);
@@ -280,10 +314,8 @@ static void furnish(World *world) {
 
 Status world_create(const Problem *problem, uint32_t replicate, uint32_t first_run, int runs, World *out) {
   TRY(begin(problem, first_run, runs, out));
-  if (problem->per_arm)
-    theta_draw_each(&problem->theta, replicate, first_run, runs, problem->arms, out->theta);
-  else
-    problem_theta(problem, replicate, first_run, runs, out->theta);
+  out->replicate = replicate;
+  world_draw_theta(out, 0);
   furnish(out);
   return STATUS_OK;
 }

@@ -41,6 +41,7 @@ typedef struct {
 struct Problem {
   const ProblemOps *ops;
   int d, arms, rounds;
+  int drift_every; /* rounds after which theta* is drawn again; 0: never */
   ThetaSource theta; /* what theta* is drawn from */
   bool resample_arms;
   /* Each arm has a theta* of its own; the features of a round are a context, the same for all arms. */
@@ -99,7 +100,7 @@ static inline int problem_vectors(const Problem *problem) { return problem->per_
 /* The world of one block of runs, and what happens in it. */
 typedef struct {
   const Problem *problem; /* not owned */
-  uint32_t first_run, round;
+  uint32_t replicate, first_run, round;
   int runs; /* B */
   double *theta; /* [d, B], or [d, B K] where each arm has its own, lane run K + arm */
   double *kept; /* [B, problem->kept] */
@@ -115,6 +116,10 @@ Status world_create(const Problem *problem, uint32_t replicate, uint32_t first_r
 Status world_create_given(const Problem *problem, uint32_t first_run, int runs, const double *theta,
                           World *out);
 void world_destroy(World *world);
+/* Draws theta* again, from streams of its own for each segment; segment 0 is what world_create draws. Whoever
+ * changes world->theta calls world_theta_changed before the next world_advance. */
+void world_draw_theta(World *world, uint32_t segment);
+void world_theta_changed(World *world);
 /* Goes to `round` (1-based): new arms if they are resampled, new noise. */
 void world_advance(World *world, uint32_t round);
 /* Plays arm[B]: phi[d, B] and reward y[B] of the arms taken, and their expected regret[B] in this round

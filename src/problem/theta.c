@@ -228,22 +228,25 @@ static void copy_member(const ThetaSource *source, int member, int at, int strid
 static void draw_streams(const ThetaSource *source, RngKey key, uint32_t replicate, uint32_t first_run,
                          int runs, double *theta) {
   if (source->isotropic.d > 0) {
-    RngLanes lanes = {.key = key, .run = first_run, .draws = 1, .lanes = (uint32_t)runs};
+    RngLanes lanes = {
+        .key = key, .run = first_run, .draws = 1, .round = source->segment, .lanes = (uint32_t)runs};
     isotropic_sample(&source->isotropic, &lanes, theta);
     return;
   }
   if (source->has_mixture) {
-    RngLanes lanes = {.key = key, .run = first_run, .draws = 1, .lanes = (uint32_t)runs};
+    RngLanes lanes = {
+        .key = key, .run = first_run, .draws = 1, .round = source->segment, .lanes = (uint32_t)runs};
     mixture_sample(&source->mixture, &lanes, theta);
     return;
   }
   if (source->ops->prior) {
-    RngLanes lanes = {.key = key, .run = first_run, .draws = 1, .lanes = (uint32_t)runs};
+    RngLanes lanes = {
+        .key = key, .run = first_run, .draws = 1, .round = source->segment, .lanes = (uint32_t)runs};
     source->prior.ops->sample(&source->prior, &lanes, theta);
     return;
   }
   for (int b = 0; b < runs; b++) {
-    Rng rng = {.key = key, .run = first_run + (uint32_t)b};
+    Rng rng = {.key = key, .run = first_run + (uint32_t)b, .round = source->segment};
     if (source->ops->sample)
       draw_one(source, rng, b, runs, theta);
     else
@@ -267,21 +270,32 @@ void theta_draw_each(const ThetaSource *source, uint32_t replicate, uint32_t fir
   const int total = runs * each, size = theta_test_size(source);
   ASSERT(each <= size);
   if (source->has_mixture) {
-    RngLanes lanes = {.key = key, .run = first_run, .draws = (uint32_t)each, .lanes = (uint32_t)total};
+    RngLanes lanes = {.key = key,
+                      .run = first_run,
+                      .draws = (uint32_t)each,
+                      .round = source->segment,
+                      .lanes = (uint32_t)total};
     mixture_sample(&source->mixture, &lanes, theta);
     return;
   }
   if (source->ops->prior) {
-    RngLanes lanes = {.key = key, .run = first_run, .draws = (uint32_t)each, .lanes = (uint32_t)total};
+    RngLanes lanes = {.key = key,
+                      .run = first_run,
+                      .draws = (uint32_t)each,
+                      .round = source->segment,
+                      .lanes = (uint32_t)total};
     source->prior.ops->sample(&source->prior, &lanes, theta);
     return;
   }
   for (int n = 0; n < total; n++) {
     const uint32_t run = first_run + (uint32_t)(n / each);
+    const int place =
+        (int)(((uint64_t)source->segment * (uint64_t)each + (uint64_t)(n % each)) % (uint64_t)size);
     if (source->ops->sample)
-      draw_one(source, (Rng){.key = key, .run = run, .draw = (uint32_t)(n % each)}, n, total, theta);
+      draw_one(source, (Rng){.key = key, .run = run, .round = source->segment, .draw = (uint32_t)(n % each)},
+               n, total, theta);
     else
-      copy_member(source, member_at(source, replicate, permuted(size, key, run, n % each)), n, total, theta);
+      copy_member(source, member_at(source, replicate, permuted(size, key, run, place)), n, total, theta);
   }
 }
 

@@ -51,6 +51,7 @@ struct ThetaSource {
   double test_fraction; /* of a finite set: kept for theta*, split again for each replicate */
   int held_out; /* instead, of a finite set: its first members are kept, for all replicates; else 0 */
   uint64_t seed;
+  uint32_t segment; /* how often theta* has changed: names the streams of theta_draw and theta_draw_each */
 };
 
 /* Creates the source; `dimension` 0 means the distribution's own. Errors: STATUS_INPUT when it has
@@ -68,14 +69,14 @@ Status theta_create_set(Samples *set, const char *source, int dimension, double 
                         ThetaSource *out);
 void theta_destroy(ThetaSource *source);
 
-/* Draws theta* of runs first_run .. first_run + runs - 1, from streams (THETA, run): theta[d, runs]. A
- * finite set gives members of the replicate's test part. */
+/* Draws theta* of runs first_run .. first_run + runs - 1, from streams (THETA, run, segment): theta[d, runs].
+ * A finite set gives members of the replicate's test part. */
 void theta_draw(const ThetaSource *source, uint32_t replicate, uint32_t first_run, int runs, double *theta);
 /* Draws others of the same distribution, which no run meets: theta[d, count], from streams (THETA_SHOWN,
  * sample). From a finite set they are members of the test part of replicate 0. */
 void theta_draw_shown(const ThetaSource *source, int count, double *theta);
-/* Draws several for each run: theta[d, runs * each], run n's at n each .. From streams (THETA, run, draw).
- * Those of a finite set are different members; there must be enough (theta_test_size). */
+/* Draws several for each run: theta[d, runs * each], run n's at n each .. From streams (THETA, run, segment,
+ * draw). Those of a finite set are different members; there must be enough (theta_test_size). */
 void theta_draw_each(const ThetaSource *source, uint32_t replicate, uint32_t first_run, int runs, int each,
                      double *theta);
 /* Returns how many members of a finite set are kept for theta*: at least one, and at least one is left to

@@ -24,6 +24,7 @@ typedef struct {
   double *reward; /* [B] */
   double *regret; /* [B], of the present round */
   Feedback feedback;
+  double discount; /* of the evidence, in every round */
   bool asked, known; /* H(A*) is; it is known of the policy */
   OptimalArm optimal; /* where both are */
   bool doubted; /* p-values of the prior are asked for */
@@ -33,17 +34,35 @@ typedef struct {
   uint32_t first_run;
 } Block;
 
-static Status block_create_world(Arena *memory, const Study *study, const Task *task, Block *block) {
+/* Draws theta[d, B] of tasks whose theta* is from a prior, after so many changes. */
+static void draw_from_prior(const Study *study, const Task *task, uint32_t segment, double *theta) {
   RngLanes rng = {.key = rng_key(study->seed, RNG_TUNE),
                   .run = task->first_run,
                   .draws = 1,
+                  .round = segment,
                   .lanes = (uint32_t)task->runs};
+  task->world->ops->sample(task->world, &rng, theta);
+}
+
+static Status block_create_world(Arena *memory, const Study *study, const Task *task, Block *block) {
   double *theta;
   if (!task->world)
     return world_create(&block->problem, task->replicate, task->first_run, task->runs, &block->world);
   ALLOCATE(memory, theta, block->problem.d * task->runs);
-  task->world->ops->sample(task->world, &rng, theta);
+  draw_from_prior(study, task, 0, theta);
   return world_create_given(&block->problem, task->first_run, task->runs, theta, &block->world);
+}
+
+/* Changes theta* before round k, where one is due. */
+static void drift(const Study *study, const Task *task, int k, Block *block) {
+  const int every = block->problem.drift_every;
+  if (every == 0 || k == 1 || (k - 1) % every > 0) return;
+  const uint32_t segment = (uint32_t)((k - 1) / every);
+  if (task->world)
+    draw_from_prior(study, task, segment, block->world.theta);
+  else
+    world_draw_theta(&block->world, segment);
+  world_theta_changed(&block->world);
 }
 
 static Status block_create(Arena *memory, const Study *study, const Task *task, const Prior *prior, Tick tick,
@@ -59,6 +78,7 @@ static Status block_create(Arena *memory, const Study *study, const Task *task, 
   TRY(history_reserve(&block->history, block->problem.rounds));
   TRY(feedback_create(memory, study->file->settings[task->setting], &block->problem, task->first_run,
                       task->runs, &block->feedback));
+  block->discount = policy_discount(chosen->options);
   PolicySetup setup = {.prior = prior,
                        .likelihood = &block->likelihood,
                        .problem = &block->problem,
@@ -75,7 +95,7 @@ static Status block_create(Arena *memory, const Study *study, const Task *task, 
                            (int)config_int(study->file->settings[task->setting], "draws"), &block->optimal));
   block->doubted = study_measures(study, "prior_p_value");
   block->first_run = task->first_run;
-  if (block->doubted && optimal_arm_known(&method, chosen->options) &&
+  if (block->doubted && block->discount == 1 && optimal_arm_known(&method, chosen->options) &&
       likelihood_is_conjugate(&block->likelihood) &&
       alarm_fits(prior, &block->likelihood, block->problem.rounds))
     TRY(alarm_create(memory, prior, &block->likelihood, block->problem.rounds,
@@ -153,6 +173,7 @@ static double ask_for_floor(const Study *study, Block *block, int k, TaskResult 
 
 /* Learns what arrives at the end of round k. */
 static void learn(Block *block, int k, TaskResult *result) {
+  if (block->discount < 1) history_discount(&block->history, block->discount);
   const int slots = feedback_exchange(&block->feedback, k, block->arm, block->phi, block->reward);
   for (int i = 0; i < slots; i++) {
     const FeedbackSlot *slot = &block->feedback.slots[i];
@@ -164,9 +185,11 @@ static void learn(Block *block, int k, TaskResult *result) {
 
 /* Simulates contextual Thompson sampling and its rivals (DiffTS paper, Algorithm 3): curves[run, point]
  * gets the cumulative regret. *aside: CPU seconds of what is only measured. */
-static Status simulate(const Study *study, Block *block, Tick tick, TaskResult *result, double *aside) {
+static Status simulate(const Study *study, const Task *task, Block *block, Tick tick, TaskResult *result,
+                       double *aside) {
   int rounds = block->problem.rounds;
   for (int k = 1; k <= rounds; k++) {
+    drift(study, task, k, block);
     world_advance(&block->world, (uint32_t)k);
     *aside += ask_for_best_arm(study, block, k, result);
     *aside += ask_for_floor(study, block, k, result);
@@ -187,7 +210,7 @@ static Status run(const Study *study, const Task *task, const Prior *prior, Tick
   Status status = block_create(&memory, study, task, prior, tick, result, &block);
   if (status == STATUS_OK) {
     double start = clock_cpu(), aside = 0;
-    status = simulate(study, &block, tick, result, &aside);
+    status = simulate(study, task, &block, tick, result, &aside);
     const double spent = clock_cpu() - start - aside + block.policy.elsewhere;
     for (int b = 0; b < result->runs; b++) result->seconds[b] = spent / result->runs;
   }

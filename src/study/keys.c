@@ -46,6 +46,12 @@ const ConfigKey study_keys[] = {
          "else 100"),
      .words = "auto"},
     {INT("problem.rounds", 1, 10000000, "200", "number of rounds n")},
+    {WORD("problem.drift.kind", "none",
+          "bandit study: how the world changes; switch: a fresh theta* of problem.theta every so many "
+          "rounds, and "
+          "regret is against the best arm of the present one"),
+     .words = "none switch"},
+    {INT("problem.drift.every", 0, 10000000, "0", "rounds after which theta* is drawn again")},
     {INT("problem.dimension", 1, 10000, "auto",
          "dimension d of theta; auto: that of problem.theta or of the file; 20 in a pool, 10 with a twin, "
          "5 in the convergence study"),

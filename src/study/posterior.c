@@ -85,7 +85,8 @@ static Status check_setting(const Study *study, const Config *setting, const Pro
 }
 
 static Status check_policy(const PolicyMethod *method, const Config *options) {
-  (void)options;
+  if (policy_discount(options) < 1)
+    return status_set(STATUS_INPUT, "discount: what was observed is discounted in study bandit only");
   if (method->sampler || method->ops->draw) return STATUS_OK;
   return status_set(STATUS_INPUT, "it does not sample theta, and study posterior compares draws");
 }

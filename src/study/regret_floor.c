@@ -14,6 +14,7 @@ Status regret_floor_check(const Problem *problem) {
   const bool enumerated = theta->ops->prior && problem->d <= DENOISER_MOST_VERTICES;
   if (!likelihood_is_conjugate(&problem->likelihood)) return refuse("Gaussian rewards only");
   if (problem->quadratic) return refuse("rewards that are linear in theta*; problem.reward is quadratic");
+  if (problem->drift_every > 0) return refuse("a theta* that stays; with problem.drift it changes");
   if (problem->per_arm) return refuse("one theta* for all arms; problem.unknown is per_arm");
   if (problem->ops->arms_of_theta)
     return refuse("arms that tell nothing of theta*; those of this problem.family do");

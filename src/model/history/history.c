@@ -72,6 +72,11 @@ void history_record(History *history, const int *arm, const double *phi, const d
   history->rounds++;
 }
 
+void history_discount(History *history, double factor) {
+  ASSERT(history->ops->discount && factor >= 0 && factor <= 1);
+  history->ops->discount(history, factor);
+}
+
 void history_gather(const History *from, const int *run, History *to) {
   ASSERT(from->ops->copy_run && to->ops == from->ops);
   ASSERT(to->d == from->d && to->likelihood->ops == from->likelihood->ops);

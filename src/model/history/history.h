@@ -54,6 +54,10 @@ void history_clear(History *history);
  * y[each_round]. `arm` can be NULL where neither rows nor runs are arms. Where it is negative nothing was
  * observed, and phi and y are 0. */
 void history_record(History *history, const int *arm, const double *phi, const double *y);
+/* Multiplies what every observation so far says of theta, its log likelihood, by `factor`: the posterior goes
+ * back towards the prior. Not where the mean reward is a network. What reads observations one by one
+ * (history_observation, history_since) does not see it. */
+void history_discount(History *history, double factor);
 /* Copies runs run[B] of `from` to `to`, a history of B runs with room for as many rounds. */
 void history_gather(const History *from, const int *run, History *to);
 
@@ -134,7 +138,8 @@ typedef void HistoryVisit(void *context, const HistoryMarginals *cells);
  * phi. */
 void history_marginals(const HistoryView *view, const double *mean, const double *covariance,
                        HistoryVisit *visit, void *context, double *precision, double *vector);
-/* Returns whether every row is one observation with its whole likelihood: neither an arm's nor tempered. */
+/* Returns whether every row is one observation with its whole likelihood: neither an arm's nor tempered nor
+ * discounted. */
 bool history_rows_are_single(const History *history);
 /* Returns what history_log_likelihood takes off every value of a lane, as rows that are arms do not show
  * it. */

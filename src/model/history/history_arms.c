@@ -59,5 +59,8 @@ static void arms_append(History *history, const int *arm, const double *phi, con
   }
 }
 
-const HistoryOps history_form_arms = {
-    .size = sizeof(Arms), .reserve = arms_reserve, .append = arms_append, .clear = arms_clear};
+const HistoryOps history_form_arms = {.size = sizeof(Arms),
+                                      .reserve = arms_reserve,
+                                      .append = arms_append,
+                                      .clear = arms_clear,
+                                      .discount = history_rows_discount};

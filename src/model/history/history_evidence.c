@@ -155,6 +155,13 @@ static void evidence_copy_run(const History *from, int m, History *to, int n) {
         evidence_of(from)->root[k * (size_t)from->runs + (size_t)m];
 }
 
+static void evidence_discount(History *history, double factor) {
+  const Evidence *self = evidence_of(history);
+  const size_t n = (size_t)history->d + 1, runs = (size_t)history->runs;
+  for (size_t k = 0; k < sums(history->d) * runs; k++) self->precision[k] *= factor;
+  for (size_t k = 0; k < n * n * runs; k++) self->root[k] *= sqrt(factor);
+}
+
 static double evidence_squares(const History *history, int run) {
   const Evidence *self = evidence_of(history);
   const double variance = history->likelihood->noise * history->likelihood->noise;
@@ -282,4 +289,5 @@ const HistoryOps history_form_evidence = {.size = sizeof(Evidence),
                                           .append = evidence_append,
                                           .clear = evidence_clear,
                                           .copy_run = evidence_copy_run,
+                                          .discount = evidence_discount,
                                           .squares = evidence_squares};

@@ -28,6 +28,7 @@ typedef struct HistoryOps {
   /* OPTIONAL. */
   /* Run m of `from`, of the same form, becomes run n of `to`, which was empty. */
   void (*copy_run)(const History *from, int m, History *to, int n);
+  void (*discount)(History *history, double factor);
   /* Sum of |phi|^2. */
   double (*squares)(const History *history, int run);
 } HistoryOps;
@@ -55,6 +56,7 @@ typedef struct {
   double *counts; /* [tiles, TILE_ROWS, TILE_LANES]: observations of a row; 0 where there is none */
   double *sites; /* [tiles, TILE_ROWS, HISTORY_SITE, TILE_LANES]: scratch of history_marginals */
   double *longest; /* [B]: the largest |phi| of a run */
+  bool discounted; /* counts have factors */
   double *excess; /* [B]: the deviance of the observations beyond that of the rows, the same at every theta */
 } HistoryRows;
 
@@ -72,6 +74,7 @@ static inline size_t history_row(const HistoryRows *rows, int column, int row) {
 /* Reserves what both forms of rows have in common. phi[d] has entries `stride` apart. */
 Status history_rows_reserve(History *history, int rows);
 void history_rows_clear(History *history);
+void history_rows_discount(History *history, double factor);
 void history_rows_add(const History *history, int run, size_t stride, const double *phi, double y);
 
 /* ---- inputs: the rows of each run by themselves; 0 beyond the last */

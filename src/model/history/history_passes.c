@@ -100,7 +100,7 @@ void history_log_likelihood(const HistoryView *view, const double *z, double *lo
 }
 
 bool history_rows_are_single(const History *history) {
-  return history->ops == &history_form_rows && history->temper == 1;
+  return history->ops == &history_form_rows && history->temper == 1 && !history_rows(history)->discounted;
 }
 
 double history_excess(const HistoryView *view, int lane) {

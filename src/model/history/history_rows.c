@@ -47,6 +47,15 @@ void history_rows_clear(History *history) {
   memset(self->rewards, 0, cells * sizeof *self->rewards);
   memset(self->counts, 0, cells * sizeof *self->counts);
   self->used = 0;
+  self->discounted = false;
+}
+
+void history_rows_discount(History *history, double factor) {
+  HistoryRows *self = history_rows(history);
+  const size_t cells = (size_t)self->used * TILE_ROWS * TILE_LANES;
+  for (size_t k = 0; k < cells; k++) self->counts[k] *= factor;
+  for (int n = 0; n < history->runs; n++) self->excess[n] *= factor;
+  self->discounted |= factor < 1;
 }
 
 /* Makes row l of a run writable: its column gets the tile. */
@@ -129,4 +138,5 @@ const HistoryOps history_form_rows = {.size = sizeof(HistoryRows),
                                       .append = rows_append,
                                       .clear = history_rows_clear,
                                       .copy_run = rows_copy_run,
+                                      .discount = history_rows_discount,
                                       .squares = rows_squares};
