@@ -139,7 +139,7 @@ class Score(ProgramTest):
     # ---- what it says of draws
 
     def test_even_draws(self):
-        """Sobol points in each component, as many as its weight says: nearer to exact draws than these are to each other, which is said; of
+        """Sobol points in each component, as many as its weight says: closer to exact draws than these are to each other, which is said; of
         exact draws, shares rounded or not, nothing is (one in a thousand seeds)."""
         problem = Problem(self.export("sphere5"))
 

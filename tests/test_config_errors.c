@@ -66,7 +66,7 @@ static void numbers_are_strict(void) {
 
 static void words_and_lists_are_strict(void) {
   CHECK_REFUSED("name: x\nproblem:\n  theta: corss\n", "t.yaml:3:10: key 'problem.theta': value 'corss' is "
-                                                       "not one of them; allowed: file | H | cross | rays | "
+                                                       "unknown; allowed: file | H | cross | rays | "
                                                        "triangles; did you mean 'cross'?");
   CHECK_REFUSED("name: x\nproblem.theta: [rays, H]\n",
                 "a list where one value belongs (lists go under sweep)");
@@ -119,7 +119,7 @@ static void policies_are_strict(void) {
       "name: x\npolicies: [ts, vits2, {name: ts}]\n",
       "t.yaml:2:23: key 'policies': two policies have the label 'ts'; give one of them another label");
   CHECK_REFUSED("name: x\npolicies: [ts, difts]\n",
-                "value 'difts' is not one of them; allowed: ts | diffts | vits2; did you mean 'diffts'?");
+                "value 'difts' is unknown; allowed: ts | diffts | vits2; did you mean 'diffts'?");
   CHECK_REFUSED("name: x\npolicies:\n  - name: vits2\n    stepsize: 2\n",
                 "t.yaml:4:5: key 'policies.vits2.stepsize': unknown key; allowed here: steps | step_size | "
                 "rule; did you mean 'step_size'?");

@@ -152,7 +152,7 @@ CLAIMS = [
           at_each(lambda at: level("diffts", ["exact"], 0.25, "emd", at)),
           reason="With 1 000 observations they nearly are; with fewer they are too narrow. A product of two Gaussians counts what prior "
                  "and evidence share twice: for a Gaussian prior the draws have 0.71 to 0.75 of the posterior's standard deviation."),
-    Claim("Appendix C.4, Figure 7", "SMC is the second best: its draws are nearer to the exact posterior than those of TS, TunedTS "
+    Claim("Appendix C.4, Figure 7", "SMC is the second best: its draws are closer to the exact posterior than those of TS, TunedTS "
           "and DPS at each sample size.", "figure7", at_each(lambda at: lower("smc", ["ts", "tuned_ts", "dps"], "emd", at)),
           reason="It is with up to 50 observations. Beyond, the jitter of its particles, whose schedule the paper does not give, keeps "
                  "its draws too wide, while a Gaussian posterior is near by then."),

@@ -4,7 +4,7 @@
 One panel for each distribution of theta*, from one or more posterior studies. Distances are geometric means over numbers of
 observations of the mean over runs; the time is that of all of them together. Points of one sampler are joined, with its size at each:
 the last word of the policy's label, and the number of stages where the prior is a chain. They are open where the prior is known (prior:
-exact) instead of learned. The stairs are the Pareto front: no other sampler of a learned prior is both nearer and faster than those on it.
+exact) instead of learned. The stairs are the Pareto front: no other sampler of a learned prior is both closer and faster than those on it.
 
 Reads results.nc of each DIR; writes figure_frontier.png and .pdf into the first DIR, and prints the points.
 """

@@ -41,7 +41,7 @@ static const struct argp_option options[] = {
      0},
     {"seconds", KEY_SECONDS, "S", 0, "CPU seconds for each sampler and size, draws and rounds (default: 1)",
      0},
-    {"quick", KEY_QUICK, NULL, 0, "two dimensions only, .1 s each", 0},
+    {"quick", KEY_QUICK, NULL, 0, "two dimensions only, 0.1 s each", 0},
     {"json", 'j', NULL, 0, "as JSON", 0},
     {0}};
 

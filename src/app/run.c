@@ -42,7 +42,7 @@ static const struct argp_option options[] = {
     {"overwrite", KEY_OVERWRITE, NULL, 0, "replace what the folder holds", 0},
     {"fail-fast", KEY_FAIL_FAST, NULL, 0, "the same as --max-failures 0", 0},
     {"max-failures", KEY_MAX_FAILURES, "N", 0,
-     "begin no task after more than N have failed; those that run then, one a rank, have 7 s more", 0},
+     "begin no task after more than N have failed; running tasks get 7 more seconds", 0},
     {"time-limit", KEY_TIME_LIMIT, "SECONDS", 0,
      "end after this time, beginning nothing that will not fit; exit 75", 0},
     {"task-timeout", KEY_TASK_TIMEOUT, "SECONDS", 0,
@@ -271,7 +271,7 @@ Status app_run(int argc, char **argv) {
       parse,
       "STUDY.yaml",
       "Run a study, alone or under mpiexec or srun.\v"
-      "Results go to DIR/results.nc; finished tasks are kept, so a job that was killed goes on with --resume "
+      "Results go to DIR/results.nc; finished tasks are kept, so a killed job continues with --resume "
       "on any number of ranks. Where Open MPI's mpiexec refuses root, set OMPI_ALLOW_RUN_AS_ROOT=1 and "
       "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 (`source jobs/environment.sh` does). SIGTERM, SIGUSR1 and SIGUSR2, "
       "--time-limit and Slurm's end of the job end the "

@@ -193,10 +193,10 @@ Status app_train(int argc, char **argv) {
       "tasks."
       "\vWith --logs nobody has to know theta: a Gaussian or a mixture is fitted by expectation maximisation "
       "to "
-      "what each task's observations say about its own, with as many components as predict other tasks best "
-      "(--option components=N for a number), and networks to draws under that mixture. Memory grows with "
+      "what each task's observations say about its own, with a number of components chosen on other tasks "
+      "(--option components=N sets it), and networks to draws under that mixture. Memory grows with "
       "tasks "
-      "and not with observations, but for likelihoods other than gaussian. A fit that was killed goes on "
+      "and not with observations, but for likelihoods other than gaussian. A killed fit continues "
       "from "
       "OUTPUT.partial when the same command is given again.",
       NULL,

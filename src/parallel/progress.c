@@ -52,8 +52,9 @@ void progress_update(Progress *progress, long done, long total, double fraction)
   fprintf(stderr, "%ld/%ld, %.1f%%, %.3g/s", done, total, 100 * fraction,
           elapsed > 0 ? (double)done / elapsed : 0);
   if (!isnan(left)) {
-    fprintf(stderr, progress->share < 1 ? ", left of all work " : ", left ");
+    fputs(", ", stderr);
     print_duration(left);
+    fputs(progress->share < 1 ? " left in total" : " left", stderr);
   }
   fputs(progress->terminal ? "   " : "\n", stderr);
   fflush(stderr);

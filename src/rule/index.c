@@ -93,7 +93,7 @@ static const ConfigKey bayes_ucb_keys[] = {
 const RuleOps rule_bayes_ucb = {
     .name = "bayes_ucb",
     .summary =
-        "the arm with the highest upper quantile of its mean reward, nearer the median towards the end",
+        "the arm with the highest upper quantile of its mean reward, closer to the median towards the end",
     .reference = "Kaufmann, Cappe and Garivier 2012",
     .needs = RULE_NEEDS_MOMENTS,
     .keys = bayes_ucb_keys,

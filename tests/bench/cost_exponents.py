@@ -5,7 +5,7 @@ Usage: cost_exponents.py PATH_OF_thompson [--json FILE]
 
 Each number is doubled several times with the others fixed, all sizes REPEATS times over; the sizes are those of `thompson bench --set`, which measures a draw
 after n observations, with taking in the last of them. The exponent is the slope of log CPU seconds on log size, by least squares over the least of the
-repeats (other programs only ever add), with the slope of the last doubling beside it, which is nearer to the limit that theory speaks of. About 3 CPU minutes.
+repeats (other programs only ever add), with the slope of the last doubling beside it, which is closer to the limit that theory speaks of. About 3 CPU minutes.
 """
 
 import os

@@ -71,7 +71,7 @@ def floor(rows):
 
 
 def every_sampler(rows):
-    return table(["sampler", "d", "T", "K", "n", "B", "CPU s a draw", "of peak", "rounds/s", "of peak", "of memory"],
+    return table(["sampler", "d", "T", "K", "n", "B", "CPU s per draw", "of peak", "rounds/s", "of peak", "of memory"],
                  [[row["label"] + hidden(row), row["dimension"], row["stages"] or "-", row["arms"], row["rounds"], row["runs"], figure(row["seconds_per_draw"]),
                    percent(row["draw_fraction_of_peak"]), figure(row["rounds_per_second"]), percent(row["round_fraction_of_peak"]),
                    percent(row["round_fraction_of_bandwidth"])] for row in rows])
@@ -115,7 +115,7 @@ def goals(results):
               ("training of networks of the published size, loss at the worst stage over scikit-learn's",
                [(1 + row["worst_difference"] / 100, f" ± {row['worst_error'] / 100:.4f} ({prior}, stage {row['worst_stage']})") for prior, row in wide], 1, False),
               ("100 networks of the published size, CPU seconds of their training", [(row["prior_seconds"], f" ({prior})") for prior, row in wide], 25, False),
-              ("Gaussian TS, d = 2, 100 arms, rounds a second", in_plane("ts", [], "rounds_per_second"), 10**6, True),
+              ("Gaussian TS, d = 2, 100 arms, rounds per second", in_plane("ts", [], "rounds_per_second"), 10**6, True),
               ("VITS-II, d = 20, times faster than batched NumPy", speed_of("vits2"), 20, True),
               ("LMC, d = 20, times faster than batched NumPy", speed_of("lmc"), 20, True),
               ("VITS-I, d = 20, times faster than batched NumPy, second goal", speed_of("vits1"), 3, True),

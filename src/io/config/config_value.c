@@ -124,7 +124,7 @@ static Status read_list(const Check *check, const ConfigNode *node, ConfigValue 
       TRY(read_integer(check, item, &integers[i]));
       continue;
     }
-    if (!is_word(check->key, item->text)) return refuse(check, item, "is not one of them");
+    if (!is_word(check->key, item->text)) return refuse(check, item, "is unknown");
     for (int j = 0; j < i; j++)
       if (strcmp(texts[j], item->text) == 0) return refuse(check, item, "stands twice");
     texts[i] = item->text;
@@ -175,7 +175,7 @@ Status config_value_parse(Arena *memory, const ConfigKey *key, const char *owner
   case KEY_BOOL: return read_bool(&check, node, &out->boolean);
   case KEY_INTS:
   case KEY_WORDS: return read_list(&check, node, out);
-  default: return refuse(&check, node, "is not one of them");
+  default: return refuse(&check, node, "is unknown");
   }
 }
 
