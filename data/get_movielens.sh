@@ -36,7 +36,7 @@ esac
 [ -r "$1" ] || fail "cannot read $1" 4
 command -v sha256sum >/dev/null || fail "sha256sum is missing (package coreutils)" 4
 
-# Of the first three columns, sorted by user and movie: the same for ratings.dat, with its own order and time stamps, and for
+# The sum of the first three columns, sorted by user and movie: the same for ratings.dat, with its own order and time stamps, and for
 # copies without them.
 expected=be2b1c5d3fcd73e17a17f953249f8653354832268f250857aaa7e6307725b02c
 sum=$(gzip -cdf "$1" | awk -F:: '{ print $1 "::" $2 "::" $3 }' | LC_ALL=C sort | sha256sum | cut -d ' ' -f 1)

@@ -119,7 +119,7 @@ class Report(StudyTest):
         self.assertEqual({row["best"] for row in csv.DictReader(io.StringIO(text))}, {"False"})
 
     def test_best_is_nearest_to_one_where_that_is_right(self):
-        """Of ratios the one nearest to 1 run by run, of effective sample sizes the largest."""
+        """For ratios the one closest to 1 run by run, for effective sample sizes the largest."""
         rng = np.random.default_rng(4)
         ratio = np.array([0.7, 1.0, 1.3])[:, None, None] + 0.02 * rng.normal(size=(1, 3, 30, 2))
         policies = {name: (name, 0) for name in ("dps", "exact", "smc")}

@@ -43,7 +43,7 @@ class Guard(unittest.TestCase):
         np.testing.assert_allclose(worst, [4, 1.2])
 
     def test_tasks(self):
-        """Of another world the largest and the median, of this world the largest and the mean."""
+        """For another world the largest and the median, for this world the largest and the mean."""
         ratio = np.array([[[0.7, 2.0, 1.2], [3.0, 0.8, 1.0], [1.5, 1.1, 0.6]]])
         wrong, right = figure_guard_tasks.summaries(ratio)
         np.testing.assert_allclose(wrong, [[3.0], [1.35]])

@@ -9,9 +9,9 @@ import paper_table
 import table
 
 A = np.array([1.0, 2.0, 3.0, 4.0])
-# Of the first problem: b is worse than a by 1 in every run, nearly (t = 24 with 3 degrees of freedom), c by 0.2 ± 0.5; the oracle takes no part.
+# In the first problem b is worse than a by 1 in every run, nearly (t = 24 with 3 degrees of freedom), c by 0.2 ± 0.5; the oracle takes no part.
 FIRST = [A, A + [1, 1.1, 0.9, 1], A + [-1, 1.2, 0.6, 0], 0 * A]
-# Of the second: a has not run, and c is worse than b by the same in every run.
+# In the second a has not run, and c is worse than b by the same in every run.
 SECOND = [np.nan * A, 1 + 0 * A, 1.01 + 0 * A, 0 * A]
 MARKDOWN = """\
 | policy |             cross |            ra_ys |

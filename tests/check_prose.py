@@ -23,6 +23,9 @@ VERB = re.compile(r"\A(?:[A-Z][a-z-]*s)\b")
 BANNED = re.compile(r"\b(anew|dear|dearer|dearest|mend|mends|mended|nearer|rescued?|yardsticks?)\b", re.I)
 # Numbers that people read have a digit in front of the point.
 BARE_POINT = re.compile(r"(?<![\w.\])}/*'\"`$%-])[-+]?\.\d+(?![\w.]*/)")
+# Where a sentence can begin in a comment or a text of a script.
+OF_IN_SCRIPT = re.compile(r"(?:^\s*(?:#|//|/\*|\*)?\s*|\"\"\"|[.:;] |\")Of (?!course)[a-z`]")
+SCRIPTS = {".c", ".h", ".py", ".sh", ".yaml", ".sbatch", ".pbs", ".cmake", ".txt"}
 CODE = re.compile(r"```.*?```|^(?: {4}|\t).*?$|`[^`\n]*`|\]\([^)]*\)|<[^>]*>", re.S | re.M)
 
 # Subjects of commits are "area: what is done", in the imperative, at most 72 characters; since this one, where the rule began.
@@ -63,6 +66,18 @@ def check_strings(report):
                     report(file, text.count("\n", 0, found.start()) + 1, f"says '{wrong.group()}': {words[:60]}")
 
 
+def check_scripts(report):
+    """Comments and texts of tests, scripts and job files, line by line."""
+    folders = ("analysis", "data", "docs", "jobs", "src/cmake", "tests")
+    for file in sorted(path for folder in folders for path in (ROOT / folder).rglob("*") if path.suffix in SCRIPTS and not path.is_symlink()):
+        if file == pathlib.Path(__file__).resolve() or "golden" in file.parts:
+            continue
+        for number, line in enumerate(file.read_text(errors="replace").split("\n"), 1):
+            for found in (OF_IN_SCRIPT.search(line), BANNED.search(line)):
+                if found:
+                    report(file, number, f"says '{found.group()}': {line.strip()[:60]}")
+
+
 def check_pages(report):
     pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(ROOT.glob("docs/**/*.md")), ROOT / "data/README.md"]
     for file in pages:
@@ -96,6 +111,7 @@ def main():
 
     check_sources(report)
     check_strings(report)
+    check_scripts(report)
     check_pages(report)
     check_subjects(report)
     print(*found, sep="\n")

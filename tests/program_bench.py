@@ -62,7 +62,7 @@ class Bench(program.ProgramTest):
         self.assertEqual(len(found["rows"]), 2)
 
     def test_rows_by_arm(self):
-        """Of five arms that stay what they are a draw reads five rows, not one for each of two thousand observations, as in the rounds."""
+        """With five arms that stay what they are a draw reads five rows, not one for each of two thousand observations, as in the rounds."""
         for row in self.bench("--samplers", "ts", "--set", "likelihood=logistic", "--set", "problem.arms=5", "--set", "problem.rounds=2000")["rows"]:
             self.assertEqual(row["observations"], 2000)
             self.assertLess(row["seconds_per_draw"], 5 / row["rounds_per_second"])     # twenty times a round otherwise

@@ -35,7 +35,7 @@ class FolderTest(program.ProgramTest):
         self.results = os.path.join(self.out, "results.nc")
 
     def journal(self):
-        """Of the one rank that ran."""
+        """The journal of the one rank that ran."""
         (path,) = journals.files(self.out)
         return path
 

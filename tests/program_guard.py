@@ -66,7 +66,7 @@ class Guard(program.ProgramTest):
         self.assertIn("take a smaller prior.train_samples", few.stderr)
 
     def test_contamination(self):
-        """Of the samples that priors are fitted to: a share of 0 moves nothing, another one every learned prior, on any number of ranks."""
+        """Contamination of the samples that priors are fitted to: a share of 0 moves nothing, another one every learned prior, on any number of ranks."""
         plain = self.regret("plain", POLICIES)
         self.assertEqual(plain.tobytes(), self.regret("none", POLICIES, ", contamination: 0").tobytes())
         some = self.regret("some", POLICIES, ", contamination: 0.3")

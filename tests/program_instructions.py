@@ -38,7 +38,7 @@ def label(policy):
 
 
 def own_instructions(text):
-    """Of the program's own code in a callgrind profile: what libraries execute depends on the processor's features (memcpy) and on their versions."""
+    """Counts the program's own code in a callgrind profile: what libraries execute depends on the processor's features (memcpy) and on their versions."""
     total, own, skip = 0, False, False
     for line in text.splitlines():
         if line.startswith("ob="):

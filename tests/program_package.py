@@ -28,7 +28,7 @@ import thompson
 D = 3
 X, Y = np.random.default_rng(1).standard_normal((6, D)), np.arange(6.0)
 ARMS = np.random.default_rng(2).standard_normal((9, D))
-# Of each sampler that carries a state from round to round, and of two that do not.
+# One for each sampler that carries a state from round to round, and for two that do not.
 SAMPLERS = ("mixts", "localised", "smc", "lmc", "vts", "rvga")
 
 

@@ -27,8 +27,8 @@ class Past(program.ProgramTest):
         for ranks in (2, 3, 4):
             self.succeed("run", study, "-o", self.path(f"{ranks}"), ranks=ranks)
             self.assert_same_results(self.path("one/results.nc"), self.path(f"{ranks}/results.nc"))
-        # Of two replicates: from logs a Gaussian, which posterior means are taken under too; the mixture of mixts is what the
-        # networks are learned under; and of each rival all four.
+        # For two replicates: from logs a Gaussian, which posterior means are taken under too; the mixture of mixts is what the
+        # networks are learned under; and for each rival all four.
         count = {family: len(glob.glob(self.path(f"one/priors/{family}-*.nc"))) for family in ("gaussian", "mixture", "diffusion", "denoiser")}
         self.assertEqual(count, {"gaussian": 6, "mixture": 6, "diffusion": 6, "denoiser": 6})
 

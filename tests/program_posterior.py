@@ -114,7 +114,7 @@ class Posterior(program.ProgramTest):
             self.fail_with(3, part, "run", self.write("bad.yaml", STUDY.replace(old, new)), "-o", self.path("bad"))
 
     def test_log_concavity(self):
-        """Of the start of tilted transport: what draws meet is at least the sharp bound, and that at least the printed one."""
+        """At the start of tilted transport: what draws meet is at least the sharp bound, and that at least the printed one."""
         study = self.write("inverse.yaml", INVERSE)
         self.succeed("run", study, "-o", self.path("out"))
         with xr.open_dataset(self.path("out/results.nc")) as data:
@@ -136,7 +136,7 @@ class Posterior(program.ProgramTest):
                        "problem.dimension=21", "--set", "policies=[{name: tilted, prior: exact}]")
 
     def ranks(self, theta, policies, metric="rank", *more):
-        """The p-value of uniform ranks by policy: theta* drawn anew for each of RUNS runs, 5 observations, 63 draws."""
+        """The p-value of uniform ranks by policy: theta* drawn again for each of RUNS runs, 5 observations, 63 draws."""
         self.succeed("run", self.study, "-o", self.path(theta), "--set", f"runs={RUNS}", "--set", "block=128", "--set", "draws=63", "--set",
                      f"metrics=[{metric}]", "--set", "problem.sample_sizes=[5]", "--set", f"problem.theta={theta}", "--set", "prior.stages=100",
                      "--set", "prior.replicates=1", "--set", f"policies=[{policies}]", "--overwrite", *more, ranks=2)

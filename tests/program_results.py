@@ -261,7 +261,7 @@ def sample(x, y, rng, about):
 
 class FailingTask(program.ProgramTest):
     def test_recorded_and_tried_again(self):
-        """Tasks that do not end within their time fail alone: status 5, the others are in the results, and --resume mends it."""
+        """Tasks that do not end within their time fail alone: status 5, the others are in the results, and --resume repairs it."""
         study = self.write("slow.yaml", SLOW_STUDY)
         self.write("slow.py", SLOW_SAMPLER)
         environment = {"PYTHONPATH": self.folder, "THOMPSON_PYTHON": sys.executable}

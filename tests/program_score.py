@@ -261,7 +261,7 @@ class Score(ProgramTest):
 
     @unittest.skipIf(SANITIZED, "Python cannot load a library with the sanitizers")
     def test_script(self):
-        """Of our own samplers exact draws are at the floor, and N(0, I) is no prior of modes far apart."""
+        """Among our own samplers exact draws are at the floor, and N(0, I) is no prior of modes far apart."""
         text = self.python(os.path.join(ANALYSIS, "tools/score_samplers.py"), "--samplers", "exact", "ts", "--problems", "sphere5")
         (exact, exact_se), (ts, _) = [map(float, cell) for cell in re.findall(r"\| (\S+) ± (\S+) \|", text)]
         self.assertLess(abs(exact - 1), 4 * exact_se + 0.005)  # as printed
@@ -298,7 +298,7 @@ class Score(ProgramTest):
         self.assertFalse(os.path.exists(self.path("x")))
 
     def test_more_draws(self):
-        """Of more draws the first ones are scored; a coordinate of histories in order is welcome."""
+        """If there are more draws, the first ones are scored; a coordinate of histories in order is welcome."""
         theta, one = self.exact()
         theta = np.concatenate([theta, theta[:, :7] + 1], axis=1)
         other = json.loads(self.succeed("score", "--problem", "sphere5", "--draws", self.write_draws(theta, history=np.arange(96)), "--json").stdout)

@@ -36,7 +36,7 @@ class Tune(program.ProgramTest):
 
     def test_regret_is_that_of_run(self):
         """N(0, I) is the prior of `ts` and the distribution of theta* too: means of independent tasks agree within 4 standard errors.
-        Of two policies the better one is found, and its line is one of a study."""
+        The better of two policies is found, and its line is one of a study."""
         policies = "{name: ts, label: slow, temper: 0.3}, {name: ts, label: fast, rule: bayes_ucb, bayes_ucb_alpha: 0.2}"
         output = self.path("best.txt")
         found = self.tuned(policies, "-o", output)

@@ -12,7 +12,7 @@ LEFT = ("results/noise/results.nc", "results/noise/report.html", "results/noise/
         "results/mine/results.nc", "results/mine/report.html", "mine.pdf", "results/right/results.nc", "results/right/calibration.png")
 # They install packages, build, or run this test.
 NOT_HERE = re.compile(r"(jobs/quickstart\.sh|tests/run\.sh|cmake --preset|ctest --preset) ?")
-# Of the README's study, which takes two minutes of CPU time as it stands.
+# Changes to the README's study, which takes two minutes of CPU time as it stands.
 SMALLER = {"runs: 512": "runs: 16", "arms: 100, rounds: 200": "arms: 10, rounds: 20", "train_samples: 10000": "train_samples: 300", "replicates: 8": "replicates: 2"}
 
 

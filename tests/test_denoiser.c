@@ -329,7 +329,7 @@ static double error_of(const PriorFit *fit, const TrainingSamples *samples, cons
   return error / count;
 }
 
-/* Of a prior that is no mixture, points on a thin spiral, the network learns what ten Gaussians miss: 0.913
+/* For a prior that is no mixture, points on a thin spiral, the network learns what ten Gaussians miss: 0.913
  * against 0.923 (measured), on cases that neither has met. */
 static void test_corrects_mixture(void) {
   SCRATCH_ARENA(memory);

@@ -93,7 +93,7 @@ static void test_gradient(void) {
   }
 }
 
-/* One draw of Algorithm 4, misprints mended, from the observations and from its stream. */
+/* One draw of Algorithm 4, misprints corrected, from the observations and from its stream. */
 static void algorithm_4(const Chain *chain, const FixtureData *data, bool through_network, double step_size,
                         Rng rng, double *s) {
   const int d = chain->d;

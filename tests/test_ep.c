@@ -269,8 +269,8 @@ static void test_alone(void) {
 
 /* ---- draws */
 
-/* Of the public posterior, 4 000 times: means within 4 standard errors and the 2% of a deviation that eight
- * candidates leave (Laplace is 0.23 to 0.56 off), deviations within 5% (Laplace: down to 0.87). */
+/* Draws from the public posterior, 4 000 times: means within 4 standard errors and the 2% of a deviation that
+ * eight candidates leave (Laplace is 0.23 to 0.56 off), deviations within 5% (Laplace: down to 0.87). */
 static void test_candidates(void) {
   SCRATCH_ARENA(memory);
   enum { DRAWS = 4000 };

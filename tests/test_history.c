@@ -162,7 +162,7 @@ static void test_evidence(void) {
 enum { ROWS_D = 5, ROWS_RUNS = 20, ROWS_DRAWS = 3, ROWS_LANES = ROWS_RUNS * ROWS_DRAWS, OBSERVATIONS = 37 };
 enum { ROWS_ARMS = 19 }; /* where rows are arms: more than a page of rows */
 
-/* Of one lane, in the coordinates z. */
+/* Results for one lane, in the coordinates z. */
 typedef struct {
   double gradient[ROWS_D], precision[ROWS_D * ROWS_D], deviance, reach;
 } Sums;

@@ -111,7 +111,7 @@ static bool check_stage(const Prior *prior, const History *history, const Fixtur
     z[i * LANES + LANES - 1] = noise[i];
   }
   if (t < stages) joint_chain_condition(&self, t + 1, &fallbacks);
-  const bool anew = joint_chain_condition(&self, t, &fallbacks);
+  const bool fresh = joint_chain_condition(&self, t, &fallbacks);
   joint_chain_marginal(&self);
   joint_chain_draw(&self, t, z, ratio, &fallbacks);
   CU_ASSERT_EQUAL(fallbacks, 0);
@@ -141,7 +141,7 @@ static bool check_stage(const Prior *prior, const History *history, const Fixtur
   for (int i = 0; i < D; i++) x[i] = self.s[i * LANES + LANES - 1];
   CHECK_NEAR(ratio[LANES - 1],
              log_gaussian(x, free_mean, free_covariance) - log_gaussian(x, mean[1], covariance[1]), 1e-9);
-  return !anew;
+  return !fresh;
 }
 
 static void test_stage_is_the_conditional_law(void) {

@@ -56,7 +56,7 @@ static void test_ess(void) {
   CHECK_NEAR(particles_ess(MOST, weight), sum * sum / squares, 1e-9);
 }
 
-/* Of tempered weights, from the log weights alone. */
+/* Compares the size of tempered weights, from the log weights alone. */
 static void test_ess_at(void) {
   double log_weight[MOST], weight[MOST], scratch[MOST];
   Rng rng = fixture_rng(5, 5003);

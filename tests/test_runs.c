@@ -76,7 +76,7 @@ static void test_waves(void) {
                   111); /* at least 1.1 times, which is 110.00..., rounded up */
   CU_ASSERT_EQUAL(runs_next_wave(&runs, 10, 50), 40); /* at most 4 times */
   CU_ASSERT_EQUAL(runs_next_wave(&runs, 10, INFINITY), 40);
-  CU_ASSERT_EQUAL(runs_next_wave(&runs, 10, NAN), 10); /* more runs would not mend it */
+  CU_ASSERT_EQUAL(runs_next_wave(&runs, 10, NAN), 10); /* more runs would not help */
   CU_ASSERT_EQUAL(runs_next_wave(&runs, 1000, 5), 1563); /* all there are */
   CU_ASSERT_EQUAL(runs_next_wave(&runs, 1563, 5), 1563); /* no more */
 }

@@ -1,6 +1,6 @@
 /* Twisted sequential Monte Carlo: exact for a Gaussian prior with its exact chain; for a mixture its error
- * falls as particles are added; for rewards that are not Gaussian the weights mend the Laplace approximation,
- * which quadrature shows. */
+ * falls as particles are added; for rewards that are not Gaussian the weights correct the Laplace
+ * approximation, which quadrature shows. */
 #include "core/arena.h"
 #include "core/linalg.h"
 #include "glm_fixture.h"

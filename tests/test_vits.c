@@ -476,7 +476,7 @@ static void test_no_run_depends_on_another(void) {
   }
 }
 
-/* Drawing does not move the state; a history that is shorter than before starts it anew. */
+/* Drawing does not move the state; a history that is shorter than before starts it again. */
 static void test_drawing_and_restart(void) {
   SCRATCH_ARENA(memory);
   const Likelihood likelihood = fixture_likelihood(0.7);

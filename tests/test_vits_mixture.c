@@ -138,7 +138,7 @@ static Mixture two_modes(Arena *memory) {
   return mixture;
 }
 
-/* Of the draws theta[d, many] with theta_1 < 0: their share, and the variance of theta_1 among them. */
+/* Returns the share of the draws theta[d, many] with theta_1 < 0, and the variance of theta_1 among them. */
 static double left_share(int many, const double *theta, double *variance) {
   double count = 0, sum = 0, square = 0;
   for (int m = 0; m < many; m++)

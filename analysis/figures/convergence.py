@@ -16,7 +16,7 @@ def maximum(dataset):
 
 
 def steps(dataset):
-    """Of the completed runs: mean number of steps and its standard error, those that did not arrive counted with all steps, and how
+    """For the completed runs: mean number of steps and its standard error, those that did not arrive counted with all steps, and how
     many these are: [setting, policy] each."""
     ok = dataset["status"].values == store.STATUS_OK
     reached = dataset[STEPS].values[..., -1]
@@ -35,7 +35,7 @@ def step_cost(dataset):
 
 
 def slope(x, y):
-    """Of log y against log x by least squares, and its standard error from the residuals; NaN for fewer than 2 (3) points."""
+    """The slope of log y against log x by least squares, and its standard error from the residuals; NaN for fewer than 2 (3) points."""
     if len(x) < 2:
         return np.nan, np.nan
     u, v = np.log(x) - np.log(x).mean(), np.log(y)

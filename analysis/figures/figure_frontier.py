@@ -53,7 +53,7 @@ def size(label, name, stages):
 
 
 def points(dataset):
-    """{title of a panel: its points} of one study. Of a sampler that is the same in several settings of a panel, as those without a chain
+    """{title of a panel: its points} of one study. If a sampler is the same in several settings of a panel, as those without a chain
     are at every number of stages, the first one is taken."""
     curve, swept, found = store.curves(dataset)[0], design.swept(dataset), {}
     if averages.floor(dataset, curve) is None:

@@ -19,7 +19,7 @@ import style
 
 
 def summaries(ratio):
-    """Of ratio[tasks, world, prior]: the largest and the median of the wrong priors, the largest and the mean of the right ones."""
+    """For ratio[tasks, world, prior]: the largest and the median of the wrong priors, the largest and the mean of the right ones."""
     right = np.eye(ratio.shape[1], dtype=bool)
     wrong, own = ratio[:, ~right], ratio[:, right]
     return (wrong.max(axis=1), np.median(wrong, axis=1)), (own.max(axis=1), own.mean(axis=1))

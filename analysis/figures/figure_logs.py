@@ -38,7 +38,7 @@ class Grid:
     title: list
 
     def panel(self, title, what, heading, mean, error, done, wanted):
-        """Of mean, error and done, [setting] each."""
+        """Draws mean, error and done, [setting] each."""
         lines, x = list(dict.fromkeys(self.source)), np.array(sorted(set(self.place)), float)
         values = np.full((2, len(lines), len(x)), np.nan)
         members = [s for s, own in enumerate(self.title) if own == title]
@@ -60,7 +60,7 @@ def grid_of(dataset):
 
 
 def distances(dataset):
-    """Of the learned prior to the true one in each setting, and the family that it is of."""
+    """The distance of the learned prior to the true one in each setting, and its family."""
     samples = store.prior_samples(dataset.encoding["source"])
     _, family = samples["source"].values.tolist()
     theta = [[prior.complete_rows(samples["theta"].sel(setting=name, source=source).values)[:SAMPLES] for source in ("true", family)]

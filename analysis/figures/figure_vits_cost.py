@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """CPU time of VITS and its rivals (VITS paper, Appendix I), from convergence and bandit studies.
 
-Give one or more results folders; the panels that they allow are drawn. Of a convergence study: Kullback-Leibler divergence from
+Give one or more results folders; the panels that they allow are drawn. From a convergence study: Kullback-Leibler divergence from
 the target against CPU time, one panel for each setting, mean over runs with a band of one standard error; and, where it sweeps
-problem.dimension, the cost of one step against d. Of a bandit study that sweeps problem.rounds: the cost of a round against the
+problem.dimension, the cost of one step against d. From a bandit study that sweeps problem.rounds: the cost of a round against the
 number of observations so far, which is what more rounds cost more, one panel for each setting of the other keys; and, where it
 also sweeps problem.dimension, the cost of the last rounds against d.
 

@@ -66,7 +66,7 @@ POLICIES = {
 OPEN = {"markerfacecolor": "white"}
 VARIANTS = [(0.0, "-", {}), (0.35, (0, (4, 1.5)), OPEN), (0.55, (0, (1, 1)), {"fillstyle": "bottom", "markerfacecoloralt": "white"}),
             (0.2, (0, (5, 1, 1, 1)), {"fillstyle": "left", "markerfacecoloralt": "white"})]
-# Of all other policies: each colour the farthest in OKLab from those of POLICIES and from those before it, and dark enough on white.
+# For all other policies: each colour the farthest in OKLab from those of POLICIES and from those before it, and dark enough on white.
 COLOURS = ["#F91AF9", "#651AF9", "#AF1AF9", "#05BD05", "#BD0505", "#781DA5", "#0606E5", "#F91A8A"]
 MARKERS = "os^Dv<>PXph8Hd*"
 
@@ -101,7 +101,7 @@ def darker(colour, share):
 
 
 def colour_and_marker(name):
-    """Of a policy: those of POLICIES, or a pair that follows from the name alone and is none of them."""
+    """Colour and marker of a policy: those of POLICIES, or a pair that follows from the name alone and is none of them."""
     if name in POLICIES:
         return POLICIES[name]
     number = zlib.crc32(name.encode())

@@ -27,7 +27,7 @@ __all__ = ["Agents", "Error", "Posterior", "Prior", "problems", "results", "run"
 
 
 def version():
-    """Of the library: "0.1.0"."""
+    """The version of the library: "0.1.0"."""
     return _library.version().decode()
 
 

@@ -54,7 +54,7 @@ class Prior:
 
     @classmethod
     def from_mixture(cls, weight, mean, covariance):
-        """Of a mixture of Gaussians: weight[c], mean[c, d], covariance[c, d, d]; a single Gaussian has c = 1."""
+        """A mixture of Gaussians: weight[c], mean[c, d], covariance[c, d, d]; a single Gaussian has c = 1."""
         weight = library.doubles(np.atleast_1d(weight), None)
         mean = library.doubles(np.atleast_2d(mean), len(weight), None)
         c, d = mean.shape

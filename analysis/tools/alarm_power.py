@@ -37,7 +37,7 @@ def wide(prior):
 
 
 def posterior(prior, precision, vector):
-    """Of evidence precision[n, d, d], vector[n, d]: log weight[n, c] with the marginal likelihood in it, mean[n, c, d], covariance[n, c, d, d]."""
+    """For evidence precision[n, d, d], vector[n, d]: log weight[n, c] with the marginal likelihood in it, mean[n, c, d], covariance[n, c, d, d]."""
     weight, mean, covariance = prior
     inverse = np.linalg.inv(covariance)
     pull = np.einsum("cij,cj->ci", inverse, mean)

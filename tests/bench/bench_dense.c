@@ -109,7 +109,7 @@ static double difference(size_t n, const double *a, const double *b) {
   return most;
 }
 
-/* Of the lower triangles, which is all that a Gram matrix has. */
+/* Compares the lower triangles, which is all that a Gram matrix has. */
 static double triangle(int d, const double *a, const double *b) {
   double most = 0;
   for (int i = 0; i < d; i++)

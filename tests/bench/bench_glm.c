@@ -54,7 +54,7 @@ static void draw_features(Rng *rng, double *phi) {
   }
 }
 
-/* Each run has a theta of its own from N(0, I). Of fixed arms a run takes any with the same probability. */
+/* Each run has a theta of its own from N(0, I). From fixed arms a run takes any with the same probability. */
 static void observe(const Likelihood *likelihood, int observations, bool fixed, History *history) {
   SCRATCH_ARENA(memory);
   static double arms[ARMS][D * RUNS];

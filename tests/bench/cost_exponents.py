@@ -31,7 +31,7 @@ NUMBERS = {
     "B": (["runs", "block"], [64, 128, 256, 512], ["problem.dimension=3", "prior.hidden=[32,32]", "prior.stages=10", "problem.rounds=5"], 0.1),
 }
 CHAIN = ["diffts", "dps", "joint", "twisted", "tilted"]
-# Of the terms that grow fastest, for many of one number and the others fixed. In d: 3 is a factor, an inverse or a product of d x d matrices, 2 a product of such
+# Exponents of the terms that grow fastest, for many of one number and the others fixed. In d: 3 is a factor, an inverse or a product of d x d matrices, 2 a product of such
 # a matrix with a vector, 1 a vector alone. In n: 0 where the posterior depends on sums over the history (rewards are Gaussian, or taken to be) or an observation is
 # taken in once and forgotten, 1 where all rows are gone through: as many as
 # there are arms that were played, since the rewards of an arm are collected, so there are more arms here than observations. Every sampler has 1 in B, and in T those that go through the stages of a chain.

@@ -33,7 +33,7 @@ class Diffusion:
         self.product_alpha_bar = np.append(before, self.alpha_bar[-1])
 
     def evidence(self, precision, vector):
-        """Of theta [.., d, d] and [.., d], in the coordinates of the chain."""
+        """Turns precision and vector of theta, [.., d, d] and [.., d], into the coordinates of the chain."""
         shifted = vector - precision @ self.shift if precision.ndim == 2 else vector - np.einsum("bij,j->bi", precision, self.shift)
         return self.scale[:, None] * precision * self.scale, self.scale * shifted
 

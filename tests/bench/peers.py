@@ -197,7 +197,7 @@ def twisted(ours):
 
 
 def exact_draws(rng, history, n, weights, means, covariances):
-    """Of the posterior of a Gaussian mixture, in closed form."""
+    """Draws from the posterior of a Gaussian mixture, in closed form."""
     phi, reward = history
     log, parts = [], []
     for weight, mean, covariance in zip(weights, means, covariances):

@@ -56,7 +56,7 @@ class Plane:
 
 
 class Pool:
-    """Arms are members of a pool plus zeta times N(0, I), drawn anew in each round; theta* ~ N(0, I / d)."""
+    """Arms are members of a pool plus zeta times N(0, I), drawn again in each round; theta* ~ N(0, I / d)."""
 
     d, arms, batch, block = 20, 50, 64, 64
     zeta = 0.1

@@ -222,7 +222,7 @@ def vits_floor(rows, found):
     return (f"\n\nAn update of VITS-II needs at least a product of two matrices and an inverse, 4 d^3 operations: {figure(least)} us at the peak in float64. "
             f"Batched NumPy takes {figure(theirs)} us and ours {figure(ours)}, so a program that did nothing else would be {figure(theirs / least)} times faster than NumPy.\n"
             f"A step of LMC takes NumPy {figure(step_theirs)} us and ours {figure(step_ours)}, d random numbers and a product with a vector; "
-            "what is left of a round is the world's, whose arms are drawn anew with noise each time (`lints` has little else).")
+            "what is left of a round is the world's, whose arms are drawn again with noise each time (`lints` has little else).")
 
 
 def emd(rows):

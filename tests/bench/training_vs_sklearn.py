@@ -104,7 +104,7 @@ def steps_of(steps, stage):
 
 
 def flops(d, width, steps, batch):
-    """Of the matrix products in all steps of a stage: forward, and back through inputs (but the first layer's) and weights."""
+    """Operations of the matrix products in all steps of a stage: forward, and back through inputs (but the first layer's) and weights."""
     return steps * batch * 2 * (3 * (2 * d * width + width**2) - d * width)
 
 
@@ -129,7 +129,7 @@ def measure_stage(program, samples, prior, theta, fresh, stage):
 
 
 def summary(rows):
-    """Of the stages of one prior, by name beside scikit-learn's."""
+    """Sums over the stages of one prior, by name, compared with scikit-learn's."""
     sklearn = sum(row["scikit-learn"]["cpu_seconds"] for row in rows)
     out = {"scikit-learn": {"cpu_seconds": sklearn, "loss": np.mean([row["scikit-learn"]["loss"] for row in rows])}}
     for name in OURS:

@@ -42,7 +42,7 @@ policies:
 {policies}
 """
 SIZES = [1, 10, 50, 200]
-# Of a posterior study; label: registered name, distance over that of exact draws at one observation.
+# A posterior study; label: registered name, distance over that of exact draws at one observation.
 SAMPLERS = {"ts": ("ts", 3.0), "diffts": ("diffts", 1.6), "diffts exact chain": ("diffts", 1.4), "dps": ("dps", 60.0),
             "exact": ("exact", 1.0)}
 THETAS = [{"problem.theta": "gm_cross"}, {"problem.theta": "gm_rays"}]
@@ -56,7 +56,7 @@ target_kl: 0.1
 max_steps: {limit}
 policies:
 {policies}"""
-# Of a grid of options; label: registered name, options.
+# A grid of options; label: registered name, options.
 GRID = {f"{name} h={h}{extra}": (name, {"steps": steps, "step_size": h})
         for name, steps, extra in (("vits2", 10, ""), ("lmc", 10, ""), ("lmc", 50, " long")) for h in (0.01, 0.1)}
 ZETA = [{"problem.zeta": 0.1}, {"problem.zeta": 1}]
