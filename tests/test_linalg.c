@@ -247,6 +247,28 @@ static void test_multiply(void) {
   }
 }
 
+/* One matrix for all lanes gives the bits of a copy for each: small ones, and one beyond a packed block. */
+static void test_multiply_shared(void) {
+  for (int c = 0; c <= DIMENSION_COUNT; c++) {
+    for (int lanes = 1; lanes < 20; lanes += 9) {
+      const int d = c < DIMENSION_COUNT ? DIMENSIONS[c] : 131;
+      double *q = new_array(d * d), *copies = new_array(d * d * lanes), *x = new_array(d * lanes),
+             *y = new_array(d * lanes), *expected = new_array(d * lanes);
+      Rng rng = test_rng(350 + d);
+      rng_normal(&rng, d * d, q);
+      rng_normal(&rng, d * lanes, x);
+      for (int k = 0; k < d * d * lanes; k++) copies[k] = q[k / lanes];
+      for (int transposed = 0; transposed < 2; transposed++) {
+        (transposed ? linalg_multiply_transposed_lanes : linalg_multiply_lanes)(d, lanes, copies, x,
+                                                                                expected);
+        linalg_multiply_shared(d, lanes, transposed, q, x, y);
+        CU_ASSERT_EQUAL(memcmp(y, expected, (size_t)(d * lanes) * sizeof *y), 0);
+      }
+      free(q), free(copies), free(x), free(y), free(expected);
+    }
+  }
+}
+
 /* Zero, singular and indefinite lanes are counted and stay finite; their neighbours do not notice. */
 static void test_jitter(void) {
   enum { LANES = 6 };
@@ -378,6 +400,7 @@ int main(void) {
                          {"eigendecomposition in closed form", test_eigen_closed_form},
                          {"Cholesky factors and solves", test_cholesky_lanes},
                          {"products", test_multiply},
+                         {"products with one matrix for all lanes", test_multiply_shared},
                          {"pivots that need jitter", test_jitter},
                          {"single matrices", test_single},
                          {"general matrices", test_general},

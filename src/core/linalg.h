@@ -40,6 +40,8 @@ void linalg_inverse_lanes(int d, int lanes, const double *l, double *inverse);
 /* Computes y[d, N] = Q x and y = Q' x for each lane; y must not overlap x. */
 void linalg_multiply_lanes(int d, int lanes, const double *q, const double *x, double *y);
 void linalg_multiply_transposed_lanes(int d, int lanes, const double *q, const double *x, double *y);
+/* Computes the same, to the bit, with one Q[d, d] for all lanes, transposed where that is asked for. */
+void linalg_multiply_shared(int d, int lanes, bool transpose, const double *q, const double *x, double *y);
 
 /* One matrix, row-major a[d, d]. */
 /* Computes the Cholesky factor in the lower triangle, zeros above. Returns STATUS_INPUT when A is not

@@ -49,7 +49,7 @@ static void find_evidence(Localised *self, const HistoryView *view) {
     localisation_no_evidence(d, lanes, self->basis, self->eigenvalue, self->vector);
     return;
   }
-  evidence_decompose(view, NULL, self->matrix, self->column, self->basis, self->eigenvalue, self->rotated);
+  evidence_decompose_lanes(view, self->matrix, self->column, self->basis, self->eigenvalue, self->rotated);
   linalg_multiply_lanes(d, lanes, self->basis, self->rotated, self->vector);
 }
 

@@ -81,7 +81,7 @@ static Status diagonal_work_create(Arena *memory, const Diagonal *posterior, Dia
   memcpy(out->q, posterior->q, d * sizeof *out->q);
   memcpy(out->b, posterior->b, d * sizeof *out->b);
   isotropic_moments(posterior->prior, out->mean, out->variance);
-  return langevin_create_diagonal(memory, posterior->prior->d, CHUNK_LANES, &out->langevin);
+  return langevin_create(memory, posterior->prior->d, CHUNK_LANES, &out->langevin);
 }
 
 /* Computes the tilt, and mean and variance of the prior, at the last stage that the evidence leaves

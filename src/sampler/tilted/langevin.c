@@ -14,7 +14,7 @@ static const double ACCEPTANCE = 0.574, STEP_LEAST = 1e-10, STEP_MOST = 4;
 /* A state that leaves this many standard deviations of the Gaussian has diverged. */
 static const double FURTHEST = 1e6;
 
-Status langevin_create_diagonal(Arena *memory, int d, int capacity, Langevin *out) {
+Status langevin_create(Arena *memory, int d, int capacity, Langevin *out) {
   const size_t n = (size_t)capacity, vector = (size_t)d * n;
   *out = (Langevin){.d = d, .capacity = capacity};
   ALLOCATE(memory, out->mean, vector);
@@ -37,12 +37,6 @@ Status langevin_create_diagonal(Arena *memory, int d, int capacity, Langevin *ou
   return STATUS_OK;
 }
 
-Status langevin_create(Arena *memory, int d, int capacity, Langevin *out) {
-  TRY(langevin_create_diagonal(memory, d, capacity, out));
-  ALLOCATE(memory, out->basis, (size_t)d * (size_t)d * (size_t)capacity);
-  return STATUS_OK;
-}
-
 /* ---- the target */
 
 /* Projects m_0 and v along eigenvector k, of every lane: mean[lanes], variance[lanes]. */
@@ -62,19 +56,22 @@ static void project_moments(int d, int lanes, int k, const double *restrict basi
   }
 }
 
-void langevin_project(int d, int lanes, const double *basis, const double *of_p, const double *covariance,
-                      double *mean, double *variance) {
-  for (int k = 0; k < d; k++)
-    project_moments(d, lanes, k, basis, of_p, covariance, mean + k * lanes, variance + k * lanes);
+void langevin_project(int d, int lanes, const EvidenceBasis *basis, const double *of_p,
+                      const double *covariance, double *mean, double *variance) {
+  for (int k = 0; k < d; k++) {
+    double *of_k = mean + k * lanes, *variance_of_k = variance + k * lanes;
+    project_moments(d, basis->shared ? 1 : lanes, k, basis->u, of_p, covariance, of_k, variance_of_k);
+    for (int n = 1; n < lanes && basis->shared; n++) of_k[n] = of_k[0], variance_of_k[n] = variance_of_k[0];
+  }
 }
 
-void langevin_target(Langevin *self, const LangevinPrior *prior, int lanes, const double *basis,
+void langevin_target(Langevin *self, const LangevinPrior *prior, int lanes, const EvidenceBasis *basis,
                      const double *q, const double *b, const double *mean, const double *variance) {
   const int d = self->d;
-  ASSERT(lanes <= self->capacity && !basis == !self->basis);
+  ASSERT(lanes <= self->capacity);
   self->lanes = lanes;
   self->prior = *prior;
-  if (basis) memcpy(self->basis, basis, (size_t)(d * d * lanes) * sizeof *basis);
+  self->basis = basis;
   for (int at = 0; at < d * lanes; at++) {
     const double v = variance[at], share = 1 / (1 + q[at] * v), square = v * share; /* r^2 = v / (1 + q v) */
     self->mean[at] = special_two_products(square, b[at], share, mean[at]);
@@ -94,7 +91,7 @@ static void langevin_unwhiten(int count, const double *restrict mean, const doub
 /* Computes x = U (m + r u), with y[d, n] as scratch. */
 static void langevin_place(const Langevin *self, const double *u, double *y, double *x) {
   langevin_unwhiten(self->d * self->lanes, self->mean, self->deviation, u, self->basis ? y : x);
-  if (self->basis) linalg_multiply_lanes(self->d, self->lanes, self->basis, y, x);
+  if (self->basis) evidence_basis_apply(self->basis, self->d, self->lanes, false, y, x);
 }
 
 void langevin_positions(const Langevin *self, double *x) { langevin_place(self, self->u, self->score, x); }
@@ -117,7 +114,7 @@ static void add_tilt(int d, int lanes, const double *restrict r, const double *r
 static void evaluate(Langevin *self, const double *u, double *gradient, double *log_target) {
   langevin_place(self, u, self->score, self->x);
   self->prior.at(self->prior.context, self->lanes, self->x, log_target, self->basis ? self->score : gradient);
-  if (self->basis) linalg_multiply_transposed_lanes(self->d, self->lanes, self->basis, self->score, gradient);
+  if (self->basis) evidence_basis_apply(self->basis, self->d, self->lanes, true, self->score, gradient);
   add_tilt(self->d, self->lanes, self->deviation, self->stiffness, self->slope, u, gradient, log_target);
 }
 

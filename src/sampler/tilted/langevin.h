@@ -17,6 +17,7 @@
 #include "core/rng.h"
 #include "core/status.h"
 #include "io/config/config.h"
+#include "model/history/evidence.h"
 
 #include <stdbool.h>
 
@@ -31,7 +32,8 @@ typedef struct {
 typedef struct {
   int d, capacity, lanes; /* n = lanes <= capacity */
   LangevinPrior prior;
-  double *basis, *mean, *deviation; /* [d, d, n] or NULL, [d, n], [d, n]: U, m, r */
+  const EvidenceBasis *basis; /* U; not owned; NULL: the identity */
+  double *mean, *deviation; /* [d, n], [d, n]: m, r */
   double *stiffness, *slope; /* [d, n]: q r^2, r g */
   double *u, *gradient, *log_target; /* [d, n], [d, n], [n] */
   double *new_u, *new_gradient, *new_log_target;
@@ -56,16 +58,14 @@ typedef struct {
 double langevin_cost(double d, double lanes, double prior);
 
 Status langevin_create(Arena *memory, int d, int capacity, Langevin *out);
-/* Creates chains for targets that are given in the eigenbasis: no array has d^2 elements. */
-Status langevin_create_diagonal(Arena *memory, int d, int capacity, Langevin *out);
 
-/* Projects mean[d, n] and variance[d, n] of p along the vectors of a basis[d, d, n], which has one mean[d]
- * and covariance[d, d] for all lanes. */
-void langevin_project(int d, int lanes, const double *basis, const double *of_p, const double *covariance,
-                      double *mean, double *variance);
-/* Sets the target of n lanes: U[d, d, n]; in that basis q[d, n], b[d, n], and mean m_0[d, n] and variance
- * v[d, n] that p is taken to have. After langevin_create_diagonal U is NULL, for the identity. */
-void langevin_target(Langevin *self, const LangevinPrior *prior, int lanes, const double *basis,
+/* Projects mean[d, n] and variance[d, n] of p along the vectors of a basis, which has one mean[d] and
+ * covariance[d, d] for all lanes. */
+void langevin_project(int d, int lanes, const EvidenceBasis *basis, const double *of_p,
+                      const double *covariance, double *mean, double *variance);
+/* Sets the target of n lanes: U, which stays the caller's while steps are taken (NULL: the identity); in that
+ * basis q[d, n], b[d, n], and mean m_0[d, n] and variance v[d, n] that p is taken to have. */
+void langevin_target(Langevin *self, const LangevinPrior *prior, int lanes, const EvidenceBasis *basis,
                      const double *q, const double *b, const double *mean, const double *variance);
 /* Starts every lane from the Gaussian and take `steps` steps. With a density they are accepted or
  * rejected, and during the first half the size is led to an acceptance of .574 (Roberts and Rosenthal

@@ -38,7 +38,8 @@ typedef struct {
   bool white; /* one Gaussian and Gaussian rewards: steps are taken in the eigenbasis */
   double *mean, *covariance, *precision; /* [d], [d, d], [d, d]: of the prior, in x */
   double *root; /* [d, d]: A; NULL: the identity */
-  double *matrix, *basis, *q, *vector, *b; /* [d, d, n], [d, d, n], [d, n], [d, n], [d, n]: the evidence */
+  EvidenceBasis basis;
+  double *matrix, *q, *vector, *b; /* [d, d, n], [d, n], [d, n], [d, n]: the evidence */
   double *prior_mean, *prior_variance; /* [d, n]: in the eigenbasis */
   double *theta, *gradient; /* [d, n] */
   /* For rewards that are not Gaussian, whose evidence is matrix and vector; else NULL. */
@@ -94,12 +95,12 @@ static void mala_linearise(Mala *self, int64_t *fallbacks) {
   irls_solve(&self->irls, &self->view, self->prior_precision, self->prior_vector, self->matrix, self->vector,
              self->theta, fallbacks);
   memcpy(self->prior_precision, self->matrix, (size_t)(d * d * lanes) * sizeof *self->matrix);
-  linalg_eigen_lanes(d, lanes, self->prior_precision, self->basis, self->q);
+  linalg_eigen_lanes(d, lanes, self->prior_precision, self->basis.u, self->q);
   for (int i = 0; i < d * lanes; i++) self->q[i] = fmax(self->q[i], 0); /* rounding */
   for (int i = 0; i < d; i++)
     for (int n = 0; n < lanes; n++) {
       double sum = 0;
-      for (int k = 0; k < d; k++) sum += self->basis[(k * d + i) * lanes + n] * self->vector[k * lanes + n];
+      for (int k = 0; k < d; k++) sum += self->basis.u[(k * d + i) * lanes + n] * self->vector[k * lanes + n];
       self->b[i * lanes + n] = sum;
     }
 }
@@ -124,7 +125,7 @@ static void white_density(const void *context, int lanes, double *x, double *log
 
 /* Computes theta[d, lanes] <- A U x, where the steps were taken in the eigenbasis. */
 static void mala_leave_eigenbasis(Mala *self, int d, int lanes) {
-  linalg_multiply_lanes(d, lanes, self->basis, self->theta, self->vector);
+  evidence_basis_apply(&self->basis, d, lanes, false, self->theta, self->vector);
   if (self->root)
     matrix_lanes_apply(d, lanes, false, self->root, self->vector, self->theta);
   else
@@ -134,7 +135,7 @@ static void mala_leave_eigenbasis(Mala *self, int d, int lanes) {
 /* Returns the lanes whose steps are taken together: half of a chunk where all the bases of one, which each
  * step reads twice, would leave the first-level cache. */
 static int mala_lanes(const Mala *self, int d) {
-  const size_t bases = (size_t)(d * d) * CHUNK_LANES * sizeof *self->basis;
+  const size_t bases = (size_t)(d * d) * CHUNK_LANES * sizeof *self->basis.u;
   return self->white || bases < 32768 ? CHUNK_LANES : CHUNK_LANES / 2;
 }
 
@@ -153,10 +154,10 @@ static void mala_sample(Sampler *sampler, const History *history, RngLanes rng, 
     if (rows)
       mala_linearise(self, fallbacks);
     else
-      evidence_decompose(&self->view, self->root, self->matrix, self->vector, self->basis, self->q, self->b);
-    langevin_project(d, lanes, self->basis, self->mean, self->covariance, self->prior_mean,
+      evidence_decompose(&self->view, self->root, self->matrix, self->vector, &self->basis, self->q, self->b);
+    langevin_project(d, lanes, &self->basis, self->mean, self->covariance, self->prior_mean,
                      self->prior_variance);
-    langevin_target(&self->langevin, &prior, lanes, self->white ? NULL : self->basis, self->q, self->b,
+    langevin_target(&self->langevin, &prior, lanes, self->white ? NULL : &self->basis, self->q, self->b,
                     self->prior_mean, self->prior_variance);
     langevin_run(&self->langevin, chunk.rng, self->steps, self->step_size);
     langevin_positions(&self->langevin, self->theta);
@@ -205,7 +206,7 @@ static Status mala_create(Sampler *sampler, const SamplerSetup *setup) {
   ALLOCATE(memory, self->mean, d);
   ALLOCATE(memory, self->covariance, d * d);
   ALLOCATE(memory, self->matrix, d * vector);
-  ALLOCATE(memory, self->basis, d * vector);
+  ALLOCATE(memory, self->basis.u, d * vector);
   ALLOCATE(memory, self->q, vector);
   ALLOCATE(memory, self->vector, vector);
   ALLOCATE(memory, self->b, vector);
@@ -216,8 +217,7 @@ static Status mala_create(Sampler *sampler, const SamplerSetup *setup) {
   mixture_moments(prior, self->mean, self->covariance);
   if (rows) TRY(mala_take_rows(memory, self, sampler->d));
   if (self->white && !mixture_is_white(prior)) TRY(mala_whiten(memory, self, prior));
-  return self->white ? langevin_create_diagonal(memory, sampler->d, CHUNK_LANES, &self->langevin)
-                     : langevin_create(memory, sampler->d, CHUNK_LANES, &self->langevin);
+  return langevin_create(memory, sampler->d, CHUNK_LANES, &self->langevin);
 }
 
 static double mala_cost(const SamplerWork *work) {

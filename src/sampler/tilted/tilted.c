@@ -43,8 +43,8 @@ typedef struct {
   int steps;
   double step_size, margin;
   double *mean, *covariance; /* [d], [d, d]: of the clean sample */
-  double *matrix, *basis, *q,
-      *b; /* [d, d, n], [d, d, n], [d, n], [d, n]: the tilt, q and b in its eigenbasis */
+  EvidenceBasis basis; /* of the tilt */
+  double *matrix, *q, *b; /* [d, d, n], [d, n], [d, n]: the tilt, q and b in its eigenbasis */
   int *stage; /* [n]: t_0 */
   bool *beyond; /* [n]: stage 1 without its reverse process */
   /* Lanes by their stages: those at group_stage[g] are lane[m], group[g] <= m < group[g + 1]. */
@@ -83,7 +83,7 @@ static void flow_lane(Tilted *self, int lanes, int n) {
 }
 
 static void find_tilt(Tilted *self, const HistoryView *view) {
-  evidence_decompose(view, NULL, self->matrix, self->z, self->basis, self->q, self->b);
+  evidence_decompose(view, NULL, self->matrix, self->z, &self->basis, self->q, self->b);
   for (int n = 0; n < view->lanes; n++) flow_lane(self, view->lanes, n);
 }
 
@@ -138,7 +138,7 @@ static void tilted_density(const void *context, int lanes, double *x, double *lo
 /* Finds mean and variance of s_t0 of every lane. */
 static void find_stage_moments(Tilted *self, int lanes) {
   const int d = self->chain->d;
-  langevin_project(d, lanes, self->basis, self->mean, self->covariance, self->stage_mean,
+  langevin_project(d, lanes, &self->basis, self->mean, self->covariance, self->stage_mean,
                    self->stage_variance);
   for (int k = 0; k < d * lanes; k++) {
     const double signal = self->chain->schedule.alpha_bar[self->stage[k % lanes]];
@@ -152,7 +152,7 @@ static void tilted_langevin(Tilted *self, const Chunk *chunk) {
   const LangevinPrior prior = {tilted_density, self, self->chain->density && self->baseline == BASELINE_MALA};
   group_lanes(self, chunk->lanes);
   find_stage_moments(self, chunk->lanes);
-  langevin_target(&self->langevin, &prior, chunk->lanes, self->basis, self->q, self->b, self->stage_mean,
+  langevin_target(&self->langevin, &prior, chunk->lanes, &self->basis, self->q, self->b, self->stage_mean,
                   self->stage_variance);
   langevin_run(&self->langevin, chunk->rng, self->steps, self->step_size);
   langevin_positions(&self->langevin, self->s);
@@ -170,7 +170,7 @@ static void tilted_add_noise(Tilted *self, const Chunk *chunk, const double *the
       drawn[i * lanes + n] =
           (theta[(size_t)i * (size_t)chunk->total + (size_t)(chunk->first + n)] - chain->shift[i]) /
           chain->scale[i];
-  linalg_multiply_transposed_lanes(d, lanes, self->basis, drawn, y);
+  evidence_basis_apply(&self->basis, d, lanes, true, drawn, y);
   rng.key = rng_subkey(rng.key, RNG_TILT_NOISE);
   rng.position = 0;
   rng_lanes_normal(&rng, d, self->z);
@@ -180,7 +180,7 @@ static void tilted_add_noise(Tilted *self, const Chunk *chunk, const double *the
     y[k] = variance * self->b[k] + sqrt(alpha_bar) * y[k] / (1 + noise * self->q[k]) +
            sqrt(variance) * self->z[k];
   }
-  linalg_multiply_lanes(d, lanes, self->basis, y, self->s);
+  evidence_basis_apply(&self->basis, d, lanes, false, y, self->s);
   for (int k = 0; k < d * lanes; k++)
     if (self->stage[k % lanes] == 0) self->s[k] = drawn[k];
 }
@@ -196,7 +196,7 @@ static void draw_clouds(Sampler *sampler, const History *history, RngLanes rng, 
     streams.first_lane += (uint32_t)(run * draws);
     streams.lanes = (uint32_t)draws;
     find_tilt(self, &view);
-    sampler->ess[run] = tilt_cloud_draw(self->cloud, self->stage[0], self->basis, self->q, self->b, history,
+    sampler->ess[run] = tilt_cloud_draw(self->cloud, self->stage[0], self->basis.u, self->q, self->b, history,
                                         run, streams, total, theta + (size_t)run * (size_t)draws, fallbacks);
   }
 }
@@ -264,7 +264,7 @@ static Status tilted_allocate(Arena *memory, Tilted *self, int d) {
   ALLOCATE(memory, self->mean, d);
   ALLOCATE(memory, self->covariance, (size_t)d * (size_t)d);
   ALLOCATE(memory, self->matrix, matrix);
-  ALLOCATE(memory, self->basis, matrix);
+  ALLOCATE(memory, self->basis.u, matrix);
   ALLOCATE(memory, self->q, vector);
   ALLOCATE(memory, self->b, vector);
   ALLOCATE(memory, self->s, vector);
