@@ -24,7 +24,7 @@ NAMES = """thompson_agents_add thompson_agents_arguments thompson_agents_choose 
            thompson_agents_draw thompson_agents_fallbacks thompson_agents_forget thompson_agents_free thompson_agents_new thompson_agents_noise
            thompson_agents_observe thompson_agents_open thompson_agents_probabilities thompson_agents_save thompson_choose
            thompson_choose_propensity thompson_draw thompson_error thompson_fallbacks thompson_forget thompson_observation_count
-           thompson_observations thompson_observe thompson_posterior_arguments thompson_posterior_copy thompson_posterior_free
+           thompson_observations thompson_observe thompson_p_value thompson_posterior_arguments thompson_posterior_copy thompson_posterior_free
            thompson_posterior_new thompson_posterior_noise thompson_posterior_open thompson_posterior_save thompson_prior_close
            thompson_prior_dimension thompson_prior_family thompson_prior_from_mixture thompson_prior_from_theta thompson_prior_open
            thompson_prior_sample thompson_prior_save thompson_probabilities thompson_version""".split()
@@ -119,7 +119,7 @@ class SourceRemoved(unittest.TestCase):
         alone = FOLDER / "alone"
         alone.mkdir()
         make_prior("mixture").save(alone / "prior.nc")
-        for name in ("example.c", "example.py", "lints.py"):
+        for name in ("example.c", "example.py", "lints.py", "service.c"):
             shutil.copy(SOURCE / "docs" / name, alone)
         commands = """
             hide() { mount -t tmpfs none "$1"; [ -z "$(ls -A "$1")" ]; }
@@ -135,6 +135,9 @@ class SourceRemoved(unittest.TestCase):
             THOMPSON_PYTHON="$python" "$prefix/bin/thompson" run own.yaml -o own
             eval "cc example.c $(pkg-config --cflags --libs thompson) -lm -o example"
             ./example prior.nc
+            eval "cc -Wall -Wextra -Werror service.c $(pkg-config --cflags --libs thompson) -lm -o service"
+            ./service prior.nc agents.nc
+            ./service prior.nc agents.nc
             "$python" example.py
             ! command -v man >/dev/null || man "$prefix/share/man/man1/thompson-run.1" | cat
             compopt() { :; }

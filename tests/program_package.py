@@ -6,6 +6,8 @@ TABLE is what was tried. It runs in a process of its own, which names each row b
 import concurrent.futures
 import copy
 import ctypes
+import inspect
+import json
 import os
 import pathlib
 import pickle
@@ -16,7 +18,10 @@ import sys
 import tempfile
 import threading
 import time
+import typing
 import unittest
+import urllib.error
+import urllib.request
 
 os.environ.setdefault("THOMPSON_LIBRARY", os.path.join(os.environ["THOMPSON_BUILD"], "src", "library", "libthompson.so"))
 
@@ -139,6 +144,7 @@ TABLE = {
     "agents: beyond int": lambda: agents().add(2 ** 31 - 1),
     "agents: a sampler with a state": lambda: agents(sampler="smc"),
     "agents: after __del__": lambda: (lambda one: (one.__del__(), len(one)))(agents()),
+    "run: resume and overwrite": lambda: thompson.run({"name": "a"}, resume=True, overwrite=True),
     # objects
     "assign noise": lambda: assign(agent(), "noise"),
     "assign prior": lambda: assign(agent(), "prior"),
@@ -474,6 +480,94 @@ for step in range(10**9):
                     if step >= ended:
                         states.append(copy.copy(again).draw(range(200), 2).tobytes())
                 self.assertIn(saved.draw(range(200), 2).tobytes(), states)
+
+
+class Service(unittest.TestCase):
+    """docs/service.py: what it learned outlives kill -9, its random numbers too."""
+
+    def start(self, folder):
+        process = subprocess.Popen([sys.executable, pathlib.Path(os.environ["THOMPSON_SOURCE"], "docs/service.py"), folder, "0"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        self.addCleanup(process.stdout.close)
+        return process, f"http://127.0.0.1:{process.stdout.readline().strip()}"
+
+    def ask(self, address, event):
+        with urllib.request.urlopen(urllib.request.Request(address, json.dumps(event).encode()), timeout=program.PATIENCE) as answer:
+            return json.load(answer)
+
+    def test_restart(self):
+        with tempfile.TemporaryDirectory() as folder:
+            prior().save(os.path.join(folder, "prior.nc"))
+            process, address = self.start(folder)
+            again = thompson.Agents.open(pathlib.Path(folder, f"agents-{0:015d}.nc"))
+            for step in range(6):
+                event = self.ask(f"{address}/choose", {"user": step % 2, "arms": ARMS.tolist()})
+                arm, p = again.choose([step % 2], ARMS, propensity=True)
+                self.assertEqual((event["arm"], event["propensity"]), (arm[0], p[0]))
+                self.ask(f"{address}/observe", {**event, "reward": Y[step]})
+                again.observe([step % 2], ARMS[arm], [Y[step]])
+            with self.assertRaises(urllib.error.HTTPError) as refused:
+                self.ask(f"{address}/observe", {"user": 10000, "arms": ARMS.tolist(), "arm": 0, "reward": 1})
+            self.assertIn("agents 0 to 9999", json.load(refused.exception)["error"])
+            refused.exception.close()
+            process.kill()
+            process.wait()
+            with open(os.path.join(folder, "events.jsonl"), "ab") as log:
+                log.write(b'{"user": 1, "ar')  # a line that was cut off
+            process, address = self.start(folder)
+            learned = [file.name for file in pathlib.Path(folder).glob("agents-*.nc")]
+            self.assertEqual(len(learned), 1)
+            self.assertEqual(int(learned[0][7:-3]), os.path.getsize(os.path.join(folder, "events.jsonl")))
+            opened = thompson.Agents.open(pathlib.Path(folder, learned[0]))
+            mean, want = (np.mean(each.draw([0, 1], 4000), axis=1) for each in (opened, again))
+            np.testing.assert_allclose(mean, want, atol=5 * np.sqrt(2 / 4000))
+
+
+class Public(unittest.TestCase):
+    def test_documented(self):
+        """What people meet has types that can be read, a sentence, and a repr of one line."""
+        for kind in (thompson.Prior, thompson.Posterior, thompson.Agents):
+            for name, member in inspect.getmembers(kind):
+                if name.startswith("_") and name != "__init__" or name == "__init__" and kind is thompson.Prior:
+                    continue
+                self.assertTrue(inspect.getdoc(member), (kind, name))
+                if inspect.isroutine(member):
+                    types = typing.get_type_hints(member)
+                    missing = set(inspect.signature(member).parameters) - set(types) - {"self", "options"}
+                    self.assertEqual((missing, "return" in types), (set(), True), (kind, name))
+        for function in (thompson.train, thompson.run, thompson.results, thompson.problems, thompson.score, thompson.version):
+            self.assertLessEqual(set(inspect.signature(function).parameters) - {"options", "keys"}, set(typing.get_type_hints(function)), function)
+        for thing in (prior(), agent(), agents(), thompson.problems("cross")):
+            self.assertLess(len(repr(thing)), 300)
+            self.assertNotIn("\n", repr(thing))
+
+    def test_p_value(self):
+        """That of `thompson sample` with the same seed; none without observations, and small where the prior is wrong."""
+        one = agent(noise=0.5)
+        self.assertRaises(thompson.Error, one.p_value)
+        one.observe(X, Y)
+        with tempfile.TemporaryDirectory() as folder:
+            path = [os.path.join(folder, name) for name in ("prior.nc", "history.csv", "draws.nc")]
+            one.prior.save(path[0])
+            np.savetxt(path[1], np.c_[X, Y], delimiter=",", header="x1,x2,x3,y", comments="", fmt="%.17g")
+            said = program.thompson("sample", "--prior", path[0], "--data", path[1], "--sampler", "mixts", "--likelihood", "gaussian", "--noise", "0.5", "--seed", "3", "-n", "2",
+                                    "-o", path[2])
+            self.assertIn(f"p-value of the history under the prior {one.p_value():.3g},", said.stdout)
+        one.observe(X, 20 * Y)
+        self.assertLess(one.p_value(), 0.05)
+
+    def test_silence(self):
+        """xarray reads and writes files after this package has, and HDF5 says nothing of what it looks for in vain."""
+        code = """
+import os, tempfile, xarray as xr
+with tempfile.TemporaryDirectory() as folder:
+    path = os.path.join(folder, "prior.nc")
+    package["prior"]().save(path)
+    xr.load_dataset(path)
+"""
+        with in_a_process(code) as process:
+            self.assertEqual((process.communicate(timeout=program.PATIENCE), process.returncode), (("", ""), 0))
 
 
 class Propensities(unittest.TestCase):

@@ -26,7 +26,7 @@ from .studies import results, run
 __all__ = ["Agents", "Error", "Posterior", "Prior", "problems", "results", "run", "score", "train", "version"]
 
 
-def version():
+def version() -> str:
     """The version of the library: "0.1.0"."""
     return _library.version().decode()
 

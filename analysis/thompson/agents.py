@@ -1,28 +1,46 @@
 """Agents by the thousand: posteriors of one prior that share all but what each has learned."""
+from __future__ import annotations
+
+import os
+
 import numpy as np
+from numpy.typing import ArrayLike
 
 from . import _library as library
 from .beliefs import Belief
+from .priors import Prior
 
 
 class Agents(Belief):
-    """n posteriors of one prior, numbered from 0; the arguments are those of `Posterior`.
+    """n posteriors of one prior, numbered from 0.
 
+    Parameters
+    ----------
+    prior : Prior or path
+        What all of them believe before their first observation.
+    n : int
+        How many; `add` makes more.
+    sampler, likelihood, noise, rule, seed, **options
+        As those of `Posterior`. Samplers that carry a state from observation to observation (smc, lmc, vts and others) are refused.
+
+    Notes
+    -----
     What an agent keeps is what it has learned: d (d + 3) / 2 + 1 doubles with Gaussian rewards, its observations with clicks or counts. `ids` are the
     numbers of m agents, in any order; one that is there twice is served twice, in order. Each has random numbers of its own: what it does depends
-    neither on the other agents nor on whether they are asked at once, and agent 0 is the `Posterior` of the same seed. Samplers that carry a state from
-    observation to observation (smc, lmc, vts and others) are for `Posterior`."""
+    neither on the other agents nor on whether they are asked at once, and agent 0 is the `Posterior` of the same seed. Threads take turns.
+    """
 
     __slots__ = ()
     _kind = "agents"
 
-    def __init__(self, prior, n, sampler=None, likelihood="gaussian", noise=None, rule="thompson", seed=None, **options):
+    def __init__(self, prior: Prior | str | os.PathLike, n: int, sampler: str | None = None, likelihood: str = "gaussian", noise: float | None = None,
+                 rule: str = "thompson", seed: int | None = None, **options) -> None:
         n = library.integer("n", n, 0, library.MOST_INT)
         self._make(lambda prior, *rest: library.agents_new(prior, n, *rest), prior, sampler, likelihood, noise, rule, seed, options)
 
     noise = property(lambda self: library.agents_noise(self._handle), doc="The standard deviation of Gaussian rewards that is used.")
 
-    def __len__(self):
+    def __len__(self) -> int:
         return library.agents_count(self._handle)
 
     def _ids(self, ids):
@@ -34,7 +52,7 @@ class Agents(Belief):
             raise IndexError(f"ids are from {ids.min()} to {ids.max()}; there are agents 0 to {len(self) - 1}")
         return np.ascontiguousarray(ids, dtype=np.int32)
 
-    def add(self, n):
+    def add(self, n: int) -> int:
         """n more agents; returns the number of the first."""
         n = library.integer("n", n, 0, library.MOST_INT)
         with self._lock:
@@ -42,8 +60,18 @@ class Agents(Belief):
             library.agents_add(self._handle, n)
         return first
 
-    def observe(self, ids, x, y):
-        """One observation for each of the agents: features x[m, d] and rewards y[m]. They may come late, and in any order."""
+    def observe(self, ids: ArrayLike, x: ArrayLike, y: ArrayLike) -> None:
+        """Add one observation for each of the agents; they may come late, and in any order.
+
+        Parameters
+        ----------
+        ids : array_like of int, shape (m,)
+            Which agents.
+        x : array_like, shape (m, d)
+            Features of the arms that were played.
+        y : array_like, shape (m,)
+            Their rewards.
+        """
         with self._lock:
             ids = self._ids(ids)
             x, y = library.doubles(x, len(ids), self._d), library.doubles(y, len(ids))
@@ -55,9 +83,24 @@ class Agents(Belief):
         arms = library.doubles(arms, len(ids), None, self._d) if apart else library.doubles(arms, None, self._d)
         return arms.shape[-2], arms, apart
 
-    def choose(self, ids, arms, propensity=False):
-        """The arm of each of the agents: arm[m], of arms[k, d] or, for each its own, of arms[m, k, d]. With `propensity` (arm[m], p[m]): arms are
-        picked by `probabilities(ids, arms)`, and p are the probabilities that they were chosen with."""
+    def choose(self, ids: ArrayLike, arms: ArrayLike, propensity: bool = False) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
+        """The arm that each of the agents plays.
+
+        Parameters
+        ----------
+        ids : array_like of int, shape (m,)
+            Which agents.
+        arms : array_like, shape (k, d) or (m, k, d)
+            Features of the arms, the same for all or for each its own.
+        propensity : bool
+            Pick arms by `probabilities(ids, arms)`, and return with what probability each was chosen.
+
+        Returns
+        -------
+        arm : ndarray of int, shape (m,)
+        p : ndarray, shape (m,)
+            With `propensity` only.
+        """
         with self._lock:
             ids = self._ids(ids)
             k, arms, apart = self._arms(ids, arms)
@@ -68,8 +111,8 @@ class Agents(Belief):
             library.agents_choose_propensity(self._handle, len(ids), ids.ctypes.data, k, arms.ctypes.data, apart, arm.ctypes.data, p.ctypes.data)
         return arm, p
 
-    def probabilities(self, ids, arms):
-        """p[m, k] by which the next `choose(ids, arms, propensity=True)` picks an arm for each of the agents, as `Posterior.probabilities`."""
+    def probabilities(self, ids: ArrayLike, arms: ArrayLike) -> np.ndarray:
+        """The probabilities, shape (m, k), by which the next `choose(ids, arms, propensity=True)` picks an arm for each of the agents, as `Posterior.probabilities`."""
         with self._lock:
             ids = self._ids(ids)
             k, arms, apart = self._arms(ids, arms)
@@ -77,8 +120,8 @@ class Agents(Belief):
             library.agents_probabilities(self._handle, len(ids), ids.ctypes.data, k, arms.ctypes.data, apart, p.ctypes.data)
         return p
 
-    def draw(self, ids, m=1):
-        """m draws for each of the agents: [len(ids), m, d]."""
+    def draw(self, ids: ArrayLike, m: int = 1) -> np.ndarray:
+        """m draws for each of the agents, shape (len(ids), m, d)."""
         m = library.count("draws", m)
         with self._lock:
             ids = self._ids(ids)
@@ -86,17 +129,17 @@ class Agents(Belief):
             library.agents_draw(self._handle, len(ids), ids.ctypes.data, m, theta.ctypes.data)
         return theta
 
-    def forget(self, ids):
+    def forget(self, ids: ArrayLike) -> None:
         """These agents drop what they have observed; their random numbers go on."""
         with self._lock:
             ids = self._ids(ids)
             library.agents_forget(self._handle, len(ids), ids.ctypes.data)
 
     @property
-    def fallbacks(self):
+    def fallbacks(self) -> int:
         """Numerical fallbacks so far, of all agents; not 0: look at the draws before you trust them."""
         with self._lock:
             return library.agents_fallbacks(self._handle)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<thompson.Agents: {len(self)} of {self.sampler}, {self.likelihood}, {self.rule}, seed {self.seed}, {self.prior!r}>"

@@ -1,5 +1,8 @@
 """What posteriors and agents share: what they are made of, which never changes, and their turns."""
+from __future__ import annotations
+
 import ctypes
+import os
 import secrets
 import threading
 
@@ -45,14 +48,14 @@ class Belief:
         copy._hold(handle)
         return copy
 
-    def save(self, path):
+    def save(self, path: str | os.PathLike) -> None:
         """Write a file that `open` goes on from: the prior, what was observed, the position in the random numbers. It is written under another
         name, synced and renamed, so that whatever dies meanwhile leaves the old file or the new one (docs/files.md)."""
         with self._lock:
             self._of_kind("save")(self._handle, library.path(path))
 
     @classmethod
-    def open(cls, path):
+    def open(cls, path: str | os.PathLike) -> Belief:
         """What was saved, by this version or an earlier one; it goes on with the same random numbers."""
         prior, handle, arguments = ctypes.c_void_p(), ctypes.c_void_p(), library.Arguments()
         cls._of_kind("open")(library.path(path), ctypes.byref(prior), ctypes.byref(handle))

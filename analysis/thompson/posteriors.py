@@ -1,28 +1,52 @@
 """Posteriors: a prior, a sampler, a likelihood and what has been observed so far; agents for a loop of your own."""
+from __future__ import annotations
+
 import ctypes
 import datetime
+import os
 
 import numpy as np
 import xarray as xr
+from numpy.typing import ArrayLike
 
 from . import _library as library
 from .beliefs import Belief
+from .priors import Prior
 
 
 class Posterior(Belief):
     """p(theta | observations), as a sampler sees it.
 
-    `sampler` and `likelihood` are names of `thompson list`; without a sampler it is the one that is made for the prior. `noise` is the standard
-    deviation of Gaussian rewards, by default the one that the prior learned from logs, else 1. `rule` is what `choose` does (`thompson list rules`;
-    bayes_ucb needs `horizon`, the number of choices in all since the last `forget`, or a constant `quantile`), `options` are those of the sampler
-    and the rule. Without a seed, each posterior draws its own numbers; `seed` (also in the repr) repeats them: draws depend on nothing but the
-    arguments, the observations and how many calls drew before, and the first draw(m) equals `thompson sample -n m` with that seed. A copy goes on
-    with the same numbers. Several threads may use one posterior: they take turns."""
+    Parameters
+    ----------
+    prior : Prior or path
+        What is believed before the first observation.
+    sampler : str, optional
+        A name of `thompson list samplers`; by default the one that is made for the prior: mixts for a Gaussian or a mixture, diffts for a diffusion
+        model, localised for a denoiser.
+    likelihood : str
+        gaussian, logistic (clicks), poisson (counts): `thompson list likelihoods`.
+    noise : float, optional
+        Standard deviation of Gaussian rewards; by default the one that the prior learned from logs, else 1. With other rewards it is refused.
+    rule : str
+        What `choose` does: thompson, bayes_ucb, greedy. bayes_ucb needs `horizon`, the number of choices in all since the last `forget`, or a
+        constant `quantile`.
+    seed : int, optional
+        Repeats the random numbers; the repr shows it. Without one each posterior draws its own numbers.
+    **options
+        Options of the sampler and the rule: `thompson list NAME`.
+
+    Notes
+    -----
+    Draws depend on nothing but the arguments, the observations and how many calls drew before; the first draw(m) equals `thompson sample -n m` with
+    that seed. A copy, a pickle and an opened file go on with the same numbers; for independent ones give each a seed. Threads take turns.
+    """
 
     __slots__ = ("_arm",)
     _kind = "posterior"
 
-    def __init__(self, prior, sampler=None, likelihood="gaussian", noise=None, rule="thompson", seed=None, **options):
+    def __init__(self, prior: Prior | str | os.PathLike, sampler: str | None = None, likelihood: str = "gaussian", noise: float | None = None,
+                 rule: str = "thompson", seed: int | None = None, **options) -> None:
         self._make(library.posterior_new, prior, sampler, likelihood, noise, rule, seed, options)
 
     def _hold(self, handle):
@@ -37,8 +61,16 @@ class Posterior(Belief):
 
     noise = property(lambda self: library.posterior_noise(self._handle), doc="The standard deviation of Gaussian rewards that is used.")
 
-    def observe(self, x, y):
-        """One observation, x[d] and its reward y, or n of them, x[n, d] and y[n]."""
+    def observe(self, x: ArrayLike, y: ArrayLike) -> None:
+        """Add one observation, x[d] and its reward y, or n of them.
+
+        Parameters
+        ----------
+        x : array_like, shape (d,) or (n, d)
+            Features of the arms that were played.
+        y : array_like, a number or shape (n,)
+            Their rewards.
+        """
         x, y = library.numbers("x", x), library.numbers("y", y)
         if x.ndim == 1 and y.ndim == 0 or x.shape[:1] == (1,) and y.ndim == 0:
             y = y.reshape(1)
@@ -50,21 +82,33 @@ class Posterior(Belief):
         with self._lock:
             library.observe(self._handle, y.size, x.ctypes.data, y.ctypes.data)
 
-    def forget(self):
+    def forget(self) -> None:
         """Drop the observations. The random numbers go on, so that what follows is independent of what came before."""
         with self._lock:
             library.forget(self._handle)
 
-    def draw(self, m=1):
-        """m draws: [m, d]."""
+    def draw(self, m: int = 1) -> np.ndarray:
+        """m draws from the posterior, shape (m, d)."""
         theta = np.empty((library.count("draws", m), self._d))
         with self._lock:
             library.draw(self._handle, len(theta), theta.ctypes.data)
         return theta
 
-    def choose(self, arms, propensity=False):
-        """The index of one of arms[k, d], by the rule: with `thompson` the best one for one draw. With `propensity` (arm, p): the arm is picked by
-        `probabilities(arms)`, and p is the probability that it was chosen with."""
+    def choose(self, arms: ArrayLike, propensity: bool = False) -> int | tuple[int, float]:
+        """The arm to play, by the rule: with `thompson` the best one for one draw.
+
+        Parameters
+        ----------
+        arms : array_like, shape (k, d)
+            Features of the arms.
+        propensity : bool
+            Pick the arm by `probabilities(arms)`, and return with what probability it was chosen.
+
+        Returns
+        -------
+        int, or (int, float) with `propensity`
+            The row of the arm, from 0; its probability.
+        """
         arms = library.doubles(arms, None, self._d)
         with self._lock:
             if not library.flag("propensity", propensity):
@@ -74,24 +118,34 @@ class Posterior(Belief):
             library.choose_propensity(self._handle, len(arms), arms.ctypes.data, self._arm, p)
             return self._arm.value, p.value
 
-    def probabilities(self, arms):
-        """p[k] by which the next `choose(arms, propensity=True)` picks one of arms[k, d]. With rule `thompson` the shares of `propensity_draws`
-        (1000) draws in which each arm is the best, in closed form for two arms under one Gaussian; other rules are certain of their arm. The option
-        `floor` is the least probability of any arm. Nothing moves on: asked again they are the same."""
+    def probabilities(self, arms: ArrayLike) -> np.ndarray:
+        """The probabilities, shape (k,), by which the next `choose(arms, propensity=True)` picks one of arms[k, d].
+
+        With rule `thompson` they are the shares of `propensity_draws` (1000) draws in which each arm is the best, in closed form for two arms under
+        one Gaussian; other rules are certain of their arm. The option `floor` is the least probability of any arm. Nothing moves on: asked again they
+        are the same."""
         arms = library.doubles(arms, None, self._d)
         p = np.empty(len(arms))
         with self._lock:
             library.probabilities(self._handle, len(arms), arms.ctypes.data, p.ctypes.data)
         return p
 
+    def p_value(self) -> float:
+        """How surprising the observations are under the prior: small where the prior may be wrong, else uniform in (0, 1]; exact where features did
+        not depend on rewards. What `thompson sample` prints with the same seed."""
+        p = ctypes.c_double()
+        with self._lock:
+            library.p_value(self._handle, p)
+        return p.value
+
     @property
-    def fallbacks(self):
+    def fallbacks(self) -> int:
         """Numerical fallbacks so far; not 0: look at the draws before you trust them."""
         with self._lock:
             return library.fallbacks(self._handle)
 
     @property
-    def observations(self):
+    def observations(self) -> tuple[np.ndarray, np.ndarray]:
         """Features x[n, d] and rewards y[n] so far."""
         with self._lock:
             n = library.observation_count(self._handle)
@@ -99,7 +153,7 @@ class Posterior(Belief):
             library.observations(self._handle, x.ctypes.data, y.ctypes.data)
         return x, y
 
-    def to_arviz(self, m=1000):
+    def to_arviz(self, m: int = 1000) -> dict[str, xr.Dataset]:
         """m draws in the layout of ArviZ: a dict of xarray Datasets by group, for `arviz.InferenceData(**groups)` or
         `xarray.DataTree.from_dict(groups)`."""
         before = self.fallbacks
@@ -124,5 +178,5 @@ class Posterior(Belief):
             "constant_data": group({"x": (("observation", "theta_dim_0"), x)}, {**rows, **in_theta}),
         }
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<thompson.Posterior: {self.sampler}, {self.likelihood}, seed {self.seed}, {library.observation_count(self._handle)} observations, {self.prior!r}>"

@@ -1,4 +1,6 @@
 """Priors: learned from samples of theta or from logs of past tasks, put together from arrays, or read from a file."""
+from __future__ import annotations
+
 import concurrent.futures
 import ctypes
 import os
@@ -8,6 +10,7 @@ import threading
 
 import numpy as np
 import xarray as xr
+from numpy.typing import ArrayLike
 
 from . import _library as library
 from . import studies
@@ -48,13 +51,20 @@ class Prior:
         return of_bytes, (Prior, bytes_of(self))
 
     @classmethod
-    def open(cls, path):
-        """From a prior file (docs/files.md)."""
+    def open(cls, path: str | os.PathLike) -> Prior:
+        """The prior of a prior file, or of saved posteriors or agents (docs/files.md)."""
         return cls._made_by(library.prior_open, library.path(path))
 
     @classmethod
-    def from_mixture(cls, weight, mean, covariance):
-        """A mixture of Gaussians: weight[c], mean[c, d], covariance[c, d, d]; a single Gaussian has c = 1."""
+    def from_mixture(cls, weight: ArrayLike, mean: ArrayLike, covariance: ArrayLike) -> Prior:
+        """A mixture of c Gaussians; a single one has c = 1.
+
+        Parameters
+        ----------
+        weight : array_like, shape (c,)
+        mean : array_like, shape (c, d)
+        covariance : array_like, shape (c, d, d)
+        """
         weight = library.doubles(np.atleast_1d(weight), None)
         mean = library.doubles(np.atleast_2d(mean), len(weight), None)
         c, d = mean.shape
@@ -62,24 +72,26 @@ class Prior:
         return cls._made_by(library.prior_from_mixture, c, d, weight.ctypes.data, mean.ctypes.data, covariance.ctypes.data)
 
     @property
-    def dimension(self):
+    def dimension(self) -> int:
+        """d."""
         return library.prior_dimension(self._handle)
 
     @property
-    def family(self):
+    def family(self) -> str:
+        """gaussian, mixture, diffusion or denoiser."""
         return library.prior_family(self._handle).decode()
 
-    def save(self, path):
+    def save(self, path: str | os.PathLike) -> None:
         """Write a prior file, for `prior.file` of a study and for `thompson sample`."""
         library.prior_save(self._handle, library.path(path))
 
-    def sample(self, m, seed=1):
-        """m samples of the prior itself: [m, d]."""
+    def sample(self, m: int, seed: int = 1) -> np.ndarray:
+        """m samples of the prior itself, shape (m, d)."""
         theta = np.empty((library.count("samples", m), self.dimension))
         library.prior_sample(self._handle, m, library.seed_of(seed), theta.ctypes.data)
         return theta
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<thompson.Prior: {self.family} in {self.dimension} dimensions>"
 
 
@@ -114,11 +126,33 @@ def _interruptible(function, *arguments):
     return outcome.result()
 
 
-def train(theta=None, family="mixture", ranks=1, seed=1, logs=None, likelihood=None, noise=None, **options):
-    """Learn a prior from theta[n, d], samples of the parameters of past tasks, or from `logs`: a file of logs, or (task[n], x[n, d], y[n]), what
-    was observed in tasks whose parameters nobody knows. `likelihood` (gaussian) and `noise` (estimate, or the standard deviation) are of the
-    rewards in logs. `options` are the keys `prior.*` of a study: components=5, stages=50. Logs, and several ranks, are the program's work; the
-    result is the same on any number of ranks."""
+def train(theta: ArrayLike | None = None, family: str = "mixture", ranks: int = 1, seed: int = 1, logs: str | os.PathLike | tuple | None = None,
+          likelihood: str | None = None, noise: float | str | None = None, **options) -> Prior:
+    """Learn a prior from past tasks.
+
+    Parameters
+    ----------
+    theta : array_like, shape (n, d)
+        Samples of the parameters of past tasks.
+    family : str
+        mixture, gaussian, diffusion or denoiser (`thompson list priors`).
+    ranks : int
+        Processes that share the work; the result is the same on any number.
+    seed : int
+        Names the random numbers.
+    logs : path, or (task[n], x[n, d], y[n])
+        In place of theta: what was observed in tasks whose parameters nobody knows.
+    likelihood : str
+        What the rewards in logs are; gaussian by default.
+    noise : float or "estimate"
+        Standard deviation of Gaussian rewards in logs.
+    **options
+        The keys `prior.*` of a study: components=5, stages=50.
+
+    Notes
+    -----
+    Logs, and several ranks, need the program `thompson`.
+    """
     if (theta is None) == (logs is None):
         raise TypeError("give either theta or logs")
     if logs is None and (likelihood is not None or noise is not None):

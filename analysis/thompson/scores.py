@@ -1,4 +1,6 @@
 """Draws of any sampler, scored by the program on its frozen problems (docs/score.md)."""
+from __future__ import annotations
+
 import dataclasses
 import json
 import os
@@ -7,12 +9,13 @@ import tempfile
 
 import numpy as np
 import xarray as xr
+from numpy.typing import ArrayLike
 
 from . import _library as library
 from . import studies
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(repr=False)
 class Problem:
     """What a sampler is given: the prior, a mixture of Gaussians, and histories (x[n, d], y[n]); `draws` of each are wanted."""
     weight: np.ndarray        # [components]
@@ -23,8 +26,12 @@ class Problem:
     noise: float
     draws: int
 
+    def __repr__(self) -> str:
+        components, d = self.mean.shape
+        return f"<thompson.Problem: {components} Gaussians in {d} dimensions, {len(self.histories)} histories, {self.likelihood}, {self.draws} draws of each>"
 
-def problems(name=None):
+
+def problems(name: str | None = None) -> dict[str, Problem]:
     """{name: Problem} of the whole pack, or of one problem or prior file."""
     with tempfile.TemporaryDirectory(prefix="thompson-") as folder:
         place = pathlib.Path(folder, "problems")
@@ -39,7 +46,7 @@ def read(folder):
                        int(data.draws))
 
 
-def score(problem, theta):
+def score(problem: str, theta: ArrayLike) -> dict:
     """What `thompson score --json` says of theta[history, draw, d], histories in the order of the problem."""
     theta = library.doubles(theta, None, None, None)
     with tempfile.TemporaryDirectory(prefix="thompson-") as folder:

@@ -1,4 +1,6 @@
 """Whole studies, by the program: run one, read what it wrote."""
+from __future__ import annotations
+
 import json
 import os
 import pathlib
@@ -10,6 +12,7 @@ import tempfile
 import warnings
 
 import numpy as np
+import xarray as xr
 
 from . import _library as library
 from . import store
@@ -68,9 +71,32 @@ def plain(value):
     return os.fspath(value)
 
 
-def run(study, output=None, ranks=1, resume=False, overwrite=False, progress=False, **keys):
-    """Run a study, given as a file or as a dictionary of its keys, and return its results. They stay in `output` (default: results/NAME).
-    `keys` replace keys of the study, double underscores for dots: run("figure2.yaml", runs=64, prior__stages=50)."""
+def run(study: dict | str | os.PathLike, output: str | os.PathLike | None = None, ranks: int = 1, resume: bool = False, overwrite: bool = False,
+        progress: bool = False, **keys) -> xr.Dataset:
+    """Run a study by the program `thompson`.
+
+    Parameters
+    ----------
+    study : path or dict
+        The study file, or its keys.
+    output : path, optional
+        Where the results stay; results/NAME by default.
+    ranks : int
+        Processes that share the work.
+    resume, overwrite : bool
+        Go on with what is in `output`, or replace it.
+    progress : bool
+        Show what the program says meanwhile.
+    **keys
+        Replace keys of the study, double underscores for dots: run("figure2.yaml", runs=64, prior__stages=50).
+
+    Returns
+    -------
+    xarray.Dataset
+        As `results`.
+    """
+    if resume and overwrite:
+        raise TypeError("give either resume or overwrite")
     with tempfile.TemporaryDirectory(prefix="thompson-") as folder:
         if isinstance(study, dict):
             path = pathlib.Path(folder, "study.yaml")
@@ -91,7 +117,7 @@ def run(study, output=None, ranks=1, resume=False, overwrite=False, progress=Fal
     return results(target)
 
 
-def results(directory):
-    """The results of a study, as the program wrote them into its folder: an xarray Dataset."""
+def results(directory: str | os.PathLike) -> xr.Dataset:
+    """The results of a study, as the program wrote them into its folder."""
     with store.results(directory, kind=None) as dataset:
         return dataset.load()

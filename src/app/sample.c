@@ -243,14 +243,12 @@ static void find(const Arguments *arguments, Sampler *sampler, const History *hi
 /* Judges the prior by its place among histories that the prior predicts. */
 static Status judge_prior(const Arguments *arguments, const Prior *prior, const History *history,
                           Findings *findings) {
-  enum { SIMULATED = 999, SIMULATED_BY_ROWS = 199 };
   SCRATCH_ARENA(scratch);
   Alarm *alarm;
   findings->judged = history->rounds > 0 && alarm_fits(prior, history->likelihood, history->rounds);
   if (!findings->judged) return STATUS_OK;
-  const int simulated = likelihood_is_conjugate(history->likelihood) ? SIMULATED : SIMULATED_BY_ROWS;
-  TRY(alarm_create(&scratch, prior, history->likelihood, history->rounds, simulated, arguments->seed,
-                   &alarm));
+  TRY(alarm_create(&scratch, prior, history->likelihood, history->rounds,
+                   alarm_histories(history->likelihood), arguments->seed, &alarm));
   findings->p_value = alarm_p_value(alarm, history, 0, 0);
   return STATUS_OK;
 }

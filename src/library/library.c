@@ -4,6 +4,7 @@
 #include "io/version.h"
 
 #include <math.h>
+#include <netcdf.h>
 #include <pthread.h>
 #include <string.h>
 
@@ -60,6 +61,8 @@ static pthread_mutex_t files = PTHREAD_MUTEX_INITIALIZER;
 LibraryFiles library_enter_files(void) {
   LibraryFiles before;
   pthread_mutex_lock(&files);
+  /* At its first use NetCDF silences HDF5 for good, which the end of these files must not take back. */
+  nc_initialize();
   H5Eget_auto2(H5E_DEFAULT, &before.print, &before.data);
   H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
   return before;

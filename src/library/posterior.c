@@ -1,6 +1,7 @@
 /* Posteriors of the library: one run of a sampler beside its history, both of which grow as they are used. */
 #include "library/posterior.h"
 #include "core/memory.h"
+#include "sampler/alarm.h"
 #include "sampler/spread.h"
 
 #include <limits.h>
@@ -342,4 +343,23 @@ void thompson_posterior_arguments(const thompson_posterior *self, thompson_argum
                               .likelihood = self->likelihood.ops->name,
                               .options = self->text,
                               .seed = self->seed};
+}
+
+static Status measure_surprise(const thompson_posterior *self, double *p_value) {
+  SCRATCH_ARENA(memory);
+  const History *history = &self->history;
+  Alarm *alarm;
+  if (history->rounds == 0)
+    return status_set(STATUS_INPUT, "a p-value of the prior needs observations, and there are none");
+  if (!alarm_fits(self->prior, &self->likelihood, history->rounds))
+    return status_set(STATUS_INPUT, "prior %s has no p-value after %d observations with likelihood %s",
+                      self->prior->ops->name, history->rounds, self->likelihood.ops->name);
+  TRY(alarm_create(&memory, self->prior, &self->likelihood, history->rounds,
+                   alarm_histories(&self->likelihood), self->seed, &alarm));
+  *p_value = alarm_p_value(alarm, history, 0, 0);
+  return STATUS_OK;
+}
+
+thompson_status thompson_p_value(const thompson_posterior *self, double *p_value) {
+  return (thompson_status)measure_surprise(self, p_value);
 }

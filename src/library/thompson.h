@@ -136,6 +136,10 @@ THOMPSON_API thompson_status thompson_posterior_save(const thompson_posterior *p
  * is ended by thompson_prior_close after it. A damaged or foreign file is refused. */
 THOMPSON_API thompson_status thompson_posterior_open(const char *path, thompson_prior **prior,
                                                      thompson_posterior **out);
+/* Computes how surprising the observations are under the prior: the p-value that `thompson sample` prints,
+ * small where the prior may be wrong. Needs a prior with a mixture in its place, and at least one
+ * observation. */
+THOMPSON_API thompson_status thompson_p_value(const thompson_posterior *posterior, double *p_value);
 /* Frees a posterior; NULL is allowed. */
 THOMPSON_API void thompson_posterior_free(thompson_posterior *posterior);
 

@@ -55,6 +55,8 @@ static Status create_rows(Arena *memory, int observations, Alarm *self) {
   return history_reserve(&self->histories, observations);
 }
 
+int alarm_histories(const Likelihood *likelihood) { return likelihood_is_conjugate(likelihood) ? 999 : 199; }
+
 Status alarm_create(Arena *memory, const Prior *prior, const Likelihood *likelihood, int observations,
                     int draws, uint64_t seed, Alarm **out) {
   const size_t d = (size_t)prior->d, count = (size_t)draws, runs = count + 1;

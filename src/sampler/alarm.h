@@ -17,6 +17,9 @@ typedef struct Alarm Alarm;
  * rewards of up to ALARM_ROWS, as each of them is simulated. */
 enum { ALARM_ROWS = 10000 };
 bool alarm_fits(const Prior *prior, const Likelihood *likelihood, int observations);
+/* Returns from how many simulated histories people are told a p-value: 999, or 199 where rows are simulated
+ * one by one. */
+int alarm_histories(const Likelihood *likelihood);
 /* Creates an alarm from `draws` simulated histories, of at most so many observations each; prior and
  * likelihood outlive it. */
 Status alarm_create(Arena *memory, const Prior *prior, const Likelihood *likelihood, int observations,

@@ -1,0 +1,64 @@
+"""Ten thousand users, an agent for each: service.py FOLDER, in which prior.nc is. POST {"user": 3, "arms": [[...], ...]} to /choose, and what it
+answers, with a "reward" added, to /observe: soon, late or never."""
+import http.server
+import json
+import pathlib
+import sys
+import threading
+import time
+
+import thompson
+
+FOLDER, PORT, SECONDS = pathlib.Path(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 8000, 60
+log, lock = (FOLDER / "events.jsonl").open("a+b"), threading.Lock()
+
+
+def save():
+    """The name says how much of the log has been learned: after a crash the rest is learned again."""
+    with lock:
+        name = FOLDER / f"agents-{log.tell():015d}.nc"
+        agents.save(name)
+        for old in set(FOLDER.glob("agents-*.nc")) - {name}:
+            old.unlink()
+
+
+def choose(event):
+    (arm,), (p,) = agents.choose([event["user"]], event["arms"], propensity=True)
+    return {**event, "arm": int(arm), "propensity": p}
+
+
+def observe(event):
+    agents.observe([event["user"]], [event["arms"][event["arm"]]], [event["reward"]])
+    log.write(json.dumps(event).encode() + b"\n")
+    log.flush()
+    return {}
+
+
+class Service(http.server.BaseHTTPRequestHandler):
+    def do_POST(self):
+        event = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        try:
+            with lock:
+                code, answer = 200, {"/choose": choose, "/observe": observe}[self.path](event)
+        except (thompson.Error, TypeError, ValueError, LookupError) as error:
+            code, answer = 400, {"error": str(error)}
+        self.send_response(code)
+        self.end_headers()
+        self.wfile.write(json.dumps(answer).encode())
+
+
+saved = max(FOLDER.glob("agents-*.nc"), default=None)
+agents = thompson.Agents.open(saved) if saved else thompson.Agents(FOLDER / "prior.nc", 10000, floor=0.01)
+log.seek(int(saved.stem[7:]) if saved else 0)
+late = log.read().splitlines(keepends=True)
+for event in (json.loads(line) for line in late if line.endswith(b"\n")):
+    agents.observe([event["user"]], [event["arms"][event["arm"]]], [event["reward"]])
+if late and not late[-1].endswith(b"\n"):  # the machine went down while this line was written; nobody was told that it was
+    log.truncate(log.tell() - len(late[-1]))
+log.seek(0, 2)
+save()
+server = http.server.ThreadingHTTPServer(("127.0.0.1", PORT), Service)
+threading.Thread(target=server.serve_forever, daemon=True).start()
+print(server.server_port, flush=True)
+while not time.sleep(SECONDS):
+    save()
