@@ -1,19 +1,22 @@
 #!/usr/bin/env python3
-"""Selection as a control, the figure of regret against temper, and the two errors of a sampler, on made results."""
+"""Selection as a control, the figures of regret against temper and over its floor, and the two errors of a sampler, on made results."""
 import pathlib
 import tempfile
 import unittest
 
+import netCDF4
 import numpy as np
 
 from study_fixture import bandit, call, main
 
 from thompson import selection, store
 import errors
+import figure_decisions
 import figure_temper
 import selection as selection_script
 
 TEMPERS = {f"{name} x{temper}": (name, {"temper": temper}) for name in ("ts", "mixts") for temper in (1, 2, 4)}
+RULES = {f"{name} {rule}": (name, {"rule": rule}) for name in ("ts", "exact") for rule in ("thompson", "bayes_ucb", "greedy")}
 SAMPLERS = {"exact": ("exact", {}), "diffts": ("diffts", {}), "diffts exact chain": ("diffts", {"prior": "exact"}),
             "twisted": ("twisted", {"particles": 16}), "mixts": ("mixts", {"components": 10})}
 
@@ -58,6 +61,24 @@ class Temper(unittest.TestCase):
         self.assertEqual(list(panels[0].x), [1, 2, 4])
         np.testing.assert_allclose(panels[1].means, regret[1].reshape(2, 3))
         self.assertEqual(call(figure_temper, self.folder, "-o", self.folder / "x.svg")[0] or 0, 0)
+
+    def test_decisions(self):
+        """A row for each setting, named by what it has that the first one has not; regret of Thompson sampling and of the rule that the other half
+        chose, and the floor, at the last round. Without a floor it is refused."""
+        settings = [{"problem.theta": "gm_cross", "problem.noise": 1}, {"problem.theta": "gm_cross", "problem.noise": 2}]
+        regret = bandit(self.folder, settings, RULES)[..., -1]
+        status, _, err = call(figure_decisions, self.folder)
+        self.assertEqual(status, 3)
+        self.assertIn("no floor of regret", err)
+        with netCDF4.Dataset(self.folder / "results.nc", "a") as file:
+            for name, scale in (("regret_floor_mean", 1), ("regret_floor_se", 0.1)):
+                file.createVariable(name, "f8", ("setting", "round"))[:] = scale * (1 + np.arange(60).reshape(2, 30))
+        table = figure_decisions.table(store.results(self.folder))
+        self.assertEqual(list(table.name), 2 * ["gm_cross"] + 2 * ["gm_cross, noise 2"])
+        self.assertEqual(list(table.floor), [30, 30, 60, 60])
+        np.testing.assert_allclose(table.floor_se, 0.1 * table.floor)
+        np.testing.assert_allclose(table.fixed, regret[:, [0, 3]].mean(axis=2).ravel())
+        self.assertEqual(call(figure_decisions, self.folder, "-o", self.folder / "x.svg")[0] or 0, 0)
 
     def test_errors(self):
         """whole = learning + approximation + rest; of a chain the right sampler is twisted, of a mixture its own."""
