@@ -296,7 +296,7 @@ class Agents(unittest.TestCase):
         of that seed. Each sampler, both rules that differ in what they need."""
         rng = np.random.default_rng(4)
         for sampler, likelihood, options in [(sampler, "gaussian", {"noise": 0.5}) for sampler in self.CONJUGATE] + [(sampler, "logistic", {}) for sampler in self.CLICKS] + [
-                ("mixts", "gaussian", {"rule": "bayes_ucb", "horizon": 50})]:
+                ("mixts", "gaussian", {"rule": "bayes_ucb", "horizon": 50}), ("mixts", "logistic", {"memory": "filtered"}), ("mixts", "logistic", {"memory": {"keep": 2}})]:
             with self.subTest(sampler=sampler, likelihood=likelihood, **options):
                 made = dict(sampler=sampler, likelihood=likelihood, seed=3, **options)
                 together, apart = (thompson.Agents(prior(), 90, **made) for _ in range(2))
@@ -374,7 +374,7 @@ def through_file(one):
 
 class Saved(unittest.TestCase):
     MADE = [(sampler, "gaussian", {"noise": 0.5}) for sampler in SAMPLERS] + [("mixts", "logistic", {}), ("localised", "poisson", {"steps": 4}),
-            ("mixts", "gaussian", {"rule": "bayes_ucb", "horizon": 50, "floor": 0.01})]
+            ("mixts", "logistic", {"memory": "filtered"}), ("mixts", "poisson", {"memory.keep": 4}), ("mixts", "gaussian", {"rule": "bayes_ucb", "horizon": 50, "floor": 0.01})]
 
     def test_posteriors(self):
         """What is opened has the arguments and the observations of what was saved, and goes on with the same draws; also after `forget`, and empty."""

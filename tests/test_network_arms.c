@@ -77,7 +77,8 @@ static void play(const char *policy, int runs, double *regret) {
   CHECK_OK(world_create(&problem, 0, 0, runs, &world));
   CHECK_OK(belief_create(study->settings[0], chosen, &problem, 0, &belief));
   CHECK_OK(belief_prior(&memory, &belief, &problem, "", &prior));
-  CHECK_OK(policy_history(&memory, &method, chosen->options, &problem, &belief.likelihood, runs, &history));
+  CHECK_OK(
+      policy_history(&memory, &method, NULL, chosen->options, &problem, &belief.likelihood, runs, &history));
   CHECK_OK(history_reserve(&history, problem.rounds));
   const PolicySetup setup = {.prior = &prior,
                              .likelihood = &belief.likelihood,

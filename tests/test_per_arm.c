@@ -42,7 +42,7 @@ static void game_begin(Arena *memory, const char *likelihood, const char *policy
   CHECK_OK(problem_create(game->study->settings[0], &game->problem));
   CHECK_OK(world_create(&game->problem, 0, first_run, runs, &game->world));
   game->likelihood = policy_likelihood(&method, chosen->options, &game->problem);
-  CHECK_OK(policy_history(memory, &method, chosen->options, &game->problem, &game->likelihood, runs,
+  CHECK_OK(policy_history(memory, &method, prior, chosen->options, &game->problem, &game->likelihood, runs,
                           &game->history));
   CHECK_OK(history_reserve(&game->history, ROUNDS));
   PolicySetup setup = {.prior = prior,

@@ -189,7 +189,7 @@ def path(value):
 
 
 def options_text(options):
-    """{"steps": 10, "hidden": [8, 8]} as "steps=10,hidden=[8,8]"."""
+    """{"steps": 10, "hidden": [8, 8], "memory": {"keep": 9}} as "steps=10,hidden=[8,8],memory.keep=9"."""
     def text(value):
         if isinstance(value, (bool, np.bool_)):
             return "true" if value else "false"
@@ -201,10 +201,14 @@ def options_text(options):
             raise ValueError(f"{value!r} is no value of an option: a number, a word or a list of them is needed")
         return str(value)
 
-    for key in options:
-        if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", key):
-            raise ValueError(f"{key!r} is no name of an option")
-    return ",".join(f"{key}={text(value)}" for key, value in options.items()).encode()
+    flat = {}
+    for key, value in options.items():
+        parts = value if isinstance(value, dict) else {None: value}     # memory={"keep": 100} is memory.keep=100
+        for name in (key, *parts):
+            if not (name is None or isinstance(name, str) and re.fullmatch(r"[A-Za-z_][A-Za-z0-9_.]*", name)):
+                raise ValueError(f"{name!r} is no name of an option")
+        flat.update({key if name is None else f"{key}.{name}": one for name, one in parts.items()})
+    return ",".join(f"{key}={text(value)}" for key, value in flat.items()).encode()
 
 
 def options_of(text):

@@ -8,6 +8,7 @@
 #include "io/provenance.h"
 #include "io/store.h"
 #include "metric/draws.h"
+#include "model/history/history_filtered.h"
 #include "model/logs/logs_read.h"
 #include "model/prior/fit_keys.h"
 #include "model/prior/wide.h"
@@ -245,7 +246,8 @@ static Status judge_prior(const Arguments *arguments, const Prior *prior, const 
                           Findings *findings) {
   SCRATCH_ARENA(scratch);
   Alarm *alarm;
-  findings->judged = history->rounds > 0 && alarm_fits(prior, history->likelihood, history->rounds);
+  findings->judged = history->rounds > 0 && !history_is_filtered(history) &&
+                     alarm_fits(prior, history->likelihood, history->rounds);
   if (!findings->judged) return STATUS_OK;
   TRY(alarm_create(&scratch, prior, history->likelihood, history->rounds,
                    alarm_histories(history->likelihood), arguments->seed, &alarm));
@@ -259,6 +261,7 @@ static Status draw(const Arguments *arguments, const SamplerOps *method, const L
   History history;
   Sampler sampler;
   double *theta;
+  bool forgets;
   Findings findings = {.noise = likelihood->noise,
                        .learned = likelihood->ops->quadratic && arguments->noise == 0 && prior->noise > 0};
   int64_t fallbacks = 0;
@@ -272,9 +275,10 @@ static Status draw(const Arguments *arguments, const SamplerOps *method, const L
   const RngLanes rng = {.key = rng_key(arguments->seed, RNG_AGENT),
                         .draws = (uint32_t)arguments->draws,
                         .lanes = (uint32_t)arguments->draws};
-  TRY(history_create(&memory, d, 1, likelihood, &history));
   ALLOCATE(&memory, theta, (size_t)d * (size_t)arguments->draws);
   TRY(sampler_create(&memory, method, &setup, &sampler));
+  TRY(sampler_history(&memory, method, &setup, 1, &forgets, &history));
+  if (!forgets) TRY(history_create(&memory, d, 1, likelihood, &history));
   TRY(observe(arguments, d, &history, &sampler, &findings.constant, &fallbacks));
   sampler_sample(&sampler, &history, rng, arguments->draws, theta, &fallbacks);
   find(arguments, &sampler, &history, &findings, &fallbacks);

@@ -43,8 +43,8 @@ static Status draws_create(const Case *c, Draws *out) {
   const int runs = c->task.runs;
   TRY(world_create(&c->problem, c->task.replicate, c->task.first_run, runs, &out->world));
   out->likelihood = policy_likelihood(&c->method, c->policy->options, &c->problem);
-  TRY(policy_history(memory, &c->method, c->policy->options, &c->problem, &out->likelihood, runs,
-                     &out->history));
+  TRY(policy_history(memory, &c->method, &c->counted.prior, c->policy->options, &c->problem, &out->likelihood,
+                     runs, &out->history));
   TRY(history_reserve(&out->history, c->problem.rounds));
   const SamplerSetup setup = {.prior = &c->counted.prior,
                               .likelihood = &out->likelihood,

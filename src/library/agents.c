@@ -14,12 +14,14 @@
 
 static Status agents_create(thompson_agents *self, const Prior *prior, const char *sampler,
                             const char *likelihood, const char *options, uint64_t seed) {
-  const int d = prior->d;
-  const LikelihoodOps *rewards = likelihood_find(likelihood);
-  const bool rows = rewards && rewards->self_concordance > 0;
-  self->width = rows ? 1 : AGENTS_CHUNK;
-  self->size = rows ? 0 : HISTORY_EVIDENCE_SIZE(d);
+  self->width = AGENTS_CHUNK;
   TRY(posterior_new(prior, sampler, likelihood, options, seed, self->width, &self->posterior));
+  self->size = (int)history_state(&self->posterior->history);
+  if (self->size == 0) { /* rows, an agent at a time */
+    thompson_posterior_free(self->posterior);
+    self->width = 1;
+    TRY(posterior_new(prior, sampler, likelihood, options, seed, 1, &self->posterior));
+  }
   if (!self->posterior->method->observe) return STATUS_OK;
   return status_set(STATUS_INPUT,
                     "sampler %s carries a state from observation to observation, which agents cannot keep "
@@ -141,13 +143,12 @@ static Status load_chunk(thompson_agents *self, int length, const int *ids, Hist
   if (self->size == 0) TRY(load_rows(self, &self->agent[ids[0]]));
   *out = posterior->history;
   out->runs = out->each_round = length;
-  if (self->size > 0) out->rounds = 0;
+  if (self->size > 0) history_clear(out);
   for (int n = 0; n < length; n++) {
     const Agent *agent = &self->agent[ids[n]];
     self->run[n] = (uint32_t)ids[n], self->round[n] = agent->round, self->fallbacks[n] = 0;
     if (self->size > 0)
-      history_load_evidence(out, n, agent->observations,
-                            self->evidence + (size_t)ids[n] * (size_t)self->size);
+      history_load(out, n, agent->observations, self->evidence + (size_t)ids[n] * (size_t)self->size);
   }
   return STATUS_OK;
 }
@@ -207,7 +208,7 @@ static Status observe_chunk(thompson_agents *self, int length, const int *ids, c
   history_record(&history, NULL, self->features, y);
   for (int n = 0; n < length; n++) {
     self->agent[ids[n]].observations++;
-    history_store_evidence(&history, n, self->evidence + (size_t)ids[n] * size);
+    history_store(&history, n, self->evidence + (size_t)ids[n] * size);
   }
   return STATUS_OK;
 }

@@ -128,6 +128,18 @@ static Status read_options(thompson_posterior *self, LibraryOptions *options) {
   return config_options(&self->memory, "options", keys, options->count, options->text, &self->options);
 }
 
+static Status create_history(thompson_posterior *self) {
+  const SamplerSetup setup = {.prior = self->prior,
+                              .likelihood = &self->likelihood,
+                              .runs = self->runs,
+                              .draws = 1,
+                              .options = self->options};
+  TRY(sampler_history(&self->history_memory, self->method, &setup, 1, &self->forgets, &self->history));
+  if (self->forgets) return STATUS_OK;
+  TRY(history_create(&self->history_memory, self->d, self->runs, &self->likelihood, &self->history));
+  return history_reserve(&self->history, 0);
+}
+
 static Status create(thompson_posterior *self, const char *sampler, const char *likelihood,
                      const char *text) {
   SCRATCH_ARENA(scratch);
@@ -136,8 +148,7 @@ static Status create(thompson_posterior *self, const char *sampler, const char *
   TRY(arena_print(&self->memory, &self->text, "%s", text ? text : ""));
   TRY(library_options(&scratch, text, &options));
   TRY(read_options(self, &options));
-  TRY(history_create(&self->history_memory, self->d, self->runs, &self->likelihood, &self->history));
-  TRY(history_reserve(&self->history, 0));
+  TRY(create_history(self));
   return posterior_begin_sampler(self, 1);
 }
 
@@ -169,7 +180,7 @@ thompson_status thompson_posterior_new(const thompson_prior *prior, const char *
 static Status copy_state(const thompson_posterior *from, thompson_posterior *to) {
   const int rounds = from->history.rounds;
   const size_t d = (size_t)from->d;
-  if (rounds > 0) {
+  if (rounds > 0 && !from->forgets) {
     TRY(posterior_grow_history(to, rounds));
     memcpy(to->x, from->x, (size_t)rounds * d * sizeof *to->x);
     memcpy(to->y, from->y, (size_t)rounds * sizeof *to->y);
@@ -225,11 +236,14 @@ Status posterior_check(const thompson_posterior *self, int n, const double *x, c
 
 Status posterior_observe(thompson_posterior *self, int n, const double *x, const double *y) {
   const size_t d = (size_t)self->d;
-  if (self->history.rounds + n > self->room) TRY(posterior_grow_history(self, self->history.rounds + n));
+  if (!self->forgets && self->history.rounds + n > self->room)
+    TRY(posterior_grow_history(self, self->history.rounds + n));
   for (int row = 0; row < n; row++) {
     const size_t place = (size_t)self->history.rounds;
-    memcpy(self->x + place * d, x + (size_t)row * d, d * sizeof *x);
-    self->y[place] = y[row];
+    if (!self->forgets) {
+      memcpy(self->x + place * d, x + (size_t)row * d, d * sizeof *x);
+      self->y[place] = y[row];
+    }
     history_record(&self->history, NULL, x + (size_t)row * d, y + row);
     sampler_observe(&self->rule.sampler, &self->history, &self->fallbacks);
   }
@@ -242,10 +256,12 @@ thompson_status thompson_observe(thompson_posterior *self, int n, const double *
   return (thompson_status)status;
 }
 
-int thompson_observation_count(const thompson_posterior *self) { return self->history.rounds; }
+int thompson_observation_count(const thompson_posterior *self) {
+  return self->forgets ? 0 : self->history.rounds;
+}
 
 void thompson_observations(const thompson_posterior *self, double *x, double *y) {
-  const size_t n = (size_t)self->history.rounds;
+  const size_t n = (size_t)thompson_observation_count(self);
   if (n == 0) return;
   memcpy(x, self->x, n * (size_t)self->d * sizeof *x);
   memcpy(y, self->y, n * sizeof *y);

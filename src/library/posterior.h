@@ -26,6 +26,7 @@ struct thompson_posterior {
   History history;
   Rule rule; /* with the sampler, of setup.draws draws at most */
   bool propensity; /* it can be asked for probabilities */
+  bool forgets; /* the history does: observations are not there */
   /* All observations of a single run, to be asked for, and to be given again where the history or the sampler
    * cannot grow by themselves. */
   int room; /* observations that there is room for */

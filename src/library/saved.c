@@ -44,9 +44,11 @@ static Status put_counts(StoreFile *file, const Saved *saved, int agent) {
 static Status put_evidence(StoreFile *file, const Saved *saved, int agent) {
   int axis[2] = {agent}, id;
   TRY(store_dimension(file, "entry", saved->size, &axis[1]));
-  TRY(store_variable(file, "evidence", STORE_DOUBLE, 2, axis,
-                     "precision by rows from the diagonal on, precision-weighted mean, sum of (y / noise)^2",
-                     NULL, &id));
+  TRY(store_variable(
+      file, "evidence", STORE_DOUBLE, 2, axis,
+      "for each component: precision by rows from the diagonal on, precision-weighted mean, and "
+      "sum of (y / noise)^2 or the logarithm of a factor; then observations",
+      NULL, &id));
   return store_put(file, id, saved->evidence);
 }
 
@@ -95,13 +97,25 @@ static Saved saved_of(const char *kind, const thompson_posterior *posterior) {
                  .fallbacks = posterior->fallbacks};
 }
 
+/* Gathers what a posterior that forgets has learned. */
+static Status gather_state(Arena *memory, const thompson_posterior *self, Saved *saved) {
+  saved->size = history_state(&self->history);
+  ALLOCATE(memory, saved->evidence, saved->size);
+  history_store(&self->history, 0, saved->evidence);
+  return STATUS_OK;
+}
+
 thompson_status thompson_posterior_save(const thompson_posterior *self, const char *path) {
+  SCRATCH_ARENA(memory);
   Saved saved = saved_of("posterior", self);
   int64_t observations = self->history.rounds, choices = self->choices, round = self->round,
           lives = self->lives;
-  saved.count = 1, saved.rows = (size_t)observations, saved.x = self->x, saved.y = self->y;
+  saved.count = 1, saved.x = self->x, saved.y = self->y;
+  saved.rows = (size_t)thompson_observation_count(self);
   saved.observations = &observations, saved.choices = &choices, saved.round = &round, saved.lives = &lives;
-  return (thompson_status)write_file(path, &saved, self);
+  Status status = self->forgets ? gather_state(&memory, self, &saved) : STATUS_OK;
+  if (status == STATUS_OK) status = write_file(path, &saved, self);
+  return (thompson_status)status;
 }
 
 static Status allocate_counts(Arena *memory, Saved *saved) {
@@ -216,8 +230,8 @@ static Status get_rows(StoreFile *file, Arena *memory, size_t d, Saved *saved) {
   return store_get_doubles(file, "y", saved->y);
 }
 
-static Status get_evidence(StoreFile *file, Arena *memory, size_t d, Saved *saved) {
-  saved->size = (size_t)HISTORY_EVIDENCE_SIZE(d);
+static Status get_evidence(StoreFile *file, Arena *memory, Saved *saved) {
+  TRY(store_dimension_length(file, "entry", &saved->size));
   size_t shape[] = {saved->count, saved->size};
   TRY(store_shape(file, "evidence", 2, shape));
   ALLOCATE(memory, saved->evidence, saved->count * saved->size);
@@ -232,8 +246,8 @@ static Status get(StoreFile *file, Arena *memory, thompson_prior *prior, Saved *
   TRY(prior_get(&prior->memory, file, &defaults, &prior->prior));
   if (!store_has_dimension(file, "agent")) return STATUS_OK;
   TRY(get_counts(file, memory, saved));
-  return (store_has_variable(file, "evidence") ? get_evidence : get_rows)(file, memory,
-                                                                          (size_t)prior->prior.d, saved);
+  if (store_has_variable(file, "evidence")) return get_evidence(file, memory, saved);
+  return get_rows(file, memory, (size_t)prior->prior.d, saved);
 }
 
 static Status read_file(const char *path, Arena *memory, thompson_prior *prior, Saved *saved) {
@@ -250,14 +264,19 @@ static Status read_file(const char *path, Arena *memory, thompson_prior *prior, 
 
 /* Makes a posterior that has seen and done what was saved. */
 static Status restore_posterior(const Saved *saved, const thompson_prior *prior, thompson_posterior **out) {
-  if (saved->count != 1 || saved->size > 0) return status_set(STATUS_INPUT, "it is not one posterior");
+  if (saved->count != 1) return status_set(STATUS_INPUT, "it is not one posterior");
   TRY(posterior_new(&prior->prior, saved->sampler, saved->likelihood, saved->options, (uint64_t)saved->seed,
                     1, out));
   thompson_posterior *self = *out;
+  if (saved->size != (self->forgets ? history_state(&self->history) : 0))
+    return status_set(STATUS_INPUT, "its evidence does not fit its options");
   TRY(posterior_check(self, (int)saved->rows, saved->x, saved->y));
   self->lives = (uint32_t)*saved->lives;
   TRY(posterior_begin_sampler(self, 1));
-  TRY(posterior_observe(self, (int)saved->rows, saved->x, saved->y));
+  if (self->forgets)
+    history_load(&self->history, 0, (int)*saved->observations, saved->evidence);
+  else
+    TRY(posterior_observe(self, (int)saved->rows, saved->x, saved->y));
   self->round = (uint32_t)*saved->round, self->choices = (int)*saved->choices;
   self->fallbacks = saved->fallbacks;
   return STATUS_OK;

@@ -91,7 +91,8 @@ THOMPSON_API thompson_status thompson_posterior_new(const thompson_prior *prior,
 /* Adds n observations: features x[n, d] and rewards y[n]. A refused call leaves everything as it was. */
 THOMPSON_API thompson_status thompson_observe(thompson_posterior *posterior, int n, const double *x,
                                               const double *y);
-/* Returns the number of observations so far; and writes them into x[n, d] and y[n]. */
+/* Returns the number of observations so far; and writes them into x[n, d] and y[n]. With the options
+ * "memory=filtered" or "memory.keep=100" clicks are forgotten, and there are none. */
 THOMPSON_API int thompson_observation_count(const thompson_posterior *posterior);
 THOMPSON_API void thompson_observations(const thompson_posterior *posterior, double *x, double *y);
 /* Creates another posterior of the same prior, which has observed the same and goes on with the same random

@@ -226,8 +226,22 @@ static bool rows_are_arms(const PolicyMethod *method, const Problem *problem) {
   return !problem->resample_arms && !by_observation;
 }
 
-Status policy_history(Arena *memory, const PolicyMethod *method, const Config *options,
+/* Creates the history of a sampler that has one of its own. */
+static Status history_of_sampler(Arena *memory, const PolicyMethod *method, const Prior *prior,
+                                 const Config *options, const Problem *problem, const Likelihood *likelihood,
+                                 int runs, bool *made, History *out) {
+  const int share = is_per_arm(method, options) ? problem->arms : 1;
+  const SamplerSetup setup = {
+      .prior = prior, .likelihood = likelihood, .runs = runs * share, .draws = 1, .options = options};
+  *made = false;
+  return method->sampler ? sampler_history(memory, method->sampler, &setup, share, made, out) : STATUS_OK;
+}
+
+Status policy_history(Arena *memory, const PolicyMethod *method, const Prior *prior, const Config *options,
                       const Problem *problem, const Likelihood *likelihood, int runs, History *out) {
+  bool made;
+  TRY(history_of_sampler(memory, method, prior, options, problem, likelihood, runs, &made, out));
+  if (made) return STATUS_OK;
   if (is_per_arm(method, options))
     return history_create_per_arm(memory, problem->d, runs, problem->arms, likelihood, out);
   if (method->ops && method->ops->by_observation)

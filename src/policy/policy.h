@@ -95,10 +95,10 @@ Status policy_check(const PolicyMethod *method, const Config *options, const Pro
 Likelihood policy_likelihood(const PolicyMethod *method, const Config *options, const Problem *problem);
 /* Returns the option `discount`: what the evidence is multiplied by in every round; 1 without one. */
 double policy_discount(const Config *options);
-/* Creates the history that a policy with these options reads, with that likelihood: of the B runs, with
- * arms for rows where they stay what they are and the policy can use that; or with `posterior: per_arm` of
- * B K. */
-Status policy_history(Arena *memory, const PolicyMethod *method, const Config *options,
+/* Creates the history that a policy with this prior and these options reads, with that likelihood: of the B
+ * runs, with arms for rows where they stay what they are and the policy can use that, or one that forgets;
+ * with `posterior: per_arm` of B K. */
+Status policy_history(Arena *memory, const PolicyMethod *method, const Prior *prior, const Config *options,
                       const Problem *problem, const Likelihood *likelihood, int runs, History *out);
 /* Returns what follows from policy, options and problem, for a draw in every round; runs, history and
  * prior are for the caller. The options must outlive it. */

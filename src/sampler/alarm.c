@@ -28,7 +28,7 @@ struct Alarm {
   double *uniform, *normal; /* [M] */
 };
 
-static const MixtureApproximation NO_DRAWS = {.candidates = 1};
+static const MixtureOptions NO_DRAWS = {.candidates = 1};
 
 bool alarm_fits(const Prior *prior, const Likelihood *likelihood, int observations) {
   return prior && prior_stand_in(prior) && !likelihood_has_network(likelihood) &&

@@ -30,9 +30,10 @@ double guard_of(const SamplerSetup *setup) {
                                                                          : guard_asked(setup->options);
 }
 
-/* Mixes the components of `prior`, with their weights times 1 - g, and the wide Gaussian. */
-static Status mix(Arena *memory, const Mixture *prior, double g, double width, Mixture *out) {
+Status guard_mixture(Arena *memory, const Prior *beside, double g, Mixture *out) {
   SCRATCH_ARENA(scratch);
+  const Mixture *prior = prior_stand_in(beside);
+  const double width = beside->guard.weight > 0 ? beside->guard.width : WIDE_WIDTH;
   const size_t d = (size_t)prior->d, count = (size_t)prior->components;
   Mixture wide;
   TRY(wide_create(&scratch, prior, width, &wide));
@@ -56,9 +57,9 @@ Status guard_create(Arena *memory, const SamplerSetup *setup, double g, Guard **
   ALLOCATE(memory, self, 1);
   *out = self;
   self->d = prior->d, self->runs = setup->runs, self->draws = setup->draws;
-  TRY(mix(memory, stand_in, g, set ? prior->guard.width : WIDE_WIDTH, &self->mixture));
+  TRY(guard_mixture(memory, prior, g, &self->mixture));
   TRY(mixture_posterior_create(memory, &self->mixture, setup->likelihood, setup->runs,
-                               mixture_posterior_approximation(setup->options), &self->posterior));
+                               mixture_posterior_options(setup->options), &self->posterior));
   mixture_posterior_shrink(self->posterior, stand_in->components,
                            automatic ? GUARD_AUTO_SHRINK
                            : set     ? prior->guard.shrink

@@ -3,11 +3,10 @@
 #include "core/linalg.h"
 #include "core/simd.h"
 #include "core/special.h"
-#include "model/history/ep.h"
-#include "model/history/irls.h"
-#include "model/history/likelihoods.h"
+#include "model/history/history_filtered.h"
 #include "model/mixture/mixture_evidence.h"
 #include "sampler/chunk.h"
+#include "sampler/mixture_approximation.h"
 #include "sampler/moments.h"
 #include "sampler/precise.h"
 #include "sampler/reservoir.h"
@@ -15,10 +14,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Tolerances of modes: those that expectation propagation begins at need not be as good as Laplace's. */
-static const double START_TOLERANCE = 1e-2, MODE_TOLERANCE = 1e-8;
-
-enum { CANDIDATES = 8 }; /* where there are no options */
+enum { CANDIDATES = 8 }; /* `auto`, and where there are no options */
 
 /* Moments of components first .. end - 1, taken in one after the other. */
 typedef struct {
@@ -51,13 +47,9 @@ struct MixturePosterior {
   int *component; /* [n] */
   double *uniform, *draw; /* [n]; [d + 1, n], below the draw its component */
   /* For an approximation: */
+  MixtureOptions options;
   MixtureApproximation approximation;
-  Irls irls;
-  Ep ep;
-  double *prior_precision, *prior_vector; /* [d, d, n], [d, n]: one component's, the same in all runs */
-  double *last_precision, *last_vector; /* [C, d, d, B], [C, d, B]: evidence in the last round with a draw */
-  int last_rounds; /* observations then */
-  double *mode, *value; /* [d, n], [n] */
+  double *forgotten_precision, *forgotten_vector; /* [C, d, d, n], [C, d, n], of a history that forgets */
   /* For several candidates: */
   Reservoir reservoir;
   double *own_precision, *own_vector; /* [d, d, n], [d, n]: evidence of the component of each draw */
@@ -65,26 +57,52 @@ struct MixturePosterior {
   double *kept; /* [d + 1, n] */
 };
 
-MixtureApproximation mixture_posterior_approximation(const Config *options) {
-  if (!options || !config_has(options, "approximation"))
-    return (MixtureApproximation){.candidates = CANDIDATES};
-  const bool laplace = config_is(options, "approximation", "laplace");
-  return (MixtureApproximation){laplace, laplace ? 1 : (int)config_int(options, "candidates")};
+/* Returns the number of candidates for a draw, which are weighed by the rows that are there. */
+static int candidates_of(const Config *options, bool laplace, bool filtered) {
+  if (laplace) return 1;
+  if (!config_is(options, "candidates", "auto")) return (int)config_int(options, "candidates");
+  return filtered ? 1 : CANDIDATES;
+}
+
+MixtureOptions mixture_posterior_options(const Config *options) {
+  if (!options || !config_has(options, "approximation")) return (MixtureOptions){.candidates = CANDIDATES};
+  const bool laplace = config_is(options, "approximation", "laplace"),
+             keeps = !config_present(options, "memory"),
+             filtered = !keeps && config_is(options, "memory", "filtered");
+  return (MixtureOptions){.laplace = laplace,
+                          .candidates = candidates_of(options, laplace, filtered),
+                          .forgets = keeps || filtered,
+                          .keep = keeps ? (int)config_int(options, "memory.keep") : 0};
+}
+
+Status mixture_posterior_check(const Config *options) {
+  const MixtureOptions chosen = mixture_posterior_options(options);
+  if (!chosen.forgets) return STATUS_OK;
+  if (chosen.laplace)
+    return status_set(STATUS_INPUT, "memory: what is forgotten stays by expectation propagation; "
+                                    "approximation must be ep");
+  if (config_real(options, "temper") != 1)
+    return status_set(STATUS_INPUT, "memory: what is forgotten cannot be tempered; temper must be 1");
+  if (chosen.keep > 0 && config_has(options, "discount") && config_real(options, "discount") != 1)
+    return status_set(STATUS_INPUT, "memory: observations that are kept cannot be discounted; memory must be "
+                                    "full or filtered");
+  if (chosen.keep == 0 && chosen.candidates > 1)
+    return status_set(STATUS_INPUT,
+                      "candidates = %d: with memory = filtered there are no rows to weigh candidates by; it "
+                      "must be 1, or memory {keep: N}",
+                      chosen.candidates);
+  return STATUS_OK;
 }
 
 static Status create_approximation(Arena *memory, MixturePosterior *state) {
   const size_t d = (size_t)state->prior->d, components = (size_t)state->prior->components, n = CHUNK_LANES;
-  const bool laplace = state->approximation.laplace;
-  TRY(irls_create(memory, state->prior->d, CHUNK_LANES, laplace ? MODE_TOLERANCE : START_TOLERANCE,
-                  &state->irls));
-  if (!laplace) TRY(ep_create(memory, state->prior->d, CHUNK_LANES, EP_TOLERANCE, &state->ep));
-  ALLOCATE(memory, state->prior_precision, d * d * n);
-  ALLOCATE(memory, state->prior_vector, d * n);
-  ALLOCATE(memory, state->last_precision, components * d * d * (size_t)state->runs);
-  ALLOCATE(memory, state->last_vector, components * d * (size_t)state->runs);
-  ALLOCATE(memory, state->mode, d * n);
-  ALLOCATE(memory, state->value, n);
-  if (state->approximation.candidates == 1) return STATUS_OK;
+  TRY(mixture_approximation_create(memory, state->prior, state->runs, state->options.laplace,
+                                   &state->approximation));
+  if (state->options.forgets) {
+    ALLOCATE(memory, state->forgotten_precision, components * d * d * n);
+    ALLOCATE(memory, state->forgotten_vector, components * d * n);
+  }
+  if (state->options.candidates == 1) return STATUS_OK;
   TRY(reservoir_create(memory, CHUNK_LANES, &state->reservoir));
   ALLOCATE(memory, state->own_precision, d * d * n);
   ALLOCATE(memory, state->own_vector, d * n);
@@ -95,7 +113,7 @@ static Status create_approximation(Arena *memory, MixturePosterior *state) {
 }
 
 Status mixture_posterior_create(Arena *memory, const Mixture *prior, const Likelihood *likelihood, int runs,
-                                MixtureApproximation approximation, MixturePosterior **out) {
+                                MixtureOptions options, MixturePosterior **out) {
   const size_t d = (size_t)prior->d, components = (size_t)prior->components, n = CHUNK_LANES;
   const size_t own = likelihood_is_conjugate(likelihood) ? 1 : components;
   MixturePosterior *state;
@@ -103,7 +121,7 @@ Status mixture_posterior_create(Arena *memory, const Mixture *prior, const Likel
   *out = state;
   state->prior = prior;
   state->runs = runs;
-  state->approximation = approximation;
+  state->options = options;
   ALLOCATE(memory, state->shrink, components);
   for (size_t c = 0; c < components; c++) state->shrink[c] = 1;
   ALLOCATE(memory, state->constant, components);
@@ -144,19 +162,6 @@ static void accumulate_weights(int components, int parts, double *restrict large
           special_exp(weight[c * parts + r] - largest[r]) + (c > 0 ? weight[(c - 1) * parts + r] : 0);
 }
 
-/* Computes out[rows, lanes] = prior[rows]. */
-static void spread(int rows, int lanes, const double *prior, double *out) {
-  for (int i = 0; i < rows; i++)
-    for (int n = 0; n < lanes; n++) out[i * lanes + n] = prior[i];
-}
-
-/* Computes to[rows, to_stride] <- from[rows, from_stride], `lanes` of each row. */
-static void copy_rows(int rows, int lanes, const double *from, int from_stride, double *to, int to_stride) {
-  for (int i = 0; i < rows; i++)
-    memcpy(to + (size_t)i * (size_t)to_stride, from + (size_t)i * (size_t)from_stride,
-           (size_t)lanes * sizeof *to);
-}
-
 /* Returns Lambda or b of a component. */
 static double *precision_of(const MixturePosterior *state, int c) {
   return state->precision + (size_t)(c * state->prior->d * state->prior->d) * CHUNK_LANES;
@@ -165,70 +170,10 @@ static double *vector_of(const MixturePosterior *state, int c) {
   return state->vector + (size_t)(c * state->prior->d) * CHUNK_LANES;
 }
 
-/* Computes value[lanes] = l(m) - b' m + m' Lambda m / 2 at the mode m. */
-static void offset_at_mode(MixturePosterior *state, const HistoryView *view, const double *precision,
-                           const double *vector, double *value) {
-  const int d = view->history->d, lanes = view->lanes;
-  history_log_likelihood(view, state->mode, value, NULL);
-  for (int i = 0; i < d; i++)
-    for (int n = 0; n < lanes; n++) {
-      double pull = -vector[i * lanes + n];
-      for (int j = 0; j < d; j++)
-        pull += 0.5 * precision[(i * d + j) * lanes + n] * state->mode[j * lanes + n];
-      value[n] += state->mode[i * lanes + n] * pull;
-    }
-}
-
-/* Computes Lambda and b of component c, from those to start from, and value[lanes]: the offset by Laplace,
- * the evidence of the component by expectation propagation. That begins at the mode or, where at most one
- * click can have come since the round before, where that one ended. */
-static void approximate(MixturePosterior *state, int c, const HistoryView *view, bool warm, double *value,
-                        int64_t *fallbacks) {
-  const Mixture *prior = state->prior;
-  const int d = prior->d;
-  double *precision = precision_of(state, c), *vector = vector_of(state, c);
-  const bool bounded = view->history->likelihood->ops == &likelihood_logistic; /* so no site overshoots */
-  spread(d * d, view->lanes, prior->precision + c * d * d, state->prior_precision);
-  spread(d, view->lanes, prior->information + c * d, state->prior_vector);
-  if (state->approximation.laplace || !warm || !bounded)
-    irls_solve(&state->irls, view, state->prior_precision, state->prior_vector, precision, vector,
-               state->mode, fallbacks);
-  if (state->approximation.laplace)
-    offset_at_mode(state, view, precision, vector, value);
-  else
-    ep_solve(&state->ep, view, state->prior_precision, state->prior_vector, precision, vector, value,
-             fallbacks);
-}
-
-/* Returns Lambda or b of component c for the runs of `view` in the last round. */
-static double *last_precision_of(const MixturePosterior *state, int c, const HistoryView *view) {
-  return state->last_precision + (size_t)(c * state->prior->d * state->prior->d) * (size_t)state->runs +
-         view->first;
-}
-static double *last_vector_of(const MixturePosterior *state, int c, const HistoryView *view) {
-  return state->last_vector + (size_t)(c * state->prior->d) * (size_t)state->runs + view->first;
-}
-
-/* Sets the precision and vector to start from: those of the round before, or none. */
-static void start_evidence(MixturePosterior *state, int c, const HistoryView *view, bool warm) {
-  const int d = state->prior->d, lanes = view->lanes;
-  double *precision = precision_of(state, c), *vector = vector_of(state, c);
-  if (warm) {
-    copy_rows(d * d, lanes, last_precision_of(state, c, view), state->runs, precision, lanes);
-    copy_rows(d, lanes, last_vector_of(state, c, view), state->runs, vector, lanes);
-  } else {
-    memset(precision, 0, (size_t)(d * d * lanes) * sizeof *precision);
-    memset(vector, 0, (size_t)(d * lanes) * sizeof *vector);
-  }
-}
-
 static void keep_evidence(MixturePosterior *state, const HistoryView *view) {
-  const int d = state->prior->d, lanes = view->lanes;
   if (likelihood_is_conjugate(view->history->likelihood)) return;
-  for (int c = 0; c < state->prior->components; c++) {
-    copy_rows(d * d, lanes, precision_of(state, c), lanes, last_precision_of(state, c, view), state->runs);
-    copy_rows(d, lanes, vector_of(state, c), lanes, last_vector_of(state, c, view), state->runs);
-  }
+  for (int c = 0; c < state->prior->components; c++)
+    mixture_approximation_keep(&state->approximation, c, view, precision_of(state, c), vector_of(state, c));
 }
 
 /* Takes in component c, whose L_c and L_c^-1 h_c are in state: N(P^-1 h, P^-1), shrunk. */
@@ -245,19 +190,34 @@ static void add_component(MixturePosterior *state, int c, int lanes, MixtureMome
                 moments->covariance, moments->runs);
 }
 
-/* Turns the weight of a Gaussian evidence into that of the approximation it belongs to. */
-static void weigh_approximation(MixturePosterior *state, int c, int lanes, double *log_weight) {
-  for (int n = 0; n < lanes; n++) {
-    const double gaussian = log_weight[n];
-    log_weight[n] = state->value[n] + (state->approximation.laplace ? gaussian : state->constant[c]);
-    state->offset[c * lanes + n] = log_weight[n] - gaussian;
-  }
-}
-
 /* Finds Lambda and b of the runs of `view`, which all components share. */
 static void share_evidence(MixturePosterior *state, const HistoryView *view) {
   history_evidence(view, state->precision, state->vector);
   state->beyond = precise_find(state->precise, view);
+}
+
+/* Computes state->factor[d, d, lanes] = P_c and state->whitened[d, lanes] = h_c of the component that was
+ * just approximated, or from evidence that all share. */
+static void add_prior(MixturePosterior *state, int c, const HistoryView *view) {
+  const int lanes = view->lanes, entries = state->prior->d * lanes, squares = state->prior->d * entries;
+  const MixtureApproximation *own = &state->approximation;
+  if (likelihood_is_conjugate(view->history->likelihood)) {
+    mixture_evidence_add(state->prior, c, lanes, state->precision, state->vector, state->factor,
+                         state->whitened);
+    return;
+  }
+  for (int k = 0; k < squares; k++) state->factor[k] = own->prior_precision[k] + precision_of(state, c)[k];
+  for (int k = 0; k < entries; k++) state->whitened[k] = own->prior_vector[k] + vector_of(state, c)[k];
+}
+
+/* Keeps what component c has forgotten, for draws. */
+static void keep_forgotten(MixturePosterior *state, int c, const HistoryView *view) {
+  const int d = state->prior->d, entries = d * view->lanes;
+  double *precision = state->forgotten_precision + (size_t)(c * d * entries),
+         *vector = state->forgotten_vector + (size_t)(c * entries);
+  memset(precision, 0, (size_t)(d * entries) * sizeof *precision);
+  memset(vector, 0, (size_t)entries * sizeof *vector);
+  history_forgotten(view, c, precision, vector, state->uniform);
 }
 
 /* Computes state->weight, the logarithm of the weight of every component for the runs of `view`, with
@@ -271,18 +231,18 @@ static void weigh_components(MixturePosterior *state, const HistoryView *view, b
   if (conjugate) share_evidence(state, view);
   memset(state->jitters, 0, CHUNK_LANES * sizeof *state->jitters);
   for (int c = 0; c < prior->components; c++) {
-    const int own = conjugate ? 0 : c;
     double *log_weight = state->weight + c * lanes;
-    if (!conjugate) {
-      start_evidence(state, c, view, warm);
-      approximate(state, c, view, warm, state->value, fallbacks);
-    }
-    mixture_evidence_add(prior, c, lanes, precision_of(state, own), vector_of(state, own), state->factor,
-                         state->whitened);
+    if (!conjugate)
+      mixture_approximation_find(&state->approximation, c, view, warm, precision_of(state, c),
+                                 vector_of(state, c), fallbacks);
+    add_prior(state, c, view);
+    if (!conjugate && state->options.forgets) keep_forgotten(state, c, view);
     linalg_cholesky_lanes(d, lanes, state->factor, state->jitters);
     linalg_forward_lanes(d, lanes, state->factor, state->whitened);
     mixture_evidence_weigh(d, lanes, state->constant[c], state->factor, state->whitened, log_weight);
-    if (!conjugate) weigh_approximation(state, c, lanes, log_weight);
+    if (!conjugate)
+      mixture_approximation_weigh(&state->approximation, lanes, state->constant[c], log_weight,
+                                  state->offset + c * lanes);
     if (state->beyond) precise_weigh(state->precise, c, rewards, log_weight);
     if (moments && c >= moments->first && c < moments->end) add_component(state, c, lanes, moments);
   }
@@ -337,6 +297,15 @@ static void put_column(int rows, int n, int lanes, const double *from, int r, in
   for (int i = 0; i < rows; i++) to[i * lanes + n] = from[i * parts + r] + (plus ? plus[i] : 0);
 }
 
+/* Adds what component c has forgotten to its P_c and h_c. */
+static void add_forgotten(MixturePosterior *state, int c, int n, int lanes, int r, int parts) {
+  const int d = state->prior->d;
+  const double *precision = state->forgotten_precision + (size_t)(c * d * d * parts),
+               *vector = state->forgotten_vector + (size_t)(c * d * parts);
+  for (int i = 0; i < d * d; i++) state->factor[i * lanes + n] += precision[i * parts + r];
+  for (int i = 0; i < d; i++) state->whitened[i * lanes + n] += vector[i * parts + r];
+}
+
 /* Gathers the component that each lane draws, its P_c and h_c, and for candidates its evidence. Draws of a
  * run are M neighbouring lanes. */
 static void gather_chosen(MixturePosterior *state, const HistoryView *runs, const HistoryView *view) {
@@ -353,7 +322,8 @@ static void gather_chosen(MixturePosterior *state, const HistoryView *runs, cons
     state->component[n] = c;
     put_column(d * d, n, lanes, precision, r, parts, prior->precision + c * d * d, state->factor);
     put_column(d, n, lanes, vector, r, parts, prior->information + c * d, state->whitened);
-    if (conjugate || state->approximation.candidates == 1) continue;
+    if (!conjugate && state->options.forgets) add_forgotten(state, c, n, lanes, r, parts);
+    if (conjugate || state->options.candidates == 1) continue;
     put_column(d * d, n, lanes, precision, r, parts, NULL, state->own_precision);
     put_column(d, n, lanes, vector, r, parts, NULL, state->own_vector);
     state->own_offset[n] = state->offset[c * parts + r];
@@ -426,9 +396,12 @@ static void draw_weighted(MixturePosterior *state, const HistoryView *runs, cons
                           RngLanes *rng, int64_t *fallbacks) {
   const int d = state->prior->d, lanes = view->lanes;
   reservoir_clear(&state->reservoir, lanes);
-  for (int j = 0; j < state->approximation.candidates; j++) {
+  const History rows = mixture_approximation_rows(view->history);
+  HistoryView there = *view;
+  there.history = &rows;
+  for (int j = 0; j < state->options.candidates; j++) {
     draw_candidate(state, runs, view, rng, j == 0, fallbacks);
-    history_log_likelihood(view, state->draw, state->log_ratio, NULL);
+    history_log_likelihood(&there, state->draw, state->log_ratio, NULL);
     subtract_approximation(d, lanes, state->own_precision, state->own_vector, state->own_offset, state->draw,
                            state->log_ratio);
     rng_lanes_uniform(rng, 1, state->uniform);
@@ -444,8 +417,9 @@ static void draw_weighted(MixturePosterior *state, const HistoryView *runs, cons
 static void draw_of_runs(MixturePosterior *state, const HistoryView *runs, RngLanes rng, int total,
                          double *theta, int *component, int64_t *fallbacks) {
   const int draws = (int)rng.draws, from = runs->first * draws;
-  const bool weighted = !likelihood_is_conjugate(runs->history->likelihood) &&
-                        state->approximation.candidates > 1 && runs->history->rounds > 0;
+  const History *history = runs->history;
+  const bool weighted = !likelihood_is_conjugate(history->likelihood) && state->options.candidates > 1 &&
+                        (history->rounds > 0 || history_is_filtered(history));
   rng.first_lane += (uint32_t)from;
   rng.lanes = (uint32_t)(runs->lanes * draws);
   for (Chunk chunk = chunk_begin(rng); chunk.lanes > 0; chunk_next(&chunk, rng)) {
@@ -461,23 +435,28 @@ static void draw_of_runs(MixturePosterior *state, const HistoryView *runs, RngLa
   }
 }
 
-/* Returns whether so little has changed since the last draw, one for each run, that it is a start for this
- * one. */
+/* Returns whether the last round is a start for this one. */
 static bool is_warm(const MixturePosterior *state, const History *history) {
-  const int news = history->rounds - state->last_rounds;
-  return state->last_rounds > 0 && (news == 0 || news == 1);
+  return !likelihood_is_conjugate(history->likelihood) &&
+         mixture_approximation_is_warm(&state->approximation, history);
+}
+
+static void end_round(MixturePosterior *state, const History *history) {
+  if (!likelihood_is_conjugate(history->likelihood))
+    mixture_approximation_kept(&state->approximation, history);
 }
 
 void mixture_posterior_sample(MixturePosterior *state, const History *history, RngLanes rng, int draws,
                               double *theta, int *component, int64_t *fallbacks) {
-  const bool warm = draws == 1 && is_warm(state, history);
+  const bool follows = draws == 1 && !rng.runs; /* streams by name: agents, of whom another came before */
+  const bool warm = follows && is_warm(state, history);
   for (int first = 0; first < history->runs; first += CHUNK_LANES) {
     const HistoryView runs = {history, 1, first, chunk_size(history->runs, first, CHUNK_LANES), NULL, NULL};
     prepare_runs(state, &runs, warm, fallbacks);
-    if (draws == 1) keep_evidence(state, &runs);
+    if (follows) keep_evidence(state, &runs);
     draw_of_runs(state, &runs, rng, (int)rng.lanes, theta, component, fallbacks);
   }
-  if (draws == 1) state->last_rounds = history->rounds;
+  if (follows) end_round(state, history);
 }
 
 void mixture_posterior_moments(MixturePosterior *state, const History *history, int first, int end,
@@ -496,5 +475,5 @@ void mixture_posterior_moments(MixturePosterior *state, const History *history, 
     weigh_components(state, &view, warm, false, &moments, fallbacks);
     keep_evidence(state, &view);
   }
-  state->last_rounds = history->rounds;
+  end_round(state, history);
 }

@@ -1,14 +1,8 @@
 /* The posterior under a mixture of Gaussians: exact with a conjugate likelihood, and with any other
- * approximated component by component, by expectation propagation (model/history/ep.h) or Laplace
- * (model/history/irls.h).
+ * approximated component by component (sampler/mixture_approximation.h).
  *
  * With evidence (Lambda, b) the posterior is a mixture again, with new weights
  * (model/mixture/mixture_evidence.h; Hong et al. 2022, Thompson sampling with a mixture prior).
- *
- * An approximation is evidence that each component has for itself, and the logarithm of the factor at which
- * it stands for the likelihood, its offset: log p(y | theta) ~ offset + b' theta - theta' Lambda theta / 2.
- * Expectation propagation has the offset from its own evidence of the model; Laplace's makes the two sides
- * equal at the mode.
  *
  * With `candidates` J > 1 a draw is one of J draws theta from that mixture, each of some component c: one is
  * kept with probability proportional to p(y | theta) over its approximation under c (sampler/reservoir.h), so
@@ -31,10 +25,14 @@ typedef struct MixturePosterior MixturePosterior;
 typedef struct {
   bool laplace;
   int candidates; /* J >= 1 */
-} MixtureApproximation;
+  bool forgets; /* histories do (model/history/history_filtered.h), */
+  int keep; /* but for so many rows */
+} MixtureOptions;
 
 /* Returns what the options say, where there are such options, otherwise the defaults. */
-MixtureApproximation mixture_posterior_approximation(const Config *options);
+MixtureOptions mixture_posterior_options(const Config *options);
+/* Returns STATUS_INPUT with one sentence where they contradict each other. */
+Status mixture_posterior_check(const Config *options);
 /* The keys of that: for the own options of a sampler. */
 #define MIXTURE_POSTERIOR_KEYS                                                                               \
   {.name = "approximation",                                                                                  \
@@ -43,14 +41,30 @@ MixtureApproximation mixture_posterior_approximation(const Config *options);
    .words = "ep laplace",                                                                                    \
    .help = "of a posterior whose rewards are not Gaussian, for each component of the prior: ep, by "         \
            "expectation propagation; laplace, the papers'"},                                                 \
+      {.name = "candidates",                                                                                 \
+       .type = KEY_INT,                                                                                      \
+       .minimum = 1,                                                                                         \
+       .maximum = 100000,                                                                                    \
+       .fallback = "auto",                                                                                   \
+       .words = "auto",                                                                                      \
+       .help =                                                                                               \
+           "of a draw by ep, one of which is kept by its likelihood; 1: the approximation itself; auto: "    \
+           "8, and 1 with memory: filtered"},                                                                \
+      {.name = "memory",                                                                                     \
+       .type = KEY_WORD,                                                                                     \
+       .fallback = "full",                                                                                   \
+       .words = "full filtered",                                                                             \
+       .parts = true,                                                                                        \
+       .help = "of rewards that are not Gaussian: full, all observations; filtered, the Gaussians that ep "  \
+               "puts in their place, one after the other; {keep: N}, these, and the last N observations"},   \
   {                                                                                                          \
-    .name = "candidates", .type = KEY_INT, .minimum = 1, .maximum = 100000, .fallback = "8",                 \
-    .help = "of a draw by ep, one of which is kept by its likelihood; 1: the approximation itself"           \
+    .name = "memory.keep", .type = KEY_INT, .minimum = 1, .maximum = 1000000,                                \
+    .help = "observations that stay as they are; older ones, N at a time, become Gaussians"                  \
   }
 
 /* Creates the posterior for histories of at most `runs` runs; the prior outlives it. */
 Status mixture_posterior_create(Arena *memory, const Mixture *prior, const Likelihood *likelihood, int runs,
-                                MixtureApproximation approximation, MixturePosterior **out);
+                                MixtureOptions options, MixturePosterior **out);
 /* Multiplies the standard deviations of draws from this component by `factor` from now on. */
 void mixture_posterior_shrink(MixturePosterior *state, int component, double factor);
 /* Draws as sampler_sample does: theta[d, N]; component[N], unless it is NULL, is the one that each draw is

@@ -2,9 +2,11 @@
 #include "sampler/sampler.h"
 
 #include "core/arena.h"
+#include "model/history/history_filtered.h"
 #include "sampler/chunk.h"
 #include "sampler/guard.h"
 #include "sampler/methods.h"
+#include "sampler/mixture_posterior.h"
 
 #include <limits.h>
 #include <math.h>
@@ -151,6 +153,28 @@ Status sampler_create(Arena *memory, const SamplerOps *method, const SamplerSetu
   return method->create(out, setup);
 }
 
+Status sampler_history(Arena *memory, const SamplerOps *method, const SamplerSetup *setup, int share,
+                       bool *forgets, History *out) {
+  SCRATCH_ARENA(scratch);
+  const Prior *prior = setup->prior;
+  *forgets = false;
+  if (!setup->options || !config_has(setup->options, "memory") || !prior->mixture) return STATUS_OK;
+  const MixtureOptions options = mixture_posterior_options(setup->options);
+  if (!options.forgets || likelihood_is_conjugate(setup->likelihood)) return STATUS_OK;
+  if (options.keep > 0 && share > 1)
+    return status_set(
+        STATUS_INPUT,
+        "sampler %s: memory {keep: %d} is of one posterior for all arms; with one for each it can "
+        "be full or filtered",
+        method->name, options.keep);
+  Mixture guarded;
+  const double g = guard_of(setup);
+  if (g > 0) TRY(guard_mixture(&scratch, prior, g, &guarded));
+  *forgets = true;
+  return history_create_filtered(memory, g > 0 ? &guarded : prior->mixture, options.keep, setup->runs, share,
+                                 setup->likelihood, out);
+}
+
 /* Replaces a draw with a coordinate that is not finite by 0, and counts it: the last net under every
  * method. */
 static void replace_non_finite(int d, int lanes, int draws, double *theta, int64_t *fallbacks) {
@@ -254,6 +278,7 @@ bool sampler_guard_weight(Sampler *sampler, const History *history, double *weig
 }
 
 void sampler_observe(Sampler *sampler, const History *history, int64_t *fallbacks) {
+  if (history_is_filtered(history)) history_filtered_fallbacks(history, fallbacks);
   if (!sampler->ops->observe) return;
   History tempered = *history;
   tempered.temper *= sampler->temper;

@@ -142,6 +142,11 @@ const ConfigKey *sampler_shared_keys(void);
  * STATUS_INPUT with one sentence when prior or likelihood lacks what the method needs, or when the draws
  * are too many. */
 Status sampler_create(Arena *memory, const SamplerOps *method, const SamplerSetup *setup, Sampler *out);
+/* Creates the history that a sampler of this setup reads where it has the option `memory` and forgets
+ * (model/history/history_filtered.h): one in `share` runs has an observation in a round. Returns STATUS_OK
+ * and leaves *forgets false where it does not. */
+Status sampler_history(Arena *memory, const SamplerOps *method, const SamplerSetup *setup, int share,
+                       bool *forgets, History *out);
 /* Calls ops->sample and checks the outcome: a draw that is not finite becomes 0 and adds one to fallbacks.
  * `history` may hold fewer runs than the sampler was created for. */
 void sampler_sample(Sampler *sampler, const History *history, RngLanes rng, int draws, double *theta,

@@ -112,7 +112,7 @@ static bool find_map_of_sums(SpreadWork *work, int d, const double *root, double
 static Status find_moments(SpreadWork *work, const Sampler *sampler, const History *history, bool *found) {
   SCRATCH_ARENA(scratch);
   const Mixture *prior = sampler->setup.prior->mixture;
-  const MixtureApproximation approximation = {.candidates = 1};
+  const MixtureOptions approximation = {.candidates = 1};
   MixturePosterior *posterior;
   int64_t fallbacks = 0;
   TRY(mixture_posterior_create(&scratch, prior, history->likelihood, 1, approximation, &posterior));

@@ -73,7 +73,7 @@ static Status block_create(Arena *memory, const Study *study, const Task *task, 
   TRY(problem_create(study->file->settings[task->setting], &block->problem));
   TRY(block_create_world(memory, study, task, block));
   block->likelihood = policy_likelihood(&method, chosen->options, &block->problem);
-  TRY(policy_history(memory, &method, chosen->options, &block->problem, &block->likelihood, task->runs,
+  TRY(policy_history(memory, &method, prior, chosen->options, &block->problem, &block->likelihood, task->runs,
                      &block->history));
   TRY(history_reserve(&block->history, block->problem.rounds));
   TRY(feedback_create(memory, study->file->settings[task->setting], &block->problem, task->first_run,

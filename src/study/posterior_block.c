@@ -33,7 +33,8 @@ typedef struct {
   History history;
   Sampler sampler, exact; /* exact: the same history, the true prior */
   Policy policy; /* in place of `sampler`, where the policy samples without one */
-  History rows; /* what that policy observed */
+  bool forgets;
+  History own; /* what that policy observed, or a sampler that forgets */
   Prior truth; /* distribution of theta* */
   bool *measured; /* [curve_count]: not those that the result has already */
   int needs; /* of the curves that are measured */
@@ -104,10 +105,13 @@ static Status create_sampler(Arena *memory, const Prior *prior, Tick tick, Block
                               .seed = block->study->seed,
                               .first_run = block->task->first_run,
                               .options = chosen->options};
-  if (method.sampler) return sampler_create(memory, method.sampler, &setup, &block->sampler);
-  TRY(policy_history(memory, &method, chosen->options, &block->problem, setup.likelihood, setup.runs,
-                     &block->rows));
-  TRY(history_reserve(&block->rows, last));
+  if (method.sampler) {
+    TRY(sampler_create(memory, method.sampler, &setup, &block->sampler));
+    return sampler_history(memory, method.sampler, &setup, 1, &block->forgets, &block->own);
+  }
+  TRY(policy_history(memory, &method, prior, chosen->options, &block->problem, setup.likelihood, setup.runs,
+                     &block->own));
+  TRY(history_reserve(&block->own, last));
   return policy_create(memory, &method,
                        &(PolicySetup){.likelihood = setup.likelihood,
                                       .problem = &block->problem,
@@ -164,27 +168,27 @@ static void grow(Block *block, uint32_t round, int64_t *fallbacks) {
   }
   world_play(&block->world, block->arm, block->phi, block->reward, block->regret);
   history_record(&block->history, block->arm, block->phi, block->reward);
-  if (block->policy.ops)
-    history_record(&block->rows, block->arm, block->phi, block->reward);
-  else
-    sampler_observe(&block->sampler, &block->history, fallbacks);
+  if (block->policy.ops || block->forgets) history_record(&block->own, block->arm, block->phi, block->reward);
+  if (!block->policy.ops)
+    sampler_observe(&block->sampler, block->forgets ? &block->own : &block->history, fallbacks);
 }
 
-static void draw(const Block *block, const Draws *draws, Sampler *sampler, uint32_t round,
-                 int64_t *fallbacks) {
+static void draw(const Block *block, const Draws *draws, Sampler *sampler, const History *history,
+                 uint32_t round, int64_t *fallbacks) {
   const uint32_t n = (uint32_t)draws->run.n;
   RngLanes rng = {.key = rng_key(block->study->seed, draws->purpose),
                   .run = block->task->first_run,
                   .draws = n,
                   .round = round,
                   .lanes = n * (uint32_t)block->task->runs};
-  sampler_sample(sampler, &block->history, rng, draws->run.n, draws->theta, fallbacks);
+  sampler_sample(sampler, history, rng, draws->run.n, draws->theta, fallbacks);
 }
 
 /* Makes the draws of the policy. */
 static Status draw_own(Block *block, uint32_t round, int64_t *fallbacks) {
-  if (block->policy.ops) return block->policy.ops->draw(&block->policy, &block->rows, block->draws.theta);
-  draw(block, &block->draws, &block->sampler, round, fallbacks);
+  if (block->policy.ops) return block->policy.ops->draw(&block->policy, &block->own, block->draws.theta);
+  draw(block, &block->draws, &block->sampler, block->forgets ? &block->own : &block->history, round,
+       fallbacks);
   return STATUS_OK;
 }
 
@@ -260,8 +264,8 @@ static Status compare(Block *block, uint32_t round, int point, TaskResult *resul
   const int runs = block->task->runs;
   const bool reference = block->needs & POSTERIOR_NEEDS_REFERENCE,
              floor = block->needs & POSTERIOR_NEEDS_FLOOR;
-  if (reference) draw(block, &block->reference, &block->exact, round, block->ignored);
-  if (floor) draw(block, &block->floor, &block->exact, round, block->ignored);
+  if (reference) draw(block, &block->reference, &block->exact, &block->history, round, block->ignored);
+  if (floor) draw(block, &block->floor, &block->exact, &block->history, round, block->ignored);
   for (int b = 0; b < runs; b++) {
     pick_run(block, &block->draws, b);
     if (reference) pick_run(block, &block->reference, b);

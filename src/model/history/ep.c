@@ -31,6 +31,7 @@ Status ep_create(Arena *memory, int d, int capacity, double tolerance, Ep *out) 
   ALLOCATE(memory, out->volume, capacity);
   ALLOCATE(memory, out->miss, capacity);
   ALLOCATE(memory, out->log_scale, capacity);
+  ALLOCATE(memory, out->settled_scale, capacity);
   ALLOCATE(memory, out->settled, capacity);
   ALLOCATE(memory, out->jitters, capacity);
   return STATUS_OK;
@@ -152,7 +153,9 @@ static void ep_visit(void *context, const HistoryMarginals *cells) {
     tile.counts[k] = sweep->history->temper * cells->counts[k];
     tile.variance[k] = cells->variance[k] > LEAST ? cells->variance[k] : LEAST;
   }
-  if (sweep->first)
+  if (sweep->first && ep->empty)
+    memset(tile.lambda, 0, sizeof tile.lambda), memset(tile.nu, 0, sizeof tile.nu);
+  else if (sweep->first)
     expand(sweep->history->likelihood, cells, &tile);
   else
     get_sites(cells, &tile);
@@ -197,6 +200,7 @@ static int take(Ep *ep, int lanes, bool first, double *precision, double *vector
     if (ep->settled[n]) continue;
     for (int k = n; k < ep->d * lanes; k += lanes) vector[k] = ep->next_vector[k];
     for (int k = n; k < ep->d * ep->d * lanes; k += lanes) precision[k] = ep->next_precision[k];
+    ep->settled_scale[n] = ep->log_scale[n];
     log_evidence[n] = ep->volume[n] + ep->log_scale[n];
     ep->settled[n] = !first && ep->miss[n] <= ep->tolerance;
     moving += ep->settled[n] ? 0 : 1;
@@ -222,4 +226,30 @@ void ep_solve(Ep *ep, const HistoryView *view, const double *prior_precision, co
     log_evidence[n] -= history_excess(view, n);
     fallbacks[view->first + n] += ep->jitters[n] + (ep->settled[n] ? 0 : 1);
   }
+}
+
+/* Sweeps over the rows from `row` on, of which no site moves. */
+static void look(Ep *ep, const HistoryView *view, int row) {
+  const History rest = history_since(view->history, row);
+  HistoryView rows = *view;
+  Sweep sweep = {.ep = ep, .history = &rest};
+  rows.history = &rest;
+  memset(ep->log_scale, 0, (size_t)view->lanes * sizeof *ep->log_scale);
+  history_marginals(&rows, ep->mean, ep->covariance, ep_visit, &sweep, ep->next_precision, ep->next_vector);
+}
+
+static void ep_subtract(size_t n, const double *restrict b, double *restrict a) {
+  for (size_t k = 0; k < n; k++) a[k] -= b[k];
+}
+
+void ep_split(Ep *ep, const HistoryView *view, const double *prior_precision, const double *prior_vector,
+              int row, double *precision, double *vector, double *log_scale) {
+  const size_t lanes = (size_t)view->lanes, entries = (size_t)ep->d * lanes;
+  find_posterior(ep, view->lanes, prior_precision, prior_vector, precision, vector);
+  look(ep, view, 0);
+  memcpy(log_scale, ep->log_scale, lanes * sizeof *log_scale);
+  look(ep, view, row);
+  ep_subtract(lanes, ep->log_scale, log_scale);
+  ep_subtract(entries, ep->next_vector, vector);
+  ep_subtract(entries * (size_t)ep->d, ep->next_precision, precision);
 }

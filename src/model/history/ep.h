@@ -42,11 +42,13 @@ enum { EP_SWEEPS = 100 };
 typedef struct {
   int d, capacity;
   double tolerance;
+  bool empty; /* the evidence to start from is 0: sites begin there, not at the expansion */
   TiltedNodes nodes;
   double *factor, *covariance, *mean; /* [d, d, n], [d, d, n], [d, n]: Cholesky factor of P + Lambda, S, m */
   double *next_precision, *next_vector; /* [d, d, n], [d, n]: evidence of the sites after a sweep */
   double *volume; /* [n]: |L^-1 (h + b)|^2 / 2 - log |L| */
   double *miss, *log_scale; /* [n]: of a sweep, by how much at most; sum of log s_i */
+  double *settled_scale; /* [n]: that sum for the evidence that ep_solve returned */
   bool *settled; /* [n] */
   int *jitters; /* [n] */
 } Ep;
@@ -60,5 +62,11 @@ Status ep_create(Arena *memory, int d, int capacity, double tolerance, Ep *out);
  * Lanes that did not stop within EP_SWEEPS, and pivots that were jittered, are added to fallbacks[B]. */
 void ep_solve(Ep *ep, const HistoryView *view, const double *prior_precision, const double *prior_vector,
               double *precision, double *vector, double *log_evidence, int64_t *fallbacks);
+
+/* Splits what ep_solve found for these lanes, before the next call and with the same prior, by rows: the part
+ * of the evidence precision[d, d, lanes], vector[d, lanes] that is of rows before `row`, and the sum of their
+ * log s_i, log_scale[lanes], where the sites of all rows are as they were left. */
+void ep_split(Ep *ep, const HistoryView *view, const double *prior_precision, const double *prior_vector,
+              int row, double *precision, double *vector, double *log_scale);
 
 #endif

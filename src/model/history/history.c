@@ -12,10 +12,9 @@ static const HistoryOps *form_of(const Likelihood *likelihood, int arms) {
   return arms > 0 ? &history_form_arms : &history_form_rows;
 }
 
-/* Creates a history of B runs, one in `share` of which has an observation in a round. */
-static Status create(Arena *memory, int d, int runs, int share, int arms, const HistoryOps *form,
+Status history_begin(Arena *memory, int d, int runs, int share, const HistoryOps *form,
                      const Likelihood *likelihood, History *out) {
-  ASSERT(d >= 1 && runs >= 1 && share >= 1 && arms >= 0);
+  ASSERT(d >= 1 && runs >= 1 && share >= 1);
   *out = (History){.memory = memory,
                    .d = d,
                    .runs = runs,
@@ -24,10 +23,17 @@ static Status create(Arena *memory, int d, int runs, int share, int arms, const 
                    .temper = 1,
                    .ops = form};
   TRY(arena_new(memory, (void **)&out->content, 1, out->ops->size));
-  out->content->arms = arms;
   ALLOCATE(memory, out->content->observations, runs);
   ALLOCATE(memory, out->content->latest, out->each_round);
   for (int b = 0; b < out->each_round; b++) out->content->latest[b] = b * share;
+  return STATUS_OK;
+}
+
+static Status create(Arena *memory, int d, int runs, int share, int arms, const HistoryOps *form,
+                     const Likelihood *likelihood, History *out) {
+  ASSERT(arms >= 0);
+  TRY(history_begin(memory, d, runs, share, form, likelihood, out));
+  out->content->arms = arms;
   return out->ops->reserve(out, 0);
 }
 
@@ -96,4 +102,18 @@ const int *history_latest(const History *history) { return history->content->lat
 double history_squares(const History *history, int run) {
   ASSERT(history->ops->squares);
   return history->ops->squares(history, run);
+}
+
+size_t history_state(const History *history) {
+  return history->ops->state ? history->ops->state(history) : 0;
+}
+
+void history_store(const History *history, int run, double *state) {
+  history->ops->store(history, run, state);
+}
+
+void history_load(History *history, int run, int observations, const double *state) {
+  history->ops->load(history, run, state);
+  history->content->observations[run] = observations;
+  if (observations > history->rounds) history->rounds = observations;
 }

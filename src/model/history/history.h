@@ -67,6 +67,13 @@ int history_observations(const History *history, int run);
 const int *history_latest(const History *history);
 /* Returns the sum of |phi|^2 over the observations of a run. */
 double history_squares(const History *history, int run);
+/* Stores what a run has observed, by itself, where that has a fixed size: state[history_state(history)]; and
+ * puts it in place of what a run had, of so many observations. Other forms have the size 0. A conjugate
+ * likelihood has d (d + 1) / 2 entries of the precision, row by row from the diagonal on, the vector, d, and
+ * the sum of (y / sigma)^2. Clear a history before its runs are loaded. */
+size_t history_state(const History *history);
+void history_store(const History *history, int run, double *state);
+void history_load(History *history, int run, int observations, const double *state);
 /* Reads phi[d] of observation l of a run, entries `stride` apart, and returns its reward. For a history
  * that keeps one row for each observation; a run can have fewer than rounds (history_observations). */
 double history_observation(const History *history, int run, int l, size_t stride, double *phi);
@@ -93,12 +100,6 @@ bool history_root(const History *history, int run, double *root);
 /* Computes residual[lanes] >= 0: the sum of ((y - phi' shift) / sigma)^2 over the observations of each
  * lane. */
 void history_residual(const HistoryView *view, double *residual);
-/* The evidence of a run by itself: d (d + 1) / 2 entries of the precision, row by row from the diagonal on,
- * the vector, d, and the sum of (y / sigma)^2. Stored, and put in place of what the run had, of so many
- * observations. */
-#define HISTORY_EVIDENCE_SIZE(d) ((d) * ((d) + 3) / 2 + 1)
-void history_store_evidence(const History *history, int run, double *evidence);
-void history_load_evidence(History *history, int run, int observations, const double *evidence);
 /* Makes a history of this many rounds, with the evidence factor precision[d, d, B] and factor vector[d, B]
  * in place of its own; its residual is not known. */
 void history_set_evidence(History *history, int rounds, double factor, const double *precision,

@@ -263,7 +263,9 @@ void history_set_evidence(History *history, int rounds, double factor, const dou
   history->rounds = rounds;
 }
 
-void history_store_evidence(const History *history, int run, double *evidence) {
+static size_t evidence_size(const History *history) { return HISTORY_EVIDENCE_SIZE(history->d); }
+
+static void evidence_store(const History *history, int run, double *evidence) {
   const Evidence *self = evidence_of(history);
   const size_t d = (size_t)history->d, runs = (size_t)history->runs, n = (size_t)run;
   for (size_t i = 0; i < d; i++)
@@ -272,7 +274,7 @@ void history_store_evidence(const History *history, int run, double *evidence) {
   *evidence = self->reward_squares[n];
 }
 
-void history_load_evidence(History *history, int run, int observations, const double *evidence) {
+static void evidence_load(History *history, int run, const double *evidence) {
   const Evidence *self = evidence_of(history);
   const size_t d = (size_t)history->d, runs = (size_t)history->runs, n = (size_t)run;
   for (size_t i = 0; i < d; i++)
@@ -280,8 +282,7 @@ void history_load_evidence(History *history, int run, int observations, const do
       self->precision[(i * d + j) * runs + n] = self->precision[(j * d + i) * runs + n] = *evidence;
   for (size_t i = 0; i < d; i++) self->vector[i * runs + n] = *evidence++;
   self->reward_squares[n] = *evidence;
-  self->common.observations[n] = observations;
-  if (observations > history->rounds) history->rounds = observations;
+  self->rooted[n] = false;
 }
 
 const HistoryOps history_form_evidence = {.size = sizeof(Evidence),
@@ -290,4 +291,7 @@ const HistoryOps history_form_evidence = {.size = sizeof(Evidence),
                                           .clear = evidence_clear,
                                           .copy_run = evidence_copy_run,
                                           .discount = evidence_discount,
+                                          .state = evidence_size,
+                                          .store = evidence_store,
+                                          .load = evidence_load,
                                           .squares = evidence_squares};

@@ -3,7 +3,8 @@
  *     evidence  history_evidence.c  conjugate likelihoods: sums of a fixed size
  *     rows      history_rows.c      any other: a row for each observation
  *     arms      history_arms.c      the same where arms stay what they are: a row for each arm
- *     inputs    history_inputs.c    the mean reward is a network: rows as network.h takes them */
+ *     inputs    history_inputs.c    the mean reward is a network: rows as network.h takes them
+ *     filtered  history_filtered.c  a prior's Gaussians in place of rows, and the last rows */
 #ifndef MODEL_HISTORY_HISTORY_INTERNAL_H
 #define MODEL_HISTORY_HISTORY_INTERNAL_H
 
@@ -31,9 +32,23 @@ typedef struct HistoryOps {
   void (*discount)(History *history, double factor);
   /* Sum of |phi|^2. */
   double (*squares)(const History *history, int run);
+  /* For forms of a fixed size: the doubles of a run by itself, which are stored and put in place of what the
+   * run had. */
+  size_t (*state)(const History *history);
+  void (*store)(const History *history, int run, double *state);
+  void (*load)(History *history, int run, const double *state);
 } HistoryOps;
 
-extern const HistoryOps history_form_evidence, history_form_rows, history_form_arms, history_form_inputs;
+extern const HistoryOps history_form_evidence, history_form_rows, history_form_arms, history_form_inputs,
+    history_form_filtered;
+
+/* Begins a history of B runs of this form, one in `share` of which has an observation in a round, without
+ * room. */
+Status history_begin(Arena *memory, int d, int runs, int share, const HistoryOps *form,
+                     const Likelihood *likelihood, History *out);
+
+/* The doubles of an evidence by itself. */
+#define HISTORY_EVIDENCE_SIZE(d) ((size_t)(d) * ((size_t)(d) + 3) / 2 + 1)
 
 static inline void history_check_view(const HistoryView *view) {
   ASSERT(view->draws >= 1 && view->first >= 0);

@@ -6,8 +6,9 @@
 
 static Status posterior_create(Sampler *self, const SamplerSetup *setup) {
   MixturePosterior *state;
+  TRY(mixture_posterior_check(setup->options));
   TRY(mixture_posterior_create(self->memory, setup->prior->mixture, setup->likelihood, setup->runs,
-                               mixture_posterior_approximation(setup->options), &state));
+                               mixture_posterior_options(setup->options), &state));
   self->state = state;
   return STATUS_OK;
 }

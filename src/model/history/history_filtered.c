@@ -1,0 +1,308 @@
+#include "model/history/history_filtered.h"
+
+#include "model/history/ep.h"
+#include "model/history/history_internal.h"
+#include "model/history/irls.h"
+#include "model/history/likelihoods.h"
+
+#include <string.h>
+
+/* Tolerance of the mode at which expectation propagation begins. */
+static const double START_TOLERANCE = 1e-2;
+
+/* C components; m = each_round lanes of `recent`, one for each run that a round may tell of; n <=
+ * CHUNK_LANES.
+ */
+typedef struct {
+  struct HistoryContent common;
+  Mixture prior;
+  int keep, capacity; /* rows: that stay; that a run has before it forgets */
+  double *precision, *vector, *log_scale; /* [C, d, d, B], [C, d, B], [C, B] */
+  History recent, spare; /* of m runs; scratch */
+  bool *full; /* [m] */
+  int64_t *fallbacks; /* [m], of the last round */
+  /* Scratch. */
+  Irls irls;
+  Ep ep;
+  double *prior_precision, *prior_vector; /* [d, d, n], [d, n]: of a component, with what it has forgotten */
+  double *own_precision, *own_vector, *own_scale; /* [d, d, n], [d, n], [n]: of the rows to forget */
+  double *mode, *log_evidence; /* [d, n], [n] */
+  double *row; /* [d] */
+} Filtered;
+
+static Filtered *filtered_of(const History *history) {
+  ASSERT(history_is_filtered(history));
+  return (Filtered *)history->content;
+}
+
+static Status filtered_reserve(History *history, int rounds) {
+  Filtered *self = filtered_of(history);
+  const size_t d = (size_t)history->d, cells = (size_t)self->prior.components * (size_t)history->runs;
+  (void)rounds; /* memory does not grow with them */
+  if (self->precision) return STATUS_OK;
+  ALLOCATE(history->memory, self->precision, cells * d * d);
+  ALLOCATE(history->memory, self->vector, cells * d);
+  ALLOCATE(history->memory, self->log_scale, cells);
+  return STATUS_OK;
+}
+
+static Status create_scratch(Arena *memory, int d, int lanes, Filtered *self) {
+  const size_t n = CHUNK_LANES, vector = (size_t)d * n;
+  ALLOCATE(memory, self->full, lanes);
+  ALLOCATE(memory, self->fallbacks, lanes);
+  TRY(irls_create(memory, d, CHUNK_LANES, START_TOLERANCE, &self->irls));
+  TRY(ep_create(memory, d, CHUNK_LANES, EP_TOLERANCE, &self->ep));
+  ALLOCATE(memory, self->prior_precision, vector * (size_t)d);
+  ALLOCATE(memory, self->prior_vector, vector);
+  ALLOCATE(memory, self->own_precision, vector * (size_t)d);
+  ALLOCATE(memory, self->own_vector, vector);
+  ALLOCATE(memory, self->own_scale, n);
+  ALLOCATE(memory, self->mode, vector);
+  ALLOCATE(memory, self->log_evidence, n);
+  ALLOCATE(memory, self->row, d);
+  return STATUS_OK;
+}
+
+Status history_create_filtered(Arena *memory, const Mixture *prior, int keep, int runs, int share,
+                               const Likelihood *likelihood, History *out) {
+  ASSERT(!likelihood_is_conjugate(likelihood) && !likelihood_has_network(likelihood));
+  ASSERT(keep == 0 || share == 1);
+  TRY(history_begin(memory, prior->d, runs, share, &history_form_filtered, likelihood, out));
+  Filtered *self = filtered_of(out);
+  self->keep = keep, self->capacity = keep > 0 ? 2 * keep : 1;
+  TRY(mixture_copy(memory, prior, &self->prior));
+  TRY(history_create_rows(memory, prior->d, out->each_round, likelihood, &self->recent));
+  TRY(history_reserve(&self->recent, self->capacity));
+  TRY(history_create_rows(memory, prior->d, out->each_round, likelihood, &self->spare));
+  TRY(history_reserve(&self->spare, self->capacity));
+  TRY(create_scratch(memory, prior->d, out->each_round, self));
+  return filtered_reserve(out, 0);
+}
+
+bool history_is_filtered(const History *history) { return history->ops == &history_form_filtered; }
+
+/* Returns the rows of a history, which may be a view of the first runs of another one. */
+static History first_runs(const History *rows, const History *history) {
+  History view = *rows;
+  view.runs = view.each_round = history->each_round;
+  return view;
+}
+
+static void filtered_clear(History *history) {
+  Filtered *self = filtered_of(history);
+  const size_t d = (size_t)history->d, cells = (size_t)self->prior.components * (size_t)history->runs;
+  memset(self->precision, 0, cells * d * d * sizeof *self->precision);
+  memset(self->vector, 0, cells * d * sizeof *self->vector);
+  memset(self->log_scale, 0, cells * sizeof *self->log_scale);
+  memset(self->fallbacks, 0, (size_t)history->each_round * sizeof *self->fallbacks);
+  history_clear(&self->recent);
+}
+
+History history_retained(const History *history) {
+  History view = first_runs(&filtered_of(history)->recent, history);
+  view.temper = history->temper;
+  return view;
+}
+
+/* Computes to[rows, lanes] += from[rows, B] of runs run[lanes]. */
+static void filtered_gather(int rows, int lanes, const int *run, size_t runs, const double *from,
+                            double *to) {
+  for (int i = 0; i < rows; i++)
+    for (int n = 0; n < lanes; n++) to[i * lanes + n] += from[(size_t)i * runs + (size_t)run[n]];
+}
+
+/* Does the same the other way round, for the lanes that are `full`. */
+static void filtered_scatter(int rows, int lanes, const bool *full, const int *run, size_t runs,
+                             const double *from, double *to) {
+  for (int i = 0; i < rows; i++)
+    for (int n = 0; n < lanes; n++)
+      if (full[n]) to[(size_t)i * runs + (size_t)run[n]] += from[i * lanes + n];
+}
+
+static double *precision_of(const History *history, int c) {
+  return filtered_of(history)->precision + (size_t)(c * history->d * history->d) * (size_t)history->runs;
+}
+static double *vector_of(const History *history, int c) {
+  return filtered_of(history)->vector + (size_t)(c * history->d) * (size_t)history->runs;
+}
+static double *log_scale_of(const History *history, int c) {
+  return filtered_of(history)->log_scale + (size_t)c * (size_t)history->runs;
+}
+
+void history_forgotten(const HistoryView *view, int c, double *precision, double *vector, double *log_scale) {
+  const History *history = view->history;
+  const int d = history->d, lanes = view->lanes;
+  const size_t runs = (size_t)history->runs;
+  int run[CHUNK_LANES];
+  ASSERT(view->draws == 1 && lanes <= CHUNK_LANES && !view->shift && !view->scale);
+  for (int n = 0; n < lanes; n++) run[n] = view->first + n, log_scale[n] = 0;
+  filtered_gather(d * d, lanes, run, runs, precision_of(history, c), precision);
+  filtered_gather(d, lanes, run, runs, vector_of(history, c), vector);
+  filtered_gather(1, lanes, run, runs, log_scale_of(history, c), log_scale);
+}
+
+/* ---- to forget */
+
+/* Finds own_precision, own_vector and own_scale, what stands for the rows of these lanes that are to go,
+ * under a component. A single click is taken in from no start: its site cannot overshoot. */
+static void find_sites(Filtered *self, const HistoryView *view) {
+  const int d = view->history->d, lanes = view->lanes;
+  const bool click = view->history->likelihood->ops == &likelihood_logistic && self->capacity == 1;
+  self->ep.empty = click;
+  memset(self->own_precision, 0, (size_t)(d * d * lanes) * sizeof *self->own_precision);
+  memset(self->own_vector, 0, (size_t)(d * lanes) * sizeof *self->own_vector);
+  if (!click)
+    irls_solve(&self->irls, view, self->prior_precision, self->prior_vector, self->own_precision,
+               self->own_vector, self->mode, self->fallbacks);
+  ep_solve(&self->ep, view, self->prior_precision, self->prior_vector, self->own_precision, self->own_vector,
+           self->log_evidence, self->fallbacks);
+  if (self->keep > 0)
+    ep_split(&self->ep, view, self->prior_precision, self->prior_vector, self->capacity - self->keep,
+             self->own_precision, self->own_vector, self->own_scale);
+  else
+    memcpy(self->own_scale, self->ep.settled_scale, (size_t)lanes * sizeof *self->own_scale);
+}
+
+/* Adds the rows of these lanes that are to go to what component c has forgotten. */
+static void forget_rows(const History *history, const HistoryView *view, int c) {
+  Filtered *self = filtered_of(history);
+  const int d = history->d, lanes = view->lanes, *run = history_latest(history) + view->first;
+  const size_t runs = (size_t)history->runs;
+  const bool *full = self->full + view->first;
+  for (int i = 0; i < d * d * lanes; i++)
+    self->prior_precision[i] = self->prior.precision[c * d * d + i / lanes];
+  for (int i = 0; i < d * lanes; i++) self->prior_vector[i] = self->prior.information[c * d + i / lanes];
+  filtered_gather(d * d, lanes, run, runs, precision_of(history, c), self->prior_precision);
+  filtered_gather(d, lanes, run, runs, vector_of(history, c), self->prior_vector);
+  find_sites(self, view);
+  filtered_scatter(d * d, lanes, full, run, runs, self->own_precision, precision_of(history, c));
+  filtered_scatter(d, lanes, full, run, runs, self->own_vector, vector_of(history, c));
+  filtered_scatter(1, lanes, full, run, runs, self->own_scale, log_scale_of(history, c));
+}
+
+/* Copies the rows from `from` on of run m of one history, as the last rows of run n of another. */
+static void filtered_copy_rows(const History *rows, int m, int from, double *phi, History *to, int n) {
+  const int end = history_rows(rows)->length[m];
+  for (int l = from; l < end; l++) {
+    const double y = history_observation(rows, m, l, 1, phi);
+    history_rows_add(to, n, 1, phi, y);
+  }
+  if (end - from > to->rounds) to->rounds = end - from;
+}
+
+/* Drops rows of the lanes that are full: they keep the last ones. */
+static void filtered_drop(const History *history) {
+  Filtered *self = filtered_of(history);
+  const History before = first_runs(&self->recent, history);
+  History after = first_runs(&self->spare, history);
+  history_clear(&after);
+  for (int m = 0; m < history->each_round && self->keep > 0; m++)
+    filtered_copy_rows(&before, m, self->full[m] ? self->capacity - self->keep : 0, self->row, &after, m);
+  const struct HistoryContent *content = (struct HistoryContent *)after.content;
+  self->spare.content = self->recent.content;
+  self->recent.content = (struct HistoryContent *)content;
+  self->recent.rounds = after.rounds;
+}
+
+static void filtered_append(History *history, const int *arm, const double *phi, const double *y) {
+  Filtered *self = filtered_of(history);
+  History recent = first_runs(&self->recent, history);
+  const int lanes = history->each_round;
+  bool any = false;
+  (void)arm;
+  history_record(&recent, NULL, phi, y);
+  self->recent.rounds = recent.rounds;
+  memset(self->fallbacks, 0, (size_t)lanes * sizeof *self->fallbacks);
+  for (int m = 0; m < lanes; m++) {
+    self->full[m] = history_rows(&recent)->length[m] == self->capacity;
+    any = any || self->full[m];
+  }
+  if (!any) return;
+  for (int first = 0; first < lanes; first += CHUNK_LANES) {
+    const int left = lanes - first;
+    const HistoryView view = {&recent, 1, first, left < CHUNK_LANES ? left : CHUNK_LANES, NULL, NULL};
+    for (int c = 0; c < self->prior.components; c++) forget_rows(history, &view, c);
+  }
+  filtered_drop(history);
+}
+
+void history_filtered_fallbacks(const History *history, int64_t *fallbacks) {
+  const Filtered *self = filtered_of(history);
+  for (int m = 0; m < history->each_round; m++) fallbacks[history_latest(history)[m]] += self->fallbacks[m];
+}
+
+/* Multiplies what is forgotten by a factor. */
+static void filtered_discount(History *history, double factor) {
+  Filtered *self = filtered_of(history);
+  const size_t d = (size_t)history->d, cells = (size_t)self->prior.components * (size_t)history->runs;
+  ASSERT(self->keep == 0); /* rows are copied without their factors */
+  for (size_t k = 0; k < cells * d * d; k++) self->precision[k] *= factor;
+  for (size_t k = 0; k < cells * d; k++) self->vector[k] *= factor;
+  for (size_t k = 0; k < cells; k++) self->log_scale[k] *= factor;
+}
+
+/* ---- a run by itself */
+
+static void filtered_copy_run(const History *from, int m, History *to, int n) {
+  const Filtered *old = filtered_of(from), *new = filtered_of(to);
+  const size_t d = (size_t)from->d, components = (size_t)old->prior.components, runs = (size_t)from->runs,
+               others = (size_t)to->runs;
+  for (size_t k = 0; k < components * d * d; k++)
+    new->precision[k * others + (size_t)n] = old->precision[k * runs + (size_t)m];
+  for (size_t k = 0; k < components * d; k++)
+    new->vector[k * others + (size_t)n] = old->vector[k * runs + (size_t)m];
+  for (size_t k = 0; k < components; k++)
+    new->log_scale[k * others + (size_t)n] = old->log_scale[k * runs + (size_t)m];
+  if (old->keep > 0) filtered_copy_rows(&old->recent, m, 0, old->row, &filtered_of(to)->recent, n);
+}
+
+/* Returns the size of a run: each component as evidence is stored, with log s_c last; then the number of
+ * rows, and rows. */
+static size_t filtered_size(const History *history) {
+  const Filtered *self = filtered_of(history);
+  const size_t own = (size_t)self->prior.components * (size_t)HISTORY_EVIDENCE_SIZE(history->d);
+  return own + (self->keep > 0 ? 1 + (size_t)self->capacity * ((size_t)history->d + 1) : 0);
+}
+
+static void filtered_store(const History *history, int run, double *out) {
+  const Filtered *self = filtered_of(history);
+  const size_t d = (size_t)history->d, runs = (size_t)history->runs, n = (size_t)run;
+  for (int c = 0; c < self->prior.components; c++) {
+    const double *precision = precision_of(history, c), *vector = vector_of(history, c);
+    for (size_t i = 0; i < d; i++)
+      for (size_t j = i; j < d; j++) *out++ = precision[(i * d + j) * runs + n];
+    for (size_t i = 0; i < d; i++) *out++ = vector[i * runs + n];
+    *out++ = log_scale_of(history, c)[n];
+  }
+  if (self->keep == 0) return;
+  const int rows = history_rows(&self->recent)->length[run];
+  *out++ = rows;
+  for (int l = 0; l < rows; l++, out += d + 1) out[d] = history_observation(&self->recent, run, l, 1, out);
+}
+
+static void filtered_load(History *history, int run, const double *from) {
+  Filtered *self = filtered_of(history);
+  const size_t d = (size_t)history->d, runs = (size_t)history->runs, n = (size_t)run;
+  for (int c = 0; c < self->prior.components; c++) {
+    double *precision = precision_of(history, c), *vector = vector_of(history, c);
+    for (size_t i = 0; i < d; i++)
+      for (size_t j = i; j < d; j++, from++)
+        precision[(i * d + j) * runs + n] = precision[(j * d + i) * runs + n] = *from;
+    for (size_t i = 0; i < d; i++) vector[i * runs + n] = *from++;
+    log_scale_of(history, c)[n] = *from++;
+  }
+  if (self->keep == 0) return;
+  const int rows = (int)*from++;
+  for (int l = 0; l < rows; l++, from += d + 1) history_rows_add(&self->recent, run, 1, from, from[d]);
+  if (rows > self->recent.rounds) self->recent.rounds = rows;
+}
+
+const HistoryOps history_form_filtered = {.size = sizeof(Filtered),
+                                          .reserve = filtered_reserve,
+                                          .append = filtered_append,
+                                          .clear = filtered_clear,
+                                          .copy_run = filtered_copy_run,
+                                          .discount = filtered_discount,
+                                          .state = filtered_size,
+                                          .store = filtered_store,
+                                          .load = filtered_load};

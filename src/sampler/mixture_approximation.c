@@ -1,0 +1,131 @@
+#include "sampler/mixture_approximation.h"
+
+#include "model/history/history_filtered.h"
+#include "model/history/likelihoods.h"
+
+#include <string.h>
+
+/* Tolerances of modes: those that expectation propagation begins at need not be as good as Laplace's. */
+static const double START_TOLERANCE = 1e-2, MODE_TOLERANCE = 1e-8;
+
+Status mixture_approximation_create(Arena *memory, const Mixture *prior, int runs, bool laplace,
+                                    MixtureApproximation *out) {
+  const size_t d = (size_t)prior->d, cells = (size_t)prior->components * (size_t)runs, n = CHUNK_LANES;
+  *out = (MixtureApproximation){.prior = prior, .runs = runs, .laplace = laplace};
+  TRY(irls_create(memory, prior->d, CHUNK_LANES, laplace ? MODE_TOLERANCE : START_TOLERANCE, &out->irls));
+  if (!laplace) TRY(ep_create(memory, prior->d, CHUNK_LANES, EP_TOLERANCE, &out->ep));
+  ALLOCATE(memory, out->prior_precision, d * d * n);
+  ALLOCATE(memory, out->prior_vector, d * n);
+  ALLOCATE(memory, out->log_scale, n);
+  ALLOCATE(memory, out->mode, d * n);
+  ALLOCATE(memory, out->value, n);
+  ALLOCATE(memory, out->last_precision, d * d * cells);
+  ALLOCATE(memory, out->last_vector, d * cells);
+  return STATUS_OK;
+}
+
+History mixture_approximation_rows(const History *history) {
+  return history_is_filtered(history) ? history_retained(history) : *history;
+}
+
+bool mixture_approximation_is_warm(const MixtureApproximation *self, const History *history) {
+  const int news = mixture_approximation_rows(history).rounds - self->last_rounds;
+  return self->last_rounds > 0 && (news == 0 || news == 1);
+}
+
+/* Computes to[rows, to_stride] <- from[rows, from_stride], `lanes` of each row. */
+static void copy_rows(int rows, int lanes, const double *from, int from_stride, double *to, int to_stride) {
+  for (int i = 0; i < rows; i++)
+    memcpy(to + (size_t)i * (size_t)to_stride, from + (size_t)i * (size_t)from_stride,
+           (size_t)lanes * sizeof *to);
+}
+
+/* Returns Lambda or b of component c for the runs of `view` in the last round. */
+static double *last_precision_of(const MixtureApproximation *self, int c, const HistoryView *view) {
+  return self->last_precision + (size_t)(c * self->prior->d * self->prior->d) * (size_t)self->runs +
+         view->first;
+}
+static double *last_vector_of(const MixtureApproximation *self, int c, const HistoryView *view) {
+  return self->last_vector + (size_t)(c * self->prior->d) * (size_t)self->runs + view->first;
+}
+
+/* Sets the precision and vector to start from: those of the round before, or none. */
+static void start_evidence(const MixtureApproximation *self, int c, const HistoryView *view, bool warm,
+                           double *precision, double *vector) {
+  const int d = self->prior->d, lanes = view->lanes;
+  if (warm) {
+    copy_rows(d * d, lanes, last_precision_of(self, c, view), self->runs, precision, lanes);
+    copy_rows(d, lanes, last_vector_of(self, c, view), self->runs, vector, lanes);
+  } else {
+    memset(precision, 0, (size_t)(d * d * lanes) * sizeof *precision);
+    memset(vector, 0, (size_t)(d * lanes) * sizeof *vector);
+  }
+}
+
+/* Computes out[rows, lanes] = prior[rows]. */
+static void spread(int rows, int lanes, const double *prior, double *out) {
+  for (int i = 0; i < rows; i++)
+    for (int n = 0; n < lanes; n++) out[i * lanes + n] = prior[i];
+}
+
+static void set_prior(MixtureApproximation *self, int c, const HistoryView *view) {
+  const int d = self->prior->d;
+  spread(d * d, view->lanes, self->prior->precision + c * d * d, self->prior_precision);
+  spread(d, view->lanes, self->prior->information + c * d, self->prior_vector);
+  memset(self->log_scale, 0, (size_t)view->lanes * sizeof *self->log_scale);
+  if (history_is_filtered(view->history))
+    history_forgotten(view, c, self->prior_precision, self->prior_vector, self->log_scale);
+}
+
+/* Computes value[lanes] = l(m) - b' m + m' Lambda m / 2 at the mode m. */
+static void offset_at_mode(MixtureApproximation *self, const HistoryView *view, const double *precision,
+                           const double *vector) {
+  const int d = view->history->d, lanes = view->lanes;
+  history_log_likelihood(view, self->mode, self->value, NULL);
+  for (int i = 0; i < d; i++)
+    for (int n = 0; n < lanes; n++) {
+      double pull = -vector[i * lanes + n];
+      for (int j = 0; j < d; j++)
+        pull += 0.5 * precision[(i * d + j) * lanes + n] * self->mode[j * lanes + n];
+      self->value[n] += self->mode[i * lanes + n] * pull;
+    }
+}
+
+/* Starts expectation propagation at the mode or, where at most one click can have come since the round
+ * before, where that one ended. */
+void mixture_approximation_find(MixtureApproximation *self, int c, const HistoryView *view, bool warm,
+                                double *precision, double *vector, int64_t *fallbacks) {
+  const History rows = mixture_approximation_rows(view->history);
+  const HistoryView there = {&rows, 1, view->first, view->lanes, NULL, NULL};
+  const bool bounded = rows.likelihood->ops == &likelihood_logistic; /* so no site overshoots */
+  set_prior(self, c, view);
+  start_evidence(self, c, view, warm, precision, vector);
+  if (self->laplace || !warm || !bounded)
+    irls_solve(&self->irls, &there, self->prior_precision, self->prior_vector, precision, vector, self->mode,
+               fallbacks);
+  if (self->laplace)
+    offset_at_mode(self, &there, precision, vector);
+  else
+    ep_solve(&self->ep, &there, self->prior_precision, self->prior_vector, precision, vector, self->value,
+             fallbacks);
+}
+
+void mixture_approximation_weigh(const MixtureApproximation *self, int lanes, double constant,
+                                 double *log_weight, double *offset) {
+  for (int n = 0; n < lanes; n++) {
+    const double gaussian = log_weight[n], own = self->value[n] + (self->laplace ? gaussian : constant);
+    log_weight[n] = own + self->log_scale[n];
+    offset[n] = own - gaussian;
+  }
+}
+
+void mixture_approximation_keep(MixtureApproximation *self, int c, const HistoryView *view,
+                                const double *precision, const double *vector) {
+  const int d = self->prior->d, lanes = view->lanes;
+  copy_rows(d * d, lanes, precision, lanes, last_precision_of(self, c, view), self->runs);
+  copy_rows(d, lanes, vector, lanes, last_vector_of(self, c, view), self->runs);
+}
+
+void mixture_approximation_kept(MixtureApproximation *self, const History *history) {
+  self->last_rounds = mixture_approximation_rows(history).rounds;
+}
