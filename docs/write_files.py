@@ -217,7 +217,7 @@ def page(folder):
              "[On a cluster](internals/cluster.md#journals) says when they are written and what damage costs.\n",
              "## `prior_samples.nc`\n", "Samples of what is true and of what was learned, for pictures.\n", section("prior_samples", "bandit/prior_samples.nc"),
              "## Prior files\n", "Written by `thompson train` and by the Python package, and kept in `priors/` of a study. Gaussian and mixture:\n", families["mixture"].table() + "\n",
-             "Diffusion: a network for each stage.\n", families["diffusion"].table() + "\n", "Denoiser: a mixture, a network that corrects it, and its self-check.\n",
+             "Diffusion: a network for each stage t = 1 .. T, which is its time. Layer 1 takes the noisy state s_t = sqrt(alpha_bar_t) z + sqrt(1 - alpha_bar_t) e, theta = shift + scale z; each layer is W x + b with W[output, input], and all but the last are followed by ReLU; what comes out is the noise e.\n", families["diffusion"].table() + "\n", "Denoiser: a mixture, a network that corrects it, and its self-check. With S = (I + M)^-1, m = S b and D_0 the mean under the mixture, the inputs are m, the upper triangle of log(S) / 2 by rows, and v = S^-1/2 (D_0 - m); layers are as above, and what comes out is S^-1/2 (z - D_0).\n",
              families["denoiser"].table() + "\n", everything.attribute_table(used) + "\n",
              "## Draws\n", "Written by `thompson sample`.\n", section("draws", "draws.nc"),
              "## Saved posteriors and agents\n",

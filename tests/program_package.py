@@ -524,6 +524,85 @@ class Service(unittest.TestCase):
             np.testing.assert_allclose(mean, want, atol=5 * np.sqrt(2 / 4000))
 
 
+class Denoisers(unittest.TestCase):
+    """Prior.from_denoiser with the denoiser of a Gaussian and of a mixture, in closed form in NumPy."""
+
+    MEAN, COVARIANCE = np.array([[1.0, 0.0], [-1.0, 0.5]]), np.stack([np.eye(2) * 0.2, np.array([[0.3, 0.1], [0.1, 0.2]])])
+
+    def gaussian(self, b, precision):
+        covariance = np.linalg.inv(np.linalg.inv(self.COVARIANCE[1]) + precision)
+        return np.einsum("mij,mj->mi", covariance, np.linalg.inv(self.COVARIANCE[1]) @ self.MEAN[1] + b), covariance
+
+    def mixture(self, b, precision):
+        inverse = np.linalg.inv(self.COVARIANCE)
+        covariance = np.linalg.inv(inverse + precision[:, None])                                # [m, c, d, d]
+        vector = np.einsum("cij,cj->ci", inverse, self.MEAN) + b[:, None]
+        mean = np.einsum("mcij,mcj->mci", covariance, vector)
+        log_weight = 0.5 * (np.einsum("mci,mci->mc", mean, vector) + np.linalg.slogdet(covariance)[1] - np.linalg.slogdet(self.COVARIANCE)[1]
+                            - np.einsum("ci,cij,cj->c", self.MEAN, inverse, self.MEAN))
+        weight = np.exp(log_weight - log_weight.max(axis=1, keepdims=True))
+        weight /= weight.sum(axis=1, keepdims=True)
+        whole = np.einsum("mc,mci->mi", weight, mean)
+        apart = mean - whole[:, None]
+        return whole, np.einsum("mc,mcij->mij", weight, covariance) + np.einsum("mc,mci,mcj->mij", weight, apart, apart)
+
+    def test_gaussian_is_exact(self):
+        """Mean and covariance of 20 000 posterior draws, and of samples of the prior, within five standard errors, for any number of steps."""
+        one = thompson.Posterior(thompson.Prior.from_denoiser(self.gaussian, 2), noise=0.5, seed=1, steps=3)
+        self.assertEqual((one.sampler, one.prior.family), ("localised", "given"))
+        x, y = X[:, :2], Y / 5
+        one.observe(x, y)
+        inverse = np.linalg.inv(self.COVARIANCE[1])
+        covariance = np.linalg.inv(inverse + x.T @ x / 0.25)
+        for theta, mean, spread in ((one.draw(20000), covariance @ (inverse @ self.MEAN[1] + x.T @ y / 0.25), covariance),
+                                    (one.prior.sample(20000), self.MEAN[1], self.COVARIANCE[1])):
+            self.assertLess((abs(theta.mean(axis=0) - mean) / np.sqrt(np.diag(spread) / 20000)).max(), 5)
+            np.testing.assert_allclose(np.cov(theta.T), spread, atol=5 * np.sqrt(2 / 20000) * spread.diagonal().max())
+        self.assertEqual(one.fallbacks, 0)
+
+    def test_mixture(self):
+        """Draws are those of the same mixture in closed form, by the same sampler and seed, up to rounding; agents and clicks too."""
+        closed = thompson.Prior.from_mixture([0.5, 0.5], self.MEAN, self.COVARIANCE)
+        given = thompson.Prior.from_denoiser(self.mixture, 2)
+        for likelihood in ("gaussian", "logistic"):
+            one, other = (thompson.Posterior(each, "localised", likelihood, seed=2) for each in (given, closed))
+            for each in (one, other):
+                each.observe(X[:, :2], [0, 1, 1, 0, 1, 0])
+            mine, others = one.draw(4000), other.draw(4000)
+            np.testing.assert_allclose(mine.mean(axis=0), others.mean(axis=0), atol=0.1)
+            np.testing.assert_allclose(np.cov(mine.T), np.cov(others.T), atol=0.1)
+        agents = thompson.Agents(given, 3, seed=1)
+        agents.observe([0, 2], X[:2, :2], Y[:2])
+        self.assertEqual(agents.choose([0, 1, 2], X[:, :2]).shape, (3,))
+
+    def test_what_goes_wrong(self):
+        """What the function raises arrives, also Control-C; wrong shapes are refused; results that are not finite are counted; there is no file."""
+        def sometimes(b, precision):
+            if answers:
+                return answers[0](b, precision)
+            raise KeyboardInterrupt("now")
+
+        answers = []
+        given = thompson.Prior.from_denoiser(sometimes, 2)
+        self.assertRaises(KeyboardInterrupt, thompson.Posterior, given)  # which asks for its first moments
+        self.assertRaises(KeyboardInterrupt, given.sample, 3)
+        answers.append(self.mixture)
+        one, many = thompson.Posterior(given), thompson.Agents(given, 2)
+        one.draw(3)
+        answers[0] = lambda b, precision: (b[:, :1], precision)
+        self.assertRaises(ValueError, one.draw, 3)
+        self.assertRaises(ValueError, many.choose, [0, 1], X[:, :2])
+        answers[0] = self.mixture
+        self.assertTrue(np.isfinite(one.draw(3)).all())
+        self.assertRaises(TypeError, thompson.Prior.from_denoiser, 3, 2)
+        one = thompson.Posterior(thompson.Prior.from_denoiser(lambda b, m: (b * np.nan, m), 2))
+        self.assertTrue(np.isfinite(one.draw(3)).all())
+        self.assertGreater(one.fallbacks, 0)
+        for thing in (one, one.prior):
+            with self.assertRaisesRegex(thompson.Error, "has no file"):
+                pickle.dumps(thing)
+
+
 class Public(unittest.TestCase):
     def test_documented(self):
         """What people meet has types that can be read, a sentence, and a repr of one line."""

@@ -6,6 +6,7 @@ import numbers as kinds
 import os
 import pathlib
 import re
+import threading
 
 import numpy as np
 
@@ -62,6 +63,7 @@ class Arguments(ctypes.Structure):
 
 ARRAY, TEXT = ctypes.c_void_p, ctypes.c_char_p
 INT, SEED = ctypes.c_int, ctypes.c_uint64
+DENOISER = ctypes.CFUNCTYPE(INT, ARRAY, INT, INT, *[ctypes.POINTER(ctypes.c_double)] * 4)
 OUT = ctypes.POINTER(ctypes.c_void_p)
 
 # Function: type of the result, types of the arguments. A result of STATUS is checked.
@@ -72,6 +74,7 @@ FUNCTIONS = {
     "prior_open": (STATUS, TEXT, OUT),
     "prior_from_theta": (STATUS, ARRAY, INT, INT, TEXT, TEXT, OUT),
     "prior_from_mixture": (STATUS, INT, INT, ARRAY, ARRAY, ARRAY, OUT),
+    "prior_from_denoiser": (STATUS, INT, DENOISER, ARRAY, OUT),
     "prior_save": (STATUS, HANDLE, TEXT),
     "prior_sample": (STATUS, HANDLE, INT, SEED, ARRAY),
     "prior_dimension": (INT, HANDLE),
@@ -112,7 +115,13 @@ FUNCTIONS = {
 }
 
 
+RAISED = threading.local()  # .error: what a function of the user's raised during a call of the library
+
+
 def check(code, _function, _arguments):
+    error_of_user, RAISED.error = getattr(RAISED, "error", None), None
+    if error_of_user:
+        raise error_of_user
     if code:
         raise Error(error().decode(), code)
     return code

@@ -33,7 +33,13 @@ class Belief:
         self._seed = secrets.randbits(53) if seed is None else library.seed_of(seed)
         text = library.options_text({"rule": rule, **({} if noise is None else {"noise": noise}), **options})
         handle = ctypes.c_void_p()
-        create(self._prior._handle, library.word("sampler", self._sampler), library.word("likelihood", likelihood), text, self._seed, ctypes.byref(handle))
+        words = library.word("sampler", self._sampler), library.word("likelihood", likelihood)
+        try:
+            create(self._prior._handle, *words, text, self._seed, ctypes.byref(handle))
+        except BaseException:
+            if handle:  # a function of the user's raised, and the library knows nothing of it
+                self._of_kind("free")(handle)
+            raise
         self._hold(handle)
 
     def _hold(self, handle):

@@ -7,6 +7,7 @@ import os
 import pathlib
 import tempfile
 import threading
+from collections.abc import Callable
 
 import numpy as np
 import xarray as xr
@@ -19,7 +20,7 @@ from . import studies
 class Prior:
     """What is believed about theta before the first observation. Made by `train`, `Prior.open` or `Prior.from_mixture`; it never changes."""
 
-    __slots__ = ("_handle", "__weakref__")
+    __slots__ = ("_handle", "_function", "__weakref__")
 
     def __init__(self):
         raise TypeError("a Prior is made by thompson.train, Prior.open or Prior.from_mixture")
@@ -71,6 +72,42 @@ class Prior:
         covariance = library.doubles(np.reshape(covariance, (c, d, d)), c, d, d)
         return cls._made_by(library.prior_from_mixture, c, d, weight.ctypes.data, mean.ctypes.data, covariance.ctypes.data)
 
+    @classmethod
+    def from_denoiser(cls, f: Callable[[np.ndarray, np.ndarray], tuple[ArrayLike, ArrayLike]], d: int) -> Prior:
+        """A prior that is known by its denoiser: for the sampler `localised`.
+
+        Parameters
+        ----------
+        f : callable
+            f(b[m, d], M[m, d, d]) -> (mean[m, d], covariance[m, d, d]) of the prior times exp(b' theta - theta' M theta / 2), which is the posterior
+            after Gaussian observations of theta with precision M. Called with up to 64 at a time, from M = 0 on; what it raises is raised by the call
+            that needed it.
+        d : int
+            Entries of theta, which should be on the scale of 1.
+
+        Notes
+        -----
+        Such a prior, and what is made with it, cannot be saved or pickled: f is code.
+        """
+        d = library.count("d", d)
+        if not callable(f):
+            raise TypeError(f"f is {f!r}: a function is needed")
+
+        def call(_context, m, _d, b, precision, mean, covariance):
+            try:
+                results = f(_array(b, m, d).copy(), _array(precision, m, d, d).copy())
+                for result, place in zip(results, (_array(mean, m, d), _array(covariance, m, d, d)), strict=True):
+                    place[...] = library.doubles(result, *place.shape)
+            except BaseException as error:
+                library.RAISED.error = error
+                return 1
+            return 0
+
+        function = library.DENOISER(call)
+        self = cls._made_by(library.prior_from_denoiser, d, function, None)
+        self._function = function  # lives as long as the prior
+        return self
+
     @property
     def dimension(self) -> int:
         """d."""
@@ -93,6 +130,10 @@ class Prior:
 
     def __repr__(self) -> str:
         return f"<thompson.Prior: {self.family} in {self.dimension} dimensions>"
+
+
+def _array(pointer, *shape):
+    return np.ctypeslib.as_array(pointer, shape)
 
 
 def bytes_of(thing):

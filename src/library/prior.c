@@ -100,6 +100,15 @@ thompson_status thompson_prior_from_mixture(int c, int d, const double *weight, 
   return finish(status, out);
 }
 
+thompson_status thompson_prior_from_denoiser(int d, thompson_denoiser *denoiser, void *context,
+                                             thompson_prior **out) {
+  Status status = library_prior_new(out);
+  if (status == STATUS_OK)
+    status = d < 1 ? status_set(STATUS_INPUT, "a denoiser in %d dimensions", d)
+                   : prior_given(&(*out)->memory, d, denoiser, context, &(*out)->prior);
+  return finish(status, out);
+}
+
 thompson_status thompson_prior_save(const thompson_prior *self, const char *path) {
   const LibraryFiles before = library_enter_files();
   Status status = prior_save(&self->prior, path);

@@ -68,12 +68,21 @@ THOMPSON_API thompson_status thompson_prior_from_theta(const double *theta, int 
 THOMPSON_API thompson_status thompson_prior_from_mixture(int c, int d, const double *weight,
                                                          const double *mean, const double *covariance,
                                                          thompson_prior **out);
+/* Returns 0 after computing, for m observations of theta, mean[m, d] and covariance[m, d, d] of the prior
+ * times exp(b' theta - theta' M theta / 2), from b[m, d] and M[m, d, d]; anything else: it cannot. */
+typedef int thompson_denoiser(void *context, int m, int d, const double *b, const double *precision,
+                              double *mean, double *covariance);
+/* Makes a prior of a denoiser of your own, for samplers that need nothing else (localised). theta should be
+ * on the scale of 1. Where the function fails, or a result is not finite, thompson_fallbacks counts it. Such
+ * a prior has no file, and what is made with it cannot be saved. */
+THOMPSON_API thompson_status thompson_prior_from_denoiser(int d, thompson_denoiser *denoiser, void *context,
+                                                          thompson_prior **out);
 THOMPSON_API thompson_status thompson_prior_save(const thompson_prior *prior, const char *path);
 /* Draws m samples from the prior itself: theta[m, d]. */
 THOMPSON_API thompson_status thompson_prior_sample(const thompson_prior *prior, int m, uint64_t seed,
                                                    double *theta);
 THOMPSON_API int thompson_prior_dimension(const thompson_prior *prior);
-/* Returns "gaussian", "mixture", "diffusion" or "denoiser". */
+/* Returns "gaussian", "mixture", "diffusion", "denoiser", or "given" for a denoiser of your own. */
 THOMPSON_API const char *thompson_prior_family(const thompson_prior *prior);
 /* Frees a prior; NULL is allowed. */
 THOMPSON_API void thompson_prior_close(thompson_prior *prior);

@@ -114,3 +114,33 @@ void localisation_to_theta(const Localisation *self, int lanes, double *z) {
   for (int i = 0; i < self->denoiser->d; i++)
     for (int n = 0; n < lanes; n++) z[i * lanes + n] = shift[i] + scale[i] * z[i * lanes + n];
 }
+
+Status localisation_sample_create(Arena *memory, const Denoiser *denoiser, Unconditional *out) {
+  const size_t d = (size_t)denoiser->d, vector = d * DENOISER_LANES;
+  TRY(localisation_create(memory, denoiser, false, 12, 0.05, 300, &out->walk));
+  ALLOCATE(memory, out->basis, d * vector);
+  ALLOCATE(memory, out->zero, vector);
+  ALLOCATE(memory, out->vector, vector);
+  ALLOCATE(memory, out->z, vector);
+  return STATUS_OK;
+}
+
+void localisation_sample(Unconditional *self, RngLanes *rng, double *theta) {
+  const size_t d = (size_t)self->walk.denoiser->d, total = rng->lanes;
+  uint32_t position = rng->position;
+  int lane_fallbacks[DENOISER_LANES] = {0};
+  for (size_t first = 0; first < total; first += DENOISER_LANES) {
+    RngLanes part = *rng;
+    part.first_lane += (uint32_t)first;
+    part.lanes = (uint32_t)(total - first < DENOISER_LANES ? total - first : DENOISER_LANES);
+    const size_t lanes = part.lanes;
+    localisation_no_evidence((int)d, (int)lanes, self->basis, self->zero, self->vector);
+    localisation_draw(&self->walk, (int)lanes, self->basis, self->zero, self->vector, &part, self->z,
+                      lane_fallbacks);
+    localisation_to_theta(&self->walk, (int)lanes, self->z);
+    for (size_t i = 0; i < d; i++)
+      memcpy(theta + i * total + first, self->z + i * lanes, lanes * sizeof *theta);
+    position = part.position;
+  }
+  rng->position = position;
+}

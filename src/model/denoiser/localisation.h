@@ -63,4 +63,14 @@ void localisation_end(Localisation *self, RngLanes *rng, double *z);
 /* Computes theta = shift + scale z, in place on [d, n]. */
 void localisation_to_theta(const Localisation *self, int lanes, double *z);
 
+/* Samples with no evidence, of the distribution of theta itself. */
+typedef struct {
+  Localisation walk; /* with the defaults of the sampler `localised` */
+  double *basis, *zero, *vector, *z; /* [d, d, n], then [d, n], n = DENOISER_LANES */
+} Unconditional;
+
+Status localisation_sample_create(Arena *memory, const Denoiser *denoiser, Unconditional *out);
+/* Draws theta[d, lanes] for the lanes of rng, and moves its position on. */
+void localisation_sample(Unconditional *self, RngLanes *rng, double *theta);
+
 #endif

@@ -84,6 +84,8 @@ Status prior_standard(Arena *memory, int d, const PriorFit *chain_settings, Prio
 }
 
 Status prior_put(const Prior *prior, StoreFile *file) {
+  if (!prior->ops->save)
+    return status_set(STATUS_INPUT, "prior %s has no file: it is not made of numbers", prior->ops->name);
   TRY(store_text_attribute(file, NULL, "prior", prior->ops->name));
   TRY(store_real_attribute(file, NULL, "seconds_fit", prior->seconds_fit));
   if (prior->noise > 0) TRY(store_real_attribute(file, NULL, "noise", prior->noise));

@@ -155,6 +155,14 @@ Status prior_weights(int d, Prior *out);
 /* Creates the uniform prior on the vertices of {-1, 1}^d (prior_ising.c). Outside of the registry: nothing
  * is fitted or stored. */
 Status prior_ising(Arena *memory, int d, const PriorFit *chain_settings, Prior *out);
+/* Computes, for m observations of theta, mean[m, d] and covariance[m, d, d] of the prior times exp(b' theta -
+ * theta' M theta / 2), from b[m, d] and M[m, d, d]. Returns 0, or anything else when it cannot: the draws
+ * that asked are numerical fallbacks then, as those with a result that is not finite. */
+typedef int GivenDenoiser(void *context, int m, int d, const double *b, const double *precision, double *mean,
+                          double *covariance);
+/* Creates a prior with this denoiser (prior_given.c). Outside of the registry: nothing is fitted or stored.
+ */
+Status prior_given(Arena *memory, int d, GivenDenoiser *function, void *context, Prior *out);
 
 /* Saves a prior file (NetCDF, attribute `prior` = family name). Loads a prior file, also a hand-written
  * Gaussian or mixture; `chain_settings` gives the schedule of their exact chain. After a failure *out is

@@ -16,9 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The walk of an unconditional sample: the defaults of the sampler `localised`. */
-enum { STEPS = 12, MOST_DIMENSIONS = 1000 /* of a file */ };
-static const double FIRST_PRECISION = 0.05, LAST_PRECISION = 300;
+enum { MOST_DIMENSIONS = 1000 /* of a file */ };
 
 typedef struct {
   Denoiser denoiser;
@@ -30,9 +28,7 @@ typedef struct {
   DenoiserCheck check;
   int64_t samples; /* how many it was fitted to */
   char samples_sha256[DIGEST_SIZE];
-  /* For samples: */
-  Localisation walk;
-  double *basis, *zero, *vector, *z; /* [d, d, n], then [d, n], n = DENOISER_LANES */
+  Unconditional unconditional;
 } Learned;
 
 static void moments(const Denoiser *denoiser, int lanes, const double *basis, const double *eigenvalue,
@@ -57,7 +53,6 @@ static Status create(Prior *prior, const Mixture *mixture, int hidden_count, con
                      Learned **out) {
   Arena *memory = prior->memory;
   const int d = mixture->d;
-  const size_t vector = (size_t)d * DENOISER_LANES;
   Learned *self;
   ALLOCATE(memory, self, 1);
   self->mixture = *mixture;
@@ -79,12 +74,7 @@ static Status create(Prior *prior, const Mixture *mixture, int hidden_count, con
                               .state = self,
                               .moments = moments,
                               .moments_from_mixture = moments_from_mixture};
-  TRY(localisation_create(memory, &self->denoiser, false, STEPS, FIRST_PRECISION, LAST_PRECISION,
-                          &self->walk));
-  ALLOCATE(memory, self->basis, (size_t)d * vector);
-  ALLOCATE(memory, self->zero, vector);
-  ALLOCATE(memory, self->vector, vector);
-  ALLOCATE(memory, self->z, vector);
+  TRY(localisation_sample_create(memory, &self->denoiser, &self->unconditional));
   prior->denoiser = &self->denoiser;
   *out = self;
   return STATUS_OK;
@@ -92,23 +82,7 @@ static Status create(Prior *prior, const Mixture *mixture, int hidden_count, con
 
 static void denoiser_sample(const Prior *prior, RngLanes *rng, double *theta) {
   Learned *self = prior->state;
-  const size_t d = (size_t)prior->d, total = rng->lanes;
-  uint32_t position = rng->position;
-  int lane_fallbacks[DENOISER_LANES] = {0};
-  for (size_t first = 0; first < total; first += DENOISER_LANES) {
-    RngLanes part = *rng;
-    part.first_lane += (uint32_t)first;
-    part.lanes = (uint32_t)(total - first < DENOISER_LANES ? total - first : DENOISER_LANES);
-    const size_t lanes = part.lanes;
-    localisation_no_evidence(prior->d, (int)lanes, self->basis, self->zero, self->vector);
-    localisation_draw(&self->walk, (int)lanes, self->basis, self->zero, self->vector, &part, self->z,
-                      lane_fallbacks);
-    localisation_to_theta(&self->walk, (int)lanes, self->z);
-    for (size_t i = 0; i < d; i++)
-      memcpy(theta + i * total + first, self->z + i * lanes, lanes * sizeof *theta);
-    position = part.position;
-  }
-  rng->position = position;
+  localisation_sample(&self->unconditional, rng, theta);
 }
 
 /* ---- fitting: one part, as a network is learned in one piece */

@@ -1,0 +1,87 @@
+/* A prior of which somebody else has the denoiser: a function that gives mean and covariance of theta for any
+ * observation of it. Nothing is fitted or stored, and theta is taken as it is, so it should be on the scale
+ * of 1 (localisation.h). Samples are draws with no evidence. */
+#include "core/arena.h"
+#include "core/memory.h"
+#include "model/denoiser/localisation.h"
+#include "model/prior/prior.h"
+
+#include <math.h>
+#include <string.h>
+
+typedef struct {
+  Denoiser denoiser;
+  Unconditional samples;
+  double *shift, *scale; /* [d]: 0 and 1 */
+  GivenDenoiser *function;
+  void *context;
+} Given;
+
+/* Computes to[n, rows] from from[rows, n]. */
+static void transpose(size_t rows, size_t n, const double *from, double *to) {
+  for (size_t i = 0; i < rows; i++)
+    for (size_t k = 0; k < n; k++) to[k * rows + i] = from[i * n + k];
+}
+
+static bool all_finite(size_t count, const double *values) {
+  for (size_t i = 0; i < count; i++)
+    if (!isfinite(values[i])) return false;
+  return true;
+}
+
+static void given_moments(const Denoiser *denoiser, int lanes, const double *basis, const double *eigenvalue,
+                          const double *vector, double *mean, double *covariance, int *lane_fallbacks,
+                          double *workspace) {
+  const Given *self = denoiser->state;
+  const size_t d = (size_t)denoiser->d, n = (size_t)lanes, matrix = d * d * DENOISER_LANES;
+  double *precision = workspace, *by_lane = precision + matrix, *moments = by_lane + matrix;
+  double *b = moments + matrix, *means = b + d * DENOISER_LANES;
+  denoiser_spectral(denoiser->d, lanes, basis, eigenvalue, precision);
+  transpose(d * d, n, precision, by_lane);
+  transpose(d, n, vector, b);
+  const bool done = self->function(self->context, lanes, denoiser->d, b, by_lane, means, moments) == 0;
+  for (size_t k = 0; k < n; k++) {
+    double *m = means + k * d, *c = moments + k * d * d;
+    if (done && all_finite(d, m) && all_finite(d * d, c)) continue;
+    memset(m, 0, d * sizeof *m);
+    memset(c, 0, d * d * sizeof *c);
+    lane_fallbacks[k]++;
+  }
+  transpose(n, d, means, mean);
+  transpose(n, d * d, moments, covariance);
+}
+
+static void given_sample(const Prior *prior, RngLanes *rng, double *theta) {
+  Given *self = prior->state;
+  localisation_sample(&self->samples, rng, theta);
+}
+
+static const PriorOps given_ops = {.name = "given",
+                                   .summary = "a denoiser that is somebody else's function",
+                                   .reference = "Eldan 2013",
+                                   .sample = given_sample};
+
+static Status create(Prior *prior, GivenDenoiser *function, void *context) {
+  const size_t d = (size_t)prior->d;
+  Given *self;
+  ALLOCATE(prior->memory, self, 1);
+  prior->state = self;
+  self->function = function, self->context = context;
+  ALLOCATE(prior->memory, self->shift, d);
+  ALLOCATE(prior->memory, self->scale, d);
+  for (size_t i = 0; i < d; i++) self->scale[i] = 1;
+  self->denoiser = (Denoiser){.d = prior->d,
+                              .shift = self->shift,
+                              .scale = self->scale,
+                              .workspace = (3 * d + 2) * d * DENOISER_LANES,
+                              .state = self,
+                              .moments = given_moments};
+  TRY(localisation_sample_create(prior->memory, &self->denoiser, &self->samples));
+  prior->denoiser = &self->denoiser;
+  return STATUS_OK;
+}
+
+Status prior_given(Arena *memory, int d, GivenDenoiser *function, void *context, Prior *out) {
+  *out = (Prior){.memory = memory, .ops = &given_ops, .d = d};
+  return create(out, function, context);
+}
