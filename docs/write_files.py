@@ -207,6 +207,8 @@ def page(folder):
              "`covariance` of [prior files](#prior-files).\n",
              "**Embeddings** (`problem.family: embedding`): `theta(item, dim)`, `features(arm, dim)` and the attribute `noise`; see [below](#embeddings) and "
              "`data/README.md`.\n",
+             "**Table** (`problem.family: table`): NetCDF with `context(event, dim)` and `reward(event, arm)`, or CSV with the header `x1,...,xd,class`, whose "
+             "classes are whole numbers from 0, an arm for each with reward 1 for the right one; `data/make_table.py` writes three.\n",
              "**Study**: YAML, every key in [keys.md](keys.md).\n",
              "## The folder of a study\n", folder_part(folder),
              "## `results.nc`\n", *results_part(folder, used),

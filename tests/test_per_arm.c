@@ -496,7 +496,7 @@ static void test_refusals(void) {
   CHECK_OK(check(OWN, apart));
   CHECK_OK(check(OWN, "random"));
   CHECK_OK(check("arms: 4", apart)); /* arms that stay */
-  CHECK_FAILS(check(OWN, "ts"), STATUS_INPUT, "set its option posterior: per_arm");
+  CHECK_FAILS(check(OWN, "{name: ts, posterior: shared}"), STATUS_INPUT, "set its option posterior: per_arm");
   CHECK_FAILS(check(OWN, "linucb"), STATUS_INPUT, "learns one theta for all arms");
   CHECK_FAILS(check(OWN, "egreedy"), STATUS_INPUT, "learns one theta for all arms");
   CHECK_FAILS(check("resample_arms: true", apart), STATUS_INPUT, "arms that stay the same");

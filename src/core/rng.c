@@ -182,3 +182,20 @@ uint64_t rng_index(Rng *rng, uint64_t bound) {
   uint64_t word = (uint64_t)bits.v[1] << 32 | bits.v[0];
   return (uint64_t)(((unsigned __int128)word * bound) >> 64);
 }
+
+int rng_permuted(int n, RngKey key, uint32_t run, int place) {
+  unsigned bits = 2;
+  while (1u << bits < (unsigned)n) bits += 2;
+  uint32_t half = bits / 2, mask = (1u << half) - 1, value = (uint32_t)place;
+  do { /* walk the cycle until it is back inside [0, n) */
+    uint32_t left = value >> half, right = value & mask;
+    for (uint32_t round = 0; round < 4; round++) {
+      Rng rng = {.key = key, .run = run, .round = round, .draw = right};
+      uint32_t mixed = (uint32_t)rng_index(&rng, UINT32_MAX) & mask;
+      uint32_t swapped = left ^ mixed;
+      left = right, right = swapped;
+    }
+    value = left << half | right;
+  } while (value >= (uint32_t)n);
+  return (int)value;
+}

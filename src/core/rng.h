@@ -65,7 +65,8 @@
   ENTRY(REGRET_FLOOR, "what the oracle of the floor of regret learns in a round")                            \
   ENTRY(PROPENSITY, "posterior draws that the probabilities of arms are taken from")                         \
   ENTRY(PICK, "which arm is picked by its probability")                                                      \
-  ENTRY(FEEDBACK, "which rewards never come, and how long others take")
+  ENTRY(FEEDBACK, "which rewards never come, and how long others take")                                      \
+  ENTRY(EVENTS, "the order of the events of a table or a log")
 
 typedef enum {
 #define RNG_PURPOSE_ENUM(name, text) RNG_##name,
@@ -97,6 +98,10 @@ void rng_uniform(Rng *rng, int n, double *out);
 void rng_normal(Rng *rng, int n, double *out);
 /* Draws one uniform integer in [0, bound), bound >= 1. Its bias is below bound * 2^-64. */
 uint64_t rng_index(Rng *rng, uint64_t bound);
+
+/* Returns number `place` of a random order of [0, n), a Feistel permutation whose key is (key, run), so that
+ * one place can be asked for without shuffling the whole set. */
+int rng_permuted(int n, RngKey key, uint32_t run, int place);
 
 /* N = lanes streams side by side: lane n has run = run + r with r = (first_lane + n) / draws, draw =
  * (first_lane + n) % draws, and all share round and position. Column n of the output equals what the Rng of

@@ -180,3 +180,62 @@ void observations_free(Observations *observations) {
   free(observations->rewards);
   *observations = (Observations){0};
 }
+
+static Status read_netcdf_table(const char *path, RewardTable *out) {
+  StoreFile *file;
+  int rows;
+  TRY(store_open(path, &file));
+  Status status = dataset_read_matrix(file, "context", "event", &out->rows, &out->d, &out->context);
+  if (status == STATUS_OK)
+    status = dataset_read_matrix(file, "reward", "event", &rows, &out->arms, &out->reward);
+  if (status == STATUS_OK && rows != out->rows)
+    status = status_set(STATUS_INPUT, "%s: 'context' has %d events, 'reward' %d", path, out->rows, rows);
+  store_abandon(file);
+  return status;
+}
+
+/* Takes the last column of a CSV table, of lines from 2 on, for the class that is right. */
+static Status take_classes(const char *path, const Table *table, RewardTable *out) {
+  enum { MOST = 10000 };
+  const size_t rows = (size_t)table->rows, columns = (size_t)table->columns, d = columns - 1;
+  *out = (RewardTable){.rows = table->rows, .d = (int)d};
+  for (size_t i = 0; i < rows; i++) {
+    const double class = table->values[i * columns + d];
+    if (!(class >= 0 && class < MOST && class == floor(class)))
+      return status_set(STATUS_INPUT, "%s, line %zu: class %g is not a whole number from 0 to %d", path,
+                        i + 2, class, MOST - 1);
+    if (class >= out->arms) out->arms = (int)class + 1;
+  }
+  NEW(out->context, rows * d);
+  NEW(out->reward, rows * (size_t)out->arms);
+  for (size_t i = 0; i < rows; i++) {
+    memcpy(out->context + i * d, table->values + i * columns, d * sizeof *table->values);
+    out->reward[i * (size_t)out->arms + (size_t)table->values[i * columns + d]] = 1;
+  }
+  return STATUS_OK;
+}
+
+static Status read_csv_table(const char *path, RewardTable *out) {
+  Table table;
+  TRY(read_csv(path, CSV_X_CLASS_HEADER, &table));
+  const Status status = take_classes(path, &table, out);
+  free(table.values);
+  return status;
+}
+
+Status dataset_read_table(const char *path, RewardTable *out) {
+  *out = (RewardTable){0};
+  Status status = store_is_netcdf(path) ? read_netcdf_table(path, out) : read_csv_table(path, out);
+  if (status == STATUS_OK && (out->rows < 1 || out->arms < 2))
+    status =
+        status_set(STATUS_INPUT, "%s: %d events and %d arms; a table has at least one event and two arms",
+                   path, out->rows, out->arms);
+  if (status != STATUS_OK) reward_table_free(out);
+  return status;
+}
+
+void reward_table_free(RewardTable *table) {
+  free(table->context);
+  free(table->reward);
+  *table = (RewardTable){0};
+}

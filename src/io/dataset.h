@@ -1,4 +1,4 @@
-/* Arrays that users bring: samples of theta (NetCDF or CSV) and histories (NetCDF or CSV). */
+/* Arrays that users bring: samples of theta, histories, and tables of rewards (NetCDF or CSV). */
 #ifndef IO_DATASET_H
 #define IO_DATASET_H
 
@@ -37,5 +37,17 @@ typedef struct {
  * allowed. */
 Status dataset_read_observations(const char *path, Observations *out);
 void observations_free(Observations *observations);
+
+/* Events of which the reward of every arm is known: context[rows, d], reward[rows, arms]. */
+typedef struct {
+  int d, rows, arms;
+  double *context, *reward;
+} RewardTable;
+
+/* Reads NetCDF context(event, dim), reward(event, arm), or CSV with header x1,...,xd,class, whose classes are
+ * whole numbers from 0: an arm for each, and reward 1 for the right one. At least one event and two arms. The
+ * caller ends with reward_table_free. */
+Status dataset_read_table(const char *path, RewardTable *out);
+void reward_table_free(RewardTable *table);
 
 #endif

@@ -9,25 +9,27 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Reads the header x1,...,xd,y. */
-static Status read_header(CsvReader *reader, int *columns) {
+/* Reads the header x1,...,xd and a last name. */
+static Status read_header(CsvReader *reader, const char *name, int *columns) {
   for (reader->column = 1;; reader->column++) {
     TRY(csv_read_field(reader));
     char text[CSV_SHOWN_SIZE + 4], expected[24];
     bool first = reader->column == 1, last = reader->end != CSV_END_COMMA;
     if (first && last && reader->length == 0)
-      return CSV_FIELD_ERROR(reader, "there is no header; it must read x1,...,xd,y");
+      return CSV_FIELD_ERROR(reader, "there is no header; it must read x1,...,xd,%s", name);
     snprintf(expected, sizeof expected, "x%ld", reader->column);
-    if (!first && csv_field_is(reader, "y")) {
-      if (!last) return CSV_FIELD_ERROR(reader, "'y' must be the last column of the header x1,...,xd,y");
+    if (!first && csv_field_is(reader, name)) {
+      if (!last)
+        return CSV_FIELD_ERROR(reader, "'%s' must be the last column of the header x1,...,xd,%s", name, name);
       *columns = (int)reader->column;
       return STATUS_OK;
     }
     if (!csv_field_is(reader, expected))
-      return CSV_FIELD_ERROR(reader,
-                             "the header has '%s' where '%s'%s is expected (it must read x1,...,xd,y)",
-                             csv_shown(reader, text), expected, first ? "" : " or 'y'");
-    if (last) return CSV_FIELD_ERROR(reader, "the header must end with the column 'y' (x1,...,xd,y)");
+      return CSV_FIELD_ERROR(
+          reader, "the header has '%s' where '%s'%s%s%s is expected (it must read x1,...,xd,%s)",
+          csv_shown(reader, text), expected, first ? "" : " or '", first ? "" : name, first ? "" : "'", name);
+    if (last)
+      return CSV_FIELD_ERROR(reader, "the header must end with the column '%s' (x1,...,xd,%s)", name, name);
     if (reader->column == INT_MAX) return CSV_FIELD_ERROR(reader, "too many columns");
   }
 }
@@ -98,9 +100,9 @@ static Status read_rows(CsvReader *reader, Table *table, Numbers *numbers) {
 
 static Status parse(CsvReader *reader, CsvForm form, Table *table, Numbers *numbers) {
   csv_skip_byte_order_mark(reader);
-  if (form == CSV_X_Y_HEADER) {
+  if (form != CSV_NO_HEADER) {
     reader->line = 1;
-    TRY(read_header(reader, &table->columns));
+    TRY(read_header(reader, form == CSV_X_Y_HEADER ? "y" : "class", &table->columns));
   }
   TRY(read_rows(reader, table, numbers));
   if (form == CSV_NO_HEADER && table->rows == 0) return status_set(STATUS_INPUT, "%s is empty", reader->name);

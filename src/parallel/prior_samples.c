@@ -49,7 +49,8 @@ static void transpose(int d, int width, const double *theta, double *out) {
 static Status sample_setting(const Study *study, const Config *setting, const Problem *problem,
                              const char *directory, int width, double *theta, double *out) {
   for (int i = 0; i < SOURCES * SAMPLES * width; i++) out[i] = NAN;
-  if (problem->large) return STATUS_OK; /* too many numbers for a picture */
+  /* There are too many numbers for a picture, or there is no theta*. */
+  if (problem->large || problem->ops->rewards) return STATUS_OK;
   problem_theta_shown(problem, SAMPLES, theta);
   transpose(problem->d, width, theta, out);
   SCRATCH_ARENA(scratch);

@@ -55,9 +55,10 @@ static const ConfigKey sampling_keys[] = {
          "components of this policy's fitted mixture; auto: by held-out likelihood; study: prior.components"},
     {.name = "posterior",
      .type = KEY_WORD,
-     .words = "shared per_arm",
-     .fallback = "shared",
-     .help = "one posterior for all arms, or one for each, learned from its own rewards"},
+     .words = "auto shared per_arm",
+     .fallback = "auto",
+     .help = "one posterior for all arms, or one for each, learned from its own rewards; auto: as the world "
+             "is, so per_arm with problem.unknown: per_arm and problem.family: table"},
     POLICY_DISCOUNT_KEY,
     {.name = "model",
      .type = KEY_WORD,
@@ -107,23 +108,25 @@ const ConfigKey *policy_keys(const char *name) {
   return NULL;
 }
 
-static bool is_per_arm(const PolicyMethod *method, const Config *options) {
-  return method->sampler && config_is(options, "posterior", "per_arm");
+/* Returns whether each arm has a posterior; `apart`: each arm of the world has a theta* of its own. */
+static bool is_per_arm(const PolicyMethod *method, const Config *options, bool apart) {
+  return method->sampler &&
+         (config_is(options, "posterior", "per_arm") || (apart && config_is(options, "posterior", "auto")));
 }
 
 static bool has_network(const PolicyMethod *method, const Config *options) {
   return method->sampler && config_is(options, "model", "network");
 }
 
-static const PolicyOps *ops_of(const PolicyMethod *method, const Config *options) {
+static const PolicyOps *ops_of(const PolicyMethod *method, const Config *options, bool apart) {
   if (!method->sampler) return method->ops;
-  return is_per_arm(method, options) ? &policy_per_arm : &policy_thompson;
+  return is_per_arm(method, options, apart) ? &policy_per_arm : &policy_thompson;
 }
 
 /* Checks that there is one theta for all arms where there is none, or arms apart that stay what they are. */
 static Status check_posterior(const PolicyMethod *method, const Config *options, const Problem *problem) {
   const SamplerOps *sampler = method->sampler;
-  const bool per_arm = is_per_arm(method, options);
+  const bool per_arm = is_per_arm(method, options, problem->per_arm);
   if (problem->per_arm && !per_arm && (sampler || method->ops->one_theta))
     return status_set(
         STATUS_INPUT,
@@ -149,13 +152,13 @@ double policy_discount(const Config *options) {
 }
 
 /* Checks that what was observed can be discounted. */
-static Status check_discount(const PolicyMethod *method, const Config *options) {
+static Status check_discount(const PolicyMethod *method, const Config *options, const Problem *problem) {
   const SamplerOps *sampler = method->sampler;
   if (policy_discount(options) == 1 || !sampler) return STATUS_OK;
   if (has_network(method, options))
     return status_set(STATUS_INPUT,
                       "discount: what a network (model: network) has learned is not discounted");
-  if (sampler->by_observation || (is_per_arm(method, options) && sampler->carry))
+  if (sampler->by_observation || (is_per_arm(method, options, problem->per_arm) && sampler->carry))
     return status_set(
         STATUS_INPUT,
         "discount: sampler %s takes observations in once and for all, and cannot discount them; "
@@ -174,7 +177,7 @@ static Status check_network(const PolicyMethod *method, const Config *options) {
 Status policy_check(const PolicyMethod *method, const Config *options, const Problem *problem) {
   TRY(check_network(method, options));
   TRY(check_posterior(method, options, problem));
-  TRY(check_discount(method, options));
+  TRY(check_discount(method, options, problem));
   const Likelihood likelihood = policy_likelihood(method, options, problem);
   if (method->sampler) TRY(rule_check(options, &likelihood));
   if (method->sampler) TRY(rule_check_arms(options, problem->arms));
@@ -187,8 +190,10 @@ Status policy_check(const PolicyMethod *method, const Config *options, const Pro
 }
 
 Status policy_create(Arena *memory, const PolicyMethod *method, const PolicySetup *setup, Policy *out) {
-  *out =
-      (Policy){.memory = memory, .method = *method, .ops = ops_of(method, setup->options), .setup = *setup};
+  *out = (Policy){.memory = memory,
+                  .method = *method,
+                  .ops = ops_of(method, setup->options, setup->problem->per_arm),
+                  .setup = *setup};
   TRY(policy_check(method, setup->options, setup->problem));
   if (!setup->likelihood) out->setup.likelihood = &setup->problem->likelihood;
   return out->ops->create(out);
@@ -230,7 +235,7 @@ static bool rows_are_arms(const PolicyMethod *method, const Problem *problem) {
 static Status history_of_sampler(Arena *memory, const PolicyMethod *method, const Prior *prior,
                                  const Config *options, const Problem *problem, const Likelihood *likelihood,
                                  int runs, bool *made, History *out) {
-  const int share = is_per_arm(method, options) ? problem->arms : 1;
+  const int share = is_per_arm(method, options, problem->per_arm) ? problem->arms : 1;
   const SamplerSetup setup = {
       .prior = prior, .likelihood = likelihood, .runs = runs * share, .draws = 1, .options = options};
   *made = false;
@@ -242,7 +247,7 @@ Status policy_history(Arena *memory, const PolicyMethod *method, const Prior *pr
   bool made;
   TRY(history_of_sampler(memory, method, prior, options, problem, likelihood, runs, &made, out));
   if (made) return STATUS_OK;
-  if (is_per_arm(method, options))
+  if (is_per_arm(method, options, problem->per_arm))
     return history_create_per_arm(memory, problem->d, runs, problem->arms, likelihood, out);
   if (method->ops && method->ops->by_observation)
     return history_create_rows(memory, problem->d, runs, likelihood, out);
@@ -261,10 +266,11 @@ PolicyWork policy_work(const PolicyMethod *method, const Config *options, const 
                                   .weights = network ? likelihood_parameters(&likelihood, problem->d) : 0,
                                   .options = options},
                       .arms = problem->arms,
+                      .apart = problem->per_arm,
                       .resampled = problem->resample_arms,
                       .rows_are_arms = rows_are_arms(method, problem)};
 }
 
 double policy_cost(const PolicyMethod *method, const PolicyWork *work) {
-  return ops_of(method, work->sampler.options)->cost(method, work);
+  return ops_of(method, work->sampler.options, work->apart)->cost(method, work);
 }

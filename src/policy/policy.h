@@ -30,6 +30,7 @@ typedef struct {
 typedef struct {
   SamplerWork sampler;
   double arms; /* K */
+  bool apart; /* each arm of the world has a theta* of its own */
   bool resampled; /* the arms, in each round */
   bool rows_are_arms; /* of a likelihood that is not conjugate (policy_history) */
 } PolicyWork;

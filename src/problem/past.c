@@ -7,6 +7,9 @@
 enum { BLOCK = 256 /* tasks that are played together */ };
 
 Status past_check(const Problem *problem) {
+  if (problem->ops->rewards)
+    return status_set(STATUS_INPUT, "problem.family = %s has no theta* that past tasks could have",
+                      problem->ops->name);
   if (problem->ops->arms_of_theta)
     return status_set(STATUS_INPUT,
                       "past tasks (prior.learned_from, prior.guard_tasks) take arms at random, but in "

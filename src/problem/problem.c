@@ -83,7 +83,8 @@ static Status check_drift(const Config *config, const Problem *problem) {
   if (drifts != (config_int(config, "problem.drift.every") > 0))
     return status_set(STATUS_INPUT, "problem.drift: kind switch and every > 0 belong together; every is %lld",
                       (long long)config_int(config, "problem.drift.every"));
-  if (drifts && (problem->ops->arms_of_theta || !config_is(config, "study", "bandit")))
+  if (drifts &&
+      (problem->ops->arms_of_theta || problem->ops->rewards || !config_is(config, "study", "bandit")))
     return status_set(
         STATUS_INPUT,
         "problem.drift: kind switch is for study bandit, with arms that do not depend on theta*; "
@@ -169,7 +170,8 @@ Status problem_training_samples(const Problem *problem, uint32_t replicate, int6
 }
 
 bool problem_has_exact_prior(const Problem *problem) {
-  return !problem->ops->transform && (problem->large || theta_has_prior(&problem->theta));
+  return !problem->ops->transform && !problem->ops->rewards &&
+         (problem->large || theta_has_prior(&problem->theta));
 }
 
 Status problem_check_exact_prior(const Problem *problem) {
@@ -255,13 +257,15 @@ static void find_best(World *world) {
   const Problem *problem = world->problem;
   const int runs = world->runs;
   double *u = world->scratch, *top = world->scratch + runs;
+  if (problem->ops->rewards)
+    problem->ops->rewards(problem, world->first_run, runs, world->round, world->mean);
   for (int k = 0; k < problem->arms; k++) {
     size_t stride;
     double *mean = world->mean + (size_t)k * (size_t)runs;
     predictors(problem->d, runs, problem_unknowns(problem), features_of(world, k),
                theta_of(world, 0, k, &stride), u);
     for (int b = 0; b < runs && problem->quadratic; b++) u[b] *= u[b];
-    problem->likelihood.ops->mean(&problem->likelihood, runs, u, mean);
+    if (!problem->ops->rewards) problem->likelihood.ops->mean(&problem->likelihood, runs, u, mean);
     keep_better(runs, k, mean, top, world->best);
   }
 }
@@ -359,8 +363,9 @@ void world_play(const World *world, const int *arm, double *phi, double *y, doub
     const double *features = features_of(world, arm[b]);
     const double u = predictor(world, b, arm[b]), signal = problem->quadratic ? u * u : u;
     for (int i = 0; i < d; i++) phi[i * runs + b] = features[i * runs + b];
-    y[b] = problem->likelihood.ops->sample(&problem->likelihood, signal, world->noise[b],
-                                           world->noise[runs + b]);
+    y[b] = problem->ops->rewards ? world->mean[arm[b] * runs + b]
+                                 : problem->likelihood.ops->sample(&problem->likelihood, signal,
+                                                                   world->noise[b], world->noise[runs + b]);
     regret[b] = world->mean[world->best[b] * runs + b] - world->mean[arm[b] * runs + b];
   }
 }

@@ -33,6 +33,9 @@ typedef struct {
    * feature_scratch]. Called once, with round 0, when the arms are not resampled. */
   void (*features)(const Problem *self, uint32_t first_run, int runs, uint32_t round, const double *kept,
                    double *features, double *scratch);
+  /* OPTIONAL. The rewards of all arms in this round, mean[K, B], where they are known without a theta*: the
+   * world has none, and `theta` is not used. */
+  void (*rewards)(const Problem *self, uint32_t first_run, int runs, uint32_t round, double *mean);
   /* OPTIONAL: the family has large settings. A[arms, d] of a run, created here, collective; the caller ends
    * with dense_destroy, also after a failure. */
   Status (*matrix)(const Problem *self, uint32_t run, const Dense *dense, DenseMatrix *out);

@@ -10,7 +10,8 @@
   ENTRY(embedding) /* embedding/embedding.c */                                                               \
   ENTRY(pool) /* pool.c */                                                                                   \
   ENTRY(twin) /* twin.c */                                                                                   \
-  ENTRY(inverse) /* inverse.c */
+  ENTRY(inverse) /* inverse.c */                                                                             \
+  ENTRY(table) /* table.c */
 
 #define PROBLEM_DECLARE(name) extern const ProblemOps problem_##name;
 PROBLEM_LIST(PROBLEM_DECLARE)

@@ -185,31 +185,13 @@ int theta_test_size(const ThetaSource *source) {
   return size < source->set.n ? size : source->set.n - 1;
 }
 
-/* Returns number `place` of a random order of [0, n), a Feistel permutation whose key is (key, run), so
- * that one place can be asked for without shuffling the whole set. */
-static int permuted(int n, RngKey key, uint32_t run, int place) {
-  unsigned bits = 2;
-  while (1u << bits < (unsigned)n) bits += 2;
-  uint32_t half = bits / 2, mask = (1u << half) - 1, value = (uint32_t)place;
-  do { /* walk the cycle until it is back inside [0, n) */
-    uint32_t left = value >> half, right = value & mask;
-    for (uint32_t round = 0; round < 4; round++) {
-      Rng rng = {.key = key, .run = run, .round = round, .draw = right};
-      uint32_t mixed = (uint32_t)rng_index(&rng, UINT32_MAX) & mask;
-      uint32_t swapped = left ^ mixed;
-      left = right, right = swapped;
-    }
-    value = left << half | right;
-  } while (value >= (uint32_t)n);
-  return (int)value;
-}
-
 /* Returns Member `place` of the replicate's random order of a finite set: the first theta_test_size are
  * for testing. */
 static int member_at(const ThetaSource *source, uint32_t replicate, int place) {
   const int fixed = source->held_out;
   if (place < fixed) return place;
-  return fixed + permuted(source->set.n - fixed, rng_key(source->seed, RNG_SPLIT), replicate, place - fixed);
+  return fixed +
+         rng_permuted(source->set.n - fixed, rng_key(source->seed, RNG_SPLIT), replicate, place - fixed);
 }
 
 /* Draws one theta of stream `rng` into column `at` of theta[d, stride]. */
@@ -295,7 +277,7 @@ void theta_draw_each(const ThetaSource *source, uint32_t replicate, uint32_t fir
       draw_one(source, (Rng){.key = key, .run = run, .round = source->segment, .draw = (uint32_t)(n % each)},
                n, total, theta);
     else
-      copy_member(source, member_at(source, replicate, permuted(size, key, run, place)), n, total, theta);
+      copy_member(source, member_at(source, replicate, rng_permuted(size, key, run, place)), n, total, theta);
   }
 }
 

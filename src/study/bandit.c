@@ -89,13 +89,14 @@ static Status block_create(Arena *memory, const Study *study, const Task *task, 
                        .tick = tick};
   TRY(policy_create(memory, &method, &setup, &block->policy));
   block->asked = study_measures(study, "optimal_arm_entropy");
-  block->known = block->asked && optimal_arm_known(&method, chosen->options);
+  block->known = block->asked && optimal_arm_known(&method, chosen->options, &block->problem);
   if (block->known)
     TRY(optimal_arm_create(memory, &method, &setup,
                            (int)config_int(study->file->settings[task->setting], "draws"), &block->optimal));
   block->doubted = study_measures(study, "prior_p_value");
   block->first_run = task->first_run;
-  if (block->doubted && block->discount == 1 && optimal_arm_known(&method, chosen->options) &&
+  if (block->doubted && block->discount == 1 &&
+      optimal_arm_known(&method, chosen->options, &block->problem) &&
       likelihood_is_conjugate(&block->likelihood) &&
       alarm_fits(prior, &block->likelihood, block->problem.rounds))
     TRY(alarm_create(memory, prior, &block->likelihood, block->problem.rounds,

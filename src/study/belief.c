@@ -233,6 +233,11 @@ Status belief_create(const Config *setting, const ConfigPolicy *policy, const Pr
     status = problem_check_exact_prior(problem);
     if (status != STATUS_OK) return status_prefix(status, "prior 'exact': ");
   }
+  if (out->kind == BELIEF_FITTED && problem->ops->rewards)
+    return status_set(STATUS_INPUT,
+                      "prior '%s': problem.family = %s has no theta* that a prior could be fitted to; take "
+                      "prior: standard, or a prior file (thompson train --logs)",
+                      word, problem->ops->name);
   if (out->kind == BELIEF_FITTED) TRY(belief_learn(setting, prior_find(word), problem, out));
   return finish_guard(setting, policy, problem, out);
 }

@@ -40,7 +40,8 @@ const ConfigKey study_keys[] = {
      .word = problem_name},
     {WORD("problem.theta", "cross", "distribution of theta*"), .word = theta_name},
     {TEXT("problem.file", "null",
-          "samples of theta (theta: file), a prior file (theta: mixture) or an embedding file")},
+          "samples of theta (theta: file), a prior file (theta: mixture), an embedding file or a table of "
+          "rewards (family: table)")},
     {INT("problem.arms", 1, 1000000, "auto",
          "number of arms K; auto: 50 in a pool, 10 with a twin, d with features: basis, "
          "else 100"),

@@ -3,8 +3,8 @@
 #include <math.h>
 #include <string.h>
 
-bool optimal_arm_known(const PolicyMethod *method, const Config *options) {
-  return method->sampler && !config_is(options, "posterior", "per_arm") &&
+bool optimal_arm_known(const PolicyMethod *method, const Config *options, const Problem *problem) {
+  return method->sampler && !problem->per_arm && !config_is(options, "posterior", "per_arm") &&
          !config_is(options, "model", "network");
 }
 

@@ -17,7 +17,7 @@ typedef struct {
 } OptimalArm;
 
 /* Returns whether a policy has one posterior of theta* whose draws can be asked for their best arm. */
-bool optimal_arm_known(const PolicyMethod *method, const Config *options);
+bool optimal_arm_known(const PolicyMethod *method, const Config *options, const Problem *problem);
 /* Creates the entropy for a policy of which it can be known; `draws` posterior draws of each run. */
 Status optimal_arm_create(Arena *memory, const PolicyMethod *method, const PolicySetup *setup, int draws,
                           OptimalArm *out);

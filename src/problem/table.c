@@ -1,0 +1,121 @@
+/* Bandits whose rewards are known: a table of events with the reward of every arm, such as a data set of
+ * classes or answers that were all judged. A context is the same for all arms, and each arm has a posterior
+ * of its own. Every run meets the events in an order of its own, none twice. */
+#include "core/linalg.h"
+#include "core/memory.h"
+#include "io/dataset.h"
+#include "problem/problems.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Checks that rewards are what the likelihood can observe. */
+static Status check_rewards(const Problem *self, const char *path, const RewardTable *table) {
+  const char *name = self->likelihood.ops->name;
+  const bool clicks = strcmp(name, "logistic") == 0, counts = strcmp(name, "poisson") == 0;
+  for (size_t i = 0; (clicks || counts) && i < (size_t)table->rows * (size_t)table->arms; i++) {
+    const double y = table->reward[i];
+    if (y == floor(y) && y >= 0 && (counts || y <= 1)) continue;
+    return status_set(
+        STATUS_INPUT, "%s: the reward of event %zu and arm %zu (from 0) is %g; likelihood %s has %s", path,
+        i / (size_t)table->arms, i % (size_t)table->arms, y, name, clicks ? "0 and 1" : "0, 1, 2, ..");
+  }
+  return STATUS_OK;
+}
+
+static Status check_sizes(Problem *self, const Config *config, const char *path, const RewardTable *table) {
+  if (!config_is(config, "study", "bandit"))
+    return status_set(STATUS_INPUT, "problem.family: table is for study bandit; this is study %s",
+                      config_text(config, "study"));
+  if (!config_is(config, "problem.arms", "auto") && self->arms != table->arms)
+    return status_set(STATUS_INPUT, "problem.arms: %d, but %s has %d", self->arms, path, table->arms);
+  if (self->d > 0 && self->d != table->d)
+    return status_set(STATUS_INPUT, "problem.dimension: %d, but contexts of %s have %d", self->d, path,
+                      table->d);
+  if (self->rounds > table->rows)
+    return status_set(STATUS_INPUT, "problem.rounds: %d, but %s has %d events, and a run meets none twice",
+                      self->rounds, path, table->rows);
+  return check_rewards(self, path, table);
+}
+
+/* Computes sigma, the root mean square residual of a ridge fit, (X'X + I) theta = X'y, of each arm to all
+ * events. */
+static Status fit_noise(const RewardTable *table, double *noise) {
+  SCRATCH_ARENA(memory);
+  const size_t d = (size_t)table->d, arms = (size_t)table->arms, rows = (size_t)table->rows;
+  double *square, *theta, total = 0;
+  ALLOCATE(&memory, square, d * d);
+  ALLOCATE(&memory, theta, d);
+  for (size_t i = 0; i < d; i++) square[i * d + i] = 1;
+  for (size_t e = 0; e < rows; e++)
+    for (size_t i = 0; i < d; i++)
+      for (size_t j = 0; j < d; j++)
+        square[i * d + j] += table->context[e * d + i] * table->context[e * d + j];
+  linalg_cholesky_lanes(table->d, 1, square, NULL);
+  for (size_t k = 0; k < arms; k++) {
+    memset(theta, 0, d * sizeof *theta);
+    for (size_t e = 0; e < rows; e++)
+      for (size_t i = 0; i < d; i++) theta[i] += table->context[e * d + i] * table->reward[e * arms + k];
+    linalg_solve_lanes(table->d, 1, square, theta);
+    for (size_t e = 0; e < rows; e++) {
+      double off = table->reward[e * arms + k];
+      for (size_t i = 0; i < d; i++) off -= table->context[e * d + i] * theta[i];
+      total += off * off;
+    }
+  }
+  *noise = fmax(sqrt(total / (double)(rows * arms)), 1e-6); /* an exact fit leaves none */
+  return STATUS_OK;
+}
+
+static Status create(Problem *self, const Config *config) {
+  RewardTable *table;
+  NEW(table, 1);
+  self->state = table;
+  const char *path = config_text(config, "problem.file");
+  if (!path) return status_set(STATUS_INPUT, "problem.family = table needs problem.file, which is not given");
+  TRY(dataset_read_table(path, table));
+  TRY(check_sizes(self, config, path, table));
+  self->arms = table->arms;
+  self->per_arm = self->resample_arms = true;
+  if (config_is(config, "problem.noise", "auto") && likelihood_is_conjugate(&self->likelihood))
+    TRY(fit_noise(table, &self->likelihood.noise));
+  return theta_create_gaussian(table->d, self->seed, &self->theta);
+}
+
+static void destroy(Problem *self) {
+  if (self->state) reward_table_free(self->state);
+}
+
+/* Returns the event that a run meets in a round, from 1. */
+static size_t event_of(const Problem *self, uint32_t run, uint32_t round) {
+  const RewardTable *table = self->state;
+  return (size_t)rng_permuted(table->rows, rng_key(self->seed, RNG_EVENTS), run, (int)round - 1);
+}
+
+static void contexts(const Problem *self, uint32_t first_run, int runs, uint32_t round, const double *kept,
+                     double *features, double *scratch) {
+  const RewardTable *table = self->state;
+  (void)kept, (void)scratch;
+  for (int b = 0; b < runs; b++) {
+    const double *from = table->context + event_of(self, first_run + (uint32_t)b, round) * (size_t)table->d;
+    for (int i = 0; i < table->d; i++) features[i * runs + b] = from[i];
+  }
+}
+
+static void rewards(const Problem *self, uint32_t first_run, int runs, uint32_t round, double *mean) {
+  const RewardTable *table = self->state;
+  for (int b = 0; b < runs; b++) {
+    const double *from = table->reward + event_of(self, first_run + (uint32_t)b, round) * (size_t)table->arms;
+    for (int k = 0; k < table->arms; k++) mean[k * runs + b] = from[k];
+  }
+}
+
+const ProblemOps problem_table = {.name = "table",
+                                  .summary = "events of a file in which the reward of every arm is known",
+                                  .reference = "Riquelme, Tucker and Snoek 2018 (data sets as bandits)",
+                                  .per_arm = true,
+                                  .create = create,
+                                  .destroy = destroy,
+                                  .features = contexts,
+                                  .rewards = rewards};
