@@ -318,6 +318,25 @@ class Agents(unittest.TestCase):
                 np.testing.assert_array_equal(theta, np.concatenate([apart.draw([i], 3) for i in range(90)]))
                 np.testing.assert_array_equal(theta[0], alone.draw(3))
 
+    def test_order(self):
+        """With clicks too, where an approximation is found step by step, an agent does not notice who was asked before it, to the bit; and a posterior
+        not whether it was opened or copied."""
+        rng = np.random.default_rng(12)
+        for options in ({}, {"memory": "filtered"}, {"rule": "bayes_ucb", "horizon": 50}, {"approximation": "laplace"}, {"guard": 0.3}):
+            with self.subTest(**options):
+                made = dict(likelihood="logistic", seed=1, **options)
+                one, other, alone = thompson.Agents(prior(), 4, **made), thompson.Agents(prior(), 4, **made), thompson.Posterior(prior(), **made)
+                for _ in range(5):
+                    x, y, arms = rng.standard_normal((4, D)), rng.integers(2, size=4), rng.standard_normal((40, D))
+                    for each in (one, other):
+                        each.observe(range(4), x, y)
+                    alone.observe(x[0], y[0])
+                    forwards, backwards = ({i: (each.choose([i], arms)[0], each.draw([i]).tobytes()) for i in order} for each, order in ((one, (0, 1, 2, 3)), (other, (2, 0, 3, 1))))
+                    self.assertEqual(forwards, backwards)
+                    copied, opened = copy.copy(alone), through_file(alone)
+                    first = [(each.choose(arms), each.draw().tobytes()) for each in (copied, opened, alone)]
+                    self.assertEqual(len(set(first)), 1)
+
     def test_streams(self):
         """Agents that know the same draw apart; the seed repeats all; forget and add keep the streams."""
         one, other = (thompson.Agents(prior(), 50, seed=9) for _ in range(2))

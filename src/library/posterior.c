@@ -23,6 +23,7 @@ Status posterior_begin_sampler(thompson_posterior *self, int draws) {
                               .draws = draws,
                               .seed = self->seed,
                               .first_run = self->lives,
+                              .alone = true, /* so that a copy, or a file, goes on with the same numbers */
                               .options = self->options};
   SCRATCH_ARENA(memory);
   Rule rule;

@@ -52,14 +52,16 @@ Status guard_create(Arena *memory, const SamplerSetup *setup, double g, Guard **
   const Mixture *stand_in = prior_stand_in(prior);
   const size_t d = (size_t)prior->d, runs = (size_t)setup->runs, lanes = runs * (size_t)setup->draws;
   const bool set = prior->guard.weight > 0, automatic = config_is(setup->options, "guard", "auto");
+  MixtureOptions options = mixture_posterior_options(setup->options);
   Guard *self;
+  options.alone = setup->alone;
   TRY(prior_check_guard(prior));
   ALLOCATE(memory, self, 1);
   *out = self;
   self->d = prior->d, self->runs = setup->runs, self->draws = setup->draws;
   TRY(guard_mixture(memory, prior, g, &self->mixture));
-  TRY(mixture_posterior_create(memory, &self->mixture, setup->likelihood, setup->runs,
-                               mixture_posterior_options(setup->options), &self->posterior));
+  TRY(mixture_posterior_create(memory, &self->mixture, setup->likelihood, setup->runs, options,
+                               &self->posterior));
   mixture_posterior_shrink(self->posterior, stand_in->components,
                            automatic ? GUARD_AUTO_SHRINK
                            : set     ? prior->guard.shrink

@@ -437,7 +437,7 @@ static void draw_of_runs(MixturePosterior *state, const HistoryView *runs, RngLa
 
 /* Returns whether the last round is a start for this one. */
 static bool is_warm(const MixturePosterior *state, const History *history) {
-  return !likelihood_is_conjugate(history->likelihood) &&
+  return !state->options.alone && !likelihood_is_conjugate(history->likelihood) &&
          mixture_approximation_is_warm(&state->approximation, history);
 }
 
@@ -448,7 +448,7 @@ static void end_round(MixturePosterior *state, const History *history) {
 
 void mixture_posterior_sample(MixturePosterior *state, const History *history, RngLanes rng, int draws,
                               double *theta, int *component, int64_t *fallbacks) {
-  const bool follows = draws == 1 && !rng.runs; /* streams by name: agents, of whom another came before */
+  const bool follows = draws == 1;
   const bool warm = follows && is_warm(state, history);
   for (int first = 0; first < history->runs; first += CHUNK_LANES) {
     const HistoryView runs = {history, 1, first, chunk_size(history->runs, first, CHUNK_LANES), NULL, NULL};

@@ -27,6 +27,7 @@ typedef struct {
   int candidates; /* J >= 1 */
   bool forgets; /* histories do (model/history/history_filtered.h), */
   int keep; /* but for so many rows */
+  bool alone; /* of SamplerSetup */
 } MixtureOptions;
 
 /* Returns what the options say, where there are such options, otherwise the defaults. */

@@ -37,6 +37,7 @@ typedef struct {
   int runs, draws; /* B; the largest M that `sample` will be asked for */
   uint64_t seed; /* with first_run, names the streams of a sampler that moves as it observes */
   uint32_t first_run;
+  bool alone; /* draws and moments follow from the history alone: nothing of an earlier round is a start */
   const Config
       *options; /* values of sampler_keys; NULL: every default, for a method without keys of its own */
 } SamplerSetup;

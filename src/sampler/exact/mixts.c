@@ -6,9 +6,11 @@
 
 static Status posterior_create(Sampler *self, const SamplerSetup *setup) {
   MixturePosterior *state;
+  MixtureOptions options = mixture_posterior_options(setup->options);
+  options.alone = setup->alone;
   TRY(mixture_posterior_check(setup->options));
-  TRY(mixture_posterior_create(self->memory, setup->prior->mixture, setup->likelihood, setup->runs,
-                               mixture_posterior_options(setup->options), &state));
+  TRY(mixture_posterior_create(self->memory, setup->prior->mixture, setup->likelihood, setup->runs, options,
+                               &state));
   self->state = state;
   return STATUS_OK;
 }
