@@ -34,7 +34,7 @@ void moments_merge(int d, int lanes, const double *restrict share, const double 
                    const double *restrict own_covariance, int own_stride, double *restrict mean,
                    double *restrict covariance, int stride) {
   for (int i = 0; i < d; i++)
-    for (int j = 0; j < d; j++) {
+    for (int j = 0; j <= i; j++) {
       const double *m_i = own_mean + (ptrdiff_t)i * own_stride, *m_j = own_mean + (ptrdiff_t)j * own_stride;
       const double *from = own_covariance + (ptrdiff_t)(i * d + j) * own_stride;
       const double *mean_i = mean + (ptrdiff_t)i * stride, *mean_j = mean + (ptrdiff_t)j * stride;
@@ -43,6 +43,7 @@ void moments_merge(int d, int lanes, const double *restrict share, const double 
         const double s = share[n], apart = (1 - s) * (m_i[n] - mean_i[n]) * (m_j[n] - mean_j[n]);
         to[n] = s < 1 ? special_two_products(1 - s, to[n], s, from[n] + apart) : from[n];
       }
+      if (j < i) memcpy(covariance + (ptrdiff_t)(j * d + i) * stride, to, (size_t)lanes * sizeof *to);
     }
   for (int i = 0; i < d; i++) {
     const double *from = own_mean + (ptrdiff_t)i * own_stride;

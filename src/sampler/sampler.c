@@ -228,18 +228,26 @@ static void sampler_moments_of_draws(int d, int runs, int draws, const double *t
   }
 }
 
+/* Adds 0 to sum[lanes] where x is finite, else NaN. */
+static void add_finite(int lanes, const double *restrict x, double *restrict sum) {
+  for (int n = 0; n < lanes; n++) sum[n] += 0 * x[n];
+}
+
 /* Puts a point at 0 in place of moments with an entry that is not finite. */
 static void replace_non_finite_moments(int d, int runs, double *mean, double *covariance,
                                        int64_t *fallbacks) {
-  for (int b = 0; b < runs; b++) {
-    bool finite = true;
-    for (int i = 0; i < d; i++) finite = finite && isfinite(mean[i * runs + b]);
-    for (int i = 0; i < d * d; i++)
-      finite = finite && isfinite(covariance[(size_t)i * (size_t)runs + (size_t)b]);
-    if (finite) continue;
-    for (int i = 0; i < d; i++) mean[i * runs + b] = 0;
-    for (int i = 0; i < d * d; i++) covariance[(size_t)i * (size_t)runs + (size_t)b] = 0;
-    fallbacks[b]++;
+  enum { LANES = 64 };
+  for (int first = 0; first < runs; first += LANES) {
+    const int lanes = runs - first < LANES ? runs - first : LANES;
+    double sum[LANES] = {0};
+    for (int i = 0; i < d; i++) add_finite(lanes, mean + i * runs + first, sum);
+    for (int i = 0; i < d * d; i++) add_finite(lanes, covariance + (ptrdiff_t)i * runs + first, sum);
+    for (int n = 0; n < lanes; n++) {
+      if (sum[n] == 0) continue;
+      for (int i = 0; i < d; i++) mean[i * runs + first + n] = 0;
+      for (int i = 0; i < d * d; i++) covariance[(ptrdiff_t)i * runs + first + n] = 0;
+      fallbacks[first + n]++;
+    }
   }
 }
 
