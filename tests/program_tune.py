@@ -68,6 +68,17 @@ class Tune(program.ProgramTest):
         self.fail_with_usage("--tolerance", "tune", self.study, "--tolerance", "2")
 
 
+class Ranks(program.ProgramTest):
+    def test_rules(self):
+        """Rules on moments in closed form, on those of draws, and beside a guard: the same bytes on one rank and on three."""
+        policies = ", ".join(f"{{name: {name}, label: {name} {rule}, rule: {rule}{more}}}" for name, more in (
+            ("mixts", ", prior: mixture, guard: 0.3"), ("vits2", ", rule_draws: 8"), ("ts", "")) for rule in ("bayes_ucb", "greedy"))
+        study = self.write("ranks.yaml", STUDY % policies)
+        for ranks in (0, 3):
+            self.succeed("run", study, "-o", self.path(f"ranks{ranks}"), "--progress", "none", "--set", "runs=24", "--set", "block=4", ranks=ranks)
+        self.assert_same_results(self.path("ranks0/results.nc"), self.path("ranks3/results.nc"))
+
+
 class PerArm(program.ProgramTest):
     def test_unit_vectors(self):
         """With one unit vector for each arm and N(0, I) an arm's own posterior has the same mean and variance as the shared one: rules that need no
