@@ -227,7 +227,7 @@ def page(folder):
              "was learned under that prior, so that `thompson.Prior.open` and `--prior` take it too. A file is written under another name in the same folder "
              "(`.NAME.PROCESS.NUMBER.tmp`), synced and renamed: whatever dies meanwhile, the name has the old file or the new one. One without its checksum, or "
              "of a later format, is refused. What one version has written all later ones read; `tests/golden` has a file of each format.\n",
-             "With Gaussian rewards agents have `evidence`, d (d + 3) / 2 + 1 numbers each; posteriors, and agents with clicks or counts, have their observations.\n",
+             "With Gaussian rewards agents have `evidence`, d (d + 3) / 2 + 1 numbers each; posteriors, and agents with clicks or counts, have their observations. With the option `memory` what is forgotten is in `evidence` too: so many numbers for each component of the prior, the last of them the logarithm of a factor, and then the observations that are kept.\n",
              saved_part(used),
              "## Embeddings\n", "Written by `thompson prepare movielens`:\n", section("embedding", "movies.nc"),
              "With `--option tasks=users`, where users are the tasks, some are held out and the ratings of the others are logs:\n",
