@@ -189,6 +189,35 @@ static void test_one_dimension(void) {
   }
 }
 
+/* Takes the count down, and gives up at 0. */
+static bool count_down(void *context, double fraction) {
+  int *left = context;
+  CU_ASSERT_EQUAL(fraction, 0); /* nobody knows how many iterations there will be */
+  return (*left)-- > 0;
+}
+
+/* A fit that is watched gives the same mixture; one that is given up after 3 iterations says so. */
+static void test_tick(void) {
+  enum { TASKS = 40, MANY = 1000000 };
+  static Task task[TASKS];
+  SCRATCH_ARENA(memory);
+  Logs logs;
+  Mixture alone, watched;
+  double noise;
+  int left = MANY;
+  make_tasks(TASKS, 0.7, task);
+  log_tasks(&memory, TASKS, task, &gaussian, &logs);
+  CHECK_OK(logs_fit(&memory, &logs, 2, 2, rng_key(1, RNG_TEST), 0, &alone, &noise, NULL));
+  logs.tick = (Tick){count_down, &left};
+  CHECK_OK(logs_fit(&memory, &logs, 2, 2, rng_key(1, RNG_TEST), 0, &watched, &noise, NULL));
+  CU_ASSERT(left < MANY - 10);
+  CU_ASSERT_EQUAL(memcmp(alone.mean, watched.mean, 2 * D * sizeof *alone.mean), 0);
+  left = 3;
+  CU_ASSERT_EQUAL(logs_fit(&memory, &logs, 2, 2, rng_key(1, RNG_TEST), 0, &watched, &noise, NULL),
+                  STATUS_STOPPED);
+  CU_ASSERT_EQUAL(left, -1);
+}
+
 /* What least squares knows of the noise, and so EM at least: sum of (n - d) over tasks with more rows than
  * dimensions are the degrees of freedom, and the standard error of sigma is sigma / sqrt(2 of them). */
 static void test_noise(void) {
@@ -350,9 +379,15 @@ static void test_modes(void) {
 }
 
 int main(void) {
-  CU_TestInfo tests[] = {
-      {"E-step", test_expect},     {"monotone", test_monotone}, {"one dimension", test_one_dimension},
-      {"noise", test_noise},       {"draws", test_draws},       {"logistic", test_logistic},
-      {"families", test_families}, {"modes", test_modes},       CU_TEST_INFO_NULL};
+  CU_TestInfo tests[] = {{"E-step", test_expect},
+                         {"monotone", test_monotone},
+                         {"one dimension", test_one_dimension},
+                         {"noise", test_noise},
+                         {"tick", test_tick},
+                         {"draws", test_draws},
+                         {"logistic", test_logistic},
+                         {"families", test_families},
+                         {"modes", test_modes},
+                         CU_TEST_INFO_NULL};
   return harness_run("logs", tests);
 }

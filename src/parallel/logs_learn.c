@@ -26,7 +26,16 @@ typedef struct {
   double saved; /* when */
   LogsState state; /* rank 0's */
   Prior prior; /* rank 0's: mixture or Gaussian */
+  Progress fitting; /* to the sample */
+  long iterations; /* of that */
 } Learning;
+
+static bool count_iteration(void *context, double fraction) {
+  Learning *self = context;
+  (void)fraction;
+  progress_count(&self->fitting, ++self->iterations, "iterations of expectation maximisation");
+  return true;
+}
 
 /* ---- logs to ranks */
 
@@ -227,6 +236,7 @@ static Status learn_mixture(Arena *memory, Learning *self, const PriorOps *famil
   TRY(resume(memory, self, family, resumed));
   if (!*resumed) {
     self->state.likelihood = -INFINITY;
+    self->fitting = progress_begin(self->mode, self->parallel->rank == 0, "learning the prior");
     TRY(prepare_fit(memory, self->parallel, family, self->fit, &(FitSource){.logs = self->sample}, self->mode,
                     &self->prior));
     self->state.converged = self->sample->tasks == self->logs->tasks;
@@ -258,11 +268,18 @@ Status logs_learn(Arena *memory, const Parallel *parallel, const PriorOps *famil
   Logs sample = {.likelihood = likelihood};
   Mixture mixture;
   double noise;
-  Learning self = {parallel, fit, partial, mode, logs, &sample, -INFINITY, {.iterations = 0}, {.d = 0}};
+  Learning self = {.parallel = parallel,
+                   .fit = fit,
+                   .partial = partial,
+                   .mode = mode,
+                   .logs = logs,
+                   .sample = &sample,
+                   .saved = -INFINITY};
   Status status = STATUS_OK;
   if (parallel->rank == 0) status = logs_sample(memory, logs, LOGS_LEARN_SAMPLE, fit->seed, &sample);
   TRY(parallel_agree(parallel, status));
   TRY(share(parallel, memory, likelihood, true, &sample));
+  sample.tick = (Tick){count_iteration, &self};
   TRY(share(parallel, memory, likelihood, logs_has_rows(logs), logs));
   *learned = (LogsLearned){.tasks = logs->tasks};
   TRY(learn_mixture(memory, &self, logs_family(family), &mixture, &noise, &learned->resumed));

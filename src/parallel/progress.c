@@ -60,6 +60,15 @@ void progress_update(Progress *progress, long done, long total, double fraction)
   fflush(stderr);
 }
 
+void progress_count(Progress *progress, long done, const char *unit) {
+  if (!progress->terminal || !progress_is_due(progress)) return;
+  progress->last = clock_wall();
+  fprintf(stderr, "\r%s: %ld %s, ", progress->what, done, unit);
+  print_duration(progress->last - progress->start);
+  fputs("   ", stderr);
+  fflush(stderr);
+}
+
 void progress_end(Progress *progress, long done, long total) {
   if (!progress->shown) return;
   fprintf(stderr, "%s%s: %ld/%ld in ", progress->terminal ? "\r\033[K" : "", progress->what, done, total);

@@ -22,6 +22,9 @@ bool progress_is_due(const Progress *progress);
  * has passed: as whole lines every 5 s at first, then after each tenth of the time so far, at last every 5
  * min. */
 void progress_update(Progress *progress, long done, long total, double fraction);
+/* Reports on a terminal how much of work without a known end is done, "12 iterations, 40 s"; prints when
+ * enough time has passed. */
+void progress_count(Progress *progress, long done, const char *unit);
 /* Returns the seconds left when `whole` (0 .. 1) of the work took `elapsed` seconds; NaN while that says
  * little: less than a tenth is done, within the first minute. */
 double progress_left(double elapsed, double whole);

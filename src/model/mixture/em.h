@@ -10,6 +10,7 @@
 #include "core/arena.h"
 #include "core/rng.h"
 #include "core/status.h"
+#include "core/tick.h"
 #include "model/mixture/mixture.h"
 
 #include <stdbool.h>
@@ -40,6 +41,7 @@ typedef struct {
   /* Every covariance has so many items of covariance C^(-2/d) I beside its own (Fraley and Raftery 2007); 0
    * is maximum likelihood. */
   double prior_items;
+  Tick tick; /* called before each iteration; where it gives up, the fit ends with STATUS_STOPPED */
 } EmPlan;
 
 /* Fits the mixture, not yet prepared. The streams of a start are (key, run, round = start). *likelihood is
