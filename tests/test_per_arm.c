@@ -273,7 +273,12 @@ static void test_carry(void) {
     int run[FEW];
     Rng rng = fixture_rng(0, 7000);
     CHECK_OK(config_options(&memory, "test", sampler_keys(ops), m % 2, several, &options));
-    SamplerSetup setup = {&prior, &likelihood, MANY, 1, SEED, 0, options};
+    SamplerSetup setup = {.prior = &prior,
+                          .likelihood = &likelihood,
+                          .runs = MANY,
+                          .draws = 1,
+                          .seed = SEED,
+                          .options = options};
     CHECK_OK(sampler_create(&memory, ops, &setup, &from));
     setup.runs = FEW;
     CHECK_OK(sampler_create(&memory, ops, &setup, &to));
