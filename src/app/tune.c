@@ -81,6 +81,7 @@ static void policy_line(const ConfigPolicy *policy, bool varied, char *out) {
   for (const ConfigKey *key = policy_keys(policy->name); key->name; key++) {
     char value[POLICY_LINE];
     bool left_out = false;
+    if (!config_present(policy->options, key->name)) continue;
     for (size_t i = 0; varied && i < sizeof ours / sizeof *ours; i++)
       left_out |= strcmp(key->name, ours[i]) == 0;
     config_show(policy->options, key->name, sizeof value, value);

@@ -53,17 +53,18 @@ static void write_text(FILE *out, const char *text) {
   config_value_write(out, &(ConfigKey){.type = KEY_TEXT}, &(ConfigValue){.word = text});
 }
 
-/* Writes the policies; of each, with `omitted[options]`, not all. */
-static void write_policy(FILE *out, const ConfigPolicy *policy, const bool *omitted) {
+/* Writes a policy without the options that are omitted[options]; `brief`: without a label that is its name.
+ */
+static void write_policy(FILE *out, const ConfigPolicy *policy, bool brief, const bool *omitted) {
   const Config *options = policy->options;
   fputs("  - {name: ", out);
   write_text(out, policy->name);
-  if (!omitted || strcmp(policy->label, policy->name) != 0) {
+  if (!brief || strcmp(policy->label, policy->name) != 0) {
     fputs(", label: ", out);
     write_text(out, policy->label);
   }
   for (int i = 0; options->keys[i].name; i++) {
-    if (omitted && omitted[i]) continue;
+    if (omitted[i]) continue;
     fprintf(out, ", %s: ", options->keys[i].name);
     config_value_write(out, &options->keys[i], &options->values[i]);
   }
@@ -84,8 +85,9 @@ static Status write_policies(Arena *memory, FILE *out, bool brief, const StudyFi
     const Config *options = study->policies[p].options;
     bool *omitted;
     ALLOCATE(memory, omitted, config_key_count(options->keys) + 1);
+    for (int i = 0; options->keys[i].name; i++) omitted[i] = options->values[i].absent;
     if (brief) TRY(mark_defaults(memory, options->keys, options->values, omitted));
-    write_policy(out, &study->policies[p], brief ? omitted : NULL);
+    write_policy(out, &study->policies[p], brief, omitted);
   }
   return STATUS_OK;
 }
