@@ -3,6 +3,7 @@
 #include "core/arena.h"
 #include "policy/policies.h"
 #include "rule/rule.h"
+#include "sampler/mixture_posterior.h"
 
 #include <string.h>
 
@@ -135,6 +136,12 @@ static Status check_posterior(const PolicyMethod *method, const Config *options,
   if (!per_arm) return STATUS_OK;
   if (has_network(method, options))
     return status_set(STATUS_INPUT, "model: network is one network for all arms; posterior must be shared");
+  if (config_has(options, "memory") && mixture_posterior_options(options).forgets &&
+      !likelihood_is_conjugate(&problem->likelihood))
+    return status_set(
+        STATUS_INPUT,
+        "memory: a posterior for each arm (posterior: per_arm) keeps all of its clicks or counts; "
+        "take memory: full");
   if (!problem->per_arm && problem->resample_arms)
     return status_set(STATUS_INPUT,
                       "posterior: per_arm needs arms that stay the same from round to round; here they are "

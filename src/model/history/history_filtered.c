@@ -209,8 +209,7 @@ static void filtered_append(History *history, const int *arm, const double *phi,
   History recent = first_runs(&self->recent, history);
   const int lanes = history->each_round;
   bool any = false;
-  (void)arm;
-  history_record(&recent, NULL, phi, y);
+  history_record(&recent, arm, phi, y);
   self->recent.rounds = recent.rounds;
   memset(self->fallbacks, 0, (size_t)lanes * sizeof *self->fallbacks);
   for (int m = 0; m < lanes; m++) {
