@@ -6,7 +6,9 @@
  * constant in each of the two versions that the compiler makes of a function. */
 #include "model/history/history_kernel.h"
 
+#include "core/real.h"
 #include "core/simd.h"
+#include "model/history/likelihoods.h"
 
 #include <math.h>
 #include <string.h>
@@ -221,18 +223,49 @@ void history_kernel_derivatives(const HistoryColumn *column, const double *z, do
     derivatives(column, false, z, gradient, precision);
 }
 
+/* Adds the deviance of single clicks, [rows, TILE_LANES], to total[TILE_LANES]: 2 log of the product over
+ * rows of 1 + exp(-|u|), which is at most 2^TILE_ROWS, and what is linear in u. */
+INLINE void add_clicks(int rows, const double *y, const double *counts, const double *u, double *total) {
+  double e[CELLS] = {0}, product[TILE_LANES], linear[TILE_LANES] = {0};
+  for (int k = 0; k < rows * TILE_LANES; k++) {
+    const double size = fabs(u[k]);
+    e[k] = size < 700 ? -size : -700;
+  }
+  for (int k = 0; k < rows * TILE_LANES; k += REAL_LANES) real_exp_many(e + k);
+  for (int n = 0; n < TILE_LANES; n++) product[n] = 1;
+  for (int r = 0; r < rows; r++)
+    for (int n = 0; n < TILE_LANES; n++) {
+      const int k = r * TILE_LANES + n;
+      product[n] *= 1 + counts[k] * e[k];
+      linear[n] += counts[k] * (u[k] < 0 ? -y[k] * u[k] : (1 - y[k]) * u[k]);
+    }
+  for (int n = 0; n < TILE_LANES; n += VECTOR_LANES) {
+    Real factor;
+    memcpy(&factor, product + n, sizeof factor);
+    const Real logarithm = real_log(factor);
+    memcpy(product + n, &logarithm, sizeof logarithm);
+  }
+  for (int n = 0; n < TILE_LANES; n++) total[n] += 2 * (product[n] + linear[n]);
+}
+
 INLINE void deviance_and_gradient(const HistoryColumn *column, const bool shared, const double *z,
                                   double *deviance, double *gradient) {
   const History *h = column->history;
   const int total_rows = history_rows_of(column, shared);
   double spread_y[CELLS], spread_counts[CELLS], u[CELLS], slope[CELLS], curvature[CELLS], terms[CELLS];
   double total[TILE_LANES] = {0};
+  const bool clicks = !gradient && h->likelihood->ops == &likelihood_logistic &&
+                      h->ops == &history_form_rows && !column->rows->discounted;
   if (gradient) clear(column, (size_t)h->d, gradient);
   for (int row = column->history->skipped, rows; row < total_rows; row += rows) {
     rows = rows_of_tile(row, total_rows);
     predict(column, shared, row, rows, column->shift, z, u);
     const double *y = fetch(column, shared, row, rows, column->rows->rewards, spread_y);
     const double *counts = fetch(column, shared, row, rows, column->rows->counts, spread_counts);
+    if (clicks) {
+      add_clicks(rows, y, counts, u, total);
+      continue;
+    }
     h->likelihood->ops->deviance(h->likelihood, rows * TILE_LANES, y, u, terms);
     history_repeat(rows, counts, terms);
     for (int r = 0; r < rows; r++)

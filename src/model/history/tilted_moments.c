@@ -8,30 +8,41 @@
 #include <string.h>
 
 enum { NODES = 2 * TILTED_PAIRS + 1 };
-static const double STEP = 0.45;
+static const double STEP = 0.45, WIDE_STEP = 0.9;
 
-void tilted_moments_nodes(TiltedNodes *out) {
+/* Standard deviations of u up to which WIDE_STEP leaves 3e-8 of clicks; and of counts, whose likelihood bends
+ * faster. */
+static const double NARROW = 1.25, COUNTED_NARROW = 0.6;
+
+/* Computes weight[pairs + 1] of nodes that are `distance` apart; returns h. */
+static double tilted_rule(int pairs, double distance, double *weight) {
   double mass = 0, square = 0;
-  for (int k = 0; k <= TILTED_PAIRS; k++) {
-    const double z = STEP * k, both = k > 0 ? 2 : 1;
-    out->weight[k] = exp(-0.5 * z * z);
-    mass += both * out->weight[k];
-    square += both * out->weight[k] * z * z;
+  for (int k = 0; k <= pairs; k++) {
+    const double z = distance * k, both = k > 0 ? 2 : 1;
+    weight[k] = exp(-0.5 * z * z);
+    mass += both * weight[k];
+    square += both * weight[k] * z * z;
   }
-  for (int k = 0; k <= TILTED_PAIRS; k++) out->weight[k] /= mass;
-  out->step = STEP / sqrt(square / mass);
+  for (int k = 0; k <= pairs; k++) weight[k] /= mass;
+  return distance / sqrt(square / mass);
 }
 
-/* Adds up the nodes for VECTOR_LANES cells, in units of the standard deviation, from odds = exp(-w), w the
- * mean in the direction of the reward, and ratio = exp(-h s): sigma(w +- k h s) = 1 / (1 + odds
+void tilted_moments_nodes(TiltedNodes *out) {
+  *out = (TiltedNodes){0};
+  out->step = tilted_rule(TILTED_PAIRS, STEP, out->weight);
+  out->wide_step = tilted_rule(TILTED_FEW, WIDE_STEP, out->few_weight);
+}
+
+/* Adds up 2 pairs + 1 nodes for VECTOR_LANES cells, in units of the standard deviation, from odds = exp(-w),
+ * w the mean in the direction of the reward, and ratio = exp(-h s): sigma(w +- k h s) = 1 / (1 + odds
  * ratio^+-k). */
-INLINE void click_sums(const TiltedNodes *nodes, Real odds, Real ratio, Real *mass, Real *first,
-                       Real *second) {
+INLINE void click_sums(const int pairs, double step, const double *weights, Real odds, Real ratio,
+                       Real sums[3]) {
   const Real zero = {0}, one = real_of(1);
   Real power = ratio;
-  Real sum = nodes->weight[0] / (one + odds), moment = zero, square = zero;
-  for (int k = 1; k <= TILTED_PAIRS; k++) {
-    const double z = k * nodes->step, weight = nodes->weight[k];
+  Real sum = weights[0] / (one + odds), moment = zero, square = zero;
+  for (int k = 1; k <= pairs; k++) {
+    const double z = k * step, weight = weights[k];
     const Real above = one + odds * power, below = power + odds, inverse = weight / (above * below);
     const Real up = below * inverse, down = power * above * inverse;
     sum += up + down;
@@ -39,7 +50,16 @@ INLINE void click_sums(const TiltedNodes *nodes, Real odds, Real ratio, Real *ma
     square += z * z * (up + down);
     power *= ratio;
   }
-  *mass = sum, *first = moment / sum, *second = square / sum;
+  sums[0] = sum, sums[1] = moment / sum, sums[2] = square / sum;
+}
+
+/* Does so by the few nodes where cells are `narrow`, and by all of them elsewhere. */
+INLINE void click_moments(const TiltedNodes *nodes, Mask narrow, Real odds, Real ratio, Real sums[3]) {
+  Real few[3] = {{0}}, all[3] = {{0}};
+  const bool none = real_everywhere(~narrow), every = real_everywhere(narrow);
+  if (!none) click_sums(TILTED_FEW, nodes->wide_step, nodes->few_weight, odds, ratio, few);
+  if (!every) click_sums(TILTED_PAIRS, nodes->step, nodes->weight, odds, ratio, all);
+  for (int k = 0; k < 3; k++) sums[k] = every ? few[k] : none ? all[k] : real_choose(narrow, few[k], all[k]);
 }
 
 /* Standard deviations of u from which on the logistic distribution counts as the normal one of its variance,
@@ -68,24 +88,29 @@ void tilted_moments_of_clicks(const TiltedNodes *nodes, const TiltedCells *cells
   for (int from = 0; from < cells->n; from += VECTOR_LANES) {
     const int left = cells->n - from, count = left < VECTOR_LANES ? left : VECTOR_LANES;
     double sign[VECTOR_LANES], deviation[VECTOR_LANES], exponent[2 * VECTOR_LANES];
-    Real odds, ratio, mass, first, second;
+    int64_t few[VECTOR_LANES]; /* lanes of a vector are written through memory, or one by one */
+    Real odds, ratio, sums[3];
+    Mask narrow;
     for (int i = 0; i < VECTOR_LANES; i++) {
       const int k = from + (i < count ? i : 0);
       sign[i] = 2 * cells->y[k] - 1;
       deviation[i] = sqrt(cells->variance[k]);
-      const double w = -sign[i] * cells->mean[k], s = -nodes->step * deviation[i];
+      few[i] = deviation[i] <= NARROW ? -1 : 0;
+      const double h = deviation[i] <= NARROW ? nodes->wide_step : nodes->step, w = -sign[i] * cells->mean[k],
+                   s = -h * deviation[i];
       exponent[i] = w > FAR ? FAR : w < -FAR ? -FAR : w;
       exponent[VECTOR_LANES + i] = s < -FAR ? -FAR : s;
     }
     for (int i = 0; i < 2 * VECTOR_LANES; i++) exponent[i] = special_exp_inside(exponent[i]);
     memcpy(&odds, exponent, sizeof odds);
     memcpy(&ratio, exponent + VECTOR_LANES, sizeof ratio);
-    click_sums(nodes, odds, ratio, &mass, &first, &second);
-    mass = real_log(mass);
+    memcpy(&narrow, few, sizeof narrow);
+    click_moments(nodes, narrow, odds, ratio, sums);
+    sums[0] = real_log(sums[0]);
     for (int i = 0; i < count; i++) {
-      log_mass[from + i] = mass[i];
-      move[from + i] = sign[i] * deviation[i] * first[i];
-      shrink[from + i] = second[i] - first[i] * first[i];
+      log_mass[from + i] = sums[0][i];
+      move[from + i] = sign[i] * deviation[i] * sums[1][i];
+      shrink[from + i] = sums[2][i] - sums[1][i] * sums[1][i];
       if (deviation[i] > WIDE)
         tilt_widely(sign[i], cells->mean[from + i], cells->variance[from + i], &log_mass[from + i],
                     &move[from + i], &shrink[from + i]);
@@ -93,46 +118,93 @@ void tilted_moments_of_clicks(const TiltedNodes *nodes, const TiltedCells *cells
   }
 }
 
-/* Computes the log of the integrand over N(centre, spread) at all nodes, value[NODES, lanes], and its
- * largest[lanes]. */
-static void integrand(const TiltedNodes *nodes, const Likelihood *likelihood, const TiltedCells *cells,
-                      int from, int lanes, const double *centre, const double *spread, double *value,
-                      double *largest) {
-  double u[NODES * VECTOR_LANES], y[NODES * VECTOR_LANES];
-  for (int k = 0; k < NODES; k++)
-    for (int i = 0; i < lanes; i++) {
-      u[k * lanes + i] = centre[from + i] + (k - TILTED_PAIRS) * nodes->step * sqrt(spread[from + i]);
-      y[k * lanes + i] = cells->y[from + i];
+/* Cells from .. from + VECTOR_LANES - 1 of any likelihood; beyond the last one, the first of them again. */
+typedef struct {
+  double y[VECTOR_LANES], counts[VECTOR_LANES], mean[VECTOR_LANES], variance[VECTOR_LANES];
+  double centre[VECTOR_LANES], spread[VECTOR_LANES], deviation[VECTOR_LANES];
+  double log_mass[VECTOR_LANES], move[VECTOR_LANES], shrink[VECTOR_LANES];
+} TiltedGroup;
+
+static void tilted_load(const TiltedCells *cells, int from, int count, const double *centre,
+                        const double *spread, TiltedGroup *out) {
+  for (int i = 0; i < VECTOR_LANES; i++) {
+    const int k = from + (i < count ? i : 0);
+    out->y[i] = cells->y[k], out->counts[i] = cells->counts[k];
+    out->mean[i] = cells->mean[k], out->variance[i] = cells->variance[k];
+    out->centre[i] = centre[k], out->spread[i] = spread[k];
+    out->deviation[i] = sqrt(spread[k]);
+  }
+}
+
+/* Computes u[2 pairs + 1, VECTOR_LANES] at the nodes, and y of each. */
+SIMD_CLONES
+static void tilted_place(int pairs, double step, const TiltedGroup *group, double *restrict u,
+                         double *restrict y) {
+  for (int k = 0; k <= 2 * pairs; k++)
+    for (int i = 0; i < VECTOR_LANES; i++) {
+      u[k * VECTOR_LANES + i] = group->centre[i] + (k - pairs) * step * group->deviation[i];
+      y[k * VECTOR_LANES + i] = group->y[i];
     }
-  likelihood->ops->deviance(likelihood, NODES * lanes, y, u, value);
-  for (int k = 0; k < NODES; k++)
-    for (int i = 0; i < lanes; i++) {
-      const double z = (k - TILTED_PAIRS) * nodes->step, off = u[k * lanes + i] - cells->mean[from + i];
-      double *x = &value[k * lanes + i];
-      *x = 0.5 * (z * z - cells->counts[from + i] * *x - off * off / cells->variance[from + i]);
-      largest[i] = k > 0 ? fmax(largest[i], *x) : *x;
+}
+
+/* Adds up the nodes from their u and deviances. */
+SIMD_CLONES
+static void tilted_add(int pairs, double step, const double *weights, const double *restrict u,
+                       double *restrict deviance, TiltedGroup *restrict group) {
+  double top[VECTOR_LANES], mass[VECTOR_LANES] = {0}, first[VECTOR_LANES] = {0}, second[VECTOR_LANES] = {0};
+  for (int i = 0; i < VECTOR_LANES; i++) top[i] = -INFINITY;
+  for (int k = 0; k <= 2 * pairs; k++)
+    for (int i = 0; i < VECTOR_LANES; i++) {
+      const double z = (k - pairs) * step, off = u[k * VECTOR_LANES + i] - group->mean[i];
+      double *x = &deviance[k * VECTOR_LANES + i];
+      *x = 0.5 * (z * z - group->counts[i] * *x - off * off / group->variance[i]);
+      top[i] = *x > top[i] ? *x : top[i];
     }
+  for (int k = 0; k <= 2 * pairs; k++) {
+    const double z = (k - pairs) * step, own = weights[abs(k - pairs)];
+    for (int i = 0; i < VECTOR_LANES; i++) {
+      const double weight = own * special_exp(deviance[k * VECTOR_LANES + i] - top[i]);
+      mass[i] += weight, first[i] += weight * z, second[i] += weight * z * z;
+    }
+  }
+  for (int i = 0; i < VECTOR_LANES; i++) {
+    first[i] /= mass[i], second[i] /= mass[i];
+    group->log_mass[i] = top[i];
+    group->move[i] = group->centre[i] - group->mean[i] + group->deviation[i] * first[i];
+    group->shrink[i] = group->spread[i] / group->variance[i] * (second[i] - first[i] * first[i]);
+  }
+  for (int i = 0; i < VECTOR_LANES; i++)
+    group->log_mass[i] += log(mass[i]) + 0.5 * log(group->spread[i] / group->variance[i]);
+}
+
+/* Finds the moments of a group by the few nodes, or by all. */
+static void tilted_find(const TiltedNodes *nodes, bool few, const Likelihood *likelihood,
+                        TiltedGroup *group) {
+  const int pairs = few ? TILTED_FEW : TILTED_PAIRS;
+  const double step = few ? nodes->wide_step : nodes->step;
+  double u[NODES * VECTOR_LANES], y[NODES * VECTOR_LANES], deviance[NODES * VECTOR_LANES];
+  tilted_place(pairs, step, group, u, y);
+  likelihood->ops->deviance(likelihood, (2 * pairs + 1) * VECTOR_LANES, y, u, deviance);
+  tilted_add(pairs, step, few ? nodes->few_weight : nodes->weight, u, deviance, group);
 }
 
 void tilted_moments(const TiltedNodes *nodes, const Likelihood *likelihood, const TiltedCells *cells,
                     const double *centre, const double *spread, double *log_mass, double *move,
                     double *shrink) {
   for (int from = 0; from < cells->n; from += VECTOR_LANES) {
-    const int left = cells->n - from, lanes = left < VECTOR_LANES ? left : VECTOR_LANES;
-    double value[NODES * VECTOR_LANES], largest[VECTOR_LANES];
-    integrand(nodes, likelihood, cells, from, lanes, centre, spread, value, largest);
-    for (int i = 0; i < lanes; i++) {
-      const double deviation = sqrt(spread[from + i]), variance = cells->variance[from + i];
-      double mass = 0, first = 0, second = 0;
-      for (int k = 0; k < NODES; k++) {
-        const double z = (k - TILTED_PAIRS) * nodes->step,
-                     weight = nodes->weight[abs(k - TILTED_PAIRS)] * exp(value[k * lanes + i] - largest[i]);
-        mass += weight, first += weight * z, second += weight * z * z;
-      }
-      first /= mass, second /= mass;
-      log_mass[from + i] = log(mass) + largest[i] + 0.5 * log(spread[from + i] / variance);
-      move[from + i] = centre[from + i] - cells->mean[from + i] + deviation * first;
-      shrink[from + i] = spread[from + i] / variance * (second - first * first);
+    const int left = cells->n - from, count = left < VECTOR_LANES ? left : VECTOR_LANES;
+    TiltedGroup group[2];
+    int narrow = 0;
+    tilted_load(cells, from, count, centre, spread, &group[0]);
+    for (int i = 0; i < VECTOR_LANES; i++) narrow += group[0].deviation[i] <= COUNTED_NARROW;
+    group[1] = group[0];
+    if (narrow < VECTOR_LANES) tilted_find(nodes, false, likelihood, &group[0]);
+    if (narrow > 0) tilted_find(nodes, true, likelihood, &group[1]);
+    for (int i = 0; i < count; i++) {
+      const TiltedGroup *own = &group[group[0].deviation[i] <= COUNTED_NARROW];
+      log_mass[from + i] = own->log_mass[i];
+      move[from + i] = own->move[i];
+      shrink[from + i] = own->shrink[i];
     }
   }
 }

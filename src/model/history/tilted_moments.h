@@ -10,12 +10,13 @@
 
 #include "model/history/likelihood.h"
 
-enum { TILTED_PAIRS = 15 }; /* K */
+enum { TILTED_PAIRS = 15, TILTED_FEW = 6 }; /* K; of a rule for clicks whose u is nearly known */
 
 typedef struct {
-  double step; /* h */
-  double
-      weight[TILTED_PAIRS + 1]; /* of node k h and of -k h: those of N(0, 1), exact up to its third moment */
+  double step, wide_step; /* h of 2 K + 1 nodes; of 2 TILTED_FEW + 1 */
+  /* Weights of node k h and of -k h: those of N(0, 1), exact up to its third moment; of the few, then zeros.
+   */
+  double weight[TILTED_PAIRS + 1], few_weight[TILTED_PAIRS + 1];
 } TiltedNodes;
 
 /* n cells: y[n], c[n], m[n], v[n] > 0. */
