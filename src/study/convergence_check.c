@@ -15,7 +15,7 @@ static const struct {
              {"guard", "0", "compares one Gaussian with the target"},
              {"prior", "standard", "starts every method at N(0, I)"},
              {"components", "1", "compares one Gaussian with the target"},
-             {"posterior", "auto", "has one target"}};
+             {"posterior", "shared", "has one target"}};
 enum { FIXED_OPTIONS = sizeof FIXED / sizeof *FIXED, SHOWN = 128 };
 
 Status convergence_options(Arena *memory, const Config *options, Config **out) {
