@@ -184,7 +184,7 @@ static double vts_cost(const SamplerWork *work) {
   double own = 1000 + 14 * d * d + prior * (1800 + 50 * d * d) + (work->conjugate ? 0 : 1700 * work->rows),
          pair = 7000 + 2200 * d + 60 * d * d;
   if (work->conjugate && prior == 0) {
-    own = cost_share(work->runs) * (220 + 38 * d + 1.9 * d * d);
+    own = cost_share(work->runs) * (220 + 38 * d + 7 * d * d);
     pair = cost_share(work->runs) * (210 + 7.5 * d);
   }
   return steps * components * (own + (components - 1) * pair) + work->drawn * work->draws * (200 + 30 * d);
