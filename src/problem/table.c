@@ -12,14 +12,12 @@
 
 /* Checks that rewards are what the likelihood can observe. */
 static Status check_rewards(const Problem *self, const char *path, const RewardTable *table) {
-  const char *name = self->likelihood.ops->name;
-  const bool clicks = strcmp(name, "logistic") == 0, counts = strcmp(name, "poisson") == 0;
-  for (size_t i = 0; (clicks || counts) && i < (size_t)table->rows * (size_t)table->arms; i++) {
-    const double y = table->reward[i];
-    if (y == floor(y) && y >= 0 && (counts || y <= 1)) continue;
+  const LikelihoodOps *ops = self->likelihood.ops;
+  for (size_t i = 0; i < (size_t)table->rows * (size_t)table->arms; i++) {
+    if (ops->admits(table->reward[i])) continue;
     return status_set(
-        STATUS_INPUT, "%s: the reward of event %zu and arm %zu (from 0) is %g; likelihood %s has %s", path,
-        i / (size_t)table->arms, i % (size_t)table->arms, y, name, clicks ? "0 and 1" : "0, 1, 2, ..");
+        STATUS_INPUT, "%s: the reward of event %zu and arm %zu (from 0) is %g; with likelihood %s it is %s",
+        path, i / (size_t)table->arms, i % (size_t)table->arms, table->reward[i], ops->name, ops->rewards);
   }
   return STATUS_OK;
 }
