@@ -13,9 +13,10 @@
 
 /* To a part in 1e9, for the rounding of POT's potentials; exchanging the clouds to a part in 1e12. */
 static void test_golden(void) {
+  SCRATCH_ARENA(memory);
   EmdGolden golden = emd_golden_open();
   Emd *emd;
-  CHECK_OK(emd_create(300, &emd));
+  CHECK_OK(emd_create(&memory, 300, &emd));
   int equal = 0;
   for (int c = 0; c < golden.cases; c++) {
     EmdCase pair = emd_golden_case(&golden, c);
@@ -28,7 +29,6 @@ static void test_golden(void) {
     equal++;
   }
   CU_ASSERT(equal >= 17);
-  emd_destroy(emd);
   emd_golden_close(&golden);
 }
 
@@ -50,8 +50,9 @@ static double least_by_permutation(int n, const double *x, const double *y, int 
 
 /* Half of the problems have points on a grid of nine places, so ties and equal points abound. */
 static void test_permutations(void) {
+  SCRATCH_ARENA(memory);
   Emd *emd;
-  CHECK_OK(emd_create(FEW, &emd));
+  CHECK_OK(emd_create(&memory, FEW, &emd));
   Rng rng = {.key = rng_key(5, RNG_TEST)};
   for (int repeat = 0; repeat < 400; repeat++) {
     int n = 1 + repeat % FEW;
@@ -63,7 +64,6 @@ static void test_permutations(void) {
     CHECK_OK(emd_distance(emd, 2, n, x, n, y, &distance));
     CHECK_NEAR(distance, least_by_permutation(n, x, y, 0, used) / n, 1e-14);
   }
-  emd_destroy(emd);
 }
 
 /* Dual objective of v, per row, with the best u for it, and the mean cost. */
@@ -113,6 +113,7 @@ static void test_reduced_rows(void) {
  * for each row at most, which has come down to .15 of the mean cost by n, and by a fifth of it, to which
  * costs are rounded; also where all points are far from all others, or one cloud is shifted. */
 static void test_auction(void) {
+  SCRATCH_ARENA(memory);
   enum { N = 200, D = 2 };
   static _Alignas(64) double cost[N * (N + REDUCED_LANES)], v[N + REDUCED_LANES];
   static double x[D * N], y[D * N];
@@ -121,8 +122,8 @@ static void test_auction(void) {
   Rng rng = {.key = rng_key(8, RNG_TEST)};
   Emd *emd;
   Auction *auction;
-  CHECK_OK(emd_create(N, &emd));
-  CHECK_OK(auction_create(N, &auction));
+  CHECK_OK(emd_create(&memory, N, &emd));
+  CHECK_OK(auction_create(&memory, N, &auction));
   for (size_t s = 0; s < sizeof shifts / sizeof *shifts; s++) {
     double distance, mean, least = INFINITY;
     rng_normal(&rng, D * N, x);
@@ -140,18 +141,17 @@ static void test_auction(void) {
     CU_ASSERT(dual <= distance * (1 + 1e-12));
     CU_ASSERT(distance - dual <= 0.18 * (mean - least) / N);
   }
-  auction_destroy(auction);
-  emd_destroy(emd);
 }
 
 /* Equal clouds in another order: 0 exactly. A shift of every point by s: |s|, because the triangle inequality
  * gives both bounds. */
 static void test_closed_forms(void) {
+  SCRATCH_ARENA(memory);
   enum { N = 200, D = 4 };
   static double x[D * N], y[D * N], scaled_x[D * N], scaled_y[D * N];
   Emd *emd;
   double distance, again;
-  CHECK_OK(emd_create(N, &emd));
+  CHECK_OK(emd_create(&memory, N, &emd));
   Rng rng = {.key = rng_key(7, RNG_TEST)};
   rng_normal(&rng, D * N, x);
   for (int k = 0; k < D; k++)
@@ -168,30 +168,29 @@ static void test_closed_forms(void) {
     CHECK_OK(emd_distance(emd, D, N, scaled_x, N, scaled_y, &distance));
     CHECK_NEAR(ldexp(distance, -e), 5, 1e-13);
   }
-  emd_destroy(emd);
 }
 
 /* The first points of the larger cloud stand for it. */
 static void test_unequal_sizes(void) {
+  SCRATCH_ARENA(memory);
   Emd *emd;
   double x[6] = {0, 1, 100, 0, 0, 100}, y[4] = {1, 0, 2, 0}, distance;
-  CHECK_OK(emd_create(3, &emd));
+  CHECK_OK(emd_create(&memory, 3, &emd));
   CHECK_OK(emd_distance(emd, 2, 3, x, 2, y, &distance));
   CHECK_NEAR(distance, 1, 1e-15); /* |(0, 0) - (0, 0)| and |(1, 0) - (1, 2)| */
   CHECK_OK(emd_distance(emd, 2, 2, y, 3, x, &distance));
   CHECK_NEAR(distance, 1, 1e-15);
-  emd_destroy(emd);
 }
 
 static void test_not_finite(void) {
+  SCRATCH_ARENA(memory);
   Emd *emd;
   double x[3] = {0, 1, NAN}, y[3] = {1, 2, INFINITY}, distance;
-  CHECK_OK(emd_create(3, &emd));
+  CHECK_OK(emd_create(&memory, 3, &emd));
   CHECK_FAILS(emd_distance(emd, 1, 3, x, 2, y, &distance), STATUS_INPUT, "not finite");
   CHECK_FAILS(emd_distance(emd, 1, 2, x, 3, y, &distance), STATUS_INPUT, "not finite");
   CHECK_OK(emd_distance(emd, 1, 2, x, 2, y, &distance));
   CHECK_NEAR(distance, 1, 0);
-  emd_destroy(emd);
 }
 
 int main(void) {

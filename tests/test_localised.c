@@ -155,8 +155,8 @@ static double distance_over_floor(const Mixture *mixture, int n, const Likelihoo
   double sum[3] = {0};
   Emd *emd;
   Wasserstein *wasserstein;
-  CHECK_OK(emd_create(DRAWS, &emd));
-  CHECK_OK(wasserstein_create(8, DRAWS, &wasserstein));
+  CHECK_OK(emd_create(&memory, DRAWS, &emd));
+  CHECK_OK(wasserstein_create(&memory, 8, DRAWS, &wasserstein));
   for (int run = 0; run < HISTORIES; run++)
     for (int other = 1; other < 3; other++) {
       double distance;
@@ -168,8 +168,6 @@ static double distance_over_floor(const Mixture *mixture, int n, const Likelihoo
         distance = wasserstein_sliced(wasserstein, d, DRAWS, x, DRAWS, y, 100, fixture_rng(0, 6000));
       sum[other] += distance;
     }
-  emd_destroy(emd);
-  wasserstein_destroy(wasserstein);
   for (int k = 0; k < 3; k++) free(sets[k]);
   return sum[2] / sum[1];
 }

@@ -15,10 +15,11 @@ static Rng stream(uint32_t run) { return (Rng){.key = rng_key(31, RNG_TEST), .ru
 
 /* In one dimension every direction is +-1, so sliced, max-sliced and earth mover's distance are one. */
 static void test_one_dimension(void) {
+  SCRATCH_ARENA(memory);
   EmdGolden golden = emd_golden_open();
   Wasserstein *wasserstein;
   int cases = 0;
-  CHECK_OK(wasserstein_create(1, 100, &wasserstein));
+  CHECK_OK(wasserstein_create(&memory, 1, 100, &wasserstein));
   for (int c = 0; c < golden.cases; c++) {
     EmdCase pair = emd_golden_case(&golden, c);
     if (pair.d != 1) continue;
@@ -29,7 +30,6 @@ static void test_one_dimension(void) {
     CHECK_NEAR(most, pair.emd, 1e-12);
   }
   CU_ASSERT(cases >= 5);
-  wasserstein_destroy(wasserstein);
   emd_golden_close(&golden);
 }
 
@@ -70,8 +70,9 @@ static const int SHAPES[][3] = {{2, 50, 50}, {3, 70, 40}, {5, 33, 64}, {4, 1, 9}
 enum { MOST_D = 5, MOST_POINTS = 70 };
 
 static void test_sliced(void) {
+  SCRATCH_ARENA(memory);
   Wasserstein *wasserstein;
-  CHECK_OK(wasserstein_create(MOST_D, MOST_POINTS, &wasserstein));
+  CHECK_OK(wasserstein_create(&memory, MOST_D, MOST_POINTS, &wasserstein));
   for (int s = 0; s < 4; s++) {
     int d = SHAPES[s][0], n = SHAPES[s][1], m = SHAPES[s][2];
     double x[MOST_D * MOST_POINTS], y[MOST_D * MOST_POINTS], expected = 0, largest = 0;
@@ -91,7 +92,6 @@ static void test_sliced(void) {
     CHECK_NEAR(wasserstein_sliced(wasserstein, d, n, x, m, y, DIRECTIONS, stream(2)), expected, 1e-12);
     CU_ASSERT(wasserstein_max_sliced(wasserstein, d, n, x, m, y, DIRECTIONS, stream(2)) > largest);
   }
-  wasserstein_destroy(wasserstein);
 }
 
 /* A network that sorts all sequences of zeros and ones sorts all (Knuth 5.3.4, Theorem Z): every one of up
@@ -116,9 +116,10 @@ static void test_network_of_slices(void) {
  * no direction is more than 1.5e-3 above the scan. With so few points W1 has many local maxima; the one found
  * is to be within 3% of the largest. */
 static void test_max_sliced_scan(void) {
+  SCRATCH_ARENA(memory);
   enum { N = 40, M = 30 };
   Wasserstein *wasserstein;
-  CHECK_OK(wasserstein_create(2, N, &wasserstein));
+  CHECK_OK(wasserstein_create(&memory, 2, N, &wasserstein));
   for (uint32_t repeat = 0; repeat < 3; repeat++) {
     double x[2 * N], y[2 * M], largest = 0;
     Rng points = stream(10 + repeat);
@@ -132,16 +133,16 @@ static void test_max_sliced_scan(void) {
     double found = wasserstein_max_sliced(wasserstein, 2, N, x, M, y, DIRECTIONS, stream(2));
     CU_ASSERT(found >= 0.97 * largest && found <= largest + 1.5e-3);
   }
-  wasserstein_destroy(wasserstein);
 }
 
 /* A shift by s: W1 is |direction' s|. Its largest is |s|; its mean over the sphere in three dimensions is |s|
  * / 2, with variance s^2 / 12: 4 standard errors of 4000 directions. */
 static void test_shift(void) {
+  SCRATCH_ARENA(memory);
   enum { N = 30, MANY = 4000 };
   double x[3 * N], y[3 * N];
   Wasserstein *wasserstein;
-  CHECK_OK(wasserstein_create(3, N, &wasserstein));
+  CHECK_OK(wasserstein_create(&memory, 3, N, &wasserstein));
   Rng points = stream(3);
   rng_normal(&points, 3 * N, x);
   for (int k = 0; k < 3 * N; k++) y[k] = x[k] + (k < N ? 2 : k < 2 * N ? -3 : 6);
@@ -149,7 +150,6 @@ static void test_shift(void) {
   CHECK_NEAR(wasserstein_sliced(wasserstein, 3, N, x, N, y, MANY, stream(4)), 3.5, 4 * 7 / sqrt(12.0 * MANY));
   CU_ASSERT_EQUAL(wasserstein_sliced(wasserstein, 3, N, x, N, x, 5, stream(4)), 0);
   CU_ASSERT_EQUAL(wasserstein_max_sliced(wasserstein, 3, N, x, N, x, 5, stream(4)), 0);
-  wasserstein_destroy(wasserstein);
 }
 
 /* y = 2 x + (3, 4): four times the covariance of x. */
@@ -208,8 +208,8 @@ static void test_every_metric(void) {
   CHECK_OK(history_create(&memory, D, 1, &likelihood, &history));
   history_record(&history, NULL, (double[]){1, 0.5, 0}, (double[]){2});
   comparison.history = &history;
-  CHECK_OK(emd_create(N, &comparison.emd));
-  CHECK_OK(wasserstein_create(D, N, &comparison.wasserstein));
+  CHECK_OK(emd_create(&memory, N, &comparison.emd));
+  CHECK_OK(wasserstein_create(&memory, D, N, &comparison.wasserstein));
   for (size_t k = 0; k < sizeof metrics / sizeof *metrics; k++) {
     const int m =
         metrics[k].measure == measure_emd ? N : 30; /* of unequal clouds emd takes the first points */
@@ -225,8 +225,6 @@ static void test_every_metric(void) {
     CU_ASSERT_EQUAL(value[0], value[1]);
     CHECK_NEAR(value[2], value[0], 1e-6 * fmax(1, fabs(value[0])));
   }
-  emd_destroy(comparison.emd);
-  wasserstein_destroy(comparison.wasserstein);
 }
 
 static Mixture two_modes(Arena *memory, double weight, double mean, double variance) {

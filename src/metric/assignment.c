@@ -13,7 +13,6 @@
  * All time goes into passes over rows of c, so each is one loop over LANES columns at a time. */
 #include "metric/assignment.h"
 
-#include "core/memory.h"
 #include "core/simd.h"
 #include "metric/auction.h"
 #include "metric/reduced.h"
@@ -21,7 +20,6 @@
 #include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { WIDTH = 8, UNROLLED = 2, LANES = WIDTH * UNROLLED, NONE = -1 };
@@ -41,31 +39,21 @@ struct Assignment {
   Auction *auction;
 };
 
-Status assignment_create(int most, Assignment **out) {
+Status assignment_create(Arena *memory, int most, Assignment **out) {
   ASSERT(most >= 1);
-  *out = NULL;
   Assignment *a;
-  NEW(a, 1);
+  const int stride = reduced_stride(most);
+  ALLOCATE(memory, a, 1);
+  ALLOCATE(memory, a->row_of, most);
+  ALLOCATE(memory, a->v, stride);
+  ALLOCATE(memory, a->free_rows, most);
+  ALLOCATE(memory, a->distance, stride);
+  ALLOCATE(memory, a->open_v, stride);
+  ALLOCATE(memory, a->before, stride);
+  ALLOCATE(memory, a->closed, most);
+  ALLOCATE(memory, a->closed_distance, most);
   *out = a;
-  int stride = reduced_stride(most);
-  NEW(a->row_of, most);
-  NEW(a->v, stride);
-  NEW(a->free_rows, most);
-  NEW(a->distance, stride);
-  NEW(a->open_v, stride);
-  NEW(a->before, stride);
-  NEW(a->closed, most);
-  NEW(a->closed_distance, most);
-  return auction_create(most, &a->auction);
-}
-
-void assignment_destroy(Assignment *a) {
-  if (!a) return;
-  void *blocks[] = {a->row_of, a->v,      a->free_rows, a->distance,
-                    a->open_v, a->before, a->closed,    a->closed_distance};
-  for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) free(blocks[i]);
-  auction_destroy(a->auction);
-  free(a);
+  return auction_create(memory, most, &a->auction);
 }
 
 static const double *row_of_costs(const Assignment *a, int i) {

@@ -5,14 +5,12 @@
 #ifndef METRIC_ASSIGNMENT_H
 #define METRIC_ASSIGNMENT_H
 
-#include "core/status.h"
+#include "core/arena.h"
 
 typedef struct Assignment Assignment;
 
-/* Creates room for problems of up to `most` rows. The caller ends with assignment_destroy, also after an
- * error. */
-Status assignment_create(int most, Assignment **out);
-void assignment_destroy(Assignment *assignment);
+/* Creates room for problems of up to `most` rows. */
+Status assignment_create(Arena *memory, int most, Assignment **out);
 
 /* Solves the assignment: column_of[n] is the column of each row, v[n] the columns' dual variables. Costs
  * are finite and not negative. */

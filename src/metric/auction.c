@@ -9,13 +9,11 @@
  * is a power of two, so that prices add up without an error. */
 #include "metric/auction.h"
 
-#include "core/memory.h"
 #include "core/simd.h"
 #include "metric/reduced.h"
 
 #include <math.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -40,24 +38,16 @@ struct Auction {
   int *free_rows; /* [n], a stack */
 };
 
-Status auction_create(int most, Auction **out) {
-  *out = NULL;
-  Auction *a;
-  NEW(a, 1);
-  *out = a;
+Status auction_create(Arena *memory, int most, Auction **out) {
   const size_t stride = (size_t)reduced_stride(most);
-  NEW(a->cost, (size_t)most * stride);
-  NEW(a->price, stride);
-  NEW(a->row_of, most);
-  NEW(a->free_rows, most);
+  Auction *a;
+  ALLOCATE(memory, a, 1);
+  ALLOCATE(memory, a->cost, (size_t)most * stride);
+  ALLOCATE(memory, a->price, stride);
+  ALLOCATE(memory, a->row_of, most);
+  ALLOCATE(memory, a->free_rows, most);
+  *out = a;
   return STATUS_OK;
-}
-
-void auction_destroy(Auction *a) {
-  if (!a) return;
-  void *blocks[] = {a->cost, a->price, a->row_of, a->free_rows};
-  for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) free(blocks[i]);
-  free(a);
 }
 
 /* ---- costs */

@@ -3,14 +3,12 @@
 #ifndef METRIC_AUCTION_H
 #define METRIC_AUCTION_H
 
-#include "core/status.h"
+#include "core/arena.h"
 
 typedef struct Auction Auction;
 
-/* Creates room for problems of up to `most` rows: 2 most^2 bytes. The caller ends with auction_destroy,
- * also after an error. */
-Status auction_create(int most, Auction **out);
-void auction_destroy(Auction *auction);
+/* Creates room for problems of up to `most` rows: 2 most^2 bytes. */
+Status auction_create(Arena *memory, int most, Auction **out);
 
 /* Computes v[stride]: the columns' dual variables and 0 beyond them, of a matching that is nearly the best
  * of cost[n, stride]. Costs are finite, rows padded and aligned as in metric/reduced.h. Any v is a valid

@@ -2,13 +2,11 @@
  * squares nor their roots leave the range of doubles. */
 #include "metric/emd.h"
 
-#include "core/memory.h"
 #include "core/simd.h"
 #include "metric/assignment.h"
 #include "metric/reduced.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 struct Emd {
   int most;
@@ -18,27 +16,17 @@ struct Emd {
   Assignment *assignment;
 };
 
-Status emd_create(int most_points, Emd **out) {
+Status emd_create(Arena *memory, int most_points, Emd **out) {
   ASSERT(most_points >= 1);
-  *out = NULL;
+  const size_t stride = (size_t)reduced_stride(most_points);
   Emd *emd;
-  NEW(emd, 1);
-  *out = emd;
+  ALLOCATE(memory, emd, 1);
   emd->most = most_points;
-  size_t stride = (size_t)reduced_stride(most_points);
-  NEW(emd->cost, (size_t)most_points * stride);
-  NEW(emd->v, stride);
-  NEW(emd->column_of, most_points);
-  return assignment_create(most_points, &emd->assignment);
-}
-
-void emd_destroy(Emd *emd) {
-  if (!emd) return;
-  free(emd->cost);
-  free(emd->v);
-  free(emd->column_of);
-  assignment_destroy(emd->assignment);
-  free(emd);
+  ALLOCATE(memory, emd->cost, (size_t)most_points * stride);
+  ALLOCATE(memory, emd->v, stride);
+  ALLOCATE(memory, emd->column_of, most_points);
+  *out = emd;
+  return assignment_create(memory, most_points, &emd->assignment);
 }
 
 /* Returns the largest extent of both clouds along a coordinate; NAN or INFINITY when a point is not

@@ -7,14 +7,12 @@
 #ifndef METRIC_EMD_H
 #define METRIC_EMD_H
 
-#include "core/status.h"
+#include "core/arena.h"
 
 typedef struct Emd Emd;
 
-/* Creates room for clouds of up to `most_points`: 10 most_points^2 bytes. The caller ends with
- * emd_destroy, also after an error. */
-Status emd_create(int most_points, Emd **out);
-void emd_destroy(Emd *emd);
+/* Creates room for clouds of up to `most_points`: 10 most_points^2 bytes. */
+Status emd_create(Arena *memory, int most_points, Emd **out);
 
 /* Computes the distance between x[d, n] and y[d, m]; between the first min(n, m) points of each when the
  * sizes differ. Every answer is certified: the dual objective, a lower bound, must reach it up to rounding,

@@ -1,5 +1,6 @@
-/* Passes over a row of reduced costs c_j - v_j, where the time of an assignment goes. Rows are aligned as NEW
- * does it and padded to stride = reduced_stride(n) columns, with INFINITY unless it says otherwise. */
+/* Passes over a row of reduced costs c_j - v_j, where the time of an assignment goes. Rows are aligned as
+ * ALLOCATE does it and padded to stride = reduced_stride(n) columns, with INFINITY unless it says otherwise.
+ */
 #ifndef METRIC_REDUCED_H
 #define METRIC_REDUCED_H
 

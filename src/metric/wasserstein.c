@@ -1,14 +1,12 @@
 /* Project, sort, and couple the quantiles, which is optimal in one dimension. */
 #include "metric/wasserstein.h"
 
-#include "core/memory.h"
 #include "core/simd.h"
 #include "metric/coupling.h"
 #include "metric/slices.h"
 
 #include <math.h>
 #include <stdbool.h>
-#include <stdlib.h>
 #include <string.h>
 
 static const int MOST_STEPS = 200;
@@ -27,34 +25,25 @@ struct Wasserstein {
   double *direction, *candidate, *gradient, *candidate_gradient; /* [d] */
 };
 
-Status wasserstein_create(int most_dimension, int most_points, Wasserstein **out) {
+Status wasserstein_create(Arena *memory, int most_dimension, int most_points, Wasserstein **out) {
   ASSERT(most_dimension >= 1 && most_points >= 1);
-  *out = NULL;
   Wasserstein *w;
-  NEW(w, 1);
-  *out = w;
+  ALLOCATE(memory, w, 1);
   w->most_dimension = most_dimension;
   w->most_points = most_points;
-  NEW(w->slices, (size_t)most_dimension * SLICES);
-  NEW(w->sorted_x, (size_t)most_points * SLICES);
-  NEW(w->sorted_y, (size_t)most_points * SLICES);
-  NEW(w->projected, most_points);
-  NEW(w->x, most_points);
-  NEW(w->y, most_points);
-  NEW(w->merged, most_points);
-  NEW(w->direction, most_dimension);
-  NEW(w->candidate, most_dimension);
-  NEW(w->gradient, most_dimension);
-  NEW(w->candidate_gradient, most_dimension);
+  ALLOCATE(memory, w->slices, (size_t)most_dimension * SLICES);
+  ALLOCATE(memory, w->sorted_x, (size_t)most_points * SLICES);
+  ALLOCATE(memory, w->sorted_y, (size_t)most_points * SLICES);
+  ALLOCATE(memory, w->projected, most_points);
+  ALLOCATE(memory, w->x, most_points);
+  ALLOCATE(memory, w->y, most_points);
+  ALLOCATE(memory, w->merged, most_points);
+  ALLOCATE(memory, w->direction, most_dimension);
+  ALLOCATE(memory, w->candidate, most_dimension);
+  ALLOCATE(memory, w->gradient, most_dimension);
+  ALLOCATE(memory, w->candidate_gradient, most_dimension);
+  *out = w;
   return STATUS_OK;
-}
-
-void wasserstein_destroy(Wasserstein *w) {
-  if (!w) return;
-  void *blocks[] = {w->slices,    w->sorted_x,  w->sorted_y, w->projected,         w->x, w->y, w->merged,
-                    w->direction, w->candidate, w->gradient, w->candidate_gradient};
-  for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) free(blocks[i]);
-  free(w);
 }
 
 /* Computes out[n] = direction' x. */

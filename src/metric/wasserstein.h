@@ -9,15 +9,13 @@
 #ifndef METRIC_WASSERSTEIN_H
 #define METRIC_WASSERSTEIN_H
 
+#include "core/arena.h"
 #include "core/rng.h"
-#include "core/status.h"
 
 typedef struct Wasserstein Wasserstein;
 
-/* Creates room for clouds of up to `most_points` in up to `most_dimension` dimensions. The caller ends
- * with wasserstein_destroy, also after an error. */
-Status wasserstein_create(int most_dimension, int most_points, Wasserstein **out);
-void wasserstein_destroy(Wasserstein *wasserstein);
+/* Creates room for clouds of up to `most_points` in up to `most_dimension` dimensions. */
+Status wasserstein_create(Arena *memory, int most_dimension, int most_points, Wasserstein **out);
 
 /* Returns the mean of W1 over `directions` directions, uniform on the sphere, between x[d, n] and y[d, m].
  * The stream `rng` names the directions: d normals for each, normalised. */

@@ -194,11 +194,24 @@ static int member_at(const ThetaSource *source, uint32_t replicate, int place) {
          rng_permuted(source->set.n - fixed, rng_key(source->seed, RNG_SPLIT), replicate, place - fixed);
 }
 
-/* Draws one theta of stream `rng` into column `at` of theta[d, stride]. */
-static void draw_one(const ThetaSource *source, Rng rng, int at, int stride, double *theta) {
+/* Draws one theta of each lane, unless the distribution is a finite set; returns whether it did. */
+static bool draw_lanes(const ThetaSource *source, RngLanes lanes, double *theta) {
   double point[2];
-  source->ops->sample(&rng, point);
-  for (int i = 0; i < source->d; i++) theta[(size_t)i * (size_t)stride + (size_t)at] = point[i];
+  if (source->isotropic.d > 0)
+    isotropic_sample(&source->isotropic, &lanes, theta);
+  else if (source->has_mixture)
+    mixture_sample(&source->mixture, &lanes, theta);
+  else if (source->ops->prior)
+    source->prior.ops->sample(&source->prior, &lanes, theta);
+  else if (source->ops->sample)
+    for (uint32_t n = 0; n < lanes.lanes; n++) {
+      Rng rng = rng_of_lane(&lanes, n);
+      source->ops->sample(&rng, point);
+      theta[n] = point[0], theta[lanes.lanes + n] = point[1];
+    }
+  else
+    return false;
+  return true;
 }
 
 static void copy_member(const ThetaSource *source, int member, int at, int stride, double *theta) {
@@ -209,32 +222,13 @@ static void copy_member(const ThetaSource *source, int member, int at, int strid
 
 static void draw_streams(const ThetaSource *source, RngKey key, uint32_t replicate, uint32_t first_run,
                          int runs, double *theta) {
-  if (source->isotropic.d > 0) {
-    RngLanes lanes = {
-        .key = key, .run = first_run, .draws = 1, .round = source->segment, .lanes = (uint32_t)runs};
-    isotropic_sample(&source->isotropic, &lanes, theta);
-    return;
-  }
-  if (source->has_mixture) {
-    RngLanes lanes = {
-        .key = key, .run = first_run, .draws = 1, .round = source->segment, .lanes = (uint32_t)runs};
-    mixture_sample(&source->mixture, &lanes, theta);
-    return;
-  }
-  if (source->ops->prior) {
-    RngLanes lanes = {
-        .key = key, .run = first_run, .draws = 1, .round = source->segment, .lanes = (uint32_t)runs};
-    source->prior.ops->sample(&source->prior, &lanes, theta);
-    return;
-  }
+  const RngLanes lanes = {
+      .key = key, .run = first_run, .draws = 1, .round = source->segment, .lanes = (uint32_t)runs};
+  if (draw_lanes(source, lanes, theta)) return;
   for (int b = 0; b < runs; b++) {
-    Rng rng = {.key = key, .run = first_run + (uint32_t)b, .round = source->segment};
-    if (source->ops->sample)
-      draw_one(source, rng, b, runs, theta);
-    else
-      copy_member(source,
-                  member_at(source, replicate, (int)rng_index(&rng, (uint64_t)theta_test_size(source))), b,
-                  runs, theta);
+    Rng rng = rng_of_lane(&lanes, (uint32_t)b);
+    const int place = (int)rng_index(&rng, (uint64_t)theta_test_size(source));
+    copy_member(source, member_at(source, replicate, place), b, runs, theta);
   }
 }
 
@@ -251,33 +245,17 @@ void theta_draw_each(const ThetaSource *source, uint32_t replicate, uint32_t fir
   const RngKey key = rng_key(source->seed, RNG_THETA);
   const int total = runs * each, size = theta_test_size(source);
   ASSERT(each <= size);
-  if (source->has_mixture) {
-    RngLanes lanes = {.key = key,
-                      .run = first_run,
-                      .draws = (uint32_t)each,
-                      .round = source->segment,
-                      .lanes = (uint32_t)total};
-    mixture_sample(&source->mixture, &lanes, theta);
-    return;
-  }
-  if (source->ops->prior) {
-    RngLanes lanes = {.key = key,
-                      .run = first_run,
-                      .draws = (uint32_t)each,
-                      .round = source->segment,
-                      .lanes = (uint32_t)total};
-    source->prior.ops->sample(&source->prior, &lanes, theta);
-    return;
-  }
+  const RngLanes lanes = {.key = key,
+                          .run = first_run,
+                          .draws = (uint32_t)each,
+                          .round = source->segment,
+                          .lanes = (uint32_t)total};
+  if (draw_lanes(source, lanes, theta)) return;
   for (int n = 0; n < total; n++) {
-    const uint32_t run = first_run + (uint32_t)(n / each);
+    const uint64_t member = (uint64_t)source->segment * (uint64_t)each + (uint64_t)(n % each);
     const int place =
-        (int)(((uint64_t)source->segment * (uint64_t)each + (uint64_t)(n % each)) % (uint64_t)size);
-    if (source->ops->sample)
-      draw_one(source, (Rng){.key = key, .run = run, .round = source->segment, .draw = (uint32_t)(n % each)},
-               n, total, theta);
-    else
-      copy_member(source, member_at(source, replicate, rng_permuted(size, key, run, place)), n, total, theta);
+        rng_permuted(size, key, first_run + (uint32_t)(n / each), (int)(member % (uint64_t)size));
+    copy_member(source, member_at(source, replicate, place), n, total, theta);
   }
 }
 
@@ -294,26 +272,15 @@ int theta_training_count(const ThetaSource *source, int64_t limit) {
 }
 
 Status theta_training_samples(const ThetaSource *source, uint32_t replicate, int64_t limit, Samples *out) {
-  const bool finite = source->set.n > 0;
   const int n = theta_training_count(source, limit);
   *out = (Samples){.d = source->d, .n = n};
   NEW(out->theta, (size_t)source->d * (size_t)n);
-  RngKey key = rng_key(source->seed, RNG_PRIOR_SAMPLES);
-  if (source->has_mixture) {
-    RngLanes lanes = {.key = key, .run = replicate, .draws = (uint32_t)n, .lanes = (uint32_t)n};
-    mixture_sample(&source->mixture, &lanes, out->theta);
-    return STATUS_OK;
-  }
-  if (source->ops->prior) {
-    RngLanes lanes = {.key = key, .run = replicate, .draws = (uint32_t)n, .lanes = (uint32_t)n};
-    source->prior.ops->sample(&source->prior, &lanes, out->theta);
-    return STATUS_OK;
-  }
-  for (int s = 0; s < n; s++) {
-    if (finite)
-      copy_member(source, member_at(source, replicate, theta_test_size(source) + s), s, n, out->theta);
-    else
-      draw_one(source, (Rng){.key = key, .run = replicate, .draw = (uint32_t)s}, s, n, out->theta);
-  }
+  const RngLanes lanes = {.key = rng_key(source->seed, RNG_PRIOR_SAMPLES),
+                          .run = replicate,
+                          .draws = (uint32_t)n,
+                          .lanes = (uint32_t)n};
+  if (draw_lanes(source, lanes, out->theta)) return STATUS_OK;
+  for (int s = 0; s < n; s++)
+    copy_member(source, member_at(source, replicate, theta_test_size(source) + s), s, n, out->theta);
   return STATUS_OK;
 }

@@ -74,12 +74,12 @@ static Status allocate(Arena *memory, Block *block) {
   const int most = m > r ? m : r;
   const int modes = block->truth.mixture ? block->truth.mixture->components : 0;
   ALLOCATE(memory, block->work, d + metric_work(block->problem.d, most, modes));
-  TRY(wasserstein_create(block->problem.d, most, &block->wasserstein));
+  TRY(wasserstein_create(memory, block->problem.d, most, &block->wasserstein));
   if (study_measures(block->study, "log_concavity")) {
     ALLOCATE(memory, block->evidence, d * (d + 1));
     TRY(tilt_end_create(memory, block->problem.d, &block->end));
   }
-  return study_measures(block->study, "emd") ? emd_create(most, &block->emd) : STATUS_OK;
+  return study_measures(block->study, "emd") ? emd_create(memory, most, &block->emd) : STATUS_OK;
 }
 
 static Status find_needs(Arena *memory, Block *block, const TaskResult *result) {
@@ -151,8 +151,6 @@ static void block_destroy(Block *block) {
   policy_destroy(&block->policy);
   world_destroy(&block->world);
   problem_destroy(&block->problem);
-  emd_destroy(block->emd);
-  wasserstein_destroy(block->wasserstein);
 }
 
 /* Adds one more observation to every run: an arm at random, or the next one. */

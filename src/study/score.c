@@ -68,13 +68,8 @@ static Status ruler_fill(Arena *memory, const Pack *pack, Ruler *self) {
   ALLOCATE(memory, self->comparison.work,
            metric_work(pack->problem.d, pack->draws, modes ? modes->components : 0));
   self->comparison.d = pack->problem.d, self->comparison.modes = modes;
-  TRY(wasserstein_create(pack->problem.d, pack->draws, &self->comparison.wasserstein));
-  return self->distance == measure_emd ? emd_create(pack->draws, &self->comparison.emd) : STATUS_OK;
-}
-
-static void ruler_destroy(Ruler *self) {
-  emd_destroy(self->comparison.emd);
-  wasserstein_destroy(self->comparison.wasserstein);
+  TRY(wasserstein_create(memory, pack->problem.d, pack->draws, &self->comparison.wasserstein));
+  return self->distance == measure_emd ? emd_create(memory, pack->draws, &self->comparison.emd) : STATUS_OK;
 }
 
 /* Returns where the truth stands among values[n]: uniform when draws are exact. Values equal to it, as draws
@@ -296,9 +291,7 @@ Status score_draws(Arena *memory, const Pack *pack, const double *theta, Score *
   double *measured;
   Ruler ruler = {.pack = pack, .distance = distance_of(pack)};
   ALLOCATE(&scratch, measured, MEASURED * pack->histories);
-  Status status = ruler_fill(&scratch, pack, &ruler);
-  for (int g = 0; g < pack->groups && status == STATUS_OK; g++)
-    status = measure_group(&ruler, &pack->group[g], theta, measured);
-  ruler_destroy(&ruler);
-  return status == STATUS_OK ? summarise(memory, pack, measured, out) : status;
+  TRY(ruler_fill(&scratch, pack, &ruler));
+  for (int g = 0; g < pack->groups; g++) TRY(measure_group(&ruler, &pack->group[g], theta, measured));
+  return summarise(memory, pack, measured, out);
 }

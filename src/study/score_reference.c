@@ -87,8 +87,8 @@ Status score_reference(int d, int n, const double *draws, int m, const double *r
   Partition partition = {.d = d, .n = n, .m = m, .draws = draws, .reference = reference};
   const int points = n < m / 2 ? n : m / 2, matched = points < MOST_MATCHED ? points : MOST_MATCHED;
   const size_t values = (size_t)d * (size_t)points;
-  Wasserstein *wasserstein = NULL;
-  Emd *emd = NULL;
+  Wasserstein *wasserstein;
+  Emd *emd;
   *out = (ScoreReference){.sliced.points = points, .emd.points = matched};
   TRY(compare_moments(&partition, out));
   TRY(metric_distinct(d, n, draws, &out->distinct));
@@ -97,10 +97,7 @@ Status score_reference(int d, int n, const double *draws, int m, const double *r
   ALLOCATE(&scratch, partition.x, values);
   ALLOCATE(&scratch, partition.y, values);
   ALLOCATE(&scratch, partition.z, values);
-  Status status = wasserstein_create(d, points, &wasserstein);
-  if (status == STATUS_OK) status = emd_create(matched, &emd);
-  if (status == STATUS_OK) status = compare(&partition, wasserstein, emd, out);
-  wasserstein_destroy(wasserstein);
-  emd_destroy(emd);
-  return status;
+  TRY(wasserstein_create(&scratch, d, points, &wasserstein));
+  TRY(emd_create(&scratch, matched, &emd));
+  return compare(&partition, wasserstein, emd, out);
 }

@@ -26,12 +26,12 @@ int main(int argc, char **argv) {
   size_t values = (size_t)d * (size_t)(n + m);
   double *clouds = malloc(values * sizeof *clouds), distance;
   Emd *emd;
-  if (!file || !clouds || emd_create(n > m ? n : m, &emd) != STATUS_OK) return 1;
+  SCRATCH_ARENA(memory);
+  if (!file || !clouds || emd_create(&memory, n > m ? n : m, &emd) != STATUS_OK) return 1;
   while (fread(clouds, sizeof *clouds, values, file) == values) {
     double seconds = best_of(repeats, emd, d, n, clouds, m, clouds + (size_t)d * (size_t)n, &distance);
     printf("%.17g %.6g\n", distance, seconds);
   }
-  emd_destroy(emd);
   free(clouds);
   fclose(file);
   return 0;
