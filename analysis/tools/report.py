@@ -234,6 +234,24 @@ def wall(dataset):
 
 # ---- what went wrong, and where it came from
 
+def watched(dataset):
+    """Where draws are beside the posterior, in the mean over runs."""
+    if "draws_offset" not in dataset:
+        return ""
+    rows = []
+    for s, title in enumerate(design.titles(dataset)):
+        for p, label in enumerate(design.labels(dataset)):
+            offset, spread = (dataset[name].values[s, p] for name in ("draws_offset", "draws_spread"))
+            known = np.isfinite(offset)
+            if known.sum() > 1:
+                se = offset[known].std(ddof=1) / np.sqrt(known.sum())
+                rows.append([f"{text(label)}, {text(title)}", f"{offset[known].mean():+.2f} ± {se:.2f}", f"{np.sqrt(spread[known].mean()):.2f}"])
+    if not rows:
+        return ""
+    listed = grid(["policy, setting", "mean of draws beyond the posterior's, in its sd", "spread over the posterior's"], rows, "draws and the posterior")
+    return listed if len(rows) <= MOST else folded(f"Draws of {len(rows)} policies and settings", listed)
+
+
 def failures(dataset):
     (done, failed, _), asked = averages.counts(dataset), averages.asked(dataset)
     fallbacks = np.where(dataset["status"].values == store.STATUS_OK, dataset["fallbacks"].values, 0)
@@ -288,7 +306,7 @@ def sections(dataset, folder, charts):
     if rest or calibration.measured(dataset):
         made.append(("quality", "Posterior quality", quality(dataset, charts, rest, main)))
     return [*made, ("cost", "Time and cost", cost(dataset, charts, main)),
-            ("failures", "Failures and numerical fallbacks", failures(dataset)),
+            ("failures", "Failures and numerical fallbacks", failures(dataset) + watched(dataset)),
             ("provenance", "Provenance", provenance(dataset)),
             ("reproduce", "Reproduce it", commands(dataset, folder))], main
 

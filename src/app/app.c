@@ -5,7 +5,10 @@
 #include "io/provenance.h"
 #include "io/store.h"
 #include "model/history/likelihood.h"
+#include "parallel/cell.h"
 #include "parallel/checkpoint.h"
+#include "policy/policy.h"
+#include "sampler/watch.h"
 #include "study/keys.h"
 
 #include <errno.h>
@@ -292,6 +295,59 @@ static Status read_and_print_fallbacks(StoreFile *file, const Study *study) {
   return STATUS_OK;
 }
 
+/* Returns whether a mean over runs is outside of [least, most] by more than its error. */
+static bool is_outside(double mean, double se, double least, double most) {
+  return mean - WATCH_ERRORS * se > most || mean + WATCH_ERRORS * se < least;
+}
+
+/* Prints one line for each policy and setting whose draws are not where the posterior is, from offset[runs]
+ * and spread[runs] (sampler/watch.h). */
+static void print_watched(const Study *study, int setting, int policy, int64_t runs, const double *offset,
+                          const double *spread, bool *first) {
+  enum { FEWEST = 8 /* runs that make a standard error */ };
+  const ConfigPolicy *chosen = &study->file->policies[policy];
+  PolicyMethod method;
+  double mean[2], se[2];
+  int n;
+  ASSERT(policy_find(chosen->name, &method));
+  cell_mean(runs, 1, offset, NULL, &mean[0], &se[0], &n);
+  cell_mean(runs, 1, spread, NULL, &mean[1], &se[1], &n);
+  if (!method.sampler || n < FEWEST) return;
+  const double narrow = (method.sampler->narrow > 0 ? method.sampler->narrow : 1) / WATCH_FACTOR,
+               wide = (method.sampler->wide > 0 ? method.sampler->wide : 1) * WATCH_FACTOR;
+  if (!is_outside(mean[0], se[0], -WATCH_OFFSET, WATCH_OFFSET) &&
+      !is_outside(mean[1], se[1], narrow * narrow, wide * wide))
+    return;
+  if (*first)
+    printf("\ndraws that are not where the posterior is, in the mean over runs: along the way of its mean, "
+           "and in "
+           "their distance from that mean (docs/guide.md#draws-that-are-not-from-the-posterior)\n");
+  *first = false;
+  printf("  %s, %s: %.2g +- %.1g standard deviations %s, spread %.3g times the posterior's\n",
+         study->file->setting_labels[setting], chosen->label, fabs(mean[0]), se[0],
+         mean[0] < 0 ? "short of it" : "beyond it", sqrt(mean[1]));
+}
+
+static Status read_and_print_watched(StoreFile *file, const Study *study) {
+  SCRATCH_ARENA(scratch);
+  const size_t settings = (size_t)study->file->setting_count, policies = (size_t)study->file->policy_count;
+  size_t shape[3] = {settings, policies, SIZE_MAX};
+  double *offset, *spread;
+  bool first = true;
+  if (!store_has_variable(file, "draws_offset")) return STATUS_OK; /* results of an earlier version */
+  TRY(store_shape(file, "draws_offset", 3, shape));
+  ALLOCATE(&scratch, offset, settings * policies * shape[2]);
+  ALLOCATE(&scratch, spread, settings * policies * shape[2]);
+  TRY(store_get_doubles(file, "draws_offset", offset));
+  TRY(store_get_doubles(file, "draws_spread", spread));
+  for (size_t s = 0; s < settings; s++)
+    for (size_t p = 0; p < policies; p++) {
+      const size_t at = (s * policies + p) * shape[2];
+      print_watched(study, (int)s, (int)p, (int64_t)shape[2], offset + at, spread + at, &first);
+    }
+  return STATUS_OK;
+}
+
 Status app_print_table(const Study *study, const char *directory) {
   static const char *const suffixes[COLUMNS] = {"_mean", "_se",           "_diff_mean",        "_diff_se",
                                                 "_n",    "_se_replicate", "_diff_se_replicate"};
@@ -305,6 +361,7 @@ Status app_print_table(const Study *study, const char *directory) {
     status = read_means(file, study, suffixes[i], &columns[i]);
   if (status == STATUS_OK) print_table(study, columns);
   if (status == STATUS_OK) status = read_and_print_fallbacks(file, study);
+  if (status == STATUS_OK) status = read_and_print_watched(file, study);
   for (int i = 0; i < COLUMNS; i++) free(columns[i]);
   store_abandon(file);
   return status;

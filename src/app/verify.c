@@ -6,6 +6,7 @@
 #include "parallel/finished.h"
 
 #include <dirent.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -148,7 +149,9 @@ static Status verify_task(Finished *finished, const Task *task, bool *same) {
     status = study_run_task(study, task, finished->directory, (Tick){NULL, NULL}, &again);
   if (status == STATUS_OK)
     *same = kept.status == again.status && memcmp(kept.curves, again.curves, size) == 0 &&
-            memcmp(kept.fallbacks, again.fallbacks, (size_t)task->runs * sizeof *kept.fallbacks) == 0;
+            memcmp(kept.fallbacks, again.fallbacks, (size_t)task->runs * sizeof *kept.fallbacks) == 0 &&
+            (isnan(kept.watched[0]) || /* not known, or a record of an earlier version */
+             memcmp(kept.watched, again.watched, 2 * (size_t)task->runs * sizeof *kept.watched) == 0);
   task_result_destroy(&kept);
   task_result_destroy(&again);
   return status;

@@ -14,6 +14,7 @@ static Status allocate(const Study *study, Cell *cell) {
   NEW(cell->curves, (size_t)study->curve_count * runs * (size_t)study->places);
   NEW(cell->seconds, runs);
   NEW(cell->fallbacks, runs);
+  NEW(cell->watched, 2 * runs);
   NEW(cell->status, runs);
   return STATUS_OK;
 }
@@ -29,6 +30,7 @@ void cell_destroy(Cell *cell) {
   free(cell->curves);
   free(cell->seconds);
   free(cell->fallbacks);
+  free(cell->watched);
   free(cell->status);
   *cell = (Cell){0};
 }
@@ -38,6 +40,7 @@ static void clear(const Study *study, Cell *cell) {
   for (size_t i = 0; i < size; i++) cell->curves[i] = NAN;
   for (size_t r = 0; r < runs; r++)
     cell->seconds[r] = NAN, cell->fallbacks[r] = 0, cell->status[r] = RUN_NOT_RUN;
+  for (size_t i = 0; i < 2 * runs; i++) cell->watched[i] = NAN;
 }
 
 static void copy_block(const Study *study, const Task *task, const TaskResult *result, Cell *cell) {
@@ -56,6 +59,8 @@ static void copy_block(const Study *study, const Task *task, const TaskResult *r
   }
   memcpy(cell->seconds + first, result->seconds, block * sizeof *cell->seconds);
   memcpy(cell->fallbacks + first, result->fallbacks, block * sizeof *cell->fallbacks);
+  for (size_t i = 0; i < 2; i++)
+    memcpy(cell->watched + i * runs + first, result->watched + i * block, block * sizeof *cell->watched);
   memset(cell->status + first, result->status, block);
 }
 
@@ -147,6 +152,7 @@ void cell_send(const Cell *cell, int to) {
   const size_t runs = (size_t)cell->runs;
   parallel_send(to, cell->seconds, runs * sizeof *cell->seconds);
   parallel_send(to, cell->fallbacks, runs * sizeof *cell->fallbacks);
+  parallel_send(to, cell->watched, 2 * runs * sizeof *cell->watched);
   parallel_send(to, cell->status, runs);
   parallel_send(to, &cell->seconds_train, sizeof cell->seconds_train);
 }
@@ -155,6 +161,7 @@ void cell_receive(Cell *cell, int from) {
   const size_t runs = (size_t)cell->runs;
   parallel_receive(from, cell->seconds, runs * sizeof *cell->seconds);
   parallel_receive(from, cell->fallbacks, runs * sizeof *cell->fallbacks);
+  parallel_receive(from, cell->watched, 2 * runs * sizeof *cell->watched);
   parallel_receive(from, cell->status, runs);
   parallel_receive(from, &cell->seconds_train, sizeof cell->seconds_train);
 }

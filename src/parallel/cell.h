@@ -12,6 +12,7 @@ typedef struct {
   double *curves; /* [curve_count, runs, places], NaN where a run or, in its setting, a point is missing */
   double *seconds; /* [runs] */
   int64_t *fallbacks; /* [runs] */
+  double *watched; /* [2, runs] */
   signed char *status; /* [runs], RunStatus */
   /* CPU seconds of the fits that the policy used, all replicates; NaN when it uses none. */
   double seconds_train;

@@ -34,13 +34,14 @@ static Sizes sizes_of(const Study *study, const TaskResult *result) {
                  runs * sizeof(double)};
 }
 
-static size_t report_size(Sizes sizes) { return sizeof(Report) + sizes.curves + 2 * sizes.runs; }
+static size_t report_size(Sizes sizes) { return sizeof(Report) + sizes.curves + 4 * sizes.runs; }
 
 static void put_result(Report *report, Sizes sizes, const TaskResult *result) {
   char *arrays = (char *)(report + 1);
   memcpy(arrays, result->curves, sizes.curves);
   memcpy(arrays + sizes.curves, result->seconds, sizes.runs);
   memcpy(arrays + sizes.curves + sizes.runs, result->fallbacks, sizes.runs);
+  memcpy(arrays + sizes.curves + 2 * sizes.runs, result->watched, 2 * sizes.runs);
   memcpy(report->message, result->message, sizeof report->message);
   report->run_status = result->status;
 }
@@ -50,6 +51,7 @@ static void get_result(const Report *report, Sizes sizes, TaskResult *result) {
   memcpy(result->curves, arrays, sizes.curves);
   memcpy(result->seconds, arrays + sizes.curves, sizes.runs);
   memcpy(result->fallbacks, arrays + sizes.curves + sizes.runs, sizes.runs);
+  memcpy(result->watched, arrays + sizes.curves + 2 * sizes.runs, 2 * sizes.runs);
   memcpy(result->message, report->message, sizeof report->message);
   result->status = report->run_status;
 }

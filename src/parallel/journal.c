@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
@@ -44,7 +45,7 @@ typedef struct {
   size_t size;
 } Part;
 
-enum { PARTS = 4 };
+enum { WATCHED = 4 /* records of earlier versions end before it */, PARTS };
 
 /* Lists them; returns their length. */
 static int64_t payload_of(const Study *study, RunStatus status, const TaskResult *result, Part parts[PARTS]) {
@@ -54,6 +55,7 @@ static int64_t payload_of(const Study *study, RunStatus status, const TaskResult
   parts[1] = (Part){result->fallbacks, runs * sizeof *result->fallbacks};
   parts[2] = (Part){result->curves, (size_t)study->curve_count * runs * points * sizeof *result->curves};
   parts[3] = (Part){(char *)(uintptr_t)result->message, status == RUN_FAILED ? sizeof result->message : 0};
+  parts[WATCHED] = (Part){result->watched, 2 * runs * sizeof *result->watched};
   for (int i = 0; i < PARTS; i++) length += (int64_t)parts[i].size;
   return length;
 }
@@ -259,8 +261,12 @@ Status journal_load(int file, const char *path, const Study *study, const Task *
   Part parts[PARTS];
   char digest[DIGEST_SIZE];
   TRY(read_at(file, path, at, &header, sizeof header));
-  bool whole = header_is_whole(&header) && header.task == task->index &&
-               payload_of(study, (RunStatus)header.status, result, parts) == header.length;
+  const int64_t length = payload_of(study, (RunStatus)header.status, result, parts);
+  const bool lacks_watched = header.length == length - (int64_t)parts[WATCHED].size;
+  if (lacks_watched) parts[WATCHED].size = 0;
+  for (int i = 0; i < 2 * result->runs; i++) result->watched[i] = NAN;
+  bool whole =
+      header_is_whole(&header) && header.task == task->index && (lacks_watched || length == header.length);
   if (whole) {
     at += (int64_t)sizeof header;
     for (int i = 0; i < PARTS; at += (int64_t)parts[i++].size)

@@ -3,8 +3,8 @@
  *
  *   header    mark, SHA-256 of the study, task, outcome, time, length of the payload, SHA-256 of the payload,
  *             checksum of the header
- *   payload   seconds[runs], fallbacks[runs], curves[curve_count, runs, points], and after a failure its
- * message
+ *   payload   seconds[runs], fallbacks[runs], curves[curve_count, runs, points], after a failure its
+ *             message, then watched[2, runs], which records of earlier versions lack
  *
  * in the byte order of the machine. A record counts when its header and its payload fit their checksums. So a
  * reader finds its way by headers alone, a record that is torn or damaged costs its own task, and no two

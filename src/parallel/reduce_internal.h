@@ -26,7 +26,7 @@ typedef struct {
   bool plain; /* curves are large: stored as they are, by the ranks that read them */
   uint64_t *offsets; /* [curve_count], bytes: where plain curves stand in the file */
   int plain_file; /* open on it */
-  int seconds, seconds_train, fallbacks, status;
+  int seconds, seconds_train, fallbacks, watched[2], status;
 } Reducer;
 
 /* The variables of a curve; those from DIFF_MEAN on are of paired differences. */

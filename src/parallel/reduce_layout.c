@@ -113,10 +113,19 @@ static Status define_flags(Reducer *reducer) {
                      &reducer->seconds_train));
   TRY(store_variable(file, "fallbacks", STORE_INT64, 3, runs, "numerical fallbacks", "1",
                      &reducer->fallbacks));
+  TRY(store_variable(file, "draws_offset", STORE_DOUBLE, 3, runs,
+                     "mean of the draws beyond that of the posterior, seen from the prior's, in standard "
+                     "deviations of the posterior",
+                     "1", &reducer->watched[0]));
+  TRY(store_variable(file, "draws_spread", STORE_DOUBLE, 3, runs,
+                     "mean squared distance of the draws from the posterior's mean over its expectation", "1",
+                     &reducer->watched[1]));
   TRY(store_variable(file, "status", STORE_BYTE, 3, runs, "outcome of the run", NULL, &reducer->status));
   TRY(name_coordinates(reducer, "seconds", OF_RUNS));
   TRY(name_coordinates(reducer, "seconds_train", OF_POLICIES));
   TRY(name_coordinates(reducer, "fallbacks", OF_RUNS));
+  TRY(name_coordinates(reducer, "draws_offset", OF_RUNS));
+  TRY(name_coordinates(reducer, "draws_spread", OF_RUNS));
   TRY(name_coordinates(reducer, "status", OF_RUNS));
   TRY(store_bytes_attribute(file, "status", "flag_values", 3,
                             (signed char[]){RUN_NOT_RUN, RUN_OK, RUN_FAILED}));

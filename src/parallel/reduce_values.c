@@ -94,6 +94,8 @@ static Status put_cell(Reducer *reducer, int s, int p, const Cell *cell, const S
   TRY(store_put_part(reducer->file, reducer->seconds, start, count, cell->seconds));
   TRY(store_put_part(reducer->file, reducer->seconds_train, start, (size_t[]){1, 1}, &cell->seconds_train));
   TRY(store_put_part(reducer->file, reducer->fallbacks, start, count, cell->fallbacks));
+  for (int i = 0; i < 2; i++)
+    TRY(store_put_part(reducer->file, reducer->watched[i], start, count, cell->watched + i * cell->runs));
   return store_put_part(reducer->file, reducer->status, start, count, cell->status);
 }
 

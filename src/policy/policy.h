@@ -75,6 +75,10 @@ struct Policy {
   const PolicyOps *ops; /* what a sampling policy is run by depends on its options */
   PolicySetup setup;
   double elsewhere; /* CPU seconds that other processes spent for it */
+  /* What the last arms were chosen by, theta[d, B] of this sampler; NULL where it was not one draw for each
+   * run of the history. */
+  const Sampler *sampler;
+  const double *theta;
   void *state;
 };
 

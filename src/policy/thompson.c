@@ -25,7 +25,10 @@ static Status create(Policy *self) {
                                 .seed = setup->seed,
                                 .first_run = setup->first_run,
                                 .options = setup->options};
-  return rule_create(memory, self->method.sampler, &sampler, setup->problem->rounds, false, &state->rule);
+  TRY(rule_create(memory, self->method.sampler, &sampler, setup->problem->rounds, false, &state->rule));
+  if (state->rule.ops->needs & RULE_NEEDS_DRAW)
+    self->sampler = &state->rule.sampler, self->theta = state->rule.theta;
+  return STATUS_OK;
 }
 
 static Status choose(Policy *self, const World *world, const History *history, int *arm, int64_t *fallbacks) {

@@ -41,11 +41,11 @@ static Status create(Arena *memory, int d, int draws, SpreadWork *out) {
   return STATUS_OK;
 }
 
-static bool is_known(const Sampler *sampler, int draws) {
+bool spread_is_known(const Sampler *sampler) {
   const SamplerSetup *setup = &sampler->setup;
   const Config *options = setup->options;
   if (!setup->prior->mixture || sampler->guard) return false;
-  if (likelihood_has_network(setup->likelihood) || draws < FEWEST * sampler->d) return false;
+  if (likelihood_has_network(setup->likelihood)) return false;
   if (options && config_has(options, "eta") && !config_is(options, "eta", "auto")) return false;
   return !(options && config_has(options, "lambda") && config_real(options, "lambda") != 1);
 }
@@ -176,7 +176,7 @@ Status spread_measure(const Sampler *sampler, const History *history, int draws,
   tempered.temper *= sampler->temper;
   ASSERT(history->runs == 1);
   TRY(spread_hidden(sampler, history, out));
-  out->known = is_known(sampler, draws);
+  out->known = draws >= FEWEST * sampler->d && spread_is_known(sampler);
   if (!out->known) return STATUS_OK;
   set_bounds(sampler, draws, out);
   TRY(create(&scratch, d, draws, &work));

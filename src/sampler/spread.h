@@ -23,6 +23,9 @@ typedef struct {
   bool lost;
 } Spread;
 
+/* Returns whether mean and spread of draws that are right are known: the prior is a mixture of Gaussians and
+ * the target the posterior. */
+bool spread_is_known(const Sampler *sampler);
 /* Measures the draws theta[d, M] of `sampler`, for a history of one run. Allocates and frees. */
 Status spread_measure(const Sampler *sampler, const History *history, int draws, const double *theta,
                       Spread *out);

@@ -4,6 +4,7 @@
 #include "core/clock.h"
 #include "policy/policy.h"
 #include "sampler/alarm.h"
+#include "sampler/watch.h"
 #include "study/feedback.h"
 #include "study/optimal_arm.h"
 #include "study/regret_floor.h"
@@ -29,6 +30,7 @@ typedef struct {
   OptimalArm optimal; /* where both are */
   bool doubted; /* p-values of the prior are asked for */
   Alarm *alarm; /* NULL: they are not known of the policy */
+  Watch *watch; /* NULL: it is not known where the draws should be */
   bool floored; /* the floor of regret is asked for, and the result lacks it */
   RegretFloor floor;
   uint32_t first_run;
@@ -102,6 +104,7 @@ static Status block_create(Arena *memory, const Study *study, const Task *task, 
     TRY(alarm_create(memory, prior, &block->likelihood, block->problem.rounds,
                      (int)config_int(study->file->settings[task->setting], "draws"), study->seed,
                      &block->alarm));
+  if (block->policy.theta) TRY(watch_create(memory, block->policy.sampler, &block->history, &block->watch));
   block->floored = study_measures(study, "regret_floor") && !result->has_shared;
   if (block->floored) TRY(regret_floor_create(memory, &block->problem, task, &block->floor));
   ALLOCATE(memory, block->arm, task->runs);
@@ -130,7 +133,7 @@ static void accumulate(const TaskResult *result, int k, const double *regret, do
   for (int b = 0; b < result->runs; b++, now += result->points) *now = regret[b] + (k > 1 ? now[-1] : 0);
 }
 
-/* Returns whether p-values, which take time, are taken here: at 1, 2, 5, 10, 20, 50, .. observations, and
+/* Returns whether what takes time is measured here: at 1, 2, 5, 10, 20, 50, .. observations, and
  * the last. */
 static bool is_judged(int k, int rounds) {
   int unit = 1;
@@ -172,6 +175,14 @@ static double ask_for_floor(const Study *study, Block *block, int k, TaskResult 
   return clock_cpu() - start;
 }
 
+/* Takes in the draws by which round k was chosen; returns the CPU seconds that it took. */
+static double watch_draws(Block *block, int k) {
+  if (!block->watch || k == 1 || !is_judged(k, block->problem.rounds)) return 0;
+  const double start = clock_cpu();
+  watch_add(block->watch, &block->history, 1, block->policy.theta);
+  return clock_cpu() - start;
+}
+
 /* Learns what arrives at the end of round k. */
 static void learn(Block *block, int k, TaskResult *result) {
   if (block->discount < 1) history_discount(&block->history, block->discount);
@@ -195,6 +206,7 @@ static Status simulate(const Study *study, const Task *task, Block *block, Tick 
     *aside += ask_for_best_arm(study, block, k, result);
     *aside += ask_for_floor(study, block, k, result);
     TRY(policy_choose(&block->policy, &block->world, &block->history, block->arm, result->fallbacks));
+    *aside += watch_draws(block, k);
     world_play(&block->world, block->arm, block->phi, block->reward, block->regret);
     learn(block, k, result);
     *aside += ask_for_p_value(study, block, k, result);
@@ -212,6 +224,7 @@ static Status run(const Study *study, const Task *task, const Prior *prior, Tick
   if (status == STATUS_OK) {
     double start = clock_cpu(), aside = 0;
     status = simulate(study, task, &block, tick, result, &aside);
+    if (block.watch && status == STATUS_OK) watch_means(block.watch, task->runs, result->watched);
     const double spent = clock_cpu() - start - aside + block.policy.elsewhere;
     for (int b = 0; b < result->runs; b++) result->seconds[b] = spent / result->runs;
   }

@@ -9,6 +9,7 @@
 #include "model/prior/fit_keys.h"
 #include "sampler/methods.h"
 #include "sampler/tilted/tilt_end.h"
+#include "sampler/watch.h"
 #include "study/posterior_internal.h"
 #include "study/studies.h"
 
@@ -35,6 +36,7 @@ typedef struct {
   Policy policy; /* in place of `sampler`, where the policy samples without one */
   bool forgets;
   History own; /* what that policy observed, or a sampler that forgets */
+  Watch *watch; /* over the draws of `sampler`; NULL: it is not known where they should be */
   Prior truth; /* distribution of theta* */
   bool *measured; /* [curve_count]: not those that the result has already */
   int needs; /* of the curves that are measured */
@@ -107,7 +109,9 @@ static Status create_sampler(Arena *memory, const Prior *prior, Tick tick, Block
                               .options = chosen->options};
   if (method.sampler) {
     TRY(sampler_create(memory, method.sampler, &setup, &block->sampler));
-    return sampler_history(memory, method.sampler, &setup, 1, &block->forgets, &block->own);
+    TRY(sampler_history(memory, method.sampler, &setup, 1, &block->forgets, &block->own));
+    return watch_create(memory, &block->sampler, block->forgets ? &block->own : &block->history,
+                        &block->watch);
   }
   TRY(policy_history(memory, &method, prior, chosen->options, &block->problem, setup.likelihood, setup.runs,
                      &block->own));
@@ -256,12 +260,15 @@ static Status measure(Block *block, int which, int b, uint32_t round, double *ou
   return STATUS_OK;
 }
 
-/* Draws at this sample size, and measure every run. */
+/* Draws at this sample size, and measures every run. */
 static Status compare(Block *block, uint32_t round, int point, TaskResult *result) {
   const Study *study = block->study;
   const int runs = block->task->runs;
   const bool reference = block->needs & POSTERIOR_NEEDS_REFERENCE,
              floor = block->needs & POSTERIOR_NEEDS_FLOOR;
+  if (block->watch)
+    watch_add(block->watch, block->forgets ? &block->own : &block->history, block->draws.run.n,
+              block->draws.theta);
   if (reference) draw(block, &block->reference, &block->exact, &block->history, round, block->ignored);
   if (floor) draw(block, &block->floor, &block->exact, &block->history, round, block->ignored);
   for (int b = 0; b < runs; b++) {
@@ -303,6 +310,7 @@ Status posterior_run_block(const Study *study, const Task *task, const Prior *pr
   double spent = 0;
   Status status = block_create(&memory, study, task, prior, result, tick, &block);
   if (status == STATUS_OK) status = simulate(&block, tick, result, &spent);
+  if (status == STATUS_OK && block.watch) watch_means(block.watch, task->runs, result->watched);
   spent += block.policy.elsewhere;
   for (int b = 0; b < result->runs; b++) result->seconds[b] = spent / result->runs;
   block_destroy(&block);

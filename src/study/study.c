@@ -274,6 +274,7 @@ static Status allocate_result(const Study *study, const Task *task, TaskResult *
   NEW(out->curves, (size_t)study->curve_count * runs * (size_t)study->points);
   NEW(out->seconds, runs);
   NEW(out->fallbacks, runs);
+  NEW(out->watched, 2 * runs);
   return STATUS_OK;
 }
 
@@ -287,6 +288,7 @@ void task_result_destroy(TaskResult *result) {
   free(result->curves);
   free(result->seconds);
   free(result->fallbacks);
+  free(result->watched);
   *result = (TaskResult){0};
 }
 
@@ -314,6 +316,7 @@ static void clear_result(const Study *study, TaskResult *result) {
     for (size_t i = 0; i < size && !(result->has_shared && study->curves[c]->shared); i++)
       result->curves[(size_t)c * size + i] = NAN;
   for (int b = 0; b < result->runs; b++) result->seconds[b] = NAN, result->fallbacks[b] = 0;
+  for (int i = 0; i < 2 * result->runs; i++) result->watched[i] = NAN;
   result->message[0] = '\0';
 }
 

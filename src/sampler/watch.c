@@ -1,0 +1,89 @@
+#include "sampler/watch.h"
+
+#include "core/linalg.h"
+#include "model/history/history_filtered.h"
+#include "sampler/mixture_posterior.h"
+#include "sampler/spread.h"
+
+#include <math.h>
+
+struct Watch {
+  const Sampler *sampler;
+  MixturePosterior *posterior;
+  double *start; /* [d], mean of the prior */
+  double *mean, *factor; /* [d, B], [d, d, B]: m; S, then L */
+  double *from, *e; /* [d, B], where u points; [d, B], e of one draw of each run */
+  double *offset, *square; /* [B], sums over draws */
+  int *jitters; /* [B] */
+  int64_t *fallbacks; /* [B], those of the moments are ignored */
+  int64_t draws; /* M over all rounds */
+};
+
+Status watch_create(Arena *memory, const Sampler *sampler, const History *history, Watch **out) {
+  const Mixture *prior = sampler->setup.prior ? sampler->setup.prior->mixture : NULL;
+  const MixtureOptions options = {.candidates = 1, .forgets = history_is_filtered(history)};
+  const size_t d = (size_t)sampler->d, runs = (size_t)history->runs;
+  Watch *self;
+  *out = NULL;
+  if (!prior || !spread_is_known(sampler)) return STATUS_OK;
+  ALLOCATE(memory, self, 1);
+  self->sampler = sampler;
+  ALLOCATE(memory, self->start, d);
+  ALLOCATE(memory, self->mean, d * runs);
+  ALLOCATE(memory, self->factor, d * d * runs);
+  ALLOCATE(memory, self->from, d * runs);
+  ALLOCATE(memory, self->e, d * runs);
+  ALLOCATE(memory, self->offset, runs);
+  ALLOCATE(memory, self->square, runs);
+  ALLOCATE(memory, self->jitters, runs);
+  ALLOCATE(memory, self->fallbacks, runs);
+  for (int c = 0; c < prior->components; c++)
+    for (size_t i = 0; i < d; i++) self->start[i] += prior->weight[c] * prior->mean[(size_t)c * d + i];
+  *out = self;
+  return mixture_posterior_create(memory, prior, history->likelihood, history->runs, options,
+                                  &self->posterior);
+}
+
+/* Sets x[d, B] <- L^-1 (x - m). */
+static void whiten(const Watch *self, int runs, double *x) {
+  const int d = self->sampler->d;
+  for (int i = 0; i < d * runs; i++) x[i] -= self->mean[i];
+  linalg_forward_lanes(d, runs, self->factor, x);
+}
+
+/* Adds draw k of M of every run. */
+static void add_draw(Watch *self, int runs, int draws, int k, const double *theta) {
+  const int d = self->sampler->d;
+  for (int i = 0; i < d * runs; i++) self->e[i] = theta[(size_t)i * (size_t)draws + (size_t)k];
+  whiten(self, runs, self->e);
+  for (int b = 0; b < runs; b++) {
+    double along = 0, length = 0, square = 0;
+    for (int i = b; i < d * runs; i += runs) {
+      along += self->e[i] * self->from[i];
+      length += self->from[i] * self->from[i];
+      square += self->e[i] * self->e[i];
+    }
+    self->offset[b] -= length > 0 ? along / sqrt(length) : 0;
+    self->square[b] += square / d;
+  }
+}
+
+void watch_add(Watch *self, const History *history, int draws, const double *theta) {
+  const int d = self->sampler->d, runs = history->runs;
+  History tempered = *history;
+  tempered.temper *= self->sampler->temper;
+  mixture_posterior_moments(self->posterior, &tempered, 0, self->sampler->setup.prior->mixture->components,
+                            self->mean, self->factor, self->fallbacks);
+  linalg_cholesky_lanes(d, runs, self->factor, self->jitters);
+  for (int i = 0; i < d * runs; i++) self->from[i] = self->start[i / runs];
+  whiten(self, runs, self->from);
+  for (int k = 0; k < draws; k++) add_draw(self, runs, draws, k, theta);
+  self->draws += draws;
+}
+
+void watch_means(const Watch *self, int runs, double *out) {
+  for (int b = 0; b < runs; b++) {
+    out[b] = self->offset[b] / (double)self->draws;
+    out[runs + b] = self->square[b] / (double)self->draws;
+  }
+}

@@ -1,0 +1,87 @@
+"""Studies say whose draws are not where the posterior is: quiet on 200 right ones, caught where they are off; old results stay readable."""
+
+import hashlib
+
+import numpy as np
+import xarray as xr
+
+import journals
+import program
+
+TITLE = "draws that are not where the posterior is"
+STUDY = """name: watch
+study: {kind}
+runs: 200
+likelihood: logistic
+problem: {{theta: mixture, file: {file}, dimension: 2, arms: 12, features: sphere, resample_arms: true, {size}}}
+draws: 50{more}
+policies: [{policies}]
+"""
+
+
+def without_watched(out, runs):
+    """Rewrites a folder's records as an earlier version wrote them: payloads end before watched[2, runs] of so many runs each."""
+    for path in journals.files(out):
+        records = []
+        for record in journals.read(path)[0]:
+            payload, fields = record.payload[:-16 * runs], list(journals.HEADER.unpack(record.header))
+            fields[4], fields[6] = len(payload), hashlib.sha256(payload).hexdigest().encode()
+            head = journals.HEADER.pack(*fields)[:-16]
+            records.append(record._replace(header=head + hashlib.sha256(head).hexdigest()[:16].encode(), payload=payload))
+        journals.write(path, records)
+
+
+class Watch(program.ProgramTest):
+    def watched(self, kind, components, policies, size):
+        """theta* of a mixture of standard deviation 5, and features of length 1."""
+        file = self.path(f"prior{components}.nc")
+        mean = np.zeros((1, 2)) if components == 1 else np.array([[-3.0, 0], [3, 0], [0, 4]])
+        xr.Dataset({"weight": ("component", np.full(components, 1 / components)), "mean": (("component", "dim"), mean),
+                    "covariance": (("component", "dim", "dim2"), np.tile(25 * np.eye(2), (components, 1, 1)))},
+                   attrs={"prior": "gaussian" if components == 1 else "mixture"}).to_netcdf(file)
+        return self.write(f"{kind}{components}.yaml", STUDY.format(kind=kind, file=file, policies=policies, size=size, more="\nmetrics: [rank]" if kind == "posterior" else ""))
+
+    def lines(self, shown):
+        """The policies that are named below the title."""
+        return [line.split(",")[1].split(":")[0].strip() for line in shown.split(TITLE)[1].splitlines()[1:] if ", " in line] if TITLE in shown else []
+
+    def test_clicks(self):
+        """In 200 runs each: Laplace's Gaussian (half a deviation short at this width) and LinTS are named, ep is not,
+        with one component and with three, in both kinds of study."""
+        wrong = "{name: mixts, prior: exact, approximation: laplace, label: wrong}"
+        for components in (1, 3):
+            more = "{name: lints, prior: exact}, " if components == 1 else ""
+            policies = f"{{name: mixts, prior: exact}}, {more}{wrong}"
+            for kind, size in (("bandit", "rounds: 50"), ("posterior", "sample_sizes: [10, 40]")):
+                study = self.watched(kind, components, policies, size)
+                out = self.path(f"{kind}{components}")
+                shown = self.succeed("run", study, "-o", out).stdout
+                self.assertEqual(self.lines(shown), ["lints", "wrong"] if more else ["wrong"], shown)
+                with xr.open_dataset(f"{out}/results.nc") as data:
+                    offset, spread = data["draws_offset"].sel(policy="mixts").values[0], data["draws_spread"].sel(policy="mixts").values[0]
+                    self.assertLess(abs(offset.mean()), 0.1)   # 0.25 is allowed
+                    self.assertLess(abs(spread.mean() - 1), 0.15)
+                    self.assertLess(data["draws_offset"].sel(policy="wrong").values.mean(), -0.25)
+
+    def test_blocks_and_old_results(self):
+        study = self.watched("bandit", 1, "{name: mixts, prior: exact}, {name: lints, prior: exact}", "rounds: 20")
+        values = []
+        for block in (64, 7):
+            out = self.path(f"block{block}")
+            shown = self.succeed("run", study, "-o", out, "--set", f"block={block}", "--set", "runs=64").stdout
+            with xr.open_dataset(f"{out}/results.nc") as data:
+                values.append([data[name].values for name in ("draws_offset", "draws_spread")])
+        np.testing.assert_array_equal(*values)
+        out = self.path("block64")
+        self.assertEqual(self.lines(shown), ["lints"])
+        without_watched(out, 64)
+        shown = self.succeed("reduce", out, "--overwrite").stdout
+        self.assertNotIn(TITLE, shown)
+        with xr.open_dataset(f"{out}/results.nc") as data:
+            self.assertTrue(np.isnan(data["draws_offset"].values).all())
+            self.assertTrue(np.isfinite(data["regret"].values).all())
+        self.succeed("verify", out)
+
+
+if __name__ == "__main__":
+    program.main()
