@@ -799,21 +799,23 @@ class Threads(unittest.TestCase):
         self.assertEqual(os.read(ends[0], 8 * 4 * D), one.draw(4).tobytes())
 
     def test_interrupt(self):
-        """Control-C arrives while a prior is fitted: this fit would take days."""
+        """Control-C ends the fit of a prior, and the thread that works on it: these fits would take hours."""
         code = """
 import numpy as np, thompson
 print("began", flush=True)
 try:
-    thompson.train(theta=np.random.default_rng(1).standard_normal((500, 2)), family="diffusion", training_steps=10**7, stages=1000)
+    thompson.train(theta=np.random.default_rng(1).standard_normal((FIT)
 except KeyboardInterrupt:
-    print("interrupted")
+    print("interrupted", [thread.name for thread in threading.enumerate()])
 """
-        with in_a_process(code) as process:
-            self.assertEqual(process.stdout.readline(), "began\n")
-            interrupt = threading.Timer(1, process.send_signal, [signal.SIGINT])
-            interrupt.start()
-            said = process.communicate(timeout=program.PATIENCE)
-        self.assertEqual((process.returncode, said[0]), (0, "interrupted\n"), said[1])
+        for fit in ('500, 2)), family="diffusion", training_steps=10**7, stages=1000', '500, 2)), family="denoiser", training_steps=10**7, hidden=[256, 256]',
+                    '10**4, 30)), components=200, mixture_starts=1000'):
+            with in_a_process(code.replace("FIT", fit)) as process:
+                self.assertEqual(process.stdout.readline(), "began\n")
+                interrupt = threading.Timer(1, process.send_signal, [signal.SIGINT])
+                interrupt.start()
+                said = process.communicate(timeout=program.PATIENCE)
+            self.assertEqual((process.returncode, said[0]), (0, "interrupted ['MainThread']\n"), said[1])
 
 
 class Rules(unittest.TestCase):

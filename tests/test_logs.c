@@ -4,6 +4,7 @@
 
 #include "core/linalg.h"
 #include "core/rng.h"
+#include "core/tick.h"
 #include "model/history/likelihoods.h"
 #include "model/logs/em_logs.h"
 #include "model/prior/logs_fit.h"
@@ -208,7 +209,7 @@ static void test_tick(void) {
   make_tasks(TASKS, 0.7, task);
   log_tasks(&memory, TASKS, task, &gaussian, &logs);
   CHECK_OK(logs_fit(&memory, &logs, 2, 2, rng_key(1, RNG_TEST), 0, &alone, &noise, NULL));
-  logs.tick = (Tick){count_down, &left};
+  tick_exchange((Tick){count_down, &left});
   CHECK_OK(logs_fit(&memory, &logs, 2, 2, rng_key(1, RNG_TEST), 0, &watched, &noise, NULL));
   CU_ASSERT(left < MANY - 10);
   CU_ASSERT_EQUAL(memcmp(alone.mean, watched.mean, 2 * D * sizeof *alone.mean), 0);
@@ -216,6 +217,7 @@ static void test_tick(void) {
   CU_ASSERT_EQUAL(logs_fit(&memory, &logs, 2, 2, rng_key(1, RNG_TEST), 0, &watched, &noise, NULL),
                   STATUS_STOPPED);
   CU_ASSERT_EQUAL(left, -1);
+  tick_exchange((Tick){NULL, NULL});
 }
 
 /* What least squares knows of the noise, and so EM at least: sum of (n - d) over tasks with more rows than

@@ -72,7 +72,7 @@ FUNCTIONS = {
     "version": (TEXT,),
     "error": (TEXT,),
     "prior_open": (STATUS, TEXT, OUT),
-    "prior_from_theta": (STATUS, ARRAY, INT, INT, TEXT, TEXT, OUT),
+    "prior_from_theta_until": (STATUS, ARRAY, INT, INT, TEXT, TEXT, ctypes.POINTER(INT), OUT),
     "prior_from_mixture": (STATUS, INT, INT, ARRAY, ARRAY, ARRAY, OUT),
     "prior_from_denoiser": (STATUS, INT, DENOISER, ARRAY, OUT),
     "prior_save": (STATUS, HANDLE, TEXT),

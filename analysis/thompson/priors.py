@@ -152,19 +152,25 @@ def of_bytes(kind, content):
         return kind.open(file)
 
 
-def _interruptible(function, *arguments):
-    """The result of a long call of the library, made in a thread of its own, so that KeyboardInterrupt arrives meanwhile. The call then ends by
-    itself, and nobody gets its result."""
-    outcome = concurrent.futures.Future()
+def _interruptible(function):
+    """The result of function(stop), a long call of the library, made in a thread of its own, so that KeyboardInterrupt arrives meanwhile. It then
+    sets `stop`, and waits for the call to end; a second one does not wait."""
+    outcome, stop = concurrent.futures.Future(), ctypes.c_int(0)
 
     def call():
         try:
-            outcome.set_result(function(*arguments))
+            outcome.set_result(function(stop))
         except BaseException as error:
             outcome.set_exception(error)
 
-    threading.Thread(target=call, daemon=True).start()
-    return outcome.result()
+    thread = threading.Thread(target=call, name="thompson.train", daemon=True)
+    try:
+        thread.start()
+        return outcome.result()
+    except KeyboardInterrupt:
+        stop.value = 1
+        thread.join()
+        raise
 
 
 def train(theta: ArrayLike | None = None, family: str = "mixture", ranks: int = 1, seed: int = 1, logs: str | os.PathLike | tuple | None = None,
@@ -204,7 +210,8 @@ def train(theta: ArrayLike | None = None, family: str = "mixture", ranks: int = 
         if ranks == 1:
             theta = theta.copy()  # the thread's own
             text = library.options_text({"seed": seed, **options})
-            return _interruptible(lambda: Prior._made_by(library.prior_from_theta, theta.ctypes.data, *theta.shape, library.word("family", family), text))
+            family = library.word("family", family)
+            return _interruptible(lambda stop: Prior._made_by(library.prior_from_theta_until, theta.ctypes.data, *theta.shape, family, text, stop))
     settings = [word for key, value in options.items() for word in ("--option", library.options_text({key: value}).decode())]
     for name, value in (("--likelihood", likelihood), ("--noise", noise)):
         settings += [] if value is None else [name, value]

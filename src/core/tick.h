@@ -2,6 +2,8 @@
 #ifndef CORE_TICK_H
 #define CORE_TICK_H
 
+#include "core/status.h"
+
 #include <stdbool.h>
 
 /* Called between the parts of a task, and while it waits for another process, with the share of its work that
@@ -14,5 +16,13 @@ typedef struct {
 static inline bool tick_goes_on(Tick tick, double fraction_done) {
   return !tick.tick || tick.tick(tick.context, fraction_done);
 }
+
+/* Sets what the fits in this thread ask between their steps, and returns what it was. A tick that has given
+ * up once must do so again: loops that end early leave it to a caller to ask why. */
+Tick tick_exchange(Tick tick);
+/* Returns whether the tick of this thread lets a fit go on. */
+bool tick_allows(void);
+/* Returns STATUS_STOPPED where it does not. */
+Status tick_check(void);
 
 #endif

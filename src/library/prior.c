@@ -1,4 +1,5 @@
 /* Priors of the library: from files, samples and arrays. */
+#include "core/tick.h"
 #include "library/library.h"
 #include "model/prior/contamination.h"
 #include "model/prior/fit_keys.h"
@@ -70,11 +71,24 @@ static Status fit_theta(const double *theta, int n, int d, const char *name, con
   return prior_fit(&self->memory, family, &fit, &samples, &self->prior);
 }
 
+static bool goes_on(void *stop, double fraction) {
+  (void)fraction;
+  return !__atomic_load_n((const volatile int *)stop, __ATOMIC_RELAXED);
+}
+
+thompson_status thompson_prior_from_theta_until(const double *theta, int n, int d, const char *family,
+                                                const char *options, const volatile int *stop,
+                                                thompson_prior **out) {
+  Status status = library_prior_new(out);
+  const Tick before = tick_exchange((Tick){stop ? goes_on : NULL, (void *)(uintptr_t)stop});
+  if (status == STATUS_OK) status = fit_theta(theta, n, d, family, options, *out);
+  tick_exchange(before);
+  return finish(status, out);
+}
+
 thompson_status thompson_prior_from_theta(const double *theta, int n, int d, const char *family,
                                           const char *options, thompson_prior **out) {
-  Status status = library_prior_new(out);
-  if (status == STATUS_OK) status = fit_theta(theta, n, d, family, options, *out);
-  return finish(status, out);
+  return thompson_prior_from_theta_until(theta, n, d, family, options, NULL, out);
 }
 
 static Status copy_mixture(int c, int d, const double *weight, const double *mean, const double *covariance,

@@ -37,7 +37,8 @@ typedef enum {
   THOMPSON_OK = 0,
   THOMPSON_INTERNAL = 1, /* out of memory */
   THOMPSON_INPUT = 3, /* a wrong value, name or option, or a file with wrong content */
-  THOMPSON_FILE = 4 /* a file that cannot be read or written */
+  THOMPSON_FILE = 4, /* a file that cannot be read or written */
+  THOMPSON_STOPPED = 75 /* ended early, as the caller wished */
 } thompson_status;
 
 typedef struct thompson_prior thompson_prior;
@@ -64,6 +65,11 @@ THOMPSON_API thompson_status thompson_prior_open(const char *path, thompson_prio
  * defaults. */
 THOMPSON_API thompson_status thompson_prior_from_theta(const double *theta, int n, int d, const char *family,
                                                        const char *options, thompson_prior **out);
+/* Fits it unless *stop, which is asked between the steps, becomes other than 0 meanwhile: set in a handler of
+ * signals or in another thread. The call returns THOMPSON_STOPPED then, and no prior. */
+THOMPSON_API thompson_status thompson_prior_from_theta_until(const double *theta, int n, int d,
+                                                             const char *family, const char *options,
+                                                             const volatile int *stop, thompson_prior **out);
 /* Makes a mixture of c Gaussians, or a single one: weight[c], mean[c, d], covariance[c, d, d]. */
 THOMPSON_API thompson_status thompson_prior_from_mixture(int c, int d, const double *weight,
                                                          const double *mean, const double *covariance,

@@ -1,6 +1,7 @@
 #include "parallel/logs_learn.h"
 
 #include "core/clock.h"
+#include "core/tick.h"
 #include "io/ownership.h"
 #include "model/logs/logs_read.h"
 #include "model/prior/logs_fit.h"
@@ -237,8 +238,11 @@ static Status learn_mixture(Arena *memory, Learning *self, const PriorOps *famil
   if (!*resumed) {
     self->state.likelihood = -INFINITY;
     self->fitting = progress_begin(self->mode, self->parallel->rank == 0, "learning the prior");
-    TRY(prepare_fit(memory, self->parallel, family, self->fit, &(FitSource){.logs = self->sample}, self->mode,
-                    &self->prior));
+    const Tick before = tick_exchange((Tick){count_iteration, self});
+    const Status status = prepare_fit(memory, self->parallel, family, self->fit,
+                                      &(FitSource){.logs = self->sample}, self->mode, &self->prior);
+    tick_exchange(before);
+    TRY(status);
     self->state.converged = self->sample->tasks == self->logs->tasks;
   }
   TRY(share_mixture(memory, self, mixture, noise));
@@ -279,7 +283,6 @@ Status logs_learn(Arena *memory, const Parallel *parallel, const PriorOps *famil
   if (parallel->rank == 0) status = logs_sample(memory, logs, LOGS_LEARN_SAMPLE, fit->seed, &sample);
   TRY(parallel_agree(parallel, status));
   TRY(share(parallel, memory, likelihood, true, &sample));
-  sample.tick = (Tick){count_iteration, &self};
   TRY(share(parallel, memory, likelihood, logs_has_rows(logs), logs));
   *learned = (LogsLearned){.tasks = logs->tasks};
   TRY(learn_mixture(memory, &self, logs_family(family), &mixture, &noise, &learned->resumed));

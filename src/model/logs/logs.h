@@ -8,7 +8,6 @@
 #define MODEL_LOGS_LOGS_H
 
 #include "core/arena.h"
-#include "core/tick.h"
 #include "model/history/likelihood.h"
 
 #include <stddef.h>
@@ -28,7 +27,6 @@ typedef struct {
   double **block; /* [LOGS_BLOCK, logs_width]; NULL where another rank has it */
   size_t row_blocks;
   double **row_block; /* [LOGS_ROWS, d + 2]: x, y, task */
-  Tick tick; /* of a fit to them, in each iteration (EmPlan); none at first */
 } Logs;
 
 /* Returns the size of what is kept of a task: X'X [d (d + 1) / 2], lower triangle by rows; X'y [d]; y'y;

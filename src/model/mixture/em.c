@@ -1,5 +1,7 @@
 #include "model/mixture/em.h"
 
+#include "core/tick.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -70,7 +72,7 @@ static void maximise(Em *em) {
 
 /* Runs one iteration; *likelihood is the mean over the first `items` under the parameters before it. */
 static Status iterate(Em *em, int items, double *likelihood) {
-  if (!tick_goes_on(em->plan->tick, 0)) return status_set(STATUS_STOPPED, "stopped while fitting a mixture");
+  TRY(tick_check());
   TRY(mixture_prepare(&em->now));
   clear_sums(em);
   *likelihood = em->data->expect(em->data, items, &em->now, em->sums) / items;

@@ -10,7 +10,6 @@
 #include "core/arena.h"
 #include "core/rng.h"
 #include "core/status.h"
-#include "core/tick.h"
 #include "model/mixture/mixture.h"
 
 #include <stdbool.h>
@@ -41,11 +40,11 @@ typedef struct {
   /* Every covariance has so many items of covariance C^(-2/d) I beside its own (Fraley and Raftery 2007); 0
    * is maximum likelihood. */
   double prior_items;
-  Tick tick; /* called before each iteration; where it gives up, the fit ends with STATUS_STOPPED */
 } EmPlan;
 
-/* Fits the mixture, not yet prepared. The streams of a start are (key, run, round = start). *likelihood is
- * the mean log likelihood of the items; NULL allowed. data->items >= components. */
+/* Fits the mixture, not yet prepared. Before each iteration the tick of the thread is asked (core/tick.h).
+ * The streams of a start are (key, run, round = start). *likelihood is the mean log likelihood of the items;
+ * NULL allowed. data->items >= components. */
 Status em_fit(Arena *memory, EmData *data, int components, const EmPlan *plan, RngKey key, uint32_t run,
               Mixture *out, double *likelihood);
 /* Continues from the parameters in `mixture`, with all items. */

@@ -3,6 +3,7 @@
 #include "core/arena.h"
 #include "core/linalg.h"
 #include "core/simd.h"
+#include "core/tick.h"
 #include "model/network/learning.h"
 #include "model/prior/denoiser_cases.h"
 
@@ -88,7 +89,7 @@ static void train(Training *self, float *parameters) {
   Rng start = {rng_key(fit->seed, RNG_DENOISER_START), fit->replicate, 0, 0, 0};
   learning_start(shape, &start, self->weights);
   memcpy(parameters, self->weights, count * sizeof *parameters);
-  for (int step = 1; step <= fit->steps; step++) {
+  for (int step = 1; step <= fit->steps && tick_allows(); step++) {
     draw_batch(self, step);
     network_loss_gradient(shape, self->weights, self->batch, self->x, self->target, self->gradient,
                           self->workspace);
@@ -104,7 +105,7 @@ Status denoiser_train(const PriorFit *fit, const TrainingSamples *samples, const
   Training training;
   TRY(create(&scratch, fit, samples, network, &training));
   train(&training, parameters);
-  return STATUS_OK;
+  return tick_check();
 }
 
 /* ---- self-check */

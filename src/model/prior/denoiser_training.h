@@ -21,7 +21,7 @@ typedef struct {
 } DenoiserCheck;
 
 /* Trains parameters[network_parameters] of this network. The batch is rounded up to a multiple of
- * NETWORK_LANES. */
+ * NETWORK_LANES. STATUS_STOPPED where the tick of the thread gives up, which is asked before each step. */
 Status denoiser_train(const PriorFit *fit, const TrainingSamples *samples, const DenoiserNetwork *network,
                       float *parameters);
 /* Returns the upper end of a bin of log det(I + M). */

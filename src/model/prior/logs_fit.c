@@ -87,8 +87,7 @@ Status logs_items(Arena *memory, const Logs *logs, const LogsFrame *frame, int f
 
 /* Fits the best Gaussian in this frame, then sets the frame in which it is standard. */
 static Status frame_step(const Logs *logs, LogsFrame *frame) {
-  const EmPlan plan = {
-      .most_iterations = 2000, .tolerance = logs_has_rows(logs) ? 1e-9 : 1e-12, .tick = logs->tick};
+  const EmPlan plan = {.most_iterations = 2000, .tolerance = logs_has_rows(logs) ? 1e-9 : 1e-12};
   SCRATCH_ARENA(scratch);
   EmLogs items;
   const int d = logs->d;
@@ -195,7 +194,6 @@ Status logs_fit(Arena *memory, const Logs *logs, int components, int starts, Rng
   const int n = logs->tasks, held = n > 1 && held_out ? mixture_held_out(n) : 0, size = mixture_fold(n);
   LogsFrame frame;
   EmLogs all;
-  plan.tick = logs->tick;
   *out = (Mixture){0};
   if (n < components)
     return status_set(STATUS_INPUT,

@@ -3,6 +3,7 @@
 #include "core/arena.h"
 #include "core/rng.h"
 #include "core/simd.h"
+#include "core/tick.h"
 #include "model/network/learning.h"
 #include "model/prior/beside.h"
 
@@ -197,7 +198,7 @@ static void train_stage(TrainingSetup *setup, int t, double share, float *parame
   memset(setup->second, 0, bytes);
   memcpy(setup->best, parameters, bytes);
   *loss = held_out_loss(setup, parameters);
-  for (int step = 1; step <= steps && failures < fit->patience; step++) {
+  for (int step = 1; step <= steps && failures < fit->patience && tick_allows(); step++) {
     draw_batch(setup, t, step);
     network_loss_gradient(&setup->shape, parameters, setup->batch, setup->x, setup->noise, setup->gradient,
                           setup->workspace);
@@ -242,6 +243,7 @@ Status training_group(TrainingSetup *setup, int group, double *out) {
       train_stage(setup, t, share, parameters, &out[count]);
     else
       training_stage(setup, t, parameters, &out[count]);
+    TRY(tick_check());
     for (size_t i = 0; i < count; i++) out[i] = parameters[i];
     out += count + 1;
   }
