@@ -95,9 +95,6 @@ static void check_plain(const char *family, double tolerance) {
         CHECK_NEAR(precision[i * RUNS + n] / top, plain.precision[i] / top, tolerance);
       for (int i = 0; i < D; i++) CHECK_NEAR(vector[i * RUNS + n] / top, plain.vector[i] / top, tolerance);
       CHECK_NEAR(log_scale[n], plain.log_scale, 25 * tolerance);
-      if (n < 3)
-        printf("%s c%d n%d scale %g %g  p00 %g %g\n", family, c, n, log_scale[n], plain.log_scale,
-               precision[n], plain.precision[0]);
     }
   }
   CU_ASSERT_EQUAL(history_retained(&history).rounds, 0);

@@ -99,7 +99,12 @@ void mixture_approximation_find(MixtureApproximation *self, int c, const History
   const HistoryView there = {&rows, 1, view->first, view->lanes, NULL, NULL};
   const bool bounded = rows.likelihood->ops == &likelihood_logistic; /* so no site overshoots */
   set_prior(self, c, view);
-  start_evidence(self, c, view, warm, precision, vector);
+  start_evidence(self, c, view, warm && rows.rounds > 0, precision, vector);
+  self->empty = rows.rounds == 0;
+  if (self->empty) {
+    memset(self->value, 0, (size_t)view->lanes * sizeof *self->value);
+    return;
+  }
   if (self->laplace || !warm || !bounded)
     irls_solve(&self->irls, &there, self->prior_precision, self->prior_vector, precision, vector, self->mode,
                fallbacks);
@@ -113,7 +118,8 @@ void mixture_approximation_find(MixtureApproximation *self, int c, const History
 void mixture_approximation_weigh(const MixtureApproximation *self, int lanes, double constant,
                                  double *log_weight, double *offset) {
   for (int n = 0; n < lanes; n++) {
-    const double gaussian = log_weight[n], own = self->value[n] + (self->laplace ? gaussian : constant);
+    const double gaussian = log_weight[n],
+                 own = self->value[n] + (self->laplace || self->empty ? gaussian : constant);
     log_weight[n] = own + self->log_scale[n];
     offset[n] = own - gaussian;
   }

@@ -22,6 +22,7 @@ typedef struct {
   const Mixture *prior; /* not owned */
   int runs; /* B */
   bool laplace;
+  bool empty; /* there were no rows: value is 0 */
   Irls irls;
   Ep ep;
   double *prior_precision, *prior_vector; /* [d, d, n], [d, n]: P_c and h_c, with what is forgotten */

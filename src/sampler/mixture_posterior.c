@@ -52,7 +52,7 @@ struct MixturePosterior {
   /* For an approximation: */
   MixtureOptions options;
   MixtureApproximation approximation;
-  double *forgotten_precision, *forgotten_vector; /* [C, d, d, n], [C, d, n], of a history that forgets */
+  double *forgotten_precision, *forgotten_vector; /* [d, d], [d]: of a run of a history that forgets */
   /* For several candidates: */
   Reservoir reservoir;
   double *own_precision, *own_vector; /* [d, d, n], [d, n]: evidence of the component of each draw */
@@ -98,12 +98,12 @@ Status mixture_posterior_check(const Config *options) {
 }
 
 static Status create_approximation(Arena *memory, MixturePosterior *state) {
-  const size_t d = (size_t)state->prior->d, components = (size_t)state->prior->components, n = CHUNK_LANES;
+  const size_t d = (size_t)state->prior->d, n = CHUNK_LANES;
   TRY(mixture_approximation_create(memory, state->prior, state->runs, state->options.laplace,
                                    &state->approximation));
   if (state->options.forgets) {
-    ALLOCATE(memory, state->forgotten_precision, components * d * d * n);
-    ALLOCATE(memory, state->forgotten_vector, components * d * n);
+    ALLOCATE(memory, state->forgotten_precision, d * d);
+    ALLOCATE(memory, state->forgotten_vector, d);
   }
   if (state->options.candidates == 1) return STATUS_OK;
   TRY(reservoir_create(memory, CHUNK_LANES, &state->reservoir));
@@ -213,16 +213,6 @@ static void add_prior(MixturePosterior *state, int c, const HistoryView *view) {
   for (int k = 0; k < entries; k++) state->whitened[k] = own->prior_vector[k] + vector_of(state, c)[k];
 }
 
-/* Keeps what component c has forgotten, for draws. */
-static void keep_forgotten(MixturePosterior *state, int c, const HistoryView *view) {
-  const int d = state->prior->d, entries = d * view->lanes;
-  double *precision = state->forgotten_precision + (size_t)(c * d * entries),
-         *vector = state->forgotten_vector + (size_t)(c * entries);
-  memset(precision, 0, (size_t)(d * entries) * sizeof *precision);
-  memset(vector, 0, (size_t)entries * sizeof *vector);
-  history_forgotten(view, c, precision, vector, state->uniform);
-}
-
 /* Computes state->weight, the logarithm of the weight of every component for the runs of `view`, with
  * `rewards` as in precise.h; and, unless `moments` is NULL, the moments of the components that it asks
  * for. */
@@ -239,7 +229,6 @@ static void weigh_components(MixturePosterior *state, const HistoryView *view, b
       mixture_approximation_find(&state->approximation, c, view, warm, precision_of(state, c),
                                  vector_of(state, c), fallbacks);
     add_prior(state, c, view);
-    if (!conjugate && state->options.forgets) keep_forgotten(state, c, view);
     linalg_cholesky_lanes(d, lanes, state->factor, state->jitters);
     linalg_forward_lanes(d, lanes, state->factor, state->whitened);
     mixture_evidence_weigh(d, lanes, state->constant[c], state->factor, state->whitened, log_weight);
@@ -301,13 +290,16 @@ static void put_column(int rows, int n, int lanes, const double *from, int r, in
   for (int i = 0; i < rows; i++) to[i * lanes + n] = from[i * parts + r] + (plus ? plus[i] : 0);
 }
 
-/* Adds what component c has forgotten to its P_c and h_c. */
-static void add_forgotten(MixturePosterior *state, int c, int n, int lanes, int r, int parts) {
+/* Adds what component c of a run has forgotten to its P_c and h_c. */
+static void add_forgotten(MixturePosterior *state, const History *history, int run, int c, int n, int lanes) {
   const int d = state->prior->d;
-  const double *precision = state->forgotten_precision + (size_t)(c * d * d * parts),
-               *vector = state->forgotten_vector + (size_t)(c * d * parts);
-  for (int i = 0; i < d * d; i++) state->factor[i * lanes + n] += precision[i * parts + r];
-  for (int i = 0; i < d; i++) state->whitened[i * lanes + n] += vector[i * parts + r];
+  const HistoryView view = {history, 1, run, 1, NULL, NULL};
+  double log_scale;
+  memset(state->forgotten_precision, 0, (size_t)(d * d) * sizeof(double));
+  memset(state->forgotten_vector, 0, (size_t)d * sizeof(double));
+  history_forgotten(&view, c, state->forgotten_precision, state->forgotten_vector, &log_scale);
+  for (int i = 0; i < d * d; i++) state->factor[i * lanes + n] += state->forgotten_precision[i];
+  for (int i = 0; i < d; i++) state->whitened[i * lanes + n] += state->forgotten_vector[i];
 }
 
 /* Gathers the component that each lane draws, its P_c and h_c, and for candidates its evidence. Draws of a
@@ -326,7 +318,8 @@ static void gather_chosen(MixturePosterior *state, const HistoryView *runs, cons
     state->component[n] = c;
     put_column(d * d, n, lanes, precision, r, parts, prior->precision + c * d * d, state->factor);
     put_column(d, n, lanes, vector, r, parts, prior->information + c * d, state->whitened);
-    if (!conjugate && state->options.forgets) add_forgotten(state, c, n, lanes, r, parts);
+    if (!conjugate && state->options.forgets)
+      add_forgotten(state, view->history, runs->first + r, c, n, lanes);
     if (conjugate || state->options.candidates == 1) continue;
     put_column(d * d, n, lanes, precision, r, parts, NULL, state->own_precision);
     put_column(d, n, lanes, vector, r, parts, NULL, state->own_vector);

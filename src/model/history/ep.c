@@ -153,9 +153,7 @@ static void ep_visit(void *context, const HistoryMarginals *cells) {
     tile.counts[k] = sweep->history->temper * cells->counts[k];
     tile.variance[k] = cells->variance[k] > LEAST ? cells->variance[k] : LEAST;
   }
-  if (sweep->first && ep->empty)
-    memset(tile.lambda, 0, sizeof tile.lambda), memset(tile.nu, 0, sizeof tile.nu);
-  else if (sweep->first)
+  if (sweep->first)
     expand(sweep->history->likelihood, cells, &tile);
   else
     get_sites(cells, &tile);
@@ -252,4 +250,17 @@ void ep_split(Ep *ep, const HistoryView *view, const double *prior_precision, co
   ep_subtract(lanes, ep->log_scale, log_scale);
   ep_subtract(entries, ep->next_vector, vector);
   ep_subtract(entries * (size_t)ep->d, ep->next_precision, precision);
+}
+
+void ep_click(const TiltedNodes *nodes, int n, const double *y, const double *mean, double *variance,
+              double *lambda, double *nu, double *log_scale) {
+  for (int k = 0; k < n; k++) variance[k] = variance[k] > LEAST ? variance[k] : LEAST;
+  const TiltedCells cells = {n, y, NULL, mean, variance};
+  tilted_moments_of_clicks(nodes, &cells, log_scale, nu, lambda);
+  for (int k = 0; k < n; k++) {
+    const double v = variance[k], m = mean[k], shrink = lambda[k] > LEAST ? lambda[k] : LEAST;
+    const double rest = shrink < 1 ? 1 - shrink : 0, inverse = 1 / (shrink * v), spread = 1 + rest / shrink;
+    lambda[k] = rest * inverse, nu[k] = (m * rest + nu[k]) * inverse;
+    log_scale[k] += 0.5 * (log(spread) + (m * (m * lambda[k] - 2 * nu[k]) - nu[k] * nu[k] * v) / spread);
+  }
 }

@@ -42,7 +42,6 @@ enum { EP_SWEEPS = 100 };
 typedef struct {
   int d, capacity;
   double tolerance;
-  bool empty; /* the evidence to start from is 0: sites begin there, not at the expansion */
   TiltedNodes nodes;
   double *factor, *covariance, *mean; /* [d, d, n], [d, d, n], [d, n]: Cholesky factor of P + Lambda, S, m */
   double *next_precision, *next_vector; /* [d, d, n], [d, n]: evidence of the sites after a sweep */
@@ -68,5 +67,11 @@ void ep_solve(Ep *ep, const HistoryView *view, const double *prior_precision, co
  * log s_i, log_scale[lanes], where the sites of all rows are as they were left. */
 void ep_split(Ep *ep, const HistoryView *view, const double *prior_precision, const double *prior_vector,
               int row, double *precision, double *vector, double *log_scale);
+
+/* Finds the sites lambda[n], nu[n] and log s[n] of the only click y of a lane whose prior gives u the mean
+ * and variance: the cavity is that prior, so that nothing is iterated. Variances are raised to what counts as
+ * 0. */
+void ep_click(const TiltedNodes *nodes, int n, const double *y, const double *mean, double *variance,
+              double *lambda, double *nu, double *log_scale);
 
 #endif

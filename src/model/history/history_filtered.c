@@ -1,5 +1,7 @@
 #include "model/history/history_filtered.h"
 
+#include "core/linalg.h"
+#include "core/simd.h"
 #include "model/history/ep.h"
 #include "model/history/history_internal.h"
 #include "model/history/irls.h"
@@ -28,6 +30,7 @@ typedef struct {
   double *own_precision, *own_vector, *own_scale; /* [d, d, n], [d, n], [n]: of the rows to forget */
   double *mode, *log_evidence; /* [d, n], [n] */
   double *row; /* [d] */
+  double *lambda, *nu; /* [n]: sites of single clicks */
 } Filtered;
 
 static Filtered *filtered_of(const History *history) {
@@ -60,6 +63,8 @@ static Status create_scratch(Arena *memory, int d, int lanes, Filtered *self) {
   ALLOCATE(memory, self->mode, vector);
   ALLOCATE(memory, self->log_evidence, n);
   ALLOCATE(memory, self->row, d);
+  ALLOCATE(memory, self->lambda, n);
+  ALLOCATE(memory, self->nu, n);
   return STATUS_OK;
 }
 
@@ -144,16 +149,13 @@ void history_forgotten(const HistoryView *view, int c, double *precision, double
 /* ---- to forget */
 
 /* Finds own_precision, own_vector and own_scale, what stands for the rows of these lanes that are to go,
- * under a component. A single click is taken in from no start: its site cannot overshoot. */
+ * under a component. */
 static void find_sites(Filtered *self, const HistoryView *view) {
   const int d = view->history->d, lanes = view->lanes;
-  const bool click = view->history->likelihood->ops == &likelihood_logistic && self->capacity == 1;
-  self->ep.empty = click;
   memset(self->own_precision, 0, (size_t)(d * d * lanes) * sizeof *self->own_precision);
   memset(self->own_vector, 0, (size_t)(d * lanes) * sizeof *self->own_vector);
-  if (!click)
-    irls_solve(&self->irls, view, self->prior_precision, self->prior_vector, self->own_precision,
-               self->own_vector, self->mode, self->fallbacks);
+  irls_solve(&self->irls, view, self->prior_precision, self->prior_vector, self->own_precision,
+             self->own_vector, self->mode, self->fallbacks);
   ep_solve(&self->ep, view, self->prior_precision, self->prior_vector, self->own_precision, self->own_vector,
            self->log_evidence, self->fallbacks);
   if (self->keep > 0)
@@ -163,21 +165,77 @@ static void find_sites(Filtered *self, const HistoryView *view) {
     memcpy(self->own_scale, self->ep.settled_scale, (size_t)lanes * sizeof *self->own_scale);
 }
 
+/* Sets prior_precision and prior_vector to what component c believes of these runs before the rows. */
+static void gather_belief(const History *history, int c, int lanes, const int *run) {
+  Filtered *self = filtered_of(history);
+  const int d = history->d;
+  const size_t runs = (size_t)history->runs;
+  for (int i = 0; i < d * d; i++)
+    for (int n = 0; n < lanes; n++)
+      self->prior_precision[i * lanes + n] = self->prior.precision[c * d * d + i];
+  for (int i = 0; i < d; i++)
+    for (int n = 0; n < lanes; n++) self->prior_vector[i * lanes + n] = self->prior.information[c * d + i];
+  filtered_gather(d * d, lanes, run, runs, precision_of(history, c), self->prior_precision);
+  filtered_gather(d, lanes, run, runs, vector_of(history, c), self->prior_vector);
+}
+
 /* Adds the rows of these lanes that are to go to what component c has forgotten. */
 static void forget_rows(const History *history, const HistoryView *view, int c) {
   Filtered *self = filtered_of(history);
   const int d = history->d, lanes = view->lanes, *run = history_latest(history) + view->first;
   const size_t runs = (size_t)history->runs;
   const bool *full = self->full + view->first;
-  for (int i = 0; i < d * d * lanes; i++)
-    self->prior_precision[i] = self->prior.precision[c * d * d + i / lanes];
-  for (int i = 0; i < d * lanes; i++) self->prior_vector[i] = self->prior.information[c * d + i / lanes];
-  filtered_gather(d * d, lanes, run, runs, precision_of(history, c), self->prior_precision);
-  filtered_gather(d, lanes, run, runs, vector_of(history, c), self->prior_vector);
+  gather_belief(history, c, lanes, run);
   find_sites(self, view);
   filtered_scatter(d * d, lanes, full, run, runs, self->own_precision, precision_of(history, c));
   filtered_scatter(d, lanes, full, run, runs, self->own_vector, vector_of(history, c));
   filtered_scatter(1, lanes, full, run, runs, self->own_scale, log_scale_of(history, c));
+}
+
+/* Computes the mean and variance of u = phi' theta, in prior_vector[lanes] and own_scale[lanes], from the
+ * belief and own_vector[d, lanes] = phi. */
+SIMD_CLONES
+static void find_marginals(Filtered *self, int d, int lanes, int *jitters) {
+  double *restrict half = self->prior_vector, *restrict row = self->own_vector, *restrict v = self->own_scale;
+  linalg_cholesky_lanes(d, lanes, self->prior_precision, jitters);
+  linalg_forward_lanes(d, lanes, self->prior_precision, half);
+  linalg_forward_lanes(d, lanes, self->prior_precision, row);
+  for (int n = 0; n < lanes; n++) half[n] *= row[n], v[n] = row[n] * row[n];
+  for (int i = 1; i < d; i++)
+    for (int n = 0; n < lanes; n++)
+      half[n] += half[i * lanes + n] * row[i * lanes + n], v[n] += row[i * lanes + n] * row[i * lanes + n];
+}
+
+/* Takes in a click of the lanes from `first` on that are full, without a row, under component c. */
+static void absorb_clicks(const History *history, int first, int lanes, int c, const double *phi,
+                          const double *y) {
+  Filtered *self = filtered_of(history);
+  const int d = history->d, *run = history_latest(history) + first, stride = history->each_round;
+  const size_t runs = (size_t)history->runs;
+  const bool *full = self->full + first;
+  double *precision = precision_of(history, c), *vector = vector_of(history, c);
+  int jitters[CHUNK_LANES] = {0};
+  gather_belief(history, c, lanes, run);
+  for (int i = 0; i < d; i++)
+    memcpy(self->own_vector + i * lanes, phi + i * stride + first, (size_t)lanes * sizeof *phi);
+  find_marginals(self, d, lanes, jitters);
+  ep_click(&self->ep.nodes, lanes, y + first, self->prior_vector, self->own_scale, self->lambda, self->nu,
+           self->log_evidence);
+  for (int n = 0; n < lanes; n++) {
+    self->fallbacks[first + n] += jitters[n];
+    if (!full[n]) self->lambda[n] = self->nu[n] = self->log_evidence[n] = 0;
+    log_scale_of(history, c)[run[n]] += self->log_evidence[n];
+  }
+  for (int i = 0; i < d; i++)
+    for (int n = 0; n < lanes; n++) {
+      const double own = phi[i * stride + first + n], site = self->lambda[n] * own;
+      vector[(size_t)i * runs + (size_t)run[n]] += self->nu[n] * own;
+      for (int j = 0; j <= i; j++) {
+        double *low = precision + (size_t)(i * d + j) * runs + (size_t)run[n];
+        *low += site * phi[j * stride + first + n];
+        precision[(size_t)(j * d + i) * runs + (size_t)run[n]] = *low;
+      }
+    }
 }
 
 /* Copies the rows from `from` on of run m of one history, as the last rows of run n of another. */
@@ -204,25 +262,38 @@ static void filtered_drop(const History *history) {
   self->recent.rounds = after.rounds;
 }
 
-static void filtered_append(History *history, const int *arm, const double *phi, const double *y) {
+/* Adds this round's rows to the recent ones; returns whether a lane is full then. */
+static bool keep_rows(const History *history, const int *arm, const double *phi, const double *y) {
   Filtered *self = filtered_of(history);
   History recent = first_runs(&self->recent, history);
-  const int lanes = history->each_round;
   bool any = false;
   history_record(&recent, arm, phi, y);
   self->recent.rounds = recent.rounds;
-  memset(self->fallbacks, 0, (size_t)lanes * sizeof *self->fallbacks);
-  for (int m = 0; m < lanes; m++) {
+  for (int m = 0; m < history->each_round; m++) {
     self->full[m] = history_rows(&recent)->length[m] == self->capacity;
     any = any || self->full[m];
   }
-  if (!any) return;
+  return any;
+}
+
+static void filtered_append(History *history, const int *arm, const double *phi, const double *y) {
+  Filtered *self = filtered_of(history);
+  const bool clicks = history->likelihood->ops == &likelihood_logistic && self->capacity == 1;
+  const int lanes = history->each_round;
+  memset(self->fallbacks, 0, (size_t)lanes * sizeof *self->fallbacks);
+  for (int m = 0; m < lanes && clicks; m++) self->full[m] = !arm || arm[m] >= 0;
+  if (!clicks && !keep_rows(history, arm, phi, y)) return;
+  const History recent = first_runs(&self->recent, history);
   for (int first = 0; first < lanes; first += CHUNK_LANES) {
-    const int left = lanes - first;
-    const HistoryView view = {&recent, 1, first, left < CHUNK_LANES ? left : CHUNK_LANES, NULL, NULL};
-    for (int c = 0; c < self->prior.components; c++) forget_rows(history, &view, c);
+    const int left = lanes - first, count = left < CHUNK_LANES ? left : CHUNK_LANES;
+    const HistoryView view = {&recent, 1, first, count, NULL, NULL};
+    for (int c = 0; c < self->prior.components; c++)
+      if (clicks)
+        absorb_clicks(history, first, count, c, phi, y);
+      else
+        forget_rows(history, &view, c);
   }
-  filtered_drop(history);
+  if (!clicks) filtered_drop(history);
 }
 
 void history_filtered_fallbacks(const History *history, int64_t *fallbacks) {
