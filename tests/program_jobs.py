@@ -17,8 +17,9 @@ import yaml
 JOBS = pathlib.Path(program.SOURCE, "jobs")
 MOST = {"runs": 4, "block": 2, "draws": 24, "reference_draws": 24, "problem.rounds": 6, "problem.arms": 6, "problem.dimension": 12,
         "prior.train_samples": 120, "prior.stages": 3, "prior.replicates": 1, "prior.training_steps": 4, "prior.past_tasks": 30, "steps": 4,
-        "prior.guard_tasks": 4, "particles": 8, "problem.sample_sizes": 4}
-
+        "prior.guard_tasks": 4, "particles": 8, "problem.sample_sizes": 4, "max_steps": 2000}
+# What training costs by default is not in a study that does not say it.
+TRAINING = {"prior.train_samples": 120, "prior.stages": 3, "prior.training_steps": 4, "prior.mixture_starts": 1, "prior.replicates": 1}
 SWEPT = {"problem.dimension", "problem.arms"}  # at most 32, then 64, so that zipped lists stay as long as the others
 
 
@@ -39,6 +40,8 @@ def least(key, value):
         return [least(key, each) for each in value] if key == "policies" else list(dict.fromkeys(least(key, each) for each in value))
     if key == "runs" and isinstance(value, dict):
         return MOST["runs"]
+    if key == "policies" and isinstance(value, dict):
+        return {own: least(own, each) for own, each in value.items()}
     return min(value, MOST[key]) if key in MOST and isinstance(value, (int, float)) else value
 
 
@@ -50,7 +53,8 @@ def small(path):
         if isinstance(values, list):
             values = [min(value, 32 << place) for place, value in enumerate(values)] if key in SWEPT else values
             sweep[key] = (values if sweep.get("zip") else list(dict.fromkeys(values)))[:2]
-    return {**keys, "runs": MOST["runs"], "block": MOST["block"]}
+    training = TRAINING if any(key.startswith("prior.") for key in keys) else {}
+    return {**training, **keys, "runs": MOST["runs"], "block": MOST["block"]}
 
 
 def kind(study):
