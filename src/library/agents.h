@@ -4,7 +4,8 @@
 
 #include "library/posterior.h"
 
-enum { AGENTS_CHUNK = 64 };
+/* Few, so that the evidence of a chunk stays in the second-level cache. */
+enum { AGENTS_CHUNK = 16 };
 
 typedef struct {
   int observations, choices; /* choices: since the last thompson_agents_forget */
