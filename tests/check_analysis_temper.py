@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Selection as a control, the figures of regret against temper and over its floor, and the two errors of a sampler, on made results."""
+"""Selection as a control, the figures of regret against temper, over its floor and by rule, and the two errors of a sampler, on made results."""
 import pathlib
 import tempfile
 import unittest
@@ -12,6 +12,7 @@ from study_fixture import bandit, call, main
 from thompson import selection, store
 import errors
 import figure_decisions
+import figure_rules
 import figure_temper
 import selection as selection_script
 
@@ -79,6 +80,24 @@ class Temper(unittest.TestCase):
         np.testing.assert_allclose(table.floor_se, 0.1 * table.floor)
         np.testing.assert_allclose(table.fixed, regret[:, [0, 3]].mean(axis=2).ravel())
         self.assertEqual(call(figure_decisions, self.folder, "-o", self.folder / "x.svg")[0] or 0, 0)
+
+    def test_rules(self):
+        """The colour says which prior, the dashes which rule; each rule has its marks side by side, with two standard errors."""
+        regret = bandit(self.folder, [{"problem.noise": 1}], {**RULES, "learned": ("exact", {"rule": "greedy", "prior": "x/gaussian.nc"})})[0, ..., -1]
+        dataset = store.results(self.folder)
+        found = figure_rules.kinds(dataset)
+        self.assertEqual(found["learned"], ("exact", "gaussian", "greedy"))
+        styles = figure_rules.styles_of(found)
+        self.assertEqual(styles["ts greedy"]["color"], styles["ts thompson"]["color"])
+        self.assertEqual(styles["ts greedy"]["linestyle"], styles["exact greedy"]["linestyle"])
+        self.assertEqual(len({str(styles[f"ts {rule}"]["linestyle"]) for rule in figure_rules.DASHES}), 3)
+        self.assertNotEqual(styles["learned"]["color"], styles["exact greedy"]["color"])
+        axis = figure_rules.draw(dataset).axes[1]
+        bars = [bar for container in axis.containers for bar in container[2][0].get_segments()]
+        order = [0, 3, 1, 4, 2, 5, 6]
+        np.testing.assert_allclose([bar.mean(axis=0)[1] for bar in bars], regret[order].mean(axis=1))
+        np.testing.assert_allclose([np.ptp(bar[:, 1]) for bar in bars], 4 * regret[order].std(axis=1, ddof=1) / np.sqrt(regret.shape[1]))
+        self.assertEqual(call(figure_rules, self.folder, "-o", self.folder / "x.svg")[0] or 0, 0)
 
     def test_errors(self):
         """whole = learning + approximation + rest; of a chain the right sampler is twisted, of a mixture its own."""

@@ -3,8 +3,8 @@ from thompson import averages, design, significance, store
 
 
 def rewards(dataset):
-    """What a reward is, beside its mean; None where there are no rewards, or noise is part of the signal to noise ratio."""
-    if store.axis(dataset) == "step" or design.config(dataset, "problem.family") == "inverse":
+    """What a reward is, beside its mean; None where there are no rewards, all are in a table, or noise is part of the signal to noise ratio."""
+    if store.axis(dataset) == "step" or design.config(dataset, "problem.family") in ("inverse", "table"):
         return None
     likelihood, noise = design.config(dataset, "likelihood"), design.config(dataset, "problem.noise")
     if likelihood not in (None, "gaussian"):
