@@ -41,7 +41,7 @@ static double whole_block(const Trial *trial) {
 static Status try_policy(const Study *study, const char *folder, int policy, double *seconds) {
   Task task = study_task(study, study_task_index(study, 0, policy, 0));
   Trial trial = {.start = clock_cpu(), .budget = BUDGET / study->file->policy_count};
-  TaskResult result;
+  SCOPED(TaskResult, result, task_result_destroy);
   TRY(task_result_create(study, &task, &result));
   result.has_shared = policy > 0; /* as its cost says: curves that all share are measured with the first */
   Status status = study_run_task(study, &task, folder, (Tick){tick, &trial}, &result);
@@ -50,7 +50,6 @@ static Status try_policy(const Study *study, const char *folder, int policy, dou
             study->file->policies[policy].label, result.message);
   else
     *seconds = whole_block(&trial) / study->ops->cost(study, &task);
-  task_result_destroy(&result);
   return status == STATUS_STOPPED ? STATUS_OK : status;
 }
 
@@ -97,11 +96,10 @@ static Status small_study(const char *path, const char *text, const AppTexts *se
 
 /* Finds as many training steps as TRAINING_OPERATIONS allow, out of those the study asks for. */
 static Status training_steps(const Study *study, int64_t *steps) {
-  Speed speed;
-  Estimate estimate = {0};
-  Status status = speed_assume(study, &speed);
-  if (status == STATUS_OK) status = estimate_study(study, &speed, &estimate);
-  speed_destroy(&speed);
+  SCOPED(Speed, speed, speed_destroy);
+  Estimate estimate;
+  TRY(speed_assume(study, &speed));
+  TRY(estimate_study(study, &speed, &estimate));
   const Config *setting = study->file->settings[0];
   int64_t asked = config_is(setting, "prior.training_steps", "auto")
                       ? AUTO_STEPS
@@ -109,21 +107,19 @@ static Status training_steps(const Study *study, int64_t *steps) {
   double share = TRAINING_OPERATIONS / fmax(estimate.training_operations, TRAINING_OPERATIONS);
   *steps = (int64_t)ceil(share * (double)asked);
   if (*steps < LEAST_STEPS) *steps = asked < LEAST_STEPS ? asked : LEAST_STEPS;
-  return status;
+  return STATUS_OK;
 }
 
 Status calibrate(const Parallel *parallel, const char *path, const char *text, const AppTexts *sets,
                  Speed *out) {
-  Study whole, full = {0}, small = {0};
+  SCOPED(Study, whole, study_destroy);
+  SCOPED(Study, full, study_destroy);
+  SCOPED(Study, small, study_destroy);
   int64_t steps;
   *out = (Speed){0};
   TRY(app_study_of_file(path, text, sets, &whole));
-  Status status = small_study(path, text, sets, whole.file, 0, &full);
-  if (status == STATUS_OK) status = training_steps(&full, &steps);
-  if (status == STATUS_OK) status = small_study(path, text, sets, whole.file, steps, &small);
-  if (status == STATUS_OK) status = measure_in_folder(parallel, &small, out);
-  study_destroy(&small);
-  study_destroy(&full);
-  study_destroy(&whole);
-  return status;
+  TRY(small_study(path, text, sets, whole.file, 0, &full));
+  TRY(training_steps(&full, &steps));
+  TRY(small_study(path, text, sets, whole.file, steps, &small));
+  return measure_in_folder(parallel, &small, out);
 }

@@ -74,18 +74,15 @@ static Status count_priors(const Study *study, Estimate *estimate) {
   SCRATCH_ARENA(scratch);
   const StudyFile *file = study->file;
   Fits fits = {0};
-  Status status = STATUS_OK;
   ALLOCATE(&scratch, fits.hash, 2 * file->setting_count * file->policy_count);
-  for (int s = 0; s < file->setting_count && status == STATUS_OK; s++) {
-    Problem problem;
+  for (int s = 0; s < file->setting_count; s++) {
+    SCOPED(Problem, problem, problem_destroy);
     TRY(problem_create(file->settings[s], &problem));
-    for (int p = 0; p < file->policy_count && status == STATUS_OK; p++)
-      status = count_prior(study, s, p, &problem, &fits, estimate);
-    problem_destroy(&problem);
+    for (int p = 0; p < file->policy_count; p++) TRY(count_prior(study, s, p, &problem, &fits, estimate));
   }
   estimate->priors = fits.count * study->runs.replicates;
   estimate->training_operations *= study->runs.replicates;
-  return status;
+  return STATUS_OK;
 }
 
 /* Returns the bytes over all ranks that have them, at the peak: the eigenvectors are made of one matrix,

@@ -153,16 +153,13 @@ static Status measure(const Arguments *arguments, const char *text, int argc, ch
 }
 
 static Status plan(const Arguments *arguments, const char *text, int argc, char **argv) {
-  Study study;
-  Speed speed = {0};
+  SCOPED(Study, study, study_destroy);
+  SCOPED(Speed, speed, speed_destroy);
   TRY(app_study_of_file(arguments->study, text, &arguments->sets, &study));
   app_note_unused(&study);
-  Status status = arguments->calibrate || arguments->slurm ? measure(arguments, text, argc, argv, &speed)
-                                                           : speed_assume(&study, &speed);
-  if (status == STATUS_OK) status = print_plan(arguments, &study, &speed);
-  speed_destroy(&speed);
-  study_destroy(&study);
-  return status;
+  TRY(arguments->calibrate || arguments->slurm ? measure(arguments, text, argc, argv, &speed)
+                                               : speed_assume(&study, &speed));
+  return print_plan(arguments, &study, &speed);
 }
 
 Status app_plan(int argc, char **argv) {

@@ -25,7 +25,10 @@ static error_t parse(int key, char *text, struct argp_state *state) {
   }
 }
 
-static Status judge(const ReduceCounts *counts) {
+/* Prints the table, and judges what is missing. */
+static Status report(const Study *study, const char *directory, const ReduceCounts *counts) {
+  TRY(app_print_table(study, directory));
+  printf("\n%d tasks done, %d failed, %d not run\n", counts->ok, counts->failed, counts->missing);
   if (counts->damaged > 0)
     return status_set(STATUS_TASKS_FAILED,
                       "%d records of tasks cannot be read; results of the others written; `thompson run "
@@ -39,16 +42,11 @@ static Status judge(const ReduceCounts *counts) {
 /* Runs the verb: reduces. Collective. */
 static Status reduce(const Parallel *parallel, const Arguments *arguments) {
   const char *directory = arguments->directory;
-  Study study = {0};
-  ReduceCounts counts = {0};
-  Status status = parallel_agree(parallel, app_study_of_folder(directory, &study));
-  if (status == STATUS_OK) status = reduce_study(parallel, &study, directory, &arguments->reduce, &counts);
-  if (status == STATUS_OK && parallel->rank == 0) status = app_print_table(&study, directory);
-  if (status == STATUS_OK && parallel->rank == 0)
-    printf("\n%d tasks done, %d failed, %d not run\n", counts.ok, counts.failed, counts.missing);
-  study_destroy(&study);
-  if (status == STATUS_OK) status = judge(&counts);
-  return parallel_agree(parallel, status);
+  SCOPED(Study, study, study_destroy);
+  ReduceCounts counts;
+  TRY(parallel_agree(parallel, app_study_of_folder(directory, &study)));
+  TRY(reduce_study(parallel, &study, directory, &arguments->reduce, &counts));
+  return parallel_agree(parallel, parallel->rank == 0 ? report(&study, directory, &counts) : STATUS_OK);
 }
 
 Status app_reduce(int argc, char **argv) {

@@ -205,17 +205,14 @@ static Status run_tasks(const Parallel *parallel, const Study *study, Arguments 
   SCRATCH_ARENA(scratch);
   TasksOptions *tasks = &arguments->tasks;
   TasksOutcome of_large;
-  Finished finished = {0};
-  Status status = finished_open_all(&scratch, parallel, arguments->directory, study, &finished);
-  if (status == STATUS_OK) status = finished_check(parallel, tasks->shard, tasks->shards, &finished);
-  if (status == STATUS_OK) status = large_run(parallel, &finished, tasks, &of_large);
-  if (status == STATUS_OK) {
-    tasks->failed_before = of_large.failed;
-    status = tasks_run(parallel, &finished, tasks, outcome);
-    outcome->failed += of_large.failed, outcome->left += of_large.left, outcome->here += of_large.here;
-  }
-  finished_close(&finished);
-  return status == STATUS_OK ? check_lock(parallel, arguments->directory) : status;
+  SCOPED(Finished, finished, finished_close);
+  TRY(finished_open_all(&scratch, parallel, arguments->directory, study, &finished));
+  TRY(finished_check(parallel, tasks->shard, tasks->shards, &finished));
+  TRY(large_run(parallel, &finished, tasks, &of_large));
+  tasks->failed_before = of_large.failed;
+  TRY(tasks_run(parallel, &finished, tasks, outcome));
+  outcome->failed += of_large.failed, outcome->left += of_large.left, outcome->here += of_large.here;
+  return check_lock(parallel, arguments->directory);
 }
 
 /* Runs all tasks, then the reducer. */
@@ -235,13 +232,12 @@ static Status run_and_reduce(const Parallel *parallel, const Study *study, Argum
 
 /* Returns what learning priors takes of the time that the study is expected to take. */
 static double share_of_training(const Study *study) {
-  Speed speed;
-  Estimate estimate = {0};
-  Status status = speed_assume(study, &speed);
-  if (status == STATUS_OK) status = estimate_study(study, &speed, &estimate);
-  speed_destroy(&speed);
+  SCOPED(Speed, speed, speed_destroy);
+  Estimate estimate;
+  if (speed_assume(study, &speed) != STATUS_OK || estimate_study(study, &speed, &estimate) != STATUS_OK)
+    return 1;
   const double hours = estimate.training_hours + estimate.least_hours;
-  return status == STATUS_OK && hours > 0 ? estimate.training_hours / hours : 1;
+  return hours > 0 ? estimate.training_hours / hours : 1;
 }
 
 /* Returns whether to go on, while code of the user's own is asked whether it is there. */

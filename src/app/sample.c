@@ -126,21 +126,20 @@ static double largest_log_likelihood(const Likelihood *likelihood, double y) {
 
 static Status observe(const Arguments *arguments, int d, History *history, Sampler *sampler, double *constant,
                       int64_t *fallbacks) {
-  Observations observations;
+  SCOPED(Observations, observations, observations_free);
   TRY(dataset_read_observations(arguments->data, &observations));
-  Status status = history_reserve(history, observations.rows);
+  TRY(history_reserve(history, observations.rows));
   if (observations.rows > 0 && observations.d != d)
-    status = status_set(STATUS_INPUT, "%s: features in %d dimensions, but the prior %s has %d",
-                        arguments->data, observations.d, arguments->prior, d);
-  if (status == STATUS_OK) status = check_rewards(arguments, history->likelihood, &observations);
-  for (int row = 0; row < observations.rows && status == STATUS_OK; row++) {
+    return status_set(STATUS_INPUT, "%s: features in %d dimensions, but the prior %s has %d", arguments->data,
+                      observations.d, arguments->prior, d);
+  TRY(check_rewards(arguments, history->likelihood, &observations));
+  for (int row = 0; row < observations.rows; row++) {
     history_record(history, NULL, observations.features + (size_t)row * (size_t)d,
                    observations.rewards + row);
     sampler_observe(sampler, history, fallbacks);
     *constant += largest_log_likelihood(history->likelihood, observations.rewards[row]);
   }
-  observations_free(&observations);
-  return status;
+  return STATUS_OK;
 }
 
 /* Writes theta[d, draws] as theta(draw, dim), with what the draws depend on. */

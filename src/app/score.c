@@ -271,33 +271,25 @@ static Status compare_samples(const Arguments *arguments, const Samples *draws, 
 }
 
 static Status score_against_reference(const Arguments *arguments) {
-  Samples draws = {0}, reference = {0};
-  Status status = dataset_read_samples(arguments->draws, &draws);
-  if (status == STATUS_OK) status = dataset_read_samples(arguments->reference, &reference);
-  if (status == STATUS_OK) status = compare_samples(arguments, &draws, &reference);
-  samples_free(&draws);
-  samples_free(&reference);
-  return status;
+  SCOPED(Samples, draws, samples_free);
+  SCOPED(Samples, reference, samples_free);
+  TRY(dataset_read_samples(arguments->draws, &draws));
+  TRY(dataset_read_samples(arguments->reference, &reference));
+  return compare_samples(arguments, &draws, &reference);
 }
 
 /* ---- the verb */
 
-static Status work(const Arguments *arguments, const Packs *packs) {
-  if (arguments->export) return export(arguments->export, packs);
-  if (arguments->draws) return score(arguments, packs->packs);
-  if (arguments->json) return list_json(packs);
-  list_text(packs);
-  return STATUS_OK;
-}
-
 static Status make_and_work(const Arguments *arguments) {
   SCRATCH_ARENA(memory);
   if (arguments->reference) return score_against_reference(arguments);
-  Packs packs = {0};
-  Status status = packs_create(&memory, arguments->problem, &packs);
-  if (status == STATUS_OK) status = work(arguments, &packs);
-  packs_destroy(&packs);
-  return status;
+  SCOPED(Packs, packs, packs_destroy);
+  TRY(packs_create(&memory, arguments->problem, &packs));
+  if (arguments->export) return export(arguments->export, &packs);
+  if (arguments->draws) return score(arguments, packs.packs);
+  if (arguments->json) return list_json(&packs);
+  list_text(&packs);
+  return STATUS_OK;
 }
 
 Status app_score(int argc, char **argv) {

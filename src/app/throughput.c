@@ -119,11 +119,10 @@ static void time_draws(Case *c, Draws *draws, Throughput *out) {
 }
 
 static Status measure_draws(Case *c, Throughput *out) {
-  Draws draws = {0};
-  Status status = draws_create(c, &draws);
-  if (status == STATUS_OK) time_draws(c, &draws, out);
-  draws_destroy(&draws);
-  return status;
+  SCOPED(Draws, draws, draws_destroy);
+  TRY(draws_create(c, &draws));
+  time_draws(c, &draws, out);
+  return STATUS_OK;
 }
 
 /* Simulations on the clock, each from its second round on. */
@@ -178,11 +177,9 @@ static Status time_rounds(Case *c, TaskResult *result, Throughput *out) {
 }
 
 static Status measure_rounds(Case *c, Throughput *out) {
-  TaskResult result;
+  SCOPED(TaskResult, result, task_result_destroy);
   TRY(task_result_create(c->study, &c->task, &result));
-  Status status = time_rounds(c, &result, out);
-  task_result_destroy(&result);
-  return status;
+  return time_rounds(c, &result, out);
 }
 
 static Status measure(Case *c, const char *directory, Throughput *out) {

@@ -101,8 +101,8 @@ static Status study_sets(const Arguments *arguments, AppTexts *sets) {
 /* Takes what the first setting of a study learns from, and how. */
 static Status from_study(const Arguments *arguments, Belief *belief, FitData *data) {
   char *text;
-  Study study;
-  Problem problem;
+  SCOPED(Study, study, study_destroy);
+  SCOPED(Problem, problem, problem_destroy);
   AppTexts sets;
   TRY(config_study_text(arguments->study, &text));
   Status status = study_sets(arguments, &sets);
@@ -111,17 +111,12 @@ static Status from_study(const Arguments *arguments, Belief *belief, FitData *da
   for (int i = 0; i < sets.count; i++) free((char *)(uintptr_t)sets.texts[i]);
   TRY(status);
   const Config *setting = study.file->settings[0];
-  status = problem_create(setting, &problem);
-  if (status == STATUS_OK) {
-    *belief = (Belief){
-        .likelihood = problem.likelihood,
-        .fit = fit_of_keys(setting, "prior.", arguments->has_seed ? arguments->seed : study.seed, 0)};
-    status = belief_learn(setting, arguments->family, &problem, belief);
-    if (status == STATUS_OK) status = fit_data_create_alone(setting, belief, &problem, data);
-    problem_destroy(&problem);
-  }
-  study_destroy(&study);
-  return status;
+  TRY(problem_create(setting, &problem));
+  *belief =
+      (Belief){.likelihood = problem.likelihood,
+               .fit = fit_of_keys(setting, "prior.", arguments->has_seed ? arguments->seed : study.seed, 0)};
+  TRY(belief_learn(setting, arguments->family, &problem, belief));
+  return fit_data_create_alone(setting, belief, &problem, data);
 }
 
 /* Takes all samples of the user's file. */
@@ -162,7 +157,7 @@ static Status from_logs(const Parallel *parallel, const Arguments *arguments) {
 
 static Status train(const Parallel *parallel, const Arguments *arguments) {
   Belief belief = {0};
-  FitData data = {0};
+  SCOPED(FitData, data, fit_data_free);
   SCRATCH_ARENA(memory);
   Prior prior;
   TRY(app_try_output(parallel, arguments->output));
@@ -180,7 +175,6 @@ static Status train(const Parallel *parallel, const Arguments *arguments) {
     status = prior_save(&prior, arguments->output);
     if (status == STATUS_OK) report(arguments, &prior, &data);
   }
-  fit_data_free(&data);
   return parallel_agree(parallel, status);
 }
 

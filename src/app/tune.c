@@ -116,7 +116,7 @@ static Status default_list(Arena *memory, const ConfigPolicy *policy, bool drift
 /* Checks what the tasks need: bandits with one theta*, which does not shape the arms. */
 static Status check(const Study *study) {
   const Config *setting = study->file->settings[0];
-  Problem problem;
+  SCOPED(Problem, problem, problem_destroy);
   if (strcmp(study->ops->name, "bandit") != 0)
     return status_set(STATUS_INPUT, "key 'study': value '%s': rules are tuned in study bandit",
                       study->ops->name);
@@ -126,15 +126,12 @@ static Status check(const Study *study) {
                       "a swept key at one value",
                       study->file->setting_count);
   TRY(problem_create(setting, &problem));
-  const bool fits = !problem.per_arm && !problem.quadratic && !problem.ops->arms_of_theta;
-  const char *family = problem.ops->name;
-  problem_destroy(&problem);
-  if (fits) return STATUS_OK;
+  if (!problem.per_arm && !problem.quadratic && !problem.ops->arms_of_theta) return STATUS_OK;
   return status_set(
       STATUS_INPUT,
       "problem.family: %s: tasks are simulated with theta* from the policy's prior, which needs "
       "one theta* for all arms, arms that do not depend on it, and rewards of phi' theta*",
-      family);
+      problem.ops->name);
 }
 
 /* Reads the study with its candidates, and the same study with a seed of its own for the tasks. */
@@ -167,25 +164,22 @@ static Status candidates(Arena *memory, const Arguments *arguments, const char *
  * that samples. */
 static Status take_priors(Arena *memory, const Study *study, const char *folder, Prior *out, int *first) {
   const Config *setting = study->file->settings[0];
-  Problem problem;
+  SCOPED(Problem, problem, problem_destroy);
   TRY(problem_create(setting, &problem));
-  Status status = STATUS_OK;
   *first = -1;
-  for (int p = 0; p < study->file->policy_count && status == STATUS_OK; p++) {
+  for (int p = 0; p < study->file->policy_count; p++) {
     Belief belief;
-    status = belief_create(setting, &study->file->policies[p], &problem, 0, &belief);
-    if (status == STATUS_OK) status = belief_prior(memory, &belief, &problem, folder, &out[p]);
+    TRY(belief_create(setting, &study->file->policies[p], &problem, 0, &belief));
+    TRY(belief_prior(memory, &belief, &problem, folder, &out[p]));
     if (*first < 0 && belief.kind != BELIEF_NONE) *first = p;
-    if (status == STATUS_OK && belief.kind == BELIEF_WEIGHTS)
-      status = status_set(STATUS_INPUT,
-                          "policy %s: model: network: its prior is of weights, and rules are "
-                          "tuned on tasks of phi' theta*",
-                          study->file->policies[p].label);
+    if (belief.kind == BELIEF_WEIGHTS)
+      return status_set(STATUS_INPUT,
+                        "policy %s: model: network: its prior is of weights, and rules are "
+                        "tuned on tasks of phi' theta*",
+                        study->file->policies[p].label);
   }
-  problem_destroy(&problem);
-  if (status == STATUS_OK && *first < 0)
-    status = status_set(STATUS_INPUT, "policies: none has a prior that tasks could be simulated from");
-  return status;
+  if (*first >= 0) return STATUS_OK;
+  return status_set(STATUS_INPUT, "policies: none has a prior that tasks could be simulated from");
 }
 
 /* ---- what is found */
@@ -339,17 +333,15 @@ static Status tune_in_folder(const Parallel *parallel, const Arguments *argument
 
 static Status app_tune_study(const Parallel *parallel, const Arguments *arguments) {
   SCRATCH_ARENA(memory);
-  Study priors = {0}, tasks = {0};
+  SCOPED(Study, priors, study_destroy);
+  SCOPED(Study, tasks, study_destroy);
   char *text = NULL;
   if (arguments->output) TRY(app_try_output(parallel, arguments->output));
   Status status = config_study_text(arguments->study, &text);
   if (status == STATUS_OK) status = candidates(&memory, arguments, text, &priors, &tasks);
-  status = parallel_agree(parallel, status);
-  if (status == STATUS_OK) status = tune_in_folder(parallel, arguments, &memory, &priors, &tasks);
-  study_destroy(&tasks);
-  study_destroy(&priors);
   free(text);
-  return status;
+  TRY(parallel_agree(parallel, status));
+  return tune_in_folder(parallel, arguments, &memory, &priors, &tasks);
 }
 
 Status app_tune(int argc, char **argv) {

@@ -48,10 +48,9 @@ static void print_task(const Study *study, const Task *task, const char *verdict
 /* Checks whether a task, finished or failed, can be read; reports it if not. */
 static Status check_task(Finished *finished, const Task *task, bool *usable) {
   const Study *study = finished->study;
-  TaskResult kept = {0};
-  Status status = task_result_create(study, task, &kept);
-  if (status == STATUS_OK) status = finished_load(finished, task, &kept);
-  task_result_destroy(&kept);
+  SCOPED(TaskResult, kept, task_result_destroy);
+  TRY(task_result_create(study, task, &kept));
+  const Status status = finished_load(finished, task, &kept);
   *usable = status == STATUS_OK;
   if (status != STATUS_INPUT) return status;
   print_task(study, task, "UNUSABLE: ", status_message());
@@ -140,21 +139,18 @@ static void shuffle(uint64_t seed, int count, int *order) {
 /* Runs a task again and compares it with its record; `same` is the outcome. */
 static Status verify_task(Finished *finished, const Task *task, bool *same) {
   const Study *study = finished->study;
-  TaskResult kept = {0}, again = {0};
+  SCOPED(TaskResult, kept, task_result_destroy);
+  SCOPED(TaskResult, again, task_result_destroy);
   size_t size = (size_t)study->curve_count * (size_t)task->runs * (size_t)study->points * sizeof(double);
-  Status status = task_result_create(study, task, &kept);
-  if (status == STATUS_OK) status = task_result_create(study, task, &again);
-  if (status == STATUS_OK) status = finished_load(finished, task, &kept);
-  if (status == STATUS_OK)
-    status = study_run_task(study, task, finished->directory, (Tick){NULL, NULL}, &again);
-  if (status == STATUS_OK)
-    *same = kept.status == again.status && memcmp(kept.curves, again.curves, size) == 0 &&
-            memcmp(kept.fallbacks, again.fallbacks, (size_t)task->runs * sizeof *kept.fallbacks) == 0 &&
-            (isnan(kept.watched[0]) || /* not known, or a record of an earlier version */
-             memcmp(kept.watched, again.watched, 2 * (size_t)task->runs * sizeof *kept.watched) == 0);
-  task_result_destroy(&kept);
-  task_result_destroy(&again);
-  return status;
+  TRY(task_result_create(study, task, &kept));
+  TRY(task_result_create(study, task, &again));
+  TRY(finished_load(finished, task, &kept));
+  TRY(study_run_task(study, task, finished->directory, (Tick){NULL, NULL}, &again));
+  *same = kept.status == again.status && memcmp(kept.curves, again.curves, size) == 0 &&
+          memcmp(kept.fallbacks, again.fallbacks, (size_t)task->runs * sizeof *kept.fallbacks) == 0 &&
+          (isnan(kept.watched[0]) || /* not known, or a record of an earlier version */
+           memcmp(kept.watched, again.watched, 2 * (size_t)task->runs * sizeof *kept.watched) == 0);
+  return STATUS_OK;
 }
 
 static Status verify(Arena *memory, const Arguments *arguments, Found *found) {
@@ -191,14 +187,11 @@ Status app_verify(int argc, char **argv) {
       NULL,    NULL,  NULL};
   Arguments arguments = {.tasks = 5};
   SCRATCH_ARENA(memory);
-  Finished finished = {0};
+  SCOPED(Study, study, study_destroy);
+  SCOPED(Finished, finished, finished_close);
   Found found = {.finished = &finished};
-  Study study;
   app_parse(&argp, argc, argv, &arguments);
   TRY(app_study_of_folder(arguments.directory, &study));
-  Status status = finished_open(&memory, arguments.directory, &study, false, &finished);
-  if (status == STATUS_OK) status = verify(&memory, &arguments, &found);
-  finished_close(&finished);
-  study_destroy(&study);
-  return status;
+  TRY(finished_open(&memory, arguments.directory, &study, false, &finished));
+  return verify(&memory, &arguments, &found);
 }

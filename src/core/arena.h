@@ -32,6 +32,10 @@ void arena_free(Arena *arena);
   TRY(arena_new((arena), (void **)&(pointer), (size_t)(count), sizeof *(pointer)))
 
 /* Declares a local arena, for what a function needs for itself: freed wherever the function is left. */
-#define SCRATCH_ARENA(name) __attribute__((cleanup(arena_free))) Arena name = {0}
+#define SCRATCH_ARENA(name) SCOPED(Arena, name, arena_free)
+
+/* Declares a zeroed local that `destroy` ends wherever the function is left, the last declared first;
+ * `destroy` takes one that is still zeroed, and one whose making has failed. */
+#define SCOPED(type, name, destroy) __attribute__((cleanup(destroy))) type name = {0}
 
 #endif

@@ -42,15 +42,14 @@ static Status read_values(const Adaptive *adaptive, const signed char *state, co
   const Study *study = adaptive->study;
   for (int b = 0; b < task->runs; b++) values[b] = NAN;
   if (state[task->index] != RUN_OK) return STATUS_OK;
-  TaskResult result;
+  SCOPED(TaskResult, result, task_result_destroy);
   TRY(task_result_create(study, task, &result));
-  Status status = finished_load(adaptive->finished, task, &result);
+  TRY(finished_load(adaptive->finished, task, &result));
   int last = study->ops->points(study->file->settings[task->setting]) - 1;
   const double *curve =
       result.curves + (size_t)study->target_curve * (size_t)task->runs * (size_t)study->points;
-  for (int b = 0; b < task->runs && status == STATUS_OK; b++) values[b] = curve[b * study->points + last];
-  task_result_destroy(&result);
-  return status;
+  for (int b = 0; b < task->runs; b++) values[b] = curve[b * study->points + last];
+  return STATUS_OK;
 }
 
 static Moments moments_of(int runs, const double *values, const double *base) {

@@ -237,7 +237,7 @@ Status finished_share(Finished *finished, const Task *task, TaskResult *result) 
   const Study *study = finished->study;
   if (!study_has_shared(study)) return STATUS_OK;
   if (clock_wall() - finished->looked_at > 50 * finished->look_seconds) TRY(finished_look(finished));
-  TaskResult found;
+  SCOPED(TaskResult, found, task_result_destroy);
   TRY(task_result_create(study, task, &found));
   for (int p = 0; p < study->file->policy_count && !result->has_shared; p++) {
     const Task other =
@@ -245,17 +245,15 @@ Status finished_share(Finished *finished, const Task *task, TaskResult *result) 
     if (finished->state[other.index] == RUN_OK && finished_load(finished, &other, &found) == STATUS_OK)
       task_result_share(study, &found, result);
   }
-  task_result_destroy(&found);
   return STATUS_OK;
 }
 
 /* Reads a task only to see whether that can be done. */
 static Status check_task(Finished *finished, int index, signed char *bad) {
   const Task task = study_task(finished->study, index);
-  TaskResult result;
+  SCOPED(TaskResult, result, task_result_destroy);
   TRY(task_result_create(finished->study, &task, &result));
   const Status status = finished_load(finished, &task, &result);
-  task_result_destroy(&result);
   if (status != STATUS_INPUT) return status;
   fprintf(stderr, "%s; it runs again\n", status_message());
   *bad = 1;

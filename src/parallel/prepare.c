@@ -24,10 +24,10 @@ typedef struct {
   double seconds; /* CPU seconds spent here */
 } Fit;
 
-static Status fit_begin(Fit *fit) {
+static Status fit_begin(Arena *memory, Fit *fit) {
   fit->parts = fit->family->parts(fit->fit);
   fit->part_size = fit_source_part_size(&fit->source, fit->family, fit->fit);
-  NEW(fit->values, (size_t)fit->parts * fit->part_size);
+  ALLOCATE(memory, fit->values, (size_t)fit->parts * fit->part_size);
   return STATUS_OK;
 }
 
@@ -61,10 +61,10 @@ static Status gather(const Parallel *parallel, Fit *fit) {
                           (size_t)fit->parts * fit->part_size * sizeof *fit->values);
 }
 
-static Status fit_all(const Parallel *parallel, int count, Fit *fits, bool (*stop)(void),
+static Status fit_all(Arena *memory, const Parallel *parallel, int count, Fit *fits, bool (*stop)(void),
                       Progress *progress) {
   Status status = STATUS_OK;
-  for (int f = 0; f < count && status == STATUS_OK; f++) status = fit_begin(&fits[f]);
+  for (int f = 0; f < count && status == STATUS_OK; f++) status = fit_begin(memory, &fits[f]);
   TRY(parallel_agree(parallel, status));
   Counters *counters;
   TRY(counter_create(parallel, 1, 1, &counters));
@@ -85,11 +85,10 @@ Status prepare_fit(Arena *memory, const Parallel *parallel, const PriorOps *fami
                    const FitSource *source, ProgressMode mode, Prior *out) {
   Fit one = {.family = family, .fit = fit, .source = *source};
   Progress progress = progress_begin(mode, parallel->rank == 0, "learning the prior");
-  Status status = fit_all(parallel, 1, &one, NULL, &progress);
-  if (status == STATUS_OK) progress_end(&progress, one.parts, one.parts);
-  if (status == STATUS_OK && parallel->rank == 0) status = assemble(memory, &one, out);
-  free(one.values);
-  return parallel_agree(parallel, status);
+  SCRATCH_ARENA(scratch);
+  TRY(fit_all(&scratch, parallel, 1, &one, NULL, &progress));
+  progress_end(&progress, one.parts, one.parts);
+  return parallel_agree(parallel, parallel->rank == 0 ? assemble(memory, &one, out) : STATUS_OK);
 }
 
 /* A distinct prior of a study, where what it is learned from comes from, and the prior that has to be there
@@ -128,31 +127,27 @@ static Status add_need(const Study *study, int setting, int policy, int replicat
 }
 
 /* Lists all fitted priors that the tasks use. */
-static Status list_needs(const Study *study, int *count, Need **out) {
+static Status list_needs(Arena *memory, const Study *study, int *count, Need **out) {
   const StudyFile *file = study->file;
   int replicates = study->runs.replicates;
   Need *needs;
-  NEW(needs, (size_t)file->setting_count * (size_t)file->policy_count * (size_t)replicates);
+  ALLOCATE(memory, needs, (size_t)file->setting_count * (size_t)file->policy_count * (size_t)replicates);
   *out = needs;
   *count = 0;
   for (int s = 0; s < file->setting_count; s++) {
-    Problem problem;
+    SCOPED(Problem, problem, problem_destroy);
     TRY(problem_create(file->settings[s], &problem));
-    Status status = STATUS_OK;
     for (int p = 0; p < file->policy_count; p++)
-      for (int r = 0; r < replicates && status == STATUS_OK; r++)
-        status = add_need(study, s, p, r, &problem, count, needs);
-    problem_destroy(&problem);
-    TRY(status);
+      for (int r = 0; r < replicates; r++) TRY(add_need(study, s, p, r, &problem, count, needs));
   }
   sort_needs(count, needs);
   return STATUS_OK;
 }
 
 /* Lists what has to be there before, as needs of their own. */
-static Status list_bases(int count, const Need *needs, int *base_count, Need **out) {
+static Status list_bases(Arena *memory, int count, const Need *needs, int *base_count, Need **out) {
   Need *bases;
-  NEW(bases, count);
+  ALLOCATE(memory, bases, count);
   *out = bases;
   *base_count = 0;
   for (int i = 0; i < count; i++)
@@ -195,16 +190,12 @@ static Status drop_present(const Parallel *parallel, const char *directory, int 
 static Status need_data(const Study *study, const Need *need, const char *directory, FitData *out,
                         double *seconds) {
   SCRATCH_ARENA(scratch);
-  Problem problem;
+  SCOPED(Problem, problem, problem_destroy);
   Prior base = {0};
   TRY(problem_create(study->file->settings[need->setting], &problem));
-  Status status = STATUS_OK;
-  if (need->has_base) status = belief_prior(&scratch, &need->base, &problem, directory, &base);
-  if (status == STATUS_OK)
-    status = fit_data_create(&need->belief, &problem, need->has_base ? &base : NULL, out);
+  if (need->has_base) TRY(belief_prior(&scratch, &need->base, &problem, directory, &base));
   *seconds = base.seconds_fit;
-  problem_destroy(&problem);
-  return status;
+  return fit_data_create(&need->belief, &problem, need->has_base ? &base : NULL, out);
 }
 
 static Status save(const Need *need, const Fit *fit, const char *directory) {
@@ -235,14 +226,11 @@ static Status fit_wave(const Parallel *parallel, const Study *study, const char 
                     .seconds = parallel->rank == 0 ? base_seconds : 0};
   }
   status = parallel_agree(parallel, status);
-  if (status == STATUS_OK) status = fit_all(parallel, count, fits, stop, progress);
+  if (status == STATUS_OK) status = fit_all(&scratch, parallel, count, fits, stop, progress);
   for (int i = 0; i < count && status == STATUS_OK; i++)
     if (fits[i].owner == parallel->rank) status = save(&needs[i], &fits[i], directory);
   status = parallel_agree(parallel, status);
-  for (int i = 0; i < count; i++) {
-    free(fits[i].values);
-    fit_data_free(&data[i]);
-  }
+  for (int i = 0; i < count; i++) fit_data_free(&data[i]);
   return status;
 }
 
@@ -282,26 +270,23 @@ static Status fit_needs(const Parallel *parallel, const Study *study, const char
 /* Fits what is absent: first the bases, then the rest. */
 static Status fit_absent(const Parallel *parallel, const Study *study, const char *directory,
                          ProgressMode mode, double share, bool (*stop)(void), int count, Need *needs) {
-  Need *bases = NULL;
-  int base_count = 0;
-  Status status = parallel_agree(parallel, list_bases(count, needs, &base_count, &bases));
-  if (status == STATUS_OK) status = drop_present(parallel, directory, &base_count, bases);
+  SCRATCH_ARENA(scratch);
+  Need *bases;
+  int base_count;
+  TRY(parallel_agree(parallel, list_bases(&scratch, count, needs, &base_count, &bases)));
+  TRY(drop_present(parallel, directory, &base_count, bases));
   const double part = base_count > 0 ? share * base_count / (base_count + count) : share;
-  if (status == STATUS_OK)
-    status = fit_needs(parallel, study, directory, mode, part, stop, base_count, bases);
-  free(bases);
-  TRY(status);
+  TRY(fit_needs(parallel, study, directory, mode, part, stop, base_count, bases));
   TRY(drop_present(parallel, directory, &count, needs)); /* a base may be a prior that policies have */
   return fit_needs(parallel, study, directory, mode, share, stop, count, needs);
 }
 
 Status prepare_study(const Parallel *parallel, const Study *study, const char *directory, ProgressMode mode,
                      double share, bool (*stop)(void)) {
-  Need *needs = NULL;
-  int count = 0;
-  Status status = parallel_agree(parallel, list_needs(study, &count, &needs));
-  if (status == STATUS_OK) status = drop_present(parallel, directory, &count, needs);
-  if (status == STATUS_OK) status = fit_absent(parallel, study, directory, mode, share, stop, count, needs);
-  free(needs);
-  return status;
+  SCRATCH_ARENA(scratch);
+  Need *needs;
+  int count;
+  TRY(parallel_agree(parallel, list_needs(&scratch, study, &count, &needs)));
+  TRY(drop_present(parallel, directory, &count, needs));
+  return fit_absent(parallel, study, directory, mode, share, stop, count, needs);
 }

@@ -1,6 +1,5 @@
 #include "parallel/prior_samples.h"
 
-#include "core/memory.h"
 #include "io/provenance.h"
 #include "io/store.h"
 
@@ -67,18 +66,20 @@ static Status sample_setting(const Study *study, const Config *setting, const Pr
 static Status widest(const Study *study, int *width) {
   *width = 1;
   for (int s = 0; s < study->file->setting_count; s++) {
-    Problem problem;
+    SCOPED(Problem, problem, problem_destroy);
     TRY(problem_create(study->file->settings[s], &problem));
     if (problem.d > *width && !problem.large) *width = problem.d;
-    problem_destroy(&problem);
   }
   return STATUS_OK;
 }
 
-static Status fill(const Study *study, const char *directory, StoreFile *file, int width, double *theta,
-                   double *out) {
+static Status fill(const Study *study, const char *directory, StoreFile *file, int width) {
+  SCRATCH_ARENA(scratch);
   const char *const sources[SOURCES] = {"true", learned_family()->name};
   int dimension[4], id;
+  double *theta, *out;
+  ALLOCATE(&scratch, theta, width * SAMPLES);
+  ALLOCATE(&scratch, out, width * SOURCES * SAMPLES);
   TRY(store_dimension(file, "setting", (size_t)study->file->setting_count, &dimension[0]));
   TRY(store_dimension(file, "source", SOURCES, &dimension[1]));
   TRY(store_dimension(file, "sample", SAMPLES, &dimension[2]));
@@ -93,11 +94,9 @@ static Status fill(const Study *study, const char *directory, StoreFile *file, i
   TRY(store_text_attribute(file, "theta", "coordinates", "setting source"));
   for (size_t s = 0; s < (size_t)study->file->setting_count; s++) {
     const Config *setting = study->file->settings[s];
-    Problem problem;
+    SCOPED(Problem, problem, problem_destroy);
     TRY(problem_create(setting, &problem));
-    Status status = sample_setting(study, setting, &problem, directory, width, theta, out);
-    problem_destroy(&problem);
-    TRY(status);
+    TRY(sample_setting(study, setting, &problem, directory, width, theta, out));
     TRY(store_put_part(file, id, (size_t[]){s, 0, 0, 0}, (size_t[]){1, SOURCES, SAMPLES, (size_t)width},
                        out));
   }
@@ -107,17 +106,9 @@ static Status fill(const Study *study, const char *directory, StoreFile *file, i
 Status prior_samples_write(const Study *study, const char *directory) {
   char path[4096];
   int width;
-  double *theta = NULL, *out = NULL;
   StoreFile *file;
   TRY(widest(study, &width));
   snprintf(path, sizeof path, "%s/prior_samples.nc", directory);
   TRY(store_create(path, STORE_NETCDF4, &file));
-  Status status = memory_new((void **)&theta, (size_t)width * SAMPLES, sizeof *theta);
-  if (status == STATUS_OK) status = memory_new((void **)&out, (size_t)width * SOURCES * SAMPLES, sizeof *out);
-  if (status == STATUS_OK) status = fill(study, directory, file, width, theta, out);
-  free(theta);
-  free(out);
-  if (status == STATUS_OK) return store_commit(file);
-  store_abandon(file);
-  return status;
+  return store_finish(file, fill(study, directory, file, width));
 }

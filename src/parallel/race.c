@@ -36,15 +36,14 @@ static double *regret_of(const RaceState *state, int policy) {
 static Status race_block(RaceState *state, int policy, int first, int runs, double *seconds) {
   const Race *race = state->race;
   const Task task = {.policy = policy, .first_run = (uint32_t)first, .runs = runs, .world = race->world};
-  TaskResult result;
+  SCOPED(TaskResult, result, task_result_destroy);
   TRY(task_result_create(race->study, &task, &result));
-  Status status = race->study->ops->run(race->study, &task, &race->priors[policy], (Tick){0}, &result);
-  for (int b = 0; b < runs && status == STATUS_OK; b++) {
+  TRY(race->study->ops->run(race->study, &task, &race->priors[policy], (Tick){0}, &result));
+  for (int b = 0; b < runs; b++) {
     regret_of(state, policy)[first + b] = result.curves[(b + 1) * result.points - 1];
     *seconds += result.seconds[b];
   }
-  task_result_destroy(&result);
-  return status;
+  return STATUS_OK;
 }
 
 /* Runs state->runs .. end - 1 of all policies that are still in it: blocks go round the ranks, and every

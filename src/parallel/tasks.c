@@ -190,13 +190,11 @@ static Status keep(Runner *runner, const Task *task, const TaskResult *result, d
 static Status run_one(Runner *runner, int index) {
   const Task listed = study_task(runner->study, index), *task = &listed;
   double start = clock_wall();
-  TaskResult result;
+  SCOPED(TaskResult, result, task_result_destroy);
   TRY(task_result_create(runner->study, task, &result));
-  Status status = finished_share(runner->finished, task, &result);
-  if (status == STATUS_OK) status = simulate(runner, task, &result);
-  if (status == STATUS_OK) status = keep(runner, task, &result, clock_wall() - start);
-  task_result_destroy(&result);
-  return status;
+  TRY(finished_share(runner->finished, task, &result));
+  TRY(simulate(runner, task, &result));
+  return keep(runner, task, &result, clock_wall() - start);
 }
 
 static bool too_many_failed(const Runner *runner) {

@@ -41,18 +41,16 @@ Status fit_data_create(const Belief *belief, const Problem *problem, const Prior
 Status fit_data_create_alone(const Config *setting, const Belief *belief, const Problem *problem,
                              FitData *out) {
   SCRATCH_ARENA(scratch);
+  SCOPED(FitData, logs, fit_data_free);
   Belief first;
-  FitData logs;
   Prior base;
   bool has;
   *out = (FitData){0};
   TRY(belief_base(setting, problem, belief, &has, &first));
   if (!has) return fit_data_create(belief, problem, NULL, out);
-  Status status = fit_data_create(&first, problem, NULL, &logs);
-  if (status == STATUS_OK) status = prior_fit_logs(&scratch, first.family, &first.fit, &logs.logs, &base);
-  if (status == STATUS_OK) status = fit_data_create(belief, problem, &base, out);
-  fit_data_free(&logs);
-  return status;
+  TRY(fit_data_create(&first, problem, NULL, &logs));
+  TRY(prior_fit_logs(&scratch, first.family, &first.fit, &logs.logs, &base));
+  return fit_data_create(belief, problem, &base, out);
 }
 
 FitSource fit_data_source(const FitData *data) {

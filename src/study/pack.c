@@ -112,11 +112,9 @@ static Status group_create(Arena *memory, const Pack *pack, PackGroup *group) {
   ALLOCATE(memory, group->theta, d * n);
   TRY(history_create(memory, pack->problem.d, group->histories, &pack->problem.likelihood, &group->history));
   TRY(history_reserve(&group->history, group->observations));
-  World world;
+  SCOPED(World, world, world_destroy);
   TRY(world_create(&pack->problem, 0, group->first, group->histories, &world));
-  Status status = observe(pack, &world, group);
-  world_destroy(&world);
-  return status;
+  return observe(pack, &world, group);
 }
 
 static Status fill(Arena *memory, const Config *setting, Pack *pack) {

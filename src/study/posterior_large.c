@@ -8,7 +8,6 @@
  * the same on all ranks. */
 #include "core/arena.h"
 #include "core/clock.h"
-#include "core/memory.h"
 #include "metric/dense_draws.h"
 #include "model/prior/fit_keys.h"
 #include "study/posterior_internal.h"
@@ -101,18 +100,17 @@ static Status gather_evidence(Large *self, const DenseMatrix *a, double *y) {
 }
 
 static Status draw_problem(Large *self) {
+  SCRATCH_ARENA(scratch);
+  SCOPED(DenseMatrix, a, dense_destroy);
   double *y, start = clock_wall();
-  DenseMatrix a;
   const Dense *dense = self->large->dense;
-  TRY(dense_agree(dense, memory_new((void **)&y, (size_t)self->problem.arms, sizeof *y)));
-  Status status = self->problem.ops->matrix(&self->problem, self->run, dense, &a);
+  TRY(dense_agree(dense, arena_new(&scratch, (void **)&y, (size_t)self->problem.arms, sizeof *y)));
+  TRY(self->problem.ops->matrix(&self->problem, self->run, dense, &a));
   self->large->stage("the matrix", clock_wall() - start);
   start = clock_wall();
-  if (status == STATUS_OK) status = gather_evidence(self, &a, y);
-  dense_destroy(&a);
-  free(y);
+  TRY(gather_evidence(self, &a, y));
   self->large->stage("its evidence", clock_wall() - start);
-  return status;
+  return STATUS_OK;
 }
 
 /* Rotates b and the means of the prior, side by side [d, 1 + C], into the eigenbasis. */
@@ -120,8 +118,9 @@ static Status rotate_vectors(Large *self) {
   const Isotropic *prior = &self->problem.theta.isotropic;
   const size_t d = (size_t)self->problem.d, count = (size_t)prior->components, width = count + 1;
   const Dense *dense = self->large->dense;
+  SCRATCH_ARENA(scratch);
   double *from;
-  TRY(dense_agree(dense, memory_new((void **)&from, 2 * d * width, sizeof *from)));
+  TRY(dense_agree(dense, arena_new(&scratch, (void **)&from, 2 * d * width, sizeof *from)));
   double *to = from + d * width;
   for (size_t i = 0; i < d; i++) {
     from[i * width] = self->b[i];
@@ -134,7 +133,6 @@ static Status rotate_vectors(Large *self) {
   }
   memcpy(self->exact.weight, prior->weight, sizeof prior->weight);
   memcpy(self->exact.variance, prior->variance, sizeof prior->variance);
-  free(from);
   return status;
 }
 
@@ -194,31 +192,27 @@ static Status draw(const Large *self, const DiagonalOps *ops, const Config *opti
   double counted = 0;
   SCRATCH_ARENA(scratch);
   Chain chain;
-  DenseMatrix x = {0};
+  SCOPED(DenseMatrix, x, dense_destroy);
   *theta = (DenseMatrix){0};
-  Status status = dense_agree(dense, isotropic_chain(&scratch, prior, &fit.schedule, &chain));
+  TRY(dense_agree(dense, isotropic_chain(&scratch, prior, &fit.schedule, &chain)));
   const Diagonal posterior = {
       .q = self->q, .b = self->b, .prior = prior, .chain = &chain, .options = options};
-  if (status == STATUS_OK) status = dense_create(dense, self->problem.d, n, &x);
-  if (status == STATUS_OK) status = draw_rotated(self, ops, &posterior, rng, &x, &counted);
-  if (status == STATUS_OK) status = dense_create(dense, self->problem.d, n, theta);
-  if (status == STATUS_OK) dense_multiply(dense, 1, false, &self->basis, false, &x, theta);
-  dense_destroy(&x);
+  TRY(dense_create(dense, self->problem.d, n, &x));
+  TRY(draw_rotated(self, ops, &posterior, rng, &x, &counted));
   *fallbacks += (int64_t)counted;
-  return status;
+  TRY(dense_create(dense, self->problem.d, n, theta));
+  dense_multiply(dense, 1, false, &self->basis, false, &x, theta);
+  return STATUS_OK;
 }
 
 /* Makes R exact draws, and measures them. The caller ends with dense_draws_destroy, also after a failure. */
 static Status draw_exact(const Large *self, RngPurpose purpose, DenseDraws *out) {
   const DenseMeasure measure = measure_of(self);
   int64_t ignored = 0;
-  DenseMatrix theta;
+  SCOPED(DenseMatrix, theta, dense_destroy);
   *out = (DenseDraws){0};
-  Status status =
-      draw(self, &diagonal_exact, NULL, &self->exact, purpose, self->reference_draws, &ignored, &theta);
-  if (status == STATUS_OK) status = dense_draws_create(&measure, &theta, out);
-  dense_destroy(&theta);
-  return status;
+  TRY(draw(self, &diagonal_exact, NULL, &self->exact, purpose, self->reference_draws, &ignored, &theta));
+  return dense_draws_create(&measure, &theta, out);
 }
 
 /* ---- metrics */
@@ -241,16 +235,14 @@ static Status compare(const Large *self, bool floor, const DenseDraws *x, double
 /* Makes exact draws, and measures what others of them show. */
 static Status draw_reference(Large *self) {
   const double start = clock_wall();
-  DenseDraws others = {0};
-  Status status = STATUS_OK;
-  if (self->needs & POSTERIOR_NEEDS_REFERENCE) status = draw_exact(self, RNG_EXACT, &self->reference);
-  if (status == STATUS_OK && self->needs & POSTERIOR_NEEDS_FLOOR) {
-    status = draw_exact(self, RNG_FLOOR, &others);
-    if (status == STATUS_OK) status = compare(self, true, &others, self->floor);
-    dense_draws_destroy(&others);
+  SCOPED(DenseDraws, others, dense_draws_destroy);
+  if (self->needs & POSTERIOR_NEEDS_REFERENCE) TRY(draw_exact(self, RNG_EXACT, &self->reference));
+  if (self->needs & POSTERIOR_NEEDS_FLOOR) {
+    TRY(draw_exact(self, RNG_FLOOR, &others));
+    TRY(compare(self, true, &others, self->floor));
   }
   self->large->stage("exact draws", clock_wall() - start);
-  return status;
+  return STATUS_OK;
 }
 
 /* Keeps the curves of one policy for run b of its block. */
@@ -278,8 +270,8 @@ static Status run_policy(Large *self, const Task *task, int b, TaskResult *resul
   double values[CURVES];
   PolicyMethod method;
   Belief belief;
-  DenseMatrix theta;
-  DenseDraws draws = {0};
+  SCOPED(DenseMatrix, theta, dense_destroy);
+  SCOPED(DenseDraws, draws, dense_draws_destroy);
   ASSERT(policy_find(policy->name, &method));
   TRY(belief_create(self->setting, policy, &self->problem, task->replicate, &belief));
   const Isotropic *prior = belief.kind == BELIEF_EXACT ? &self->exact : &self->standard;
@@ -287,12 +279,11 @@ static Status run_policy(Large *self, const Task *task, int b, TaskResult *resul
                        &result->fallbacks[b], &theta);
   result->seconds[b] = cpu_of_all(self) - before;
   self->large->stage(policy->label, clock_wall() - start);
-  if (status == STATUS_OK) status = dense_draws_create(&measure, &theta, &draws);
-  if (status == STATUS_OK) status = compare(self, false, &draws, values);
-  if (status == STATUS_OK) keep_values(self, values, b, result);
-  dense_draws_destroy(&draws);
-  dense_destroy(&theta);
-  return status;
+  TRY(status);
+  TRY(dense_draws_create(&measure, &theta, &draws));
+  TRY(compare(self, false, &draws, values));
+  keep_values(self, values, b, result);
+  return STATUS_OK;
 }
 
 Status posterior_run_large(const Study *study, const StudyLarge *large, int count, const Task *const *tasks,

@@ -124,24 +124,17 @@ Status study_ready(const Study *study, Tick tick) {
  * fitted: work[policies] and the cost of what they share. */
 static Status check_policies(const Study *study, const Config *setting, PolicyWork *work,
                              double *shared_cost) {
-  Problem problem;
+  SCOPED(Problem, problem, problem_destroy);
   TRY(problem_create(setting, &problem));
-  if (problem.large) {
-    Status large = study->ops->check_large(study, setting, &problem);
-    problem_destroy(&problem);
-    return large;
-  }
-  Status status = STATUS_OK;
-  if (study->ops->check_setting) status = study->ops->check_setting(study, setting, &problem);
-  for (int p = 0; p < study->file->policy_count && status == STATUS_OK; p++) {
+  if (problem.large) return study->ops->check_large(study, setting, &problem);
+  if (study->ops->check_setting) TRY(study->ops->check_setting(study, setting, &problem));
+  for (int p = 0; p < study->file->policy_count; p++) {
     const ConfigPolicy *policy = &study->file->policies[p];
-    status = check_policy(study, setting, policy, &problem, &work[p]);
-    if (status != STATUS_OK) status_prefix(status, "policy '%s': ", policy->label);
+    const Status status = check_policy(study, setting, policy, &problem, &work[p]);
+    if (status != STATUS_OK) return status_prefix(status, "policy '%s': ", policy->label);
   }
-  if (study->ops->shared_cost && status == STATUS_OK)
-    *shared_cost = study->ops->shared_cost(study, setting, &problem);
-  problem_destroy(&problem);
-  return status;
+  if (study->ops->shared_cost) *shared_cost = study->ops->shared_cost(study, setting, &problem);
+  return STATUS_OK;
 }
 
 static Status list_blocks(Study *study) {
@@ -150,7 +143,7 @@ static Status list_blocks(Study *study) {
     return status_set(STATUS_INPUT, "%lld tasks: too many; raise block, lower runs, or sweep less",
                       (long long)total);
   study->task_count = (int)total;
-  NEW(study->blocks, study->runs.blocks);
+  ALLOCATE(&study->memory, study->blocks, study->runs.blocks);
   runs_list(&study->runs, study->blocks);
   return STATUS_OK;
 }
@@ -196,7 +189,7 @@ bool study_measures(const Study *study, const char *metric) {
 static Status select_curves(Study *study) {
   int count = 0;
   while (study->ops->curves[count].name) count++;
-  NEW(study->curves, count);
+  ALLOCATE(&study->memory, study->curves, count);
   for (int i = 0; i < count; i++)
     if (!study->ops->curves[i].metric || study_measures(study, study->ops->curves[i].metric))
       study->curves[study->curve_count++] = &study->ops->curves[i];
@@ -234,8 +227,8 @@ Status study_create(StudyFile *file, Study *out) {
   TRY(check_names(file));
   TRY(runs_create(first, &out->runs));
   TRY(find_target(out));
-  NEW(out->work, file->setting_count * file->policy_count);
-  NEW(out->shared_cost, file->setting_count);
+  ALLOCATE(&out->memory, out->work, file->setting_count * file->policy_count);
+  ALLOCATE(&out->memory, out->shared_cost, file->setting_count);
   for (int s = 0; s < file->setting_count; s++) {
     if (out->runs.adaptive && problem_is_large(file->settings[s]))
       return status_set(
@@ -260,37 +253,22 @@ int study_place(const Study *study, const Config *setting, int point) {
 
 void study_destroy(Study *study) {
   config_study_free(study->file);
-  free(study->blocks);
-  free(study->curves);
-  free(study->work);
-  free(study->shared_cost);
+  arena_free(&study->memory);
   free(study->axis);
   *study = (Study){0};
 }
 
-static Status allocate_result(const Study *study, const Task *task, TaskResult *out) {
+Status task_result_create(const Study *study, const Task *task, TaskResult *out) {
   size_t runs = (size_t)task->runs;
   *out = (TaskResult){.runs = task->runs, .points = study->points, .status = RUN_NOT_RUN};
-  NEW(out->curves, (size_t)study->curve_count * runs * (size_t)study->points);
-  NEW(out->seconds, runs);
-  NEW(out->fallbacks, runs);
-  NEW(out->watched, 2 * runs);
+  ALLOCATE(&out->memory, out->curves, (size_t)study->curve_count * runs * (size_t)study->points);
+  ALLOCATE(&out->memory, out->seconds, runs);
+  ALLOCATE(&out->memory, out->fallbacks, runs);
+  ALLOCATE(&out->memory, out->watched, 2 * runs);
   return STATUS_OK;
 }
 
-Status task_result_create(const Study *study, const Task *task, TaskResult *out) {
-  Status status = allocate_result(study, task, out);
-  if (status != STATUS_OK) task_result_destroy(out);
-  return status;
-}
-
-void task_result_destroy(TaskResult *result) {
-  free(result->curves);
-  free(result->seconds);
-  free(result->fallbacks);
-  free(result->watched);
-  *result = (TaskResult){0};
-}
+void task_result_destroy(TaskResult *result) { arena_free(&result->memory); }
 
 bool study_has_shared(const Study *study) {
   for (int c = 0; c < study->curve_count; c++)
@@ -343,14 +321,11 @@ Status study_run_large(const Study *study, const StudyLarge *large, int count, c
 static Status task_prior(Arena *memory, const Study *study, const Task *task, const char *directory,
                          Prior *out) {
   const Config *setting = study->file->settings[task->setting];
-  Problem problem;
+  SCOPED(Problem, problem, problem_destroy);
   Belief belief;
   TRY(problem_create(setting, &problem));
-  Status status =
-      belief_create(setting, &study->file->policies[task->policy], &problem, task->replicate, &belief);
-  if (status == STATUS_OK) status = belief_prior(memory, &belief, &problem, directory, out);
-  problem_destroy(&problem);
-  return status;
+  TRY(belief_create(setting, &study->file->policies[task->policy], &problem, task->replicate, &belief));
+  return belief_prior(memory, &belief, &problem, directory, out);
 }
 
 Status task_result_fail(const Study *study, const char *message, TaskResult *result) {

@@ -3,6 +3,7 @@
 #ifndef STUDY_STUDY_H
 #define STUDY_STUDY_H
 
+#include "core/arena.h"
 #include "io/config/config.h"
 #include "policy/policy.h"
 #include "study/belief.h"
@@ -27,6 +28,7 @@ typedef enum { RUN_NOT_RUN = 0, RUN_OK = 1, RUN_FAILED = 2 } RunStatus;
 
 /* What a task gives. All arrays are owned and have room for `runs` and `points`. */
 typedef struct {
+  Arena memory;
   int runs, points;
   double *curves; /* [curve_count, runs, points] */
   double *seconds; /* [runs] CPU seconds of the block's simulation divided by its runs */
@@ -90,6 +92,7 @@ const StudyOps *study_kind(int index); /* registry; NULL ends */
 const char *study_kind_name(int index);
 
 struct Study {
+  Arena memory;
   const StudyOps *ops;
   StudyFile *file; /* owned */
   const char *name;
@@ -150,6 +153,7 @@ double study_world_cost(const PolicyWork *work);
 /* Returns the dimension of a large setting; 2 where only the problem's file knows it. */
 double study_dimension(const Config *setting);
 
+/* Makes room for the result of a task. The caller ends with task_result_destroy, also after an error. */
 Status task_result_create(const Study *study, const Task *task, TaskResult *out);
 void task_result_destroy(TaskResult *result);
 /* Returns whether a study has curves that all policies share. */
