@@ -7,6 +7,7 @@
 #include "sampler/guard.h"
 #include "sampler/methods.h"
 #include "sampler/mixture_posterior.h"
+#include "sampler/stand_in.h"
 
 #include <limits.h>
 #include <math.h>
@@ -196,6 +197,7 @@ void sampler_sample(Sampler *sampler, const History *history, RngLanes rng, int 
   History tempered = *history;
   tempered.temper *= sampler->temper;
   sampler->ops->sample(sampler, &tempered, rng, draws, theta, fallbacks);
+  stand_in_replace(sampler, &tempered, rng, draws, theta, fallbacks);
   if (sampler->guard) guard_replace(sampler->guard, &tempered, rng, draws, theta, fallbacks);
   replace_non_finite(sampler->d, history->runs * draws, draws, theta, fallbacks);
 }

@@ -148,8 +148,9 @@ Status sampler_create(Arena *memory, const SamplerOps *method, const SamplerSetu
  * and leaves *forgets false where it does not. */
 Status sampler_history(Arena *memory, const SamplerOps *method, const SamplerSetup *setup, int share,
                        bool *forgets, History *out);
-/* Calls ops->sample and checks the outcome: a draw that is not finite becomes 0 and adds one to fallbacks.
- * `history` may hold fewer runs than the sampler was created for. */
+/* Calls ops->sample and checks the outcome: a draw that is not finite becomes 0 and adds one to fallbacks,
+ * and so does a run whose evidence is too precise for the method (stand_in.h). `history` may hold fewer runs
+ * than the sampler was created for. */
 void sampler_sample(Sampler *sampler, const History *history, RngLanes rng, int draws, double *theta,
                     int64_t *fallbacks);
 

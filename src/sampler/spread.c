@@ -5,8 +5,8 @@
 #include "model/mixture/square_root.h"
 #include "sampler/mixture_posterior.h"
 #include "sampler/precise.h"
+#include "sampler/stand_in.h"
 
-#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,10 +17,6 @@
 static const double CLOSE = 0.1, SKEWED = 0.25, FAR = 0.25;
 /* Standard errors that are granted beside, and draws for each dimension below which they say too much. */
 enum { ERRORS = 4, FEWEST = 20 };
-/* A pivot this far below its diagonal entry has lost all but two digits to rounding; of a square root the
- * square of it. */
-static const double LOST = 256 * DBL_EPSILON;
-
 typedef struct {
   double *mean; /* [d] */
   double *precision, *half, *map; /* [d, d] */
@@ -43,9 +39,11 @@ static Status create(Arena *memory, int d, int draws, SpreadWork *out) {
 
 bool spread_is_known(const Sampler *sampler) {
   const SamplerSetup *setup = &sampler->setup;
-  const Config *options = setup->options;
   if (!setup->prior->mixture || sampler->guard) return false;
-  if (likelihood_has_network(setup->likelihood)) return false;
+  return !likelihood_has_network(setup->likelihood) && spread_targets_posterior(setup->options);
+}
+
+bool spread_targets_posterior(const Config *options) {
   if (options && config_has(options, "eta") && !config_is(options, "eta", "auto")) return false;
   return !(options && config_has(options, "lambda") && config_real(options, "lambda") != 1);
 }
@@ -145,9 +143,8 @@ Status spread_hidden(const Sampler *sampler, const History *history, Spread *out
   *out = (Spread){.narrowest = 1, .widest = 1, .hidden = 1};
   if (!prior || !likelihood_is_conjugate(history->likelihood)) return STATUS_OK;
   TRY(precise_hidden(prior, &tempered, 0, &out->hidden));
-  const double digits =
-      sampler->ops->square_root && prior == sampler->setup.prior->mixture ? sqrt(out->hidden) : out->hidden;
-  out->lost = !(digits * LOST < 1);
+  out->replaced = stand_in_fits(sampler) && stand_in_needed(out->hidden);
+  out->lost = !out->replaced && stand_in_needed(sqrt(out->hidden)); /* a square root has half of the digits */
   return STATUS_OK;
 }
 
@@ -162,7 +159,7 @@ static Status find_map(SpreadWork *work, const Mixture *prior, const History *hi
   if (history_root(history, 0, evidence)) return find_map_of_root(work, prior, evidence);
   *found = find_map_of_sums(work, prior->d, prior->cholesky, &hidden);
   out->hidden = fmax(out->hidden, hidden);
-  out->lost = out->lost || !(hidden * LOST < 1);
+  out->lost = out->lost || stand_in_needed(hidden);
   return STATUS_OK;
 }
 
@@ -181,7 +178,8 @@ Status spread_measure(const Sampler *sampler, const History *history, int draws,
   set_bounds(sampler, draws, out);
   TRY(create(&scratch, d, draws, &work));
   if (!is_gaussian(sampler)) {
-    out->known = out->hidden * LOST < 1; /* else a covariance has no digits of the narrowest direction */
+    out->known =
+        !stand_in_needed(out->hidden); /* else a covariance has no digits of the narrowest direction */
     if (!out->known) return STATUS_OK;
     TRY(find_moments(&work, sampler, &tempered, &out->known));
     return out->known ? spread_compare(&work, d, draws, theta, out) : STATUS_OK;
@@ -211,6 +209,12 @@ bool spread_complaint(const Spread *spread, size_t size, char *sentence) {
         sentence, size,
         "the draws cannot have reached the target: the evidence is %.1g times what it leaves to the prior in "
         "some direction, which is beyond the digits of a double",
+        spread->hidden);
+  else if (spread->replaced)
+    snprintf(
+        sentence, size,
+        "the evidence is %.1g times what it leaves to the prior in some direction, which is beyond the "
+        "digits of this sampler: the draws are exact ones under the prior's mixture, or the one beside it",
         spread->hidden);
   else
     return false;

@@ -21,15 +21,18 @@ typedef struct {
    * the method; with Gaussian rewards known for every prior with a mixture in its place. */
   double hidden;
   bool lost;
+  bool replaced; /* or would be, but draws of the mixture have taken their place (stand_in.h) */
 } Spread;
 
 /* Returns whether mean and spread of draws that are right are known: the prior is a mixture of Gaussians and
  * the target the posterior. */
 bool spread_is_known(const Sampler *sampler);
+/* Returns whether the target is the posterior with these options, which may be NULL. */
+bool spread_targets_posterior(const Config *options);
 /* Measures the draws theta[d, M] of `sampler`, for a history of one run. Allocates and frees. */
 Status spread_measure(const Sampler *sampler, const History *history, int draws, const double *theta,
                       Spread *out);
-/* Finds `hidden` and `lost` alone, at almost no cost while the evidence is far from it. */
+/* Finds `hidden`, `lost` and `replaced` alone, at almost no cost while the evidence is far from it. */
 Status spread_hidden(const Sampler *sampler, const History *history, Spread *out);
 /* Writes in one sentence that the draws cannot have reached the target, with the number, and returns true;
  * false where nothing is known against them. */
