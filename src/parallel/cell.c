@@ -1,7 +1,6 @@
 #include "parallel/cell.h"
 
 #include "core/arena.h"
-#include "core/memory.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -9,30 +8,15 @@
 #include <string.h>
 #include <unistd.h>
 
-static Status allocate(const Study *study, Cell *cell) {
-  size_t runs = (size_t)cell->runs;
-  NEW(cell->curves, (size_t)study->curve_count * runs * (size_t)study->places);
-  NEW(cell->seconds, runs);
-  NEW(cell->fallbacks, runs);
-  NEW(cell->watched, 2 * runs);
-  NEW(cell->status, runs);
+Status cell_create(Arena *memory, const Study *study, int64_t count, Cell *out) {
+  const size_t runs = (size_t)count;
+  *out = (Cell){.runs = count};
+  ALLOCATE(memory, out->curves, (size_t)study->curve_count * runs * (size_t)study->places);
+  ALLOCATE(memory, out->seconds, runs);
+  ALLOCATE(memory, out->fallbacks, runs);
+  ALLOCATE(memory, out->watched, 2 * runs);
+  ALLOCATE(memory, out->status, runs);
   return STATUS_OK;
-}
-
-Status cell_create(const Study *study, int64_t runs, Cell *out) {
-  *out = (Cell){.runs = runs};
-  Status status = allocate(study, out);
-  if (status != STATUS_OK) cell_destroy(out);
-  return status;
-}
-
-void cell_destroy(Cell *cell) {
-  free(cell->curves);
-  free(cell->seconds);
-  free(cell->fallbacks);
-  free(cell->watched);
-  free(cell->status);
-  *cell = (Cell){0};
 }
 
 static void clear(const Study *study, Cell *cell) {
@@ -66,40 +50,38 @@ static void copy_block(const Study *study, const Task *task, const TaskResult *r
 
 static Status load_task(Finished *finished, const Task *task, Cell *cell, ReduceCounts *counts) {
   const Study *study = finished->study;
-  TaskResult result;
+  SCOPED(TaskResult, result, task_result_destroy);
   TRY(task_result_create(study, task, &result));
-  Status status = finished_load(finished, task, &result);
-  if (status == STATUS_OK) {
-    copy_block(study, task, &result, cell);
-    if (result.status == RUN_FAILED)
-      counts->failed++;
-    else
-      counts->ok++;
-  } else if (status == STATUS_INPUT) {
+  const Status status = finished_load(finished, task, &result);
+  if (status == STATUS_INPUT) {
     fprintf(stderr, "%s; its runs count as not run\n", status_message());
-    status = STATUS_OK;
     counts->missing++, counts->damaged++;
+    return STATUS_OK;
   }
-  task_result_destroy(&result);
-  return status;
+  TRY(status);
+  copy_block(study, task, &result, cell);
+  if (result.status == RUN_FAILED)
+    counts->failed++;
+  else
+    counts->ok++;
+  return STATUS_OK;
 }
 
 /* Sums the CPU seconds of the fitted priors of a cell, from the prior files. */
 static Status train_seconds(const Study *study, const char *directory, int setting, int policy,
                             double *seconds) {
   const Config *config = study->file->settings[setting];
-  Problem problem;
+  SCOPED(Problem, problem, problem_destroy);
   double sum = 0;
   int fitted = 0;
   TRY(problem_create(config, &problem));
-  Status status = STATUS_OK;
-  for (int r = 0; r < study->runs.replicates && status == STATUS_OK; r++) {
+  for (int r = 0; r < study->runs.replicates; r++) {
     Belief belief;
     char path[4096];
     StoreFile *file;
     double value;
-    status = belief_create(config, &study->file->policies[policy], &problem, (uint32_t)r, &belief);
-    if (status != STATUS_OK || belief.kind != BELIEF_FITTED) continue;
+    TRY(belief_create(config, &study->file->policies[policy], &problem, (uint32_t)r, &belief));
+    if (belief.kind != BELIEF_FITTED) continue;
     belief_path(&belief, directory, sizeof path, path);
     if (access(path, R_OK) != 0) continue; /* not fitted yet: the study is unfinished */
     if (store_open_own(path, &file) != STATUS_OK) {
@@ -109,9 +91,8 @@ static Status train_seconds(const Study *study, const char *directory, int setti
     if (store_get_real_attribute(file, NULL, "seconds_fit", &value) == STATUS_OK) sum += value, fitted++;
     store_abandon(file);
   }
-  problem_destroy(&problem);
   *seconds = fitted ? sum : NAN;
-  return status;
+  return STATUS_OK;
 }
 
 Status cell_load(Finished *finished, int setting, int policy, int blocks, Cell *cell, ReduceCounts *counts) {
@@ -136,34 +117,23 @@ void cell_complete_world(const Study *study, const Cell *cell, Cell *first) {
         memcpy(first->curves + at, cell->curves + at, points * sizeof *cell->curves);
 }
 
-static size_t curve_bytes(const Study *study, const Cell *cell) {
-  return (size_t)study->curve_count * (size_t)cell->runs * (size_t)study->places * sizeof *cell->curves;
+/* Sends bytes to another rank, or receives them. */
+static void pass(bool send, int other, void *bytes, size_t size) {
+  send ? parallel_send(other, bytes, size) : parallel_receive(other, bytes, size);
 }
 
-void cell_send_curves(const Study *study, const Cell *cell, int to) {
-  parallel_send(to, cell->curves, curve_bytes(study, cell));
+void cell_pass_curves(const Study *study, bool send, int other, Cell *cell) {
+  pass(send, other, cell->curves,
+       (size_t)study->curve_count * (size_t)cell->runs * (size_t)study->places * sizeof *cell->curves);
 }
 
-void cell_receive_curves(const Study *study, Cell *cell, int from) {
-  parallel_receive(from, cell->curves, curve_bytes(study, cell));
-}
-
-void cell_send(const Cell *cell, int to) {
+void cell_pass(bool send, int other, Cell *cell) {
   const size_t runs = (size_t)cell->runs;
-  parallel_send(to, cell->seconds, runs * sizeof *cell->seconds);
-  parallel_send(to, cell->fallbacks, runs * sizeof *cell->fallbacks);
-  parallel_send(to, cell->watched, 2 * runs * sizeof *cell->watched);
-  parallel_send(to, cell->status, runs);
-  parallel_send(to, &cell->seconds_train, sizeof cell->seconds_train);
-}
-
-void cell_receive(Cell *cell, int from) {
-  const size_t runs = (size_t)cell->runs;
-  parallel_receive(from, cell->seconds, runs * sizeof *cell->seconds);
-  parallel_receive(from, cell->fallbacks, runs * sizeof *cell->fallbacks);
-  parallel_receive(from, cell->watched, 2 * runs * sizeof *cell->watched);
-  parallel_receive(from, cell->status, runs);
-  parallel_receive(from, &cell->seconds_train, sizeof cell->seconds_train);
+  pass(send, other, cell->seconds, runs * sizeof *cell->seconds);
+  pass(send, other, cell->fallbacks, runs * sizeof *cell->fallbacks);
+  pass(send, other, cell->watched, 2 * runs * sizeof *cell->watched);
+  pass(send, other, cell->status, runs);
+  pass(send, other, &cell->seconds_train, sizeof cell->seconds_train);
 }
 
 /* Sums go run after run, all points of a run together: the values of a run stand together in memory. */
@@ -250,4 +220,53 @@ Status cell_replicate_se(const Study *study, int64_t runs, const double *values,
   }
   for (int i = 0; i < points; i++) se[i] = count[i] > 1 ? sqrt(se[i] / (count[i] - 1) / count[i]) : NAN;
   return STATUS_OK;
+}
+
+/* Summaries of cells. */
+
+Status summary_create(Arena *memory, const Study *study, Summary *out) {
+  ALLOCATE(memory, out->values, study->curve_count * SUMMARY_COUNT * study->places);
+  ALLOCATE(memory, out->quantiles, study->curve_count * STUDY_QUANTILES * study->places);
+  ALLOCATE(memory, out->n, study->curve_count * study->places);
+  ALLOCATE(memory, out->n_scratch, study->places);
+  return STATUS_OK;
+}
+
+double *summary_part(const Study *study, const Summary *summary, int curve, int part) {
+  return summary->values + ((size_t)curve * SUMMARY_COUNT + (size_t)part) * (size_t)study->places;
+}
+
+double *summary_quantiles(const Study *study, const Summary *summary, int curve) {
+  return summary->quantiles + (size_t)curve * STUDY_QUANTILES * (size_t)study->places;
+}
+
+/* Computes the mean of values (minus base, when given), its standard error, and that over replicates, from
+ * `part` on. */
+static Status compute(const Study *study, const Cell *cell, int curve, const double *base, int part, int *n,
+                      Summary *out) {
+  const double *values = cell->curves + (size_t)curve * (size_t)cell->runs * (size_t)study->places;
+  cell_mean(cell->runs, study->places, values, base, summary_part(study, out, curve, part),
+            summary_part(study, out, curve, part + 1), n);
+  return cell_replicate_se(study, cell->runs, values, base, summary_part(study, out, curve, part + 2));
+}
+
+Status summary_compute(const Study *study, const Cell *cell, const Cell *first, Summary *out) {
+  const size_t points = (size_t)study->places, size = (size_t)cell->runs * points;
+  for (int c = 0; c < study->curve_count; c++) {
+    TRY(compute(study, study->curves[c]->of_world ? first : cell, c, NULL, SUMMARY_MEAN,
+                out->n + (size_t)c * points, out));
+    if (study->curves[c]->tails)
+      TRY(cell_quantiles(cell->runs, study->places, cell->curves + (size_t)c * size,
+                         summary_quantiles(study, out, c)));
+    if (study->curves[c]->shared) continue;
+    TRY(compute(study, cell, c, first->curves + (size_t)c * size, SUMMARY_DIFF_MEAN, out->n_scratch, out));
+  }
+  return STATUS_OK;
+}
+
+void summary_pass(const Study *study, bool send, int other, Summary *summary) {
+  const size_t size = (size_t)study->curve_count * (size_t)study->places;
+  pass(send, other, summary->values, size * SUMMARY_COUNT * sizeof *summary->values);
+  pass(send, other, summary->quantiles, size * STUDY_QUANTILES * sizeof *summary->quantiles);
+  pass(send, other, summary->n, size * sizeof *summary->n);
 }

@@ -18,8 +18,7 @@ typedef struct {
   double seconds_train;
 } Cell;
 
-Status cell_create(const Study *study, int64_t runs, Cell *out);
-void cell_destroy(Cell *cell);
+Status cell_create(Arena *memory, const Study *study, int64_t runs, Cell *out);
 /* Reads the first `blocks` blocks of a cell, the other runs are not run; records that cannot be read are
  * reported on stderr. Adds to counts. */
 Status cell_load(Finished *finished, int setting, int policy, int blocks, Cell *cell, ReduceCounts *counts);
@@ -30,10 +29,8 @@ void cell_complete_world(const Study *study, const Cell *cell, Cell *first);
 
 /* Sends the curves of a cell, or all but them, to another rank, or receives them from it into a cell of the
  * same size, so made by cell_create alike. */
-void cell_send_curves(const Study *study, const Cell *cell, int to);
-void cell_receive_curves(const Study *study, Cell *cell, int from);
-void cell_send(const Cell *cell, int to);
-void cell_receive(Cell *cell, int from);
+void cell_pass_curves(const Study *study, bool send, int other, Cell *cell);
+void cell_pass(bool send, int other, Cell *cell);
 
 /* Computes mean[points], standard error[points] and number n[points] of values[runs, points] (minus base,
  * when given) over the runs where both are there. NaN where there are too few. */
@@ -47,5 +44,33 @@ Status cell_quantiles(int64_t runs, int points, const double *values, double *qu
  * replicates, each over its runs where both are there; NaN with fewer than two. */
 Status cell_replicate_se(const Study *study, int64_t runs, const double *values, const double *base,
                          double *se);
+
+/* Those from DIFF_MEAN on are of the paired difference to the first policy of the setting; curves that all
+ * policies share have none. */
+enum {
+  SUMMARY_MEAN,
+  SUMMARY_SE,
+  SUMMARY_REPLICATE_SE,
+  SUMMARY_DIFF_MEAN,
+  SUMMARY_DIFF_SE,
+  SUMMARY_DIFF_REPLICATE_SE,
+  SUMMARY_COUNT
+};
+
+/* The statistics of a cell, at every point of every curve. */
+typedef struct {
+  double *values; /* [curve_count, SUMMARY_COUNT, points] */
+  double *quantiles; /* [curve_count, STUDY_QUANTILES, points], of curves with tails */
+  int *n; /* [curve_count, points], runs in the mean */
+  int *n_scratch; /* [points] */
+} Summary;
+
+Status summary_create(Arena *memory, const Study *study, Summary *out);
+/* Summarises a cell. Curves of the world belong to `first`, the first policy's cell in the same setting. */
+Status summary_compute(const Study *study, const Cell *cell, const Cell *first, Summary *out);
+double *summary_quantiles(const Study *study, const Summary *summary, int curve);
+double *summary_part(const Study *study, const Summary *summary, int curve, int part);
+/* Sends a summary to another rank, or receives it. */
+void summary_pass(const Study *study, bool send, int other, Summary *summary);
 
 #endif

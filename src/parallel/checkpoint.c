@@ -129,9 +129,7 @@ static Status check_own(const char *directory, const Study *study, bool alone) {
   Former former;
   Finished finished;
   TRY(compare(directory, study));
-  Status status = former_read(directory, study, &former);
-  former_destroy(&former);
-  TRY(status);
+  TRY(former_read(&scratch, directory, study, &former));
   TRY(folder_make_room(directory, "prior_samples.nc", study->file->sha256));
   return finished_open(&scratch, directory, study, alone, &finished);
 }

@@ -1,6 +1,5 @@
 #include "parallel/former.h"
 
-#include "core/memory.h"
 #include "io/durable.h"
 #include "io/store.h"
 #include "parallel/folder.h"
@@ -30,17 +29,18 @@ static Status check_study(StoreFile *file, const Study *study) {
   return same ? STATUS_OK : refuse(file, study);
 }
 
-static Status read_status(StoreFile *file, const Study *study, Former *out) {
+static Status read_status(Arena *memory, StoreFile *file, const Study *study, Former *out) {
   size_t shape[3] = {(size_t)study->file->setting_count, (size_t)study->file->policy_count, SIZE_MAX};
   TRY(check_study(file, study));
   TRY(store_shape(file, "status", 3, shape));
-  NEW(out->status, shape[0] * shape[1] * shape[2]);
+  ALLOCATE(memory, out->status, shape[0] * shape[1] * shape[2]);
+  TRY(store_get_bytes(file, "status", out->status));
   out->policies = study->file->policy_count;
   out->runs = (int64_t)shape[2];
-  return store_get_bytes(file, "status", out->status);
+  return STATUS_OK;
 }
 
-Status former_read(const char *directory, const Study *study, Former *out) {
+Status former_read(Arena *memory, const char *directory, const Study *study, Former *out) {
   char path[4096];
   StoreFile *file;
   *out = (Former){0};
@@ -49,11 +49,10 @@ Status former_read(const char *directory, const Study *study, Former *out) {
   if (access(path, F_OK) != 0) return STATUS_OK;
   Status status = store_open(path, &file);
   if (status == STATUS_OK) {
-    status = read_status(file, study, out);
+    status = read_status(memory, file, study, out);
     store_abandon(file);
   }
   if (status != STATUS_INPUT) return status;
-  former_destroy(out);
   fprintf(stderr, "%s; the file is set aside\n", status_message());
   return durable_set_aside(path);
 }
@@ -66,9 +65,4 @@ int64_t former_lost(const Former *former, size_t setting, size_t policy, int64_t
   int64_t lost = 0;
   for (int64_t r = 0; r < former->runs; r++) lost += had[r] == RUN_OK && (r >= runs || status[r] != RUN_OK);
   return lost;
-}
-
-void former_destroy(Former *former) {
-  free(former->status);
-  *former = (Former){0};
 }

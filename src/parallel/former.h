@@ -3,6 +3,7 @@
 #ifndef PARALLEL_FORMER_H
 #define PARALLEL_FORMER_H
 
+#include "core/arena.h"
 #include "study/study.h"
 
 #include <stdint.h>
@@ -15,13 +16,11 @@ typedef struct {
 
 /* Reads what DIR/results.nc has. One that is damaged is set aside, reported, and counts as none.
  * STATUS_RESUME naming the key when it is of another configuration, STATUS_FILE when it is no results file
- * of this program. The caller ends with former_destroy, after a failure too. */
-Status former_read(const char *directory, const Study *study, Former *out);
+ * of this program. */
+Status former_read(Arena *memory, const char *directory, const Study *study, Former *out);
 
 /* Returns how many runs of a cell are done in the former results and not in status[runs]. */
 int64_t former_lost(const Former *former, size_t setting, size_t policy, int64_t runs,
                     const signed char *status);
-
-void former_destroy(Former *former);
 
 #endif

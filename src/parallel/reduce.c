@@ -86,7 +86,7 @@ static Status help_write(Reducer *reducer, ReduceCounts *counts) {
 /* Looks for what stands in the way of the results, on rank 0. */
 static Status look_around(Reducer *reducer) {
   TRY(folder_check(reducer->directory));
-  TRY(former_read(reducer->directory, reducer->study, &reducer->former));
+  TRY(former_read(&reducer->memory, reducer->directory, reducer->study, &reducer->former));
   return folder_make_room(reducer->directory, "prior_samples.nc", reducer->study->file->sha256);
 }
 
@@ -119,7 +119,6 @@ Status reduce_study(const Parallel *parallel, const Study *study, const char *di
   *counts = (ReduceCounts){0};
   snprintf(path, sizeof path, "%s/results.nc", directory);
   const Status status = reduce(&reducer, counts);
-  former_destroy(&reducer.former);
   finished_close(&reducer.finished);
   arena_free(&reducer.memory);
   return status;

@@ -3,10 +3,8 @@
  * Small curves go to rank 0, which takes the cells in order and compresses them. Where curves are large, each
  * of the other ranks has settings of its own: it reads them, writes their curves to their place in the file,
  * and sends rank 0 the statistics. */
-#include "core/memory.h"
 #include "parallel/cell.h"
 #include "parallel/reduce_internal.h"
-#include "parallel/summary.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -23,17 +21,10 @@ typedef struct {
   Summary summary;
 } Work;
 
-static Status work_create(const Reducer *reducer, Work *out) {
-  *out = (Work){0};
-  TRY(cell_create(reducer->study, reducer->runs, &out->cell));
-  TRY(cell_create(reducer->study, reducer->runs, &out->first));
-  return summary_create(reducer->study, &out->summary);
-}
-
-static void work_destroy(Work *work) {
-  cell_destroy(&work->cell);
-  cell_destroy(&work->first);
-  summary_destroy(&work->summary);
+static Status work_create(Arena *memory, const Reducer *reducer, Work *out) {
+  TRY(cell_create(memory, reducer->study, reducer->runs, &out->cell));
+  TRY(cell_create(memory, reducer->study, reducer->runs, &out->first));
+  return summary_create(memory, reducer->study, &out->summary);
 }
 
 static Cell *cell_of(Work *work, int policy) { return policy == 0 ? &work->first : &work->cell; }
@@ -114,6 +105,16 @@ static Status open_plain(Reducer *reducer, const char *path) {
   return status_set(STATUS_FILE, "%s: cannot write it: %s", path, strerror(errno));
 }
 
+/* Finds where plain curves begin in the file. */
+static Status place_plain(Reducer *reducer) {
+  SCRATCH_ARENA(scratch);
+  const int curves = reducer->study->curve_count;
+  int *ids;
+  ALLOCATE(&scratch, ids, curves);
+  for (int c = 0; c < curves; c++) ids[c] = reducer->curve_ids[c * PER_CURVE];
+  return store_plain_place(reducer->file, curves, ids, reducer->offsets);
+}
+
 /* Begins the plain variables of all ranks. Collective. */
 static Status begin_plain(Reducer *reducer) {
   const Parallel *parallel = reducer->parallel;
@@ -121,11 +122,7 @@ static Status begin_plain(Reducer *reducer) {
   Status status = STATUS_OK;
   char *path = NULL;
   if (parallel->rank == 0) {
-    int *ids = NULL;
-    status = memory_new((void **)&ids, (size_t)curves, sizeof *ids);
-    for (int c = 0; c < curves && status == STATUS_OK; c++) ids[c] = reducer->curve_ids[c * PER_CURVE];
-    if (status == STATUS_OK) status = store_plain_place(reducer->file, curves, ids, reducer->offsets);
-    free(ids);
+    status = place_plain(reducer);
     path = store_temporary(reducer->file);
   }
   TRY(parallel_agree(parallel, status));
@@ -183,10 +180,10 @@ static void send_cell(Reducer *reducer, int s, int p, Work *work) {
   parallel_send(0, &news, sizeof news);
   if (status != STATUS_OK) return;
   if (reducer->plain)
-    summary_send(study, &work->summary, 0);
+    summary_pass(study, true, 0, &work->summary);
   else
-    cell_send_curves(study, cell, 0);
-  cell_send(cell, 0);
+    cell_pass_curves(study, true, 0, cell);
+  cell_pass(true, 0, cell);
 }
 
 static Status receive_cell(const Reducer *reducer, int from, int p, Work *work, ReduceCounts *counts) {
@@ -195,10 +192,10 @@ static Status receive_cell(const Reducer *reducer, int from, int p, Work *work, 
   if (news.status != STATUS_OK) return status_set(news.status, "%s", news.message);
   Cell *cell = cell_of(work, p);
   if (reducer->plain)
-    summary_receive(reducer->study, &work->summary, from);
+    summary_pass(reducer->study, false, from, &work->summary);
   else
-    cell_receive_curves(reducer->study, cell, from);
-  cell_receive(cell, from);
+    cell_pass_curves(reducer->study, false, from, cell);
+  cell_pass(false, from, cell);
   counts->ok += news.counts.ok;
   counts->failed += news.counts.failed;
   counts->missing += news.counts.missing;
@@ -289,9 +286,8 @@ static Status fill(Reducer *reducer, Work *work, ReduceCounts *counts) {
 }
 
 Status reduce_put_values(Reducer *reducer, ReduceCounts *counts) {
+  SCRATCH_ARENA(memory);
   Work work;
-  Status status = parallel_agree(reducer->parallel, work_create(reducer, &work));
-  if (status == STATUS_OK) status = fill(reducer, &work, counts);
-  work_destroy(&work);
-  return status;
+  TRY(parallel_agree(reducer->parallel, work_create(&memory, reducer, &work)));
+  return fill(reducer, &work, counts);
 }
