@@ -202,6 +202,10 @@ static void check_mixture(const DenoiserNetwork *network, const double *basis, c
   CU_ASSERT(memcmp(covariance, expected, (size_t)(d * d * LANES) * sizeof *expected) == 0);
 }
 
+static void keep_all(DenoiserNetwork *network) {
+  for (int k = 0; k < DENOISER_BINS; k++) network->share[k] = 1;
+}
+
 static void test_network(void) {
   SCRATCH_ARENA(memory);
   for (int d = 1; d <= MOST; d++) {
@@ -217,6 +221,7 @@ static void test_network(void) {
                                .shape = denoiser_network_shape(d, 2, (int[]){24, 20}),
                                .start = &start,
                                .most_precision = 2000};
+    keep_all(&network);
     const size_t count = network_parameters(&network.shape);
     Rng rng = fixture_rng(0, 8003);
     ASSERT(count <= 2000);
@@ -248,6 +253,7 @@ static void test_beyond(void) {
   CHECK_OK(denoiser_mixture_create(&memory, &mixture, false, &start));
   DenoiserNetwork network = {
       .d = 1, .shape = denoiser_network_shape(1, 1, (int[]){8}), .start = &start, .most_precision = 2000};
+  keep_all(&network);
   const int count = (int)network_parameters(&network.shape);
   Rng rng = fixture_rng(0, 8005);
   rng_normal(&rng, count, weights);
@@ -264,6 +270,79 @@ static void test_beyond(void) {
                            workspace);
   CU_ASSERT(first_mean == mean[0]);
   free(workspace);
+}
+
+enum { SHARES_D = 2 };
+typedef struct {
+  double mean[SHARES_D * LANES], covariance[SHARES_D * SHARES_D * LANES];
+} SharedMoments;
+
+static SharedMoments moments_with(DenoiserNetwork *network, const double *share, const double *basis,
+                                  const double *eigenvalue, const double *vector) {
+  SharedMoments out;
+  int lane_fallbacks[LANES] = {0};
+  double *workspace = fixture_new(denoiser_network_workspace(network), sizeof *workspace);
+  memcpy(network->share, share, sizeof network->share);
+  denoiser_network_moments(network, true, LANES, basis, eigenvalue, vector, out.mean, out.covariance,
+                           lane_fallbacks, workspace);
+  free(workspace);
+  return out;
+}
+
+/* Moments are linear in the share, which is linear between the middles of the bins; without any, they are the
+ * mixture's to the bit. A network of random weights is not kept; one that learned what a single Gaussian
+ * misses of a cross is kept where that can be seen, which is where the evidence is neither nothing nor
+ * everything (0.97 of it in the second bin, measured). */
+static void test_shares(void) {
+  SCRATCH_ARENA(memory);
+  enum { D = SHARES_D };
+  static double basis[D * D * LANES], eigenvalue[D * LANES], vector[D * LANES];
+  const double none[DENOISER_BINS] = {0}, all[DENOISER_BINS] = {1, 1, 1, 1, 1, 1, 1, 1},
+               half[DENOISER_BINS] = {0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5},
+               rising[DENOISER_BINS] = {0, 1, 1, 1, 1, 1, 1, 1};
+  Mixture cross = fixture_cross(&memory), one = fixture_mixture(&memory, D, 1, 1);
+  Samples samples = draw_samples(&cross, 2000);
+  PriorFit fit = short_fit(2000);
+  TrainingSamples training;
+  Denoiser start;
+  fit.batch = 256;
+  CHECK_OK(training_samples_create(&memory, &fit, true, &samples, &training));
+  CHECK_OK(denoiser_mixture_create(&memory, &one, false, &start));
+  DenoiserNetwork network = {.d = D,
+                             .shape = denoiser_network_shape(D, 2, (int[]){32, 32}),
+                             .start = &start,
+                             .most_precision = DENOISER_MOST_PRECISION};
+  const size_t count = network_parameters(&network.shape);
+  float *parameters = fixture_new(count, sizeof *parameters);
+  double *weights = fixture_new(count, sizeof *weights);
+  Rng rng = fixture_rng(0, 8008);
+  rng_normal(&rng, (int)count, weights);
+  for (size_t i = 0; i < count; i++) parameters[i] = (float)(0.3 * weights[i]);
+  network.parameters = parameters;
+  random_evidence(D, 8009, basis, eigenvalue, vector);
+  const SharedMoments whole = moments_with(&network, all, basis, eigenvalue, vector),
+                      without = moments_with(&network, none, basis, eigenvalue, vector),
+                      middle = moments_with(&network, half, basis, eigenvalue, vector);
+  SharedMoments closed;
+  int lane_fallbacks[LANES] = {0};
+  double *workspace = fixture_new(start.workspace, sizeof *workspace);
+  start.moments(&start, LANES, basis, eigenvalue, vector, closed.mean, closed.covariance, lane_fallbacks,
+                workspace);
+  CU_ASSERT(memcmp(&closed, &without, sizeof closed) == 0);
+  for (int k = 0; k < D * LANES; k++) CHECK_NEAR(middle.mean[k], (whole.mean[k] + without.mean[k]) / 2, 1e-9);
+  for (int k = 0; k < D * D * LANES; k++)
+    CHECK_NEAR(middle.covariance[k], (whole.covariance[k] + without.covariance[k]) / 2, 1e-9);
+  /* log det(I + M) at the end of the first bin is half-way between the middles of the first two. */
+  for (int k = 0; k < D * LANES; k++) eigenvalue[k] = expm1(log1p(DENOISER_MOST_PRECISION) / DENOISER_BINS);
+  const SharedMoments between = moments_with(&network, rising, basis, eigenvalue, vector),
+                      halved = moments_with(&network, half, basis, eigenvalue, vector);
+  for (int k = 0; k < D * LANES; k++) CHECK_NEAR(between.mean[k], halved.mean[k], 1e-9);
+  CHECK_OK(denoiser_choose_shares(&fit, &training, &network));
+  for (int k = 0; k < DENOISER_BINS; k++) CHECK_NEAR(network.share[k], 0, 0.02);
+  CHECK_OK(denoiser_train(&fit, &training, &network, parameters));
+  CHECK_OK(denoiser_choose_shares(&fit, &training, &network));
+  CU_ASSERT(network.share[1] > 0.7 && network.share[1] <= 1);
+  free(workspace), free(weights), free(parameters), free(samples.theta);
 }
 
 /* What is learned from samples of a mixture is near its closed form: over new cases the mean squared error of
@@ -405,15 +484,17 @@ static void test_bad_files(void) {
   SCRATCH_ARENA(memory);
   const char *path = "test_denoiser_bad.nc";
   static const struct {
-    double scale, most;
+    double scale, most, share, left;
     float weight;
     int inputs;
     const char *sentence;
-  } cases[] = {{1, 2000, 0.5f, 3, NULL},
-               {0, 2000, 0.5f, 3, "scale 0"},
-               {1, -1, 0.5f, 3, "most_precision"},
-               {1, 2000, INFINITY, 3, "not finite"},
-               {1, 2000, 0.5f, 2, "weight_1"}};
+  } cases[] = {{1, 2000, 1, 1.09, 0.5f, 3, NULL},
+               {1, 2000, 0, 1.11, 0.5f, 3, NULL},
+               {0, 2000, 1, 1, 0.5f, 3, "scale 0"},
+               {1, -1, 1, 1, 0.5f, 3, "most_precision"},
+               {1, 2000, 1.5, 1, 0.5f, 3, "network_share[0] is 1.5"},
+               {1, 2000, 1, 1, INFINITY, 3, "not finite"},
+               {1, 2000, 1, 1, 0.5f, 2, "weight_1"}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     static const char *const checks[] = {"check_count", "check_error", "check_claimed", "check_signal",
                                          "check_agreement"};
@@ -421,7 +502,8 @@ static void test_bad_files(void) {
     Prior prior;
     int member, dim, bin, in, id;
     Mixture mixture = fixture_mixture(&memory, 1, 2, 1);
-    double zeros[DENOISER_BINS] = {0};
+    const double zeros[DENOISER_BINS] = {0}, share[DENOISER_BINS] = {cases[i].share};
+    const double bins[][DENOISER_BINS] = {{1}, {cases[i].left}, {cases[i].left}, {0}, {0}};
     float weights[3] = {cases[i].weight, 0.5f, 0.5f};
     CHECK_OK(store_create(path, STORE_NETCDF4, &file));
     CHECK_OK(store_text_attribute(file, NULL, "prior", "denoiser"));
@@ -438,8 +520,10 @@ static void test_bad_files(void) {
     CHECK_OK(store_put(file, id, &cases[i].scale));
     for (int k = 0; k < 5; k++) {
       CHECK_OK(store_variable(file, checks[k], STORE_DOUBLE, 1, &bin, "check", "1", &id));
-      CHECK_OK(store_put(file, id, zeros));
+      CHECK_OK(store_put(file, id, bins[k]));
     }
+    CHECK_OK(store_variable(file, "network_share", STORE_DOUBLE, 1, &bin, "share", "1", &id));
+    CHECK_OK(store_put(file, id, share));
     CHECK_OK(store_variable(file, "weight_1", STORE_FLOAT, 3, (int[]){member, dim, in}, "w", "1", &id));
     CHECK_OK(store_put(file, id, weights));
     CHECK_OK(store_variable(file, "bias_1", STORE_FLOAT, 2, (int[]){member, dim}, "b", "1", &id));
@@ -449,6 +533,7 @@ static void test_bad_files(void) {
       CHECK_FAILS(prior_load(&memory, path, NULL, &prior), STATUS_INPUT, cases[i].sentence);
     else
       CHECK_OK(prior_load(&memory, path, NULL, &prior));
+    if (!cases[i].sentence) CU_ASSERT((prior_doubt(&prior) != NULL) == (cases[i].left > 1.1));
   }
   unlink(path);
 }
@@ -457,6 +542,7 @@ int main(void) {
   CU_TestInfo tests[] = {{"cases", test_cases},
                          {"network", test_network},
                          {"beyond the precision of training", test_beyond},
+                         {"share of the network", test_shares},
                          {"learned mixture", test_learned_mixture},
                          {"corrects a mixture", test_corrects_mixture},
                          {"no history", test_no_history},

@@ -78,6 +78,7 @@ FUNCTIONS = {
     "prior_save": (STATUS, HANDLE, TEXT),
     "prior_sample": (STATUS, HANDLE, INT, SEED, ARRAY),
     "prior_dimension": (INT, HANDLE),
+    "prior_doubt": (TEXT, HANDLE),
     "prior_family": (TEXT, HANDLE),
     "prior_close": (None, HANDLE),
     "posterior_new": (STATUS, HANDLE, TEXT, TEXT, TEXT, SEED, OUT),

@@ -7,6 +7,7 @@ import os
 import pathlib
 import tempfile
 import threading
+import warnings
 from collections.abc import Callable
 
 import numpy as np
@@ -40,6 +41,9 @@ class Prior:
     def _of_handle(cls, handle):
         self = object.__new__(cls)
         self._handle = handle
+        doubt = library.prior_doubt(handle)
+        if doubt:
+            warnings.warn(doubt.decode(), stacklevel=4)
         return self
 
     def __copy__(self):

@@ -327,6 +327,7 @@ Status app_sample(int argc, char **argv) {
                      arguments.options.texts, &config));
   TRY(fit_of_options("defaults", 0, NULL, arguments.seed, &fit));
   TRY(prior_load(&memory, arguments.prior, &fit, &prior));
+  if (prior_doubt(&prior)) fprintf(stderr, "note: %s: %s\n", arguments.prior, prior_doubt(&prior));
   likelihood.noise = prior_noise(&prior, arguments.noise);
   TRY(learn_guard(&arguments, &likelihood, config, &prior));
   return draw(&arguments, method, &likelihood, &prior, config);

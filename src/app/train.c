@@ -140,6 +140,7 @@ static void report(const Arguments *arguments, const Prior *prior, const FitData
     printf("\n");
   }
   train_warn_of_few(prior, tasks ? tasks : data->samples.n);
+  if (prior_doubt(prior)) fprintf(stderr, "note: %s\n", prior_doubt(prior));
 }
 
 static Status from_logs(const Parallel *parallel, const Arguments *arguments) {

@@ -149,6 +149,8 @@ thompson_status thompson_prior_sample(const thompson_prior *self, int m, uint64_
 
 int thompson_prior_dimension(const thompson_prior *self) { return self->prior.d; }
 
+const char *thompson_prior_doubt(const thompson_prior *self) { return prior_doubt(&self->prior); }
+
 const char *thompson_prior_family(const thompson_prior *self) { return self->prior.ops->name; }
 
 void thompson_prior_close(thompson_prior *self) {

@@ -88,6 +88,9 @@ THOMPSON_API thompson_status thompson_prior_save(const thompson_prior *prior, co
 THOMPSON_API thompson_status thompson_prior_sample(const thompson_prior *prior, int m, uint64_t seed,
                                                    double *theta);
 THOMPSON_API int thompson_prior_dimension(const thompson_prior *prior);
+/* Returns a sentence where the prior's own check on held-out samples failed, so that draws under it are not
+ * to be trusted; NULL where it did not, or where the family has no such check. */
+THOMPSON_API const char *thompson_prior_doubt(const thompson_prior *prior);
 /* Returns "gaussian", "mixture", "diffusion", "denoiser", or "given" for a denoiser of your own. */
 THOMPSON_API const char *thompson_prior_family(const thompson_prior *prior);
 /* Frees a prior; NULL is allowed. */

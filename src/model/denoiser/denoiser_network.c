@@ -176,9 +176,36 @@ void denoiser_network_inputs(const DenoiserNetwork *self, const double *basis, c
   memcpy(v, at.v, (size_t)(self->d * LANES) * sizeof *v);
 }
 
-/* Counts lanes with an eigenvalue above what the network was trained for. */
+double denoiser_network_strength(int d, double most_precision, size_t stride, const double *eigenvalue) {
+  double sum = 0;
+  for (size_t i = 0; i < (size_t)d; i++) sum += log1p(fmin(eigenvalue[i * stride], most_precision));
+  return DENOISER_BINS * sum / (d * log1p(most_precision));
+}
+
+/* Returns w of this strength. */
+static double share_at(const DenoiserNetwork *self, double strength) {
+  const double place = fmin(fmax(strength - 0.5, 0), DENOISER_BINS - 1);
+  const int low = (int)place, high = low + 1 < DENOISER_BINS ? low + 1 : low;
+  return self->share[low] + (place - low) * (self->share[high] - self->share[low]);
+}
+
+static bool is_used(const DenoiserNetwork *self) {
+  for (int k = 0; k < DENOISER_BINS; k++)
+    if (self->share[k] > 0) return true;
+  return false;
+}
+
+/* Computes x[count, LANES] *= share[LANES]. */
+SIMD_CLONES
+static void take_share(int count, const double *restrict share, double *restrict x) {
+  for (int k = 0; k < count; k++)
+    for (int n = 0; n < LANES; n++) x[k * LANES + n] *= share[n];
+}
+
+/* Counts lanes with an eigenvalue above what the network was trained for, where it is still used. */
 static void count_beyond(const DenoiserNetwork *self, int lanes, const double *eigenvalue,
                          int *lane_fallbacks) {
+  if (self->share[DENOISER_BINS - 1] == 0) return;
   for (int n = 0; n < lanes; n++) {
     bool beyond = false;
     for (int i = 0; i < self->d; i++) beyond |= eigenvalue[i * lanes + n] > self->most_precision;
@@ -194,7 +221,7 @@ static void take_slope(int d, const float *jacobian, int first, double *out) {
 }
 
 /* Computes y, and C in at->slope. */
-static void covariance_from_slope(const DenoiserNetwork *self, const Work *at) {
+static void covariance_from_slope(const DenoiserNetwork *self, const double *share, const Work *at) {
   const int d = self->d;
   const size_t count = (size_t)d * (size_t)d * LANES;
   network_jacobian(&self->shape, self->parameters, LANES, at->x, at->y, at->jacobian, at->network);
@@ -205,6 +232,7 @@ static void covariance_from_slope(const DenoiserNetwork *self, const Work *at) {
   take_slope(d, at->jacobian, 0, at->slope);
   multiply(d, at->slope, at->shrunk, at->other);
   add(count, at->other, at->matrix);
+  take_share(d * d, share, at->other);
   multiply(d, at->root, at->other, at->slope);
   symmetrise(d, at->covariance, at->slope);
 }
@@ -214,16 +242,25 @@ void denoiser_network_moments(const DenoiserNetwork *self, bool slope, int lanes
                               double *covariance, int *lane_fallbacks, double *workspace) {
   const int d = self->d;
   const Work at = work_of(self, workspace);
+  double share[LANES];
+  if (!is_used(self)) {
+    self->start->moments(self->start, lanes, basis, eigenvalue, vector, mean, covariance, lane_fallbacks,
+                         workspace);
+    return;
+  }
   count_beyond(self, lanes, eigenvalue, lane_fallbacks);
   gather(d * d, lanes, basis, at.basis);
   gather(d, lanes, eigenvalue, at.eigenvalue);
   gather(d, lanes, vector, at.vector);
+  for (int n = 0; n < LANES; n++)
+    share[n] = share_at(self, denoiser_network_strength(d, self->most_precision, LANES, at.eigenvalue + n));
   prepare(self, true, at.basis, at.eigenvalue, at.vector, &at, at.x, LANES);
   if (slope)
-    covariance_from_slope(self, &at);
+    covariance_from_slope(self, share, &at);
   else
     network_forward(&self->shape, self->parameters, LANES, at.x, at.y, at.network);
   for (int k = 0; k < d * LANES; k++) at.v[k] = (double)at.y[k];
+  take_share(d, share, at.v);
   linalg_multiply_lanes(d, LANES, at.root, at.v, at.column);
   add((size_t)d * LANES, at.mean, at.column);
   scatter(d, lanes, at.mean, mean);

@@ -8,7 +8,11 @@
  *
  * where h regresses S^-1/2 (z - D_0), which is of unit size for every M. Its inputs are m, the upper triangle
  * of log(S) / 2, row by row, and v. The weights of the mixture's modes, softmax functions of b and M, are
- * what is hard to learn from m and S; the network has them in v and does the rest. */
+ * what is hard to learn from m and S; the network has them in v and does the rest.
+ *
+ * Of h a share w(M) counts, which is chosen on samples that the network did not learn from: a network that
+ * has seen too few samples makes the mixture worse. As w does not depend on b it only multiplies h and its
+ * slopes above. */
 #ifndef MODEL_DENOISER_DENOISER_NETWORK_H
 #define MODEL_DENOISER_DENOISER_NETWORK_H
 
@@ -17,12 +21,17 @@
 
 #include <stdbool.h>
 
+enum { DENOISER_BINS = 8 };
+
 typedef struct {
   int d;
   NetworkShape shape;
   const float *parameters; /* not owned */
   const Denoiser *start; /* of the mixture, in coordinates z; not owned */
   double most_precision; /* eigenvalues of M above it are taken for it among the inputs */
+  /* w in the middle of each of equal bins of log det(I + M), up to d log(1 + most_precision); linear
+   * between, constant before the first and after the last. */
+  double share[DENOISER_BINS];
 } DenoiserNetwork;
 
 /* Returns the shape with 2 d + d (d + 1) / 2 inputs and d outputs. */
@@ -35,7 +44,11 @@ size_t denoiser_network_workspace(const DenoiserNetwork *self);
 void denoiser_network_inputs(const DenoiserNetwork *self, const double *basis, const double *eigenvalue,
                              const double *vector, float *x, size_t x_row, double *v, double *workspace);
 
-/* Implements Denoiser.moments; without the slope, Denoiser.moments_from_mixture. */
+/* Returns log det(I + M) in units of bins, from eigenvalue[d] of M, `stride` apart. */
+double denoiser_network_strength(int d, double most_precision, size_t stride, const double *eigenvalue);
+
+/* Implements Denoiser.moments; without the slope, Denoiser.moments_from_mixture. Where every share is 0 the
+ * network is not asked. */
 void denoiser_network_moments(const DenoiserNetwork *self, bool slope, int lanes, const double *basis,
                               const double *eigenvalue, const double *vector, double *mean,
                               double *covariance, int *lane_fallbacks, double *workspace);

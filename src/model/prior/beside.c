@@ -15,18 +15,9 @@ static int components_of(int n) {
   return most < 1 ? 1 : most;
 }
 
-Status beside_fit(Arena *memory, int d, int n, const double *theta, int starts, RngKey key, uint32_t run,
-                  Mixture *out) {
-  return mixture_fit(memory, d, n, theta, components_of(n), starts, key, run, out, NULL);
-}
-
-double beside_cost(int d, double n, int starts) {
-  return mixture_fit_cost(d, n, components_of((int)n), starts);
-}
-
-size_t beside_values(int d) {
+size_t beside_values(int d, int components) {
   const size_t n = (size_t)d;
-  return 1 + BESIDE_COMPONENTS * (1 + n + n * n);
+  return 1 + (size_t)components * (1 + n + n * n);
 }
 
 void beside_pack(const Mixture *mixture, double *out) {

@@ -6,17 +6,9 @@
 
 #include "model/prior/prior.h"
 
-enum { BESIDE_COMPONENTS = 10 };
-
-/* Fits so many components by mixture_fit, or fewer where there are few of the n samples theta[d, n]. */
-Status beside_fit(Arena *memory, int d, int n, const double *theta, int starts, RngKey key, uint32_t run,
-                  Mixture *out);
-
-/* Returns the operations that it takes (SamplerOps.cost). */
-double beside_cost(int d, double n, int starts);
-
-/* Packs the mixture as part of a fit: out[beside_values(d)]. Unpacks it, not prepared. */
-size_t beside_values(int d);
+/* Packs a mixture of at most so many components as part of a fit: out[beside_values(d, components)]. Unpacks
+ * it, not prepared. */
+size_t beside_values(int d, int components);
 void beside_pack(const Mixture *mixture, double *out);
 Status beside_unpack(Arena *memory, int d, const double *values, Mixture *out);
 
@@ -24,9 +16,10 @@ Status beside_unpack(Arena *memory, int d, const double *values, Mixture *out);
  * z. */
 Status beside_scale(Prior *prior, const Mixture *mixture, const double *shift, const double *scale);
 
-/* For a prior that has a mixture for the guard alone. In more than BESIDE_MOST dimensions there is none, and
- * nothing is done. `part` has beside_values(d). */
-enum { BESIDE_MOST = 64 };
+/* For a prior that has a mixture for the guard alone: so many components or fewer, one for every 20 samples.
+ * In more than BESIDE_MOST dimensions there is none, and nothing is done. `part` has beside_values(d,
+ * BESIDE_COMPONENTS). */
+enum { BESIDE_MOST = 64, BESIDE_COMPONENTS = 10 };
 Status beside_fit_part(const PriorFit *fit, const Samples *samples, double *part);
 double beside_part_cost(int d, double samples);
 Status beside_assemble(Prior *prior, const double *part);

@@ -91,6 +91,7 @@ void denoiser_cases_draw(DenoiserCases *cases, const TrainingSamples *samples, b
   for (int n = 0; n < LANES; n++) {
     const int place = held_out ? samples->training + (int)(pick[n] * samples->held_out)
                                : training_samples_pick(samples, pick[n]);
+    cases->sample[n] = place;
     for (int i = 0; i < d; i++) z[i * LANES + n] = (double)samples->z[(size_t)place * (size_t)d + (size_t)i];
   }
   observe(d, cases->basis, cases->eigenvalue, z, cases->normal, cases->mean, cases->error);

@@ -20,6 +20,7 @@ typedef struct {
   int d;
   double *basis, *eigenvalue; /* [d, d, n], [d, n]: M = U diag(q) U' */
   double *mean, *error; /* [d, n]: U' m, U' u */
+  int sample[DENOISER_LANES]; /* z's place among the samples */
   double *uniform, *normal; /* scratch */
 } DenoiserCases;
 

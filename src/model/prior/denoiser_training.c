@@ -116,15 +116,15 @@ typedef struct {
   double *vector, *column, *mean, *covariance, *workspace; /* [d, n] twice, D, C, of the denoiser */
 } Check;
 
-static Status check_create(Arena *memory, const Denoiser *denoiser, Check *out) {
-  const size_t vector = (size_t)denoiser->d * LANES;
-  *out = (Check){.d = denoiser->d};
-  TRY(denoiser_cases_create(memory, denoiser->d, &out->cases));
+static Status check_create(Arena *memory, int d, size_t workspace, Check *out) {
+  const size_t vector = (size_t)d * LANES;
+  *out = (Check){.d = d};
+  TRY(denoiser_cases_create(memory, d, &out->cases));
   ALLOCATE(memory, out->vector, vector);
   ALLOCATE(memory, out->column, vector);
   ALLOCATE(memory, out->mean, vector);
-  ALLOCATE(memory, out->covariance, (size_t)denoiser->d * vector);
-  ALLOCATE(memory, out->workspace, denoiser->workspace);
+  ALLOCATE(memory, out->covariance, (size_t)d * vector);
+  ALLOCATE(memory, out->workspace, workspace);
   return STATUS_OK;
 }
 
@@ -141,8 +141,10 @@ static double claimed_of(const Check *self, int n) {
   return sum;
 }
 
-static int denoiser_check_bin(int d, double log_determinant) {
-  const int bin = (int)(DENOISER_BINS * log_determinant / (d * log1p(DENOISER_MOST_PRECISION)));
+/* Returns the bin of lane n. */
+static int bin_of(const DenoiserCases *cases, int n) {
+  const int bin =
+      (int)denoiser_network_strength(cases->d, DENOISER_MOST_PRECISION, LANES, cases->eigenvalue + n);
   return bin < DENOISER_BINS ? bin : DENOISER_BINS - 1;
 }
 
@@ -153,15 +155,14 @@ double denoiser_check_end(int d, int bin) {
 /* Adds lane n, whose U' D stands in column, to its bin. */
 static void add_case(const Check *self, int n, DenoiserCheck *out) {
   const int d = self->d;
-  double log_determinant = 0, error = 0, signal = 0, agreement = 0;
+  double error = 0, signal = 0, agreement = 0;
   for (int i = 0; i < d; i++) {
     const int k = i * LANES + n;
     const double q = self->cases.eigenvalue[k], u = self->cases.error[k];
     const double g = sqrt(1 + q) * (self->column[k] - self->cases.mean[k]);
-    log_determinant += log1p(q);
     error += (u - g) * (u - g), signal += g * g, agreement += u * g;
   }
-  const int bin = denoiser_check_bin(d, log_determinant);
+  const int bin = bin_of(&self->cases, n);
   out->count[bin]++;
   out->error[bin] += error / d;
   out->claimed[bin] += claimed_of(self, n) / d;
@@ -185,12 +186,72 @@ Status denoiser_check(const PriorFit *fit, const TrainingSamples *samples, const
   SCRATCH_ARENA(scratch);
   Check check;
   memset(out, 0, sizeof *out);
-  TRY(check_create(&scratch, denoiser, &check));
+  TRY(check_create(&scratch, denoiser->d, denoiser->workspace, &check));
   /* Draw 0: steps of the training count from 1. */
   Rng rng = {rng_key(fit->seed, RNG_DENOISER_TRAINING), fit->replicate, 0, 0, 0};
   for (int tile = 0; tile < CHECK_TILES; tile++) {
     denoiser_cases_draw(&check.cases, samples, true, &rng);
     check_tile(&check, denoiser, out);
   }
+  return STATUS_OK;
+}
+
+/* ---- how much of the network is kept */
+
+/* Sums by bin and held-out sample j, over its cases: agreement[bin, j] = h' r, of what is left of the error
+ * by the mixture, r, and the network's h; square[bin] = h' h. */
+typedef struct {
+  double *start; /* [d, n]: U' D_0 */
+  double *agreement; /* [DENOISER_BINS, held_out] */
+  double square[DENOISER_BINS];
+} Shares;
+
+/* Adds the cases of a tile, whose U' D stands in column. */
+static void add_shares(const Check *self, const TrainingSamples *samples, Shares *out) {
+  for (int n = 0; n < LANES; n++) {
+    const int bin = bin_of(&self->cases, n);
+    double *agreement = out->agreement + bin * samples->held_out + self->cases.sample[n] - samples->training;
+    for (int i = 0; i < self->d; i++) {
+      const int k = i * LANES + n;
+      const double unit = sqrt(1 + self->cases.eigenvalue[k]), h = unit * (self->column[k] - out->start[k]);
+      *agreement += h * (self->cases.error[k] - unit * (out->start[k] - self->cases.mean[k]));
+      out->square[bin] += h * h;
+    }
+  }
+}
+
+static double share_of(int held_out, const double *agreement, double square) {
+  double sum = 0, squares = 0;
+  for (int j = 0; j < held_out; j++) sum += agreement[j], squares += agreement[j] * agreement[j];
+  return square > 0 ? fmin(fmax((sum - sqrt(squares)) / square, 0), 1) : 0;
+}
+
+Status denoiser_choose_shares(const PriorFit *fit, const TrainingSamples *samples, DenoiserNetwork *network) {
+  SCRATCH_ARENA(scratch);
+  const Denoiser *start = network->start;
+  Check check;
+  Shares shares = {.square = {0}};
+  int lane_fallbacks[LANES] = {0};
+  TRY(check_create(&scratch, network->d, denoiser_network_workspace(network), &check));
+  ALLOCATE(&scratch, shares.start, network->d * LANES);
+  ALLOCATE(&scratch, shares.agreement, DENOISER_BINS * samples->held_out);
+  for (int k = 0; k < DENOISER_BINS; k++) network->share[k] = 1;
+  /* The draw after the last step of the training; 0 is that of the check. */
+  Rng rng = {rng_key(fit->seed, RNG_DENOISER_TRAINING), fit->replicate, 0, (uint32_t)fit->steps + 1, 0};
+  for (int tile = 0; tile < CHECK_TILES; tile++) {
+    const DenoiserCases *cases = &check.cases;
+    denoiser_cases_draw(&check.cases, samples, true, &rng);
+    observation_of(cases, check.column, check.vector);
+    start->moments(start, LANES, cases->basis, cases->eigenvalue, check.vector, check.mean, NULL,
+                   lane_fallbacks, check.workspace);
+    linalg_multiply_transposed_lanes(check.d, LANES, cases->basis, check.mean, shares.start);
+    denoiser_network_moments(network, false, LANES, cases->basis, cases->eigenvalue, check.vector, check.mean,
+                             check.covariance, lane_fallbacks, check.workspace);
+    linalg_multiply_transposed_lanes(check.d, LANES, cases->basis, check.mean, check.column);
+    add_shares(&check, samples, &shares);
+  }
+  for (int k = 0; k < DENOISER_BINS; k++)
+    network->share[k] =
+        share_of(samples->held_out, shares.agreement + k * samples->held_out, shares.square[k]);
   return STATUS_OK;
 }

@@ -37,6 +37,8 @@ void prior_settle(const PriorOps *family, PriorFit *fit, int d) {
   if (family->settle) family->settle(fit, d);
 }
 
+const char *prior_doubt(const Prior *prior) { return prior->ops->doubt ? prior->ops->doubt(prior) : NULL; }
+
 const char *prior_closed_name(int index) {
   const PriorOps *family;
   for (int i = 0; (family = prior_family(i)); i++)

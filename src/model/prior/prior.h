@@ -83,6 +83,8 @@ typedef struct {
   void (*settle)(PriorFit *fit, int d);
   /* OPTIONAL. What the fit found out about itself, as the end of a sentence, or more lines. */
   void (*report)(const Prior *prior, FILE *out);
+  /* OPTIONAL. Returns a sentence where the fit's own check on held-out samples fails, else NULL. */
+  const char *(*doubt)(const Prior *prior);
 
   /* OPTIONAL. out[N]; out[d, N]. */
   void (*log_density)(const Prior *prior, int lanes, const double *theta, double *out);
@@ -122,6 +124,9 @@ struct Prior {
 
 /* Calls family->settle, where there is one. */
 void prior_settle(const PriorOps *family, PriorFit *fit, int d);
+
+/* Returns what prior->ops->doubt says, NULL where there is none. */
+const char *prior_doubt(const Prior *prior);
 
 /* Returns a mixture in closed form in the place of the prior: itself, or the one beside it; NULL: none. */
 const Mixture *prior_stand_in(const Prior *prior);

@@ -5,6 +5,8 @@
 #include "core/memory.h"
 #include "io/digest.h"
 #include "model/denoiser/localisation.h"
+#include "model/mixture/mixture_choice.h"
+#include "model/mixture/mixture_fit.h"
 #include "model/mixture/mixture_store.h"
 #include "model/network/learning.h"
 #include "model/prior/beside.h"
@@ -12,11 +14,15 @@
 #include "model/prior/denoiser_training.h"
 #include "model/prior/families.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_DIMENSIONS = 1000 /* of a file */ };
+enum {
+  MOST_DIMENSIONS = 1000, /* of a file */
+  MOST_COMPONENTS = 32 /* of the mixture: every evaluation of the denoiser pays for them */
+};
 
 typedef struct {
   Denoiser denoiser;
@@ -91,27 +97,50 @@ enum { CHECK_VALUES = sizeof(DenoiserCheck) / sizeof(double) };
 
 /* Where a part holds what. */
 typedef struct {
-  double *mixture; /* [beside_values] */
-  double *check, *parameters;
+  double *mixture; /* [beside_values(d, MOST_COMPONENTS)] */
+  double *check, *share, *parameters;
 } Part;
 
 static Part part_of(int d, const double *values) {
   Part part = {.mixture = (double *)(uintptr_t)values};
-  part.check = part.mixture + beside_values(d);
-  part.parameters = part.check + CHECK_VALUES;
+  part.check = part.mixture + beside_values(d, MOST_COMPONENTS);
+  part.share = part.check + CHECK_VALUES;
+  part.parameters = part.share + DENOISER_BINS;
   return part;
 }
 
-/* Fits the mixture to the samples that are not held out. */
+/* Returns the candidate of this index for n samples in d dimensions; 0 ends. */
+static int candidate(int d, int n, int index) {
+  int first = 0;
+  while (mixture_candidate(d, first) > MOST_COMPONENTS ||
+         !mixture_candidate_fits(d, n, mixture_candidate(d, first)))
+    first++;
+  return mixture_candidate(d, first + index);
+}
+
+/* Fits the mixture to the samples that are not held out: as many components as their held-out likelihood
+ * chooses. */
 static Status fit_mixture(Arena *memory, const PriorFit *fit, const TrainingSamples *samples, Mixture *out) {
   SCRATCH_ARENA(scratch);
-  const size_t d = (size_t)samples->d, n = samples->training > 0 ? (size_t)samples->training : 1;
+  const int d = samples->d, n = samples->training > 0 ? samples->training : 1;
+  const RngKey key = rng_key(fit->seed, RNG_DENOISER_MIXTURE);
+  Mixture fits[MIXTURE_MOST_CANDIDATES];
+  int components[MIXTURE_MOST_CANDIDATES], count = 0;
+  const double *density[MIXTURE_MOST_CANDIDATES];
+  MixtureChoice choice;
   double *z;
-  ALLOCATE(&scratch, z, d * n);
-  for (size_t i = 0; i < d; i++)
-    for (size_t j = 0; j < n; j++) z[i * n + j] = (double)samples->z[j * d + i];
-  return beside_fit(memory, samples->d, (int)n, z, fit->starts, rng_key(fit->seed, RNG_DENOISER_MIXTURE),
-                    fit->replicate, out);
+  ALLOCATE(&scratch, z, (size_t)d * (size_t)n);
+  for (int i = 0; i < d; i++)
+    for (int j = 0; j < n; j++) z[i * n + j] = (double)samples->z[j * d + i];
+  for (; count < MIXTURE_MOST_CANDIDATES && (components[count] = candidate(d, n, count)) > 0; count++) {
+    double *held_out;
+    ALLOCATE(&scratch, held_out, mixture_held_out(n));
+    TRY(mixture_try(&scratch, d, n, z, components[count], fit->starts, key, fit->replicate, &fits[count],
+                    held_out));
+    density[count] = held_out;
+  }
+  mixture_choice_make(mixture_held_out(n), count, components, density, &choice);
+  return mixture_copy(memory, &fits[choice.chosen], out);
 }
 
 static void denoiser_settle(PriorFit *fit, int d) {
@@ -141,12 +170,20 @@ static size_t denoiser_network_size(const PriorFit *fit, int d) {
 }
 
 static size_t denoiser_part_size(const PriorFit *fit, int d) {
-  return beside_values(d) + CHECK_VALUES + denoiser_network_size(fit, d);
+  return beside_values(d, MOST_COMPONENTS) + CHECK_VALUES + DENOISER_BINS + denoiser_network_size(fit, d);
+}
+
+static double mixtures_cost(int d, double samples, int starts) {
+  const int n = samples > INT_MAX ? INT_MAX : (int)samples;
+  double sum = 0;
+  for (int i = 0, components; (components = candidate(d, n, i)) > 0; i++)
+    sum += mixture_try_cost(d, samples, components, starts);
+  return sum;
 }
 
 static double denoiser_cost(const PriorFit *fit, int d, double samples) {
   return learning_cost(fit->steps, fit->batch, (double)denoiser_network_size(fit, d)) +
-         beside_cost(d, samples, fit->starts);
+         mixtures_cost(d, samples, fit->starts);
 }
 
 static void set_standard(Learned *self, const TrainingSamples *samples) {
@@ -165,9 +202,11 @@ static Status fit_learned(const PriorFit *fit, const TrainingSamples *samples, P
   const size_t count = network_parameters(&self->network.shape);
   set_standard(self, samples);
   TRY(denoiser_train(fit, samples, &self->network, self->parameters));
+  TRY(denoiser_choose_shares(fit, samples, &self->network));
   TRY(denoiser_check(fit, samples, &self->denoiser, &self->check));
   beside_pack(&self->mixture, part.mixture);
   memcpy(part.check, &self->check, sizeof self->check);
+  memcpy(part.share, self->network.share, sizeof self->network.share);
   for (size_t i = 0; i < count; i++) part.parameters[i] = (double)self->parameters[i];
   return STATUS_OK;
 }
@@ -192,6 +231,7 @@ static Status denoiser_assemble(Prior *prior, const PriorFit *fit, const Samples
                values = (size_t)samples->d * (size_t)samples->n;
   for (size_t i = 0; i < count; i++) self->parameters[i] = (float)part.parameters[i];
   memcpy(&self->check, part.check, sizeof self->check);
+  memcpy(self->network.share, part.share, sizeof self->network.share);
   training_standardise(true, samples, self->shift, self->scale);
   self->samples = samples->n;
   TRY(digest_hex(samples->theta, values * sizeof *samples->theta, self->samples_sha256));
@@ -201,14 +241,29 @@ static Status denoiser_assemble(Prior *prior, const PriorFit *fit, const Samples
 static void denoiser_report(const Prior *prior, FILE *out) {
   const Learned *self = prior->state;
   const DenoiserCheck *check = &self->check;
-  fprintf(out,
-          "on held-out samples, by log det(I + M):\n"
-          "  up to  cases  error left  variance claimed / error  slope of the mean (each 1 when right)\n");
+  fprintf(
+      out,
+      "a network on a mixture of %d\n"
+      "on held-out samples, by log det(I + M):\n"
+      "  up to  cases  network kept  error left  variance claimed / error  slope of the mean (each 1 when "
+      "right)\n",
+      self->mixture.components);
   for (int k = 0; k < DENOISER_BINS; k++)
     if (check->count[k] > 0)
-      fprintf(out, "  %5.1f  %5.0f  %10.3f  %24.3f  %17.3f\n", denoiser_check_end(prior->d, k),
-              check->count[k], check->error[k] / check->count[k], check->claimed[k] / check->error[k],
-              check->agreement[k] / check->signal[k]);
+      fprintf(out, "  %5.1f  %5.0f  %11.0f%%  %10.3f  %24.3f  %17.3f\n", denoiser_check_end(prior->d, k),
+              check->count[k], 100 * self->network.share[k], check->error[k] / check->count[k],
+              check->claimed[k] / check->error[k], check->agreement[k] / check->signal[k]);
+}
+
+static const char *denoiser_doubt(const Prior *prior) {
+  const double most_left = 1.1, least_claimed = 0.8; /* these told good priors from bad ones */
+  const DenoiserCheck *check = &((const Learned *)prior->state)->check;
+  for (int k = 0; k < DENOISER_BINS; k++)
+    if (check->error[k] > most_left * check->count[k] || check->claimed[k] < least_claimed * check->error[k])
+      return "the denoiser fails its own check on held-out samples (error left above 1.1, or variance "
+             "claimed "
+             "below 0.8 of the error), so its draws are not to be trusted; a mixture is the safer prior";
+  return NULL;
 }
 
 /* ---- prior files */
@@ -251,6 +306,8 @@ static Status denoiser_save(const Prior *prior, StoreFile *file) {
   for (int i = 0; i < CHECK_COUNT; i++)
     TRY(save_vector(file, CHECKS[i].name, bin, CHECKS[i].long_name,
                     (const double *)(const void *)((const char *)&self->check + CHECKS[i].offset)));
+  TRY(save_vector(file, "network_share", bin, "share of the network's correction that is kept in the bin",
+                  self->network.share));
   return network_save(&self->network.shape, 1, self->parameters, file, member);
 }
 
@@ -268,6 +325,21 @@ static Status load_vectors(Learned *self, StoreFile *file, size_t d) {
     TRY(store_shape(file, CHECKS[i].name, 1, &bins));
     TRY(store_get_doubles(file, CHECKS[i].name, (double *)(void *)((char *)&self->check + CHECKS[i].offset)));
   }
+  return STATUS_OK;
+}
+
+/* Files from before shares were chosen keep the whole of the network. */
+static Status load_shares(Learned *self, StoreFile *file) {
+  size_t bins = DENOISER_BINS;
+  double *share = self->network.share;
+  for (size_t k = 0; k < bins; k++) share[k] = 1;
+  if (!store_has_variable(file, "network_share")) return STATUS_OK;
+  TRY(store_shape(file, "network_share", 1, &bins));
+  TRY(store_get_doubles(file, "network_share", share));
+  for (size_t k = 0; k < bins; k++)
+    if (!(share[k] >= 0 && share[k] <= 1))
+      return status_set(STATUS_INPUT, "%s: network_share[%zu] is %g; it is from 0 to 1", store_path(file), k,
+                        share[k]);
   return STATUS_OK;
 }
 
@@ -295,6 +367,7 @@ static Status denoiser_load(Prior *prior, StoreFile *file, const PriorFit *chain
   TRY(network_load_hidden(file, 1, 2 * d + d * (d + 1) / 2, d, &hidden_count, hidden));
   TRY(create(prior, &mixture, hidden_count, hidden, &self));
   TRY(load_vectors(self, file, d));
+  TRY(load_shares(self, file));
   TRY(load_provenance(self, file));
   TRY(beside_scale(prior, &self->mixture, self->shift, self->scale));
   return network_load(&self->network.shape, 1, file, self->parameters);
@@ -319,4 +392,5 @@ const PriorOps prior_denoiser = {
     .describe_fit = denoiser_describe_fit,
     .settle = denoiser_settle,
     .report = denoiser_report,
+    .doubt = denoiser_doubt,
 };
