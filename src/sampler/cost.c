@@ -82,7 +82,7 @@ double cost_tempering(const SamplerWork *work, double particles, double steps) {
   const double d = work->d, exponents = sqrt(d / 2) * (1 + log2(1 + informative));
   const double looked_up = 1000, density = work->components > 0 ? cost_density(work) : looked_up;
   const double step = 55 + 9 * d + density / 2 + 0.4 * cost_rows(work, particles, false);
-  return 1.35 * particles * steps * exponents * step;
+  return 2.5 * particles * steps * exponents * step;
 }
 
 double cost_round(const SamplerOps *method, const SamplerWork *work) {

@@ -187,7 +187,8 @@ static double vts_cost(const SamplerWork *work) {
     own = cost_share(work->runs) * (220 + 38 * d + 7 * d * d);
     pair = cost_share(work->runs) * (210 + 7.5 * d);
   }
-  return steps * components * (own + (components - 1) * pair) + work->drawn * work->draws * (200 + 30 * d);
+  return 1.3 * steps * components * (own + (components - 1) * pair) +
+         work->drawn * work->draws * (200 + 30 * d);
 }
 
 static const ConfigKey KEYS[] = {POTENTIAL_KEYS,
