@@ -163,15 +163,15 @@ void app_note_unused(const Study *study) {
   }
 }
 
-/* Reads the whole variable NAME(setting, policy, axis); free() it. */
-static Status read_means(StoreFile *file, const Study *study, const char *suffix, double **out) {
+/* Reads the whole variable NAME(setting, policy, axis). */
+static Status read_means(Arena *memory, StoreFile *file, const Study *study, const char *suffix,
+                         double **out) {
   char name[64];
   size_t shape[3] = {(size_t)study->file->setting_count, (size_t)study->file->policy_count,
                      (size_t)study->places};
   snprintf(name, sizeof name, "%s%s", study->curves[0]->name, suffix);
   TRY(store_shape(file, name, 3, shape));
-  *out = malloc(shape[0] * shape[1] * shape[2] * sizeof **out);
-  if (!*out) return status_set(STATUS_INTERNAL, "out of memory");
+  ALLOCATE(memory, *out, shape[0] * shape[1] * shape[2]);
   return store_get_doubles(file, name, *out);
 }
 
@@ -320,8 +320,7 @@ static void print_watched(const Study *study, int setting, int policy, int64_t r
     return;
   if (*first)
     printf("\ndraws that are not where the posterior is, in the mean over runs: along the way of its mean, "
-           "and in "
-           "their distance from that mean (docs/guide.md#draws-that-are-not-from-the-posterior)\n");
+           "and in their distance from that mean (docs/guide.md#draws-that-are-not-from-the-posterior)\n");
   *first = false;
   printf("  %s, %s: %.2g +- %.1g standard deviations %s, spread %.3g times the posterior's\n",
          study->file->setting_labels[setting], chosen->label, fabs(mean[0]), se[0],
@@ -348,21 +347,23 @@ static Status read_and_print_watched(StoreFile *file, const Study *study) {
   return STATUS_OK;
 }
 
-Status app_print_table(const Study *study, const char *directory) {
+static Status read_and_print(StoreFile *file, const Study *study) {
   static const char *const suffixes[COLUMNS] = {"_mean", "_se",           "_diff_mean",        "_diff_se",
                                                 "_n",    "_se_replicate", "_diff_se_replicate"};
+  SCRATCH_ARENA(scratch);
+  double *columns[COLUMNS];
+  for (int i = 0; i < COLUMNS; i++) TRY(read_means(&scratch, file, study, suffixes[i], &columns[i]));
+  print_table(study, columns);
+  TRY(read_and_print_fallbacks(file, study));
+  return read_and_print_watched(file, study);
+}
+
+Status app_print_table(const Study *study, const char *directory) {
   char path[4096];
-  double *columns[COLUMNS] = {NULL};
   StoreFile *file;
   snprintf(path, sizeof path, "%s/results.nc", directory);
   TRY(store_open_own(path, &file));
-  Status status = STATUS_OK;
-  for (int i = 0; i < COLUMNS && status == STATUS_OK; i++)
-    status = read_means(file, study, suffixes[i], &columns[i]);
-  if (status == STATUS_OK) print_table(study, columns);
-  if (status == STATUS_OK) status = read_and_print_fallbacks(file, study);
-  if (status == STATUS_OK) status = read_and_print_watched(file, study);
-  for (int i = 0; i < COLUMNS; i++) free(columns[i]);
+  const Status status = read_and_print(file, study);
   store_abandon(file);
   return status;
 }

@@ -238,16 +238,13 @@ static Status bench_study(const Parallel *parallel, const Arguments *arguments, 
 }
 
 Status app_bench(int argc, char **argv) {
-  static const struct argp argp = {
-      options,
-      parse,
-      NULL,
-      "Measure the speed of every sampler on one core, in a bandit study, beside the peaks of the core that "
-      "are measured at the same time. Under mpiexec or srun all ranks measure at once: what a core does on "
-      "a full machine; times and shares are means over ranks, the peaks that are printed those of rank 0.",
-      NULL,
-      NULL,
-      NULL};
+  static const struct argp argp = {.options = options,
+                                   .parser = parse,
+                                   .doc = "Measure the speed of every sampler on one core, in a bandit "
+                                          "study, beside the peaks of the core that are measured at the same "
+                                          "time. Under mpiexec or srun all ranks measure at once: what a "
+                                          "core does on a full machine; times and shares are means over "
+                                          "ranks, the peaks that are printed those of rank 0."};
   Arguments arguments = {.seconds = 0};
   char text[sizeof STUDY + sizeof SIZES + POLICIES_SIZE + 16];
   Study study;

@@ -263,13 +263,11 @@ static void print_text(const Arguments *arguments) {
 
 Status app_list(int argc, char **argv) {
   static const struct argp argp = {
-      options,
-      parse,
-      "[policies|samplers|rules|priors|likelihoods|problems|studies|keys|NAME]",
-      "List what is registered, the keys of a study file, or all about the members and keys of one name.",
-      NULL,
-      NULL,
-      NULL};
+      .options = options,
+      .parser = parse,
+      .args_doc = "[policies|samplers|rules|priors|likelihoods|problems|studies|keys|NAME]",
+      .doc = "List what is registered, the keys of a study file, or all about the members and keys of one "
+             "name."};
   Arguments arguments = {.family = -1};
   app_parse(&argp, argc, argv, &arguments);
   if (!arguments.json && !arguments.schema) {

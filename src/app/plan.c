@@ -164,14 +164,11 @@ static Status plan(const Arguments *arguments, const char *text, int argc, char 
 
 Status app_plan(int argc, char **argv) {
   static const struct argp argp = {
-      options,
-      parse,
-      "STUDY.yaml",
-      "Show the tasks and the estimated cost of a study, and its keys. Runs nothing, but "
-      "for the seconds of --calibrate and --slurm.",
-      NULL,
-      NULL,
-      NULL};
+      .options = options,
+      .parser = parse,
+      .args_doc = "STUDY.yaml",
+      .doc = "Show the tasks and the estimated cost of a study, and its keys. Runs nothing, but "
+             "for the seconds of --calibrate and --slurm."};
   Arguments arguments = {0};
   char *text;
   app_parse(&argp, argc, argv, &arguments);

@@ -90,14 +90,13 @@ static Status prepare(const Arguments *arguments) {
 }
 
 Status app_prepare(int argc, char **argv) {
-  static const struct argp argp = {options,
-                                   parse,
-                                   "movielens|mnist INPUT...",
-                                   "Learn embeddings from a public data set, for problem.family = embedding. "
-                                   "data/README.md says how to get the sets.",
-                                   NULL,
-                                   help,
-                                   NULL};
+  static const struct argp argp = {
+      .options = options,
+      .parser = parse,
+      .args_doc = "movielens|mnist INPUT...",
+      .doc = "Learn embeddings from a public data set, for problem.family = embedding. "
+             "data/README.md says how to get the sets.",
+      .help_filter = help};
   Arguments arguments = {.set = -1, .seed = 1};
   app_parse(&argp, argc, argv, &arguments);
   Parallel parallel = app_begin_parallel(&argc, &argv);

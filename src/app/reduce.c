@@ -51,10 +51,10 @@ static Status reduce(const Parallel *parallel, const Arguments *arguments) {
 
 Status app_reduce(int argc, char **argv) {
   static const struct argp argp = {
-      options, parse,
-      "DIR",   "Rebuild DIR/results.nc from the finished tasks, alone or under mpiexec or srun.",
-      NULL,    NULL,
-      NULL};
+      .options = options,
+      .parser = parse,
+      .args_doc = "DIR",
+      .doc = "Rebuild DIR/results.nc from the finished tasks, alone or under mpiexec or srun."};
   Arguments arguments = {0};
   app_parse(&argp, argc, argv, &arguments);
   Parallel parallel = app_begin_parallel(&argc, &argv);

@@ -263,18 +263,15 @@ static Status run_study(const Parallel *parallel, Arguments *arguments, Study *s
 
 Status app_run(int argc, char **argv) {
   static const struct argp argp = {
-      options,
-      parse,
-      "STUDY.yaml",
-      "Run a study, alone or under mpiexec or srun.\v"
-      "Results go to DIR/results.nc; finished tasks are kept, so a killed job continues with --resume "
-      "on any number of ranks. Where Open MPI's mpiexec refuses root, set OMPI_ALLOW_RUN_AS_ROOT=1 and "
-      "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 (`source jobs/environment.sh` does). SIGTERM, SIGUSR1 and SIGUSR2, "
-      "--time-limit and Slurm's end of the job end the "
-      "run early and keep what is finished (exit status 75).",
-      NULL,
-      NULL,
-      NULL};
+      .options = options,
+      .parser = parse,
+      .args_doc = "STUDY.yaml",
+      .doc =
+          "Run a study, alone or under mpiexec or srun.\vResults go to DIR/results.nc; finished tasks are "
+          "kept, so a killed job continues with --resume on any number of ranks. Where Open MPI's mpiexec "
+          "refuses root, set OMPI_ALLOW_RUN_AS_ROOT=1 and OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 (`source "
+          "jobs/environment.sh` does). SIGTERM, SIGUSR1 and SIGUSR2, --time-limit and Slurm's end of the job "
+          "end the run early and keep what is finished (exit status 75)."};
   Arguments arguments = {
       .tasks = {.max_failures = -1, .shards = 1, .stop = stop_asked, .time_left = shutdown_time_left}};
   app_parse(&argp, argc, argv, &arguments);

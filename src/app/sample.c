@@ -311,8 +311,9 @@ static Status learn_guard(const Arguments *arguments, const Likelihood *likeliho
 
 Status app_sample(int argc, char **argv) {
   static const struct argp argp = {
-      options, parse, NULL, "Draw theta from the posterior: any prior file, any history, any sampler.",
-      NULL,    NULL,  NULL};
+      .options = options,
+      .parser = parse,
+      .doc = "Draw theta from the posterior: any prior file, any history, any sampler."};
   Arguments arguments = {.likelihood = "gaussian", .output = "draws.nc", .draws = 1000, .seed = 1};
   const SamplerOps *method;
   Likelihood likelihood;

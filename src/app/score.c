@@ -27,8 +27,7 @@ static const struct argp_option options[] = {
      0},
     {"draws", KEY_DRAWS, "FILE", 0,
      "draws to score: NetCDF theta(history, draw, dim), histories in the order of the export; with "
-     "--reference "
-     "theta(draw, dim)",
+     "--reference theta(draw, dim)",
      0},
     {"reference", KEY_REFERENCE, "FILE", 0,
      "draws of the same posterior by whatever is trusted, NetCDF theta(draw, dim) or CSV without header, to "
@@ -294,16 +293,13 @@ static Status make_and_work(const Arguments *arguments) {
 
 Status app_score(int argc, char **argv) {
   static const struct argp argp = {
-      options,
-      parse,
-      "--list | --export DIR | --problem NAME --draws FILE | --reference FILE --draws FILE",
-      "Score posterior draws, whatever made them: their distance to exact draws over the Monte-Carlo floor, "
-      "mode weights and calibration, on a frozen pack of problems whose exact posteriors can be drawn from. "
-      "The true parameters are not exported. With --reference the exact draws are yours. Under mpiexec the "
-      "first rank does it all.",
-      NULL,
-      NULL,
-      NULL};
+      .options = options,
+      .parser = parse,
+      .args_doc = "--list | --export DIR | --problem NAME --draws FILE | --reference FILE --draws FILE",
+      .doc = "Score posterior draws, whatever made them: their distance to exact draws over the Monte-Carlo "
+             "floor, mode weights and calibration, on a frozen pack of problems whose exact posteriors can "
+             "be drawn from. The true parameters are not exported. With --reference the exact draws are "
+             "yours. Under mpiexec the first rank does it all."};
   Arguments arguments = {0};
   app_parse(&argp, argc, argv, &arguments);
   Parallel parallel = app_begin_parallel(&argc, &argv);

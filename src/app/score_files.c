@@ -53,7 +53,7 @@ static Status text_write(Text *self, const char *path) {
 }
 
 static const char README[] =
-    "# Problems for posterior samplers: " PACK_NAME "\n"
+    "\n"
     "\n"
     "Written by `%s`.\n"
     "Each folder is one problem: a prior, and histories of observations of an unknown theta that was drawn "
@@ -68,19 +68,16 @@ static const char README[] =
     "`covariance(component, dim, dim2)` |\n"
     "| `prior.csv` | the same, a component in each row, the covariance row by row |\n"
     "| `histories.nc` | all histories: `x(history, observation, dim)`, `y(history, observation)`, NaN behind "
-    "the "
-    "`observations(history)` that a history has; attributes `likelihood`, `noise` |\n"
+    "the `observations(history)` that a history has; attributes `likelihood`, `noise` |\n"
     "| `history_000.csv` | history 0 alone, an observation in each row, as `thompson sample --data` takes it "
     "|\n"
     "\n"
     "With likelihood `gaussian` y is N(x' theta, noise^2); with `logistic` it is 1 with probability 1 / (1 + "
-    "exp(-x' theta)) and "
-    "0 otherwise.\n"
+    "exp(-x' theta)) and 0 otherwise.\n"
     "Where covariances are 0 (attribute `prior` is `ising`) the components are points.\n"
     "\n"
     "`draws.nc` is a NetCDF file with `theta(history, draw, dim)`: histories in the order of `histories.nc`, "
-    "and as many independent draws of "
-    "each as the table says; of more, the first ones are scored.\n"
+    "and as many independent draws of each as the table says; of more, the first ones are scored.\n"
     "\n"
     "| problem | d | likelihood | noise | histories | draws | what it is |\n"
     "|---|---|---|---|---|---|---|\n";

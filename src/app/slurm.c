@@ -78,9 +78,8 @@ void slurm_print(const Study *study, const Estimate *estimate, const char *path,
          "##SBATCH --account=NAME    # see `sacctmgr show associations user=$USER`\n"
          "#SBATCH --requeue\n#SBATCH --open-mode=append\n#SBATCH --output=%%x-%%j.log\nset -uo pipefail\n\n"
          "# thompson stops a little before the end of the job, and the job goes back into the queue.\n"
-         "export SLURM_JOB_END_TIME=${SLURM_JOB_END_TIME:-$(date "
-         "-d \"$(squeue -h -j \"$SLURM_JOB_ID\" -o %%e)\" "
-         "+%%s 2>/dev/null || true)}\ncode=0\n");
+         "export SLURM_JOB_END_TIME=${SLURM_JOB_END_TIME:-$(date -d \"$(squeue -h -j \"$SLURM_JOB_ID\" -o "
+         "%%e)\" +%%s 2>/dev/null || true)}\ncode=0\n");
   print_command(study, path, directory, sets);
   printf("if [ \"$code\" -eq 75 ] && [ \"${SLURM_RESTART_COUNT:-0}\" -lt %d ]; then scontrol requeue "
          "\"$SLURM_JOB_ID\"; fi\nexit \"$code\"\n",

@@ -193,15 +193,12 @@ static void print_text(const Overview *overview) {
 }
 
 Status app_status(int argc, char **argv) {
-  static const struct argp argp = {
-      options,
-      parse,
-      "DIR",
-      "Tell what is done, failed and left in a results folder, and how large standard errors are now. With "
-      "an adaptive number of runs, `left` is of the present wave.",
-      NULL,
-      NULL,
-      NULL};
+  static const struct argp argp = {.options = options,
+                                   .parser = parse,
+                                   .args_doc = "DIR",
+                                   .doc = "Tell what is done, failed and left in a results folder, and how "
+                                          "large standard errors are now. With "
+                                          "an adaptive number of runs, `left` is of the present wave."};
   Arguments arguments = {0};
   Overview overview;
   app_parse(&argp, argc, argv, &arguments);

@@ -29,8 +29,7 @@ static const struct argp_option options[] = {
     {"theta", KEY_THETA, "FILE", 0, "samples of theta: NetCDF theta(sample, dim), or CSV without header", 0},
     {"logs", KEY_LOGS, "FILE", 0,
      "logs of past tasks: CSV with header task,x1,...,xd,y, or NetCDF task(observation), x(observation, "
-     "dim), "
-     "y(observation)",
+     "dim), y(observation)",
      0},
     {"likelihood", KEY_LIKELIHOOD, "NAME", 0, "of the rewards in logs: gaussian (default), logistic, poisson",
      0},
@@ -86,29 +85,25 @@ static error_t parse(int key, char *text, struct argp_state *state) {
   }
 }
 
-/* Takes --option KEY=VALUE for a study as --set prior.KEY=VALUE. Returned texts are to be freed. */
-static Status study_sets(const Arguments *arguments, AppTexts *sets) {
-  *sets = (AppTexts){0};
-  for (int i = 0; i < arguments->options.count; i++) {
-    char *text;
-    if (asprintf(&text, "prior.%s", arguments->options.texts[i]) < 0)
-      return status_set(STATUS_INTERNAL, "out of memory");
-    sets->texts[sets->count++] = text;
-  }
+/* Takes --option KEY=VALUE for a study as --set prior.KEY=VALUE. */
+static Status study_sets(Arena *memory, const Arguments *arguments, AppTexts *sets) {
+  sets->count = arguments->options.count;
+  for (int i = 0; i < sets->count; i++)
+    TRY(arena_print(memory, &sets->texts[i], "prior.%s", arguments->options.texts[i]));
   return STATUS_OK;
 }
 
 /* Takes what the first setting of a study learns from, and how. */
 static Status from_study(const Arguments *arguments, Belief *belief, FitData *data) {
+  SCRATCH_ARENA(scratch);
   char *text;
   SCOPED(Study, study, study_destroy);
   SCOPED(Problem, problem, problem_destroy);
   AppTexts sets;
+  TRY(study_sets(&scratch, arguments, &sets));
   TRY(config_study_text(arguments->study, &text));
-  Status status = study_sets(arguments, &sets);
-  if (status == STATUS_OK) status = app_study_of_file(arguments->study, text, &sets, &study);
+  const Status status = app_study_of_file(arguments->study, text, &sets, &study);
   free(text);
-  for (int i = 0; i < sets.count; i++) free((char *)(uintptr_t)sets.texts[i]);
   TRY(status);
   const Config *setting = study.file->settings[0];
   TRY(problem_create(setting, &problem));
@@ -181,22 +176,16 @@ static Status train(const Parallel *parallel, const Arguments *arguments) {
 
 Status app_train(int argc, char **argv) {
   static const struct argp argp = {
-      options,
-      parse,
-      "[STUDY.yaml]",
-      "Fit a prior on a study's distribution of theta*, on your own samples of theta, or on logs of past "
-      "tasks."
-      "\vWith --logs nobody has to know theta: a Gaussian or a mixture is fitted by expectation maximisation "
-      "to "
-      "what each task's observations say about its own, with a number of components chosen on other tasks "
-      "(--option components=N sets it), and networks to draws under that mixture. Memory grows with "
-      "tasks "
-      "and not with observations, but for likelihoods other than gaussian. A killed fit continues "
-      "from "
-      "OUTPUT.partial when the same command is given again.",
-      NULL,
-      NULL,
-      NULL};
+      .options = options,
+      .parser = parse,
+      .args_doc = "[STUDY.yaml]",
+      .doc =
+          "Fit a prior on a study's distribution of theta*, on your own samples of theta, or on logs of past "
+          "tasks.\vWith --logs nobody has to know theta: a Gaussian or a mixture is fitted by expectation "
+          "maximisation to what each task's observations say about its own, with a number of components "
+          "chosen on other tasks (--option components=N sets it), and networks to draws under that mixture. "
+          "Memory grows with tasks and not with observations, but for likelihoods other than gaussian. A "
+          "killed fit continues from OUTPUT.partial when the same command is given again."};
   Arguments arguments = {.output = "prior.nc", .family = prior_find("diffusion")};
   app_parse(&argp, argc, argv, &arguments);
   Parallel parallel = app_begin_parallel(&argc, &argv);

@@ -43,8 +43,7 @@ void train_warn_of_few(const Prior *prior, int tasks) {
   if (tasks < ENOUGH * components)
     fprintf(stderr,
             "note: %d past task%s for a prior of %d component%s: with fewer than %d for each it follows "
-            "single tasks, "
-            "and a posterior under it may be far too sure\n",
+            "single tasks, and a posterior under it may be far too sure\n",
             tasks, tasks == 1 ? "" : "s", components, components == 1 ? "" : "s", ENOUGH);
 }
 

@@ -346,22 +346,17 @@ static Status app_tune_study(const Parallel *parallel, const Arguments *argument
 
 Status app_tune(int argc, char **argv) {
   static const struct argp argp = {
-      options,
-      parse,
-      "STUDY.yaml",
-      "Find which rule, constants and temper have the least regret for a prior, horizon, arms and noise, "
-      "alone "
-      "or under mpiexec or srun.\vThe candidates are the policies of the study or, where that has a single "
-      "one, a list of rules on top of it. All meet the same tasks, whose theta* is drawn from the prior of "
-      "the "
-      "first policy that samples: what is found is best if that prior is right. With a guard beside the "
-      "prior "
-      "there is a column of regret for tasks of the wide Gaussian too. Runs are added until the best is "
-      "known "
-      "to the tolerance. The last line is a policy for `policies`; -o writes it to a file.",
-      NULL,
-      NULL,
-      NULL};
+      .options = options,
+      .parser = parse,
+      .args_doc = "STUDY.yaml",
+      .doc =
+          "Find which rule, constants and temper have the least regret for a prior, horizon, arms and noise, "
+          "alone or under mpiexec or srun.\vThe candidates are the policies of the study or, where that has "
+          "a single one, a list of rules on top of it. All meet the same tasks, whose theta* is drawn from "
+          "the prior of the first policy that samples: what is found is best if that prior is right. With a "
+          "guard beside the prior there is a column of regret for tasks of the wide Gaussian too. Runs are "
+          "added until the best is known to the tolerance. The last line is a policy for `policies`; -o "
+          "writes it to a file."};
   Arguments arguments = {.tolerance = 0.02};
   app_parse(&argp, argc, argv, &arguments);
   Parallel parallel = app_begin_parallel(&argc, &argv);

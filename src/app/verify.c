@@ -183,8 +183,10 @@ static Status verify(Arena *memory, const Arguments *arguments, Found *found) {
 
 Status app_verify(int argc, char **argv) {
   static const struct argp argp = {
-      options, parse, "DIR", "Read every file of the study, run random tasks again and compare every byte.",
-      NULL,    NULL,  NULL};
+      .options = options,
+      .parser = parse,
+      .args_doc = "DIR",
+      .doc = "Read every file of the study, run random tasks again and compare every byte."};
   Arguments arguments = {.tasks = 5};
   SCRATCH_ARENA(memory);
   SCOPED(Study, study, study_destroy);

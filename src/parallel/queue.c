@@ -26,6 +26,7 @@ typedef struct {
 } Line;
 
 struct Queue {
+  Arena memory; /* of the arrays */
   const Study *study;
   const double *cost; /* [task_count], not owned */
   int lines, rank, groups, counters; /* counters of a host */
@@ -57,12 +58,12 @@ static int longest_first(const void *a, const void *b) {
 static Status fill_lines(Queue *queue, int count, const int *list) {
   SCRATCH_ARENA(scratch);
   Ranked *ranked;
-  NEW(queue->line, queue->lines);
-  NEW(queue->known, queue->lines);
-  NEW(queue->all, queue->lines);
-  NEW(queue->change, queue->counters);
-  NEW(queue->now, queue->counters);
-  NEW(queue->stops, queue->counters + 2 * queue->lines * queue->groups);
+  ALLOCATE(&queue->memory, queue->line, queue->lines);
+  ALLOCATE(&queue->memory, queue->known, queue->lines);
+  ALLOCATE(&queue->memory, queue->all, queue->lines);
+  ALLOCATE(&queue->memory, queue->change, queue->counters);
+  ALLOCATE(&queue->memory, queue->now, queue->counters);
+  ALLOCATE(&queue->memory, queue->stops, queue->counters + 2 * queue->lines * queue->groups);
   ALLOCATE(&scratch, ranked, count);
   for (int i = 0; i < count; i++) {
     ASSERT(queue->cost[list[i]] > 0);
@@ -72,7 +73,7 @@ static Status fill_lines(Queue *queue, int count, const int *list) {
   for (int l = 0; l < queue->lines; l++) {
     Line *line = &queue->line[l];
     for (int i = 0; i < count; i++) line->count += study_task(queue->study, ranked[i].index).policy == l;
-    NEW(line->task, line->count);
+    ALLOCATE(&queue->memory, line->task, line->count);
     line->count = 0;
     for (int i = 0; i < count; i++) {
       if (study_task(queue->study, ranked[i].index).policy != l) continue;
@@ -147,13 +148,7 @@ Status queue_create(const Parallel *parallel, const Study *study, int groups, in
 void queue_destroy(Queue *queue) {
   if (!queue) return;
   counter_destroy(queue->shared);
-  for (int l = 0; l < queue->lines && queue->line; l++) free(queue->line[l].task);
-  free(queue->line);
-  free(queue->known);
-  free(queue->all);
-  free(queue->change);
-  free(queue->now);
-  free(queue->stops);
+  arena_free(&queue->memory);
   free(queue);
 }
 

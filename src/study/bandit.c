@@ -219,16 +219,13 @@ static Status simulate(const Study *study, const Task *task, Block *block, Tick 
 
 static Status run(const Study *study, const Task *task, const Prior *prior, Tick tick, TaskResult *result) {
   SCRATCH_ARENA(memory);
-  Block block = {0};
-  Status status = block_create(&memory, study, task, prior, tick, result, &block);
-  if (status == STATUS_OK) {
-    double start = clock_cpu(), aside = 0;
-    status = simulate(study, task, &block, tick, result, &aside);
-    if (block.watch && status == STATUS_OK) watch_means(block.watch, task->runs, result->watched);
-    const double spent = clock_cpu() - start - aside + block.policy.elsewhere;
-    for (int b = 0; b < result->runs; b++) result->seconds[b] = spent / result->runs;
-  }
-  block_destroy(&block);
+  SCOPED(Block, block, block_destroy);
+  TRY(block_create(&memory, study, task, prior, tick, result, &block));
+  double start = clock_cpu(), aside = 0;
+  const Status status = simulate(study, task, &block, tick, result, &aside);
+  if (block.watch && status == STATUS_OK) watch_means(block.watch, task->runs, result->watched);
+  const double spent = clock_cpu() - start - aside + block.policy.elsewhere;
+  for (int b = 0; b < result->runs; b++) result->seconds[b] = spent / result->runs;
   return status;
 }
 

@@ -224,14 +224,12 @@ static Status simulate(Block *block, const Config *setting, Tick tick, TaskResul
 static Status run(const Study *study, const Task *task, const Prior *prior, Tick tick, TaskResult *result) {
   (void)prior; /* N(0, I), which the block has of its own */
   SCRATCH_ARENA(memory);
-  Block block = {0};
+  SCOPED(Block, block, block_destroy);
   double spent = 0;
-  Status status = block_create(&memory, study, task, &block);
-  if (status == STATUS_OK)
-    status = simulate(&block, study->file->settings[task->setting], tick, result, &spent);
+  TRY(block_create(&memory, study, task, &block));
+  TRY(simulate(&block, study->file->settings[task->setting], tick, result, &spent));
   for (int b = 0; b < result->runs; b++) result->seconds[b] = spent / result->runs;
-  block_destroy(&block);
-  return status;
+  return STATUS_OK;
 }
 
 static int points(const Config *setting) {

@@ -43,14 +43,12 @@ const ConfigKey study_keys[] = {
           "samples of theta (theta: file), a prior file (theta: mixture), an embedding file or a table of "
           "rewards (family: table)")},
     {INT("problem.arms", 1, 1000000, "auto",
-         "number of arms K; auto: 50 in a pool, 10 with a twin, d with features: basis, "
-         "else 100"),
+         "number of arms K; auto: 50 in a pool, 10 with a twin, d with features: basis, else 100"),
      .words = "auto"},
     {INT("problem.rounds", 1, 10000000, "200", "number of rounds n")},
     {WORD("problem.drift.kind", "none",
           "bandit study: how the world changes; switch: a fresh theta* of problem.theta every so many "
-          "rounds, and "
-          "regret is against the best arm of the present one"),
+          "rounds, and regret is against the best arm of the present one"),
      .words = "none switch"},
     {INT("problem.drift.every", 0, 10000000, "0", "rounds after which theta* is drawn again")},
     {INT("problem.dimension", 1, 10000, "auto",
@@ -155,8 +153,7 @@ const ConfigKey study_keys[] = {
      .fixed = true},
     {REAL("prior.guard", 0, 0.999999, "0",
           "weight g of a wide Gaussian beside every learned prior, which may be wrong; the data decide. "
-          "auto: 0.3, "
-          "with draws from it shrunk to 0.4 (prior.guard_shrink is then ignored)"),
+          "auto: 0.3, with draws from it shrunk to 0.4 (prior.guard_shrink is then ignored)"),
      .words = "auto"},
     {INT("prior.guard_tasks", 0, 10000, "0",
          "later tasks of past_observations each, whose theta nobody has seen either, that the weight is "

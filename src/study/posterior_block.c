@@ -306,13 +306,12 @@ static Status simulate(Block *block, Tick tick, TaskResult *result, double *spen
 Status posterior_run_block(const Study *study, const Task *task, const Prior *prior, Tick tick,
                            TaskResult *result) {
   SCRATCH_ARENA(memory);
-  Block block = {0};
+  SCOPED(Block, block, block_destroy);
   double spent = 0;
-  Status status = block_create(&memory, study, task, prior, result, tick, &block);
-  if (status == STATUS_OK) status = simulate(&block, tick, result, &spent);
-  if (status == STATUS_OK && block.watch) watch_means(block.watch, task->runs, result->watched);
+  TRY(block_create(&memory, study, task, prior, result, tick, &block));
+  TRY(simulate(&block, tick, result, &spent));
+  if (block.watch) watch_means(block.watch, task->runs, result->watched);
   spent += block.policy.elsewhere;
   for (int b = 0; b < result->runs; b++) result->seconds[b] = spent / result->runs;
-  block_destroy(&block);
-  return status;
+  return STATUS_OK;
 }
