@@ -22,7 +22,7 @@ fail() {
 
 tests="
 slurm-wlm slurm-wlm-basic-plugins slurm-client munge valgrind clang clang-tidy libclang-rt-dev
-chromium chromium-driver python3-selenium python3-jsonschema
+chromium chromium-driver python3-selenium python3-jsonschema python3-pip python3-setuptools python3-wheel
 "
 
 case "${1-}" in
@@ -31,7 +31,7 @@ case "${1-}" in
 -h | --help)
   echo "usage: jobs/install_debian.sh [--tests]"
   echo "Installs what is missing of:$packages"
-  echo "With --tests, for the tests under a Slurm of their own, in a browser, by clang, and the one that counts instructions, also:$tests"
+  echo "With --tests, for the tests under a Slurm of their own, in a browser, by clang, by pip, and the one that counts instructions, also:$tests"
   exit 0
   ;;
 *) fail "unknown argument '$1'; see --help" ;;
