@@ -58,6 +58,8 @@ run_preset() {
     reason=$(sed -nE '/^[0-9]+\/[0-9]+ Testing: '"$test"'$/,/^<end of output>$/s/^skipped: //p' "build/$preset/Testing/Temporary/LastTest.log")
     reasons+=("$test skipped: ${reason:-no reason given}")
   done
+  echo "the ten tests of preset $preset that took longest, in seconds beside others:"
+  sed -nE 's/^ *[0-9]+\/[0-9]+ Test +#[0-9]+: ([^ ]+) .* ([0-9.]+) sec$/\2 \1/p' "$log" | sort -rn | sed -n '1,10s/^/  /p'
   all_passed=$((all_passed + total - failed - ${#skipped[@]}))
   all_failed=$((all_failed + failed))
 }
