@@ -22,6 +22,7 @@ import typing
 import unittest
 import urllib.error
 import urllib.request
+import warnings
 
 os.environ.setdefault("THOMPSON_LIBRARY", os.path.join(os.environ["THOMPSON_BUILD"], "src", "library", "libthompson.so"))
 
@@ -797,6 +798,17 @@ class Threads(unittest.TestCase):
             os._exit(0)
         self.assertEqual(os.waitpid(child, 0)[1], 0)
         self.assertEqual(os.read(ends[0], 8 * 4 * D), one.draw(4).tobytes())
+
+    def test_few_tasks(self):
+        """A prior of too few tasks is made, with a warning; one of enough without."""
+        theta = np.random.default_rng(1).standard_normal((20, 2))
+        with self.assertWarnsRegex(UserWarning, "20 past tasks for a prior of 8 components"):
+            thompson.train(theta=theta, components=8)
+        with self.assertWarnsRegex(UserWarning, "2 past tasks for a prior of 1 component"):
+            thompson.train(logs=([0, 1], np.eye(2), [1, 0]), family="gaussian", likelihood="logistic")
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            thompson.train(theta=theta, components=2)
 
     def test_interrupt(self):
         """Control-C ends the fit of a prior, and the thread that works on it: these fits would take hours."""

@@ -340,6 +340,17 @@ class OwnData(program.ProgramTest):
             if not reached:
                 self.assertLess(abs(float(complaint[1]) / widest - 1), 0.01)
 
+    def test_evidence_beyond_the_digits(self):
+        """Noise of 1e-9: draws of `localised` are those of the Gaussian, from formulas, and it says what was done."""
+        write_prior(self.path("prior.nc"), "gaussian", [1], [[1, 0]], [0.1 * np.eye(2)])
+        self.write("history.csv", "x1,x2,y\n" + "1,2,1\n" * 2)
+        text = self.succeed("sample", "--prior", self.path("prior.nc"), "--data", self.path("history.csv"), "--sampler", "localised", "--noise", 1e-9,
+                            "-n", 2000, "-o", self.path("draws.nc")).stdout
+        self.assertIn("beyond the digits of this sampler: the draws are exact ones", text)
+        with netCDF4.Dataset(self.path("draws.nc")) as file:
+            spread = np.asarray(file["theta"][:]).std(axis=0)
+        np.testing.assert_allclose(spread, [0.2 ** 0.5 * 2 / 10 ** 0.5, 0.2 ** 0.5 / 10 ** 0.5], rtol=0.08)  # 5 standard errors
+
     def test_train_and_sample(self):
         """A diffusion prior of the user's samples: the same bytes on 1, 2 and 3 ranks, and unconditional draws with their mean."""
         chance = np.random.default_rng(1)

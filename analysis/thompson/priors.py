@@ -214,6 +214,7 @@ def train(theta: ArrayLike | None = None, family: str = "mixture", ranks: int = 
         if ranks == 1:
             theta = theta.copy()  # the thread's own
             text = library.options_text({"seed": seed, **options})
+            _warn_of_few(len(theta), options.get("components", 1) if family == "mixture" else 1)
             family = library.word("family", family)
             return _interruptible(lambda stop: Prior._made_by(library.prior_from_theta_until, theta.ctypes.data, *theta.shape, family, text, stop))
     settings = [word for key, value in options.items() for word in ("--option", library.options_text({key: value}).decode())]
@@ -224,6 +225,13 @@ def train(theta: ArrayLike | None = None, family: str = "mixture", ranks: int = 
         source = ("--theta", _write_theta(theta, folder)) if logs is None else ("--logs", _logs_file(logs, folder))
         studies.call("train", *source, "--family", family, "--seed", seed, *settings, "-o", file, ranks=ranks)
         return Prior.open(file)
+
+
+def _warn_of_few(tasks, components):
+    """What the program says of them."""
+    if isinstance(components, int) and tasks < 10 * components:
+        warnings.warn(f"{tasks} past tasks for a prior of {components} components: with fewer than 10 for each it follows single tasks, and a posterior "
+                      "under it may be far too sure", stacklevel=3)
 
 
 def _write_theta(theta, folder):

@@ -57,6 +57,8 @@ def call(*arguments, ranks=1, progress=False):
         printed = output.read()
     said = [line.removeprefix("thompson: ") for line in lines if line.startswith("thompson: ")]
     sentence = said[-1] if said else "\n".join(lines[-5:])
+    for note in (line.removeprefix("note: ") for line in lines if line.startswith("note: ")):
+        warnings.warn(note, stacklevel=3)
     if process.returncode == SOME_FAILED:
         warnings.warn(f"some tasks failed: {sentence}", stacklevel=3)
     elif process.returncode != 0:
