@@ -333,6 +333,7 @@ static void test_public_posterior(void) {
     bool complains;
   } cases[] = {{"ts", "approximation=ep", false},
                {"ts", "candidates=1", false},
+               {"localised", "particles=1", false},
                {"ts", "approximation=laplace", true},
                {"diffts", "temper=1", true}};
   PriorFit fit = fixture_fit(100, 0.97, LAST_STAGE_REPAIRED);

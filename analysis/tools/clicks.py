@@ -23,7 +23,7 @@ SAMPLERS = {
     "`mixts`, 1 candidate": ("mixts", {"candidates": 1}),
     "`mixts`, Laplace": ("mixts", {"approximation": "laplace"}),
     "`localised`": ("localised", {}),
-    "`localised`, 16 particles": ("localised", {"particles": 16}),
+    "`localised`, 4 particles": ("localised", {"particles": 4}),
     "`smc_tempered`": ("smc_tempered", {}),
     "`vits2_hf`": ("vits2_hf", {}),
     "`vts`": ("vts", {}),

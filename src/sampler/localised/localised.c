@@ -2,11 +2,10 @@
  * steps.
  *
  * With Gaussian rewards the posterior is p(. | b, Lambda), and adding precision to it leads to a draw. With
- * any other the evidence is linearised again before every step (linearised.h); or, with `particles`, a draw
- * is one of several from the posterior under evidence (b, Lambda) that is linearised once, chosen by the
- * weight that the likelihood has relative to it, exp(l(z) - b' z + z' Lambda z / 2), which is right when
- * these are many. Without observations it is a draw from the prior, to the bit that of a learned denoiser's
- * own.
+ * any other (b, Lambda) is evidence in their place by expectation propagation (linearised.h), and with
+ * `particles` a draw is one of several under it, chosen by the weight that the likelihood has relative to it,
+ * exp(l(z) - b' z + z' Lambda z / 2), which is right when these are many, and nearly so when they are few.
+ * Without observations it is a draw from the prior, to the bit that of a learned denoiser's own.
  *
  * The marginal likelihood of a history is Z(b, Lambda) (model/denoiser/normaliser.h) times the mean of those
  * weights.
@@ -57,7 +56,7 @@ static bool is_conjugate(const History *history) {
   return likelihood_is_conjugate(history->likelihood) || history->rounds == 0;
 }
 
-/* Draws a candidate for each lane under the linearised evidence, and its log_weight. */
+/* Draws a candidate for each lane under the evidence in place of the rewards, and its log_weight. */
 static void draw_candidate(Localised *self, const HistoryView *view, RngLanes *rng) {
   const Linearised *at = &self->linearised;
   memcpy(self->vector, at->vector, (size_t)(view->history->d * view->lanes) * sizeof *self->vector);
@@ -86,10 +85,8 @@ static void draw(Localised *self, const HistoryView *view, RngLanes *rng, double
     find_evidence(self, view);
     localisation_draw(&self->walk, view->lanes, self->basis, self->eigenvalue, self->vector, rng, self->z,
                       self->lane_fallbacks);
-  } else if (self->particles > 1) {
-    draw_weighted(self, view, rng, ess, fallbacks);
   } else {
-    linearised_draw(&self->linearised, &self->walk, view, rng, self->z, self->lane_fallbacks, fallbacks);
+    draw_weighted(self, view, rng, ess, fallbacks);
   }
 }
 
@@ -204,11 +201,11 @@ static Status localised_create(Sampler *sampler, const SamplerSetup *setup) {
 
 /* Returns the cost. A step evaluates the denoiser and its Jacobian: a mixture, the one that a learned
  * denoiser corrects or the prior itself, and the network; or the vertices of a hypercube. Rewards that are
- * not Gaussian take some more for the point at which they are expanded, with a pass over the rows each. */
+ * not Gaussian take some more once a run, for evidence in their place, with sweeps over the rows. */
 static double localised_cost(const SamplerWork *work) {
-  enum { CORRECTED = 10 };
+  enum { CORRECTED = 10, PASSES = 5, SWEEPS = 4 };
   const double lanes = cost_drawn_lanes(work), d = work->d,
-               steps = (double)config_int(work->options, "steps"), passes = 1.3;
+               steps = (double)config_int(work->options, "steps");
   const bool learned = work->stage_parameters > 0;
   const double mixture = (learned ? CORRECTED : work->components) * (105 + 25 * d * d),
                vertices = learned || work->components > 0 ? 0 : 55 * exp2(d);
@@ -216,11 +213,10 @@ static double localised_cost(const SamplerWork *work) {
   const double once =
       cost_padding(lanes, CHUNK_LANES) * mixture + cost_share(lanes) * (vertices + network + 55 * d * d * d);
   if (work->conjugate) return work->drawn * work->draws * (steps + 1) * once;
-  const double expansion = passes * (once + cost_rows(work, lanes, true)),
+  const double evidence = PASSES * (once + SWEEPS * cost_rows(work, 1, true)),
                particles = (double)config_int(work->options, "particles");
-  if (particles == 1) return work->drawn * work->draws * (steps + 1) * (once + expansion);
-  return work->drawn * work->draws *
-         (expansion + particles * ((steps + 1) * once + cost_rows(work, lanes, false)));
+  return work->drawn *
+         (evidence + work->draws * particles * ((steps + 1) * once + cost_rows(work, lanes, false)));
 }
 
 static const ConfigKey KEYS[] = {
