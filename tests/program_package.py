@@ -365,6 +365,42 @@ class Agents(unittest.TestCase):
         self.assertLess((abs(theta.mean(axis=0) - mean) / np.sqrt(np.diag(covariance) / 40000)).max(), 5)
         np.testing.assert_allclose(np.cov(theta.T), covariance, atol=5 * np.sqrt(2 / 40000) * covariance.diagonal().max())
 
+    def test_age(self):
+        """Evidence times discount ** rounds, in closed form; a posterior, a copy and a saved one the same; filtered clicks that are old enough leave
+        the prior; what keeps more than evidence is refused."""
+        made = thompson.Prior.from_mixture([1], [[0.5, 0]], [np.eye(2)])
+        x, y = np.array([[1, 0.2], [0.3, 1], [1, 1]]), np.array([1.0, -1, 2])
+        agents = thompson.Agents(made, 2, noise=0.5, seed=3, discount=0.9)
+        one = thompson.Posterior(made, noise=0.5, seed=3, discount=0.9)
+        for agent, each in ((agents, lambda k: ([0, 1][:1], x[k:k + 1], y[k:k + 1])), (one, lambda k: (x[k], y[k]))):
+            agent.observe(*each(0))
+            agent.observe(*each(1))
+            agent.age(*([[0], 3] if agent is agents else [3]))
+            agent.observe(*each(2))
+        weight = np.array([0.9 ** 3, 0.9 ** 3, 1]) / 0.25
+        precision = np.eye(2) + (x * weight[:, None]).T @ x
+        mean = np.linalg.solve(precision, [0.5, 0] + (x * weight[:, None]).T @ y)
+        with tempfile.TemporaryDirectory() as folder:
+            one.save(os.path.join(folder, "one.nc"))
+            opened = thompson.Posterior.open(os.path.join(folder, "one.nc"))
+        copied = copy.copy(one)
+        theta = agents.draw([0], 20000)[0]
+        np.testing.assert_allclose(theta.mean(axis=0), mean, atol=5 * np.sqrt(np.linalg.inv(precision).max() / 20000))
+        np.testing.assert_allclose(np.linalg.inv(np.cov(theta.T)), precision, rtol=0.1, atol=0.2)
+        for other in (one, opened, copied):
+            np.testing.assert_allclose(other.draw(20000), theta, atol=1e-9)
+        clicks = {"likelihood": "logistic", "memory": "filtered", "seed": 4, "discount": 0.5}
+        old, new = (thompson.Agents(made, 1, **clicks) for _ in range(2))
+        for k in range(3):
+            old.observe([0], x[k:k + 1], [1])
+        self.assertGreater(np.abs(old.draw([0]) - new.draw([0])).max(), 1e-3)
+        old.age([0], 60)
+        np.testing.assert_allclose(old.draw([0]), new.draw([0]), atol=1e-9)
+        for options in ({"likelihood": "logistic"}, {"sampler": "lmc"}):
+            self.assertRaisesRegex(thompson.Error, "cannot age", thompson.Posterior(made, **options).age, 1)
+        self.assertRaisesRegex(thompson.Error, "from 0 to 1", thompson.Agents, made, 1, discount=2)
+        self.assertRaises((ValueError, TypeError, thompson.Error), agents.age, [0], -1)
+
     def test_memory(self):
         """10 000 agents, d = 10, a mixture of eight: 25 MB beside the prior, and no more after 20 rounds. Measured by the process itself."""
         code = """

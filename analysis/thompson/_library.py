@@ -108,6 +108,8 @@ FUNCTIONS = {
     "agents_choose_propensity": (STATUS, HANDLE, INT, ARRAY, INT, ARRAY, INT, ARRAY, ARRAY),
     "agents_draw": (STATUS, HANDLE, INT, ARRAY, INT, ARRAY),
     "agents_forget": (STATUS, HANDLE, INT, ARRAY),
+    "age": (STATUS, HANDLE, INT),
+    "agents_age": (STATUS, HANDLE, INT, ARRAY, INT),
     "agents_add": (STATUS, HANDLE, INT),
     "agents_count": (INT, HANDLE),
     "agents_noise": (ctypes.c_double, HANDLE),

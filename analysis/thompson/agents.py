@@ -135,6 +135,12 @@ class Agents(Belief):
             ids = self._ids(ids)
             library.agents_forget(self._handle, len(ids), ids.ctypes.data)
 
+    def age(self, ids: ArrayLike, rounds: int = 1) -> None:
+        """What these agents have learned counts `discount` ** `rounds` times as much, as `Posterior.age`."""
+        with self._lock:
+            ids = self._ids(ids)
+            library.agents_age(self._handle, len(ids), ids.ctypes.data, library.integer("rounds", rounds, 0, library.MOST_INT))
+
     @property
     def fallbacks(self) -> int:
         """Numerical fallbacks so far, of all agents; not 0: look at the draws before you trust them."""

@@ -87,6 +87,12 @@ class Posterior(Belief):
         with self._lock:
             library.forget(self._handle)
 
+    def age(self, rounds: int = 1) -> None:
+        """What was learned so far counts `discount` ** `rounds` times as much (an option, 1 without it), so that the posterior moves towards the prior.
+        For Gaussian rewards and for memory="filtered", with samplers that read evidence."""
+        with self._lock:
+            library.age(self._handle, library.integer("rounds", rounds, 0, library.MOST_INT))
+
     def draw(self, m: int = 1) -> np.ndarray:
         """m draws from the posterior, shape (m, d)."""
         theta = np.empty((library.count("draws", m), self._d))

@@ -238,6 +238,19 @@ thompson_status thompson_agents_forget(thompson_agents *self, int m, const int *
   return (thompson_status)status;
 }
 
+thompson_status thompson_agents_age(thompson_agents *self, int m, const int *ids, int rounds) {
+  double factor = 1;
+  const size_t size = (size_t)self->size;
+  Status status = check_ids(self, m, ids);
+  if (status == STATUS_OK) status = posterior_age_factor(self->posterior, rounds, &factor);
+  for (int i = 0; i < m && status == STATUS_OK; i++) {
+    double *evidence = self->evidence + (size_t)ids[i] * size;
+    for (size_t k = 0; k < size; k++) evidence[k] *= factor;
+    self->agent[ids[i]].judged = -1;
+  }
+  return (thompson_status)status;
+}
+
 /* Sets features[K, d, B] <- arms[K, d], or arms[B, K, d] with an agent every `stride` numbers. */
 static void set_features(thompson_agents *self, int length, int k, const double *arms, size_t stride) {
   const size_t entries = (size_t)k * (size_t)self->posterior->d, runs = (size_t)length;

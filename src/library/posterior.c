@@ -2,9 +2,11 @@
 #include "library/posterior.h"
 #include "core/memory.h"
 #include "sampler/alarm.h"
+#include "sampler/mixture_posterior.h"
 #include "sampler/spread.h"
 
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -112,7 +114,16 @@ static Status join_keys(thompson_posterior *self, const ConfigKey **out) {
   return STATUS_OK;
 }
 
-/* Reads the options: the noise belongs to the likelihood, the others to the rule and the sampler. */
+static Status read_discount(thompson_posterior *self, const char *text) {
+  char *end = NULL;
+  self->discount = text ? strtod(text, &end) : 1;
+  if (text && (end == text || *end || !(self->discount >= 0 && self->discount <= 1)))
+    return status_set(STATUS_INPUT, "option discount=%s: it is a number from 0 to 1", text);
+  return STATUS_OK;
+}
+
+/* Reads the options: the noise belongs to the likelihood, the discount to what was learned, the others to the
+ * rule and the sampler. */
 static Status read_options(thompson_posterior *self, LibraryOptions *options) {
   const char *noise = library_take(options, "noise");
   const ConfigKey *keys;
@@ -125,6 +136,7 @@ static Status read_options(thompson_posterior *self, LibraryOptions *options) {
   self->likelihood.noise = noise ? strtod(noise, &end) : prior_noise(self->prior, 0);
   if (noise && (end == noise || *end || !(self->likelihood.noise >= 1e-12 && self->likelihood.noise <= 1e6)))
     return status_set(STATUS_INPUT, "option noise=%s: it is a number from 1e-12 to 1e6", noise);
+  TRY(read_discount(self, library_take(options, "discount")));
   TRY(join_keys(self, &keys));
   return config_options(&self->memory, "options", keys, options->count, options->text, &self->options);
 }
@@ -255,6 +267,33 @@ thompson_status thompson_observe(thompson_posterior *self, int n, const double *
   Status status = posterior_check(self, n, x, y);
   if (status == STATUS_OK) status = posterior_observe(self, n, x, y);
   return (thompson_status)status;
+}
+
+Status posterior_age_factor(const thompson_posterior *self, int rounds, double *factor) {
+  if (rounds < 0) return status_set(STATUS_INPUT, "%d rounds", rounds);
+  const bool evidence = likelihood_is_conjugate(&self->likelihood) ||
+                        (self->forgets && mixture_posterior_options(self->options).keep == 0);
+  if (!evidence || self->method->observe || self->method->by_observation)
+    return status_set(STATUS_INPUT,
+                      "sampler %s with likelihood %s keeps more than evidence, and cannot age; it can with "
+                      "Gaussian rewards, or memory = filtered, and a sampler that reads evidence, like mixts",
+                      self->method->name, self->likelihood.ops->name);
+  *factor = pow(self->discount, rounds);
+  return STATUS_OK;
+}
+
+/* Multiplies rows as well: Gaussian rewards and features times sqrt(factor) have factor times the evidence.
+ */
+thompson_status thompson_age(thompson_posterior *self, int rounds) {
+  double factor;
+  Status status = posterior_age_factor(self, rounds, &factor);
+  if (status != STATUS_OK) return (thompson_status)status;
+  const size_t n = (size_t)thompson_observation_count(self), d = (size_t)self->d;
+  for (size_t k = 0; k < n * d; k++) self->x[k] *= sqrt(factor);
+  for (size_t k = 0; k < n; k++) self->y[k] *= sqrt(factor);
+  history_discount(&self->history, factor);
+  self->judged = -1;
+  return THOMPSON_OK;
 }
 
 int thompson_observation_count(const thompson_posterior *self) {

@@ -31,6 +31,7 @@ struct thompson_posterior {
    * cannot grow by themselves. */
   int room; /* observations that there is room for */
   double *x, *y; /* [room, d], [room] */
+  double discount; /* the option: what ageing by a round multiplies evidence by */
 };
 
 /* Creates a posterior as thompson_posterior_new does, for a chunk of `runs` agents. */
@@ -46,6 +47,9 @@ Status posterior_check_arms(const thompson_posterior *self, int sets, int k, con
 Status posterior_observe(thompson_posterior *self, int n, const double *x, const double *y);
 /* Makes a new history with room for this many observations and as many again, in which are those so far. */
 Status posterior_grow_history(thompson_posterior *self, int rounds);
+/* Computes what ageing by so many rounds multiplies evidence by; returns STATUS_INPUT with one sentence where
+ * what was learned is more than evidence. */
+Status posterior_age_factor(const thompson_posterior *self, int rounds, double *factor);
 /* Returns STATUS_INPUT with one sentence for observations that are refused: x[n, d], y[n]. */
 Status posterior_check(const thompson_posterior *self, int n, const double *x, const double *y);
 

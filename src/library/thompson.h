@@ -120,6 +120,10 @@ THOMPSON_API thompson_status thompson_posterior_copy(const thompson_posterior *p
 /* Drops the observations. The random numbers go on where they are, so that what follows is independent of
  * what came before. */
 THOMPSON_API thompson_status thompson_forget(thompson_posterior *posterior);
+/* Multiplies the evidence of all observations so far by the option discount (1 without it) to the power of
+ * `rounds`, so that the posterior moves towards the prior; the observations that are asked for are those with
+ * that evidence. Refused for samplers and likelihoods that keep more than evidence. */
+THOMPSON_API thompson_status thompson_age(thompson_posterior *posterior, int rounds);
 /* Makes m draws, theta[m, d]. Call k (of this and of thompson_choose) uses the random numbers of round k -
  * 1, so the first call equals `thompson sample -n m`. */
 THOMPSON_API thompson_status thompson_draw(thompson_posterior *posterior, int m, double *theta);
@@ -194,6 +198,8 @@ THOMPSON_API thompson_status thompson_agents_draw(thompson_agents *agents, int m
                                                   double *theta);
 /* Drops the observations of these agents, as thompson_forget does. */
 THOMPSON_API thompson_status thompson_agents_forget(thompson_agents *agents, int m, const int *ids);
+/* Ages these agents, as thompson_age does; one that is there twice, twice. */
+THOMPSON_API thompson_status thompson_agents_age(thompson_agents *agents, int m, const int *ids, int rounds);
 /* Adds n agents, numbered from thompson_agents_count on. */
 THOMPSON_API thompson_status thompson_agents_add(thompson_agents *agents, int n);
 THOMPSON_API int thompson_agents_count(const thompson_agents *agents);
