@@ -11,6 +11,7 @@ import json
 import os
 import pathlib
 import pickle
+import re
 import signal
 import statistics
 import subprocess
@@ -318,6 +319,32 @@ class Agents(unittest.TestCase):
                 theta = together.draw(range(90), 3)
                 np.testing.assert_array_equal(theta, np.concatenate([apart.draw([i], 3) for i in range(90)]))
                 np.testing.assert_array_equal(theta[0], alone.draw(3))
+
+    def test_every_sampler(self):
+        """Each sampler that a posterior of this prior takes is one of agents too, or is refused by a sentence that names those that are not."""
+        with self.assertRaises(thompson.Error) as unknown:
+            agent(sampler="nobody")
+        names = re.search("allowed: (.*)", str(unknown.exception))[1].split(" | ")
+        taken, refused, sentences = [], [], set()
+        for name in names:
+            try:
+                agent(sampler=name)
+            except thompson.Error:
+                continue  # not of this prior
+            try:
+                some = agents(sampler=name)
+            except thompson.Error as error:
+                refused.append(name)
+                sentences.add(str(error).split("one of ")[1])
+                continue
+            some.observe([0, 1], X[:2], Y[:2])
+            self.assertEqual(some.choose([1, 0], ARMS).shape, (2,))
+            taken.append(name)
+        self.assertTrue({"mixts", "localised", "exact"} <= set(taken))
+        self.assertTrue({"smc", "lmc", "vts"} <= set(refused))
+        (sentence,) = sentences
+        self.assertLessEqual(set(taken), set(sentence.split(", ")))
+        self.assertFalse(set(refused) & set(sentence.split(", ")))
 
     def test_order(self):
         """With clicks too, where an approximation is found step by step, an agent does not notice who was asked before it, to the bit; and a posterior

@@ -12,6 +12,19 @@
 
 /* ---- create and destroy */
 
+/* Refuses a sampler that carries a state: says which ones do not. */
+static Status refuse_state(const char *sampler) {
+  SCRATCH_ARENA(memory);
+  const char *names = "";
+  for (int i = 0; sampler_name(i); i++)
+    if (!sampler_find(sampler_name(i))->observe)
+      TRY(arena_print(&memory, &names, "%s%s%s", names, *names ? ", " : "", sampler_name(i)));
+  return status_set(STATUS_INPUT,
+                    "sampler %s carries a state from observation to observation, which agents cannot keep "
+                    "apart: take a posterior for each, or one of %s",
+                    sampler, names);
+}
+
 static Status agents_create(thompson_agents *self, const Prior *prior, const char *sampler,
                             const char *likelihood, const char *options, uint64_t seed) {
   self->width = AGENTS_CHUNK;
@@ -22,11 +35,7 @@ static Status agents_create(thompson_agents *self, const Prior *prior, const cha
     self->width = 1;
     TRY(posterior_new(prior, sampler, likelihood, options, seed, 1, &self->posterior));
   }
-  if (!self->posterior->method->observe) return STATUS_OK;
-  return status_set(STATUS_INPUT,
-                    "sampler %s carries a state from observation to observation, which agents cannot keep "
-                    "apart; take another one, or a posterior for each",
-                    sampler);
+  return self->posterior->method->observe ? refuse_state(sampler) : STATUS_OK;
 }
 
 thompson_status thompson_agents_add(thompson_agents *self, int n) {
