@@ -142,14 +142,12 @@ Status app_study_of_file(const char *path, const char *text, const AppTexts *set
 }
 
 Status app_study_of_folder(const char *directory, Study *out) {
-  char *text;
+  SCOPED(char *, text, memory_free_text);
   AppTexts none = {0};
   TRY(checkpoint_study(directory, &text));
   char path[4096];
   snprintf(path, sizeof path, "%s/study.yaml", directory);
-  Status status = app_study_of_file(path, text, &none, out);
-  free(text);
-  return status;
+  return app_study_of_file(path, text, &none, out);
 }
 
 void app_note_unused(const Study *study) {

@@ -170,10 +170,8 @@ Status app_plan(int argc, char **argv) {
       .doc = "Show the tasks and the estimated cost of a study, and its keys. Runs nothing, but "
              "for the seconds of --calibrate and --slurm."};
   Arguments arguments = {0};
-  char *text;
+  SCOPED(char *, text, memory_free_text);
   app_parse(&argp, argc, argv, &arguments);
   TRY(config_study_text(arguments.study, &text));
-  Status status = plan(&arguments, text, argc, argv);
-  free(text);
-  return status;
+  return plan(&arguments, text, argc, argv);
 }

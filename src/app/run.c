@@ -103,13 +103,10 @@ static error_t parse(int key, char *text, struct argp_state *state) {
 
 /* Reads the study: rank 0 reads the file; all ranks parse the same text. */
 static Status read_study(const Parallel *parallel, const Arguments *arguments, Study *study) {
-  char *text = NULL;
-  Status status = parallel->rank == 0 ? config_study_text(arguments->study, &text) : STATUS_OK;
-  TRY(parallel_agree(parallel, status));
+  SCOPED(char *, text, memory_free_text);
+  TRY(parallel_agree(parallel, parallel->rank == 0 ? config_study_text(arguments->study, &text) : STATUS_OK));
   TRY(parallel_broadcast_text(parallel, &text));
-  status = app_study_of_file(arguments->study, text, &arguments->sets, study);
-  free(text);
-  return parallel_agree(parallel, status);
+  return parallel_agree(parallel, app_study_of_file(arguments->study, text, &arguments->sets, study));
 }
 
 /* Checks the shard: which blocks there are depends on what the blocks before them gave, so no part of them

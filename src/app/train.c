@@ -96,15 +96,13 @@ static Status study_sets(Arena *memory, const Arguments *arguments, AppTexts *se
 /* Takes what the first setting of a study learns from, and how. */
 static Status from_study(const Arguments *arguments, Belief *belief, FitData *data) {
   SCRATCH_ARENA(scratch);
-  char *text;
+  SCOPED(char *, text, memory_free_text);
   SCOPED(Study, study, study_destroy);
   SCOPED(Problem, problem, problem_destroy);
   AppTexts sets;
   TRY(study_sets(&scratch, arguments, &sets));
   TRY(config_study_text(arguments->study, &text));
-  const Status status = app_study_of_file(arguments->study, text, &sets, &study);
-  free(text);
-  TRY(status);
+  TRY(app_study_of_file(arguments->study, text, &sets, &study));
   const Config *setting = study.file->settings[0];
   TRY(problem_create(setting, &problem));
   *belief =

@@ -335,11 +335,10 @@ static Status app_tune_study(const Parallel *parallel, const Arguments *argument
   SCRATCH_ARENA(memory);
   SCOPED(Study, priors, study_destroy);
   SCOPED(Study, tasks, study_destroy);
-  char *text = NULL;
+  SCOPED(char *, text, memory_free_text);
   if (arguments->output) TRY(app_try_output(parallel, arguments->output));
   Status status = config_study_text(arguments->study, &text);
   if (status == STATUS_OK) status = candidates(&memory, arguments, text, &priors, &tasks);
-  free(text);
   TRY(parallel_agree(parallel, status));
   return tune_in_folder(parallel, arguments, &memory, &priors, &tasks);
 }

@@ -6,6 +6,7 @@
 #include "core/status.h"
 
 #include <stddef.h>
+#include <stdlib.h>
 
 enum { MEMORY_ALIGNMENT = 64 };
 
@@ -15,5 +16,8 @@ Status memory_new(void **out, size_t count, size_t size);
 
 /* NEW(pointer, count): TRY to allocate `count` zeroed elements of the type that `pointer` points to. */
 #define NEW(pointer, count) TRY(memory_new((void **)&(pointer), (size_t)(count), sizeof *(pointer)))
+
+/* Frees a text that a function returned, for SCOPED (core/arena.h). */
+static inline void memory_free_text(char **text) { free(*text); }
 
 #endif

@@ -41,8 +41,11 @@ static Status make_folder(const char *path) {
   return STATUS_OK;
 }
 
-static Status check_same(const char *directory, const char *old, const Study *study) {
+/* Refuses a folder with another study than this one. */
+static Status compare(const char *directory, const Study *study) {
+  SCOPED(char *, old, memory_free_text);
   char difference[1024];
+  TRY(checkpoint_study(directory, &old));
   if (!config_first_difference(old, study->file->resolved, sizeof difference, difference)) return STATUS_OK;
   return status_set(STATUS_RESUME, "%s holds another study; %s; use -o for another folder, or --overwrite",
                     directory, difference);
@@ -62,11 +65,10 @@ static Status make_ready(const char *directory, const Study *study, bool exists)
 
 /* Says what to do with a folder that a new study cannot have: only its own study can go on there. */
 static Status refuse_study(const char *directory, const Study *study) {
-  char *old, difference[1024] = "";
+  SCOPED(char *, old, memory_free_text);
+  char difference[1024] = "";
   TRY(checkpoint_study(directory, &old));
-  const bool other = config_first_difference(old, study->file->resolved, sizeof difference, difference);
-  free(old);
-  if (!other)
+  if (!config_first_difference(old, study->file->resolved, sizeof difference, difference))
     return status_set(STATUS_FILE,
                       "%s already holds this study; use --resume to continue it, --overwrite to replace it, "
                       "or -o for another folder",
@@ -94,18 +96,10 @@ static Status inspect(const char *directory, const Study *study, CheckpointMode 
   return *exists && mode == CHECKPOINT_FRESH ? refuse_study(directory, study) : STATUS_OK;
 }
 
-static Status compare(const char *directory, const Study *study) {
-  char *old;
-  TRY(checkpoint_study(directory, &old));
-  Status status = check_same(directory, old, study);
-  free(old);
-  return status;
-}
-
 /* Removes the study in the folder. Its study.yaml must be as this program writes it, with every value
  * filled in: what a user wrote by hand is not ours. */
 static Status remove_study(const char *directory) {
-  char *text;
+  SCOPED(char *, text, memory_free_text);
   StudyFile *file;
   TRY(checkpoint_study(directory, &text));
   Status status = config_study_parse(directory, text, &study_schema, 0, NULL, &file);
@@ -118,7 +112,6 @@ static Status remove_study(const char *directory) {
   else
     status = folder_remove_study(directory, file->sha256);
   config_study_free(file);
-  free(text);
   return status;
 }
 

@@ -11,22 +11,20 @@
 
 /* Refuses, and says which key of the study has changed since the results were written. */
 static Status refuse(StoreFile *file, const Study *study) {
-  char *config, difference[1024] = "its configuration differs";
+  SCOPED(char *, config, memory_free_text);
+  char difference[1024] = "its configuration differs";
   TRY(store_get_text_attribute(file, NULL, "config", &config));
   config_first_difference(config, study->file->resolved, sizeof difference, difference);
-  free(config);
   return status_set(STATUS_RESUME, "%s is of another study; %s", store_path(file), difference);
 }
 
 static Status check_study(StoreFile *file, const Study *study) {
-  char *sha;
+  SCOPED(char *, sha, memory_free_text);
   if (!store_has_attribute(file, "config_sha256"))
     return status_set(STATUS_FILE, "%s is not a file of results; move it away or use another folder",
                       store_path(file));
   TRY(store_get_text_attribute(file, NULL, "config_sha256", &sha));
-  const bool same = strcmp(sha, study->file->sha256) == 0;
-  free(sha);
-  return same ? STATUS_OK : refuse(file, study);
+  return strcmp(sha, study->file->sha256) == 0 ? STATUS_OK : refuse(file, study);
 }
 
 static Status read_status(Arena *memory, StoreFile *file, const Study *study, Former *out) {

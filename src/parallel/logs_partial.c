@@ -26,12 +26,10 @@ Status logs_partial_write(const char *path, const LogsState *state, const Prior 
 }
 
 static Status read_state(StoreFile *file, LogsState *state) {
-  char *of;
+  SCOPED(char *, of, memory_free_text);
   int64_t iterations, converged;
   TRY(store_get_text_attribute(file, NULL, "partial_of", &of));
-  const bool same = strcmp(of, state->of) == 0;
-  free(of);
-  if (!same)
+  if (strcmp(of, state->of) != 0)
     return status_set(STATUS_RESUME,
                       "%s is of other logs or settings; remove it, or name another file with -o",
                       store_path(file));

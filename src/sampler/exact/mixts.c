@@ -30,19 +30,17 @@ static double posterior_cost(const SamplerWork *work) { return cost_mixture(work
 
 static const ConfigKey KEYS[] = {MIXTURE_POSTERIOR_KEYS, {.name = NULL}};
 
+#define POSTERIOR_OPS                                                                                        \
+  .exact = true, .square_root = true, .keys = KEYS, .create = posterior_create, .sample = posterior_sample,  \
+  .moments = posterior_moments, .cost = posterior_cost
+
 const SamplerOps sampler_ts = {
     .name = "ts",
     .summary = "Thompson sampling from the posterior of a Gaussian prior, N(0, I) by default",
     .reference = "Chapelle and Li (2011); DiffTS paper, equation 3",
     .default_prior = "standard",
     .needs = NEEDS_GAUSSIAN,
-    .exact = true,
-    .square_root = true,
-    .keys = KEYS,
-    .create = posterior_create,
-    .sample = posterior_sample,
-    .moments = posterior_moments,
-    .cost = posterior_cost,
+    POSTERIOR_OPS,
 };
 
 const SamplerOps sampler_tuned_ts = {
@@ -51,13 +49,7 @@ const SamplerOps sampler_tuned_ts = {
     .reference = "DiffTS paper, Section 6.1",
     .default_prior = "gaussian",
     .needs = NEEDS_GAUSSIAN,
-    .exact = true,
-    .square_root = true,
-    .keys = KEYS,
-    .create = posterior_create,
-    .sample = posterior_sample,
-    .moments = posterior_moments,
-    .cost = posterior_cost,
+    POSTERIOR_OPS,
 };
 
 const SamplerOps sampler_mixts = {
@@ -66,11 +58,5 @@ const SamplerOps sampler_mixts = {
     .reference = "Hong et al. (2022); DiffTS paper, Section 6.1",
     .default_prior = "mixture",
     .needs = NEEDS_MIXTURE,
-    .exact = true,
-    .square_root = true,
-    .keys = KEYS,
-    .create = posterior_create,
-    .sample = posterior_sample,
-    .moments = posterior_moments,
-    .cost = posterior_cost,
+    POSTERIOR_OPS,
 };

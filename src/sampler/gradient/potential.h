@@ -106,7 +106,7 @@ bool potential_is_quadratic(const Potential *potential);
 void potential_derivatives(Potential *potential, const double *theta, double *gradient, double *hessian);
 /* Computes gradient[count, d, n] at each of `count` points theta[count, d, n]. */
 void potential_gradients(Potential *potential, int count, const double *theta, double *gradient);
-/* Computes value[n] of U, up to a constant of the run (potential_value.c). log_prior[n] is the log density
+/* Computes value[n] of U, up to a constant of the run. log_prior[n] is the log density
  * of the prior at theta, up to a constant; for a Gaussian prior it is not read. */
 void potential_value(Potential *potential, const double *theta, const double *log_prior, double *value);
 /* Computes bound[n] on the largest eigenvalue of the Hessian of U, with the curvature of rewards that are
