@@ -113,6 +113,7 @@ static void test_divergence(void) {
  * N(0, A^-1), so that phi' mu* is standard normal for every arm; a run's target does not depend on its block.
  */
 static void test_target(void) {
+  SCRATCH_ARENA(memory);
   enum { RUNS = 3000, D = 4 };
   Study study;
   Problem problem;
@@ -140,11 +141,10 @@ static void test_target(void) {
   CHECK_NEAR(direction, 0.25, 0.0185);
   for (int k = 0; k < D; k++) CHECK_NEAR(squares[k], 1, 4 * sqrt(2.0 / RUNS));
   Samples samples;
-  CHECK_OK(problem_training_samples(&problem, 0, RUNS, &samples));
+  CHECK_OK(problem_training_samples(&memory, &problem, 0, RUNS, &samples));
   double square = 0, expected = (1 + 2 + 4 + 8) / 4.0; /* mean of the variances; 4 errors of .06 */
   for (int n = 0; n < D * RUNS; n++) square += samples.theta[n] * samples.theta[n] / (D * RUNS);
   CHECK_NEAR(square, expected, 0.24);
-  samples_free(&samples);
   for (int i = 0; i < D * D; i++) CHECK_NEAR(world.features[i * RUNS + 11], alone.features[i], 0);
   for (int i = 0; i < D; i++) CHECK_NEAR(world.theta[i * RUNS + 11], alone.theta[i], 0);
   world_destroy(&world), world_destroy(&alone);

@@ -93,6 +93,7 @@ static void close_problem(StudyFile *study, Problem *problem) {
 
 /* Reals and floats, and what embedding_create writes, come back. */
 static void test_round_trip(void) {
+  SCRATCH_ARENA(memory);
   for (int kind = 0; kind < 3; kind++) {
     Embedding embedding;
     Form form = good;
@@ -101,12 +102,11 @@ static void test_round_trip(void) {
     if (kind == 2) {
       StoreFile *file;
       Embedding first;
-      CHECK_OK(embedding_read(path, &first));
+      CHECK_OK(embedding_read(&memory, path, &first));
       CHECK_OK(embedding_create(path, "a test", &first, NULL, &file));
       CHECK_OK(store_commit(file));
-      embedding_free(&first);
     }
-    CHECK_OK(embedding_read(path, &embedding));
+    CHECK_OK(embedding_read(&memory, path, &embedding));
     CU_ASSERT_EQUAL_FATAL(embedding.d, D);
     CU_ASSERT_EQUAL_FATAL(embedding.theta.n, ITEMS);
     CU_ASSERT_EQUAL_FATAL(embedding.arms, ARMS);
@@ -115,18 +115,18 @@ static void test_round_trip(void) {
       for (int r = 0; r < ITEMS; r++) CHECK_NEAR(embedding.theta.theta[i * ITEMS + r], place(r, i), 0);
       for (int r = 0; r < ARMS; r++) CHECK_NEAR(embedding.features[r * D + i], -place(r, i), 0);
     }
-    embedding_free(&embedding);
   }
 }
 
 static void refused(Form form, const char *part) {
+  SCRATCH_ARENA(memory);
   Embedding embedding;
   write_form(path, &form);
-  CHECK_FAILS(embedding_read(path, &embedding), STATUS_INPUT, part);
-  CU_ASSERT_PTR_NULL(embedding.features);
+  CHECK_FAILS(embedding_read(&memory, path, &embedding), STATUS_INPUT, part);
 }
 
 static void test_refusals(void) {
+  SCRATCH_ARENA(memory);
 #define REFUSED(part, ...)                                                                                   \
   do {                                                                                                       \
     Form form = good;                                                                                        \
@@ -150,9 +150,9 @@ static void test_refusals(void) {
   FILE *out = fopen(path, "wb");
   fputs("no NetCDF", out);
   fclose(out);
-  CHECK_FAILS(embedding_read(path, &embedding), STATUS_INPUT, "not a NetCDF file");
+  CHECK_FAILS(embedding_read(&memory, path, &embedding), STATUS_INPUT, "not a NetCDF file");
   unlink(path);
-  CHECK_FAILS(embedding_read(path, &embedding), STATUS_FILE, path);
+  CHECK_FAILS(embedding_read(&memory, path, &embedding), STATUS_FILE, path);
 }
 
 static void test_refused_problems(void) {
@@ -248,6 +248,7 @@ static void test_arms(void) {
 
 /* theta* comes from the test part, priors from the rest, both are whole rows. */
 static void test_split(void) {
+  SCRATCH_ARENA(memory);
   enum { RUNS = 500 };
   StudyFile *study;
   Problem problem;
@@ -257,7 +258,7 @@ static void test_split(void) {
     Samples samples;
     double theta[D * RUNS];
     bool learned[ITEMS] = {false};
-    CHECK_OK(problem_training_samples(&problem, replicate, -1, &samples));
+    CHECK_OK(problem_training_samples(&memory, &problem, replicate, -1, &samples));
     CU_ASSERT_EQUAL(samples.n, 40); /* 0.2 of 50 are kept */
     for (int s = 0; s < samples.n; s++) {
       int row = (int)samples.theta[s];
@@ -270,7 +271,6 @@ static void test_split(void) {
       for (int i = 0; i < D; i++) CHECK_NEAR(theta[i * RUNS + b], place(row, i), 0);
       CU_ASSERT_FALSE(learned[row]);
     }
-    samples_free(&samples);
   }
   close_problem(study, &problem);
 }
@@ -278,6 +278,7 @@ static void test_split(void) {
 /* Where the file says which are held out they are theta* of every replicate, and all others are learned from;
  * also when the file has been written again. */
 static void test_held_out(void) {
+  SCRATCH_ARENA(memory);
   enum { RUNS = 500, HELD = 17 };
   Form form = good;
   form.held_step = 3, form.held_value = 1;
@@ -290,7 +291,7 @@ static void test_held_out(void) {
       Samples samples;
       double theta[D * RUNS];
       bool met[ITEMS] = {false}, learned[ITEMS] = {false};
-      CHECK_OK(problem_training_samples(&problem, replicate, -1, &samples));
+      CHECK_OK(problem_training_samples(&memory, &problem, replicate, -1, &samples));
       problem_theta(&problem, replicate, 0, RUNS, theta);
       CU_ASSERT_EQUAL(samples.n, ITEMS - HELD);
       for (int s = 0; s < samples.n; s++) learned[(int)samples.theta[s]] = true;
@@ -299,16 +300,14 @@ static void test_held_out(void) {
         for (int i = 0; i < D; i++) CHECK_NEAR(theta[i * RUNS + b], place((int)theta[b], i), 0);
       }
       for (int r = 0; r < ITEMS; r++) CU_ASSERT(met[r] == (r % 3 == 0) && learned[r] != met[r]);
-      samples_free(&samples);
     }
     close_problem(study, &problem);
     Embedding first;
     StoreFile *file;
-    CHECK_OK(embedding_read(path, &first));
+    CHECK_OK(embedding_read(&memory, path, &first));
     CU_ASSERT_EQUAL(first.held_out, HELD);
     CHECK_OK(embedding_create(path, "a test", &first, NULL, &file));
     CHECK_OK(store_commit(file));
-    embedding_free(&first);
   }
 }
 

@@ -57,6 +57,7 @@ static void files_are_hashed(void) {
 
 /* Every reader of a user's file refuses `path` with `part`. */
 static void check_refused(const char *path, const char *part) {
+  SCRATCH_ARENA(memory);
   Samples samples;
   Observations observations;
   GzipFile *file;
@@ -66,8 +67,8 @@ static void check_refused(const char *path, const char *part) {
   int fd;
   CHECK_FAILS(input_open(path, &fd), STATUS_FILE, part);
   CU_ASSERT_EQUAL(fd, -1);
-  CHECK_FAILS(dataset_read_samples(path, &samples), STATUS_FILE, part);
-  CHECK_FAILS(dataset_read_observations(path, &observations), STATUS_FILE, part);
+  CHECK_FAILS(dataset_read_samples(&memory, path, &samples), STATUS_FILE, part);
+  CHECK_FAILS(dataset_read_observations(&memory, path, &observations), STATUS_FILE, part);
   CHECK_FAILS(gzip_open(path, &file), STATUS_FILE, part);
   CHECK_FAILS(store_open(path, &store), STATUS_FILE, part);
   CHECK_FAILS(store_read_text(path, SIZE_MAX, &text, &size), STATUS_FILE, part);

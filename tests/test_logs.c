@@ -360,7 +360,7 @@ static void test_modes(void) {
       for (int t = 0; t < TASKS; t++)
         for (int r = 0; r < task[t].n; r++) task[t].y[r] = task[t].y[r] > 0;
     log_tasks(&memory, TASKS, task, kind ? &logistic : &gaussian, &logs);
-    CHECK_OK(logs_modes(&logs, &one, 0.7, &modes));
+    CHECK_OK(logs_modes(&memory, &logs, &one, 0.7, &modes));
     CU_ASSERT_EQUAL(modes.n, TASKS);
     for (int t = 0; t < TASKS; t++) {
       double mean[D], covariance[D * D], theta[D], gradient[D] = {0};
@@ -376,7 +376,6 @@ static void test_modes(void) {
       for (int i = 0; i < D; i++) /* irls stops at 1e-6 posterior deviations */
         CHECK_NEAR(kind ? gradient[i] : theta[i], kind ? 0 : mean[i], kind ? 1e-4 : 1e-10);
     }
-    samples_free(&modes);
   }
 }
 

@@ -154,7 +154,6 @@ static void test_known(void) {
       CU_ASSERT(prior.mixture->components >= components && prior.mixture->components <= components + 2);
       compare(&prior, &truth, &reached, &best);
       CU_ASSERT(reached > best - 12.0 * prior.mixture->components / N);
-      samples_free(&samples);
     }
   }
 }
@@ -179,7 +178,6 @@ static void test_file(void) {
   loaded.ops->report(&loaded, out), fclose(out);
   CU_ASSERT_STRING_EQUAL(written, read);
   CU_ASSERT_PTR_NOT_NULL(strstr(written, "chosen"));
-  samples_free(&samples);
   remove(NAME);
 }
 
@@ -207,7 +205,6 @@ static void test_awkward(void) {
     fit_auto(&memory, &samples, 0, &prior);
     prior.ops->log_density(&prior, n, x, density);
     for (int k = 0; k < n; k++) CU_ASSERT(isfinite(density[k]));
-    samples_free(&samples);
     free(density);
   }
 }

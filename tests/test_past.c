@@ -93,6 +93,7 @@ static void check_arms(const Past *past) {
 }
 
 static void test_law(void) {
+  SCRATCH_ARENA(memory);
   static const char *const likelihoods[] = {"gaussian", "logistic"};
   for (int k = 0; k < 2; k++) {
     char text[200];
@@ -107,11 +108,10 @@ static void test_law(void) {
     open_problem(text, &file, &problem);
     CHECK_OK(past_check(&problem));
     play(&problem, 3, TASKS, EACH, &past);
-    CHECK_OK(problem_training_samples(&problem, 3, TASKS, &theta));
+    CHECK_OK(problem_training_samples(&memory, &problem, 3, TASKS, &theta));
     CU_ASSERT(past.tasks == TASKS && past.observations == EACH && past.d == D);
     check_rewards(&problem, &past, &theta);
     check_arms(&past);
-    samples_free(&theta), problem_destroy(&problem), config_study_free(file);
   }
 }
 
@@ -165,6 +165,7 @@ static void test_names(void) {
 
 /* No arm and no theta* of the first runs is that of a past task, of whatever number. */
 static void test_runs_are_others(void) {
+  SCRATCH_ARENA(memory);
   enum { RUNS = 64 };
   StudyFile *file;
   Problem problem;
@@ -173,7 +174,7 @@ static void test_runs_are_others(void) {
   World world;
   open_problem("name: t\nproblem: {theta: rays, arms: 10}\npolicies: [ts]\n", &file, &problem);
   play(&problem, 0, RUNS, EACH, &past);
-  CHECK_OK(problem_training_samples(&problem, 0, RUNS, &theta));
+  CHECK_OK(problem_training_samples(&memory, &problem, 0, RUNS, &theta));
   CHECK_OK(world_create(&problem, 0, 0, RUNS, &world));
   for (int i = 0; i < RUNS * EACH * 2; i++)
     for (int j = 0; j < RUNS * 10 * 2; j++)
@@ -181,7 +182,7 @@ static void test_runs_are_others(void) {
   for (int i = 0; i < RUNS * 2; i++)
     for (int j = 0; j < RUNS * 2; j++)
       if (theta.theta[i] == world.theta[j]) CU_FAIL("theta* of a run");
-  world_destroy(&world), samples_free(&theta);
+  world_destroy(&world);
   problem_destroy(&problem), config_study_free(file);
 }
 

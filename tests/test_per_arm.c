@@ -416,6 +416,7 @@ static void write_items(void) {
 /* The arms of a run are different items, all equally often, and none that priors are fitted to; every run has
  * one user in a round. */
 static void test_items(void) {
+  SCRATCH_ARENA(memory);
   enum { RUNS = 3000, ARMS = 8, KEPT = 12 };
   StudyFile *study;
   Problem problem;
@@ -438,7 +439,7 @@ static void test_items(void) {
       count[item]++;
     }
   }
-  CHECK_OK(problem_training_samples(&problem, 1, -1, &samples));
+  CHECK_OK(problem_training_samples(&memory, &problem, 1, -1, &samples));
   CU_ASSERT_EQUAL(samples.n, ITEMS - KEPT);
   for (int s = 0; s < samples.n; s++) learned += count[(int)samples.theta[s]];
   CU_ASSERT_EQUAL(learned, 0);
@@ -451,7 +452,6 @@ static void test_items(void) {
   for (int b = 0; b < RUNS; b++) users[(int)-world.features[b]]++;
   for (int user = 0; user < USERS; user++) /* sd sqrt(3000 (1/9) (8/9)) = 17 */
     CHECK_NEAR(users[user], RUNS / (double)USERS, 5 * 17.3);
-  samples_free(&samples);
   world_destroy(&world);
   problem_destroy(&problem);
   config_study_free(study);

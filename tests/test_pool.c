@@ -100,6 +100,7 @@ static void test_signal_to_noise(void) {
 }
 
 static void test_theta(void) {
+  SCRATCH_ARENA(memory);
   Problem problem;
   enum { RUNS = 4000 };
   CHECK_OK(make_problem("", "gaussian", &problem));
@@ -110,13 +111,12 @@ static void test_theta(void) {
   CHECK_NEAR(mean / (20 * RUNS), 0, 0.0032);
   CHECK_NEAR(square / (20 * RUNS), 0.05, 0.001);
   Samples samples;
-  CHECK_OK(problem_training_samples(&problem, 0, RUNS, &samples));
+  CHECK_OK(problem_training_samples(&memory, &problem, 0, RUNS, &samples));
   CU_ASSERT_EQUAL(samples.n, RUNS);
   square = 0;
   for (int n = 0; n < 20 * RUNS; n++) square += samples.theta[n] * samples.theta[n];
   CHECK_NEAR(square / (20 * RUNS), 0.05, 0.001);
   CU_ASSERT_TRUE(samples.theta[0] != theta[0]); /* never the theta* of a run */
-  samples_free(&samples);
   free(theta);
   problem_destroy(&problem);
 }

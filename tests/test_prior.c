@@ -194,7 +194,6 @@ static void test_conformance(void) {
       check_noise_vjp(&prior);
       check_round_trip(&prior, &fit);
       check_parts(&prior, &fit, &samples);
-      samples_free(&samples);
     }
   }
   CU_ASSERT(count >= 3);

@@ -116,9 +116,10 @@ static int promises(const PriorOps *family) { return family->able != 0; }
 /* All families in both coordinates; how many of those that promise gave a prior, or -1 when the samples were
  * refused. */
 static int count_priors(int n, double scale, Shape *shape) {
+  SCRATCH_ARENA(memory);
   Samples samples;
   write_samples(shape, n, scale);
-  Status status = dataset_read_samples(samples_path, &samples);
+  Status status = dataset_read_samples(&memory, samples_path, &samples);
   if (status != STATUS_OK) {
     CU_ASSERT(status == STATUS_INPUT && strstr(status_message(), samples_path));
     return -1;
@@ -130,7 +131,6 @@ static int count_priors(int n, double scale, Shape *shape) {
       const bool made = survives(prior_family(f), &fit, &samples);
       count += made && promises(prior_family(f));
     }
-  samples_free(&samples);
   return count;
 }
 
@@ -153,13 +153,13 @@ static void test_any_scale(void) {
 }
 
 static Status read_text(const char *text) {
+  SCRATCH_ARENA(memory);
   Samples samples;
   FILE *file = fopen(samples_path, "w");
   CU_ASSERT_PTR_NOT_NULL_FATAL(file);
   fputs(text, file);
   fclose(file);
-  Status status = dataset_read_samples(samples_path, &samples);
-  samples_free(&samples);
+  Status status = dataset_read_samples(&memory, samples_path, &samples);
   return status;
 }
 

@@ -84,6 +84,7 @@ static void moments(const char *name, double *out) {
  * depend on what is drawn beside them; and both are from one distribution: their means agree within 5
  * standard errors. Those that need a file are tested below and by the program tests. */
 static void check_distribution(const ThetaOps *ops) {
+  SCRATCH_ARENA(memory);
   ThetaSource source;
   Samples samples, fewer;
   CU_ASSERT_PTR_EQUAL(theta_find(ops->name), ops);
@@ -101,8 +102,8 @@ static void check_distribution(const ThetaOps *ops) {
   for (int i = 0; i < d; i++) CU_ASSERT_EQUAL(one[i], theta[i * RUNS + 17]);
   theta_draw_each(&source, 0, 3 + 17, 1, 1, one);
   for (int i = 0; i < d; i++) CU_ASSERT_EQUAL(one[i], theta[i * RUNS + 17]);
-  CHECK_OK(theta_training_samples(&source, 0, RUNS, &samples));
-  CHECK_OK(theta_training_samples(&source, 0, 10, &fewer));
+  CHECK_OK(theta_training_samples(&memory, &source, 0, RUNS, &samples));
+  CHECK_OK(theta_training_samples(&memory, &source, 0, 10, &fewer));
   CU_ASSERT_FATAL(samples.d == d && samples.n == RUNS && fewer.n == 10);
   for (int i = 0; i < d; i++) {
     double mean[2] = {0}, square[2] = {0};
@@ -118,7 +119,6 @@ static void check_distribution(const ThetaOps *ops) {
               samples.theta[i * RUNS + 1] != theta[i * RUNS + 1] ||
               ops->prior); /* another stream, but corners coincide */
   }
-  samples_free(&samples), samples_free(&fewer);
   free(theta), free(one);
   theta_destroy(&source);
 }
@@ -285,6 +285,7 @@ static void test_exact_prior(void) {
 }
 
 static void test_file_split(void) {
+  SCRATCH_ARENA(memory);
   char path[] = "theta-XXXXXX.csv";
   int file = mkstemps(path, 4);
   FILE *out = fdopen(file, "w");
@@ -299,7 +300,7 @@ static void test_file_split(void) {
   for (uint32_t replicate = 0; replicate < 2; replicate++) {
     Samples train;
     bool seen[N] = {false};
-    CHECK_OK(theta_training_samples(&source, replicate, -1, &train));
+    CHECK_OK(theta_training_samples(&memory, &source, replicate, -1, &train));
     CU_ASSERT_EQUAL(train.n, N - 21); /* 0.2 x 103 rounds to 21 */
     for (int s = 0; s < train.n; s++) {
       int member = (int)train.theta[s];
@@ -319,7 +320,6 @@ static void test_file_split(void) {
     }
     CU_ASSERT_EQUAL(distinct, 21);
     for (int m = 0; m < N; m++) replicate_difference += replicate && first[m] != seen[m], first[m] = seen[m];
-    samples_free(&train);
   }
   CU_ASSERT_TRUE(replicate_difference > 0); /* split afresh */
   theta_destroy(&source);
@@ -426,6 +426,7 @@ static void test_condition_number(void) {
 
 /* A registered problem, as its keys are by default. */
 static void check_problem(const Problem *problem) {
+  SCRATCH_ARENA(memory);
   enum { B = 5, AT = 3 };
   World block, alone;
   Samples samples;
@@ -444,10 +445,9 @@ static void check_problem(const Problem *problem) {
     world_play(&block, block.best, phi, y, regret);
     for (int b = 0; b < B; b++) CU_ASSERT_EQUAL(regret[b], 0);
   }
-  CHECK_OK(problem_training_samples(problem, 0, 50, &samples));
+  CHECK_OK(problem_training_samples(&memory, problem, 0, 50, &samples));
   CU_ASSERT(samples.d == d && samples.n == 50);
   for (int i = 0; i < d * samples.n; i++) CU_ASSERT(isfinite(samples.theta[i]));
-  samples_free(&samples);
   world_destroy(&block), world_destroy(&alone);
 }
 

@@ -92,19 +92,16 @@ static void check_kind(const char *path) {
   }
   if (strncmp(name, "samples", 7) == 0) {
     Samples samples;
-    CHECK_OK(dataset_read_samples(file, &samples));
+    CHECK_OK(dataset_read_samples(&memory, file, &samples));
     CU_ASSERT(samples.n == 3 && samples.d == 2);
-    samples_free(&samples);
   } else if (strncmp(name, "history", 7) == 0) {
     Observations seen;
-    CHECK_OK(dataset_read_observations(file, &seen));
+    CHECK_OK(dataset_read_observations(&memory, file, &seen));
     CU_ASSERT(seen.rows == 3 && seen.d == 2);
-    observations_free(&seen);
   } else if (strncmp(name, "embedding", 9) == 0) {
     Embedding embedding;
-    CHECK_OK(embedding_read(file, &embedding));
+    CHECK_OK(embedding_read(&memory, file, &embedding));
     CU_ASSERT(embedding.theta.n >= 3 && embedding.arms >= 2 && embedding.d == 2);
-    embedding_free(&embedding);
   } else {
     Prior prior;
     CHECK_OK(prior_load(&memory, file, &settings, &prior));
@@ -127,23 +124,23 @@ static Status read_prior(const char *path) {
 }
 
 static Status read_samples(const char *path) {
+  SCRATCH_ARENA(memory);
   Samples samples;
-  Status status = dataset_read_samples(path, &samples);
-  samples_free(&samples);
+  Status status = dataset_read_samples(&memory, path, &samples);
   return status;
 }
 
 static Status read_observations(const char *path) {
+  SCRATCH_ARENA(memory);
   Observations seen;
-  Status status = dataset_read_observations(path, &seen);
-  observations_free(&seen);
+  Status status = dataset_read_observations(&memory, path, &seen);
   return status;
 }
 
 static Status read_embedding(const char *path) {
+  SCRATCH_ARENA(memory);
   Embedding embedding;
-  Status status = embedding_read(path, &embedding);
-  embedding_free(&embedding);
+  Status status = embedding_read(&memory, path, &embedding);
   return status;
 }
 

@@ -104,6 +104,7 @@ static void test_common_random_numbers(void) {
 }
 
 static void test_logistic_and_samples(void) {
+  SCRATCH_ARENA(memory);
   Problem problem;
   World world;
   Samples samples;
@@ -113,14 +114,13 @@ static void test_logistic_and_samples(void) {
     CHECK_NEAR(world.mean[b], 1 / (1 + exp(-1)), 1e-14);
     CHECK_NEAR(world.mean[2 + b], 1 / (1 + exp(-dot(&world, 0, 1, b))), 1e-14);
   }
-  CHECK_OK(problem_training_samples(&problem, 0, 300, &samples));
+  CHECK_OK(problem_training_samples(&memory, &problem, 0, 300, &samples));
   for (int n = 0; n < 300; n++) {
     double square = 0;
     for (int i = 0; i < 4; i++) square += samples.theta[i * 300 + n] * samples.theta[i * 300 + n];
     CHECK_NEAR(square, 1, 1e-12);
   }
   CHECK_FAILS(problem_check_exact_prior(&problem), STATUS_INPUT, "no exact prior");
-  samples_free(&samples);
   world_destroy(&world);
   problem_destroy(&problem);
 }

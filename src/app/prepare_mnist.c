@@ -9,7 +9,7 @@
  * Priors that are learned do not care. */
 #include "app/app.h"
 #include "app/prepare.h"
-#include "core/memory.h"
+#include "core/arena.h"
 #include "io/digest.h"
 #include "problem/embedding/classifier.h"
 #include "problem/embedding/embedding_file.h"
@@ -17,7 +17,6 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static const double NOISE = 1; /* of the rewards, as in the paper */
@@ -52,6 +51,7 @@ const ConfigKey prepare_mnist_keys[] = {
 /* Everything on the way from images to file. Rows are the digits of the training set, then of the test
  * set. */
 typedef struct {
+  Arena memory; /* of what follows the classifier */
   Digits training, test;
   Classifier classifier;
   double accuracy; /* on the test set */
@@ -65,9 +65,7 @@ static void mnist_destroy(Mnist *mnist) {
   digits_free(&mnist->training);
   digits_free(&mnist->test);
   classifier_destroy(&mnist->classifier);
-  embedding_free(&mnist->embedding);
-  free(mnist->label);
-  free(mnist->positive);
+  arena_free(&mnist->memory);
 }
 
 static void report(int start, int epoch, double loss) {
@@ -92,8 +90,8 @@ static Status embed(const PrepareJob *job, Mnist *mnist) {
   mnist->embedding.arms = (int)rows;
   mnist->embedding.d = (int)d;
   mnist->embedding.noise = NOISE;
-  NEW(mnist->embedding.features, rows * d);
-  NEW(mnist->label, rows);
+  ALLOCATE(&mnist->memory, mnist->embedding.features, rows * d);
+  ALLOCATE(&mnist->memory, mnist->label, rows);
   double *features = mnist->embedding.features;
   TRY(classifier_embed(&mnist->classifier, &mnist->training, features));
   TRY(classifier_embed(&mnist->classifier, &mnist->test, features + first * d));
@@ -111,8 +109,8 @@ static Status fit(const PrepareJob *job, Mnist *mnist) {
   LabelledRows all = rows_of(mnist);
   theta->n = (int)config_int(job->options, "samples");
   theta->d = mnist->embedding.d;
-  NEW(theta->theta, (size_t)theta->d * (size_t)theta->n);
-  NEW(mnist->positive, theta->n);
+  ALLOCATE(&mnist->memory, theta->theta, (size_t)theta->d * (size_t)theta->n);
+  ALLOCATE(&mnist->memory, mnist->positive, theta->n);
   return linear_fit_sample(&all, config_real(job->options, "ridge"), job->seed, theta->n, theta->theta,
                            mnist->positive);
 }

@@ -126,8 +126,9 @@ static double largest_log_likelihood(const Likelihood *likelihood, double y) {
 
 static Status observe(const Arguments *arguments, int d, History *history, Sampler *sampler, double *constant,
                       int64_t *fallbacks) {
-  SCOPED(Observations, observations, observations_free);
-  TRY(dataset_read_observations(arguments->data, &observations));
+  SCRATCH_ARENA(scratch);
+  Observations observations;
+  TRY(dataset_read_observations(&scratch, arguments->data, &observations));
   TRY(history_reserve(history, observations.rows));
   if (observations.rows > 0 && observations.d != d)
     return status_set(STATUS_INPUT, "%s: features in %d dimensions, but the prior %s has %d", arguments->data,

@@ -270,25 +270,31 @@ static Status compare_samples(const Arguments *arguments, const Samples *draws, 
 }
 
 static Status score_against_reference(const Arguments *arguments) {
-  SCOPED(Samples, draws, samples_free);
-  SCOPED(Samples, reference, samples_free);
-  TRY(dataset_read_samples(arguments->draws, &draws));
-  TRY(dataset_read_samples(arguments->reference, &reference));
+  SCRATCH_ARENA(scratch);
+  Samples draws, reference;
+  TRY(dataset_read_samples(&scratch, arguments->draws, &draws));
+  TRY(dataset_read_samples(&scratch, arguments->reference, &reference));
   return compare_samples(arguments, &draws, &reference);
 }
 
 /* ---- the verb */
 
+static Status work(const Arguments *arguments, const Packs *packs) {
+  if (arguments->export) return export(arguments->export, packs);
+  if (arguments->draws) return score(arguments, packs->packs);
+  if (arguments->json) return list_json(packs);
+  list_text(packs);
+  return STATUS_OK;
+}
+
 static Status make_and_work(const Arguments *arguments) {
   SCRATCH_ARENA(memory);
   if (arguments->reference) return score_against_reference(arguments);
-  SCOPED(Packs, packs, packs_destroy);
-  TRY(packs_create(&memory, arguments->problem, &packs));
-  if (arguments->export) return export(arguments->export, &packs);
-  if (arguments->draws) return score(arguments, packs.packs);
-  if (arguments->json) return list_json(&packs);
-  list_text(&packs);
-  return STATUS_OK;
+  Packs packs = {0};
+  Status status = packs_create(&memory, arguments->problem, &packs);
+  if (status == STATUS_OK) status = work(arguments, &packs);
+  packs_destroy(&packs);
+  return status;
 }
 
 Status app_score(int argc, char **argv) {

@@ -116,7 +116,7 @@ static Status from_study(const Arguments *arguments, Belief *belief, FitData *da
 static Status from_file(const Arguments *arguments, Belief *belief, FitData *data) {
   TRY(fit_of_options("--option", arguments->options.count, arguments->options.texts,
                      arguments->has_seed ? arguments->seed : 1, &belief->fit));
-  TRY(dataset_read_samples(arguments->theta, &data->samples));
+  TRY(dataset_read_samples(&data->memory, arguments->theta, &data->samples));
   TRY(contaminate(&belief->fit, &data->samples));
   prior_settle(arguments->family, &belief->fit, data->samples.d);
   return STATUS_OK;

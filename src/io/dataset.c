@@ -1,6 +1,5 @@
 #include "io/dataset.h"
 
-#include "core/memory.h"
 #include "io/dataset_csv.h"
 #include "io/input.h"
 #include "io/store.h"
@@ -41,11 +40,9 @@ static Status check_values(StoreFile *file, const char *name, size_t count, size
   return STATUS_OK;
 }
 
-Status dataset_read_matrix(StoreFile *file, const char *name, const char *row, int *rows, int *columns,
-                           double **values) {
+Status dataset_read_matrix(Arena *memory, StoreFile *file, const char *name, const char *row, int *rows,
+                           int *columns, double **values) {
   size_t shape[2] = {SIZE_MAX, SIZE_MAX};
-  *rows = *columns = 0;
-  *values = NULL;
   TRY(store_shape(file, name, 2, shape));
   if (store_axis_is(file, name, 0, "dim") || store_axis_is(file, name, 1, row))
     return status_set(STATUS_INPUT, "%s: '%s' is transposed; its dimensions must be (%s, dim)",
@@ -55,19 +52,9 @@ Status dataset_read_matrix(StoreFile *file, const char *name, const char *row, i
   if (shape[1] == 0) return status_set(STATUS_INPUT, "%s: '%s' has no columns", store_path(file), name);
   *rows = (int)shape[0];
   *columns = (int)shape[1];
-  NEW(*values, shape[0] * shape[1]);
+  ALLOCATE(memory, *values, shape[0] * shape[1]);
   TRY(store_get_doubles(file, name, *values));
   return check_values(file, name, shape[0] * shape[1], shape[1], *values);
-}
-
-static Status read_netcdf_samples(const char *path, Table *table) {
-  StoreFile *file;
-  TRY(store_open(path, &file));
-  Status status = dataset_read_matrix(file, "theta", "sample", &table->rows, &table->columns, &table->values);
-  if (status == STATUS_OK && table->rows == 0)
-    status = status_set(STATUS_INPUT, "%s: 'theta' has no samples", path);
-  store_abandon(file);
-  return status;
 }
 
 /* Computes to[columns, rows] = from[rows, columns]', in tiles that stay in the cache. */
@@ -99,59 +86,49 @@ Status samples_check_spread(const char *path, const Samples *samples) {
   return STATUS_OK;
 }
 
-static Status take_samples(const char *path, const Table *table, Samples *out) {
-  NEW(out->theta, (size_t)table->rows * (size_t)table->columns);
+static Status take_samples(Arena *memory, const char *path, const Table *table, Samples *out) {
+  *out = (Samples){.n = table->rows, .d = table->columns};
+  ALLOCATE(memory, out->theta, (size_t)table->rows * (size_t)table->columns);
   transpose(table->rows, table->columns, table->values, out->theta);
-  out->n = table->rows;
-  out->d = table->columns;
   return samples_check_spread(path, out);
 }
 
-static Status read_samples(const char *path, Samples *out) {
-  Table table = {0};
-  Status status =
-      store_is_netcdf(path) ? read_netcdf_samples(path, &table) : read_csv(path, CSV_NO_HEADER, &table);
-  if (status == STATUS_OK) status = take_samples(path, &table, out);
+static Status read_netcdf_samples(Arena *memory, const char *path, Samples *out) {
+  SCRATCH_ARENA(scratch);
+  StoreFile *file;
+  Table table;
+  TRY(store_open(path, &file));
+  const Status status =
+      dataset_read_matrix(&scratch, file, "theta", "sample", &table.rows, &table.columns, &table.values);
+  store_abandon(file);
+  TRY(status);
+  if (table.rows == 0) return status_set(STATUS_INPUT, "%s: 'theta' has no samples", path);
+  return take_samples(memory, path, &table, out);
+}
+
+Status dataset_read_samples(Arena *memory, const char *path, Samples *out) {
+  Table table;
+  if (store_is_netcdf(path)) return read_netcdf_samples(memory, path, out);
+  TRY(read_csv(path, CSV_NO_HEADER, &table));
+  const Status status = take_samples(memory, path, &table, out);
   free(table.values);
   return status;
 }
 
-Status dataset_read_samples(const char *path, Samples *out) {
-  *out = (Samples){0};
-  Status status = read_samples(path, out);
-  if (status != STATUS_OK) samples_free(out);
-  return status;
-}
-
-void samples_free(Samples *samples) {
-  free(samples->theta);
-  *samples = (Samples){0};
-}
-
 /* Reads y(observation) of an open file beside the matrix x. */
-static Status read_rewards(StoreFile *file, int rows, double **rewards) {
+static Status read_rewards(Arena *memory, StoreFile *file, int rows, double **rewards) {
   size_t shape[1] = {(size_t)rows};
   TRY(store_shape(file, "y", 1, shape));
-  NEW(*rewards, rows);
+  ALLOCATE(memory, *rewards, rows);
   TRY(store_get_doubles(file, "y", *rewards));
   return check_values(file, "y", (size_t)rows, 0, *rewards);
 }
 
-static Status read_netcdf_observations(const char *path, Observations *out) {
-  StoreFile *file;
-  TRY(store_open(path, &file));
-  Status status = dataset_read_matrix(file, "x", "observation", &out->rows, &out->d, &out->features);
-  if (status == STATUS_OK) status = read_rewards(file, out->rows, &out->rewards);
-  store_abandon(file);
-  return status;
-}
-
-static Status take_observations(const Table *table, Observations *out) {
+static Status take_observations(Arena *memory, const Table *table, Observations *out) {
   const size_t rows = (size_t)table->rows, columns = (size_t)table->columns, d = columns - 1;
-  out->rows = table->rows;
-  out->d = (int)d;
-  NEW(out->features, rows * d);
-  NEW(out->rewards, rows);
+  *out = (Observations){.rows = table->rows, .d = (int)d};
+  ALLOCATE(memory, out->features, rows * d);
+  ALLOCATE(memory, out->rewards, rows);
   for (size_t i = 0; i < rows; i++) {
     memcpy(out->features + i * d, table->values + i * columns, d * sizeof *table->values);
     out->rewards[i] = table->values[i * columns + d];
@@ -159,43 +136,36 @@ static Status take_observations(const Table *table, Observations *out) {
   return STATUS_OK;
 }
 
-static Status read_csv_observations(const char *path, Observations *out) {
-  Table table;
-  TRY(read_csv(path, CSV_X_Y_HEADER, &table));
-  const Status status = take_observations(&table, out);
-  free(table.values);
-  return status;
-}
-
-Status dataset_read_observations(const char *path, Observations *out) {
-  *out = (Observations){0};
-  Status status =
-      store_is_netcdf(path) ? read_netcdf_observations(path, out) : read_csv_observations(path, out);
-  if (status != STATUS_OK) observations_free(out);
-  return status;
-}
-
-void observations_free(Observations *observations) {
-  free(observations->features);
-  free(observations->rewards);
-  *observations = (Observations){0};
-}
-
-static Status read_netcdf_table(const char *path, RewardTable *out) {
+Status dataset_read_observations(Arena *memory, const char *path, Observations *out) {
   StoreFile *file;
-  int rows;
+  Table table;
+  if (!store_is_netcdf(path)) {
+    TRY(read_csv(path, CSV_X_Y_HEADER, &table));
+    const Status status = take_observations(memory, &table, out);
+    free(table.values);
+    return status;
+  }
   TRY(store_open(path, &file));
-  Status status = dataset_read_matrix(file, "context", "event", &out->rows, &out->d, &out->context);
-  if (status == STATUS_OK)
-    status = dataset_read_matrix(file, "reward", "event", &rows, &out->arms, &out->reward);
-  if (status == STATUS_OK && rows != out->rows)
-    status = status_set(STATUS_INPUT, "%s: 'context' has %d events, 'reward' %d", path, out->rows, rows);
+  Status status = dataset_read_matrix(memory, file, "x", "observation", &out->rows, &out->d, &out->features);
+  if (status == STATUS_OK) status = read_rewards(memory, file, out->rows, &out->rewards);
   store_abandon(file);
   return status;
 }
 
+static Status read_netcdf_table(Arena *memory, const char *path, RewardTable *out) {
+  StoreFile *file;
+  int rows = 0;
+  TRY(store_open(path, &file));
+  Status status = dataset_read_matrix(memory, file, "context", "event", &out->rows, &out->d, &out->context);
+  if (status == STATUS_OK)
+    status = dataset_read_matrix(memory, file, "reward", "event", &rows, &out->arms, &out->reward);
+  store_abandon(file);
+  if (status != STATUS_OK || rows == out->rows) return status;
+  return status_set(STATUS_INPUT, "%s: 'context' has %d events, 'reward' %d", path, out->rows, rows);
+}
+
 /* Takes the last column of a CSV table, of lines from 2 on, for the class that is right. */
-static Status take_classes(const char *path, const Table *table, RewardTable *out) {
+static Status take_classes(Arena *memory, const char *path, const Table *table, RewardTable *out) {
   enum { MOST = 10000 };
   const size_t rows = (size_t)table->rows, columns = (size_t)table->columns, d = columns - 1;
   *out = (RewardTable){.rows = table->rows, .d = (int)d};
@@ -206,8 +176,8 @@ static Status take_classes(const char *path, const Table *table, RewardTable *ou
                         i + 2, class, MOST - 1);
     if (class >= out->arms) out->arms = (int)class + 1;
   }
-  NEW(out->context, rows * d);
-  NEW(out->reward, rows * (size_t)out->arms);
+  ALLOCATE(memory, out->context, rows * d);
+  ALLOCATE(memory, out->reward, rows * (size_t)out->arms);
   for (size_t i = 0; i < rows; i++) {
     memcpy(out->context + i * d, table->values + i * columns, d * sizeof *table->values);
     out->reward[i * (size_t)out->arms + (size_t)table->values[i * columns + d]] = 1;
@@ -215,27 +185,17 @@ static Status take_classes(const char *path, const Table *table, RewardTable *ou
   return STATUS_OK;
 }
 
-static Status read_csv_table(const char *path, RewardTable *out) {
+static Status read_csv_table(Arena *memory, const char *path, RewardTable *out) {
   Table table;
   TRY(read_csv(path, CSV_X_CLASS_HEADER, &table));
-  const Status status = take_classes(path, &table, out);
+  const Status status = take_classes(memory, path, &table, out);
   free(table.values);
   return status;
 }
 
-Status dataset_read_table(const char *path, RewardTable *out) {
-  *out = (RewardTable){0};
-  Status status = store_is_netcdf(path) ? read_netcdf_table(path, out) : read_csv_table(path, out);
-  if (status == STATUS_OK && (out->rows < 1 || out->arms < 2))
-    status =
-        status_set(STATUS_INPUT, "%s: %d events and %d arms; a table has at least one event and two arms",
-                   path, out->rows, out->arms);
-  if (status != STATUS_OK) reward_table_free(out);
-  return status;
-}
-
-void reward_table_free(RewardTable *table) {
-  free(table->context);
-  free(table->reward);
-  *table = (RewardTable){0};
+Status dataset_read_table(Arena *memory, const char *path, RewardTable *out) {
+  TRY(store_is_netcdf(path) ? read_netcdf_table(memory, path, out) : read_csv_table(memory, path, out));
+  if (out->rows >= 1 && out->arms >= 2) return STATUS_OK;
+  return status_set(STATUS_INPUT, "%s: %d events and %d arms; a table has at least one event and two arms",
+                    path, out->rows, out->arms);
 }

@@ -1,8 +1,9 @@
-/* Arrays that users bring: samples of theta, histories, and tables of rewards (NetCDF or CSV). */
+/* Arrays that users bring: samples of theta, histories, and tables of rewards (NetCDF or CSV). They live as
+ * long as the arena that they are read into. */
 #ifndef IO_DATASET_H
 #define IO_DATASET_H
 
-#include "core/status.h"
+#include "core/arena.h"
 #include "io/store.h"
 
 /* n samples of theta in R^d, sample last: theta[d, n]. */
@@ -14,17 +15,16 @@ typedef struct {
 
 /* Reads NetCDF `theta(sample, dim)` or CSV without header, one sample per line. Values that are not finite
  * or too large (DATASET_MOST), ragged rows and empty files are STATUS_INPUT with the line (CSV) or the
- * element; and see samples_check_spread. The caller ends with samples_free. */
-Status dataset_read_samples(const char *path, Samples *out);
-void samples_free(Samples *samples);
+ * element; and see samples_check_spread. */
+Status dataset_read_samples(Arena *memory, const char *path, Samples *out);
 /* Checks the spread: a coordinate that varies, but so little that its variance could not be distinguished
  * from zero, is STATUS_INPUT; samples are counted from 1, as lines are. */
 Status samples_check_spread(const char *path, const Samples *samples);
 
 /* Reads the matrix `name`(row, dim) of an open NetCDF file: (*values)[rows, columns], columns at least 1,
- * all finite and at most DATASET_MOST in size; the caller frees *values, also after an error. */
-Status dataset_read_matrix(StoreFile *file, const char *name, const char *row, int *rows, int *columns,
-                           double **values);
+ * all finite and at most DATASET_MOST in size. */
+Status dataset_read_matrix(Arena *memory, StoreFile *file, const char *name, const char *row, int *rows,
+                           int *columns, double **values);
 
 /* rows observations: features[rows, d], rewards[rows]. */
 typedef struct {
@@ -35,8 +35,7 @@ typedef struct {
 
 /* Reads CSV with header x1,...,xd,y or NetCDF x(observation, dim), y(observation); no observations is
  * allowed. */
-Status dataset_read_observations(const char *path, Observations *out);
-void observations_free(Observations *observations);
+Status dataset_read_observations(Arena *memory, const char *path, Observations *out);
 
 /* Events of which the reward of every arm is known: context[rows, d], reward[rows, arms]. */
 typedef struct {
@@ -45,9 +44,8 @@ typedef struct {
 } RewardTable;
 
 /* Reads NetCDF context(event, dim), reward(event, arm), or CSV with header x1,...,xd,class, whose classes are
- * whole numbers from 0: an arm for each, and reward 1 for the right one. At least one event and two arms. The
- * caller ends with reward_table_free. */
-Status dataset_read_table(const char *path, RewardTable *out);
-void reward_table_free(RewardTable *table);
+ * whole numbers from 0: an arm for each, and reward 1 for the right one. At least one event and two arms.
+ */
+Status dataset_read_table(Arena *memory, const char *path, RewardTable *out);
 
 #endif

@@ -89,55 +89,10 @@ static Status write_history(StoreFile *file) {
   struct tm utc;
   strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
   const char *what = command ? command : "thompson";
-  char *line;
-  size_t size = strlen(when) + strlen(what) + 3;
-  ALLOCATE(&scratch, line, size);
-  snprintf(line, size, "%s: %s", when, what);
+  const char *line;
+  TRY(arena_print(&scratch, &line, "%s: %s", when, what));
   return store_text_attribute(file, NULL, "history", line);
 }
-
-static Status write_source(StoreFile *file) {
-  return store_text_attribute(file, NULL, "source", provenance_source());
-}
-
-static Status write_hostname(StoreFile *file) {
-  char name[256] = "unknown";
-  gethostname(name, sizeof name - 1);
-  return store_text_attribute(file, NULL, "hostname", name);
-}
-
-static Status write_ranks(StoreFile *file) { return store_int_attribute(file, NULL, "mpi_ranks", ranks); }
-
-static Status write_library(StoreFile *file) {
-  return store_text_attribute(file, NULL, "mpi_library", library);
-}
-
-static Status write_compiler(StoreFile *file) {
-  return store_text_attribute(file, NULL, "compiler", VERSION_COMPILER);
-}
-
-static Status write_flags(StoreFile *file) {
-  return store_text_attribute(file, NULL, "compiler_flags", VERSION_FLAGS);
-}
-
-static Status write_blas(StoreFile *file) {
-#ifdef THOMPSON_OPENBLAS
-  return store_text_attribute(file, NULL, "blas", openblas_get_config());
-#else
-  return store_text_attribute(file, NULL, "blas", VERSION_BLAS);
-#endif
-}
-
-/* Every provenance attribute and who writes it. */
-static const struct {
-  const char *name;
-  Status (*write)(StoreFile *file);
-} attributes[] = {
-    {"source", write_source},        {"history", write_history},     {"hostname", write_hostname},
-    {"mpi_ranks", write_ranks},      {"mpi_library", write_library}, {"compiler", write_compiler},
-    {"compiler_flags", write_flags}, {"blas", write_blas},
-};
-enum { ATTRIBUTES = sizeof attributes / sizeof *attributes };
 
 static Status write_references(StoreFile *file, const char *methods) {
   SCRATCH_ARENA(scratch);
@@ -149,9 +104,21 @@ static Status write_references(StoreFile *file, const char *methods) {
 }
 
 Status provenance_write(StoreFile *file, const char *title, const char *references) {
+  char host[256] = "unknown";
   TRY(store_text_attribute(file, NULL, "Conventions", "CF-1.10"));
   TRY(store_text_attribute(file, NULL, "title", title));
   TRY(write_references(file, references));
-  for (int i = 0; i < ATTRIBUTES; i++) TRY(attributes[i].write(file));
-  return STATUS_OK;
+  TRY(store_text_attribute(file, NULL, "source", provenance_source()));
+  TRY(write_history(file));
+  gethostname(host, sizeof host - 1);
+  TRY(store_text_attribute(file, NULL, "hostname", host));
+  TRY(store_int_attribute(file, NULL, "mpi_ranks", ranks));
+  TRY(store_text_attribute(file, NULL, "mpi_library", library));
+  TRY(store_text_attribute(file, NULL, "compiler", VERSION_COMPILER));
+  TRY(store_text_attribute(file, NULL, "compiler_flags", VERSION_FLAGS));
+#ifdef THOMPSON_OPENBLAS
+  return store_text_attribute(file, NULL, "blas", openblas_get_config());
+#else
+  return store_text_attribute(file, NULL, "blas", VERSION_BLAS);
+#endif
 }

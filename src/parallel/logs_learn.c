@@ -254,14 +254,14 @@ static Status learn_mixture(Arena *memory, Learning *self, const PriorOps *famil
 
 static Status learn_networks(Arena *memory, const Learning *self, const PriorOps *family,
                              const Mixture *mixture, double noise, Prior *out) {
+  SCRATCH_ARENA(scratch);
   Samples samples;
-  Status status = logs_draws(self->sample, self->fit, mixture, noise, &samples);
+  Status status = logs_draws(&scratch, self->sample, self->fit, mixture, noise, &samples);
   status = parallel_agree(self->parallel, status);
   if (status == STATUS_OK)
     status = prepare_fit(memory, self->parallel, family, self->fit, &(FitSource){.samples = &samples},
                          self->mode, out);
   if (status == STATUS_OK && self->parallel->rank == 0) out->noise = noise;
-  samples_free(&samples);
   return status;
 }
 

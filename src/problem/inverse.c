@@ -8,12 +8,10 @@
  * smallest. */
 #include "core/arena.h"
 #include "core/linalg.h"
-#include "core/memory.h"
 #include "problem/problems.h"
 #include "problem/rotation.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 const char INVERSE_SINGULAR_VECTORS[] = "random principal";
@@ -25,7 +23,7 @@ typedef struct {
 
 static int rank_of(const Problem *self) { return self->arms < self->d ? self->arms : self->d; }
 
-static Status find_axes(const ThetaSource *theta, Inverse *state) {
+static Status find_axes(Arena *memory, const ThetaSource *theta, Inverse *state) {
   SCRATCH_ARENA(scratch);
   const size_t d = (size_t)theta->d;
   double *work;
@@ -34,7 +32,7 @@ static Status find_axes(const ThetaSource *theta, Inverse *state) {
                       "problem.singular_vectors: principal needs theta* from a mixture of Gaussians; "
                       "problem.theta = %s is not one",
                       theta->ops->name);
-  NEW(state->axes, d * d);
+  ALLOCATE(memory, state->axes, d * d);
   ALLOCATE(&scratch, work, 2 * d * d + 2 * d);
   double *covariance = work, *columns = covariance + d * d, *mean = columns + d * d, *variance = mean + d;
   mixture_moments(&theta->mixture, mean, covariance);
@@ -46,7 +44,7 @@ static Status find_axes(const ThetaSource *theta, Inverse *state) {
 
 static Status create(Problem *self, const Config *config) {
   Inverse *state;
-  NEW(state, 1);
+  ALLOCATE(&self->memory, state, 1);
   self->state = state;
   TRY(problem_create_theta(self, config));
   self->d = self->theta.d;
@@ -54,16 +52,12 @@ static Status create(Problem *self, const Config *config) {
   state->snr = config_real(config, "problem.snr");
   state->condition_number = config_real(config, "problem.condition_number");
   self->feature_scratch = (size_t)rank_of(self) * ((size_t)self->arms + (size_t)self->d);
-  return config_is(config, "problem.singular_vectors", "principal") ? find_axes(&self->theta, state)
-                                                                    : STATUS_OK;
+  return config_is(config, "problem.singular_vectors", "principal")
+             ? find_axes(&self->memory, &self->theta, state)
+             : STATUS_OK;
 }
 
-static void destroy(Problem *self) {
-  Inverse *state = self->state;
-  if (state) free(state->axes);
-}
-
-/* Returns Singular value k of 0 .. rank - 1, falling. */
+/* Returns singular value k of 0 .. rank - 1, falling. */
 static double singular_value(const Problem *self, int k) {
   const Inverse *state = self->state;
   const int last = rank_of(self) - 1;
@@ -99,7 +93,7 @@ static void draw_features(const Problem *self, uint32_t first_run, int runs, uin
   }
 }
 
-/* Draws Orthonormal columns of normals: what rotation_draw gives as rows. */
+/* Draws orthonormal columns of normals: what rotation_draw gives as rows. */
 static Status draw_vectors(const Dense *dense, Rng rng, int rows, int columns, DenseMatrix *out) {
   TRY(dense_create(dense, rows, columns, out));
   dense_fill_normal(dense, rng, out);
@@ -110,9 +104,10 @@ static Status draw_vectors(const Dense *dense, Rng rng, int rows, int columns, D
 static Status draw_matrix(const Problem *self, uint32_t run, const Dense *dense, DenseMatrix *out) {
   const int rank = rank_of(self);
   DenseMatrix left = {0}, right = {0};
+  SCRATCH_ARENA(scratch);
   double *values;
   *out = (DenseMatrix){0};
-  TRY(dense_agree(dense, memory_new((void **)&values, (size_t)rank, sizeof *values)));
+  TRY(dense_agree(dense, arena_new(&scratch, (void **)&values, (size_t)rank, sizeof *values)));
   for (int k = 0; k < rank; k++) values[k] = singular_value(self, k);
   Status status = draw_vectors(dense, vectors_of(self, RNG_ARMS, run, 0), self->arms, rank, &left);
   if (status == STATUS_OK)
@@ -124,7 +119,6 @@ static Status draw_matrix(const Problem *self, uint32_t run, const Dense *dense,
   }
   dense_destroy(&left);
   dense_destroy(&right);
-  free(values);
   return status;
 }
 
@@ -132,6 +126,5 @@ const ProblemOps problem_inverse = {.name = "inverse",
                                     .summary = "y = A theta* + noise, the rows of A in order as the arms",
                                     .reference = "Bruna and Han (2024), Tilted transport",
                                     .create = create,
-                                    .destroy = destroy,
                                     .features = draw_features,
                                     .matrix = draw_matrix};

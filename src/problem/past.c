@@ -83,12 +83,10 @@ Status past_play(const Problem *problem, uint32_t replicate, int first, int task
   ALLOCATE(&scratch, watch.arm, BLOCK);
   ALLOCATE(&scratch, watch.phi, 2 * vectors + 2 * BLOCK);
   watch.column = watch.phi + vectors, watch.y = watch.column + vectors, watch.regret = watch.y + BLOCK;
-  TRY(problem_training_samples(problem, replicate, (int64_t)first + tasks, &theta));
-  Status status = STATUS_OK;
-  for (int task = first; task < theta.n && status == STATUS_OK; task += BLOCK)
-    status = play_block(&past, &theta, task, observations, &watch);
-  samples_free(&theta);
-  return status;
+  TRY(problem_training_samples(&scratch, problem, replicate, (int64_t)first + tasks, &theta));
+  for (int task = first; task < theta.n; task += BLOCK)
+    TRY(play_block(&past, &theta, task, observations, &watch));
+  return STATUS_OK;
 }
 
 static Status add(void *logs, int task, const double *phi, double y) { return logs_add(logs, task, phi, y); }

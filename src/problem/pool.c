@@ -1,12 +1,10 @@
 /* A run has a pool of K vectors N(0, I), fixed for all rounds. In a round the features of each arm are a
  * member of the pool, drawn with replacement, plus zeta times N(0, I): the smaller zeta, the fewer directions
  * are ever seen. theta* is N(0, I / d), so that phi' theta* has variance 1 + zeta^2 in every dimension. */
-#include "core/memory.h"
 #include "core/simd.h"
 #include "problem/problems.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 const char POOL_REWARDS[] = "linear quadratic";
 
@@ -38,7 +36,7 @@ static double unit_noise(const Problem *self, double zeta) {
 
 static Status create(Problem *self, const Config *config) {
   Pool *state;
-  NEW(state, 1);
+  ALLOCATE(&self->memory, state, 1);
   self->state = state;
   state->zeta = config_real(config, "problem.zeta");
   self->resample_arms = true;
@@ -50,13 +48,8 @@ static Status create(Problem *self, const Config *config) {
                       self->likelihood.ops->name);
   self->likelihood.noise *= unit_noise(self, state->zeta);
   self->kept = pool_row(self) * (size_t)self->arms;
-  NEW(state->pool, (size_t)self->d * (size_t)self->arms);
+  ALLOCATE(&self->memory, state->pool, (size_t)self->d * (size_t)self->arms);
   return create_theta(self->d, self->seed, &self->theta);
-}
-
-static void destroy(Problem *self) {
-  Pool *state = self->state;
-  if (state) free(state->pool);
 }
 
 /* Stores the pools of the runs, kept[B, K, pool_row]: member m has the stream (POOL, run, round 0, draw
@@ -157,6 +150,5 @@ const ProblemOps problem_pool = {.name = "pool",
                                  .arms = 50,
                                  .dimension = 20,
                                  .create = create,
-                                 .destroy = destroy,
                                  .keep = keep_pools,
                                  .features = draw_features};

@@ -1,13 +1,11 @@
 #include "problem/problem.h"
 
-#include "core/memory.h"
 #include "core/simd.h"
 #include "core/special.h"
 #include "problem/problems.h"
 #include "problem/theta_prior.h"
 #include "rule/rule.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 static const ProblemOps *const registry[] = {
@@ -109,6 +107,16 @@ Status problem_create_theta(Problem *self, const Config *config) {
                       config_real(config, "prior.test_fraction"), self->seed, &self->theta);
 }
 
+/* Checks what was asked for, and makes what the family makes. */
+static Status complete(Problem *self, const Config *config) {
+  TRY(check_unknown(self));
+  TRY(check_distribution(config, self));
+  TRY(check_drift(config, self));
+  TRY(self->ops->create(self, config));
+  self->d = self->theta.d;
+  return check_items(self);
+}
+
 Status problem_create(const Config *config, Problem *out) {
   *out = (Problem){.ops = family_of(config),
                    .d = (int)dimension_of(config),
@@ -123,19 +131,14 @@ Status problem_create(const Config *config, Problem *out) {
   out->likelihood = (Likelihood){.ops = likelihood_find(config_text(config, "likelihood")), .noise = noise};
   ASSERT(out->ops && out->likelihood.ops);
   if (out->d == 0) out->d = out->ops->dimension;
-  Status status = check_unknown(out);
-  if (status == STATUS_OK) status = check_distribution(config, out);
-  if (status == STATUS_OK) status = check_drift(config, out);
-  if (status == STATUS_OK) status = out->ops->create(out, config);
-  if (status == STATUS_OK) out->d = out->theta.d, status = check_items(out);
+  const Status status = complete(out, config);
   if (status != STATUS_OK) problem_destroy(out);
   return status;
 }
 
 void problem_destroy(Problem *problem) {
-  if (problem->ops && problem->ops->destroy) problem->ops->destroy(problem);
   theta_destroy(&problem->theta);
-  free(problem->state);
+  arena_free(&problem->memory);
   *problem = (Problem){0};
 }
 
@@ -159,8 +162,9 @@ void problem_theta_shown(const Problem *problem, int count, double *theta) {
   transform(problem, 0, count, theta);
 }
 
-Status problem_training_samples(const Problem *problem, uint32_t replicate, int64_t limit, Samples *out) {
-  TRY(theta_training_samples(&problem->theta, replicate, limit, out));
+Status problem_training_samples(Arena *memory, const Problem *problem, uint32_t replicate, int64_t limit,
+                                Samples *out) {
+  TRY(theta_training_samples(memory, &problem->theta, replicate, limit, out));
   const RngLanes rng = {.key = rng_subkey(rng_key(problem->seed, RNG_PRIOR_SAMPLES), RNG_ROTATION),
                         .run = replicate,
                         .draws = (uint32_t)out->n,
@@ -282,13 +286,13 @@ static void new_arms(World *world, uint32_t round) {
 
 static Status allocate(World *world) {
   size_t d = (size_t)world->problem->d, arms = (size_t)world->problem->arms, runs = (size_t)world->runs;
-  NEW(world->theta, d * runs * (size_t)problem_unknowns(world->problem));
-  NEW(world->features, d * runs * (size_t)problem_vectors(world->problem));
-  NEW(world->kept, runs * world->problem->kept);
-  NEW(world->mean, arms * runs);
-  NEW(world->best, runs);
-  NEW(world->noise, 2 * runs);
-  NEW(world->scratch, 2 * runs + world->problem->feature_scratch);
+  ALLOCATE(&world->memory, world->theta, d * runs * (size_t)problem_unknowns(world->problem));
+  ALLOCATE(&world->memory, world->features, d * runs * (size_t)problem_vectors(world->problem));
+  ALLOCATE(&world->memory, world->kept, runs * world->problem->kept);
+  ALLOCATE(&world->memory, world->mean, arms * runs);
+  ALLOCATE(&world->memory, world->best, runs);
+  ALLOCATE(&world->memory, world->noise, 2 * runs);
+  ALLOCATE(&world->memory, world->scratch, 2 * runs + world->problem->feature_scratch);
   return STATUS_OK;
 }
 
@@ -334,13 +338,7 @@ Status world_create_given(const Problem *problem, uint32_t first_run, int runs, 
 }
 
 void world_destroy(World *world) {
-  free(world->theta);
-  free(world->kept);
-  free(world->features);
-  free(world->mean);
-  free(world->best);
-  free(world->noise);
-  free(world->scratch);
+  arena_free(&world->memory);
   *world = (World){0};
 }
 

@@ -18,12 +18,10 @@ typedef struct {
   int dimension; /* d when problem.dimension is auto; 0: the distribution of theta* knows it */
   bool per_arm; /* problem.unknown may be per_arm */
   bool arms_of_theta; /* features depend on the theta* of the run */
-  /* REQUIRED. Read the keys problem.*; make `theta`; feature_scratch and kept where they are not 0;
-   * arms_in_order; likelihood.noise where problem.noise is auto and the family knows better than 1. self->d
-   * is problem.dimension, or as above, and afterwards that of `theta`. */
+  /* REQUIRED. Read the keys problem.*; make `theta` and `state`, which live in self->memory; feature_scratch
+   * and kept where they are not 0; arms_in_order; likelihood.noise where problem.noise is auto and the family
+   * knows better than 1. self->d is problem.dimension, or as above, and afterwards that of `theta`. */
   Status (*create)(Problem *self, const Config *config);
-  /* OPTIONAL. What `state` owns, which may be half-built or NULL; it is freed by the caller. */
-  void (*destroy)(Problem *self);
   /* OPTIONAL. theta[d, lanes] <- theta* made of these samples of `theta`, lane by lane, from the streams
    * `rng` where it is random. Such a theta* has no exact prior. */
   void (*transform)(const Problem *self, RngLanes rng, double *theta);
@@ -42,6 +40,7 @@ typedef struct {
 } ProblemOps;
 
 struct Problem {
+  Arena memory; /* of `state` */
   const ProblemOps *ops;
   int d, arms, rounds;
   int drift_every; /* rounds after which theta* is drawn again; 0: never */
@@ -84,9 +83,9 @@ Status problem_create_theta(Problem *self, const Config *config);
 void problem_theta(const Problem *problem, uint32_t replicate, uint32_t first_run, int runs, double *theta);
 /* Draws others of the same distribution, which no run meets, for pictures: theta[d, count]. */
 void problem_theta_shown(const Problem *problem, int count, double *theta);
-/* Draws the Samples that priors of this replicate are fitted to; limit < 0: as many as there are. The
- * caller ends with samples_free. */
-Status problem_training_samples(const Problem *problem, uint32_t replicate, int64_t limit, Samples *out);
+/* Draws the Samples that priors of this replicate are fitted to; limit < 0: as many as there are. */
+Status problem_training_samples(Arena *memory, const Problem *problem, uint32_t replicate, int64_t limit,
+                                Samples *out);
 /* Returns whether the distribution of theta* has a density. */
 bool problem_has_exact_prior(const Problem *problem);
 /* Returns STATUS_INPUT with a sentence when the distribution of theta* has no density. */
@@ -102,6 +101,7 @@ static inline int problem_vectors(const Problem *problem) { return problem->per_
 
 /* The world of one block of runs, and what happens in it. */
 typedef struct {
+  Arena memory;
   const Problem *problem; /* not owned */
   uint32_t replicate, first_run, round;
   int runs; /* B */

@@ -1,5 +1,4 @@
 /* Synthetic bandits: theta* from a named distribution, random arms (DiffTS paper, Section 6.2). */
-#include "core/memory.h"
 #include "problem/problems.h"
 #include "problem/rotation.h"
 
@@ -35,7 +34,7 @@ static Status count_unit_vectors(Problem *self, const Config *config) {
 
 static Status create(Problem *self, const Config *config) {
   Synthetic *state;
-  NEW(state, 1);
+  ALLOCATE(&self->memory, state, 1);
   self->state = state;
   state->normalised = !config_is(config, "problem.features", "gaussian");
   state->radius = config_is(config, "problem.features", "ball");
@@ -82,7 +81,7 @@ static void shape_features(const Problem *self, uint32_t first_run, int runs, do
   }
 }
 
-/* Draws a a standard normal vector, scaled to length 1 (sphere) or u^(1/d) (ball). More arms leave the
+/* Draws a standard normal vector, scaled to length 1 (sphere) or u^(1/d) (ball). More arms leave the
  * first ones as they are. */
 static void draw_isotropic(const Problem *self, uint32_t first_run, int runs, uint32_t round,
                            double *features, double *scratch) {

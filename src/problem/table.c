@@ -2,12 +2,10 @@
  * classes or answers that were all judged. A context is the same for all arms, and each arm has a posterior
  * of its own. Every run meets the events in an order of its own, none twice. */
 #include "core/linalg.h"
-#include "core/memory.h"
 #include "io/dataset.h"
 #include "problem/problems.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Checks that rewards are what the likelihood can observe. */
@@ -68,21 +66,17 @@ static Status fit_noise(const RewardTable *table, double *noise) {
 
 static Status create(Problem *self, const Config *config) {
   RewardTable *table;
-  NEW(table, 1);
+  ALLOCATE(&self->memory, table, 1);
   self->state = table;
   const char *path = config_text(config, "problem.file");
   if (!path) return status_set(STATUS_INPUT, "problem.family = table needs problem.file, which is not given");
-  TRY(dataset_read_table(path, table));
+  TRY(dataset_read_table(&self->memory, path, table));
   TRY(check_sizes(self, config, path, table));
   self->arms = table->arms;
   self->per_arm = self->resample_arms = true;
   if (config_is(config, "problem.noise", "auto") && likelihood_is_conjugate(&self->likelihood))
     TRY(fit_noise(table, &self->likelihood.noise));
   return theta_create_gaussian(table->d, self->seed, &self->theta);
-}
-
-static void destroy(Problem *self) {
-  if (self->state) reward_table_free(self->state);
 }
 
 /* Returns the event that a run meets in a round, from 1. */
@@ -114,6 +108,5 @@ const ProblemOps problem_table = {.name = "table",
                                   .reference = "Riquelme, Tucker and Snoek 2018 (data sets as bandits)",
                                   .per_arm = true,
                                   .create = create,
-                                  .destroy = destroy,
                                   .features = contexts,
                                   .rewards = rewards};

@@ -3,12 +3,10 @@
  * The precisions a_i fall geometrically from 1 to 1 / kappa; the directions q_i are the rows of a random
  * rotation, drawn for each run, and mu* is drawn from N(0, A^-1): what the problem's source gives is mu*
  * along the q_i, in units of its standard deviation there. */
-#include "core/memory.h"
 #include "problem/problems.h"
 #include "problem/rotation.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 typedef struct {
@@ -18,7 +16,7 @@ typedef struct {
 
 static Status create(Problem *self, const Config *config) {
   Target *state;
-  NEW(state, 1);
+  ALLOCATE(&self->memory, state, 1);
   self->state = state;
   self->arms = self->d;
   self->resample_arms = false;
@@ -27,20 +25,12 @@ static Status create(Problem *self, const Config *config) {
                       "study convergence has a Gaussian target, so likelihood must be gaussian, not %s",
                       self->likelihood.ops->name);
   self->likelihood.noise = 1;
-  NEW(state->deviation, self->d);
-  NEW(state->rotation, (size_t)self->d * (size_t)self->d);
-  NEW(state->point, self->d);
+  ALLOCATE(&self->memory, state->deviation, self->d);
+  ALLOCATE(&self->memory, state->rotation, (size_t)self->d * (size_t)self->d);
+  ALLOCATE(&self->memory, state->point, self->d);
   const double kappa = config_real(config, "problem.condition_number");
   for (int i = 0; i < self->d; i++) state->deviation[i] = i ? pow(kappa, 0.5 * i / (self->d - 1)) : 1;
   return theta_create_gaussian(self->d, self->seed, &self->theta);
-}
-
-static void destroy(Problem *self) {
-  Target *state = self->state;
-  if (!state) return;
-  free(state->deviation);
-  free(state->rotation);
-  free(state->point);
 }
 
 /* Draws the rows q_i[d] of a rotation, uniform among all. */
@@ -92,6 +82,5 @@ const ProblemOps problem_target = {.name = "target",
                                    .dimension = 5,
                                    .arms_of_theta = true,
                                    .create = create,
-                                   .destroy = destroy,
                                    .transform = transform,
                                    .features = draw_features};

@@ -1,11 +1,9 @@
 #include "problem/theta.h"
 
-#include "core/memory.h"
 #include "problem/distributions.h"
 
 #include <limits.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 static Status standard_isotropic(Arena *memory, int d, Isotropic *out) {
@@ -119,11 +117,10 @@ static Status check_dimension(int dimension, int d, const char *source) {
                     source, d);
 }
 
-Status theta_create_set(Samples *set, const char *source, int dimension, double test_fraction, uint64_t seed,
-                        ThetaSource *out) {
-  *out = (ThetaSource){
-      .ops = &theta_file, .d = set->d, .set = *set, .test_fraction = test_fraction, .seed = seed};
-  *set = (Samples){0};
+Status theta_create_set(const Samples *set, const char *source, int dimension, double test_fraction,
+                        uint64_t seed, ThetaSource *out) {
+  out->ops = &theta_file, out->d = set->d, out->set = *set, out->test_fraction = test_fraction,
+  out->seed = seed;
   if (out->set.n < 2)
     return status_set(STATUS_INPUT,
                       "%s: %d sample of theta; at least 2 are needed (one to learn from, one to test)",
@@ -138,7 +135,7 @@ Status theta_create(const ThetaOps *ops, int dimension, const char *file, double
     return status_set(STATUS_INPUT, "problem.theta = %s needs problem.file, which is not given", ops->name);
   if (ops->set) {
     Samples set;
-    TRY(ops->set(file, &set));
+    TRY(ops->set(&out->memory, file, &set));
     return theta_create_set(&set, file, dimension, test_fraction, seed, out);
   }
   out->d = dimension ? dimension : ops->dimension ? ops->dimension : 2;
@@ -173,7 +170,6 @@ Status theta_create_large(const ThetaOps *ops, int d, uint64_t seed, ThetaSource
 
 void theta_destroy(ThetaSource *source) {
   arena_free(&source->memory);
-  samples_free(&source->set);
   *source = (ThetaSource){0};
 }
 
@@ -271,10 +267,11 @@ int theta_training_count(const ThetaSource *source, int64_t limit) {
   return (int)(limit < 0 || (finite && limit > most) ? most : limit);
 }
 
-Status theta_training_samples(const ThetaSource *source, uint32_t replicate, int64_t limit, Samples *out) {
+Status theta_training_samples(Arena *memory, const ThetaSource *source, uint32_t replicate, int64_t limit,
+                              Samples *out) {
   const int n = theta_training_count(source, limit);
   *out = (Samples){.d = source->d, .n = n};
-  NEW(out->theta, (size_t)source->d * (size_t)n);
+  ALLOCATE(memory, out->theta, (size_t)source->d * (size_t)n);
   const RngLanes lanes = {.key = rng_key(source->seed, RNG_PRIOR_SAMPLES),
                           .run = replicate,
                           .draws = (uint32_t)n,

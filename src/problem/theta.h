@@ -31,7 +31,7 @@ typedef struct {
   /* OPTIONAL. The distribution as a prior with a chain of these settings. */
   Status (*prior)(Arena *memory, int d, const PriorFit *chain_settings, Prior *out);
   /* OPTIONAL. A finite set of theta from a file. */
-  Status (*set)(const char *file, Samples *out);
+  Status (*set)(Arena *memory, const char *file, Samples *out);
 } ThetaOps;
 
 const ThetaOps *theta_distribution(int index); /* registry; NULL ends */
@@ -40,7 +40,7 @@ const char *theta_name(int index);
 
 /* An instance. */
 struct ThetaSource {
-  Arena memory; /* of mixture, isotropic and prior */
+  Arena memory; /* of mixture, isotropic, prior and of a set that was read */
   const ThetaOps *ops;
   int d;
   bool has_mixture;
@@ -63,10 +63,10 @@ Status theta_create_gaussian(int d, uint64_t seed, ThetaSource *out);
 /* Creates the distribution without d x d matrices; it can be drawn from, and that is all. STATUS_INPUT
  * where it has no such form. */
 Status theta_create_large(const ThetaOps *ops, int d, uint64_t seed, ThetaSource *out);
-/* Creates a source from a a finite set that is in memory already, taken over from `set`; `source` names it
+/* Makes a zeroed source draw from a finite set that is in memory already and outlives it; `source` names it
  * in messages. */
-Status theta_create_set(Samples *set, const char *source, int dimension, double test_fraction, uint64_t seed,
-                        ThetaSource *out);
+Status theta_create_set(const Samples *set, const char *source, int dimension, double test_fraction,
+                        uint64_t seed, ThetaSource *out);
 void theta_destroy(ThetaSource *source);
 
 /* Draws theta* of runs first_run .. first_run + runs - 1, from streams (THETA, run, segment): theta[d, runs].
@@ -87,8 +87,8 @@ void theta_test_part(const ThetaSource *source, uint32_t replicate, double *thet
 /* Returns how many samples priors are fitted to: at most `limit`; limit < 0: 10 000, or all of a finite
  * set. */
 int theta_training_count(const ThetaSource *source, int64_t limit);
-/* Draws the training samples of this replicate, never a theta* of a finite set. The caller ends with
- * samples_free. */
-Status theta_training_samples(const ThetaSource *source, uint32_t replicate, int64_t limit, Samples *out);
+/* Draws the training samples of this replicate, never a theta* of a finite set. */
+Status theta_training_samples(Arena *memory, const ThetaSource *source, uint32_t replicate, int64_t limit,
+                              Samples *out);
 
 #endif

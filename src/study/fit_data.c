@@ -10,14 +10,14 @@ static Status play_past(const Belief *belief, const Problem *problem, Arena *mem
 }
 
 /* Guesses each task's theta as if it were known: the mode under N(0, I), or under the base. */
-static Status guess(const Belief *belief, const Logs *logs, const Prior *base, Samples *out) {
+static Status guess(Arena *memory, const Belief *belief, const Logs *logs, const Prior *base, Samples *out) {
   SCRATCH_ARENA(scratch);
   Prior standard;
   if (belief->learned_from == LEARNED_FROM_ESTIMATES) {
     TRY(prior_standard(&scratch, logs->d, &belief->fit, &standard));
     base = &standard;
   }
-  return logs_modes(logs, base->mixture, belief->likelihood.noise, out);
+  return logs_modes(memory, logs, base->mixture, belief->likelihood.noise, out);
 }
 
 static Status create(const Belief *belief, const Problem *problem, const Prior *base, FitData *out) {
@@ -25,12 +25,15 @@ static Status create(const Belief *belief, const Problem *problem, const Prior *
   Logs logs;
   *out = (FitData){0};
   if (belief->learned_from == LEARNED_FROM_THETA)
-    return problem_training_samples(problem, belief->fit.replicate, belief->train_samples, &out->samples);
+    return problem_training_samples(&out->memory, problem, belief->fit.replicate, belief->train_samples,
+                                    &out->samples);
   if (belief->learned_from == LEARNED_FROM_LOGS && belief->family->fit_logs_part)
     return play_past(belief, problem, &out->memory, &out->logs);
   TRY(play_past(belief, problem, &scratch, &logs));
-  if (belief->learned_from != LEARNED_FROM_LOGS) return guess(belief, &logs, base, &out->samples);
-  return logs_draws(&logs, &belief->fit, base->mixture, belief->likelihood.noise, &out->samples);
+  if (belief->learned_from != LEARNED_FROM_LOGS)
+    return guess(&out->memory, belief, &logs, base, &out->samples);
+  return logs_draws(&out->memory, &logs, &belief->fit, base->mixture, belief->likelihood.noise,
+                    &out->samples);
 }
 
 Status fit_data_create(const Belief *belief, const Problem *problem, const Prior *base, FitData *out) {
@@ -58,7 +61,6 @@ FitSource fit_data_source(const FitData *data) {
 }
 
 void fit_data_free(FitData *data) {
-  samples_free(&data->samples);
   arena_free(&data->memory);
   *data = (FitData){0};
 }

@@ -41,9 +41,8 @@ static void make_prior(Arena *memory, Case *c) {
   Belief belief;
   Samples samples;
   ok(belief_create(setting, &c->study.file->policies[0], &c->problem, 0, &belief));
-  ok(problem_training_samples(&c->problem, 0, belief.train_samples, &samples));
+  ok(problem_training_samples(memory, &c->problem, 0, belief.train_samples, &samples));
   ok(prior_fit(memory, belief.family, &belief.fit, &samples, &c->prior));
-  samples_free(&samples);
 }
 
 /* Evidence and state as in the middle of a simulation: 100 observations of the unit disc. */

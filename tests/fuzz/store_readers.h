@@ -83,35 +83,35 @@ static bool good_prior(const char *path) {
 }
 
 static bool good_samples(const char *path) {
+  SCRATCH_ARENA(memory);
   Samples samples;
-  Status status = dataset_read_samples(path, &samples);
-  if (status != STATUS_OK) return !samples.theta && refused_well(status, path);
+  Status status = dataset_read_samples(&memory, path, &samples);
+  if (status != STATUS_OK) return refused_well(status, path);
   bool good =
       samples.d >= 1 && samples.n >= 1 && all_finite((size_t)samples.d * (size_t)samples.n, samples.theta);
-  samples_free(&samples);
   return good;
 }
 
 static bool good_observations(const char *path) {
+  SCRATCH_ARENA(memory);
   Observations seen;
-  Status status = dataset_read_observations(path, &seen);
-  if (status != STATUS_OK) return !seen.features && !seen.rewards && refused_well(status, path);
+  Status status = dataset_read_observations(&memory, path, &seen);
+  if (status != STATUS_OK) return refused_well(status, path);
   bool good = seen.d >= 1 && seen.rows >= 0 && all_finite((size_t)seen.rows, seen.rewards) &&
               all_finite((size_t)seen.d * (size_t)seen.rows, seen.features);
-  observations_free(&seen);
   return good;
 }
 
 static bool good_embedding(const char *path) {
+  SCRATCH_ARENA(memory);
   Embedding embedding;
-  Status status = embedding_read(path, &embedding);
-  if (status != STATUS_OK) return !embedding.features && !embedding.theta.theta && refused_well(status, path);
+  Status status = embedding_read(&memory, path, &embedding);
+  if (status != STATUS_OK) return refused_well(status, path);
   size_t d = (size_t)embedding.d;
   bool good = embedding.d >= 1 && embedding.theta.d == embedding.d && embedding.theta.n >= 1 &&
               embedding.arms >= 1 && all_finite((size_t)embedding.theta.n * d, embedding.theta.theta) &&
               all_finite((size_t)embedding.arms * d, embedding.features) &&
               (isnan(embedding.noise) || (isfinite(embedding.noise) && embedding.noise > 0));
-  embedding_free(&embedding);
   return good;
 }
 

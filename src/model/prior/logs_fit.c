@@ -237,28 +237,29 @@ static Status items_of_theta(Arena *memory, const Logs *logs, int components, do
   return STATUS_OK;
 }
 
-static Status theta_of_tasks(const Logs *logs, int each, Samples *out) {
+static Status theta_of_tasks(Arena *memory, const Logs *logs, int each, Samples *out) {
   *out = (Samples){.d = logs->d};
   if (logs->tasks > INT_MAX / each)
     return status_set(STATUS_INPUT, "too many tasks to draw from: %d", logs->tasks);
   out->n = logs->tasks * each;
-  NEW(out->theta, (size_t)out->d * (size_t)out->n);
+  ALLOCATE(memory, out->theta, (size_t)out->d * (size_t)out->n);
   return STATUS_OK;
 }
 
-Status logs_draws(const Logs *logs, const PriorFit *fit, const Mixture *mixture, double noise, Samples *out) {
+Status logs_draws(Arena *memory, const Logs *logs, const PriorFit *fit, const Mixture *mixture, double noise,
+                  Samples *out) {
   SCRATCH_ARENA(scratch);
   EmLogs items;
-  TRY(theta_of_tasks(logs, LOGS_DRAWS, out));
+  TRY(theta_of_tasks(memory, logs, LOGS_DRAWS, out));
   TRY(items_of_theta(&scratch, logs, mixture->components, noise, &items));
   em_logs_draw(&items, mixture, LOGS_DRAWS, rng_key(fit->seed, RNG_PAST_DRAWS), fit->replicate, out->theta);
   return STATUS_OK;
 }
 
-Status logs_modes(const Logs *logs, const Mixture *gaussian, double noise, Samples *out) {
+Status logs_modes(Arena *memory, const Logs *logs, const Mixture *gaussian, double noise, Samples *out) {
   SCRATCH_ARENA(scratch);
   EmLogs items;
-  TRY(theta_of_tasks(logs, 1, out));
+  TRY(theta_of_tasks(memory, logs, 1, out));
   TRY(items_of_theta(&scratch, logs, 1, noise, &items));
   em_logs_modes(&items, gaussian, out->theta);
   return STATUS_OK;
@@ -280,9 +281,8 @@ Status prior_fit_logs(Arena *memory, const PriorOps *family, const PriorFit *fit
   const FitSource source = {.logs = logs};
   if (family->fit_logs_part) return fit_source_whole(memory, &source, family, fit, out);
   TRY(fit_source_whole(&scratch, &source, logs_family(family), fit, &mixture));
-  Status status = logs_draws(logs, fit, mixture.mixture, mixture.noise, &samples);
-  if (status == STATUS_OK) status = prior_fit(memory, family, fit, &samples, out);
+  TRY(logs_draws(&scratch, logs, fit, mixture.mixture, mixture.noise, &samples));
+  TRY(prior_fit(memory, family, fit, &samples, out));
   out->noise = mixture.noise;
-  samples_free(&samples);
-  return status;
+  return STATUS_OK;
 }

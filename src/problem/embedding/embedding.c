@@ -1,12 +1,11 @@
 /* Bandits on real data: theta* and arms are rows of an embedding file (DiffTS paper, Sections 6.3 and C.2).
  */
-#include "core/memory.h"
 #include "problem/embedding/embedding_file.h"
 #include "problem/problems.h"
 
 #include <math.h>
 
-/* Takes sigma from of the file, unless the study gives it. */
+/* Takes sigma from the file, unless the study gives it. */
 static Status choose_noise(Problem *self, const Config *config, const Embedding *file) {
   if (!config_is(config, "problem.noise", "auto")) return STATUS_OK;
   if (isnan(file->noise))
@@ -17,22 +16,18 @@ static Status choose_noise(Problem *self, const Config *config, const Embedding 
 }
 
 static Status create(Problem *self, const Config *config) {
-  Embedding *file; /* its theta goes over to the problem's */
-  NEW(file, 1);
+  Embedding *file;
+  ALLOCATE(&self->memory, file, 1);
   self->state = file;
   const char *path = config_text(config, "problem.file");
   if (!path)
     return status_set(STATUS_INPUT, "problem.family = embedding needs problem.file, which is not given");
-  TRY(embedding_read(path, file));
+  TRY(embedding_read(&self->memory, path, file));
   TRY(choose_noise(self, config, file));
   TRY(theta_create_set(&file->theta, path, self->d, config_real(config, "prior.test_fraction"), self->seed,
                        &self->theta));
   self->theta.held_out = file->held_out;
   return STATUS_OK;
-}
-
-static void destroy(Problem *self) {
-  if (self->state) embedding_free(self->state);
 }
 
 /* Draws K rows of the file's features for each run (one where each arm has its own theta*), uniform with
@@ -58,5 +53,4 @@ const ProblemOps problem_embedding = {.name = "embedding",
                                       .reference = "DiffTS, Section 6.3",
                                       .per_arm = true,
                                       .create = create,
-                                      .destroy = destroy,
                                       .features = draw_features};

@@ -1,11 +1,9 @@
 #include "problem/embedding/embedding_file.h"
 
 #include "core/arena.h"
-#include "core/memory.h"
 #include "io/provenance.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Computes to[columns, rows] = from[rows, columns]' */
@@ -15,16 +13,14 @@ static void transpose(int rows, int columns, const double *from, double *to) {
       to[(size_t)j * (size_t)rows + i] = from[(size_t)i * (size_t)columns + j];
 }
 
-static Status read_theta(StoreFile *file, Samples *theta) {
+static Status read_theta(Arena *memory, StoreFile *file, Samples *theta) {
+  SCRATCH_ARENA(scratch);
   double *rows;
-  Status status = dataset_read_matrix(file, "theta", "item", &theta->n, &theta->d, &rows);
-  if (status == STATUS_OK)
-    status = memory_new((void **)&theta->theta, (size_t)theta->n * (size_t)theta->d, sizeof *rows);
-  if (status == STATUS_OK) transpose(theta->n, theta->d, rows, theta->theta);
-  free(rows);
-  if (status == STATUS_OK && theta->n == 0)
-    status = status_set(STATUS_INPUT, "%s: 'theta' has no items", store_path(file));
-  return status == STATUS_OK ? samples_check_spread(store_path(file), theta) : status;
+  TRY(dataset_read_matrix(&scratch, file, "theta", "item", &theta->n, &theta->d, &rows));
+  if (theta->n == 0) return status_set(STATUS_INPUT, "%s: 'theta' has no items", store_path(file));
+  ALLOCATE(memory, theta->theta, (size_t)theta->n * (size_t)theta->d);
+  transpose(theta->n, theta->d, rows, theta->theta);
+  return samples_check_spread(store_path(file), theta);
 }
 
 /* Moves the columns of theta[d, n] where held[n] is set to the front. */
@@ -74,12 +70,12 @@ static Status read_noise(StoreFile *file, double *noise) {
                     *noise);
 }
 
-static Status read_all(StoreFile *file, Embedding *out) {
+static Status read_all(Arena *memory, StoreFile *file, Embedding *out) {
   int columns;
-  TRY(read_theta(file, &out->theta));
+  TRY(read_theta(memory, file, &out->theta));
   out->d = out->theta.d;
   TRY(read_held_out(file, out));
-  TRY(dataset_read_matrix(file, "features", "arm", &out->arms, &columns, &out->features));
+  TRY(dataset_read_matrix(memory, file, "features", "arm", &out->arms, &columns, &out->features));
   if (out->arms == 0) return status_set(STATUS_INPUT, "%s: 'features' has no arms", store_path(file));
   if (columns != out->d)
     return status_set(STATUS_INPUT, "%s: 'theta' has %d columns, but 'features' has %d; both live in R^d",
@@ -87,20 +83,13 @@ static Status read_all(StoreFile *file, Embedding *out) {
   return read_noise(file, &out->noise);
 }
 
-Status embedding_read(const char *path, Embedding *out) {
+Status embedding_read(Arena *memory, const char *path, Embedding *out) {
   StoreFile *file;
   *out = (Embedding){0};
   TRY(store_open(path, &file));
-  Status status = read_all(file, out);
+  const Status status = read_all(memory, file, out);
   store_abandon(file);
-  if (status != STATUS_OK) embedding_free(out);
   return status;
-}
-
-void embedding_free(Embedding *embedding) {
-  samples_free(&embedding->theta);
-  free(embedding->features);
-  *embedding = (Embedding){0};
 }
 
 static Status write_held_out(StoreFile *file, const Embedding *embedding, int item) {

@@ -21,9 +21,8 @@ typedef struct {
 /* Reads an embedding file with values of any numeric type. Errors: STATUS_INPUT when a variable is
  * missing, empty, transposed, of another dimension than the other, or holds a value that is not finite,
  * when the noise is not above zero, or when all or none of the items are held out. Those that are come
- * first, in the order of the file, and then the others. The caller ends with embedding_free. */
-Status embedding_read(const char *path, Embedding *out);
-void embedding_free(Embedding *embedding);
+ * first, in the order of the file, and then the others. */
+Status embedding_read(Arena *memory, const char *path, Embedding *out);
 
 /* Begins an embedding file: provenance, theta, features, noise, held_out (theta sample last, as in
  * Embedding). The caller adds what else there is to record and ends with store_commit or store_abandon;
