@@ -8,10 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
-Status cell_create(Arena *memory, const Study *study, int64_t count, Cell *out) {
-  const size_t runs = (size_t)count;
-  *out = (Cell){.runs = count};
-  ALLOCATE(memory, out->curves, (size_t)study->curve_count * runs * (size_t)study->places);
+Status cell_create(Arena *memory, const Study *study, int64_t runs, Cell *out) {
+  *out = (Cell){.runs = runs};
+  ALLOCATE(memory, out->curves, (size_t)study->curve_count * (size_t)runs * (size_t)study->places);
   ALLOCATE(memory, out->seconds, runs);
   ALLOCATE(memory, out->fallbacks, runs);
   ALLOCATE(memory, out->watched, 2 * runs);
