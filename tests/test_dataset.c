@@ -239,7 +239,7 @@ static void test_observations(void) {
   remove("test_dataset.csv");
 }
 
-/* The fuzzer's corpus, in both forms: whatever is accepted is finite, whatever is refused has a sentence. */
+/* The fuzzer's corpus, in all forms: whatever is accepted is finite, whatever is refused has a sentence. */
 static void test_corpus(void) {
   char folder[4096];
   snprintf(folder, sizeof folder, "%s", golden("../fuzz/corpus_dataset"));
@@ -250,11 +250,12 @@ static void test_corpus(void) {
     char path[8192];
     if (entry->d_name[0] == '.') continue;
     snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
-    for (int form = 0; form < 2; form++) {
+    const CsvForm forms[] = {CSV_NO_HEADER, CSV_X_Y_HEADER, CSV_EVENT_HEADER};
+    for (int form = 0; form < 3; form++) {
       FILE *stream = fopen(path, "rb");
       CU_ASSERT_PTR_NOT_NULL_FATAL(stream);
       Table table;
-      Status status = dataset_csv_parse(stream, path, form == 0 ? CSV_NO_HEADER : CSV_X_Y_HEADER, &table);
+      Status status = dataset_csv_parse(stream, path, forms[form], &table);
       fclose(stream);
       CU_ASSERT_TRUE(status == STATUS_OK || status == STATUS_INPUT);
       if (status != STATUS_OK) CU_ASSERT_PTR_NOT_NULL(strstr(status_message(), entry->d_name));

@@ -115,13 +115,13 @@ Status dataset_read_samples(Arena *memory, const char *path, Samples *out) {
   return status;
 }
 
-/* Reads y(observation) of an open file beside the matrix x. */
-static Status read_rewards(Arena *memory, StoreFile *file, int rows, double **rewards) {
+/* Reads the variable NAME(row) of an open file: (*values)[rows]. */
+static Status read_column(Arena *memory, StoreFile *file, const char *name, int rows, double **values) {
   size_t shape[1] = {(size_t)rows};
-  TRY(store_shape(file, "y", 1, shape));
-  ALLOCATE(memory, *rewards, rows);
-  TRY(store_get_doubles(file, "y", *rewards));
-  return check_values(file, "y", (size_t)rows, 0, *rewards);
+  TRY(store_shape(file, name, 1, shape));
+  ALLOCATE(memory, *values, rows);
+  TRY(store_get_doubles(file, name, *values));
+  return check_values(file, name, (size_t)rows, 0, *values);
 }
 
 static Status take_observations(Arena *memory, const Table *table, Observations *out) {
@@ -147,7 +147,7 @@ Status dataset_read_observations(Arena *memory, const char *path, Observations *
   }
   TRY(store_open(path, &file));
   Status status = dataset_read_matrix(memory, file, "x", "observation", &out->rows, &out->d, &out->features);
-  if (status == STATUS_OK) status = read_rewards(memory, file, out->rows, &out->rewards);
+  if (status == STATUS_OK) status = read_column(memory, file, "y", out->rows, &out->rewards);
   store_abandon(file);
   return status;
 }
@@ -198,4 +198,98 @@ Status dataset_read_table(Arena *memory, const char *path, RewardTable *out) {
   if (out->rows >= 1 && out->arms >= 2) return STATUS_OK;
   return status_set(STATUS_INPUT, "%s: %d events and %d arms; a table has at least one event and two arms",
                     path, out->rows, out->arms);
+}
+
+static Status read_features(Arena *memory, StoreFile *file, EventLog *out) {
+  static const char *const axes[] = {"event", "arm", "dim"};
+  size_t shape[3] = {SIZE_MAX, SIZE_MAX, SIZE_MAX};
+  TRY(store_shape(file, "features", 3, shape));
+  TRY(store_axes(file, "features", 3, axes));
+  for (int i = 0; i < 3; i++) TRY(check_axis(file, "features", axes[i], shape[i]));
+  out->rows = (int)shape[0], out->arms = (int)shape[1], out->d = (int)shape[2];
+  const size_t count = shape[0] * shape[1] * shape[2];
+  ALLOCATE(memory, out->x, count);
+  TRY(store_get_doubles(file, "features", out->x));
+  return check_values(file, "features", count, shape[1] * shape[2], out->x);
+}
+
+/* Reads an open file; arm[rows] as real numbers. */
+static Status read_event_variables(Arena *memory, StoreFile *file, EventLog *out, double **arm) {
+  out->has_features = store_has_variable(file, "features");
+  if (out->has_features)
+    TRY(read_features(memory, file, out));
+  else
+    TRY(dataset_read_matrix(memory, file, "context", "event", &out->rows, &out->d, &out->x));
+  TRY(read_column(memory, file, "arm", out->rows, arm));
+  TRY(read_column(memory, file, "reward", out->rows, &out->reward));
+  TRY(read_column(memory, file, "propensity", out->rows, &out->propensity));
+  return store_has_attribute(file, "noise") ? store_get_real_attribute(file, NULL, "noise", &out->noise)
+                                            : STATUS_OK;
+}
+
+static Status read_netcdf_events(Arena *memory, const char *path, EventLog *out, double **arm) {
+  StoreFile *file;
+  TRY(store_open(path, &file));
+  const Status status = read_event_variables(memory, file, out, arm);
+  store_abandon(file);
+  return status;
+}
+
+/* Takes a CSV table apart: x1,...,xd,arm,reward,propensity. */
+static Status take_events(Arena *memory, const Table *table, EventLog *out, double **arm) {
+  const size_t rows = (size_t)table->rows, columns = (size_t)table->columns, d = columns - 3;
+  out->rows = table->rows, out->d = (int)d;
+  ALLOCATE(memory, out->x, rows * d);
+  ALLOCATE(memory, *arm, rows);
+  ALLOCATE(memory, out->reward, rows);
+  ALLOCATE(memory, out->propensity, rows);
+  for (size_t i = 0; i < rows; i++) {
+    const double *row = table->values + i * columns;
+    memcpy(out->x + i * d, row, d * sizeof *row);
+    (*arm)[i] = row[d], out->reward[i] = row[d + 1], out->propensity[i] = row[d + 2];
+  }
+  return STATUS_OK;
+}
+
+static Status read_csv_events(Arena *memory, const char *path, EventLog *out, double **arm) {
+  Table table;
+  TRY(read_csv(path, CSV_EVENT_HEADER, &table));
+  const Status status = take_events(memory, &table, out, arm);
+  free(table.values);
+  return status;
+}
+
+/* Returns the place of an event in a message: its line in a CSV file, its index in NetCDF. */
+static Status event_error(const char *path, int event, const char *name, double value, const char *allowed) {
+  const bool netcdf = store_is_netcdf(path);
+  return status_set(STATUS_INPUT, "%s, %s %d: %s is %g; allowed: %s", path,
+                    netcdf ? "event (from 0)" : "line", netcdf ? event : event + 2, name, value, allowed);
+}
+
+/* Checks arms and propensities: arm[rows] as real numbers. */
+static Status check_events(Arena *memory, const char *path, const double *arm, EventLog *out) {
+  enum { MOST = 10000 };
+  char allowed[64];
+  const int arms = out->has_features ? out->arms : MOST;
+  snprintf(allowed, sizeof allowed, "a whole number from 0 to %d", arms - 1);
+  ALLOCATE(memory, out->arm, out->rows);
+  for (int e = 0; e < out->rows; e++) {
+    if (!(arm[e] >= 0 && arm[e] < arms && arm[e] == floor(arm[e])))
+      return event_error(path, e, "arm", arm[e], allowed);
+    if (!(out->propensity[e] > 0 && out->propensity[e] <= 1))
+      return event_error(path, e, "propensity", out->propensity[e], "above 0, up to 1");
+    out->arm[e] = (int)arm[e];
+    if (out->arm[e] >= out->arms) out->arms = out->arm[e] + 1;
+  }
+  if (out->rows >= 2 && out->d >= 1) return STATUS_OK;
+  return status_set(STATUS_INPUT, "%s: %d events in %d dimensions; a log has at least two events in one",
+                    path, out->rows, out->d);
+}
+
+Status dataset_read_events(Arena *memory, const char *path, EventLog *out) {
+  double *arm;
+  *out = (EventLog){0};
+  TRY(store_is_netcdf(path) ? read_netcdf_events(memory, path, out, &arm)
+                            : read_csv_events(memory, path, out, &arm));
+  return check_events(memory, path, arm, out);
 }

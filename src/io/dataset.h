@@ -1,5 +1,5 @@
-/* Arrays that users bring: samples of theta, histories, and tables of rewards (NetCDF or CSV). They live as
- * long as the arena that they are read into. */
+/* Arrays that users bring: samples of theta, histories, tables of rewards, and logs of events (NetCDF or
+ * CSV). They live as long as the arena that they are read into. */
 #ifndef IO_DATASET_H
 #define IO_DATASET_H
 
@@ -47,5 +47,22 @@ typedef struct {
  * whole numbers from 0: an arm for each, and reward 1 for the right one. At least one event and two arms.
  */
 Status dataset_read_table(Arena *memory, const char *path, RewardTable *out);
+
+/* Events in which one arm was played, with its reward and the probability by which it was chosen. An event
+ * shows a context[rows, d], the same for all arms, or the features[rows, arms, d] of each. */
+typedef struct {
+  int d, rows, arms;
+  bool has_features;
+  double *x; /* the context or the features */
+  int *arm; /* [rows], from 0 */
+  double *reward, *propensity; /* [rows] */
+  double noise; /* standard deviation of a reward; 0: the file does not say it */
+} EventLog;
+
+/* Reads NetCDF context(event, dim) or features(event, arm, dim), arm(event), reward(event), propensity(event)
+ * and, if it is there, the attribute noise; or CSV with header x1,...,xd,arm,reward,propensity, for contexts.
+ * With contexts there are as many arms as the largest one says. Errors: STATUS_INPUT with the file, the line
+ * or the index, the value and what is allowed. */
+Status dataset_read_events(Arena *memory, const char *path, EventLog *out);
 
 #endif

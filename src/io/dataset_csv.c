@@ -9,27 +9,46 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Reads the header x1,...,xd and a last name. */
-static Status read_header(CsvReader *reader, const char *name, int *columns) {
+/* What follows x1,...,xd in the header of a form. */
+enum { CSV_LAST = 3 };
+static const char *const last_columns[][CSV_LAST + 1] = {
+    [CSV_X_Y_HEADER] = {"y"},
+    [CSV_X_CLASS_HEADER] = {"class"},
+    [CSV_EVENT_HEADER] = {"arm", "reward", "propensity"}};
+
+/* Writes "arm,reward,propensity". */
+static void show_last(const char *const *names, size_t size, char *out) {
+  out[0] = '\0';
+  for (int i = 0; names[i]; i++)
+    snprintf(out + strlen(out), size - strlen(out), "%s%s", i > 0 ? "," : "", names[i]);
+}
+
+/* Reads the header x1,...,xd and the last names. */
+static Status read_header(CsvReader *reader, const char *const *names, int *columns) {
+  char all[64], text[CSV_SHOWN_SIZE + 4], expected[24];
+  int found = 0; /* last names so far */
+  show_last(names, sizeof all, all);
   for (reader->column = 1;; reader->column++) {
     TRY(csv_read_field(reader));
-    char text[CSV_SHOWN_SIZE + 4], expected[24];
-    bool first = reader->column == 1, last = reader->end != CSV_END_COMMA;
+    const bool first = reader->column == 1, last = reader->end != CSV_END_COMMA;
     if (first && last && reader->length == 0)
-      return CSV_FIELD_ERROR(reader, "there is no header; it must read x1,...,xd,%s", name);
+      return CSV_FIELD_ERROR(reader, "there is no header; it must read x1,...,xd,%s", all);
     snprintf(expected, sizeof expected, "x%ld", reader->column);
-    if (!first && csv_field_is(reader, name)) {
-      if (!last)
-        return CSV_FIELD_ERROR(reader, "'%s' must be the last column of the header x1,...,xd,%s", name, name);
-      *columns = (int)reader->column;
-      return STATUS_OK;
-    }
-    if (!csv_field_is(reader, expected))
+    if (!first && csv_field_is(reader, names[found]))
+      found++;
+    else if (found > 0 || !csv_field_is(reader, expected))
       return CSV_FIELD_ERROR(
           reader, "the header has '%s' where '%s'%s%s%s is expected (it must read x1,...,xd,%s)",
-          csv_shown(reader, text), expected, first ? "" : " or '", first ? "" : name, first ? "" : "'", name);
+          csv_shown(reader, text), found > 0 ? names[found] : expected, first || found > 0 ? "" : " or '",
+          first || found > 0 ? "" : names[0], first || found > 0 ? "" : "'", all);
+    *columns = (int)reader->column;
+    if (!names[found] && last) return STATUS_OK;
+    if (!names[found])
+      return CSV_FIELD_ERROR(reader, "'%s' must be the last column of the header x1,...,xd,%s",
+                             names[found - 1], all);
     if (last)
-      return CSV_FIELD_ERROR(reader, "the header must end with the column '%s' (x1,...,xd,%s)", name, name);
+      return CSV_FIELD_ERROR(reader, "the header must end with the column '%s' (x1,...,xd,%s)", names[found],
+                             all);
     if (reader->column == INT_MAX) return CSV_FIELD_ERROR(reader, "too many columns");
   }
 }
@@ -102,7 +121,7 @@ static Status parse(CsvReader *reader, CsvForm form, Table *table, Numbers *numb
   csv_skip_byte_order_mark(reader);
   if (form != CSV_NO_HEADER) {
     reader->line = 1;
-    TRY(read_header(reader, form == CSV_X_Y_HEADER ? "y" : "class", &table->columns));
+    TRY(read_header(reader, last_columns[form], &table->columns));
   }
   TRY(read_rows(reader, table, numbers));
   if (form == CSV_NO_HEADER && table->rows == 0) return status_set(STATUS_INPUT, "%s is empty", reader->name);

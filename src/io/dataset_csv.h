@@ -20,7 +20,8 @@ typedef struct {
 typedef enum {
   CSV_NO_HEADER, /* at least one row; the first shows how many columns there are */
   CSV_X_Y_HEADER, /* the header x1,...,xd,y, then any number of rows of d + 1 numbers */
-  CSV_X_CLASS_HEADER /* the same with x1,...,xd,class */
+  CSV_X_CLASS_HEADER, /* the same with x1,...,xd,class */
+  CSV_EVENT_HEADER /* the same with x1,...,xd,arm,reward,propensity */
 } CsvForm;
 
 /* Reads a stream to its end; `name` stands for it in messages. Fields are finite decimal numbers, between

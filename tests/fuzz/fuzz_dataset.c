@@ -1,6 +1,6 @@
-/* libFuzzer target for CSV samples and histories (src/io/dataset_csv.c).
+/* libFuzzer target for CSV samples, histories and logs of events (src/io/dataset_csv.c).
  *
- * Every input is read in both forms. A table that was accepted must hold finite numbers only, and must come
+ * Every input is read in these forms. A table that was accepted must hold finite numbers only, and must come
  * back bit for bit when it is printed with 17 digits and read again.
  *
  * Built and run by preset clang, with -max_len=4096 (tests/fuzz/CMakeLists.txt). */
@@ -27,11 +27,10 @@ static size_t print(const Table *table, CsvForm form, char **text) {
   size_t size;
   FILE *stream = open_memstream(text, &size);
   if (!stream) abort();
-  for (int j = 0; form == CSV_X_Y_HEADER && j < table->columns; j++)
-    if (j + 1 < table->columns)
-      fprintf(stream, "x%d,", j + 1);
-    else
-      fprintf(stream, "y\n");
+  const int last = form == CSV_EVENT_HEADER ? 3 : 1;
+  for (int j = 0; form != CSV_NO_HEADER && j + last < table->columns; j++) fprintf(stream, "x%d,", j + 1);
+  if (form == CSV_X_Y_HEADER) fprintf(stream, "y\n");
+  if (form == CSV_EVENT_HEADER) fprintf(stream, "arm,reward,propensity\n");
   for (int i = 0; i < table->rows; i++)
     for (int j = 0; j < table->columns; j++)
       fprintf(stream, "%.17g%s", table->values[(size_t)i * (size_t)table->columns + (size_t)j],
@@ -62,5 +61,6 @@ static void try_form(const uint8_t *data, size_t size, CsvForm form) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   try_form(data, size, CSV_NO_HEADER);
   try_form(data, size, CSV_X_Y_HEADER);
+  try_form(data, size, CSV_EVENT_HEADER);
   return 0;
 }
