@@ -24,6 +24,14 @@ static Status choose_any(Policy *self, const World *world, const History *histor
   return STATUS_OK;
 }
 
+/* Gives every arm the same probability, by which choose_any takes one. */
+static Status weigh_any(Policy *self, const World *world, const History *history, double *probability,
+                        int *arm, int64_t *fallbacks) {
+  const int arms = world->problem->arms;
+  for (int i = 0; i < world->runs * arms; i++) probability[i] = 1.0 / arms;
+  return arm ? choose_any(self, world, history, arm, fallbacks) : STATUS_OK;
+}
+
 static double cost_best(const PolicyMethod *method, const PolicyWork *work) {
   (void)method, (void)work;
   return 10;
@@ -40,10 +48,12 @@ const PolicyOps policy_oracle = {.name = "oracle",
                                  .reference = "baseline",
                                  .create = create,
                                  .choose = choose_best,
+                                 .sure = true,
                                  .cost = cost_best};
 const PolicyOps policy_random = {.name = "random",
                                  .summary = "takes an arm uniformly at random",
                                  .reference = "baseline",
                                  .create = create,
                                  .choose = choose_any,
+                                 .weigh = weigh_any,
                                  .cost = cost_any};

@@ -14,12 +14,15 @@ static Status create(Policy *self) {
                       &self->setup.problem->likelihood, state);
 }
 
-static Status choose(Policy *self, const World *world, const History *history, int *arm, int64_t *fallbacks) {
-  Ridge *ridge = self->state;
-  ridge_update(ridge, history, fallbacks);
-  world_greedy(world, ridge->theta, arm);
-  double epsilon =
-      config_real(self->setup.options, "epsilon") / 2 * sqrt((double)world->problem->rounds / world->round);
+/* Returns eps_k. */
+static double exploration(const Policy *self, const World *world) {
+  return config_real(self->setup.options, "epsilon") / 2 *
+         sqrt((double)world->problem->rounds / world->round);
+}
+
+/* Replaces the best arm by any of them with probability eps_k. */
+static void explore(const Policy *self, const World *world, int *arm) {
+  const double epsilon = exploration(self, world);
   RngKey key = rng_key(self->setup.seed, RNG_AGENT);
   for (int b = 0; b < world->runs; b++) {
     Rng rng = {.key = key, .run = self->setup.first_run + (uint32_t)b, .round = world->round};
@@ -27,6 +30,30 @@ static Status choose(Policy *self, const World *world, const History *history, i
     rng_uniform(&rng, 1, &uniform);
     if (uniform < epsilon) arm[b] = (int)rng_index(&rng, (uint64_t)world->problem->arms);
   }
+}
+
+static Status choose(Policy *self, const World *world, const History *history, int *arm, int64_t *fallbacks) {
+  Ridge *ridge = self->state;
+  ridge_update(ridge, history, fallbacks);
+  world_greedy(world, ridge->theta, arm);
+  explore(self, world, arm);
+  return STATUS_OK;
+}
+
+static Status weigh(Policy *self, const World *world, const History *history, double *probability, int *arm,
+                    int64_t *fallbacks) {
+  SCRATCH_ARENA(scratch);
+  Ridge *ridge = self->state;
+  const int arms = world->problem->arms;
+  const double epsilon = fmin(exploration(self, world), 1);
+  int *best = arm;
+  if (!arm) ALLOCATE(&scratch, best, world->runs);
+  ridge_update(ridge, history, fallbacks);
+  world_greedy(world, ridge->theta, best);
+  for (int b = 0; b < world->runs; b++)
+    for (int k = 0; k < arms; k++)
+      probability[b * arms + k] = epsilon / arms + (1 - epsilon) * (k == best[b]);
+  if (arm) explore(self, world, arm);
   return STATUS_OK;
 }
 
@@ -53,4 +80,5 @@ const PolicyOps policy_egreedy = {.name = "egreedy",
                                   .keys = keys,
                                   .create = create,
                                   .choose = choose,
+                                  .weigh = weigh,
                                   .cost = cost};

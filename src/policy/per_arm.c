@@ -58,7 +58,8 @@ static Status create(Policy *self) {
                           .seed = setup->seed,
                           .first_run = setup->first_run * (uint32_t)arms,
                           .options = setup->options};
-  TRY(rule_create(memory, self->method.sampler, &sampler, setup->problem->rounds, false, &state->rule));
+  TRY(rule_create(memory, self->method.sampler, &sampler, setup->problem->rounds, setup->weighs,
+                  &state->rule));
   return self->method.sampler->carry ? create_moving(self, state, &sampler) : STATUS_OK;
 }
 
@@ -98,6 +99,18 @@ static Status choose(Policy *self, const World *world, const History *history, i
   return STATUS_OK;
 }
 
+static Status weigh(Policy *self, const World *world, const History *history, double *probability, int *arm,
+                    int64_t *fallbacks) {
+  PerArm *state = self->state;
+  const int arms = self->setup.problem->arms;
+  for (int k = 0; k < arms; k++) place_context(state, world, k);
+  rule_probabilities(&state->rule, history, world->round, (int)world->round - 1, arms, true, state->context,
+                     probability, state->fallbacks);
+  collect(self, fallbacks);
+  if (arm) rule_pick(&state->rule, world->round, self->setup.runs, arms, true, probability, arm);
+  return STATUS_OK;
+}
+
 static void observe(Policy *self, const History *history, int64_t *fallbacks) {
   PerArm *state = self->state;
   const SamplerOps *ops = self->method.sampler;
@@ -125,4 +138,5 @@ static double cost(const PolicyMethod *method, const PolicyWork *work) {
   return (method->sampler->restless ? arms : 1) * observe + arms * choose;
 }
 
-const PolicyOps policy_per_arm = {.create = create, .choose = choose, .cost = cost, .observe = observe};
+const PolicyOps policy_per_arm = {
+    .create = create, .choose = choose, .weigh = weigh, .cost = cost, .observe = observe};

@@ -5,6 +5,7 @@
 #include "rule/rule.h"
 #include "sampler/mixture_posterior.h"
 
+#include <math.h>
 #include <string.h>
 
 static const PolicyOps *const registry[] = {
@@ -219,6 +220,35 @@ Status policy_choose(Policy *policy, const World *world, const History *history,
   return policy->ops->choose(policy, world, history, arm, fallbacks);
 }
 
+Status policy_weigh(Policy *policy, const World *world, const History *history, double *probability, int *arm,
+                    int64_t *fallbacks) {
+  const int arms = world->problem->arms;
+  if (policy->ops->weigh) return policy->ops->weigh(policy, world, history, probability, arm, fallbacks);
+  SCRATCH_ARENA(scratch);
+  if (!arm) ALLOCATE(&scratch, arm, world->runs);
+  TRY(policy->ops->choose(policy, world, history, arm, fallbacks));
+  for (int b = 0; b < world->runs; b++)
+    for (int k = 0; k < arms; k++) probability[b * arms + k] = k == arm[b];
+  return STATUS_OK;
+}
+
+Status policy_check_weigh(const PolicyMethod *method, const Config *options, const Problem *problem) {
+  const PolicyOps *ops = ops_of(method, options, problem->per_arm);
+  if ((ops->weigh || ops->sure) && !has_network(method, options)) return STATUS_OK;
+  return status_set(STATUS_INPUT, "policy %s%s does not say by which probability it takes an arm",
+                    method->name, has_network(method, options) ? " with model: network" : "");
+}
+
+double policy_weigh_cost(const PolicyMethod *method, const PolicyWork *work) {
+  PolicyWork drawn = *work;
+  if (!method->sampler || (rule_of(work->sampler.options)->needs & RULE_NEEDS_MOMENTS))
+    return policy_cost(method, work);
+  const double draws = (double)config_int(work->sampler.options, "propensity_draws");
+  drawn.sampler.draws = fmin(draws, RULE_PROPENSITY_PART);
+  const double arms = work->apart ? 1 : work->arms;
+  return draws / drawn.sampler.draws * policy_cost(method, &drawn) + draws * arms * 2 * work->sampler.d;
+}
+
 void policy_observe(Policy *policy, const History *history, int64_t *fallbacks) {
   if (policy->ops->observe) policy->ops->observe(policy, history, fallbacks);
 }
@@ -267,6 +297,7 @@ PolicyWork policy_work(const PolicyMethod *method, const Config *options, const 
   const Likelihood likelihood = policy_likelihood(method, options, problem);
   const bool network = likelihood_has_network(&likelihood);
   return (PolicyWork){.sampler = {.d = problem->d,
+                                  .rounds = problem->rounds,
                                   .conjugate = likelihood_is_conjugate(&likelihood),
                                   .draws = 1,
                                   .drawn = 1,

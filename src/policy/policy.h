@@ -23,6 +23,7 @@ typedef struct {
   int runs; /* B */
   int draws, observations; /* in a study of posteriors: M, and those at its end; 0 in a bandit */
   Tick tick; /* while the policy waits for another process */
+  bool weighs; /* policy_weigh will be asked for */
 } PolicySetup;
 
 /* What the cost of a policy depends on: the same for its sampler; of a policy without, draws and prior say
@@ -46,6 +47,10 @@ typedef struct {
    * fallbacks are added to fallbacks[B]. STATUS_INPUT with one sentence where code of the user's own fails.
    */
   Status (*choose)(Policy *self, const World *world, const History *history, int *arm, int64_t *fallbacks);
+  /* OPTIONAL. policy_weigh, unless `choose` takes its arm for sure. */
+  Status (*weigh)(Policy *self, const World *world, const History *history, double *probability, int *arm,
+                  int64_t *fallbacks);
+  bool sure;
   /* REQUIRED. Floating-point operations of one round of one run, as those of a sampler (sampler.h). */
   double (*cost)(const PolicyMethod *method, const PolicyWork *work);
   /* OPTIONAL. The last observation of `history` is new. */
@@ -119,6 +124,15 @@ Status policy_create(Arena *memory, const PolicyMethod *method, const PolicySetu
 void policy_destroy(Policy *policy);
 Status policy_choose(Policy *policy, const World *world, const History *history, int *arm,
                      int64_t *fallbacks);
+/* Computes the probability[B, K] by which each arm is taken in world->round, and picks arm[B] by exactly
+ * these unless that is NULL. Which arms these are differs from what policy_choose takes, for policies that
+ * sample. */
+Status policy_weigh(Policy *policy, const World *world, const History *history, double *probability, int *arm,
+                    int64_t *fallbacks);
+/* Returns STATUS_INPUT with one sentence when the policy cannot do so. */
+Status policy_check_weigh(const PolicyMethod *method, const Config *options, const Problem *problem);
+/* Returns the floating-point operations of policy_weigh and the observation of one round of one run. */
+double policy_weigh_cost(const PolicyMethod *method, const PolicyWork *work);
 /* Notifies the policy of the last observation of `history`: of every one, in order. */
 void policy_observe(Policy *policy, const History *history, int64_t *fallbacks);
 

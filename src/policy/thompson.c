@@ -25,7 +25,8 @@ static Status create(Policy *self) {
                                 .seed = setup->seed,
                                 .first_run = setup->first_run,
                                 .options = setup->options};
-  TRY(rule_create(memory, self->method.sampler, &sampler, setup->problem->rounds, false, &state->rule));
+  TRY(rule_create(memory, self->method.sampler, &sampler, setup->problem->rounds, setup->weighs,
+                  &state->rule));
   if (state->rule.ops->needs & RULE_NEEDS_DRAW)
     self->sampler = &state->rule.sampler, self->theta = state->rule.theta;
   return STATUS_OK;
@@ -44,6 +45,16 @@ static Status choose(Policy *self, const World *world, const History *history, i
   return STATUS_OK;
 }
 
+static Status weigh(Policy *self, const World *world, const History *history, double *probability, int *arm,
+                    int64_t *fallbacks) {
+  Thompson *state = self->state;
+  const int arms = world->problem->arms;
+  rule_probabilities(&state->rule, history, world->round, (int)world->round - 1, arms, false, world->features,
+                     probability, fallbacks);
+  if (arm) rule_pick(&state->rule, world->round, world->runs, arms, false, probability, arm);
+  return STATUS_OK;
+}
+
 static void observe(Policy *self, const History *history, int64_t *fallbacks) {
   Thompson *state = self->state;
   sampler_observe(&state->rule.sampler, history, fallbacks);
@@ -56,4 +67,5 @@ static double cost(const PolicyMethod *method, const PolicyWork *work) {
   return rule_cost(method->sampler, &work->sampler, work->arms) + scores;
 }
 
-const PolicyOps policy_thompson = {.create = create, .choose = choose, .cost = cost, .observe = observe};
+const PolicyOps policy_thompson = {
+    .create = create, .choose = choose, .weigh = weigh, .cost = cost, .observe = observe};

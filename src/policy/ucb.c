@@ -101,6 +101,7 @@ const PolicyOps policy_linucb = {.name = "linucb",
                                  .keys = keys,
                                  .create = create,
                                  .choose = choose,
+                                 .sure = true,
                                  .cost = cost};
 
 const PolicyOps policy_glm_ucb = {.name = "glm_ucb",
@@ -110,4 +111,5 @@ const PolicyOps policy_glm_ucb = {.name = "glm_ucb",
                                   .keys = keys,
                                   .create = create,
                                   .choose = choose,
+                                  .sure = true,
                                   .cost = cost};
