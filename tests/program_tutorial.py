@@ -9,7 +9,7 @@ import program
 
 BLOCK = re.compile(r"^```(sh|text|yaml)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 LEFT = ("results/noise/results.nc", "results/noise/report.html", "results/noise/ablation_regret.png", "prior.nc", "from_logs.nc", "draws.nc",
-        "results/mine/results.nc", "results/mine/report.html", "mine.pdf", "results/right/results.nc", "results/right/calibration.png")
+        "results/mine/results.nc", "results/mine/report.html", "mine.pdf", "results/right/results.nc", "results/value/figure_replay.png", "results/right/calibration.png")
 # They install packages, build, or run this test.
 NOT_HERE = re.compile(r"(jobs/quickstart\.sh|tests/run\.sh|cmake --preset|ctest --preset) ?")
 # Changes to the README's study and to the tutorial's commands, which take two minutes of CPU time each as they stand: less of the same.

@@ -1,14 +1,17 @@
 #include "app/app.h"
 
 #include "app/manual.h"
+#include "core/arena.h"
 #include "io/ownership.h"
 #include "io/provenance.h"
 #include "io/store.h"
 #include "model/history/likelihood.h"
 #include "parallel/cell.h"
 #include "parallel/checkpoint.h"
+#include "parallel/events.h"
 #include "policy/policy.h"
 #include "sampler/watch.h"
+#include "study/estimates.h"
 #include "study/keys.h"
 
 #include <errno.h>
@@ -136,6 +139,7 @@ Status app_study_of_file(const char *path, const char *text, const AppTexts *set
   *out = (Study){0};
   TRY(config_study_parse(path, text, &study_schema, sets->count, sets->texts, &file));
   Status status = study_create(file, out);
+  if (status == STATUS_OK) status = events_check(out);
   if (status == STATUS_OK) return STATUS_OK;
   study_destroy(out);
   return status_prefix(status, "%s: ", path);
@@ -345,15 +349,63 @@ static Status read_and_print_watched(StoreFile *file, const Study *study) {
   return STATUS_OK;
 }
 
-static Status read_and_print(StoreFile *file, const Study *study) {
+/* What the table says of estimates that are not to be trusted: they have fewer events, or less weight. */
+static const double FEW_EVENTS = 50, LEAST_WEIGHT = 0.8;
+
+/* Prints row `at` of columns[ESTIMATES_COUNT]; returns whether it is not to be trusted. */
+static bool print_estimate(double *const columns[], size_t at) {
+  const double size = columns[ESTIMATES_of_effective_sample_size][at];
+  const bool fails = size < FEW_EVENTS || columns[ESTIMATES_of_mean_weight][at] < LEAST_WEIGHT;
+  for (int i = 0; i < ESTIMATES_of_effective_sample_size; i++)
+    print_number("", i == ESTIMATES_of_value_se ? 9 : 11, i == ESTIMATES_of_value_se ? 2 : 4, columns[i][at]);
+  print_number("", 10, 4, size);
+  printf(fails ? " !\n" : "\n");
+  return fails;
+}
+
+/* Prints the values of a study of estimates, and where they are not to be trusted. */
+static Status print_estimates(StoreFile *file, const Study *study) {
+  static const char *const names[ESTIMATES_COUNT] = {
+#define ESTIMATES_NAME(name, text) #name,
+      ESTIMATES_LIST(ESTIMATES_NAME)
+#undef ESTIMATES_NAME
+  };
+  const StudyFile *settings = study->file;
+  const int widest = label_width(study), curves = study->curve_count;
+  bool doubtful = false;
+  SCRATCH_ARENA(scratch);
+  double *columns[ESTIMATES_COUNT];
+  for (int i = 0; i < ESTIMATES_COUNT; i++) {
+    ALLOCATE(&scratch, columns[i], settings->setting_count * settings->policy_count * curves);
+    TRY(store_get_doubles(file, names[i], columns[i]));
+  }
+  size_t at = 0;
+  for (int s = 0; s < settings->setting_count; s++) {
+    printf("\n%s: value of a policy, its mean reward of an event\n", settings->setting_labels[s]);
+    printf("  %-*s %-9s %10s %8s %22s %9s\n", widest, "policy", "estimator", "value", "se", "95% interval",
+           "events");
+    for (int p = 0; p < settings->policy_count; p++)
+      for (int c = 0; c < curves; c++) {
+        printf("  %-*s %-9s", widest, settings->policies[p].label, study->curves[c]->name);
+        doubtful |= print_estimate(columns, at++);
+      }
+  }
+  printf("\nevents: effective sample size; interval: bootstrap over events\n");
+  if (doubtful)
+    printf("!: the log has hardly anything of what the policy does (fewer than %g events, or a mean weight "
+           "below %g where it should be 1): the value and its interval are not to be trusted\n",
+           FEW_EVENTS, LEAST_WEIGHT);
+  return STATUS_OK;
+}
+
+static Status print_means(StoreFile *file, const Study *study) {
   static const char *const suffixes[COLUMNS] = {"_mean", "_se",           "_diff_mean",        "_diff_se",
                                                 "_n",    "_se_replicate", "_diff_se_replicate"};
   SCRATCH_ARENA(scratch);
   double *columns[COLUMNS];
   for (int i = 0; i < COLUMNS; i++) TRY(read_means(&scratch, file, study, suffixes[i], &columns[i]));
   print_table(study, columns);
-  TRY(read_and_print_fallbacks(file, study));
-  return read_and_print_watched(file, study);
+  return STATUS_OK;
 }
 
 Status app_print_table(const Study *study, const char *directory) {
@@ -361,7 +413,9 @@ Status app_print_table(const Study *study, const char *directory) {
   StoreFile *file;
   snprintf(path, sizeof path, "%s/results.nc", directory);
   TRY(store_open_own(path, &file));
-  const Status status = read_and_print(file, study);
+  Status status = study->ops->estimates ? print_estimates(file, study) : print_means(file, study);
+  if (status == STATUS_OK) status = read_and_print_fallbacks(file, study);
+  if (status == STATUS_OK) status = read_and_print_watched(file, study);
   store_abandon(file);
   return status;
 }

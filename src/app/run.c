@@ -146,8 +146,10 @@ static Status finish(const Parallel *parallel, const Study *study, const char *d
     printf("\nresults: %s/results.nc\nfigure:  analysis/%s%s ", directory,
            strchr(figure, '/') ? "" : "figures/", figure);
     shell_print(stdout, directory);
-    printf("\nreport:  analysis/tools/report.py ");
-    shell_print(stdout, directory);
+    if (study->published > 0) { /* curves */
+      printf("\nreport:  analysis/tools/report.py ");
+      shell_print(stdout, directory);
+    }
     putchar('\n');
   }
   parallel_broadcast(lost, sizeof *lost);

@@ -251,7 +251,7 @@ static Status compute(const Study *study, const Cell *cell, int curve, const dou
 
 Status summary_compute(const Study *study, const Cell *cell, const Cell *first, Summary *out) {
   const size_t points = (size_t)study->places, size = (size_t)cell->runs * points;
-  for (int c = 0; c < study->curve_count; c++) {
+  for (int c = 0; c < study->published; c++) {
     TRY(compute(study, study->curves[c]->of_world ? first : cell, c, NULL, SUMMARY_MEAN,
                 out->n + (size_t)c * points, out));
     if (study->curves[c]->tails)

@@ -41,6 +41,11 @@ static bool is_result(const char *name) {
   return strcmp(name, "results.nc") == 0 || strcmp(name, "prior_samples.nc") == 0;
 }
 
+bool folder_is_event_log(const char *name) {
+  const size_t length = strlen(name);
+  return length > 3 && name[0] != '.' && strcmp(name + length - 3, ".nc") == 0;
+}
+
 static bool is_study(const char *name) { return strcmp(name, "study.yaml") == 0; }
 
 static bool is_top(const char *name) { return is_result(name) || is_study(name); }
@@ -51,8 +56,10 @@ typedef struct {
   bool (*has)(const char *name);
 } Part;
 
-static const Part parts[] = {
-    {"tasks", folder_is_journal_name}, {"priors", belief_is_file_name}, {".", is_top}};
+static const Part parts[] = {{"tasks", folder_is_journal_name},
+                             {"priors", belief_is_file_name},
+                             {"events", folder_is_event_log},
+                             {".", is_top}};
 enum { PARTS = sizeof parts / sizeof *parts };
 
 static bool is_temporary(const Part *part, const char *name) {

@@ -18,6 +18,8 @@ enum { FOLDER_NAME = 64 };
 /* Writes the file name of a journal, "0123456789abcdef.journal". Returns whether a name is one. */
 void folder_journal_name(uint64_t number, char name[FOLDER_NAME]);
 bool folder_is_journal_name(const char *name);
+/* Returns whether a file in DIR/events can be an event log (parallel/events.h). */
+bool folder_is_event_log(const char *name);
 
 /* Returns STATUS_FILE when a link, a folder or the like stands where a file of the study should be, or no
  * folder at DIR/tasks or DIR/priors; STATUS_RESUME when an earlier version of this program kept its tasks

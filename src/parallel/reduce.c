@@ -2,6 +2,7 @@
 
 #include "io/provenance.h"
 #include "parallel/adaptive.h"
+#include "parallel/events.h"
 #include "parallel/folder.h"
 #include "parallel/prior_samples.h"
 
@@ -49,14 +50,16 @@ static Status check_lost(const Reducer *reducer) {
 }
 
 /* Moves the file, which is whole, into place. */
-static Status end_file(Reducer *reducer) {
+static Status end_file(Reducer *reducer, const ReduceCounts *counts) {
   const Status status = check_lost(reducer);
   if (status != STATUS_OK) {
     store_abandon(reducer->file);
     return status;
   }
   TRY(store_commit(reducer->file));
-  return prior_samples_write(reducer->study, reducer->directory);
+  TRY(prior_samples_write(reducer->study, reducer->directory));
+  /* Logs without tasks that have become unreadable would pass for whole ones. */
+  return counts->damaged > 0 ? STATUS_OK : events_write(&reducer->finished, reducer->blocks);
 }
 
 /* Writes how long the job that reduces has taken; with `mpi_ranks` it shows how well a study scales. */
@@ -72,7 +75,7 @@ static Status write_file(Reducer *reducer, ReduceCounts *counts) {
   Status status = parallel_agree(reducer->parallel, begin_file(reducer));
   if (status == STATUS_OK) status = reduce_put_values(reducer, counts);
   if (status == STATUS_OK) status = put_wall(reducer);
-  if (status == STATUS_OK) return end_file(reducer);
+  if (status == STATUS_OK) return end_file(reducer, counts);
   store_abandon(reducer->file);
   return status;
 }

@@ -8,6 +8,7 @@
 #include "parallel/finished.h"
 #include "parallel/former.h"
 #include "parallel/reduce.h"
+#include "study/estimates.h"
 
 typedef struct {
   Arena memory;
@@ -22,6 +23,7 @@ typedef struct {
   int *blocks; /* [setting_count], of each setting that count */
   int64_t runs; /* the most of any setting */
   int setting, policy, run, quantile, axis; /* dimensions */
+  int estimate_ids[ESTIMATES_COUNT];
   int *curve_ids; /* [curve_count, PER_CURVE] variable ids, on rank 0 */
   bool plain; /* curves are large: stored as they are, by the ranks that read them */
   uint64_t *offsets; /* [curve_count], bytes: where plain curves stand in the file */

@@ -12,14 +12,15 @@ static bool has_part(const StudyCurve *curve, int part) {
 }
 
 static bool has_tails(const Study *study) {
-  for (int c = 0; c < study->curve_count; c++)
+  for (int c = 0; c < study->published; c++)
     if (study->curves[c]->tails) return true;
   return false;
 }
 
 /* Labels of a variable, by its dimensions. */
 static const char *const OF_RUNS = "setting policy replicate", *const OF_POLICIES = "setting policy",
-                         *const OF_SETTINGS = "setting", *const OF_WORLDS = "setting replicate";
+                         *const OF_SETTINGS = "setting", *const OF_WORLDS = "setting replicate",
+                         *const OF_ESTIMATORS = "setting policy estimator";
 
 /* The variable of a swept key: its dots are underscores. */
 enum { AXIS_NAME = 128 };
@@ -213,6 +214,7 @@ static Status put_coordinates(Reducer *reducer) {
   TRY(store_variable(reducer->file, "replicate", STORE_INT, 1, &reducer->run,
                      "which learned prior the run used", "1", &id));
   TRY(store_put(reducer->file, id, replicates));
+  if (study->ops->estimates) return STATUS_OK;
   if (has_tails(study)) {
     TRY(store_variable(reducer->file, "quantile", STORE_DOUBLE, 1, &reducer->quantile,
                        "share of runs that are at most this", "1", &id));
@@ -221,6 +223,30 @@ static Status put_coordinates(Reducer *reducer) {
   TRY(store_variable(reducer->file, study->ops->axis, STORE_DOUBLE, 1, &reducer->axis,
                      study->ops->axis_long_name, "1", &id));
   return store_put(reducer->file, id, study->axis);
+}
+
+/* Defines the variables of a study of estimates, and names the estimators. */
+static Status define_estimates(Reducer *reducer) {
+  static const char *const names[][2] = {
+#define ESTIMATES_NAME(name, text) {#name, text},
+      ESTIMATES_LIST(ESTIMATES_NAME)
+#undef ESTIMATES_NAME
+  };
+  const Study *study = reducer->study;
+  const int dimensions[3] = {reducer->setting, reducer->policy, reducer->axis};
+  SCRATCH_ARENA(scratch);
+  const char **words;
+  ALLOCATE(&scratch, words, study->curve_count);
+  for (int c = 0; c < study->curve_count; c++) words[c] = study->curves[c]->name;
+  TRY(store_texts(reducer->file, study->ops->axis, reducer->axis, study->curve_count, words,
+                  study->ops->axis_long_name));
+  for (int i = 0; i < ESTIMATES_COUNT; i++) {
+    TRY(store_variable(reducer->file, names[i][0], STORE_DOUBLE, 3, dimensions, names[i][1], "1",
+                       &reducer->estimate_ids[i]));
+    TRY(name_coordinates(reducer, names[i][0], OF_ESTIMATORS));
+  }
+  return store_text_attribute(reducer->file, names[0][0], "ancillary_variables",
+                              "value_se value_low value_high effective_sample_size");
 }
 
 static Status put_attributes(Reducer *reducer) {
@@ -238,16 +264,18 @@ static Status put_attributes(Reducer *reducer) {
 Status reduce_define(Reducer *reducer) {
   const Study *study = reducer->study;
   StoreFile *file = reducer->file;
-  ALLOCATE(&reducer->memory, reducer->curve_ids, study->curve_count * PER_CURVE);
+  ALLOCATE(&reducer->memory, reducer->curve_ids, study->published * PER_CURVE);
   TRY(store_dimension(file, "setting", (size_t)study->file->setting_count, &reducer->setting));
   TRY(store_dimension(file, "policy", (size_t)study->file->policy_count, &reducer->policy));
   TRY(store_dimension(file, "run", (size_t)reducer->runs, &reducer->run));
   if (has_tails(study)) TRY(store_dimension(file, "quantile", STUDY_QUANTILES, &reducer->quantile));
-  TRY(store_dimension(file, study->ops->axis, (size_t)study->places, &reducer->axis));
+  TRY(store_dimension(file, study->ops->axis,
+                      (size_t)(study->ops->estimates ? study->curve_count : study->places), &reducer->axis));
   TRY(put_attributes(reducer));
   TRY(put_labels(reducer));
   TRY(put_distributed(reducer));
   TRY(put_coordinates(reducer));
-  for (int c = 0; c < study->curve_count; c++) TRY(define_curve(reducer, c));
+  for (int c = 0; c < study->published; c++) TRY(define_curve(reducer, c));
+  if (study->ops->estimates) TRY(define_estimates(reducer));
   return define_flags(reducer);
 }

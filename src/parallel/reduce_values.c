@@ -65,7 +65,7 @@ static const double *curve_to_put(const Reducer *reducer, const Work *work, int 
 static Status put_statistics(Reducer *reducer, int s, int p, const Summary *summary) {
   static const int parts[SUMMARY_COUNT] = {MEAN, SE, REPLICATE_SE, DIFF_MEAN, DIFF_SE, DIFF_REPLICATE_SE};
   const Study *study = reducer->study;
-  for (int c = 0; c < study->curve_count; c++) {
+  for (int c = 0; c < study->published; c++) {
     const int there = study->curves[c]->shared ? SUMMARY_DIFF_MEAN : SUMMARY_COUNT;
     if (!is_due(study, c, p)) continue;
     for (int i = 0; i < there; i++)
@@ -77,11 +77,26 @@ static Status put_statistics(Reducer *reducer, int s, int p, const Summary *summ
   return STATUS_OK;
 }
 
+/* Writes what follows from the curves of a study of estimates. */
+static Status put_estimates(const Reducer *reducer, int s, int p, const Cell *cell) {
+  const Study *study = reducer->study;
+  for (int c = 0; c < study->curve_count && study->ops->estimates; c++) {
+    const size_t start[3] = {(size_t)s, (size_t)p, (size_t)c}, count[3] = {1, 1, 1};
+    double value[ESTIMATES_COUNT];
+    TRY(estimates_summarise(cell->runs, cell->curves + (size_t)c * (size_t)cell->runs * ESTIMATES_POINTS,
+                            value));
+    for (int i = 0; i < ESTIMATES_COUNT; i++)
+      TRY(store_put_part(reducer->file, reducer->estimate_ids[i], start, count, &value[i]));
+  }
+  return STATUS_OK;
+}
+
 /* Writes all of a cell but its curves. */
 static Status put_cell(Reducer *reducer, int s, int p, const Cell *cell, const Summary *summary) {
   const size_t start[3] = {(size_t)s, (size_t)p, 0}, count[3] = {1, 1, (size_t)cell->runs};
   reducer->lost += former_lost(&reducer->former, start[0], start[1], cell->runs, cell->status);
   TRY(put_statistics(reducer, s, p, summary));
+  TRY(put_estimates(reducer, s, p, cell));
   TRY(store_put_part(reducer->file, reducer->seconds, start, count, cell->seconds));
   TRY(store_put_part(reducer->file, reducer->seconds_train, start, (size_t[]){1, 1}, &cell->seconds_train));
   TRY(store_put_part(reducer->file, reducer->fallbacks, start, count, cell->fallbacks));
@@ -91,7 +106,7 @@ static Status put_cell(Reducer *reducer, int s, int p, const Cell *cell, const S
 }
 
 static Status put_curves(Reducer *reducer, int s, int p, const Work *work) {
-  for (int c = 0; c < reducer->study->curve_count; c++)
+  for (int c = 0; c < reducer->study->published; c++)
     if (is_due(reducer->study, c, p))
       TRY(put_part(reducer, c, VALUES, s, p, (size_t)reducer->runs, curve_to_put(reducer, work, c, p)));
   return STATUS_OK;
@@ -108,7 +123,7 @@ static Status open_plain(Reducer *reducer, const char *path) {
 /* Finds where plain curves begin in the file. */
 static Status place_plain(Reducer *reducer) {
   SCRATCH_ARENA(scratch);
-  const int curves = reducer->study->curve_count;
+  const int curves = reducer->study->published;
   int *ids;
   ALLOCATE(&scratch, ids, curves);
   for (int c = 0; c < curves; c++) ids[c] = reducer->curve_ids[c * PER_CURVE];
@@ -118,7 +133,7 @@ static Status place_plain(Reducer *reducer) {
 /* Begins the plain variables of all ranks. Collective. */
 static Status begin_plain(Reducer *reducer) {
   const Parallel *parallel = reducer->parallel;
-  const int curves = reducer->study->curve_count;
+  const int curves = reducer->study->published;
   Status status = STATUS_OK;
   char *path = NULL;
   if (parallel->rank == 0) {
@@ -137,7 +152,7 @@ static Status write_plain(const Reducer *reducer, int s, int p, const Work *work
   const Study *study = reducer->study;
   const size_t size = (size_t)reducer->runs * (size_t)study->places;
   const uint64_t cell = (uint64_t)s * (uint64_t)study->file->policy_count + (uint64_t)p;
-  for (int c = 0; c < study->curve_count; c++) {
+  for (int c = 0; c < study->published; c++) {
     const uint64_t place = study->curves[c]->of_world ? (uint64_t)s : cell;
     if (is_due(study, c, p))
       TRY(store_plain_write(reducer->plain_file, reducer->path, reducer->offsets[c] + place * size * 8, size,
@@ -245,8 +260,8 @@ Status reduce_prepare(Reducer *reducer) {
   const double from = reducer->options->plain_from, curve = 8.0 * (double)study->file->setting_count *
                                                             study->file->policy_count *
                                                             (double)reducer->runs * study->places;
-  reducer->plain = curve >= (from > 0 ? from : PLAIN_FROM);
-  ALLOCATE(&reducer->memory, reducer->offsets, study->curve_count);
+  reducer->plain = study->published > 0 && curve >= (from > 0 ? from : PLAIN_FROM);
+  ALLOCATE(&reducer->memory, reducer->offsets, study->published);
   return STATUS_OK;
 }
 

@@ -11,7 +11,8 @@
   ENTRY(pool) /* pool.c */                                                                                   \
   ENTRY(twin) /* twin.c */                                                                                   \
   ENTRY(inverse) /* inverse.c */                                                                             \
-  ENTRY(table) /* table.c */
+  ENTRY(table) /* table.c */                                                                                 \
+  ENTRY(logged) /* logged.c */
 
 #define PROBLEM_DECLARE(name) extern const ProblemOps problem_##name;
 PROBLEM_LIST(PROBLEM_DECLARE)

@@ -33,6 +33,8 @@ typedef struct {
   Watch *watch; /* NULL: it is not known where the draws should be */
   bool floored; /* the floor of regret is asked for, and the result lacks it */
   RegretFloor floor;
+  bool logged; /* events are kept, and arms picked by their probabilities */
+  double *probability; /* [B, K] */
   uint32_t first_run;
 } Block;
 
@@ -81,6 +83,8 @@ static Status block_create(Arena *memory, const Study *study, const Task *task, 
   TRY(feedback_create(memory, study->file->settings[task->setting], &block->problem, task->first_run,
                       task->runs, &block->feedback));
   block->discount = policy_discount(chosen->options);
+  block->logged = config_bool(study->file->settings[task->setting], "event_log");
+  if (block->logged) ALLOCATE(memory, block->probability, (size_t)task->runs * (size_t)block->problem.arms);
   PolicySetup setup = {.prior = prior,
                        .likelihood = &block->likelihood,
                        .problem = &block->problem,
@@ -88,7 +92,8 @@ static Status block_create(Arena *memory, const Study *study, const Task *task, 
                        .seed = study->seed,
                        .first_run = task->first_run,
                        .runs = task->runs,
-                       .tick = tick};
+                       .tick = tick,
+                       .weighs = block->logged};
   TRY(policy_create(memory, &method, &setup, &block->policy));
   block->asked = study_measures(study, "optimal_arm_entropy");
   block->known = block->asked && optimal_arm_known(&method, chosen->options, &block->problem);
@@ -104,7 +109,8 @@ static Status block_create(Arena *memory, const Study *study, const Task *task, 
     TRY(alarm_create(memory, prior, &block->likelihood, block->problem.rounds,
                      (int)config_int(study->file->settings[task->setting], "draws"), study->seed,
                      &block->alarm));
-  if (block->policy.theta) TRY(watch_create(memory, block->policy.sampler, &block->history, &block->watch));
+  if (block->policy.theta && !block->logged)
+    TRY(watch_create(memory, block->policy.sampler, &block->history, &block->watch));
   block->floored = study_measures(study, "regret_floor") && !result->has_shared;
   if (block->floored) TRY(regret_floor_create(memory, &block->problem, task, &block->floor));
   ALLOCATE(memory, block->arm, task->runs);
@@ -183,6 +189,28 @@ static double watch_draws(Block *block, int k) {
   return clock_cpu() - start;
 }
 
+/* Chooses arm[B] of the present round. */
+static Status choose(Block *block, TaskResult *result) {
+  if (block->logged)
+    return policy_weigh(&block->policy, &block->world, &block->history, block->probability, block->arm,
+                        result->fallbacks);
+  return policy_choose(&block->policy, &block->world, &block->history, block->arm, result->fallbacks);
+}
+
+/* Keeps what an event log has of round k, beside what follows from the world. */
+static void keep_event(const Study *study, const Block *block, int k, TaskResult *result) {
+  if (!block->logged) return;
+  const int arms = block->problem.arms;
+  double *arm = curve_of(study, result, "event_arm") + k - 1,
+         *reward = curve_of(study, result, "event_reward") + k - 1,
+         *propensity = curve_of(study, result, "event_propensity") + k - 1;
+  for (int b = 0; b < result->runs; b++) {
+    const int at = b * result->points;
+    arm[at] = block->arm[b], reward[at] = block->reward[b];
+    propensity[at] = block->probability[b * arms + block->arm[b]];
+  }
+}
+
 /* Learns what arrives at the end of round k. */
 static void learn(Block *block, int k, TaskResult *result) {
   if (block->discount < 1) history_discount(&block->history, block->discount);
@@ -205,9 +233,10 @@ static Status simulate(const Study *study, const Task *task, Block *block, Tick 
     world_advance(&block->world, (uint32_t)k);
     *aside += ask_for_best_arm(study, block, k, result);
     *aside += ask_for_floor(study, block, k, result);
-    TRY(policy_choose(&block->policy, &block->world, &block->history, block->arm, result->fallbacks));
+    TRY(choose(block, result));
     *aside += watch_draws(block, k);
     world_play(&block->world, block->arm, block->phi, block->reward, block->regret);
+    keep_event(study, block, k, result);
     learn(block, k, result);
     *aside += ask_for_p_value(study, block, k, result);
     accumulate(result, k, block->regret, curve_of(study, result, "regret"));
@@ -230,7 +259,13 @@ static Status run(const Study *study, const Task *task, const Prior *prior, Tick
 }
 
 static Status check_setting(const Study *study, const Config *setting, const Problem *problem) {
-  (void)setting;
+  if (config_bool(setting, "event_log"))
+    for (int p = 0; p < study->file->policy_count; p++) {
+      const ConfigPolicy *policy = &study->file->policies[p];
+      PolicyMethod method;
+      ASSERT(policy_find(policy->name, &method));
+      TRY(policy_check_weigh(&method, policy->options, problem));
+    }
   return study_measures(study, "regret_floor") ? regret_floor_check(problem) : STATUS_OK;
 }
 
@@ -258,7 +293,9 @@ static double cost(const Study *study, const Task *task) {
       study_measures(study, "optimal_arm_entropy") ? (double)config_int(setting, "draws") : 0;
   const double shared = task->policy == 0 ? study->shared_cost[task->setting] : 0;
   return task->runs * work.sampler.rounds *
-         ((1 + asked) * policy_cost(&method, &work) + study_world_cost(&work) + shared);
+         ((config_bool(setting, "event_log") ? policy_weigh_cost(&method, &work)
+                                             : policy_cost(&method, &work)) +
+          asked * policy_cost(&method, &work) + study_world_cost(&work) + shared);
 }
 
 static double shared_cost(const Study *study, const Config *setting, const Problem *problem) {
@@ -281,6 +318,12 @@ static const StudyCurve curves[] = {
      .long_name = "p-value of the history under the prior, approximate as arms depend on rewards",
      .units = "1",
      .metric = "prior_p_value"},
+    {.name = "event_arm", .long_name = "arm of an event", .units = "1", .unpublished = true},
+    {.name = "event_reward", .long_name = "reward of an event", .units = "1", .unpublished = true},
+    {.name = "event_propensity",
+     .long_name = "probability by which the arm was picked",
+     .units = "1",
+     .unpublished = true},
     {.name = NULL}};
 
 const StudyOps study_bandit = {.name = "bandit",

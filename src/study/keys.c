@@ -99,6 +99,10 @@ const ConfigKey study_keys[] = {
          "same probability, and no two of a run in one round"),
      .words = "constant geometric"},
     {REAL("feedback.drop", 0, 1, "0", "bandit study: probability that a reward never arrives")},
+    {BOOL("event_log", "false",
+          "bandit study: writes what each policy met, took and got, with the probability of the arm, to "
+          "DIR/events/SETTING-POLICY.nc; arms are then picked by these probabilities"),
+     .fixed = true},
     {WORD("likelihood", "gaussian", "how a reward depends on phi' theta"), .word = likelihood_name},
     {INT("draws", 2, 20000, "500",
          "posterior study: draws of each sampler for each history; optimal_arm_entropy: posterior draws in "
@@ -120,6 +124,15 @@ const ConfigKey study_keys[] = {
          "inverse problem in the posterior study: dimension from which its matrices are spread over all "
          "ranks (ScaLAPACK); auto: 8192, below which one rank is faster (LAPACK)"),
      .words = "auto"},
+
+    {.name = "estimators",
+     .type = KEY_WORDS,
+     .fallback = "[ips, snips, dr]",
+     .word = study_estimator_name,
+     .help = "replay study: estimators of a policy's value; ips, snips and dr are of a policy that learns on "
+             "one part of the events and is then frozen, replay of one that learns as it goes"},
+    {REAL("train_fraction", 0, 0.999, "0.5",
+          "replay study: part of the events that a policy learns on, at random, before it is frozen")},
 
     {REAL("target_kl", TINY, 1e6, "0.1",
           "convergence study: a method is there when its KL divergence is at most this")},

@@ -8,7 +8,8 @@
 #define STUDY_LIST(ENTRY)                                                                                    \
   ENTRY(bandit)                                                                                              \
   ENTRY(posterior)                                                                                           \
-  ENTRY(convergence)
+  ENTRY(convergence)                                                                                         \
+  ENTRY(replay)
 
 #define STUDY_DECLARE(name) extern const StudyOps study_##name;
 STUDY_LIST(STUDY_DECLARE)

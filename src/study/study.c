@@ -38,7 +38,7 @@ const char *study_target_name(int index) {
   static bool listed;
   for (int i = 0; !listed && registry[i]; i++)
     for (const StudyCurve *curve = registry[i]->curves; curve->name; curve++)
-      for (int paired = 0; paired <= !curve->shared; paired++) {
+      for (int paired = 0; paired <= !curve->shared && !curve->unpublished; paired++) {
         ASSERT(count < MOST_NAMES);
         target_text(curve, paired, NAME_SIZE, names[count++]);
       }
@@ -54,14 +54,18 @@ static const char *new_word(const StudyCurve *curves, int place) {
   return word;
 }
 
-const char *study_metric_name(int index) {
+/* Returns the words that the curves of studies of estimates, or of all others, are asked for by. */
+static const char *word_of_curves(bool estimates, int index) {
   for (int k = 0; registry[k]; k++)
-    for (int c = 0; registry[k]->curves[c].name; c++) {
+    for (int c = 0; registry[k]->curves[c].name && registry[k]->estimates == estimates; c++) {
       const char *word = new_word(registry[k]->curves, c);
       if (word && index-- == 0) return word;
     }
   return NULL;
 }
+
+const char *study_metric_name(int index) { return word_of_curves(false, index); }
+const char *study_estimator_name(int index) { return word_of_curves(true, index); }
 
 void study_target(const Study *study, size_t size, char *out) {
   target_text(study->curves[study->target_curve], study->target_paired, size, out);
@@ -71,10 +75,13 @@ void study_target(const Study *study, size_t size, char *out) {
  * something. */
 static Status find_target(Study *study) {
   char name[NAME_SIZE], allowed[512] = "";
+  if (study->ops->estimates && study->runs.adaptive)
+    return status_set(STATUS_INPUT, "key 'runs': study %s takes a fixed number, not runs.target_se",
+                      study->ops->name);
   study->target_paired = !study->curves[0]->shared;
   if (!study->runs.adaptive) return STATUS_OK;
   const char *of = config_text(study->file->settings[0], "runs.of");
-  for (int c = 0; c < study->curve_count; c++)
+  for (int c = 0; c < study->published; c++)
     for (int paired = 0; paired <= !study->curves[c]->shared; paired++) {
       target_text(study->curves[c], paired, sizeof name, name);
       study->target_curve = c, study->target_paired = paired;
@@ -180,10 +187,17 @@ static Status check_names(const StudyFile *file) {
 
 bool study_measures(const Study *study, const char *metric) {
   const char *const *metrics;
-  int count = config_words(study->file->settings[0], "metrics", &metrics);
+  const char *key = study->ops->estimates ? "estimators" : "metrics";
+  int count = config_words(study->file->settings[0], key, &metrics);
   for (int i = 0; i < count; i++)
     if (strcmp(metrics[i], metric) == 0) return true;
   return false;
+}
+
+/* Returns whether the study has a curve of its kind. */
+static bool has_curve(const Study *study, const StudyCurve *curve) {
+  if (curve->metric) return study_measures(study, curve->metric);
+  return !curve->unpublished || config_bool(study->file->settings[0], "event_log");
 }
 
 static Status select_curves(Study *study) {
@@ -191,8 +205,10 @@ static Status select_curves(Study *study) {
   while (study->ops->curves[count].name) count++;
   ALLOCATE(&study->memory, study->curves, count);
   for (int i = 0; i < count; i++)
-    if (!study->ops->curves[i].metric || study_measures(study, study->ops->curves[i].metric))
+    if (has_curve(study, &study->ops->curves[i])) {
       study->curves[study->curve_count++] = &study->ops->curves[i];
+      study->published += !study->ops->curves[i].unpublished;
+    }
   return STATUS_OK;
 }
 

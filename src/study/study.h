@@ -46,6 +46,7 @@ typedef struct {
   bool shared; /* the same for all policies: measured once, and a paired difference says nothing */
   bool of_world; /* shared, and stored without the dimension of policies */
   bool tails; /* quantiles over runs are stored beside the mean */
+  bool unpublished; /* for what is made of finished tasks, not in the results; behind those that are there */
 } StudyCurve;
 
 /* The quantiles of a curve with tails. */
@@ -64,6 +65,7 @@ typedef struct {
   const char *name, *summary, *reference;
   const char *figure; /* the script in analysis/figures/ that draws the results */
   const char *axis, *axis_long_name; /* name of the last dimension and its coordinate */
+  bool estimates; /* curves are estimators of a policy's value (study/estimates.h), asked for by name */
   bool networks; /* theta of a policy may be the weights of a network */
   const StudyCurve *curves; /* ends with a NULL name; the first that a study has is the one in tables */
   int (*points)(const Config *setting);
@@ -105,7 +107,7 @@ struct Study {
   PolicyWork *work; /* [settings, policies] */
   double *shared_cost; /* [settings], 0 where the kind of study has none */
   const StudyCurve **curves; /* [curve_count], those that the study measures */
-  int curve_count;
+  int curve_count, published; /* all of them; those in the results, which come first */
   int points; /* the largest number of points of any setting */
   /* The axis of the results: the points of all settings, which need not be at the same values. */
   double *axis; /* [places], rising */
@@ -142,6 +144,8 @@ Status study_references(Arena *memory, const Study *study, const char **out);
 /* Returns words of the key metrics: what the curves of all kinds of studies can be asked for by; NULL
  * ends. */
 const char *study_metric_name(int index);
+/* Returns words of the key estimators likewise. */
+const char *study_estimator_name(int index);
 /* Returns whether `metrics` of the study has that word. */
 bool study_measures(const Study *study, const char *metric);
 /* Returns what the cost of a policy in a setting depends on, for a task's runs; history and draws are for

@@ -1,0 +1,53 @@
+#!/usr/bin/env python3
+"""Values of policies from a log of events (a replay study): each estimator's value with its 95% interval, one panel for each setting. A hollow
+marker: the log has hardly anything of what the policy does, and the value is not to be trusted.
+
+Reads DIR/results.nc; writes DIR/figure_replay.png and .pdf.
+"""
+import needs
+
+import numpy as np
+
+from thompson import Error, store
+import drawing
+import script
+import style
+
+AXES = ("setting", "policy", "estimator")
+NEEDED = {name: AXES for name in ("value", "value_low", "value_high", "effective_sample_size", "mean_weight")}
+FEW, LEAST_WEIGHT = 50, 0.8     # as of the table that `thompson run` prints
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7")
+
+
+def draw(dataset):
+    settings, policies, estimators = ([str(label) for label in dataset[name].values] for name in AXES)
+    style.use()
+    figure, axes = style.plt.subplots(1, len(settings), squeeze=False, sharey=True, layout="constrained",
+                                      figsize=style.LOOK.size or (1.2 + 2.8 * len(settings), 1 + 0.45 * len(policies)))
+    for s, axis in enumerate(axes[0]):
+        for e, estimator in enumerate(estimators):
+            value, low, high, size, weight = (dataset[name].values[s, :, e] for name in NEEDED)
+            place = np.arange(len(policies)) + 0.7 * ((e + 0.5) / len(estimators) - 0.5)
+            doubtful = (size < FEW) | (weight < LEAST_WEIGHT)
+            axis.errorbar(value, place, xerr=[value - low, high - value], fmt="none", color=COLOURS[e], capsize=2)
+            axis.scatter(value, place, color=np.where(doubtful, "white", COLOURS[e]), edgecolor=COLOURS[e], zorder=3, label=estimator)
+        axis.set(title=settings[s] if len(settings) > 1 else "", xlabel="mean reward of an event, 95% interval",
+                 yticks=range(len(policies)), yticklabels=policies)
+    axes[0][0].invert_yaxis()
+    axes[0][-1].legend(frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
+    return figure
+
+
+def main():
+    parser = drawing.options(__doc__, values=False)
+    parser.add_argument("folders", metavar="DIR", nargs=1, help="results folder of a replay study")
+    arguments = drawing.parse(parser)
+    path = store.folder_of(arguments.folders[0]) / "results.nc"
+    dataset = store.opened(path, store.absent(path.parent))
+    if "estimator" not in dataset.dims:
+        raise Error(f"{path} has no dimension estimator; this needs the results of a replay study")
+    drawing.save(draw(store.checked(path, dataset, NEEDED, "this needs the results of a replay study")), drawing.outputs(arguments, "figure_replay"))
+
+
+if __name__ == "__main__":
+    script.run(main)

@@ -1,0 +1,143 @@
+/* Bandits that were played before: a log of events, each with the arm that was taken, its reward, and the
+ * probability by which it was chosen. There is no theta*, and what other arms would have given is not known;
+ * the replay study values policies all the same. */
+#include "problem/logged.h"
+
+#include "core/arena.h"
+#include "core/linalg.h"
+#include "core/memory.h"
+#include "problem/problems.h"
+
+#include <math.h>
+#include <string.h>
+
+const EventLog *logged_events(const Problem *problem) { return problem->state; }
+
+int logged_event(const Problem *problem, uint32_t run, uint32_t round) {
+  return rng_permuted(logged_events(problem)->rows, rng_key(problem->seed, RNG_EVENTS), run, (int)round - 1);
+}
+
+/* Fits one model to those of the events that have this arm, or to all where it is negative. */
+static void fit(const EventLog *log, int arm, int count, const int *events, double *square, double *theta) {
+  const size_t d = (size_t)log->d;
+  memset(square, 0, d * d * sizeof *square);
+  memset(theta, 0, d * sizeof *theta);
+  for (size_t i = 0; i < d; i++) square[i * d + i] = 1;
+  for (int n = 0; n < count; n++) {
+    const int event = events[n];
+    if (arm >= 0 && log->arm[event] != arm) continue;
+    const double *x = logged_features(log, event, log->arm[event]);
+    for (size_t i = 0; i < d; i++) {
+      theta[i] += x[i] * log->reward[event];
+      for (size_t j = 0; j < d; j++) square[i * d + j] += x[i] * x[j];
+    }
+  }
+  linalg_cholesky_lanes(log->d, 1, square, NULL);
+  linalg_solve_lanes(log->d, 1, square, theta);
+}
+
+void logged_ridge(const EventLog *log, int count, const int *events, double *square, double *theta) {
+  if (log->has_features) {
+    fit(log, -1, count, events, square, theta);
+    return;
+  }
+  for (int k = 0; k < log->arms; k++) fit(log, k, count, events, square, theta + (size_t)k * (size_t)log->d);
+}
+
+double logged_predict(const EventLog *log, const double *theta, int event, int arm) {
+  const double *x = logged_features(log, event, arm);
+  double sum = 0;
+  if (!log->has_features) theta += (size_t)arm * (size_t)log->d;
+  for (int i = 0; i < log->d; i++) sum += x[i] * theta[i];
+  return sum;
+}
+
+/* Computes sigma, the root mean square residual of a ridge fit to all events. */
+static Status fit_noise(const EventLog *log, double *noise) {
+  SCRATCH_ARENA(scratch);
+  const size_t d = (size_t)log->d, models = log->has_features ? 1 : (size_t)log->arms;
+  double *square, *theta, total = 0;
+  int *events;
+  ALLOCATE(&scratch, square, d * d);
+  ALLOCATE(&scratch, theta, d * models);
+  ALLOCATE(&scratch, events, log->rows);
+  for (int e = 0; e < log->rows; e++) events[e] = e;
+  logged_ridge(log, log->rows, events, square, theta);
+  for (int e = 0; e < log->rows; e++)
+    total += pow(log->reward[e] - logged_predict(log, theta, e, log->arm[e]), 2);
+  *noise = fmax(sqrt(total / log->rows), 1e-6); /* an exact fit leaves none */
+  return STATUS_OK;
+}
+
+static Status check_log(Problem *self, const Config *config, const char *path, EventLog *log) {
+  const LikelihoodOps *ops = self->likelihood.ops;
+  if (!config_is(config, "study", "replay"))
+    return status_set(STATUS_INPUT, "problem.family: logged is for study replay; this is study %s",
+                      config_text(config, "study"));
+  if (self->d > 0 && self->d != log->d)
+    return status_set(STATUS_INPUT, "problem.dimension: %d, but events of %s have %d", self->d, path, log->d);
+  if (!config_is(config, "problem.arms", "auto")) {
+    if (self->arms < log->arms || (log->has_features && self->arms > log->arms))
+      return status_set(STATUS_INPUT, "problem.arms: %d, but %s has %d", self->arms, path, log->arms);
+    log->arms = self->arms;
+  }
+  for (int e = 0; e < log->rows; e++)
+    if (!ops->admits(log->reward[e]))
+      return status_set(STATUS_INPUT,
+                        "%s: the reward of event %d (from 0) is %g; with likelihood %s it is %s", path, e,
+                        log->reward[e], ops->name, ops->rewards);
+  return STATUS_OK;
+}
+
+static Status create(Problem *self, const Config *config) {
+  EventLog *log;
+  NEW(log, 1);
+  self->state = log;
+  const char *path = config_text(config, "problem.file");
+  if (!path)
+    return status_set(STATUS_INPUT, "problem.family = logged needs problem.file, which is not given");
+  TRY(dataset_read_events(path, log));
+  TRY(check_log(self, config, path, log));
+  self->arms = log->arms, self->rounds = log->rows;
+  self->per_arm = !log->has_features, self->resample_arms = true;
+  if (config_is(config, "problem.noise", "auto") && likelihood_is_conjugate(&self->likelihood)) {
+    self->likelihood.noise = log->noise;
+    if (log->noise <= 0) TRY(fit_noise(log, &self->likelihood.noise));
+  }
+  return theta_create_gaussian(log->d, self->seed, &self->theta);
+}
+
+static void destroy(Problem *self) {
+  if (self->state) event_log_free(self->state);
+}
+
+static void features(const Problem *self, uint32_t first_run, int runs, uint32_t round, const double *kept,
+                     double *out, double *scratch) {
+  const EventLog *log = self->state;
+  (void)kept, (void)scratch;
+  for (int b = 0; b < runs; b++) {
+    const double *from = logged_features(log, logged_event(self, first_run + (uint32_t)b, round), 0);
+    const size_t count = (size_t)log->d * (size_t)problem_vectors(self);
+    for (size_t i = 0; i < count; i++) out[i * (size_t)runs + (size_t)b] = from[i];
+  }
+}
+
+/* Gives the reward of the arm that was taken, and 0 for the others: nobody is shown either. */
+static void rewards(const Problem *self, uint32_t first_run, int runs, uint32_t round, double *mean) {
+  const EventLog *log = self->state;
+  for (int i = 0; i < self->arms * runs; i++) mean[i] = 0;
+  for (int b = 0; b < runs; b++) {
+    const int event = logged_event(self, first_run + (uint32_t)b, round);
+    mean[log->arm[event] * runs + b] = log->reward[event];
+  }
+}
+
+const ProblemOps problem_logged = {.name = "logged",
+                                   .summary =
+                                       "events of a log, with the arm that was taken and its probability",
+                                   .reference = "Li, Chu, Langford and Wang 2011",
+                                   .per_arm = true,
+                                   .create = create,
+                                   .destroy = destroy,
+                                   .features = features,
+                                   .rewards = rewards};

@@ -1,0 +1,27 @@
+/* What the replay study needs to know of a log, beside its features (problem/logged.c). */
+#ifndef PROBLEM_LOGGED_H
+#define PROBLEM_LOGGED_H
+
+#include "io/dataset.h"
+#include "problem/problem.h"
+
+/* Returns the log of a problem of family `logged`, which owns it. */
+const EventLog *logged_events(const Problem *problem);
+/* Returns the event that a run meets in a round, from 1: a random order of all for each run. Streams:
+ * (EVENTS, run). */
+int logged_event(const Problem *problem, uint32_t run, uint32_t round);
+
+/* Returns the features of an arm in an event, [d]. */
+static inline const double *logged_features(const EventLog *log, int event, int arm) {
+  const size_t row = log->has_features ? (size_t)event * (size_t)log->arms + (size_t)arm : (size_t)event;
+  return log->x + row * (size_t)log->d;
+}
+
+/* Fits rewards by ridge regression, theta = (X'X + I)^-1 X'y, to the listed events: theta[models, d], one
+ * model for all arms where an event has features of each, and one for each arm where it has a context;
+ * square[d, d] is scratch. */
+void logged_ridge(const EventLog *log, int count, const int *events, double *square, double *theta);
+/* Returns what such a fit predicts for an arm in an event. */
+double logged_predict(const EventLog *log, const double *theta, int event, int arm);
+
+#endif

@@ -1,0 +1,50 @@
+#include "study/estimates.h"
+
+#include "core/arena.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* Returns the mean of the runs at a point, NaN where there are none. */
+static double mean_at(int64_t runs, const double *curve, int point) {
+  double sum = 0;
+  int64_t n = 0;
+  for (int64_t r = 0; r < runs; r++) {
+    const double value = curve[r * ESTIMATES_POINTS + point];
+    if (!isnan(value)) sum += value, n++;
+  }
+  return n > 0 ? sum / (double)n : NAN;
+}
+
+static int ascending(const void *a, const void *b) {
+  const double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+/* Returns a quantile of sorted values, linear between them. */
+static double quantile(const double *values, int n, double share) {
+  const double place = share * (n - 1);
+  const int below = (int)place, above = below + (below + 1 < n);
+  return values[below] + (place - below) * (values[above] - values[below]);
+}
+
+Status estimates_summarise(int64_t runs, const double *curve, double *out) {
+  SCRATCH_ARENA(scratch);
+  double *sample, mean = 0, square = 0;
+  int n = 0;
+  ALLOCATE(&scratch, sample, ESTIMATES_RESAMPLES);
+  for (int s = 0; s < ESTIMATES_RESAMPLES; s++) {
+    const double value = mean_at(runs, curve, ESTIMATES_FIRST + s);
+    if (!isnan(value)) sample[n++] = value, mean += value;
+  }
+  mean /= n > 0 ? n : 1;
+  for (int s = 0; s < n; s++) square += (sample[s] - mean) * (sample[s] - mean);
+  qsort(sample, (size_t)n, sizeof *sample, ascending);
+  out[ESTIMATES_of_value] = mean_at(runs, curve, ESTIMATES_VALUE);
+  out[ESTIMATES_of_value_se] = n > 1 ? sqrt(square / (n - 1)) : NAN;
+  out[ESTIMATES_of_value_low] = n > 1 ? quantile(sample, n, 0.025) : NAN;
+  out[ESTIMATES_of_value_high] = n > 1 ? quantile(sample, n, 0.975) : NAN;
+  out[ESTIMATES_of_effective_sample_size] = mean_at(runs, curve, ESTIMATES_SIZE);
+  out[ESTIMATES_of_mean_weight] = mean_at(runs, curve, ESTIMATES_WEIGHT);
+  return STATUS_OK;
+}

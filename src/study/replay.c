@@ -1,0 +1,369 @@
+/* The replay study: the value of a policy, its mean reward of an event, from a log that another policy left.
+ *
+ * Each run meets the events in an order of its own. For ips, snips and dr the policy learns on the first part
+ * of them, is frozen, and its probabilities pi(k | x) weigh the rest by w = pi(a | x) / p, with a, r and p
+ * the arm, reward and propensity of an event (Horvitz and Thompson 1952; Swaminathan and Joachims 2015;
+ * Dudik, Langford and Li 2011):
+ *
+ *   ips     sum of w r / number of events
+ *   snips   sum of w r / sum of w
+ *   dr      sum of { sum_k pi(k | x) q_k(x) + w (r - q_a(x)) } / number of events
+ *
+ * with q the ridge regression of rewards on the first part. For `replay` the policy meets all events and
+ * learns as it goes from those whose arm is what it takes itself (Li, Chu, Langford and Wang 2011); its value
+ * is their mean reward. That is unbiased where the log took each arm with the same probability.
+ *
+ * All four are a ratio of two sums over events, so that resampled events (Efron 1979) are weights in both: a
+ * curve has the estimate, the effective sample size, and the estimates of RESAMPLES bootstrap samples, the
+ * same in every run. Streams of the latter: (EVENTS, PICK), run = the sample. */
+#include "core/arena.h"
+#include "core/clock.h"
+#include "problem/logged.h"
+#include "study/estimates.h"
+#include "study/studies.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { IPS, SNIPS, DR, REPLAY, ESTIMATORS };
+
+/* The terms of an estimator, by event: its numerators[n] and denominators[n], 0 where an event is not met. */
+typedef struct {
+  double *numerator, *denominator;
+} Terms;
+
+/* One block of B runs in lockstep. */
+typedef struct {
+  const Study *study;
+  const Task *task;
+  const Prior *prior;
+  Tick tick;
+  Problem problem;
+  World world;
+  const EventLog *log;
+  Likelihood likelihood; /* what the policy believes */
+  History history;
+  Policy policy;
+  int trained; /* events that a policy learns on before it is frozen */
+  int *arm; /* [B] */
+  double *phi, *reward, *regret; /* [d, B], [B], [B]; regret means nothing here */
+  double *probability; /* [B, K] */
+  double *theta; /* [B, models, d], the ridge regression of rewards */
+  int *events; /* [n], and scratch[d, d], for it */
+  double *square;
+  Terms *terms; /* [ESTIMATORS, B] */
+  double *ess, *weight; /* [ESTIMATORS, B]: effective sample size; mean weight, NaN: there is none */
+} Block;
+
+static Terms *terms_of(const Block *block, int estimator, int b) {
+  return &block->terms[estimator * block->task->runs + b];
+}
+
+static bool is_asked(const Block *block, int estimator) {
+  return study_measures(block->study, study_replay.curves[estimator].name);
+}
+
+static Status allocate(Arena *memory, Block *block) {
+  const size_t runs = (size_t)block->task->runs, d = (size_t)block->problem.d,
+               arms = (size_t)block->problem.arms;
+  ALLOCATE(memory, block->arm, runs);
+  ALLOCATE(memory, block->phi, d * runs);
+  ALLOCATE(memory, block->reward, runs);
+  ALLOCATE(memory, block->regret, runs);
+  ALLOCATE(memory, block->probability, runs * arms);
+  ALLOCATE(memory, block->theta, runs * arms * d);
+  ALLOCATE(memory, block->events, block->log->rows);
+  ALLOCATE(memory, block->square, d * d);
+  ALLOCATE(memory, block->terms, ESTIMATORS * runs);
+  ALLOCATE(memory, block->ess, ESTIMATORS * runs);
+  ALLOCATE(memory, block->weight, ESTIMATORS * runs);
+  for (int i = 0; i < ESTIMATORS; i++)
+    for (size_t b = 0; b < runs && is_asked(block, i); b++) {
+      ALLOCATE(memory, terms_of(block, i, (int)b)->numerator, block->log->rows);
+      ALLOCATE(memory, terms_of(block, i, (int)b)->denominator, block->log->rows);
+    }
+  return STATUS_OK;
+}
+
+static Status block_create(Arena *memory, Block *block) {
+  const Study *study = block->study;
+  const Task *task = block->task;
+  TRY(problem_create(study->file->settings[task->setting], &block->problem));
+  TRY(world_create(&block->problem, task->replicate, task->first_run, task->runs, &block->world));
+  block->log = logged_events(&block->problem);
+  block->trained =
+      (int)(config_real(study->file->settings[task->setting], "train_fraction") * block->log->rows);
+  return allocate(memory, block);
+}
+
+/* Begins the policy afresh: nothing is learned. */
+static Status begin(Arena *memory, bool weighs, Block *block) {
+  const ConfigPolicy *chosen = &block->study->file->policies[block->task->policy];
+  const int runs = block->task->runs;
+  PolicyMethod method;
+  block->policy = (Policy){0};
+  ASSERT(policy_find(chosen->name, &method));
+  block->likelihood = policy_likelihood(&method, chosen->options, &block->problem);
+  TRY(policy_history(memory, &method, block->prior, chosen->options, &block->problem, &block->likelihood,
+                     runs, &block->history));
+  TRY(history_reserve(&block->history, block->problem.rounds));
+  const PolicySetup setup = {.prior = block->prior,
+                             .likelihood = &block->likelihood,
+                             .problem = &block->problem,
+                             .options = chosen->options,
+                             .seed = block->study->seed,
+                             .first_run = block->task->first_run,
+                             .runs = runs,
+                             .tick = block->tick,
+                             .weighs = weighs};
+  return policy_create(memory, &method, &setup, &block->policy);
+}
+
+/* Returns the event that run b meets now. */
+static int event_of(const Block *block, int b) {
+  return logged_event(&block->problem, block->task->first_run + (uint32_t)b, block->world.round);
+}
+
+/* Learns what the log has of the present events; not in runs where arm[B] is negative. */
+static void learn(Block *block, int64_t *fallbacks) {
+  const int runs = block->task->runs, d = block->problem.d;
+  for (int b = 0; b < runs; b++) {
+    const int event = event_of(block, b);
+    const double *x = logged_features(block->log, event, block->log->arm[event]);
+    const bool met = block->arm[b] >= 0;
+    block->reward[b] = met ? block->log->reward[event] : 0;
+    for (int i = 0; i < d; i++) block->phi[i * runs + b] = met ? x[i] : 0;
+  }
+  history_record(&block->history, block->arm, block->phi, block->reward);
+  policy_observe(&block->policy, &block->history, fallbacks);
+}
+
+static Status goes_on(const Block *block, int k) {
+  if (tick_goes_on(block->tick, (double)k / block->log->rows)) return STATUS_OK;
+  return status_set(STATUS_STOPPED, "stopped at event %d of %d", k, block->log->rows);
+}
+
+/* Shows the first events, and fits the regression of rewards to them. */
+static Status train(Block *block, int64_t *fallbacks) {
+  const int runs = block->task->runs;
+  for (int k = 1; k <= block->trained; k++) {
+    world_advance(&block->world, (uint32_t)k);
+    for (int b = 0; b < runs; b++) block->arm[b] = block->log->arm[event_of(block, b)];
+    learn(block, fallbacks);
+    TRY(goes_on(block, k));
+  }
+  for (int b = 0; b < runs && is_asked(block, DR); b++) {
+    for (int k = 0; k < block->trained; k++)
+      block->events[k] = logged_event(&block->problem, block->task->first_run + (uint32_t)b, (uint32_t)k + 1);
+    logged_ridge(block->log, block->trained, block->events, block->square,
+                 block->theta + (size_t)b * (size_t)block->problem.arms * (size_t)block->problem.d);
+  }
+  return STATUS_OK;
+}
+
+/* Writes the terms of an event into those of an estimator, if it is asked for. */
+static void put(const Block *block, int estimator, int b, int event, double numerator, double denominator) {
+  const Terms *terms = terms_of(block, estimator, b);
+  if (!terms->numerator) return;
+  terms->numerator[event] = numerator, terms->denominator[event] = denominator;
+}
+
+/* Weighs the present event of run b by pi[K]: its terms in ips, snips and dr. */
+static void weigh(const Block *block, int b, const double *pi, double *total, double *squares) {
+  const EventLog *log = block->log;
+  const int event = event_of(block, b), a = log->arm[event];
+  const double *theta = block->theta + (size_t)b * (size_t)log->arms * (size_t)log->d;
+  const double r = log->reward[event], w = pi[a] / log->propensity[event];
+  put(block, IPS, b, event, w * r, 1);
+  put(block, SNIPS, b, event, w * r, w);
+  if (is_asked(block, DR)) {
+    double predicted = 0; /* sum_k pi(k | x) q_k(x) */
+    for (int k = 0; k < log->arms; k++)
+      if (pi[k] > 0) predicted += pi[k] * logged_predict(log, theta, event, k);
+    put(block, DR, b, event, predicted + w * (r - logged_predict(log, theta, event, a)), 1);
+  }
+  *total += w, *squares += w * w;
+}
+
+/* Computes the terms of the frozen policy from the events that it did not learn on. */
+static Status value_frozen(Arena *memory, Block *block, int64_t *fallbacks) {
+  const int runs = block->task->runs, arms = block->problem.arms, rows = block->log->rows;
+  double *total, *squares;
+  ALLOCATE(memory, total, runs);
+  ALLOCATE(memory, squares, runs);
+  TRY(begin(memory, true, block));
+  TRY(train(block, fallbacks));
+  for (int k = block->trained + 1; k <= rows; k++) {
+    world_advance(&block->world, (uint32_t)k);
+    TRY(policy_weigh(&block->policy, &block->world, &block->history, block->probability, NULL, fallbacks));
+    for (int b = 0; b < runs; b++) weigh(block, b, block->probability + b * arms, &total[b], &squares[b]);
+    TRY(goes_on(block, k));
+  }
+  for (int b = 0; b < runs; b++) /* (sum of w)^2 / sum of w^2 */
+    for (int i = IPS; i <= DR; i++) {
+      block->ess[i * runs + b] = squares[b] > 0 ? total[b] * total[b] / squares[b] : 0;
+      block->weight[i * runs + b] = total[b] / (rows - block->trained);
+    }
+  return STATUS_OK;
+}
+
+/* Computes the terms of the policy as it learns, from the events whose arm it takes as well. */
+static Status value_learning(Arena *memory, Block *block, int64_t *fallbacks) {
+  const int runs = block->task->runs, rows = block->log->rows;
+  TRY(begin(memory, false, block));
+  for (int b = 0; b < runs; b++) block->weight[REPLAY * runs + b] = NAN;
+  for (int k = 1; k <= rows; k++) {
+    world_advance(&block->world, (uint32_t)k);
+    TRY(policy_choose(&block->policy, &block->world, &block->history, block->arm, fallbacks));
+    for (int b = 0; b < runs; b++) {
+      const int event = event_of(block, b);
+      const bool same = block->arm[b] == block->log->arm[event];
+      put(block, REPLAY, b, event, same * block->log->reward[event], same);
+      block->ess[REPLAY * runs + b] += same;
+      if (!same) block->arm[b] = -1;
+    }
+    learn(block, fallbacks);
+    TRY(goes_on(block, k));
+  }
+  return STATUS_OK;
+}
+
+/* Returns the estimate of events that count[n] times, NULL: once each; NaN where there are none. */
+static double estimate(const Terms *terms, int n, const double *count) {
+  double numerator = 0, denominator = 0;
+  for (int e = 0; e < n; e++) {
+    const double times = count ? count[e] : 1;
+    numerator += times * terms->numerator[e], denominator += times * terms->denominator[e];
+  }
+  return denominator > 0 ? numerator / denominator : NAN;
+}
+
+/* Draws a bootstrap sample of the events: count[n]. */
+static void resample(const Study *study, uint32_t sample, int n, double *count) {
+  Rng rng = {.key = rng_subkey(rng_key(study->seed, RNG_EVENTS), RNG_PICK), .run = sample};
+  memset(count, 0, (size_t)n * sizeof *count);
+  for (int i = 0; i < n; i++) count[rng_index(&rng, (uint64_t)n)]++;
+}
+
+/* Computes the curves of all runs. */
+static Status summarise(Arena *memory, const Block *block, TaskResult *result) {
+  const int n = block->log->rows, runs = block->task->runs;
+  double *count;
+  ALLOCATE(memory, count, n);
+  for (int s = -1; s < ESTIMATES_RESAMPLES; s++) {
+    if (s >= 0) resample(block->study, (uint32_t)s, n, count);
+    for (int i = 0, c = 0; i < ESTIMATORS; i++) {
+      for (int b = 0; b < runs && is_asked(block, i); b++) {
+        double *curve = result->curves + (size_t)(c * runs + b) * (size_t)result->points;
+        if (s < 0) curve[ESTIMATES_SIZE] = block->ess[i * runs + b];
+        if (s < 0) curve[ESTIMATES_WEIGHT] = block->weight[i * runs + b];
+        curve[s < 0 ? ESTIMATES_VALUE : ESTIMATES_FIRST + s] =
+            estimate(terms_of(block, i, b), n, s < 0 ? NULL : count);
+      }
+      c += is_asked(block, i);
+    }
+  }
+  return STATUS_OK;
+}
+
+static Status simulate(Arena *memory, Block *block, TaskResult *result) {
+  TRY(block_create(memory, block));
+  const double start = clock_cpu();
+  Status status = STATUS_OK;
+  if (is_asked(block, IPS) || is_asked(block, SNIPS) || is_asked(block, DR)) {
+    status = value_frozen(memory, block, result->fallbacks);
+    policy_destroy(&block->policy);
+  }
+  if (status == STATUS_OK && is_asked(block, REPLAY)) {
+    status = value_learning(memory, block, result->fallbacks);
+    policy_destroy(&block->policy);
+  }
+  TRY(status);
+  for (int b = 0; b < result->runs; b++) result->seconds[b] = (clock_cpu() - start) / result->runs;
+  return summarise(memory, block, result);
+}
+
+static Status run(const Study *study, const Task *task, const Prior *prior, Tick tick, TaskResult *result) {
+  SCRATCH_ARENA(memory);
+  Block block = {.study = study, .task = task, .prior = prior, .tick = tick};
+  const Status status = simulate(&memory, &block, result);
+  world_destroy(&block.world);
+  problem_destroy(&block.problem);
+  return status;
+}
+
+static Status check_setting(const Study *study, const Config *setting, const Problem *problem) {
+  if (!config_is(setting, "problem.family", "logged"))
+    return status_set(STATUS_INPUT, "study replay needs problem.family: logged; this is %s",
+                      problem->ops->name);
+  for (int p = 0; p < study->file->policy_count; p++) {
+    const ConfigPolicy *policy = &study->file->policies[p];
+    PolicyMethod method;
+    ASSERT(policy_find(policy->name, &method));
+    if (strcmp(method.name, "oracle") == 0)
+      return status_set(STATUS_INPUT, "policy oracle knows theta*, which a log does not have");
+    if (study_measures(study, "ips") || study_measures(study, "snips") || study_measures(study, "dr"))
+      TRY(policy_check_weigh(&method, policy->options, problem));
+  }
+  const double trained = config_real(setting, "train_fraction") * problem->rounds;
+  if (trained < problem->rounds) return STATUS_OK;
+  return status_set(STATUS_INPUT, "train_fraction: it leaves none of %d events", problem->rounds);
+}
+
+static int points(const Config *setting) {
+  (void)setting;
+  return ESTIMATES_POINTS;
+}
+
+static double axis_value(const Config *setting, int point) {
+  (void)setting;
+  return point;
+}
+
+static double cost(const Study *study, const Task *task) {
+  const Config *setting = study->file->settings[task->setting];
+  PolicyMethod method;
+  ASSERT(policy_find(study->file->policies[task->policy].name, &method));
+  PolicyWork work = study_work(study, task);
+  const double events = work.sampler.rounds, trained = config_real(setting, "train_fraction") * events;
+  work.sampler.rows = events / 2;
+  double sum = ESTIMATES_RESAMPLES * events * (2 * study->curve_count + 60.0 / task->runs);
+  if (study_measures(study, "replay")) sum += events * policy_cost(&method, &work);
+  work.sampler.rows = trained;
+  if (study->curve_count > study_measures(study, "replay")) /* others as well */
+    sum += (events - trained) * policy_weigh_cost(&method, &work);
+  return task->runs * sum;
+}
+
+static const StudyCurve curves[] = {
+    [IPS] = {.name = "ips",
+             .long_name = "inverse propensity scoring",
+             .units = "1",
+             .metric = "ips",
+             .unpublished = true},
+    [SNIPS] = {.name = "snips",
+               .long_name = "self-normalised inverse propensity scoring",
+               .units = "1",
+               .metric = "snips",
+               .unpublished = true},
+    [DR] = {.name = "dr", .long_name = "doubly robust", .units = "1", .metric = "dr", .unpublished = true},
+    [REPLAY] = {.name = "replay",
+                .long_name = "events whose arm the policy takes as well",
+                .units = "1",
+                .metric = "replay",
+                .unpublished = true},
+    [ESTIMATORS] = {.name = NULL}};
+
+const StudyOps study_replay = {.name = "replay",
+                               .summary = "value of a policy from a log of events, with an interval",
+                               .reference = "Li et al. 2011; Dudik, Langford and Li 2011",
+                               .figure = "figure_replay.py",
+                               .axis = "estimator",
+                               .axis_long_name = "estimator of the value",
+                               .estimates = true,
+                               .curves = curves,
+                               .points = points,
+                               .axis_value = axis_value,
+                               .check_setting = check_setting,
+                               .cost = cost,
+                               .run = run};
