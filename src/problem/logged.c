@@ -5,7 +5,6 @@
 
 #include "core/arena.h"
 #include "core/linalg.h"
-#include "core/memory.h"
 #include "problem/problems.h"
 
 #include <math.h>
@@ -91,12 +90,12 @@ static Status check_log(Problem *self, const Config *config, const char *path, E
 
 static Status create(Problem *self, const Config *config) {
   EventLog *log;
-  NEW(log, 1);
+  ALLOCATE(&self->memory, log, 1);
   self->state = log;
   const char *path = config_text(config, "problem.file");
   if (!path)
     return status_set(STATUS_INPUT, "problem.family = logged needs problem.file, which is not given");
-  TRY(dataset_read_events(path, log));
+  TRY(dataset_read_events(&self->memory, path, log));
   TRY(check_log(self, config, path, log));
   self->arms = log->arms, self->rounds = log->rows;
   self->per_arm = !log->has_features, self->resample_arms = true;
@@ -105,10 +104,6 @@ static Status create(Problem *self, const Config *config) {
     if (log->noise <= 0) TRY(fit_noise(log, &self->likelihood.noise));
   }
   return theta_create_gaussian(log->d, self->seed, &self->theta);
-}
-
-static void destroy(Problem *self) {
-  if (self->state) event_log_free(self->state);
 }
 
 static void features(const Problem *self, uint32_t first_run, int runs, uint32_t round, const double *kept,
@@ -138,6 +133,5 @@ const ProblemOps problem_logged = {.name = "logged",
                                    .reference = "Li, Chu, Langford and Wang 2011",
                                    .per_arm = true,
                                    .create = create,
-                                   .destroy = destroy,
                                    .features = features,
                                    .rewards = rewards};
