@@ -37,6 +37,8 @@ ATTRIBUTES = {
               "noise": "of the rewards of the logs that it was learned from, where these are Gaussian",
               "last_stage": "`repaired` or `literal` (`prior.last_stage`)", "training_samples": "how many the networks were trained on",
               "training_samples_sha256": "hash of these", "most_precision": "largest precision of an observation that was trained for"},
+    "events": {"setting": "of the study", "policy": "that picked the arms", "likelihood": "of the rewards", "noise": "standard deviation of Gaussian rewards",
+               "config_sha256": "hash of the resolved study"},
     "draws": {"sampler": "name", "likelihood": "name", "prior_sha256": "hash of the prior file", "data_sha256": "hash of the history's file",
               "noise": "standard deviation of Gaussian rewards", "seed": "of the draws", "fallbacks": "numerical fallbacks",
               "log_marginal_likelihood": "of the history under the prior, where the sampler has it", "log_marginal_likelihood_error": "how far it may be off",
@@ -64,6 +66,8 @@ BANDIT = STUDY.format(kind="metrics: [regret_floor, optimal_arm_entropy, prior_p
     "sweep: {problem.theta: [cross, rays], prior.stages: [2, 3]}\n"
 POSTERIOR = STUDY.format(kind="study: posterior\ndraws: 10\nmetrics: [emd, sliced_wasserstein, sd_ratio, mode_weight, moments, distance, rank, rank_norm, rank_log_likelihood, log_concavity]",
                          problem=", sample_sizes: [1, 5], theta: gm_cross, dimension: 2") + "policies: [ts, {name: exact, prior: exact}]\n"
+EVENTS = "{name: files, event_log: true, runs: 2, block: 2, policies: [lints], problem: {arms: 3, rounds: 40, theta: cross}}\n"
+REPLAY = "{name: files, study: replay, runs: 2, policies: [lints], problem: {family: logged, file: events/events/default-lints.nc}}\n"
 CONVERGENCE = "name: files\nstudy: convergence\nruns: 4\nblock: 4\nmax_steps: 8\nproblem: {dimension: 2}" \
     "\npolicies: [vits1]\n"
 
@@ -147,7 +151,7 @@ def make(folder):
     run("prepare", "movielens", SAMPLES / "ratings.csv", "-o", "movies.nc", folder=folder)
     run("prepare", "movielens", SAMPLES / "ratings.csv", "--option", "tasks=users", "-o", "users.nc", folder=folder)
     run("prepare", "mnist", *sorted((SAMPLES / "mnist").iterdir()), "--option", "samples=5", "-o", "digits.nc", folder=folder)
-    for name, text in (("bandit", BANDIT), ("posterior", POSTERIOR), ("convergence", CONVERGENCE)):
+    for name, text in (("bandit", BANDIT), ("posterior", POSTERIOR), ("convergence", CONVERGENCE), ("events", EVENTS), ("replay", REPLAY)):
         (folder / f"{name}.yaml").write_text(text, encoding="utf-8")
         run("run", f"{name}.yaml", "-o", name, folder=folder)
     return folder
@@ -178,6 +182,9 @@ def results_part(folder, used):
         table = described.table(own).splitlines()
         table[0] = f"| `{name}` | type | |"
         parts.append("\n".join(table) + "\n")
+    values = Described("results", folder / "replay" / "results.nc")
+    parts += ["Results of a `replay` study have no curves, but values:\n",
+              values.table([name for name in values.variables if name.startswith("value") or name in ("estimator", "effective_sample_size", "mean_weight")]) + "\n"]
     parts.append(studies["bandit"].attribute_table(used) + "\n")
     return parts
 
@@ -209,6 +216,8 @@ def page(folder):
              "`data/README.md`.\n",
              "**Table** (`problem.family: table`): NetCDF with `context(event, dim)` and `reward(event, arm)`, or CSV with the header `x1,...,xd,class`, whose "
              "classes are whole numbers from 0, an arm for each with reward 1 for the right one; `data/make_table.py` writes three.\n",
+             "**Log of events** (`problem.family: logged`): the [file](#logs-of-events) that a study writes, with `context(event, dim)` instead of `features` where "
+             "the features are the same for all arms, and without the variables that are optional; or CSV with the header `x1,...,xd,arm,reward,propensity`.\n",
              "**Study**: YAML, every key in [keys.md](keys.md).\n",
              "## The folder of a study\n", folder_part(folder),
              "## `results.nc`\n", *results_part(folder, used),
@@ -218,6 +227,8 @@ def page(folder):
              "curve `(run, point)` of one block of runs, and after a failure its message. Numbers are 64 bits wide, in the byte order of the machine. "
              "[On a cluster](internals/cluster.md#journals) says when they are written and what damage costs.\n",
              "## `prior_samples.nc`\n", "Samples of what is true and of what was learned, for pictures.\n", section("prior_samples", "bandit/prior_samples.nc"),
+             "## Logs of events\n", "`events/SETTING-POLICY.nc`, of a bandit study with `event_log: true`; `run` and `round` are optional where you bring one.\n",
+             section("events", "events/events/default-lints.nc"),
              "## Prior files\n", "Written by `thompson train` and by the Python package, and kept in `priors/` of a study. Gaussian and mixture:\n", families["mixture"].table() + "\n",
              "Diffusion: a network for each stage t = 1 .. T, which is its time. Layer 1 takes the noisy state s_t = sqrt(alpha_bar_t) z + sqrt(1 - alpha_bar_t) e, theta = shift + scale z; each layer is W x + b with W[output, input], and all but the last are followed by ReLU; what comes out is the noise e.\n", families["diffusion"].table() + "\n", "Denoiser: a mixture, a network that corrects it, and its self-check. With S = (I + M)^-1, m = S b and D_0 the mean under the mixture, the inputs are m, the upper triangle of log(S) / 2 by rows, and v = S^-1/2 (D_0 - m); layers are as above, and what comes out is S^-1/2 (z - D_0), of which the share `network_share` is added to the mixture: interpolated in log det(I + M) between the middles of the bins; files without it add all.\n",
              families["denoiser"].table() + "\n", everything.attribute_table(used) + "\n",
