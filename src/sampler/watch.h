@@ -23,8 +23,8 @@ typedef struct Watch Watch;
  * not known, or the target is not the posterior. The sampler outlives it. */
 Status watch_create(Arena *memory, const Sampler *sampler, const History *history, Watch **out);
 /* Takes in theta[d, B M], drawn given `history`, M = draws for each run. */
-void watch_add(Watch *watch, const History *history, int draws, const double *theta);
+void watch_add(Watch *self, const History *history, int draws, const double *theta);
 /* Computes out[2, B], B = runs: the means of u' e and of |e|^2 / d over all draws of a run so far. */
-void watch_means(const Watch *watch, int runs, double *out);
+void watch_means(const Watch *self, int runs, double *out);
 
 #endif
