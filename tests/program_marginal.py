@@ -17,7 +17,7 @@ def normal(y, mean, covariance):
 
 
 class Marginal(program.ProgramTest):
-    def marginal(self, likelihood, rewards, *options):
+    def marginal(self, likelihood, rewards, *options, sigma=NOISE):
         with netCDF4.Dataset(self.path("prior.nc"), "w") as file:
             file.prior = "mixture"
             for name, size in (("component", 2), ("dim", 2), ("dim2", 2)):
@@ -27,7 +27,7 @@ class Marginal(program.ProgramTest):
             file.createVariable("covariance", "f8", ("component", "dim", "dim2"))[:] = COVARIANCE
         rows = "\n".join(f"{x[0]},{x[1]},{y}" for x, y in zip(FEATURES, rewards))
         self.write("history.csv", f"x1,x2,y\n{rows}\n")
-        noise = ["--noise", str(NOISE)] if likelihood == "gaussian" else []
+        noise = ["--noise", str(sigma)] if likelihood == "gaussian" else []
         out = self.succeed("sample", "--prior", self.path("prior.nc"), "--data", self.path("history.csv"), "--likelihood", likelihood, *noise,
                            "-o", self.path("draws.nc"), *options).stdout
         with netCDF4.Dataset(self.path("draws.nc")) as file:
@@ -55,6 +55,14 @@ class Marginal(program.ProgramTest):
             value, error = self.marginal(likelihood, rewards, "--sampler", "localised", "--option", "particles=4")
             self.assertLess(error, 0.1)
             self.assertAlmostEqual(value, np.log(np.sum(prior * np.exp(log_p(rewards).sum(1)))), delta=5 * error)
+
+    def test_precise_evidence(self):
+        """Sums of 1e18 cancel: what is left of the digits is claimed. For a noise that goes to zero the integral over theta is the prior at the solution."""
+        theta, sigma = np.array([0.4, 1.1]), 1e-9
+        prior = sum(w * normal(theta, m, c) for w, m, c in zip(WEIGHT, MEAN, COVARIANCE))
+        exact = np.log(prior) - 1.5 * np.log(2 * np.pi * sigma**2) - 0.5 * np.log(np.linalg.det(FEATURES.T @ FEATURES))
+        value, error = self.marginal("gaussian", FEATURES @ theta, "--sampler", "localised", sigma=sigma)
+        self.assertLess(abs(value - exact), error)
 
     def test_a_sampler_without_one(self):
         self.assertIsNone(self.marginal("gaussian", np.zeros(5), "--sampler", "mixts"))

@@ -17,6 +17,7 @@
 #include "sampler/sampler.h"
 #include "sampler/spread.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -108,6 +109,7 @@ typedef struct {
   bool learned; /* it is the prior's */
   bool marginal; /* the sampler has the logarithm of the marginal likelihood of the history */
   double constant; /* sum over observations of the largest log p(y | u), which sampler_marginal leaves out */
+  double rounding; /* of the sums of its square terms, which cancel where evidence is precise */
   double log_marginal, error;
   bool guarded; /* there is a guard beside the prior */
   double guard_weight; /* in the posterior */
@@ -116,16 +118,17 @@ typedef struct {
   double distinct; /* share of the draws */
 } Findings;
 
-/* Returns the largest log p(y | u): the log likelihood is that less half of the deviance, at any u. */
-static double largest_log_likelihood(const Likelihood *likelihood, double y) {
+/* Adds the largest log p(y | u): the log likelihood is that less half of the deviance, at any u. */
+static void add_constant(const Likelihood *likelihood, double y, Findings *out) {
   const double u = 0;
   double deviance;
   likelihood->ops->deviance(likelihood, 1, &y, &u, &deviance);
-  return likelihood->ops->log_likelihood(likelihood, y, u) + 0.5 * deviance;
+  out->constant += likelihood->ops->log_likelihood(likelihood, y, u) + 0.5 * deviance;
+  out->rounding += DBL_EPSILON * deviance;
 }
 
-static Status observe(const Arguments *arguments, int d, History *history, Sampler *sampler, double *constant,
-                      int64_t *fallbacks) {
+static Status observe(const Arguments *arguments, int d, History *history, Sampler *sampler,
+                      Findings *findings, int64_t *fallbacks) {
   SCRATCH_ARENA(scratch);
   Observations observations;
   TRY(dataset_read_observations(&scratch, arguments->data, &observations));
@@ -138,7 +141,7 @@ static Status observe(const Arguments *arguments, int d, History *history, Sampl
     history_record(history, NULL, observations.features + (size_t)row * (size_t)d,
                    observations.rewards + row);
     sampler_observe(sampler, history, fallbacks);
-    *constant += largest_log_likelihood(history->likelihood, observations.rewards[row]);
+    add_constant(history->likelihood, observations.rewards[row], findings);
   }
   return STATUS_OK;
 }
@@ -238,6 +241,7 @@ static void find(const Arguments *arguments, Sampler *sampler, const History *hi
   findings->marginal =
       sampler_marginal(sampler, history, rng, &findings->log_marginal, &findings->error, fallbacks);
   findings->log_marginal += sampler->temper * findings->constant;
+  findings->error += findings->rounding;
   findings->guarded = sampler_guard_weight(sampler, history, &findings->guard_weight, fallbacks);
 }
 
@@ -279,7 +283,7 @@ static Status draw(const Arguments *arguments, const SamplerOps *method, const L
   TRY(sampler_create(&memory, method, &setup, &sampler));
   TRY(sampler_history(&memory, method, &setup, 1, &forgets, &history));
   if (!forgets) TRY(history_create(&memory, d, 1, likelihood, &history));
-  TRY(observe(arguments, d, &history, &sampler, &findings.constant, &fallbacks));
+  TRY(observe(arguments, d, &history, &sampler, &findings, &fallbacks));
   sampler_sample(&sampler, &history, rng, arguments->draws, theta, &fallbacks);
   find(arguments, &sampler, &history, &findings, &fallbacks);
   TRY(judge_prior(arguments, prior, &history, &findings));
