@@ -112,6 +112,7 @@ static void test_law(void) {
     CU_ASSERT(past.tasks == TASKS && past.observations == EACH && past.d == D);
     check_rewards(&problem, &past, &theta);
     check_arms(&past);
+    problem_destroy(&problem), config_study_free(file);
   }
 }
 
