@@ -8,7 +8,7 @@ import needs
 
 import numpy as np
 
-from thompson import Error, store
+from thompson import Error, design, store
 import drawing
 import script
 import style
@@ -32,21 +32,25 @@ def draw(dataset):
             axis.errorbar(value, place, xerr=[value - low, high - value], fmt="none", color=COLOURS[e], capsize=2)
             axis.scatter(value, place, color=np.where(doubtful, "white", COLOURS[e]), edgecolor=COLOURS[e], zorder=3, label=estimator)
         axis.set(title=settings[s] if len(settings) > 1 else "", xlabel="mean reward of an event, 95% interval",
-                 yticks=range(len(policies)), yticklabels=policies)
+                 yticks=range(len(policies)), yticklabels=policies, xscale="log" if style.LOOK.log else "linear")
+        if style.LOOK.ylim:  # of the axis of values, which lies here
+            axis.set_xlim(*style.LOOK.ylim)
     axes[0][0].invert_yaxis()
+    if not style.LOOK.no_caption:
+        figure.supxlabel("Intervals: bootstrap over events. Hollow: the log holds hardly anything of what the policy does.", fontsize="small")
     axes[0][-1].legend(frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
     return figure
 
 
 def main():
-    parser = drawing.options(__doc__, values=False)
-    parser.add_argument("folders", metavar="DIR", nargs=1, help="results folder of a replay study")
-    arguments = drawing.parse(parser)
+    arguments = drawing.parse(drawing.study_options(__doc__, "a replay study"))
     path = store.folder_of(arguments.folders[0]) / "results.nc"
     dataset = store.opened(path, store.absent(path.parent))
     if "estimator" not in dataset.dims:
         raise Error(f"{path} has no dimension estimator; this needs the results of a replay study")
-    drawing.save(draw(store.checked(path, dataset, NEEDED, "this needs the results of a replay study")), drawing.outputs(arguments, "figure_replay"))
+    dataset = store.checked(path, dataset, NEEDED, "this needs the results of a replay study")
+    (dataset,) = design.selected([dataset], arguments.policies, arguments.without)
+    drawing.save(draw(dataset), drawing.outputs(arguments, "figure_replay"))
 
 
 if __name__ == "__main__":
