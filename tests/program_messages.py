@@ -3,9 +3,12 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 
+import netCDF4
+import numpy as np
 import program
 
 # Arguments, exit status, what the sentence must have. NOWHERE, HERE, STUDY and LOGS stand for paths.
@@ -59,6 +62,48 @@ class Messages(program.ProgramTest):
             said = self.succeed("train", *words, "--family", "mixture" if "--theta" in words else "gaussian", "-o", self.path("prior.nc")).stderr
             self.assertEqual("note:" in said, part is not None, said)
             self.assertIn(part or "", said)
+
+    def write_prior(self, chosen):
+        """Two Gaussians on a line that were chosen among 2, 128 and 256."""
+        with netCDF4.Dataset(self.path("mixture.nc"), "w") as file:
+            file.prior, file.candidate_chosen = "mixture", np.int64(chosen)
+            for name, size in (("component", 2), ("dim", 1), ("dim2", 1), ("candidate", 3)):
+                file.createDimension(name, size)
+            file.createVariable("weight", "f8", ("component",))[:] = 0.5
+            file.createVariable("mean", "f8", ("component", "dim"))[:] = [[-1], [1]]
+            file.createVariable("covariance", "f8", ("component", "dim", "dim2"))[:] = 1
+            file.createVariable("candidate_components", "i4", ("candidate",))[:] = [2, 128, 256]
+            file.createVariable("held_out_log_likelihood", "f8", ("candidate",))[:] = [-3, -2, -1]
+            file.createVariable("held_out_error", "f8", ("candidate",))[:] = 0
+
+    def test_most_components(self):
+        """A mixture of as many components as are tried at most says so in `sample` and, once however many policies have it, in `run`."""
+        self.write("none.csv", "x1,y\n")
+        study = ("name: one\nruns: 2\nproblem: {theta: gaussian, dimension: 1, arms: 2, rounds: 2}\n"
+                 f"policies: [{{name: mixts, prior: {self.path('mixture.nc')}}}, {{name: mixts, label: again, prior: {self.path('mixture.nc')}}}, "
+                 f"{{name: mixts, label: other, prior: {self.path('other.nc')}}}]\n")
+        for chosen, notes in ((2, 1), (1, 0)):
+            self.write_prior(chosen)
+            shutil.copy(self.path("mixture.nc"), self.path("other.nc"))
+            out = self.succeed("sample", "--prior", self.path("mixture.nc"), "--data", self.path("none.csv"), "--sampler", "mixts", "-o", self.path("draws.nc"))
+            self.assertEqual(out.stderr.count("took the most components that it tries"), notes)
+            for ranks in (0, 2):
+                out = self.succeed("run", self.write("one.yaml", study), "-o", self.path(f"one{chosen}{ranks}"), "--progress", "none", ranks=ranks)
+                self.assertEqual(out.stderr.count("took the most components that it tries"), notes, out.stderr)
+                self.assertEqual(out.stderr.count("(1 more like it in this study)"), notes, out.stderr)
+
+    def test_denoisers_that_fail_their_check(self):
+        """`run` notes once that learned denoisers of a study fail their check: nothing predicts held-out samples of a Cauchy distribution."""
+        np.savetxt(self.path("theta.csv"), np.random.default_rng(1).standard_t(1, size=(200, 2)), delimiter=",")
+        study = self.write("cauchy.yaml", f"""name: cauchy
+runs: 2
+problem: {{theta: file, file: {self.path('theta.csv')}, arms: 2, rounds: 2}}
+policies: [localised]
+prior: {{train_samples: 150, training_steps: 10, hidden: [4, 4], replicates: 2}}
+""")
+        for again in ([], ["--resume"]):
+            out = self.succeed("run", study, "-o", self.path("cauchy"), "--progress", "none", *again)
+            self.assertEqual(out.stderr.count("fails its own check"), 1, out.stderr)
 
     def test_required_options_are_marked(self):
         shown = self.succeed("sample", "--help").stdout

@@ -3,6 +3,7 @@
 #include "core/arena.h"
 #include "core/clock.h"
 #include "core/memory.h"
+#include "io/digest.h"
 #include "io/durable.h"
 #include "io/store.h"
 #include "parallel/counter.h"
@@ -121,12 +122,14 @@ static Status add_need(const Study *study, int setting, int policy, int replicat
   Need *need = &needs[*count];
   *need = (Need){.setting = setting};
   TRY(belief_create(config, &file->policies[policy], problem, (uint32_t)replicate, &need->belief));
+  *count += need->belief.kind == BELIEF_FITTED || need->belief.kind == BELIEF_FILE;
+  if (need->belief.kind == BELIEF_FILE)
+    return digest_hex(need->belief.file, strlen(need->belief.file), need->belief.hash);
   if (need->belief.kind != BELIEF_FITTED) return STATUS_OK;
-  (*count)++;
   return belief_base(config, problem, &need->belief, &need->has_base, &need->base);
 }
 
-/* Lists all fitted priors that the tasks use. */
+/* Lists all priors that the tasks use and that were fitted, here or elsewhere. */
 static Status list_needs(Arena *memory, const Study *study, int *count, Need **out) {
   const StudyFile *file = study->file;
   int replicates = study->runs.replicates;
@@ -168,6 +171,26 @@ static bool is_present(const char *path) {
   return durable_set_aside(path) != STATUS_OK;
 }
 
+/* Says which prior fails its own check, the first of them, and how many more do. One that cannot be read is
+ * for the tasks to report. */
+static void note_doubts(int count, const Need *needs, const char *directory) {
+  int doubted = 0;
+  char path[4096], first[8192];
+  for (int i = 0; i < count; i++) {
+    SCRATCH_ARENA(scratch);
+    const Belief *belief = &needs[i].belief;
+    Prior prior;
+    if (belief->kind == BELIEF_FITTED && !belief->family->doubt) continue;
+    if (belief->kind == BELIEF_FITTED) belief_path(belief, directory, sizeof path, path);
+    const char *file = belief->kind == BELIEF_FITTED ? path : belief->file;
+    if (prior_load(&scratch, file, &belief->fit, &prior) != STATUS_OK || !prior_doubt(&prior)) continue;
+    if (doubted++ == 0) snprintf(first, sizeof first, "%s: %s", file, prior_doubt(&prior));
+  }
+  if (doubted > 0) fprintf(stderr, "note: %s", first);
+  if (doubted > 1) fprintf(stderr, " (%d more like it in this study)", doubted - 1);
+  if (doubted > 0) fputc('\n', stderr);
+}
+
 /* Drops the needs that DIR/priors has already. Rank 0 checks, so that all ranks agree. */
 static Status drop_present(const Parallel *parallel, const char *directory, int *count, Need *needs) {
   SCRATCH_ARENA(scratch);
@@ -175,6 +198,8 @@ static Status drop_present(const Parallel *parallel, const char *directory, int 
   ALLOCATE(&scratch, present, *count);
   for (int i = 0; i < *count && parallel->rank == 0; i++) {
     char path[4096];
+    present[i] = needs[i].belief.kind == BELIEF_FILE;
+    if (present[i]) continue;
     belief_path(&needs[i].belief, directory, sizeof path, path);
     present[i] = is_present(path);
   }
@@ -284,9 +309,14 @@ static Status fit_absent(const Parallel *parallel, const Study *study, const cha
 Status prepare_study(const Parallel *parallel, const Study *study, const char *directory, ProgressMode mode,
                      double share, bool (*stop)(void)) {
   SCRATCH_ARENA(scratch);
-  Need *needs;
-  int count;
+  Need *needs, *absent;
+  int count, left;
   TRY(parallel_agree(parallel, list_needs(&scratch, study, &count, &needs)));
-  TRY(drop_present(parallel, directory, &count, needs));
-  return fit_absent(parallel, study, directory, mode, share, stop, count, needs);
+  ALLOCATE(&scratch, absent, count);
+  memcpy(absent, needs, (size_t)count * sizeof *absent);
+  left = count;
+  TRY(drop_present(parallel, directory, &left, absent));
+  TRY(fit_absent(parallel, study, directory, mode, share, stop, left, absent));
+  if (parallel->rank == 0) note_doubts(count, needs, directory);
+  return STATUS_OK;
 }

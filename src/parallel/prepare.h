@@ -13,9 +13,10 @@
 Status prepare_fit(Arena *memory, const Parallel *parallel, const PriorOps *family, const PriorFit *fit,
                    const FitSource *source, ProgressMode mode, Prior *out);
 
-/* Fits every distinct prior that the study's tasks need and that DIR/priors lacks. `stop` is asked between
- * parts and may end the work (STATUS_STOPPED; priors that are finished stay). `share`: what this is of the
- * work of the whole job. Collective. */
+/* Fits every distinct prior that the study's tasks need and that DIR/priors lacks, and notes on stderr which
+ * priors, files of the user's among them, fail their own check. `stop` is asked between parts and may end the
+ * work (STATUS_STOPPED; priors that are finished stay). `share`: what this is of the work of the whole job.
+ * Collective. */
 Status prepare_study(const Parallel *parallel, const Study *study, const char *directory, ProgressMode mode,
                      double share, bool (*stop)(void));
 

@@ -8,6 +8,7 @@
 #include "core/arena.h"
 #include "core/linalg.h"
 #include "core/memory.h"
+#include "model/mixture/mixture_fit.h"
 #include "model/mixture/mixture_store.h"
 #include "model/prior/families.h"
 #include "model/prior/prior_closed.h"
@@ -205,6 +206,13 @@ static void mixture_report(const Prior *prior, FILE *out) {
     fprintf(out, "%d components\n", self->mixture.components);
 }
 
+static const char *mixture_doubt(const Prior *prior) {
+  const MixtureChoice *choice = &((const Closed *)prior->state)->choice;
+  if (choice->count < 2 || choice->components[choice->chosen] < mixture_candidate(prior->d, 0)) return NULL;
+  return "`components: auto` took the most components that it tries, so a mixture may not be the shape of "
+         "this prior; compare a diffusion prior with the sampler twisted, or give a larger number";
+}
+
 static Status closed_save(const Prior *prior, StoreFile *file) {
   const Closed *self = prior->state;
   int dim;
@@ -259,5 +267,6 @@ const PriorOps prior_mixture = {
     .logs_cost = prior_mixture_logs_cost,
     .describe_fit = prior_mixture_describe_fit,
     .report = mixture_report,
+    .doubt = mixture_doubt,
     .components = prior_mixture_components,
     CLOSED_OPS};
