@@ -336,6 +336,13 @@ static void test_distance(void) {
   CHECK_NEAR(metric_distance(2, 3, x, truth), 6, 1e-15);
 }
 
+/* Mean distance 6, less half of the mean distance of the three pairs. */
+static void test_energy_score(void) {
+  double x[6] = {4, 1, 6, 6, 2, 14}, truth[2] = {1, 2};
+  const double pairs = 5 + hypot(2, 8) + hypot(5, 12);
+  CHECK_NEAR(metric_energy_score(2, 3, x, truth), 6 - pairs / 6, 1e-14);
+}
+
 int main(void) {
   CU_TestInfo tests[] = {{"every metric of the list", test_every_metric},
                          {"one dimension", test_one_dimension},
@@ -343,6 +350,7 @@ int main(void) {
                          {"network of slices", test_network_of_slices},
                          {"largest slice by scan", test_max_sliced_scan},
                          {"shift", test_shift},
+                         {"energy score", test_energy_score},
                          {"moments", test_moments},
                          {"mode weights", test_mode_weights},
                          {"distance", test_distance},

@@ -23,7 +23,7 @@ class Posterior(Belief):
         What is believed before the first observation.
     sampler : str, optional
         A name of `thompson list samplers`; by default the one that is made for the prior: mixts for a Gaussian or a mixture, diffts for a diffusion
-        model, localised for a denoiser.
+        model, localised for a denoiser. `auto`: the one that `thompson train --family auto` chose.
     likelihood : str
         gaussian, logistic (clicks), poisson (counts): `thompson list likelihoods`.
     noise : float, optional

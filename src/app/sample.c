@@ -93,6 +93,17 @@ static Status find_methods(const Arguments *arguments, const SamplerOps **sample
   return STATUS_OK;
 }
 
+/* Finds the sampler that was chosen with the prior, where that is asked for. */
+static Status take_auto(Arena *memory, Arguments *arguments) {
+  Prior prior;
+  PriorFit fit;
+  if (strcmp(arguments->sampler, "auto") != 0) return STATUS_OK;
+  TRY(fit_of_options("defaults", 0, NULL, arguments->seed, &fit));
+  TRY(prior_load(memory, arguments->prior, &fit, &prior));
+  const Status status = sampler_take_auto(&prior, &arguments->sampler);
+  return status == STATUS_OK ? status : status_prefix(status, "%s: ", arguments->prior);
+}
+
 static Status check_rewards(const Arguments *arguments, const Likelihood *likelihood,
                             const Observations *observations) {
   for (int row = 0; row < observations->rows; row++)
@@ -328,6 +339,7 @@ Status app_sample(int argc, char **argv) {
   Prior prior;
   app_parse(&argp, argc, argv, &arguments);
   TRY(ownership_check_output(arguments.output));
+  TRY(take_auto(&memory, &arguments));
   TRY(find_methods(&arguments, &method, &likelihood));
   TRY(config_options(&memory, "--option", sampler_keys(method), arguments.options.count,
                      arguments.options.texts, &config));

@@ -5,6 +5,7 @@
 #include "io/dataset.h"
 #include "model/prior/contamination.h"
 #include "model/prior/fit_keys.h"
+#include "parallel/auto.h"
 #include "parallel/prepare.h"
 #include "study/fit_data.h"
 
@@ -19,7 +20,7 @@ typedef struct {
   const PriorOps *family;
   AppTexts options;
   uint64_t seed;
-  bool has_seed;
+  bool has_seed, automatic; /* --family auto; `family` is then that of no network */
   double sigma; /* --noise; 0: estimate */
 } Arguments;
 
@@ -34,8 +35,12 @@ static const struct argp_option options[] = {
     {"likelihood", KEY_LIKELIHOOD, "NAME", 0, "of the rewards in logs: gaussian (default), logistic, poisson",
      0},
     {"noise", KEY_NOISE, "S|estimate", 0,
-     "standard deviation of Gaussian rewards in logs (default: estimate, learned with the prior)", 0},
-    {"family", KEY_FAMILY, "NAME", 0, "family of the prior, see `thompson list priors` (default: diffusion)",
+     "standard deviation of Gaussian rewards in logs (default: estimate, learned with the prior), or of the "
+     "tasks of --theta with --family auto (default: 1)",
+     0},
+    {"family", KEY_FAMILY, "NAME", 0,
+     "family of the prior, see `thompson list priors`, or auto: the one, with a sampler, whose posterior "
+     "draws are best on held-out tasks (default: diffusion)",
      0},
     {"output", 'o', "FILE", 0, "prior file (default: prior.nc)", 0},
     {"seed", KEY_SEED, "N", 0, "seed of the fit (default: the study's, or 1)", 0},
@@ -50,6 +55,8 @@ static void check_noise(struct argp_state *state, Arguments *arguments) {
                arguments->likelihood->name);
   if (noise && strcmp(noise, "estimate") != 0)
     arguments->sigma = app_real(state, "--noise", noise, 1e-40, 1e40);
+  else if (noise && arguments->automatic)
+    argp_error(state, "--noise estimate is of --logs; --family auto simulates tasks and needs a number");
 }
 
 static error_t parse(int key, char *text, struct argp_state *state) {
@@ -64,7 +71,8 @@ static error_t parse(int key, char *text, struct argp_state *state) {
     return 0;
   case KEY_NOISE: arguments->noise = text; return 0;
   case KEY_FAMILY:
-    arguments->family = prior_find(text);
+    arguments->automatic = strcmp(text, "auto") == 0;
+    arguments->family = prior_find(arguments->automatic ? "gaussian" : text);
     if (!arguments->family) app_unknown_name(state, "--family", text, "a family of priors", prior_name);
     return 0;
   case 'o': app_take_output(state, &arguments->output, text); return 0;
@@ -77,7 +85,10 @@ static error_t parse(int key, char *text, struct argp_state *state) {
   case ARGP_KEY_END:
     if (!arguments->study + !arguments->theta + !arguments->logs != 2)
       argp_error(state, "give either a study file, --theta FILE or --logs FILE");
-    if (!arguments->logs && (arguments->likelihood || arguments->noise))
+    if (arguments->automatic && arguments->logs)
+      argp_error(state, "--family auto holds out samples of theta, which --logs has none of");
+    if (!arguments->logs && !(arguments->automatic && arguments->theta) &&
+        (arguments->likelihood || arguments->noise))
       argp_error(state, "--likelihood and --noise are of --logs");
     check_noise(state, arguments);
     return 0;
@@ -112,6 +123,11 @@ static Status from_study(const Arguments *arguments, Belief *belief, FitData *da
   return fit_data_create_alone(setting, belief, &problem, data);
 }
 
+static Likelihood likelihood_of(const Arguments *arguments) {
+  return (Likelihood){.ops = arguments->likelihood ? arguments->likelihood : likelihood_find("gaussian"),
+                      .noise = arguments->sigma > 0 ? arguments->sigma : 1};
+}
+
 /* Takes all samples of the user's file. */
 static Status from_file(const Arguments *arguments, Belief *belief, FitData *data) {
   TRY(fit_of_options("--option", arguments->options.count, arguments->options.texts,
@@ -119,6 +135,7 @@ static Status from_file(const Arguments *arguments, Belief *belief, FitData *dat
   TRY(dataset_read_samples(&data->memory, arguments->theta, &data->samples));
   TRY(contaminate(&belief->fit, &data->samples));
   prior_settle(arguments->family, &belief->fit, data->samples.d);
+  belief->likelihood = likelihood_of(arguments);
   return STATUS_OK;
 }
 
@@ -137,15 +154,13 @@ static void report(const Arguments *arguments, const Prior *prior, const FitData
 }
 
 static Status from_logs(const Parallel *parallel, const Arguments *arguments) {
-  const TrainLogs job = {
-      .file = arguments->logs,
-      .output = arguments->output,
-      .family = arguments->family,
-      .likelihood = {.ops = arguments->likelihood ? arguments->likelihood : likelihood_find("gaussian"),
-                     .noise = arguments->sigma > 0 ? arguments->sigma : 1},
-      .estimate_noise = arguments->sigma == 0,
-      .options = &arguments->options,
-      .seed = arguments->has_seed ? arguments->seed : 1};
+  const TrainLogs job = {.file = arguments->logs,
+                         .output = arguments->output,
+                         .family = arguments->family,
+                         .likelihood = likelihood_of(arguments),
+                         .estimate_noise = arguments->sigma == 0,
+                         .options = &arguments->options,
+                         .seed = arguments->has_seed ? arguments->seed : 1};
   return train_logs(parallel, &job);
 }
 
@@ -154,6 +169,7 @@ static Status train(const Parallel *parallel, const Arguments *arguments) {
   SCOPED(FitData, data, fit_data_free);
   SCRATCH_ARENA(memory);
   Prior prior;
+  AutoChoice choice;
   TRY(app_try_output(parallel, arguments->output));
   if (arguments->logs) return from_logs(parallel, arguments);
   Status status =
@@ -161,13 +177,18 @@ static Status train(const Parallel *parallel, const Arguments *arguments) {
   status = parallel_agree(parallel, status);
   if (status == STATUS_OK) {
     const FitSource source = fit_data_source(&data);
-    status = prepare_fit(&memory, parallel, arguments->family, &belief.fit, &source, PROGRESS_AUTO, &prior);
+    status =
+        arguments->automatic
+            ? auto_fit(&memory, parallel, &belief.fit, &data.samples, &belief.likelihood, &choice, &prior)
+            : prepare_fit(&memory, parallel, arguments->family, &belief.fit, &source, PROGRESS_AUTO, &prior);
     if (status == STATUS_INPUT)
       status = status_prefix(status, "%s: ", arguments->theta ? arguments->theta : arguments->study);
   }
   if (status == STATUS_OK && parallel->rank == 0) {
-    status = prior_save(&prior, arguments->output);
+    status = arguments->automatic ? auto_save(&choice, &prior, arguments->output)
+                                  : prior_save(&prior, arguments->output);
     if (status == STATUS_OK) report(arguments, &prior, &data);
+    if (status == STATUS_OK && arguments->automatic) auto_report(&choice, stdout);
   }
   return parallel_agree(parallel, status);
 }

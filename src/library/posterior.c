@@ -92,6 +92,7 @@ Status posterior_grow_history(thompson_posterior *self, int rounds) {
 /* ---- create and destroy */
 
 static Status find_methods(thompson_posterior *self, const char *sampler, const char *likelihood) {
+  TRY(sampler_take_auto(self->prior, &sampler));
   self->method = sampler_find(sampler);
   self->likelihood.ops = likelihood_find(likelihood);
   if (!self->method) return config_unknown_name(STATUS_INPUT, sampler, "a sampler", sampler_name);

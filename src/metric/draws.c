@@ -97,6 +97,20 @@ double metric_distance(int d, int n, const double *x, const double *truth) {
   return sum / n;
 }
 
+double metric_energy_score(int d, int n, const double *x, const double *truth) {
+  double sum = 0;
+  for (int k = 1; k < n; k++)
+    for (int l = 0; l < k; l++) {
+      double square = 0;
+      for (size_t i = 0; i < (size_t)d; i++) {
+        const double step = x[i * (size_t)n + (size_t)k] - x[i * (size_t)n + (size_t)l];
+        square += step * step;
+      }
+      sum += sqrt(square);
+    }
+  return metric_distance(d, n, x, truth) - sum / n / (n - 1);
+}
+
 /* Compares points, in some order in which equal ones are neighbours. */
 static int compare_points(const void *a, const void *b, void *bytes) {
   return memcmp(a, b, *(const size_t *)bytes);

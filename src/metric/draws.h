@@ -29,6 +29,11 @@ double metric_largest_mode(const Mixture *modes, int n, const double *x, double 
 /* Returns the mean over x[d, n] of |x - truth|, Euclidean; truth[d]. */
 double metric_distance(int d, int n, const double *x, const double *truth);
 
+/* Returns the energy score of x[d, n], n >= 2, all pairs: the mean |x - truth| less half of the mean |x - x'|
+ * of different draws (Gneiting and Raftery 2007, equation 22); in expectation lowest where truth is one more
+ * draw of what x are drawn from. */
+double metric_energy_score(int d, int n, const double *x, const double *truth);
+
 /* Computes *out, the share of x[d, n] that are distinct points: 1, unless a sampler copies draws. */
 Status metric_distinct(int d, int n, const double *x, double *out);
 

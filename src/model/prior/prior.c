@@ -91,6 +91,7 @@ Status prior_put(const Prior *prior, StoreFile *file) {
   TRY(store_text_attribute(file, NULL, "prior", prior->ops->name));
   TRY(store_real_attribute(file, NULL, "seconds_fit", prior->seconds_fit));
   if (prior->noise > 0) TRY(store_real_attribute(file, NULL, "noise", prior->noise));
+  if (prior->auto_sampler) TRY(store_text_attribute(file, NULL, "auto_sampler", prior->auto_sampler));
   return prior->ops->save(prior, file);
 }
 
@@ -119,6 +120,12 @@ static Status load(StoreFile *file, const PriorFit *chain_settings, Prior *out) 
   }
   if (store_has_attribute(file, "seconds_fit"))
     TRY(store_get_real_attribute(file, NULL, "seconds_fit", &out->seconds_fit));
+  if (store_has_attribute(file, "auto_sampler")) {
+    TRY(store_get_text_attribute(file, NULL, "auto_sampler", &name));
+    status = arena_print(out->memory, &out->auto_sampler, "%s", name);
+    free(name);
+    TRY(status);
+  }
   return family->load(out, file, chain_settings);
 }
 

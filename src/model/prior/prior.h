@@ -119,6 +119,9 @@ struct Prior {
   /* Standard deviation of the Gaussian rewards of the logs that it was learned from, given or learned; 0 of
    * any other prior. Stored in the prior file. */
   double noise;
+  /* Name of the sampler that was chosen with it (train --family auto), stored in the prior file; else NULL.
+   */
+  const char *auto_sampler;
   void *state; /* known to one .c file */
 };
 
