@@ -113,6 +113,13 @@ class Claims(StudyTest):
                                  ([False, None], judge.FAILS), ([None, None], judge.OPEN), ([], judge.OPEN)):
             self.assertEqual(judge.verdict([judge.Cell(truth, "") for truth in truths]), expected, truths)
 
+    def test_no_verdict_hides_a_contrary_mean(self):
+        """One cell is significant, the other is not: its mean may be for the claim, against it or not there at all."""
+        for truth, expected in ((True, judge.SO_FAR), (False, judge.PARTLY), (None, judge.SO_FAR)):
+            cells = [judge.Cell(True, "", 0.001), judge.Cell(truth, "", np.nan if truth is None else 0.4)]
+            self.assertEqual(judge.verdict(cells), expected, truth)
+        self.assertEqual(judge.verdict([judge.Cell(False, "", 0.001), judge.Cell(True, "", 0.4)]), judge.FAILS)
+
     def test_several_cells_are_corrected_alike(self):
         """Holm by hand: of p = .001, .02, .03, .04 the second is compared with .05 / 3, so one of four is significant, for a claim as
         against it; cells that are no tests count for nothing."""

@@ -26,7 +26,7 @@ SHARP, READABLE = 0.55, "45rem"     # size of a figure on the page: its pixels' 
 HOW = (f"Each claim is judged in each setting, by paired t-tests at {significance.LEVEL:.0%}. Where several settings or rivals make one verdict, "
        "their tests get Holm's correction, by the same rule whether they speak for the claim or against it. ± is one standard error, over what "
        "the list of studies names. Costs, divergence and the likeness of samples are judged by their means alone; costs are those of this "
-       "program, not of the paper's. A claim holds where it does in every setting.")
+       "program, not of the paper's. A claim holds where it does in every setting; where runs are enough, if no mean speaks against it.")
 PAPERS = {"diffts": claims_diffts, "vits": claims_vits, "tilted": claims_tilted}
 
 

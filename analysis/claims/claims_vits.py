@@ -131,7 +131,8 @@ CLAIMS = [
     Claim("Appendix G, Figure 6", f"VITS-II has the regret of VITS-I (judged: within a twentieth; {TUNED}).", "vits_figure6_eta",
           tuned(level("vits2", ["vits1"], 0.05))),
     Claim("Not in the paper", "Logistic twin bandit at eta = 1, outside the paper's grid: VITS has a lower regret than all other approximate "
-          "samplers and LinTS.", "vits_figure6", both(*(lower(name, [*LANGEVIN, "lints"]) for name in ("vits1", "vits2")))),
+          "samplers and LinTS.", "vits_figure6", both(*(lower(name, [*LANGEVIN, "lints"]) for name in ("vits1", "vits2"))),
+          reason="Both are below LinTS and Langevin sampling with 10 steps; with 50 steps its mean is below theirs, within the error."),
     Claim("Not in the paper", "Logistic twin bandit at eta = 1: VITS is below the recursive Gaussian approximation (rvga) and the "
           "Laplace approximation (ts).",
           "vits_figure6", both(*(lower(name, ["rvga", "ts"]) for name in ("vits1", "vits2"))),

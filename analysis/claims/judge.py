@@ -45,11 +45,11 @@ def decided(cells):
 
 
 def verdict(cells):
-    """All cells true, it holds; some true and none false, where runs suffice; some of each, in part; none true, it does not hold
-    where one is false, and is undecided where there are too few runs for all."""
-    truths = {cell.truth for cell in decided(cells)}
+    """All cells true, it holds; some true, where runs suffice if no mean speaks against the claim, else in part; none true, it does
+    not hold where one is false, and is undecided where there are too few runs for all."""
+    truths, means = {cell.truth for cell in decided(cells)}, {cell.truth for cell in cells}
     if True in truths:
-        return PARTLY if False in truths else SO_FAR if None in truths else HOLDS
+        return PARTLY if False in means else SO_FAR if None in truths else HOLDS
     return FAILS if False in truths else OPEN
 
 
@@ -95,13 +95,15 @@ def difference(dataset, values):
 
 def positive(found, sentence):
     """The cell of: a difference is above 0."""
-    return Cell(bool(found.mean > 0), sentence, found.p)
+    return Cell(bool(found.mean > 0) if np.isfinite(found.mean) else None, sentence, found.p)
 
 
 def inside(dataset, low, values, high, sentence):
     """The cell of: the mean of values [run] lies between the two. It does where two tests say so, one for each end; it does not where
     the one at the end that it lies beyond does."""
     over, under = difference(dataset, values - low), difference(dataset, values - high)
+    if not np.isfinite(over.mean):
+        return Cell(None, sentence, np.nan)
     if over.mean > 0 > under.mean:
         return Cell(True, sentence, max(over.p, under.p))
     return Cell(False, sentence, under.p if under.mean >= 0 else over.p)
