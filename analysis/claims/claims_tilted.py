@@ -93,8 +93,7 @@ CLAIMS = [
                  "there, which MALA draws from in both."),
     Claim("Not in the paper", "Tilted transport from an SMC start beats SMC on the posterior.", "tilted_inverse",
           beats("tilted smc", "smc_tempered"),
-          reason="It is at best level: a start that is easier to reach for a walker is not easier for SMC, which walks there by "
-                 "temperatures of its own, and the reverse process adds an error of its steps."),
+          reason="It is level within the errors or above. Why is not explained."),
     Claim("Numerical results", "Tilted transport beats DPS.", "tilted_inverse", beats("tilted", "dps")),
     Claim("Not in the paper", "Tilted transport beats LaplaceDPS.", "tilted_inverse", beats("tilted", "diffts"),
           reason="At condition number 10 and SNR 1, where the start has fallen to the posterior and MALA locks into modes, LaplaceDPS "
