@@ -278,6 +278,11 @@ class Claims(StudyTest):
         np.testing.assert_array_equal(judge.numbers(dataset, "lmc", "steps_to_target"), 1000)
         self.assertEqual(self.verdict(judge_cost.sooner("vits2", ["lmc"]), dataset), judge.HOLDS)
         self.assertEqual(self.verdict(judge_cost.sooner("lmc", ["vits2"]), dataset), judge.FAILS)
+        runs = dataset.sizes["run"]
+        self.assertRegex(judge_cost.sooner("vits2", ["lmc"])(dataset)[0].sentence, rf": vits2 \S+ ms, lmc over \S+ ms \({runs} never arrived\)$")
+        late = self.dataset(study, {"steps_to_target": {"lmc": np.nan, "vits2": np.nan}})
+        for one, other in (("lmc", "vits2"), ("vits2", "lmc")):
+            self.assertEqual(self.verdict(judge_cost.sooner(one, [other]), late), judge.OPEN)
 
     # ---- tilted transport
 

@@ -48,20 +48,23 @@ def alike(policy, rival, factor):
 
 
 def sooner(policy, rivals):
-    """CPU seconds to the target divergence are fewer than each rival's, in each setting; a run that does not arrive counts with all
-    its steps."""
+    """CPU seconds to the target divergence are fewer than each rival's, in each setting. A run that does not arrive counts with all its
+    steps, so that a mean with such runs is at least what it says, and nothing is known where the lower one has them."""
     def judge(dataset):
         one, waiting = convergence.step_cost(dataset), convergence.burn_in(dataset)
+        steps, _, missing = convergence.steps(dataset)
 
         def seconds(name, s):
+            """CPU seconds, whether all runs arrive, and both in words."""
             column = index(dataset, name)
-            return (mean(numbers(dataset, name, convergence.STEPS)[s]) + waiting[column]) * one[s, column]
+            found, late = (steps[s, column] + waiting[column]) * one[s, column], int(missing[s, column])
+            return found, not late, f"{name} {1e3 * found:.3g} ms" if not late else f"{name} over {1e3 * found:.3g} ms ({late} never arrived)"
 
         cells = []
         for s, title in enumerate(design.titles(dataset)):
             for rival in rivals:
-                ours, theirs = seconds(policy, s), seconds(rival, s)
-                truth = bool(ours < theirs) if np.isfinite(ours + theirs) else None
-                cells.append(Cell(truth, f"{title}: {policy} {1e3 * ours:.3g} ms, {rival} {1e3 * theirs:.3g} ms"))
+                (ours, arrives, said), (theirs, they_arrive, of_rival) = seconds(policy, s), seconds(rival, s)
+                known = np.isfinite(ours + theirs) and (arrives if ours < theirs else they_arrive)
+                cells.append(Cell(bool(ours < theirs) if known else None, f"{title}: {said}, {of_rival}"))
         return cells
     return judge
