@@ -122,7 +122,9 @@ const ConfigKey study_keys[] = {
 
     {INT("linear_algebra.distributed_from", 1, 10000, "auto",
          "inverse problem in the posterior study: dimension from which its matrices are spread over all "
-         "ranks (ScaLAPACK); auto: 8192, below which one rank is faster (LAPACK)"),
+         "ranks (ScaLAPACK); auto: 8192, below which one rank is faster (LAPACK). Below 1024 dimensions each "
+         "batch of draws has matrices of its own; 64 or more shares them there too, on one rank as on "
+         "several"),
      .words = "auto"},
 
     {.name = "estimators",
