@@ -14,7 +14,7 @@ def made_for(family):
     """The sampler that is made for priors of this family."""
     if family in ("gaussian", "mixture"):
         return "mixts"
-    return "diffts" if family == "diffusion" else "localised"
+    return "diffts" if family in ("diffusion", "score_network") else "localised"
 
 
 class Belief:

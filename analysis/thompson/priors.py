@@ -94,22 +94,46 @@ class Prior:
         Such a prior, and what is made with it, cannot be saved or pickled: f is code.
         """
         d = library.count("d", d)
-        if not callable(f):
-            raise TypeError(f"f is {f!r}: a function is needed")
 
-        def call(_context, m, _d, b, precision, mean, covariance):
-            try:
-                results = f(_array(b, m, d).copy(), _array(precision, m, d, d).copy())
-                for result, place in zip(results, (_array(mean, m, d), _array(covariance, m, d, d)), strict=True):
-                    place[...] = library.doubles(result, *place.shape)
-            except BaseException as error:
-                library.RAISED.error = error
-                return 1
-            return 0
+        def ask(_context, m, _d, b, precision, mean, covariance):
+            results = f(_array(b, m, d).copy(), _array(precision, m, d, d).copy())
+            for result, place in zip(results, (_array(mean, m, d), _array(covariance, m, d, d)), strict=True):
+                place[...] = library.doubles(result, *place.shape)
 
-        function = library.DENOISER(call)
-        self = cls._made_by(library.prior_from_denoiser, d, function, None)
-        self._function = function  # lives as long as the prior
+        return cls._of_function(library.prior_from_denoiser, d, library.DENOISER(_answering(f, ask)))
+
+    @classmethod
+    def from_score_network(cls, f: Callable[[np.ndarray, int], ArrayLike], d: int, schedule: ArrayLike | None = None) -> Prior:
+        """A prior that is known by a diffusion model: for samplers that walk its chain (`diffts`, `tilted` and the like).
+
+        Parameters
+        ----------
+        f : callable
+            f(x[m, d], t) -> E[x_0 | x_t = x][m, d] at stage t = 1 .. T, an int, where x_t = sqrt(schedule[t - 1]) x_0 + sqrt(1 - schedule[t - 1]) noise.
+            A network eps of the noise has it as (x - sqrt(1 - a) eps(x, t)) / sqrt(a) with a = schedule[t - 1], one of the score s as
+            (x + (1 - a) s(x, t)) / sqrt(a). Called with up to 128 rows at a time; what it raises is raised by the call that needed it.
+        d : int
+            Entries of theta, which should be on the scale of 1.
+        schedule : array_like, shape (T,)
+            The share of the signal's variance (alpha_bar) that stages 1 .. T keep: falling, between 0 and 1, the last nearly 0. By default that of
+            `thompson train --family diffusion`: 0.97 ** t, t = 1 .. 100.
+
+        Notes
+        -----
+        Such a prior, and what is made with it, cannot be saved or pickled: f is code.
+        """
+        d = library.count("d", d)
+        alpha_bar = library.doubles(0.97 ** np.arange(1, 101) if schedule is None else schedule, None)
+
+        def ask(_context, m, _d, x, t, mean):
+            _array(mean, m, d)[...] = library.doubles(f(_array(x, m, d).copy(), t), m, d)
+
+        return cls._of_function(library.prior_from_score_network, d, len(alpha_bar), alpha_bar.ctypes.data, library.SCORE_NETWORK(_answering(f, ask)))
+
+    @classmethod
+    def _of_function(cls, create, *arguments):
+        self = cls._made_by(create, *arguments, None)
+        self._function = arguments[-1]  # lives as long as the prior
         return self
 
     @property
@@ -119,7 +143,7 @@ class Prior:
 
     @property
     def family(self) -> str:
-        """gaussian, mixture, diffusion or denoiser."""
+        """gaussian, mixture, diffusion or denoiser; given or score_network: a function of your own."""
         return library.prior_family(self._handle).decode()
 
     def save(self, path: str | os.PathLike) -> None:
@@ -134,6 +158,24 @@ class Prior:
 
     def __repr__(self) -> str:
         return f"<thompson.Prior: {self.family} in {self.dimension} dimensions>"
+
+
+def _answering(f, ask):
+    """`ask`, which asks the user's f, as the library calls it: 0, or 1 after f has raised something. Then nothing is asked until the call has ended."""
+    if not callable(f):
+        raise TypeError(f"f is {f!r}: a function is needed")
+
+    def call(*arguments):
+        if getattr(library.RAISED, "error", None):
+            return 1
+        try:
+            ask(*arguments)
+        except BaseException as error:
+            library.RAISED.error = error
+            return 1
+        return 0
+
+    return call
 
 
 def _array(pointer, *shape):

@@ -123,6 +123,16 @@ thompson_status thompson_prior_from_denoiser(int d, thompson_denoiser *denoiser,
   return finish(status, out);
 }
 
+thompson_status thompson_prior_from_score_network(int d, int stages, const double *alpha_bar,
+                                                  thompson_score_network *network, void *context,
+                                                  thompson_prior **out) {
+  Status status = library_prior_new(out);
+  if (status == STATUS_OK)
+    status = d < 1 ? status_set(STATUS_INPUT, "a score network in %d dimensions", d)
+                   : prior_score(&(*out)->memory, d, stages, alpha_bar, network, context, &(*out)->prior);
+  return finish(status, out);
+}
+
 thompson_status thompson_prior_save(const thompson_prior *self, const char *path) {
   const LibraryFiles before = library_enter_files();
   Status status = prior_save(&self->prior, path);

@@ -83,6 +83,18 @@ typedef int thompson_denoiser(void *context, int m, int d, const double *b, cons
  * a prior has no file, and what is made with it cannot be saved. */
 THOMPSON_API thompson_status thompson_prior_from_denoiser(int d, thompson_denoiser *denoiser, void *context,
                                                           thompson_prior **out);
+/* Returns 0 after computing, for m noisy samples x[m, d] of stage t = 1 .. T, mean[m, d] = E[x_0 | x_t = x],
+ * where x_t = sqrt(alpha_bar_t) x_0 + sqrt(1 - alpha_bar_t) noise; anything else: it cannot. The score is
+ * (sqrt(alpha_bar_t) mean - x) / (1 - alpha_bar_t), so that a network of the score or the noise has this. */
+typedef int thompson_score_network(void *context, int m, int d, const double *x, int t, double *mean);
+/* Makes a prior of a diffusion model of your own, for samplers that walk its chain (diffts, tilted and the
+ * like). alpha_bar[stages] falls from below 1 to above 0, and the last of it should be nearly 0. theta should
+ * be on the scale of 1. Products with the Jacobian of the mean are central differences, two questions each.
+ * Draws for which the function failed, or gave a value that is not finite, are counted by
+ * thompson_fallbacks. Such a prior has no file, and what is made with it cannot be saved. */
+THOMPSON_API thompson_status thompson_prior_from_score_network(int d, int stages, const double *alpha_bar,
+                                                               thompson_score_network *network, void *context,
+                                                               thompson_prior **out);
 THOMPSON_API thompson_status thompson_prior_save(const thompson_prior *prior, const char *path);
 /* Draws m samples from the prior itself: theta[m, d]. */
 THOMPSON_API thompson_status thompson_prior_sample(const thompson_prior *prior, int m, uint64_t seed,
@@ -91,7 +103,8 @@ THOMPSON_API int thompson_prior_dimension(const thompson_prior *prior);
 /* Returns a sentence where the prior's own check on held-out samples failed, so that draws under it are not
  * to be trusted; NULL where it did not, or where the family has no such check. */
 THOMPSON_API const char *thompson_prior_doubt(const thompson_prior *prior);
-/* Returns "gaussian", "mixture", "diffusion", "denoiser", or "given" for a denoiser of your own. */
+/* Returns "gaussian", "mixture", "diffusion", "denoiser", or for what is your own "given" (a denoiser)
+ * and "score_network". */
 THOMPSON_API const char *thompson_prior_family(const thompson_prior *prior);
 /* Frees a prior; NULL is allowed. */
 THOMPSON_API void thompson_prior_close(thompson_prior *prior);

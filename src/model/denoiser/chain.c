@@ -77,3 +77,20 @@ void chain_sample(const Chain *chain, RngLanes *rng, double *theta, double *scra
   }
   chain_to_theta(chain, lanes, theta);
 }
+
+void chain_sample_parts(const Chain *chain, int width, RngLanes *rng, double *part_theta, double *scratch,
+                        double *theta) {
+  const int lanes = (int)rng->lanes;
+  uint32_t position = rng->position;
+  for (int first = 0; first < lanes; first += width) {
+    RngLanes part = *rng;
+    part.first_lane += (uint32_t)first;
+    part.lanes = (uint32_t)(lanes - first < width ? lanes - first : width);
+    chain_sample(chain, &part, part_theta, scratch);
+    for (int i = 0; i < chain->d; i++)
+      memcpy(theta + (size_t)i * (size_t)lanes + first, part_theta + (size_t)i * part.lanes,
+             part.lanes * sizeof *theta);
+    position = part.position;
+  }
+  rng->position = position;
+}

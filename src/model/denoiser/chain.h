@@ -55,5 +55,9 @@ void chain_to_theta(const Chain *chain, int lanes, double *z);
  * + 1 calls of rng_lanes_normal with n = d: two share a counter value, so for odd d the number of calls
  * matters. s_{t-1} = mu_t(s_t) + sqrt(Sigma_t) z, guarded. A sampler without history gives the same bits. */
 void chain_sample(const Chain *chain, RngLanes *rng, double *theta, double *scratch);
+/* Draws the same, theta[d, N], by parts of at most `width` lanes, for chains whose scratch has so many.
+ * part_theta[d, width], scratch[2, d, width]. */
+void chain_sample_parts(const Chain *chain, int width, RngLanes *rng, double *part_theta, double *scratch,
+                        double *theta);
 
 #endif

@@ -171,6 +171,14 @@ typedef int GivenDenoiser(void *context, int m, int d, const double *b, const do
 /* Creates a prior with this denoiser (prior_given.c). Outside of the registry: nothing is fitted or stored.
  */
 Status prior_given(Arena *memory, int d, GivenDenoiser *function, void *context, Prior *out);
+/* Computes, for m noisy samples x[m, d] of stage t = 1 .. T, mean[m, d] = E[x_0 | x_t = x], where x_t =
+ * sqrt(alpha_bar_t) x_0 + sqrt(1 - alpha_bar_t) noise. Returns 0, or anything else when it cannot: draws that
+ * asked are not finite then, and numerical fallbacks. */
+typedef int GivenMean(void *context, int m, int d, const double *x, int t, double *mean);
+/* Creates a prior with the chain of this function, for alpha_bar[T], which falls from below 1 to above 0
+ * (prior_score.c). Outside of the registry: nothing is fitted or stored. */
+Status prior_score(Arena *memory, int d, int stages, const double *alpha_bar, GivenMean *function,
+                   void *context, Prior *out);
 
 /* Saves a prior file (NetCDF, attribute `prior` = family name). Loads a prior file, also a hand-written
  * Gaussian or mixture; `chain_settings` gives the schedule of their exact chain. After a failure *out is

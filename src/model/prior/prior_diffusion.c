@@ -107,19 +107,7 @@ static void diffusion_noise_jacobian(const Chain *chain, int t, int lanes, const
 
 static void diffusion_sample(const Prior *prior, RngLanes *rng, double *theta) {
   const Diffusion *self = prior->state;
-  int d = prior->d, lanes = (int)rng->lanes;
-  uint32_t position = rng->position;
-  for (int first = 0; first < lanes; first += LANES) {
-    RngLanes part = *rng;
-    part.first_lane += (uint32_t)first;
-    part.lanes = (uint32_t)(lanes - first < LANES ? lanes - first : LANES);
-    chain_sample(&self->chain, &part, self->theta, self->scratch);
-    for (int i = 0; i < d; i++)
-      memcpy(theta + (size_t)i * (size_t)lanes + first, self->theta + (size_t)i * part.lanes,
-             part.lanes * sizeof *theta);
-    position = part.position;
-  }
-  rng->position = position;
+  chain_sample_parts(&self->chain, LANES, rng, self->theta, self->scratch, theta);
 }
 
 /* Computes to[d, count] = columns first .. of from[d, lanes] in the chain's coordinates when `shift` is

@@ -1,0 +1,133 @@
+/* A prior of which somebody else has a diffusion model: a function that gives the mean of the clean sample
+ * given a noisy one. Nothing is fitted or stored, and theta is taken as it is, so it should be on the scale
+ * of
+ * 1. By Tweedie's formula the mean is the score: score(x_t) = (sqrt(alpha_bar_t) E[x_0 | x_t] - x_t) /
+ * (1 - alpha_bar_t). */
+#include "core/arena.h"
+#include "core/memory.h"
+#include "model/prior/prior.h"
+
+#include <math.h>
+#include <string.h>
+
+enum {
+  LANES = 64, /* of one question of means; a product with the Jacobian asks for two means a lane */
+  QUESTIONS = 2 * LANES
+};
+
+typedef struct {
+  Chain chain;
+  GivenMean *function;
+  void *context;
+  double *asked, *answered; /* [QUESTIONS, d] */
+  double *theta, *scratch; /* [d, LANES], [2, d, LANES] */
+} Score;
+
+/* Computes answered[n, d] = E[x_0 | x_t] of asked[n, d]; what cannot be had is NaN, so that the draws that
+ * need it are not finite and counted as fallbacks. */
+static void answer(const Score *self, int t, size_t n) {
+  const size_t values = n * (size_t)self->chain.d;
+  if (self->function(self->context, (int)n, self->chain.d, self->asked, t, self->answered) == 0) return;
+  for (size_t k = 0; k < values; k++) self->answered[k] = NAN;
+}
+
+/* Computes eps = (s - sqrt(alpha_bar) E[x_0 | s]) / sqrt(1 - alpha_bar). */
+static void score_noise(const Chain *chain, int t, int lanes, const double *s, double *eps) {
+  const Score *self = chain->state;
+  const size_t d = (size_t)chain->d, row = (size_t)lanes;
+  const double signal = sqrt(chain->schedule.alpha_bar[t]), noise = sqrt(1 - chain->schedule.alpha_bar[t]);
+  for (size_t first = 0; first < row; first += QUESTIONS) {
+    const size_t n = row - first < QUESTIONS ? row - first : QUESTIONS;
+    for (size_t k = 0; k < n; k++)
+      for (size_t i = 0; i < d; i++) self->asked[k * d + i] = s[i * row + first + k];
+    answer(self, t, n);
+    for (size_t k = 0; k < n; k++)
+      for (size_t i = 0; i < d; i++)
+        eps[i * row + first + k] = (s[i * row + first + k] - signal * self->answered[k * d + i]) / noise;
+  }
+}
+
+/* Computes asked[2 n, d] = s + step v / |v| and s - step v / |v|, and width[n] = 2 step / |v|; 0: v is 0. */
+static void ask_on_both_sides(const Score *self, size_t row, size_t first, size_t n, double step,
+                              const double *s, const double *v, double *width) {
+  const size_t d = (size_t)self->chain.d;
+  for (size_t k = 0; k < n; k++) {
+    double square = 0;
+    for (size_t i = 0; i < d; i++) square += v[i * row + first + k] * v[i * row + first + k];
+    const double scale = square > 0 ? step / sqrt(square) : 0;
+    width[k] = 2 * scale;
+    for (size_t i = 0; i < d; i++) {
+      const size_t from = i * row + first + k;
+      self->asked[k * d + i] = s[from] + scale * v[from];
+      self->asked[(n + k) * d + i] = s[from] - scale * v[from];
+    }
+  }
+}
+
+/* Computes out = (v - sqrt(alpha_bar) J v) / sqrt(1 - alpha_bar), J the Jacobian of the mean: a covariance
+ * but for a factor, so that it is its own transpose. J v is a central difference over SHARE of the noise: the
+ * error is a third derivative's, and single precision leaves four digits. */
+static void score_noise_vjp(const Chain *chain, int t, int lanes, const double *s, const double *v,
+                            double *out) {
+  static const double SHARE = 0.003;
+  const Score *self = chain->state;
+  const size_t d = (size_t)chain->d, row = (size_t)lanes;
+  const double signal = sqrt(chain->schedule.alpha_bar[t]), noise = sqrt(1 - chain->schedule.alpha_bar[t]);
+  for (size_t first = 0; first < row; first += LANES) {
+    const size_t n = row - first < LANES ? row - first : LANES;
+    double width[LANES];
+    ask_on_both_sides(self, row, first, n, SHARE * noise, s, v, width);
+    answer(self, t, 2 * n);
+    for (size_t k = 0; k < n; k++)
+      for (size_t i = 0; i < d; i++) {
+        const double change = self->answered[k * d + i] - self->answered[(n + k) * d + i];
+        out[i * row + first + k] =
+            width[k] > 0 ? (v[i * row + first + k] - signal * change / width[k]) / noise : 0;
+      }
+  }
+}
+
+static void score_sample(const Prior *prior, RngLanes *rng, double *theta) {
+  const Score *self = prior->state;
+  chain_sample_parts(&self->chain, LANES, rng, self->theta, self->scratch, theta);
+}
+
+static const PriorOps score_ops = {.name = "score_network",
+                                   .summary = "a diffusion model that is somebody else's function",
+                                   .reference = "DiffTS paper, Section 3; Efron 2011 (Tweedie's formula)",
+                                   .sample = score_sample};
+
+/* Sets the schedule from alpha_bar[T]. */
+static Status set_schedule(Schedule *schedule, const double *alpha_bar) {
+  double before = 1;
+  for (int t = 1; t <= schedule->stages; before = alpha_bar[t - 1], t++)
+    schedule->alpha[t] = alpha_bar[t - 1] / before;
+  const Status status = schedule_derive(schedule);
+  return status == STATUS_OK ? status : status_prefix(status, "alpha_bar falls from below 1 to above 0: ");
+}
+
+static Status create(Prior *prior, int stages, const double *alpha_bar, GivenMean *function, void *context) {
+  const ScheduleRule rule = {.stages = stages, .alpha = 0.5}; /* until set_schedule */
+  const size_t d = (size_t)prior->d;
+  Score *self;
+  ALLOCATE(prior->memory, self, 1);
+  prior->state = self;
+  TRY(chain_create(prior->memory, &self->chain, prior->d, &rule, LAST_STAGE_REPAIRED));
+  TRY(set_schedule(&self->chain.schedule, alpha_bar));
+  ALLOCATE(prior->memory, self->asked, QUESTIONS * d);
+  ALLOCATE(prior->memory, self->answered, QUESTIONS * d);
+  ALLOCATE(prior->memory, self->theta, LANES * d);
+  ALLOCATE(prior->memory, self->scratch, 2 * LANES * d);
+  self->function = function, self->context = context;
+  self->chain.state = self;
+  self->chain.noise = score_noise;
+  self->chain.noise_vjp = score_noise_vjp;
+  prior->chain = &self->chain;
+  return STATUS_OK;
+}
+
+Status prior_score(Arena *memory, int d, int stages, const double *alpha_bar, GivenMean *function,
+                   void *context, Prior *out) {
+  *out = (Prior){.memory = memory, .ops = &score_ops, .d = d};
+  return create(out, stages, alpha_bar, function, context);
+}
