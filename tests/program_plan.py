@@ -91,6 +91,7 @@ class Plan(program.ProgramTest):
         cases = ((names, [gaussian, "problem.dimension=2", "problem.rounds=50"]), (names, [gaussian, "problem.dimension=6", "problem.rounds=30"]),
                  (free, [logistic, "problem.dimension=2", "problem.rounds=30"]),
                  (["mixts", "diffts", "localised"], [gaussian, "problem.rounds=50", "prior.guard=0.1"]),
+                 (["ts", "mixts", "lints"], [gaussian, "problem.rounds=20", "event_log=true"]), (["ts", "mixts"], [logistic, "problem.rounds=20", "event_log=true"]),
                  (["diffts", "dps", "joint"], [gaussian, "problem.rounds=20", "prior.hidden=[100, 100]"]))
 
         def measure():

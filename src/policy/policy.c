@@ -246,7 +246,8 @@ double policy_weigh_cost(const PolicyMethod *method, const PolicyWork *work) {
   const double draws = (double)config_int(work->sampler.options, "propensity_draws");
   drawn.sampler.draws = fmin(draws, RULE_PROPENSITY_PART);
   const double arms = work->apart ? 1 : work->arms;
-  return draws / drawn.sampler.draws * policy_cost(method, &drawn) + draws * arms * 2 * work->sampler.d;
+  return draws / drawn.sampler.draws * policy_cost(method, &drawn) +
+         draws * arms * (45 + 4 * work->sampler.d);
 }
 
 void policy_observe(Policy *policy, const History *history, int64_t *fallbacks) {

@@ -187,7 +187,7 @@ double rule_cost(const SamplerOps *method, const SamplerWork *work, double arms)
   const bool closed =
       method->moments && (!method->has_moments || method->has_moments(work->components > 0, work->conjugate));
   SamplerWork drawn = *work;
-  drawn.draws = rule_draws_of(rule, work->options, closed);
+  drawn.draws = fmax(work->draws, rule_draws_of(rule, work->options, closed));
   const double inverses = moments && closed ? fmax(work->components, 1) + work->guarded : 0;
   return cost_round(method, &drawn) + inverses * cost_share(work->runs) * cost_gaussian(work) +
          rule->cost(work->d, arms);

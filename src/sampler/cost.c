@@ -3,6 +3,7 @@
 #include "core/linalg.h"
 #include "core/tiling.h"
 #include "model/history/history.h"
+#include "sampler/mixture_posterior.h"
 
 #include <math.h>
 
@@ -67,11 +68,22 @@ static double cost_sweeps(const SamplerWork *work) {
   return 9500 * work->rows + 3000 * work->d * work->d;
 }
 
+/* Returns the work on the rows that a history with this memory still has. */
+static SamplerWork remember(const SamplerWork *work) {
+  SamplerWork out = *work;
+  const MixtureOptions options = mixture_posterior_options(work->options);
+  if (options.forgets) out.rows = fmin(work->rows, 1 + 1.5 * options.keep);
+  return out;
+}
+
 double cost_mixture(const SamplerWork *work, double components) {
-  const double lanes = cost_drawn_lanes(work), posteriors = work->conjugate ? 1 : work->draws;
+  const SamplerWork remembered = remember(work);
+  work = &remembered;
+  const double lanes = cost_drawn_lanes(work), d = work->d;
   const double update = components * (cost_gaussian(work) + cost_mode(work, lanes) + cost_sweeps(work));
-  return work->drawn * cost_share(lanes) *
-         (posteriors * update + cost_gaussian(work) / 2 + (work->draws - 1) * (100 + 8 * work->d * work->d));
+  const double candidates = work->conjugate ? 1 : mixture_posterior_options(work->options).candidates;
+  const double further = candidates * (600 + 70 * d * d + 1.5 * cost_rows(work, lanes, false));
+  return work->drawn * cost_share(lanes) * (update + cost_gaussian(work) / 2 + (work->draws - 1) * further);
 }
 
 /* Returns the cost of tempering. The exponents grow with the logarithm of the evidence; a reward that is
