@@ -1,7 +1,12 @@
 """Rewards that come in batches, late, or never: nothing changes at the defaults, every policy and likelihood, the same bytes for any ranks and blocks,
 and rules that count choices."""
 
+import glob
+import os
+import signal
 import statistics
+import subprocess
+import time
 
 import netCDF4
 import numpy as np
@@ -66,13 +71,30 @@ class Feedback(program.ProgramTest):
     def test_ranks_and_resume(self):
         small = "[ts, vits2, smc, {name: ts, posterior: per_arm, label: arms}]"
         self.regret("one", *LATE, policies=small)
-        self.regret("three", *LATE, policies=small, ranks=3)
-        self.assert_same_results(self.path("one/results.nc"), self.path("three/results.nc"))
+        for ranks in (2, 3):
+            self.regret(str(ranks), *LATE, policies=small, ranks=ranks)
+            self.assert_same_results(self.path("one/results.nc"), self.path(f"{ranks}/results.nc"))
         study = self.path("late.yaml")
         for shard in ("0/2", "1/2"):
             self.succeed("run", study, "-o", self.path("shards"), "--progress", "none", "--shard", shard, *LATE)
         self.succeed("reduce", self.path("shards"))
         self.assert_same_results(self.path("one/results.nc"), self.path("shards/results.nc"))
+
+    def test_killed(self):
+        """kill -9 once the first task is in, with rewards late, in batches and lost: resumed on 1, 2 and 3 ranks, the same bytes."""
+        more = (*LATE, "--set", "runs=120", "--set", "block=4")
+        small = "[ts, vits2, {name: ts, posterior: per_arm, label: arms}]"
+        self.regret("whole", *more, policies=small)
+        for ranks in (0, 2, 3):
+            killed = self.path(f"killed{ranks}")
+            job = subprocess.Popen([program.PROGRAM, "run", self.path("late.yaml"), "-o", killed, "--progress", "none", "--set", "likelihood=gaussian", *more],
+                                   stdout=subprocess.DEVNULL)
+            while job.poll() is None and not any(os.path.getsize(file) for file in glob.glob(f"{killed}/tasks/*.journal")):
+                time.sleep(0.001)
+            job.kill()
+            self.assertEqual(job.wait(), -signal.SIGKILL)
+            self.regret(f"killed{ranks}", "--resume", *more, policies=small, ranks=ranks)
+            self.assert_same_results(self.path("whole/results.nc"), f"{killed}/results.nc")
 
     def test_rounds_are_choices(self):
         """Arm 0 has mean 0 and standard deviation 1, arm 1 mean .7 and .01: without rewards Bayes-UCB takes arm 0 as long as

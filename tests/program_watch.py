@@ -82,6 +82,20 @@ class Watch(program.ProgramTest):
             self.assertTrue(np.isfinite(data["regret"].values).all())
         self.succeed("verify", out)
 
+    def test_feedback_and_event_log(self):
+        """Rewards that come late and in batches change nothing about who is named; where arms are picked by probabilities no draw decides, and none is watched."""
+        study = self.watched("bandit", 1, "{name: mixts, prior: exact, propensity_draws: 50}, {name: lints, prior: exact, propensity_draws: 50}", "rounds: 30")
+        for name, *changes in (("late", "feedback.delay=3", "feedback.batch=2"), ("log", "event_log=true")):
+            shown = self.succeed("run", study, "-o", self.path(name), *(word for change in changes for word in ("--set", change))).stdout
+            self.assertEqual(self.lines(shown), ["lints"] if name == "late" else [], shown)
+            with xr.open_dataset(self.path(f"{name}/results.nc")) as data:
+                offset, spread = data["draws_offset"].sel(policy="mixts").values, data["draws_spread"].sel(policy="mixts").values
+            if name == "late":
+                self.assertLess(np.abs(offset.mean()), 0.1)
+                self.assertLess(np.abs(spread.mean() - 1), 0.15)
+            else:
+                self.assertTrue(np.isnan(offset).all() and np.isnan(spread).all())
+
     def test_memory(self):
         """A study and `sample` with each kind of memory: quiet under a prior as narrow as filtering allows, means within 0.2 of a deviation (0.05 measured
         and the error of 2 000 draws), no fallback, and no dependence on blocks."""
