@@ -24,6 +24,7 @@ import figure_diffts_7
 import figure_tilted_table
 import inverse
 import panel
+import report
 import table
 
 
@@ -55,6 +56,13 @@ class Posterior(StudyTest):
         with netCDF4.Dataset(self.folder / "results.nc", "w") as file:
             file.createDimension("run", 2)
         self.refused(table, "has none of the dimensions round, sample_size, step")
+        with netCDF4.Dataset(self.folder / "results.nc", "a") as file:
+            file.createDimension("estimator", 3)
+            file.createVariable("value", "f8", ("estimator",))[:] = 0
+        for script in (table, report):
+            self.refused(script, "is of a replay study, which figure_replay.py draws")
+        with netCDF4.Dataset(self.folder / "results.nc", "w") as file:
+            file.createDimension("run", 2)
         with netCDF4.Dataset(self.folder / "results.nc", "a") as file:
             file.createDimension("sample_size", 2)
             file.createVariable("sample_size", "f8", ("sample_size",))[:] = [1, 2]

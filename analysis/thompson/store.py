@@ -96,6 +96,8 @@ def results(folder, kind="bandit"):
     dataset = opened(path, absent(folder))
     what = f"this needs the results of a {f'{kind} ' if kind else ''}study"
     along = [name for name in AXES if name in dataset.dims]
+    if "estimator" in dataset.dims:
+        raise Error(f"{path} is of a replay study, which figure_replay.py draws, and whose table `thompson reduce {folder}` prints; {what}")
     if len(along) != 1:
         raise Error(f"{path} has {'several' if along else 'none'} of the dimensions {', '.join(AXES)}; {what}")
     if kind not in (None, AXES[along[0]]):
