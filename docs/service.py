@@ -27,8 +27,12 @@ def choose(event):
     return {**event, "arm": int(arm), "propensity": p}
 
 
-def observe(event):
+def learn(event):
     agents.observe([event["user"]], [event["arms"][event["arm"]]], [event["reward"]])
+
+
+def observe(event):
+    learn(event)
     log.write(json.dumps(event).encode() + b"\n")
     log.flush()
     return {}
@@ -49,13 +53,12 @@ class Service(http.server.BaseHTTPRequestHandler):
 
 saved = max(FOLDER.glob("agents-*.nc"), default=None)
 agents = thompson.Agents.open(saved) if saved else thompson.Agents(FOLDER / "prior.nc", 10000, floor=0.01)
-log.seek(int(saved.stem[7:]) if saved else 0)
-late = log.read().splitlines(keepends=True)
-for event in (json.loads(line) for line in late if line.endswith(b"\n")):
-    agents.observe([event["user"]], [event["arms"][event["arm"]]], [event["reward"]])
-if late and not late[-1].endswith(b"\n"):  # the machine went down while this line was written; nobody was told that it was
-    log.truncate(log.tell() - len(late[-1]))
+learned = log.seek(int(saved.stem[7:]) if saved else 0)
+late, end, _ = log.read().rpartition(b"\n")  # a last line without an end was cut off, and nobody was told of it
+log.truncate(learned + len(late + end))
 log.seek(0, 2)
+for line in late.splitlines():
+    learn(json.loads(line))
 save()
 server = http.server.ThreadingHTTPServer(("127.0.0.1", PORT), Service)
 threading.Thread(target=server.serve_forever, daemon=True).start()
