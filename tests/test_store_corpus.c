@@ -98,6 +98,14 @@ static void check_kind(const char *path) {
     Observations seen;
     CHECK_OK(dataset_read_observations(&memory, file, &seen));
     CU_ASSERT(seen.rows == 3 && seen.d == 2);
+  } else if (strncmp(name, "table", 5) == 0) {
+    RewardTable table;
+    CHECK_OK(dataset_read_table(&memory, file, &table));
+    CU_ASSERT(table.rows == 3 && table.arms == 2 && table.d == 2);
+  } else if (strncmp(name, "events", 6) == 0) {
+    EventLog log;
+    CHECK_OK(dataset_read_events(&memory, file, &log));
+    CU_ASSERT(log.rows == 3 && log.arms == 2 && log.d == 2 && log.noise == 0.5);
   } else if (strncmp(name, "embedding", 9) == 0) {
     Embedding embedding;
     CHECK_OK(embedding_read(&memory, file, &embedding));

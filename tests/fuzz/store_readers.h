@@ -115,12 +115,39 @@ static bool good_embedding(const char *path) {
   return good;
 }
 
-/* The file as a prior, as samples, as a history and as an embedding; NULL, or the kind whose promise was
- * broken. */
+static bool good_table(const char *path) {
+  SCRATCH_ARENA(memory);
+  RewardTable table;
+  Status status = dataset_read_table(&memory, path, &table);
+  if (status != STATUS_OK) return refused_well(status, path);
+  size_t rows = (size_t)table.rows;
+  bool good = table.d >= 1 && table.rows >= 1 && table.arms >= 2 &&
+              all_finite(rows * (size_t)table.d, table.context) &&
+              all_finite(rows * (size_t)table.arms, table.reward);
+  return good;
+}
+
+static bool good_events(const char *path) {
+  SCRATCH_ARENA(memory);
+  EventLog log;
+  Status status = dataset_read_events(&memory, path, &log);
+  if (status != STATUS_OK) return refused_well(status, path);
+  bool good = log.d >= 1 && log.rows >= 2 && log.arms >= 1 && isfinite(log.noise) && log.noise >= 0;
+  size_t rows = (size_t)log.rows, vectors = log.has_features ? rows * (size_t)log.arms : rows;
+  good = good && all_finite(vectors * (size_t)log.d, log.x) && all_finite(rows, log.reward);
+  for (size_t e = 0; good && e < rows; e++)
+    good = log.arm[e] >= 0 && log.arm[e] < log.arms && log.propensity[e] > 0 && log.propensity[e] <= 1;
+  return good;
+}
+
+/* The file as a prior, as samples, as a history, as a table of rewards, as a log of events and as an
+ * embedding; NULL, or the kind whose promise was broken. */
 static const char *broken_reader(const char *path) {
   if (!good_prior(path)) return "prior";
   if (!good_samples(path)) return "samples";
   if (!good_observations(path)) return "history";
+  if (!good_table(path)) return "table of rewards";
+  if (!good_events(path)) return "log of events";
   return good_embedding(path) ? NULL : "embedding";
 }
 
