@@ -166,10 +166,38 @@ static void test_two_particles(void) {
   free(theta);
 }
 
+/* By default there are 20 d^2 particles, at least 1000: the last weighting leaves half of them or more. */
+static void test_particles_grow(void) {
+  static const int dimensions[] = {3, 20}, particles[] = {1000, 8000};
+  for (int k = 0; k < 2; k++) {
+    SCRATCH_ARENA(memory);
+    enum { DRAWS = 10 };
+    const int d = dimensions[k];
+    const Likelihood likelihood = fixture_likelihood(1);
+    PriorFit fit = fixture_fit(5, 0.9, LAST_STAGE_REPAIRED);
+    Prior prior;
+    Config *options;
+    int64_t fallbacks[1] = {0};
+    CHECK_OK(prior_standard(&memory, d, &fit, &prior));
+    History history;
+    const double phi[20] = {1, 1}, y = 3;
+    CHECK_OK(history_create(&memory, d, 1, &likelihood, &history));
+    CHECK_OK(history_reserve(&history, 1));
+    history_record(&history, NULL, phi, &y);
+    double *theta = fixture_new((size_t)(d * DRAWS), sizeof *theta);
+    Sampler sampler =
+        make_sampler(&memory, "smc_tempered", &prior, &likelihood, 1, DRAWS, 0, 0, NULL, &options);
+    draw(&sampler, &history, 0, DRAWS, theta, fallbacks);
+    CU_ASSERT(sampler.ess[0] >= 0.48 * particles[k] && sampler.ess[0] <= particles[k]);
+    free(theta);
+  }
+}
+
 int main(void) {
   CU_TestInfo tests[] = {{"exact posterior of a mixture", test_tempered_has_the_exact_posterior},
                          {"quadrature with other likelihoods", test_tempered_with_other_likelihoods},
                          {"two particles", test_two_particles},
+                         {"particles grow with the dimension", test_particles_grow},
                          CU_TEST_INFO_NULL};
   return harness_run("smc_tempered", tests);
 }

@@ -246,9 +246,15 @@ static void tempered_sample(Sampler *sampler, const History *history, RngLanes r
   }
 }
 
+/* Returns P; auto grows with the dimension, as the particles must that a cloud of the same quality takes. */
+static double particles_of(const Config *options, double d) {
+  if (!config_is(options, "particles", "auto")) return (double)config_int(options, "particles");
+  return fmin(fmax(1000, 20 * d * d), 100000);
+}
+
 static Status tempered_create(Sampler *sampler, const SamplerSetup *setup) {
   Arena *memory = sampler->memory;
-  const size_t d = (size_t)sampler->d, particles = (size_t)config_int(setup->options, "particles");
+  const size_t d = (size_t)sampler->d, particles = (size_t)particles_of(setup->options, sampler->d);
   TRY(particles_check_size("smc_tempered", (int64_t)particles, setup->runs, "runs"));
   Tempered *self;
   ALLOCATE(memory, self, 1);
@@ -274,7 +280,7 @@ static Status tempered_create(Sampler *sampler, const SamplerSetup *setup) {
 }
 
 static double tempered_cost(const SamplerWork *work) {
-  const double particles = (double)config_int(work->options, "particles"),
+  const double particles = particles_of(work->options, work->d),
                steps = (double)config_int(work->options, "steps");
   return work->drawn * (cost_tempering(work, particles, steps) + work->draws * 10 * work->d);
 }
@@ -283,8 +289,11 @@ static const ConfigKey KEYS[] = {{.name = "particles",
                                   .type = KEY_INT,
                                   .minimum = 2,
                                   .maximum = 10000000,
-                                  .fallback = "1000",
-                                  .help = "particles in the cloud of a run"},
+                                  .words = "auto",
+                                  .fallback = "auto",
+                                  .help =
+                                      "particles in the cloud of a run; auto: 20 d^2, at least 1000 and "
+                                      "at most 100000. Draws are picked from them: more draws are copies"},
                                  {.name = "steps",
                                   .type = KEY_INT,
                                   .minimum = 1,
