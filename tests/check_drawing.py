@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """The look of figures: the options that all scripts share, labels that do not collide, and a legend of twelve curves that fits."""
 import importlib
+import importlib.util
+import pathlib
 import unittest.mock
 
 import numpy as np
@@ -31,6 +33,21 @@ class Drawing(StudyTest):
     def boxes(self, figure, artists):
         renderer = figure.canvas.get_renderer()
         return [artist.get_window_extent(renderer) for artist in artists]
+
+    # ---- pictures of the pages
+
+    def test_kept_colours(self):
+        """A picture that is made small enough to keep has every method's colour to the digit, beside blends with white."""
+        spec = importlib.util.spec_from_file_location("draw_pictures", pathlib.Path(__file__).parent.parent / "docs/draw_pictures.py")
+        pictures = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(pictures)
+        wanted = {tuple(bytes.fromhex(colour[1:])) for colour, _ in style.POLICIES.values()}
+        rows = [np.tile(np.array(colour, np.uint8), (8, 600, 1)) for colour in sorted(wanted)]
+        blends = [np.linspace(row, np.full_like(row, 255), 40)[:, 0] for row in rows]
+        pictures.Image.fromarray(np.concatenate([*rows, *blends]).astype(np.uint8)).save(self.folder / "large.png")
+        pictures.shrink(self.folder / "large.png", self.folder / "small.png")
+        with pictures.Image.open(self.folder / "small.png") as image:
+            self.assertEqual(wanted - {colour for _, colour in image.convert("RGB").getcolors(1 << 24)}, set())
 
     # ---- options
 
