@@ -27,6 +27,7 @@ PICTURES = {
     "docs/results/temper.png": (["figure_temper.py"], ["temper_mnist"]),
     "docs/results/guard.png": (["figure_guard.py"], ["guard", "guard_localised", "guard_mixture"]),
     "docs/results/guard_tasks.png": (["figure_guard_tasks.py"], ["guard_tasks", "guard_tasks_localised"]),
+    "docs/results/stream.png": (["figure_stream.py"], ["stream"]),
     "docs/results/past_tasks.png": (["figure_logs.py"], ["ablation_logs"]),
 }
 

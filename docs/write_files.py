@@ -68,6 +68,7 @@ POSTERIOR = STUDY.format(kind="study: posterior\ndraws: 10\nmetrics: [emd, slice
                          problem=", sample_sizes: [1, 5], theta: gm_cross, dimension: 2") + "policies: [ts, {name: exact, prior: exact}]\n"
 EVENTS = "{name: files, event_log: true, runs: 2, block: 2, policies: [lints], problem: {arms: 3, rounds: 40, theta: cross}}\n"
 REPLAY = "{name: files, study: replay, runs: 2, policies: [lints], problem: {family: logged, file: events/events/default-lints.nc}}\n"
+STREAM = "{name: files, study: stream, runs: 2, block: 2, policies: [mixts], problem: {arms: 3, rounds: 5}, stream: {tasks: 3}}\n"
 CONVERGENCE = "name: files\nstudy: convergence\nruns: 4\nblock: 4\nmax_steps: 8\nproblem: {dimension: 2}" \
     "\npolicies: [vits1]\n"
 
@@ -151,7 +152,7 @@ def make(folder):
     run("prepare", "movielens", SAMPLES / "ratings.csv", "-o", "movies.nc", folder=folder)
     run("prepare", "movielens", SAMPLES / "ratings.csv", "--option", "tasks=users", "-o", "users.nc", folder=folder)
     run("prepare", "mnist", *sorted((SAMPLES / "mnist").iterdir()), "--option", "samples=5", "-o", "digits.nc", folder=folder)
-    for name, text in (("bandit", BANDIT), ("posterior", POSTERIOR), ("convergence", CONVERGENCE), ("events", EVENTS), ("replay", REPLAY)):
+    for name, text in (("bandit", BANDIT), ("posterior", POSTERIOR), ("convergence", CONVERGENCE), ("stream", STREAM), ("events", EVENTS), ("replay", REPLAY)):
         (folder / f"{name}.yaml").write_text(text, encoding="utf-8")
         run("run", f"{name}.yaml", "-o", name, folder=folder)
     return folder
@@ -166,10 +167,10 @@ def put(file, name, dimensions, values):
 
 def results_part(folder, used):
     """Variables that all studies have, those of a curve by the example of `regret`, and the other curves."""
-    studies = {name: Described("results", folder / name / "results.nc") for name in ("bandit", "posterior", "convergence")}
+    studies = {name: Described("results", folder / name / "results.nc") for name in ("bandit", "posterior", "convergence", "stream")}
     bandit = studies["bandit"].variables
     companions = [name[len("regret"):] for name in bandit if name.startswith("regret_")]
-    common = [name for name in bandit if name in studies["posterior"].variables and name in studies["convergence"].variables]
+    common = [name for name in bandit if all(name in described.variables for described in studies.values())]
     swept = ["problem_theta", "prior_stages"]
     parts = ["Every study has these; a swept key has a variable of its name, with underscores for dots:\n", studies["bandit"].table([*common, *swept]) + "\n",
              "A bandit study has these, and every curve comes like them: `NAME`, and from it over runs `NAME_mean`, `NAME_se` and so on. Curves that are the same for all "

@@ -412,7 +412,7 @@ class Report(StudyTest):
                  for match in re.finditer(r"^figure: (.*)$", path.read_text(), re.MULTILINE)}
         self.assertIn("vits_figure1.yaml", named)
         kinds = re.findall(r'\.figure = "([^"]*)"', "".join(path.read_text() for path in (ROOT / "src" / "study").glob("*.c")))
-        self.assertEqual(len(kinds), 4)
+        self.assertEqual(len(kinds), 5)
         for command in [*named.values(), *kinds]:
             script, *rest = command.split()
             path = ANALYSIS / (script if "/" in script else f"figures/{script}")

@@ -14,7 +14,7 @@ import xarray as xr
 from ._library import Error
 
 # The axis of a study's curves determines its kind.
-AXES = {"round": "bandit", "sample_size": "posterior", "step": "convergence"}
+AXES = {"round": "bandit", "sample_size": "posterior", "step": "convergence", "bandit_task": "stream"}
 # Variable: dimensions, of every study; and what the reducer writes for each curve, by ending.
 RUNS = {
     "seconds": ("setting", "policy", "run"),
@@ -120,7 +120,7 @@ def prior_samples(folder):
 
 
 def axis(dataset):
-    """The dimension along which the curves of a study run: round, sample_size or step."""
+    """The dimension along which the curves of a study run: round, sample_size, step or bandit_task."""
     return next(name for name in AXES if name in dataset.dims)
 
 

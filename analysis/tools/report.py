@@ -26,7 +26,8 @@ from page import Charts, capital, document, folded, grid, paragraph, prose, shor
 PROVENANCE = ("source", "history", "hostname", "mpi_ranks", "mpi_library", "compiler", "compiler_flags", "blas", "seed",
               "config_sha256", "references", "Conventions")
 KINDS = {"bandit": "cumulative regret by round", "posterior": "how near the draws of each sampler are to the exact posterior",
-         "convergence": "how fast each method approaches a known target"}
+         "convergence": "how fast each method approaches a known target",
+         "stream": "regret of bandits that come one after the other, while priors are learned"}
 MOST = 20           # failures that are listed at once
 NAMED = 12          # policies that a sentence names
 

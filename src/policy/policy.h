@@ -34,6 +34,7 @@ typedef struct {
   bool apart; /* each arm of the world has a theta* of its own */
   bool resampled; /* the arms, in each round */
   bool rows_are_arms; /* of a likelihood that is not conjugate (policy_history) */
+  bool learns; /* the prior is learned while the study goes on */
 } PolicyWork;
 
 typedef struct {

@@ -233,6 +233,8 @@ Status belief_create(const Config *setting, const ConfigPolicy *policy, const Pr
     status = problem_check_exact_prior(problem);
     if (status != STATUS_OK) return status_prefix(status, "prior 'exact': ");
   }
+  out->learns = out->kind == BELIEF_FITTED && config_is(setting, "study", "stream");
+  if (out->learns) out->kind = BELIEF_STANDARD;
   if (out->kind == BELIEF_FITTED && problem->ops->rewards)
     return status_set(STATUS_INPUT,
                       "prior '%s': problem.family = %s has no theta* that a prior could be fitted to; take "

@@ -40,6 +40,7 @@ typedef struct {
   int past_tasks; /* from anything else */
   int past_observations; /* of each task, and of those that the guard learns its weight from */
   char hash[65]; /* of a fitted prior */
+  bool learns; /* N(0, I) is the start of a prior that is learned while the study goes on */
   PriorGuard guard; /* of a learned prior that of the study, unless the policy has its own */
 } Belief;
 

@@ -136,6 +136,22 @@ const ConfigKey study_keys[] = {
     {REAL("train_fraction", 0, 0.999, "0.5",
           "replay study: part of the events that a policy learns on, at random, before it is frozen")},
 
+    {INT("stream.tasks", 1, 1000000, "300", "stream study: bandits of a stream, one after the other")},
+    {WORD("stream.learn", "mixture",
+          "stream study: what is learned of theta on the way, from all bandits so far, by policies whose "
+          "prior "
+          "would otherwise be fitted; none: they keep what they start with"),
+     .words = "mixture gaussian none"},
+    {WORD("stream.start", "standard",
+          "stream study: what these believe before the first bandit, and beside what is learned: standard, "
+          "N(0, I), or wide, N(0, 4 I)"),
+     .words = "standard wide"},
+    {INT("stream.every", 1, 1000000, "1", "stream study: bandits after which the prior is learned again")},
+    {INT("stream.switch_at", 0, 1000000, "0",
+         "stream study: bandits before theta* is of stream.switch_to; 0: it stays what it is")},
+    {WORD("stream.switch_to", "gm_rays", "stream study: distribution of theta* after the switch"),
+     .word = theta_name},
+
     {REAL("target_kl", TINY, 1e6, "0.1",
           "convergence study: a method is there when its KL divergence is at most this")},
     {INT("max_steps", 1, 100000000, "50000", "convergence study: steps of each method"), .fixed = true},

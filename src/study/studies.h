@@ -9,7 +9,8 @@
   ENTRY(bandit)                                                                                              \
   ENTRY(posterior)                                                                                           \
   ENTRY(convergence)                                                                                         \
-  ENTRY(replay)
+  ENTRY(replay)                                                                                              \
+  ENTRY(stream)
 
 #define STUDY_DECLARE(name) extern const StudyOps study_##name;
 STUDY_LIST(STUDY_DECLARE)

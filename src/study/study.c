@@ -95,7 +95,7 @@ static Status find_target(Study *study) {
 
 /* Checks that a policy that samples fits its prior, of which its cost is told. */
 static Status check_belief(const Study *study, const Config *setting, const ConfigPolicy *policy,
-                           const Problem *problem, const SamplerOps *sampler, SamplerWork *work) {
+                           const Problem *problem, const SamplerOps *sampler, PolicyWork *work) {
   Belief belief;
   TRY(belief_create(setting, policy, problem, 0, &belief));
   if (belief.kind == BELIEF_WEIGHTS && !study->ops->networks)
@@ -103,7 +103,8 @@ static Status check_belief(const Study *study, const Config *setting, const Conf
                       "model: network has other parameters than theta*, with which study %s compares",
                       study->ops->name);
   TRY(belief_check(&belief, sampler, problem));
-  return belief_work(&belief, problem, work);
+  work->learns = belief.learns;
+  return belief_work(&belief, problem, &work->sampler);
 }
 
 static Status check_policy(const Study *study, const Config *setting, const ConfigPolicy *policy,
@@ -113,8 +114,7 @@ static Status check_policy(const Study *study, const Config *setting, const Conf
   TRY(policy_check(&method, policy->options, problem));
   if (study->ops->check_policy) TRY(study->ops->check_policy(&method, policy->options));
   *work = policy_work(&method, policy->options, problem);
-  return method.sampler ? check_belief(study, setting, policy, problem, method.sampler, &work->sampler)
-                        : STATUS_OK;
+  return method.sampler ? check_belief(study, setting, policy, problem, method.sampler, work) : STATUS_OK;
 }
 
 Status study_ready(const Study *study, Tick tick) {

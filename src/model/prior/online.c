@@ -1,0 +1,207 @@
+#include "model/prior/online.h"
+
+#include "model/logs/em_logs.h"
+#include "model/mixture/em.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Each component has EACH (d + 1) tasks or more. */
+enum {
+  STEPS = 2,
+  SETTLING = 10,
+  TRIAL_TASKS = 512,
+  NEW_TASKS = 16,
+  NEW_SHARE = 64,
+  RECENT = 32,
+  PSEUDO = 8,
+  EACH = 3
+};
+static const double GROWTH = 1.25; /* or so many NEW_TASKS: until fits from new starts are due */
+/* Tasks that count for the Gaussian of the start beside those that it explains. */
+static const double START_TASKS = 1;
+
+static const EmPlan PLAN = {.starts = 4,
+                            .finalists = 1,
+                            .trial_items = TRIAL_TASKS,
+                            .trial_iterations = 10,
+                            .most_iterations = 40,
+                            .tolerance = 1e-5,
+                            .prior_items = 1};
+
+/* Coordinates theta = shift + scale z in which what is believed has mean 0 and variances 1. */
+typedef struct {
+  double *shift, *scale, *inverse_shift, *inverse_scale; /* [d] */
+  Mixture common; /* N(0, I) of z, and later the Gaussian that fits the tasks */
+} Frame;
+
+Status online_create(Arena *memory, const Mixture *start, int most, const Likelihood *likelihood, RngKey key,
+                     uint32_t run, Online *out) {
+  ASSERT(start->components == 1);
+  *out = (Online){.memory = memory, .most = most, .key = key, .run = run};
+  TRY(logs_create(memory, start->d, likelihood, &out->logs));
+  TRY(mixture_copy(memory, start, &out->start));
+  return mixture_copy(memory, start, &out->now);
+}
+
+static Status frame_create(Arena *memory, const Mixture *believed, Frame *out) {
+  const int d = believed->d;
+  double *covariance;
+  ALLOCATE(memory, out->shift, d);
+  ALLOCATE(memory, out->scale, d);
+  ALLOCATE(memory, out->inverse_shift, d);
+  ALLOCATE(memory, out->inverse_scale, d);
+  ALLOCATE(memory, covariance, (size_t)d * (size_t)d);
+  mixture_moments(believed, out->shift, covariance);
+  TRY(mixture_create(memory, d, 1, &out->common));
+  out->common.weight[0] = 1;
+  for (int i = 0; i < d; i++) {
+    out->scale[i] = sqrt(covariance[i * (d + 1)]);
+    out->inverse_scale[i] = 1 / out->scale[i];
+    out->inverse_shift[i] = -out->shift[i] / out->scale[i];
+    out->common.covariance[i * (d + 1)] = 1;
+  }
+  return mixture_prepare(&out->common);
+}
+
+/* Creates a mixture of the components of `learned` and, last, the Gaussian of the start with this weight. */
+static Status with_start(Arena *memory, const Mixture *learned, const Mixture *start, double weight,
+                         Mixture *out) {
+  const int d = start->d;
+  const size_t last = (size_t)learned->components;
+  TRY(mixture_create(memory, d, learned->components + 1, out));
+  Mixture part = *out; /* all but the last */
+  part.components = learned->components;
+  mixture_copy_parameters(learned, &part);
+  for (size_t c = 0; c < last; c++) out->weight[c] *= 1 - weight;
+  out->weight[last] = weight;
+  memcpy(out->mean + last * (size_t)d, start->mean, (size_t)d * sizeof *start->mean);
+  memcpy(out->covariance + last * (size_t)(d * d), start->covariance,
+         (size_t)(d * d) * sizeof *start->covariance);
+  return mixture_prepare(out);
+}
+
+/* Runs EM over all tasks, where the last component keeps the mean and the covariance of `start`; *likelihood
+ * is that before the last step. */
+static Status settle(EmLogs *items, const Mixture *start, int steps, Rng rng, Mixture *mixture,
+                     double *likelihood) {
+  const size_t d = (size_t)start->d, last = (size_t)mixture->components - 1;
+  const double tasks = items->data.items, all = tasks + START_TASKS;
+  for (int k = 0; k < steps; k++) {
+    TRY(em_step(&items->data, &PLAN, rng, mixture, likelihood));
+    for (size_t c = 0; c <= last; c++)
+      mixture->weight[c] = (tasks * mixture->weight[c] + (c == last ? START_TASKS : 0)) / all;
+    memcpy(mixture->mean + last * d, start->mean, d * sizeof *start->mean);
+    memcpy(mixture->covariance + last * d * d, start->covariance, d * d * sizeof *start->covariance);
+    TRY(mixture_prepare(mixture));
+  }
+  return STATUS_OK;
+}
+
+/* Learns the weights again, from the last tasks, beside which those of all tasks count for as many as PSEUDO:
+ * a world that has changed shows in them first. */
+static Status weigh_recent(Arena *memory, const Online *self, const Frame *frame, Mixture *mixture) {
+  const int tasks = self->logs.tasks, components = mixture->components;
+  EmLogs recent;
+  Mixture step;
+  double likelihood, *all;
+  if (!self->in_order || tasks <= RECENT) return STATUS_OK;
+  TRY(em_logs_create(memory, &self->logs, tasks - RECENT, RECENT, (EmFrame){frame->shift, frame->scale},
+                     components, &recent));
+  recent.common = &frame->common;
+  ALLOCATE(memory, all, components);
+  memcpy(all, mixture->weight, (size_t)components * sizeof *all);
+  for (int k = 0; k < STEPS; k++) {
+    TRY(mixture_copy(memory, mixture, &step));
+    TRY(em_step(&recent.data, &PLAN, (Rng){.key = self->key, .run = self->run}, &step, &likelihood));
+    for (int c = 0; c < components; c++)
+      mixture->weight[c] = (RECENT * step.weight[c] + PSEUDO * all[c]) / (RECENT + PSEUDO);
+    TRY(mixture_prepare(mixture));
+  }
+  return STATUS_OK;
+}
+
+/* Returns the log likelihood of all tasks less the price of the learned parameters. */
+static double score(const Mixture *mixture, double tasks, double likelihood) {
+  const double d = mixture->d, each = 1 + d + d * (d + 1) / 2;
+  return tasks * likelihood - (mixture->components - 1) * each;
+}
+
+/* Lets a fit of so many components to the last tasks, from new starts, compete for all of them. */
+static Status compete(Arena *memory, const Online *self, const Frame *frame, const Mixture *start,
+                      int components, EmLogs *all, Mixture *best, double *most) {
+  const int tasks = self->logs.tasks, used = tasks < TRIAL_TASKS ? tasks : TRIAL_TASKS;
+  const Rng rng = {.key = self->key, .run = self->run};
+  EmLogs last;
+  Mixture fit, mixture;
+  double likelihood;
+  TRY(em_logs_create(memory, &self->logs, tasks - used, used, (EmFrame){frame->shift, frame->scale},
+                     components, &last));
+  last.common = &frame->common;
+  if (components == 1) {
+    TRY(mixture_copy(memory, &frame->common, &fit));
+    TRY(em_continue(&last.data, &PLAN, self->key, self->run, &fit, NULL));
+  } else {
+    TRY(em_fit(memory, &last.data, components, &PLAN, self->key, self->run, &fit, NULL));
+  }
+  TRY(with_start(memory, &fit, start, START_TASKS / (tasks + START_TASKS), &mixture));
+  TRY(settle(all, start, SETTLING, rng, &mixture, &likelihood));
+  if (score(&mixture, tasks, likelihood) <= *most) return STATUS_OK;
+  *most = score(&mixture, tasks, likelihood);
+  *best = mixture;
+  return STATUS_OK;
+}
+
+/* Returns how many new tasks fits from new starts wait for, so that they stay a small part of the work. */
+static double due_after(double tasks) { return fmax(NEW_TASKS, tasks / NEW_SHARE); }
+
+/* Finds what predicts the tasks best: what there is, or a fit from new starts where those are due. */
+static Status find_best(Arena *memory, Online *self, Frame *frame, const Mixture *start, Mixture *best) {
+  const int d = self->logs.d, tasks = self->logs.tasks;
+  const Rng rng = {.key = self->key, .run = self->run};
+  EmLogs all;
+  double likelihood = -INFINITY, most = -INFINITY;
+  TRY(em_logs_create(memory, &self->logs, 0, tasks, (EmFrame){frame->shift, frame->scale}, self->most + 1,
+                     &all));
+  all.common = &frame->common;
+  if (self->now.components > 1) {
+    TRY(mixture_copy(memory, &self->now, best));
+    TRY(mixture_transform(best, frame->inverse_shift, frame->inverse_scale));
+    TRY(settle(&all, start, STEPS, rng, best, &likelihood));
+    most = score(best, tasks, likelihood);
+  }
+  if (tasks < fmin(GROWTH * self->fitted, self->fitted + due_after(self->fitted))) return STATUS_OK;
+  self->fitted = tasks;
+  for (int c = 1; c <= self->most && (c == 1 || tasks >= EACH * (d + 1) * c); c *= 2)
+    TRY(compete(memory, self, frame, start, c, &all, best, &most));
+  return STATUS_OK;
+}
+
+Status online_learn(Online *self) {
+  SCRATCH_ARENA(scratch);
+  Frame frame;
+  Mixture start, best;
+  if (self->logs.tasks < ONLINE_LEAST) return STATUS_OK;
+  TRY(frame_create(&scratch, &self->now, &frame));
+  TRY(mixture_copy(&scratch, &self->start, &start));
+  TRY(mixture_transform(&start, frame.inverse_shift, frame.inverse_scale));
+  TRY(find_best(&scratch, self, &frame, &start, &best));
+  TRY(weigh_recent(&scratch, self, &frame, &best));
+  TRY(mixture_transform(&best, frame.shift, frame.scale));
+  if (best.components != self->now.components) return mixture_copy(self->memory, &best, &self->now);
+  mixture_copy_parameters(&best, &self->now);
+  return mixture_prepare(&self->now);
+}
+
+double online_components(int d, double tasks, int most) {
+  return fmax(1, fmin(most, tasks / (EACH * (d + 1))));
+}
+
+double online_cost(int d, double tasks, double rows, int most, double every) {
+  const double newton = 5, square = (double)d * d, trials = fmin(tasks, TRIAL_TASKS);
+  const double item = 100 + 20 * square + 5 * d * square + newton * rows * (40 + 8 * d + square);
+  const double components = online_components(d, tasks, most);
+  const double starts = em_cost(&PLAN, 2 * components, trials, item),
+               due = fmin((GROWTH - 1) * fmax(tasks, 1), due_after(tasks));
+  return components * item * STEPS * tasks / every + starts / fmax(due, every);
+}

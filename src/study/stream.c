@@ -1,0 +1,310 @@
+/* The stream study: bandits that come one after the other, and priors that are learned while they do.
+ *
+ * A run is a stream of `stream.tasks` bandits of problem.rounds rounds; bandit j of stream s is run
+ * s * tasks + j of the same world in a bandit study. A policy whose prior would be learned begins with the
+ * Gaussian of `stream.start`, and after every stream.every bandits the prior is learned from what it has seen
+ * itself (model/prior/online.h); any other policy keeps its prior, so that its bandits are independent and
+ * advance together. From bandit stream.switch_at on theta* is of stream.switch_to. The same policy with the
+ * known prior of each world plays the same bandits beside it. */
+#include "core/arena.h"
+#include "core/clock.h"
+#include "model/prior/online.h"
+#include "policy/policy.h"
+#include "study/studies.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { TOGETHER = 64 /* bandits that advance together, at most */, COMPONENTS = 16, WORLDS = 2 };
+
+typedef struct {
+  const Study *study;
+  const Task *task;
+  const Config *setting;
+  const ConfigPolicy *chosen;
+  PolicyMethod method;
+  Tick tick;
+  Problem problem[WORLDS]; /* before and after the switch */
+  Likelihood likelihood; /* what the policy believes */
+  PriorFit fit; /* of chains */
+  Prior known[WORLDS]; /* ops NULL: the sampler has no use for it, or nobody knows it */
+  int tasks, switch_at, every;
+  double done, total; /* bandits of the task */
+} Streams;
+
+/* Bandits first .. first + count - 1 of a stream, in one world under one prior. */
+typedef struct {
+  uint32_t stream;
+  int first, count;
+} Stretch;
+
+static int world_of(const Streams *self, int bandit) {
+  return self->switch_at > 0 && bandit >= self->switch_at;
+}
+
+/* What a stretch plays with; lanes are bandits. */
+typedef struct {
+  World world;
+  History history;
+  Policy policy;
+  int *arm; /* [count] */
+  int64_t *fallbacks; /* [count] */
+  double *phi, *reward, *regret, *x; /* [d, count], [count], [count], [d] */
+} Bandits;
+
+static void bandits_destroy(Bandits *self) {
+  policy_destroy(&self->policy);
+  world_destroy(&self->world);
+}
+
+static Status bandits_create(Arena *memory, const Streams *self, Stretch at, const Prior *prior,
+                             Bandits *out) {
+  const Problem *problem = &self->problem[world_of(self, at.first)];
+  const Config *options = self->chosen->options;
+  const uint32_t first_run = at.stream * (uint32_t)self->tasks + (uint32_t)at.first;
+  ALLOCATE(memory, out->arm, at.count);
+  ALLOCATE(memory, out->fallbacks, at.count);
+  ALLOCATE(memory, out->phi, problem->d * at.count);
+  ALLOCATE(memory, out->reward, at.count);
+  ALLOCATE(memory, out->regret, at.count);
+  ALLOCATE(memory, out->x, problem->d);
+  TRY(world_create(problem, self->task->replicate, first_run, at.count, &out->world));
+  TRY(policy_history(memory, &self->method, prior, options, problem, &self->likelihood, at.count,
+                     &out->history));
+  TRY(history_reserve(&out->history, problem->rounds));
+  const PolicySetup setup = {.prior = prior,
+                             .likelihood = &self->likelihood,
+                             .problem = problem,
+                             .options = options,
+                             .seed = self->study->seed,
+                             .first_run = first_run,
+                             .runs = at.count,
+                             .tick = self->tick};
+  return policy_create(memory, &self->method, &setup, &out->policy);
+}
+
+/* Shows the learner what bandits saw in this round; they are its tasks from `base` on. */
+static Status show(const Bandits *self, int runs, int base, Online *learner) {
+  for (int b = 0; b < runs; b++) {
+    for (int i = 0; i < learner->logs.d; i++) self->x[i] = self->phi[i * runs + b];
+    TRY(logs_add(&learner->logs, base + b, self->x, self->reward[b]));
+  }
+  return STATUS_OK;
+}
+
+/* Plays a stretch: regret[count]; the learner, NULL allowed, is shown what is seen. */
+static Status play(Streams *self, Stretch at, const Prior *prior, Online *learner, double *regret,
+                   int64_t *fallbacks) {
+  SCRATCH_ARENA(memory);
+  SCOPED(Bandits, now, bandits_destroy);
+  const double discount = policy_discount(self->chosen->options);
+  const int base = learner ? learner->logs.tasks : 0;
+  TRY(bandits_create(&memory, self, at, prior, &now));
+  memset(regret, 0, (size_t)at.count * sizeof *regret);
+  for (int k = 1; k <= self->problem->rounds; k++) {
+    world_advance(&now.world, (uint32_t)k);
+    TRY(policy_choose(&now.policy, &now.world, &now.history, now.arm, now.fallbacks));
+    world_play(&now.world, now.arm, now.phi, now.reward, now.regret);
+    if (discount < 1) history_discount(&now.history, discount);
+    history_record(&now.history, now.arm, now.phi, now.reward);
+    policy_observe(&now.policy, &now.history, now.fallbacks);
+    for (int b = 0; b < at.count; b++) regret[b] += now.regret[b];
+    if (learner) TRY(show(&now, at.count, base, learner));
+    if (!tick_goes_on(self->tick, self->done / self->total))
+      return status_set(STATUS_STOPPED, "stopped in bandit %d of %d", at.first + 1, self->tasks);
+  }
+  self->done += at.count;
+  for (int b = 0; b < at.count; b++) *fallbacks += now.fallbacks[b];
+  return STATUS_OK;
+}
+
+/* Returns the bandits from `first` on that are of one world, and up to the next update of every `every`. */
+static int stretch_of(const Streams *self, int first, int every) {
+  int count = self->tasks - first < TOGETHER ? self->tasks - first : TOGETHER;
+  if (every > 0 && every - first % every < count) count = every - first % every;
+  if (first < self->switch_at && self->switch_at - first < count) count = self->switch_at - first;
+  return count;
+}
+
+/* Plays a stream under the prior of each world, NULL: NaN: regret[tasks]. */
+static Status play_fixed(Streams *self, uint32_t stream, const Prior *const prior[WORLDS], double *regret,
+                         int64_t *fallbacks) {
+  for (int j = 0, count; j < self->tasks; j += count) {
+    const Prior *own = prior[world_of(self, j)];
+    count = stretch_of(self, j, 0);
+    for (int b = 0; b < count && !own; b++) regret[j + b] = NAN;
+    if (own) TRY(play(self, (Stretch){stream, j, count}, own, NULL, regret + j, fallbacks));
+  }
+  return STATUS_OK;
+}
+
+/* Creates a learner that begins with N(0, I) or N(0, 4 I). */
+static Status create_learner(Arena *memory, const Streams *self, uint32_t stream, Online *out) {
+  const int d = self->problem->d;
+  const double sd = config_is(self->setting, "stream.start", "wide") ? 2 : 1;
+  Mixture start;
+  TRY(mixture_create(memory, d, 1, &start));
+  start.weight[0] = 1;
+  for (int i = 0; i < d; i++) start.covariance[i * (d + 1)] = sd * sd;
+  return online_create(memory, &start, config_is(self->setting, "stream.learn", "mixture") ? COMPONENTS : 1,
+                       &self->likelihood, rng_key(self->study->seed, RNG_MIXTURE_START), stream, out);
+}
+
+/* Plays a stream whose prior is learned on the way. */
+static Status play_learning(Streams *self, uint32_t stream, double *regret, int64_t *fallbacks) {
+  SCRATCH_ARENA(memory);
+  Online learner;
+  const bool never = config_is(self->setting, "stream.learn", "none");
+  TRY(create_learner(&memory, self, stream, &learner));
+  learner.in_order = true;
+  for (int j = 0, count; j < self->tasks; j += count) {
+    SCRATCH_ARENA(scratch);
+    Prior prior;
+    count = stretch_of(self, j, self->every);
+    TRY(prior_from_mixture(&scratch, &learner.now, &self->fit, &prior));
+    TRY(play(self, (Stretch){stream, j, count}, &prior, never ? NULL : &learner, regret + j, fallbacks));
+    if (!never && (j + count) % self->every == 0) TRY(online_learn(&learner));
+  }
+  return STATUS_OK;
+}
+
+/* Makes the problem after the switch, which differs in theta* alone; the caller ends with problem_destroy. */
+static Status create_second(const Config *setting, Problem *out) {
+  TRY(problem_create(setting, out));
+  theta_destroy(&out->theta);
+  return theta_create(theta_find(config_text(setting, "stream.switch_to")), out->d, NULL,
+                      config_real(setting, "prior.test_fraction"), out->seed, &out->theta);
+}
+
+/* Makes the known prior of a world, where there is one and the sampler can run with it. */
+static Status create_known(Arena *memory, Streams *self, int w) {
+  char sentence[512];
+  if (!self->method.sampler || !self->method.default_prior || likelihood_has_network(&self->likelihood) ||
+      !problem_has_exact_prior(&self->problem[w]))
+    return STATUS_OK;
+  TRY(problem_exact_prior(memory, &self->problem[w], &self->fit, &self->known[w]));
+  if (sampler_misfit(self->method.sampler, &self->known[w], &self->likelihood, sizeof sentence, sentence))
+    self->known[w] = (Prior){0};
+  return STATUS_OK;
+}
+
+static Status streams_create(Arena *memory, Streams *self) {
+  Belief belief;
+  self->setting = self->study->file->settings[self->task->setting];
+  self->chosen = &self->study->file->policies[self->task->policy];
+  self->tasks = (int)config_int(self->setting, "stream.tasks");
+  self->switch_at = (int)config_int(self->setting, "stream.switch_at");
+  self->every = (int)config_int(self->setting, "stream.every");
+  self->total = 2.0 * self->tasks * self->task->runs;
+  ASSERT(policy_find(self->chosen->name, &self->method));
+  TRY(problem_create(self->setting, &self->problem[0]));
+  if (self->switch_at > 0) TRY(create_second(self->setting, &self->problem[1]));
+  TRY(belief_create(self->setting, self->chosen, &self->problem[0], self->task->replicate, &belief));
+  self->fit = belief.fit;
+  self->likelihood = policy_likelihood(&self->method, self->chosen->options, &self->problem[0]);
+  for (int w = 0; w <= (self->switch_at > 0); w++) TRY(create_known(memory, self, w));
+  return STATUS_OK;
+}
+
+static void streams_destroy(Streams *self) {
+  for (int w = 0; w < WORLDS; w++) problem_destroy(&self->problem[w]);
+}
+
+static bool is_learned(const Study *study, int setting, int policy) {
+  return study->work[setting * study->file->policy_count + policy].learns;
+}
+
+static Status run(const Study *study, const Task *task, const Prior *prior, Tick tick, TaskResult *result) {
+  SCRATCH_ARENA(memory);
+  SCOPED(Streams, self, streams_destroy);
+  self.study = study, self.task = task, self.tick = tick;
+  TRY(streams_create(&memory, &self));
+  const Prior *const fixed[WORLDS] = {prior, prior};
+  const Prior *const known[WORLDS] = {self.known[0].ops ? &self.known[0] : NULL,
+                                      self.known[1].ops ? &self.known[1] : NULL};
+  const bool learns = is_learned(study, task->setting, task->policy);
+  for (int b = 0; b < task->runs; b++) {
+    const uint32_t stream = task->first_run + (uint32_t)b;
+    double *own = result->curves + (size_t)b * (size_t)result->points,
+           *beside = own + (size_t)task->runs * (size_t)result->points;
+    const double start = clock_cpu();
+    TRY(learns ? play_learning(&self, stream, own, &result->fallbacks[b])
+               : play_fixed(&self, stream, fixed, own, &result->fallbacks[b]));
+    result->seconds[b] = clock_cpu() - start;
+    TRY(play_fixed(&self, stream, known, beside, &result->fallbacks[b]));
+  }
+  return STATUS_OK;
+}
+
+static Status check_setting(const Study *study, const Config *setting, const Problem *problem) {
+  const double tasks = (double)config_int(setting, "stream.tasks");
+  if (problem->ops->rewards || problem->per_arm)
+    return status_set(STATUS_INPUT, "a stream needs one theta* for all arms, from which rewards come");
+  if ((double)study->runs.most * tasks > UINT32_MAX)
+    return status_set(STATUS_INPUT, "runs and stream.tasks: at most %u bandits in all", UINT32_MAX);
+  if (config_int(setting, "stream.switch_at") == 0) return STATUS_OK;
+  if (strcmp(problem->ops->name, "synthetic") != 0)
+    return status_set(STATUS_INPUT, "stream.switch_at needs problem.family: synthetic; this is %s",
+                      problem->ops->name);
+  SCOPED(Problem, second, problem_destroy);
+  const Status status = create_second(setting, &second);
+  return status == STATUS_OK ? status : status_prefix(status, "stream.switch_to: ");
+}
+
+static Status check_policy(const PolicyMethod *method, const Config *options) {
+  (void)method;
+  if (!config_has(options, "posterior") || !config_is(options, "posterior", "per_arm")) return STATUS_OK;
+  return status_set(STATUS_INPUT, "posterior: per_arm, but a stream has one theta* for all arms");
+}
+
+static int points(const Config *setting) { return (int)config_int(setting, "stream.tasks"); }
+
+static double axis_value(const Config *setting, int point) {
+  (void)setting;
+  return point + 1;
+}
+
+static double cost(const Study *study, const Task *task) {
+  const Config *setting = study->file->settings[task->setting];
+  const double tasks = points(setting), rounds = (double)config_int(setting, "problem.rounds");
+  PolicyMethod method;
+  ASSERT(policy_find(study->file->policies[task->policy].name, &method));
+  PolicyWork work = study_work(study, task);
+  work.sampler.rounds = rounds;
+  work.sampler.rows = rounds / 2;
+  work.sampler.runs = fmin(tasks, TOGETHER);
+  double sum = rounds * (policy_cost(&method, &work) + study_world_cost(&work)), learning = 0;
+  if (is_learned(study, task->setting, task->policy)) {
+    const double rows = work.sampler.conjugate ? 0 : rounds;
+    const double every = (double)config_int(setting, "stream.every");
+    work.sampler.runs = fmin(every, TOGETHER);
+    work.sampler.components = 1 + online_components((int)work.sampler.d, tasks / 2, COMPONENTS / 2);
+    learning = rounds * (policy_cost(&method, &work) + study_world_cost(&work)) +
+               online_cost((int)work.sampler.d, tasks / 2, rows, COMPONENTS / 2, every);
+  }
+  return task->runs * tasks * (learning > 0 ? sum + learning : 2 * sum);
+}
+
+static const StudyCurve curves[] = {
+    {.name = "task_regret",
+     .long_name = "expected regret of each bandit at its end",
+     .units = "1",
+     .tails = true},
+    {.name = "task_regret_known",
+     .long_name = "expected regret of each bandit at its end, by the same policy with the known prior",
+     .units = "1"},
+    {.name = NULL}};
+
+const StudyOps study_stream = {.name = "stream",
+                               .summary = "bandits one after the other, and priors learned while they go on",
+                               .reference = "Kveton et al. 2021 (MetaTS)",
+                               .figure = "figure_stream.py",
+                               .axis = "bandit_task",
+                               .axis_long_name = "bandit of the stream",
+                               .curves = curves,
+                               .points = points,
+                               .axis_value = axis_value,
+                               .check_setting = check_setting,
+                               .check_policy = check_policy,
+                               .cost = cost,
+                               .run = run};
