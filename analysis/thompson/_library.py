@@ -112,6 +112,7 @@ FUNCTIONS = {
     "agents_forget": (STATUS, HANDLE, INT, ARRAY),
     "age": (STATUS, HANDLE, INT),
     "agents_age": (STATUS, HANDLE, INT, ARRAY, INT),
+    "agents_learn_prior": (STATUS, HANDLE, OUT),
     "agents_add": (STATUS, HANDLE, INT),
     "agents_count": (INT, HANDLE),
     "agents_noise": (ctypes.c_double, HANDLE),

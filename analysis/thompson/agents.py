@@ -141,6 +141,23 @@ class Agents(Belief):
             ids = self._ids(ids)
             library.agents_age(self._handle, len(ids), ids.ctypes.data, library.integer("rounds", rounds, 0, library.MOST_INT))
 
+    def learn_prior(self) -> Prior:
+        """Learn a prior from what all agents have observed, and go on with it.
+
+        Returns
+        -------
+        prior : Prior
+            A mixture, of which one component has the moments of the prior so far.
+
+        Notes
+        -----
+        Each agent that has observed something is a task, four or more are needed, and the more rewards each of them has had the more is learned.
+        What agents have observed stays as it is. Not with `memory`, which keeps it under the prior so far.
+        """
+        with self._lock:
+            self._prior = Prior._made_by(library.agents_learn_prior, self._handle)
+        return self._prior
+
     @property
     def fallbacks(self) -> int:
         """Numerical fallbacks so far, of all agents; not 0: look at the draws before you trust them."""

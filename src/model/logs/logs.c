@@ -40,15 +40,29 @@ const double *logs_row(const Logs *logs, int64_t index) {
   return logs->row_block[index / LOGS_ROWS] + (size_t)(index % LOGS_ROWS) * (size_t)(logs->d + 2);
 }
 
+/* Makes room for one more task. */
+static Status begin_task(Logs *logs) {
+  const int task = logs->tasks;
+  if (task == INT_MAX) return status_set(STATUS_INPUT, "logs of more than %d tasks", INT_MAX);
+  TRY(grow(logs->memory, (size_t)task / LOGS_BLOCK, LOGS_BLOCK * logs_width(logs->d), &logs->blocks,
+           &logs->block));
+  logs->tasks++;
+  return STATUS_OK;
+}
+
+Status logs_add_task(Logs *logs, const double *entry) {
+  const size_t width = logs_width(logs->d);
+  ASSERT(!logs_has_rows(logs));
+  TRY(begin_task(logs));
+  memcpy(logs_task(logs, logs->tasks - 1), entry, width * sizeof *entry);
+  logs->observations += (int64_t)entry[width - 1];
+  return STATUS_OK;
+}
+
 Status logs_add(Logs *logs, int task, const double *x, double y) {
   const int d = logs->d;
   ASSERT(task >= 0 && task <= logs->tasks);
-  if (task == INT_MAX) return status_set(STATUS_INPUT, "logs of more than %d tasks", INT_MAX);
-  if (task == logs->tasks) {
-    TRY(grow(logs->memory, (size_t)task / LOGS_BLOCK, LOGS_BLOCK * logs_width(d), &logs->blocks,
-             &logs->block));
-    logs->tasks++;
-  }
+  if (task == logs->tasks) TRY(begin_task(logs));
   if (logs_has_rows(logs)) TRY(add_row(logs, task, x, y));
   logs->observations++;
   double *entry = logs_task(logs, task);

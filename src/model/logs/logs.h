@@ -37,6 +37,8 @@ static inline size_t logs_width(int d) { return (size_t)(d * (d + 1) / 2 + d + 2
 Status logs_create(Arena *memory, int d, const Likelihood *likelihood, Logs *out);
 /* Adds one observation of a task: x[d] and y. Tasks are numbered as they come: task <= logs->tasks. */
 Status logs_add(Logs *logs, int task, const double *x, double y);
+/* Adds a task by what is kept of it, entry[logs_width], with a conjugate likelihood. */
+Status logs_add_task(Logs *logs, const double *entry);
 /* Returns what is kept of a task, [logs_width]. */
 static inline double *logs_task(const Logs *logs, int task) {
   return logs->block[task / LOGS_BLOCK] + (size_t)(task % LOGS_BLOCK) * logs_width(logs->d);

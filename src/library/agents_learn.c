@@ -1,0 +1,95 @@
+/* The prior that agents learn from what all of them have observed: a task of logs is an agent
+ * (model/prior/online.h). The evidence of an agent does not depend on its prior, so that the new one takes
+ * the old one's place under agents that go on. */
+#include "library/agents.h"
+#include "model/prior/fit_keys.h"
+#include "model/prior/online.h"
+#include "model/prior/wide.h"
+
+enum { COMPONENTS = 16 };
+
+static Status add_rows(const Agent *agent, Logs *logs) {
+  const size_t d = (size_t)logs->d;
+  const int task = logs->tasks;
+  for (int l = 0; l < agent->observations; l++) {
+    const double *row = agent->rows + (size_t)l * (d + 1);
+    TRY(logs_add(logs, task, row, row[d]));
+  }
+  return STATUS_OK;
+}
+
+/* Adds an agent's evidence, of which precision, vector and sum of squares are in units of the noise. */
+static Status add_evidence(const thompson_agents *self, int id, double *entry, Logs *logs) {
+  const int d = logs->d;
+  const double *evidence = self->evidence + (size_t)id * (size_t)self->size, *vector = evidence;
+  const double noise = logs->likelihood->noise, variance = noise * noise;
+  for (int i = 0; i < d; i++)
+    for (int j = i; j < d; j++) entry[j * (j + 1) / 2 + i] = variance * *vector++;
+  double *rest = entry + d * (d + 1) / 2;
+  for (int i = 0; i <= d; i++) rest[i] = variance * vector[i];
+  rest[d + 1] = self->agent[id].observations;
+  return logs_add_task(logs, entry);
+}
+
+static Status gather(Arena *scratch, const thompson_agents *self, Logs *logs) {
+  double *entry;
+  ALLOCATE(scratch, entry, logs_width(logs->d));
+  for (int id = 0; id < self->count; id++) {
+    const Agent *agent = &self->agent[id];
+    if (agent->observations == 0) continue;
+    TRY(self->size == 0 ? add_rows(agent, logs) : add_evidence(self, id, entry, logs));
+  }
+  if (logs->tasks >= ONLINE_LEAST) return STATUS_OK;
+  return status_set(STATUS_INPUT,
+                    "%d of %d agents have observed something; a prior is learned from %d or more",
+                    logs->tasks, self->count, ONLINE_LEAST);
+}
+
+/* Makes the prior; it begins with the Gaussian that has the moments of the present one. */
+static Status learn(Arena *memory, const thompson_agents *self, Prior *out) {
+  const thompson_posterior *posterior = self->posterior;
+  const Mixture *present = prior_stand_in(posterior->prior);
+  SCRATCH_ARENA(scratch);
+  Mixture start;
+  Online online;
+  PriorFit defaults;
+  if (posterior->forgets)
+    return status_set(STATUS_INPUT, "a prior is learned from evidence or observations, and memory = filtered "
+                                    "or keep keeps neither apart from the prior");
+  if (!present)
+    return status_set(STATUS_INPUT,
+                      "a prior is learned from where the present one has a mixture, or one "
+                      "beside it; a %s prior has none",
+                      posterior->prior->ops->name);
+  TRY(wide_create(&scratch, present, 1, &start));
+  TRY(online_create(&scratch, &start, COMPONENTS, &posterior->likelihood,
+                    rng_key(posterior->seed, RNG_MIXTURE_START), 0, &online));
+  TRY(gather(&scratch, self, &online.logs));
+  TRY(online_learn(&online));
+  TRY(fit_of_options("defaults", 0, NULL, 1, &defaults));
+  TRY(prior_from_mixture(memory, &online.now, &defaults, out));
+  if (likelihood_is_conjugate(&posterior->likelihood)) out->noise = posterior->likelihood.noise;
+  return STATUS_OK;
+}
+
+/* Puts the prior under the agents: whatever they are judged by is found again. */
+static Status replace_prior(thompson_agents *self, const Prior *prior) {
+  thompson_posterior *before = self->posterior, *after;
+  TRY(posterior_new(prior, before->method->name, before->likelihood.ops->name, before->text, before->seed,
+                    self->width, &after));
+  after->fallbacks = before->fallbacks;
+  self->posterior = after;
+  thompson_posterior_free(before);
+  for (int id = 0; id < self->count; id++) self->agent[id].judged = -1;
+  return STATUS_OK;
+}
+
+thompson_status thompson_agents_learn_prior(thompson_agents *self, thompson_prior **out) {
+  Status status = library_prior_new(out);
+  if (status == STATUS_OK) status = learn(&(*out)->memory, self, &(*out)->prior);
+  if (status == STATUS_OK) status = replace_prior(self, &(*out)->prior);
+  if (status == STATUS_OK) return THOMPSON_OK;
+  thompson_prior_close(*out);
+  *out = NULL;
+  return (thompson_status)status;
+}
