@@ -74,6 +74,13 @@ class Stream(program.ProgramTest):
         right, _ = self.results("right", "[{name: mixts, prior: exact}]", "problem.theta=gm_rays")
         np.testing.assert_array_equal(other[1, :, 7:], right[0, :, 7:])
 
+    def test_one_gaussian(self):
+        """A sampler that takes one Gaussian alone is given the moments of what is learned; before that it is the one with N(0, I)."""
+        regret, _ = self.results("gaussian", "[ts, {name: ts, prior: mixture, label: learned}]")
+        np.testing.assert_array_equal(regret[0, :, :4], regret[1, :, :4])
+        self.assertTrue(np.isfinite(regret[1]).all() and (regret[0, :, 4:] != regret[1, :, 4:]).any())
+        self.results("tuned", "[tuned_ts, {name: mixts, guard: 0.2}, diffts]", "stream.tasks=6")
+
     def test_likelihoods(self):
         for likelihood in ("logistic", "poisson"):
             regret, _ = self.results(likelihood, "[ts, mixts]", f"likelihood={likelihood}", "runs=2", "stream.tasks=8", "problem.theta=gaussian", "problem.dimension=3")
@@ -117,7 +124,8 @@ class Stream(program.ProgramTest):
                               (["stream.start=narrow"], "standard | wide"), (["stream.tasks=0"], "stream.tasks"), (["stream.switch_at=3", "stream.switch_to=gm_cros"], "stream.switch_to"),
                               (["stream.switch_at=3", "problem.theta=gaussian", "problem.dimension=3"], "stream.switch_to: "),
                               (["stream.switch_at=3", "problem.family=pool"], "needs problem.family: synthetic"), (["problem.unknown=per_arm"], "one theta* for all arms"),
-                              (["policies=[{name: ts, posterior: per_arm}]"], "posterior: per_arm"), (["runs=1000000000"], "bandits in all")):
+                              (["policies=[{name: ts, posterior: per_arm}]"], "posterior: per_arm"), (["runs=1000000000"], "bandits in all"),
+                              (["prior.guard=0.2"], "Gaussian of the start"), (["prior.guard=auto"], "Gaussian of the start")):
             sets = [word for change in changes for word in ("--set", change)]
             self.fail_with(3, part, "run", study, "-o", self.path("refused"), *sets)
 

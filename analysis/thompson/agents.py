@@ -147,7 +147,7 @@ class Agents(Belief):
         Returns
         -------
         prior : Prior
-            A mixture, of which one component has the moments of the prior so far.
+            A mixture, of which one component has the mean and the variances of the prior so far.
 
         Notes
         -----

@@ -214,11 +214,11 @@ THOMPSON_API thompson_status thompson_agents_forget(thompson_agents *agents, int
 /* Ages these agents, as thompson_age does; one that is there twice, twice. */
 THOMPSON_API thompson_status thompson_agents_age(thompson_agents *agents, int m, const int *ids, int rounds);
 /* Learns a prior from what all agents have observed, each of them a task, by expectation maximisation (Kveton
- * et al. 2021 learn one Gaussian in this way): a mixture, of which one component has the moments of the
- * present prior. All agents go on with it, and nothing that they observed is lost. *out is the caller's, who
- * ends it by thompson_prior_close after the agents, as the prior before it. Errors: THOMPSON_INPUT with fewer
- * than four agents that have observed something, with memory = filtered or keep, where the present prior has
- * no mixture, or the sampler cannot take one; everything then stays as it was. */
+ * et al. 2021 learn one Gaussian in this way): a mixture, of which one component has the mean and the
+ * variances of the present prior. All agents go on with it, and nothing that they observed is lost. *out is
+ * the caller's, who ends it by thompson_prior_close after the agents, as the prior before it. Errors:
+ * THOMPSON_INPUT with fewer than four agents that have observed something, with memory = filtered or keep,
+ * where the present prior has no mixture, or the sampler cannot take one; everything then stays as it was. */
 THOMPSON_API thompson_status thompson_agents_learn_prior(thompson_agents *agents, thompson_prior **out);
 /* Adds n agents, numbered from thompson_agents_count on. */
 THOMPSON_API thompson_status thompson_agents_add(thompson_agents *agents, int n);

@@ -26,7 +26,7 @@ typedef struct {
   Tick tick;
   Problem problem[WORLDS]; /* before and after the switch */
   Likelihood likelihood; /* what the policy believes */
-  PriorFit fit; /* of chains */
+  Belief belief;
   Prior known[WORLDS]; /* ops NULL: the sampler has no use for it, or nobody knows it */
   int tasks, switch_at, every;
   double done, total; /* bandits of the task */
@@ -150,6 +150,21 @@ static Status create_learner(Arena *memory, const Streams *self, uint32_t stream
                        &self->likelihood, rng_key(self->study->seed, RNG_MIXTURE_START), stream, out);
 }
 
+/* Makes the prior of what is learned: of its moments, where the sampler takes one Gaussian alone. */
+static Status create_prior(Arena *memory, const Streams *self, const Mixture *learned, Prior *out) {
+  Mixture one;
+  if (self->method.sampler->needs & NEEDS_GAUSSIAN) {
+    TRY(mixture_create(memory, learned->d, 1, &one));
+    one.weight[0] = 1;
+    mixture_moments(learned, one.mean, one.covariance);
+    TRY(mixture_prepare(&one));
+    learned = &one;
+  }
+  TRY(prior_from_mixture(memory, learned, &self->belief.fit, out));
+  out->guard = self->belief.guard;
+  return STATUS_OK;
+}
+
 /* Plays a stream whose prior is learned on the way. */
 static Status play_learning(Streams *self, uint32_t stream, double *regret, int64_t *fallbacks) {
   SCRATCH_ARENA(memory);
@@ -161,7 +176,7 @@ static Status play_learning(Streams *self, uint32_t stream, double *regret, int6
     SCRATCH_ARENA(scratch);
     Prior prior;
     count = stretch_of(self, j, self->every);
-    TRY(prior_from_mixture(&scratch, &learner.now, &self->fit, &prior));
+    TRY(create_prior(&scratch, self, &learner.now, &prior));
     TRY(play(self, (Stretch){stream, j, count}, &prior, never ? NULL : &learner, regret + j, fallbacks));
     if (!never && (j + count) % self->every == 0) TRY(online_learn(&learner));
   }
@@ -182,14 +197,13 @@ static Status create_known(Arena *memory, Streams *self, int w) {
   if (!self->method.sampler || !self->method.default_prior || likelihood_has_network(&self->likelihood) ||
       !problem_has_exact_prior(&self->problem[w]))
     return STATUS_OK;
-  TRY(problem_exact_prior(memory, &self->problem[w], &self->fit, &self->known[w]));
+  TRY(problem_exact_prior(memory, &self->problem[w], &self->belief.fit, &self->known[w]));
   if (sampler_misfit(self->method.sampler, &self->known[w], &self->likelihood, sizeof sentence, sentence))
     self->known[w] = (Prior){0};
   return STATUS_OK;
 }
 
 static Status streams_create(Arena *memory, Streams *self) {
-  Belief belief;
   self->setting = self->study->file->settings[self->task->setting];
   self->chosen = &self->study->file->policies[self->task->policy];
   self->tasks = (int)config_int(self->setting, "stream.tasks");
@@ -199,8 +213,7 @@ static Status streams_create(Arena *memory, Streams *self) {
   ASSERT(policy_find(self->chosen->name, &self->method));
   TRY(problem_create(self->setting, &self->problem[0]));
   if (self->switch_at > 0) TRY(create_second(self->setting, &self->problem[1]));
-  TRY(belief_create(self->setting, self->chosen, &self->problem[0], self->task->replicate, &belief));
-  self->fit = belief.fit;
+  TRY(belief_create(self->setting, self->chosen, &self->problem[0], self->task->replicate, &self->belief));
   self->likelihood = policy_likelihood(&self->method, self->chosen->options, &self->problem[0]);
   for (int w = 0; w <= (self->switch_at > 0); w++) TRY(create_known(memory, self, w));
   return STATUS_OK;
@@ -240,6 +253,10 @@ static Status check_setting(const Study *study, const Config *setting, const Pro
   const double tasks = (double)config_int(setting, "stream.tasks");
   if (problem->ops->rewards || problem->per_arm)
     return status_set(STATUS_INPUT, "a stream needs one theta* for all arms, from which rewards come");
+  if (config_is(setting, "prior.guard", "auto") || config_real(setting, "prior.guard") > 0)
+    return status_set(STATUS_INPUT,
+                      "prior.guard: in a stream the Gaussian of the start stays beside what is "
+                      "learned, with a learned weight; for one policy there is the option guard");
   if ((double)study->runs.most * tasks > UINT32_MAX)
     return status_set(STATUS_INPUT, "runs and stream.tasks: at most %u bandits in all", UINT32_MAX);
   if (config_int(setting, "stream.switch_at") == 0) return STATUS_OK;
