@@ -53,14 +53,11 @@ double cost_moments(const SamplerWork *work, double lanes) {
   const double d = work->d, network = work->stage_parameters * cost_padding(lanes, NETWORK_GRAIN),
                jacobian = network > 0 ? 0.06 * network * (d + 3) : cost_noise(work, lanes);
   const bool known = work->stage_parameters == 0 && work->components <= 1;
-  const double square = known ? 20 : 35, cube = known ? 2.5 : 11;
+  const double square = known ? 20 : 45, cube = known ? 2.5 : 18;
   return jacobian + cost_share(lanes) * (100 + square * d * d + cube * d * d * d);
 }
 
-/* Returns the cost of the sweeps of expectation propagation: for each row a rule of 21 nodes, whose
- * logarithms and exponentials are most of it, and the matrices of a few sweeps. Fitted to runs in d = 2, 6
- * and 10. */
-static double cost_sweeps(const SamplerWork *work) {
+double cost_sweeps(const SamplerWork *work) {
   const Config *options = work->options;
   if (work->conjugate) return 0;
   if (options && config_has(options, "approximation") && config_is(options, "approximation", "laplace"))

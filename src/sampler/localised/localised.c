@@ -203,7 +203,7 @@ static Status localised_create(Sampler *sampler, const SamplerSetup *setup) {
  * denoiser corrects or the prior itself, and the network; or the vertices of a hypercube. Rewards that are
  * not Gaussian take some more once a run, for evidence in their place, with sweeps over the rows. */
 static double localised_cost(const SamplerWork *work) {
-  enum { CORRECTED = 10, PASSES = 5, SWEEPS = 4 };
+  enum { CORRECTED = 10, PASSES = 5 };
   const double lanes = cost_drawn_lanes(work), d = work->d,
                steps = (double)config_int(work->options, "steps");
   const bool learned = work->stage_parameters > 0;
@@ -213,7 +213,7 @@ static double localised_cost(const SamplerWork *work) {
   const double once =
       cost_padding(lanes, CHUNK_LANES) * mixture + cost_share(lanes) * (vertices + network + 55 * d * d * d);
   if (work->conjugate) return work->drawn * work->draws * (steps + 1) * once;
-  const double evidence = PASSES * (once + SWEEPS * cost_rows(work, 1, true)),
+  const double evidence = PASSES * (once + cost_sweeps(work)),
                particles = (double)config_int(work->options, "particles");
   return work->drawn *
          (evidence + work->draws * particles * ((steps + 1) * once + cost_rows(work, lanes, false)));
