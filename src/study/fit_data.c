@@ -9,7 +9,7 @@ static Status play_past(const Belief *belief, const Problem *problem, Arena *mem
   return past_logs(problem, belief->fit.replicate, 0, belief->past_tasks, belief->past_observations, out);
 }
 
-/* Guesses each task's theta as if it were known: the mode under N(0, I), or under the base. */
+/* Guesses each task's theta as if it were known: the posterior mean under N(0, I), or under the base. */
 static Status guess(Arena *memory, const Belief *belief, const Logs *logs, const Prior *base, Samples *out) {
   SCRATCH_ARENA(scratch);
   Prior standard;
@@ -17,7 +17,7 @@ static Status guess(Arena *memory, const Belief *belief, const Logs *logs, const
     TRY(prior_standard(&scratch, logs->d, &belief->fit, &standard));
     base = &standard;
   }
-  return logs_modes(memory, logs, base->mixture, belief->likelihood.noise, out);
+  return logs_means(memory, logs, base->mixture, belief->likelihood.noise, out);
 }
 
 static Status create(const Belief *belief, const Problem *problem, const Prior *base, FitData *out) {

@@ -172,7 +172,8 @@ const ConfigKey study_keys[] = {
          "prior.learned_from", "theta",
          "what fitted priors are learned from: theta, the samples above; logs, past tasks with arms taken at "
          "random, whose theta nobody has seen; or rivals of the latter that take a guess of each task for a "
-         "sample of theta: estimates, the mode under N(0, I) (ridge); posterior_means, the mode under the "
+         "sample of theta: estimates, the posterior mean under N(0, I) (ridge); posterior_means, that under "
+         "the "
          "Gaussian that fits the logs best"),
      .words = "theta logs estimates posterior_means"},
     {INT("prior.past_tasks", 1, HUGE_INT, "1000",

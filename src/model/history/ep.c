@@ -191,15 +191,31 @@ static void find_posterior(Ep *ep, int lanes, const double *prior_precision, con
   linalg_inverse_lanes(d, lanes, ep->factor, ep->covariance);
 }
 
+/* Returns what the sites of a lane are multiplied by in z, where u = phi' (shift + scale z): the logarithm of
+ * exp(b_z' r + r' Lambda_z r / 2), r = shift / scale. */
+static double log_shifted(const HistoryView *view, const double *precision, const double *vector, int n) {
+  const int d = view->history->d, lanes = view->lanes;
+  double sum = 0;
+  for (int i = 0; i < d && view->shift; i++) {
+    double pull = vector[i * lanes + n];
+    for (int j = 0; j < d; j++)
+      pull += 0.5 * precision[(i * d + j) * lanes + n] * view->shift[j] / (view->scale ? view->scale[j] : 1);
+    sum += pull * view->shift[i] / (view->scale ? view->scale[i] : 1);
+  }
+  return sum;
+}
+
 /* Takes the outcome of a sweep, for the lanes that have not settled; returns how many go on. */
-static int take(Ep *ep, int lanes, bool first, double *precision, double *vector, double *log_evidence) {
+static int take(Ep *ep, const HistoryView *view, bool first, double *precision, double *vector,
+                double *log_evidence) {
+  const int lanes = view->lanes;
   int moving = 0;
   for (int n = 0; n < lanes; n++) {
     if (ep->settled[n]) continue;
+    log_evidence[n] = ep->volume[n] + ep->log_scale[n] + log_shifted(view, precision, vector, n);
     for (int k = n; k < ep->d * lanes; k += lanes) vector[k] = ep->next_vector[k];
     for (int k = n; k < ep->d * ep->d * lanes; k += lanes) precision[k] = ep->next_precision[k];
     ep->settled_scale[n] = ep->log_scale[n];
-    log_evidence[n] = ep->volume[n] + ep->log_scale[n];
     ep->settled[n] = !first && ep->miss[n] <= ep->tolerance;
     moving += ep->settled[n] ? 0 : 1;
   }
@@ -218,7 +234,7 @@ void ep_solve(Ep *ep, const HistoryView *view, const double *prior_precision, co
     memset(ep->miss, 0, (size_t)lanes * sizeof *ep->miss);
     memset(ep->log_scale, 0, (size_t)lanes * sizeof *ep->log_scale);
     history_marginals(view, ep->mean, ep->covariance, ep_visit, &sweep, ep->next_precision, ep->next_vector);
-    moving = take(ep, lanes, sweep.first, precision, vector, log_evidence);
+    moving = take(ep, view, sweep.first, precision, vector, log_evidence);
   }
   for (int n = 0; n < lanes; n++) {
     log_evidence[n] -= history_excess(view, n);

@@ -75,11 +75,11 @@ static void load_chunk(const EmLogs *self, int first, int items) {
   scale_rows(d, 1 / self->variance, at->moment, at->vector);
 }
 
-/* Adds to log_weight[N] what the mode adds, where each component has evidence of its own. */
-static void linearise(const EmLogs *self, int first, double *log_weight) {
+/* Computes the evidence of the priors that stand in each lane, where each has its own. */
+static void approximate(const EmLogs *self, int first, double *log_evidence) {
   Scratch *at = self->scratch;
   em_logs_rows_evidence(&at->rows, first / N, self->frame.shift, self->frame.scale, at->one_precision,
-                        at->one_vector, at->precision, at->vector, log_weight);
+                        at->one_vector, at->precision, at->vector, log_evidence);
 }
 
 static void repeat_rows(int rows, const double *from, double *to) {
@@ -105,17 +105,18 @@ static void fill_features(int d, const double *restrict mean, const double *rest
 static void weigh(const EmLogs *self, const Mixture *mixture, int c, int first, double *feature) {
   const int d = self->data.d;
   Scratch *at = self->scratch;
-  double *log_weight = at->share + c * N, extra[N] = {0};
+  const double constant = at->constant[c] + 0.5 * d * log(2 * M_PI);
+  double *log_weight = at->share + c * N, log_evidence[N];
   if (logs_has_rows(self->logs)) {
     repeat_rows(d * d, mixture->precision + (size_t)c * (size_t)(d * d), at->one_precision);
     repeat_rows(d, mixture->information + (size_t)c * (size_t)d, at->one_vector);
-    linearise(self, first, extra);
+    approximate(self, first, log_evidence);
   }
   mixture_evidence_add(mixture, c, N, at->precision, at->vector, at->factor, at->mean);
   linalg_cholesky_lanes(d, N, at->factor, at->jitters);
   linalg_forward_lanes(d, N, at->factor, at->mean);
-  mixture_evidence_weigh(d, N, at->constant[c] + 0.5 * d * log(2 * M_PI), at->factor, at->mean, log_weight);
-  for (int n = 0; n < N; n++) log_weight[n] += extra[n];
+  mixture_evidence_weigh(d, N, constant, at->factor, at->mean, log_weight);
+  for (int n = 0; n < N && logs_has_rows(self->logs); n++) log_weight[n] = constant + log_evidence[n];
   if (!feature) return;
   linalg_backward_lanes(d, N, at->factor, at->mean);
   linalg_inverse_lanes(d, N, at->factor, at->inverse);
@@ -263,12 +264,12 @@ static int pick(const Scratch *at, int components, int n, double uniform) {
 static void draw_chunk(const EmLogs *self, const Mixture *mixture, int first, const int *c, double *z) {
   const int d = self->data.d;
   Scratch *at = self->scratch;
-  double extra[N] = {0};
+  double ignored[N];
   for (int n = 0; n < N; n++) {
     for (int i = 0; i < d * d; i++) at->one_precision[i * N + n] = mixture->precision[c[n] * d * d + i];
     for (int i = 0; i < d; i++) at->one_vector[i * N + n] = mixture->information[c[n] * d + i];
   }
-  if (logs_has_rows(self->logs)) linearise(self, first, extra);
+  if (logs_has_rows(self->logs)) approximate(self, first, ignored);
   for (int i = 0; i < d * d * N; i++) at->factor[i] = at->one_precision[i] + at->precision[i];
   for (int i = 0; i < d * N; i++) at->mean[i] = at->one_vector[i] + at->vector[i];
   linalg_cholesky_lanes(d, N, at->factor, at->jitters);
@@ -311,7 +312,7 @@ void em_logs_draw(EmLogs *self, const Mixture *mixture, int draws, RngKey key, u
   }
 }
 
-void em_logs_modes(EmLogs *self, const Mixture *gaussian, double *z) {
+void em_logs_means(EmLogs *self, const Mixture *gaussian, double *z) {
   const int d = self->data.d, items = self->data.items, c[N] = {0};
   double *chunk = self->scratch->features; /* [d, N] */
   for (int first = 0; first < items; first += N) {

@@ -2,8 +2,8 @@
  *
  * Given a mixture the E-step has a closed form with a conjugate likelihood
  * (model/mixture/mixture_evidence.h): with P_c = S_c^-1 + Lambda and h_c = S_c^-1 m_c + b, z is N(P_c^-1 h_c,
- * P_c^-1) with probability r_c. With any other likelihood each component has Laplace evidence of its own,
- * taken at the mode of the task's posterior under it (irls.h). Standard deviations of Gaussian rewards that
+ * P_c^-1) with probability r_c. With any other likelihood each component has evidence of its own, by
+ * expectation propagation (model/history/ep.h). Standard deviations of Gaussian rewards that
  * are not known are learned in the same EM: sigma^2 = sum[y'y - 2 E(z)' X'y + tr(X'X E(z z'))] / sum n.
  *
  * Tasks are summed in at most EM_LOGS_SLICES contiguous slices, and these in their order, so that ranks can
@@ -12,7 +12,6 @@
 #define MODEL_LOGS_EM_LOGS_H
 
 #include "core/arena.h"
-#include "model/history/irls.h"
 #include "model/logs/logs.h"
 #include "model/mixture/em.h"
 
@@ -62,8 +61,7 @@ void em_logs_density(EmLogs *self, const Mixture *mixture, double *density);
 /* Draws z[d, items draws] from each task's posterior, its draws side by side. Stream: (key, run, round =
  * item, draw). */
 void em_logs_draw(EmLogs *self, const Mixture *mixture, int draws, RngKey key, uint32_t run, double *z);
-/* Computes z[d, items], the mode of each task's posterior under a prepared Gaussian, with a conjugate
- * likelihood its mean too. */
-void em_logs_modes(EmLogs *self, const Mixture *gaussian, double *z);
+/* Computes z[d, items], the mean of each task's posterior under a prepared Gaussian. */
+void em_logs_means(EmLogs *self, const Mixture *gaussian, double *z);
 
 #endif

@@ -4,25 +4,28 @@
 #ifndef MODEL_LOGS_EM_LOGS_ROWS_H
 #define MODEL_LOGS_EM_LOGS_ROWS_H
 
+#include "model/history/ep.h"
 #include "model/history/irls.h"
 #include "model/logs/logs.h"
 
 typedef struct {
   int d;
   History *history; /* of each chunk */
-  double *padding; /* [chunks, LOGS_BLOCK]: deviance of the rows of x = 0 */
+  double *padding; /* [chunks, LOGS_BLOCK]: log likelihood of the rows of x = 0 */
   Irls irls;
-  double *mode, *deviance; /* [d, LOGS_BLOCK], [LOGS_BLOCK] */
+  Ep ep;
+  double *mode; /* [d, LOGS_BLOCK] */
   int64_t *fallbacks; /* [LOGS_BLOCK] */
 } EmLogsRows;
 
 /* Creates the rows; items as in em_logs_create. */
 Status em_logs_rows_create(Arena *memory, const Logs *logs, int first, int items, EmLogsRows *out);
-/* Computes the Laplace evidence of the tasks of a chunk, each under its prior N(P^-1 h, P^-1), P[d, d,
- * LOGS_BLOCK] and h[d, LOGS_BLOCK], in coordinates z: precision and vector, of the same shapes; and
- * log_weight[LOGS_BLOCK] += l(m) - b' m + m' Lambda m / 2 at the mode m. */
+/* Computes the evidence of the tasks of a chunk by expectation propagation (model/history/ep.h), each under
+ * its prior N(P^-1 h, P^-1), P[d, d, LOGS_BLOCK] and h[d, LOGS_BLOCK], in coordinates z: precision and
+ * vector, of the same shapes; and log_evidence[LOGS_BLOCK], above the factor that depends on nothing but the
+ * prior. */
 void em_logs_rows_evidence(EmLogsRows *self, int chunk, const double *shift, const double *scale,
                            const double *prior_precision, const double *prior_vector, double *precision,
-                           double *vector, double *log_weight);
+                           double *vector, double *log_evidence);
 
 #endif

@@ -256,12 +256,12 @@ Status logs_draws(Arena *memory, const Logs *logs, const PriorFit *fit, const Mi
   return STATUS_OK;
 }
 
-Status logs_modes(Arena *memory, const Logs *logs, const Mixture *gaussian, double noise, Samples *out) {
+Status logs_means(Arena *memory, const Logs *logs, const Mixture *gaussian, double noise, Samples *out) {
   SCRATCH_ARENA(scratch);
   EmLogs items;
   TRY(theta_of_tasks(memory, logs, 1, out));
   TRY(items_of_theta(&scratch, logs, 1, noise, &items));
-  em_logs_modes(&items, gaussian, out->theta);
+  em_logs_means(&items, gaussian, out->theta);
   return STATUS_OK;
 }
 

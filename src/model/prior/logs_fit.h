@@ -56,9 +56,9 @@ const PriorOps *logs_family(const PriorOps *family);
 /* Draws LOGS_DRAWS times from each task's posterior under a mixture of theta and this noise. */
 Status logs_draws(Arena *memory, const Logs *logs, const PriorFit *fit, const Mixture *mixture, double noise,
                   Samples *out);
-/* Computes the mode of each task's posterior under a Gaussian of theta, one sample for each: what takes a
+/* Computes the mean of each task's posterior under a Gaussian of theta, one sample for each: what takes a
  * guess of theta for theta itself would learn from. */
-Status logs_modes(Arena *memory, const Logs *logs, const Mixture *gaussian, double noise, Samples *out);
+Status logs_means(Arena *memory, const Logs *logs, const Mixture *gaussian, double noise, Samples *out);
 /* Computes density[tasks], the log marginal likelihood of each task under a prepared mixture of theta and
  * the likelihood's noise (em_logs_density). */
 Status logs_density(const Logs *logs, const Mixture *mixture, double *density);
