@@ -58,7 +58,7 @@ def picture(root, study, folder):
 def page(root, paper, rows, datasets, folder):
     """The page of a paper: all verdicts, then each study with its picture and the evidence of its claims."""
     text = f"# {SHORT[paper]}, claim by claim\n\n{claims.PAPERS[paper].TITLE}. "
-    text += "How claims are judged and what all this took: [the three papers](README.md).\n\n"
+    text += "Written by `docs/write_papers.py`; how claims are judged and what all this took: [the three papers](README.md).\n\n"
     text += table(["", "claim", "where", "verdict"],
                   [(f"[{number}](#{number})", claim.says, claim.where, marked(verdict)) for number, (claim, verdict, _) in enumerate(rows, 1)])
     by_study = collections.defaultdict(list)
