@@ -201,7 +201,7 @@ def page(folder):
     everything = Described("prior", *(folder / f"{name}.nc" for name in ("gaussian", "mixture", "learned")))
     everything.attributes |= families["diffusion"].attributes
     everything.attributes |= families["denoiser"].attributes
-    parts = ["# Files\n",
+    parts = ["<!-- Written by docs/write_files.py: change that, not this page. -->\n# Files\n",
              "Written by `docs/write_files.py` from files that the program wrote; `L` counts the layers of a network, from 1. All NetCDF files of the program "
              "open with `xarray.open_dataset`, `ncdump` and R's `ncdf4`; reals that are missing are NaN; a text variable is UTF-8, NUL-padded. Behind the "
              "data each file ends with a checksum of this program, which other readers do not see.\n",

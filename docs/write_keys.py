@@ -11,7 +11,8 @@ import subprocess
 import sys
 
 PAGE = pathlib.Path(__file__).resolve().parent / "keys.md"
-HEAD = """# Keys of a study file
+HEAD = """<!-- Written by docs/write_keys.py: change that, not this page. -->
+# Keys of a study file
 
 Written by `docs/write_keys.py` from the program's own tables; `thompson list keys` prints them, `thompson list NAME` one of them, and
 `thompson list --schema` is a JSON schema by which editors complete and check study files.

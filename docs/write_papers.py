@@ -25,6 +25,7 @@ from thompson import Error, averages, significance  # noqa: E402
 
 # Studies whose own figure shows vectors of single users of MovieLens, which its licence keeps from being passed on: their regret alone.
 OF_USERS = ("figure3_linear", "figure3_logistic")
+GENERATED = "<!-- Written by docs/write_papers.py: change that, not this page. -->\n"
 OURS = "Not in the paper"        # where claims of our own say that they stand
 MARKS = {judge.HOLDS: "🟢", judge.SO_FAR: "🟢", judge.PARTLY: "🟡", judge.FAILS: "🔴"}
 SHORT = {"diffts": "DiffTS", "vits": "VITS", "tilted": "Tilted transport"}
@@ -57,7 +58,7 @@ def picture(root, study, folder):
 
 def page(root, paper, rows, datasets, folder):
     """The page of a paper: all verdicts, then each study with its picture and the evidence of its claims."""
-    text = f"# {SHORT[paper]}, claim by claim\n\n{claims.PAPERS[paper].TITLE}. "
+    text = GENERATED + f"# {SHORT[paper]}, claim by claim\n\n{claims.PAPERS[paper].TITLE}. "
     text += "Written by `docs/write_papers.py`; how claims are judged and what all this took: [the three papers](README.md).\n\n"
     text += table(["", "claim", "where", "verdict"],
                   [(f"[{number}](#{number})", claim.says, claim.where, marked(verdict)) for number, (claim, verdict, _) in enumerate(rows, 1)])
@@ -90,7 +91,7 @@ def overview(note, papers, datasets):
     counts = {paper: collections.Counter(verdicts) for paper, verdicts in of_paper.items()}
     whole, ours = sum(counts.values(), collections.Counter()), sum(map(len, papers.values())) - sum(map(len, of_paper.values()))
     shown = [verdict for verdict in judge.VERDICTS if whole[verdict]]
-    text = "# The papers, claim by claim\n\n"
+    text = GENERATED + "# The papers, claim by claim\n\n"
     text += (f"**Of {sum(whole.values())} claims in figures, tables and theorems of the three papers {whole[judge.HOLDS]} hold, "
              f"{whole[judge.SO_FAR]} more wherever runs are enough, {whole[judge.PARTLY]} in part, and {whole[judge.FAILS]} do not hold; {whole[judge.OPEN]} stay open.**\n"
              f"{ours} more claims, \"not in the paper\", are our own.\n\n")

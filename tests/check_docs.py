@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""The pages: what they link to exists, the paths that they name exist, a number that is quoted stands on the page that measured it, the
-picture of the architecture is that of the source, the map of the tests names every test, and pages and scripts for users name the program where the
-preset for users builds it, which is no other preset's folder."""
+"""The pages: what they link to exists, the paths that they name exist, what is generated says so, pages of results say when they were measured, those
+of newcomers are short, the picture of the architecture is that of the source, the map of the tests names every test, and pages and scripts for users
+name the program where the preset for users builds it, which is no other preset's folder. Quoted numbers are for check_numbers.py."""
 
 import json
 import pathlib
@@ -15,9 +15,9 @@ LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
 # A path in code, such as `src/core/rng.h` or `jobs/figure2.yaml`; not a pattern and not a place to be written to.
 NAMED_PATH = re.compile(rf"`(?:\./)?((?:{FOLDERS})/[\w./-]+\.[a-z]+)[^`]*`")
 WRITTEN = {"data/movielens.nc", "data/mnist.nc"}     # by the commands of the pages
-# Pages whose numbers come from others, and how a number looks.
-QUOTING = ("README.md", "docs/results.md", "docs/which_sampler.md")
-NUMBER = re.compile(r"(?<![\w.])\d*\.?\d+ ?%?(?![\w.]*\d)")
+# What newcomers read, and how many words it may have in all.
+NEWCOMERS = ("README.md", "docs/tutorial.md", "docs/which_sampler.md", "docs/guide.md", "docs/install.md", "docs/results.md")
+MOST_WORDS = 7000
 TEST_FILES = ("test_*.c", "mpi_*.c", "program_*.py", "check_*.py", "browser_*.py", "cluster_*.py")
 
 
@@ -51,16 +51,19 @@ def missing_paths(page):
             yield f"names {name}, which does not exist"
 
 
-def unmeasured_numbers(page):
-    """A line of a quoting page that links to pages has no number that none of them has."""
-    for line in page.read_text(encoding="utf-8").splitlines():
-        targets = [page.parent / name.partition("#")[0] for name in LINK.findall(line) if name.partition("#")[0].endswith(".md")]
-        if not targets or line.startswith("    "):
-            continue
-        known = " ".join(target.read_text(encoding="utf-8") for target in targets if target.exists())
-        for number in NUMBER.findall(re.sub(r"`[^`]*`", "", LINK.sub("", line))):
-            if not re.search(rf"(?<![\d.]){re.escape(number.strip())}(?!\d)", known):
-                yield f"says {number.strip()}, which {', '.join(target.name for target in targets)} does not"
+def unsaid(page):
+    """A page that a program writes says so in its first line; a page of results says when it was measured and by which commit."""
+    text = page.read_text(encoding="utf-8")
+    writer = re.search(r"Written by `((?:docs|tests)/[\w/]+\.py)`", text)
+    if writer and not text.startswith(f"<!-- Written by {writer[1]}"):
+        yield f"is written by {writer[1]}, which its first line does not say"
+    if page.parent.name == "results" and not re.search(r"^\*Measured on .*\((?:commits? )[0-9a-f]{7}", text, re.MULTILINE):
+        yield "does not say when it was measured, and by which commit"
+
+
+def words(page):
+    """How many words a reader meets, with code and tables and without comments."""
+    return len(re.sub(r"<!--.*?-->", "", page.read_text(encoding="utf-8"), flags=re.DOTALL).split())
 
 
 def wrong_programs(folders):
@@ -83,12 +86,13 @@ def main():
 
     found = pages()
     for page in found:
-        wrong = [*broken_links(page), *([] if page.name == "CHANGELOG.md" else missing_paths(page)),
-                 *(unmeasured_numbers(page) if str(page.relative_to(ROOT)) in QUOTING else [])]
+        wrong = [*broken_links(page), *([] if page.name == "CHANGELOG.md" else missing_paths(page)), *unsaid(page)]
         for sentence in wrong or [None]:
             report(page, sentence)
     picture = subprocess.run([sys.executable, ROOT / "docs" / "draw_architecture.py", "--check"], capture_output=True, text=True, check=False)
     report(ROOT / "docs" / "architecture.svg", picture.stdout.strip() or picture.stderr.strip() or None)
+    count = sum(words(ROOT / name) for name in NEWCOMERS)
+    report(ROOT / "README.md", f"and the other pages of newcomers have {count} words, more than {MOST_WORDS}" if count > MOST_WORDS else None)
     presets = json.loads((ROOT / "CMakePresets.json").read_text(encoding="utf-8"))["configurePresets"]
     for file, wrong in [*wrong_programs({preset["name"]: preset["binaryDir"].removeprefix("${sourceDir}/") for preset in presets}), (ROOT / "CMakePresets.json", None)]:
         report(file, wrong)

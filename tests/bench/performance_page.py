@@ -261,7 +261,8 @@ def exponents(rows):
                                                                        for sampler in dict.fromkeys(row["sampler"] for row in rows)]))
 
 
-PAGE = """# Performance
+PAGE = """<!-- Written by tests/bench/performance_page.py: change that, not this page. -->
+# Performance
 
 Written by `tests/bench/performance_page.py` from what `tests/bench/peers.py` measured; no number here is typed by hand.
 
