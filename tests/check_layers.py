@@ -68,6 +68,9 @@ def check_include(room, kind, name):
 
 
 def check_guard(file, text):
+    """The installed header has a guard that bears its path; others may say `#pragma once`, which needs no name of its own."""
+    if text.count("#pragma once") == 1 and file.name != "thompson.h":
+        return None
     expected = re.sub(r"[^A-Z0-9]", "_", file.relative_to(SOURCE).as_posix().removesuffix(".h").upper()) + "_H"
     found = GUARD.search(text)
     if not found or found.groups() != (expected, expected):

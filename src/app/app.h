@@ -1,8 +1,7 @@
 /* The verbs of the command line: one file each, listed in main.c. A verb parses its arguments, works, and
  * returns a Status; `main` prints the sentence of a failure, once, and ends all ranks with the exit
  * status. */
-#ifndef APP_APP_H
-#define APP_APP_H
+#pragma once
 
 #include "core/status.h"
 #include "parallel/parallel.h"
@@ -88,5 +87,3 @@ Status app_print_table(const Study *study, const char *directory);
 
 /* False on all ranks but the first: only that one prints. */
 extern bool app_speaks;
-
-#endif

@@ -1,7 +1,6 @@
 /* A short measurement in place of an assumed speed: the priors of the first setting are fitted with a few
  * training steps in a temporary folder, and each policy runs its first block for a part of a few seconds. */
-#ifndef APP_CALIBRATE_H
-#define APP_CALIBRATE_H
+#pragma once
 
 #include "app/app.h"
 #include "app/estimate.h"
@@ -10,5 +9,3 @@
  * and stderr says so. Collective. The caller ends with speed_destroy. */
 Status calibrate(const Parallel *parallel, const char *path, const char *text, const AppTexts *sets,
                  Speed *out);
-
-#endif

@@ -1,7 +1,6 @@
 /* A prior whose networks are counted: what a sampler asks of a learned reverse chain, in multiply-adds of the
  * networks' matrix products and in bytes of their weights. */
-#ifndef APP_COUNTED_H
-#define APP_COUNTED_H
+#pragma once
 
 #include "model/network/network.h"
 #include "model/prior/prior.h"
@@ -20,5 +19,3 @@ typedef struct {
 /* Begins to count the networks of `prior`, which have this shape; NULL: it has none, and nothing is
  * counted. It is not owned, and *out must stay where it is. */
 void counted_begin(const Prior *prior, const NetworkShape *shape, Counted *out);
-
-#endif

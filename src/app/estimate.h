@@ -1,7 +1,6 @@
 /* What a study will take: floating-point operations by the cost model of its kind, turned into time by an
  * assumed speed or by a short calibration (app/calibrate.h). */
-#ifndef APP_ESTIMATE_H
-#define APP_ESTIMATE_H
+#pragma once
 
 #include "study/study.h"
 
@@ -34,5 +33,3 @@ typedef struct {
 Status estimate_study(const Study *study, const Speed *speed, Estimate *out);
 /* Returns the seconds of a run, by policy, in one setting. */
 double estimate_run(const Study *study, const Speed *speed, int setting, int policy);
-
-#endif

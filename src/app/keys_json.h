@@ -1,7 +1,6 @@
 /* Tables of keys as JSON: for `thompson list --json`, and as a JSON schema of study files, by which editors
  * complete and check them (JSON Schema, draft 2020-12). */
-#ifndef APP_KEYS_JSON_H
-#define APP_KEYS_JSON_H
+#pragma once
 
 #include "io/config/config.h"
 
@@ -12,5 +11,3 @@
 json_t *keys_json(const ConfigKey *keys);
 /* Makes the schema of study files; names of policies and their options included. */
 json_t *keys_schema(const ConfigSchema *study);
-
-#endif

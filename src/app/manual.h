@@ -1,7 +1,6 @@
 /* Manual pages, in the language of man(7), from the tables that --help is made of. The build calls
  * `thompson --manual` and `thompson VERB --manual`. */
-#ifndef APP_MANUAL_H
-#define APP_MANUAL_H
+#pragma once
 
 #include "app/app.h"
 
@@ -9,5 +8,3 @@
 void manual_program(const AppVerb *verbs);
 /* Prints the page of a verb; `name` is "thompson run". */
 void manual_verb(const struct argp *argp, const char *name);
-
-#endif

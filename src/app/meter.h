@@ -1,8 +1,7 @@
 /* CPU seconds of a piece of work, beside what this core could have done in them at its peak. The peaks are
  * tried again after every few milliseconds of the work, and the time that takes is left out: on a shared
  * machine the speed of a core changes from second to second, its share of the peak much less. */
-#ifndef APP_METER_H
-#define APP_METER_H
+#pragma once
 
 #include "core/peak.h"
 
@@ -34,5 +33,3 @@ void meter_start(Meter *meter);
 void meter_stop(Meter *meter);
 void meter_mark(Meter *meter);
 void meter_finish(Meter *meter);
-
-#endif

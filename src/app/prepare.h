@@ -1,8 +1,7 @@
 /* thompson prepare: public data sets as embedding files (problem/embedding/embedding_file.h). One file for
  * each set; the verb (prepare.c) parses the command line and calls the set's function on rank 0: it is
  * seconds of work. */
-#ifndef APP_PREPARE_H
-#define APP_PREPARE_H
+#pragma once
 
 #include "io/config/config.h"
 
@@ -23,5 +22,3 @@ extern const ConfigKey prepare_mnist_keys[];
  * stdout. */
 Status prepare_movielens(const PrepareJob *job);
 Status prepare_mnist(const PrepareJob *job);
-
-#endif

@@ -2,8 +2,7 @@
  * movies' vectors, factorised from the ratings of some users, are the features of arms; a user who was held
  * out is a task, whose theta* is the vector that fits the user's ratings of these movies; and the ratings of
  * the others are the logs that a prior is learned from (`thompson train --logs`). */
-#ifndef APP_PREPARE_USERS_H
-#define APP_PREPARE_USERS_H
+#pragma once
 
 #include "core/arena.h"
 #include "io/dataset.h"
@@ -27,5 +26,3 @@ Status users_theta(Arena *memory, const Ratings *ratings, const Ratings *held_ou
 /* Writes logs into an embedding file, whose dimension of theta is `dim`: task(observation), the user;
  * x(observation, dim), the movie's vector; and y(observation), the rating less the mean. */
 Status users_write_logs(StoreFile *file, int dim, const Ratings *ratings, const Factorisation *result);
-
-#endif

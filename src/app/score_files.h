@@ -1,7 +1,6 @@
 /* The files of `thompson score`: what a problem of the pack gives to samplers, and the draws that it takes.
  */
-#ifndef APP_SCORE_FILES_H
-#define APP_SCORE_FILES_H
+#pragma once
 
 #include "study/pack.h"
 
@@ -15,5 +14,3 @@ Status score_export(const Pack *pack, const char *directory);
 /* Reads theta(history, draw, dim) of `path`: theta[histories, M, d], the first M = pack->draws of each
  * history. Returns STATUS_INPUT with a sentence when they are not what the problem asks for. */
 Status score_read_draws(Arena *memory, const Pack *pack, const char *path, double **theta);
-
-#endif

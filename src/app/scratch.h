@@ -1,6 +1,5 @@
 /* A temporary folder like that of a run, for priors that are fitted for a measurement. */
-#ifndef APP_SCRATCH_H
-#define APP_SCRATCH_H
+#pragma once
 
 #include "core/status.h"
 
@@ -10,5 +9,3 @@ enum { SCRATCH_PATH = 2048 };
  * an error: `folder` is empty where none was made, and nothing is removed. */
 Status scratch_create(char folder[SCRATCH_PATH]);
 void scratch_destroy(const char *folder);
-
-#endif

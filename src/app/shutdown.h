@@ -1,6 +1,5 @@
 /* When a job should end before its work is done: a signal of the scheduler, or a time limit. */
-#ifndef APP_SHUTDOWN_H
-#define APP_SHUTDOWN_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -17,5 +16,3 @@ void shutdown_limit_of_scheduler(void);
 bool shutdown_asked(void);
 /* Returns the seconds until the limit; INFINITY without one. */
 double shutdown_time_left(void);
-
-#endif

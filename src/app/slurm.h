@@ -1,6 +1,5 @@
 /* A Slurm batch script for a study, for `thompson plan --slurm`. */
-#ifndef APP_SLURM_H
-#define APP_SLURM_H
+#pragma once
 
 #include "app/app.h"
 #include "app/estimate.h"
@@ -9,5 +8,3 @@
  * than a tenth of the tasks, on nodes like this machine; half as much time and memory again as estimated. */
 void slurm_print(const Study *study, const Estimate *estimate, const char *path, const char *directory,
                  const AppTexts *sets);
-
-#endif

@@ -1,7 +1,6 @@
 /* How fast a policy of a bandit study is on one core: its draws by themselves, and whole rounds, beside the
  * peaks of the core at the same time. */
-#ifndef APP_THROUGHPUT_H
-#define APP_THROUGHPUT_H
+#pragma once
 
 #include "app/meter.h"
 #include "study/study.h"
@@ -31,5 +30,3 @@ typedef struct {
  * prior is in DIR/priors. Errors: those of the policy, and STATUS_INPUT with less than two rounds. */
 Status throughput_measure(const Study *study, int setting, int policy, const char *directory, double seconds,
                           Meter *meter, Throughput *out);
-
-#endif

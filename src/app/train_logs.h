@@ -1,6 +1,5 @@
 /* thompson train --logs. */
-#ifndef APP_TRAIN_LOGS_H
-#define APP_TRAIN_LOGS_H
+#pragma once
 
 #include "app/app.h"
 #include "model/prior/prior.h"
@@ -19,5 +18,3 @@ typedef struct {
  */
 void train_warn_of_few(const Prior *prior, int tasks);
 Status train_logs(const Parallel *parallel, const TrainLogs *job);
-
-#endif

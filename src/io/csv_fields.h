@@ -1,6 +1,5 @@
 /* Fields of CSV files, one after the other: what the readers of tables and of logs share. */
-#ifndef IO_CSV_FIELDS_H
-#define IO_CSV_FIELDS_H
+#pragma once
 
 #include "core/status.h"
 
@@ -47,5 +46,3 @@ Status csv_number(const CsvReader *reader, double *value);
 bool csv_field_is(const CsvReader *reader, const char *text);
 /* Returns the present field as it can be shown in a message. */
 const char *csv_shown(const CsvReader *reader, char out[CSV_SHOWN_SIZE + 4]);
-
-#endif

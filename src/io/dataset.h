@@ -1,7 +1,6 @@
 /* Arrays that users bring: samples of theta, histories, tables of rewards, and logs of events (NetCDF or
  * CSV). They live as long as the arena that they are read into. */
-#ifndef IO_DATASET_H
-#define IO_DATASET_H
+#pragma once
 
 #include "core/arena.h"
 #include "io/store.h"
@@ -64,5 +63,3 @@ typedef struct {
  * With contexts there are as many arms as the largest one says. Errors: STATUS_INPUT with the file, the line
  * or the index, the value and what is allowed. */
 Status dataset_read_events(Arena *memory, const char *path, EventLog *out);
-
-#endif

@@ -1,6 +1,5 @@
 /* Tables of plain numbers in CSV files, for dataset.c and its fuzzer only. */
-#ifndef IO_DATASET_CSV_H
-#define IO_DATASET_CSV_H
+#pragma once
 
 #include "core/status.h"
 
@@ -29,5 +28,3 @@ typedef enum {
  * lines may be of any length; values are at most DATASET_MOST in size. Everything else is STATUS_INPUT
  * with line and column. The caller frees table->values, which is NULL after an error. */
 Status dataset_csv_parse(FILE *stream, const char *name, CsvForm form, Table *table);
-
-#endif

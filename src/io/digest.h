@@ -1,7 +1,6 @@
 /* SHA-256 by libcrypto, which knows the processor's own instructions for it: names of cached priors, and what
  * histories and samples a result came from. */
-#ifndef IO_DIGEST_H
-#define IO_DIGEST_H
+#pragma once
 
 #include "core/status.h"
 
@@ -25,5 +24,3 @@ Status digest_end(Digest *digest, char out[DIGEST_SIZE]);
 
 /* Computes the digest of a regular file, read in small parts. Returns STATUS_FILE when it cannot be read. */
 Status digest_file(const char *path, char out[DIGEST_SIZE]);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * The temporary name is hidden and carries the process id (".results.nc.4711.0.tmp"), so that a killed
  * process leaves nothing that could be taken for a result, and the next one knows what to sweep. */
-#ifndef IO_DURABLE_H
-#define IO_DURABLE_H
+#pragma once
 
 #include "core/status.h"
 
@@ -36,5 +35,3 @@ Status durable_sync_folder_of(const char *path);
 /* Renames a file that cannot be used to PATH.bad, or where that is taken to PATH.bad.2 and so on: nothing
  * is replaced. A file that is gone is no error. */
 Status durable_set_aside(const char *path);
-
-#endif

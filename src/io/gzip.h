@@ -1,6 +1,5 @@
 /* Bytes of a file that may be compressed with gzip or not, through zlib. */
-#ifndef IO_GZIP_H
-#define IO_GZIP_H
+#pragma once
 
 #include "core/status.h"
 
@@ -16,5 +15,3 @@ Status gzip_open(const char *path, GzipFile **out);
 Status gzip_read(GzipFile *file, void *bytes, size_t size, size_t *count);
 /* Frees a posterior; NULL is allowed. */
 void gzip_close(GzipFile *file);
-
-#endif

@@ -1,8 +1,7 @@
 /* Files that a user gives. All of them are regular files: every rank reads them, some are read twice (parsed,
  * then hashed), and a resumed job reads them again, so a pipe or a device would give something else each
  * time, or nothing for ever. */
-#ifndef IO_INPUT_H
-#define IO_INPUT_H
+#pragma once
 
 #include "core/status.h"
 
@@ -13,5 +12,3 @@
 Status input_open(const char *path, int *fd);
 /* Opens the same as a stream; fclose() it. */
 Status input_stream(const char *path, FILE **stream);
-
-#endif

@@ -1,7 +1,6 @@
 /* Files of logs of past tasks: CSV with header task,x1,...,xd,y, or NetCDF task(observation), x(observation,
  * dim), y(observation). They are read in one pass, and nothing of them is kept but the names of the tasks. */
-#ifndef IO_LOGS_FILE_H
-#define IO_LOGS_FILE_H
+#pragma once
 
 #include "core/status.h"
 
@@ -26,5 +25,3 @@ Status logs_file_read(const char *path, const LogsSink *sink);
 /* Reads the CSV part alone: a stream to its end, `name` stands for it in messages, `size` is that of the
  * file. */
 Status logs_csv_read(FILE *stream, const char *name, double size, const LogsSink *sink);
-
-#endif

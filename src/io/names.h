@@ -1,6 +1,5 @@
 /* Names in order of first appearance: any bytes, each with a number of its own, 0, 1, .. */
-#ifndef IO_NAMES_H
-#define IO_NAMES_H
+#pragma once
 
 #include "core/arena.h"
 
@@ -23,5 +22,3 @@ enum { NAMES_LONGEST = 0xffff };
  * zeroed Names is empty. Returns STATUS_INPUT beyond INT32_MAX of them. */
 Status names_number(Names *names, const char *text, size_t length, int *number);
 void names_free(Names *names);
-
-#endif

@@ -2,8 +2,7 @@
  * is nobody's.
  *
  * `folder` is an open folder, or AT_FDCWD; `name` is relative to it. */
-#ifndef IO_OWNERSHIP_H
-#define IO_OWNERSHIP_H
+#pragma once
 
 #include "core/status.h"
 
@@ -24,5 +23,3 @@ bool ownership_carries(int folder, const char *name, const char *text);
 /* Returns STATUS_FILE when a file cannot, or is not to, be written at `path`, where a user wants it:
  * something stands there that this program did not write, or the folder does not take it. */
 Status ownership_check_output(const char *path);
-
-#endif

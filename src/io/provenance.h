@@ -1,7 +1,6 @@
 /* Where a file came from: program, commit, command, machine, compiler, libraries, as global attributes of
  * every file. */
-#ifndef IO_PROVENANCE_H
-#define IO_PROVENANCE_H
+#pragma once
 
 #include "core/status.h"
 #include "io/store.h"
@@ -21,5 +20,3 @@ const char *provenance_source(void);
 /* Writes Conventions, title, references, and the provenance proper. `references` says what the methods behind
  * the file are from; the papers that it names are cited in full. NULL: all papers of the program. */
 Status provenance_write(StoreFile *file, const char *title, const char *references);
-
-#endif

@@ -3,8 +3,7 @@
  *
  * Every function returns STATUS_FILE with the path in the sentence when the library or the disk fails,
  * STATUS_INPUT when a file that a user gave lacks something or has the wrong shape. */
-#ifndef IO_STORE_H
-#define IO_STORE_H
+#pragma once
 
 #include "core/status.h"
 
@@ -115,5 +114,3 @@ Status store_write_text_first(const char *path, const char *text);
 /* Reads the whole of a regular file of at most `limit` bytes as NUL-terminated text; free() it. A longer
  * one is STATUS_INPUT, and no more of it than `limit` is ever in memory. */
 Status store_read_text(const char *path, size_t limit, char **out, size_t *size);
-
-#endif

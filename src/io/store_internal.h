@@ -1,6 +1,5 @@
 /* What the files store*.c share. */
-#ifndef IO_STORE_INTERNAL_H
-#define IO_STORE_INTERNAL_H
+#pragma once
 
 #include "io/store.h"
 
@@ -40,5 +39,3 @@ bool store_is_sealed(int file);
 Status store_classic_check(const char *path, uint64_t *end);
 /* Finds *end, where an HDF5 file says that it ends; UINT64_MAX when that is unknown. */
 Status store_hdf5_end(const char *path, uint64_t *end);
-
-#endif

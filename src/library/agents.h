@@ -1,6 +1,5 @@
 /* What agents are made of, for the files that they are saved in (saved.c). */
-#ifndef LIBRARY_AGENTS_H
-#define LIBRARY_AGENTS_H
+#pragma once
 
 #include "library/posterior.h"
 
@@ -35,5 +34,3 @@ struct thompson_agents {
 
 /* Adds an observation to an agent whose likelihood is not conjugate. */
 Status agents_add_row(thompson_agents *self, Agent *agent, const double *x, double y);
-
-#endif

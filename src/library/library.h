@@ -1,6 +1,5 @@
 /* What the files of the library share. Its interface is thompson.h, which is installed. */
-#ifndef LIBRARY_LIBRARY_H
-#define LIBRARY_LIBRARY_H
+#pragma once
 
 #include "library/thompson.h"
 #include "model/prior/prior.h"
@@ -42,5 +41,3 @@ typedef struct {
 Status library_options(Arena *memory, const char *options, LibraryOptions *out);
 /* Removes the option `name` and return its value, or NULL where it is not given. */
 const char *library_take(LibraryOptions *options, const char *name);
-
-#endif

@@ -1,7 +1,6 @@
 /* What posteriors (posterior.c) and agents (agents.c) share: agents are taken through a posterior of several
  * runs, chunk by chunk. */
-#ifndef LIBRARY_POSTERIOR_H
-#define LIBRARY_POSTERIOR_H
+#pragma once
 
 #include "library/library.h"
 #include "rule/rule.h"
@@ -52,5 +51,3 @@ Status posterior_grow_history(thompson_posterior *self, int rounds);
 Status posterior_age_factor(const thompson_posterior *self, int rounds, double *factor);
 /* Returns STATUS_INPUT with one sentence for observations that are refused: x[n, d], y[n]. */
 Status posterior_check(const thompson_posterior *self, int n, const double *x, const double *y);
-
-#endif

@@ -2,8 +2,7 @@
  * augmenting paths after Jonker and Volgenant (Computing 38, 1987).
  *
  * Costs are cost[n, stride], rows padded with INFINITY up to stride = reduced_stride(n). */
-#ifndef METRIC_ASSIGNMENT_H
-#define METRIC_ASSIGNMENT_H
+#pragma once
 
 #include "core/arena.h"
 
@@ -15,5 +14,3 @@ Status assignment_create(Arena *memory, int most, Assignment **out);
 /* Solves the assignment: column_of[n] is the column of each row, v[n] the columns' dual variables. Costs
  * are finite and not negative. */
 void assignment_solve(Assignment *assignment, int n, const double *cost, int *column_of, double *v);
-
-#endif

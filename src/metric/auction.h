@@ -1,7 +1,6 @@
 /* Good dual variables for an assignment problem, soon: an auction with epsilon scaling (Bertsekas, Annals of
  * Operations Research 14, 1988) among whole numbers of 16 bits. */
-#ifndef METRIC_AUCTION_H
-#define METRIC_AUCTION_H
+#pragma once
 
 #include "core/arena.h"
 
@@ -14,5 +13,3 @@ Status auction_create(Arena *memory, int most, Auction **out);
  * of cost[n, stride]. Costs are finite, rows padded and aligned as in metric/reduced.h. Any v is a valid
  * start; the better it is, the shorter are the paths that are still to be found. */
 void auction_duals(Auction *auction, int n, int stride, const double *cost, double *v);
-
-#endif

@@ -3,8 +3,7 @@
  * are 1.
  *
  *   for (Coupling at = coupling_begin(n, m); at.mass > 0; coupling_next(&at)) .. */
-#ifndef METRIC_COUPLING_H
-#define METRIC_COUPLING_H
+#pragma once
 
 /* `mass` units go from point i to point j; 0: the end. */
 typedef struct {
@@ -21,5 +20,3 @@ static inline void coupling_next(Coupling *at) {
   if (at->left_of_second == 0) at->j++, at->left_of_second = at->n;
   at->mass = at->left_of_first < at->left_of_second ? at->left_of_first : at->left_of_second;
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* Draws in thousands of dimensions, spread over ranks (core/dense.h): what the metrics of large settings take
  * of one set of draws, and of two. Covariances are d x d and are not formed: the product of those of two
  * centred sets, X of n draws and Y of m, is |X' Y|^2 / (n m). All functions are collective. */
-#ifndef METRIC_DENSE_DRAWS_H
-#define METRIC_DENSE_DRAWS_H
+#pragma once
 
 #include "core/dense.h"
 #include "model/denoiser/isotropic.h"
@@ -35,5 +34,3 @@ double dense_draws_mode_weight_error(const DenseMeasure *measure, const DenseDra
 double dense_draws_largest_mode(const DenseMeasure *measure, const DenseDraws *x);
 Status dense_draws_covariance_error(const DenseMeasure *measure, const DenseDraws *x, const DenseDraws *y,
                                     double *out);
-
-#endif

@@ -1,8 +1,7 @@
 /* Moments, mode weights and ranks: what is wrong with the draws of a sampler, where a distance only says how
  * much. x[d, n] are the sampler's draws, y[d, m] those of the exact posterior; means and covariances come
  * from linalg_moments, or are the exact ones. */
-#ifndef METRIC_DRAWS_H
-#define METRIC_DRAWS_H
+#pragma once
 
 #include "model/history/history.h"
 #include "model/mixture/mixture.h"
@@ -51,5 +50,3 @@ void metric_norms(int d, int n, const double *x, double *norm);
 /* Computes log_likelihood[n] of a run's history at x[d, n], up to a constant of the run. work[d (d + 1)]. */
 void metric_log_likelihoods(const History *history, int run, int n, const double *x, double *log_likelihood,
                             double *work);
-
-#endif

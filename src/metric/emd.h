@@ -4,8 +4,7 @@
  *     EMD(x, y) = min sum_ij f_ij |x_i - y_j|,   sum_j f_ij = sum_i f_ij = 1/n,   f >= 0,
  *
  * which is an assignment problem, solved exactly. */
-#ifndef METRIC_EMD_H
-#define METRIC_EMD_H
+#pragma once
 
 #include "core/arena.h"
 
@@ -18,5 +17,3 @@ Status emd_create(Arena *memory, int most_points, Emd **out);
  * sizes differ. Every answer is certified: the dual objective, a lower bound, must reach it up to rounding,
  * or the program stops. STATUS_INPUT when a point is not finite. */
 Status emd_distance(Emd *emd, int d, int n, const double *x, int m, const double *y, double *out);
-
-#endif

@@ -1,6 +1,5 @@
 /* Kullback-Leibler divergence between Gaussians, N pairs at once, lane last (core/linalg.h). */
-#ifndef METRIC_GAUSSIAN_KL_H
-#define METRIC_GAUSSIAN_KL_H
+#pragma once
 
 /* What is approximated: p = N(mean, precision^-1). */
 typedef struct {
@@ -17,5 +16,3 @@ void gaussian_log_determinant(int d, int lanes, double *a, int *jitters, double 
  * covariance[d, d, N] becomes its Cholesky factor; work[N] and jitters[N] are scratch. */
 void gaussian_kl(const GaussianTarget *target, const double *mean, double *covariance, double *work,
                  int *jitters, double *out);
-
-#endif

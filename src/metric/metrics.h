@@ -3,8 +3,7 @@
  * in a file of its own. BESIDE: of draws beside exact ones, and, as the curve NAME_floor, of a second set of
  * exact draws beside the first, which a perfect sampler reaches; EXACT: of exact draws alone; ALONE: without
  * any. */
-#ifndef METRIC_METRICS_H
-#define METRIC_METRICS_H
+#pragma once
 
 #include "core/rng.h"
 #include "metric/emd.h"
@@ -63,5 +62,3 @@ typedef Status Measure(const Comparison *self, double *out);
 #define METRIC_DECLARE(name, word, text) Measure measure_##name;
 METRIC_LIST(METRIC_DECLARE, METRIC_DECLARE, METRIC_DECLARE)
 #undef METRIC_DECLARE
-
-#endif

@@ -1,8 +1,7 @@
 /* Passes over a row of reduced costs c_j - v_j, where the time of an assignment goes. Rows are aligned as
  * ALLOCATE does it and padded to stride = reduced_stride(n) columns, with INFINITY unless it says otherwise.
  */
-#ifndef METRIC_REDUCED_H
-#define METRIC_REDUCED_H
+#pragma once
 
 enum { REDUCED_LANES = 32 }; /* columns that a pass takes at a time */
 
@@ -21,5 +20,3 @@ typedef struct {
   int column;
 } ReducedLeast;
 ReducedLeast reduced_two_least(int stride, const double *c, const double *v);
-
-#endif

@@ -1,7 +1,6 @@
 /* Projections of clouds of points on SLICES directions at once, a direction a lane: they are sorted by a
  * network of comparisons, whose order does not depend on the values, so that all lanes go the same way. */
-#ifndef METRIC_SLICES_H
-#define METRIC_SLICES_H
+#pragma once
 
 enum { SLICES = 8 };
 
@@ -12,5 +11,3 @@ void slices_project(int d, int n, const double *x, const double *direction, doub
 void slices_sort(int n, double *values);
 /* Computes out[SLICES]: W1 between the columns of x[n, SLICES] and y[m, SLICES], both sorted. */
 void slices_distance(int n, const double *x, int m, const double *y, double *out);
-
-#endif

@@ -6,8 +6,7 @@
  *
  * Rabin, Peyre, Delon and Bernot 2011; Bonneel, Rabin, Peyre and Pfister, JMIV 51, 2015 (the mean over
  * directions); Deshpande et al., CVPR 2019 (the largest). */
-#ifndef METRIC_WASSERSTEIN_H
-#define METRIC_WASSERSTEIN_H
+#pragma once
 
 #include "core/arena.h"
 #include "core/rng.h"
@@ -26,5 +25,3 @@ double wasserstein_sliced(Wasserstein *wasserstein, int d, int n, const double *
  * halved steps until nothing is gained. It is a local maximum, so a lower bound of the largest. */
 double wasserstein_max_sliced(Wasserstein *wasserstein, int d, int n, const double *x, int m, const double *y,
                               int directions, Rng rng);
-
-#endif

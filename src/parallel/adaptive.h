@@ -2,8 +2,7 @@
  * decision for a setting: all its policies keep the same runs, so that all are paired. A decision is taken
  * when a whole wave is finished, from its values in run order, so it is the same on any number of ranks and
  * after any interruption. */
-#ifndef PARALLEL_ADAPTIVE_H
-#define PARALLEL_ADAPTIVE_H
+#pragma once
 
 #include "parallel/finished.h"
 #include "parallel/parallel.h"
@@ -52,5 +51,3 @@ Status adaptive_replay(const signed char *state, Adaptive *adaptive);
  * all blocks that are finished. Tasks that cannot be read are passed over, and count as not run from there
  * on. One rank. */
 Status adaptive_present(Adaptive *adaptive, int setting, Moments *moments);
-
-#endif

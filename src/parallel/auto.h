@@ -2,8 +2,7 @@
  * tasks are simulated from the others, and posterior draws are scored by the energy score (Gneiting and
  * Raftery 2007), which is lowest in expectation for draws from the true posterior and needs no truth but the
  * theta that a task was simulated from. */
-#ifndef PARALLEL_AUTO_H
-#define PARALLEL_AUTO_H
+#pragma once
 
 #include "model/history/likelihood.h"
 #include "model/prior/prior.h"
@@ -32,5 +31,3 @@ Status auto_fit(Arena *memory, const Parallel *parallel, const PriorFit *fit, co
 Status auto_save(const AutoChoice *choice, const Prior *prior, const char *path);
 /* Reports one line for each candidate. */
 void auto_report(const AutoChoice *choice, FILE *out);
-
-#endif

@@ -1,7 +1,6 @@
 /* One cell of the results: all runs of one policy in one setting, read from the finished tasks, and its
  * statistics. Sums go in run order. */
-#ifndef PARALLEL_CELL_H
-#define PARALLEL_CELL_H
+#pragma once
 
 #include "parallel/finished.h"
 #include "parallel/reduce.h"
@@ -72,5 +71,3 @@ double *summary_quantiles(const Study *study, const Summary *summary, int curve)
 double *summary_part(const Study *study, const Summary *summary, int curve, int part);
 /* Sends a summary to another rank, or receives it. */
 void summary_pass(const Study *study, bool send, int other, Summary *summary);
-
-#endif

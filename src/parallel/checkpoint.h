@@ -7,8 +7,7 @@
  *   DIR/lock, lock.I        held by the jobs that write here (parallel/lock.h)
  *   DIR/results.nc, DIR/prior_samples.nc     by the reducer
  */
-#ifndef PARALLEL_CHECKPOINT_H
-#define PARALLEL_CHECKPOINT_H
+#pragma once
 
 #include "parallel/lock.h"
 #include "study/study.h"
@@ -26,5 +25,3 @@ Status checkpoint_open(const char *directory, const Study *study, CheckpointMode
 
 /* Reads the resolved study of a folder as text; free() it. STATUS_INPUT when the folder holds none. */
 Status checkpoint_study(const char *directory, char **text);
-
-#endif

@@ -1,8 +1,7 @@
 /* Counters that all ranks share, by one-sided fetch-and-add: no rank is spent on being a manager. They live
  * on several hosts, ranks that should call counter_progress now and then while they compute: on networks
  * without remote atomics the others would wait for them. */
-#ifndef PARALLEL_COUNTER_H
-#define PARALLEL_COUNTER_H
+#pragma once
 
 #include "parallel/parallel.h"
 
@@ -27,5 +26,3 @@ int64_t counter_add(Counters *counters, int index, int64_t amount);
 void counter_exchange(Counters *counters, int count, CounterStop *stops);
 /* Lets the MPI library serve the other ranks. */
 void counter_progress(void);
-
-#endif

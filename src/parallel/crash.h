@@ -1,8 +1,7 @@
 /* A crash that must not count. Open MPI may crash while it stops its threads (its issue 10117: once in about
  * a thousand jobs, on busy machines), and the launcher would then report as failed a job whose results are
  * all written; and a rank that crashed there can leave another one waiting in MPI_Finalize for ever. */
-#ifndef PARALLEL_CRASH_H
-#define PARALLEL_CRASH_H
+#pragma once
 
 #include "core/status.h"
 
@@ -12,5 +11,3 @@
  * (jobs/environment.sh); otherwise mpiexec may report 1, and MPICH's kills the ranks that have not ended. */
 void crash_counts_as(Status outcome);
 void crash_counts_again(void);
-
-#endif

@@ -1,8 +1,7 @@
 /* Event logs of a bandit study (the key event_log): what a policy met, took and got in a setting, in run
  * order, as DIR/events/SETTING-POLICY.nc. Features are those of the world, which is played again; arms,
  * rewards and probabilities are in the finished tasks. */
-#ifndef PARALLEL_EVENTS_H
-#define PARALLEL_EVENTS_H
+#pragma once
 
 #include "parallel/finished.h"
 
@@ -11,5 +10,3 @@ Status events_check(const Study *study);
 /* Writes the logs of all runs that succeeded, of the first blocks[setting_count] of each setting. For one
  * rank. */
 Status events_write(Finished *finished, const int *blocks);
-
-#endif

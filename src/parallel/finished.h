@@ -1,7 +1,6 @@
 /* The finished tasks of a study's folder: which there are, and in which journal (parallel/journal.h) each is.
  * Journals only grow, so a second look reads on where the first one ended. */
-#ifndef PARALLEL_FINISHED_H
-#define PARALLEL_FINISHED_H
+#pragma once
 
 #include "parallel/folder.h"
 #include "parallel/journal.h"
@@ -68,5 +67,3 @@ Status finished_load(Finished *finished, const Task *task, TaskResult *result);
  * that can be used. What other ranks have finished meanwhile is seen, at the price of a fiftieth of the time.
  */
 Status finished_share(Finished *finished, const Task *task, TaskResult *result);
-
-#endif

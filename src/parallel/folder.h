@@ -4,8 +4,7 @@
  * A file is the study's own when it bears a name of this program's scheme (parallel/checkpoint.h), is a
  * regular file, and carries the study's SHA-256 (tasks, results) or the program's seal (priors, whose names
  * are hashes of what they were learned from). Links are never followed, in the folder or to its parts. */
-#ifndef PARALLEL_FOLDER_H
-#define PARALLEL_FOLDER_H
+#pragma once
 
 #include "core/status.h"
 
@@ -40,5 +39,3 @@ void folder_sweep(const char *directory);
 /* Sees to it that DIR/name, a file of results, can be replaced: a damaged one of the study is set aside
  * and reported; STATUS_FILE when it is somebody else's. */
 Status folder_make_room(const char *directory, const char *name, const char *sha256);
-
-#endif

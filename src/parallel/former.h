@@ -1,7 +1,6 @@
 /* The results that stand in a folder already, so that they are not replaced by fewer, or by those of another
  * study. */
-#ifndef PARALLEL_FORMER_H
-#define PARALLEL_FORMER_H
+#pragma once
 
 #include "core/arena.h"
 #include "study/study.h"
@@ -22,5 +21,3 @@ Status former_read(Arena *memory, const char *directory, const Study *study, For
 /* Returns how many runs of a cell are done in the former results and not in status[runs]. */
 int64_t former_lost(const Former *former, size_t setting, size_t policy, int64_t runs,
                     const signed char *status);
-
-#endif

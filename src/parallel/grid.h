@@ -1,6 +1,5 @@
 /* Dense matrices (core/dense.h) spread over all ranks, by ScaLAPACK. */
-#ifndef PARALLEL_GRID_H
-#define PARALLEL_GRID_H
+#pragma once
 
 #include "core/dense.h"
 #include "parallel/parallel.h"
@@ -13,5 +12,3 @@ bool grid_is_available(void);
 /* Creates the most square grid of all ranks. Collective; the caller ends with grid_destroy. */
 Dense grid_create(const Parallel *parallel, int block);
 void grid_destroy(Dense *grid);
-
-#endif

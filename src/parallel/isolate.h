@@ -1,7 +1,6 @@
 /* A task in a process of its own, so that one that hangs, crashes or uses up the memory costs no other. The
  * process is forked from the rank, never calls MPI, and dies with the rank. */
-#ifndef PARALLEL_ISOLATE_H
-#define PARALLEL_ISOLATE_H
+#pragma once
 
 #include "study/study.h"
 
@@ -10,5 +9,3 @@
  * RUN_FAILED with a message. STATUS_STOPPED when `tick` returned false: it is called about every 20 ms. */
 Status isolate_run_task(const Study *study, const Task *task, const char *directory, double timeout,
                         Tick tick, TaskResult *result);
-
-#endif

@@ -9,8 +9,7 @@
  * in the byte order of the machine. A record counts when its header and its payload fit their checksums. So a
  * reader finds its way by headers alone, a record that is torn or damaged costs its own task, and no two
  * processes ever write to one file. */
-#ifndef PARALLEL_JOURNAL_H
-#define PARALLEL_JOURNAL_H
+#pragma once
 
 #include "core/arena.h"
 #include "study/study.h"
@@ -57,5 +56,3 @@ Status journal_open(const char *path, int *file);
  * room. STATUS_INPUT when it is damaged. */
 Status journal_load(int file, const char *path, const Study *study, const Task *task, int64_t at,
                     TaskResult *result);
-
-#endif

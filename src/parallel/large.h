@@ -1,7 +1,6 @@
 /* The large settings of a study (problem/problem.h): all ranks work on one task after the other, before the
  * shared counter opens. */
-#ifndef PARALLEL_LARGE_H
-#define PARALLEL_LARGE_H
+#pragma once
 
 #include "parallel/tasks.h"
 
@@ -9,5 +8,3 @@
  * them out; without any, nothing is done. Collective. */
 Status large_run(const Parallel *parallel, const Finished *finished, const TasksOptions *options,
                  TasksOutcome *outcome);
-
-#endif

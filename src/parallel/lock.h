@@ -5,8 +5,7 @@
  * text in the file counts: it names the job, and a thread changes it every few seconds. A job that finds the
  * text of another machine's job watches it: while it changes, that job lives. No clock is compared with
  * another. */
-#ifndef PARALLEL_LOCK_H
-#define PARALLEL_LOCK_H
+#pragma once
 
 #include "core/status.h"
 
@@ -26,5 +25,3 @@ bool lock_lost(const Lock *lock);
 
 /* Frees the lock. NULL is allowed. */
 void lock_release(Lock *lock);
-
-#endif

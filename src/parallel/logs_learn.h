@@ -7,8 +7,7 @@
  *
  * What would take long to do again is kept in PATH.partial, a prior file of its own: the mixture so far, and
  * the digest of the logs and settings that it belongs to. */
-#ifndef PARALLEL_LOGS_LEARN_H
-#define PARALLEL_LOGS_LEARN_H
+#pragma once
 
 #include "model/logs/logs.h"
 #include "model/prior/prior.h"
@@ -30,5 +29,3 @@ Status logs_learn(Arena *memory, const Parallel *parallel, const PriorOps *famil
                   Logs *logs, const char *partial, ProgressMode mode, Prior *out, LogsLearned *learned);
 /* Removes the partial file of a result that is written: one that logs_learn wrote or read. Rank 0. */
 Status logs_learn_done(const char *partial);
-
-#endif

@@ -1,6 +1,5 @@
 /* Internal to src/parallel: how far the fit of a prior to logs is, in a file. */
-#ifndef PARALLEL_LOGS_PARTIAL_H
-#define PARALLEL_LOGS_PARTIAL_H
+#pragma once
 
 #include "io/digest.h"
 #include "model/prior/prior.h"
@@ -19,5 +18,3 @@ Status logs_partial_write(const char *path, const LogsState *state, const Prior 
  * something else, STATUS_FILE when somebody else wrote it; a damaged one is set aside and reported. */
 Status logs_partial_read(Arena *memory, const char *path, const PriorFit *fit, LogsState *state, Prior *prior,
                          bool *found);
-
-#endif

@@ -1,6 +1,5 @@
 /* The ranks of a job. With src/app, the only place that knows MPI. */
-#ifndef PARALLEL_PARALLEL_H
-#define PARALLEL_PARALLEL_H
+#pragma once
 
 #include "core/status.h"
 
@@ -37,5 +36,3 @@ void parallel_sum_all(size_t n, double *values);
 void parallel_barrier(void);
 /* Writes the name of the MPI library: "Open MPI v4.1.4 ...". */
 void parallel_library(size_t size, char *text);
-
-#endif

@@ -1,7 +1,6 @@
 /* Learning priors on all ranks: the independent parts of every fit (stages of a diffusion model) are taken by
  * ranks from a shared counter, and the result is the same for any number of ranks. */
-#ifndef PARALLEL_PREPARE_H
-#define PARALLEL_PREPARE_H
+#pragma once
 
 #include "model/prior/fit_source.h"
 #include "parallel/parallel.h"
@@ -19,5 +18,3 @@ Status prepare_fit(Arena *memory, const Parallel *parallel, const PriorOps *fami
  * Collective. */
 Status prepare_study(const Parallel *parallel, const Study *study, const char *directory, ProgressMode mode,
                      double share, bool (*stop)(void));
-
-#endif

@@ -1,7 +1,6 @@
 /* Progress on stderr: a bar on a terminal, whole lines elsewhere; done of total, rate, time left. Rank 0
  * only. */
-#ifndef PARALLEL_PROGRESS_H
-#define PARALLEL_PROGRESS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -30,5 +29,3 @@ void progress_count(Progress *progress, long done, const char *unit);
 double progress_left(double elapsed, double whole);
 /* Prints the last line: how many, and how long it took. */
 void progress_end(Progress *progress, long done, long total);
-
-#endif

@@ -4,8 +4,7 @@
  * left there goes on with the next group's part. Short tasks are taken several at a time; those that a rank
  * has taken when it stops are not done. What a rank has finished reaches the others within about a second, a
  * failure before the rank begins another task. */
-#ifndef PARALLEL_QUEUE_H
-#define PARALLEL_QUEUE_H
+#pragma once
 
 #include "parallel/parallel.h"
 #include "study/study.h"
@@ -44,5 +43,3 @@ QueueState queue_seen(const Queue *queue);
 /* Returns the share of the work that is finished, by measured speeds. One trip to the counters of all
  * groups. */
 double queue_share(Queue *queue);
-
-#endif

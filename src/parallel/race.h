@@ -2,8 +2,7 @@
  * theta*, arms and noise, in waves of runs that all ranks share. After each wave policies that are worse by
  * more than chance leave, and the race ends when the best of the others is known to a tolerance (races for
  * selecting a model: Maron and Moore 1994). What is decided depends on the runs alone, never on ranks. */
-#ifndef PARALLEL_RACE_H
-#define PARALLEL_RACE_H
+#pragma once
 
 #include "parallel/parallel.h"
 #include "parallel/progress.h"
@@ -31,5 +30,3 @@ typedef struct {
  * at 95%, over all policies at once. Collective; all ranks get the same. */
 Status race_run(const Parallel *parallel, const Race *race, ProgressMode mode, RaceResult *results, int *best,
                 bool *known);
-
-#endif

@@ -1,8 +1,7 @@
 /* From finished tasks to results.nc: gathered in task order, means taken in run order, so the bytes do not
  * depend on ranks or interruptions. Rank 0 writes; the others, when there are any, read the files for it, and
  * write the curves themselves when these are large. Memory: the runs of two policies in one setting. */
-#ifndef PARALLEL_REDUCE_H
-#define PARALLEL_REDUCE_H
+#pragma once
 
 #include "parallel/parallel.h"
 #include "study/study.h"
@@ -25,5 +24,3 @@ typedef struct {
  * stays as it is. `counts` is of rank 0. Collective. */
 Status reduce_study(const Parallel *parallel, const Study *study, const char *directory,
                     const ReduceOptions *options, ReduceCounts *counts);
-
-#endif

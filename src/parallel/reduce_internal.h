@@ -1,7 +1,6 @@
 /* Internal to the reducer: what the layout of results.nc (reduce_layout.c), the values in it
  * (reduce_values.c) and the rest (reduce.c) share. */
-#ifndef PARALLEL_REDUCE_INTERNAL_H
-#define PARALLEL_REDUCE_INTERNAL_H
+#pragma once
 
 #include "core/arena.h"
 #include "io/store.h"
@@ -42,5 +41,3 @@ Status reduce_define(Reducer *reducer);
 Status reduce_prepare(Reducer *reducer);
 /* Takes every cell from the finished tasks to the file of rank 0, whose `counts` they are. Collective. */
 Status reduce_put_values(Reducer *reducer, ReduceCounts *counts);
-
-#endif

@@ -1,8 +1,7 @@
 /* Internal to src/parallel: what is used of ScaLAPACK and BLACS, which come without a header. Fortran: all by
  * reference, matrices column-major, indices from 1. A descriptor is {1, context, rows, columns, row block,
  * column block, first row, first column, local rows}. */
-#ifndef PARALLEL_SCALAPACK_H
-#define PARALLEL_SCALAPACK_H
+#pragma once
 
 #include <mpi.h>
 
@@ -26,5 +25,3 @@ void pdorgqr_(const int *m, const int *n, const int *k, double *a, const int *ia
 void pdsyevd_(const char *vectors, const char *triangle, const int *n, double *a, const int *ia,
               const int *ja, const int *desc_a, double *w, double *z, const int *iz, const int *jz,
               const int *desc_z, double *work, const int *lwork, int *iwork, const int *liwork, int *info);
-
-#endif

@@ -1,8 +1,7 @@
 /* Running the tasks of a study on all ranks: taken from a shared queue (parallel/queue.h), each kept
  * durably in a journal (parallel/journal.h) before it counts as done. With an adaptive number of runs this
  * happens once for each wave. */
-#ifndef PARALLEL_TASKS_H
-#define PARALLEL_TASKS_H
+#pragma once
 
 #include "parallel/finished.h"
 #include "parallel/parallel.h"
@@ -36,5 +35,3 @@ void tasks_report_failure(const Study *study, const char *directory, const Task 
  * means that results could not be kept. Collective. */
 Status tasks_run(const Parallel *parallel, Finished *finished, const TasksOptions *options,
                  TasksOutcome *outcome);
-
-#endif

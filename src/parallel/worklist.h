@@ -4,8 +4,7 @@
  *
  * So that counters can be shared by any number of ranks, every group of ranks has its own, of its part of the
  * tasks, and short tasks are taken several at a time. */
-#ifndef PARALLEL_WORKLIST_H
-#define PARALLEL_WORKLIST_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -41,5 +40,3 @@ int worklist_choose(int count, const WorkLine *lines, int rank);
  * than a part of what remains for each of the group's `ranks`, so that all end together. It is one while the
  * speed of the line is unknown. */
 int worklist_batch(int count, const WorkLine *lines, int line, double ranks);
-
-#endif

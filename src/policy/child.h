@@ -1,6 +1,5 @@
 /* A process beside this one, and a socket to it. */
-#ifndef POLICY_CHILD_H
-#define POLICY_CHILD_H
+#pragma once
 
 #include "core/status.h"
 #include "core/tick.h"
@@ -28,5 +27,3 @@ bool child_receive(Child *child, void *bytes, size_t size);
 /* Ends the child, in whatever way, and writes how it had ended before that: "ended by signal 9 (Killed)", or
  * "closed its connection" if it had not. With size 0 nothing is written, and it is not waited for. */
 void child_end(Child *child, size_t size, char *how);
-
-#endif

@@ -1,6 +1,5 @@
 /* The Thompson rule where the mean reward is a network: the arm whose features give the largest output. */
-#ifndef POLICY_NETWORK_ARMS_H
-#define POLICY_NETWORK_ARMS_H
+#pragma once
 
 #include "core/arena.h"
 #include "model/network/network.h"
@@ -16,5 +15,3 @@ typedef struct {
 Status network_arms_create(Arena *memory, const NetworkShape *shape, int arms, NetworkArms *out);
 /* Finds arm[B], the first of equals; theta[p, B]. */
 void network_arms_best(NetworkArms *arms, const World *world, const double *theta, int *arm);
-
-#endif

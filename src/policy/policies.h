@@ -1,8 +1,7 @@
 /* Internal to src/policy: the registry's list, one line for each policy that does not sample, and what runs
  * those that do. `name` is the name in study files; policy_NAME is the descriptor, defined in the file that
  * the comment names. */
-#ifndef POLICY_POLICIES_H
-#define POLICY_POLICIES_H
+#pragma once
 
 #include "policy/policy.h"
 
@@ -31,5 +30,3 @@ extern const PolicyOps policy_per_arm;
 #define POLICY_DECLARE(name) extern const PolicyOps policy_##name;
 POLICY_LIST(POLICY_DECLARE)
 #undef POLICY_DECLARE
-
-#endif

@@ -1,7 +1,6 @@
 /* Policies: choose an arm. A policy either samples (Thompson sampling with any posterior sampler) or does not
  * (LinUCB, epsilon-greedy, random, oracle). Every sampler is a policy of the same name. */
-#ifndef POLICY_POLICY_H
-#define POLICY_POLICY_H
+#pragma once
 
 #include "core/arena.h"
 #include "core/tick.h"
@@ -136,5 +135,3 @@ Status policy_check_weigh(const PolicyMethod *method, const Config *options, con
 double policy_weigh_cost(const PolicyMethod *method, const PolicyWork *work);
 /* Notifies the policy of the last observation of `history`: of every one, in order. */
 void policy_observe(Policy *policy, const History *history, int64_t *fallbacks);
-
-#endif

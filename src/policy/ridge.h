@@ -2,8 +2,7 @@
  * of N(0, I) times the likelihood. With Gaussian rewards it is ridge regression, (I + Lambda) theta = b with
  * Lambda, b of history.h, which is least squares with ridge lambda = sigma^2; with others it comes by
  * IRLS. */
-#ifndef POLICY_RIDGE_H
-#define POLICY_RIDGE_H
+#pragma once
 
 #include "core/arena.h"
 #include "model/history/irls.h"
@@ -23,5 +22,3 @@ Status ridge_create(Arena *memory, int d, int runs, const Likelihood *likelihood
 double ridge_cost(const PolicyWork *work);
 /* Updates the ridge; numerical fallbacks are added to fallbacks[B]. */
 void ridge_update(Ridge *ridge, const History *history, int64_t *fallbacks);
-
-#endif

@@ -1,7 +1,6 @@
 /* The registry's list: one line for each distribution of theta*. theta_NAME is the descriptor, defined in the
  * file that the comment names; its `name` is the value of problem.theta. */
-#ifndef PROBLEM_DISTRIBUTIONS_H
-#define PROBLEM_DISTRIBUTIONS_H
+#pragma once
 
 #include "problem/theta.h"
 
@@ -29,5 +28,3 @@
 #define THETA_DECLARE(name) extern const ThetaOps theta_##name;
 THETA_LIST(THETA_DECLARE)
 #undef THETA_DECLARE
-
-#endif

@@ -1,6 +1,5 @@
 /* What the replay study needs to know of a log, beside its features (problem/logged.c). */
-#ifndef PROBLEM_LOGGED_H
-#define PROBLEM_LOGGED_H
+#pragma once
 
 #include "io/dataset.h"
 #include "problem/problem.h"
@@ -23,5 +22,3 @@ static inline const double *logged_features(const EventLog *log, int event, int 
 void logged_ridge(const EventLog *log, int count, const int *events, double *square, double *theta);
 /* Returns what such a fit predicts for an arm in an event. */
 double logged_predict(const EventLog *log, const double *theta, int event, int arm);
-
-#endif

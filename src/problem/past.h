@@ -1,8 +1,7 @@
 /* Past tasks of a problem: what people have in place of samples of theta*, each task a few observations of
  * arms taken at random. Their theta* are the samples that priors are otherwise fitted to, and never those of
  * runs; arms and noise are the problem's own, of streams that no run has. */
-#ifndef PROBLEM_PAST_H
-#define PROBLEM_PAST_H
+#pragma once
 
 #include "model/logs/logs.h"
 #include "problem/problem.h"
@@ -21,5 +20,3 @@ Status past_play(const Problem *problem, uint32_t replicate, int first, int task
 /* Plays past tasks as past_play does, into logs that have no tasks yet. */
 Status past_logs(const Problem *problem, uint32_t replicate, int first, int tasks, int observations,
                  Logs *logs);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * B runs in a block, K arms, run last: features[K, d, B]. All randomness is named by (seed, purpose, run,
  * round), so every policy and every setting meets the same theta*, arms and noise. */
-#ifndef PROBLEM_PROBLEM_H
-#define PROBLEM_PROBLEM_H
+#pragma once
 
 #include "core/dense.h"
 #include "io/config/config.h"
@@ -131,5 +130,3 @@ void world_play(const World *world, const int *arm, double *phi, double *y, doub
 /* Finds the arm with the highest phi' theta for each run (the Thompson rule; the first of equals): arm[B].
  * theta[d, B]. */
 void world_greedy(const World *world, const double *theta, int *arm);
-
-#endif

@@ -1,7 +1,6 @@
 /* The registry's list: one line for each problem. `name` is the value of problem.family; problem_NAME is the
  * descriptor, defined in the file that the comment names. */
-#ifndef PROBLEM_PROBLEMS_H
-#define PROBLEM_PROBLEMS_H
+#pragma once
 
 #include "problem/problem.h"
 
@@ -24,5 +23,3 @@ extern const char SYNTHETIC_FEATURES[], POOL_REWARDS[], INVERSE_SINGULAR_VECTORS
 
 /* The world of the convergence study (target.c), which has no problem.family. */
 extern const ProblemOps problem_target;
-
-#endif

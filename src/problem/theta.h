@@ -2,8 +2,7 @@
  * (Section 6.2, Appendix C.1), and general ones.
  *
  * One constant descriptor each; the registry is walked by the configuration check, `list` and the tests. */
-#ifndef PROBLEM_THETA_H
-#define PROBLEM_THETA_H
+#pragma once
 
 #include "core/rng.h"
 #include "io/config/config.h"
@@ -90,5 +89,3 @@ int theta_training_count(const ThetaSource *source, int64_t limit);
 /* Draws the training samples of this replicate, never a theta* of a finite set. */
 Status theta_training_samples(Arena *memory, const ThetaSource *source, uint32_t replicate, int64_t limit,
                               Samples *out);
-
-#endif

@@ -1,6 +1,5 @@
 /* The exact distribution of theta* as a prior of the agent. */
-#ifndef PROBLEM_THETA_PRIOR_H
-#define PROBLEM_THETA_PRIOR_H
+#pragma once
 
 #include "model/prior/prior.h"
 #include "problem/theta.h"
@@ -10,5 +9,3 @@ bool theta_has_prior(const ThetaSource *source);
 /* Creates a mixture as prior_from_mixture does, and a density as a prior that samples and knows its
  * density, and can do nothing else (no chain, no file, no fit). */
 Status theta_prior(Arena *memory, const ThetaSource *source, const PriorFit *chain_settings, Prior *out);
-
-#endif

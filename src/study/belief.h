@@ -3,8 +3,7 @@
  *
  * A fitted prior is named by the hash of everything that it depends on, and kept in DIR/priors, so that
  * policies, settings, ablations and resumed jobs share it. */
-#ifndef STUDY_BELIEF_H
-#define STUDY_BELIEF_H
+#pragma once
 
 #include "io/config/config.h"
 #include "model/prior/prior.h"
@@ -80,5 +79,3 @@ Status belief_work(const Belief *belief, const Problem *problem, SamplerWork *wo
  * Looks only at what the prior can do, so nothing is fitted: its family says what it will be able to.
  * Prior files are opened. */
 Status belief_check(const Belief *belief, const SamplerOps *sampler, const Problem *problem);
-
-#endif

@@ -1,7 +1,6 @@
 /* What a convergence study takes, and what it sets itself: everything else is refused, because it would
  * change nothing. */
-#ifndef STUDY_CONVERGENCE_CHECK_H
-#define STUDY_CONVERGENCE_CHECK_H
+#pragma once
 
 #include "study/study.h"
 
@@ -13,5 +12,3 @@ Status convergence_options(Arena *memory, const Config *options, Config **out);
  * default nor what the study sets; where a key of the world or of priors is not at its default. */
 Status convergence_check_policy(const PolicyMethod *method, const Config *options);
 Status convergence_check_setting(const Study *study, const Config *setting, const Problem *problem);
-
-#endif

@@ -1,7 +1,6 @@
 /* Estimates with bootstrap intervals, from the curves of a study of estimates (study/replay.c): all runs of a
  * policy are of the same events, so that their mean is taken in every bootstrap sample apart. */
-#ifndef STUDY_ESTIMATES_H
-#define STUDY_ESTIMATES_H
+#pragma once
 
 #include "core/status.h"
 
@@ -37,5 +36,3 @@ enum {
 /* Summarises curve[runs, ESTIMATES_POINTS], over the runs where it is there: out[ESTIMATES_COUNT], NaN where
  * there is none. The interval is that of percentiles. */
 Status estimates_summarise(int64_t runs, const double *curve, double *out);
-
-#endif

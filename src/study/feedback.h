@@ -6,8 +6,7 @@
  * taken in turn. With geometric delays the place is drawn among delay + 1, the last of which is no waiting:
  * whoever was in it leaves. So every reward leaves with probability 1 / (delay + 1) in each round, and waits
  * `delay` rounds in the mean; no two arrive in one round. */
-#ifndef STUDY_FEEDBACK_H
-#define STUDY_FEEDBACK_H
+#pragma once
 
 #include "core/arena.h"
 #include "problem/problem.h"
@@ -36,5 +35,3 @@ Status feedback_create(Arena *memory, const Config *setting, const Problem *prob
 /* Hands in round k, arm[B], phi[d, B] and y[B], and returns how many of feedback->slots arrive at its end, in
  * their order: one for each round of a batch, or none. Streams: (FEEDBACK, run, k). */
 int feedback_exchange(Feedback *feedback, int k, const int *arm, const double *phi, const double *y);
-
-#endif

@@ -1,7 +1,6 @@
 /* What a fitted prior is learned from: samples of theta, given or guessed from past tasks, or, by a family
  * that takes them, the logs of these tasks. */
-#ifndef STUDY_FIT_DATA_H
-#define STUDY_FIT_DATA_H
+#pragma once
 
 #include "model/prior/fit_source.h"
 #include "study/belief.h"
@@ -21,5 +20,3 @@ Status fit_data_create_alone(const Config *setting, const Belief *belief, const 
 /* Returns what of the data a prior is fitted to; they must outlive that. */
 FitSource fit_data_source(const FitData *data);
 void fit_data_free(FitData *data);
-
-#endif

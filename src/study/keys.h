@@ -1,6 +1,5 @@
 /* The one table of keys of a study file: name, type, range, default, unit, help. */
-#ifndef STUDY_KEYS_H
-#define STUDY_KEYS_H
+#pragma once
 
 #include "io/config/config.h"
 
@@ -8,4 +7,3 @@
 extern const ConfigKey study_keys[];
 /* The schema of a study file: study_keys, and the registered policies with their options. */
 extern const ConfigSchema study_schema;
-#endif

@@ -1,7 +1,6 @@
 /* How sure an agent is of the best arm: the entropy H(A*) of the arm that is best under posterior draws
  * (Russo and Van Roy 2016, An information-theoretic analysis of Thompson sampling). */
-#ifndef STUDY_OPTIMAL_ARM_H
-#define STUDY_OPTIMAL_ARM_H
+#pragma once
 
 #include "core/arena.h"
 #include "policy/policy.h"
@@ -27,5 +26,3 @@ void optimal_arm_observe(OptimalArm *self, const History *history);
  * before it, from the shares of M draws, so about (arms met - 1) / (2 M) too low. */
 void optimal_arm_entropy(OptimalArm *self, const World *world, const History *history, size_t stride,
                          double *entropy);
-
-#endif

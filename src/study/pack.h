@@ -5,8 +5,7 @@
  *
  * A problem is a posterior study of one setting (study/posterior.c) whose histories are independent: each has
  * a theta* of its own, drawn from the prior, and as many observations as its group. */
-#ifndef STUDY_PACK_H
-#define STUDY_PACK_H
+#pragma once
 
 #include "core/arena.h"
 #include "io/digest.h"
@@ -46,5 +45,3 @@ void pack_destroy(Pack *pack);
 /* Computes the digest of all observations in order, as text of seven digits, so that it is the same
  * wherever the numbers agree up to rounding. */
 Status pack_digest(const Pack *pack, char out[DIGEST_SIZE]);
-
-#endif

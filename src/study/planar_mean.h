@@ -1,7 +1,6 @@
 /* The posterior mean of a density in the plane after observations of the same precision in all directions, by
  * a sum over a grid. */
-#ifndef STUDY_PLANAR_MEAN_H
-#define STUDY_PLANAR_MEAN_H
+#pragma once
 
 #include "core/arena.h"
 #include "model/prior/prior.h"
@@ -22,5 +21,3 @@ Status planar_mean_create(Arena *memory, const Prior *prior, PlanarMean *out);
 double planar_mean_cost(double variance, double n);
 /* Computes mean[2] of the prior times exp(vector' theta - precision |theta|^2 / 2). */
 void planar_mean(PlanarMean *self, double precision, const double vector[2], double mean[2]);
-
-#endif

@@ -1,7 +1,6 @@
 /* Internal to the posterior study: what its ordinary settings (posterior_block.c) and its large ones
  * (posterior_large.c) share. */
-#ifndef STUDY_POSTERIOR_INTERNAL_H
-#define STUDY_POSTERIOR_INTERNAL_H
+#pragma once
 
 #include "metric/metrics.h"
 #include "study/study.h"
@@ -40,5 +39,3 @@ Status posterior_check_large(const Study *study, const Config *setting, const Pr
 Status posterior_run_large(const Study *study, const StudyLarge *large, int count, const Task *const *tasks,
                            TaskResult *results);
 double posterior_cost_large(const Study *study, const Task *task);
-
-#endif

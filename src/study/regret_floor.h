@@ -3,8 +3,7 @@
  * experiments), so this oracle, for whom actions teach nothing and greedy is optimal, has no more regret in
  * the mean than any policy. It knows the distribution of theta*: a closed form, a density in the plane, or
  * the finite set that theta* is drawn from. */
-#ifndef STUDY_REGRET_FLOOR_H
-#define STUDY_REGRET_FLOOR_H
+#pragma once
 
 #include "study/planar_mean.h"
 #include "study/study.h"
@@ -31,5 +30,3 @@ Status regret_floor_create(Arena *memory, const Problem *problem, const Task *ta
 double regret_floor_cost(const Problem *problem, double rounds);
 /* Computes the oracle's regret[B] in the world's present round, after which it learns. */
 void regret_floor_play(RegretFloor *self, const World *world, double *regret);
-
-#endif

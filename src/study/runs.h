@@ -7,8 +7,7 @@
  * Stein, Ann. Math. Statist. 16, 1945, and Hall, Ann. Statist. 9, 1981). All runs of a wave count, so none is
  * wasted; and since a decision considers whole waves only, it knows neither ranks nor time nor
  * interruptions. */
-#ifndef STUDY_RUNS_H
-#define STUDY_RUNS_H
+#pragma once
 
 #include "io/config/config.h"
 
@@ -48,5 +47,3 @@ int runs_first_wave(const Runs *runs);
  * falls as 1 / sqrt(runs), so (se / target)^2 times as many are needed: at most 4 times as many at once,
  * since the variance is an estimate, and at least 1.1. */
 int runs_next_wave(const Runs *runs, int blocks, double se);
-
-#endif

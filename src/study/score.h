@@ -5,8 +5,7 @@
  * For each history M draws x are compared with several sets of M exact draws, and these with each other,
  * which gives the floor: when x is exact it is like another such set, and the ratio of the mean distances is
  * 1 up to its standard error. */
-#ifndef STUDY_SCORE_H
-#define STUDY_SCORE_H
+#pragma once
 
 #include "study/pack.h"
 
@@ -52,5 +51,3 @@ Status score_draws(Arena *memory, const Pack *pack, const double *theta, Score *
 
 /* Returns the p-value of the chi-squared test that u[n], in (0, 1), are uniform. NAN where n is too small. */
 double score_uniform_p(int n, const double *u);
-
-#endif

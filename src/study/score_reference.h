@@ -1,8 +1,7 @@
 /* How near draws, by whatever made them, are to draws of a reference, whatever made those: distances over the
  * floor that disjoint parts of the reference have between them, and what is wrong with mean, spread and
  * number. */
-#ifndef STUDY_SCORE_REFERENCE_H
-#define STUDY_SCORE_REFERENCE_H
+#pragma once
 
 #include "core/status.h"
 
@@ -27,5 +26,3 @@ typedef struct {
  * of the reference does not vary. */
 Status score_reference(int d, int n, const double *draws, int m, const double *reference,
                        ScoreReference *out);
-
-#endif

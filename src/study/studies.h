@@ -1,7 +1,6 @@
 /* The registry's list: one line for each kind of study. `name` is the value of the key `study`; study_NAME is
  * the descriptor, defined in NAME.c. */
-#ifndef STUDY_STUDIES_H
-#define STUDY_STUDIES_H
+#pragma once
 
 #include "study/study.h"
 
@@ -15,5 +14,3 @@
 #define STUDY_DECLARE(name) extern const StudyOps study_##name;
 STUDY_LIST(STUDY_DECLARE)
 #undef STUDY_DECLARE
-
-#endif

@@ -1,7 +1,6 @@
 /* Studies: what is looped over, measured and stored. A study is a list of tasks, setting x policy x block of
  * runs; every task can be run anywhere, in any order, with the same bytes as result. */
-#ifndef STUDY_STUDY_H
-#define STUDY_STUDY_H
+#pragma once
 
 #include "core/arena.h"
 #include "io/config/config.h"
@@ -181,5 +180,3 @@ Status study_run_large(const Study *study, const StudyLarge *large, int count, c
  * NaN curves and a message; only lack of memory and unreadable prior files are a Status. */
 Status study_run_task(const Study *study, const Task *task, const char *directory, Tick tick,
                       TaskResult *result);
-
-#endif

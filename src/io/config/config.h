@@ -9,8 +9,7 @@
  * entries gives nothing. Quoted text is never a number. One value where a list belongs is a list of one. Not
  * taken: anchors, tags, two documents, a key twice, control characters (those of reading direction too), more
  * than 1 MiB, 32 levels, 1000 policies or 100000 settings. */
-#ifndef IO_CONFIG_CONFIG_H
-#define IO_CONFIG_CONFIG_H
+#pragma once
 
 #include "core/arena.h"
 
@@ -152,5 +151,3 @@ void config_describe(FILE *out, const ConfigKey *keys);
 const char *config_nearest(const char *typo, const char *(*word)(int index));
 /* Sets "'typo' is not WHAT; allowed: a | b; did you mean 'a'?" and returns `code`. */
 Status config_unknown_name(Status code, const char *typo, const char *what, const char *(*word)(int index));
-
-#endif

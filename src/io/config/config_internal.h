@@ -1,6 +1,5 @@
 /* What the config*.c files share: the YAML tree with its places, values, tables. */
-#ifndef IO_CONFIG_CONFIG_INTERNAL_H
-#define IO_CONFIG_CONFIG_INTERNAL_H
+#pragma once
 
 #include "io/config/config.h"
 
@@ -141,5 +140,3 @@ Status config_sweep_expand(Arena *memory, ConfigPlace place, const ConfigGiven *
 /* Fills `resolved` and `sha256` of `study` (config_resolve.c). */
 Status config_resolve(Arena *memory, ConfigPlace place, const ConfigKey *keys, const ConfigValue *values,
                       const ConfigSweep *sweep, StudyFile *study);
-
-#endif

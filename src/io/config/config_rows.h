@@ -1,7 +1,6 @@
 /* Rows of a table of keys, for tables of some length: `{INT("problem.rounds", 1, 1000, "200", "rounds n")},`.
  * What a row has beyond that stands behind it in the braces. */
-#ifndef IO_CONFIG_CONFIG_ROWS_H
-#define IO_CONFIG_CONFIG_ROWS_H
+#pragma once
 
 #include "io/config/config.h"
 
@@ -14,5 +13,3 @@
 #define BOOL(key, value, text) .name = key, .type = KEY_BOOL, .fallback = value, .help = text
 #define WORD(key, value, text) .name = key, .type = KEY_WORD, .fallback = value, .help = text
 #define TEXT(key, value, text) .name = key, .type = KEY_TEXT, .fallback = value, .help = text
-
-#endif

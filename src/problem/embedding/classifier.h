@@ -10,8 +10,7 @@
  * dimensions. With He's random start it happens to one unit or more in about one start of five, whatever the
  * first biases or the rate (0 to 1, 1e-3 and 2e-3 were tried). So a classifier with a unit that is on for
  * less than 1% of the digits is thrown away, and the next start is trained. */
-#ifndef PROBLEM_EMBEDDING_CLASSIFIER_H
-#define PROBLEM_EMBEDDING_CLASSIFIER_H
+#pragma once
 
 #include "model/network/network.h"
 #include "problem/embedding/idx.h"
@@ -40,5 +39,3 @@ void classifier_destroy(Classifier *classifier);
 Status classifier_accuracy(const Classifier *classifier, const Digits *digits, double *accuracy);
 /* Computes features[count, CLASSIFIER_EMBEDDING]: the last hidden layer, after its ReLU. */
 Status classifier_embed(const Classifier *classifier, const Digits *digits, double *features);
-
-#endif

@@ -1,8 +1,7 @@
 /* Embedding files: what `thompson prepare` writes and problem.family = embedding reads. Anybody can write
  * one: NetCDF with theta(item, dim), features(arm, dim) and the global attribute noise; and, where it is not
  * for each study to choose, held_out(item), 1 for an item that priors are not learned from. */
-#ifndef PROBLEM_EMBEDDING_EMBEDDING_FILE_H
-#define PROBLEM_EMBEDDING_EMBEDDING_FILE_H
+#pragma once
 
 #include "io/dataset.h"
 #include "io/store.h"
@@ -29,5 +28,3 @@ Status embedding_read(Arena *memory, const char *path, Embedding *out);
  * `axes`, if not NULL, gets the ids of the dimensions item, arm and dim. */
 Status embedding_create(const char *path, const char *title, const Embedding *embedding, int axes[3],
                         StoreFile **out);
-
-#endif

@@ -5,8 +5,7 @@
  *
  * is minimised in turn over all u and over all v. Given the other side, every row is a ridge regression of
  * its own. */
-#ifndef PROBLEM_EMBEDDING_FACTORISATION_H
-#define PROBLEM_EMBEDDING_FACTORISATION_H
+#pragma once
 
 #include "core/arena.h"
 #include "problem/embedding/ratings.h"
@@ -49,5 +48,3 @@ void factorisation_start(const FactorisationSetup *setup, int rows, double *out)
  * [rows, d], other [columns, d]. workspace[d, d]. */
 void factorisation_update(const SparseRows *sparse, const FactorisationSetup *setup, const double *other,
                           double *own, double *workspace);
-
-#endif

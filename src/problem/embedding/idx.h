@@ -1,8 +1,7 @@
 /* Images of digits and their labels in the IDX format of MNIST (LeCun, Cortes and Burges), compressed with
  * gzip or not: a magic number (2051 images, 2049 labels), the length of each axis, one unsigned byte for each
  * element; numbers are 32 bits, most significant byte first. */
-#ifndef PROBLEM_EMBEDDING_IDX_H
-#define PROBLEM_EMBEDDING_IDX_H
+#pragma once
 
 #include "core/status.h"
 #include "io/gzip.h"
@@ -42,5 +41,3 @@ typedef struct {
  * after a failure. */
 Status idx_read_digits(int path_count, const char *const *paths, Digits *training, Digits *test);
 void digits_free(Digits *digits);
-
-#endif

@@ -7,8 +7,7 @@
  * x'theta. 20 points say little along directions in which the features hardly vary, so least squares has a
  * ridge: theta = (X'X + r m I)^-1 X'y, with m the mean squared length of all rows, which makes the fit
  * independent of their scale. */
-#ifndef PROBLEM_EMBEDDING_LINEAR_FIT_H
-#define PROBLEM_EMBEDDING_LINEAR_FIT_H
+#pragma once
 
 #include "core/status.h"
 
@@ -30,5 +29,3 @@ double linear_fit_mean_square(const LabelledRows *rows);
  * 0. */
 Status linear_fit_sample(const LabelledRows *rows, double ridge, uint64_t seed, int n, double *theta,
                          signed char *positive);
-
-#endif

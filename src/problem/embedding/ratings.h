@@ -5,8 +5,7 @@
  *   csv   a header that names the columns (userId,movieId,rating,timestamp), then one rating a line
  *
  * with gzip or without. Files are read as a stream; only the ratings themselves are kept. */
-#ifndef PROBLEM_EMBEDDING_RATINGS_H
-#define PROBLEM_EMBEDDING_RATINGS_H
+#pragma once
 
 #include "core/status.h"
 
@@ -44,5 +43,3 @@ double ratings_mean(const Ratings *ratings);
  * with ratings_free, of both. */
 Status ratings_split(const Ratings *ratings, double fraction, uint64_t seed, Ratings *learned,
                      Ratings *held_out);
-
-#endif

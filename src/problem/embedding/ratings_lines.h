@@ -1,6 +1,5 @@
 /* Internal to io/ratings: lines of text and the ratings in them. */
-#ifndef PROBLEM_EMBEDDING_RATINGS_LINES_H
-#define PROBLEM_EMBEDDING_RATINGS_LINES_H
+#pragma once
 
 #include "core/status.h"
 
@@ -16,5 +15,3 @@ typedef struct {
 /* Calls take(context, rating) for each line of a file, in order, until it fails. */
 Status ratings_lines(const char *path, uint32_t input, const char *format,
                      Status (*take)(void *context, const RatingLine *rating), void *context);
-
-#endif
