@@ -2,17 +2,46 @@
  * printed. */
 #include "app/app.h"
 #include "app/manual.h"
-#include "app/output.h"
 #include "core/linalg.h"
 #include "io/config/config.h"
 #include "io/provenance.h"
 #include "io/store.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
+
+/* Standard output: what a verb printed is on it when the program ends with status 0. */
+
+/* Returns whether output was lost: a network file system may report only at the end that its disk is full.
+ * A stdout that was closed before the start is no error when nothing was printed. */
+static bool output_lost(void) {
+  bool lost = ferror(stdout) || fflush(stdout) != 0;
+  return (fclose(stdout) != 0 && errno != EBADF) || lost;
+}
+
+/* Checks the output. argp ends the program by itself after --help, so this stands at exit and not at the
+ * end of main. */
+static void check_output(void) {
+  if (!output_lost() || app_has_failed()) return;
+  app_report(status_set(STATUS_FILE, "cannot write to standard output (is its disk full, or is it closed?)"));
+  _exit(STATUS_FILE);
+}
+
+/* Calls first in main. Standard streams that the caller closed are opened, so that no file of ours takes
+ * their place; from here on the program ends with STATUS_FILE and a sentence, whichever verb it runs, when
+ * something could not be written to stdout and nothing else has failed. */
+static void output_begin(void) {
+  for (int stream = STDIN_FILENO; stream <= STDERR_FILENO; stream++)
+    if (fcntl(stream, F_GETFD) < 0) open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+  setvbuf(stdout, NULL, _IOLBF, 0);
+  atexit(check_output);
+}
 
 static const AppVerb verbs[] = {
     {"run", "run a study, alone or under mpiexec or srun", app_run},

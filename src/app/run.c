@@ -1,7 +1,7 @@
 /* thompson run: prepare priors, run tasks, reduce. Works alone and under mpiexec or srun. */
 #include "app/app.h"
 #include "app/estimate.h"
-#include "app/shutdown.h"
+#include "core/clock.h"
 #include "core/shell.h"
 #include "parallel/checkpoint.h"
 #include "parallel/large.h"
@@ -9,9 +9,48 @@
 #include "parallel/reduce.h"
 #include "parallel/tasks.h"
 
+#include <math.h>
+#include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+
+/* When a job should end before its work is done: a signal of the scheduler, or a time limit. */
+
+static const double MARGIN = 15; /* seconds before the scheduler's end of the job: to write and to leave */
+
+static volatile sig_atomic_t signalled;
+static double deadline = INFINITY; /* by clock_wall */
+
+static void on_signal(int number) { signalled = number; }
+
+/* Makes SIGTERM, SIGUSR1 and SIGUSR2 ask for an end from now on, and writing beyond a limit on file sizes
+ * an error instead of a death. */
+static void shutdown_catch_signals(void) {
+  struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+  sigaction(SIGTERM, &action, NULL);
+  sigaction(SIGUSR1, &action, NULL);
+  sigaction(SIGUSR2, &action, NULL);
+  signal(SIGXFSZ, SIG_IGN);
+}
+
+/* Sets a limit: the work should be over `seconds` from now. The earliest of several limits counts. */
+static void shutdown_limit(double seconds) { deadline = fmin(deadline, clock_wall() + seconds); }
+
+/* Sets a limit a little before Slurm's end of the job (SLURM_JOB_END_TIME), when it names one. */
+static void shutdown_limit_of_scheduler(void) {
+  const char *text = getenv("SLURM_JOB_END_TIME");
+  double left = text ? strtod(text, NULL) - (double)time(NULL) : 0;
+  if (left > 0) shutdown_limit(fmax(left - MARGIN, 0)); /* one in the past: the job was given more time */
+}
+
+/* Returns the seconds until the limit; INFINITY without one. */
+static double shutdown_time_left(void) { return deadline - clock_wall(); }
+
+/* Returns whether the work should end: no new one is begun. */
+static bool shutdown_asked(void) { return signalled != 0 || shutdown_time_left() <= 0; }
 
 typedef struct {
   const char *study, *directory;

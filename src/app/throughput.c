@@ -1,11 +1,71 @@
 #include "app/throughput.h"
 
-#include "app/counted.h"
 #include "core/clock.h"
 #include "core/memory.h"
+#include "model/network/network.h"
+#include "model/prior/prior.h"
 
 #include <math.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
+
+/* A prior whose networks are counted: what a sampler asks of a learned reverse chain, in multiply-adds of the
+ * networks' matrix products and in bytes of their weights. */
+typedef struct {
+  Prior prior; /* to be used in place of the one that was given */
+  /* Since they were last set to 0: two floating-point operations for each weight and lane that an evaluation
+   * takes, as many again for a product with the Jacobian; weights once for each call. */
+  double flops, bytes;
+  /* Private. */
+  Chain chain;
+  const Chain *inner;
+  double forward, jacobian, weights; /* flops of a lane, of all rows of its Jacobian, bytes */
+} Counted;
+
+static Counted *counted_of(const Chain *chain) {
+  return (Counted *)((char *)(uintptr_t)chain - offsetof(Counted, chain));
+}
+
+static Counted *count(const Chain *chain, int lanes, double flops) {
+  Counted *self = counted_of(chain);
+  self->flops += flops * lanes;
+  self->bytes += self->weights;
+  return self;
+}
+
+static void noise(const Chain *chain, int t, int lanes, const double *s, double *eps) {
+  const Counted *self = count(chain, lanes, counted_of(chain)->forward);
+  self->inner->noise(self->inner, t, lanes, s, eps);
+}
+
+static void noise_vjp(const Chain *chain, int t, int lanes, const double *s, const double *v, double *out) {
+  const Counted *self = count(chain, lanes, 2 * counted_of(chain)->forward);
+  self->inner->noise_vjp(self->inner, t, lanes, s, v, out);
+}
+
+static void noise_jacobian(const Chain *chain, int t, int lanes, const double *s, double *eps,
+                           double *jacobian) {
+  const Counted *self = count(chain, lanes, counted_of(chain)->forward + counted_of(chain)->jacobian);
+  self->inner->noise_jacobian(self->inner, t, lanes, s, eps, jacobian);
+}
+
+/* Begins to count the networks of `prior`, which have this shape; NULL: it has none, and nothing is
+ * counted. It is not owned, and *out must stay where it is. */
+static void counted_begin(const Prior *prior, const NetworkShape *shape, Counted *out) {
+  *out = (Counted){.prior = *prior, .inner = prior->chain};
+  if (!shape || !prior->chain) return;
+  const double last = 2.0 * shape->width[shape->layers - 1] * shape->width[shape->layers];
+  for (int l = 0; l < shape->layers; l++) out->forward += 2.0 * shape->width[l] * shape->width[l + 1];
+  out->jacobian =
+      shape->width[shape->layers] * (out->forward - last); /* the last layer gives a row as it is */
+  out->weights = (double)network_parameters(shape) * sizeof(float);
+  out->chain = *prior->chain;
+  out->chain.noise = noise;
+  out->chain.noise_vjp = noise_vjp;
+  if (prior->chain->noise_jacobian) out->chain.noise_jacobian = noise_jacobian;
+  out->prior.chain = &out->chain;
+}
 
 static const double CALLS_SECONDS = 0.002; /* of draws between two readings of the clock */
 static const double MOST = 10; /* times what is measured, with the beginnings of short simulations */

@@ -1,11 +1,13 @@
 /* thompson train: fit a prior on a study's distribution of theta*, on the user's own samples, or on logs of
- * past tasks (train_logs.c). Works under mpiexec. */
+ * past tasks (--logs). Works under mpiexec. */
 #include "app/app.h"
-#include "app/train_logs.h"
 #include "io/dataset.h"
+#include "model/logs/logs_read.h"
 #include "model/prior/contamination.h"
 #include "model/prior/fit_keys.h"
+#include "model/prior/prior.h"
 #include "parallel/auto.h"
+#include "parallel/logs_learn.h"
 #include "parallel/prepare.h"
 #include "study/fit_data.h"
 
@@ -130,14 +132,102 @@ static Likelihood likelihood_of(const Arguments *arguments) {
 
 /* Takes all samples of the user's file. */
 static Status from_file(const Arguments *arguments, Belief *belief, FitData *data) {
-  TRY(fit_of_options("--option", arguments->options.count, arguments->options.texts,
-                     arguments->has_seed ? arguments->seed : 1, &belief->fit));
+  TRY(fit_of_options("--option", arguments->options.count, arguments->options.texts, arguments->seed,
+                     &belief->fit));
   TRY(dataset_read_samples(&data->memory, arguments->theta, &data->samples));
   TRY(contaminate(&belief->fit, &data->samples));
   prior_settle(arguments->family, &belief->fit, data->samples.d);
   belief->likelihood = likelihood_of(arguments);
   return STATUS_OK;
 }
+
+/* ---- --logs */
+
+/* Takes the options: as many components as predict best, unless a number is asked for. */
+static Status take_options(const Arguments *arguments, int d, PriorFit *fit) {
+  bool given = false;
+  TRY(fit_of_options("--option", arguments->options.count, arguments->options.texts, arguments->seed, fit));
+  for (int i = 0; i < arguments->options.count; i++)
+    given = given || strncmp(arguments->options.texts[i], "components=", strlen("components=")) == 0;
+  if (!given) fit->components = 0;
+  prior_settle(arguments->family, fit, d);
+  return STATUS_OK;
+}
+
+static Progress reading;
+
+static void show_reading(double done, double total) {
+  const double mega = 1e6;
+  progress_update(&reading, (long)(done / mega), (long)(total / mega), total > 0 ? done / total : 0);
+}
+
+/* Reads logs on rank 0. */
+static Status read_logs(Arena *memory, const Parallel *parallel, const Arguments *arguments,
+                        const Likelihood *likelihood, Logs *logs) {
+  Status status = STATUS_OK;
+  reading = progress_begin(PROGRESS_AUTO, parallel->rank == 0, "reading logs, MB");
+  if (parallel->rank == 0)
+    status = logs_read(memory, arguments->logs, likelihood, arguments->sigma == 0, show_reading, logs);
+  TRY(parallel_agree(parallel, status));
+  parallel_broadcast(&logs->d, sizeof logs->d);
+  logs->likelihood = likelihood;
+  return STATUS_OK;
+}
+
+/* Says on stderr when the prior has fewer than ten tasks for each of its components: it follows single ones.
+ */
+static void train_warn_of_few(const Prior *prior, int tasks) {
+  enum { ENOUGH = 10 };
+  const int components = prior->mixture ? prior->mixture->components : 1;
+  if (tasks < ENOUGH * components)
+    fprintf(stderr,
+            "note: %d past task%s for a prior of %d component%s: with fewer than %d for each it follows "
+            "single tasks, and a posterior under it may be far too sure\n",
+            tasks, tasks == 1 ? "" : "s", components, components == 1 ? "" : "s", ENOUGH);
+}
+
+static void report_logs(const Arguments *arguments, const Logs *logs, const Prior *prior,
+                        const LogsLearned *learned) {
+  printf("%s: %s prior in %d dimensions from %lld observations of %d tasks%s, %.3g CPU seconds",
+         arguments->output, prior->ops->name, prior->d, (long long)logs->observations, logs->tasks,
+         learned->resumed ? " (going on from the partial file)" : "", prior->seconds_fit);
+  if (!logs_has_rows(logs))
+    printf("; noise %.6g (%s)", prior->noise, arguments->sigma == 0 ? "learned" : "given");
+  if (learned->iterations > 0) printf("; %d iterations over all tasks", learned->iterations);
+  if (learned->networks_from > 0) printf("; networks from draws of %d tasks", learned->networks_from);
+  printf(prior->ops->report ? "; " : "\n");
+  if (prior->ops->report) prior->ops->report(prior, stdout);
+  train_warn_of_few(prior, logs->tasks);
+}
+
+static Status finish_logs(const Arguments *arguments, const char *partial, const Logs *logs,
+                          const Prior *prior, const LogsLearned *learned) {
+  TRY(prior_save(prior, arguments->output));
+  TRY(logs_learn_done(partial));
+  report_logs(arguments, logs, prior, learned);
+  return STATUS_OK;
+}
+
+static Status train_logs(const Parallel *parallel, const Arguments *arguments) {
+  const Likelihood likelihood = likelihood_of(arguments);
+  SCRATCH_ARENA(memory);
+  Logs logs = {0};
+  Prior prior;
+  PriorFit fit;
+  LogsLearned learned;
+  const char *partial;
+  TRY(arena_print(&memory, &partial, "%s.partial", arguments->output));
+  TRY(read_logs(&memory, parallel, arguments, &likelihood, &logs));
+  TRY(parallel_agree(parallel, take_options(arguments, logs.d, &fit)));
+  Status status =
+      logs_learn(&memory, parallel, arguments->family, &fit, &logs, partial, PROGRESS_AUTO, &prior, &learned);
+  if (status == STATUS_INPUT) status = status_prefix(status, "%s: ", arguments->logs);
+  TRY(status);
+  if (parallel->rank == 0) status = finish_logs(arguments, partial, &logs, &prior, &learned);
+  return parallel_agree(parallel, status);
+}
+
+/* ---- the verb */
 
 static void report(const Arguments *arguments, const Prior *prior, const FitData *data) {
   const int tasks = data->logs.tasks;
@@ -153,17 +243,6 @@ static void report(const Arguments *arguments, const Prior *prior, const FitData
   if (prior_doubt(prior)) fprintf(stderr, "note: %s\n", prior_doubt(prior));
 }
 
-static Status from_logs(const Parallel *parallel, const Arguments *arguments) {
-  const TrainLogs job = {.file = arguments->logs,
-                         .output = arguments->output,
-                         .family = arguments->family,
-                         .likelihood = likelihood_of(arguments),
-                         .estimate_noise = arguments->sigma == 0,
-                         .options = &arguments->options,
-                         .seed = arguments->has_seed ? arguments->seed : 1};
-  return train_logs(parallel, &job);
-}
-
 static Status train(const Parallel *parallel, const Arguments *arguments) {
   Belief belief = {0};
   SCOPED(FitData, data, fit_data_free);
@@ -171,7 +250,7 @@ static Status train(const Parallel *parallel, const Arguments *arguments) {
   Prior prior;
   AutoChoice choice;
   TRY(app_try_output(parallel, arguments->output));
-  if (arguments->logs) return from_logs(parallel, arguments);
+  if (arguments->logs) return train_logs(parallel, arguments);
   Status status =
       arguments->study ? from_study(arguments, &belief, &data) : from_file(arguments, &belief, &data);
   status = parallel_agree(parallel, status);
@@ -205,7 +284,7 @@ Status app_train(int argc, char **argv) {
           "chosen on other tasks (--option components=N sets it), and networks to draws under that mixture. "
           "Memory grows with tasks and not with observations, but for likelihoods other than gaussian. A "
           "killed fit continues from OUTPUT.partial when the same command is given again."};
-  Arguments arguments = {.output = "prior.nc", .family = prior_find("diffusion")};
+  Arguments arguments = {.output = "prior.nc", .seed = 1, .family = prior_find("diffusion")};
   app_parse(&argp, argc, argv, &arguments);
   Parallel parallel = app_begin_parallel(&argc, &argv);
   Status status = train(&parallel, &arguments);
