@@ -3,8 +3,7 @@
  * zeroed Arena is an empty one.
  *
  * Each array is a block of its own, so that the sanitizers see where it ends. */
-#ifndef CORE_ARENA_H
-#define CORE_ARENA_H
+#pragma once
 
 #include "core/memory.h"
 
@@ -37,5 +36,3 @@ void arena_free(Arena *arena);
 /* Declares a zeroed local that `destroy` ends wherever the function is left, the last declared first;
  * `destroy` takes one that is still zeroed, and one whose making has failed. */
 #define SCOPED(type, name, destroy) __attribute__((cleanup(destroy))) type name = {0}
-
-#endif

@@ -1,10 +1,7 @@
 /* Clocks, in seconds. */
-#ifndef CORE_CLOCK_H
-#define CORE_CLOCK_H
+#pragma once
 
 /* Returns the CPU time of this process. */
 double clock_cpu(void);
 /* Returns a wall clock that never jumps. */
 double clock_wall(void);
-
-#endif

@@ -8,8 +8,7 @@
  *
  * All functions that take a Dense are collective over its ranks, and all ranks get the same Status. Small
  * arrays are the same on all ranks and row-major: x[rows, n]. */
-#ifndef CORE_DENSE_H
-#define CORE_DENSE_H
+#pragma once
 
 #include "core/rng.h"
 #include "core/status.h"
@@ -102,5 +101,3 @@ Status dense_orthogonal(const Dense *dense, DenseMatrix *a);
 Status dense_eigen(const Dense *dense, DenseMatrix *a, double *w);
 /* Shares every rank's outcome; when one has failed, all fail. */
 Status dense_agree(const Dense *dense, Status mine);
-
-#endif

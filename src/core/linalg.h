@@ -5,8 +5,7 @@
  * used, and for Cholesky factors of several lanes up to LINALG_TILE_DIMENSION; above it each lane goes to
  * LAPACK. All matrices are symmetric where that is said, and then both
  * triangles are stored. */
-#ifndef CORE_LINALG_H
-#define CORE_LINALG_H
+#pragma once
 
 #include "core/status.h"
 
@@ -67,5 +66,3 @@ Status linalg_eigen(int d, const double *a, double *q, double *w);
 void linalg_mean(int d, int n, const double *x, double *mean);
 /* Computes mean[d] and covariance[d, d] (divided by n) of x[d, n]. */
 void linalg_moments(int d, int n, const double *x, double *mean, double *covariance);
-
-#endif

@@ -1,7 +1,6 @@
 /* Products of many small square matrices, lane last, for matrix_lanes.c; one version for each instruction
  * level (core/simd.h). All give the same sums in the same order. */
-#ifndef CORE_MATRIX_KERNEL_H
-#define CORE_MATRIX_KERNEL_H
+#pragma once
 
 #include <math.h>
 #include <stdbool.h>
@@ -36,5 +35,3 @@ void matrix_kernel_product(MatrixShape shape, const double *a, MatrixOrder of_a,
                            MatrixOrder of_b, MatrixResult result, double *c);
 void matrix_kernel_dot(int rows, int lanes, const double *x, const double *y, double *out);
 void matrix_kernel_invert(int d, int lanes, double *a, double *scratch);
-
-#endif

@@ -1,7 +1,6 @@
 /* Products, inverses and norms of many small square matrices at once: a[d, d, N], lane last (core/linalg.h
  * has the symmetric factorisations). The result for a lane does not depend on the others. */
-#ifndef CORE_MATRIX_LANES_H
-#define CORE_MATRIX_LANES_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -46,5 +45,3 @@ void matrix_lanes_fine_bound(int d, int lanes, const double *a, double *bound, d
 
 /* Computes a <- (A + A') / 2. */
 void matrix_lanes_symmetrise(int d, int lanes, double *a);
-
-#endif

@@ -2,8 +2,7 @@
  * stay in registers, so that each vector that is loaded meets several others. For files that are compiled
  * once for each instruction level (core/simd.h). An entry is the same sum in the same order in a tile of any
  * size. */
-#ifndef CORE_MATRIX_TILE_H
-#define CORE_MATRIX_TILE_H
+#pragma once
 
 #include "core/matrix_kernel.h"
 #include "core/simd.h"
@@ -135,5 +134,3 @@ INLINE void tile_clear(const int height, const int columns, Real sum[PRODUCT_ROW
   PRODUCT_EACH (r, height)
     PRODUCT_EACH (m, columns) sum[r][m] = (Real){0};
 }
-
-#endif

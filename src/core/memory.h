@@ -1,7 +1,6 @@
 /* Allocation with a Status. Blocks are zeroed and aligned to 64 bytes (one cache line, one AVX-512
  * register). */
-#ifndef CORE_MEMORY_H
-#define CORE_MEMORY_H
+#pragma once
 
 #include "core/status.h"
 
@@ -19,5 +18,3 @@ Status memory_new(void **out, size_t count, size_t size);
 
 /* Frees a text that a function returned, for SCOPED (core/arena.h). */
 static inline void memory_free_text(char **text) { free(*text); }
-
-#endif

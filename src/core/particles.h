@@ -1,7 +1,6 @@
 /* Weighted particles: weights from log weights, effective sample size, systematic resampling, random streams.
  * Pure functions on the arrays of one cloud of n particles, particle last: x[d, n]. */
-#ifndef CORE_PARTICLES_H
-#define CORE_PARTICLES_H
+#pragma once
 
 #include "core/rng.h"
 #include "core/status.h"
@@ -47,5 +46,3 @@ void particles_pick(int d, int n, const double *x, int picks, const double *unif
 /* Computes out[n] = b' y - 1/2 y' A y for y = x - centre, with a symmetric a[d, d], b[d] and centre[d]. */
 void particles_quadratic(int d, int n, const double *a, const double *b, const double *centre,
                          const double *x, double *out);
-
-#endif

@@ -1,8 +1,7 @@
 /* What one core can do at best, measured: the roof that speeds are compared with. Rates are of CPU time. One
  * try takes about a millisecond, so that it can stand between two pieces of the work that is measured: a core
  * that is shared, or warm, changes its speed from second to second. */
-#ifndef CORE_PEAK_H
-#define CORE_PEAK_H
+#pragma once
 
 #include "core/status.h"
 
@@ -30,5 +29,3 @@ Status peak_memory_create(int sharers, PeakMemory *out);
 void peak_memory_destroy(PeakMemory *memory);
 /* Returns the bytes per second of one try. */
 double peak_memory_rate(PeakMemory *memory);
-
-#endif

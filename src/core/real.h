@@ -2,8 +2,7 @@
  * are then written as for one run. Arrays of other layouts are converted where they come in and go out. For
  * kernels and functions marked SIMD_CLONES (core/simd.h): every width of registers gives the same bits where
  * products and sums are fused. */
-#ifndef CORE_REAL_H
-#define CORE_REAL_H
+#pragma once
 
 #include "core/simd.h"
 #include "core/special.h"
@@ -231,5 +230,3 @@ INLINE void real_add_log(int count, double factor, int step, const Real *x, Real
 INLINE void real_add_log_diagonal(int d, double factor, const Real *a, Real *sum) {
   real_add_log(d, factor, d + 1, a, sum);
 }
-
-#endif

@@ -6,8 +6,7 @@
  *
  * Letters: B runs in a block, M draws for each run, N = B M lanes; lane n belongs to run n / M and draw n %
  * M. Arrays of many lanes have the lane last: x[n_rows, N]. */
-#ifndef CORE_RNG_H
-#define CORE_RNG_H
+#pragma once
 
 #include <stdint.h>
 
@@ -120,5 +119,3 @@ Rng rng_of_lane(const RngLanes *rng, uint32_t lane);
 /* Draws, for each lane, the next n numbers of its stream: out[n, lanes]. */
 void rng_lanes_uniform(RngLanes *rng, int n, double *out);
 void rng_lanes_normal(RngLanes *rng, int n, double *out);
-
-#endif

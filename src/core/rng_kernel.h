@@ -1,7 +1,6 @@
 /* Many counter values at once: Philox4x32-10 and the Box-Muller transform, for rng.c only; one version for
  * each instruction level (simd.h). */
-#ifndef CORE_RNG_KERNEL_H
-#define CORE_RNG_KERNEL_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -24,5 +23,3 @@ void rng_kernel_uniform(const RngCounters *counters, int count, uint32_t first, 
                         size_t stride, double *out);
 void rng_kernel_normal(const RngCounters *counters, int count, uint32_t first, uint32_t positions,
                        size_t stride, double *out);
-
-#endif

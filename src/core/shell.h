@@ -1,10 +1,7 @@
 /* Words of commands that are printed for people to run. */
-#ifndef CORE_SHELL_H
-#define CORE_SHELL_H
+#pragma once
 
 #include <stdio.h>
 
 /* Prints `text` as one word of the shell (POSIX, 2.2.2), quoted where it needs to be. */
 void shell_print(FILE *out, const char *text);
-
-#endif

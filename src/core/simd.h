@@ -4,8 +4,7 @@
  * plain), and the loader binds each function of its header to the version for this processor
  * (cmake/Simd.cmake). SIMD_BYTES is the width of its registers. A function marked SIMD_CLONES is plain C that
  * the compiler versions by itself, in builds without sanitizers. */
-#ifndef CORE_SIMD_H
-#define CORE_SIMD_H
+#pragma once
 
 #if defined(__AVX512F__)
 enum { SIMD_BYTES = 64 };
@@ -29,5 +28,3 @@ typedef enum { SIMD_V1 = 1, SIMD_V3 = 3, SIMD_V4 = 4 } SimdLevel;
 
 /* Returns the widest level that this processor runs. */
 SimdLevel simd_level(void);
-
-#endif

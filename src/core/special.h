@@ -1,6 +1,5 @@
 /* Special functions that the compiler can inline into a loop over lanes and vectorise (simd.h). */
-#ifndef CORE_SPECIAL_H
-#define CORE_SPECIAL_H
+#pragma once
 
 #include "core/simd.h"
 #include "core/tiling.h"
@@ -85,5 +84,3 @@ static inline double special_upper_quantile(double tail) {
   }
   return z;
 }
-
-#endif

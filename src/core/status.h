@@ -4,8 +4,7 @@
  * kept beside the code, in each thread its own, until `main` prints it, once. Bugs in our own code are not a
  * Status: ASSERT names the place and aborts, in every build. Numerical events are neither: samplers count
  * them (see sampler.h). */
-#ifndef CORE_STATUS_H
-#define CORE_STATUS_H
+#pragma once
 
 /* One list of codes: name, exit status of the program, what the exit status means. */
 #define STATUS_LIST(ENTRY)                                                                                   \
@@ -50,5 +49,3 @@ void status_assert_failed(const char *file, int line, const char *function, cons
   do {                                                                                                       \
     if (!(condition)) status_assert_failed(__FILE__, __LINE__, __func__, #condition);                        \
   } while (0)
-
-#endif

@@ -1,6 +1,5 @@
 /* What long work calls now and then, and where it may end early. */
-#ifndef CORE_TICK_H
-#define CORE_TICK_H
+#pragma once
 
 #include "core/status.h"
 
@@ -24,5 +23,3 @@ Tick tick_exchange(Tick tick);
 bool tick_allows(void);
 /* Returns STATUS_STOPPED where it does not. */
 Status tick_check(void);
-
-#endif

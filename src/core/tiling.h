@@ -1,8 +1,7 @@
 /* How arrays of lanes are cut, in four words (docs/notation.md): a *block* is the runs that advance together,
  * a *chunk* the lanes that one call takes at a time, a *tile* what stays in the first-level cache, a *vector*
  * what an instruction works on. The block is the study's to choose (key `block`); the rest is here. */
-#ifndef CORE_TILING_H
-#define CORE_TILING_H
+#pragma once
 
 enum {
   CHUNK_LANES = 64, /* for which samplers, densities and networks have scratch */
@@ -13,5 +12,3 @@ enum {
   TILE_DOUBLES = 2048, /* matrices side by side in an eigendecomposition */
   VECTOR_LANES = 8 /* doubles: one register of AVX-512, two of AVX2 */
 };
-
-#endif

@@ -1,12 +1,9 @@
 /* The arm of the highest index phi' mean + z sqrt(phi' S phi), for many runs at once; one version for each
  * instruction level (core/simd.h). v3 and v4 give the same bits. */
-#ifndef RULE_INDEX_KERNEL_H
-#define RULE_INDEX_KERNEL_H
+#pragma once
 
 /* Chooses arm[runs] by features[arms, d, runs], mean[d, runs] and covariance[d, d, runs], the first of
  * equals, and sets top[runs], its index, unless that is NULL. Without covariance (NULL) the index is phi'
  * mean. */
 void index_kernel(int arms, int d, int runs, const double *features, const double *mean,
                   const double *covariance, double z, int *arm, double *top);
-
-#endif

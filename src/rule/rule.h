@@ -2,8 +2,7 @@
  * belief and the features of the arms, no world and no sampler's inside. One registry line each.
  *
  * B runs in a block, K arms, run last: features[K, d, B]. */
-#ifndef RULE_RULE_H
-#define RULE_RULE_H
+#pragma once
 
 #include "core/arena.h"
 #include "io/config/config.h"
@@ -111,5 +110,3 @@ double rule_cost(const SamplerOps *method, const SamplerWork *work, double arms)
 
 /* Finds the arm with the highest phi' theta in each run, the first of equals: arm[B]; theta[d, B]. */
 void rule_best(int arms, int d, int runs, const double *features, const double *theta, int *arm);
-
-#endif

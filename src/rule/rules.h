@@ -1,7 +1,6 @@
 /* The registry's list: one line for each rule. `name` is the name in study files; rule_NAME is the
  * descriptor, defined in the file that the comment names. */
-#ifndef RULE_RULES_H
-#define RULE_RULES_H
+#pragma once
 
 #include "rule/rule.h"
 
@@ -13,5 +12,3 @@
 #define RULE_DECLARE(name) extern const RuleOps rule_##name;
 RULE_LIST(RULE_DECLARE)
 #undef RULE_DECLARE
-
-#endif

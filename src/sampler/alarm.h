@@ -4,8 +4,7 @@
  * other than Gaussian rewards by Laplace approximations, and theta is of the prior itself, so that the
  * p-value is uniform under the prior whatever mixtures and approximations are worth. That is exact where
  * features do not depend on rewards, and approximate in a bandit, where they do. */
-#ifndef SAMPLER_ALARM_H
-#define SAMPLER_ALARM_H
+#pragma once
 
 #include "core/rng.h"
 #include "model/history/history.h"
@@ -28,5 +27,3 @@ Status alarm_create(Arena *memory, const Prior *prior, const Likelihood *likelih
  * (history_observation) unless the likelihood is conjugate: from 1 / (draws + 1), the least that so many
  * can show, to 1. Streams: RNG_ALARM, run = stream_run, round = history->rounds. */
 double alarm_p_value(Alarm *self, const History *history, int run, uint32_t stream_run);
-
-#endif

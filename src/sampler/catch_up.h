@@ -4,8 +4,7 @@
  * runs. Observations that the sampler was not notified of one by one are caught up with when it is next drawn
  * from: one update for each of them, CATCH_UP_MOST at most, with the evidence that the history has by
  * then. */
-#ifndef SAMPLER_CATCH_UP_H
-#define SAMPLER_CATCH_UP_H
+#pragma once
 
 #include "sampler/sampler.h"
 
@@ -27,5 +26,3 @@ void catch_up_history(Sampler *sampler, CatchUp *catch_up, int most, CatchUpBegi
 
 /* Returns the streams of the updates of a round: lanes first .. of `draws` for each run. */
 RngLanes catch_up_streams(const Sampler *sampler, int round, int draws, int first, int lanes);
-
-#endif

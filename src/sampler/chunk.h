@@ -1,7 +1,6 @@
 /* The lanes of one call, taken at most CHUNK_LANES (core/tiling.h) at a time, so that the scratch of a
  * sampler stays in cache and does not grow with B M. No draw depends on which chunk it falls into. */
-#ifndef SAMPLER_CHUNK_H
-#define SAMPLER_CHUNK_H
+#pragma once
 
 #include "core/rng.h"
 #include "core/tiling.h"
@@ -30,5 +29,3 @@ void chunk_guard(const Chunk *chunk, int d, double *s, int64_t *fallbacks);
 
 /* Stores columns first .. of theta[d, N] <- z[d, lanes]. */
 void chunk_store(const Chunk *chunk, int d, const double *z, double *theta);
-
-#endif

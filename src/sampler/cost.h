@@ -4,8 +4,7 @@
  * The constants are fitted to `thompson bench`, and to small studies, of 2 to 20 dimensions on one core of an
  * AMD EPYC (Zen 4) with AVX-512. They are times, not counts: a network's products run at several times the
  * nominal speed, a logarithm far below it. */
-#ifndef SAMPLER_COST_H
-#define SAMPLER_COST_H
+#pragma once
 
 #include "sampler/sampler.h"
 
@@ -46,5 +45,3 @@ double cost_tempering(const SamplerWork *work, double particles, double steps);
 
 /* Returns what a round costs: that of the method, and of the guard around it. */
 double cost_round(const SamplerOps *method, const SamplerWork *work);
-
-#endif

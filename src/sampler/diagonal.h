@@ -4,8 +4,7 @@
  * rotations, of b and the prior's means before and of the draws after, are the caller's (core/dense.h).
  *
  * M draws, lane last: x[d, M]. */
-#ifndef SAMPLER_DIAGONAL_H
-#define SAMPLER_DIAGONAL_H
+#pragma once
 
 #include "io/config/config.h"
 #include "model/denoiser/isotropic.h"
@@ -29,5 +28,3 @@ typedef struct {
 /* `exact`: a component by its weight in the posterior, then a Gaussian. `mala`; `tilted` with the baselines
  * mala and ula and the reverse process exponential; `localised` (localised/diagonal.c). */
 extern const DiagonalOps diagonal_exact, diagonal_mala, diagonal_tilted, diagonal_localised;
-
-#endif

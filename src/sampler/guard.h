@@ -8,8 +8,7 @@
  * belong to the wide Gaussian are replaced. The marginal likelihoods are closed forms, or Laplace
  * approximations of all components alike: of a prior that is a mixture its own, and otherwise that of the
  * mixture that was fitted beside it to the same samples (prior_stand_in). */
-#ifndef SAMPLER_GUARD_H
-#define SAMPLER_GUARD_H
+#pragma once
 
 #include "sampler/sampler.h"
 
@@ -40,5 +39,3 @@ void guard_weight(Guard *self, const History *history, double *weight, int64_t *
 
 /* Turns value[B], the logarithm of the marginal likelihood under the prior, into that under both. */
 void guard_marginal(Guard *self, const History *history, double *value, int64_t *fallbacks);
-
-#endif

@@ -1,7 +1,6 @@
 /* The registry's list: one line for each posterior sampler. `name` is the name in study files; sampler_NAME
  * is the descriptor, defined in the file that the comment names. */
-#ifndef SAMPLER_METHODS_H
-#define SAMPLER_METHODS_H
+#pragma once
 
 #include "sampler/sampler.h"
 
@@ -31,5 +30,3 @@
 #define SAMPLER_DECLARE(name) extern const SamplerOps sampler_##name;
 SAMPLER_LIST(SAMPLER_DECLARE)
 #undef SAMPLER_DECLARE
-
-#endif

@@ -6,8 +6,7 @@
  * Expectation propagation has the offset from its own evidence of the model; Laplace's makes the two sides
  * equal at the mode. With a history that forgets (model/history/history_filtered.h) it is for the rows that
  * are there; what is forgotten is the component's, as if it were its prior. */
-#ifndef SAMPLER_MIXTURE_APPROXIMATION_H
-#define SAMPLER_MIXTURE_APPROXIMATION_H
+#pragma once
 
 #include "core/arena.h"
 #include "model/history/ep.h"
@@ -52,5 +51,3 @@ void mixture_approximation_weigh(const MixtureApproximation *self, int lanes, do
 void mixture_approximation_keep(MixtureApproximation *self, int c, const HistoryView *view,
                                 const double *precision, const double *vector);
 void mixture_approximation_kept(MixtureApproximation *self, const History *history);
-
-#endif

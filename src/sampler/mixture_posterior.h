@@ -8,8 +8,7 @@
  * kept with probability proportional to p(y | theta) over its approximation under c (sampler/reservoir.h), so
  * that for large J draws are from the posterior itself, whatever the approximation. Few are enough where it
  * is near. */
-#ifndef SAMPLER_MIXTURE_POSTERIOR_H
-#define SAMPLER_MIXTURE_POSTERIOR_H
+#pragma once
 
 #include "core/arena.h"
 #include "core/rng.h"
@@ -82,5 +81,3 @@ void mixture_posterior_moments(MixturePosterior *state, const History *history, 
  * and up to what history_log_likelihood leaves out. */
 void mixture_posterior_evidence(MixturePosterior *state, const History *history, double *log_evidence,
                                 int64_t *fallbacks);
-
-#endif

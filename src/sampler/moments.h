@@ -1,7 +1,6 @@
 /* Mean and covariance of a mixture, whose components are taken in one after the other, lane last: no
  * difference of large numbers is taken, however narrow the components are. */
-#ifndef SAMPLER_MOMENTS_H
-#define SAMPLER_MOMENTS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -19,5 +18,3 @@ void moments_share(int lanes, bool first, const double *log_weight, double *larg
 void moments_merge(int d, int lanes, const double *share, const double *own_mean,
                    const double *own_covariance, int own_stride, double *mean, double *covariance,
                    int stride);
-
-#endif

@@ -1,8 +1,7 @@
 /* Mixture posteriors where the evidence is so precise that prior and evidence cannot be added in doubles: in
  * square-root form (model/mixture/square_root.h), lane by lane. It takes over, in the arrays of
  * mixture_posterior.c, the parts of a view that need it; the others stay as they are to the last bit. */
-#ifndef SAMPLER_PRECISE_H
-#define SAMPLER_PRECISE_H
+#pragma once
 
 #include "model/history/history.h"
 #include "model/mixture/mixture.h"
@@ -28,5 +27,3 @@ bool precise_possible(const Mixture *prior, const History *history);
 /* Computes how much the evidence of a run outweighs what it leaves to the prior in some direction, the most
  * of all components; 1 where that is out of the question. Allocates and frees. */
 Status precise_hidden(const Mixture *prior, const History *history, int run, double *out);
-
-#endif

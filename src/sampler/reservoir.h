@@ -1,8 +1,7 @@
 /* One of several weighted candidates, met one after the other, for many lanes: candidate p takes the place of
  * the one that is kept with probability w_p / (w_1 + .. + w_p), so that each is kept with a probability
  * proportional to its weight (Chao 1982, unequal probability sampling). n lanes, lane last. */
-#ifndef SAMPLER_RESERVOIR_H
-#define SAMPLER_RESERVOIR_H
+#pragma once
 
 #include "core/arena.h"
 
@@ -24,5 +23,3 @@ double reservoir_add(Reservoir *self, int n, double log_weight);
 double reservoir_ess(const Reservoir *self, int n);
 /* Returns the logarithm of the mean of `count` weights of lane n, and the standard error of it. */
 double reservoir_log_mean(const Reservoir *self, int n, int count, double *error);
-
-#endif

@@ -1,8 +1,7 @@
 /* Posterior samplers: draw theta from p(theta | history). One file and one registry line each.
  *
  * B runs, M draws for each run, N = B M lanes, lane last: theta[d, N], lane n belongs to run n / M. */
-#ifndef SAMPLER_SAMPLER_H
-#define SAMPLER_SAMPLER_H
+#pragma once
 
 #include "core/arena.h"
 #include "core/rng.h"
@@ -185,5 +184,3 @@ void sampler_observe(Sampler *sampler, const History *history, int64_t *fallback
  * false when it can. */
 bool sampler_misfit(const SamplerOps *method, const Prior *prior, const Likelihood *likelihood, size_t size,
                     char *sentence);
-
-#endif

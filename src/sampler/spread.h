@@ -6,8 +6,7 @@
  * prior their mean and covariance are in closed form (mixture_posterior.h), and with other than Gaussian
  * rewards those of expectation propagation are near: with S = L L', draws L^-1 (theta - m) should have the
  * mean 0 and the standard deviation 1. */
-#ifndef SAMPLER_SPREAD_H
-#define SAMPLER_SPREAD_H
+#pragma once
 
 #include "sampler/sampler.h"
 
@@ -37,5 +36,3 @@ Status spread_hidden(const Sampler *sampler, const History *history, Spread *out
 /* Writes in one sentence that the draws cannot have reached the target, with the number, and returns true;
  * false where nothing is known against them. */
 bool spread_complaint(const Spread *spread, size_t size, char *sentence);
-
-#endif

@@ -2,8 +2,7 @@
  * direction, that the sums of a sampler have no digits of the latter: from the posterior of the mixture in
  * the place of the prior, in square-root form. With a mixture for a prior these are exact; they are those of
  * `mixts` with the same random numbers. */
-#ifndef SAMPLER_STAND_IN_H
-#define SAMPLER_STAND_IN_H
+#pragma once
 
 #include "sampler/sampler.h"
 
@@ -15,5 +14,3 @@ bool stand_in_needed(double hidden);
 /* Replaces theta[d, B M] in the runs that need it, and counts a fallback for each of them. */
 void stand_in_replace(const Sampler *sampler, const History *history, RngLanes rng, int draws, double *theta,
                       int64_t *fallbacks);
-
-#endif

@@ -6,8 +6,7 @@
  * whatever shape the posterior is. Watched are u' e, where the unit vector u points from the prior's mean to
  * the posterior's, along which an approximation is off first, and |e|^2 / d. One draw says nothing; means
  * over rounds and runs say much (study.h has them for each run). */
-#ifndef SAMPLER_WATCH_H
-#define SAMPLER_WATCH_H
+#pragma once
 
 #include "sampler/sampler.h"
 
@@ -26,5 +25,3 @@ Status watch_create(Arena *memory, const Sampler *sampler, const History *histor
 void watch_add(Watch *self, const History *history, int draws, const double *theta);
 /* Computes out[2, B], B = runs: the means of u' e and of |e|^2 / d over all draws of a run so far. */
 void watch_means(const Watch *self, int runs, double *out);
-
-#endif

@@ -2,8 +2,7 @@
  * learned or is exact.
  *
  * A chain lives in standardised coordinates z = (theta - shift) / scale. N lanes, lane last: s[d, N]. */
-#ifndef MODEL_DENOISER_CHAIN_H
-#define MODEL_DENOISER_CHAIN_H
+#pragma once
 
 #include "core/arena.h"
 #include "core/rng.h"
@@ -59,5 +58,3 @@ void chain_sample(const Chain *chain, RngLanes *rng, double *theta, double *scra
  * part_theta[d, width], scratch[2, d, width]. */
 void chain_sample_parts(const Chain *chain, int width, RngLanes *rng, double *part_theta, double *scratch,
                         double *theta);
-
-#endif

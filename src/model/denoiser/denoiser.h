@@ -4,8 +4,7 @@
  * z / 2). With Gaussian rewards the posterior is p(. | b, M) for the evidence b, M = Lambda, so that its mean
  * D(b, M) and covariance C(b, M) = dD / db are what stochastic localisation (localisation.h) needs of a
  * prior; the denoiser of a diffusion model has them for M = s I alone. */
-#ifndef MODEL_DENOISER_DENOISER_H
-#define MODEL_DENOISER_DENOISER_H
+#pragma once
 
 #include "core/arena.h"
 #include "model/mixture/mixture.h"
@@ -47,5 +46,3 @@ Status denoiser_mixture_create(Arena *memory, const Mixture *mixture, bool stand
  */
 enum { DENOISER_MOST_VERTICES = 20 };
 Status denoiser_hypercube_create(Arena *memory, int d, Denoiser *out);
-
-#endif

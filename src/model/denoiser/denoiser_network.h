@@ -13,8 +13,7 @@
  * Of h a share w(M) counts, which is chosen on samples that the network did not learn from: a network that
  * has seen too few samples makes the mixture worse. As w does not depend on b it only multiplies h and its
  * slopes above. */
-#ifndef MODEL_DENOISER_DENOISER_NETWORK_H
-#define MODEL_DENOISER_DENOISER_NETWORK_H
+#pragma once
 
 #include "model/denoiser/denoiser.h"
 #include "model/network/network.h"
@@ -52,5 +51,3 @@ double denoiser_network_strength(int d, double most_precision, size_t stride, co
 void denoiser_network_moments(const DenoiserNetwork *self, bool slope, int lanes, const double *basis,
                               const double *eigenvalue, const double *vector, double *mean,
                               double *covariance, int *lane_fallbacks, double *workspace);
-
-#endif

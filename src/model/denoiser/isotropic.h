@@ -2,8 +2,7 @@
  * one too.
  *
  * Letters: C components, N lanes, lane last: theta[d, N]. */
-#ifndef MODEL_DENOISER_ISOTROPIC_H
-#define MODEL_DENOISER_ISOTROPIC_H
+#pragma once
 
 #include "core/arena.h"
 #include "core/rng.h"
@@ -34,5 +33,3 @@ void isotropic_nearest(const Isotropic *mixture, int lanes, const double *theta,
 
 /* Creates the exact reverse chain, in the coordinates of theta. `mixture` outlives it. */
 Status isotropic_chain(Arena *memory, const Isotropic *mixture, const ScheduleRule *rule, Chain *out);
-
-#endif

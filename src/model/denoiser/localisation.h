@@ -15,8 +15,7 @@
  * is exact; for others the error is that of N(D, C) for what is left after a step.
  *
  * A draw uses d normals of its stream for each of K + 1 evaluations. */
-#ifndef MODEL_DENOISER_LOCALISATION_H
-#define MODEL_DENOISER_LOCALISATION_H
+#pragma once
 
 #include "core/arena.h"
 #include "core/rng.h"
@@ -72,5 +71,3 @@ typedef struct {
 Status localisation_sample_create(Arena *memory, const Denoiser *denoiser, Unconditional *out);
 /* Draws theta[d, lanes] for the lanes of rng, and moves its position on. */
 void localisation_sample(Unconditional *self, RngLanes *rng, double *theta);
-
-#endif

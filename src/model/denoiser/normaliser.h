@@ -9,8 +9,7 @@
  * at u = 0, and everywhere for a Gaussian prior. The nodes are even in log u; trapezoidal sums of 16, 32 and
  * 64 intervals are extrapolated (Romberg), and the last change is the estimate of the error. Errors of a
  * learned denoiser are not in it. */
-#ifndef MODEL_DENOISER_NORMALISER_H
-#define MODEL_DENOISER_NORMALISER_H
+#pragma once
 
 #include "core/arena.h"
 #include "model/denoiser/denoiser.h"
@@ -33,5 +32,3 @@ Status normaliser_create(Arena *memory, const Denoiser *denoiser, Normaliser *ou
  * *lane_fallbacks. */
 double normaliser_find(Normaliser *self, const double *basis, const double *eigenvalue, const double *vector,
                        double *error, int *lane_fallbacks);
-
-#endif

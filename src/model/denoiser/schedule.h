@@ -1,7 +1,6 @@
 /* The noise schedule of a diffusion model (DiffTS paper, Section 3 and equation 14, misprint repaired:
  * sqrt(alpha_t)). */
-#ifndef MODEL_DENOISER_SCHEDULE_H
-#define MODEL_DENOISER_SCHEDULE_H
+#pragma once
 
 #include "core/arena.h"
 
@@ -57,5 +56,3 @@ void schedule_denoise_factors(const Schedule *schedule, int t, double *of_state,
 /* Computes the factors of s_0 and of s_t in the mean of s_{t-1} given both. Its variance is beta_tilde_t. */
 void schedule_bridge_factors(const Schedule *schedule, int t, double *of_denoised, double *of_state);
 LastStage schedule_last_stage(const char *word); /* "repaired" | "literal" */
-
-#endif

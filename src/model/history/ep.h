@@ -24,8 +24,7 @@
  *
  * it is the integral of the prior times all sites. It does not change to first order with sites near their
  * fixed point, so that of the sites before the last sweep is as good as that of those after it. */
-#ifndef MODEL_HISTORY_EP_H
-#define MODEL_HISTORY_EP_H
+#pragma once
 
 #include "core/arena.h"
 #include "model/history/history.h"
@@ -73,5 +72,3 @@ void ep_split(Ep *ep, const HistoryView *view, const double *prior_precision, co
  * 0. */
 void ep_click(const TiltedNodes *nodes, int n, const double *y, const double *mean, double *variance,
               double *lambda, double *nu, double *log_scale);
-
-#endif

@@ -1,6 +1,5 @@
 /* The evidence of a conjugate likelihood in the eigenbasis of its precision, Lambda = U diag(q) U'. */
-#ifndef MODEL_HISTORY_EVIDENCE_H
-#define MODEL_HISTORY_EVIDENCE_H
+#pragma once
 
 #include "model/history/history.h"
 
@@ -23,5 +22,3 @@ void evidence_decompose(const HistoryView *view, const double *root, double *mat
 /* Decomposes in x = theta, into basis[d, d, n]: a copy for each lane. */
 void evidence_decompose_lanes(const HistoryView *view, double *matrix, double *column, double *basis,
                               double *q, double *b);
-
-#endif

@@ -10,8 +10,7 @@
  *
  * Whichever the form, usually every run has an observation in every round. Where each of K arms has a
  * posterior of its own a run of the history is one arm of a run of the bandit, and one in K has one. */
-#ifndef MODEL_HISTORY_HISTORY_H
-#define MODEL_HISTORY_HISTORY_H
+#pragma once
 
 #include "core/arena.h"
 #include "core/tiling.h"
@@ -149,5 +148,3 @@ double history_excess(const HistoryView *view, int lane);
  * observations. It is an upper bound, |phi| |theta step|, where that is below `enough` for all lanes of a
  * tile; the exact maximum, by a pass, elsewhere. */
 void history_reach(const HistoryView *view, const double *step, double enough, double *reach);
-
-#endif

@@ -7,8 +7,7 @@
  * forgotten at once, by the posterior as it was before. Otherwise the last `keep` rows, and up to as many
  * again, are there as they came: whenever there are 2 keep of them, all of them together with what was
  * forgotten before give the older half the Gaussians that it leaves. */
-#ifndef MODEL_HISTORY_HISTORY_FILTERED_H
-#define MODEL_HISTORY_HISTORY_FILTERED_H
+#pragma once
 
 #include "model/history/history.h"
 #include "model/mixture/mixture.h"
@@ -26,5 +25,3 @@ History history_retained(const History *history);
 void history_forgotten(const HistoryView *view, int c, double *precision, double *vector, double *log_scale);
 /* Adds the numerical fallbacks of the last round to fallbacks[B]. */
 void history_filtered_fallbacks(const History *history, int64_t *fallbacks);
-
-#endif

@@ -5,8 +5,7 @@
  *     arms      history_arms.c      the same where arms stay what they are: a row for each arm
  *     inputs    history_inputs.c    the mean reward is a network: rows as network.h takes them
  *     filtered  history_filtered.c  a prior's Gaussians in place of rows, and the last rows */
-#ifndef MODEL_HISTORY_HISTORY_INTERNAL_H
-#define MODEL_HISTORY_HISTORY_INTERNAL_H
+#pragma once
 
 #include "model/history/history.h"
 
@@ -105,5 +104,3 @@ static inline HistoryInputs *history_inputs(const History *history) {
   ASSERT(history->ops == &history_form_inputs);
   return (HistoryInputs *)history->content;
 }
-
-#endif

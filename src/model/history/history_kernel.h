@@ -1,7 +1,6 @@
 /* The sums over rows behind history_passes.c; one version for each instruction level (core/simd.h). v3 and v4
  * give the same bits. */
-#ifndef MODEL_HISTORY_HISTORY_KERNEL_H
-#define MODEL_HISTORY_HISTORY_KERNEL_H
+#pragma once
 
 #include "model/history/history_internal.h"
 
@@ -31,5 +30,3 @@ void history_kernel_reach(const HistoryColumn *column, const double *step, doubl
 void history_kernel_marginals(const HistoryColumn *column, int lane, const double *mean,
                               const double *covariance, HistoryVisit *visit, void *context, double *vector,
                               double *precision);
-
-#endif

@@ -24,8 +24,7 @@
  * before: its step is not finite, or R times the spacing of doubles is above IRLS_FULL_STEP, so that no
  * bracket can be narrow enough. Lanes that have stopped wait for the others unchanged; nothing about a lane
  * depends on them. */
-#ifndef MODEL_HISTORY_IRLS_H
-#define MODEL_HISTORY_IRLS_H
+#pragma once
 
 #include "core/arena.h"
 #include "model/history/history.h"
@@ -57,5 +56,3 @@ Status irls_create(Arena *memory, int d, int capacity, double tolerance, Irls *o
 void irls_solve(Irls *irls, const HistoryView *view, const double *prior_precision,
                 const double *prior_vector, double *precision, double *vector, double *mode,
                 int64_t *fallbacks);
-
-#endif

@@ -4,8 +4,7 @@
  *
  * The functions of n observations take arrays of n numbers and are written for vector instructions. No
  * function raises a floating-point exception while |u| <= 1000. */
-#ifndef MODEL_HISTORY_LIKELIHOOD_H
-#define MODEL_HISTORY_LIKELIHOOD_H
+#pragma once
 
 #include "core/rng.h"
 #include "core/status.h"
@@ -66,5 +65,3 @@ static inline int likelihood_parameters(const Likelihood *likelihood, int d) {
 const LikelihoodOps *likelihood_family(int index); /* registry; NULL ends */
 const LikelihoodOps *likelihood_find(const char *name);
 const char *likelihood_name(int index);
-
-#endif

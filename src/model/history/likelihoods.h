@@ -1,7 +1,6 @@
 /* Internal to src/model: the registry's list, one line for each likelihood. `name` is the name in study
  * files; likelihood_NAME is the descriptor, defined in the file that the comment names. */
-#ifndef MODEL_HISTORY_LIKELIHOODS_H
-#define MODEL_HISTORY_LIKELIHOODS_H
+#pragma once
 
 #include "model/history/likelihood.h"
 
@@ -13,5 +12,3 @@
 #define LIKELIHOOD_DECLARE(name) extern const LikelihoodOps likelihood_##name;
 LIKELIHOOD_LIST(LIKELIHOOD_DECLARE)
 #undef LIKELIHOOD_DECLARE
-
-#endif

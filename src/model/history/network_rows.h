@@ -7,8 +7,7 @@
  *
  * Lane n belongs to run n / draws; its result does not depend on the
  * others. float32 inside. */
-#ifndef MODEL_HISTORY_NETWORK_ROWS_H
-#define MODEL_HISTORY_NETWORK_ROWS_H
+#pragma once
 
 #include "core/arena.h"
 #include "model/history/history.h"
@@ -30,5 +29,3 @@ void network_rows_derivatives(NetworkRows *rows, const HistoryView *view, const 
                               double *gradient, double *precision);
 /* Computes trace[lanes] of that matrix, which bounds its eigenvalues. */
 void network_rows_trace(NetworkRows *rows, const HistoryView *view, const double *theta, double *trace);
-
-#endif

@@ -5,8 +5,7 @@
  * their distance (Trefethen and Weideman 2014, The exponentially convergent trapezoidal rule): with logistic
  * rewards as exp(-2 pi^2 / (s h)), h the distance in standard deviations s, so that 1e-6 is left at s = 3 and
  * 7e-4 at s = 6; a closed form takes over there. Even nodes need one exponential for all. */
-#ifndef MODEL_HISTORY_TILTED_MOMENTS_H
-#define MODEL_HISTORY_TILTED_MOMENTS_H
+#pragma once
 
 #include "model/history/likelihood.h"
 
@@ -36,5 +35,3 @@ void tilted_moments_of_clicks(const TiltedNodes *nodes, const TiltedCells *cells
 void tilted_moments(const TiltedNodes *nodes, const Likelihood *likelihood, const TiltedCells *cells,
                     const double *centre, const double *spread, double *log_mass, double *move,
                     double *shrink);
-
-#endif

@@ -8,8 +8,7 @@
  *
  * Tasks are summed in at most EM_LOGS_SLICES contiguous slices, and these in their order, so that ranks can
  * share them and the bytes do not depend on how. */
-#ifndef MODEL_LOGS_EM_LOGS_H
-#define MODEL_LOGS_EM_LOGS_H
+#pragma once
 
 #include "core/arena.h"
 #include "model/logs/logs.h"
@@ -63,5 +62,3 @@ void em_logs_density(EmLogs *self, const Mixture *mixture, double *density);
 void em_logs_draw(EmLogs *self, const Mixture *mixture, int draws, RngKey key, uint32_t run, double *z);
 /* Computes z[d, items], the mean of each task's posterior under a prepared Gaussian. */
 void em_logs_means(EmLogs *self, const Mixture *gaussian, double *z);
-
-#endif

@@ -1,8 +1,7 @@
 /* Internal to src/model: the rows of logs whose likelihood is not conjugate, a history for each chunk of
  * LOGS_BLOCK tasks. Tasks with fewer rows than the longest of their chunk have rows of x = 0, which say
  * nothing. */
-#ifndef MODEL_LOGS_EM_LOGS_ROWS_H
-#define MODEL_LOGS_EM_LOGS_ROWS_H
+#pragma once
 
 #include "model/history/ep.h"
 #include "model/history/irls.h"
@@ -27,5 +26,3 @@ Status em_logs_rows_create(Arena *memory, const Logs *logs, int first, int items
 void em_logs_rows_evidence(EmLogsRows *self, int chunk, const double *shift, const double *scale,
                            const double *prior_precision, const double *prior_vector, double *precision,
                            double *vector, double *log_evidence);
-
-#endif

@@ -4,8 +4,7 @@
  * With a conjugate likelihood all that a task says about its theta is X'X, X'y, y'y and the number of its
  * observations, so memory does not grow with observations; with any other likelihood the rows are kept too.
  */
-#ifndef MODEL_LOGS_LOGS_H
-#define MODEL_LOGS_LOGS_H
+#pragma once
 
 #include "core/arena.h"
 #include "model/history/likelihood.h"
@@ -50,5 +49,3 @@ const double *logs_row(const Logs *logs, int64_t index);
 /* Takes `most` of the tasks in random order (all, when there are fewer): what a fit chooses by, because
  * logs come in an order of their own. */
 Status logs_sample(Arena *memory, const Logs *logs, int most, uint64_t seed, Logs *out);
-
-#endif

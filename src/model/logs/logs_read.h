@@ -1,6 +1,5 @@
 /* Logs of past tasks from a file that a user gives (io/logs_file.h). */
-#ifndef MODEL_LOGS_LOGS_READ_H
-#define MODEL_LOGS_LOGS_READ_H
+#pragma once
 
 #include "io/digest.h"
 #include "model/logs/logs.h"
@@ -11,5 +10,3 @@ Status logs_read(Arena *memory, const char *path, const Likelihood *likelihood, 
                  void (*progress)(double done, double total), Logs *out);
 /* Computes the digest of all that a fit depends on. */
 Status logs_digest(const Logs *logs, char out[DIGEST_SIZE]);
-
-#endif

@@ -4,8 +4,7 @@
  * item is, only its E-step knows, which gives the expected moments of z under each component; so the same EM
  * serves samples (em_samples.h), tasks of logs (em_logs.h) and anything else that has such moments. z is
  * expected in coordinates of unit variance, which the floor of the covariances is made for. */
-#ifndef MODEL_MIXTURE_EM_H
-#define MODEL_MIXTURE_EM_H
+#pragma once
 
 #include "core/arena.h"
 #include "core/rng.h"
@@ -59,5 +58,3 @@ Status em_step(EmData *data, const EmPlan *plan, Rng rng, Mixture *mixture, doub
 double em_cost(const EmPlan *plan, double components, double items, double item);
 /* Returns whether EM ends: the mean log likelihood has risen by no more than the tolerance. */
 bool em_has_converged(const EmPlan *plan, double before, double now);
-
-#endif

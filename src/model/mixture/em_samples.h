@@ -4,8 +4,7 @@
  * same features summed: with features[F, n] an iteration is two products of matrices and the exponential
  * function between them. What the quadratic form loses by being multiplied out is below 1e-16 z^2 over the
  * floor of the variances, 1e-6 for samples of unit variance (|z|^2 <= n d) by the ten thousand. */
-#ifndef MODEL_MIXTURE_EM_SAMPLES_H
-#define MODEL_MIXTURE_EM_SAMPLES_H
+#pragma once
 
 #include "core/arena.h"
 #include "model/mixture/em.h"
@@ -27,5 +26,3 @@ Status em_samples_create(Arena *memory, int d, int n, const double *z, int first
 
 /* Returns the operations of an E-step for each sample and component. */
 double em_samples_cost(int d);
-
-#endif

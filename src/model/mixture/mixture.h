@@ -1,8 +1,7 @@
 /* A mixture of Gaussians in R^d, and what can be asked of it. A Gaussian is a mixture of one.
  *
  * Letters: C components, N lanes, lane last: theta[d, N]. */
-#ifndef MODEL_MIXTURE_MIXTURE_H
-#define MODEL_MIXTURE_MIXTURE_H
+#pragma once
 
 #include "core/arena.h"
 #include "core/rng.h"
@@ -62,5 +61,3 @@ void mixture_hessian_product(const Mixture *mixture, int lanes, const double *th
  * Scratch: gradient[d, CHUNK_LANES]. */
 void mixture_score_hessian(const Mixture *mixture, int lanes, const double *theta, double *gradient,
                            double *score, double *hessian);
-
-#endif

@@ -1,7 +1,6 @@
 /* How the number of components of a fitted mixture was chosen: the candidates and the mean log density of
  * samples that they were not fitted to. Kept in the prior file. */
-#ifndef MODEL_MIXTURE_MIXTURE_CHOICE_H
-#define MODEL_MIXTURE_MIXTURE_CHOICE_H
+#pragma once
 
 #include "io/store.h"
 
@@ -28,5 +27,3 @@ Status mixture_choice_save(const MixtureChoice *choice, StoreFile *file);
 Status mixture_choice_load(StoreFile *file, MixtureChoice *out);
 /* Reports one line for each candidate. */
 void mixture_choice_report(const MixtureChoice *choice, FILE *out);
-
-#endif

@@ -2,8 +2,7 @@
  * = S_c^-1 + Lambda, h_c = S_c^-1 m_c + b, of the weight
  *
  *     w_c |S_c|^-1/2 |P_c|^-1/2 exp(-m_c' S_c^-1 m_c / 2 + h_c' P_c^-1 h_c / 2). */
-#ifndef MODEL_MIXTURE_MIXTURE_EVIDENCE_H
-#define MODEL_MIXTURE_MIXTURE_EVIDENCE_H
+#pragma once
 
 #include "model/mixture/mixture.h"
 
@@ -18,5 +17,3 @@ void mixture_evidence_add(const Mixture *mixture, int c, int lanes, const double
  * factor of P_c, and whitened[d, N] = L^-1 h_c. */
 void mixture_evidence_weigh(int d, int lanes, double constant, const double *factor, const double *whitened,
                             double *log_weight);
-
-#endif

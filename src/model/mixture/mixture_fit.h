@@ -1,6 +1,5 @@
 /* A mixture of Gaussians fitted to samples of theta (mixture_fit.c). */
-#ifndef MODEL_MIXTURE_MIXTURE_FIT_H
-#define MODEL_MIXTURE_MIXTURE_FIT_H
+#pragma once
 
 #include "core/arena.h"
 #include "model/mixture/mixture.h"
@@ -37,5 +36,3 @@ Status mixture_try(Arena *memory, int d, int n, const double *theta, int compone
 double mixture_fit_cost(int d, double n, int components, int starts);
 double mixture_fit_roughly_cost(int d, double n, int components, int starts);
 double mixture_try_cost(int d, double n, int components, int starts);
-
-#endif

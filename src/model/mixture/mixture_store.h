@@ -1,7 +1,6 @@
 /* A mixture of Gaussians in a prior file: weight(component), mean(component, dim), covariance(component, dim,
  * dim2). Anyone can write one. */
-#ifndef MODEL_MIXTURE_MIXTURE_STORE_H
-#define MODEL_MIXTURE_MIXTURE_STORE_H
+#pragma once
 
 #include "core/arena.h"
 #include "io/store.h"
@@ -11,5 +10,3 @@
 Status mixture_save(const Mixture *mixture, StoreFile *file, int *dim);
 /* Returns STATUS_INPUT, with a sentence, where a number is out of range; the mixture is not prepared. */
 Status mixture_load(Arena *memory, StoreFile *file, Mixture *out);
-
-#endif

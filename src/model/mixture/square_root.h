@@ -4,8 +4,7 @@
  * explains). Where the evidence is 10^16 times as precise in one direction as prior and evidence are in
  * another, P + Lambda has no digit of the latter; the root, whose entries are square roots, has half of them.
  */
-#ifndef MODEL_MIXTURE_SQUARE_ROOT_H
-#define MODEL_MIXTURE_SQUARE_ROOT_H
+#pragma once
 
 #include "model/mixture/mixture.h"
 
@@ -27,5 +26,3 @@ void square_root_covariance(const Mixture *prior, int c, const double *condition
 /* Returns the largest ratio of the diagonal of T'T to the square of a pivot: how much the evidence outweighs
  * what it leaves to the prior. */
 double square_root_hidden(int d, const double *conditioned);
-
-#endif

@@ -1,7 +1,6 @@
 /* What every network is trained with: a random start, the step of Adam, and how its size changes. Used for
  * the stages of a diffusion prior (training.h) and for the classifier of digits (classifier.h). */
-#ifndef MODEL_NETWORK_LEARNING_H
-#define MODEL_NETWORK_LEARNING_H
+#pragma once
 
 #include "core/rng.h"
 #include "model/network/network.h"
@@ -25,5 +24,3 @@ void learning_adam(size_t n, float rate, const float *gradient, float *first, fl
 /* Returns the operations (SamplerOps.cost) of so many steps: forward and backward, at the speed of wide
  * batches. */
 double learning_cost(double steps, double batch, double parameters);
-
-#endif

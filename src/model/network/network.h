@@ -6,8 +6,7 @@
  * first three calls and of NETWORK_LANES in training (pad with zeros). Parameters of one network lie in one
  * block: for each layer the weights w[out, in], then the biases b[out]. T networks of one prior:
  * parameters[T, network_parameters(shape)]. */
-#ifndef MODEL_NETWORK_NETWORK_H
-#define MODEL_NETWORK_NETWORK_H
+#pragma once
 
 #include "core/tiling.h"
 
@@ -58,5 +57,3 @@ float network_loss_gradient(const NetworkShape *shape, const float *parameters, 
  * classes are known). */
 float network_entropy_gradient(const NetworkShape *shape, const float *parameters, int lanes, const float *x,
                                const float *target, float *gradient, float *workspace);
-
-#endif

@@ -1,7 +1,6 @@
 /* The fast kernels behind network.h, for network.c and its tests only; one version for each instruction level
  * (core/simd.h). Arguments as in network.h. v3 and v4 give the same bits. */
-#ifndef MODEL_NETWORK_NETWORK_KERNEL_H
-#define MODEL_NETWORK_NETWORK_KERNEL_H
+#pragma once
 
 #include "model/network/network.h"
 
@@ -26,5 +25,3 @@ void network_kernel_loss_gradient(const NetworkShape *shape, const float *parame
 void network_kernel_entropy_gradient(const NetworkShape *shape, const float *parameters, int lanes,
                                      const float *x, const float *target, float *gradient, float *workspace,
                                      float *loss);
-
-#endif

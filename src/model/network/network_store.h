@@ -1,7 +1,6 @@
 /* Networks of one shape in a prior file, one variable for the weights and one for the biases of each layer:
  * weight_1(COUNT, units_1, units_0), bias_1(COUNT, units_1), ... */
-#ifndef MODEL_NETWORK_NETWORK_STORE_H
-#define MODEL_NETWORK_NETWORK_STORE_H
+#pragma once
 
 #include "io/store.h"
 #include "model/network/network.h"
@@ -17,5 +16,3 @@ Status network_load_hidden(StoreFile *file, size_t count, size_t inputs, size_t 
                            int *hidden);
 /* Loads parameters[count, network_parameters]; STATUS_INPUT where one is not finite. */
 Status network_load(const NetworkShape *shape, size_t count, StoreFile *file, float *parameters);
-
-#endif

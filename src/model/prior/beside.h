@@ -1,8 +1,7 @@
 /* The mixture that is fitted beside a learned prior, to the same samples: what has to be known of the prior
  * in closed form is taken from it. A denoiser corrects it (denoiser_network.h), and a guard weighs both kinds
  * of learned priors by it (sampler/guard.h). */
-#ifndef MODEL_PRIOR_BESIDE_H
-#define MODEL_PRIOR_BESIDE_H
+#pragma once
 
 #include "model/prior/prior.h"
 
@@ -24,5 +23,3 @@ Status beside_fit_part(const PriorFit *fit, const Samples *samples, double *part
 double beside_part_cost(int d, double samples);
 Status beside_assemble(Prior *prior, const double *part);
 Status beside_load(Prior *prior, StoreFile *file); /* nothing is done where the file has none */
-
-#endif

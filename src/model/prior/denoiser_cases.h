@@ -3,8 +3,7 @@
  *
  * In the eigenbasis U of M, with S = (I + M)^-1 the covariance that N(0, I) would leave, an observation says
  * that z is about m = S b, and what is to be learned is the error u = S^-1/2 (z - m). */
-#ifndef MODEL_PRIOR_DENOISER_CASES_H
-#define MODEL_PRIOR_DENOISER_CASES_H
+#pragma once
 
 #include "core/arena.h"
 #include "model/denoiser/denoiser.h"
@@ -28,5 +27,3 @@ Status denoiser_cases_create(Arena *memory, int d, DenoiserCases *out);
 /* Draws new cases from training samples or from held-out ones; uses 3 + d uniforms and d + d^2 normals for
  * each. */
 void denoiser_cases_draw(DenoiserCases *cases, const TrainingSamples *samples, bool held_out, Rng *rng);
-
-#endif

@@ -1,8 +1,7 @@
 /* Learns the network of a denoiser (denoiser_network.h) by regression on cases (denoiser_cases.h): Adam with
  * a rate that rises for a twentieth of the steps and falls along a cosine; a running average of the weights
  * is kept. Then checks the denoiser on held-out samples. */
-#ifndef MODEL_PRIOR_DENOISER_TRAINING_H
-#define MODEL_PRIOR_DENOISER_TRAINING_H
+#pragma once
 
 #include "model/denoiser/denoiser_network.h"
 #include "model/prior/training_samples.h"
@@ -30,5 +29,3 @@ double denoiser_check_end(int d, int bin);
 /* Checks `denoiser` on held-out cases, always the same for this fit. */
 Status denoiser_check(const PriorFit *fit, const TrainingSamples *samples, const Denoiser *denoiser,
                       DenoiserCheck *out);
-
-#endif

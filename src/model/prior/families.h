@@ -1,7 +1,6 @@
 /* Internal to src/model: the registry's list, one line for each family of priors. `name` is the name in study
  * files; prior_NAME is the descriptor, defined in the file that the comment names. */
-#ifndef MODEL_PRIOR_FAMILIES_H
-#define MODEL_PRIOR_FAMILIES_H
+#pragma once
 
 #include "model/prior/prior.h"
 
@@ -14,5 +13,3 @@
 #define PRIOR_DECLARE(name) extern const PriorOps prior_##name;
 PRIOR_LIST(PRIOR_DECLARE)
 #undef PRIOR_DECLARE
-
-#endif

@@ -1,6 +1,5 @@
 /* How a prior is fitted, read from keys. */
-#ifndef MODEL_PRIOR_FIT_KEYS_H
-#define MODEL_PRIOR_FIT_KEYS_H
+#pragma once
 
 #include "model/prior/prior.h"
 
@@ -14,5 +13,3 @@ PriorFit fit_of_keys(const Config *config, const char *prefix, uint64_t seed, ui
 /* Reads the settings from key=value texts, with the defaults for the rest; `what` names their source in
  * messages. */
 Status fit_of_options(const char *what, int count, const char *const *texts, uint64_t seed, PriorFit *out);
-
-#endif

@@ -1,7 +1,6 @@
 /* What a prior is fitted to, samples of theta or logs of past tasks, so that who shares the parts of a fit
  * need not know which: the ops of its family for the one or for the other. */
-#ifndef MODEL_PRIOR_FIT_SOURCE_H
-#define MODEL_PRIOR_FIT_SOURCE_H
+#pragma once
 
 #include "model/prior/prior.h"
 
@@ -22,5 +21,3 @@ Status fit_source_assemble(Arena *memory, const FitSource *source, const PriorOp
 /* Fits all parts here, in order, and assembles them. */
 Status fit_source_whole(Arena *memory, const FitSource *source, const PriorOps *family, const PriorFit *fit,
                         Prior *out);
-
-#endif

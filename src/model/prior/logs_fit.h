@@ -10,8 +10,7 @@
  *
  * Tasks are taken to stand in random order: those that are held out, and those that starts are compared on,
  * are the first ones. Simulated tasks do; a user's go through logs_sample. */
-#ifndef MODEL_PRIOR_LOGS_FIT_H
-#define MODEL_PRIOR_LOGS_FIT_H
+#pragma once
 
 #include "core/arena.h"
 #include "model/logs/em_logs.h"
@@ -65,5 +64,3 @@ Status logs_density(const Logs *logs, const Mixture *mixture, double *density);
 /* Fits all parts here, in order; *out has the noise too. */
 Status prior_fit_logs(Arena *memory, const PriorOps *family, const PriorFit *fit, const Logs *logs,
                       Prior *out);
-
-#endif

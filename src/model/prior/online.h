@@ -6,8 +6,7 @@
  * with it, of 1, 2, 4,
  * .. components, on the last 512 tasks, so that a world that has changed is found. What predicts all tasks
  * best wins (AIC; Akaike 1974). Kveton et al. 2021 learn one Gaussian in this way (MetaTS). */
-#ifndef MODEL_PRIOR_ONLINE_H
-#define MODEL_PRIOR_ONLINE_H
+#pragma once
 
 #include "core/arena.h"
 #include "core/rng.h"
@@ -39,5 +38,3 @@ double online_components(int d, double tasks, int most);
 /* Returns the operations for a task (SamplerOps.cost), after so many of `rows` rows each (0 where none are
  * kept), where the prior is learned after every `every` of them. */
 double online_cost(int d, double tasks, double rows, int most, double every);
-
-#endif

@@ -3,8 +3,7 @@
  * One constant descriptor for each family; an instance is {ops, capabilities, state}. A capability that is
  * NULL means "cannot do it"; samplers list what they need and are refused a prior that lacks it. N lanes,
  * lane last: theta[d, N]. */
-#ifndef MODEL_PRIOR_PRIOR_H
-#define MODEL_PRIOR_PRIOR_H
+#pragma once
 
 #include "core/arena.h"
 #include "core/rng.h"
@@ -191,5 +190,3 @@ Status prior_load(Arena *memory, const char *path, const PriorFit *chain_setting
 Status prior_get(Arena *memory, StoreFile *file, const PriorFit *chain_settings, Prior *out);
 /* Loads a file that prior_save has written, where nobody else writes (store_open_own). */
 Status prior_load_own(Arena *memory, const char *path, const PriorFit *chain_settings, Prior *out);
-
-#endif

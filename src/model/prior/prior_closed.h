@@ -1,7 +1,6 @@
 /* Internal to src/model: how the closed-form priors are fitted (prior_closed.c), for the ops of
  * prior_mixture.c. */
-#ifndef MODEL_PRIOR_PRIOR_CLOSED_H
-#define MODEL_PRIOR_PRIOR_CLOSED_H
+#pragma once
 
 #include "model/mixture/mixture_choice.h"
 #include "model/prior/prior.h"
@@ -33,5 +32,3 @@ void prior_mixture_describe_fit(const PriorFit *fit, FILE *out);
 double prior_mixture_cost(const PriorFit *fit, int d, double samples);
 double prior_gaussian_logs_cost(const PriorFit *fit, int d, double tasks, double rows);
 double prior_mixture_logs_cost(const PriorFit *fit, int d, double tasks, double rows);
-
-#endif

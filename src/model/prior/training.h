@@ -3,8 +3,7 @@
  * noise beside its negative. Adam from the best linear predictor (training_start), with a learning rate
  * that rises for a twentieth of the steps and falls to zero along a cosine; the best parameters on held-out
  * samples are kept. A group of stages depends on (fit, samples, group) only. */
-#ifndef MODEL_PRIOR_TRAINING_H
-#define MODEL_PRIOR_TRAINING_H
+#pragma once
 
 #include "core/arena.h"
 #include "model/network/network.h"
@@ -62,5 +61,3 @@ double training_cost(const PriorFit *fit, int d, double samples);
  * narrower than 4 d has no room for the linear predictor: the network then starts at 0 everywhere. */
 void training_start(const NetworkShape *shape, double alpha_bar, const double *mean, const double *deviation,
                     Rng *rng, float *parameters);
-
-#endif

@@ -1,7 +1,6 @@
 /* The samples of theta that a network learns a prior from: standardised, shuffled, and some of them held out.
  */
-#ifndef MODEL_PRIOR_TRAINING_SAMPLES_H
-#define MODEL_PRIOR_TRAINING_SAMPLES_H
+#pragma once
 
 #include "core/arena.h"
 #include "io/dataset.h"
@@ -24,5 +23,3 @@ Status training_samples_create(Arena *memory, const PriorFit *fit, bool standard
 
 /* Returns the training sample at this uniform number: its place in z. */
 int training_samples_pick(const TrainingSamples *samples, double uniform);
-
-#endif

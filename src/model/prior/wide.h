@@ -4,8 +4,7 @@
  * Each task is of the learned prior, or with probability g of the wide Gaussian; g is Beta(g0, 1 - g0), of
  * mean g0 and worth one task, for a prior that is wrong is so for most tasks. The next task's weight is the
  * posterior mean of g, given the marginal likelihoods of the tasks under both. */
-#ifndef MODEL_PRIOR_WIDE_H
-#define MODEL_PRIOR_WIDE_H
+#pragma once
 
 #include "core/arena.h"
 #include "model/logs/logs.h"
@@ -21,5 +20,3 @@ Status wide_learn(const Mixture *mixture, double width, const Logs *tasks, doubl
 /* Returns the posterior mean from the logarithm of the marginal likelihood of each task under the wide
  * Gaussian over that under the learned prior, log_ratio[tasks]. share[tasks + 1] is scratch. */
 double wide_posterior_mean(double weight, int tasks, const double *log_ratio, double *share);
-
-#endif

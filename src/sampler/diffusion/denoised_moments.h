@@ -9,8 +9,7 @@
  * or a number, with the training loss of the stage, the mean square of what is left of the noise, in place of
  * the matrix. A stage T + 1 knows nothing: there s0_hat and C are the prior's mean and covariance. C_t is
  * given as Q diag(r^2) Q'. */
-#ifndef SAMPLER_DIFFUSION_DENOISED_MOMENTS_H
-#define SAMPLER_DIFFUSION_DENOISED_MOMENTS_H
+#pragma once
 
 #include "core/arena.h"
 #include "model/prior/prior.h"
@@ -45,5 +44,3 @@ void denoised_moments_carry(const DenoisedMoments *self, int t, int lanes, const
  * symmetric but with eigenvalues as they come. Scratch: column[d, n]. */
 void denoised_moments_covariance(const DenoisedMoments *self, int t, int lanes, const double *s, double *mean,
                                  double *covariance, double *column);
-
-#endif

@@ -1,6 +1,5 @@
 /* The gradient that guides DPS, apart so that it can be tested. */
-#ifndef SAMPLER_DIFFUSION_DPS_H
-#define SAMPLER_DIFFUSION_DPS_H
+#pragma once
 
 #include "model/denoiser/chain.h"
 #include "model/history/history.h"
@@ -28,5 +27,3 @@ typedef enum {
  * scratch[d, n]. */
 void dps_gradient(const Chain *chain, int t, const DpsEvidence *evidence, DpsGradient kind, const double *s,
                   double *denoised, double *residual, double *gradient, double *scratch);
-
-#endif

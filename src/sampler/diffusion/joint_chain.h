@@ -20,8 +20,7 @@
  * N(w0 s0_hat + wt s_t, beta_tilde I + w0^2 C_t), is whitened by Q diag(g), g^2 = beta_tilde + w0^2 r^2; in
  * these coordinates the conditioned one is N(D u, (I - D^2) + D M^-1 D), D = w0 r / g. With M = L L' what is
  * kept is W = L^-1. */
-#ifndef SAMPLER_DIFFUSION_JOINT_CHAIN_H
-#define SAMPLER_DIFFUSION_JOINT_CHAIN_H
+#pragma once
 
 #include "core/arena.h"
 #include "core/real.h"
@@ -88,5 +87,3 @@ void joint_chain_draw(JointChain *self, int t, const double *z, double *log_rati
 void joint_chain_log_likelihood(JointChain *self, const double *s, double *out);
 /* Copies lane from[n] to lane n. */
 void joint_chain_copy_lanes(JointChain *self, const int *from);
-
-#endif

@@ -1,7 +1,6 @@
 /* The one computation of LaplaceDPS, apart so that it can be tested: a product of two Gaussians for a chunk
  * of lanes. */
-#ifndef SAMPLER_DIFFUSION_LAPLACE_DPS_H
-#define SAMPLER_DIFFUSION_LAPLACE_DPS_H
+#pragma once
 
 #include "core/arena.h"
 #include "core/real.h"
@@ -60,5 +59,3 @@ void laplace_glm_begin(LaplaceGlm *glm, int lanes);
  * Fallbacks as in irls_solve. */
 void laplace_glm_product(LaplaceGlm *glm, const HistoryView *view, double v, double alpha_bar,
                          const double *mu, double *z, double *s, int64_t *fallbacks);
-
-#endif

@@ -7,8 +7,7 @@
  * box, cells that hold a visible share of the bound's mass are split until the bound fits; no cell is ever
  * dropped, unless the prior was zero wherever it was looked up in it. So where modes lie, how many there are
  * and how narrow they are does not matter: a bound that is far too high only costs splits. */
-#ifndef SAMPLER_EXACT_ENVELOPE_H
-#define SAMPLER_EXACT_ENVELOPE_H
+#pragma once
 
 #include "core/arena.h"
 #include "model/history/history.h"
@@ -55,5 +54,3 @@ bool envelope_build(Envelope *envelope, const EnvelopeData *data);
 /* Draws a point x[2] of density proportional to the bound, and the log of the bound there, from three
  * uniforms. */
 void envelope_draw(const Envelope *self, const double *uniform, double *x, double *log_bound);
-
-#endif

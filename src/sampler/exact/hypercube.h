@@ -1,7 +1,6 @@
 /* The posterior of a prior that is uniform on the vertices of {-1, 1}^d under a conjugate likelihood, an
  * Ising model, by enumeration of all 2^d corners. */
-#ifndef SAMPLER_EXACT_HYPERCUBE_H
-#define SAMPLER_EXACT_HYPERCUBE_H
+#pragma once
 
 #include "core/arena.h"
 #include "core/status.h"
@@ -25,5 +24,3 @@ Status hypercube_create(Arena *memory, int d, Hypercube *out);
 void hypercube_weigh(Hypercube *self);
 /* Draws the corner at this uniform number: x[i stride]. */
 void hypercube_draw(const Hypercube *self, double uniform, size_t stride, double *x);
-
-#endif

@@ -4,8 +4,7 @@
  * Level l has 2^l x 2^l cells over the box, cell (column, row). The finest level holds the density at the
  * centres of its cells, and at samples of the prior that fall into them. So a feature of the prior is not
  * missed while it is wider than a cell, box / 512, or holds more than about 1e-4 of the mass. */
-#ifndef SAMPLER_EXACT_PRIOR_GRID_H
-#define SAMPLER_EXACT_PRIOR_GRID_H
+#pragma once
 
 #include "core/arena.h"
 #include "model/prior/prior.h"
@@ -61,5 +60,3 @@ static inline bool prior_grid_is_thin(const PriorGrid *grid, GridCell cell) {
   const int below = cell.level - PRIOR_GRID_LEVELS;
   return below >= 0 && grid->thin[(cell.row >> below) * PRIOR_GRID_SIDE + (cell.column >> below)];
 }
-
-#endif

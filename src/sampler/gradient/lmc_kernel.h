@@ -1,8 +1,7 @@
 /* Steps of Langevin Monte Carlo on quadratic potentials U = theta' P theta / 2 - theta' b, one for each lane:
  * all steps of a few lanes, whose matrices stay in the first-level cache, before those of the next; one
  * version for each instruction level (core/simd.h). lmc.c has the same in plain steps, for any potential. */
-#ifndef SAMPLER_GRADIENT_LMC_KERNEL_H
-#define SAMPLER_GRADIENT_LMC_KERNEL_H
+#pragma once
 
 #include <stddef.h>
 
@@ -25,5 +24,3 @@ static inline size_t lmc_kernel_scratch(int d) {
  * touched[N] the coordinates that were brought back within the guard, or to the middle where they were not
  * finite. */
 void lmc_kernel_move(const LmcTarget *target, int steps, const double *normal, double *theta, int *touched);
-
-#endif

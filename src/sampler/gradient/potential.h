@@ -19,8 +19,7 @@
  * weights, nothing is quadratic, and the Hessian is that of Gauss and Newton (model/history/network_rows.h).
  *
  * N lanes, lane last: theta[d, N]. */
-#ifndef SAMPLER_GRADIENT_POTENTIAL_H
-#define SAMPLER_GRADIENT_POTENTIAL_H
+#pragma once
 
 #include "core/arena.h"
 #include "model/history/network_rows.h"
@@ -116,5 +115,3 @@ void potential_ceiling(Potential *potential, const double *reference, double *bo
 /* Computes factor[n] <= 1: the share of a step[d, n] that moves no phi' theta by more than 1 /
  * self_concordance, so that the curvature along it changes by a factor of e at most. */
 void potential_trust(Potential *potential, const double *step, double *factor);
-
-#endif

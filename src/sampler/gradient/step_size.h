@@ -11,8 +11,7 @@
  * Hessian there says little about the way (potential_trust). Under `lambda_max`, whose steps are as long as
  * is stable, both belong to the rule, and so does a C of VITS-II that has to be computed again; under
  * `eta_t` they are fallbacks, and counted. */
-#ifndef SAMPLER_GRADIENT_STEP_SIZE_H
-#define SAMPLER_GRADIENT_STEP_SIZE_H
+#pragma once
 
 #include "core/arena.h"
 #include "sampler/gradient/potential.h"
@@ -59,5 +58,3 @@ void step_size_begin(StepSize *step, Potential *potential, const double *referen
  * lambda_max of F'F stays below 1, given a cheap bound[n] of that (core/matrix_lanes.h); NULL: none. */
 void step_size_choose(StepSize *step, Potential *potential, const double *gradient, const double *hessian,
                       const double *factor, const double *factor_bound, double *h, int64_t *fallbacks);
-
-#endif

@@ -1,8 +1,7 @@
 /* The three products of an update of VITS (vits_step.h) for many Gaussians of few dimensions, each fused with
  * what is done to its entries; one version for each instruction level (core/simd.h). N lanes, lane last;
  * vits_step.c has the same in plain steps, for one large matrix. */
-#ifndef SAMPLER_GRADIENT_VITS_KERNEL_H
-#define SAMPLER_GRADIENT_VITS_KERNEL_H
+#pragma once
 
 #include <stddef.h>
 
@@ -17,5 +16,3 @@ void vits_kernel_root(int d, int lanes, const double *h, const double *inverse, 
                       double *root, double *spread, double *scratch);
 void vits_kernel_inverse(int d, int lanes, const double *h, const double *excess, double *inverse,
                          double *scratch);
-
-#endif

@@ -19,8 +19,7 @@
  * its place is taken by the mixture fitted to the prior's draws.
  *
  * N lanes, lane last: lane n is component n % J of run n / J. */
-#ifndef SAMPLER_GRADIENT_VITS_MIXTURE_H
-#define SAMPLER_GRADIENT_VITS_MIXTURE_H
+#pragma once
 
 #include "core/arena.h"
 #include "sampler/gradient/vits_step.h"
@@ -55,5 +54,3 @@ void vits_mixture_start(const VitsMixture *mixture, const Potential *potential, 
  * d normals of every stream for each pair. */
 void vits_mixture_weigh(VitsMixture *mixture, Potential *potential, VitsGaussian q, RngLanes *rng,
                         double *weight, int64_t *fallbacks);
-
-#endif

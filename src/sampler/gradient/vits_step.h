@@ -29,8 +29,7 @@
  * So for quadratic U its error vanishes as q arrives.
  *
  * N lanes, lane last. A lane is one Gaussian; nothing here knows what it belongs to but the potential. */
-#ifndef SAMPLER_GRADIENT_VITS_STEP_H
-#define SAMPLER_GRADIENT_VITS_STEP_H
+#pragma once
 
 #include "core/arena.h"
 #include "sampler/gradient/step_size.h"
@@ -80,5 +79,3 @@ void vits_place(int d, int lanes, VitsGaussian q, const double *eps, double *the
 /* Estimates A[d, d, n] and g[d, n] of the Hessian-free version, into work->hessian and work->gradient
  * (vits_estimate.c). */
 void vits_step_estimate(VitsStep *work, Potential *potential, VitsGaussian q, RngLanes *rng);
-
-#endif

@@ -21,8 +21,7 @@
  * theta' b the first step arrives at the mean-field solution mu = P^-1 b, v_i = 1 / P_ii.
  *
  * Eight runs go side by side. Each halves its steps by itself, and rests when its bound no longer rises. */
-#ifndef SAMPLER_GRADIENT_VTS_ASCENT_H
-#define SAMPLER_GRADIENT_VTS_ASCENT_H
+#pragma once
 
 #include "core/arena.h"
 #include "core/real.h"
@@ -70,5 +69,3 @@ Status vts_ascent_create(Arena *memory, const Potential *potential, int componen
  * jittered factorisations are added to fallbacks[..]. */
 void vts_ascend(VtsAscent *self, const VtsMixture *q, int first, int steps, double enough,
                 int64_t *fallbacks);
-
-#endif

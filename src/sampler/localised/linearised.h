@@ -6,8 +6,7 @@
  * prior's place. Expectation propagation under this Gaussian leads to the next evidence, until both agree;
  * with a Gaussian prior they do at once. What the evidence is wrong by then, weights can make good
  * (localised.c). */
-#ifndef SAMPLER_LOCALISED_LINEARISED_H
-#define SAMPLER_LOCALISED_LINEARISED_H
+#pragma once
 
 #include "core/arena.h"
 #include "model/denoiser/localisation.h"
@@ -33,5 +32,3 @@ void linearised_find(Linearised *self, Localisation *walk, const HistoryView *vi
 /* Computes out[n]: the log likelihood at draw[d, n], up to a constant of the run, without that evidence b'
  * x - x' Lambda x / 2. */
 void linearised_log_ratio(Linearised *self, const HistoryView *view, const double *draw, double *out);
-
-#endif

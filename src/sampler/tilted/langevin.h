@@ -10,8 +10,7 @@
  *   u' = u + e/2 gradient + sqrt(e) normal.
  *
  * Lane last. A step uses d normals and one uniform of each stream; the start d normals. */
-#ifndef SAMPLER_TILTED_LANGEVIN_H
-#define SAMPLER_TILTED_LANGEVIN_H
+#pragma once
 
 #include "core/arena.h"
 #include "core/rng.h"
@@ -73,5 +72,3 @@ void langevin_target(Langevin *self, const LangevinPrior *prior, int lanes, cons
 void langevin_run(Langevin *self, RngLanes rng, int steps, double step_size);
 /* Returns the states, x[d, n]. */
 void langevin_positions(const Langevin *self, double *x);
-
-#endif

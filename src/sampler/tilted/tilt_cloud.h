@@ -1,8 +1,7 @@
 /* The baseline `smc` of tilted transport: draws from nu_t ~ p_t(x) exp(b_t' x - x' Q_t x / 2), the law of one
  * stage of a chain under a quadratic tilt, by tempered sequential Monte Carlo (smc_tempered.c). Each run has
  * its own cloud; its draws pick from that. */
-#ifndef SAMPLER_TILTED_TILT_CLOUD_H
-#define SAMPLER_TILTED_TILT_CLOUD_H
+#pragma once
 
 #include "core/arena.h"
 #include "sampler/sampler.h"
@@ -20,5 +19,3 @@ double tilt_cloud_cost(const SamplerWork *work);
 double tilt_cloud_draw(TiltCloud *cloud, int t, const double *basis, const double *q, const double *b,
                        const History *history, int run, RngLanes rng, size_t stride, double *s,
                        int64_t *fallbacks);
-
-#endif

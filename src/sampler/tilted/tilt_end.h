@@ -8,8 +8,7 @@
  *   (1 + l) (l / (l - m) - l chi),
  *
  * chi = sup_x |Cov[X | X + w / sqrt(l) = x]| being the susceptibility of the prior at l. */
-#ifndef SAMPLER_TILTED_TILT_END_H
-#define SAMPLER_TILTED_TILT_END_H
+#pragma once
 
 #include "core/arena.h"
 #include "core/rng.h"
@@ -56,5 +55,3 @@ double tilt_end_bound(const TiltEnd *self, double susceptibility);
  * mu' on the support of mu, whose diameter is R: share 1 in the paper; 1/4 is as good (Popoviciu), and two
  * points reach it. NAN unless all components have that same covariance. */
 double tilt_end_susceptibility(const TiltEnd *self, const Mixture *prior, double share);
-
-#endif

@@ -9,8 +9,7 @@
  * when X_t has the law nu_t ~ p_t(x) exp(b_t' x - x' Q_t x / 2), the reverse process of the prior, with no
  * evidence in it, takes it to the posterior nu_0. The flow ends where c lambda_max(Q) = 1 (the time T* of the
  * paper); the distance to it is measured by the number 1 - c lambda_max. */
-#ifndef SAMPLER_TILTED_TILT_FLOW_H
-#define SAMPLER_TILTED_TILT_FLOW_H
+#pragma once
 
 #include "model/denoiser/schedule.h"
 
@@ -23,5 +22,3 @@ int tilt_flow_stage(const Schedule *schedule, double largest, double margin);
 /* Takes q[n] and b[n], `stride` apart, eigenvalue by eigenvalue, to those at c, in place; c q < 1. Zeros
  * stay zeros. */
 void tilt_flow(int n, int stride, double c, double *q, double *b);
-
-#endif

@@ -12,8 +12,7 @@
  *   x' = e^h x + 2 (e^h - 1) score + sqrt(e^2h - 1) normal,  e^h = 1 / sqrt(alpha_t).
  *
  * Where the chain can draw the clean sample exactly, one such draw is the whole process. */
-#ifndef SAMPLER_TILTED_TILT_REVERSE_H
-#define SAMPLER_TILTED_TILT_REVERSE_H
+#pragma once
 
 #include "core/arena.h"
 #include "sampler/chunk.h"
@@ -43,5 +42,3 @@ void tilt_reverse_run(TiltReverse *self, const Chunk *chunk, const int *stage, d
 /* Takes one stage of `exponential`, from t to t - 1, in place on s[d, n]; eps[d, n] is scratch. */
 void tilt_reverse_exponential(const Chain *chain, int t, int count, double *s, const double *normal,
                               double *eps);
-
-#endif
