@@ -25,6 +25,11 @@ Status arena_new(Arena *arena, void **out, size_t count, size_t size) {
   return STATUS_OK;
 }
 
+Status arena_new_arrays(Arena *arena, size_t count, size_t size, void **const *arrays) {
+  for (; *arrays; arrays++) TRY(arena_new(arena, *arrays, count, size));
+  return STATUS_OK;
+}
+
 Status arena_print(Arena *arena, const char **out, const char *format, ...) {
   va_list arguments;
   va_start(arguments, format);

@@ -18,6 +18,9 @@ typedef struct {
  * count * size overflows. */
 Status arena_new(Arena *arena, void **out, size_t count, size_t size);
 
+/* Does the same for all of `arrays`, the last of which is NULL. */
+Status arena_new_arrays(Arena *arena, size_t count, size_t size, void **const *arrays);
+
 /* Prints in printf style into a text that lives as long as the arena. Errors: as arena_new. */
 Status arena_print(Arena *arena, const char **out, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
@@ -29,6 +32,10 @@ void arena_free(Arena *arena);
  * to. */
 #define ALLOCATE(arena, pointer, count)                                                                      \
   TRY(arena_new((arena), (void **)&(pointer), (size_t)(count), sizeof *(pointer)))
+
+/* ALLOCATE_ARRAYS(arena, count, type, &one, &other, ..): the same for several arrays of one size. */
+#define ALLOCATE_ARRAYS(arena, count, type, ...)                                                             \
+  TRY(arena_new_arrays((arena), (size_t)(count), sizeof(type), (void *)(type * *const[]){__VA_ARGS__, NULL}))
 
 /* Declares a local arena, for what a function needs for itself: freed wherever the function is left. */
 #define SCRATCH_ARENA(name) SCOPED(Arena, name, arena_free)

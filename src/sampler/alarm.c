@@ -39,19 +39,15 @@ static Status create_evidence(Arena *memory, Alarm *self) {
   const size_t d = (size_t)self->d, runs = (size_t)self->draws + 1;
   ALLOCATE(memory, self->precision, d * d * runs);
   ALLOCATE(memory, self->vector, d * runs);
-  ALLOCATE(memory, self->one, d * d);
-  ALLOCATE(memory, self->basis, d * d);
-  ALLOCATE(memory, self->eigenvalue, d);
-  ALLOCATE(memory, self->b, d);
+  ALLOCATE_ARRAYS(memory, d * d, double, &self->one, &self->basis);
+  ALLOCATE_ARRAYS(memory, d, double, &self->eigenvalue, &self->b);
   return STATUS_OK;
 }
 
 static Status create_rows(Arena *memory, int observations, Alarm *self) {
   const size_t d = (size_t)self->d, runs = (size_t)self->draws + 1;
   ALLOCATE(memory, self->phi, d * runs);
-  ALLOCATE(memory, self->y, runs);
-  ALLOCATE(memory, self->uniform, runs);
-  ALLOCATE(memory, self->normal, runs);
+  ALLOCATE_ARRAYS(memory, runs, double, &self->y, &self->uniform, &self->normal);
   return history_reserve(&self->histories, observations);
 }
 
@@ -72,8 +68,7 @@ Status alarm_create(Arena *memory, const Prior *prior, const Likelihood *likelih
   TRY(wide_create(memory, mixture, WIDE_WIDTH, &self->wide));
   TRY(mixture_posterior_create(memory, mixture, likelihood, draws + 1, NO_DRAWS, &self->under_prior));
   TRY(mixture_posterior_create(memory, &self->wide, likelihood, draws + 1, NO_DRAWS, &self->under_wide));
-  ALLOCATE(memory, self->theta, d * count);
-  ALLOCATE(memory, self->noise, d * count);
+  ALLOCATE_ARRAYS(memory, d * count, double, &self->theta, &self->noise);
   ALLOCATE(memory, self->evidence, (size_t)mixture->components * runs);
   ALLOCATE(memory, self->surprise, runs);
   ALLOCATE(memory, self->ignored, runs);

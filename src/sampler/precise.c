@@ -39,12 +39,10 @@ Status precise_create(Arena *memory, const Mixture *prior, int parts, Precise **
   self->prior = prior;
   self->variance = largest_variance(prior);
   ALLOCATE(memory, self->takes, parts);
-  ALLOCATE(memory, self->root, n * n);
-  ALLOCATE(memory, self->conditioned, n * n);
+  ALLOCATE_ARRAYS(memory, n * n, double, &self->root, &self->conditioned);
   ALLOCATE(memory, self->row, n);
   ALLOCATE(memory, self->x, d);
-  ALLOCATE(memory, self->work, d * d);
-  ALLOCATE(memory, self->covariance, d * d);
+  ALLOCATE_ARRAYS(memory, d * d, double, &self->work, &self->covariance);
   return STATUS_OK;
 }
 

@@ -5,9 +5,7 @@
 
 Status reservoir_create(Arena *memory, int lanes, Reservoir *out) {
   *out = (Reservoir){0};
-  ALLOCATE(memory, out->top, lanes);
-  ALLOCATE(memory, out->total, lanes);
-  ALLOCATE(memory, out->squares, lanes);
+  ALLOCATE_ARRAYS(memory, lanes, double, &out->top, &out->total, &out->squares);
   return STATUS_OK;
 }
 

@@ -26,14 +26,10 @@ typedef struct {
 static Status create(Arena *memory, int d, int draws, SpreadWork *out) {
   const size_t matrix = (size_t)d * (size_t)d;
   *out = (SpreadWork){0};
-  ALLOCATE(memory, out->mean, d);
-  ALLOCATE(memory, out->precision, matrix);
-  ALLOCATE(memory, out->half, matrix);
-  ALLOCATE(memory, out->map, matrix);
+  ALLOCATE_ARRAYS(memory, d, double, &out->mean, &out->value);
+  ALLOCATE_ARRAYS(memory, matrix, double, &out->precision, &out->half, &out->map, &out->moment,
+                  &out->vectors);
   ALLOCATE(memory, out->e, (size_t)d * (size_t)draws);
-  ALLOCATE(memory, out->moment, matrix);
-  ALLOCATE(memory, out->vectors, matrix);
-  ALLOCATE(memory, out->value, d);
   return STATUS_OK;
 }
 

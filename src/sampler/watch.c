@@ -29,12 +29,9 @@ Status watch_create(Arena *memory, const Sampler *sampler, const History *histor
   ALLOCATE(memory, self, 1);
   self->sampler = sampler;
   ALLOCATE(memory, self->start, d);
-  ALLOCATE(memory, self->mean, d * runs);
+  ALLOCATE_ARRAYS(memory, d * runs, double, &self->mean, &self->from, &self->e);
   ALLOCATE(memory, self->factor, d * d * runs);
-  ALLOCATE(memory, self->from, d * runs);
-  ALLOCATE(memory, self->e, d * runs);
-  ALLOCATE(memory, self->offset, runs);
-  ALLOCATE(memory, self->square, runs);
+  ALLOCATE_ARRAYS(memory, runs, double, &self->offset, &self->square);
   ALLOCATE(memory, self->jitters, runs);
   ALLOCATE(memory, self->fallbacks, runs);
   for (int c = 0; c < prior->components; c++)

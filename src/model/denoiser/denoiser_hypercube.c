@@ -160,8 +160,7 @@ Status denoiser_hypercube_create(Arena *memory, int d, Denoiser *out) {
   *out = (Denoiser){.d = d};
   ALLOCATE(memory, self, 1);
   out->state = self;
-  ALLOCATE(memory, self->shift, size);
-  ALLOCATE(memory, self->scale, size);
+  ALLOCATE_ARRAYS(memory, size, double, &self->shift, &self->scale);
   for (size_t i = 0; i < size; i++) self->scale[i] = 1;
   out->shift = self->shift;
   out->scale = self->scale;

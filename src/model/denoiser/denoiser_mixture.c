@@ -186,8 +186,7 @@ Status denoiser_mixture_create(Arena *memory, const Mixture *mixture, bool stand
   ALLOCATE(memory, self, 1);
   out->state = self;
   TRY(mixture_create(memory, mixture->d, mixture->components, &self->mixture));
-  ALLOCATE(memory, self->shift, d);
-  ALLOCATE(memory, self->scale, d);
+  ALLOCATE_ARRAYS(memory, d, double, &self->shift, &self->scale);
   ALLOCATE(memory, self->constant, mixture->components);
   double *covariance;
   ALLOCATE(&scratch, covariance, d * d);

@@ -22,13 +22,9 @@ Status localisation_create(Arena *memory, const Denoiser *denoiser, bool from_mi
   *out = (Localisation){.denoiser = denoiser, .from_mixture = from_mixture, .steps = steps};
   ALLOCATE(memory, out->precision, steps + 1);
   localisation_precisions(steps, first, last, out->precision);
-  ALLOCATE(memory, out->mean, vector);
-  ALLOCATE(memory, out->axes, matrix);
-  ALLOCATE(memory, out->variance, vector);
-  ALLOCATE(memory, out->covariance, matrix);
-  ALLOCATE(memory, out->eigenvalue, vector);
-  ALLOCATE(memory, out->normal, vector);
-  ALLOCATE(memory, out->moved, vector);
+  ALLOCATE_ARRAYS(memory, vector, double, &out->mean, &out->variance, &out->eigenvalue, &out->normal,
+                  &out->moved);
+  ALLOCATE_ARRAYS(memory, matrix, double, &out->axes, &out->covariance);
   ALLOCATE(memory, out->workspace, denoiser->workspace);
   return STATUS_OK;
 }
@@ -119,9 +115,7 @@ Status localisation_sample_create(Arena *memory, const Denoiser *denoiser, Uncon
   const size_t d = (size_t)denoiser->d, vector = d * DENOISER_LANES;
   TRY(localisation_create(memory, denoiser, false, 12, 0.05, 300, &out->walk));
   ALLOCATE(memory, out->basis, d * vector);
-  ALLOCATE(memory, out->zero, vector);
-  ALLOCATE(memory, out->vector, vector);
-  ALLOCATE(memory, out->z, vector);
+  ALLOCATE_ARRAYS(memory, vector, double, &out->zero, &out->vector, &out->z);
   return STATUS_OK;
 }
 

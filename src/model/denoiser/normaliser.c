@@ -30,17 +30,10 @@ static void prior_gaussian(Normaliser *self) {
 Status normaliser_create(Arena *memory, const Denoiser *denoiser, Normaliser *out) {
   const size_t d = (size_t)denoiser->d, vector = d * NODES, matrix = d * vector;
   *out = (Normaliser){.denoiser = denoiser};
-  ALLOCATE(memory, out->prior_precision, d * d);
+  ALLOCATE_ARRAYS(memory, d * d, double, &out->prior_precision, &out->precision);
   ALLOCATE(memory, out->prior_vector, d);
-  ALLOCATE(memory, out->basis, matrix);
-  ALLOCATE(memory, out->eigenvalue, vector);
-  ALLOCATE(memory, out->vector, vector);
-  ALLOCATE(memory, out->mean, vector);
-  ALLOCATE(memory, out->covariance, matrix);
-  ALLOCATE(memory, out->factor, matrix);
-  ALLOCATE(memory, out->centre, vector);
-  ALLOCATE(memory, out->inverse, matrix);
-  ALLOCATE(memory, out->precision, d * d);
+  ALLOCATE_ARRAYS(memory, matrix, double, &out->basis, &out->covariance, &out->factor, &out->inverse);
+  ALLOCATE_ARRAYS(memory, vector, double, &out->eigenvalue, &out->vector, &out->mean, &out->centre);
   ALLOCATE(memory, out->lane_fallbacks, NODES);
   ALLOCATE(memory, out->workspace, denoiser->workspace);
   prior_gaussian(out);

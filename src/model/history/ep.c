@@ -23,17 +23,11 @@ Status ep_create(Arena *memory, int d, int capacity, double tolerance, Ep *out) 
   const size_t vector = (size_t)d * (size_t)capacity, matrix = (size_t)d * vector;
   *out = (Ep){.d = d, .capacity = capacity, .tolerance = tolerance};
   tilted_moments_nodes(&out->nodes);
-  ALLOCATE(memory, out->factor, matrix);
-  ALLOCATE(memory, out->covariance, matrix);
-  ALLOCATE(memory, out->mean, vector);
-  ALLOCATE(memory, out->next_precision, matrix);
-  ALLOCATE(memory, out->next_vector, vector);
-  ALLOCATE(memory, out->volume, capacity);
-  ALLOCATE(memory, out->miss, capacity);
-  ALLOCATE(memory, out->log_scale, capacity);
-  ALLOCATE(memory, out->settled_scale, capacity);
-  ALLOCATE(memory, out->settled, capacity);
+  ALLOCATE_ARRAYS(memory, matrix, double, &out->factor, &out->covariance, &out->next_precision);
+  ALLOCATE_ARRAYS(memory, vector, double, &out->mean, &out->next_vector);
+  ALLOCATE_ARRAYS(memory, capacity, double, &out->volume, &out->miss, &out->log_scale, &out->settled_scale);
   ALLOCATE(memory, out->jitters, capacity);
+  ALLOCATE(memory, out->settled, capacity);
   return STATUS_OK;
 }
 

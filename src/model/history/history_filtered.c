@@ -55,16 +55,10 @@ static Status create_scratch(Arena *memory, int d, int lanes, Filtered *self) {
   ALLOCATE(memory, self->fallbacks, lanes);
   TRY(irls_create(memory, d, CHUNK_LANES, START_TOLERANCE, &self->irls));
   TRY(ep_create(memory, d, CHUNK_LANES, EP_TOLERANCE, &self->ep));
-  ALLOCATE(memory, self->prior_precision, vector * (size_t)d);
-  ALLOCATE(memory, self->prior_vector, vector);
-  ALLOCATE(memory, self->own_precision, vector * (size_t)d);
-  ALLOCATE(memory, self->own_vector, vector);
-  ALLOCATE(memory, self->own_scale, n);
-  ALLOCATE(memory, self->mode, vector);
-  ALLOCATE(memory, self->log_evidence, n);
+  ALLOCATE_ARRAYS(memory, vector * (size_t)d, double, &self->prior_precision, &self->own_precision);
+  ALLOCATE_ARRAYS(memory, vector, double, &self->prior_vector, &self->own_vector, &self->mode);
+  ALLOCATE_ARRAYS(memory, n, double, &self->own_scale, &self->log_evidence, &self->lambda, &self->nu);
   ALLOCATE(memory, self->row, d);
-  ALLOCATE(memory, self->lambda, n);
-  ALLOCATE(memory, self->nu, n);
   return STATUS_OK;
 }
 

@@ -24,12 +24,10 @@ Status history_rows_reserve(History *history, int rows) {
   ALLOCATE(history->memory, self->tile, (size_t)count * (size_t)column_tiles);
   ALLOCATE(history->memory, self->filled, count);
   ALLOCATE(history->memory, self->length, history->runs);
+  ALLOCATE_ARRAYS(history->memory, history->runs, double, &self->longest, &self->excess);
   ALLOCATE(history->memory, self->features, cells * (size_t)history->d);
-  ALLOCATE(history->memory, self->rewards, cells);
-  ALLOCATE(history->memory, self->counts, cells);
+  ALLOCATE_ARRAYS(history->memory, cells, double, &self->rewards, &self->counts);
   ALLOCATE(history->memory, self->sites, cells * HISTORY_SITE);
-  ALLOCATE(history->memory, self->longest, history->runs);
-  ALLOCATE(history->memory, self->excess, history->runs);
   self->capacity = rows;
   self->column_tiles = (int)column_tiles;
   self->tiles = (int)tiles;

@@ -11,20 +11,12 @@
 Status irls_create(Arena *memory, int d, int capacity, double tolerance, Irls *out) {
   const size_t vector = (size_t)d * (size_t)capacity;
   *out = (Irls){.d = d, .capacity = capacity, .tolerance = tolerance};
-  ALLOCATE(memory, out->gradient, vector);
-  ALLOCATE(memory, out->step, vector);
-  ALLOCATE(memory, out->trial, vector);
+  ALLOCATE_ARRAYS(memory, vector, double, &out->gradient, &out->step, &out->trial);
   ALLOCATE(memory, out->factor, vector * (size_t)d);
-  ALLOCATE(memory, out->reach, capacity);
-  ALLOCATE(memory, out->decrement, capacity);
-  ALLOCATE(memory, out->slope, capacity);
-  ALLOCATE(memory, out->length, capacity);
-  ALLOCATE(memory, out->low, capacity);
-  ALLOCATE(memory, out->high, capacity);
-  ALLOCATE(memory, out->settled, capacity);
-  ALLOCATE(memory, out->idle, capacity);
-  ALLOCATE(memory, out->stuck, capacity);
+  ALLOCATE_ARRAYS(memory, capacity, double, &out->reach, &out->decrement, &out->slope, &out->length,
+                  &out->low, &out->high);
   ALLOCATE(memory, out->jitters, capacity);
+  ALLOCATE_ARRAYS(memory, capacity, bool, &out->settled, &out->idle, &out->stuck);
   return STATUS_OK;
 }
 

@@ -14,8 +14,7 @@ enum { LANES = NETWORK_LANES };
 Status network_rows_create(Arena *memory, const NetworkShape *shape, NetworkRows *out) {
   const size_t p = network_parameters(shape);
   *out = (NetworkRows){.shape = *shape, .parameters = (int)p};
-  ALLOCATE(memory, out->theta, p);
-  ALLOCATE(memory, out->gradient, p);
+  ALLOCATE_ARRAYS(memory, p, float, &out->theta, &out->gradient);
   ALLOCATE(memory, out->workspace, network_workspace(shape));
   ALLOCATE(memory, out->jacobian, p * LANES);
   ALLOCATE(memory, out->square, p * p);

@@ -376,23 +376,15 @@ Status em_logs_create(Arena *memory, const Logs *logs, int first, int items, EmF
                   .frame = frame,
                   .variance = logs_has_rows(logs) ? 1 : noise * noise,
                   .scratch = at};
-  ALLOCATE(memory, at->gram, d * d * N);
-  ALLOCATE(memory, at->moment, d * N);
-  ALLOCATE(memory, at->square, N);
-  ALLOCATE(memory, at->count, N);
-  ALLOCATE(memory, at->precision, d * d * N);
-  ALLOCATE(memory, at->vector, d * N);
-  ALLOCATE(memory, at->factor, d * d * N);
-  ALLOCATE(memory, at->mean, d * N);
-  ALLOCATE(memory, at->inverse, d * d * N);
+  ALLOCATE_ARRAYS(memory, d * d * N, double, &at->gram, &at->precision, &at->factor, &at->inverse,
+                  &at->one_precision);
+  ALLOCATE_ARRAYS(memory, d * N, double, &at->moment, &at->vector, &at->mean, &at->one_vector);
+  ALLOCATE_ARRAYS(memory, N, double, &at->square, &at->count, &at->log_sum);
+  ALLOCATE(memory, at->jitters, N);
   ALLOCATE(memory, at->constant, count);
   ALLOCATE(memory, at->features, count * features * N);
   ALLOCATE(memory, at->share, count * N);
-  ALLOCATE(memory, at->log_sum, N);
   ALLOCATE(memory, at->expected, features * N);
-  ALLOCATE(memory, at->one_precision, d * d * N);
-  ALLOCATE(memory, at->one_vector, d * N);
-  ALLOCATE(memory, at->jitters, N);
   ALLOCATE(memory, at->slices, EM_LOGS_SLICES * (3 + count * features));
   return logs_has_rows(logs) ? em_logs_rows_create(memory, logs, first, items, &at->rows) : STATUS_OK;
 }

@@ -20,13 +20,9 @@ Status mixture_create(Arena *memory, int d, int components, Mixture *out) {
   ASSERT(d >= 1 && components >= 1);
   *out = (Mixture){.d = d, .components = components};
   size_t count = (size_t)components, vectors = count * (size_t)d, matrices = vectors * (size_t)d;
-  ALLOCATE(memory, out->weight, count);
-  ALLOCATE(memory, out->mean, vectors);
-  ALLOCATE(memory, out->covariance, matrices);
-  ALLOCATE(memory, out->cholesky, matrices);
-  ALLOCATE(memory, out->precision, matrices);
-  ALLOCATE(memory, out->information, vectors);
-  ALLOCATE(memory, out->log_norm, count);
+  ALLOCATE_ARRAYS(memory, count, double, &out->weight, &out->log_norm);
+  ALLOCATE_ARRAYS(memory, vectors, double, &out->mean, &out->information);
+  ALLOCATE_ARRAYS(memory, matrices, double, &out->covariance, &out->cholesky, &out->precision);
   return STATUS_OK;
 }
 

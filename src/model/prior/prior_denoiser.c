@@ -70,8 +70,7 @@ static Status create(Prior *prior, const Mixture *mixture, int hidden_count, con
                                     .start = &self->start,
                                     .most_precision = DENOISER_MOST_PRECISION};
   ALLOCATE(memory, self->parameters, network_parameters(&self->network.shape));
-  ALLOCATE(memory, self->shift, d);
-  ALLOCATE(memory, self->scale, d);
+  ALLOCATE_ARRAYS(memory, d, double, &self->shift, &self->scale);
   self->network.parameters = self->parameters;
   self->denoiser = (Denoiser){.d = d,
                               .shift = self->shift,

@@ -177,12 +177,10 @@ static Status diffusion_create(Prior *prior, const PriorFit *fit, int d, Diffusi
   size_t stages = (size_t)fit->schedule.stages, block = (size_t)d * LANES;
   ALLOCATE(memory, self->parameters, stages * network_parameters(&self->shape));
   ALLOCATE(memory, self->loss, stages + 1);
-  ALLOCATE(memory, self->input, block);
-  ALLOCATE(memory, self->vector, block);
-  ALLOCATE(memory, self->output, block);
+  ALLOCATE_ARRAYS(memory, block, float, &self->input, &self->output, &self->vector);
+  ALLOCATE(memory, self->theta, block);
   ALLOCATE(memory, self->jacobian, (size_t)d * block);
   ALLOCATE(memory, self->workspace, network_workspace(&self->shape));
-  ALLOCATE(memory, self->theta, block);
   ALLOCATE(memory, self->scratch, 2 * block);
   self->chain.loss = self->loss;
   self->chain.state = self;

@@ -67,8 +67,7 @@ static Status create(Prior *prior, GivenDenoiser *function, void *context) {
   ALLOCATE(prior->memory, self, 1);
   prior->state = self;
   self->function = function, self->context = context;
-  ALLOCATE(prior->memory, self->shift, d);
-  ALLOCATE(prior->memory, self->scale, d);
+  ALLOCATE_ARRAYS(prior->memory, d, double, &self->shift, &self->scale);
   for (size_t i = 0; i < d; i++) self->scale[i] = 1;
   self->denoiser = (Denoiser){.d = prior->d,
                               .shift = self->shift,

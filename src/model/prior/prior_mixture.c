@@ -142,9 +142,8 @@ Status prior_closed_create(Prior *prior, const Mixture *mixture, const MixtureCh
   TRY(mixture_prepare(&self->mixture));
   size_t d = (size_t)mixture->d, count = (size_t)mixture->components;
   TRY(chain_create(memory, &self->chain, mixture->d, &settings->schedule, settings->last_stage));
-  ALLOCATE(memory, self->mean, count * d);
+  ALLOCATE_ARRAYS(memory, count * d, double, &self->mean, &self->eigenvalue);
   ALLOCATE(memory, self->basis, count * d * d);
-  ALLOCATE(memory, self->eigenvalue, count * d);
   ALLOCATE(memory, self->diffused, 1);
   self->diffused->stage = -1;
   ALLOCATE(memory, self->diffused->gradient, d * CHUNK_LANES);

@@ -114,8 +114,7 @@ static Status create(Prior *prior, int stages, const double *alpha_bar, GivenMea
   prior->state = self;
   TRY(chain_create(prior->memory, &self->chain, prior->d, &rule, LAST_STAGE_REPAIRED));
   TRY(set_schedule(&self->chain.schedule, alpha_bar));
-  ALLOCATE(prior->memory, self->asked, QUESTIONS * d);
-  ALLOCATE(prior->memory, self->answered, QUESTIONS * d);
+  ALLOCATE_ARRAYS(prior->memory, QUESTIONS * d, double, &self->asked, &self->answered);
   ALLOCATE(prior->memory, self->theta, LANES * d);
   ALLOCATE(prior->memory, self->scratch, 2 * LANES * d);
   self->function = function, self->context = context;

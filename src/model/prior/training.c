@@ -24,20 +24,13 @@ static Status create_scratch(Arena *memory, TrainingSetup *setup) {
   size_t parameters = network_parameters(&setup->shape), d = (size_t)setup->d;
   size_t batch = (size_t)setup->batch, checked = (size_t)setup->checked;
   size_t lanes = d * (batch > checked ? batch : checked);
-  ALLOCATE(memory, setup->mean, d);
-  ALLOCATE(memory, setup->deviation, d);
-  ALLOCATE(memory, setup->gradient, parameters);
-  ALLOCATE(memory, setup->first, parameters);
-  ALLOCATE(memory, setup->second, parameters);
-  ALLOCATE(memory, setup->best, parameters);
-  ALLOCATE(memory, setup->x, lanes);
-  ALLOCATE(memory, setup->noise, lanes);
-  ALLOCATE(memory, setup->predicted, lanes);
-  ALLOCATE(memory, setup->held_x, d * checked);
-  ALLOCATE(memory, setup->held_noise, d * checked);
+  ALLOCATE_ARRAYS(memory, d, double, &setup->mean, &setup->deviation);
+  ALLOCATE_ARRAYS(memory, parameters, float, &setup->gradient, &setup->first, &setup->second, &setup->best);
+  ALLOCATE_ARRAYS(memory, lanes, float, &setup->x, &setup->noise, &setup->predicted);
+  ALLOCATE(memory, setup->normal, lanes);
+  ALLOCATE_ARRAYS(memory, d * checked, float, &setup->held_x, &setup->held_noise);
   ALLOCATE(memory, setup->workspace, network_workspace(&setup->shape));
   ALLOCATE(memory, setup->uniform, batch / 2);
-  ALLOCATE(memory, setup->normal, lanes);
   return STATUS_OK;
 }
 

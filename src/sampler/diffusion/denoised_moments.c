@@ -67,9 +67,8 @@ Status denoised_moments_create(Arena *memory, const Prior *prior, bool from_loss
                       "covariance: loss needs a prior with a training loss; the chain of prior %s is exact "
                       "(use covariance: jacobian)",
                       prior->ops->name);
-  ALLOCATE(memory, out->mean, d);
+  ALLOCATE_ARRAYS(memory, d, double, &out->mean, &out->deviation);
   ALLOCATE(memory, out->basis, d * d);
-  ALLOCATE(memory, out->deviation, d);
   double *work;
   ALLOCATE(&scratch, work, d * (d + PRIOR_SAMPLES));
   return set_prior_moments(out, prior, work, work + d * d);

@@ -142,15 +142,9 @@ static Status dps_create(Sampler *sampler, const SamplerSetup *setup) {
   self->evidence.d = sampler->d;
   self->evidence.variance = noise * noise;
   ALLOCATE(memory, self->evidence.precision, d * vector);
-  ALLOCATE(memory, self->evidence.vector, vector);
-  ALLOCATE(memory, self->evidence.constant, CHUNK_LANES);
-  ALLOCATE(memory, self->s, vector);
-  ALLOCATE(memory, self->denoised, vector);
-  ALLOCATE(memory, self->gradient, vector);
-  ALLOCATE(memory, self->z, vector);
-  ALLOCATE(memory, self->scratch, vector);
-  ALLOCATE(memory, self->residual, CHUNK_LANES);
-  ALLOCATE(memory, self->zeta, CHUNK_LANES);
+  ALLOCATE_ARRAYS(memory, vector, double, &self->evidence.vector, &self->s, &self->denoised, &self->gradient,
+                  &self->z, &self->scratch);
+  ALLOCATE_ARRAYS(memory, CHUNK_LANES, double, &self->evidence.constant, &self->residual, &self->zeta);
   return STATUS_OK;
 }
 

@@ -27,10 +27,8 @@ static size_t lane_row_count(size_t d) { return 4 * d + 2 * d * d + 1; }
 static Status allocate_lanes(Arena *memory, JointChain *self) {
   const size_t d = (size_t)self->d, n = (size_t)self->capacity;
   ALLOCATE(memory, self->lane_rows, lane_row_count(d) * n);
-  ALLOCATE(memory, self->precision, d * d * n);
-  ALLOCATE(memory, self->vector, d * n);
-  ALLOCATE(memory, self->matrix, d * d * n);
-  ALLOCATE(memory, self->column, d * n);
+  ALLOCATE_ARRAYS(memory, d * d * n, double, &self->precision, &self->matrix);
+  ALLOCATE_ARRAYS(memory, d * n, double, &self->vector, &self->column);
   ALLOCATE(memory, self->vectors, SCRATCH_VECTORS(d));
   ALLOCATE(memory, self->jitters, n);
   return STATUS_OK;

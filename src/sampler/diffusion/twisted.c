@@ -148,8 +148,7 @@ static Status twisted_create(Sampler *sampler, const SamplerSetup *setup) {
   sampler->state = self;
   self->particles = (int)particles;
   ALLOCATE(memory, self->z, (size_t)sampler->d * (size_t)lanes);
-  ALLOCATE(memory, self->log_weight, lanes);
-  ALLOCATE(memory, self->log_ratio, lanes);
+  ALLOCATE_ARRAYS(memory, lanes, double, &self->log_weight, &self->log_ratio);
   ALLOCATE(memory, self->share, particles);
   ALLOCATE(memory, self->uniform, groups);
   ALLOCATE(memory, self->ancestor, lanes);

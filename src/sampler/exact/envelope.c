@@ -62,10 +62,7 @@ void envelope_log_likelihood(const EnvelopeData *data, int n, const double *thet
 
 static Status envelope_allocate(Arena *memory, Envelope *out) {
   ALLOCATE(memory, out->cells, CELLS);
-  ALLOCATE(memory, out->log_mass, CELLS);
-  ALLOCATE(memory, out->slack, CELLS);
-  ALLOCATE(memory, out->cumulative, CELLS);
-  ALLOCATE(memory, out->weight, CELLS);
+  ALLOCATE_ARRAYS(memory, CELLS, double, &out->log_mass, &out->slack, &out->cumulative, &out->weight);
   ALLOCATE(memory, out->work, 1);
   return STATUS_OK;
 }

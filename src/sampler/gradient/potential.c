@@ -100,18 +100,11 @@ Status potential_create(Arena *memory, const SamplerSetup *setup, int capacity, 
     out->prior_precision = setup->prior->mixture->precision;
     out->prior_information = setup->prior->mixture->information;
   }
-  ALLOCATE(memory, out->start_mean, d);
-  ALLOCATE(memory, out->start_deviation, d);
+  ALLOCATE_ARRAYS(memory, d, double, &out->start_mean, &out->start_deviation);
   if (out->network) return create_network(memory, setup, out);
-  ALLOCATE(memory, out->start_root, d * d);
-  ALLOCATE(memory, out->start_inverse, d * d);
-  ALLOCATE(memory, out->precision, d * vector);
-  ALLOCATE(memory, out->vector, vector);
-  ALLOCATE(memory, out->slope, vector);
-  ALLOCATE(memory, out->curvature, d * vector);
-  ALLOCATE(memory, out->score, vector);
-  ALLOCATE(memory, out->column, vector);
-  ALLOCATE(memory, out->image, vector);
+  ALLOCATE_ARRAYS(memory, d * d, double, &out->start_root, &out->start_inverse);
+  ALLOCATE_ARRAYS(memory, d * vector, double, &out->precision, &out->curvature);
+  ALLOCATE_ARRAYS(memory, vector, double, &out->vector, &out->slope, &out->score, &out->column, &out->image);
   TRY(potential_set_start(out, setup));
   return set_stiffest(out);
 }

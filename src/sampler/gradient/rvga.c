@@ -289,10 +289,7 @@ static Status rvga_create(Sampler *sampler, const SamplerSetup *setup) {
   ALLOCATE(memory, self->mean, vector);
   ALLOCATE(memory, self->precision, d * vector);
   ALLOCATE(memory, self->factor, d * chunk);
-  ALLOCATE(memory, self->phi, chunk);
-  ALLOCATE(memory, self->whitened, chunk);
-  ALLOCATE(memory, self->normal, chunk);
-  ALLOCATE(memory, self->drawn_mean, chunk);
+  ALLOCATE_ARRAYS(memory, chunk, double, &self->phi, &self->whitened, &self->normal, &self->drawn_mean);
   ALLOCATE(memory, self->reward, CHUNK_LANES);
   ALLOCATE(memory, self->jitters, CHUNK_LANES);
   matrix_lanes_product_transposed(sampler->d, 1, self->potential.start_inverse, self->potential.start_inverse,

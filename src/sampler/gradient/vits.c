@@ -210,14 +210,11 @@ static Status create(Sampler *sampler, const SamplerSetup *setup, VitsKind kind)
   if (components == 1 && self->work.step.by_curvature) TRY(potential_whiten(memory, &self->potential));
   TRY(vits_mixture_create(memory, setup, &self->potential, components, self->width, &self->mixture));
   ALLOCATE(memory, self->q.mean, d * total);
-  ALLOCATE(memory, self->q.root, d * d * total);
-  ALLOCATE(memory, self->q.inverse, d * d * total);
+  ALLOCATE_ARRAYS(memory, d * d * total, double, &self->q.root, &self->q.inverse);
   ALLOCATE(memory, self->weight, total);
-  ALLOCATE(memory, self->drawn.mean, chunk);
+  ALLOCATE_ARRAYS(memory, chunk, double, &self->drawn.mean, &self->normal, &self->theta);
   ALLOCATE(memory, self->drawn.root, d * chunk);
   ALLOCATE(memory, self->uniform, CHUNK_LANES);
-  ALLOCATE(memory, self->normal, chunk);
-  ALLOCATE(memory, self->theta, chunk);
   vits_begin(sampler, setup->runs);
   self->catch_up.runs = setup->runs;
   return STATUS_OK;

@@ -25,21 +25,12 @@ Status vits_step_create(Arena *memory, VitsKind kind, const SamplerSetup *setup,
   *out = (VitsStep){.kind = kind, .d = setup->prior->d};
   if (kind == VITS_HESSIAN_FREE) out->samples = (int)config_int(setup->options, "samples");
   TRY(step_size_create(memory, setup, capacity, 1, &out->step));
-  ALLOCATE(memory, out->theta, vector);
-  ALLOCATE(memory, out->gradient, vector);
-  ALLOCATE(memory, out->h, n);
-  ALLOCATE(memory, out->hessian, matrix);
-  ALLOCATE(memory, out->excess, matrix);
-  ALLOCATE(memory, out->product, matrix);
-  ALLOCATE(memory, out->spread, vector);
+  ALLOCATE_ARRAYS(memory, vector, double, &out->theta, &out->gradient, &out->spread, &out->lengths, &out->eps,
+                  &out->at_mean);
+  ALLOCATE_ARRAYS(memory, n, double, &out->h, &out->dot, &out->touched);
+  ALLOCATE_ARRAYS(memory, matrix, double, &out->hessian, &out->excess, &out->product, &out->copy,
+                  &out->directions);
   ALLOCATE(memory, out->scratch, vits_kernel_scratch(out->d) + matrix_kernel_scratch(out->d));
-  ALLOCATE(memory, out->copy, matrix);
-  ALLOCATE(memory, out->directions, matrix);
-  ALLOCATE(memory, out->lengths, vector);
-  ALLOCATE(memory, out->eps, vector);
-  ALLOCATE(memory, out->at_mean, vector);
-  ALLOCATE(memory, out->dot, n);
-  ALLOCATE(memory, out->touched, n);
   return STATUS_OK;
 }
 

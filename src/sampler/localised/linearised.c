@@ -18,13 +18,8 @@ Status linearised_create(Arena *memory, int d, Linearised *out) {
   TRY(irls_create(memory, d, DENOISER_LANES, 1e-2, &out->irls));
   TRY(ep_create(memory, d, DENOISER_LANES, EP_TOLERANCE, &out->ep));
   ALLOCATE(memory, out->lane_fallbacks, DENOISER_LANES);
-  ALLOCATE(memory, out->scratch, matrix);
-  ALLOCATE(memory, out->precision, matrix);
-  ALLOCATE(memory, out->vector, vector);
-  ALLOCATE(memory, out->basis, matrix);
-  ALLOCATE(memory, out->eigenvalue, vector);
-  ALLOCATE(memory, out->prior_precision, matrix);
-  ALLOCATE(memory, out->prior_vector, vector);
+  ALLOCATE_ARRAYS(memory, matrix, double, &out->scratch, &out->precision, &out->basis, &out->prior_precision);
+  ALLOCATE_ARRAYS(memory, vector, double, &out->vector, &out->eigenvalue, &out->prior_vector);
   ALLOCATE(memory, out->log_evidence, DENOISER_LANES);
   return STATUS_OK;
 }

@@ -181,20 +181,15 @@ static Status localised_create(Sampler *sampler, const SamplerSetup *setup) {
   sampler->state = self;
   TRY(localisation_create(memory, setup->prior->denoiser, from_mixture,
                           (int)config_int(setup->options, "steps"), first, last, &self->walk));
-  ALLOCATE(memory, self->matrix, matrix);
-  ALLOCATE(memory, self->basis, matrix);
-  ALLOCATE(memory, self->column, vector);
-  ALLOCATE(memory, self->eigenvalue, vector);
-  ALLOCATE(memory, self->rotated, vector);
-  ALLOCATE(memory, self->vector, vector);
-  ALLOCATE(memory, self->z, vector);
+  ALLOCATE_ARRAYS(memory, matrix, double, &self->matrix, &self->basis);
+  ALLOCATE_ARRAYS(memory, vector, double, &self->column, &self->eigenvalue, &self->rotated, &self->vector,
+                  &self->z);
   ALLOCATE(memory, self->lane_fallbacks, CHUNK_LANES);
   TRY(normaliser_create(memory, setup->prior->denoiser, &self->normaliser));
   if (likelihood_is_conjugate(setup->likelihood)) return STATUS_OK;
   self->particles = (int)config_int(setup->options, "particles");
   ALLOCATE(memory, self->candidate, vector);
-  ALLOCATE(memory, self->log_weight, CHUNK_LANES);
-  ALLOCATE(memory, self->uniform, CHUNK_LANES);
+  ALLOCATE_ARRAYS(memory, CHUNK_LANES, double, &self->log_weight, &self->uniform);
   TRY(reservoir_create(memory, CHUNK_LANES, &self->reservoir));
   return linearised_create(memory, sampler->d, &self->linearised);
 }

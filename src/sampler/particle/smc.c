@@ -158,8 +158,7 @@ static Status smc_create(Sampler *sampler, const SamplerSetup *setup) {
   ALLOCATE(memory, self->precision, runs * d * d);
   ALLOCATE(memory, self->vector, runs * d);
   ALLOCATE(memory, self->new_precision, d * d);
-  ALLOCATE(memory, self->new_vector, d);
-  ALLOCATE(memory, self->origin, d);
+  ALLOCATE_ARRAYS(memory, d, double, &self->new_vector, &self->origin);
   ALLOCATE(memory, self->moved, d * particles);
   ALLOCATE(memory, self->weight, particles);
   ALLOCATE(memory, self->chosen, particles);

@@ -262,20 +262,12 @@ static Status tempered_create(Sampler *sampler, const SamplerSetup *setup) {
   self->particles = (int)particles;
   self->steps = (int)config_int(setup->options, "steps");
   self->key = rng_key(setup->seed, RNG_OBSERVE);
-  ALLOCATE(memory, self->x, d * particles);
-  ALLOCATE(memory, self->proposal, d * particles);
-  ALLOCATE(memory, self->prior, particles);
-  ALLOCATE(memory, self->likelihood, particles);
-  ALLOCATE(memory, self->new_prior, particles);
-  ALLOCATE(memory, self->new_likelihood, particles);
-  ALLOCATE(memory, self->weight, particles);
-  ALLOCATE(memory, self->uniform, particles);
+  ALLOCATE_ARRAYS(memory, d * particles, double, &self->x, &self->proposal);
+  ALLOCATE_ARRAYS(memory, particles, double, &self->prior, &self->likelihood, &self->new_prior,
+                  &self->new_likelihood, &self->weight, &self->uniform);
   ALLOCATE(memory, self->chosen, particles);
-  ALLOCATE(memory, self->precision, d * d);
-  ALLOCATE(memory, self->vector, d);
-  ALLOCATE(memory, self->centre, d);
-  ALLOCATE(memory, self->mean, d);
-  ALLOCATE(memory, self->root, d * d);
+  ALLOCATE_ARRAYS(memory, d * d, double, &self->precision, &self->root);
+  ALLOCATE_ARRAYS(memory, d, double, &self->vector, &self->centre, &self->mean);
   return STATUS_OK;
 }
 

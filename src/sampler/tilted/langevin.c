@@ -17,23 +17,10 @@ static const double FURTHEST = 1e6;
 Status langevin_create(Arena *memory, int d, int capacity, Langevin *out) {
   const size_t n = (size_t)capacity, vector = (size_t)d * n;
   *out = (Langevin){.d = d, .capacity = capacity};
-  ALLOCATE(memory, out->mean, vector);
-  ALLOCATE(memory, out->deviation, vector);
-  ALLOCATE(memory, out->stiffness, vector);
-  ALLOCATE(memory, out->slope, vector);
-  ALLOCATE(memory, out->u, vector);
-  ALLOCATE(memory, out->gradient, vector);
-  ALLOCATE(memory, out->log_target, n);
-  ALLOCATE(memory, out->new_u, vector);
-  ALLOCATE(memory, out->new_gradient, vector);
-  ALLOCATE(memory, out->new_log_target, n);
-  ALLOCATE(memory, out->x, vector);
-  ALLOCATE(memory, out->score, vector);
-  ALLOCATE(memory, out->step, n);
-  ALLOCATE(memory, out->root, n);
-  ALLOCATE(memory, out->normal, vector);
-  ALLOCATE(memory, out->uniform, n);
-  ALLOCATE(memory, out->chance, n);
+  ALLOCATE_ARRAYS(memory, vector, double, &out->mean, &out->deviation, &out->stiffness, &out->slope, &out->u,
+                  &out->gradient, &out->new_u, &out->new_gradient, &out->x, &out->score, &out->normal);
+  ALLOCATE_ARRAYS(memory, n, double, &out->log_target, &out->new_log_target, &out->step, &out->root,
+                  &out->uniform, &out->chance);
   return STATUS_OK;
 }
 

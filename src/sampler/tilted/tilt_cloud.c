@@ -52,8 +52,7 @@ static Status tilt_cloud_fill(Arena *memory, TiltCloud *self, const SamplerSetup
   SamplerSetup inner = *setup;
   self->stage.prior = setup->prior;
   self->prior = (Prior){.ops = &stage_ops, .d = setup->prior->d, .state = &self->stage};
-  ALLOCATE(memory, self->stage.normal, d * (size_t)particles);
-  ALLOCATE(memory, self->stage.score, d * (size_t)particles);
+  ALLOCATE_ARRAYS(memory, d * (size_t)particles, double, &self->stage.normal, &self->stage.score);
   ALLOCATE(memory, self->draws, d * (size_t)setup->draws);
   ALLOCATE(memory, self->precision, d * d);
   ALLOCATE(memory, self->vector, d);

@@ -13,17 +13,11 @@ static const double SAME = 1e-10;
 Status tilt_end_create(Arena *memory, int d, TiltEnd *out) {
   const size_t vector = (size_t)d, matrix = vector * vector, points = vector * TILT_END_POINTS;
   *out = (TiltEnd){.d = d};
-  ALLOCATE(memory, out->basis, matrix);
-  ALLOCATE(memory, out->q, vector);
-  ALLOCATE(memory, out->b, vector);
+  ALLOCATE_ARRAYS(memory, matrix, double, &out->basis, &out->hessian, &out->vectors);
+  ALLOCATE_ARRAYS(memory, vector, double, &out->q, &out->b, &out->eigenvalues);
   ALLOCATE(memory, out->start, 2 * vector);
-  ALLOCATE(memory, out->x, points);
-  ALLOCATE(memory, out->eps, points);
+  ALLOCATE_ARRAYS(memory, points, double, &out->x, &out->eps, &out->scratch);
   ALLOCATE(memory, out->jacobian, vector * points);
-  ALLOCATE(memory, out->scratch, points);
-  ALLOCATE(memory, out->hessian, matrix);
-  ALLOCATE(memory, out->vectors, matrix);
-  ALLOCATE(memory, out->eigenvalues, vector);
   return STATUS_OK;
 }
 

@@ -18,10 +18,7 @@ Status tilt_reverse_create(Arena *memory, const SamplerSetup *setup, bool expone
   *out = (TiltReverse){.chain = setup->prior->chain, .exponential = exponential};
   ALLOCATE(memory, out->lane, CHUNK_LANES);
   ALLOCATE(memory, out->jitters, CHUNK_LANES);
-  ALLOCATE(memory, out->z, vector);
-  ALLOCATE(memory, out->s, vector);
-  ALLOCATE(memory, out->normal, vector);
-  ALLOCATE(memory, out->eps, vector);
+  ALLOCATE_ARRAYS(memory, vector, double, &out->z, &out->s, &out->normal, &out->eps);
   if (!exponential) {
     const size_t d = (size_t)setup->prior->d;
     ALLOCATE(memory, out->covariance, d * vector);

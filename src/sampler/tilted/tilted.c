@@ -263,17 +263,10 @@ static Status tilted_allocate(Arena *memory, Tilted *self, int d) {
   const size_t vector = (size_t)d * CHUNK_LANES, matrix = (size_t)d * vector;
   ALLOCATE(memory, self->mean, d);
   ALLOCATE(memory, self->covariance, (size_t)d * (size_t)d);
-  ALLOCATE(memory, self->matrix, matrix);
-  ALLOCATE(memory, self->basis.u, matrix);
-  ALLOCATE(memory, self->q, vector);
-  ALLOCATE(memory, self->b, vector);
-  ALLOCATE(memory, self->s, vector);
-  ALLOCATE(memory, self->z, vector);
-  ALLOCATE(memory, self->stage_mean, vector);
-  ALLOCATE(memory, self->stage_variance, vector);
-  ALLOCATE(memory, self->some_x, vector);
+  ALLOCATE_ARRAYS(memory, matrix, double, &self->matrix, &self->basis.u);
+  ALLOCATE_ARRAYS(memory, vector, double, &self->q, &self->b, &self->s, &self->z, &self->stage_mean,
+                  &self->stage_variance, &self->some_x, &self->some_score);
   ALLOCATE(memory, self->some_log, CHUNK_LANES);
-  ALLOCATE(memory, self->some_score, vector);
   ALLOCATE(memory, self->stage, CHUNK_LANES);
   ALLOCATE(memory, self->beyond, CHUNK_LANES);
   ALLOCATE(memory, self->group_stage, CHUNK_LANES);
