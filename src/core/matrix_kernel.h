@@ -3,7 +3,6 @@
 #pragma once
 
 #include <math.h>
-#include <stdbool.h>
 #include <stddef.h>
 
 /* Row and column strides of a matrix, {d, 1}, or of its transpose, {1, d}. */

@@ -6,7 +6,6 @@
 #include "core/tiling.h"
 
 #include <math.h>
-#include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
 

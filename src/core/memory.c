@@ -1,7 +1,6 @@
 #include "core/memory.h"
 
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 Status memory_new(void **out, size_t count, size_t size) {

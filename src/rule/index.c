@@ -8,7 +8,6 @@
  * which explores less towards the end: a reward seen late has few rounds to be of use. For rewards that are
  * not linear in phi' theta the index is that of phi' theta, which orders the arms as quantiles of their mean
  * reward do. */
-#include "core/simd.h"
 #include "core/special.h"
 #include "rule/index_kernel.h"
 #include "rule/rules.h"

@@ -4,7 +4,6 @@
 #include "model/prior/wide.h"
 #include "sampler/mixture_posterior.h"
 
-#include <float.h>
 #include <math.h>
 
 /* M simulated histories; of S = M + 1 the first is the one that is asked about. Lanes last. */

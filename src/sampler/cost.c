@@ -2,7 +2,6 @@
 
 #include "core/linalg.h"
 #include "core/tiling.h"
-#include "model/history/history.h"
 #include "sampler/mixture_posterior.h"
 
 #include <math.h>

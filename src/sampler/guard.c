@@ -1,6 +1,5 @@
 #include "sampler/guard.h"
 
-#include "core/linalg.h"
 #include "model/prior/wide.h"
 #include "sampler/mixture_posterior.h"
 #include "sampler/moments.h"

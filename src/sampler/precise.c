@@ -1,6 +1,5 @@
 #include "sampler/precise.h"
 
-#include "core/linalg.h"
 #include "model/mixture/square_root.h"
 
 #include <math.h>

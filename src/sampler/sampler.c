@@ -1,9 +1,7 @@
 /* The registry of posterior samplers, and what every one of them is checked for before and after it runs. */
 #include "sampler/sampler.h"
 
-#include "core/arena.h"
 #include "model/history/history_filtered.h"
-#include "sampler/chunk.h"
 #include "sampler/guard.h"
 #include "sampler/methods.h"
 #include "sampler/mixture_posterior.h"

@@ -9,7 +9,6 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* What a standard deviation may be off by, as a share; wider where the posterior is no Gaussian, and what is

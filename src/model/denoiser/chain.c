@@ -1,12 +1,10 @@
 /* Unconditional sampling from a reverse chain (DiffTS paper, Algorithm 2 without history). */
 #include "model/denoiser/chain.h"
 
-#include "core/arena.h"
 #include "core/simd.h"
 #include "core/special.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 Status chain_create(Arena *memory, Chain *chain, int d, const ScheduleRule *rule, LastStage last_stage) {

@@ -13,7 +13,6 @@
 #include "model/mixture/mixture_evidence.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 typedef struct {

@@ -5,7 +5,6 @@
 #include "core/simd.h"
 
 #include <math.h>
-#include <stdbool.h>
 #include <string.h>
 
 enum { LANES = DENOISER_LANES };

@@ -1,11 +1,8 @@
 #include "model/denoiser/isotropic.h"
 
-#include "core/arena.h"
 #include "core/simd.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 Status isotropic_create(Arena *memory, int d, int components, Isotropic *out) {
   ASSERT(components >= 1 && components <= ISOTROPIC_COMPONENTS);

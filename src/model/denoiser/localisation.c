@@ -1,12 +1,10 @@
 #include "model/denoiser/localisation.h"
 
-#include "core/arena.h"
 #include "core/linalg.h"
 #include "core/simd.h"
 #include "model/denoiser/chain.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 void localisation_precisions(int steps, double first, double last, double *precision) {

@@ -1,9 +1,6 @@
 #include "model/denoiser/schedule.h"
 
-#include "core/arena.h"
-
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 Status schedule_check(const ScheduleRule *rule) {

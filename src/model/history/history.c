@@ -1,9 +1,6 @@
 /* What all forms of a history have in common: which one it is, its memory, and the count of observations. */
-#include "core/arena.h"
-#include "core/memory.h"
 #include "model/history/history_internal.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 static const HistoryOps *form_of(const Likelihood *likelihood, int arms) {

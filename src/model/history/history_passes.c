@@ -1,7 +1,6 @@
 /* Passes over the rows of a history at given points: what a likelihood that is not conjugate has in place of
  * evidence. A call is cut into columns of tiles; history_kernel.c does the sums. */
 #include "core/simd.h"
-#include "core/status.h"
 #include "model/history/history_kernel.h"
 
 #include <math.h>

@@ -1,11 +1,9 @@
 #include "model/history/irls.h"
 
-#include "core/arena.h"
 #include "core/linalg.h"
 #include "core/simd.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 Status irls_create(Arena *memory, int d, int capacity, double tolerance, Irls *out) {

@@ -1,12 +1,10 @@
 #include "model/history/network_rows.h"
 
-#include "core/arena.h"
 #include "core/linalg.h"
 #include "core/simd.h"
 #include "model/history/history_internal.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { LANES = NETWORK_LANES };

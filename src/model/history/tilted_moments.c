@@ -1,7 +1,6 @@
 #include "model/history/tilted_moments.h"
 
 #include "core/real.h"
-#include "core/status.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -7,13 +7,11 @@
  * any. */
 #include "model/mixture/mixture.h"
 
-#include "core/arena.h"
 #include "core/linalg.h"
 #include "core/real.h"
 #include "core/simd.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 Status mixture_create(Arena *memory, int d, int components, Mixture *out) {

@@ -5,7 +5,6 @@
  * any scale. */
 #include "model/mixture/mixture_fit.h"
 
-#include "core/arena.h"
 #include "core/linalg.h"
 #include "model/mixture/em_samples.h"
 #include "model/mixture/mixture_choice.h"

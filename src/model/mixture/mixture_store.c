@@ -1,5 +1,4 @@
 #include "model/mixture/mixture_store.h"
-#include "core/arena.h"
 
 #include <stdint.h>
 

@@ -4,7 +4,6 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Returns where the weights and the biases of layer l = 0 .. layers - 1 stand among the parameters of a

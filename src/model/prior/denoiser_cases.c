@@ -1,11 +1,9 @@
 #include "model/prior/denoiser_cases.h"
 
-#include "core/arena.h"
 #include "core/simd.h"
 #include "core/special.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { LANES = DENOISER_LANES };

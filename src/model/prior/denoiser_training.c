@@ -8,7 +8,6 @@
 #include "model/prior/denoiser_cases.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { LANES = DENOISER_LANES, CHECK_TILES = 512 };

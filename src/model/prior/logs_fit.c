@@ -1,7 +1,6 @@
 #include "model/prior/logs_fit.h"
 
 #include "core/linalg.h"
-#include "core/memory.h"
 #include "model/mixture/mixture_fit.h"
 #include "model/prior/families.h"
 #include "model/prior/fit_source.h"

@@ -2,7 +2,6 @@
  * observation of it. Nothing is fitted or stored, and theta is taken as it is, so it should be on the scale
  * of 1 (localisation.h). Samples are draws with no evidence. */
 #include "core/arena.h"
-#include "core/memory.h"
 #include "model/denoiser/localisation.h"
 #include "model/prior/prior.h"
 

@@ -11,7 +11,6 @@
 #include "model/prior/prior.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Returns tanh a from e = exp(-2 |a|) <= 1. */

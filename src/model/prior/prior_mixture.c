@@ -7,7 +7,6 @@
  * symmetric. */
 #include "core/arena.h"
 #include "core/linalg.h"
-#include "core/memory.h"
 #include "model/mixture/mixture_fit.h"
 #include "model/mixture/mixture_store.h"
 #include "model/prior/families.h"
@@ -16,7 +15,6 @@
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 typedef struct { /* the mixture of one stage */

@@ -1,5 +1,4 @@
 /* N(0, I) on the weights of a network, many as they are: no matrix is formed. Nothing is fitted or stored. */
-#include "core/arena.h"
 #include "model/prior/prior.h"
 
 static void weights_sample(const Prior *prior, RngLanes *rng, double *theta) {

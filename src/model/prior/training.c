@@ -1,6 +1,5 @@
 #include "model/prior/training.h"
 
-#include "core/arena.h"
 #include "core/rng.h"
 #include "core/simd.h"
 #include "core/tick.h"
@@ -9,7 +8,6 @@
 
 #include <math.h>
 #include <stdbool.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum {

@@ -1,10 +1,8 @@
 #include "model/prior/training_samples.h"
 
-#include "core/arena.h"
 #include "core/rng.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 enum { MOST_HELD_OUT = 2048 };
 

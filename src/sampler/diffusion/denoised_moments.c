@@ -1,13 +1,11 @@
 #include "sampler/diffusion/denoised_moments.h"
 
-#include "core/arena.h"
 #include "core/linalg.h"
 #include "core/real.h"
 #include "core/simd.h"
 #include "core/special.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* The Jacobian of a learned predictor may give a C_t that is no covariance: its eigenvalues are kept within

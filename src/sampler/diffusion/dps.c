@@ -22,7 +22,6 @@
 
 #include <float.h>
 #include <math.h>
-#include <stdlib.h>
 
 /* n <= CHUNK_LANES lanes, lane last. */
 typedef struct {

@@ -13,8 +13,6 @@
 #include "sampler/chunk.h"
 #include "sampler/methods.h"
 
-#include <stdlib.h>
-
 /* n <= CHUNK_LANES lanes, lane last. */
 typedef struct {
   JointChain chain;

@@ -1,15 +1,12 @@
 #include "sampler/diffusion/joint_chain.h"
 
-#include "core/arena.h"
 #include "core/linalg.h"
-#include "core/real.h"
 #include "core/simd.h"
 #include "model/history/likelihood.h"
 #include "sampler/cost.h"
 
 #include <limits.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* How near to the mode IRLS goes, in standard deviations of the stage. The draw moves by one of them. */

@@ -9,16 +9,13 @@
  * s_T, then d for each stage, as chain_sample does: without observations the two agree to the bit. */
 #include "sampler/diffusion/laplace_dps.h"
 
-#include "core/arena.h"
 #include "core/linalg.h"
-#include "core/real.h"
 #include "core/simd.h"
 #include "sampler/chunk.h"
 #include "sampler/cost.h"
 #include "sampler/methods.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* What VECTOR_LANES lanes work on: a matrix and four vectors. */

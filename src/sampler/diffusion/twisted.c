@@ -27,7 +27,6 @@
 #include "sampler/diffusion/joint_chain.h"
 #include "sampler/methods.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum { PARTICLES_MOST = 100000, MOST_LANES = 4 * CHUNK_LANES };

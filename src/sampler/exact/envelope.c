@@ -1,6 +1,5 @@
 #include "sampler/exact/envelope.h"
 
-#include "core/arena.h"
 #include "core/particles.h"
 #include "core/simd.h"
 #include "core/special.h"

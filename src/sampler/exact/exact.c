@@ -17,7 +17,6 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 enum { PROPOSALS = TILE_LANES, ROUNDS = 256, UNIFORMS = 4 };
 

@@ -1,10 +1,7 @@
 #include "sampler/exact/hypercube.h"
 
-#include "core/arena.h"
-
 #include <math.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 Status hypercube_create(Arena *memory, int d, Hypercube *out) {

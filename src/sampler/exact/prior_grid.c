@@ -1,10 +1,8 @@
 #include "sampler/exact/prior_grid.h"
 
-#include "core/arena.h"
 #include "core/special.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 enum { SIDE = PRIOR_GRID_SIDE, LEVELS = PRIOR_GRID_LEVELS, SAMPLES = 1 << 15, POINTS = 5 };
 

@@ -15,7 +15,6 @@
 #include "sampler/methods.h"
 #include "sampler/moments.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 typedef struct {

@@ -29,7 +29,6 @@
 
 #include <float.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* How far a chain may be from the start's mean, in standard deviations of the start. */

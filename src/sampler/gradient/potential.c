@@ -1,6 +1,5 @@
 #include "sampler/gradient/potential.h"
 
-#include "core/arena.h"
 #include "core/linalg.h"
 #include "core/matrix_lanes.h"
 #include "core/simd.h"
@@ -8,7 +7,6 @@
 #include "sampler/cost.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Mean and covariance of a prior that has no closed form, from this many draws. */

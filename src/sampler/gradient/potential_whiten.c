@@ -5,7 +5,6 @@
 #include "core/arena.h"
 #include "core/linalg.h"
 #include "core/matrix_lanes.h"
-#include "sampler/chunk.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,12 +1,10 @@
 #include "sampler/gradient/step_size.h"
 
-#include "core/arena.h"
 #include "core/matrix_lanes.h"
 #include "core/simd.h"
 
 #include <float.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* a = h lambda_max of a step that was shortened, and the most that `lambda_max` takes. */

@@ -18,7 +18,6 @@
  * Component j of run n is lane n J + j. Updates use the streams (RNG_OBSERVE, run, round, component); a draw
  * uses d normals of its own stream, after 1 uniform when J > 1. */
 #include "core/arena.h"
-#include "core/linalg.h"
 #include "core/matrix_lanes.h"
 #include "sampler/catch_up.h"
 #include "sampler/chunk.h"
@@ -27,7 +26,6 @@
 #include "sampler/methods.h"
 
 #include <limits.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Lanes that are updated at once, or as many of whole runs: fewer for large matrices, so that a chunk stays

@@ -1,13 +1,11 @@
 #include "sampler/gradient/vits_mixture.h"
 
-#include "core/arena.h"
 #include "core/linalg.h"
 #include "core/matrix_lanes.h"
 #include "model/mixture/mixture_fit.h"
 
 #include <float.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { PRIOR_DRAWS = 1024, FIT_STARTS = 4, PAIRS = 8, DRAWS = 2 * PAIRS, ITERATIONS = 100 };

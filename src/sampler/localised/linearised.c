@@ -1,8 +1,6 @@
 #include "sampler/localised/linearised.h"
 
-#include "core/arena.h"
 #include "core/linalg.h"
-#include "core/simd.h"
 
 #include <math.h>
 #include <string.h>

@@ -22,7 +22,6 @@
 #include "sampler/reservoir.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* n <= CHUNK_LANES lanes, lane last. */

@@ -13,11 +13,9 @@
 #include "core/arena.h"
 #include "core/particles.h"
 #include "core/simd.h"
-#include "sampler/cost.h"
 #include "sampler/methods.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 typedef struct {

@@ -19,7 +19,6 @@
 
 #include <float.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { EXPONENTS = 200, BISECTIONS = 60 };

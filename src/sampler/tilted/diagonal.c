@@ -7,7 +7,6 @@
 #include "sampler/tilted/tilt_reverse.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- exact */

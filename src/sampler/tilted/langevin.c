@@ -1,14 +1,10 @@
 #include "sampler/tilted/langevin.h"
 
-#include "core/arena.h"
-#include "core/linalg.h"
 #include "core/simd.h"
 #include "core/special.h"
 #include "sampler/cost.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 static const double ACCEPTANCE = 0.574, STEP_LEAST = 1e-10, STEP_MOST = 4;
 /* A state that leaves this many standard deviations of the Gaussian has diverged. */

@@ -24,7 +24,6 @@
 #include "sampler/methods.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Tolerance of the mode, in standard deviations: it sets the preconditioner alone. */

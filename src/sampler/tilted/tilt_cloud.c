@@ -1,12 +1,10 @@
 #include "sampler/tilted/tilt_cloud.h"
 
-#include "core/arena.h"
 #include "sampler/cost.h"
 #include "sampler/methods.h"
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* The law of s_t as a prior. */

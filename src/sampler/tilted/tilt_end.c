@@ -1,6 +1,5 @@
 #include "sampler/tilted/tilt_end.h"
 
-#include "core/arena.h"
 #include "core/linalg.h"
 
 #include <math.h>

@@ -1,7 +1,5 @@
 #include "sampler/tilted/tilt_flow.h"
 
-#include "core/status.h"
-
 #include <math.h>
 
 double tilt_flow_reach(const Schedule *schedule, int t) {

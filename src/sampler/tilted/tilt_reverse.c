@@ -1,13 +1,11 @@
 #include "sampler/tilted/tilt_reverse.h"
 
-#include "core/arena.h"
 #include "core/lanes.h"
 #include "core/linalg.h"
 #include "core/simd.h"
 #include "core/special.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Least variance of the clean sample given a state, as in denoised_moments.c. */

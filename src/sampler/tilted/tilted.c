@@ -31,7 +31,6 @@
 #include "sampler/tilted/tilt_reverse.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 typedef enum { BASELINE_MALA, BASELINE_ULA, BASELINE_SMC, BASELINE_EXACT } Baseline;
