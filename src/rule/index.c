@@ -9,6 +9,7 @@
  * not linear in phi' theta the index is that of phi' theta, which orders the arms as quantiles of their mean
  * reward do. */
 #include "core/special.h"
+#include "io/config/config_rows.h"
 #include "rule/index_kernel.h"
 #include "rule/rules.h"
 
@@ -64,29 +65,16 @@ const RuleOps rule_thompson = {.name = "thompson",
                                .cost = linear_cost};
 
 static const ConfigKey bayes_ucb_keys[] = {
-    {.name = "bayes_ucb_alpha",
-     .type = KEY_REAL,
-     .minimum = 0,
-     .maximum = 1e6,
-     .fallback = "0.1",
-     .help =
-         "of rule bayes_ucb: explores more where it is larger; with k rounds left the quantile is 1 - 1 / "
-         "(2 (1 + alpha k))"},
-    {.name = "quantile",
-     .type = KEY_REAL,
-     .minimum = 1e-12,
-     .maximum = 1 - 1e-12,
-     .fallback = "auto",
-     .words = "auto",
-     .help = "of rule bayes_ucb, in all rounds; auto: from bayes_ucb_alpha and the rounds left"},
-    {.name = "horizon",
-     .type = KEY_INT,
-     .minimum = 1,
-     .maximum = 1000000000,
-     .fallback = "study",
-     .words = "study",
-     .help = "choices that there will be in all; study: its rounds; where there is no study it is needed, or "
-             "a quantile"},
+    {REAL("bayes_ucb_alpha", 0, 1e6, "0.1",
+          "of rule bayes_ucb: explores more where it is larger; with k rounds left the quantile is 1 - 1 / "
+          "(2 (1 + alpha k))")},
+    {REAL("quantile", 1e-12, 1 - 1e-12, "auto",
+          "of rule bayes_ucb, in all rounds; auto: from bayes_ucb_alpha and the rounds left"),
+     .words = "auto"},
+    {INT("horizon", 1, 1000000000, "study",
+         "choices that there will be in all; study: its rounds; where there is no study it is needed, or a "
+         "quantile"),
+     .words = "study"},
     {.name = NULL}};
 
 const RuleOps rule_bayes_ucb = {

@@ -1,5 +1,6 @@
 #include "rule/rule.h"
 
+#include "io/config/config_rows.h"
 #include "rule/rules.h"
 #include "sampler/cost.h"
 
@@ -23,30 +24,15 @@ const RuleOps *rule_of(const Config *options) {
 }
 
 static const ConfigKey SHARED[] = {
-    {.name = "rule",
-     .type = KEY_WORD,
-     .word = rule_name,
-     .fallback = "thompson",
-     .help = "what to do with the posterior: a rule of `thompson list rules`"},
-    {.name = "rule_draws",
-     .type = KEY_INT,
-     .minimum = 2,
-     .maximum = 100000,
-     .fallback = "64",
-     .help = "draws that a rule takes mean and covariance from where the sampler has no closed form"},
-    {.name = "floor",
-     .type = KEY_REAL,
-     .minimum = 0,
-     .maximum = 0.5,
-     .fallback = "0",
-     .help =
-         "least probability of every arm, at most 1 / arms: with probability arms * floor any arm is taken"},
-    {.name = "propensity_draws",
-     .type = KEY_INT,
-     .minimum = 1,
-     .maximum = 1000000,
-     .fallback = "1000",
-     .help = "draws that the probabilities of arms are taken from where they are asked for (event logs)"},
+    {WORD("rule", "thompson", "what to do with the posterior: a rule of `thompson list rules`"),
+     .word = rule_name},
+    {INT("rule_draws", 2, 100000, "64",
+         "draws that a rule takes mean and covariance from where the sampler has no closed form")},
+    {REAL(
+        "floor", 0, 0.5, "0",
+        "least probability of every arm, at most 1 / arms: with probability arms * floor any arm is taken")},
+    {INT("propensity_draws", 1, 1000000, "1000",
+         "draws that the probabilities of arms are taken from where they are asked for (event logs)")},
     {.name = NULL}};
 
 enum { SHARED_KEYS = sizeof SHARED / sizeof *SHARED - 1, KEYS = 16 };

@@ -12,7 +12,7 @@
 
 #include "core/arena.h"
 #include "core/rng.h"
-#include "io/config/config.h"
+#include "io/config/config_rows.h"
 #include "model/history/history.h"
 #include "model/mixture/mixture.h"
 
@@ -35,31 +35,21 @@ MixtureOptions mixture_posterior_options(const Config *options);
 Status mixture_posterior_check(const Config *options);
 /* The keys of that: for the own options of a sampler. */
 #define MIXTURE_POSTERIOR_KEYS                                                                               \
-  {.name = "approximation",                                                                                  \
-   .type = KEY_WORD,                                                                                         \
-   .fallback = "ep",                                                                                         \
-   .words = "ep laplace",                                                                                    \
-   .help = "of a posterior whose rewards are not Gaussian, for each component of the prior: ep, by "         \
-           "expectation propagation; laplace, the papers'"},                                                 \
-      {.name = "candidates",                                                                                 \
-       .type = KEY_INT,                                                                                      \
-       .minimum = 1,                                                                                         \
-       .maximum = 100000,                                                                                    \
-       .fallback = "auto",                                                                                   \
-       .words = "auto",                                                                                      \
-       .help =                                                                                               \
-           "of a draw by ep, one of which is kept by its likelihood; 1: the approximation itself; auto: "    \
-           "8, and 1 with memory: filtered"},                                                                \
-      {.name = "memory",                                                                                     \
-       .type = KEY_WORD,                                                                                     \
-       .fallback = "full",                                                                                   \
-       .words = "full filtered",                                                                             \
-       .parts = true,                                                                                        \
-       .help = "of rewards that are not Gaussian: full, all observations; filtered, the Gaussians that ep "  \
-               "puts in their place, one after the other; {keep: N}, these, and the last N observations"},   \
+  {WORD("approximation", "ep",                                                                               \
+        "of a posterior whose rewards are not Gaussian, for each component of the prior: ep, by "            \
+        "expectation propagation; laplace, the papers'"),                                                    \
+   .words = "ep laplace"},                                                                                   \
+      {INT("candidates", 1, 100000, "auto",                                                                  \
+           "of a draw by ep, one of which is kept by its likelihood; 1: the approximation itself; auto: 8, " \
+           "and 1 with memory: filtered"),                                                                   \
+       .words = "auto"},                                                                                     \
+      {WORD("memory", "full",                                                                                \
+            "of rewards that are not Gaussian: full, all observations; filtered, the Gaussians that ep "     \
+            "puts in their place, one after the other; {keep: N}, these, and the last N observations"),      \
+       .words = "full filtered", .parts = true},                                                             \
   {                                                                                                          \
-    .name = "memory.keep", .type = KEY_INT, .minimum = 1, .maximum = 1000000,                                \
-    .help = "observations that stay as they are; older ones, N at a time, become Gaussians"                  \
+    INT("memory.keep", 1, 1000000, NULL,                                                                     \
+        "observations that stay as they are; older ones, N at a time, become Gaussians")                     \
   }
 
 /* Creates the posterior for histories of at most `runs` runs; the prior outlives it. */

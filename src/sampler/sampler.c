@@ -1,6 +1,7 @@
 /* The registry of posterior samplers, and what every one of them is checked for before and after it runs. */
 #include "sampler/sampler.h"
 
+#include "io/config/config_rows.h"
 #include "model/history/history_filtered.h"
 #include "sampler/guard.h"
 #include "sampler/methods.h"
@@ -96,22 +97,13 @@ bool sampler_misfit(const SamplerOps *method, const Prior *prior, const Likeliho
 }
 
 /* What every sampler understands. */
-static const ConfigKey COMMON[] = {{.name = "temper",
-                                    .type = KEY_REAL,
-                                    .minimum = 1e-6,
-                                    .maximum = 1e6,
-                                    .fallback = "1",
-                                    .help = "multiplies the log likelihood; 2 doubles the evidence"},
-                                   {.name = "guard",
-                                    .type = KEY_REAL,
-                                    .minimum = 0,
-                                    .maximum = 0.999999,
-                                    .fallback = "study",
-                                    .words = "study auto",
-                                    .help = "weight of a wide Gaussian beside the prior, which may be wrong; "
-                                            "study: prior.guard with a learned prior, else 0; auto: 0.3, "
-                                            "with draws from it shrunk to 0.4"},
-                                   {.name = NULL}};
+static const ConfigKey COMMON[] = {
+    {REAL("temper", 1e-6, 1e6, "1", "multiplies the log likelihood; 2 doubles the evidence")},
+    {REAL("guard", 0, 0.999999, "study",
+          "weight of a wide Gaussian beside the prior, which may be wrong; study: prior.guard with a learned "
+          "prior, else 0; auto: 0.3, with draws from it shrunk to 0.4"),
+     .words = "study auto"},
+    {.name = NULL}};
 
 enum { KEYS = 16, COMMON_KEYS = sizeof COMMON / sizeof *COMMON - 1 };
 static ConfigKey joined[sizeof METHODS / sizeof *METHODS][KEYS];

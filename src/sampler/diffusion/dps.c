@@ -16,6 +16,7 @@
 #include "core/linalg.h"
 #include "core/simd.h"
 #include "core/special.h"
+#include "io/config/config_rows.h"
 #include "sampler/chunk.h"
 #include "sampler/cost.h"
 #include "sampler/methods.h"
@@ -156,18 +157,11 @@ static double dps_cost(const SamplerWork *work) {
   return work->drawn * work->draws * work->stages * stage;
 }
 
-static const ConfigKey KEYS[] = {{.name = "gradient",
-                                  .type = KEY_WORD,
-                                  .fallback = "through_network",
-                                  .words = "through_network at_estimate",
-                                  .help = "through_network: with respect to S_t (Algorithm 4); at_estimate: "
-                                          "the score of the likelihood at S_0_hat (published code)"},
-                                 {.name = "step_size",
-                                  .type = KEY_REAL,
-                                  .minimum = 0,
-                                  .maximum = 1000,
-                                  .fallback = "1",
-                                  .help = "multiplies zeta_t of Appendix D"},
+static const ConfigKey KEYS[] = {{WORD("gradient", "through_network",
+                                       "through_network: with respect to S_t (Algorithm 4); at_estimate: the "
+                                       "score of the likelihood at S_0_hat (published code)"),
+                                  .words = "through_network at_estimate"},
+                                 {REAL("step_size", 0, 1000, "1", "multiplies zeta_t of Appendix D")},
                                  {.name = NULL}};
 
 const SamplerOps sampler_dps = {

@@ -51,7 +51,7 @@ static double joint_cost(const SamplerWork *work) {
   return work->drawn * work->draws * joint_chain_cost(work, cost_drawn_lanes(work));
 }
 
-static const ConfigKey KEYS[] = {JOINT_COVARIANCE_KEY, {.name = NULL}};
+static const ConfigKey KEYS[] = {{JOINT_COVARIANCE_KEY}, {.name = NULL}};
 
 const SamplerOps sampler_joint = {
     .name = "joint",

@@ -24,6 +24,7 @@
 
 #include "core/arena.h"
 #include "core/real.h"
+#include "io/config/config_rows.h"
 #include "model/history/irls.h"
 #include "sampler/diffusion/denoised_moments.h"
 #include "sampler/sampler.h"
@@ -55,12 +56,11 @@ typedef struct {
   double *prior_precision, *prior_vector; /* [d, d, n], [d, n]: C_t^-1, C_t^-1 s0_hat */
 } JointChain;
 
-/* The key `covariance`, for the options of a sampler. */
+/* The row of the key `covariance`, for the options of a sampler. */
 #define JOINT_COVARIANCE_KEY                                                                                 \
-  {                                                                                                          \
-    .name = "covariance", .type = KEY_WORD, .fallback = "jacobian", .words = "jacobian loss",                \
-    .help = "of the clean sample given a state: jacobian of the noise predictor, or the training loss"       \
-  }
+  WORD("covariance", "jacobian",                                                                             \
+       "of the clean sample given a state: jacobian of the noise predictor, or the training loss"),          \
+      .words = "jacobian loss"
 
 /* Refuses, with a sentence, the covariance `loss` where the chain has none, and what is too large. */
 Status joint_chain_create(Arena *memory, const SamplerSetup *setup, bool from_loss, int capacity,

@@ -11,6 +11,7 @@
 
 #include "core/linalg.h"
 #include "core/simd.h"
+#include "io/config/config_rows.h"
 #include "sampler/chunk.h"
 #include "sampler/cost.h"
 #include "sampler/methods.h"
@@ -259,12 +260,10 @@ static double laplace_dps_cost(const SamplerWork *work) {
   return work->drawn * work->draws * (eigenvectors + work->stages * stage);
 }
 
-static const ConfigKey KEYS[] = {{.name = "last_stage",
-                                  .type = KEY_WORD,
-                                  .fallback = "prior",
-                                  .words = "repaired literal prior",
-                                  .help = "covariance of the last stage: repaired (beta_tilde_2), literal "
-                                          "(0, as printed), or as the prior has it"},
+static const ConfigKey KEYS[] = {{WORD("last_stage", "prior",
+                                       "covariance of the last stage: repaired (beta_tilde_2), literal (0, "
+                                       "as printed), or as the prior has it"),
+                                  .words = "repaired literal prior"},
                                  {.name = NULL}};
 
 const SamplerOps sampler_diffts = {

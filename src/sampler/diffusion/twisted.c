@@ -22,6 +22,7 @@
  * resampling, needed or not, and one for the pick. */
 #include "core/arena.h"
 #include "core/particles.h"
+#include "io/config/config_rows.h"
 #include "sampler/chunk.h"
 #include "sampler/cost.h"
 #include "sampler/diffusion/joint_chain.h"
@@ -161,13 +162,8 @@ static double twisted_cost(const SamplerWork *work) {
          joint_chain_cost(work, particles * cost_drawn_lanes(work));
 }
 
-static const ConfigKey KEYS[] = {JOINT_COVARIANCE_KEY,
-                                 {.name = "particles",
-                                  .type = KEY_INT,
-                                  .minimum = 1,
-                                  .maximum = PARTICLES_MOST,
-                                  .fallback = "16",
-                                  .help = "particles for each draw"},
+static const ConfigKey KEYS[] = {{JOINT_COVARIANCE_KEY},
+                                 {INT("particles", 1, PARTICLES_MOST, "16", "particles for each draw")},
                                  {.name = NULL}};
 
 const SamplerOps sampler_twisted = {

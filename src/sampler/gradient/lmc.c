@@ -20,6 +20,7 @@
 #include "core/matrix_lanes.h"
 #include "core/simd.h"
 #include "core/special.h"
+#include "io/config/config_rows.h"
 #include "sampler/catch_up.h"
 #include "sampler/chunk.h"
 #include "sampler/cost.h"
@@ -268,12 +269,8 @@ static const ConfigKey KEYS[] = {POTENTIAL_KEYS, STEP_KEYS, {.name = NULL}};
 static const ConfigKey FEEL_GOOD_KEYS[] = {
     POTENTIAL_KEYS,
     STEP_KEYS,
-    {.name = "optimism",
-     .type = KEY_REAL,
-     .minimum = 0,
-     .maximum = 1e6,
-     .fallback = "0.01",
-     .help = "mu of the feel-good term, the best reward that theta promises in each round"},
+    {REAL("optimism", 0, 1e6, "0.01",
+          "mu of the feel-good term, the best reward that theta promises in each round")},
     {.name = NULL}};
 
 #define LMC_OPS                                                                                              \

@@ -22,22 +22,18 @@
 #pragma once
 
 #include "core/arena.h"
+#include "io/config/config_rows.h"
 #include "model/history/network_rows.h"
 #include "sampler/sampler.h"
 
 /* Keys of `eta` and `lambda`, to stand in a table of options. */
 #define POTENTIAL_KEYS                                                                                       \
-  {.name = "eta",                                                                                            \
-   .type = KEY_REAL,                                                                                         \
-   .minimum = 1e-9,                                                                                          \
-   .maximum = 1e9,                                                                                           \
-   .words = "auto",                                                                                          \
-   .fallback = "auto",                                                                                       \
-   .help = "inverse temperature of prior and loss, rewards "                                                 \
-           "not divided by their variance; auto: the posterior"},                                            \
+  {REAL(                                                                                                     \
+       "eta", 1e-9, 1e9, "auto",                                                                             \
+       "inverse temperature of prior and loss, rewards not divided by their variance; auto: the posterior"), \
+   .words = "auto"},                                                                                         \
   {                                                                                                          \
-    .name = "lambda", .type = KEY_REAL, .minimum = 1e-9, .maximum = 1e9, .fallback = "1",                    \
-    .help = "multiplies the log prior"                                                                       \
+    REAL("lambda", 1e-9, 1e9, "1", "multiplies the log prior")                                               \
   }
 
 typedef struct {

@@ -14,26 +14,18 @@
 #pragma once
 
 #include "core/arena.h"
+#include "io/config/config_rows.h"
 #include "sampler/gradient/potential.h"
 
 #define STEP_KEYS                                                                                            \
-  {.name = "steps",                                                                                          \
-   .type = KEY_INT,                                                                                          \
-   .minimum = 1,                                                                                             \
-   .maximum = 100000,                                                                                        \
-   .fallback = "10",                                                                                         \
-   .help = "updates after each observation (K_t)"},                                                          \
-      {.name = "step_size",                                                                                  \
-       .type = KEY_REAL,                                                                                     \
-       .minimum = 1e-9,                                                                                      \
-       .maximum = 1e3,                                                                                       \
-       .words = "auto",                                                                                      \
-       .fallback = "auto",                                                                                   \
-       .help = "h; auto: 0.4 with lambda_max, 0.01 with eta_t"},                                             \
+  {INT("steps", 1, 100000, "10", "updates after each observation (K_t)")},                                   \
+      {REAL("step_size", 1e-9, 1e3, "auto", "h; auto: 0.4 with lambda_max, 0.01 with eta_t"),                \
+       .words = "auto"},                                                                                     \
   {                                                                                                          \
-    .name = "step_rule", .type = KEY_WORD, .words = "eta_t lambda_max", .fallback = "lambda_max",            \
-    .help = "step h / (eta t) after t observations, or h / L with L a bound on the largest eigenvalue of "   \
-            "the Hessian, where h above 0.5 counts as 0.5"                                                   \
+    WORD("step_rule", "lambda_max",                                                                          \
+         "step h / (eta t) after t observations, or h / L with L a bound on the largest eigenvalue of the "  \
+         "Hessian, where h above 0.5 counts as 0.5"),                                                        \
+        .words = "eta_t lambda_max"                                                                          \
   }
 
 typedef struct {

@@ -19,6 +19,7 @@
  * uses d normals of its own stream, after 1 uniform when J > 1. */
 #include "core/arena.h"
 #include "core/matrix_lanes.h"
+#include "io/config/config_rows.h"
 #include "sampler/catch_up.h"
 #include "sampler/chunk.h"
 #include "sampler/cost.h"
@@ -264,23 +265,17 @@ static double vits2_cost(const SamplerWork *work) { return vits_cost(work, VITS_
 static double vits2_hf_cost(const SamplerWork *work) { return vits_cost(work, VITS_HESSIAN_FREE); }
 
 #define COMPONENTS_KEY                                                                                       \
-  {                                                                                                          \
-    .name = "components", .type = KEY_INT, .minimum = 1, .maximum = VITS_COMPONENTS, .fallback = "1",        \
-    .help = "Gaussians of the approximation, weighted by their evidence lower bound"                         \
-  }
+  INT("components", 1, VITS_COMPONENTS, "1",                                                                 \
+      "Gaussians of the approximation, weighted by their evidence lower bound")
 
-static const ConfigKey KEYS[] = {POTENTIAL_KEYS, STEP_KEYS, COMPONENTS_KEY, {.name = NULL}};
+static const ConfigKey KEYS[] = {POTENTIAL_KEYS, STEP_KEYS, {COMPONENTS_KEY}, {.name = NULL}};
 
-static const ConfigKey HESSIAN_FREE_KEYS[] = {POTENTIAL_KEYS,
-                                              STEP_KEYS,
-                                              COMPONENTS_KEY,
-                                              {.name = "samples",
-                                               .type = KEY_INT,
-                                               .minimum = 1,
-                                               .maximum = 100000,
-                                               .fallback = "20",
-                                               .help = "gradients that each update averages"},
-                                              {.name = NULL}};
+static const ConfigKey HESSIAN_FREE_KEYS[] = {
+    POTENTIAL_KEYS,
+    STEP_KEYS,
+    {COMPONENTS_KEY},
+    {INT("samples", 1, 100000, "20", "gradients that each update averages")},
+    {.name = NULL}};
 
 #define VITS_OPS                                                                                             \
   .default_prior = "standard", .needs = NEEDS_SCORE, .networks = true, .sample = vits_sample,                \

@@ -12,6 +12,7 @@
  * the prior; before the first observation q is fitted to the prior. Streams of a start are (RNG_OBSERVE, run,
  * round 0, component). A draw uses 1 uniform and d normals of its stream. */
 #include "core/arena.h"
+#include "io/config/config_rows.h"
 #include "sampler/catch_up.h"
 #include "sampler/chunk.h"
 #include "sampler/cost.h"
@@ -189,20 +190,11 @@ static double vts_cost(const SamplerWork *work) {
          work->drawn * work->draws * (200 + 30 * d);
 }
 
-static const ConfigKey KEYS[] = {POTENTIAL_KEYS,
-                                 {.name = "components",
-                                  .type = KEY_INT,
-                                  .minimum = 1,
-                                  .maximum = VTS_COMPONENTS,
-                                  .fallback = "2",
-                                  .help = "Gaussians of the approximation"},
-                                 {.name = "steps",
-                                  .type = KEY_INT,
-                                  .minimum = 1,
-                                  .maximum = 100000,
-                                  .fallback = "10",
-                                  .help = "updates of all parameters after each observation, at most"},
-                                 {.name = NULL}};
+static const ConfigKey KEYS[] = {
+    POTENTIAL_KEYS,
+    {INT("components", 1, VTS_COMPONENTS, "2", "Gaussians of the approximation")},
+    {INT("steps", 1, 100000, "10", "updates of all parameters after each observation, at most")},
+    {.name = NULL}};
 
 const SamplerOps sampler_vts = {
     .name = "vts",

@@ -12,6 +12,7 @@
  */
 #include "core/arena.h"
 #include "core/linalg.h"
+#include "io/config/config_rows.h"
 #include "model/denoiser/localisation.h"
 #include "model/denoiser/normaliser.h"
 #include "model/history/evidence.h"
@@ -214,38 +215,18 @@ static double localised_cost(const SamplerWork *work) {
 }
 
 static const ConfigKey KEYS[] = {
-    {.name = "steps",
-     .type = KEY_INT,
-     .minimum = 1,
-     .maximum = 100000,
-     .fallback = "12",
-     .help = "additions of precision; each takes one evaluation of the denoiser and its Jacobian"},
-    {.name = "first_precision",
-     .type = KEY_REAL,
-     .minimum = 1e-9,
-     .maximum = 1e9,
-     .fallback = "0.05",
-     .help = "precision after the first step, apart from the evidence, in standardised coordinates"},
-    {.name = "last_precision",
-     .type = KEY_REAL,
-     .minimum = 1e-9,
-     .maximum = 1e9,
-     .fallback = "300",
-     .help = "precision after the last step; those between are even in their logarithm"},
-    {.name = "particles",
-     .type = KEY_INT,
-     .minimum = 1,
-     .maximum = 100000,
-     .fallback = "1",
-     .help =
+    {INT("steps", 1, 100000, "12",
+         "additions of precision; each takes one evaluation of the denoiser and its Jacobian")},
+    {REAL("first_precision", 1e-9, 1e9, "0.05",
+          "precision after the first step, apart from the evidence, in standardised coordinates")},
+    {REAL("last_precision", 1e-9, 1e9, "300",
+          "precision after the last step; those between are even in their logarithm")},
+    {INT("particles", 1, 100000, "1",
          "candidates of a draw, one of which is kept by its weight, where rewards are not Gaussian; 1: not "
-         "weighted"},
-    {.name = "covariance",
-     .type = KEY_WORD,
-     .fallback = "jacobian",
-     .words = "jacobian mixture",
-     .help = "of theta in a step: jacobian of the denoiser, or that of the mixture which it corrects, for "
-             "less"},
+         "weighted")},
+    {WORD("covariance", "jacobian",
+          "of theta in a step: jacobian of the denoiser, or that of the mixture which it corrects, for less"),
+     .words = "jacobian mixture"},
     {.name = NULL}};
 
 const SamplerOps sampler_localised = {

@@ -13,6 +13,7 @@
 #include "core/arena.h"
 #include "core/particles.h"
 #include "core/simd.h"
+#include "io/config/config_rows.h"
 #include "sampler/methods.h"
 
 #include <math.h>
@@ -172,21 +173,11 @@ static double smc_cost(const SamplerWork *work) {
          work->drawn * work->draws * 10 * d;
 }
 
-static const ConfigKey KEYS[] = {
-    {.name = "particles",
-     .type = KEY_INT,
-     .minimum = 2,
-     .maximum = 10000000,
-     .fallback = "3000",
-     .help = "particles in the cloud of a run"},
-    {.name = "step_size",
-     .type = KEY_REAL,
-     .minimum = 0,
-     .maximum = 1000,
-     .fallback = "0.2",
-     .help = "in round k particles are perturbed with standard deviation step_size sigma / sqrt(k); sigma is "
-             "1 for rewards that are not Gaussian"},
-    {.name = NULL}};
+static const ConfigKey KEYS[] = {{INT("particles", 2, 10000000, "3000", "particles in the cloud of a run")},
+                                 {REAL("step_size", 0, 1000, "0.2",
+                                       "in round k particles are perturbed with standard deviation step_size "
+                                       "sigma / sqrt(k); sigma is 1 for rewards that are not Gaussian")},
+                                 {.name = NULL}};
 
 const SamplerOps sampler_smc = {
     .name = "smc",

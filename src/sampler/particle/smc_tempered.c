@@ -14,6 +14,7 @@
 #include "core/particles.h"
 #include "core/real.h"
 #include "core/simd.h"
+#include "io/config/config_rows.h"
 #include "sampler/cost.h"
 #include "sampler/methods.h"
 
@@ -276,22 +277,13 @@ static double tempered_cost(const SamplerWork *work) {
   return work->drawn * (cost_tempering(work, particles, steps) + work->draws * 10 * work->d);
 }
 
-static const ConfigKey KEYS[] = {{.name = "particles",
-                                  .type = KEY_INT,
-                                  .minimum = 2,
-                                  .maximum = 10000000,
-                                  .words = "auto",
-                                  .fallback = "auto",
-                                  .help =
-                                      "particles in the cloud of a run; auto: 20 d^2, at least 1000 and "
-                                      "at most 100000. Draws are picked from them: more draws are copies"},
-                                 {.name = "steps",
-                                  .type = KEY_INT,
-                                  .minimum = 1,
-                                  .maximum = 100000,
-                                  .fallback = "5",
-                                  .help = "Metropolis steps of every particle at each exponent"},
-                                 {.name = NULL}};
+static const ConfigKey KEYS[] = {
+    {INT("particles", 2, 10000000, "auto",
+         "particles in the cloud of a run; auto: 20 d^2, at least 1000 and at most 100000. Draws are picked "
+         "from them: more draws are copies"),
+     .words = "auto"},
+    {INT("steps", 1, 100000, "5", "Metropolis steps of every particle at each exponent")},
+    {.name = NULL}};
 
 const SamplerOps sampler_smc_tempered = {
     .name = "smc_tempered",

@@ -15,7 +15,7 @@
 #include "core/arena.h"
 #include "core/rng.h"
 #include "core/status.h"
-#include "io/config/config.h"
+#include "io/config/config_rows.h"
 #include "model/history/evidence.h"
 
 #include <stdbool.h>
@@ -41,17 +41,11 @@ typedef struct {
   double *normal, *uniform, *chance; /* [d, n], [n], [n]: that a proposal is taken */
 } Langevin;
 
-/* The keys `steps` and `step_size`, for the options of a sampler. */
-#define LANGEVIN_STEPS_KEY                                                                                   \
-  {                                                                                                          \
-    .name = "steps", .type = KEY_INT, .minimum = 0, .maximum = 1000000, .fallback = "200",                   \
-    .help = "of mala or ula, for each draw"                                                                  \
-  }
+/* Rows of the keys `steps` and `step_size`, for the options of a sampler. */
+#define LANGEVIN_STEPS_KEY INT("steps", 0, 1000000, "200", "of mala or ula, for each draw")
 #define LANGEVIN_STEP_SIZE_KEY                                                                               \
-  {                                                                                                          \
-    .name = "step_size", .type = KEY_REAL, .minimum = 1e-6, .maximum = 4, .fallback = "0.1",                 \
-    .help = "of ula, in the variances of the preconditioner; mala begins with it and adapts"                 \
-  }
+  REAL("step_size", 1e-6, 4, "0.1",                                                                          \
+       "of ula, in the variances of the preconditioner; mala begins with it and adapts")
 
 /* Returns the cost of a step of one lane, with a prior that costs so much (sampler.h, `cost`). */
 double langevin_cost(double d, double lanes, double prior);

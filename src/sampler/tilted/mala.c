@@ -218,7 +218,7 @@ static double mala_cost(const SamplerWork *work) {
          (langevin_cost(work->d, lanes, prior) + cost_rows(work, lanes, false));
 }
 
-static const ConfigKey KEYS[] = {LANGEVIN_STEPS_KEY, LANGEVIN_STEP_SIZE_KEY, {.name = NULL}};
+static const ConfigKey KEYS[] = {{LANGEVIN_STEPS_KEY}, {LANGEVIN_STEP_SIZE_KEY}, {.name = NULL}};
 
 const SamplerOps sampler_mala = {
     .name = "mala",

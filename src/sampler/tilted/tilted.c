@@ -21,6 +21,7 @@
 #include "core/arena.h"
 #include "core/lanes.h"
 #include "core/linalg.h"
+#include "io/config/config_rows.h"
 #include "model/history/evidence.h"
 #include "sampler/chunk.h"
 #include "sampler/cost.h"
@@ -325,33 +326,20 @@ static double tilted_cost(const SamplerWork *work) {
 }
 
 static const ConfigKey KEYS[] = {
-    {.name = "baseline",
-     .type = KEY_WORD,
-     .fallback = "mala",
-     .words = "mala ula smc exact",
-     .help = "draws the start: mala (ula where the prior has no density), ula, smc, or exact (of "
-             "mixtures and Ising models, for tests)"},
-    LANGEVIN_STEPS_KEY,
-    LANGEVIN_STEP_SIZE_KEY,
-    {.name = "particles",
-     .type = KEY_INT,
-     .minimum = 2,
-     .maximum = 10000000,
-     .fallback = "1000",
-     .help = "of smc, in the cloud of a run"},
-    {.name = "margin",
-     .type = KEY_REAL,
-     .minimum = 1e-14,
-     .maximum = 1,
-     .fallback = "0.001",
-     .help = "distance to the end T* of the flow: 1 - (e^2T - 1) lambda_max is at least this"},
-    {.name = "reverse",
-     .type = KEY_WORD,
-     .fallback = "auto",
-     .words = "auto moments exponential",
-     .help = "stages of the reverse process: moments (Gaussians with the right mean and covariance, second "
-             "order, d^3 a stage), exponential (exponential integrator: the score frozen over a stage, first "
-             "order, d^2); auto: moments up to 16 dimensions"},
+    {WORD("baseline", "mala",
+          "draws the start: mala (ula where the prior has no density), ula, smc, or exact (of mixtures and "
+          "Ising models, for tests)"),
+     .words = "mala ula smc exact"},
+    {LANGEVIN_STEPS_KEY},
+    {LANGEVIN_STEP_SIZE_KEY},
+    {INT("particles", 2, 10000000, "1000", "of smc, in the cloud of a run")},
+    {REAL("margin", 1e-14, 1, "0.001",
+          "distance to the end T* of the flow: 1 - (e^2T - 1) lambda_max is at least this")},
+    {WORD("reverse", "auto",
+          "stages of the reverse process: moments (Gaussians with the right mean and covariance, second "
+          "order, d^3 a stage), exponential (exponential integrator: the score frozen over a stage, first "
+          "order, d^2); auto: moments up to 16 dimensions"),
+     .words = "auto moments exponential"},
     {.name = NULL}};
 
 const SamplerOps sampler_tilted = {
