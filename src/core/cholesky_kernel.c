@@ -100,11 +100,5 @@ INLINE void factor_lanes(int count, size_t d, size_t stride, double *a, int *jit
 }
 
 void cholesky_kernel_factor(int d, int lanes, size_t stride, double *a, int *jitters) {
-  for (int n = 0; n < lanes; n += SIMD_DOUBLES) {
-    int *counts = jitters ? jitters + n : NULL;
-    if (lanes - n >= SIMD_DOUBLES)
-      factor_lanes(SIMD_DOUBLES, (size_t)d, stride, a + n, counts);
-    else
-      factor_lanes(lanes - n, (size_t)d, stride, a + n, counts);
-  }
+  TILE_VECTORS(n, lanes, factor_lanes, (size_t)d, stride, a + n, jitters ? jitters + n : NULL);
 }

@@ -47,15 +47,9 @@ INLINE void product(int count, const MatrixFactors *p, const Product *to) {
 void matrix_kernel_product(MatrixShape shape, const double *a, MatrixOrder of_a, const double *b,
                            MatrixOrder of_b, MatrixResult result, double *c) {
   const size_t stride = (size_t)shape.lanes;
-  for (int n = 0; n < shape.lanes; n += SIMD_DOUBLES) {
-    const MatrixFactors p = {(size_t)shape.depth, a + n, b + n, tile_order(of_a, stride),
-                             tile_order(of_b, stride)};
-    const Product to = {(size_t)shape.rows, (size_t)shape.columns, stride, result, c + n};
-    if (shape.lanes - n >= SIMD_DOUBLES)
-      product(SIMD_DOUBLES, &p, &to);
-    else
-      product(shape.lanes - n, &p, &to);
-  }
+  const MatrixOrder rows = tile_order(of_a, stride), columns = tile_order(of_b, stride);
+  TILE_VECTORS(n, shape.lanes, product, &(MatrixFactors){(size_t)shape.depth, a + n, b + n, rows, columns},
+               &(Product){(size_t)shape.rows, (size_t)shape.columns, stride, result, c + n});
 }
 
 INLINE void dot_lanes(int count, size_t rows, size_t stride, const double *x, const double *y, double *out) {
@@ -69,12 +63,7 @@ INLINE void dot_lanes(int count, size_t rows, size_t stride, const double *x, co
 }
 
 void matrix_kernel_dot(int rows, int lanes, const double *x, const double *y, double *out) {
-  for (int n = 0; n < lanes; n += SIMD_DOUBLES) {
-    if (lanes - n >= SIMD_DOUBLES)
-      dot_lanes(SIMD_DOUBLES, (size_t)rows, (size_t)lanes, x + n, y + n, out + n);
-    else
-      dot_lanes(lanes - n, (size_t)rows, (size_t)lanes, x + n, y + n, out + n);
-  }
+  TILE_VECTORS(n, lanes, dot_lanes, (size_t)rows, (size_t)lanes, x + n, y + n, out + n);
 }
 
 /* ---- inversion of definite matrices: the sweep operator (Goodnight 1979) for blocks of SWEEP_PIVOTS pivots,
@@ -180,11 +169,5 @@ INLINE void invert(int count, const Sweep *s) {
 
 void matrix_kernel_invert(int d, int lanes, double *a, double *scratch) {
   Real *before = (Real *)scratch, *after = before + (size_t)d * SWEEP_PIVOTS;
-  for (int n = 0; n < lanes; n += SIMD_DOUBLES) {
-    const Sweep s = {(size_t)d, (size_t)lanes, a + n, before, after};
-    if (lanes - n >= SIMD_DOUBLES)
-      invert(SIMD_DOUBLES, &s);
-    else
-      invert(lanes - n, &s);
-  }
+  TILE_VECTORS(n, lanes, invert, &(Sweep){(size_t)d, (size_t)lanes, a + n, before, after});
 }

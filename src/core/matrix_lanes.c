@@ -11,48 +11,37 @@
 
 bool matrix_lanes_is_single(int d, int lanes) { return lanes == 1 && d > LINALG_BATCH_DIMENSION; }
 
-static MatrixOrder matrix_lanes_plain(int d) { return (MatrixOrder){(size_t)d, 1}; }
-static MatrixOrder transposed(int d) { return (MatrixOrder){1, (size_t)d}; }
-static MatrixShape square_shape(int d, int lanes) { return (MatrixShape){d, d, d, lanes}; }
+static MatrixOrder order(int d, bool transposed) {
+  return transposed ? (MatrixOrder){1, (size_t)d} : (MatrixOrder){(size_t)d, 1};
+}
+
+/* Multiplies A or A' by B or B'. */
+static void multiply(int d, int lanes, bool transposed_a, const double *a, bool transposed_b, const double *b,
+                     MatrixResult result, double *c) {
+  const MatrixShape shape = {d, d, d, lanes};
+  if (matrix_lanes_is_single(d, lanes))
+    linalg_product(d, transposed_a, a, transposed_b, b, c);
+  else
+    matrix_kernel_product(shape, a, order(d, transposed_a), b, order(d, transposed_b), result, c);
+}
 
 void matrix_lanes_product(int d, int lanes, const double *a, const double *b, double *c) {
-  if (matrix_lanes_is_single(d, lanes))
-    linalg_product(d, false, a, false, b, c);
-  else
-    matrix_kernel_product(square_shape(d, lanes), a, matrix_lanes_plain(d), b, matrix_lanes_plain(d),
-                          MATRIX_PLAIN, c);
+  multiply(d, lanes, false, a, false, b, MATRIX_PLAIN, c);
 }
 
 void matrix_lanes_product_by_transposed(int d, int lanes, const double *a, const double *b, double *c) {
-  if (matrix_lanes_is_single(d, lanes))
-    linalg_product(d, false, a, true, b, c);
-  else
-    matrix_kernel_product(square_shape(d, lanes), a, matrix_lanes_plain(d), b, transposed(d), MATRIX_PLAIN,
-                          c);
+  multiply(d, lanes, false, a, true, b, MATRIX_PLAIN, c);
 }
 
 void matrix_lanes_product_transposed(int d, int lanes, const double *a, const double *b, double *c) {
-  if (matrix_lanes_is_single(d, lanes))
-    linalg_product(d, true, a, false, b, c);
-  else
-    matrix_kernel_product(square_shape(d, lanes), a, transposed(d), b, matrix_lanes_plain(d), MATRIX_PLAIN,
-                          c);
-}
-
-/* Copies the lower half of x[d, d] to the upper one: a product of BLAS may round the two differently. */
-static void mirror(int d, double *x) {
-  for (int i = 0; i < d; i++)
-    for (int j = 0; j < i; j++) x[(size_t)j * (size_t)d + (size_t)i] = x[(size_t)i * (size_t)d + (size_t)j];
+  multiply(d, lanes, true, a, false, b, MATRIX_PLAIN, c);
 }
 
 void matrix_lanes_gram(int d, int lanes, const double *a, double *c) {
-  if (matrix_lanes_is_single(d, lanes)) {
-    linalg_product(d, true, a, false, a, c);
-    mirror(d, c);
-  } else {
-    matrix_kernel_product(square_shape(d, lanes), a, transposed(d), a, matrix_lanes_plain(d),
-                          MATRIX_SYMMETRIC, c);
-  }
+  multiply(d, lanes, true, a, false, a, MATRIX_SYMMETRIC, c);
+  if (!matrix_lanes_is_single(d, lanes)) return;
+  for (int i = 0; i < d; i++) /* BLAS may round the two halves differently */
+    for (int j = 0; j < i; j++) c[(size_t)j * (size_t)d + (size_t)i] = c[(size_t)i * (size_t)d + (size_t)j];
 }
 
 /* Swaps rows x and y in the lanes where `swap` is set. */
@@ -144,15 +133,6 @@ void matrix_lanes_moment_bound(int d, int lanes, const double *a, double *bound)
   }
 }
 
-/* Computes square = A A of symmetric matrices. */
-static void symmetric_square(int d, int lanes, const double *a, double *square) {
-  const MatrixOrder plain = matrix_lanes_plain(d);
-  if (matrix_lanes_is_single(d, lanes))
-    linalg_product(d, false, a, false, a, square);
-  else
-    matrix_kernel_product(square_shape(d, lanes), a, plain, a, plain, MATRIX_SYMMETRIC, square);
-}
-
 /* Computes the fine bound. The matrix is brought to norm 1 first, so that no power overflows. */
 SIMD_CLONES
 void matrix_lanes_fine_bound(int d, int lanes, const double *a, double *bound, double *scratch) {
@@ -160,8 +140,8 @@ void matrix_lanes_fine_bound(int d, int lanes, const double *a, double *bound, d
   matrix_lanes_coarse_bound(d, lanes, a, bound);
   for (int i = 0; i < d * d; i++)
     for (int n = 0; n < lanes; n++) fourth[i * lanes + n] = a[i * lanes + n] / (bound[n] > 0 ? bound[n] : 1);
-  symmetric_square(d, lanes, fourth, square);
-  symmetric_square(d, lanes, square, fourth);
+  multiply(d, lanes, false, fourth, false, fourth, MATRIX_SYMMETRIC, square);
+  multiply(d, lanes, false, square, false, square, MATRIX_SYMMETRIC, fourth);
   double *norm = square;
   matrix_lanes_coarse_bound(d, lanes, fourth, norm);
   for (int n = 0; n < lanes; n++) bound[n] *= sqrt(sqrt(norm[n]));
@@ -191,9 +171,8 @@ void matrix_lanes_apply(int d, int lanes, bool transposed, const double *m, cons
 void matrix_lanes_multiply_rows(int count, int d, int lanes, const double *x, bool by_transpose,
                                 const double *m, double *out) {
   const MatrixShape shape = {count, d, d, lanes};
-  const MatrixOrder order = by_transpose ? matrix_lanes_plain(d) : transposed(d);
   if (!matrix_lanes_is_single(d, lanes))
-    matrix_kernel_product(shape, x, matrix_lanes_plain(d), m, order, MATRIX_PLAIN, out);
+    matrix_kernel_product(shape, x, order(d, false), m, order(d, !by_transpose), MATRIX_PLAIN, out);
   for (int k = 0; k < count && matrix_lanes_is_single(d, lanes); k++)
     (by_transpose ? linalg_multiply_transposed_lanes : linalg_multiply_lanes)(d, 1, m, x + k * d,
                                                                               out + k * d);
@@ -201,7 +180,7 @@ void matrix_lanes_multiply_rows(int count, int d, int lanes, const double *x, bo
 
 void matrix_lanes_add_outer(int count, int d, int lanes, const double *x, const double *y, double *sum) {
   const MatrixShape shape = {d, d, count, lanes};
-  matrix_kernel_product(shape, x, transposed(d), y, matrix_lanes_plain(d), MATRIX_ADDED, sum);
+  matrix_kernel_product(shape, x, order(d, true), y, order(d, false), MATRIX_ADDED, sum);
 }
 
 /* Computes the congruence; row i of a, transposed, is lane after lane a vector. */

@@ -90,6 +90,16 @@ INLINE void tile_store(int count, const Real *x, double *to) {
 #endif
 }
 
+/* Calls f(count, ..) for each vector of `lanes` lanes, n its first lane in what follows; the count is a
+ * constant where the vector is whole. */
+#define TILE_VECTORS(n, lanes, f, ...)                                                                       \
+  for (int n = 0; n < (lanes); n += SIMD_DOUBLES) {                                                          \
+    if ((lanes)-n >= SIMD_DOUBLES)                                                                           \
+      f(SIMD_DOUBLES, __VA_ARGS__);                                                                          \
+    else                                                                                                     \
+      f((lanes)-n, __VA_ARGS__);                                                                             \
+  }
+
 /* Returns the extent of the next tile where `left` rows or columns are: tiles of about equal size, since
  * the sums of a small one wait for each other. */
 static inline size_t tile_extent(size_t left, size_t most) {

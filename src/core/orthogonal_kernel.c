@@ -81,11 +81,6 @@ INLINE void orthogonalise(int count, size_t vectors, const Directions *of) {
 }
 
 void orthogonal_kernel(int count, int d, int lanes, double *e, double *length) {
-  for (int n = 0; n < lanes; n += SIMD_DOUBLES) {
-    const Directions of = {(size_t)d, (size_t)lanes, e + n, length + n};
-    if (lanes - n >= SIMD_DOUBLES)
-      orthogonalise(SIMD_DOUBLES, (size_t)count, &of);
-    else
-      orthogonalise(lanes - n, (size_t)count, &of);
-  }
+  TILE_VECTORS(n, lanes, orthogonalise, (size_t)count,
+               &(Directions){(size_t)d, (size_t)lanes, e + n, length + n});
 }

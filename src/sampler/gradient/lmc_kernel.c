@@ -102,7 +102,7 @@ INLINE void move(const LmcTarget *target, const Tile *tile, Real h, Real noise, 
   if (!holds(tile->count, near)) bring_back(target, tile, touched);
 }
 
-INLINE void move_lanes(const LmcTarget *target, int count, int first, int steps, const double *normal,
+INLINE void move_lanes(int count, const LmcTarget *target, int first, int steps, const double *normal,
                        double *theta, int *touched) {
   const size_t d = (size_t)target->d, stride = (size_t)target->lanes;
   Real *scratch = (Real *)target->scratch;
@@ -126,10 +126,5 @@ INLINE void move_lanes(const LmcTarget *target, int count, int first, int steps,
 }
 
 void lmc_kernel_move(const LmcTarget *target, int steps, const double *normal, double *theta, int *touched) {
-  for (int n = 0; n < target->lanes; n += SIMD_DOUBLES) {
-    if (target->lanes - n >= SIMD_DOUBLES)
-      move_lanes(target, SIMD_DOUBLES, n, steps, normal, theta, touched);
-    else
-      move_lanes(target, target->lanes - n, n, steps, normal, theta, touched);
-  }
+  TILE_VECTORS(n, target->lanes, move_lanes, target, n, steps, normal, theta, touched);
 }

@@ -61,12 +61,7 @@ INLINE void excess_lanes(int count, Extent of, const double *inverse, const doub
 void vits_kernel_excess(int d, int lanes, const double *inverse, const double *hessian, double *excess,
                         double *bound) {
   const Extent of = {(size_t)d, (size_t)lanes};
-  for (int n = 0; n < lanes; n += SIMD_DOUBLES) {
-    if (lanes - n >= SIMD_DOUBLES)
-      excess_lanes(SIMD_DOUBLES, of, inverse + n, hessian + n, excess + n, bound + n);
-    else
-      excess_lanes(lanes - n, of, inverse + n, hessian + n, excess + n, bound + n);
-  }
+  TILE_VECTORS(n, lanes, excess_lanes, of, inverse + n, hessian + n, excess + n, bound + n);
 }
 
 /* Copies columns of B, or rows of C, as they were before they change: [d, width], side by side. */
@@ -136,12 +131,7 @@ void vits_kernel_root(int d, int lanes, const double *h, const double *inverse, 
                       double *root, double *spread, double *scratch) {
   const Extent of = {(size_t)d, (size_t)lanes};
   Real *panel = (Real *)scratch;
-  for (int n = 0; n < lanes; n += SIMD_DOUBLES) {
-    if (lanes - n >= SIMD_DOUBLES)
-      root_lanes(SIMD_DOUBLES, of, h + n, inverse + n, hessian + n, root + n, spread + n, panel);
-    else
-      root_lanes(lanes - n, of, h + n, inverse + n, hessian + n, root + n, spread + n, panel);
-  }
+  TILE_VECTORS(n, lanes, root_lanes, of, h + n, inverse + n, hessian + n, root + n, spread + n, panel);
 }
 
 /* Subtracts h C X from the panel of C. */
@@ -185,10 +175,5 @@ void vits_kernel_inverse(int d, int lanes, const double *h, const double *excess
                          double *scratch) {
   const Extent of = {(size_t)d, (size_t)lanes};
   Real *panel = (Real *)scratch;
-  for (int n = 0; n < lanes; n += SIMD_DOUBLES) {
-    if (lanes - n >= SIMD_DOUBLES)
-      inverse_lanes(SIMD_DOUBLES, of, h + n, excess + n, inverse + n, panel);
-    else
-      inverse_lanes(lanes - n, of, h + n, excess + n, inverse + n, panel);
-  }
+  TILE_VECTORS(n, lanes, inverse_lanes, of, h + n, excess + n, inverse + n, panel);
 }
