@@ -1,5 +1,6 @@
 #include "sampler/alarm.h"
 
+#include "core/lanes.h"
 #include "core/linalg.h"
 #include "model/prior/wide.h"
 #include "sampler/mixture_posterior.h"
@@ -104,8 +105,7 @@ static void take_evidence(Alarm *self, const History *history, int run, RngLanes
   Status status = linalg_eigen(d, self->one, self->basis, self->eigenvalue);
   ASSERT(status == STATUS_OK);
   for (int i = 0; i < d; i++) self->vector[i * runs] = self->b[i];
-  for (int i = 0; i < d * d; i++)
-    for (int s = 0; s < runs; s++) self->precision[i * runs + s] = self->one[i];
+  lanes_repeat(d * d, runs, self->one, self->precision);
   rng_lanes_normal(rng, d, self->noise);
   simulate_evidence(self);
   history_set_evidence(&self->histories, history->rounds, 1, self->precision, self->vector);

@@ -1,5 +1,6 @@
 #include "sampler/chunk.h"
 
+#include "core/lanes.h"
 #include "core/simd.h"
 #include "model/denoiser/chain.h"
 
@@ -50,7 +51,5 @@ void chunk_guard(const Chunk *chunk, int d, double *s, int64_t *fallbacks) {
 }
 
 void chunk_store(const Chunk *chunk, int d, const double *z, double *theta) {
-  for (int i = 0; i < d; i++)
-    memcpy(theta + (size_t)i * (size_t)chunk->total + chunk->first, z + (size_t)i * (size_t)chunk->lanes,
-           (size_t)chunk->lanes * sizeof *z);
+  lanes_copy(d, chunk->lanes, z, chunk->lanes, theta + chunk->first, chunk->total);
 }

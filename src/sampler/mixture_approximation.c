@@ -1,5 +1,6 @@
 #include "sampler/mixture_approximation.h"
 
+#include "core/lanes.h"
 #include "model/history/history_filtered.h"
 #include "model/history/likelihoods.h"
 
@@ -31,13 +32,6 @@ bool mixture_approximation_is_warm(const MixtureApproximation *self, const Histo
   return self->last_rounds > 0 && (news == 0 || news == 1);
 }
 
-/* Computes to[rows, to_stride] <- from[rows, from_stride], `lanes` of each row. */
-static void copy_rows(int rows, int lanes, const double *from, int from_stride, double *to, int to_stride) {
-  for (int i = 0; i < rows; i++)
-    memcpy(to + (size_t)i * (size_t)to_stride, from + (size_t)i * (size_t)from_stride,
-           (size_t)lanes * sizeof *to);
-}
-
 /* Returns Lambda or b of component c for the runs of `view` in the last round. */
 static double *last_precision_of(const MixtureApproximation *self, int c, const HistoryView *view) {
   return self->last_precision + (size_t)(c * self->prior->d * self->prior->d) * (size_t)self->runs +
@@ -52,24 +46,18 @@ static void start_evidence(const MixtureApproximation *self, int c, const Histor
                            double *precision, double *vector) {
   const int d = self->prior->d, lanes = view->lanes;
   if (warm) {
-    copy_rows(d * d, lanes, last_precision_of(self, c, view), self->runs, precision, lanes);
-    copy_rows(d, lanes, last_vector_of(self, c, view), self->runs, vector, lanes);
+    lanes_copy(d * d, lanes, last_precision_of(self, c, view), self->runs, precision, lanes);
+    lanes_copy(d, lanes, last_vector_of(self, c, view), self->runs, vector, lanes);
   } else {
     memset(precision, 0, (size_t)(d * d * lanes) * sizeof *precision);
     memset(vector, 0, (size_t)(d * lanes) * sizeof *vector);
   }
 }
 
-/* Computes out[rows, lanes] = prior[rows]. */
-static void spread(int rows, int lanes, const double *prior, double *out) {
-  for (int i = 0; i < rows; i++)
-    for (int n = 0; n < lanes; n++) out[i * lanes + n] = prior[i];
-}
-
 static void set_prior(MixtureApproximation *self, int c, const HistoryView *view) {
   const int d = self->prior->d;
-  spread(d * d, view->lanes, self->prior->precision + c * d * d, self->prior_precision);
-  spread(d, view->lanes, self->prior->information + c * d, self->prior_vector);
+  lanes_repeat(d * d, view->lanes, self->prior->precision + c * d * d, self->prior_precision);
+  lanes_repeat(d, view->lanes, self->prior->information + c * d, self->prior_vector);
   memset(self->log_scale, 0, (size_t)view->lanes * sizeof *self->log_scale);
   if (history_is_filtered(view->history))
     history_forgotten(view, c, self->prior_precision, self->prior_vector, self->log_scale);
@@ -126,8 +114,8 @@ void mixture_approximation_weigh(const MixtureApproximation *self, int lanes, do
 void mixture_approximation_keep(MixtureApproximation *self, int c, const HistoryView *view,
                                 const double *precision, const double *vector) {
   const int d = self->prior->d, lanes = view->lanes;
-  copy_rows(d * d, lanes, precision, lanes, last_precision_of(self, c, view), self->runs);
-  copy_rows(d, lanes, vector, lanes, last_vector_of(self, c, view), self->runs);
+  lanes_copy(d * d, lanes, precision, lanes, last_precision_of(self, c, view), self->runs);
+  lanes_copy(d, lanes, vector, lanes, last_vector_of(self, c, view), self->runs);
 }
 
 void mixture_approximation_kept(MixtureApproximation *self, const History *history) {

@@ -6,14 +6,6 @@
 #include <stddef.h>
 #include <string.h>
 
-void moments_place(int d, int lanes, const double *own_mean, const double *own_covariance, double *mean,
-                   double *covariance, int stride) {
-  const size_t bytes = (size_t)lanes * sizeof *mean;
-  for (int i = 0; i < d; i++) memcpy(mean + (ptrdiff_t)i * stride, own_mean + (ptrdiff_t)i * lanes, bytes);
-  for (int i = 0; i < d * d; i++)
-    memcpy(covariance + (ptrdiff_t)i * stride, own_covariance + (ptrdiff_t)i * lanes, bytes);
-}
-
 SIMD_CLONES
 void moments_share(int lanes, bool first, const double *restrict log_weight, double *restrict largest,
                    double *restrict total, double *restrict share) {

@@ -4,9 +4,6 @@
 
 #include <stdbool.h>
 
-/* Sets mean[d, lanes] and covariance[d, d, lanes], rows `stride` apart, to these of `lanes` lanes each. */
-void moments_place(int d, int lanes, const double *own_mean, const double *own_covariance, double *mean,
-                   double *covariance, int stride);
 /* Computes share[lanes]: that of the next component in all weights so far, its own among them, from its
  * log_weight. Updates total[lanes], the sum of the weights in units of exp(largest[lanes]); `first`: it
  * begins. */

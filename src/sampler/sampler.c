@@ -177,6 +177,12 @@ Status sampler_history(Arena *memory, const SamplerOps *method, const SamplerSet
                                  setup->likelihood, out);
 }
 
+History sampler_tempered(const Sampler *sampler, const History *history) {
+  History tempered = *history;
+  tempered.temper *= sampler->temper;
+  return tempered;
+}
+
 /* Replaces a draw with a coordinate that is not finite by 0, and counts it: the last net under every
  * method. */
 static void replace_non_finite(int d, int lanes, int draws, double *theta, int64_t *fallbacks) {
@@ -195,8 +201,7 @@ void sampler_sample(Sampler *sampler, const History *history, RngLanes rng, int 
   ASSERT(history->runs <= sampler->setup.runs);
   ASSERT(draws >= 1 && draws <= sampler->setup.draws);
   ASSERT((int)rng.draws == draws && (int)rng.lanes == history->runs * draws && rng.position == 0);
-  History tempered = *history;
-  tempered.temper *= sampler->temper;
+  const History tempered = sampler_tempered(sampler, history);
   sampler->ops->sample(sampler, &tempered, rng, draws, theta, fallbacks);
   stand_in_replace(sampler, &tempered, rng, draws, theta, fallbacks);
   if (sampler->guard) guard_replace(sampler->guard, &tempered, rng, draws, theta, fallbacks);
@@ -262,8 +267,7 @@ void sampler_moments(Sampler *sampler, const History *history, RngLanes rng, dou
     sampler_moments_of_draws(d, runs, (int)rng.draws, theta, mean, covariance);
     return;
   }
-  History tempered = *history;
-  tempered.temper *= sampler->temper;
+  const History tempered = sampler_tempered(sampler, history);
   sampler->ops->moments(sampler, &tempered, mean, covariance, fallbacks);
   if (sampler->guard) guard_moments(sampler->guard, &tempered, mean, covariance, fallbacks);
   replace_non_finite_moments(d, runs, mean, covariance, fallbacks);
@@ -273,8 +277,7 @@ bool sampler_marginal(Sampler *sampler, const History *history, RngLanes rng, do
                       int64_t *fallbacks) {
   if (!sampler->ops->marginal) return false;
   ASSERT(history->runs <= sampler->setup.runs && rng.lanes == (uint32_t)history->runs * rng.draws);
-  History tempered = *history;
-  tempered.temper *= sampler->temper;
+  const History tempered = sampler_tempered(sampler, history);
   sampler->ops->marginal(sampler, &tempered, rng, value, error, fallbacks);
   if (sampler->guard) guard_marginal(sampler->guard, &tempered, value, fallbacks);
   return true;
@@ -282,8 +285,7 @@ bool sampler_marginal(Sampler *sampler, const History *history, RngLanes rng, do
 
 bool sampler_guard_weight(Sampler *sampler, const History *history, double *weight, int64_t *fallbacks) {
   if (!sampler->guard) return false;
-  History tempered = *history;
-  tempered.temper *= sampler->temper;
+  const History tempered = sampler_tempered(sampler, history);
   guard_weight(sampler->guard, &tempered, weight, fallbacks);
   return true;
 }
@@ -291,7 +293,6 @@ bool sampler_guard_weight(Sampler *sampler, const History *history, double *weig
 void sampler_observe(Sampler *sampler, const History *history, int64_t *fallbacks) {
   if (history_is_filtered(history)) history_filtered_fallbacks(history, fallbacks);
   if (!sampler->ops->observe) return;
-  History tempered = *history;
-  tempered.temper *= sampler->temper;
+  const History tempered = sampler_tempered(sampler, history);
   sampler->ops->observe(sampler, &tempered, fallbacks);
 }

@@ -150,6 +150,8 @@ Status sampler_create(Arena *memory, const SamplerOps *method, const SamplerSetu
  * and leaves *forgets false where it does not. */
 Status sampler_history(Arena *memory, const SamplerOps *method, const SamplerSetup *setup, int share,
                        bool *forgets, History *out);
+/* Returns a view of the history in which the log likelihood is multiplied by the option `temper`. */
+History sampler_tempered(const Sampler *sampler, const History *history);
 /* Calls ops->sample and checks the outcome: a draw that is not finite becomes 0 and adds one to fallbacks,
  * and so does a run whose evidence is too precise for the method (stand_in.h). `history` may hold fewer runs
  * than the sampler was created for. */

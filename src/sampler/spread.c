@@ -133,8 +133,7 @@ static Status spread_compare(SpreadWork *work, int d, int draws, const double *t
 
 Status spread_hidden(const Sampler *sampler, const History *history, Spread *out) {
   const Mixture *prior = prior_stand_in(sampler->setup.prior);
-  History tempered = *history;
-  tempered.temper *= sampler->temper;
+  const History tempered = sampler_tempered(sampler, history);
   *out = (Spread){.narrowest = 1, .widest = 1, .hidden = 1};
   if (!prior || !likelihood_is_conjugate(history->likelihood)) return STATUS_OK;
   TRY(precise_hidden(prior, &tempered, 0, &out->hidden));
@@ -162,10 +161,9 @@ Status spread_measure(const Sampler *sampler, const History *history, int draws,
                       Spread *out) {
   SCRATCH_ARENA(scratch);
   const int d = sampler->d;
-  History tempered = *history;
+  const History tempered = sampler_tempered(sampler, history);
   SpreadWork work;
   bool found;
-  tempered.temper *= sampler->temper;
   ASSERT(history->runs == 1);
   TRY(spread_hidden(sampler, history, out));
   out->known = draws >= FEWEST * sampler->d && spread_is_known(sampler);

@@ -1,5 +1,6 @@
 #include "sampler/watch.h"
 
+#include "core/lanes.h"
 #include "core/linalg.h"
 #include "model/history/history_filtered.h"
 #include "sampler/mixture_posterior.h"
@@ -67,12 +68,11 @@ static void add_draw(Watch *self, int runs, int draws, int k, const double *thet
 
 void watch_add(Watch *self, const History *history, int draws, const double *theta) {
   const int d = self->sampler->d, runs = history->runs;
-  History tempered = *history;
-  tempered.temper *= self->sampler->temper;
+  const History tempered = sampler_tempered(self->sampler, history);
   mixture_posterior_moments(self->posterior, &tempered, 0, self->sampler->setup.prior->mixture->components,
                             self->mean, self->factor, self->fallbacks);
   linalg_cholesky_lanes(d, runs, self->factor, self->jitters);
-  for (int i = 0; i < d * runs; i++) self->from[i] = self->start[i / runs];
+  lanes_repeat(d, runs, self->start, self->from);
   whiten(self, runs, self->from);
   for (int k = 0; k < draws; k++) add_draw(self, runs, draws, k, theta);
   self->draws += draws;

@@ -7,15 +7,6 @@
 #include <stddef.h>
 #include <string.h>
 
-/* Repeats x[rows, runs] into x[rows, n], in place: from the end, where a target is never before its
- * source. */
-static void evidence_repeat(const HistoryView *view, int rows, int first_run, int runs, double *x) {
-  for (int k = rows - 1; k >= 0; k--)
-    for (int n = view->lanes - 1; n >= 0; n--)
-      x[(size_t)k * (size_t)view->lanes + (size_t)n] =
-          x[(size_t)k * (size_t)runs + (size_t)((view->first + n) / view->draws - first_run)];
-}
-
 void evidence_basis_apply(const EvidenceBasis *basis, int d, int lanes, bool transpose, const double *x,
                           double *y) {
   if (basis->shared)
@@ -42,8 +33,8 @@ static void decompose_runs(const HistoryView *view, const double *root, double *
   linalg_eigen_lanes(d, runs, matrix, basis, q);
   for (int k = 0; k < d * runs; k++) q[k] = fmax(q[k], 0); /* rounding */
   linalg_multiply_transposed_lanes(d, runs, basis, column, b);
-  evidence_repeat(view, d, first_run, runs, q);
-  evidence_repeat(view, d, first_run, runs, b);
+  history_repeat_runs(view, first_run, runs, d, q, matrix);
+  history_repeat_runs(view, first_run, runs, d, b, matrix);
 }
 
 void evidence_decompose(const HistoryView *view, const double *root, double *matrix, double *column,
@@ -51,12 +42,12 @@ void evidence_decompose(const HistoryView *view, const double *root, double *mat
   const int d = view->history->d, runs = runs_of(view);
   decompose_runs(view, root, matrix, column, basis->u, q, b);
   basis->shared = runs == 1;
-  if (!basis->shared) evidence_repeat(view, d * d, view->first / view->draws, runs, basis->u);
+  if (!basis->shared) history_repeat_runs(view, view->first / view->draws, runs, d * d, basis->u, matrix);
 }
 
 void evidence_decompose_lanes(const HistoryView *view, double *matrix, double *column, double *basis,
                               double *q, double *b) {
   const int d = view->history->d;
   decompose_runs(view, NULL, matrix, column, basis, q, b);
-  evidence_repeat(view, d * d, view->first / view->draws, runs_of(view), basis);
+  history_repeat_runs(view, view->first / view->draws, runs_of(view), d * d, basis, matrix);
 }

@@ -114,3 +114,11 @@ void history_load(History *history, int run, int observations, const double *sta
   history->content->observations[run] = observations;
   if (observations > history->rounds) history->rounds = observations;
 }
+
+void history_repeat_runs(const HistoryView *view, int first, int runs, int rows, double *x, double *scratch) {
+  memcpy(scratch, x, (size_t)rows * (size_t)runs * sizeof *x);
+  for (int i = 0; i < rows; i++)
+    for (int n = 0; n < view->lanes; n++)
+      x[(ptrdiff_t)i * view->lanes + n] =
+          scratch[(ptrdiff_t)i * runs + (view->first + n) / view->draws - first];
+}

@@ -85,6 +85,10 @@ typedef struct {
   const double *shift, *scale;
 } HistoryView;
 
+/* Repeats the columns of x[rows, runs], which are of the runs from `first` on, for the lanes of the view:
+ * x[rows, lanes]. Scratch: [rows, runs]. */
+void history_repeat_runs(const HistoryView *view, int first, int runs, int rows, double *x, double *scratch);
+
 /* ---- a conjugate likelihood */
 
 /* Computes the evidence: precision[d, d, lanes], vector[d, lanes]. */

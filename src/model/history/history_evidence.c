@@ -1,4 +1,5 @@
 /* The evidence of a block of runs under a conjugate likelihood (DiffTS paper, equation 3). */
+#include "core/lanes.h"
 #include "core/simd.h"
 #include "model/history/history_internal.h"
 #include "model/mixture/square_root.h"
@@ -145,14 +146,11 @@ static void evidence_append(History *history, const int *arm, const double *phi,
 }
 
 static void evidence_copy_run(const History *from, int m, History *to, int n) {
-  const double *old = evidence_of(from)->precision + m;
-  double *new = evidence_of(to)->precision + n;
-  const size_t d = (size_t)from->d;
-  for (size_t k = 0; k < sums(from->d); k++) new[k * (size_t)to->runs] = old[k * (size_t)from->runs];
-  evidence_of(to)->rooted[n] = evidence_of(from)->rooted[m];
-  for (size_t k = 0; k < (d + 1) * (d + 1) && evidence_of(from)->rooted[m]; k++)
-    evidence_of(to)->root[k * (size_t)to->runs + (size_t)n] =
-        evidence_of(from)->root[k * (size_t)from->runs + (size_t)m];
+  const Evidence *old = evidence_of(from), *new = evidence_of(to);
+  const int size = from->d + 1;
+  lanes_copy((int)sums(from->d), 1, old->precision + m, from->runs, new->precision + n, to->runs);
+  new->rooted[n] = old->rooted[m];
+  if (old->rooted[m]) lanes_copy(size * size, 1, old->root + m, from->runs, new->root + n, to->runs);
 }
 
 static void evidence_discount(History *history, double factor) {

@@ -1,5 +1,6 @@
 #include "model/history/history_filtered.h"
 
+#include "core/lanes.h"
 #include "core/linalg.h"
 #include "core/simd.h"
 #include "model/history/ep.h"
@@ -164,11 +165,8 @@ static void gather_belief(const History *history, int c, int lanes, const int *r
   Filtered *self = filtered_of(history);
   const int d = history->d;
   const size_t runs = (size_t)history->runs;
-  for (int i = 0; i < d * d; i++)
-    for (int n = 0; n < lanes; n++)
-      self->prior_precision[i * lanes + n] = self->prior.precision[c * d * d + i];
-  for (int i = 0; i < d; i++)
-    for (int n = 0; n < lanes; n++) self->prior_vector[i * lanes + n] = self->prior.information[c * d + i];
+  lanes_repeat(d * d, lanes, self->prior.precision + c * d * d, self->prior_precision);
+  lanes_repeat(d, lanes, self->prior.information + c * d, self->prior_vector);
   filtered_gather(d * d, lanes, run, runs, precision_of(history, c), self->prior_precision);
   filtered_gather(d, lanes, run, runs, vector_of(history, c), self->prior_vector);
 }
@@ -210,8 +208,7 @@ static void absorb_clicks(const History *history, int first, int lanes, int c, c
   double *precision = precision_of(history, c), *vector = vector_of(history, c);
   int jitters[CHUNK_LANES] = {0};
   gather_belief(history, c, lanes, run);
-  for (int i = 0; i < d; i++)
-    memcpy(self->own_vector + i * lanes, phi + i * stride + first, (size_t)lanes * sizeof *phi);
+  lanes_copy(d, lanes, phi + first, stride, self->own_vector, lanes);
   find_marginals(self, d, lanes, jitters);
   ep_click(&self->ep.nodes, lanes, y + first, self->prior_vector, self->own_scale, self->lambda, self->nu,
            self->log_evidence);
@@ -309,14 +306,10 @@ static void filtered_discount(History *history, double factor) {
 
 static void filtered_copy_run(const History *from, int m, History *to, int n) {
   const Filtered *old = filtered_of(from), *new = filtered_of(to);
-  const size_t d = (size_t)from->d, components = (size_t)old->prior.components, runs = (size_t)from->runs,
-               others = (size_t)to->runs;
-  for (size_t k = 0; k < components * d * d; k++)
-    new->precision[k * others + (size_t)n] = old->precision[k * runs + (size_t)m];
-  for (size_t k = 0; k < components * d; k++)
-    new->vector[k * others + (size_t)n] = old->vector[k * runs + (size_t)m];
-  for (size_t k = 0; k < components; k++)
-    new->log_scale[k * others + (size_t)n] = old->log_scale[k * runs + (size_t)m];
+  const int d = from->d, components = old->prior.components;
+  lanes_copy(components * d * d, 1, old->precision + m, from->runs, new->precision + n, to->runs);
+  lanes_copy(components * d, 1, old->vector + m, from->runs, new->vector + n, to->runs);
+  lanes_copy(components, 1, old->log_scale + m, from->runs, new->log_scale + n, to->runs);
   if (old->keep > 0) filtered_copy_rows(&old->recent, m, 0, old->row, &filtered_of(to)->recent, n);
 }
 

@@ -1,5 +1,6 @@
 #include "sampler/diffusion/denoised_moments.h"
 
+#include "core/lanes.h"
 #include "core/linalg.h"
 #include "core/real.h"
 #include "core/simd.h"
@@ -74,12 +75,6 @@ Status denoised_moments_create(Arena *memory, const Prior *prior, bool from_loss
 
 /* ---- at a stage */
 
-/* Repeats the moments: every lane the same. */
-static void denoised_moments_repeat(int rows, int lanes, const double *values, double *out) {
-  for (int k = 0; k < rows; k++)
-    for (int n = 0; n < lanes; n++) out[k * lanes + n] = values[k];
-}
-
 /* Computes j[d, d, lanes] <- factor (I - gain j), symmetrised. */
 SIMD_CLONES
 static void jacobian_to_covariance(int d, int lanes, double factor, double gain, double *j) {
@@ -130,9 +125,9 @@ void denoised_moments_at(const DenoisedMoments *self, int t, int lanes, const do
   const Chain *chain = self->chain;
   const int d = chain->d;
   if (t > chain->schedule.stages) {
-    denoised_moments_repeat(d, lanes, self->mean, mean);
-    denoised_moments_repeat(d * d, lanes, self->basis, basis);
-    denoised_moments_repeat(d, lanes, self->deviation, deviation);
+    lanes_repeat(d, lanes, self->mean, mean);
+    lanes_repeat(d * d, lanes, self->basis, basis);
+    lanes_repeat(d, lanes, self->deviation, deviation);
     return;
   }
   if (self->from_loss) {

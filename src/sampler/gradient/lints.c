@@ -8,12 +8,12 @@
  *
  * A draw uses d normals of its stream. */
 #include "core/arena.h"
+#include "core/lanes.h"
 #include "core/linalg.h"
 #include "sampler/chunk.h"
 #include "sampler/cost.h"
 #include "sampler/gradient/potential.h"
 #include "sampler/methods.h"
-#include "sampler/moments.h"
 
 #include <string.h>
 
@@ -118,7 +118,8 @@ static void lints_moments(Sampler *sampler, const History *history, double *mean
     linalg_cholesky_lanes(d, lanes, factor, self->jitters);
     linalg_solve_lanes(d, lanes, factor, vector);
     linalg_inverse_lanes(d, lanes, factor, self->inverse);
-    moments_place(d, lanes, vector, self->inverse, mean + first, covariance + first, runs);
+    lanes_copy(d, lanes, vector, lanes, mean + first, runs);
+    lanes_copy(d * d, lanes, self->inverse, lanes, covariance + first, runs);
     for (int n = 0; n < lanes; n++) fallbacks[first + n] += self->jitters[n];
   }
 }

@@ -16,6 +16,7 @@
  * q starts as the tempered prior of potential.h, of a prior that is not Gaussian as the Gaussian with its
  * moments. A draw uses d normals of its stream. */
 #include "core/arena.h"
+#include "core/lanes.h"
 #include "core/linalg.h"
 #include "core/matrix_lanes.h"
 #include "core/quadrature.h"
@@ -39,7 +40,7 @@ typedef struct {
   int *absorbed; /* [B]: observations of each run that its Gaussian has taken in */
   double *mean, *precision; /* [d, B], [d, d, B] in chunks, lane last within each */
   /* For a chunk: */
-  double *factor; /* [d, d, n]: of the precision */
+  double *factor, *inverse; /* [d, d, n]: of the precision */
   double *phi, *whitened, *normal; /* [d, n] */
   double *drawn_mean; /* [d, n] */
   double *reward; /* [n]: with phi */
@@ -119,12 +120,8 @@ static void rvga_begin(Sampler *sampler, int runs) {
   memset(self->absorbed, 0, (size_t)runs * sizeof *self->absorbed);
   for (int first = 0; first < runs; first += CHUNK_LANES) {
     const RvgaChunk q = rvga_chunk(self, d, runs, first);
-    for (int i = 0; i < d; i++) {
-      for (int n = 0; n < q.lanes; n++) q.mean[i * q.lanes + n] = self->potential.start_mean[i];
-      for (int j = 0; j < d; j++)
-        for (int n = 0; n < q.lanes; n++)
-          q.precision[(i * d + j) * q.lanes + n] = self->start_precision[i * d + j];
-    }
+    lanes_repeat(d, q.lanes, self->potential.start_mean, q.mean);
+    lanes_repeat(d * d, q.lanes, self->start_precision, q.precision);
   }
 }
 
@@ -221,8 +218,8 @@ static void rvga_carry(const Sampler *from, int from_run, Sampler *to, int to_ru
   const RvgaChunk q = rvga_chunk(source, d, from->setup.runs, from_run / CHUNK_LANES * CHUNK_LANES);
   const RvgaChunk p = rvga_chunk(target, d, to->setup.runs, to_run / CHUNK_LANES * CHUNK_LANES);
   const int lane = from_run - q.first, place = to_run - p.first;
-  for (int i = 0; i < d; i++) p.mean[i * p.lanes + place] = q.mean[i * q.lanes + lane];
-  for (int i = 0; i < d * d; i++) p.precision[i * p.lanes + place] = q.precision[i * q.lanes + lane];
+  lanes_copy(d, 1, q.mean + lane, q.lanes, p.mean + place, p.lanes);
+  lanes_copy(d * d, 1, q.precision + lane, q.lanes, p.precision + place, p.lanes);
   target->absorbed[to_run] = source->absorbed[from_run];
   target->catch_up = (CatchUp){to->setup.runs, source->catch_up.rounds};
 }
@@ -238,8 +235,8 @@ static void rvga_sample(Sampler *sampler, const History *history, RngLanes rng, 
       const int run = (chunk.first + n) / draws;
       const RvgaChunk q = rvga_chunk(self, d, history->runs, run / CHUNK_LANES * CHUNK_LANES);
       const int from = run - q.first;
-      for (int i = 0; i < d; i++) self->drawn_mean[i * chunk.lanes + n] = q.mean[i * q.lanes + from];
-      for (int i = 0; i < d * d; i++) self->factor[i * chunk.lanes + n] = q.precision[i * q.lanes + from];
+      lanes_copy(d, 1, q.mean + from, q.lanes, self->drawn_mean + n, chunk.lanes);
+      lanes_copy(d * d, 1, q.precision + from, q.lanes, self->factor + n, chunk.lanes);
     }
     linalg_cholesky_lanes(d, chunk.lanes, self->factor, NULL);
     rng_lanes_normal(&chunk.rng, d, self->normal);
@@ -249,7 +246,6 @@ static void rvga_sample(Sampler *sampler, const History *history, RngLanes rng, 
   }
 }
 
-/* Computes P^-1 row by row. */
 static void rvga_gaussian(const Sampler *sampler, double *mean, double *covariance) {
   Rvga *self = sampler->state;
   const int d = sampler->d, runs = self->catch_up.runs;
@@ -258,15 +254,9 @@ static void rvga_gaussian(const Sampler *sampler, double *mean, double *covarian
     const int lanes = q.lanes;
     memcpy(self->factor, q.precision, (size_t)(d * d * lanes) * sizeof *self->factor);
     linalg_cholesky_lanes(d, lanes, self->factor, NULL);
-    for (int j = 0; j < d; j++) {
-      for (int i = 0; i < d; i++)
-        for (int n = 0; n < lanes; n++) self->normal[i * lanes + n] = i == j;
-      linalg_solve_lanes(d, lanes, self->factor, self->normal);
-      for (int i = 0; i < d; i++)
-        for (int n = 0; n < lanes; n++)
-          covariance[(j * d + i) * runs + first + n] = self->normal[i * lanes + n];
-      for (int n = 0; n < lanes; n++) mean[j * runs + first + n] = q.mean[j * lanes + n];
-    }
+    linalg_inverse_lanes(d, lanes, self->factor, self->inverse);
+    lanes_copy(d, lanes, q.mean, lanes, mean + first, runs);
+    lanes_copy(d * d, lanes, self->inverse, lanes, covariance + first, runs);
   }
 }
 
@@ -287,7 +277,7 @@ static Status rvga_create(Sampler *sampler, const SamplerSetup *setup) {
   ALLOCATE(memory, self->absorbed, setup->runs);
   ALLOCATE(memory, self->mean, vector);
   ALLOCATE(memory, self->precision, d * vector);
-  ALLOCATE(memory, self->factor, d * chunk);
+  ALLOCATE_ARRAYS(memory, d * chunk, double, &self->factor, &self->inverse);
   ALLOCATE_ARRAYS(memory, chunk, double, &self->phi, &self->whitened, &self->normal, &self->drawn_mean);
   ALLOCATE(memory, self->reward, CHUNK_LANES);
   ALLOCATE(memory, self->jitters, CHUNK_LANES);

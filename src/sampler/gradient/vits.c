@@ -18,6 +18,7 @@
  * Component j of run n is lane n J + j. Updates use the streams (RNG_OBSERVE, run, round, component); a draw
  * uses d normals of its own stream, after 1 uniform when J > 1. */
 #include "core/arena.h"
+#include "core/lanes.h"
 #include "core/matrix_lanes.h"
 #include "io/config/config_rows.h"
 #include "sampler/catch_up.h"
@@ -97,18 +98,12 @@ static void vits_observe(Sampler *sampler, const History *history, int64_t *fall
   catch_up_history(sampler, &self->catch_up, CATCH_UP_MOST, vits_begin, vits_update, history, fallbacks);
 }
 
-/* Copies those of a run to to[rows] of lane n of `lanes`. */
-static void copy_lane(int rows, const double *from, int from_lanes, int from_lane, double *to, int lanes,
-                      int n) {
-  for (int i = 0; i < rows; i++) to[i * lanes + n] = from[i * from_lanes + from_lane];
-}
-
 /* Copies lane `from` of `total` to lane n of the draws. */
 static void vits_gather(const Vits *self, int d, int total, int from, int lanes, int n) {
   const int first = from / self->width * self->width, from_lanes = chunk_size(total, first, self->width);
   const VitsGaussian q = vits_chunk(self, d, first);
-  copy_lane(d, q.mean, from_lanes, from - first, self->drawn.mean, lanes, n);
-  copy_lane(d * d, q.root, from_lanes, from - first, self->drawn.root, lanes, n);
+  lanes_copy(d, 1, q.mean + from - first, from_lanes, self->drawn.mean + n, lanes);
+  lanes_copy(d * d, 1, q.root + from - first, from_lanes, self->drawn.root + n, lanes);
 }
 
 static void carry_lane(const Sampler *from, int from_lane, Sampler *to, int to_lane) {
@@ -118,9 +113,9 @@ static void carry_lane(const Sampler *from, int from_lane, Sampler *to, int to_l
   const int lanes = chunk_size(from->setup.runs * source->components, first, source->width),
             to_lanes = chunk_size(to->setup.runs * target->components, place, target->width);
   const VitsGaussian q = vits_chunk(source, d, first), p = vits_chunk(target, d, place);
-  copy_lane(d, q.mean, lanes, from_lane - first, p.mean, to_lanes, to_lane - place);
-  copy_lane(d * d, q.root, lanes, from_lane - first, p.root, to_lanes, to_lane - place);
-  copy_lane(d * d, q.inverse, lanes, from_lane - first, p.inverse, to_lanes, to_lane - place);
+  lanes_copy(d, 1, q.mean + from_lane - first, lanes, p.mean + to_lane - place, to_lanes);
+  lanes_copy(d * d, 1, q.root + from_lane - first, lanes, p.root + to_lane - place, to_lanes);
+  lanes_copy(d * d, 1, q.inverse + from_lane - first, lanes, p.inverse + to_lane - place, to_lanes);
   target->weight[to_lane] = source->weight[from_lane];
 }
 
@@ -173,10 +168,8 @@ static void vits_gaussian(const Sampler *sampler, double *mean, double *covarian
     matrix_lanes_product_by_transposed(d, lanes, q.root, q.root, product);
     potential_covariance(&self->potential, lanes, product);
     const double *middle = potential_theta(&self->potential, lanes, q.mean);
-    for (int n = 0; n < lanes; n++) {
-      copy_lane(d, middle, lanes, n, mean, runs, first + n);
-      copy_lane(d * d, product, lanes, n, covariance, runs, first + n);
-    }
+    lanes_copy(d, lanes, middle, lanes, mean + first, runs);
+    lanes_copy(d * d, lanes, product, lanes, covariance + first, runs);
   }
 }
 

@@ -7,6 +7,7 @@
  * a draw of which takes d + C normals and no matrix. */
 #include "sampler/diagonal.h"
 #include "core/arena.h"
+#include "core/lanes.h"
 #include "core/special.h"
 #include "model/denoiser/localisation.h"
 #include "sampler/chunk.h"
@@ -93,8 +94,7 @@ static void add_draw(Walk *walk, double s, double gain, double noise, RngLanes *
 static void walk_draw(Walk *walk, int steps, const double *precision, RngLanes *rng, double *x) {
   const int d = walk->posterior->prior->d, lanes = (int)rng->lanes;
   const double unit = 1 / (walk->scale * walk->scale);
-  for (int i = 0; i < d; i++)
-    for (int n = 0; n < lanes; n++) walk->vector[i * lanes + n] = walk->posterior->b[i];
+  lanes_repeat(d, lanes, walk->posterior->b, walk->vector);
   memset(x, 0, (size_t)(d * lanes) * sizeof *x);
   for (int k = 0; k <= steps; k++) {
     const double s = unit * precision[k], delta = k < steps ? unit * precision[k + 1] - s : 0;

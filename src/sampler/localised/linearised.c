@@ -64,24 +64,16 @@ static void find_evidence_of_runs(Linearised *self, Localisation *walk, const Hi
   }
 }
 
-/* Repeats the columns of x[rows, runs] from run `first` on for the draws of the view: x[rows, lanes]. */
-static void repeat(Linearised *self, const HistoryView *view, int first, int rows, int runs, double *x) {
-  memcpy(self->scratch, x, (size_t)(rows * runs) * sizeof *x);
-  for (int i = 0; i < rows; i++)
-    for (int n = 0; n < view->lanes; n++)
-      x[i * view->lanes + n] = self->scratch[i * runs + (view->first + n) / view->draws - first];
-}
-
 void linearised_find(Linearised *self, Localisation *walk, const HistoryView *view, int64_t *fallbacks) {
   const int d = walk->denoiser->d, first = view->first / view->draws / TILE_LANES * TILE_LANES;
   const int runs = (view->first + view->lanes - 1) / view->draws - first + 1;
   const HistoryView once = {view->history, 1, first, runs, view->shift, view->scale};
   ASSERT(runs <= DENOISER_LANES);
   find_evidence_of_runs(self, walk, &once, fallbacks);
-  repeat(self, view, first, d * d, runs, self->precision);
-  repeat(self, view, first, d * d, runs, self->basis);
-  repeat(self, view, first, d, runs, self->eigenvalue);
-  repeat(self, view, first, d, runs, self->vector);
+  history_repeat_runs(view, first, runs, d * d, self->precision, self->scratch);
+  history_repeat_runs(view, first, runs, d * d, self->basis, self->scratch);
+  history_repeat_runs(view, first, runs, d, self->eigenvalue, self->scratch);
+  history_repeat_runs(view, first, runs, d, self->vector, self->scratch);
 }
 
 void linearised_log_ratio(Linearised *self, const HistoryView *view, const double *draw, double *out) {

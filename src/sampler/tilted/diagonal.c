@@ -1,4 +1,5 @@
 #include "sampler/diagonal.h"
+#include "core/lanes.h"
 
 #include "core/arena.h"
 #include "sampler/chunk.h"
@@ -101,13 +102,10 @@ static void diagonal_stage_density(const void *context, int lanes, double *x, do
 static void take_steps(DiagonalWork *work, const Chunk *chunk, bool accept, int steps, double step_size) {
   const int d = work->chain->d, lanes = chunk->lanes;
   const LangevinPrior prior = {diagonal_stage_density, work, accept};
-  for (int i = 0; i < d; i++)
-    for (int n = 0; n < lanes; n++) {
-      work->wide_q[i * lanes + n] = work->q[i];
-      work->wide_b[i * lanes + n] = work->b[i];
-      work->wide_mean[i * lanes + n] = work->mean[i];
-      work->wide_variance[i * lanes + n] = work->variance[i];
-    }
+  lanes_repeat(d, lanes, work->q, work->wide_q);
+  lanes_repeat(d, lanes, work->b, work->wide_b);
+  lanes_repeat(d, lanes, work->mean, work->wide_mean);
+  lanes_repeat(d, lanes, work->variance, work->wide_variance);
   langevin_target(&work->langevin, &prior, lanes, NULL, work->wide_q, work->wide_b, work->wide_mean,
                   work->wide_variance);
   langevin_run(&work->langevin, chunk->rng, steps, step_size);

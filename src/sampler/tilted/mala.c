@@ -11,6 +11,7 @@
  * With clicks or counts the tilt of langevin.h is the evidence at the mode under the Gaussian of the prior's
  * moments, and what the likelihood has beyond it is part of the density: the target is the posterior itself,
  * so that long chains are a reference for other samplers. */
+#include "core/lanes.h"
 #include "sampler/cost.h"
 #include "sampler/tilted/langevin.h"
 
@@ -35,14 +36,15 @@ typedef struct {
   double step_size;
   const Mixture *prior;
   bool white; /* one Gaussian and Gaussian rewards: steps are taken in the eigenbasis */
-  double *mean, *covariance, *precision; /* [d], [d, d], [d, d]: of the prior, in x */
+  double *mean, *covariance; /* [d], [d, d]: of the prior, in x */
   double *root; /* [d, d]: A; NULL: the identity */
   EvidenceBasis basis;
   double *matrix, *q, *vector, *b; /* [d, d, n], [d, n], [d, n], [d, n]: the evidence */
   double *prior_mean, *prior_variance; /* [d, n]: in the eigenbasis */
   double *theta, *gradient; /* [d, n] */
   /* For rewards that are not Gaussian, whose evidence is matrix and vector; else NULL. */
-  double *prior_precision, *prior_vector; /* [d, d, n], [d, n] */
+  double *precision, *information; /* [d, d], [d]: of the Gaussian of these moments */
+  double *prior_precision, *prior_vector; /* [d, d, n], [d, n]: the same in every lane */
   double *log_likelihood, *image; /* [n], [d, n] */
   HistoryView view;
   Irls irls;
@@ -83,25 +85,14 @@ static void mala_linearise(Mala *self, int64_t *fallbacks) {
   const int d = self->langevin.d, lanes = self->view.lanes;
   memset(self->matrix, 0, (size_t)(d * d * lanes) * sizeof *self->matrix);
   memset(self->vector, 0, (size_t)(d * lanes) * sizeof *self->vector);
-  for (int i = 0; i < d * d; i++)
-    for (int n = 0; n < lanes; n++) self->prior_precision[i * lanes + n] = self->precision[i];
-  for (int i = 0; i < d; i++)
-    for (int n = 0; n < lanes; n++) {
-      double sum = 0;
-      for (int j = 0; j < d; j++) sum += self->precision[i * d + j] * self->mean[j];
-      self->prior_vector[i * lanes + n] = sum;
-    }
+  lanes_repeat(d * d, lanes, self->precision, self->prior_precision);
+  lanes_repeat(d, lanes, self->information, self->prior_vector);
   irls_solve(&self->irls, &self->view, self->prior_precision, self->prior_vector, self->matrix, self->vector,
              self->theta, fallbacks);
   memcpy(self->prior_precision, self->matrix, (size_t)(d * d * lanes) * sizeof *self->matrix);
   linalg_eigen_lanes(d, lanes, self->prior_precision, self->basis.u, self->q);
   for (int i = 0; i < d * lanes; i++) self->q[i] = fmax(self->q[i], 0); /* rounding */
-  for (int i = 0; i < d; i++)
-    for (int n = 0; n < lanes; n++) {
-      double sum = 0;
-      for (int k = 0; k < d; k++) sum += self->basis.u[(k * d + i) * lanes + n] * self->vector[k * lanes + n];
-      self->b[i * lanes + n] = sum;
-    }
+  evidence_basis_apply(&self->basis, d, lanes, true, self->vector, self->b);
 }
 
 /* Finds N(mean, I), mean[d, lanes]. */
@@ -185,7 +176,9 @@ static Status mala_take_rows(Arena *memory, Mala *self, int d) {
   ALLOCATE_ARRAYS(memory, vector, double, &self->prior_vector, &self->image);
   ALLOCATE(memory, self->log_likelihood, CHUNK_LANES);
   ALLOCATE(memory, self->precision, d * d);
+  ALLOCATE(memory, self->information, d);
   ASSERT(linalg_invert(d, self->covariance, self->precision));
+  matrix_lanes_apply(d, 1, false, self->precision, self->mean, self->information);
   return irls_create(memory, d, CHUNK_LANES, MODE_TOLERANCE, &self->irls);
 }
 

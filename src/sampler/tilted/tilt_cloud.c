@@ -1,5 +1,6 @@
 #include "sampler/tilted/tilt_cloud.h"
 
+#include "core/lanes.h"
 #include "sampler/cost.h"
 #include "sampler/methods.h"
 
@@ -91,15 +92,13 @@ static void set_tilt(TiltCloud *self, int rounds, const double *basis, const dou
 }
 
 double tilt_cloud_draw(TiltCloud *cloud, int t, const double *basis, const double *q, const double *b,
-                       const History *history, int run, RngLanes rng, size_t stride, double *s,
+                       const History *history, int run, RngLanes rng, int stride, double *s,
                        int64_t *fallbacks) {
-  const size_t draws = rng.lanes;
-  const int d = cloud->prior.d;
+  const int draws = (int)rng.lanes;
   cloud->stage.stage = t;
   cloud->sampler.setup.first_run = rng_of_lane(&rng, 0).run;
   set_tilt(cloud, history->rounds, basis, q, b);
-  sampler_sample(&cloud->sampler, &cloud->tilt, rng, (int)draws, cloud->draws, fallbacks + run);
-  for (int i = 0; i < d; i++)
-    memcpy(s + (size_t)i * stride, cloud->draws + (size_t)i * draws, draws * sizeof *s);
+  sampler_sample(&cloud->sampler, &cloud->tilt, rng, draws, cloud->draws, fallbacks + run);
+  lanes_copy(cloud->prior.d, draws, cloud->draws, draws, s, stride);
   return cloud->sampler.ess[0];
 }

@@ -17,5 +17,5 @@ double tilt_cloud_cost(const SamplerWork *work);
  * `rng` has the run's streams at position 0; the run is the `run`-th of `history`. Returns the effective
  * sample size. */
 double tilt_cloud_draw(TiltCloud *cloud, int t, const double *basis, const double *q, const double *b,
-                       const History *history, int run, RngLanes rng, size_t stride, double *s,
+                       const History *history, int run, RngLanes rng, int stride, double *s,
                        int64_t *fallbacks);

@@ -189,7 +189,7 @@ static void tilted_add_noise(Tilted *self, const Chunk *chunk, const double *the
 static void draw_clouds(Sampler *sampler, const History *history, RngLanes rng, int draws, double *theta,
                         int64_t *fallbacks) {
   Tilted *self = sampler->state;
-  const size_t total = rng.lanes;
+  const int total = (int)rng.lanes;
   for (int run = 0; run < history->runs; run++) {
     const HistoryView view = {history, 1, run, 1, self->chain->shift, self->chain->scale};
     RngLanes streams = rng;
@@ -203,13 +203,10 @@ static void draw_clouds(Sampler *sampler, const History *history, RngLanes rng, 
 
 /* Starts s[d, n] at the stages of the lanes; theta[d, N] has what was drawn for all of them at once. */
 static void tilted_start(Tilted *self, const Chunk *chunk, const double *theta) {
-  const int d = self->chain->d, lanes = chunk->lanes;
   switch (self->baseline) {
   case BASELINE_EXACT: tilted_add_noise(self, chunk, theta); break;
   case BASELINE_SMC:
-    for (int i = 0; i < d; i++)
-      memcpy(self->s + i * lanes, theta + (size_t)i * (size_t)chunk->total + chunk->first,
-             (size_t)lanes * sizeof *theta);
+    lanes_copy(self->chain->d, chunk->lanes, theta + chunk->first, chunk->total, self->s, chunk->lanes);
     break;
   default: tilted_langevin(self, chunk);
   }
