@@ -5,7 +5,7 @@
 #include "io/names.h"
 #include "io/store.h"
 #include "model/history/likelihoods.h"
-#include "model/logs/logs_read.h"
+#include "model/logs/logs.h"
 
 #include <dirent.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
  * form, to 1e-12. */
 #include "core/arena.h"
 #include "core/linalg.h"
-#include "sampler/tilted/tilt_flow.h"
+#include "sampler/tilted/tilt_reverse.h"
 #include "sampler_fixture.h"
 
 /* ---- the differential equation */

@@ -4,7 +4,6 @@
  */
 #include "core/arena.h"
 #include "sampler/methods.h"
-#include "sampler/tilted/tilt_flow.h"
 #include "sampler/tilted/tilt_reverse.h"
 #include "sampler_fixture.h"
 

@@ -9,7 +9,7 @@
 #include "io/store.h"
 #include "metric/draws.h"
 #include "model/history/history_filtered.h"
-#include "model/logs/logs_read.h"
+#include "model/logs/logs.h"
 #include "model/prior/fit_keys.h"
 #include "model/prior/wide.h"
 #include "sampler/alarm.h"

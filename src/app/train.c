@@ -2,7 +2,7 @@
  * past tasks (--logs). Works under mpiexec. */
 #include "app/app.h"
 #include "io/dataset.h"
-#include "model/logs/logs_read.h"
+#include "model/logs/logs.h"
 #include "model/prior/contamination.h"
 #include "model/prior/fit_keys.h"
 #include "model/prior/prior.h"

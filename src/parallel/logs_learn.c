@@ -6,7 +6,7 @@
 #include "io/durable.h"
 #include "io/ownership.h"
 #include "io/store.h"
-#include "model/logs/logs_read.h"
+#include "model/logs/logs.h"
 #include "model/prior/logs_fit.h"
 #include "parallel/prepare.h"
 

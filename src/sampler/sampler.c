@@ -6,7 +6,7 @@
 #include "sampler/guard.h"
 #include "sampler/methods.h"
 #include "sampler/mixture_posterior.h"
-#include "sampler/stand_in.h"
+#include "sampler/spread.h"
 
 #include <limits.h>
 #include <math.h>

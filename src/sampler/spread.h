@@ -20,7 +20,7 @@ typedef struct {
    * the method; with Gaussian rewards known for every prior with a mixture in its place. */
   double hidden;
   bool lost;
-  bool replaced; /* or would be, but draws of the mixture have taken their place (stand_in.h) */
+  bool replaced; /* or would be, but draws of the mixture have taken their place (stand_in_replace) */
 } Spread;
 
 /* Returns whether mean and spread of draws that are right are known: the prior is a mixture of Gaussians and
@@ -36,3 +36,17 @@ Status spread_hidden(const Sampler *sampler, const History *history, Spread *out
 /* Writes in one sentence that the draws cannot have reached the target, with the number, and returns true;
  * false where nothing is known against them. */
 bool spread_complaint(const Spread *spread, size_t size, char *sentence);
+
+/* ---- draws where the evidence of Gaussian rewards is so precise, beside what it leaves to the prior in some
+ * direction, that the sums of a sampler have no digits of the latter: from the posterior of the mixture in
+ * the place of the prior, in square-root form. With a mixture for a prior these are exact; they are those of
+ * `mixts` with the same random numbers. */
+
+/* Returns whether such draws may take the place of the sampler's own: its target is the posterior, and it
+ * does not work in square-root form itself. */
+bool stand_in_fits(const Sampler *sampler);
+/* Returns whether this ratio (precise_hidden) is beyond the digits of a sampler that works with sums. */
+bool stand_in_needed(double hidden);
+/* Replaces theta[d, B M] in the runs that need it, and counts a fallback for each of them. */
+void stand_in_replace(const Sampler *sampler, const History *history, RngLanes rng, int draws, double *theta,
+                      int64_t *fallbacks);

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "core/arena.h"
+#include "io/digest.h"
 #include "model/history/likelihood.h"
 
 #include <stddef.h>
@@ -49,3 +50,12 @@ const double *logs_row(const Logs *logs, int64_t index);
 /* Takes `most` of the tasks in random order (all, when there are fewer): what a fit chooses by, because
  * logs come in an order of their own. */
 Status logs_sample(Arena *memory, const Logs *logs, int most, uint64_t seed, Logs *out);
+
+/* ---- from a file that a user gives (io/logs_file.h) */
+
+/* Returns STATUS_INPUT, with the place, also where a reward is not one of the likelihood. progress(done,
+ * total), NULL allowed, is called now and then. */
+Status logs_read(Arena *memory, const char *path, const Likelihood *likelihood, bool estimate_noise,
+                 void (*progress)(double done, double total), Logs *out);
+/* Computes the digest of all that a fit depends on. */
+Status logs_digest(const Logs *logs, char out[DIGEST_SIZE]);

@@ -76,6 +76,5 @@ void vits_start(const Potential *potential, int lanes, int first, int last, Vits
 
 /* Computes theta[d, n] = mu + B eps[d, n]. */
 void vits_place(int d, int lanes, VitsGaussian q, const double *eps, double *theta);
-/* Estimates A[d, d, n] and g[d, n] of the Hessian-free version, into work->hessian and work->gradient
- * (vits_estimate.c). */
+/* Estimates A[d, d, n] and g[d, n] of the Hessian-free version, into work->hessian and work->gradient. */
 void vits_step_estimate(VitsStep *work, Potential *potential, VitsGaussian q, RngLanes *rng);

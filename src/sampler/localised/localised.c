@@ -2,7 +2,7 @@
  * steps.
  *
  * With Gaussian rewards the posterior is p(. | b, Lambda), and adding precision to it leads to a draw. With
- * any other (b, Lambda) is evidence in their place by expectation propagation (linearised.h), and with
+ * any other (b, Lambda) is evidence in their place by expectation propagation, and with
  * `particles` a draw is one of several under it, chosen by the weight that the likelihood has relative to it,
  * exp(l(z) - b' z + z' Lambda z / 2), which is right when these are many, and nearly so when they are few.
  * Without observations it is a draw from the prior, to the bit that of a learned denoiser's own.
@@ -15,15 +15,122 @@
 #include "io/config/config_rows.h"
 #include "model/denoiser/localisation.h"
 #include "model/denoiser/normaliser.h"
+#include "model/history/ep.h"
 #include "model/history/evidence.h"
+#include "model/history/irls.h"
 #include "sampler/chunk.h"
 #include "sampler/cost.h"
-#include "sampler/localised/linearised.h"
 #include "sampler/methods.h"
 #include "sampler/reservoir.h"
 
 #include <math.h>
 #include <string.h>
+
+/* ---- rewards that are not Gaussian: Gaussian evidence in their place, by expectation propagation
+ * (model/history/ep.h).
+ *
+ * The prior is known by its denoiser: mean D and covariance C of the posterior for evidence (b, Lambda). Each
+ * such posterior is that of one Gaussian, of the precision C^-1 - Lambda and the vector C^-1 D - b, in the
+ * prior's place. Expectation propagation under this Gaussian leads to the next evidence, until both agree;
+ * with a Gaussian prior they do at once. What the evidence is wrong by then, weights can make good. */
+
+/* How often the Gaussian is found; the first is right where the prior is one. */
+enum { GAUSSIANS = 5 };
+/* What the Gaussian may have, in the coordinates of the denoiser. */
+static const double LEAST_PRECISION = 1e-3, LEAST_VARIANCE = 1e-9;
+
+/* n <= DENOISER_LANES lanes, lane last. */
+typedef struct {
+  Irls irls;
+  Ep ep;
+  int *lane_fallbacks; /* [n]: of the denoiser on the way, which are ignored */
+  double *precision, *vector; /* [d, d, n], [d, n]: Lambda, b */
+  double *basis, *eigenvalue; /* [d, d, n], [d, n]: Lambda's decomposition */
+  double *prior_precision, *prior_vector; /* [d, d, n], [d, n]: of the Gaussian in the prior's place */
+  double *log_evidence, *scratch; /* [n], [d, d, n] */
+} Linearised;
+
+static Status linearised_create(Arena *memory, int d, Linearised *out) {
+  const size_t vector = (size_t)d * DENOISER_LANES, matrix = (size_t)d * vector;
+  *out = (Linearised){0};
+  TRY(irls_create(memory, d, DENOISER_LANES, 1e-2, &out->irls));
+  TRY(ep_create(memory, d, DENOISER_LANES, EP_TOLERANCE, &out->ep));
+  ALLOCATE(memory, out->lane_fallbacks, DENOISER_LANES);
+  ALLOCATE_ARRAYS(memory, matrix, double, &out->scratch, &out->precision, &out->basis, &out->prior_precision);
+  ALLOCATE_ARRAYS(memory, vector, double, &out->vector, &out->eigenvalue, &out->prior_vector);
+  ALLOCATE(memory, out->log_evidence, DENOISER_LANES);
+  return STATUS_OK;
+}
+
+/* Finds the Gaussian in the prior's place: with it mean and covariance of the posterior under the evidence
+ * are D and C. Where C is wider than such a Gaussian can make it, between modes, the Gaussian is a wide one
+ * that keeps D. */
+static void find_gaussian(Linearised *self, Localisation *walk, int lanes) {
+  const int d = walk->denoiser->d, entries = d * lanes;
+  memcpy(self->scratch, self->vector, (size_t)entries * sizeof *self->vector);
+  localisation_moments(walk, 0, lanes, self->basis, self->eigenvalue, self->scratch, self->lane_fallbacks);
+  for (int i = 0; i < entries; i++) self->eigenvalue[i] = 1 / fmax(walk->variance[i], LEAST_VARIANCE);
+  denoiser_spectral(d, lanes, walk->axes, self->eigenvalue, self->prior_precision);
+  for (int i = 0; i < d * entries; i++) self->prior_precision[i] -= self->precision[i];
+  linalg_eigen_lanes(d, lanes, self->prior_precision, self->basis, self->eigenvalue);
+  for (int i = 0; i < entries; i++) self->eigenvalue[i] = fmax(self->eigenvalue[i], LEAST_PRECISION);
+  denoiser_spectral(d, lanes, self->basis, self->eigenvalue, self->prior_precision);
+  for (int i = 0; i < d * entries; i++) self->scratch[i] = self->prior_precision[i] + self->precision[i];
+  linalg_multiply_lanes(d, lanes, self->scratch, walk->mean, self->prior_vector);
+  for (int i = 0; i < entries; i++) self->prior_vector[i] -= self->vector[i];
+}
+
+/* Computes basis and eigenvalue of the precision. */
+static void decompose(Linearised *self, int d, int lanes) {
+  linalg_eigen_lanes(d, lanes, self->precision, self->basis, self->eigenvalue);
+  for (int i = 0; i < d * lanes; i++) self->eigenvalue[i] = fmax(self->eigenvalue[i], 0); /* rounding */
+}
+
+/* Finds the evidence for runs, draws = 1: expectation propagation from the mode under the prior's Gaussian,
+ * then under the Gaussian that the prior is there, and again. */
+static void find_evidence_of_runs(Linearised *self, Localisation *walk, const HistoryView *view,
+                                  int64_t *fallbacks) {
+  const int d = walk->denoiser->d, lanes = view->lanes;
+  localisation_no_evidence(d, lanes, self->basis, self->eigenvalue, self->vector);
+  memset(self->precision, 0, (size_t)(d * d * lanes) * sizeof *self->precision);
+  find_gaussian(self, walk, lanes);
+  irls_solve(&self->irls, view, self->prior_precision, self->prior_vector, self->precision, self->vector,
+             self->scratch, fallbacks);
+  for (int pass = 1; pass <= GAUSSIANS; pass++) {
+    if (pass > 1) find_gaussian(self, walk, lanes);
+    ep_solve(&self->ep, view, self->prior_precision, self->prior_vector, self->precision, self->vector,
+             self->log_evidence, fallbacks);
+    decompose(self, d, lanes);
+  }
+}
+
+/* Finds the evidence for the lanes of the view, in the denoiser's coordinates, the same for every draw of a
+ * run: fills basis, eigenvalue, precision and vector. Fallbacks are added to fallbacks[B]. */
+static void linearised_find(Linearised *self, Localisation *walk, const HistoryView *view,
+                            int64_t *fallbacks) {
+  const int d = walk->denoiser->d, first = view->first / view->draws / TILE_LANES * TILE_LANES;
+  const int runs = (view->first + view->lanes - 1) / view->draws - first + 1;
+  const HistoryView once = {view->history, 1, first, runs, view->shift, view->scale};
+  ASSERT(runs <= DENOISER_LANES);
+  find_evidence_of_runs(self, walk, &once, fallbacks);
+  history_repeat_runs(view, first, runs, d * d, self->precision, self->scratch);
+  history_repeat_runs(view, first, runs, d * d, self->basis, self->scratch);
+  history_repeat_runs(view, first, runs, d, self->eigenvalue, self->scratch);
+  history_repeat_runs(view, first, runs, d, self->vector, self->scratch);
+}
+
+/* Computes out[n]: the log likelihood at draw[d, n], up to a constant of the run, without that evidence b'
+ * x - x' Lambda x / 2. */
+static void linearised_log_ratio(Linearised *self, const HistoryView *view, const double *draw, double *out) {
+  const int d = view->history->d, lanes = view->lanes;
+  history_log_likelihood(view, draw, out, NULL);
+  linalg_multiply_lanes(d, lanes, self->precision, draw, self->scratch);
+  for (int i = 0; i < d; i++)
+    for (int n = 0; n < lanes; n++)
+      out[n] -= draw[i * lanes + n] * (self->vector[i * lanes + n] - 0.5 * self->scratch[i * lanes + n]);
+}
+
+/* ---- the sampler */
 
 /* n <= CHUNK_LANES lanes, lane last. */
 typedef struct {

@@ -4,7 +4,6 @@
 #include "core/arena.h"
 #include "sampler/chunk.h"
 #include "sampler/tilted/langevin.h"
-#include "sampler/tilted/tilt_flow.h"
 #include "sampler/tilted/tilt_reverse.h"
 
 #include <math.h>
@@ -77,7 +76,7 @@ static Status diagonal_work_create(Arena *memory, const Diagonal *posterior, Dia
 }
 
 /* Computes the tilt, and mean and variance of the prior, at the last stage that the evidence leaves
- * (tilt_flow.h). */
+ * (tilt_reverse.h). */
 static void flow(DiagonalWork *work, double margin) {
   const Schedule *schedule = &work->chain->schedule;
   const int d = work->chain->d;

@@ -1,7 +1,7 @@
 /* Tilted transport (Bruna and Han 2024, Provable posterior sampling with denoising oracles via tilted
  * transport): the posterior of a diffusion prior under a quadratic likelihood is reached by the unconditional
  * reverse process of the prior, when that starts from nu_t ~ p_t(x) exp(b_t' x - x' Q_t x / 2), the law of
- * stage t under a tilt that has flowed there (tilt_flow.h). The evidence is used in the start, and nowhere
+ * stage t under a tilt that has flowed there (tilt_reverse.h). The evidence is used in the start, and nowhere
  * after.
  *
  * Each lane starts at the last stage t_0 with (1 - alpha_bar) lambda_max < alpha_bar (the paper's T~, on the
@@ -28,7 +28,6 @@
 #include "sampler/methods.h"
 #include "sampler/tilted/langevin.h"
 #include "sampler/tilted/tilt_cloud.h"
-#include "sampler/tilted/tilt_flow.h"
 #include "sampler/tilted/tilt_reverse.h"
 
 #include <math.h>
