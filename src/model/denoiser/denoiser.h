@@ -37,6 +37,9 @@ struct Denoiser {
 /* Computes out[d, d, lanes] = U diag(f) U' of basis[d, d, lanes] and f[d, lanes]. */
 void denoiser_spectral(int d, int lanes, const double *basis, const double *f, double *out);
 
+/* Creates a denoiser with shift 0 and scale 1, which has no moments yet (denoiser_hypercube.c). */
+Status denoiser_standard(Arena *memory, int d, Denoiser *out);
+
 /* Creates the denoiser of a mixture with weight, mean and covariance, which is copied, in closed form
  * (denoiser_mixture.c): standardised by the mixture's own mean and standard deviations, or of theta as it
  * is. Its `moments` may have NULL for covariance: D alone. */

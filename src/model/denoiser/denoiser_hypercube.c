@@ -14,11 +14,6 @@
 #include <math.h>
 #include <string.h>
 
-/* shift[d] = 0 and scale[d] = 1: the coordinates are standard already. */
-typedef struct {
-  double *shift, *scale;
-} Hypercube;
-
 /* n lanes, lane last. */
 typedef struct {
   int d, lanes;
@@ -153,17 +148,17 @@ static void hypercube_moments(const Denoiser *denoiser, int lanes, const double 
   finish(d, lanes, tree.sums[d][0], mean, covariance);
 }
 
+Status denoiser_standard(Arena *memory, int d, Denoiser *out) {
+  double *shift, *scale;
+  ALLOCATE_ARRAYS(memory, d, double, &shift, &scale);
+  for (int i = 0; i < d; i++) scale[i] = 1;
+  *out = (Denoiser){.d = d, .shift = shift, .scale = scale};
+  return STATUS_OK;
+}
+
 Status denoiser_hypercube_create(Arena *memory, int d, Denoiser *out) {
-  const size_t size = (size_t)d;
-  Hypercube *self;
   ASSERT(d <= DENOISER_MOST_VERTICES);
-  *out = (Denoiser){.d = d};
-  ALLOCATE(memory, self, 1);
-  out->state = self;
-  ALLOCATE_ARRAYS(memory, size, double, &self->shift, &self->scale);
-  for (size_t i = 0; i < size; i++) self->scale[i] = 1;
-  out->shift = self->shift;
-  out->scale = self->scale;
+  TRY(denoiser_standard(memory, d, out));
   out->workspace = hypercube_workspace(d);
   out->moments = hypercube_moments;
   return STATUS_OK;

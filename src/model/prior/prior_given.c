@@ -11,7 +11,6 @@
 typedef struct {
   Denoiser denoiser;
   Unconditional samples;
-  double *shift, *scale; /* [d]: 0 and 1 */
   GivenDenoiser *function;
   void *context;
 } Given;
@@ -60,26 +59,15 @@ static const PriorOps given_ops = {.name = "given",
                                    .reference = "Eldan 2013",
                                    .sample = given_sample};
 
-static Status create(Prior *prior, GivenDenoiser *function, void *context) {
-  const size_t d = (size_t)prior->d;
-  Given *self;
-  ALLOCATE(prior->memory, self, 1);
-  prior->state = self;
-  self->function = function, self->context = context;
-  ALLOCATE_ARRAYS(prior->memory, d, double, &self->shift, &self->scale);
-  for (size_t i = 0; i < d; i++) self->scale[i] = 1;
-  self->denoiser = (Denoiser){.d = prior->d,
-                              .shift = self->shift,
-                              .scale = self->scale,
-                              .workspace = (3 * d + 2) * d * DENOISER_LANES,
-                              .state = self,
-                              .moments = given_moments};
-  TRY(localisation_sample_create(prior->memory, &self->denoiser, &self->samples));
-  prior->denoiser = &self->denoiser;
-  return STATUS_OK;
-}
-
 Status prior_given(Arena *memory, int d, GivenDenoiser *function, void *context, Prior *out) {
-  *out = (Prior){.memory = memory, .ops = &given_ops, .d = d};
-  return create(out, function, context);
+  const size_t size = (size_t)d;
+  Given *self;
+  ALLOCATE(memory, self, 1);
+  *out = (Prior){.memory = memory, .ops = &given_ops, .d = d, .state = self, .denoiser = &self->denoiser};
+  self->function = function, self->context = context;
+  TRY(denoiser_standard(memory, d, &self->denoiser));
+  self->denoiser.workspace = (3 * size + 2) * size * DENOISER_LANES;
+  self->denoiser.state = self;
+  self->denoiser.moments = given_moments;
+  return localisation_sample_create(memory, &self->denoiser, &self->samples);
 }

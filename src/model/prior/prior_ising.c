@@ -102,12 +102,12 @@ static const PriorOps ising_ops = {.name = "ising",
                                    .reference = "Bruna and Han (2024), Tilted transport",
                                    .sample = ising_sample};
 
-static Status create(int d, const PriorFit *chain_settings, Prior *out) {
+Status prior_ising(Arena *memory, int d, const PriorFit *chain_settings, Prior *out) {
   Ising *self;
-  ALLOCATE(out->memory, self, 1);
-  out->state = self;
+  ALLOCATE(memory, self, 1);
+  *out = (Prior){.memory = memory, .ops = &ising_ops, .d = d, .hypercube = true, .state = self};
   Chain *chain = &self->chain;
-  TRY(chain_create(out->memory, chain, d, &chain_settings->schedule, chain_settings->last_stage));
+  TRY(chain_create(memory, chain, d, &chain_settings->schedule, chain_settings->last_stage));
   chain->noise = ising_noise;
   chain->noise_vjp = ising_noise_vjp;
   chain->noise_jacobian = ising_noise_jacobian;
@@ -116,12 +116,7 @@ static Status create(int d, const PriorFit *chain_settings, Prior *out) {
   chain->denoise = ising_denoise;
   out->chain = chain;
   if (d > DENOISER_MOST_VERTICES) return STATUS_OK;
-  TRY(denoiser_hypercube_create(out->memory, d, &self->denoiser));
+  TRY(denoiser_hypercube_create(memory, d, &self->denoiser));
   out->denoiser = &self->denoiser;
   return STATUS_OK;
-}
-
-Status prior_ising(Arena *memory, int d, const PriorFit *chain_settings, Prior *out) {
-  *out = (Prior){.memory = memory, .ops = &ising_ops, .d = d, .hypercube = true};
-  return create(d, chain_settings, out);
 }

@@ -105,27 +105,21 @@ static Status set_schedule(Schedule *schedule, const double *alpha_bar) {
   return status == STATUS_OK ? status : status_prefix(status, "alpha_bar falls from below 1 to above 0: ");
 }
 
-static Status create(Prior *prior, int stages, const double *alpha_bar, GivenMean *function, void *context) {
+Status prior_score(Arena *memory, int d, int stages, const double *alpha_bar, GivenMean *function,
+                   void *context, Prior *out) {
   const ScheduleRule rule = {.stages = stages, .alpha = 0.5}; /* until set_schedule */
-  const size_t d = (size_t)prior->d;
+  const size_t size = (size_t)d;
   Score *self;
-  ALLOCATE(prior->memory, self, 1);
-  prior->state = self;
-  TRY(chain_create(prior->memory, &self->chain, prior->d, &rule, LAST_STAGE_REPAIRED));
+  ALLOCATE(memory, self, 1);
+  *out = (Prior){.memory = memory, .ops = &score_ops, .d = d, .state = self, .chain = &self->chain};
+  TRY(chain_create(memory, &self->chain, d, &rule, LAST_STAGE_REPAIRED));
   TRY(set_schedule(&self->chain.schedule, alpha_bar));
-  ALLOCATE_ARRAYS(prior->memory, QUESTIONS * d, double, &self->asked, &self->answered);
-  ALLOCATE(prior->memory, self->theta, LANES * d);
-  ALLOCATE(prior->memory, self->scratch, 2 * LANES * d);
+  ALLOCATE_ARRAYS(memory, QUESTIONS * size, double, &self->asked, &self->answered);
+  ALLOCATE(memory, self->theta, LANES * size);
+  ALLOCATE(memory, self->scratch, 2 * LANES * size);
   self->function = function, self->context = context;
   self->chain.state = self;
   self->chain.noise = score_noise;
   self->chain.noise_vjp = score_noise_vjp;
-  prior->chain = &self->chain;
   return STATUS_OK;
-}
-
-Status prior_score(Arena *memory, int d, int stages, const double *alpha_bar, GivenMean *function,
-                   void *context, Prior *out) {
-  *out = (Prior){.memory = memory, .ops = &score_ops, .d = d};
-  return create(out, stages, alpha_bar, function, context);
 }

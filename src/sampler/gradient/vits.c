@@ -173,8 +173,11 @@ static void vits_gaussian(const Sampler *sampler, double *mean, double *covarian
   }
 }
 
-static Status create(Sampler *sampler, const SamplerSetup *setup, VitsKind kind) {
+static Status vits_create(Sampler *sampler, const SamplerSetup *setup) {
   Arena *memory = sampler->memory;
+  const VitsKind kind = sampler->ops == &sampler_vits1   ? VITS_ONE
+                        : sampler->ops == &sampler_vits2 ? VITS_TWO
+                                                         : VITS_HESSIAN_FREE;
   const int components = (int)config_int(setup->options, "components");
   const int most = vits_width(setup, kind);
   const bool network = likelihood_has_network(setup->likelihood);
@@ -210,16 +213,6 @@ static Status create(Sampler *sampler, const SamplerSetup *setup, VitsKind kind)
   vits_begin(sampler, setup->runs);
   self->catch_up.runs = setup->runs;
   return STATUS_OK;
-}
-
-static Status vits1_create(Sampler *sampler, const SamplerSetup *setup) {
-  return create(sampler, setup, VITS_ONE);
-}
-static Status vits2_create(Sampler *sampler, const SamplerSetup *setup) {
-  return create(sampler, setup, VITS_TWO);
-}
-static Status vits2_hf_create(Sampler *sampler, const SamplerSetup *setup) {
-  return create(sampler, setup, VITS_HESSIAN_FREE);
 }
 
 /* Returns the cost of an update of one Gaussian beside the derivatives of the potential: products of d x d
@@ -271,8 +264,8 @@ static const ConfigKey HESSIAN_FREE_KEYS[] = {
     {.name = NULL}};
 
 #define VITS_OPS                                                                                             \
-  .default_prior = "standard", .needs = NEEDS_SCORE, .networks = true, .sample = vits_sample,                \
-  .observe = vits_observe, .carry = vits_carry, .gaussian = vits_gaussian
+  .default_prior = "standard", .needs = NEEDS_SCORE, .networks = true, .create = vits_create,                \
+  .sample = vits_sample, .observe = vits_observe, .carry = vits_carry, .gaussian = vits_gaussian
 
 const SamplerOps sampler_vits1 = {
     .name = "vits1",
@@ -280,7 +273,6 @@ const SamplerOps sampler_vits1 = {
         "VITS-I: a Gaussian moved along the gradient of the Kullback-Leibler divergence, with inverses",
     .reference = "Clavier, Huix and Durmus (2024), VITS paper, Algorithms 1 and 2",
     .keys = KEYS,
-    .create = vits1_create,
     .cost = vits1_cost,
     VITS_OPS,
 };
@@ -290,7 +282,6 @@ const SamplerOps sampler_vits2 = {
     .summary = "VITS-II: as VITS-I, the inverse carried along by a first-order update",
     .reference = "Clavier, Huix and Durmus (2024), VITS paper, Algorithms 1 and 3",
     .keys = KEYS,
-    .create = vits2_create,
     .cost = vits2_cost,
     VITS_OPS,
 };
@@ -300,7 +291,6 @@ const SamplerOps sampler_vits2_hf = {
     .summary = "VITS-II Hessian-free: as VITS-II, the Hessian estimated from gradients",
     .reference = "Clavier, Huix and Durmus (2024), VITS paper, Algorithms 1 and 3, equation 13",
     .keys = HESSIAN_FREE_KEYS,
-    .create = vits2_hf_create,
     .cost = vits2_hf_cost,
     VITS_OPS,
 };

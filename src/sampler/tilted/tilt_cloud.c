@@ -44,11 +44,19 @@ static void stage_log_density(const Prior *prior, int lanes, const double *s, do
 
 static const PriorOps stage_ops = {.name = "stage", .sample = stage_sample, .log_density = stage_log_density};
 
-static Status tilt_cloud_fill(Arena *memory, TiltCloud *self, const SamplerSetup *setup, int particles) {
+Status tilt_cloud_create(Arena *memory, const SamplerSetup *setup, int particles, TiltCloud **out) {
   const size_t d = (size_t)setup->prior->d;
   char count[32];
   const char *sets[] = {count};
   SamplerSetup inner = *setup;
+  TiltCloud *self;
+  if (!setup->prior->chain->density)
+    return status_set(STATUS_INPUT,
+                      "sampler tilted: baseline smc needs the density of every stage, which the chain of "
+                      "prior %s does not know (use baseline: ula)",
+                      setup->prior->ops->name);
+  ALLOCATE(memory, self, 1);
+  *out = self;
   self->stage.prior = setup->prior;
   self->prior = (Prior){.ops = &stage_ops, .d = setup->prior->d, .state = &self->stage};
   ALLOCATE_ARRAYS(memory, d * (size_t)particles, double, &self->stage.normal, &self->stage.score);
@@ -66,16 +74,6 @@ static Status tilt_cloud_fill(Arena *memory, TiltCloud *self, const SamplerSetup
 /* Returns the cost with as many Metropolis steps as smc_tempered has by default. */
 double tilt_cloud_cost(const SamplerWork *work) {
   return work->drawn * cost_tempering(work, (double)config_int(work->options, "particles"), 5);
-}
-
-Status tilt_cloud_create(Arena *memory, const SamplerSetup *setup, int particles, TiltCloud **out) {
-  if (!setup->prior->chain->density)
-    return status_set(STATUS_INPUT,
-                      "sampler tilted: baseline smc needs the density of every stage, which the chain of "
-                      "prior %s does not know (use baseline: ula)",
-                      setup->prior->ops->name);
-  ALLOCATE(memory, *out, 1);
-  return tilt_cloud_fill(memory, *out, setup, particles);
 }
 
 /* Computes precision = U diag(q) U', vector = U b. */
