@@ -122,3 +122,23 @@ void history_repeat_runs(const HistoryView *view, int first, int runs, int rows,
       x[(ptrdiff_t)i * view->lanes + n] =
           scratch[(ptrdiff_t)i * runs + (view->first + n) / view->draws - first];
 }
+
+double *history_pack(const History *history, int run, const double *precision, const double *vector,
+                     double *out) {
+  const size_t d = (size_t)history->d, runs = (size_t)history->runs;
+  precision += run, vector += run;
+  for (size_t i = 0; i < d; i++)
+    for (size_t j = i; j < d; j++) *out++ = precision[(i * d + j) * runs];
+  for (size_t i = 0; i < d; i++) *out++ = vector[i * runs];
+  return out;
+}
+
+const double *history_unpack(const History *history, int run, const double *from, double *precision,
+                             double *vector) {
+  const size_t d = (size_t)history->d, runs = (size_t)history->runs;
+  precision += run, vector += run;
+  for (size_t i = 0; i < d; i++)
+    for (size_t j = i; j < d; j++) precision[(i * d + j) * runs] = precision[(j * d + i) * runs] = *from++;
+  for (size_t i = 0; i < d; i++) vector[i * runs] = *from++;
+  return from;
+}

@@ -265,22 +265,13 @@ static size_t evidence_size(const History *history) { return HISTORY_EVIDENCE_SI
 
 static void evidence_store(const History *history, int run, double *evidence) {
   const Evidence *self = evidence_of(history);
-  const size_t d = (size_t)history->d, runs = (size_t)history->runs, n = (size_t)run;
-  for (size_t i = 0; i < d; i++)
-    for (size_t j = i; j < d; j++) *evidence++ = self->precision[(i * d + j) * runs + n];
-  for (size_t i = 0; i < d; i++) *evidence++ = self->vector[i * runs + n];
-  *evidence = self->reward_squares[n];
+  *history_pack(history, run, self->precision, self->vector, evidence) = self->reward_squares[run];
 }
 
 static void evidence_load(History *history, int run, const double *evidence) {
   const Evidence *self = evidence_of(history);
-  const size_t d = (size_t)history->d, runs = (size_t)history->runs, n = (size_t)run;
-  for (size_t i = 0; i < d; i++)
-    for (size_t j = i; j < d; j++, evidence++)
-      self->precision[(i * d + j) * runs + n] = self->precision[(j * d + i) * runs + n] = *evidence;
-  for (size_t i = 0; i < d; i++) self->vector[i * runs + n] = *evidence++;
-  self->reward_squares[n] = *evidence;
-  self->rooted[n] = false;
+  self->reward_squares[run] = *history_unpack(history, run, evidence, self->precision, self->vector);
+  self->rooted[run] = false;
 }
 
 const HistoryOps history_form_evidence = {.size = sizeof(Evidence),

@@ -323,34 +323,27 @@ static size_t filtered_size(const History *history) {
 
 static void filtered_store(const History *history, int run, double *out) {
   const Filtered *self = filtered_of(history);
-  const size_t d = (size_t)history->d, runs = (size_t)history->runs, n = (size_t)run;
   for (int c = 0; c < self->prior.components; c++) {
-    const double *precision = precision_of(history, c), *vector = vector_of(history, c);
-    for (size_t i = 0; i < d; i++)
-      for (size_t j = i; j < d; j++) *out++ = precision[(i * d + j) * runs + n];
-    for (size_t i = 0; i < d; i++) *out++ = vector[i * runs + n];
-    *out++ = log_scale_of(history, c)[n];
+    out = history_pack(history, run, precision_of(history, c), vector_of(history, c), out);
+    *out++ = log_scale_of(history, c)[run];
   }
   if (self->keep == 0) return;
   const int rows = history_rows(&self->recent)->length[run];
   *out++ = rows;
-  for (int l = 0; l < rows; l++, out += d + 1) out[d] = history_observation(&self->recent, run, l, 1, out);
+  for (int l = 0, d = history->d; l < rows; l++, out += d + 1)
+    out[d] = history_observation(&self->recent, run, l, 1, out);
 }
 
 static void filtered_load(History *history, int run, const double *from) {
   Filtered *self = filtered_of(history);
-  const size_t d = (size_t)history->d, runs = (size_t)history->runs, n = (size_t)run;
   for (int c = 0; c < self->prior.components; c++) {
-    double *precision = precision_of(history, c), *vector = vector_of(history, c);
-    for (size_t i = 0; i < d; i++)
-      for (size_t j = i; j < d; j++, from++)
-        precision[(i * d + j) * runs + n] = precision[(j * d + i) * runs + n] = *from;
-    for (size_t i = 0; i < d; i++) vector[i * runs + n] = *from++;
-    log_scale_of(history, c)[n] = *from++;
+    from = history_unpack(history, run, from, precision_of(history, c), vector_of(history, c));
+    log_scale_of(history, c)[run] = *from++;
   }
   if (self->keep == 0) return;
   const int rows = (int)*from++;
-  for (int l = 0; l < rows; l++, from += d + 1) history_rows_add(&self->recent, run, 1, from, from[d]);
+  for (int l = 0, d = history->d; l < rows; l++, from += d + 1)
+    history_rows_add(&self->recent, run, 1, from, from[d]);
   if (rows > self->recent.rounds) self->recent.rounds = rows;
 }
 

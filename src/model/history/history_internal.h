@@ -49,6 +49,13 @@ Status history_begin(Arena *memory, int d, int runs, int share, const HistoryOps
 /* The doubles of an evidence by itself. */
 #define HISTORY_EVIDENCE_SIZE(d) ((size_t)(d) * ((size_t)(d) + 3) / 2 + 1)
 
+/* Stores what a run has of precision[d, d, B] and vector[d, B], as history_store says, and returns the end of
+ * that. Loads it back. */
+double *history_pack(const History *history, int run, const double *precision, const double *vector,
+                     double *out);
+const double *history_unpack(const History *history, int run, const double *from, double *precision,
+                             double *vector);
+
 static inline void history_check_view(const HistoryView *view) {
   ASSERT(view->draws >= 1 && view->first >= 0);
   ASSERT(view->first + view->lanes <= view->history->runs * view->draws);
