@@ -1,5 +1,8 @@
 #include "core/lanes.h"
 
+#include "core/simd.h"
+#include "core/special.h"
+
 #include <stddef.h>
 #include <string.h>
 
@@ -21,4 +24,18 @@ void lanes_repeat(int rows, int lanes, const double *from, double *to) {
 void lanes_copy(int rows, int count, const double *from, int from_lanes, double *to, int to_lanes) {
   for (int i = 0; i < rows; i++)
     memcpy(to + (ptrdiff_t)i * to_lanes, from + (ptrdiff_t)i * from_lanes, (size_t)count * sizeof *to);
+}
+
+SIMD_CLONES
+void lanes_exponentiate(int rows, int lanes, double *restrict x, double *restrict top,
+                        double *restrict total) {
+  const size_t stride = (size_t)lanes;
+  for (size_t n = 0; n < stride; n++) top[n] = x[n], total[n] = 0;
+  for (size_t i = 1; i < (size_t)rows; i++)
+    for (size_t n = 0; n < stride; n++) top[n] = x[i * stride + n] > top[n] ? x[i * stride + n] : top[n];
+  for (size_t i = 0; i < (size_t)rows; i++)
+    for (size_t n = 0; n < stride; n++) {
+      x[i * stride + n] = special_exp(x[i * stride + n] - top[n]);
+      total[n] += x[i * stride + n];
+    }
 }

@@ -9,3 +9,6 @@ void lanes_scatter(int rows, int lanes, int count, const int *lane, const double
 void lanes_repeat(int rows, int lanes, const double *from, double *to);
 /* Copies the first `count` lanes of each row from one array to another with other lanes. */
 void lanes_copy(int rows, int count, const double *from, int from_lanes, double *to, int to_lanes);
+/* Replaces logarithms x[rows, lanes] by exp(x - top), with the largest of each lane, top[lanes], and their
+ * sums, total[lanes]. */
+void lanes_exponentiate(int rows, int lanes, double *x, double *top, double *total);

@@ -49,6 +49,9 @@ static inline double special_exp(double x) {
   return x < -708 ? 0 : inside;
 }
 
+/* Returns log(e^a + e^b). */
+static inline double special_log_sum(double a, double b) { return fmax(a, b) + log1p(exp(-fabs(a - b))); }
+
 /* Returns log(1 + x) for 0 <= x <= 1, within 2 units in the last place: twice the area tangent of s = x /
  * (2 + x) <= 1/3, by its series to s^33 (remainder below 2^-58). */
 static inline double special_log1p(double x) {

@@ -130,13 +130,6 @@ static void take_rows(Alarm *self, const History *history, int run, RngLanes *rn
   }
 }
 
-static double log_sum(int count, int stride, const double *x) {
-  double largest = x[0], sum = 0;
-  for (int c = 1; c < count; c++) largest = fmax(largest, x[c * stride]);
-  for (int c = 0; c < count; c++) sum += exp(x[c * stride] - largest);
-  return largest + log(sum);
-}
-
 double alarm_p_value(Alarm *self, const History *history, int run, uint32_t stream_run) {
   const int runs = self->draws + 1, components = prior_stand_in(self->prior)->components;
   RngLanes rng = {.key = self->key,
@@ -153,7 +146,7 @@ double alarm_p_value(Alarm *self, const History *history, int run, uint32_t stre
   mixture_posterior_evidence(self->under_prior, &self->histories, self->evidence, self->ignored);
   int as_surprising = 1;
   for (int s = 0; s < runs; s++) {
-    self->surprise[s] = log_sum(components, runs, self->evidence + s) - self->surprise[s];
+    self->surprise[s] = mixture_posterior_log_sum(components, runs, self->evidence + s) - self->surprise[s];
     as_surprising += s > 0 && self->surprise[s] <= self->surprise[0];
   }
   return (double)as_surprising / runs;

@@ -1,5 +1,6 @@
 #include "sampler/guard.h"
 
+#include "core/special.h"
 #include "model/prior/wide.h"
 #include "sampler/mixture_posterior.h"
 #include "sampler/moments.h"
@@ -94,15 +95,9 @@ void guard_moments(Guard *self, const History *history, double *mean, double *co
   moments_merge(self->d, runs, self->weight, self->mean, self->covariance, runs, mean, covariance, runs);
 }
 
-/* Returns log(e^a + e^b). */
-static double log_sum(double a, double b) { return fmax(a, b) + log1p(exp(-fabs(a - b))); }
-
 /* Returns the log evidence of all components but the last, for run b of B. */
 static double log_learned(const Guard *self, int runs, int b) {
-  double sum = self->evidence[b];
-  for (int c = 1; c < self->mixture.components - 1; c++)
-    sum = log_sum(sum, self->evidence[(size_t)c * (size_t)runs + (size_t)b]);
-  return sum;
+  return mixture_posterior_log_sum(self->mixture.components - 1, runs, self->evidence + b);
 }
 
 static double log_wide(const Guard *self, int runs, int b) {
@@ -121,6 +116,6 @@ void guard_marginal(Guard *self, const History *history, double *value, int64_t 
   mixture_posterior_evidence(self->posterior, history, self->evidence, fallbacks);
   if (conjugate) history_residual(&(HistoryView){history, 1, 0, history->runs, NULL, NULL}, self->residual);
   for (int b = 0; b < history->runs; b++)
-    value[b] = log_sum(value[b] + learned,
-                       log_wide(self, history->runs, b) - (conjugate ? 0.5 * self->residual[b] : 0));
+    value[b] = special_log_sum(value[b] + learned,
+                               log_wide(self, history->runs, b) - (conjugate ? 0.5 * self->residual[b] : 0));
 }

@@ -1,5 +1,6 @@
 #include "sampler/mixture_posterior.h"
 
+#include "core/lanes.h"
 #include "core/linalg.h"
 #include "core/simd.h"
 #include "core/special.h"
@@ -148,16 +149,10 @@ void mixture_posterior_shrink(MixturePosterior *state, int component, double fac
 
 /* Turns weight[C, parts] from its logarithm into the sum of the weights so far, up to a factor of the
  * part. */
-SIMD_CLONES
-static void accumulate_weights(int components, int parts, double *restrict largest, double *restrict weight) {
-  for (int r = 0; r < parts; r++) largest[r] = weight[r];
-  for (int c = 1; c < components; c++)
-    for (int r = 0; r < parts; r++)
-      largest[r] = weight[c * parts + r] > largest[r] ? weight[c * parts + r] : largest[r];
-  for (int c = 0; c < components; c++)
-    for (int r = 0; r < parts; r++)
-      weight[c * parts + r] =
-          special_exp(weight[c * parts + r] - largest[r]) + (c > 0 ? weight[(c - 1) * parts + r] : 0);
+static void accumulate_weights(int components, int parts, double *largest, double *weight) {
+  double total[CHUNK_LANES];
+  lanes_exponentiate(components, parts, weight, largest, total);
+  for (int k = parts; k < components * parts; k++) weight[k] += weight[k - parts];
 }
 
 /* Returns Lambda or b of a component. */
@@ -261,6 +256,12 @@ void mixture_posterior_evidence(MixturePosterior *state, const History *history,
         log_evidence[(size_t)c * (size_t)history->runs + (size_t)(first + n)] =
             state->weight[c * lanes + n] + unit;
   }
+}
+
+double mixture_posterior_log_sum(int components, int stride, const double *log_evidence) {
+  double sum = log_evidence[0];
+  for (int c = 1; c < components; c++) sum = special_log_sum(sum, log_evidence[(ptrdiff_t)c * stride]);
+  return sum;
 }
 
 /* ---- draws */

@@ -71,3 +71,5 @@ void mixture_posterior_moments(MixturePosterior *state, const History *history, 
  * and up to what history_log_likelihood leaves out. */
 void mixture_posterior_evidence(MixturePosterior *state, const History *history, double *log_evidence,
                                 int64_t *fallbacks);
+/* Returns the logarithm of the sum of so many components' evidence, `stride` apart. */
+double mixture_posterior_log_sum(int components, int stride, const double *log_evidence);

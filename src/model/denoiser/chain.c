@@ -1,6 +1,7 @@
 /* Unconditional sampling from a reverse chain (DiffTS paper, Algorithm 2 without history). */
 #include "model/denoiser/chain.h"
 
+#include "core/lanes.h"
 #include "core/simd.h"
 #include "core/special.h"
 
@@ -84,9 +85,7 @@ void chain_sample_parts(const Chain *chain, int width, RngLanes *rng, double *pa
     part.first_lane += (uint32_t)first;
     part.lanes = (uint32_t)(lanes - first < width ? lanes - first : width);
     chain_sample(chain, &part, part_theta, scratch);
-    for (int i = 0; i < chain->d; i++)
-      memcpy(theta + (size_t)i * (size_t)lanes + first, part_theta + (size_t)i * part.lanes,
-             part.lanes * sizeof *theta);
+    lanes_copy(chain->d, (int)part.lanes, part_theta, (int)part.lanes, theta + first, lanes);
     position = part.position;
   }
   rng->position = position;

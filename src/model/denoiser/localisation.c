@@ -1,5 +1,6 @@
 #include "model/denoiser/localisation.h"
 
+#include "core/lanes.h"
 #include "core/linalg.h"
 #include "core/simd.h"
 #include "model/denoiser/chain.h"
@@ -118,20 +119,20 @@ Status localisation_sample_create(Arena *memory, const Denoiser *denoiser, Uncon
 }
 
 void localisation_sample(Unconditional *self, RngLanes *rng, double *theta) {
-  const size_t d = (size_t)self->walk.denoiser->d, total = rng->lanes;
+  const int d = self->walk.denoiser->d;
+  const size_t total = rng->lanes;
   uint32_t position = rng->position;
   int lane_fallbacks[DENOISER_LANES] = {0};
   for (size_t first = 0; first < total; first += DENOISER_LANES) {
     RngLanes part = *rng;
     part.first_lane += (uint32_t)first;
     part.lanes = (uint32_t)(total - first < DENOISER_LANES ? total - first : DENOISER_LANES);
-    const size_t lanes = part.lanes;
-    localisation_no_evidence((int)d, (int)lanes, self->basis, self->zero, self->vector);
-    localisation_draw(&self->walk, (int)lanes, self->basis, self->zero, self->vector, &part, self->z,
+    const int lanes = (int)part.lanes;
+    localisation_no_evidence(d, lanes, self->basis, self->zero, self->vector);
+    localisation_draw(&self->walk, lanes, self->basis, self->zero, self->vector, &part, self->z,
                       lane_fallbacks);
-    localisation_to_theta(&self->walk, (int)lanes, self->z);
-    for (size_t i = 0; i < d; i++)
-      memcpy(theta + i * total + first, self->z + i * lanes, lanes * sizeof *theta);
+    localisation_to_theta(&self->walk, lanes, self->z);
+    lanes_copy(d, lanes, self->z, lanes, theta + first, (int)total);
     position = part.position;
   }
   rng->position = position;

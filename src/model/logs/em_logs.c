@@ -1,5 +1,6 @@
 #include "model/logs/em_logs.h"
 
+#include "core/lanes.h"
 #include "core/linalg.h"
 #include "core/simd.h"
 #include "core/special.h"
@@ -31,7 +32,6 @@ typedef struct EmLogsScratch {
 } Scratch;
 
 static size_t features_of(const EmLogs *self) { return em_features(self->data.d); }
-static int lanes_from(int first, int items) { return items - first < N ? items - first : N; }
 
 /* ---- evidence of a chunk */
 
@@ -62,7 +62,7 @@ static void scale_rows(int rows, double factor, const double *restrict from, dou
 static void load_chunk(const EmLogs *self, int first, int items) {
   const int d = self->data.d;
   Scratch *at = self->scratch;
-  at->used = lanes_from(first, items);
+  at->used = items - first < N ? items - first : N;
   if (at->used < N) {
     memset(at->gram, 0, (size_t)(d * d * N) * sizeof *at->gram);
     memset(at->moment, 0, (size_t)(d * N) * sizeof *at->moment);
@@ -80,11 +80,6 @@ static void approximate(const EmLogs *self, int first, double *log_evidence) {
   Scratch *at = self->scratch;
   em_logs_rows_evidence(&at->rows, first / N, self->frame.shift, self->frame.scale, at->one_precision,
                         at->one_vector, at->precision, at->vector, log_evidence);
-}
-
-static void repeat_rows(int rows, const double *from, double *to) {
-  for (int i = 0; i < rows; i++)
-    for (int n = 0; n < N; n++) to[i * N + n] = from[i];
 }
 
 /* ---- the posterior of a chunk under each component */
@@ -108,8 +103,8 @@ static void weigh(const EmLogs *self, const Mixture *mixture, int c, int first, 
   const double constant = at->constant[c] + 0.5 * d * log(2 * M_PI);
   double *log_weight = at->share + c * N, log_evidence[N];
   if (logs_has_rows(self->logs)) {
-    repeat_rows(d * d, mixture->precision + (size_t)c * (size_t)(d * d), at->one_precision);
-    repeat_rows(d, mixture->information + (size_t)c * (size_t)d, at->one_vector);
+    lanes_repeat(d * d, N, mixture->precision + (size_t)c * (size_t)(d * d), at->one_precision);
+    lanes_repeat(d, N, mixture->information + (size_t)c * (size_t)d, at->one_vector);
     approximate(self, first, log_evidence);
   }
   mixture_evidence_add(mixture, c, N, at->precision, at->vector, at->factor, at->mean);
@@ -124,17 +119,9 @@ static void weigh(const EmLogs *self, const Mixture *mixture, int c, int first, 
 }
 
 /* Turns share[C, N] from logarithms into responsibilities, 0 in lanes that are not used; log_sum[N]. */
-SIMD_CLONES
-static void normalise(int components, int used, double *restrict share, double *restrict log_sum) {
+static void normalise(int components, int used, double *share, double *log_sum) {
   double top[N], total[N];
-  for (int n = 0; n < N; n++) top[n] = -DBL_MAX, total[n] = 0;
-  for (int c = 0; c < components; c++)
-    for (int n = 0; n < N; n++) top[n] = share[c * N + n] > top[n] ? share[c * N + n] : top[n];
-  for (int c = 0; c < components; c++)
-    for (int n = 0; n < N; n++) {
-      share[c * N + n] = special_exp(share[c * N + n] - top[n]);
-      total[n] += share[c * N + n];
-    }
+  lanes_exponentiate(components, N, share, top, total);
   for (int n = 0; n < N; n++) log_sum[n] = n < used ? top[n] + log(total[n]) : 0;
   for (int n = 0; n < N; n++) total[n] = n < used ? 1 / total[n] : 0;
   for (int c = 0; c < components; c++)
@@ -218,10 +205,6 @@ static void sum_slice(const EmLogs *self, const Mixture *mixture, int first, int
   }
 }
 
-static void learn_noise(EmLogs *self, double squares, double count) {
-  if (self->logs->estimate_noise) self->variance = fmax(squares / count, self->least_variance);
-}
-
 static double expect(EmData *data, int items, const Mixture *mixture, double *sums) {
   EmLogs *self = (EmLogs *)data;
   const size_t width = 3 + (size_t)mixture->components * features_of(self);
@@ -238,7 +221,7 @@ static double expect(EmData *data, int items, const Mixture *mixture, double *su
     for (size_t k = 0; k < 3; k++) total[k] += slices[s * width + k];
     for (size_t k = 3; k < width; k++) sums[k - 3] += slices[s * width + k];
   }
-  learn_noise(self, total[1], total[2]);
+  if (self->logs->estimate_noise) self->variance = fmax(total[1] / total[2], self->least_variance);
   return total[0];
 }
 
@@ -319,8 +302,7 @@ void em_logs_means(EmLogs *self, const Mixture *gaussian, double *z) {
     load_chunk(self, first, items);
     memset(chunk, 0, (size_t)(d * N) * sizeof *chunk);
     draw_chunk(self, gaussian, first, c, chunk);
-    for (int i = 0; i < d; i++)
-      memcpy(z + (size_t)i * (size_t)items + first, chunk + i * N, (size_t)self->scratch->used * sizeof *z);
+    lanes_copy(d, self->scratch->used, chunk, N, z + first, items);
   }
 }
 

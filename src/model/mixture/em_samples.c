@@ -1,5 +1,6 @@
 #include "model/mixture/em_samples.h"
 
+#include "core/lanes.h"
 #include "core/simd.h"
 #include "core/special.h"
 #include "core/tiling.h"
@@ -46,22 +47,9 @@ static void fill_coefficients(const Mixture *mixture, double *coefficient) {
 
 /* Replaces share[C, chunk] by exp(share - the largest of a sample), with inverse[n] of their sums, 0 for
  * samples that are not used. Returns the sum of the logarithms of what was summed. */
-SIMD_CLONES
-static double exponentiate(int components, int chunk, int used, double *restrict share,
-                           double *restrict inverse) {
+static double exponentiate(int components, int chunk, int used, double *share, double *inverse) {
   double top[CHUNK_SAMPLES], total[CHUNK_SAMPLES], sum = 0;
-  for (int n = 0; n < chunk; n++) top[n] = -DBL_MAX, total[n] = 0;
-  for (int c = 0; c < components; c++) {
-    const double *restrict row = share + c * chunk;
-    for (int n = 0; n < chunk; n++) top[n] = row[n] > top[n] ? row[n] : top[n];
-  }
-  for (int c = 0; c < components; c++) {
-    double *restrict row = share + c * chunk;
-    for (int n = 0; n < chunk; n++) {
-      row[n] = special_exp(row[n] - top[n]);
-      total[n] += row[n];
-    }
-  }
+  lanes_exponentiate(components, chunk, share, top, total);
   for (int n = 0; n < chunk; n++) inverse[n] = n < used ? 1 / total[n] : 0;
   for (int n = 0; n < used; n++) sum += top[n] + log(total[n]);
   return sum;

@@ -1,5 +1,6 @@
 #include "sampler/gradient/vits_mixture.h"
 
+#include "core/lanes.h"
 #include "core/linalg.h"
 #include "core/matrix_lanes.h"
 #include "model/mixture/mixture_fit.h"
@@ -33,15 +34,12 @@ static Status fit_prior(Arena *memory, const SamplerSetup *setup, int components
 /* Computes weights of f_j^w, whose mass is f_j's weight^w |S_j|^((1 - w) / 2), up to a constant of all j. */
 static void temper_weights(VitsMixture *self, double prior_weight) {
   const int d = self->d;
-  double total = 0;
+  double top, total;
   for (int j = 0; j < self->components; j++) {
     const double volume = linalg_log_determinant(d, self->fitted.cholesky + j * d * d);
     self->start_weight[j] = prior_weight * log(self->fitted.weight[j]) + 0.5 * (1 - prior_weight) * volume;
   }
-  double most = self->start_weight[0];
-  for (int j = 1; j < self->components; j++) most = fmax(most, self->start_weight[j]);
-  for (int j = 0; j < self->components; j++)
-    total += self->start_weight[j] = exp(self->start_weight[j] - most);
+  lanes_exponentiate(self->components, 1, self->start_weight, &top, &total);
   for (int j = 0; j < self->components; j++) self->start_weight[j] /= total;
 }
 

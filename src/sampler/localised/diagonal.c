@@ -34,6 +34,7 @@ static double component_mean(const Walk *walk, int c, int i, double p, double b)
 static void find_shares(Walk *walk, int lanes, double s) {
   const Isotropic *prior = walk->posterior->prior;
   const int count = prior->components;
+  double top[CHUNK_LANES], total[CHUNK_LANES];
   for (int c = 0; c < count; c++) {
     double *restrict share = walk->share + c * lanes;
     const double v = prior->variance[c];
@@ -46,13 +47,8 @@ static void find_shares(Walk *walk, int lanes, double s) {
             0.5 * ((special_two_products(b[n] * b[n], v, 2 * b[n], m) - m * m * p) / (1 + p * v) - spread);
     }
   }
-  for (int n = 0; n < lanes; n++) {
-    double top = -INFINITY, total = 0;
-    for (int c = 0; c < count; c++) top = fmax(top, walk->share[c * lanes + n]);
-    for (int c = 0; c < count; c++)
-      total += walk->share[c * lanes + n] = exp(fmax(walk->share[c * lanes + n] - top, -700));
-    for (int c = 0; c < count; c++) walk->share[c * lanes + n] /= total;
-  }
+  lanes_exponentiate(count, lanes, walk->share, top, total);
+  for (int k = 0; k < count * lanes; k++) walk->share[k] /= total[k % lanes];
 }
 
 static void find_moments(Walk *walk, int lanes, double s) {

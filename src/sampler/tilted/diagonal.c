@@ -14,7 +14,7 @@
 /* Finds share[C] of the components: w_c times the integral of N(x; m_c, v_c) exp(b' x - sum q x^2 / 2). */
 static void find_shares(const Diagonal *posterior, double *share) {
   const Isotropic *prior = posterior->prior;
-  double top = -INFINITY, total = 0;
+  double top, total;
   for (int c = 0; c < prior->components; c++) {
     const double *mean = prior->mean + (size_t)c * (size_t)prior->d, v = prior->variance[c];
     share[c] = log(prior->weight[c]);
@@ -22,9 +22,8 @@ static void find_shares(const Diagonal *posterior, double *share) {
       const double q = posterior->q[i], b = posterior->b[i], m = mean[i];
       share[c] += 0.5 * ((b * b * v + 2 * b * m - m * m * q) / (1 + q * v) - log1p(q * v));
     }
-    top = fmax(top, share[c]);
   }
-  for (int c = 0; c < prior->components; c++) total += share[c] = exp(fmax(share[c] - top, -700));
+  lanes_exponentiate(prior->components, 1, share, &top, &total);
   for (int c = 0; c < prior->components; c++) share[c] /= total;
 }
 
