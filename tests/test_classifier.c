@@ -13,18 +13,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-DECLARE_LEVELS(network_kernel_entropy_gradient);
+DECLARE_LEVELS(network_entropy_gradient);
 
 enum { LEVELS = 3, MOST_WIDTH = 256 };
 
-typedef void Gradient(const NetworkShape *, const float *, int, const float *, const float *, float *,
-                      float *, float *);
+typedef float Gradient(const NetworkShape *, const float *, int, const float *, const float *, float *,
+                       float *);
 static const struct {
   SimdLevel level;
   Gradient *gradient;
-} kernels[LEVELS] = {{SIMD_V1, network_kernel_entropy_gradient_v1},
-                     {SIMD_V3, network_kernel_entropy_gradient_v3},
-                     {SIMD_V4, network_kernel_entropy_gradient_v4}};
+} kernels[LEVELS] = {{SIMD_V1, network_entropy_gradient_v1},
+                     {SIMD_V3, network_entropy_gradient_v3},
+                     {SIMD_V4, network_entropy_gradient_v4}};
 
 static const NetworkShape shapes[] = {
     {1, {3, 4}}, {2, {5, 7, 3}}, {4, {20, 128, 64, 8, 10}}, {3, {9, 33, 16, 2}}};
@@ -122,8 +122,8 @@ static void test_gradient_against_differences(void) {
     for (int k = 0; k < LEVELS && kernels[k].level <= simd_level(); k++) {
       float found;
       double error = 0, largest = 0;
-      kernels[k].gradient(e.shape, e.p_single, e.lanes, e.x_single, e.target_single, e.gradient, e.workspace,
-                          &found);
+      found = kernels[k].gradient(e.shape, e.p_single, e.lanes, e.x_single, e.target_single, e.gradient,
+                                  e.workspace);
       CHECK_NEAR(found, loss, 2e-6 * loss);
       for (size_t j = 0; j < e.parameters; j += stride) {
         error = fmax(error, fabs(e.gradient[j] - slope[j]));
@@ -142,10 +142,10 @@ static void test_same_bits(void) {
   for (int i = 0; i < SHAPES; i++) {
     Example e = example(i, 128), f = example(i, 128);
     float loss_e, loss_f;
-    kernels[1].gradient(e.shape, e.p_single, 128, e.x_single, e.target_single, e.gradient, e.workspace,
-                        &loss_e);
-    kernels[2].gradient(f.shape, f.p_single, 128, f.x_single, f.target_single, f.gradient, f.workspace,
-                        &loss_f);
+    loss_e =
+        kernels[1].gradient(e.shape, e.p_single, 128, e.x_single, e.target_single, e.gradient, e.workspace);
+    loss_f =
+        kernels[2].gradient(f.shape, f.p_single, 128, f.x_single, f.target_single, f.gradient, f.workspace);
     CU_ASSERT(!memcmp(&loss_e, &loss_f, sizeof loss_e));
     CU_ASSERT(!memcmp(e.gradient, f.gradient, e.parameters * sizeof *e.gradient));
     example_free(&e), example_free(&f);

@@ -7,7 +7,7 @@
 #include "core/arena.h"
 #include "core/memory.h"
 #include "model/denoiser/chain.h"
-#include "model/network/network.h"
+#include "model/network/network_kernel.h"
 #include "model/prior/families.h"
 #include "model/prior/training.h"
 

@@ -6,18 +6,17 @@
 
 #include "core/memory.h"
 #include "core/rng.h"
-#include "model/network/network.h"
 #include "model/network/network_kernel.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-DECLARE_LEVELS(network_kernel_forward);
-DECLARE_LEVELS(network_kernel_vjp);
-DECLARE_LEVELS(network_kernel_loss_gradient);
-DECLARE_LEVELS(network_kernel_jacobian);
-DECLARE_LEVELS(network_kernel_gradient);
-DECLARE_LEVELS(network_kernel_sensitivity);
+DECLARE_LEVELS(network_forward);
+DECLARE_LEVELS(network_vjp);
+DECLARE_LEVELS(network_loss_gradient);
+DECLARE_LEVELS(network_jacobian);
+DECLARE_LEVELS(network_gradient);
+DECLARE_LEVELS(network_sensitivity);
 
 enum { LEVELS = 3, MOST_LANES = 256 };
 
@@ -25,21 +24,20 @@ typedef struct {
   SimdLevel level;
   void (*forward)(const NetworkShape *, const float *, int, const float *, float *, float *);
   void (*vjp)(const NetworkShape *, const float *, int, const float *, const float *, float *, float *);
-  void (*loss_gradient)(const NetworkShape *, const float *, int, const float *, const float *, float *,
-                        float *, float *);
+  float (*loss_gradient)(const NetworkShape *, const float *, int, const float *, const float *, float *,
+                         float *);
   void (*jacobian)(const NetworkShape *, const float *, int, const float *, float *, float *, float *);
   void (*gradient)(const NetworkShape *, const float *, int, const float *, size_t, NetworkSlope *, void *,
                    float *, float *);
   void (*sensitivity)(const NetworkShape *, const float *, const float *, size_t, float *, float *, float *);
 } Kernel;
 
-static const Kernel kernels[LEVELS] = {
-    {SIMD_V1, network_kernel_forward_v1, network_kernel_vjp_v1, network_kernel_loss_gradient_v1,
-     network_kernel_jacobian_v1, network_kernel_gradient_v1, network_kernel_sensitivity_v1},
-    {SIMD_V3, network_kernel_forward_v3, network_kernel_vjp_v3, network_kernel_loss_gradient_v3,
-     network_kernel_jacobian_v3, network_kernel_gradient_v3, network_kernel_sensitivity_v3},
-    {SIMD_V4, network_kernel_forward_v4, network_kernel_vjp_v4, network_kernel_loss_gradient_v4,
-     network_kernel_jacobian_v4, network_kernel_gradient_v4, network_kernel_sensitivity_v4}};
+static const Kernel kernels[LEVELS] = {{SIMD_V1, network_forward_v1, network_vjp_v1, network_loss_gradient_v1,
+                                        network_jacobian_v1, network_gradient_v1, network_sensitivity_v1},
+                                       {SIMD_V3, network_forward_v3, network_vjp_v3, network_loss_gradient_v3,
+                                        network_jacobian_v3, network_gradient_v3, network_sensitivity_v3},
+                                       {SIMD_V4, network_forward_v4, network_vjp_v4, network_loss_gradient_v4,
+                                        network_jacobian_v4, network_gradient_v4, network_sensitivity_v4}};
 
 static const struct {
   int d, hidden_count, hidden[6];
@@ -191,7 +189,7 @@ static void test_loss_gradient(void) {
           network_reference_loss_gradient(&e.shape, e.p_exact, lanes, e.x_exact, e.v_exact, e.gradient_exact);
       for (int k = 0; k < LEVELS && kernels[k].level <= simd_level(); k++) {
         float loss;
-        kernels[k].loss_gradient(&e.shape, e.p, lanes, e.x, e.v, e.gradient, e.workspace, &loss);
+        loss = kernels[k].loss_gradient(&e.shape, e.p, lanes, e.x, e.v, e.gradient, e.workspace);
         CHECK_NEAR(loss, expected, 2e-6 * expected);
         check_close(e.parameters, e.gradient, e.gradient_exact);
       }
@@ -253,8 +251,8 @@ static void test_same_bits(void) {
     v3->vjp(&e.shape, e.p, e.lanes, e.x, e.v, e.out, e.workspace);
     v4->vjp(&f.shape, f.p, f.lanes, f.x, f.v, f.out, f.workspace);
     CU_ASSERT(!memcmp(e.out, f.out, e.block * sizeof *e.out));
-    v3->loss_gradient(&e.shape, e.p, e.lanes, e.x, e.v, e.gradient, e.workspace, &loss_e);
-    v4->loss_gradient(&f.shape, f.p, f.lanes, f.x, f.v, f.gradient, f.workspace, &loss_f);
+    loss_e = v3->loss_gradient(&e.shape, e.p, e.lanes, e.x, e.v, e.gradient, e.workspace);
+    loss_f = v4->loss_gradient(&f.shape, f.p, f.lanes, f.x, f.v, f.gradient, f.workspace);
     CU_ASSERT(!memcmp(&loss_e, &loss_f, sizeof loss_e));
     CU_ASSERT(!memcmp(e.gradient, f.gradient, e.parameters * sizeof *e.gradient));
     example_free(&e), example_free(&f);

@@ -1,6 +1,7 @@
 #include "policy/network_arms.h"
 
 #include "core/arena.h"
+#include "model/network/network_kernel.h"
 
 #include <stdlib.h>
 

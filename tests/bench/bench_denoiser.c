@@ -7,6 +7,7 @@
 #include "core/peak.h"
 #include "core/rng.h"
 #include "model/denoiser/denoiser_network.h"
+#include "model/network/network_kernel.h"
 #include "model/prior/families.h"
 
 #include <stdio.h>

@@ -2,7 +2,7 @@
  * loss gradient, matrix products counted only. Usage: bench_network */
 #include "core/clock.h"
 #include "core/peak.h"
-#include "model/network/network.h"
+#include "model/network/network_kernel.h"
 
 #include <stdio.h>
 #include <stdlib.h>

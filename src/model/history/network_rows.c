@@ -3,6 +3,7 @@
 #include "core/linalg.h"
 #include "core/simd.h"
 #include "model/history/history_internal.h"
+#include "model/network/network_kernel.h"
 
 #include <math.h>
 #include <string.h>

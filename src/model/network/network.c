@@ -1,4 +1,3 @@
-/* Shapes, and the choice of the kernel for this processor. */
 #include "model/network/network.h"
 
 #include "core/simd.h"
@@ -40,51 +39,4 @@ size_t network_workspace(const NetworkShape *shape) {
     gradient += out * columns;
   }
   return (lane_rows + 2 * (size_t)widest) * NETWORK_LANES + gradient;
-}
-
-void network_forward(const NetworkShape *shape, const float *parameters, int lanes, const float *x, float *y,
-                     float *workspace) {
-  ASSERT(lanes % NETWORK_GRAIN == 0);
-  network_kernel_forward(shape, parameters, lanes, x, y, workspace);
-}
-
-void network_vjp(const NetworkShape *shape, const float *parameters, int lanes, const float *x,
-                 const float *v, float *out, float *workspace) {
-  ASSERT(lanes % NETWORK_GRAIN == 0);
-  network_kernel_vjp(shape, parameters, lanes, x, v, out, workspace);
-}
-
-void network_jacobian(const NetworkShape *shape, const float *parameters, int lanes, const float *x, float *y,
-                      float *jacobian, float *workspace) {
-  ASSERT(lanes % NETWORK_GRAIN == 0);
-  network_kernel_jacobian(shape, parameters, lanes, x, y, jacobian, workspace);
-}
-
-void network_gradient(const NetworkShape *shape, const float *parameters, int lanes, const float *x,
-                      size_t x_row, NetworkSlope *slope_of, void *context, float *gradient,
-                      float *workspace) {
-  ASSERT(lanes % NETWORK_LANES == 0);
-  network_kernel_gradient(shape, parameters, lanes, x, x_row, slope_of, context, gradient, workspace);
-}
-
-void network_sensitivity(const NetworkShape *shape, const float *parameters, const float *x, size_t x_row,
-                         float *y, float *jacobian, float *workspace) {
-  ASSERT(shape->width[shape->layers] == 1);
-  network_kernel_sensitivity(shape, parameters, x, x_row, y, jacobian, workspace);
-}
-
-float network_loss_gradient(const NetworkShape *shape, const float *parameters, int lanes, const float *x,
-                            const float *target, float *gradient, float *workspace) {
-  ASSERT(lanes >= NETWORK_LANES && lanes % NETWORK_LANES == 0);
-  float loss;
-  network_kernel_loss_gradient(shape, parameters, lanes, x, target, gradient, workspace, &loss);
-  return loss;
-}
-
-float network_entropy_gradient(const NetworkShape *shape, const float *parameters, int lanes, const float *x,
-                               const float *target, float *gradient, float *workspace) {
-  ASSERT(lanes >= NETWORK_LANES && lanes % NETWORK_LANES == 0);
-  float loss;
-  network_kernel_entropy_gradient(shape, parameters, lanes, x, target, gradient, workspace, &loss);
-  return loss;
 }

@@ -8,6 +8,7 @@
 #include "model/network/network_kernel.h"
 
 #include "core/simd.h"
+#include "core/status.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -248,17 +249,19 @@ static void network_transpose(int n, const float *x, size_t x_row, int columns, 
 
 static int columns_at(int lanes, int first) { return lanes - first < LANES ? lanes - first : LANES; }
 
-void network_kernel_forward(const NetworkShape *shape, const float *parameters, int lanes, const float *x,
-                            float *y, float *workspace) {
+void network_forward(const NetworkShape *shape, const float *parameters, int lanes, const float *x, float *y,
+                     float *workspace) {
   Layout at = layout_of(shape, parameters, workspace);
+  ASSERT(lanes % NETWORK_GRAIN == 0);
   for (int lane = 0; lane < lanes; lane += LANES)
     forward(shape, &at, columns_at(lanes, lane), x + lane, (size_t)lanes, y + lane, (size_t)lanes);
 }
 
-void network_kernel_vjp(const NetworkShape *shape, const float *parameters, int lanes, const float *x,
-                        const float *v, float *out, float *workspace) {
+void network_vjp(const NetworkShape *shape, const float *parameters, int lanes, const float *x,
+                 const float *v, float *out, float *workspace) {
   Layout at = layout_of(shape, parameters, workspace);
   int last = shape->layers - 1;
+  ASSERT(lanes % NETWORK_GRAIN == 0);
   for (int lane = 0; lane < lanes; lane += LANES) {
     const int columns = columns_at(lanes, lane);
     forward(shape, &at, columns, x + lane, (size_t)lanes, at.active[last], LANES);
@@ -273,10 +276,11 @@ void network_kernel_vjp(const NetworkShape *shape, const float *parameters, int 
   }
 }
 
-void network_kernel_jacobian(const NetworkShape *shape, const float *parameters, int lanes, const float *x,
-                             float *y, float *jacobian, float *workspace) {
+void network_jacobian(const NetworkShape *shape, const float *parameters, int lanes, const float *x, float *y,
+                      float *jacobian, float *workspace) {
   Layout at = layout_of(shape, parameters, workspace);
   const int last = shape->layers - 1;
+  ASSERT(lanes % NETWORK_GRAIN == 0);
   for (int lane = 0; lane < lanes; lane += LANES) {
     const int columns = columns_at(lanes, lane);
     forward(shape, &at, columns, x + lane, (size_t)lanes, y + lane, (size_t)lanes);
@@ -375,11 +379,12 @@ static void pack_gradient(const NetworkShape *shape, const Layout *at, float *gr
   }
 }
 
-void network_kernel_gradient(const NetworkShape *shape, const float *parameters, int lanes, const float *x,
-                             size_t x_row, NetworkSlope *slope_of, void *context, float *gradient,
-                             float *workspace) {
+void network_gradient(const NetworkShape *shape, const float *parameters, int lanes, const float *x,
+                      size_t x_row, NetworkSlope *slope_of, void *context, float *gradient,
+                      float *workspace) {
   Layout at = layout_of(shape, parameters, workspace);
   int last = shape->layers - 1;
+  ASSERT(lanes % NETWORK_LANES == 0);
   begin_gradient(shape, &at);
   for (int lane = 0; lane < lanes; lane += LANES) {
     forward(shape, &at, LANES, x + lane, x_row, at.active[last], LANES);
@@ -404,23 +409,21 @@ static float loss_gradient(const NetworkShape *shape, const float *parameters, i
                .target = target,
                .target_row = (size_t)lanes,
                .scale = (float)(1 / count)};
-  network_kernel_gradient(shape, parameters, lanes, x, (size_t)lanes, loss_of, &loss, gradient, workspace);
+  network_gradient(shape, parameters, lanes, x, (size_t)lanes, loss_of, &loss, gradient, workspace);
   double sum = 0;
   for (int lane = 0; lane < LANES; lane++) sum += loss.sum[lane];
   return (float)(sum / count);
 }
 
-void network_kernel_loss_gradient(const NetworkShape *shape, const float *parameters, int lanes,
-                                  const float *x, const float *target, float *gradient, float *workspace,
-                                  float *loss) {
+float network_loss_gradient(const NetworkShape *shape, const float *parameters, int lanes, const float *x,
+                            const float *target, float *gradient, float *workspace) {
   double count = (double)lanes * shape->width[shape->layers];
-  *loss = loss_gradient(shape, parameters, lanes, x, target, squared_error, count, gradient, workspace);
+  return loss_gradient(shape, parameters, lanes, x, target, squared_error, count, gradient, workspace);
 }
 
-void network_kernel_entropy_gradient(const NetworkShape *shape, const float *parameters, int lanes,
-                                     const float *x, const float *target, float *gradient, float *workspace,
-                                     float *loss) {
-  *loss = loss_gradient(shape, parameters, lanes, x, target, cross_entropy, lanes, gradient, workspace);
+float network_entropy_gradient(const NetworkShape *shape, const float *parameters, int lanes, const float *x,
+                               const float *target, float *gradient, float *workspace) {
+  return loss_gradient(shape, parameters, lanes, x, target, cross_entropy, lanes, gradient, workspace);
 }
 
 /* Computes delta [x', 1] of every lane apart: to[out in + out, 64]. */
@@ -432,10 +435,11 @@ static void outer(int in, int out, const float *x, size_t x_row, const float *de
   memcpy(to + out * in * LANES, delta, (size_t)(out * LANES) * sizeof(float));
 }
 
-void network_kernel_sensitivity(const NetworkShape *shape, const float *parameters, const float *x,
-                                size_t x_row, float *y, float *jacobian, float *workspace) {
+void network_sensitivity(const NetworkShape *shape, const float *parameters, const float *x, size_t x_row,
+                         float *y, float *jacobian, float *workspace) {
   Layout at = layout_of(shape, parameters, workspace);
   float *delta = at.delta[0], *next = at.delta[1];
+  ASSERT(shape->width[shape->layers] == 1);
   forward(shape, &at, LANES, x, x_row, y, LANES);
   for (int lane = 0; lane < LANES; lane++) delta[lane] = 1;
   for (int l = shape->layers - 1; l > 0; l--) {

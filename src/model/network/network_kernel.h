@@ -1,5 +1,5 @@
-/* The fast kernels behind network.h, for network.c and its tests only; one version for each instruction level
- * (core/simd.h). Arguments as in network.h. v3 and v4 give the same bits. */
+/* Forward and backward passes of a network (network.h), with memory of network_workspace floats; one version
+ * for each instruction level (core/simd.h). v3 and v4 give the same bits. */
 #pragma once
 
 #include "model/network/network.h"
@@ -8,20 +8,33 @@
  * for the bias, and zeros up to a multiple of the widest vector. */
 static inline int network_kernel_columns(int inputs) { return (inputs + 1 + 15) / 16 * 16; }
 
-void network_kernel_forward(const NetworkShape *shape, const float *parameters, int lanes, const float *x,
-                            float *y, float *workspace);
-void network_kernel_vjp(const NetworkShape *shape, const float *parameters, int lanes, const float *x,
-                        const float *v, float *out, float *workspace);
-void network_kernel_jacobian(const NetworkShape *shape, const float *parameters, int lanes, const float *x,
-                             float *y, float *jacobian, float *workspace);
-void network_kernel_gradient(const NetworkShape *shape, const float *parameters, int lanes, const float *x,
-                             size_t x_row, NetworkSlope *slope_of, void *context, float *gradient,
-                             float *workspace);
-void network_kernel_sensitivity(const NetworkShape *shape, const float *parameters, const float *x,
-                                size_t x_row, float *y, float *jacobian, float *workspace);
-void network_kernel_loss_gradient(const NetworkShape *shape, const float *parameters, int lanes,
-                                  const float *x, const float *target, float *gradient, float *workspace,
-                                  float *loss);
-void network_kernel_entropy_gradient(const NetworkShape *shape, const float *parameters, int lanes,
-                                     const float *x, const float *target, float *gradient, float *workspace,
-                                     float *loss);
+/* Computes y[width_L, lanes] = network(x[width_0, lanes]). */
+void network_forward(const NetworkShape *shape, const float *parameters, int lanes, const float *x, float *y,
+                     float *workspace);
+/* Computes out[width_0, lanes] = J(x)' v, with v[width_L, lanes]: vector-Jacobian product (ReLU at 0 has
+ * slope 0). */
+void network_vjp(const NetworkShape *shape, const float *parameters, int lanes, const float *x,
+                 const float *v, float *out, float *workspace);
+/* Computes y[width_L, lanes] as network_forward gives it, and the whole Jacobian there: jacobian[width_L,
+ * width_0, lanes], its rows to the bit what network_vjp gives for unit vectors. */
+void network_jacobian(const NetworkShape *shape, const float *parameters, int lanes, const float *x, float *y,
+                      float *jacobian, float *workspace);
+/* The gradient[network_parameters] of any function of the outputs that is a sum over lanes, x in rows of
+ * x_row: slope_of gives its derivatives slope[width_L, NETWORK_LANES] by the outputs y[width_L,
+ * NETWORK_LANES] of lanes first, first + 1, .. */
+typedef void NetworkSlope(void *context, int first, const float *y, float *slope);
+void network_gradient(const NetworkShape *shape, const float *parameters, int lanes, const float *x,
+                      size_t x_row, NetworkSlope *slope_of, void *context, float *gradient, float *workspace);
+/* Computes, for a network with one output and NETWORK_LANES lanes of x in rows of x_row, y[NETWORK_LANES]
+ * and its derivatives by the parameters for every lane apart, jacobian[network_parameters, NETWORK_LANES]. */
+void network_sensitivity(const NetworkShape *shape, const float *parameters, const float *x, size_t x_row,
+                         float *y, float *jacobian, float *workspace);
+/* Returns the mean over lanes and outputs of (network(x) - target)^2, and its
+ * gradient[network_parameters]. */
+float network_loss_gradient(const NetworkShape *shape, const float *parameters, int lanes, const float *x,
+                            const float *target, float *gradient, float *workspace);
+/* Returns the same for a classifier: the mean over lanes of the cross entropy -sum_j target_j log
+ * softmax(network(x))_j, where target[width_L, lanes] holds probabilities (one 1 in each lane when the
+ * classes are known). */
+float network_entropy_gradient(const NetworkShape *shape, const float *parameters, int lanes, const float *x,
+                               const float *target, float *gradient, float *workspace);

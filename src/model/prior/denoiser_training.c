@@ -5,6 +5,7 @@
 #include "core/simd.h"
 #include "core/tick.h"
 #include "model/network/learning.h"
+#include "model/network/network_kernel.h"
 #include "model/prior/denoiser_cases.h"
 
 #include <math.h>

@@ -5,7 +5,7 @@
 #include "core/simd.h"
 #include "io/digest.h"
 #include "model/mixture/mixture_store.h"
-#include "model/network/network.h"
+#include "model/network/network_kernel.h"
 #include "model/network/network_store.h"
 #include "model/prior/beside.h"
 #include "model/prior/families.h"

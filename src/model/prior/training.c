@@ -4,6 +4,7 @@
 #include "core/simd.h"
 #include "core/tick.h"
 #include "model/network/learning.h"
+#include "model/network/network_kernel.h"
 #include "model/prior/beside.h"
 
 #include <math.h>

@@ -4,6 +4,7 @@
 #include "core/memory.h"
 #include "core/rng.h"
 #include "model/network/learning.h"
+#include "model/network/network_kernel.h"
 
 #include <stdlib.h>
 #include <string.h>
