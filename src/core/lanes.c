@@ -3,7 +3,6 @@
 #include "core/simd.h"
 #include "core/special.h"
 
-#include <stddef.h>
 #include <string.h>
 
 void lanes_gather(int rows, int lanes, int count, const int *lane, const double *from, double *to) {
@@ -24,6 +23,16 @@ void lanes_repeat(int rows, int lanes, const double *from, double *to) {
 void lanes_copy(int rows, int count, const double *from, int from_lanes, double *to, int to_lanes) {
   for (int i = 0; i < rows; i++)
     memcpy(to + (ptrdiff_t)i * to_lanes, from + (ptrdiff_t)i * from_lanes, (size_t)count * sizeof *to);
+}
+
+SIMD_CLONES
+void lanes_add(size_t n, double factor, const double *restrict from, double *restrict to) {
+  for (size_t k = 0; k < n; k++) to[k] += factor * from[k];
+}
+
+SIMD_CLONES
+void lanes_sum(size_t n, const double *restrict a, const double *restrict b, double *restrict out) {
+  for (size_t k = 0; k < n; k++) out[k] = a[k] + b[k];
 }
 
 SIMD_CLONES

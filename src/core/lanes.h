@@ -1,5 +1,7 @@
-/* Copies of lanes: arrays x[rows, lanes] with the lane last. */
+/* Arrays x[rows, lanes] with the lane last: copies, sums, and exponentials of logarithms. */
 #pragma once
+
+#include <stddef.h>
 
 /* Computes to[rows, count] <- the chosen columns lane[count] of from[rows, lanes]. */
 void lanes_gather(int rows, int lanes, int count, const int *lane, const double *from, double *to);
@@ -9,6 +11,10 @@ void lanes_scatter(int rows, int lanes, int count, const int *lane, const double
 void lanes_repeat(int rows, int lanes, const double *from, double *to);
 /* Copies the first `count` lanes of each row from one array to another with other lanes. */
 void lanes_copy(int rows, int count, const double *from, int from_lanes, double *to, int to_lanes);
+/* Computes to[n] += factor from[n], which are two arrays. */
+void lanes_add(size_t n, double factor, const double *from, double *to);
+/* Computes out[n] = a[n] + b[n], which are three arrays. */
+void lanes_sum(size_t n, const double *a, const double *b, double *out);
 /* Replaces logarithms x[rows, lanes] by exp(x - top), with the largest of each lane, top[lanes], and their
  * sums, total[lanes]. */
 void lanes_exponentiate(int rows, int lanes, double *x, double *top, double *total);

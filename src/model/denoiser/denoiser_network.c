@@ -1,5 +1,6 @@
 #include "model/denoiser/denoiser_network.h"
 
+#include "core/lanes.h"
 #include "core/linalg.h"
 #include "core/real.h"
 #include "core/simd.h"
@@ -63,16 +64,10 @@ size_t denoiser_network_workspace(const DenoiserNetwork *self) {
          (inputs + vector + (size_t)self->d * inputs + network_workspace(&self->shape) + 1) / 2;
 }
 
-/* Computes to[rows, LANES] = from[rows, lanes], zeros beyond; and back. */
+/* Computes to[rows, LANES] = from[rows, lanes], zeros beyond. */
 static void gather(int rows, int lanes, const double *from, double *to) {
-  for (int k = 0; k < rows; k++) {
-    memcpy(to + k * LANES, from + (size_t)k * (size_t)lanes, (size_t)lanes * sizeof *to);
-    memset(to + k * LANES + lanes, 0, (size_t)(LANES - lanes) * sizeof *to);
-  }
-}
-static void scatter(int rows, int lanes, const double *from, double *to) {
-  for (int k = 0; k < rows; k++)
-    memcpy(to + (size_t)k * (size_t)lanes, from + k * LANES, (size_t)lanes * sizeof *to);
+  memset(to, 0, (size_t)(rows * LANES) * sizeof *to);
+  lanes_copy(rows, lanes, from, lanes, to, LANES);
 }
 
 /* Computes out[count] = -log(1 + q) / 2, with q at most `most`. */
@@ -132,14 +127,9 @@ SIMD_CLONES
 static void invert(size_t count, double *x) {
   for (size_t k = 0; k < count; k++) x[k] = 1 / x[k];
 }
-/* Computes out = a - b; a += b. */
 SIMD_CLONES
 static void subtract(size_t count, const double *a, const double *b, double *out) {
   for (size_t k = 0; k < count; k++) out[k] = a[k] - b[k];
-}
-SIMD_CLONES
-static void add(size_t count, double *restrict a, const double *restrict b) {
-  for (size_t k = 0; k < count; k++) a[k] += b[k];
 }
 
 /* Computes everything up to the inputs, from U, q and b of LANES lanes; and what the moments need besides. */
@@ -231,7 +221,7 @@ static void covariance_from_slope(const DenoiserNetwork *self, const double *sha
   multiply(d, at->other, at->slope, at->matrix); /* (dh / dv) S^-1/2 (C_0 - S) */
   take_slope(d, at->jacobian, 0, at->slope);
   multiply(d, at->slope, at->shrunk, at->other);
-  add(count, at->other, at->matrix);
+  lanes_add(count, 1, at->matrix, at->other);
   take_share(d * d, share, at->other);
   multiply(d, at->root, at->other, at->slope);
   symmetrise(d, at->covariance, at->slope);
@@ -262,7 +252,7 @@ void denoiser_network_moments(const DenoiserNetwork *self, bool slope, int lanes
   for (int k = 0; k < d * LANES; k++) at.v[k] = (double)at.y[k];
   take_share(d, share, at.v);
   linalg_multiply_lanes(d, LANES, at.root, at.v, at.column);
-  add((size_t)d * LANES, at.mean, at.column);
-  scatter(d, lanes, at.mean, mean);
-  scatter(d * d, lanes, slope ? at.slope : at.covariance, covariance);
+  lanes_add((size_t)d * LANES, 1, at.column, at.mean);
+  lanes_copy(d, lanes, at.mean, LANES, mean, lanes);
+  lanes_copy(d * d, lanes, slope ? at.slope : at.covariance, LANES, covariance, lanes);
 }

@@ -1,5 +1,6 @@
 #include "model/history/ep.h"
 
+#include "core/lanes.h"
 #include "core/linalg.h"
 #include "core/real.h"
 #include "core/simd.h"
@@ -165,18 +166,13 @@ static void ep_visit(void *context, const HistoryMarginals *cells) {
 
 /* ---- the posterior of the sites */
 
-SIMD_CLONES
-static void ep_add(size_t n, const double *restrict a, const double *restrict b, double *restrict out) {
-  for (size_t k = 0; k < n; k++) out[k] = a[k] + b[k];
-}
-
 /* Computes S, m and their volume. */
 static void find_posterior(Ep *ep, int lanes, const double *prior_precision, const double *prior_vector,
                            const double *precision, const double *vector) {
   const int d = ep->d;
   const size_t entries = (size_t)d * (size_t)lanes;
-  ep_add(entries * (size_t)d, prior_precision, precision, ep->factor);
-  ep_add(entries, prior_vector, vector, ep->mean);
+  lanes_sum(entries * (size_t)d, prior_precision, precision, ep->factor);
+  lanes_sum(entries, prior_vector, vector, ep->mean);
   memset(ep->jitters, 0, (size_t)lanes * sizeof *ep->jitters);
   linalg_cholesky_lanes(d, lanes, ep->factor, ep->jitters);
   linalg_forward_lanes(d, lanes, ep->factor, ep->mean);
@@ -246,10 +242,6 @@ static void look(Ep *ep, const HistoryView *view, int row) {
   history_marginals(&rows, ep->mean, ep->covariance, ep_visit, &sweep, ep->next_precision, ep->next_vector);
 }
 
-static void ep_subtract(size_t n, const double *restrict b, double *restrict a) {
-  for (size_t k = 0; k < n; k++) a[k] -= b[k];
-}
-
 void ep_split(Ep *ep, const HistoryView *view, const double *prior_precision, const double *prior_vector,
               int row, double *precision, double *vector, double *log_scale) {
   const size_t lanes = (size_t)view->lanes, entries = (size_t)ep->d * lanes;
@@ -257,9 +249,9 @@ void ep_split(Ep *ep, const HistoryView *view, const double *prior_precision, co
   look(ep, view, 0);
   memcpy(log_scale, ep->log_scale, lanes * sizeof *log_scale);
   look(ep, view, row);
-  ep_subtract(lanes, ep->log_scale, log_scale);
-  ep_subtract(entries, ep->next_vector, vector);
-  ep_subtract(entries * (size_t)ep->d, ep->next_precision, precision);
+  lanes_add(lanes, -1, ep->log_scale, log_scale);
+  lanes_add(entries, -1, ep->next_vector, vector);
+  lanes_add(entries * (size_t)ep->d, -1, ep->next_precision, precision);
 }
 
 void ep_click(const TiltedNodes *nodes, int n, const double *y, const double *mean, double *variance,

@@ -1,5 +1,6 @@
 #include "model/history/irls.h"
 
+#include "core/lanes.h"
 #include "core/linalg.h"
 #include "core/simd.h"
 
@@ -18,25 +19,11 @@ Status irls_create(Arena *memory, int d, int capacity, double tolerance, Irls *o
   return STATUS_OK;
 }
 
-/* Computes out[n] = a + b. */
-SIMD_CLONES
-static void irls_add(size_t n, const double *restrict a, const double *restrict b, double *restrict out) {
-  for (size_t k = 0; k < n; k++) out[k] = a[k] + b[k];
-}
-
 /* Computes factor = P + Lambda, and its Cholesky factor. */
 static void irls_factorise(Irls *irls, int lanes, const double *prior_precision, const double *precision) {
-  irls_add((size_t)(irls->d * irls->d) * (size_t)lanes, prior_precision, precision, irls->factor);
+  lanes_sum((size_t)(irls->d * irls->d) * (size_t)lanes, prior_precision, precision, irls->factor);
   memset(irls->jitters, 0, (size_t)lanes * sizeof *irls->jitters);
   linalg_cholesky_lanes(irls->d, lanes, irls->factor, irls->jitters);
-}
-
-/* Finds the mode under the evidence to start from. */
-static void irls_start(Irls *irls, int lanes, const double *prior_precision, const double *prior_vector,
-                       const double *precision, const double *vector, double *z) {
-  irls_add((size_t)irls->d * (size_t)lanes, prior_vector, vector, z);
-  irls_factorise(irls, lanes, prior_precision, precision);
-  linalg_solve_lanes(irls->d, lanes, irls->factor, z);
 }
 
 /* Computes gradient += h - P z: of the log posterior. */
@@ -180,7 +167,9 @@ void irls_solve(Irls *irls, const HistoryView *view, const double *prior_precisi
   const int lanes = view->lanes;
   ASSERT(lanes <= irls->capacity && view->history->d == irls->d);
   for (int n = 0; n < lanes; n++) irls->settled[n] = irls->stuck[n] = false;
-  irls_start(irls, lanes, prior_precision, prior_vector, precision, vector, mode);
+  lanes_sum((size_t)irls->d * (size_t)lanes, prior_vector, vector, mode);
+  irls_factorise(irls, lanes, prior_precision, precision);
+  linalg_solve_lanes(irls->d, lanes, irls->factor, mode);
   newton_step(irls, view, prior_precision, prior_vector, mode, precision, vector);
   for (int pass = 1; settle(irls, lanes) > 0 && pass < IRLS_PASSES; pass++) {
     irls_move(irls, view, prior_precision, prior_vector, mode, precision, vector);

@@ -1,5 +1,6 @@
 #include "sampler/gradient/potential.h"
 
+#include "core/lanes.h"
 #include "core/linalg.h"
 #include "core/matrix_lanes.h"
 #include "core/simd.h"
@@ -144,12 +145,6 @@ bool potential_is_quadratic(const Potential *potential) {
   return potential->closed_prior && potential->conjugate;
 }
 
-/* Computes to += factor from. */
-SIMD_CLONES
-static void potential_add(int n, double factor, const double *restrict from, double *restrict to) {
-  for (int k = 0; k < n; k++) to[k] += factor * from[k];
-}
-
 /* Subtracts prior_weight times the Hessian of the log density from hessian, column by column. */
 static void add_prior_hessian(Potential *potential, const double *theta, double *hessian) {
   const int d = potential->d, lanes = potential->view.lanes;
@@ -160,8 +155,8 @@ static void add_prior_hessian(Potential *potential, const double *theta, double 
     potential->prior->ops->hessian_product(potential->prior, lanes, theta, potential->column,
                                            potential->image);
     for (int i = 0; i < d; i++)
-      potential_add(lanes, -potential->prior_weight, potential->image + i * lanes,
-                    hessian + (i * d + j) * lanes);
+      lanes_add((size_t)lanes, -potential->prior_weight, potential->image + i * lanes,
+                hessian + (i * d + j) * lanes);
   }
   matrix_lanes_symmetrise(d, lanes, hessian);
 }
@@ -176,8 +171,9 @@ static void add_rows(Potential *potential, const double *theta, double *gradient
     history_deviance(&potential->view, potential_theta(potential, lanes, theta), deviance, potential->slope);
     potential_to_gradient(potential, lanes, potential->slope);
   }
-  potential_add(d * lanes, -potential->likelihood_weight, potential->slope, gradient);
-  if (hessian) potential_add(d * d * lanes, potential->likelihood_weight, potential->curvature, hessian);
+  lanes_add((size_t)(d * lanes), -potential->likelihood_weight, potential->slope, gradient);
+  if (hessian)
+    lanes_add((size_t)(d * d * lanes), potential->likelihood_weight, potential->curvature, hessian);
 }
 
 /* Computes the derivatives with the prior N(0, I). */
@@ -204,7 +200,8 @@ static void add_beyond_quadratic(Potential *potential, const double *theta, doub
     add_rows(potential, theta, gradient, hessian);
   if (potential->closed_prior) return;
   potential->prior->ops->score(potential->prior, potential->view.lanes, theta, potential->score);
-  potential_add(potential->d * potential->view.lanes, -potential->prior_weight, potential->score, gradient);
+  lanes_add((size_t)(potential->d * potential->view.lanes), -potential->prior_weight, potential->score,
+            gradient);
   if (hessian) add_prior_hessian(potential, theta, hessian);
 }
 
@@ -215,7 +212,7 @@ void potential_derivatives(Potential *potential, const double *theta, double *gr
     return;
   }
   linalg_multiply_lanes(d, lanes, potential->precision, theta, gradient);
-  potential_add(d * lanes, -1, potential->vector, gradient);
+  lanes_add((size_t)(d * lanes), -1, potential->vector, gradient);
   if (hessian) memcpy(hessian, potential->precision, (size_t)(d * d * lanes) * sizeof *hessian);
   add_beyond_quadratic(potential, theta, gradient, hessian);
 }
@@ -229,7 +226,7 @@ void potential_gradients(Potential *potential, int count, const double *theta, d
       network_derivatives(potential, theta, gradient, NULL);
       continue;
     }
-    potential_add(d * lanes, -1, potential->vector, gradient);
+    lanes_add((size_t)(d * lanes), -1, potential->vector, gradient);
     add_beyond_quadratic(potential, theta, gradient, NULL);
   }
 }

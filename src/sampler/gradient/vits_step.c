@@ -1,5 +1,6 @@
 #include "sampler/gradient/vits_step.h"
 
+#include "core/lanes.h"
 #include "core/linalg.h"
 #include "core/matrix_kernel.h"
 #include "core/matrix_lanes.h"
@@ -50,14 +51,9 @@ void vits_start(const Potential *potential, int lanes, int first, int last, Vits
 
 /* ---- elementwise, over lanes */
 
-SIMD_CLONES
-static void add(int n, const double *restrict y, double *restrict x) {
-  for (int k = 0; k < n; k++) x[k] += y[k];
-}
-
 void vits_place(int d, int lanes, VitsGaussian q, const double *eps, double *theta) {
   linalg_multiply_lanes(d, lanes, q.root, eps, theta);
-  add(d * lanes, q.mean, theta);
+  lanes_add((size_t)(d * lanes), 1, q.mean, theta);
 }
 
 /* Computes x[rows, lanes] += factor h[lanes] y[rows, lanes]. */
@@ -77,11 +73,6 @@ static void move_root(int d, int lanes, const double *restrict h, const double *
       const double *c_ji = inverse + (j * d + i) * lanes, *x_ij = product + (i * d + j) * lanes;
       for (int n = 0; n < lanes; n++) root[(i * d + j) * lanes + n] += h[n] * (c_ji[n] - x_ij[n]);
     }
-}
-
-SIMD_CLONES
-static void subtract(int n, const double *restrict y, double *restrict x) {
-  for (int k = 0; k < n; k++) x[k] -= y[k];
 }
 
 /* Measures spread[d, n]: the sums of squares of the rows of B. */
@@ -245,7 +236,7 @@ static void refresh_inverse(VitsStep *work, const HistoryView *view, VitsGaussia
   matrix_lanes_product(d, lanes, q.inverse, residual, refreshed);
   for (int n = 0; n < lanes; n++) all = all && work->dot[n] < 1;
   if (all) {
-    subtract(matrix, refreshed, q.inverse);
+    lanes_add((size_t)matrix, -1, refreshed, q.inverse);
     return;
   }
   invert_root(work, lanes, q, inverted);
@@ -267,7 +258,7 @@ void vits_step_excess(VitsStep *work, int lanes, const double *hessian, VitsGaus
   }
   matrix_lanes_gram(d, lanes, q.inverse, work->excess);
   matrix_lanes_coarse_bound(d, lanes, work->excess, work->dot);
-  subtract(d * d * lanes, hessian, work->excess);
+  lanes_add((size_t)(d * d * lanes), -1, hessian, work->excess);
 }
 
 void vits_step_move_single(VitsStep *work, int lanes, const double *hessian, VitsGaussian q) {
