@@ -117,7 +117,7 @@ static void check_definite(int d, int lanes) {
   matrix_lanes_gram(d, lanes, a, c);
   for (size_t k = 0; k < matrix; k++) c[k] = c[k] / d + (k / (size_t)lanes % (size_t)(d + 1) == 0);
   memcpy(b, c, matrix * sizeof *b);
-  matrix_lanes_invert_definite(d, lanes, b, work);
+  matrix_kernel_invert(d, lanes, b, work);
   for (int n = 0; n < lanes; n++)
     for (int i = 0; i < d; i++)
       for (int j = 0; j < d; j++) {

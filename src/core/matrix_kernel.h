@@ -27,8 +27,8 @@ typedef struct {
 typedef enum { MATRIX_PLAIN, MATRIX_ADDED, MATRIX_SYMMETRIC } MatrixResult;
 
 /* Computes c[rows, columns, lanes]; out[lanes] = sum of x y over the rows of x, y[rows, lanes]; and a[d, d,
- * lanes] <- A^-1 of symmetric positive definite matrices, with scratch of as many doubles as below, aligned
- * to MEMORY_ALIGNMENT. */
+ * lanes] <- A^-1 of symmetric positive definite matrices, by half of the operations of matrix_lanes_invert
+ * and without pivoting, with scratch of as many doubles as below, aligned to MEMORY_ALIGNMENT. */
 static inline size_t matrix_kernel_scratch(int d) { return (size_t)d * 2 * 4 * 8; }
 void matrix_kernel_product(MatrixShape shape, const double *a, MatrixOrder of_a, const double *b,
                            MatrixOrder of_b, MatrixResult result, double *c);

@@ -114,10 +114,6 @@ void matrix_lanes_invert(int d, int lanes, double *a, double *inverse) {
   if (!matrix_lanes_is_single(d, lanes) || !linalg_invert(d, a, inverse)) invert(d, lanes, a, inverse);
 }
 
-void matrix_lanes_invert_definite(int d, int lanes, double *a, double *scratch) {
-  matrix_kernel_invert(d, lanes, a, scratch);
-}
-
 void matrix_lanes_coarse_bound(int d, int lanes, const double *a, double *bound) {
   matrix_kernel_dot(d * d, lanes, a, a, bound);
   for (int n = 0; n < lanes; n++) bound[n] = sqrt(bound[n]);

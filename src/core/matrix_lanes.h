@@ -31,10 +31,6 @@ void matrix_lanes_congruence(int d, int lanes, bool transposed, const double *m,
  * zero becomes the smallest number that a sum of the matrix's size can distinguish from zero. */
 void matrix_lanes_invert(int d, int lanes, double *a, double *inverse);
 
-/* Computes a[d, d, N] <- A^-1 of symmetric positive definite matrices, by half of the operations and
- * without pivoting; scratch of matrix_kernel_scratch doubles. */
-void matrix_lanes_invert_definite(int d, int lanes, double *a, double *scratch);
-
 /* Computes upper bounds on the largest |eigenvalue| of symmetric matrices, bound[N]. `coarse` is the
  * Frobenius norm, up to sqrt(d) too large; `fine` is (sum of eigenvalues^8)^(1/8), up to d^(1/8) too
  * large, from two products: scratch[2, d, d, N]. `moment` bounds the largest eigenvalue by mean and

@@ -35,22 +35,6 @@ bool alarm_fits(const Prior *prior, const Likelihood *likelihood, int observatio
          (likelihood_is_conjugate(likelihood) || observations <= ALARM_ROWS);
 }
 
-static Status create_evidence(Arena *memory, Alarm *self) {
-  const size_t d = (size_t)self->d, runs = (size_t)self->draws + 1;
-  ALLOCATE(memory, self->precision, d * d * runs);
-  ALLOCATE(memory, self->vector, d * runs);
-  ALLOCATE_ARRAYS(memory, d * d, double, &self->one, &self->basis);
-  ALLOCATE_ARRAYS(memory, d, double, &self->eigenvalue, &self->b);
-  return STATUS_OK;
-}
-
-static Status create_rows(Arena *memory, int observations, Alarm *self) {
-  const size_t d = (size_t)self->d, runs = (size_t)self->draws + 1;
-  ALLOCATE(memory, self->phi, d * runs);
-  ALLOCATE_ARRAYS(memory, runs, double, &self->y, &self->uniform, &self->normal);
-  return history_reserve(&self->histories, observations);
-}
-
 int alarm_histories(const Likelihood *likelihood) { return likelihood_is_conjugate(likelihood) ? 999 : 199; }
 
 Status alarm_create(Arena *memory, const Prior *prior, const Likelihood *likelihood, int observations,
@@ -72,8 +56,16 @@ Status alarm_create(Arena *memory, const Prior *prior, const Likelihood *likelih
   ALLOCATE(memory, self->evidence, (size_t)mixture->components * runs);
   ALLOCATE(memory, self->surprise, runs);
   ALLOCATE(memory, self->ignored, runs);
-  return likelihood_is_conjugate(likelihood) ? create_evidence(memory, self)
-                                             : create_rows(memory, observations, self);
+  if (likelihood_is_conjugate(likelihood)) {
+    ALLOCATE(memory, self->precision, d * d * runs);
+    ALLOCATE(memory, self->vector, d * runs);
+    ALLOCATE_ARRAYS(memory, d * d, double, &self->one, &self->basis);
+    ALLOCATE_ARRAYS(memory, d, double, &self->eigenvalue, &self->b);
+    return STATUS_OK;
+  }
+  ALLOCATE(memory, self->phi, d * runs);
+  ALLOCATE_ARRAYS(memory, runs, double, &self->y, &self->uniform, &self->normal);
+  return history_reserve(&self->histories, observations);
 }
 
 /* Returns whether direction k was observed: eigenvalues of Lambda below this share of the largest are

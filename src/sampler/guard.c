@@ -95,19 +95,17 @@ void guard_moments(Guard *self, const History *history, double *mean, double *co
   moments_merge(self->d, runs, self->weight, self->mean, self->covariance, runs, mean, covariance, runs);
 }
 
-/* Returns the log evidence of all components but the last, for run b of B. */
-static double log_learned(const Guard *self, int runs, int b) {
-  return mixture_posterior_log_sum(self->mixture.components - 1, runs, self->evidence + b);
-}
-
 static double log_wide(const Guard *self, int runs, int b) {
   return self->evidence[(size_t)(self->mixture.components - 1) * (size_t)runs + (size_t)b];
 }
 
 void guard_weight(Guard *self, const History *history, double *weight, int64_t *fallbacks) {
   mixture_posterior_evidence(self->posterior, history, self->evidence, fallbacks);
-  for (int b = 0; b < history->runs; b++)
-    weight[b] = 1 / (1 + exp(log_learned(self, history->runs, b) - log_wide(self, history->runs, b)));
+  for (int b = 0; b < history->runs; b++) {
+    const double learned =
+        mixture_posterior_log_sum(self->mixture.components - 1, history->runs, self->evidence + b);
+    weight[b] = 1 / (1 + exp(learned - log_wide(self, history->runs, b)));
+  }
 }
 
 void guard_marginal(Guard *self, const History *history, double *value, int64_t *fallbacks) {

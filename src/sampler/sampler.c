@@ -130,15 +130,6 @@ const ConfigKey *sampler_keys(const SamplerOps *method) {
 
 const ConfigKey *sampler_shared_keys(void) { return COMMON; }
 
-/* Checks sizes: the lanes of a call, and the entries of the matrices of a chunk of lanes, are counted by
- * int. */
-static Status sampler_check_size(const SamplerOps *method, const SamplerSetup *setup) {
-  const int d = setup->prior->d;
-  if (setup->runs <= INT_MAX / setup->draws && d <= INT_MAX / CHUNK_LANES / d) return STATUS_OK;
-  return status_set(STATUS_INPUT, "sampler %s: %d draws for each of %d runs in %d dimensions are too many",
-                    method->name, setup->draws, setup->runs, d);
-}
-
 Status sampler_create(Arena *memory, const SamplerOps *method, const SamplerSetup *setup, Sampler *out) {
   char sentence[256];
   *out = (Sampler){.memory = memory, .ops = method, .setup = *setup, .d = setup->prior->d, .temper = 1};
@@ -146,7 +137,10 @@ Status sampler_create(Arena *memory, const SamplerOps *method, const SamplerSetu
   ASSERT(setup->options || !method->keys);
   if (sampler_misfit(method, setup->prior, setup->likelihood, sizeof sentence, sentence))
     return status_set(STATUS_INPUT, "%s", sentence);
-  TRY(sampler_check_size(method, setup));
+  /* The lanes of a call, and the entries of the matrices of a chunk of lanes, are counted by int. */
+  if (setup->runs > INT_MAX / setup->draws || out->d > INT_MAX / CHUNK_LANES / out->d)
+    return status_set(STATUS_INPUT, "sampler %s: %d draws for each of %d runs in %d dimensions are too many",
+                      method->name, setup->draws, setup->runs, out->d);
   if (setup->options) out->temper = config_real(setup->options, "temper");
   ALLOCATE(memory, out->ess, setup->runs);
   for (int b = 0; b < setup->runs; b++) out->ess[b] = NAN;

@@ -59,14 +59,6 @@ static void set_bounds(const Sampler *sampler, int draws, Spread *out) {
   out->farthest = is_gaussian(sampler) ? INFINITY : FAR + (sqrt(sampler->d) + ERRORS) / sqrt(draws);
 }
 
-/* Computes precision[d, d] <- Lambda, mean[d] that of the draws. */
-static void spread_take_evidence(SpreadWork *work, const History *history, int draws, const double *theta) {
-  linalg_mean(history->d, draws, theta, work->mean);
-  memset(work->precision, 0, (size_t)(history->d * history->d) * sizeof *work->precision);
-  if (history->rounds == 0) return;
-  history_evidence(&(HistoryView){history, 1, 0, 1, NULL, NULL}, work->precision, work->value);
-}
-
 /* Computes map <- T A^-1 from the evidence in square-root form. */
 static Status find_map_of_root(SpreadWork *work, const Mixture *prior, const double *evidence) {
   SCRATCH_ARENA(scratch);
@@ -177,7 +169,9 @@ Status spread_measure(const Sampler *sampler, const History *history, int draws,
     TRY(find_moments(&work, sampler, &tempered, &out->known));
     return out->known ? spread_compare(&work, d, draws, theta, out) : STATUS_OK;
   }
-  spread_take_evidence(&work, &tempered, draws, theta);
+  linalg_mean(d, draws, theta, work.mean);
+  if (history->rounds > 0) /* else Lambda is 0, as it is at first */
+    history_evidence(&(HistoryView){&tempered, 1, 0, 1, NULL, NULL}, work.precision, work.value);
   TRY(find_map(&work, sampler->setup.prior->mixture, &tempered, out, &found));
   return found ? spread_compare(&work, d, draws, theta, out) : STATUS_OK;
 }

@@ -58,13 +58,6 @@ static double log_jacobian(const Standardised *samples) {
   return sum;
 }
 
-static Status check_count(int n, int components) {
-  if (n >= components) return STATUS_OK;
-  return status_set(STATUS_INPUT,
-                    "a mixture of %d components needs at least as many samples, but there are %d", components,
-                    n);
-}
-
 /* Fits a mixture of one, the moments: EM has nothing to do. */
 static Status fit_one(Arena *memory, const Standardised *samples, Mixture *out) {
   const int d = samples->d;
@@ -121,7 +114,10 @@ static Status fit(Arena *memory, int d, int n, const double *theta, int componen
   EmSamples em;
   *out = (Mixture){0};
   ASSERT(plan->starts >= 1 && components >= 1);
-  TRY(check_count(n, components));
+  if (n < components)
+    return status_set(STATUS_INPUT,
+                      "a mixture of %d components needs at least as many samples, but there are %d",
+                      components, n);
   TRY(standardised_create(&scratch, d, n, theta, NULL, &samples));
   if (components == 1) {
     TRY(fit_one(memory, &samples, out));

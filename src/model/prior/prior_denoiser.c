@@ -185,12 +185,6 @@ static double denoiser_cost(const PriorFit *fit, int d, double samples) {
          mixtures_cost(d, samples, fit->starts);
 }
 
-static void set_standard(Learned *self, const TrainingSamples *samples) {
-  const size_t bytes = (size_t)samples->d * sizeof(double);
-  memcpy(self->shift, samples->shift, bytes);
-  memcpy(self->scale, samples->scale, bytes);
-}
-
 /* Learns and checks in an instance of its own. */
 static Status fit_learned(const PriorFit *fit, const TrainingSamples *samples, Prior *prior, double *out) {
   const Part part = part_of(samples->d, out);
@@ -199,7 +193,8 @@ static Status fit_learned(const PriorFit *fit, const TrainingSamples *samples, P
   TRY(fit_mixture(prior->memory, fit, samples, &mixture));
   TRY(create(prior, &mixture, fit->hidden_count, fit->hidden, &self));
   const size_t count = network_parameters(&self->network.shape);
-  set_standard(self, samples);
+  memcpy(self->shift, samples->shift, (size_t)samples->d * sizeof *self->shift);
+  memcpy(self->scale, samples->scale, (size_t)samples->d * sizeof *self->scale);
   TRY(denoiser_train(fit, samples, &self->network, self->parameters));
   TRY(denoiser_choose_shares(fit, samples, &self->network));
   TRY(denoiser_check(fit, samples, &self->denoiser, &self->check));

@@ -103,12 +103,6 @@ static void dps_stage(Dps *self, const Chain *chain, int t, Chunk *chunk) {
                    sigma_tilde * self->z[n] - self->zeta[m] * self->gradient[n];
 }
 
-/* Gathers Lambda and b in the chain's coordinates; the constant is the sum of squares at theta = shift. */
-static void dps_gather_evidence(DpsEvidence *evidence, const HistoryView *view) {
-  history_evidence(view, evidence->precision, evidence->vector);
-  history_residual(view, evidence->constant);
-}
-
 /* Runs Algorithm 4 for every chunk of lanes. */
 static void dps_sample(Sampler *sampler, const History *history, RngLanes rng, int draws, double *theta,
                        int64_t *fallbacks) {
@@ -118,7 +112,10 @@ static void dps_sample(Sampler *sampler, const History *history, RngLanes rng, i
     const HistoryView view = {history, draws, chunk.first, chunk.lanes, chain->shift, chain->scale};
     self->evidence.lanes = chunk.lanes;
     self->evidence.rows = likelihood_is_conjugate(history->likelihood) ? NULL : &view;
-    if (!self->evidence.rows) dps_gather_evidence(&self->evidence, &view);
+    if (!self->evidence.rows) {
+      history_evidence(&view, self->evidence.precision, self->evidence.vector);
+      history_residual(&view, self->evidence.constant); /* the sum of squares at theta = shift */
+    }
     rng_lanes_normal(&chunk.rng, chain->d, self->s);
     for (int t = chain->schedule.stages; t >= 1; t--) {
       dps_stage(self, chain, t, &chunk);

@@ -59,16 +59,11 @@ void envelope_log_likelihood(const EnvelopeData *data, int n, const double *thet
   history_log_likelihood(&view, theta, log_likelihood, gradient);
 }
 
-static Status envelope_allocate(Arena *memory, Envelope *out) {
+Status envelope_create(Arena *memory, const Prior *prior, Envelope *out) {
+  *out = (Envelope){0};
   ALLOCATE(memory, out->cells, CELLS);
   ALLOCATE_ARRAYS(memory, CELLS, double, &out->log_mass, &out->slack, &out->cumulative, &out->weight);
   ALLOCATE(memory, out->work, 1);
-  return STATUS_OK;
-}
-
-Status envelope_create(Arena *memory, const Prior *prior, Envelope *out) {
-  *out = (Envelope){0};
-  TRY(envelope_allocate(memory, out));
   return prior_grid_create(memory, prior, &out->grid);
 }
 

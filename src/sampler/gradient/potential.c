@@ -79,12 +79,6 @@ static void set_weights(const SamplerSetup *setup, Potential *out) {
   }
 }
 
-/* Creates what a network needs: nothing that grows as d^2 for each lane. */
-static Status create_network(Arena *memory, const SamplerSetup *setup, Potential *out) {
-  for (int i = 0; i < out->d; i++) out->start_deviation[i] = 1 / sqrt(out->prior_weight);
-  return network_rows_create(memory, &setup->likelihood->network, &out->rows);
-}
-
 Status potential_create(Arena *memory, const SamplerSetup *setup, int capacity, Potential *out) {
   const size_t d = (size_t)setup->prior->d, vector = d * (size_t)capacity;
   *out = (Potential){.d = setup->prior->d,
@@ -100,7 +94,10 @@ Status potential_create(Arena *memory, const SamplerSetup *setup, int capacity, 
     out->prior_information = setup->prior->mixture->information;
   }
   ALLOCATE_ARRAYS(memory, d, double, &out->start_mean, &out->start_deviation);
-  if (out->network) return create_network(memory, setup, out);
+  if (out->network) { /* has nothing that grows as d^2 for each lane */
+    for (size_t i = 0; i < d; i++) out->start_deviation[i] = 1 / sqrt(out->prior_weight);
+    return network_rows_create(memory, &setup->likelihood->network, &out->rows);
+  }
   ALLOCATE_ARRAYS(memory, d * d, double, &out->start_root, &out->start_inverse);
   ALLOCATE_ARRAYS(memory, d * vector, double, &out->precision, &out->curvature);
   ALLOCATE_ARRAYS(memory, vector, double, &out->vector, &out->slope, &out->score, &out->column, &out->image);

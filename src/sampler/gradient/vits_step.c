@@ -291,7 +291,7 @@ void vits_step_move(VitsStep *work, int lanes, const double *hessian, VitsGaussi
   vits_kernel_root(d, lanes, work->h, q.inverse, hessian, q.root, work->spread, work->scratch);
   if (work->kind == VITS_ONE) { /* C <- C S^-1 = C - h C (I - S^-1) / h */
     step_matrix(d, lanes, work->h, excess);
-    matrix_lanes_invert_definite(d, lanes, excess, work->scratch);
+    matrix_kernel_invert(d, lanes, excess, work->scratch);
     unstep_matrix(d, lanes, work->h, excess);
   }
   vits_kernel_inverse(d, lanes, work->h, excess, q.inverse, work->scratch);

@@ -80,12 +80,6 @@ static void find_gaussian(Linearised *self, Localisation *walk, int lanes) {
   for (int i = 0; i < entries; i++) self->prior_vector[i] -= self->vector[i];
 }
 
-/* Computes basis and eigenvalue of the precision. */
-static void decompose(Linearised *self, int d, int lanes) {
-  linalg_eigen_lanes(d, lanes, self->precision, self->basis, self->eigenvalue);
-  for (int i = 0; i < d * lanes; i++) self->eigenvalue[i] = fmax(self->eigenvalue[i], 0); /* rounding */
-}
-
 /* Finds the evidence for runs, draws = 1: expectation propagation from the mode under the prior's Gaussian,
  * then under the Gaussian that the prior is there, and again. */
 static void find_evidence_of_runs(Linearised *self, Localisation *walk, const HistoryView *view,
@@ -100,7 +94,8 @@ static void find_evidence_of_runs(Linearised *self, Localisation *walk, const Hi
     if (pass > 1) find_gaussian(self, walk, lanes);
     ep_solve(&self->ep, view, self->prior_precision, self->prior_vector, self->precision, self->vector,
              self->log_evidence, fallbacks);
-    decompose(self, d, lanes);
+    linalg_eigen_lanes(d, lanes, self->precision, self->basis, self->eigenvalue);
+    for (int i = 0; i < d * lanes; i++) self->eigenvalue[i] = fmax(self->eigenvalue[i], 0); /* rounding */
   }
 }
 

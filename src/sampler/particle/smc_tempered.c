@@ -86,13 +86,6 @@ static void log_prior(const Tempered *self, const Run *run, const double *x, dou
   prior->ops->log_density(prior, self->particles, x, out);
 }
 
-/* Computes the weights of a step of the exponent; returns their effective sample size. */
-static double smc_tempered_weigh(Tempered *self, double step) {
-  for (int j = 0; j < self->particles; j++) self->weight[j] = step * self->likelihood[j];
-  particles_weigh(self->particles, self->weight, self->weight);
-  return particles_ess(self->particles, self->weight);
-}
-
 /* Returns the next exponent: 1, or where the effective sample size of the step there is half of the
  * particles. */
 static double next_exponent(Tempered *self, double exponent) {
@@ -217,7 +210,9 @@ static double carry(Tempered *self, Run *run, int64_t *fallbacks) {
       next = 1;
       fallbacks[run->b]++;
     }
-    ess = smc_tempered_weigh(self, next - exponent);
+    for (int j = 0; j < self->particles; j++) self->weight[j] = (next - exponent) * self->likelihood[j];
+    particles_weigh(self->particles, self->weight, self->weight);
+    ess = particles_ess(self->particles, self->weight);
     exponent = next;
     smc_tempered_resample(self, run);
     smc_tempered_move(self, run, exponent, fallbacks);

@@ -60,8 +60,6 @@ typedef struct {
 
 /* ---- the tilt */
 
-static int first_stage(const Chain *chain) { return chain->density ? chain->density_from : 1; }
-
 /* Computes t_0 of lane n, and the tilt there. */
 static void flow_lane(Tilted *self, int lanes, int n) {
   const Schedule *schedule = &self->chain->schedule;
@@ -69,7 +67,7 @@ static void flow_lane(Tilted *self, int lanes, int n) {
   double largest = 0;
   for (int k = n; k < d * lanes; k += lanes) largest = fmax(largest, self->q[k]);
   const int t = tilt_flow_stage(schedule, largest, self->margin);
-  self->beyond[n] = t < first_stage(self->chain);
+  self->beyond[n] = t < (self->chain->density ? self->chain->density_from : 1);
   self->stage[n] = self->beyond[n] ? 1 : t;
   if (!self->beyond[n]) {
     tilt_flow(d, lanes, tilt_flow_reach(schedule, t), self->q + n, self->b + n);
