@@ -1,12 +1,12 @@
 #include "core/matrix_lanes.h"
 
+#include "core/lanes.h"
 #include "core/linalg.h"
 #include "core/matrix_kernel.h"
 #include "core/simd.h"
-#include "core/tiling.h"
 
 #include <math.h>
-#include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 bool matrix_lanes_is_single(int d, int lanes) { return lanes == 1 && d > LINALG_BATCH_DIMENSION; }
@@ -44,74 +44,17 @@ void matrix_lanes_gram(int d, int lanes, const double *a, double *c) {
     for (int j = 0; j < i; j++) c[(size_t)j * (size_t)d + (size_t)i] = c[(size_t)i * (size_t)d + (size_t)j];
 }
 
-/* Swaps rows x and y in the lanes where `swap` is set. */
-INLINE void swap_rows(size_t d, size_t stride, int count, const int *swap, double *restrict x,
-                      double *restrict y) {
-  for (size_t j = 0; j < d; j++)
-    for (int n = 0; n < count; n++) {
-      double x_n = x[j * stride + (size_t)n], y_n = y[j * stride + (size_t)n];
-      x[j * stride + (size_t)n] = swap[n] ? y_n : x_n;
-      y[j * stride + (size_t)n] = swap[n] ? x_n : y_n;
-    }
-}
-
-/* Subtracts factor from, along a row. */
-INLINE void eliminate_row(size_t d, size_t stride, int count, const double *factor,
-                          const double *restrict from, double *restrict to) {
-  for (size_t j = 0; j < d; j++)
-    for (int n = 0; n < count; n++) to[j * stride + (size_t)n] -= factor[n] * from[j * stride + (size_t)n];
-}
-
-INLINE void scale_row(size_t d, size_t stride, int count, const double *factor, double *row) {
-  for (size_t j = 0; j < d; j++)
-    for (int n = 0; n < count; n++) row[j * stride + (size_t)n] *= factor[n];
-}
-
-/* Inverts up to VECTOR_LANES lanes. Row pivoting without a search: every later row takes the pivot's place
- * where its entry is larger. */
-INLINE void invert_vector(int count, size_t d, size_t stride, double *a, double *inverse) {
-  const size_t row = d * stride;
-  double least[VECTOR_LANES], factor[VECTOR_LANES];
-  int swap[VECTOR_LANES];
-  for (int n = 0; n < count; n++) least[n] = 0x1p-1000;
-  for (size_t i = 0; i < d * d; i++)
-    for (int n = 0; n < count; n++) {
-      double size = 0x1p-52 * fabs(a[i * stride + (size_t)n]);
-      least[n] = size > least[n] ? size : least[n];
-      inverse[i * stride + (size_t)n] = i % (d + 1) == 0;
-    }
-  for (size_t k = 0; k < d; k++) {
-    double *pivot = a + k * row + k * stride;
-    for (size_t i = k + 1; i < d; i++) {
-      const double *entry = a + i * row + k * stride;
-      for (int n = 0; n < count; n++) swap[n] = fabs(entry[n]) > fabs(pivot[n]);
-      swap_rows(d, stride, count, swap, a + k * row, a + i * row);
-      swap_rows(d, stride, count, swap, inverse + k * row, inverse + i * row);
-    }
-    for (int n = 0; n < count; n++) factor[n] = 1 / (fabs(pivot[n]) > 0 ? pivot[n] : least[n]);
-    scale_row(d, stride, count, factor, a + k * row);
-    scale_row(d, stride, count, factor, inverse + k * row);
-    for (size_t i = 0; i < d; i++) {
-      if (i == k) continue;
-      memcpy(factor, a + i * row + k * stride, (size_t)count * sizeof *factor);
-      eliminate_row(d, stride, count, factor, a + k * row, a + i * row);
-      eliminate_row(d, stride, count, factor, inverse + k * row, inverse + i * row);
-    }
+void matrix_lanes_invert(int d, int lanes, const double *a, double *inverse) {
+  const size_t size = (size_t)d * (size_t)d;
+  double *own = malloc(2 * size * sizeof *own);
+  ASSERT(own);
+  for (int n = 0; n < lanes; n++) {
+    lanes_copy(d * d, 1, a + n, lanes, own, 1);
+    if (!linalg_invert(d, own, own + size))
+      for (size_t k = size; k < 2 * size; k++) own[k] = NAN;
+    lanes_copy(d * d, 1, own + size, 1, inverse + n, lanes);
   }
-}
-
-SIMD_CLONES
-static void invert(int d, int lanes, double *a, double *inverse) {
-  for (int n = 0; n < lanes; n += VECTOR_LANES) {
-    if (lanes - n >= VECTOR_LANES)
-      invert_vector(VECTOR_LANES, (size_t)d, (size_t)lanes, a + n, inverse + n);
-    else
-      invert_vector(lanes - n, (size_t)d, (size_t)lanes, a + n, inverse + n);
-  }
-}
-
-void matrix_lanes_invert(int d, int lanes, double *a, double *inverse) {
-  if (!matrix_lanes_is_single(d, lanes) || !linalg_invert(d, a, inverse)) invert(d, lanes, a, inverse);
+  free(own);
 }
 
 void matrix_lanes_coarse_bound(int d, int lanes, const double *a, double *bound) {

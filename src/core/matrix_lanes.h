@@ -27,9 +27,9 @@ void matrix_lanes_apply(int d, int lanes, bool transposed, const double *m, cons
 /* Computes a[d, d, N] <- M a M', or M' a M, symmetric to the last bit. Scratch: half[d, d, N]. */
 void matrix_lanes_congruence(int d, int lanes, bool transposed, const double *m, double *a, double *half);
 
-/* Computes inverse[d, d, N] by Gauss-Jordan elimination with row pivoting; a is overwritten. A pivot of
- * zero becomes the smallest number that a sum of the matrix's size can distinguish from zero. */
-void matrix_lanes_invert(int d, int lanes, double *a, double *inverse);
+/* Computes inverse[d, d, N] lane by lane (linalg_invert), which is for what is seldom done; NaN where a
+ * matrix is singular. */
+void matrix_lanes_invert(int d, int lanes, const double *a, double *inverse);
 
 /* Computes upper bounds on the largest |eigenvalue| of symmetric matrices, bound[N]. `coarse` is the
  * Frobenius norm, up to sqrt(d) too large; `fine` is (sum of eigenvalues^8)^(1/8), up to d^(1/8) too

@@ -217,11 +217,6 @@ static const double *evaluate_at_draw(VitsStep *work, Potential *potential, Vits
   return known ? potential->precision : work->hessian;
 }
 
-static void invert_root(VitsStep *work, int lanes, VitsGaussian q, double *inverse) {
-  memcpy(work->copy, q.root, (size_t)(work->d * work->d * lanes) * sizeof *q.root);
-  matrix_lanes_invert(work->d, lanes, work->copy, inverse);
-}
-
 /* Brings C, which drifts from B^-1, back by one iteration of Newton and Schulz, C <- C (2I - BC). Where it
  * is too far for that, C is B^-1 computed again, which long steps bring about (step_size.h says when it
  * counts). */
@@ -239,7 +234,7 @@ static void refresh_inverse(VitsStep *work, const HistoryView *view, VitsGaussia
     lanes_add((size_t)matrix, -1, refreshed, q.inverse);
     return;
   }
-  invert_root(work, lanes, q, inverted);
+  matrix_lanes_invert(d, lanes, q.root, inverted);
   for (int i = 0; i < d * d; i++)
     for (int n = 0; n < lanes; n++) {
       const bool near = work->dot[n] < 1;
@@ -302,7 +297,7 @@ static void vits_step_update(VitsStep *work, Potential *potential, const double 
                              int64_t *fallbacks) {
   const int d = work->d, lanes = potential->view.lanes;
   const bool single = matrix_lanes_is_single(d, lanes);
-  if (single && work->kind == VITS_ONE) invert_root(work, lanes, q, q.inverse);
+  if (single && work->kind == VITS_ONE) matrix_lanes_invert(d, lanes, q.root, q.inverse);
   vits_step_excess(work, lanes, hessian, q);
   step_size_choose(&work->step, potential, work->gradient, hessian == potential->precision ? NULL : hessian,
                    q.inverse, work->dot, work->h, fallbacks);
