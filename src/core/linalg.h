@@ -42,6 +42,10 @@ void linalg_multiply_transposed_lanes(int d, int lanes, const double *q, const d
 /* Computes the same, to the bit, with one Q[d, d] for all lanes, transposed where that is asked for. */
 void linalg_multiply_shared(int d, int lanes, bool transpose, const double *q, const double *x, double *y);
 
+/* Replaces e[count, d, N], count <= d, by the orthonormal vectors of modified Gram-Schmidt, with the lengths
+ * that they had before, length[count, N]. */
+void linalg_orthonormalise_lanes(int count, int d, int lanes, double *e, double *length);
+
 /* One matrix, row-major a[d, d]. */
 /* Computes the Cholesky factor in the lower triangle, zeros above. Returns STATUS_INPUT when A is not
  * positive definite. */

@@ -9,6 +9,7 @@
 #include "core/simd.h"
 #include "core/tiling.h"
 
+#include <float.h>
 #include <math.h>
 #include <stddef.h>
 #include <string.h>
@@ -318,4 +319,40 @@ void linalg_multiply_shared(int d, int lanes, bool transpose, const double *q, c
     linalg_blas_multiply(d, transpose, q, x, y);
   else
     multiply_shared(d, lanes, transpose ? 1 : d, transpose ? d : 1, q, x, y);
+}
+
+INLINE Real dot_product(RealLanes at, int d, const double *x, const double *y) {
+  Real sum = {0}, left, right;
+  for (size_t i = 0; i < (size_t)d; i++) {
+    real_load(at, 1, x + i * at.lanes, &left);
+    real_load(at, 1, y + i * at.lanes, &right);
+    sum += left * right;
+  }
+  return sum;
+}
+
+/* Computes x += factor y. */
+INLINE void add_multiple(RealLanes at, int d, Real factor, const double *y, double *x) {
+  Real own, other;
+  for (size_t i = 0; i < (size_t)d; i++) {
+    real_load(at, 1, x + i * at.lanes, &own);
+    real_load(at, 1, y + i * at.lanes, &other);
+    own += factor * other;
+    real_store(at, 1, &own, x + i * at.lanes);
+  }
+}
+
+SIMD_CLONES
+void linalg_orthonormalise_lanes(int count, int d, int lanes, double *e, double *length) {
+  const size_t vector = (size_t)d * (size_t)lanes;
+  for (RealLanes at = real_begin(lanes); at.count > 0; real_next(&at))
+    for (size_t m = 0; m < (size_t)count; m++) {
+      double *own = e + m * vector;
+      const Real before = real_root(dot_product(at, d, own, own));
+      real_store(at, 1, &before, length + m * at.lanes);
+      for (const double *other = e; other < own; other += vector)
+        add_multiple(at, d, -dot_product(at, d, other, own), other, own);
+      const Real square = real_max(dot_product(at, d, own, own), real_of(DBL_MIN));
+      add_multiple(at, d, 1 / real_root(square) - 1, own, own);
+    }
 }

@@ -4,7 +4,6 @@
 #include "core/linalg.h"
 #include "core/matrix_kernel.h"
 #include "core/matrix_lanes.h"
-#include "core/orthogonal_kernel.h"
 #include "core/simd.h"
 #include "sampler/gradient/vits_kernel.h"
 
@@ -170,7 +169,7 @@ static void draw_set(VitsStep *work, int count, int lanes, RngLanes *rng) {
   const int d = work->d, vector = d * lanes;
   double *eps = work->directions;
   for (int m = 0; m < count; m++) rng_lanes_normal(rng, d, eps + m * vector);
-  orthogonal_kernel(count, d, lanes, eps, work->lengths);
+  linalg_orthonormalise_lanes(count, d, lanes, eps, work->lengths);
   for (int m = 0; m < count; m++) weigh_rows(d, lanes, work->lengths + m * lanes, eps + m * vector);
 }
 
