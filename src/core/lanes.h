@@ -1,6 +1,10 @@
 /* Arrays x[rows, lanes] with the lane last: copies, sums, and exponentials of logarithms. */
 #pragma once
 
+#include "core/simd.h"
+#include "core/special.h"
+
+#include <stdbool.h>
 #include <stddef.h>
 
 /* Computes to[rows, count] <- the chosen columns lane[count] of from[rows, lanes]. */
@@ -18,3 +22,19 @@ void lanes_sum(size_t n, const double *a, const double *b, double *out);
 /* Replaces logarithms x[rows, lanes] by exp(x - top), with the largest of each lane, top[lanes], and their
  * sums, total[lanes]. */
 void lanes_exponentiate(int rows, int lanes, double *x, double *top, double *total);
+/* Takes the logarithms of one more weight of each lane into running sums, which are relative to exp(top):
+ * total[lanes] becomes old_share total + share. `first`: they begin. */
+INLINE void lanes_join(bool first, int lanes, const double *restrict log_weight, double *restrict top,
+                       double *restrict total, double *restrict old_share, double *restrict share) {
+  if (first) {
+    for (int n = 0; n < lanes; n++) top[n] = log_weight[n], total[n] = share[n] = 1, old_share[n] = 0;
+    return;
+  }
+  for (int n = 0; n < lanes; n++) {
+    const double rise = log_weight[n] - top[n], ratio = special_exp(rise > 0 ? -rise : rise);
+    old_share[n] = rise > 0 ? ratio : 1;
+    share[n] = rise > 0 ? 1 : ratio;
+    top[n] = rise > 0 ? log_weight[n] : top[n];
+    total[n] = old_share[n] * total[n] + share[n];
+  }
+}

@@ -2,9 +2,6 @@
  * ways, and a row-major lower triangle is LAPACK's upper one. */
 #include "core/linalg.h"
 
-#include "core/cholesky_kernel.h"
-#include "core/linalg_lapack.h"
-#include "core/memory.h"
 #include "core/simd.h"
 
 #include <cblas.h>
@@ -72,14 +69,9 @@ double linalg_log_determinant(int d, const double *cholesky) {
   return 2 * sum;
 }
 
-/* Replaces a symmetric a[d, d] by its eigenvectors in rows, with w[d] ascending. */
-static lapack_int eigen_rows(int d, double *a, double *w) {
-  return LAPACKE_dsyevd(LAPACK_COL_MAJOR, 'V', 'U', d, a, d, w);
-}
-
 Status linalg_eigen(int d, const double *a, double *q, double *w) {
   memcpy(q, a, (size_t)d * d * sizeof *q);
-  lapack_int info = eigen_rows(d, q, w);
+  lapack_int info = LAPACKE_dsyevd(LAPACK_COL_MAJOR, 'V', 'U', d, q, d, w);
   if (info != 0)
     return status_set(STATUS_INTERNAL, "the eigendecomposition of a %d x %d matrix failed (dsyevd gave %d)",
                       d, d, (int)info);
@@ -123,54 +115,4 @@ void linalg_moments(int d, int n, const double *x, double *mean, double *covaria
     for (int j = 0; j <= i; j++)
       covariance[(size_t)i * d + j] = covariance[(size_t)j * d + i] =
           centred_product(n, x + (size_t)i * n, mean[i], x + (size_t)j * n, mean[j]) / n;
-}
-
-/* Returns scratch of the two functions below. Their cost is d^3, beside which an allocation is nothing. */
-static double *new_square(int d) {
-  double *square;
-  Status status = memory_new((void **)&square, (size_t)d * (size_t)d + (size_t)d, sizeof *square);
-  ASSERT(status == STATUS_OK);
-  return square;
-}
-
-void linalg_lapack_eigen_lanes(int d, int lanes, const double *a, double *q, double *w) {
-  size_t elements = (size_t)d * d, stride = (size_t)lanes;
-  double *work = new_square(d), *values = work + elements;
-  for (size_t n = 0; n < stride; n++) {
-    bool finite = true;
-    for (size_t k = 0; k < elements; k++) {
-      work[k] = a[k * stride + n];
-      finite = finite && isfinite(work[k]);
-    }
-    bool good = finite && eigen_rows(d, work, values) == 0;
-    for (size_t i = 0; i < (size_t)d; i++) {
-      w[i * stride + n] = good ? values[i] : NAN;
-      for (size_t j = 0; j < (size_t)d; j++)
-        q[(i * (size_t)d + j) * stride + n] = good ? work[j * (size_t)d + i] : NAN;
-    }
-  }
-  free(work);
-}
-
-void linalg_lapack_cholesky_lanes(int d, int lanes, double *a, int *jitters) {
-  size_t stride = (size_t)lanes;
-  double *work = new_square(d);
-  for (size_t n = 0; n < stride; n++) {
-    for (size_t k = 0; k < (size_t)d * d; k++) work[k] = a[k * stride + n];
-    if (LAPACKE_dpotrf_work(LAPACK_COL_MAJOR, 'U', d, work, d) != 0) {
-      cholesky_kernel_factor(d, 1, stride, a + n, jitters ? jitters + n : NULL);
-      continue;
-    }
-    for (size_t i = 0; i < (size_t)d; i++)
-      for (size_t j = 0; j <= i; j++) a[(i * (size_t)d + j) * stride + n] = work[i * (size_t)d + j];
-  }
-  free(work);
-}
-
-void linalg_blas_solve_triangle(int d, bool transposed, const double *l, double *x) {
-  cblas_dtrsv(CblasRowMajor, CblasLower, transposed ? CblasTrans : CblasNoTrans, CblasNonUnit, d, l, d, x, 1);
-}
-
-void linalg_blas_multiply(int d, bool transposed, const double *q, const double *x, double *y) {
-  cblas_dgemv(CblasRowMajor, transposed ? CblasTrans : CblasNoTrans, d, d, 1, q, d, x, 1, 0, y, 1);
 }

@@ -4,15 +4,71 @@
 #include "core/linalg.h"
 
 #include "core/cholesky_kernel.h"
-#include "core/linalg_lapack.h"
+#include "core/memory.h"
 #include "core/real.h"
 #include "core/simd.h"
 #include "core/tiling.h"
 
+#include <cblas.h>
 #include <float.h>
+#include <lapacke.h>
 #include <math.h>
-#include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
+
+/* ---- one matrix after the other, by BLAS and LAPACK */
+
+/* Returns scratch of the two functions below. Their cost is d^3, beside which an allocation is nothing. */
+static double *new_square(int d) {
+  double *square;
+  Status status = memory_new((void **)&square, (size_t)d * (size_t)d + (size_t)d, sizeof *square);
+  ASSERT(status == STATUS_OK);
+  return square;
+}
+
+static void lapack_eigen_lanes(int d, int lanes, const double *a, double *q, double *w) {
+  size_t elements = (size_t)d * d, stride = (size_t)lanes;
+  double *work = new_square(d), *values = work + elements;
+  for (size_t n = 0; n < stride; n++) {
+    bool finite = true;
+    for (size_t k = 0; k < elements; k++) {
+      work[k] = a[k * stride + n];
+      finite = finite && isfinite(work[k]);
+    }
+    bool good = finite && LAPACKE_dsyevd(LAPACK_COL_MAJOR, 'V', 'U', d, work, d, values) == 0;
+    for (size_t i = 0; i < (size_t)d; i++) {
+      w[i * stride + n] = good ? values[i] : NAN;
+      for (size_t j = 0; j < (size_t)d; j++)
+        q[(i * (size_t)d + j) * stride + n] = good ? work[j * (size_t)d + i] : NAN;
+    }
+  }
+  free(work);
+}
+
+static void lapack_cholesky_lanes(int d, int lanes, double *a, int *jitters) {
+  size_t stride = (size_t)lanes;
+  double *work = new_square(d);
+  for (size_t n = 0; n < stride; n++) {
+    for (size_t k = 0; k < (size_t)d * d; k++) work[k] = a[k * stride + n];
+    if (LAPACKE_dpotrf_work(LAPACK_COL_MAJOR, 'U', d, work, d) != 0) {
+      cholesky_kernel_factor(d, 1, stride, a + n, jitters ? jitters + n : NULL);
+      continue;
+    }
+    for (size_t i = 0; i < (size_t)d; i++)
+      for (size_t j = 0; j <= i; j++) a[(i * (size_t)d + j) * stride + n] = work[i * (size_t)d + j];
+  }
+  free(work);
+}
+
+static void blas_solve_triangle(int d, bool transposed, const double *l, double *x) {
+  cblas_dtrsv(CblasRowMajor, CblasLower, transposed ? CblasTrans : CblasNoTrans, CblasNonUnit, d, l, d, x, 1);
+}
+
+static void blas_multiply(int d, bool transposed, const double *q, const double *x, double *y) {
+  cblas_dgemv(CblasRowMajor, transposed ? CblasTrans : CblasNoTrans, d, d, 1, q, d, x, 1, 0, y, 1);
+}
+
+/* ---- many matrices side by side */
 
 /* Jacobi works on copies of up to CHUNK_LANES lanes and TILE_DOUBLES doubles, which stay in the first-level
  * cache. The number of lanes is rounded up to VECTOR_LANES with zero matrices, so that a lane meets the same
@@ -87,7 +143,7 @@ static void jacobi(int d, int width, double *restrict a, double *restrict q) {
 
 void linalg_eigen_lanes(int d, int lanes, const double *a, double *q, double *w) {
   if (d > LINALG_BATCH_DIMENSION) {
-    linalg_lapack_eigen_lanes(d, lanes, a, q, w);
+    lapack_eigen_lanes(d, lanes, a, q, w);
     return;
   }
   double a_work[TILE_DOUBLES], q_work[TILE_DOUBLES];
@@ -113,7 +169,7 @@ static inline int linalg_is_single(int d, int lanes) { return lanes == 1 && d > 
 
 void linalg_cholesky_lanes(int d, int lanes, double *a, int *jitters) {
   if (linalg_is_single(d, lanes) || d > LINALG_TILE_DIMENSION)
-    linalg_lapack_cholesky_lanes(d, lanes, a, jitters);
+    lapack_cholesky_lanes(d, lanes, a, jitters);
   else
     cholesky_kernel_factor(d, lanes, (size_t)lanes, a, jitters);
 }
@@ -239,14 +295,14 @@ static void multiply_few(int d, int lanes, int row, int column, const double *re
 
 void linalg_forward_lanes(int d, int lanes, const double *l, double *x) {
   if (linalg_is_single(d, lanes))
-    linalg_blas_solve_triangle(d, 0, l, x);
+    blas_solve_triangle(d, 0, l, x);
   else
     linalg_forward(d, lanes, l, x);
 }
 
 void linalg_backward_lanes(int d, int lanes, const double *l, double *x) {
   if (linalg_is_single(d, lanes))
-    linalg_blas_solve_triangle(d, 1, l, x);
+    blas_solve_triangle(d, 1, l, x);
   else
     linalg_backward(d, lanes, l, x);
 }
@@ -302,21 +358,21 @@ void linalg_inverse_lanes(int d, int lanes, const double *l, double *inverse) {
 
 void linalg_multiply_lanes(int d, int lanes, const double *q, const double *x, double *y) {
   if (linalg_is_single(d, lanes))
-    linalg_blas_multiply(d, 0, q, x, y);
+    blas_multiply(d, 0, q, x, y);
   else
     (d < MULTIPLY_ROWS ? multiply_few : linalg_multiply)(d, lanes, d, 1, q, x, y);
 }
 
 void linalg_multiply_transposed_lanes(int d, int lanes, const double *q, const double *x, double *y) {
   if (linalg_is_single(d, lanes))
-    linalg_blas_multiply(d, 1, q, x, y);
+    blas_multiply(d, 1, q, x, y);
   else
     (d < MULTIPLY_ROWS ? multiply_few : linalg_multiply)(d, lanes, 1, d, q, x, y);
 }
 
 void linalg_multiply_shared(int d, int lanes, bool transpose, const double *q, const double *x, double *y) {
   if (linalg_is_single(d, lanes))
-    linalg_blas_multiply(d, transpose, q, x, y);
+    blas_multiply(d, transpose, q, x, y);
   else
     multiply_shared(d, lanes, transpose ? 1 : d, transpose ? d : 1, q, x, y);
 }

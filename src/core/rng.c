@@ -183,6 +183,14 @@ uint64_t rng_index(Rng *rng, uint64_t bound) {
   return (uint64_t)(((unsigned __int128)word * bound) >> 64);
 }
 
+void rng_permutation(Rng *rng, int n, int *order) {
+  for (int i = 0; i < n; i++) order[i] = i;
+  for (int i = n - 1; i > 0; i--) {
+    const int j = (int)rng_index(rng, (uint64_t)i + 1), swap = order[i];
+    order[i] = order[j], order[j] = swap;
+  }
+}
+
 int rng_permuted(int n, RngKey key, uint32_t run, int place) {
   unsigned bits = 2;
   while (1u << bits < (unsigned)n) bits += 2;

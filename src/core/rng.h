@@ -98,6 +98,8 @@ void rng_uniform(Rng *rng, int n, double *out);
 void rng_normal(Rng *rng, int n, double *out);
 /* Draws one uniform integer in [0, bound), bound >= 1. Its bias is below bound * 2^-64. */
 uint64_t rng_index(Rng *rng, uint64_t bound);
+/* Computes order[n] <- a random permutation of 0 .. n - 1 (Fisher and Yates). */
+void rng_permutation(Rng *rng, int n, int *order);
 
 /* Returns number `place` of a random order of [0, n), a Feistel permutation whose key is (key, run), so that
  * one place can be asked for without shuffling the whole set. */

@@ -1,7 +1,9 @@
 #include "sampler/moments.h"
 
+#include "core/lanes.h"
 #include "core/simd.h"
 #include "core/special.h"
+#include "core/status.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -9,14 +11,10 @@
 SIMD_CLONES
 void moments_share(int lanes, bool first, const double *restrict log_weight, double *restrict largest,
                    double *restrict total, double *restrict share) {
-  for (int n = 0; n < lanes && first; n++) largest[n] = log_weight[n], total[n] = 0;
-  for (int n = 0; n < lanes; n++) {
-    const double most = log_weight[n] > largest[n] ? log_weight[n] : largest[n];
-    const double own = special_exp(log_weight[n] - most);
-    total[n] = total[n] * special_exp(largest[n] - most) + own;
-    share[n] = own / total[n];
-    largest[n] = most;
-  }
+  double old_share[CHUNK_LANES];
+  ASSERT(lanes <= CHUNK_LANES);
+  lanes_join(first, lanes, log_weight, largest, total, old_share, share);
+  for (int n = 0; n < lanes; n++) share[n] /= total[n];
 }
 
 /* Computes covariance <- (1 - s) covariance + s own + s (1 - s) e e', e = own mean - mean; mean <- mean + s

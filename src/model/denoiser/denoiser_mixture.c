@@ -6,6 +6,7 @@
  * and D and C are the mean and covariance of these. They are summed by the update of weighted moments (West
  * 1979) relative to the largest weight met so far, so that nothing cancels or overflows. */
 #include "core/arena.h"
+#include "core/lanes.h"
 #include "core/linalg.h"
 #include "core/simd.h"
 #include "core/special.h"
@@ -47,27 +48,13 @@ void denoiser_spectral(int d, int lanes, const double *restrict basis, const dou
     }
 }
 
-/* Starts the running total with the first component. */
-static void start(int lanes, Component *at) {
-  memcpy(at->top, at->log_weight, (size_t)lanes * sizeof *at->top);
-  for (int n = 0; n < lanes; n++) {
-    at->old_share[n] = at->spread[n] = 0;
-    at->total[n] = at->share[n] = at->part[n] = 1;
-  }
-}
-
-/* Takes log_weight into the running total, all relative to exp(top): what was there counts old_share, the
- * new component share. Branches and pointers in a structure would keep the compiler from vectors. */
+/* Takes log_weight into the running total. Pointers in a structure would keep the compiler from vectors. */
 SIMD_CLONES
-static void join(int lanes, const double *restrict log_weight, double *restrict top, double *restrict total,
-                 double *restrict old_share, double *restrict share, double *restrict part,
-                 double *restrict spread) {
+static void join(bool first, int lanes, const double *restrict log_weight, double *restrict top,
+                 double *restrict total, double *restrict old_share, double *restrict share,
+                 double *restrict part, double *restrict spread) {
+  lanes_join(first, lanes, log_weight, top, total, old_share, share);
   for (int n = 0; n < lanes; n++) {
-    double rise = log_weight[n] - top[n], ratio = special_exp(-fabs(rise));
-    old_share[n] = rise > 0 ? ratio : 1;
-    share[n] = rise > 0 ? 1 : ratio;
-    top[n] = rise > 0 ? log_weight[n] : top[n];
-    total[n] = old_share[n] * total[n] + share[n];
     part[n] = share[n] / total[n];
     spread[n] = (total[n] - share[n]) * part[n];
   }
@@ -146,10 +133,7 @@ static void mixture_moments_at(const Denoiser *denoiser, int lanes, const double
     linalg_forward_lanes(d, lanes, at.factor, at.mean);
     mixture_evidence_weigh(d, lanes, self->constant[c], at.factor, at.mean, at.log_weight);
     linalg_backward_lanes(d, lanes, at.factor, at.mean);
-    if (c == 0)
-      start(lanes, &at);
-    else
-      join(lanes, at.log_weight, at.top, at.total, at.old_share, at.share, at.part, at.spread);
+    join(c == 0, lanes, at.log_weight, at.top, at.total, at.old_share, at.share, at.part, at.spread);
     add_mean(d * lanes, lanes, at.part, at.mean, mean);
     if (!covariance) continue;
     linalg_inverse_lanes(d, lanes, at.factor, at.inverse);

@@ -44,10 +44,3 @@ void evidence_decompose(const HistoryView *view, const double *root, double *mat
   basis->shared = runs == 1;
   if (!basis->shared) history_repeat_runs(view, view->first / view->draws, runs, d * d, basis->u, matrix);
 }
-
-void evidence_decompose_lanes(const HistoryView *view, double *matrix, double *column, double *basis,
-                              double *q, double *b) {
-  const int d = view->history->d;
-  decompose_runs(view, NULL, matrix, column, basis, q, b);
-  history_repeat_runs(view, view->first / view->draws, runs_of(view), d * d, basis, matrix);
-}

@@ -19,6 +19,3 @@ void evidence_basis_apply(const EvidenceBasis *basis, int d, int lanes, bool tra
  * basis->u has room for [d, d, n]. Scratch: matrix[d, d, n], column[d, n]. */
 void evidence_decompose(const HistoryView *view, const double *root, double *matrix, double *column,
                         EvidenceBasis *basis, double *q, double *b);
-/* Decomposes in x = theta, into basis[d, d, n]: a copy for each lane. */
-void evidence_decompose_lanes(const HistoryView *view, double *matrix, double *column, double *basis,
-                              double *q, double *b);

@@ -7,6 +7,7 @@
  * any. */
 #include "model/mixture/mixture.h"
 
+#include "core/lanes.h"
 #include "core/linalg.h"
 #include "core/real.h"
 #include "core/simd.h"
@@ -206,33 +207,12 @@ INLINE void component_log_density(const Mixture *mixture, int c, Points points, 
   component_gradient(mixture, c, points, NULL, out);
 }
 
-/* Takes l_c into the running sum: total becomes old_share * total + share, all relative to exp(top). */
-static inline void join(int c, int count, const double *restrict log_density, double *restrict top,
-                        double *restrict total, double *restrict old_share, double *restrict share) {
-  if (c == 0) {
-    for (int n = 0; n < count; n++) {
-      top[n] = log_density[n];
-      total[n] = share[n] = 1;
-      old_share[n] = 0;
-    }
-    return;
-  }
-  for (int n = 0; n < count; n++) {
-    double rise = log_density[n] - top[n];
-    double ratio = special_exp(rise > 0 ? -rise : rise);
-    old_share[n] = rise > 0 ? ratio : 1;
-    share[n] = rise > 0 ? 1 : ratio;
-    top[n] = rise > 0 ? log_density[n] : top[n];
-    total[n] = old_share[n] * total[n] + share[n];
-  }
-}
-
 /* Computes top[count] and total[count] with log density = top + log total. */
 INLINE void normaliser(const Mixture *mixture, Points points, double *restrict top, double *restrict total) {
   double log_density[CHUNK_LANES], old_share[CHUNK_LANES], share[CHUNK_LANES];
   for (int c = 0; c < mixture->components; c++) {
     component_log_density(mixture, c, points, log_density);
-    join(c, points.count, log_density, top, total, old_share, share);
+    lanes_join(c == 0, points.count, log_density, top, total, old_share, share);
   }
 }
 
@@ -262,7 +242,7 @@ static void score_chunk(const Mixture *mixture, Points points, double *restrict 
     for (int n = 0; n < points.count; n++) out[(size_t)i * points.stride + (size_t)n] = 0;
   for (int c = 0; c < mixture->components; c++) {
     component_log_density(mixture, c, points, log_density);
-    join(c, points.count, log_density, top, total, old_share, share);
+    lanes_join(c == 0, points.count, log_density, top, total, old_share, share);
     for (int i = 0, rows; i < d; i += rows) {
       rows = i + PULL_ROWS <= d ? PULL_ROWS : 1;
       if (rows == PULL_ROWS)
@@ -291,7 +271,7 @@ static void density_chunk(const Mixture *mixture, Points points, double *restric
   double log_density[CHUNK_LANES], old_share[CHUNK_LANES], share[CHUNK_LANES];
   for (int c = 0; c < mixture->components; c++) {
     component_gradient(mixture, c, points, gradient, log_density);
-    join(c, points.count, log_density, top, total, old_share, share);
+    lanes_join(c == 0, points.count, log_density, top, total, old_share, share);
     for (int i = 0; i < mixture->d; i++) {
       double *restrict score_i = score + (size_t)i * points.stride;
       const double *restrict row = gradient + i * CHUNK_LANES;
@@ -395,7 +375,7 @@ static void score_hessian_chunk(const Mixture *mixture, Points points, double *r
   }
   for (int c = 0; c < mixture->components; c++) {
     component_gradient(mixture, c, points, gradient, log_density);
-    join(c, points.count, log_density, top, total, old_share, share);
+    lanes_join(c == 0, points.count, log_density, top, total, old_share, share);
     for (int n = 0; n < points.count; n++) {
       step[n] = share[n] / total[n];
       spread[n] = (total[n] - share[n]) * step[n];

@@ -174,18 +174,6 @@ bool mixture_candidate_fits(int d, int n, int components) {
   return components == 1 || EACH * components * (d + 1.0) <= n - folds_of(n).size;
 }
 
-static Status random_order(Arena *memory, int n, Rng rng, int **out) {
-  int *order;
-  ALLOCATE(memory, order, n);
-  *out = order;
-  for (int i = 0; i < n; i++) order[i] = i;
-  for (int i = n - 1; i > 0; i--) {
-    const int j = (int)rng_index(&rng, (uint64_t)i + 1), swap = order[i];
-    order[i] = order[j], order[j] = swap;
-  }
-  return STATUS_OK;
-}
-
 /* Computes density[size] of the samples first .. first + size - 1 under a fit to the others, which is left
  * in `out` for the first of the folds. */
 static Status hold_out(Arena *memory, const Standardised *samples, int first, int size, int components,
@@ -239,7 +227,8 @@ Status mixture_try(Arena *memory, int d, int n, const double *theta, int compone
   int *order;
   *out = (Mixture){0};
   if (n < 2) return mixture_fit(memory, d, n, theta, components, starts, key, run, out, NULL);
-  TRY(random_order(&scratch, n, (Rng){.key = rng_subkey(key, RNG_MIXTURE_FOLD), .run = run}, &order));
+  ALLOCATE(&scratch, order, n);
+  rng_permutation(&(Rng){.key = rng_subkey(key, RNG_MIXTURE_FOLD), .run = run}, n, order);
   TRY(standardised_create(&scratch, d, n, theta, order, &samples));
   for (int first = 0; first < folds.count * folds.size; first += folds.size)
     TRY(hold_out(memory, &samples, first, folds.size, components, &plan, key, run, out, held_out + first));

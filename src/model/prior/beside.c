@@ -43,19 +43,11 @@ static Status set(Prior *prior, Mixture *mixture) {
 }
 
 Status beside_scale(Prior *prior, const Mixture *mixture, const double *shift, const double *scale) {
-  const size_t d = (size_t)mixture->d, count = (size_t)mixture->components;
   Mixture *out;
   ALLOCATE(prior->memory, out, 1);
-  TRY(mixture_create(prior->memory, mixture->d, mixture->components, out));
-  for (size_t c = 0; c < count; c++) {
-    out->weight[c] = mixture->weight[c];
-    for (size_t i = 0; i < d; i++) {
-      out->mean[c * d + i] = shift[i] + scale[i] * mixture->mean[c * d + i];
-      for (size_t j = 0; j < d; j++)
-        out->covariance[(c * d + i) * d + j] = scale[i] * scale[j] * mixture->covariance[(c * d + i) * d + j];
-    }
-  }
-  return set(prior, out);
+  TRY(mixture_copy(prior->memory, mixture, out));
+  prior->beside = out;
+  return mixture_transform(out, shift, scale);
 }
 
 Status beside_fit_part(const PriorFit *fit, const Samples *samples, double *part) {

@@ -21,17 +21,6 @@ void training_standardise(bool wanted, const Samples *samples, double *shift, do
   }
 }
 
-/* Computes order[n] <- a random permutation, the same for everything that is learned from these samples.
- * Round 0 of the training streams, since stages count from 1. */
-static void shuffle(const PriorFit *fit, int n, int *order) {
-  Rng rng = {.key = rng_key(fit->seed, RNG_NETWORK_TRAINING), .run = fit->replicate};
-  for (int i = 0; i < n; i++) order[i] = i;
-  for (int i = n - 1; i > 0; i--) {
-    int j = (int)rng_index(&rng, (uint64_t)i + 1), swap = order[i];
-    order[i] = order[j], order[j] = swap;
-  }
-}
-
 /* Checks that samples that are used as they are have a size that the noise of a stage, of variance below
  * 1, still shows in: floats have 24 bits. */
 static Status check_range(bool standardise, const Samples *samples) {
@@ -58,7 +47,9 @@ Status training_samples_create(Arena *memory, const PriorFit *fit, bool standard
   training_standardise(standardise, samples, out->shift, out->scale);
   ALLOCATE(memory, out->z, (size_t)d * (size_t)n);
   ALLOCATE(&scratch, order, n);
-  shuffle(fit, n, order);
+  /* The same order for everything that is learned from these samples. Round 0 of the training streams, since
+   * stages count from 1. */
+  rng_permutation(&(Rng){.key = rng_key(fit->seed, RNG_NETWORK_TRAINING), .run = fit->replicate}, n, order);
   for (int i = 0; i < d; i++)
     for (int j = 0; j < n; j++) {
       double theta = samples->theta[(size_t)i * (size_t)n + (size_t)order[j]];

@@ -150,7 +150,9 @@ static void find_evidence(Localised *self, const HistoryView *view) {
     localisation_no_evidence(d, lanes, self->basis, self->eigenvalue, self->vector);
     return;
   }
-  evidence_decompose_lanes(view, self->matrix, self->column, self->basis, self->eigenvalue, self->rotated);
+  EvidenceBasis basis = {.u = self->basis};
+  evidence_decompose(view, NULL, self->matrix, self->column, &basis, self->eigenvalue, self->rotated);
+  if (basis.shared) history_repeat_runs(view, view->first / view->draws, 1, d * d, basis.u, self->matrix);
   linalg_multiply_lanes(d, lanes, self->basis, self->rotated, self->vector);
 }
 
