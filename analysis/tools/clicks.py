@@ -25,6 +25,8 @@ SAMPLERS = {
     "`localised`": ("localised", {}),
     "`localised`, 4 particles": ("localised", {"particles": 4}),
     "`smc_tempered`": ("smc_tempered", {}),
+    "`vits1`": ("vits1", {}),
+    "`vits2`": ("vits2", {}),
     "`vits2_hf`": ("vits2_hf", {}),
     "`vts`": ("vts", {}),
     "`rvga`": ("rvga", {}),
@@ -111,7 +113,7 @@ def measure(rng, case, samplers, seconds):
     prior, out = thompson.Prior.from_mixture(weight, mean, covariance), {}
     for name in samplers:
         sampler, options = SAMPLERS[name]
-        if sampler in ("vits2_hf", "vts", "rvga") and len(weight) > 1:
+        if sampler in ("vits1", "vits2", "vits2_hf", "vts", "rvga") and len(weight) > 1:
             out[name] = np.nan
             continue
         before = time.process_time()

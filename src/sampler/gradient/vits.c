@@ -12,8 +12,9 @@
  * Under the rule `lambda_max` one Gaussian lives in the coordinates in which a Gaussian prior is N(m, I)
  * (potential.h). The rule `eta_t` is the paper's, in theta as it is.
  *
- * At a fixed step the mean keeps a variance of about a / (2 - a) times that of the target, a = h
- * lambda_max, because gradients are taken at draws; the Hessian-free version averages them.
+ * At a fixed step the mean of Algorithms 2 and 3 keeps a variance of about a / (2 - a) times that of the
+ * target, a = h lambda_max, because gradients are taken at draws, and all draws of a call share its error. A
+ * control variate takes most of that away under `lambda_max` (vits_step.h).
  *
  * Component j of run n is lane n J + j. Updates use the streams (RNG_OBSERVE, run, round, component); a draw
  * uses d normals of its own stream, after 1 uniform when J > 1. */

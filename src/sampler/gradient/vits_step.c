@@ -210,9 +210,14 @@ void vits_step_estimate(VitsStep *work, Potential *potential, VitsGaussian q, Rn
  * draw. */
 static const double *evaluate_at_draw(VitsStep *work, Potential *potential, VitsGaussian q, RngLanes *rng) {
   const bool known = potential_is_quadratic(potential);
-  rng_lanes_normal(rng, work->d, work->eps);
-  vits_place(work->d, potential->view.lanes, q, work->eps, work->theta);
+  const int d = work->d, lanes = potential->view.lanes;
+  rng_lanes_normal(rng, d, work->eps);
+  vits_place(d, lanes, q, work->eps, work->theta);
   potential_derivatives(potential, work->theta, work->gradient, known ? NULL : work->hessian);
+  if (work->step.by_curvature) {
+    linalg_multiply_transposed_lanes(d, lanes, q.inverse, work->eps, work->theta);
+    lanes_add((size_t)(d * lanes), -1, work->theta, work->gradient);
+  }
   return known ? potential->precision : work->hessian;
 }
 

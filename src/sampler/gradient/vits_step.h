@@ -15,7 +15,9 @@
  * moves; every 10 updates one iteration C <- C (2I - BC) brings both back.
  *
  * Draws are mu + B eps and the covariance is B B' (the paper's text has B'B, which differs once B is not
- * symmetric). VITS-I and VITS-II take g and A at one draw.
+ * symmetric). VITS-I and VITS-II take g and A at one draw. With the rule `lambda_max` C' eps is subtracted
+ * from g there: it has mean 0, and is what grad U(mu + B eps) - grad U(mu) becomes as q arrives, so that the
+ * mean keeps little of the noise of single draws. The paper's rule `eta_t` takes the paper's gradient.
  *
  * The Hessian-free version uses E[eps (grad U(mu + B eps))'] = B' E[Hessian]. It differs from the paper's
  * plain average over draws in two ways, and is unbiased as that is: the directions eps_m come in sets of d
