@@ -176,6 +176,7 @@ static void test_conformance(void) {
   const PriorOps *family;
   int count = 0;
   for (; (family = prior_family(count)); count++) {
+    if (!harness_wants(family->name)) continue;
     CU_ASSERT_PTR_EQUAL(prior_find(family->name), family);
     CU_ASSERT_STRING_EQUAL(prior_name(count), family->name);
     CU_ASSERT(family->summary && family->reference && family->sample && family->save && family->load);

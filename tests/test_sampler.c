@@ -127,14 +127,15 @@ static void check_moments(const SamplerOps *method, const Prior *prior, const Li
   }
 }
 
-/* Every method that needs all of `needs` and fits the prior and the likelihood; adds to the numbers of tests.
- */
+/* Every method that needs all of `needs` and fits the prior and the likelihood, one of the three being
+ * wanted; adds to the numbers of tests. */
 static void check_methods(unsigned needs, const Prior *prior, const Likelihood *likelihood, int *pairs,
                           int *exact) {
   char sentence[256];
+  const bool wanted = harness_wants(prior->ops->name) || harness_wants(likelihood->ops->name);
   for (int i = 0; sampler_method(i); i++) {
     const SamplerOps *method = sampler_method(i);
-    if ((method->needs & needs) != needs) continue;
+    if ((method->needs & needs) != needs || !(wanted || harness_wants(method->name))) continue;
     if (sampler_misfit(method, prior, likelihood, sizeof sentence, sentence)) continue;
     check_streams(method, prior, likelihood);
     ++*pairs;
@@ -160,7 +161,7 @@ static void test_every_sampler_prior_and_likelihood(void) {
         check_methods(0, &prior, &likelihood, &pairs, &exact);
       }
     }
-  CU_ASSERT(pairs > 0 && exact > 0);
+  CU_ASSERT((pairs > 0 && exact > 0) || !harness_wants(NULL));
 }
 
 /* Every sampler of a reverse chain, with stages even in the logarithm of the signal-to-noise ratio. */
@@ -175,7 +176,7 @@ static void test_every_chain_of_even_stages(void) {
       check_methods(NEEDS_CHAIN, &prior, &likelihood, &pairs, &exact);
     }
   }
-  CU_ASSERT(pairs > 0);
+  CU_ASSERT(pairs > 0 || !harness_wants(NULL));
 }
 
 static void test_registry(void) {

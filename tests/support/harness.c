@@ -25,6 +25,15 @@ int harness_run(const char *suite, CU_TestInfo *tests) {
   return good ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
+bool harness_wants(const char *member) {
+  const char *names = getenv("THOMPSON_MEMBERS");
+  if (!names || !member) return !names;
+  const size_t length = strlen(member);
+  for (const char *at = names; (at = strstr(at, member)); at += length)
+    if ((at == names || at[-1] == ',') && (at[length] == ',' || at[length] == '\0')) return true;
+  return false;
+}
+
 bool harness_near(double actual, double expected, double tolerance, const char *text, const char *file,
                   int line) {
   if (fabs(actual - expected) <= tolerance) return true;

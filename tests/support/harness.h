@@ -13,6 +13,10 @@
  * rank 0 prints. */
 int harness_run(const char *suite, CU_TestInfo *tests);
 
+/* Tells whether the tests that walk a registry take this member: all of them, unless the environment's
+ * THOMPSON_MEMBERS names those that are wanted ("lmc,student"). NULL asks whether all are. */
+bool harness_wants(const char *member);
+
 /* |actual - expected| <= tolerance, and says all three when it is not so. NaN fails. */
 #define CHECK_NEAR(actual, expected, tolerance)                                                              \
   CU_assertImplementation(harness_near((actual), (expected), (tolerance), #actual, __FILE__, __LINE__),      \
