@@ -409,13 +409,11 @@ static Status print_means(StoreFile *file, const Study *study) {
 }
 
 Status app_print_table(const Study *study, const char *directory) {
+  SCOPED(StoreFile *, file, store_close);
   char path[4096];
-  StoreFile *file;
   snprintf(path, sizeof path, "%s/results.nc", directory);
   TRY(store_open_own(path, &file));
-  Status status = study->ops->estimates ? print_estimates(file, study) : print_means(file, study);
-  if (status == STATUS_OK) status = read_and_print_fallbacks(file, study);
-  if (status == STATUS_OK) status = read_and_print_watched(file, study);
-  store_abandon(file);
-  return status;
+  TRY(study->ops->estimates ? print_estimates(file, study) : print_means(file, study));
+  TRY(read_and_print_fallbacks(file, study));
+  return read_and_print_watched(file, study);
 }

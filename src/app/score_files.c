@@ -288,22 +288,16 @@ static Status take_draws(const Pack *pack, const char *path, size_t draws, const
   return STATUS_OK;
 }
 
-static Status read_draws(Arena *memory, const Pack *pack, StoreFile *file, double **theta) {
+Status score_read_draws(Arena *memory, const Pack *pack, const char *path, double **theta) {
   SCRATCH_ARENA(scratch);
+  SCOPED(StoreFile *, file, store_close);
   size_t shape[3] = {SIZE_MAX, SIZE_MAX, SIZE_MAX};
   double *all;
+  TRY(store_open(path, &file));
   TRY(check_shape(pack, file, shape));
   TRY(check_order(&scratch, pack, file));
   ALLOCATE(&scratch, all, shape[0] * shape[1] * shape[2]);
   TRY(store_get_doubles(file, "theta", all));
   ALLOCATE(memory, *theta, shape[0] * (size_t)pack->draws * shape[2]);
-  return take_draws(pack, store_path(file), shape[1], all, *theta);
-}
-
-Status score_read_draws(Arena *memory, const Pack *pack, const char *path, double **theta) {
-  StoreFile *file;
-  TRY(store_open(path, &file));
-  Status status = read_draws(memory, pack, file, theta);
-  store_abandon(file);
-  return status;
+  return take_draws(pack, path, shape[1], all, *theta);
 }

@@ -76,12 +76,11 @@ static Status check_tasks(Found *found) {
 /* Checks a file with a checksum, if it is there. */
 static Status check_other(const char *directory, const char *name, Found *found) {
   char path[4096];
-  StoreFile *file;
+  SCOPED(StoreFile *, file, store_close);
   snprintf(path, sizeof path, "%s/%s", directory, name);
   if (access(path, F_OK) != 0) return STATUS_OK;
   found->others++;
-  Status status = store_open_own(path, &file);
-  if (status == STATUS_OK) store_abandon(file);
+  const Status status = store_open_own(path, &file);
   if (status != STATUS_INPUT) return status;
   found->others_damaged++;
   printf("%s: UNUSABLE: %s\n", name, status_message());

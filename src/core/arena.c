@@ -30,6 +30,15 @@ Status arena_new_arrays(Arena *arena, size_t count, size_t size, void **const *a
   return STATUS_OK;
 }
 
+Status arena_grow(Arena *arena, void **array, size_t count, size_t size) {
+  void *larger;
+  if ((count & (count - 1)) != 0) return STATUS_OK;
+  TRY(arena_new(arena, &larger, count > 0 ? 2 * count : 1, size));
+  if (count > 0) memcpy(larger, *array, count * size);
+  *array = larger;
+  return STATUS_OK;
+}
+
 Status arena_print(Arena *arena, const char **out, const char *format, ...) {
   va_list arguments;
   va_start(arguments, format);

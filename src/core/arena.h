@@ -21,6 +21,10 @@ Status arena_new(Arena *arena, void **out, size_t count, size_t size);
 /* Does the same for all of `arrays`, the last of which is NULL. */
 Status arena_new_arrays(Arena *arena, size_t count, size_t size, void **const *arrays);
 
+/* Makes room for one more element behind the `count` of an array that grew by such calls alone: at powers of
+ * two it moves to twice the room. */
+Status arena_grow(Arena *arena, void **array, size_t count, size_t size);
+
 /* Prints in printf style into a text that lives as long as the arena. Errors: as arena_new. */
 Status arena_print(Arena *arena, const char **out, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
@@ -36,6 +40,10 @@ void arena_free(Arena *arena);
 /* ALLOCATE_ARRAYS(arena, count, type, &one, &other, ..): the same for several arrays of one size. */
 #define ALLOCATE_ARRAYS(arena, count, type, ...)                                                             \
   TRY(arena_new_arrays((arena), (size_t)(count), sizeof(type), (void *)(type * *const[]){__VA_ARGS__, NULL}))
+
+/* GROW(arena, pointer, count): TRY to arena_grow the array that `pointer` points to. */
+#define GROW(arena, pointer, count)                                                                          \
+  TRY(arena_grow((arena), (void **)&(pointer), (size_t)(count), sizeof *(pointer)))
 
 /* Declares a local arena, for what a function needs for itself: freed wherever the function is left. */
 #define SCRATCH_ARENA(name) SCOPED(Arena, name, arena_free)

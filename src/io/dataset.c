@@ -9,12 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-static Status read_csv(const char *path, CsvForm form, Table *table) {
-  FILE *stream;
+static Status read_csv(Arena *memory, const char *path, CsvForm form, Table *table) {
+  SCOPED(FILE *, stream, input_close);
   TRY(input_stream(path, &stream));
-  Status status = dataset_csv_parse(stream, path, form, table);
-  fclose(stream);
-  return status;
+  return dataset_csv_parse(memory, stream, path, form, table);
 }
 
 static Status check_axis(StoreFile *file, const char *name, const char *axis, size_t length) {
@@ -86,33 +84,23 @@ Status samples_check_spread(const char *path, const Samples *samples) {
   return STATUS_OK;
 }
 
-static Status take_samples(Arena *memory, const char *path, const Table *table, Samples *out) {
-  *out = (Samples){.n = table->rows, .d = table->columns};
-  ALLOCATE(memory, out->theta, (size_t)table->rows * (size_t)table->columns);
-  transpose(table->rows, table->columns, table->values, out->theta);
-  return samples_check_spread(path, out);
-}
-
-static Status read_netcdf_samples(Arena *memory, const char *path, Samples *out) {
-  SCRATCH_ARENA(scratch);
-  StoreFile *file;
-  Table table;
+static Status read_netcdf_samples(Arena *memory, const char *path, Table *table) {
+  SCOPED(StoreFile *, file, store_close);
   TRY(store_open(path, &file));
-  const Status status =
-      dataset_read_matrix(&scratch, file, "theta", "sample", &table.rows, &table.columns, &table.values);
-  store_abandon(file);
-  TRY(status);
-  if (table.rows == 0) return status_set(STATUS_INPUT, "%s: 'theta' has no samples", path);
-  return take_samples(memory, path, &table, out);
+  TRY(dataset_read_matrix(memory, file, "theta", "sample", &table->rows, &table->columns, &table->values));
+  if (table->rows == 0) return status_set(STATUS_INPUT, "%s: 'theta' has no samples", path);
+  return STATUS_OK;
 }
 
 Status dataset_read_samples(Arena *memory, const char *path, Samples *out) {
+  SCRATCH_ARENA(scratch);
   Table table;
-  if (store_is_netcdf(path)) return read_netcdf_samples(memory, path, out);
-  TRY(read_csv(path, CSV_NO_HEADER, &table));
-  const Status status = take_samples(memory, path, &table, out);
-  free(table.values);
-  return status;
+  TRY(store_is_netcdf(path) ? read_netcdf_samples(&scratch, path, &table)
+                            : read_csv(&scratch, path, CSV_NO_HEADER, &table));
+  *out = (Samples){.n = table.rows, .d = table.columns};
+  ALLOCATE(memory, out->theta, (size_t)table.rows * (size_t)table.columns);
+  transpose(table.rows, table.columns, table.values, out->theta);
+  return samples_check_spread(path, out);
 }
 
 /* Reads the variable NAME(row) of an open file: (*values)[rows]. */
@@ -124,53 +112,49 @@ static Status read_column(Arena *memory, StoreFile *file, const char *name, int 
   return check_values(file, name, (size_t)rows, 0, *values);
 }
 
-static Status take_observations(Arena *memory, const Table *table, Observations *out) {
-  const size_t rows = (size_t)table->rows, columns = (size_t)table->columns, d = columns - 1;
-  *out = (Observations){.rows = table->rows, .d = (int)d};
+static Status read_csv_observations(Arena *memory, const char *path, Observations *out) {
+  SCRATCH_ARENA(scratch);
+  Table table;
+  TRY(read_csv(&scratch, path, CSV_X_Y_HEADER, &table));
+  const size_t rows = (size_t)table.rows, columns = (size_t)table.columns, d = columns - 1;
+  *out = (Observations){.rows = table.rows, .d = (int)d};
   ALLOCATE(memory, out->features, rows * d);
   ALLOCATE(memory, out->rewards, rows);
   for (size_t i = 0; i < rows; i++) {
-    memcpy(out->features + i * d, table->values + i * columns, d * sizeof *table->values);
-    out->rewards[i] = table->values[i * columns + d];
+    memcpy(out->features + i * d, table.values + i * columns, d * sizeof *table.values);
+    out->rewards[i] = table.values[i * columns + d];
   }
   return STATUS_OK;
 }
 
 Status dataset_read_observations(Arena *memory, const char *path, Observations *out) {
-  StoreFile *file;
-  Table table;
-  if (!store_is_netcdf(path)) {
-    TRY(read_csv(path, CSV_X_Y_HEADER, &table));
-    const Status status = take_observations(memory, &table, out);
-    free(table.values);
-    return status;
-  }
+  SCOPED(StoreFile *, file, store_close);
+  if (!store_is_netcdf(path)) return read_csv_observations(memory, path, out);
   TRY(store_open(path, &file));
-  Status status = dataset_read_matrix(memory, file, "x", "observation", &out->rows, &out->d, &out->features);
-  if (status == STATUS_OK) status = read_column(memory, file, "y", out->rows, &out->rewards);
-  store_abandon(file);
-  return status;
+  TRY(dataset_read_matrix(memory, file, "x", "observation", &out->rows, &out->d, &out->features));
+  return read_column(memory, file, "y", out->rows, &out->rewards);
 }
 
 static Status read_netcdf_table(Arena *memory, const char *path, RewardTable *out) {
-  StoreFile *file;
+  SCOPED(StoreFile *, file, store_close);
   int rows = 0;
   TRY(store_open(path, &file));
-  Status status = dataset_read_matrix(memory, file, "context", "event", &out->rows, &out->d, &out->context);
-  if (status == STATUS_OK)
-    status = dataset_read_matrix(memory, file, "reward", "event", &rows, &out->arms, &out->reward);
-  store_abandon(file);
-  if (status != STATUS_OK || rows == out->rows) return status;
+  TRY(dataset_read_matrix(memory, file, "context", "event", &out->rows, &out->d, &out->context));
+  TRY(dataset_read_matrix(memory, file, "reward", "event", &rows, &out->arms, &out->reward));
+  if (rows == out->rows) return STATUS_OK;
   return status_set(STATUS_INPUT, "%s: 'context' has %d events, 'reward' %d", path, out->rows, rows);
 }
 
 /* Takes the last column of a CSV table, of lines from 2 on, for the class that is right. */
-static Status take_classes(Arena *memory, const char *path, const Table *table, RewardTable *out) {
+static Status read_csv_table(Arena *memory, const char *path, RewardTable *out) {
   enum { MOST = 10000 };
-  const size_t rows = (size_t)table->rows, columns = (size_t)table->columns, d = columns - 1;
-  *out = (RewardTable){.rows = table->rows, .d = (int)d};
+  SCRATCH_ARENA(scratch);
+  Table table;
+  TRY(read_csv(&scratch, path, CSV_X_CLASS_HEADER, &table));
+  const size_t rows = (size_t)table.rows, columns = (size_t)table.columns, d = columns - 1;
+  *out = (RewardTable){.rows = table.rows, .d = (int)d};
   for (size_t i = 0; i < rows; i++) {
-    const double class = table->values[i * columns + d];
+    const double class = table.values[i * columns + d];
     if (!(class >= 0 && class < MOST && class == floor(class)))
       return status_set(STATUS_INPUT, "%s, line %zu: class %g is not a whole number from 0 to %d", path,
                         i + 2, class, MOST - 1);
@@ -179,18 +163,10 @@ static Status take_classes(Arena *memory, const char *path, const Table *table, 
   ALLOCATE(memory, out->context, rows * d);
   ALLOCATE(memory, out->reward, rows * (size_t)out->arms);
   for (size_t i = 0; i < rows; i++) {
-    memcpy(out->context + i * d, table->values + i * columns, d * sizeof *table->values);
-    out->reward[i * (size_t)out->arms + (size_t)table->values[i * columns + d]] = 1;
+    memcpy(out->context + i * d, table.values + i * columns, d * sizeof *table.values);
+    out->reward[i * (size_t)out->arms + (size_t)table.values[i * columns + d]] = 1;
   }
   return STATUS_OK;
-}
-
-static Status read_csv_table(Arena *memory, const char *path, RewardTable *out) {
-  Table table;
-  TRY(read_csv(path, CSV_X_CLASS_HEADER, &table));
-  const Status status = take_classes(memory, path, &table, out);
-  free(table.values);
-  return status;
 }
 
 Status dataset_read_table(Arena *memory, const char *path, RewardTable *out) {
@@ -213,8 +189,10 @@ static Status read_features(Arena *memory, StoreFile *file, EventLog *out) {
   return check_values(file, "features", count, shape[1] * shape[2], out->x);
 }
 
-/* Reads an open file; arm[rows] as real numbers. */
-static Status read_event_variables(Arena *memory, StoreFile *file, EventLog *out, double **arm) {
+/* Reads a file; arm[rows] as real numbers. */
+static Status read_netcdf_events(Arena *memory, const char *path, EventLog *out, double **arm) {
+  SCOPED(StoreFile *, file, store_close);
+  TRY(store_open(path, &file));
   out->has_features = store_has_variable(file, "features");
   if (out->has_features)
     TRY(read_features(memory, file, out));
@@ -227,36 +205,23 @@ static Status read_event_variables(Arena *memory, StoreFile *file, EventLog *out
                                             : STATUS_OK;
 }
 
-static Status read_netcdf_events(Arena *memory, const char *path, EventLog *out, double **arm) {
-  StoreFile *file;
-  TRY(store_open(path, &file));
-  const Status status = read_event_variables(memory, file, out, arm);
-  store_abandon(file);
-  return status;
-}
-
 /* Takes a CSV table apart: x1,...,xd,arm,reward,propensity. */
-static Status take_events(Arena *memory, const Table *table, EventLog *out, double **arm) {
-  const size_t rows = (size_t)table->rows, columns = (size_t)table->columns, d = columns - 3;
-  out->rows = table->rows, out->d = (int)d;
+static Status read_csv_events(Arena *memory, const char *path, EventLog *out, double **arm) {
+  SCRATCH_ARENA(scratch);
+  Table table;
+  TRY(read_csv(&scratch, path, CSV_EVENT_HEADER, &table));
+  const size_t rows = (size_t)table.rows, columns = (size_t)table.columns, d = columns - 3;
+  out->rows = table.rows, out->d = (int)d;
   ALLOCATE(memory, out->x, rows * d);
   ALLOCATE(memory, *arm, rows);
   ALLOCATE(memory, out->reward, rows);
   ALLOCATE(memory, out->propensity, rows);
   for (size_t i = 0; i < rows; i++) {
-    const double *row = table->values + i * columns;
+    const double *row = table.values + i * columns;
     memcpy(out->x + i * d, row, d * sizeof *row);
     (*arm)[i] = row[d], out->reward[i] = row[d + 1], out->propensity[i] = row[d + 2];
   }
   return STATUS_OK;
-}
-
-static Status read_csv_events(Arena *memory, const char *path, EventLog *out, double **arm) {
-  Table table;
-  TRY(read_csv(path, CSV_EVENT_HEADER, &table));
-  const Status status = take_events(memory, &table, out, arm);
-  free(table.values);
-  return status;
 }
 
 /* Returns the place of an event in a message: its line in a CSV file, its index in NetCDF. */

@@ -1,12 +1,9 @@
 #include "io/dataset_csv.h"
 
-#include "core/arena.h"
-#include "core/memory.h"
 #include "io/csv_fields.h"
 
 #include <fenv.h>
 #include <limits.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* What follows x1,...,xd in the header of a form. */
@@ -53,29 +50,10 @@ static Status read_header(CsvReader *reader, const char *const *names, int *colu
   }
 }
 
-/* A growing array of numbers. */
-typedef struct {
-  double *values;
-  size_t count, capacity;
-} Numbers;
-
-static Status append(Numbers *numbers, double value) {
-  if (numbers->count == numbers->capacity) {
-    size_t capacity = numbers->capacity > 0 ? 2 * numbers->capacity : 1024;
-    double *larger;
-    NEW(larger, capacity);
-    if (numbers->count > 0) memcpy(larger, numbers->values, numbers->count * sizeof *larger);
-    free(numbers->values);
-    numbers->values = larger;
-    numbers->capacity = capacity;
-  }
-  numbers->values[numbers->count++] = value;
-  return STATUS_OK;
-}
-
-/* Reads one line of numbers; *columns is their number, or 0 when the first line sets it. *blank: the line
- * held nothing. */
-static Status read_row(CsvReader *reader, int *columns, Numbers *numbers, bool *blank) {
+/* Reads one line of numbers behind the `count` of the table; *columns is their number, or 0 when the first
+ * line sets it. *blank: the line held nothing. */
+static Status read_row(Arena *memory, CsvReader *reader, Table *table, size_t *count, bool *blank) {
+  int *columns = &table->columns;
   *blank = false;
   for (reader->column = 1;; reader->column++) {
     TRY(csv_read_field(reader));
@@ -84,9 +62,8 @@ static Status read_row(CsvReader *reader, int *columns, Numbers *numbers, bool *
       *blank = true;
       return STATUS_OK;
     }
-    double value = 0;
-    TRY(csv_number(reader, &value));
-    TRY(append(numbers, value));
+    GROW(memory, table->values, *count);
+    TRY(csv_number(reader, &table->values[(*count)++]));
     if (*columns > 0 && (last ? reader->column != *columns : reader->column == *columns))
       return status_set(STATUS_INPUT, "%s, line %ld: %s values than the %d of line 1", reader->name,
                         reader->line, last ? "fewer" : "more", *columns);
@@ -97,12 +74,13 @@ static Status read_row(CsvReader *reader, int *columns, Numbers *numbers, bool *
   return STATUS_OK;
 }
 
-static Status read_rows(CsvReader *reader, Table *table, Numbers *numbers) {
+static Status read_rows(Arena *memory, CsvReader *reader, Table *table) {
   long blank_line = 0;
+  size_t count = 0;
   while (reader->end != CSV_END_FILE) {
     reader->line++;
     bool blank;
-    TRY(read_row(reader, &table->columns, numbers, &blank));
+    TRY(read_row(memory, reader, table, &count, &blank));
     if (blank) {
       if (blank_line == 0) blank_line = reader->line;
       continue;
@@ -117,22 +95,21 @@ static Status read_rows(CsvReader *reader, Table *table, Numbers *numbers) {
   return STATUS_OK;
 }
 
-static Status parse(CsvReader *reader, CsvForm form, Table *table, Numbers *numbers) {
+static Status parse(Arena *memory, CsvReader *reader, CsvForm form, Table *table) {
   csv_skip_byte_order_mark(reader);
   if (form != CSV_NO_HEADER) {
     reader->line = 1;
     TRY(read_header(reader, last_columns[form], &table->columns));
   }
-  TRY(read_rows(reader, table, numbers));
+  TRY(read_rows(memory, reader, table));
   if (form == CSV_NO_HEADER && table->rows == 0) return status_set(STATUS_INPUT, "%s is empty", reader->name);
   return STATUS_OK;
 }
 
-Status dataset_csv_parse(FILE *stream, const char *name, CsvForm form, Table *table) {
+Status dataset_csv_parse(Arena *memory, FILE *stream, const char *name, CsvForm form, Table *table) {
   SCRATCH_ARENA(scratch);
   *table = (Table){0};
   CsvReader *reader;
-  Numbers numbers = {0};
   ALLOCATE(&scratch, reader, 1);
   reader->stream = stream;
   reader->name = name;
@@ -140,13 +117,7 @@ Status dataset_csv_parse(FILE *stream, const char *name, CsvForm form, Table *ta
   /* A number that is too large is the user's error, to be reported, not to be trapped. */
   fenv_t environment;
   feholdexcept(&environment);
-  Status status = parse(reader, form, table, &numbers);
+  const Status status = parse(memory, reader, form, table);
   fesetenv(&environment);
-  if (status != STATUS_OK) {
-    free(numbers.values);
-    *table = (Table){0};
-    return status;
-  }
-  table->values = numbers.values;
-  return STATUS_OK;
+  return status;
 }

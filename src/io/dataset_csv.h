@@ -1,7 +1,7 @@
 /* Tables of plain numbers in CSV files, for dataset.c and its fuzzer only. */
 #pragma once
 
-#include "core/status.h"
+#include "core/arena.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -26,5 +26,5 @@ typedef enum {
 /* Reads a stream to its end; `name` stands for it in messages. Fields are finite decimal numbers, between
  * commas, blanks around them ignored; lines end with LF or CR LF; blank lines may only stand at the end;
  * lines may be of any length; values are at most DATASET_MOST in size. Everything else is STATUS_INPUT
- * with line and column. The caller frees table->values, which is NULL after an error. */
-Status dataset_csv_parse(FILE *stream, const char *name, CsvForm form, Table *table);
+ * with line and column. */
+Status dataset_csv_parse(Arena *memory, FILE *stream, const char *name, CsvForm form, Table *table);

@@ -10,5 +10,8 @@
 /* Opens `path` for reading; never waits. close() the descriptor. STATUS_FILE when it cannot be opened or
  * is not a regular file. */
 Status input_open(const char *path, int *fd);
-/* Opens the same as a stream; fclose() it. */
+/* Opens the same as a stream; fclose() it, or declare it SCOPED (core/arena.h) by input_close. */
 Status input_stream(const char *path, FILE **stream);
+static inline void input_close(FILE **stream) {
+  if (*stream) fclose(*stream);
+}

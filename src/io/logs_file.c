@@ -12,13 +12,10 @@
 #include <sys/stat.h>
 
 static Status read_csv(const char *path, const LogsSink *sink) {
-  FILE *stream;
+  SCOPED(FILE *, stream, input_close);
   struct stat info;
   TRY(input_stream(path, &stream));
-  const double size = fstat(fileno(stream), &info) == 0 ? (double)info.st_size : 0;
-  const Status status = logs_csv_read(stream, path, size, sink);
-  fclose(stream);
-  return status;
+  return logs_csv_read(stream, path, fstat(fileno(stream), &info) == 0 ? (double)info.st_size : 0, sink);
 }
 
 /* ---- NetCDF: so many rows at a time */
@@ -70,9 +67,14 @@ static Status read_rows(Reader *reader) {
   return STATUS_OK;
 }
 
-static Status read_open(StoreFile *file, const LogsSink *sink) {
+static void reader_free(Reader *reader) { names_free(&reader->names); }
+
+static Status read_netcdf(const char *path, const LogsSink *sink) {
   SCRATCH_ARENA(scratch);
+  SCOPED(StoreFile *, file, store_close);
+  SCOPED(Reader, reader, reader_free);
   size_t shape[2] = {SIZE_MAX, SIZE_MAX};
+  TRY(store_open(path, &file));
   TRY(store_shape(file, "x", 2, shape));
   TRY(store_axes(file, "x", 2, (const char *[]){"observation", "dim"}));
   TRY(store_shape(file, "task", 1, shape));
@@ -80,22 +82,12 @@ static Status read_open(StoreFile *file, const LogsSink *sink) {
   if (shape[0] == 0 || shape[1] == 0 || shape[1] > INT_MAX)
     return status_set(STATUS_INPUT, "%s: 'x' has shape (%zu, %zu); there are no observations",
                       store_path(file), shape[0], shape[1]);
-  Reader reader = {.file = file, .sink = sink, .rows = shape[0], .d = shape[1]};
+  reader = (Reader){.file = file, .sink = sink, .rows = shape[0], .d = shape[1]};
   ALLOCATE(&scratch, reader.x, ROWS * reader.d);
   ALLOCATE(&scratch, reader.y, ROWS);
   ALLOCATE(&scratch, reader.task, ROWS);
   TRY(sink->begin(sink->context, (int)reader.d));
-  const Status status = read_rows(&reader);
-  names_free(&reader.names);
-  return status;
-}
-
-static Status read_netcdf(const char *path, const LogsSink *sink) {
-  StoreFile *file;
-  TRY(store_open(path, &file));
-  const Status status = read_open(file, sink);
-  store_abandon(file);
-  return status;
+  return read_rows(&reader);
 }
 
 Status logs_file_read(const char *path, const LogsSink *sink) {

@@ -33,6 +33,8 @@ Status store_create(const char *path, StoreFormat format, StoreFile **out);
 Status store_commit(StoreFile *file);
 /* Removes the temporary file (when writing), close (when reading), free. NULL is allowed. */
 void store_abandon(StoreFile *file);
+/* Abandons the file of a scope, for SCOPED (core/arena.h). */
+static inline void store_close(StoreFile **file) { store_abandon(*file); }
 /* Commits a file that was `written`, and otherwise abandons it and hands up why. */
 Status store_finish(StoreFile *file, Status written);
 

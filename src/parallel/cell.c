@@ -76,8 +76,8 @@ static Status train_seconds(const Study *study, const char *directory, int setti
   TRY(problem_create(config, &problem));
   for (int r = 0; r < study->runs.replicates; r++) {
     Belief belief;
+    SCOPED(StoreFile *, file, store_close);
     char path[4096];
-    StoreFile *file;
     double value;
     TRY(belief_create(config, &study->file->policies[policy], &problem, (uint32_t)r, &belief));
     if (belief.kind != BELIEF_FITTED) continue;
@@ -88,7 +88,6 @@ static Status train_seconds(const Study *study, const char *directory, int setti
       continue;
     }
     if (store_get_real_attribute(file, NULL, "seconds_fit", &value) == STATUS_OK) sum += value, fitted++;
-    store_abandon(file);
   }
   *seconds = fitted ? sum : NAN;
   return STATUS_OK;

@@ -19,17 +19,6 @@ static void journal_path(const Finished *finished, int number, char path[PATH_SI
 
 /* Seeing what is there. */
 
-/* Makes room for one more element behind the `count` of an array: at powers of two it moves to twice the
- * room. */
-static Status make_room(Arena *memory, void **array, int count, size_t size) {
-  void *larger;
-  if ((count & (count - 1)) != 0) return STATUS_OK;
-  TRY(arena_new(memory, &larger, count > 0 ? 2 * (size_t)count : 1, size));
-  if (count > 0) memcpy(larger, *array, (size_t)count * size);
-  *array = larger;
-  return STATUS_OK;
-}
-
 /* What a scan of one journal adds to. */
 typedef struct {
   Finished *finished;
@@ -51,8 +40,8 @@ static void note_record(void *context, const JournalRecord *record) {
     *state = (signed char)record->status;
     finished->place[record->task] = place;
   } else if (*state == RUN_OK && record->status == RUN_OK && look->status == STATUS_OK) {
-    look->status =
-        make_room(finished->memory, (void **)&finished->copy, finished->copies, sizeof *finished->copy);
+    look->status = arena_grow(finished->memory, (void **)&finished->copy, (size_t)finished->copies,
+                              sizeof *finished->copy);
     if (look->status == STATUS_OK) finished->copy[finished->copies++] = place;
   }
 }
@@ -92,8 +81,8 @@ static Status list_journals(Finished *finished) {
   Status status = STATUS_OK;
   for (struct dirent *entry; status == STATUS_OK && (entry = readdir(folder));) {
     if (!folder_is_journal_name(entry->d_name) || is_known(finished, entry->d_name)) continue;
-    status = make_room(finished->memory, (void **)&finished->journal, finished->journals,
-                       sizeof *finished->journal);
+    status = arena_grow(finished->memory, (void **)&finished->journal, (size_t)finished->journals,
+                        sizeof *finished->journal);
     if (status == STATUS_OK)
       strcpy(finished->journal[finished->journals++].name,
              entry->d_name); /* its length is that of our names */

@@ -1,6 +1,6 @@
 #include "parallel/lock.h"
 
-#include "core/memory.h"
+#include "core/arena.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -47,9 +47,12 @@ typedef struct {
 } Suspect;
 
 typedef struct {
+  Arena memory;
   Suspect *items;
-  int count, room;
+  int count;
 } Suspects;
+
+static void suspects_free(Suspects *suspects) { arena_free(&suspects->memory); }
 
 static void pause_for(double seconds) {
   struct timespec time = {(time_t)seconds, (long)(1e9 * (seconds - (double)(time_t)seconds))};
@@ -161,12 +164,7 @@ static Holding try_system_lock(int file) {
 }
 
 static Status add_suspect(Suspects *suspects, const char *path, const char *text) {
-  if (suspects->count == suspects->room) {
-    suspects->room = 2 * suspects->room + 4;
-    Suspect *items = realloc(suspects->items, (size_t)suspects->room * sizeof *items);
-    if (!items) return status_set(STATUS_INTERNAL, "out of memory");
-    suspects->items = items;
-  }
+  GROW(&suspects->memory, suspects->items, suspects->count);
   Suspect *suspect = &suspects->items[suspects->count++];
   snprintf(suspect->path, sizeof suspect->path, "%s", path);
   snprintf(suspect->text, sizeof suspect->text, "%s", text);
@@ -257,12 +255,10 @@ static Status watch(const Suspects *suspects) {
 }
 
 static Status take(Lock *lock, const char *directory, int shard) {
-  Suspects suspects = {0};
-  Status status = probe(lock->file, lock->path, &suspects);
-  if (status == STATUS_OK) status = check_rivals(directory, shard, &suspects);
-  if (status == STATUS_OK) status = watch(&suspects);
-  free(suspects.items);
-  if (status != STATUS_OK) return status;
+  SCOPED(Suspects, suspects, suspects_free);
+  TRY(probe(lock->file, lock->path, &suspects));
+  TRY(check_rivals(directory, shard, &suspects));
+  TRY(watch(&suspects));
   describe_myself(lock->text);
   if (ftruncate(lock->file, 0) != 0)
     return status_set(STATUS_FILE, "%s: cannot write: %s", lock->path, strerror(errno));

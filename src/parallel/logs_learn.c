@@ -42,14 +42,15 @@ static Status logs_partial_write(const char *path, const LogsState *state, const
   return store_finish(file, put(file, state, prior));
 }
 
-static Status read_state(StoreFile *file, LogsState *state) {
+static Status read_state(const char *path, LogsState *state) {
+  SCOPED(StoreFile *, file, store_close);
   SCOPED(char *, of, memory_free_text);
   int64_t iterations, converged;
+  TRY(store_open_own(path, &file));
   TRY(store_get_text_attribute(file, NULL, "partial_of", &of));
   if (strcmp(of, state->of) != 0)
     return status_set(STATUS_RESUME,
-                      "%s is of other logs or settings; remove it, or name another file with -o",
-                      store_path(file));
+                      "%s is of other logs or settings; remove it, or name another file with -o", path);
   TRY(store_get_int_attribute(file, NULL, "iterations", &iterations));
   TRY(store_get_int_attribute(file, NULL, "converged", &converged));
   state->iterations = (int)iterations;
@@ -60,16 +61,6 @@ static Status read_state(StoreFile *file, LogsState *state) {
              : STATUS_OK;
 }
 
-static Status read_partial(Arena *memory, const char *path, const PriorFit *fit, LogsState *state,
-                           Prior *prior) {
-  StoreFile *file;
-  TRY(store_open_own(path, &file));
-  const Status status = read_state(file, state);
-  store_abandon(file);
-  TRY(status);
-  return prior_load_own(memory, path, fit, prior);
-}
-
 /* Reads the prior so far; *found says whether there is one, of state->of. STATUS_RESUME when it is of
  * something else, STATUS_FILE when somebody else wrote it; a damaged one is set aside and reported. */
 static Status logs_partial_read(Arena *memory, const char *path, const PriorFit *fit, LogsState *state,
@@ -77,7 +68,8 @@ static Status logs_partial_read(Arena *memory, const char *path, const PriorFit 
   *found = false;
   TRY(ownership_check_output(path));
   if (ownership_of(AT_FDCWD, path) == OWNERSHIP_NOTHING) return STATUS_OK;
-  const Status status = read_partial(memory, path, fit, state, prior);
+  Status status = read_state(path, state);
+  if (status == STATUS_OK) status = prior_load_own(memory, path, fit, prior);
   *found = status == STATUS_OK;
   if (status != STATUS_INPUT) return status;
   fprintf(stderr, "%s; the file is set aside and the fit begins again\n", status_message());

@@ -162,11 +162,10 @@ static Status list_bases(Arena *memory, int count, const Need *needs, int *base_
 
 /* Returns whether a fitted prior is there. One that is damaged is set aside, to be fitted again. */
 static bool is_present(const char *path) {
-  StoreFile *file;
+  SCOPED(StoreFile *, file, store_close);
   if (access(path, R_OK) != 0) return false;
-  Status status = store_open_own(path, &file);
-  if (status == STATUS_OK) store_abandon(file);
-  if (status != STATUS_INPUT) return true; /* what else is wrong with it is for those who load it to say */
+  if (store_open_own(path, &file) != STATUS_INPUT)
+    return true; /* what else is wrong with it is for those who load it to say */
   fprintf(stderr, "%s; the file is set aside and its prior learned again\n", status_message());
   return durable_set_aside(path) != STATUS_OK;
 }

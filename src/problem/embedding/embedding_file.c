@@ -70,8 +70,11 @@ static Status read_noise(StoreFile *file, double *noise) {
                     *noise);
 }
 
-static Status read_all(Arena *memory, StoreFile *file, Embedding *out) {
+Status embedding_read(Arena *memory, const char *path, Embedding *out) {
+  SCOPED(StoreFile *, file, store_close);
   int columns;
+  *out = (Embedding){0};
+  TRY(store_open(path, &file));
   TRY(read_theta(memory, file, &out->theta));
   out->d = out->theta.d;
   TRY(read_held_out(file, out));
@@ -81,15 +84,6 @@ static Status read_all(Arena *memory, StoreFile *file, Embedding *out) {
     return status_set(STATUS_INPUT, "%s: 'theta' has %d columns, but 'features' has %d; both live in R^d",
                       store_path(file), out->d, columns);
   return read_noise(file, &out->noise);
-}
-
-Status embedding_read(Arena *memory, const char *path, Embedding *out) {
-  StoreFile *file;
-  *out = (Embedding){0};
-  TRY(store_open(path, &file));
-  const Status status = read_all(memory, file, out);
-  store_abandon(file);
-  return status;
 }
 
 static Status write_held_out(StoreFile *file, const Embedding *embedding, int item) {
