@@ -129,6 +129,8 @@ class Report(unittest.TestCase):
         self.assertTrue(self.is_narrow())
         for svg in self.find(".chart svg")[:2]:
             self.assertGreater(svg.rect["width"], 300)
+        for board in self.find(".wide:has(> .board)"):
+            self.assertLessEqual(*(self.driver.execute_script(f"return arguments[0].{side}Width", board) for side in ("scroll", "client")), "cut off")
         self.quiet()
 
     def test_curves_are_switched_by_click_and_key(self):

@@ -324,7 +324,7 @@ class Report(StudyTest):
         np.testing.assert_allclose(curves[1]["mean"], regret[1][..., use].mean(axis=1), rtol=1e-3)  # four digits
         ends = regret[..., -1].mean(axis=2)
         for p, row in re.findall(r'<tr data-row="(\d)">(.*?)</tr>', page.split('id="leaderboard"')[1].split("</section>")[0]):
-            cells = [float(number) for number in re.findall(r"<td>(?:<b>)?([\d.]+) ±", row)]
+            cells = [float(number) for number in re.findall(r"<td[^>]*>(?:<b>)?([\d.]+) ±", row)]
             np.testing.assert_allclose(cells, ends[:, int(p)], rtol=0.02)  # two digits of the standard error
         ranks = ends.argsort(axis=1).argsort(axis=1).mean(axis=0)
         self.assertTrue((np.diff(ranks[data["order"]]) >= 0).all())

@@ -45,13 +45,15 @@ def prose(value, name="td"):
 
 
 def grid(heading, rows, label, **attributes):
-    """A table that scrolls by itself on a narrow page; the first cell of a row is its heading. Cells are HTML; a row may be
-    (attributes, cells)."""
+    """A table that scrolls by itself on a narrow page, or with the class `board` has a row of blocks there in place of each row of the table; the
+    first cell of a row is its heading. Cells are HTML; a row may be (attributes, cells)."""
     head = tag("thead", tag("tr", "".join(tag("th", cell, scope="col") for cell in heading)))
     body = ""
+    named = attributes.get("class_") == "board"     # its cells say what they are of, for where there is no row of headings
+    names = [{"data_of": html.unescape(re.sub(r"<[^>]*>", "", cell))} if named else {} for cell in heading[1:]]
     for row in rows:
         extra, (first, *cells) = row if isinstance(row, tuple) else ({}, row)
-        others = "".join(cell if cell.startswith("<td") else tag("td", cell) for cell in cells)
+        others = "".join(cell if cell.startswith("<td") else tag("td", cell, **own) for own, cell in zip(names, cells))
         body += tag("tr", tag("th", first, scope="row") + others, **extra)
     whole = tag("table", head + tag("tbody", body), **attributes)
     return tag("div", whole, class_="wide", tabindex="0", role="region", aria_label=label)

@@ -126,11 +126,15 @@
       const group = colours(element(svg, "g", {}), p), x = at.x(chart.cost[p]), y = at.y(chart.mean[p]), se = chart.se[p] ?? 0;
       element(group, "line", { x1: x, x2: x, y1: at.y(chart.mean[p] + se), y2: at.y(chart.mean[p] - se), class: "bar" });
       element(group, "circle", { cx: x, cy: y, r: chart.front.includes(p) ? 6 : 4, class: "dot" });
-      const name = data.policies[p].label, room = 6.4 * name.length + 12, right = x + room < at.right;
-      const box = [right ? x + 6 : x - room, right ? x + room : x - 6, y];
-      if (box[0] < 0 || taken.some(([a, b, height]) => a < box[1] && b > box[0] && Math.abs(height - y) < 13)) continue;
-      taken.push(box);
-      element(group, "text", { x: right ? x + 9 : x - 9, y: y + 4, "text-anchor": right ? "start" : "end", class: "name" }, name);
+      const name = data.policies[p].label, room = 6.4 * name.length;
+      // Beside the point if there is room, else above or below it, ever farther away; where there is none, the pointer tells the name.
+      const spots = [0, -14, 14, -27, 27, -40, 40].flatMap((up) => [[x + 9, up, "start", 0], [x - 9, up, "end", room], [x, up, "middle", room / 2]].slice(0, up ? 3 : 2));
+      const free = spots.find(([from, up, , back]) => from - back >= 0 && from - back + room < at.right && y + up > at.top && y + up < at.bottom &&
+        !taken.some(([a, b, height]) => a < from - back + room && b > from - back && Math.abs(height - y - up) < 13));
+      if (!free) continue;
+      const [from, up, anchor, back] = free;
+      taken.push([from - back, from - back + room, y + up]);
+      element(group, "text", { x: from, y: y + up + 4, "text-anchor": anchor, class: "name" }, name);
     }
     return {
       places: shown.map((p) => at.x(chart.cost[p])), heights: shown.map((p) => at.y(chart.mean[p])), at,

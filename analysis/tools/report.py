@@ -130,7 +130,7 @@ def board(dataset, metric, frame, order, where):
             below = [difference(row) if p else "", tail(row), f"{n} of {row.runs} runs" if n < row.runs else ""]
             cells.append(score(metric, row) + "".join(tag("small", words) for words in below if words))
         rows.append(({"data_row": p}, [heading(dataset, p), *cells]))
-    return grid(["policy", *map(text, titles)], rows, f"{metric} of all policies in all settings")
+    return grid(["policy", *map(text, titles)], rows, f"{metric} of all policies in all settings", class_="board")
 
 
 def single(dataset, metric, frame, order, where):
@@ -145,7 +145,7 @@ def single(dataset, metric, frame, order, where):
             f"{row.seconds:.2g}" if np.isfinite(row.seconds) else "–", str(row.fallbacks),
             f"{numbers[p]} of {row.wanted}" if numbers[p] < row.wanted else str(row.wanted)]))
     columns = ["policy", text(metrics.words(dataset, metric)), f"minus {text(design.labels(dataset)[0])}", "p", "CPU s per run", "fallbacks", "runs"]
-    return grid(columns, rows, f"{metric} of all policies")
+    return grid(columns, rows, f"{metric} of all policies", class_="board")
 
 
 def leaderboard(dataset, metric):
