@@ -1,5 +1,9 @@
 #!/usr/bin/env python3
-"""`train --family auto`: the family whose posterior draws score best on held-out tasks, with its sampler, and what the file then does."""
+"""The family whose posterior draws score best on held-out tasks, with its sampler: `train --family auto` from theta, from logs and from a study, and
+`prior.family: auto` with the policy `auto`."""
+
+import os
+import shutil
 
 import netCDF4
 import numpy as np
@@ -55,9 +59,85 @@ class Auto(program.ProgramTest):
                 self.assertEqual(data.sampler, "mixts")
                 draws.append(data["theta"][...])
         np.testing.assert_array_equal(*draws)
+        with netCDF4.Dataset(self.path("prior.nc")) as data:
+            self.assertEqual(list(data["auto_size"][...]), [5, 50])
         study = (f"name: one\nruns: 2\nproblem: {{theta: gaussian, dimension: 2, arms: 2, rounds: 2}}\n"
                  f"policies: [{{name: mixts, prior: {self.path('prior.nc')}}}]\n")
         self.succeed("run", self.write("one.yaml", study), "-o", self.path("one"), "--progress", "none")
+
+    STUDY = """
+name: one
+runs: 4
+problem: {theta: gm_cross, arms: 10, rounds: 30}
+prior: {family: auto, train_samples: 200, training_steps: 40, hidden: [8, 8], stages: 4, mixture_starts: 1}
+policies: [ts, auto, {name: auto, rule: bayes_ucb, label: ucb}]
+"""
+
+    def play(self, name, *sets, ranks=1):
+        """Returns regret[policy, run] at the end of STUDY, and the prior file."""
+        folder = self.path(name)
+        self.succeed("run", self.write("one.yaml", self.STUDY), "-o", folder, "--progress", "none", *(f for s in sets for f in ("--set", s)), ranks=ranks)
+        with netCDF4.Dataset(os.path.join(folder, "results.nc")) as data:
+            files = [os.path.join(folder, "priors", file) for file in sorted(os.listdir(os.path.join(folder, "priors")))]
+            return data["regret"][0, :, :, -1], files
+
+    def test_study(self):
+        """Both policies share one prior of 40 tasks after 3 and 15 of 30 rounds; the regret is that of `mixts` with the same file, and results and
+        table are the same on any number of ranks. A study of other rounds is judged by others, and has a prior of its own."""
+        regret, (file,) = self.play("one")
+        with netCDF4.Dataset(file) as data:
+            self.assertEqual((data.auto_sampler, int(data.auto_tasks), list(data["auto_size"][...])), ("mixts", 40, [3, 15]))
+            table = data["auto_score"][...]
+        for ranks in (2, 4):
+            again, (other,) = self.play(f"ranks{ranks}", ranks=ranks)
+            np.testing.assert_array_equal(again, regret)
+            with netCDF4.Dataset(other) as data:
+                np.testing.assert_array_equal(data["auto_score"][...], table)
+        same, files = self.play("file", f"policies=[ts, {{name: mixts, prior: {file}}}, {{name: auto, prior: {file}}}]")
+        np.testing.assert_array_equal(same, regret[[0, 1, 1]])
+        self.assertEqual(files, [])
+        shutil.rmtree(self.path("one"))
+        self.assertNotEqual(os.path.basename(self.play("one", "problem.rounds=20", "policies=[auto]")[1][0]), os.path.basename(file))
+
+    def test_logs(self):
+        """Two far Gaussians that only rewards are known of: one Gaussian predicts the other half of a task's rewards clearly worse. 50 tasks of 150 are held
+        out, and the file is the same on three ranks."""
+        rng = np.random.default_rng(6)
+        task, x = np.repeat(np.arange(150), 8), rng.normal(size=(1200, 2))
+        theta = 0.2 * rng.normal(size=(150, 2)) + np.where(rng.random((150, 1)) < 0.5, -2, 2)
+        y = (x * theta[task]).sum(1) + 0.5 * rng.normal(size=1200)
+        self.write("logs.csv", "task,x1,x2,y\n" + "".join(f"{t},{a:.9g},{b:.9g},{c:.9g}\n" for t, (a, b), c in zip(task, x, y)))
+        tables = []
+        for ranks in (1, 3):
+            out = self.succeed("train", "--logs", self.path("logs.csv"), "--family", "auto", "-o", self.path("prior.nc"), *FAST, ranks=ranks).stdout
+            self.assertRegex(out, "gaussian +mixts +[0-9.]+ +1.000 [^c]*\n")
+            with netCDF4.Dataset(self.path("prior.nc")) as data:
+                self.assertEqual((int(data.auto_tasks), list(data["auto_size"][...])), (50, [0]))
+                self.assertLess(data["auto_ratio"][1], 0.95)
+                self.assertGreater(int(data.auto_chosen), 0)
+                self.assertLess(abs(data.noise - 0.5), 0.05)
+                tables.append((data["auto_score"][...], data["weight"][...]))
+        for one, other in zip(*tables):
+            np.testing.assert_array_equal(one, other)
+
+    def test_halves_of_evidence(self):
+        """Tasks that all have the same theta: prior and half of the evidence know it, so what is left to predict is noise, N(0, I) in the two directions of
+        the other half, and the energy score is E|e - e'| / 2 = sqrt(pi) / 2. Its standard deviation from task to task is about 0.5, and 200 are held out."""
+        rng = np.random.default_rng(7)
+        task, x = np.repeat(np.arange(600), 4), rng.normal(size=(2400, 2))
+        y = x @ [1.0, -2.0] + rng.normal(size=2400)
+        self.write("logs.csv", "task,x1,x2,y\n" + "".join(f"{t},{a:.9g},{b:.9g},{c:.9g}\n" for t, (a, b), c in zip(task, x, y)))
+        self.succeed("train", "--logs", self.path("logs.csv"), "--family", "auto", "--noise", "1", "-o", self.path("prior.nc"), *FAST)
+        with netCDF4.Dataset(self.path("prior.nc")) as data:
+            score = data["auto_score"][0, 0]
+        self.assertLess(abs(score - np.sqrt(np.pi) / 2), 4 * 0.5 / np.sqrt(200))
+
+    def test_study_refused(self):
+        study = self.write("one.yaml", self.STUDY)
+        for sets, sentence in ((["policies=[mixts]"], "prior auto is chosen together with its sampler; take the policy auto"),
+                               (["prior.family=mixture"], "sampler auto is of priors by"),
+                               (["policies=[{name: auto, prior: standard}]"], "none was chosen with this one")):
+            self.fail_with(3, sentence, "run", study, "-o", self.path("refused"), *(f for s in sets for f in ("--set", s)))
 
     def test_refused(self):
         self.write("history.csv", "x1,y\n1,0\n")
@@ -67,7 +147,9 @@ class Auto(program.ProgramTest):
         self.fail_with(3, "sampler auto is of priors by", "sample", "--prior", self.path("prior.nc"), "--data", self.path("history.csv"),
                        "--sampler", "auto", "-o", self.path("draws.nc"))
         self.fail_with_usage("--noise estimate is of --logs", "train", "--family", "auto", "--theta", self.path("theta.csv"), "--noise", "estimate")
-        self.fail_with_usage("--family auto holds out samples of theta", "train", "--family", "auto", "--logs", self.path("history.csv"))
+        for sizes, sentence in (("5,5", "must rise"), ("1,2,3,4", "at most 3 numbers"), ("0", "not an integer")):
+            self.fail_with_usage(sentence, "train", "--family", "auto", "--theta", self.path("theta.csv"), "--observations", sizes)
+        self.fail_with_usage("--observations is of --theta with --family auto", "train", "--theta", self.path("theta.csv"), "--observations", "5")
 
 
 if __name__ == "__main__":

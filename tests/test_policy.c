@@ -58,11 +58,12 @@ static double play(Game *game, int *arms) {
   return sum;
 }
 
-/* A mixture of one: every sampler fits it, exact chain included. */
+/* A mixture of one: every sampler fits it, exact chain included, also as one that was chosen with it. */
 static Prior make_prior(Arena *memory) {
   Prior prior;
   PriorFit chain = {.schedule.stages = 20, .schedule.alpha = 0.9};
   CHECK_OK(prior_standard(memory, 2, &chain, &prior));
+  prior.auto_sampler = "mixts";
   return prior;
 }
 

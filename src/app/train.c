@@ -22,11 +22,21 @@ typedef struct {
   const PriorOps *family;
   AppTexts options;
   uint64_t seed;
-  bool has_seed, automatic; /* --family auto; `family` is then that of no network */
+  bool has_seed;
+  int sizes, size[CANDIDATE_SIZES]; /* --observations */
   double sigma; /* --noise; 0: estimate */
 } Arguments;
 
-enum { KEY_THETA = 256, KEY_LOGS, KEY_LIKELIHOOD, KEY_NOISE, KEY_FAMILY, KEY_SEED, KEY_OPTION };
+enum {
+  KEY_THETA = 256,
+  KEY_LOGS,
+  KEY_LIKELIHOOD,
+  KEY_NOISE,
+  KEY_OBSERVATIONS,
+  KEY_FAMILY,
+  KEY_SEED,
+  KEY_OPTION
+};
 
 static const struct argp_option options[] = {
     {"theta", KEY_THETA, "FILE", 0, "samples of theta: NetCDF theta(sample, dim), or CSV without header", 0},
@@ -34,11 +44,17 @@ static const struct argp_option options[] = {
      "logs of past tasks: CSV with header task,x1,...,xd,y, or NetCDF task(observation), x(observation, "
      "dim), y(observation)",
      0},
-    {"likelihood", KEY_LIKELIHOOD, "NAME", 0, "of the rewards in logs: gaussian (default), logistic, poisson",
+    {"likelihood", KEY_LIKELIHOOD, "NAME", 0,
+     "of the rewards in logs, or of the tasks of --theta with --family auto: gaussian (default), logistic, "
+     "poisson",
      0},
     {"noise", KEY_NOISE, "S|estimate", 0,
      "standard deviation of Gaussian rewards in logs (default: estimate, learned with the prior), or of the "
      "tasks of --theta with --family auto (default: 1)",
+     0},
+    {"observations", KEY_OBSERVATIONS, "N[,N..]", 0,
+     "of the tasks of --theta with --family auto, before draws are scored: up to three numbers that rise "
+     "(default: 5,50)",
      0},
     {"family", KEY_FAMILY, "NAME", 0,
      "family of the prior, see `thompson list priors`, or auto: the one, with a sampler, whose posterior "
@@ -57,8 +73,35 @@ static void check_noise(struct argp_state *state, Arguments *arguments) {
                arguments->likelihood->name);
   if (noise && strcmp(noise, "estimate") != 0)
     arguments->sigma = app_real(state, "--noise", noise, 1e-40, 1e40);
-  else if (noise && arguments->automatic)
+  else if (noise && arguments->theta)
     argp_error(state, "--noise estimate is of --logs; --family auto simulates tasks and needs a number");
+}
+
+static void take_observations(struct argp_state *state, Arguments *arguments, const char *text) {
+  enum { MOST = 100000 };
+  char part[32];
+  arguments->sizes = 0;
+  for (const char *at = text;; at++) {
+    const size_t length = strcspn(at, ",");
+    if (arguments->sizes == CANDIDATE_SIZES || length >= sizeof part)
+      argp_error(state, "--observations %s: give at most %d numbers", text, CANDIDATE_SIZES);
+    snprintf(part, sizeof part, "%.*s", (int)length, at);
+    const int size = (int)app_integer(state, "--observations", part, 1, MOST);
+    if (arguments->sizes > 0 && size <= arguments->size[arguments->sizes - 1])
+      argp_error(state, "--observations %s: the numbers must rise", text);
+    arguments->size[arguments->sizes++] = size;
+    at += length;
+    if (*at == '\0') return;
+  }
+}
+
+/* Checks that what is given of tasks has a use. */
+static void check_tasks(struct argp_state *state, const Arguments *arguments) {
+  const bool simulated = arguments->theta && arguments->family == &prior_auto;
+  if (!arguments->logs && !simulated && (arguments->likelihood || arguments->noise))
+    argp_error(state, "--likelihood and --noise are of --logs");
+  if (!simulated && arguments->sizes > 0)
+    argp_error(state, "--observations is of --theta with --family auto");
 }
 
 static error_t parse(int key, char *text, struct argp_state *state) {
@@ -72,9 +115,9 @@ static error_t parse(int key, char *text, struct argp_state *state) {
       app_unknown_name(state, "--likelihood", text, "a likelihood", likelihood_name);
     return 0;
   case KEY_NOISE: arguments->noise = text; return 0;
+  case KEY_OBSERVATIONS: take_observations(state, arguments, text); return 0;
   case KEY_FAMILY:
-    arguments->automatic = strcmp(text, "auto") == 0;
-    arguments->family = prior_find(arguments->automatic ? "gaussian" : text);
+    arguments->family = candidates_family(text);
     if (!arguments->family) app_unknown_name(state, "--family", text, "a family of priors", prior_name);
     return 0;
   case 'o': app_take_output(state, &arguments->output, text); return 0;
@@ -87,11 +130,7 @@ static error_t parse(int key, char *text, struct argp_state *state) {
   case ARGP_KEY_END:
     if (!arguments->study + !arguments->theta + !arguments->logs != 2)
       argp_error(state, "give either a study file, --theta FILE or --logs FILE");
-    if (arguments->automatic && arguments->logs)
-      argp_error(state, "--family auto holds out samples of theta, which --logs has none of");
-    if (!arguments->logs && !(arguments->automatic && arguments->theta) &&
-        (arguments->likelihood || arguments->noise))
-      argp_error(state, "--likelihood and --noise are of --logs");
+    check_tasks(state, arguments);
     check_noise(state, arguments);
     return 0;
   default: return ARGP_ERR_UNKNOWN;
@@ -107,7 +146,7 @@ static Status study_sets(Arena *memory, const Arguments *arguments, AppTexts *se
 }
 
 /* Takes what the first setting of a study learns from, and how. */
-static Status from_study(const Arguments *arguments, Belief *belief, FitData *data) {
+static Status from_study(Arguments *arguments, Belief *belief, FitData *data) {
   SCRATCH_ARENA(scratch);
   SCOPED(char *, text, memory_free_text);
   SCOPED(Study, study, study_destroy);
@@ -118,6 +157,7 @@ static Status from_study(const Arguments *arguments, Belief *belief, FitData *da
   TRY(app_study_of_file(arguments->study, text, &sets, &study));
   const Config *setting = study.file->settings[0];
   TRY(problem_create(setting, &problem));
+  arguments->sizes = candidates_sizes(setting, arguments->size);
   *belief =
       (Belief){.likelihood = problem.likelihood,
                .fit = fit_of_keys(setting, "prior.", arguments->has_seed ? arguments->seed : study.seed, 0)};
@@ -131,12 +171,13 @@ static Likelihood likelihood_of(const Arguments *arguments) {
 }
 
 /* Takes all samples of the user's file. */
-static Status from_file(const Arguments *arguments, Belief *belief, FitData *data) {
+static Status from_file(Arguments *arguments, Belief *belief, FitData *data) {
   TRY(fit_of_options("--option", arguments->options.count, arguments->options.texts, arguments->seed,
                      &belief->fit));
   TRY(dataset_read_samples(&data->memory, arguments->theta, &data->samples));
   TRY(contaminate(&belief->fit, &data->samples));
   prior_settle(arguments->family, &belief->fit, data->samples.d);
+  if (arguments->sizes == 0) arguments->sizes = 2; /* the defaults */
   belief->likelihood = likelihood_of(arguments);
   return STATUS_OK;
 }
@@ -200,11 +241,23 @@ static void report_logs(const Arguments *arguments, const Logs *logs, const Prio
   train_warn_of_few(prior, logs->tasks);
 }
 
+/* Chooses a family on the tasks that a fit would begin with. Collective. */
+static Status choose_by_logs(const Parallel *parallel, const Logs *logs, const PriorFit *fit,
+                             AutoChoice *choice, double *seconds) {
+  SCRATCH_ARENA(scratch);
+  Logs sample;
+  TRY(logs_learn_sample(&scratch, parallel, logs, fit->seed, &sample));
+  const AutoJob job = {.fit = fit, .source = {.logs = &sample}, .mode = PROGRESS_NONE};
+  return auto_choose(parallel, &job, choice, seconds);
+}
+
 static Status finish_logs(const Arguments *arguments, const char *partial, const Logs *logs,
-                          const Prior *prior, const LogsLearned *learned) {
-  TRY(prior_save(prior, arguments->output));
+                          const AutoChoice *choice, const Prior *prior, const LogsLearned *learned) {
+  const bool automatic = arguments->family == &prior_auto;
+  TRY(automatic ? auto_save(choice, prior, arguments->output) : prior_save(prior, arguments->output));
   TRY(logs_learn_done(partial));
   report_logs(arguments, logs, prior, learned);
+  if (automatic) auto_report(choice, stdout);
   return STATUS_OK;
 }
 
@@ -215,15 +268,25 @@ static Status train_logs(const Parallel *parallel, const Arguments *arguments) {
   Prior prior;
   PriorFit fit;
   LogsLearned learned;
+  AutoChoice choice;
+  const PriorOps *family = arguments->family;
   const char *partial;
+  double seconds = 0;
   TRY(arena_print(&memory, &partial, "%s.partial", arguments->output));
   TRY(read_logs(&memory, parallel, arguments, &likelihood, &logs));
   TRY(parallel_agree(parallel, take_options(arguments, logs.d, &fit)));
-  Status status =
-      logs_learn(&memory, parallel, arguments->family, &fit, &logs, partial, PROGRESS_AUTO, &prior, &learned);
+  Status status = STATUS_OK;
+  if (family == &prior_auto) {
+    status = choose_by_logs(parallel, &logs, &fit, &choice, &seconds);
+    if (status == STATUS_OK) family = prior_find(candidates[choice.chosen].family);
+    if (status == STATUS_OK) fit = candidates_fit(&fit, choice.chosen, logs.d);
+  }
+  if (status == STATUS_OK)
+    status = logs_learn(&memory, parallel, family, &fit, &logs, partial, PROGRESS_AUTO, &prior, &learned);
   if (status == STATUS_INPUT) status = status_prefix(status, "%s: ", arguments->logs);
   TRY(status);
-  if (parallel->rank == 0) status = finish_logs(arguments, partial, &logs, &prior, &learned);
+  if (parallel->rank == 0 && family != arguments->family) auto_finish(&choice, seconds, &prior);
+  if (parallel->rank == 0) status = finish_logs(arguments, partial, &logs, &choice, &prior, &learned);
   return parallel_agree(parallel, status);
 }
 
@@ -243,7 +306,8 @@ static void report(const Arguments *arguments, const Prior *prior, const FitData
   if (prior_doubt(prior)) fprintf(stderr, "note: %s\n", prior_doubt(prior));
 }
 
-static Status train(const Parallel *parallel, const Arguments *arguments) {
+static Status train(const Parallel *parallel, Arguments *arguments) {
+  const bool automatic = arguments->family == &prior_auto;
   Belief belief = {0};
   SCOPED(FitData, data, fit_data_free);
   SCRATCH_ARENA(memory);
@@ -256,18 +320,23 @@ static Status train(const Parallel *parallel, const Arguments *arguments) {
   status = parallel_agree(parallel, status);
   if (status == STATUS_OK) {
     const FitSource source = fit_data_source(&data);
-    status =
-        arguments->automatic
-            ? auto_fit(&memory, parallel, &belief.fit, &data.samples, &belief.likelihood, &choice, &prior)
-            : prepare_fit(&memory, parallel, arguments->family, &belief.fit, &source, PROGRESS_AUTO, &prior);
+    AutoJob job = {.fit = &belief.fit,
+                   .source = source,
+                   .likelihood = &belief.likelihood,
+                   .sizes = arguments->sizes,
+                   .mode = PROGRESS_AUTO};
+    memcpy(job.size, arguments->size, sizeof job.size);
+    status = automatic ? auto_fit(&memory, parallel, &job, &choice, &prior)
+                       : prepare_fit(&memory, parallel, arguments->family, &belief.fit, &source,
+                                     PROGRESS_AUTO, NULL, &prior);
     if (status == STATUS_INPUT)
       status = status_prefix(status, "%s: ", arguments->theta ? arguments->theta : arguments->study);
   }
   if (status == STATUS_OK && parallel->rank == 0) {
-    status = arguments->automatic ? auto_save(&choice, &prior, arguments->output)
-                                  : prior_save(&prior, arguments->output);
+    status =
+        automatic ? auto_save(&choice, &prior, arguments->output) : prior_save(&prior, arguments->output);
     if (status == STATUS_OK) report(arguments, &prior, &data);
-    if (status == STATUS_OK && arguments->automatic) auto_report(&choice, stdout);
+    if (status == STATUS_OK && automatic) auto_report(&choice, stdout);
   }
   return parallel_agree(parallel, status);
 }
@@ -284,7 +353,8 @@ Status app_train(int argc, char **argv) {
           "chosen on other tasks (--option components=N sets it), and networks to draws under that mixture. "
           "Memory grows with tasks and not with observations, but for likelihoods other than gaussian. A "
           "killed fit continues from OUTPUT.partial when the same command is given again."};
-  Arguments arguments = {.output = "prior.nc", .seed = 1, .family = prior_find("diffusion")};
+  Arguments arguments = {
+      .output = "prior.nc", .seed = 1, .family = prior_find("diffusion"), .sizes = 0, .size = {5, 50}};
   app_parse(&argp, argc, argv, &arguments);
   Parallel parallel = app_begin_parallel(&argc, &argv);
   Status status = train(&parallel, &arguments);

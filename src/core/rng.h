@@ -66,7 +66,8 @@
   ENTRY(PICK, "which arm is picked by its probability")                                                      \
   ENTRY(FEEDBACK, "which rewards never come, and how long others take")                                      \
   ENTRY(EVENTS, "the order of the events of a table or a log")                                               \
-  ENTRY(AUTO, "held-out tasks that families of priors are judged on")
+  ENTRY(AUTO, "held-out tasks that families of priors are judged on")                                        \
+  ENTRY(AUTO_REWARDS, "rewards that are predicted of them")
 
 typedef enum {
 #define RNG_PURPOSE_ENUM(name, text) RNG_##name,

@@ -1,116 +1,22 @@
 #include "parallel/auto.h"
 
-#include "metric/draws.h"
+#include "model/prior/logs_fit.h"
+#include "parallel/auto_tasks.h"
 #include "parallel/prepare.h"
-#include "sampler/sampler.h"
 
 #include <math.h>
 #include <string.h>
 
-/* From the least to the most expensive draw. */
-static const struct {
-  const char *family, *sampler;
-} CANDIDATES[AUTO_CANDIDATES] = {
-    {"gaussian", "mixts"}, {"mixture", "mixts"}, {"denoiser", "localised"}, {"diffusion", "twisted"}};
+/* Predicted rewards say less of a prior than theta does. Where few tasks are held out each is played
+ * again, with other features and noise or other halves. */
+enum { LEAST_TASKS = 50, MOST_OF_THETA = 128, MOST_OF_LOGS = 512, LANES = 256, MOST_REPEATS = 8 };
 
-const int auto_sizes[AUTO_SIZES] = {5, 50};
-enum { LEAST_SAMPLES = 50, MOST_TASKS = 128, DRAWS = 32 };
-
-/* Splits the samples, in a random order: the first `held` become tasks. */
-static Status split(Arena *memory, const PriorFit *fit, const Samples *all, int held, Samples *tasks,
-                    Samples *training) {
-  const int d = all->d, n = all->n;
-  *tasks = (Samples){.d = d, .n = held};
-  *training = (Samples){.d = d, .n = n - held};
-  ALLOCATE(memory, tasks->theta, (size_t)d * (size_t)tasks->n);
-  ALLOCATE(memory, training->theta, (size_t)d * (size_t)training->n);
-  for (int k = 0; k < n; k++) {
-    const int from = rng_permuted(n, rng_key(fit->seed, RNG_AUTO), fit->replicate, k);
-    const Samples *to = k < held ? tasks : training;
-    const int place = k < held ? k : k - held;
-    for (int i = 0; i < d; i++) to->theta[i * to->n + place] = all->theta[i * n + from];
-  }
-  return STATUS_OK;
-}
-
-/* Observes one more round of every task: features on the unit sphere, from streams of the task alone. */
-static void observe(const Samples *tasks, const Likelihood *likelihood, RngKey key, double *phi, double *work,
-                    History *history) {
-  const int d = tasks->d, n = tasks->n;
-  RngLanes rng = {.key = key, .round = (uint32_t)history->rounds + 1, .draws = 1, .lanes = (uint32_t)n};
-  double *normal = work, *uniform = work + n, *reward = work + 2 * n;
-  rng_lanes_normal(&rng, d, phi);
-  rng_lanes_normal(&rng, 1, normal);
-  rng_lanes_uniform(&rng, 1, uniform);
-  for (int k = 0; k < n; k++) {
-    double square = 0, product = 0;
-    for (int i = 0; i < d; i++) square += phi[i * n + k] * phi[i * n + k];
-    for (int i = 0; i < d; i++) {
-      phi[i * n + k] /= sqrt(square);
-      product += phi[i * n + k] * tasks->theta[i * n + k];
-    }
-    reward[k] = likelihood->ops->sample(likelihood, product, uniform[k], normal[k]);
-  }
-  history_record(history, NULL, phi, reward);
-}
-
-/* Computes score[tasks] of draws theta[d, tasks DRAWS]. */
-static Status score_draws(const Samples *tasks, const double *theta, double *score) {
-  SCRATCH_ARENA(scratch);
-  const int d = tasks->d, n = tasks->n;
-  double *cloud, *truth;
-  ALLOCATE(&scratch, cloud, (size_t)d * DRAWS);
-  ALLOCATE(&scratch, truth, d);
-  for (int k = 0; k < n; k++) {
-    for (int i = 0; i < d; i++) {
-      memcpy(cloud + (size_t)i * DRAWS, theta + ((size_t)i * (size_t)n + (size_t)k) * DRAWS,
-             DRAWS * sizeof *cloud);
-      truth[i] = tasks->theta[i * n + k];
-    }
-    score[k] = metric_energy_score(d, DRAWS, cloud, truth);
-  }
-  return STATUS_OK;
-}
-
-/* Scores one candidate: score[sizes, tasks]. A sampler that does not take the likelihood is not judged. */
-static Status judge(const PriorFit *fit, const Prior *prior, const char *name, const Samples *tasks,
-                    const Likelihood *likelihood, bool *judged, double *score) {
-  SCRATCH_ARENA(scratch);
-  const SamplerOps *method = sampler_find(name);
-  const int n = tasks->n;
-  SamplerSetup setup = {
-      .prior = prior, .likelihood = likelihood, .runs = n, .draws = DRAWS, .seed = fit->seed};
-  char sentence[512];
-  Sampler sampler;
-  Config *options;
-  History history;
-  double *phi, *work, *theta;
-  int64_t *fallbacks;
-  *judged = !sampler_misfit(method, prior, likelihood, sizeof sentence, sentence);
-  if (!*judged) return STATUS_OK;
-  TRY(config_options(&scratch, "defaults", sampler_keys(method), 0, NULL, &options));
-  setup.options = options;
-  TRY(sampler_create(&scratch, method, &setup, &sampler));
-  TRY(history_create(&scratch, tasks->d, n, likelihood, &history));
-  TRY(history_reserve(&history, auto_sizes[AUTO_SIZES - 1]));
-  ALLOCATE(&scratch, phi, (size_t)tasks->d * (size_t)n);
-  ALLOCATE(&scratch, work, 3 * (size_t)n);
-  ALLOCATE(&scratch, theta, (size_t)tasks->d * (size_t)n * DRAWS);
-  ALLOCATE(&scratch, fallbacks, n);
-  for (int s = 0; s < AUTO_SIZES; s++) {
-    while (history.rounds < auto_sizes[s]) {
-      observe(tasks, likelihood, rng_key(fit->seed, RNG_AUTO), phi, work, &history);
-      sampler_observe(&sampler, &history, fallbacks);
-    }
-    const RngLanes rng = {.key = rng_key(fit->seed, RNG_AGENT),
-                          .round = (uint32_t)auto_sizes[s],
-                          .draws = DRAWS,
-                          .lanes = (uint32_t)n * DRAWS};
-    sampler_sample(&sampler, &history, rng, DRAWS, theta, fallbacks);
-    TRY(score_draws(tasks, theta, score + (size_t)s * (size_t)n));
-  }
-  return STATUS_OK;
-}
+/* What is learned from: samples, or logs and, once there is a mixture of them, posterior draws under it. */
+typedef struct {
+  const Samples *samples;
+  const Logs *logs;
+  Samples drawn;
+} Learnt;
 
 static void mean_and_error(int n, const double *x, double *mean, double *error) {
   double square = 0;
@@ -120,22 +26,32 @@ static void mean_and_error(int n, const double *x, double *mean, double *error) 
   *error = sqrt(square / (n - 1) / n);
 }
 
-/* Chooses by score[AUTO_CANDIDATES, sizes, tasks]; work[AUTO_CANDIDATES + 1, tasks]. */
+/* Averages score[count, repeats, tasks] over repeats, in place: score[count, tasks]. */
+static void average(size_t count, size_t repeats, size_t tasks, double *score) {
+  for (size_t i = 0; i < count; i++)
+    for (size_t k = 0; k < tasks; k++) {
+      double sum = 0;
+      for (size_t r = 0; r < repeats; r++) sum += score[(i * repeats + r) * tasks + k];
+      score[i * tasks + k] = sum / (double)repeats;
+    }
+}
+
+/* Chooses by score[CANDIDATES, sizes, tasks]; work[CANDIDATES + 1, tasks]. */
 static void choose(const double *score, double *work, AutoChoice *out) {
-  const size_t n = (size_t)out->tasks;
-  double unused, *difference = work + AUTO_CANDIDATES * n;
+  const size_t n = (size_t)out->tasks, sizes = (size_t)out->sizes;
+  double unused, *difference = work + CANDIDATES * n;
   int best = 0;
-  for (size_t c = 0; c < AUTO_CANDIDATES; c++) {
-    for (size_t s = 0; s < AUTO_SIZES; s++) {
-      const double *own = score + (c * AUTO_SIZES + s) * n;
+  for (size_t c = 0; c < CANDIDATES; c++) {
+    for (size_t s = 0; s < sizes; s++) {
+      const double *own = score + (c * sizes + s) * n;
       mean_and_error(out->tasks, own, &out->score[c][s], &unused);
       for (size_t k = 0; k < n; k++)
-        work[c * n + k] = (s ? work[c * n + k] : 0) + own[k] / out->score[0][s] / AUTO_SIZES;
+        work[c * n + k] = (s ? work[c * n + k] : 0) + own[k] / out->score[0][s] / (double)sizes;
     }
     mean_and_error(out->tasks, work + c * n, &out->ratio[c], &unused);
     if (out->judged[c] && out->ratio[c] < out->ratio[best]) best = (int)c;
   }
-  for (int c = AUTO_CANDIDATES - 1; c >= 0; c--) {
+  for (int c = CANDIDATES - 1; c >= 0; c--) {
     double mean;
     for (size_t k = 0; k < n; k++) difference[k] = work[(size_t)c * n + k] - work[(size_t)best * n + k];
     mean_and_error(out->tasks, difference, &mean, &out->error[c]);
@@ -143,74 +59,178 @@ static void choose(const double *score, double *work, AutoChoice *out) {
   }
 }
 
-/* Fits a candidate; the prior exists on rank 0. */
-static Status fit_candidate(Arena *memory, const Parallel *parallel, const PriorFit *fit, int candidate,
-                            const Samples *samples, Prior *out) {
-  const PriorOps *family = prior_find(CANDIDATES[candidate].family);
-  PriorFit settled = *fit;
-  settled.components = 0;
-  prior_settle(family, &settled, samples->d);
-  return prepare_fit(memory, parallel, family, &settled, &(FitSource){.samples = samples}, PROGRESS_AUTO,
-                     out);
-}
-
-Status auto_fit(Arena *memory, const Parallel *parallel, const PriorFit *fit, const Samples *samples,
-                const Likelihood *likelihood, AutoChoice *choice, Prior *out) {
-  SCRATCH_ARENA(scratch);
-  Samples tasks, training;
-  double *score, *work, seconds = 0;
-  const int fifth = samples->n / 5;
-  *choice = (AutoChoice){.tasks = fifth < MOST_TASKS ? fifth : MOST_TASKS};
-  if (samples->n < LEAST_SAMPLES)
-    return status_set(STATUS_INPUT, "%d samples; family auto needs at least %d to judge by", samples->n,
-                      LEAST_SAMPLES);
-  TRY(split(&scratch, fit, samples, choice->tasks, &tasks, &training));
-  ALLOCATE(&scratch, score, (size_t)AUTO_CANDIDATES * AUTO_SIZES * (size_t)choice->tasks);
-  ALLOCATE(&scratch, work, (size_t)(AUTO_CANDIDATES + 1) * (size_t)choice->tasks);
-  for (int c = 0; c < AUTO_CANDIDATES; c++) {
-    SCRATCH_ARENA(candidate);
-    Prior prior;
-    TRY(fit_candidate(&candidate, parallel, fit, c, &training, &prior));
-    seconds += parallel->rank == 0 ? prior.seconds_fit : 0;
-    TRY(parallel_agree(parallel,
-                       parallel->rank > 0
-                           ? STATUS_OK
-                           : judge(fit, &prior, CANDIDATES[c].sampler, &tasks, likelihood, &choice->judged[c],
-                                   score + (size_t)(c * AUTO_SIZES * choice->tasks))));
-  }
-  if (parallel->rank == 0) choose(score, work, choice);
-  parallel_broadcast(choice, sizeof *choice);
-  TRY(fit_candidate(memory, parallel, fit, choice->chosen, samples, out));
-  if (parallel->rank > 0) return STATUS_OK;
-  out->seconds_fit += seconds;
-  out->auto_sampler = CANDIDATES[choice->chosen].sampler;
+/* Makes posterior draws under rank 0's mixture of the logs, on all ranks. Collective. */
+static Status draw(Arena *memory, const Parallel *parallel, const AutoJob *job, const Prior *mixture,
+                   Learnt *from) {
+  Status status = STATUS_OK;
+  if (parallel->rank == 0)
+    status = logs_draws(memory, from->logs, job->fit, mixture->mixture, mixture->noise, &from->drawn);
+  TRY(parallel_agree(parallel, status));
+  double *theta = from->drawn.theta;
+  parallel_broadcast(&from->drawn, sizeof from->drawn);
+  const size_t count = (size_t)from->drawn.d * (size_t)from->drawn.n;
+  if (parallel->rank > 0) status = arena_new(memory, (void **)&theta, count, sizeof *theta);
+  TRY(parallel_agree(parallel, status));
+  from->drawn.theta = theta;
+  parallel_broadcast(theta, count * sizeof *theta);
   return STATUS_OK;
 }
 
-static Status put(const AutoChoice *choice, const Prior *prior, StoreFile *file) {
-  int axes[2], score, ratio, error;
-  char names[256] = "";
-  size_t used = 0;
-  TRY(prior_put(prior, file));
-  for (int c = 0; c < AUTO_CANDIDATES; c++)
-    used += (size_t)snprintf(names + used, sizeof names - used, "%s%s with %s", c ? ", " : "",
-                             CANDIDATES[c].family, CANDIDATES[c].sampler);
-  TRY(store_text_attribute(file, NULL, "auto_candidates", names));
-  TRY(store_int_attribute(file, NULL, "auto_chosen", choice->chosen));
-  TRY(store_int_attribute(file, NULL, "auto_tasks", choice->tasks));
-  TRY(store_dimension(file, "auto_candidate", AUTO_CANDIDATES, &axes[0]));
-  TRY(store_dimension(file, "auto_size", AUTO_SIZES, &axes[1]));
+/* Fits a candidate; the prior exists on rank 0. Collective. */
+static Status fit_candidate(Arena *memory, const Parallel *parallel, const AutoJob *job, int candidate,
+                            Learnt *from, Prior *out) {
+  const PriorOps *family = prior_find(candidates[candidate].family);
+  const bool from_logs = from->logs && family->fit_logs_part;
+  const int d = from->logs ? from->logs->d : from->samples->d;
+  const PriorFit settled = candidates_fit(job->fit, candidate, d);
+  Prior mixture;
+  if (from->logs && !from_logs && from->drawn.n == 0) {
+    TRY(fit_candidate(memory, parallel, job, CANDIDATE_MIXTURE, from, &mixture));
+    TRY(draw(memory, parallel, job, &mixture, from));
+  }
+  const FitSource source = {.samples = from_logs    ? NULL
+                                       : from->logs ? &from->drawn
+                                                    : from->samples,
+                            .logs = from_logs ? from->logs : NULL};
+  return prepare_fit(memory, parallel, family, &settled, &source, job->mode, job->stop, out);
+}
+
+/* Splits what is learned from in a random order: the first `held` become tasks, several times. */
+static Status hold_out(Arena *memory, const AutoJob *job, int held, int repeats, Samples *theta,
+                       Samples *samples, Logs *tasks, Logs *logs) {
+  SCRATCH_ARENA(scratch);
+  const FitSource *all = &job->source;
+  const int d = all->logs ? all->logs->d : all->samples->d,
+            n = all->logs ? all->logs->tasks : all->samples->n;
+  const int again = (repeats - 1) * held;
+  int *order; /* the held out, so many times, and the rest */
+  ALLOCATE(&scratch, order, again + n);
+  for (int k = 0; k < again + n; k++)
+    order[k] = rng_permuted(n, rng_key(job->fit->seed, RNG_AUTO), job->fit->replicate,
+                            k < again ? k % held : k - again);
+  if (all->logs) {
+    TRY(logs_select(memory, all->logs, again + held, order, tasks));
+    return logs_select(memory, all->logs, n - held, order + again + held, logs);
+  }
+  *theta = (Samples){.d = d, .n = again + held};
+  *samples = (Samples){.d = d, .n = n - held};
+  ALLOCATE(memory, theta->theta, (size_t)d * (size_t)theta->n);
+  ALLOCATE(memory, samples->theta, (size_t)d * (size_t)samples->n);
+  for (int k = 0; k < again + n; k++) {
+    const Samples *to = k < theta->n ? theta : samples;
+    const int place = k < theta->n ? k : k - theta->n;
+    for (int i = 0; i < d; i++) to->theta[i * to->n + place] = all->samples->theta[i * n + order[k]];
+  }
+  return STATUS_OK;
+}
+
+/* Fits and scores all candidates: score[CANDIDATES, sizes, repeats, tasks] on rank 0. The mixture comes
+ * first: noise of rewards, and posterior draws of logs, are of it. */
+static Status judge_all(Arena *memory, const Parallel *parallel, const AutoJob *job, const Samples *theta,
+                        const Logs *logs, Learnt *from, AutoChoice *choice, double *seconds, double *score) {
+  static const int order[CANDIDATES] = {CANDIDATE_MIXTURE, 0, 2, 3};
+  AutoTasks tasks = {0};
+  *seconds = 0;
+  for (int k = 0; k < CANDIDATES; k++) {
+    SCRATCH_ARENA(candidate);
+    Status status = STATUS_OK;
+    Prior prior;
+    const int c = order[k];
+    TRY(fit_candidate(&candidate, parallel, job, c, from, &prior));
+    if (parallel->rank == 0) *seconds += prior.seconds_fit;
+    if (parallel->rank == 0 && k == 0)
+      status = from->logs ? auto_tasks_of_logs(memory, logs, prior.noise, job->fit, &tasks)
+                          : auto_tasks_of_theta(memory, theta, job->likelihood, choice->sizes, choice->size,
+                                                job->fit, &tasks);
+    if (parallel->rank == 0 && status == STATUS_OK)
+      status = auto_tasks_score(&tasks, &prior, candidates[c].sampler, &choice->judged[c],
+                                score + (size_t)c * (size_t)choice->sizes * (size_t)tasks.n);
+    TRY(parallel_agree(parallel, status));
+    if (from->logs && k == 0) TRY(draw(memory, parallel, job, &prior, from));
+  }
+  return STATUS_OK;
+}
+
+Status auto_choose(const Parallel *parallel, const AutoJob *job, AutoChoice *choice, double *seconds) {
+  SCRATCH_ARENA(scratch);
+  const bool logs = job->source.logs;
+  const int n = logs ? job->source.logs->tasks : job->source.samples->n;
+  const int share = logs ? n / 3 : n / 5, most = logs ? MOST_OF_LOGS : MOST_OF_THETA;
+  const int held = share < most ? share : most;
+  const bool once = logs && logs_has_rows(job->source.logs); /* there are no other halves */
+  const int repeats = once || held > LANES / 2      ? 1
+                      : held < LANES / MOST_REPEATS ? MOST_REPEATS
+                                                    : LANES / held;
+  Samples theta = {0}, samples = {0};
+  Logs tasks = {0}, rest = {0};
+  double *score, *work;
+  *choice = (AutoChoice){.tasks = held, .logs = logs, .sizes = logs ? 1 : job->sizes};
+  if (!logs) memcpy(choice->size, job->size, sizeof choice->size);
+  if (n < LEAST_TASKS)
+    return status_set(STATUS_INPUT, "%d %s; family auto needs at least %d to judge by", n,
+                      logs ? "past tasks" : "samples", LEAST_TASKS);
+  TRY(hold_out(&scratch, job, held, repeats, &theta, &samples, &tasks, &rest));
+  Learnt from = {.samples = logs ? NULL : &samples, .logs = logs ? &rest : NULL};
+  ALLOCATE(&scratch, score, (size_t)CANDIDATES * CANDIDATE_SIZES * (size_t)repeats * (size_t)held);
+  ALLOCATE(&scratch, work, (size_t)(CANDIDATES + 1) * (size_t)held);
+  TRY(judge_all(&scratch, parallel, job, &theta, &tasks, &from, choice, seconds, score));
+  average((size_t)CANDIDATES * (size_t)choice->sizes, (size_t)repeats, (size_t)held, score);
+  if (parallel->rank == 0) choose(score, work, choice);
+  parallel_broadcast(choice, sizeof *choice);
+  return STATUS_OK;
+}
+
+void auto_finish(const AutoChoice *choice, double seconds, Prior *prior) {
+  prior->seconds_fit += seconds;
+  prior->auto_sampler = candidates[choice->chosen].sampler;
+}
+
+Status auto_fit(Arena *memory, const Parallel *parallel, const AutoJob *job, AutoChoice *choice, Prior *out) {
+  double seconds;
+  TRY(auto_choose(parallel, job, choice, &seconds));
+  Learnt from = {.samples = job->source.samples, .logs = job->source.logs};
+  TRY(fit_candidate(memory, parallel, job, choice->chosen, &from, out));
+  if (parallel->rank == 0) auto_finish(choice, seconds, out);
+  return STATUS_OK;
+}
+
+/* Creates the table's variables and fills them. */
+static Status put_table(const AutoChoice *choice, StoreFile *file) {
+  double scores[CANDIDATES * CANDIDATE_SIZES];
+  int axes[2], size, score, ratio, error;
+  for (int c = 0; c < CANDIDATES; c++)
+    memcpy(scores + c * choice->sizes, choice->score[c], (size_t)choice->sizes * sizeof *scores);
+  TRY(store_dimension(file, "auto_candidate", CANDIDATES, &axes[0]));
+  TRY(store_dimension(file, "auto_size", (size_t)choice->sizes, &axes[1]));
+  TRY(store_variable(file, "auto_size", STORE_INT, 1, axes + 1,
+                     "observations of a held-out task before draws are scored; 0: half of those that it has",
+                     "1", &size));
   TRY(store_variable(file, "auto_score", STORE_DOUBLE, 2, axes,
-                     "mean energy score of posterior draws on held-out tasks of 5 and 50 observations", "1",
-                     &score));
+                     choice->logs ? "mean energy score of predicted rewards of held-out tasks"
+                                  : "mean energy score of posterior draws on held-out tasks",
+                     "1", &score));
   TRY(store_variable(file, "auto_ratio", STORE_DOUBLE, 1, axes,
                      "score over that of the first candidate, mean over sizes; 0 where it was not judged",
                      "1", &ratio));
   TRY(store_variable(file, "auto_error", STORE_DOUBLE, 1, axes,
                      "standard error of its difference to the lowest ratio, paired by task", "1", &error));
-  TRY(store_put(file, score, choice->score));
+  TRY(store_put(file, size, choice->size));
+  TRY(store_put(file, score, scores));
   TRY(store_put(file, ratio, choice->ratio));
   return store_put(file, error, choice->error);
+}
+
+static Status put(const AutoChoice *choice, const Prior *prior, StoreFile *file) {
+  char names[256] = "";
+  size_t used = 0;
+  TRY(prior_put(prior, file));
+  for (int c = 0; c < CANDIDATES; c++)
+    used += (size_t)snprintf(names + used, sizeof names - used, "%s%s with %s", c ? ", " : "",
+                             candidates[c].family, candidates[c].sampler);
+  TRY(store_text_attribute(file, NULL, "auto_candidates", names));
+  TRY(store_int_attribute(file, NULL, "auto_chosen", choice->chosen));
+  TRY(store_int_attribute(file, NULL, "auto_tasks", choice->tasks));
+  return put_table(choice, file);
 }
 
 Status auto_save(const AutoChoice *choice, const Prior *prior, const char *path) {
@@ -222,14 +242,19 @@ Status auto_save(const AutoChoice *choice, const Prior *prior, const char *path)
 void auto_report(const AutoChoice *choice, FILE *out) {
   fprintf(out,
           "auto: the least expensive within two standard errors of the best on %d held-out tasks\n"
-          "  prior      sampler    energy score, 5 and 50 observations  over gaussian (error to the best)\n",
+          "  energy score of ",
           choice->tasks);
-  for (int c = 0; c < AUTO_CANDIDATES; c++)
+  if (choice->logs) fprintf(out, "predicted rewards, from half of the others");
+  for (int s = 0; s < choice->sizes && !choice->logs; s++)
+    fprintf(out, "%s%d", s == 0 ? "draws after " : s == choice->sizes - 1 ? " and " : ", ", choice->size[s]);
+  fprintf(out, "%s; over gaussian (error to the best)\n", choice->logs ? "" : " observations");
+  for (int c = 0; c < CANDIDATES; c++) {
+    fprintf(out, "  %-9s  %-9s ", candidates[c].family, candidates[c].sampler);
+    for (int s = 0; s < choice->sizes && choice->judged[c]; s++) fprintf(out, " %10.4g", choice->score[c][s]);
     if (choice->judged[c])
-      fprintf(out, "  %-9s  %-9s  %17.4g %17.4g  %14.3f (%.3f)%s\n", CANDIDATES[c].family,
-              CANDIDATES[c].sampler, choice->score[c][0], choice->score[c][1], choice->ratio[c],
-              choice->error[c], c == choice->chosen ? "  chosen" : "");
+      fprintf(out, "  %8.3f (%.3f)%s\n", choice->ratio[c], choice->error[c],
+              c == choice->chosen ? "  chosen" : "");
     else
-      fprintf(out, "  %-9s  %-9s  does not take this likelihood\n", CANDIDATES[c].family,
-              CANDIDATES[c].sampler);
+      fprintf(out, " does not take this likelihood\n");
+  }
 }

@@ -1,32 +1,44 @@
-/* Chooses prior and sampler by held-out evidence: of each family a prior is fitted to most samples of theta,
- * tasks are simulated from the others, and posterior draws are scored by the energy score (Gneiting and
- * Raftery 2007), which is lowest in expectation for draws from the true posterior and needs no truth but the
- * theta that a task was simulated from. */
+/* Chooses prior and sampler by held-out evidence: each candidate (study/candidates.h) is fitted to most of
+ * what there is to learn from, samples of theta or logs of past tasks, and its posterior draws are scored on
+ * tasks of the rest (auto_tasks.h), which needs no truth. */
 #pragma once
 
 #include "model/history/likelihood.h"
-#include "model/prior/prior.h"
+#include "model/prior/fit_source.h"
 #include "parallel/parallel.h"
+#include "parallel/progress.h"
+#include "study/candidates.h"
 
 #include <stdio.h>
 
-enum { AUTO_CANDIDATES = 4, AUTO_SIZES = 2 };
-extern const int auto_sizes[AUTO_SIZES]; /* observations of a task */
+typedef struct {
+  const PriorFit *fit; /* before prior_settle; a mixture chooses its number of components */
+  FitSource source; /* on all ranks; logs in random order */
+  const Likelihood *likelihood; /* of tasks that are simulated from samples */
+  int sizes, size[CANDIDATE_SIZES]; /* their observations, rising */
+  ProgressMode mode;
+  bool (*stop)(void); /* as for prepare_study; may be NULL */
+} AutoJob;
 
 typedef struct {
-  int tasks; /* held-out theta */
-  bool judged[AUTO_CANDIDATES]; /* false: its sampler does not take the likelihood */
-  double score[AUTO_CANDIDATES][AUTO_SIZES]; /* mean over tasks, in the unit of theta */
-  double ratio[AUTO_CANDIDATES]; /* to the first candidate's score, mean over sizes */
-  double error[AUTO_CANDIDATES]; /* standard error of its difference to the lowest ratio, task by task */
+  int tasks; /* held out */
+  bool logs; /* they are of logs */
+  int sizes, size[CANDIDATE_SIZES]; /* observations of a task; of logs one, 0 */
+  bool judged[CANDIDATES]; /* false: its sampler does not take the likelihood */
+  double score[CANDIDATES][CANDIDATE_SIZES]; /* mean over tasks */
+  double ratio[CANDIDATES]; /* to the first candidate's score, mean over sizes */
+  double error[CANDIDATES]; /* standard error of its difference to the lowest ratio, task by task */
   int chosen; /* the least expensive within two such errors of the lowest */
 } AutoChoice;
 
-/* Fits and judges all candidates and fits the chosen one to all samples; prior and choice exist on rank 0
- * only. `fit` is before prior_settle; a mixture chooses its number of components. STATUS_INPUT with fewer
- * than 50 samples. Collective. */
-Status auto_fit(Arena *memory, const Parallel *parallel, const PriorFit *fit, const Samples *samples,
-                const Likelihood *likelihood, AutoChoice *choice, Prior *out);
+/* Fits and judges all candidates, in *seconds of CPU time. STATUS_INPUT with fewer than 50 samples or past
+ * tasks. Collective; the choice is on all ranks, the seconds are on rank 0. */
+Status auto_choose(const Parallel *parallel, const AutoJob *job, AutoChoice *choice, double *seconds);
+/* Enters the sampler of the choice, and the seconds, into the prior that was fitted after it. */
+void auto_finish(const AutoChoice *choice, double seconds, Prior *prior);
+/* Chooses, and fits the chosen candidate to all that there is. The prior exists on rank 0 only. Collective.
+ */
+Status auto_fit(Arena *memory, const Parallel *parallel, const AutoJob *job, AutoChoice *choice, Prior *out);
 /* Saves the prior, with the table of the choice. */
 Status auto_save(const AutoChoice *choice, const Prior *prior, const char *path);
 /* Reports one line for each candidate. */

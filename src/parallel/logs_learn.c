@@ -292,6 +292,15 @@ static Status refine(Arena *memory, Learning *self, Mixture *mixture, double *no
 
 /* ---- the whole */
 
+Status logs_learn_sample(Arena *memory, const Parallel *parallel, const Logs *logs, uint64_t seed,
+                         Logs *out) {
+  Status status = STATUS_OK;
+  *out = (Logs){.likelihood = logs->likelihood};
+  if (parallel->rank == 0) status = logs_sample(memory, logs, LOGS_LEARN_SAMPLE, seed, out);
+  TRY(parallel_agree(parallel, status));
+  return share(parallel, memory, logs->likelihood, true, out);
+}
+
 /* Learns the mixture of all tasks, into rank 0's self->prior and every rank's *mixture. */
 static Status learn_mixture(Arena *memory, Learning *self, const PriorOps *family, Mixture *mixture,
                             double *noise, bool *resumed) {
@@ -301,7 +310,7 @@ static Status learn_mixture(Arena *memory, Learning *self, const PriorOps *famil
     self->fitting = progress_begin(self->mode, self->parallel->rank == 0, "learning the prior");
     const Tick before = tick_exchange((Tick){count_iteration, self});
     const Status status = prepare_fit(memory, self->parallel, family, self->fit,
-                                      &(FitSource){.logs = self->sample}, self->mode, &self->prior);
+                                      &(FitSource){.logs = self->sample}, self->mode, NULL, &self->prior);
     tick_exchange(before);
     TRY(status);
     self->state.converged = self->sample->tasks == self->logs->tasks;
@@ -321,7 +330,7 @@ static Status learn_networks(Arena *memory, const Learning *self, const PriorOps
   status = parallel_agree(self->parallel, status);
   if (status == STATUS_OK)
     status = prepare_fit(memory, self->parallel, family, self->fit, &(FitSource){.samples = &samples},
-                         self->mode, out);
+                         self->mode, NULL, out);
   if (status == STATUS_OK && self->parallel->rank == 0) out->noise = noise;
   return status;
 }
@@ -330,7 +339,7 @@ Status logs_learn(Arena *memory, const Parallel *parallel, const PriorOps *famil
                   Logs *logs, const char *partial, ProgressMode mode, Prior *out, LogsLearned *learned) {
   const Likelihood *likelihood = logs->likelihood;
   const double start = clock_cpu();
-  Logs sample = {.likelihood = likelihood};
+  Logs sample;
   Mixture mixture;
   double noise;
   Learning self = {.parallel = parallel,
@@ -340,10 +349,7 @@ Status logs_learn(Arena *memory, const Parallel *parallel, const PriorOps *famil
                    .logs = logs,
                    .sample = &sample,
                    .saved = -INFINITY};
-  Status status = STATUS_OK;
-  if (parallel->rank == 0) status = logs_sample(memory, logs, LOGS_LEARN_SAMPLE, fit->seed, &sample);
-  TRY(parallel_agree(parallel, status));
-  TRY(share(parallel, memory, likelihood, true, &sample));
+  TRY(logs_learn_sample(memory, parallel, logs, fit->seed, &sample));
   TRY(share(parallel, memory, likelihood, logs_has_rows(logs), logs));
   *learned = (LogsLearned){.tasks = logs->tasks};
   TRY(learn_mixture(memory, &self, logs_family(family), &mixture, &noise, &learned->resumed));

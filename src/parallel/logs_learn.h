@@ -22,6 +22,9 @@ typedef struct {
   bool resumed; /* from PATH.partial */
 } LogsLearned;
 
+/* Takes the random sample of rank 0's logs, on all ranks. Collective. */
+Status logs_learn_sample(Arena *memory, const Parallel *parallel, const Logs *logs, uint64_t seed, Logs *out);
+
 /* Learns a prior from logs. `logs` are rank 0's; the others' are made here, in the same memory. The prior
  * exists on rank 0 only. STATUS_RESUME when `partial` belongs to other logs or settings, STATUS_FILE when
  * somebody else wrote it. A damaged one is set aside. Collective. */

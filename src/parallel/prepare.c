@@ -6,6 +6,7 @@
 #include "io/digest.h"
 #include "io/durable.h"
 #include "io/store.h"
+#include "parallel/auto.h"
 #include "parallel/counter.h"
 #include "study/fit_data.h"
 
@@ -83,11 +84,11 @@ static Status assemble(Arena *memory, const Fit *fit, Prior *out) {
 }
 
 Status prepare_fit(Arena *memory, const Parallel *parallel, const PriorOps *family, const PriorFit *fit,
-                   const FitSource *source, ProgressMode mode, Prior *out) {
+                   const FitSource *source, ProgressMode mode, bool (*stop)(void), Prior *out) {
   Fit one = {.family = family, .fit = fit, .source = *source};
   Progress progress = progress_begin(mode, parallel->rank == 0, "learning the prior");
   SCRATCH_ARENA(scratch);
-  TRY(fit_all(&scratch, parallel, 1, &one, NULL, &progress));
+  TRY(fit_all(&scratch, parallel, 1, &one, stop, &progress));
   progress_end(&progress, one.parts, one.parts);
   return parallel_agree(parallel, parallel->rank == 0 ? assemble(memory, &one, out) : STATUS_OK);
 }
@@ -105,6 +106,8 @@ static int compare_needs(const void *a, const void *b) {
   int order = strcmp(first->belief.hash, second->belief.hash);
   return order ? order : first->setting - second->setting;
 }
+
+static bool is_auto(const Need *need) { return need->belief.family == &prior_auto; }
 
 /* Sorts by hash and keeps each once. */
 static void sort_needs(int *count, Need *needs) {
@@ -179,7 +182,7 @@ static void note_doubts(int count, const Need *needs, const char *directory) {
     SCRATCH_ARENA(scratch);
     const Belief *belief = &needs[i].belief;
     Prior prior;
-    if (belief->kind == BELIEF_FITTED && !belief->family->doubt) continue;
+    if (belief->kind == BELIEF_FITTED && !belief->family->doubt && !is_auto(&needs[i])) continue;
     if (belief->kind == BELIEF_FITTED) belief_path(belief, directory, sizeof path, path);
     const char *file = belief->kind == BELIEF_FITTED ? path : belief->file;
     if (prior_load(&scratch, file, &belief->fit, &prior) != STATUS_OK || !prior_doubt(&prior)) continue;
@@ -258,13 +261,36 @@ static Status fit_wave(const Parallel *parallel, const Study *study, const char 
   return status;
 }
 
+/* Chooses and fits a prior whose family is auto. Collective. */
+static Status fit_auto(const Parallel *parallel, const Study *study, const char *directory, const Need *need,
+                       bool (*stop)(void)) {
+  SCRATCH_ARENA(scratch);
+  SCOPED(FitData, data, fit_data_free);
+  char path[4096];
+  double base_seconds;
+  Prior prior;
+  AutoChoice choice;
+  TRY(parallel_agree(parallel, need_data(study, need, directory, &data, &base_seconds)));
+  AutoJob job = {.fit = &need->belief.fit,
+                 .source = fit_data_source(&data),
+                 .likelihood = &need->belief.likelihood,
+                 .mode = PROGRESS_NONE,
+                 .stop = stop};
+  job.sizes = candidates_sizes(study->file->settings[need->setting], job.size);
+  TRY(auto_fit(&scratch, parallel, &job, &choice, &prior));
+  prior.seconds_fit += parallel->rank == 0 ? base_seconds : 0;
+  belief_path(&need->belief, directory, sizeof path, path);
+  return parallel_agree(parallel, parallel->rank == 0 ? auto_save(&choice, &prior, path) : STATUS_OK);
+}
+
 static int parts_of(const Need *need) { return need->belief.family->parts(&need->belief.fit); }
 
 /* Returns the end of a wave: it has enough priors that every rank finds work until then, and few enough that
  * a stop loses little. */
 static int wave_end(const Parallel *parallel, int first, int count, const Need *needs) {
   int end = first, parts = 0;
-  while (end < count && parts < 32 * parallel->size) parts += parts_of(&needs[end++]);
+  while (end < count && !is_auto(&needs[end]) && parts < 32 * parallel->size)
+    parts += parts_of(&needs[end++]);
   return end;
 }
 
@@ -283,7 +309,8 @@ static Status fit_needs(const Parallel *parallel, const Study *study, const char
   for (int first = 0; first < count;) {
     int end = wave_end(parallel, first, count, needs);
     qsort(needs + first, (size_t)(end - first), sizeof *needs, fewest_parts_first);
-    TRY(fit_wave(parallel, study, directory, end - first, needs + first, stop, &silent));
+    TRY(end > first ? fit_wave(parallel, study, directory, end - first, needs + first, stop, &silent)
+                    : fit_auto(parallel, study, directory, &needs[end++], stop));
     progress_update(&progress, end, count, (double)end / count);
     first = end;
   }

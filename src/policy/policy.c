@@ -3,6 +3,7 @@
 #include "core/arena.h"
 #include "policy/policies.h"
 #include "rule/rule.h"
+#include "sampler/methods.h"
 #include "sampler/mixture_posterior.h"
 
 #include <math.h>
@@ -17,13 +18,13 @@ static const PolicyOps *const registry[] = {
 bool policy_method(int index, PolicyMethod *out) {
   int samplers = 0;
   while (sampler_method(samplers)) samplers++;
-  if (index < samplers) {
-    const SamplerOps *sampler = sampler_method(index);
+  if (index <= samplers) {
+    const SamplerOps *sampler = index < samplers ? sampler_method(index) : &sampler_auto;
     *out = (PolicyMethod){sampler->name,          sampler->summary, sampler->reference,
                           sampler->default_prior, sampler,          NULL};
     return true;
   }
-  const PolicyOps *ops = registry[index - samplers];
+  const PolicyOps *ops = registry[index - samplers - 1];
   if (ops) *out = (PolicyMethod){ops->name, ops->summary, ops->reference, NULL, NULL, ops};
   return ops != NULL;
 }

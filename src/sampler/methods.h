@@ -30,3 +30,6 @@
 #define SAMPLER_DECLARE(name) extern const SamplerOps sampler_##name;
 SAMPLER_LIST(SAMPLER_DECLARE)
 #undef SAMPLER_DECLARE
+
+/* Outside of the registry: the one that was chosen with its prior (auto.c). */
+extern const SamplerOps sampler_auto;

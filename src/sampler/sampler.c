@@ -37,17 +37,6 @@ const char *sampler_name(int index) {
   return method ? method->name : NULL;
 }
 
-Status sampler_take_auto(const Prior *prior, const char **name) {
-  if (strcmp(*name, "auto") != 0) return STATUS_OK;
-  if (!prior->auto_sampler)
-    return status_set(
-        STATUS_INPUT,
-        "sampler auto is of priors by `thompson train --family auto`; none was chosen with this "
-        "one");
-  *name = prior->auto_sampler;
-  return STATUS_OK;
-}
-
 /* Returns the names of the samplers that take networks. */
 static const char *network_methods(size_t size, char *text) {
   size_t used = 0;

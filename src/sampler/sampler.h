@@ -132,8 +132,8 @@ struct Sampler {
 const SamplerOps *sampler_method(int index); /* registry; NULL ends */
 const SamplerOps *sampler_find(const char *name);
 const char *sampler_name(int index);
-/* Replaces *name by the sampler that was chosen with the prior if it is `auto`. STATUS_INPUT where none was.
- */
+/* Replaces *name by the sampler that was chosen with the prior if it is `auto` (auto.c). STATUS_INPUT where
+ * none was. */
 Status sampler_take_auto(const Prior *prior, const char **name);
 
 /* Returns the options of a sampler: `temper` and `guard`, which all share, and its own. Ends with a NULL

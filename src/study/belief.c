@@ -8,6 +8,8 @@
 #include "policy/policy.h"
 #include "problem/past.h"
 #include "sampler/guard.h"
+#include "sampler/methods.h"
+#include "study/candidates.h"
 #include "study/keys.h"
 
 #include <stdio.h>
@@ -23,7 +25,7 @@ static BeliefKind kind_of(const char *word) {
   } known[] = {{"standard", BELIEF_STANDARD}, {"ising", BELIEF_ISING}, {"exact", BELIEF_EXACT}};
   for (size_t i = 0; i < sizeof known / sizeof *known; i++)
     if (strcmp(word, known[i].word) == 0) return known[i].kind;
-  return prior_find(word) ? BELIEF_FITTED : BELIEF_FILE;
+  return candidates_family(word) ? BELIEF_FITTED : BELIEF_FILE;
 }
 
 /* Returns whether the sampler has a key `components` of its own, which is about its approximation. */
@@ -39,7 +41,7 @@ static const char *chosen_word(const Config *setting, const ConfigPolicy *policy
                                const PolicyMethod *method) {
   const char *word = config_text(policy->options, "prior");
   if (strcmp(word, "default") != 0) return word;
-  bool learned = prior_find(method->default_prior) && strcmp(method->default_prior, "gaussian") != 0;
+  bool learned = candidates_family(method->default_prior) && strcmp(method->default_prior, "gaussian") != 0;
   if (!learned || config_is(setting, "prior.family", "samples")) return method->default_prior;
   return config_is(setting, "prior.family", "file") ? config_text(setting, "prior.file")
                                                     : config_text(setting, "prior.family");
@@ -79,6 +81,15 @@ static void describe_past(const Config *setting, const Belief *belief, FILE *out
   fprintf(out, "\n");
 }
 
+/* Describes what candidates are judged by. */
+static void describe_judging(const Config *setting, const Belief *belief, FILE *out) {
+  int size[CANDIDATE_SIZES];
+  const int sizes = candidates_sizes(setting, size);
+  fprintf(out, "likelihood %s noise %a judged after", belief->likelihood.ops->name, belief->likelihood.noise);
+  for (int s = 0; s < sizes; s++) fprintf(out, " %d", size[s]);
+  fprintf(out, "\n");
+}
+
 /* Hashes everything that a fitted prior depends on. */
 static Status hash_belief(const Config *setting, const Problem *problem, Belief *belief) {
   char file_hash[DIGEST_SIZE] = "none";
@@ -95,6 +106,7 @@ static Status hash_belief(const Config *setting, const Problem *problem, Belief 
   if (belief->fit.contamination > 0)
     fprintf(out, "contamination %a width %a\n", belief->fit.contamination, belief->fit.guard_width);
   if (belief->learned_from != LEARNED_FROM_THETA) describe_past(setting, belief, out);
+  if (belief->family == &prior_auto) describe_judging(setting, belief, out);
   fprintf(out, "%s ", belief->family->name);
   belief->family->describe_fit(&belief->fit, out);
   fclose(out);
@@ -116,7 +128,8 @@ static LearnedFrom learned_from(const Config *setting) {
 /* Checks the source: a prior that is given is not learned from anything. */
 static Status check_source(const Config *setting) {
   const char *family = config_text(setting, "prior.family");
-  if (learned_from(setting) == LEARNED_FROM_THETA || strcmp(family, "samples") == 0 || prior_find(family))
+  if (learned_from(setting) == LEARNED_FROM_THETA || strcmp(family, "samples") == 0 ||
+      candidates_family(family))
     return STATUS_OK;
   return status_set(STATUS_INPUT,
                     "prior.learned_from: %s, but with prior.family: %s the prior is given and nothing is "
@@ -124,10 +137,14 @@ static Status check_source(const Config *setting) {
                     config_text(setting, "prior.learned_from"), family);
 }
 
+bool belief_takes_logs(const Belief *belief) {
+  return belief->family->fit_logs_part || belief->family == &prior_auto;
+}
+
 /* Checks the contamination: there are no samples to replace where a family is fitted to logs. */
 static Status check_contamination(const Belief *belief) {
   if (belief->fit.contamination == 0 || belief->learned_from != LEARNED_FROM_LOGS ||
-      !belief->family->fit_logs_part)
+      !belief_takes_logs(belief))
     return STATUS_OK;
   return status_set(STATUS_INPUT,
                     "prior.contamination replaces training samples, but a %s prior is learned from logs "
@@ -159,7 +176,7 @@ Status belief_base(const Config *setting, const Problem *problem, const Belief *
   out->fit.contamination = 0;
   *has = belief->learned_from == LEARNED_FROM_MEANS;
   if (*has) out->family = prior_find("gaussian");
-  if (belief->learned_from == LEARNED_FROM_LOGS && !belief->family->fit_logs_part) {
+  if (belief->learned_from == LEARNED_FROM_LOGS && !belief_takes_logs(belief)) {
     *has = true;
     out->family = logs_family(belief->family);
     out->fit.components = 0; /* as many as predict best */
@@ -240,7 +257,12 @@ Status belief_create(const Config *setting, const ConfigPolicy *policy, const Pr
                       "prior '%s': problem.family = %s has no theta* that a prior could be fitted to; take "
                       "prior: standard, or a prior file (thompson train --logs)",
                       word, problem->ops->name);
-  if (out->kind == BELIEF_FITTED) TRY(belief_learn(setting, prior_find(word), problem, out));
+  if (out->kind == BELIEF_FITTED) {
+    const PriorOps *family = candidates_family(word);
+    if (family == &prior_auto && method.sampler != &sampler_auto)
+      return status_set(STATUS_INPUT, "prior auto is chosen together with its sampler; take the policy auto");
+    TRY(belief_learn(setting, family, problem, out));
+  }
   return finish_guard(setting, policy, problem, out);
 }
 
@@ -269,7 +291,7 @@ bool belief_is_file_name(const char *name) {
   if (name[family] == '\0' || family >= sizeof word) return false;
   snprintf(word, sizeof word, "%.*s", (int)family, name);
   const char *hash = name + family + 1;
-  return prior_find(word) && strspn(hash, "0123456789abcdef") == HASH_SHOWN &&
+  return candidates_family(word) && strspn(hash, "0123456789abcdef") == HASH_SHOWN &&
          strcmp(hash + HASH_SHOWN, ".nc") == 0;
 }
 
@@ -329,7 +351,9 @@ static Status outline_create(Arena *memory, const Belief *belief, const Problem 
                        .mixture = able & PRIOR_MIXTURE ? &out->mixture : NULL,
                        .chain = able & PRIOR_CHAIN ? &out->chain : NULL,
                        .denoiser = able & PRIOR_DENOISER ? &out->denoiser : NULL,
-                       .beside = has_beside ? &out->mixture : NULL};
+                       .beside = has_beside ? &out->mixture : NULL,
+                       /* of what is still to be chosen, one that takes any likelihood */
+                       .auto_sampler = belief->family == &prior_auto ? "localised" : NULL};
   return STATUS_OK;
 }
 

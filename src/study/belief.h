@@ -53,6 +53,9 @@ Status belief_create(const Config *setting, const ConfigPolicy *policy, const Pr
  * setting says. STATUS_INPUT where there can be no past tasks. */
 Status belief_learn(const Config *setting, const PriorOps *family, const Problem *problem, Belief *belief);
 
+/* Returns whether the family of a fitted belief can be fitted to logs themselves. */
+bool belief_takes_logs(const Belief *belief);
+
 /* Finds the prior that a fitted belief needs before its own, if it `has` one: from logs, a mixture whose
  * posterior draws networks learn from; the Gaussian under which posterior_means are taken. */
 Status belief_base(const Config *setting, const Problem *problem, const Belief *belief, bool *has,

@@ -27,7 +27,7 @@ static Status create(const Belief *belief, const Problem *problem, const Prior *
   if (belief->learned_from == LEARNED_FROM_THETA)
     return problem_training_samples(&out->memory, problem, belief->fit.replicate, belief->train_samples,
                                     &out->samples);
-  if (belief->learned_from == LEARNED_FROM_LOGS && belief->family->fit_logs_part)
+  if (belief->learned_from == LEARNED_FROM_LOGS && belief_takes_logs(belief))
     return play_past(belief, problem, &out->memory, &out->logs);
   TRY(play_past(belief, problem, &scratch, &logs));
   if (belief->learned_from != LEARNED_FROM_LOGS)

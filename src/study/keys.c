@@ -158,8 +158,9 @@ const ConfigKey study_keys[] = {
 
     {WORD("prior.family", "samples",
           "what informed policies believe: a prior fitted to samples of problem.theta (each policy's own "
-          "kind), or that kind for all; ising: uniform on the corners of {-1, 1}^d"),
-     .words = "samples ising file", .word = prior_closed_name},
+          "kind), or that kind for all; auto: the family that held-out tasks choose, with its sampler, for "
+          "the policy auto; ising: uniform on the corners of {-1, 1}^d"),
+     .words = "samples ising file auto", .word = prior_closed_name},
     {TEXT("prior.file", "null", "prior file, with prior.family = file; used as it is")},
     {INT("prior.train_samples", 1, HUGE_INT, "10000",
          "samples of theta that priors are fitted to; all: as many as there are (10000 when endless)"),

@@ -87,8 +87,7 @@ static Status select_rows(const Logs *logs, const int *place, Logs *out) {
   return STATUS_OK;
 }
 
-/* Copies the tasks task[count] of `logs`, in that order, into logs of their own. */
-static Status select_tasks(Arena *memory, const Logs *logs, int count, const int *task, Logs *out) {
+Status logs_select(Arena *memory, const Logs *logs, int count, const int *task, Logs *out) {
   SCRATCH_ARENA(scratch);
   const size_t width = logs_width(logs->d);
   int *place;
@@ -117,7 +116,7 @@ Status logs_sample(Arena *memory, const Logs *logs, int most, uint64_t seed, Log
     const int j = i + (int)rng_index(&rng, (uint64_t)(n - i)), swap = order[i];
     order[i] = order[j], order[j] = swap;
   }
-  return select_tasks(memory, logs, count, order, out);
+  return logs_select(memory, logs, count, order, out);
 }
 
 /* ---- from a file */

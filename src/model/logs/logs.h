@@ -47,6 +47,8 @@ static inline double *logs_task(const Logs *logs, int task) {
 static inline bool logs_has_rows(const Logs *logs) { return !likelihood_is_conjugate(logs->likelihood); }
 /* Returns row `index` (in the order in which rows came), [d + 2]: x, y, task. */
 const double *logs_row(const Logs *logs, int64_t index);
+/* Copies the tasks task[count] of `logs`, in that order, into logs of their own. */
+Status logs_select(Arena *memory, const Logs *logs, int count, const int *task, Logs *out);
 /* Takes `most` of the tasks in random order (all, when there are fewer): what a fit chooses by, because
  * logs come in an order of their own. */
 Status logs_sample(Arena *memory, const Logs *logs, int most, uint64_t seed, Logs *out);

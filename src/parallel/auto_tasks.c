@@ -1,0 +1,213 @@
+#include "parallel/auto_tasks.h"
+
+#include "core/linalg.h"
+#include "metric/draws.h"
+#include "sampler/sampler.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { DRAWS = 32, MOST_ROWS = 1000 /* of a task from logs that are observed, or predicted */ };
+
+static Status create(Arena *memory, int d, int n, const Likelihood *likelihood, const PriorFit *fit,
+                     int rounds, int tests, AutoTasks *out) {
+  const size_t lanes = (size_t)n, column = (size_t)d * lanes;
+  *out = (AutoTasks){.d = d,
+                     .n = n,
+                     .likelihood = *likelihood,
+                     .seed = fit->seed,
+                     .replicate = fit->replicate,
+                     .tests = tests};
+  ALLOCATE(memory, out->phi, (size_t)rounds * column);
+  ALLOCATE(memory, out->reward, (size_t)rounds * lanes);
+  ALLOCATE(memory, out->test, (size_t)tests * column);
+  ALLOCATE(memory, out->outcome, (size_t)tests * lanes);
+  return STATUS_OK;
+}
+
+static RngLanes streams(const AutoTasks *self, uint32_t round) {
+  const uint32_t lanes = (uint32_t)self->n;
+  return (RngLanes){.key = rng_key(self->seed, RNG_AUTO),
+                    .run = self->replicate * lanes,
+                    .round = round,
+                    .draws = 1,
+                    .lanes = lanes};
+}
+
+/* Observes one round of every task. */
+static void observe(const AutoTasks *self, const Samples *theta, int round, double *work) {
+  const int d = self->d, n = self->n;
+  double *phi = self->phi + (size_t)round * (size_t)(d * n), *reward = self->reward + round * n;
+  double *normal = work, *uniform = work + n;
+  RngLanes rng = streams(self, (uint32_t)round + 1);
+  rng_lanes_normal(&rng, d, phi);
+  rng_lanes_normal(&rng, 1, normal);
+  rng_lanes_uniform(&rng, 1, uniform);
+  for (int k = 0; k < n; k++) {
+    double square = 0, product = 0;
+    for (int i = 0; i < d; i++) square += phi[i * n + k] * phi[i * n + k];
+    for (int i = 0; i < d; i++) {
+      phi[i * n + k] /= sqrt(square);
+      product += phi[i * n + k] * theta->theta[i * n + k];
+    }
+    reward[k] = self->likelihood.ops->sample(&self->likelihood, product, uniform[k], normal[k]);
+  }
+}
+
+Status auto_tasks_of_theta(Arena *memory, const Samples *theta, const Likelihood *likelihood, int sizes,
+                           const int *size, const PriorFit *fit, AutoTasks *out) {
+  SCRATCH_ARENA(scratch);
+  const int d = theta->d, n = theta->n, rounds = size[sizes - 1];
+  double *work;
+  TRY(create(memory, d, n, likelihood, fit, rounds, d, out));
+  out->sizes = sizes, out->size = size;
+  ALLOCATE(&scratch, work, 2 * n);
+  for (int round = 0; round < rounds; round++) observe(out, theta, round, work);
+  for (int i = 0; i < d; i++)
+    for (int k = 0; k < n; k++) out->test[(i * d + i) * n + k] = 1;
+  memcpy(out->outcome, theta->theta, (size_t)d * (size_t)n * sizeof *out->outcome);
+  return STATUS_OK;
+}
+
+/* ---- logs */
+
+/* Makes task k two halves of Gaussian evidence, in the directions of X'X: with z = sqrt(l) q' theta + sigma
+ * noise of one direction and g a normal number of its own, (z + sigma g) / sqrt(2) and (z - sigma g) /
+ * sqrt(2) are independent rewards of the features sqrt(l / 2) q. */
+static Status halve_evidence(const double *entry, int k, double *work, const AutoTasks *out) {
+  const size_t d = (size_t)out->d, n = (size_t)out->n, at = (size_t)k;
+  double *matrix = work, *basis = matrix + d * d, *eigenvalue = basis + d * d, *noise = eigenvalue + d;
+  const double *moment = entry + d * (d + 1) / 2;
+  Rng rng = rng_of_lane(&(RngLanes){.key = rng_key(out->seed, RNG_AUTO),
+                                    .run = out->replicate * (uint32_t)n,
+                                    .round = 1,
+                                    .draws = 1,
+                                    .lanes = (uint32_t)n},
+                        (uint32_t)k);
+  for (size_t i = 0, e = 0; i < d; i++)
+    for (size_t j = 0; j <= i; j++, e++) matrix[i * d + j] = matrix[j * d + i] = entry[e];
+  TRY(linalg_eigen((int)d, matrix, basis, eigenvalue));
+  rng_normal(&rng, (int)d, noise);
+  for (size_t c = 0; c < d; c++) {
+    const double l = eigenvalue[c], sigma = out->likelihood.noise * noise[c];
+    if (l <= 1e-9 * eigenvalue[d - 1]) continue; /* nothing was seen in this direction */
+    double z = 0;
+    for (size_t i = 0; i < d; i++) {
+      z += basis[i * d + c] * moment[i] / sqrt(l);
+      out->phi[(c * d + i) * n + at] = out->test[(c * d + i) * n + at] = basis[i * d + c] * sqrt(l / 2);
+    }
+    out->reward[c * n + at] = (z + sigma) / sqrt(2);
+    out->outcome[c * n + at] = (z - sigma) / sqrt(2);
+  }
+  return STATUS_OK;
+}
+
+/* Enters every other row of each task. */
+static void halve_rows(const Logs *logs, int *seen, const AutoTasks *out) {
+  const size_t d = (size_t)out->d, n = (size_t)out->n;
+  for (int64_t r = 0; r < logs->observations; r++) {
+    const double *row = logs_row(logs, r);
+    const size_t task = (size_t)row[d + 1], place = (size_t)seen[task] / 2;
+    const bool test = seen[task]++ % 2;
+    if (place >= MOST_ROWS) continue;
+    for (size_t i = 0; i < d; i++) (test ? out->test : out->phi)[(place * d + i) * n + task] = row[i];
+    (test ? out->outcome : out->reward)[place * n + task] = row[d];
+  }
+}
+
+Status auto_tasks_of_logs(Arena *memory, const Logs *logs, double noise, const PriorFit *fit,
+                          AutoTasks *out) {
+  SCRATCH_ARENA(scratch);
+  const int d = logs->d, n = logs->tasks;
+  const size_t width = logs_width(d);
+  Likelihood likelihood = *logs->likelihood;
+  double *work;
+  int *seen, *rounds, most = 1;
+  if (noise > 0) likelihood.noise = noise;
+  ALLOCATE(memory, rounds, 1);
+  ALLOCATE(&scratch, seen, n);
+  ALLOCATE(&scratch, work, 2 * d * d + 2 * d);
+  for (int k = 0; k < n; k++)
+    most = (int)fmax(most, fmin(logs_task(logs, k)[width - 1] / 2 + 0.5, MOST_ROWS));
+  *rounds = logs_has_rows(logs) ? most : d;
+  TRY(create(memory, d, n, &likelihood, fit, *rounds, *rounds, out));
+  out->sizes = 1, out->size = rounds, out->predicted = true;
+  if (logs_has_rows(logs)) halve_rows(logs, seen, out);
+  for (int k = 0; k < n && !logs_has_rows(logs); k++) TRY(halve_evidence(logs_task(logs, k), k, work, out));
+  return STATUS_OK;
+}
+
+/* ---- scores */
+
+/* Computes what test t of a task is for each draw of theta[d, n DRAWS]: out[DRAWS]. Returns false where the
+ * task has no such test. Predicted rewards are of streams of the task, the same for all candidates. */
+static bool foresee(const AutoTasks *self, int k, int t, const double *theta, double *out) {
+  const size_t d = (size_t)self->d, n = (size_t)self->n;
+  double square = 0, uniform[DRAWS], normal[DRAWS];
+  Rng rng = {.key = rng_key(self->seed, RNG_AUTO_REWARDS),
+             .run = self->replicate * (uint32_t)n + (uint32_t)k,
+             .draw = (uint32_t)t};
+  memset(out, 0, DRAWS * sizeof *out);
+  for (size_t i = 0; i < d; i++) {
+    const double phi = self->test[((size_t)t * d + i) * n + (size_t)k];
+    square += phi * phi;
+    for (size_t m = 0; m < DRAWS; m++) out[m] += phi * theta[(i * n + (size_t)k) * DRAWS + m];
+  }
+  if (!self->predicted) return true;
+  rng_uniform(&rng, DRAWS, uniform);
+  rng_normal(&rng, DRAWS, normal);
+  for (int m = 0; m < DRAWS; m++)
+    out[m] = self->likelihood.ops->sample(&self->likelihood, out[m], uniform[m], normal[m]);
+  return square > 0;
+}
+
+static Status score_draws(const AutoTasks *self, const double *theta, double *score) {
+  SCRATCH_ARENA(scratch);
+  double *cloud, *truth;
+  ALLOCATE(&scratch, cloud, (size_t)self->tests * DRAWS);
+  ALLOCATE(&scratch, truth, self->tests);
+  for (int k = 0; k < self->n; k++) {
+    int tests = 0;
+    for (int t = 0; t < self->tests; t++)
+      if (foresee(self, k, t, theta, cloud + (size_t)tests * DRAWS))
+        truth[tests++] = self->outcome[t * self->n + k];
+    score[k] = tests > 0 ? metric_energy_score(tests, DRAWS, cloud, truth) : 0;
+  }
+  return STATUS_OK;
+}
+
+Status auto_tasks_score(const AutoTasks *self, const Prior *prior, const char *name, bool *judged,
+                        double *score) {
+  SCRATCH_ARENA(scratch);
+  const SamplerOps *method = sampler_find(name);
+  const int n = self->n, last = self->size[self->sizes - 1];
+  const size_t column = (size_t)self->d * (size_t)n;
+  SamplerSetup setup = {
+      .prior = prior, .likelihood = &self->likelihood, .runs = n, .draws = DRAWS, .seed = self->seed};
+  char sentence[512];
+  Sampler sampler;
+  Config *options;
+  History history;
+  double *theta;
+  int64_t *fallbacks;
+  *judged = !sampler_misfit(method, prior, &self->likelihood, sizeof sentence, sentence);
+  if (!*judged) return STATUS_OK;
+  TRY(config_options(&scratch, "defaults", sampler_keys(method), 0, NULL, &options));
+  setup.options = options;
+  TRY(sampler_create(&scratch, method, &setup, &sampler));
+  TRY(history_create(&scratch, self->d, n, &self->likelihood, &history));
+  TRY(history_reserve(&history, last));
+  ALLOCATE(&scratch, theta, column * DRAWS);
+  ALLOCATE(&scratch, fallbacks, n);
+  for (int s = 0; s < self->sizes; s++) {
+    for (int k = history.rounds; k < self->size[s]; k++)
+      history_record(&history, NULL, self->phi + (size_t)k * column, self->reward + k * n);
+    const RngLanes rng = {.key = rng_key(self->seed, RNG_AGENT),
+                          .round = (uint32_t)self->size[s],
+                          .draws = DRAWS,
+                          .lanes = (uint32_t)n * DRAWS};
+    sampler_sample(&sampler, &history, rng, DRAWS, theta, fallbacks);
+    TRY(score_draws(self, theta, score + (size_t)s * (size_t)n));
+  }
+  return STATUS_OK;
+}

@@ -1,0 +1,86 @@
+/* The sampler that was chosen with its prior by held-out tasks (`thompson train --family auto`,
+ * prior.family: auto), with its own defaults. What it can do is the prior's, so it stands outside of the
+ * registry, as a policy of studies. */
+#include "sampler/methods.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define NEEDS_CHOICE                                                                                         \
+  "sampler auto is of priors by `thompson train --family auto` or prior.family: auto; none was chosen with " \
+  "this one"
+
+Status sampler_take_auto(const Prior *prior, const char **name) {
+  if (strcmp(*name, "auto") != 0) return STATUS_OK;
+  if (!prior->auto_sampler) return status_set(STATUS_INPUT, NEEDS_CHOICE);
+  *name = prior->auto_sampler;
+  return STATUS_OK;
+}
+
+static bool auto_fits(const Prior *prior, const Likelihood *likelihood, size_t size, char *sentence) {
+  const SamplerOps *chosen = prior->auto_sampler ? sampler_find(prior->auto_sampler) : NULL;
+  if (chosen && !(prior->mixture && !chosen->moments))
+    return !sampler_misfit(chosen, prior, likelihood, size, sentence);
+  snprintf(sentence, size, NEEDS_CHOICE);
+  return false;
+}
+
+/* Creates the chosen one; temper and guard are applied to auto itself. */
+static Status auto_create(Sampler *self, const SamplerSetup *setup) {
+  static const char *const unguarded[] = {"guard=0"};
+  const SamplerOps *method = sampler_find(setup->prior->auto_sampler);
+  SamplerSetup own = *setup;
+  Config *options;
+  Sampler *chosen;
+  ALLOCATE(self->memory, chosen, 1);
+  TRY(config_options(self->memory, "defaults", sampler_keys(method), 1, unguarded, &options));
+  own.options = options;
+  TRY(sampler_create(self->memory, method, &own, chosen));
+  chosen->ess = self->ess;
+  self->state = chosen;
+  return STATUS_OK;
+}
+
+static void auto_sample(Sampler *self, const History *history, RngLanes rng, int draws, double *theta,
+                        int64_t *fallbacks) {
+  Sampler *chosen = self->state;
+  chosen->ops->sample(chosen, history, rng, draws, theta, fallbacks);
+}
+
+static bool auto_has_moments(bool mixture, bool conjugate) {
+  (void)conjugate;
+  return mixture;
+}
+
+static void auto_moments(Sampler *self, const History *history, double *mean, double *covariance,
+                         int64_t *fallbacks) {
+  Sampler *chosen = self->state;
+  chosen->ops->moments(chosen, history, mean, covariance, fallbacks);
+}
+
+/* Returns the cost of what takes such a prior: of one that is still to be chosen, the most. */
+static double auto_cost(const SamplerWork *work) {
+  SCRATCH_ARENA(scratch);
+  const SamplerOps *method = work->components > 0 ? &sampler_mixts
+                             : work->stages > 0   ? &sampler_twisted
+                                                  : &sampler_localised;
+  SamplerWork own = *work;
+  Config *options;
+  const Status status = config_options(&scratch, "defaults", sampler_keys(method), 0, NULL, &options);
+  ASSERT(status == STATUS_OK);
+  own.options = options;
+  return method->cost(&own);
+}
+
+const SamplerOps sampler_auto = {
+    .name = "auto",
+    .summary = "the sampler that was chosen with its prior by held-out tasks (prior.family: auto)",
+    .reference = "Gneiting and Raftery 2007 (energy score)",
+    .default_prior = "auto",
+    .fits = auto_fits,
+    .create = auto_create,
+    .sample = auto_sample,
+    .has_moments = auto_has_moments,
+    .moments = auto_moments,
+    .cost = auto_cost,
+};

@@ -1,0 +1,76 @@
+#include "study/candidates.h"
+
+#include "problem/problem.h"
+
+#include <math.h>
+#include <string.h>
+
+const struct Candidate candidates[CANDIDATES] = {
+    {"gaussian", "mixts"}, {"mixture", "mixts"}, {"denoiser", "localised"}, {"diffusion", "twisted"}};
+
+static int one_part(const PriorFit *fit) {
+  (void)fit;
+  return 1;
+}
+
+static void describe_fit(const PriorFit *fit, FILE *out) {
+  for (int c = 0; c < CANDIDATES; c++) {
+    fprintf(out, "%s with %s ", candidates[c].family, candidates[c].sampler);
+    prior_find(candidates[c].family)->describe_fit(fit, out);
+  }
+}
+
+/* Returns the cost of all fits, and of the longest again. */
+static double cost(const PriorFit *fit, int d, double samples) {
+  double sum = 0, most = 0;
+  for (int c = 0; c < CANDIDATES; c++) {
+    const PriorOps *family = prior_find(candidates[c].family);
+    const PriorFit own = candidates_fit(fit, c, d);
+    const double operations = family->cost ? family->cost(&own, d, samples) : 0;
+    sum += operations;
+    most = fmax(most, operations);
+  }
+  return sum + most;
+}
+
+static size_t network_size(const PriorFit *fit, int d) {
+  const PriorFit own = candidates_fit(fit, CANDIDATES - 1, d);
+  return prior_find(candidates[CANDIDATES - 1].family)->network_size(&own, d);
+}
+
+const PriorOps prior_auto = {.name = "auto",
+                             .summary = "the family whose posterior draws are best on held-out tasks",
+                             .reference = "Gneiting and Raftery 2007 (energy score)",
+                             .able = PRIOR_CHAIN | PRIOR_DENOISER, /* what one of them is */
+                             .parts = one_part,
+                             .describe_fit = describe_fit,
+                             .network_size = network_size,
+                             .cost = cost};
+
+const PriorOps *candidates_family(const char *name) {
+  return strcmp(name, prior_auto.name) == 0 ? &prior_auto : prior_find(name);
+}
+
+PriorFit candidates_fit(const PriorFit *fit, int candidate, int d) {
+  PriorFit settled = *fit;
+  settled.components = 0;
+  prior_settle(prior_find(candidates[candidate].family), &settled, d);
+  return settled;
+}
+
+int candidates_sizes(const Config *setting, int size[CANDIDATE_SIZES]) {
+  const int64_t *sizes;
+  const int count = config_ints(setting, "problem.sample_sizes", &sizes);
+  const int rounds = (int)config_int(setting, "problem.rounds");
+  if (!config_is(setting, "study", "posterior")) {
+    size[0] = rounds < 10 ? 1 : rounds / 10, size[1] = rounds < 2 ? 1 : rounds / 2;
+    return size[1] > size[0] ? 2 : 1;
+  }
+  if (count == 0) {
+    size[0] = problem_arms(setting);
+    return 1;
+  }
+  const int used = count < CANDIDATE_SIZES ? count : CANDIDATE_SIZES;
+  for (int i = 0; i < used; i++) size[i] = (int)sizes[used == 1 ? 0 : i * (count - 1) / (used - 1)];
+  return used;
+}
