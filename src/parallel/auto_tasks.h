@@ -31,6 +31,7 @@ Status auto_tasks_of_theta(Arena *memory, const Samples *theta, const Likelihood
  * Gaussian rewards. */
 Status auto_tasks_of_logs(Arena *memory, const Logs *logs, double noise, const PriorFit *fit, AutoTasks *out);
 
-/* Scores posterior draws: score[sizes, n]. Not *judged where the sampler does not take the likelihood. */
-Status auto_tasks_score(const AutoTasks *tasks, const Prior *prior, const char *sampler, bool *judged,
+/* Scores posterior draws of the sampler with this name: score[sizes, n]. Not *judged where it does not take
+ * the likelihood. */
+Status auto_tasks_score(const AutoTasks *self, const Prior *prior, const char *name, bool *judged,
                         double *score);
