@@ -61,7 +61,7 @@ double cost_sweeps(const SamplerWork *work) {
   if (work->conjugate) return 0;
   if (options && config_has(options, "approximation") && config_is(options, "approximation", "laplace"))
     return 0;
-  return 9500 * work->rows + 3000 * work->d * work->d;
+  return 8000 * work->rows + 3000 * work->d * work->d;
 }
 
 /* Returns the work on the rows that a history with this memory still has. */

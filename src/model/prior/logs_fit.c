@@ -208,10 +208,11 @@ Status logs_fit(Arena *memory, const Logs *logs, int components, int starts, Rng
   return mixture_from_frame(&frame, out);
 }
 
-/* Returns the cost; the mode of a task under a component takes some steps of Newton over its rows. */
+/* Returns the cost; expectation propagation of a task under a component sweeps over its rows, from the mode
+ * on. */
 double logs_fit_cost(int d, double tasks, double rows, int components, int starts, bool choosing) {
-  const double frame = 600, newton = 5, square = (double)d * d;
-  const double item = 100 + 20 * square + 5 * d * square + newton * rows * (40 + 8 * d + square);
+  const double frame = 600, sweeps = 12, square = (double)d * d;
+  const double item = 100 + 20 * square + 5 * d * square + sweeps * rows * (40 + 8 * d + square);
   const EmPlan plan = logs_plan(components, starts, choosing);
   const double folds = choosing ? (double)mixture_held_out((int)tasks) / mixture_fold((int)tasks) : 1;
   return frame * tasks * item + (components > 1 ? folds * em_cost(&plan, components, tasks, item) : 0);
