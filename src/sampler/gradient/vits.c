@@ -14,7 +14,7 @@
  *
  * At a fixed step the mean of Algorithms 2 and 3 keeps a variance of about a / (2 - a) times that of the
  * target, a = h lambda_max, because gradients are taken at draws, and all draws of a call share its error. A
- * control variate takes most of that away under `lambda_max` (vits_step.h).
+ * control variate takes most of that away (`gradient`, vits_step.h).
  *
  * Component j of run n is lane n J + j. Updates use the streams (RNG_OBSERVE, run, round, component); a draw
  * uses d normals of its own stream, after 1 uniform when J > 1. */
@@ -255,7 +255,15 @@ static double vits2_hf_cost(const SamplerWork *work) { return vits_cost(work, VI
   INT("components", 1, VITS_COMPONENTS, "1",                                                                 \
       "Gaussians of the approximation, weighted by their evidence lower bound")
 
-static const ConfigKey KEYS[] = {POTENTIAL_KEYS, STEP_KEYS, {COMPONENTS_KEY}, {.name = NULL}};
+static const ConfigKey KEYS[] = {
+    POTENTIAL_KEYS,
+    STEP_KEYS,
+    {COMPONENTS_KEY},
+    {WORD("gradient", "auto",
+          "of the mean: plain, at a draw as in the paper; or controlled, less what has mean 0 there, which "
+          "takes the noise of single draws from the mean; auto: controlled with lambda_max"),
+     .words = "auto plain controlled"},
+    {.name = NULL}};
 
 static const ConfigKey HESSIAN_FREE_KEYS[] = {
     POTENTIAL_KEYS,

@@ -21,8 +21,12 @@ Status vits_step_create(Arena *memory, VitsKind kind, const SamplerSetup *setup,
                         VitsStep *out) {
   const size_t d = (size_t)setup->prior->d, n = (size_t)capacity, vector = d * n, matrix = d * vector;
   *out = (VitsStep){.kind = kind, .d = setup->prior->d};
-  if (kind == VITS_HESSIAN_FREE) out->samples = (int)config_int(setup->options, "samples");
   TRY(step_size_create(memory, setup, capacity, 1, &out->step));
+  if (kind == VITS_HESSIAN_FREE)
+    out->samples = (int)config_int(setup->options, "samples");
+  else
+    out->controlled = config_is(setup->options, "gradient", "controlled") ||
+                      (config_is(setup->options, "gradient", "auto") && out->step.by_curvature);
   ALLOCATE_ARRAYS(memory, vector, double, &out->theta, &out->gradient, &out->spread, &out->lengths, &out->eps,
                   &out->at_mean);
   ALLOCATE_ARRAYS(memory, n, double, &out->h, &out->dot, &out->touched);
@@ -214,7 +218,7 @@ static const double *evaluate_at_draw(VitsStep *work, Potential *potential, Vits
   rng_lanes_normal(rng, d, work->eps);
   vits_place(d, lanes, q, work->eps, work->theta);
   potential_derivatives(potential, work->theta, work->gradient, known ? NULL : work->hessian);
-  if (work->step.by_curvature) {
+  if (work->controlled) {
     linalg_multiply_transposed_lanes(d, lanes, q.inverse, work->eps, work->theta);
     lanes_add((size_t)(d * lanes), -1, work->theta, work->gradient);
   }

@@ -15,9 +15,9 @@
  * moves; every 10 updates one iteration C <- C (2I - BC) brings both back.
  *
  * Draws are mu + B eps and the covariance is B B' (the paper's text has B'B, which differs once B is not
- * symmetric). VITS-I and VITS-II take g and A at one draw. With the rule `lambda_max` C' eps is subtracted
- * from g there: it has mean 0, and is what grad U(mu + B eps) - grad U(mu) becomes as q arrives, so that the
- * mean keeps little of the noise of single draws. The paper's rule `eta_t` takes the paper's gradient.
+ * symmetric). VITS-I and VITS-II take g and A at one draw. A controlled g is that less C' eps, which has mean
+ * 0 and is what grad U(mu + B eps) - grad U(mu) becomes as q arrives, so that the mean keeps little of the
+ * noise of single draws.
  *
  * The Hessian-free version uses E[eps (grad U(mu + B eps))'] = B' E[Hessian]. It differs from the paper's
  * plain average over draws in two ways, and is unbiased as that is: the directions eps_m come in sets of d
@@ -48,6 +48,7 @@ typedef struct {
 typedef struct {
   VitsKind kind;
   int d, samples; /* M */
+  bool controlled; /* g of VITS-I and II */
   StepSize step;
   double *theta, *gradient, *h; /* [d, n], [d, n], [n] */
   double *hessian; /* [d, d, n]: A */
@@ -58,7 +59,7 @@ typedef struct {
   double *dot, *touched; /* [n] */
 } VitsStep;
 
-/* Reads `samples` (Hessian-free), and the keys of step_size.h. */
+/* Reads `samples` (Hessian-free) or `gradient`, and the keys of step_size.h. */
 Status vits_step_create(Arena *memory, VitsKind kind, const SamplerSetup *setup, int capacity, VitsStep *out);
 
 /* Computes work->excess = C'C - A, work->dot[n] = a bound of C'C. */
