@@ -168,9 +168,10 @@ static void add_rows(Potential *potential, const double *theta, double *gradient
     history_deviance(&potential->view, potential_theta(potential, lanes, theta), deviance, potential->slope);
     potential_to_gradient(potential, lanes, potential->slope);
   }
-  lanes_add((size_t)(d * lanes), -potential->likelihood_weight, potential->slope, gradient);
+  lanes_add((size_t)d * (size_t)lanes, -potential->likelihood_weight, potential->slope, gradient);
   if (hessian)
-    lanes_add((size_t)(d * d * lanes), potential->likelihood_weight, potential->curvature, hessian);
+    lanes_add((size_t)d * (size_t)d * (size_t)lanes, potential->likelihood_weight, potential->curvature,
+              hessian);
 }
 
 /* Computes the derivatives with the prior N(0, I). */
@@ -197,7 +198,7 @@ static void add_beyond_quadratic(Potential *potential, const double *theta, doub
     add_rows(potential, theta, gradient, hessian);
   if (potential->closed_prior) return;
   potential->prior->ops->score(potential->prior, potential->view.lanes, theta, potential->score);
-  lanes_add((size_t)(potential->d * potential->view.lanes), -potential->prior_weight, potential->score,
+  lanes_add((size_t)potential->d * (size_t)potential->view.lanes, -potential->prior_weight, potential->score,
             gradient);
   if (hessian) add_prior_hessian(potential, theta, hessian);
 }
@@ -209,7 +210,7 @@ void potential_derivatives(Potential *potential, const double *theta, double *gr
     return;
   }
   linalg_multiply_lanes(d, lanes, potential->precision, theta, gradient);
-  lanes_add((size_t)(d * lanes), -1, potential->vector, gradient);
+  lanes_add((size_t)d * (size_t)lanes, -1, potential->vector, gradient);
   if (hessian) memcpy(hessian, potential->precision, (size_t)(d * d * lanes) * sizeof *hessian);
   add_beyond_quadratic(potential, theta, gradient, hessian);
 }
@@ -223,7 +224,7 @@ void potential_gradients(Potential *potential, int count, const double *theta, d
       network_derivatives(potential, theta, gradient, NULL);
       continue;
     }
-    lanes_add((size_t)(d * lanes), -1, potential->vector, gradient);
+    lanes_add((size_t)d * (size_t)lanes, -1, potential->vector, gradient);
     add_beyond_quadratic(potential, theta, gradient, NULL);
   }
 }

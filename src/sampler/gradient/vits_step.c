@@ -56,7 +56,7 @@ void vits_start(const Potential *potential, int lanes, int first, int last, Vits
 
 void vits_place(int d, int lanes, VitsGaussian q, const double *eps, double *theta) {
   linalg_multiply_lanes(d, lanes, q.root, eps, theta);
-  lanes_add((size_t)(d * lanes), 1, q.mean, theta);
+  lanes_add((size_t)d * (size_t)lanes, 1, q.mean, theta);
 }
 
 /* Computes x[rows, lanes] += factor h[lanes] y[rows, lanes]. */
@@ -220,7 +220,7 @@ static const double *evaluate_at_draw(VitsStep *work, Potential *potential, Vits
   potential_derivatives(potential, work->theta, work->gradient, known ? NULL : work->hessian);
   if (work->controlled) {
     linalg_multiply_transposed_lanes(d, lanes, q.inverse, work->eps, work->theta);
-    lanes_add((size_t)(d * lanes), -1, work->theta, work->gradient);
+    lanes_add((size_t)d * (size_t)lanes, -1, work->theta, work->gradient);
   }
   return known ? potential->precision : work->hessian;
 }
@@ -261,7 +261,7 @@ void vits_step_excess(VitsStep *work, int lanes, const double *hessian, VitsGaus
   }
   matrix_lanes_gram(d, lanes, q.inverse, work->excess);
   matrix_lanes_coarse_bound(d, lanes, work->excess, work->dot);
-  lanes_add((size_t)(d * d * lanes), -1, hessian, work->excess);
+  lanes_add((size_t)d * (size_t)d * (size_t)lanes, -1, hessian, work->excess);
 }
 
 void vits_step_move_single(VitsStep *work, int lanes, const double *hessian, VitsGaussian q) {
