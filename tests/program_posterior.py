@@ -135,10 +135,10 @@ class Posterior(program.ProgramTest):
         self.fail_with(3, "at most 20 dimensions", "run", study, "-o", self.path("large"), "--set", "problem.theta=ising", "--set",
                        "problem.dimension=21", "--set", "policies=[{name: tilted, prior: exact}]")
 
-    def ranks(self, theta, policies, metric="rank", *more):
-        """The p-value of uniform ranks by policy: theta* drawn again for each of RUNS runs, 5 observations, 63 draws."""
+    def ranks(self, theta, policies, metric="rank", *more, sizes="[5]"):
+        """The p-value of uniform ranks by policy: theta* drawn again for each of RUNS runs, 5 observations or `sizes`, 63 draws."""
         self.succeed("run", self.study, "-o", self.path(theta), "--set", f"runs={RUNS}", "--set", "block=128", "--set", "draws=63", "--set",
-                     f"metrics=[{metric}]", "--set", "problem.sample_sizes=[5]", "--set", f"problem.theta={theta}", "--set", "prior.stages=100",
+                     f"metrics=[{metric}]", "--set", f"problem.sample_sizes={sizes}", "--set", f"problem.theta={theta}", "--set", "prior.stages=100",
                      "--set", "prior.replicates=1", "--set", f"policies=[{policies}]", "--overwrite", *more, ranks=2)
         with xr.open_dataset(self.path(f"{theta}/results.nc")) as data:
             # 64 possible ranks in BINS bins of equal width.
@@ -154,6 +154,18 @@ class Posterior(program.ProgramTest):
             self.assertGreater(p["mixts"], LEVEL)
             self.assertLess(p["dps"], LEVEL)
             self.assertGreater(self.ranks("rays", "exact", metric, "--set", "likelihood=logistic")["exact"], LEVEL)
+
+    def test_calibration_with_clicks(self):
+        """Ranks need no exact posterior, which nobody has in five dimensions with clicks; Laplace's Gaussian is told from it."""
+        five = [word for key in ("problem.dimension=5", "problem.features=gaussian", "problem.resample_arms=true", "likelihood=logistic")
+                for word in ("--set", key)]
+        p = self.ranks("gaussian", "{name: ts, prior: exact}, {name: ts, label: laplace, prior: exact, approximation: laplace}", "rank_norm",
+                       *five, sizes="[10]")
+        self.assertGreater(p["ts"], LEVEL)
+        self.assertLess(p["laplace"], LEVEL)
+        study = self.write("five.yaml", STUDY[:STUDY.index("sweep")])
+        self.fail_with(3, "all but rank, rank_norm and rank_log_likelihood need the exact posterior", "run", study, "-o", self.path("no"), *five,
+                       "--set", "problem.theta=gm_sphere", "--set", "metrics=[emd]")
 
     def test_ranks_of_exact_samplers_are_uniform_and_others_are_not(self):
         """Simulation-based calibration (Talts et al. 2018). LaplaceDPS is under-dispersed, so its ranks pile up at both ends."""

@@ -115,10 +115,12 @@ const ConfigKey study_keys[] = {
      .type = KEY_WORDS,
      .fallback = "[emd]",
      .word = study_metric_name,
-     .help = "posterior study: what is measured against the exact posterior; log_concavity: of the start of "
-             "tilted transport; bandit study: optimal_arm_entropy, H(A*) before each round, "
-             "prior_p_value, how surprising the history is under the prior, and regret_floor, what no policy "
-             "stays below in the mean (Gaussian rewards)"},
+     .help =
+         "posterior study: what is measured against the exact posterior; the ranks need none, and are there "
+         "with any prior and reward; log_concavity: of the start of tilted transport; bandit study: "
+         "optimal_arm_entropy, H(A*) before each round, "
+         "prior_p_value, how surprising the history is under the prior, and regret_floor, what no policy "
+         "stays below in the mean (Gaussian rewards)"},
 
     {INT("linear_algebra.distributed_from", 1, 10000, "auto",
          "inverse problem in the posterior study: dimension from which its matrices are spread over all "

@@ -37,7 +37,7 @@ typedef struct {
   bool forgets;
   History own; /* what that policy observed, or a sampler that forgets */
   Watch *watch; /* over the draws of `sampler`; NULL: it is not known where they should be */
-  Prior truth; /* distribution of theta* */
+  Prior truth; /* distribution of theta*, as `exact` where exact draws are needed */
   bool *measured; /* [curve_count]: not those that the result has already */
   int needs; /* of the curves that are measured */
   int *arm; /* [B] */
@@ -129,6 +129,19 @@ static Status create_sampler(Arena *memory, const Prior *prior, Tick tick, Block
                        &block->policy);
 }
 
+/* Creates the sampler of the true posterior. */
+static Status create_exact(Arena *memory, Block *block) {
+  PriorFit chain = fit_of_keys(block->setting, "prior.", block->study->seed, block->task->replicate);
+  TRY(problem_exact_prior(memory, &block->problem, &chain, &block->truth));
+  const SamplerSetup setup = {.prior = &block->truth,
+                              .likelihood = &block->problem.likelihood,
+                              .runs = block->task->runs,
+                              .draws = posterior_reference_draws(block->setting),
+                              .seed = block->study->seed,
+                              .first_run = block->task->first_run};
+  return sampler_create(memory, &sampler_exact, &setup, &block->exact);
+}
+
 static Status block_create(Arena *memory, const Study *study, const Task *task, const Prior *prior,
                            const TaskResult *result, Tick tick, Block *block) {
   const Config *setting = study->file->settings[task->setting];
@@ -138,16 +151,8 @@ static Status block_create(Arena *memory, const Study *study, const Task *task, 
   TRY(world_create(&block->problem, task->replicate, task->first_run, task->runs, &block->world));
   TRY(history_create(memory, block->problem.d, task->runs, &block->problem.likelihood, &block->history));
   TRY(history_reserve(&block->history, posterior_last_size(setting)));
-  PriorFit chain = fit_of_keys(setting, "prior.", study->seed, task->replicate);
-  TRY(problem_exact_prior(memory, &block->problem, &chain, &block->truth));
   TRY(create_sampler(memory, prior, tick, block));
-  const SamplerSetup setup = {.prior = &block->truth,
-                              .likelihood = &block->problem.likelihood,
-                              .runs = task->runs,
-                              .draws = posterior_reference_draws(setting),
-                              .seed = study->seed,
-                              .first_run = task->first_run};
-  TRY(sampler_create(memory, &sampler_exact, &setup, &block->exact));
+  if (block->needs) TRY(create_exact(memory, block));
   return allocate(memory, block);
 }
 
