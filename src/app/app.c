@@ -337,8 +337,7 @@ static Status read_and_print_watched(StoreFile *file, const Study *study) {
   bool first = true;
   if (!store_has_variable(file, "draws_offset")) return STATUS_OK; /* results of an earlier version */
   TRY(store_shape(file, "draws_offset", 3, shape));
-  ALLOCATE(&scratch, offset, settings * policies * shape[2]);
-  ALLOCATE(&scratch, spread, settings * policies * shape[2]);
+  ALLOCATE_ARRAYS(&scratch, settings * policies * shape[2], offset, spread);
   TRY(store_get_doubles(file, "draws_offset", offset));
   TRY(store_get_doubles(file, "draws_spread", spread));
   for (size_t s = 0; s < settings; s++)

@@ -89,9 +89,8 @@ static Status users_write_logs(StoreFile *file, int dim, const Ratings *ratings,
   int axis[] = {0, dim}, variable[3];
   int64_t *task;
   double *x, *y;
-  ALLOCATE(&scratch, task, ROWS);
+  ALLOCATE_ARRAYS(&scratch, ROWS, task, y);
   ALLOCATE(&scratch, x, ROWS * (size_t)result->d);
-  ALLOCATE(&scratch, y, ROWS);
   TRY(store_dimension(file, "observation", (size_t)ratings->count, &axis[0]));
   TRY(store_variable(file, "task", STORE_INT64, 1, axis, "user of the input files", NULL, &variable[0]));
   TRY(store_variable(file, "x", STORE_DOUBLE, 2, axis, "features of the movie", "1", &variable[1]));

@@ -118,12 +118,9 @@ static Status draws_create(const Case *c, Draws *out) {
                         .run = c->task.first_run,
                         .draws = 1,
                         .lanes = (uint32_t)runs};
-  ALLOCATE(memory, out->arm, runs);
+  ALLOCATE_ARRAYS(memory, runs, out->arm, out->reward, out->regret, out->fallbacks);
   ALLOCATE(memory, out->phi, c->problem.d * runs);
-  ALLOCATE(memory, out->reward, runs);
-  ALLOCATE(memory, out->regret, runs);
   ALLOCATE(memory, out->theta, (size_t)c->prior.d * (size_t)runs);
-  ALLOCATE(memory, out->fallbacks, runs);
   return STATUS_OK;
 }
 

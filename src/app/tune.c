@@ -297,9 +297,7 @@ static Status tune(const Parallel *parallel, const Arguments *arguments, Arena *
   Prior *prior, wide;
   bool guarded = false, ignored;
   int best;
-  ALLOCATE(memory, prior, policies);
-  ALLOCATE(memory, found.results, policies);
-  ALLOCATE(memory, found.order, policies);
+  ALLOCATE_ARRAYS(memory, policies, prior, found.results, found.order);
   TRY(prepare_study(parallel, priors, folder, PROGRESS_AUTO, 0.1, NULL));
   Status status = take_priors(memory, priors, folder, prior, &found.first);
   if (status == STATUS_OK)

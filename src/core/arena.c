@@ -25,8 +25,8 @@ Status arena_new(Arena *arena, void **out, size_t count, size_t size) {
   return STATUS_OK;
 }
 
-Status arena_new_arrays(Arena *arena, size_t count, size_t size, void **const *arrays) {
-  for (; *arrays; arrays++) TRY(arena_new(arena, *arrays, count, size));
+Status arena_new_arrays(Arena *arena, size_t count, const ArenaArray *arrays) {
+  for (; arrays->out; arrays++) TRY(arena_new(arena, arrays->out, count, arrays->size));
   return STATUS_OK;
 }
 

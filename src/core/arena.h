@@ -18,8 +18,14 @@ typedef struct {
  * count * size overflows. */
 Status arena_new(Arena *arena, void **out, size_t count, size_t size);
 
-/* Does the same for all of `arrays`, the last of which is NULL. */
-Status arena_new_arrays(Arena *arena, size_t count, size_t size, void **const *arrays);
+/* An array to allocate: where its address goes, and the size of an element. */
+typedef struct {
+  void **out;
+  size_t size;
+} ArenaArray;
+
+/* Does the same for all of `arrays`, behind the last of which `out` is NULL. */
+Status arena_new_arrays(Arena *arena, size_t count, const ArenaArray *arrays);
 
 /* Makes room for one more element behind the `count` of an array that grew by such calls alone: at powers of
  * two it moves to twice the room. */
@@ -37,9 +43,16 @@ void arena_free(Arena *arena);
 #define ALLOCATE(arena, pointer, count)                                                                      \
   TRY(arena_new((arena), (void **)&(pointer), (size_t)(count), sizeof *(pointer)))
 
-/* ALLOCATE_ARRAYS(arena, count, type, &one, &other, ..): the same for several arrays of one size. */
-#define ALLOCATE_ARRAYS(arena, count, type, ...)                                                             \
-  TRY(arena_new_arrays((arena), (size_t)(count), sizeof(type), (void *)(type * *const[]){__VA_ARGS__, NULL}))
+/* ALLOCATE_ARRAYS(arena, count, one, other, ..): the same for up to 16 pointers, of any types. */
+#define ALLOCATE_ARRAYS(arena, count, ...)                                                                   \
+  TRY(arena_new_arrays((arena), (size_t)(count), (const ArenaArray[]){ARENA_EACH(__VA_ARGS__){NULL, 0}}))
+/* The preprocessor has no loops: each time that it scans the text it writes one more row. */
+#define ARENA_EACH(...) ARENA_SCAN(ARENA_SCAN(ARENA_SCAN(ARENA_SCAN(ARENA_ROWS(__VA_ARGS__)))))
+#define ARENA_SCAN(...) ARENA_TEXT(ARENA_TEXT(ARENA_TEXT(ARENA_TEXT(__VA_ARGS__))))
+#define ARENA_TEXT(...) __VA_ARGS__
+#define ARENA_ROWS(one, ...) {(void **)&(one), sizeof *(one)}, __VA_OPT__(ARENA_AGAIN ARENA_NONE(__VA_ARGS__))
+#define ARENA_AGAIN() ARENA_ROWS
+#define ARENA_NONE ()
 
 /* GROW(arena, pointer, count): TRY to arena_grow the array that `pointer` points to. */
 #define GROW(arena, pointer, count)                                                                          \

@@ -213,9 +213,7 @@ static Status read_csv_events(Arena *memory, const char *path, EventLog *out, do
   const size_t rows = (size_t)table.rows, columns = (size_t)table.columns, d = columns - 3;
   out->rows = table.rows, out->d = (int)d;
   ALLOCATE(memory, out->x, rows * d);
-  ALLOCATE(memory, *arm, rows);
-  ALLOCATE(memory, out->reward, rows);
-  ALLOCATE(memory, out->propensity, rows);
+  ALLOCATE_ARRAYS(memory, rows, *arm, out->reward, out->propensity);
   for (size_t i = 0; i < rows; i++) {
     const double *row = table.values + i * columns;
     memcpy(out->x + i * d, row, d * sizeof *row);

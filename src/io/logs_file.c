@@ -84,8 +84,7 @@ static Status read_netcdf(const char *path, const LogsSink *sink) {
                       store_path(file), shape[0], shape[1]);
   reader = (Reader){.file = file, .sink = sink, .rows = shape[0], .d = shape[1]};
   ALLOCATE(&scratch, reader.x, ROWS * reader.d);
-  ALLOCATE(&scratch, reader.y, ROWS);
-  ALLOCATE(&scratch, reader.task, ROWS);
+  ALLOCATE_ARRAYS(&scratch, ROWS, reader.y, reader.task);
   TRY(sink->begin(sink->context, (int)reader.d));
   return read_rows(&reader);
 }

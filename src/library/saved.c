@@ -119,10 +119,7 @@ thompson_status thompson_posterior_save(const thompson_posterior *self, const ch
 }
 
 static Status allocate_counts(Arena *memory, Saved *saved) {
-  ALLOCATE(memory, saved->observations, saved->count);
-  ALLOCATE(memory, saved->choices, saved->count);
-  ALLOCATE(memory, saved->round, saved->count);
-  ALLOCATE(memory, saved->lives, saved->count);
+  ALLOCATE_ARRAYS(memory, saved->count, saved->observations, saved->choices, saved->round, saved->lives);
   return STATUS_OK;
 }
 

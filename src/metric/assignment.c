@@ -44,14 +44,8 @@ Status assignment_create(Arena *memory, int most, Assignment **out) {
   Assignment *a;
   const int stride = reduced_stride(most);
   ALLOCATE(memory, a, 1);
-  ALLOCATE(memory, a->row_of, most);
-  ALLOCATE(memory, a->v, stride);
-  ALLOCATE(memory, a->free_rows, most);
-  ALLOCATE(memory, a->distance, stride);
-  ALLOCATE(memory, a->open_v, stride);
-  ALLOCATE(memory, a->before, stride);
-  ALLOCATE(memory, a->closed, most);
-  ALLOCATE(memory, a->closed_distance, most);
+  ALLOCATE_ARRAYS(memory, most, a->row_of, a->free_rows, a->closed, a->closed_distance);
+  ALLOCATE_ARRAYS(memory, stride, a->v, a->distance, a->open_v, a->before);
   *out = a;
   return auction_create(memory, most, &a->auction);
 }

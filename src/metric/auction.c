@@ -44,8 +44,7 @@ Status auction_create(Arena *memory, int most, Auction **out) {
   ALLOCATE(memory, a, 1);
   ALLOCATE(memory, a->cost, (size_t)most * stride);
   ALLOCATE(memory, a->price, stride);
-  ALLOCATE(memory, a->row_of, most);
-  ALLOCATE(memory, a->free_rows, most);
+  ALLOCATE_ARRAYS(memory, most, a->row_of, a->free_rows);
   *out = a;
   return STATUS_OK;
 }

@@ -32,16 +32,9 @@ Status wasserstein_create(Arena *memory, int most_dimension, int most_points, Wa
   w->most_dimension = most_dimension;
   w->most_points = most_points;
   ALLOCATE(memory, w->slices, (size_t)most_dimension * SLICES);
-  ALLOCATE(memory, w->sorted_x, (size_t)most_points * SLICES);
-  ALLOCATE(memory, w->sorted_y, (size_t)most_points * SLICES);
-  ALLOCATE(memory, w->projected, most_points);
-  ALLOCATE(memory, w->x, most_points);
-  ALLOCATE(memory, w->y, most_points);
-  ALLOCATE(memory, w->merged, most_points);
-  ALLOCATE(memory, w->direction, most_dimension);
-  ALLOCATE(memory, w->candidate, most_dimension);
-  ALLOCATE(memory, w->gradient, most_dimension);
-  ALLOCATE(memory, w->candidate_gradient, most_dimension);
+  ALLOCATE_ARRAYS(memory, (size_t)most_points * SLICES, w->sorted_x, w->sorted_y);
+  ALLOCATE_ARRAYS(memory, most_points, w->projected, w->x, w->y, w->merged);
+  ALLOCATE_ARRAYS(memory, most_dimension, w->direction, w->candidate, w->gradient, w->candidate_gradient);
   *out = w;
   return STATUS_OK;
 }

@@ -11,10 +11,8 @@
 Status cell_create(Arena *memory, const Study *study, int64_t runs, Cell *out) {
   *out = (Cell){.runs = runs};
   ALLOCATE(memory, out->curves, (size_t)study->curve_count * (size_t)runs * (size_t)study->places);
-  ALLOCATE(memory, out->seconds, runs);
-  ALLOCATE(memory, out->fallbacks, runs);
+  ALLOCATE_ARRAYS(memory, runs, out->seconds, out->fallbacks, out->status);
   ALLOCATE(memory, out->watched, 2 * runs);
-  ALLOCATE(memory, out->status, runs);
   return STATUS_OK;
 }
 

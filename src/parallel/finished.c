@@ -127,8 +127,7 @@ static Status finished_create(Arena *memory, const char *directory, const Study 
   *out = (Finished){
       .directory = directory, .study = study, .memory = memory, .first = INFINITY, .last = -INFINITY};
   for (int i = 0; i < FINISHED_OPEN; i++) out->open[i] = -1;
-  ALLOCATE(memory, out->state, study->task_count);
-  ALLOCATE(memory, out->place, study->task_count);
+  ALLOCATE_ARRAYS(memory, study->task_count, out->state, out->place);
   return STATUS_OK;
 }
 

@@ -123,9 +123,7 @@ static Status run_all(Runner *runner, const Finished *finished, TasksOutcome *ou
   SCRATCH_ARENA(scratch);
   const Study *study = runner->study;
   const int policies = study->file->policy_count;
-  ALLOCATE(&scratch, runner->listed, policies);
-  ALLOCATE(&scratch, runner->tasks, policies);
-  ALLOCATE(&scratch, runner->results, policies);
+  ALLOCATE_ARRAYS(&scratch, policies, runner->listed, runner->tasks, runner->results);
   TRY(journal_create(&scratch, runner->directory, study, &runner->journal));
   Status status = STATUS_OK;
   for (int s = 0; s < study->file->setting_count; s++)

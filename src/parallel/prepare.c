@@ -240,8 +240,7 @@ static Status fit_wave(const Parallel *parallel, const Study *study, const char 
   SCRATCH_ARENA(scratch);
   FitData *data;
   Fit *fits;
-  ALLOCATE(&scratch, data, count);
-  ALLOCATE(&scratch, fits, count);
+  ALLOCATE_ARRAYS(&scratch, count, data, fits);
   Status status = STATUS_OK;
   for (int i = 0; i < count && status == STATUS_OK; i++) {
     double base_seconds = 0;

@@ -58,11 +58,8 @@ static int longest_first(const void *a, const void *b) {
 static Status fill_lines(Queue *queue, int count, const int *list) {
   SCRATCH_ARENA(scratch);
   Ranked *ranked;
-  ALLOCATE(&queue->memory, queue->line, queue->lines);
-  ALLOCATE(&queue->memory, queue->known, queue->lines);
-  ALLOCATE(&queue->memory, queue->all, queue->lines);
-  ALLOCATE(&queue->memory, queue->change, queue->counters);
-  ALLOCATE(&queue->memory, queue->now, queue->counters);
+  ALLOCATE_ARRAYS(&queue->memory, queue->lines, queue->line, queue->known, queue->all);
+  ALLOCATE_ARRAYS(&queue->memory, queue->counters, queue->change, queue->now);
   ALLOCATE(&queue->memory, queue->stops, queue->counters + 2 * queue->lines * queue->groups);
   ALLOCATE(&scratch, ranked, count);
   for (int i = 0; i < count; i++) {

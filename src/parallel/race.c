@@ -22,9 +22,8 @@ typedef struct {
 static Status race_create(Arena *memory, const Race *race, RaceState *out) {
   const size_t policies = (size_t)race->study->file->policy_count, most = (size_t)race->most;
   *out = (RaceState){.race = race, .policies = race->study->file->policy_count};
-  ALLOCATE(memory, out->out, policies);
+  ALLOCATE_ARRAYS(memory, policies, out->out, out->seconds);
   ALLOCATE(memory, out->regret, policies * most);
-  ALLOCATE(memory, out->seconds, policies);
   ALLOCATE(memory, out->scratch, most);
   return STATUS_OK;
 }

@@ -169,8 +169,7 @@ static Status put_labels(Reducer *reducer) {
   const char **texts;
   double *numbers;
   const int most = file->setting_count > file->policy_count ? file->setting_count : file->policy_count;
-  ALLOCATE(&scratch, texts, most);
-  ALLOCATE(&scratch, numbers, most);
+  ALLOCATE_ARRAYS(&scratch, most, texts, numbers);
   for (int p = 0; p < file->policy_count; p++) texts[p] = file->policies[p].label;
   TRY(store_texts(reducer->file, "policy", reducer->policy, file->policy_count, texts,
                   "label of the policy"));
@@ -203,8 +202,7 @@ static Status put_coordinates(Reducer *reducer) {
   SCRATCH_ARENA(scratch);
   int64_t *runs;
   int *replicates, id;
-  ALLOCATE(&scratch, runs, reducer->runs);
-  ALLOCATE(&scratch, replicates, reducer->runs);
+  ALLOCATE_ARRAYS(&scratch, reducer->runs, runs, replicates);
   for (int64_t r = 0; r < reducer->runs; r++)
     runs[r] = r, replicates[r] = (int)runs_replicate(&study->runs, r);
   TRY(store_variable(reducer->file, "run", STORE_INT64, 1, &reducer->run, "number of the run, from 0", "1",

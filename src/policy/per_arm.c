@@ -48,9 +48,7 @@ static Status create(Policy *self) {
                       "%lld are too many",
                       (long long)arms, (long long)setup->first_run + setup->runs);
   ALLOCATE(memory, state->context, setup->problem->d * lanes);
-  ALLOCATE(memory, state->index, lanes);
-  ALLOCATE(memory, state->only, lanes);
-  ALLOCATE(memory, state->fallbacks, lanes);
+  ALLOCATE_ARRAYS(memory, lanes, state->index, state->only, state->fallbacks);
   SamplerSetup sampler = {.prior = setup->prior,
                           .likelihood = setup->likelihood,
                           .runs = (int)lanes,

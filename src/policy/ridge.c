@@ -19,10 +19,8 @@ Status ridge_create(Arena *memory, int d, int runs, const Likelihood *likelihood
   ALLOCATE(memory, out->theta, vector);
   if (likelihood_is_conjugate(likelihood)) return STATUS_OK;
   TRY(irls_create(memory, d, runs, 1e-8, &out->irls));
-  ALLOCATE(memory, out->prior_precision, matrix);
-  ALLOCATE(memory, out->prior_vector, vector);
-  ALLOCATE(memory, out->precision, matrix);
-  ALLOCATE(memory, out->vector, vector);
+  ALLOCATE_ARRAYS(memory, matrix, out->prior_precision, out->precision);
+  ALLOCATE_ARRAYS(memory, vector, out->prior_vector, out->vector);
   add_identity(d, runs, out->prior_precision);
   return STATUS_OK;
 }

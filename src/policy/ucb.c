@@ -31,9 +31,8 @@ static Status create(Policy *self) {
   size_t runs = (size_t)self->setup.runs;
   ALLOCATE(memory, state, 1);
   self->state = state;
-  ALLOCATE(memory, state->width, runs);
+  ALLOCATE_ARRAYS(memory, runs, state->width, state->top);
   ALLOCATE(memory, state->phi, (size_t)self->setup.problem->d * runs);
-  ALLOCATE(memory, state->top, runs);
   return ridge_create(memory, self->setup.problem->d, self->setup.runs, &self->setup.problem->likelihood,
                       &state->ridge);
 }

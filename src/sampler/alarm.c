@@ -52,19 +52,18 @@ Status alarm_create(Arena *memory, const Prior *prior, const Likelihood *likelih
   TRY(wide_create(memory, mixture, WIDE_WIDTH, &self->wide));
   TRY(mixture_posterior_create(memory, mixture, likelihood, draws + 1, NO_DRAWS, &self->under_prior));
   TRY(mixture_posterior_create(memory, &self->wide, likelihood, draws + 1, NO_DRAWS, &self->under_wide));
-  ALLOCATE_ARRAYS(memory, d * count, double, &self->theta, &self->noise);
+  ALLOCATE_ARRAYS(memory, d * count, self->theta, self->noise);
   ALLOCATE(memory, self->evidence, (size_t)mixture->components * runs);
-  ALLOCATE(memory, self->surprise, runs);
-  ALLOCATE(memory, self->ignored, runs);
+  ALLOCATE_ARRAYS(memory, runs, self->surprise, self->ignored);
   if (likelihood_is_conjugate(likelihood)) {
     ALLOCATE(memory, self->precision, d * d * runs);
     ALLOCATE(memory, self->vector, d * runs);
-    ALLOCATE_ARRAYS(memory, d * d, double, &self->one, &self->basis);
-    ALLOCATE_ARRAYS(memory, d, double, &self->eigenvalue, &self->b);
+    ALLOCATE_ARRAYS(memory, d * d, self->one, self->basis);
+    ALLOCATE_ARRAYS(memory, d, self->eigenvalue, self->b);
     return STATUS_OK;
   }
   ALLOCATE(memory, self->phi, d * runs);
-  ALLOCATE_ARRAYS(memory, runs, double, &self->y, &self->uniform, &self->normal);
+  ALLOCATE_ARRAYS(memory, runs, self->y, self->uniform, self->normal);
   return history_reserve(&self->histories, observations);
 }
 

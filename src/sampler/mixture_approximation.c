@@ -16,8 +16,8 @@ Status mixture_approximation_create(Arena *memory, const Mixture *prior, int run
   TRY(irls_create(memory, prior->d, CHUNK_LANES, laplace ? MODE_TOLERANCE : START_TOLERANCE, &out->irls));
   if (!laplace) TRY(ep_create(memory, prior->d, CHUNK_LANES, EP_TOLERANCE, &out->ep));
   ALLOCATE(memory, out->prior_precision, d * d * n);
-  ALLOCATE_ARRAYS(memory, d * n, double, &out->prior_vector, &out->mode);
-  ALLOCATE_ARRAYS(memory, n, double, &out->log_scale, &out->value);
+  ALLOCATE_ARRAYS(memory, d * n, out->prior_vector, out->mode);
+  ALLOCATE_ARRAYS(memory, n, out->log_scale, out->value);
   ALLOCATE(memory, out->last_precision, d * d * cells);
   ALLOCATE(memory, out->last_vector, d * cells);
   return STATUS_OK;

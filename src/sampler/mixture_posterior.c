@@ -110,7 +110,7 @@ static Status create_approximation(Arena *memory, MixturePosterior *state) {
   TRY(reservoir_create(memory, CHUNK_LANES, &state->reservoir));
   ALLOCATE(memory, state->own_precision, d * d * n);
   ALLOCATE(memory, state->own_vector, d * n);
-  ALLOCATE_ARRAYS(memory, n, double, &state->log_ratio, &state->own_offset);
+  ALLOCATE_ARRAYS(memory, n, state->log_ratio, state->own_offset);
   ALLOCATE(memory, state->kept, (d + 1) * n);
   return STATUS_OK;
 }
@@ -130,11 +130,10 @@ Status mixture_posterior_create(Arena *memory, const Mixture *prior, const Likel
   ALLOCATE(memory, state->constant, components);
   ALLOCATE(memory, state->precision, own * d * d * n);
   ALLOCATE(memory, state->vector, own * d * n);
-  ALLOCATE_ARRAYS(memory, components * n, double, &state->weight, &state->offset);
-  ALLOCATE_ARRAYS(memory, n, double, &state->largest, &state->uniform);
-  ALLOCATE_ARRAYS(memory, d * d * n, double, &state->factor, &state->inverse);
+  ALLOCATE_ARRAYS(memory, components * n, state->weight, state->offset);
+  ALLOCATE_ARRAYS(memory, n, state->largest, state->uniform, state->jitters, state->component);
+  ALLOCATE_ARRAYS(memory, d * d * n, state->factor, state->inverse);
   ALLOCATE(memory, state->whitened, d * n);
-  ALLOCATE_ARRAYS(memory, n, int, &state->jitters, &state->component);
   ALLOCATE(memory, state->draw, (d + 1) * n);
   mixture_evidence_constants(prior, state->constant);
   return likelihood_is_conjugate(likelihood) ? precise_create(memory, prior, CHUNK_LANES, &state->precise)

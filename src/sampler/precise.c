@@ -38,10 +38,10 @@ Status precise_create(Arena *memory, const Mixture *prior, int parts, Precise **
   self->prior = prior;
   self->variance = largest_variance(prior);
   ALLOCATE(memory, self->takes, parts);
-  ALLOCATE_ARRAYS(memory, n * n, double, &self->root, &self->conditioned);
+  ALLOCATE_ARRAYS(memory, n * n, self->root, self->conditioned);
   ALLOCATE(memory, self->row, n);
   ALLOCATE(memory, self->x, d);
-  ALLOCATE_ARRAYS(memory, d * d, double, &self->work, &self->covariance);
+  ALLOCATE_ARRAYS(memory, d * d, self->work, self->covariance);
   return STATUS_OK;
 }
 

@@ -25,9 +25,8 @@ typedef struct {
 static Status create(Arena *memory, int d, int draws, SpreadWork *out) {
   const size_t matrix = (size_t)d * (size_t)d;
   *out = (SpreadWork){0};
-  ALLOCATE_ARRAYS(memory, d, double, &out->mean, &out->value);
-  ALLOCATE_ARRAYS(memory, matrix, double, &out->precision, &out->half, &out->map, &out->moment,
-                  &out->vectors);
+  ALLOCATE_ARRAYS(memory, d, out->mean, out->value);
+  ALLOCATE_ARRAYS(memory, matrix, out->precision, out->half, out->map, out->moment, out->vectors);
   ALLOCATE(memory, out->e, (size_t)d * (size_t)draws);
   return STATUS_OK;
 }

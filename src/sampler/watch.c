@@ -30,11 +30,9 @@ Status watch_create(Arena *memory, const Sampler *sampler, const History *histor
   ALLOCATE(memory, self, 1);
   self->sampler = sampler;
   ALLOCATE(memory, self->start, d);
-  ALLOCATE_ARRAYS(memory, d * runs, double, &self->mean, &self->from, &self->e);
+  ALLOCATE_ARRAYS(memory, d * runs, self->mean, self->from, self->e);
   ALLOCATE(memory, self->factor, d * d * runs);
-  ALLOCATE_ARRAYS(memory, runs, double, &self->offset, &self->square);
-  ALLOCATE(memory, self->jitters, runs);
-  ALLOCATE(memory, self->fallbacks, runs);
+  ALLOCATE_ARRAYS(memory, runs, self->offset, self->square, self->jitters, self->fallbacks);
   for (int c = 0; c < prior->components; c++)
     for (size_t i = 0; i < d; i++) self->start[i] += prior->weight[c] * prior->mean[(size_t)c * d + i];
   *out = self;

@@ -113,10 +113,8 @@ static Status block_create(Arena *memory, const Study *study, const Task *task, 
     TRY(watch_create(memory, block->policy.sampler, &block->history, &block->watch));
   block->floored = study_measures(study, "regret_floor") && !result->has_shared;
   if (block->floored) TRY(regret_floor_create(memory, &block->problem, task, &block->floor));
-  ALLOCATE(memory, block->arm, task->runs);
+  ALLOCATE_ARRAYS(memory, task->runs, block->arm, block->reward, block->regret);
   ALLOCATE(memory, block->phi, block->problem.d * task->runs);
-  ALLOCATE(memory, block->reward, task->runs);
-  ALLOCATE(memory, block->regret, task->runs);
   return STATUS_OK;
 }
 

@@ -164,20 +164,11 @@ static Status create_sampler(Arena *memory, const Study *study, const Task *task
 
 static Status allocate(Arena *memory, Block *block) {
   const size_t d = (size_t)block->problem.d, runs = (size_t)block->task->runs;
-  ALLOCATE(memory, block->precision, d * d * runs);
-  ALLOCATE(memory, block->vector, d * runs);
-  ALLOCATE(memory, block->evidence, d * d * runs);
-  ALLOCATE(memory, block->log_determinant, runs);
-  ALLOCATE(memory, block->mean, d * runs);
-  ALLOCATE(memory, block->covariance, d * d * runs);
-  ALLOCATE(memory, block->theta, d * runs);
-  ALLOCATE(memory, block->spread, d * d * runs);
-  ALLOCATE(memory, block->deviation, d * runs);
-  ALLOCATE(memory, block->factor, d * d * runs);
-  ALLOCATE(memory, block->work, runs);
-  ALLOCATE(memory, block->kl, runs);
-  ALLOCATE(memory, block->jitters, runs);
-  ALLOCATE(memory, block->reached, runs);
+  ALLOCATE_ARRAYS(memory, d * d * runs, block->precision, block->evidence, block->covariance, block->spread,
+                  block->factor);
+  ALLOCATE_ARRAYS(memory, d * runs, block->vector, block->mean, block->theta, block->deviation);
+  ALLOCATE_ARRAYS(memory, runs, block->log_determinant, block->work, block->kl, block->jitters,
+                  block->reached);
   return STATUS_OK;
 }
 

@@ -6,9 +6,8 @@ static Status create_slots(Arena *memory, int count, const Feedback *feedback, F
   ALLOCATE(memory, *out, count);
   for (int i = 0; i < count; i++) {
     FeedbackSlot *slot = &(*out)[i];
-    ALLOCATE(memory, slot->arm, feedback->runs);
+    ALLOCATE_ARRAYS(memory, feedback->runs, slot->arm, slot->y);
     ALLOCATE(memory, slot->phi, feedback->d * feedback->runs);
-    ALLOCATE(memory, slot->y, feedback->runs);
     for (int b = 0; b < feedback->runs; b++) slot->arm[b] = -1;
   }
   return STATUS_OK;

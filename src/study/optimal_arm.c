@@ -15,9 +15,8 @@ Status optimal_arm_create(Arena *memory, const PolicyMethod *method, const Polic
       (OptimalArm){.runs = setup->runs, .draws = draws, .seed = setup->seed, .first_run = setup->first_run};
   ALLOCATE(memory, out->theta, d * runs * (size_t)draws);
   ALLOCATE(memory, out->one, d * runs);
-  ALLOCATE(memory, out->arm, runs);
+  ALLOCATE_ARRAYS(memory, runs, out->arm, out->ignored);
   ALLOCATE(memory, out->count, (size_t)setup->problem->arms * runs);
-  ALLOCATE(memory, out->ignored, runs);
   SamplerSetup sampler = {.prior = setup->prior,
                           .likelihood = setup->likelihood,
                           .runs = setup->runs,

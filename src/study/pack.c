@@ -87,10 +87,8 @@ static Status observe(const Pack *pack, World *world, PackGroup *group) {
                length = (size_t)group->observations;
   int *arm;
   double *phi, *y, *regret;
-  ALLOCATE(&scratch, arm, n);
+  ALLOCATE_ARRAYS(&scratch, n, arm, y, regret);
   ALLOCATE(&scratch, phi, d * n);
-  ALLOCATE(&scratch, y, n);
-  ALLOCATE(&scratch, regret, n);
   for (size_t k = 0; k < length; k++) {
     world_advance(world, (uint32_t)k + 1);
     world_play(world, arm, phi, y, regret);

@@ -64,11 +64,8 @@ static Status draws_create(Arena *memory, const Block *block, RngPurpose purpose
 static Status allocate(Arena *memory, Block *block) {
   const int m = posterior_draws(block->setting), r = posterior_reference_draws(block->setting);
   const size_t d = (size_t)block->problem.d, runs = (size_t)block->task->runs;
-  ALLOCATE(memory, block->arm, runs);
+  ALLOCATE_ARRAYS(memory, runs, block->arm, block->reward, block->regret, block->ignored);
   ALLOCATE(memory, block->phi, d * runs);
-  ALLOCATE(memory, block->reward, runs);
-  ALLOCATE(memory, block->regret, runs);
-  ALLOCATE(memory, block->ignored, runs);
   TRY(draws_create(memory, block, RNG_AGENT, m, &block->draws));
   if (block->needs & POSTERIOR_NEEDS_REFERENCE)
     TRY(draws_create(memory, block, RNG_EXACT, r, &block->reference));

@@ -43,10 +43,7 @@ typedef struct {
 
 static Status allocate(Arena *memory, Large *self) {
   const size_t d = (size_t)self->problem.d;
-  ALLOCATE(memory, self->q, d);
-  ALLOCATE(memory, self->b, d);
-  ALLOCATE(memory, self->truth, d);
-  ALLOCATE(memory, self->direction, d);
+  ALLOCATE_ARRAYS(memory, d, self->q, self->b, self->truth, self->direction);
   ALLOCATE(memory, self->lanes, 2 * d * (size_t)self->most_columns);
   TRY(isotropic_create(memory, (int)d, 1, &self->standard));
   self->standard.weight[0] = self->standard.variance[0] = 1;

@@ -29,8 +29,7 @@ Status regret_floor_check(const Problem *problem) {
 static Status create_set(Arena *memory, const Problem *problem, uint32_t replicate, RegretFloor *self) {
   const int d = self->d, n = self->members = theta_test_size(&problem->theta);
   ALLOCATE(memory, self->set, (size_t)d * (size_t)n);
-  ALLOCATE(memory, self->square, n);
-  ALLOCATE(memory, self->weight, n);
+  ALLOCATE_ARRAYS(memory, n, self->square, self->weight);
   theta_test_part(&problem->theta, replicate, self->set);
   for (size_t at = 0; at < (size_t)d * (size_t)n; at++)
     self->square[at % (size_t)n] += self->set[at] * self->set[at];
@@ -118,12 +117,8 @@ static Status create_belief(Arena *memory, const Problem *problem, uint32_t repl
 Status regret_floor_create(Arena *memory, const Problem *problem, const Task *task, RegretFloor *out) {
   const size_t d = (size_t)problem->d, runs = (size_t)task->runs;
   *out = (RegretFloor){.d = problem->d, .runs = task->runs, .key = rng_key(problem->seed, RNG_REGRET_FLOOR)};
-  ALLOCATE(memory, out->precision, runs);
-  ALLOCATE(memory, out->vector, d * runs);
-  ALLOCATE(memory, out->length, runs);
-  ALLOCATE(memory, out->mean, d * runs);
-  ALLOCATE(memory, out->noise, d * runs);
-  ALLOCATE(memory, out->arm, runs);
+  ALLOCATE_ARRAYS(memory, runs, out->precision, out->length, out->arm);
+  ALLOCATE_ARRAYS(memory, d * runs, out->vector, out->mean, out->noise);
   return create_belief(memory, problem, task->replicate, out);
 }
 

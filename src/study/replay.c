@@ -66,21 +66,17 @@ static bool is_asked(const Block *block, int estimator) {
 static Status allocate(Arena *memory, Block *block) {
   const size_t runs = (size_t)block->task->runs, d = (size_t)block->problem.d,
                arms = (size_t)block->problem.arms;
-  ALLOCATE(memory, block->arm, runs);
+  ALLOCATE_ARRAYS(memory, runs, block->arm, block->reward, block->regret);
   ALLOCATE(memory, block->phi, d * runs);
-  ALLOCATE(memory, block->reward, runs);
-  ALLOCATE(memory, block->regret, runs);
   ALLOCATE(memory, block->probability, runs * arms);
   ALLOCATE(memory, block->theta, runs * arms * d);
   ALLOCATE(memory, block->events, block->log->rows);
   ALLOCATE(memory, block->square, d * d);
-  ALLOCATE(memory, block->terms, ESTIMATORS * runs);
-  ALLOCATE(memory, block->ess, ESTIMATORS * runs);
-  ALLOCATE(memory, block->weight, ESTIMATORS * runs);
+  ALLOCATE_ARRAYS(memory, ESTIMATORS * runs, block->terms, block->ess, block->weight);
   for (int i = 0; i < ESTIMATORS; i++)
     for (size_t b = 0; b < runs && is_asked(block, i); b++) {
-      ALLOCATE(memory, terms_of(block, i, (int)b)->numerator, block->log->rows);
-      ALLOCATE(memory, terms_of(block, i, (int)b)->denominator, block->log->rows);
+      ALLOCATE_ARRAYS(memory, block->log->rows, terms_of(block, i, (int)b)->numerator,
+                      terms_of(block, i, (int)b)->denominator);
     }
   return STATUS_OK;
 }
@@ -189,8 +185,7 @@ static void weigh(const Block *block, int b, const double *pi, double *total, do
 static Status value_frozen(Arena *memory, Block *block, int64_t *fallbacks) {
   const int runs = block->task->runs, arms = block->problem.arms, rows = block->log->rows;
   double *total, *squares;
-  ALLOCATE(memory, total, runs);
-  ALLOCATE(memory, squares, runs);
+  ALLOCATE_ARRAYS(memory, runs, total, squares);
   TRY(begin(memory, true, block));
   TRY(train(block, fallbacks));
   for (int k = block->trained + 1; k <= rows; k++) {

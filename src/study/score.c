@@ -62,8 +62,7 @@ static Status ruler_fill(Arena *memory, const Pack *pack, Ruler *self) {
   const size_t d = (size_t)pack->problem.d;
   TRY(cloud_create(memory, pack, &self->draws));
   for (int k = 0; k < SETS; k++) TRY(cloud_create(memory, pack, &self->exact[k]));
-  ALLOCATE(memory, self->truth, d);
-  ALLOCATE(memory, self->direction, d);
+  ALLOCATE_ARRAYS(memory, d, self->truth, self->direction);
   ALLOCATE(memory, self->values, pack->draws);
   ALLOCATE(memory, self->comparison.work,
            metric_work(pack->problem.d, pack->draws, modes ? modes->components : 0));

@@ -94,9 +94,7 @@ Status score_reference(int d, int n, const double *draws, int m, const double *r
   TRY(metric_distinct(d, n, draws, &out->distinct));
   TRY(metric_distinct(d, m, reference, &out->reference_distinct));
   ALLOCATE(&scratch, partition.order, n > m ? n : m);
-  ALLOCATE(&scratch, partition.x, values);
-  ALLOCATE(&scratch, partition.y, values);
-  ALLOCATE(&scratch, partition.z, values);
+  ALLOCATE_ARRAYS(&scratch, values, partition.x, partition.y, partition.z);
   TRY(wasserstein_create(&scratch, d, points, &wasserstein));
   TRY(emd_create(&scratch, matched, &emd));
   return compare(&partition, wasserstein, emd, out);

@@ -62,11 +62,8 @@ static Status bandits_create(Arena *memory, const Streams *self, Stretch at, con
   const Problem *problem = &self->problem[world_of(self, at.first)];
   const Config *options = self->chosen->options;
   const uint32_t first_run = at.stream * (uint32_t)self->tasks + (uint32_t)at.first;
-  ALLOCATE(memory, out->arm, at.count);
-  ALLOCATE(memory, out->fallbacks, at.count);
+  ALLOCATE_ARRAYS(memory, at.count, out->arm, out->fallbacks, out->reward, out->regret);
   ALLOCATE(memory, out->phi, problem->d * at.count);
-  ALLOCATE(memory, out->reward, at.count);
-  ALLOCATE(memory, out->regret, at.count);
   ALLOCATE(memory, out->x, problem->d);
   TRY(world_create(problem, self->task->replicate, first_run, at.count, &out->world));
   TRY(policy_history(memory, &self->method, prior, options, problem, &self->likelihood, at.count,

@@ -278,8 +278,7 @@ Status task_result_create(const Study *study, const Task *task, TaskResult *out)
   size_t runs = (size_t)task->runs;
   *out = (TaskResult){.runs = task->runs, .points = study->points, .status = RUN_NOT_RUN};
   ALLOCATE(&out->memory, out->curves, (size_t)study->curve_count * runs * (size_t)study->points);
-  ALLOCATE(&out->memory, out->seconds, runs);
-  ALLOCATE(&out->memory, out->fallbacks, runs);
+  ALLOCATE_ARRAYS(&out->memory, runs, out->seconds, out->fallbacks);
   ALLOCATE(&out->memory, out->watched, 2 * runs);
   return STATUS_OK;
 }

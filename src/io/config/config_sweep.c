@@ -39,8 +39,7 @@ static Status describe_axis(Arena *memory, const ConfigKey *key, int count, cons
                             ConfigAxis *axis) {
   double *numbers;
   const char **texts;
-  ALLOCATE(memory, numbers, count);
-  ALLOCATE(memory, texts, count);
+  ALLOCATE_ARRAYS(memory, count, numbers, texts);
   *axis = (ConfigAxis){
       .key = key->name, .count = count, .numeric = key->type == KEY_INT || key->type == KEY_REAL};
   for (int i = 0; i < count; i++) {
@@ -114,11 +113,9 @@ static Status make_settings(Arena *memory, const ConfigKey *keys, const ConfigVa
   const ConfigValue **chosen_values;
   int *chosen;
   size_t count = (size_t)study->setting_count, axes = (size_t)sweep->axis_count;
-  ALLOCATE(memory, configs, count);
+  ALLOCATE_ARRAYS(memory, count, configs, study->settings, study->setting_labels);
   ALLOCATE(memory, chosen_values, count * axes);
   ALLOCATE(memory, chosen, axes);
-  ALLOCATE(memory, study->settings, count);
-  ALLOCATE(memory, study->setting_labels, count);
   for (size_t s = 0; s < count; s++, chosen_values += axes) {
     choose(sweep, (int)s, chosen);
     for (size_t a = 0; a < axes; a++) chosen_values[a] = &sweep->values[a][chosen[a]];
@@ -132,9 +129,7 @@ static Status make_settings(Arena *memory, const ConfigKey *keys, const ConfigVa
 Status config_sweep_expand(Arena *memory, ConfigPlace place, const ConfigGiven *axes, bool zip,
                            const ConfigValue *values, ConfigSweep *sweep, StudyFile *study) {
   *sweep = (ConfigSweep){.axis_count = axes->count, .keys = axes->order, .zip = zip && axes->count > 1};
-  ALLOCATE(memory, sweep->counts, axes->count);
-  ALLOCATE(memory, sweep->values, axes->count);
-  ALLOCATE(memory, study->axes, axes->count);
+  ALLOCATE_ARRAYS(memory, axes->count, sweep->counts, sweep->values, study->axes);
   study->axis_count = axes->count;
   for (int a = 0; a < axes->count; a++) {
     const ConfigKey *key = &axes->keys[axes->order[a]];

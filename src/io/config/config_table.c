@@ -18,8 +18,7 @@ int config_key_index(const ConfigKey *keys, const char *name) {
 Status config_given_new(Arena *memory, const ConfigKey *keys, ConfigGiven *given) {
   int count = config_key_count(keys);
   *given = (ConfigGiven){.keys = keys};
-  ALLOCATE(memory, given->node, count);
-  ALLOCATE(memory, given->order, count);
+  ALLOCATE_ARRAYS(memory, count, given->node, given->order);
   return STATUS_OK;
 }
 

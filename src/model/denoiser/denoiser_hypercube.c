@@ -150,7 +150,7 @@ static void hypercube_moments(const Denoiser *denoiser, int lanes, const double 
 
 Status denoiser_standard(Arena *memory, int d, Denoiser *out) {
   double *shift, *scale;
-  ALLOCATE_ARRAYS(memory, d, double, &shift, &scale);
+  ALLOCATE_ARRAYS(memory, d, shift, scale);
   for (int i = 0; i < d; i++) scale[i] = 1;
   *out = (Denoiser){.d = d, .shift = shift, .scale = scale};
   return STATUS_OK;

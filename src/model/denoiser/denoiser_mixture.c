@@ -169,7 +169,7 @@ Status denoiser_mixture_create(Arena *memory, const Mixture *mixture, bool stand
   ALLOCATE(memory, self, 1);
   out->state = self;
   TRY(mixture_create(memory, mixture->d, mixture->components, &self->mixture));
-  ALLOCATE_ARRAYS(memory, d, double, &self->shift, &self->scale);
+  ALLOCATE_ARRAYS(memory, d, self->shift, self->scale);
   ALLOCATE(memory, self->constant, mixture->components);
   double *covariance;
   ALLOCATE(&scratch, covariance, d * d);

@@ -21,9 +21,8 @@ Status localisation_create(Arena *memory, const Denoiser *denoiser, bool from_mi
   *out = (Localisation){.denoiser = denoiser, .from_mixture = from_mixture, .steps = steps};
   ALLOCATE(memory, out->precision, steps + 1);
   localisation_precisions(steps, first, last, out->precision);
-  ALLOCATE_ARRAYS(memory, vector, double, &out->mean, &out->variance, &out->eigenvalue, &out->normal,
-                  &out->moved);
-  ALLOCATE_ARRAYS(memory, matrix, double, &out->axes, &out->covariance);
+  ALLOCATE_ARRAYS(memory, vector, out->mean, out->variance, out->eigenvalue, out->normal, out->moved);
+  ALLOCATE_ARRAYS(memory, matrix, out->axes, out->covariance);
   ALLOCATE(memory, out->workspace, denoiser->workspace);
   return STATUS_OK;
 }
@@ -114,7 +113,7 @@ Status localisation_sample_create(Arena *memory, const Denoiser *denoiser, Uncon
   const size_t d = (size_t)denoiser->d, vector = d * DENOISER_LANES;
   TRY(localisation_create(memory, denoiser, false, 12, 0.05, 300, &out->walk));
   ALLOCATE(memory, out->basis, d * vector);
-  ALLOCATE_ARRAYS(memory, vector, double, &out->zero, &out->vector, &out->z);
+  ALLOCATE_ARRAYS(memory, vector, out->zero, out->vector, out->z);
   return STATUS_OK;
 }
 

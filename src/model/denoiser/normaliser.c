@@ -30,10 +30,10 @@ static void prior_gaussian(Normaliser *self) {
 Status normaliser_create(Arena *memory, const Denoiser *denoiser, Normaliser *out) {
   const size_t d = (size_t)denoiser->d, vector = d * NODES, matrix = d * vector;
   *out = (Normaliser){.denoiser = denoiser};
-  ALLOCATE_ARRAYS(memory, d * d, double, &out->prior_precision, &out->precision);
+  ALLOCATE_ARRAYS(memory, d * d, out->prior_precision, out->precision);
   ALLOCATE(memory, out->prior_vector, d);
-  ALLOCATE_ARRAYS(memory, matrix, double, &out->basis, &out->covariance, &out->factor, &out->inverse);
-  ALLOCATE_ARRAYS(memory, vector, double, &out->eigenvalue, &out->vector, &out->mean, &out->centre);
+  ALLOCATE_ARRAYS(memory, matrix, out->basis, out->covariance, out->factor, out->inverse);
+  ALLOCATE_ARRAYS(memory, vector, out->eigenvalue, out->vector, out->mean, out->centre);
   ALLOCATE(memory, out->lane_fallbacks, NODES);
   ALLOCATE(memory, out->workspace, denoiser->workspace);
   prior_gaussian(out);

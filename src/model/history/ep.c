@@ -24,11 +24,10 @@ Status ep_create(Arena *memory, int d, int capacity, double tolerance, Ep *out) 
   const size_t vector = (size_t)d * (size_t)capacity, matrix = (size_t)d * vector;
   *out = (Ep){.d = d, .capacity = capacity, .tolerance = tolerance};
   tilted_moments_nodes(&out->nodes);
-  ALLOCATE_ARRAYS(memory, matrix, double, &out->factor, &out->covariance, &out->next_precision);
-  ALLOCATE_ARRAYS(memory, vector, double, &out->mean, &out->next_vector);
-  ALLOCATE_ARRAYS(memory, capacity, double, &out->volume, &out->miss, &out->log_scale, &out->settled_scale);
-  ALLOCATE(memory, out->jitters, capacity);
-  ALLOCATE(memory, out->settled, capacity);
+  ALLOCATE_ARRAYS(memory, matrix, out->factor, out->covariance, out->next_precision);
+  ALLOCATE_ARRAYS(memory, vector, out->mean, out->next_vector);
+  ALLOCATE_ARRAYS(memory, capacity, out->volume, out->miss, out->log_scale, out->settled_scale, out->jitters,
+                  out->settled);
   return STATUS_OK;
 }
 

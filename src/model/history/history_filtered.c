@@ -52,13 +52,12 @@ static Status filtered_reserve(History *history, int rounds) {
 
 static Status create_scratch(Arena *memory, int d, int lanes, Filtered *self) {
   const size_t n = CHUNK_LANES, vector = (size_t)d * n;
-  ALLOCATE(memory, self->full, lanes);
-  ALLOCATE(memory, self->fallbacks, lanes);
+  ALLOCATE_ARRAYS(memory, lanes, self->full, self->fallbacks);
   TRY(irls_create(memory, d, CHUNK_LANES, START_TOLERANCE, &self->irls));
   TRY(ep_create(memory, d, CHUNK_LANES, EP_TOLERANCE, &self->ep));
-  ALLOCATE_ARRAYS(memory, vector * (size_t)d, double, &self->prior_precision, &self->own_precision);
-  ALLOCATE_ARRAYS(memory, vector, double, &self->prior_vector, &self->own_vector, &self->mode);
-  ALLOCATE_ARRAYS(memory, n, double, &self->own_scale, &self->log_evidence, &self->lambda, &self->nu);
+  ALLOCATE_ARRAYS(memory, vector * (size_t)d, self->prior_precision, self->own_precision);
+  ALLOCATE_ARRAYS(memory, vector, self->prior_vector, self->own_vector, self->mode);
+  ALLOCATE_ARRAYS(memory, n, self->own_scale, self->log_evidence, self->lambda, self->nu);
   ALLOCATE(memory, self->row, d);
   return STATUS_OK;
 }

@@ -23,10 +23,9 @@ Status history_rows_reserve(History *history, int rows) {
   const size_t cells = (size_t)tiles * TILE_ROWS * TILE_LANES;
   ALLOCATE(history->memory, self->tile, (size_t)count * (size_t)column_tiles);
   ALLOCATE(history->memory, self->filled, count);
-  ALLOCATE(history->memory, self->length, history->runs);
-  ALLOCATE_ARRAYS(history->memory, history->runs, double, &self->longest, &self->excess);
+  ALLOCATE_ARRAYS(history->memory, history->runs, self->length, self->longest, self->excess);
   ALLOCATE(history->memory, self->features, cells * (size_t)history->d);
-  ALLOCATE_ARRAYS(history->memory, cells, double, &self->rewards, &self->counts);
+  ALLOCATE_ARRAYS(history->memory, cells, self->rewards, self->counts);
   ALLOCATE(history->memory, self->sites, cells * HISTORY_SITE);
   self->capacity = rows;
   self->column_tiles = (int)column_tiles;

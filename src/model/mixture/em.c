@@ -148,8 +148,7 @@ Status em_fit(Arena *memory, EmData *data, int components, const EmPlan *plan, R
   double *reached, highest;
   TRY(em_create(&scratch, data, plan, components, &em));
   TRY(mixture_create(memory, data->d, components, out));
-  ALLOCATE(&scratch, trials, plan->starts);
-  ALLOCATE(&scratch, reached, plan->starts);
+  ALLOCATE_ARRAYS(&scratch, plan->starts, trials, reached);
   TRY(run_trials(&scratch, &em, key, run, trials, reached));
   TRY(run_finals(&em, key, run, trials, reached, out, &highest));
   if (likelihood) *likelihood = highest;

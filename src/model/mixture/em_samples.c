@@ -157,8 +157,7 @@ Status em_samples_create(Arena *memory, int d, int n, const double *z, int first
   ALLOCATE(memory, out->features, features * (size_t)chunk);
   ALLOCATE(memory, out->coefficient, count * features);
   ALLOCATE(memory, out->share, count * (size_t)chunk);
-  ALLOCATE(memory, out->distance, padded);
-  ALLOCATE(memory, out->nearest, padded);
+  ALLOCATE_ARRAYS(memory, padded, out->distance, out->nearest);
   ALLOCATE(memory, out->centre, d);
   for (size_t i = 0; i < (size_t)d; i++) {
     const double *from = z + i * (size_t)n;

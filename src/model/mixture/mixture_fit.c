@@ -40,7 +40,7 @@ static void find_scale(int n, const double *row, double *shift, double *scale) {
 static Status standardised_create(Arena *memory, int d, int n, const double *theta, const int *order,
                                   Standardised *out) {
   *out = (Standardised){.d = d, .n = n};
-  ALLOCATE_ARRAYS(memory, d, double, &out->shift, &out->scale);
+  ALLOCATE_ARRAYS(memory, d, out->shift, out->scale);
   ALLOCATE(memory, out->z, (size_t)d * (size_t)n);
   for (size_t i = 0; i < (size_t)d; i++) {
     const double *row = theta + i * (size_t)n;

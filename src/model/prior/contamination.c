@@ -8,7 +8,7 @@ Status contaminate(const PriorFit *fit, Samples *samples) {
   const size_t d = (size_t)samples->d, n = (size_t)samples->n;
   double *shift, *scale, *normal;
   if (!(fit->contamination > 0)) return STATUS_OK;
-  ALLOCATE_ARRAYS(&scratch, d, double, &shift, &scale, &normal);
+  ALLOCATE_ARRAYS(&scratch, d, shift, scale, normal);
   training_standardise(true, samples, shift, scale);
   for (size_t j = 0; j < n; j++) {
     Rng rng = {.key = rng_key(fit->seed, RNG_CONTAMINATION), .run = fit->replicate, .draw = (uint32_t)j};

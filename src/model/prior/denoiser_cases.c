@@ -15,7 +15,7 @@ Status denoiser_cases_create(Arena *memory, int d, DenoiserCases *out) {
   const size_t vector = (size_t)d * LANES, matrix = (size_t)d * vector;
   *out = (DenoiserCases){.d = d};
   ALLOCATE(memory, out->basis, matrix);
-  ALLOCATE_ARRAYS(memory, vector, double, &out->eigenvalue, &out->mean, &out->error);
+  ALLOCATE_ARRAYS(memory, vector, out->eigenvalue, out->mean, out->error);
   ALLOCATE(memory, out->uniform, (size_t)(3 + d) * LANES);
   ALLOCATE(memory, out->normal, vector + matrix);
   return STATUS_OK;

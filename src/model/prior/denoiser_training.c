@@ -36,14 +36,11 @@ static Status create(Arena *memory, const PriorFit *fit, const TrainingSamples *
   *out = (Training){.fit = fit, .samples = samples, .network = network, .d = samples->d};
   out->batch = (fit->batch + LANES - 1) / LANES * LANES;
   TRY(denoiser_cases_create(memory, samples->d, &out->cases));
-  ALLOCATE_ARRAYS(memory, vector, double, &out->column, &out->vector, &out->error, &out->start);
+  ALLOCATE_ARRAYS(memory, vector, out->column, out->vector, out->error, out->start);
   ALLOCATE(memory, out->inputs, denoiser_network_workspace(network));
   ALLOCATE(memory, out->x, (size_t)shape->width[0] * (size_t)out->batch);
   ALLOCATE(memory, out->target, (size_t)samples->d * (size_t)out->batch);
-  ALLOCATE(memory, out->weights, parameters);
-  ALLOCATE(memory, out->gradient, parameters);
-  ALLOCATE(memory, out->first, parameters);
-  ALLOCATE(memory, out->second, parameters);
+  ALLOCATE_ARRAYS(memory, parameters, out->weights, out->gradient, out->first, out->second);
   ALLOCATE(memory, out->workspace, network_workspace(shape));
   return STATUS_OK;
 }
@@ -117,7 +114,7 @@ static Status check_create(Arena *memory, int d, size_t workspace, Check *out) {
   const size_t vector = (size_t)d * LANES;
   *out = (Check){.d = d};
   TRY(denoiser_cases_create(memory, d, &out->cases));
-  ALLOCATE_ARRAYS(memory, vector, double, &out->vector, &out->column, &out->mean);
+  ALLOCATE_ARRAYS(memory, vector, out->vector, out->column, out->mean);
   ALLOCATE(memory, out->covariance, (size_t)d * vector);
   ALLOCATE(memory, out->workspace, workspace);
   return STATUS_OK;

@@ -109,7 +109,7 @@ Status logs_frame(Arena *memory, const Logs *logs, LogsFrame *out) {
   enum { STEPS = 2 }; /* the first leaves the crude units */
   const int d = logs->d;
   *out = (LogsFrame){0};
-  ALLOCATE_ARRAYS(memory, d, double, &out->shift, &out->scale);
+  ALLOCATE_ARRAYS(memory, d, out->shift, out->scale);
   TRY(mixture_create(memory, d, 1, &out->common));
   out->common.weight[0] = 1;
   for (int i = 0; i < d; i++) out->common.covariance[i * (d + 1)] = 1;
@@ -126,7 +126,7 @@ Status mixture_to_frame(const LogsFrame *frame, Mixture *mixture) {
   SCRATCH_ARENA(scratch);
   const int d = mixture->d;
   double *shift, *scale;
-  ALLOCATE_ARRAYS(&scratch, d, double, &shift, &scale);
+  ALLOCATE_ARRAYS(&scratch, d, shift, scale);
   for (int i = 0; i < d; i++) {
     scale[i] = 1 / frame->scale[i];
     shift[i] = -frame->shift[i] * scale[i];
@@ -227,7 +227,7 @@ const PriorOps *logs_family(const PriorOps *family) {
 /* Takes all tasks as items in coordinates of theta itself. */
 static Status items_of_theta(Arena *memory, const Logs *logs, int components, double noise, EmLogs *out) {
   double *shift, *scale;
-  ALLOCATE_ARRAYS(memory, logs->d, double, &shift, &scale);
+  ALLOCATE_ARRAYS(memory, logs->d, shift, scale);
   for (int i = 0; i < logs->d; i++) scale[i] = 1;
   TRY(em_logs_create(memory, logs, 0, logs->tasks, (EmFrame){shift, scale}, components, out));
   if (!logs_has_rows(logs)) out->variance = noise * noise;

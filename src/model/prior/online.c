@@ -47,7 +47,7 @@ Status online_create(Arena *memory, const Mixture *start, int most, const Likeli
 static Status frame_create(Arena *memory, const Mixture *believed, Frame *out) {
   const int d = believed->d;
   double *covariance;
-  ALLOCATE_ARRAYS(memory, d, double, &out->shift, &out->scale, &out->inverse_shift, &out->inverse_scale);
+  ALLOCATE_ARRAYS(memory, d, out->shift, out->scale, out->inverse_shift, out->inverse_scale);
   ALLOCATE(memory, covariance, (size_t)d * (size_t)d);
   mixture_moments(believed, out->shift, covariance);
   TRY(mixture_create(memory, d, 1, &out->common));

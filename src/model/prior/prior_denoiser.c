@@ -70,7 +70,7 @@ static Status create(Prior *prior, const Mixture *mixture, int hidden_count, con
                                     .start = &self->start,
                                     .most_precision = DENOISER_MOST_PRECISION};
   ALLOCATE(memory, self->parameters, network_parameters(&self->network.shape));
-  ALLOCATE_ARRAYS(memory, d, double, &self->shift, &self->scale);
+  ALLOCATE_ARRAYS(memory, d, self->shift, self->scale);
   self->network.parameters = self->parameters;
   self->denoiser = (Denoiser){.d = d,
                               .shift = self->shift,

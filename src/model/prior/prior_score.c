@@ -114,7 +114,7 @@ Status prior_score(Arena *memory, int d, int stages, const double *alpha_bar, Gi
   *out = (Prior){.memory = memory, .ops = &score_ops, .d = d, .state = self, .chain = &self->chain};
   TRY(chain_create(memory, &self->chain, d, &rule, LAST_STAGE_REPAIRED));
   TRY(set_schedule(&self->chain.schedule, alpha_bar));
-  ALLOCATE_ARRAYS(memory, QUESTIONS * size, double, &self->asked, &self->answered);
+  ALLOCATE_ARRAYS(memory, QUESTIONS * size, self->asked, self->answered);
   ALLOCATE(memory, self->theta, LANES * size);
   ALLOCATE(memory, self->scratch, 2 * LANES * size);
   self->function = function, self->context = context;

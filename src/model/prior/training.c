@@ -23,11 +23,10 @@ static Status create_scratch(Arena *memory, TrainingSetup *setup) {
   size_t parameters = network_parameters(&setup->shape), d = (size_t)setup->d;
   size_t batch = (size_t)setup->batch, checked = (size_t)setup->checked;
   size_t lanes = d * (batch > checked ? batch : checked);
-  ALLOCATE_ARRAYS(memory, d, double, &setup->mean, &setup->deviation);
-  ALLOCATE_ARRAYS(memory, parameters, float, &setup->gradient, &setup->first, &setup->second, &setup->best);
-  ALLOCATE_ARRAYS(memory, lanes, float, &setup->x, &setup->noise, &setup->predicted);
-  ALLOCATE(memory, setup->normal, lanes);
-  ALLOCATE_ARRAYS(memory, d * checked, float, &setup->held_x, &setup->held_noise);
+  ALLOCATE_ARRAYS(memory, d, setup->mean, setup->deviation);
+  ALLOCATE_ARRAYS(memory, parameters, setup->gradient, setup->first, setup->second, setup->best);
+  ALLOCATE_ARRAYS(memory, lanes, setup->x, setup->noise, setup->predicted, setup->normal);
+  ALLOCATE_ARRAYS(memory, d * checked, setup->held_x, setup->held_noise);
   ALLOCATE(memory, setup->workspace, network_workspace(&setup->shape));
   ALLOCATE(memory, setup->uniform, batch / 2);
   return STATUS_OK;

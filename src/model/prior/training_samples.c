@@ -43,7 +43,7 @@ Status training_samples_create(Arena *memory, const PriorFit *fit, bool standard
   *out = (TrainingSamples){.d = d, .training = n - held_out, .held_out = held_out};
   if (n < 1) return status_set(STATUS_INPUT, "a prior cannot be learned from no samples");
   TRY(check_range(standardise, samples));
-  ALLOCATE_ARRAYS(memory, d, double, &out->shift, &out->scale);
+  ALLOCATE_ARRAYS(memory, d, out->shift, out->scale);
   training_standardise(standardise, samples, out->shift, out->scale);
   ALLOCATE(memory, out->z, (size_t)d * (size_t)n);
   ALLOCATE(&scratch, order, n);

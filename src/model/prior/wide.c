@@ -42,7 +42,7 @@ Status wide_learn(const Mixture *mixture, double width, const Logs *tasks, doubl
   const size_t count = (size_t)tasks->tasks;
   Mixture wide;
   double *learned, *log_ratio, *share;
-  ALLOCATE_ARRAYS(&scratch, count, double, &learned, &log_ratio);
+  ALLOCATE_ARRAYS(&scratch, count, learned, log_ratio);
   ALLOCATE(&scratch, share, count + 1);
   TRY(wide_create(&scratch, mixture, width, &wide));
   TRY(logs_density(tasks, mixture, learned));

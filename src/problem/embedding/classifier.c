@@ -54,9 +54,7 @@ static Status training_create(Arena *memory, const Digits *digits, const Network
   ALLOCATE(memory, out->order, digits->count);
   ALLOCATE(memory, out->x, (size_t)digits->inputs * CLASSIFIER_BATCH);
   ALLOCATE(memory, out->target, IDX_LABELS * CLASSIFIER_BATCH);
-  ALLOCATE(memory, out->gradient, parameters);
-  ALLOCATE(memory, out->first, parameters);
-  ALLOCATE(memory, out->second, parameters);
+  ALLOCATE_ARRAYS(memory, parameters, out->gradient, out->first, out->second);
   ALLOCATE(memory, out->workspace, network_workspace(shape));
   for (int i = 0; i < digits->count; i++) out->order[i] = i;
   return STATUS_OK;

@@ -28,8 +28,7 @@ Status sparse_rows_create(Arena *memory, const Ratings *ratings, double mean, bo
   *out = (SparseRows){.rows = items ? ratings->items : ratings->users,
                       .columns = items ? ratings->users : ratings->items};
   ALLOCATE(memory, out->start, (size_t)out->rows + 1);
-  ALLOCATE(memory, out->column, ratings->count);
-  ALLOCATE(memory, out->value, ratings->count);
+  ALLOCATE_ARRAYS(memory, ratings->count, out->column, out->value);
   ALLOCATE(&scratch, next, out->rows);
   fill(ratings, mean, items, next, out);
   return STATUS_OK;

@@ -54,9 +54,7 @@ static Status take(const Ratings *from, const bool *user, const bool *item, Rati
 static Status split(const Ratings *ratings, int count, uint64_t seed, Ratings *learned, Ratings *held_out) {
   SCRATCH_ARENA(scratch);
   bool *held, *rest, *seen, *known;
-  ALLOCATE(&scratch, held, ratings->users);
-  ALLOCATE(&scratch, rest, ratings->users);
-  ALLOCATE(&scratch, seen, ratings->users);
+  ALLOCATE_ARRAYS(&scratch, ratings->users, held, rest, seen);
   ALLOCATE(&scratch, known, ratings->items);
   TRY(choose(ratings->users, count, seed, held));
   for (int u = 0; u < ratings->users; u++) rest[u] = !held[u];

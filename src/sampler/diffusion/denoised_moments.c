@@ -66,7 +66,7 @@ Status denoised_moments_create(Arena *memory, const Prior *prior, bool from_loss
                       "covariance: loss needs a prior with a training loss; the chain of prior %s is exact "
                       "(use covariance: jacobian)",
                       prior->ops->name);
-  ALLOCATE_ARRAYS(memory, d, double, &out->mean, &out->deviation);
+  ALLOCATE_ARRAYS(memory, d, out->mean, out->deviation);
   ALLOCATE(memory, out->basis, d * d);
   double *work;
   ALLOCATE(&scratch, work, d * (d + PRIOR_SAMPLES));

@@ -139,9 +139,9 @@ static Status dps_create(Sampler *sampler, const SamplerSetup *setup) {
   self->evidence.d = sampler->d;
   self->evidence.variance = noise * noise;
   ALLOCATE(memory, self->evidence.precision, d * vector);
-  ALLOCATE_ARRAYS(memory, vector, double, &self->evidence.vector, &self->s, &self->denoised, &self->gradient,
-                  &self->z, &self->scratch);
-  ALLOCATE_ARRAYS(memory, CHUNK_LANES, double, &self->evidence.constant, &self->residual, &self->zeta);
+  ALLOCATE_ARRAYS(memory, vector, self->evidence.vector, self->s, self->denoised, self->gradient, self->z,
+                  self->scratch);
+  ALLOCATE_ARRAYS(memory, CHUNK_LANES, self->evidence.constant, self->residual, self->zeta);
   return STATUS_OK;
 }
 

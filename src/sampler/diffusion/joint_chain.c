@@ -24,8 +24,8 @@ static size_t lane_row_count(size_t d) { return 4 * d + 2 * d * d + 1; }
 static Status allocate_lanes(Arena *memory, JointChain *self) {
   const size_t d = (size_t)self->d, n = (size_t)self->capacity;
   ALLOCATE(memory, self->lane_rows, lane_row_count(d) * n);
-  ALLOCATE_ARRAYS(memory, d * d * n, double, &self->precision, &self->matrix);
-  ALLOCATE_ARRAYS(memory, d * n, double, &self->vector, &self->column);
+  ALLOCATE_ARRAYS(memory, d * d * n, self->precision, self->matrix);
+  ALLOCATE_ARRAYS(memory, d * n, self->vector, self->column);
   ALLOCATE(memory, self->vectors, SCRATCH_VECTORS(d));
   ALLOCATE(memory, self->jitters, n);
   return STATUS_OK;

@@ -33,8 +33,8 @@ typedef struct {
 Status laplace_evidence_create(Arena *memory, int d, LaplaceEvidence *out) {
   const size_t vector = (size_t)d * CHUNK_LANES, matrix = (size_t)d * vector;
   out->d = d;
-  ALLOCATE_ARRAYS(memory, matrix, double, &out->precision, &out->basis);
-  ALLOCATE_ARRAYS(memory, vector, double, &out->vector, &out->eigenvalue, &out->rotated);
+  ALLOCATE_ARRAYS(memory, matrix, out->precision, out->basis);
+  ALLOCATE_ARRAYS(memory, vector, out->vector, out->eigenvalue, out->rotated);
   ALLOCATE(memory, out->vectors, SCRATCH_VECTORS(d));
   return STATUS_OK;
 }
@@ -106,8 +106,8 @@ Status laplace_glm_create(Arena *memory, int d, int lanes, LaplaceGlm *out) {
   const size_t vector = (size_t)d * (size_t)lanes, matrix = (size_t)d * vector;
   *out = (LaplaceGlm){.d = d};
   TRY(irls_create(memory, d, lanes, MODE_TOLERANCE, &out->irls));
-  ALLOCATE_ARRAYS(memory, matrix, double, &out->precision, &out->prior_precision, &out->basis, &out->rotated);
-  ALLOCATE_ARRAYS(memory, vector, double, &out->vector, &out->prior_vector, &out->mode, &out->eigenvalue);
+  ALLOCATE_ARRAYS(memory, matrix, out->precision, out->prior_precision, out->basis, out->rotated);
+  ALLOCATE_ARRAYS(memory, vector, out->vector, out->prior_vector, out->mode, out->eigenvalue);
   ALLOCATE(memory, out->column, 2 * vector);
   return STATUS_OK;
 }
@@ -244,7 +244,7 @@ static Status laplace_dps_create(Sampler *sampler, const SamplerSetup *setup) {
                          ? setup->prior->chain->last_stage
                          : schedule_last_stage(config_text(setup->options, "last_stage"));
   TRY(laplace_evidence_create(memory, sampler->d, &self->evidence));
-  ALLOCATE_ARRAYS(memory, vector, double, &self->s, &self->mu, &self->z);
+  ALLOCATE_ARRAYS(memory, vector, self->s, self->mu, self->z);
   return likelihood_is_conjugate(setup->likelihood)
              ? STATUS_OK
              : laplace_glm_create(memory, sampler->d, CHUNK_LANES, &self->glm);

@@ -61,8 +61,7 @@ void envelope_log_likelihood(const EnvelopeData *data, int n, const double *thet
 
 Status envelope_create(Arena *memory, const Prior *prior, Envelope *out) {
   *out = (Envelope){0};
-  ALLOCATE(memory, out->cells, CELLS);
-  ALLOCATE_ARRAYS(memory, CELLS, double, &out->log_mass, &out->slack, &out->cumulative, &out->weight);
+  ALLOCATE_ARRAYS(memory, CELLS, out->cells, out->log_mass, out->slack, out->cumulative, out->weight);
   ALLOCATE(memory, out->work, 1);
   return prior_grid_create(memory, prior, &out->grid);
 }

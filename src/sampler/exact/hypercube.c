@@ -8,7 +8,7 @@ Status hypercube_create(Arena *memory, int d, Hypercube *out) {
   ASSERT(d <= HYPERCUBE_MOST_DIMENSIONS);
   *out = (Hypercube){.d = d};
   ALLOCATE(memory, out->precision, (size_t)d * (size_t)d);
-  ALLOCATE_ARRAYS(memory, d, double, &out->vector, &out->field);
+  ALLOCATE_ARRAYS(memory, d, out->vector, out->field);
   ALLOCATE(memory, out->cumulative, (size_t)1 << d);
   return STATUS_OK;
 }

@@ -243,8 +243,8 @@ static Status lmc_create(Sampler *sampler, const SamplerSetup *setup) {
   TRY(step_size_create(memory, setup, CHUNK_LANES, 2, &self->step));
   if (self->step.by_curvature) TRY(potential_whiten(memory, &self->potential));
   ALLOCATE(memory, self->theta, d * (size_t)setup->runs * (size_t)setup->draws);
-  ALLOCATE_ARRAYS(memory, vector, double, &self->gradient, &self->normal);
-  ALLOCATE_ARRAYS(memory, CHUNK_LANES, double, &self->h, &self->pull);
+  ALLOCATE_ARRAYS(memory, vector, self->gradient, self->normal);
+  ALLOCATE_ARRAYS(memory, CHUNK_LANES, self->h, self->pull);
   if (!self->potential.network) ALLOCATE(memory, self->hessian, d * vector);
   if (!potential_is_quadratic(&self->potential)) return STATUS_OK;
   ALLOCATE(memory, self->normals, MOVES * vector);

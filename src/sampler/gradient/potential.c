@@ -93,14 +93,14 @@ Status potential_create(Arena *memory, const SamplerSetup *setup, int capacity, 
     out->prior_precision = setup->prior->mixture->precision;
     out->prior_information = setup->prior->mixture->information;
   }
-  ALLOCATE_ARRAYS(memory, d, double, &out->start_mean, &out->start_deviation);
+  ALLOCATE_ARRAYS(memory, d, out->start_mean, out->start_deviation);
   if (out->network) { /* has nothing that grows as d^2 for each lane */
     for (size_t i = 0; i < d; i++) out->start_deviation[i] = 1 / sqrt(out->prior_weight);
     return network_rows_create(memory, &setup->likelihood->network, &out->rows);
   }
-  ALLOCATE_ARRAYS(memory, d * d, double, &out->start_root, &out->start_inverse);
-  ALLOCATE_ARRAYS(memory, d * vector, double, &out->precision, &out->curvature);
-  ALLOCATE_ARRAYS(memory, vector, double, &out->vector, &out->slope, &out->score, &out->column, &out->image);
+  ALLOCATE_ARRAYS(memory, d * d, out->start_root, out->start_inverse);
+  ALLOCATE_ARRAYS(memory, d * vector, out->precision, out->curvature);
+  ALLOCATE_ARRAYS(memory, vector, out->vector, out->slope, out->score, out->column, out->image);
   TRY(potential_set_start(out, setup));
   return set_stiffest(out);
 }

@@ -35,8 +35,7 @@ Status potential_whiten(Arena *memory, Potential *potential) {
   const size_t chunk = d * CHUNK_LANES; /* of draws, which may be more than updates take at once */
   const Mixture *prior = potential->prior->mixture;
   if (!potential->closed_prior || potential->network || mixture_is_white(prior)) return STATUS_OK;
-  ALLOCATE_ARRAYS(memory, d * d, double, &potential->root, &potential->inverse_root,
-                  &potential->white_precision);
+  ALLOCATE_ARRAYS(memory, d * d, potential->root, potential->inverse_root, potential->white_precision);
   ALLOCATE(memory, potential->white_mean, d);
   ALLOCATE(memory, potential->point, vector > chunk ? vector : chunk);
   ALLOCATE(memory, potential->half, d * vector);

@@ -27,11 +27,10 @@ Status vits_step_create(Arena *memory, VitsKind kind, const SamplerSetup *setup,
   else
     out->controlled = config_is(setup->options, "gradient", "controlled") ||
                       (config_is(setup->options, "gradient", "auto") && out->step.by_curvature);
-  ALLOCATE_ARRAYS(memory, vector, double, &out->theta, &out->gradient, &out->spread, &out->lengths, &out->eps,
-                  &out->at_mean);
-  ALLOCATE_ARRAYS(memory, n, double, &out->h, &out->dot, &out->touched);
-  ALLOCATE_ARRAYS(memory, matrix, double, &out->hessian, &out->excess, &out->product, &out->copy,
-                  &out->directions);
+  ALLOCATE_ARRAYS(memory, vector, out->theta, out->gradient, out->spread, out->lengths, out->eps,
+                  out->at_mean);
+  ALLOCATE_ARRAYS(memory, n, out->h, out->dot, out->touched);
+  ALLOCATE_ARRAYS(memory, matrix, out->hessian, out->excess, out->product, out->copy, out->directions);
   ALLOCATE(memory, out->scratch, vits_kernel_scratch(out->d) + matrix_kernel_scratch(out->d));
   return STATUS_OK;
 }

@@ -106,8 +106,8 @@ static Status walk_create(Arena *memory, const Diagonal *posterior, Walk *out) {
   const Isotropic *prior = posterior->prior;
   const size_t block = (size_t)prior->d * CHUNK_LANES, parts = (size_t)prior->components * CHUNK_LANES;
   *out = (Walk){.posterior = posterior};
-  ALLOCATE_ARRAYS(memory, block, double, &out->vector, &out->mean, &out->variance, &out->normal);
-  ALLOCATE_ARRAYS(memory, parts, double, &out->share, &out->along);
+  ALLOCATE_ARRAYS(memory, block, out->vector, out->mean, out->variance, out->normal);
+  ALLOCATE_ARRAYS(memory, parts, out->share, out->along);
   isotropic_moments(prior, out->mean, out->variance);
   for (int i = 0; i < prior->d; i++) out->scale += out->variance[i] / prior->d;
   out->scale = sqrt(out->scale);

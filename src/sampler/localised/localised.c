@@ -55,10 +55,9 @@ static Status linearised_create(Arena *memory, int d, Linearised *out) {
   *out = (Linearised){0};
   TRY(irls_create(memory, d, DENOISER_LANES, 1e-2, &out->irls));
   TRY(ep_create(memory, d, DENOISER_LANES, EP_TOLERANCE, &out->ep));
-  ALLOCATE(memory, out->lane_fallbacks, DENOISER_LANES);
-  ALLOCATE_ARRAYS(memory, matrix, double, &out->scratch, &out->precision, &out->basis, &out->prior_precision);
-  ALLOCATE_ARRAYS(memory, vector, double, &out->vector, &out->eigenvalue, &out->prior_vector);
-  ALLOCATE(memory, out->log_evidence, DENOISER_LANES);
+  ALLOCATE_ARRAYS(memory, DENOISER_LANES, out->lane_fallbacks, out->log_evidence);
+  ALLOCATE_ARRAYS(memory, matrix, out->scratch, out->precision, out->basis, out->prior_precision);
+  ALLOCATE_ARRAYS(memory, vector, out->vector, out->eigenvalue, out->prior_vector);
   return STATUS_OK;
 }
 
@@ -285,15 +284,14 @@ static Status localised_create(Sampler *sampler, const SamplerSetup *setup) {
   sampler->state = self;
   TRY(localisation_create(memory, setup->prior->denoiser, from_mixture,
                           (int)config_int(setup->options, "steps"), first, last, &self->walk));
-  ALLOCATE_ARRAYS(memory, matrix, double, &self->matrix, &self->basis);
-  ALLOCATE_ARRAYS(memory, vector, double, &self->column, &self->eigenvalue, &self->rotated, &self->vector,
-                  &self->z);
+  ALLOCATE_ARRAYS(memory, matrix, self->matrix, self->basis);
+  ALLOCATE_ARRAYS(memory, vector, self->column, self->eigenvalue, self->rotated, self->vector, self->z);
   ALLOCATE(memory, self->lane_fallbacks, CHUNK_LANES);
   TRY(normaliser_create(memory, setup->prior->denoiser, &self->normaliser));
   if (likelihood_is_conjugate(setup->likelihood)) return STATUS_OK;
   self->particles = (int)config_int(setup->options, "particles");
   ALLOCATE(memory, self->candidate, vector);
-  ALLOCATE_ARRAYS(memory, CHUNK_LANES, double, &self->log_weight, &self->uniform);
+  ALLOCATE_ARRAYS(memory, CHUNK_LANES, self->log_weight, self->uniform);
   TRY(reservoir_create(memory, CHUNK_LANES, &self->reservoir));
   return linearised_create(memory, sampler->d, &self->linearised);
 }

@@ -157,10 +157,9 @@ static Status smc_create(Sampler *sampler, const SamplerSetup *setup) {
   ALLOCATE(memory, self->precision, runs * d * d);
   ALLOCATE(memory, self->vector, runs * d);
   ALLOCATE(memory, self->new_precision, d * d);
-  ALLOCATE_ARRAYS(memory, d, double, &self->new_vector, &self->origin);
+  ALLOCATE_ARRAYS(memory, d, self->new_vector, self->origin);
   ALLOCATE(memory, self->moved, d * particles);
-  ALLOCATE(memory, self->weight, particles);
-  ALLOCATE(memory, self->chosen, particles);
+  ALLOCATE_ARRAYS(memory, particles, self->weight, self->chosen);
   start_from_prior(sampler);
   return STATUS_OK;
 }

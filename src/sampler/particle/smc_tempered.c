@@ -257,12 +257,11 @@ static Status tempered_create(Sampler *sampler, const SamplerSetup *setup) {
   self->particles = (int)particles;
   self->steps = (int)config_int(setup->options, "steps");
   self->key = rng_key(setup->seed, RNG_OBSERVE);
-  ALLOCATE_ARRAYS(memory, d * particles, double, &self->x, &self->proposal);
-  ALLOCATE_ARRAYS(memory, particles, double, &self->prior, &self->likelihood, &self->new_prior,
-                  &self->new_likelihood, &self->weight, &self->uniform);
-  ALLOCATE(memory, self->chosen, particles);
-  ALLOCATE_ARRAYS(memory, d * d, double, &self->precision, &self->root);
-  ALLOCATE_ARRAYS(memory, d, double, &self->vector, &self->centre, &self->mean);
+  ALLOCATE_ARRAYS(memory, d * particles, self->x, self->proposal);
+  ALLOCATE_ARRAYS(memory, particles, self->prior, self->likelihood, self->new_prior, self->new_likelihood,
+                  self->weight, self->uniform, self->chosen);
+  ALLOCATE_ARRAYS(memory, d * d, self->precision, self->root);
+  ALLOCATE_ARRAYS(memory, d, self->vector, self->centre, self->mean);
   return STATUS_OK;
 }
 

@@ -65,9 +65,9 @@ typedef struct {
 static Status diagonal_work_create(Arena *memory, const Diagonal *posterior, DiagonalWork *out) {
   const size_t d = (size_t)posterior->prior->d, vector = d * CHUNK_LANES;
   *out = (DiagonalWork){.chain = posterior->chain};
-  ALLOCATE_ARRAYS(memory, d, double, &out->q, &out->b, &out->mean, &out->variance);
-  ALLOCATE_ARRAYS(memory, vector, double, &out->wide_q, &out->wide_b, &out->wide_mean, &out->wide_variance,
-                  &out->s, &out->normal, &out->eps);
+  ALLOCATE_ARRAYS(memory, d, out->q, out->b, out->mean, out->variance);
+  ALLOCATE_ARRAYS(memory, vector, out->wide_q, out->wide_b, out->wide_mean, out->wide_variance, out->s,
+                  out->normal, out->eps);
   memcpy(out->q, posterior->q, d * sizeof *out->q);
   memcpy(out->b, posterior->b, d * sizeof *out->b);
   isotropic_moments(posterior->prior, out->mean, out->variance);

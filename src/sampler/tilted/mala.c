@@ -173,7 +173,7 @@ static Status mala_whiten(Arena *memory, Mala *self, const Mixture *prior) {
 static Status mala_take_rows(Arena *memory, Mala *self, int d) {
   const size_t vector = (size_t)d * CHUNK_LANES;
   ALLOCATE(memory, self->prior_precision, (size_t)d * vector);
-  ALLOCATE_ARRAYS(memory, vector, double, &self->prior_vector, &self->image);
+  ALLOCATE_ARRAYS(memory, vector, self->prior_vector, self->image);
   ALLOCATE(memory, self->log_likelihood, CHUNK_LANES);
   ALLOCATE(memory, self->precision, d * d);
   ALLOCATE(memory, self->information, d);
@@ -196,9 +196,9 @@ static Status mala_create(Sampler *sampler, const SamplerSetup *setup) {
   self->step_size = config_real(setup->options, "step_size");
   ALLOCATE(memory, self->mean, d);
   ALLOCATE(memory, self->covariance, d * d);
-  ALLOCATE_ARRAYS(memory, d * vector, double, &self->matrix, &self->basis.u);
-  ALLOCATE_ARRAYS(memory, vector, double, &self->q, &self->vector, &self->b, &self->prior_mean,
-                  &self->prior_variance, &self->theta, &self->gradient);
+  ALLOCATE_ARRAYS(memory, d * vector, self->matrix, self->basis.u);
+  ALLOCATE_ARRAYS(memory, vector, self->q, self->vector, self->b, self->prior_mean, self->prior_variance,
+                  self->theta, self->gradient);
   mixture_moments(prior, self->mean, self->covariance);
   if (rows) TRY(mala_take_rows(memory, self, sampler->d));
   if (self->white && !mixture_is_white(prior)) TRY(mala_whiten(memory, self, prior));

@@ -59,7 +59,7 @@ Status tilt_cloud_create(Arena *memory, const SamplerSetup *setup, int particles
   *out = self;
   self->stage.prior = setup->prior;
   self->prior = (Prior){.ops = &stage_ops, .d = setup->prior->d, .state = &self->stage};
-  ALLOCATE_ARRAYS(memory, d * (size_t)particles, double, &self->stage.normal, &self->stage.score);
+  ALLOCATE_ARRAYS(memory, d * (size_t)particles, self->stage.normal, self->stage.score);
   ALLOCATE(memory, self->draws, d * (size_t)setup->draws);
   ALLOCATE(memory, self->precision, d * d);
   ALLOCATE(memory, self->vector, d);

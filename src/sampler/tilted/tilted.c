@@ -257,15 +257,12 @@ static Status tilted_allocate(Arena *memory, Tilted *self, int d) {
   const size_t vector = (size_t)d * CHUNK_LANES, matrix = (size_t)d * vector;
   ALLOCATE(memory, self->mean, d);
   ALLOCATE(memory, self->covariance, (size_t)d * (size_t)d);
-  ALLOCATE_ARRAYS(memory, matrix, double, &self->matrix, &self->basis.u);
-  ALLOCATE_ARRAYS(memory, vector, double, &self->q, &self->b, &self->s, &self->z, &self->stage_mean,
-                  &self->stage_variance, &self->some_x, &self->some_score);
-  ALLOCATE(memory, self->some_log, CHUNK_LANES);
-  ALLOCATE(memory, self->stage, CHUNK_LANES);
-  ALLOCATE(memory, self->beyond, CHUNK_LANES);
-  ALLOCATE(memory, self->group_stage, CHUNK_LANES);
+  ALLOCATE_ARRAYS(memory, matrix, self->matrix, self->basis.u);
+  ALLOCATE_ARRAYS(memory, vector, self->q, self->b, self->s, self->z, self->stage_mean, self->stage_variance,
+                  self->some_x, self->some_score);
+  ALLOCATE_ARRAYS(memory, CHUNK_LANES, self->some_log, self->stage, self->beyond, self->group_stage,
+                  self->lane);
   ALLOCATE(memory, self->group, CHUNK_LANES + 1);
-  ALLOCATE(memory, self->lane, CHUNK_LANES);
   return langevin_create(memory, d, CHUNK_LANES, &self->langevin);
 }
 
