@@ -1,15 +1,11 @@
 #include "app/app.h"
 
 #include "app/manual.h"
-#include "core/arena.h"
 #include "io/ownership.h"
 #include "io/provenance.h"
-#include "io/store.h"
-#include "model/history/likelihood.h"
 #include "parallel/cell.h"
 #include "parallel/checkpoint.h"
 #include "parallel/events.h"
-#include "policy/policy.h"
 #include "sampler/watch.h"
 #include "study/estimates.h"
 #include "study/keys.h"
@@ -17,8 +13,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

@@ -3,7 +3,6 @@
  * status. */
 #pragma once
 
-#include "core/status.h"
 #include "parallel/parallel.h"
 #include "study/study.h"
 

@@ -2,12 +2,9 @@
 
 #include "app/scratch.h"
 #include "core/clock.h"
-#include "core/memory.h"
 #include "parallel/prepare.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static const double BUDGET = 4; /* CPU seconds for all policies together */

@@ -1,11 +1,8 @@
 #include "app/estimate.h"
 
-#include "core/arena.h"
-#include "core/memory.h"
 #include "parallel/grid.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Floating-point operations a second of one core in a whole simulation. */

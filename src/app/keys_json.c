@@ -1,7 +1,5 @@
 #include "app/keys_json.h"
 
-#include "core/status.h"
-
 #include <string.h>
 
 static const char *const TYPES[] = {

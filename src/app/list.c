@@ -1,15 +1,11 @@
 /* thompson list: the registries, and the keys of a study file. */
 #include "app/app.h"
 #include "app/keys_json.h"
-#include "model/history/likelihood.h"
 #include "model/prior/prior.h"
 #include "policy/policy.h"
-#include "problem/problem.h"
 #include "rule/rule.h"
 #include "study/keys.h"
 
-#include <jansson.h>
-#include <stdio.h>
 #include <string.h>
 
 /* One registered thing, of any family. */

@@ -1,16 +1,12 @@
 /* thompson: posterior sampling for contextual bandits. The verbs, and the one place where errors are
  * printed. */
-#include "app/app.h"
 #include "app/manual.h"
 #include "core/linalg.h"
 #include "io/config/config.h"
 #include "io/provenance.h"
-#include "io/store.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>

@@ -3,7 +3,6 @@
 #include "io/provenance.h"
 
 #include <ctype.h>
-#include <stdio.h>
 #include <string.h>
 
 /* Prints text as it stands: a backslash, a hyphen, and a dot or quote at the start of a line mean

@@ -1,13 +1,10 @@
 /* thompson plan: what a study will do and roughly cost; runs nothing, but for a calibration of a few seconds
  * that is asked for. */
-#include "app/app.h"
 #include "app/calibrate.h"
-#include "app/estimate.h"
 #include "app/slurm.h"
 
 #include <jansson.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 typedef struct {
   const char *study, *directory;

@@ -3,8 +3,6 @@
 
 #include "app/app.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static const struct {

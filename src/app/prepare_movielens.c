@@ -2,10 +2,7 @@
  * are the parameters theta, user vectors the features of arms; or the other way round (tasks=users). */
 #include "app/app.h"
 #include "app/prepare.h"
-#include "core/arena.h"
-#include "io/dataset.h"
 #include "io/digest.h"
-#include "io/store.h"
 #include "problem/embedding/embedding_file.h"
 #include "problem/embedding/factorisation.h"
 

@@ -7,12 +7,10 @@
 #include "parallel/large.h"
 #include "parallel/prepare.h"
 #include "parallel/reduce.h"
-#include "parallel/tasks.h"
 
 #include <math.h>
 #include <signal.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>

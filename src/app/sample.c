@@ -1,26 +1,20 @@
 /* thompson sample: posterior draws for a prior file and a history. */
 #include "app/app.h"
-#include "core/arena.h"
 #include "core/linalg.h"
 #include "io/dataset.h"
-#include "io/digest.h"
 #include "io/ownership.h"
 #include "io/provenance.h"
-#include "io/store.h"
 #include "metric/draws.h"
 #include "model/history/history_filtered.h"
-#include "model/logs/logs.h"
 #include "model/prior/fit_keys.h"
 #include "model/prior/wide.h"
 #include "sampler/alarm.h"
 #include "sampler/guard.h"
-#include "sampler/sampler.h"
 #include "sampler/spread.h"
 
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 typedef struct {

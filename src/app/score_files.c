@@ -1,15 +1,12 @@
 #include "app/score_files.h"
 
 #include "io/provenance.h"
-#include "io/store.h"
 #include "model/mixture/mixture_store.h"
 #include "study/score.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 

@@ -1,14 +1,8 @@
 #include "app/throughput.h"
 
 #include "core/clock.h"
-#include "core/memory.h"
-#include "model/network/network.h"
-#include "model/prior/prior.h"
 
 #include <math.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
 
 /* A prior whose networks are counted: what a sampler asks of a learned reverse chain, in multiply-adds of the
  * networks' matrix products and in bytes of their weights. */

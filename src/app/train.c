@@ -1,18 +1,13 @@
 /* thompson train: fit a prior on a study's distribution of theta*, on the user's own samples, or on logs of
  * past tasks (--logs). Works under mpiexec. */
 #include "app/app.h"
-#include "io/dataset.h"
-#include "model/logs/logs.h"
 #include "model/prior/contamination.h"
 #include "model/prior/fit_keys.h"
-#include "model/prior/prior.h"
 #include "parallel/auto.h"
 #include "parallel/logs_learn.h"
 #include "parallel/prepare.h"
 #include "study/fit_data.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

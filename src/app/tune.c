@@ -2,7 +2,6 @@
  * by simulated tasks from that prior. */
 #include "app/app.h"
 #include "app/scratch.h"
-#include "core/arena.h"
 #include "model/prior/wide.h"
 #include "parallel/prepare.h"
 #include "parallel/race.h"
@@ -10,7 +9,6 @@
 
 #include <jansson.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 typedef struct {

@@ -7,8 +7,6 @@
 
 #include "core/memory.h"
 
-#include <stddef.h>
-
 typedef struct {
   struct ArenaBlock *last;
 } Arena;

@@ -1,8 +1,5 @@
 #include "core/lanes.h"
 
-#include "core/simd.h"
-#include "core/special.h"
-
 #include <string.h>
 
 void lanes_gather(int rows, int lanes, int count, const int *lane, const double *from, double *to) {

@@ -1,7 +1,6 @@
 /* Arrays x[rows, lanes] with the lane last: copies, sums, and exponentials of logarithms. */
 #pragma once
 
-#include "core/simd.h"
 #include "core/special.h"
 
 #include <stdbool.h>

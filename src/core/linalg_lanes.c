@@ -6,15 +6,11 @@
 #include "core/cholesky_kernel.h"
 #include "core/memory.h"
 #include "core/real.h"
-#include "core/simd.h"
 #include "core/tiling.h"
 
 #include <cblas.h>
 #include <float.h>
 #include <lapacke.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* ---- one matrix after the other, by BLAS and LAPACK */
 

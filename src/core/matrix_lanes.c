@@ -3,11 +3,8 @@
 #include "core/lanes.h"
 #include "core/linalg.h"
 #include "core/matrix_kernel.h"
-#include "core/simd.h"
 
-#include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 bool matrix_lanes_is_single(int d, int lanes) { return lanes == 1 && d > LINALG_BATCH_DIMENSION; }
 

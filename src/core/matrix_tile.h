@@ -7,8 +7,6 @@
 #include "core/matrix_kernel.h"
 #include "core/simd.h"
 
-#include <math.h>
-
 #if defined(__AVX2__)
 #include <immintrin.h>
 #endif

@@ -1,12 +1,8 @@
 #include "core/particles.h"
 
 #include "core/real.h"
-#include "core/simd.h"
 
 #include <limits.h>
-#include <math.h>
-#include <stdint.h>
-#include <string.h>
 
 Status particles_check_size(const char *sampler, int64_t particles, int64_t clouds, const char *of) {
   if (clouds <= INT_MAX / particles) return STATUS_OK;

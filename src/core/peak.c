@@ -5,7 +5,6 @@
 #include "core/peak_kernel.h"
 #include "core/simd.h"
 
-#include <stdlib.h>
 #include <unistd.h>
 
 enum { STEPS = 200000, TRIES = 20, TRY_ELEMENTS = 1 << 18 };

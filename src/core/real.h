@@ -4,10 +4,8 @@
  * products and sums are fused. */
 #pragma once
 
-#include "core/simd.h"
 #include "core/special.h"
 
-#include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <string.h>

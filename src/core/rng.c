@@ -5,7 +5,6 @@
 #include "core/status.h"
 
 #include <Random123/philox.h>
-#include <stdbool.h>
 #include <string.h>
 
 /* A fixed, arbitrary key under which (seed, purpose) is hashed into a stream key. */

@@ -3,7 +3,6 @@
 #include "io/dataset_csv.h"
 
 #include <errno.h>
-#include <float.h>
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>

@@ -2,11 +2,9 @@
 
 #include "io/dataset_csv.h"
 #include "io/input.h"
-#include "io/store.h"
 
 #include <limits.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 static Status read_csv(Arena *memory, const char *path, CsvForm form, Table *table) {

@@ -3,7 +3,6 @@
 
 #include "core/arena.h"
 
-#include <stdbool.h>
 #include <stdio.h>
 
 /* The largest value that data may have in size: squares of products of two of them are still finite, and so

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <string.h>
 
 Status digest_hex(const void *data, size_t size, char out[DIGEST_SIZE]) {

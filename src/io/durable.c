@@ -1,12 +1,10 @@
 #include "io/durable.h"
 
 #include "core/arena.h"
-#include "core/memory.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>

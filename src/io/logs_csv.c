@@ -1,5 +1,4 @@
 /* Logs of past tasks in CSV files. */
-#include "core/arena.h"
 #include "io/csv_fields.h"
 #include "io/logs_file.h"
 #include "io/names.h"

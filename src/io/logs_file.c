@@ -1,6 +1,5 @@
 #include "io/logs_file.h"
 
-#include "core/arena.h"
 #include "io/dataset_csv.h"
 #include "io/input.h"
 #include "io/names.h"
@@ -8,7 +7,6 @@
 
 #include <limits.h>
 #include <math.h>
-#include <stdint.h>
 #include <sys/stat.h>
 
 static Status read_csv(const char *path, const LogsSink *sink) {

@@ -4,7 +4,6 @@
 
 #include "core/status.h"
 
-#include <stddef.h>
 #include <stdio.h>
 
 /* Who gets the observations. Tasks are numbered 0, 1, .. in the order in which they first appear. */

@@ -2,14 +2,12 @@
 
 #include "core/arena.h"
 #include "core/clock.h"
-#include "core/memory.h"
 #include "io/version.h"
 
 #ifdef THOMPSON_OPENBLAS
 #include <cblas.h>
 #endif
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>

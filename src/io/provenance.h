@@ -2,10 +2,7 @@
  * every file. */
 #pragma once
 
-#include "core/status.h"
 #include "io/store.h"
-
-#include <stdbool.h>
 
 /* Sets what only `main` knows; called there once, before the first file is written. The texts are copied. */
 void provenance_set_command(int argc, char *const *argv);

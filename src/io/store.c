@@ -2,7 +2,6 @@
 #include "io/store.h"
 
 #include "core/arena.h"
-#include "core/memory.h"
 #include "io/durable.h"
 #include "io/store_internal.h"
 
@@ -12,7 +11,6 @@
 #include <netcdf.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/statvfs.h>
 #include <unistd.h>

@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <netcdf.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { TAG_DIMENSION = 10, TAG_VARIABLE = 11, TAG_ATTRIBUTE = 12 };

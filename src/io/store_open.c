@@ -1,12 +1,10 @@
 /* Opening NetCDF files for reading: what they are, and whether they are whole. */
 #include "core/memory.h"
 #include "io/input.h"
-#include "io/store.h"
 #include "io/store_internal.h"
 
 #include <errno.h>
 #include <netcdf.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>

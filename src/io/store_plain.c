@@ -9,7 +9,6 @@
 #include <fcntl.h>
 #include <hdf5.h>
 #include <netcdf.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

@@ -1,7 +1,6 @@
 /* Reading NetCDF files that this program or a user wrote; nothing in a file is taken on trust. They are
  * opened in store_open.c. */
 #include "core/memory.h"
-#include "io/store.h"
 #include "io/store_internal.h"
 
 #include <errno.h>
@@ -9,7 +8,6 @@
 #include <math.h>
 #include <netcdf.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 const char *store_path(const StoreFile *file) { return file->path; }

@@ -3,11 +3,9 @@
  * and observes for all of them at once. An agent's random numbers are named by its number and by how often it
  * has drawn, so that they depend neither on the chunk nor on the other agents. */
 #include "library/agents.h"
-#include "core/memory.h"
 #include "sampler/spread.h"
 
 #include <limits.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- create and destroy */

@@ -1,14 +1,11 @@
 /* Posteriors of the library: one run of a sampler beside its history, both of which grow as they are used. */
 #include "library/posterior.h"
-#include "core/memory.h"
 #include "sampler/alarm.h"
 #include "sampler/mixture_posterior.h"
 #include "sampler/spread.h"
 
 #include <limits.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Exchanges two arenas. Blocks stay where they are, so that only the names of their arenas change. */

@@ -1,11 +1,8 @@
 #include "metric/dense_draws.h"
 
-#include "core/memory.h"
 #include "metric/draws.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* For each draw: its component, its distance to the truth, whether it is below the truth along the
  * direction. */

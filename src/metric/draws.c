@@ -1,10 +1,7 @@
 /* Moments, mode weights and ranks. */
 #include "metric/draws.h"
 
-#include "core/arena.h"
-
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 static double trace(int d, const double *matrix) {

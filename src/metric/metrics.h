@@ -5,7 +5,6 @@
  * any. */
 #pragma once
 
-#include "core/rng.h"
 #include "metric/emd.h"
 #include "metric/wasserstein.h"
 #include "model/history/history.h"

@@ -1,11 +1,6 @@
 #include "parallel/adaptive.h"
 
-#include "core/arena.h"
-#include "core/memory.h"
-
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 Moments moments_join(Moments a, Moments b) {

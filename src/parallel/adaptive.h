@@ -5,7 +5,6 @@
 #pragma once
 
 #include "parallel/finished.h"
-#include "parallel/parallel.h"
 #include "study/study.h"
 
 /* Count, mean and sum of squared deviations of the values that are there. */

@@ -5,7 +5,6 @@
  * the other are predicted. */
 #pragma once
 
-#include "model/logs/logs.h"
 #include "model/prior/prior.h"
 
 typedef struct {

@@ -1,10 +1,6 @@
 #include "parallel/cell.h"
 
-#include "core/arena.h"
-
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

@@ -4,7 +4,6 @@
 
 #include "parallel/finished.h"
 #include "parallel/reduce.h"
-#include "study/study.h"
 
 typedef struct {
   int64_t runs;

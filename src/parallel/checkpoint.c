@@ -1,16 +1,11 @@
 #include "parallel/checkpoint.h"
 
-#include "core/arena.h"
 #include "io/durable.h"
-#include "io/store.h"
 #include "parallel/finished.h"
-#include "parallel/folder.h"
 #include "parallel/former.h"
 #include "study/keys.h"
 
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>

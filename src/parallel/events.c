@@ -1,13 +1,10 @@
 #include "parallel/events.h"
 
-#include "core/arena.h"
 #include "io/provenance.h"
-#include "io/store.h"
 
 #include <ctype.h>
 #include <errno.h>
 #include <limits.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 

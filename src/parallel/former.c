@@ -1,11 +1,8 @@
 #include "parallel/former.h"
 
 #include "io/durable.h"
-#include "io/store.h"
 #include "parallel/folder.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

@@ -2,10 +2,7 @@
  * study. */
 #pragma once
 
-#include "core/arena.h"
 #include "study/study.h"
-
-#include <stdint.h>
 
 typedef struct {
   int policies;

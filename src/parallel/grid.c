@@ -3,7 +3,6 @@
 #include "core/memory.h"
 
 #include <mpi.h>
-#include <stdlib.h>
 
 /* What is used of ScaLAPACK and BLACS, which come without a header. Fortran: all by
  * reference, matrices column-major, indices from 1. A descriptor is {1, context, rows, columns, row block,

@@ -1,13 +1,11 @@
 #include "parallel/journal.h"
 
-#include "io/digest.h"
 #include "io/durable.h"
 #include "parallel/folder.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>

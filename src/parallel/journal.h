@@ -11,7 +11,6 @@
  * processes ever write to one file. */
 #pragma once
 
-#include "core/arena.h"
 #include "study/study.h"
 
 /* Writing. */

@@ -1,11 +1,7 @@
 #include "parallel/large.h"
 
-#include "core/arena.h"
 #include "parallel/grid.h"
-#include "parallel/journal.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/resource.h>
 
 typedef struct {

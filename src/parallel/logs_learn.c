@@ -2,19 +2,14 @@
 
 #include "core/clock.h"
 #include "core/tick.h"
-#include "io/digest.h"
 #include "io/durable.h"
 #include "io/ownership.h"
-#include "io/store.h"
-#include "model/logs/logs.h"
 #include "model/prior/logs_fit.h"
 #include "parallel/prepare.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

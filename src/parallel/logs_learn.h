@@ -9,7 +9,6 @@
  * the digest of the logs and settings that it belongs to. */
 #pragma once
 
-#include "model/logs/logs.h"
 #include "model/prior/prior.h"
 #include "parallel/parallel.h"
 #include "parallel/progress.h"

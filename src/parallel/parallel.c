@@ -5,7 +5,6 @@
 
 #include <mpi.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { PIECE = 1 << 28 }; /* bytes in one MPI call: counts are int */

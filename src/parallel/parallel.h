@@ -3,7 +3,6 @@
 
 #include "core/status.h"
 
-#include <stdbool.h>
 #include <stddef.h>
 
 typedef struct {

@@ -1,17 +1,11 @@
 #include "parallel/prepare.h"
 
-#include "core/arena.h"
 #include "core/clock.h"
-#include "core/memory.h"
-#include "io/digest.h"
 #include "io/durable.h"
-#include "io/store.h"
 #include "parallel/auto.h"
 #include "parallel/counter.h"
 #include "study/fit_data.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

@@ -1,13 +1,10 @@
 #include "parallel/queue.h"
 
-#include "core/arena.h"
 #include "core/clock.h"
-#include "core/memory.h"
 #include "parallel/counter.h"
 #include "parallel/worklist.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* The counters of a host: three of the whole, which count on host 0 only, then three for each line of the

@@ -1,10 +1,7 @@
 #include "parallel/race.h"
 
-#include "core/arena.h"
 #include "core/special.h"
 
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Risk of all comparisons together, one-sided. */

@@ -1,5 +1,4 @@
 #include "io/provenance.h"
-#include "io/store.h"
 #include "parallel/adaptive.h"
 #include "parallel/events.h"
 #include "parallel/folder.h"
@@ -7,7 +6,6 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

@@ -2,7 +2,6 @@
  * (reduce_values.c) and the rest (reduce.c) share. */
 #pragma once
 
-#include "core/arena.h"
 #include "io/store.h"
 #include "parallel/finished.h"
 #include "parallel/former.h"

@@ -1,5 +1,4 @@
 /* The layout of results.nc. */
-#include "core/arena.h"
 #include "io/provenance.h"
 #include "parallel/reduce_internal.h"
 

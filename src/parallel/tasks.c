@@ -1,19 +1,14 @@
 #include "parallel/tasks.h"
 
-#include "core/arena.h"
 #include "core/clock.h"
 #include "core/shell.h"
 #include "parallel/adaptive.h"
 #include "parallel/counter.h"
-#include "parallel/finished.h"
 #include "parallel/isolate.h"
-#include "parallel/journal.h"
 #include "parallel/queue.h"
 #include "parallel/worklist.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Seconds that a running task may go on after a stop was asked for: schedulers kill 10 s (PBS) or 30 s

@@ -4,7 +4,6 @@
 #pragma once
 
 #include "parallel/finished.h"
-#include "parallel/parallel.h"
 #include "parallel/progress.h"
 #include "study/study.h"
 

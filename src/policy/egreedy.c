@@ -1,6 +1,5 @@
 /* Epsilon-greedy: with probability eps_k a random arm, else the best by the regularised estimate of ridge.h.
  * eps_k = epsilon sqrt(n / k) / 2 in round k of n. */
-#include "core/arena.h"
 #include "policy/policies.h"
 #include "policy/ridge.h"
 

@@ -1,9 +1,6 @@
 #include "policy/network_arms.h"
 
-#include "core/arena.h"
 #include "model/network/network_kernel.h"
-
-#include <stdlib.h>
 
 /* Runs whose weights and features are gathered together, as a line of the cache holds so many numbers. */
 enum { TOGETHER = VECTOR_LANES };

@@ -6,7 +6,6 @@
  * to round has a twin of B runs: the arms that were just taken go over to it with their observations, are
  * moved on, and come back, so that a round costs B updates and not B K. Its streams are those of the bandit's
  * runs. A restless sampler (Langevin chains) moves all B K of them in every round. */
-#include "core/arena.h"
 #include "policy/policies.h"
 #include "rule/rule.h"
 #include "sampler/cost.h"

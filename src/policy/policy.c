@@ -1,6 +1,5 @@
 #include "policy/policy.h"
 
-#include "core/arena.h"
 #include "policy/policies.h"
 #include "rule/rule.h"
 #include "sampler/methods.h"

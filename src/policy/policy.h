@@ -2,9 +2,7 @@
  * (LinUCB, epsilon-greedy, random, oracle). Every sampler is a policy of the same name. */
 #pragma once
 
-#include "core/arena.h"
 #include "core/tick.h"
-#include "model/history/history.h"
 #include "problem/problem.h"
 #include "sampler/sampler.h"
 

@@ -4,7 +4,6 @@
  * its memory, so that its draws depend on no other block; its random numbers are named by (seed, first run,
  * round). */
 #include "core/arena.h"
-#include "core/status.h"
 #include "core/tick.h"
 #include "policy/policies.h"
 #include "policy/python_worker.h"
@@ -12,8 +11,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdbool.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,10 +1,8 @@
 #include "policy/ridge.h"
 
-#include "core/arena.h"
 #include "core/linalg.h"
 #include "sampler/cost.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 static void add_identity(int d, int runs, double *matrix) {

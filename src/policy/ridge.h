@@ -4,7 +4,6 @@
  * IRLS. */
 #pragma once
 
-#include "core/arena.h"
 #include "model/history/irls.h"
 #include "policy/policy.h"
 

@@ -1,6 +1,5 @@
 /* Policies that sample: a belief, by any sampler, and a rule that makes an arm of it; with rule `thompson`
  * Algorithm 3 of the DiffTS paper, draw theta from the posterior and take the best arm. */
-#include "core/arena.h"
 #include "policy/network_arms.h"
 #include "policy/policies.h"
 #include "rule/rule.h"

@@ -9,14 +9,12 @@
  * 2017) takes the Fisher information at the estimate for Lambda, as Faury et al. (2020, Improved optimistic
  * algorithms for logistic bandits) do, so that no lower bound on the slope of the mean function comes in, and
  * sigma = 1. */
-#include "core/arena.h"
 #include "core/linalg.h"
 #include "policy/policies.h"
 #include "policy/ridge.h"
 #include "sampler/cost.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 typedef struct {
   Ridge ridge;

@@ -3,7 +3,6 @@
  * the replay study values policies all the same. */
 #include "problem/logged.h"
 
-#include "core/arena.h"
 #include "core/linalg.h"
 #include "problem/problems.h"
 

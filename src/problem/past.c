@@ -1,7 +1,5 @@
 #include "problem/past.h"
 
-#include "core/arena.h"
-
 #include <string.h>
 
 enum { BLOCK = 256 /* tasks that are played together */ };

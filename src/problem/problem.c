@@ -1,6 +1,5 @@
 #include "problem/problem.h"
 
-#include "core/simd.h"
 #include "core/special.h"
 #include "problem/problems.h"
 #include "problem/theta_prior.h"

@@ -5,7 +5,6 @@
 #pragma once
 
 #include "core/dense.h"
-#include "io/config/config.h"
 #include "model/history/likelihood.h"
 #include "problem/theta.h"
 

@@ -4,11 +4,7 @@
  * One constant descriptor each; the registry is walked by the configuration check, `list` and the tests. */
 #pragma once
 
-#include "core/rng.h"
-#include "io/config/config.h"
-#include "io/dataset.h"
 #include "model/denoiser/isotropic.h"
-#include "model/mixture/mixture.h"
 #include "model/prior/prior.h"
 
 typedef struct ThetaSource ThetaSource;

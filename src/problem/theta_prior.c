@@ -1,7 +1,5 @@
 #include "problem/theta_prior.h"
 
-#include "core/arena.h"
-
 typedef struct {
   const ThetaOps *ops;
 } Density;

@@ -1,7 +1,6 @@
 /* The exact distribution of theta* as a prior of the agent. */
 #pragma once
 
-#include "model/prior/prior.h"
 #include "problem/theta.h"
 
 /* Returns whether there is a prior: mixtures and densities have one; finite sets do not. */

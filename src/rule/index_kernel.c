@@ -4,7 +4,6 @@
 
 #include "core/matrix_tile.h"
 
-#include <math.h>
 #include <stddef.h>
 
 enum { VECTORS = 4, LANES = VECTORS * SIMD_DOUBLES };

@@ -4,8 +4,6 @@
  * B runs in a block, K arms, run last: features[K, d, B]. */
 #pragma once
 
-#include "core/arena.h"
-#include "io/config/config.h"
 #include "sampler/sampler.h"
 
 typedef struct Rule Rule;

@@ -1,11 +1,9 @@
 #include "sampler/chunk.h"
 
 #include "core/lanes.h"
-#include "core/simd.h"
 #include "model/denoiser/chain.h"
 
 #include <math.h>
-#include <stdbool.h>
 #include <string.h>
 
 static Chunk chunk_at(RngLanes rng, int first, int most) {

@@ -1,7 +1,6 @@
 #include "sampler/cost.h"
 
 #include "core/linalg.h"
-#include "core/tiling.h"
 #include "sampler/mixture_posterior.h"
 
 #include <math.h>

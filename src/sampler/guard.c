@@ -5,7 +5,6 @@
 #include "sampler/mixture_posterior.h"
 #include "sampler/moments.h"
 
-#include <math.h>
 #include <string.h>
 
 struct Guard {

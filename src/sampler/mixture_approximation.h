@@ -8,13 +8,9 @@
  * are there; what is forgotten is the component's, as if it were its prior. */
 #pragma once
 
-#include "core/arena.h"
 #include "model/history/ep.h"
-#include "model/history/history.h"
 #include "model/history/irls.h"
 #include "model/mixture/mixture.h"
-
-#include <stdbool.h>
 
 /* C components, B runs; n <= CHUNK_LANES lanes, lane last. */
 typedef struct {

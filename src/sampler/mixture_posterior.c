@@ -2,8 +2,6 @@
 
 #include "core/lanes.h"
 #include "core/linalg.h"
-#include "core/simd.h"
-#include "core/special.h"
 #include "model/history/history_filtered.h"
 #include "model/mixture/mixture_evidence.h"
 #include "sampler/chunk.h"
@@ -12,7 +10,6 @@
 #include "sampler/precise.h"
 #include "sampler/reservoir.h"
 
-#include <math.h>
 #include <string.h>
 
 enum { CANDIDATES = 8 }; /* `auto`, and where there are no options */

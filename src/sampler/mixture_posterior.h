@@ -10,13 +10,9 @@
  * is near. */
 #pragma once
 
-#include "core/arena.h"
-#include "core/rng.h"
 #include "io/config/config_rows.h"
 #include "model/history/history.h"
 #include "model/mixture/mixture.h"
-
-#include <stdbool.h>
 
 typedef struct MixturePosterior MixturePosterior;
 

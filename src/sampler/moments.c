@@ -1,11 +1,8 @@
 #include "sampler/moments.h"
 
 #include "core/lanes.h"
-#include "core/simd.h"
-#include "core/special.h"
 #include "core/status.h"
 
-#include <stddef.h>
 #include <string.h>
 
 SIMD_CLONES

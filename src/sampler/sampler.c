@@ -1,7 +1,6 @@
 /* The registry of posterior samplers, and what every one of them is checked for before and after it runs. */
 #include "sampler/sampler.h"
 
-#include "io/config/config_rows.h"
 #include "model/history/history_filtered.h"
 #include "sampler/guard.h"
 #include "sampler/methods.h"
@@ -11,8 +10,6 @@
 #include <limits.h>
 #include <math.h>
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static const SamplerOps *const METHODS[] = {

@@ -3,14 +3,9 @@
  * B runs, M draws for each run, N = B M lanes, lane last: theta[d, N], lane n belongs to run n / M. */
 #pragma once
 
-#include "core/arena.h"
-#include "core/rng.h"
-#include "io/config/config.h"
 #include "model/history/history.h"
 #include "model/prior/prior.h"
 #include "sampler/diagonal.h"
-
-#include <stdint.h>
 
 typedef struct Sampler Sampler;
 typedef struct Guard Guard; /* sampler/guard.h */

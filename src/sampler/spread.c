@@ -1,6 +1,5 @@
 #include "sampler/spread.h"
 
-#include "core/arena.h"
 #include "core/linalg.h"
 #include "model/mixture/square_root.h"
 #include "sampler/mixture_posterior.h"
@@ -8,7 +7,6 @@
 
 #include <float.h>
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 /* What a standard deviation may be off by, as a share; wider where the posterior is no Gaussian, and what is

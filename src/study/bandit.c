@@ -1,8 +1,6 @@
 /* The bandit study: full simulations of a contextual bandit, cumulative regret by round (DiffTS paper,
  * Section 6). */
-#include "core/arena.h"
 #include "core/clock.h"
-#include "policy/policy.h"
 #include "sampler/alarm.h"
 #include "sampler/watch.h"
 #include "study/feedback.h"

@@ -1,6 +1,5 @@
 #include "study/belief.h"
 
-#include "io/digest.h"
 #include "model/prior/beside.h"
 #include "model/prior/fit_keys.h"
 #include "model/prior/logs_fit.h"
@@ -12,8 +11,6 @@
 #include "study/candidates.h"
 #include "study/keys.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Returns what a word stands for: the families of priors are fitted, and any other word is the name of a

@@ -5,8 +5,6 @@
  * policies, settings, ablations and resumed jobs share it. */
 #pragma once
 
-#include "io/config/config.h"
-#include "model/prior/prior.h"
 #include "problem/problem.h"
 #include "sampler/sampler.h"
 

@@ -2,7 +2,6 @@
  * (parallel/auto.h), each with the sampler that draws under it. */
 #pragma once
 
-#include "io/config/config.h"
 #include "model/prior/prior.h"
 
 enum { CANDIDATES = 4, CANDIDATE_MIXTURE = 1 /* its place */, CANDIDATE_SIZES = 3 };

@@ -6,7 +6,6 @@
  * The target is the posterior under the prior N(0, I) with evidence A - I and A mu*. Step k meets it as k
  * observations of weight 1 / k: the stream of random numbers is that of round k, and the step size h / (eta
  * t) stays h. */
-#include "core/arena.h"
 #include "core/clock.h"
 #include "core/simd.h"
 #include "metric/gaussian_kl.h"
@@ -14,7 +13,6 @@
 #include "sampler/cost.h"
 #include "study/keys.h"
 #include "study/studies.h"
-#include "study/study.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -2,8 +2,6 @@
 
 #include "io/config/config_rows.h"
 #include "model/history/likelihood.h"
-#include "model/prior/prior.h"
-#include "policy/policy.h"
 #include "problem/problems.h"
 #include "problem/theta.h"
 #include "study/study.h"

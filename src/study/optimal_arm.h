@@ -2,7 +2,6 @@
  * (Russo and Van Roy 2016, An information-theoretic analysis of Thompson sampling). */
 #pragma once
 
-#include "core/arena.h"
 #include "policy/policy.h"
 
 typedef struct {

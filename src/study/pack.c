@@ -3,7 +3,6 @@
 #include "model/prior/fit_keys.h"
 #include "study/keys.h"
 
-#include <stdio.h>
 #include <string.h>
 
 /* What all problems share: a history has new features in every round. */

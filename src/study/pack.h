@@ -7,7 +7,6 @@
  * a theta* of its own, drawn from the prior, and as many observations as its group. */
 #pragma once
 
-#include "core/arena.h"
 #include "io/digest.h"
 #include "model/history/history.h"
 #include "problem/problem.h"

@@ -2,8 +2,6 @@
 
 #include "core/special.h"
 
-#include <math.h>
-
 enum {
   SIDE = PLANAR_SIDE,
   SAMPLES = 1 << 15,

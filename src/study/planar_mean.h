@@ -2,7 +2,6 @@
  * a sum over a grid. */
 #pragma once
 
-#include "core/arena.h"
 #include "model/prior/prior.h"
 
 enum { PLANAR_SIDE = 512 };

@@ -3,7 +3,6 @@
  * Every policy meets the same theta*, arms, rewards and exact draws. What is measured of those alone is the
  * same for all policies too (curves that are `shared`); where a task finds it in its result, neither that nor
  * the draws that only it needs are made again. */
-#include "core/arena.h"
 #include "core/clock.h"
 #include "core/linalg.h"
 #include "model/prior/fit_keys.h"

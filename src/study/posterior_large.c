@@ -10,13 +10,11 @@
 #include "core/clock.h"
 #include "metric/dense_draws.h"
 #include "model/prior/fit_keys.h"
-#include "study/keys.h"
 #include "study/posterior_internal.h"
 #include "study/studies.h"
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- one run */

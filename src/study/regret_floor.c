@@ -2,7 +2,6 @@
 
 #include "core/special.h"
 
-#include <math.h>
 #include <string.h>
 
 static Status refuse(const char *why) {

@@ -11,9 +11,6 @@
 
 #include "io/config/config.h"
 
-#include <stdbool.h>
-#include <stdint.h>
-
 typedef struct {
   int64_t most; /* runs of a setting, at most; when not adaptive, all of them */
   int64_t least; /* before the first standard error is taken */

@@ -1,8 +1,6 @@
 #include "study/score_reference.h"
 
-#include "core/arena.h"
 #include "core/linalg.h"
-#include "core/rng.h"
 #include "metric/draws.h"
 #include "metric/emd.h"
 #include "metric/wasserstein.h"

@@ -6,7 +6,6 @@
  * itself (model/prior/online.h); any other policy keeps its prior, so that its bandits are independent and
  * advance together. From bandit stream.switch_at on theta* is of stream.switch_to. The same policy with the
  * known prior of each world plays the same bandits beside it. */
-#include "core/arena.h"
 #include "core/clock.h"
 #include "model/prior/online.h"
 #include "policy/policy.h"

@@ -1,13 +1,8 @@
 #include "study/study.h"
 
-#include "core/arena.h"
-#include "core/memory.h"
-#include "policy/policy.h"
 #include "study/studies.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static const StudyOps *const registry[] = {

@@ -2,14 +2,9 @@
  * runs; every task can be run anywhere, in any order, with the same bytes as result. */
 #pragma once
 
-#include "core/arena.h"
-#include "io/config/config.h"
 #include "policy/policy.h"
 #include "study/belief.h"
 #include "study/runs.h"
-
-#include <stdbool.h>
-#include <stdint.h>
 
 typedef struct Study Study;
 

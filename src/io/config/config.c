@@ -1,7 +1,6 @@
 /* Values of one setting or one policy, options alone, and the listing of a table. */
 #include "io/config/config_internal.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 static const ConfigValue *value_of(const Config *config, int key) {

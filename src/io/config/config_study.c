@@ -4,7 +4,6 @@
 
 #include "core/memory.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* The StudyFile that the caller sees, and what it stands on. */

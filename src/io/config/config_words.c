@@ -4,7 +4,6 @@
 #include <ctype.h>
 #include <float.h>
 #include <stdarg.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Longer names are never near one another. */

@@ -2,10 +2,7 @@
 #include "model/denoiser/chain.h"
 
 #include "core/lanes.h"
-#include "core/simd.h"
-#include "core/special.h"
 
-#include <math.h>
 #include <string.h>
 
 Status chain_create(Arena *memory, Chain *chain, int d, const ScheduleRule *rule, LastStage last_stage) {

@@ -4,7 +4,6 @@
  * A chain lives in standardised coordinates z = (theta - shift) / scale. N lanes, lane last: s[d, N]. */
 #pragma once
 
-#include "core/arena.h"
 #include "core/rng.h"
 #include "model/denoiser/schedule.h"
 

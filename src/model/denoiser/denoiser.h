@@ -6,11 +6,7 @@
  * prior; the denoiser of a diffusion model has them for M = s I alone. */
 #pragma once
 
-#include "core/arena.h"
 #include "model/mixture/mixture.h"
-
-#include <stdbool.h>
-#include <stddef.h>
 
 enum { DENOISER_LANES = 64 }; /* at most, of one call */
 

@@ -6,12 +6,9 @@
  * coordinate i = k - 1 becomes x_i, and the field of those that are still free by -M_ji x_i. The sums over a
  * branch follow from those over its two halves, as x_i is constant in each. Both take k or k^2 operations at
  * one of 2^(d - k) nodes, a few for each vertex. A first walk finds the largest weight. */
-#include "core/arena.h"
-#include "core/simd.h"
 #include "core/special.h"
 #include "model/denoiser/denoiser.h"
 
-#include <math.h>
 #include <string.h>
 
 /* n lanes, lane last. */

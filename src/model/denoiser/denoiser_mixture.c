@@ -5,15 +5,11 @@
  *
  * and D and C are the mean and covariance of these. They are summed by the update of weighted moments (West
  * 1979) relative to the largest weight met so far, so that nothing cancels or overflows. */
-#include "core/arena.h"
 #include "core/lanes.h"
 #include "core/linalg.h"
-#include "core/simd.h"
-#include "core/special.h"
 #include "model/denoiser/denoiser.h"
 #include "model/mixture/mixture_evidence.h"
 
-#include <math.h>
 #include <string.h>
 
 typedef struct {

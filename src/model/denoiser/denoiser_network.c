@@ -3,11 +3,7 @@
 #include "core/lanes.h"
 #include "core/linalg.h"
 #include "core/real.h"
-#include "core/simd.h"
 #include "model/network/network_kernel.h"
-
-#include <math.h>
-#include <string.h>
 
 enum { LANES = DENOISER_LANES };
 

@@ -18,8 +18,6 @@
 #include "model/denoiser/denoiser.h"
 #include "model/network/network.h"
 
-#include <stdbool.h>
-
 enum { DENOISER_BINS = 8 };
 
 typedef struct {

@@ -4,8 +4,6 @@
  * Letters: C components, N lanes, lane last: theta[d, N]. */
 #pragma once
 
-#include "core/arena.h"
-#include "core/rng.h"
 #include "core/tiling.h"
 #include "model/denoiser/chain.h"
 

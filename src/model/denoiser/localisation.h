@@ -17,11 +17,8 @@
  * A draw uses d normals of its stream for each of K + 1 evaluations. */
 #pragma once
 
-#include "core/arena.h"
 #include "core/rng.h"
 #include "model/denoiser/denoiser.h"
-
-#include <stdbool.h>
 
 typedef struct {
   const Denoiser *denoiser; /* not owned */

@@ -11,7 +11,6 @@
  * learned denoiser are not in it. */
 #pragma once
 
-#include "core/arena.h"
 #include "model/denoiser/denoiser.h"
 
 typedef struct {

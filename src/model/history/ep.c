@@ -3,13 +3,8 @@
 #include "core/lanes.h"
 #include "core/linalg.h"
 #include "core/real.h"
-#include "core/simd.h"
-#include "core/tiling.h"
 #include "model/history/likelihoods.h"
 #include "model/mixture/mixture_evidence.h"
-
-#include <math.h>
-#include <string.h>
 
 enum { CELLS = TILE_ROWS * TILE_LANES };
 

@@ -26,11 +26,9 @@
  * fixed point, so that of the sites before the last sweep is as good as that of those after it. */
 #pragma once
 
-#include "core/arena.h"
 #include "model/history/history.h"
 #include "model/history/tilted_moments.h"
 
-#include <stdbool.h>
 #include <stdint.h>
 
 enum { EP_SWEEPS = 100 };

@@ -4,7 +4,6 @@
 #include "core/matrix_lanes.h"
 
 #include <math.h>
-#include <stddef.h>
 #include <string.h>
 
 void evidence_basis_apply(const EvidenceBasis *basis, int d, int lanes, bool transpose, const double *x,

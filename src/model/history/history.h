@@ -16,9 +16,6 @@
 #include "core/tiling.h"
 #include "model/history/likelihood.h"
 
-#include <stdbool.h>
-#include <stddef.h>
-
 typedef struct {
   Arena *memory; /* of whoever created it */
   int d, runs; /* entries of phi; B */

@@ -1,6 +1,5 @@
 /* The evidence of a block of runs under a conjugate likelihood (DiffTS paper, equation 3). */
 #include "core/lanes.h"
-#include "core/simd.h"
 #include "model/history/history_internal.h"
 #include "model/mixture/square_root.h"
 

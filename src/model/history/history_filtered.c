@@ -2,7 +2,6 @@
 
 #include "core/lanes.h"
 #include "core/linalg.h"
-#include "core/simd.h"
 #include "model/history/ep.h"
 #include "model/history/history_internal.h"
 #include "model/history/irls.h"

@@ -7,11 +7,7 @@
 #include "model/history/history_kernel.h"
 
 #include "core/real.h"
-#include "core/simd.h"
 #include "model/history/likelihoods.h"
-
-#include <math.h>
-#include <string.h>
 
 enum { VECTORS = TILE_LANES / SIMD_DOUBLES, CELLS = TILE_ROWS * TILE_LANES };
 enum { COORDINATES = 8, GROUP = 5 }; /* coordinates that are taken at once in a prediction; in the sums */

@@ -2,7 +2,6 @@
 
 #include "core/lanes.h"
 #include "core/linalg.h"
-#include "core/simd.h"
 
 #include <math.h>
 #include <string.h>

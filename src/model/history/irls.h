@@ -26,7 +26,6 @@
  * depends on them. */
 #pragma once
 
-#include "core/arena.h"
 #include "model/history/history.h"
 
 #include <stdint.h>

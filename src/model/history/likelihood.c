@@ -2,13 +2,9 @@
 #include "model/history/likelihood.h"
 
 #include "core/real.h"
-#include "core/simd.h"
-#include "core/special.h"
 #include "model/history/likelihoods.h"
 
 #include <float.h>
-#include <math.h>
-#include <string.h>
 
 /* ---- Gaussian: y = u + sigma e, log p(y | u) = -1/2 ((y - u) / sigma)^2 - log sigma - 1/2 log 2 pi. */
 

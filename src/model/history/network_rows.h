@@ -9,7 +9,6 @@
  * others. float32 inside. */
 #pragma once
 
-#include "core/arena.h"
 #include "model/history/history.h"
 
 typedef struct {

@@ -2,9 +2,7 @@
 
 #include "core/real.h"
 
-#include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { NODES = 2 * TILTED_PAIRS + 1 };
 static const double STEP = 0.45, WIDE_STEP = 0.9;

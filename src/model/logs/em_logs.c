@@ -2,13 +2,9 @@
 
 #include "core/lanes.h"
 #include "core/linalg.h"
-#include "core/simd.h"
-#include "core/special.h"
 #include "model/logs/em_logs_rows.h"
 #include "model/mixture/mixture_evidence.h"
 
-#include <float.h>
-#include <math.h>
 #include <string.h>
 
 enum { N = LOGS_BLOCK }; /* tasks of a chunk: the lanes below */

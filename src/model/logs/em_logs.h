@@ -10,7 +10,6 @@
  * share them and the bytes do not depend on how. */
 #pragma once
 
-#include "core/arena.h"
 #include "model/logs/logs.h"
 #include "model/mixture/em.h"
 

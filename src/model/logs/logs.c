@@ -1,6 +1,5 @@
 #include "model/logs/logs.h"
 
-#include "core/rng.h"
 #include "io/logs_file.h"
 
 #include <limits.h>

@@ -10,7 +10,6 @@
 #include "io/digest.h"
 #include "model/history/likelihood.h"
 
-#include <stddef.h>
 #include <stdint.h>
 
 /* Tasks, and rows, side by side in memory. */

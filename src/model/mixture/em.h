@@ -6,13 +6,7 @@
  * expected in coordinates of unit variance, which the floor of the covariances is made for. */
 #pragma once
 
-#include "core/arena.h"
-#include "core/rng.h"
-#include "core/status.h"
 #include "model/mixture/mixture.h"
-
-#include <stdbool.h>
-#include <stddef.h>
 
 static const double EM_FLOOR = 1e-6; /* added to each variance of z; scikit-learn's reg_covar */
 

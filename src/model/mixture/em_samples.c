@@ -1,13 +1,8 @@
 #include "model/mixture/em_samples.h"
 
 #include "core/lanes.h"
-#include "core/simd.h"
-#include "core/special.h"
-#include "core/tiling.h"
 
 #include <cblas.h>
-#include <float.h>
-#include <math.h>
 #include <string.h>
 
 /* Limits of the features of a chunk: in many dimensions it takes fewer samples at a time. */

@@ -6,7 +6,6 @@
  * floor of the variances, 1e-6 for samples of unit variance (|z|^2 <= n d) by the ten thousand. */
 #pragma once
 
-#include "core/arena.h"
 #include "model/mixture/em.h"
 
 typedef struct {

@@ -10,10 +10,6 @@
 #include "core/lanes.h"
 #include "core/linalg.h"
 #include "core/real.h"
-#include "core/simd.h"
-
-#include <math.h>
-#include <string.h>
 
 Status mixture_create(Arena *memory, int d, int components, Mixture *out) {
   ASSERT(d >= 1 && components >= 1);

@@ -1,7 +1,6 @@
 #include "model/mixture/mixture_choice.h"
 
 #include <math.h>
-#include <stdint.h>
 
 static double mean_of(int n, const double *x) {
   double sum = 0;

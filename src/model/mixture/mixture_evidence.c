@@ -1,9 +1,6 @@
 #include "model/mixture/mixture_evidence.h"
 
 #include "core/real.h"
-#include "core/simd.h"
-
-#include <string.h>
 
 void mixture_evidence_constants(const Mixture *mixture, double *out) {
   const size_t d = (size_t)mixture->d;

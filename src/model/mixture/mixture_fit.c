@@ -11,7 +11,6 @@
 
 #include <limits.h>
 #include <math.h>
-#include <stdbool.h>
 #include <string.h>
 
 /* Standardised samples, theta = shift + scale z, in an order of their own. */

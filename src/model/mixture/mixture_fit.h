@@ -1,7 +1,6 @@
 /* A mixture of Gaussians fitted to samples of theta (mixture_fit.c). */
 #pragma once
 
-#include "core/arena.h"
 #include "model/mixture/mixture.h"
 
 /* Fits by expectation maximisation with full covariances, best of `starts` by likelihood; prepared. The

@@ -1,9 +1,6 @@
 #include "model/mixture/mixture_store.h"
 
 #include <math.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 /* ---- what a mixture must be to serve as a prior: in a file that somebody wrote, and as the result of a fit,
  * so that what is saved can be read */

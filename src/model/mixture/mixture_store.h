@@ -2,7 +2,6 @@
  * dim2). Anyone can write one. */
 #pragma once
 
-#include "core/arena.h"
 #include "io/store.h"
 #include "model/mixture/mixture.h"
 

@@ -1,7 +1,6 @@
 #include "model/network/learning.h"
 
 #include "core/simd.h"
-#include "core/tiling.h"
 
 #include <math.h>
 #include <string.h>

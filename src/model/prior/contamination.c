@@ -1,6 +1,5 @@
 #include "model/prior/contamination.h"
 
-#include "core/rng.h"
 #include "model/prior/training_samples.h"
 
 Status contaminate(const PriorFit *fit, Samples *samples) {

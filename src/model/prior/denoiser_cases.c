@@ -1,9 +1,7 @@
 #include "model/prior/denoiser_cases.h"
 
-#include "core/simd.h"
 #include "core/special.h"
 
-#include <math.h>
 #include <string.h>
 
 enum { LANES = DENOISER_LANES };

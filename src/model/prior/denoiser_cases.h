@@ -5,7 +5,6 @@
  * that z is about m = S b, and what is to be learned is the error u = S^-1/2 (z - m). */
 #pragma once
 
-#include "core/arena.h"
 #include "model/denoiser/denoiser.h"
 #include "model/prior/training_samples.h"
 

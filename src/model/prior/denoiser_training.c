@@ -1,6 +1,5 @@
 #include "model/prior/denoiser_training.h"
 
-#include "core/arena.h"
 #include "core/linalg.h"
 #include "core/simd.h"
 #include "core/tick.h"

@@ -2,8 +2,6 @@
 
 #include "io/config/config_rows.h"
 
-#include <stdio.h>
-
 const ConfigKey fit_keys[] = {
 #define FIT_KEY(name) name
 #include "model/prior/fit_keys.def"

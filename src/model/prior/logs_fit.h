@@ -12,9 +12,7 @@
  * are the first ones. Simulated tasks do; a user's go through logs_sample. */
 #pragma once
 
-#include "core/arena.h"
 #include "model/logs/em_logs.h"
-#include "model/logs/logs.h"
 #include "model/prior/prior.h"
 
 enum { LOGS_DRAWS = 4, LOGS_MOST_COMPONENTS = 64 };

@@ -1,7 +1,6 @@
 #include "model/prior/online.h"
 
 #include "model/logs/em_logs.h"
-#include "model/mixture/em.h"
 
 #include <math.h>
 #include <string.h>

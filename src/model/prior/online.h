@@ -8,8 +8,6 @@
  * best wins (AIC; Akaike 1974). Kveton et al. 2021 learn one Gaussian in this way (MetaTS). */
 #pragma once
 
-#include "core/arena.h"
-#include "core/rng.h"
 #include "model/logs/logs.h"
 #include "model/mixture/mixture.h"
 

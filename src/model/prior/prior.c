@@ -1,12 +1,10 @@
 /* The prior families, fitting one in a single process, and prior files. */
 #include "model/prior/prior.h"
 
-#include "core/memory.h"
 #include "model/prior/beside.h"
 #include "model/prior/families.h"
 #include "model/prior/fit_source.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 static const PriorOps *const families[] = {

@@ -5,18 +5,12 @@
  * lane last: theta[d, N]. */
 #pragma once
 
-#include "core/arena.h"
-#include "core/rng.h"
 #include "io/config/config.h"
 #include "io/dataset.h"
-#include "io/store.h"
 #include "model/denoiser/chain.h"
 #include "model/denoiser/denoiser.h"
 #include "model/logs/logs.h"
-#include "model/mixture/mixture.h"
 #include "model/network/network_store.h"
-
-#include <stdio.h>
 
 typedef struct Prior Prior;
 

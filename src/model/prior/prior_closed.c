@@ -8,8 +8,6 @@
 #include "model/mixture/mixture_fit.h"
 #include "model/prior/logs_fit.h"
 
-#include <stdint.h>
-
 int prior_gaussian_parts(const PriorFit *fit) {
   (void)fit;
   return 1;

@@ -1,8 +1,6 @@
 /* The learned denoiser (denoiser_network.h) as a prior: what stochastic localisation needs to know of a
  * distribution of theta that only samples are known of. It is always standardised. Samples of it are draws
  * with no evidence. The mixture that its network corrects is fitted to the same samples. */
-#include "core/arena.h"
-#include "core/memory.h"
 #include "io/digest.h"
 #include "model/denoiser/localisation.h"
 #include "model/mixture/mixture_choice.h"
@@ -16,7 +14,6 @@
 
 #include <limits.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum {

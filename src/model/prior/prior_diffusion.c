@@ -1,7 +1,5 @@
 /* The learned diffusion prior (DiffTS paper, Section 3 and Appendix B): T noise predictors, each fitted by
  * its own regression. */
-#include "core/arena.h"
-#include "core/memory.h"
 #include "core/simd.h"
 #include "io/digest.h"
 #include "model/mixture/mixture_store.h"
@@ -14,7 +12,6 @@
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum {

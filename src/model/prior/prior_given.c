@@ -1,7 +1,6 @@
 /* A prior of which somebody else has the denoiser: a function that gives mean and covariance of theta for any
  * observation of it. Nothing is fitted or stored, and theta is taken as it is, so it should be on the scale
  * of 1 (localisation.h). Samples are draws with no evidence. */
-#include "core/arena.h"
 #include "model/denoiser/localisation.h"
 #include "model/prior/prior.h"
 

@@ -5,12 +5,9 @@
  * the mean tanh a given s_t = s and is 1 with probability 1 / (1 + exp(-2 a)); log p_t(s) = log cosh a - s^2
  * / (2 (1 - alpha_bar_t)) + constant. The clean sample itself has no density. Nothing is fitted or stored,
  * and the chain is not standardised: the coordinates have mean 0 and variance 1 already. */
-#include "core/arena.h"
-#include "core/simd.h"
 #include "core/special.h"
 #include "model/prior/prior.h"
 
-#include <math.h>
 #include <string.h>
 
 /* Returns tanh a from e = exp(-2 |a|) <= 1. */

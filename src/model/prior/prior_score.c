@@ -3,7 +3,6 @@
  * of
  * 1. By Tweedie's formula the mean is the score: score(x_t) = (sqrt(alpha_bar_t) E[x_0 | x_t] - x_t) /
  * (1 - alpha_bar_t). */
-#include "core/arena.h"
 #include "model/prior/prior.h"
 
 #include <math.h>

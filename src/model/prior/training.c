@@ -1,6 +1,5 @@
 #include "model/prior/training.h"
 
-#include "core/rng.h"
 #include "core/simd.h"
 #include "core/tick.h"
 #include "model/network/learning.h"
@@ -8,7 +7,6 @@
 #include "model/prior/beside.h"
 
 #include <math.h>
-#include <stdbool.h>
 #include <string.h>
 
 enum {

@@ -5,7 +5,6 @@
  * samples are kept. A group of stages depends on (fit, samples, group) only. */
 #pragma once
 
-#include "core/arena.h"
 #include "model/network/network.h"
 #include "model/prior/training_samples.h"
 

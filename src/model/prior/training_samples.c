@@ -1,7 +1,5 @@
 #include "model/prior/training_samples.h"
 
-#include "core/rng.h"
-
 #include <math.h>
 
 enum { MOST_HELD_OUT = 2048 };

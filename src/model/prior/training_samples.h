@@ -2,8 +2,6 @@
  */
 #pragma once
 
-#include "core/arena.h"
-#include "io/dataset.h"
 #include "model/prior/prior.h"
 
 typedef struct {

@@ -6,7 +6,6 @@
  * posterior mean of g, given the marginal likelihoods of the tasks under both. */
 #pragma once
 
-#include "core/arena.h"
 #include "model/logs/logs.h"
 #include "model/mixture/mixture.h"
 

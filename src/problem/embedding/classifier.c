@@ -1,12 +1,9 @@
 #include "problem/embedding/classifier.h"
 
 #include "core/arena.h"
-#include "core/memory.h"
-#include "core/rng.h"
 #include "model/network/learning.h"
 #include "model/network/network_kernel.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum { LAYERS = 4, FIRST_HIDDEN = 128, SECOND_HIDDEN = 64 };

@@ -1,6 +1,5 @@
 #include "problem/embedding/embedding_file.h"
 
-#include "core/arena.h"
 #include "io/provenance.h"
 
 #include <math.h>

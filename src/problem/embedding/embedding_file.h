@@ -4,7 +4,6 @@
 #pragma once
 
 #include "io/dataset.h"
-#include "io/store.h"
 
 /* theta of the items is what a bandit has to learn, a row of features is an arm; phi' theta is the mean
  * reward of a linear bandit. */

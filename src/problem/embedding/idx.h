@@ -3,7 +3,6 @@
  * element; numbers are 32 bits, most significant byte first. */
 #pragma once
 
-#include "core/status.h"
 #include "io/gzip.h"
 
 enum {

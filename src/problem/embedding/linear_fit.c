@@ -4,8 +4,6 @@
 #include "core/memory.h"
 #include "core/rng.h"
 
-#include <stdlib.h>
-
 enum { MOST_LABELS = 128 };
 
 /* Rows in the order of their labels: those of label l are order[begin[l]] to order[begin[l + 1] - 1]. */

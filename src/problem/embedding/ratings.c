@@ -1,14 +1,12 @@
 #include "problem/embedding/ratings.h"
 
 #include "core/arena.h"
-#include "core/memory.h"
 #include "io/gzip.h"
 
 #include <fenv.h>
 #include <limits.h>
 #include <math.h>
 #include <stdbool.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 

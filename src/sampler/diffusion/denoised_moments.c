@@ -3,11 +3,6 @@
 #include "core/lanes.h"
 #include "core/linalg.h"
 #include "core/real.h"
-#include "core/simd.h"
-#include "core/special.h"
-
-#include <math.h>
-#include <string.h>
 
 /* The Jacobian of a learned predictor may give a C_t that is no covariance: its eigenvalues are kept within
  * these. */

@@ -11,7 +11,6 @@
  * given as Q diag(r^2) Q'. */
 #pragma once
 
-#include "core/arena.h"
 #include "model/prior/prior.h"
 
 #include <stdbool.h>

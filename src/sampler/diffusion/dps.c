@@ -12,9 +12,7 @@
  * then d for each stage. */
 #include "sampler/diffusion/dps.h"
 
-#include "core/arena.h"
 #include "core/linalg.h"
-#include "core/simd.h"
 #include "core/special.h"
 #include "io/config/config_rows.h"
 #include "sampler/chunk.h"
@@ -22,7 +20,6 @@
 #include "sampler/methods.h"
 
 #include <float.h>
-#include <math.h>
 
 /* n <= CHUNK_LANES lanes, lane last. */
 typedef struct {

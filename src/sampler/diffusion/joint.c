@@ -9,7 +9,6 @@
 #include "sampler/cost.h"
 #include "sampler/diffusion/joint_chain.h"
 
-#include "core/arena.h"
 #include "sampler/chunk.h"
 #include "sampler/methods.h"
 

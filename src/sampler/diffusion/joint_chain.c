@@ -1,13 +1,9 @@
 #include "sampler/diffusion/joint_chain.h"
 
 #include "core/linalg.h"
-#include "core/simd.h"
-#include "model/history/likelihood.h"
 #include "sampler/cost.h"
 
 #include <limits.h>
-#include <math.h>
-#include <string.h>
 
 /* How near to the mode IRLS goes, in standard deviations of the stage. The draw moves by one of them. */
 static const double MODE_TOLERANCE = 1e-4;

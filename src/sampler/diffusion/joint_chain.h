@@ -22,7 +22,6 @@
  * kept is W = L^-1. */
 #pragma once
 
-#include "core/arena.h"
 #include "core/real.h"
 #include "io/config/config_rows.h"
 #include "model/history/irls.h"

@@ -10,14 +10,10 @@
 #include "sampler/diffusion/laplace_dps.h"
 
 #include "core/linalg.h"
-#include "core/simd.h"
 #include "io/config/config_rows.h"
 #include "sampler/chunk.h"
 #include "sampler/cost.h"
 #include "sampler/methods.h"
-
-#include <math.h>
-#include <string.h>
 
 /* What VECTOR_LANES lanes work on: a matrix and four vectors. */
 #define SCRATCH_VECTORS(d) ((d) * (d) + 4 * (d))

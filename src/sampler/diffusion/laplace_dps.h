@@ -2,7 +2,6 @@
  * of lanes. */
 #pragma once
 
-#include "core/arena.h"
 #include "core/real.h"
 #include "core/status.h"
 #include "model/history/irls.h"

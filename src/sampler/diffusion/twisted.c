@@ -20,9 +20,7 @@
  * Random numbers: particle k of draw m has the stream of draw m P + k, d normals for s_T and for each stage;
  * what concerns a whole draw comes from the stream of draw m, from position CHOICES on: one uniform for each
  * resampling, needed or not, and one for the pick. */
-#include "core/arena.h"
 #include "core/particles.h"
-#include "io/config/config_rows.h"
 #include "sampler/chunk.h"
 #include "sampler/cost.h"
 #include "sampler/diffusion/joint_chain.h"

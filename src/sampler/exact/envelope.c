@@ -1,11 +1,7 @@
 #include "sampler/exact/envelope.h"
 
 #include "core/particles.h"
-#include "core/simd.h"
 #include "core/special.h"
-
-#include <math.h>
-#include <string.h>
 
 /* Cells are split at most DEEPEST times. Where the support is thin, a cell in which no density was found is
  * kept for PATIENCE generations, with the bound of the cell it is a part of. */

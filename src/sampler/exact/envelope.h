@@ -9,7 +9,6 @@
  * and how narrow they are does not matter: a bound that is far too high only costs splits. */
 #pragma once
 
-#include "core/arena.h"
 #include "model/history/history.h"
 #include "sampler/exact/prior_grid.h"
 

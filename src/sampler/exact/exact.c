@@ -9,7 +9,6 @@
  *
  * The envelope is built once for each run of a call and serves all its draws. A draw takes four uniforms of
  * its stream for each proposal, PROPOSALS at a time. */
-#include "core/arena.h"
 #include "sampler/cost.h"
 #include "sampler/exact/envelope.h"
 #include "sampler/exact/hypercube.h"

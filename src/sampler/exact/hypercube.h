@@ -5,8 +5,6 @@
 #include "core/arena.h"
 #include "core/status.h"
 
-#include <stddef.h>
-
 enum { HYPERCUBE_MOST_DIMENSIONS = 20 };
 
 typedef struct {

@@ -2,8 +2,6 @@
 
 #include "core/special.h"
 
-#include <math.h>
-
 enum { SIDE = PRIOR_GRID_SIDE, LEVELS = PRIOR_GRID_LEVELS, SAMPLES = 1 << 15, POINTS = 5 };
 
 /* Returns the number of cells of all levels above `level`: where its own begin. */

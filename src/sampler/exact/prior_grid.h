@@ -6,7 +6,6 @@
  * missed while it is wider than a cell, box / 512, or holds more than about 1e-4 of the mass. */
 #pragma once
 
-#include "core/arena.h"
 #include "model/prior/prior.h"
 
 #include <stdint.h>

@@ -7,7 +7,6 @@
  * kept here, one update for each row that is new; a run with fewer rows than before begins again.
  *
  * A draw uses d normals of its stream. */
-#include "core/arena.h"
 #include "core/lanes.h"
 #include "core/linalg.h"
 #include "sampler/chunk.h"

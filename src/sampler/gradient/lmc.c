@@ -16,11 +16,8 @@
  *
  * M draws for each run are M chains; the streams of an update are (RNG_OBSERVE, run, round, chain). A draw
  * uses no random numbers of its own. */
-#include "core/arena.h"
 #include "core/matrix_lanes.h"
-#include "core/simd.h"
 #include "core/special.h"
-#include "io/config/config_rows.h"
 #include "sampler/catch_up.h"
 #include "sampler/chunk.h"
 #include "sampler/cost.h"
@@ -29,7 +26,6 @@
 #include "sampler/methods.h"
 
 #include <float.h>
-#include <math.h>
 #include <string.h>
 
 /* How far a chain may be from the start's mean, in standard deviations of the start. */

@@ -3,7 +3,6 @@
 #include "core/matrix_tile.h"
 
 #include <float.h>
-#include <math.h>
 #include <stdbool.h>
 
 enum { ROWS = 4 };

@@ -3,11 +3,8 @@
 #include "core/lanes.h"
 #include "core/linalg.h"
 #include "core/matrix_lanes.h"
-#include "core/simd.h"
-#include "core/special.h"
 #include "sampler/cost.h"
 
-#include <math.h>
 #include <string.h>
 
 /* Mean and covariance of a prior that has no closed form, from this many draws. */

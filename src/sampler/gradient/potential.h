@@ -21,7 +21,6 @@
  * N lanes, lane last: theta[d, N]. */
 #pragma once
 
-#include "core/arena.h"
 #include "io/config/config_rows.h"
 #include "model/history/network_rows.h"
 #include "sampler/sampler.h"

@@ -2,7 +2,6 @@
  * (potential.h). */
 #include "sampler/gradient/potential.h"
 
-#include "core/arena.h"
 #include "core/linalg.h"
 #include "core/matrix_lanes.h"
 

@@ -15,7 +15,6 @@
  *
  * q starts as the tempered prior of potential.h, of a prior that is not Gaussian as the Gaussian with its
  * moments. A draw uses d normals of its stream. */
-#include "core/arena.h"
 #include "core/lanes.h"
 #include "core/linalg.h"
 #include "core/matrix_lanes.h"

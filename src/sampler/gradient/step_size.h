@@ -13,8 +13,6 @@
  * `eta_t` they are fallbacks, and counted. */
 #pragma once
 
-#include "core/arena.h"
-#include "io/config/config_rows.h"
 #include "sampler/gradient/potential.h"
 
 #define STEP_KEYS                                                                                            \

@@ -18,7 +18,6 @@
  *
  * Component j of run n is lane n J + j. Updates use the streams (RNG_OBSERVE, run, round, component); a draw
  * uses d normals of its own stream, after 1 uniform when J > 1. */
-#include "core/arena.h"
 #include "core/lanes.h"
 #include "core/matrix_lanes.h"
 #include "io/config/config_rows.h"

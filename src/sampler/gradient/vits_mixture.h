@@ -21,7 +21,6 @@
  * N lanes, lane last: lane n is component n % J of run n / J. */
 #pragma once
 
-#include "core/arena.h"
 #include "sampler/gradient/vits_step.h"
 
 enum { VITS_COMPONENTS = 16 };

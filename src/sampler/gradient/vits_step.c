@@ -4,10 +4,8 @@
 #include "core/linalg.h"
 #include "core/matrix_kernel.h"
 #include "core/matrix_lanes.h"
-#include "core/simd.h"
 #include "sampler/gradient/vits_kernel.h"
 
-#include <math.h>
 #include <string.h>
 
 /* How far from the start's mean a mean may be, and how wide a Gaussian, in standard deviations of the start:

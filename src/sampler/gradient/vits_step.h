@@ -33,7 +33,6 @@
  * N lanes, lane last. A lane is one Gaussian; nothing here knows what it belongs to but the potential. */
 #pragma once
 
-#include "core/arena.h"
 #include "sampler/gradient/step_size.h"
 
 typedef enum { VITS_ONE, VITS_TWO, VITS_HESSIAN_FREE } VitsKind;

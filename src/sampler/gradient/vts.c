@@ -11,7 +11,6 @@
  * The means start as draws from the prior (of one component: at the prior's mean), the variances as those of
  * the prior; before the first observation q is fitted to the prior. Streams of a start are (RNG_OBSERVE, run,
  * round 0, component). A draw uses 1 uniform and d normals of its stream. */
-#include "core/arena.h"
 #include "io/config/config_rows.h"
 #include "sampler/catch_up.h"
 #include "sampler/chunk.h"
@@ -20,7 +19,6 @@
 #include "sampler/methods.h"
 
 #include <math.h>
-#include <stddef.h>
 #include <string.h>
 
 typedef struct {

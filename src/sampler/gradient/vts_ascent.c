@@ -2,9 +2,6 @@
 
 #include "core/quadrature.h"
 
-#include <math.h>
-#include <string.h>
-
 static const double FARTHEST = 300; /* |u|: expectations of exp(u) stay finite */
 
 Status vts_ascent_create(Arena *memory, const Potential *potential, int components, VtsAscent *out) {

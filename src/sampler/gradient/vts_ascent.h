@@ -23,7 +23,6 @@
  * Eight runs go side by side. Each halves its steps by itself, and rests when its bound no longer rises. */
 #pragma once
 
-#include "core/arena.h"
 #include "core/real.h"
 #include "sampler/gradient/potential.h"
 

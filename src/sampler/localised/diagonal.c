@@ -6,13 +6,10 @@
  *
  * a draw of which takes d + C normals and no matrix. */
 #include "sampler/diagonal.h"
-#include "core/arena.h"
 #include "core/lanes.h"
-#include "core/special.h"
 #include "model/denoiser/localisation.h"
 #include "sampler/chunk.h"
 
-#include <math.h>
 #include <string.h>
 
 /* n <= CHUNK_LANES lanes, lane last. */

@@ -10,7 +10,6 @@
  * The marginal likelihood of a history is Z(b, Lambda) (model/denoiser/normaliser.h) times the mean of those
  * weights.
  */
-#include "core/arena.h"
 #include "core/linalg.h"
 #include "io/config/config_rows.h"
 #include "model/denoiser/localisation.h"

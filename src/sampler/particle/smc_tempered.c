@@ -13,14 +13,11 @@
 #include "core/linalg.h"
 #include "core/particles.h"
 #include "core/real.h"
-#include "core/simd.h"
 #include "io/config/config_rows.h"
 #include "sampler/cost.h"
 #include "sampler/methods.h"
 
 #include <float.h>
-#include <math.h>
-#include <string.h>
 
 enum { EXPONENTS = 200, BISECTIONS = 60 };
 /* How near to one half of the particles, as a share of them, the effective sample size is brought. */

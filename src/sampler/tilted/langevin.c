@@ -1,10 +1,7 @@
 #include "sampler/tilted/langevin.h"
 
-#include "core/simd.h"
 #include "core/special.h"
 #include "sampler/cost.h"
-
-#include <math.h>
 
 static const double ACCEPTANCE = 0.574, STEP_LEAST = 1e-10, STEP_MOST = 4;
 /* A state that leaves this many standard deviations of the Gaussian has diverged. */

@@ -15,11 +15,8 @@
 #include "sampler/cost.h"
 #include "sampler/tilted/langevin.h"
 
-#include "core/arena.h"
 #include "core/linalg.h"
 #include "core/matrix_lanes.h"
-#include "core/simd.h"
-#include "model/history/evidence.h"
 #include "model/history/irls.h"
 #include "sampler/chunk.h"
 #include "sampler/methods.h"

@@ -5,7 +5,6 @@
 #include "sampler/methods.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 /* The law of s_t as a prior. */

@@ -3,7 +3,6 @@
  * its own cloud; its draws pick from that. */
 #pragma once
 
-#include "core/arena.h"
 #include "sampler/sampler.h"
 
 typedef struct TiltCloud TiltCloud;

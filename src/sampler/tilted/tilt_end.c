@@ -3,7 +3,6 @@
 #include "core/linalg.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* An eigenvalue this near to the largest, relatively, is the largest but for rounding. */

@@ -10,8 +10,6 @@
  * chi = sup_x |Cov[X | X + w / sqrt(l) = x]| being the susceptibility of the prior at l. */
 #pragma once
 
-#include "core/arena.h"
-#include "core/rng.h"
 #include "model/denoiser/chain.h"
 #include "model/mixture/mixture.h"
 

@@ -2,10 +2,7 @@
 
 #include "core/lanes.h"
 #include "core/linalg.h"
-#include "core/simd.h"
-#include "core/special.h"
 
-#include <math.h>
 #include <string.h>
 
 /* Least variance of the clean sample given a state, as in denoised_moments.c. */

@@ -14,7 +14,6 @@
  * Where the chain can draw the clean sample exactly, one such draw is the whole process. */
 #pragma once
 
-#include "core/arena.h"
 #include "model/denoiser/schedule.h"
 #include "sampler/chunk.h"
 #include "sampler/diffusion/denoised_moments.h"

@@ -18,12 +18,8 @@
  *
  * The streams of a draw are those of the baseline; TILT_NOISE and REVERSE that belong to them are for the
  * rest. */
-#include "core/arena.h"
 #include "core/lanes.h"
 #include "core/linalg.h"
-#include "io/config/config_rows.h"
-#include "model/history/evidence.h"
-#include "sampler/chunk.h"
 #include "sampler/cost.h"
 #include "sampler/methods.h"
 #include "sampler/tilted/langevin.h"
