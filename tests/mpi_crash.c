@@ -4,6 +4,7 @@
 
 #include <mpi.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdlib.h>
 
 /* MPI_Finalize begins with the attributes of MPI_COMM_SELF (MPI 3.1, section 8.7.1). */

@@ -3,6 +3,7 @@
 #include "core/memory.h"
 
 #include <mpi.h>
+#include <stdbool.h>
 #include <stdlib.h>
 
 struct Counters {
