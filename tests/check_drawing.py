@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The look of figures: the options that all scripts share, labels that do not collide, and a legend of twelve curves that fits."""
+"""The look of figures: the options that all scripts share, labels that do not collide, and names at the ends of twelve curves."""
 import importlib
 import importlib.util
 import pathlib
@@ -55,7 +55,7 @@ class Drawing(StudyTest):
         scripts = [name for name in SCRIPTS if hasattr(importlib.import_module(name), "drawing")
                    or hasattr(getattr(importlib.import_module(name), "panel", None), "drawing")]
         self.assertLessEqual({name for name in SCRIPTS if name.startswith("figure_")} | {"ablation", "calibration"}, set(scripts))
-        for name in set(scripts) - {"report"}:
+        for name in set(scripts) - {"clicks", "report"}:
             out = call(importlib.import_module(name), "--help")[1]
             for option in (*LOOK, *(() if name in OF_PICTURES else VALUES), *(() if name in OF_NO_STUDY else STUDIES)):
                 self.assertIn(option, out, name)
@@ -124,17 +124,32 @@ class Drawing(StudyTest):
         labels.place(axis, [labels.Label("no place" * 6, tuple(points[0]), {"fontsize": 20, "color": "black"}, needed=False)], lines)
         self.assertEqual(len(axis.texts), count)
 
-    def test_legend_of_twelve_curves(self):
-        """As wide as the figure at most, with the caption below it and the panels above; also in a narrow one."""
+    def test_names_of_twelve_curves(self):
+        """Each beside the end of its line, in its colour and in the order of the ends, apart from the others, right of the panel and in the figure;
+        also in a narrow one. The caption is below the panel."""
         bandit(self.folder, policies=TWELVE)
         for size in ((), ("--size", 3.5, 3)):
             figure = self.drawn("figure_vits", *size)
-            legend, text = self.boxes(figure, [figure.legends[0], figure.texts[-1]])
-            self.assertEqual(len(figure.legends[0].get_texts()), 12)
-            self.assertLessEqual(legend.width, 1.02 * figure.bbox.width)
-            self.assertLess(text.y1, legend.y0)
-            axes = [axis.get_tightbbox(figure.canvas.get_renderer()) for axis in figure.axes if axis.get_visible()]
-            self.assertLess(legend.y1, min(box.y0 for box in axes) + 1)
+            axis = [axis for axis in figure.axes if axis.get_visible()][-1]
+            figure.canvas.draw()
+            names = [text for text in axis.texts if text.get_text() in TWELVE]
+            self.assertEqual([text.get_text() for text in names], list(TWELVE))
+            ends = [line.get_ydata()[-1] for line in axis.lines]
+            boxes = [Text.get_window_extent(text) for text in names]
+            order = np.argsort(ends, kind="stable")
+            for low, high in zip(order[:-1], order[1:]):
+                self.assertLess(boxes[low].y0 + boxes[low].y1, boxes[high].y0 + boxes[high].y1)
+                self.assertFalse(boxes[low].overlaps(boxes[high]))
+            for text, box, line in zip(names, boxes, axis.lines):
+                self.assertEqual(text.get_color(), style.darker(line.get_color(), 0.1))
+                self.assertGreater(box.x0, axis.bbox.x1)
+                self.assertLessEqual(box.x1, figure.bbox.x1)
+            self.assertLess(self.boxes(figure, [figure.texts[-1]])[0].y1, axis.get_tightbbox(figure.canvas.get_renderer()).y0)
+
+    def test_places_apart(self):
+        """As close to where they would be as can be: two that are too close move by the same, one at the border pushes its neighbour."""
+        for wanted, expected in (([5, 50], [5, 50]), ([50, 54], [47, 57]), ([54, 50], [57, 47]), ([1, 2], [0, 10]), ([99, 97, 3], [100, 90, 3])):
+            np.testing.assert_allclose(labels.apart(wanted, 10, 0, 100), expected)
 
 
 if __name__ == "__main__":

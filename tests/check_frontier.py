@@ -6,7 +6,7 @@ import numpy as np
 
 from study_fixture import SIZES, StudyTest, call, main, write_posterior
 
-from thompson import store
+from thompson import significance, store
 import figure_frontier
 
 
@@ -33,12 +33,17 @@ class Frontier(StudyTest):
         for (s, p), one in zip(((2, 0), (2, 1), (2, 2), (2, 3), (3, 2), (3, 3)), panels["rays"]):
             ratio = self.curves["emd"][s, p].mean(axis=0) / self.curves["emd_floor"][s, p].mean(axis=0)
             self.assertAlmostEqual(one.value, np.prod(ratio) ** (1 / len(SIZES)))
+            parts = [self.curves[name][s, p] / self.curves[name][s, p].mean(axis=0) for name in ("emd", "emd_floor")]
+            of_runs = (parts[0] - parts[1]).mean(axis=1)
+            groups = [of_runs[learned == one].mean() for learned in [significance.of_runs(self.dataset)] for one in np.unique(learned)]
+            over = [np.std(found, ddof=1) / np.sqrt(len(found)) for found in (of_runs, groups) if len(found) > 1]
+            self.assertAlmostEqual(one.error / one.value, max(over))
             seconds = self.dataset["seconds"].values[s, p].mean()
             self.assertAlmostEqual(one.cost, 1e6 * seconds / (20 * len(SIZES)))
 
     def test_front(self):
         """Learned priors alone, and none that another one beats in both."""
-        here = [figure_frontier.Point("twisted", "", exact, cost, value)
+        here = [figure_frontier.Point("twisted", "", exact, cost, value, 0.1)
                 for exact, cost, value in ((False, 3, 1.5), (False, 1, 4), (True, 0.5, 1), (False, 2, 5), (False, 4, 1.5), (False, 5, 1.2))]
         self.assertEqual([one.cost for one in figure_frontier.front(here)], [1, 3, 5])
 

@@ -15,13 +15,16 @@ import figure_guard
 import figure_guard_tasks
 
 WORLDS, WEIGHTS = ["cross", "rays"], [0.0, 0.2]
+SPREAD = 0.5
 
 
 def study(regret):
-    """regret[weight, world, prior] of the second policy; that of the first is 10 everywhere."""
+    """regret[weight, world, prior] of the second policy; that of the first is 10 everywhere, in each of two runs, which differ by SPREAD times the
+    ratio in the first and in the second as well, so that the second is 2 SPREAD off what the first lets expect."""
     settings = [(world, file, weight) for world in range(2) for file in range(2) for weight in range(2)]
     mean = np.array([[[10.0], [regret[w, i, j]]] for i, j, w in settings])
-    return xr.Dataset({"regret_mean": (("setting", "policy", "round"), mean), "regret_se": (("setting", "policy", "round"), 0 * mean),
+    runs = mean[:, :, None] + SPREAD * np.array([-1, 1])[:, None] * np.array([np.ones_like(mean[:, 0]), -mean[:, 1] / 10]).transpose(1, 0, 2)[:, :, None]
+    return xr.Dataset({"regret": (("setting", "policy", "run", "round"), runs), "regret_mean": (("setting", "policy", "round"), mean), "regret_se": (("setting", "policy", "round"), 0 * mean),
                        "problem_theta": ("setting", [WORLDS[i] for i, _, _ in settings]),
                        "prior_file": ("setting", [f"priors/diffusion-{WORLDS[j]}.nc" for _, j, _ in settings]),
                        "prior_guard": ("setting", [WEIGHTS[w] for _, _, w in settings])}, coords={"round": [1], "policy": ["ts", "diffts"]})
@@ -34,10 +37,12 @@ class Guard(unittest.TestCase):
         """Rows are worlds, columns the priors; losses are those of the diagonal, over no guard."""
         with unittest.mock.patch.object(figure_guard.averages, "at_end", lambda dataset, values: np.asarray(values)[..., -1]), \
              unittest.mock.patch.object(figure_guard.averages, "moments", lambda dataset, curve: (dataset["regret_mean"].values, None)):
-            worlds, weights, ratio, regret = figure_guard.ratios(study(self.REGRET))
+            worlds, weights, ratio, error, regret = figure_guard.ratios(study(self.REGRET))
         self.assertEqual(worlds, WORLDS)
         self.assertEqual(list(weights), WEIGHTS)
         np.testing.assert_allclose(ratio, self.REGRET / 10)
+        # Runs differ by -2 and 2 SPREAD times the ratio from what is expected, so that their mean has an error of 2 SPREAD times the ratio.
+        np.testing.assert_allclose(error, 2 * SPREAD * self.REGRET / 10 / 10)
         loss, worst = figure_guard.frontier(ratio, regret)
         np.testing.assert_allclose(loss, [0, 20])
         np.testing.assert_allclose(worst, [4, 1.2])
@@ -45,9 +50,9 @@ class Guard(unittest.TestCase):
     def test_tasks(self):
         """For another world the largest and the median, for this world the largest and the mean."""
         ratio = np.array([[[0.7, 2.0, 1.2], [3.0, 0.8, 1.0], [1.5, 1.1, 0.6]]])
-        wrong, right = figure_guard_tasks.summaries(ratio)
-        np.testing.assert_allclose(wrong, [[3.0], [1.35]])
-        np.testing.assert_allclose(right, [[0.8], [0.7]])
+        wrong, right = figure_guard_tasks.summaries(ratio, 0.1 * ratio)
+        np.testing.assert_allclose(wrong, [[[3.0], [0.3]], [[1.35], [0.15]]])      # 1.35 lies between 1.2 and 1.5
+        np.testing.assert_allclose(right, [[[0.8], [0.08]], [[0.7], [0.1 * np.sqrt(0.7 ** 2 + 0.8 ** 2 + 0.6 ** 2) / 3]]])
 
     def test_other_studies(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -146,9 +146,8 @@ def sentences(dataset, panels, found, at):
         text.append(caption.draws(dataset) + panel.reading(panels, [dataset]))
     if found:
         text.append(
-            f"Small panels: distribution function of the rank of theta* among the draws along a random direction, n = {wording.plain(at)}, less that "
-            f"of uniform ranks; grey: holds all of it with {1 - LEVEL:.0%} probability when draws are exact. p: of the farthest point, bold below "
-            f"{LEVEL:g} / {len(found)} tests. Up on the left and down on the right: draws too narrow; the reverse: too wide; on one side: off to one side.")
+            f"Small panels: distribution of the rank of theta* among the draws, n = {wording.plain(at)}, less the uniform one; grey: {1 - LEVEL:.0%} band of "
+            f"exact draws; bold: p below {LEVEL:g} / {len(found)} tests. Up on the left, down on the right: draws too narrow; the reverse: too wide.")
     return text
 
 
@@ -163,7 +162,7 @@ def draw(dataset, at=None):
     names = design.policy_names(dataset)
     styles = style.lines(names)
     rows = -(-len(names) // BESIDE)
-    figure, places = panel.grid(dataset.sizes["setting"], [*[1] * len(have), *([0.1 + 0.33 * rows] if found else [])])
+    figure, places = panel.grid(dataset.sizes["setting"], [*[1] * len(have), *([0.1 + 0.4 * rows] if found else [])], styles)
     panels = []
     for s, (place, title) in enumerate(zip(places, design.titles(dataset))):
         for axis, curve in zip(place, have):
@@ -171,11 +170,12 @@ def draw(dataset, at=None):
                                   log=CURVES[curve])
             one.ylabel = metrics.NAMES[curve] if s == 0 else ""
             panel.draw(axis, one, styles)
+            panel.name_lines(axis, one.x, one.means, {label: styles[label] for label in one.names})
             panels.append(one)
         if found:
             here = {label: found[s, label] for label in names}
             draw_all_ranks(figure, place[-1], here, styles, LEVEL / len(found))
-    entries = panel.handles(panels, styles) if panels else []
+    entries = panel.handles(panels)
     panel.below(figure, entries, sentences(dataset, panels, found, at))
     return figure
 

@@ -8,8 +8,6 @@ completed runs with a band of one standard error. A policy that diverges leaves 
 Reads DIR/results.nc and DIR/prior_samples.nc; writes DIR/figure_diffts_2.png and .pdf.
 """
 import needs
-import textwrap
-
 from thompson import design, store
 import caption
 import drawing
@@ -25,14 +23,14 @@ def draw(dataset, priors):
     style.use()
     styles = style.lines(design.policy_names(dataset))
     titles = design.titles(dataset)
-    figure, places = panel.grid(len(titles), (1, 1))
+    figure, places = panel.grid(len(titles), (1, 1), styles)
     for s, ((upper, lower), title) in enumerate(zip(places, titles)):
-        upper.set_title(textwrap.fill(title, 34))
+        style.title(upper, title)
         prior.draw(upper, priors, dataset["setting"].values[s])
         regret.draw(lower, dataset, s, styles)
     places[0, 1].set_ylabel("cumulative regret")
     prior.legend(figure)
-    panel.below(figure, panel.lines(styles), [*caption.facts([dataset]), caption.curves([dataset])])
+    panel.below(figure, [], [*caption.facts([dataset]), caption.curves([dataset])])
     return figure
 
 

@@ -50,19 +50,19 @@ def draw(studies):
     """The whole figure, of [(results, prior samples), ...]: two panels of priors, one of regret for each study."""
     style.use()
     styles = style.lines({label: name for dataset, _ in studies for label, name in design.policy_names(dataset).items()})
-    figure, places = panel.grid(2 + len(studies))
+    figure, places = panel.grid(2 + len(studies), names=styles)
     axes, (first, priors) = places[:, 0], studies[0]
     for axis, projection, kind in zip(axes, (prior.plane, neighbours), ("principal components", "neighbours")):
         prior.draw(axis, priors, first["setting"].values[0], projection)
-        axis.set_title(f"priors of {design.titles(first)[0]}: {kind}")
+        style.title(axis, f"priors of {design.titles(first)[0]}: {kind}")
     axes[1].set(xticks=[], yticks=[])  # the map has no scale
     for axis, (dataset, _) in zip(axes[2:], studies):
-        axis.set_title(regret.titles(dataset)[0])
+        style.title(axis, regret.titles(dataset)[0])
         regret.draw(axis, dataset, 0, styles)
     axes[2].set_ylabel("cumulative regret")
     datasets = [dataset for dataset, _ in studies]
     prior.legend(figure)
-    panel.below(figure, panel.lines(styles), [*caption.facts(datasets), caption.curves(datasets)])
+    panel.below(figure, [], [*caption.facts(datasets), caption.curves(datasets)])
     return figure
 
 

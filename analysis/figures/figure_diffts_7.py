@@ -24,17 +24,18 @@ def draw(dataset, priors, curve="emd"):
     style.use()
     panels = [panel.of_study(dataset, curve, s, title, log=True) for s, title in enumerate(design.titles(dataset))]
     styles = panel.styles_of(panels)
-    figure, places = panel.grid(len(panels), (1,) if priors is None else (1, 1))
+    figure, places = panel.grid(len(panels), (1,) if priors is None else (1, 1), styles)
     for place, one, setting in zip(places, panels, dataset["setting"].values):
         one.ylabel = metrics.NAMES.get(curve, curve) if one is panels[0] else ""
         panel.draw(place[-1], one, styles)
+        panel.name_lines(place[-1], one.x, one.means, {label: styles[label] for label in one.names})
         if priors is not None:
             place[-1].set_title("")
-            place[0].set_title(one.title)
+            style.title(place[0], one.title)
             prior.draw(place[0], priors, setting)
     if priors is not None:
         prior.legend(figure)
-    panel.below(figure, panel.handles(panels, styles),
+    panel.below(figure, panel.handles(panels),
                 [*caption.facts([dataset]), caption.draws(dataset) + panel.reading(panels, [dataset])])
     return figure
 

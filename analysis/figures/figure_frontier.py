@@ -16,7 +16,7 @@ import pandas as pd
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter
 
-from thompson import Error, averages, design, metrics, store, wording
+from thompson import Error, averages, design, metrics, significance, store, wording
 import caption
 import chart
 import drawing
@@ -26,9 +26,9 @@ import script
 import style
 
 MICRO = 1e6
-# By the kind of prior that a sampler needs: colour, words; and the samplers that need another one than a diffusion model.
-KINDS = {"gaussian": ("#555555", "Gaussian"), "mixture": ("#009E73", "mixture of Gaussians (components)"),
-         "diffusion": ("#0072B2", "diffusion model (particles / stages)"), "denoiser": ("#D55E00", "denoiser for any precision (steps)")}
+# By the kind of prior that a sampler needs: marker, words; and the samplers that need another one than a diffusion model.
+KINDS = {"gaussian": ("o", "Gaussian"), "mixture": ("^", "mixture of Gaussians (components)"),
+         "diffusion": ("D", "diffusion model (particles / stages)"), "denoiser": ("s", "denoiser for any precision (steps)")}
 KIND_OF = {"ts": "gaussian", "tuned_ts": "gaussian", "mixts": "mixture", "localised": "denoiser"}
 TICKS = (1, 1.2, 1.5, 2, 3, 5, 10, 20)
 
@@ -40,6 +40,7 @@ class Point:
     exact: bool      # the prior is known, not learned
     cost: float      # CPU microseconds of a draw
     value: float     # distance over floor
+    error: float     # standard error of the value
 
     @property
     def kind(self):
@@ -50,6 +51,15 @@ def size(label, name, stages):
     """What a policy's label says of its size, and the stages of its chain."""
     own = label.split()[-1] if " " in label and label.split()[-1] != name else ""
     return " / ".join(filter(None, (own, stages if KIND_OF.get(name, "diffusion") == "diffusion" else "")))
+
+
+def spread(dataset, curve, mean, floor):
+    """The standard error of the logarithm of the distance over the floor, [setting, policy], to first order; runs have both."""
+    runs, exact = averages.of_completed(dataset, curve), averages.of_completed(dataset, curve + store.FLOOR)     # [setting, policy, run, point]
+    with np.errstate(invalid="ignore"):
+        more = (runs / mean[:, :, None] - exact / floor[:, None, None]).mean(axis=-1)
+    replicate = significance.of_runs(dataset)
+    return np.array([[averages.larger_error(row, replicate) for row in rows] for rows in more])
 
 
 def points(dataset):
@@ -64,13 +74,14 @@ def points(dataset):
     mean, floor = averages.moments(dataset, curve)[0], averages.floor(dataset, curve)[0]
     with np.errstate(invalid="ignore"):
         value = np.exp(np.log(mean / floor[:, None]).mean(axis=-1))
+    error = value * spread(dataset, curve, mean, floor)
     cost = MICRO * metrics.over_runs(dataset, "seconds")[0] / (int(draws) * mean.shape[-1])
     for s in range(dataset.sizes["setting"]):
         words = [(before, wording.plain(swept[key][s])) for before, key in (("", "problem.theta"), ("d = ", "problem.dimension")) if key in swept]
         stages = wording.plain(swept["prior.stages"][s]) if "prior.stages" in swept else design.config(dataset, "prior.stages")
         here = found.setdefault(", ".join(before + word for before, word in words), {})
         for p, (label, options) in enumerate(design.options(dataset).items()):
-            one = Point(options["name"], size(label, options["name"], stages), options.get("prior") == "exact", cost[s, p], value[s, p])
+            one = Point(options["name"], size(label, options["name"], stages), options.get("prior") == "exact", cost[s, p], value[s, p], error[s, p])
             if np.isfinite(one.cost * one.value):
                 here.setdefault((one.name, one.size, one.exact), one)
     return {title: list(here.values()) for title, here in found.items()}
@@ -93,18 +104,19 @@ def front(here):
 
 def draw_sampler(axis, series):
     """The points of one sampler, all of learned or all of known priors."""
-    colour, learned = KINDS[series[0].kind][0], not series[0].exact
-    axis.plot([one.cost for one in series], [one.value for one in series], "-o", color=colour, linewidth=0.8, markersize=4.5 if learned else 3.5,
-              markerfacecolor=colour if learned else "white", alpha=1 if learned else 0.6, zorder=3 if learned else 2)
+    colour, learned = style.colour_and_marker(series[0].name)[0], not series[0].exact
+    axis.errorbar([one.cost for one in series], [one.value for one in series], [one.error for one in series], linestyle="-",
+                  marker=KINDS[series[0].kind][0], color=colour, linewidth=0.8, elinewidth=0.7, capsize=1.5, markersize=4.5 if learned else 3.5,
+                  markerfacecolor=colour if learned else "white", alpha=1 if learned else 0.6, zorder=3 if learned else 2)
 
 
 def write_labels(axis, here):
     """The names of the samplers of learned priors, and the sizes that find a place."""
     learned = [one for one in here if not one.exact]
     first = {one.name: one for one in reversed(learned)}
-    names = [labels.Label(one.name, (one.cost, one.value), {"fontsize": 7, "fontweight": "bold", "color": KINDS[one.kind][0]})
+    names = [labels.Label(one.name, (one.cost, one.value), {"fontsize": 7, "fontweight": "bold", "color": style.colour_and_marker(one.name)[0]})
              for one in reversed(first.values())]
-    sizes = [labels.Label(one.size, (one.cost, one.value), {"fontsize": 6, "color": KINDS[one.kind][0]}, needed=False) for one in learned if one.size]
+    sizes = [labels.Label(one.size, (one.cost, one.value), {"fontsize": 6, "color": style.colour_and_marker(one.name)[0]}, needed=False) for one in learned if one.size]
     labels.place(axis, names + sizes, [line.get_xydata() for line in axis.lines if line.get_transform() == axis.transData])
 
 
@@ -138,9 +150,9 @@ def draw(datasets, panels):
             write_labels(axis, here)
     places[0, 0].set_ylabel("distance over that of exact draws")
     kinds = {one.kind for one in points_of_all}
-    entries = [Line2D([], [], color=colour, marker="o", linestyle="", label=words) for kind, (colour, words) in KINDS.items() if kind in kinds]
+    entries = [Line2D([], [], color=style.FAINT, marker=marker, linestyle="", label=words) for kind, (marker, words) in KINDS.items() if kind in kinds]
     panel.below(figure, entries, [*caption.facts(datasets),
-                                  caption.draws(datasets[0]) + "Filled: the prior is learned; open: it is known. Stairs: the samplers of "
+                                  caption.draws(datasets[0]) + "Bars: one standard error. Filled: the prior is learned; open: it is known. Stairs: the samplers of "
                                   "learned priors that no other one beats in both. Dashed: exact draws."])
     return figure
 

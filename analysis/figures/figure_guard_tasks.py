@@ -14,34 +14,43 @@ from matplotlib import pyplot as plt
 import caption
 import drawing
 import figure_guard
+import labels
 import script
 import style
 
 
-def summaries(ratio):
-    """For ratio[tasks, world, prior]: the largest and the median of the wrong priors, the largest and the mean of the right ones."""
+def summaries(ratio, error):
+    """For ratio[tasks, world, prior]: the largest and the median of the wrong priors, the largest and the mean of the right ones, each with its
+    standard error; that of the largest and of the median is the error of that one ratio (for an even number the larger of the two in the middle)."""
     right = np.eye(ratio.shape[1], dtype=bool)
-    wrong, own = ratio[:, ~right], ratio[:, right]
-    return (wrong.max(axis=1), np.median(wrong, axis=1)), (own.max(axis=1), own.mean(axis=1))
+    wrong, own, of_wrong, of_own = ratio[:, ~right], ratio[:, right], error[:, ~right], error[:, right]
+    rows, order = np.arange(len(ratio)), np.argsort(wrong, axis=1)
+    n = wrong.shape[1]
+    middle = np.maximum(of_wrong[rows, order[:, (n - 1) // 2]], of_wrong[rows, order[:, n // 2]])
+    return (((wrong.max(axis=1), of_wrong[rows, wrong.argmax(axis=1)]), (np.median(wrong, axis=1), middle)),
+            ((own.max(axis=1), of_own[rows, own.argmax(axis=1)]), (own.mean(axis=1), np.sqrt((of_own ** 2).sum(axis=1)) / own.shape[1])))
 
 
 def draw(datasets):
     style.use()
-    figure, axes = plt.subplots(1, 2, figsize=style.LOOK.size or (8.5, 3.6), layout="constrained")
+    figure, axes = plt.subplots(1, 2, figsize=style.LOOK.size or (10, 3.6))
+    figure.subplots_adjust(wspace=0.55)
+    ends = {axis: [] for axis in axes}
     for dataset in datasets:
-        _, tasks, ratio, _ = figure_guard.ratios(dataset, "prior_guard_tasks")
-        name = str(dataset["policy"].values[1])
-        for axis, pair, middle in zip(axes, summaries(ratio), ("median", "mean")):
-            (line,) = axis.plot(range(len(tasks)), pair[0], marker="o", label=f"{name}, largest")
-            axis.plot(range(len(tasks)), pair[1], marker="o", linestyle="--", color=line.get_color(), label=f"{name}, {middle}")
+        _, tasks, ratio, error, _ = figure_guard.ratios(dataset, "prior_guard_tasks")
+        name, colour, marker = figure_guard.look(dataset)
+        for axis, pair, middle in zip(axes, summaries(ratio, error), ("median", "mean")):
+            for (values, its), which, line in zip(pair, ("largest", middle), ("-", "--")):
+                axis.errorbar(range(len(tasks)), values, its, marker=marker, color=colour, linestyle=line, capsize=1.5, elinewidth=0.9)
+                ends[axis].append((f"{name}, {which}", colour, range(len(tasks)), values))
             axis.set_xticks(range(len(tasks)), [f"{count:g}" for count in tasks])
-            print(f"{name}: tasks, largest, {middle}:", ", ".join(f"{t:g} {x:.2f} {y:.2f}" for t, x, y in zip(tasks, *pair)))
-    for axis, title, top in zip(axes, ("the prior of another world", "the prior of this world"), (1, 0.55)):
+            print(f"{name}: tasks, largest, {middle}:", ", ".join(f"{t:g} {x:.2f} {y:.2f}" for t, (x, _), (y, _) in zip(tasks, *(zip(*one) for one in pair))))
+    for axis, title in zip(axes, ("the prior of another world", "the prior of this world")):
         axis.set(title=title, xlabel="tasks that the weight is learned from")
-        axis.legend(loc="upper right", bbox_to_anchor=(1, top))
         style.values(axis)
+        labels.ends(axis, ends[axis])
     axes[0].set_ylabel("ratio of regret to ts")
-    style.caption(figure, -0.01, caption.facts(datasets))
+    style.caption(figure, -0.06, [*caption.facts(datasets), "Bars: one standard error of the ratio, paired."])
     return figure
 
 

@@ -81,15 +81,16 @@ def panels(dataset):
     return made + [grid.panel(title, family, heading, distance, np.full(len(distance), np.nan), wanted, wanted) for title in titles]
 
 
+def decades(axis, one):
+    axis.set_xscale("log")
+    axis.set_xticks(one.x, [wording.plain(value) for value in one.x], minor=False)
+    axis.xaxis.set_minor_formatter("")
+
+
 def draw(datasets):
     """The whole figure, of the results of one or more studies."""
     made = [one for dataset in datasets for one in panels(dataset)]
-    figure = panel.page(made, datasets)
-    for axis, one in zip(figure.axes, made):
-        axis.set_xscale("log")
-        axis.set_xticks(one.x, [wording.plain(value) for value in one.x], minor=False)
-        axis.xaxis.set_minor_formatter("")
-    return figure
+    return panel.page(made, datasets, finish=decades)
 
 
 def main():

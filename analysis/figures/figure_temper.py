@@ -38,14 +38,18 @@ def panels(dataset):
     return made
 
 
+def doubling(axis, one):
+    """Equal steps for each factor of two."""
+    low, high = axis.get_xlim()
+    axis.set_xscale("log", base=2)
+    axis.set_xlim(max(low, 0.9 * one.x[0]), high)
+    axis.xaxis.set_major_formatter(lambda value, _: wording.plain(value))
+    axis.xaxis.set_minor_formatter("")
+
+
 def draw(datasets):
     """The whole figure, of the results of one or more studies."""
-    figure = panel.page([one for dataset in datasets for one in panels(dataset)], datasets)
-    for axis in figure.axes:
-        axis.set_xscale("log", base=2)
-        axis.xaxis.set_major_formatter(lambda value, _: wording.plain(value))
-        axis.xaxis.set_minor_formatter("")
-    return figure
+    return panel.page([one for dataset in datasets for one in panels(dataset)], datasets, finish=doubling)
 
 
 def main():

@@ -68,14 +68,15 @@ def draw(dataset, curve):
     l, order = inverse.spread(dataset)
     errors = error_panel(dataset, curve, l, order)
     styles = panel.styles_of([errors])
-    figure, places = panel.grid(2)
+    figure, places = panel.grid(2, names=styles)
     draw_hessian(places[0, 0], dataset, l, order)
     panel.draw(places[1, 0], errors, styles)
+    panel.name_lines(places[1, 0], errors.x, errors.means, styles)
     for axis in places[:, 0]:
         axis.axvline(1, color=style.FAINT, linewidth=0.8, linestyle="--", zorder=1)
     drawn = [Line2D([], [], color=THRESHOLD, label="worst point: (1 + l)(1 - l)"),
              Line2D([], [], color=MET, marker="o", linestyle="none", label="least between draws"),
-             *panel.handles([errors], styles)]
+             *panel.handles([errors])]
     panel.below(figure, drawn, [
         *caption.facts([dataset]),
         f"{caption.draws(dataset)}Spread: largest less smallest eigenvalue of Q. Dashed: spread 1, up to which Theorem 2 guarantees "

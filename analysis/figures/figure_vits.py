@@ -12,8 +12,6 @@ samples of a prior. Those of the paper:
 Reads results.nc of each DIR; writes figure_vits.png and .pdf into the first DIR.
 """
 import needs
-import textwrap
-
 from thompson import averages, design, wording
 import caption
 import drawing
@@ -21,6 +19,9 @@ import panel
 import regret
 import script
 import style
+
+FEW = 4             # methods of the paper that share a panel with others
+OF_PAPER = ("lints", "lmc", "vits1", "vits2", "vits2_hf", "vts")
 
 
 def sentences(datasets):
@@ -31,26 +32,35 @@ def sentences(datasets):
     return [*found, caption.curves(datasets)]
 
 
-def finals(dataset):
-    """{label: its regret at the last round}, in words, of a study with one setting."""
-    means, errors = (averages.at_end(dataset, values)[0] for values in averages.moments(dataset, "regret"))
-    return {label: wording.value(*row) for label, *row in zip(design.policy_names(dataset), means, errors)}
+def others(dataset):
+    """The policies that are not the paper's, where more than FEW of its methods are there."""
+    found = [label for label, name in design.policy_names(dataset).items() if name not in OF_PAPER]
+    return found if dataset.sizes["policy"] - len(found) > FEW else []
+
+
+def left_out(datasets):
+    """In a sentence, the policies without a line and where they end."""
+    ends = []
+    for dataset in datasets:
+        means, errors = (averages.at_end(dataset, values) for values in averages.moments(dataset, "regret"))
+        for label in others(dataset):
+            p = design.labels(dataset).index(label)
+            ends.append(f"{label} " + ", ".join(wording.value(*row) for row in zip(means[:, p], errors[:, p])))
+    return [f"Without a line, regret at the last round: {'; '.join(ends)}."] if ends else []
 
 
 def draw(datasets):
     """The whole figure, of the results of one or more studies."""
+    whole, datasets = datasets, [dataset.isel(policy=[label not in others(dataset) for label in design.labels(dataset)]) for dataset in datasets]
     style.use()
     styles = style.lines({label: name for dataset in datasets for label, name in design.policy_names(dataset).items()})
     settings = [(dataset, s, title) for dataset in datasets for s, title in enumerate(regret.titles(dataset))]
-    figure, places = panel.grid(len(settings))
+    figure, places = panel.grid(len(settings), names=styles)
     for axis, (dataset, s, title) in zip(places[:, 0], settings):
         regret.draw(axis, dataset, s, styles)
-        axis.set_title(textwrap.fill(title, 40))
+        style.title(axis, title)
     places[0, 0].set_ylabel("cumulative regret")
-    ends = finals(datasets[0]) if len(settings) == 1 else {}  # lines of one panel often lie on each other
-    handles = panel.lines({f"{label}: {ends[label]}" if ends else label: drawn for label, drawn in styles.items()})
-    beside = ["Beside a name: regret at the last round, with its standard error."] if ends else []
-    panel.below(figure, handles, [*sentences(datasets), *beside])
+    panel.below(figure, [], [*sentences(datasets), *left_out(whole)])
     return figure
 
 

@@ -85,7 +85,7 @@ def draw(dataset):
     mean, error, late = (values[order].T for values in convergence.steps(dataset))
     names = list(design.policy_names(dataset).values())
     styles = style.lines({name: name for name in names})
-    figure, places = panel.grid(len(by_step_size(dataset)))
+    figure, places = panel.grid(len(by_step_size(dataset)), names=styles)
     for axis, (size, here) in zip(places[:, 0], by_step_size(dataset).items()):
         draw_panel(axis, kappa[order], mean[here], error[here], late[here], [names[p] for p in here], styles, limit)
         axis.set_title(f"step size {size}")
@@ -95,8 +95,9 @@ def draw(dataset):
         style.values(axis)
     target = design.config(dataset, "target_kl")
     places[0, 0].set_ylabel(f"steps to a divergence of {target}" if target else "steps to the target")
-    entries = panel.lines(styles)
-    entries.append(Line2D([], [], color=LIMIT, linewidth=1, linestyle=(0, (4, 2)), label="max_steps"))
+    for axis, here in zip(places[:, 0], by_step_size(dataset).values()):
+        panel.name_lines(axis, kappa[order], mean[here], {names[p]: styles[names[p]] for p in here})
+    entries = [Line2D([], [], color=LIMIT, linewidth=1, linestyle=(0, (4, 2)), label="max_steps")]
     text = [*caption.facts([dataset]), "Lines: mean over completed runs; bars: one standard error; policies are shifted slightly "
             "sideways. Open markers: some runs did not arrive and count as max_steps. A Markov chain is the Gaussian of its time "
             "average after burn-in."]

@@ -14,7 +14,6 @@ Reads results.nc of each DIR; writes figure_vits_cost.png and .pdf into the firs
 """
 import needs
 import dataclasses
-import textwrap
 
 import numpy as np
 import pandas as pd
@@ -24,6 +23,7 @@ from thompson import Error, averages, design, metrics, store, wording
 import caption
 import convergence
 import drawing
+import labels
 import panel
 import script
 import style
@@ -128,8 +128,11 @@ def draw_panel(axis, one, styles):
     if not one.marked:
         axis.set_ylim(bottom=max(axis.get_ylim()[0], LOWEST))
     style.values(axis)
-    axis.set_title(textwrap.fill(one.title, 40))
+    style.title(axis, one.title)
     axis.set(xlabel=one.xlabel, ylabel=one.ylabel)
+    low, high = axis.get_xlim()
+    seen = {label: (x, np.where((x >= low) & (x <= high) & (y >= axis.get_ylim()[0]), y, np.nan)) for label, (x, y, _) in one.lines.items()}
+    labels.ends(axis, [(label, style.darker(styles[label]["color"], 0.1), x, y) for label, (x, y) in seen.items()])
 
 
 def draw(datasets, made):
@@ -137,14 +140,14 @@ def draw(datasets, made):
     style.use()
     names = {label: name for dataset in datasets for label, name in design.policy_names(dataset).items()}
     styles = style.lines(names)
-    figure, places = panel.grid(len(made))
+    figure, places = panel.grid(len(made), names=styles)
     for axis, one in zip(places[:, 0], made):
         draw_panel(axis, one, styles)
     blocks = list(dict.fromkeys(filter(None, (design.config(dataset, "block") for dataset in datasets))))
     text = ["CPU time of a run: that of a block of runs that advance together" + (f" ({' or '.join(blocks)})" if blocks else "")
             + ", divided by their number. Bands: one standard error over runs; a divergence below "
             f"{LOWEST:g} leaves the axis."]
-    panel.below(figure, panel.lines(styles), [*caption.facts(datasets), *text])
+    panel.below(figure, [], [*caption.facts(datasets), *text])
     return figure
 
 

@@ -1,4 +1,5 @@
-"""Labels beside points that meet neither points nor lines nor each other; a thin line leads to those that had to move away."""
+"""Labels beside points that meet neither points nor lines nor each other, and names at the ends of lines, one below the other; a thin line leads
+to those that had to move away."""
 import dataclasses
 
 import numpy as np
@@ -8,6 +9,7 @@ DISTANCES = (4, 8, 13, 19, 26, 34, 43)      # of a label's edge from its point, 
 LEADER = 10                                 # labels that are farther away have a line
 STEP = 2                                    # lines are seen as points at this distance
 ROOM = 1.5                                  # around a label
+NAME = 7.5                                  # size of the name of a line
 AWAY, MEETS = 1e4, 20.0                     # cost of leaving the axes; of each point, or point of a line, under a label
 
 
@@ -61,3 +63,37 @@ def place(axis, labels, lines):
         written = np.concatenate([written, boxes[best:best + 1]])
         if leader:
             taken = np.concatenate([taken, along(np.array([own, centres[best]]))])
+
+
+def apart(wanted, height, low, high):
+    """Places closest to `wanted` [n], in the same order, `height` apart and within [low, high] where that has room (least squares: places that
+    would be too close are pooled)."""
+    order = np.argsort(wanted, kind="stable")
+    pools = []                              # [mean, count] of places less what stands below them
+    for k, place in enumerate(np.asarray(wanted, float)[order]):
+        pools.append([place - k * height, 1])
+        while len(pools) > 1 and pools[-2][0] > pools[-1][0]:
+            mean, count = pools.pop()
+            pools[-1] = [(pools[-1][0] * pools[-1][1] + mean * count) / (pools[-1][1] + count), pools[-1][1] + count]
+    shift = np.repeat([mean for mean, _ in pools], [count for _, count in pools])
+    found = np.empty(len(wanted))
+    found[order] = np.clip(shift, low, max(low, high - (len(wanted) - 1) * height)) + height * np.arange(len(wanted))
+    return found
+
+
+def ends(axis, lines):
+    """Write the name of each line to the right of the axes, which have their final limits, as high as its last point; `lines`: [(name, colour, x,
+    y)]. Those that end outside are left out."""
+    unit, frame, shown = axis.figure.dpi / 72, np.array(axis.bbox.get_points()), []
+    for name, colour, x, y in lines:
+        known = np.flatnonzero(np.isfinite(np.asarray(y, float)))
+        if len(known):
+            end = axis.transData.transform((x[known[-1]], y[known[-1]]))
+            if frame[0, 1] - 1 <= end[1] <= frame[1, 1] + 1:
+                shown.append((name, colour, end))
+    heights = [(end[1] - frame[0, 1]) / unit for _, _, end in shown]
+    for (name, colour, end), own, place in zip(shown, heights, apart(heights, 1.15 * NAME, 0, (frame[1, 1] - frame[0, 1]) / unit)):
+        off = (frame[1, 0] - end[0]) / unit
+        leader = {"arrowstyle": "-", "linewidth": 0.5, "color": colour, "shrinkA": 1, "shrinkB": 2, "relpos": (0, 0.5)}
+        axis.annotate(name, (end - frame[0]) / (frame[1] - frame[0]), (off + LEADER, place - own), xycoords="axes fraction", textcoords="offset points", va="center", fontsize=NAME,
+                      color=colour, annotation_clip=False, arrowprops=leader if abs(place - own) > 1 or off > 1 else None)

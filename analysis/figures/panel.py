@@ -13,6 +13,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator
 from thompson import averages, design, store, wording
 import caption
 import drawing
+import labels
 import style
 from style import plt
 
@@ -20,6 +21,7 @@ DIVERGED = 3.0      # a policy this many times above the next lower one, and abo
 DECADE = 10.0       # values that span more than this have a log axis
 COLUMNS = 4         # panels side by side; more go into further bands
 DODGE = 0.05        # policies are shifted sideways, over this share of the axis, so that equal ones are seen
+ROOM, LETTER = 0.2, 0.062   # inches to the right of a panel for names at the ends of lines: for all, and for each letter
 LABELS = 0.075      # tick labels stand this share of the axis apart, or are left out
 FLOOR = "#BDBDBD"
 
@@ -191,7 +193,7 @@ def draw(axis, panel, styles):
     values_axis(axis, panel, *((shown.min(), shown.max()) if shown.size else (0.0, 1.0)), notes)
     write_notes(axis, notes)
     spread_out(axis, panel.x, panel.ticks)
-    axis.set_title(textwrap.fill(panel.title, 40))
+    style.title(axis, panel.title)
     axis.set(xlabel=panel.xlabel, ylabel=textwrap.fill(panel.ylabel, 36))
 
 
@@ -200,17 +202,19 @@ def styles_of(panels):
     return style.lines({label: name for panel in panels for label, name in panel.names.items()})
 
 
+def name_lines(axis, x, rows, styles):
+    """The names of the policies at the ends of their lines, rows [policy, points], when the axis has its final limits."""
+    labels.ends(axis, [(label, style.darker(drawn["color"], 0.1), x, row) for (label, drawn), row in zip(styles.items(), rows)])
+
+
 def lines(styles):
     """Legend entries of policies."""
     return [Line2D([], [], label=label, **drawn) for label, drawn in styles.items()]
 
 
-def handles(panels, styles):
-    """Legend entries of the policies and, where drawn, of the floor."""
-    entries = lines(styles)
-    if any(panel.floor for panel in panels):
-        entries.append(Patch(color=FLOOR, label="Monte-Carlo floor"))
-    return entries
+def handles(panels):
+    """Legend entry of the floor, where it is drawn; lines have their names at their ends."""
+    return [Patch(color=FLOOR, label="Monte-Carlo floor")] if any(panel.floor for panel in panels) else []
 
 
 def reading(panels, datasets):
@@ -225,38 +229,46 @@ def below(figure, entries, sentences):
     rows = math.ceil(len(entries) / max(1, int(width / (0.55 + 0.075 * longest))))
     if entries:
         legend(figure, entries, 0.02 / height, math.ceil(len(entries) / rows))
-    style.caption(figure, -(0.12 + 0.2 * rows) / height, sentences)
+    style.caption(figure, -(0.05 + 0.2 * rows) / height, sentences)
 
 
-def grid(count, heights=(1,)):
+def grid(count, heights=(1,), names=()):
     """A figure with `count` places for panels, at most COLUMNS side by side; each place has panels of these relative heights,
-    one below the other: (figure, places [count, len(heights)] of axes)."""
+    one below the other, and room for names at the ends of lines: (figure, places [count, len(heights)] of axes)."""
+    room = max((ROOM + LETTER * len(name) for name in names), default=0)
     tall = len(heights)
     bands = math.ceil(count / COLUMNS)
     columns = math.ceil(count / bands)
-    width, height = style.LOOK.size or (max(5.6, 3.4 * columns), 3.2 * sum(heights) * bands)
+    width, height = style.LOOK.size or (max(5.6, (3.4 + room) * columns), 3.2 * sum(heights) * bands)
+    gap = 0.65 + room
+    own = max((width - 0.9 - room - gap * (columns - 1)) / columns, 0.2 * width / columns)     # of one panel
     figure, axes = plt.subplots(tall * bands, columns, figsize=(width, height), squeeze=False,
                                 height_ratios=tuple(heights) * bands)
-    figure.subplots_adjust(left=0.75 / width, right=1 - 0.15 / width, bottom=0.5 / height, top=1 - 0.35 / height,
-                           hspace=0.3 if tall > 1 else 0.38, wspace=0.3)
+    figure.subplots_adjust(left=0.75 / width, right=1 - (0.15 + room) / width, bottom=0.5 / height, top=1 - 0.35 / height,
+                           hspace=0.3 if tall > 1 else 0.38, wspace=gap / own)
     places = axes.reshape(bands, tall, columns).transpose(0, 2, 1).reshape(-1, tall)
     for spare in places[count:].ravel():
         spare.set_visible(False)
     return figure, places[:count]
 
 
-def page(panels, datasets, sentences=None):
-    """A whole figure of panels, those with the same values on the same axis; `sentences` instead of the facts."""
+def page(panels, datasets, sentences=None, finish=None):
+    """A whole figure of panels, those with the same values on the same axis; `sentences` instead of the facts; `finish` gives each axis, and its
+    panel, the scale that it is to have."""
     style.use()
     styles = styles_of(panels)
-    figure, places = grid(len(panels))
+    figure, places = grid(len(panels), names=styles)
     for axis, panel in zip(places[:, 0], panels):
         draw(axis, panel, styles)
     for axis, panel in zip(places[:, 0], panels):
         same = [other for other, its in zip(places[:, 0], panels)
                 if (its.ylabel, other.get_yscale()) == (panel.ylabel, axis.get_yscale())]
         axis.set_ylim(min(other.get_ylim()[0] for other in same), max(other.get_ylim()[1] for other in same))
-    below(figure, handles(panels, styles), [*(sentences or caption.facts(datasets)), reading(panels, datasets)])
+    for axis, panel in zip(places[:, 0], panels):
+        if finish:
+            finish(axis, panel)
+        name_lines(axis, panel.x, panel.means, {label: styles[label] for label in panel.names})
+    below(figure, handles(panels), [*(sentences or caption.facts(datasets)), reading(panels, datasets)])
     return figure
 
 

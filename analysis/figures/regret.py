@@ -29,7 +29,7 @@ def draw(axis, dataset, s, styles):
     for p, (policy, mean, error) in enumerate(zip(design.labels(dataset), means, errors)):
         every = max(1, len(rounds) // 6)
         axis.plot(rounds, mean, markevery=((p * every) // len(means), every), zorder=3, **styles[policy])
-        axis.fill_between(rounds, mean - error, mean + error, color=styles[policy]["color"], alpha=0.22, linewidth=0)
+        axis.fill_between(rounds, mean - error, mean + error, color=styles[policy]["color"], alpha=0.22 if len(means) < 6 else 0.1, linewidth=0)
         if cut is not None and finals[p] > cut:
             notes.append((f"off axis: {policy}, {wording.value(finals[p], error[-1])} at round {rounds[-1]:g}", styles[policy]["color"]))
     if (floor := averages.floor(dataset, "regret")) is not None:
@@ -42,3 +42,4 @@ def draw(axis, dataset, s, styles):
     style.values(axis)
     panel.write_notes(axis, notes)
     axis.set_xlabel("round")
+    panel.name_lines(axis, rounds, means, {label: styles[label] for label in design.labels(dataset)})

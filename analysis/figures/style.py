@@ -133,6 +133,11 @@ def wrapped(sentence, width):
     return textwrap.fill(sentence, next(even, most))
 
 
+def title(axis, text):
+    """The title of a panel on one line, in smaller letters where it is long."""
+    axis.set_title(text, fontsize=max(6.5, min(10, 10 * 42 / max(len(text), 1))))
+
+
 def caption(figure, y, sentences):
     """Sentences below a figure, from `y` downwards as a share of its height."""
     if not LOOK.no_caption:

@@ -55,8 +55,9 @@ def at_end(dataset, values):
 
 
 def of_completed(dataset, name):
-    """A variable [setting, policy, run], NaN where a run is not completed."""
-    return np.where(dataset["status"].values == store.STATUS_OK, dataset[name].values, np.nan)
+    """A variable [setting, policy, run, ...], NaN where a run is not completed."""
+    values, done = dataset[name].values, dataset["status"].values == store.STATUS_OK
+    return np.where(done.reshape(done.shape + (1,) * (values.ndim - done.ndim)), values, np.nan)
 
 
 def mean_and_error(values):
@@ -65,6 +66,13 @@ def mean_and_error(values):
     mean = np.nansum(values, axis=-1) / np.where(n > 0, n, np.nan)
     square = np.nansum((values - mean[..., None]) ** 2, axis=-1)
     return mean, np.sqrt(square / np.where(n > 1, n - 1, np.nan) / np.where(n > 0, n, np.nan)), n
+
+
+def larger_error(values, replicate):
+    """The standard error of the mean of `values` [run]: over runs or over the means of learned priors, whichever is larger, as in moments."""
+    known = np.isfinite(values)
+    groups = [values[known & (replicate == group)].mean() for group in np.unique(replicate[known])]
+    return np.fmax(mean_and_error(values)[1], mean_and_error(np.array(groups))[1] if len(groups) > 1 else np.nan)
 
 
 def counts(dataset):
