@@ -16,9 +16,9 @@ import program
 
 RECORD = os.path.join(program.SOURCE, "tests", "instructions.json")
 TOLERANCE = 0.02    # well above what counts differ by (addresses of memory, the length of paths), well below a regression worth a look
-SEEDED = "runs: 64, block: 64, seed: 1, prior: {stages: 10, train_samples: 500, training_steps: 2, hidden: %s}"
+SEEDED = "runs: 16, block: 16, seed: 1, prior: {stages: 10, train_samples: 500, training_steps: 2, hidden: %s}"
 STUDIES = {
-    # name: (study, policies), one block of 64 runs each
+    # name: (study, policies), one block of 16 runs each
     "plane": ("problem: {theta: cross, arms: 100, rounds: 5}, " + SEEDED % "[100, 100]", ["ts", "mixts", "diffts", "dps", "linucb", "exact"]),
     "narrow": ("problem: {theta: cross, arms: 100, rounds: 5}, " + SEEDED % "[20, 20]",
                ["diffts", "{name: twisted, particles: 4}", "{name: smc, particles: 40}", "{name: smc_tempered, particles: 40}", "{name: mala, steps: 10}",
