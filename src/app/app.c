@@ -194,8 +194,8 @@ static size_t row_of(const Study *study, int setting, int policy) {
   return ((size_t)setting * (size_t)study->file->policy_count + (size_t)policy) * (size_t)study->places;
 }
 
-/* Prints a number in a column, "-" where there is none: every run failed, or one alone has no standard error.
- */
+/* Prints a number in a column, "-" where there is none: every run failed, or one alone has no standard
+ * error. */
 static void print_number(const char *sign, int width, int digits, double x) {
   if (isnan(x))
     printf("%*s", width, "-");

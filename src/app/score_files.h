@@ -1,5 +1,5 @@
-/* The files of `thompson score`: what a problem of the pack gives to samplers, and the draws that it takes.
- */
+/* The files of `thompson score`: what a problem of the pack gives to samplers, and the draws that it
+ * takes. */
 #pragma once
 
 #include "study/pack.h"

@@ -210,8 +210,8 @@ static Status read_logs(Arena *memory, const Parallel *parallel, const Arguments
   return STATUS_OK;
 }
 
-/* Says on stderr when the prior has fewer than ten tasks for each of its components: it follows single ones.
- */
+/* Says on stderr when the prior has fewer than ten tasks for each of its components: it follows single
+ * ones. */
 static void train_warn_of_few(const Prior *prior, int tasks) {
   enum { ENOUGH = 10 };
   const int components = prior->mixture ? prior->mixture->components : 1;

@@ -43,8 +43,7 @@ typedef struct {
 } RewardTable;
 
 /* Reads NetCDF context(event, dim), reward(event, arm), or CSV with header x1,...,xd,class, whose classes are
- * whole numbers from 0: an arm for each, and reward 1 for the right one. At least one event and two arms.
- */
+ * whole numbers from 0: an arm for each, and reward 1 for the right one. At least one event and two arms. */
 Status dataset_read_table(Arena *memory, const char *path, RewardTable *out);
 
 /* Events in which one arm was played, with its reward and the probability by which it was chosen. An event

@@ -280,8 +280,8 @@ Status posterior_age_factor(const thompson_posterior *self, int rounds, double *
   return STATUS_OK;
 }
 
-/* Multiplies rows as well: Gaussian rewards and features times sqrt(factor) have factor times the evidence.
- */
+/* Multiplies rows as well: Gaussian rewards and features times sqrt(factor) have factor times the
+ * evidence. */
 thompson_status thompson_age(thompson_posterior *self, int rounds) {
   double factor;
   Status status = posterior_age_factor(self, rounds, &factor);

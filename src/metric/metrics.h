@@ -35,8 +35,8 @@ typedef struct {
   double *mean, *covariance; /* [d], [d, d] */
 } Cloud;
 
-/* Draws of one run beside those of the exact posterior, and what measuring them may take. Nothing is owned.
- */
+/* Draws of one run beside those of the exact posterior, and what measuring them may take. Nothing is
+ * owned. */
 typedef struct {
   int d;
   const Cloud *x, *y; /* the draws; exact draws */

@@ -1,6 +1,6 @@
 /* Passes over a row of reduced costs c_j - v_j, where the time of an assignment goes. Rows are aligned as
- * ALLOCATE does it and padded to stride = reduced_stride(n) columns, with INFINITY unless it says otherwise.
- */
+ * ALLOCATE does it and padded to stride = reduced_stride(n) columns, with INFINITY unless it says
+ * otherwise. */
 #pragma once
 
 enum { REDUCED_LANES = 32 }; /* columns that a pass takes at a time */

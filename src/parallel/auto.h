@@ -36,8 +36,8 @@ typedef struct {
 Status auto_choose(const Parallel *parallel, const AutoJob *job, AutoChoice *choice, double *seconds);
 /* Enters the sampler of the choice, and the seconds, into the prior that was fitted after it. */
 void auto_finish(const AutoChoice *choice, double seconds, Prior *prior);
-/* Chooses, and fits the chosen candidate to all that there is. The prior exists on rank 0 only. Collective.
- */
+/* Chooses, and fits the chosen candidate to all that there is. The prior exists on rank 0 only.
+ * Collective. */
 Status auto_fit(Arena *memory, const Parallel *parallel, const AutoJob *job, AutoChoice *choice, Prior *out);
 /* Saves the prior, with the table of the choice. */
 Status auto_save(const AutoChoice *choice, const Prior *prior, const char *path);

@@ -5,8 +5,7 @@
  *   DIR/priors/             fitted priors (study/belief.h)
  *   .bad, .bad.2, ...       behind the name of a file that could not be used
  *   DIR/lock, lock.I        held by the jobs that write here (parallel/lock.h)
- *   DIR/results.nc, DIR/prior_samples.nc     by the reducer
- */
+ *   DIR/results.nc, DIR/prior_samples.nc     by the reducer */
 #pragma once
 
 #include "parallel/lock.h"

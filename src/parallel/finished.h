@@ -64,6 +64,6 @@ Status finished_check(const Parallel *parallel, int shard, int shards, Finished 
  * STATUS_INPUT when none is. */
 Status finished_load(Finished *finished, const Task *task, TaskResult *result);
 /* Takes the curves that all policies share from a finished task of the same setting and runs, if there is one
- * that can be used. What other ranks have finished meanwhile is seen, at the price of a fiftieth of the time.
- */
+ * that can be used. What other ranks have finished meanwhile is seen, at the price of a fiftieth of the
+ * time. */
 Status finished_share(Finished *finished, const Task *task, TaskResult *result);

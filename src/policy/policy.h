@@ -42,8 +42,8 @@ typedef struct {
   /* REQUIRED. The only place that allocates: in self->memory. */
   Status (*create)(Policy *self);
   /* REQUIRED. The arm of every run in world->round, given what was observed before it: arm[B]. Numerical
-   * fallbacks are added to fallbacks[B]. STATUS_INPUT with one sentence where code of the user's own fails.
-   */
+   * fallbacks are added to fallbacks[B]. STATUS_INPUT with one sentence where code of the user's own
+   * fails. */
   Status (*choose)(Policy *self, const World *world, const History *history, int *arm, int64_t *fallbacks);
   /* OPTIONAL. policy_weigh, unless `choose` takes its arm for sure. */
   Status (*weigh)(Policy *self, const World *world, const History *history, double *probability, int *arm,

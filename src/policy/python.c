@@ -264,8 +264,8 @@ static void destroy(Policy *self) {
   if (state) child_end(&state->child, 0, NULL);
 }
 
-/* Sends what every run has observed since the last request; rows of 0 where it has observed less than others.
- */
+/* Sends what every run has observed since the last request; rows of 0 where it has observed less than
+ * others. */
 static void send_rows(Python *state, const History *history) {
   const size_t d = (size_t)history->d, runs = (size_t)history->runs;
   for (; state->sent < history->rounds; state->sent++) {

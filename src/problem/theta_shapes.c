@@ -1,6 +1,6 @@
 /* Shapes that are no few Gaussians, in any dimension, with an exact posterior all the same: a curve, a
- * surface and heavy tails, each so fine a mixture of Gaussians that nothing shows of it. Not in the papers.
- */
+ * surface and heavy tails, each so fine a mixture of Gaussians that nothing shows of it. Not in the
+ * papers. */
 #include "core/arena.h"
 #include "problem/distributions.h"
 #include "problem/rotation.h"

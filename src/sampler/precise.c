@@ -5,8 +5,8 @@
 #include <math.h>
 #include <string.h>
 
-/* Evidence over prior from which on the square root is used: sums have 7 digits left of what the prior says.
- */
+/* Evidence over prior from which on the square root is used: sums have 7 digits left of what the prior
+ * says. */
 static const double BEYOND = 1e9;
 
 struct Precise {

@@ -146,8 +146,7 @@ Status config_override(Arena *memory, const Config *base, const char *what, int 
 void config_describe(FILE *out, const ConfigKey *keys);
 
 /* Returns the nearest of the names word(0), word(1), ... to `typo` by edit distance, or NULL when none is
- * near.
- */
+ * near. */
 const char *config_nearest(const char *typo, const char *(*word)(int index));
 /* Sets "'typo' is not WHAT; allowed: a | b; did you mean 'a'?" and returns `code`. */
 Status config_unknown_name(Status code, const char *typo, const char *what, const char *(*word)(int index));

@@ -53,8 +53,8 @@ static void write_text(FILE *out, const char *text) {
   config_value_write(out, &(ConfigKey){.type = KEY_TEXT}, &(ConfigValue){.word = text});
 }
 
-/* Writes a policy without the options that are omitted[options]; `brief`: without a label that is its name.
- */
+/* Writes a policy without the options that are omitted[options]; `brief`: without a label that is its
+ * name. */
 static void write_policy(FILE *out, const ConfigPolicy *policy, bool brief, const bool *omitted) {
   const Config *options = policy->options;
   fputs("  - {name: ", out);

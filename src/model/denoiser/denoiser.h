@@ -41,7 +41,7 @@ Status denoiser_standard(Arena *memory, int d, Denoiser *out);
  * is. Its `moments` may have NULL for covariance: D alone. */
 Status denoiser_mixture_create(Arena *memory, const Mixture *mixture, bool standardised, Denoiser *out);
 
-/* That of the vertices of {-1, 1}^d, by enumeration (denoiser_hypercube.c), for d <= DENOISER_MOST_VERTICES.
- */
+/* That of the vertices of {-1, 1}^d, by enumeration (denoiser_hypercube.c), for d <=
+ * DENOISER_MOST_VERTICES. */
 enum { DENOISER_MOST_VERTICES = 20 };
 Status denoiser_hypercube_create(Arena *memory, int d, Denoiser *out);

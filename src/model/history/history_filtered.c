@@ -13,8 +13,7 @@
 static const double START_TOLERANCE = 1e-2;
 
 /* C components; m = each_round lanes of `recent`, one for each run that a round may tell of; n <=
- * CHUNK_LANES.
- */
+ * CHUNK_LANES. */
 typedef struct {
   struct HistoryContent common;
   Mixture prior;

@@ -13,8 +13,8 @@ enum { TILTED_PAIRS = 15, TILTED_FEW = 6 }; /* K; of a rule for clicks whose u i
 
 typedef struct {
   double step, wide_step; /* h of 2 K + 1 nodes; of 2 TILTED_FEW + 1 */
-  /* Weights of node k h and of -k h: those of N(0, 1), exact up to its third moment; of the few, then zeros.
-   */
+  /* Weights of node k h and of -k h: those of N(0, 1), exact up to its third moment; of the few, then
+   * zeros. */
   double weight[TILTED_PAIRS + 1], few_weight[TILTED_PAIRS + 1];
 } TiltedNodes;
 

@@ -2,8 +2,8 @@
  * a few observations (x, y) of it, in any order; a prior of theta is learned from them (logs_fit.h).
  *
  * With a conjugate likelihood all that a task says about its theta is X'X, X'y, y'y and the number of its
- * observations, so memory does not grow with observations; with any other likelihood the rows are kept too.
- */
+ * observations, so memory does not grow with observations; with any other likelihood the rows are kept
+ * too. */
 #pragma once
 
 #include "core/arena.h"

@@ -2,8 +2,8 @@
  * an upper triangular root[d + 1, d + 1] with root' root = sum of (phi, y)(phi, y)' / sigma^2. Its rows are
  * observations: of (Lambda, b) = (R'R, R'z) the first d have (R, z), the last one (0, root of what no theta
  * explains). Where the evidence is 10^16 times as precise in one direction as prior and evidence are in
- * another, P + Lambda has no digit of the latter; the root, whose entries are square roots, has half of them.
- */
+ * another, P + Lambda has no digit of the latter; the root, whose entries are square roots, has half of
+ * them. */
 #pragma once
 
 #include "model/mixture/mixture.h"

@@ -88,8 +88,8 @@ typedef struct {
 } PriorOps;
 
 /* What stands beside a prior that may be wrong (sampler/guard.h): a Gaussian of this weight and of so many
- * standard deviations of the prior; `shrink` multiplies those of posterior draws from it. Weight 0: nothing.
- */
+ * standard deviations of the prior; `shrink` multiplies those of posterior draws from it. Weight 0:
+ * nothing. */
 typedef struct {
   double weight, width, shrink;
   int tasks; /* that the weight is learned from (wide.h); 0: it is given */
@@ -112,8 +112,8 @@ struct Prior {
   /* Standard deviation of the Gaussian rewards of the logs that it was learned from, given or learned; 0 of
    * any other prior. Stored in the prior file. */
   double noise;
-  /* Name of the sampler that was chosen with it (train --family auto), stored in the prior file; else NULL.
-   */
+  /* Name of the sampler that was chosen with it (train --family auto), stored in the prior file; else
+   * NULL. */
   const char *auto_sampler;
   void *state; /* known to one .c file */
 };
@@ -161,8 +161,8 @@ Status prior_ising(Arena *memory, int d, const PriorFit *chain_settings, Prior *
  * that asked are numerical fallbacks then, as those with a result that is not finite. */
 typedef int GivenDenoiser(void *context, int m, int d, const double *b, const double *precision, double *mean,
                           double *covariance);
-/* Creates a prior with this denoiser (prior_given.c). Outside of the registry: nothing is fitted or stored.
- */
+/* Creates a prior with this denoiser (prior_given.c). Outside of the registry: nothing is fitted or
+ * stored. */
 Status prior_given(Arena *memory, int d, GivenDenoiser *function, void *context, Prior *out);
 /* Computes, for m noisy samples x[m, d] of stage t = 1 .. T, mean[m, d] = E[x_0 | x_t = x], where x_t =
  * sqrt(alpha_bar_t) x_0 + sqrt(1 - alpha_bar_t) noise. Returns 0, or anything else when it cannot: draws that

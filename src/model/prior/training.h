@@ -44,8 +44,8 @@ int training_groups(const PriorFit *fit);
 /* Returns the number of parameters of a stage and its loss. */
 size_t training_stage_values(const PriorFit *fit, int d);
 /* Computes out[TRAINING_GROUP, training_stage_values] of group 0 .. training_groups - 1; the last may have
- * fewer. STATUS_STOPPED where the tick of the thread gives up (core/tick.h), which is asked before each step.
- */
+ * fewer. STATUS_STOPPED where the tick of the thread gives up (core/tick.h), which is asked before each
+ * step. */
 Status training_group(TrainingSetup *setup, int group, double *out);
 
 /* Settles a fit (PriorOps.settle): two hidden layers of 10 d; wide networks learn at a smaller rate. */

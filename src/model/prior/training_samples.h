@@ -1,5 +1,5 @@
-/* The samples of theta that a network learns a prior from: standardised, shuffled, and some of them held out.
- */
+/* The samples of theta that a network learns a prior from: standardised, shuffled, and some of them held
+ * out. */
 #pragma once
 
 #include "model/prior/prior.h"

@@ -1,5 +1,5 @@
-/* Bandits on real data: theta* and arms are rows of an embedding file (DiffTS paper, Sections 6.3 and C.2).
- */
+/* Bandits on real data: theta* and arms are rows of an embedding file (DiffTS paper, Sections 6.3 and
+ * C.2). */
 #include "problem/embedding/embedding_file.h"
 #include "problem/problems.h"
 

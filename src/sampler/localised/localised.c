@@ -8,8 +8,7 @@
  * Without observations it is a draw from the prior, to the bit that of a learned denoiser's own.
  *
  * The marginal likelihood of a history is Z(b, Lambda) (model/denoiser/normaliser.h) times the mean of those
- * weights.
- */
+ * weights. */
 #include "core/linalg.h"
 #include "io/config/config_rows.h"
 #include "model/denoiser/localisation.h"
