@@ -100,6 +100,12 @@ void app_take_output(struct argp_state *state, const char **slot, const char *te
   *slot = text;
 }
 
+void app_print_json(json_t *root, size_t digits) {
+  json_dumpf(root, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(digits));
+  printf("\n");
+  json_decref(root);
+}
+
 Parallel app_begin_parallel(int *argc, char ***argv) {
   char library[256];
   Parallel parallel = parallel_begin(argc, argv);

@@ -7,6 +7,7 @@
 #include "study/study.h"
 
 #include <argp.h>
+#include <jansson.h>
 
 typedef struct {
   const char *name, *summary;
@@ -57,6 +58,9 @@ void app_texts_add(struct argp_state *state, AppTexts *texts, const char *text);
 
 /* Takes --seed N for a study as --set seed=N; `space` keeps the text. */
 void app_take_seed(struct argp_state *state, AppTexts *sets, char space[40], const char *text);
+
+/* Prints JSON on stdout, real numbers with so many digits (0: all of them), and frees it. */
+void app_print_json(json_t *root, size_t digits);
 
 /* Starts MPI; from here on only rank 0 prints. */
 Parallel app_begin_parallel(int *argc, char ***argv);

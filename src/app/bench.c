@@ -6,7 +6,6 @@
 #include "io/provenance.h"
 #include "parallel/prepare.h"
 
-#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -204,9 +203,7 @@ static Status measure_all(const Parallel *parallel, const Arguments *arguments, 
 
 static void print_json(const Parallel *parallel, const Meter *meter, json_t *rows) {
   json_t *root = json_pack("{s:o, s:O}", "machine", json_of_machine(meter, parallel->size), "rows", rows);
-  json_dumpf(root, stdout, JSON_INDENT(2));
-  printf("\n");
-  json_decref(root);
+  app_print_json(root, 0);
 }
 
 static Status bench(const Parallel *parallel, const Arguments *arguments, const Study *study,

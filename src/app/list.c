@@ -271,8 +271,6 @@ Status app_list(int argc, char **argv) {
     return STATUS_OK;
   }
   json_t *root = json_of(&arguments);
-  json_dumpf(root, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(15));
-  printf("\n");
-  json_decref(root);
+  app_print_json(root, 15);
   return STATUS_OK;
 }

@@ -79,9 +79,7 @@ static Status print_json(const Study *study, const Speed *speed, const Estimate 
       "seconds_per_run", seconds, "memory_bytes_per_rank", estimate->memory, "shared_matrix_bytes",
       estimate->large, "bytes", estimate->bytes, "config_sha256", file->sha256, "config", file->resolved);
   if (!root) return status_set(STATUS_INTERNAL, "out of memory");
-  json_dumpf(root, stdout, JSON_INDENT(2));
-  printf("\n");
-  json_decref(root);
+  app_print_json(root, 0);
   return STATUS_OK;
 }
 

@@ -10,6 +10,7 @@
 #include "app/app.h"
 #include "app/prepare.h"
 #include "core/arena.h"
+#include "io/config/config_rows.h"
 #include "io/digest.h"
 #include "problem/embedding/classifier.h"
 #include "problem/embedding/embedding_file.h"
@@ -22,30 +23,14 @@
 static const double NOISE = 1; /* of the rewards, as in the paper */
 
 const ConfigKey prepare_mnist_keys[] = {
-    {.name = "epochs",
-     .type = KEY_INT,
-     .minimum = 1,
-     .maximum = 100000,
-     .fallback = "10",
-     .help = "how often the classifier sees the training digits"},
-    {.name = "samples",
-     .type = KEY_INT,
-     .minimum = 1,
-     .maximum = 10000000,
-     .fallback = "10000",
-     .help = "linear models theta that are fitted"},
-    {.name = "ridge",
-     .type = KEY_REAL,
-     .minimum = 1e-9,
-     .maximum = 1e9,
-     .fallback = "0.1",
-     .help = "penalty on |theta|^2, in units of the mean squared length of the embeddings; a linear model "
-             "has 20 points"},
-    {.name = "scale",
-     .type = KEY_WORD,
-     .fallback = "unit",
-     .words = "unit none",
-     .help = "unit: mean squared length of the embeddings is 1; none: as the classifier gives them"},
+    {INT("epochs", 1, 100000, "10", "how often the classifier sees the training digits")},
+    {INT("samples", 1, 10000000, "10000", "linear models theta that are fitted")},
+    {REAL("ridge", 1e-9, 1e9, "0.1",
+          "penalty on |theta|^2, in units of the mean squared length of the embeddings; a linear model has "
+          "20 points")},
+    {WORD("scale", "unit",
+          "unit: mean squared length of the embeddings is 1; none: as the classifier gives them"),
+     .words = "unit none"},
     {.name = NULL}};
 
 /* Everything on the way from images to file. Rows are the digits of the training set, then of the test

@@ -2,6 +2,7 @@
  * are the parameters theta, user vectors the features of arms; or the other way round (tasks=users). */
 #include "app/app.h"
 #include "app/prepare.h"
+#include "io/config/config_rows.h"
 #include "io/digest.h"
 #include "problem/embedding/embedding_file.h"
 #include "problem/embedding/factorisation.h"
@@ -98,41 +99,16 @@ static Status users_write_logs(StoreFile *file, int dim, const Ratings *ratings,
 }
 
 const ConfigKey prepare_movielens_keys[] = {
-    {.name = "format",
-     .type = KEY_WORD,
-     .fallback = "auto",
-     .words = RATINGS_FORMATS,
-     .help = "form of the ratings; auto: as the first line of each file shows"},
-    {.name = "tasks",
-     .type = KEY_WORD,
-     .fallback = "movies",
-     .words = "movies users",
-     .help = "what theta is of: movies, with users as arms, as in the paper; or users, with movies as arms, "
-             "some users held out and the ratings of the others as logs for `train --logs`"},
-    {.name = "test_fraction",
-     .type = KEY_REAL,
-     .minimum = 1e-9,
-     .maximum = 0.999999999,
-     .fallback = "0.2",
-     .help = "tasks=users: share of the users that are held out"},
-    {.name = "dimension",
-     .type = KEY_INT,
-     .minimum = 1,
-     .maximum = 1000,
-     .fallback = "5",
-     .help = "rank d of the factorisation"},
-    {.name = "ridge",
-     .type = KEY_REAL,
-     .minimum = 1e-9,
-     .maximum = 1e9,
-     .fallback = "1",
-     .help = "penalty on the squared length of every vector"},
-    {.name = "sweeps",
-     .type = KEY_INT,
-     .minimum = 1,
-     .maximum = 100000,
-     .fallback = "50",
-     .help = "sweeps of alternating least squares"},
+    {WORD("format", "auto", "form of the ratings; auto: as the first line of each file shows"),
+     .words = RATINGS_FORMATS},
+    {WORD("tasks", "movies",
+          "what theta is of: movies, with users as arms, as in the paper; or users, with movies as arms, "
+          "some users held out and the ratings of the others as logs for `train --logs`"),
+     .words = "movies users"},
+    {REAL("test_fraction", 1e-9, 0.999999999, "0.2", "tasks=users: share of the users that are held out")},
+    {INT("dimension", 1, 1000, "5", "rank d of the factorisation")},
+    {REAL("ridge", 1e-9, 1e9, "1", "penalty on the squared length of every vector")},
+    {INT("sweeps", 1, 100000, "50", "sweeps of alternating least squares")},
     {.name = NULL}};
 
 typedef struct {

@@ -5,7 +5,6 @@
 #include "io/dataset.h"
 #include "study/score_reference.h"
 
-#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -62,12 +61,6 @@ static error_t parse(int key, char *text, struct argp_state *state) {
   }
 }
 
-static void print_json(json_t *root) {
-  json_dumpf(root, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
-  printf("\n");
-  json_decref(root);
-}
-
 /* Returns null where there is no such number. */
 static json_t *number(double value) { return isfinite(value) ? json_real(value) : json_null(); }
 
@@ -115,7 +108,7 @@ static Status list_json(const Packs *packs) {
   json_t *list = json_array();
   Status status = STATUS_OK;
   for (int i = 0; i < packs->count && status == STATUS_OK; i++) status = add_json(list, &packs->packs[i]);
-  status == STATUS_OK ? print_json(list) : json_decref(list);
+  status == STATUS_OK ? app_print_json(list, 6) : json_decref(list);
   return status;
 }
 
@@ -170,7 +163,7 @@ static void score_json(const Arguments *arguments, const Pack *pack, const Score
   json_object_set_new(root, "even_p_value", number(score->even_p));
   json_object_set_new(root, "too_even", json_boolean(score->even_p < SCORE_TOO_EVEN));
   json_object_set_new(root, "by_observations", rows);
-  print_json(root);
+  app_print_json(root, 6);
 }
 
 static void print_mean(ScoreMean mean) {
@@ -229,13 +222,14 @@ static json_t *distance_json(const ScoreDistance *distance) {
 }
 
 static void reference_json(const Arguments *arguments, int d, int n, int m, const ScoreReference *score) {
-  print_json(json_pack("{s:s, s:s, s:i, s:i, s:i, s:o, s:o, s:o, s:i, s:o, s:o, s:o, s:o}", "draws",
-                       arguments->draws, "reference", arguments->reference, "dimension", d, "draws_count", n,
-                       "reference_count", m, "sliced_wasserstein", distance_json(&score->sliced), "emd",
-                       distance_json(&score->emd), "mean_error", number(score->mean_error),
-                       "mean_error_dimension", score->mean_error_at + 1, "sd_ratio_low",
-                       number(score->sd_low), "sd_ratio_high", number(score->sd_high), "distinct",
-                       number(score->distinct), "reference_distinct", number(score->reference_distinct)));
+  app_print_json(json_pack("{s:s, s:s, s:i, s:i, s:i, s:o, s:o, s:o, s:i, s:o, s:o, s:o, s:o}", "draws",
+                           arguments->draws, "reference", arguments->reference, "dimension", d, "draws_count",
+                           n, "reference_count", m, "sliced_wasserstein", distance_json(&score->sliced),
+                           "emd", distance_json(&score->emd), "mean_error", number(score->mean_error),
+                           "mean_error_dimension", score->mean_error_at + 1, "sd_ratio_low",
+                           number(score->sd_low), "sd_ratio_high", number(score->sd_high), "distinct",
+                           number(score->distinct), "reference_distinct", number(score->reference_distinct)),
+                 6);
 }
 
 static void print_distance(const char *name, const ScoreDistance *distance) {

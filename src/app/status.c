@@ -4,7 +4,6 @@
 #include "core/arena.h"
 #include "parallel/adaptive.h"
 
-#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 
@@ -139,9 +138,7 @@ static Status print_json(const Overview *overview) {
   for (int s = 0; s < overview->study.file->setting_count; s++)
     json_array_append_new(settings, setting_json(overview, s));
   json_object_set_new(object, "settings", settings);
-  json_dumpf(object, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
-  printf("\n");
-  json_decref(object);
+  app_print_json(object, 6);
   return STATUS_OK;
 }
 

@@ -7,7 +7,6 @@
 #include "parallel/race.h"
 #include "sampler/guard.h"
 
-#include <jansson.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -250,9 +249,7 @@ static void print_json(const Arguments *arguments, const Found *found, const cha
   json_t *root = json_pack("{s:s, s:s, s:f, s:b, s:s, s:o}", "tasks_of", file->policies[found->first].name,
                            "prior", found->prior, "tolerance", arguments->tolerance, "known", found->known,
                            "best", line, "policies", rows);
-  json_dumpf(root, stdout, JSON_INDENT(2));
-  printf("\n");
-  json_decref(root);
+  app_print_json(root, 0);
 }
 
 static Status report(const Arguments *arguments, Found *found) {

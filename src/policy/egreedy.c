@@ -62,12 +62,7 @@ static double cost(const PolicyMethod *method, const PolicyWork *work) {
   return ridge_cost(work) + 1500 + 2 * work->sampler.d * work->arms;
 }
 
-static const ConfigKey keys[] = {{.name = "epsilon",
-                                  .type = KEY_REAL,
-                                  .minimum = 0,
-                                  .maximum = 1,
-                                  .fallback = "0.05",
-                                  .help = "mean exploration rate over the n rounds"},
+static const ConfigKey keys[] = {{REAL("epsilon", 0, 1, "0.05", "mean exploration rate over the n rounds")},
                                  POLICY_DISCOUNT_KEY,
                                  {.name = NULL}};
 

@@ -3,6 +3,7 @@
  * the comment names. */
 #pragma once
 
+#include "io/config/config_rows.h"
 #include "policy/policy.h"
 
 /* Thompson sampling with any sampler (thompson.c); the sampler gives name and options. */
@@ -13,10 +14,9 @@ extern const PolicyOps policy_per_arm;
 /* The option of policies whose belief follows from the history alone. */
 #define POLICY_DISCOUNT_KEY                                                                                  \
   {                                                                                                          \
-    .name = "discount", .type = KEY_REAL, .minimum = 0, .maximum = 1, .fallback = "1",                       \
-    .help =                                                                                                  \
-        "what the evidence is multiplied by in every round of a bandit, which brings the posterior back "    \
-        "towards the prior: for worlds that change (problem.drift)"                                          \
+    REAL("discount", 0, 1, "1",                                                                              \
+         "what the evidence is multiplied by in every round of a bandit, which brings the posterior back "   \
+         "towards the prior: for worlds that change (problem.drift)")                                        \
   }
 
 #define POLICY_LIST(ENTRY)                                                                                   \

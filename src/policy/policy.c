@@ -41,38 +41,21 @@ bool policy_find(const char *name, PolicyMethod *out) {
 
 /* Options of every policy that samples. */
 static const ConfigKey sampling_keys[] = {
-    {.name = "prior",
-     .type = KEY_TEXT,
-     .fallback = "default",
-     .help =
-         "standard | ising | exact | a family of `thompson list priors` | a prior file; default: what the "
-         "method is made for"},
-    {.name = "components",
-     .type = KEY_INT,
-     .minimum = 1,
-     .maximum = 1000,
-     .fallback = "study",
-     .words = "study auto",
-     .help =
-         "components of this policy's fitted mixture; auto: by held-out likelihood; study: prior.components"},
-    {.name = "posterior",
-     .type = KEY_WORD,
-     .words = "auto shared per_arm",
-     .fallback = "auto",
-     .help = "one posterior for all arms, or one for each, learned from its own rewards; auto: as the world "
-             "is, so per_arm with problem.unknown: per_arm and problem.family: table"},
+    {TEXT("prior", "default",
+          "standard | ising | exact | a family of `thompson list priors` | a prior file; default: what the "
+          "method is made for")},
+    {INT("components", 1, 1000, "study",
+         "components of this policy's fitted mixture; auto: by held-out likelihood; study: prior.components"),
+     .words = "study auto"},
+    {WORD("posterior", "auto",
+          "one posterior for all arms, or one for each, learned from its own rewards; auto: as the world is, "
+          "so per_arm with problem.unknown: per_arm and problem.family: table"),
+     .words = "auto shared per_arm"},
     POLICY_DISCOUNT_KEY,
-    {.name = "model",
-     .type = KEY_WORD,
-     .words = "linear network",
-     .fallback = "linear",
-     .help = "theta is what phi is multiplied by, or the weights of a ReLU network that phi goes into"},
-    {.name = "hidden",
-     .type = KEY_INTS,
-     .minimum = 1,
-     .maximum = 4096,
-     .fallback = "[20, 20]",
-     .help = "with model: network, widths of its hidden layers"},
+    {WORD("model", "linear",
+          "theta is what phi is multiplied by, or the weights of a ReLU network that phi goes into"),
+     .words = "linear network"},
+    {INTS("hidden", 1, 4096, "[20, 20]", "with model: network, widths of its hidden layers")},
     {.name = NULL}};
 static const ConfigKey no_keys[] = {{.name = NULL}};
 

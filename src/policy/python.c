@@ -324,13 +324,10 @@ static double cost(const PolicyMethod *method, const PolicyWork *work) {
 }
 
 static const ConfigKey keys[] = {
-    {.name = "module",
-     .type = KEY_TEXT,
-     .help = "name of the Python module, found in the present folder or by PYTHONPATH"},
-    {.name = "callable",
-     .type = KEY_TEXT,
-     .help = "its function (x[runs, t, d], y[runs, t], rng, about) -> theta[runs, d], or theta[runs, "
-             "about.draws, d]; docs/python.md"},
+    {TEXT("module", NULL, "name of the Python module, found in the present folder or by PYTHONPATH")},
+    {TEXT("callable", NULL,
+          "its function (x[runs, t, d], y[runs, t], rng, about) -> theta[runs, d], or theta[runs, "
+          "about.draws, d]; docs/python.md")},
     {.name = NULL}};
 
 const PolicyOps policy_python = {

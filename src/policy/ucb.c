@@ -81,14 +81,8 @@ static double cost(const PolicyMethod *method, const PolicyWork *work) {
   return ridge_cost(work) + work->arms * cost_solve(work->sampler.d);
 }
 
-static const ConfigKey keys[] = {{.name = "width",
-                                  .type = KEY_REAL,
-                                  .minimum = 0,
-                                  .maximum = 1e6,
-                                  .fallback = "1",
-                                  .help = "factor on the OFUL confidence width"},
-                                 POLICY_DISCOUNT_KEY,
-                                 {.name = NULL}};
+static const ConfigKey keys[] = {
+    {REAL("width", 0, 1e6, "1", "factor on the OFUL confidence width")}, POLICY_DISCOUNT_KEY, {.name = NULL}};
 
 const PolicyOps policy_linucb = {.name = "linucb",
                                  .summary = "upper confidence bounds of ridge regression",
