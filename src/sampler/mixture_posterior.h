@@ -4,10 +4,10 @@
  * With evidence (Lambda, b) the posterior is a mixture again, with new weights
  * (model/mixture/mixture_evidence.h; Hong et al. 2022, Thompson sampling with a mixture prior).
  *
- * With `candidates` J > 1 a draw is one of J draws theta from that mixture, each of some component c: one is
- * kept with probability proportional to p(y | theta) over its approximation under c (sampler/reservoir.h), so
- * that for large J draws are from the posterior itself, whatever the approximation. Few are enough where it
- * is near. */
+ * With `candidates` J > 1 a draw is one of J draws theta from that mixture, made a little wider, each of some
+ * component c: one is kept with probability proportional to p(y | theta) over its approximation under c, and
+ * to how much more probable it was in the narrower mixture (sampler/reservoir.h), so that for large J draws
+ * are from the posterior itself, whatever the approximation. Few are enough where it is near. */
 #pragma once
 
 #include "io/config/config_rows.h"
