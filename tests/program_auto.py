@@ -28,6 +28,10 @@ class Auto(program.ProgramTest):
         with netCDF4.Dataset(self.path("prior.nc")) as data:
             self.assertEqual((data.prior, data.auto_sampler, int(data.auto_chosen), int(data.auto_tasks)), ("gaussian", "mixts", 0, 128))
             scores, ratio = data["auto_score"][...], data["auto_ratio"][...]
+            self.assertTrue((data["auto_seconds_draw"][...] > 0).all())
+            # The file's own seconds are those of all fits and of the one that was chosen.
+            self.assertLess(data["auto_seconds_fit"][2], data["auto_seconds_fit"][...].sum())
+            self.assertLess(data["auto_seconds_fit"][...].sum(), float(data.seconds_fit))
         np.testing.assert_allclose(ratio, (scores / scores[0]).mean(1), rtol=1e-12)
         for size, score in zip((5, 50), scores[0]):
             phi = rng.normal(size=(4000, size, 2))
@@ -44,7 +48,7 @@ class Auto(program.ProgramTest):
         theta = 0.1 * rng.normal(size=(200, 2)) + np.where(rng.random((200, 1)) < 0.5, -2, 2)
         self.assertRegex(self.train(theta).stdout, "mixture +mixts .*chosen")
         with netCDF4.Dataset(self.path("prior.nc")) as data:
-            first = {name: data[name][...] for name in data.variables}
+            first = {name: data[name][...] for name in data.variables if "seconds" not in name}
             self.assertEqual((data.prior, data.auto_sampler), ("mixture", "mixts"))
         for ranks in (2, 3, 4):
             self.train(theta, ranks=ranks)

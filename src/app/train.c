@@ -238,12 +238,12 @@ static void report_logs(const Arguments *arguments, const Logs *logs, const Prio
 
 /* Chooses a family on the tasks that a fit would begin with. Collective. */
 static Status choose_by_logs(const Parallel *parallel, const Logs *logs, const PriorFit *fit,
-                             AutoChoice *choice, double *seconds) {
+                             AutoChoice *choice) {
   SCRATCH_ARENA(scratch);
   Logs sample;
   TRY(logs_learn_sample(&scratch, parallel, logs, fit->seed, &sample));
   const AutoJob job = {.fit = fit, .source = {.logs = &sample}, .mode = PROGRESS_NONE};
-  return auto_choose(parallel, &job, choice, seconds);
+  return auto_choose(parallel, &job, choice);
 }
 
 static Status finish_logs(const Arguments *arguments, const char *partial, const Logs *logs,
@@ -266,13 +266,12 @@ static Status train_logs(const Parallel *parallel, const Arguments *arguments) {
   AutoChoice choice;
   const PriorOps *family = arguments->family;
   const char *partial;
-  double seconds = 0;
   TRY(arena_print(&memory, &partial, "%s.partial", arguments->output));
   TRY(read_logs(&memory, parallel, arguments, &likelihood, &logs));
   TRY(parallel_agree(parallel, take_options(arguments, logs.d, &fit)));
   Status status = STATUS_OK;
   if (family == &prior_auto) {
-    status = choose_by_logs(parallel, &logs, &fit, &choice, &seconds);
+    status = choose_by_logs(parallel, &logs, &fit, &choice);
     if (status == STATUS_OK) family = prior_find(candidates[choice.chosen].family);
     if (status == STATUS_OK) fit = candidates_fit(&fit, choice.chosen, logs.d);
   }
@@ -280,7 +279,7 @@ static Status train_logs(const Parallel *parallel, const Arguments *arguments) {
     status = logs_learn(&memory, parallel, family, &fit, &logs, partial, PROGRESS_AUTO, &prior, &learned);
   if (status == STATUS_INPUT) status = status_prefix(status, "%s: ", arguments->logs);
   TRY(status);
-  if (parallel->rank == 0 && family != arguments->family) auto_finish(&choice, seconds, &prior);
+  if (parallel->rank == 0 && family != arguments->family) auto_finish(&choice, &prior);
   if (parallel->rank == 0) status = finish_logs(arguments, partial, &logs, &choice, &prior, &learned);
   return parallel_agree(parallel, status);
 }

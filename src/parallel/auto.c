@@ -127,23 +127,23 @@ static Status hold_out(Arena *memory, const AutoJob *job, int held, int repeats,
 /* Fits and scores all candidates: score[CANDIDATES, sizes, repeats, tasks] on rank 0. The mixture comes
  * first: noise of rewards, and posterior draws of logs, are of it. */
 static Status judge_all(Arena *memory, const Parallel *parallel, const AutoJob *job, const Samples *theta,
-                        const Logs *logs, Learnt *from, AutoChoice *choice, double *seconds, double *score) {
+                        const Logs *logs, Learnt *from, AutoChoice *choice, double *score) {
   static const int order[CANDIDATES] = {CANDIDATE_MIXTURE, 0, 2, 3};
   AutoTasks tasks = {0};
-  *seconds = 0;
   for (int k = 0; k < CANDIDATES; k++) {
     SCRATCH_ARENA(candidate);
     Status status = STATUS_OK;
     Prior prior;
     const int c = order[k];
     TRY(fit_candidate(&candidate, parallel, job, c, from, &prior));
-    if (parallel->rank == 0) *seconds += prior.seconds_fit;
+    if (parallel->rank == 0) choice->seconds_fit[c] = prior.seconds_fit;
     if (parallel->rank == 0 && k == 0)
       status = from->logs ? auto_tasks_of_logs(memory, logs, prior.noise, job->fit, &tasks)
                           : auto_tasks_of_theta(memory, theta, job->likelihood, choice->sizes, choice->size,
                                                 job->fit, &tasks);
     if (parallel->rank == 0 && status == STATUS_OK)
       status = auto_tasks_score(&tasks, &prior, candidates[c].sampler, &choice->judged[c],
+                                &choice->seconds_draw[c],
                                 score + (size_t)c * (size_t)choice->sizes * (size_t)tasks.n);
     TRY(parallel_agree(parallel, status));
     if (from->logs && k == 0) TRY(draw(memory, parallel, job, &prior, from));
@@ -151,7 +151,7 @@ static Status judge_all(Arena *memory, const Parallel *parallel, const AutoJob *
   return STATUS_OK;
 }
 
-Status auto_choose(const Parallel *parallel, const AutoJob *job, AutoChoice *choice, double *seconds) {
+Status auto_choose(const Parallel *parallel, const AutoJob *job, AutoChoice *choice) {
   SCRATCH_ARENA(scratch);
   const bool logs = job->source.logs;
   const int n = logs ? job->source.logs->tasks : job->source.samples->n;
@@ -173,31 +173,30 @@ Status auto_choose(const Parallel *parallel, const AutoJob *job, AutoChoice *cho
   Learnt from = {.samples = logs ? NULL : &samples, .logs = logs ? &rest : NULL};
   ALLOCATE(&scratch, score, (size_t)CANDIDATES * CANDIDATE_SIZES * (size_t)repeats * (size_t)held);
   ALLOCATE(&scratch, work, (size_t)(CANDIDATES + 1) * (size_t)held);
-  TRY(judge_all(&scratch, parallel, job, &theta, &tasks, &from, choice, seconds, score));
+  TRY(judge_all(&scratch, parallel, job, &theta, &tasks, &from, choice, score));
   average((size_t)CANDIDATES * (size_t)choice->sizes, (size_t)repeats, (size_t)held, score);
   if (parallel->rank == 0) choose(score, work, choice);
   parallel_broadcast(choice, sizeof *choice);
   return STATUS_OK;
 }
 
-void auto_finish(const AutoChoice *choice, double seconds, Prior *prior) {
-  prior->seconds_fit += seconds;
+void auto_finish(const AutoChoice *choice, Prior *prior) {
+  for (int c = 0; c < CANDIDATES; c++) prior->seconds_fit += choice->seconds_fit[c];
   prior->auto_sampler = candidates[choice->chosen].sampler;
 }
 
 Status auto_fit(Arena *memory, const Parallel *parallel, const AutoJob *job, AutoChoice *choice, Prior *out) {
-  double seconds;
-  TRY(auto_choose(parallel, job, choice, &seconds));
+  TRY(auto_choose(parallel, job, choice));
   Learnt from = {.samples = job->source.samples, .logs = job->source.logs};
   TRY(fit_candidate(memory, parallel, job, choice->chosen, &from, out));
-  if (parallel->rank == 0) auto_finish(choice, seconds, out);
+  if (parallel->rank == 0) auto_finish(choice, out);
   return STATUS_OK;
 }
 
 /* Creates the table's variables and fills them. */
 static Status put_table(const AutoChoice *choice, StoreFile *file) {
   double scores[CANDIDATES * CANDIDATE_SIZES];
-  int axes[2], size, score, ratio, error;
+  int axes[2], size, score, ratio, error, fit, draw;
   for (int c = 0; c < CANDIDATES; c++)
     memcpy(scores + c * choice->sizes, choice->score[c], (size_t)choice->sizes * sizeof *scores);
   TRY(store_dimension(file, "auto_candidate", CANDIDATES, &axes[0]));
@@ -214,10 +213,16 @@ static Status put_table(const AutoChoice *choice, StoreFile *file) {
                      "1", &ratio));
   TRY(store_variable(file, "auto_error", STORE_DOUBLE, 1, axes,
                      "standard error of its difference to the lowest ratio, paired by task", "1", &error));
+  TRY(store_variable(file, "auto_seconds_fit", STORE_DOUBLE, 1, axes, "CPU time of the fit", "s", &fit));
+  TRY(store_variable(file, "auto_seconds_draw", STORE_DOUBLE, 1, axes,
+                     "CPU time of a posterior draw on held-out tasks; 0 where it was not judged", "s",
+                     &draw));
   TRY(store_put(file, size, choice->size));
   TRY(store_put(file, score, scores));
   TRY(store_put(file, ratio, choice->ratio));
-  return store_put(file, error, choice->error);
+  TRY(store_put(file, error, choice->error));
+  TRY(store_put(file, fit, choice->seconds_fit));
+  return store_put(file, draw, choice->seconds_draw);
 }
 
 static Status put(const AutoChoice *choice, const Prior *prior, StoreFile *file) {
@@ -241,19 +246,20 @@ Status auto_save(const AutoChoice *choice, const Prior *prior, const char *path)
 
 void auto_report(const AutoChoice *choice, FILE *out) {
   fprintf(out,
-          "auto: the least expensive within two standard errors of the best on %d held-out tasks\n"
+          "auto: the first within two standard errors of the best on %d held-out tasks\n"
           "  energy score of ",
           choice->tasks);
   if (choice->logs) fprintf(out, "predicted rewards, from half of the others");
   for (int s = 0; s < choice->sizes && !choice->logs; s++)
     fprintf(out, "%s%d", s == 0 ? "draws after " : s == choice->sizes - 1 ? " and " : ", ", choice->size[s]);
-  fprintf(out, "%s; over gaussian (error to the best)\n", choice->logs ? "" : " observations");
+  fprintf(out, "%s; over gaussian (error to the best); CPU s of the fit, us of a draw\n",
+          choice->logs ? "" : " observations");
   for (int c = 0; c < CANDIDATES; c++) {
     fprintf(out, "  %-9s  %-9s ", candidates[c].family, candidates[c].sampler);
     for (int s = 0; s < choice->sizes && choice->judged[c]; s++) fprintf(out, " %10.4g", choice->score[c][s]);
     if (choice->judged[c])
-      fprintf(out, "  %8.3f (%.3f)%s\n", choice->ratio[c], choice->error[c],
-              c == choice->chosen ? "  chosen" : "");
+      fprintf(out, "  %8.3f (%.3f)  %8.3g %8.3g%s\n", choice->ratio[c], choice->error[c],
+              choice->seconds_fit[c], 1e6 * choice->seconds_draw[c], c == choice->chosen ? "  chosen" : "");
     else
       fprintf(out, " does not take this likelihood\n");
   }

@@ -28,14 +28,16 @@ typedef struct {
   double score[CANDIDATES][CANDIDATE_SIZES]; /* mean over tasks */
   double ratio[CANDIDATES]; /* to the first candidate's score, mean over sizes */
   double error[CANDIDATES]; /* standard error of its difference to the lowest ratio, task by task */
-  int chosen; /* the least expensive within two such errors of the lowest */
+  /* CPU seconds of the fit, and of a posterior draw: for the table alone, so that no clock chooses. */
+  double seconds_fit[CANDIDATES], seconds_draw[CANDIDATES];
+  int chosen; /* the first in the list, by what draws take, within two such errors of the lowest */
 } AutoChoice;
 
-/* Fits and judges all candidates, in *seconds of CPU time. STATUS_INPUT with fewer than 50 samples or past
- * tasks. Collective; the choice is on all ranks, the seconds are on rank 0. */
-Status auto_choose(const Parallel *parallel, const AutoJob *job, AutoChoice *choice, double *seconds);
-/* Enters the sampler of the choice, and the seconds, into the prior that was fitted after it. */
-void auto_finish(const AutoChoice *choice, double seconds, Prior *prior);
+/* Fits and judges all candidates. STATUS_INPUT with fewer than 50 samples or past tasks. Collective; the
+ * choice, and rank 0's seconds, are on all ranks. */
+Status auto_choose(const Parallel *parallel, const AutoJob *job, AutoChoice *choice);
+/* Enters the sampler of the choice, and the seconds of all fits, into the prior that was fitted after it. */
+void auto_finish(const AutoChoice *choice, Prior *prior);
 /* Chooses, and fits the chosen candidate to all that there is. The prior exists on rank 0 only.
  * Collective. */
 Status auto_fit(Arena *memory, const Parallel *parallel, const AutoJob *job, AutoChoice *choice, Prior *out);

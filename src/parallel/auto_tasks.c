@@ -1,5 +1,6 @@
 #include "parallel/auto_tasks.h"
 
+#include "core/clock.h"
 #include "core/linalg.h"
 #include "metric/draws.h"
 #include "sampler/sampler.h"
@@ -177,7 +178,7 @@ static Status score_draws(const AutoTasks *self, const double *theta, double *sc
 }
 
 Status auto_tasks_score(const AutoTasks *self, const Prior *prior, const char *name, bool *judged,
-                        double *score) {
+                        double *seconds, double *score) {
   SCRATCH_ARENA(scratch);
   const SamplerOps *method = sampler_find(name);
   const int n = self->n, last = self->size[self->sizes - 1];
@@ -206,7 +207,9 @@ Status auto_tasks_score(const AutoTasks *self, const Prior *prior, const char *n
                           .round = (uint32_t)self->size[s],
                           .draws = DRAWS,
                           .lanes = (uint32_t)n * DRAWS};
+    const double start = clock_cpu();
     sampler_sample(&sampler, &history, rng, DRAWS, theta, fallbacks);
+    *seconds += (clock_cpu() - start) / (self->sizes * n * DRAWS);
     TRY(score_draws(self, theta, score + (size_t)s * (size_t)n));
   }
   return STATUS_OK;

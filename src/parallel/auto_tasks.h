@@ -30,7 +30,7 @@ Status auto_tasks_of_theta(Arena *memory, const Samples *theta, const Likelihood
  * Gaussian rewards. */
 Status auto_tasks_of_logs(Arena *memory, const Logs *logs, double noise, const PriorFit *fit, AutoTasks *out);
 
-/* Scores posterior draws of the sampler with this name: score[sizes, n]. Not *judged where it does not take
- * the likelihood. */
+/* Scores posterior draws of the sampler with this name: score[sizes, n]; *seconds of CPU time for each draw.
+ * Not *judged where it does not take the likelihood. */
 Status auto_tasks_score(const AutoTasks *self, const Prior *prior, const char *name, bool *judged,
-                        double *score);
+                        double *seconds, double *score);
