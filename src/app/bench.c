@@ -59,7 +59,7 @@ static void take_samplers(struct argp_state *state, Arguments *arguments, const 
   free(copy);
 }
 
-static error_t parse(int key, char *text, struct argp_state *state) {
+static error_t bench_parse(int key, char *text, struct argp_state *state) {
   Arguments *arguments = state->input;
   switch (key) {
   case KEY_SAMPLERS: take_samplers(state, arguments, text); return 0;
@@ -201,7 +201,7 @@ static Status measure_all(const Parallel *parallel, const Arguments *arguments, 
   return STATUS_OK;
 }
 
-static void print_json(const Parallel *parallel, const Meter *meter, json_t *rows) {
+static void bench_print_json(const Parallel *parallel, const Meter *meter, json_t *rows) {
   json_t *root = json_pack("{s:o, s:O}", "machine", json_of_machine(meter, parallel->size), "rows", rows);
   app_print_json(root, 0);
 }
@@ -212,7 +212,8 @@ static Status bench(const Parallel *parallel, const Arguments *arguments, const 
   json_t *rows = json_array();
   Status status = parallel_agree(parallel, meter_create(parallel->size, &meter));
   if (status == STATUS_OK) status = measure_all(parallel, arguments, study, folder, &meter, rows);
-  if (status == STATUS_OK && app_speaks) arguments->json ? print_json(parallel, &meter, rows) : print_notes();
+  if (status == STATUS_OK && app_speaks)
+    arguments->json ? bench_print_json(parallel, &meter, rows) : print_notes();
   meter_destroy(&meter);
   json_decref(rows);
   return status;
@@ -236,7 +237,7 @@ static Status bench_study(const Parallel *parallel, const Arguments *arguments, 
 
 Status app_bench(int argc, char **argv) {
   static const struct argp argp = {.options = options,
-                                   .parser = parse,
+                                   .parser = bench_parse,
                                    .doc = "Measure the speed of every sampler on one core, in a bandit "
                                           "study, beside the peaks of the core that are measured at the same "
                                           "time. Under mpiexec or srun all ranks measure at once: what a "

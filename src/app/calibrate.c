@@ -17,7 +17,7 @@ typedef struct {
   double half, half_fraction, last, last_fraction;
 } Trial;
 
-static bool tick(void *context, double fraction) {
+static bool calibrate_tick(void *context, double fraction) {
   Trial *trial = context;
   if (fraction == 0) return true;
   trial->last = clock_cpu() - trial->start;
@@ -41,7 +41,7 @@ static Status try_policy(const Study *study, const char *folder, int policy, dou
   SCOPED(TaskResult, result, task_result_destroy);
   TRY(task_result_create(study, &task, &result));
   result.has_shared = policy > 0; /* as its cost says: curves that all share are measured with the first */
-  Status status = study_run_task(study, &task, folder, (Tick){tick, &trial}, &result);
+  Status status = study_run_task(study, &task, folder, (Tick){calibrate_tick, &trial}, &result);
   if (status == STATUS_OK && result.status == RUN_FAILED)
     fprintf(stderr, "thompson: calibration of policy %s failed: %s; its speed is assumed\n",
             study->file->policies[policy].label, result.message);
@@ -50,7 +50,8 @@ static Status try_policy(const Study *study, const char *folder, int policy, dou
   return status == STATUS_STOPPED ? STATUS_OK : status;
 }
 
-static Status measure(const Parallel *parallel, const Study *study, const char *folder, Speed *out) {
+static Status calibrate_measure(const Parallel *parallel, const Study *study, const char *folder,
+                                Speed *out) {
   Estimate estimate;
   TRY(speed_assume(study, out));
   TRY(estimate_study(study, out, &estimate));
@@ -66,7 +67,7 @@ static Status measure(const Parallel *parallel, const Study *study, const char *
 static Status measure_in_folder(const Parallel *parallel, const Study *study, Speed *out) {
   char folder[SCRATCH_PATH];
   Status status = scratch_create(folder);
-  if (status == STATUS_OK) status = measure(parallel, study, folder, out);
+  if (status == STATUS_OK) status = calibrate_measure(parallel, study, folder, out);
   scratch_destroy(folder);
   return status;
 }

@@ -93,7 +93,7 @@ static json_t *mapping(void) {
   return json_pack("{s:s, s:{}, s:b}", "type", "object", "properties", "additionalProperties", 0);
 }
 
-static void put(json_t *mapping, const char *name, json_t *schema) {
+static void keys_json_put(json_t *mapping, const char *name, json_t *schema) {
   json_object_set_new(json_object_get(mapping, "properties"), name, schema);
 }
 
@@ -101,19 +101,19 @@ static void put(json_t *mapping, const char *name, json_t *schema) {
 static void put_key(json_t *root, const ConfigKey *key, json_t *schema) {
   char section[64];
   const char *dot = strchr(key->name, '.');
-  put(root, key->name, schema);
+  keys_json_put(root, key->name, schema);
   if (!dot) return;
   ASSERT((size_t)(dot - key->name) < sizeof section);
   memcpy(section, key->name, (size_t)(dot - key->name));
   section[dot - key->name] = '\0';
   json_t *inner = json_object_get(json_object_get(root, "properties"), section);
   if (inner && json_object_get(inner, "anyOf")) inner = json_array_get(json_object_get(inner, "anyOf"), 1);
-  if (!inner) put(root, section, inner = mapping());
+  if (!inner) keys_json_put(root, section, inner = mapping());
   if (!json_object_get(inner, "properties")) {
     json_object_set_new(inner, "properties", json_object());
     json_object_set_new(inner, "additionalProperties", json_false());
   }
-  put(inner, dot + 1, json_incref(schema));
+  keys_json_put(inner, dot + 1, json_incref(schema));
 }
 
 static json_t *policy_schema(const ConfigSchema *study) {
@@ -122,10 +122,10 @@ static json_t *policy_schema(const ConfigSchema *study) {
     const char *name = study->policy_name(p);
     json_t *object = mapping();
     json_array_append_new(names, json_string(name));
-    put(object, "name", json_pack("{s:s}", "const", name));
-    put(object, "label", json_pack("{s:[s, s]}", "type", "string", "number"));
+    keys_json_put(object, "name", json_pack("{s:s}", "const", name));
+    keys_json_put(object, "label", json_pack("{s:[s, s]}", "type", "string", "number"));
     for (const ConfigKey *key = study->policy_keys(name); key && key->name; key++)
-      put(object, key->name, value_schema(key));
+      keys_json_put(object, key->name, value_schema(key));
     json_object_set_new(object, "required", json_pack("[s]", "name"));
     json_array_append_new(choices, object);
   }
@@ -142,9 +142,9 @@ json_t *keys_schema(const ConfigSchema *study) {
       put_key(sweep, key,
               json_pack("{s:s, s:o, s:i}", "type", "array", "items", scalar_schema(key), "minItems", 1));
   }
-  put(sweep, "zip", json_pack("{s:s}", "type", "boolean"));
-  put(root, "policies", policy_schema(study));
-  put(root, "sweep", sweep);
+  keys_json_put(sweep, "zip", json_pack("{s:s}", "type", "boolean"));
+  keys_json_put(root, "policies", policy_schema(study));
+  keys_json_put(root, "sweep", sweep);
   json_object_set_new(root, "$schema", json_string("https://json-schema.org/draft/2020-12/schema"));
   json_object_set_new(root, "title", json_string("a study file of thompson"));
   return root;

@@ -211,7 +211,7 @@ static const struct argp_option options[] = {
     {"schema", KEY_SCHEMA, NULL, 0, "the keys as a JSON schema of study files, for editors", 0},
     {0}};
 
-static error_t parse(int key, char *text, struct argp_state *state) {
+static error_t list_parse(int key, char *text, struct argp_state *state) {
   Arguments *arguments = state->input;
   switch (key) {
   case 'j': arguments->json = true; return 0;
@@ -247,7 +247,7 @@ static json_t *json_of(const Arguments *arguments) {
   return root;
 }
 
-static void print_text(const Arguments *arguments) {
+static void list_print_text(const Arguments *arguments) {
   if (arguments->name)
     print_name(arguments->name);
   else if (arguments->keys)
@@ -260,14 +260,14 @@ static void print_text(const Arguments *arguments) {
 Status app_list(int argc, char **argv) {
   static const struct argp argp = {
       .options = options,
-      .parser = parse,
+      .parser = list_parse,
       .args_doc = "[policies|samplers|rules|priors|likelihoods|problems|studies|keys|NAME]",
       .doc = "List what is registered, the keys of a study file, or all about the members and keys of one "
              "name."};
   Arguments arguments = {.family = -1};
   app_parse(&argp, argc, argv, &arguments);
   if (!arguments.json && !arguments.schema) {
-    print_text(&arguments);
+    list_print_text(&arguments);
     return STATUS_OK;
   }
   json_t *root = json_of(&arguments);

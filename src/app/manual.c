@@ -7,7 +7,7 @@
 
 /* Prints text as it stands: a backslash, a hyphen, and a dot or quote at the start of a line mean
  * something to man. */
-static void print_text(const char *text) {
+static void manual_print_text(const char *text) {
   if (*text == '.' || *text == '\'') fputs("\\&", stdout);
   for (; *text; text++) {
     if (*text == '\\') {
@@ -26,7 +26,7 @@ static void print_sentence(const char *text) {
   if (length >= sizeof line) length = sizeof line - 1;
   memcpy(line, text, length);
   line[length] = '\0';
-  print_text(line);
+  manual_print_text(line);
 }
 
 /* Prints all of it, its parts as paragraphs. */
@@ -35,19 +35,19 @@ static void print_description(const char *text) {
   char part[2048];
   snprintf(part, sizeof part, "%.*s", (int)(rest ? rest - text : (long)strlen(text)), text);
   printf(".SH DESCRIPTION\n");
-  print_text(part);
+  manual_print_text(part);
   printf("\n");
   if (!rest) return;
   printf(".PP\n");
-  print_text(rest + 1);
+  manual_print_text(rest + 1);
   printf("\n");
 }
 
 static void print_head(const char *title, const char *name, const char *summary) {
   printf(".TH %s 1 \"\" \"", title);
-  print_text(provenance_source());
+  manual_print_text(provenance_source());
   printf("\" \"thompson\"\n.SH NAME\n");
-  print_text(name);
+  manual_print_text(name);
   printf(" \\- ");
   print_sentence(summary);
   printf("\n.SH SYNOPSIS\n");
@@ -68,7 +68,7 @@ void manual_program(const AppVerb *verbs) {
          "\\fBthompson\\-run\\fR(1).\n.SH VERBS\n");
   for (; verbs->name; verbs++) {
     printf(".TP\n\\fB%s\\fR\n", verbs->name);
-    print_text(verbs->summary);
+    manual_print_text(verbs->summary);
     printf("\n");
   }
   print_exit_status();
@@ -79,12 +79,12 @@ static void print_option(const struct argp_option *option) {
   if (isprint(option->key)) printf("\\fB\\-%c\\fR%s", option->key, option->name ? ", " : "");
   if (option->name) {
     printf("\\fB\\-\\-");
-    print_text(option->name);
+    manual_print_text(option->name);
     printf("\\fR");
   }
   if (option->arg) printf("=\\fI%s\\fR", option->arg);
   printf("\n");
-  print_text(option->doc);
+  manual_print_text(option->doc);
   printf("\n");
 }
 
@@ -98,7 +98,7 @@ void manual_verb(const struct argp *argp, const char *name) {
   page[length] = title[length] = '\0';
   print_head(title, page, argp->doc);
   printf("\\fB%s\\fR [\\fIOPTION\\fR...] ", name);
-  if (argp->args_doc) print_text(argp->args_doc);
+  if (argp->args_doc) manual_print_text(argp->args_doc);
   printf("\n");
   print_description(argp->doc);
   printf(".SH OPTIONS\n");

@@ -28,7 +28,7 @@ static const struct argp_option options[] = {
     {"json", 'j', NULL, 0, "as JSON", 0},
     {0}};
 
-static error_t parse(int key, char *text, struct argp_state *state) {
+static error_t plan_parse(int key, char *text, struct argp_state *state) {
   Arguments *arguments = state->input;
   switch (key) {
   case KEY_SET: app_texts_add(state, &arguments->sets, text); return 0;
@@ -59,7 +59,7 @@ static const char *algebra_of(const Config *setting) {
                "linear_algebra.distributed_from";
 }
 
-static Status print_json(const Study *study, const Speed *speed, const Estimate *estimate) {
+static Status plan_print_json(const Study *study, const Speed *speed, const Estimate *estimate) {
   const StudyFile *file = study->file;
   json_t *settings = json_array(), *policies = json_array(), *seconds = json_object();
   for (int s = 0; s < file->setting_count; s++)
@@ -119,7 +119,7 @@ static void print_cost(const Study *study, const Speed *speed, const Estimate *e
 }
 
 /* Prints the cost, as comments, and the study. */
-static void print_text(const Study *study, const Speed *speed, const Estimate *estimate, bool all) {
+static void plan_print_text(const Study *study, const Speed *speed, const Estimate *estimate, bool all) {
   print_cost(study, speed, estimate);
   printf(all ? "\n# every key:\n%s"
              : "\n# keys that differ from their defaults (--all: every key, `thompson list keys`: what they "
@@ -130,15 +130,16 @@ static void print_text(const Study *study, const Speed *speed, const Estimate *e
 static Status print_plan(const Arguments *arguments, const Study *study, const Speed *speed) {
   Estimate estimate;
   TRY(estimate_study(study, speed, &estimate));
-  if (arguments->json) return print_json(study, speed, &estimate);
+  if (arguments->json) return plan_print_json(study, speed, &estimate);
   if (arguments->slurm)
     slurm_print(study, &estimate, arguments->study, arguments->directory, &arguments->sets);
   else
-    print_text(study, speed, &estimate, arguments->all);
+    plan_print_text(study, speed, &estimate, arguments->all);
   return STATUS_OK;
 }
 
-static Status measure(const Arguments *arguments, const char *text, int argc, char **argv, Speed *speed) {
+static Status plan_measure(const Arguments *arguments, const char *text, int argc, char **argv,
+                           Speed *speed) {
   Parallel parallel = app_begin_parallel(&argc, &argv);
   Status status =
       parallel.size == 1
@@ -152,7 +153,7 @@ static Status plan(const Arguments *arguments, const char *text, int argc, char 
   SCOPED(Speed, speed, speed_destroy);
   TRY(app_study_of_file(arguments->study, text, &arguments->sets, &study));
   app_note_unused(&study);
-  TRY(arguments->calibrate || arguments->slurm ? measure(arguments, text, argc, argv, &speed)
+  TRY(arguments->calibrate || arguments->slurm ? plan_measure(arguments, text, argc, argv, &speed)
                                                : speed_assume(&study, &speed));
   return print_plan(arguments, &study, &speed);
 }
@@ -160,7 +161,7 @@ static Status plan(const Arguments *arguments, const char *text, int argc, char 
 Status app_plan(int argc, char **argv) {
   static const struct argp argp = {
       .options = options,
-      .parser = parse,
+      .parser = plan_parse,
       .args_doc = "STUDY.yaml",
       .doc = "Show the tasks and the estimated cost of a study, and its keys. Runs nothing, but "
              "for the seconds of --calibrate and --slurm."};

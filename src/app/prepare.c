@@ -36,7 +36,7 @@ static void take_set(Arguments *arguments, const char *text, struct argp_state *
   if (arguments->set < 0) argp_error(state, "'%s' is not a data set; there are movielens and mnist", text);
 }
 
-static error_t parse(int key, char *text, struct argp_state *state) {
+static error_t prepare_parse(int key, char *text, struct argp_state *state) {
   Arguments *arguments = state->input;
   switch (key) {
   case 'o': app_take_output(state, &arguments->output, text); return 0;
@@ -90,7 +90,7 @@ static Status prepare(const Arguments *arguments) {
 Status app_prepare(int argc, char **argv) {
   static const struct argp argp = {
       .options = options,
-      .parser = parse,
+      .parser = prepare_parse,
       .args_doc = "movielens|mnist INPUT...",
       .doc = "Learn embeddings from a public data set, for problem.family = embedding. "
              "data/README.md says how to get the sets.",

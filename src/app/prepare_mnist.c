@@ -53,14 +53,14 @@ static void mnist_destroy(Mnist *mnist) {
   arena_free(&mnist->memory);
 }
 
-static void report(int start, int epoch, double loss) {
+static void prepare_mnist_report(int start, int epoch, double loss) {
   fprintf(stderr, "start %d, epoch %d: mean cross entropy %.5f\n", start, epoch, loss);
 }
 
 static Status classify(const PrepareJob *job, Mnist *mnist) {
   TRY(idx_read_digits(job->input_count, job->inputs, &mnist->training, &mnist->test));
-  TRY(classifier_train(&mnist->training, (int)config_int(job->options, "epochs"), job->seed, report,
-                       &mnist->classifier));
+  TRY(classifier_train(&mnist->training, (int)config_int(job->options, "epochs"), job->seed,
+                       prepare_mnist_report, &mnist->classifier));
   return classifier_accuracy(&mnist->classifier, &mnist->test, &mnist->accuracy);
 }
 

@@ -128,7 +128,7 @@ static double baseline_rmse(const Ratings *ratings, double mean) {
   return sqrt(sum / (double)ratings->count);
 }
 
-static void report(int sweep, double rmse) {
+static void prepare_movielens_report(int sweep, double rmse) {
   fprintf(stderr, "sweep %d: root mean squared residual %.6f\n", sweep, rmse);
 }
 
@@ -223,7 +223,7 @@ static Status read_ratings(const PrepareJob *job, Movielens *work) {
 static Status prepare_all(const PrepareJob *job, Movielens *work) {
   SCRATCH_ARENA(scratch);
   TRY(read_ratings(job, work));
-  TRY(factorise(&scratch, &work->ratings, &work->setup, report, &work->result));
+  TRY(factorise(&scratch, &work->ratings, &work->setup, prepare_movielens_report, &work->result));
   if (work->held_out.users > 0)
     TRY(users_theta(&scratch, &work->ratings, &work->held_out, &work->setup, &work->result, &work->theta));
   else

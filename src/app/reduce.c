@@ -15,7 +15,7 @@ static const struct argp_option options[] = {
     {"overwrite", KEY_OVERWRITE, NULL, 0, "replace results.nc even if it has more tasks than are left", 0},
     {0}};
 
-static error_t parse(int key, char *text, struct argp_state *state) {
+static error_t reduce_parse(int key, char *text, struct argp_state *state) {
   Arguments *arguments = state->input;
   switch (key) {
   case KEY_OVERWRITE: arguments->reduce.overwrite = true; return 0;
@@ -26,7 +26,7 @@ static error_t parse(int key, char *text, struct argp_state *state) {
 }
 
 /* Prints the table, and judges what is missing. */
-static Status report(const Study *study, const char *directory, const ReduceCounts *counts) {
+static Status reduce_report(const Study *study, const char *directory, const ReduceCounts *counts) {
   TRY(app_print_table(study, directory));
   printf("\n%d tasks done, %d failed, %d not run\n", counts->ok, counts->failed, counts->missing);
   if (counts->damaged > 0)
@@ -46,13 +46,14 @@ static Status reduce(const Parallel *parallel, const Arguments *arguments) {
   ReduceCounts counts;
   TRY(parallel_agree(parallel, app_study_of_folder(directory, &study)));
   TRY(reduce_study(parallel, &study, directory, &arguments->reduce, &counts));
-  return parallel_agree(parallel, parallel->rank == 0 ? report(&study, directory, &counts) : STATUS_OK);
+  return parallel_agree(parallel,
+                        parallel->rank == 0 ? reduce_report(&study, directory, &counts) : STATUS_OK);
 }
 
 Status app_reduce(int argc, char **argv) {
   static const struct argp argp = {
       .options = options,
-      .parser = parse,
+      .parser = reduce_parse,
       .args_doc = "DIR",
       .doc = "Rebuild DIR/results.nc from the finished tasks, alone or under mpiexec or srun."};
   Arguments arguments = {0};

@@ -108,7 +108,7 @@ static Lock *lock; /* of the folder, on rank 0 */
 
 static bool stop_asked(void) { return shutdown_asked() || lock_lost(lock); }
 
-static error_t parse(int key, char *text, struct argp_state *state) {
+static error_t run_parse(int key, char *text, struct argp_state *state) {
   Arguments *arguments = state->input;
   switch (key) {
   case 'o': app_take_output(state, &arguments->directory, text); return 0;
@@ -300,7 +300,7 @@ static Status run_study(const Parallel *parallel, Arguments *arguments, Study *s
 Status app_run(int argc, char **argv) {
   static const struct argp argp = {
       .options = options,
-      .parser = parse,
+      .parser = run_parse,
       .args_doc = "STUDY.yaml",
       .doc =
           "Run a study, alone or under mpiexec or srun.\vResults go to DIR/results.nc; finished tasks are "

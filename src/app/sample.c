@@ -45,7 +45,7 @@ static const struct argp_option options[] = {
     {"option", KEY_OPTION, "KEY=VALUE", 0, "an option of the sampler", 0},
     {0}};
 
-static error_t parse(int key, char *text, struct argp_state *state) {
+static error_t sample_parse(int key, char *text, struct argp_state *state) {
   Arguments *arguments = state->input;
   switch (key) {
   case KEY_PRIOR: arguments->prior = text; return 0;
@@ -132,8 +132,8 @@ static void add_constant(const Likelihood *likelihood, double y, Findings *out) 
   out->rounding += DBL_EPSILON * deviance;
 }
 
-static Status observe(const Arguments *arguments, int d, History *history, Sampler *sampler,
-                      Findings *findings, int64_t *fallbacks) {
+static Status sample_observe(const Arguments *arguments, int d, History *history, Sampler *sampler,
+                             Findings *findings, int64_t *fallbacks) {
   SCRATCH_ARENA(scratch);
   Observations observations;
   TRY(dataset_read_observations(&scratch, arguments->data, &observations));
@@ -238,8 +238,8 @@ static Status judge_and_save(const Arguments *arguments, const Sampler *sampler,
 }
 
 /* Finds the marginal likelihood from draws of its own, where it takes draws. */
-static void find(const Arguments *arguments, Sampler *sampler, const History *history, Findings *findings,
-                 int64_t *fallbacks) {
+static void sample_find(const Arguments *arguments, Sampler *sampler, const History *history,
+                        Findings *findings, int64_t *fallbacks) {
   enum { MARGINAL_DRAWS = 1024 };
   const RngLanes rng = {
       .key = rng_key(arguments->seed, RNG_MARGINAL), .draws = MARGINAL_DRAWS, .lanes = MARGINAL_DRAWS};
@@ -264,8 +264,8 @@ static Status judge_prior(const Arguments *arguments, const Prior *prior, const 
   return STATUS_OK;
 }
 
-static Status draw(const Arguments *arguments, const SamplerOps *method, const Likelihood *likelihood,
-                   const Prior *prior, const Config *config) {
+static Status sample_draw(const Arguments *arguments, const SamplerOps *method, const Likelihood *likelihood,
+                          const Prior *prior, const Config *config) {
   SCRATCH_ARENA(memory);
   History history;
   Sampler sampler;
@@ -288,9 +288,9 @@ static Status draw(const Arguments *arguments, const SamplerOps *method, const L
   TRY(sampler_create(&memory, method, &setup, &sampler));
   TRY(sampler_history(&memory, method, &setup, 1, &forgets, &history));
   if (!forgets) TRY(history_create(&memory, d, 1, likelihood, &history));
-  TRY(observe(arguments, d, &history, &sampler, &findings, &fallbacks));
+  TRY(sample_observe(arguments, d, &history, &sampler, &findings, &fallbacks));
   sampler_sample(&sampler, &history, rng, arguments->draws, theta, &fallbacks);
-  find(arguments, &sampler, &history, &findings, &fallbacks);
+  sample_find(arguments, &sampler, &history, &findings, &fallbacks);
   TRY(judge_prior(arguments, prior, &history, &findings));
   return judge_and_save(arguments, &sampler, &history, theta, &findings, fallbacks);
 }
@@ -322,7 +322,7 @@ static Status learn_guard(const Arguments *arguments, const Likelihood *likeliho
 Status app_sample(int argc, char **argv) {
   static const struct argp argp = {
       .options = options,
-      .parser = parse,
+      .parser = sample_parse,
       .doc = "Draw theta from the posterior: any prior file, any history, any sampler."};
   Arguments arguments = {.likelihood = "gaussian", .output = "draws.nc", .draws = 1000, .seed = 1};
   const SamplerOps *method;
@@ -342,5 +342,5 @@ Status app_sample(int argc, char **argv) {
   if (prior_doubt(&prior)) fprintf(stderr, "note: %s: %s\n", arguments.prior, prior_doubt(&prior));
   likelihood.noise = prior_noise(&prior, arguments.noise);
   TRY(learn_guard(&arguments, &likelihood, config, &prior));
-  return draw(&arguments, method, &likelihood, &prior, config);
+  return sample_draw(&arguments, method, &likelihood, &prior, config);
 }

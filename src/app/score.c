@@ -46,7 +46,7 @@ static void check(const Arguments *arguments, struct argp_state *state) {
   if (arguments->export && arguments->json) argp_error(state, "--json is for --list and --draws");
 }
 
-static error_t parse(int key, char *text, struct argp_state *state) {
+static error_t score_parse(int key, char *text, struct argp_state *state) {
   Arguments *arguments = state->input;
   switch (key) {
   case 'j': arguments->json = true; return 0;
@@ -294,7 +294,7 @@ static Status make_and_work(const Arguments *arguments) {
 Status app_score(int argc, char **argv) {
   static const struct argp argp = {
       .options = options,
-      .parser = parse,
+      .parser = score_parse,
       .args_doc = "--list | --export DIR | --problem NAME --draws FILE | --reference FILE --draws FILE",
       .doc = "Score posterior draws, whatever made them: their distance to exact draws over the Monte-Carlo "
              "floor, mode weights and calibration, on a frozen pack of problems whose exact posteriors can "

@@ -14,7 +14,7 @@ typedef struct {
 
 static const struct argp_option options[] = {{"json", 'j', NULL, 0, "as JSON", 0}, {0}};
 
-static error_t parse(int key, char *text, struct argp_state *state) {
+static error_t status_parse(int key, char *text, struct argp_state *state) {
   Arguments *arguments = state->input;
   switch (key) {
   case 'j': arguments->json = true; return 0;
@@ -120,7 +120,7 @@ static json_t *setting_json(const Overview *overview, int setting) {
                    has_ended(overview, setting), "runs", runs, "se", se);
 }
 
-static Status print_json(const Overview *overview) {
+static Status status_print_json(const Overview *overview) {
   char target[128];
   const Count *all = &overview->all;
   json_t *object = json_pack("{s:i, s:i, s:i, s:i}", "tasks", all->tasks, "done", all->done, "failed",
@@ -179,7 +179,7 @@ static void print_settings(const Overview *overview) {
   }
 }
 
-static void print_text(const Overview *overview) {
+static void status_print_text(const Overview *overview) {
   const Count *all = &overview->all;
   printf("%d tasks: %d done, %d failed, %d left\n", all->tasks, all->done, all->failed, left_of(all));
   if (overview->seconds_per_task >= 0)
@@ -190,7 +190,7 @@ static void print_text(const Overview *overview) {
 
 Status app_status(int argc, char **argv) {
   static const struct argp argp = {.options = options,
-                                   .parser = parse,
+                                   .parser = status_parse,
                                    .args_doc = "DIR",
                                    .doc = "Tell what is done, failed and left in a results folder, and how "
                                           "large standard errors are now. With "
@@ -200,9 +200,9 @@ Status app_status(int argc, char **argv) {
   app_parse(&argp, argc, argv, &arguments);
   Status status = look_over(arguments.directory, &overview);
   if (status == STATUS_OK && arguments.json)
-    status = print_json(&overview);
+    status = status_print_json(&overview);
   else if (status == STATUS_OK)
-    print_text(&overview);
+    status_print_text(&overview);
   overview_destroy(&overview);
   return status;
 }

@@ -125,7 +125,7 @@ static void draws_destroy(Draws *draws) {
 
 /* Observes each arm in turn, until the sampler has had its time; returns the CPU seconds of taking in an
  * observation. */
-static double observe(const Case *c, Draws *draws) {
+static double throughput_observe(const Case *c, Draws *draws) {
   double spent = 0;
   for (int k = 1; k <= c->problem.rounds && spent < c->seconds; k++) {
     world_advance(&draws->world, (uint32_t)k);
@@ -141,7 +141,7 @@ static double observe(const Case *c, Draws *draws) {
 }
 
 /* Returns the CPU seconds of `calls` blocks of draws. */
-static double draw(Draws *draws, int calls) {
+static double throughput_draw(Draws *draws, int calls) {
   const double start = clock_cpu();
   for (int i = 0; i < calls; i++) {
     draws->rng.round++;
@@ -151,14 +151,14 @@ static double draw(Draws *draws, int calls) {
 }
 
 static void time_draws(Case *c, Draws *draws, Throughput *out) {
-  const double an_observation = observe(c, draws);
-  const int at_once = (int)fmax(1, CALLS_SECONDS / draw(draws, 1));
+  const double an_observation = throughput_observe(c, draws);
+  const int at_once = (int)fmax(1, CALLS_SECONDS / throughput_draw(draws, 1));
   double calls = 0;
   meter_clear(c->meter);
   c->counted.flops = 0;
   meter_start(c->meter);
   do {
-    draw(draws, at_once);
+    throughput_draw(draws, at_once);
     calls += at_once;
     meter_mark(c->meter);
   } while (c->meter->seconds < c->seconds);
@@ -190,7 +190,7 @@ static void open_clock(Clocked *clocked) {
   meter_start(clocked->c->meter);
 }
 
-static bool tick(void *context, double fraction) {
+static bool throughput_tick(void *context, double fraction) {
   Clocked *clocked = context;
   Case *c = clocked->c;
   if (!clocked->open) return open_clock(clocked), true;
@@ -208,7 +208,8 @@ static Status time_rounds(Case *c, TaskResult *result, Throughput *out) {
   meter_clear(c->meter);
   const double end = clock_cpu() + MOST * c->seconds;
   while (status == STATUS_OK && c->meter->seconds < c->seconds && clock_cpu() < end)
-    status = c->study->ops->run(c->study, &c->task, &c->counted.prior, (Tick){tick, &clocked}, result);
+    status =
+        c->study->ops->run(c->study, &c->task, &c->counted.prior, (Tick){throughput_tick, &clocked}, result);
   if (status == STATUS_STOPPED) status = STATUS_OK;
   TRY(status);
   meter_finish(c->meter);

@@ -99,7 +99,7 @@ static void check_tasks(struct argp_state *state, const Arguments *arguments) {
     argp_error(state, "--observations is of --theta with --family auto");
 }
 
-static error_t parse(int key, char *text, struct argp_state *state) {
+static error_t train_parse(int key, char *text, struct argp_state *state) {
   Arguments *arguments = state->input;
   switch (key) {
   case KEY_THETA: arguments->theta = text; return 0;
@@ -286,7 +286,7 @@ static Status train_logs(const Parallel *parallel, const Arguments *arguments) {
 
 /* ---- the verb */
 
-static void report(const Arguments *arguments, const Prior *prior, const FitData *data) {
+static void train_report(const Arguments *arguments, const Prior *prior, const FitData *data) {
   const int tasks = data->logs.tasks;
   printf("%s: %s prior in %d dimensions from %d %s, %.3g CPU seconds", arguments->output, prior->ops->name,
          prior->d, tasks ? tasks : data->samples.n, tasks ? "past tasks" : "samples", prior->seconds_fit);
@@ -329,7 +329,7 @@ static Status train(const Parallel *parallel, Arguments *arguments) {
   if (status == STATUS_OK && parallel->rank == 0) {
     status =
         automatic ? auto_save(&choice, &prior, arguments->output) : prior_save(&prior, arguments->output);
-    if (status == STATUS_OK) report(arguments, &prior, &data);
+    if (status == STATUS_OK) train_report(arguments, &prior, &data);
     if (status == STATUS_OK && automatic) auto_report(&choice, stdout);
   }
   return parallel_agree(parallel, status);
@@ -338,7 +338,7 @@ static Status train(const Parallel *parallel, Arguments *arguments) {
 Status app_train(int argc, char **argv) {
   static const struct argp argp = {
       .options = options,
-      .parser = parse,
+      .parser = train_parse,
       .args_doc = "[STUDY.yaml]",
       .doc =
           "Fit a prior on a study's distribution of theta*, on your own samples of theta, or on logs of past "

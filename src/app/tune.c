@@ -29,7 +29,7 @@ static const struct argp_option options[] = {
     {"json", 'j', NULL, 0, "as JSON", 0},
     {0}};
 
-static error_t parse(int key, char *text, struct argp_state *state) {
+static error_t tune_parse(int key, char *text, struct argp_state *state) {
   Arguments *arguments = state->input;
   switch (key) {
   case KEY_TOLERANCE: arguments->tolerance = app_real(state, "--tolerance", text, 1e-4, 1); return 0;
@@ -232,7 +232,7 @@ static void print_table(const Arguments *arguments, const Found *found) {
          arguments->tolerance, found->results[found->best].runs);
 }
 
-static void print_json(const Arguments *arguments, const Found *found, const char *line) {
+static void tune_print_json(const Arguments *arguments, const Found *found, const char *line) {
   const StudyFile *file = found->study->file;
   json_t *rows = json_array();
   for (int i = 0; i < file->policy_count; i++) {
@@ -252,13 +252,13 @@ static void print_json(const Arguments *arguments, const Found *found, const cha
   app_print_json(root, 0);
 }
 
-static Status report(const Arguments *arguments, Found *found) {
+static Status tune_report(const Arguments *arguments, Found *found) {
   char options_line[POLICY_LINE], line[POLICY_LINE + 4];
   put_in_order(found);
   policy_line(&found->study->file->policies[found->best], false, options_line);
   snprintf(line, sizeof line, "{%s}", options_line);
   if (arguments->json)
-    print_json(arguments, found, line);
+    tune_print_json(arguments, found, line);
   else
     print_table(arguments, found), printf("%s\n", line);
   if (!arguments->output) return STATUS_OK;
@@ -310,7 +310,7 @@ static Status tune(const Parallel *parallel, const Arguments *arguments, Arena *
     race.world = &wide, race.most = 2 * RACE_FIRST, race.tolerance = 0;
     TRY(race_run(parallel, &race, PROGRESS_AUTO, found.wide, &best, &ignored));
   }
-  return app_speaks ? report(arguments, &found) : STATUS_OK;
+  return app_speaks ? tune_report(arguments, &found) : STATUS_OK;
 }
 
 static Status tune_in_folder(const Parallel *parallel, const Arguments *arguments, Arena *memory,
@@ -339,7 +339,7 @@ static Status app_tune_study(const Parallel *parallel, const Arguments *argument
 Status app_tune(int argc, char **argv) {
   static const struct argp argp = {
       .options = options,
-      .parser = parse,
+      .parser = tune_parse,
       .args_doc = "STUDY.yaml",
       .doc =
           "Find which rule, constants and temper have the least regret for a prior, horizon, arms and noise, "

@@ -21,7 +21,7 @@ enum { KEY_TASKS = 256 };
 static const struct argp_option options[] = {
     {"tasks", KEY_TASKS, "N", 0, "how many tasks to run again (default: 5)", 0}, {0}};
 
-static error_t parse(int key, char *text, struct argp_state *state) {
+static error_t verify_parse(int key, char *text, struct argp_state *state) {
   Arguments *arguments = state->input;
   switch (key) {
   case KEY_TASKS: arguments->tasks = (int)app_integer(state, "--tasks", text, 1, 1000000000); return 0;
@@ -183,7 +183,7 @@ static Status verify(Arena *memory, const Arguments *arguments, Found *found) {
 Status app_verify(int argc, char **argv) {
   static const struct argp argp = {
       .options = options,
-      .parser = parse,
+      .parser = verify_parse,
       .args_doc = "DIR",
       .doc = "Read every file of the study, run random tasks again and compare every byte."};
   Arguments arguments = {.tasks = 5};

@@ -64,7 +64,7 @@ static bool is_quoted(const CsvReader *reader) {
 }
 
 /* Says why the present field is not a finite number. */
-static Status refuse(const CsvReader *reader) {
+static Status csv_fields_refuse(const CsvReader *reader) {
   char text[CSV_SHOWN_SIZE + 4];
   static const char *const words[] = {"nan", "inf", "infinity"};
   const char *word = reader->field + (reader->field[0] == '+' || reader->field[0] == '-');
@@ -140,10 +140,10 @@ static bool fast_number(const char *text, const char *end, double *value) {
 Status csv_number(const CsvReader *reader, double *value) {
   if (!fast_number(reader->field, reader->field + reader->length, value)) {
     if (reader->length == 0 || strspn(reader->field, "+-.0123456789eE") != reader->length)
-      return refuse(reader);
+      return csv_fields_refuse(reader);
     char *end;
     *value = strtod(reader->field, &end);
-    if (end != reader->field + reader->length) return refuse(reader);
+    if (end != reader->field + reader->length) return csv_fields_refuse(reader);
   }
   char text[CSV_SHOWN_SIZE + 4];
   if (fabs(*value) <= DATASET_MOST) return STATUS_OK;

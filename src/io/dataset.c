@@ -54,7 +54,7 @@ Status dataset_read_matrix(Arena *memory, StoreFile *file, const char *name, con
 }
 
 /* Computes to[columns, rows] = from[rows, columns]', in tiles that stay in the cache. */
-static void transpose(int rows, int columns, const double *from, double *to) {
+static void dataset_transpose(int rows, int columns, const double *from, double *to) {
   enum { TILE = 32 };
   for (int i = 0; i < rows; i += TILE)
     for (int j = 0; j < columns; j += TILE)
@@ -97,7 +97,7 @@ Status dataset_read_samples(Arena *memory, const char *path, Samples *out) {
                             : read_csv(&scratch, path, CSV_NO_HEADER, &table));
   *out = (Samples){.n = table.rows, .d = table.columns};
   ALLOCATE(memory, out->theta, (size_t)table.rows * (size_t)table.columns);
-  transpose(table.rows, table.columns, table.values, out->theta);
+  dataset_transpose(table.rows, table.columns, table.values, out->theta);
   return samples_check_spread(path, out);
 }
 

@@ -21,7 +21,7 @@ static void show_last(const char *const *names, size_t size, char *out) {
 }
 
 /* Reads the header x1,...,xd and the last names. */
-static Status read_header(CsvReader *reader, const char *const *names, int *columns) {
+static Status dataset_csv_read_header(CsvReader *reader, const char *const *names, int *columns) {
   char all[64], text[CSV_SHOWN_SIZE + 4], expected[24];
   int found = 0; /* last names so far */
   show_last(names, sizeof all, all);
@@ -99,7 +99,7 @@ static Status parse(Arena *memory, CsvReader *reader, CsvForm form, Table *table
   csv_skip_byte_order_mark(reader);
   if (form != CSV_NO_HEADER) {
     reader->line = 1;
-    TRY(read_header(reader, last_columns[form], &table->columns));
+    TRY(dataset_csv_read_header(reader, last_columns[form], &table->columns));
   }
   TRY(read_rows(memory, reader, table));
   if (form == CSV_NO_HEADER && table->rows == 0) return status_set(STATUS_INPUT, "%s is empty", reader->name);

@@ -16,7 +16,7 @@ struct GzipFile {
   char *path;
 };
 
-static Status begin(const char *path, GzipFile *file) {
+static Status gzip_begin(const char *path, GzipFile *file) {
   int fd;
   NEW(file->path, strlen(path) + 1);
   strcpy(file->path, path);
@@ -32,7 +32,7 @@ Status gzip_open(const char *path, GzipFile **out) {
   GzipFile *file;
   *out = NULL;
   NEW(file, 1);
-  const Status status = begin(path, file);
+  const Status status = gzip_begin(path, file);
   if (status == STATUS_OK)
     *out = file;
   else

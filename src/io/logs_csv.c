@@ -17,7 +17,7 @@ typedef struct {
 } LogsReader;
 
 /* Reads the dimension from the header. */
-static Status read_header(CsvReader *csv, int *d) {
+static Status logs_csv_read_header(CsvReader *csv, int *d) {
   enum { MOST = 10000 };
   for (csv->line = csv->column = 1;; csv->column++) {
     char text[CSV_SHOWN_SIZE + 4], expected[24] = "task";
@@ -97,7 +97,7 @@ static Status read_rows(LogsReader *reader) {
 
 static Status read_all(Arena *scratch, LogsReader *reader) {
   csv_skip_byte_order_mark(&reader->csv);
-  TRY(read_header(&reader->csv, &reader->d));
+  TRY(logs_csv_read_header(&reader->csv, &reader->d));
   ALLOCATE(scratch, reader->x, reader->d);
   TRY(reader->sink->begin(reader->sink->context, reader->d));
   return read_rows(reader);

@@ -11,7 +11,7 @@ static uint64_t hash_of(const char *text, size_t length) {
 }
 
 /* Returns where the name is in the table, or where it belongs. */
-static size_t place_of(const Names *names, uint64_t hash, const char *text, size_t length) {
+static size_t names_place_of(const Names *names, uint64_t hash, const char *text, size_t length) {
   size_t at = hash & (names->capacity - 1);
   for (; names->number[at]; at = (at + 1) & (names->capacity - 1)) {
     uint16_t other;
@@ -65,7 +65,7 @@ Status names_number(Names *names, const char *text, size_t length, int *number) 
   ASSERT(length <= NAMES_LONGEST);
   const uint64_t hash = hash_of(text, length);
   if (2 * (size_t)names->count >= names->capacity) TRY(grow(names));
-  const size_t at = place_of(names, hash, text, length);
+  const size_t at = names_place_of(names, hash, text, length);
   if (!names->number[at]) {
     if (names->count == INT_MAX) return status_set(STATUS_INPUT, "more than %d names", INT_MAX);
     TRY(keep(names, text, length, &names->text[at]));

@@ -84,7 +84,7 @@ Status store_path_check(const char *path) {
                     path);
 }
 
-static Status begin(const char *path, int mode, StoreFile *file) {
+static Status store_begin(const char *path, int mode, StoreFile *file) {
   NEW(file->path, strlen(path) + 1);
   strcpy(file->path, path);
   TRY(durable_begin(path, &file->temporary));
@@ -100,7 +100,7 @@ Status store_create(const char *path, StoreFormat format, StoreFile **out) {
   file->format = format;
   file->defining = true;
   const Status status =
-      begin(path, NC_CLOBBER | (format == STORE_CLASSIC ? NC_64BIT_DATA : NC_NETCDF4), file);
+      store_begin(path, NC_CLOBBER | (format == STORE_CLASSIC ? NC_64BIT_DATA : NC_NETCDF4), file);
   if (status == STATUS_OK) {
     *out = file;
   } else {

@@ -57,7 +57,7 @@ static Status check_whole(const char *path, Magic magic, uint64_t size, bool own
   return sealed ? STATUS_OK : store_seal_check_tail(path, size, end);
 }
 
-static Status begin(const char *path, StoreFile *file) {
+static Status store_open_begin(const char *path, StoreFile *file) {
   NEW(file->path, strlen(path) + 1);
   strcpy(file->path, path);
   errno = 0;
@@ -75,7 +75,7 @@ static Status open_checked(const char *path, bool own, StoreFile **out) {
   NEW(file, 1);
   file->size = size;
   file->format = magic == MAGIC_CLASSIC ? STORE_CLASSIC : STORE_NETCDF4;
-  const Status status = begin(path, file);
+  const Status status = store_open_begin(path, file);
   if (status == STATUS_OK)
     *out = file;
   else

@@ -21,7 +21,7 @@ Status store_plain_variable(StoreFile *file, const char *name, int rank, const i
 }
 
 /* Allocates by writing one value, which makes the library give the whole variable its room. */
-static Status allocate(StoreFile *file, int id, char name[NC_MAX_NAME + 1]) {
+static Status store_plain_allocate(StoreFile *file, int id, char name[NC_MAX_NAME + 1]) {
   static const size_t first[NC_MAX_VAR_DIMS];
   size_t one[NC_MAX_VAR_DIMS];
   for (int axis = 0; axis < NC_MAX_VAR_DIMS; axis++) one[axis] = 1;
@@ -30,7 +30,7 @@ static Status allocate(StoreFile *file, int id, char name[NC_MAX_NAME + 1]) {
   return store_put_part(file, id, first, one, &zero);
 }
 
-static bool find(hid_t file, const char *name, uint64_t *offset) {
+static bool store_plain_find(hid_t file, const char *name, uint64_t *offset) {
   const hid_t set = H5Dopen2(file, name, H5P_DEFAULT);
   if (set < 0) return false;
   const haddr_t address = H5Dget_offset(set);
@@ -43,13 +43,14 @@ Status store_plain_place(StoreFile *file, int count, const int *ids, uint64_t *o
   char(*names)[NC_MAX_NAME + 1];
   NEW(names, count);
   Status status = STATUS_OK;
-  for (int i = 0; i < count && status == STATUS_OK; i++) status = allocate(file, ids[i], names[i]);
+  for (int i = 0; i < count && status == STATUS_OK; i++)
+    status = store_plain_allocate(file, ids[i], names[i]);
   /* The library must not have the file open while HDF5 reads it; it numbers variables again as they were. */
   if (status == STATUS_OK) status = store_check(file, nc_close(file->ncid), "write it");
   if (status == STATUS_OK) {
     const hid_t hdf5 = H5Fopen(file->temporary, H5F_ACC_RDONLY, H5P_DEFAULT);
     bool good = hdf5 >= 0;
-    for (int i = 0; i < count && good; i++) good = find(hdf5, names[i], &offsets[i]);
+    for (int i = 0; i < count && good; i++) good = store_plain_find(hdf5, names[i], &offsets[i]);
     if (hdf5 >= 0) H5Fclose(hdf5);
     if (!good) status = status_set(STATUS_FILE, "%s: cannot place its variables", file->path);
     const Status opened =

@@ -36,7 +36,7 @@ typedef struct {
   nc_type type;
 } Variable;
 
-static Status find(StoreFile *file, const char *name, Variable *variable) {
+static Status store_read_find(StoreFile *file, const char *name, Variable *variable) {
   if (!store_has_variable(file, name))
     return status_set(STATUS_INPUT, "%s has no variable '%s'", file->path, name);
   TRY(store_check(file, nc_inq_varid(file->ncid, name, &variable->id), "find the variable '%s'", name));
@@ -99,7 +99,7 @@ Status store_shape(StoreFile *file, const char *name, int rank, size_t *lengths)
   Variable variable;
   int dimensions[NC_MAX_VAR_DIMS];
   size_t found[NC_MAX_VAR_DIMS];
-  TRY(find(file, name, &variable));
+  TRY(store_read_find(file, name, &variable));
   TRY(find_dimensions(file, name, &variable, dimensions));
   bool same = variable.rank == rank;
   for (int axis = 0; axis < variable.rank; axis++) {
@@ -144,7 +144,7 @@ Status store_axes(StoreFile *file, const char *name, int rank, const char *const
   char found[MOST][NC_MAX_NAME + 1], found_text[128], expected_text[128];
   const char *found_names[MOST];
   bool same = true;
-  TRY(find(file, name, &variable));
+  TRY(store_read_find(file, name, &variable));
   ASSERT(variable.rank == rank && rank <= MOST);
   TRY(find_dimensions(file, name, &variable, dimensions));
   for (int axis = 0; axis < rank; axis++) {
@@ -172,7 +172,7 @@ static bool has_attribute(StoreFile *file, int variable, const char *name) {
 
 /* Finds a variable whose type can be handed out as what the caller wants. */
 static Status find_numbers(StoreFile *file, const char *name, bool integer_only, Variable *variable) {
-  TRY(find(file, name, variable));
+  TRY(store_read_find(file, name, variable));
   if (!is_integer(variable->type) && (integer_only || !is_real(variable->type)))
     return status_set(STATUS_INPUT, "%s: the variable '%s' does not hold %s", file->path, name,
                       integer_only ? "integers" : "numbers");
@@ -293,7 +293,7 @@ static Status find_attribute(StoreFile *file, const char *variable, const char *
   *owner = NC_GLOBAL;
   if (variable) {
     Variable found;
-    TRY(find(file, variable, &found));
+    TRY(store_read_find(file, variable, &found));
     *owner = found.id;
   }
   if (nc_inq_att(file->ncid, *owner, name, type, length) != NC_NOERR)

@@ -298,7 +298,7 @@ static Status choose_chunk(thompson_agents *self, int at, int length, const int 
   return end_chunk(self, length, ids);
 }
 
-static Status choose(thompson_agents *self, int m, const int *ids, int apart, Choice *call) {
+static Status agents_choose(thompson_agents *self, int m, const int *ids, int apart, Choice *call) {
   const size_t entries = (size_t)(call->k > 0 ? call->k : 0) * (size_t)self->posterior->d;
   call->stride = apart ? entries : 0;
   TRY(check_ids(self, m, ids));
@@ -316,20 +316,20 @@ static Status choose(thompson_agents *self, int m, const int *ids, int apart, Ch
 
 thompson_status thompson_agents_choose(thompson_agents *self, int m, const int *ids, int k,
                                        const double *arms, int apart, int *arm) {
-  return (thompson_status)choose(self, m, ids, apart, &(Choice){.k = k, .arms = arms, .arm = arm});
+  return (thompson_status)agents_choose(self, m, ids, apart, &(Choice){.k = k, .arms = arms, .arm = arm});
 }
 
 thompson_status thompson_agents_choose_propensity(thompson_agents *self, int m, const int *ids, int k,
                                                   const double *arms, int apart, int *arm,
                                                   double *propensity) {
-  return (thompson_status)choose(self, m, ids, apart,
-                                 &(Choice){.k = k, .arms = arms, .arm = arm, .propensity = propensity});
+  return (thompson_status)agents_choose(
+      self, m, ids, apart, &(Choice){.k = k, .arms = arms, .arm = arm, .propensity = propensity});
 }
 
 thompson_status thompson_agents_probabilities(thompson_agents *self, int m, const int *ids, int k,
                                               const double *arms, int apart, double *probability) {
-  return (thompson_status)choose(self, m, ids, apart,
-                                 &(Choice){.k = k, .arms = arms, .probability = probability});
+  return (thompson_status)agents_choose(self, m, ids, apart,
+                                        &(Choice){.k = k, .arms = arms, .probability = probability});
 }
 
 static Status draw_chunk(thompson_agents *self, int length, const int *ids, int draws, double *theta) {

@@ -324,7 +324,7 @@ static Status judge(thompson_posterior *self, int m) {
 }
 
 /* Makes m draws in self->rule.theta[d, m]. */
-static Status draw(thompson_posterior *self, int m) {
+static Status posterior_draw(thompson_posterior *self, int m) {
   if (m < 1) return status_set(STATUS_INPUT, "%d draws were asked for", m);
   if (m > self->rule.sampler.setup.draws) TRY(posterior_begin_sampler(self, m));
   const RngLanes rng = {.key = self->key, .draws = (uint32_t)m, .lanes = (uint32_t)m, .round = self->round};
@@ -334,7 +334,7 @@ static Status draw(thompson_posterior *self, int m) {
 }
 
 thompson_status thompson_draw(thompson_posterior *self, int m, double *theta) {
-  Status status = draw(self, m);
+  Status status = posterior_draw(self, m);
   const size_t d = (size_t)self->d;
   for (size_t n = 0; n < (size_t)m && status == STATUS_OK; n++)
     for (size_t i = 0; i < d; i++) theta[n * d + i] = self->rule.theta[i * (size_t)m + n];

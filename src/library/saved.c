@@ -62,7 +62,7 @@ static Status put_rows(StoreFile *file, const Saved *saved, int d) {
   return store_put(file, id, saved->y);
 }
 
-static Status put(StoreFile *file, const Saved *saved, const Prior *prior) {
+static Status saved_put(StoreFile *file, const Saved *saved, const Prior *prior) {
   int agent;
   TRY(prior_put(prior, file));
   TRY(store_int_attribute(file, NULL, "saved_format", SAVED_FORMAT));
@@ -83,7 +83,7 @@ static Status write_file(const char *path, const Saved *saved, const thompson_po
   StoreFile *file;
   const LibraryFiles before = library_enter_files();
   Status status = store_create(path, STORE_NETCDF4, &file);
-  if (status == STATUS_OK) status = store_finish(file, put(file, saved, posterior->prior));
+  if (status == STATUS_OK) status = store_finish(file, saved_put(file, saved, posterior->prior));
   library_leave_files(before);
   return status;
 }

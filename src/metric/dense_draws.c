@@ -65,8 +65,8 @@ static Status covariance_product(const DenseMeasure *measure, const DenseMatrix 
   return status;
 }
 
-static Status allocate(const Dense *dense, const DenseMatrix *theta, double **mean, double **values,
-                       double **work) {
+static Status dense_draws_allocate(const Dense *dense, const DenseMatrix *theta, double **mean,
+                                   double **values, double **work) {
   NEW(*mean, theta->rows);
   NEW(*values, OF_DRAW * (size_t)theta->columns);
   NEW(*work, 2 * (size_t)theta->rows * (size_t)dense_most_columns(dense, theta->columns));
@@ -77,8 +77,8 @@ Status dense_draws_create(const DenseMeasure *measure, DenseMatrix *theta, Dense
   double *values = NULL, *work = NULL;
   *out = (DenseDraws){.centred = *theta};
   *theta = (DenseMatrix){0};
-  Status status =
-      dense_agree(measure->dense, allocate(measure->dense, &out->centred, &out->mean, &values, &work));
+  Status status = dense_agree(
+      measure->dense, dense_draws_allocate(measure->dense, &out->centred, &out->mean, &values, &work));
   if (status == STATUS_OK) {
     measure_draws(measure, &out->centred, values, work, out);
     dense_centre(measure->dense, &out->centred, out->mean);

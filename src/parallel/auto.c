@@ -60,8 +60,8 @@ static void choose(const double *score, double *work, AutoChoice *out) {
 }
 
 /* Makes posterior draws under rank 0's mixture of the logs, on all ranks. Collective. */
-static Status draw(Arena *memory, const Parallel *parallel, const AutoJob *job, const Prior *mixture,
-                   Learnt *from) {
+static Status auto_draw(Arena *memory, const Parallel *parallel, const AutoJob *job, const Prior *mixture,
+                        Learnt *from) {
   Status status = STATUS_OK;
   if (parallel->rank == 0)
     status = logs_draws(memory, from->logs, job->fit, mixture->mixture, mixture->noise, &from->drawn);
@@ -86,7 +86,7 @@ static Status fit_candidate(Arena *memory, const Parallel *parallel, const AutoJ
   Prior mixture;
   if (from->logs && !from_logs && from->drawn.n == 0) {
     TRY(fit_candidate(memory, parallel, job, CANDIDATE_MIXTURE, from, &mixture));
-    TRY(draw(memory, parallel, job, &mixture, from));
+    TRY(auto_draw(memory, parallel, job, &mixture, from));
   }
   const FitSource source = {.samples = from_logs    ? NULL
                                        : from->logs ? &from->drawn
@@ -146,7 +146,7 @@ static Status judge_all(Arena *memory, const Parallel *parallel, const AutoJob *
                                 &choice->seconds_draw[c],
                                 score + (size_t)c * (size_t)choice->sizes * (size_t)tasks.n);
     TRY(parallel_agree(parallel, status));
-    if (from->logs && k == 0) TRY(draw(memory, parallel, job, &prior, from));
+    if (from->logs && k == 0) TRY(auto_draw(memory, parallel, job, &prior, from));
   }
   return STATUS_OK;
 }
@@ -225,7 +225,7 @@ static Status put_table(const AutoChoice *choice, StoreFile *file) {
   return store_put(file, draw, choice->seconds_draw);
 }
 
-static Status put(const AutoChoice *choice, const Prior *prior, StoreFile *file) {
+static Status auto_put(const AutoChoice *choice, const Prior *prior, StoreFile *file) {
   char names[256] = "";
   size_t used = 0;
   TRY(prior_put(prior, file));
@@ -241,7 +241,7 @@ static Status put(const AutoChoice *choice, const Prior *prior, StoreFile *file)
 Status auto_save(const AutoChoice *choice, const Prior *prior, const char *path) {
   StoreFile *file;
   TRY(store_create(path, STORE_NETCDF4, &file));
-  return store_finish(file, put(choice, prior, file));
+  return store_finish(file, auto_put(choice, prior, file));
 }
 
 void auto_report(const AutoChoice *choice, FILE *out) {

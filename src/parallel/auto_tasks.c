@@ -10,8 +10,8 @@
 
 enum { DRAWS = 32, MOST_ROWS = 1000 /* of a task from logs that are observed, or predicted */ };
 
-static Status create(Arena *memory, int d, int n, const Likelihood *likelihood, const PriorFit *fit,
-                     int rounds, int tests, AutoTasks *out) {
+static Status auto_tasks_create(Arena *memory, int d, int n, const Likelihood *likelihood,
+                                const PriorFit *fit, int rounds, int tests, AutoTasks *out) {
   const size_t lanes = (size_t)n, column = (size_t)d * lanes;
   *out = (AutoTasks){.d = d,
                      .n = n,
@@ -36,7 +36,7 @@ static RngLanes streams(const AutoTasks *self, uint32_t round) {
 }
 
 /* Observes one round of every task. */
-static void observe(const AutoTasks *self, const Samples *theta, int round, double *work) {
+static void auto_tasks_observe(const AutoTasks *self, const Samples *theta, int round, double *work) {
   const int d = self->d, n = self->n;
   double *phi = self->phi + (size_t)round * (size_t)(d * n), *reward = self->reward + round * n;
   double *normal = work, *uniform = work + n;
@@ -60,10 +60,10 @@ Status auto_tasks_of_theta(Arena *memory, const Samples *theta, const Likelihood
   SCRATCH_ARENA(scratch);
   const int d = theta->d, n = theta->n, rounds = size[sizes - 1];
   double *work;
-  TRY(create(memory, d, n, likelihood, fit, rounds, d, out));
+  TRY(auto_tasks_create(memory, d, n, likelihood, fit, rounds, d, out));
   out->sizes = sizes, out->size = size;
   ALLOCATE(&scratch, work, 2 * n);
-  for (int round = 0; round < rounds; round++) observe(out, theta, round, work);
+  for (int round = 0; round < rounds; round++) auto_tasks_observe(out, theta, round, work);
   for (int i = 0; i < d; i++)
     for (int k = 0; k < n; k++) out->test[(i * d + i) * n + k] = 1;
   memcpy(out->outcome, theta->theta, (size_t)d * (size_t)n * sizeof *out->outcome);
@@ -131,7 +131,7 @@ Status auto_tasks_of_logs(Arena *memory, const Logs *logs, double noise, const P
   for (int k = 0; k < n; k++)
     most = (int)fmax(most, fmin(logs_task(logs, k)[width - 1] / 2 + 0.5, MOST_ROWS));
   *rounds = logs_has_rows(logs) ? most : d;
-  TRY(create(memory, d, n, &likelihood, fit, *rounds, *rounds, out));
+  TRY(auto_tasks_create(memory, d, n, &likelihood, fit, *rounds, *rounds, out));
   out->sizes = 1, out->size = rounds, out->predicted = true;
   if (logs_has_rows(logs)) halve_rows(logs, seen, out);
   for (int k = 0; k < n && !logs_has_rows(logs); k++) TRY(halve_evidence(logs_task(logs, k), k, work, out));

@@ -37,7 +37,7 @@ static Status make_folder(const char *path) {
 }
 
 /* Refuses a folder with another study than this one. */
-static Status compare(const char *directory, const Study *study) {
+static Status checkpoint_compare(const char *directory, const Study *study) {
   SCOPED(char *, old, memory_free_text);
   char difference[1024];
   TRY(checkpoint_study(directory, &old));
@@ -116,7 +116,7 @@ static Status check_own(const char *directory, const Study *study, bool alone) {
   SCRATCH_ARENA(scratch);
   Former former;
   Finished finished;
-  TRY(compare(directory, study));
+  TRY(checkpoint_compare(directory, study));
   TRY(former_read(&scratch, directory, study, &former));
   TRY(folder_make_room(directory, "prior_samples.nc", study->file->sha256));
   return finished_open(&scratch, directory, study, alone, &finished);

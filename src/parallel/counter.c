@@ -33,7 +33,7 @@ static void open_window(int rank, int count, Counters *counters) {
   MPI_Barrier(MPI_COMM_WORLD);
 }
 
-static Status begin(const Parallel *parallel, int hosts, int count, Counters **out) {
+static Status counter_begin(const Parallel *parallel, int hosts, int count, Counters **out) {
   ASSERT(hosts <= parallel->size);
   NEW(*out, 1);
   **out = (Counters){.ranks = parallel->size, .hosts = hosts};
@@ -43,7 +43,7 @@ static Status begin(const Parallel *parallel, int hosts, int count, Counters **o
 
 Status counter_create(const Parallel *parallel, int hosts, int count, Counters **out) {
   Counters *counters = NULL;
-  const Status status = parallel_agree(parallel, begin(parallel, hosts, count, &counters));
+  const Status status = parallel_agree(parallel, counter_begin(parallel, hosts, count, &counters));
   *out = NULL;
   if (status != STATUS_OK) {
     free(counters);

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 /* Refuses, and says which key of the study has changed since the results were written. */
-static Status refuse(StoreFile *file, const Study *study) {
+static Status former_refuse(StoreFile *file, const Study *study) {
   SCOPED(char *, config, memory_free_text);
   char difference[1024] = "its configuration differs";
   TRY(store_get_text_attribute(file, NULL, "config", &config));
@@ -21,7 +21,7 @@ static Status check_study(StoreFile *file, const Study *study) {
     return status_set(STATUS_FILE, "%s is not a file of results; move it away or use another folder",
                       store_path(file));
   TRY(store_get_text_attribute(file, NULL, "config_sha256", &sha));
-  return strcmp(sha, study->file->sha256) == 0 ? STATUS_OK : refuse(file, study);
+  return strcmp(sha, study->file->sha256) == 0 ? STATUS_OK : former_refuse(file, study);
 }
 
 static Status read_status(Arena *memory, StoreFile *file, const Study *study, Former *out) {

@@ -19,7 +19,7 @@ typedef struct {
 } Runner;
 
 /* Polls for a stop between the runs and policies of a block. Collective. */
-static bool tick(void *context, double fraction) {
+static bool large_tick(void *context, double fraction) {
   (void)fraction;
   Runner *runner = context;
   runner->stopped = runner->stopped || parallel_sum(runner->options->stop()) > 0;
@@ -75,7 +75,7 @@ static Status run_block(Runner *runner, int count, TasksOutcome *outcome) {
   const bool spread = grid_is_available() && problem_is_distributed(study->file->settings[setting]) &&
                       runner->parallel->size > 1;
   const StudyLarge large = {
-      .dense = spread ? &runner->grid : &runner->lapack, .tick = {tick, runner}, .stage = report_stage};
+      .dense = spread ? &runner->grid : &runner->lapack, .tick = {large_tick, runner}, .stage = report_stage};
   report_setting(runner, setting, large.dense);
   Status status = STATUS_OK;
   for (int i = 0; i < count && status == STATUS_OK; i++)
@@ -105,7 +105,7 @@ static Status visit_block(Runner *runner, int setting, int block, const signed c
     count++;
   }
   const bool too_many = runner->options->max_failures >= 0 && outcome->failed > runner->options->max_failures;
-  if (count == 0 || too_many || !tick(runner, 0)) {
+  if (count == 0 || too_many || !large_tick(runner, 0)) {
     outcome->left += count;
     return STATUS_OK;
   }

@@ -92,7 +92,7 @@ static void read_text(const char *path, char text[TEXT_SIZE]) {
   close(file);
 }
 
-static Status refuse(const char *path, const char *text) {
+static Status lock_refuse(const char *path, const char *text) {
   int folder = (int)(strrchr(path, '/') - path);
   if (text[0] == '\0')
     return status_set(STATUS_FILE, "%.*s: another job is writing to this folder", folder, path);
@@ -192,7 +192,7 @@ static Status probe(int file, const char *path, Suspects *suspects) {
   }
   if (holding != HELD) return judge_text(path, holding, suspects);
   read_text(path, text);
-  return refuse(path, text);
+  return lock_refuse(path, text);
 }
 
 /* Returns whether an open file is a lock of this program, or an empty file that can be one. */
@@ -248,7 +248,7 @@ static Status watch(const Suspects *suspects) {
       char text[TEXT_SIZE];
       read_text(suspects->items[i].path, text);
       if (text[0] != '\0' && strcmp(text, suspects->items[i].text) != 0)
-        return refuse(suspects->items[i].path, text);
+        return lock_refuse(suspects->items[i].path, text);
     }
   }
   return STATUS_OK;

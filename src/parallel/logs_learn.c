@@ -21,7 +21,7 @@ typedef struct {
   bool converged; /* the mixture is what comes out */
 } LogsState;
 
-static Status put(StoreFile *file, const LogsState *state, const Prior *prior) {
+static Status logs_learn_put(StoreFile *file, const LogsState *state, const Prior *prior) {
   TRY(store_text_attribute(file, NULL, "partial_of", state->of));
   TRY(store_int_attribute(file, NULL, "iterations", state->iterations));
   TRY(store_int_attribute(file, NULL, "converged", state->converged));
@@ -34,7 +34,7 @@ static Status put(StoreFile *file, const LogsState *state, const Prior *prior) {
 static Status logs_partial_write(const char *path, const LogsState *state, const Prior *prior) {
   StoreFile *file;
   TRY(store_create(path, STORE_CLASSIC, &file));
-  return store_finish(file, put(file, state, prior));
+  return store_finish(file, logs_learn_put(file, state, prior));
 }
 
 static Status read_state(const char *path, LogsState *state) {

@@ -42,7 +42,7 @@ static Status find_learned(Arena *memory, const Study *study, const Config *sett
 }
 
 /* Transposes theta[d, SAMPLES] into out[sample, dim] of the file. */
-static void transpose(int d, int width, const double *theta, double *out) {
+static void reduce_transpose(int d, int width, const double *theta, double *out) {
   for (int s = 0; s < SAMPLES; s++)
     for (int i = 0; i < d; i++) out[s * width + i] = theta[i * SAMPLES + s];
 }
@@ -54,7 +54,7 @@ static Status sample_setting(const Study *study, const Config *setting, const Pr
   /* There are too many numbers for a picture, or there is no theta*. */
   if (problem->large || problem->ops->rewards) return STATUS_OK;
   problem_theta_shown(problem, SAMPLES, theta);
-  transpose(problem->d, width, theta, out);
+  reduce_transpose(problem->d, width, theta, out);
   SCRATCH_ARENA(scratch);
   Prior prior;
   bool found;
@@ -62,7 +62,7 @@ static Status sample_setting(const Study *study, const Config *setting, const Pr
   if (!found) return STATUS_OK;
   RngLanes rng = {.key = rng_key(study->seed, RNG_UNCONDITIONAL), .draws = SAMPLES, .lanes = SAMPLES};
   prior.ops->sample(&prior, &rng, theta);
-  transpose(problem->d, width, theta, out + SAMPLES * width);
+  reduce_transpose(problem->d, width, theta, out + SAMPLES * width);
   return STATUS_OK;
 }
 

@@ -127,7 +127,7 @@ static bool has_waited(const Runner *runner, double ahead) {
 }
 
 /* Serves the other ranks between rounds of a task, reports, and drops the task when its time is over. */
-static bool tick(void *context, double fraction) {
+static bool tasks_tick(void *context, double fraction) {
   (void)fraction;
   Runner *runner = context;
   if (clock_wall() - runner->polled_at < 0.05) return true;
@@ -163,7 +163,7 @@ void tasks_report_failure(const Study *study, const char *directory, const Task 
 }
 
 static Status simulate(Runner *runner, const Task *task, TaskResult *result) {
-  Tick ticker = {tick, runner};
+  Tick ticker = {tasks_tick, runner};
   double timeout = runner->options->task_timeout;
   if (timeout > 0) return isolate_run_task(runner->study, task, runner->directory, timeout, ticker, result);
   return study_run_task(runner->study, task, runner->directory, ticker, result);
@@ -265,7 +265,7 @@ static Status run_waves(Arena *memory, const Parallel *parallel, Runner *runner,
   return STATUS_OK;
 }
 
-static Status begin(Arena *memory, Runner *runner, Adaptive *adaptive) {
+static Status tasks_begin(Arena *memory, Runner *runner, Adaptive *adaptive) {
   const Study *study = runner->study;
   ALLOCATE(memory, runner->state, study->task_count);
   for (int i = 0; i < study->task_count; i++) /* what failed is tried again */
@@ -287,7 +287,7 @@ Status tasks_run(const Parallel *parallel, Finished *finished, const TasksOption
                      .options = options,
                      .finished = finished,
                      .failed_before = options->failed_before};
-  Status status = parallel_agree(parallel, begin(&scratch, runner, &adaptive));
+  Status status = parallel_agree(parallel, tasks_begin(&scratch, runner, &adaptive));
   if (status == STATUS_OK) status = run_waves(&scratch, parallel, runner, &adaptive, outcome);
   queue_destroy(runner->queue);
   journal_close(runner->journal);

@@ -1,7 +1,7 @@
 /* Two baselines: `oracle` knows theta* and has no regret; `random` takes any arm. */
 #include "policy/policies.h"
 
-static Status create(Policy *self) {
+static Status baselines_create(Policy *self) {
   (void)self;
   return STATUS_OK;
 }
@@ -46,14 +46,14 @@ static double cost_any(const PolicyMethod *method, const PolicyWork *work) {
 const PolicyOps policy_oracle = {.name = "oracle",
                                  .summary = "takes the best arm; zero regret by construction",
                                  .reference = "baseline",
-                                 .create = create,
+                                 .create = baselines_create,
                                  .choose = choose_best,
                                  .sure = true,
                                  .cost = cost_best};
 const PolicyOps policy_random = {.name = "random",
                                  .summary = "takes an arm uniformly at random",
                                  .reference = "baseline",
-                                 .create = create,
+                                 .create = baselines_create,
                                  .choose = choose_any,
                                  .weigh = weigh_any,
                                  .cost = cost_any};

@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-static Status create(Policy *self) {
+static Status egreedy_create(Policy *self) {
   Ridge *state;
   ALLOCATE(self->memory, state, 1);
   self->state = state;
@@ -31,7 +31,8 @@ static void explore(const Policy *self, const World *world, int *arm) {
   }
 }
 
-static Status choose(Policy *self, const World *world, const History *history, int *arm, int64_t *fallbacks) {
+static Status egreedy_choose(Policy *self, const World *world, const History *history, int *arm,
+                             int64_t *fallbacks) {
   Ridge *ridge = self->state;
   ridge_update(ridge, history, fallbacks);
   world_greedy(world, ridge->theta, arm);
@@ -39,8 +40,8 @@ static Status choose(Policy *self, const World *world, const History *history, i
   return STATUS_OK;
 }
 
-static Status weigh(Policy *self, const World *world, const History *history, double *probability, int *arm,
-                    int64_t *fallbacks) {
+static Status egreedy_weigh(Policy *self, const World *world, const History *history, double *probability,
+                            int *arm, int64_t *fallbacks) {
   SCRATCH_ARENA(scratch);
   Ridge *ridge = self->state;
   const int arms = world->problem->arms;
@@ -57,7 +58,7 @@ static Status weigh(Policy *self, const World *world, const History *history, do
 }
 
 /* Returns the cost, with a stream of its own for each run, and the scores of all arms. */
-static double cost(const PolicyMethod *method, const PolicyWork *work) {
+static double egreedy_cost(const PolicyMethod *method, const PolicyWork *work) {
   (void)method;
   return ridge_cost(work) + 1500 + 2 * work->sampler.d * work->arms;
 }
@@ -72,7 +73,7 @@ const PolicyOps policy_egreedy = {.name = "egreedy",
                                   .reference = "DiffTS, Section 6.1 (baseline)",
                                   .one_theta = true,
                                   .keys = keys,
-                                  .create = create,
-                                  .choose = choose,
-                                  .weigh = weigh,
-                                  .cost = cost};
+                                  .create = egreedy_create,
+                                  .choose = egreedy_choose,
+                                  .weigh = egreedy_weigh,
+                                  .cost = egreedy_cost};

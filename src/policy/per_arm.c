@@ -34,7 +34,7 @@ static Status create_moving(Policy *self, PerArm *state, const SamplerSetup *set
   return history_reserve(&state->taken, problem->rounds);
 }
 
-static Status create(Policy *self) {
+static Status per_arm_create(Policy *self) {
   Arena *memory = self->memory;
   const PolicySetup *setup = &self->setup;
   const int64_t arms = setup->problem->arms, lanes = arms * setup->runs;
@@ -96,8 +96,8 @@ static Status choose(Policy *self, const World *world, const History *history, i
   return STATUS_OK;
 }
 
-static Status weigh(Policy *self, const World *world, const History *history, double *probability, int *arm,
-                    int64_t *fallbacks) {
+static Status per_arm_weigh(Policy *self, const World *world, const History *history, double *probability,
+                            int *arm, int64_t *fallbacks) {
   PerArm *state = self->state;
   const int arms = self->setup.problem->arms;
   for (int k = 0; k < arms; k++) place_context(state, world, k);
@@ -124,7 +124,7 @@ static void observe(Policy *self, const History *history, int64_t *fallbacks) {
 }
 
 /* Counts K indices, and one observation of the arms that were taken, unless all of them move. */
-static double cost(const PolicyMethod *method, const PolicyWork *work) {
+static double per_arm_cost(const PolicyMethod *method, const PolicyWork *work) {
   const double arms = work->arms;
   SamplerWork drawn = work->sampler;
   drawn.runs *= arms, drawn.rows /= arms, drawn.rounds /= arms;
@@ -135,5 +135,8 @@ static double cost(const PolicyMethod *method, const PolicyWork *work) {
   return (method->sampler->restless ? arms : 1) * observe + arms * choose;
 }
 
-const PolicyOps policy_per_arm = {
-    .create = create, .choose = choose, .weigh = weigh, .cost = cost, .observe = observe};
+const PolicyOps policy_per_arm = {.create = per_arm_create,
+                                  .choose = choose,
+                                  .weigh = per_arm_weigh,
+                                  .cost = per_arm_cost,
+                                  .observe = observe};

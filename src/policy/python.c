@@ -168,7 +168,7 @@ static const char *option(const Config *options, const char *name) {
   return text ? text : "";
 }
 
-static Status refuse(const Config *options, const char *where, const char *sentence) {
+static Status python_refuse(const Config *options, const char *where, const char *sentence) {
   return status_set(STATUS_INPUT, "policy python: module %s, callable %s%s: %s", option(options, "module"),
                     option(options, "callable"), where, sentence);
 }
@@ -224,7 +224,7 @@ static Status start(const Config *options, Tick tick, Child *child) {
   char sentence[SENTENCE];
   TRY(find_python(options, tick, child));
   if (receive(child, 0, NULL, sentence)) return STATUS_OK;
-  return child->given_up ? status_set(STATUS_STOPPED, "stopped") : refuse(options, "", sentence);
+  return child->given_up ? status_set(STATUS_STOPPED, "stopped") : python_refuse(options, "", sentence);
 }
 
 static Status ready(const Config *options, Tick tick) {
@@ -234,7 +234,7 @@ static Status ready(const Config *options, Tick tick) {
   return status;
 }
 
-static Status create(Policy *self) {
+static Status python_create(Policy *self) {
   const PolicySetup *setup = &self->setup;
   const size_t d = (size_t)setup->problem->d, runs = (size_t)setup->runs,
                lanes = runs * (size_t)(setup->draws > 0 ? setup->draws : 1);
@@ -290,7 +290,7 @@ static Status ask(Policy *self, const History *history, int rounds, int draws, d
   if (!receive(&state->child, (1 + lanes * d) * sizeof *state->answer, state->answer, sentence)) {
     snprintf(where, sizeof where, ", round %d", rounds + 1);
     return state->child.given_up ? status_set(STATUS_STOPPED, "stopped%s", where)
-                                 : refuse(self->setup.options, where, sentence);
+                                 : python_refuse(self->setup.options, where, sentence);
   }
   self->elsewhere += state->answer[0];
   for (size_t n = 0; n < lanes; n++)
@@ -298,7 +298,8 @@ static Status ask(Policy *self, const History *history, int rounds, int draws, d
   return STATUS_OK;
 }
 
-static Status choose(Policy *self, const World *world, const History *history, int *arm, int64_t *fallbacks) {
+static Status python_choose(Policy *self, const World *world, const History *history, int *arm,
+                            int64_t *fallbacks) {
   Python *state = self->state;
   (void)fallbacks;
   const int rounds = (int)world->round - 1;
@@ -308,7 +309,7 @@ static Status choose(Policy *self, const World *world, const History *history, i
   return STATUS_OK;
 }
 
-static Status draw(Policy *self, const History *history, double *theta) {
+static Status python_draw(Policy *self, const History *history, double *theta) {
   Python *state = self->state;
   state->child.done = (double)history->rounds / self->setup.observations;
   return ask(self, history, history->rounds, self->setup.draws, theta);
@@ -316,7 +317,7 @@ static Status draw(Policy *self, const History *history, double *theta) {
 
 /* Returns what a round costs with a callable of some NumPy calls that go over all rows: 0.2 ms, and the
  * start of a process, 0.2 s; nobody knows the user's own. */
-static double cost(const PolicyMethod *method, const PolicyWork *work) {
+static double python_cost(const PolicyMethod *method, const PolicyWork *work) {
   const SamplerWork *sampler = &work->sampler;
   (void)method;
   return (4e6 + 4e9 / sampler->rounds) / sampler->runs + 20 * sampler->rows * sampler->d * sampler->d +
@@ -337,10 +338,10 @@ const PolicyOps policy_python = {
     .one_theta = true,
     .by_observation = true,
     .keys = keys,
-    .create = create,
-    .choose = choose,
-    .draw = draw,
-    .cost = cost,
+    .create = python_create,
+    .choose = python_choose,
+    .draw = python_draw,
+    .cost = python_cost,
     .ready = ready,
     .destroy = destroy,
 };

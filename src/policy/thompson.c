@@ -9,7 +9,7 @@ typedef struct {
   NetworkArms arms; /* of a network */
 } Thompson;
 
-static Status create(Policy *self) {
+static Status thompson_create(Policy *self) {
   Arena *memory = self->memory;
   const PolicySetup *setup = &self->setup;
   Thompson *state;
@@ -44,8 +44,8 @@ static Status choose(Policy *self, const World *world, const History *history, i
   return STATUS_OK;
 }
 
-static Status weigh(Policy *self, const World *world, const History *history, double *probability, int *arm,
-                    int64_t *fallbacks) {
+static Status thompson_weigh(Policy *self, const World *world, const History *history, double *probability,
+                             int *arm, int64_t *fallbacks) {
   Thompson *state = self->state;
   const int arms = world->problem->arms;
   rule_probabilities(&state->rule, history, world->round, (int)world->round - 1, arms, false, world->features,
@@ -61,10 +61,13 @@ static void observe(Policy *self, const History *history, int64_t *fallbacks) {
 
 /* Returns the sampler's cost and the rule's; for a network also the scores of all arms in float32, as in
  * potential.c. */
-static double cost(const PolicyMethod *method, const PolicyWork *work) {
+static double thompson_cost(const PolicyMethod *method, const PolicyWork *work) {
   const double scores = work->arms * 0.3 * work->sampler.weights;
   return rule_cost(method->sampler, &work->sampler, work->arms) + scores;
 }
 
-const PolicyOps policy_thompson = {
-    .create = create, .choose = choose, .weigh = weigh, .cost = cost, .observe = observe};
+const PolicyOps policy_thompson = {.create = thompson_create,
+                                   .choose = choose,
+                                   .weigh = thompson_weigh,
+                                   .cost = thompson_cost,
+                                   .observe = observe};

@@ -23,7 +23,7 @@ typedef struct {
   double *top; /* [B], highest upper confidence bound so far */
 } Ucb;
 
-static Status create(Policy *self) {
+static Status ucb_create(Policy *self) {
   Arena *memory = self->memory;
   Ucb *state;
   size_t runs = (size_t)self->setup.runs;
@@ -53,7 +53,8 @@ static void confidence_width(const Policy *self, const World *world) {
   }
 }
 
-static Status choose(Policy *self, const World *world, const History *history, int *arm, int64_t *fallbacks) {
+static Status ucb_choose(Policy *self, const World *world, const History *history, int *arm,
+                         int64_t *fallbacks) {
   Ucb *state = self->state;
   int d = world->problem->d, runs = world->runs;
   ridge_update(&state->ridge, history, fallbacks);
@@ -76,7 +77,7 @@ static Status choose(Policy *self, const World *world, const History *history, i
 }
 
 /* Returns the cost: a triangular solve for each arm. */
-static double cost(const PolicyMethod *method, const PolicyWork *work) {
+static double ucb_cost(const PolicyMethod *method, const PolicyWork *work) {
   (void)method;
   return ridge_cost(work) + work->arms * cost_solve(work->sampler.d);
 }
@@ -90,17 +91,17 @@ const PolicyOps policy_linucb = {.name = "linucb",
                                  .conjugate_only = true,
                                  .one_theta = true,
                                  .keys = keys,
-                                 .create = create,
-                                 .choose = choose,
+                                 .create = ucb_create,
+                                 .choose = ucb_choose,
                                  .sure = true,
-                                 .cost = cost};
+                                 .cost = ucb_cost};
 
 const PolicyOps policy_glm_ucb = {.name = "glm_ucb",
                                   .summary = "upper confidence bounds of the regularised estimate by IRLS",
                                   .reference = "Filippi et al. 2010; Li, Lu and Zhou 2017",
                                   .one_theta = true,
                                   .keys = keys,
-                                  .create = create,
-                                  .choose = choose,
+                                  .create = ucb_create,
+                                  .choose = ucb_choose,
                                   .sure = true,
-                                  .cost = cost};
+                                  .cost = ucb_cost};

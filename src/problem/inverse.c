@@ -42,7 +42,7 @@ static Status find_axes(Arena *memory, const ThetaSource *theta, Inverse *state)
   return status;
 }
 
-static Status create(Problem *self, const Config *config) {
+static Status inverse_create(Problem *self, const Config *config) {
   Inverse *state;
   ALLOCATE(&self->memory, state, 1);
   self->state = state;
@@ -70,8 +70,8 @@ static Rng vectors_of(const Problem *self, RngPurpose side, uint32_t run, uint32
   return (Rng){.key = rng_key(self->seed, side), .run = run, .round = round};
 }
 
-static void draw_features(const Problem *self, uint32_t first_run, int runs, uint32_t round,
-                          const double *kept, double *features, double *scratch) {
+static void inverse_draw_features(const Problem *self, uint32_t first_run, int runs, uint32_t round,
+                                  const double *kept, double *features, double *scratch) {
   (void)kept;
   const Inverse *state = self->state;
   const int d = self->d, m = self->arms, rank = rank_of(self);
@@ -125,6 +125,6 @@ static Status draw_matrix(const Problem *self, uint32_t run, const Dense *dense,
 const ProblemOps problem_inverse = {.name = "inverse",
                                     .summary = "y = A theta* + noise, the rows of A in order as the arms",
                                     .reference = "Bruna and Han (2024), Tilted transport",
-                                    .create = create,
-                                    .features = draw_features,
+                                    .create = inverse_create,
+                                    .features = inverse_draw_features,
                                     .matrix = draw_matrix};

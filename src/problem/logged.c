@@ -87,7 +87,7 @@ static Status check_log(Problem *self, const Config *config, const char *path, E
   return STATUS_OK;
 }
 
-static Status create(Problem *self, const Config *config) {
+static Status logged_create(Problem *self, const Config *config) {
   EventLog *log;
   ALLOCATE(&self->memory, log, 1);
   self->state = log;
@@ -131,6 +131,6 @@ const ProblemOps problem_logged = {.name = "logged",
                                        "events of a log, with the arm that was taken and its probability",
                                    .reference = "Li, Chu, Langford and Wang 2011",
                                    .per_arm = true,
-                                   .create = create,
+                                   .create = logged_create,
                                    .features = features,
                                    .rewards = rewards};

@@ -38,7 +38,7 @@ typedef struct {
 } Watch;
 
 /* Makes one observation of each task of a block. */
-static Status observe(World *world, uint32_t round, const Watch *watch) {
+static Status past_observe(World *world, uint32_t round, const Watch *watch) {
   const Problem *problem = world->problem;
   const size_t runs = (size_t)world->runs, d = (size_t)problem->d;
   world_advance(world, round);
@@ -66,7 +66,7 @@ static Status play_block(const Problem *past, const Samples *theta, int first, i
   TRY(world_create_given(past, (uint32_t)first, runs, watch->column, &world));
   Status status = STATUS_OK;
   for (int round = 1; round <= observations && status == STATUS_OK; round++)
-    status = observe(&world, (uint32_t)round, watch);
+    status = past_observe(&world, (uint32_t)round, watch);
   world_destroy(&world);
   return status;
 }

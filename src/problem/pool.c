@@ -34,7 +34,7 @@ static double unit_noise(const Problem *self, double zeta) {
   return self->quadratic ? variance * sqrt(3 + 6.0 / self->d) : sqrt(variance);
 }
 
-static Status create(Problem *self, const Config *config) {
+static Status pool_create(Problem *self, const Config *config) {
   Pool *state;
   ALLOCATE(&self->memory, state, 1);
   self->state = state;
@@ -123,8 +123,8 @@ static void add_members(size_t d, size_t row, size_t arms, size_t runs, double z
 /* Draws noise and adds zeta times it and the members, two arms at a time, as long as they are in the
  * cache: time, as long as they are in the cache: so many have the numbers of whole positions in both
  * streams. More arms mean another pool. */
-static void draw_features(const Problem *self, uint32_t first_run, int runs, uint32_t round,
-                          const double *kept, double *features, double *scratch) {
+static void pool_draw_features(const Problem *self, uint32_t first_run, int runs, uint32_t round,
+                               const double *kept, double *features, double *scratch) {
   const Pool *state = self->state;
   const size_t d = (size_t)self->d, stride = (size_t)runs;
   RngLanes noise = {.key = rng_key(self->seed, RNG_ARMS),
@@ -149,6 +149,6 @@ const ProblemOps problem_pool = {.name = "pool",
                                  .reference = "VITS, Section 4.1 and Appendix H",
                                  .arms = 50,
                                  .dimension = 20,
-                                 .create = create,
+                                 .create = pool_create,
                                  .keep = keep_pools,
-                                 .features = draw_features};
+                                 .features = pool_draw_features};

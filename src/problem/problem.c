@@ -283,7 +283,7 @@ static void new_arms(World *world, uint32_t round) {
   find_best(world);
 }
 
-static Status allocate(World *world) {
+static Status problem_allocate(World *world) {
   size_t d = (size_t)world->problem->d, arms = (size_t)world->problem->arms, runs = (size_t)world->runs;
   ALLOCATE(&world->memory, world->theta, d * runs * (size_t)problem_unknowns(world->problem));
   ALLOCATE(&world->memory, world->features, d * runs * (size_t)problem_vectors(world->problem));
@@ -305,9 +305,9 @@ void world_draw_theta(World *world, uint32_t segment) {
     problem_theta(&problem, world->replicate, world->first_run, world->runs, world->theta);
 }
 
-static Status begin(const Problem *problem, uint32_t first_run, int runs, World *out) {
+static Status problem_begin(const Problem *problem, uint32_t first_run, int runs, World *out) {
   *out = (World){.problem = problem, .first_run = first_run, .runs = runs};
-  Status status = allocate(out);
+  Status status = problem_allocate(out);
   if (status != STATUS_OK) world_destroy(out);
   return status;
 }
@@ -320,7 +320,7 @@ static void furnish(World *world) {
 }
 
 Status world_create(const Problem *problem, uint32_t replicate, uint32_t first_run, int runs, World *out) {
-  TRY(begin(problem, first_run, runs, out));
+  TRY(problem_begin(problem, first_run, runs, out));
   out->replicate = replicate;
   world_draw_theta(out, 0);
   furnish(out);
@@ -330,7 +330,7 @@ Status world_create(const Problem *problem, uint32_t replicate, uint32_t first_r
 Status world_create_given(const Problem *problem, uint32_t first_run, int runs, const double *theta,
                           World *out) {
   ASSERT(!problem->per_arm && !problem->ops->arms_of_theta);
-  TRY(begin(problem, first_run, runs, out));
+  TRY(problem_begin(problem, first_run, runs, out));
   memcpy(out->theta, theta, (size_t)problem->d * (size_t)runs * sizeof *theta);
   furnish(out);
   return STATUS_OK;

@@ -32,7 +32,7 @@ static Status count_unit_vectors(Problem *self, const Config *config) {
                     self->arms, self->d, self->d);
 }
 
-static Status create(Problem *self, const Config *config) {
+static Status synthetic_create(Problem *self, const Config *config) {
   Synthetic *state;
   ALLOCATE(&self->memory, state, 1);
   self->state = state;
@@ -115,8 +115,8 @@ static void put_unit_vectors(const Problem *self, int runs, double *features) {
     for (size_t b = 0; b < stride; b++) features[(i * d + i) * stride + b] = 1;
 }
 
-static void draw_features(const Problem *self, uint32_t first_run, int runs, uint32_t round,
-                          const double *kept, double *features, double *scratch) {
+static void synthetic_draw_features(const Problem *self, uint32_t first_run, int runs, uint32_t round,
+                                    const double *kept, double *features, double *scratch) {
   (void)kept;
   const Synthetic *state = self->state;
   if (state->basis)
@@ -130,5 +130,5 @@ const ProblemOps problem_synthetic = {.name = "synthetic",
                                       .summary = "theta* from a named distribution, random arms",
                                       .reference = "DiffTS, Section 6.2",
                                       .per_arm = true,
-                                      .create = create,
-                                      .features = draw_features};
+                                      .create = synthetic_create,
+                                      .features = synthetic_draw_features};

@@ -64,7 +64,7 @@ static Status fit_noise(const RewardTable *table, double *noise) {
   return STATUS_OK;
 }
 
-static Status create(Problem *self, const Config *config) {
+static Status table_create(Problem *self, const Config *config) {
   RewardTable *table;
   ALLOCATE(&self->memory, table, 1);
   self->state = table;
@@ -107,6 +107,6 @@ const ProblemOps problem_table = {.name = "table",
                                   .summary = "events of a file in which the reward of every arm is known",
                                   .reference = "Riquelme, Tucker and Snoek 2018 (data sets as bandits)",
                                   .per_arm = true,
-                                  .create = create,
+                                  .create = table_create,
                                   .features = contexts,
                                   .rewards = rewards};

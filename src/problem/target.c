@@ -14,7 +14,7 @@ typedef struct {
   double *rotation, *point; /* [d, d], [d]: scratch */
 } Target;
 
-static Status create(Problem *self, const Config *config) {
+static Status target_create(Problem *self, const Config *config) {
   Target *state;
   ALLOCATE(&self->memory, state, 1);
   self->state = state;
@@ -63,8 +63,8 @@ static void transform(const Problem *self, RngLanes lanes, double *theta) {
   }
 }
 
-static void draw_features(const Problem *self, uint32_t first_run, int runs, uint32_t round,
-                          const double *kept, double *features, double *scratch) {
+static void target_draw_features(const Problem *self, uint32_t first_run, int runs, uint32_t round,
+                                 const double *kept, double *features, double *scratch) {
   (void)kept;
   (void)round, (void)scratch;
   const Target *state = self->state;
@@ -80,6 +80,6 @@ const ProblemOps problem_target = {.name = "target",
                                    .reference = "VITS, Appendices F and I",
                                    .dimension = 5,
                                    .arms_of_theta = true,
-                                   .create = create,
+                                   .create = target_create,
                                    .transform = transform,
-                                   .features = draw_features};
+                                   .features = target_draw_features};

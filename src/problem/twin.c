@@ -18,7 +18,7 @@ static void normalise(int d, int n, double *x) {
   }
 }
 
-static Status create(Problem *self, const Config *config) {
+static Status twin_create(Problem *self, const Config *config) {
   (void)config;
   if (self->arms < 2)
     return status_set(STATUS_INPUT,
@@ -35,8 +35,8 @@ static void transform(const Problem *self, RngLanes rng, double *theta) {
 }
 
 /* Sets arm 0 to theta* and arm 1 to its twin. More arms leave the first ones as they are. */
-static void draw_features(const Problem *self, uint32_t first_run, int runs, uint32_t round,
-                          const double *kept, double *features, double *scratch) {
+static void twin_draw_features(const Problem *self, uint32_t first_run, int runs, uint32_t round,
+                               const double *kept, double *features, double *scratch) {
   (void)kept;
   (void)scratch;
   const int d = self->d;
@@ -59,6 +59,6 @@ const ProblemOps problem_twin = {.name = "twin",
                                  .arms = 10,
                                  .dimension = 10,
                                  .arms_of_theta = true,
-                                 .create = create,
+                                 .create = twin_create,
                                  .transform = transform,
-                                 .features = draw_features};
+                                 .features = twin_draw_features};

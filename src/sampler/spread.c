@@ -20,7 +20,7 @@ typedef struct {
   double *e, *moment, *vectors, *value; /* [d, M], [d, d], [d, d], [d] */
 } SpreadWork;
 
-static Status create(Arena *memory, int d, int draws, SpreadWork *out) {
+static Status spread_create(Arena *memory, int d, int draws, SpreadWork *out) {
   const size_t matrix = (size_t)d * (size_t)d;
   *out = (SpreadWork){0};
   ALLOCATE_ARRAYS(memory, d, out->mean, out->value);
@@ -158,7 +158,7 @@ Status spread_measure(const Sampler *sampler, const History *history, int draws,
   out->known = draws >= FEWEST * sampler->d && spread_is_known(sampler);
   if (!out->known) return STATUS_OK;
   set_bounds(sampler, draws, out);
-  TRY(create(&scratch, d, draws, &work));
+  TRY(spread_create(&scratch, d, draws, &work));
   if (!is_gaussian(sampler)) {
     out->known =
         !stand_in_needed(out->hidden); /* else a covariance has no digits of the narrowest direction */
@@ -222,8 +222,8 @@ bool stand_in_fits(const Sampler *sampler) {
 bool stand_in_needed(double hidden) { return !(hidden * LOST < 1); }
 
 /* Draws theta[d, B M] of all runs, with the random numbers of the sampler, whose own draws are dropped. */
-static Status draw(Arena *memory, const Mixture *mixture, const History *history, RngLanes rng, int draws,
-                   int64_t *fallbacks, double **theta) {
+static Status spread_draw(Arena *memory, const Mixture *mixture, const History *history, RngLanes rng,
+                          int draws, int64_t *fallbacks, double **theta) {
   MixturePosterior *posterior;
   TRY(mixture_posterior_create(memory, mixture, history->likelihood, history->runs,
                                mixture_posterior_options(NULL), &posterior));
@@ -242,7 +242,8 @@ void stand_in_replace(const Sampler *sampler, const History *history, RngLanes r
   for (int run = 0; run < history->runs; run++) {
     if (precise_hidden(mixture, history, run, &hidden) == STATUS_OK && !stand_in_needed(hidden)) continue;
     fallbacks[run]++;
-    if (!drawn && draw(&scratch, mixture, history, rng, draws, fallbacks, &drawn) != STATUS_OK) continue;
+    if (!drawn && spread_draw(&scratch, mixture, history, rng, draws, fallbacks, &drawn) != STATUS_OK)
+      continue;
     for (size_t i = 0; i < (size_t)sampler->d; i++)
       memcpy(theta + i * lanes + (size_t)run * each, drawn + i * lanes + (size_t)run * each,
              each * sizeof *theta);

@@ -10,7 +10,7 @@ static const ConfigValue *value_of(const Config *config, int key) {
 }
 
 /* Finds the value of a key whose type is one of the bits in `types`. */
-static const ConfigValue *find(const Config *config, const char *name, unsigned types) {
+static const ConfigValue *config_find(const Config *config, const char *name, unsigned types) {
   int key = config_key_index(config->keys, name);
   ASSERT(key >= 0 && "the table has that key");
   ASSERT(types >> config->keys[key].type & 1 && "the key has that type");
@@ -19,21 +19,24 @@ static const ConfigValue *find(const Config *config, const char *name, unsigned 
 }
 
 int64_t config_int(const Config *config, const char *key) {
-  const ConfigValue *value = find(config, key, 1u << KEY_INT);
+  const ConfigValue *value = config_find(config, key, 1u << KEY_INT);
   ASSERT(!value->word);
   return value->integer;
 }
 
 double config_real(const Config *config, const char *key) {
-  const ConfigValue *value = find(config, key, 1u << KEY_REAL);
+  const ConfigValue *value = config_find(config, key, 1u << KEY_REAL);
   ASSERT(!value->word);
   return value->real;
 }
 
-bool config_bool(const Config *config, const char *key) { return find(config, key, 1u << KEY_BOOL)->boolean; }
+bool config_bool(const Config *config, const char *key) {
+  return config_find(config, key, 1u << KEY_BOOL)->boolean;
+}
 
 const char *config_text(const Config *config, const char *key) {
-  return find(config, key, 1u << KEY_WORD | 1u << KEY_TEXT | 1u << KEY_INT | 1u << KEY_REAL | 1u << KEY_INTS)
+  return config_find(config, key,
+                     1u << KEY_WORD | 1u << KEY_TEXT | 1u << KEY_INT | 1u << KEY_REAL | 1u << KEY_INTS)
       ->word;
 }
 
@@ -43,13 +46,13 @@ bool config_is(const Config *config, const char *key, const char *word) {
 }
 
 int config_ints(const Config *config, const char *key, const int64_t **list) {
-  const ConfigValue *value = find(config, key, 1u << KEY_INTS);
+  const ConfigValue *value = config_find(config, key, 1u << KEY_INTS);
   *list = value->integers;
   return value->count;
 }
 
 int config_words(const Config *config, const char *key, const char *const **list) {
-  const ConfigValue *value = find(config, key, 1u << KEY_WORDS);
+  const ConfigValue *value = config_find(config, key, 1u << KEY_WORDS);
   *list = value->words;
   return value->count;
 }

@@ -45,8 +45,8 @@ static Status side_text(Comparison *self, int side, const char *path, const Conf
   return status;
 }
 
-static bool report(Comparison *self, const char *path, const ConfigNode *old_node,
-                   const ConfigNode *new_node) {
+static bool config_difference_report(Comparison *self, const char *path, const ConfigNode *old_node,
+                                     const ConfigNode *new_node) {
   const char *old_text, *new_text;
   if (side_text(self, 0, path, old_node, &old_text) != STATUS_OK ||
       side_text(self, 1, path, new_node, &new_text) != STATUS_OK)
@@ -83,14 +83,14 @@ static bool child_differs(Comparison *self, const char *path, const char *name, 
                           const ConfigNode *b) {
   const char *child_path;
   if (arena_print(&self->memory, &child_path, "%s%s%s", path, *path ? "." : "", name) != STATUS_OK)
-    return report(self, path, a, b);
+    return config_difference_report(self, path, a, b);
   if (!a || !b) {
     /* A section that only one side has: its first key is the difference, not the section. */
     const ConfigNode *only = a ? a : b;
     if (only->kind == NODE_MAPPING && only->first)
       return child_differs(self, child_path, only->first->key, a ? only->first : NULL,
                            b ? only->first : NULL);
-    return report(self, child_path, a, b);
+    return config_difference_report(self, child_path, a, b);
   }
   return differ(self, child_path, a, b);
 }
@@ -109,7 +109,7 @@ static bool differ(Comparison *self, const char *path, const ConfigNode *a, cons
       if (child_differs(self, path, config_node_child(a, "label")->text, a, b)) return true;
     return false;
   }
-  return !same_node(a, b) && report(self, path, a, b);
+  return !same_node(a, b) && config_difference_report(self, path, a, b);
 }
 
 bool config_first_difference(const char *old_resolved, const char *new_resolved, size_t size, char *out) {

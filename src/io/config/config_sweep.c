@@ -71,7 +71,7 @@ static Status count_settings(ConfigPlace place, const ConfigKey *keys, const Con
 }
 
 /* Computes chosen[axis_count]: which value of each axis the setting takes. */
-static void choose(const ConfigSweep *sweep, int setting, int *chosen) {
+static void config_sweep_choose(const ConfigSweep *sweep, int setting, int *chosen) {
   for (int a = sweep->axis_count - 1; a >= 0; a--) {
     chosen[a] = sweep->zip ? setting : setting % sweep->counts[a];
     if (!sweep->zip) setting /= sweep->counts[a];
@@ -117,7 +117,7 @@ static Status make_settings(Arena *memory, const ConfigKey *keys, const ConfigVa
   ALLOCATE(memory, chosen_values, count * axes);
   ALLOCATE(memory, chosen, axes);
   for (size_t s = 0; s < count; s++, chosen_values += axes) {
-    choose(sweep, (int)s, chosen);
+    config_sweep_choose(sweep, (int)s, chosen);
     for (size_t a = 0; a < axes; a++) chosen_values[a] = &sweep->values[a][chosen[a]];
     configs[s] = (Config){keys, values, sweep->axis_count, sweep->keys, chosen_values};
     study->settings[s] = &configs[s];

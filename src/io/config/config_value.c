@@ -17,7 +17,7 @@ typedef struct {
 } Check;
 
 /* Refuses with "key 'a.b': value 'v' <problem>; allowed: ...; did you mean 'z'?" */
-static Status refuse(const Check *check, const ConfigNode *node, const char *problem) {
+static Status config_value_refuse(const Check *check, const ConfigNode *node, const char *problem) {
   char value[120], allowed[1200], nearest_text[120] = "";
   config_allowed(check->key, sizeof allowed, allowed);
   if (node->kind == NODE_SCALAR) {
@@ -82,29 +82,30 @@ static Status read_integer(const Check *check, const ConfigNode *node, int64_t *
   const char *text = node->text;
   const char *digits = text + (*text == '+' || *text == '-');
   size_t length = count_digits(digits);
-  if (!node->plain) return refuse(check, node, "is quoted text, not an integer");
+  if (!node->plain) return config_value_refuse(check, node, "is quoted text, not an integer");
   if (length == 0 || digits[length]) {
-    if (!is_number(text)) return refuse(check, node, "is not an integer");
-    return refuse(check, node, "is a real number; write an integer with digits only");
+    if (!is_number(text)) return config_value_refuse(check, node, "is not an integer");
+    return config_value_refuse(check, node, "is a real number; write an integer with digits only");
   }
   if (*digits == '0' && length > 1)
-    return refuse(check, node, "starts with 0, which some readers take as octal");
+    return config_value_refuse(check, node, "starts with 0, which some readers take as octal");
   errno = 0;
   *out = strtoll(text, NULL, 10);
-  if (errno == ERANGE) return refuse(check, node, "does not fit a 64-bit integer");
-  return in_range(check->key, (double)*out) ? STATUS_OK : refuse(check, node, "is out of range");
+  if (errno == ERANGE) return config_value_refuse(check, node, "does not fit a 64-bit integer");
+  return in_range(check->key, (double)*out) ? STATUS_OK : config_value_refuse(check, node, "is out of range");
 }
 
 static Status read_real(const Check *check, const ConfigNode *node, double *out) {
   static const char *const endless[] = {"nan", ".nan", "inf", ".inf", "infinity"};
   const char *text = node->text + (*node->text == '+' || *node->text == '-');
-  if (!node->plain) return refuse(check, node, "is quoted text, not a number");
+  if (!node->plain) return config_value_refuse(check, node, "is quoted text, not a number");
   for (size_t i = 0; i < sizeof endless / sizeof *endless; i++)
-    if (strcasecmp(text, endless[i]) == 0) return refuse(check, node, "is not finite");
-  if (!is_number(node->text)) return refuse(check, node, "is not a number");
+    if (strcasecmp(text, endless[i]) == 0) return config_value_refuse(check, node, "is not finite");
+  if (!is_number(node->text)) return config_value_refuse(check, node, "is not a number");
   *out = parse_double(node->text) + 0.0; /* no negative zero */
-  if (errno == ERANGE && (isinf(*out) || *out == 0)) return refuse(check, node, "does not fit a double");
-  return in_range(check->key, *out) ? STATUS_OK : refuse(check, node, "is out of range");
+  if (errno == ERANGE && (isinf(*out) || *out == 0))
+    return config_value_refuse(check, node, "does not fit a double");
+  return in_range(check->key, *out) ? STATUS_OK : config_value_refuse(check, node, "is out of range");
 }
 
 static Status read_list(const Check *check, const ConfigNode *node, ConfigValue *out) {
@@ -113,20 +114,20 @@ static Status read_list(const Check *check, const ConfigNode *node, ConfigValue 
   const ConfigNode *item = node->kind == NODE_SEQUENCE ? node->first : node;
   int count = node->kind == NODE_SEQUENCE ? node->count : 1;
   if (count == 0 && !(fallback && strcmp(fallback, "[]") == 0))
-    return refuse(check, node, "without a value is not allowed");
+    return config_value_refuse(check, node, "without a value is not allowed");
   int64_t *integers;
   const char **texts;
   ALLOCATE(check->memory, integers, words ? 0 : count);
   ALLOCATE(check->memory, texts, words ? count : 0);
   for (int i = 0; i < count; i++, item = item->next) {
-    if (item->kind != NODE_SCALAR) return refuse(check, item, "cannot stand within the list");
+    if (item->kind != NODE_SCALAR) return config_value_refuse(check, item, "cannot stand within the list");
     if (!words) {
       TRY(read_integer(check, item, &integers[i]));
       continue;
     }
-    if (!is_word(check->key, item->text)) return refuse(check, item, "is unknown");
+    if (!is_word(check->key, item->text)) return config_value_refuse(check, item, "is unknown");
     for (int j = 0; j < i; j++)
-      if (strcmp(texts[j], item->text) == 0) return refuse(check, item, "stands twice");
+      if (strcmp(texts[j], item->text) == 0) return config_value_refuse(check, item, "stands twice");
     texts[i] = item->text;
   }
   out->count = count;
@@ -138,7 +139,7 @@ static Status read_list(const Check *check, const ConfigNode *node, ConfigValue 
 static Status read_bool(const Check *check, const ConfigNode *node, bool *out) {
   *out = strcmp(node->text, "true") == 0;
   if (node->plain && (*out || strcmp(node->text, "false") == 0)) return STATUS_OK;
-  return refuse(check, node, "is neither true nor false");
+  return config_value_refuse(check, node, "is neither true nor false");
 }
 
 /* Reads the table's own default; a wrong one is our mistake, not the user's. */
@@ -159,13 +160,13 @@ Status config_value_parse(Arena *memory, const ConfigKey *key, const char *owner
   bool list = key->type == KEY_INTS || key->type == KEY_WORDS;
   *out = (ConfigValue){0};
   if (!node) return read_fallback(&check, out);
-  if (node->kind == NODE_MAPPING) return refuse(&check, node, "is not what this key takes");
+  if (node->kind == NODE_MAPPING) return config_value_refuse(&check, node, "is not what this key takes");
   if (node->kind == NODE_SEQUENCE && !list)
-    return refuse(&check, node, "where one value belongs (lists go under sweep)");
+    return config_value_refuse(&check, node, "where one value belongs (lists go under sweep)");
   if (key->type == KEY_TEXT) {
     if (!config_node_null(node)) return out->word = node->text, STATUS_OK;
     return key->fallback ? read_fallback(&check, out)
-                         : refuse(&check, node, "means not given, but it must be given");
+                         : config_value_refuse(&check, node, "means not given, but it must be given");
   }
   if (key->type != KEY_WORDS && node->kind == NODE_SCALAR && is_word(key, node->text))
     return out->word = node->text, STATUS_OK;
@@ -175,7 +176,7 @@ Status config_value_parse(Arena *memory, const ConfigKey *key, const char *owner
   case KEY_BOOL: return read_bool(&check, node, &out->boolean);
   case KEY_INTS:
   case KEY_WORDS: return read_list(&check, node, out);
-  default: return refuse(&check, node, "is unknown");
+  default: return config_value_refuse(&check, node, "is unknown");
   }
 }
 

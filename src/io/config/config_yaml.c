@@ -22,7 +22,7 @@ typedef struct {
   bool plain;
 } Event;
 
-static ConfigPlace place_of(const Reader *reader, yaml_mark_t mark) {
+static ConfigPlace config_yaml_place_of(const Reader *reader, yaml_mark_t mark) {
   ConfigPlace place = {.source = reader->source};
   if (reader->lines) {
     place.line = (int)mark.line + 1;
@@ -39,8 +39,8 @@ static Status parser_error(const Reader *reader) {
   if (parser->error == YAML_READER_ERROR)
     return config_refuse((ConfigPlace){.source = reader->source}, "not UTF-8 text: %s (byte %zu)", problem,
                          parser->problem_offset);
-  return config_refuse(place_of(reader, parser->problem_mark), "not valid YAML: %s%s%s%s", problem,
-                       parser->context ? " (" : "", parser->context ? parser->context : "",
+  return config_refuse(config_yaml_place_of(reader, parser->problem_mark), "not valid YAML: %s%s%s%s",
+                       problem, parser->context ? " (" : "", parser->context ? parser->context : "",
                        parser->context ? ")" : "");
 }
 
@@ -85,7 +85,7 @@ static Status take_scalar(Reader *reader, const yaml_event_t *raw, Event *event)
 
 static Status take_event(Reader *reader, const yaml_event_t *raw, Event *event) {
   const void *anchor = NULL, *tag = NULL;
-  *event = (Event){.type = raw->type, .place = place_of(reader, raw->start_mark)};
+  *event = (Event){.type = raw->type, .place = config_yaml_place_of(reader, raw->start_mark)};
   switch (raw->type) {
   case YAML_ALIAS_EVENT: anchor = raw->data.alias.anchor; break;
   case YAML_SCALAR_EVENT: anchor = raw->data.scalar.anchor, tag = raw->data.scalar.tag; break;

@@ -32,8 +32,8 @@ static Status create(Problem *self, const Config *config) {
 
 /* Draws K rows of the file's features for each run (one where each arm has its own theta*), uniform with
  * replacement. More arms leave the first ones as they are. */
-static void draw_features(const Problem *self, uint32_t first_run, int runs, uint32_t round,
-                          const double *kept, double *features, double *scratch) {
+static void embedding_draw_features(const Problem *self, uint32_t first_run, int runs, uint32_t round,
+                                    const double *kept, double *features, double *scratch) {
   (void)kept;
   (void)scratch;
   const Embedding *file = self->state;
@@ -53,4 +53,4 @@ const ProblemOps problem_embedding = {.name = "embedding",
                                       .reference = "DiffTS, Section 6.3",
                                       .per_arm = true,
                                       .create = create,
-                                      .features = draw_features};
+                                      .features = embedding_draw_features};

@@ -6,7 +6,7 @@
 #include <string.h>
 
 /* Computes to[columns, rows] = from[rows, columns]' */
-static void transpose(int rows, int columns, const double *from, double *to) {
+static void embedding_file_transpose(int rows, int columns, const double *from, double *to) {
   for (int i = 0; i < rows; i++)
     for (int j = 0; j < columns; j++)
       to[(size_t)j * (size_t)rows + i] = from[(size_t)i * (size_t)columns + j];
@@ -18,7 +18,7 @@ static Status read_theta(Arena *memory, StoreFile *file, Samples *theta) {
   TRY(dataset_read_matrix(&scratch, file, "theta", "item", &theta->n, &theta->d, &rows));
   if (theta->n == 0) return status_set(STATUS_INPUT, "%s: 'theta' has no items", store_path(file));
   ALLOCATE(memory, theta->theta, (size_t)theta->n * (size_t)theta->d);
-  transpose(theta->n, theta->d, rows, theta->theta);
+  embedding_file_transpose(theta->n, theta->d, rows, theta->theta);
   return samples_check_spread(store_path(file), theta);
 }
 
@@ -120,7 +120,7 @@ Status embedding_create(const char *path, const char *title, const Embedding *em
   double *theta;
   *out = NULL;
   ALLOCATE(&scratch, theta, (size_t)embedding->theta.n * (size_t)embedding->d);
-  transpose(embedding->d, embedding->theta.n, embedding->theta.theta, theta);
+  embedding_file_transpose(embedding->d, embedding->theta.n, embedding->theta.theta, theta);
   Status status = store_create(path, STORE_NETCDF4, out);
   if (status == STATUS_OK) {
     status = write_all(*out, title, embedding, theta, axes ? axes : own);

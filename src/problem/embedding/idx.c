@@ -35,7 +35,7 @@ static Status read_length(GzipFile *file, const char *name, const char *what, in
 }
 
 /* Reads the Magic number and lengths; *at is where the elements begin. */
-static Status read_header(GzipFile *file, const char *name, int *at, IdxFile *out) {
+static Status idx_read_header(GzipFile *file, const char *name, int *at, IdxFile *out) {
   uint32_t magic = 0;
   TRY(read_number(file, name, "the magic number", at, &magic));
   if (magic != IDX_IMAGES && magic != IDX_LABELLED)
@@ -95,7 +95,7 @@ static Status read_values(GzipFile *file, const char *name, int at, IdxFile *out
 Status idx_read(GzipFile *file, const char *name, IdxFile *out) {
   int at = 0;
   *out = (IdxFile){0};
-  Status status = read_header(file, name, &at, out);
+  Status status = idx_read_header(file, name, &at, out);
   if (status == STATUS_OK) status = read_values(file, name, at, out);
   if (status != STATUS_OK) idx_free(out);
   return status;

@@ -34,7 +34,7 @@ static Status sort_rows(const LabelledRows *rows, Sorted *out) {
 
 /* Chooses chosen[LINEAR_FIT_EACH]: different places in the order, uniform over `count` of them: from
  * `first` on, leaving out the `skipped` that begin at `gap`. */
-static void choose(Rng *rng, int first, int count, int gap, int skipped, int *chosen) {
+static void linear_fit_choose(Rng *rng, int first, int count, int gap, int skipped, int *chosen) {
   for (int k = 0; k < LINEAR_FIT_EACH;) {
     int place = first + (int)rng_index(rng, (uint64_t)count), j = 0;
     if (place >= gap) place += skipped;
@@ -67,8 +67,8 @@ static void draw_set(const Sorted *sorted, double penalty, Rng *rng, int lanes, 
   const LabelledRows *rows = sorted->rows;
   int d = rows->d, label = (int)rng_index(rng, (uint64_t)rows->labels), chosen[2][LINEAR_FIT_EACH];
   int begin = sorted->begin[label], count = sorted->begin[label + 1] - begin;
-  choose(rng, begin, count, rows->rows, 0, chosen[0]);
-  choose(rng, 0, rows->rows - count, begin, count, chosen[1]);
+  linear_fit_choose(rng, begin, count, rows->rows, 0, chosen[0]);
+  linear_fit_choose(rng, 0, rows->rows - count, begin, count, chosen[1]);
   for (int i = 0; i < d; i++) {
     b[(size_t)i * (size_t)lanes + (size_t)lane] = 0;
     a[((size_t)i * (size_t)d + (size_t)i) * (size_t)lanes + (size_t)lane] = penalty;

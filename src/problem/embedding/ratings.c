@@ -171,7 +171,7 @@ static bool is_column(const char *field, int column) {
 }
 
 /* Finds the columns in the header of a CSV file. */
-static Status read_header(Lines *lines) {
+static Status ratings_read_header(Lines *lines) {
   TRY(split(lines));
   lines->fields = lines->field_count;
   for (int column = 0; column < COLUMNS; column++) {
@@ -215,10 +215,10 @@ static int count_fields(const char *line, const char *separator) {
 }
 
 /* Looks at the first line: format, columns, number of fields. *header: it holds no rating. */
-static Status begin(Lines *lines, const char *format, bool *header) {
+static Status ratings_begin(Lines *lines, const char *format, bool *header) {
   TRY(choose_format(lines, format));
   *header = lines->format->header;
-  if (*header) return read_header(lines);
+  if (*header) return ratings_read_header(lines);
   for (int column = 0; column < COLUMNS; column++) lines->column[column] = column;
   bool timed = count_fields(lines->line, lines->format->separator) != COLUMNS;
   lines->fields = COLUMNS + timed;
@@ -246,7 +246,7 @@ static Status read_all(Lines *lines, uint32_t input, const char *format,
       continue;
     }
     if (blank) return status_set(STATUS_INPUT, "%s:%ld: a blank line before the end", lines->path, blank);
-    if (lines->number == 1) TRY(begin(lines, format, &header));
+    if (lines->number == 1) TRY(ratings_begin(lines, format, &header));
     if (header) continue;
     if (lines->number > UINT32_MAX) return LINE_ERROR(lines, "too many lines");
     RatingLine rating = {.input = input, .line = (uint32_t)lines->number};
@@ -335,7 +335,7 @@ static Status list_ids(const Pile *pile, bool items, int *count, int64_t **out) 
   return status;
 }
 
-static int place_of(int count, const int64_t *ids, int64_t id) {
+static int ratings_place_of(int count, const int64_t *ids, int64_t id) {
   const int64_t *found = bsearch(&id, ids, (size_t)count, sizeof *ids, compare_ids);
   ASSERT(found);
   return (int)(found - ids);
@@ -361,8 +361,8 @@ static Status build(Pile *pile, const char *const *inputs, Ratings *out) {
   out->count = pile->count;
   for (int64_t i = 0; i < pile->count; i++) {
     const RatingLine *line = &pile->line[i];
-    out->rating[i] = (Rating){.user = place_of(out->users, out->user_id, line->user_id),
-                              .item = place_of(out->items, out->item_id, line->item_id),
+    out->rating[i] = (Rating){.user = ratings_place_of(out->users, out->user_id, line->user_id),
+                              .item = ratings_place_of(out->items, out->item_id, line->item_id),
                               .value = line->value};
   }
   return STATUS_OK;

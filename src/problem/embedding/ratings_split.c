@@ -6,7 +6,7 @@
 #include <stdbool.h>
 
 /* Chooses held[users], a random subset of `count`, by the first places of a random order. */
-static Status choose(int users, int count, uint64_t seed, bool *held) {
+static Status ratings_split_choose(int users, int count, uint64_t seed, bool *held) {
   SCRATCH_ARENA(scratch);
   Rng rng = {.key = rng_key(seed, RNG_SPLIT)};
   int *order;
@@ -33,7 +33,7 @@ static Status keep_ids(int n, const int64_t *from, const bool *wanted, int *plac
 }
 
 /* Takes the ratings whose user and item are wanted. */
-static Status take(const Ratings *from, const bool *user, const bool *item, Ratings *out) {
+static Status ratings_split_take(const Ratings *from, const bool *user, const bool *item, Ratings *out) {
   SCRATCH_ARENA(scratch);
   int *user_place, *item_place;
   *out = (Ratings){0};
@@ -56,14 +56,14 @@ static Status split(const Ratings *ratings, int count, uint64_t seed, Ratings *l
   bool *held, *rest, *seen, *known;
   ALLOCATE_ARRAYS(&scratch, ratings->users, held, rest, seen);
   ALLOCATE(&scratch, known, ratings->items);
-  TRY(choose(ratings->users, count, seed, held));
+  TRY(ratings_split_choose(ratings->users, count, seed, held));
   for (int u = 0; u < ratings->users; u++) rest[u] = !held[u];
   for (int64_t r = 0; r < ratings->count; r++)
     if (!held[ratings->rating[r].user]) known[ratings->rating[r].item] = true;
   for (int64_t r = 0; r < ratings->count; r++)
     if (held[ratings->rating[r].user] && known[ratings->rating[r].item]) seen[ratings->rating[r].user] = true;
-  TRY(take(ratings, rest, known, learned));
-  TRY(take(ratings, seen, known, held_out));
+  TRY(ratings_split_take(ratings, rest, known, learned));
+  TRY(ratings_split_take(ratings, seen, known, held_out));
   if (held_out->count > 0) return STATUS_OK;
   return status_set(STATUS_INPUT, "none of the %d users held out rated what others did", count);
 }

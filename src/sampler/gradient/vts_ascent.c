@@ -255,7 +255,7 @@ static void move_component(VtsAscent *at, int m, Mask active) {
 }
 
 /* Multiplies pi_m by exp(length slope_m), normalised; where the length is 0, it stays. */
-static void weigh(VtsAscent *at, Real length, const Real *old, const Real *slope) {
+static void vts_ascent_weigh(VtsAscent *at, Real length, const Real *old, const Real *slope) {
   Real sum = {0};
   for (int m = 0; m < at->components; m++)
     sum += at->q.weight[m] = real_max(real_of(VTS_LEAST_WEIGHT), old[m] * real_exp(length * slope[m]));
@@ -276,7 +276,7 @@ static void move_weights(VtsAscent *at, Mask active) {
   }
   for (int m = 0; m < at->components; m++) slope[m] -= top;
   for (int tries = 0;; tries++) {
-    weigh(at, length, old, slope);
+    vts_ascent_weigh(at, length, old, slope);
     find_entropy(at);
     after = bound_of(at);
     if (shorten(at, after, tries, &length)) break;
@@ -286,7 +286,7 @@ static void move_weights(VtsAscent *at, Mask active) {
 
 /* ---- runs */
 
-static void begin(VtsAscent *at, const VtsMixture *q, int first) {
+static void vts_ascent_begin(VtsAscent *at, const VtsMixture *q, int first) {
   const Potential *potential = at->potential;
   const HistoryView *view = &potential->view;
   const RealLanes runs = real_at((size_t)(first - view->first), (size_t)view->lanes);
@@ -317,7 +317,7 @@ void vts_ascend(VtsAscent *self, const VtsMixture *q, int first, int steps, doub
                 int64_t *fallbacks) {
   Mask active = ~(Mask){0};
   Real before = real_of(-INFINITY);
-  begin(self, q, first);
+  vts_ascent_begin(self, q, first);
   for (int k = 0; k < steps && !real_everywhere(~active); k++) {
     self->value = bound_of(self);
     for (int m = 0; m < self->components; m++) move_component(self, m, active);
