@@ -102,7 +102,8 @@ def overview(note, papers, datasets):
     text += significance.caution([found for found in datasets if not isinstance(found, str)]) + "\n\n"
     text += "## What does not hold, holds in part or stays open, and why\n\n"
     text += table(["claim", "verdict", "reason"],
-                  [(f"[{SHORT[paper]} {number}]({paper}.md#{number}), {claim.where}: {claim.says}", marked(verdict), claim.reason)
+                  [(f"[{SHORT[paper]} {number}]({paper}.md#{number}), {claim.where}: {claim.says}", marked(verdict),
+                    claim.reason + (f" (`{claim.shown}`)" if claim.shown else ""))
                    for paper, rows in papers.items() for number, (claim, verdict, _) in enumerate(rows, 1) if verdict in judge.EXPLAINED])
     return text.rstrip() + "\n"
 
@@ -116,15 +117,19 @@ def main():
 
     folder = arguments.output
     folder.mkdir(exist_ok=True)
-    papers, every = {}, []
+    papers, every, ran = {}, [], set()
     for paper, module in claims.PAPERS.items():
         datasets = claims.opened(arguments.results, module.CLAIMS, [])
         every += datasets.values()
+        ran |= {study for study, found in datasets.items() if not isinstance(found, str)}
         papers[paper] = [(claim, *claims.judged(claim, datasets)) for claim in module.CLAIMS]
         (folder / f"{paper}.md").write_text(page(arguments.results, paper, papers[paper], datasets, folder), encoding="utf-8")
     (folder / "README.md").write_text(overview(arguments.note, papers, every), encoding="utf-8")
     silent = [f"{claim.where}: {claim.says}" for rows in papers.values() for claim, verdict, _ in rows
               if verdict in judge.EXPLAINED and not claim.reason]
+    without = sorted({claim.shown for rows in papers.values() for claim, verdict, _ in rows if claim.shown and verdict in judge.EXPLAINED and claim.shown not in ran})
+    if without:
+        raise Error(f"reasons are shown by studies that did not run: {', '.join(without)}")
     if silent:
         raise Error("these have no reason in analysis/claims/claims_*.py:\n" + "\n".join(silent))
 

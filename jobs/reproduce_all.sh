@@ -1,7 +1,7 @@
 #!/bin/bash
 # Purpose: every figure of the three papers in one go, and a page for each paper: what it claims, claim by claim, beside what we measure.
 # Cost:    --scale full, the studies as they are in jobs/, MovieLens and MNIST included: 1 hour on 2 cores that had other work too;
-#          --scale quick, before ten shorter studies were added: 16 min
+#          --scale quick: 14 CPU minutes, 20 min on two cores that had other work too
 # Output:  results/reproduce_SCALE/STUDY/ with results.nc, figures and report.html; results/reproduce_SCALE/diffts.html, vits.html and
 #          tilted.html
 set -euo pipefail

@@ -25,8 +25,8 @@ from page import document, grid, paragraph, prose, tag
 SHARP, READABLE = 0.55, "45rem"     # size of a figure on the page: its pixels' share, and where the page is narrower
 HOW = (f"Each claim is judged in each setting, by paired t-tests at {significance.LEVEL:.0%}. Where several settings or rivals make one verdict, "
        "their tests get Holm's correction, by the same rule whether they speak for the claim or against it. ± is one standard error, over what "
-       "the list of studies names. Costs, divergence and the likeness of samples are judged by their means alone; costs are those of this "
-       "program, not of the paper's. A claim holds where it does in every setting; where runs are enough, if no mean speaks against it.")
+       "the list of studies names. Divergence, the likeness of samples and how costs grow are judged by their means alone; a constant ratio "
+       "of costs is one of two programs, and is reported, not judged. A claim holds where it does in every setting; where runs are enough, if no mean speaks against it.")
 PAPERS = {"diffts": claims_diffts, "vits": claims_vits, "tilted": claims_tilted}
 
 
@@ -41,7 +41,8 @@ def judged(claim, datasets):
     except Error as error:
         return judge.UNTESTED if isinstance(error, judge.Untestable) else judge.NOT_RUN, [str(error)]
     found = judge.verdict(cells)
-    return found, [claim.reason] * (found in judge.EXPLAINED and bool(claim.reason)) + [cell.sentence for cell in cells]
+    reason = claim.reason + (f" (study {claim.shown})" if claim.shown else "")
+    return found, [reason] * (found in judge.EXPLAINED and bool(reason)) + [cell.sentence for cell in cells]
 
 
 def opened(root, claims, failed):

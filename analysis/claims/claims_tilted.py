@@ -5,6 +5,7 @@ from thompson import Error, averages, design, significance, store, wording
 import inverse
 from judge import Cell, Claim, difference, index, level, mean, numbers, positive, said, untested, where
 
+OURS = "Not in the paper"
 TITLE = "Provable Posterior Sampling with Denoising Oracles via Tilted Transport (Bruna and Han)"
 MOST = 0.95                       # share of the runs in which a start is log-concave, to call it that
 SHARP = "log_concavity_sharp"     # holds everywhere; log_concavity, between draws, misses what lies between modes that no draw visits
@@ -83,31 +84,35 @@ CLAIMS = [
     Claim("Theorem 1", "For Ising models too the reverse process turns draws of nu_t into draws of the posterior (judged where "
           "the start is log-concave between draws: error of the mean less than "
           ".05 above that of exact draws).", "tilted_ising", at_floor("tilted", "mean_error", 0.05, inside=True)),
-    Claim("Not in the paper", "Mixtures beyond the sharp bound of Theorem 2: at the floor too (judged as above).",
+    Claim(OURS, "Mixtures beyond the sharp bound of Theorem 2: at the floor too (judged as above).",
           "tilted_map", at_floor("tilted", "mode_weight_error", 0.01, inside=False, curve=SHARP),
           reason="In the mean they are near what was asked for, with most of the error at a high condition number and strong evidence, "
-                 "where the start is the posterior itself."),
+                 "where the start is the posterior itself.", shown="tilted_map"),
     Claim("Key takeaway, numerical results", "nu_t is easier to sample from than the posterior, so tilted transport "
           "beats its baseline, MALA on the posterior (error of the mode weights).", "tilted_inverse", beats("tilted", "mala"),
           reason="At condition number 10 and SNR 1 its mean is above that of MALA, within the error: the start has fallen to the posterior "
-                 "there, which MALA draws from in both."),
-    Claim("Not in the paper", "Tilted transport from an SMC start beats SMC on the posterior.", "tilted_inverse",
+                 "there, which MALA draws from in both.", shown="tilted_inverse"),
+    Claim(OURS, "Tilted transport from an SMC start beats SMC on the posterior.", "tilted_inverse",
           beats("tilted smc", "smc_tempered"),
           reason="It is level within the errors or above. Why is not explained."),
     Claim("Numerical results", "Tilted transport beats DPS.", "tilted_inverse", beats("tilted", "dps")),
-    Claim("Not in the paper", "Tilted transport beats LaplaceDPS.", "tilted_inverse", beats("tilted", "diffts"),
+    Claim(OURS, "Tilted transport beats LaplaceDPS.", "tilted_inverse", beats("tilted", "diffts"),
           reason="At condition number 10 and SNR 1, where the start has fallen to the posterior and MALA locks into modes, LaplaceDPS "
-                 "errs less; elsewhere tilted transport does."),
+                 "errs less; elsewhere tilted transport does.", shown="tilted_inverse"),
     Claim("Theorem 2", "nu_T* is strongly log-concave where the susceptibility of the prior is below (1 / |Q|) k / (k - 1), k the condition "
           "number of Q.", None, untested("the susceptibility is a supremum over space; the next claims are its two special cases")),
     Claim("Theorem 2, Gaussian mixtures", "nu_T* is strongly log-concave wherever R^2 is below the printed bound.", "tilted_map", bound),
     Claim("Theorem 2, Ising models", "nu_T* is log-concave when the spread of Q is below 1 (judged between draws).", "tilted_ising",
           threshold(below=True)),
-    Claim("Not in the paper", "Draws see that nu_T* is not log-concave when the spread of Q is above 1.", "tilted_ising", threshold(below=False),
+    Claim(OURS, "Draws see that nu_T* is not log-concave when the spread of Q is above 1.", "tilted_ising", threshold(below=False),
           reason="At the largest spread all draws of some runs sit in one mode and nobody looks between modes, so that these runs seem "
-                 "log-concave."),
+                 "log-concave.", shown="tilted_ising"),
     Claim("Theorem 2, Ising models", "The bound matches a computational lower bound.", None,
           untested("that is a statement on all algorithms")),
-    Claim("Not in the paper", "As a Thompson sampler with the exact chain it has the regret of exact Thompson sampling (judged: within "
+    Claim(OURS, "As a Thompson sampler with the exact chain it has the regret of exact Thompson sampling (judged: within "
           "a tenth).", "tilted_bandit", level("tilted exact chain", ["exact"], 0.1)),
+    Claim("Background", "Where lambda_min(Q) is far above 1 the posterior is strongly log-concave, and Langevin dynamics relax fast.", None,
+          untested("the limit itself is a theorem (Bakry and Emery); the studies have lambda_min(Q) of 1 at most")),
+    Claim("Background", "Where lambda_max(Q) is far below 1 importance sampling from the prior is efficient.", None,
+          untested("no study has so little evidence; weights are then close to equal by continuity")),
 ]

@@ -28,6 +28,7 @@ class Claim:
     study: str                    # name of its file in jobs/, and of its results folder; None where no study can test it
     judge: callable               # of its dataset: cells
     reason: str = ""              # why it does not hold, holds in part or stays open; said where that is the verdict
+    shown: str = ""               # the study that shows the reason; empty where the reason says that it is not explained
 
 
 @dataclasses.dataclass
@@ -195,6 +196,16 @@ def settles(policy, key, value, share):
     return judge
 
 
+def falls_along(policy, metric):
+    """Between the last two points the metric falls, in each setting."""
+    def judge(dataset):
+        points = dataset.sizes[store.axis(dataset)]
+        before, last = (numbers(dataset, policy, metric, at) for at in (points - 2, points - 1))
+        return [positive(found, f"{title}: from {wording.value(mean(high))} to {wording.value(mean(low))}")
+                for title, high, low in zip(design.titles(dataset), before, last) for found in [difference(dataset, high - low)]]
+    return judge
+
+
 def grows_at_most(policies, power):
     """From half of the rounds to all of them, regret grows at most as this power of their number."""
     def judge(dataset):
@@ -210,11 +221,16 @@ def grows_at_most(policies, power):
     return judge
 
 
-def rises_along(policy, metric):
-    """Within each setting the metric rises from the first to the last point."""
+def rises_along(policy, metric, over_floor=False):
+    """Within each setting the metric rises from the first to the last point; `over_floor`: as a multiple of the mean that exact draws reach."""
     def judge(dataset):
         cells = []
         first, last = (numbers(dataset, policy, metric, at) for at in (0, -1))
+        if over_floor:
+            if averages.floor(dataset, metric) is None:
+                raise Error(f"the metric {metric} has no floor")
+            of_exact, ends = averages.floor(dataset, metric)[0], averages.last_rounds(dataset)
+            first, last = first / of_exact[:, :1], last / of_exact[np.arange(len(ends)), ends][:, None]
         for s, title in enumerate(design.titles(dataset)):
             found = difference(dataset, last[s] - first[s])
             cells.append(positive(found, f"{title}: last minus first point {said(found)}, first {wording.value(mean(first[s]))}"))
