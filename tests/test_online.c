@@ -176,6 +176,41 @@ static void test_changed_world(void) {
   if (!(after < before / 2)) printf("changed world: %g, then %g\n", before, after);
 }
 
+/* Where tasks are many, fits from new starts are spread: after 3 000 of them no update does more than two EM
+ * steps with what is believed, 100 000 tasks times components, and the one step that goes beyond these. All
+ * are done within 64 updates, and a world that came with the last 600 tasks is then known. Allowed is what
+ * test_learns allows, and the weight that the other world keeps: the last 32 tasks count beside eight of
+ * all, a fifth of which are new, so that the new world has 0.84 of the weight. */
+static void test_spread(void) {
+  enum { MANY = 3000, NEW = 600, BUDGET = 100000 };
+  SCRATCH_ARENA(memory);
+  const Likelihood likelihood = {.ops = likelihood_find("gaussian"), .noise = 0.5};
+  Mixture truth, other;
+  Online online;
+  Logs held_out;
+  int updates = 0;
+  make_truth(&memory, 2, 1.5, &truth);
+  make_truth(&memory, 2, 5, &other);
+  CHECK_OK(logs_create(&memory, 2, &likelihood, &held_out));
+  add_tasks(&other, 10000, HELD_OUT, &held_out);
+  create(&memory, 2, MOST, &likelihood, &online);
+  online.in_order = true;
+  add_tasks(&truth, 0, MANY - NEW, &online.logs);
+  CHECK_OK(online_learn(&online));
+  add_tasks(&other, 20000, NEW, &online.logs);
+  do {
+    const int64_t before = online.work, tasks = online.logs.tasks + 1,
+                  step = tasks > 10 * 512 ? tasks : 10 * 512, most = 2 * tasks * online.now.components;
+    add_tasks(&other, 30000 + updates, 1, &online.logs);
+    CHECK_OK(online_learn(&online));
+    CU_ASSERT(online.work - before <= most + BUDGET + step * (MOST + 1));
+  } while (online.contest.components > 0 && ++updates < 64);
+  CU_ASSERT(updates > 1 && updates < 64);
+  const double lost = predict(&held_out, &other) - predict(&held_out, &online.now);
+  CU_ASSERT(lost < 0.15 - log(0.84));
+  if (!(lost < 0.15 - log(0.84))) printf("spread over %d updates: lost %g\n", updates, lost);
+}
+
 /* Clicks: rows are kept, and the mixture predicts other tasks better than N(0, I). */
 static void test_clicks(void) {
   SCRATCH_ARENA(memory);
@@ -208,6 +243,7 @@ int main(void) {
                          {"one Gaussian is that of all tasks", test_gaussian},
                          {"begins late, and repeats", test_repeats},
                          {"a changed world is learned", test_changed_world},
+                         {"fits from new starts are spread", test_spread},
                          {"clicks", test_clicks},
                          CU_TEST_INFO_NULL};
   return harness_run("online", tests);

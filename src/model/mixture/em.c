@@ -116,7 +116,8 @@ static Status run_trials(Arena *memory, Em *em, RngKey key, uint32_t run, Mixtur
   const int items = em->data->items < em->plan->trial_items ? em->data->items : em->plan->trial_items;
   for (int start = 0; start < em->plan->starts; start++) {
     TRY(mixture_create(memory, em->now.d, em->now.components, &trials[start]));
-    TRY(begin(em, items, (Rng){.key = key, .run = run, .round = (uint32_t)start}, &likelihood[start]));
+    const Rng rng = {.key = key, .run = run, .round = (uint32_t)(em->plan->first_start + start)};
+    TRY(begin(em, items, rng, &likelihood[start]));
     mixture_copy_parameters(&em->now, &trials[start]);
   }
   return STATUS_OK;

@@ -29,6 +29,7 @@ struct EmData {
  * until the mean log likelihood rises by no more than `tolerance` of itself, and the best of these wins. */
 typedef struct {
   int starts, finalists, trial_items, trial_iterations, most_iterations;
+  int first_start; /* names the streams of the first */
   double tolerance;
   /* Every covariance has so many items of covariance C^(-2/d) I beside its own (Fraley and Raftery 2007); 0
    * is maximum likelihood. */
@@ -36,8 +37,8 @@ typedef struct {
 } EmPlan;
 
 /* Fits the mixture, not yet prepared. Before each iteration the tick of the thread is asked (core/tick.h).
- * The streams of a start are (key, run, round = start). *likelihood is the mean log likelihood of the items;
- * NULL allowed. data->items >= components. */
+ * The streams of a start are (key, run, round = first_start + start). *likelihood is the mean log likelihood
+ * of the items; NULL allowed. data->items >= components. */
 Status em_fit(Arena *memory, EmData *data, int components, const EmPlan *plan, RngKey key, uint32_t run,
               Mixture *out, double *likelihood);
 /* Continues from the parameters in `mixture`, with all items. */

@@ -14,17 +14,21 @@ enum {
   NEW_SHARE = 64,
   RECENT = 32,
   PSEUDO = 8,
-  EACH = 3
+  EACH = 3,
+  STARTS = 4, /* steps of a fit: each of these is one, */
+  PIECES = 4, /* and so is each of these, in which the best goes on, */
+  PIECE = 10,
+  BUDGET = 100000 /* tasks times components of an update, where there are more than TRIAL_TASKS */
 };
 static const double GROWTH = 1.25; /* or so many NEW_TASKS: until fits from new starts are due */
 /* Tasks that count for the Gaussian of the start beside those that it explains. */
 static const double START_TASKS = 1;
 
-static const EmPlan PLAN = {.starts = 4,
+static const EmPlan PLAN = {.starts = STARTS,
                             .finalists = 1,
                             .trial_items = TRIAL_TASKS,
                             .trial_iterations = 10,
-                            .most_iterations = 40,
+                            .most_iterations = PIECES * PIECE,
                             .tolerance = 1e-5,
                             .prior_items = 1};
 
@@ -38,6 +42,7 @@ Status online_create(Arena *memory, const Mixture *start, int most, const Likeli
                      uint32_t run, Online *out) {
   ASSERT(start->components == 1);
   *out = (Online){.memory = memory, .most = most, .key = key, .run = run};
+  TRY(mixture_create(memory, start->d, most + 1, &out->contest.mixture));
   TRY(logs_create(memory, start->d, likelihood, &out->logs));
   TRY(mixture_copy(memory, start, &out->start));
   return mixture_copy(memory, start, &out->now);
@@ -79,10 +84,12 @@ static Status with_start(Arena *memory, const Mixture *learned, const Mixture *s
 
 /* Runs EM over all tasks, where the last component keeps the mean and the covariance of `start`; *likelihood
  * is that before the last step. */
-static Status settle(EmLogs *items, const Mixture *start, int steps, Rng rng, Mixture *mixture,
+static Status settle(Online *self, EmLogs *items, const Mixture *start, int steps, Mixture *mixture,
                      double *likelihood) {
   const size_t d = (size_t)start->d, last = (size_t)mixture->components - 1;
   const double tasks = items->data.items, all = tasks + START_TASKS;
+  const Rng rng = {.key = self->key, .run = self->run};
+  self->work += (int64_t)steps * items->data.items * mixture->components;
   for (int k = 0; k < steps; k++) {
     TRY(em_step(&items->data, &PLAN, rng, mixture, likelihood));
     for (size_t c = 0; c <= last; c++)
@@ -123,28 +130,89 @@ static double score(const Mixture *mixture, double tasks, double likelihood) {
   return tasks * likelihood - (mixture->components - 1) * each;
 }
 
-/* Lets a fit of so many components to the last tasks, from new starts, compete for all of them. */
-static Status compete(Arena *memory, const Online *self, const Frame *frame, const Mixture *start,
-                      int components, EmLogs *all, Mixture *best, double *most) {
-  const int tasks = self->logs.tasks, used = tasks < TRIAL_TASKS ? tasks : TRIAL_TASKS;
-  const Rng rng = {.key = self->key, .run = self->run};
-  EmLogs last;
+/* Keeps a mixture of the frame, and its likelihood, for the next step of the fit. */
+static Status keep(const Frame *frame, const Mixture *mixture, double likelihood, OnlineContest *out) {
+  out->mixture.components = mixture->components;
+  out->likelihood = likelihood;
+  mixture_copy_parameters(mixture, &out->mixture);
+  return mixture_transform(&out->mixture, frame->shift, frame->scale);
+}
+
+/* Runs one of the new starts on the last tasks; the best of them is kept. */
+static Status run_start(Arena *memory, Online *self, const Frame *frame, EmLogs *last) {
+  OnlineContest *at = &self->contest;
+  EmPlan one = PLAN;
+  Mixture fit;
+  double likelihood = 0;
+  one.starts = 1, one.first_start = at->step;
+  one.trial_iterations--, one.most_iterations = 1; /* which tells the likelihood */
+  self->work += (int64_t)PLAN.trial_iterations * last->data.items * at->components;
+  if (at->components == 1)
+    TRY(mixture_copy(memory, &frame->common, &fit));
+  else
+    TRY(em_fit(memory, &last->data, at->components, &one, self->key, self->run, &fit, &likelihood));
+  return at->step == 0 || likelihood > at->likelihood ? keep(frame, &fit, likelihood, at) : STATUS_OK;
+}
+
+/* Goes on with what is kept, on the last tasks; after that step the Gaussian of the start is beside it. */
+static Status run_piece(Arena *memory, Online *self, const Frame *frame, const Mixture *start, EmLogs *last) {
+  OnlineContest *at = &self->contest;
+  EmPlan piece = PLAN;
   Mixture fit, mixture;
   double likelihood;
-  TRY(em_logs_create(memory, &self->logs, tasks - used, used, (EmFrame){frame->shift, frame->scale},
-                     components, &last));
-  last.common = &frame->common;
-  if (components == 1) {
-    TRY(mixture_copy(memory, &frame->common, &fit));
-    TRY(em_continue(&last.data, &PLAN, self->key, self->run, &fit, NULL));
-  } else {
-    TRY(em_fit(memory, &last.data, components, &PLAN, self->key, self->run, &fit, NULL));
-  }
+  const int tasks = self->logs.tasks;
+  piece.most_iterations = PIECE;
+  self->work += (int64_t)PIECE * last->data.items * at->components;
+  TRY(mixture_copy(memory, &at->mixture, &fit));
+  TRY(mixture_transform(&fit, frame->inverse_shift, frame->inverse_scale));
+  TRY(em_continue(&last->data, &piece, self->key, self->run, &fit, &likelihood));
+  if (em_has_converged(&PLAN, at->likelihood, likelihood)) at->step = STARTS + PIECES - 1;
+  if (at->step < STARTS + PIECES - 1) return keep(frame, &fit, likelihood, at);
   TRY(with_start(memory, &fit, start, START_TASKS / (tasks + START_TASKS), &mixture));
-  TRY(settle(all, start, SETTLING, rng, &mixture, &likelihood));
+  return keep(frame, &mixture, likelihood, at);
+}
+
+/* Takes a step over all tasks. After the last one the fit competes, and the next begins. */
+static Status run_settling(Arena *memory, Online *self, const Frame *frame, const Mixture *start, EmLogs *all,
+                           Mixture *best, double *most) {
+  OnlineContest *at = &self->contest;
+  Mixture mixture;
+  double likelihood;
+  const int tasks = self->logs.tasks, next = 2 * at->components;
+  TRY(mixture_copy(memory, &at->mixture, &mixture));
+  TRY(mixture_transform(&mixture, frame->inverse_shift, frame->inverse_scale));
+  TRY(settle(self, all, start, 1, &mixture, &likelihood));
+  TRY(keep(frame, &mixture, likelihood, at));
+  if (at->step < STARTS + PIECES + SETTLING - 1) return STATUS_OK;
+  at->step = -1;
+  at->components = next <= self->most && at->tasks >= EACH * (self->logs.d + 1) * next ? next : 0;
   if (score(&mixture, tasks, likelihood) <= *most) return STATUS_OK;
   *most = score(&mixture, tasks, likelihood);
   *best = mixture;
+  return STATUS_OK;
+}
+
+/* Lets fits from new starts compete, step by step: all of them or, where tasks are many and come one by one,
+ * until the work of this update is done. */
+static Status compete(Arena *memory, Online *self, const Frame *frame, const Mixture *start, EmLogs *all,
+                      Mixture *best, double *most) {
+  OnlineContest *at = &self->contest;
+  const int used = at->tasks < TRIAL_TASKS ? at->tasks : TRIAL_TASKS;
+  const bool spread = self->in_order && self->now.components > 1 && self->logs.tasks > TRIAL_TASKS;
+  const int64_t until = self->work + BUDGET;
+  EmLogs last;
+  TRY(em_logs_create(memory, &self->logs, at->tasks - used, used, (EmFrame){frame->shift, frame->scale},
+                     self->most, &last));
+  last.common = &frame->common;
+  for (; at->components > 0 && !(spread && self->work >= until); at->step++) {
+    if (at->components == 1 && at->step == 1) at->step = STARTS;
+    if (at->step < STARTS)
+      TRY(run_start(memory, self, frame, &last));
+    else if (at->step < STARTS + PIECES)
+      TRY(run_piece(memory, self, frame, start, &last));
+    else
+      TRY(run_settling(memory, self, frame, start, all, best, most));
+  }
   return STATUS_OK;
 }
 
@@ -153,8 +221,7 @@ static double due_after(double tasks) { return fmax(NEW_TASKS, tasks / NEW_SHARE
 
 /* Finds what predicts the tasks best: what there is, or a fit from new starts where those are due. */
 static Status find_best(Arena *memory, Online *self, Frame *frame, const Mixture *start, Mixture *best) {
-  const int d = self->logs.d, tasks = self->logs.tasks;
-  const Rng rng = {.key = self->key, .run = self->run};
+  const int tasks = self->logs.tasks;
   EmLogs all;
   double likelihood = -INFINITY, most = -INFINITY;
   TRY(em_logs_create(memory, &self->logs, 0, tasks, (EmFrame){frame->shift, frame->scale}, self->most + 1,
@@ -163,14 +230,15 @@ static Status find_best(Arena *memory, Online *self, Frame *frame, const Mixture
   if (self->now.components > 1) {
     TRY(mixture_copy(memory, &self->now, best));
     TRY(mixture_transform(best, frame->inverse_shift, frame->inverse_scale));
-    TRY(settle(&all, start, STEPS, rng, best, &likelihood));
+    TRY(settle(self, &all, start, STEPS, best, &likelihood));
     most = score(best, tasks, likelihood);
   }
-  if (tasks < fmin(GROWTH * self->fitted, self->fitted + due_after(self->fitted))) return STATUS_OK;
-  self->fitted = tasks;
-  for (int c = 1; c <= self->most && (c == 1 || tasks >= EACH * (d + 1) * c); c *= 2)
-    TRY(compete(memory, self, frame, start, c, &all, best, &most));
-  return STATUS_OK;
+  if (self->contest.components == 0 &&
+      tasks >= fmin(GROWTH * self->fitted, self->fitted + due_after(self->fitted))) {
+    self->fitted = self->contest.tasks = tasks;
+    self->contest.components = 1, self->contest.step = 0;
+  }
+  return self->contest.components > 0 ? compete(memory, self, frame, start, &all, best, &most) : STATUS_OK;
 }
 
 Status online_learn(Online *self) {

@@ -3,13 +3,21 @@
  * It is a mixture of learned Gaussians and, beside them with a learned weight, of the Gaussian that was
  * believed before the first task. EM goes on from the mixture of the task before, so that a task costs a few
  * iterations; whenever there are a quarter more tasks, or 16 (of many, a 64th), fits from new starts compete
- * with it, of 1, 2, 4,
- * .. components, on the last 512 tasks, so that a world that has changed is found. What predicts all tasks
- * best wins (AIC; Akaike 1974). Kveton et al. 2021 learn one Gaussian in this way (MetaTS). */
+ * with it, of 1, 2, 4, .. components, on the last 512 tasks, so that a world that has changed is found. Where
+ * tasks are many these fits are spread over updates. What predicts all tasks best wins (AIC; Akaike 1974).
+ * Kveton et al. 2021 learn one Gaussian in this way (MetaTS). */
 #pragma once
 
 #include "model/logs/logs.h"
 #include "model/mixture/mixture.h"
+
+/* Fits from new starts, of which some are still to come. */
+typedef struct {
+  int components; /* of the fit that is at work; 0: none is */
+  int step, tasks; /* its next step; tasks when the first of them began */
+  Mixture mixture; /* of theta; room for most + 1 */
+  double likelihood; /* mean of a task, before the last step */
+} OnlineContest;
 
 typedef struct {
   Arena *memory; /* of whoever created it */
@@ -17,8 +25,12 @@ typedef struct {
   Mixture start; /* one Gaussian, prepared */
   Mixture now; /* what is believed of the next task; prepared */
   int most; /* learned components, at most */
-  bool in_order; /* of time, so that weights are learned from the last tasks; false at first */
+  /* They come in the order of time, so that weights are learned from the last tasks, and fits from new starts
+   * are spread; false at first. */
+  bool in_order;
+  OnlineContest contest;
   int fitted; /* tasks at the last fits from new starts */
+  int64_t work; /* so far: tasks times components of all EM iterations */
   RngKey key;
   uint32_t run;
 } Online;
