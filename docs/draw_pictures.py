@@ -15,7 +15,14 @@ import numpy as np
 from PIL import Image
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "analysis" / "figures"))
+
+import style  # noqa: E402
 WIDTH, COLOURS = 1300, 256        # of a picture in pixels; of its palette
+SEEN, SHARES = 20, (1, 0.75, 0.5, 0.25)      # pixels of a colour that is drawn; of it in its blends with white
+SHADES = (0, 0.1, 0.2, 0.35, 0.55)           # of the colour of a method: its own, its name's and those of its variants
+METHODS = {tuple(int(255 * channel + 0.5) for channel in style.darker(colour, shade))
+           for colour in [*(colour for colour, _ in style.POLICIES.values()), *style.COLOURS] for shade in SHADES}
 # Where it goes: the script and its options, and the studies that it reads.
 PICTURES = {
     "docs/frontier.png": (["figure_frontier.py"], ["frontier", "frontier_exact"]),
@@ -33,13 +40,16 @@ PICTURES = {
 
 
 def shrink(picture, target):
-    """The picture, made small enough to keep. Its palette is of the colours that most pixels have, so that those of methods stay what they are;
-    blends at the edges of lines become the closest of them."""
+    """The picture, made small enough to keep. Its palette is of the colours of methods that are in it and their blends with white, which thin lines
+    are made of, and of the colours that most pixels have; others become the closest of them."""
     with Image.open(picture) as image:
         image = image.convert("RGB")
+        drawn = {colour for count, colour in image.getcolors(1 << 24) if count >= SEEN}
+        methods = np.array([colour for colour in METHODS if colour in drawn]).reshape(-1, 3)
+        blends = np.concatenate([255 - (255 - methods) * share for share in SHARES]).round().astype(int)
         image.thumbnail((WIDTH, 10 * WIDTH), Image.LANCZOS)
         colours, place, counts = np.unique(np.asarray(image).reshape(-1, 3), axis=0, return_inverse=True, return_counts=True)
-        kept = colours[np.argsort(-counts, kind="stable")[:COLOURS]].astype(int)
+        kept = np.unique(np.concatenate([blends, colours[np.argsort(-counts, kind="stable")[:COLOURS - len(blends)]].astype(int)]), axis=0)
         closest = np.array([np.abs(kept - colour).sum(axis=1).argmin() for colour in colours.astype(int)], np.uint8)
         small = Image.fromarray(closest[place].reshape(image.height, image.width), "P")
         small.putpalette(kept.astype(np.uint8).tobytes())

@@ -49,6 +49,19 @@ class Drawing(StudyTest):
         with pictures.Image.open(self.folder / "small.png") as image:
             self.assertEqual(wanted - {colour for _, colour in image.convert("RGB").getcolors(1 << 24)}, set())
 
+    def test_thin_line_among_dots(self):
+        """A line of one method, of few pixels, keeps its colour beside a cloud of thousands of colours, all of them in more pixels."""
+        spec = importlib.util.spec_from_file_location("draw_pictures", pathlib.Path(__file__).parent.parent / "docs/draw_pictures.py")
+        pictures = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(pictures)
+        cloud = np.random.default_rng(1).integers(0, 256, (40, 25, 3), np.uint8).repeat(12, axis=0).repeat(40, axis=1)
+        colour = bytes.fromhex(style.POLICIES["dps"][0][1:])
+        cloud[100, :30] = list(colour)
+        pictures.Image.fromarray(cloud).save(self.folder / "large.png")
+        pictures.shrink(self.folder / "large.png", self.folder / "small.png")
+        with pictures.Image.open(self.folder / "small.png") as image:
+            self.assertIn(tuple(colour), {found for _, found in image.convert("RGB").getcolors(1 << 24)})
+
     # ---- options
 
     def test_every_script_has_them(self):
