@@ -37,5 +37,3 @@ bool store_is_sealed(int file);
  * damaged or cut off. *end: where its data end, padding included; UINT64_MAX when the header leaves that
  * open. */
 Status store_classic_check(const char *path, uint64_t *end);
-/* Finds *end, where an HDF5 file says that it ends; UINT64_MAX when that is unknown. */
-Status store_hdf5_end(const char *path, uint64_t *end);

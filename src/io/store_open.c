@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <netcdf.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -43,6 +44,41 @@ bool store_is_netcdf(const char *path) {
   return inspect(path, &magic, &size) == STATUS_OK && magic != MAGIC_OTHER;
 }
 
+/* ---- where an HDF5 file says that it ends: "HDF5 File Format Specification Version 3.0" (The HDF Group),
+ * section II.A, "Disk Format: Level 0A - Format Signature and Superblock"; all numbers little-endian */
+
+enum { HDF5_HEAD = 28 + 3 * 8 /* up to the end of the address, where it stands last */ };
+
+static uint64_t read_address(const unsigned char *at, unsigned bytes) {
+  uint64_t value = 0;
+  while (bytes > 0) value = value << 8 | at[--bytes];
+  return value;
+}
+
+/* Returns the "end of file address" of the superblock; UINT64_MAX when it has none that we know how to
+ * find, which is for the library to judge. */
+static uint64_t hdf5_end_address(const unsigned char head[HDF5_HEAD]) {
+  unsigned version = head[8], bytes = version < 2 ? head[13] : head[9];
+  if (version > 3 || (bytes != 4 && bytes != 8)) return UINT64_MAX;
+  /* Before it stand the base address and the address of free space (versions 0 and 1) or of the superblock's
+   * extension (2 and 3). */
+  size_t first = version == 0 ? 24 : version == 1 ? 28 : 12;
+  return read_address(head + first + 2 * (size_t)bytes, bytes);
+}
+
+/* Finds *end, where an HDF5 file says that it ends; UINT64_MAX when that is unknown. */
+static Status hdf5_end(const char *path, uint64_t *end) {
+  unsigned char head[HDF5_HEAD] = {0};
+  FILE *stream = fopen(path, "rb");
+  if (!stream) return status_set(STATUS_FILE, "cannot read %s: %s", path, strerror(errno));
+  bool whole = fread(head, 1, HDF5_HEAD, stream) == HDF5_HEAD;
+  fclose(stream);
+  *end = whole ? hdf5_end_address(head) : UINT64_MAX;
+  return STATUS_OK;
+}
+
+/* ---- opening */
+
 /* Checks that the file is whole, as far as that can be seen without the library. A file that may be a user's
  * own need not be sealed. */
 static Status check_whole(const char *path, Magic magic, uint64_t size, bool own) {
@@ -53,7 +89,7 @@ static Status check_whole(const char *path, Magic magic, uint64_t size, bool own
   if (own && !sealed)
     return status_set(STATUS_INPUT,
                       "%s is damaged: it does not end with the checksum that it was written with", path);
-  TRY(magic == MAGIC_CLASSIC ? store_classic_check(path, &end) : store_hdf5_end(path, &end));
+  TRY(magic == MAGIC_CLASSIC ? store_classic_check(path, &end) : hdf5_end(path, &end));
   return sealed ? STATUS_OK : store_seal_check_tail(path, size, end);
 }
 
