@@ -4,7 +4,7 @@
 
 #include "model/prior/prior.h"
 
-enum { CANDIDATES = 4, CANDIDATE_MIXTURE = 1 /* its place */, CANDIDATE_SIZES = 3 };
+enum { CANDIDATES = 4, CANDIDATE_MIXTURE = 1, CANDIDATE_CHAIN = 3 /* their places */, CANDIDATE_SIZES = 3 };
 /* From the least to the most expensive draw. */
 extern const struct Candidate { const char *family, *sampler; } candidates[CANDIDATES];
 
@@ -13,7 +13,8 @@ extern const PriorOps prior_auto;
 /* Returns the family of this name, prior_auto among them; NULL: there is none. */
 const PriorOps *candidates_family(const char *name);
 
-/* Returns how a candidate is fitted in d dimensions: with as many components as predict best. */
+/* Returns how a candidate is fitted in d dimensions: with as many components as predict best, and
+ * with more training of a chain than its family takes by itself. */
 PriorFit candidates_fit(const PriorFit *fit, int candidate, int d);
 
 /* Finds after how many observations posterior draws of a study are judged, rising: the first, middle and last
