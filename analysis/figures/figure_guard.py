@@ -91,7 +91,8 @@ def draw(datasets, guard):
     curve.set(xlabel="largest loss where the prior is right, in %", ylabel="worst ratio of regret to ts")
     curve.set_title("by weight of the guard")
     style.values(curve)
-    figure.canvas.draw()            # the layout, so that names find their place
+    figure.canvas.draw()            # the layout, so that names find their place, and which then stays
+    figure.set_layout_engine("none")
     labels.ends(curve, ends)
     style.caption(figure, -0.01, [*caption.facts(datasets), "±, bars: one standard error of the ratio, paired; for the worst one it leaves out that it "
                                                             "was chosen."])
