@@ -14,7 +14,6 @@ calibration: p-values that the ranks of |theta*| and of its log likelihood among
 Prints a Markdown table.
 """
 import needs
-import argparse
 import time
 
 import numpy as np
@@ -176,7 +175,7 @@ def table(rows, head):
 def draw(found, samplers):
     """Distance against tau, a line for each sampler."""
     style.use()
-    figure, axis = style.plt.subplots(figsize=(7.2, 4.2))
+    figure, axis = style.plt.subplots(figsize=style.LOOK.size or (7.2, 4.2))
     words = {name: name.replace("`", "") for name in samplers}
     looks, ends = style.lines({words[name]: SAMPLERS[name][0] for name in samplers}), []
     for name in samplers:
@@ -185,7 +184,7 @@ def draw(found, samplers):
         axis.errorbar(TAUS, mean, error, capsize=2, **looks[words[name]])
         ends.append(labels.Label(words[name], (TAUS[-1], mean[-1]), {"fontsize": 8, "color": looks[words[name]]["color"]}))
     axis.axhline(1, color=style.FAINT, linewidth=0.8, zorder=0)
-    axis.text(TAUS[0], 0.97, "exact draws", va="top", fontsize=8, color=style.FAINT)
+    axis.text(TAUS[-1] * 3.4, 0.97, "exact draws", ha="right", va="top", fontsize=8, color=style.FAINT)
     axis.set(xscale="log", yscale="log", xlim=(TAUS[0] / 1.2, TAUS[-1] * 3.5), xlabel="standard deviation of the prior, tau",
              ylabel="distance to the posterior over its floor")
     for ticks, values in ((axis.xaxis, TAUS), (axis.yaxis, (1, 2, 3, 5, 10))):
@@ -283,14 +282,12 @@ CASES = {"wide": wide, "glm": glm, "learned": learned, "calibration": calibratio
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = drawing.options(__doc__, values=False)
     parser.add_argument("cases", metavar="CASES", nargs="?", default="wide", choices=CASES, help="wide (default), glm, learned or calibration")
     parser.add_argument("--histories", type=int, default=4, help="wide, learned: for each prior, dimension and number of clicks (default: 4)")
     parser.add_argument("--samplers", metavar="NAME", nargs="+", default=list(SAMPLERS), choices=list(SAMPLERS),
                         help="of " + ", ".join(SAMPLERS))
-    parser.add_argument("-o", "--output", metavar="FILE", action="append", type=drawing.figure_file,
-                        help="wide: draw distance against tau there, the format by the ending (may be repeated)")
-    arguments = parser.parse_args()
+    arguments = drawing.parse(parser)
     CASES[arguments.cases](np.random.default_rng(20260), arguments)
 
 
