@@ -94,6 +94,11 @@ class Report(StudyTest):
         self.assertAlmostEqual(significance.unequal(values, replicate).p, stats.ttest_1samp(means, 0).pvalue, places=12)
         few = np.repeat(np.arange(2), 64)
         self.assertAlmostEqual(significance.unequal(values, few).p, stats.ttest_1samp(values, 0).pvalue, places=12)
+        # Replicates whose means agree by chance: the error is that over runs, the degrees of freedom those of the replicates.
+        agree = values - means[replicate] + 0.1
+        found = significance.unequal(agree, replicate)
+        self.assertAlmostEqual(found.se, stats.sem(agree), places=12)
+        self.assertAlmostEqual(found.p, 2 * stats.t.sf(0.1 / stats.sem(agree), len(means) - 1), places=12)
 
     # ---- table
 

@@ -2,7 +2,8 @@
 
 Policies have the same theta*, arms and noise run by run, so it is their difference in each run that is tested, by a t-test,
 two-sided. Runs that share a learned prior are not independent of it: where priors were learned averages.LEARNED times or more, the test
-is over the means of these replicates; with fewer it is over runs, and then says nothing about other learned priors.
+is over the means of these replicates, whose error is at least that over runs, as in every table (few replicates can agree by chance);
+with fewer it is over runs, and then says nothing about other learned priors.
 """
 import dataclasses
 
@@ -50,7 +51,7 @@ def unequal(values, replicate):
     parts = sample(values, replicate)
     if len(parts) < 2:
         return Difference(parts.mean() if len(parts) else np.nan, np.nan, np.nan)
-    mean, se = parts.mean(), parts.std(ddof=1) / np.sqrt(len(parts))
+    mean, se = parts.mean(), max(part.std(ddof=1) / np.sqrt(len(part)) for part in (parts, values[np.isfinite(values)]))
     if se == 0:  # the same in every run
         return Difference(mean, se, float(mean == 0))
     return Difference(mean, se, float(2 * stats.t.sf(abs(mean) / se, len(parts) - 1)))
