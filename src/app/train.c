@@ -4,8 +4,8 @@
 #include "model/prior/contamination.h"
 #include "model/prior/fit_keys.h"
 #include "parallel/auto.h"
+#include "parallel/fits.h"
 #include "parallel/logs_learn.h"
-#include "parallel/prepare.h"
 #include "study/fit_data.h"
 
 #include <string.h>
@@ -321,8 +321,8 @@ static Status train(const Parallel *parallel, Arguments *arguments) {
                    .mode = PROGRESS_AUTO};
     memcpy(job.size, arguments->size, sizeof job.size);
     status = automatic ? auto_fit(&memory, parallel, &job, &choice, &prior)
-                       : prepare_fit(&memory, parallel, arguments->family, &belief.fit, &source,
-                                     PROGRESS_AUTO, NULL, &prior);
+                       : fits_run_one(&memory, parallel, arguments->family, &belief.fit, &source,
+                                      PROGRESS_AUTO, NULL, &prior);
     if (status == STATUS_INPUT)
       status = status_prefix(status, "%s: ", arguments->theta ? arguments->theta : arguments->study);
   }

@@ -1,7 +1,5 @@
 #include "io/csv_fields.h"
 
-#include "io/dataset_csv.h"
-
 #include <errno.h>
 #include <math.h>
 #include <stdint.h>

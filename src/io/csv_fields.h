@@ -7,6 +7,10 @@
 #include <stddef.h>
 #include <stdio.h>
 
+/* The largest value that data may have in size: squares of products of two of them are still finite, and so
+ * are the moments of a prior that is fitted to them (model/prior/prior_mixture.c). */
+#define DATASET_MOST 1e45
+
 enum {
   CSV_BUFFER_SIZE = 1 << 16,
   CSV_FIELD_SIZE = 1024, /* exactly printed doubles are at most about 770 characters long */

@@ -1,5 +1,6 @@
 #include "io/dataset.h"
 
+#include "io/csv_fields.h"
 #include "io/dataset_csv.h"
 #include "io/input.h"
 

@@ -5,10 +5,6 @@
 
 #include <stdio.h>
 
-/* The largest value that data may have in size: squares of products of two of them are still finite, and so
- * are the moments of a prior that is fitted to them (model/prior/prior_mixture.c). */
-#define DATASET_MOST 1e45
-
 /* values[rows, columns] */
 typedef struct {
   int rows, columns;

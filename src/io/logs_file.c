@@ -1,6 +1,6 @@
 #include "io/logs_file.h"
 
-#include "io/dataset_csv.h"
+#include "io/csv_fields.h"
 #include "io/input.h"
 #include "io/names.h"
 #include "io/store.h"

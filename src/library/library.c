@@ -1,6 +1,6 @@
 #include "library/library.h"
 
-#include "io/dataset_csv.h"
+#include "io/csv_fields.h"
 #include "io/version.h"
 
 #include <math.h>

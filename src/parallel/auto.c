@@ -2,7 +2,7 @@
 
 #include "model/prior/logs_fit.h"
 #include "parallel/auto_tasks.h"
-#include "parallel/prepare.h"
+#include "parallel/fits.h"
 
 #include <math.h>
 #include <string.h>
@@ -92,7 +92,7 @@ static Status fit_candidate(Arena *memory, const Parallel *parallel, const AutoJ
                                        : from->logs ? &from->drawn
                                                     : from->samples,
                             .logs = from_logs ? from->logs : NULL};
-  return prepare_fit(memory, parallel, family, &settled, &source, job->mode, job->stop, out);
+  return fits_run_one(memory, parallel, family, &settled, &source, job->mode, job->stop, out);
 }
 
 /* Splits what is learned from in a random order: the first `held` become tasks, several times. */

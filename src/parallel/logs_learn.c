@@ -5,7 +5,7 @@
 #include "io/durable.h"
 #include "io/ownership.h"
 #include "model/prior/logs_fit.h"
-#include "parallel/prepare.h"
+#include "parallel/fits.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -304,8 +304,8 @@ static Status learn_mixture(Arena *memory, Learning *self, const PriorOps *famil
     self->state.likelihood = -INFINITY;
     self->fitting = progress_begin(self->mode, self->parallel->rank == 0, "learning the prior");
     const Tick before = tick_exchange((Tick){count_iteration, self});
-    const Status status = prepare_fit(memory, self->parallel, family, self->fit,
-                                      &(FitSource){.logs = self->sample}, self->mode, NULL, &self->prior);
+    const Status status = fits_run_one(memory, self->parallel, family, self->fit,
+                                       &(FitSource){.logs = self->sample}, self->mode, NULL, &self->prior);
     tick_exchange(before);
     TRY(status);
     self->state.converged = self->sample->tasks == self->logs->tasks;
@@ -324,8 +324,8 @@ static Status learn_networks(Arena *memory, const Learning *self, const PriorOps
   Status status = logs_draws(&scratch, self->sample, self->fit, mixture, noise, &samples);
   status = parallel_agree(self->parallel, status);
   if (status == STATUS_OK)
-    status = prepare_fit(memory, self->parallel, family, self->fit, &(FitSource){.samples = &samples},
-                         self->mode, NULL, out);
+    status = fits_run_one(memory, self->parallel, family, self->fit, &(FitSource){.samples = &samples},
+                          self->mode, NULL, out);
   if (status == STATUS_OK && self->parallel->rank == 0) out->noise = noise;
   return status;
 }

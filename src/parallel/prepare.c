@@ -1,91 +1,12 @@
 #include "parallel/prepare.h"
 
-#include "core/clock.h"
 #include "io/durable.h"
 #include "parallel/auto.h"
-#include "parallel/counter.h"
+#include "parallel/fits.h"
 #include "study/fit_data.h"
 
 #include <string.h>
 #include <unistd.h>
-
-/* One prior to fit: its parts are spread over ranks and meet again on the owner. */
-typedef struct {
-  const PriorOps *family;
-  const PriorFit *fit;
-  FitSource source;
-  int parts, owner;
-  size_t part_size;
-  double *values; /* [parts, part_size]; zero where another rank fitted */
-  double seconds; /* CPU seconds spent here */
-} Fit;
-
-static Status fit_begin(Arena *memory, Fit *fit) {
-  fit->parts = fit->family->parts(fit->fit);
-  fit->part_size = fit_source_part_size(&fit->source, fit->family, fit->fit);
-  ALLOCATE(memory, fit->values, (size_t)fit->parts * fit->part_size);
-  return STATUS_OK;
-}
-
-static Status fit_part(Fit *fit, int part) {
-  double start = clock_cpu(), *out = fit->values + (size_t)part * fit->part_size;
-  Status status = fit_source_part(&fit->source, fit->family, fit->fit, part, out);
-  fit->seconds += clock_cpu() - start;
-  return status;
-}
-
-/* Takes parts of all fits, in order, until none is left. */
-static Status take_parts(Counters *counters, int count, Fit *fits, bool (*stop)(void), Progress *progress) {
-  int64_t total = 0;
-  for (int f = 0; f < count; f++) total += fits[f].parts;
-  for (;;) {
-    int64_t next = counter_add(counters, 0, 1);
-    if (next >= total) return STATUS_OK;
-    progress_update(progress, (long)next, (long)total, (double)next / (double)total);
-    if (stop && stop())
-      return status_set(STATUS_STOPPED, "stopped early while learning priors; run again with --resume");
-    int f = 0;
-    while (next >= fits[f].parts) next -= fits[f++].parts;
-    TRY(fit_part(&fits[f], (int)next));
-  }
-}
-
-/* Brings the parts of one fit to its owner. Collective. */
-static Status gather(const Parallel *parallel, Fit *fit) {
-  fit->seconds = parallel_sum(fit->seconds);
-  return parallel_collect(parallel, fit->owner, fit->values,
-                          (size_t)fit->parts * fit->part_size * sizeof *fit->values);
-}
-
-static Status fit_all(Arena *memory, const Parallel *parallel, int count, Fit *fits, bool (*stop)(void),
-                      Progress *progress) {
-  Status status = STATUS_OK;
-  for (int f = 0; f < count && status == STATUS_OK; f++) status = fit_begin(memory, &fits[f]);
-  TRY(parallel_agree(parallel, status));
-  Counters *counters;
-  TRY(counter_create(parallel, 1, 1, &counters));
-  status = take_parts(counters, count, fits, stop, progress);
-  status = parallel_agree(parallel, status);
-  counter_destroy(counters);
-  for (int f = 0; f < count && status == STATUS_OK; f++) status = gather(parallel, &fits[f]);
-  return status;
-}
-
-static Status assemble(Arena *memory, const Fit *fit, Prior *out) {
-  Status status = fit_source_assemble(memory, &fit->source, fit->family, fit->fit, fit->values, out);
-  out->seconds_fit = fit->seconds;
-  return status;
-}
-
-Status prepare_fit(Arena *memory, const Parallel *parallel, const PriorOps *family, const PriorFit *fit,
-                   const FitSource *source, ProgressMode mode, bool (*stop)(void), Prior *out) {
-  Fit one = {.family = family, .fit = fit, .source = *source};
-  Progress progress = progress_begin(mode, parallel->rank == 0, "learning the prior");
-  SCRATCH_ARENA(scratch);
-  TRY(fit_all(&scratch, parallel, 1, &one, stop, &progress));
-  progress_end(&progress, one.parts, one.parts);
-  return parallel_agree(parallel, parallel->rank == 0 ? assemble(memory, &one, out) : STATUS_OK);
-}
 
 /* A distinct prior of a study, where what it is learned from comes from, and the prior that has to be there
  * before, if it has one. */
@@ -224,7 +145,7 @@ static Status save(const Need *need, const Fit *fit, const char *directory) {
   char path[4096];
   Prior prior;
   belief_path(&need->belief, directory, sizeof path, path);
-  TRY(assemble(&scratch, fit, &prior));
+  TRY(fits_assemble(&scratch, fit, &prior));
   return prior_save(&prior, path);
 }
 
@@ -246,7 +167,7 @@ static Status fit_wave(const Parallel *parallel, const Study *study, const char 
                     .seconds = parallel->rank == 0 ? base_seconds : 0};
   }
   status = parallel_agree(parallel, status);
-  if (status == STATUS_OK) status = fit_all(&scratch, parallel, count, fits, stop, progress);
+  if (status == STATUS_OK) status = fits_run(&scratch, parallel, count, fits, stop, progress);
   for (int i = 0; i < count && status == STATUS_OK; i++)
     if (fits[i].owner == parallel->rank) status = save(&needs[i], &fits[i], directory);
   status = parallel_agree(parallel, status);

@@ -5,7 +5,7 @@
 #include "sampler/guard.h"
 #include "sampler/methods.h"
 #include "sampler/mixture_posterior.h"
-#include "sampler/spread.h"
+#include "sampler/stand_in.h"
 
 #include <limits.h>
 #include <math.h>

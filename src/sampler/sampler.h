@@ -148,7 +148,7 @@ Status sampler_history(Arena *memory, const SamplerOps *method, const SamplerSet
 /* Returns a view of the history in which the log likelihood is multiplied by the option `temper`. */
 History sampler_tempered(const Sampler *sampler, const History *history);
 /* Calls ops->sample and checks the outcome: a draw that is not finite becomes 0 and adds one to fallbacks,
- * and so does a run whose evidence is too precise for the method (spread.h). `history` may hold fewer runs
+ * and so does a run whose evidence is too precise for the method (stand_in.h). `history` may hold fewer runs
  * than the sampler was created for. */
 void sampler_sample(Sampler *sampler, const History *history, RngLanes rng, int draws, double *theta,
                     int64_t *fallbacks);

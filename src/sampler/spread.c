@@ -4,8 +4,8 @@
 #include "model/mixture/square_root.h"
 #include "sampler/mixture_posterior.h"
 #include "sampler/precise.h"
+#include "sampler/stand_in.h"
 
-#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -32,12 +32,7 @@ static Status spread_create(Arena *memory, int d, int draws, SpreadWork *out) {
 bool spread_is_known(const Sampler *sampler) {
   const SamplerSetup *setup = &sampler->setup;
   if (!setup->prior->mixture || sampler->guard) return false;
-  return !likelihood_has_network(setup->likelihood) && spread_targets_posterior(setup->options);
-}
-
-bool spread_targets_posterior(const Config *options) {
-  if (options && config_has(options, "eta") && !config_is(options, "eta", "auto")) return false;
-  return !(options && config_has(options, "lambda") && config_real(options, "lambda") != 1);
+  return !likelihood_has_network(setup->likelihood) && stand_in_targets_posterior(setup->options);
 }
 
 /* Returns whether the posterior is a Gaussian that is known to rounding. */
@@ -203,49 +198,4 @@ bool spread_complaint(const Spread *spread, size_t size, char *sentence) {
   else
     return false;
   return true;
-}
-
-/* ---- draws in place of those that have no digits */
-
-/* A pivot this far below its diagonal entry has lost all but two digits to rounding. */
-static const double LOST = 256 * DBL_EPSILON;
-
-bool stand_in_fits(const Sampler *sampler) {
-  const SamplerSetup *setup = &sampler->setup;
-  const Mixture *mixture = prior_stand_in(setup->prior);
-  if (!mixture || !likelihood_is_conjugate(setup->likelihood) || likelihood_has_network(setup->likelihood))
-    return false;
-  if (sampler->ops->square_root && mixture == setup->prior->mixture) return false;
-  return spread_targets_posterior(setup->options);
-}
-
-bool stand_in_needed(double hidden) { return !(hidden * LOST < 1); }
-
-/* Draws theta[d, B M] of all runs, with the random numbers of the sampler, whose own draws are dropped. */
-static Status spread_draw(Arena *memory, const Mixture *mixture, const History *history, RngLanes rng,
-                          int draws, int64_t *fallbacks, double **theta) {
-  MixturePosterior *posterior;
-  TRY(mixture_posterior_create(memory, mixture, history->likelihood, history->runs,
-                               mixture_posterior_options(NULL), &posterior));
-  ALLOCATE(memory, *theta, (size_t)history->d * rng.lanes);
-  mixture_posterior_sample(posterior, history, rng, draws, *theta, NULL, fallbacks);
-  return STATUS_OK;
-}
-
-void stand_in_replace(const Sampler *sampler, const History *history, RngLanes rng, int draws, double *theta,
-                      int64_t *fallbacks) {
-  SCRATCH_ARENA(scratch);
-  const Mixture *mixture = prior_stand_in(sampler->setup.prior);
-  const size_t lanes = rng.lanes, each = (size_t)draws;
-  double *drawn = NULL, hidden;
-  if (!stand_in_fits(sampler) || !precise_possible(mixture, history)) return;
-  for (int run = 0; run < history->runs; run++) {
-    if (precise_hidden(mixture, history, run, &hidden) == STATUS_OK && !stand_in_needed(hidden)) continue;
-    fallbacks[run]++;
-    if (!drawn && spread_draw(&scratch, mixture, history, rng, draws, fallbacks, &drawn) != STATUS_OK)
-      continue;
-    for (size_t i = 0; i < (size_t)sampler->d; i++)
-      memcpy(theta + i * lanes + (size_t)run * each, drawn + i * lanes + (size_t)run * each,
-             each * sizeof *theta);
-  }
 }

@@ -26,8 +26,6 @@ typedef struct {
 /* Returns whether mean and spread of draws that are right are known: the prior is a mixture of Gaussians and
  * the target the posterior. */
 bool spread_is_known(const Sampler *sampler);
-/* Returns whether the target is the posterior with these options, which may be NULL. */
-bool spread_targets_posterior(const Config *options);
 /* Measures the draws theta[d, M] of `sampler`, for a history of one run. Allocates and frees. */
 Status spread_measure(const Sampler *sampler, const History *history, int draws, const double *theta,
                       Spread *out);
@@ -36,17 +34,3 @@ Status spread_hidden(const Sampler *sampler, const History *history, Spread *out
 /* Writes in one sentence that the draws cannot have reached the target, with the number, and returns true;
  * false where nothing is known against them. */
 bool spread_complaint(const Spread *spread, size_t size, char *sentence);
-
-/* ---- draws where the evidence of Gaussian rewards is so precise, beside what it leaves to the prior in some
- * direction, that the sums of a sampler have no digits of the latter: from the posterior of the mixture in
- * the place of the prior, in square-root form. With a mixture for a prior these are exact; they are those of
- * `mixts` with the same random numbers. */
-
-/* Returns whether such draws may take the place of the sampler's own: its target is the posterior, and it
- * does not work in square-root form itself. */
-bool stand_in_fits(const Sampler *sampler);
-/* Returns whether this ratio (precise_hidden) is beyond the digits of a sampler that works with sums. */
-bool stand_in_needed(double hidden);
-/* Replaces theta[d, B M] in the runs that need it, and counts a fallback for each of them. */
-void stand_in_replace(const Sampler *sampler, const History *history, RngLanes rng, int draws, double *theta,
-                      int64_t *fallbacks);

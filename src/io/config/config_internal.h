@@ -73,6 +73,15 @@ Status config_value_parse(Arena *memory, const ConfigKey *key, const char *owner
 Status config_value_is_default(Arena *memory, const ConfigKey *key, const ConfigValue *value, bool *out);
 /* Prints the value so that reading it gives the same value. */
 void config_value_write(FILE *out, const ConfigKey *key, const ConfigValue *value);
+
+/* Returns how many decimal digits the text starts with (config_number.c). */
+size_t config_count_digits(const char *text);
+/* Returns whether the text is a decimal number, with or without fraction and exponent; no hexadecimal, no
+ * nan, no inf. */
+bool config_is_number(const char *text);
+/* Returns what strtod does, without raising a floating-point exception; errno reports overflow and
+ * underflow. */
+double config_parse_real(const char *text);
 /* Writes a real in 15 to 17 digits, the fewest that read back to the same number: out[32]. */
 void config_real_text(double value, char *out);
 

@@ -2,7 +2,6 @@
 #include "io/config/config_internal.h"
 
 #include <errno.h>
-#include <fenv.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -48,43 +47,13 @@ static bool in_range(const ConfigKey *key, double value) {
   return (key->minimum == 0 && key->maximum == 0) || (value >= key->minimum && value <= key->maximum);
 }
 
-/* Returns how many decimal digits the text starts with. */
-static size_t count_digits(const char *text) { return strspn(text, "0123456789"); }
-
-/* Returns whether the text is a decimal number, with or without fraction and exponent; no hexadecimal, no
- * nan, no inf. */
-static bool is_number(const char *text) {
-  text += *text == '+' || *text == '-';
-  size_t whole = count_digits(text), fraction = 0;
-  text += whole;
-  if (*text == '.') text += 1 + (fraction = count_digits(text + 1));
-  if (whole + fraction == 0) return false;
-  if (*text == 'e' || *text == 'E') {
-    text += 1 + (text[1] == '+' || text[1] == '-');
-    if (count_digits(text) == 0) return false;
-    text += count_digits(text);
-  }
-  return *text == '\0';
-}
-
-/* Returns what strtod does, without raising a floating-point exception; errno reports overflow and
- * underflow. */
-static double parse_double(const char *text) {
-  fenv_t environment;
-  feholdexcept(&environment);
-  errno = 0;
-  double value = strtod(text, NULL);
-  fesetenv(&environment);
-  return value;
-}
-
 static Status read_integer(const Check *check, const ConfigNode *node, int64_t *out) {
   const char *text = node->text;
   const char *digits = text + (*text == '+' || *text == '-');
-  size_t length = count_digits(digits);
+  size_t length = config_count_digits(digits);
   if (!node->plain) return config_value_refuse(check, node, "is quoted text, not an integer");
   if (length == 0 || digits[length]) {
-    if (!is_number(text)) return config_value_refuse(check, node, "is not an integer");
+    if (!config_is_number(text)) return config_value_refuse(check, node, "is not an integer");
     return config_value_refuse(check, node, "is a real number; write an integer with digits only");
   }
   if (*digits == '0' && length > 1)
@@ -101,8 +70,8 @@ static Status read_real(const Check *check, const ConfigNode *node, double *out)
   if (!node->plain) return config_value_refuse(check, node, "is quoted text, not a number");
   for (size_t i = 0; i < sizeof endless / sizeof *endless; i++)
     if (strcasecmp(text, endless[i]) == 0) return config_value_refuse(check, node, "is not finite");
-  if (!is_number(node->text)) return config_value_refuse(check, node, "is not a number");
-  *out = parse_double(node->text) + 0.0; /* no negative zero */
+  if (!config_is_number(node->text)) return config_value_refuse(check, node, "is not a number");
+  *out = config_parse_real(node->text) + 0.0; /* no negative zero */
   if (errno == ERANGE && (isinf(*out) || *out == 0))
     return config_value_refuse(check, node, "does not fit a double");
   return in_range(check->key, *out) ? STATUS_OK : config_value_refuse(check, node, "is out of range");
@@ -177,13 +146,6 @@ Status config_value_parse(Arena *memory, const ConfigKey *key, const char *owner
   case KEY_INTS:
   case KEY_WORDS: return read_list(&check, node, out);
   default: return config_value_refuse(&check, node, "is unknown");
-  }
-}
-
-void config_real_text(double value, char *out) {
-  for (int digits = 15; digits <= 17; digits++) {
-    snprintf(out, 32, "%.*g", digits, value);
-    if (parse_double(out) == value) return;
   }
 }
 

@@ -1,0 +1,28 @@
+/* Fits of priors on all ranks: their independent parts (stages of a diffusion model) are taken by ranks from
+ * a shared counter, and the result is the same for any number of ranks. */
+#pragma once
+
+#include "model/prior/fit_source.h"
+#include "parallel/parallel.h"
+#include "parallel/progress.h"
+
+/* One prior to fit: its parts are spread over ranks and meet again on the owner. */
+typedef struct {
+  const PriorOps *family;
+  const PriorFit *fit;
+  FitSource source;
+  int parts, owner;
+  size_t part_size;
+  double *values; /* [parts, part_size]; zero where another rank fitted */
+  double seconds; /* CPU seconds spent here */
+} Fit;
+
+/* Fits the parts of all `fits`, in order; `stop` is asked between parts, may be NULL, and may end the work
+ * (STATUS_STOPPED). Each owner then has the values of its own fits. Collective. */
+Status fits_run(Arena *memory, const Parallel *parallel, int count, Fit *fits, bool (*stop)(void),
+                Progress *progress);
+/* Makes the prior of a fit, on its owner. */
+Status fits_assemble(Arena *memory, const Fit *fit, Prior *out);
+/* Fits one prior to what all ranks have; the result exists on rank 0 only. `stop` as above. Collective. */
+Status fits_run_one(Arena *memory, const Parallel *parallel, const PriorOps *family, const PriorFit *fit,
+                    const FitSource *source, ProgressMode mode, bool (*stop)(void), Prior *out);
