@@ -81,9 +81,9 @@ def unfinished(labels, styles, done, wanted):
 
 
 def write_notes(axis, notes):
-    """Remarks [(text, colour)] in the upper left corner of a panel, one below the other."""
+    """Remarks [(text, colour)] in the upper right corner of a panel, one below the other: lines that leave it do so further left."""
     for line, (text, colour) in enumerate(notes):
-        axis.annotate(text, (0.02, 0.99), (0, -11 * line), xycoords="axes fraction", textcoords="offset points", va="top",
+        axis.annotate(text, (0.98, 0.99), (0, -11 * line), xycoords="axes fraction", textcoords="offset points", va="top", ha="right",
                       color=style.darker(colour, 0.2), fontsize=7.5, zorder=4,
                       bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.6})
 

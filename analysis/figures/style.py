@@ -65,7 +65,8 @@ POLICIES = {
 # is filled.
 OPEN = {"markerfacecolor": "white"}
 VARIANTS = [(0.0, "-", {}), (0.35, (0, (4, 1.5)), OPEN), (0.55, (0, (1, 1)), {"fillstyle": "bottom", "markerfacecoloralt": "white"}),
-            (0.2, (0, (5, 1, 1, 1)), {"fillstyle": "left", "markerfacecoloralt": "white"})]
+            (0.2, (0, (5, 1, 1, 1)), {"fillstyle": "left", "markerfacecoloralt": "white"}),
+            (0.7, (0, (8, 2)), {"fillstyle": "top", "markerfacecoloralt": "white"}), (0.45, (0, (3, 1, 1, 1, 1, 1)), OPEN)]
 # For all other policies: each colour the farthest in OKLab from those of POLICIES and from those before it, and dark enough on white.
 COLOURS = ["#F91AF9", "#651AF9", "#AF1AF9", "#05BD05", "#BD0505", "#781DA5", "#0606E5", "#F91A8A"]
 MARKERS = "os^Dv<>PXph8Hd*"
@@ -127,7 +128,7 @@ def lines(names):
 
 def wrapped(sentence, width):
     """A sentence below a figure of `width` inches, on as few lines as hold it, which are about as long as each other."""
-    most = int(15.5 * width)
+    most, sentence = int(15.5 * width), sentence.replace(" ± ", "\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}")
     count = len(textwrap.wrap(sentence, most))
     even = (size for size in range(1 + len(sentence) // max(count, 1), most) if len(textwrap.wrap(sentence, size)) <= count)
     return textwrap.fill(sentence, next(even, most))
