@@ -4,6 +4,7 @@
 #include "harness.h"
 
 #include "core/linalg.h"
+#include "core/quantile.h"
 #include "emd_golden.h"
 #include "metric/draws.h"
 #include "metric/metrics.h"
@@ -44,11 +45,6 @@ static double fraction_below(int d, int n, const double *x, const double *direct
   return (double)count / n;
 }
 
-static int ascending(const void *a, const void *b) {
-  double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
 /* int |F(t) - G(t)| dt along a direction: the other formula of W1. */
 static double by_distribution(int d, int n, const double *x, int m, const double *y,
                               const double *direction) {
@@ -57,7 +53,7 @@ static double by_distribution(int d, int n, const double *x, int m, const double
     knots[i] = 0;
     for (int k = 0; k < d; k++) knots[i] += direction[k] * (i < n ? x[k * n + i] : y[k * m + i - n]);
   }
-  qsort(knots, (size_t)(n + m), sizeof *knots, ascending);
+  quantile_sort(n + m, knots);
   for (int i = 0; i + 1 < n + m; i++) {
     double middle = (knots[i] + knots[i + 1]) / 2;
     sum += (knots[i + 1] - knots[i]) *

@@ -68,11 +68,17 @@ def mean_and_error(values):
     return mean, np.sqrt(square / np.where(n > 1, n - 1, np.nan) / np.where(n > 0, n, np.nan)), n
 
 
-def larger_error(values, replicate):
-    """The standard error of the mean of `values` [run]: over runs or over the means of learned priors, whichever is larger, as in moments."""
+def of_replicates(values, replicate):
+    """The means of `values` [run] under each learned prior, leaving out what is not finite."""
     known = np.isfinite(values)
-    groups = [values[known & (replicate == group)].mean() for group in np.unique(replicate[known])]
-    return np.fmax(mean_and_error(values)[1], mean_and_error(np.array(groups))[1] if len(groups) > 1 else np.nan)
+    return np.array([values[known & (replicate == group)].mean() for group in np.unique(replicate[known])])
+
+
+def larger_error(values, replicate, least=2):
+    """The standard error of the mean of `values` [run]: over runs or, of at least `least` learned priors, over their means, whichever is
+    larger, as in moments."""
+    groups = of_replicates(values, replicate)
+    return np.fmax(mean_and_error(values)[1], mean_and_error(groups)[1] if len(groups) >= least else np.nan)
 
 
 def counts(dataset):

@@ -39,11 +39,8 @@ def holm(p):
 
 def sample(values, replicate):
     """The independent parts of `values` [run]: means of replicates where there are averages.LEARNED of them, else the runs themselves."""
-    known = np.isfinite(values)
-    groups = np.unique(replicate[known])
-    if len(groups) < averages.LEARNED:
-        return values[known]
-    return np.array([values[known & (replicate == group)].mean() for group in groups])
+    groups = averages.of_replicates(values, replicate)
+    return groups if len(groups) >= averages.LEARNED else values[np.isfinite(values)]
 
 
 def unequal(values, replicate):
@@ -51,7 +48,7 @@ def unequal(values, replicate):
     parts = sample(values, replicate)
     if len(parts) < 2:
         return Difference(parts.mean() if len(parts) else np.nan, np.nan, np.nan)
-    mean, se = parts.mean(), max(part.std(ddof=1) / np.sqrt(len(part)) for part in (parts, values[np.isfinite(values)]))
+    mean, se = parts.mean(), averages.larger_error(values, replicate, averages.LEARNED)
     if se == 0:  # the same in every run
         return Difference(mean, se, float(mean == 0))
     return Difference(mean, se, float(2 * stats.t.sf(abs(mean) / se, len(parts) - 1)))

@@ -1,5 +1,7 @@
 #include "parallel/cell.h"
 
+#include "core/quantile.h"
+
 #include <math.h>
 #include <string.h>
 #include <unistd.h>
@@ -147,11 +149,6 @@ void cell_mean(int64_t runs, int points, const double *values, const double *bas
   for (int i = 0; i < points; i++) se[i] = n[i] > 1 ? sqrt(se[i] / (n[i] - 1.0) / n[i]) : NAN;
 }
 
-static int ascending(const void *a, const void *b) {
-  const double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
 Status cell_quantiles(int64_t runs, int points, const double *values, double *quantiles) {
   SCRATCH_ARENA(scratch);
   double *column;
@@ -160,13 +157,9 @@ Status cell_quantiles(int64_t runs, int points, const double *values, double *qu
     int64_t n = 0;
     for (int64_t r = 0; r < runs; r++)
       if (!isnan(values[r * points + i])) column[n++] = values[r * points + i];
-    qsort(column, (size_t)n, sizeof *column, ascending);
-    for (int q = 0; q < STUDY_QUANTILES; q++) {
-      const double place = study_quantiles[q] * (double)(n - 1);
-      const int64_t below = (int64_t)place, above = below + (below + 1 < n);
-      quantiles[q * points + i] =
-          n > 0 ? column[below] + (place - (double)below) * (column[above] - column[below]) : NAN;
-    }
+    quantile_sort(n, column);
+    for (int q = 0; q < STUDY_QUANTILES; q++)
+      quantiles[q * points + i] = n > 0 ? quantile_of_sorted(n, column, study_quantiles[q]) : NAN;
   }
   return STATUS_OK;
 }

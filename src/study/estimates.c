@@ -1,9 +1,9 @@
 #include "study/estimates.h"
 
 #include "core/arena.h"
+#include "core/quantile.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 /* Returns the mean of the runs at a point, NaN where there are none. */
 static double mean_at(int64_t runs, const double *curve, int point) {
@@ -14,18 +14,6 @@ static double mean_at(int64_t runs, const double *curve, int point) {
     if (!isnan(value)) sum += value, n++;
   }
   return n > 0 ? sum / (double)n : NAN;
-}
-
-static int ascending(const void *a, const void *b) {
-  const double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
-/* Returns a quantile of sorted values, linear between them. */
-static double quantile(const double *values, int n, double share) {
-  const double place = share * (n - 1);
-  const int below = (int)place, above = below + (below + 1 < n);
-  return values[below] + (place - below) * (values[above] - values[below]);
 }
 
 Status estimates_summarise(int64_t runs, const double *curve, double *out) {
@@ -39,11 +27,11 @@ Status estimates_summarise(int64_t runs, const double *curve, double *out) {
   }
   mean /= n > 0 ? n : 1;
   for (int s = 0; s < n; s++) square += (sample[s] - mean) * (sample[s] - mean);
-  qsort(sample, (size_t)n, sizeof *sample, ascending);
+  quantile_sort(n, sample);
   out[ESTIMATES_of_value] = mean_at(runs, curve, ESTIMATES_VALUE);
   out[ESTIMATES_of_value_se] = n > 1 ? sqrt(square / (n - 1)) : NAN;
-  out[ESTIMATES_of_value_low] = n > 1 ? quantile(sample, n, 0.025) : NAN;
-  out[ESTIMATES_of_value_high] = n > 1 ? quantile(sample, n, 0.975) : NAN;
+  out[ESTIMATES_of_value_low] = n > 1 ? quantile_of_sorted(n, sample, 0.025) : NAN;
+  out[ESTIMATES_of_value_high] = n > 1 ? quantile_of_sorted(n, sample, 0.975) : NAN;
   out[ESTIMATES_of_effective_sample_size] = mean_at(runs, curve, ESTIMATES_SIZE);
   out[ESTIMATES_of_mean_weight] = mean_at(runs, curve, ESTIMATES_WEIGHT);
   return STATUS_OK;

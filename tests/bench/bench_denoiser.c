@@ -5,6 +5,7 @@
  * for peers.py */
 #include "core/clock.h"
 #include "core/peak.h"
+#include "core/quantile.h"
 #include "core/rng.h"
 #include "model/denoiser/denoiser_network.h"
 #include "model/network/network_kernel.h"
@@ -51,16 +52,6 @@ static double seconds_of_fit(PriorFit fit, const Samples *samples, int steps) {
   return clock_cpu() - start;
 }
 
-static int ascending(const void *a, const void *b) {
-  double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
-static double median(double *values) {
-  qsort(values, TRIES, sizeof *values, ascending);
-  return values[TRIES / 2];
-}
-
 /* Each try stands between tries at the peak, as a core that is shared changes its speed. */
 static void measure(int d, const char *separator) {
   PriorFit fit = FIT;
@@ -83,8 +74,8 @@ static void measure(int d, const char *separator) {
   }
   printf("%s{\"d\": %d, \"hidden\": [%d, %d], \"batch\": %d, \"operations\": %.6g, \"seconds_a_step\": %.6g, "
          "\"gradient_of_peak\": %.6g, \"step_of_peak\": %.6g}",
-         separator, d, fit.hidden[0], fit.hidden[1], fit.batch, work, median(seconds), median(gradient),
-         median(step));
+         separator, d, fit.hidden[0], fit.hidden[1], fit.batch, work, quantile_median(TRIES, seconds),
+         quantile_median(TRIES, gradient), quantile_median(TRIES, step));
 }
 
 int main(void) {

@@ -5,6 +5,7 @@
 #include "core/arena.h"
 #include "core/clock.h"
 #include "core/peak.h"
+#include "core/quantile.h"
 #include "sampler/chunk.h"
 #include "sampler/diffusion/laplace_dps.h"
 #include "study/keys.h"
@@ -130,11 +131,6 @@ static const struct {
              {"arm scoring", arm_scoring, ROUNDS}};
 enum { PARTS = sizeof parts / sizeof *parts };
 
-static int ascending(const void *a, const void *b) {
-  double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
 /* Each part in turns with the peak, many times: a shared core changes its speed for seconds at a time, the
  * ratios much less. seconds[PARTS] is the best try, peak_flops[PARTS] the median of what the peak would have
  * done in the time. */
@@ -149,10 +145,7 @@ static void measure(Case *c, double *seconds, double *peak_flops) {
       roof = next;
       if (i == 0 || used < seconds[p]) seconds[p] = used;
     }
-  for (int p = 0; p < PARTS; p++) {
-    qsort(product[p], TRIES, sizeof *product[p], ascending);
-    peak_flops[p] = product[p][TRIES / 2];
-  }
+  for (int p = 0; p < PARTS; p++) peak_flops[p] = quantile_median(TRIES, product[p]);
 }
 
 /* How many times the cost of DiffTS `twisted` with four particles has: the median of five tries, each between
@@ -169,8 +162,7 @@ static double rival_ratio(Case *c) {
     simulation(c);
     ratio[i] = 2 * (after - between) / (between - start + clock_cpu() - after);
   }
-  qsort(ratio, TURNS, sizeof *ratio, ascending);
-  return ratio[TURNS / 2];
+  return quantile_median(TURNS, ratio);
 }
 
 static void report(int width) {

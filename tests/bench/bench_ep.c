@@ -7,6 +7,7 @@
 #include "core/arena.h"
 #include "core/clock.h"
 #include "core/peak.h"
+#include "core/quantile.h"
 #include "core/rng.h"
 #include "model/history/ep.h"
 
@@ -66,11 +67,6 @@ static double seconds_of_sweep(Ep *ep, const HistoryView *view) {
   return (clock_cpu() - start) / EP_SWEEPS;
 }
 
-static int ascending(const void *a, const void *b) {
-  double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
 /* The median of tries, each between tries at the peak. */
 static void measure(int d) {
   SCRATCH_ARENA(memory);
@@ -87,9 +83,7 @@ static void measure(int d) {
     const double before = peak_double(), one = seconds_of_sweep(&ep, &view), after = peak_double();
     share[i] = operations(d) * RUNS / one * 2 / (before + after), seconds[i] = one / RUNS;
   }
-  qsort(share, TRIES, sizeof *share, ascending);
-  qsort(seconds, TRIES, sizeof *seconds, ascending);
-  printf("%d,%.3g,%.2f\n", d, 1e6 * seconds[TRIES / 2], share[TRIES / 2]);
+  printf("%d,%.3g,%.2f\n", d, 1e6 * quantile_median(TRIES, seconds), quantile_median(TRIES, share));
 }
 
 int main(void) {

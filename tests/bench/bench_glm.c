@@ -7,6 +7,7 @@
 #include "core/arena.h"
 #include "core/clock.h"
 #include "core/peak.h"
+#include "core/quantile.h"
 #include "model/history/history_internal.h"
 #include "sampler/sampler.h"
 
@@ -81,11 +82,6 @@ static void observe(const Likelihood *likelihood, int observations, bool fixed, 
   }
 }
 
-static int ascending(const void *a, const void *b) {
-  double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
 /* The draws of TRIES rounds. */
 static double median_seconds(const Prior *prior, const History *history) {
   SCRATCH_ARENA(memory);
@@ -104,8 +100,7 @@ static double median_seconds(const Prior *prior, const History *history) {
     sampler_sample(&sampler, history, rng, 1, theta, fallbacks);
     seconds[i] = clock_cpu() - start;
   }
-  qsort(seconds, TRIES, sizeof *seconds, ascending);
-  return seconds[TRIES / 2];
+  return quantile_median(TRIES, seconds);
 }
 
 /* Rewards that IRLS looks at, counted where it asks for their derivatives. */

@@ -2,6 +2,7 @@
  * loss gradient, matrix products counted only. Usage: bench_network */
 #include "core/clock.h"
 #include "core/peak.h"
+#include "core/quantile.h"
 #include "model/network/network_kernel.h"
 
 #include <stdio.h>
@@ -45,11 +46,6 @@ typedef struct {
   double rate, of_peak; /* best of the tries, flop/s; median over the tries of the share of the peak */
 } Speed;
 
-static int ascending(const void *a, const void *b) {
-  double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
 /* Each try stands between two tries at the peak, so that all three meet the same clock and the same
  * neighbours on a shared machine. */
 static Speed measure(const Case *c, Pass pass, int lanes) {
@@ -64,8 +60,7 @@ static Speed measure(const Case *c, Pass pass, int lanes) {
     roof = next;
     if (found > speed.rate) speed.rate = found;
   }
-  qsort(share, TRIES, sizeof *share, ascending);
-  speed.of_peak = share[TRIES / 2];
+  speed.of_peak = quantile_median(TRIES, share);
   return speed;
 }
 
