@@ -490,7 +490,7 @@ static void test_forms(void) {
     }
     CU_ASSERT_EQUAL(h->rounds, T);
     const HistoryView view = {h, 1, 0, R, NULL, NULL};
-    if (f < 5) history_evidence_or_zero(&view, precision, vector);
+    if (f < 5) history_evidence(&view, precision, vector);
     for (int n = 0; n < R; n++) {
       double lambda = 0, squares = 0;
       CU_ASSERT_EQUAL(history_observations(h, n), T);

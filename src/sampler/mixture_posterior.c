@@ -30,10 +30,11 @@ typedef struct {
 struct MixturePosterior {
   const Mixture *prior; /* not owned */
   int runs; /* B */
+  bool exact; /* the likelihood is conjugate: components share the evidence of the history */
   double *shrink; /* [C]: multiplies the standard deviations of draws */
   double *constant; /* [C]: mixture_evidence_constants */
   /* For runs: */
-  double *precision, *vector; /* [C, d, d, n], [C, d, n]: Lambda and b; where components share them, of 0 */
+  double *precision, *vector; /* [C, d, d, n], [C, d, n]: Lambda and b; where they are shared, C = 1 */
   double *weight; /* [C, n]: first its logarithm, then the sum of weights so far */
   double *largest; /* [n] */
   double *offset; /* [C, n]: of an approximation */
@@ -115,12 +116,14 @@ static Status create_approximation(Arena *memory, MixturePosterior *state) {
 Status mixture_posterior_create(Arena *memory, const Mixture *prior, const Likelihood *likelihood, int runs,
                                 MixtureOptions options, MixturePosterior **out) {
   const size_t d = (size_t)prior->d, components = (size_t)prior->components, n = CHUNK_LANES;
-  const size_t own = likelihood_is_conjugate(likelihood) ? 1 : components;
+  const bool exact = likelihood_is_conjugate(likelihood);
+  const size_t own = exact ? 1 : components;
   MixturePosterior *state;
   ALLOCATE(memory, state, 1);
   *out = state;
   state->prior = prior;
   state->runs = runs;
+  state->exact = exact;
   state->options = options;
   ALLOCATE(memory, state->shrink, components);
   for (size_t c = 0; c < components; c++) state->shrink[c] = 1;
@@ -133,8 +136,8 @@ Status mixture_posterior_create(Arena *memory, const Mixture *prior, const Likel
   ALLOCATE(memory, state->whitened, d * n);
   ALLOCATE(memory, state->draw, (d + 1) * n);
   mixture_evidence_constants(prior, state->constant);
-  return likelihood_is_conjugate(likelihood) ? precise_create(memory, prior, CHUNK_LANES, &state->precise)
-                                             : create_approximation(memory, state);
+  return exact ? precise_create(memory, prior, CHUNK_LANES, &state->precise)
+               : create_approximation(memory, state);
 }
 
 void mixture_posterior_shrink(MixturePosterior *state, int component, double factor) {
@@ -153,14 +156,15 @@ static void accumulate_weights(int components, int parts, double *largest, doubl
 
 /* Returns Lambda or b of a component. */
 static double *precision_of(const MixturePosterior *state, int c) {
-  return state->precision + (size_t)(c * state->prior->d * state->prior->d) * CHUNK_LANES;
+  const int own = state->exact ? 0 : c;
+  return state->precision + (size_t)(own * state->prior->d * state->prior->d) * CHUNK_LANES;
 }
 static double *vector_of(const MixturePosterior *state, int c) {
-  return state->vector + (size_t)(c * state->prior->d) * CHUNK_LANES;
+  const int own = state->exact ? 0 : c;
+  return state->vector + (size_t)(own * state->prior->d) * CHUNK_LANES;
 }
 
 static void keep_evidence(MixturePosterior *state, const HistoryView *view) {
-  if (likelihood_is_conjugate(view->history->likelihood)) return;
   for (int c = 0; c < state->prior->components; c++)
     mixture_approximation_keep(&state->approximation, c, view, precision_of(state, c), vector_of(state, c));
 }
@@ -185,16 +189,18 @@ static void share_evidence(MixturePosterior *state, const HistoryView *view) {
   state->beyond = precise_find(state->precise, view);
 }
 
-/* Computes state->factor[d, d, lanes] = P_c and state->whitened[d, lanes] = h_c of the component that was
- * just approximated, or from evidence that all share. */
-static void add_prior(MixturePosterior *state, int c, const HistoryView *view) {
+/* Computes state->factor[d, d, lanes] = P_c and state->whitened[d, lanes] = h_c, from evidence that all
+ * components share or that is approximated here. */
+static void find_component(MixturePosterior *state, int c, const HistoryView *view, bool warm,
+                           int64_t *fallbacks) {
   const int lanes = view->lanes, entries = state->prior->d * lanes, squares = state->prior->d * entries;
-  const MixtureApproximation *own = &state->approximation;
-  if (likelihood_is_conjugate(view->history->likelihood)) {
+  MixtureApproximation *own = &state->approximation;
+  if (state->exact) {
     mixture_evidence_add(state->prior, c, lanes, state->precision, state->vector, state->factor,
                          state->whitened);
     return;
   }
+  mixture_approximation_find(own, c, view, warm, precision_of(state, c), vector_of(state, c), fallbacks);
   for (int k = 0; k < squares; k++) state->factor[k] = own->prior_precision[k] + precision_of(state, c)[k];
   for (int k = 0; k < entries; k++) state->whitened[k] = own->prior_vector[k] + vector_of(state, c)[k];
 }
@@ -206,19 +212,15 @@ static void weigh_components(MixturePosterior *state, const HistoryView *view, b
                              MixtureMoments *moments, int64_t *fallbacks) {
   const Mixture *prior = state->prior;
   const int d = prior->d, lanes = view->lanes;
-  const bool conjugate = likelihood_is_conjugate(view->history->likelihood);
-  if (conjugate) share_evidence(state, view);
+  if (state->exact) share_evidence(state, view);
   memset(state->jitters, 0, CHUNK_LANES * sizeof *state->jitters);
   for (int c = 0; c < prior->components; c++) {
     double *log_weight = state->weight + c * lanes;
-    if (!conjugate)
-      mixture_approximation_find(&state->approximation, c, view, warm, precision_of(state, c),
-                                 vector_of(state, c), fallbacks);
-    add_prior(state, c, view);
+    find_component(state, c, view, warm, fallbacks);
     linalg_cholesky_lanes(d, lanes, state->factor, state->jitters);
     linalg_forward_lanes(d, lanes, state->factor, state->whitened);
     mixture_evidence_weigh(d, lanes, state->constant[c], state->factor, state->whitened, log_weight);
-    if (!conjugate)
+    if (!state->exact)
       mixture_approximation_weigh(&state->approximation, lanes, state->constant[c], log_weight,
                                   state->offset + c * lanes);
     if (state->beyond) precise_weigh(state->precise, c, rewards, log_weight);
@@ -230,7 +232,7 @@ static void weigh_components(MixturePosterior *state, const HistoryView *view, b
 
 /* Prepares what the draws of the runs of `view` need: evidence, and sums of weights. */
 static void prepare_runs(MixturePosterior *state, const HistoryView *view, bool warm, int64_t *fallbacks) {
-  if (state->prior->components == 1 && likelihood_is_conjugate(view->history->likelihood)) {
+  if (state->prior->components == 1 && state->exact) {
     share_evidence(state, view);
     return;
   }
@@ -299,20 +301,18 @@ static void add_forgotten(MixturePosterior *state, const History *history, int r
 static void gather_chosen(MixturePosterior *state, const HistoryView *runs, const HistoryView *view) {
   const Mixture *prior = state->prior;
   const int d = prior->d, lanes = view->lanes, parts = runs->lanes;
-  const bool conjugate = likelihood_is_conjugate(view->history->likelihood);
   for (int n = 0; n < lanes; n++) {
     const int r = (view->first + n) / view->draws - runs->first;
     const int c = prior->components > 1
                       ? pick_component(prior->components, parts, r, state->weight, state->uniform[n])
                       : 0;
-    const double *precision = precision_of(state, conjugate ? 0 : c),
-                 *vector = vector_of(state, conjugate ? 0 : c);
+    const double *precision = precision_of(state, c), *vector = vector_of(state, c);
     state->component[n] = c;
     put_column(d * d, n, lanes, precision, r, parts, prior->precision + c * d * d, state->factor);
     put_column(d, n, lanes, vector, r, parts, prior->information + c * d, state->whitened);
-    if (!conjugate && state->options.forgets)
-      add_forgotten(state, view->history, runs->first + r, c, n, lanes);
-    if (conjugate || state->options.candidates == 1) continue;
+    if (state->exact) continue;
+    if (state->options.forgets) add_forgotten(state, view->history, runs->first + r, c, n, lanes);
+    if (state->options.candidates == 1) continue;
     put_column(d * d, n, lanes, precision, r, parts, NULL, state->own_precision);
     put_column(d, n, lanes, vector, r, parts, NULL, state->own_vector);
     state->own_offset[n] = state->offset[c * parts + r];
@@ -427,8 +427,8 @@ static void draw_of_runs(MixturePosterior *state, const HistoryView *runs, RngLa
                          double *theta, int *component, int64_t *fallbacks) {
   const int draws = (int)rng.draws, from = runs->first * draws;
   const History *history = runs->history;
-  const bool weighted = !likelihood_is_conjugate(history->likelihood) && state->options.candidates > 1 &&
-                        (history->rounds > 0 || history_is_filtered(history));
+  const bool weighted =
+      !state->exact && state->options.candidates > 1 && (history->rounds > 0 || history_is_filtered(history));
   rng.first_lane += (uint32_t)from;
   rng.lanes = (uint32_t)(runs->lanes * draws);
   for (Chunk chunk = chunk_begin(rng); chunk.lanes > 0; chunk_next(&chunk, rng)) {
@@ -446,18 +446,12 @@ static void draw_of_runs(MixturePosterior *state, const HistoryView *runs, RngLa
 
 /* Returns whether the last round is a start for this one. */
 static bool is_warm(const MixturePosterior *state, const History *history) {
-  return !state->options.alone && !likelihood_is_conjugate(history->likelihood) &&
-         mixture_approximation_is_warm(&state->approximation, history);
-}
-
-static void end_round(MixturePosterior *state, const History *history) {
-  if (!likelihood_is_conjugate(history->likelihood))
-    mixture_approximation_kept(&state->approximation, history);
+  return !state->options.alone && mixture_approximation_is_warm(&state->approximation, history);
 }
 
 void mixture_posterior_sample(MixturePosterior *state, const History *history, RngLanes rng, int draws,
                               double *theta, int *component, int64_t *fallbacks) {
-  const bool follows = draws == 1;
+  const bool follows = draws == 1 && !state->exact;
   if (state->options.candidates > 1) state->approximation.ep.tolerance = WEIGHED_TOLERANCE;
   const bool warm = follows && is_warm(state, history);
   for (int first = 0; first < history->runs; first += CHUNK_LANES) {
@@ -466,7 +460,7 @@ void mixture_posterior_sample(MixturePosterior *state, const History *history, R
     if (follows) keep_evidence(state, &runs);
     draw_of_runs(state, &runs, rng, (int)rng.lanes, theta, component, fallbacks);
   }
-  if (follows) end_round(state, history);
+  if (follows) mixture_approximation_kept(&state->approximation, history);
 }
 
 void mixture_posterior_moments(MixturePosterior *state, const History *history, int first, int end,
@@ -478,13 +472,13 @@ void mixture_posterior_moments(MixturePosterior *state, const History *history, 
                             .inverse = state->inverse,
                             .total = state->uniform,
                             .share = state->draw};
-  const bool warm = is_warm(state, history);
+  const bool warm = !state->exact && is_warm(state, history);
   for (int lane = 0; lane < history->runs; lane += CHUNK_LANES) {
     const HistoryView view = {history, 1, lane, chunk_size(history->runs, lane, CHUNK_LANES), NULL, NULL};
     moments.mean = mean + lane;
     moments.covariance = covariance + lane;
     weigh_components(state, &view, warm, false, &moments, fallbacks);
-    keep_evidence(state, &view);
+    if (!state->exact) keep_evidence(state, &view);
   }
-  end_round(state, history);
+  if (!state->exact) mixture_approximation_kept(&state->approximation, history);
 }

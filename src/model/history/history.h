@@ -86,12 +86,14 @@ typedef struct {
  * x[rows, lanes]. Scratch: [rows, runs]. */
 void history_repeat_runs(const HistoryView *view, int first, int runs, int rows, double *x, double *scratch);
 
-/* ---- a conjugate likelihood */
+/* ---- what is quadratic: the evidence of a conjugate likelihood */
 
-/* Computes the evidence: precision[d, d, lanes], vector[d, lanes]. */
+/* Computes the evidence: precision[d, d, lanes], vector[d, lanes]; zeros where rows are kept. */
 void history_evidence(const HistoryView *view, double *precision, double *vector);
-/* Computes the same, or zeros where the likelihood is not conjugate. */
-void history_evidence_or_zero(const HistoryView *view, double *precision, double *vector);
+/* Returns whether the evidence says all: the likelihood is conjugate, or nothing was observed. */
+static inline bool history_is_quadratic(const History *history) {
+  return history->rounds == 0 || likelihood_is_conjugate(history->likelihood);
+}
 /* Returns the trace of Lambda of a run. */
 double history_precision_trace(const History *history, int run);
 /* Computes root[d + 1, d + 1] of a run (square_root.h); returns false where none is kept: the evidence is far

@@ -201,23 +201,19 @@ static void evidence_chunk(const History *history, const Evidence *self, int cou
 }
 
 void history_evidence(const HistoryView *view, double *precision, double *vector) {
-  const Evidence *self = evidence_of(view->history);
+  const size_t vectors = (size_t)view->history->d * (size_t)view->lanes;
   history_check_view(view);
+  if (view->history->ops != &history_form_evidence) {
+    memset(precision, 0, vectors * (size_t)view->history->d * sizeof *precision);
+    memset(vector, 0, vectors * sizeof *vector);
+    return;
+  }
+  const Evidence *self = evidence_of(view->history);
   for (int from = 0; from < view->lanes; from += CHUNK_LANES) {
     int run[CHUNK_LANES], count = view->lanes - from < CHUNK_LANES ? view->lanes - from : CHUNK_LANES;
     for (int n = 0; n < count; n++) run[n] = (view->first + from + n) / view->draws;
     evidence_chunk(view->history, self, count, run, (size_t)view->lanes, view->shift, view->scale,
                    precision + from, vector + from);
-  }
-}
-
-void history_evidence_or_zero(const HistoryView *view, double *precision, double *vector) {
-  const size_t vectors = (size_t)view->history->d * (size_t)view->lanes;
-  if (view->history->ops == &history_form_evidence) {
-    history_evidence(view, precision, vector);
-  } else {
-    memset(precision, 0, vectors * (size_t)view->history->d * sizeof *precision);
-    memset(vector, 0, vectors * sizeof *vector);
   }
 }
 

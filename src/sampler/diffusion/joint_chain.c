@@ -64,7 +64,7 @@ void joint_chain_begin(JointChain *self, const HistoryView *view) {
   self->known = 0;
   lay_out(self, (size_t)view->lanes);
   memset(self->s, 0, vector * sizeof *self->s);
-  history_evidence_or_zero(view, self->precision, self->vector);
+  history_evidence(view, self->precision, self->vector);
 }
 
 void joint_chain_copy_lanes(JointChain *self, const int *from) {
@@ -192,8 +192,7 @@ bool joint_chain_condition(JointChain *self, int t, int64_t *fallbacks) {
   } else {
     denoised_moments_carry(&self->moments, t, view->lanes, self->s, self->denoised, self->deviation);
   }
-  if (!likelihood_is_conjugate(view->history->likelihood) && view->history->rounds > 0)
-    find_evidence(self, fallbacks);
+  if (!history_is_quadratic(view->history)) find_evidence(self, fallbacks);
   condition(self);
   count_jitters(self, fallbacks);
   return computed;
@@ -205,13 +204,13 @@ void joint_chain_log_likelihood(JointChain *self, const double *s, double *out) 
   const HistoryView *view = self->view;
   const int d = self->d, lanes = view->lanes;
   double *image = self->matrix;
-  memset(out, 0, (size_t)lanes * sizeof *out);
-  if (likelihood_is_conjugate(view->history->likelihood)) {
-    linalg_multiply_lanes(d, lanes, self->precision, s, image);
-    add_quadratic(d, lanes, s, self->vector, image, out);
-  } else if (view->history->rounds > 0) {
+  if (!history_is_quadratic(view->history)) {
     history_log_likelihood(view, s, out, NULL);
+    return;
   }
+  memset(out, 0, (size_t)lanes * sizeof *out);
+  linalg_multiply_lanes(d, lanes, self->precision, s, image);
+  add_quadratic(d, lanes, s, self->vector, image, out);
 }
 
 /* Computes mode = m = s0_hat + R u. */

@@ -180,17 +180,16 @@ void laplace_glm_product(LaplaceGlm *glm, const HistoryView *view, double v, dou
 static void laplace_dps_gather_evidence(LaplaceDps *self, const HistoryView *view) {
   LaplaceEvidence *evidence = &self->evidence;
   evidence->lanes = view->lanes;
-  history_evidence_or_zero(view, evidence->precision, evidence->vector);
-  if (!likelihood_is_conjugate(view->history->likelihood)) laplace_glm_begin(&self->glm, view->lanes);
+  history_evidence(view, evidence->precision, evidence->vector);
+  if (!history_is_quadratic(view->history)) laplace_glm_begin(&self->glm, view->lanes);
   laplace_evidence_decompose(evidence);
 }
 
 /* Draws s from the product of N(mu, v I) and the evidence diffused by alpha_bar; not yet guarded. */
 static void draw_product(LaplaceDps *self, const HistoryView *view, double v, double alpha_bar, Chunk *chunk,
                          int64_t *fallbacks) {
-  const History *history = view->history;
-  rng_lanes_normal(&chunk->rng, history->d, self->z);
-  if (likelihood_is_conjugate(history->likelihood) || history->rounds == 0 || v == 0)
+  rng_lanes_normal(&chunk->rng, view->history->d, self->z);
+  if (history_is_quadratic(view->history) || v == 0)
     laplace_dps_product(&self->evidence, v, alpha_bar, self->mu, self->z, self->s);
   else
     laplace_glm_product(&self->glm, view, v, alpha_bar, self->mu, self->z, self->s, fallbacks);

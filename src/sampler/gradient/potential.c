@@ -191,8 +191,7 @@ static void network_derivatives(Potential *potential, const double *theta, doubl
 /* Adds what is not quadratic; to the gradient alone when hessian is NULL. */
 static void add_beyond_quadratic(Potential *potential, const double *theta, double *gradient,
                                  double *hessian) {
-  if (!potential->conjugate && potential->view.history->rounds > 0)
-    add_rows(potential, theta, gradient, hessian);
+  if (!history_is_quadratic(potential->view.history)) add_rows(potential, theta, gradient, hessian);
   if (potential->closed_prior) return;
   potential->prior->ops->score(potential->prior, potential->view.lanes, theta, potential->score);
   lanes_add((size_t)potential->d * (size_t)potential->view.lanes, -potential->prior_weight, potential->score,
@@ -229,7 +228,7 @@ void potential_gradients(Potential *potential, int count, const double *theta, d
 void potential_trust(Potential *potential, const double *step, double *factor) {
   const HistoryView *view = &potential->view;
   const double most = potential->self_concordance > 0 ? 1 / potential->self_concordance : INFINITY;
-  const bool bounded = potential->conjugate || potential->self_concordance == 0 || view->history->rounds == 0;
+  const bool bounded = potential->self_concordance == 0 || view->history->rounds == 0;
   if (!bounded) history_reach(view, potential_theta(potential, view->lanes, step), most, factor);
   for (int n = 0; n < view->lanes; n++) factor[n] = bounded || factor[n] <= most ? 1 : most / factor[n];
 }
@@ -243,7 +242,7 @@ void potential_ceiling(Potential *potential, const double *reference, double *bo
       bound[n] = potential->prior_weight + potential->likelihood_weight * bound[n];
     return;
   }
-  if (!potential->conjugate && potential->view.history->rounds > 0) {
+  if (!history_is_quadratic(potential->view.history)) {
     double *sum = potential->curvature;
     potential_rows(potential, reference, potential->slope, sum);
     for (int i = 0; i < d * d * lanes; i++)
@@ -293,7 +292,7 @@ void potential_value(Potential *potential, const double *theta, const double *lo
   half_form(d, lanes, theta, potential->image, potential->vector, value);
   if (!potential->closed_prior)
     for (int n = 0; n < lanes; n++) value[n] -= potential->prior_weight * log_prior[n];
-  if (potential->conjugate || potential->view.history->rounds == 0) return;
+  if (history_is_quadratic(potential->view.history)) return;
   history_log_likelihood(&potential->view, potential_theta(potential, lanes, theta), log_likelihood, NULL);
   for (int n = 0; n < lanes; n++) value[n] -= potential->likelihood_weight * log_likelihood[n];
 }

@@ -67,7 +67,7 @@ void potential_to_gradient(const Potential *potential, int lanes, double *gradie
 
 void potential_evidence(Potential *potential, double *precision, double *vector) {
   const HistoryView *view = &potential->view;
-  history_evidence_or_zero(view, precision, vector);
+  history_evidence(view, precision, vector);
   if (potential->root && potential->conjugate) pull_back(potential, view->lanes, precision, vector);
 }
 

@@ -78,7 +78,7 @@ static void keep_below(StepSize *step, int d, int lanes, const double *matrix, b
 /* Computes h <- the part of it that can be trusted. */
 static void keep_near(StepSize *step, Potential *potential, const double *gradient, double *h) {
   const int d = potential->d, lanes = potential->view.lanes;
-  if (potential->conjugate || potential->self_concordance == 0) return;
+  if (potential->self_concordance == 0) return;
   for (int i = 0; i < d; i++)
     for (int n = 0; n < lanes; n++) step->trial[i * lanes + n] = h[n] * gradient[i * lanes + n];
   potential_trust(potential, step->trial, step->checked);

@@ -124,8 +124,7 @@ static Real rows_energy(const VtsAscent *at, int m, bool slopes) {
 static Real energy_of(const VtsAscent *at, int m) {
   Real energy = quadratic_energy(at, m);
   if (!at->potential->closed_prior) energy += prior_energy(at, m, false);
-  if (!at->potential->conjugate) energy += rows_energy(at, m, false);
-  return energy;
+  return energy + rows_energy(at, m, false);
 }
 
 /* ---- the bound */
@@ -192,7 +191,7 @@ static void aim(VtsAscent *at, int m, Mask active) {
   if (at->hessian != at->precision) {
     memcpy(at->hessian, at->precision, (size_t)(d * d) * sizeof *at->hessian);
     if (!at->potential->closed_prior) prior_energy(at, m, true);
-    if (!at->potential->conjugate) rows_energy(at, m, true);
+    rows_energy(at, m, true);
     factorise(at, active);
   }
   for (int j = 0; j < at->components; j++) {

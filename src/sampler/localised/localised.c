@@ -153,10 +153,6 @@ static void find_evidence(Localised *self, const HistoryView *view) {
   linalg_multiply_lanes(d, lanes, self->basis, self->rotated, self->vector);
 }
 
-static bool is_conjugate(const History *history) {
-  return likelihood_is_conjugate(history->likelihood) || history->rounds == 0;
-}
-
 /* Draws a candidate for each lane under the evidence in place of the rewards, and its log_weight. */
 static void draw_candidate(Localised *self, const HistoryView *view, RngLanes *rng) {
   const Linearised *at = &self->linearised;
@@ -182,7 +178,7 @@ static void draw_weighted(Localised *self, const HistoryView *view, RngLanes *rn
 }
 
 static void draw(Localised *self, const HistoryView *view, RngLanes *rng, double *ess, int64_t *fallbacks) {
-  if (is_conjugate(view->history)) {
+  if (history_is_quadratic(view->history)) {
     find_evidence(self, view);
     localisation_draw(&self->walk, view->lanes, self->basis, self->eigenvalue, self->vector, rng, self->z,
                       self->lane_fallbacks);
@@ -195,7 +191,7 @@ static void localised_sample(Sampler *sampler, const History *history, RngLanes 
                              int64_t *fallbacks) {
   Localised *self = sampler->state;
   const Denoiser *denoiser = sampler->setup.prior->denoiser;
-  const bool weighted = self->particles > 1 && !is_conjugate(history);
+  const bool weighted = self->particles > 1 && !history_is_quadratic(history);
   for (int run = 0; run < history->runs; run++) sampler->ess[run] = weighted ? 0 : NAN;
   for (Chunk chunk = chunk_begin(rng); chunk.lanes > 0; chunk_next(&chunk, rng)) {
     const HistoryView view = {history, draws, chunk.first, chunk.lanes, denoiser->shift, denoiser->scale};
@@ -235,7 +231,7 @@ static double marginal_of_run(Localised *self, const History *history, int run, 
   const HistoryView view = {history, 2, 2 * run, 1, denoiser->shift, denoiser->scale};
   double weight, weight_error = 0;
   int lane_fallbacks = 0;
-  if (likelihood_is_conjugate(history->likelihood)) {
+  if (history_is_quadratic(history)) {
     find_evidence(self, &view);
     history_residual(&view, &weight);
     weight *= -0.5;
