@@ -15,9 +15,7 @@ enum {
   RECENT = 32,
   PSEUDO = 8,
   EACH = 3,
-  STARTS = 4, /* steps of a fit: each of these is one, */
-  PIECES = 4, /* and so is each of these, in which the best goes on, */
-  PIECE = 10,
+  STARTS = 4,
   BUDGET = 100000 /* tasks times components of an update, where there are more than TRIAL_TASKS */
 };
 static const double GROWTH = 1.25; /* or so many NEW_TASKS: until fits from new starts are due */
@@ -28,14 +26,14 @@ static const EmPlan PLAN = {.starts = STARTS,
                             .finalists = 1,
                             .trial_items = TRIAL_TASKS,
                             .trial_iterations = 10,
-                            .most_iterations = PIECES * PIECE,
-                            .tolerance = 1e-5,
+                            .most_iterations = 40,
+                            .tolerance = 1e-6,
                             .prior_items = 1};
 
 /* Coordinates theta = shift + scale z in which what is believed has mean 0 and variances 1. */
 typedef struct {
   double *shift, *scale, *inverse_shift, *inverse_scale; /* [d] */
-  Mixture common; /* N(0, I) of z, and later the Gaussian that fits the tasks */
+  Mixture common; /* N(0, I) of z */
 } Frame;
 
 Status online_create(Arena *memory, const Mixture *start, int most, const Likelihood *likelihood, RngKey key,
@@ -147,34 +145,31 @@ static Status run_start(Arena *memory, Online *self, const Frame *frame, EmLogs 
   one.starts = 1, one.first_start = at->step;
   one.trial_iterations--, one.most_iterations = 1; /* which tells the likelihood */
   self->work += (int64_t)PLAN.trial_iterations * last->data.items * at->components;
-  if (at->components == 1)
+  if (at->components == 1) { /* one Gaussian needs no other start */
     TRY(mixture_copy(memory, &frame->common, &fit));
-  else
-    TRY(em_fit(memory, &last->data, at->components, &one, self->key, self->run, &fit, &likelihood));
+    at->step = STARTS - 1;
+    return keep(frame, &fit, likelihood, at);
+  }
+  TRY(em_fit(memory, &last->data, at->components, &one, self->key, self->run, &fit, &likelihood));
   return at->step == 0 || likelihood > at->likelihood ? keep(frame, &fit, likelihood, at) : STATUS_OK;
 }
 
-/* Goes on with what is kept, on the last tasks; after that step the Gaussian of the start is beside it. */
-static Status run_piece(Arena *memory, Online *self, const Frame *frame, const Mixture *start, EmLogs *last) {
+/* Goes on with the best start until it has converged; then the Gaussian of the start is beside it. */
+static Status finish(Arena *memory, Online *self, const Frame *frame, const Mixture *start, EmLogs *last) {
   OnlineContest *at = &self->contest;
-  EmPlan piece = PLAN;
   Mixture fit, mixture;
   double likelihood;
-  const int tasks = self->logs.tasks;
-  piece.most_iterations = PIECE;
-  self->work += (int64_t)PIECE * last->data.items * at->components;
+  self->work += (int64_t)PLAN.most_iterations * last->data.items * at->components;
   TRY(mixture_copy(memory, &at->mixture, &fit));
   TRY(mixture_transform(&fit, frame->inverse_shift, frame->inverse_scale));
-  TRY(em_continue(&last->data, &piece, self->key, self->run, &fit, &likelihood));
-  if (em_has_converged(&PLAN, at->likelihood, likelihood)) at->step = STARTS + PIECES - 1;
-  if (at->step < STARTS + PIECES - 1) return keep(frame, &fit, likelihood, at);
-  TRY(with_start(memory, &fit, start, START_TASKS / (tasks + START_TASKS), &mixture));
+  TRY(em_continue(&last->data, &PLAN, self->key, self->run, &fit, &likelihood));
+  TRY(with_start(memory, &fit, start, START_TASKS / (self->logs.tasks + START_TASKS), &mixture));
   return keep(frame, &mixture, likelihood, at);
 }
 
 /* Takes a step over all tasks. After the last one the fit competes, and the next begins. */
-static Status run_settling(Arena *memory, Online *self, const Frame *frame, const Mixture *start, EmLogs *all,
-                           Mixture *best, double *most) {
+static Status settle_once(Arena *memory, Online *self, const Frame *frame, const Mixture *start, EmLogs *all,
+                          Mixture *best, double *most) {
   OnlineContest *at = &self->contest;
   Mixture mixture;
   double likelihood;
@@ -183,7 +178,7 @@ static Status run_settling(Arena *memory, Online *self, const Frame *frame, cons
   TRY(mixture_transform(&mixture, frame->inverse_shift, frame->inverse_scale));
   TRY(settle(self, all, start, 1, &mixture, &likelihood));
   TRY(keep(frame, &mixture, likelihood, at));
-  if (at->step < STARTS + PIECES + SETTLING - 1) return STATUS_OK;
+  if (at->step < STARTS + SETTLING) return STATUS_OK;
   at->step = -1;
   at->components = next <= self->most && at->tasks >= EACH * (self->logs.d + 1) * next ? next : 0;
   if (score(&mixture, tasks, likelihood) <= *most) return STATUS_OK;
@@ -192,26 +187,28 @@ static Status run_settling(Arena *memory, Online *self, const Frame *frame, cons
   return STATUS_OK;
 }
 
-/* Lets fits from new starts compete, step by step: all of them or, where tasks are many and come one by one,
- * until the work of this update is done. */
+/* Lets fits from new starts compete: all of them or, where tasks are many and come one by one, until the work
+ * of this update is done. A fit is STARTS steps, one that goes on with the best of these, and SETTLING steps
+ * over all tasks. */
 static Status compete(Arena *memory, Online *self, const Frame *frame, const Mixture *start, EmLogs *all,
                       Mixture *best, double *most) {
   OnlineContest *at = &self->contest;
   const int used = at->tasks < TRIAL_TASKS ? at->tasks : TRIAL_TASKS;
   const bool spread = self->in_order && self->now.components > 1 && self->logs.tasks > TRIAL_TASKS;
   const int64_t until = self->work + BUDGET;
-  EmLogs last;
-  TRY(em_logs_create(memory, &self->logs, at->tasks - used, used, (EmFrame){frame->shift, frame->scale},
-                     self->most, &last));
-  last.common = &frame->common;
+  EmLogs last = {0};
   for (; at->components > 0 && !(spread && self->work >= until); at->step++) {
-    if (at->components == 1 && at->step == 1) at->step = STARTS;
+    if (at->step <= STARTS && !last.logs) {
+      TRY(em_logs_create(memory, &self->logs, at->tasks - used, used, (EmFrame){frame->shift, frame->scale},
+                         self->most, &last));
+      last.common = &frame->common;
+    }
     if (at->step < STARTS)
       TRY(run_start(memory, self, frame, &last));
-    else if (at->step < STARTS + PIECES)
-      TRY(run_piece(memory, self, frame, start, &last));
+    else if (at->step == STARTS)
+      TRY(finish(memory, self, frame, start, &last));
     else
-      TRY(run_settling(memory, self, frame, start, all, best, most));
+      TRY(settle_once(memory, self, frame, start, all, best, most));
   }
   return STATUS_OK;
 }
