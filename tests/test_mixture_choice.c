@@ -46,33 +46,134 @@ static void test_expect(void) {
   store_abandon(file);
 }
 
-/* One Gaussian of few samples, whose folds are its samples: every one of them under mean and covariance of
- * the others, with one sample more of all samples' variance. */
+/* Computes expected[n], the log density of x[n] under mean and covariance of the others, with one sample more
+ * of all samples' variance and `shared` of their own variance, in the two coordinates where these have no
+ * correlation. Returns the mean. */
+static double leave_one_out(int count, const double *x, double shared, double *expected) {
+  double sum = 0, mean[2] = {0}, variance[2] = {0};
+  for (int i = 0; i < 2; i++) {
+    for (int n = 0; n < count; n++) mean[i] += x[i * count + n] / count;
+    for (int n = 0; n < count; n++) variance[i] += pow(x[i * count + n] - mean[i], 2) / count;
+  }
+  for (int n = 0; n < count; n++) {
+    double centre[2] = {0}, s[2][2] = {{0}}, u[2];
+    for (int i = 0; i < 2; i++)
+      for (int k = 0; k < count; k++) centre[i] += k == n ? 0 : x[i * count + k] / (count - 1);
+    for (int i = 0; i < 2; i++) {
+      for (int j = 0; j < 2; j++)
+        for (int k = 0; k < count; k++)
+          s[i][j] += k == n ? 0 : (x[i * count + k] - centre[i]) * (x[j * count + k] - centre[j]);
+      u[i] = x[i * count + n] - centre[i];
+    }
+    for (int i = 0; i < 2; i++) {
+      const double own = s[i][i];
+      for (int j = 0; j < 2; j++) s[i][j] /= count + shared;
+      s[i][i] += (variance[i] + shared * own / (count - 1)) / (count + shared) + 1e-6 * variance[i];
+    }
+    const double determinant = s[0][0] * s[1][1] - s[0][1] * s[1][0];
+    expected[n] =
+        -log(2 * M_PI) - 0.5 * log(determinant) -
+        0.5 * (u[0] * u[0] * s[1][1] + u[1] * u[1] * s[0][0] - 2 * u[0] * u[1] * s[0][1]) / determinant;
+    sum += expected[n] / count;
+  }
+  return sum;
+}
+
+/* One Gaussian of few samples, whose folds are its samples: each under a fit to the others, with the shared
+ * variance that is best, of those that eight times the samples reach. Correlated coordinates take none, and
+ * the fit is the moments; independent ones take all. */
 static void test_held_out(void) {
+  enum { N = 12 };
+  const double x[2][2 * N] = {
+      {1,   4,   -2,   0.5, 7,   3,   3.5, -1,   2,   1.5, 0,   5,
+       1.2, 4.1, -2.1, 0.2, 7.3, 2.6, 3.7, -1.2, 2.1, 1,   0.3, 5.2},
+      {1, 4, -2, 0.5, 7, 3, 3.5, -1, 2, 1.5, 0, 5, 1, 0.3, 2, -1, 0.9, -0.7, 1.4, -0.4, 0, 2.5, -1.5, 0.2}};
+  for (int kind = 0; kind < 2; kind++) {
+    SCRATCH_ARENA(memory);
+    double expected[3][N], held_out[N], shared, mean[3], best = 0;
+    const double tried[3] = {0, 4, 32};
+    Mixture mixture;
+    for (int k = 0; k < 3; k++) mean[k] = leave_one_out(N, x[kind], tried[k], expected[k]);
+    const int chosen = kind == 0 ? 0 : 2;
+    for (int k = 0; k < 3; k++) CU_ASSERT(mean[k] <= mean[chosen]);
+    CHECK_OK(mixture_try(&memory, 2, N, x[kind], 1, 20, rng_key(1, RNG_MIXTURE_START), 0, &mixture, held_out,
+                         &shared));
+    CU_ASSERT_EQUAL(shared, tried[chosen]);
+    CU_ASSERT_EQUAL(mixture_held_out(N), 10);
+    for (int n = 0; n < 10; n++) { /* in an order that nobody knows */
+      double nearest = INFINITY;
+      for (int k = 0; k < N; k++) nearest = fmin(nearest, fabs(held_out[n] - expected[chosen][k]));
+      CHECK_NEAR(nearest, 0, 1e-12);
+    }
+    for (int i = 0; i < N; i++) best += x[kind][i] / N;
+    CHECK_NEAR(mixture.mean[0], best, 1e-12);
+  }
+  CU_ASSERT(mixture_candidate_fits(1, 9, 1) && !mixture_candidate_fits(1, 16, 2)); /* 8 samples for each */
+  CU_ASSERT(mixture_candidate_fits(1, 17, 2));
+  CU_ASSERT(mixture_candidate_fits(19, 44, 2) && !mixture_candidate_fits(19, 43, 2)); /* or 20 */
+}
+
+/* Sixty samples about each of four places in twelve dimensions, where a covariance has 78 entries: with the
+ * variances that they have in common the fit to fresh samples is closer than with covariances of their own,
+ * whose samples hardly tell them. The largest candidate grows where samples are many and held-out likelihood
+ * rises, and says so. */
+static void test_shrinkage(void) {
   SCRATCH_ARENA(memory);
-  enum { N = 8 };
-  const double x[N] = {1, 4, -2, 0.5, 7, 3, 3.5, -1};
-  double mean = 0, variance = 0, expected[N], held_out[N];
+  enum { D = 12, N = 240, C = 4, FRESH = 4000 };
+  Mixture truth, fit[2];
+  double *x = golden_array((size_t)(D * N)), *y = golden_array((size_t)(D * FRESH)),
+         *density = golden_array(FRESH), held_out[MIXTURE_MOST_HELD_OUT], shared, mean[3] = {0};
+  CHECK_OK(mixture_create(&memory, D, C, &truth));
+  for (int c = 0; c < C; c++) {
+    truth.weight[c] = 1.0 / C, truth.mean[c * D + c] = 4;
+    for (int i = 0; i < D; i++) truth.covariance[(c * D + i) * D + i] = 0.25;
+  }
+  CHECK_OK(mixture_prepare(&truth));
+  RngLanes rng = golden_lanes(N, 33);
+  mixture_sample(&truth, &rng, x);
+  rng = golden_lanes(FRESH, 34);
+  mixture_sample(&truth, &rng, y);
+  CHECK_OK(
+      mixture_try(&memory, D, N, x, C, 20, rng_key(1, RNG_MIXTURE_START), 0, &fit[0], held_out, &shared));
+  CHECK_OK(mixture_fit(&memory, D, N, x, C, 20, rng_key(1, RNG_MIXTURE_START), 0, &fit[1], NULL));
+  CU_ASSERT(shared >= 256);
+  const Mixture *of[3] = {&truth, &fit[0], &fit[1]};
+  for (int k = 0; k < 3; k++) {
+    mixture_log_density(of[k], FRESH, y, density);
+    for (int n = 0; n < FRESH; n++) mean[k] += density[n] / FRESH;
+  }
+  CU_ASSERT(mean[1] > mean[0] - 0.5); /* 51 and 12 parameters cost half a nat each over 240 samples: 0.13 */
+  CU_ASSERT(mean[2] < mean[0] - 0.5); /* 351 of them: 0.73, and more, as samples are few */
+  free(x), free(y), free(density);
+}
+
+/* A square of 24 x 24 places, 17 samples about each: 256 Gaussians are too few for it, and 512 are tried, for
+ * which there are two samples for each parameter, but not 1 024. One place does not ask for more than 256,
+ * and 5 000 samples are not enough to try. */
+static void test_growth(void) {
+  SCRATCH_ARENA(memory);
+  enum { N = 10000, SIDE = 24 };
+  double *x = golden_array(2 * N), held_out[MIXTURE_MOST_HELD_OUT], shared;
   Mixture mixture;
-  for (int n = 0; n < N; n++) mean += x[n] / N;
-  for (int n = 0; n < N; n++) variance += (x[n] - mean) * (x[n] - mean) / N;
-  for (int n = 0; n < N; n++) {
-    double centre = 0, spread = 0;
-    for (int k = 0; k < N; k++) centre += k == n ? 0 : x[k] / (N - 1);
-    for (int k = 0; k < N; k++) spread += k == n ? 0 : (x[k] - centre) * (x[k] - centre);
-    spread = (spread + variance) / N + 1e-6 * variance;
-    expected[n] = -0.5 * (log(2 * M_PI * spread) + (x[n] - centre) * (x[n] - centre) / spread);
+  int most;
+  for (int side = 1; side <= SIDE; side += SIDE - 1) {
+    RngLanes rng = golden_lanes(N, 35);
+    rng_lanes_normal(&rng, 2, x);
+    for (int k = 0; k < N; k++) {
+      x[k] = 0.1 * x[k] + k % side;
+      x[N + k] = 0.1 * x[N + k] + k / side % side;
+    }
+    CHECK_OK(mixture_try_more(&memory, 2, N, x, 1, rng_key(1, RNG_MIXTURE_START), 0, &mixture, held_out,
+                              &shared, &most));
+    CU_ASSERT_EQUAL(mixture.components, side == 1 ? 256 : 512);
+    CU_ASSERT_EQUAL(most, 512);
   }
-  CHECK_OK(mixture_try(&memory, 1, N, x, 1, 20, rng_key(1, RNG_MIXTURE_START), 0, &mixture, held_out));
-  CU_ASSERT_EQUAL(mixture_held_out(N), N);
-  for (int n = 0; n < N; n++) { /* in an order that nobody knows */
-    double nearest = INFINITY;
-    for (int k = 0; k < N; k++) nearest = fmin(nearest, fabs(held_out[k] - expected[n]));
-    CHECK_NEAR(nearest, 0, 1e-12);
-  }
-  CHECK_NEAR(mixture.mean[0], mean, 1e-12);
-  CHECK_NEAR(mixture.covariance[0], variance * (1 + 1e-6), 1e-12);
-  CU_ASSERT(mixture_candidate_fits(1, N, 1) && !mixture_candidate_fits(1, N, 2)); /* two take 12 samples */
+  CHECK_OK(mixture_try_more(&memory, 2, 5000, x, 1, rng_key(1, RNG_MIXTURE_START), 0, &mixture, held_out,
+                            &shared, &most));
+  CU_ASSERT(mixture.components == 256 && most == 256);
+  CU_ASSERT(mixture_most(1) == 1024 && mixture_most(6) == 1024);
+  CU_ASSERT(mixture_most(100) == mixture_candidate(100, 0));
+  free(x);
 }
 
 /* The highest mean wins, unless fewer components are below it by less than the noise of the difference. */
@@ -212,6 +313,8 @@ static void test_awkward(void) {
 int main(void) {
   CU_TestInfo tests[] = {{"expected features", test_expect},
                          {"held-out likelihood of one Gaussian", test_held_out},
+                         {"shrinkage of covariances", test_shrinkage},
+                         {"more than the largest candidate", test_growth},
                          {"choice", test_choice},
                          {"candidates", test_candidates},
                          {"a known mixture", test_known},

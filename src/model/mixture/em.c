@@ -13,6 +13,7 @@ typedef struct {
   const EmPlan *plan;
   Mixture now; /* the present parameters */
   double *sums; /* [C, features] */
+  double *common; /* [d], variances of the items about the means of their components */
   Rng rng; /* of repairs */
 } Em;
 
@@ -20,6 +21,7 @@ static Status em_create(Arena *memory, EmData *data, const EmPlan *plan, int com
   *em = (Em){.data = data, .plan = plan};
   TRY(mixture_create(memory, data->d, components, &em->now));
   ALLOCATE(memory, em->sums, (size_t)components * em_features(data->d));
+  ALLOCATE(memory, em->common, data->d);
   return STATUS_OK;
 }
 
@@ -37,18 +39,31 @@ static void start_afresh(Em *em, size_t c) {
   for (size_t i = 0; i < d; i++) covariance[i * d + i] = 1;
 }
 
+/* Computes `common`, from the sums of 1, z and z z' over the items of each component. */
+static void find_common(Em *em, double items) {
+  const size_t d = (size_t)em->now.d, features = em_features(em->now.d);
+  memset(em->common, 0, d * sizeof *em->common);
+  for (int c = 0; c < em->now.components; c++) {
+    const double *sums = em->sums + (size_t)c * features, *square = sums + 1 + d;
+    if (sums[0] < LEAST_COUNT) continue;
+    for (size_t i = 0; i < d; square += ++i)
+      em->common[i] += fmax(square[i] - sums[1 + i] * sums[1 + i] / sums[0], 0) / items;
+  }
+}
+
 /* Computes mean and covariance from the sums of 1, z and z z' over a component's items. */
 static void maximise_component(const Em *em, size_t c, const double *sums) {
   const size_t d = (size_t)em->now.d;
-  const double extra = em->plan->prior_items, count = sums[0],
-               spread = pow(em->now.components, -2.0 / (double)d);
+  const double extra = em->plan->prior_items, shared = em->plan->shared_items, count = sums[0],
+               total = count + extra + shared, spread = pow(em->now.components, -2.0 / (double)d);
   const double *sum = sums + 1, *square = sums + 1 + d;
   double *mean = em->now.mean + c * d, *covariance = em->now.covariance + c * d * d;
   for (size_t i = 0; i < d; i++) mean[i] = sum[i] / count;
   for (size_t i = 0; i < d; i++) {
     for (size_t j = 0; j <= i; j++, square++)
-      covariance[i * d + j] = covariance[j * d + i] = (*square - count * mean[i] * mean[j]) / (count + extra);
-    covariance[i * d + i] = fmax(covariance[i * d + i], 0) + extra * spread / (count + extra) + EM_FLOOR;
+      covariance[i * d + j] = covariance[j * d + i] = (*square - count * mean[i] * mean[j]) / total;
+    covariance[i * d + i] =
+        fmax(covariance[i * d + i], 0) + (extra * spread + shared * em->common[i]) / total + EM_FLOOR;
   }
 }
 
@@ -57,6 +72,7 @@ static void maximise(Em *em) {
   const size_t features = em_features(em->now.d);
   double items = 0, total = 0;
   for (int c = 0; c < em->now.components; c++) items += em->sums[(size_t)c * features];
+  find_common(em, items);
   for (int c = 0; c < em->now.components; c++) {
     const double *sums = em->sums + (size_t)c * features;
     if (sums[0] < LEAST_COUNT) {

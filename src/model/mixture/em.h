@@ -34,6 +34,9 @@ typedef struct {
   /* Every covariance has so many items of covariance C^(-2/d) I beside its own (Fraley and Raftery 2007); 0
    * is maximum likelihood. */
   double prior_items;
+  /* And so many whose variances are those of all items about the means of their components, without
+   * correlations. */
+  double shared_items;
 } EmPlan;
 
 /* Fits the mixture, not yet prepared. Before each iteration the tick of the thread is asked (core/tick.h).

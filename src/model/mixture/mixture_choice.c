@@ -17,7 +17,7 @@ static double difference_error(int n, const double *x, const double *y) {
 
 void mixture_choice_make(int n, int count, const int *components, const double *const *density,
                          MixtureChoice *out) {
-  *out = (MixtureChoice){.count = count};
+  *out = (MixtureChoice){.count = count, .most = components[count - 1]};
   int best = 0;
   for (int k = 0; k < count; k++) {
     out->components[k] = components[k];
@@ -30,8 +30,12 @@ void mixture_choice_make(int n, int count, const int *components, const double *
   }
 }
 
+bool mixture_choice_ends(const MixtureChoice *choice) {
+  return choice->components[choice->chosen] >= choice->most;
+}
+
 Status mixture_choice_save(const MixtureChoice *choice, StoreFile *file) {
-  int axis, components, held_out, error;
+  int axis, components, held_out, error, shared;
   if (choice->count == 0) return STATUS_OK;
   TRY(store_dimension(file, "candidate", (size_t)choice->count, &axis));
   TRY(store_variable(file, "candidate_components", STORE_INT, 1, &axis, "number of components that was tried",
@@ -40,10 +44,28 @@ Status mixture_choice_save(const MixtureChoice *choice, StoreFile *file) {
                      "mean log density of held-out samples", "1", &held_out));
   TRY(store_variable(file, "held_out_error", STORE_DOUBLE, 1, &axis,
                      "standard error of its difference to the highest", "1", &error));
+  TRY(store_variable(file, "candidate_shared_samples", STORE_DOUBLE, 1, &axis,
+                     "samples of the variances common to all components in each covariance", "1", &shared));
   TRY(store_int_attribute(file, NULL, "candidate_chosen", choice->chosen));
+  TRY(store_int_attribute(file, NULL, "candidate_most", choice->most));
   TRY(store_put(file, components, choice->components));
   TRY(store_put(file, held_out, choice->held_out));
+  TRY(store_put(file, shared, choice->shared));
   return store_put(file, error, choice->error);
+}
+
+/* Files from before variances were shared have none, and all that was tried is listed. */
+static Status load_shared(StoreFile *file, size_t count, MixtureChoice *out) {
+  int64_t most;
+  out->most = out->components[count - 1];
+  if (!store_has_variable(file, "candidate_shared_samples")) return STATUS_OK;
+  TRY(store_shape(file, "candidate_shared_samples", 1, &count));
+  TRY(store_get_doubles(file, "candidate_shared_samples", out->shared));
+  TRY(store_get_int_attribute(file, NULL, "candidate_most", &most));
+  if (most < 1 || most > INT32_MAX)
+    return status_set(STATUS_INPUT, "%s: candidate_most is %lld", store_path(file), (long long)most);
+  out->most = (int)most;
+  return STATUS_OK;
 }
 
 Status mixture_choice_load(StoreFile *file, MixtureChoice *out) {
@@ -72,16 +94,17 @@ Status mixture_choice_load(StoreFile *file, MixtureChoice *out) {
                       store_path(file), (long long)chosen, count);
   out->chosen = (int)chosen;
   out->count = (int)count;
-  return STATUS_OK;
+  return load_shared(file, count, out);
 }
 
 void mixture_choice_report(const MixtureChoice *choice, FILE *out) {
   fprintf(
       out,
       "%d components, the fewest within one standard error of the best\n"
-      "  components  mean log density of held-out samples (standard error of the difference to the best)\n",
+      "  components  mean log density of held-out samples (standard error of the difference to the best); "
+      "samples of shared variances\n",
       choice->components[choice->chosen]);
   for (int k = 0; k < choice->count; k++)
-    fprintf(out, "  %10d  %10.4f (%.4f)%s\n", choice->components[k], choice->held_out[k], choice->error[k],
-            k == choice->chosen ? "  chosen" : "");
+    fprintf(out, "  %10d  %10.4f (%.4f)  %5.0f%s\n", choice->components[k], choice->held_out[k],
+            choice->error[k], choice->shared[k], k == choice->chosen ? "  chosen" : "");
 }

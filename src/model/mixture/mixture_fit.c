@@ -160,37 +160,31 @@ static const int CANDIDATES[MIXTURE_MOST_CANDIDATES] = {256, 192, 128, 96, 64, 4
                                                         16,  12,  8,   6,  4,  3,  2,  1};
 /* Most numbers of a candidate, so that all of them fit into memory in many dimensions too. */
 static const double MOST_NUMBERS = 1 << 20;
+/* The largest candidate is doubled up to this. */
+static const int MOST_COMPONENTS = 1024;
+
+static bool has_room(int d, int components) { return components * (1 + d + (double)d * d) <= MOST_NUMBERS; }
 
 int mixture_candidate(int d, int index) {
   int first = 0;
-  while (first < MIXTURE_MOST_CANDIDATES - 1 && CANDIDATES[first] * (1 + d + (double)d * d) > MOST_NUMBERS)
-    first++;
+  while (first < MIXTURE_MOST_CANDIDATES - 1 && !has_room(d, CANDIDATES[first])) first++;
   return first + index < MIXTURE_MOST_CANDIDATES ? CANDIDATES[first + index] : 0;
 }
 
-bool mixture_candidate_fits(int d, int n, int components) {
-  enum { EACH = 3 };
-  return components == 1 || EACH * components * (d + 1.0) <= n - folds_of(n).size;
+int mixture_most(int d) {
+  int components = mixture_candidate(d, 0);
+  while (2 * components <= MOST_COMPONENTS && has_room(d, 2 * components)) components *= 2;
+  return components;
 }
 
-/* Computes density[size] of the samples first .. first + size - 1 under a fit to the others, which is left
- * in `out` for the first of the folds. */
-static Status hold_out(Arena *memory, const Standardised *samples, int first, int size, int components,
-                       const EmPlan *plan, RngKey key, uint32_t run, Mixture *out, double *density) {
-  const int d = samples->d, n = samples->n;
-  SCRATCH_ARENA(scratch);
-  EmSamples training;
-  Mixture fit;
-  double *z;
-  ALLOCATE(&scratch, z, d * size);
-  for (int i = 0; i < d; i++)
-    memcpy(z + i * size, samples->z + (size_t)i * (size_t)n + first, (size_t)size * sizeof *z);
-  TRY(em_samples_create(&scratch, d, n, samples->z, first + size, n - size, components, &training));
-  TRY(em_fit(&scratch, &training.data, components, plan, key, run, &fit, NULL));
-  TRY(mixture_prepare(&fit));
-  mixture_log_density(&fit, size, z, density);
-  for (int k = 0; k < size; k++) density[k] += log_jacobian(samples);
-  return first == 0 ? mixture_copy(memory, &fit, out) : STATUS_OK;
+bool mixture_candidate_fits(int d, int n, int components) {
+  enum { LEAST = 8 };
+  return components == 1 || components * fmax(d + 1.0, LEAST) <= n - folds_of(n).size;
+}
+
+/* Returns whether the largest candidate may be doubled to this: with two samples for each parameter. */
+static bool may_grow(int d, int n, int components) {
+  return components <= mixture_most(d) && 2.0 * components * (double)em_features(d) <= n - folds_of(n).size;
 }
 
 /* Returns the plan. Few components have several optima, many have a good one near most starts. */
@@ -216,28 +210,102 @@ int mixture_held_out(int n) {
   return folds.count * folds.size;
 }
 
+/* Fits one fold's mixture to the samples outside of it, from nothing or from what it is, and computes
+ * density[size] of the samples first .. first + size - 1 of the fold. */
+static Status hold_out(Arena *memory, const Standardised *samples, int first, int size, int components,
+                       const EmPlan *plan, RngKey key, uint32_t run, Mixture *fit, double *density) {
+  const int d = samples->d, n = samples->n;
+  SCRATCH_ARENA(scratch);
+  EmSamples training;
+  double *z;
+  ALLOCATE(&scratch, z, d * size);
+  for (int i = 0; i < d; i++)
+    memcpy(z + i * size, samples->z + (size_t)i * (size_t)n + first, (size_t)size * sizeof *z);
+  TRY(em_samples_create(&scratch, d, n, samples->z, first + size, n - size, components, &training));
+  TRY(fit->components == 0 ? em_fit(memory, &training.data, components, plan, key, run, fit, NULL)
+                           : em_continue(&training.data, plan, key, run, fit, NULL));
+  TRY(mixture_prepare(fit));
+  mixture_log_density(fit, size, z, density);
+  for (int k = 0; k < size; k++) density[k] += log_jacobian(samples);
+  return STATUS_OK;
+}
+
+/* Chooses plan->shared_items, by hill climbing from the strongest that is not above eight times the items of
+ * a component: each fit continues from the one before. held_out and `out`, the first fold's fit, are those of
+ * the choice. */
+static Status choose_shrinkage(Arena *memory, const Standardised *samples, int components, EmPlan *plan,
+                               RngKey key, uint32_t run, Mixture *out, double *held_out) {
+  enum { COUNT = 5 };
+  static const double SHARED[COUNT] = {2048, 256, 32, 4, 0};
+  const Folds folds = folds_of(samples->n);
+  const int held = folds.count * folds.size;
+  SCRATCH_ARENA(scratch);
+  Mixture *fits;
+  double *density, highest = -INFINITY;
+  EmPlan trial = *plan;
+  ALLOCATE(&scratch, fits, folds.count);
+  ALLOCATE(&scratch, density, held);
+  TRY(mixture_create(memory, samples->d, components, out));
+  for (int k = 0; k < COUNT; k++) {
+    double mean = 0;
+    trial.shared_items = SHARED[k];
+    if (SHARED[k] > 8.0 * samples->n / components) continue;
+    for (int f = 0; f < folds.count; f++)
+      TRY(hold_out(&scratch, samples, f * folds.size, folds.size, components, &trial, key, run, &fits[f],
+                   density + f * folds.size));
+    for (int i = 0; i < held; i++) mean += density[i] / held;
+    if (mean < highest) break;
+    highest = mean;
+    plan->shared_items = trial.shared_items;
+    memcpy(held_out, density, (size_t)held * sizeof *density);
+    mixture_copy_parameters(&fits[0], out);
+  }
+  return STATUS_OK;
+}
+
 Status mixture_try(Arena *memory, int d, int n, const double *theta, int components, int starts, RngKey key,
-                   uint32_t run, Mixture *out, double *held_out) {
-  const EmPlan plan = plan_of(components, starts);
-  const Folds folds = folds_of(n);
+                   uint32_t run, Mixture *out, double *held_out, double *shared) {
+  EmPlan plan = plan_of(components, starts);
   SCRATCH_ARENA(scratch);
   Standardised samples;
   EmSamples all;
   int *order;
-  *out = (Mixture){0};
+  *out = (Mixture){0}, *shared = 0;
   if (n < 2) return mixture_fit(memory, d, n, theta, components, starts, key, run, out, NULL);
   ALLOCATE(&scratch, order, n);
   rng_permutation(&(Rng){.key = rng_subkey(key, RNG_MIXTURE_FOLD), .run = run}, n, order);
   TRY(standardised_create(&scratch, d, n, theta, order, &samples));
-  for (int first = 0; first < folds.count * folds.size; first += folds.size)
-    TRY(hold_out(memory, &samples, first, folds.size, components, &plan, key, run, out, held_out + first));
+  TRY(choose_shrinkage(memory, &samples, components, &plan, key, run, out, held_out));
   TRY(em_samples_create(&scratch, d, n, samples.z, 0, n, components, &all));
   TRY(em_continue(&all.data, &plan, key, run, out, NULL));
+  *shared = plan.shared_items;
   return mixture_transform(out, samples.shift, samples.scale);
+}
+
+Status mixture_try_more(Arena *memory, int d, int n, const double *theta, int starts, RngKey key,
+                        uint32_t run, Mixture *out, double *held_out, double *shared, int *most) {
+  SCRATCH_ARENA(scratch);
+  const int held = mixture_held_out(n);
+  int components = mixture_candidate(d, 0);
+  double *density, items;
+  ALLOCATE(&scratch, density, held);
+  TRY(mixture_try(memory, d, n, theta, components, starts, key, run, out, held_out, shared));
+  for (*most = components; may_grow(d, n, 2 * components); components *= 2) {
+    Mixture fit;
+    MixtureChoice choice;
+    *most = 2 * components;
+    TRY(mixture_try(memory, d, n, theta, *most, starts, key, run, &fit, density, &items));
+    mixture_choice_make(held, 2, (int[]){components, *most}, (const double *[]){held_out, density}, &choice);
+    if (choice.chosen == 0) break;
+    *out = fit, *shared = items;
+    memcpy(held_out, density, (size_t)held * sizeof *density);
+  }
+  return STATUS_OK;
 }
 
 double mixture_try_cost(int d, double n, int components, int starts) {
   const EmPlan plan = plan_of(components, starts);
   const Folds folds = folds_of((int)n);
-  return folds.count * em_cost(&plan, components, n - folds.size, em_samples_cost(d));
+  const double strengths = 2; /* those after the first begin near their end */
+  return strengths * folds.count * em_cost(&plan, components, n - folds.size, em_samples_cost(d));
 }

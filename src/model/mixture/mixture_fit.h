@@ -18,7 +18,9 @@ Status mixture_fit_roughly(Arena *memory, int d, int n, const double *theta, int
 /* Returns the numbers of components to choose from in d dimensions, index = 0, 1, ..: at most 256, falling to
  * 1; 0 ends. */
 int mixture_candidate(int d, int index);
-/* Returns whether n samples are enough for a candidate: 3 (d + 1) for each component are. */
+/* Returns the most that mixture_try_more tries: at most 1 024. */
+int mixture_most(int d);
+/* Returns whether n samples are enough for a candidate: d + 1 for each component are, and no less than 8. */
 bool mixture_candidate_fits(int d, int n, int components);
 /* How many of n samples are held out to choose by: a thousand, in up to ten folds of a tenth each. */
 enum { MIXTURE_MOST_HELD_OUT = 2048 };
@@ -27,9 +29,15 @@ int mixture_fold(int n); /* how many a fold has */
 /* Tries one candidate, whole and apart from the others: held_out[mixture_held_out(n)] gets the log density
  * of samples under fits to the other folds, the same samples for all candidates, and `out` the fit to all
  * samples, with the streams of mixture_fit. Its covariances have one sample of covariance C^(-2/d) of all
- * samples' variances beside their own. */
+ * samples' variances beside their own, and *shared samples of what all components have in common
+ * (EmPlan.shared_items): of 0 to 2 048 as many as the held-out samples' mean log density is highest with. */
 Status mixture_try(Arena *memory, int d, int n, const double *theta, int components, int starts, RngKey key,
-                   uint32_t run, Mixture *out, double *held_out);
+                   uint32_t run, Mixture *out, double *held_out, double *shared);
+/* Tries the largest candidate, and twice as many components for as long as that raises the held-out mean by
+ * more than a standard error and there are two samples for each parameter. *most is the most that was
+ * tried. */
+Status mixture_try_more(Arena *memory, int d, int n, const double *theta, int starts, RngKey key,
+                        uint32_t run, Mixture *out, double *held_out, double *shared, int *most);
 
 /* Returns the operations of each fit (SamplerOps.cost), in d dimensions, to n samples. */
 double mixture_fit_cost(int d, double n, int components, int starts);

@@ -181,7 +181,9 @@ static Status hold_out(Arena *memory, const Logs *logs, const LogsFrame *frame, 
 }
 
 bool logs_candidate_fits(int d, int tasks, int components) {
-  return components <= LOGS_MOST_COMPONENTS && mixture_candidate_fits(d, tasks, components);
+  enum { EACH = 3 };
+  return components == 1 ||
+         (components <= LOGS_MOST_COMPONENTS && EACH * components * (d + 1.0) <= tasks - mixture_fold(tasks));
 }
 
 Status logs_fit(Arena *memory, const Logs *logs, int components, int starts, RngKey key, uint32_t run,

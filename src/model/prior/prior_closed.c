@@ -1,12 +1,14 @@
 /* The fits of the closed-form priors, to samples of theta and to logs of past tasks.
  *
  * A part is one fit, whose starts compete and stay together: of the number of components asked for, or one
- * for each candidate. It is weight[C], mean[C, d], covariance[C, d, d], and of a candidate, before them, the
- * log densities of held-out samples. */
+ * for each candidate. It is weight[C], mean[C, d], covariance[C, d, d], and of a candidate, before them, a
+ * head and the log densities of held-out samples. */
 #include "model/prior/prior_closed.h"
 
 #include "model/mixture/mixture_fit.h"
 #include "model/prior/logs_fit.h"
+
+enum { HEAD_COMPONENTS, HEAD_MOST, HEAD_SHARED, HEAD, BEFORE = HEAD + MIXTURE_MOST_HELD_OUT };
 
 int prior_gaussian_parts(const PriorFit *fit) {
   (void)fit;
@@ -28,8 +30,7 @@ size_t prior_gaussian_part_size(const PriorFit *fit, int d) {
   return packed_size(1, d);
 }
 size_t prior_mixture_part_size(const PriorFit *fit, int d) {
-  const size_t packed = packed_size(part_components(fit, d, 0), d);
-  return fit->components > 0 ? packed : MIXTURE_MOST_HELD_OUT + packed;
+  return fit->components > 0 ? packed_size(fit->components, d) : BEFORE + packed_size(mixture_most(d), d);
 }
 
 /* Returns the three arrays of a part, in a mixture that owns nothing. */
@@ -42,18 +43,35 @@ static Mixture unpack(int components, int d, double *part) {
                    .covariance = part + count + count * (size_t)d};
 }
 
-static Status fit_components(const PriorFit *fit, const Samples *samples, int components, double *held_out,
-                             double *out) {
-  const RngKey key = rng_key(fit->seed, RNG_MIXTURE_START);
+static Status fit_components(const PriorFit *fit, const Samples *samples, int components, double *out) {
   SCRATCH_ARENA(scratch);
   Mixture fitted, part = unpack(components, samples->d, out);
-  if (held_out)
-    TRY(mixture_try(&scratch, samples->d, samples->n, samples->theta, components, fit->starts, key,
-                    fit->replicate, &fitted, held_out));
-  else
-    TRY(mixture_fit(&scratch, samples->d, samples->n, samples->theta, components, fit->starts, key,
-                    fit->replicate, &fitted, NULL));
+  TRY(mixture_fit(&scratch, samples->d, samples->n, samples->theta, components, fit->starts,
+                  rng_key(fit->seed, RNG_MIXTURE_START), fit->replicate, &fitted, NULL));
   mixture_copy_parameters(&fitted, &part);
+  return STATUS_OK;
+}
+
+static void put_candidate(const Mixture *fitted, int most, double shared, double *part) {
+  Mixture to = unpack(fitted->components, fitted->d, part + BEFORE);
+  part[HEAD_COMPONENTS] = fitted->components, part[HEAD_MOST] = most, part[HEAD_SHARED] = shared;
+  mixture_copy_parameters(fitted, &to);
+}
+
+static Status fit_candidate(const PriorFit *fit, const Samples *samples, int components, double *out) {
+  const RngKey key = rng_key(fit->seed, RNG_MIXTURE_START);
+  const int d = samples->d, n = samples->n;
+  SCRATCH_ARENA(scratch);
+  Mixture fitted;
+  double shared;
+  int most = components;
+  if (components == mixture_candidate(d, 0))
+    TRY(mixture_try_more(&scratch, d, n, samples->theta, fit->starts, key, fit->replicate, &fitted,
+                         out + HEAD, &shared, &most));
+  else
+    TRY(mixture_try(&scratch, d, n, samples->theta, components, fit->starts, key, fit->replicate, &fitted,
+                    out + HEAD, &shared));
+  put_candidate(&fitted, most, shared, out);
   return STATUS_OK;
 }
 
@@ -64,14 +82,14 @@ int prior_mixture_components(const PriorFit *fit) {
 
 Status prior_gaussian_fit_part(const PriorFit *fit, const Samples *samples, int part, double *out) {
   (void)part;
-  return fit_components(fit, samples, 1, NULL, out);
+  return fit_components(fit, samples, 1, out);
 }
 
 Status prior_mixture_fit_part(const PriorFit *fit, const Samples *samples, int part, double *out) {
   const int components = part_components(fit, samples->d, part);
-  if (fit->components > 0) return fit_components(fit, samples, components, NULL, out);
+  if (fit->components > 0) return fit_components(fit, samples, components, out);
   return components > 0 && mixture_candidate_fits(samples->d, samples->n, components)
-             ? fit_components(fit, samples, components, out, out + MIXTURE_MOST_HELD_OUT)
+             ? fit_candidate(fit, samples, components, out)
              : STATUS_OK;
 }
 
@@ -98,16 +116,21 @@ static Status assemble_mixture(Prior *prior, const PriorFit *fit, int d, int n,
                                const double *parts) {
   MixtureChoice choice = {.count = 0};
   if (fit->components > 0) return assemble_components(prior, fit, &choice, fit->components, d, parts);
-  int components[MIXTURE_MOST_CANDIDATES], count = 0;
-  const double *candidate[MIXTURE_MOST_CANDIDATES];
+  int components[MIXTURE_MOST_CANDIDATES], count = 0, most = 0;
+  const double *candidate[MIXTURE_MOST_CANDIDATES], *held_out[MIXTURE_MOST_CANDIDATES];
   for (int part = prior_mixture_parts(fit) - 1; part >= 0; part--) { /* they come falling */
-    components[count] = mixture_candidate(d, part);
+    const int asked = mixture_candidate(d, part);
+    if (asked == 0 || !tried(d, n, asked)) continue;
     candidate[count] = parts + (size_t)part * size;
-    count += components[count] > 0 && tried(d, n, components[count]);
+    held_out[count] = candidate[count] + HEAD;
+    components[count] = (int)candidate[count][HEAD_COMPONENTS];
+    most = (int)candidate[count++][HEAD_MOST];
   }
-  mixture_choice_make(mixture_held_out(n), count, components, candidate, &choice);
+  mixture_choice_make(mixture_held_out(n), count, components, held_out, &choice);
+  for (int k = 0; k < count; k++) choice.shared[k] = candidate[k][HEAD_SHARED];
+  choice.most = most;
   return assemble_components(prior, fit, &choice, components[choice.chosen], d,
-                             candidate[choice.chosen] + MIXTURE_MOST_HELD_OUT);
+                             candidate[choice.chosen] + BEFORE);
 }
 
 Status prior_mixture_assemble(Prior *prior, const PriorFit *fit, const Samples *samples,
@@ -125,28 +148,37 @@ size_t prior_mixture_logs_part_size(const PriorFit *fit, int d) {
   return prior_mixture_part_size(fit, d) + 1;
 }
 
-static Status fit_logs_components(const PriorFit *fit, const Logs *logs, int components, double *held_out,
-                                  double *out, double *noise) {
-  SCRATCH_ARENA(scratch);
-  Mixture fitted, part = unpack(components, logs->d, out);
-  TRY(logs_fit(&scratch, logs, components, fit->starts, rng_key(fit->seed, RNG_MIXTURE_START), fit->replicate,
-               &fitted, noise, held_out));
-  mixture_copy_parameters(&fitted, &part);
-  return STATUS_OK;
+/* Fits to logs, for a candidate with held_out. */
+static Status fit_logs_components(Arena *memory, const PriorFit *fit, const Logs *logs, int components,
+                                  double *held_out, Mixture *out, double *noise) {
+  return logs_fit(memory, logs, components, fit->starts, rng_key(fit->seed, RNG_MIXTURE_START),
+                  fit->replicate, out, noise, held_out);
 }
 
 Status prior_gaussian_fit_logs_part(const PriorFit *fit, const Logs *logs, int part, double *out) {
+  SCRATCH_ARENA(scratch);
+  Mixture fitted, to = unpack(1, logs->d, out);
   (void)part;
-  return fit_logs_components(fit, logs, 1, NULL, out, out + prior_gaussian_part_size(fit, logs->d));
+  TRY(fit_logs_components(&scratch, fit, logs, 1, NULL, &fitted,
+                          out + prior_gaussian_part_size(fit, logs->d)));
+  mixture_copy_parameters(&fitted, &to);
+  return STATUS_OK;
 }
 
 Status prior_mixture_fit_logs_part(const PriorFit *fit, const Logs *logs, int part, double *out) {
   const int components = part_components(fit, logs->d, part);
+  const bool candidate = fit->components == 0;
   double *noise = out + prior_mixture_part_size(fit, logs->d);
-  if (fit->components > 0) return fit_logs_components(fit, logs, components, NULL, out, noise);
-  return components > 0 && logs_candidate_fits(logs->d, logs->tasks, components)
-             ? fit_logs_components(fit, logs, components, out, out + MIXTURE_MOST_HELD_OUT, noise)
-             : STATUS_OK;
+  SCRATCH_ARENA(scratch);
+  Mixture fitted, to = unpack(components, logs->d, out);
+  if (candidate && (components == 0 || !logs_candidate_fits(logs->d, logs->tasks, components)))
+    return STATUS_OK;
+  TRY(fit_logs_components(&scratch, fit, logs, components, candidate ? out + HEAD : NULL, &fitted, noise));
+  if (candidate)
+    put_candidate(&fitted, components, 0, out);
+  else
+    mixture_copy_parameters(&fitted, &to);
+  return STATUS_OK;
 }
 
 Status prior_gaussian_assemble_logs(Prior *prior, const PriorFit *fit, const Logs *logs,
@@ -175,7 +207,7 @@ void prior_mixture_describe_fit(const PriorFit *fit, FILE *out) {
   if (fit->components > 0)
     fprintf(out, "components %d starts %d", fit->components, fit->starts);
   else
-    fprintf(out, "components auto starts %d", fit->starts);
+    fprintf(out, "components auto, of shared variances, starts %d", fit->starts);
 }
 
 double prior_mixture_cost(const PriorFit *fit, int d, double samples) {

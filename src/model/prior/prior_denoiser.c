@@ -129,10 +129,10 @@ static Status fit_mixture(Arena *memory, const PriorFit *fit, const TrainingSamp
   for (int i = 0; i < d; i++)
     for (int j = 0; j < n; j++) z[i * n + j] = (double)samples->z[j * d + i];
   for (; count < MIXTURE_MOST_CANDIDATES && (components[count] = candidate(d, n, count)) > 0; count++) {
-    double *held_out;
+    double *held_out, shared;
     ALLOCATE(&scratch, held_out, mixture_held_out(n));
     TRY(mixture_try(&scratch, d, n, z, components[count], fit->starts, key, fit->replicate, &fits[count],
-                    held_out));
+                    held_out, &shared));
     density[count] = held_out;
   }
   mixture_choice_make(mixture_held_out(n), count, components, density, &choice);
@@ -150,8 +150,8 @@ static void denoiser_settle(PriorFit *fit, int d) {
 }
 
 static void denoiser_describe_fit(const PriorFit *fit, FILE *out) {
-  fprintf(out, "starts %d steps %d batch %d rate %a hidden", fit->starts, fit->steps, fit->batch,
-          fit->learning_rate);
+  fprintf(out, "shared variances, starts %d steps %d batch %d rate %a hidden", fit->starts, fit->steps,
+          fit->batch, fit->learning_rate);
   for (int i = 0; i < fit->hidden_count; i++) fprintf(out, " %d", fit->hidden[i]);
 }
 

@@ -204,7 +204,8 @@ static void mixture_report(const Prior *prior, FILE *out) {
 
 static const char *mixture_doubt(const Prior *prior) {
   const MixtureChoice *choice = &((const Closed *)prior->state)->choice;
-  if (choice->count < 2 || choice->components[choice->chosen] < mixture_candidate(prior->d, 0)) return NULL;
+  if (choice->count < 2 || !mixture_choice_ends(choice) || choice->most < mixture_candidate(prior->d, 0))
+    return NULL;
   return "`components: auto` took the most components that it tries, so a mixture may not be the shape of "
          "this prior; compare a diffusion prior with the sampler twisted, or give a larger number";
 }
