@@ -12,7 +12,7 @@ SOURCE = ROOT / "src"
 # A file may include its own layer and those before it. Only MPI_LAYERS know MPI.
 LAYERS = [
     "core", "io", "model/mixture", "model/network", "model/history", "model/logs", "model/denoiser", "model/prior",
-    "sampler", "rule", "library", "problem", "policy", "metric", "study", "parallel", "app",
+    "sampler/mixture", "sampler", "sampler/check", "rule", "library", "problem", "policy", "metric", "study", "parallel", "app",
 ]
 MPI_LAYERS = {"parallel", "app"}
 LEAVES = {"library"}                # what is installed for others; the program does not use it

@@ -1,8 +1,8 @@
-/* P-values of histories under a prior (src/sampler/alarm.h): uniform where the prior is right, small where
- * the world is another. */
+/* P-values of histories under a prior (src/sampler/check/alarm.h): uniform where the prior is right, small
+ * where the world is another. */
 #include "sampler_fixture.h"
 
-#include "sampler/alarm.h"
+#include "sampler/check/alarm.h"
 
 enum { HISTORIES = 2048, FEWER = 256, SIMULATED = 199 };
 

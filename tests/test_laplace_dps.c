@@ -4,7 +4,7 @@
 #include "sampler_fixture.h"
 
 #include "core/arena.h"
-#include "sampler/chunk.h"
+#include "core/chunk.h"
 #include "sampler/diffusion/laplace_dps.h"
 
 static const SamplerOps *diffts(void) { return sampler_find("diffts"); }
@@ -335,7 +335,7 @@ static void test_guard_of_numbers_that_are_not_finite(void) {
   const double expected[8] = {1, -100, 100, -100, 100, 0, -100, 0};
   double s[8] = {1, -100.5, INFINITY, -INFINITY, 1e300, NAN, -100, -NAN};
   int64_t fallbacks[2] = {0};
-  chunk_guard(&chunk, 2, s, fallbacks);
+  chain_guard(&chunk, 2, s, fallbacks);
   for (int i = 0; i < 8; i++) CHECK_NEAR(s[i], expected[i], 0);
   CU_ASSERT_EQUAL(fallbacks[0], 3);
   CU_ASSERT_EQUAL(fallbacks[1], 3);

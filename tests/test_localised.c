@@ -3,10 +3,10 @@
 #include "plane_fixture.h"
 
 #include "core/linalg.h"
+#include "core/reservoir.h"
 #include "metric/emd.h"
 #include "metric/wasserstein.h"
 #include "model/denoiser/localisation.h"
-#include "sampler/reservoir.h"
 
 enum { MOST = 5 * 5 * DENOISER_LANES };
 

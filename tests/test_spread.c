@@ -7,7 +7,7 @@
 #include "bernoulli_glm.h"
 
 #include "core/linalg.h"
-#include "sampler/spread.h"
+#include "sampler/check/spread.h"
 
 #include <fenv.h>
 

@@ -2,8 +2,8 @@
  * a Gaussian prior has the precision A = P + Lambda, and A theta = P m + b + L eps with A = L L' and standard
  * normal eps has a draw from it for its solution. */
 #include "core/arena.h"
+#include "core/chunk.h"
 #include "core/linalg.h"
-#include "sampler/chunk.h"
 #include "sampler/cost.h"
 #include "sampler/methods.h"
 

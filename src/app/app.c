@@ -6,7 +6,7 @@
 #include "parallel/cell.h"
 #include "parallel/checkpoint.h"
 #include "parallel/events.h"
-#include "sampler/watch.h"
+#include "sampler/check/watch.h"
 #include "study/estimates.h"
 #include "study/keys.h"
 
@@ -303,7 +303,7 @@ static bool is_outside(double mean, double se, double least, double most) {
 }
 
 /* Prints one line for each policy and setting whose draws are not where the posterior is, from offset[runs]
- * and spread[runs] (sampler/watch.h). */
+ * and spread[runs] (sampler/check/watch.h). */
 static void print_watched(const Study *study, int setting, int policy, int64_t runs, const double *offset,
                           const double *spread, bool *first) {
   enum { FEWEST = 8 /* runs that make a standard error */ };

@@ -8,9 +8,9 @@
 #include "model/history/history_filtered.h"
 #include "model/prior/fit_keys.h"
 #include "model/prior/wide.h"
-#include "sampler/alarm.h"
+#include "sampler/check/alarm.h"
+#include "sampler/check/spread.h"
 #include "sampler/guard.h"
-#include "sampler/spread.h"
 
 #include <float.h>
 #include <math.h>

@@ -3,7 +3,7 @@
  * and observes for all of them at once. An agent's random numbers are named by its number and by how often it
  * has drawn, so that they depend neither on the chunk nor on the other agents. */
 #include "library/agents.h"
-#include "sampler/spread.h"
+#include "sampler/check/spread.h"
 
 #include <limits.h>
 #include <string.h>

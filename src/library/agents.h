@@ -12,7 +12,7 @@ typedef struct {
   uint64_t chunk; /* the last one that it was part of */
   Arena memory; /* of its rows */
   int judged; /* observations at the last check of what follows */
-  bool lost; /* the evidence is beyond the digits of the sampler (sampler/spread.h) */
+  bool lost; /* the evidence is beyond the digits of the sampler (sampler/check/spread.h) */
   int room;
   double *rows; /* [room, d + 1], phi and y, where the likelihood is not conjugate */
 } Agent;

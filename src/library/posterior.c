@@ -1,8 +1,8 @@
 /* Posteriors of the library: one run of a sampler beside its history, both of which grow as they are used. */
 #include "library/posterior.h"
-#include "sampler/alarm.h"
-#include "sampler/mixture_posterior.h"
-#include "sampler/spread.h"
+#include "sampler/check/alarm.h"
+#include "sampler/check/spread.h"
+#include "sampler/mixture/mixture_posterior.h"
 
 #include <limits.h>
 #include <math.h>

@@ -21,7 +21,7 @@ struct thompson_posterior {
   int d, runs; /* runs: B; 1, or those of a chunk of agents */
   int64_t fallbacks;
   int judged; /* observations at the last check of what follows */
-  bool lost; /* the evidence is beyond the digits of the sampler (sampler/spread.h) */
+  bool lost; /* the evidence is beyond the digits of the sampler (sampler/check/spread.h) */
   History history;
   Rule rule; /* with the sampler, of setup.draws draws at most */
   bool propensity; /* it can be asked for probabilities */

@@ -3,7 +3,7 @@
 #include "policy/policies.h"
 #include "rule/rule.h"
 #include "sampler/methods.h"
-#include "sampler/mixture_posterior.h"
+#include "sampler/mixture/mixture_posterior.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 #include "sampler/cost.h"
 
 #include "core/linalg.h"
-#include "sampler/mixture_posterior.h"
+#include "sampler/mixture/mixture_posterior.h"
 
 #include <math.h>
 

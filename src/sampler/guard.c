@@ -2,8 +2,8 @@
 
 #include "core/special.h"
 #include "model/prior/wide.h"
-#include "sampler/mixture_posterior.h"
-#include "sampler/moments.h"
+#include "sampler/mixture/mixture_posterior.h"
+#include "sampler/mixture/moments.h"
 
 #include <string.h>
 

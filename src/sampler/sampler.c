@@ -4,7 +4,7 @@
 #include "model/history/history_filtered.h"
 #include "sampler/guard.h"
 #include "sampler/methods.h"
-#include "sampler/mixture_posterior.h"
+#include "sampler/mixture/mixture_posterior.h"
 #include "sampler/stand_in.h"
 
 #include <limits.h>

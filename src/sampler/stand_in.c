@@ -1,7 +1,7 @@
 #include "sampler/stand_in.h"
 
-#include "sampler/mixture_posterior.h"
-#include "sampler/precise.h"
+#include "sampler/mixture/mixture_posterior.h"
+#include "sampler/mixture/precise.h"
 
 #include <float.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* The bandit study: full simulations of a contextual bandit, cumulative regret by round (DiffTS paper,
  * Section 6). */
 #include "core/clock.h"
-#include "sampler/alarm.h"
-#include "sampler/watch.h"
+#include "sampler/check/alarm.h"
+#include "sampler/check/watch.h"
 #include "study/feedback.h"
 #include "study/optimal_arm.h"
 #include "study/regret_floor.h"

@@ -6,9 +6,9 @@
 #include "core/clock.h"
 #include "core/linalg.h"
 #include "model/prior/fit_keys.h"
+#include "sampler/check/watch.h"
 #include "sampler/methods.h"
 #include "sampler/tilted/tilt_end.h"
-#include "sampler/watch.h"
 #include "study/posterior_internal.h"
 #include "study/studies.h"
 

@@ -27,7 +27,8 @@ typedef struct {
   double *curves; /* [curve_count, runs, points] */
   double *seconds; /* [runs] CPU seconds of the block's simulation divided by its runs */
   int64_t *fallbacks; /* [runs] */
-  double *watched; /* [2, runs]: offset and spread of draws (sampler/watch.h); NaN where they are not known */
+  double *watched; /* [2, runs]: offset and spread of draws (sampler/check/watch.h); NaN where they are not
+                      known */
   bool has_shared; /* the shared curves are there before the task is run (task_result_share) */
   RunStatus status; /* of the whole block */
   char message[512]; /* why it failed; empty otherwise */

@@ -3,10 +3,10 @@
  * and what `twisted` costs beside it. Only the products of the networks count as work. The weights are hardly
  * trained: speed does not depend on them. Usage: bench_diffts [WIDTH of the hidden layers] */
 #include "core/arena.h"
+#include "core/chunk.h"
 #include "core/clock.h"
 #include "core/peak.h"
 #include "core/quantile.h"
-#include "sampler/chunk.h"
 #include "sampler/diffusion/laplace_dps.h"
 #include "study/keys.h"
 #include "study/study.h"
@@ -114,7 +114,7 @@ static void stage_update(Case *c) {
   for (int t = STAGES; t >= 1; t--) {
     double v = schedule_variance(schedule, t, LAST_STAGE_REPAIRED);
     laplace_dps_product(&c->evidence, v, schedule->alpha_bar[t - 1], c->mu, c->z, c->s);
-    chunk_guard(&c->chunk, D, c->s, c->fallbacks);
+    chain_guard(&c->chunk, D, c->s, c->fallbacks);
   }
 }
 

@@ -1,9 +1,40 @@
-/* Unconditional sampling from a reverse chain (DiffTS paper, Algorithm 2 without history). */
+/* The guard of states, and unconditional sampling from a reverse chain (DiffTS paper, Algorithm 2 without
+ * history). */
 #include "model/denoiser/chain.h"
 
 #include "core/lanes.h"
 
+#include <math.h>
 #include <string.h>
+
+/* Returns whether x is beyond the guard, or NaN. They are compared as integers, where NaN is larger than
+ * every number: a floating-point comparison would raise "invalid" on NaN once it is vectorised. */
+static inline bool is_outside(double x) {
+  const double limit = CHAIN_GUARD;
+  uint64_t bits, limit_bits;
+  memcpy(&bits, &x, sizeof bits);
+  memcpy(&limit_bits, &limit, sizeof limit_bits);
+  return (bits & INT64_MAX) > limit_bits;
+}
+
+SIMD_CLONES
+static long count_outside(int n, const double *s) {
+  long outside = 0;
+  for (int i = 0; i < n; i++) outside += is_outside(s[i]);
+  return outside;
+}
+
+void chain_guard(const Chunk *chunk, int d, double *s, int64_t *fallbacks) {
+  int lanes = chunk->lanes;
+  if (count_outside(d * lanes, s) == 0) return;
+  for (int i = 0; i < d; i++)
+    for (int n = 0; n < lanes; n++) {
+      double *x = &s[i * lanes + n];
+      if (!is_outside(*x)) continue;
+      *x = isnan(*x) ? 0 : copysign(CHAIN_GUARD, *x);
+      fallbacks[(uint32_t)(chunk->first + n) / chunk->rng.draws]++;
+    }
+}
 
 Status chain_create(Arena *memory, Chain *chain, int d, const ScheduleRule *rule, LastStage last_stage) {
   *chain = (Chain){.d = d, .last_stage = last_stage};

@@ -4,7 +4,7 @@
  * A chain lives in standardised coordinates z = (theta - shift) / scale. N lanes, lane last: s[d, N]. */
 #pragma once
 
-#include "core/rng.h"
+#include "core/chunk.h"
 #include "model/denoiser/schedule.h"
 
 typedef struct Chain Chain;
@@ -36,6 +36,9 @@ struct Chain {
 /* Every state a sampler hands to a chain is kept within |s| <= CHAIN_GUARD, so that a stage far from its
  * training data cannot run away. */
 #define CHAIN_GUARD 100.0
+/* Brings the chain state s[d, lanes] back to |s| <= CHAIN_GUARD: a larger number becomes the limit with
+ * its sign, NaN becomes 0 (the prior's mean). Each coordinate that was changed adds one to fallbacks[run]. */
+void chain_guard(const Chunk *chunk, int d, double *s, int64_t *fallbacks);
 
 /* Creates everything but noise, noise_vjp, noise_jacobian, loss and state; shift is 0 and scale 1. The
  * owner sets the rest. */

@@ -12,10 +12,10 @@
  * then d for each stage. */
 #include "sampler/diffusion/dps.h"
 
+#include "core/chunk.h"
 #include "core/linalg.h"
 #include "core/special.h"
 #include "io/config/config_rows.h"
-#include "sampler/chunk.h"
 #include "sampler/cost.h"
 #include "sampler/methods.h"
 
@@ -116,7 +116,7 @@ static void dps_sample(Sampler *sampler, const History *history, RngLanes rng, i
     rng_lanes_normal(&chunk.rng, chain->d, self->s);
     for (int t = chain->schedule.stages; t >= 1; t--) {
       dps_stage(self, chain, t, &chunk);
-      chunk_guard(&chunk, chain->d, self->s, fallbacks);
+      chain_guard(&chunk, chain->d, self->s, fallbacks);
     }
     chain_to_theta(chain, chunk.lanes, self->s);
     chunk_store(&chunk, chain->d, self->s, theta);

@@ -9,7 +9,7 @@
 #include "sampler/cost.h"
 #include "sampler/diffusion/joint_chain.h"
 
-#include "sampler/chunk.h"
+#include "core/chunk.h"
 #include "sampler/methods.h"
 
 /* n <= CHUNK_LANES lanes, lane last. */
@@ -29,7 +29,7 @@ static void joint_sample(Sampler *sampler, const History *history, RngLanes rng,
       joint_chain_condition(&self->chain, t, fallbacks);
       rng_lanes_normal(&chunk.rng, chain->d, self->z);
       joint_chain_draw(&self->chain, t, self->z, NULL, fallbacks);
-      chunk_guard(&chunk, chain->d, self->chain.s, fallbacks);
+      chain_guard(&chunk, chain->d, self->chain.s, fallbacks);
     }
     chain_to_theta(chain, chunk.lanes, self->chain.s);
     chunk_store(&chunk, chain->d, self->chain.s, theta);

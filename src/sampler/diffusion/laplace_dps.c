@@ -9,9 +9,9 @@
  * s_T, then d for each stage, as chain_sample does: without observations the two agree to the bit. */
 #include "sampler/diffusion/laplace_dps.h"
 
+#include "core/chunk.h"
 #include "core/linalg.h"
 #include "io/config/config_rows.h"
-#include "sampler/chunk.h"
 #include "sampler/cost.h"
 #include "sampler/methods.h"
 
@@ -201,7 +201,7 @@ static void draw_start(LaplaceDps *self, const Chain *chain, const HistoryView *
   const Schedule *schedule = &chain->schedule;
   memset(self->mu, 0, (size_t)(chain->d * chunk->lanes) * sizeof *self->mu);
   draw_product(self, view, 1, schedule->alpha_bar[schedule->stages], chunk, fallbacks);
-  chunk_guard(chunk, chain->d, self->s, fallbacks);
+  chain_guard(chunk, chain->d, self->s, fallbacks);
 }
 
 /* Draws line 4: s_{t-1}, the product of N(mu_t(s_t), Sigma_t) and the evidence diffused up to stage t - 1. */
@@ -211,7 +211,7 @@ static void draw_stage(LaplaceDps *self, const Chain *chain, int t, const Histor
   double v = schedule_variance(schedule, t, self->last_stage);
   chain_mean(chain, t, chunk->lanes, self->s, self->mu);
   draw_product(self, view, v, schedule->alpha_bar[t - 1], chunk, fallbacks);
-  chunk_guard(chunk, chain->d, self->s, fallbacks);
+  chain_guard(chunk, chain->d, self->s, fallbacks);
 }
 
 /* Runs Algorithm 2 for every chunk of lanes. */

@@ -20,8 +20,8 @@
  * Random numbers: particle k of draw m has the stream of draw m P + k, d normals for s_T and for each stage;
  * what concerns a whole draw comes from the stream of draw m, from position CHOICES on: one uniform for each
  * resampling, needed or not, and one for the pick. */
+#include "core/chunk.h"
 #include "core/particles.h"
-#include "sampler/chunk.h"
 #include "sampler/cost.h"
 #include "sampler/diffusion/joint_chain.h"
 #include "sampler/methods.h"
@@ -80,7 +80,7 @@ static void twisted_stage(Twisted *self, int t, int groups, Chunk *particles, Rn
   rng_lanes_normal(&particles->rng, chain->d, self->z);
   joint_chain_draw(chain, t, self->z, self->log_ratio, fallbacks);
   gain_weight(self, particles->lanes, 1, self->log_ratio);
-  chunk_guard(particles, chain->d, chain->s, fallbacks);
+  chain_guard(particles, chain->d, chain->s, fallbacks);
 }
 
 /* Picks columns first .. of theta[d, total]: of each draw one particle, by weight. The draw's share of the

@@ -2,7 +2,7 @@
  * are this one method (mixture_posterior.h) with three priors. */
 #include "sampler/cost.h"
 #include "sampler/methods.h"
-#include "sampler/mixture_posterior.h"
+#include "sampler/mixture/mixture_posterior.h"
 
 static Status posterior_create(Sampler *self, const SamplerSetup *setup) {
   MixturePosterior *state;

@@ -7,9 +7,9 @@
  * kept here, one update for each row that is new; a run with fewer rows than before begins again.
  *
  * A draw uses d normals of its stream. */
+#include "core/chunk.h"
 #include "core/lanes.h"
 #include "core/linalg.h"
-#include "sampler/chunk.h"
 #include "sampler/cost.h"
 #include "sampler/gradient/potential.h"
 #include "sampler/methods.h"

@@ -16,11 +16,11 @@
  *
  * M draws for each run are M chains; the streams of an update are (RNG_OBSERVE, run, round, chain). A draw
  * uses no random numbers of its own. */
+#include "core/chunk.h"
 #include "core/matrix_lanes.h"
 #include "core/special.h"
-#include "sampler/catch_up.h"
-#include "sampler/chunk.h"
 #include "sampler/cost.h"
+#include "sampler/gradient/catch_up.h"
 #include "sampler/gradient/lmc_kernel.h"
 #include "sampler/gradient/step_size.h"
 #include "sampler/methods.h"

@@ -15,13 +15,13 @@
  *
  * q starts as the tempered prior of potential.h, of a prior that is not Gaussian as the Gaussian with its
  * moments. A draw uses d normals of its stream. */
+#include "core/chunk.h"
 #include "core/lanes.h"
 #include "core/linalg.h"
 #include "core/matrix_lanes.h"
 #include "core/quadrature.h"
-#include "sampler/catch_up.h"
-#include "sampler/chunk.h"
 #include "sampler/cost.h"
+#include "sampler/gradient/catch_up.h"
 #include "sampler/gradient/potential.h"
 #include "sampler/methods.h"
 

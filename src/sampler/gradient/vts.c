@@ -11,10 +11,10 @@
  * The means start as draws from the prior (of one component: at the prior's mean), the variances as those of
  * the prior; before the first observation q is fitted to the prior. Streams of a start are (RNG_OBSERVE, run,
  * round 0, component). A draw uses 1 uniform and d normals of its stream. */
+#include "core/chunk.h"
 #include "io/config/config_rows.h"
-#include "sampler/catch_up.h"
-#include "sampler/chunk.h"
 #include "sampler/cost.h"
+#include "sampler/gradient/catch_up.h"
 #include "sampler/gradient/vts_ascent.h"
 #include "sampler/methods.h"
 

@@ -6,9 +6,9 @@
  *
  * a draw of which takes d + C normals and no matrix. */
 #include "sampler/diagonal.h"
+#include "core/chunk.h"
 #include "core/lanes.h"
 #include "model/denoiser/localisation.h"
-#include "sampler/chunk.h"
 
 #include <string.h>
 

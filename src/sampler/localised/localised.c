@@ -9,17 +9,17 @@
  *
  * The marginal likelihood of a history is Z(b, Lambda) (model/denoiser/normaliser.h) times the mean of those
  * weights. */
+#include "core/chunk.h"
 #include "core/linalg.h"
+#include "core/reservoir.h"
 #include "io/config/config_rows.h"
 #include "model/denoiser/localisation.h"
 #include "model/denoiser/normaliser.h"
 #include "model/history/ep.h"
 #include "model/history/evidence.h"
 #include "model/history/irls.h"
-#include "sampler/chunk.h"
 #include "sampler/cost.h"
 #include "sampler/methods.h"
-#include "sampler/reservoir.h"
 
 #include <math.h>
 #include <string.h>
@@ -197,7 +197,7 @@ static void localised_sample(Sampler *sampler, const History *history, RngLanes 
     const HistoryView view = {history, draws, chunk.first, chunk.lanes, denoiser->shift, denoiser->scale};
     memset(self->lane_fallbacks, 0, CHUNK_LANES * sizeof *self->lane_fallbacks);
     draw(self, &view, &chunk.rng, sampler->ess, fallbacks);
-    chunk_guard(&chunk, sampler->d, self->z, fallbacks);
+    chain_guard(&chunk, sampler->d, self->z, fallbacks);
     localisation_to_theta(&self->walk, chunk.lanes, self->z);
     chunk_store(&chunk, sampler->d, self->z, theta);
     for (int n = 0; n < chunk.lanes; n++) fallbacks[(chunk.first + n) / draws] += self->lane_fallbacks[n];

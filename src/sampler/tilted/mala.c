@@ -15,10 +15,10 @@
 #include "sampler/cost.h"
 #include "sampler/tilted/langevin.h"
 
+#include "core/chunk.h"
 #include "core/linalg.h"
 #include "core/matrix_lanes.h"
 #include "model/history/irls.h"
-#include "sampler/chunk.h"
 #include "sampler/methods.h"
 
 #include <math.h>

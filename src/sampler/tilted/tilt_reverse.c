@@ -129,7 +129,7 @@ static void take_stage(TiltReverse *self, const Chunk *chunk, int t, const int *
   lanes_gather(d, lanes, count, self->lane, s, self->s);
   tilt_reverse_stage(self, t, count);
   lanes_scatter(d, lanes, count, self->lane, self->s, s);
-  chunk_guard(chunk, d, s, fallbacks);
+  chain_guard(chunk, d, s, fallbacks);
 }
 
 /* Draws the clean sample given s_t of the lanes that start at stage t. */

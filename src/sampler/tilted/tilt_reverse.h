@@ -14,8 +14,8 @@
  * Where the chain can draw the clean sample exactly, one such draw is the whole process. */
 #pragma once
 
+#include "core/chunk.h"
 #include "model/denoiser/schedule.h"
-#include "sampler/chunk.h"
 #include "sampler/diffusion/denoised_moments.h"
 #include "sampler/sampler.h"
 

@@ -23,9 +23,5 @@ Chunk chunk_begin(RngLanes rng);
 Chunk chunk_begin_narrow(RngLanes rng, int most);
 void chunk_next(Chunk *chunk, RngLanes rng);
 
-/* Brings the chain state s[d, lanes] back to |s| <= CHAIN_GUARD: a larger number becomes the limit with
- * its sign, NaN becomes 0 (the prior's mean). Each coordinate that was changed adds one to fallbacks[run]. */
-void chunk_guard(const Chunk *chunk, int d, double *s, int64_t *fallbacks);
-
 /* Stores columns first .. of theta[d, N] <- z[d, lanes]. */
 void chunk_store(const Chunk *chunk, int d, const double *z, double *theta);

@@ -1,9 +1,9 @@
-#include "sampler/spread.h"
+#include "sampler/check/spread.h"
 
 #include "core/linalg.h"
 #include "model/mixture/square_root.h"
-#include "sampler/mixture_posterior.h"
-#include "sampler/precise.h"
+#include "sampler/mixture/mixture_posterior.h"
+#include "sampler/mixture/precise.h"
 #include "sampler/stand_in.h"
 
 #include <math.h>

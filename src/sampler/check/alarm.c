@@ -1,9 +1,9 @@
-#include "sampler/alarm.h"
+#include "sampler/check/alarm.h"
 
 #include "core/lanes.h"
 #include "core/linalg.h"
 #include "model/prior/wide.h"
-#include "sampler/mixture_posterior.h"
+#include "sampler/mixture/mixture_posterior.h"
 
 #include <math.h>
 

@@ -1,12 +1,12 @@
 /* The posterior under a mixture of Gaussians: exact with a conjugate likelihood, and with any other
- * approximated component by component (sampler/mixture_approximation.h).
+ * approximated component by component (sampler/mixture/mixture_approximation.h).
  *
  * With evidence (Lambda, b) the posterior is a mixture again, with new weights
  * (model/mixture/mixture_evidence.h; Hong et al. 2022, Thompson sampling with a mixture prior).
  *
  * With `candidates` J > 1 a draw is one of J draws theta from that mixture, made a little wider, each of some
  * component c: one is kept with probability proportional to p(y | theta) over its approximation under c, and
- * to how much more probable it was in the narrower mixture (sampler/reservoir.h), so that for large J draws
+ * to how much more probable it was in the narrower mixture (core/reservoir.h), so that for large J draws
  * are from the posterior itself, whatever the approximation. Few are enough where it is near. */
 #pragma once
 

@@ -1,14 +1,14 @@
-#include "sampler/mixture_posterior.h"
+#include "sampler/mixture/mixture_posterior.h"
 
+#include "core/chunk.h"
 #include "core/lanes.h"
 #include "core/linalg.h"
+#include "core/reservoir.h"
 #include "model/history/history_filtered.h"
 #include "model/mixture/mixture_evidence.h"
-#include "sampler/chunk.h"
-#include "sampler/mixture_approximation.h"
-#include "sampler/moments.h"
-#include "sampler/precise.h"
-#include "sampler/reservoir.h"
+#include "sampler/mixture/mixture_approximation.h"
+#include "sampler/mixture/moments.h"
+#include "sampler/mixture/precise.h"
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-#include "sampler/catch_up.h"
+#include "sampler/gradient/catch_up.h"
 
 void catch_up_history(Sampler *sampler, CatchUp *catch_up, int most, CatchUpBegin begin, CatchUpUpdate update,
                       const History *history, int64_t *fallbacks) {

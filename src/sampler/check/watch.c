@@ -1,10 +1,10 @@
-#include "sampler/watch.h"
+#include "sampler/check/watch.h"
 
 #include "core/lanes.h"
 #include "core/linalg.h"
 #include "model/history/history_filtered.h"
-#include "sampler/mixture_posterior.h"
-#include "sampler/spread.h"
+#include "sampler/check/spread.h"
+#include "sampler/mixture/mixture_posterior.h"
 
 #include <math.h>
 

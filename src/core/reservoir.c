@@ -1,4 +1,4 @@
-#include "sampler/reservoir.h"
+#include "core/reservoir.h"
 
 #include <math.h>
 #include <stdbool.h>

@@ -1,4 +1,4 @@
-#include "sampler/mixture_approximation.h"
+#include "sampler/mixture/mixture_approximation.h"
 
 #include "core/lanes.h"
 #include "model/history/history_filtered.h"

@@ -1,4 +1,4 @@
-#include "sampler/moments.h"
+#include "sampler/mixture/moments.h"
 
 #include "core/lanes.h"
 #include "core/status.h"

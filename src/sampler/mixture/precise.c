@@ -1,4 +1,4 @@
-#include "sampler/precise.h"
+#include "sampler/mixture/precise.h"
 
 #include "model/mixture/square_root.h"
 
