@@ -54,8 +54,9 @@ static void find_common(Em *em, double items) {
 /* Computes mean and covariance from the sums of 1, z and z z' over a component's items. */
 static void maximise_component(const Em *em, size_t c, const double *sums) {
   const size_t d = (size_t)em->now.d;
-  const double extra = em->plan->prior_items, shared = em->plan->shared_items, count = sums[0],
-               total = count + extra + shared, spread = pow(em->now.components, -2.0 / (double)d);
+  const double extra = c < (size_t)em->plan->tied ? 0 : em->plan->prior_items,
+               shared = em->plan->shared_items, count = sums[0], total = count + extra + shared,
+               spread = pow(em->now.components, -2.0 / (double)d);
   const double *sum = sums + 1, *square = sums + 1 + d;
   double *mean = em->now.mean + c * d, *covariance = em->now.covariance + c * d * d;
   for (size_t i = 0; i < d; i++) mean[i] = sum[i] / count;
@@ -65,6 +66,24 @@ static void maximise_component(const Em *em, size_t c, const double *sums) {
     covariance[i * d + i] =
         fmax(covariance[i * d + i], 0) + (extra * spread + shared * em->common[i]) / total + EM_FLOOR;
   }
+}
+
+/* Gives the first components one covariance: the mean of theirs by the items that they explain. */
+static void tie(Em *em) {
+  const size_t d = (size_t)em->now.d, square = d * d, features = em_features(em->now.d);
+  const int tied = em->plan->tied < em->now.components ? em->plan->tied : em->now.components;
+  const double extra = em->plan->prior_items;
+  double *common = em->now.covariance, count = 0;
+  for (int c = 0; c < tied; c++) count += em->sums[(size_t)c * features];
+  for (size_t i = 0; i < square; i++) {
+    double sum = 0;
+    for (int c = 0; c < tied; c++)
+      sum += em->sums[(size_t)c * features] * em->now.covariance[(size_t)c * square + i];
+    common[i] = sum / (count + extra);
+  }
+  for (size_t i = 0; i < d; i++)
+    common[i * (d + 1)] += extra * pow(tied, -2.0 / (double)d) / (count + extra) + EM_FLOOR;
+  for (int c = 1; c < tied; c++) memcpy(common + (size_t)c * square, common, square * sizeof *common);
 }
 
 /* Computes the parameters from the sums. */
@@ -84,6 +103,7 @@ static void maximise(Em *em) {
     total += em->now.weight[c];
   }
   for (int c = 0; c < em->now.components; c++) em->now.weight[c] /= total;
+  if (em->plan->tied > 0) tie(em);
 }
 
 /* Runs one iteration; *likelihood is the mean over the first `items` under the parameters before it. */

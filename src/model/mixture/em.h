@@ -37,6 +37,8 @@ typedef struct {
   /* And so many whose variances are those of all items about the means of their components, without
    * correlations. */
   double shared_items;
+  /* The first so many components have one covariance, the mean of theirs, with prior_items once beside it. */
+  int tied;
 } EmPlan;
 
 /* Fits the mixture, not yet prepared. Before each iteration the tick of the thread is asked (core/tick.h).

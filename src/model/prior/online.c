@@ -63,6 +63,13 @@ static Status frame_create(Arena *memory, const Mixture *believed, Frame *out) {
   return mixture_prepare(&out->common);
 }
 
+/* Returns the plan of EM for so many learned components. */
+static EmPlan plan_of(int learned, bool tied) {
+  EmPlan plan = PLAN;
+  plan.tied = tied ? learned : 0;
+  return plan;
+}
+
 /* Creates a mixture of the components of `learned` and, last, the Gaussian of the start with this weight. */
 static Status with_start(Arena *memory, const Mixture *learned, const Mixture *start, double weight,
                          Mixture *out) {
@@ -82,14 +89,15 @@ static Status with_start(Arena *memory, const Mixture *learned, const Mixture *s
 
 /* Runs EM over all tasks, where the last component keeps the mean and the covariance of `start`; *likelihood
  * is that before the last step. */
-static Status settle(Online *self, EmLogs *items, const Mixture *start, int steps, Mixture *mixture,
-                     double *likelihood) {
+static Status settle(Online *self, EmLogs *items, const Mixture *start, int steps, bool tied,
+                     Mixture *mixture, double *likelihood) {
+  const EmPlan plan = plan_of(mixture->components - 1, tied);
   const size_t d = (size_t)start->d, last = (size_t)mixture->components - 1;
   const double tasks = items->data.items, all = tasks + START_TASKS;
   const Rng rng = {.key = self->key, .run = self->run};
   self->work += (int64_t)steps * items->data.items * mixture->components;
   for (int k = 0; k < steps; k++) {
-    TRY(em_step(&items->data, &PLAN, rng, mixture, likelihood));
+    TRY(em_step(&items->data, &plan, rng, mixture, likelihood));
     for (size_t c = 0; c <= last; c++)
       mixture->weight[c] = (tasks * mixture->weight[c] + (c == last ? START_TASKS : 0)) / all;
     memcpy(mixture->mean + last * d, start->mean, d * sizeof *start->mean);
@@ -123,9 +131,9 @@ static Status weigh_recent(Arena *memory, const Online *self, const Frame *frame
 }
 
 /* Returns the log likelihood of all tasks less the price of the learned parameters. */
-static double score(const Mixture *mixture, double tasks, double likelihood) {
-  const double d = mixture->d, each = 1 + d + d * (d + 1) / 2;
-  return tasks * likelihood - (mixture->components - 1) * each;
+static double score(const Mixture *mixture, bool tied, double tasks, double likelihood) {
+  const double d = mixture->d, learned = mixture->components - 1;
+  return tasks * likelihood - learned * (1 + d) - (tied ? 1 : learned) * d * (d + 1) / 2;
 }
 
 /* Keeps a mixture of the frame, and its likelihood, for the next step of the fit. */
@@ -139,7 +147,7 @@ static Status keep(const Frame *frame, const Mixture *mixture, double likelihood
 /* Runs one of the new starts on the last tasks; the best of them is kept. */
 static Status run_start(Arena *memory, Online *self, const Frame *frame, EmLogs *last) {
   OnlineContest *at = &self->contest;
-  EmPlan one = PLAN;
+  EmPlan one = plan_of(at->components, at->tied);
   Mixture fit;
   double likelihood = 0;
   one.starts = 1, one.first_start = at->step;
@@ -157,14 +165,25 @@ static Status run_start(Arena *memory, Online *self, const Frame *frame, EmLogs 
 /* Goes on with the best start until it has converged; then the Gaussian of the start is beside it. */
 static Status finish(Arena *memory, Online *self, const Frame *frame, const Mixture *start, EmLogs *last) {
   OnlineContest *at = &self->contest;
+  const EmPlan plan = plan_of(at->components, at->tied);
   Mixture fit, mixture;
   double likelihood;
   self->work += (int64_t)PLAN.most_iterations * last->data.items * at->components;
   TRY(mixture_copy(memory, &at->mixture, &fit));
   TRY(mixture_transform(&fit, frame->inverse_shift, frame->inverse_scale));
-  TRY(em_continue(&last->data, &PLAN, self->key, self->run, &fit, &likelihood));
+  TRY(em_continue(&last->data, &plan, self->key, self->run, &fit, &likelihood));
   TRY(with_start(memory, &fit, start, START_TASKS / (self->logs.tasks + START_TASKS), &mixture));
   return keep(frame, &mixture, likelihood, at);
+}
+
+/* Goes to the next fit: the same number of components with one covariance, then more components. */
+static void begin_next(Online *self) {
+  OnlineContest *at = &self->contest;
+  const int next = 2 * at->components;
+  at->step = -1;
+  at->tied = at->components > 1 && !at->tied;
+  if (at->tied) return;
+  at->components = next <= self->most && at->tasks >= EACH * (self->logs.d + 1) * next ? next : 0;
 }
 
 /* Takes a step over all tasks. After the last one the fit competes, and the next begins. */
@@ -173,17 +192,18 @@ static Status settle_once(Arena *memory, Online *self, const Frame *frame, const
   OnlineContest *at = &self->contest;
   Mixture mixture;
   double likelihood;
-  const int tasks = self->logs.tasks, next = 2 * at->components;
+  const int tasks = self->logs.tasks;
   TRY(mixture_copy(memory, &at->mixture, &mixture));
   TRY(mixture_transform(&mixture, frame->inverse_shift, frame->inverse_scale));
-  TRY(settle(self, all, start, 1, &mixture, &likelihood));
+  TRY(settle(self, all, start, 1, at->tied, &mixture, &likelihood));
   TRY(keep(frame, &mixture, likelihood, at));
   if (at->step < STARTS + SETTLING) return STATUS_OK;
-  at->step = -1;
-  at->components = next <= self->most && at->tasks >= EACH * (self->logs.d + 1) * next ? next : 0;
-  if (score(&mixture, tasks, likelihood) <= *most) return STATUS_OK;
-  *most = score(&mixture, tasks, likelihood);
-  *best = mixture;
+  if (score(&mixture, at->tied, tasks, likelihood) > *most) {
+    *most = score(&mixture, at->tied, tasks, likelihood);
+    *best = mixture;
+    self->tied = at->tied;
+  }
+  begin_next(self);
   return STATUS_OK;
 }
 
@@ -227,8 +247,8 @@ static Status find_best(Arena *memory, Online *self, Frame *frame, const Mixture
   if (self->now.components > 1) {
     TRY(mixture_copy(memory, &self->now, best));
     TRY(mixture_transform(best, frame->inverse_shift, frame->inverse_scale));
-    TRY(settle(self, &all, start, STEPS, best, &likelihood));
-    most = score(best, tasks, likelihood);
+    TRY(settle(self, &all, start, STEPS, self->tied, best, &likelihood));
+    most = score(best, self->tied, tasks, likelihood);
   }
   if (self->contest.components == 0 &&
       tasks >= fmin(GROWTH * self->fitted, self->fitted + due_after(self->fitted))) {
@@ -261,8 +281,8 @@ double online_components(int d, double tasks, int most) {
 double online_cost(int d, double tasks, double rows, int most, double every) {
   const double newton = 5, square = (double)d * d, trials = fmin(tasks, TRIAL_TASKS);
   const double item = 100 + 20 * square + 5 * d * square + newton * rows * (40 + 8 * d + square);
-  const double components = online_components(d, tasks, most);
-  const double starts = em_cost(&PLAN, 2 * components, trials, item),
+  const double components = online_components(d, tasks, most), kinds = 2;
+  const double starts = em_cost(&PLAN, kinds * 2 * components, trials, item),
                due = fmin((GROWTH - 1) * fmax(tasks, 1), due_after(tasks));
   return components * item * STEPS * tasks / every + starts / fmax(due, every);
 }

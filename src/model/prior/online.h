@@ -3,9 +3,10 @@
  * It is a mixture of learned Gaussians and, beside them with a learned weight, of the Gaussian that was
  * believed before the first task. EM goes on from the mixture of the task before, so that a task costs a few
  * iterations; whenever there are a quarter more tasks, or 16 (of many, a 64th), fits from new starts compete
- * with it, of 1, 2, 4, .. components, on the last 512 tasks, so that a world that has changed is found. Where
- * tasks are many these fits are spread over updates. What predicts all tasks best wins (AIC; Akaike 1974).
- * Kveton et al. 2021 learn one Gaussian in this way (MetaTS). */
+ * with it, of 1, 2, 4, .. components, with covariances of their own or one for all, on the last 512 tasks, so
+ * that a world that has changed is found. Where tasks are many these fits are spread over updates. What
+ * predicts all tasks best wins (AIC; Akaike 1974). Kveton et al. 2021 learn one Gaussian in this way
+ * (MetaTS). */
 #pragma once
 
 #include "model/logs/logs.h"
@@ -14,6 +15,7 @@
 /* Fits from new starts, of which some are still to come. */
 typedef struct {
   int components; /* of the fit that is at work; 0: none is */
+  bool tied; /* its components have one covariance */
   int step, tasks; /* its next step; tasks when the first of them began */
   Mixture mixture; /* of theta; room for most + 1 */
   double likelihood; /* mean of a task, before the last step */
@@ -24,6 +26,7 @@ typedef struct {
   Logs logs; /* all tasks so far: the caller adds to them */
   Mixture start; /* one Gaussian, prepared */
   Mixture now; /* what is believed of the next task; prepared */
+  bool tied; /* its learned components have one covariance */
   int most; /* learned components, at most */
   /* They come in the order of time, so that weights are learned from the last tasks, and fits from new starts
    * are spread; false at first. */
