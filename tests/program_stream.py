@@ -64,6 +64,16 @@ class Stream(program.ProgramTest):
         self.assertLess(late[1].mean(), gaussian[0, :, 30:].mean())
         self.assertLess(gaussian[0, :, 30:].mean(), late[0].mean())
 
+    def test_pooled(self):
+        """Where all bandits have one theta, pooled ridge regression is right: bandits 9 to 12 have less than a tenth of the regret of the first, which is that
+        of N(0, I). Where they have not, it is confidently wrong: above N(0, I) from bandit 5 on."""
+        samples = self.write("theta.csv", "1,-1\n" * 40)
+        regret, _ = self.results("one", "[ts, mixts]", "problem.theta=file", f"problem.file={samples}", "stream.learn=pooled", "runs=8")
+        np.testing.assert_array_equal(regret[0, :, 0], regret[1, :, 0])
+        self.assertLess(regret[1, :, 8:].mean(), 0.1 * regret[1, :, 0].mean())
+        other, _ = self.results("other", "[ts, mixts]", "problem.theta=gm_four", "stream.learn=pooled", "runs=8")
+        self.assertGreater(other[1, :, 4:].mean(), other[0, :, 4:].mean())
+
     def test_switch(self):
         """Nothing before it changes; behind it the known prior is that of the other world."""
         before, known = self.results("still", "[ts, mixts]")
@@ -120,7 +130,7 @@ class Stream(program.ProgramTest):
 
     def test_refused(self):
         study = self.write("stream.yaml", STUDY % "[ts, mixts]")
-        for changes, part in ((["problem.drift.kind=switch", "problem.drift.every=5"], "problem.drift: kind switch is for study bandit"), (["stream.learn=prior"], "mixture | gaussian | none"),
+        for changes, part in ((["problem.drift.kind=switch", "problem.drift.every=5"], "problem.drift: kind switch is for study bandit"), (["stream.learn=prior"], "mixture | gaussian | pooled | none"), (["stream.learn=pooled", "likelihood=logistic"], "needs likelihood: gaussian"),
                               (["stream.start=narrow"], "standard | wide"), (["stream.tasks=0"], "stream.tasks"), (["stream.switch_at=3", "stream.switch_to=gm_cros"], "stream.switch_to"),
                               (["stream.switch_at=3", "problem.theta=gaussian", "problem.dimension=3"], "stream.switch_to: "),
                               (["stream.switch_at=3", "problem.family=pool"], "needs problem.family: synthetic"), (["problem.unknown=per_arm"], "one theta* for all arms"),

@@ -139,9 +139,10 @@ const ConfigKey study_keys[] = {
     {INT("stream.tasks", 1, 1000000, "300", "stream study: bandits of a stream, one after the other")},
     {WORD("stream.learn", "mixture",
           "stream study: what is learned of theta on the way, from all bandits so far, by policies whose "
-          "prior "
-          "would otherwise be fitted; none: they keep what they start with"),
-     .words = "mixture gaussian none"},
+          "prior would otherwise be fitted; pooled: one theta for all bandits, by ridge regression; none: "
+          "they "
+          "keep what they start with"),
+     .words = "mixture gaussian pooled none"},
     {WORD("stream.start", "standard",
           "stream study: what these believe before the first bandit, and beside what is learned: standard, "
           "N(0, I), or wide, N(0, 4 I)"),

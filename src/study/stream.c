@@ -7,6 +7,7 @@
  * advance together. From bandit stream.switch_at on theta* is of stream.switch_to. The same policy with the
  * known prior of each world plays the same bandits beside it. */
 #include "core/clock.h"
+#include "core/linalg.h"
 #include "model/prior/online.h"
 #include "policy/policy.h"
 #include "study/studies.h"
@@ -146,6 +147,30 @@ static Status create_learner(Arena *memory, const Streams *self, uint32_t stream
                        &self->likelihood, rng_key(self->study->seed, RNG_MIXTURE_START), stream, out);
 }
 
+/* Learns as if all bandits so far had one theta, by ridge regression: what is believed is the posterior under
+ * the Gaussian of the start. */
+static Status pool(const Online *learner) {
+  SCRATCH_ARENA(memory);
+  const int d = learner->logs.d;
+  const double variance = learner->logs.likelihood->noise * learner->logs.likelihood->noise;
+  const Mixture *start = &learner->start;
+  Mixture now = learner->now;
+  double *precision;
+  ALLOCATE(&memory, precision, d * d);
+  memcpy(precision, start->precision, (size_t)(d * d) * sizeof *precision);
+  memcpy(now.mean, start->information, (size_t)d * sizeof *now.mean);
+  for (int t = 0; t < learner->logs.tasks; t++) {
+    const double *entry = logs_task(&learner->logs, t);
+    for (int i = 0; i < d; i++)
+      for (int j = 0; j <= i; j++) precision[i * d + j] += *entry++ / variance;
+    for (int i = 0; i < d; i++) now.mean[i] += *entry++ / variance;
+  }
+  linalg_cholesky_lanes(d, 1, precision, NULL);
+  linalg_solve_lanes(d, 1, precision, now.mean);
+  linalg_inverse(d, precision, now.covariance);
+  return mixture_prepare(&now);
+}
+
 /* Makes the prior of what is learned: of its moments, where the sampler takes one Gaussian alone. */
 static Status create_prior(Arena *memory, const Streams *self, const Mixture *learned, Prior *out) {
   Mixture one;
@@ -165,7 +190,8 @@ static Status create_prior(Arena *memory, const Streams *self, const Mixture *le
 static Status play_learning(Streams *self, uint32_t stream, double *regret, int64_t *fallbacks) {
   SCRATCH_ARENA(memory);
   Online learner;
-  const bool never = config_is(self->setting, "stream.learn", "none");
+  const bool never = config_is(self->setting, "stream.learn", "none"),
+             pooled = config_is(self->setting, "stream.learn", "pooled");
   TRY(create_learner(&memory, self, stream, &learner));
   learner.in_order = true;
   for (int j = 0, count; j < self->tasks; j += count) {
@@ -174,7 +200,7 @@ static Status play_learning(Streams *self, uint32_t stream, double *regret, int6
     count = stretch_of(self, j, self->every);
     TRY(create_prior(&scratch, self, &learner.now, &prior));
     TRY(play(self, (Stretch){stream, j, count}, &prior, never ? NULL : &learner, regret + j, fallbacks));
-    if (!never && (j + count) % self->every == 0) TRY(online_learn(&learner));
+    if (!never && (j + count) % self->every == 0) TRY(pooled ? pool(&learner) : online_learn(&learner));
   }
   return STATUS_OK;
 }
@@ -247,6 +273,9 @@ static Status run(const Study *study, const Task *task, const Prior *prior, Tick
 
 static Status check_setting(const Study *study, const Config *setting, const Problem *problem) {
   const double tasks = (double)config_int(setting, "stream.tasks");
+  if (config_is(setting, "stream.learn", "pooled") && !config_is(setting, "likelihood", "gaussian"))
+    return status_set(STATUS_INPUT,
+                      "stream.learn: pooled is ridge regression, which needs likelihood: gaussian");
   if (problem->ops->rewards || problem->per_arm)
     return status_set(STATUS_INPUT, "a stream needs one theta* for all arms, from which rewards come");
   if (config_is(setting, "prior.guard", "auto") || config_real(setting, "prior.guard") > 0)
