@@ -181,7 +181,7 @@ static Status read_means(Arena *memory, StoreFile *file, const Study *study, con
 enum { MEAN, SE, DIFF_MEAN, DIFF_SE, COUNT, SE_REPLICATE, DIFF_SE_REPLICATE, COLUMNS };
 
 /* Widens a standard error to the larger of that over runs and that over the means of replicates. */
-static void widen(size_t count, double *se, const double *over_replicates) {
+static void take_larger_error(size_t count, double *se, const double *over_replicates) {
   for (size_t i = 0; i < count; i++) se[i] = fmax(se[i], over_replicates[i]);
 }
 
@@ -256,8 +256,8 @@ static void print_last(const Study *study, int setting, double *const columns[])
 static void print_table(const Study *study, double *columns[COLUMNS]) {
   const bool few = study->points <= TABLE_POINTS;
   const size_t count = row_of(study, study->file->setting_count, 0);
-  widen(count, columns[SE], columns[SE_REPLICATE]);
-  widen(count, columns[DIFF_SE], columns[DIFF_SE_REPLICATE]);
+  take_larger_error(count, columns[SE], columns[SE_REPLICATE]);
+  take_larger_error(count, columns[DIFF_SE], columns[DIFF_SE_REPLICATE]);
   for (int s = 0; s < study->file->setting_count; s++)
     few ? print_points(study, s, columns) : print_last(study, s, columns);
   if (!few) printf("\ndifference: paired with the first policy, same theta*, arms and noise");

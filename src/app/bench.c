@@ -168,7 +168,7 @@ static void print_notes(void) {
 }
 
 /* Averages over ranks, which all measure the same at the same time. */
-static void average(const Parallel *parallel, Throughput *throughput) {
+static void average_over_ranks(const Parallel *parallel, Throughput *throughput) {
   double *const values[] = {&throughput->draw_seconds, &throughput->draw_of_peak, &throughput->round_seconds,
                             &throughput->round_of_peak, &throughput->round_of_bandwidth};
   for (size_t i = 0; i < sizeof values / sizeof *values; i++)
@@ -189,7 +189,7 @@ static Status measure_all(const Parallel *parallel, const Arguments *arguments, 
       Throughput throughput;
       Status status = throughput_measure(study, s, p, folder, arguments->seconds / 2, meter, &throughput);
       TRY(parallel_agree(parallel, status));
-      average(parallel, &throughput);
+      average_over_ranks(parallel, &throughput);
       if (arguments->json)
         json_array_append_new(rows, json_of_throughput(study, s, p, &throughput));
       else if (app_speaks)

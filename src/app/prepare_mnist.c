@@ -89,7 +89,7 @@ static Status embed(const PrepareJob *job, Mnist *mnist) {
   return STATUS_OK;
 }
 
-static Status fit(const PrepareJob *job, Mnist *mnist) {
+static Status fit_classifier(const PrepareJob *job, Mnist *mnist) {
   Samples *theta = &mnist->embedding.theta;
   LabelledRows all = rows_of(mnist);
   theta->n = (int)config_int(job->options, "samples");
@@ -135,7 +135,7 @@ static Status write_details(StoreFile *file, const PrepareJob *job, const Mnist 
   return write_labels(file, "label", arm, "label of a digit; training digits come first", mnist->label);
 }
 
-static Status write_file(const PrepareJob *job, const Mnist *mnist) {
+static Status write_mnist(const PrepareJob *job, const Mnist *mnist) {
   StoreFile *file;
   int axes[3];
   TRY(embedding_create(job->output, "embedding of digits and linear models of their labels",
@@ -155,8 +155,8 @@ static void print_summary(const PrepareJob *job, const Mnist *mnist) {
 static Status prepare_all(const PrepareJob *job, Mnist *mnist) {
   TRY(classify(job, mnist));
   TRY(embed(job, mnist));
-  TRY(fit(job, mnist));
-  TRY(write_file(job, mnist));
+  TRY(fit_classifier(job, mnist));
+  TRY(write_mnist(job, mnist));
   print_summary(job, mnist);
   return STATUS_OK;
 }

@@ -175,7 +175,7 @@ static Status write_details(StoreFile *file, const PrepareJob *job, const Moviel
   return users ? users_write_logs(file, axes[2], &work->ratings, result) : STATUS_OK;
 }
 
-static Status write_file(const PrepareJob *job, const Movielens *work) {
+static Status write_movielens(const PrepareJob *job, const Movielens *work) {
   const bool users = work->held_out.users > 0;
   const Factorisation *result = &work->result;
   const Embedding embedding = {.d = result->d,
@@ -229,7 +229,7 @@ static Status prepare_all(const PrepareJob *job, Movielens *work) {
   else
     TRY(theta_of_rows(&scratch, work->ratings.items, work->ratings.item_id, work->result.d, work->result.item,
                       &work->theta));
-  TRY(write_file(job, work));
+  TRY(write_movielens(job, work));
   print_summary(job, work);
   return STATUS_OK;
 }

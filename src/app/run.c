@@ -171,8 +171,8 @@ static Status open_folder(const Parallel *parallel, const Arguments *arguments, 
 /* Writes the results file and the table, and says where to go on. *lost: tasks that were finished and can no
  * longer be read. (If an adaptive study was stopped at a failure, the reducer may know of more waves, from an
  * earlier job: what it misses then says nothing.) Collective. */
-static Status finish(const Parallel *parallel, const Study *study, const char *directory, int64_t left,
-                     int *lost) {
+static Status finish_run(const Parallel *parallel, const Study *study, const char *directory, int64_t left,
+                         int *lost) {
   ReduceCounts counts = {0};
   Status status = reduce_study(parallel, study, directory, &(ReduceOptions){0}, &counts);
   *lost = left == 0 ? counts.missing : counts.damaged;
@@ -197,7 +197,8 @@ static bool too_many_failed(const TasksOutcome *outcome, int64_t max_failures) {
   return max_failures >= 0 && outcome->failed > max_failures;
 }
 
-static Status judge(const TasksOutcome *outcome, int lost, int64_t max_failures, const char *directory) {
+static Status judge_outcome(const TasksOutcome *outcome, int lost, int64_t max_failures,
+                            const char *directory) {
   long long failed = outcome->failed, left = outcome->left;
   if (left > 0 && !too_many_failed(outcome, max_failures))
     return status_set(
@@ -215,12 +216,12 @@ static Status judge(const TasksOutcome *outcome, int lost, int64_t max_failures,
 
 /* Concludes how the job ends. Results that have runs which the tasks lack were left as they are
  * (STATUS_RESUME): where tasks failed as well, that is said, and the failures are the verdict. */
-static Status conclude(Status finished, const TasksOutcome *outcome, int lost, int64_t max_failures,
-                       const char *directory) {
+static Status conclude_run(Status finished, const TasksOutcome *outcome, int lost, int64_t max_failures,
+                           const char *directory) {
   char kept[1024];
-  if (finished == STATUS_OK) return judge(outcome, lost, max_failures, directory);
+  if (finished == STATUS_OK) return judge_outcome(outcome, lost, max_failures, directory);
   snprintf(kept, sizeof kept, "%s", status_message());
-  Status status = judge(outcome, lost, max_failures, directory);
+  Status status = judge_outcome(outcome, lost, max_failures, directory);
   if (status == STATUS_OK) return status_set(finished, "%s", kept);
   if (app_speaks) fprintf(stderr, "%s\n", kept);
   return status;
@@ -261,9 +262,9 @@ static Status run_and_reduce(const Parallel *parallel, const Study *study, Argum
   const bool stopped = outcome.left > 0 && !too_many_failed(&outcome, max_failures);
   Status finished = STATUS_OK;
   if (arguments->tasks.shards == 1 && !stopped)
-    finished = finish(parallel, study, directory, outcome.left, &lost);
+    finished = finish_run(parallel, study, directory, outcome.left, &lost);
   if (finished != STATUS_OK && finished != STATUS_RESUME) return finished;
-  return conclude(finished, &outcome, lost, max_failures, directory);
+  return conclude_run(finished, &outcome, lost, max_failures, directory);
 }
 
 /* Returns what learning priors takes of the time that the study is expected to take. */

@@ -214,8 +214,8 @@ static void print_summary(const Arguments *arguments, int d, const double *theta
   if (complaint[0]) printf("%s\n", complaint);
 }
 
-static Status save(const Arguments *arguments, int d, double *theta, const Findings *findings,
-                   int64_t fallbacks) {
+static Status save_draws(const Arguments *arguments, int d, double *theta, const Findings *findings,
+                         int64_t fallbacks) {
   SCRATCH_ARENA(scratch);
   double *rows;
   ALLOCATE(&scratch, rows, (size_t)d * (size_t)arguments->draws);
@@ -232,7 +232,7 @@ static Status judge_and_save(const Arguments *arguments, const Sampler *sampler,
   TRY(metric_distinct(sampler->d, arguments->draws, theta, &findings->distinct));
   TRY(spread_measure(sampler, history, arguments->draws, theta, &spread));
   if (spread_complaint(&spread, sizeof complaint, complaint)) fallbacks++;
-  TRY(save(arguments, sampler->d, theta, findings, fallbacks));
+  TRY(save_draws(arguments, sampler->d, theta, findings, fallbacks));
   print_summary(arguments, sampler->d, theta, findings, fallbacks, complaint);
   return STATUS_OK;
 }

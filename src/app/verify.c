@@ -127,7 +127,7 @@ static Status check_others(const char *directory, Found *found) {
 }
 
 /* Shuffles by Fisher and Yates. */
-static void shuffle(uint64_t seed, int count, int *order) {
+static void shuffle_tasks(uint64_t seed, int count, int *order) {
   Rng rng = {.key = rng_key(seed, RNG_VERIFY)};
   for (int i = count - 1; i > 0; i--) {
     int j = (int)rng_index(&rng, (uint64_t)i + 1), kept = order[i];
@@ -163,7 +163,7 @@ static Status verify(Arena *memory, const Arguments *arguments, Found *found) {
     return status_set(STATUS_INPUT,
                       "%s: no finished task to verify (those of large settings are not run again)",
                       directory);
-  shuffle(study->seed, found->count, found->order);
+  shuffle_tasks(study->seed, found->count, found->order);
   int again = found->count < arguments->tasks ? found->count : arguments->tasks;
   for (int i = 0; i < again; i++) {
     const Task task = study_task(study, found->order[i]);

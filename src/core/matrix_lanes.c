@@ -13,8 +13,8 @@ static MatrixOrder order(int d, bool transposed) {
 }
 
 /* Multiplies A or A' by B or B'. */
-static void multiply(int d, int lanes, bool transposed_a, const double *a, bool transposed_b, const double *b,
-                     MatrixResult result, double *c) {
+static void multiply_lanes(int d, int lanes, bool transposed_a, const double *a, bool transposed_b,
+                           const double *b, MatrixResult result, double *c) {
   const MatrixShape shape = {d, d, d, lanes};
   if (matrix_lanes_is_single(d, lanes))
     linalg_product(d, transposed_a, a, transposed_b, b, c);
@@ -23,19 +23,19 @@ static void multiply(int d, int lanes, bool transposed_a, const double *a, bool 
 }
 
 void matrix_lanes_product(int d, int lanes, const double *a, const double *b, double *c) {
-  multiply(d, lanes, false, a, false, b, MATRIX_PLAIN, c);
+  multiply_lanes(d, lanes, false, a, false, b, MATRIX_PLAIN, c);
 }
 
 void matrix_lanes_product_by_transposed(int d, int lanes, const double *a, const double *b, double *c) {
-  multiply(d, lanes, false, a, true, b, MATRIX_PLAIN, c);
+  multiply_lanes(d, lanes, false, a, true, b, MATRIX_PLAIN, c);
 }
 
 void matrix_lanes_product_transposed(int d, int lanes, const double *a, const double *b, double *c) {
-  multiply(d, lanes, true, a, false, b, MATRIX_PLAIN, c);
+  multiply_lanes(d, lanes, true, a, false, b, MATRIX_PLAIN, c);
 }
 
 void matrix_lanes_gram(int d, int lanes, const double *a, double *c) {
-  multiply(d, lanes, true, a, false, a, MATRIX_SYMMETRIC, c);
+  multiply_lanes(d, lanes, true, a, false, a, MATRIX_SYMMETRIC, c);
   if (!matrix_lanes_is_single(d, lanes)) return;
   for (int i = 0; i < d; i++) /* BLAS may round the two halves differently */
     for (int j = 0; j < i; j++) c[(size_t)j * (size_t)d + (size_t)i] = c[(size_t)i * (size_t)d + (size_t)j];
@@ -76,8 +76,8 @@ void matrix_lanes_fine_bound(int d, int lanes, const double *a, double *bound, d
   matrix_lanes_coarse_bound(d, lanes, a, bound);
   for (int i = 0; i < d * d; i++)
     for (int n = 0; n < lanes; n++) fourth[i * lanes + n] = a[i * lanes + n] / (bound[n] > 0 ? bound[n] : 1);
-  multiply(d, lanes, false, fourth, false, fourth, MATRIX_SYMMETRIC, square);
-  multiply(d, lanes, false, square, false, square, MATRIX_SYMMETRIC, fourth);
+  multiply_lanes(d, lanes, false, fourth, false, fourth, MATRIX_SYMMETRIC, square);
+  multiply_lanes(d, lanes, false, square, false, square, MATRIX_SYMMETRIC, fourth);
   double *norm = square;
   matrix_lanes_coarse_bound(d, lanes, fourth, norm);
   for (int n = 0; n < lanes; n++) bound[n] *= sqrt(sqrt(norm[n]));

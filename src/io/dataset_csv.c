@@ -74,7 +74,7 @@ static Status read_row(Arena *memory, CsvReader *reader, Table *table, size_t *c
   return STATUS_OK;
 }
 
-static Status read_rows(Arena *memory, CsvReader *reader, Table *table) {
+static Status read_table_rows(Arena *memory, CsvReader *reader, Table *table) {
   long blank_line = 0;
   size_t count = 0;
   while (reader->end != CSV_END_FILE) {
@@ -101,7 +101,7 @@ static Status parse(Arena *memory, CsvReader *reader, CsvForm form, Table *table
     reader->line = 1;
     TRY(dataset_csv_read_header(reader, last_columns[form], &table->columns));
   }
-  TRY(read_rows(memory, reader, table));
+  TRY(read_table_rows(memory, reader, table));
   if (form == CSV_NO_HEADER && table->rows == 0) return status_set(STATUS_INPUT, "%s is empty", reader->name);
   return STATUS_OK;
 }

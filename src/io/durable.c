@@ -97,13 +97,15 @@ Status durable_sync_folder_of(const char *path) {
   return STATUS_OK;
 }
 
-static int place(const char *temporary, const char *path) { return rename(temporary, path) == 0 ? 0 : errno; }
+static int move_into_place(const char *temporary, const char *path) {
+  return rename(temporary, path) == 0 ? 0 : errno;
+}
 
 /* Renames without replacing anything. Where there are no hard links (some network file systems) it
  * replaces. */
 static int place_first(const char *temporary, const char *path) {
   int error = link(temporary, path) == 0 ? 0 : errno;
-  if (error == EPERM || error == ENOSYS || error == EOPNOTSUPP) return place(temporary, path);
+  if (error == EPERM || error == ENOSYS || error == EOPNOTSUPP) return move_into_place(temporary, path);
   if (error == 0 || error == EEXIST) unlink(temporary);
   return error == EEXIST ? 0 : error;
 }
@@ -119,7 +121,9 @@ static Status publish(const char *temporary, const char *path,
   return durable_sync_folder_of(path);
 }
 
-Status durable_publish(const char *temporary, const char *path) { return publish(temporary, path, place); }
+Status durable_publish(const char *temporary, const char *path) {
+  return publish(temporary, path, move_into_place);
+}
 
 Status durable_publish_first(const char *temporary, const char *path) {
   return publish(temporary, path, place_first);

@@ -75,7 +75,7 @@ static void show_progress(LogsReader *reader, long row) {
   if (at >= 0) reader->sink->progress(reader->sink->context, (double)at, reader->size);
 }
 
-static Status read_rows(LogsReader *reader) {
+static Status read_log_rows(LogsReader *reader) {
   CsvReader *csv = &reader->csv;
   long blank_line = 0, rows = 0;
   while (csv->end != CSV_END_FILE) {
@@ -95,12 +95,12 @@ static Status read_rows(LogsReader *reader) {
   return STATUS_OK;
 }
 
-static Status read_all(Arena *scratch, LogsReader *reader) {
+static Status read_whole_file(Arena *scratch, LogsReader *reader) {
   csv_skip_byte_order_mark(&reader->csv);
   TRY(logs_csv_read_header(&reader->csv, &reader->d));
   ALLOCATE(scratch, reader->x, reader->d);
   TRY(reader->sink->begin(reader->sink->context, reader->d));
-  return read_rows(reader);
+  return read_log_rows(reader);
 }
 
 Status logs_csv_read(FILE *stream, const char *name, double size, const LogsSink *sink) {
@@ -114,7 +114,7 @@ Status logs_csv_read(FILE *stream, const char *name, double size, const LogsSink
   /* A number that is too large is the user's error, to be reported, not to be trapped. */
   fenv_t environment;
   feholdexcept(&environment);
-  const Status status = read_all(&scratch, reader);
+  const Status status = read_whole_file(&scratch, reader);
   fesetenv(&environment);
   names_free(&reader->names);
   return status;

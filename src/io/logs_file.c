@@ -51,7 +51,7 @@ static Status take_row(Reader *reader, size_t first, size_t r) {
              : status;
 }
 
-static Status read_rows(Reader *reader) {
+static Status read_variable_rows(Reader *reader) {
   for (size_t first = 0; first < reader->rows; first += ROWS) {
     const size_t start[2] = {first, 0};
     const size_t count[2] = {reader->rows - first < ROWS ? reader->rows - first : ROWS, reader->d};
@@ -84,7 +84,7 @@ static Status read_netcdf(const char *path, const LogsSink *sink) {
   ALLOCATE(&scratch, reader.x, ROWS * reader.d);
   ALLOCATE_ARRAYS(&scratch, ROWS, reader.y, reader.task);
   TRY(sink->begin(sink->context, (int)reader.d));
-  return read_rows(&reader);
+  return read_variable_rows(&reader);
 }
 
 Status logs_file_read(const char *path, const LogsSink *sink) {

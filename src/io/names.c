@@ -23,7 +23,7 @@ static size_t names_place_of(const Names *names, uint64_t hash, const char *text
 }
 
 /* Doubles the table. */
-static Status grow(Names *names) {
+static Status grow_table(Names *names) {
   enum { FIRST = 1024 };
   Names larger = *names;
   larger.capacity = names->capacity > 0 ? 2 * names->capacity : FIRST;
@@ -46,7 +46,7 @@ static Status grow(Names *names) {
   return status;
 }
 
-static Status keep(Names *names, const char *text, size_t length, const char **out) {
+static Status keep_text(Names *names, const char *text, size_t length, const char **out) {
   enum { BLOCK = 1 << 18 };
   const uint16_t prefix = (uint16_t)length;
   if (names->left < sizeof prefix + length) {
@@ -64,11 +64,11 @@ static Status keep(Names *names, const char *text, size_t length, const char **o
 Status names_number(Names *names, const char *text, size_t length, int *number) {
   ASSERT(length <= NAMES_LONGEST);
   const uint64_t hash = hash_of(text, length);
-  if (2 * (size_t)names->count >= names->capacity) TRY(grow(names));
+  if (2 * (size_t)names->count >= names->capacity) TRY(grow_table(names));
   const size_t at = names_place_of(names, hash, text, length);
   if (!names->number[at]) {
     if (names->count == INT_MAX) return status_set(STATUS_INPUT, "more than %d names", INT_MAX);
-    TRY(keep(names, text, length, &names->text[at]));
+    TRY(keep_text(names, text, length, &names->text[at]));
     names->hash[at] = hash;
     names->number[at] = ++names->count;
   }

@@ -53,7 +53,8 @@ Status store_write_text_first(const char *path, const char *text) {
 }
 
 /* Reads fd to its end into *text, growing it; *capacity is a first guess of the length plus one. */
-static Status read_all(int fd, const char *path, size_t limit, size_t capacity, char **text, size_t *length) {
+static Status read_to_end(int fd, const char *path, size_t limit, size_t capacity, char **text,
+                          size_t *length) {
   NEW(*text, capacity);
   for (*length = 0; *length <= limit;) {
     if (*length + 1 == capacity) {
@@ -83,7 +84,7 @@ Status store_read_text(const char *path, size_t limit, char **out, size_t *size)
   TRY(input_open(path, &fd));
   /* Most files are read in one go: the length, the terminator, and one byte to see the end. */
   size_t guess = fstat(fd, &info) == 0 && (size_t)info.st_size < limit ? (size_t)info.st_size : limit;
-  Status status = read_all(fd, path, limit, guess + 2, out, size);
+  Status status = read_to_end(fd, path, limit, guess + 2, out, size);
   close(fd);
   if (status != STATUS_OK) {
     free(*out);

@@ -31,7 +31,7 @@ static Status add_evidence(const thompson_agents *self, int id, double *entry, L
   return logs_add_task(logs, entry);
 }
 
-static Status gather(Arena *scratch, const thompson_agents *self, Logs *logs) {
+static Status gather_logs(Arena *scratch, const thompson_agents *self, Logs *logs) {
   double *entry;
   ALLOCATE(scratch, entry, logs_width(logs->d));
   for (int id = 0; id < self->count; id++) {
@@ -46,7 +46,7 @@ static Status gather(Arena *scratch, const thompson_agents *self, Logs *logs) {
 }
 
 /* Makes the prior; it begins with the Gaussian that has the moments of the present one. */
-static Status learn(Arena *memory, const thompson_agents *self, Prior *out) {
+static Status learn_prior(Arena *memory, const thompson_agents *self, Prior *out) {
   const thompson_posterior *posterior = self->posterior;
   const Mixture *present = prior_stand_in(posterior->prior);
   SCRATCH_ARENA(scratch);
@@ -64,7 +64,7 @@ static Status learn(Arena *memory, const thompson_agents *self, Prior *out) {
   TRY(wide_create(&scratch, present, 1, &start));
   TRY(online_create(&scratch, &start, COMPONENTS, &posterior->likelihood,
                     rng_key(posterior->seed, RNG_MIXTURE_START), 0, &online));
-  TRY(gather(&scratch, self, &online.logs));
+  TRY(gather_logs(&scratch, self, &online.logs));
   TRY(online_learn(&online));
   TRY(fit_of_options("defaults", 0, NULL, 1, &defaults));
   TRY(prior_from_mixture(memory, &online.now, &defaults, out));
@@ -86,7 +86,7 @@ static Status replace_prior(thompson_agents *self, const Prior *prior) {
 
 thompson_status thompson_agents_learn_prior(thompson_agents *self, thompson_prior **out) {
   Status status = library_prior_new(out);
-  if (status == STATUS_OK) status = learn(&(*out)->memory, self, &(*out)->prior);
+  if (status == STATUS_OK) status = learn_prior(&(*out)->memory, self, &(*out)->prior);
   if (status == STATUS_OK) status = replace_prior(self, &(*out)->prior);
   if (status == STATUS_OK) return THOMPSON_OK;
   thompson_prior_close(*out);

@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* Exchanges two arenas. Blocks stay where they are, so that only the names of their arenas change. */
-static void exchange(Arena *a, Arena *b) {
+static void exchange_arenas(Arena *a, Arena *b) {
   const Arena kept = *a;
   *a = *b;
   *b = kept;
@@ -27,7 +27,7 @@ Status posterior_begin_sampler(thompson_posterior *self, int draws) {
   SCRATCH_ARENA(memory);
   Rule rule;
   TRY(rule_create(&memory, self->method, &setup, 0, self->propensity, &rule));
-  exchange(&self->sampler_memory, &memory);
+  exchange_arenas(&self->sampler_memory, &memory);
   rule.memory = rule.sampler.memory = &self->sampler_memory;
   rule.first_run = 0;
   self->rule = rule;
@@ -61,7 +61,7 @@ static Status renew_history(thompson_posterior *self, int room) {
   TRY(history_reserve(&history, room));
   for (int l = 0; l < kept; l++)
     history_record(&history, NULL, self->x + (size_t)l * (size_t)self->d, self->y + l);
-  exchange(&self->history_memory, &memory);
+  exchange_arenas(&self->history_memory, &memory);
   history.memory = &self->history_memory;
   self->history = history;
   return STATUS_OK;
@@ -79,7 +79,7 @@ Status posterior_grow_history(thompson_posterior *self, int rounds) {
     memcpy(x, self->x, kept * d * sizeof *x);
     memcpy(y, self->y, kept * sizeof *y);
   }
-  exchange(&self->rows_memory, &memory);
+  exchange_arenas(&self->rows_memory, &memory);
   self->x = x;
   self->y = y;
   self->room = room;
@@ -151,8 +151,8 @@ static Status create_history(thompson_posterior *self) {
   return history_reserve(&self->history, 0);
 }
 
-static Status create(thompson_posterior *self, const char *sampler, const char *likelihood,
-                     const char *text) {
+static Status create_on_arena(thompson_posterior *self, const char *sampler, const char *likelihood,
+                              const char *text) {
   SCRATCH_ARENA(scratch);
   LibraryOptions options;
   TRY(find_methods(self, sampler, likelihood));
@@ -173,7 +173,7 @@ Status posterior_new(const Prior *prior, const char *sampler, const char *likeli
   self->runs = runs;
   self->seed = seed;
   self->key = rng_key(seed, RNG_AGENT);
-  Status status = create(self, sampler, likelihood, options);
+  Status status = create_on_arena(self, sampler, likelihood, options);
   if (status == STATUS_OK)
     *out = self;
   else
@@ -307,7 +307,7 @@ void thompson_observations(const thompson_posterior *self, double *x, double *y)
 
 /* Counts a call whose draws cannot have reached the posterior: after new observations by what the evidence
  * asks of a double, and m draws in self->rule.theta by their spread too, where they are enough. */
-static Status judge(thompson_posterior *self, int m) {
+static Status judge_draws(thompson_posterior *self, int m) {
   Spread spread;
   char sentence[256];
   if (self->judged != self->history.rounds) {
@@ -330,7 +330,7 @@ static Status posterior_draw(thompson_posterior *self, int m) {
   const RngLanes rng = {.key = self->key, .draws = (uint32_t)m, .lanes = (uint32_t)m, .round = self->round};
   sampler_sample(&self->rule.sampler, &self->history, rng, m, self->rule.theta, &self->fallbacks);
   self->round++;
-  return judge(self, m);
+  return judge_draws(self, m);
 }
 
 thompson_status thompson_draw(thompson_posterior *self, int m, double *theta) {
@@ -350,7 +350,7 @@ Status posterior_check_arms(const thompson_posterior *self, int sets, int k, con
 /* Counts a choice that has been made. */
 static Status end_choice(thompson_posterior *self) {
   self->round++, self->choices++;
-  return judge(self, 1);
+  return judge_draws(self, 1);
 }
 
 thompson_status thompson_choose(thompson_posterior *self, int k, const double *arms, int *arm) {

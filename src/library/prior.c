@@ -15,7 +15,7 @@ Status library_prior_new(thompson_prior **out) {
 }
 
 /* Finishes a call; after a failure there is no prior. */
-static thompson_status finish(Status status, thompson_prior **out) {
+static thompson_status hand_over(Status status, thompson_prior **out) {
   if (status != STATUS_OK) {
     thompson_prior_close(*out);
     *out = NULL;
@@ -35,7 +35,7 @@ static Status read_prior(const char *path, thompson_prior *self) {
 thompson_status thompson_prior_open(const char *path, thompson_prior **out) {
   Status status = library_prior_new(out);
   if (status == STATUS_OK) status = read_prior(path, *out);
-  return finish(status, out);
+  return hand_over(status, out);
 }
 
 static Status seed_of(const char *text, uint64_t *seed) {
@@ -83,7 +83,7 @@ thompson_status thompson_prior_from_theta_until(const double *theta, int n, int 
   const Tick before = tick_exchange((Tick){stop ? goes_on : NULL, (void *)(uintptr_t)stop});
   if (status == STATUS_OK) status = fit_theta(theta, n, d, family, options, *out);
   tick_exchange(before);
-  return finish(status, out);
+  return hand_over(status, out);
 }
 
 thompson_status thompson_prior_from_theta(const double *theta, int n, int d, const char *family,
@@ -111,7 +111,7 @@ thompson_status thompson_prior_from_mixture(int c, int d, const double *weight, 
                                             const double *covariance, thompson_prior **out) {
   Status status = library_prior_new(out);
   if (status == STATUS_OK) status = copy_mixture(c, d, weight, mean, covariance, *out);
-  return finish(status, out);
+  return hand_over(status, out);
 }
 
 thompson_status thompson_prior_from_denoiser(int d, thompson_denoiser *denoiser, void *context,
@@ -120,7 +120,7 @@ thompson_status thompson_prior_from_denoiser(int d, thompson_denoiser *denoiser,
   if (status == STATUS_OK)
     status = d < 1 ? status_set(STATUS_INPUT, "a denoiser in %d dimensions", d)
                    : prior_given(&(*out)->memory, d, denoiser, context, &(*out)->prior);
-  return finish(status, out);
+  return hand_over(status, out);
 }
 
 thompson_status thompson_prior_from_score_network(int d, int stages, const double *alpha_bar,
@@ -130,7 +130,7 @@ thompson_status thompson_prior_from_score_network(int d, int stages, const doubl
   if (status == STATUS_OK)
     status = d < 1 ? status_set(STATUS_INPUT, "a score network in %d dimensions", d)
                    : prior_score(&(*out)->memory, d, stages, alpha_bar, network, context, &(*out)->prior);
-  return finish(status, out);
+  return hand_over(status, out);
 }
 
 thompson_status thompson_prior_save(const thompson_prior *self, const char *path) {

@@ -79,7 +79,7 @@ static Status saved_put(StoreFile *file, const Saved *saved, const Prior *prior)
   return saved->rows > 0 ? put_rows(file, saved, prior->d) : STATUS_OK;
 }
 
-static Status write_file(const char *path, const Saved *saved, const thompson_posterior *posterior) {
+static Status write_agents(const char *path, const Saved *saved, const thompson_posterior *posterior) {
   StoreFile *file;
   const LibraryFiles before = library_enter_files();
   Status status = store_create(path, STORE_NETCDF4, &file);
@@ -114,7 +114,7 @@ thompson_status thompson_posterior_save(const thompson_posterior *self, const ch
   saved.rows = (size_t)thompson_observation_count(self);
   saved.observations = &observations, saved.choices = &choices, saved.round = &round, saved.lives = &lives;
   Status status = self->forgets ? gather_state(&memory, self, &saved) : STATUS_OK;
-  if (status == STATUS_OK) status = write_file(path, &saved, self);
+  if (status == STATUS_OK) status = write_agents(path, &saved, self);
   return (thompson_status)status;
 }
 
@@ -130,7 +130,7 @@ static Status allocate_rows(Arena *memory, Saved *saved, int d) {
 }
 
 /* Gathers what the agents have learned; evidence stays where it is. */
-static Status gather(Arena *memory, const thompson_agents *self, Saved *saved) {
+static Status gather_agents(Arena *memory, const thompson_agents *self, Saved *saved) {
   const size_t d = (size_t)self->posterior->d;
   saved->count = (size_t)self->count, saved->size = (size_t)self->size, saved->evidence = self->evidence;
   TRY(allocate_counts(memory, saved));
@@ -153,8 +153,8 @@ static Status gather(Arena *memory, const thompson_agents *self, Saved *saved) {
 thompson_status thompson_agents_save(const thompson_agents *self, const char *path) {
   SCRATCH_ARENA(memory);
   Saved saved = saved_of("agents", self->posterior);
-  Status status = gather(&memory, self, &saved);
-  if (status == STATUS_OK) status = write_file(path, &saved, self->posterior);
+  Status status = gather_agents(&memory, self, &saved);
+  if (status == STATUS_OK) status = write_agents(path, &saved, self->posterior);
   return (thompson_status)status;
 }
 

@@ -116,7 +116,7 @@ static void match(Assignment *a, int row, int column) {
   a->row_of[column] = row;
 }
 
-static void start(Assignment *a) {
+static void start_from_duals(Assignment *a) {
   auction_duals(a->auction, a->n, a->stride, a->cost, a->v);
   for (int j = 0; j < a->n; j++) a->column_of[j] = a->row_of[j] = NONE, a->free_rows[j] = j;
 }
@@ -182,7 +182,7 @@ void assignment_solve(Assignment *a, int n, const double *cost, int *column_of, 
   a->stride = reduced_stride(n);
   a->cost = cost;
   a->column_of = column_of;
-  start(a);
+  start_from_duals(a);
   const int count = reduce_rows(a, n);
   for (int k = 0; k < count; k++) augment(a, a->free_rows[k]);
   memcpy(v, a->v, (size_t)n * sizeof *v);

@@ -183,7 +183,7 @@ static int64_t run_phase(Auction *a, int n, int stride, int epsilon, int64_t bid
   return bids;
 }
 
-static void settle(Auction *a, int n, double unit, double *v) {
+static void settle_prices(Auction *a, int n, double unit, double *v) {
   for (int j = 0; j < n; j++) v[j] += unit * a->price[j], a->price[j] = 0;
 }
 
@@ -196,11 +196,11 @@ void auction_duals(Auction *a, int n, int stride, const double *cost, double *v)
   double unit = INFINITY;
   for (double epsilon = FIRST * mean; epsilon * n >= LAST * mean && bids > 0; epsilon /= SHRINK) {
     if (epsilon < FINEST * unit) {
-      if (isfinite(unit)) settle(a, n, unit, v);
+      if (isfinite(unit)) settle_prices(a, n, unit, v);
       unit = ldexp(1, ilogb(epsilon) - COARSEST);
       round_costs(a, n, stride, cost, v, 1 / unit);
     }
     bids = run_phase(a, n, stride, (int)(epsilon / unit), bids);
   }
-  settle(a, n, unit, v);
+  settle_prices(a, n, unit, v);
 }

@@ -20,7 +20,7 @@ void slices_project(int d, int n, const double *restrict x, const double *restri
 
 /* Puts the smaller one of each pair of first[count], second[count] into the first, the larger into the
  * second. */
-static inline void exchange(size_t count, double *restrict first, double *restrict second) {
+static inline void exchange_values(size_t count, double *restrict first, double *restrict second) {
   for (size_t i = 0; i < count; i++) {
     const double a = first[i], b = second[i];
     first[i] = a < b ? a : b;
@@ -38,7 +38,8 @@ void slices_sort(int n, double *values) {
     for (int q = half, r = 0, apart = p;; apart = q - p, q /= 2, r = p) {
       for (int i = r; i + apart < n; i += 2 * p) {
         const int rows = n - apart - i < p ? n - apart - i : p;
-        exchange((size_t)rows * SLICES, values + (size_t)i * SLICES, values + (size_t)(i + apart) * SLICES);
+        exchange_values((size_t)rows * SLICES, values + (size_t)i * SLICES,
+                        values + (size_t)(i + apart) * SLICES);
       }
       if (q == p) break;
     }

@@ -27,7 +27,7 @@ static void mean_and_error(int n, const double *x, double *mean, double *error) 
 }
 
 /* Averages score[count, repeats, tasks] over repeats, in place: score[count, tasks]. */
-static void average(size_t count, size_t repeats, size_t tasks, double *score) {
+static void average_repeats(size_t count, size_t repeats, size_t tasks, double *score) {
   for (size_t i = 0; i < count; i++)
     for (size_t k = 0; k < tasks; k++) {
       double sum = 0;
@@ -37,7 +37,7 @@ static void average(size_t count, size_t repeats, size_t tasks, double *score) {
 }
 
 /* Chooses by score[CANDIDATES, sizes, tasks]; work[CANDIDATES + 1, tasks]. */
-static void choose(const double *score, double *work, AutoChoice *out) {
+static void choose_candidate(const double *score, double *work, AutoChoice *out) {
   const size_t n = (size_t)out->tasks, sizes = (size_t)out->sizes;
   double unused, *difference = work + CANDIDATES * n;
   int best = 0;
@@ -96,8 +96,8 @@ static Status fit_candidate(Arena *memory, const Parallel *parallel, const AutoJ
 }
 
 /* Splits what is learned from in a random order: the first `held` become tasks, several times. */
-static Status hold_out(Arena *memory, const AutoJob *job, int held, int repeats, Samples *theta,
-                       Samples *samples, Logs *tasks, Logs *logs) {
+static Status hold_out_tasks(Arena *memory, const AutoJob *job, int held, int repeats, Samples *theta,
+                             Samples *samples, Logs *tasks, Logs *logs) {
   SCRATCH_ARENA(scratch);
   const FitSource *all = &job->source;
   const int d = all->logs ? all->logs->d : all->samples->d,
@@ -169,13 +169,13 @@ Status auto_choose(const Parallel *parallel, const AutoJob *job, AutoChoice *cho
   if (n < LEAST_TASKS)
     return status_set(STATUS_INPUT, "%d %s; family auto needs at least %d to judge by", n,
                       logs ? "past tasks" : "samples", LEAST_TASKS);
-  TRY(hold_out(&scratch, job, held, repeats, &theta, &samples, &tasks, &rest));
+  TRY(hold_out_tasks(&scratch, job, held, repeats, &theta, &samples, &tasks, &rest));
   Learnt from = {.samples = logs ? NULL : &samples, .logs = logs ? &rest : NULL};
   ALLOCATE(&scratch, score, (size_t)CANDIDATES * CANDIDATE_SIZES * (size_t)repeats * (size_t)held);
   ALLOCATE(&scratch, work, (size_t)(CANDIDATES + 1) * (size_t)held);
   TRY(judge_all(&scratch, parallel, job, &theta, &tasks, &from, choice, score));
-  average((size_t)CANDIDATES * (size_t)choice->sizes, (size_t)repeats, (size_t)held, score);
-  if (parallel->rank == 0) choose(score, work, choice);
+  average_repeats((size_t)CANDIDATES * (size_t)choice->sizes, (size_t)repeats, (size_t)held, score);
+  if (parallel->rank == 0) choose_candidate(score, work, choice);
   parallel_broadcast(choice, sizeof *choice);
   return STATUS_OK;
 }

@@ -13,13 +13,13 @@ struct Counters {
 };
 
 /* Returns the first rank r with r * hosts / ranks = host. */
-static int rank_of(const Counters *counters, int host) {
+static int rank_of_host(const Counters *counters, int host) {
   return (int)(((int64_t)host * counters->ranks + counters->hosts - 1) / counters->hosts);
 }
 
 static bool is_host(const Counters *counters, int rank) {
   const int host = (int)((int64_t)rank * counters->hosts / counters->ranks);
-  return rank_of(counters, host) == rank;
+  return rank_of_host(counters, host) == rank;
 }
 
 static void open_window(int rank, int count, Counters *counters) {
@@ -70,12 +70,13 @@ static void fetch_and_add(Counters *counters, int host, int index, const int64_t
     *before = counters->alone[index];
     counters->alone[index] += *amount;
   } else {
-    MPI_Fetch_and_op(amount, before, MPI_INT64_T, rank_of(counters, host), index, MPI_SUM, counters->window);
+    MPI_Fetch_and_op(amount, before, MPI_INT64_T, rank_of_host(counters, host), index, MPI_SUM,
+                     counters->window);
   }
 }
 
 static void complete(Counters *counters, int host) {
-  if (!counters->alone) MPI_Win_flush(rank_of(counters, host), counters->window);
+  if (!counters->alone) MPI_Win_flush(rank_of_host(counters, host), counters->window);
 }
 
 int64_t counter_add(Counters *counters, int index, int64_t amount) {

@@ -34,7 +34,7 @@ static Status take_parts(Counters *counters, int count, Fit *fits, bool (*stop)(
 }
 
 /* Brings the parts of one fit to its owner. Collective. */
-static Status gather(const Parallel *parallel, Fit *fit) {
+static Status gather_parts(const Parallel *parallel, Fit *fit) {
   fit->seconds = parallel_sum(fit->seconds);
   return parallel_collect(parallel, fit->owner, fit->values,
                           (size_t)fit->parts * fit->part_size * sizeof *fit->values);
@@ -50,7 +50,7 @@ Status fits_run(Arena *memory, const Parallel *parallel, int count, Fit *fits, b
   status = take_parts(counters, count, fits, stop, progress);
   status = parallel_agree(parallel, status);
   counter_destroy(counters);
-  for (int f = 0; f < count && status == STATUS_OK; f++) status = gather(parallel, &fits[f]);
+  for (int f = 0; f < count && status == STATUS_OK; f++) status = gather_parts(parallel, &fits[f]);
   return status;
 }
 

@@ -40,8 +40,8 @@ static Descriptor describe(const Dense *grid, const DenseMatrix *matrix) {
                        matrix->local_rows > 0 ? matrix->local_rows : 1}};
 }
 
-static void multiply(const Dense *grid, double factor, bool transpose_a, const DenseMatrix *a,
-                     bool transpose_b, const DenseMatrix *b, DenseMatrix *c) {
+static void grid_multiply(const Dense *grid, double factor, bool transpose_a, const DenseMatrix *a,
+                          bool transpose_b, const DenseMatrix *b, DenseMatrix *c) {
   const Descriptor of_a = describe(grid, a), of_b = describe(grid, b), of_c = describe(grid, c);
   const int inner = transpose_a ? a->rows : a->columns;
   const double zero = 0;
@@ -138,7 +138,7 @@ static int eigen(const Dense *grid, DenseMatrix *a, double *w) {
 }
 
 static const DenseOps scalapack = {.name = "ScaLAPACK on all ranks",
-                                   .multiply = multiply,
+                                   .multiply = grid_multiply,
                                    .gram = gram,
                                    .orthogonal = orthogonal,
                                    .eigen = eigen};

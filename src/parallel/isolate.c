@@ -96,8 +96,8 @@ static int reap(pid_t process) {
   return how;
 }
 
-static Status conclude(const Study *study, const Report *report, Outcome outcome, int how, double timeout,
-                       TaskResult *result) {
+static Status conclude_report(const Study *study, const Report *report, Outcome outcome, int how,
+                              double timeout, TaskResult *result) {
   char message[256];
   if (outcome == STOPPED) return status_set(STATUS_STOPPED, "stopped");
   if (outcome == LATE) {
@@ -136,7 +136,7 @@ static Status run_beside(const Study *study, const Task *task, const char *direc
   } else {
     Outcome outcome = wait_for(ends[0], report, timeout, tick);
     if (outcome != ENDED) kill(process, SIGKILL);
-    status = conclude(study, report, outcome, reap(process), timeout, result);
+    status = conclude_report(study, report, outcome, reap(process), timeout, result);
   }
   close(ends[0]);
   return status;

@@ -58,7 +58,7 @@ static void report_memory(const Runner *runner) {
 
 /* ---- running */
 
-static Status keep(Runner *runner, int count) {
+static Status keep_results(Runner *runner, int count) {
   if (runner->parallel->rank != 0) return STATUS_OK;
   for (int i = 0; i < count; i++) {
     TRY(journal_append(runner->journal, runner->tasks[i], &runner->results[i]));
@@ -83,7 +83,7 @@ static Status run_block(Runner *runner, int count, TasksOutcome *outcome) {
   status = parallel_agree(runner->parallel, status);
   if (status == STATUS_OK) status = study_run_large(study, &large, count, runner->tasks, runner->results);
   status = parallel_agree(runner->parallel, status);
-  if (status == STATUS_OK) status = parallel_agree(runner->parallel, keep(runner, count));
+  if (status == STATUS_OK) status = parallel_agree(runner->parallel, keep_results(runner, count));
   for (int i = 0; i < count && status == STATUS_OK; i++) {
     outcome->failed += runner->results[i].status == RUN_FAILED;
     outcome->here++;

@@ -254,7 +254,7 @@ static Status watch(const Suspects *suspects) {
   return STATUS_OK;
 }
 
-static Status take(Lock *lock, const char *directory, int shard) {
+static Status take_lock(Lock *lock, const char *directory, int shard) {
   SCOPED(Suspects, suspects, suspects_free);
   TRY(probe(lock->file, lock->path, &suspects));
   TRY(check_rivals(directory, shard, &suspects));
@@ -284,7 +284,7 @@ Status lock_take(const char *directory, int shard, Lock **out) {
   NEW(lock, 1);
   snprintf(lock->path, sizeof lock->path, "%s/%s", directory, name);
   Status status = open_file(lock);
-  if (status == STATUS_OK) status = take(lock, directory, shard);
+  if (status == STATUS_OK) status = take_lock(lock, directory, shard);
   if (status == STATUS_OK)
     *out = lock;
   else

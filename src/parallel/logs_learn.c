@@ -162,7 +162,7 @@ static Status with_mixture(Arena *memory, const Learning *self, const Mixture *m
 }
 
 /* Saves the prior so far on rank 0, when enough would be lost without. */
-static Status save(Learning *self, const Mixture *mixture, double variance) {
+static Status save_mixture(Learning *self, const Mixture *mixture, double variance) {
   SCRATCH_ARENA(scratch);
   Prior now;
   if (self->parallel->rank != 0 || clock_wall() - self->saved < SAVED_EVERY) return STATUS_OK;
@@ -250,7 +250,7 @@ static Status converge(Learning *self, const LogsFrame *frame, EmLogs *items, co
     state->converged =
         em_has_converged(plan, state->likelihood, likelihood) || state->iterations == plan->most_iterations;
     state->likelihood = likelihood;
-    TRY(parallel_agree(self->parallel, save(self, mixture, items->variance)));
+    TRY(parallel_agree(self->parallel, save_mixture(self, mixture, items->variance)));
     progress_update(&progress, state->iterations, plan->most_iterations,
                     (double)state->iterations / plan->most_iterations);
   }
@@ -312,7 +312,7 @@ static Status learn_mixture(Arena *memory, Learning *self, const PriorOps *famil
   }
   TRY(share_mixture(memory, self, mixture, noise));
   TRY(parallel_agree(self->parallel,
-                     self->parallel->rank == 0 ? save(self, mixture, *noise * *noise) : STATUS_OK));
+                     self->parallel->rank == 0 ? save_mixture(self, mixture, *noise * *noise) : STATUS_OK));
   parallel_broadcast(&self->state, sizeof self->state);
   return self->state.converged ? STATUS_OK : refine(memory, self, mixture, noise);
 }

@@ -140,7 +140,7 @@ static Status need_data(const Study *study, const Need *need, const char *direct
   return fit_data_create(&need->belief, &problem, need->has_base ? &base : NULL, out);
 }
 
-static Status save(const Need *need, const Fit *fit, const char *directory) {
+static Status save_prior(const Need *need, const Fit *fit, const char *directory) {
   SCRATCH_ARENA(scratch);
   char path[4096];
   Prior prior;
@@ -169,7 +169,7 @@ static Status fit_wave(const Parallel *parallel, const Study *study, const char 
   status = parallel_agree(parallel, status);
   if (status == STATUS_OK) status = fits_run(&scratch, parallel, count, fits, stop, progress);
   for (int i = 0; i < count && status == STATUS_OK; i++)
-    if (fits[i].owner == parallel->rank) status = save(&needs[i], &fits[i], directory);
+    if (fits[i].owner == parallel->rank) status = save_prior(&needs[i], &fits[i], directory);
   status = parallel_agree(parallel, status);
   for (int i = 0; i < count; i++) fit_data_free(&data[i]);
   return status;

@@ -102,7 +102,7 @@ static void update_known(Queue *queue) {
 /* Makes one trip to the counters, with what this rank has to report and to ask: of the whole and of the
  * group's lines, all or those that it changes. A failure is reported with the whole, since it may end the
  * work. */
-static void exchange(Queue *queue, bool whole, bool lines) {
+static void exchange_lists(Queue *queue, bool whole, bool lines) {
   int count = 0;
   whole = whole || queue->change[STOP] > 0 || queue->change[FAILED] > 0;
   for (int i = 0; i < queue->counters; i++)
@@ -154,7 +154,7 @@ static bool take_batch(Queue *queue) {
   for (int l; (l = worklist_choose(queue->lines, queue->known, queue->rank)) >= 0;) {
     const int wanted = worklist_batch(queue->lines, queue->known, l, queue->group_ranks);
     of_line(queue->change, l)[TAKEN] = wanted;
-    exchange(queue, age(queue->seen_whole) >= ASK_ALONG, age(queue->seen_lines) >= ASK_AGAIN);
+    exchange_lists(queue, age(queue->seen_whole) >= ASK_ALONG, age(queue->seen_lines) >= ASK_AGAIN);
     const int64_t first = of_line(queue->now, l)[TAKEN] - wanted;
     const int64_t got = worklist_part(queue->line[l].count, group_of(queue), queue->groups) - first;
     if (got <= 0) continue;
@@ -166,12 +166,12 @@ static bool take_batch(Queue *queue) {
 }
 
 int queue_take(Queue *queue) {
-  if (queue->change[FAILED] > 0) exchange(queue, true, false);
+  if (queue->change[FAILED] > 0) exchange_lists(queue, true, false);
   while (queue->left == 0 && !take_batch(queue)) {
     if (queue->visited + 1 == worklist_visits(queue->groups)) return -1;
-    exchange(queue, false, false); /* what is to report of this group's part */
+    exchange_lists(queue, false, false); /* what is to report of this group's part */
     queue->visited++;
-    exchange(queue, false, true);
+    exchange_lists(queue, false, true);
   }
   const int task = *queue->next;
   queue->next += queue->groups, queue->left--;
@@ -197,12 +197,12 @@ void queue_finish(Queue *queue, int task, bool failed, double seconds) {
 void queue_stop(Queue *queue) { queue->change[STOP]++; }
 
 bool queue_is_stopped(Queue *queue) {
-  if (age(queue->seen_whole) >= ASK_AGAIN) exchange(queue, true, false);
+  if (age(queue->seen_whole) >= ASK_AGAIN) exchange_lists(queue, true, false);
   return queue->now[STOP] > 0;
 }
 
 QueueState queue_look(Queue *queue) {
-  exchange(queue, true, false);
+  exchange_lists(queue, true, false);
   return queue_seen(queue);
 }
 

@@ -76,7 +76,7 @@ static Status widest(const Study *study, int *width) {
   return STATUS_OK;
 }
 
-static Status fill(const Study *study, const char *directory, StoreFile *file, int width) {
+static Status fill_prior_samples(const Study *study, const char *directory, StoreFile *file, int width) {
   SCRATCH_ARENA(scratch);
   const char *const sources[SOURCES] = {"true", learned_family()->name};
   int dimension[4], id;
@@ -115,7 +115,7 @@ static Status prior_samples_write(const Study *study, const char *directory) {
   TRY(widest(study, &width));
   snprintf(path, sizeof path, "%s/prior_samples.nc", directory);
   TRY(store_create(path, STORE_NETCDF4, &file));
-  return store_finish(file, fill(study, directory, file, width));
+  return store_finish(file, fill_prior_samples(study, directory, file, width));
 }
 
 /* Counts the blocks of a setting up to the last one that any policy has. */

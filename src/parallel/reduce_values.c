@@ -34,7 +34,7 @@ static Status summarise(const Reducer *reducer, int policy, Work *work) {
   return summary_compute(reducer->study, cell_of(work, policy), &work->first, &work->summary);
 }
 
-static Status load(Reducer *reducer, int s, int p, Cell *cell, ReduceCounts *counts) {
+static Status load_cell(Reducer *reducer, int s, int p, Cell *cell, ReduceCounts *counts) {
   return cell_load(&reducer->finished, s, p, reducer->blocks[s], cell, counts);
 }
 
@@ -188,7 +188,7 @@ static void send_cell(Reducer *reducer, int s, int p, Work *work) {
   const Study *study = reducer->study;
   Cell *cell = cell_of(work, p);
   ReduceCounts counts = {0};
-  Status status = load(reducer, s, p, cell, &counts);
+  Status status = load_cell(reducer, s, p, cell, &counts);
   if (status == STATUS_OK && reducer->plain) status = summarise(reducer, p, work);
   if (status == STATUS_OK && reducer->plain) status = write_plain(reducer, s, p, work);
   const CellNews news = news_of(status, &counts);
@@ -221,7 +221,7 @@ static Status receive_cell(const Reducer *reducer, int from, int p, Work *work, 
 /* Does the same on a single rank. */
 static Status make_cell(Reducer *reducer, int s, int p, Work *work, ReduceCounts *counts) {
   Cell *cell = cell_of(work, p);
-  TRY(load(reducer, s, p, cell, counts));
+  TRY(load_cell(reducer, s, p, cell, counts));
   TRY(summarise(reducer, p, work));
   return reducer->plain ? write_plain(reducer, s, p, work) : STATUS_OK;
 }
@@ -290,7 +290,7 @@ static void send_all(Reducer *reducer, Work *work) {
     send_cell(reducer, s, p, work);
 }
 
-static Status fill(Reducer *reducer, Work *work, ReduceCounts *counts) {
+static Status fill_values(Reducer *reducer, Work *work, ReduceCounts *counts) {
   if (reducer->plain) TRY(begin_plain(reducer));
   Status status = STATUS_OK;
   if (reducer->parallel->rank == 0)
@@ -304,5 +304,5 @@ Status reduce_put_values(Reducer *reducer, ReduceCounts *counts) {
   SCRATCH_ARENA(memory);
   Work work;
   TRY(parallel_agree(reducer->parallel, work_create(&memory, reducer, &work)));
-  return fill(reducer, &work, counts);
+  return fill_values(reducer, &work, counts);
 }

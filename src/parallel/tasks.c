@@ -162,7 +162,7 @@ void tasks_report_failure(const Study *study, const char *directory, const Task 
   free(line);
 }
 
-static Status simulate(Runner *runner, const Task *task, TaskResult *result) {
+static Status simulate_task(Runner *runner, const Task *task, TaskResult *result) {
   Tick ticker = {tasks_tick, runner};
   double timeout = runner->options->task_timeout;
   if (timeout > 0) return isolate_run_task(runner->study, task, runner->directory, timeout, ticker, result);
@@ -170,7 +170,7 @@ static Status simulate(Runner *runner, const Task *task, TaskResult *result) {
 }
 
 /* Puts a result into the journal. Others learn of a failure before this rank begins another task. */
-static Status keep(Runner *runner, const Task *task, const TaskResult *result, double seconds) {
+static Status keep_result(Runner *runner, const Task *task, const TaskResult *result, double seconds) {
   const bool failed = result->status == RUN_FAILED;
   if (runner->waiting_count == MOST_WAITING) TRY(keep_waiting(runner));
   TRY(journal_append(runner->journal, task, result));
@@ -188,8 +188,8 @@ static Status run_one(Runner *runner, int index) {
   SCOPED(TaskResult, result, task_result_destroy);
   TRY(task_result_create(runner->study, task, &result));
   TRY(finished_share(runner->finished, task, &result));
-  TRY(simulate(runner, task, &result));
-  return keep(runner, task, &result, clock_wall() - start);
+  TRY(simulate_task(runner, task, &result));
+  return keep_result(runner, task, &result, clock_wall() - start);
 }
 
 static bool too_many_failed(const Runner *runner) {

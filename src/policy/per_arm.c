@@ -79,7 +79,8 @@ static void place_context(PerArm *state, const World *world, int k) {
       state->context[((size_t)i * (size_t)runs + (size_t)b) * (size_t)arms + (size_t)k] = from[i * runs + b];
 }
 
-static Status choose(Policy *self, const World *world, const History *history, int *arm, int64_t *fallbacks) {
+static Status per_arm_choose(Policy *self, const World *world, const History *history, int *arm,
+                             int64_t *fallbacks) {
   PerArm *state = self->state;
   const int arms = self->setup.problem->arms;
   for (int k = 0; k < arms; k++) place_context(state, world, k);
@@ -108,7 +109,7 @@ static Status per_arm_weigh(Policy *self, const World *world, const History *his
   return STATUS_OK;
 }
 
-static void observe(Policy *self, const History *history, int64_t *fallbacks) {
+static void per_arm_observe(Policy *self, const History *history, int64_t *fallbacks) {
   PerArm *state = self->state;
   const SamplerOps *ops = self->method.sampler;
   const int *latest = history_latest(history);
@@ -136,7 +137,7 @@ static double per_arm_cost(const PolicyMethod *method, const PolicyWork *work) {
 }
 
 const PolicyOps policy_per_arm = {.create = per_arm_create,
-                                  .choose = choose,
+                                  .choose = per_arm_choose,
                                   .weigh = per_arm_weigh,
                                   .cost = per_arm_cost,
-                                  .observe = observe};
+                                  .observe = per_arm_observe};

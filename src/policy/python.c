@@ -220,7 +220,7 @@ static Status find_python(const Config *options, Tick tick, Child *child) {
                     "name one in the environment variable THOMPSON_PYTHON");
 }
 
-static Status start(const Config *options, Tick tick, Child *child) {
+static Status start_child(const Config *options, Tick tick, Child *child) {
   char sentence[SENTENCE];
   TRY(find_python(options, tick, child));
   if (receive(child, 0, NULL, sentence)) return STATUS_OK;
@@ -229,7 +229,7 @@ static Status start(const Config *options, Tick tick, Child *child) {
 
 static Status ready(const Config *options, Tick tick) {
   Child child = {.socket = -1};
-  Status status = start(options, tick, &child);
+  Status status = start_child(options, tick, &child);
   child_end(&child, 0, NULL);
   return status;
 }
@@ -246,7 +246,7 @@ static Status python_create(Policy *self) {
   ALLOCATE(self->memory, state->row, runs * (d + 1));
   ALLOCATE(self->memory, state->answer, 1 + lanes * d);
   ALLOCATE(self->memory, state->theta, d * runs);
-  TRY(start(setup->options, setup->tick, &state->child));
+  TRY(start_child(setup->options, setup->tick, &state->child));
   Begin begin = {.seed = setup->seed,
                  .first_run = setup->first_run,
                  .runs = setup->runs,
@@ -259,7 +259,7 @@ static Status python_create(Policy *self) {
   return STATUS_OK;
 }
 
-static void destroy(Policy *self) {
+static void python_destroy(Policy *self) {
   Python *state = self->state;
   if (state) child_end(&state->child, 0, NULL);
 }
@@ -343,5 +343,5 @@ const PolicyOps policy_python = {
     .draw = python_draw,
     .cost = python_cost,
     .ready = ready,
-    .destroy = destroy,
+    .destroy = python_destroy,
 };

@@ -31,7 +31,8 @@ static Status thompson_create(Policy *self) {
   return STATUS_OK;
 }
 
-static Status choose(Policy *self, const World *world, const History *history, int *arm, int64_t *fallbacks) {
+static Status thompson_policy_choose(Policy *self, const World *world, const History *history, int *arm,
+                                     int64_t *fallbacks) {
   Thompson *state = self->state;
   if (likelihood_has_network(self->setup.likelihood)) {
     rule_draw(&state->rule, history, world->round, state->rule.theta, fallbacks);
@@ -54,7 +55,7 @@ static Status thompson_weigh(Policy *self, const World *world, const History *hi
   return STATUS_OK;
 }
 
-static void observe(Policy *self, const History *history, int64_t *fallbacks) {
+static void thompson_policy_observe(Policy *self, const History *history, int64_t *fallbacks) {
   Thompson *state = self->state;
   sampler_observe(&state->rule.sampler, history, fallbacks);
 }
@@ -67,7 +68,7 @@ static double thompson_cost(const PolicyMethod *method, const PolicyWork *work) 
 }
 
 const PolicyOps policy_thompson = {.create = thompson_create,
-                                   .choose = choose,
+                                   .choose = thompson_policy_choose,
                                    .weigh = thompson_weigh,
                                    .cost = thompson_cost,
-                                   .observe = observe};
+                                   .observe = thompson_policy_observe};

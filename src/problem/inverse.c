@@ -21,7 +21,7 @@ typedef struct {
   double *axes; /* [d, d], rows: the principal axes of theta*, variances rising; NULL: random */
 } Inverse;
 
-static int rank_of(const Problem *self) { return self->arms < self->d ? self->arms : self->d; }
+static int matrix_rank(const Problem *self) { return self->arms < self->d ? self->arms : self->d; }
 
 static Status find_axes(Arena *memory, const ThetaSource *theta, Inverse *state) {
   SCRATCH_ARENA(scratch);
@@ -51,7 +51,7 @@ static Status inverse_create(Problem *self, const Config *config) {
   self->arms_in_order = true;
   state->snr = config_real(config, "problem.snr");
   state->condition_number = config_real(config, "problem.condition_number");
-  self->feature_scratch = (size_t)rank_of(self) * ((size_t)self->arms + (size_t)self->d);
+  self->feature_scratch = (size_t)matrix_rank(self) * ((size_t)self->arms + (size_t)self->d);
   return config_is(config, "problem.singular_vectors", "principal")
              ? find_axes(&self->memory, &self->theta, state)
              : STATUS_OK;
@@ -60,7 +60,7 @@ static Status inverse_create(Problem *self, const Config *config) {
 /* Returns singular value k of 0 .. rank - 1, falling. */
 static double singular_value(const Problem *self, int k) {
   const Inverse *state = self->state;
-  const int last = rank_of(self) - 1;
+  const int last = matrix_rank(self) - 1;
   const double share = last > 0 ? (double)(last - k) / last : 0;
   return state->snr * self->likelihood.noise * pow(state->condition_number, share);
 }
@@ -74,7 +74,7 @@ static void inverse_draw_features(const Problem *self, uint32_t first_run, int r
                                   const double *kept, double *features, double *scratch) {
   (void)kept;
   const Inverse *state = self->state;
-  const int d = self->d, m = self->arms, rank = rank_of(self);
+  const int d = self->d, m = self->arms, rank = matrix_rank(self);
   double *left = scratch + runs, *right = left + rank * m; /* [rank, m], [rank, d] */
   for (int b = 0; b < runs; b++) {
     const uint32_t run = first_run + (uint32_t)b;
@@ -102,7 +102,7 @@ static Status draw_vectors(const Dense *dense, Rng rng, int rows, int columns, D
 
 /* Computes (left diag(s)) right', with all of it spread over ranks. */
 static Status draw_matrix(const Problem *self, uint32_t run, const Dense *dense, DenseMatrix *out) {
-  const int rank = rank_of(self);
+  const int rank = matrix_rank(self);
   DenseMatrix left = {0}, right = {0};
   SCRATCH_ARENA(scratch);
   double *values;

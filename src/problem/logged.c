@@ -16,7 +16,8 @@ int logged_event(const Problem *problem, uint32_t run, uint32_t round) {
 }
 
 /* Fits one model to those of the events that have this arm, or to all where it is negative. */
-static void fit(const EventLog *log, int arm, int count, const int *events, double *square, double *theta) {
+static void fit_arm(const EventLog *log, int arm, int count, const int *events, double *square,
+                    double *theta) {
   const size_t d = (size_t)log->d;
   memset(square, 0, d * d * sizeof *square);
   memset(theta, 0, d * sizeof *theta);
@@ -36,10 +37,11 @@ static void fit(const EventLog *log, int arm, int count, const int *events, doub
 
 void logged_ridge(const EventLog *log, int count, const int *events, double *square, double *theta) {
   if (log->has_features) {
-    fit(log, -1, count, events, square, theta);
+    fit_arm(log, -1, count, events, square, theta);
     return;
   }
-  for (int k = 0; k < log->arms; k++) fit(log, k, count, events, square, theta + (size_t)k * (size_t)log->d);
+  for (int k = 0; k < log->arms; k++)
+    fit_arm(log, k, count, events, square, theta + (size_t)k * (size_t)log->d);
 }
 
 double logged_predict(const EventLog *log, const double *theta, int event, int arm) {

@@ -87,9 +87,11 @@ Status past_play(const Problem *problem, uint32_t replicate, int first, int task
   return STATUS_OK;
 }
 
-static Status add(void *logs, int task, const double *phi, double y) { return logs_add(logs, task, phi, y); }
+static Status add_to_logs(void *logs, int task, const double *phi, double y) {
+  return logs_add(logs, task, phi, y);
+}
 
 Status past_logs(const Problem *problem, uint32_t replicate, int first, int tasks, int observations,
                  Logs *logs) {
-  return past_play(problem, replicate, first, tasks, observations, add, logs);
+  return past_play(problem, replicate, first, tasks, observations, add_to_logs, logs);
 }

@@ -69,7 +69,7 @@ static void keep_pools(const Problem *self, uint32_t first_run, int runs, double
 }
 
 /* Gathers the SQUARE coordinates of the members of RUNS runs, one vector for each coordinate. */
-INLINE void gather(const double *const *member, size_t i, Runs *x) {
+INLINE void gather_member(const double *const *member, size_t i, Runs *x) {
   Four own[RUNS];
   Runs pair[SQUARE];
   for (size_t n = 0; n < RUNS; n++) __builtin_memcpy(&own[n], member[n] + i, sizeof own[n]);
@@ -92,7 +92,7 @@ INLINE void add_squares(size_t d, size_t stride, size_t count, double zeta, cons
   for (size_t i = 0; i < d; i += SQUARE) {
     const size_t rows = d - i < SQUARE ? d - i : SQUARE;
     Runs own[SQUARE], x = {0};
-    gather(member, i, own);
+    gather_member(member, i, own);
     for (size_t r = 0; r < rows; r++) {
       __builtin_memcpy(&x, phi + (i + r) * stride, count * sizeof *phi);
       x = own[r] + (zeta * x + 0.0);

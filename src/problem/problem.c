@@ -142,7 +142,7 @@ void problem_destroy(Problem *problem) {
 }
 
 /* Transforms to theta* of the runs' samples of `theta`. */
-static void transform(const Problem *problem, uint32_t first_run, int runs, double *theta) {
+static void transform_theta(const Problem *problem, uint32_t first_run, int runs, double *theta) {
   const RngLanes rng = {.key = rng_key(problem->seed, RNG_ROTATION),
                         .run = first_run,
                         .draws = 1,
@@ -153,12 +153,12 @@ static void transform(const Problem *problem, uint32_t first_run, int runs, doub
 
 void problem_theta(const Problem *problem, uint32_t replicate, uint32_t first_run, int runs, double *theta) {
   theta_draw(&problem->theta, replicate, first_run, runs, theta);
-  transform(problem, first_run, runs, theta);
+  transform_theta(problem, first_run, runs, theta);
 }
 
 void problem_theta_shown(const Problem *problem, int count, double *theta) {
   theta_draw_shown(&problem->theta, count, theta);
-  transform(problem, 0, count, theta);
+  transform_theta(problem, 0, count, theta);
 }
 
 Status problem_training_samples(Arena *memory, const Problem *problem, uint32_t replicate, int64_t limit,

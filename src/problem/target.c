@@ -46,7 +46,7 @@ static Rng run_stream(const Problem *self, uint32_t run) {
 
 /* Turns column `at` of x[d, n], standard normal coordinates along the rotation's rows, into the point
  * itself. */
-static void place(const Problem *self, Rng rotation, size_t at, size_t n, double *x) {
+static void rotate_point(const Problem *self, Rng rotation, size_t at, size_t n, double *x) {
   const Target *state = self->state;
   const size_t d = (size_t)self->d;
   const double *q = draw_rotation(self, rotation);
@@ -59,7 +59,7 @@ static void place(const Problem *self, Rng rotation, size_t at, size_t n, double
 static void transform(const Problem *self, RngLanes lanes, double *theta) {
   for (uint32_t n = 0; n < lanes.lanes; n++) {
     const Rng rng = {.key = lanes.key, .run = lanes.run + n / lanes.draws, .draw = n % lanes.draws};
-    place(self, rng, n, lanes.lanes, theta);
+    rotate_point(self, rng, n, lanes.lanes, theta);
   }
 }
 

@@ -7,7 +7,7 @@
 static const double TWIN_NOISE = 0.1; /* of each coordinate, before scaling to unit length */
 
 /* Scales the columns of x[d, n] to unit length. */
-static void normalise(int d, int n, double *x) {
+static void normalise_columns(int d, int n, double *x) {
   for (int c = 0; c < n; c++) {
     double square = 0;
     for (int i = 0; i < d; i++) {
@@ -30,8 +30,8 @@ static Status twin_create(Problem *self, const Config *config) {
   return theta_create_gaussian(self->d, self->seed, &self->theta);
 }
 
-static void transform(const Problem *self, RngLanes rng, double *theta) {
-  normalise(self->d, (int)rng.lanes, theta);
+static void twin_transform(const Problem *self, RngLanes rng, double *theta) {
+  normalise_columns(self->d, (int)rng.lanes, theta);
 }
 
 /* Sets arm 0 to theta* and arm 1 to its twin. More arms leave the first ones as they are. */
@@ -50,7 +50,7 @@ static void twin_draw_features(const Problem *self, uint32_t first_run, int runs
   rng_lanes_normal(&rng, (self->arms - 1) * d, features + arm);
   double *twin = features + arm;
   for (size_t i = 0; i < arm; i++) twin[i] = features[i] + TWIN_NOISE * twin[i];
-  for (int k = 1; k < self->arms; k++) normalise(d, runs, features + (size_t)k * arm);
+  for (int k = 1; k < self->arms; k++) normalise_columns(d, runs, features + (size_t)k * arm);
 }
 
 const ProblemOps problem_twin = {.name = "twin",
@@ -60,5 +60,5 @@ const ProblemOps problem_twin = {.name = "twin",
                                  .dimension = 10,
                                  .arms_of_theta = true,
                                  .create = twin_create,
-                                 .transform = transform,
+                                 .transform = twin_transform,
                                  .features = twin_draw_features};

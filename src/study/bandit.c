@@ -186,7 +186,7 @@ static double watch_draws(Block *block, int k) {
 }
 
 /* Chooses arm[B] of the present round. */
-static Status choose(Block *block, TaskResult *result) {
+static Status choose_arms(Block *block, TaskResult *result) {
   if (block->logged)
     return policy_weigh(&block->policy, &block->world, &block->history, block->probability, block->arm,
                         result->fallbacks);
@@ -208,7 +208,7 @@ static void keep_event(const Study *study, const Block *block, int k, TaskResult
 }
 
 /* Learns what arrives at the end of round k. */
-static void learn(Block *block, int k, TaskResult *result) {
+static void learn_round(Block *block, int k, TaskResult *result) {
   if (block->discount < 1) history_discount(&block->history, block->discount);
   const int slots = feedback_exchange(&block->feedback, k, block->arm, block->phi, block->reward);
   for (int i = 0; i < slots; i++) {
@@ -221,19 +221,19 @@ static void learn(Block *block, int k, TaskResult *result) {
 
 /* Simulates contextual Thompson sampling and its rivals (DiffTS paper, Algorithm 3): curves[run, point]
  * gets the cumulative regret. *aside: CPU seconds of what is only measured. */
-static Status simulate(const Study *study, const Task *task, Block *block, Tick tick, TaskResult *result,
-                       double *aside) {
+static Status bandit_simulate(const Study *study, const Task *task, Block *block, Tick tick,
+                              TaskResult *result, double *aside) {
   int rounds = block->problem.rounds;
   for (int k = 1; k <= rounds; k++) {
     drift(study, task, k, block);
     world_advance(&block->world, (uint32_t)k);
     *aside += ask_for_best_arm(study, block, k, result);
     *aside += ask_for_floor(study, block, k, result);
-    TRY(choose(block, result));
+    TRY(choose_arms(block, result));
     *aside += watch_draws(block, k);
     world_play(&block->world, block->arm, block->phi, block->reward, block->regret);
     keep_event(study, block, k, result);
-    learn(block, k, result);
+    learn_round(block, k, result);
     *aside += ask_for_p_value(study, block, k, result);
     accumulate(result, k, block->regret, curve_of(study, result, "regret"));
     if (!tick_goes_on(tick, (double)k / rounds))
@@ -242,19 +242,20 @@ static Status simulate(const Study *study, const Task *task, Block *block, Tick 
   return STATUS_OK;
 }
 
-static Status run(const Study *study, const Task *task, const Prior *prior, Tick tick, TaskResult *result) {
+static Status bandit_run(const Study *study, const Task *task, const Prior *prior, Tick tick,
+                         TaskResult *result) {
   SCRATCH_ARENA(memory);
   SCOPED(Block, block, block_destroy);
   TRY(block_create(&memory, study, task, prior, tick, result, &block));
   double start = clock_cpu(), aside = 0;
-  const Status status = simulate(study, task, &block, tick, result, &aside);
+  const Status status = bandit_simulate(study, task, &block, tick, result, &aside);
   if (block.watch && status == STATUS_OK) watch_means(block.watch, task->runs, result->watched);
   const double spent = clock_cpu() - start - aside + block.policy.elsewhere;
   for (int b = 0; b < result->runs; b++) result->seconds[b] = spent / result->runs;
   return status;
 }
 
-static Status check_setting(const Study *study, const Config *setting, const Problem *problem) {
+static Status bandit_check_setting(const Study *study, const Config *setting, const Problem *problem) {
   if (config_bool(setting, "event_log"))
     for (int p = 0; p < study->file->policy_count; p++) {
       const ConfigPolicy *policy = &study->file->policies[p];
@@ -265,9 +266,9 @@ static Status check_setting(const Study *study, const Config *setting, const Pro
   return study_measures(study, "regret_floor") ? regret_floor_check(problem) : STATUS_OK;
 }
 
-static int points(const Config *setting) { return (int)config_int(setting, "problem.rounds"); }
+static int bandit_points(const Config *setting) { return (int)config_int(setting, "problem.rounds"); }
 
-static double axis_value(const Config *setting, int point) {
+static double bandit_axis_value(const Config *setting, int point) {
   (void)setting;
   return point + 1;
 }
@@ -278,12 +279,12 @@ static double mean_rows(const PolicyWork *work, double rounds) {
   return work->rows_are_arms ? fmin(rounds, work->arms) / 3 : rounds / 2;
 }
 
-static double cost(const Study *study, const Task *task) {
+static double bandit_cost(const Study *study, const Task *task) {
   const Config *setting = study->file->settings[task->setting];
   PolicyMethod method;
   ASSERT(policy_find(study->file->policies[task->policy].name, &method));
   PolicyWork work = study_work(study, task);
-  work.sampler.rounds = points(setting);
+  work.sampler.rounds = bandit_points(setting);
   work.sampler.rows = mean_rows(&work, work.sampler.rounds);
   const double asked =
       study_measures(study, "optimal_arm_entropy") ? (double)config_int(setting, "draws") : 0;
@@ -295,7 +296,7 @@ static double cost(const Study *study, const Task *task) {
 }
 
 static double shared_cost(const Study *study, const Config *setting, const Problem *problem) {
-  return study_measures(study, "regret_floor") ? regret_floor_cost(problem, points(setting)) : 0;
+  return study_measures(study, "regret_floor") ? regret_floor_cost(problem, bandit_points(setting)) : 0;
 }
 
 static const StudyCurve curves[] = {
@@ -330,9 +331,9 @@ const StudyOps study_bandit = {.name = "bandit",
                                .axis_long_name = "round of the bandit",
                                .networks = true,
                                .curves = curves,
-                               .points = points,
-                               .axis_value = axis_value,
-                               .check_setting = check_setting,
-                               .cost = cost,
+                               .points = bandit_points,
+                               .axis_value = bandit_axis_value,
+                               .check_setting = bandit_check_setting,
+                               .cost = bandit_cost,
                                .shared_cost = shared_cost,
-                               .run = run};
+                               .run = bandit_run};

@@ -33,7 +33,7 @@ static void describe_fit(const PriorFit *fit, FILE *out) {
 }
 
 /* Returns the cost of all fits, and of the longest again. */
-static double cost(const PriorFit *fit, int d, double samples) {
+static double candidate_cost(const PriorFit *fit, int d, double samples) {
   double sum = 0, most = 0;
   for (int c = 0; c < CANDIDATES; c++) {
     const PriorOps *family = prior_find(candidates[c].family);
@@ -57,7 +57,7 @@ const PriorOps prior_auto = {.name = "auto",
                              .parts = one_part,
                              .describe_fit = describe_fit,
                              .network_size = network_size,
-                             .cost = cost};
+                             .cost = candidate_cost};
 
 const PriorOps *candidates_family(const char *name) {
   return strcmp(name, prior_auto.name) == 0 ? &prior_auto : prior_find(name);

@@ -138,7 +138,7 @@ typedef struct {
   double *precision, *vector, *log_determinant; /* [d, d, B], [d, B], [B]: A, A mu*, log det A */
   double *evidence; /* [d, d, B]: A - I */
   double *mean, *covariance; /* [d, B], [d, d, B], of the method */
-  double *theta, *spread, *deviation; /* [d, B], [d, d, B], [d, B], of a chain: see average() */
+  double *theta, *spread, *deviation; /* [d, B], [d, d, B], [d, B], of a chain: see average_chain() */
   double *factor, *work, *kl; /* [d, d, B], [B], [B] */
   int *jitters; /* [B] */
   int64_t *reached; /* [B], first step at target_kl or below; 0: not yet */
@@ -160,7 +160,7 @@ static Status create_sampler(Arena *memory, const Study *study, const Task *task
   return sampler_create(memory, sampler_find(policy->name), &setup, &block->sampler);
 }
 
-static Status allocate(Arena *memory, Block *block) {
+static Status convergence_allocate(Arena *memory, Block *block) {
   const size_t d = (size_t)block->problem.d, runs = (size_t)block->task->runs;
   ALLOCATE_ARRAYS(memory, d * d * runs, block->precision, block->evidence, block->covariance, block->spread,
                   block->factor);
@@ -199,7 +199,7 @@ static Status block_create(Arena *memory, const Study *study, const Task *task, 
   TRY(world_create(&block->problem, task->replicate, task->first_run, task->runs, &block->world));
   TRY(history_create(memory, block->problem.d, task->runs, &block->problem.likelihood, &block->history));
   TRY(create_sampler(memory, study, task, block));
-  TRY(allocate(memory, block));
+  TRY(convergence_allocate(memory, block));
   learn_target(block);
   return STATUS_OK;
 }
@@ -231,8 +231,9 @@ static void move(Block *block, int64_t *fallbacks) {
 /* Updates mean and covariance of the states so far with theta[d, B], state number `count` of a chain, and
  * spread[d, d, B], the sum of their products about the mean. deviation[d, B] is scratch. */
 SIMD_CLONES
-static void average(size_t d, size_t runs, double count, const double *restrict theta, double *restrict mean,
-                    double *restrict spread, double *restrict covariance, double *restrict deviation) {
+static void average_chain(size_t d, size_t runs, double count, const double *restrict theta,
+                          double *restrict mean, double *restrict spread, double *restrict covariance,
+                          double *restrict deviation) {
   const double share = (count - 1) / count;
   for (size_t n = 0; n < d * runs; n++) {
     deviation[n] = theta[n] - mean[n];
@@ -253,14 +254,14 @@ static void step(Block *block, int64_t k, bool wanted, int64_t *fallbacks) {
   const Sampler *sampler = &block->sampler;
   move(block, fallbacks);
   if (is_chain(block))
-    average((size_t)block->problem.d, (size_t)block->task->runs, (double)k, block->theta, block->mean,
-            block->spread, block->covariance, block->deviation);
+    average_chain((size_t)block->problem.d, (size_t)block->task->runs, (double)k, block->theta, block->mean,
+                  block->spread, block->covariance, block->deviation);
   else if (wanted)
     sampler->ops->gaussian(sampler, block->mean, block->covariance);
 }
 
 /* Computes KL of every run after step k, and finds the runs that have arrived for the first time. */
-static void compare(Block *block, int64_t k, double target_kl) {
+static void compare_with_target(Block *block, int64_t k, double target_kl) {
   const size_t d = (size_t)block->problem.d, runs = (size_t)block->task->runs;
   memcpy(block->factor, block->covariance, d * d * runs * sizeof *block->factor);
   gaussian_kl(&block->target, block->mean, block->factor, block->work, block->jitters, block->kl);
@@ -289,7 +290,8 @@ static double *curve(TaskResult *result, int which, int run) {
 }
 
 /* Simulates; `spent` is the CPU time of the steps alone. */
-static Status simulate(Block *block, const Config *setting, Tick tick, TaskResult *result, double *spent) {
+static Status convergence_simulate(Block *block, const Config *setting, Tick tick, TaskResult *result,
+                                   double *spent) {
   enum { TICK = 1000 };
   const double target_kl = config_real(setting, "target_kl");
   const int64_t last = config_int(setting, "max_steps"), ignored = is_chain(block) ? BURN_IN : 0;
@@ -302,7 +304,7 @@ static Status simulate(Block *block, const Config *setting, Tick tick, TaskResul
     start = clock_cpu();
     step(block, k, wanted, result->fallbacks);
     *spent += clock_cpu() - start;
-    if (wanted) compare(block, k, target_kl);
+    if (wanted) compare_with_target(block, k, target_kl);
     if (k == stored) {
       for (int b = 0; b < result->runs; b++) curve(result, KL, b)[point] = block->kl[b];
       point++, stored = next_stored(k, last);
@@ -316,25 +318,26 @@ static Status simulate(Block *block, const Config *setting, Tick tick, TaskResul
   return STATUS_OK;
 }
 
-static Status run(const Study *study, const Task *task, const Prior *prior, Tick tick, TaskResult *result) {
+static Status convergence_run(const Study *study, const Task *task, const Prior *prior, Tick tick,
+                              TaskResult *result) {
   (void)prior; /* N(0, I), which the block has of its own */
   SCRATCH_ARENA(memory);
   SCOPED(Block, block, block_destroy);
   double spent = 0;
   TRY(block_create(&memory, study, task, &block));
-  TRY(simulate(&block, study->file->settings[task->setting], tick, result, &spent));
+  TRY(convergence_simulate(&block, study->file->settings[task->setting], tick, result, &spent));
   for (int b = 0; b < result->runs; b++) result->seconds[b] = spent / result->runs;
   return STATUS_OK;
 }
 
-static int points(const Config *setting) {
+static int convergence_points(const Config *setting) {
   const int64_t last = config_int(setting, "max_steps");
   int count = 1;
   for (int64_t k = 1; k < last; k = next_stored(k, last)) count++;
   return count;
 }
 
-static double axis_value(const Config *setting, int point) {
+static double convergence_axis_value(const Config *setting, int point) {
   const int64_t last = config_int(setting, "max_steps");
   int64_t k = 1;
   for (int i = 0; i < point; i++) k = next_stored(k, last);
@@ -342,7 +345,7 @@ static double axis_value(const Config *setting, int point) {
 }
 
 /* Returns the cost of a step, and of its divergence from the target. */
-static double cost(const Study *study, const Task *task) {
+static double convergence_cost(const Study *study, const Task *task) {
   const ConfigPolicy *policy = &study->file->policies[task->policy];
   const SamplerOps *sampler = sampler_find(policy->name);
   SamplerWork work = study_work(study, task).sampler;
@@ -374,9 +377,9 @@ const StudyOps study_convergence = {
     .axis = "step",
     .axis_long_name = "steps of the method; of a Markov chain, those after 1000 steps of burn-in",
     .curves = curves,
-    .points = points,
-    .axis_value = axis_value,
+    .points = convergence_points,
+    .axis_value = convergence_axis_value,
     .check_setting = convergence_check_setting,
     .check_policy = convergence_check_policy,
-    .cost = cost,
-    .run = run};
+    .cost = convergence_cost,
+    .run = convergence_run};

@@ -20,7 +20,7 @@ static Status guess(Arena *memory, const Belief *belief, const Logs *logs, const
   return logs_means(memory, logs, base->mixture, belief->likelihood.noise, out);
 }
 
-static Status create(const Belief *belief, const Problem *problem, const Prior *base, FitData *out) {
+static Status create_data(const Belief *belief, const Problem *problem, const Prior *base, FitData *out) {
   SCRATCH_ARENA(scratch);
   Logs logs;
   *out = (FitData){0};
@@ -37,7 +37,7 @@ static Status create(const Belief *belief, const Problem *problem, const Prior *
 }
 
 Status fit_data_create(const Belief *belief, const Problem *problem, const Prior *base, FitData *out) {
-  TRY(create(belief, problem, base, out));
+  TRY(create_data(belief, problem, base, out));
   return contaminate(&belief->fit, &out->samples);
 }
 

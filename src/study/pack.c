@@ -80,7 +80,7 @@ static Status problem_of(Arena *memory, const char *name, PackProblem *out) {
 }
 
 /* Records the history of a group, one observation of all its runs after the other. */
-static Status observe(const Pack *pack, World *world, PackGroup *group) {
+static Status observe_group(const Pack *pack, World *world, PackGroup *group) {
   SCRATCH_ARENA(scratch);
   const size_t d = (size_t)pack->problem.d, n = (size_t)group->histories,
                length = (size_t)group->observations;
@@ -111,10 +111,10 @@ static Status group_create(Arena *memory, const Pack *pack, PackGroup *group) {
   TRY(history_reserve(&group->history, group->observations));
   SCOPED(World, world, world_destroy);
   TRY(world_create(&pack->problem, 0, group->first, group->histories, &world));
-  return observe(pack, &world, group);
+  return observe_group(pack, &world, group);
 }
 
-static Status fill(Arena *memory, const Config *setting, Pack *pack) {
+static Status fill_pack(Arena *memory, const Config *setting, Pack *pack) {
   const int64_t *sizes;
   const PriorFit chain = fit_of_keys(setting, "prior.", pack->problem.seed, 0);
   TRY(problem_exact_prior(memory, &pack->problem, &chain, &pack->prior));
@@ -141,7 +141,7 @@ Status pack_create(Arena *memory, const char *name, Pack *out) {
   while (problem.sets[sets]) sets++;
   TRY(config_study_parse("pack", SHARED, &study_schema, sets, problem.sets, &file));
   Status status = problem_create(file->settings[0], &out->problem);
-  if (status == STATUS_OK) status = fill(memory, file->settings[0], out);
+  if (status == STATUS_OK) status = fill_pack(memory, file->settings[0], out);
   config_study_free(file);
   return status;
 }

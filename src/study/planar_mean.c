@@ -32,7 +32,7 @@ static void find_box(PlanarMean *self, double *theta) {
 }
 
 /* Fills density[rows, columns] with the prior's density over its largest value there. */
-static void fill(const Prior *prior, const Axis *x, const Axis *y, double *density) {
+static void fill_density(const Prior *prior, const Axis *x, const Axis *y, double *density) {
   const int columns = x->to - x->from, rows = y->to - y->from;
   double theta[2 * SIDE], top = -INFINITY;
   for (int i = 0; i < columns; i++) theta[i] = x->low + x->step * (x->from + i + 0.5);
@@ -54,8 +54,8 @@ Status planar_mean_create(Arena *memory, const Prior *prior, PlanarMean *out) {
   ALLOCATE(memory, out->density, SIDE * SIDE);
   ALLOCATE(memory, out->local, LOCAL * LOCAL);
   find_box(out, theta);
-  fill(prior, &(Axis){out->low[0], out->step[0], 0, SIDE}, &(Axis){out->low[1], out->step[1], 0, SIDE},
-       out->density);
+  fill_density(prior, &(Axis){out->low[0], out->step[0], 0, SIDE},
+               &(Axis){out->low[1], out->step[1], 0, SIDE}, out->density);
   return STATUS_OK;
 }
 
@@ -102,7 +102,7 @@ void planar_mean(PlanarMean *self, double precision, const double vector[2], dou
   for (int i = 0; i < 2; i++) middle[i] = precision > 0 ? vector[i] / precision : 0;
   if (reach < REACH * FINE * fmax(self->step[0], self->step[1])) {
     for (int i = 0; i < 2; i++) axis[i] = (Axis){middle[i] - reach, 2 * reach / LOCAL, 0, LOCAL};
-    fill(self->prior, &axis[0], &axis[1], self->local);
+    fill_density(self->prior, &axis[0], &axis[1], self->local);
     sum_cells(&axis[0], &axis[1], precision, middle, self->local, LOCAL, mean);
     return;
   }

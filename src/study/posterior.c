@@ -45,7 +45,9 @@ static const int needs[CURVES] = {METRIC_LIST(NEEDS_BESIDE, NEEDS_EXACT, NEEDS_N
 
 int posterior_needs(const StudyCurve *curve) { return needs[curve - study_posterior.curves]; }
 
-static double axis_value(const Config *setting, int point) { return (double)posterior_size(setting, point); }
+static double posterior_axis_value(const Config *setting, int point) {
+  return (double)posterior_size(setting, point);
+}
 
 /* Tells whether any curve of the study needs exact draws. */
 static bool measures_beside_exact(const Study *study) {
@@ -56,7 +58,7 @@ static bool measures_beside_exact(const Study *study) {
 
 /* Checks a setting: the sizes must rise, and where draws are compared with exact ones, these must be within
  * reach. */
-static Status check_setting(const Study *study, const Config *setting, const Problem *problem) {
+static Status posterior_check_setting(const Study *study, const Config *setting, const Problem *problem) {
   for (int i = 1; i < posterior_points(setting); i++)
     if (posterior_size(setting, i) <= posterior_size(setting, i - 1))
       return status_set(STATUS_INPUT, "key 'problem.sample_sizes': %lld after %lld; they must rise",
@@ -97,7 +99,7 @@ static Status check_setting(const Study *study, const Config *setting, const Pro
   return STATUS_OK;
 }
 
-static Status check_policy(const PolicyMethod *method, const Config *options) {
+static Status posterior_check_policy(const PolicyMethod *method, const Config *options) {
   if (policy_discount(options) < 1)
     return status_set(STATUS_INPUT, "discount: what was observed is discounted in study bandit only");
   if (method->sampler || method->ops->draw) return STATUS_OK;
@@ -106,7 +108,7 @@ static Status check_policy(const PolicyMethod *method, const Config *options) {
 
 /* Returns the cost: a draw of M at each size, and a transport problem for each run, of about a 36th of the
  * cube of its points in operations; and a share of that of the floor, which one policy measures for all. */
-static double cost(const Study *study, const Task *task) {
+static double posterior_task_cost(const Study *study, const Task *task) {
   const Config *setting = study->file->settings[task->setting];
   if (problem_is_large(setting)) return posterior_cost_large(study, task);
   PolicyMethod method;
@@ -152,10 +154,10 @@ const StudyOps study_posterior = {.name = "posterior",
                                   .axis_long_name = "number of observations",
                                   .curves = curves,
                                   .points = posterior_points,
-                                  .axis_value = axis_value,
-                                  .check_setting = check_setting,
-                                  .check_policy = check_policy,
-                                  .cost = cost,
+                                  .axis_value = posterior_axis_value,
+                                  .check_setting = posterior_check_setting,
+                                  .check_policy = posterior_check_policy,
+                                  .cost = posterior_task_cost,
                                   .check_large = posterior_check_large,
                                   .run_large = posterior_run_large,
                                   .run = posterior_run_block};

@@ -60,7 +60,7 @@ static Status draws_create(Arena *memory, const Block *block, RngPurpose purpose
   return STATUS_OK;
 }
 
-static Status allocate(Arena *memory, Block *block) {
+static Status posterior_block_allocate(Arena *memory, Block *block) {
   const int m = posterior_draws(block->setting), r = posterior_reference_draws(block->setting);
   const size_t d = (size_t)block->problem.d, runs = (size_t)block->task->runs;
   ALLOCATE_ARRAYS(memory, runs, block->arm, block->reward, block->regret, block->ignored);
@@ -149,7 +149,7 @@ static Status block_create(Arena *memory, const Study *study, const Task *task, 
   TRY(history_reserve(&block->history, posterior_last_size(setting)));
   TRY(create_sampler(memory, prior, tick, block));
   if (block->needs) TRY(create_exact(memory, block));
-  return allocate(memory, block);
+  return posterior_block_allocate(memory, block);
 }
 
 static void block_destroy(Block *block) {
@@ -159,7 +159,7 @@ static void block_destroy(Block *block) {
 }
 
 /* Adds one more observation to every run: an arm at random, or the next one. */
-static void grow(Block *block, uint32_t round, int64_t *fallbacks) {
+static void add_observation(Block *block, uint32_t round, int64_t *fallbacks) {
   const Task *task = block->task;
   world_advance(&block->world, round);
   for (int b = 0; b < task->runs; b++) {
@@ -176,8 +176,8 @@ static void grow(Block *block, uint32_t round, int64_t *fallbacks) {
     sampler_observe(&block->sampler, block->forgets ? &block->own : &block->history, fallbacks);
 }
 
-static void draw(const Block *block, const Draws *draws, Sampler *sampler, const History *history,
-                 uint32_t round, int64_t *fallbacks) {
+static void draw_of_sampler(const Block *block, const Draws *draws, Sampler *sampler, const History *history,
+                            uint32_t round, int64_t *fallbacks) {
   const uint32_t n = (uint32_t)draws->run.n;
   RngLanes rng = {.key = rng_key(block->study->seed, draws->purpose),
                   .run = block->task->first_run,
@@ -190,8 +190,8 @@ static void draw(const Block *block, const Draws *draws, Sampler *sampler, const
 /* Makes the draws of the policy. */
 static Status draw_own(Block *block, uint32_t round, int64_t *fallbacks) {
   if (block->policy.ops) return block->policy.ops->draw(&block->policy, &block->own, block->draws.theta);
-  draw(block, &block->draws, &block->sampler, block->forgets ? &block->own : &block->history, round,
-       fallbacks);
+  draw_of_sampler(block, &block->draws, &block->sampler, block->forgets ? &block->own : &block->history,
+                  round, fallbacks);
   return STATUS_OK;
 }
 
@@ -262,7 +262,7 @@ static Status measure(Block *block, int which, int b, uint32_t round, double *ou
 }
 
 /* Draws at this sample size, and measures every run. */
-static Status compare(Block *block, uint32_t round, int point, TaskResult *result) {
+static Status compare_draws(Block *block, uint32_t round, int point, TaskResult *result) {
   const Study *study = block->study;
   const int runs = block->task->runs;
   const bool reference = block->needs & POSTERIOR_NEEDS_REFERENCE,
@@ -270,8 +270,9 @@ static Status compare(Block *block, uint32_t round, int point, TaskResult *resul
   if (block->watch)
     watch_add(block->watch, block->forgets ? &block->own : &block->history, block->draws.run.n,
               block->draws.theta);
-  if (reference) draw(block, &block->reference, &block->exact, &block->history, round, block->ignored);
-  if (floor) draw(block, &block->floor, &block->exact, &block->history, round, block->ignored);
+  if (reference)
+    draw_of_sampler(block, &block->reference, &block->exact, &block->history, round, block->ignored);
+  if (floor) draw_of_sampler(block, &block->floor, &block->exact, &block->history, round, block->ignored);
   for (int b = 0; b < runs; b++) {
     pick_run(block, &block->draws, b);
     if (reference) pick_run(block, &block->reference, b);
@@ -287,16 +288,16 @@ static Status compare(Block *block, uint32_t round, int point, TaskResult *resul
 }
 
 /* Grows the histories and stops at each sample size. `spent` is the CPU time of the sampler alone. */
-static Status simulate(Block *block, Tick tick, TaskResult *result, double *spent) {
+static Status posterior_simulate(Block *block, Tick tick, TaskResult *result, double *spent) {
   const Config *setting = block->setting;
   const int64_t last = posterior_last_size(setting);
   for (int64_t k = 1, point = 0; k <= last; k++) {
     const bool at_size = k == posterior_size(setting, (int)point);
     double start = clock_cpu();
-    grow(block, (uint32_t)k, result->fallbacks);
+    add_observation(block, (uint32_t)k, result->fallbacks);
     if (at_size) TRY(draw_own(block, (uint32_t)k, result->fallbacks));
     *spent += clock_cpu() - start;
-    if (at_size) TRY(compare(block, (uint32_t)k, (int)point++, result));
+    if (at_size) TRY(compare_draws(block, (uint32_t)k, (int)point++, result));
     /* Drawing is the work. */
     if (!tick_goes_on(tick, (double)point / posterior_points(setting)))
       return status_set(STATUS_STOPPED, "stopped after %lld observations", (long long)k);
@@ -310,7 +311,7 @@ Status posterior_run_block(const Study *study, const Task *task, const Prior *pr
   SCOPED(Block, block, block_destroy);
   double spent = 0;
   TRY(block_create(&memory, study, task, prior, result, tick, &block));
-  TRY(simulate(&block, tick, result, &spent));
+  TRY(posterior_simulate(&block, tick, result, &spent));
   if (block.watch) watch_means(block.watch, task->runs, result->watched);
   spent += block.policy.elsewhere;
   for (int b = 0; b < result->runs; b++) result->seconds[b] = spent / result->runs;

@@ -39,7 +39,7 @@ typedef struct {
   double floor[CURVES]; /* the shared curves of this run */
 } Large;
 
-static Status allocate(Arena *memory, Large *self) {
+static Status large_allocate(Arena *memory, Large *self) {
   const size_t d = (size_t)self->problem.d;
   ALLOCATE_ARRAYS(memory, d, self->q, self->b, self->truth, self->direction);
   ALLOCATE(memory, self->lanes, 2 * d * (size_t)self->most_columns);
@@ -48,7 +48,7 @@ static Status allocate(Arena *memory, Large *self) {
   return isotropic_create(memory, (int)d, self->problem.theta.isotropic.components, &self->exact);
 }
 
-static Status create(const Study *study, const StudyLarge *large, const Task *task, Large *self) {
+static Status large_create(const Study *study, const StudyLarge *large, const Task *task, Large *self) {
   *self = (Large){.study = study, .large = large, .setting = study->file->settings[task->setting]};
   self->replicate = task->replicate;
   self->draws = posterior_draws(self->setting);
@@ -58,12 +58,12 @@ static Status create(const Study *study, const StudyLarge *large, const Task *ta
   self->most_columns = of_draws > of_reference ? of_draws : of_reference;
   for (int c = 0; c < study->curve_count; c++) self->needs |= posterior_needs(study->curves[c]);
   Status status = problem_create(self->setting, &self->problem);
-  if (status == STATUS_OK) status = allocate(&self->memory, self);
+  if (status == STATUS_OK) status = large_allocate(&self->memory, self);
   self->round = (uint32_t)self->problem.arms;
   return dense_agree(large->dense, status);
 }
 
-static void destroy(Large *self) {
+static void large_destroy(Large *self) {
   arena_free(&self->memory);
   dense_destroy(&self->basis);
   dense_draws_destroy(&self->reference);
@@ -177,8 +177,9 @@ static Status draw_rotated(const Large *self, const DiagonalOps *ops, const Diag
 
 /* Computes theta[d, n] = U x, x by a sampler from the streams of `purpose`. The caller destroys it, also
  * after a failure. */
-static Status draw(const Large *self, const DiagonalOps *ops, const Config *options, const Isotropic *prior,
-                   RngPurpose purpose, int n, int64_t *fallbacks, DenseMatrix *theta) {
+static Status large_draw(const Large *self, const DiagonalOps *ops, const Config *options,
+                         const Isotropic *prior, RngPurpose purpose, int n, int64_t *fallbacks,
+                         DenseMatrix *theta) {
   const Dense *dense = self->large->dense;
   const RngLanes rng = {.key = rng_key(self->study->seed, purpose),
                         .run = self->run,
@@ -208,14 +209,15 @@ static Status draw_exact(const Large *self, RngPurpose purpose, DenseDraws *out)
   int64_t ignored = 0;
   SCOPED(DenseMatrix, theta, dense_destroy);
   *out = (DenseDraws){0};
-  TRY(draw(self, &diagonal_exact, NULL, &self->exact, purpose, self->reference_draws, &ignored, &theta));
+  TRY(large_draw(self, &diagonal_exact, NULL, &self->exact, purpose, self->reference_draws, &ignored,
+                 &theta));
   return dense_draws_create(&measure, &theta, out);
 }
 
 /* ---- metrics */
 
 /* Computes values[CURVES] of x beside the exact draws; for a floor x is the second set of those. */
-static Status compare(const Large *self, bool floor, const DenseDraws *x, double *values) {
+static Status large_compare(const Large *self, bool floor, const DenseDraws *x, double *values) {
   const DenseMeasure measure = measure_of(self);
   const DenseDraws *y = &self->reference;
   values[CURVE_distance + floor] = x->distance;
@@ -236,7 +238,7 @@ static Status draw_reference(Large *self) {
   if (self->needs & POSTERIOR_NEEDS_REFERENCE) TRY(draw_exact(self, RNG_EXACT, &self->reference));
   if (self->needs & POSTERIOR_NEEDS_FLOOR) {
     TRY(draw_exact(self, RNG_FLOOR, &others));
-    TRY(compare(self, true, &others, self->floor));
+    TRY(large_compare(self, true, &others, self->floor));
   }
   self->large->stage("exact draws", clock_wall() - start);
   return STATUS_OK;
@@ -272,13 +274,13 @@ static Status run_policy(Large *self, const Task *task, int b, TaskResult *resul
   ASSERT(policy_find(policy->name, &method));
   TRY(belief_create(self->setting, policy, &self->problem, task->replicate, &belief));
   const Isotropic *prior = belief.kind == BELIEF_EXACT ? &self->exact : &self->standard;
-  Status status = draw(self, method.sampler->diagonal, policy->options, prior, RNG_AGENT, self->draws,
-                       &result->fallbacks[b], &theta);
+  Status status = large_draw(self, method.sampler->diagonal, policy->options, prior, RNG_AGENT, self->draws,
+                             &result->fallbacks[b], &theta);
   result->seconds[b] = cpu_of_all(self) - before;
   self->large->stage(policy->label, clock_wall() - start);
   TRY(status);
   TRY(dense_draws_create(&measure, &theta, &draws));
-  TRY(compare(self, false, &draws, values));
+  TRY(large_compare(self, false, &draws, values));
   keep_values(self, values, b, result);
   return STATUS_OK;
 }
@@ -286,7 +288,7 @@ static Status run_policy(Large *self, const Task *task, int b, TaskResult *resul
 Status posterior_run_large(const Study *study, const StudyLarge *large, int count, const Task *const *tasks,
                            TaskResult *results) {
   Large self;
-  Status status = create(study, large, tasks[0], &self);
+  Status status = large_create(study, large, tasks[0], &self);
   for (int b = 0; b < tasks[0]->runs && status == STATUS_OK; b++) {
     const double before = cpu_of_all(&self);
     status = begin_run(&self, tasks[0]->first_run + (uint32_t)b);
@@ -300,7 +302,7 @@ Status posterior_run_large(const Study *study, const StudyLarge *large, int coun
       results[i].seconds[b] += shared;
     }
   }
-  destroy(&self);
+  large_destroy(&self);
   return status;
 }
 

@@ -145,7 +145,7 @@ static void measure_arms(RegretFloor *self, const World *world) {
 }
 
 /* Sees theta* + sigma / r N(0, I), whatever was played. */
-static void learn(RegretFloor *self, const World *world) {
+static void learn_theta(RegretFloor *self, const World *world) {
   const int runs = self->runs;
   const double sigma = world->problem->likelihood.noise;
   RngLanes rng = {
@@ -167,5 +167,5 @@ void regret_floor_play(RegretFloor *self, const World *world, double *regret) {
   world_greedy(world, self->mean, self->arm);
   for (int b = 0; b < runs; b++)
     regret[b] = world->mean[world->best[b] * runs + b] - world->mean[self->arm[b] * runs + b];
-  learn(self, world);
+  learn_theta(self, world);
 }

@@ -63,7 +63,7 @@ static bool is_asked(const Block *block, int estimator) {
   return study_measures(block->study, study_replay.curves[estimator].name);
 }
 
-static Status allocate(Arena *memory, Block *block) {
+static Status replay_allocate(Arena *memory, Block *block) {
   const size_t runs = (size_t)block->task->runs, d = (size_t)block->problem.d,
                arms = (size_t)block->problem.arms;
   ALLOCATE_ARRAYS(memory, runs, block->arm, block->reward, block->regret);
@@ -89,11 +89,11 @@ static Status block_create(Arena *memory, Block *block) {
   block->log = logged_events(&block->problem);
   block->trained =
       (int)(config_real(study->file->settings[task->setting], "train_fraction") * block->log->rows);
-  return allocate(memory, block);
+  return replay_allocate(memory, block);
 }
 
 /* Begins the policy afresh: nothing is learned. */
-static Status begin(Arena *memory, bool weighs, Block *block) {
+static Status replay_begin(Arena *memory, bool weighs, Block *block) {
   const ConfigPolicy *chosen = &block->study->file->policies[block->task->policy];
   const int runs = block->task->runs;
   PolicyMethod method;
@@ -121,7 +121,7 @@ static int event_of(const Block *block, int b) {
 }
 
 /* Learns what the log has of the present events; not in runs where arm[B] is negative. */
-static void learn(Block *block, int64_t *fallbacks) {
+static void replay_learn(Block *block, int64_t *fallbacks) {
   const int runs = block->task->runs, d = block->problem.d;
   for (int b = 0; b < runs; b++) {
     const int event = event_of(block, b);
@@ -145,7 +145,7 @@ static Status train(Block *block, int64_t *fallbacks) {
   for (int k = 1; k <= block->trained; k++) {
     world_advance(&block->world, (uint32_t)k);
     for (int b = 0; b < runs; b++) block->arm[b] = block->log->arm[event_of(block, b)];
-    learn(block, fallbacks);
+    replay_learn(block, fallbacks);
     TRY(goes_on(block, k));
   }
   for (int b = 0; b < runs && is_asked(block, DR); b++) {
@@ -165,7 +165,7 @@ static void put(const Block *block, int estimator, int b, int event, double nume
 }
 
 /* Weighs the present event of run b by pi[K]: its terms in ips, snips and dr. */
-static void weigh(const Block *block, int b, const double *pi, double *total, double *squares) {
+static void weigh_event(const Block *block, int b, const double *pi, double *total, double *squares) {
   const EventLog *log = block->log;
   const int event = event_of(block, b), a = log->arm[event];
   const double *theta = block->theta + (size_t)b * (size_t)log->arms * (size_t)log->d;
@@ -186,12 +186,13 @@ static Status value_frozen(Arena *memory, Block *block, int64_t *fallbacks) {
   const int runs = block->task->runs, arms = block->problem.arms, rows = block->log->rows;
   double *total, *squares;
   ALLOCATE_ARRAYS(memory, runs, total, squares);
-  TRY(begin(memory, true, block));
+  TRY(replay_begin(memory, true, block));
   TRY(train(block, fallbacks));
   for (int k = block->trained + 1; k <= rows; k++) {
     world_advance(&block->world, (uint32_t)k);
     TRY(policy_weigh(&block->policy, &block->world, &block->history, block->probability, NULL, fallbacks));
-    for (int b = 0; b < runs; b++) weigh(block, b, block->probability + b * arms, &total[b], &squares[b]);
+    for (int b = 0; b < runs; b++)
+      weigh_event(block, b, block->probability + b * arms, &total[b], &squares[b]);
     TRY(goes_on(block, k));
   }
   for (int b = 0; b < runs; b++) /* (sum of w)^2 / sum of w^2 */
@@ -205,7 +206,7 @@ static Status value_frozen(Arena *memory, Block *block, int64_t *fallbacks) {
 /* Computes the terms of the policy as it learns, from the events whose arm it takes as well. */
 static Status value_learning(Arena *memory, Block *block, int64_t *fallbacks) {
   const int runs = block->task->runs, rows = block->log->rows;
-  TRY(begin(memory, false, block));
+  TRY(replay_begin(memory, false, block));
   for (int b = 0; b < runs; b++) block->weight[REPLAY * runs + b] = NAN;
   for (int k = 1; k <= rows; k++) {
     world_advance(&block->world, (uint32_t)k);
@@ -217,7 +218,7 @@ static Status value_learning(Arena *memory, Block *block, int64_t *fallbacks) {
       block->ess[REPLAY * runs + b] += same;
       if (!same) block->arm[b] = -1;
     }
-    learn(block, fallbacks);
+    replay_learn(block, fallbacks);
     TRY(goes_on(block, k));
   }
   return STATUS_OK;
@@ -261,7 +262,7 @@ static Status summarise(Arena *memory, const Block *block, TaskResult *result) {
   return STATUS_OK;
 }
 
-static Status simulate(Arena *memory, Block *block, TaskResult *result) {
+static Status replay_simulate(Arena *memory, Block *block, TaskResult *result) {
   TRY(block_create(memory, block));
   const double start = clock_cpu();
   Status status = STATUS_OK;
@@ -278,16 +279,17 @@ static Status simulate(Arena *memory, Block *block, TaskResult *result) {
   return summarise(memory, block, result);
 }
 
-static Status run(const Study *study, const Task *task, const Prior *prior, Tick tick, TaskResult *result) {
+static Status replay_run(const Study *study, const Task *task, const Prior *prior, Tick tick,
+                         TaskResult *result) {
   SCRATCH_ARENA(memory);
   Block block = {.study = study, .task = task, .prior = prior, .tick = tick};
-  const Status status = simulate(&memory, &block, result);
+  const Status status = replay_simulate(&memory, &block, result);
   world_destroy(&block.world);
   problem_destroy(&block.problem);
   return status;
 }
 
-static Status check_setting(const Study *study, const Config *setting, const Problem *problem) {
+static Status replay_check_setting(const Study *study, const Config *setting, const Problem *problem) {
   if (!config_is(setting, "problem.family", "logged"))
     return status_set(STATUS_INPUT, "study replay needs problem.family: logged; this is %s",
                       problem->ops->name);
@@ -305,17 +307,17 @@ static Status check_setting(const Study *study, const Config *setting, const Pro
   return status_set(STATUS_INPUT, "train_fraction: it leaves none of %d events", problem->rounds);
 }
 
-static int points(const Config *setting) {
+static int replay_points(const Config *setting) {
   (void)setting;
   return ESTIMATES_POINTS;
 }
 
-static double axis_value(const Config *setting, int point) {
+static double replay_axis_value(const Config *setting, int point) {
   (void)setting;
   return point;
 }
 
-static double cost(const Study *study, const Task *task) {
+static double replay_cost(const Study *study, const Task *task) {
   const Config *setting = study->file->settings[task->setting];
   PolicyMethod method;
   ASSERT(policy_find(study->file->policies[task->policy].name, &method));
@@ -357,8 +359,8 @@ const StudyOps study_replay = {.name = "replay",
                                .axis_long_name = "estimator of the value",
                                .estimates = true,
                                .curves = curves,
-                               .points = points,
-                               .axis_value = axis_value,
-                               .check_setting = check_setting,
-                               .cost = cost,
-                               .run = run};
+                               .points = replay_points,
+                               .axis_value = replay_axis_value,
+                               .check_setting = replay_check_setting,
+                               .cost = replay_cost,
+                               .run = replay_run};

@@ -133,8 +133,8 @@ static double spread_of_exact(double pair[SETS][SETS]) {
 
 /* Computes the means of a metric over sets of exact draws, and over pairs of them; spread_of_exact, unless it
  * is NULL. */
-static Status compare(const Ruler *self, Measure *metric, Rng directions, double *mean, double *floor,
-                      double *spread) {
+static Status compare_with_floor(const Ruler *self, Measure *metric, Rng directions, double *mean,
+                                 double *floor, double *spread) {
   const double share = 1.0 / SETS, pairs = 2.0 / (SETS * (SETS - 1));
   double pair[SETS][SETS] = {{0}};
   *mean = *floor = 0;
@@ -154,9 +154,10 @@ static Status measure(Ruler *self, Rng directions, double out[MEASURED]) {
   out[MODE_ERROR] = out[MODE_FLOOR] = NAN;
   find_ranks(self, &self->draws, directions, out + RANK);
   find_ranks(self, &self->exact[0], directions, out + RANK_EXACT);
-  TRY(compare(self, self->distance, directions, &out[DISTANCE], &out[FLOOR], &out[SPREAD]));
+  TRY(compare_with_floor(self, self->distance, directions, &out[DISTANCE], &out[FLOOR], &out[SPREAD]));
   if (!self->pack->prior.mixture) return STATUS_OK;
-  return compare(self, measure_mode_weight_error, directions, &out[MODE_ERROR], &out[MODE_FLOOR], NULL);
+  return compare_with_floor(self, measure_mode_weight_error, directions, &out[MODE_ERROR], &out[MODE_FLOOR],
+                            NULL);
 }
 
 /* ---- the histories of a group */

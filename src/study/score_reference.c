@@ -18,13 +18,13 @@ typedef struct {
 } Partition;
 
 /* Copies to[d, points] <- the columns order[first ..] of from[d, n]. */
-static void take(const Partition *self, int points, int first, int n, const double *from, double *to) {
+static void take_points(const Partition *self, int points, int first, int n, const double *from, double *to) {
   for (size_t i = 0; i < (size_t)self->d; i++)
     for (int k = 0; k < points; k++)
       to[i * (size_t)points + (size_t)k] = from[i * (size_t)n + (size_t)self->order[first + k]];
 }
 
-static void shuffle(Partition *self, int n, Rng *rng) {
+static void shuffle_points(Partition *self, int n, Rng *rng) {
   for (int k = 0; k < n; k++) self->order[k] = k;
   for (int k = n - 1; k > 0; k--) {
     const int j = (int)rng_index(rng, (uint64_t)k + 1), swap = self->order[k];
@@ -35,14 +35,14 @@ static void shuffle(Partition *self, int n, Rng *rng) {
 /* Makes partition number `round`: x of the draws, y and z of the reference. */
 static void part(Partition *self, int points, int round) {
   Rng rng = {.key = rng_subkey(rng_key(0, RNG_DIRECTION), RNG_SPLIT), .round = (uint32_t)round};
-  shuffle(self, self->n, &rng);
-  take(self, points, 0, self->n, self->draws, self->x);
-  shuffle(self, self->m, &rng);
-  take(self, points, 0, self->m, self->reference, self->y);
-  take(self, points, points, self->m, self->reference, self->z);
+  shuffle_points(self, self->n, &rng);
+  take_points(self, points, 0, self->n, self->draws, self->x);
+  shuffle_points(self, self->m, &rng);
+  take_points(self, points, 0, self->m, self->reference, self->y);
+  take_points(self, points, points, self->m, self->reference, self->z);
 }
 
-static Status compare(Partition *self, Wasserstein *wasserstein, Emd *emd, ScoreReference *out) {
+static Status compare_parts(Partition *self, Wasserstein *wasserstein, Emd *emd, ScoreReference *out) {
   const int d = self->d;
   for (int round = 0; round < SCORE_PARTITIONS; round++) {
     const Rng rng = {.key = rng_key(0, RNG_DIRECTION), .round = (uint32_t)round};
@@ -95,5 +95,5 @@ Status score_reference(int d, int n, const double *draws, int m, const double *r
   ALLOCATE_ARRAYS(&scratch, values, partition.x, partition.y, partition.z);
   TRY(wasserstein_create(&scratch, d, points, &wasserstein));
   TRY(emd_create(&scratch, matched, &emd));
-  return compare(&partition, wasserstein, emd, out);
+  return compare_parts(&partition, wasserstein, emd, out);
 }

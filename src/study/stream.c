@@ -249,7 +249,8 @@ static bool is_learned(const Study *study, int setting, int policy) {
   return study->work[setting * study->file->policy_count + policy].learns;
 }
 
-static Status run(const Study *study, const Task *task, const Prior *prior, Tick tick, TaskResult *result) {
+static Status stream_play(const Study *study, const Task *task, const Prior *prior, Tick tick,
+                          TaskResult *result) {
   SCRATCH_ARENA(memory);
   SCOPED(Streams, self, streams_destroy);
   self.study = study, self.task = task, self.tick = tick;
@@ -271,7 +272,7 @@ static Status run(const Study *study, const Task *task, const Prior *prior, Tick
   return STATUS_OK;
 }
 
-static Status check_setting(const Study *study, const Config *setting, const Problem *problem) {
+static Status stream_check_setting(const Study *study, const Config *setting, const Problem *problem) {
   const double tasks = (double)config_int(setting, "stream.tasks");
   if (config_is(setting, "stream.learn", "pooled") && !config_is(setting, "likelihood", "gaussian"))
     return status_set(STATUS_INPUT,
@@ -293,22 +294,22 @@ static Status check_setting(const Study *study, const Config *setting, const Pro
   return status == STATUS_OK ? status : status_prefix(status, "stream.switch_to: ");
 }
 
-static Status check_policy(const PolicyMethod *method, const Config *options) {
+static Status stream_check_policy(const PolicyMethod *method, const Config *options) {
   (void)method;
   if (!config_has(options, "posterior") || !config_is(options, "posterior", "per_arm")) return STATUS_OK;
   return status_set(STATUS_INPUT, "posterior: per_arm, but a stream has one theta* for all arms");
 }
 
-static int points(const Config *setting) { return (int)config_int(setting, "stream.tasks"); }
+static int stream_points(const Config *setting) { return (int)config_int(setting, "stream.tasks"); }
 
-static double axis_value(const Config *setting, int point) {
+static double stream_axis_value(const Config *setting, int point) {
   (void)setting;
   return point + 1;
 }
 
-static double cost(const Study *study, const Task *task) {
+static double stream_cost(const Study *study, const Task *task) {
   const Config *setting = study->file->settings[task->setting];
-  const double tasks = points(setting), rounds = (double)config_int(setting, "problem.rounds");
+  const double tasks = stream_points(setting), rounds = (double)config_int(setting, "problem.rounds");
   PolicyMethod method;
   ASSERT(policy_find(study->file->policies[task->policy].name, &method));
   PolicyWork work = study_work(study, task);
@@ -344,9 +345,9 @@ const StudyOps study_stream = {.name = "stream",
                                .axis = "bandit_task",
                                .axis_long_name = "bandit of the stream",
                                .curves = curves,
-                               .points = points,
-                               .axis_value = axis_value,
-                               .check_setting = check_setting,
-                               .check_policy = check_policy,
-                               .cost = cost,
-                               .run = run};
+                               .points = stream_points,
+                               .axis_value = stream_axis_value,
+                               .check_setting = stream_check_setting,
+                               .check_policy = stream_check_policy,
+                               .cost = stream_cost,
+                               .run = stream_play};

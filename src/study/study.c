@@ -309,7 +309,7 @@ static void clear_result(const Study *study, TaskResult *result) {
 }
 
 /* Concludes what a task came to: its own error, unless that is one of the job. */
-static Status conclude(const Study *study, Status status, TaskResult *result) {
+static Status conclude_task(const Study *study, Status status, TaskResult *result) {
   result->status = status == STATUS_OK ? RUN_OK : RUN_FAILED;
   if (status == STATUS_STOPPED || status == STATUS_INTERNAL || status == STATUS_OK) return status;
   return task_result_fail(study, status_message(), result);
@@ -324,7 +324,7 @@ Status study_run_large(const Study *study, const StudyLarge *large, int count, c
   for (int i = 0; i < count; i++) clear_result(study, &results[i]);
   const Status status = study->ops->run_large(study, large, count, tasks, results);
   Status outcome = STATUS_OK;
-  for (int i = 0; i < count; i++) outcome = conclude(study, status, &results[i]);
+  for (int i = 0; i < count; i++) outcome = conclude_task(study, status, &results[i]);
   return outcome;
 }
 
@@ -353,7 +353,7 @@ Status study_run_task(const Study *study, const Task *task, const char *director
   clear_result(study, result);
   Status status = task_prior(&memory, study, task, directory, &prior);
   if (status == STATUS_OK) status = study->ops->run(study, task, &prior, tick, result);
-  return conclude(study, status, result);
+  return conclude_task(study, status, result);
 }
 
 PolicyWork study_work(const Study *study, const Task *task) {

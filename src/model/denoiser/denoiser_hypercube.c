@@ -55,8 +55,8 @@ static void find_top(const Tree *tree, int k) {
 }
 
 SIMD_CLONES
-static void weigh(int lanes, const double *restrict log_weight, const double *restrict top,
-                  double *restrict weight) {
+static void weigh_vertices(int lanes, const double *restrict log_weight, const double *restrict top,
+                           double *restrict weight) {
   for (int n = 0; n < lanes; n++) weight[n] = special_exp(log_weight[n] - top[n]);
 }
 
@@ -84,7 +84,7 @@ static void join(int k, int lanes, const double *restrict plus, const double *re
 
 static void add_up(const Tree *tree, int k, double *sums) {
   if (k == 0) {
-    weigh(tree->lanes, tree->at[0], tree->top, sums);
+    weigh_vertices(tree->lanes, tree->at[0], tree->top, sums);
     return;
   }
   for (int half = 0; half < 2; half++) {
@@ -96,8 +96,8 @@ static void add_up(const Tree *tree, int k, double *sums) {
 
 /* Turns sums into D and C, both triangles. */
 SIMD_CLONES
-static void finish(int d, int lanes, const double *restrict sums, double *restrict mean,
-                   double *restrict covariance) {
+static void finish_vertices(int d, int lanes, const double *restrict sums, double *restrict mean,
+                            double *restrict covariance) {
   for (int i = 0; i < d; i++) {
     for (int n = 0; n < lanes; n++) mean[i * lanes + n] = sums[(1 + i) * lanes + n] / sums[n];
     for (int j = 0; j <= i; j++) {
@@ -142,7 +142,7 @@ static void hypercube_moments(const Denoiser *denoiser, int lanes, const double 
   for (int n = 0; n < lanes; n++) tree.top[n] = -INFINITY;
   find_top(&tree, d);
   add_up(&tree, d, tree.sums[d][0]);
-  finish(d, lanes, tree.sums[d][0], mean, covariance);
+  finish_vertices(d, lanes, tree.sums[d][0], mean, covariance);
 }
 
 Status denoiser_standard(Arena *memory, int d, Denoiser *out) {

@@ -87,7 +87,7 @@ static void add_covariance(int d, int lanes, const Component *at, double *restri
 
 /* Divides the covariance by the total, both triangles. */
 SIMD_CLONES
-static void finish(int d, int lanes, const double *restrict total, double *restrict covariance) {
+static void finish_covariance(int d, int lanes, const double *restrict total, double *restrict covariance) {
   for (int i = 0; i < d; i++)
     for (int j = 0; j <= i; j++) {
       double *restrict low = covariance + (i * d + j) * lanes;
@@ -135,7 +135,7 @@ static void mixture_moments_at(const Denoiser *denoiser, int lanes, const double
     linalg_inverse_lanes(d, lanes, at.factor, at.inverse);
     add_covariance(d, lanes, &at, covariance);
   }
-  if (covariance) finish(d, lanes, at.total, covariance);
+  if (covariance) finish_covariance(d, lanes, at.total, covariance);
 }
 
 /* Sets shift and scale, from the moments of the mixture where that is wanted, and the mixture of z.

@@ -30,7 +30,7 @@ typedef struct {
 } Work;
 
 /* Returns the next array of a workspace. */
-static double *take(double **at, size_t doubles) {
+static double *take_doubles(double **at, size_t doubles) {
   double *taken = *at;
   *at += doubles;
   return taken;
@@ -43,12 +43,13 @@ static Work work_of(const DenoiserNetwork *self, double *workspace) {
   double **matrices[] = {&at.basis,      &at.shrunk, &at.root,  &at.inverse_root,
                          &at.covariance, &at.slope,  &at.other, &at.matrix};
   double **vectors[] = {&at.eigenvalue, &at.vector, &at.mean, &at.linear, &at.v, &at.column};
-  for (int i = 0; i < MATRICES; i++) *matrices[i] = take(&workspace, matrix);
-  for (int i = 0; i < VECTORS; i++) *vectors[i] = take(&workspace, vector);
-  at.start = take(&workspace, self->start->workspace);
-  at.x = (float *)take(&workspace, inputs / 2); /* two floats in the room of a double; LANES is even */
-  at.y = (float *)take(&workspace, vector / 2);
-  at.jacobian = (float *)take(&workspace, (size_t)self->d * inputs / 2);
+  for (int i = 0; i < MATRICES; i++) *matrices[i] = take_doubles(&workspace, matrix);
+  for (int i = 0; i < VECTORS; i++) *vectors[i] = take_doubles(&workspace, vector);
+  at.start = take_doubles(&workspace, self->start->workspace);
+  at.x =
+      (float *)take_doubles(&workspace, inputs / 2); /* two floats in the room of a double; LANES is even */
+  at.y = (float *)take_doubles(&workspace, vector / 2);
+  at.jacobian = (float *)take_doubles(&workspace, (size_t)self->d * inputs / 2);
   at.network = (float *)workspace;
   return at;
 }
@@ -61,7 +62,7 @@ size_t denoiser_network_workspace(const DenoiserNetwork *self) {
 }
 
 /* Computes to[rows, LANES] = from[rows, lanes], zeros beyond. */
-static void gather(int rows, int lanes, const double *from, double *to) {
+static void gather_lanes(int rows, int lanes, const double *from, double *to) {
   memset(to, 0, (size_t)(rows * LANES) * sizeof *to);
   lanes_copy(rows, lanes, from, lanes, to, LANES);
 }
@@ -89,7 +90,7 @@ static void to_floats(int rows, const double *restrict values, float *restrict x
 
 /* Computes out[d, d, LANES] = A B. */
 SIMD_CLONES
-static void multiply(int d, const double *restrict a, const double *restrict b, double *restrict out) {
+static void multiply_square(int d, const double *restrict a, const double *restrict b, double *restrict out) {
   for (int i = 0; i < d; i++)
     for (int j = 0; j < d; j++) {
       double sum[LANES] = {0};
@@ -212,14 +213,14 @@ static void covariance_from_slope(const DenoiserNetwork *self, const double *sha
   const size_t count = (size_t)d * (size_t)d * LANES;
   network_jacobian(&self->shape, self->parameters, LANES, at->x, at->y, at->jacobian, at->network);
   take_slope(d, at->jacobian, inputs_of(d) - d, at->slope);
-  multiply(d, at->slope, at->inverse_root, at->other);
+  multiply_square(d, at->slope, at->inverse_root, at->other);
   subtract(count, at->covariance, at->shrunk, at->slope);
-  multiply(d, at->other, at->slope, at->matrix); /* (dh / dv) S^-1/2 (C_0 - S) */
+  multiply_square(d, at->other, at->slope, at->matrix); /* (dh / dv) S^-1/2 (C_0 - S) */
   take_slope(d, at->jacobian, 0, at->slope);
-  multiply(d, at->slope, at->shrunk, at->other);
+  multiply_square(d, at->slope, at->shrunk, at->other);
   lanes_add(count, 1, at->matrix, at->other);
   take_share(d * d, share, at->other);
-  multiply(d, at->root, at->other, at->slope);
+  multiply_square(d, at->root, at->other, at->slope);
   symmetrise(d, at->covariance, at->slope);
 }
 
@@ -235,9 +236,9 @@ void denoiser_network_moments(const DenoiserNetwork *self, bool slope, int lanes
     return;
   }
   count_beyond(self, lanes, eigenvalue, lane_fallbacks);
-  gather(d * d, lanes, basis, at.basis);
-  gather(d, lanes, eigenvalue, at.eigenvalue);
-  gather(d, lanes, vector, at.vector);
+  gather_lanes(d * d, lanes, basis, at.basis);
+  gather_lanes(d, lanes, eigenvalue, at.eigenvalue);
+  gather_lanes(d, lanes, vector, at.vector);
   for (int n = 0; n < LANES; n++)
     share[n] = share_at(self, denoiser_network_strength(d, self->most_precision, LANES, at.eigenvalue + n));
   prepare(self, true, at.basis, at.eigenvalue, at.vector, &at, at.x, LANES);

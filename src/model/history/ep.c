@@ -101,8 +101,8 @@ static void find_log_spread(int n, Tile *tile) {
 
 /* Computes log s_i of the sites as they are, and by how much they miss the fixed point. */
 SIMD_CLONES
-static void judge(const HistoryMarginals *cells, const Tile *tile, double *restrict miss,
-                  double *restrict log_scale) {
+static void judge_misses(const HistoryMarginals *cells, const Tile *tile, double *restrict miss,
+                         double *restrict log_scale) {
   const int lanes = cells->lanes - cells->lane;
   for (int k = 0; k < cells->n; k += TILE_LANES)
     for (int n = 0; n < lanes; n++) {
@@ -149,7 +149,7 @@ static void ep_visit(void *context, const HistoryMarginals *cells) {
   leave_out(cells->n, cells->mean, &tile);
   tilt(sweep, cells, &tile);
   find_log_spread(cells->n, &tile);
-  judge(cells, &tile, ep->miss + cells->lane, ep->log_scale + cells->lane);
+  judge_misses(cells, &tile, ep->miss + cells->lane, ep->log_scale + cells->lane);
   match(cells, sweep->step, ep->settled + cells->lane, &tile);
   put_sites(cells, &tile);
   for (int k = 0; k < cells->n; k++) {
@@ -190,8 +190,8 @@ static double log_shifted(const HistoryView *view, const double *precision, cons
 }
 
 /* Takes the outcome of a sweep, for the lanes that have not settled; returns how many go on. */
-static int take(Ep *ep, const HistoryView *view, bool first, double *precision, double *vector,
-                double *log_evidence) {
+static int take_sites(Ep *ep, const HistoryView *view, bool first, double *precision, double *vector,
+                      double *log_evidence) {
   const int lanes = view->lanes;
   int moving = 0;
   for (int n = 0; n < lanes; n++) {
@@ -218,7 +218,7 @@ void ep_solve(Ep *ep, const HistoryView *view, const double *prior_precision, co
     memset(ep->miss, 0, (size_t)lanes * sizeof *ep->miss);
     memset(ep->log_scale, 0, (size_t)lanes * sizeof *ep->log_scale);
     history_marginals(view, ep->mean, ep->covariance, ep_visit, &sweep, ep->next_precision, ep->next_vector);
-    moving = take(ep, view, sweep.first, precision, vector, log_evidence);
+    moving = take_sites(ep, view, sweep.first, precision, vector, log_evidence);
   }
   for (int n = 0; n < lanes; n++) {
     log_evidence[n] -= history_excess(view, n);

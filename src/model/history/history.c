@@ -26,8 +26,8 @@ Status history_begin(Arena *memory, int d, int runs, int share, const HistoryOps
   return STATUS_OK;
 }
 
-static Status create(Arena *memory, int d, int runs, int share, int arms, const HistoryOps *form,
-                     const Likelihood *likelihood, History *out) {
+static Status create_form(Arena *memory, int d, int runs, int share, int arms, const HistoryOps *form,
+                          const Likelihood *likelihood, History *out) {
   ASSERT(arms >= 0);
   TRY(history_begin(memory, d, runs, share, form, likelihood, out));
   out->content->arms = arms;
@@ -35,22 +35,22 @@ static Status create(Arena *memory, int d, int runs, int share, int arms, const 
 }
 
 Status history_create(Arena *memory, int d, int runs, const Likelihood *likelihood, History *out) {
-  return create(memory, d, runs, 1, 0, form_of(likelihood, 0), likelihood, out);
+  return create_form(memory, d, runs, 1, 0, form_of(likelihood, 0), likelihood, out);
 }
 
 Status history_create_by_arm(Arena *memory, int d, int runs, int arms, const Likelihood *likelihood,
                              History *out) {
-  return create(memory, d, runs, 1, arms, form_of(likelihood, arms), likelihood, out);
+  return create_form(memory, d, runs, 1, arms, form_of(likelihood, arms), likelihood, out);
 }
 
 Status history_create_rows(Arena *memory, int d, int runs, const Likelihood *likelihood, History *out) {
-  return create(memory, d, runs, 1, 0, &history_form_rows, likelihood, out);
+  return create_form(memory, d, runs, 1, 0, &history_form_rows, likelihood, out);
 }
 
 Status history_create_per_arm(Arena *memory, int d, int runs, int arms, const Likelihood *likelihood,
                               History *out) {
   ASSERT(!likelihood_has_network(likelihood));
-  return create(memory, d, runs * arms, arms, 0, form_of(likelihood, 0), likelihood, out);
+  return create_form(memory, d, runs * arms, arms, 0, form_of(likelihood, 0), likelihood, out);
 }
 
 Status history_reserve(History *history, int rounds) {

@@ -43,7 +43,7 @@ static Part network_rows_part_of(const HistoryView *view, int lane) {
 }
 
 /* Loads theta of a lane, in single precision. */
-static void load(NetworkRows *rows, const double *theta, int lanes, int lane) {
+static void load_weights(NetworkRows *rows, const double *theta, int lanes, int lane) {
   for (int i = 0; i < rows->parameters; i++) rows->theta[i] = (float)theta[i * lanes + lane];
 }
 
@@ -68,7 +68,7 @@ void network_rows_gradient(NetworkRows *rows, const HistoryView *view, const dou
                            double *gradient) {
   for (int n = 0; n < view->lanes; n++) {
     Part part = network_rows_part_of(view, n);
-    load(rows, theta, view->lanes, n);
+    load_weights(rows, theta, view->lanes, n);
     network_gradient(&rows->shape, rows->theta, whole(part.count), part.x, part.width, network_rows_slope_of,
                      &part, rows->gradient, rows->workspace);
     for (int i = 0; i < rows->parameters; i++)
@@ -105,7 +105,7 @@ void network_rows_derivatives(NetworkRows *rows, const HistoryView *view, const 
   const int p = rows->parameters, lanes = view->lanes;
   for (int n = 0; n < lanes; n++) {
     const Part part = network_rows_part_of(view, n);
-    load(rows, theta, lanes, n);
+    load_weights(rows, theta, lanes, n);
     memset(rows->gradient, 0, (size_t)p * sizeof *rows->gradient);
     memset(rows->square, 0, (size_t)p * (size_t)p * sizeof *rows->square);
     for (int first = 0; first < part.count; first += LANES) {
@@ -134,7 +134,7 @@ static double sum_of_squares(size_t count, const float *restrict x) {
 void network_rows_trace(NetworkRows *rows, const HistoryView *view, const double *theta, double *trace) {
   for (int n = 0; n < view->lanes; n++) {
     const Part part = network_rows_part_of(view, n);
-    load(rows, theta, view->lanes, n);
+    load_weights(rows, theta, view->lanes, n);
     trace[n] = 0;
     for (int first = 0; first < part.count; first += LANES) {
       take_jacobian(rows, &part, first);

@@ -127,12 +127,12 @@ typedef struct {
   void (*progress)(double done, double total);
 } Target;
 
-static Status begin(void *context, int d) {
+static Status begin_rows(void *context, int d) {
   const Target *target = context;
   return logs_create(target->memory, d, target->likelihood, target->logs);
 }
 
-static Status take(void *context, int task, const double *x, double y) {
+static Status take_file_row(void *context, int task, const double *x, double y) {
   const Target *target = context;
   const LikelihoodOps *ops = target->likelihood->ops;
   if (!ops->admits(y))
@@ -149,7 +149,8 @@ static void show(void *context, double done, double total) {
 Status logs_read(Arena *memory, const char *path, const Likelihood *likelihood, bool estimate_noise,
                  void (*progress)(double done, double total), Logs *out) {
   Target target = {memory, likelihood, out, progress};
-  const LogsSink sink = {.context = &target, .begin = begin, .row = take, .progress = progress ? show : NULL};
+  const LogsSink sink = {
+      .context = &target, .begin = begin_rows, .row = take_file_row, .progress = progress ? show : NULL};
   TRY(logs_file_read(path, &sink));
   out->estimate_noise = estimate_noise;
   return STATUS_OK;

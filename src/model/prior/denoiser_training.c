@@ -28,8 +28,8 @@ typedef struct {
   float *workspace; /* of the network */
 } Training;
 
-static Status create(Arena *memory, const PriorFit *fit, const TrainingSamples *samples,
-                     const DenoiserNetwork *network, Training *out) {
+static Status denoiser_training_allocate(Arena *memory, const PriorFit *fit, const TrainingSamples *samples,
+                                         const DenoiserNetwork *network, Training *out) {
   const NetworkShape *shape = &network->shape;
   const size_t parameters = network_parameters(shape), vector = (size_t)samples->d * LANES;
   *out = (Training){.fit = fit, .samples = samples, .network = network, .d = samples->d};
@@ -96,7 +96,7 @@ Status denoiser_train(const PriorFit *fit, const TrainingSamples *samples, const
                       float *parameters) {
   SCRATCH_ARENA(scratch);
   Training training;
-  TRY(create(&scratch, fit, samples, network, &training));
+  TRY(denoiser_training_allocate(&scratch, fit, samples, network, &training));
   train(&training, parameters);
   return tick_check();
 }

@@ -97,7 +97,7 @@ Status prior_save(const Prior *prior, const char *path) {
   return store_finish(file, prior_put(prior, file));
 }
 
-static Status load(StoreFile *file, const PriorFit *chain_settings, Prior *out) {
+static Status load_prior(StoreFile *file, const PriorFit *chain_settings, Prior *out) {
   char *name, allowed[256] = "";
   TRY(store_get_text_attribute(file, NULL, "prior", &name));
   const PriorOps *family = prior_find(name);
@@ -127,7 +127,7 @@ static Status load(StoreFile *file, const PriorFit *chain_settings, Prior *out) 
 
 Status prior_get(Arena *memory, StoreFile *file, const PriorFit *chain_settings, Prior *out) {
   *out = (Prior){.memory = memory};
-  Status status = load(file, chain_settings, out);
+  Status status = load_prior(file, chain_settings, out);
   if (status != STATUS_OK) *out = (Prior){0};
   return status;
 }

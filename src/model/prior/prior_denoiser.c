@@ -52,8 +52,8 @@ static void moments_from_mixture(const Denoiser *denoiser, int lanes, const doub
 
 /* Creates a prior with everything allocated; parameters, shift and scale still to be set. Takes over the
  * mixture, also when it fails. */
-static Status create(Prior *prior, const Mixture *mixture, int hidden_count, const int *hidden,
-                     Learned **out) {
+static Status denoiser_prior_create(Prior *prior, const Mixture *mixture, int hidden_count, const int *hidden,
+                                    Learned **out) {
   Arena *memory = prior->memory;
   const int d = mixture->d;
   Learned *self;
@@ -188,7 +188,7 @@ static Status fit_learned(const PriorFit *fit, const TrainingSamples *samples, P
   Mixture mixture;
   Learned *self;
   TRY(fit_mixture(prior->memory, fit, samples, &mixture));
-  TRY(create(prior, &mixture, fit->hidden_count, fit->hidden, &self));
+  TRY(denoiser_prior_create(prior, &mixture, fit->hidden_count, fit->hidden, &self));
   const size_t count = network_parameters(&self->network.shape);
   memcpy(self->shift, samples->shift, (size_t)samples->d * sizeof *self->shift);
   memcpy(self->scale, samples->scale, (size_t)samples->d * sizeof *self->scale);
@@ -217,7 +217,7 @@ static Status denoiser_assemble(Prior *prior, const PriorFit *fit, const Samples
   Mixture mixture;
   Learned *self;
   TRY(beside_unpack(prior->memory, samples->d, part.mixture, &mixture));
-  TRY(create(prior, &mixture, fit->hidden_count, fit->hidden, &self));
+  TRY(denoiser_prior_create(prior, &mixture, fit->hidden_count, fit->hidden, &self));
   const size_t count = network_parameters(&self->network.shape),
                values = (size_t)samples->d * (size_t)samples->n;
   for (size_t i = 0; i < count; i++) self->parameters[i] = (float)part.parameters[i];
@@ -356,7 +356,7 @@ static Status denoiser_load(Prior *prior, StoreFile *file, const PriorFit *chain
   if (d > MOST_DIMENSIONS)
     return status_set(STATUS_INPUT, "%s: %zu dimensions are not a denoiser's", store_path(file), d);
   TRY(network_load_hidden(file, 1, 2 * d + d * (d + 1) / 2, d, &hidden_count, hidden));
-  TRY(create(prior, &mixture, hidden_count, hidden, &self));
+  TRY(denoiser_prior_create(prior, &mixture, hidden_count, hidden, &self));
   TRY(load_vectors(self, file, d));
   TRY(load_shares(self, file));
   TRY(load_provenance(self, file));

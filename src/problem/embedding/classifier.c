@@ -58,7 +58,7 @@ static Status training_create(Arena *memory, const Digits *digits, const Network
 }
 
 /* Draws a a random order of the digits, from the one of the epoch before. */
-static void shuffle(Training *training, uint64_t seed, int start, int epoch) {
+static void shuffle_images(Training *training, uint64_t seed, int start, int epoch) {
   Rng rng = {.key = rng_key(seed, RNG_NETWORK_TRAINING), .run = (uint32_t)start, .round = (uint32_t)epoch};
   for (int i = training->digits->count - 1; i > 0; i--) {
     int j = (int)rng_index(&rng, (uint64_t)i + 1), swap = training->order[i];
@@ -172,7 +172,7 @@ static Status train_once(const Digits *digits, int epochs, uint64_t seed, int st
   learning_start(&out->shape, &rng, out->parameters);
   TRY(training_create(&scratch, digits, &out->shape, &training));
   for (int epoch = 1; epoch <= epochs; epoch++) {
-    shuffle(&training, seed, start, epoch);
+    shuffle_images(&training, seed, start, epoch);
     double loss = train_epoch(out, &training, epoch, epochs);
     if (progress) progress(start, epoch, loss);
   }

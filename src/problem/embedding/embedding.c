@@ -15,7 +15,7 @@ static Status choose_noise(Problem *self, const Config *config, const Embedding 
   return STATUS_OK;
 }
 
-static Status create(Problem *self, const Config *config) {
+static Status embedding_problem_create(Problem *self, const Config *config) {
   Embedding *file;
   ALLOCATE(&self->memory, file, 1);
   self->state = file;
@@ -52,5 +52,5 @@ const ProblemOps problem_embedding = {.name = "embedding",
                                       .summary = "theta* and arms from the rows of an embedding file",
                                       .reference = "DiffTS, Section 6.3",
                                       .per_arm = true,
-                                      .create = create,
+                                      .create = embedding_problem_create,
                                       .features = embedding_draw_features};

@@ -6,17 +6,17 @@
 #include <math.h>
 #include <string.h>
 
-static int row_of(const Rating *rating, bool items) { return items ? rating->item : rating->user; }
+static int side_of(const Rating *rating, bool items) { return items ? rating->item : rating->user; }
 static int column_of(const Rating *rating, bool items) { return items ? rating->user : rating->item; }
 
 /* Fills the rows by a counting sort. row. Ratings come sorted by user, then item, so that columns ascend
  * within each row on either side. */
-static void fill(const Ratings *ratings, double mean, bool items, int64_t *next, SparseRows *out) {
-  for (int64_t i = 0; i < ratings->count; i++) out->start[row_of(&ratings->rating[i], items) + 1]++;
+static void fill_rows(const Ratings *ratings, double mean, bool items, int64_t *next, SparseRows *out) {
+  for (int64_t i = 0; i < ratings->count; i++) out->start[side_of(&ratings->rating[i], items) + 1]++;
   for (int r = 0; r < out->rows; r++) out->start[r + 1] += out->start[r];
   memcpy(next, out->start, (size_t)out->rows * sizeof *next);
   for (int64_t i = 0; i < ratings->count; i++) {
-    int64_t at = next[row_of(&ratings->rating[i], items)]++;
+    int64_t at = next[side_of(&ratings->rating[i], items)]++;
     out->column[at] = column_of(&ratings->rating[i], items);
     out->value[at] = ratings->rating[i].value - mean;
   }
@@ -30,7 +30,7 @@ Status sparse_rows_create(Arena *memory, const Ratings *ratings, double mean, bo
   ALLOCATE(memory, out->start, (size_t)out->rows + 1);
   ALLOCATE_ARRAYS(memory, ratings->count, out->column, out->value);
   ALLOCATE(&scratch, next, out->rows);
-  fill(ratings, mean, items, next, out);
+  fill_rows(ratings, mean, items, next, out);
   return STATUS_OK;
 }
 

@@ -112,7 +112,7 @@ static Status next_line(Lines *lines, bool *end) {
 }
 
 /* Cuts the line into fields. */
-static Status split(Lines *lines) {
+static Status split_line(Lines *lines) {
   const char *separator = lines->format->separator;
   char *from = lines->line, *next;
   lines->field_count = 0;
@@ -157,7 +157,7 @@ static Status wrong_form(const Lines *lines) {
 }
 
 static Status parse_line(Lines *lines, RatingLine *out) {
-  TRY(split(lines));
+  TRY(split_line(lines));
   if (lines->field_count != lines->fields) return wrong_form(lines);
   TRY(parse_id(lines, USER, "user", &out->user_id));
   TRY(parse_id(lines, ITEM, "item", &out->item_id));
@@ -172,7 +172,7 @@ static bool is_column(const char *field, int column) {
 
 /* Finds the columns in the header of a CSV file. */
 static Status ratings_read_header(Lines *lines) {
-  TRY(split(lines));
+  TRY(split_line(lines));
   lines->fields = lines->field_count;
   for (int column = 0; column < COLUMNS; column++) {
     lines->column[column] = -1;
@@ -233,8 +233,8 @@ static void drop_byte_order_mark(Lines *lines) {
   memmove(lines->line, lines->line + 3, (size_t)lines->length + 1);
 }
 
-static Status read_all(Lines *lines, uint32_t input, const char *format,
-                       Status (*take)(void *context, const RatingLine *rating), void *context) {
+static Status read_inputs(Lines *lines, uint32_t input, const char *format,
+                          Status (*take)(void *context, const RatingLine *rating), void *context) {
   long blank = 0;
   for (;;) {
     bool end, header = false;
@@ -256,7 +256,7 @@ static Status read_all(Lines *lines, uint32_t input, const char *format,
   return STATUS_OK;
 }
 
-/* Calls take(context, rating) for each line of a file, in order, until it fails. */
+/* Calls take_rating(context, rating) for each line of a file, in order, until it fails. */
 static Status ratings_lines(const char *path, uint32_t input, const char *format,
                             Status (*take)(void *context, const RatingLine *rating), void *context) {
   SCRATCH_ARENA(scratch);
@@ -267,7 +267,7 @@ static Status ratings_lines(const char *path, uint32_t input, const char *format
   fenv_t environment;
   feholdexcept(&environment);
   Status status = gzip_open(path, &lines->file);
-  if (status == STATUS_OK) status = read_all(lines, input, format, take, context);
+  if (status == STATUS_OK) status = read_inputs(lines, input, format, take, context);
   fesetenv(&environment);
   gzip_close(lines->file);
   return status;
@@ -279,7 +279,7 @@ typedef struct {
   int64_t count, capacity;
 } Pile;
 
-static Status grow(Pile *pile) {
+static Status grow_pile(Pile *pile) {
   RatingLine *larger;
   int64_t capacity = pile->capacity ? 2 * pile->capacity : 4096;
   NEW(larger, capacity);
@@ -290,9 +290,9 @@ static Status grow(Pile *pile) {
   return STATUS_OK;
 }
 
-static Status take(void *context, const RatingLine *rating) {
+static Status take_rating(void *context, const RatingLine *rating) {
   Pile *pile = context;
-  if (pile->count == pile->capacity) TRY(grow(pile));
+  if (pile->count == pile->capacity) TRY(grow_pile(pile));
   pile->line[pile->count++] = *rating;
   return STATUS_OK;
 }
@@ -373,7 +373,7 @@ Status ratings_read(int input_count, const char *const *inputs, const char *form
   Status status = STATUS_OK;
   *out = (Ratings){0};
   for (int i = 0; i < input_count && status == STATUS_OK; i++)
-    status = ratings_lines(inputs[i], (uint32_t)i, format, take, &pile);
+    status = ratings_lines(inputs[i], (uint32_t)i, format, take_rating, &pile);
   if (status == STATUS_OK && pile.count == 0)
     status = status_set(STATUS_INPUT, "%s: no ratings", input_count ? inputs[0] : "no file given");
   if (status == STATUS_OK) status = build(&pile, inputs, out);

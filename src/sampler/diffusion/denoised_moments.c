@@ -150,7 +150,7 @@ bool denoised_moments_due(const DenoisedMoments *self, int known, int t) {
 
 /* Computes r <- (1 / r^2 + gain)^-1/2. */
 SIMD_CLONES
-static void shrink(int n, double gain, double *r) {
+static void shrink_deviations(int n, double gain, double *r) {
   for (RealLanes at = real_begin(n); at.count > 0; real_next(&at)) {
     Real x, root;
     real_load(at, 1, r, &x);
@@ -167,5 +167,6 @@ void denoised_moments_carry(const DenoisedMoments *self, int t, int lanes, const
   const Schedule *schedule = &chain->schedule;
   chain->noise(chain, t, lanes, s, mean);
   set_denoised(chain, t, lanes, s, mean);
-  shrink(chain->d * lanes, signal_to_noise(schedule, t) - signal_to_noise(schedule, t + 1), deviation);
+  shrink_deviations(chain->d * lanes, signal_to_noise(schedule, t) - signal_to_noise(schedule, t + 1),
+                    deviation);
 }

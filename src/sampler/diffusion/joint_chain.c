@@ -346,7 +346,8 @@ INLINE void joint_chain_draw_vectors(JointChain *self, Transition transition, co
 }
 
 SIMD_CLONES
-static void draw(JointChain *self, Transition transition, const double *z, double *root, double *log_ratio) {
+static void draw_transition(JointChain *self, Transition transition, const double *z, double *root,
+                            double *log_ratio) {
   if (self->d == 2) {
     Real registers[SCRATCH_VECTORS(2)];
     joint_chain_draw_vectors(self, transition, z, root, log_ratio, 2, registers);
@@ -359,7 +360,7 @@ void joint_chain_draw(JointChain *self, int t, const double *z, double *log_rati
   const Transition transition = transition_of(&self->chain->schedule, t);
   double *root = self->column;
   invert_spreads(self->d * self->view->lanes, transition, self->deviation, root);
-  draw(self, transition, z, root, log_ratio);
+  draw_transition(self, transition, z, root, log_ratio);
   if (log_ratio) add_log_ratio(self, root, log_ratio);
   count_jitters(self, fallbacks);
 }

@@ -75,8 +75,8 @@ INLINE void product_vectors(const LaplaceEvidence *evidence, Diffused stage, con
 }
 
 SIMD_CLONES
-static void product(const LaplaceEvidence *evidence, Diffused stage, const double *mu, const double *z,
-                    double *s) {
+static void draw_stage_product(const LaplaceEvidence *evidence, Diffused stage, const double *mu,
+                               const double *z, double *s) {
   if (evidence->d == 2) {
     Real registers[SCRATCH_VECTORS(2)];
     product_vectors(evidence, stage, mu, z, s, 2, registers);
@@ -88,7 +88,7 @@ static void product(const LaplaceEvidence *evidence, Diffused stage, const doubl
 void laplace_dps_product(const LaplaceEvidence *evidence, double v, double alpha_bar, const double *mu,
                          const double *z, double *s) {
   const Diffused stage = {.sd = sqrt(v), .of_precision = v / alpha_bar, .of_vector = v / sqrt(alpha_bar)};
-  product(evidence, stage, mu, z, s);
+  draw_stage_product(evidence, stage, mu, z, s);
 }
 
 /* ---- stages with a likelihood that is not conjugate */

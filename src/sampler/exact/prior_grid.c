@@ -41,7 +41,7 @@ static void fill_finest(const PriorGrid *grid, double *value) {
 
 /* Widens a finest cell: `top` is the largest value among itself and its eight neighbours, itself among
  * equals. */
-static PriorGridEntry widen(const double *value, uint32_t column, uint32_t row) {
+static PriorGridEntry widen_entry(const double *value, uint32_t column, uint32_t row) {
   const double own = value[row * SIDE + column];
   PriorGridEntry entry = {.top = own, .mean = own, .column = column, .row = row};
   for (uint32_t y = row > 0 ? row - 1 : 0; y <= row + 1 && y < SIDE; y++)
@@ -95,7 +95,7 @@ static void prior_grid_build(PriorGrid *grid, double *theta, double *density, do
   fill_finest(grid, value);
   for (uint32_t row = 0; row < SIDE; row++)
     for (uint32_t column = 0; column < SIDE; column++)
-      grid->table[cell_at(LEVELS, column, row)] = widen(value, column, row);
+      grid->table[cell_at(LEVELS, column, row)] = widen_entry(value, column, row);
   raise_to_samples(grid, theta, density);
   for (int level = LEVELS - 1; level >= 0; level--)
     for (uint32_t row = 0; row < 1u << level; row++)

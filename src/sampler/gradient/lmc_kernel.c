@@ -50,7 +50,7 @@ INLINE void multiply_rows(const int height, const Tile *tile, size_t i) {
   }
 }
 
-INLINE void multiply(const Tile *tile) {
+INLINE void multiply_tile(const Tile *tile) {
   size_t i = 0;
   for (; i + ROWS <= tile->d; i += ROWS) multiply_rows(ROWS, tile, i);
   for (; i < tile->d; i++) multiply_rows(1, tile, i);
@@ -87,7 +87,7 @@ INLINE void move(const LmcTarget *target, const Tile *tile, Real h, Real noise, 
                  const double *normal, int *touched) {
   const Real factor = pull ? feel_good_factor(tile, *pull) : zero();
   Mask near = ~(Mask){0};
-  multiply(tile);
+  multiply_tile(tile);
   for (size_t i = 0; i < tile->d; i++) {
     const double limit = target->guard * target->deviation[i];
     Real z = zero(), g = tile->image[i] - tile->vector[i], x = tile->theta[i];

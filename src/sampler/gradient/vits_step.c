@@ -160,7 +160,7 @@ static void take_controls(int n, const double *restrict linear, const double *re
 
 /* Computes sum <- sum / samples + base. */
 SIMD_CLONES
-static void average(int n, double samples, const double *restrict base, double *restrict sum) {
+static void average_samples(int n, double samples, const double *restrict base, double *restrict sum) {
   for (int k = 0; k < n; k++) sum[k] = sum[k] / samples + base[k];
 }
 
@@ -200,7 +200,7 @@ void vits_step_estimate(VitsStep *work, Potential *potential, VitsGaussian q, Rn
     add_set(work, potential, q, count, sum);
   }
   for (int i = 0; i < d * lanes; i++) work->gradient[i] /= work->samples;
-  average(matrix, work->samples, q.inverse, sum);
+  average_samples(matrix, work->samples, q.inverse, sum);
   matrix_lanes_product_transposed(d, lanes, q.inverse, sum, work->hessian);
   matrix_lanes_symmetrise(d, lanes, work->hessian);
 }

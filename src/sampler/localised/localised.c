@@ -177,7 +177,8 @@ static void draw_weighted(Localised *self, const HistoryView *view, RngLanes *rn
     ess[(view->first + n) / view->draws] += reservoir_ess(&self->reservoir, n) / view->draws;
 }
 
-static void draw(Localised *self, const HistoryView *view, RngLanes *rng, double *ess, int64_t *fallbacks) {
+static void draw_chunk_of_lanes(Localised *self, const HistoryView *view, RngLanes *rng, double *ess,
+                                int64_t *fallbacks) {
   if (history_is_quadratic(view->history)) {
     find_evidence(self, view);
     localisation_draw(&self->walk, view->lanes, self->basis, self->eigenvalue, self->vector, rng, self->z,
@@ -196,7 +197,7 @@ static void localised_sample(Sampler *sampler, const History *history, RngLanes 
   for (Chunk chunk = chunk_begin(rng); chunk.lanes > 0; chunk_next(&chunk, rng)) {
     const HistoryView view = {history, draws, chunk.first, chunk.lanes, denoiser->shift, denoiser->scale};
     memset(self->lane_fallbacks, 0, CHUNK_LANES * sizeof *self->lane_fallbacks);
-    draw(self, &view, &chunk.rng, sampler->ess, fallbacks);
+    draw_chunk_of_lanes(self, &view, &chunk.rng, sampler->ess, fallbacks);
     chain_guard(&chunk, sampler->d, self->z, fallbacks);
     localisation_to_theta(&self->walk, chunk.lanes, self->z);
     chunk_store(&chunk, sampler->d, self->z, theta);

@@ -348,7 +348,7 @@ static void count_jitters(const MixturePosterior *state, const HistoryView *runs
  * approximation is right eight of them are 1% wider in variance, and twice as wide a margin would make it 2%.
  */
 SIMD_CLONES
-static void widen(int d, int lanes, double *restrict z, double *restrict log_excess) {
+static void widen_normals(int d, int lanes, double *restrict z, double *restrict log_excess) {
   const double more = 0.25 / d, factor = sqrt(1 + more);
   memset(log_excess, 0, (size_t)lanes * sizeof *log_excess);
   for (int i = 0; i < d; i++)
@@ -367,7 +367,7 @@ static void draw_candidate(MixturePosterior *state, const HistoryView *runs, con
   const bool single = state->prior->components == 1;
   rng_lanes_uniform(rng, 1, state->uniform);
   rng_lanes_normal(rng, d, state->draw);
-  if (weighted) widen(d, lanes, state->draw, state->log_excess);
+  if (weighted) widen_normals(d, lanes, state->draw, state->log_excess);
   if (first || !single) {
     gather_chosen(state, runs, view);
     memset(state->jitters, 0, CHUNK_LANES * sizeof *state->jitters);
