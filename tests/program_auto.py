@@ -33,7 +33,7 @@ class Auto(program.ProgramTest):
             self.assertLess(data["auto_seconds_fit"][2], data["auto_seconds_fit"][...].sum())
             self.assertLess(data["auto_seconds_fit"][...].sum(), float(data.seconds_fit))
         np.testing.assert_allclose(ratio, (scores / scores[0]).mean(1), rtol=1e-12)
-        for size, score in zip((5, 50), scores[0]):
+        for size, score in zip((5, 50, 500), scores[0]):
             phi = rng.normal(size=(4000, size, 2))
             phi /= np.linalg.norm(phi, axis=2, keepdims=True)
             root = np.linalg.cholesky(np.linalg.inv(np.eye(2) + np.einsum("tni,tnj->tij", phi, phi) / 0.25))
@@ -64,7 +64,7 @@ class Auto(program.ProgramTest):
                 draws.append(data["theta"][...])
         np.testing.assert_array_equal(*draws)
         with netCDF4.Dataset(self.path("prior.nc")) as data:
-            self.assertEqual(list(data["auto_size"][...]), [5, 50])
+            self.assertEqual(list(data["auto_size"][...]), [5, 50, 500])
         study = (f"name: one\nruns: 2\nproblem: {{theta: gaussian, dimension: 2, arms: 2, rounds: 2}}\n"
                  f"policies: [{{name: mixts, prior: {self.path('prior.nc')}}}]\n")
         self.succeed("run", self.write("one.yaml", study), "-o", self.path("one"), "--progress", "none")

@@ -49,7 +49,7 @@ static const struct argp_option options[] = {
      0},
     {"observations", KEY_OBSERVATIONS, "N[,N..]", 0,
      "of the tasks of --theta with --family auto, before draws are scored: up to three numbers that rise "
-     "(default: 5,50)",
+     "(default: 5,50,500)",
      0},
     {"family", KEY_FAMILY, "NAME", 0,
      "family of the prior, see `thompson list priors`, or auto: the one, with a sampler, whose posterior "
@@ -172,7 +172,7 @@ static Status from_file(Arguments *arguments, Belief *belief, FitData *data) {
   TRY(dataset_read_samples(&data->memory, arguments->theta, &data->samples));
   TRY(contaminate(&belief->fit, &data->samples));
   prior_settle(arguments->family, &belief->fit, data->samples.d);
-  if (arguments->sizes == 0) arguments->sizes = 2; /* the defaults */
+  if (arguments->sizes == 0) arguments->sizes = CANDIDATE_SIZES; /* the defaults */
   belief->likelihood = likelihood_of(arguments);
   return STATUS_OK;
 }
@@ -348,7 +348,7 @@ Status app_train(int argc, char **argv) {
           "Memory grows with tasks and not with observations, but for likelihoods other than gaussian. A "
           "killed fit continues from OUTPUT.partial when the same command is given again."};
   Arguments arguments = {
-      .output = "prior.nc", .seed = 1, .family = prior_find("diffusion"), .sizes = 0, .size = {5, 50}};
+      .output = "prior.nc", .seed = 1, .family = prior_find("diffusion"), .sizes = 0, .size = {5, 50, 500}};
   app_parse(&argp, argc, argv, &arguments);
   Parallel parallel = app_begin_parallel(&argc, &argv);
   Status status = train(&parallel, &arguments);
