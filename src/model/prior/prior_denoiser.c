@@ -18,7 +18,8 @@
 
 enum {
   MOST_DIMENSIONS = 1000, /* of a file */
-  MOST_COMPONENTS = 32 /* of the mixture: every evaluation of the denoiser pays for them */
+  MOST_COMPONENTS = 256, /* of the mixture alone */
+  MOST_CORRECTED = 32 /* of one with a network, whose training pays for them */
 };
 
 typedef struct {
@@ -114,27 +115,33 @@ static int candidate(int d, int n, int index) {
   return mixture_candidate(d, first + index);
 }
 
-/* Fits the mixture to the samples that are not held out: as many components as their held-out likelihood
- * chooses. */
-static Status fit_mixture(Arena *memory, const PriorFit *fit, const TrainingSamples *samples, Mixture *out) {
+/* Fits mixtures to the samples that are not held out, as many components as their held-out likelihood
+ * chooses: `out`, and `corrected` among those of at most MOST_CORRECTED. */
+static Status fit_mixture(Arena *memory, const PriorFit *fit, const TrainingSamples *samples,
+                          Mixture *corrected, Mixture *out) {
   SCRATCH_ARENA(scratch);
   const int d = samples->d, n = samples->training > 0 ? samples->training : 1;
   const RngKey key = rng_key(fit->seed, RNG_DENOISER_MIXTURE);
   Mixture fits[MIXTURE_MOST_CANDIDATES];
-  int components[MIXTURE_MOST_CANDIDATES], count = 0;
+  int components[MIXTURE_MOST_CANDIDATES], count = 0, few = 0;
   const double *density[MIXTURE_MOST_CANDIDATES];
   MixtureChoice choice;
   double *z;
   ALLOCATE(&scratch, z, (size_t)d * (size_t)n);
   for (int i = 0; i < d; i++)
     for (int j = 0; j < n; j++) z[i * n + j] = (double)samples->z[j * d + i];
-  for (; count < MIXTURE_MOST_CANDIDATES && (components[count] = candidate(d, n, count)) > 0; count++) {
+  while (candidate(d, n, count) > 0) count++;
+  for (int k = 0; k < count; k++) { /* rising */
     double *held_out, shared;
+    components[k] = candidate(d, n, count - 1 - k);
+    few += components[k] <= MOST_CORRECTED;
     ALLOCATE(&scratch, held_out, mixture_held_out(n));
-    TRY(mixture_try(&scratch, d, n, z, components[count], fit->starts, key, fit->replicate, &fits[count],
-                    held_out, &shared));
-    density[count] = held_out;
+    TRY(mixture_try(&scratch, d, n, z, components[k], fit->starts, key, fit->replicate, &fits[k], held_out,
+                    &shared));
+    density[k] = held_out;
   }
+  mixture_choice_make(mixture_held_out(n), few, components, density, &choice);
+  TRY(mixture_copy(memory, &fits[choice.chosen], corrected));
   mixture_choice_make(mixture_held_out(n), count, components, density, &choice);
   return mixture_copy(memory, &fits[choice.chosen], out);
 }
@@ -150,8 +157,8 @@ static void denoiser_settle(PriorFit *fit, int d) {
 }
 
 static void denoiser_describe_fit(const PriorFit *fit, FILE *out) {
-  fprintf(out, "shared variances, starts %d steps %d batch %d rate %a hidden", fit->starts, fit->steps,
-          fit->batch, fit->learning_rate);
+  fprintf(out, "shared variances or a mixture alone, starts %d steps %d batch %d rate %a hidden", fit->starts,
+          fit->steps, fit->batch, fit->learning_rate);
   for (int i = 0; i < fit->hidden_count; i++) fprintf(out, " %d", fit->hidden[i]);
 }
 
@@ -182,19 +189,45 @@ static double denoiser_cost(const PriorFit *fit, int d, double samples) {
          mixtures_cost(d, samples, fit->starts);
 }
 
+static double error_of(const DenoiserCheck *check) {
+  double sum = 0;
+  for (int k = 0; k < DENOISER_BINS; k++) sum += check->error[k];
+  return sum;
+}
+
+/* Replaces mixture and network by the larger mixture alone where its error on held-out samples, of the same
+ * cases, is less. */
+static Status fall_back(const PriorFit *fit, const TrainingSamples *samples, const Mixture *mixture,
+                        Learned *self) {
+  SCRATCH_ARENA(scratch);
+  Denoiser alone;
+  DenoiserCheck check;
+  Mixture copy;
+  if (mixture->components == self->mixture.components) return STATUS_OK;
+  TRY(mixture_copy(&scratch, mixture, &copy));
+  TRY(denoiser_mixture_create(&scratch, &copy, false, &alone));
+  TRY(denoiser_check(fit, samples, &alone, &check));
+  if (error_of(&check) >= error_of(&self->check)) return STATUS_OK;
+  self->check = check;
+  self->mixture = *mixture;
+  memset(self->network.share, 0, sizeof self->network.share);
+  return STATUS_OK;
+}
+
 /* Learns and checks in an instance of its own. */
 static Status fit_learned(const PriorFit *fit, const TrainingSamples *samples, Prior *prior, double *out) {
   const Part part = part_of(samples->d, out);
-  Mixture mixture;
+  Mixture corrected, mixture;
   Learned *self;
-  TRY(fit_mixture(prior->memory, fit, samples, &mixture));
-  TRY(denoiser_prior_create(prior, &mixture, fit->hidden_count, fit->hidden, &self));
+  TRY(fit_mixture(prior->memory, fit, samples, &corrected, &mixture));
+  TRY(denoiser_prior_create(prior, &corrected, fit->hidden_count, fit->hidden, &self));
   const size_t count = network_parameters(&self->network.shape);
   memcpy(self->shift, samples->shift, (size_t)samples->d * sizeof *self->shift);
   memcpy(self->scale, samples->scale, (size_t)samples->d * sizeof *self->scale);
   TRY(denoiser_train(fit, samples, &self->network, self->parameters));
   TRY(denoiser_choose_shares(fit, samples, &self->network));
   TRY(denoiser_check(fit, samples, &self->denoiser, &self->check));
+  TRY(fall_back(fit, samples, &mixture, self));
   beside_pack(&self->mixture, part.mixture);
   memcpy(part.check, &self->check, sizeof self->check);
   memcpy(part.share, self->network.share, sizeof self->network.share);
