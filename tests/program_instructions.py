@@ -30,7 +30,7 @@ STUDIES = {
 }
 OBJECTS = {}    # names that a profile, or one before it of the same run, has given to its numbers
 TRAINING = ("name: training, study: bandit, runs: 2, policies: [diffts], problem: {rounds: 1, arms: 2}, "
-            "prior: {stages: 1, train_samples: 100, mixture_starts: 1, training_steps: 5, hidden: [100, 100]}")
+            "prior: {stages: 1, train_samples: 100, mixture_starts: 1, training_steps: 2, hidden: [100, 100]}")
 
 
 def label(policy):
