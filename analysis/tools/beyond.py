@@ -16,10 +16,12 @@ import pathlib
 import re
 import resource
 import subprocess
+import time
 
 import numpy as np
 from scipy.special import ndtr, ndtri
 
+import nearness
 import script
 import thompson
 
@@ -135,10 +137,6 @@ def make_world(name, d):
     return Box(d) if name == "box" else Shell(d)
 
 
-def distance(a, b, directions):
-    return np.abs(np.sort(a @ directions, axis=0) - np.sort(b @ directions, axis=0)).mean()
-
-
 def train(program, folder, theta, family, replicate, more=()):
     """A prior file, the CPU seconds that it took, and what was printed."""
     path, log = folder / f"{family}.nc", folder / f"{family}.txt"
@@ -153,29 +151,21 @@ def train(program, folder, theta, family, replicate, more=()):
 
 def histories(rng, world, n, count):
     for _ in range(count):
-        x = rng.standard_normal((n, world.d))
-        x /= np.linalg.norm(x, axis=1, keepdims=True)
+        x = nearness.unit_rows(rng, n, world.d)
         yield x, x @ world.draw(rng, 1)[0] + rng.standard_normal(n)
 
 
-def cpu():
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    return used.ru_utime + used.ru_stime
-
-
 def measure_history(rng, world, x, y, priors):
-    directions = rng.standard_normal((world.d, DIRECTIONS))
-    directions /= np.linalg.norm(directions, axis=0)
-    true = [world.posterior(rng, x, y, CHAINS).reshape(SETS, DRAWS, -1) for _ in range(2)]
-    floor = np.mean([distance(one, other, directions) for some in true for i, one in enumerate(some) for other in some[:i]])
-    out = {"truth": (np.mean([distance(a, b, directions) for a in true[0] for b in true[1]]) / floor, 0)}
+    columns = nearness.directions(rng, world.d, DIRECTIONS)
+    true = [nearness.along(world.posterior(rng, x, y, CHAINS).reshape(SETS, DRAWS, -1), columns) for _ in range(2)]
+    floor = np.mean([nearness.distance(some[:1], some[1:]) for some in true])
+    out = {"truth": (nearness.distance(*true) / floor, 0)}
     for name, (path, sampler, options) in priors.items():
-        before = cpu()
+        before = time.process_time()
         posterior = thompson.Posterior(path, sampler, noise=1.0, seed=1, **options)
         posterior.observe(x, y)
-        draws = posterior.draw(SETS * DRAWS).reshape(SETS, DRAWS, -1)
-        spent = (cpu() - before) / (SETS * DRAWS)
-        out[name] = (np.mean([distance(a, b, directions) for a in draws for some in true for b in some]) / floor, spent)
+        draws, spent = nearness.drawn(posterior, SETS, DRAWS, before)
+        out[name] = (nearness.distance(nearness.along(draws, columns), np.concatenate(true)) / floor, spent / (SETS * DRAWS))
     return out
 
 

@@ -19,8 +19,10 @@ import time
 import numpy as np
 from scipy import stats
 
+import alarm_power
 import drawing
 import labels
+import nearness
 import script
 import style
 import thompson
@@ -49,8 +51,7 @@ def make_case(rng, d, n, tau, components=1):
     weight = np.full(components, 1 / components)
     mean = np.zeros((components, d)) if components == 1 else tau * rng.standard_normal((components, d))
     covariance = np.repeat(np.eye(d)[None] * (tau**2 if components == 1 else 1), components, axis=0)
-    x = rng.standard_normal((n, d))
-    x /= np.linalg.norm(x, axis=1, keepdims=True)
+    x = nearness.unit_rows(rng, n, d)
     return weight, mean, covariance, x, clicks(rng, x, sample(rng, weight, mean, covariance))
 
 
@@ -124,17 +125,11 @@ def truth(rng, weight, mean, covariance, x, y):
     return theta, p, 1 / (p**2).sum()
 
 
-def distance(a, b):
-    """Mean W1 between each of the sets a[., DRAWS, directions] and each of b, whose values are in order along each direction."""
-    return np.mean([np.abs(one - b).mean() for one in a])
-
-
 def ratio(rng, draws, theta, p):
     """Distance over floor of draws[SETS, DRAWS, d], against twice TRUE sets of the truth, all pairs of sets."""
-    directions = rng.standard_normal((theta.shape[1], DIRECTIONS))
-    directions /= np.linalg.norm(directions, axis=0)
-    true = np.sort(theta[rng.choice(len(p), (2 * TRUE, DRAWS), p=p)] @ directions, axis=1)
-    return distance(np.sort(draws @ directions, axis=1), true) / distance(true[:TRUE], true[TRUE:])
+    columns = nearness.directions(rng, theta.shape[1], DIRECTIONS)
+    true = nearness.along(theta[rng.choice(len(p), (2 * TRUE, DRAWS), p=p)], columns)
+    return nearness.distance(nearness.along(draws, columns), true) / nearness.distance(true[:TRUE], true[TRUE:])
 
 
 def observed(prior, name, x, y, likelihood="logistic", seed=1):
@@ -154,8 +149,8 @@ def measure(rng, case, samplers, seconds):
             out[name] = np.nan
             continue
         before = time.process_time()
-        draws = observed(prior, name, x, y).draw(SETS * DRAWS).reshape(SETS, DRAWS, -1)
-        seconds[name] = seconds.get(name, 0) + time.process_time() - before
+        draws, spent = nearness.drawn(observed(prior, name, x, y), SETS, DRAWS, before)
+        seconds[name] = seconds.get(name, 0) + spent
         out[name] = ratio(rng, draws, theta, p)
     return out, size
 
@@ -221,16 +216,10 @@ def glm(rng, arguments):
 
 def gaussian_truth(rng, weight, mean, covariance, x, y):
     """Draws of the posterior of Gaussian rewards with noise 1, in closed form, with equal weights."""
-    log_weight, parts = np.log(weight), []
-    for c, (m, s) in enumerate(zip(mean, covariance)):
-        root = np.linalg.cholesky(np.eye(len(y)) + x @ s @ x.T)
-        residual = np.linalg.solve(root, y - x @ m)
-        log_weight[c] -= 0.5 * residual @ residual + np.log(np.diag(root)).sum()
-        after = np.linalg.inv(np.linalg.inv(s) + x.T @ x)
-        parts.append((after @ (np.linalg.solve(s, m) + x.T @ y), np.linalg.cholesky(after)))
+    log_weight, center, spread = (part[0] for part in alarm_power.posterior((weight, mean, covariance), (x.T @ x)[None], (x.T @ y)[None]))
     share = np.exp(log_weight - np.logaddexp.reduce(log_weight))
     chosen, z = rng.choice(len(weight), TRUTH, p=share), rng.standard_normal((TRUTH, mean.shape[1]))
-    theta = sum((chosen == c)[:, None] * (m + z @ root.T) for c, (m, root) in enumerate(parts))
+    theta = sum((chosen == c)[:, None] * (m + z @ np.linalg.cholesky(s).T) for c, (m, s) in enumerate(zip(center, spread)))
     return theta, np.full(TRUTH, 1 / TRUTH)
 
 
