@@ -162,4 +162,7 @@ Status em_samples_create(Arena *memory, int d, int n, const double *z, int first
   return STATUS_OK;
 }
 
-double em_samples_cost(int d) { return 15 + 6 * (double)em_features(d); }
+double em_samples_cost(int d, double components) {
+  const double features = (double)em_features(d);
+  return 20 + 2.2 * features + (80 + 5 * features) / components;
+}

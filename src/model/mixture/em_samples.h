@@ -23,5 +23,5 @@ typedef struct {
 Status em_samples_create(Arena *memory, int d, int n, const double *z, int first, int items, int components,
                          EmSamples *out);
 
-/* Returns the operations of an E-step for each sample and component. */
-double em_samples_cost(int d);
+/* Returns the operations of an E-step for each sample and component; those of a sample alone are shared. */
+double em_samples_cost(int d, double components);

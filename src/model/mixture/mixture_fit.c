@@ -98,12 +98,12 @@ static EmPlan plan_rough(int starts) {
 
 double mixture_fit_cost(int d, double n, int components, int starts) {
   const EmPlan plan = plan_given(starts);
-  return components == 1 ? 0 : em_cost(&plan, components, n, em_samples_cost(d));
+  return components == 1 ? 0 : em_cost(&plan, components, n, em_samples_cost(d, components));
 }
 
 double mixture_fit_roughly_cost(int d, double n, int components, int starts) {
   const EmPlan plan = plan_rough(starts);
-  return components == 1 ? 0 : em_cost(&plan, components, n, em_samples_cost(d));
+  return components == 1 ? 0 : em_cost(&plan, components, n, em_samples_cost(d, components));
 }
 
 static Status fit(Arena *memory, int d, int n, const double *theta, int components, const EmPlan *plan,
@@ -304,8 +304,18 @@ Status mixture_try_more(Arena *memory, int d, int n, const double *theta, int st
 }
 
 double mixture_try_cost(int d, double n, int components, int starts) {
+  enum { ITERATIONS = 60 }; /* of each fit, until it ends */
+  const double later = 2; /* strengths after the first, whose fits continue from it */
   const EmPlan plan = plan_of(components, starts);
-  const Folds folds = folds_of((int)n);
-  const double strengths = 2; /* those after the first begin near their end */
-  return strengths * folds.count * em_cost(&plan, components, n - folds.size, em_samples_cost(d));
+  const double trials = plan.starts * plan.trial_iterations * fmin(n, plan.trial_items),
+               fits =
+                   (fmin(plan.finalists, plan.starts) + later) * fmin(ITERATIONS, plan.most_iterations) * n;
+  return folds_of((int)n).count * components * em_samples_cost(d, components) * (trials + fits);
+}
+
+double mixture_try_more_cost(int d, double n, int starts) {
+  double sum = 0;
+  for (int components = mixture_candidate(d, 0); may_grow(d, (int)n, 2 * components); components *= 2)
+    sum += mixture_try_cost(d, n, 2 * components, starts);
+  return sum;
 }

@@ -43,3 +43,5 @@ Status mixture_try_more(Arena *memory, int d, int n, const double *theta, int st
 double mixture_fit_cost(int d, double n, int components, int starts);
 double mixture_fit_roughly_cost(int d, double n, int components, int starts);
 double mixture_try_cost(int d, double n, int components, int starts);
+/* Returns those beyond mixture_try_cost of the largest candidate, if each number that is tried is better. */
+double mixture_try_more_cost(int d, double n, int starts);

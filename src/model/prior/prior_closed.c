@@ -211,7 +211,7 @@ void prior_mixture_describe_fit(const PriorFit *fit, FILE *out) {
 }
 
 double prior_mixture_cost(const PriorFit *fit, int d, double samples) {
-  double sum = 0;
+  double sum = mixture_try_more_cost(d, samples, fit->starts);
   if (fit->components > 0) return mixture_fit_cost(d, samples, fit->components, fit->starts);
   for (int part = 0, c; part < prior_mixture_parts(fit) && (c = mixture_candidate(d, part)) > 0; part++)
     if (mixture_candidate_fits(d, (int)samples, c)) sum += mixture_try_cost(d, samples, c, fit->starts);
