@@ -93,8 +93,19 @@ class Messages(program.ProgramTest):
                 self.assertEqual(out.stderr.count("(1 more like it in this study)"), notes, out.stderr)
 
     def test_denoisers_that_fail_their_check(self):
-        """`run` notes once that learned denoisers of a study fail their check: nothing predicts held-out samples of a Cauchy distribution."""
+        """That a denoiser fails its check is noted by `train`, by `sample`, and once by `run`, also with its file as the prior: nothing predicts held-out
+        samples of a Cauchy distribution."""
         np.savetxt(self.path("theta.csv"), np.random.default_rng(1).standard_t(1, size=(200, 2)), delimiter=",")
+        np.savetxt(self.path("few.csv"), np.random.default_rng(1).standard_t(1, size=(150, 2)), delimiter=",")
+        self.write("none.csv", "x1,x2,y\n")
+        prior = self.path("denoiser.nc")
+        commands = (["train", "--theta", self.path("few.csv"), "--family", "denoiser", "--option", "training_steps=10", "--option", "hidden=[4, 4]", "-o", prior],
+                    ["sample", "--prior", prior, "--data", self.path("none.csv"), "--sampler", "localised", "-o", self.path("draws.nc")],
+                    ["run", self.write("file.yaml", "name: file\nruns: 2\nproblem: {theta: gaussian, dimension: 2, arms: 2, rounds: 2}\n"
+                                       f"policies: [{{name: localised, prior: {prior}}}]\n"), "-o", self.path("file"), "--progress", "none"])
+        for command in commands:
+            said = self.succeed(*command).stderr
+            self.assertEqual(said.count("fails its own check"), 1, said)
         study = self.write("cauchy.yaml", f"""name: cauchy
 runs: 2
 problem: {{theta: file, file: {self.path('theta.csv')}, arms: 2, rounds: 2}}

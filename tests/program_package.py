@@ -1048,6 +1048,16 @@ class Threads(unittest.TestCase):
             warnings.simplefilter("error")
             thompson.train(theta=theta, components=2)
 
+    def test_failed_check(self):
+        """A denoiser whose own check fails warns when it is made, opened, or taken by a posterior."""
+        theta = np.random.default_rng(1).standard_t(1, size=(150, 2))
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "denoiser.nc")
+            for make in (lambda: thompson.train(theta=theta, family="denoiser", training_steps=10, hidden=[4, 4]).save(path), lambda: thompson.Prior.open(path),
+                         lambda: thompson.Posterior(path, "localised"), lambda: thompson.Agents(path, 2, "localised")):
+                with self.assertWarnsRegex(UserWarning, "fails its own check"):
+                    make()
+
     def test_interrupt(self):
         """Control-C ends the fit of a prior, and the thread that works on it: these fits would take hours."""
         code = """

@@ -442,6 +442,45 @@ static void test_corrects_mixture(void) {
   free(samples.theta);
 }
 
+/* What the report of a prior that is fitted says first. */
+static void report_of(const PriorFit *fit, const Samples *samples, size_t size, char *out) {
+  SCRATCH_ARENA(memory);
+  Prior prior;
+  char *text = NULL;
+  size_t length;
+  FILE *stream = open_memstream(&text, &length);
+  CHECK_OK(prior_fit(&memory, &prior_denoiser, fit, samples, &prior));
+  prior.ops->report(&prior, stream);
+  fclose(stream);
+  snprintf(out, size, "%s", text);
+  free(text);
+}
+
+/* On a thin spiral held-out likelihood takes more than 32 Gaussians. A network that has hardly been trained
+ * corrects 32 of them no better, so that the larger mixture takes the place of both; a trained one has less
+ * error than that. */
+static void test_mixture_alone(void) {
+  enum { N = 1000 };
+  Samples samples = {.d = 2, .n = N, .theta = fixture_new(2 * N, sizeof(double))};
+  Rng rng = fixture_rng(0, 8010);
+  char text[256];
+  int components = 0;
+  for (int n = 0; n < N; n++) {
+    double u, wide[2];
+    rng_uniform(&rng, 1, &u);
+    rng_normal(&rng, 2, wide);
+    samples.theta[n] = 3 * u * sin(16 * u) + 0.02 * wide[0];
+    samples.theta[N + n] = 3 * u * cos(16 * u) + 0.02 * wide[1];
+  }
+  PriorFit fit = short_fit(5);
+  report_of(&fit, &samples, sizeof text, text);
+  CU_ASSERT(sscanf(text, "a mixture of %d alone", &components) == 1 && components > 32);
+  fit.hidden[0] = fit.hidden[1] = 64, fit.batch = 1024, fit.steps = 3000, fit.learning_rate = 0.003;
+  report_of(&fit, &samples, sizeof text, text);
+  CU_ASSERT(sscanf(text, "a network on a mixture of %d", &components) == 1 && components <= 32);
+  free(samples.theta);
+}
+
 /* Without observations the sampler gives the samples of the prior, to the bit. */
 static void test_no_history(void) {
   SCRATCH_ARENA(memory);
@@ -545,6 +584,7 @@ int main(void) {
                          {"share of the network", test_shares},
                          {"learned mixture", test_learned_mixture},
                          {"corrects a mixture", test_corrects_mixture},
+                         {"mixture alone", test_mixture_alone},
                          {"no history", test_no_history},
                          {"auto", test_settle},
                          {"bad files", test_bad_files},

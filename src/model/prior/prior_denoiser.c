@@ -262,16 +262,22 @@ static Status denoiser_assemble(Prior *prior, const PriorFit *fit, const Samples
   return beside_scale(prior, &self->mixture, self->shift, self->scale);
 }
 
+static bool keeps_network(const DenoiserNetwork *network) {
+  for (int k = 0; k < DENOISER_BINS; k++)
+    if (network->share[k] > 0) return true;
+  return false;
+}
+
 static void denoiser_report(const Prior *prior, FILE *out) {
   const Learned *self = prior->state;
   const DenoiserCheck *check = &self->check;
-  fprintf(
-      out,
-      "a network on a mixture of %d\n"
-      "on held-out samples, by log det(I + M):\n"
-      "  up to  cases  network kept  error left  variance claimed / error  slope of the mean (each 1 when "
-      "right)\n",
-      self->mixture.components);
+  const char *form = keeps_network(&self->network)
+                         ? "a network on a mixture of %d\n"
+                         : "a mixture of %d alone, as no network lowers its error on held-out samples\n";
+  fprintf(out, form, self->mixture.components);
+  fprintf(out, "on held-out samples, by log det(I + M):\n"
+               "  up to  cases  network kept  error left  variance claimed / error  slope of the mean (each "
+               "1 when right)\n");
   for (int k = 0; k < DENOISER_BINS; k++)
     if (check->count[k] > 0)
       fprintf(out, "  %5.1f  %5.0f  %11.0f%%  %10.3f  %24.3f  %17.3f\n", denoiser_check_end(prior->d, k),
