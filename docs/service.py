@@ -40,8 +40,8 @@ def observe(event):
 
 class Service(http.server.BaseHTTPRequestHandler):
     def do_POST(self):
-        event = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         try:
+            event = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             with lock:
                 code, answer = 200, {"/choose": choose, "/observe": observe}[self.path](event)
         except (thompson.Error, TypeError, ValueError, LookupError) as error:

@@ -595,9 +595,12 @@ class Service(unittest.TestCase):
         self.addCleanup(process.stdout.close)
         return process, f"http://127.0.0.1:{process.stdout.readline().strip()}"
 
-    def ask(self, address, event):
-        with urllib.request.urlopen(urllib.request.Request(address, json.dumps(event).encode()), timeout=program.PATIENCE) as answer:
+    def post(self, address, body):
+        with urllib.request.urlopen(urllib.request.Request(address, body.encode()), timeout=program.PATIENCE) as answer:
             return json.load(answer)
+
+    def ask(self, address, event):
+        return self.post(address, json.dumps(event))
 
     def test_restart(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -610,10 +613,11 @@ class Service(unittest.TestCase):
                 self.assertEqual((event["arm"], event["propensity"]), (arm[0], p[0]))
                 self.ask(f"{address}/observe", {**event, "reward": Y[step]})
                 again.observe([step % 2], ARMS[arm], [Y[step]])
-            with self.assertRaises(urllib.error.HTTPError) as refused:
-                self.ask(f"{address}/observe", {"user": 10000, "arms": ARMS.tolist(), "arm": 0, "reward": 1})
-            self.assertIn("agents 0 to 9999", json.load(refused.exception)["error"])
-            refused.exception.close()
+            for body, said in ((json.dumps({"user": 10000, "arms": ARMS.tolist(), "arm": 0, "reward": 1}), "agents 0 to 9999"), ("no JSON", "Expecting value")):
+                with self.assertRaises(urllib.error.HTTPError) as refused:
+                    self.post(f"{address}/observe", body)
+                self.assertIn(said, json.load(refused.exception)["error"])
+                refused.exception.close()
             process.kill()
             process.wait()
             with open(os.path.join(folder, "events.jsonl"), "ab") as log:
