@@ -1,6 +1,9 @@
 /* Thompson sampling with libthompson in a world of one's own: arms on a circle, theta* = (1, 0.5).
  *
- *     cc example.c $(pkg-config --cflags --libs thompson) -lm -o example && ./example prior.nc */
+ *     export PKG_CONFIG_PATH=PREFIX/lib/pkgconfig
+ *     cc example.c $(pkg-config --cflags --libs thompson) -lm -o example \
+ *        -Wl,-rpath,$(pkg-config --variable=libdir thompson)
+ *     ./example prior.nc */
 #include <math.h>
 #include <stdio.h>
 #include <thompson.h>

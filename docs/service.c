@@ -1,6 +1,9 @@
 /* A hundred agents that share a prior, saved every ten rounds: run it again and it goes on.
  *
- *     cc service.c $(pkg-config --cflags --libs thompson) -lm -o service && ./service prior.nc agents.nc */
+ *     export PKG_CONFIG_PATH=PREFIX/lib/pkgconfig
+ *     cc service.c $(pkg-config --cflags --libs thompson) -lm -o service \
+ *        -Wl,-rpath,$(pkg-config --variable=libdir thompson)
+ *     ./service prior.nc agents.nc */
 #include <math.h>
 #include <stdio.h>
 #include <thompson.h>

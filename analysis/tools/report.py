@@ -265,7 +265,8 @@ def failures(dataset):
     if not rows:
         return paragraph("Every run was completed, and none needed a numerical fallback.")
     listed = grid(["policy, setting", "failed", "not run", "numerical fallbacks", "runs with one"], rows, "failures and numerical fallbacks")
-    note = paragraph("A numerical fallback is a factorisation that needed jitter or a draw that was not finite; what is not listed had none.",
+    note = paragraph("A numerical fallback is a factorisation that needed jitter, a draw that was not finite, or a learned prior that was asked for "
+                     "more precision than it was trained for; what is not listed had none.",
                      class_="faint")
     return note + (listed if len(rows) <= MOST else folded(f"{len(rows)} policies and settings", listed))
 

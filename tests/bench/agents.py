@@ -7,12 +7,15 @@
 the library does. With --clicks only the library is measured, with logistic rewards and these options of the sampler."""
 
 import argparse
+import os
 import resource
 import time
 
-import numpy as np
+os.environ["OPENBLAS_NUM_THREADS"] = "1"      # one core for both, before NumPy reads it
 
-import thompson
+import numpy as np  # noqa: E402
+
+import thompson  # noqa: E402
 
 D, COMPONENTS, ARMS, NOISE = 10, 8, 10, 0.5
 
