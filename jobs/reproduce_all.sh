@@ -20,12 +20,16 @@ ablation_training       | figure_diffts_6.py                   |                
 ablation_stages         | figure_diffts_6.py                   |                   | runs=128 prior.replicates=2 prior.stages=[1,10,100,300]
 ablation_stages_neurips | figure_diffts_6.py                   |                   | runs=64 prior.replicates=2 prior.stages=[1,25]
 noise_levels            | ablation.py                          |                   | runs=128 prior.replicates=2 problem.noise=[0.25,1,4]
+diffts_one_stage        | tools/table.py                       |                   | runs=128 prior.replicates=2
+diffts_mixture          | tools/table.py                       |                   | runs=128 prior.replicates=2
+mnist_mixture           | tools/table.py                       | data/mnist.nc     | runs=256 prior.replicates=4
 network_cost            | tools/table.py                       |                   | runs=64
 figure7                 | figure_diffts_7.py                   |                   | runs=16 prior.replicates=2 draws=200 problem.sample_sizes=[1,50,1000]
 consistency             | figure_diffts_7.py --metric distance |                   | runs=16 prior.replicates=2
 vits_figure1            | figure_vits.py                       |                   | runs=32
 vits_diverse            | figure_vits.py                       |                   | runs=32
-vits_eta                | tools/selection.py --by steps        |                   | runs=16 problem.rounds=500
+vits_grid               | tools/selection.py --by steps        |                   | runs=8 problem.rounds=250
+vits_langevin           | tools/selection.py --by steps        |                   | runs=256
 vits_figure2            | figure_vits.py                       |                   | runs=10
 vits_figure3            | figure_vits.py                       | data/movielens.nc | runs=32
 vits_figure3_eta        | figure_vits.py                       | data/movielens.nc | runs=32

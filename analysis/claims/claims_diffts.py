@@ -59,10 +59,7 @@ CLAIMS = [
     Claim("Section 6.2, Figure 2", "DiffTS has a lower regret than Thompson sampling with an uninformative, a Gaussian and a "
           "mixture prior on cross, rays and triangles.", "figure2", lower("diffts", BASELINES)),
     Claim(OURS, "On cross, rays and triangles DiffTS has a lower regret than a mixture prior with ten components, instead "
-          "of two.", "figure2",
-          lower("diffts", ["mixts10"]),
-          reason="DiffTS is lower on each problem by two to three standard errors; eight learned priors are too few to settle so small a "
-                 "difference.", shown="figure2"),
+          "of two.", "diffts_mixture", lower("diffts", ["mixts10"])),
     Claim("Section 6.2, Figure 2", "DPS diverges as the number of rounds increases.", "figure2", diverges("dps", "ts")),
     Claim("Section 6.1", "LinUCB and epsilon-greedy do worse than TS.", "figure2",
           both(lower("ts", ["linucb"]), lower("ts", ["egreedy"]))),
@@ -118,9 +115,9 @@ CLAIMS = [
           lower("diffts", ["ts", "tuned_ts", "dps"]),
           reason="It is below TS and TunedTS by far, but not below DPS. Why is not explained: after clicks the draws of DPS have half the "
                  "spread of those of DiffTS and are further from theta*."),
-    Claim("Appendix C.3, Figure 6a", "The regret of DiffTS falls as the training set grows from 100 to 10 000 samples.",
-          "ablation_training", falls("diffts"),
-          reason="On cross regret with 100 samples is within the error of that with 10 000. Why is not explained."),
+    Claim("Appendix C.3, Figure 6a", "The regret of DiffTS falls as the training set grows from 100 to 10 000 samples (judged: by more than "
+          "a tenth, what the next claim calls stable).", "ablation_training", falls("diffts", share=0.1),
+          reason="On cross it falls by a fiftieth, if at all. Why is not explained."),
     Claim("Appendix C.3, Figure 6a", "It stabilises around 3 000 samples (judged: within a tenth from there on).", "ablation_training",
           settles("diffts", "prior.train_samples", 3000, 0.1)),
     Claim("Appendix C.3, Figure 6b", "The regret is high with one stage and falls quickly with more; with the diffusion factor as it "
@@ -136,26 +133,30 @@ CLAIMS = [
           "from 10 stages on).", "ablation_stages",
           where("prior.keep_signal", AS_IT_IS, exponent("diffts", "prior.stages", "seconds", 0.8, 1.2, start=10))),
     Claim("Section 8", "With few training samples DiffTS does very much like Thompson sampling with a Gaussian prior (judged: with 100, within "
-          "a tenth of TunedTS).", "ablation_training", where("prior.train_samples", "100", level("diffts", ["tuned_ts"], 0.1)),
+          "a twentieth of TunedTS).", "ablation_training", where("prior.train_samples", "100", level("diffts", ["tuned_ts"], 0.05)),
           reason="On cross it is far below TunedTS with 100 samples already. Why is not explained; networks that scikit-learn trained on 100 "
                  "samples were below TunedTS too, by 3.9 ± 1.4 and 3.5 ± 1.0, so it is not how training stops here."),
-    Claim("Section 8", "With few stages DiffTS does very much like Thompson sampling with a Gaussian prior (judged: with one, "
-          "the diffusion factor as it is, the last stage as printed or repaired).",
-          "ablation_stages", both(*(stages(AS_IT_IS, "1", level(name, ["tuned_ts"], 0.1)) for name in ("diffts", "diffts literal"))),
-          reason="With one stage and a factor of 0.97 it is below TunedTS by about the tenth that was asked for. With the factor "
-                 "rescaled, the next claim, it is Thompson sampling with a Gaussian prior.", shown="ablation_stages"),
-    Claim("Section 8", "With few stages, a factor that keeps the signal of the last stage, and this stage repaired, it does so.", "ablation_stages",
-          stages(RESCALED, "1", level("diffts", ["tuned_ts"], 0.1))),
+    Claim("Section 8", "With few stages DiffTS does very much like Thompson sampling with a Gaussian prior (judged: with one, within "
+          "a twentieth of TunedTS, the diffusion factor as it is, the last stage as printed or repaired).",
+          "diffts_one_stage", where("prior.keep_signal", AS_IT_IS, both(*(level(name, ["tuned_ts"], 0.05) for name in ("diffts", "diffts literal")))),
+          reason="With one stage and a factor of 0.97 it is below TunedTS by a tenth. With the factor rescaled, the next claim, it is Thompson "
+                 "sampling with a Gaussian prior.", shown="diffts_one_stage"),
+    Claim("Section 8", "With few stages, a factor that keeps the signal of the last stage, and this stage repaired, it does so.", "diffts_one_stage",
+          where("prior.keep_signal", RESCALED, level("diffts", ["tuned_ts"], 0.05))),
     Claim("Appendix C.3", "The networks are the main part of the time.", "network_cost", reported([("diffts", "diffts without networks")])),
     Claim("Appendix C.4, Figure 7", "Posterior draws of DiffTS are comparable to those of the exact posterior (judged: earth mover's distance "
           "within a quarter of that of exact draws at each sample size).", "figure7",
           at_each(lambda at: level("diffts", ["exact"], 0.25, "emd", at)),
-          reason="With 1 000 observations they nearly are; with fewer they are too narrow. A product of two Gaussians counts what prior "
-                 "and evidence share twice: for a Gaussian prior the draws have 0.71 to 0.75 of the posterior's standard deviation.", shown="figure7"),
+          reason="They are too narrow, least so with one observation and with 1 000: with 10 their spread is three quarters of the posterior's, with the exact "
+                 "chain as with a learned one, so it is not what the networks err.", shown="figure7"),
     Claim("Appendix C.4, Figure 7", "SMC is the second best: its draws are closer to the exact posterior than those of TS, TunedTS "
           "and DPS at each sample size.", "figure7", at_each(lambda at: lower("smc", ["ts", "tuned_ts", "dps"], "emd", at)),
-          reason="It is with up to 50 observations. Why not beyond is not explained; the paper does not give the schedule of the jitter of "
-                 "its particles, and ours may be too wide there."),
+          reason="With particles perturbed by 0.2 sigma / sqrt(k) in round k it is with up to 50 observations; with a quarter of that, the next "
+                 "claim, it is level with 200 too: the perturbation is too wide there. The paper does not give its own.", shown="figure7"),
+    Claim(OURS, "SMC whose particles are perturbed a quarter as far is the second best in the same sense.", "figure7",
+          at_each(lambda at: lower("smc step 0.05", ["ts", "tuned_ts", "dps"], "emd", at)),
+          reason="It is with up to 50 observations, by more than with the wider perturbation, and level with TS and TunedTS with 200. With 1 000 any "
+                 "perturbation of this size is wider than the posterior.", shown="figure7"),
     Claim("Appendix C.4, Figure 7", "The draws of SMC get worse as observations are added (judged: earth mover's distance as a multiple of that of "
           "exact draws, which shrinks with the posterior).", "figure7", rises_along("smc", "emd", over_floor=True)),
     Claim(OURS, "The earth mover's distance of the draws of SMC itself rises as observations are added.", "figure7", rises_along("smc", "emd"),
@@ -174,10 +175,11 @@ CLAIMS = [
           reason="The last stage has no variance as printed, because alpha_bar_0 = 1, so that it ignores the evidence, and what the network errs there "
                  "stays. With the variance of the stage before, the claim before this one, they go on as 1 / sqrt(n).", shown="consistency"),
     Claim("Section 6.3", "MixTS barely outperforms TunedTS consistently in higher dimensions (judged on MNIST, eight dimensions, linear rewards: within "
-          "a tenth).", "figure5_linear", level("mixts", ["tuned_ts"], 0.1),
-          reason="On MNIST a mixture of two Gaussians is below a single one by 3.0 ± 0.5 of 33.5, near the tenth that was asked for.", shown="figure5_linear"),
-    Claim("Appendix D", "DPS diverges despite tuning of its step size.", None,
-          untested("the grid of the paper's tuning is not published; no study here tunes it")),
+          "a tenth).", "mnist_mixture", level("mixts", ["tuned_ts"], 0.1),
+          reason="On MNIST a mixture of two Gaussians is below a single one by a little more than the tenth that was asked for.", shown="mnist_mixture"),
+    Claim("Appendix D", "DPS diverges despite tuning of its step size (judged at noise 2, as Algorithm 4 prints it, with a tenth of its step).",
+          "figure2_neurips", diverges("dps x 0.1", "ts"),
+          reason="With a tenth of its step it slows down on each problem. The grid of the paper's tuning is not published.", shown="figure2_neurips"),
     Claim("Section 7", "Other methods that rely on the likelihood score, such as sequential Monte Carlo for the reverse process and the pseudo-inverse "
           "approximation, become unstable as observations are added.", None,
           untested("the program has none of these methods in the form of their papers")),

@@ -124,16 +124,17 @@ def said(found):
 
 # ---- judgements
 
-def lower(policy, rivals, metric=None, at=-1):
-    """`policy` is significantly below each rival in each setting."""
+def lower(policy, rivals, metric=None, at=-1, share=0.0):
+    """`policy` is below each rival in each setting, by more than a share of the rival's mean."""
     def judge(dataset):
         cells = []
         ours = numbers(dataset, policy, metric, at)
         for rival in rivals:
             more = numbers(dataset, rival, metric, at) - ours
             for s, title in enumerate(design.titles(dataset)):
-                found = difference(dataset, more[s])
-                cells.append(positive(found, f"{title}: {rival} minus {policy} {said(found)}"))
+                theirs = mean(numbers(dataset, rival, metric, at)[s])
+                cells.append(positive(difference(dataset, more[s] - share * abs(theirs)), f"{title}: {rival} minus {policy} "
+                                      + said(difference(dataset, more[s])) + (f", of {wording.value(theirs)}" if share else "")))
         return cells
     return judge
 
@@ -168,16 +169,17 @@ def diverges(policy, rival):
     return judge
 
 
-def falls(policy, rival=None, metric=None):
-    """From the first to the last setting (runs are paired across settings too) the metric falls, or what the rival has more of it."""
+def falls(policy, rival=None, metric=None, share=0.0):
+    """From the first to the last setting (runs are paired across settings too) the metric falls, or what the rival has more of it, by more
+    than a share of its first mean."""
     def judge(dataset):
         values = numbers(dataset, policy, metric)
         if rival:
             values = numbers(dataset, rival, metric) - values
         titles, what = design.titles(dataset), f"{rival} minus {policy}" if rival else policy
         all_of_them = ", ".join(f"{title}: {said(difference(dataset, row))}" for title, row in zip(titles, values))
-        fall = difference(dataset, values[0] - values[-1])
-        return [positive(fall, f"{what}, {titles[0]} minus {titles[-1]}: {said(fall)} ({all_of_them})")]
+        fall, room = values[0] - values[-1], share * abs(mean(values[0]))
+        return [positive(difference(dataset, fall - room), f"{what}, {titles[0]} minus {titles[-1]}: {said(difference(dataset, fall))} ({all_of_them})")]
     return judge
 
 

@@ -11,21 +11,21 @@ VITS_STEPS, SAMPLES = 10, 20
 HEAD = """\
 # Purpose: the grid search of the VITS paper (Appendix E, Tables 1 to 3) in the linear bandits of its Figure 1, whole, so that
 #          each method can be tuned on one half of the runs and reported on the other. Made by jobs/papers/make_vits_grid.py.
-# Cost:    about 1900 CPU seconds
+# Cost:    about 40 min of CPU time
 # Output:  results/vits_grid/results.nc; then analysis/tools/selection.py --by steps results/vits_grid and analysis/tools/table.py for the
 #          whole grid
 name: vits_grid
 title: Grid search for linear, Langevin and variational Thompson sampling in linear bandits (VITS paper, Appendix E)
 study: bandit
 seed: 2025                                                    # not the runs of vits_figure1
-runs: 64
-block: 32
+runs: 128
+block: 16
 problem:
   family: pool
   reward: linear
   dimension: 20
   arms: 50
-  rounds: 500
+  rounds: 2000
   noise: 1.0
 likelihood: gaussian
 policies:
