@@ -1,6 +1,6 @@
 #!/bin/bash
 # Purpose: every figure of the three papers in one go, and a page for each paper: what it claims, claim by claim, beside what we measure.
-# Cost:    --scale full, the studies as they are in jobs/, MovieLens and MNIST included: 1 hour on 2 cores that had other work too;
+# Cost:    --scale full, the studies as they are in jobs/, MovieLens and MNIST included: 2.5 hours of CPU time;
 #          --scale quick: 14 CPU minutes, 20 min on two cores that had other work too
 # Output:  results/reproduce_SCALE/STUDY/ with results.nc, figures and report.html; results/reproduce_SCALE/diffts.html, vits.html and
 #          tilted.html

@@ -83,7 +83,7 @@ CLAIMS = [
           "that of exact draws).", "tilted_map", at_floor("tilted", "mode_weight_error", 0.01, inside=True, curve=SHARP)),
     Claim("Theorem 1", "For Ising models too the reverse process turns draws of nu_t into draws of the posterior (judged where "
           "the start is log-concave between draws: error of the mean less than "
-          ".05 above that of exact draws).", "tilted_ising", at_floor("tilted", "mean_error", 0.05, inside=True)),
+          "0.05 above that of exact draws).", "tilted_ising", at_floor("tilted", "mean_error", 0.05, inside=True)),
     Claim(OURS, "Mixtures beyond the sharp bound of Theorem 2: at the floor too (judged as above).",
           "tilted_map", at_floor("tilted", "mode_weight_error", 0.01, inside=False, curve=SHARP),
           reason="In the mean they are near what was asked for, with most of the error at a high condition number and strong evidence, "

@@ -86,10 +86,11 @@ CLAIMS = [
                  "which is far behind. Why is not explained."),
     Claim(OURS, "Quadratic rewards: VITS-II has a lower regret than LMC (judged at round 400, both on a network of "
           "8 hidden units).", "vits_figure2", lower("vits2, network of 8", ["lmc 50, network of 8"]),
-          reason="The means say so; the spread of regret asks for some 300 runs, 35 minutes of CPU time.", shown="vits_figure2"),
+          reason="The means say so, by less than two standard errors of 300 runs; regret differs so much between runs that it takes some 1 200, two and a "
+                 "half hours of CPU time.", shown="vits_figure2"),
     Claim(OURS, "What LMC has more regret than VITS-II is smaller in the well-conditioned setting.", "vits_figure2",
           falls("vits2, network of 8", rival="lmc 50, network of 8"),
-          reason="A difference of two differences, whose error asks for some 2 700 runs, five hours of CPU time.", shown="vits_figure2"),
+          reason="A difference of two differences, of 22 with an error of 47; that takes some 5 000 runs, ten hours of CPU time.", shown="vits_figure2"),
     Claim("Section 5, Figure 3", f"MovieLens: LinTS is ill-suited; VITS and LMC, which know that rewards are logistic, do better ({TUNED}: 10 or "
           "100).", "vits_figure3_eta", tuned(both(lower("vits2", ["lints"]), lower("lmc", ["lints"])))),
     Claim("Section 5, Figure 3", f"MovieLens: VITS has a lower regret than LMC (judged: by more than a twentieth; {TUNED}: 10 or 100).",
