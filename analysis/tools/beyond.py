@@ -183,23 +183,28 @@ def measure_cell(arguments, world, d, samples, replicate, write):
         picked = re.search(r"(\w+) +\w+ [^\n]* chosen", printed).group(1)
         fits = {row[0]: float(row[1]) for row in re.findall(r"\n  (\w+) +\w+ [^\n]*\) +(\S+) +\S+(?:  chosen)?(?=\n)", printed)}
         priors["auto"] = (path, "auto", {})
-    for family in set(arguments.families) - {"auto"}:
-        if family == picked:  # the same fit, of which the seconds are what the others leave
-            path, seconds[family] = priors["auto"][0], seconds["auto"] - sum(fits.values())
+    for family in SAMPLERS:
+        if family not in arguments.families:
+            continue
+        if family == picked:  # the same fit, with the same draws; its seconds are what the judged ones leave
+            path, seconds[family] = priors.pop("auto")[0], float(re.search(r"(\S+) CPU seconds", printed).group(1)) - sum(fits.values())
         else:
             path, seconds[family], _ = train(arguments.program, folder, theta, family, replicate, OPTIONS.get(family, []))
         priors[SAMPLERS[family]] = (path, SAMPLERS[family], {})
+    same = SAMPLERS.get(picked)
     write({"world": world, "d": d, "samples": samples, "replicate": replicate, "seconds": seconds, "picked": picked, "judged": fits})
     for n in SIZES:
         for h, (x, y) in enumerate(histories(np.random.default_rng([d, samples, n, replicate]), here, n, arguments.histories)):
-            for name, (ratio, spent) in measure_history(rng, here, x, y, priors).items():
+            found = measure_history(rng, here, x, y, priors)
+            found.update({"auto": found[same]} if same in found else {})
+            for name, (ratio, spent) in found.items():
                 write({"world": world, "d": d, "samples": samples, "replicate": replicate, "n": n, "history": h, "name": name, "ratio": ratio, "spent": spent})
 
 
 def measure(arguments):
     done = {(row["world"], row["d"], row["samples"], row["replicate"]) for row in read(arguments.results[0])} if os.path.exists(arguments.results[0]) else set()
     for replicate in range(arguments.replicates):
-        for world, d, samples in CELLS:
+        for world, d, samples in sorted(CELLS, key=lambda cell: cell[2]):
             if (world, d, samples, replicate) in done or arguments.cells and f"{world}{d}-{samples}" not in arguments.cells:
                 continue
             rows = []
