@@ -20,7 +20,8 @@ NO_VERB = set("""As Always Attributes Bases Besides Blocks Bytes Cells Centres C
     Numbers Operations Options Others Parameters Perhaps Pivots Places Plus Points Responsibilities Results Rewards Rows Seconds Settings Slopes
     Spreadsheets Stages Streams Stretches Tasks This Units Unless Values Was Weights Words Zeros""".split())
 VERB = re.compile(r"\A(?:[A-Z][a-z-]*s)\b")
-BANNED = re.compile(r"\b(anew|dear|dearer|dearest|mend|mends|mended|nearer|rescued?|yardsticks?)\b", re.I)
+# Or are typed twice.
+BANNED = re.compile(r"\b(anew|dear|dearer|dearest|mend|mends|mended|nearer|rescued?|yardsticks?|(?-i:a a|the the|of of|and and))\b", re.I)
 # Numbers that people read have a digit in front of the point.
 BARE_POINT = re.compile(r"(?<![\w.\])}/*'\"`$%-])[-+]?\.\d+(?![\w.]*/)")
 # Where a sentence can begin in a comment or a text of a script.

@@ -50,7 +50,7 @@ static Status triangles(Arena *memory, int d, const char *file, Mixture *out) {
   return make(memory, 2, component, out);
 }
 
-/* Creates a a tube around a closed curve whose frequencies 1, 2, .. make it leave every plane: no few
+/* Creates a tube around a closed curve whose frequencies 1, 2, .. make it leave every plane: no few
  * Gaussians are near it. Coordinates 2 j and 2 j + 1 are cosine and sine of j + 1 times the angle; |mean|
  * = 2 for even d. */
 static Status curve(Arena *memory, int d, const char *file, Mixture *out) {

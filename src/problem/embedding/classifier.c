@@ -57,7 +57,7 @@ static Status training_create(Arena *memory, const Digits *digits, const Network
   return STATUS_OK;
 }
 
-/* Draws a a random order of the digits, from the one of the epoch before. */
+/* Draws a random order of the digits, from the one of the epoch before. */
 static void shuffle_images(Training *training, uint64_t seed, int start, int epoch) {
   Rng rng = {.key = rng_key(seed, RNG_NETWORK_TRAINING), .run = (uint32_t)start, .round = (uint32_t)epoch};
   for (int i = training->digits->count - 1; i > 0; i--) {
