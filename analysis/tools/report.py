@@ -250,7 +250,8 @@ def watched(dataset):
     if not rows:
         return ""
     listed = grid(["policy, setting", "mean of draws beyond the posterior's, in its sd", "spread over the posterior's"], rows, "draws and the posterior")
-    return listed if len(rows) <= MOST else folded(f"Draws of {len(rows)} policies and settings", listed)
+    listed = listed if len(rows) <= MOST else folded(f"Draws of {len(rows)} policies and settings", listed)
+    return tag("h3", "Are the draws from the posterior?") + listed
 
 
 def failures(dataset):
