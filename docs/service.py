@@ -44,7 +44,7 @@ class Service(http.server.BaseHTTPRequestHandler):
             event = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             with lock:
                 code, answer = 200, {"/choose": choose, "/observe": observe}[self.path](event)
-        except (thompson.Error, TypeError, ValueError, LookupError) as error:
+        except (thompson.Error, TypeError, ValueError, LookupError, RecursionError) as error:
             code, answer = 400, {"error": str(error)}
         self.send_response(code)
         self.end_headers()

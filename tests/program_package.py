@@ -613,7 +613,8 @@ class Service(unittest.TestCase):
                 self.assertEqual((event["arm"], event["propensity"]), (arm[0], p[0]))
                 self.ask(f"{address}/observe", {**event, "reward": Y[step]})
                 again.observe([step % 2], ARMS[arm], [Y[step]])
-            for body, said in ((json.dumps({"user": 10000, "arms": ARMS.tolist(), "arm": 0, "reward": 1}), "agents 0 to 9999"), ("no JSON", "Expecting value")):
+            for body, said in ((json.dumps({"user": 10000, "arms": ARMS.tolist(), "arm": 0, "reward": 1}), "agents 0 to 9999"), ("no JSON", "Expecting value"), ("[" * 100000, "recursion"),
+                               (json.dumps({"user": 1, "arms": ARMS.tolist(), "arm": 0, "reward": "much"}), "real numbers are needed")):
                 with self.assertRaises(urllib.error.HTTPError) as refused:
                     self.post(f"{address}/observe", body)
                 self.assertIn(said, json.load(refused.exception)["error"])
