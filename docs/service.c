@@ -1,4 +1,4 @@
-/* A hundred agents that share a prior, saved every ten rounds: run it again and it goes on.
+/* A hundred agents that share a prior, saved every ten rounds; run it again to continue.
  *
  *     export PKG_CONFIG_PATH=PREFIX/lib/pkgconfig
  *     cc service.c $(pkg-config --cflags --libs thompson) -lm -o service \

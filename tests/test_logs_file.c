@@ -92,8 +92,8 @@ static void test_refusals(void) {
   refused(HEAD ",1,2,3\n", "it.csv, line 2, column 1: the name of the task is missing");
   refused(HEAD "\"\",1,2,3\n", "the name of the task is missing");
   refused(HEAD "a\"b,1,2,3\n", "line 2, column 1: a quote inside a text");
-  refused(HEAD "\"a\"b,1,2,3\n", "a text goes on behind its closing quote");
-  refused(HEAD "\"a\nb\",1,2,3\n\"c,1,2,3\n", "the closing quote of a text is missing");
+  refused(HEAD "\"a\"b,1,2,3\n", "a quoted text continues after its closing quote");
+  refused(HEAD "\"a\nb\",1,2,3\n\"c,1,2,3\n", "a quoted text has no closing quote");
   refused(HEAD "\"a\nb\",1,2,3\nc,1,2,x\n", "it.csv, line 4, column 4");
   refused(HEAD "a,1,2,3\n\nb,1,2,3\n", "it.csv, line 3 is blank, but more lines follow");
   refused(HEAD "ok,1,2,3\ncaf\xe9,1,2,3\n",

@@ -81,7 +81,7 @@ Status app_study_of_folder(const char *directory, Study *out);
 /* Reads a study file with --set and --seed. The caller ends with study_destroy. */
 Status app_study_of_file(const char *path, const char *text, const AppTexts *sets, Study *out);
 
-/* Says on stderr, on rank 0, what the study gives and nothing uses: the noise of rewards that have none. */
+/* Reports on stderr, on rank 0, a key that is set but unused: the noise of rewards that have none. */
 void app_note_unused(const Study *study);
 
 /* Prints the leaderboard on stdout: for each setting and policy the first curve at its last point, from

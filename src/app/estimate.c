@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Floating-point operations a second of one core in a whole simulation. */
+/* Floating-point operations per second that one core is assumed to reach in a whole simulation. */
 static const double ASSUMED_SPEED = 2e10;
 
 Status speed_assume(const Study *study, Speed *out) {

@@ -226,8 +226,8 @@ static void linalg_multiply(int d, int lanes, int row, int column, const double 
   }
 }
 
-/* Half of a Real, which is what one number times a vector needs with AVX2: of wider ones gcc 12 takes the
- * copies of the number through memory. */
+/* Half of a Real: the right width with AVX2 for a number times a vector, since for wider vectors gcc 12
+ * copies the number through memory. */
 enum { HALF = VECTOR_LANES / 2 };
 typedef double Half __attribute__((vector_size(8 * HALF)));
 

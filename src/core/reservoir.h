@@ -17,7 +17,7 @@ void reservoir_clear(Reservoir *self, int lanes);
  * always is. A log weight that is not finite counts as -infinity. */
 void reservoir_offer(Reservoir *self, int d, int lanes, const double *log_weight, const double *uniform,
                      const double *candidate, double *kept);
-/* Adds to the same sums for lane n without a candidate; returns the share of this weight in all so far. */
+/* Adds a weight without a candidate to the sums of lane n; returns the share of this weight in all so far. */
 double reservoir_add(Reservoir *self, int n, double log_weight);
 /* Returns the effective sample size behind lane n; 0 when every weight was 0. */
 double reservoir_ess(const Reservoir *self, int n);

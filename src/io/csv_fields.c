@@ -177,7 +177,7 @@ static Status read_quoted(CsvReader *reader, long *lines) {
     *lines += c == '\n';
     TRY(append(reader, c));
   }
-  return CSV_FIELD_ERROR(reader, "the closing quote of a text is missing");
+  return CSV_FIELD_ERROR(reader, "a quoted text has no closing quote");
 }
 
 static Status read_plain(CsvReader *reader) {
@@ -197,7 +197,7 @@ static Status read_end(CsvReader *reader) {
   while (peek(reader) == '\r') reader->position++;
   const int c = peek(reader);
   if (c >= 0 && c != ',' && c != '\n')
-    return CSV_FIELD_ERROR(reader, "a text goes on behind its closing quote");
+    return CSV_FIELD_ERROR(reader, "a quoted text continues after its closing quote");
   reader->end = c < 0 ? CSV_END_FILE : c == ',' ? CSV_END_COMMA : CSV_END_LINE;
   reader->position += c >= 0;
   return STATUS_OK;

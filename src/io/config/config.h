@@ -66,7 +66,7 @@ bool config_is(const Config *config, const char *key, const char *word);
 /* Returns the number of integers; 0 when a word stands there. */
 int config_ints(const Config *config, const char *key, const int64_t **list);
 int config_words(const Config *config, const char *key, const char *const **list);
-/* Computes out[size] <- the value as it would stand in a study file, cut to size. */
+/* Writes the value to out[size] as a study file would have it, cut to size. */
 void config_show(const Config *config, const char *key, size_t size, char *out);
 /* Returns false for a key that is given in parts, and for the parts of a key that is not: these have no
  * value. */
