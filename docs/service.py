@@ -32,6 +32,8 @@ def learn(event):
 
 
 def observe(event):
+    if event["arm"] < 0:
+        raise IndexError("arms are counted from 0")
     learn(event)
     log.write(json.dumps(event).encode() + b"\n")
     log.flush()
