@@ -32,7 +32,7 @@ typedef struct {
 /* The variables of a curve; those from DIFF_MEAN on are of paired differences. */
 enum { VALUES, MEAN, SE, COUNT, REPLICATE_SE, DIFF_MEAN, DIFF_SE, DIFF_REPLICATE_SE, QUANTILES, PER_CURVE };
 
-/* Defines every dimension and variable of results.nc, and write what is known before the first cell: the
+/* Defines every dimension and variable of results.nc, and writes what is known before the first cell: the
  * axes, labels, provenance. On rank 0. */
 Status reduce_define(Reducer *reducer);
 
