@@ -26,8 +26,8 @@ block: 4
 problem: {theta: gaussian, dimension: 30, arms: 10, rounds: 20}
 policies: [ts, {name: vits1, steps: 100000}, linucb]
 """
-# Some 2 to 4 CPU seconds.
-LONGER = ("--set", "problem.rounds=1500")
+# Long enough that a signal sent after the third task arrives before the last one: 105 tasks of 15 ms.
+LONGER = ("--set", "problem.rounds=6000")
 TASKS = 108
 
 
@@ -53,10 +53,12 @@ class FaultTest(program.ProgramTest):
         return int(process.stdout.split(" tasks: ")[1].split(" done")[0]) if process.returncode == 0 else 0
 
     def wait_for_progress(self, job, tasks=3):
+        """Wait until so many tasks stand in the journals: read here, as a program that is asked needs as long as many tasks."""
         deadline = time.time() + program.PATIENCE
-        while self.done() < tasks:
+        while len(journals.done(self.out)) < tasks:
             self.assertIsNone(job.poll(), "the run was over too soon")
             self.assertLess(time.time(), deadline)
+            time.sleep(0.001)
 
     def end(self, job):
         """Exit status and stderr of a job that must end by itself."""
