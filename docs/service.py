@@ -40,14 +40,18 @@ def observe(event):
     return {}
 
 
+def refuse(word):
+    raise ValueError(f"{word} is not JSON")
+
+
 class Service(http.server.BaseHTTPRequestHandler):
     def do_POST(self):
         try:
-            event = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            event = json.loads(self.rfile.read(int(self.headers["Content-Length"])), parse_constant=refuse)
             with lock:
                 code, answer = 200, {"/choose": choose, "/observe": observe}[self.path](event)
         except (thompson.Error, TypeError, ValueError, LookupError, RecursionError) as error:
-            code, answer = 400, {"error": str(error)}
+            code, answer = 400, {"error": f"{error} is missing, or unknown" if isinstance(error, KeyError) else str(error)}
         self.send_response(code)
         self.end_headers()
         self.wfile.write(json.dumps(answer).encode())

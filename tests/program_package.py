@@ -615,7 +615,8 @@ class Service(unittest.TestCase):
                 again.observe([step % 2], ARMS[arm], [Y[step]])
             for body, said in ((json.dumps({"user": 10000, "arms": ARMS.tolist(), "arm": 0, "reward": 1}), "agents 0 to 9999"), ("no JSON", "Expecting value"), ("[" * 100000, "recursion"),
                                (json.dumps({"user": 1, "arms": ARMS.tolist(), "arm": 0, "reward": "much"}), "real numbers are needed"),
-                               (json.dumps({"user": 1, "arms": ARMS.tolist(), "arm": -1, "reward": 1}), "counted from 0")):
+                               (json.dumps({"user": 1, "arms": ARMS.tolist(), "arm": -1, "reward": 1}), "counted from 0"),
+                               (json.dumps({"user": 1, "arms": [[np.nan] * 3, *ARMS.tolist()], "arm": 1, "reward": 1}), "NaN is not JSON"), ('{"user": 1}', "'arm' is missing")):
                 with self.assertRaises(urllib.error.HTTPError) as refused:
                     self.post(f"{address}/observe", body)
                 self.assertIn(said, json.load(refused.exception)["error"])
