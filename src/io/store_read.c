@@ -111,8 +111,11 @@ Status store_shape(StoreFile *file, const char *name, int rank, size_t *lengths)
     char expected_text[128], found_text[128];
     print_shape(rank, lengths, sizeof expected_text, expected_text);
     print_shape(variable.rank, found, sizeof found_text, found_text);
-    return status_set(STATUS_INPUT, "%s: the variable '%s' has shape %s, expected %s", file->path, name,
-                      found_text, expected_text);
+    return variable.rank == rank
+               ? status_set(STATUS_INPUT, "%s: the variable '%s' has shape %s, expected %s", file->path, name,
+                            found_text, expected_text)
+               : status_set(STATUS_INPUT, "%s: the variable '%s' has shape %s, expected %d dimension%s",
+                            file->path, name, found_text, rank, rank == 1 ? "" : "s");
   }
   TRY(check_size(file, name, variable.type, rank, found));
   TRY(check_chunk(file, name, &variable));
