@@ -185,16 +185,16 @@ static void print_command(const Study *study, const char *path, const char *dire
 static void slurm_print(const Study *study, const Estimate *estimate, const char *path, const char *directory,
                         const AppTexts *sets) {
   double hours = estimate->hours + estimate->training_hours,
-         ranks = fmax(1, fmin(ceil(hours), floor(study->task_count / TASKS_PER_RANK)));
+         most = fmax(1, floor(study->task_count / TASKS_PER_RANK)), ranks = fmax(1, fmin(ceil(hours), most));
   long cores = sysconf(_SC_NPROCESSORS_ONLN);
   double nodes = ceil(ranks / (double)cores), each = ceil(ranks / nodes);
   printf("#!/bin/bash\n"
          "# Study %s: about %.2g core-hours%s (%.2g of them "
          "training), the longest task %.2g s, by a calibration\n"
-         "# of a few seconds on this machine; %d tasks. Submit it in the folder where it was printed;\n"
-         "# more nodes and less time do as well, up to about %.0f ranks.\n",
+         "# of a few seconds on this machine; %d tasks. Submit it in the folder where it was printed.\n",
          study->name, hours, study->runs.adaptive ? " at most" : "", estimate->training_hours,
-         estimate->longest_task, study->task_count, fmax(1, floor(study->task_count / TASKS_PER_RANK)));
+         estimate->longest_task, study->task_count);
+  if (most > 1) printf("# More nodes and less time do as well, up to about %.0f ranks.\n", most);
   print_job_name(study->name);
   printf("#SBATCH --nodes=%.0f\n#SBATCH --ntasks-per-node=%.0f\n#SBATCH --cpus-per-task=1\n", nodes, each);
   /* Matrices that are not spread are on one rank, and Slurm gives all the same. */
