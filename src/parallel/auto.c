@@ -10,6 +10,13 @@
 /* Predicted rewards say less of a prior than theta does. Where few tasks are held out each is played
  * again, with other features and noise or other halves. */
 enum { LEAST_TASKS = 50, MOST_OF_THETA = 128, MOST_OF_LOGS = 512, LANES = 256, MOST_REPEATS = 8 };
+/* A candidate that was fitted to all but this share is as good as one that is fitted again to all. */
+static const double SMALL_SHARE = 0.05;
+/* Standard errors of the difference to the best within which the cheaper candidate is taken: where held-out
+ * likelihood finds no more shape than a Gaussian's, and where it does. The score tells less than distances
+ * between draws and posterior do: with two such errors mixtures were taken on thin surfaces although they
+ * were up to 2.6 times as far from the posterior as the best (docs/results/priors.md). */
+static const double LEVEL_OF_GAUSSIAN = 2, LEVEL_OF_SHAPES = 0.5;
 
 /* What is learned from: samples, or logs and, once there is a mixture of them, posterior draws under it. */
 typedef struct {
@@ -55,7 +62,7 @@ static void choose_candidate(const double *score, double *work, AutoChoice *out)
     double mean;
     for (size_t k = 0; k < n; k++) difference[k] = work[(size_t)c * n + k] - work[(size_t)best * n + k];
     mean_and_error(out->tasks, difference, &mean, &out->error[c]);
-    if (out->judged[c] && mean <= 2 * out->error[c]) out->chosen = c;
+    if (out->judged[c] && mean <= out->level * out->error[c]) out->chosen = c;
   }
 }
 
@@ -124,34 +131,37 @@ static Status hold_out_tasks(Arena *memory, const AutoJob *job, int held, int re
   return STATUS_OK;
 }
 
-/* Fits and scores all candidates: score[CANDIDATES, sizes, repeats, tasks] on rank 0. The mixture comes
- * first: noise of rewards, and posterior draws of logs, are of it. */
+/* Fits and scores all candidates: fitted[CANDIDATES] and score[CANDIDATES, sizes, repeats, tasks], both on
+ * rank 0. The mixture comes first: noise of rewards, and posterior draws of logs, are of it. */
 static Status judge_all(Arena *memory, const Parallel *parallel, const AutoJob *job, const Samples *theta,
-                        const Logs *logs, Learnt *from, AutoChoice *choice, double *score) {
+                        const Logs *logs, Learnt *from, AutoChoice *choice, Prior *fitted, double *score) {
   static const int order[CANDIDATES] = {CANDIDATE_MIXTURE, 0, 2, 3};
   AutoTasks tasks = {0};
   for (int k = 0; k < CANDIDATES; k++) {
-    SCRATCH_ARENA(candidate);
     Status status = STATUS_OK;
-    Prior prior;
     const int c = order[k];
-    TRY(fit_candidate(&candidate, parallel, job, c, from, &prior));
-    if (parallel->rank == 0) choice->seconds_fit[c] = prior.seconds_fit;
+    Prior *prior = &fitted[c];
+    TRY(fit_candidate(memory, parallel, job, c, from, prior));
+    if (parallel->rank == 0) choice->seconds_fit[c] = prior->seconds_fit;
     if (parallel->rank == 0 && k == 0)
-      status = from->logs ? auto_tasks_of_logs(memory, logs, prior.noise, job->fit, &tasks)
+      status = from->logs ? auto_tasks_of_logs(memory, logs, prior->noise, job->fit, &tasks)
                           : auto_tasks_of_theta(memory, theta, job->likelihood, choice->sizes, choice->size,
                                                 job->fit, &tasks);
     if (parallel->rank == 0 && status == STATUS_OK)
-      status = auto_tasks_score(&tasks, &prior, candidates[c].sampler, &choice->judged[c],
-                                &choice->seconds_draw[c],
-                                score + (size_t)c * (size_t)choice->sizes * (size_t)tasks.n);
+      status =
+          auto_tasks_score(&tasks, prior, candidates[c].sampler, &choice->judged[c], &choice->seconds_draw[c],
+                           score + (size_t)c * (size_t)choice->sizes * (size_t)tasks.n);
     TRY(parallel_agree(parallel, status));
-    if (from->logs && k == 0) TRY(auto_draw(memory, parallel, job, &prior, from));
+    if (from->logs && k == 0) TRY(auto_draw(memory, parallel, job, prior, from));
+    if (parallel->rank == 0 && k == 0)
+      choice->level = prior->mixture->components == 1 ? LEVEL_OF_GAUSSIAN : LEVEL_OF_SHAPES;
   }
   return STATUS_OK;
 }
 
-Status auto_choose(const Parallel *parallel, const AutoJob *job, AutoChoice *choice) {
+/* Does what auto_choose does; the candidates, on rank 0 only, are allocated from `memory`. */
+static Status choose_from(Arena *memory, const Parallel *parallel, const AutoJob *job, AutoChoice *choice,
+                          Prior fitted[CANDIDATES]) {
   SCRATCH_ARENA(scratch);
   const bool logs = job->source.logs;
   const int n = logs ? job->source.logs->tasks : job->source.samples->n;
@@ -164,7 +174,8 @@ Status auto_choose(const Parallel *parallel, const AutoJob *job, AutoChoice *cho
   Samples theta = {0}, samples = {0};
   Logs tasks = {0}, rest = {0};
   double *score, *work;
-  *choice = (AutoChoice){.tasks = held, .logs = logs, .sizes = logs ? 1 : job->sizes};
+  *choice = (AutoChoice){
+      .tasks = held, .logs = logs, .sizes = logs ? 1 : job->sizes, .kept = held <= SMALL_SHARE * n};
   if (!logs) memcpy(choice->size, job->size, sizeof choice->size);
   if (n < LEAST_TASKS)
     return status_set(STATUS_INPUT, "%d %s; family auto needs at least %d to judge by", n,
@@ -173,22 +184,35 @@ Status auto_choose(const Parallel *parallel, const AutoJob *job, AutoChoice *cho
   Learnt from = {.samples = logs ? NULL : &samples, .logs = logs ? &rest : NULL};
   ALLOCATE(&scratch, score, (size_t)CANDIDATES * CANDIDATE_SIZES * (size_t)repeats * (size_t)held);
   ALLOCATE(&scratch, work, (size_t)(CANDIDATES + 1) * (size_t)held);
-  TRY(judge_all(&scratch, parallel, job, &theta, &tasks, &from, choice, score));
+  TRY(judge_all(memory, parallel, job, &theta, &tasks, &from, choice, fitted, score));
   average_repeats((size_t)CANDIDATES * (size_t)choice->sizes, (size_t)repeats, (size_t)held, score);
   if (parallel->rank == 0) choose_candidate(score, work, choice);
   parallel_broadcast(choice, sizeof *choice);
   return STATUS_OK;
 }
 
+Status auto_choose(const Parallel *parallel, const AutoJob *job, AutoChoice *choice) {
+  SCRATCH_ARENA(scratch);
+  Prior fitted[CANDIDATES];
+  TRY(choose_from(&scratch, parallel, job, choice, fitted));
+  choice->kept = false;
+  return STATUS_OK;
+}
+
 void auto_finish(const AutoChoice *choice, Prior *prior) {
-  for (int c = 0; c < CANDIDATES; c++) prior->seconds_fit += choice->seconds_fit[c];
+  for (int c = 0; c < CANDIDATES; c++)
+    if (!choice->kept || c != choice->chosen) prior->seconds_fit += choice->seconds_fit[c];
   prior->auto_sampler = candidates[choice->chosen].sampler;
 }
 
 Status auto_fit(Arena *memory, const Parallel *parallel, const AutoJob *job, AutoChoice *choice, Prior *out) {
-  TRY(auto_choose(parallel, job, choice));
+  Prior fitted[CANDIDATES];
   Learnt from = {.samples = job->source.samples, .logs = job->source.logs};
-  TRY(fit_candidate(memory, parallel, job, choice->chosen, &from, out));
+  TRY(choose_from(memory, parallel, job, choice, fitted));
+  if (choice->kept)
+    *out = fitted[choice->chosen];
+  else
+    TRY(fit_candidate(memory, parallel, job, choice->chosen, &from, out));
   if (parallel->rank == 0) auto_finish(choice, out);
   return STATUS_OK;
 }
@@ -246,9 +270,9 @@ Status auto_save(const AutoChoice *choice, const Prior *prior, const char *path)
 
 void auto_report(const AutoChoice *choice, FILE *out) {
   fprintf(out,
-          "auto: the first within two standard errors of the best on %d held-out tasks\n"
+          "auto: the first within %g standard errors of the best on %d held-out tasks, fitted %s\n"
           "  energy score of ",
-          choice->tasks);
+          choice->level, choice->tasks, choice->kept ? "without them" : "again with them");
   if (choice->logs) fprintf(out, "predicted rewards, from half of the others");
   for (int s = 0; s < choice->sizes && !choice->logs; s++)
     fprintf(out, "%s%d", s == 0 ? "draws after " : s == choice->sizes - 1 ? " and " : ", ", choice->size[s]);

@@ -23,6 +23,7 @@ typedef struct {
 typedef struct {
   int tasks; /* held out */
   bool logs; /* they are of logs */
+  bool kept; /* they are so small a share that the chosen candidate is not fitted again with them */
   int sizes, size[CANDIDATE_SIZES]; /* observations of a task; of logs one, 0 */
   bool judged[CANDIDATES]; /* false: its sampler does not take the likelihood */
   double score[CANDIDATES][CANDIDATE_SIZES]; /* mean over tasks */
@@ -30,7 +31,8 @@ typedef struct {
   double error[CANDIDATES]; /* standard error of its difference to the lowest ratio, task by task */
   /* CPU seconds of the fit, and of a posterior draw: for the table alone, so that no clock chooses. */
   double seconds_fit[CANDIDATES], seconds_draw[CANDIDATES];
-  int chosen; /* the first in the list, by what draws take, within two such errors of the lowest */
+  double level; /* such errors within which candidates are equal: 2 if the mixture is one Gaussian, or 0.5 */
+  int chosen; /* the first in the list, by what draws take, of those that are as good as the lowest */
 } AutoChoice;
 
 /* Fits and judges all candidates. STATUS_INPUT with fewer than 50 samples or past tasks. Collective; the
@@ -38,8 +40,8 @@ typedef struct {
 Status auto_choose(const Parallel *parallel, const AutoJob *job, AutoChoice *choice);
 /* Enters the sampler of the choice, and the seconds of all fits, into the prior that was fitted after it. */
 void auto_finish(const AutoChoice *choice, Prior *prior);
-/* Chooses, and fits the chosen candidate to all that there is. The prior exists on rank 0 only.
- * Collective. */
+/* Chooses, and fits the chosen candidate to all that there is, where what was held out is more than a
+ * twentieth of it. The prior exists on rank 0 only. Collective. */
 Status auto_fit(Arena *memory, const Parallel *parallel, const AutoJob *job, AutoChoice *choice, Prior *out);
 /* Saves the prior, with the table of the choice. */
 Status auto_save(const AutoChoice *choice, const Prior *prior, const char *path);

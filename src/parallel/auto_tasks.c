@@ -8,7 +8,10 @@
 #include <math.h>
 #include <string.h>
 
-enum { DRAWS = 32, MOST_ROWS = 1000 /* of a task from logs that are observed, or predicted */ };
+/* Draws that each task is scored by, whose own noise is most of a score's: fewer in many dimensions, where a
+ * diffusion model takes long for them. */
+enum { MOST_DRAWS = 20, FEWEST_DRAWS = 8, FEW_DIMENSIONS = 10 };
+enum { MOST_ROWS = 1000 /* of a task from logs that are observed, or predicted */ };
 
 static Status auto_tasks_create(Arena *memory, int d, int n, const Likelihood *likelihood,
                                 const PriorFit *fit, int rounds, int tests, AutoTasks *out) {
@@ -18,6 +21,7 @@ static Status auto_tasks_create(Arena *memory, int d, int n, const Likelihood *l
                      .likelihood = *likelihood,
                      .seed = fit->seed,
                      .replicate = fit->replicate,
+                     .draws = d <= FEW_DIMENSIONS ? MOST_DRAWS : FEWEST_DRAWS,
                      .tests = tests};
   ALLOCATE(memory, out->phi, (size_t)rounds * column);
   ALLOCATE(memory, out->reward, (size_t)rounds * lanes);
@@ -140,39 +144,40 @@ Status auto_tasks_of_logs(Arena *memory, const Logs *logs, double noise, const P
 
 /* ---- scores */
 
-/* Computes what test t of a task is for each draw of theta[d, n DRAWS]: out[DRAWS]. Returns false where the
+/* Computes what test t of a task is for each draw of theta[d, n draws]: out[draws]. Returns false where the
  * task has no such test. Predicted rewards are of streams of the task, the same for all candidates. */
 static bool foresee(const AutoTasks *self, int k, int t, const double *theta, double *out) {
-  const size_t d = (size_t)self->d, n = (size_t)self->n;
-  double square = 0, uniform[DRAWS], normal[DRAWS];
+  const size_t d = (size_t)self->d, n = (size_t)self->n, draws = (size_t)self->draws;
+  double square = 0, uniform[MOST_DRAWS], normal[MOST_DRAWS];
   Rng rng = {.key = rng_key(self->seed, RNG_AUTO_REWARDS),
              .run = self->replicate * (uint32_t)n + (uint32_t)k,
              .draw = (uint32_t)t};
-  memset(out, 0, DRAWS * sizeof *out);
+  memset(out, 0, draws * sizeof *out);
   for (size_t i = 0; i < d; i++) {
     const double phi = self->test[((size_t)t * d + i) * n + (size_t)k];
     square += phi * phi;
-    for (size_t m = 0; m < DRAWS; m++) out[m] += phi * theta[(i * n + (size_t)k) * DRAWS + m];
+    for (size_t m = 0; m < draws; m++) out[m] += phi * theta[(i * n + (size_t)k) * draws + m];
   }
   if (!self->predicted) return true;
-  rng_uniform(&rng, DRAWS, uniform);
-  rng_normal(&rng, DRAWS, normal);
-  for (int m = 0; m < DRAWS; m++)
+  rng_uniform(&rng, self->draws, uniform);
+  rng_normal(&rng, self->draws, normal);
+  for (size_t m = 0; m < draws; m++)
     out[m] = self->likelihood.ops->sample(&self->likelihood, out[m], uniform[m], normal[m]);
   return square > 0;
 }
 
 static Status score_draws(const AutoTasks *self, const double *theta, double *score) {
   SCRATCH_ARENA(scratch);
+  const size_t draws = (size_t)self->draws;
   double *cloud, *truth;
-  ALLOCATE(&scratch, cloud, (size_t)self->tests * DRAWS);
+  ALLOCATE(&scratch, cloud, (size_t)self->tests * draws);
   ALLOCATE(&scratch, truth, self->tests);
   for (int k = 0; k < self->n; k++) {
     int tests = 0;
     for (int t = 0; t < self->tests; t++)
-      if (foresee(self, k, t, theta, cloud + (size_t)tests * DRAWS))
+      if (foresee(self, k, t, theta, cloud + (size_t)tests * draws))
         truth[tests++] = self->outcome[t * self->n + k];
-    score[k] = tests > 0 ? metric_energy_score(tests, DRAWS, cloud, truth) : 0;
+    score[k] = tests > 0 ? metric_energy_score(tests, self->draws, cloud, truth) : 0;
   }
   return STATUS_OK;
 }
@@ -181,10 +186,10 @@ Status auto_tasks_score(const AutoTasks *self, const Prior *prior, const char *n
                         double *seconds, double *score) {
   SCRATCH_ARENA(scratch);
   const SamplerOps *method = sampler_find(name);
-  const int n = self->n, last = self->size[self->sizes - 1];
+  const int n = self->n, draws = self->draws, last = self->size[self->sizes - 1];
   const size_t column = (size_t)self->d * (size_t)n;
   SamplerSetup setup = {
-      .prior = prior, .likelihood = &self->likelihood, .runs = n, .draws = DRAWS, .seed = self->seed};
+      .prior = prior, .likelihood = &self->likelihood, .runs = n, .draws = draws, .seed = self->seed};
   char sentence[512];
   Sampler sampler;
   Config *options;
@@ -198,18 +203,18 @@ Status auto_tasks_score(const AutoTasks *self, const Prior *prior, const char *n
   TRY(sampler_create(&scratch, method, &setup, &sampler));
   TRY(history_create(&scratch, self->d, n, &self->likelihood, &history));
   TRY(history_reserve(&history, last));
-  ALLOCATE(&scratch, theta, column * DRAWS);
+  ALLOCATE(&scratch, theta, column * (size_t)draws);
   ALLOCATE(&scratch, fallbacks, n);
   for (int s = 0; s < self->sizes; s++) {
     for (int k = history.rounds; k < self->size[s]; k++)
       history_record(&history, NULL, self->phi + (size_t)k * column, self->reward + k * n);
     const RngLanes rng = {.key = rng_key(self->seed, RNG_AGENT),
                           .round = (uint32_t)self->size[s],
-                          .draws = DRAWS,
-                          .lanes = (uint32_t)n * DRAWS};
+                          .draws = (uint32_t)draws,
+                          .lanes = (uint32_t)(n * draws)};
     const double start = clock_cpu();
-    sampler_sample(&sampler, &history, rng, DRAWS, theta, fallbacks);
-    *seconds += (clock_cpu() - start) / (self->sizes * n * DRAWS);
+    sampler_sample(&sampler, &history, rng, draws, theta, fallbacks);
+    *seconds += (clock_cpu() - start) / (self->sizes * n * draws);
     TRY(score_draws(self, theta, score + (size_t)s * (size_t)n));
   }
   return STATUS_OK;

@@ -9,6 +9,7 @@
 
 typedef struct {
   int d, n; /* tasks: lanes */
+  int draws; /* that each is scored by */
   Likelihood likelihood;
   uint64_t seed;
   uint32_t replicate;
