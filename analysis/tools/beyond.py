@@ -6,10 +6,9 @@ NumPy's: the first, third and fourth are mixtures over a fine grid of angles or 
 sampling and the shell by Metropolis steps, 1 000 chains each, whose own error is a second such set of draws over the floor. Features have length 1,
 noise is 1. A distance is the mean over random directions of W1 between 500 draws and 500 of the truth, over that between two such sets of the truth.
 `measure` trains the priors of the cells that are missing in a file of results, one JSON line for each sampler, cell and history, and adds them;
-`table` prints a Markdown table of one or more such files.
+`table` prints a Markdown table of one or more such files and what it says of `auto`, and draws it with -o.
 """
 import needs
-import argparse
 import json
 import os
 import pathlib
@@ -21,8 +20,10 @@ import time
 import numpy as np
 from scipy.special import ndtr, ndtri
 
+import drawing
 import nearness
 import script
+import style
 import thompson
 
 DIRECTIONS, DRAWS, SETS, CHAINS = 100, 500, 2, 1000
@@ -31,6 +32,7 @@ CELLS = [(world, d, n) for world, d in (("torus", 6), ("shell", 6), ("rays", 6),
 # As in family auto.
 OPTIONS = {"mixture": ["--option", "components=auto"], "diffusion": ["--option", "training_steps=12000"]}
 SAMPLERS = {"mixture": "mixts", "denoiser": "localised", "diffusion": "twisted"}
+NAMES = [*SAMPLERS.values(), "auto"]
 
 
 class Curve:
@@ -186,8 +188,9 @@ def measure_cell(arguments, world, d, samples, replicate, write):
     for family in SAMPLERS:
         if family not in arguments.families:
             continue
-        if family == picked:  # the same fit, with the same draws; its seconds are what the judged ones leave
-            path, seconds[family] = priors.pop("auto")[0], float(re.search(r"(\S+) CPU seconds", printed).group(1)) - sum(fits.values())
+        if family == picked:  # the same fit, with the same draws; fitted again, its seconds are what the judged ones leave
+            again = float(re.search(r"(\S+) CPU seconds", printed).group(1)) - sum(fits.values())
+            path, seconds[family] = priors.pop("auto")[0], again if "fitted again" in printed else fits[family]
         else:
             path, seconds[family], _ = train(arguments.program, folder, theta, family, replicate, OPTIONS.get(family, []))
         priors[SAMPLERS[family]] = (path, SAMPLERS[family], {})
@@ -218,29 +221,88 @@ def read(path):
         return [json.loads(line) for line in file]
 
 
+def mean_and_error(priors):
+    """Mean over learned priors, lists of histories each, and the larger of the standard errors over histories and over priors."""
+    every, means = np.concatenate(priors), [np.mean(values) for values in priors]
+    errors = [np.std(values, ddof=1) / np.sqrt(len(values)) for values in (every, means) if len(values) > 1]
+    return np.mean(means), max(errors)
+
+
+def collect(paths):
+    """{(world, d, samples, name): {n: (mean, error)}}, the microseconds per draw of each name, and the rows of what was learned."""
+    ratio, spent, learned = {}, {}, []
+    for row in (row for path in paths for row in read(path)):
+        if "name" in row:
+            sizes = ratio.setdefault((row["world"], row["d"], row["samples"], row["name"]), {})
+            sizes.setdefault(row["n"], {}).setdefault(row["replicate"], []).append(row["ratio"])
+            spent.setdefault(row["name"], []).append(1e6 * row["spent"])
+        else:
+            learned.append(row)
+    return {key: {n: mean_and_error(list(sizes[n].values())) for n in SIZES} for key, sizes in ratio.items()}, spent, learned
+
+
+def words(world, d, samples):
+    return f"{world}, d = {d}, {samples:,} samples".replace(",000", " 000")
+
+
 def cell(values):
-    """Means over histories and priors after 5, 50 and 500 observations, and the largest standard error of one."""
-    if not values:
-        return ""
-    error = max(np.std(values[n], ddof=1) / np.sqrt(len(values[n])) for n in SIZES)
-    return ", ".join(f"{np.mean(values[n]):.2f}" for n in SIZES) + f" ({error:.2f})"
+    """Means after 5, 50 and 500 observations, and the largest standard error of one."""
+    return ", ".join(f"{values[n][0]:.2f}" for n in SIZES) + f" ({max(values[n][1] for n in SIZES):.2f})" if values else ""
 
 
-def table(paths):
-    names, ratio, spent = ["mixts", "localised", "twisted", "auto", "truth"], {}, {}
-    for row in (row for path in paths for row in read(path) if "name" in row):
-        key = row["world"], row["d"], row["samples"], row["name"]
-        ratio.setdefault(key, {}).setdefault(row["n"], []).append(row["ratio"])
-        spent.setdefault(row["name"], []).append(1e6 * row["spent"])
-    print("| | " + " | ".join(f"`{name}`" for name in names[:4]) + " | truth again |\n|" + "---|" * 6)
-    for world, d, samples in CELLS:
-        if any((world, d, samples, name) in ratio for name in names):
-            print(f"| {world}, d = {d}, {samples:,} samples | ".replace(",000", " 000") + " | ".join(cell(ratio.get((world, d, samples, name))) for name in names) + " |")
-    print("| microseconds per draw | " + " | ".join(f"{min(spent[name]):.0f} to {max(spent[name]):.0f}" if name in spent else "" for name in names[:4]) + " | |")
+def shares(what, ratios, limit):
+    print(f"{what}: at most {limit} in {np.sum(np.array(ratios) <= limit)} of {len(ratios)} cells, {max(ratios):.2f} at worst")
+
+
+def table(arguments):
+    found, spent, learned = collect(arguments.results)
+    print("| | " + " | ".join(f"`{name}`" for name in NAMES) + " | truth again |\n|" + "---|" * 6)
+    cells = [key for key in CELLS if (*key, "truth") in found]
+    for key in cells:
+        print(f"| {words(*key)} | " + " | ".join(cell(found.get((*key, name))) for name in (*NAMES, "truth")) + " |")
+    print("| microseconds per draw | " + " | ".join(f"{min(spent[name]):.0f} to {max(spent[name]):.0f}" if name in spent else "" for name in NAMES) + " | |\n")
+    if all((*key, name) in found for key in cells for name in NAMES):
+        mean = {key: {n: value[0] for n, value in sizes.items()} for key, sizes in found.items()}
+        each = [(key, n) for key in cells for n in SIZES]
+        shares("`localised` over `mixts`", [mean[*key, "localised"][n] / mean[*key, "mixts"][n] for key, n in each], 1.2)
+        shares("`auto` over the best", [mean[*key, "auto"][n] / min(mean[*key, name][n] for name in NAMES) for key, n in each], 1.15)
+        cost = [(row["d"], row["seconds"].pop("auto") / max(row["seconds"].values())) for row in learned]
+        for d in sorted({d for d, _ in cost}):
+            print(f"CPU seconds of `auto` over those of the slowest fit, d = {d}: {min(c for e, c in cost if e == d):.1f} to {max(c for e, c in cost if e == d):.1f}")
+    if arguments.output:
+        drawing.save(draw(found, cells), arguments.output)
+
+
+def draw(found, cells):
+    """Distance against observations, a panel for each world and number of samples."""
+    style.use()
+    worlds, counts = list(dict.fromkeys(key[:2] for key in cells)), sorted({key[2] for key in cells})
+    figure, axes = style.plt.subplots(len(counts), len(worlds), sharex=True, sharey=True, squeeze=False,
+                                      figsize=style.LOOK.size or (1.6 * len(worlds), 2.4 * len(counts)))
+    looks = style.lines({name: name for name in NAMES[:3]})
+    # Whatever it picked lies below it.
+    looks["auto"] = {"color": style.TEXT, "marker": "o", "markersize": 10, "linestyle": "none", "markerfacecolor": "none"}
+    for key in cells:
+        axis = axes[counts.index(key[2]), worlds.index(key[:2])]
+        for place, name in enumerate(name for name in NAMES if (*key, name) in found):
+            values = np.array([found[*key, name][n] for n in SIZES])
+            axis.errorbar(np.array(SIZES) * 1.1 ** (place % 3), values[:, 0], values[:, 1] if name != "auto" else None, capsize=2, label=name, **looks[name])
+        axis.axhline(1, color=style.FAINT, linewidth=0.8, zorder=0)
+        axis.set_title(f"{key[0]}, d = {key[1]}" if key[2] == counts[0] else "")
+    for axis, samples in zip(axes[:, 0], counts):
+        axis.set_ylabel(f"{samples:,} samples\ndistance over floor".replace(",000", " 000"))
+    axes[0, 0].set(xscale="log", yscale="log", xlim=(3, 900))
+    for ticks, values in ((axes[0, 0].xaxis, SIZES), (axes[0, 0].yaxis, (1, 2, 3, 5, 10))):
+        ticks.set_ticks(values, [f"{value:g}" for value in values])
+        ticks.set_ticks([], minor=True)
+    figure.supxlabel("observations", fontsize=9, color=style.TEXT)
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="lower center", bbox_to_anchor=(0.5, 1), ncols=4)
+    figure.tight_layout()
+    return figure
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = drawing.options(__doc__, values=False)
     parser.add_argument("what", choices=["measure", "table"])
     parser.add_argument("results", nargs="+", help="JSON lines; the first is what is added to")
     parser.add_argument("--program", default="thompson")
@@ -249,9 +311,9 @@ def main():
     parser.add_argument("--histories", type=int, default=6, help="for each prior and n")
     parser.add_argument("--families", nargs="*", default=[*SAMPLERS, "auto"], choices=[*SAMPLERS, "auto"])
     parser.add_argument("--cells", nargs="*", help="such as torus6-300; all without")
-    arguments = parser.parse_args()
+    arguments = drawing.parse(parser)
     if arguments.what == "table":
-        table(arguments.results)
+        table(arguments)
     else:
         measure(arguments)
 
