@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
 
 /* Computes to[rows, count] <- the chosen columns lane[count] of from[rows, lanes]. */
 void lanes_gather(int rows, int lanes, int count, const int *lane, const double *from, double *to);
@@ -12,8 +13,12 @@ void lanes_gather(int rows, int lanes, int count, const int *lane, const double 
 void lanes_scatter(int rows, int lanes, int count, const int *lane, const double *from, double *to);
 /* Computes to[rows, lanes] <- from[rows], the same in every lane. */
 void lanes_repeat(int rows, int lanes, const double *from, double *to);
-/* Copies the first `count` lanes of each row from one array to another with other lanes. */
-void lanes_copy(int rows, int count, const double *from, int from_lanes, double *to, int to_lanes);
+/* Copies the first `count` lanes of each row from one array to another with other lanes. Inline, because a
+ * call of memcpy for a single lane costs more than the draw of a small vector. */
+INLINE void lanes_copy(int rows, int count, const double *from, int from_lanes, double *to, int to_lanes) {
+  for (int i = 0; i < rows; i++)
+    memcpy(to + (ptrdiff_t)i * to_lanes, from + (ptrdiff_t)i * from_lanes, (size_t)count * sizeof *to);
+}
 /* Computes to[n] += factor from[n], which are two arrays. */
 void lanes_add(size_t n, double factor, const double *from, double *to);
 /* Computes out[n] = a[n] + b[n], which are three arrays. */

@@ -230,6 +230,10 @@ bool history_root(const History *history, int run, double *root) {
   return true;
 }
 
+bool history_has_root(const History *history) {
+  return memchr(evidence_of(history)->rooted, true, (size_t)history->runs) != NULL;
+}
+
 void history_residual(const HistoryView *view, double *residual) {
   const History *history = view->history;
   const Evidence *self = evidence_of(history);

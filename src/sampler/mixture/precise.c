@@ -103,12 +103,6 @@ void precise_draw(Precise *self, int r, int c, int lanes, int n, const double *z
   for (int i = 0; i < d; i++) theta[i * lanes + n] = self->x[i];
 }
 
-bool precise_possible(const Mixture *prior, const History *history) {
-  double most = 0;
-  for (int run = 0; run < history->runs; run++) most = fmax(most, history_precision_trace(history, run));
-  return most * largest_variance(prior) > BEYOND;
-}
-
 Status precise_hidden(const Mixture *prior, const History *history, int run, double *out) {
   SCRATCH_ARENA(scratch);
   const HistoryView view = {history, 1, run, 1, NULL, NULL};

@@ -22,8 +22,6 @@ void precise_moments(Precise *self, int c, double *mean, double *covariance);
 /* Draws theta[d, lanes] of lane n from component c of part r, from its normal numbers z[d, lanes]. */
 void precise_draw(Precise *self, int r, int c, int lanes, int n, const double *z, double *theta);
 
-/* Returns whether precise_hidden can be more than 1 in any run. */
-bool precise_possible(const Mixture *prior, const History *history);
 /* Computes how much the evidence of a run outweighs what it leaves to the prior in some direction, the most
  * of all components; 1 where that is out of the question. Allocates and frees. */
 Status precise_hidden(const Mixture *prior, const History *history, int run, double *out);
