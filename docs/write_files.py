@@ -204,8 +204,8 @@ def page(folder):
     everything.attributes |= families["denoiser"].attributes
     parts = ["<!-- Written by docs/write_files.py: change that, not this page. -->\n# Files\n",
              "Written by `docs/write_files.py` from files that the program wrote; `L` counts the layers of a network, from 1. All NetCDF files of the program "
-             "open with `xarray.open_dataset`, `ncdump` and R's `ncdf4`; reals that are missing are NaN; a text variable is UTF-8, NUL-padded. Behind the "
-             "data each file ends with a checksum of this program, which other readers do not see.\n",
+             "open with `xarray.open_dataset`, `ncdump` and R's `ncdf4`; reals that are missing are NaN; a text variable is UTF-8, NUL-padded. Each "
+             "file ends, after the data, with a checksum that this program adds and other readers ignore.\n",
              "## What you bring\n",
              "**Samples of theta** (`train --theta`, `problem.theta: file`): NetCDF with `theta(sample, dim)`, or CSV without a header, a sample a line.\n",
              "**History** (`sample --data`): NetCDF with `x(observation, dim)` and `y(observation)`, or CSV with a header. A history may be empty.\n",
@@ -238,8 +238,8 @@ def page(folder):
              "## Saved posteriors and agents\n",
              "Written by `save` of the Python package and `thompson_posterior_save`, `thompson_agents_save` of the library: a [prior file](#prior-files) with what "
              "was learned under that prior, so that `thompson.Prior.open` and `--prior` take it too. A file is written under another name in the same folder "
-             "(`.NAME.PROCESS.NUMBER.tmp`), synced and renamed: whatever dies meanwhile, the name has the old file or the new one. One without its checksum, or "
-             "of a later format, is refused. What one version has written all later ones read; `tests/golden` has a file of each format.\n",
+             "(`.NAME.PROCESS.NUMBER.tmp`), synced and renamed, so that a crash at any point leaves either the old file or the new one under its name. One without its checksum, or "
+             "of a later format, is refused. Files written by one version can be read by all later ones; `tests/golden` has a file of each format.\n",
              "With Gaussian rewards agents have `evidence`, d (d + 3) / 2 + 1 numbers each; posteriors, and agents with clicks or counts, have their observations. With the option `memory` what is forgotten is in `evidence` too: so many numbers for each component of the prior, the last of them the logarithm of a factor, and then the observations that are kept.\n",
              saved_part(used),
              "## Embeddings\n", "Written by `thompson prepare movielens`:\n", section("embedding", "movies.nc"),
@@ -262,7 +262,7 @@ def saved_part(used):
 
 def folder_part(folder):
     meanings = {"study.yaml": "the resolved study: every key with its value", "results.nc": "the results, written again by `thompson reduce`",
-                "prior_samples.nc": "samples of the priors", "lock": "who works here; of a shard `lock.I`",
+                "prior_samples.nc": "samples of the priors", "lock": "which job is working here; for shard I, `lock.I`",
                 "priors/FAMILY-HASH.nc": "a fitted prior, named by what it depends on",
                 "tasks/HEX.journal": "the tasks that one rank of one job finished"}
     scheme = {r"/[0-9a-f]{16}\.journal": "/HEX.journal", r"/[a-z]+-[0-9a-f]{20}\.nc": "/FAMILY-HASH.nc"}

@@ -28,7 +28,7 @@ sys.path.insert(0, str(ROOT / "docs"))
 import write_papers  # noqa: E402
 
 MAP = 48        # settings of jobs/papers/tilted_map.yaml
-REPORTED = ("a constant ratio of two costs is of the programs", "times of programs are reported")
+REPORTED = ("a constant ratio of two costs depends on the implementations", "times of programs are reported")
 CLAIMS = [claim for paper in claims.PAPERS.values() for claim in paper.CLAIMS]
 # Curves of each metric of a posterior study.
 CURVES = {"emd": ["emd"], "sd_ratio": ["sd_ratio"], "mode_weight": ["mode_weight_error", "largest_mode"],
@@ -212,7 +212,7 @@ class Claims(StudyTest):
     def test_constants_of_cost_are_reported(self):
         """However many times as much a method costs, that gives no verdict; how the cost of a step grows with the dimension does."""
         dataset = self.bandit({"seconds": {"a": 0.3, "b": 0.01, "c": 10}})
-        with self.assertRaisesRegex(judge.Untestable, "here a costs 30.00 times b; c costs 33.33 times a; in the paper 120"):
+        with self.assertRaisesRegex(judge.Untestable, "here a costs 30.00 times as much as b; c costs 33.33 times as much as a; in the paper, 120"):
             judge_cost.reported([("a", "b"), ("c", "a")], "120")(dataset)
         study = {"study": "convergence", "max_steps": 1000, "problem": {}, "policies": ["a", "b"], "sweep": {"problem.dimension": [1, 5, 10, 20]}}
         of_steps = np.array([400.0, 5, 10, 20])
@@ -344,11 +344,11 @@ class Claims(StudyTest):
                 self.assertEqual(verdict == judge.UNTESTED, not claim.study or evidence[0].startswith(REPORTED), claim.says)
 
     def test_reasons_have_their_study(self):
-        """A reason names the study that shows it, which jobs/reproduce_all.sh runs, or says that it is not explained."""
+        """A reason names the study that shows it, which jobs/reproduce_all.sh runs, or says that there is no explanation."""
         studies = {claim.study for claim in CLAIMS}
         for claim in CLAIMS:
             if claim.reason:
-                self.assertEqual(not claim.shown, "not explained" in claim.reason.lower(), claim.says)
+                self.assertEqual(not claim.shown, "no explanation" in claim.reason.lower(), claim.says)
             self.assertIn(claim.shown or claim.study, studies)
 
     def test_script_runs_every_study_that_a_claim_needs(self):

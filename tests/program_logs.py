@@ -198,7 +198,7 @@ class Logs(ProgramTest):
         self.assertFalse(os.path.exists(partial))
 
         self.write_bytes("killed.nc.partial", good)  # of other settings
-        self.fail_with(6, "is of other logs or settings", *command[:-2], "--noise", 1, *command[-2:])
+        self.fail_with(6, "was made from other logs or settings", *command[:-2], "--noise", 1, *command[-2:])
         self.assertTrue(os.path.exists(partial))
         bad = bytearray(good)
         bad[len(bad) // 2] ^= 0xFF

@@ -24,9 +24,11 @@ from page import document, grid, paragraph, prose, tag
 
 SHARP, READABLE = 0.55, "45rem"     # size of a figure on the page: its pixels' share, and where the page is narrower
 HOW = (f"Each claim is judged in each setting, by paired t-tests at {significance.LEVEL:.0%}. Where several settings or rivals make one verdict, "
-       "their tests get Holm's correction, by the same rule whether they speak for the claim or against it. ± is one standard error, over what "
-       "the list of studies names. Divergence, the likeness of samples and how costs grow are judged by their means alone; a constant ratio "
-       "of costs is one of two programs, and is reported, not judged. A claim holds where it does in every setting; where runs are enough, if no mean speaks against it.")
+       "their tests get Holm's correction, by the same rule whether they speak for the claim or against it. ± is one standard error, "
+       "taken over the units (runs or replicates) that the list of studies gives for each study. Divergence, the similarity of samples and the "
+       "growth of costs are judged by their means alone; a constant ratio of costs depends on how the two programs were implemented, so it is "
+       "reported but not judged. A claim *holds* if it holds in every setting. It *holds where runs are enough* if it holds in some settings "
+       "and no mean contradicts it in the others.")
 PAPERS = {"diffts": claims_diffts, "vits": claims_vits, "tilted": claims_tilted}
 
 

@@ -94,7 +94,7 @@ CLAIMS = [
                  "there, which MALA draws from in both.", shown="tilted_inverse"),
     Claim(OURS, "Tilted transport from an SMC start beats SMC on the posterior.", "tilted_inverse",
           beats("tilted smc", "smc_tempered"),
-          reason="It is level within the errors or above. Why is not explained."),
+          reason="It is level within the errors or above. We have no explanation."),
     Claim("Numerical results", "Tilted transport beats DPS.", "tilted_inverse", beats("tilted", "dps")),
     Claim(OURS, "Tilted transport beats LaplaceDPS.", "tilted_inverse", beats("tilted", "diffts"),
           reason="At condition number 10 and SNR 1, where the start has fallen to the posterior and MALA locks into modes, LaplaceDPS "
@@ -105,7 +105,7 @@ CLAIMS = [
     Claim("Theorem 2, Ising models", "nu_T* is log-concave when the spread of Q is below 1 (judged between draws).", "tilted_ising",
           threshold(below=True)),
     Claim(OURS, "Draws see that nu_T* is not log-concave when the spread of Q is above 1.", "tilted_ising", threshold(below=False),
-          reason="At the largest spread all draws of some runs sit in one mode and nobody looks between modes, so that these runs seem "
+          reason="At the largest spread all draws of some runs sit in one mode and none lie between modes, so these runs look "
                  "log-concave.", shown="tilted_ising"),
     Claim("Theorem 2, Ising models", "The bound matches a computational lower bound.", None,
           untested("that is a statement on all algorithms")),

@@ -83,12 +83,12 @@ CLAIMS = [
           "regret (judged at round 400: LMC on the paper's network, VITS-II on a smaller one).", "vits_figure2",
           both(lower("lmc 50, network", ["lints"]), lower("vits2, network of 8", ["lints"])),
           reason="After 400 rounds networks are level with LinTS within the errors, but for Langevin sampling in the well-conditioned pool, "
-                 "which is far behind. Why is not explained."),
+                 "which is far behind. We have no explanation."),
     Claim(OURS, "Quadratic rewards: VITS-II has a lower regret than LMC (judged at round 400, both on a network of "
           "8 hidden units).", "vits_figure2", lower("vits2, network of 8", ["lmc 50, network of 8"]),
-          reason="The means say so, by less than two standard errors of 300 runs; regret differs so much between runs that it takes some 1 200, two and a "
-                 "half hours of CPU time.", shown="vits_figure2"),
-    Claim(OURS, "What LMC has more regret than VITS-II is smaller in the well-conditioned setting.", "vits_figure2",
+          reason="The means agree with the claim, but the difference is less than two standard errors over 300 runs; regret varies so much between runs "
+                 "that settling it would take some 1 200 runs, two and a half hours of CPU time.", shown="vits_figure2"),
+    Claim(OURS, "The excess regret of LMC over VITS-II is smaller in the well-conditioned setting.", "vits_figure2",
           falls("vits2, network of 8", rival="lmc 50, network of 8"),
           reason="A difference of two differences, of 22 with an error of 47; that takes some 5 000 runs, ten hours of CPU time.", shown="vits_figure2"),
     Claim("Section 5, Figure 3", f"MovieLens: LinTS is ill-suited; VITS and LMC, which know that rewards are logistic, do better ({TUNED}: 10 or "

@@ -28,7 +28,7 @@ class Claim:
     study: str                    # name of its file in jobs/, and of its results folder; None where no study can test it
     judge: callable               # of its dataset: cells
     reason: str = ""              # why it does not hold, holds in part or stays open; said where that is the verdict
-    shown: str = ""               # the study that shows the reason; empty where the reason says that it is not explained
+    shown: str = ""               # the study that shows the reason; empty where the reason says that there is no explanation
 
 
 @dataclasses.dataclass

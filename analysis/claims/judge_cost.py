@@ -19,10 +19,10 @@ def ratios(dataset, policy, rival):
 def reported(pairs, paper=""):
     """How many times the CPU seconds of its rival each policy of `pairs` takes here; `paper`: what it says in numbers."""
     def judge(dataset):
-        found = [f"{policy} costs {', '.join(wording.value(ratio) for _, ratio, *_ in ratios(dataset, policy, rival))} times {rival}"
+        found = [f"{policy} costs {', '.join(wording.value(ratio) for _, ratio, *_ in ratios(dataset, policy, rival))} times as much as {rival}"
                  for policy, rival in pairs]
-        raise Untestable(f"a constant ratio of two costs is of the programs, and is reported, not judged: here {'; '.join(found)}"
-                         + (f"; in the paper {paper}" if paper else ""))
+        raise Untestable(f"a constant ratio of two costs depends on the implementations, so it is reported but not judged: here {'; '.join(found)}"
+                         + (f"; in the paper, {paper}" if paper else ""))
     return judge
 
 

@@ -100,8 +100,8 @@ static void overview_destroy(Overview *overview) {
 
 static json_t *finite_or_null(double value) { return isfinite(value) ? json_real(value) : json_null(); }
 
-/* Lists tasks, runs that are asked for, and runs and standard error of each policy; null where files are too
- * many to be read. */
+/* Lists the tasks, the runs that were requested, and the runs and standard error of each policy; null if
+ * there are too many files to read. */
 static json_t *setting_json(const Overview *overview, int setting) {
   const StudyFile *file = overview->study.file;
   const AdaptiveSetting *at = &overview->adaptive.settings[setting];

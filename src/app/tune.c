@@ -126,8 +126,8 @@ static Status check(const Study *study) {
   if (!problem.per_arm && !problem.quadratic && !problem.ops->arms_of_theta) return STATUS_OK;
   return status_set(
       STATUS_INPUT,
-      "problem.family: %s: tasks are simulated with theta* from the policy's prior, which needs "
-      "one theta* for all arms, arms that do not depend on it, and rewards of phi' theta*",
+      "problem.family: %s: tasks are simulated with theta* drawn from the policy's prior; this needs "
+      "one theta* for all arms, arms that do not depend on it, and rewards that depend on phi' theta*",
       problem.ops->name);
 }
 

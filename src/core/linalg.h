@@ -39,7 +39,7 @@ void linalg_inverse_lanes(int d, int lanes, const double *l, double *inverse);
 /* Computes y[d, N] = Q x and y = Q' x for each lane; y must not overlap x. */
 void linalg_multiply_lanes(int d, int lanes, const double *q, const double *x, double *y);
 void linalg_multiply_transposed_lanes(int d, int lanes, const double *q, const double *x, double *y);
-/* Computes the same, to the bit, with one Q[d, d] for all lanes, transposed where that is asked for. */
+/* Computes the same, bit for bit, with one Q[d, d] for all lanes, transposed where that is asked for. */
 void linalg_multiply_shared(int d, int lanes, bool transpose, const double *q, const double *x, double *y);
 
 /* Replaces e[count, d, N], count <= d, by the orthonormal vectors of modified Gram-Schmidt, with the lengths

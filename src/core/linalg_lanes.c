@@ -273,7 +273,7 @@ static void multiply_shared(int d, int lanes, int row, int column, const double 
     }
 }
 
-/* Computes the same, to the bit, where there are so few rows that going through memory is faster. */
+/* Computes the same, bit for bit, where there are so few rows that going through memory is faster. */
 SIMD_CLONES
 static void multiply_few(int d, int lanes, int row, int column, const double *restrict q,
                          const double *restrict x, double *restrict y) {

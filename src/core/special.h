@@ -23,8 +23,8 @@ INLINE double special_two_products(double a, double b, double c, double d) { ret
   STEP(1.0 / 5040)                                                                                           \
   STEP(1.0 / 720) STEP(1.0 / 120) STEP(1.0 / 24) STEP(1.0 / 6) STEP(0.5) STEP(1) STEP(1)
 
-/* Returns exp(x) within 2 units in the last place for -708 <= x <= 709. The library's exp is a call for
- * each lane, and SLEEF's are named by register width: neither can stand in a plain loop. x = k log 2 + r,
+/* Returns exp(x) within 2 units in the last place for -708 <= x <= 709. The library's exp is one call per
+ * lane, and SLEEF's functions are named by register width: neither works in a plain loop. x = k log 2 + r,
  * |r| <= log(2)/2 (remainder of the series below 2^-57). Raises no floating-point exception but inexact. */
 static inline double special_exp_inside(double x) {
   union {

@@ -77,8 +77,8 @@ static Status csv_fields_refuse(const CsvReader *reader) {
 }
 
 #if LDBL_MANT_DIG == 64 && defined(__x86_64__)
-/* Splits a decimal number into parts: text up to end = (-1)^negative digits 10^exponent. Returns false
- * when it does not read so, or has more digits than 64 bits hold. */
+/* Splits a decimal number into parts: text up to end = (-1)^negative digits 10^exponent. Returns false when
+ * the text does not have this form, or has more digits than fit in 64 bits. */
 static bool split_decimal(const char *text, const char *end, bool *negative, uint64_t *digits,
                           int *exponent) {
   *negative = *text == '-';

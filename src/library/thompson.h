@@ -183,9 +183,9 @@ THOMPSON_API void thompson_posterior_free(thompson_posterior *posterior);
 /* ---- agents: many posteriors of one prior; each set is ended by thompson_agents_free */
 
 /* Creates n agents, numbered from 0, as n posteriors with the same arguments (thompson_posterior_new), each
- * with random numbers of its own; agent 0 is the posterior of that seed. An agent takes d (d + 3) / 2 doubles
- * if rewards are Gaussian, otherwise its observations. Samplers that carry a state from observation to
- * observation (smc, lmc, vts and others) are refused. */
+ * with random numbers of its own; agent 0 is identical to the posterior with that seed. If rewards are
+ * Gaussian, an agent stores d (d + 3) / 2 doubles, otherwise its observations. Samplers that carry a state
+ * from observation to observation (smc, lmc, vts and others) are refused. */
 THOMPSON_API thompson_status thompson_agents_new(const thompson_prior *prior, int n, const char *sampler,
                                                  const char *likelihood, const char *options, uint64_t seed,
                                                  thompson_agents **out);

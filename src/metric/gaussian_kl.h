@@ -12,7 +12,7 @@ typedef struct {
  * where a matrix is not positive definite. jitters[N] is scratch. */
 void gaussian_log_determinant(int d, int lanes, double *a, int *jitters, double *out);
 
-/* Computes KL(N(mean, covariance) p): out[N]; NAN where a covariance is not positive definite.
+/* Computes KL(N(mean, covariance) || p): out[N]; NAN where a covariance is not positive definite.
  * covariance[d, d, N] becomes its Cholesky factor; work[N] and jitters[N] are scratch. */
 void gaussian_kl(const GaussianTarget *target, const double *mean, double *covariance, double *work,
                  int *jitters, double *out);

@@ -239,9 +239,10 @@ static Status check_rivals(const char *directory, int shard, Suspects *suspects)
 /* Watches the texts: one that changes is of a job that lives. */
 static Status watch(const Suspects *suspects) {
   if (suspects->count == 0) return STATUS_OK;
-  fprintf(stderr, "%s: left by a job on another machine (%.*s); watching for %d s whether it lives\n",
-          suspects->items[0].path, (int)strcspn(suspects->items[0].text, ";"), suspects->items[0].text,
-          PATIENCE);
+  fprintf(
+      stderr,
+      "%s: left by a job on another machine (%.*s); watching for %d s to see whether it is still running\n",
+      suspects->items[0].path, (int)strcspn(suspects->items[0].text, ";"), suspects->items[0].text, PATIENCE);
   for (int second = 0; second < PATIENCE; second++) {
     pause_for(1);
     for (int i = 0; i < suspects->count; i++) {

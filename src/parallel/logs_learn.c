@@ -45,7 +45,8 @@ static Status read_state(const char *path, LogsState *state) {
   TRY(store_get_text_attribute(file, NULL, "partial_of", &of));
   if (strcmp(of, state->of) != 0)
     return status_set(STATUS_RESUME,
-                      "%s is of other logs or settings; remove it, or name another file with -o", path);
+                      "%s was made from other logs or settings; remove it, or name another file with -o",
+                      path);
   TRY(store_get_int_attribute(file, NULL, "iterations", &iterations));
   TRY(store_get_int_attribute(file, NULL, "converged", &converged));
   state->iterations = (int)iterations;

@@ -40,6 +40,6 @@ bool queue_is_stopped(Queue *queue);
 QueueState queue_look(Queue *queue);
 /* Returns the same as of the last trip, without a new one. */
 QueueState queue_seen(const Queue *queue);
-/* Returns the share of the work that is finished, by measured speeds. One trip to the counters of all
- * groups. */
+/* Returns the share of the work that is finished, weighted by measured speeds. Takes one round trip to the
+ * counters of all groups. */
 double queue_share(Queue *queue);

@@ -113,10 +113,11 @@ static Status define_flags(Reducer *reducer) {
                      &reducer->seconds_train));
   TRY(store_variable(file, "fallbacks", STORE_INT64, 3, runs, "numerical fallbacks", "1",
                      &reducer->fallbacks));
-  TRY(store_variable(file, "draws_offset", STORE_DOUBLE, 3, runs,
-                     "mean of the draws beyond that of the posterior, seen from the prior's, in standard "
-                     "deviations of the posterior",
-                     "1", &reducer->watched[0]));
+  TRY(store_variable(
+      file, "draws_offset", STORE_DOUBLE, 3, runs,
+      "how far the mean of the draws lies beyond the posterior mean, on the line from the prior "
+      "mean, in posterior standard deviations",
+      "1", &reducer->watched[0]));
   TRY(store_variable(file, "draws_spread", STORE_DOUBLE, 3, runs,
                      "mean squared distance of the draws from the posterior's mean over its expectation", "1",
                      &reducer->watched[1]));

@@ -6,8 +6,8 @@
 #include "model/logs/logs.h"
 #include "problem/problem.h"
 
-/* Returns STATUS_INPUT, with a sentence, where arms are made of theta*, so that none can be taken at
- * random. */
+/* Returns STATUS_INPUT, with a message, if the arms are constructed from theta*, since then none can be taken
+ * at random. */
 Status past_check(const Problem *problem);
 
 /* Play the past tasks first, first + 1, .. of a replicate, at most as many as a finite set has samples to

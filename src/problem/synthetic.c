@@ -22,7 +22,7 @@ static bool is_shaped(const Problem *self, const Synthetic *state) {
 /* Sets K = d, and refuses any other number of arms. */
 static Status count_unit_vectors(Problem *self, const Config *config) {
   if (self->per_arm)
-    return status_set(STATUS_INPUT, "problem.features: basis gives every arm a unit vector of its own; with "
+    return status_set(STATUS_INPUT, "problem.features: basis gives every arm its own unit vector, but with "
                                     "problem.unknown = per_arm all arms share one context");
   if (config_is(config, "problem.arms", "auto")) self->arms = self->d;
   if (self->arms == self->d) return STATUS_OK;

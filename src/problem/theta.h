@@ -74,8 +74,8 @@ void theta_draw_shown(const ThetaSource *source, int count, double *theta);
  * draw). Those of a finite set are different members; there must be enough (theta_test_size). */
 void theta_draw_each(const ThetaSource *source, uint32_t replicate, uint32_t first_run, int runs, int each,
                      double *theta);
-/* Returns how many members of a finite set are kept for theta*: at least one, and at least one is left to
- * learn from; INT_MAX of any other distribution. */
+/* Returns how many members of a finite set are reserved as theta*: at least one, leaving at least one to
+ * learn from; INT_MAX for any other distribution. */
 int theta_test_size(const ThetaSource *source);
 /* Copies these members of the replicate: theta[d, theta_test_size]. */
 void theta_test_part(const ThetaSource *source, uint32_t replicate, double *theta);

@@ -302,7 +302,7 @@ static double shared_cost(const Study *study, const Config *setting, const Probl
 static const StudyCurve curves[] = {
     {.name = "regret", .long_name = "cumulative expected regret", .units = "1", .tails = true},
     {.name = "regret_floor",
-     .long_name = "cumulative expected regret that no policy stays below in the mean",
+     .long_name = "lower bound on the mean cumulative expected regret of any policy",
      .units = "1",
      .metric = "regret_floor",
      .shared = true,

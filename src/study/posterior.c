@@ -147,7 +147,8 @@ static const StudyCurve curves[] = {
     {.name = NULL}};
 
 const StudyOps study_posterior = {.name = "posterior",
-                                  .summary = "draws of every sampler beside exact posterior draws, no bandit",
+                                  .summary =
+                                      "draws of every sampler compared with exact posterior draws, no bandit",
                                   .reference = "DiffTS, Appendix C.4",
                                   .figure = "figure_diffts_7.py",
                                   .axis = "sample_size",

@@ -86,7 +86,7 @@ static int settle(Irls *irls, int lanes) {
   return moving;
 }
 
-/* Computes trial = z + a p; z, to the bit, where a = 0. */
+/* Computes trial = z + a p; z, bit for bit, where a = 0. */
 static void set_trial(Irls *irls, int lanes, const double *z) {
   for (int i = 0; i < irls->d; i++)
     for (int k = i * lanes, n = 0; n < lanes; k++, n++)

@@ -155,8 +155,8 @@ static void poisson_deviance(const Likelihood *likelihood, int n, const double *
   for (int i = 0; i < n; i++)
     deviance[i] = fmax(0, 2 * (poisson_best(y[i]) - (y[i] * u[i] - poisson_rate(u[i]))));
 }
-/* Draws by inversion up to a rate of 500; beyond, takes the normal number with the Cornish-Fisher
- * correction of its skewness, rounded: the distribution function is then right to 1e-4. */
+/* Draws by inversion up to a rate of 500; above that, rounds the normal number with the Cornish-Fisher
+ * correction for its skewness: the distribution function is then accurate to 1e-4. */
 static double poisson_sample(const Likelihood *likelihood, double u, double uniform, double normal) {
   (void)likelihood;
   double rate = poisson_rate(u);

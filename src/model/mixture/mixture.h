@@ -27,9 +27,9 @@ Status mixture_create(Arena *memory, int d, int components, Mixture *out);
 /* Fills the derived fields from weight, mean, covariance. STATUS_INPUT when a covariance is not positive
  * definite or a weight not in (0, 1]; components are counted from 0. */
 Status mixture_prepare(Mixture *mixture);
-/* Checks a mixture before it is prepared: STATUS_INPUT, with `name` in the sentence, when weights do not
- * sum to 1, a covariance is not symmetric, or a value is not finite or beyond what arithmetic with a few
- * of them keeps finite. Weights and covariances that are off by the rounding of a float are put right. */
+/* Checks a mixture before it is prepared: STATUS_INPUT, with `name` in the message, when weights do not sum
+ * to 1, a covariance is not symmetric, or a value is not finite or so extreme that simple arithmetic on it
+ * would not stay finite. Weights and covariances that are off by the rounding of a float are corrected. */
 Status mixture_check(const char *name, Mixture *mixture);
 /* Copies weight, mean and covariance of a mixture of the same size. */
 void mixture_copy_parameters(const Mixture *from, const Mixture *to);
@@ -51,7 +51,7 @@ void mixture_sample(const Mixture *mixture, RngLanes *rng, double *theta);
 void mixture_log_density(const Mixture *mixture, int lanes, const double *theta, double *out);
 /* Computes out[d, N], the gradient of the log density. */
 void mixture_score(const Mixture *mixture, int lanes, const double *theta, double *out);
-/* Computes both of them, to the bit, in one pass. Scratch: gradient[d, CHUNK_LANES]. */
+/* Computes both of them, bit for bit, in one pass. Scratch: gradient[d, CHUNK_LANES]. */
 void mixture_density(const Mixture *mixture, int lanes, const double *theta, double *gradient,
                      double *log_density, double *score);
 /* Computes out[d, N] = H(theta) v with H the Hessian of the log density. out must not overlap v. */

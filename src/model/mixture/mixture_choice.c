@@ -75,7 +75,7 @@ Status mixture_choice_load(StoreFile *file, MixtureChoice *out) {
   if (!store_has_variable(file, "held_out_log_likelihood")) return STATUS_OK;
   TRY(store_shape(file, "held_out_log_likelihood", 1, &count));
   if (count > MIXTURE_MOST_CANDIDATES)
-    return status_set(STATUS_INPUT, "%s: %zu numbers of components were tried; at most %d are",
+    return status_set(STATUS_INPUT, "%s: %zu candidate numbers of components; at most %d are allowed",
                       store_path(file), count, MIXTURE_MOST_CANDIDATES);
   TRY(store_shape(file, "candidate_components", 1, &count));
   TRY(store_shape(file, "held_out_error", 1, &count));

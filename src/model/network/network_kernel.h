@@ -16,7 +16,7 @@ void network_forward(const NetworkShape *shape, const float *parameters, int lan
 void network_vjp(const NetworkShape *shape, const float *parameters, int lanes, const float *x,
                  const float *v, float *out, float *workspace);
 /* Computes y[width_L, lanes] as network_forward gives it, and the whole Jacobian there: jacobian[width_L,
- * width_0, lanes], its rows to the bit what network_vjp gives for unit vectors. */
+ * width_0, lanes], its rows bit for bit what network_vjp gives for unit vectors. */
 void network_jacobian(const NetworkShape *shape, const float *parameters, int lanes, const float *x, float *y,
                       float *jacobian, float *workspace);
 /* The gradient[network_parameters] of any function of the outputs that is a sum over lanes, x in rows of

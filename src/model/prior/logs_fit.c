@@ -52,8 +52,8 @@ static double pooled_fit(Arena *scratch, int d, const Totals *totals, double *th
   return fmax(totals->square - explained, 1e-12 * totals->square) / totals->count;
 }
 
-/* Sets the frame to where the pooled fit is, in units in which theta would explain all of the residual;
- * with other than Gaussian rewards to 0, in units in which phi' theta is about 1. */
+/* Sets the frame's centre to the pooled fit, in units in which theta would explain all of the residual; with
+ * non-Gaussian rewards to 0, in units in which phi' theta is about 1. */
 static Status crude_frame(const Logs *logs, LogsFrame *frame) {
   SCRATCH_ARENA(scratch);
   Totals totals;

@@ -109,8 +109,8 @@ Status prior_gaussian_assemble(Prior *prior, const PriorFit *fit, const Samples 
   return assemble_components(prior, fit, &(MixtureChoice){.count = 0}, 1, samples->d, parts);
 }
 
-/* Assembles a mixture of n items, where `tried` says for how many components there are enough; parts are
- * `size` apart. */
+/* Assembles a mixture fitted to n items; `tried` says whether these are enough for a number of components.
+ * Parts are `size` apart. */
 static Status assemble_mixture(Prior *prior, const PriorFit *fit, int d, int n,
                                bool (*tried)(int d, int n, int components), size_t size,
                                const double *parts) {

@@ -381,8 +381,8 @@ static Status load_provenance(Learned *self, StoreFile *file) {
   free(text);
   TRY(store_get_real_attribute(file, NULL, "most_precision", &self->network.most_precision));
   if (self->network.most_precision > 0 && isfinite(self->network.most_precision)) return STATUS_OK;
-  return status_set(STATUS_INPUT, "%s: the attribute 'most_precision' is %g; it is above 0", store_path(file),
-                    self->network.most_precision);
+  return status_set(STATUS_INPUT, "%s: the attribute 'most_precision' is %g; it must be above 0",
+                    store_path(file), self->network.most_precision);
 }
 
 static Status denoiser_load(Prior *prior, StoreFile *file, const PriorFit *chain_settings) {

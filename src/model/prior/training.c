@@ -161,8 +161,8 @@ static double held_out_loss(const TrainingSetup *setup, const float *parameters)
   return sum / n;
 }
 
-/* Returns which share of the steps a stage takes: all from a start of its own, less from the network of
- * the stage before, whose signal-to-noise ratio is close. */
+/* Returns the fraction of the steps that a stage takes: all of them if it starts afresh, fewer if it starts
+ * from the network of the stage before, whose signal-to-noise ratio is close. */
 static double share_of(const Schedule *schedule, int t) {
   const double *bar = schedule->alpha_bar;
   if ((t - 1) % TRAINING_GROUP == 0) return 1;

@@ -28,7 +28,7 @@ static Status check_range(bool standardise, const Samples *samples) {
     if (fabs(samples->theta[k]) > most)
       return status_set(STATUS_INPUT,
                         "coordinate %zu of sample %zu of theta is %g; without standardisation "
-                        "(prior.standardise: false) it is at most %g in size",
+                        "(prior.standardise: false) its absolute value must be at most %g",
                         k / n + 1, k % n + 1, samples->theta[k], most);
   return STATUS_OK;
 }

@@ -32,8 +32,8 @@ static Status sort_rows(const LabelledRows *rows, Sorted *out) {
   return STATUS_OK;
 }
 
-/* Chooses chosen[LINEAR_FIT_EACH]: different places in the order, uniform over `count` of them: from
- * `first` on, leaving out the `skipped` that begin at `gap`. */
+/* Chooses chosen[LINEAR_FIT_EACH], distinct places in the order, uniformly from `count` of them: those from
+ * `first` on, without the `skipped` places that begin at `gap`. */
 static void linear_fit_choose(Rng *rng, int first, int count, int gap, int skipped, int *chosen) {
   for (int k = 0; k < LINEAR_FIT_EACH;) {
     int place = first + (int)rng_index(rng, (uint64_t)count), j = 0;

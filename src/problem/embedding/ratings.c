@@ -375,7 +375,7 @@ Status ratings_read(int input_count, const char *const *inputs, const char *form
   for (int i = 0; i < input_count && status == STATUS_OK; i++)
     status = ratings_lines(inputs[i], (uint32_t)i, format, take_rating, &pile);
   if (status == STATUS_OK && pile.count == 0)
-    status = status_set(STATUS_INPUT, "%s: no ratings", input_count ? inputs[0] : "no file given");
+    status = status_set(STATUS_INPUT, "%s: no ratings", input_count ? inputs[0] : "no input file given");
   if (status == STATUS_OK) status = build(&pile, inputs, out);
   free(pile.line);
   if (status != STATUS_OK) ratings_free(out);

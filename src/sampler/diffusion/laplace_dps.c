@@ -6,7 +6,7 @@
  * the same.
  *
  * All of it happens in the standardised coordinates of the chain. A draw uses d normals of its stream for
- * s_T, then d for each stage, as chain_sample does: without observations the two agree to the bit. */
+ * s_T, then d for each stage, as chain_sample does: without observations the two agree bit for bit. */
 #include "sampler/diffusion/laplace_dps.h"
 
 #include "core/chunk.h"
@@ -257,7 +257,7 @@ static double laplace_dps_cost(const SamplerWork *work) {
 
 static const ConfigKey KEYS[] = {{WORD("last_stage", "prior",
                                        "covariance of the last stage: repaired (beta_tilde_2), literal (0, "
-                                       "as printed), or as the prior has it"),
+                                       "as printed), or prior (as the prior specifies)"),
                                   .words = "repaired literal prior"},
                                  {.name = NULL}};
 

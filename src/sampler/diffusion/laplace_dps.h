@@ -25,7 +25,7 @@ void laplace_evidence_decompose(LaplaceEvidence *evidence);
 
 /* Draws s[d, n], with the standard normals z[d, n], from the product of the conditional prior N(mu, v I) and
  * the diffused evidence, of precision Lambda / alpha_bar and vector b / sqrt(alpha_bar): Equations 7 and 8.
- * Without evidence it is the conditional prior, to the bit; with v = 0, to rounding. s may be mu. */
+ * Without evidence it is the conditional prior bit for bit; with v = 0, up to rounding. s may alias mu. */
 void laplace_dps_product(const LaplaceEvidence *evidence, double v, double alpha_bar, const double *mu,
                          const double *z, double *s);
 

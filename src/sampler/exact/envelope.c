@@ -75,9 +75,9 @@ static double rise(const PriorGrid *grid, GridCell cell, const double *w, const 
   return sum;
 }
 
-/* Appends the first n cells of the batch to the list as far as the prior goes; returns how many are not
- * given up. The bound is that of the cell it is a part of, if a cell found no density of its own. There is
- * no branch: which are given up cannot be foreseen. */
+/* Appends those of the first n cells of the batch to the list whose ancestors had a density not too long ago;
+ * returns how many are kept. A cell in which no density was found takes the bound of its parent. There is no
+ * branch, because which cells are dropped cannot be predicted. */
 static int keep_cells(Envelope *self, const EnvelopeCell *parents, int n) {
   struct EnvelopeWork *work = self->work;
   int kept = 0;

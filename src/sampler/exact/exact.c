@@ -139,8 +139,8 @@ static void exact_moments(Sampler *self, const History *history, double *mean, d
   sampler_mixts.moments(self, history, mean, covariance, fallbacks);
 }
 
-/* Returns the cost; an envelope is looked up at as many points whatever the evidence, and they are
- * expensive where the density is not a mixture's. */
+/* Returns the cost. An envelope is evaluated at the same number of points whatever the evidence, and these
+ * are expensive unless the density is that of a mixture. */
 static double exact_cost(const SamplerWork *work) {
   const double corners = exp2(work->d), proposals = PROPOSALS * work->draws;
   if (work->components > 0 && work->conjugate) return sampler_mixts.cost(work);

@@ -103,9 +103,9 @@ void potential_gradients(Potential *potential, int count, const double *theta, d
 /* Computes value[n] of U, up to a constant of the run. log_prior[n] is the log density
  * of the prior at theta, up to a constant; for a Gaussian prior it is not read. */
 void potential_value(Potential *potential, const double *theta, const double *log_prior, double *value);
-/* Computes bound[n] on the largest eigenvalue of the Hessian of U, with the curvature of rewards that are
- * not Gaussian, or of a network, taken at reference[d, n]. scratch[2, d, d, n] for a bound that is close;
- * NULL: up to d^1/2 times that. With a network, whose bound is a trace, it is not used. */
+/* Computes bound[n] on the largest eigenvalue of the Hessian of U, with the curvature of rewards that are not
+ * Gaussian, or of a network, taken at reference[d, n]. With scratch[2, d, d, n] the bound is close; with NULL
+ * it is up to d^1/2 times as large. With a network, whose bound is a trace, scratch is not used. */
 void potential_ceiling(Potential *potential, const double *reference, double *bound, double *scratch);
 /* Computes factor[n] <= 1: the share of a step[d, n] that moves no phi' theta by more than 1 /
  * self_concordance, so that the curvature along it changes by a factor of e at most. */

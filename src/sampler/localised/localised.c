@@ -5,7 +5,7 @@
  * any other (b, Lambda) is evidence in their place by expectation propagation, and with
  * `particles` a draw is one of several under it, chosen by the weight that the likelihood has relative to it,
  * exp(l(z) - b' z + z' Lambda z / 2), which is right when these are many, and nearly so when they are few.
- * Without observations it is a draw from the prior, to the bit that of a learned denoiser's own.
+ * Without observations it is a draw from the prior, bit for bit that of a learned denoiser's own.
  *
  * The marginal likelihood of a history is Z(b, Lambda) (model/denoiser/normaliser.h) times the mean of those
  * weights. */
