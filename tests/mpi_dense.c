@@ -21,7 +21,7 @@ typedef struct {
 
 static Side make(Dense dense, int rows, int columns) {
   Side side = {.dense = dense};
-  CHECK_OK(dense_create(&side.dense, rows, columns, &side.matrix));
+  CHECK_OK(dense_matrix_create(&side.dense, rows, columns, &side.matrix));
   dense_fill_normal(&side.dense, STREAM, &side.matrix);
   return side;
 }
@@ -53,7 +53,7 @@ static void test_elements(void) {
     dense_scatter(&grid, x, &a.matrix);
     gather(&a, y);
     CHECK_NEAR(difference(n * columns, x, y), 0, 0);
-    dense_destroy(&a.matrix);
+    dense_matrix_destroy(&a.matrix);
     grid_destroy(&grid);
   }
 }
@@ -66,13 +66,13 @@ static void test_shares(void) {
     const int rows = SHAPES[c / 2][0], columns = SHAPES[c / 2][1], block = c % 2 ? 64 : 7;
     Dense grid = grid_create(&ranks, block);
     DenseMatrix matrix;
-    CHECK_OK(dense_create(&grid, rows, columns, &matrix));
+    CHECK_OK(dense_matrix_create(&grid, rows, columns, &matrix));
     double elements = (double)matrix.local_rows * matrix.local_columns;
     CU_ASSERT_TRUE(matrix.local_rows <= rows / grid.grid_rows + block);
     CU_ASSERT_TRUE(matrix.local_columns <= columns / grid.grid_columns + block);
     parallel_sum_all(1, &elements);
     CHECK_NEAR(elements, (double)rows * columns, 0);
-    dense_destroy(&matrix);
+    dense_matrix_destroy(&matrix);
     grid_destroy(&grid);
   }
 }
@@ -123,7 +123,7 @@ static void test_columns(void) {
         CHECK_NEAR(mean[i], sum / n, 1e-14);
         for (int k = 0; k < n; k++) CHECK_NEAR(found[i * n + k], x[i * n + k] - sum / n, 1e-14);
       }
-      dense_destroy(&a.matrix);
+      dense_matrix_destroy(&a.matrix);
     }
     grid_destroy(&grid);
   }
@@ -170,10 +170,10 @@ static void test_products(void) {
         for (int k = 0; k < n; k++) sum += a_values[k * m + j] * thin[k * 3 + s];
         CHECK_NEAR(applied[j * 3 + s], sum, 1e-12 * n);
       }
-    dense_destroy(&a.matrix);
-    dense_destroy(&b.matrix);
-    dense_destroy(&product.matrix);
-    dense_destroy(&small.matrix);
+    dense_matrix_destroy(&a.matrix);
+    dense_matrix_destroy(&b.matrix);
+    dense_matrix_destroy(&product.matrix);
+    dense_matrix_destroy(&small.matrix);
     grid_destroy(&grid);
   }
 }
@@ -195,7 +195,7 @@ static void test_orthogonal(void) {
         gather(&a, found);
         for (int i = 0; i < n; i++)
           for (int j = 0; j < columns; j++) CHECK_NEAR(found[i * columns + j], rows[j * n + i], 1e-10);
-        dense_destroy(&a.matrix);
+        dense_matrix_destroy(&a.matrix);
       }
       grid_destroy(&grid);
     }
@@ -227,8 +227,8 @@ static void test_eigenvectors(void) {
           for (int j = 0; j < n; j++) sum += matrix[i * n + j] * vectors[s][j * n + k];
           CHECK_NEAR(sum, w[s][k] * vectors[s][i * n + k], 1e-11);
         }
-      dense_destroy(&g.matrix);
-      dense_destroy(&a.matrix);
+      dense_matrix_destroy(&g.matrix);
+      dense_matrix_destroy(&a.matrix);
     }
     CHECK_NEAR(difference(n, w[0], w[1]), 0, 1e-10);
     CHECK_NEAR(difference(n * n, vectors[0], vectors[1]), 0, 1e-10);
@@ -254,7 +254,7 @@ static void test_failure(void) {
     failing.ops = &ops;
     Side a = make(failing, 20, 20);
     CHECK_FAILS(dense_eigen(&failing, &a.matrix, w), STATUS_INPUT, "dsyevd of a 20 x 20 matrix failed");
-    dense_destroy(&a.matrix);
+    dense_matrix_destroy(&a.matrix);
   }
   grid_destroy(&grid);
 }

@@ -49,15 +49,15 @@ static void test_matrix(void) {
     static double truth[40];
     problem_theta(&large, 0, 3, 1, truth);
     for (int i = 0; i < d; i++) CHECK_NEAR(truth[i], world.theta[i], 1e-12);
-    CHECK_OK(dense_create(&grid, d, d, &gram));
+    CHECK_OK(dense_matrix_create(&grid, d, d, &gram));
     dense_gram(&grid, 1 / (0.7 * 0.7), &a, &gram);
     CHECK_OK(dense_eigen(&grid, &gram, q));
     for (int i = 0; i < d; i++) {
       const int place = i - (d - rank);
       CHECK_NEAR(q[i], place < 0 ? 0 : 0.3 * 0.3 * pow(10, 2.0 * place / (rank - 1)), 1e-11);
     }
-    dense_destroy(&a);
-    dense_destroy(&gram);
+    dense_matrix_destroy(&a);
+    dense_matrix_destroy(&gram);
     world_destroy(&world);
     problem_destroy(&large);
     problem_destroy(&ordinary);

@@ -105,7 +105,7 @@ static void test_reduced_rows(void) {
     for (int j = n; j < stride; j++) c[j] = INFINITY;
     const ReducedLeast found = reduced_two_least(stride, c, v);
     CU_ASSERT(found.value == least && found.second == second && found.column == column);
-    CU_ASSERT(reduced_least(stride, c, v) == least);
+    CU_ASSERT(reduced_cost_least(stride, c, v) == least);
   }
 }
 

@@ -299,7 +299,7 @@ static void test_envelope(void) {
     Envelope envelope;
     CHECK_OK(theta_prior(&memory, &source, &fit, &prior));
     CHECK_OK(envelope_create(&memory, &prior, &envelope));
-    EnvelopeData data = envelope_data(&history, 0);
+    EnvelopeData data = envelope_data_of_run(&history, 0);
     CU_ASSERT_TRUE(envelope_build(&envelope, &data));
     Rng rng = fixture_rng(0, 7000);
     double taken = 0, above = 0;

@@ -60,7 +60,7 @@ static Status count_prior(const Study *study, int setting, int policy, const Pro
   if (belief.kind == BELIEF_WEIGHTS)
     estimate->networks = fmax(estimate->networks, network_bytes(study, &belief, asked, problem->d));
   if (belief.kind != BELIEF_FITTED) return STATUS_OK;
-  TRY(belief_base(config, problem, &belief, &has_base, &base));
+  TRY(belief_prerequisite(config, problem, &belief, &has_base, &base));
   if (has_base) count_fit(&base, problem, fits, estimate);
   count_fit(&belief, problem, fits, estimate);
   return STATUS_OK;

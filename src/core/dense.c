@@ -38,7 +38,7 @@ Status dense_agree(const Dense *dense, Status mine) {
   return status_set(STATUS_INTERNAL, "another rank failed, or its memory is short");
 }
 
-Status dense_create(const Dense *dense, int rows, int columns, DenseMatrix *out) {
+Status dense_matrix_create(const Dense *dense, int rows, int columns, DenseMatrix *out) {
   *out =
       (DenseMatrix){.rows = rows,
                     .columns = columns,
@@ -49,7 +49,7 @@ Status dense_create(const Dense *dense, int rows, int columns, DenseMatrix *out)
                                 sizeof *out->values));
 }
 
-void dense_destroy(DenseMatrix *matrix) {
+void dense_matrix_destroy(DenseMatrix *matrix) {
   free(matrix->values);
   *matrix = (DenseMatrix){0};
 }
@@ -190,15 +190,15 @@ void dense_multiply(const Dense *dense, double factor, bool transpose_a, const D
 Status dense_apply(const Dense *dense, bool transpose, const DenseMatrix *a, int n, const double *x,
                    double *y) {
   DenseMatrix from = {0}, to = {0};
-  Status status = dense_create(dense, transpose ? a->rows : a->columns, n, &from);
-  if (status == STATUS_OK) status = dense_create(dense, transpose ? a->columns : a->rows, n, &to);
+  Status status = dense_matrix_create(dense, transpose ? a->rows : a->columns, n, &from);
+  if (status == STATUS_OK) status = dense_matrix_create(dense, transpose ? a->columns : a->rows, n, &to);
   if (status == STATUS_OK) {
     dense_scatter(dense, x, &from);
     dense_multiply(dense, 1, transpose, a, false, &from, &to);
     dense_gather(dense, &to, y);
   }
-  dense_destroy(&from);
-  dense_destroy(&to);
+  dense_matrix_destroy(&from);
+  dense_matrix_destroy(&to);
   return status;
 }
 

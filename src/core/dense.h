@@ -52,9 +52,9 @@ struct Dense {
  * be NULL. */
 Dense dense_lapack(int rank, int ranks, void (*sum)(size_t n, double *values));
 
-/* Creates a matrix of zeros. The caller ends with dense_destroy, also after a failure. */
-Status dense_create(const Dense *dense, int rows, int columns, DenseMatrix *out);
-void dense_destroy(DenseMatrix *matrix);
+/* Creates a matrix of zeros. The caller ends with dense_matrix_destroy, also after a failure. */
+Status dense_matrix_create(const Dense *dense, int rows, int columns, DenseMatrix *out);
+void dense_matrix_destroy(DenseMatrix *matrix);
 /* Returns the bytes of a matrix over all ranks. */
 double dense_bytes(double rows, double columns);
 

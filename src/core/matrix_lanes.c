@@ -104,8 +104,8 @@ void matrix_lanes_apply(int d, int lanes, bool transposed, const double *m, cons
   }
 }
 
-void matrix_lanes_multiply_rows(int count, int d, int lanes, const double *x, bool by_transpose,
-                                const double *m, double *out) {
+void matrix_lanes_multiply_vectors(int count, int d, int lanes, const double *x, bool by_transpose,
+                                   const double *m, double *out) {
   const MatrixShape shape = {count, d, d, lanes};
   if (!matrix_lanes_is_single(d, lanes))
     matrix_kernel_product(shape, x, order(d, false), m, order(d, !by_transpose), MATRIX_PLAIN, out);

@@ -17,8 +17,8 @@ void matrix_lanes_gram(int d, int lanes, const double *a, double *c);
 void matrix_lanes_product_by_transposed(int d, int lanes, const double *a, const double *b, double *c);
 
 /* Multiplies each of `count` vectors x[count, d, N] by M, or by M'; out must not overlap. */
-void matrix_lanes_multiply_rows(int count, int d, int lanes, const double *x, bool by_transpose,
-                                const double *m, double *out);
+void matrix_lanes_multiply_vectors(int count, int d, int lanes, const double *x, bool by_transpose,
+                                   const double *m, double *out);
 /* Computes sum[d, d, N] += x y' of each of `count` pairs of vectors [count, d, N]. */
 void matrix_lanes_add_outer(int count, int d, int lanes, const double *x, const double *y, double *sum);
 

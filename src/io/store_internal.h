@@ -24,7 +24,7 @@ void store_release(StoreFile *file);
 /* Appends the seal to a closed file; 0 or errno. */
 int store_seal(const char *path);
 /* Returns whether a file has a seal; STATUS_INPUT when it does not fit. */
-Status store_seal_check(const char *path, bool *sealed);
+Status store_seal_verify(const char *path, bool *sealed);
 /* Checks the tail of a file of `size` bytes without a seal, whose data end at `end`: STATUS_INPUT when the
  * few bytes behind are what is left of one. */
 Status store_seal_check_tail(const char *path, uint64_t size, uint64_t end);

@@ -85,7 +85,7 @@ static Status check_whole(const char *path, Magic magic, uint64_t size, bool own
   bool sealed;
   uint64_t end;
   if (magic == MAGIC_OTHER) return status_set(STATUS_INPUT, "%s is not a NetCDF file", path);
-  TRY(store_seal_check(path, &sealed));
+  TRY(store_seal_verify(path, &sealed));
   if (own && !sealed)
     return status_set(STATUS_INPUT,
                       "%s is damaged: it does not end with the checksum that it was written with", path);

@@ -53,7 +53,7 @@ int store_seal(const char *path) {
   return good ? 0 : errno != 0 ? errno : EIO;
 }
 
-Status store_seal_check(const char *path, bool *sealed) {
+Status store_seal_verify(const char *path, bool *sealed) {
   FILE *stream = fopen(path, "rb");
   if (!stream) return status_set(STATUS_FILE, "cannot read %s: %s", path, strerror(errno));
   uint64_t size;

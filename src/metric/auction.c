@@ -62,7 +62,7 @@ static double mean_cost(int n, int stride, const double *cost, const double *v) 
   double sum = 0;
   int rows = 0;
   for (int i = 0; i < n; i += step, rows++) {
-    const double *c = cost + (size_t)i * (size_t)stride, low = reduced_least(stride, c, v);
+    const double *c = cost + (size_t)i * (size_t)stride, low = reduced_cost_least(stride, c, v);
     for (int j = 0; j < n; j++) sum += c[j] - v[j] - low;
   }
   return sum / n / rows;
@@ -86,7 +86,7 @@ static void round_row(int stride, const double *restrict c, const double *restri
 static void round_costs(Auction *a, int n, int stride, const double *cost, const double *v, double scale) {
   for (int i = 0; i < n; i++) {
     const size_t row = (size_t)i * (size_t)stride;
-    round_row(stride, cost + row, v, reduced_least(stride, cost + row, v), scale, a->cost + row);
+    round_row(stride, cost + row, v, reduced_cost_least(stride, cost + row, v), scale, a->cost + row);
   }
   for (int j = 0; j < stride; j++) a->price[j] = j < n ? 0 : LEAST_PRICE;
 }

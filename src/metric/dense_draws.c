@@ -56,12 +56,12 @@ static void measure_draws(const DenseMeasure *measure, const DenseMatrix *theta,
 static Status covariance_product(const DenseMeasure *measure, const DenseMatrix *x, const DenseMatrix *y,
                                  double *out) {
   DenseMatrix product;
-  Status status = dense_create(measure->dense, x->columns, y->columns, &product);
+  Status status = dense_matrix_create(measure->dense, x->columns, y->columns, &product);
   if (status == STATUS_OK) {
     dense_multiply(measure->dense, 1, true, x, false, y, &product);
     *out = dense_square(measure->dense, &product) / ((double)x->columns * y->columns);
   }
-  dense_destroy(&product);
+  dense_matrix_destroy(&product);
   return status;
 }
 
@@ -91,7 +91,7 @@ Status dense_draws_create(const DenseMeasure *measure, DenseMatrix *theta, Dense
 }
 
 void dense_draws_destroy(DenseDraws *draws) {
-  dense_destroy(&draws->centred);
+  dense_matrix_destroy(&draws->centred);
   free(draws->mean);
   *draws = (DenseDraws){0};
 }

@@ -33,7 +33,7 @@ double metric_covariance_error(int d, const double *covariance_x, const double *
 }
 
 /* Returns component c alone, with its weight: its log density is log(w_c N(theta; mu_c, Sigma_c)). A view. */
-static Mixture component(const Mixture *modes, int c) {
+static Mixture component_view(const Mixture *modes, int c) {
   size_t d = (size_t)modes->d, first = (size_t)c;
   return (Mixture){.d = modes->d,
                    .components = 1,
@@ -48,13 +48,13 @@ static void mode_fractions(const Mixture *modes, int n, const double *x, double 
   double *best = work, *density = work + n;
   for (int i = 0; i < n; i++) best[i] = -INFINITY;
   for (int c = 0; c < modes->components; c++) {
-    Mixture alone = component(modes, c);
+    Mixture alone = component_view(modes, c);
     mixture_log_density(&alone, n, x, density);
     for (int i = 0; i < n; i++) best[i] = density[i] > best[i] ? density[i] : best[i];
   }
   for (int c = 0; c < modes->components; c++) {
     int count = 0;
-    Mixture alone = component(modes, c);
+    Mixture alone = component_view(modes, c);
     mixture_log_density(&alone, n, x, density);
     for (int i = 0; i < n; i++) {
       if (density[i] != best[i]) continue;

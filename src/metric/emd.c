@@ -82,7 +82,7 @@ static double fill_costs(int d, int count, int n, const double *restrict x, int 
 static double lower_bound(int n, const double *cost, const double *v) {
   const int stride = reduced_stride(n);
   double u = 0, sum = 0;
-  for (int i = 0; i < n; i++) u += reduced_least(stride, cost + (size_t)i * (size_t)stride, v);
+  for (int i = 0; i < n; i++) u += reduced_cost_least(stride, cost + (size_t)i * (size_t)stride, v);
   for (int j = 0; j < n; j++) sum += v[j];
   return (u + sum) / n;
 }

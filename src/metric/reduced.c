@@ -26,7 +26,7 @@ double reduced_largest(int stride, const double *c) {
 }
 
 SIMD_CLONES
-double reduced_least(int stride, const double *c, const double *v) {
+double reduced_cost_least(int stride, const double *c, const double *v) {
   Lanes least = (Lanes){0} + INFINITY;
   double all = INFINITY;
   for (int j = 0; j < stride; j += REDUCED_LANES) {

@@ -12,7 +12,7 @@ int reduced_stride(int n);
 double reduced_largest(int stride, const double *c);
 
 /* Returns min_j c_j - v_j. */
-double reduced_least(int stride, const double *c, const double *v);
+double reduced_cost_least(int stride, const double *c, const double *v);
 
 /* Least and second least c_j - v_j, and the column of the least, the first of equals. */
 typedef struct {

@@ -44,7 +44,7 @@ static Status add_need(const Study *study, int setting, int policy, int replicat
   if (need->belief.kind == BELIEF_FILE)
     return digest_hex(need->belief.file, strlen(need->belief.file), need->belief.hash);
   if (need->belief.kind != BELIEF_FITTED) return STATUS_OK;
-  return belief_base(config, problem, &need->belief, &need->has_base, &need->base);
+  return belief_prerequisite(config, problem, &need->belief, &need->has_base, &need->base);
 }
 
 /* Lists all priors that the tasks use and that were fitted, here or elsewhere. */

@@ -48,7 +48,7 @@ static Status sample_setting(const Study *study, const Config *setting, const Pr
   for (int i = 0; i < SOURCES * SAMPLES * width; i++) out[i] = NAN;
   /* There are too many numbers for a picture, or there is no theta*. */
   if (problem->large || problem->ops->rewards) return STATUS_OK;
-  problem_theta_shown(problem, SAMPLES, theta);
+  problem_theta_for_pictures(problem, SAMPLES, theta);
   transpose(problem->d, width, theta, out);
   SCRATCH_ARENA(scratch);
   Prior prior;

@@ -121,7 +121,7 @@ static Status open_plain(Reducer *reducer, const char *path) {
 }
 
 /* Finds where plain curves begin in the file. */
-static Status place_plain(Reducer *reducer) {
+static Status find_plain_offsets(Reducer *reducer) {
   SCRATCH_ARENA(scratch);
   const int curves = reducer->study->published;
   int *ids;
@@ -137,7 +137,7 @@ static Status begin_plain(Reducer *reducer) {
   Status status = STATUS_OK;
   char *path = NULL;
   if (parallel->rank == 0) {
-    status = place_plain(reducer);
+    status = find_plain_offsets(reducer);
     path = store_temporary(reducer->file);
   }
   TRY(parallel_agree(parallel, status));
@@ -219,7 +219,7 @@ static Status receive_cell(const Reducer *reducer, int from, int p, Work *work, 
 }
 
 /* Does the same on a single rank. */
-static Status make_cell(Reducer *reducer, int s, int p, Work *work, ReduceCounts *counts) {
+static Status process_cell(Reducer *reducer, int s, int p, Work *work, ReduceCounts *counts) {
   Cell *cell = cell_of(work, p);
   TRY(load_cell(reducer, s, p, cell, counts));
   TRY(summarise(reducer, p, work));
@@ -274,8 +274,8 @@ static Status put_all(Reducer *reducer, Work *work, ReduceCounts *counts) {
     for (int r = 0, s, p; r < readers(reducer); r++) {
       if (!cell_at(reducer, r, i, &s, &p)) continue;
       const int from = rank_of(reducer, r);
-      Status status =
-          from == 0 ? make_cell(reducer, s, p, work, counts) : receive_cell(reducer, from, p, work, counts);
+      Status status = from == 0 ? process_cell(reducer, s, p, work, counts)
+                                : receive_cell(reducer, from, p, work, counts);
       if (result != STATUS_OK) continue;
       if (status == STATUS_OK && !reducer->plain) status = put_curves(reducer, s, p, work);
       if (status == STATUS_OK) status = put_cell(reducer, s, p, cell_of(work, p), &work->summary);

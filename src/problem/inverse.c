@@ -95,7 +95,7 @@ static void inverse_draw_features(const Problem *self, uint32_t first_run, int r
 
 /* Draws orthonormal columns of normals: what rotation_draw gives as rows. */
 static Status draw_vectors(const Dense *dense, Rng rng, int rows, int columns, DenseMatrix *out) {
-  TRY(dense_create(dense, rows, columns, out));
+  TRY(dense_matrix_create(dense, rows, columns, out));
   dense_fill_normal(dense, rng, out);
   return dense_orthogonal(dense, out);
 }
@@ -112,13 +112,13 @@ static Status draw_matrix(const Problem *self, uint32_t run, const Dense *dense,
   Status status = draw_vectors(dense, vectors_of(self, RNG_ARMS, run, 0), self->arms, rank, &left);
   if (status == STATUS_OK)
     status = draw_vectors(dense, vectors_of(self, RNG_RIGHT_VECTORS, run, 0), self->d, rank, &right);
-  if (status == STATUS_OK) status = dense_create(dense, self->arms, self->d, out);
+  if (status == STATUS_OK) status = dense_matrix_create(dense, self->arms, self->d, out);
   if (status == STATUS_OK) {
     dense_scale_columns(dense, values, &left);
     dense_multiply(dense, 1, false, &left, true, &right, out);
   }
-  dense_destroy(&left);
-  dense_destroy(&right);
+  dense_matrix_destroy(&left);
+  dense_matrix_destroy(&right);
   return status;
 }
 

@@ -156,7 +156,7 @@ void problem_theta(const Problem *problem, uint32_t replicate, uint32_t first_ru
   transform_theta(problem, first_run, runs, theta);
 }
 
-void problem_theta_shown(const Problem *problem, int count, double *theta) {
+void problem_theta_for_pictures(const Problem *problem, int count, double *theta) {
   theta_draw_shown(&problem->theta, count, theta);
   transform_theta(problem, 0, count, theta);
 }

@@ -33,7 +33,7 @@ typedef struct {
    * world has none, and `theta` is not used. */
   void (*rewards)(const Problem *self, uint32_t first_run, int runs, uint32_t round, double *mean);
   /* OPTIONAL: the family has large settings. A[arms, d] of a run, created here, collective; the caller ends
-   * with dense_destroy, also after a failure. */
+   * with dense_matrix_destroy, also after a failure. */
   Status (*matrix)(const Problem *self, uint32_t run, const Dense *dense, DenseMatrix *out);
 } ProblemOps;
 
@@ -80,7 +80,7 @@ Status problem_create_theta(Problem *self, const Config *config);
 /* Draws theta* of the runs: theta[d, B]. */
 void problem_theta(const Problem *problem, uint32_t replicate, uint32_t first_run, int runs, double *theta);
 /* Draws others of the same distribution, which no run meets, for pictures: theta[d, count]. */
-void problem_theta_shown(const Problem *problem, int count, double *theta);
+void problem_theta_for_pictures(const Problem *problem, int count, double *theta);
 /* Draws the Samples that priors of this replicate are fitted to; limit < 0: as many as there are. */
 Status problem_training_samples(Arena *memory, const Problem *problem, uint32_t replicate, int64_t limit,
                                 Samples *out);

@@ -166,8 +166,8 @@ Status belief_learn(const Config *setting, const PriorOps *family, const Problem
   return hash_belief(setting, problem, belief);
 }
 
-Status belief_base(const Config *setting, const Problem *problem, const Belief *belief, bool *has,
-                   Belief *out) {
+Status belief_prerequisite(const Config *setting, const Problem *problem, const Belief *belief, bool *has,
+                           Belief *out) {
   *out = *belief;
   out->learned_from = LEARNED_FROM_LOGS;
   out->fit.contamination = 0;

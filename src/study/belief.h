@@ -56,8 +56,8 @@ bool belief_takes_logs(const Belief *belief);
 
 /* Finds the prior that a fitted belief needs before its own, if it `has` one: from logs, a mixture whose
  * posterior draws networks learn from; the Gaussian under which posterior_means are taken. */
-Status belief_base(const Config *setting, const Problem *problem, const Belief *belief, bool *has,
-                   Belief *out);
+Status belief_prerequisite(const Config *setting, const Problem *problem, const Belief *belief, bool *has,
+                           Belief *out);
 
 /* Returns the operations that the fit of a fitted belief takes (PriorOps.cost). */
 double belief_fit_cost(const Belief *belief, const Problem *problem);

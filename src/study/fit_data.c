@@ -49,7 +49,7 @@ Status fit_data_create_alone(const Config *setting, const Belief *belief, const 
   Prior base;
   bool has;
   *out = (FitData){0};
-  TRY(belief_base(setting, problem, belief, &has, &first));
+  TRY(belief_prerequisite(setting, problem, belief, &has, &first));
   if (!has) return fit_data_create(belief, problem, NULL, out);
   TRY(fit_data_create(&first, problem, NULL, &logs));
   TRY(prior_fit_logs(&scratch, first.family, &first.fit, &logs.logs, &base));

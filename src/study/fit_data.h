@@ -11,8 +11,9 @@ typedef struct {
   Logs logs; /* else tasks = 0 */
 } FitData;
 
-/* Creates the data of a belief that is fitted; it must outlive them. `base` is the prior of belief_base,
- * where it has one; else NULL. The caller ends with fit_data_free, also after an error. */
+/* Creates the data of a belief that is fitted; it must outlive them. `base` is the prior of
+ * belief_prerequisite, where it has one; else NULL. The caller ends with fit_data_free, also after an error.
+ */
 Status fit_data_create(const Belief *belief, const Problem *problem, const Prior *base, FitData *out);
 /* Creates the same, and fits the base here first. */
 Status fit_data_create_alone(const Config *setting, const Belief *belief, const Problem *problem,

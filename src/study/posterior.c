@@ -43,7 +43,7 @@ int posterior_last_size(const Config *setting) {
 static const int needs[CURVES] = {METRIC_LIST(NEEDS_BESIDE, NEEDS_EXACT, NEEDS_NOTHING)[CURVE_log_concavity] =
                                       POSTERIOR_NEEDS_REFERENCE};
 
-int posterior_needs(const StudyCurve *curve) { return needs[curve - study_posterior.curves]; }
+int posterior_curve_needs(const StudyCurve *curve) { return needs[curve - study_posterior.curves]; }
 
 static double posterior_axis_value(const Config *setting, int point) {
   return (double)posterior_size(setting, point);
@@ -52,7 +52,7 @@ static double posterior_axis_value(const Config *setting, int point) {
 /* Tells whether any curve of the study needs exact draws. */
 static bool measures_beside_exact(const Study *study) {
   for (int c = 0; c < study->curve_count; c++)
-    if (posterior_needs(study->curves[c])) return true;
+    if (posterior_curve_needs(study->curves[c])) return true;
   return false;
 }
 

@@ -85,7 +85,7 @@ static Status find_needs(Arena *memory, Block *block, const TaskResult *result) 
   ALLOCATE(memory, block->measured, study->curve_count);
   for (int c = 0; c < study->curve_count; c++) {
     block->measured[c] = !(result->has_shared && study->curves[c]->shared);
-    if (block->measured[c]) block->needs |= posterior_needs(study->curves[c]);
+    if (block->measured[c]) block->needs |= posterior_curve_needs(study->curves[c]);
   }
   return STATUS_OK;
 }

@@ -23,7 +23,7 @@ int posterior_draws(const Config *setting);
 int posterior_reference_draws(const Config *setting);
 /* Exact draws that a curve is measured of: R, and R others. */
 enum { POSTERIOR_NEEDS_REFERENCE = 1, POSTERIOR_NEEDS_FLOOR = 2 };
-int posterior_needs(const StudyCurve *curve);
+int posterior_curve_needs(const StudyCurve *curve);
 /* Returns how many sample sizes there are. Returns the number of observations of one. Returns the number
  * of observations of the last. */
 int posterior_points(const Config *setting);

@@ -56,7 +56,7 @@ static Status large_create(const Study *study, const StudyLarge *large, const Ta
   const int of_draws = dense_most_columns(large->dense, self->draws),
             of_reference = dense_most_columns(large->dense, self->reference_draws);
   self->most_columns = of_draws > of_reference ? of_draws : of_reference;
-  for (int c = 0; c < study->curve_count; c++) self->needs |= posterior_needs(study->curves[c]);
+  for (int c = 0; c < study->curve_count; c++) self->needs |= posterior_curve_needs(study->curves[c]);
   Status status = problem_create(self->setting, &self->problem);
   if (status == STATUS_OK) status = large_allocate(&self->memory, self);
   self->round = (uint32_t)self->problem.arms;
@@ -65,7 +65,7 @@ static Status large_create(const Study *study, const StudyLarge *large, const Ta
 
 static void large_destroy(Large *self) {
   arena_free(&self->memory);
-  dense_destroy(&self->basis);
+  dense_matrix_destroy(&self->basis);
   dense_draws_destroy(&self->reference);
   problem_destroy(&self->problem);
 }
@@ -91,14 +91,14 @@ static Status gather_evidence(Large *self, const DenseMatrix *a, double *y) {
   add_noise(self, y);
   TRY(dense_apply(dense, true, a, 1, y, self->b));
   for (int i = 0; i < self->problem.d; i++) self->b[i] *= precision;
-  TRY(dense_create(dense, self->problem.d, self->problem.d, &self->basis));
+  TRY(dense_matrix_create(dense, self->problem.d, self->problem.d, &self->basis));
   dense_gram(dense, precision, a, &self->basis);
   return STATUS_OK;
 }
 
 static Status draw_problem(Large *self) {
   SCRATCH_ARENA(scratch);
-  SCOPED(DenseMatrix, a, dense_destroy);
+  SCOPED(DenseMatrix, a, dense_matrix_destroy);
   double *y, start = clock_wall();
   const Dense *dense = self->large->dense;
   TRY(dense_agree(dense, arena_new(&scratch, (void **)&y, (size_t)self->problem.arms, sizeof *y)));
@@ -137,7 +137,7 @@ static Status begin_run(Large *self, uint32_t run) {
   Rng direction = {.key = rng_key(self->study->seed, RNG_DIRECTION), .run = run, .round = self->round};
   self->run = run;
   rng_normal(&direction, self->problem.d, self->direction);
-  dense_destroy(&self->basis);
+  dense_matrix_destroy(&self->basis);
   dense_draws_destroy(&self->reference);
   TRY(draw_problem(self));
   const double start = clock_wall();
@@ -190,15 +190,15 @@ static Status large_draw(const Large *self, const DiagonalOps *ops, const Config
   double counted = 0;
   SCRATCH_ARENA(scratch);
   Chain chain;
-  SCOPED(DenseMatrix, x, dense_destroy);
+  SCOPED(DenseMatrix, x, dense_matrix_destroy);
   *theta = (DenseMatrix){0};
   TRY(dense_agree(dense, isotropic_chain(&scratch, prior, &fit.schedule, &chain)));
   const Diagonal posterior = {
       .q = self->q, .b = self->b, .prior = prior, .chain = &chain, .options = options};
-  TRY(dense_create(dense, self->problem.d, n, &x));
+  TRY(dense_matrix_create(dense, self->problem.d, n, &x));
   TRY(draw_rotated(self, ops, &posterior, rng, &x, &counted));
   *fallbacks += (int64_t)counted;
-  TRY(dense_create(dense, self->problem.d, n, theta));
+  TRY(dense_matrix_create(dense, self->problem.d, n, theta));
   dense_multiply(dense, 1, false, &self->basis, false, &x, theta);
   return STATUS_OK;
 }
@@ -207,7 +207,7 @@ static Status large_draw(const Large *self, const DiagonalOps *ops, const Config
 static Status draw_exact(const Large *self, RngPurpose purpose, DenseDraws *out) {
   const DenseMeasure measure = measure_of(self);
   int64_t ignored = 0;
-  SCOPED(DenseMatrix, theta, dense_destroy);
+  SCOPED(DenseMatrix, theta, dense_matrix_destroy);
   *out = (DenseDraws){0};
   TRY(large_draw(self, &diagonal_exact, NULL, &self->exact, purpose, self->reference_draws, &ignored,
                  &theta));
@@ -269,7 +269,7 @@ static Status run_policy(Large *self, const Task *task, int b, TaskResult *resul
   double values[CURVES];
   PolicyMethod method;
   Belief belief;
-  SCOPED(DenseMatrix, theta, dense_destroy);
+  SCOPED(DenseMatrix, theta, dense_matrix_destroy);
   SCOPED(DenseDraws, draws, dense_draws_destroy);
   ASSERT(policy_find(policy->name, &method));
   TRY(belief_create(self->setting, policy, &self->problem, task->replicate, &belief));

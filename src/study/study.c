@@ -286,10 +286,12 @@ bool study_has_shared(const Study *study) {
   return false;
 }
 
-static size_t curve_size(const TaskResult *result) { return (size_t)result->runs * (size_t)result->points; }
+static size_t values_per_curve(const TaskResult *result) {
+  return (size_t)result->runs * (size_t)result->points;
+}
 
 void task_result_share(const Study *study, const TaskResult *finished, TaskResult *result) {
-  const size_t size = curve_size(result);
+  const size_t size = values_per_curve(result);
   for (int c = 0; c < study->curve_count; c++)
     if (study->curves[c]->shared)
       memcpy(result->curves + (size_t)c * size, finished->curves + (size_t)c * size,
@@ -299,7 +301,7 @@ void task_result_share(const Study *study, const TaskResult *finished, TaskResul
 
 /* Clears all but the shared curves that are there. */
 static void clear_result(const Study *study, TaskResult *result) {
-  const size_t size = curve_size(result);
+  const size_t size = values_per_curve(result);
   for (int c = 0; c < study->curve_count; c++)
     for (size_t i = 0; i < size && !(result->has_shared && study->curves[c]->shared); i++)
       result->curves[(size_t)c * size + i] = NAN;

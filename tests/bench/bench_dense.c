@@ -56,10 +56,10 @@ static void run(const Dense *dense, int d, bool compared, Outcome *out) {
   double *values = new_array((size_t)d), *x = new_array((size_t)d * DRAWS);
   if (rank == 0) printf("%s, d = %d\n", dense->ops->name, d);
   double time = clock_wall();
-  must(dense_create(dense, d, d, &left));
+  must(dense_matrix_create(dense, d, d, &left));
   dense_fill_normal(dense, rng, &left);
   rng.run = 1;
-  must(dense_create(dense, d, d, &right));
+  must(dense_matrix_create(dense, d, d, &right));
   dense_fill_normal(dense, rng, &right);
   time = report("normals", time);
   must(dense_orthogonal(dense, &left));
@@ -67,16 +67,16 @@ static void run(const Dense *dense, int d, bool compared, Outcome *out) {
   time = report("two orthogonal factors", time);
   for (int k = 0; k < d; k++) values[k] = pow(10, -(double)k / (d - 1));
   dense_scale_columns(dense, values, &left);
-  must(dense_create(dense, d, d, &a));
+  must(dense_matrix_create(dense, d, d, &a));
   dense_multiply(dense, 1, false, &left, true, &right, &a);
-  dense_destroy(&left);
-  dense_destroy(&right);
+  dense_matrix_destroy(&left);
+  dense_matrix_destroy(&right);
   time = report("A, a product", time);
-  must(dense_create(dense, d, d, &q));
+  must(dense_matrix_create(dense, d, d, &q));
   dense_gram(dense, 1, &a, &q);
   time = report("Q = A' A", time);
   out->gram = whole(dense, compared, &q);
-  dense_destroy(&a);
+  dense_matrix_destroy(&a);
   time = clock_wall();
   out->q = new_array((size_t)d);
   must(dense_eigen(dense, &q, out->q));
@@ -89,16 +89,16 @@ static void run(const Dense *dense, int d, bool compared, Outcome *out) {
   out->basis = whole(dense, compared, &q);
   if (compared) { /* U diag(q) U', which ought to be Q */
     DenseMatrix scaled, product;
-    must(dense_create(dense, d, d, &scaled));
-    must(dense_create(dense, d, d, &product));
+    must(dense_matrix_create(dense, d, d, &scaled));
+    must(dense_matrix_create(dense, d, d, &product));
     dense_scatter(dense, out->basis, &scaled);
     dense_scale_columns(dense, out->q, &scaled);
     dense_multiply(dense, 1, false, &scaled, true, &q, &product);
     out->product = whole(dense, true, &product);
-    dense_destroy(&scaled);
-    dense_destroy(&product);
+    dense_matrix_destroy(&scaled);
+    dense_matrix_destroy(&product);
   }
-  dense_destroy(&q);
+  dense_matrix_destroy(&q);
   free(values);
   free(x);
 }

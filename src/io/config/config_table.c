@@ -98,7 +98,7 @@ static int cut_to_depth(const char *name, const char *typo) {
 
 /* Compares names whole, down to the depth of the typo ("problm"), by their last part ("arms" for
  * "problem.arms"), and at last by the last parts of both ("problem.likelihood" for "likelihood"). */
-static void offer_key(ConfigNearest *nearest, const char *name) {
+static void consider_key(ConfigNearest *nearest, const char *name) {
   int length = (int)strlen(name), cut = cut_to_depth(name, nearest->typo);
   const char *last = strrchr(name, '.');
   config_nearest_offer(nearest, name, cut, name, cut);
@@ -120,10 +120,10 @@ static Status unknown_key(Arena *memory, const ConfigGiven *given, const char *o
   list_section(keys, section, sizeof allowed, allowed);
   if (given->top && !*section) config_append(sizeof allowed, allowed, " | policies | sweep");
   ConfigNearest nearest = {.typo = path};
-  for (int i = 0; keys[i].name; i++) offer_key(&nearest, keys[i].name);
+  for (int i = 0; keys[i].name; i++) consider_key(&nearest, keys[i].name);
   if (given->top) {
-    offer_key(&nearest, "policies");
-    offer_key(&nearest, "sweep");
+    consider_key(&nearest, "policies");
+    consider_key(&nearest, "sweep");
   }
   config_nearest_append(&nearest, sizeof nearest_text, nearest_text);
   return config_refuse(node->key_place, "key '%s%s': unknown key; allowed%s%s%s: %s%s", owner,

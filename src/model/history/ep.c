@@ -217,7 +217,8 @@ void ep_solve(Ep *ep, const HistoryView *view, const double *prior_precision, co
     sweep.step = sweep.first ? 1 : pass < QUICK ? 0.9 : 0.5;
     memset(ep->miss, 0, (size_t)lanes * sizeof *ep->miss);
     memset(ep->log_scale, 0, (size_t)lanes * sizeof *ep->log_scale);
-    history_marginals(view, ep->mean, ep->covariance, ep_visit, &sweep, ep->next_precision, ep->next_vector);
+    history_visit_marginals(view, ep->mean, ep->covariance, ep_visit, &sweep, ep->next_precision,
+                            ep->next_vector);
     moving = take_sites(ep, view, sweep.first, precision, vector, log_evidence);
   }
   for (int n = 0; n < lanes; n++) {
@@ -233,7 +234,8 @@ static void look(Ep *ep, const HistoryView *view, int row) {
   Sweep sweep = {.ep = ep, .history = &rest};
   rows.history = &rest;
   memset(ep->log_scale, 0, (size_t)view->lanes * sizeof *ep->log_scale);
-  history_marginals(&rows, ep->mean, ep->covariance, ep_visit, &sweep, ep->next_precision, ep->next_vector);
+  history_visit_marginals(&rows, ep->mean, ep->covariance, ep_visit, &sweep, ep->next_precision,
+                          ep->next_vector);
 }
 
 void ep_split(Ep *ep, const HistoryView *view, const double *prior_precision, const double *prior_vector,

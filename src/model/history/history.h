@@ -141,8 +141,8 @@ typedef void HistoryVisit(void *context, const HistoryMarginals *cells);
 /* Makes one pass over all rows under theta ~ N(mean, covariance), in the coordinates of the view, draws = 1:
  * precision[d, d, lanes] = sum of curvature phi phi' and vector[d, lanes] = precision mean + sum of slope
  * phi. */
-void history_marginals(const HistoryView *view, const double *mean, const double *covariance,
-                       HistoryVisit *visit, void *context, double *precision, double *vector);
+void history_visit_marginals(const HistoryView *view, const double *mean, const double *covariance,
+                             HistoryVisit *visit, void *context, double *precision, double *vector);
 /* Returns whether every row is one observation with its whole likelihood: neither an arm's nor tempered nor
  * discounted. */
 bool history_rows_are_single(const History *history);

@@ -75,7 +75,7 @@ typedef struct {
   double *features; /* [tiles, TILE_ROWS, d, TILE_LANES]: phi */
   double *rewards; /* [tiles, TILE_ROWS, TILE_LANES]: y, or the mean over the observations of a row */
   double *counts; /* [tiles, TILE_ROWS, TILE_LANES]: observations of a row; 0 where there is none */
-  double *sites; /* [tiles, TILE_ROWS, HISTORY_SITE, TILE_LANES]: scratch of history_marginals */
+  double *sites; /* [tiles, TILE_ROWS, HISTORY_SITE, TILE_LANES]: scratch of history_visit_marginals */
   double *longest; /* [B]: the largest |phi| of a run */
   bool discounted; /* counts have factors */
   double *excess; /* [B]: the deviance of the observations beyond that of the rows, the same at every theta */

@@ -20,8 +20,8 @@ typedef struct {
 
 /* Computes derivatives: gradient[d, ..] of the log likelihood and the lower triangle of precision[d, d, ..],
  * both with respect to theta. deviance: deviance[..], and that gradient unless it is NULL. reach: the largest
- * |phi' scale step| of each lane. marginals: of history_marginals, the sums of slope phi and of curvature phi
- * phi', its lower triangle, with covariance[d, d, ..] of theta; never shared. */
+ * |phi' scale step| of each lane. marginals: of history_visit_marginals, the sums of slope phi and of
+ * curvature phi phi', its lower triangle, with covariance[d, d, ..] of theta; never shared. */
 void history_kernel_derivatives(const HistoryColumn *column, const double *z, double *gradient,
                                 double *precision);
 void history_kernel_deviance(const HistoryColumn *column, const double *z, double *deviance,

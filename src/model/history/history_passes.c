@@ -142,8 +142,8 @@ static void finish_marginals(const HistoryColumn *column, const double *mean, do
         vector[i * stride + n] += precision[(i * d + j) * stride + n] * mean[j * stride + n];
 }
 
-void history_marginals(const HistoryView *view, const double *mean, const double *covariance,
-                       HistoryVisit *visit, void *context, double *precision, double *vector) {
+void history_visit_marginals(const HistoryView *view, const double *mean, const double *covariance,
+                             HistoryVisit *visit, void *context, double *precision, double *vector) {
   check_view(view);
   ASSERT(view->draws == 1);
   for (int first = 0; first < view->lanes;) {

@@ -15,7 +15,7 @@ static int components_of(int n) {
   return most < 1 ? 1 : most;
 }
 
-size_t beside_values(int d, int components) {
+size_t beside_packed_size(int d, int components) {
   const size_t n = (size_t)d;
   return 1 + (size_t)components * (1 + n + n * n);
 }

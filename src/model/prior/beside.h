@@ -5,9 +5,9 @@
 
 #include "model/prior/prior.h"
 
-/* Packs a mixture of at most so many components as part of a fit: out[beside_values(d, components)]. Unpacks
- * it, not prepared. */
-size_t beside_values(int d, int components);
+/* Packs a mixture of at most so many components as part of a fit: out[beside_packed_size(d, components)].
+ * Unpacks it, not prepared. */
+size_t beside_packed_size(int d, int components);
 void beside_pack(const Mixture *mixture, double *out);
 Status beside_unpack(Arena *memory, int d, const double *values, Mixture *out);
 
@@ -16,7 +16,7 @@ Status beside_unpack(Arena *memory, int d, const double *values, Mixture *out);
 Status beside_scale(Prior *prior, const Mixture *mixture, const double *shift, const double *scale);
 
 /* For a prior that has a mixture for the guard alone: so many components or fewer, one for every 20 samples.
- * In more than BESIDE_MOST dimensions there is none, and nothing is done. `part` has beside_values(d,
+ * In more than BESIDE_MOST dimensions there is none, and nothing is done. `part` has beside_packed_size(d,
  * BESIDE_COMPONENTS). */
 enum { BESIDE_MOST = 64, BESIDE_COMPONENTS = 10 };
 Status beside_fit_part(const PriorFit *fit, const Samples *samples, double *part);

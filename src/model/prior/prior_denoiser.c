@@ -94,13 +94,13 @@ enum { CHECK_VALUES = sizeof(DenoiserCheck) / sizeof(double) };
 
 /* Where a part holds what. */
 typedef struct {
-  double *mixture; /* [beside_values(d, MOST_COMPONENTS)] */
+  double *mixture; /* [beside_packed_size(d, MOST_COMPONENTS)] */
   double *check, *share, *parameters;
 } Part;
 
 static Part part_of(int d, const double *values) {
   Part part = {.mixture = (double *)(uintptr_t)values};
-  part.check = part.mixture + beside_values(d, MOST_COMPONENTS);
+  part.check = part.mixture + beside_packed_size(d, MOST_COMPONENTS);
   part.share = part.check + CHECK_VALUES;
   part.parameters = part.share + DENOISER_BINS;
   return part;
@@ -173,7 +173,8 @@ static size_t denoiser_network_size(const PriorFit *fit, int d) {
 }
 
 static size_t denoiser_part_size(const PriorFit *fit, int d) {
-  return beside_values(d, MOST_COMPONENTS) + CHECK_VALUES + DENOISER_BINS + denoiser_network_size(fit, d);
+  return beside_packed_size(d, MOST_COMPONENTS) + CHECK_VALUES + DENOISER_BINS +
+         denoiser_network_size(fit, d);
 }
 
 static double mixtures_cost(int d, double samples, int starts) {

@@ -23,7 +23,7 @@ struct EnvelopeWork {
   EnvelopeCell split[CELLS];
 };
 
-EnvelopeData envelope_data(const History *history, int run) {
+EnvelopeData envelope_data_of_run(const History *history, int run) {
   EnvelopeData data = {.history = history, .run = run};
   if (likelihood_is_conjugate(history->likelihood))
     history_evidence(&(HistoryView){history, 1, run, 1, NULL, NULL}, data.precision, data.vector);

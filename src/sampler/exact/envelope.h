@@ -23,7 +23,7 @@ typedef struct {
   double precision[4], vector[2]; /* evidence of a conjugate likelihood */
 } EnvelopeData;
 
-EnvelopeData envelope_data(const History *history, int run);
+EnvelopeData envelope_data_of_run(const History *history, int run);
 /* Computes log_likelihood[n] at theta[2, n], up to a constant of the run; gradient[2, n], or NULL. n <= 5
  * ENVELOPE_BATCH. */
 void envelope_log_likelihood(const EnvelopeData *data, int n, const double *theta, double *log_likelihood,

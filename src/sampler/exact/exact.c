@@ -118,7 +118,7 @@ static void exact_sample(Sampler *self, const History *history, RngLanes rng, in
   Envelope *envelope = self->state;
   const size_t lanes = rng.lanes;
   for (int run = 0; run < history->runs; run++) {
-    const EnvelopeData data = envelope_data(history, run);
+    const EnvelopeData data = envelope_data_of_run(history, run);
     const bool ready = envelope_build(envelope, &data);
     for (int n = run * draws; n < (run + 1) * draws; n++) {
       const Rng stream = rng_of_lane(&rng, (uint32_t)n);

@@ -10,7 +10,7 @@
 /* Mean and covariance of a prior that has no closed form, from this many draws. */
 enum { MOMENT_DRAWS = 1024 };
 
-static Status sampled_moments(const SamplerSetup *setup, double *mean, double *covariance) {
+static Status draw_prior_moments(const SamplerSetup *setup, double *mean, double *covariance) {
   SCRATCH_ARENA(scratch);
   const Prior *prior = setup->prior;
   RngLanes rng = {
@@ -27,7 +27,7 @@ static Status potential_set_start(Potential *potential, const SamplerSetup *setu
   if (setup->prior->mixture)
     mixture_moments(setup->prior->mixture, potential->start_mean, potential->start_root);
   else
-    TRY(sampled_moments(setup, potential->start_mean, potential->start_root));
+    TRY(draw_prior_moments(setup, potential->start_mean, potential->start_root));
   const double shrink = 1 / sqrt(potential->prior_weight);
   for (size_t i = 0; i < d; i++)
     potential->start_deviation[i] = shrink * sqrt(potential->start_root[i * (d + 1)]);
@@ -214,7 +214,7 @@ void potential_derivatives(Potential *potential, const double *theta, double *gr
 void potential_gradients(Potential *potential, int count, const double *theta, double *gradient) {
   const int d = potential->d, lanes = potential->view.lanes;
   if (!potential->network)
-    matrix_lanes_multiply_rows(count, d, lanes, theta, false, potential->precision, gradient);
+    matrix_lanes_multiply_vectors(count, d, lanes, theta, false, potential->precision, gradient);
   for (int k = 0; k < count; k++, theta += d * lanes, gradient += d * lanes) {
     if (potential->network) {
       network_derivatives(potential, theta, gradient, NULL);

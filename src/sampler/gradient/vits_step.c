@@ -178,11 +178,11 @@ static void draw_set(VitsStep *work, int count, int lanes, RngLanes *rng) {
 static void add_set(VitsStep *work, Potential *potential, VitsGaussian q, int count, double *sum) {
   const int d = work->d, lanes = potential->view.lanes, vector = d * lanes;
   double *eps = work->directions, *point = work->hessian, *gradient = work->copy;
-  matrix_lanes_multiply_rows(count, d, lanes, eps, false, q.root, point);
+  matrix_lanes_multiply_vectors(count, d, lanes, eps, false, q.root, point);
   add_to_each(count, vector, q.mean, point);
   potential_gradients(potential, count, point, gradient);
   double *linear = point;
-  matrix_lanes_multiply_rows(count, d, lanes, eps, true, q.inverse, linear);
+  matrix_lanes_multiply_vectors(count, d, lanes, eps, true, q.inverse, linear);
   for (int m = 0; m < count; m++)
     take_controls(vector, linear + m * vector, work->at_mean, gradient + m * vector, work->gradient);
   matrix_lanes_add_outer(count, d, lanes, eps, gradient, sum);

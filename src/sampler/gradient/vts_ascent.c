@@ -47,7 +47,10 @@ static Real component_energy(const Mixture *prior, int c, const Real *mean, cons
   return energy;
 }
 
-static Real prior_energy(const VtsAscent *at, int m, bool slopes) {
+/* Returns a lower bound on E_q[log p(theta)] under Gaussian m, times the weight of the prior: the logarithm
+ * of sum_c exp(E_q[log w_c N(theta; mu_c, Sigma_c)]), by Jensen. `slopes`: step and hessian get its
+ * derivatives. */
+static Real log_prior_bound(const VtsAscent *at, int m, bool slopes) {
   const Mixture *prior = at->potential->prior->mixture;
   const int d = at->d;
   const double weight = at->potential->prior_weight;
@@ -123,7 +126,7 @@ static Real rows_energy(const VtsAscent *at, int m, bool slopes) {
 
 static Real energy_of(const VtsAscent *at, int m) {
   Real energy = quadratic_energy(at, m);
-  if (!at->potential->closed_prior) energy += prior_energy(at, m, false);
+  if (!at->potential->closed_prior) energy += log_prior_bound(at, m, false);
   return energy + rows_energy(at, m, false);
 }
 
@@ -190,7 +193,7 @@ static void aim(VtsAscent *at, int m, Mask active) {
   for (int i = 0; i < d; i++) at->step[i] = at->vector[i] - at->image[m * d + i], at->growth[i] = (Real){0};
   if (at->hessian != at->precision) {
     memcpy(at->hessian, at->precision, (size_t)(d * d) * sizeof *at->hessian);
-    if (!at->potential->closed_prior) prior_energy(at, m, true);
+    if (!at->potential->closed_prior) log_prior_bound(at, m, true);
     rows_energy(at, m, true);
     factorise(at, active);
   }

@@ -164,7 +164,7 @@ static double *vector_of(const MixturePosterior *state, int c) {
   return state->vector + (size_t)(own * state->prior->d) * CHUNK_LANES;
 }
 
-static void keep_evidence(MixturePosterior *state, const HistoryView *view) {
+static void keep_approximations(MixturePosterior *state, const HistoryView *view) {
   for (int c = 0; c < state->prior->components; c++)
     mixture_approximation_keep(&state->approximation, c, view, precision_of(state, c), vector_of(state, c));
 }
@@ -175,7 +175,7 @@ static void add_component(MixturePosterior *state, int c, int lanes, MixtureMome
   const double shrink = state->shrink[c] * state->shrink[c];
   linalg_backward_lanes(d, lanes, state->factor, state->whitened);
   linalg_inverse_lanes(d, lanes, state->factor, moments->inverse);
-  if (state->beyond) precise_moments(state->precise, c, state->whitened, moments->inverse);
+  if (state->beyond) precise_component_moments(state->precise, c, state->whitened, moments->inverse);
   for (int i = 0; i < d * d * lanes && shrink != 1; i++) moments->inverse[i] *= shrink;
   moments_share(lanes, c == moments->first, state->weight + c * lanes, state->largest, moments->total,
                 moments->share);
@@ -457,7 +457,7 @@ void mixture_posterior_sample(MixturePosterior *state, const History *history, R
   for (int first = 0; first < history->runs; first += CHUNK_LANES) {
     const HistoryView runs = {history, 1, first, chunk_size(history->runs, first, CHUNK_LANES), NULL, NULL};
     prepare_runs(state, &runs, warm, fallbacks);
-    if (follows) keep_evidence(state, &runs);
+    if (follows) keep_approximations(state, &runs);
     draw_of_runs(state, &runs, rng, (int)rng.lanes, theta, component, fallbacks);
   }
   if (follows) mixture_approximation_kept(&state->approximation, history);
@@ -478,7 +478,7 @@ void mixture_posterior_moments(MixturePosterior *state, const History *history, 
     moments.mean = mean + lane;
     moments.covariance = covariance + lane;
     weigh_components(state, &view, warm, false, &moments, fallbacks);
-    if (!state->exact) keep_evidence(state, &view);
+    if (!state->exact) keep_approximations(state, &view);
   }
   if (!state->exact) mixture_approximation_kept(&state->approximation, history);
 }

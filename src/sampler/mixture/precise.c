@@ -82,7 +82,7 @@ void precise_weigh(Precise *self, int c, bool rewards, double *log_weight) {
   }
 }
 
-void precise_moments(Precise *self, int c, double *mean, double *covariance) {
+void precise_component_moments(Precise *self, int c, double *mean, double *covariance) {
   const int d = self->prior->d, parts = self->view.lanes;
   for (int r = 0; r < parts; r++) {
     if (!self->takes[r]) continue;

@@ -18,7 +18,7 @@ bool precise_takes(const Precise *self, int r);
  * the sum of y^2 / sigma^2, which all components share and beside which they have no digits. */
 void precise_weigh(Precise *self, int c, bool rewards, double *log_weight);
 /* Computes their mean[d, parts] and covariance[d, d, parts] under component c. */
-void precise_moments(Precise *self, int c, double *mean, double *covariance);
+void precise_component_moments(Precise *self, int c, double *mean, double *covariance);
 /* Draws theta[d, lanes] of lane n from component c of part r, from its normal numbers z[d, lanes]. */
 void precise_draw(Precise *self, int r, int c, int lanes, int n, const double *z, double *theta);
 

@@ -160,8 +160,8 @@ static void smc_tempered_decide(int n, double exponent, const double *restrict p
 }
 
 SIMD_CLONES
-static void smc_tempered_take(int n, const double *restrict accepted, const double *restrict from,
-                              double *restrict to) {
+static void take_accepted(int n, const double *restrict accepted, const double *restrict from,
+                          double *restrict to) {
   for (int j = 0; j < n; j++) to[j] = accepted[j] != 0 ? from[j] : to[j];
 }
 
@@ -181,10 +181,10 @@ static void smc_tempered_move(Tempered *self, Run *run, double exponent, int64_t
     smc_tempered_decide(particles, exponent, self->prior, self->likelihood, self->new_prior,
                         self->new_likelihood, self->uniform);
     for (int i = 0; i < d; i++)
-      smc_tempered_take(particles, self->uniform, self->proposal + (size_t)i * (size_t)particles,
-                        self->x + (size_t)i * (size_t)particles);
-    smc_tempered_take(particles, self->uniform, self->new_prior, self->prior);
-    smc_tempered_take(particles, self->uniform, self->new_likelihood, self->likelihood);
+      take_accepted(particles, self->uniform, self->proposal + (size_t)i * (size_t)particles,
+                    self->x + (size_t)i * (size_t)particles);
+    take_accepted(particles, self->uniform, self->new_prior, self->prior);
+    take_accepted(particles, self->uniform, self->new_likelihood, self->likelihood);
   }
 }
 
