@@ -27,7 +27,7 @@ HOW = (f"Each claim is judged in each setting, by paired t-tests at {significanc
        "their tests get Holm's correction, by the same rule whether they speak for the claim or against it. ± is one standard error, "
        "taken over the units (runs or replicates) that the list of studies gives for each study. Divergence, the similarity of samples and the "
        "growth of costs are judged by their means alone; a constant ratio of costs depends on how the two programs were implemented, so it is "
-       "reported but not judged. A claim *holds* if it holds in every setting. It *holds where runs are enough* if it holds in some settings "
+       "reported but not judged. A claim holds if it holds in every setting. It holds where runs are enough if it holds in some settings "
        "and no mean contradicts it in the others.")
 PAPERS = {"diffts": claims_diffts, "vits": claims_vits, "tilted": claims_tilted}
 

@@ -114,7 +114,7 @@ CLAIMS = [
           lower("diffts", [*BASELINES, "dps"])),
     Claim("Appendix C.2, Figure 5", "MNIST, logistic rewards: DiffTS is lower than all baselines.", "figure5_logistic",
           lower("diffts", ["ts", "tuned_ts", "dps"]),
-          reason="It is below TS and TunedTS by far, but not below DPS. We have no explanation: after clicks the draws of DPS have half the "
+          reason="It is below TS and TunedTS by far, but not below DPS. We have no explanation; after clicks the draws of DPS have half the "
                  "spread of those of DiffTS and are further from theta*."),
     Claim("Appendix C.3, Figure 6a", "The regret of DiffTS falls as the training set grows from 100 to 10 000 samples (judged: by more than "
           "a tenth, what the next claim calls stable).", "ablation_training", falls("diffts", share=0.1),

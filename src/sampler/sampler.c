@@ -132,7 +132,6 @@ Status sampler_create(Arena *memory, const SamplerOps *method, const SamplerSetu
   for (int b = 0; b < setup->runs; b++) out->ess[b] = NAN;
   const double g = guard_of(setup);
   if (g > 0) TRY(guard_create(memory, setup, g, &out->guard));
-  out->stand_in = stand_in_fits(out);
   return method->create(out, setup);
 }
 
@@ -184,7 +183,7 @@ void sampler_sample(Sampler *sampler, const History *history, RngLanes rng, int 
   ASSERT((int)rng.draws == draws && (int)rng.lanes == history->runs * draws && rng.position == 0);
   const History tempered = sampler_tempered(sampler, history);
   sampler->ops->sample(sampler, &tempered, rng, draws, theta, fallbacks);
-  if (sampler->stand_in) stand_in_replace(sampler, &tempered, rng, draws, theta, fallbacks);
+  stand_in_replace(sampler, &tempered, rng, draws, theta, fallbacks);
   if (sampler->guard) guard_replace(sampler->guard, &tempered, rng, draws, theta, fallbacks);
   replace_non_finite(sampler->d, history->runs * draws, draws, theta, fallbacks);
 }

@@ -119,7 +119,6 @@ struct Sampler {
   SamplerSetup setup;
   int d;
   Guard *guard; /* beside the prior; NULL: none */
-  bool stand_in; /* draws of a mixture take the place of its own where evidence is too precise (stand_in.h) */
   double temper; /* multiplies the log likelihood: the history that ops get is scaled by it */
   double *ess; /* [B], effective sample size behind the last draws; NAN where the method has none */
   void *state;

@@ -42,7 +42,7 @@ void stand_in_replace(const Sampler *sampler, const History *history, RngLanes r
   const Mixture *mixture = prior_stand_in(sampler->setup.prior);
   const size_t lanes = rng.lanes, each = (size_t)draws;
   double *drawn = NULL, hidden;
-  if (!history_has_root(history)) return;
+  if (!history_has_root(history) || !stand_in_fits(sampler)) return; /* in order of cost: this is each draw */
   for (int run = 0; run < history->runs; run++) {
     if (precise_hidden(mixture, history, run, &hidden) == STATUS_OK && !stand_in_needed(hidden)) continue;
     fallbacks[run]++;

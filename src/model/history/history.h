@@ -99,7 +99,7 @@ double history_precision_trace(const History *history, int run);
 /* Computes root[d + 1, d + 1] of a run (square_root.h); returns false where none is kept: the evidence is far
  * from precise enough to need it, or was set. */
 bool history_root(const History *history, int run, double *root);
-/* Returns whether one is kept of any run. */
+/* Returns whether one is kept for any run. */
 bool history_has_root(const History *history);
 /* Computes residual[lanes] >= 0: the sum of ((y - phi' shift) / sigma)^2 over the observations of each
  * lane. */

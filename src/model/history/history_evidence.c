@@ -231,7 +231,8 @@ bool history_root(const History *history, int run, double *root) {
 }
 
 bool history_has_root(const History *history) {
-  return memchr(evidence_of(history)->rooted, true, (size_t)history->runs) != NULL;
+  return history->ops == &history_form_evidence &&
+         memchr(evidence_of(history)->rooted, true, (size_t)history->runs) != NULL;
 }
 
 void history_residual(const HistoryView *view, double *residual) {

@@ -121,7 +121,7 @@ Status spread_hidden(const Sampler *sampler, const History *history, Spread *out
   *out = (Spread){.narrowest = 1, .widest = 1, .hidden = 1};
   if (!prior || !likelihood_is_conjugate(history->likelihood)) return STATUS_OK;
   TRY(precise_hidden(prior, &tempered, 0, &out->hidden));
-  out->replaced = sampler->stand_in && stand_in_needed(out->hidden);
+  out->replaced = stand_in_fits(sampler) && stand_in_needed(out->hidden);
   out->lost = !out->replaced && stand_in_needed(sqrt(out->hidden)); /* a square root has half of the digits */
   return STATUS_OK;
 }

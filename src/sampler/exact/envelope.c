@@ -75,9 +75,10 @@ static double rise(const PriorGrid *grid, GridCell cell, const double *w, const 
   return sum;
 }
 
-/* Appends those of the first n cells of the batch to the list whose ancestors had a density not too long ago;
- * returns how many are kept. A cell in which no density was found takes the bound of its parent. There is no
- * branch, because which cells are dropped cannot be predicted. */
+/* Appends to the list those of the first n cells of the batch that have a density, or an ancestor with one at
+ * most PATIENCE levels up where the prior is thin; returns how many are kept. A cell in which no density was
+ * found takes the bound of its parent. There is no branch, because which cells are dropped cannot be
+ * predicted. */
 static int keep_cells(Envelope *self, const EnvelopeCell *parents, int n) {
   struct EnvelopeWork *work = self->work;
   int kept = 0;
