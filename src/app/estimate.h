@@ -1,5 +1,5 @@
 /* What a study will take: floating-point operations by the cost model of its kind, turned into time by an
- * assumed speed or by a short calibration (app/calibrate.h). */
+ * assumed speed or by a short calibration (app/plan.c). */
 #pragma once
 
 #include "study/study.h"
