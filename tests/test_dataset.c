@@ -2,7 +2,6 @@
 #include "core/status.h"
 #include "harness.h"
 #include "io/dataset.h"
-#include "io/dataset_csv.h"
 
 #include <dirent.h>
 #include <stdint.h>

@@ -57,10 +57,6 @@ Status csv_read_field(CsvReader *reader) {
   return STATUS_OK;
 }
 
-static bool is_quoted(const CsvReader *reader) {
-  return memchr(reader->field, '"', reader->length) || memchr(reader->field, '\'', reader->length);
-}
-
 /* Says why the present field is not a finite number. */
 static Status csv_fields_refuse(const CsvReader *reader) {
   char text[CSV_SHOWN_SIZE + 4];
@@ -70,7 +66,7 @@ static Status csv_fields_refuse(const CsvReader *reader) {
     if (strcasecmp(word, words[i]) == 0)
       return CSV_FIELD_ERROR(reader, "'%s' is not finite", csv_shown(reader, text));
   if (reader->length == 0) return CSV_FIELD_ERROR(reader, "the value is missing");
-  if (is_quoted(reader))
+  if (strpbrk(reader->field, "\"'"))
     return CSV_FIELD_ERROR(reader, "quotes are not allowed: %s", csv_shown(reader, text));
   return CSV_FIELD_ERROR(reader, "'%s' is not a number (values are decimal numbers separated by commas)",
                          csv_shown(reader, text));
@@ -246,4 +242,49 @@ Status csv_read_text(CsvReader *reader) {
     return status_set(STATUS_FILE, "cannot read %s: %s", reader->name, strerror(errno));
   reader->line += lines;
   return STATUS_OK;
+}
+
+/* ---- headers */
+
+Status csv_read_header(CsvReader *reader, const char *first, const char *const *last, int most,
+                       int *columns) {
+  char form[64], expected[24], text[CSV_SHOWN_SIZE + 4];
+  int found = 0; /* last names so far */
+  size_t length = (size_t)snprintf(form, sizeof form, "%s%sx1,...,xd", first ? first : "", first ? "," : "");
+  for (int i = 0; last[i]; i++)
+    length += (size_t)snprintf(form + length, sizeof form - length, ",%s", last[i]);
+  for (reader->line = reader->column = 1;; reader->column++) {
+    TRY(first ? csv_read_text(reader) : csv_read_field(reader));
+    const bool at_end = reader->end != CSV_END_COMMA;
+    if (reader->column == 1 && at_end && reader->length == 0)
+      return CSV_FIELD_ERROR(reader, "there is no header; it must read %s", form);
+    const long number = first ? reader->column - 1 : reader->column;
+    if (number > 0)
+      snprintf(expected, sizeof expected, "x%ld", number);
+    else
+      snprintf(expected, sizeof expected, "%s", first);
+    if (number > 1 && csv_field_is(reader, last[found]))
+      found++;
+    else if (found > 0)
+      return CSV_FIELD_ERROR(reader, "the header has '%s' where '%s' is expected (it must read %s)",
+                             csv_shown(reader, text), last[found], form);
+    else if (!csv_field_is(reader, expected))
+      return CSV_FIELD_ERROR(reader, "the header has '%s' where '%s'%s%s%s is expected (it must read %s)",
+                             csv_shown(reader, text), expected, number > 1 ? " or '" : "",
+                             number > 1 ? last[0] : "", number > 1 ? "'" : "", form);
+    *columns = (int)reader->column;
+    if (!last[found] && at_end) return STATUS_OK;
+    if (!last[found])
+      return CSV_FIELD_ERROR(reader, "'%s' must be the last column of the header %s", last[found - 1], form);
+    if (at_end)
+      return CSV_FIELD_ERROR(reader, "the header must end with the column '%s' (%s)", last[found], form);
+    if (reader->column > most) return CSV_FIELD_ERROR(reader, "more than %d dimensions", most);
+  }
+}
+
+Status csv_check_blank(CsvReader *reader, bool blank) {
+  if (blank && reader->blank_line == 0) reader->blank_line = reader->line;
+  if (blank || reader->blank_line == 0) return STATUS_OK;
+  return status_set(STATUS_INPUT, "%s, line %ld is blank, but more lines follow", reader->name,
+                    reader->blank_line);
 }

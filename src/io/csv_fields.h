@@ -24,6 +24,7 @@ typedef struct {
   const char *name;
   size_t position, filled; /* in the buffer */
   long line, column; /* of the present field, from 1 */
+  long blank_line; /* the first one that csv_check_blank was told of; 0: none */
   size_t length; /* of the present field */
   CsvFieldEnd end; /* what came after it */
   char field[CSV_FIELD_SIZE + 1]; /* NUL-terminated */
@@ -46,6 +47,13 @@ Status csv_read_text(CsvReader *reader);
 /* Reads the present field as a finite decimal number of at most DATASET_MOST in size; hexadecimal numbers,
  * nan and inf are not. */
 Status csv_number(const CsvReader *reader, double *value);
+
+/* Reads a header: `first` unless it is NULL, x1,...,xd with d at least 1, and then the names of `last`, which
+ * NULL ends; more than `most` columns before those are refused. *columns counts all. Columns are read as
+ * texts where there is a `first`. */
+Status csv_read_header(CsvReader *reader, const char *first, const char *const *last, int most, int *columns);
+/* Tells whether the present line is blank. Returns STATUS_INPUT where it is not, but one before it was. */
+Status csv_check_blank(CsvReader *reader, bool blank);
 
 bool csv_field_is(const CsvReader *reader, const char *text);
 /* Returns the present field as it can be shown in a message. */

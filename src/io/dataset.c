@@ -1,18 +1,85 @@
 #include "io/dataset.h"
 
 #include "io/csv_fields.h"
-#include "io/dataset_csv.h"
 #include "io/input.h"
 
+#include <fenv.h>
 #include <limits.h>
 #include <math.h>
 #include <string.h>
+
+/* ---- tables of numbers in CSV files */
+
+/* What follows x1,...,xd in the header of a form. */
+static const char *const last_columns[][4] = {[CSV_X_Y_HEADER] = {"y"},
+                                              [CSV_X_CLASS_HEADER] = {"class"},
+                                              [CSV_EVENT_HEADER] = {"arm", "reward", "propensity"}};
+
+/* Reads one line of numbers behind the `count` of the table; *columns is their number, or 0 when the first
+ * line sets it. *blank: the line held nothing. */
+static Status read_row(Arena *memory, CsvReader *reader, Table *table, size_t *count, bool *blank) {
+  int *columns = &table->columns;
+  *blank = false;
+  for (reader->column = 1;; reader->column++) {
+    TRY(csv_read_field(reader));
+    bool last = reader->end != CSV_END_COMMA;
+    if (reader->column == 1 && last && reader->length == 0) {
+      *blank = true;
+      return STATUS_OK;
+    }
+    GROW(memory, table->values, *count);
+    TRY(csv_number(reader, &table->values[(*count)++]));
+    if (*columns > 0 && (last ? reader->column != *columns : reader->column == *columns))
+      return status_set(STATUS_INPUT, "%s, line %ld: %s values than the %d of line 1", reader->name,
+                        reader->line, last ? "fewer" : "more", *columns);
+    if (last) break;
+    if (reader->column == INT_MAX) return CSV_FIELD_ERROR(reader, "too many columns");
+  }
+  *columns = (int)reader->column;
+  return STATUS_OK;
+}
+
+static Status read_table(Arena *memory, CsvReader *reader, CsvForm form, Table *table) {
+  size_t count = 0;
+  csv_skip_byte_order_mark(reader);
+  if (form != CSV_NO_HEADER) TRY(csv_read_header(reader, NULL, last_columns[form], INT_MAX, &table->columns));
+  while (reader->end != CSV_END_FILE) {
+    bool blank;
+    reader->line++;
+    TRY(read_row(memory, reader, table, &count, &blank));
+    TRY(csv_check_blank(reader, blank));
+    if (blank) continue;
+    if (table->rows == INT_MAX)
+      return status_set(STATUS_INPUT, "%s has more than %d lines", reader->name, INT_MAX);
+    table->rows++;
+  }
+  if (form == CSV_NO_HEADER && table->rows == 0) return status_set(STATUS_INPUT, "%s is empty", reader->name);
+  return STATUS_OK;
+}
+
+Status dataset_csv_parse(Arena *memory, FILE *stream, const char *name, CsvForm form, Table *table) {
+  SCRATCH_ARENA(scratch);
+  *table = (Table){0};
+  CsvReader *reader;
+  ALLOCATE(&scratch, reader, 1);
+  reader->stream = stream;
+  reader->name = name;
+  reader->end = CSV_END_LINE;
+  /* A number that is too large is the user's error, to be reported, not to be trapped. */
+  fenv_t environment;
+  feholdexcept(&environment);
+  const Status status = read_table(memory, reader, form, table);
+  fesetenv(&environment);
+  return status;
+}
 
 static Status read_csv(Arena *memory, const char *path, CsvForm form, Table *table) {
   SCOPED(FILE *, stream, input_close);
   TRY(input_stream(path, &stream));
   return dataset_csv_parse(memory, stream, path, form, table);
 }
+
+/* ---- NetCDF */
 
 static Status check_axis(StoreFile *file, const char *name, const char *axis, size_t length) {
   if (length <= INT_MAX) return STATUS_OK;
@@ -111,24 +178,30 @@ static Status read_column(Arena *memory, StoreFile *file, const char *name, int 
   return check_values(file, name, (size_t)rows, 0, *values);
 }
 
-static Status read_csv_observations(Arena *memory, const char *path, Observations *out) {
+/* Reads a CSV table in two parts: x[rows, d], and the last columns, (*last)[rows, columns - d]. */
+static Status read_csv_parts(Arena *memory, const char *path, CsvForm form, int *rows, int *d, double **x,
+                             double **last) {
   SCRATCH_ARENA(scratch);
   Table table;
-  TRY(read_csv(&scratch, path, CSV_X_Y_HEADER, &table));
-  const size_t rows = (size_t)table.rows, columns = (size_t)table.columns, d = columns - 1;
-  *out = (Observations){.rows = table.rows, .d = (int)d};
-  ALLOCATE(memory, out->features, rows * d);
-  ALLOCATE(memory, out->rewards, rows);
-  for (size_t i = 0; i < rows; i++) {
-    memcpy(out->features + i * d, table.values + i * columns, d * sizeof *table.values);
-    out->rewards[i] = table.values[i * columns + d];
+  size_t others = 0;
+  TRY(read_csv(&scratch, path, form, &table));
+  while (last_columns[form][others]) others++;
+  const size_t left = (size_t)table.columns - others;
+  *rows = table.rows, *d = (int)left;
+  ALLOCATE(memory, *x, (size_t)table.rows * left);
+  ALLOCATE(memory, *last, (size_t)table.rows * others);
+  for (size_t i = 0; i < (size_t)table.rows; i++) {
+    const double *row = table.values + i * (size_t)table.columns;
+    memcpy(*x + i * left, row, left * sizeof *row);
+    memcpy(*last + i * others, row + left, others * sizeof *row);
   }
   return STATUS_OK;
 }
 
 Status dataset_read_observations(Arena *memory, const char *path, Observations *out) {
   SCOPED(StoreFile *, file, store_close);
-  if (!store_is_netcdf(path)) return read_csv_observations(memory, path, out);
+  if (!store_is_netcdf(path))
+    return read_csv_parts(memory, path, CSV_X_Y_HEADER, &out->rows, &out->d, &out->features, &out->rewards);
   TRY(store_open(path, &file));
   TRY(dataset_read_matrix(memory, file, "x", "observation", &out->rows, &out->d, &out->features));
   return read_column(memory, file, "y", out->rows, &out->rewards);
@@ -147,24 +220,17 @@ static Status read_netcdf_table(Arena *memory, const char *path, RewardTable *ou
 /* Takes the last column of a CSV table, of lines from 2 on, for the class that is right. */
 static Status read_csv_table(Arena *memory, const char *path, RewardTable *out) {
   enum { MOST = 10000 };
-  SCRATCH_ARENA(scratch);
-  Table table;
-  TRY(read_csv(&scratch, path, CSV_X_CLASS_HEADER, &table));
-  const size_t rows = (size_t)table.rows, columns = (size_t)table.columns, d = columns - 1;
-  *out = (RewardTable){.rows = table.rows, .d = (int)d};
-  for (size_t i = 0; i < rows; i++) {
-    const double class = table.values[i * columns + d];
-    if (!(class >= 0 && class < MOST && class == floor(class)))
-      return status_set(STATUS_INPUT, "%s, line %zu: class %g is not a whole number from 0 to %d", path,
-                        i + 2, class, MOST - 1);
-    if (class >= out->arms) out->arms = (int)class + 1;
+  double *class;
+  *out = (RewardTable){0};
+  TRY(read_csv_parts(memory, path, CSV_X_CLASS_HEADER, &out->rows, &out->d, &out->context, &class));
+  for (int i = 0; i < out->rows; i++) {
+    if (!(class[i] >= 0 && class[i] < MOST && class[i] == floor(class[i])))
+      return status_set(STATUS_INPUT, "%s, line %d: class %g is not a whole number from 0 to %d", path, i + 2,
+                        class[i], MOST - 1);
+    if (class[i] >= out->arms) out->arms = (int)class[i] + 1;
   }
-  ALLOCATE(memory, out->context, rows * d);
-  ALLOCATE(memory, out->reward, rows * (size_t)out->arms);
-  for (size_t i = 0; i < rows; i++) {
-    memcpy(out->context + i * d, table.values + i * columns, d * sizeof *table.values);
-    out->reward[i * (size_t)out->arms + (size_t)table.values[i * columns + d]] = 1;
-  }
+  ALLOCATE(memory, out->reward, (size_t)out->rows * (size_t)out->arms);
+  for (size_t i = 0; i < (size_t)out->rows; i++) out->reward[i * (size_t)out->arms + (size_t) class[i]] = 1;
   return STATUS_OK;
 }
 
@@ -204,20 +270,12 @@ static Status read_netcdf_events(Arena *memory, const char *path, EventLog *out,
                                             : STATUS_OK;
 }
 
-/* Takes a CSV table apart: x1,...,xd,arm,reward,propensity. */
 static Status read_csv_events(Arena *memory, const char *path, EventLog *out, double **arm) {
-  SCRATCH_ARENA(scratch);
-  Table table;
-  TRY(read_csv(&scratch, path, CSV_EVENT_HEADER, &table));
-  const size_t rows = (size_t)table.rows, columns = (size_t)table.columns, d = columns - 3;
-  out->rows = table.rows, out->d = (int)d;
-  ALLOCATE(memory, out->x, rows * d);
-  ALLOCATE_ARRAYS(memory, rows, *arm, out->reward, out->propensity);
-  for (size_t i = 0; i < rows; i++) {
-    const double *row = table.values + i * columns;
-    memcpy(out->x + i * d, row, d * sizeof *row);
-    (*arm)[i] = row[d], out->reward[i] = row[d + 1], out->propensity[i] = row[d + 2];
-  }
+  double *last;
+  TRY(read_csv_parts(memory, path, CSV_EVENT_HEADER, &out->rows, &out->d, &out->x, &last));
+  ALLOCATE_ARRAYS(memory, out->rows, *arm, out->reward, out->propensity);
+  for (int i = 0; i < out->rows; i++)
+    (*arm)[i] = last[3 * i], out->reward[i] = last[3 * i + 1], out->propensity[i] = last[3 * i + 2];
   return STATUS_OK;
 }
 

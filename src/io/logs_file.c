@@ -5,9 +5,96 @@
 #include "io/names.h"
 #include "io/store.h"
 
+#include <fenv.h>
 #include <limits.h>
 #include <math.h>
 #include <sys/stat.h>
+
+/* ---- CSV */
+
+typedef struct {
+  CsvReader csv;
+  const LogsSink *sink;
+  Names names;
+  int columns; /* task, x1 .. xd and y */
+  double *x; /* [d] */
+  double size; /* of the file, bytes */
+} LogsReader;
+
+/* Reads the numbers of a row, behind its task. */
+static Status read_numbers(LogsReader *reader, double *y) {
+  CsvReader *csv = &reader->csv;
+  const int columns = reader->columns;
+  const long line = csv->line;
+  for (csv->column = 2; csv->column <= columns; csv->column++) {
+    if (csv->end != CSV_END_COMMA)
+      return status_set(STATUS_INPUT, "%s, line %ld: %ld values, but the header has %d", csv->name, line,
+                        csv->column - 1, columns);
+    TRY(csv_read_field(csv));
+    TRY(csv_number(csv, csv->column < columns ? &reader->x[csv->column - 2] : y));
+  }
+  if (csv->end == CSV_END_COMMA)
+    return status_set(STATUS_INPUT, "%s, line %ld: more values than the %d of the header", csv->name, line,
+                      columns);
+  return STATUS_OK;
+}
+
+static Status read_row(LogsReader *reader) {
+  CsvReader *csv = &reader->csv;
+  int task;
+  double y = 0;
+  if (csv->length == 0) return CSV_FIELD_ERROR(csv, "the name of the task is missing");
+  TRY(names_number(&reader->names, csv->field, csv->length, &task));
+  TRY(read_numbers(reader, &y));
+  const Status status = reader->sink->row(reader->sink->context, task, reader->x, y);
+  return status == STATUS_INPUT ? status_prefix(status, "%s, line %ld: ", csv->name, csv->line) : status;
+}
+
+static void show_progress(LogsReader *reader, long row) {
+  enum { EVERY = 1 << 14 };
+  if (!reader->sink->progress || row % EVERY != 0) return;
+  const long at = ftell(reader->csv.stream);
+  if (at >= 0) reader->sink->progress(reader->sink->context, (double)at, reader->size);
+}
+
+static Status read_log(Arena *scratch, LogsReader *reader) {
+  enum { MOST = 10000 /* dimensions */ };
+  CsvReader *csv = &reader->csv;
+  long rows = 0;
+  csv_skip_byte_order_mark(csv);
+  TRY(csv_read_header(csv, "task", (const char *[]){"y", NULL}, MOST, &reader->columns));
+  ALLOCATE(scratch, reader->x, reader->columns - 2);
+  TRY(reader->sink->begin(reader->sink->context, reader->columns - 2));
+  while (csv->end != CSV_END_FILE) {
+    csv->line++;
+    csv->column = 1;
+    TRY(csv_read_text(csv));
+    const bool blank = csv->length == 0 && csv->end != CSV_END_COMMA;
+    TRY(csv_check_blank(csv, blank));
+    if (blank) continue;
+    TRY(read_row(reader));
+    show_progress(reader, ++rows);
+  }
+  if (rows == 0) return status_set(STATUS_INPUT, "%s has a header, but no observations", csv->name);
+  return STATUS_OK;
+}
+
+Status logs_csv_read(FILE *stream, const char *name, double size, const LogsSink *sink) {
+  SCRATCH_ARENA(scratch);
+  LogsReader *reader;
+  ALLOCATE(&scratch, reader, 1);
+  reader->csv.stream = stream;
+  reader->csv.name = name;
+  reader->sink = sink;
+  reader->size = size;
+  /* A number that is too large is the user's error, to be reported, not to be trapped. */
+  fenv_t environment;
+  feholdexcept(&environment);
+  const Status status = read_log(&scratch, reader);
+  fesetenv(&environment);
+  names_free(&reader->names);
+  return status;
+}
 
 static Status read_csv(const char *path, const LogsSink *sink) {
   SCOPED(FILE *, stream, input_close);

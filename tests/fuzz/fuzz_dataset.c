@@ -1,11 +1,11 @@
-/* libFuzzer target for CSV samples, histories and logs of events (src/io/dataset_csv.c).
+/* libFuzzer target for CSV samples, histories and logs of events (src/io/dataset.c).
  *
  * Every input is read in these forms. A table that was accepted must hold finite numbers only, and must come
  * back bit for bit when it is printed with 17 digits and read again.
  *
  * Built and run by preset clang, with -max_len=4096 (tests/fuzz/CMakeLists.txt). */
 #include "core/status.h"
-#include "io/dataset_csv.h"
+#include "io/dataset.h"
 
 #include <math.h>
 #include <stdint.h>

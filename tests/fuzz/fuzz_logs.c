@@ -1,4 +1,4 @@
-/* libFuzzer target for CSV logs of past tasks (src/io/logs_csv.c).
+/* libFuzzer target for CSV logs of past tasks (src/io/logs_file.c).
  *
  * Observations that were accepted must be finite, of tasks that are numbered as they first appear, and come
  * back bit for bit when they are printed with 17 digits and read again.
