@@ -70,6 +70,15 @@ Status gzip_read(GzipFile *file, void *bytes, size_t size, size_t *count) {
   return STATUS_OK;
 }
 
+Status gzip_read_line(GzipFile *file, char *line, size_t size, size_t *length) {
+  const z_off_t start = gztell(file->stream);
+  errno = 0;
+  const char *got = gzgets(file->stream, line, (int)size);
+  *length = (size_t)(gztell(file->stream) - start);
+  if (got && line[*length - 1] == '\n') return STATUS_OK;
+  return reason(file);
+}
+
 void gzip_close(GzipFile *file) {
   if (!file) return;
   if (file->stream) gzclose(file->stream);

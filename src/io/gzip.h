@@ -13,5 +13,8 @@ Status gzip_open(const char *path, GzipFile **out);
  * damaged or end too early are STATUS_INPUT with the path and the number of good bytes before the place, a
  * disk that fails is STATUS_FILE. */
 Status gzip_read(GzipFile *file, void *bytes, size_t size, size_t *count);
-/* Frees a posterior; NULL is allowed. */
+/* Reads the next line with its end, at most size - 1 bytes of it, and ends it with a NUL; *length counts
+ * these bytes, 0 at the end of the file. Errors: as gzip_read. */
+Status gzip_read_line(GzipFile *file, char *line, size_t size, size_t *length);
+/* Closes the file; NULL is allowed. */
 void gzip_close(GzipFile *file);

@@ -1,6 +1,7 @@
 #include "problem/embedding/ratings.h"
 
 #include "core/arena.h"
+#include "core/rng.h"
 #include "io/gzip.h"
 
 #include <fenv.h>
@@ -10,7 +11,6 @@
 #include <string.h>
 #include <strings.h>
 
-/* Lines of text and the ratings in them. */
 /* A rating as it stands in a file. */
 typedef struct {
   int64_t user_id, item_id;
@@ -19,7 +19,6 @@ typedef struct {
 } RatingLine;
 
 enum {
-  BUFFER_SIZE = 1 << 16,
   LINE_SIZE = 4096, /* of a longest line */
   SHOWN_SIZE = 40, /* of a bad value, in a message */
   MOST_FIELDS = 64
@@ -49,16 +48,13 @@ static const char *const column_names[COLUMNS][4] = {
 typedef struct {
   GzipFile *file;
   const char *path;
-  size_t position, filled; /* in the buffer */
   long number; /* of the present line, from 1 */
-  int length; /* of the present line */
   const Format *format;
   int column[COLUMNS]; /* which field is the user, the item, the rating */
-  int fields; /* of every line */
+  int fields; /* of every line; 0: the first one will tell */
   int field_count; /* of the present line */
   char *field[MOST_FIELDS]; /* NUL-terminated pieces of `line` */
-  char line[LINE_SIZE + 1];
-  char buffer[BUFFER_SIZE];
+  char line[LINE_SIZE + 2]; /* with its end */
 } Lines;
 
 #define LINE_ERROR(lines, format, ...)                                                                       \
@@ -77,37 +73,23 @@ static const char *shown(const char *text, char out[SHOWN_SIZE + 4]) {
 
 /* Reads the next line, its end taken off; *end when there is none. */
 static Status next_line(Lines *lines, bool *end) {
-  size_t length = 0;
-  *end = false;
+  size_t length;
   lines->number++;
-  for (bool complete = false; !complete;) {
-    if (lines->position == lines->filled) {
-      lines->position = 0;
-      TRY(gzip_read(lines->file, lines->buffer, BUFFER_SIZE, &lines->filled));
-      if (lines->filled == 0) {
-        *end = length == 0;
-        break;
-      }
-    }
-    const char *from = lines->buffer + lines->position;
-    const char *stop = memchr(from, '\n', lines->filled - lines->position);
-    size_t n = stop ? (size_t)(stop - from) : lines->filled - lines->position;
-    complete = stop != NULL;
-    if (length + n > LINE_SIZE)
-      return LINE_ERROR(lines, "more than %d characters without a line end; is this a file of ratings?",
-                        LINE_SIZE);
-    memcpy(lines->line + length, from, n);
-    length += n;
-    lines->position += n + complete;
-  }
+  TRY(gzip_read_line(lines->file, lines->line, sizeof lines->line, &length));
+  *end = length == 0;
+  if (length > 0 && lines->line[length - 1] == '\n') length--;
+  if (length > LINE_SIZE)
+    return LINE_ERROR(lines, "more than %d characters without a line end; is this a file of ratings?",
+                      LINE_SIZE);
   if (length > 0 && lines->line[length - 1] == '\r') length--;
   lines->line[length] = '\0';
-  lines->length = (int)length;
   if (lines->number == 1 && strncmp(lines->line, "PK\3\4", 4) == 0)
     return status_set(STATUS_INPUT, "%s is a zip archive; unpack it and give the file of ratings in it",
                       lines->path);
   if (memchr(lines->line, '\0', length))
     return LINE_ERROR(lines, "a byte of value 0; is this a file of ratings?");
+  if (lines->number == 1 && strncmp(lines->line, "\xef\xbb\xbf", 3) == 0) /* a byte order mark */
+    memmove(lines->line, lines->line + 3, length - 2);
   return STATUS_OK;
 }
 
@@ -150,15 +132,13 @@ static Status parse_value(const Lines *lines, double *rating) {
   return STATUS_OK;
 }
 
-static Status wrong_form(const Lines *lines) {
-  return LINE_ERROR(lines, "%d field%s, expected %d: %s (format %s)", lines->field_count,
-                    lines->field_count == 1 ? "" : "s", lines->fields, lines->format->form,
-                    lines->format->name);
-}
-
 static Status parse_line(Lines *lines, RatingLine *out) {
   TRY(split_line(lines));
-  if (lines->field_count != lines->fields) return wrong_form(lines);
+  if (lines->fields == 0) lines->fields = lines->field_count == COLUMNS ? COLUMNS : COLUMNS + 1;
+  if (lines->field_count != lines->fields)
+    return LINE_ERROR(lines, "%d field%s, expected %d: %s (format %s)", lines->field_count,
+                      lines->field_count == 1 ? "" : "s", lines->fields, lines->format->form,
+                      lines->format->name);
   TRY(parse_id(lines, USER, "user", &out->user_id));
   TRY(parse_id(lines, ITEM, "item", &out->item_id));
   return parse_value(lines, &out->value);
@@ -186,91 +166,18 @@ static Status ratings_read_header(Lines *lines) {
   return STATUS_OK;
 }
 
-static const Format *recognise(const char *line) {
-  for (int f = 0; f < FORMATS; f++)
-    if (strstr(line, formats[f].separator)) return &formats[f];
-  return NULL;
-}
-
 /* Chooses the format by its name, or by what separates the fields of the first line. */
 static Status choose_format(Lines *lines, const char *format) {
   char text[SHOWN_SIZE + 4];
   for (int f = 0; f < FORMATS; f++)
     if (strcmp(format, formats[f].name) == 0) lines->format = &formats[f];
-  if (!lines->format) lines->format = recognise(lines->line);
+  for (int f = 0; f < FORMATS && !lines->format; f++)
+    if (strstr(lines->line, formats[f].separator)) lines->format = &formats[f];
   if (lines->format) return STATUS_OK;
   return LINE_ERROR(lines,
                     "'%s' is no rating; known forms are user::movie::rating::timestamp (with or without the "
                     "time stamp), the same between tabs, and CSV with a header",
                     shown(lines->line, text));
-}
-
-static int count_fields(const char *line, const char *separator) {
-  int count = 1;
-  while ((line = strstr(line, separator))) {
-    line += strlen(separator);
-    count++;
-  }
-  return count;
-}
-
-/* Looks at the first line: format, columns, number of fields. *header: it holds no rating. */
-static Status ratings_begin(Lines *lines, const char *format, bool *header) {
-  TRY(choose_format(lines, format));
-  *header = lines->format->header;
-  if (*header) return ratings_read_header(lines);
-  for (int column = 0; column < COLUMNS; column++) lines->column[column] = column;
-  bool timed = count_fields(lines->line, lines->format->separator) != COLUMNS;
-  lines->fields = COLUMNS + timed;
-  return STATUS_OK;
-}
-
-static bool is_blank(const char *line) { return line[strspn(line, " \t")] == '\0'; }
-
-static void drop_byte_order_mark(Lines *lines) {
-  if (strncmp(lines->line, "\xef\xbb\xbf", 3) != 0) return;
-  lines->length -= 3;
-  memmove(lines->line, lines->line + 3, (size_t)lines->length + 1);
-}
-
-static Status read_inputs(Lines *lines, uint32_t input, const char *format,
-                          Status (*take)(void *context, const RatingLine *rating), void *context) {
-  long blank = 0;
-  for (;;) {
-    bool end, header = false;
-    TRY(next_line(lines, &end));
-    if (end) break;
-    if (lines->number == 1) drop_byte_order_mark(lines);
-    if (is_blank(lines->line)) {
-      if (!blank) blank = lines->number;
-      continue;
-    }
-    if (blank) return status_set(STATUS_INPUT, "%s:%ld: a blank line before the end", lines->path, blank);
-    if (lines->number == 1) TRY(ratings_begin(lines, format, &header));
-    if (header) continue;
-    if (lines->number > UINT32_MAX) return LINE_ERROR(lines, "too many lines");
-    RatingLine rating = {.input = input, .line = (uint32_t)lines->number};
-    TRY(parse_line(lines, &rating));
-    TRY(take(context, &rating));
-  }
-  return STATUS_OK;
-}
-
-/* Calls take_rating(context, rating) for each line of a file, in order, until it fails. */
-static Status ratings_lines(const char *path, uint32_t input, const char *format,
-                            Status (*take)(void *context, const RatingLine *rating), void *context) {
-  SCRATCH_ARENA(scratch);
-  Lines *lines;
-  ALLOCATE(&scratch, lines, 1);
-  lines->path = path;
-  /* A rating that is too large is the user's error, to be reported, not to be trapped. */
-  fenv_t environment;
-  feholdexcept(&environment);
-  Status status = gzip_open(path, &lines->file);
-  if (status == STATUS_OK) status = read_inputs(lines, input, format, take, context);
-  fesetenv(&environment);
-  gzip_close(lines->file);
-  return status;
 }
 
 /* Ratings as they come from the files. */
@@ -279,22 +186,59 @@ typedef struct {
   int64_t count, capacity;
 } Pile;
 
-static Status grow_pile(Pile *pile) {
-  RatingLine *larger;
-  int64_t capacity = pile->capacity ? 2 * pile->capacity : 4096;
-  NEW(larger, capacity);
-  if (pile->count) memcpy(larger, pile->line, (size_t)pile->count * sizeof *larger);
-  free(pile->line);
-  pile->line = larger;
-  pile->capacity = capacity;
+static Status add_to_pile(Pile *pile, const RatingLine *rating) {
+  if (pile->count == pile->capacity) {
+    const int64_t capacity = pile->capacity ? 2 * pile->capacity : 4096;
+    RatingLine *larger = realloc(pile->line, (size_t)capacity * sizeof *larger);
+    if (!larger) return status_set(STATUS_INTERNAL, "out of memory");
+    pile->line = larger;
+    pile->capacity = capacity;
+  }
+  pile->line[pile->count++] = *rating;
   return STATUS_OK;
 }
 
-static Status take_rating(void *context, const RatingLine *rating) {
-  Pile *pile = context;
-  if (pile->count == pile->capacity) TRY(grow_pile(pile));
-  pile->line[pile->count++] = *rating;
-  return STATUS_OK;
+/* Adds what the lines of an open file say. The first line shows the format, and may be a header; blank lines
+ * may only stand at the end. */
+static Status read_lines(Lines *lines, uint32_t input, const char *format, Pile *pile) {
+  long blank = 0;
+  for (;;) {
+    bool end;
+    TRY(next_line(lines, &end));
+    if (end) return STATUS_OK;
+    if (lines->line[strspn(lines->line, " \t")] == '\0') {
+      if (!blank) blank = lines->number;
+      continue;
+    }
+    if (blank) return status_set(STATUS_INPUT, "%s:%ld: a blank line before the end", lines->path, blank);
+    if (lines->number == 1) {
+      TRY(choose_format(lines, format));
+      for (int column = 0; column < COLUMNS; column++) lines->column[column] = column;
+      if (lines->format->header) {
+        TRY(ratings_read_header(lines));
+        continue;
+      }
+    }
+    if (lines->number > UINT32_MAX) return LINE_ERROR(lines, "too many lines");
+    RatingLine rating = {.input = input, .line = (uint32_t)lines->number};
+    TRY(parse_line(lines, &rating));
+    TRY(add_to_pile(pile, &rating));
+  }
+}
+
+static Status read_file(const char *path, uint32_t input, const char *format, Pile *pile) {
+  SCRATCH_ARENA(scratch);
+  Lines *lines;
+  ALLOCATE(&scratch, lines, 1);
+  lines->path = path;
+  /* A rating that is too large is the user's error, to be reported, not to be trapped. */
+  fenv_t environment;
+  feholdexcept(&environment);
+  Status status = gzip_open(path, &lines->file);
+  if (status == STATUS_OK) status = read_lines(lines, input, format, pile);
+  fesetenv(&environment);
+  gzip_close(lines->file);
+  return status;
 }
 
 static int compare_ids(const void *a, const void *b) {
@@ -310,29 +254,22 @@ static int compare_lines(const void *a, const void *b) {
   return (first->line > second->line) - (first->line < second->line);
 }
 
-/* Sorts ids[n] and keeps each once; returns how many. */
-static int64_t unique(int64_t n, int64_t *ids) {
-  int64_t kept = 0;
-  qsort(ids, (size_t)n, sizeof *ids, compare_ids);
-  for (int64_t i = 0; i < n; i++)
-    if (kept == 0 || ids[kept - 1] != ids[i]) ids[kept++] = ids[i];
-  return kept;
-}
-
 /* Lists the different ids of one column, ascending. */
 static Status list_ids(const Pile *pile, bool items, int *count, int64_t **out) {
   SCRATCH_ARENA(scratch);
   int64_t *ids;
   ALLOCATE(&scratch, ids, pile->count);
   for (int64_t i = 0; i < pile->count; i++) ids[i] = items ? pile->line[i].item_id : pile->line[i].user_id;
-  int64_t n = unique(pile->count, ids);
-  Status status = STATUS_OK;
+  qsort(ids, (size_t)pile->count, sizeof *ids, compare_ids);
+  int64_t n = 0;
+  for (int64_t i = 0; i < pile->count; i++)
+    if (n == 0 || ids[n - 1] != ids[i]) ids[n++] = ids[i];
   if (n > INT_MAX)
-    status = status_set(STATUS_INPUT, "%lld different %s: too many", (long long)n, items ? "items" : "users");
-  else
-    status = memory_new((void **)out, (size_t)n, sizeof *ids);
-  if (status == STATUS_OK) memcpy(*out, ids, (size_t)n * sizeof *ids), *count = (int)n;
-  return status;
+    return status_set(STATUS_INPUT, "%lld different %s: too many", (long long)n, items ? "items" : "users");
+  NEW(*out, n);
+  memcpy(*out, ids, (size_t)n * sizeof *ids);
+  *count = (int)n;
+  return STATUS_OK;
 }
 
 static int ratings_place_of(int count, const int64_t *ids, int64_t id) {
@@ -341,7 +278,9 @@ static int ratings_place_of(int count, const int64_t *ids, int64_t id) {
   return (int)(found - ids);
 }
 
-static Status refuse_repeats(const Pile *pile, const char *const *inputs) {
+/* Sorts the pile, and makes it ratings of users and items in place of ids. */
+static Status sort_ratings(Pile *pile, const char *const *inputs, Ratings *out) {
+  qsort(pile->line, (size_t)pile->count, sizeof *pile->line, compare_lines);
   for (int64_t i = 1; i < pile->count; i++) {
     const RatingLine *first = &pile->line[i - 1], *second = &pile->line[i];
     if (first->user_id == second->user_id && first->item_id == second->item_id)
@@ -349,12 +288,6 @@ static Status refuse_repeats(const Pile *pile, const char *const *inputs) {
                         inputs[second->input], second->line, (long long)second->user_id,
                         (long long)second->item_id, inputs[first->input], first->line);
   }
-  return STATUS_OK;
-}
-
-static Status build(Pile *pile, const char *const *inputs, Ratings *out) {
-  qsort(pile->line, (size_t)pile->count, sizeof *pile->line, compare_lines);
-  TRY(refuse_repeats(pile, inputs));
   TRY(list_ids(pile, false, &out->users, &out->user_id));
   TRY(list_ids(pile, true, &out->items, &out->item_id));
   NEW(out->rating, pile->count);
@@ -373,10 +306,10 @@ Status ratings_read(int input_count, const char *const *inputs, const char *form
   Status status = STATUS_OK;
   *out = (Ratings){0};
   for (int i = 0; i < input_count && status == STATUS_OK; i++)
-    status = ratings_lines(inputs[i], (uint32_t)i, format, take_rating, &pile);
+    status = read_file(inputs[i], (uint32_t)i, format, &pile);
   if (status == STATUS_OK && pile.count == 0)
     status = status_set(STATUS_INPUT, "%s: no ratings", input_count ? inputs[0] : "no input file given");
-  if (status == STATUS_OK) status = build(&pile, inputs, out);
+  if (status == STATUS_OK) status = sort_ratings(&pile, inputs, out);
   free(pile.line);
   if (status != STATUS_OK) ratings_free(out);
   return status;
@@ -393,4 +326,84 @@ double ratings_mean(const Ratings *ratings) {
   double sum = 0;
   for (int64_t i = 0; i < ratings->count; i++) sum += ratings->rating[i].value;
   return sum / (double)ratings->count;
+}
+
+/* ---- users who are held out */
+
+/* Chooses held[users], a random subset of `count`, by the first places of a random order. */
+static Status choose_users(int users, int count, uint64_t seed, bool *held) {
+  SCRATCH_ARENA(scratch);
+  Rng rng = {.key = rng_key(seed, RNG_SPLIT)};
+  int *order;
+  ALLOCATE(&scratch, order, users);
+  for (int u = 0; u < users; u++) order[u] = u;
+  for (int place = 0; place < count; place++) {
+    const int other = place + (int)rng_index(&rng, (uint64_t)(users - place)), user = order[other];
+    order[other] = order[place];
+    held[user] = true;
+  }
+  return STATUS_OK;
+}
+
+/* Keeps the ids that are wanted, in order; place[n]: where each has gone, -1 where it is not wanted. */
+static Status keep_ids(int n, const int64_t *from, const bool *wanted, int *place, int *count,
+                       int64_t **ids) {
+  NEW(*ids, n);
+  *count = 0;
+  for (int i = 0; i < n; i++) {
+    place[i] = wanted[i] ? *count : -1;
+    if (wanted[i]) (*ids)[(*count)++] = from[i];
+  }
+  return STATUS_OK;
+}
+
+/* Takes the ratings whose user and item are wanted. */
+static Status take_ratings(const Ratings *from, const bool *user, const bool *item, Ratings *out) {
+  SCRATCH_ARENA(scratch);
+  int *user_place, *item_place;
+  *out = (Ratings){0};
+  ALLOCATE(&scratch, user_place, from->users);
+  ALLOCATE(&scratch, item_place, from->items);
+  TRY(keep_ids(from->users, from->user_id, user, user_place, &out->users, &out->user_id));
+  TRY(keep_ids(from->items, from->item_id, item, item_place, &out->items, &out->item_id));
+  NEW(out->rating, from->count);
+  for (int64_t r = 0; r < from->count; r++) {
+    const Rating *rating = &from->rating[r];
+    if (!user[rating->user] || !item[rating->item]) continue;
+    out->rating[out->count++] =
+        (Rating){.user = user_place[rating->user], .item = item_place[rating->item], .value = rating->value};
+  }
+  return STATUS_OK;
+}
+
+static Status split_users(const Ratings *ratings, int count, uint64_t seed, Ratings *learned,
+                          Ratings *held_out) {
+  SCRATCH_ARENA(scratch);
+  bool *held, *rest, *seen, *known;
+  ALLOCATE_ARRAYS(&scratch, ratings->users, held, rest, seen);
+  ALLOCATE(&scratch, known, ratings->items);
+  TRY(choose_users(ratings->users, count, seed, held));
+  for (int u = 0; u < ratings->users; u++) rest[u] = !held[u];
+  for (int64_t r = 0; r < ratings->count; r++)
+    if (!held[ratings->rating[r].user]) known[ratings->rating[r].item] = true;
+  for (int64_t r = 0; r < ratings->count; r++)
+    if (held[ratings->rating[r].user] && known[ratings->rating[r].item]) seen[ratings->rating[r].user] = true;
+  TRY(take_ratings(ratings, rest, known, learned));
+  TRY(take_ratings(ratings, seen, known, held_out));
+  if (held_out->count > 0) return STATUS_OK;
+  return status_set(STATUS_INPUT, "none of the %d users held out rated what others did", count);
+}
+
+Status ratings_split(const Ratings *ratings, double fraction, uint64_t seed, Ratings *learned,
+                     Ratings *held_out) {
+  const int count = (int)fmax(1, round(fraction * ratings->users));
+  *learned = *held_out = (Ratings){0};
+  if (count >= ratings->users)
+    return status_set(STATUS_INPUT, "%d of %d users held out: nobody is left to learn from", count,
+                      ratings->users);
+  Status status = split_users(ratings, count, seed, learned, held_out);
+  if (status == STATUS_OK) return STATUS_OK;
+  ratings_free(learned);
+  ratings_free(held_out);
+  return status;
 }
