@@ -3,7 +3,7 @@
 #include "core/arena.h"
 #include "plane_fixture.h"
 
-#include "problem/theta_prior.h"
+#include "problem/theta.h"
 #include "sampler/exact/envelope.h"
 
 /* ---- priors that can only be sampled and evaluated */

@@ -4,7 +4,6 @@
 
 #include "core/linalg.h"
 #include "problem/problem.h"
-#include "problem/theta_prior.h"
 #include "study/keys.h"
 
 #include <stdlib.h>

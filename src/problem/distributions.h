@@ -16,12 +16,12 @@
   ENTRY(gm_triangles) /* theta_mixtures.c */                                                                 \
   ENTRY(gm_four) /* theta_mixtures.c */                                                                      \
   ENTRY(gm_curve) /* theta_mixtures.c */                                                                     \
-  ENTRY(mixture) /* theta.c */                                                                               \
-  ENTRY(gaussian) /* theta.c */                                                                              \
-  ENTRY(gm_sphere) /* theta.c */                                                                             \
-  ENTRY(spiral) /* theta_shapes.c */                                                                         \
-  ENTRY(roll) /* theta_shapes.c */                                                                           \
-  ENTRY(student) /* theta_shapes.c */                                                                        \
+  ENTRY(mixture) /* theta_mixtures.c */                                                                      \
+  ENTRY(gaussian) /* theta_mixtures.c */                                                                     \
+  ENTRY(gm_sphere) /* theta_mixtures.c */                                                                    \
+  ENTRY(spiral) /* theta_mixtures.c */                                                                       \
+  ENTRY(roll) /* theta_mixtures.c */                                                                         \
+  ENTRY(student) /* theta_mixtures.c */                                                                      \
   ENTRY(ising) /* theta.c */                                                                                 \
   ENTRY(file) /* theta.c */
 

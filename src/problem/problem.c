@@ -2,7 +2,6 @@
 
 #include "core/special.h"
 #include "problem/problems.h"
-#include "problem/theta_prior.h"
 #include "rule/rule.h"
 
 #include <string.h>

@@ -3,87 +3,8 @@
 #include "problem/distributions.h"
 
 #include <limits.h>
-#include <math.h>
 #include <string.h>
 
-static Status standard_isotropic(Arena *memory, int d, Isotropic *out) {
-  TRY(isotropic_create(memory, d, 1, out));
-  out->weight[0] = out->variance[0] = 1;
-  return STATUS_OK;
-}
-
-static Status standard_gaussian(Arena *memory, int d, const char *file, Mixture *out) {
-  (void)file;
-  TRY(mixture_create(memory, d, 1, out));
-  out->weight[0] = 1;
-  for (int i = 0; i < d; i++) out->covariance[i * d + i] = 1;
-  return mixture_prepare(out);
-}
-
-static Status mixture_from_file(Arena *memory, int d, const char *file, Mixture *out) {
-  (void)d;
-  SCRATCH_ARENA(scratch);
-  PriorFit chain = {.schedule = {.stages = 1, .alpha = 0.5}};
-  Prior prior;
-  TRY(prior_load(&scratch, file, &chain, &prior));
-  if (!prior.mixture)
-    return status_set(STATUS_INPUT,
-                      "%s: problem.theta = mixture needs a Gaussian or mixture prior file, this one holds a "
-                      "diffusion prior",
-                      file);
-  return mixture_copy(memory, prior.mixture, out);
-}
-
-const ThetaOps theta_mixture = {.name = "mixture",
-                                .summary = "a mixture of Gaussians from a prior file (problem.file)",
-                                .reference = "DiffTS, Section 6.2",
-                                .needs_file = true,
-                                .mixture = mixture_from_file};
-const ThetaOps theta_gaussian = {.name = "gaussian",
-                                 .summary = "standard Gaussian in any dimension",
-                                 .reference = "DiffTS, Section 2.1",
-                                 .mixture = standard_gaussian,
-                                 .isotropic = standard_isotropic};
-/* Six Gaussians of variance .1 with means on a sphere of radius 2, in random directions that are the same for
- * every study. */
-enum { SPHERE_COMPONENTS = 6 };
-static const double SPHERE_VARIANCE = 0.1, SPHERE_RADIUS = 2;
-
-static void sphere_means(int d, double *means) {
-  Rng rng = {.key = rng_key(0, RNG_DIRECTION), .run = (uint32_t)d};
-  rng_normal(&rng, SPHERE_COMPONENTS * d, means);
-  for (int c = 0; c < SPHERE_COMPONENTS; c++) {
-    double *mean = means + c * d, square = 0;
-    for (int i = 0; i < d; i++) square += mean[i] * mean[i];
-    for (int i = 0; i < d; i++) mean[i] *= SPHERE_RADIUS / sqrt(square);
-  }
-}
-
-static Status sphere(Arena *memory, int d, const char *file, Mixture *out) {
-  (void)file;
-  TRY(mixture_create(memory, d, SPHERE_COMPONENTS, out));
-  sphere_means(d, out->mean);
-  for (int c = 0; c < SPHERE_COMPONENTS; c++) {
-    out->weight[c] = 1.0 / SPHERE_COMPONENTS;
-    for (int i = 0; i < d; i++)
-      out->covariance[((size_t)c * (size_t)d + (size_t)i) * (size_t)d + (size_t)i] = SPHERE_VARIANCE;
-  }
-  return mixture_prepare(out);
-}
-
-static Status sphere_isotropic(Arena *memory, int d, Isotropic *out) {
-  TRY(isotropic_create(memory, d, SPHERE_COMPONENTS, out));
-  sphere_means(d, out->mean);
-  for (int c = 0; c < SPHERE_COMPONENTS; c++)
-    out->weight[c] = 1.0 / SPHERE_COMPONENTS, out->variance[c] = SPHERE_VARIANCE;
-  return STATUS_OK;
-}
-
-const ThetaOps theta_gm_sphere = {.name = "gm_sphere",
-                                  .summary = "six narrow Gaussians on a sphere, in any dimension",
-                                  .reference = "Bruna and Han (2024), Tilted transport",
-                                  .mixture = sphere,
-                                  .isotropic = sphere_isotropic};
 const ThetaOps theta_ising = {.name = "ising",
                               .summary = "uniform on the corners of the hypercube, in any dimension",
                               .reference = "Bruna and Han (2024), Tilted transport",
@@ -130,13 +51,14 @@ Status theta_create_set(const Samples *set, const char *source, int dimension, d
 
 Status theta_create(const ThetaOps *ops, int dimension, const char *file, double test_fraction, uint64_t seed,
                     ThetaSource *out) {
+  const char *source = file ? file : ops->name;
   *out = (ThetaSource){.ops = ops, .seed = seed};
   if (ops->needs_file && !file)
     return status_set(STATUS_INPUT, "problem.theta = %s needs problem.file, which is not given", ops->name);
   if (ops->set) {
     Samples set;
     TRY(ops->set(&out->memory, file, &set));
-    return theta_create_set(&set, file, dimension, test_fraction, seed, out);
+    return theta_create_set(&set, source, dimension, test_fraction, seed, out);
   }
   out->d = dimension ? dimension : ops->dimension ? ops->dimension : 2;
   if (ops->mixture) {
@@ -151,7 +73,7 @@ Status theta_create(const ThetaOps *ops, int dimension, const char *file, double
   if (ops->dimension && out->d != ops->dimension)
     return status_set(STATUS_INPUT, "problem.dimension: %d, but problem.theta = %s lives in %d dimensions",
                       dimension, ops->name, ops->dimension);
-  return check_dimension(dimension, out->d, file ? file : ops->name);
+  return check_dimension(dimension, out->d, source);
 }
 
 Status theta_create_gaussian(int d, uint64_t seed, ThetaSource *out) {
@@ -190,9 +112,23 @@ static int member_at(const ThetaSource *source, uint32_t replicate, int place) {
          rng_permuted(source->set.n - fixed, rng_key(source->seed, RNG_SPLIT), replicate, place - fixed);
 }
 
+/* Draws one theta of each lane of a distribution in the plane. Rejection takes more of some streams than of
+ * others: afterwards all stand where the furthest does. */
+static void sample_in_plane(const ThetaOps *ops, RngLanes *rng, double *theta) {
+  uint32_t furthest = rng->position;
+  for (uint32_t n = 0; n < rng->lanes; n++) {
+    Rng stream = rng_of_lane(rng, n);
+    stream.position = rng->position;
+    double point[2];
+    ops->sample(&stream, point);
+    theta[n] = point[0], theta[rng->lanes + n] = point[1];
+    if (stream.position > furthest) furthest = stream.position;
+  }
+  rng->position = furthest;
+}
+
 /* Draws one theta of each lane, unless the distribution is a finite set; returns whether it did. */
 static bool draw_lanes(const ThetaSource *source, RngLanes lanes, double *theta) {
-  double point[2];
   if (source->isotropic.d > 0)
     isotropic_sample(&source->isotropic, &lanes, theta);
   else if (source->has_mixture)
@@ -200,11 +136,7 @@ static bool draw_lanes(const ThetaSource *source, RngLanes lanes, double *theta)
   else if (source->ops->prior)
     source->prior.ops->sample(&source->prior, &lanes, theta);
   else if (source->ops->sample)
-    for (uint32_t n = 0; n < lanes.lanes; n++) {
-      Rng rng = rng_of_lane(&lanes, n);
-      source->ops->sample(&rng, point);
-      theta[n] = point[0], theta[lanes.lanes + n] = point[1];
-    }
+    sample_in_plane(source->ops, &lanes, theta);
   else
     return false;
   return true;
@@ -279,5 +211,45 @@ Status theta_training_samples(Arena *memory, const ThetaSource *source, uint32_t
   if (draw_lanes(source, lanes, out->theta)) return STATUS_OK;
   for (int s = 0; s < n; s++)
     copy_member(source, member_at(source, replicate, theta_test_size(source) + s), s, n, out->theta);
+  return STATUS_OK;
+}
+
+/* ---- as a prior */
+
+typedef struct {
+  const ThetaOps *ops;
+} DensityState;
+
+static void density_sample(const Prior *prior, RngLanes *rng, double *theta) {
+  const DensityState *self = prior->state;
+  sample_in_plane(self->ops, rng, theta);
+}
+
+static void density_log_density(const Prior *prior, int lanes, const double *theta, double *out) {
+  const DensityState *self = prior->state;
+  for (int n = 0; n < lanes; n++)
+    out[n] = self->ops->log_density((const double[]){theta[n], theta[lanes + n]});
+}
+
+static const PriorOps density_ops = {.name = "exact",
+                                     .summary = "the distribution of theta*, which is not a mixture",
+                                     .reference = "DiffTS, Section 6.2",
+                                     .sample = density_sample,
+                                     .log_density = density_log_density};
+
+bool theta_has_prior(const ThetaSource *source) {
+  return source->has_mixture || source->ops->prior || source->ops->log_density;
+}
+
+Status theta_prior(Arena *memory, const ThetaSource *source, const PriorFit *chain_settings, Prior *out) {
+  ASSERT(theta_has_prior(source));
+  if (source->has_mixture) return prior_from_mixture(memory, &source->mixture, chain_settings, out);
+  if (source->ops->prior) return source->ops->prior(memory, source->d, chain_settings, out);
+  ASSERT(source->d == 2);
+  *out = (Prior){.memory = memory, .ops = &density_ops, .d = source->d};
+  DensityState *self;
+  ALLOCATE(memory, self, 1);
+  self->ops = source->ops;
+  out->state = self;
   return STATUS_OK;
 }

@@ -85,3 +85,9 @@ int theta_training_count(const ThetaSource *source, int64_t limit);
 /* Draws the training samples of this replicate, never a theta* of a finite set. */
 Status theta_training_samples(Arena *memory, const ThetaSource *source, uint32_t replicate, int64_t limit,
                               Samples *out);
+
+/* Returns whether there is a prior: mixtures and densities have one; finite sets do not. */
+bool theta_has_prior(const ThetaSource *source);
+/* Creates the exact distribution as a prior of the agent: a mixture as prior_from_mixture does, and a density
+ * as a prior that samples and knows its density, and can do nothing else (no chain, no file, no fit). */
+Status theta_prior(Arena *memory, const ThetaSource *source, const PriorFit *chain_settings, Prior *out);

@@ -9,7 +9,6 @@
 #include "model/prior/families.h"
 #include "policy/network_arms.h"
 #include "problem/distributions.h"
-#include "problem/theta_prior.h"
 #include "sampler/methods.h"
 
 #include <math.h>
