@@ -4,9 +4,7 @@
 #include "core/rng.h"
 #include "emd_golden.h"
 #include "metric/assignment.h"
-#include "metric/auction.h"
 #include "metric/emd.h"
-#include "metric/reduced.h"
 
 #include <float.h>
 #include <string.h>
@@ -85,10 +83,10 @@ static double dual_objective(int n, int stride, const double *cost, const double
 /* Against plain loops, on costs with many equal ones. */
 static void test_reduced_rows(void) {
   enum { MOST = 100 };
-  static _Alignas(64) double c[MOST + REDUCED_LANES], v[MOST + REDUCED_LANES];
+  static _Alignas(64) double c[MOST + ASSIGNMENT_LANES], v[MOST + ASSIGNMENT_LANES];
   Rng rng = {.key = rng_key(9, RNG_TEST)};
   for (int n = 2; n <= MOST; n++) {
-    double least = INFINITY, second = INFINITY, largest = 0;
+    double least = INFINITY, second = INFINITY;
     int column = -1;
     memset(c, 0, sizeof c);
     for (int j = 0; j < n; j++) {
@@ -98,14 +96,12 @@ static void test_reduced_rows(void) {
         second = least, least = value, column = j;
       else
         second = fmin(second, value);
-      largest = fmax(largest, c[j]);
     }
-    const int stride = reduced_stride(n);
-    CU_ASSERT(reduced_largest(stride, c) == largest);
+    const int stride = assignment_stride(n);
     for (int j = n; j < stride; j++) c[j] = INFINITY;
-    const ReducedLeast found = reduced_two_least(stride, c, v);
+    const AssignmentLeast found = assignment_two_least(stride, c, v);
     CU_ASSERT(found.value == least && found.second == second && found.column == column);
-    CU_ASSERT(reduced_cost_least(stride, c, v) == least);
+    CU_ASSERT(assignment_cost_least(stride, c, v) == least);
   }
 }
 
@@ -115,15 +111,15 @@ static void test_reduced_rows(void) {
 static void test_auction(void) {
   SCRATCH_ARENA(memory);
   enum { N = 200, D = 2 };
-  static _Alignas(64) double cost[N * (N + REDUCED_LANES)], v[N + REDUCED_LANES];
+  static _Alignas(64) double cost[N * (N + ASSIGNMENT_LANES)], v[N + ASSIGNMENT_LANES];
   static double x[D * N], y[D * N];
   static const double shifts[] = {0, 0.5, 1e4};
-  const int stride = reduced_stride(N);
+  const int stride = assignment_stride(N);
   Rng rng = {.key = rng_key(8, RNG_TEST)};
   Emd *emd;
-  Auction *auction;
+  Assignment *assignment;
   CHECK_OK(emd_create(&memory, N, &emd));
-  CHECK_OK(auction_create(&memory, N, &auction));
+  CHECK_OK(assignment_create(&memory, N, &assignment));
   for (size_t s = 0; s < sizeof shifts / sizeof *shifts; s++) {
     double distance, mean, least = INFINITY;
     rng_normal(&rng, D * N, x);
@@ -136,7 +132,7 @@ static void test_auction(void) {
         least = fmin(least, cost[i * stride + j]);
       }
     CHECK_OK(emd_distance(emd, D, N, x, N, y, &distance));
-    auction_duals(auction, N, stride, cost, v);
+    assignment_duals(assignment, N, cost, v);
     const double dual = dual_objective(N, stride, cost, v, &mean);
     CU_ASSERT(dual <= distance * (1 + 1e-12));
     CU_ASSERT(distance - dual <= 0.18 * (mean - least) / N);

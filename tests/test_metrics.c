@@ -8,7 +8,6 @@
 #include "emd_golden.h"
 #include "metric/draws.h"
 #include "metric/metrics.h"
-#include "metric/slices.h"
 
 enum { DIRECTIONS = 40 };
 
@@ -94,16 +93,17 @@ static void test_sliced(void) {
  * to 12. */
 static void test_network_of_slices(void) {
   enum { MOST = 12 };
-  double values[MOST * SLICES];
+  double values[MOST * WASSERSTEIN_SLICES];
   for (int n = 1; n <= MOST; n++)
-    for (int first = 0; first < 1 << n; first += SLICES) {
+    for (int first = 0; first < 1 << n; first += WASSERSTEIN_SLICES) {
       for (int i = 0; i < n; i++)
-        for (int lane = 0; lane < SLICES; lane++) values[i * SLICES + lane] = (first + lane) >> i & 1;
-      slices_sort(n, values);
-      for (int lane = 0; lane < SLICES; lane++) {
+        for (int lane = 0; lane < WASSERSTEIN_SLICES; lane++)
+          values[i * WASSERSTEIN_SLICES + lane] = (first + lane) >> i & 1;
+      wasserstein_sort_slices(n, values);
+      for (int lane = 0; lane < WASSERSTEIN_SLICES; lane++) {
         int ones = 0;
         for (int i = 0; i < n; i++) ones += (first + lane) >> i & 1;
-        for (int i = 0; i < n; i++) CU_ASSERT_EQUAL(values[i * SLICES + lane], i >= n - ones);
+        for (int i = 0; i < n; i++) CU_ASSERT_EQUAL(values[i * WASSERSTEIN_SLICES + lane], i >= n - ones);
       }
     }
 }

@@ -1,8 +1,8 @@
 /* Jonker and Volgenant's algorithm. Dual variables u, v keep every reduced cost c_ij - u_i - v_j >= 0, and
  * matched pairs have reduced cost 0; u need not be stored, as u_i is the least c_ij - v_j of its row.
  *
- *   1  dual variables v from an auction (metric/auction.h)
- *   2  augmenting row reduction: a free row takes its best column and lowers its v to the point where the
+ *   1  dual variables v from an auction with epsilon scaling (Bertsekas, Annals of Operations Research 14,
+ * 1988) 2  augmenting row reduction: a free row takes its best column and lowers its v to the point where the
  *      second best is as good; the row it drove out is free and may be next
  *   3  for each row still free, a shortest path (Dijkstra, dense) to a free column, along which the matching
  *      is switched
@@ -10,19 +10,18 @@
  * Without the auction, v of one cloud shifted by half a standard deviation against the other would be wrong
  * all over, and paths long: by the least of each column, as published, 2000 points take four times as long.
  *
- * All time goes into passes over rows of c, so each is one loop over LANES columns at a time. */
+ * All time goes into passes over rows, by plain loops over the lanes of a vector: they become one instruction
+ * for each register at every level, and running minima stay in registers. */
 #include "metric/assignment.h"
 
 #include "core/simd.h"
-#include "metric/auction.h"
-#include "metric/reduced.h"
 
 #include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
-enum { WIDTH = 8, UNROLLED = 2, LANES = WIDTH * UNROLLED, NONE = -1 };
+enum { NONE = -1 };
 
 struct Assignment {
   int n, stride;
@@ -30,95 +29,269 @@ struct Assignment {
   int *column_of, *row_of; /* [n], NONE: free */
   double *v; /* [stride] */
   int *free_rows; /* [n] */
+  /* The auction: costs, and what v has fallen by since they were rounded. */
+  int16_t *rounded, *price; /* [n, stride], [stride] */
   /* Dijkstra: tentative distance of each column, INFINITY once it is closed; the row before it; v, but
    * -INFINITY once closed; the closed columns in order, and their distances. */
   double *distance, *open_v; /* [stride] */
   double *before; /* [stride], whole numbers */
   int *closed; /* [n] */
   double *closed_distance; /* [n] */
-  Auction *auction;
 };
+
+int assignment_stride(int n) { return (n + ASSIGNMENT_LANES - 1) / ASSIGNMENT_LANES * ASSIGNMENT_LANES; }
 
 Status assignment_create(Arena *memory, int most, Assignment **out) {
   ASSERT(most >= 1);
   Assignment *a;
-  const int stride = reduced_stride(most);
+  const size_t stride = (size_t)assignment_stride(most);
   ALLOCATE(memory, a, 1);
+  ALLOCATE(memory, a->rounded, (size_t)most * stride);
   ALLOCATE_ARRAYS(memory, most, a->row_of, a->free_rows, a->closed, a->closed_distance);
-  ALLOCATE_ARRAYS(memory, stride, a->v, a->distance, a->open_v, a->before);
+  ALLOCATE_ARRAYS(memory, stride, a->v, a->price, a->distance, a->open_v, a->before);
   *out = a;
-  return auction_create(memory, most, &a->auction);
+  return STATUS_OK;
 }
 
 static const double *row_of_costs(const Assignment *a, int i) {
   return a->cost + (size_t)i * (size_t)a->stride;
 }
 
-/* The compiler does not keep running minima and their places in registers by itself. */
-typedef double Values __attribute__((vector_size(WIDTH * sizeof(double)), may_alias));
-typedef int64_t Words __attribute__((vector_size(WIDTH * sizeof(int64_t)), may_alias));
-#define SELECT(condition, yes, no)                                                                           \
-  ((__typeof__(yes))(((Words)(yes) & (condition)) | ((Words)(no) & ~(condition))))
-#define AT(array, j) (*(Values *)((array) + (j)))
-#define CONST_AT(array, j) (*(const Values *)((array) + (j)))
+/* ---- passes over a row */
 
-/* LANES running minima and the blocks of columns they were met in. */
-typedef struct {
-  Values best[UNROLLED];
-  Words where[UNROLLED];
-} Minima;
+#define LANES for (int l = 0; l < ASSIGNMENT_LANES; l++)
+#define LESSER(x, y) ((x) < (y) ? (x) : (y))
+#define LARGER(x, y) ((x) < (y) ? (y) : (x))
+typedef double Lanes __attribute__((vector_size(ASSIGNMENT_LANES * sizeof(double)), may_alias, aligned(64)));
+#define AT(array, j) (*(Lanes *)((array) + (j)))
+#define CONST_AT(array, j) (*(const Lanes *)((array) + (j)))
 
-static inline void minima_start(Minima *minima) {
-  for (int k = 0; k < UNROLLED; k++) {
-    minima->best[k] = (Values){0} + INFINITY;
-    minima->where[k] = (Words){0};
-  }
+/* Returns the least over all lanes: halves of them become one, until there is one lane. */
+INLINE double least_lane(const Lanes *lanes) {
+  Lanes x = *lanes;
+#pragma GCC unroll 5
+  for (int half = ASSIGNMENT_LANES / 2; half > 0; half /= 2)
+    for (int l = 0; l < half; l++) x[l] = LESSER(x[l + half], x[l]);
+  return x[0];
 }
 
-static inline ReducedLeast minima_least(const Minima *minima) {
-  ReducedLeast least = {INFINITY, INFINITY, NONE};
-  for (int k = 0; k < UNROLLED; k++) {
-    for (int l = 0; l < WIDTH; l++) {
-      double value = minima->best[k][l];
-      int column = (int)minima->where[k][l] + k * WIDTH + l;
-      bool better = value < least.value || (value == least.value && column < least.column);
-      least.value = better ? value : least.value;
-      least.column = better ? column : least.column;
-    }
+SIMD_CLONES
+double assignment_cost_least(int stride, const double *c, const double *v) {
+  Lanes least = (Lanes){0} + INFINITY;
+  for (int j = 0; j < stride; j += ASSIGNMENT_LANES) {
+    const Lanes x = CONST_AT(c, j) - CONST_AT(v, j);
+    LANES least[l] = LESSER(x[l], least[l]);
   }
-  return least;
+  return least_lane(&least);
+}
+
+/* Returns the least over all lanes, each of which has its least and second least value and the block of
+ * columns of the least. */
+INLINE AssignmentLeast least_of_lanes(const Lanes *best, const Lanes *next, const Lanes *where) {
+  const double value = least_lane(best);
+  Lanes column, others;
+  LANES column[l] = (*best)[l] == value ? (*where)[l] + l : INFINITY;
+  const double first = least_lane(&column);
+  LANES others[l] = column[l] == first ? (*next)[l] : (*best)[l];
+  return (AssignmentLeast){value, least_lane(&others), (int)first};
+}
+
+SIMD_CLONES
+AssignmentLeast assignment_two_least(int stride, const double *c, const double *v) {
+  Lanes best = (Lanes){0} + INFINITY, next = best, where = {0};
+  for (int j = 0; j < stride; j += ASSIGNMENT_LANES) {
+    const Lanes x = CONST_AT(c, j) - CONST_AT(v, j);
+    const double first = j;
+    LANES {
+      const double loser = LARGER(x[l], best[l]);
+      next[l] = LESSER(loser, next[l]);
+    }
+    LANES where[l] = x[l] < best[l] ? first : where[l];
+    LANES best[l] = LESSER(x[l], best[l]);
+  }
+  return least_of_lanes(&best, &next, &where);
 }
 
 /* Relaxes every open column through `row`, whose costs are c, with h added; returns the closest open one. */
 SIMD_CLONES
-static ReducedLeast relax(int stride, const double *restrict c, const double *restrict open_v, double h,
-                          double row, double *restrict distance, double *restrict before) {
-  Minima minima;
-  minima_start(&minima);
-  for (int64_t j = 0; j < stride; j += LANES) {
-    for (int k = 0; k < UNROLLED; k++) {
-      int64_t at = j + k * WIDTH;
-      Values through = CONST_AT(c, at) - CONST_AT(open_v, at) + h, old = AT(distance, at);
-      Words shorter = through < old;
-      Values now = SELECT(shorter, through, old);
-      AT(before, at) = SELECT(shorter, (Values){0} + row, AT(before, at));
-      AT(distance, at) = now;
-      Words better = now < minima.best[k];
-      minima.best[k] = SELECT(better, now, minima.best[k]);
-      minima.where[k] = SELECT(better, (Words){0} + j, minima.where[k]);
-    }
+static AssignmentLeast relax(int stride, const double *restrict c, const double *restrict open_v, double h,
+                             double row, double *restrict distance, double *restrict before) {
+  Lanes best = (Lanes){0} + INFINITY, where = {0};
+  const Lanes none = best;
+  for (int j = 0; j < stride; j += ASSIGNMENT_LANES) {
+    const Lanes through = CONST_AT(c, j) - CONST_AT(open_v, j) + h;
+    const double first = j;
+    Lanes now = AT(distance, j), from = AT(before, j);
+    LANES from[l] = through[l] < now[l] ? row : from[l];
+    LANES now[l] = LESSER(through[l], now[l]);
+    AT(before, j) = from;
+    AT(distance, j) = now;
+    LANES where[l] = now[l] < best[l] ? first : where[l];
+    LANES best[l] = LESSER(now[l], best[l]);
   }
-  return minima_least(&minima);
+  return least_of_lanes(&best, &none, &where);
 }
+
+/* ---- the auction
+ *
+ * Rows bid for columns: a free row takes the column where c_ij - v_j is least and lowers that v_j until the
+ * second best is as good, and by epsilon more; the row that it drove out is free and bids next. With a large
+ * epsilon prices go quickly to about where they belong, with a small one to the place; so epsilon falls from
+ * phase to phase, and every phase starts with all rows free, at the prices of the one before.
+ *
+ * Bids are among whole numbers of 16 bits, a quarter of the memory, which is where the time goes. They count
+ * units of what a cost is above its column's v so far and the least of its row; MOST_COST of them, at least
+ * 32 epsilon, are as good as more. When epsilon is less than FINEST units, costs are rounded again. The unit
+ * is a power of two, so that prices add up without an error. */
+enum {
+  MOST_COST = (1 << 13) - 1, /* of those that are rounded */
+  LEAST_PRICE = MOST_COST - INT16_MAX, /* no reduced cost is above INT16_MAX */
+  COARSEST = 7, /* bits of epsilon when costs are rounded */
+  FINEST = 5, /* units, the least epsilon */
+  SHRINK = 5, /* of epsilon */
+  COLUMN_BITS = 16,
+  COLUMNS = 1 << COLUMN_BITS, /* at most */
+  SAMPLE = 16, /* rows, of the mean cost */
+  MOST_BIDS = 200 /* for each row, after which v is what it is; 10 to 70 are usual */
+};
+static const double FIRST = 0.1; /* epsilon, of the mean cost */
+static const double LAST = 0.03; /* epsilon, of the mean cost by n */
+
+SIMD_CLONES
+static void lower(int n, const double *restrict c, double *restrict least) {
+  for (int j = 0; j < n; j++) least[j] = c[j] < least[j] ? c[j] : least[j];
+}
+
+/* Returns the mean of what is left of the costs of a few rows. */
+static double mean_cost(const Assignment *a) {
+  const int step = (a->n + SAMPLE - 1) / SAMPLE;
+  double sum = 0;
+  int rows = 0;
+  for (int i = 0; i < a->n; i += step, rows++) {
+    const double *c = row_of_costs(a, i), least = assignment_cost_least(a->stride, c, a->v);
+    for (int j = 0; j < a->n; j++) sum += c[j] - a->v[j] - least;
+  }
+  return sum / a->n / rows;
+}
+
+/* Computes to_j = scale (c_j - v_j - low), at most MOST_COST: the last bits of its sum with 2^52. A
+ * conversion would be moved before the comparison, and of an infinite number it raises "invalid". */
+SIMD_CLONES
+static void round_row(int stride, const double *restrict c, const double *restrict v, double low,
+                      double scale, int16_t *restrict to) {
+  for (int j = 0; j < stride; j++) {
+    const double units = (c[j] - v[j] - low) * scale;
+    union {
+      double real;
+      int64_t bits;
+    } sum = {(units < MOST_COST ? units : MOST_COST) + 0x1p52};
+    to[j] = (int16_t)sum.bits;
+  }
+}
+
+static void round_costs(Assignment *a, double scale) {
+  for (int i = 0; i < a->n; i++) {
+    const double *c = row_of_costs(a, i), least = assignment_cost_least(a->stride, c, a->v);
+    round_row(a->stride, c, a->v, least, scale, a->rounded + (size_t)i * (size_t)a->stride);
+  }
+  for (int j = 0; j < a->stride; j++) a->price[j] = j < a->n ? 0 : LEAST_PRICE;
+}
+
+typedef int16_t Whole __attribute__((vector_size(ASSIGNMENT_LANES * sizeof(int16_t)), may_alias));
+
+typedef struct {
+  int value, second; /* least and second least */
+  int column; /* of the least; the first of equals */
+} Least;
+
+/* Returns the least over all lanes. A value and its column become one number, so that no comparison has to
+ * choose twice. Both halves of the lanes become one, until there is one lane. */
+INLINE Least least_of(const Whole *best, const Whole *next, const Whole *where) {
+  int32_t least[ASSIGNMENT_LANES], second[ASSIGNMENT_LANES];
+  LANES least[l] = (*best)[l] * COLUMNS + (*where)[l] * ASSIGNMENT_LANES + l;
+  LANES second[l] = (*next)[l] * COLUMNS;
+#pragma GCC unroll 5
+  for (int half = ASSIGNMENT_LANES / 2; half > 0; half /= 2)
+    for (int l = 0; l < half; l++) {
+      const int32_t larger = LARGER(least[l], least[l + half]), other = LESSER(second[l], second[l + half]);
+      second[l] = LESSER(larger, other);
+      least[l] = LESSER(least[l], least[l + half]);
+    }
+  return (Least){least[0] >> COLUMN_BITS, second[0] >> COLUMN_BITS, least[0] & (COLUMNS - 1)};
+}
+
+/* Returns the two least of c_j - price_j. */
+SIMD_CLONES
+static Least two_least_rounded(int stride, const int16_t *restrict c, const int16_t *restrict price) {
+  Whole best = (Whole){0} + INT16_MAX, next = best, where = {0};
+  for (int j = 0; j < stride; j += ASSIGNMENT_LANES) {
+    const Whole x = *(const Whole *)(c + j) - *(const Whole *)(price + j);
+    const int16_t block = (int16_t)(j / ASSIGNMENT_LANES);
+    LANES {
+      const int16_t loser = LARGER(x[l], best[l]);
+      next[l] = LESSER(loser, next[l]);
+    }
+    LANES where[l] = x[l] < best[l] ? block : where[l];
+    LANES best[l] = LESSER(x[l], best[l]);
+  }
+  return least_of(&best, &next, &where);
+}
+
+/* Lowers price_j by fall, as a whole vector: what is stored by parts cannot be loaded as one before it has
+ * reached the cache. */
+SIMD_CLONES
+static void lower_price(int16_t *price, int column, int16_t fall) {
+  Whole *at = (Whole *)(price + column / ASSIGNMENT_LANES * ASSIGNMENT_LANES), prices = *at;
+  const int16_t lane = (int16_t)(column % ASSIGNMENT_LANES);
+  LANES prices[l] = (int16_t)(prices[l] - (l == lane ? fall : 0));
+  *at = prices;
+}
+
+/* Runs one phase; returns the bids that are left. It ends early where a price leaves the range. */
+static int64_t run_phase(Assignment *a, int epsilon, int64_t bids) {
+  int count = a->n;
+  for (int i = 0; i < a->n; i++) a->row_of[i] = NONE, a->free_rows[i] = a->n - 1 - i;
+  for (; count > 0 && bids > 0; bids--) {
+    const int i = a->free_rows[--count];
+    const Least least = two_least_rounded(a->stride, a->rounded + (size_t)i * (size_t)a->stride, a->price);
+    const int driven_out = a->row_of[least.column], fall = least.second - least.value + epsilon;
+    if (a->price[least.column] - fall < LEAST_PRICE) break;
+    lower_price(a->price, least.column, (int16_t)fall);
+    a->row_of[least.column] = i;
+    if (driven_out != NONE) a->free_rows[count++] = driven_out;
+  }
+  return bids;
+}
+
+static void settle_prices(Assignment *a, double unit) {
+  for (int j = 0; j < a->n; j++) a->v[j] += unit * a->price[j], a->price[j] = 0;
+}
+
+/* Computes v[stride]: dual variables of a matching that is nearly the best, and 0 beyond them. Any v is a
+ * valid start; the better it is, the shorter are the paths that are still to be found. */
+static void find_duals(Assignment *a) {
+  for (int j = 0; j < a->stride; j++) a->v[j] = j < a->n ? INFINITY : 0;
+  for (int i = 0; i < a->n; i++) lower(a->n, row_of_costs(a, i), a->v);
+  const double mean = a->n > 1 && a->stride <= COLUMNS ? mean_cost(a) : 0;
+  if (!(mean > 0 && isfinite(0x1p60 / mean))) return;
+  int64_t bids = MOST_BIDS * (int64_t)a->n;
+  double unit = INFINITY;
+  for (double epsilon = FIRST * mean; epsilon * a->n >= LAST * mean && bids > 0; epsilon /= SHRINK) {
+    if (epsilon < FINEST * unit) {
+      if (isfinite(unit)) settle_prices(a, unit);
+      unit = ldexp(1, ilogb(epsilon) - COARSEST);
+      round_costs(a, 1 / unit);
+    }
+    bids = run_phase(a, (int)(epsilon / unit), bids);
+  }
+  settle_prices(a, unit);
+}
+
+/* ---- the matching */
 
 static void match(Assignment *a, int row, int column) {
   a->column_of[row] = column;
   a->row_of[column] = row;
-}
-
-static void start_from_duals(Assignment *a) {
-  auction_duals(a->auction, a->n, a->stride, a->cost, a->v);
-  for (int j = 0; j < a->n; j++) a->column_of[j] = a->row_of[j] = NONE, a->free_rows[j] = j;
 }
 
 /* Passes once over the free rows; a row that was driven out while v fell is taken at once. Returns the
@@ -127,7 +300,7 @@ static int reduce_rows(Assignment *a, int count) {
   int next = 0, left = 0, steps = 0;
   while (next < count) {
     int i = a->free_rows[next++];
-    ReducedLeast least = reduced_two_least(a->stride, row_of_costs(a, i), a->v);
+    AssignmentLeast least = assignment_two_least(a->stride, row_of_costs(a, i), a->v);
     int j = least.column, driven_out = a->row_of[j];
     double lower = a->v[j] - (least.second - least.value);
     bool falls = lower < a->v[j] && isfinite(lower);
@@ -162,7 +335,7 @@ static void augment(Assignment *a, int row) {
   size_t bytes = (size_t)a->stride * sizeof(double);
   memcpy(a->open_v, a->v, bytes);
   for (int j = 0; j < a->stride; j++) a->distance[j] = INFINITY;
-  ReducedLeast nearest = relax(a->stride, row_of_costs(a, row), a->open_v, 0, row, a->distance, a->before);
+  AssignmentLeast nearest = relax(a->stride, row_of_costs(a, row), a->open_v, 0, row, a->distance, a->before);
   int count = 0;
   while (a->row_of[nearest.column] != NONE) {
     int j = nearest.column, i = a->row_of[j];
@@ -177,12 +350,22 @@ static void augment(Assignment *a, int row) {
   switch_path(a, row, nearest.column);
 }
 
-void assignment_solve(Assignment *a, int n, const double *cost, int *column_of, double *v) {
+static void assignment_begin(Assignment *a, int n, const double *cost) {
   a->n = n;
-  a->stride = reduced_stride(n);
+  a->stride = assignment_stride(n);
   a->cost = cost;
+  find_duals(a);
+}
+
+void assignment_duals(Assignment *a, int n, const double *cost, double *v) {
+  assignment_begin(a, n, cost);
+  memcpy(v, a->v, (size_t)n * sizeof *v);
+}
+
+void assignment_solve(Assignment *a, int n, const double *cost, int *column_of, double *v) {
+  assignment_begin(a, n, cost);
   a->column_of = column_of;
-  start_from_duals(a);
+  for (int j = 0; j < n; j++) a->column_of[j] = a->row_of[j] = NONE, a->free_rows[j] = j;
   const int count = reduce_rows(a, n);
   for (int k = 0; k < count; k++) augment(a, a->free_rows[k]);
   memcpy(v, a->v, (size_t)n * sizeof *v);

@@ -2,13 +2,12 @@
 #include "metric/wasserstein.h"
 
 #include "core/simd.h"
-#include "metric/coupling.h"
-#include "metric/slices.h"
 
 #include <math.h>
 #include <stdbool.h>
 #include <string.h>
 
+enum { SLICES = WASSERSTEIN_SLICES };
 static const int MOST_STEPS = 200;
 static const double LEAST_STEP = 1e-8; /* an angle, in radians; the error of W1 is of its square */
 
@@ -38,6 +37,83 @@ Status wasserstein_create(Arena *memory, int most_dimension, int most_points, Wa
   *out = w;
   return STATUS_OK;
 }
+
+/* The optimal coupling of two sorted lists of n and m points in one dimension: a walk through both at once. A
+ * point of the first carries m units of mass and one of the second n, so that all masses are whole; n m units
+ * are 1.
+ *
+ *   for (Coupling at = coupling_begin(n, m); at.mass > 0; coupling_next(&at)) .. */
+/* `mass` units go from point i to point j; 0: the end. */
+typedef struct {
+  int n, m, i, j, mass;
+  int left_of_first, left_of_second;
+} Coupling;
+
+static Coupling coupling_begin(int n, int m) { return (Coupling){n, m, 0, 0, n < m ? n : m, m, n}; }
+
+static void coupling_next(Coupling *at) {
+  at->left_of_first -= at->mass;
+  at->left_of_second -= at->mass;
+  if (at->left_of_first == 0) at->i++, at->left_of_first = at->i < at->n ? at->m : 0;
+  if (at->left_of_second == 0) at->j++, at->left_of_second = at->n;
+  at->mass = at->left_of_first < at->left_of_second ? at->left_of_first : at->left_of_second;
+}
+
+/* ---- slices: projections on several directions at once, a direction a lane */
+
+/* Computes out[n, SLICES] = x' direction of x[d, n] and direction[d, SLICES]. */
+SIMD_CLONES
+static void project_slices(int d, int n, const double *restrict x, const double *restrict direction,
+                           double *restrict out) {
+  for (size_t i = 0; i < (size_t)n * SLICES; i++) out[i] = 0;
+  for (int k = 0; k < d; k++) {
+    const double *restrict row = x + (size_t)k * (size_t)n;
+    for (int i = 0; i < n; i++)
+      for (int lane = 0; lane < SLICES; lane++)
+        out[(size_t)i * SLICES + lane] += direction[k * SLICES + lane] * row[i];
+  }
+}
+
+/* Puts the smaller one of each pair of first[count], second[count] into the first, the larger into the
+ * second. */
+static inline void exchange_values(size_t count, double *restrict first, double *restrict second) {
+  for (size_t i = 0; i < count; i++) {
+    const double a = first[i], b = second[i];
+    first[i] = a < b ? a : b;
+    second[i] = a < b ? b : a;
+  }
+}
+
+/* Sorts by merge exchange (Batcher 1968; Knuth, The Art of Computer Programming 3, Algorithm 5.2.2M). The
+ * pairs of a pass are i and i + apart with (i & p) = r: runs of p rows, of which each second one takes part.
+ */
+SIMD_CLONES
+void wasserstein_sort_slices(int n, double *values) {
+  int half = 1;
+  while (2 * half < n) half *= 2;
+  for (int p = half; p > 0; p /= 2)
+    for (int q = half, r = 0, apart = p;; apart = q - p, q /= 2, r = p) {
+      for (int i = r; i + apart < n; i += 2 * p) {
+        const int rows = n - apart - i < p ? n - apart - i : p;
+        exchange_values((size_t)rows * SLICES, values + (size_t)i * SLICES,
+                        values + (size_t)(i + apart) * SLICES);
+      }
+      if (q == p) break;
+    }
+}
+
+/* Computes out[SLICES]: W1 between the columns of x[n, SLICES] and y[m, SLICES], both sorted. */
+static void find_slice_distances(int n, const double *x, int m, const double *y, double *out) {
+  const double units = (double)n * m;
+  for (int lane = 0; lane < SLICES; lane++) out[lane] = 0;
+  for (Coupling at = coupling_begin(n, m); at.mass > 0; coupling_next(&at)) {
+    const double share = at.mass / units;
+    const double *of_x = x + (size_t)at.i * SLICES, *of_y = y + (size_t)at.j * SLICES;
+    for (int lane = 0; lane < SLICES; lane++) out[lane] += share * fabs(of_x[lane] - of_y[lane]);
+  }
+}
+
+/* ---- one direction */
 
 /* Computes out[n] = direction' x. */
 SIMD_CLONES
@@ -118,11 +194,11 @@ static void draw_slices(int d, Rng *rng, int lanes, double *direction, double *s
 /* Computes W1 along the next `lanes` directions of the stream, which are left in w->slices. */
 static void along_slices(Wasserstein *w, const Clouds *clouds, Rng *rng, int lanes, double values[SLICES]) {
   draw_slices(clouds->d, rng, lanes, w->direction, w->slices);
-  slices_project(clouds->d, clouds->n, clouds->x, w->slices, w->sorted_x);
-  slices_project(clouds->d, clouds->m, clouds->y, w->slices, w->sorted_y);
-  slices_sort(clouds->n, w->sorted_x);
-  slices_sort(clouds->m, w->sorted_y);
-  slices_distance(clouds->n, w->sorted_x, clouds->m, w->sorted_y, values);
+  project_slices(clouds->d, clouds->n, clouds->x, w->slices, w->sorted_x);
+  project_slices(clouds->d, clouds->m, clouds->y, w->slices, w->sorted_y);
+  wasserstein_sort_slices(clouds->n, w->sorted_x);
+  wasserstein_sort_slices(clouds->m, w->sorted_y);
+  find_slice_distances(clouds->n, w->sorted_x, clouds->m, w->sorted_y, values);
 }
 
 static int lanes_of(int directions, int done) {

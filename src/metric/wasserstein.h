@@ -25,3 +25,8 @@ double wasserstein_sliced(Wasserstein *wasserstein, int d, int n, const double *
  * halved steps until nothing is gained. It is a local maximum, so a lower bound of the largest. */
 double wasserstein_max_sliced(Wasserstein *wasserstein, int d, int n, const double *x, int m, const double *y,
                               int directions, Rng rng);
+
+/* Sorts each column of values[n, WASSERSTEIN_SLICES], the smallest first; no value is NaN. A network of
+ * comparisons, whose order does not depend on the values, so that all lanes go the same way. */
+enum { WASSERSTEIN_SLICES = 8 };
+void wasserstein_sort_slices(int n, double *values);
