@@ -72,73 +72,12 @@ static Status csv_fields_refuse(const CsvReader *reader) {
                          csv_shown(reader, text));
 }
 
-#if LDBL_MANT_DIG == 64 && defined(__x86_64__)
-/* Splits a decimal number into parts: text up to end = (-1)^negative digits 10^exponent. Returns false when
- * the text does not have this form, or has more digits than fit in 64 bits. */
-static bool split_decimal(const char *text, const char *end, bool *negative, uint64_t *digits,
-                          int *exponent) {
-  *negative = *text == '-';
-  if (*text == '-' || *text == '+') text++;
-  int count = 0, decimals = 0;
-  *digits = 0;
-  for (bool point = false; count <= 19; text++) {
-    if (*text == '.' && !point) {
-      point = true;
-      continue;
-    }
-    if (*text < '0' || *text > '9') break;
-    *digits = 10 * *digits + (uint64_t)(*text - '0');
-    count++;
-    decimals += point;
-  }
-  if (count == 0 || count > 19) return false;
-  *exponent = -decimals;
-  if (text == end) return true;
-  if (*text != 'e' && *text != 'E') return false;
-  text++;
-  bool down = *text == '-';
-  if (*text == '-' || *text == '+') text++;
-  if (text[0] < '0' || text[0] > '9') return false;
-  int power = text[0] - '0';
-  if (text[1] >= '0' && text[1] <= '9') power = 10 * power + (*++text - '0');
-  *exponent += down ? -power : power;
-  return text + 1 == end;
-}
-
-/* Returns the closest double to an ordinary number, several times as fast as strtod (Clinger 1990, in
- * extended precision): up to 19 digits and powers of ten up to 27 are exact in 64 bits, so one operation
- * rounds once; the second rounding, to 53 bits, can only go wrong from the middle between two doubles,
- * which is left to strtod. */
-static bool fast_number(const char *text, const char *end, double *value) {
-  static const long double powers[] = {1e0L,  1e1L,  1e2L,  1e3L,  1e4L,  1e5L,  1e6L,  1e7L,  1e8L,  1e9L,
-                                       1e10L, 1e11L, 1e12L, 1e13L, 1e14L, 1e15L, 1e16L, 1e17L, 1e18L, 1e19L,
-                                       1e20L, 1e21L, 1e22L, 1e23L, 1e24L, 1e25L, 1e26L, 1e27L};
-  bool negative;
-  uint64_t digits, bits;
-  int exponent;
-  if (!split_decimal(text, end, &negative, &digits, &exponent) || exponent < -27 || exponent > 27)
-    return false;
-  long double extended = exponent < 0 ? digits / powers[-exponent] : digits * powers[exponent];
-  memcpy(&bits, &extended, sizeof bits);
-  if ((bits & 0x7ff) == 0x400) return false;
-  *value = (double)(negative ? -extended : extended);
-  return true;
-}
-#else
-static bool fast_number(const char *text, const char *end, double *value) {
-  (void)text, (void)end, (void)value;
-  return false;
-}
-#endif
-
 Status csv_number(const CsvReader *reader, double *value) {
-  if (!fast_number(reader->field, reader->field + reader->length, value)) {
-    if (reader->length == 0 || strspn(reader->field, "+-.0123456789eE") != reader->length)
-      return csv_fields_refuse(reader);
-    char *end;
-    *value = strtod(reader->field, &end);
-    if (end != reader->field + reader->length) return csv_fields_refuse(reader);
-  }
+  char *end;
+  if (reader->length == 0 || strspn(reader->field, "+-.0123456789eE") != reader->length)
+    return csv_fields_refuse(reader);
+  *value = strtod(reader->field, &end);
+  if (end != reader->field + reader->length) return csv_fields_refuse(reader);
   char text[CSV_SHOWN_SIZE + 4];
   if (fabs(*value) <= DATASET_MOST) return STATUS_OK;
   return CSV_FIELD_ERROR(reader, "'%s' is too large; values are at most %g in size", csv_shown(reader, text),
