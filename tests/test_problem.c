@@ -123,13 +123,13 @@ static void check_distribution(const ThetaOps *ops) {
 }
 
 static void test_every_distribution(void) {
-  for (int i = 0; theta_distribution(i); i++) check_distribution(theta_distribution(i));
+  for (int i = 0; theta_distributions[i].name; i++) check_distribution(&theta_distributions[i]);
 }
 
 static void test_definitions(void) {
   int count = 0;
-  for (int i = 0; theta_distribution(i); i++) {
-    const ThetaOps *ops = theta_distribution(i);
+  for (int i = 0; theta_distributions[i].name; i++) {
+    const ThetaOps *ops = &theta_distributions[i];
     ThetaSource source;
     if (!defined_here(ops->name)) continue;
     count++;
@@ -195,8 +195,8 @@ static void test_log_densities(void) {
   enum { N = 40000, CELLS = 18, FINE = 60 };
   static double theta[2 * N];
   int densities = 0;
-  for (int i = 0; theta_distribution(i); i++) {
-    const ThetaOps *ops = theta_distribution(i);
+  for (int i = 0; theta_distributions[i].name; i++) {
+    const ThetaOps *ops = &theta_distributions[i];
     if (!ops->log_density) continue;
     const bool swirl = !strcmp(ops->name, "swirl");
     ThetaSource source;

@@ -1,33 +1,13 @@
 #include "problem/theta.h"
 
-#include "problem/distributions.h"
-
 #include <limits.h>
 #include <string.h>
 
-const ThetaOps theta_ising = {.name = "ising",
-                              .summary = "uniform on the corners of the hypercube, in any dimension",
-                              .reference = "Bruna and Han (2024), Tilted transport",
-                              .prior = prior_ising};
-const ThetaOps theta_file = {.name = "file",
-                             .summary = "drawn from the user's own samples (problem.file)",
-                             .reference = "DiffTS, Section 6.3",
-                             .needs_file = true,
-                             .set = dataset_read_samples};
-
-static const ThetaOps *const registry[] = {
-#define THETA_ENTRY(name) &theta_##name,
-    THETA_LIST(THETA_ENTRY)
-#undef THETA_ENTRY
-        NULL};
-
-const ThetaOps *theta_distribution(int index) { return registry[index]; }
-
-const char *theta_name(int index) { return registry[index] ? registry[index]->name : NULL; }
+const char *theta_name(int index) { return theta_distributions[index].name; }
 
 const ThetaOps *theta_find(const char *name) {
-  for (int i = 0; registry[i]; i++)
-    if (strcmp(registry[i]->name, name) == 0) return registry[i];
+  for (const ThetaOps *ops = theta_distributions; ops->name; ops++)
+    if (strcmp(ops->name, name) == 0) return ops;
   return NULL;
 }
 
@@ -40,7 +20,7 @@ static Status check_dimension(int dimension, int d, const char *source) {
 
 Status theta_create_set(const Samples *set, const char *source, int dimension, double test_fraction,
                         uint64_t seed, ThetaSource *out) {
-  out->ops = &theta_file, out->d = set->d, out->set = *set, out->test_fraction = test_fraction,
+  out->ops = theta_find("file"), out->d = set->d, out->set = *set, out->test_fraction = test_fraction,
   out->seed = seed;
   if (out->set.n < 2)
     return status_set(STATUS_INPUT,
@@ -77,7 +57,7 @@ Status theta_create(const ThetaOps *ops, int dimension, const char *file, double
 }
 
 Status theta_create_gaussian(int d, uint64_t seed, ThetaSource *out) {
-  return theta_create(&theta_gaussian, d, NULL, 0, seed, out);
+  return theta_create(theta_find("gaussian"), d, NULL, 0, seed, out);
 }
 
 Status theta_create_large(const ThetaOps *ops, int d, uint64_t seed, ThetaSource *out) {

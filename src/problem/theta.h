@@ -1,7 +1,6 @@
 /* Distributions of the unknown parameter theta*: the six two-dimensional priors of the DiffTS paper
- * (Section 6.2, Appendix C.1), and general ones.
- *
- * One constant descriptor each; the registry is walked by the configuration check, `list` and the tests. */
+ * (Section 6.2, Appendix C.1), and general ones; the configuration check, `list` and the tests walk their
+ * list. */
 #pragma once
 
 #include "model/denoiser/isotropic.h"
@@ -29,7 +28,7 @@ typedef struct {
   Status (*set)(Arena *memory, const char *file, Samples *out);
 } ThetaOps;
 
-const ThetaOps *theta_distribution(int index); /* registry; NULL ends */
+extern const ThetaOps theta_distributions[]; /* distributions.c; one without a name ends */
 const ThetaOps *theta_find(const char *name);
 const char *theta_name(int index);
 

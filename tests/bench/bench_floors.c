@@ -8,7 +8,7 @@
 #include "core/special.h"
 #include "model/prior/families.h"
 #include "policy/network_arms.h"
-#include "problem/distributions.h"
+#include "problem/theta.h"
 #include "sampler/methods.h"
 
 #include <math.h>
@@ -327,8 +327,8 @@ int main(void) {
     measure_arms(d, 20, rate);
   }
   const Work rate = rates();
-  measure_exact(&theta_rays, rate);
-  measure_exact(&theta_swirl, rate);
+  measure_exact(theta_find("rays"), rate);
+  measure_exact(theta_find("swirl"), rate);
   printf("]\n");
   return 0;
 }

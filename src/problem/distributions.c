@@ -1,18 +1,69 @@
-/* The distributions that are mixtures of Gaussians. In the plane: cross (Figure 2 of the DiffTS paper) and,
- * for studies in which the exact posterior is in closed form (Figure 7), cross, rays and triangles with each
- * piece replaced by the Gaussian of its weight, mean and covariance; and, beyond the papers, four modes far
- * apart. In any dimension: one or six Gaussians, and shapes that are no few Gaussians, with an exact
- * posterior all the same: curves, a surface and heavy tails, each so fine a mixture that nothing shows of it.
- */
+/* The distributions of theta*: the six of Figures 2 and 4 of the DiffTS paper, and others. */
 #include "core/arena.h"
-#include "problem/distributions.h"
 #include "problem/rotation.h"
+#include "problem/theta.h"
 
 #include <math.h>
 #include <string.h>
 
-#define PAPER "DiffTS, Section 6.2 and Appendix C.1"
-#define VARIANT "DiffTS, Figure 7"
+/* ---- densities in the plane that are no mixtures; except for swirl they are uniform on a part of [-3, 3]^2
+ */
+
+static void sample_where(bool (*inside)(const double *), Rng *rng, double *theta) {
+  do {
+    rng_uniform(rng, 2, theta);
+    for (int i = 0; i < 2; i++) theta[i] = 6 * theta[i] - 3;
+  } while (!inside(theta));
+}
+
+static bool in_rays(const double *u) {
+  const double x = fabs(u[0]), y = fabs(u[1]), radius = sqrt(x * x + y * y);
+  return (radius < 3) & ((x > y ? x : y) > 0.95 * radius); /* no branch: it could not be foreseen */
+}
+static bool in_triangles(const double *u) {
+  return (u[0] > 0 && fabs(u[1]) < u[0]) || (u[0] < 0 && fabs(u[1]) < fabs(u[0]) / 3);
+}
+static bool in_h(const double *u) { return fabs(u[0]) > 2.5 || fabs(u[1]) < 0.25; }
+static bool in_corners(const double *u) {
+  return (fabs(u[0]) > 2.5 && fabs(u[1]) > 1) || (fabs(u[1]) > 2.5 && fabs(u[0]) > 1);
+}
+
+static void sample_rays(Rng *rng, double *theta) { sample_where(in_rays, rng, theta); }
+static void sample_triangles(Rng *rng, double *theta) { sample_where(in_triangles, rng, theta); }
+static void sample_h(Rng *rng, double *theta) { sample_where(in_h, rng, theta); }
+static void sample_corners(Rng *rng, double *theta) { sample_where(in_corners, rng, theta); }
+
+static void sample_swirl(Rng *rng, double *theta) {
+  double u[2];
+  rng_uniform(rng, 2, u);
+  double radius = 3.5 * u[0] - u[0] * (u[1] - 0.5);
+  theta[0] = sin(2 * M_PI * u[0]) * radius + 1;
+  theta[1] = cos(2 * M_PI * u[0]) * radius - 1;
+}
+
+/* Returns the log density of what is uniform where `inside` holds within [-3, 3]^2, a part of this area. */
+static double log_uniform(bool (*inside)(const double *), double area, const double *u) {
+  const double value[2] = {-INFINITY, -log(area)};
+  return value[(fabs(u[0]) < 3) & (fabs(u[1]) < 3) & inside(u)];
+}
+
+/* Covers four sectors of radius 3 and half angle arccos 0.95. */
+static double log_density_rays(const double *u) { return log_uniform(in_rays, 36 * acos(0.95), u); }
+static double log_density_triangles(const double *u) { return log_uniform(in_triangles, 9 + 3, u); }
+/* Covers two strips of 0.5 x 6 and a bar of 5 x 0.5. */
+static double log_density_h(const double *u) { return log_uniform(in_h, 6 + 2.5, u); }
+/* Covers in each corner two strips of 0.5 x 2 that share a square of 0.5 x 0.5. */
+static double log_density_corners(const double *u) { return log_uniform(in_corners, 4 * (1 + 1 - 0.25), u); }
+
+/* Uses that about (1, -1) theta has the angle 2 pi u and the radius r = u (4 - v), uniform on (3 u, 4 u).
+ * So (u, r) has the density 1 / u, and the area element is 2 pi r du dr. It is unbounded at the tip. */
+static double log_density_swirl(const double *theta) {
+  double x = theta[0] - 1, y = theta[1] + 1, radius = hypot(x, y), u;
+  if (radius >= 4) return -INFINITY; /* u is at most 1, and needs an arc tangent */
+  u = atan2(x, y) / (2 * M_PI);
+  if (u < 0) u += 1;
+  return 3 * u < radius && radius < 4 * u ? -log(2 * M_PI * u * radius) : -INFINITY;
+}
 
 /* Creates `count` components of equal weight and of this variance in all directions, with means of zero; to
  * be prepared when the caller has set the means. */
@@ -25,7 +76,9 @@ static Status create_equal(Arena *memory, int d, int count, double variance, Mix
   return STATUS_OK;
 }
 
-/* ---- in the plane */
+/* ---- mixtures in the plane: cross and, for studies in which the exact posterior is in closed form (Figure 7
+ * of the DiffTS paper), rays and triangles with each piece replaced by the Gaussian of its weight, mean and
+ * covariance */
 
 typedef struct {
   double weight, mean[2], covariance[4];
@@ -41,7 +94,7 @@ static Status create_planar(Arena *memory, int components, const Component *comp
   return mixture_prepare(out);
 }
 
-static Status cross(Arena *memory, int d, const char *file, Mixture *out) {
+static Status mix_cross(Arena *memory, int d, const char *file, Mixture *out) {
   (void)d, (void)file;
   static const Component component[] = {{0.5, {0, 0}, {1, 0.99, 0.99, 1}}, {0.5, {0, 0}, {1, -0.9, -0.9, 1}}};
   return create_planar(memory, 2, component, out);
@@ -49,7 +102,7 @@ static Status cross(Arena *memory, int d, const char *file, Mixture *out) {
 
 /* Creates the mixture of four rays. Each is uniform on a sector of radius 3 and half angle h: E r = 2, E
  * r^2 = 9/2, E cos a = sin h / h, E cos^2 a = 1/2 + sin 2h / (4 h). */
-static Status rays(Arena *memory, int d, const char *file, Mixture *out) {
+static Status mix_rays(Arena *memory, int d, const char *file, Mixture *out) {
   (void)d, (void)file;
   const double h = acos(0.95), bend = sin(2 * h) / (4 * h), mean = 2 * sin(h) / h;
   const double along = 4.5 * (0.5 + bend) - mean * mean, across = 4.5 * (0.5 - bend);
@@ -60,7 +113,7 @@ static Status rays(Arena *memory, int d, const char *file, Mixture *out) {
   return create_planar(memory, 4, component, out);
 }
 
-static Status triangles(Arena *memory, int d, const char *file, Mixture *out) {
+static Status mix_triangles(Arena *memory, int d, const char *file, Mixture *out) {
   (void)d, (void)file;
   static const Component component[] = {{0.75, {2, 0}, {0.5, 0, 0, 1.5}},
                                         {0.25, {-2, 0}, {0.5, 0, 0, 1.0 / 6}}};
@@ -68,7 +121,7 @@ static Status triangles(Arena *memory, int d, const char *file, Mixture *out) {
 }
 
 /* Makes modes so far apart that a local method stays in the one where it starts. */
-static Status four(Arena *memory, int d, const char *file, Mixture *out) {
+static Status mix_four(Arena *memory, int d, const char *file, Mixture *out) {
   (void)d, (void)file;
   static const Component component[] = {{0.25, {3, 0}, {0.1, 0, 0, 0.1}},
                                         {0.25, {-3, 0}, {0.1, 0, 0, 0.1}},
@@ -77,35 +130,10 @@ static Status four(Arena *memory, int d, const char *file, Mixture *out) {
   return create_planar(memory, 4, component, out);
 }
 
-const ThetaOps theta_cross = {.name = "cross",
-                              .summary = "two crossed Gaussians",
-                              .reference = PAPER,
-                              .dimension = 2,
-                              .mixture = cross};
-const ThetaOps theta_gm_cross = {.name = "gm_cross",
-                                 .summary = "cross, which is a mixture of Gaussians already",
-                                 .reference = VARIANT,
-                                 .dimension = 2,
-                                 .mixture = cross};
-const ThetaOps theta_gm_rays = {.name = "gm_rays",
-                                .summary = "four Gaussians with the moments of the rays",
-                                .reference = VARIANT,
-                                .dimension = 2,
-                                .mixture = rays};
-const ThetaOps theta_gm_triangles = {.name = "gm_triangles",
-                                     .summary = "two Gaussians with the moments of the triangles",
-                                     .reference = VARIANT,
-                                     .dimension = 2,
-                                     .mixture = triangles};
-const ThetaOps theta_gm_four = {.name = "gm_four",
-                                .summary = "four narrow Gaussians far apart",
-                                .reference = "in neither paper",
-                                .dimension = 2,
-                                .mixture = four};
+/* ---- mixtures in any dimension; the curves, the surface and the heavy tails are so fine mixtures that
+ * nothing shows of it, with an exact posterior all the same */
 
-/* ---- in any dimension */
-
-static Status gaussian(Arena *memory, int d, const char *file, Mixture *out) {
+static Status mix_gaussian(Arena *memory, int d, const char *file, Mixture *out) {
   (void)file;
   TRY(create_equal(memory, d, 1, 1, out));
   return mixture_prepare(out);
@@ -117,7 +145,7 @@ static Status isotropic_gaussian(Arena *memory, int d, Isotropic *out) {
   return STATUS_OK;
 }
 
-static Status mixture_from_file(Arena *memory, int d, const char *file, Mixture *out) {
+static Status mix_from_file(Arena *memory, int d, const char *file, Mixture *out) {
   (void)d;
   SCRATCH_ARENA(scratch);
   PriorFit chain = {.schedule = {.stages = 1, .alpha = 0.5}};
@@ -146,7 +174,7 @@ static void sphere_means(int d, double *means) {
   }
 }
 
-static Status sphere(Arena *memory, int d, const char *file, Mixture *out) {
+static Status mix_sphere(Arena *memory, int d, const char *file, Mixture *out) {
   (void)file;
   TRY(create_equal(memory, d, SPHERE_COMPONENTS, SPHERE_VARIANCE, out));
   sphere_means(d, out->mean);
@@ -164,7 +192,7 @@ static Status isotropic_sphere(Arena *memory, int d, Isotropic *out) {
 /* Creates a tube around a closed curve whose frequencies 1, 2, .. make it leave every plane: no few
  * Gaussians are near it. Coordinates 2 j and 2 j + 1 are cosine and sine of j + 1 times the angle; |mean|
  * = 2 for even d. */
-static Status curve(Arena *memory, int d, const char *file, Mixture *out) {
+static Status mix_curve(Arena *memory, int d, const char *file, Mixture *out) {
   enum { ALONG = 100 };
   const double variance = 0.05, radius = 2 / sqrt(d > 1 ? 0.5 * d : 1), turn = 2 * acos(-1);
   (void)file;
@@ -214,19 +242,19 @@ static void roll_point(int k, double *x) {
   x[2] = 3 * ((k / ROLL_ANGLES + 0.5) / ROLL_HEIGHTS - 0.5);
 }
 
-static Status spiral(Arena *memory, int d, const char *file, Mixture *out) {
+static Status mix_spiral(Arena *memory, int d, const char *file, Mixture *out) {
   (void)file;
   return create_pieces(memory, d, CURVE_PIECES, spiral_point, out);
 }
 
-static Status roll(Arena *memory, int d, const char *file, Mixture *out) {
+static Status mix_roll(Arena *memory, int d, const char *file, Mixture *out) {
   (void)file;
   return create_pieces(memory, d, ROLL_ANGLES * ROLL_HEIGHTS, roll_point, out);
 }
 
 /* Creates Student's t with 3 degrees of freedom: a Gaussian whose variance s is inverse gamma, with
  * density s^-5/2 exp(-3 / (2 s)), here at points even in log s from 0.1 to 1000. */
-static Status student(Arena *memory, int d, const char *file, Mixture *out) {
+static Status mix_student(Arena *memory, int d, const char *file, Mixture *out) {
   (void)file;
   double total = 0;
   TRY(mixture_create(memory, d, TAIL_SCALES, out));
@@ -241,34 +269,43 @@ static Status student(Arena *memory, int d, const char *file, Mixture *out) {
   return mixture_prepare(out);
 }
 
-const ThetaOps theta_mixture = {.name = "mixture",
-                                .summary = "a mixture of Gaussians from a prior file (problem.file)",
-                                .reference = "DiffTS, Section 6.2",
-                                .needs_file = true,
-                                .mixture = mixture_from_file};
-const ThetaOps theta_gaussian = {.name = "gaussian",
-                                 .summary = "standard Gaussian in any dimension",
-                                 .reference = "DiffTS, Section 2.1",
-                                 .mixture = gaussian,
-                                 .isotropic = isotropic_gaussian};
-const ThetaOps theta_gm_sphere = {.name = "gm_sphere",
-                                  .summary = "six narrow Gaussians on a sphere, in any dimension",
-                                  .reference = "Bruna and Han (2024), Tilted transport",
-                                  .mixture = sphere,
-                                  .isotropic = isotropic_sphere};
-const ThetaOps theta_gm_curve = {.name = "gm_curve",
-                                 .summary = "a tube of 100 Gaussians along a closed curve, in any dimension",
-                                 .reference = "in neither paper",
-                                 .mixture = curve};
-const ThetaOps theta_spiral = {.name = "spiral",
-                               .summary = "about a curve, two turns of a rising spiral, in any dimension",
-                               .reference = "in neither paper",
-                               .mixture = spiral};
-const ThetaOps theta_roll = {.name = "roll",
-                             .summary = "about a surface, a rolled sheet, in any dimension",
-                             .reference = "in neither paper",
-                             .mixture = roll};
-const ThetaOps theta_student = {.name = "student",
-                                .summary = "Student's t with 3 degrees of freedom, in any dimension",
-                                .reference = "in neither paper",
-                                .mixture = student};
+/* ---- the list */
+
+#define PAPER "DiffTS, Section 6.2 and Appendix C.1"
+#define VARIANT "DiffTS, Figure 7"
+#define BRUNA_HAN "Bruna and Han (2024), Tilted transport"
+#define NEITHER "in neither paper"
+
+const ThetaOps theta_distributions[] = {
+    {"cross", "two crossed Gaussians", PAPER, .dimension = 2, .mixture = mix_cross},
+    {"rays", "uniform on four narrow rays along the axes", PAPER, .dimension = 2, .sample = sample_rays,
+     .log_density = log_density_rays},
+    {"triangles", "uniform on a wide and a narrow triangle", PAPER, .dimension = 2,
+     .sample = sample_triangles, .log_density = log_density_triangles},
+    {"swirl", "a spiral of growing width", PAPER, .dimension = 2, .sample = sample_swirl,
+     .log_density = log_density_swirl},
+    {"H", "uniform on the letter H", PAPER, .dimension = 2, .sample = sample_h, .log_density = log_density_h},
+    {"corners", "uniform on four corners of a square", PAPER, .dimension = 2, .sample = sample_corners,
+     .log_density = log_density_corners},
+    {"gm_cross", "cross, which is a mixture of Gaussians already", VARIANT, .dimension = 2,
+     .mixture = mix_cross},
+    {"gm_rays", "four Gaussians with the moments of the rays", VARIANT, .dimension = 2, .mixture = mix_rays},
+    {"gm_triangles", "two Gaussians with the moments of the triangles", VARIANT, .dimension = 2,
+     .mixture = mix_triangles},
+    {"gm_four", "four narrow Gaussians far apart", NEITHER, .dimension = 2, .mixture = mix_four},
+    {"gm_curve", "a tube of 100 Gaussians along a closed curve, in any dimension", NEITHER,
+     .mixture = mix_curve},
+    {"mixture", "a mixture of Gaussians from a prior file (problem.file)", "DiffTS, Section 6.2",
+     .needs_file = true, .mixture = mix_from_file},
+    {"gaussian", "standard Gaussian in any dimension", "DiffTS, Section 2.1", .mixture = mix_gaussian,
+     .isotropic = isotropic_gaussian},
+    {"gm_sphere", "six narrow Gaussians on a sphere, in any dimension", BRUNA_HAN, .mixture = mix_sphere,
+     .isotropic = isotropic_sphere},
+    {"spiral", "about a curve, two turns of a rising spiral, in any dimension", NEITHER,
+     .mixture = mix_spiral},
+    {"roll", "about a surface, a rolled sheet, in any dimension", NEITHER, .mixture = mix_roll},
+    {"student", "Student's t with 3 degrees of freedom, in any dimension", NEITHER, .mixture = mix_student},
+    {"ising", "uniform on the corners of the hypercube, in any dimension", BRUNA_HAN, .prior = prior_ising},
+    {"file", "drawn from the user's own samples (problem.file)", "DiffTS, Section 6.3", .needs_file = true,
+     .set = dataset_read_samples},
+    {.name = NULL}};
