@@ -8,24 +8,12 @@
 
 const char POOL_REWARDS[] = "linear quadratic";
 
-/* Members are added so many coordinates of so many runs at a time; a vector of the pool takes whole ones. */
-enum { SQUARE = 4, RUNS = 2 * SQUARE };
-typedef double Four __attribute__((vector_size(8 * SQUARE)));
-typedef double Runs __attribute__((vector_size(8 * RUNS)));
+enum { RUNS = 8 /* members are added to so many at a time */ };
 
 typedef struct {
   double zeta;
   double *pool; /* [d, K], of one run: scratch */
 } Pool;
-
-static size_t pool_row(const Problem *self) { return ((size_t)self->d + SQUARE - 1) / SQUARE * SQUARE; }
-
-/* Creates theta* ~ N(0, I / d). */
-static Status create_theta(int d, uint64_t seed, ThetaSource *out) {
-  TRY(theta_create_gaussian(d, seed, out));
-  for (int i = 0; i < d; i++) out->mixture.covariance[(size_t)i * (size_t)d + (size_t)i] = 1.0 / d;
-  return mixture_prepare(&out->mixture);
-}
 
 /* Returns the standard deviation of the reward noise for a signal to noise ratio of 1: the root of E (phi'
  * theta*)^2, or of E (phi' theta*)^4. */
@@ -47,16 +35,18 @@ static Status pool_create(Problem *self, const Config *config) {
                       "depends on phi' theta, so problem.reward must be linear",
                       self->likelihood.ops->name);
   self->likelihood.noise *= unit_noise(self, state->zeta);
-  self->kept = pool_row(self) * (size_t)self->arms;
+  self->kept = (size_t)self->d * (size_t)self->arms;
   ALLOCATE(&self->memory, state->pool, (size_t)self->d * (size_t)self->arms);
-  return create_theta(self->d, self->seed, &self->theta);
+  TRY(theta_create_gaussian(self->d, self->seed, &self->theta));
+  for (int i = 0; i < self->d; i++) self->theta.mixture.covariance[i * self->d + i] = 1.0 / self->d;
+  return mixture_prepare(&self->theta.mixture);
 }
 
-/* Stores the pools of the runs, kept[B, K, pool_row]: member m has the stream (POOL, run, round 0, draw
+/* Stores the pools of the runs, kept[B, K, d]: member m has the stream (POOL, run, round 0, draw
  * m). */
 static void keep_pools(const Problem *self, uint32_t first_run, int runs, double *kept) {
   const Pool *state = self->state;
-  const size_t d = (size_t)self->d, arms = (size_t)self->arms, row = pool_row(self);
+  const size_t d = (size_t)self->d, arms = (size_t)self->arms;
   for (uint32_t b = 0; b < (uint32_t)runs; b++) {
     RngLanes rng = {.key = rng_key(self->seed, RNG_POOL),
                     .run = first_run + b,
@@ -64,83 +54,46 @@ static void keep_pools(const Problem *self, uint32_t first_run, int runs, double
                     .lanes = (uint32_t)self->arms};
     rng_lanes_normal(&rng, self->d, state->pool);
     for (size_t m = 0; m < arms; m++)
-      for (size_t i = 0; i < d; i++) kept[(b * arms + m) * row + i] = state->pool[i * arms + m];
+      for (size_t i = 0; i < d; i++) kept[(b * arms + m) * d + i] = state->pool[i * arms + m];
   }
 }
 
-/* Gathers the SQUARE coordinates of the members of RUNS runs, one vector for each coordinate. */
-INLINE void gather_member(const double *const *member, size_t i, Runs *x) {
-  Four own[RUNS];
-  Runs pair[SQUARE];
-  for (size_t n = 0; n < RUNS; n++) __builtin_memcpy(&own[n], member[n] + i, sizeof own[n]);
-  for (size_t n = 0; n < SQUARE; n++)
-    pair[n] = __builtin_shufflevector(own[n], own[n + SQUARE], 0, 1, 2, 3, 4, 5, 6, 7);
-  const Runs low0 = __builtin_shufflevector(pair[0], pair[1], 0, 8, 2, 10, 4, 12, 6, 14);
-  const Runs low1 = __builtin_shufflevector(pair[2], pair[3], 0, 8, 2, 10, 4, 12, 6, 14);
-  const Runs high0 = __builtin_shufflevector(pair[0], pair[1], 1, 9, 3, 11, 5, 13, 7, 15);
-  const Runs high1 = __builtin_shufflevector(pair[2], pair[3], 1, 9, 3, 11, 5, 13, 7, 15);
-  x[0] = __builtin_shufflevector(low0, low1, 0, 1, 8, 9, 4, 5, 12, 13);
-  x[1] = __builtin_shufflevector(high0, high1, 0, 1, 8, 9, 4, 5, 12, 13);
-  x[2] = __builtin_shufflevector(low0, low1, 2, 3, 10, 11, 6, 7, 14, 15);
-  x[3] = __builtin_shufflevector(high0, high1, 2, 3, 10, 11, 6, 7, 14, 15);
+/* Computes phi[d, count] <- zeta phi + the members of `count` runs, of pools kept[count, K, d], that the
+ * uniform numbers stand for. The product is rounded first, as in special_two_products. */
+INLINE void add_members_of(size_t count, size_t d, size_t arms, size_t stride, double zeta,
+                           const double *restrict kept, const double *restrict uniform,
+                           double *restrict phi) {
+  const double *member[RUNS];
+  for (size_t b = 0; b < count; b++) member[b] = kept + (b * arms + (size_t)(uniform[b] * (double)arms)) * d;
+  for (size_t i = 0; i < d; i++)
+    for (size_t b = 0; b < count; b++)
+      phi[i * stride + b] = member[b][i] + (zeta * phi[i * stride + b] + 0.0);
 }
 
-/* Computes phi[d, count] <- zeta phi + the members of `count` <= RUNS runs. The product is rounded first,
- * as in special_two_products. */
-INLINE void add_squares(size_t d, size_t stride, size_t count, double zeta, const double *const *member,
-                        double *phi) {
-  for (size_t i = 0; i < d; i += SQUARE) {
-    const size_t rows = d - i < SQUARE ? d - i : SQUARE;
-    Runs own[SQUARE], x = {0};
-    gather_member(member, i, own);
-    for (size_t r = 0; r < rows; r++) {
-      __builtin_memcpy(&x, phi + (i + r) * stride, count * sizeof *phi);
-      x = own[r] + (zeta * x + 0.0);
-      __builtin_memcpy(phi + (i + r) * stride, &x, count * sizeof *phi);
-    }
-  }
-}
-
-/* Computes phi[d, B] of an arm <- zeta phi + the member of each run's pool that its uniform number[B]
- * stands for. */
+/* Does the same for all runs, a few at a time. */
 SIMD_CLONES
-static void add_members(size_t d, size_t row, size_t arms, size_t runs, double zeta, const double *kept,
+static void add_members(size_t d, size_t arms, size_t runs, double zeta, const double *kept,
                         const double *uniform, double *phi) {
-  for (size_t from = 0; from < runs; from += RUNS) {
-    const size_t count = runs - from < RUNS ? runs - from : RUNS;
-    const double *member[RUNS];
-    for (size_t n = 0; n < RUNS; n++) {
-      const size_t b = from + (n < count ? n : 0); /* of runs that are not there, the first */
-      member[n] = kept + (b * arms + (size_t)(uniform[b] * (double)arms)) * row;
-    }
-    if (count == RUNS)
-      add_squares(d, runs, RUNS, zeta, member, phi + from);
-    else
-      add_squares(d, runs, count, zeta, member, phi + from);
-  }
+  size_t b = 0;
+  for (; b + RUNS <= runs; b += RUNS)
+    add_members_of(RUNS, d, arms, runs, zeta, kept + b * arms * d, uniform + b, phi + b);
+  add_members_of(runs - b, d, arms, runs, zeta, kept + b * arms * d, uniform + b, phi + b);
 }
 
-/* Draws noise and adds zeta times it and the members, two arms at a time, as long as they are in the
- * cache: time, as long as they are in the cache: so many have the numbers of whole positions in both
- * streams. More arms mean another pool. */
+/* Draws noise and adds the members to zeta times it, two arms at a time, as long as they are in the cache: so
+ * many have the numbers of whole positions in both streams. More arms mean another pool. */
 static void pool_draw_features(const Problem *self, uint32_t first_run, int runs, uint32_t round,
                                const double *kept, double *features, double *scratch) {
   const Pool *state = self->state;
   const size_t d = (size_t)self->d, stride = (size_t)runs;
-  RngLanes noise = {.key = rng_key(self->seed, RNG_ARMS),
-                    .run = first_run,
-                    .draws = 1,
-                    .round = round,
-                    .lanes = (uint32_t)runs};
-  RngLanes member = noise;
-  member.key = rng_key(self->seed, RNG_POOL_MEMBER);
+  RngLanes noise = problem_streams(self, RNG_ARMS, first_run, runs, round);
+  RngLanes member = problem_streams(self, RNG_POOL_MEMBER, first_run, runs, round);
   for (int k = 0; k < self->arms; k += 2) {
     const int pair = k + 1 < self->arms ? 2 : 1;
     rng_lanes_normal(&noise, pair * self->d, features);
     rng_lanes_uniform(&member, pair, scratch);
     for (int m = 0; m < pair; m++, features += d * stride)
-      add_members(d, pool_row(self), (size_t)self->arms, stride, state->zeta, kept,
-                  scratch + (size_t)m * stride, features);
+      add_members(d, (size_t)self->arms, stride, state->zeta, kept, scratch + (size_t)m * stride, features);
   }
 }
 

@@ -52,7 +52,7 @@ bool problem_is_distributed(const Config *config) {
   return problem_is_large(config) && dimension_of(config) >= distributed_from(config);
 }
 
-/* Checks the distribution: Whoever asks for matrices gets an error on all ranks where there are none. */
+/* Checks that there are matrices to spread over ranks where somebody asks for it. */
 static Status check_distribution(const Config *config, const Problem *problem) {
   if (problem->large || !distribution_asked(config) || dimension_of(config) < distributed_from(config))
     return STATUS_OK;
@@ -62,7 +62,7 @@ static Status check_distribution(const Config *config, const Problem *problem) {
                     (long long)distributed_from(config));
 }
 
-/* Checks the unknowns: With a theta* for each arm the features of a round are a context, drawn again. */
+/* Checks problem.unknown: with a theta* for each arm the features of a round are a context, drawn again. */
 static Status check_unknown(Problem *problem) {
   if (!problem->per_arm) return STATUS_OK;
   problem->resample_arms = true;
@@ -142,12 +142,9 @@ void problem_destroy(Problem *problem) {
 
 /* Transforms to theta* of the runs' samples of `theta`. */
 static void transform_theta(const Problem *problem, uint32_t first_run, int runs, double *theta) {
-  const RngLanes rng = {.key = rng_key(problem->seed, RNG_ROTATION),
-                        .run = first_run,
-                        .draws = 1,
-                        .round = problem->theta.segment,
-                        .lanes = (uint32_t)runs};
-  if (problem->ops->transform) problem->ops->transform(problem, rng, theta);
+  if (problem->ops->transform)
+    problem->ops->transform(
+        problem, problem_streams(problem, RNG_ROTATION, first_run, runs, problem->theta.segment), theta);
 }
 
 void problem_theta(const Problem *problem, uint32_t replicate, uint32_t first_run, int runs, double *theta) {
@@ -190,13 +187,13 @@ Status problem_exact_prior(Arena *memory, const Problem *problem, const PriorFit
   return theta_prior(memory, &problem->theta, chain_settings, out);
 }
 
-/* Returns where the features of arm k begin, [d, B]. Returns where theta* of arm k begins; its next
- * coordinate is `stride` further. */
+/* Returns where the features of arm k begin, [d, B]. */
 static const double *features_of(const World *world, int k) {
   const size_t place = world->problem->per_arm ? 0 : (size_t)k;
   return world->features + place * (size_t)world->problem->d * (size_t)world->runs;
 }
 
+/* Returns where a run's theta* of arm k begins; its next coordinate is `stride` further. */
 static const double *theta_of(const World *world, int run, int k, size_t *stride) {
   const int unknowns = problem_unknowns(world->problem);
   *stride = (size_t)world->runs * (size_t)unknowns;
@@ -343,11 +340,7 @@ void world_destroy(World *world) {
 void world_advance(World *world, uint32_t round) {
   world->round = round;
   if (world->problem->resample_arms) new_arms(world, round);
-  RngLanes rng = {.key = rng_key(world->problem->seed, RNG_REWARD),
-                  .run = world->first_run,
-                  .draws = 1,
-                  .round = round,
-                  .lanes = (uint32_t)world->runs};
+  RngLanes rng = problem_streams(world->problem, RNG_REWARD, world->first_run, world->runs, round);
   rng_lanes_uniform(&rng, 1, world->noise);
   rng_lanes_normal(&rng, 1, world->noise + world->runs);
 }

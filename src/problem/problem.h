@@ -97,6 +97,16 @@ Status problem_exact_prior(Arena *memory, const Problem *problem, const PriorFit
 static inline int problem_unknowns(const Problem *problem) { return problem->per_arm ? problem->arms : 1; }
 static inline int problem_vectors(const Problem *problem) { return problem->per_arm ? 1 : problem->arms; }
 
+/* Returns the streams (purpose, run, round) of a block of runs, side by side. */
+static inline RngLanes problem_streams(const Problem *problem, RngPurpose purpose, uint32_t first_run,
+                                       int runs, uint32_t round) {
+  return (RngLanes){.key = rng_key(problem->seed, purpose),
+                    .run = first_run,
+                    .draws = 1,
+                    .round = round,
+                    .lanes = (uint32_t)runs};
+}
+
 /* The world of one block of runs, and what happens in it. */
 typedef struct {
   Arena memory;

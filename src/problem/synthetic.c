@@ -87,15 +87,10 @@ static void draw_isotropic(const Problem *self, uint32_t first_run, int runs, ui
                            double *features, double *scratch) {
   const Synthetic *state = self->state;
   int d = self->d, arms = problem_vectors(self);
-  RngLanes direction = {.key = rng_key(self->seed, RNG_ARMS),
-                        .run = first_run,
-                        .draws = 1,
-                        .round = round,
-                        .lanes = (uint32_t)runs};
-  RngLanes radius = direction;
+  RngLanes direction = problem_streams(self, RNG_ARMS, first_run, runs, round);
+  RngLanes radius = problem_streams(self, RNG_RADIUS, first_run, runs, round);
   rng_lanes_normal(&direction, arms * d, features);
   if (!state->normalised) return;
-  radius.key = rng_key(self->seed, RNG_RADIUS);
   for (int k = 0; k < arms; k++) {
     double *arm = features + (size_t)k * (size_t)d * (size_t)runs;
     if (state->radius) rng_lanes_uniform(&radius, 1, scratch);

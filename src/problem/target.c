@@ -39,27 +39,18 @@ static const double *draw_rotation(const Problem *self, Rng rng) {
   return state->rotation;
 }
 
-/* Returns the rotation of a run, as its theta* has it (problem_theta). */
-static Rng run_stream(const Problem *self, uint32_t run) {
-  return (Rng){.key = rng_key(self->seed, RNG_ROTATION), .run = run};
-}
-
-/* Turns column `at` of x[d, n], standard normal coordinates along the rotation's rows, into the point
- * itself. */
-static void rotate_point(const Problem *self, Rng rotation, size_t at, size_t n, double *x) {
+/* Turns the columns of x[d, n], standard normal coordinates along the rows of a rotation, into the points
+ * themselves. */
+static void transform(const Problem *self, RngLanes lanes, double *x) {
   const Target *state = self->state;
-  const size_t d = (size_t)self->d;
-  const double *q = draw_rotation(self, rotation);
-  memset(state->point, 0, d * sizeof *state->point);
-  for (size_t i = 0; i < d; i++)
-    for (size_t j = 0; j < d; j++) state->point[j] += state->deviation[i] * x[i * n + at] * q[i * d + j];
-  for (size_t j = 0; j < d; j++) x[j * n + at] = state->point[j];
-}
-
-static void transform(const Problem *self, RngLanes lanes, double *theta) {
-  for (uint32_t n = 0; n < lanes.lanes; n++) {
-    const Rng rng = {.key = lanes.key, .run = lanes.run + n / lanes.draws, .draw = n % lanes.draws};
-    rotate_point(self, rng, n, lanes.lanes, theta);
+  const size_t d = (size_t)self->d, n = lanes.lanes;
+  for (uint32_t at = 0; at < n; at++) {
+    const double *q = draw_rotation(
+        self, (Rng){.key = lanes.key, .run = lanes.run + at / lanes.draws, .draw = at % lanes.draws});
+    memset(state->point, 0, d * sizeof *state->point);
+    for (size_t i = 0; i < d; i++)
+      for (size_t j = 0; j < d; j++) state->point[j] += state->deviation[i] * x[i * n + at] * q[i * d + j];
+    for (size_t j = 0; j < d; j++) x[j * n + at] = state->point[j];
   }
 }
 
@@ -70,7 +61,9 @@ static void target_draw_features(const Problem *self, uint32_t first_run, int ru
   const Target *state = self->state;
   const size_t d = (size_t)self->d;
   for (uint32_t b = 0; b < (uint32_t)runs; b++) {
-    const double *q = draw_rotation(self, run_stream(self, first_run + b));
+    /* as the theta* of the run has it (problem_theta) */
+    const double *q =
+        draw_rotation(self, (Rng){.key = rng_key(self->seed, RNG_ROTATION), .run = first_run + b});
     for (size_t i = 0; i < d * d; i++) features[i * (size_t)runs + b] = q[i] / state->deviation[i / d];
   }
 }

@@ -41,11 +41,7 @@ static void twin_draw_features(const Problem *self, uint32_t first_run, int runs
   (void)scratch;
   const int d = self->d;
   const size_t arm = (size_t)d * (size_t)runs;
-  RngLanes rng = {.key = rng_key(self->seed, RNG_ARMS),
-                  .run = first_run,
-                  .draws = 1,
-                  .round = round,
-                  .lanes = (uint32_t)runs};
+  RngLanes rng = problem_streams(self, RNG_ARMS, first_run, runs, round);
   problem_theta(self, 0, first_run, runs, features);
   rng_lanes_normal(&rng, (self->arms - 1) * d, features + arm);
   double *twin = features + arm;
