@@ -121,8 +121,7 @@ Status dataset_read_matrix(Arena *memory, StoreFile *file, const char *name, con
   return check_values(file, name, shape[0] * shape[1], shape[1], *values);
 }
 
-/* Computes to[columns, rows] = from[rows, columns]', in tiles that stay in the cache. */
-static void dataset_transpose(int rows, int columns, const double *from, double *to) {
+void dataset_transpose(int rows, int columns, const double *from, double *to) {
   enum { TILE = 32 };
   for (int i = 0; i < rows; i += TILE)
     for (int j = 0; j < columns; j += TILE)

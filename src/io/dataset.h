@@ -27,6 +27,9 @@ Status samples_check_spread(const char *path, const Samples *samples);
 Status dataset_read_matrix(Arena *memory, StoreFile *file, const char *name, const char *row, int *rows,
                            int *columns, double **values);
 
+/* Computes to[columns, rows] = from[rows, columns]', in tiles that stay in the cache. */
+void dataset_transpose(int rows, int columns, const double *from, double *to);
+
 /* rows observations: features[rows, d], rewards[rows]. */
 typedef struct {
   int d;

@@ -13,26 +13,22 @@ enum { BUFFER_SIZE = 1 << 17 };
 
 struct GzipFile {
   gzFile stream;
-  char *path;
+  const char *path; /* not owned */
 };
-
-static Status gzip_begin(const char *path, GzipFile *file) {
-  int fd;
-  NEW(file->path, strlen(path) + 1);
-  strcpy(file->path, path);
-  TRY(input_open(path, &fd));
-  file->stream = gzdopen(fd, "rb");
-  if (!file->stream) close(fd);
-  return file->stream && gzbuffer(file->stream, BUFFER_SIZE) == 0
-             ? STATUS_OK
-             : status_set(STATUS_INTERNAL, "out of memory while reading %s", path);
-}
 
 Status gzip_open(const char *path, GzipFile **out) {
   GzipFile *file;
+  int fd;
   *out = NULL;
   NEW(file, 1);
-  const Status status = gzip_begin(path, file);
+  file->path = path;
+  Status status = input_open(path, &fd);
+  if (status == STATUS_OK) {
+    file->stream = gzdopen(fd, "rb");
+    if (!file->stream) close(fd);
+    if (!file->stream || gzbuffer(file->stream, BUFFER_SIZE) != 0)
+      status = status_set(STATUS_INTERNAL, "out of memory while reading %s", path);
+  }
   if (status == STATUS_OK)
     *out = file;
   else
@@ -82,6 +78,5 @@ Status gzip_read_line(GzipFile *file, char *line, size_t size, size_t *length) {
 void gzip_close(GzipFile *file) {
   if (!file) return;
   if (file->stream) gzclose(file->stream);
-  free(file->path);
   free(file);
 }

@@ -7,7 +7,8 @@
 
 typedef struct GzipFile GzipFile;
 
-/* Opens a file; *out is ended by gzip_close. Errors: STATUS_FILE when the file cannot be read. */
+/* Opens a file; *out is ended by gzip_close, and `path` outlives it. Errors: STATUS_FILE when the file cannot
+ * be read. */
 Status gzip_open(const char *path, GzipFile **out);
 /* Reads the next `size` bytes; fewer only at the end of the file, 0 after it. Compressed data that are
  * damaged or end too early are STATUS_INPUT with the path and the number of good bytes before the place, a

@@ -19,17 +19,6 @@ typedef struct {
   float *gradient, *first, *second, *workspace;
 } Training;
 
-static NetworkShape shape_of(int inputs) {
-  return (NetworkShape){LAYERS, {inputs, FIRST_HIDDEN, SECOND_HIDDEN, CLASSIFIER_EMBEDDING, IDX_LABELS}};
-}
-
-/* Returns the shape of the layers up to the embedding; their parameters come first. */
-static NetworkShape embedding_shape(const Classifier *classifier) {
-  NetworkShape shape = classifier->shape;
-  shape.layers--;
-  return shape;
-}
-
 /* Writes into x[inputs, lanes], columns 0 .. count - 1, the - 1: the pixels of the digits digit[count]. A
  * few digits at a time, so that whole cache lines are written. */
 static void put_pixels(const Digits *digits, int count, const int *digit, int lanes, float *x) {
@@ -139,7 +128,8 @@ Status classifier_accuracy(const Classifier *classifier, const Digits *digits, d
 }
 
 Status classifier_embed(const Classifier *classifier, const Digits *digits, double *features) {
-  NetworkShape shape = embedding_shape(classifier);
+  NetworkShape shape = classifier->shape;
+  shape.layers--; /* the parameters of the layers up to the embedding come first */
   size_t values = (size_t)digits->count * CLASSIFIER_EMBEDDING;
   SCRATCH_ARENA(scratch);
   float *y;
@@ -181,7 +171,8 @@ static Status train_once(const Digits *digits, int epochs, uint64_t seed, int st
 
 Status classifier_train(const Digits *digits, int epochs, uint64_t seed, ClassifierProgress *progress,
                         Classifier *out) {
-  *out = (Classifier){.shape = shape_of(digits->inputs)};
+  *out = (Classifier){
+      .shape = {LAYERS, {digits->inputs, FIRST_HIDDEN, SECOND_HIDDEN, CLASSIFIER_EMBEDDING, IDX_LABELS}}};
   NEW(out->parameters, network_parameters(&out->shape));
   while (out->alive < CLASSIFIER_EMBEDDING && out->starts < CLASSIFIER_STARTS) {
     TRY(train_once(digits, epochs, seed, ++out->starts, progress, out));

@@ -5,16 +5,6 @@
 
 #include <math.h>
 
-/* Takes sigma from the file, unless the study gives it. */
-static Status choose_noise(Problem *self, const Config *config, const Embedding *file) {
-  if (!config_is(config, "problem.noise", "auto")) return STATUS_OK;
-  if (isnan(file->noise))
-    return status_set(STATUS_INPUT, "%s has no attribute 'noise', so problem.noise is needed",
-                      config_text(config, "problem.file"));
-  self->likelihood.noise = file->noise;
-  return STATUS_OK;
-}
-
 static Status embedding_problem_create(Problem *self, const Config *config) {
   Embedding *file;
   ALLOCATE(&self->memory, file, 1);
@@ -23,7 +13,9 @@ static Status embedding_problem_create(Problem *self, const Config *config) {
   if (!path)
     return status_set(STATUS_INPUT, "problem.family = embedding needs problem.file, which is not given");
   TRY(embedding_read(&self->memory, path, file));
-  TRY(choose_noise(self, config, file));
+  if (config_is(config, "problem.noise", "auto")) self->likelihood.noise = file->noise;
+  if (isnan(self->likelihood.noise))
+    return status_set(STATUS_INPUT, "%s has no attribute 'noise', so problem.noise is needed", path);
   TRY(theta_create_set(&file->theta, path, self->d, config_real(config, "prior.test_fraction"), self->seed,
                        &self->theta));
   self->theta.held_out = file->held_out;

@@ -5,20 +5,13 @@
 #include <math.h>
 #include <string.h>
 
-/* Computes to[columns, rows] = from[rows, columns]' */
-static void embedding_file_transpose(int rows, int columns, const double *from, double *to) {
-  for (int i = 0; i < rows; i++)
-    for (int j = 0; j < columns; j++)
-      to[(size_t)j * (size_t)rows + i] = from[(size_t)i * (size_t)columns + j];
-}
-
 static Status read_theta(Arena *memory, StoreFile *file, Samples *theta) {
   SCRATCH_ARENA(scratch);
   double *rows;
   TRY(dataset_read_matrix(&scratch, file, "theta", "item", &theta->n, &theta->d, &rows));
   if (theta->n == 0) return status_set(STATUS_INPUT, "%s: 'theta' has no items", store_path(file));
   ALLOCATE(memory, theta->theta, (size_t)theta->n * (size_t)theta->d);
-  embedding_file_transpose(theta->n, theta->d, rows, theta->theta);
+  dataset_transpose(theta->n, theta->d, rows, theta->theta);
   return samples_check_spread(store_path(file), theta);
 }
 
@@ -120,7 +113,7 @@ Status embedding_create(const char *path, const char *title, const Embedding *em
   double *theta;
   *out = NULL;
   ALLOCATE(&scratch, theta, (size_t)embedding->theta.n * (size_t)embedding->d);
-  embedding_file_transpose(embedding->d, embedding->theta.n, embedding->theta.theta, theta);
+  dataset_transpose(embedding->d, embedding->theta.n, embedding->theta.theta, theta);
   Status status = store_create(path, STORE_NETCDF4, out);
   if (status == STATUS_OK) {
     status = write_all(*out, title, embedding, theta, axes ? axes : own);

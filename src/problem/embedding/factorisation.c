@@ -6,19 +6,18 @@
 #include <math.h>
 #include <string.h>
 
-static int side_of(const Rating *rating, bool items) { return items ? rating->item : rating->user; }
-static int column_of(const Rating *rating, bool items) { return items ? rating->user : rating->item; }
-
-/* Fills the rows by a counting sort. row. Ratings come sorted by user, then item, so that columns ascend
+/* Fills the rows by a counting sort. Ratings come sorted by user, then item, so that columns ascend
  * within each row on either side. */
 static void fill_rows(const Ratings *ratings, double mean, bool items, int64_t *next, SparseRows *out) {
-  for (int64_t i = 0; i < ratings->count; i++) out->start[side_of(&ratings->rating[i], items) + 1]++;
+  for (int64_t i = 0; i < ratings->count; i++)
+    out->start[(items ? ratings->rating[i].item : ratings->rating[i].user) + 1]++;
   for (int r = 0; r < out->rows; r++) out->start[r + 1] += out->start[r];
   memcpy(next, out->start, (size_t)out->rows * sizeof *next);
   for (int64_t i = 0; i < ratings->count; i++) {
-    int64_t at = next[side_of(&ratings->rating[i], items)]++;
-    out->column[at] = column_of(&ratings->rating[i], items);
-    out->value[at] = ratings->rating[i].value - mean;
+    const Rating *rating = &ratings->rating[i];
+    const int64_t at = next[items ? rating->item : rating->user]++;
+    out->column[at] = items ? rating->user : rating->item;
+    out->value[at] = rating->value - mean;
   }
 }
 

@@ -34,7 +34,7 @@ static Status read_length(GzipFile *file, const char *name, const char *what, in
   return STATUS_OK;
 }
 
-/* Reads the Magic number and lengths; *at is where the elements begin. */
+/* Reads the magic number and lengths; *at is where the elements begin. */
 static Status idx_read_header(GzipFile *file, const char *name, int *at, IdxFile *out) {
   uint32_t magic = 0;
   TRY(read_number(file, name, "the magic number", at, &magic));
@@ -110,15 +110,11 @@ void idx_free(IdxFile *file) {
 typedef enum { TRAINING_IMAGES, TRAINING_LABELS, TEST_IMAGES, TEST_LABELS } Role;
 static const char *const roles[ROLES] = {"training images", "training labels", "test images", "test labels"};
 
-static bool begins_with(const char *text, const char *start) {
-  return strncmp(text, start, strlen(start)) == 0;
-}
-
 /* Returns what the file's name says: 1 training, 0 test, -1 nothing. */
 static int named_for_training(const char *path) {
   const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-  if (begins_with(name, "train")) return 1;
-  if (begins_with(name, "t10k") || begins_with(name, "test")) return 0;
+  if (strncmp(name, "train", 5) == 0) return 1;
+  if (strncmp(name, "t10k", 4) == 0 || strncmp(name, "test", 4) == 0) return 0;
   return -1;
 }
 
@@ -137,7 +133,7 @@ static Status is_longer(int i, const char *const *paths, const IdxFile files[ROL
                     paths[i], files[i].count, kind(&files[i]));
 }
 
-/* Sets at[role] to the file that plays that role. plays it. */
+/* Sets at[role] to the file that plays that role. */
 static Status find_roles(const char *const *paths, const IdxFile files[ROLES], int at[ROLES]) {
   int images = 0;
   for (int role = 0; role < ROLES; role++) at[role] = -1;

@@ -60,8 +60,8 @@ double linear_fit_mean_square(const LabelledRows *rows) {
   return sum / rows->rows;
 }
 
-/* Computes, in lane `lane` of a[d, d, lanes] and b[d, lanes], lanes] and b[d, lanes]: the normal equations
- * of one random set, with its ridge; *positive is the label of reward 1. */
+/* Computes, in lane `lane` of a[d, d, lanes] and b[d, lanes], the normal equations of one random set, with
+ * its ridge; *positive is the label of reward 1. */
 static void draw_set(const Sorted *sorted, double penalty, Rng *rng, int lanes, int lane, double *a,
                      double *b, signed char *positive) {
   const LabelledRows *rows = sorted->rows;
