@@ -80,53 +80,40 @@ static int sync_path(const char *name, int flags) {
   return error;
 }
 
-static int sync_folder(const char *path) {
-  size_t length = folder_length(path);
+Status durable_sync_folder_of(const char *path) {
+  const size_t length = folder_length(path);
   char *folder = length > 0 ? strndup(path, length) : strdup(".");
-  if (!folder) return ENOMEM;
-  int error = sync_path(folder, O_DIRECTORY);
+  const int error = folder ? sync_path(folder, O_DIRECTORY) : ENOMEM;
   free(folder);
   /* Some file systems cannot sync a folder, and some folders may be written but not read; the file itself is
    * safe. */
-  return error == EINVAL || error == EACCES ? 0 : error;
-}
-
-Status durable_sync_folder_of(const char *path) {
-  const int error = sync_folder(path);
-  if (error != 0) return status_set(STATUS_FILE, "cannot sync the folder of %s: %s", path, strerror(error));
-  return STATUS_OK;
-}
-
-static int move_into_place(const char *temporary, const char *path) {
-  return rename(temporary, path) == 0 ? 0 : errno;
+  if (error == 0 || error == EINVAL || error == EACCES) return STATUS_OK;
+  return status_set(STATUS_FILE, "cannot sync the folder of %s: %s", path, strerror(error));
 }
 
 /* Renames without replacing anything. Where there are no hard links (some network file systems) it
  * replaces. */
-static int place_first(const char *temporary, const char *path) {
+static int rename_unless_there(const char *temporary, const char *path) {
   int error = link(temporary, path) == 0 ? 0 : errno;
-  if (error == EPERM || error == ENOSYS || error == EOPNOTSUPP) return move_into_place(temporary, path);
+  if (error == EPERM || error == ENOSYS || error == EOPNOTSUPP)
+    return rename(temporary, path) == 0 ? 0 : errno;
   if (error == 0 || error == EEXIST) unlink(temporary);
   return error == EEXIST ? 0 : error;
 }
 
-static Status publish(const char *temporary, const char *path,
-                      int (*into_place)(const char *temporary, const char *path)) {
+static Status publish(const char *temporary, const char *path, bool replace) {
   int error = sync_path(temporary, 0);
-  if (error == 0) error = into_place(temporary, path);
-  if (error != 0) {
-    unlink(temporary);
-    return status_set(STATUS_FILE, "cannot write %s: %s", path, strerror(error));
-  }
-  return durable_sync_folder_of(path);
+  if (error == 0 && replace) error = rename(temporary, path) == 0 ? 0 : errno;
+  if (error == 0 && !replace) error = rename_unless_there(temporary, path);
+  if (error == 0) return durable_sync_folder_of(path);
+  unlink(temporary);
+  return status_set(STATUS_FILE, "cannot write %s: %s", path, strerror(error));
 }
 
-Status durable_publish(const char *temporary, const char *path) {
-  return publish(temporary, path, move_into_place);
-}
+Status durable_publish(const char *temporary, const char *path) { return publish(temporary, path, true); }
 
 Status durable_publish_first(const char *temporary, const char *path) {
-  return publish(temporary, path, place_first);
+  return publish(temporary, path, false);
 }
 
 Status durable_set_aside(const char *path) {

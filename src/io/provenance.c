@@ -27,14 +27,10 @@ static double start; /* by clock_wall */
 static char library[256] = "none";
 static int ranks = 1;
 
-static bool plain(const char *word) {
-  static const char safe[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=+,./:@%";
-  return *word != '\0' && word[strspn(word, safe)] == '\0';
-}
-
 /* Appends a word so that a shell reads it back as one; returns the new end. */
 static char *append_quoted(char *end, const char *word) {
-  if (plain(word)) return stpcpy(end, word);
+  static const char safe[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=+,./:@%";
+  if (*word != '\0' && word[strspn(word, safe)] == '\0') return stpcpy(end, word);
   *end++ = '\'';
   for (; *word; word++) {
     if (*word == '\'')

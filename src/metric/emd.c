@@ -81,14 +81,6 @@ static double lower_bound(int n, const double *cost, const double *v) {
   return (u + sum) / n;
 }
 
-static double solve_assignment(Emd *emd, int n) {
-  double sum = 0;
-  assignment_solve(emd->assignment, n, emd->cost, emd->column_of, emd->v);
-  for (int i = 0; i < n; i++)
-    sum += emd->cost[(size_t)i * (size_t)assignment_stride(n) + (size_t)emd->column_of[i]];
-  return sum / n;
-}
-
 Status emd_distance(Emd *emd, int d, int n, const double *x, int m, const double *y, double *out) {
   ASSERT(d >= 1 && n >= 1 && n <= emd->most && m >= 1 && m <= emd->most);
   const int count = n < m ? n : m;
@@ -100,7 +92,11 @@ Status emd_distance(Emd *emd, int d, int n, const double *x, int m, const double
   if (length == 0) return STATUS_OK;
   const int exponent = ilogb(length);
   fill_costs(d, count, n, x, m, y, ldexp(1, -exponent), emd->cost);
-  const double mean = solve_assignment(emd, count);
+  assignment_solve(emd->assignment, count, emd->cost, emd->column_of, emd->v);
+  double sum = 0;
+  for (size_t i = 0; i < (size_t)count; i++)
+    sum += emd->cost[i * (size_t)assignment_stride(count) + (size_t)emd->column_of[i]];
+  const double mean = sum / count;
   /* Sums of n costs and of path lengths round; the duals of far points are as large as the largest cost,
    * where coordinates differ by less than 2. */
   ASSERT(fabs(mean - lower_bound(count, emd->cost, emd->v)) <= 1e-12 * 2 * sqrt(d));

@@ -176,18 +176,13 @@ static double norm(int d, const double *vector) {
   return sqrt(squares);
 }
 
-static void draw_direction(int d, Rng *rng, double *direction) {
-  rng_normal(rng, d, direction);
-  double length = norm(d, direction);
-  for (int k = 0; k < d; k++) direction[k] /= length;
-}
-
 /* Draws `lanes` directions into the first columns of slices[d, SLICES]; the others are 0. */
 static void draw_slices(int d, Rng *rng, int lanes, double *direction, double *slices) {
   memset(slices, 0, (size_t)d * SLICES * sizeof *slices);
   for (int lane = 0; lane < lanes; lane++) {
-    draw_direction(d, rng, direction);
-    for (int k = 0; k < d; k++) slices[k * SLICES + lane] = direction[k];
+    rng_normal(rng, d, direction);
+    const double length = norm(d, direction);
+    for (int k = 0; k < d; k++) slices[k * SLICES + lane] = direction[k] / length;
   }
 }
 
