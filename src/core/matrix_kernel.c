@@ -33,14 +33,14 @@ INLINE void rows_of_tiles(const int height, int count, const MatrixFactors *p, s
   const size_t end = to->result == MATRIX_SYMMETRIC ? i + (size_t)height : to->columns;
   for (size_t j = 0, columns; j < end; j += columns) {
     columns = tile_extent(to->columns - j, PRODUCT_COLUMNS);
-    TILE_CALL(columns, PRODUCT_COLUMNS, matrix_tile, height, count, p, i, j, to);
+    SIMD_CALL(columns, PRODUCT_COLUMNS, matrix_tile, height, count, p, i, j, to);
   }
 }
 
 INLINE void product(int count, const MatrixFactors *p, const Product *to) {
   for (size_t i = 0, height; i < to->rows; i += height) {
     height = tile_extent(to->rows - i, PRODUCT_ROWS);
-    TILE_CALL(height, PRODUCT_ROWS, rows_of_tiles, count, p, i, to);
+    SIMD_CALL(height, PRODUCT_ROWS, rows_of_tiles, count, p, i, to);
   }
 }
 
@@ -141,7 +141,7 @@ INLINE void sweep_block(const int size, int count, const Sweep *s, size_t k) {
   sweep_columns(size, count, s, k, pivot);
   for (size_t i = 0, height; i < s->d; i += height) {
     height = s->d - i < SWEEP_PIVOTS ? s->d - i : SWEEP_PIVOTS;
-    if (i != k) TILE_CALL(height, SWEEP_PIVOTS, sweep_rows, size, count, s, i);
+    if (i != k) SIMD_CALL(height, SWEEP_PIVOTS, sweep_rows, size, count, s, i);
   }
   for (size_t i = 0; i < s->d; i++)
     PRODUCT_EACH (m, size) {
@@ -155,7 +155,7 @@ INLINE void sweep_block(const int size, int count, const Sweep *s, size_t k) {
 INLINE void invert(int count, const Sweep *s) {
   for (size_t k = 0, size; k < s->d; k += size) {
     size = s->d - k < SWEEP_PIVOTS ? s->d - k : SWEEP_PIVOTS;
-    TILE_CALL(size, SWEEP_PIVOTS, sweep_block, count, s, k);
+    SIMD_CALL(size, SWEEP_PIVOTS, sweep_block, count, s, k);
   }
   for (size_t i = 0; i < s->d; i++)
     for (size_t j = 0; j <= i; j++) {

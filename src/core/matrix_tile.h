@@ -105,22 +105,7 @@ static inline size_t tile_extent(size_t left, size_t most) {
 }
 
 /* A loop over the rows or columns of a tile, unrolled: only then are its sums registers. */
-#define PRODUCT_EACH(r, extent) _Pragma("GCC unroll 5") for (int r = 0; r < (extent); r++)
-
-/* f(extent, ..) with the extent of a tile as a constant. */
-#define TILE_CASE(n, most, f, ...)                                                                           \
-  case n:                                                                                                    \
-    if ((n) <= (most)) f(n, __VA_ARGS__);                                                                    \
-    break;
-#define TILE_CALL(extent, most, f, ...)                                                                      \
-  switch (extent) {                                                                                          \
-    TILE_CASE(1, most, f, __VA_ARGS__)                                                                       \
-    TILE_CASE(2, most, f, __VA_ARGS__)                                                                       \
-    TILE_CASE(3, most, f, __VA_ARGS__)                                                                       \
-    TILE_CASE(4, most, f, __VA_ARGS__)                                                                       \
-    TILE_CASE(5, most, f, __VA_ARGS__)                                                                       \
-  default: break;                                                                                            \
-  }
+#define PRODUCT_EACH(r, extent) SIMD_UNROLL(5) for (int r = 0; r < (extent); r++)
 
 /* Computes sum += rows i .. i + height - 1 and columns j .. j + columns - 1 of the product. */
 INLINE void tile_product(int count, const int height, const int columns, const MatrixFactors *p, size_t i,

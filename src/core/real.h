@@ -95,7 +95,7 @@ INLINE Real real_exp(Real x) {
 /* x[REAL_LANES] <- special_exp_inside(x), to rounding. The series is one long chain of dependent operations;
  * here four vectors go through it side by side, at 2/3 of the time for each number. */
 enum { REAL_VECTORS = 4, REAL_LANES = REAL_VECTORS * VECTOR_LANES };
-#define REAL_EACH(k) _Pragma("GCC unroll 4") for (int k = 0; k < REAL_VECTORS; k++)
+#define REAL_EACH(k) SIMD_UNROLL(4) for (int k = 0; k < REAL_VECTORS; k++)
 
 INLINE void real_exp_many(double *x) {
   Real r[REAL_VECTORS], p[REAL_VECTORS], rounded[REAL_VECTORS], whole[REAL_VECTORS];
@@ -118,7 +118,7 @@ INLINE void real_exp_many(double *x) {
 INLINE Real real_inverse_root(Real x) {
   const Real half = 0.5 * x;
   Real y = (Real)(0x5fe6eb50c7b537a9 - ((RealWords)x >> 1));
-  _Pragma("GCC unroll 4") for (int step = 0; step < 4; step++) y += y * (0.5 - half * y * y);
+  SIMD_UNROLL(4) for (int step = 0; step < 4; step++) y += y * (0.5 - half * y * y);
   return y;
 }
 

@@ -48,7 +48,7 @@ INLINE Reals real(double x) { return OP(set1_pd)(x); }
 
 /* Rounds are chains of dependent instructions: GROUPS vectors side by side fill their gaps. */
 enum { GROUPS = SIMD_DOUBLES == 8 ? 4 : 2, VECTORS = RNG_KERNEL_COUNTERS / SIMD_DOUBLES, ROUNDS = 10 };
-#define EACH _Pragma("GCC unroll 4") for (int g = 0; g < GROUPS; g++)
+#define EACH SIMD_UNROLL(4) for (int g = 0; g < GROUPS; g++)
 
 /* What all positions share: both words of the key of each round, and of the first two rounds what does not
  * depend on the position. */
@@ -95,7 +95,7 @@ INLINE void uniforms(const Streams *streams, Words position, int at, double scal
   EACH c[0][g] = XOR(high_word(c[1][g]), streams->from_round[at + g]);
   EACH c[2][g] = XOR(XOR(product[0][g], streams->high[at + g]), key[1][1]);
   EACH c[3][g] = streams->low[at + g];
-  _Pragma("GCC unroll 10") for (int round = 2; round < ROUNDS; round++) {
+  SIMD_UNROLL(10) for (int round = 2; round < ROUNDS; round++) {
     EACH product[0][g] = times(PHILOX_M4x32_0, c[0][g]);
     EACH product[1][g] = times(PHILOX_M4x32_1, c[2][g]);
     if (round == ROUNDS - 1) break;

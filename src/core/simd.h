@@ -21,6 +21,32 @@ enum { SIMD_DOUBLES = SIMD_BYTES / 8, SIMD_FLOATS = SIMD_BYTES / 4 };
 #define SIMD_CLONES
 #endif
 
+/* Unrolls the loop that follows. Not with sanitizers, which check every copy: clang takes a minute for a file
+ * of them. */
+#ifdef SIMD_ONE_VERSION
+#define SIMD_UNROLL(n)
+#else
+#define SIMD_PRAGMA(text) _Pragma(#text)
+#define SIMD_UNROLL(n) SIMD_PRAGMA(GCC unroll n)
+#endif
+
+/* Calls f(n, ..) with the number n <= most <= 6 as a constant: the sums of a tile are registers only where
+ * the compiler knows how many there are. */
+#define SIMD_CASE(n, most, f, ...)                                                                           \
+  case n:                                                                                                    \
+    if ((n) <= (most)) f(n, __VA_ARGS__);                                                                    \
+    break;
+#define SIMD_CALL(n, most, f, ...)                                                                           \
+  switch (n) {                                                                                               \
+    SIMD_CASE(1, most, f, __VA_ARGS__)                                                                       \
+    SIMD_CASE(2, most, f, __VA_ARGS__)                                                                       \
+    SIMD_CASE(3, most, f, __VA_ARGS__)                                                                       \
+    SIMD_CASE(4, most, f, __VA_ARGS__)                                                                       \
+    SIMD_CASE(5, most, f, __VA_ARGS__)                                                                       \
+    SIMD_CASE(6, most, f, __VA_ARGS__)                                                                       \
+  default: break;                                                                                            \
+  }
+
 /* Into every version of a function that calls it, with constant arguments as constants. */
 #define INLINE static inline __attribute__((always_inline))
 

@@ -10,7 +10,12 @@
 #include "model/history/likelihoods.h"
 
 enum { VECTORS = TILE_LANES / SIMD_DOUBLES, CELLS = TILE_ROWS * TILE_LANES };
-enum { COORDINATES = 8, GROUP = 5 }; /* coordinates that are taken at once in a prediction; in the sums */
+/* Coordinates that are taken at once: in a prediction; in the sums, few with sanitizers (core/simd.h). */
+#ifdef SIMD_ONE_VERSION
+enum { COORDINATES = 8, GROUP = 2 };
+#else
+enum { COORDINATES = 8, GROUP = 5 };
+#endif
 enum { ROWS = VECTORS < 8 ? 8 / VECTORS : 1 }; /* of a prediction, side by side */
 
 typedef double Vector __attribute__((vector_size(8 * SIMD_DOUBLES)));
@@ -135,8 +140,8 @@ typedef struct {
 /* Subtracts from precision_ij the sum over rows of curvature phi_i phi_j in vector v, for i .. i + height
  * - 1 and j = from .. from + GROUP - 1 or, on the diagonal (i = from), up to i; there it also adds to
  * gradient_i the sum of slope phi_i. All sums stay in registers. */
-INLINE void add_group(const HistoryColumn *column, const bool shared, int v, int row, int rows, int i,
-                      const int height, int from, const bool diagonal, const Sums *sums) {
+INLINE void add_group(const int height, const HistoryColumn *column, const bool shared, int v, int row,
+                      int rows, int i, int from, const bool diagonal, const Sums *sums) {
   const size_t d = (size_t)column->history->d, stride = column->stride;
   const int width = diagonal ? height : GROUP;
   double *corner = sums->precision + ((size_t)i * d + (size_t)from) * stride;
@@ -173,16 +178,11 @@ INLINE void add_derivatives(const HistoryColumn *column, const bool shared, int 
   for (int v = 0; v < VECTORS; v++)
     for (int i = 0; i < d; i += GROUP)
       for (int from = 0; from <= i; from += GROUP) {
-        int height = d - i < GROUP ? d - i : GROUP;
-#define HEIGHT(h)                                                                                            \
-  case h:                                                                                                    \
-    if (from == i)                                                                                           \
-      add_group(column, shared, v, row, rows, i, h, from, true, sums);                                       \
-    else                                                                                                     \
-      add_group(column, shared, v, row, rows, i, h, from, false, sums);                                      \
-    break;
-        switch (height) { HEIGHT(1) HEIGHT(2) HEIGHT(3) HEIGHT(4) HEIGHT(5) }
-#undef HEIGHT
+        const int height = d - i < GROUP ? d - i : GROUP;
+        if (from == i)
+          SIMD_CALL(height, GROUP, add_group, column, shared, v, row, rows, i, from, true, sums)
+        else
+          SIMD_CALL(height, GROUP, add_group, column, shared, v, row, rows, i, from, false, sums)
       }
 }
 

@@ -58,11 +58,11 @@ typedef struct {
 
 /* Each start and end of a tile has a loop of its own, so that nothing is asked again for every vector. */
 #define TILE_EACH(statement)                                                                                 \
-  _Pragma("GCC unroll 6") for (int i = 0; i < rows; i++) {                                                   \
-    _Pragma("GCC unroll 4") for (int v = 0; v < vectors; v++) statement;                                     \
+  SIMD_UNROLL(6) for (int i = 0; i < rows; i++) {                                                            \
+    SIMD_UNROLL(4) for (int v = 0; v < vectors; v++) statement;                                              \
   }
 
-INLINE void network_tile(const NetworkProduct *p, int row, int column, const int rows, const int vectors) {
+INLINE void network_tile(const int rows, const NetworkProduct *p, int row, int column, const int vectors) {
   Vector sum[SUM_ROWS][SUM_VECTORS];
   float *c = p->c + (size_t)row * p->c_row + column;
   if (p->add)
@@ -74,16 +74,16 @@ INLINE void network_tile(const NetworkProduct *p, int row, int column, const int
   const float *a = p->a + (size_t)row * p->a_row, *b = p->b + column;
   const size_t a_row = p->a_row, a_depth = p->a_depth, b_row = p->b_row;
   const float *next = a + rows * a_row; /* fetched ahead: the networks of a chain do not fit in the caches */
-#pragma GCC unroll 2
+  SIMD_UNROLL(2)
   for (int k = 0; k < p->depth; k++, a += a_depth, b += b_row, next += rows) {
     Vector right[SUM_VECTORS];
     __builtin_prefetch(next);
-#pragma GCC unroll 4
+    SIMD_UNROLL(4)
     for (int v = 0; v < vectors; v++) right[v] = load(b + v * SIMD_FLOATS);
-#pragma GCC unroll 6
+    SIMD_UNROLL(6)
     for (int i = 0; i < rows; i++) {
       Vector left = a[i * a_row] - (Vector){0};
-#pragma GCC unroll 4
+      SIMD_UNROLL(4)
       for (int v = 0; v < vectors; v++) sum[i][v] += left * right[v];
     }
   }
@@ -95,26 +95,17 @@ INLINE void network_tile(const NetworkProduct *p, int row, int column, const int
   TILE_EACH(store(c + i * p->c_row + v * SIMD_FLOATS, sum[i][v]))
 }
 
-/* Every tile height is its own unrolled code. */
-#define TILE_CASES(vectors)                                                                                  \
-  switch (rows) {                                                                                            \
-  case 1: network_tile(p, row, column, 1, vectors); break;                                                   \
-  case 2: network_tile(p, row, column, 2, vectors); break;                                                   \
-  case 3: network_tile(p, row, column, 3, vectors); break;                                                   \
-  case 4: network_tile(p, row, column, 4, vectors); break;                                                   \
-  case 5: network_tile(p, row, column, 5, vectors); break;                                                   \
-  default: network_tile(p, row, column, 6, vectors); break;                                                  \
-  }
-
-static void tile_full(const NetworkProduct *p, int row, int column, int rows) { TILE_CASES(SUM_VECTORS) }
+static void tile_full(const NetworkProduct *p, int row, int column, int rows) {
+  SIMD_CALL(rows, SUM_ROWS, network_tile, p, row, column, SUM_VECTORS)
+}
 
 #if defined(__AVX512F__)
 /* Computes what is left of a width that is no multiple of 64. */
 static void tile_narrow(const NetworkProduct *p, int row, int column, int rows, int vectors) {
   switch (vectors) {
-  case 1: TILE_CASES(1) break;
-  case 2: TILE_CASES(2) break;
-  default: TILE_CASES(3) break;
+  case 1: SIMD_CALL(rows, SUM_ROWS, network_tile, p, row, column, 1) break;
+  case 2: SIMD_CALL(rows, SUM_ROWS, network_tile, p, row, column, 2) break;
+  default: SIMD_CALL(rows, SUM_ROWS, network_tile, p, row, column, 3) break;
   }
 }
 #endif

@@ -42,7 +42,7 @@ INLINE void excess_rows(const int height, int count, Extent of, const MatrixFact
                         Excess *to) {
   for (size_t j = 0, columns; j < i + (size_t)height; j += columns) {
     columns = tile_extent(of.d - j, PRODUCT_COLUMNS);
-    TILE_CALL(columns, PRODUCT_COLUMNS, excess_tile, height, count, of, p, i, j, to);
+    SIMD_CALL(columns, PRODUCT_COLUMNS, excess_tile, height, count, of, p, i, j, to);
   }
 }
 
@@ -53,7 +53,7 @@ INLINE void excess_lanes(int count, Extent of, const double *inverse, const doub
   Excess to = {.hessian = hessian, .excess = excess};
   for (size_t i = 0, height; i < of.d; i += height) {
     height = tile_extent(of.d - i, PRODUCT_ROWS);
-    TILE_CALL(height, PRODUCT_ROWS, excess_rows, count, of, &p, i, &to);
+    SIMD_CALL(height, PRODUCT_ROWS, excess_rows, count, of, &p, i, &to);
   }
   for (int n = 0; n < count; n++) bound[n] = matrix_moment_bound((int)of.d, to.trace[n], to.square[n]);
 }
@@ -113,7 +113,7 @@ INLINE void root_columns(const int columns, int count, Extent of, const double *
   copy_panel(count, of.d, (size_t)columns, to->changed + j * of.stride, plain, to->panel);
   for (size_t i = 0, height; i < of.d; i += height) {
     height = tile_extent(of.d - i, PRODUCT_ROWS);
-    TILE_CALL(height, PRODUCT_ROWS, root_tile, columns, count, of, &p, i, j, to);
+    SIMD_CALL(height, PRODUCT_ROWS, root_tile, columns, count, of, &p, i, j, to);
   }
 }
 
@@ -123,7 +123,7 @@ INLINE void root_lanes(int count, Extent of, const double *h, const double *inve
   tile_load(count, h, &to.h);
   for (size_t j = 0, columns; j < of.d; j += columns) {
     columns = tile_extent(of.d - j, PRODUCT_COLUMNS);
-    TILE_CALL(columns, PRODUCT_COLUMNS, root_columns, count, of, hessian, j, &to);
+    SIMD_CALL(columns, PRODUCT_COLUMNS, root_columns, count, of, hessian, j, &to);
   }
 }
 
@@ -157,7 +157,7 @@ INLINE void inverse_rows(const int height, int count, Extent of, const double *e
   copy_panel(count, of.d, (size_t)height, to->changed + i * of.d * of.stride, transposed, to->panel);
   for (size_t j = 0, columns; j < of.d; j += columns) {
     columns = tile_extent(of.d - j, PRODUCT_COLUMNS);
-    TILE_CALL(columns, PRODUCT_COLUMNS, inverse_tile, height, count, of, &p, i, j, to);
+    SIMD_CALL(columns, PRODUCT_COLUMNS, inverse_tile, height, count, of, &p, i, j, to);
   }
 }
 
@@ -167,7 +167,7 @@ INLINE void inverse_lanes(int count, Extent of, const double *h, const double *e
   tile_load(count, h, &to.h);
   for (size_t i = 0, height; i < of.d; i += height) {
     height = tile_extent(of.d - i, PRODUCT_ROWS);
-    TILE_CALL(height, PRODUCT_ROWS, inverse_rows, count, of, excess, i, &to);
+    SIMD_CALL(height, PRODUCT_ROWS, inverse_rows, count, of, excess, i, &to);
   }
 }
 
