@@ -289,7 +289,7 @@ static void test_split(void) {
   ratings_free(&learned), ratings_free(&held_out), ratings_free(&all);
   CHECK_OK(read_text("1::1::1\n2::2::2\n", 16, "1m", &all));
   CHECK_FAILS(ratings_split(&all, 0.1, 1, &other, &again), STATUS_INPUT, "rated what others did");
-  ratings_free(&all);
+  ratings_free(&other), ratings_free(&again), ratings_free(&all);
 }
 
 int main(void) {

@@ -208,16 +208,15 @@ static void print_summary(const PrepareJob *job, const Movielens *work) {
 
 /* Reads the ratings that vectors are learned from, and those of users who are held out, if any are. */
 static Status read_ratings(const PrepareJob *job, Movielens *work) {
-  Ratings all;
+  SCOPED(Ratings, all, ratings_free);
   TRY(ratings_read(job->input_count, job->inputs, config_text(job->options, "format"), &all));
   if (config_is(job->options, "tasks", "movies")) {
     work->ratings = all;
+    all = (Ratings){0};
     return STATUS_OK;
   }
-  Status status = ratings_split(&all, config_real(job->options, "test_fraction"), job->seed, &work->ratings,
-                                &work->held_out);
-  ratings_free(&all);
-  return status;
+  return ratings_split(&all, config_real(job->options, "test_fraction"), job->seed, &work->ratings,
+                       &work->held_out);
 }
 
 static Status prepare_all(const PrepareJob *job, Movielens *work) {

@@ -1,7 +1,7 @@
 #include "problem/embedding/linear_fit.h"
 
+#include "core/arena.h"
 #include "core/linalg.h"
-#include "core/memory.h"
 #include "core/rng.h"
 
 enum { MOST_LABELS = 128 };
@@ -13,7 +13,7 @@ typedef struct {
   int begin[MOST_LABELS + 1];
 } Sorted;
 
-static Status sort_rows(const LabelledRows *rows, Sorted *out) {
+static Status sort_rows(Arena *memory, const LabelledRows *rows, Sorted *out) {
   int next[MOST_LABELS];
   *out = (Sorted){.rows = rows};
   for (int i = 0; i < rows->rows; i++) {
@@ -27,7 +27,7 @@ static Status sort_rows(const LabelledRows *rows, Sorted *out) {
     out->begin[l + 1] += out->begin[l];
     next[l] = out->begin[l];
   }
-  NEW(out->order, rows->rows);
+  ALLOCATE(memory, out->order, rows->rows);
   for (int i = 0; i < rows->rows; i++) out->order[next[rows->label[i]]++] = i;
   return STATUS_OK;
 }
@@ -83,21 +83,18 @@ static void draw_set(const Sorted *sorted, double penalty, Rng *rng, int lanes, 
 Status linear_fit_sample(const LabelledRows *rows, double ridge, uint64_t seed, int n, double *theta,
                          signed char *positive) {
   ASSERT(rows->labels >= 2 && rows->labels <= MOST_LABELS && ridge > 0);
-  double *a = NULL, penalty = ridge * linear_fit_mean_square(rows);
+  SCRATCH_ARENA(scratch);
+  const double penalty = ridge * linear_fit_mean_square(rows);
+  double *a;
   Sorted sorted;
   if (!(penalty > 0)) return status_set(STATUS_INPUT, "all features are zero: no linear model can be fitted");
-  Status status = sort_rows(rows, &sorted);
-  if (status == STATUS_OK)
-    status = memory_new((void **)&a, (size_t)rows->d * (size_t)rows->d * (size_t)n, sizeof *a);
-  if (status == STATUS_OK) {
-    for (int i = 0; i < n; i++) {
-      Rng rng = {.key = rng_key(seed, RNG_PRIOR_SAMPLES), .run = (uint32_t)i};
-      draw_set(&sorted, penalty, &rng, n, i, a, theta, &positive[i]);
-    }
-    linalg_cholesky_lanes(rows->d, n, a, NULL);
-    linalg_solve_lanes(rows->d, n, a, theta);
+  TRY(sort_rows(&scratch, rows, &sorted));
+  ALLOCATE(&scratch, a, (size_t)rows->d * (size_t)rows->d * (size_t)n);
+  for (int i = 0; i < n; i++) {
+    Rng rng = {.key = rng_key(seed, RNG_PRIOR_SAMPLES), .run = (uint32_t)i};
+    draw_set(&sorted, penalty, &rng, n, i, a, theta, &positive[i]);
   }
-  free(sorted.order);
-  free(a);
-  return status;
+  linalg_cholesky_lanes(rows->d, n, a, NULL);
+  linalg_solve_lanes(rows->d, n, a, theta);
+  return STATUS_OK;
 }

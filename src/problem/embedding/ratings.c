@@ -301,18 +301,15 @@ static Status sort_ratings(Pile *pile, const char *const *inputs, Ratings *out) 
   return STATUS_OK;
 }
 
+static void pile_free(Pile *pile) { free(pile->line); }
+
 Status ratings_read(int input_count, const char *const *inputs, const char *format, Ratings *out) {
-  Pile pile = {0};
-  Status status = STATUS_OK;
+  SCOPED(Pile, pile, pile_free);
   *out = (Ratings){0};
-  for (int i = 0; i < input_count && status == STATUS_OK; i++)
-    status = read_file(inputs[i], (uint32_t)i, format, &pile);
-  if (status == STATUS_OK && pile.count == 0)
-    status = status_set(STATUS_INPUT, "%s: no ratings", input_count ? inputs[0] : "no input file given");
-  if (status == STATUS_OK) status = sort_ratings(&pile, inputs, out);
-  free(pile.line);
-  if (status != STATUS_OK) ratings_free(out);
-  return status;
+  for (int i = 0; i < input_count; i++) TRY(read_file(inputs[i], (uint32_t)i, format, &pile));
+  if (pile.count == 0)
+    return status_set(STATUS_INPUT, "%s: no ratings", input_count ? inputs[0] : "no input file given");
+  return sort_ratings(&pile, inputs, out);
 }
 
 void ratings_free(Ratings *ratings) {
@@ -376,10 +373,15 @@ static Status take_ratings(const Ratings *from, const bool *user, const bool *it
   return STATUS_OK;
 }
 
-static Status split_users(const Ratings *ratings, int count, uint64_t seed, Ratings *learned,
-                          Ratings *held_out) {
+Status ratings_split(const Ratings *ratings, double fraction, uint64_t seed, Ratings *learned,
+                     Ratings *held_out) {
   SCRATCH_ARENA(scratch);
+  const int count = (int)fmax(1, round(fraction * ratings->users));
   bool *held, *rest, *seen, *known;
+  *learned = *held_out = (Ratings){0};
+  if (count >= ratings->users)
+    return status_set(STATUS_INPUT, "%d of %d users held out: nobody is left to learn from", count,
+                      ratings->users);
   ALLOCATE_ARRAYS(&scratch, ratings->users, held, rest, seen);
   ALLOCATE(&scratch, known, ratings->items);
   TRY(choose_users(ratings->users, count, seed, held));
@@ -392,18 +394,4 @@ static Status split_users(const Ratings *ratings, int count, uint64_t seed, Rati
   TRY(take_ratings(ratings, seen, known, held_out));
   if (held_out->count > 0) return STATUS_OK;
   return status_set(STATUS_INPUT, "none of the %d users held out rated what others did", count);
-}
-
-Status ratings_split(const Ratings *ratings, double fraction, uint64_t seed, Ratings *learned,
-                     Ratings *held_out) {
-  const int count = (int)fmax(1, round(fraction * ratings->users));
-  *learned = *held_out = (Ratings){0};
-  if (count >= ratings->users)
-    return status_set(STATUS_INPUT, "%d of %d users held out: nobody is left to learn from", count,
-                      ratings->users);
-  Status status = split_users(ratings, count, seed, learned, held_out);
-  if (status == STATUS_OK) return STATUS_OK;
-  ratings_free(learned);
-  ratings_free(held_out);
-  return status;
 }

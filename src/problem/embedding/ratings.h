@@ -31,7 +31,8 @@ extern const char RATINGS_FORMATS[];
 /* Reads all files as one set. Errors, each with file, line and the value that is wrong: STATUS_INPUT for a
  * line that does not have the form, an id that is not an integer in [1, 2^53], a rating that is not a
  * number in [-100, 100], an item that the same user rated before, compressed data that are damaged or cut
- * off, or no ratings at all; STATUS_FILE when a file cannot be read. The caller ends with ratings_free. */
+ * off, or no ratings at all; STATUS_FILE when a file cannot be read. The caller ends with ratings_free, also
+ * after a failure. */
 Status ratings_read(int input_count, const char *const *inputs, const char *format, Ratings *out);
 void ratings_free(Ratings *ratings);
 
@@ -40,6 +41,6 @@ double ratings_mean(const Ratings *ratings);
 /* Divides the users at random (purpose SPLIT): a `fraction` of them, at least one, is held out, and the
  * others are who is learned from. Both parts have the items that the latter rated, and no others; a user
  * who is held out and rated none of these is left out. STATUS_INPUT when a part is empty. The caller ends
- * with ratings_free, of both. */
+ * with ratings_free, of both, also after a failure. */
 Status ratings_split(const Ratings *ratings, double fraction, uint64_t seed, Ratings *learned,
                      Ratings *held_out);
