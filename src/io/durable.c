@@ -118,12 +118,11 @@ Status durable_publish_first(const char *temporary, const char *path) {
 
 Status durable_set_aside(const char *path) {
   SCRATCH_ARENA(scratch);
-  char *aside;
+  const char *aside;
   struct stat info;
-  const size_t size = strlen(path) + sizeof ".bad." + 12; /* 12: any number */
-  ALLOCATE(&scratch, aside, size);
-  snprintf(aside, size, "%s.bad", path);
-  for (int number = 2; lstat(aside, &info) == 0; number++) snprintf(aside, size, "%s.bad.%d", path, number);
+  TRY(arena_print(&scratch, &aside, "%s.bad", path));
+  for (int number = 2; lstat(aside, &info) == 0; number++)
+    TRY(arena_print(&scratch, &aside, "%s.bad.%d", path, number));
   const int error = rename(path, aside) == 0 ? 0 : errno;
   if (error == 0 || error == ENOENT) return STATUS_OK;
   return status_set(STATUS_FILE, "%s: cannot set the file aside: %s", path, strerror(error));

@@ -1,7 +1,5 @@
 #include "metric/dense_draws.h"
 
-#include "metric/draws.h"
-
 #include <math.h>
 
 /* For each draw: its component, its distance to the truth, whether it is below the truth along the
@@ -55,38 +53,33 @@ static void measure_draws(const DenseMeasure *measure, const DenseMatrix *theta,
 /* Computes |X' Y|^2 / (n m) of centred draws. */
 static Status covariance_product(const DenseMeasure *measure, const DenseMatrix *x, const DenseMatrix *y,
                                  double *out) {
-  DenseMatrix product;
-  Status status = dense_matrix_create(measure->dense, x->columns, y->columns, &product);
-  if (status == STATUS_OK) {
-    dense_multiply(measure->dense, 1, true, x, false, y, &product);
-    *out = dense_square(measure->dense, &product) / ((double)x->columns * y->columns);
-  }
-  dense_matrix_destroy(&product);
-  return status;
+  SCOPED(DenseMatrix, product, dense_matrix_destroy);
+  TRY(dense_matrix_create(measure->dense, x->columns, y->columns, &product));
+  dense_multiply(measure->dense, 1, true, x, false, y, &product);
+  *out = dense_square(measure->dense, &product) / ((double)x->columns * y->columns);
+  return STATUS_OK;
 }
 
-static Status dense_draws_allocate(const Dense *dense, const DenseMatrix *theta, double **mean,
-                                   double **values, double **work) {
-  NEW(*mean, theta->rows);
-  NEW(*values, OF_DRAW * (size_t)theta->columns);
-  NEW(*work, 2 * (size_t)theta->rows * (size_t)dense_most_columns(dense, theta->columns));
+static Status dense_draws_allocate(Arena *scratch, const Dense *dense, DenseDraws *out, double **values,
+                                   double **work) {
+  const size_t d = (size_t)out->centred.rows;
+  NEW(out->mean, d);
+  ALLOCATE(scratch, *values, OF_DRAW * (size_t)out->centred.columns);
+  ALLOCATE(scratch, *work, 2 * d * (size_t)dense_most_columns(dense, out->centred.columns));
   return STATUS_OK;
 }
 
 Status dense_draws_create(const DenseMeasure *measure, DenseMatrix *theta, DenseDraws *out) {
-  double *values = NULL, *work = NULL;
+  SCRATCH_ARENA(scratch);
+  const Dense *dense = measure->dense;
+  double *values, *work;
   *out = (DenseDraws){.centred = *theta};
   *theta = (DenseMatrix){0};
-  Status status = dense_agree(
-      measure->dense, dense_draws_allocate(measure->dense, &out->centred, &out->mean, &values, &work));
-  if (status == STATUS_OK) {
-    measure_draws(measure, &out->centred, values, work, out);
-    dense_centre(measure->dense, &out->centred, out->mean);
-    out->trace = dense_square(measure->dense, &out->centred) / out->centred.columns;
-  }
-  free(values);
-  free(work);
-  if (status != STATUS_OK || !measure->covariance) return status;
+  TRY(dense_agree(dense, dense_draws_allocate(&scratch, dense, out, &values, &work)));
+  measure_draws(measure, &out->centred, values, work, out);
+  dense_centre(dense, &out->centred, out->mean);
+  out->trace = dense_square(dense, &out->centred) / out->centred.columns;
+  if (!measure->covariance) return STATUS_OK;
   return covariance_product(measure, &out->centred, &out->centred, &out->square);
 }
 
@@ -94,24 +87,6 @@ void dense_draws_destroy(DenseDraws *draws) {
   dense_matrix_destroy(&draws->centred);
   free(draws->mean);
   *draws = (DenseDraws){0};
-}
-
-double dense_draws_sd_ratio(const DenseDraws *x, const DenseDraws *y) { return sqrt(x->trace / y->trace); }
-
-double dense_draws_mean_error(const DenseDraws *x, const DenseDraws *y) {
-  return metric_mean_error(x->centred.rows, x->mean, y->mean);
-}
-
-double dense_draws_mode_weight_error(const DenseMeasure *measure, const DenseDraws *x, const DenseDraws *y) {
-  double sum = 0;
-  for (int c = 0; c < measure->modes->components; c++) sum += fabs(x->fraction[c] - y->fraction[c]);
-  return sum / 2;
-}
-
-double dense_draws_largest_mode(const DenseMeasure *measure, const DenseDraws *x) {
-  double largest = 0;
-  for (int c = 0; c < measure->modes->components; c++) largest = fmax(largest, x->fraction[c]);
-  return largest;
 }
 
 Status dense_draws_covariance_error(const DenseMeasure *measure, const DenseDraws *x, const DenseDraws *y,

@@ -27,10 +27,6 @@ typedef struct {
 Status dense_draws_create(const DenseMeasure *measure, DenseMatrix *theta, DenseDraws *out);
 void dense_draws_destroy(DenseDraws *draws);
 
-/* Returns what metric/draws.h has, for x beside y. */
-double dense_draws_sd_ratio(const DenseDraws *x, const DenseDraws *y);
-double dense_draws_mean_error(const DenseDraws *x, const DenseDraws *y);
-double dense_draws_mode_weight_error(const DenseMeasure *measure, const DenseDraws *x, const DenseDraws *y);
-double dense_draws_largest_mode(const DenseMeasure *measure, const DenseDraws *x);
+/* Computes what metric_covariance_error (metric/draws.h) does, for x beside y. */
 Status dense_draws_covariance_error(const DenseMeasure *measure, const DenseDraws *x, const DenseDraws *y,
                                     double *out);

@@ -10,9 +10,13 @@ static double trace(int d, const double *matrix) {
   return sum;
 }
 
-static double distance(size_t count, const double *a, const double *b) {
+/* Returns |x - y| of count elements, which lie `stride` and `other_stride` apart. */
+static double distance(size_t count, const double *x, size_t stride, const double *y, size_t other_stride) {
   double squares = 0;
-  for (size_t i = 0; i < count; i++) squares += (a[i] - b[i]) * (a[i] - b[i]);
+  for (size_t i = 0; i < count; i++) {
+    const double step = x[i * stride] - y[i * other_stride];
+    squares += step * step;
+  }
   return sqrt(squares);
 }
 
@@ -22,14 +26,14 @@ double metric_sd_ratio(int d, const double *covariance_x, const double *covarian
 }
 
 double metric_mean_error(int d, const double *mean_x, const double *mean_y) {
-  return distance((size_t)d, mean_x, mean_y);
+  return distance((size_t)d, mean_x, 1, mean_y, 1);
 }
 
 double metric_covariance_error(int d, const double *covariance_x, const double *covariance_y) {
   size_t elements = (size_t)d * (size_t)d;
   double squares = 0;
   for (size_t k = 0; k < elements; k++) squares += covariance_y[k] * covariance_y[k];
-  return squares > 0 ? distance(elements, covariance_x, covariance_y) / sqrt(squares) : NAN;
+  return squares > 0 ? distance(elements, covariance_x, 1, covariance_y, 1) / sqrt(squares) : NAN;
 }
 
 /* Returns component c alone, with its weight: its log density is log(w_c N(theta; mu_c, Sigma_c)). A view. */
@@ -67,44 +71,39 @@ static void mode_fractions(const Mixture *modes, int n, const double *x, double 
 
 double metric_mode_weight_error(const Mixture *modes, int n, const double *x, int m, const double *y,
                                 double *work) {
-  double *of_x = work, *of_y = of_x + modes->components, *rest = of_y + modes->components, sum = 0;
+  double *of_x = work, *of_y = of_x + modes->components, *rest = of_y + modes->components;
   mode_fractions(modes, n, x, rest, of_x);
   mode_fractions(modes, m, y, rest, of_y);
-  for (int c = 0; c < modes->components; c++) sum += fabs(of_x[c] - of_y[c]);
-  return sum / 2;
+  return metric_total_variation(modes->components, of_x, of_y);
 }
 
 double metric_largest_mode(const Mixture *modes, int n, const double *x, double *work) {
-  double *fraction = work, largest = 0;
-  mode_fractions(modes, n, x, work + modes->components, fraction);
-  for (int c = 0; c < modes->components; c++) largest = fmax(largest, fraction[c]);
+  mode_fractions(modes, n, x, work + modes->components, work);
+  return metric_largest(modes->components, work);
+}
+
+double metric_total_variation(int count, const double *p, const double *q) {
+  double sum = 0;
+  for (int c = 0; c < count; c++) sum += fabs(p[c] - q[c]);
+  return sum / 2;
+}
+
+double metric_largest(int count, const double *p) {
+  double largest = 0;
+  for (int c = 0; c < count; c++) largest = fmax(largest, p[c]);
   return largest;
 }
 
 double metric_distance(int d, int n, const double *x, const double *truth) {
   double sum = 0;
-  for (int k = 0; k < n; k++) {
-    double square = 0;
-    for (int i = 0; i < d; i++) {
-      double step = x[(size_t)i * (size_t)n + (size_t)k] - truth[i];
-      square += step * step;
-    }
-    sum += sqrt(square);
-  }
+  for (int k = 0; k < n; k++) sum += distance((size_t)d, x + k, (size_t)n, truth, 1);
   return sum / n;
 }
 
 double metric_energy_score(int d, int n, const double *x, const double *truth) {
   double sum = 0;
   for (int k = 1; k < n; k++)
-    for (int l = 0; l < k; l++) {
-      double square = 0;
-      for (size_t i = 0; i < (size_t)d; i++) {
-        const double step = x[i * (size_t)n + (size_t)k] - x[i * (size_t)n + (size_t)l];
-        square += step * step;
-      }
-      sum += sqrt(square);
-    }
+    for (int l = 0; l < k; l++) sum += distance((size_t)d, x + k, (size_t)n, x + l, (size_t)n);
   return metric_distance(d, n, x, truth) - sum / n / (n - 1);
 }
 

@@ -25,6 +25,10 @@ double metric_mode_weight_error(const Mixture *modes, int n, const double *x, in
 /* Returns the largest of these fractions of x. work[2 n + C]. */
 double metric_largest_mode(const Mixture *modes, int n, const double *x, double *work);
 
+/* Returns the total variation between fractions p and q, and the largest fraction. */
+double metric_total_variation(int count, const double *p, const double *q);
+double metric_largest(int count, const double *p);
+
 /* Returns the mean over x[d, n] of |x - truth|, Euclidean; truth[d]. */
 double metric_distance(int d, int n, const double *x, const double *truth);
 

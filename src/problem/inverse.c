@@ -103,23 +103,19 @@ static Status draw_vectors(const Dense *dense, Rng rng, int rows, int columns, D
 /* Computes (left diag(s)) right', with all of it spread over ranks. */
 static Status draw_matrix(const Problem *self, uint32_t run, const Dense *dense, DenseMatrix *out) {
   const int rank = matrix_rank(self);
-  DenseMatrix left = {0}, right = {0};
+  SCOPED(DenseMatrix, left, dense_matrix_destroy);
+  SCOPED(DenseMatrix, right, dense_matrix_destroy);
   SCRATCH_ARENA(scratch);
   double *values;
   *out = (DenseMatrix){0};
   TRY(dense_agree(dense, arena_new(&scratch, (void **)&values, (size_t)rank, sizeof *values)));
   for (int k = 0; k < rank; k++) values[k] = singular_value(self, k);
-  Status status = draw_vectors(dense, vectors_of(self, RNG_ARMS, run, 0), self->arms, rank, &left);
-  if (status == STATUS_OK)
-    status = draw_vectors(dense, vectors_of(self, RNG_RIGHT_VECTORS, run, 0), self->d, rank, &right);
-  if (status == STATUS_OK) status = dense_matrix_create(dense, self->arms, self->d, out);
-  if (status == STATUS_OK) {
-    dense_scale_columns(dense, values, &left);
-    dense_multiply(dense, 1, false, &left, true, &right, out);
-  }
-  dense_matrix_destroy(&left);
-  dense_matrix_destroy(&right);
-  return status;
+  TRY(draw_vectors(dense, vectors_of(self, RNG_ARMS, run, 0), self->arms, rank, &left));
+  TRY(draw_vectors(dense, vectors_of(self, RNG_RIGHT_VECTORS, run, 0), self->d, rank, &right));
+  TRY(dense_matrix_create(dense, self->arms, self->d, out));
+  dense_scale_columns(dense, values, &left);
+  dense_multiply(dense, 1, false, &left, true, &right, out);
+  return STATUS_OK;
 }
 
 const ProblemOps problem_inverse = {.name = "inverse",

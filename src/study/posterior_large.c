@@ -9,6 +9,7 @@
 #include "core/arena.h"
 #include "core/clock.h"
 #include "metric/dense_draws.h"
+#include "metric/draws.h"
 #include "model/prior/fit_keys.h"
 #include "study/posterior_internal.h"
 #include "study/studies.h"
@@ -220,13 +221,14 @@ static Status draw_exact(const Large *self, RngPurpose purpose, DenseDraws *out)
 static Status large_compare(const Large *self, bool floor, const DenseDraws *x, double *values) {
   const DenseMeasure measure = measure_of(self);
   const DenseDraws *y = &self->reference;
+  const int modes = measure.modes->components;
   values[CURVE_distance + floor] = x->distance;
   if (!floor) values[CURVE_rank] = x->rank, values[CURVE_ess] = NAN;
   if (!(self->needs & POSTERIOR_NEEDS_REFERENCE)) return STATUS_OK;
-  values[CURVE_sd_ratio + floor] = dense_draws_sd_ratio(x, y);
-  values[CURVE_mode_weight_error + floor] = dense_draws_mode_weight_error(&measure, x, y);
-  values[CURVE_mean_error + floor] = dense_draws_mean_error(x, y);
-  values[CURVE_largest_mode] = dense_draws_largest_mode(&measure, y);
+  values[CURVE_sd_ratio + floor] = sqrt(x->trace / y->trace);
+  values[CURVE_mode_weight_error + floor] = metric_total_variation(modes, x->fraction, y->fraction);
+  values[CURVE_mean_error + floor] = metric_mean_error(self->problem.d, x->mean, y->mean);
+  values[CURVE_largest_mode] = metric_largest(modes, y->fraction);
   if (!measure.covariance) return STATUS_OK;
   return dense_draws_covariance_error(&measure, x, y, &values[CURVE_covariance_error + floor]);
 }
