@@ -235,43 +235,52 @@ static void test_updates(void) {
   }
 }
 
-/* The fused products against the plain steps, at dimensions and lanes that divide by the sizes of a tile and
- * that do not; sums of d terms in another order. */
-static void check_fused(int d, int lanes) {
+/* One update of VITS-II against its definition, at dimensions and lanes that divide by the sizes of a tile
+ * and that do not; sums of d terms in another order. */
+static void check_move(int d, int lanes) {
   SCRATCH_ARENA(memory);
   static const char *const sets[] = {"steps=1"};
   const Likelihood likelihood = glm("logistic");
   const size_t matrix = (size_t)(d * d * lanes);
   Prior prior = standard_prior(&memory, d);
   FixtureSampler vits = make_sampler(&memory, "vits2", &prior, &likelihood, 0, lanes, 1, 1, sets);
-  VitsStep fused, plain;
-  double *at[6];
+  VitsStep work;
+  double *root, *inverse, *hessian, *excess, *image, *change, bound[64];
   Rng rng = {.key = rng_key(4, RNG_TEST), .run = (uint32_t)(d * lanes)};
-  CHECK_OK(vits_step_create(&memory, VITS_TWO, &vits.sampler.setup, lanes, &fused));
-  CHECK_OK(vits_step_create(&memory, VITS_TWO, &vits.sampler.setup, lanes, &plain));
+  CHECK_OK(vits_step_create(&memory, VITS_TWO, &vits.sampler.setup, lanes, &work));
+  double **const arrays[] = {&root, &inverse, &hessian, &excess, &image, &change};
   for (int k = 0; k < 6; k++) {
-    CHECK_OK(arena_new(&memory, (void **)&at[k], matrix, sizeof(double)));
-    if (k < 3) rng_normal(&rng, (int)matrix, at[k]);
+    CHECK_OK(arena_new(&memory, (void **)arrays[k], matrix, sizeof(double)));
+    rng_normal(&rng, (int)matrix, *arrays[k]);
   }
-  for (int k = 0; k < 2; k++) memcpy(at[3 + k], at[k], matrix * sizeof(double));
-  matrix_lanes_gram(d, lanes, at[2], at[5]); /* A, symmetric */
-  for (int n = 0; n < lanes; n++) fused.h[n] = plain.h[n] = 0.1 + 0.01 * n;
-  VitsGaussian q = {NULL, at[0], at[1]}, p = {NULL, at[3], at[4]};
-  vits_step_excess(&fused, lanes, at[5], q);
-  matrix_lanes_gram(d, lanes, p.inverse, plain.product);
+  VitsGaussian q = {NULL, root, inverse};
+  matrix_lanes_gram(d, lanes, change, hessian);
+  matrix_lanes_gram(d, lanes, inverse, excess);
+  matrix_lanes_moment_bound(d, lanes, excess, bound);
+  for (size_t k = 0; k < matrix; k++) excess[k] -= hessian[k];
+  for (int n = 0; n < lanes; n++) work.h[n] = 0.1 + 0.01 * n;
+  vits_step_excess(&work, lanes, hessian, q);
+  for (size_t k = 0; k < matrix; k++) CHECK_NEAR(work.excess[k], excess[k], 1e-13 * d);
+  for (int n = 0; n < lanes; n++) CHECK_NEAR(work.dot[n] / bound[n], 1, 1e-13);
+  matrix_lanes_product(d, lanes, hessian, root, image);
+  matrix_lanes_product(d, lanes, inverse, excess, change);
+  for (int i = 0; i < d; i++)
+    for (int j = 0; j < d; j++)
+      for (int n = 0; n < lanes; n++)
+        image[(i * d + j) * lanes + n] =
+            root[(i * d + j) * lanes + n] +
+            work.h[n] * (inverse[(j * d + i) * lanes + n] - image[(i * d + j) * lanes + n]);
+  for (size_t k = 0; k < matrix; k++) change[k] = inverse[k] - work.h[k % (size_t)lanes] * change[k];
+  vits_step_move(&work, lanes, hessian, q);
   for (size_t k = 0; k < matrix; k++) {
-    plain.excess[k] = plain.product[k] - at[5][k];
-    CHECK_NEAR(fused.excess[k], plain.excess[k], 1e-13 * d);
+    CHECK_NEAR(root[k], image[k], 1e-12 * d);
+    CHECK_NEAR(inverse[k], change[k], 1e-12 * d * d);
   }
-  matrix_lanes_moment_bound(d, lanes, plain.product, plain.dot);
-  for (int n = 0; n < lanes; n++) CHECK_NEAR(fused.dot[n] / plain.dot[n], 1, 1e-13);
-  vits_step_move(&fused, lanes, at[5], q);
-  vits_step_move_single(&plain, lanes, at[5], p);
-  for (size_t k = 0; k < matrix; k++) {
-    CHECK_NEAR(q.root[k], p.root[k], 1e-12 * d);
-    CHECK_NEAR(q.inverse[k], p.inverse[k], 1e-12 * d * d);
+  for (int k = 0; k < d * lanes; k++) {
+    double square = 0;
+    for (int j = 0; j < d; j++) square += pow(root[(k / lanes * d + j) * lanes + k % lanes], 2);
+    CHECK_NEAR(work.spread[k] / square, 1, 1e-12);
   }
-  for (int k = 0; k < d * lanes; k++) CHECK_NEAR(fused.spread[k] / plain.spread[k], 1, 1e-12);
   free_sampler(&vits);
 }
 
@@ -309,11 +318,11 @@ static void check_inverse_follows(int d, int lanes) {
   free_sampler(&vits);
 }
 
-static void test_fused(void) {
+static void test_moves(void) {
   static const int dimensions[] = {1, 2, 3, 4, 5, 8, 11, 20}, counts[] = {3, 8, 13};
   for (size_t i = 0; i < sizeof dimensions / sizeof *dimensions; i++)
     for (size_t n = 0; n < sizeof counts / sizeof *counts; n++) {
-      check_fused(dimensions[i], counts[n]);
+      check_move(dimensions[i], counts[n]);
       check_inverse_follows(dimensions[i], counts[n]);
     }
 }
@@ -560,7 +569,7 @@ int main(void) {
       {"linear Thompson sampling is the closed form", test_lints_is_the_closed_form},
       {"VITS converges to the posterior of the linear model", test_convergence},
       {"updates are those of Algorithms 2 and 3", test_updates},
-      {"fused products are the plain steps", test_fused},
+      {"steps are the products they stand for", test_moves},
       {"the Hessian-free estimate is unbiased", test_hessian_free_is_unbiased},
       {"the Hessian-free estimate is exact at the target", test_hessian_free_is_exact_at_the_target},
       {"draws before the first observation", test_start},

@@ -30,17 +30,10 @@
 #include <limits.h>
 #include <string.h>
 
-/* Lanes that are updated at once, or as many of whole runs: fewer for large matrices, so that a chunk stays
- * in cache; whole tiles of a history where it is passed over. One vector leaves no gaps within a matrix, and
- * with gaps half of the sets of a cache stay empty. Networks, whose matrices are each a job for BLAS, take
- * one lane. */
-enum { SMALL_DIMENSION = 8, LARGE_DIMENSION = 16 };
-static int vits_width(const SamplerSetup *setup, VitsKind kind) {
-  const int d = setup->prior->d;
-  if (d <= SMALL_DIMENSION) return CHUNK_LANES;
-  const bool narrow = d >= LARGE_DIMENSION && kind != VITS_HESSIAN_FREE;
-  return narrow && likelihood_is_conjugate(setup->likelihood) ? VECTOR_LANES : TILE_LANES;
-}
+/* Lanes that are updated at once, or as many of whole runs: of large matrices no more than a tile of a
+ * history has, so that a chunk stays in cache. Networks, whose matrices are each a job for BLAS, take one
+ * lane. */
+enum { SMALL_DIMENSION = 8 };
 /* What the matrices of the runs of a block may take. */
 static const double MOST_BYTES = 16e9;
 
@@ -179,7 +172,7 @@ static Status vits_create(Sampler *sampler, const SamplerSetup *setup) {
                         : sampler->ops == &sampler_vits2 ? VITS_TWO
                                                          : VITS_HESSIAN_FREE;
   const int components = (int)config_int(setup->options, "components");
-  const int most = vits_width(setup, kind);
+  const int most = sampler->d <= SMALL_DIMENSION ? CHUNK_LANES : TILE_LANES;
   const bool network = likelihood_has_network(setup->likelihood);
   const size_t d = (size_t)sampler->d, total = (size_t)setup->runs * (size_t)components;
   const double bytes = 2.0 * (double)(d * d * total) * sizeof(double);

@@ -4,7 +4,7 @@
 #include "core/linalg.h"
 #include "core/matrix_kernel.h"
 #include "core/matrix_lanes.h"
-#include "sampler/gradient/vits_kernel.h"
+#include "core/real.h"
 
 #include <string.h>
 
@@ -27,9 +27,9 @@ Status vits_step_create(Arena *memory, VitsKind kind, const SamplerSetup *setup,
                       (config_is(setup->options, "gradient", "auto") && out->step.by_curvature);
   ALLOCATE_ARRAYS(memory, vector, out->theta, out->gradient, out->spread, out->lengths, out->eps,
                   out->at_mean);
-  ALLOCATE_ARRAYS(memory, n, out->h, out->dot, out->touched);
+  ALLOCATE_ARRAYS(memory, n, out->h, out->dot);
   ALLOCATE_ARRAYS(memory, matrix, out->hessian, out->excess, out->product, out->copy, out->directions);
-  ALLOCATE(memory, out->scratch, vits_kernel_scratch(out->d) + matrix_kernel_scratch(out->d));
+  ALLOCATE(memory, out->scratch, matrix_kernel_scratch(out->d));
   return STATUS_OK;
 }
 
@@ -56,33 +56,64 @@ void vits_place(int d, int lanes, VitsGaussian q, const double *eps, double *the
   lanes_add((size_t)d * (size_t)lanes, 1, q.mean, theta);
 }
 
-/* Computes x[rows, lanes] += factor h[lanes] y[rows, lanes]. */
+/* Computes x[rows, lanes] -= h[lanes] y[rows, lanes]. */
 SIMD_CLONES
-static void add_scaled(int rows, int lanes, double factor, const double *restrict h, const double *restrict y,
-                       double *restrict x) {
-  for (int i = 0; i < rows; i++)
-    for (int n = 0; n < lanes; n++) x[i * lanes + n] += factor * h[n] * y[i * lanes + n];
-}
-
-/* Computes B += h (C' - AB). */
-SIMD_CLONES
-static void move_root(int d, int lanes, const double *restrict h, const double *restrict inverse,
-                      const double *restrict product, double *restrict root) {
-  for (int i = 0; i < d; i++)
-    for (int j = 0; j < d; j++) {
-      const double *c_ji = inverse + (j * d + i) * lanes, *x_ij = product + (i * d + j) * lanes;
-      for (int n = 0; n < lanes; n++) root[(i * d + j) * lanes + n] += h[n] * (c_ji[n] - x_ij[n]);
+static void subtract_scaled(int rows, int lanes, const double *h, const double *y, double *x) {
+  for (RealLanes at = real_begin(lanes); at.count > 0; real_next(&at)) {
+    Real step, own, other;
+    real_load(at, 1, h, &step);
+    for (int i = 0; i < rows; i++) {
+      real_load(at, 1, x + i * lanes, &own);
+      real_load(at, 1, y + i * lanes, &other);
+      own -= step * other;
+      real_store(at, 1, &own, x + i * lanes);
     }
+  }
 }
 
-/* Measures spread[d, n]: the sums of squares of the rows of B. */
+/* Computes B += h (C' - AB), product = AB, and spread[d, n]: the sums of squares of the rows of B. */
 SIMD_CLONES
-static void measure_spread(int d, int lanes, const double *root, double *restrict spread) {
-  for (int i = 0; i < d; i++) {
-    for (int n = 0; n < lanes; n++) spread[i * lanes + n] = 0;
-    for (int j = 0; j < d; j++)
-      for (int n = 0; n < lanes; n++)
-        spread[i * lanes + n] += root[(i * d + j) * lanes + n] * root[(i * d + j) * lanes + n];
+static void move_root(int d, int lanes, const double *h, const double *inverse, const double *product,
+                      double *root, double *spread) {
+  for (RealLanes at = real_begin(lanes); at.count > 0; real_next(&at)) {
+    Real step, c, x, b;
+    real_load(at, 1, h, &step);
+    for (int i = 0; i < d; i++) {
+      Real sum = {0};
+      for (int j = 0; j < d; j++) {
+        real_load(at, 1, inverse + (j * d + i) * lanes, &c);
+        real_load(at, 1, product + (i * d + j) * lanes, &x);
+        real_load(at, 1, root + (i * d + j) * lanes, &b);
+        b += step * (c - x);
+        sum += b * b;
+        real_store(at, 1, &b, root + (i * d + j) * lanes);
+      }
+      real_store(at, 1, &sum, spread + i * lanes);
+    }
+  }
+}
+
+/* Computes X -= A, both symmetric, and bound[n] = matrix_moment_bound of what X was. */
+SIMD_CLONES
+static void subtract_and_bound(int d, int lanes, const double *a, double *excess, double *bound) {
+  for (RealLanes at = real_begin(lanes); at.count > 0; real_next(&at)) {
+    Real trace = {0}, square = {0}, x, subtracted;
+    for (int i = 0; i < d; i++) {
+      Real beside = {0}; /* the diagonal */
+      for (int j = 0; j <= i; j++) {
+        real_load(at, 1, a + (i * d + j) * lanes, &subtracted);
+        real_load(at, 1, excess + (i * d + j) * lanes, &x);
+        if (j < i)
+          beside += x * x;
+        else
+          trace += x, square += 2 * beside + x * x;
+        x -= subtracted;
+        real_store(at, 1, &x, excess + (i * d + j) * lanes);
+        real_store(at, 1, &x, excess + (j * d + i) * lanes);
+      }
+    }
+    for (int n = 0; n < (int)at.count; n++)
+      bound[at.first + (size_t)n] = matrix_moment_bound(d, trace[n], square[n]);
   }
 }
 
@@ -96,39 +127,6 @@ static bool is_guarded(const Potential *potential, int lanes, const double *mean
       beyond |= !((fabs(mean[i * lanes + n] - middle) <= limit) & (spread[i * lanes + n] <= limit * limit));
   }
   return beyond == 0;
-}
-
-/* Computes touched[n] = 1 where a coordinate of mu or a standard deviation was brought back within the
- * guard. shrink[n] is what B has to be multiplied by. */
-SIMD_CLONES
-static void vits_step_guard(const Potential *potential, int lanes, VitsGaussian q,
-                            const double *restrict spread, double *restrict shrink,
-                            double *restrict touched) {
-  const int d = potential->d;
-  for (int n = 0; n < lanes; n++) touched[n] = 0, shrink[n] = 1;
-  for (int i = 0; i < d; i++) {
-    const double limit = GUARD * potential->start_deviation[i], middle = potential->start_mean[i];
-    double *restrict mean = q.mean + i * lanes;
-    const double *restrict variance = spread + i * lanes;
-    for (int n = 0; n < lanes; n++) {
-      double away = mean[n] - middle;
-      double kept = away > limit ? limit : away < -limit ? -limit : away;
-      int wide = variance[n] > limit * limit;
-      double ratio = wide ? limit / sqrt(variance[n]) : 1;
-      touched[n] = wide || kept != away ? 1 : touched[n];
-      shrink[n] = ratio < shrink[n] ? ratio : shrink[n];
-      mean[n] = kept != away ? middle + kept : mean[n];
-    }
-  }
-}
-
-/* Computes B <- shrink B, C <- C / shrink. */
-static void shrink_root(int d, int lanes, const double *shrink, VitsGaussian q) {
-  for (int i = 0; i < d * d; i++)
-    for (int n = 0; n < lanes; n++) {
-      q.root[i * lanes + n] *= shrink[n];
-      q.inverse[i * lanes + n] /= shrink[n];
-    }
 }
 
 /* ---- the Hessian-free estimate: gradients at the points of a set together */
@@ -252,23 +250,8 @@ static void refresh_inverse(VitsStep *work, const HistoryView *view, VitsGaussia
 
 void vits_step_excess(VitsStep *work, int lanes, const double *hessian, VitsGaussian q) {
   const int d = work->d;
-  if (!matrix_lanes_is_single(d, lanes)) {
-    vits_kernel_excess(d, lanes, q.inverse, hessian, work->excess, work->dot);
-    return;
-  }
   matrix_lanes_gram(d, lanes, q.inverse, work->excess);
-  matrix_lanes_coarse_bound(d, lanes, work->excess, work->dot);
-  lanes_add((size_t)d * (size_t)d * (size_t)lanes, -1, hessian, work->excess);
-}
-
-void vits_step_move_single(VitsStep *work, int lanes, const double *hessian, VitsGaussian q) {
-  const int d = work->d;
-  matrix_lanes_product(d, lanes, hessian, q.root, work->product);
-  move_root(d, lanes, work->h, q.inverse, work->product, q.root);
-  measure_spread(d, lanes, q.root, work->spread);
-  if (work->kind == VITS_ONE) return;
-  matrix_lanes_product(d, lanes, q.inverse, work->excess, work->product);
-  add_scaled(d * d, lanes, -1, work->h, work->product, q.inverse);
+  subtract_and_bound(d, lanes, hessian, work->excess, work->dot);
 }
 
 /* Computes X <- I + h X. */
@@ -278,51 +261,59 @@ static void step_matrix(int d, int lanes, const double *restrict h, double *rest
     for (int n = 0; n < lanes; n++) x[i * lanes + n] = h[n] * x[i * lanes + n] + (i % (d + 1) == 0);
 }
 
-/* Computes X <- (I - X) / h. */
-SIMD_CLONES
-static void unstep_matrix(int d, int lanes, const double *restrict h, double *restrict x) {
-  for (int i = 0; i < d * d; i++)
-    for (int n = 0; n < lanes; n++) x[i * lanes + n] = ((i % (d + 1) == 0) - x[i * lanes + n]) / h[n];
-}
-
 void vits_step_move(VitsStep *work, int lanes, const double *hessian, VitsGaussian q) {
   const int d = work->d;
   double *excess = work->excess;
-  vits_kernel_root(d, lanes, work->h, q.inverse, hessian, q.root, work->spread, work->scratch);
-  if (work->kind == VITS_ONE) { /* C <- C S^-1 = C - h C (I - S^-1) / h */
+  matrix_lanes_product(d, lanes, hessian, q.root, work->product);
+  move_root(d, lanes, work->h, q.inverse, work->product, q.root, work->spread);
+  if (work->kind != VITS_ONE) {
+    matrix_lanes_product(d, lanes, q.inverse, excess, work->product);
+    subtract_scaled(d * d, lanes, work->h, work->product, q.inverse);
+  } else if (!matrix_lanes_is_single(d, lanes)) { /* C <- C S^-1 */
     step_matrix(d, lanes, work->h, excess);
     matrix_kernel_invert(d, lanes, excess, work->scratch);
-    unstep_matrix(d, lanes, work->h, excess);
+    matrix_lanes_product(d, lanes, q.inverse, excess, work->product);
+    memcpy(q.inverse, work->product, (size_t)(d * d * lanes) * sizeof *q.inverse);
   }
-  vits_kernel_inverse(d, lanes, work->h, excess, q.inverse, work->scratch);
 }
 
 /* Runs the lines "mu <-", "B <-" and "C <-". */
 static void vits_step_update(VitsStep *work, Potential *potential, const double *hessian, VitsGaussian q,
                              int64_t *fallbacks) {
   const int d = work->d, lanes = potential->view.lanes;
-  const bool single = matrix_lanes_is_single(d, lanes);
-  if (single && work->kind == VITS_ONE) matrix_lanes_invert(d, lanes, q.root, q.inverse);
+  if (work->kind == VITS_ONE && matrix_lanes_is_single(d, lanes))
+    matrix_lanes_invert(d, lanes, q.root, q.inverse);
   vits_step_excess(work, lanes, hessian, q);
   step_size_choose(&work->step, potential, work->gradient, hessian == potential->precision ? NULL : hessian,
                    q.inverse, work->dot, work->h, fallbacks);
-  add_scaled(d, lanes, -1, work->h, work->gradient, q.mean);
-  if (single)
-    vits_step_move_single(work, lanes, hessian, q);
-  else
-    vits_step_move(work, lanes, hessian, q);
+  subtract_scaled(d, lanes, work->h, work->gradient, q.mean);
+  vits_step_move(work, lanes, hessian, q);
 }
 
-static void keep_guarded(VitsStep *work, const Potential *potential, VitsGaussian q, int64_t *fallbacks) {
-  const HistoryView *view = &potential->view;
-  bool any = false;
-  if (is_guarded(potential, view->lanes, q.mean, work->spread)) return;
-  vits_step_guard(potential, view->lanes, q, work->spread, work->dot, work->touched);
-  for (int n = 0; n < view->lanes; n++) {
-    if (work->touched[n] > 0) fallbacks[(view->first + n) / view->draws]++;
-    any = any || work->touched[n] > 0;
+/* Brings the coordinates of mu of lane n back within the guard, and B, with C, by the factor that its widest
+ * variance needs. Returns whether anything was beyond. */
+static bool guard_lane(const VitsStep *work, const Potential *potential, int n, VitsGaussian q) {
+  const int d = work->d, lanes = potential->view.lanes;
+  double shrink = 1;
+  bool touched = false;
+  for (int i = 0; i < d; i++) {
+    const double limit = GUARD * potential->start_deviation[i], middle = potential->start_mean[i];
+    const double variance = work->spread[i * lanes + n];
+    double *mean = &q.mean[i * lanes + n], away = *mean - middle;
+    touched = touched || !(fabs(away) <= limit) || variance > limit * limit;
+    if (fabs(away) > limit) *mean = middle + copysign(limit, away);
+    if (variance > limit * limit) shrink = fmin(shrink, limit / sqrt(variance));
   }
-  if (any) shrink_root(work->d, view->lanes, work->dot, q);
+  for (int k = n; k < d * d * lanes && shrink < 1; k += lanes) q.root[k] *= shrink, q.inverse[k] /= shrink;
+  return touched;
+}
+
+static void keep_guarded(const VitsStep *work, const Potential *potential, VitsGaussian q,
+                         int64_t *fallbacks) {
+  const HistoryView *view = &potential->view;
+  if (is_guarded(potential, view->lanes, q.mean, work->spread)) return;
+  for (int n = 0; n < view->lanes; n++)
+    if (guard_lane(work, potential, n, q)) fallbacks[(view->first + n) / view->draws]++;
 }
 
 /* Computes sum[n] += x - x over the rows: 0 as long as all are finite, else not a number. */

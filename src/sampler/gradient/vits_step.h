@@ -52,10 +52,10 @@ typedef struct {
   double *theta, *gradient, *h; /* [d, n], [d, n], [n] */
   double *hessian; /* [d, d, n]: A */
   double *excess, *product, *copy; /* [d, d, n]: C'C - A */
-  double *spread, *scratch; /* [d, n]: variances of B B'; of the kernels */
+  double *spread, *scratch; /* [d, n]: variances of B B'; of matrix_kernel_invert */
   double *directions, *lengths; /* [d, d, n], [d, n]: a set of eps_m, their lengths */
   double *eps, *at_mean; /* [d, n]: eps, grad U(mu) */
-  double *dot, *touched; /* [n] */
+  double *dot; /* [n] */
 } VitsStep;
 
 /* Reads `samples` (Hessian-free) or `gradient`, and the keys of step_size.h. */
@@ -63,11 +63,9 @@ Status vits_step_create(Arena *memory, VitsKind kind, const SamplerSetup *setup,
 
 /* Computes work->excess = C'C - A, work->dot[n] = a bound of C'C. */
 void vits_step_excess(VitsStep *work, int lanes, const double *hessian, VitsGaussian q);
-/* Computes B and C after a step of length h[n] along A[d, d, n], after vits_step_excess; `spread` follows.
- * vits_step_move_single is the same in plain steps, for one large matrix, but for C of VITS-I, which is
- * computed before the next step. */
+/* Computes B and C after a step of length h[n] along A[d, d, n], after vits_step_excess; `spread` follows. C
+ * of VITS-I is, of one large matrix, left for the next step to compute. */
 void vits_step_move(VitsStep *work, int lanes, const double *hessian, VitsGaussian q);
-void vits_step_move_single(VitsStep *work, int lanes, const double *hessian, VitsGaussian q);
 
 /* Makes all updates of round rng->round, for the lanes of the potential's view. VITS-I and II use d
  * normals of every stream for each update, the Hessian-free version d for each sample. */
