@@ -79,7 +79,7 @@ static error_t bench_parse(int key, char *text, struct argp_state *state) {
 }
 
 /* Reads the name of the first processor in /proc/cpuinfo; "unknown" where there is none. */
-static void processor(size_t size, char *out) {
+static void read_processor_name(size_t size, char *out) {
   char line[512];
   FILE *file = fopen("/proc/cpuinfo", "r");
   snprintf(out, size, "unknown");
@@ -91,11 +91,11 @@ static void processor(size_t size, char *out) {
   if (file) fclose(file);
 }
 
-static json_t *number(double value) { return isnan(value) ? json_null() : json_real(value); }
+static json_t *json_number(double value) { return isnan(value) ? json_null() : json_real(value); }
 
 static json_t *json_of_machine(const Meter *meter, int ranks) {
   char name[256];
-  processor(sizeof name, name);
+  read_processor_name(sizeof name, name);
   return json_pack("{s:s, s:s, s:i, s:i, s:f, s:f, s:f}", "program", provenance_source(), "processor", name,
                    "instruction_level", (int)simd_level(), "ranks", ranks, "peak_float_flops",
                    meter->best.floats, "peak_double_flops", meter->best.doubles, "memory_bytes_per_second",
@@ -113,8 +113,8 @@ static json_t *json_of_throughput(const Study *study, int setting, int policy, c
       throughput->stages ? json_integer(throughput->stages) : json_null(), "hidden", hidden, "arms",
       throughput->arms, "rounds", throughput->rounds, "runs", throughput->runs, "rounds_reached",
       throughput->rounds_reached, "observations", throughput->observations, "seconds_per_draw",
-      number(throughput->draw_seconds), "flops_per_draw", number(throughput->draw_flops),
-      "draw_fraction_of_peak", number(throughput->draw_of_peak), "rounds_per_second",
+      json_number(throughput->draw_seconds), "flops_per_draw", json_number(throughput->draw_flops),
+      "draw_fraction_of_peak", json_number(throughput->draw_of_peak), "rounds_per_second",
       1 / throughput->round_seconds, "flops_per_round", throughput->round_flops, "round_fraction_of_peak",
       throughput->round_of_peak, "bytes_per_round", throughput->round_bytes, "round_fraction_of_bandwidth",
       throughput->round_of_bandwidth);
@@ -122,7 +122,7 @@ static json_t *json_of_throughput(const Study *study, int setting, int policy, c
 
 static void print_machine(const Meter *meter, int ranks) {
   char name[256];
-  processor(sizeof name, name);
+  read_processor_name(sizeof name, name);
   if (ranks > 1) printf("%d ranks at once: times and shares are means over them, peaks rank 0's; ", ranks);
   printf("%s, x86-64-v%d; one core at its peak: %.1f Gflop/s float, %.1f double, %.1f GB/s of memory\n", name,
          (int)simd_level(), meter->best.floats * 1e-9, meter->best.doubles * 1e-9, meter->best.bytes * 1e-9);
@@ -131,7 +131,7 @@ static void print_machine(const Meter *meter, int ranks) {
 }
 
 /* Writes "12.3%", or a dash. */
-static const char *share(double fraction, char out[16]) {
+static const char *write_percentage(double fraction, char out[16]) {
   if (isnan(fraction))
     snprintf(out, 16, "-");
   else
@@ -148,9 +148,10 @@ static void print_throughput(const ConfigPolicy *policy, const Throughput *throu
   snprintf(rounds, sizeof rounds, "%s%d", throughput->rounds_reached < throughput->rounds ? "<" : "",
            throughput->rounds_reached);
   printf("%-14s %4d %9s %4s %6d %6s %5d %12s %8s %12.4g %8s %8s\n", policy->label, throughput->d, hidden,
-         stages, throughput->arms, rounds, throughput->runs, seconds, share(throughput->draw_of_peak, draw),
-         1 / throughput->round_seconds, share(throughput->round_of_peak, peak),
-         share(throughput->round_of_bandwidth, memory));
+         stages, throughput->arms, rounds, throughput->runs, seconds,
+         write_percentage(throughput->draw_of_peak, draw), 1 / throughput->round_seconds,
+         write_percentage(throughput->round_of_peak, peak),
+         write_percentage(throughput->round_of_bandwidth, memory));
 }
 
 static void print_notes(void) {
@@ -206,8 +207,8 @@ static void bench_print_json(const Parallel *parallel, const Meter *meter, json_
   app_print_json(root, 0);
 }
 
-static Status bench(const Parallel *parallel, const Arguments *arguments, const Study *study,
-                    const char *folder) {
+static Status measure_samplers(const Parallel *parallel, const Arguments *arguments, const Study *study,
+                               const char *folder) {
   Meter meter;
   json_t *rows = json_array();
   Status status = parallel_agree(parallel, meter_create(parallel->size, &meter));
@@ -229,7 +230,7 @@ static Status bench_study(const Parallel *parallel, const Arguments *arguments, 
   Status status = parallel_agree(parallel, parallel->rank == 0 ? scratch_create(folder) : STATUS_OK);
   parallel_broadcast(folder, sizeof folder);
   if (status == STATUS_OK) status = prepare_study(parallel, study, folder, PROGRESS_AUTO, 1, NULL);
-  if (status == STATUS_OK) status = bench(parallel, arguments, study, folder);
+  if (status == STATUS_OK) status = measure_samplers(parallel, arguments, study, folder);
   parallel_barrier();
   if (parallel->rank == 0) scratch_destroy(folder);
   return status;

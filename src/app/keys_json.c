@@ -11,7 +11,7 @@ static bool has_range(const ConfigKey *key) {
          (key->minimum != 0 || key->maximum != 0);
 }
 
-static json_t *number(const ConfigKey *key, double value) {
+static json_t *key_number_json(const ConfigKey *key, double value) {
   return key->type == KEY_REAL ? json_real(value) : json_integer((json_int_t)value);
 }
 
@@ -32,8 +32,8 @@ static json_t *key_json(const ConfigKey *key) {
                              key->fallback, "help", key->help);
   json_t *words = words_of(key);
   if (has_range(key)) {
-    json_object_set_new(object, "minimum", number(key, key->minimum));
-    json_object_set_new(object, "maximum", number(key, key->maximum));
+    json_object_set_new(object, "minimum", key_number_json(key, key->minimum));
+    json_object_set_new(object, "maximum", key_number_json(key, key->maximum));
   }
   if (json_array_size(words) > 0) json_object_set(object, "words", words);
   if (key->unit) json_object_set_new(object, "unit", json_string(key->unit));
@@ -65,8 +65,8 @@ static json_t *scalar_schema(const ConfigKey *key) {
   case KEY_WORDS: return json_pack("{s:o}", "enum", words);
   }
   if (has_range(key)) {
-    json_object_set_new(schema, "minimum", number(key, key->minimum));
-    json_object_set_new(schema, "maximum", number(key, key->maximum));
+    json_object_set_new(schema, "minimum", key_number_json(key, key->minimum));
+    json_object_set_new(schema, "maximum", key_number_json(key, key->maximum));
   }
   if (json_array_size(words) == 0) {
     json_decref(words);
@@ -89,7 +89,7 @@ static json_t *value_schema(const ConfigKey *key) {
 }
 
 /* Makes a mapping of the properties that are put into it, and no others. */
-static json_t *mapping(void) {
+static json_t *closed_mapping_json(void) {
   return json_pack("{s:s, s:{}, s:b}", "type", "object", "properties", "additionalProperties", 0);
 }
 
@@ -108,7 +108,7 @@ static void put_key(json_t *root, const ConfigKey *key, json_t *schema) {
   section[dot - key->name] = '\0';
   json_t *inner = json_object_get(json_object_get(root, "properties"), section);
   if (inner && json_object_get(inner, "anyOf")) inner = json_array_get(json_object_get(inner, "anyOf"), 1);
-  if (!inner) keys_json_put(root, section, inner = mapping());
+  if (!inner) keys_json_put(root, section, inner = closed_mapping_json());
   if (!json_object_get(inner, "properties")) {
     json_object_set_new(inner, "properties", json_object());
     json_object_set_new(inner, "additionalProperties", json_false());
@@ -120,7 +120,7 @@ static json_t *policy_schema(const ConfigSchema *study) {
   json_t *choices = json_array(), *names = json_array();
   for (int p = 0; study->policy_name(p); p++) {
     const char *name = study->policy_name(p);
-    json_t *object = mapping();
+    json_t *object = closed_mapping_json();
     json_array_append_new(names, json_string(name));
     keys_json_put(object, "name", json_pack("{s:s}", "const", name));
     keys_json_put(object, "label", json_pack("{s:[s, s]}", "type", "string", "number"));
@@ -135,7 +135,7 @@ static json_t *policy_schema(const ConfigSchema *study) {
 }
 
 json_t *keys_schema(const ConfigSchema *study) {
-  json_t *root = mapping(), *sweep = mapping();
+  json_t *root = closed_mapping_json(), *sweep = closed_mapping_json();
   for (const ConfigKey *key = study->keys; key->name; key++) {
     put_key(root, key, value_schema(key));
     if (!key->fixed && key->type != KEY_INTS && key->type != KEY_WORDS)

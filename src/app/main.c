@@ -69,12 +69,12 @@ static void print_help(void) {
 
 static const char *verb_name(int index) { return verbs[index].name; }
 
-static Status usage(const char *verb) {
+static Status refuse_verb(const char *verb) {
   if (!verb) return status_set(STATUS_USAGE, "no verb given; see thompson --help");
   return config_unknown_name(STATUS_USAGE, verb, "a verb", verb_name);
 }
 
-static Status call(int argc, char **argv) {
+static Status call_verb(int argc, char **argv) {
   for (int i = 0; argc > 1 && verbs[i].name; i++) {
     if (strcmp(argv[1], verbs[i].name) != 0) continue;
     char name[64];
@@ -82,7 +82,7 @@ static Status call(int argc, char **argv) {
     argv[1] = name;
     return verbs[i].run(argc - 1, argv + 1);
   }
-  return usage(argc > 1 ? argv[1] : NULL);
+  return refuse_verb(argc > 1 ? argv[1] : NULL);
 }
 
 /* Refuses limits below which libraries spin for ever, crash, or end the process without a message of ours. */
@@ -119,7 +119,7 @@ int main(int argc, char **argv) {
     return print_help(), EXIT_SUCCESS;
   if (argc == 2 && strcmp(argv[1], "--manual") == 0) return manual_program(verbs), EXIT_SUCCESS;
   if (argc > 1 && strcmp(argv[1], "--version") == 0) return printf("%s\n", provenance_source()), EXIT_SUCCESS;
-  Status status = call(argc, argv);
+  Status status = call_verb(argc, argv);
   app_report(status);
   return status;
 }

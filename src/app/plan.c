@@ -362,7 +362,7 @@ static Status plan_measure(const Arguments *arguments, const char *text, int arg
   return app_end_parallel(status);
 }
 
-static Status plan(const Arguments *arguments, const char *text, int argc, char **argv) {
+static Status plan_study(const Arguments *arguments, const char *text, int argc, char **argv) {
   SCOPED(Study, study, study_destroy);
   SCOPED(Speed, speed, speed_destroy);
   TRY(app_study_of_file(arguments->study, text, &arguments->sets, &study));
@@ -383,5 +383,5 @@ Status app_plan(int argc, char **argv) {
   SCOPED(char *, text, memory_free_text);
   app_parse(&argp, argc, argv, &arguments);
   TRY(config_study_text(arguments.study, &text));
-  return plan(&arguments, text, argc, argv);
+  return plan_study(&arguments, text, argc, argv);
 }

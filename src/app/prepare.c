@@ -59,7 +59,7 @@ static error_t prepare_parse(int key, char *text, struct argp_state *state) {
 }
 
 /* Returns the help, which ends with the options of each set, from their tables. */
-static char *help(int key, const char *text, void *input) {
+static char *help_with_options(int key, const char *text, void *input) {
   (void)input;
   if (key != ARGP_KEY_HELP_EXTRA) return (char *)(uintptr_t)text;
   char *extra = NULL;
@@ -74,7 +74,7 @@ static char *help(int key, const char *text, void *input) {
   return extra;
 }
 
-static Status prepare(const Arguments *arguments) {
+static Status prepare_embedding(const Arguments *arguments) {
   SCRATCH_ARENA(scratch);
   Config *config;
   TRY(config_options(&scratch, "--option", sets[arguments->set].keys, arguments->options.count,
@@ -94,12 +94,12 @@ Status app_prepare(int argc, char **argv) {
       .args_doc = "movielens|mnist INPUT...",
       .doc = "Learn embeddings from a public data set, for problem.family = embedding. "
              "data/README.md says how to get the sets.",
-      .help_filter = help};
+      .help_filter = help_with_options};
   Arguments arguments = {.set = -1, .seed = 1};
   app_parse(&argp, argc, argv, &arguments);
   Parallel parallel = app_begin_parallel(&argc, &argv);
   Status status = app_try_output(&parallel, arguments.output);
-  if (status == STATUS_OK && parallel.rank == 0) status = prepare(&arguments);
+  if (status == STATUS_OK && parallel.rank == 0) status = prepare_embedding(&arguments);
   status = parallel_agree(&parallel, status);
   return app_end_parallel(status);
 }

@@ -57,7 +57,7 @@ static void prepare_mnist_report(int start, int epoch, double loss) {
   fprintf(stderr, "start %d, epoch %d: mean cross entropy %.5f\n", start, epoch, loss);
 }
 
-static Status classify(const PrepareJob *job, Mnist *mnist) {
+static Status train_classifier(const PrepareJob *job, Mnist *mnist) {
   TRY(idx_read_digits(job->input_count, job->inputs, &mnist->training, &mnist->test));
   TRY(classifier_train(&mnist->training, (int)config_int(job->options, "epochs"), job->seed,
                        prepare_mnist_report, &mnist->classifier));
@@ -69,7 +69,7 @@ static LabelledRows rows_of(const Mnist *mnist) {
                         mnist->label};
 }
 
-static Status embed(const PrepareJob *job, Mnist *mnist) {
+static Status embed_digits(const PrepareJob *job, Mnist *mnist) {
   size_t first = (size_t)mnist->training.count, rows = first + (size_t)mnist->test.count,
          d = CLASSIFIER_EMBEDDING;
   mnist->embedding.arms = (int)rows;
@@ -153,8 +153,8 @@ static void print_summary(const PrepareJob *job, const Mnist *mnist) {
 }
 
 static Status prepare_all(const PrepareJob *job, Mnist *mnist) {
-  TRY(classify(job, mnist));
-  TRY(embed(job, mnist));
+  TRY(train_classifier(job, mnist));
+  TRY(embed_digits(job, mnist));
   TRY(fit_classifier(job, mnist));
   TRY(write_mnist(job, mnist));
   print_summary(job, mnist);

@@ -40,7 +40,7 @@ static Status reduce_report(const Study *study, const char *directory, const Red
 }
 
 /* Runs the verb: reduces. Collective. */
-static Status reduce(const Parallel *parallel, const Arguments *arguments) {
+static Status reduce_folder(const Parallel *parallel, const Arguments *arguments) {
   const char *directory = arguments->directory;
   SCOPED(Study, study, study_destroy);
   ReduceCounts counts;
@@ -59,6 +59,6 @@ Status app_reduce(int argc, char **argv) {
   Arguments arguments = {0};
   app_parse(&argp, argc, argv, &arguments);
   Parallel parallel = app_begin_parallel(&argc, &argv);
-  Status status = reduce(&parallel, &arguments);
+  Status status = reduce_folder(&parallel, &arguments);
   return app_end_parallel(status);
 }

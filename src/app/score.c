@@ -35,7 +35,7 @@ static const struct argp_option options[] = {
     {"json", 'j', NULL, 0, "as JSON", 0},
     {0}};
 
-static void check(const Arguments *arguments, struct argp_state *state) {
+static void check_arguments(const Arguments *arguments, struct argp_state *state) {
   if (arguments->list + (arguments->export != NULL) + (arguments->draws != NULL) != 1)
     argp_error(state, "one of --list, --export DIR, and --problem NAME --draws FILE or --reference FILE "
                       "--draws FILE is needed");
@@ -56,13 +56,13 @@ static error_t score_parse(int key, char *text, struct argp_state *state) {
   case KEY_DRAWS: arguments->draws = text; return 0;
   case KEY_REFERENCE: arguments->reference = text; return 0;
   case ARGP_KEY_ARG: argp_error(state, "'%s': everything is given by options", text); return 0;
-  case ARGP_KEY_END: check(arguments, state); return 0;
+  case ARGP_KEY_END: check_arguments(arguments, state); return 0;
   default: return ARGP_ERR_UNKNOWN;
   }
 }
 
 /* Returns null where there is no such number. */
-static json_t *number(double value) { return isfinite(value) ? json_real(value) : json_null(); }
+static json_t *finite_json(double value) { return isfinite(value) ? json_real(value) : json_null(); }
 
 /* ---- problems */
 
@@ -123,7 +123,7 @@ static void list_text(const Packs *packs) {
   }
 }
 
-static Status export(const char *directory, const Packs *packs) {
+static Status export_problems(const char *directory, const Packs *packs) {
   TRY(score_folder(directory));
   TRY(score_write_readme(directory, packs->count, packs->packs));
   for (int i = 0; i < packs->count; i++) {
@@ -137,7 +137,7 @@ static Status export(const char *directory, const Packs *packs) {
 /* ---- a score */
 
 static json_t *mean_json(ScoreMean mean) {
-  return json_pack("{s:o, s:o}", "mean", number(mean.mean), "se", number(mean.se));
+  return json_pack("{s:o, s:o}", "mean", finite_json(mean.mean), "se", finite_json(mean.se));
 }
 
 static json_t *row_json(const ScoreRow *row) {
@@ -156,11 +156,11 @@ static void score_json(const Arguments *arguments, const Pack *pack, const Score
   for (int r = 0; r < SCORE_RANKS; r++) {
     char name[64];
     snprintf(name, sizeof name, "%s_p_value", score_rank_names[r]);
-    json_object_set_new(root, name, number(score->rank_p[r]));
+    json_object_set_new(root, name, finite_json(score->rank_p[r]));
     snprintf(name, sizeof name, "%s_p_value_exact", score_rank_names[r]);
-    json_object_set_new(root, name, number(score->rank_p_exact[r]));
+    json_object_set_new(root, name, finite_json(score->rank_p_exact[r]));
   }
-  json_object_set_new(root, "even_p_value", number(score->even_p));
+  json_object_set_new(root, "even_p_value", finite_json(score->even_p));
   json_object_set_new(root, "too_even", json_boolean(score->even_p < SCORE_TOO_EVEN));
   json_object_set_new(root, "by_observations", rows);
   app_print_json(root, 6);
@@ -204,7 +204,7 @@ static void score_text(const Arguments *arguments, const Pack *pack, const Score
          "se: over histories\n");
 }
 
-static Status score(const Arguments *arguments, const Pack *pack) {
+static Status score_file(const Arguments *arguments, const Pack *pack) {
   SCRATCH_ARENA(memory);
   double *theta;
   Score result;
@@ -217,18 +217,20 @@ static Status score(const Arguments *arguments, const Pack *pack) {
 /* ---- draws beside a reference */
 
 static json_t *distance_json(const ScoreDistance *distance) {
-  return json_pack("{s:i, s:o, s:o, s:o}", "points", distance->points, "distance", number(distance->distance),
-                   "floor", number(distance->floor), "ratio", number(distance->distance / distance->floor));
+  return json_pack("{s:i, s:o, s:o, s:o}", "points", distance->points, "distance",
+                   finite_json(distance->distance), "floor", finite_json(distance->floor), "ratio",
+                   finite_json(distance->distance / distance->floor));
 }
 
 static void reference_json(const Arguments *arguments, int d, int n, int m, const ScoreReference *score) {
   app_print_json(json_pack("{s:s, s:s, s:i, s:i, s:i, s:o, s:o, s:o, s:i, s:o, s:o, s:o, s:o}", "draws",
                            arguments->draws, "reference", arguments->reference, "dimension", d, "draws_count",
                            n, "reference_count", m, "sliced_wasserstein", distance_json(&score->sliced),
-                           "emd", distance_json(&score->emd), "mean_error", number(score->mean_error),
+                           "emd", distance_json(&score->emd), "mean_error", finite_json(score->mean_error),
                            "mean_error_dimension", score->mean_error_at + 1, "sd_ratio_low",
-                           number(score->sd_low), "sd_ratio_high", number(score->sd_high), "distinct",
-                           number(score->distinct), "reference_distinct", number(score->reference_distinct)),
+                           finite_json(score->sd_low), "sd_ratio_high", finite_json(score->sd_high),
+                           "distinct", finite_json(score->distinct), "reference_distinct",
+                           finite_json(score->reference_distinct)),
                  6);
 }
 
@@ -273,9 +275,9 @@ static Status score_against_reference(const Arguments *arguments) {
 
 /* ---- the verb */
 
-static Status work(const Arguments *arguments, const Packs *packs) {
-  if (arguments->export) return export(arguments->export, packs);
-  if (arguments->draws) return score(arguments, packs->packs);
+static Status run_action(const Arguments *arguments, const Packs *packs) {
+  if (arguments->export) return export_problems(arguments->export, packs);
+  if (arguments->draws) return score_file(arguments, packs->packs);
   if (arguments->json) return list_json(packs);
   list_text(packs);
   return STATUS_OK;
@@ -286,7 +288,7 @@ static Status make_and_work(const Arguments *arguments) {
   if (arguments->reference) return score_against_reference(arguments);
   Packs packs = {0};
   Status status = packs_create(&memory, arguments->problem, &packs);
-  if (status == STATUS_OK) status = work(arguments, &packs);
+  if (status == STATUS_OK) status = run_action(arguments, &packs);
   packs_destroy(&packs);
   return status;
 }

@@ -158,7 +158,7 @@ static Status fill_prior(const Pack *pack, const Mixture *prior, StoreFile *file
 }
 
 /* Pads all histories with NaN to the longest: x[histories, longest, d], y[histories, longest]. */
-static void pad(const Pack *pack, int longest, double *x, double *y, int *observations) {
+static void pad_histories(const Pack *pack, int longest, double *x, double *y, int *observations) {
   const size_t d = (size_t)pack->problem.d, most = (size_t)longest;
   for (size_t k = 0; k < (size_t)pack->histories * most; k++) y[k] = NAN;
   for (size_t k = 0; k < (size_t)pack->histories * most * d; k++) x[k] = NAN;
@@ -183,7 +183,7 @@ static Status fill_histories(const Pack *pack, StoreFile *file) {
   ALLOCATE(&scratch, x, rows * (size_t)pack->problem.d);
   ALLOCATE(&scratch, y, rows);
   ALLOCATE(&scratch, observations, pack->histories);
-  pad(pack, longest, x, y, observations);
+  pad_histories(pack, longest, x, y, observations);
   TRY(provenance_write(file, "histories of a problem for posterior samplers", NULL));
   TRY(store_text_attribute(file, NULL, "pack", PACK_NAME));
   TRY(store_text_attribute(file, NULL, "problem", pack->name));

@@ -21,26 +21,27 @@ static Counted *counted_of(const Chain *chain) {
   return (Counted *)((char *)(uintptr_t)chain - offsetof(Counted, chain));
 }
 
-static Counted *count(const Chain *chain, int lanes, double flops) {
+static Counted *count_products(const Chain *chain, int lanes, double flops) {
   Counted *self = counted_of(chain);
   self->flops += flops * lanes;
   self->bytes += self->weights;
   return self;
 }
 
-static void noise(const Chain *chain, int t, int lanes, const double *s, double *eps) {
-  const Counted *self = count(chain, lanes, counted_of(chain)->forward);
+static void counted_noise(const Chain *chain, int t, int lanes, const double *s, double *eps) {
+  const Counted *self = count_products(chain, lanes, counted_of(chain)->forward);
   self->inner->noise(self->inner, t, lanes, s, eps);
 }
 
 static void noise_vjp(const Chain *chain, int t, int lanes, const double *s, const double *v, double *out) {
-  const Counted *self = count(chain, lanes, 2 * counted_of(chain)->forward);
+  const Counted *self = count_products(chain, lanes, 2 * counted_of(chain)->forward);
   self->inner->noise_vjp(self->inner, t, lanes, s, v, out);
 }
 
 static void noise_jacobian(const Chain *chain, int t, int lanes, const double *s, double *eps,
                            double *jacobian) {
-  const Counted *self = count(chain, lanes, counted_of(chain)->forward + counted_of(chain)->jacobian);
+  const Counted *self =
+      count_products(chain, lanes, counted_of(chain)->forward + counted_of(chain)->jacobian);
   self->inner->noise_jacobian(self->inner, t, lanes, s, eps, jacobian);
 }
 
@@ -55,7 +56,7 @@ static void counted_begin(const Prior *prior, const NetworkShape *shape, Counted
       shape->width[shape->layers] * (out->forward - last); /* the last layer gives a row as it is */
   out->weights = (double)network_parameters(shape) * sizeof(float);
   out->chain = *prior->chain;
-  out->chain.noise = noise;
+  out->chain.noise = counted_noise;
   out->chain.noise_vjp = noise_vjp;
   if (prior->chain->noise_jacobian) out->chain.noise_jacobian = noise_jacobian;
   out->prior.chain = &out->chain;
@@ -234,7 +235,7 @@ static Status measure_rounds(Case *c, Throughput *out) {
   return time_rounds(c, &result, out);
 }
 
-static Status measure(Case *c, const char *directory, Throughput *out) {
+static Status measure_case(Case *c, const char *directory, Throughput *out) {
   const Config *setting = c->study->file->settings[c->task.setting];
   TRY(problem_create(setting, &c->problem));
   *out = (Throughput){.d = c->problem.d,
@@ -270,7 +271,7 @@ Status throughput_measure(const Study *study, int setting, int policy, const cha
             .seconds = seconds,
             .meter = meter};
   ASSERT(policy_find(c.policy->name, &c.method));
-  Status status = measure(&c, directory, out);
+  Status status = measure_case(&c, directory, out);
   arena_free(&c.memory);
   problem_destroy(&c.problem);
   return status;

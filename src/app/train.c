@@ -300,7 +300,7 @@ static void train_report(const Arguments *arguments, const Prior *prior, const F
   if (prior_doubt(prior)) fprintf(stderr, "note: %s\n", prior_doubt(prior));
 }
 
-static Status train(const Parallel *parallel, Arguments *arguments) {
+static Status train_prior(const Parallel *parallel, Arguments *arguments) {
   const bool automatic = arguments->family == &prior_auto;
   Belief belief = {0};
   SCOPED(FitData, data, fit_data_free);
@@ -351,6 +351,6 @@ Status app_train(int argc, char **argv) {
       .output = "prior.nc", .seed = 1, .family = prior_find("diffusion"), .sizes = 0, .size = {5, 50, 500}};
   app_parse(&argp, argc, argv, &arguments);
   Parallel parallel = app_begin_parallel(&argc, &argv);
-  Status status = train(&parallel, &arguments);
+  Status status = train_prior(&parallel, &arguments);
   return app_end_parallel(status);
 }

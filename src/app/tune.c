@@ -111,7 +111,7 @@ static Status default_list(Arena *memory, const ConfigPolicy *policy, bool drift
 }
 
 /* Checks what the tasks need: bandits with one theta*, which does not shape the arms. */
-static Status check(const Study *study) {
+static Status check_tasks(const Study *study) {
   const Config *setting = study->file->settings[0];
   SCOPED(Problem, problem, problem_destroy);
   if (strcmp(study->ops->name, "bandit") != 0)
@@ -132,12 +132,12 @@ static Status check(const Study *study) {
 }
 
 /* Reads the study with its candidates, and the same study with a seed of its own for the tasks. */
-static Status candidates(Arena *memory, const Arguments *arguments, const char *text, Study *priors,
-                         Study *tasks) {
+static Status read_candidates(Arena *memory, const Arguments *arguments, const char *text, Study *priors,
+                              Study *tasks) {
   AppTexts sets = arguments->sets;
   const char *seed, *list;
   TRY(app_study_of_file(arguments->study, text, &sets, priors));
-  TRY(check(priors));
+  TRY(check_tasks(priors));
   if (sets.count + 2 > (int)(sizeof sets.texts / sizeof *sets.texts))
     return status_set(STATUS_INPUT, "%d --set are too many", sets.count);
   PolicyMethod method;
@@ -285,8 +285,8 @@ static Status wide_world(Arena *memory, const Study *study, const Prior *prior, 
   return prior_from_mixture(memory, mixture, &(PriorFit){.schedule = {.stages = 1, .alpha = 0.9}}, out);
 }
 
-static Status tune(const Parallel *parallel, const Arguments *arguments, Arena *memory, const Study *priors,
-                   const Study *tasks, const char *folder) {
+static Status race_policies(const Parallel *parallel, const Arguments *arguments, Arena *memory,
+                            const Study *priors, const Study *tasks, const char *folder) {
   const int policies = priors->file->policy_count;
   Found found = {.study = tasks};
   Prior *prior, wide;
@@ -318,7 +318,7 @@ static Status tune_in_folder(const Parallel *parallel, const Arguments *argument
   char folder[SCRATCH_PATH] = "";
   Status status = parallel_agree(parallel, parallel->rank == 0 ? scratch_create(folder) : STATUS_OK);
   parallel_broadcast(folder, sizeof folder);
-  if (status == STATUS_OK) status = tune(parallel, arguments, memory, priors, tasks, folder);
+  if (status == STATUS_OK) status = race_policies(parallel, arguments, memory, priors, tasks, folder);
   parallel_barrier();
   if (parallel->rank == 0) scratch_destroy(folder);
   return parallel_agree(parallel, status);
@@ -331,7 +331,7 @@ static Status app_tune_study(const Parallel *parallel, const Arguments *argument
   SCOPED(char *, text, memory_free_text);
   if (arguments->output) TRY(app_try_output(parallel, arguments->output));
   Status status = config_study_text(arguments->study, &text);
-  if (status == STATUS_OK) status = candidates(&memory, arguments, text, &priors, &tasks);
+  if (status == STATUS_OK) status = read_candidates(&memory, arguments, text, &priors, &tasks);
   TRY(parallel_agree(parallel, status));
   return tune_in_folder(parallel, arguments, &memory, &priors, &tasks);
 }

@@ -152,7 +152,7 @@ static Status verify_task(Finished *finished, const Task *task, bool *same) {
   return STATUS_OK;
 }
 
-static Status verify(Arena *memory, const Arguments *arguments, Found *found) {
+static Status verify_folder(Arena *memory, const Arguments *arguments, Found *found) {
   const Study *study = found->finished->study;
   const char *directory = arguments->directory;
   int different = 0;
@@ -194,5 +194,5 @@ Status app_verify(int argc, char **argv) {
   app_parse(&argp, argc, argv, &arguments);
   TRY(app_study_of_folder(arguments.directory, &study));
   TRY(finished_open(&memory, arguments.directory, &study, false, &finished));
-  return verify(&memory, &arguments, &found);
+  return verify_folder(&memory, &arguments, &found);
 }

@@ -361,8 +361,8 @@ thompson_status thompson_choose(thompson_posterior *self, int k, const double *a
   return (thompson_status)end_choice(self);
 }
 
-static Status probabilities(thompson_posterior *self, int k, const double *arms, double *probability,
-                            int64_t *fallbacks) {
+static Status choice_probabilities(thompson_posterior *self, int k, const double *arms, double *probability,
+                                   int64_t *fallbacks) {
   TRY(posterior_check_arms(self, 1, k, arms));
   TRY(posterior_begin_propensity(self));
   rule_probabilities(&self->rule, &self->history, self->round, self->choices, k, false, arms, probability,
@@ -373,7 +373,7 @@ static Status probabilities(thompson_posterior *self, int k, const double *arms,
 thompson_status thompson_probabilities(thompson_posterior *self, int k, const double *arms,
                                        double *probability) {
   int64_t fallbacks = 0;
-  return (thompson_status)probabilities(self, k, arms, probability, &fallbacks);
+  return (thompson_status)choice_probabilities(self, k, arms, probability, &fallbacks);
 }
 
 thompson_status thompson_choose_propensity(thompson_posterior *self, int k, const double *arms, int *arm,
@@ -381,7 +381,7 @@ thompson_status thompson_choose_propensity(thompson_posterior *self, int k, cons
   SCRATCH_ARENA(scratch);
   double *probability;
   Status status = arena_new(&scratch, (void **)&probability, k > 0 ? (size_t)k : 1, sizeof *probability);
-  if (status == STATUS_OK) status = probabilities(self, k, arms, probability, &self->fallbacks);
+  if (status == STATUS_OK) status = choice_probabilities(self, k, arms, probability, &self->fallbacks);
   if (status != STATUS_OK) return (thompson_status)status;
   rule_pick(&self->rule, self->round, 1, k, false, probability, arm);
   *propensity = probability[*arm];

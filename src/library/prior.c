@@ -140,7 +140,7 @@ thompson_status thompson_prior_save(const thompson_prior *self, const char *path
   return (thompson_status)status;
 }
 
-static Status sample(const Prior *prior, int m, uint64_t seed, double *theta) {
+static Status sample_prior(const Prior *prior, int m, uint64_t seed, double *theta) {
   SCRATCH_ARENA(scratch);
   if (m < 1) return status_set(STATUS_INPUT, "%d samples were asked for", m);
   RngLanes rng = {.key = rng_key(seed, RNG_UNCONDITIONAL), .draws = (uint32_t)m, .lanes = (uint32_t)m};
@@ -154,7 +154,7 @@ static Status sample(const Prior *prior, int m, uint64_t seed, double *theta) {
 }
 
 thompson_status thompson_prior_sample(const thompson_prior *self, int m, uint64_t seed, double *theta) {
-  return (thompson_status)sample(&self->prior, m, seed, theta);
+  return (thompson_status)sample_prior(&self->prior, m, seed, theta);
 }
 
 int thompson_prior_dimension(const thompson_prior *self) { return self->prior.d; }

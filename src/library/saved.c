@@ -160,7 +160,7 @@ thompson_status thompson_agents_save(const thompson_agents *self, const char *pa
 
 /* ---- read */
 
-static Status damaged(StoreFile *file, const char *what) {
+static Status refuse_damaged(StoreFile *file, const char *what) {
   return status_set(STATUS_INPUT, "%s: %s is not what a saved file has", store_path(file), what);
 }
 
@@ -196,7 +196,7 @@ static Status get_head(StoreFile *file, Arena *memory, Saved *saved) {
 
 static Status get_counts(StoreFile *file, Arena *memory, Saved *saved) {
   TRY(store_dimension_length(file, "agent", &saved->count));
-  if (saved->count > INT_MAX) return damaged(file, "the number of agents");
+  if (saved->count > INT_MAX) return refuse_damaged(file, "the number of agents");
   TRY(allocate_counts(memory, saved));
   const struct {
     const char *name;
@@ -210,7 +210,7 @@ static Status get_counts(StoreFile *file, Arena *memory, Saved *saved) {
     TRY(store_get_int64s(file, counts[i].name, counts[i].values));
     for (size_t n = 0; n < saved->count; n++)
       if (counts[i].values[n] < 0 || counts[i].values[n] > counts[i].most)
-        return damaged(file, counts[i].name);
+        return refuse_damaged(file, counts[i].name);
   }
   return STATUS_OK;
 }
@@ -218,7 +218,7 @@ static Status get_counts(StoreFile *file, Arena *memory, Saved *saved) {
 static Status get_rows(StoreFile *file, Arena *memory, size_t d, Saved *saved) {
   for (size_t i = 0; i < saved->count; i++) saved->rows += (size_t)saved->observations[i];
   if (saved->rows == 0) return STATUS_OK;
-  if (saved->rows > INT_MAX) return damaged(file, "the number of observations");
+  if (saved->rows > INT_MAX) return refuse_damaged(file, "the number of observations");
   size_t shape[] = {saved->rows, d};
   TRY(store_shape(file, "x", 2, shape));
   TRY(store_shape(file, "y", 1, shape));
@@ -236,7 +236,7 @@ static Status get_evidence(StoreFile *file, Arena *memory, Saved *saved) {
   return library_check("evidence", saved->count * saved->size, saved->evidence);
 }
 
-static Status get(StoreFile *file, Arena *memory, thompson_prior *prior, Saved *saved) {
+static Status get_saved(StoreFile *file, Arena *memory, thompson_prior *prior, Saved *saved) {
   PriorFit defaults;
   TRY(get_head(file, memory, saved));
   TRY(fit_of_options("defaults", 0, NULL, 1, &defaults));
@@ -252,7 +252,7 @@ static Status read_file(const char *path, Arena *memory, thompson_prior *prior, 
   const LibraryFiles before = library_enter_files();
   Status status = store_open_own(path, &file);
   if (status == STATUS_OK) {
-    status = get(file, memory, prior, saved);
+    status = get_saved(file, memory, prior, saved);
     store_abandon(file);
   }
   library_leave_files(before);

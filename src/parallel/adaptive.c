@@ -92,7 +92,7 @@ static bool wave_finished(const Study *study, const signed char *state, int sett
 /* Takes the wave's moments[blocks, policies] into those of the setting, in run order; then the next wave.
  * Policies with fewer than two runs that did not fail have no standard error, which more runs would not
  * change: they have no say. */
-static void decide(Adaptive *adaptive, int setting, const Moments *wave) {
+static void decide_wave(Adaptive *adaptive, int setting, const Moments *wave) {
   const Study *study = adaptive->study;
   int policies = study->file->policy_count;
   AdaptiveSetting *at = &adaptive->settings[setting];
@@ -146,7 +146,7 @@ static Status look_at(const Parallel *parallel, signed char *state, Adaptive *ad
   TRY(read_wave(parallel, state, adaptive, setting, strict, wave));
   if (!wave_finished(adaptive->study, state, setting, at->seen, at->wanted) || parallel->rank > 0)
     return STATUS_OK;
-  decide(adaptive, setting, wave);
+  decide_wave(adaptive, setting, wave);
   if (strict && isnan(at->se)) report_no_error(adaptive, setting);
   return STATUS_OK;
 }

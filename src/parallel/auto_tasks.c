@@ -30,7 +30,7 @@ static Status auto_tasks_create(Arena *memory, int d, int n, const Likelihood *l
   return STATUS_OK;
 }
 
-static RngLanes streams(const AutoTasks *self, uint32_t round) {
+static RngLanes task_streams(const AutoTasks *self, uint32_t round) {
   const uint32_t lanes = (uint32_t)self->n;
   return (RngLanes){.key = rng_key(self->seed, RNG_AUTO),
                     .run = self->replicate * lanes,
@@ -44,7 +44,7 @@ static void auto_tasks_observe(const AutoTasks *self, const Samples *theta, int 
   const int d = self->d, n = self->n;
   double *phi = self->phi + (size_t)round * (size_t)(d * n), *reward = self->reward + round * n;
   double *normal = work, *uniform = work + n;
-  RngLanes rng = streams(self, (uint32_t)round + 1);
+  RngLanes rng = task_streams(self, (uint32_t)round + 1);
   rng_lanes_normal(&rng, d, phi);
   rng_lanes_normal(&rng, 1, normal);
   rng_lanes_uniform(&rng, 1, uniform);
@@ -146,7 +146,7 @@ Status auto_tasks_of_logs(Arena *memory, const Logs *logs, double noise, const P
 
 /* Computes what test t of a task is for each draw of theta[d, n draws]: out[draws]. Returns false where the
  * task has no such test. Predicted rewards are of streams of the task, the same for all candidates. */
-static bool foresee(const AutoTasks *self, int k, int t, const double *theta, double *out) {
+static bool foresee_test(const AutoTasks *self, int k, int t, const double *theta, double *out) {
   const size_t d = (size_t)self->d, n = (size_t)self->n, draws = (size_t)self->draws;
   double square = 0, uniform[MOST_DRAWS], normal[MOST_DRAWS];
   Rng rng = {.key = rng_key(self->seed, RNG_AUTO_REWARDS),
@@ -175,7 +175,7 @@ static Status score_draws(const AutoTasks *self, const double *theta, double *sc
   for (int k = 0; k < self->n; k++) {
     int tests = 0;
     for (int t = 0; t < self->tests; t++)
-      if (foresee(self, k, t, theta, cloud + (size_t)tests * draws))
+      if (foresee_test(self, k, t, theta, cloud + (size_t)tests * draws))
         truth[tests++] = self->outcome[t * self->n + k];
     score[k] = tests > 0 ? metric_energy_score(tests, self->draws, cloud, truth) : 0;
   }

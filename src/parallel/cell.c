@@ -14,7 +14,7 @@ Status cell_create(Arena *memory, const Study *study, int64_t runs, Cell *out) {
   return STATUS_OK;
 }
 
-static void clear(const Study *study, Cell *cell) {
+static void clear_cell(const Study *study, Cell *cell) {
   size_t runs = (size_t)cell->runs, size = (size_t)study->curve_count * runs * (size_t)study->places;
   for (size_t i = 0; i < size; i++) cell->curves[i] = NAN;
   for (size_t r = 0; r < runs; r++)
@@ -91,7 +91,7 @@ static Status train_seconds(const Study *study, const char *directory, int setti
 
 Status cell_load(Finished *finished, int setting, int policy, int blocks, Cell *cell, ReduceCounts *counts) {
   const Study *study = finished->study;
-  clear(study, cell);
+  clear_cell(study, cell);
   for (int k = 0; k < blocks; k++) {
     Task task = study_task(study, study_task_index(study, setting, policy, k));
     if (finished->state[task.index] == RUN_NOT_RUN)
@@ -112,22 +112,22 @@ void cell_complete_world(const Study *study, const Cell *cell, Cell *first) {
 }
 
 /* Sends bytes to another rank, or receives them. */
-static void pass(bool send, int other, void *bytes, size_t size) {
+static void pass_bytes(bool send, int other, void *bytes, size_t size) {
   send ? parallel_send(other, bytes, size) : parallel_receive(other, bytes, size);
 }
 
 void cell_pass_curves(const Study *study, bool send, int other, Cell *cell) {
-  pass(send, other, cell->curves,
-       (size_t)study->curve_count * (size_t)cell->runs * (size_t)study->places * sizeof *cell->curves);
+  pass_bytes(send, other, cell->curves,
+             (size_t)study->curve_count * (size_t)cell->runs * (size_t)study->places * sizeof *cell->curves);
 }
 
 void cell_pass(bool send, int other, Cell *cell) {
   const size_t runs = (size_t)cell->runs;
-  pass(send, other, cell->seconds, runs * sizeof *cell->seconds);
-  pass(send, other, cell->fallbacks, runs * sizeof *cell->fallbacks);
-  pass(send, other, cell->watched, 2 * runs * sizeof *cell->watched);
-  pass(send, other, cell->status, runs);
-  pass(send, other, &cell->seconds_train, sizeof cell->seconds_train);
+  pass_bytes(send, other, cell->seconds, runs * sizeof *cell->seconds);
+  pass_bytes(send, other, cell->fallbacks, runs * sizeof *cell->fallbacks);
+  pass_bytes(send, other, cell->watched, 2 * runs * sizeof *cell->watched);
+  pass_bytes(send, other, cell->status, runs);
+  pass_bytes(send, other, &cell->seconds_train, sizeof cell->seconds_train);
 }
 
 /* Sums go run after run, all points of a run together: the values of a run stand together in memory. */
@@ -227,8 +227,8 @@ double *summary_quantiles(const Study *study, const Summary *summary, int curve)
 
 /* Computes the mean of values (minus base, when given), its standard error, and that over replicates, from
  * `part` on. */
-static Status compute(const Study *study, const Cell *cell, int curve, const double *base, int part, int *n,
-                      Summary *out) {
+static Status compute_part(const Study *study, const Cell *cell, int curve, const double *base, int part,
+                           int *n, Summary *out) {
   const double *values = cell->curves + (size_t)curve * (size_t)cell->runs * (size_t)study->places;
   cell_mean(cell->runs, study->places, values, base, summary_part(study, out, curve, part),
             summary_part(study, out, curve, part + 1), n);
@@ -238,20 +238,21 @@ static Status compute(const Study *study, const Cell *cell, int curve, const dou
 Status summary_compute(const Study *study, const Cell *cell, const Cell *first, Summary *out) {
   const size_t points = (size_t)study->places, size = (size_t)cell->runs * points;
   for (int c = 0; c < study->published; c++) {
-    TRY(compute(study, study->curves[c]->of_world ? first : cell, c, NULL, SUMMARY_MEAN,
-                out->n + (size_t)c * points, out));
+    TRY(compute_part(study, study->curves[c]->of_world ? first : cell, c, NULL, SUMMARY_MEAN,
+                     out->n + (size_t)c * points, out));
     if (study->curves[c]->tails)
       TRY(cell_quantiles(cell->runs, study->places, cell->curves + (size_t)c * size,
                          summary_quantiles(study, out, c)));
     if (study->curves[c]->shared) continue;
-    TRY(compute(study, cell, c, first->curves + (size_t)c * size, SUMMARY_DIFF_MEAN, out->n_scratch, out));
+    TRY(compute_part(study, cell, c, first->curves + (size_t)c * size, SUMMARY_DIFF_MEAN, out->n_scratch,
+                     out));
   }
   return STATUS_OK;
 }
 
 void summary_pass(const Study *study, bool send, int other, Summary *summary) {
   const size_t size = (size_t)study->curve_count * (size_t)study->places;
-  pass(send, other, summary->values, size * SUMMARY_COUNT * sizeof *summary->values);
-  pass(send, other, summary->quantiles, size * STUDY_QUANTILES * sizeof *summary->quantiles);
-  pass(send, other, summary->n, size * sizeof *summary->n);
+  pass_bytes(send, other, summary->values, size * SUMMARY_COUNT * sizeof *summary->values);
+  pass_bytes(send, other, summary->quantiles, size * STUDY_QUANTILES * sizeof *summary->quantiles);
+  pass_bytes(send, other, summary->n, size * sizeof *summary->n);
 }

@@ -77,7 +77,7 @@ static Status refuse_study(const char *directory, const Study *study) {
 /* Returns whether the folder holds a study; STATUS_FILE when it does and must not, and when it holds what
  * is not the program's to touch. The search for work comes first: a shard that begins meanwhile writes the
  * study before it. */
-static Status inspect(const char *directory, const Study *study, CheckpointMode mode, bool *exists) {
+static Status inspect_folder(const char *directory, const Study *study, CheckpointMode mode, bool *exists) {
   char path[PATH_SIZE], work[PATH_SIZE];
   TRY(folder_check(directory));
   TRY(folder_find_work(directory, sizeof work, work));
@@ -127,10 +127,10 @@ Status checkpoint_open(const char *directory, const Study *study, CheckpointMode
   bool exists;
   *lock = NULL;
   TRY(make_folder(directory));
-  TRY(inspect(directory, study, mode, &exists));
+  TRY(inspect_folder(directory, study, mode, &exists));
   TRY(lock_take(directory, shard, lock));
-  TRY(inspect(directory, study, mode,
-              &exists)); /* another job may have come and gone while this one waited */
+  TRY(inspect_folder(directory, study, mode,
+                     &exists)); /* another job may have come and gone while this one waited */
   if (exists && mode == CHECKPOINT_OVERWRITE) {
     TRY(remove_study(directory));
     exists = false;

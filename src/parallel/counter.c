@@ -75,14 +75,14 @@ static void fetch_and_add(Counters *counters, int host, int index, const int64_t
   }
 }
 
-static void complete(Counters *counters, int host) {
+static void complete_operations(Counters *counters, int host) {
   if (!counters->alone) MPI_Win_flush(rank_of_host(counters, host), counters->window);
 }
 
 int64_t counter_add(Counters *counters, int index, int64_t amount) {
   int64_t before;
   fetch_and_add(counters, 0, index, &amount, &before);
-  complete(counters, 0);
+  complete_operations(counters, 0);
   return before;
 }
 
@@ -90,7 +90,7 @@ void counter_exchange(Counters *counters, int count, CounterStop *stops) {
   for (int k = 0; k < count; k++)
     fetch_and_add(counters, stops[k].host, stops[k].index, &stops[k].change, &stops[k].now);
   for (int k = 0; k < count; k++)
-    if (k + 1 == count || stops[k + 1].host != stops[k].host) complete(counters, stops[k].host);
+    if (k + 1 == count || stops[k + 1].host != stops[k].host) complete_operations(counters, stops[k].host);
   for (int k = 0; k < count; k++) stops[k].now += stops[k].change;
 }
 

@@ -11,7 +11,7 @@ static struct sigaction former_segv, former_bus, former_alarm;
 
 /* Calls only what is safe in a signal handler. A second fault, of the printing or of another thread, goes
  * straight to the end. */
-static void leave(int number) {
+static void leave_after_crash(int number) {
   static const char sentence[] =
       "thompson: the MPI library crashed at its end, after all work was done and written; its stack:\n";
   void *frame[FRAMES];
@@ -36,7 +36,7 @@ static void leave_waiting(int number) {
 
 void crash_counts_as(Status outcome) {
   void *frame[1];
-  struct sigaction action = {.sa_handler = leave, .sa_flags = SA_NODEFER},
+  struct sigaction action = {.sa_handler = leave_after_crash, .sa_flags = SA_NODEFER},
                    waiting = {.sa_handler = leave_waiting};
   backtrace(frame, 1); /* loads its library now; a signal handler must not */
   exit_status = (sig_atomic_t)outcome;

@@ -58,7 +58,7 @@ Status events_check(const Study *study) {
   return STATUS_OK;
 }
 
-static Status define(EventWriter *writer, size_t events, const char *setting, const char *policy) {
+static Status define_events(EventWriter *writer, size_t events, const char *setting, const char *policy) {
   const Study *study = writer->study;
   const Problem *problem = &writer->problem;
   StoreFile *file = writer->file;
@@ -170,7 +170,7 @@ static Status write_cell(EventWriter *writer, Finished *finished, int s, int p, 
   writer->room = writer->entry > ROOM ? writer->entry : ROOM;
   ALLOCATE(&scratch, writer->buffer, writer->room);
   ALLOCATE(&scratch, writer->integers, problem->rounds);
-  TRY(define(writer, events, study->file->setting_labels[s], study->file->policies[p].label));
+  TRY(define_events(writer, events, study->file->setting_labels[s], study->file->policies[p].label));
   for (int k = 0; k < blocks; k++) {
     const Task task = study_task(study, study_task_index(study, s, p, k));
     if (finished->state[task.index] == RUN_OK) TRY(write_task(writer, finished, &task));

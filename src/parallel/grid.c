@@ -35,14 +35,15 @@ typedef struct {
   int field[9];
 } Descriptor;
 
-static Descriptor describe(const Dense *grid, const DenseMatrix *matrix) {
+static Descriptor describe_matrix(const Dense *grid, const DenseMatrix *matrix) {
   return (Descriptor){{1, grid->context, matrix->rows, matrix->columns, grid->block, grid->block, 0, 0,
                        matrix->local_rows > 0 ? matrix->local_rows : 1}};
 }
 
 static void grid_multiply(const Dense *grid, double factor, bool transpose_a, const DenseMatrix *a,
                           bool transpose_b, const DenseMatrix *b, DenseMatrix *c) {
-  const Descriptor of_a = describe(grid, a), of_b = describe(grid, b), of_c = describe(grid, c);
+  const Descriptor of_a = describe_matrix(grid, a), of_b = describe_matrix(grid, b),
+                   of_c = describe_matrix(grid, c);
   const int inner = transpose_a ? a->rows : a->columns;
   const double zero = 0;
   pdgemm_(transpose_a ? "T" : "N", transpose_b ? "T" : "N", &c->rows, &c->columns, &inner, &factor, a->values,
@@ -50,8 +51,8 @@ static void grid_multiply(const Dense *grid, double factor, bool transpose_a, co
           of_c.field);
 }
 
-static void gram(const Dense *grid, double factor, const DenseMatrix *a, DenseMatrix *c) {
-  const Descriptor of_a = describe(grid, a), of_c = describe(grid, c);
+static void multiply_gram(const Dense *grid, double factor, const DenseMatrix *a, DenseMatrix *c) {
+  const Descriptor of_a = describe_matrix(grid, a), of_c = describe_matrix(grid, c);
   const double zero = 0;
   pdsyrk_("L", "T", &c->rows, &a->rows, &factor, a->values, &FIRST, &FIRST, of_a.field, &zero, c->values,
           &FIRST, &FIRST, of_c.field);
@@ -69,12 +70,13 @@ static void read_diagonal(const Dense *grid, const DenseMatrix *a, double *diago
   }
 }
 
-static int factorise(const DenseMatrix *a, const Descriptor *of_a, double *tau, double *work, int size) {
+static int factorise_qr(const DenseMatrix *a, const Descriptor *of_a, double *tau, double *work, int size) {
   int info;
   pdgeqrf_(&a->rows, &a->columns, a->values, &FIRST, &FIRST, of_a->field, tau, work, &size, &info);
   return info;
 }
-static int form(const DenseMatrix *a, const Descriptor *of_a, double *tau, double *work, int size) {
+static int form_orthogonal(const DenseMatrix *a, const Descriptor *of_a, double *tau, double *work,
+                           int size) {
   int info;
   pdorgqr_(&a->rows, &a->columns, &a->columns, a->values, &FIRST, &FIRST, of_a->field, tau, work, &size,
            &info);
@@ -83,11 +85,11 @@ static int form(const DenseMatrix *a, const Descriptor *of_a, double *tau, doubl
 
 /* Makes the columns of `a` orthonormal and returns the diagonal of R. The work space is asked for by size
  * -1. */
-static int orthogonal(const Dense *grid, DenseMatrix *a, double *diagonal) {
-  const Descriptor of_a = describe(grid, a);
+static int orthogonalise(const Dense *grid, DenseMatrix *a, double *diagonal) {
+  const Descriptor of_a = describe_matrix(grid, a);
   double *tau, *work, first, second;
-  int info = factorise(a, &of_a, NULL, &first, -1);
-  if (info == 0) info = form(a, &of_a, NULL, &second, -1);
+  int info = factorise_qr(a, &of_a, NULL, &first, -1);
+  if (info == 0) info = form_orthogonal(a, &of_a, NULL, &second, -1);
   if (info != 0) return info;
   const int size = (int)(first > second ? first : second);
   double short_of_memory =
@@ -98,26 +100,26 @@ static int orthogonal(const Dense *grid, DenseMatrix *a, double *diagonal) {
     return DENSE_NO_MEMORY;
   }
   work = tau + a->local_columns + 1;
-  info = factorise(a, &of_a, tau, work, size);
+  info = factorise_qr(a, &of_a, tau, work, size);
   read_diagonal(grid, a, diagonal);
-  if (info == 0) info = form(a, &of_a, tau, work, size);
+  if (info == 0) info = form_orthogonal(a, &of_a, tau, work, size);
   free(tau);
   return info;
 }
 
-static int decompose(const Dense *grid, DenseMatrix *a, double *w, double *vectors, double *work, int size,
-                     int *integers, int integer_count) {
-  const Descriptor of_a = describe(grid, a);
+static int decompose_symmetric(const Dense *grid, DenseMatrix *a, double *w, double *vectors, double *work,
+                               int size, int *integers, int integer_count) {
+  const Descriptor of_a = describe_matrix(grid, a);
   int info;
   pdsyevd_("V", "L", &a->rows, a->values, &FIRST, &FIRST, of_a.field, w, vectors, &FIRST, &FIRST, of_a.field,
            work, &size, integers, &integer_count, &info);
   return info;
 }
 
-static int eigen(const Dense *grid, DenseMatrix *a, double *w) {
+static int find_eigenvectors(const Dense *grid, DenseMatrix *a, double *w) {
   double *vectors = NULL, *work = NULL, size;
   int *integers = NULL, integer_count;
-  int info = decompose(grid, a, w, NULL, &size, -1, &integer_count, -1);
+  int info = decompose_symmetric(grid, a, w, NULL, &size, -1, &integer_count, -1);
   if (info != 0) return info;
   const size_t local = (size_t)a->local_rows * (size_t)a->local_columns;
   /* The size that pdsyevd asks for forgets its own pdormtr: where blocks are large beside the matrix, that
@@ -128,8 +130,9 @@ static int eigen(const Dense *grid, DenseMatrix *a, double *w) {
       memory_new((void **)&work, (size_t)size, sizeof *work) != STATUS_OK ||
       memory_new((void **)&integers, (size_t)integer_count, sizeof *integers) != STATUS_OK;
   grid->sum(1, &short_of_memory); /* nobody should begin alone */
-  info = short_of_memory > 0 ? DENSE_NO_MEMORY
-                             : decompose(grid, a, w, vectors, work, (int)size, integers, integer_count);
+  info = short_of_memory > 0
+             ? DENSE_NO_MEMORY
+             : decompose_symmetric(grid, a, w, vectors, work, (int)size, integers, integer_count);
   free(work);
   free(integers);
   free(a->values);
@@ -139,9 +142,9 @@ static int eigen(const Dense *grid, DenseMatrix *a, double *w) {
 
 static const DenseOps scalapack = {.name = "ScaLAPACK on all ranks",
                                    .multiply = grid_multiply,
-                                   .gram = gram,
-                                   .orthogonal = orthogonal,
-                                   .eigen = eigen};
+                                   .gram = multiply_gram,
+                                   .orthogonal = orthogonalise,
+                                   .eigen = find_eigenvectors};
 
 bool grid_is_available(void) { return true; }
 

@@ -62,8 +62,8 @@ static bool tell_fraction(void *context, double fraction) {
   return true;
 }
 
-static void child(pid_t parent, const Study *study, const Task *task, const char *directory, Report *report,
-                  TaskResult *result) {
+static void run_in_child(pid_t parent, const Study *study, const Task *task, const char *directory,
+                         Report *report, TaskResult *result) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(EXIT_FAILURE);
   report->status = study_run_task(study, task, directory, (Tick){tell_fraction, report}, result);
@@ -90,7 +90,7 @@ static Outcome wait_for(int pipe_end, const Report *report, double timeout, Tick
   }
 }
 
-static int reap(pid_t process) {
+static int reap_child(pid_t process) {
   int how = 0;
   while (waitpid(process, &how, 0) < 0 && errno == EINTR) continue;
   return how;
@@ -126,7 +126,7 @@ static Status run_beside(const Study *study, const Task *task, const char *direc
   pid_t parent = getpid(), process = fork();
   if (process == 0) {
     close(ends[0]);
-    child(parent, study, task, directory, report, result);
+    run_in_child(parent, study, task, directory, report, result);
   }
   int error = errno;
   close(ends[1]);
@@ -136,7 +136,7 @@ static Status run_beside(const Study *study, const Task *task, const char *direc
   } else {
     Outcome outcome = wait_for(ends[0], report, timeout, tick);
     if (outcome != ENDED) kill(process, SIGKILL);
-    status = conclude_report(study, report, outcome, reap(process), timeout, result);
+    status = conclude_report(study, report, outcome, reap_child(process), timeout, result);
   }
   close(ends[0]);
   return status;

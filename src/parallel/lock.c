@@ -102,7 +102,7 @@ static Status lock_refuse(const char *path, const char *text) {
 
 /* The heart of a lock that is held. */
 
-static void beat(Lock *lock, unsigned long number) {
+static void write_beat(Lock *lock, unsigned long number) {
   char text[TEXT_SIZE + 32];
   int length = snprintf(text, sizeof text, "%s, beat %010lu\n", lock->text, number);
   /* A beat that cannot be written (full disk, sleeping server) is missed, no more. */
@@ -118,7 +118,7 @@ static bool taken_over(const Lock *lock) {
   return text[0] != '\0' && strncmp(text, lock->text, strlen(lock->text)) != 0;
 }
 
-static void *heart(void *argument) {
+static void *beat_forever(void *argument) {
   Lock *lock = argument;
   pthread_mutex_lock(&lock->mutex);
   for (unsigned long number = 1; !lock->end; number++) {
@@ -130,7 +130,7 @@ static void *heart(void *argument) {
     if (taken_over(lock))
       lock->lost = true;
     else
-      beat(lock, number);
+      write_beat(lock, number);
   }
   pthread_mutex_unlock(&lock->mutex);
   return NULL;
@@ -146,7 +146,7 @@ static Status start_heart(Lock *lock) {
   sigset_t all, before; /* signals are for the main thread */
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  int error = pthread_create(&lock->heart, NULL, heart, lock);
+  int error = pthread_create(&lock->heart, NULL, beat_forever, lock);
   pthread_sigmask(SIG_SETMASK, &before, NULL);
   if (error) return status_set(STATUS_INTERNAL, "cannot start a thread: %s", strerror(error));
   lock->beating = true;
@@ -183,7 +183,7 @@ static Status judge_text(const char *path, Holding holding, Suspects *suspects) 
 
 /* Takes the system's lock of an open lock file, waiting a little for a job that is dying, and check the
  * text. */
-static Status probe(int file, const char *path, Suspects *suspects) {
+static Status probe_lock(int file, const char *path, Suspects *suspects) {
   char text[TEXT_SIZE];
   Holding holding = try_system_lock(file);
   for (int tries = 0; holding == HELD && tries < 10 * LINGER; tries++) {
@@ -209,7 +209,7 @@ static bool is_lock(int file) {
 static Status check_rival(const char *path, Suspects *suspects) {
   int file = open(path, O_RDWR | TO_OPEN);
   if (file < 0) return STATUS_OK;
-  Status status = is_lock(file) ? probe(file, path, suspects) : STATUS_OK;
+  Status status = is_lock(file) ? probe_lock(file, path, suspects) : STATUS_OK;
   close(file);
   return status;
 }
@@ -237,7 +237,7 @@ static Status check_rivals(const char *directory, int shard, Suspects *suspects)
 }
 
 /* Watches the texts: one that changes is of a job that lives. */
-static Status watch(const Suspects *suspects) {
+static Status watch_suspects(const Suspects *suspects) {
   if (suspects->count == 0) return STATUS_OK;
   fprintf(
       stderr,
@@ -257,13 +257,13 @@ static Status watch(const Suspects *suspects) {
 
 static Status take_lock(Lock *lock, const char *directory, int shard) {
   SCOPED(Suspects, suspects, suspects_free);
-  TRY(probe(lock->file, lock->path, &suspects));
+  TRY(probe_lock(lock->file, lock->path, &suspects));
   TRY(check_rivals(directory, shard, &suspects));
-  TRY(watch(&suspects));
+  TRY(watch_suspects(&suspects));
   describe_myself(lock->text);
   if (ftruncate(lock->file, 0) != 0)
     return status_set(STATUS_FILE, "%s: cannot write: %s", lock->path, strerror(errno));
-  beat(lock, 0);
+  write_beat(lock, 0);
   return start_heart(lock);
 }
 

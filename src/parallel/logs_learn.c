@@ -127,8 +127,8 @@ static void send_block(const Parallel *parallel, int owner, const Logs *logs, in
 }
 
 /* Shares rank 0's logs: whole with all ranks, or with each rank its slices. The others' are made here. */
-static Status share(const Parallel *parallel, Arena *memory, const Likelihood *likelihood, bool whole,
-                    Logs *logs) {
+static Status share_logs(const Parallel *parallel, Arena *memory, const Likelihood *likelihood, bool whole,
+                         Logs *logs) {
   Logs shape = *logs;
   Status status = STATUS_OK;
   if (parallel->size == 1) return STATUS_OK;
@@ -191,7 +191,7 @@ static Status name_fit(const Learning *self, const PriorOps *family, char out[DI
 }
 
 /* Looks for a partial file on rank 0; all ranks know then whether there is one. */
-static Status resume(Arena *memory, Learning *self, const PriorOps *family, bool *found) {
+static Status resume_partial(Arena *memory, Learning *self, const PriorOps *family, bool *found) {
   Status status = STATUS_OK;
   *found = false;
   if (self->parallel->rank == 0) {
@@ -206,7 +206,7 @@ static Status resume(Arena *memory, Learning *self, const PriorOps *family, bool
 
 /* ---- EM over all tasks */
 
-static void combine(const void *context, size_t count, double *values) {
+static void combine_ranks(const void *context, size_t count, double *values) {
   (void)parallel_collect(context, 0, values, count * sizeof *values);
   parallel_broadcast(values, count * sizeof *values);
 }
@@ -228,8 +228,8 @@ static Status share_mixture(Arena *memory, const Learning *self, Mixture *mixtur
 }
 
 /* Makes one iteration, from theta to theta: what is kept is all that the next one needs. */
-static Status iterate(Learning *self, const LogsFrame *frame, EmLogs *items, const EmPlan *plan,
-                      Mixture *mixture, double *likelihood) {
+static Status iterate_logs(Learning *self, const LogsFrame *frame, EmLogs *items, const EmPlan *plan,
+                           Mixture *mixture, double *likelihood) {
   const Rng rng = {.key = rng_key(self->fit->seed, RNG_MIXTURE_REPAIR),
                    .run = self->fit->replicate,
                    .round = (uint32_t)self->state.iterations};
@@ -240,14 +240,14 @@ static Status iterate(Learning *self, const LogsFrame *frame, EmLogs *items, con
   return STATUS_OK;
 }
 
-static Status converge(Learning *self, const LogsFrame *frame, EmLogs *items, const EmPlan *plan,
-                       Mixture *mixture) {
+static Status converge_logs(Learning *self, const LogsFrame *frame, EmLogs *items, const EmPlan *plan,
+                            Mixture *mixture) {
   Progress progress =
       progress_begin(self->mode, self->parallel->rank == 0, "iterations over all tasks, at most");
   LogsState *state = &self->state;
   while (!state->converged) {
     double likelihood;
-    TRY(iterate(self, frame, items, plan, mixture, &likelihood));
+    TRY(iterate_logs(self, frame, items, plan, mixture, &likelihood));
     state->converged =
         em_has_converged(plan, state->likelihood, likelihood) || state->iterations == plan->most_iterations;
     state->likelihood = likelihood;
@@ -260,10 +260,10 @@ static Status converge(Learning *self, const LogsFrame *frame, EmLogs *items, co
 }
 
 /* Refines the mixture of rank 0, together with all ranks. */
-static Status refine(Arena *memory, Learning *self, Mixture *mixture, double *noise) {
+static Status refine_mixture(Arena *memory, Learning *self, Mixture *mixture, double *noise) {
   SCRATCH_ARENA(scratch);
   const Parallel *parallel = self->parallel;
-  const EmRanks ranks = {parallel->rank, parallel->size, parallel, combine};
+  const EmRanks ranks = {parallel->rank, parallel->size, parallel, combine_ranks};
   const EmPlan plan = logs_plan(mixture->components, 1, true);
   LogsFrame frame;
   EmLogs items, sample;
@@ -277,7 +277,7 @@ static Status refine(Arena *memory, Learning *self, Mixture *mixture, double *no
   items.sample = &sample;
   items.ranks = &ranks;
   if (!logs_has_rows(self->logs)) items.variance = *noise * *noise;
-  TRY(converge(self, &frame, &items, &plan, mixture));
+  TRY(converge_logs(self, &frame, &items, &plan, mixture));
   if (!logs_has_rows(self->logs)) *noise = sqrt(items.variance);
   Prior refined = {.d = 0};
   if (parallel->rank == 0) status = with_mixture(memory, self, mixture, items.variance, &refined);
@@ -294,13 +294,13 @@ Status logs_learn_sample(Arena *memory, const Parallel *parallel, const Logs *lo
   *out = (Logs){.likelihood = logs->likelihood};
   if (parallel->rank == 0) status = logs_sample(memory, logs, LOGS_LEARN_SAMPLE, seed, out);
   TRY(parallel_agree(parallel, status));
-  return share(parallel, memory, logs->likelihood, true, out);
+  return share_logs(parallel, memory, logs->likelihood, true, out);
 }
 
 /* Learns the mixture of all tasks, into rank 0's self->prior and every rank's *mixture. */
 static Status learn_mixture(Arena *memory, Learning *self, const PriorOps *family, Mixture *mixture,
                             double *noise, bool *resumed) {
-  TRY(resume(memory, self, family, resumed));
+  TRY(resume_partial(memory, self, family, resumed));
   if (!*resumed) {
     self->state.likelihood = -INFINITY;
     self->fitting = progress_begin(self->mode, self->parallel->rank == 0, "learning the prior");
@@ -315,7 +315,7 @@ static Status learn_mixture(Arena *memory, Learning *self, const PriorOps *famil
   TRY(parallel_agree(self->parallel,
                      self->parallel->rank == 0 ? save_mixture(self, mixture, *noise * *noise) : STATUS_OK));
   parallel_broadcast(&self->state, sizeof self->state);
-  return self->state.converged ? STATUS_OK : refine(memory, self, mixture, noise);
+  return self->state.converged ? STATUS_OK : refine_mixture(memory, self, mixture, noise);
 }
 
 static Status learn_networks(Arena *memory, const Learning *self, const PriorOps *family,
@@ -346,7 +346,7 @@ Status logs_learn(Arena *memory, const Parallel *parallel, const PriorOps *famil
                    .sample = &sample,
                    .saved = -INFINITY};
   TRY(logs_learn_sample(memory, parallel, logs, fit->seed, &sample));
-  TRY(share(parallel, memory, likelihood, logs_has_rows(logs), logs));
+  TRY(share_logs(parallel, memory, likelihood, logs_has_rows(logs), logs));
   *learned = (LogsLearned){.tasks = logs->tasks};
   TRY(learn_mixture(memory, &self, logs_family(family), &mixture, &noise, &learned->resumed));
   learned->iterations = self.state.iterations;

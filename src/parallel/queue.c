@@ -146,7 +146,7 @@ void queue_destroy(Queue *queue) {
   free(queue);
 }
 
-static double age(double seen) { return clock_wall() - seen; }
+static double seconds_since(double seen) { return clock_wall() - seen; }
 
 /* Takes tasks of the group's part. The line is chosen by what earlier trips reported; the trip that takes
  * the tickets brings what is new. False when nothing is left. */
@@ -154,7 +154,8 @@ static bool take_batch(Queue *queue) {
   for (int l; (l = worklist_choose(queue->lines, queue->known, queue->rank)) >= 0;) {
     const int wanted = worklist_batch(queue->lines, queue->known, l, queue->group_ranks);
     of_line(queue->change, l)[TAKEN] = wanted;
-    exchange_lists(queue, age(queue->seen_whole) >= ASK_ALONG, age(queue->seen_lines) >= ASK_AGAIN);
+    exchange_lists(queue, seconds_since(queue->seen_whole) >= ASK_ALONG,
+                   seconds_since(queue->seen_lines) >= ASK_AGAIN);
     const int64_t first = of_line(queue->now, l)[TAKEN] - wanted;
     const int64_t got = worklist_part(queue->line[l].count, group_of(queue), queue->groups) - first;
     if (got <= 0) continue;
@@ -197,7 +198,7 @@ void queue_finish(Queue *queue, int task, bool failed, double seconds) {
 void queue_stop(Queue *queue) { queue->change[STOP]++; }
 
 bool queue_is_stopped(Queue *queue) {
-  if (age(queue->seen_whole) >= ASK_AGAIN) exchange_lists(queue, true, false);
+  if (seconds_since(queue->seen_whole) >= ASK_AGAIN) exchange_lists(queue, true, false);
   return queue->now[STOP] > 0;
 }
 

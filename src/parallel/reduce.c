@@ -44,7 +44,7 @@ static Status find_learned(Arena *memory, const Study *study, const Config *sett
 }
 
 /* Transposes theta[d, SAMPLES] into out[sample, dim] of the file. */
-static void transpose(int d, int width, const double *theta, double *out) {
+static void transpose_samples(int d, int width, const double *theta, double *out) {
   for (int s = 0; s < SAMPLES; s++)
     for (int i = 0; i < d; i++) out[s * width + i] = theta[i * SAMPLES + s];
 }
@@ -56,7 +56,7 @@ static Status sample_setting(const Study *study, const Config *setting, const Pr
   /* There are too many numbers for a picture, or there is no theta*. */
   if (problem->large || problem->ops->rewards) return STATUS_OK;
   problem_theta_for_pictures(problem, SAMPLES, theta);
-  transpose(problem->d, width, theta, out);
+  transpose_samples(problem->d, width, theta, out);
   SCRATCH_ARENA(scratch);
   Prior prior;
   bool found;
@@ -64,11 +64,11 @@ static Status sample_setting(const Study *study, const Config *setting, const Pr
   if (!found) return STATUS_OK;
   RngLanes rng = {.key = rng_key(study->seed, RNG_UNCONDITIONAL), .draws = SAMPLES, .lanes = SAMPLES};
   prior.ops->sample(&prior, &rng, theta);
-  transpose(problem->d, width, theta, out + SAMPLES * width);
+  transpose_samples(problem->d, width, theta, out + SAMPLES * width);
   return STATUS_OK;
 }
 
-static Status widest(const Study *study, int *width) {
+static Status find_widest(const Study *study, int *width) {
   *width = 1;
   for (int s = 0; s < study->file->setting_count; s++) {
     SCOPED(Problem, problem, problem_destroy);
@@ -115,7 +115,7 @@ static Status prior_samples_write(const Study *study, const char *directory) {
   char path[4096];
   int width;
   StoreFile *file;
-  TRY(widest(study, &width));
+  TRY(find_widest(study, &width));
   snprintf(path, sizeof path, "%s/prior_samples.nc", directory);
   TRY(store_create(path, STORE_NETCDF4, &file));
   return store_finish(file, fill_prior_samples(study, directory, file, width));
@@ -207,7 +207,7 @@ static Status look_around(Reducer *reducer) {
   return folder_make_room(reducer->directory, "prior_samples.nc", reducer->study->file->sha256);
 }
 
-static Status reduce(Reducer *reducer, ReduceCounts *counts) {
+static Status write_results(Reducer *reducer, ReduceCounts *counts) {
   const Parallel *parallel = reducer->parallel;
   const Study *study = reducer->study;
   const bool first = parallel->rank == 0;
@@ -235,7 +235,7 @@ Status reduce_study(const Parallel *parallel, const Study *study, const char *di
       .parallel = parallel, .study = study, .directory = directory, .path = path, .options = options};
   *counts = (ReduceCounts){0};
   snprintf(path, sizeof path, "%s/results.nc", directory);
-  const Status status = reduce(&reducer, counts);
+  const Status status = write_results(&reducer, counts);
   finished_close(&reducer.finished);
   arena_free(&reducer.memory);
   return status;

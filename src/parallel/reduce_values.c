@@ -29,7 +29,7 @@ static Status work_create(Arena *memory, const Reducer *reducer, Work *out) {
 
 static Cell *cell_of(Work *work, int policy) { return policy == 0 ? &work->first : &work->cell; }
 
-static Status summarise(const Reducer *reducer, int policy, Work *work) {
+static Status summarise_cell(const Reducer *reducer, int policy, Work *work) {
   if (policy > 0) cell_complete_world(reducer->study, &work->cell, &work->first);
   return summary_compute(reducer->study, cell_of(work, policy), &work->first, &work->summary);
 }
@@ -189,7 +189,7 @@ static void send_cell(Reducer *reducer, int s, int p, Work *work) {
   Cell *cell = cell_of(work, p);
   ReduceCounts counts = {0};
   Status status = load_cell(reducer, s, p, cell, &counts);
-  if (status == STATUS_OK && reducer->plain) status = summarise(reducer, p, work);
+  if (status == STATUS_OK && reducer->plain) status = summarise_cell(reducer, p, work);
   if (status == STATUS_OK && reducer->plain) status = write_plain(reducer, s, p, work);
   const CellNews news = news_of(status, &counts);
   parallel_send(0, &news, sizeof news);
@@ -215,20 +215,20 @@ static Status receive_cell(const Reducer *reducer, int from, int p, Work *work, 
   counts->failed += news.counts.failed;
   counts->missing += news.counts.missing;
   counts->damaged += news.counts.damaged;
-  return reducer->plain ? STATUS_OK : summarise(reducer, p, work);
+  return reducer->plain ? STATUS_OK : summarise_cell(reducer, p, work);
 }
 
 /* Does the same on a single rank. */
 static Status process_cell(Reducer *reducer, int s, int p, Work *work, ReduceCounts *counts) {
   Cell *cell = cell_of(work, p);
   TRY(load_cell(reducer, s, p, cell, counts));
-  TRY(summarise(reducer, p, work));
+  TRY(summarise_cell(reducer, p, work));
   return reducer->plain ? write_plain(reducer, s, p, work) : STATUS_OK;
 }
 
 /* Who reads what. */
 
-static int readers(const Reducer *reducer) {
+static int reading_ranks(const Reducer *reducer) {
   return reducer->parallel->size == 1 ? 1 : reducer->parallel->size - 1;
 }
 
@@ -241,7 +241,7 @@ static int rank_of(const Reducer *reducer, int reader) {
  * that all of them work. Small ones: the cells are in order and the readers in turn. */
 
 static int first_setting(const Reducer *reducer, int reader) {
-  return (int)((int64_t)reader * reducer->study->file->setting_count / readers(reducer));
+  return (int)((int64_t)reader * reducer->study->file->setting_count / reading_ranks(reducer));
 }
 
 /* Finds cell number i of a reader; returns false when it has no more. */
@@ -249,7 +249,7 @@ static bool cell_at(const Reducer *reducer, int reader, int i, int *s, int *p) {
   const StudyFile *file = reducer->study->file;
   const int policies = file->policy_count;
   const int cell =
-      reducer->plain ? first_setting(reducer, reader) * policies + i : reader + i * readers(reducer);
+      reducer->plain ? first_setting(reducer, reader) * policies + i : reader + i * reading_ranks(reducer);
   const int end = reducer->plain ? first_setting(reducer, reader + 1) : file->setting_count;
   *s = cell / policies, *p = cell % policies;
   return cell < end * policies;
@@ -271,7 +271,7 @@ static Status put_all(Reducer *reducer, Work *work, ReduceCounts *counts) {
   Status result = STATUS_OK;
   char message[512] = "";
   for (int i = 0; i < most; i++)
-    for (int r = 0, s, p; r < readers(reducer); r++) {
+    for (int r = 0, s, p; r < reading_ranks(reducer); r++) {
       if (!cell_at(reducer, r, i, &s, &p)) continue;
       const int from = rank_of(reducer, r);
       Status status = from == 0 ? process_cell(reducer, s, p, work, counts)

@@ -14,14 +14,14 @@ static Status egreedy_create(Policy *self) {
 }
 
 /* Returns eps_k. */
-static double exploration(const Policy *self, const World *world) {
+static double exploration_rate(const Policy *self, const World *world) {
   return config_real(self->setup.options, "epsilon") / 2 *
          sqrt((double)world->problem->rounds / world->round);
 }
 
 /* Replaces the best arm by any of them with probability eps_k. */
-static void explore(const Policy *self, const World *world, int *arm) {
-  const double epsilon = exploration(self, world);
+static void explore_arms(const Policy *self, const World *world, int *arm) {
+  const double epsilon = exploration_rate(self, world);
   RngKey key = rng_key(self->setup.seed, RNG_AGENT);
   for (int b = 0; b < world->runs; b++) {
     Rng rng = {.key = key, .run = self->setup.first_run + (uint32_t)b, .round = world->round};
@@ -36,7 +36,7 @@ static Status egreedy_choose(Policy *self, const World *world, const History *hi
   Ridge *ridge = self->state;
   ridge_update(ridge, history, fallbacks);
   world_greedy(world, ridge->theta, arm);
-  explore(self, world, arm);
+  explore_arms(self, world, arm);
   return STATUS_OK;
 }
 
@@ -45,7 +45,7 @@ static Status egreedy_weigh(Policy *self, const World *world, const History *his
   SCRATCH_ARENA(scratch);
   Ridge *ridge = self->state;
   const int arms = world->problem->arms;
-  const double epsilon = fmin(exploration(self, world), 1);
+  const double epsilon = fmin(exploration_rate(self, world), 1);
   int *best = arm;
   if (!arm) ALLOCATE(&scratch, best, world->runs);
   ridge_update(ridge, history, fallbacks);
@@ -53,7 +53,7 @@ static Status egreedy_weigh(Policy *self, const World *world, const History *his
   for (int b = 0; b < world->runs; b++)
     for (int k = 0; k < arms; k++)
       probability[b * arms + k] = epsilon / arms + (1 - epsilon) * (k == best[b]);
-  if (arm) explore(self, world, arm);
+  if (arm) explore_arms(self, world, arm);
   return STATUS_OK;
 }
 

@@ -61,7 +61,7 @@ static Status per_arm_create(Policy *self) {
 }
 
 /* Adds the fallbacks of all arms to their runs. */
-static void collect(Policy *self, int64_t *fallbacks) {
+static void collect_fallbacks(Policy *self, int64_t *fallbacks) {
   PerArm *state = self->state;
   const int arms = self->setup.problem->arms, lanes = self->setup.runs * arms;
   for (int n = 0; n < lanes; n++) {
@@ -86,7 +86,7 @@ static Status per_arm_choose(Policy *self, const World *world, const History *hi
   for (int k = 0; k < arms; k++) place_context(state, world, k);
   rule_choose(&state->rule, history, world->round, (int)world->round - 1, 1, state->context, state->only,
               state->index, state->fallbacks);
-  collect(self, fallbacks);
+  collect_fallbacks(self, fallbacks);
   for (int b = 0; b < self->setup.runs; b++) {
     const double *index = state->index + (size_t)b * (size_t)arms;
     arm[b] = 0;
@@ -104,7 +104,7 @@ static Status per_arm_weigh(Policy *self, const World *world, const History *his
   for (int k = 0; k < arms; k++) place_context(state, world, k);
   rule_probabilities(&state->rule, history, world->round, (int)world->round - 1, arms, true, state->context,
                      probability, state->fallbacks);
-  collect(self, fallbacks);
+  collect_fallbacks(self, fallbacks);
   if (arm) rule_pick(&state->rule, world->round, self->setup.runs, arms, true, probability, arm);
   return STATUS_OK;
 }
@@ -115,7 +115,7 @@ static void per_arm_observe(Policy *self, const History *history, int64_t *fallb
   const int *latest = history_latest(history);
   if (ops->restless) {
     sampler_observe(&state->rule.sampler, history, state->fallbacks);
-    collect(self, fallbacks);
+    collect_fallbacks(self, fallbacks);
   }
   if (!ops->carry) return;
   for (int b = 0; b < self->setup.runs; b++) ops->carry(&state->rule.sampler, latest[b], &state->moving, b);

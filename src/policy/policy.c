@@ -61,7 +61,7 @@ static const ConfigKey no_keys[] = {{.name = NULL}};
 
 const ConfigKey *policy_shared_keys(void) { return sampling_keys; }
 
-static int count(const ConfigKey *keys) {
+static int count_keys(const ConfigKey *keys) {
   int n = 0;
   while (keys && keys[n].name) n++;
   return n;
@@ -81,7 +81,7 @@ const ConfigKey *policy_keys(const char *name) {
     if (strcmp(method.name, name) != 0) continue;
     if (!method.sampler) return method.ops->keys ? method.ops->keys : no_keys;
     const ConfigKey *own_keys = sampler_keys(method.sampler), *of_rules = rule_keys();
-    int common = count(sampling_keys), rules = count(of_rules), own = count(own_keys);
+    int common = count_keys(sampling_keys), rules = count_keys(of_rules), own = count_keys(own_keys);
     ASSERT(p < POLICIES && common + rules + own < KEYS);
     int shared = 0; /* a sampler's own key stands for a common one of the same name */
     for (int i = 0; i < common; i++)

@@ -36,7 +36,7 @@ static const char *const environment[][2] = {{"PYTHONHASHSEED", "0"},
                                              {"OPENBLAS_NUM_THREADS", "1"},
                                              {"MKL_NUM_THREADS", "1"}};
 
-static void become(const char *const *arguments, pid_t parent, int socket) {
+static void become_worker(const char *const *arguments, pid_t parent, int socket) {
   static const int ours[] = {SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(EXIT_FAILURE);
@@ -60,7 +60,7 @@ static Status child_start(const char *const *arguments, Tick tick, Child *out) {
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
     return status_set(STATUS_INTERNAL, "cannot make a socket: %s", strerror(errno));
   const pid_t parent = getpid(), process = fork();
-  if (process == 0) become(arguments, parent, ends[1]);
+  if (process == 0) become_worker(arguments, parent, ends[1]);
   const int error = errno;
   close(ends[1]);
   out->socket = ends[0];
@@ -163,19 +163,19 @@ typedef struct {
   double *theta; /* [d, B] */
 } Python;
 
-static const char *option(const Config *options, const char *name) {
+static const char *text_option(const Config *options, const char *name) {
   const char *text = config_text(options, name);
   return text ? text : "";
 }
 
 static Status python_refuse(const Config *options, const char *where, const char *sentence) {
-  return status_set(STATUS_INPUT, "policy python: module %s, callable %s%s: %s", option(options, "module"),
-                    option(options, "callable"), where, sentence);
+  return status_set(STATUS_INPUT, "policy python: module %s, callable %s%s: %s",
+                    text_option(options, "module"), text_option(options, "callable"), where, sentence);
 }
 
 /* Receives from the worker, which has done what it was asked for, the `size` bytes that came of it. If
  * not, a sentence. */
-static bool receive(Child *child, size_t size, void *bytes, char *sentence) {
+static bool receive_bytes(Child *child, size_t size, void *bytes, char *sentence) {
   Answer answer;
   const bool whole = child_receive(child, &answer, sizeof answer);
   if (whole && answer.kind == ANSWER_OK && (size_t)answer.size == size) {
@@ -194,10 +194,11 @@ static bool receive(Child *child, size_t size, void *bytes, char *sentence) {
 static Status start_under(const char *interpreter, const Config *options, Tick tick, Child *child,
                           bool *found) {
   const char *const arguments[] = {
-      interpreter, "-c", python_worker, option(options, "module"), option(options, "callable"), NULL};
+      interpreter, "-c", python_worker, text_option(options, "module"), text_option(options, "callable"),
+      NULL};
   char sentence[SENTENCE];
   Status status = child_start(arguments, tick, child);
-  *found = status == STATUS_OK && receive(child, 0, NULL, sentence);
+  *found = status == STATUS_OK && receive_bytes(child, 0, NULL, sentence);
   return child->given_up ? status_set(STATUS_STOPPED, "stopped") : status;
 }
 
@@ -223,11 +224,11 @@ static Status find_python(const Config *options, Tick tick, Child *child) {
 static Status start_child(const Config *options, Tick tick, Child *child) {
   char sentence[SENTENCE];
   TRY(find_python(options, tick, child));
-  if (receive(child, 0, NULL, sentence)) return STATUS_OK;
+  if (receive_bytes(child, 0, NULL, sentence)) return STATUS_OK;
   return child->given_up ? status_set(STATUS_STOPPED, "stopped") : python_refuse(options, "", sentence);
 }
 
-static Status ready(const Config *options, Tick tick) {
+static Status try_worker(const Config *options, Tick tick) {
   Child child = {.socket = -1};
   Status status = start_child(options, tick, &child);
   child_end(&child, 0, NULL);
@@ -280,14 +281,14 @@ static void send_rows(Python *state, const History *history) {
 }
 
 /* Asks for theta[d, B max(M, 1)], after so many rounds. */
-static Status ask(Policy *self, const History *history, int rounds, int draws, double *theta) {
+static Status ask_worker(Policy *self, const History *history, int rounds, int draws, double *theta) {
   Python *state = self->state;
   const size_t d = (size_t)history->d, lanes = (size_t)history->runs * (size_t)(draws > 0 ? draws : 1);
   const Request request = {.rows = history->rounds - state->sent, .rounds = rounds, .draws = draws};
   char sentence[SENTENCE], where[40];
   child_send(&state->child, &request, sizeof request);
   send_rows(state, history);
-  if (!receive(&state->child, (1 + lanes * d) * sizeof *state->answer, state->answer, sentence)) {
+  if (!receive_bytes(&state->child, (1 + lanes * d) * sizeof *state->answer, state->answer, sentence)) {
     snprintf(where, sizeof where, ", round %d", rounds + 1);
     return state->child.given_up ? status_set(STATUS_STOPPED, "stopped%s", where)
                                  : python_refuse(self->setup.options, where, sentence);
@@ -304,7 +305,7 @@ static Status python_choose(Policy *self, const World *world, const History *his
   (void)fallbacks;
   const int rounds = (int)world->round - 1;
   state->child.done = (double)rounds / self->setup.problem->rounds;
-  TRY(ask(self, history, rounds, 0, state->theta));
+  TRY(ask_worker(self, history, rounds, 0, state->theta));
   world_greedy(world, state->theta, arm);
   return STATUS_OK;
 }
@@ -312,7 +313,7 @@ static Status python_choose(Policy *self, const World *world, const History *his
 static Status python_draw(Policy *self, const History *history, double *theta) {
   Python *state = self->state;
   state->child.done = (double)history->rounds / self->setup.observations;
-  return ask(self, history, history->rounds, self->setup.draws, theta);
+  return ask_worker(self, history, history->rounds, self->setup.draws, theta);
 }
 
 /* Returns what a round costs with a callable of some NumPy calls that go over all rows: 0.2 ms, and the
@@ -342,6 +343,6 @@ const PolicyOps policy_python = {
     .choose = python_choose,
     .draw = python_draw,
     .cost = python_cost,
-    .ready = ready,
+    .ready = try_worker,
     .destroy = python_destroy,
 };

@@ -9,7 +9,7 @@
 enum { VECTORS = 4, LANES = VECTORS * SIMD_DOUBLES };
 
 /* Loads Vector v of `count` runs; beyond them it is 0. */
-INLINE Real load(const double *from, int count, int v) {
+INLINE Real load_runs(const double *from, int count, int v) {
   const int left = count - v * SIMD_DOUBLES;
   Real x = {0};
   if (count == LANES || left >= SIMD_DOUBLES)
@@ -29,10 +29,11 @@ INLINE void index_square(int count, int d, size_t stride, const double *phi, con
     for (int v = 0; v < VECTORS; v++) row[v] = (Real){0};
     for (int j = 0; j < i; j++)
       for (int v = 0; v < VECTORS; v++)
-        row[v] += load(covariance + (size_t)j * stride, count, v) * load(phi + (size_t)j * stride, count, v);
+        row[v] += load_runs(covariance + (size_t)j * stride, count, v) *
+                  load_runs(phi + (size_t)j * stride, count, v);
     for (int v = 0; v < VECTORS; v++) {
-      const Real x = load(phi + (size_t)i * stride, count, v);
-      square[v] += x * (row[v] + row[v] + x * load(covariance + (size_t)i * stride, count, v));
+      const Real x = load_runs(phi + (size_t)i * stride, count, v);
+      square[v] += x * (row[v] + row[v] + x * load_runs(covariance + (size_t)i * stride, count, v));
     }
   }
   for (int v = 0; v < VECTORS; v++) square[v] = (Real)((square[v] > 0) & (Mask)square[v]);
@@ -49,7 +50,8 @@ INLINE void best_of_vectors(int count, int arms, int d, size_t stride, const dou
     for (int v = 0; v < VECTORS; v++) index[v] = (Real){0};
     for (int i = 0; i < d; i++)
       for (int v = 0; v < VECTORS; v++)
-        index[v] += load(features + (size_t)i * stride, count, v) * load(mean + (size_t)i * stride, count, v);
+        index[v] += load_runs(features + (size_t)i * stride, count, v) *
+                    load_runs(mean + (size_t)i * stride, count, v);
     if (covariance) {
       index_square(count, d, stride, features, covariance, square);
       for (int v = 0; v < VECTORS; v++) index[v] += z * tile_root(square[v]);

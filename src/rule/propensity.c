@@ -95,8 +95,8 @@ static void compare_pair(Rule *rule, const History *history, const double *featu
 
 /* Computes probability[B, K]: 1 for the arm that the rule takes, by the index[B K] of all where they are
  * apart. */
-static void decide(Rule *rule, const History *history, uint32_t round, int choices, int arms, bool apart,
-                   const double *features, double *probability, int64_t *fallbacks) {
+static void decide_arm(Rule *rule, const History *history, uint32_t round, int choices, int arms, bool apart,
+                       const double *features, double *probability, int64_t *fallbacks) {
   const int runs = history->runs / (apart ? arms : 1);
   rule_choose(rule, history, round, choices, apart ? 1 : arms, features, rule->arm,
               apart ? probability : NULL, fallbacks);
@@ -114,7 +114,7 @@ void rule_probabilities(Rule *rule, const History *history, uint32_t round, int 
   const size_t entries = (size_t)(history->runs / (apart ? arms : 1)) * (size_t)arms;
   ASSERT(rule->propensity_draws > 0);
   if (rule->ops->needs & RULE_NEEDS_MOMENTS)
-    decide(rule, history, round, choices, arms, apart, features, probability, fallbacks);
+    decide_arm(rule, history, round, choices, arms, apart, features, probability, fallbacks);
   else if (rule->gaussian && arms == 2 && !apart)
     compare_pair(rule, history, features, probability, fallbacks);
   else

@@ -64,7 +64,7 @@ double cost_sweeps(const SamplerWork *work) {
 }
 
 /* Returns the work on the rows that a history with this memory still has. */
-static SamplerWork remember(const SamplerWork *work) {
+static SamplerWork remembered_work(const SamplerWork *work) {
   SamplerWork out = *work;
   const MixtureOptions options = mixture_posterior_options(work->options);
   if (options.forgets) out.rows = fmin(work->rows, 1 + 1.5 * options.keep);
@@ -72,7 +72,7 @@ static SamplerWork remember(const SamplerWork *work) {
 }
 
 double cost_mixture(const SamplerWork *work, double components) {
-  const SamplerWork remembered = remember(work);
+  const SamplerWork remembered = remembered_work(work);
   work = &remembered;
   const double lanes = cost_drawn_lanes(work), d = work->d;
   const double update = components * (cost_gaussian(work) + cost_mode(work, lanes) + cost_sweeps(work));

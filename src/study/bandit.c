@@ -137,7 +137,7 @@ static Status block_create_world(Arena *memory, const Study *study, const Task *
 }
 
 /* Changes theta* before round k, where one is due. */
-static void drift(const Study *study, const Task *task, int k, Block *block) {
+static void drift_parameters(const Study *study, const Task *task, int k, Block *block) {
   const int every = block->problem.drift_every;
   if (every == 0 || k == 1 || (k - 1) % every > 0) return;
   const uint32_t segment = (uint32_t)((k - 1) / every);
@@ -211,7 +211,7 @@ static double *curve_of(const Study *study, const TaskResult *result, const char
 }
 
 /* Adds what the runs have in round k to curve[run, point], which is cumulative. */
-static void accumulate(const TaskResult *result, int k, const double *regret, double *curve) {
+static void accumulate_regret(const TaskResult *result, int k, const double *regret, double *curve) {
   double *now = curve + k - 1;
   for (int b = 0; b < result->runs; b++, now += result->points) *now = regret[b] + (k > 1 ? now[-1] : 0);
 }
@@ -254,7 +254,7 @@ static double ask_for_floor(const Study *study, Block *block, int k, TaskResult 
   if (!block->floored) return 0;
   const double start = clock_cpu();
   regret_floor_play(&block->floor, &block->world, block->regret);
-  accumulate(result, k, block->regret, curve_of(study, result, "regret_floor"));
+  accumulate_regret(result, k, block->regret, curve_of(study, result, "regret_floor"));
   return clock_cpu() - start;
 }
 
@@ -306,7 +306,7 @@ static Status bandit_simulate(const Study *study, const Task *task, Block *block
                               TaskResult *result, double *aside) {
   int rounds = block->problem.rounds;
   for (int k = 1; k <= rounds; k++) {
-    drift(study, task, k, block);
+    drift_parameters(study, task, k, block);
     world_advance(&block->world, (uint32_t)k);
     *aside += ask_for_best_arm(study, block, k, result);
     *aside += ask_for_floor(study, block, k, result);
@@ -316,7 +316,7 @@ static Status bandit_simulate(const Study *study, const Task *task, Block *block
     keep_event(study, block, k, result);
     learn_round(block, k, result);
     *aside += ask_for_p_value(study, block, k, result);
-    accumulate(result, k, block->regret, curve_of(study, result, "regret"));
+    accumulate_regret(result, k, block->regret, curve_of(study, result, "regret"));
     if (!tick_goes_on(tick, (double)k / rounds))
       return status_set(STATUS_STOPPED, "stopped in round %d of %d", k, rounds);
   }

@@ -213,7 +213,7 @@ static void block_destroy(Block *block) {
 static bool is_chain(const Block *block) { return block->sampler.ops->chain; }
 
 /* Moves by one step of the method; the state of a chain goes to theta. */
-static void move(Block *block, int64_t *fallbacks) {
+static void move_method(Block *block, int64_t *fallbacks) {
   History *history = &block->history;
   const int k = history->rounds + 1;
   history_set_evidence(history, k, k, block->evidence, block->vector);
@@ -250,9 +250,9 @@ static void average_chain(size_t d, size_t runs, double count, const double *res
 }
 
 /* Makes step k; the method's Gaussian goes to mean and covariance, unless nobody asks for it. */
-static void step(Block *block, int64_t k, bool wanted, int64_t *fallbacks) {
+static void step_and_measure(Block *block, int64_t k, bool wanted, int64_t *fallbacks) {
   const Sampler *sampler = &block->sampler;
-  move(block, fallbacks);
+  move_method(block, fallbacks);
   if (is_chain(block))
     average_chain((size_t)block->problem.d, (size_t)block->task->runs, (double)k, block->theta, block->mean,
                   block->spread, block->covariance, block->deviation);
@@ -285,7 +285,7 @@ static int64_t next_stored(int64_t k, int64_t last) {
 
 enum { STEPS_TO_TARGET, KL };
 
-static double *curve(TaskResult *result, int which, int run) {
+static double *curve_of_run(TaskResult *result, int which, int run) {
   return result->curves + ((size_t)which * (size_t)result->runs + (size_t)run) * (size_t)result->points;
 }
 
@@ -296,17 +296,17 @@ static Status convergence_simulate(Block *block, const Config *setting, Tick tic
   const double target_kl = config_real(setting, "target_kl");
   const int64_t last = config_int(setting, "max_steps"), ignored = is_chain(block) ? BURN_IN : 0;
   double start = clock_cpu();
-  for (int64_t k = 0; k < ignored; k++) move(block, result->fallbacks);
+  for (int64_t k = 0; k < ignored; k++) move_method(block, result->fallbacks);
   *spent += clock_cpu() - start;
   int point = 0;
   for (int64_t k = 1, stored = 1; k <= last; k++) {
     const bool wanted = block->waiting > 0 || k == stored;
     start = clock_cpu();
-    step(block, k, wanted, result->fallbacks);
+    step_and_measure(block, k, wanted, result->fallbacks);
     *spent += clock_cpu() - start;
     if (wanted) compare_with_target(block, k, target_kl);
     if (k == stored) {
-      for (int b = 0; b < result->runs; b++) curve(result, KL, b)[point] = block->kl[b];
+      for (int b = 0; b < result->runs; b++) curve_of_run(result, KL, b)[point] = block->kl[b];
       point++, stored = next_stored(k, last);
     }
     if (k % TICK == 0 && tick.tick && !tick.tick(tick.context, (double)k / (double)last))
@@ -314,7 +314,7 @@ static Status convergence_simulate(Block *block, const Config *setting, Tick tic
   }
   for (int b = 0; b < result->runs; b++)
     for (int i = 0; i < point; i++)
-      curve(result, STEPS_TO_TARGET, b)[i] = block->reached[b] ? (double)block->reached[b] : NAN;
+      curve_of_run(result, STEPS_TO_TARGET, b)[i] = block->reached[b] ? (double)block->reached[b] : NAN;
   return STATUS_OK;
 }
 

@@ -10,7 +10,8 @@ static Status play_past(const Belief *belief, const Problem *problem, Arena *mem
 }
 
 /* Guesses each task's theta as if it were known: the posterior mean under N(0, I), or under the base. */
-static Status guess(Arena *memory, const Belief *belief, const Logs *logs, const Prior *base, Samples *out) {
+static Status guess_parameters(Arena *memory, const Belief *belief, const Logs *logs, const Prior *base,
+                               Samples *out) {
   SCRATCH_ARENA(scratch);
   Prior standard;
   if (belief->learned_from == LEARNED_FROM_ESTIMATES) {
@@ -31,7 +32,7 @@ static Status create_data(const Belief *belief, const Problem *problem, const Pr
     return play_past(belief, problem, &out->memory, &out->logs);
   TRY(play_past(belief, problem, &scratch, &logs));
   if (belief->learned_from != LEARNED_FROM_LOGS)
-    return guess(&out->memory, belief, &logs, base, &out->samples);
+    return guess_parameters(&out->memory, belief, &logs, base, &out->samples);
   return logs_draws(&out->memory, &logs, &belief->fit, base->mixture, belief->likelihood.noise,
                     &out->samples);
 }

@@ -46,7 +46,7 @@ static const PackProblem registry[] = {
 
 const char *pack_name(int index) { return registry[index].name; }
 
-static const PackProblem *find(const char *name) {
+static const PackProblem *find_problem(const char *name) {
   for (int i = 0; registry[i].name; i++)
     if (strcmp(registry[i].name, name) == 0) return &registry[i];
   return NULL;
@@ -64,7 +64,7 @@ static Status name_file(Arena *memory, const char *path, const char **out) {
 }
 
 static Status problem_of(Arena *memory, const char *name, PackProblem *out) {
-  const PackProblem *found = find(name);
+  const PackProblem *found = find_problem(name);
   if (found) {
     *out = *found;
     return STATUS_OK;

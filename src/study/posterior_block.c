@@ -239,7 +239,7 @@ static Measure *const measures[CURVES] = {METRIC_LIST(MEASURE_AND_FLOOR, MEASURE
 
 /* Measures one number for run b at this sample size. A floor compares the second set of exact draws with
  * the first. */
-static Status measure(Block *block, int which, int b, uint32_t round, double *out) {
+static Status measure_run(Block *block, int which, int b, uint32_t round, double *out) {
   const int d = block->problem.d;
   const Comparison comparison = {.d = d,
                                  .x = study_posterior.curves[which].shared ? &block->floor.run
@@ -281,7 +281,7 @@ static Status compare_draws(Block *block, uint32_t round, int point, TaskResult 
       if (!block->measured[c]) continue;
       int which = (int)(study->curves[c] - study_posterior.curves);
       size_t at = ((size_t)c * (size_t)runs + (size_t)b) * (size_t)result->points + (size_t)point;
-      TRY(measure(block, which, b, round, &result->curves[at]));
+      TRY(measure_run(block, which, b, round, &result->curves[at]));
     }
   }
   return STATUS_OK;

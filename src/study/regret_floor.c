@@ -4,22 +4,24 @@
 
 #include <string.h>
 
-static Status refuse(const char *why) {
+static Status refuse_floor(const char *why) {
   return status_set(STATUS_INPUT, "key 'metrics': regret_floor is a bound for %s", why);
 }
 
 Status regret_floor_check(const Problem *problem) {
   const ThetaSource *theta = &problem->theta;
   const bool enumerated = theta->ops->prior && problem->d <= DENOISER_MOST_VERTICES;
-  if (!likelihood_is_conjugate(&problem->likelihood)) return refuse("Gaussian rewards only");
-  if (problem->quadratic) return refuse("rewards that are linear in theta*; problem.reward is quadratic");
-  if (problem->drift_every > 0) return refuse("a theta* that stays; with problem.drift it changes");
-  if (problem->per_arm) return refuse("one theta* for all arms; problem.unknown is per_arm");
+  if (!likelihood_is_conjugate(&problem->likelihood)) return refuse_floor("Gaussian rewards only");
+  if (problem->quadratic)
+    return refuse_floor("rewards that are linear in theta*; problem.reward is quadratic");
+  if (problem->drift_every > 0) return refuse_floor("a theta* that stays; with problem.drift it changes");
+  if (problem->per_arm) return refuse_floor("one theta* for all arms; problem.unknown is per_arm");
   if (problem->ops->arms_of_theta)
-    return refuse("arms that tell nothing of theta*; those of this problem.family do");
+    return refuse_floor("arms that tell nothing of theta*; those of this problem.family do");
   if (problem->ops->transform ||
       !(theta->set.n > 0 || theta->has_mixture || theta->ops->log_density || enumerated))
-    return refuse("a theta* whose distribution is known: a mixture, a density in the plane, or a finite set");
+    return refuse_floor(
+        "a theta* whose distribution is known: a mixture, a density in the plane, or a finite set");
   return STATUS_OK;
 }
 

@@ -140,7 +140,7 @@ static Status goes_on(const Block *block, int k) {
 }
 
 /* Shows the first events, and fits the regression of rewards to them. */
-static Status train(Block *block, int64_t *fallbacks) {
+static Status train_regression(Block *block, int64_t *fallbacks) {
   const int runs = block->task->runs;
   for (int k = 1; k <= block->trained; k++) {
     world_advance(&block->world, (uint32_t)k);
@@ -158,7 +158,8 @@ static Status train(Block *block, int64_t *fallbacks) {
 }
 
 /* Writes the terms of an event into those of an estimator, if it is asked for. */
-static void put(const Block *block, int estimator, int b, int event, double numerator, double denominator) {
+static void put_terms(const Block *block, int estimator, int b, int event, double numerator,
+                      double denominator) {
   const Terms *terms = terms_of(block, estimator, b);
   if (!terms->numerator) return;
   terms->numerator[event] = numerator, terms->denominator[event] = denominator;
@@ -170,13 +171,13 @@ static void weigh_event(const Block *block, int b, const double *pi, double *tot
   const int event = event_of(block, b), a = log->arm[event];
   const double *theta = block->theta + (size_t)b * (size_t)log->arms * (size_t)log->d;
   const double r = log->reward[event], w = pi[a] / log->propensity[event];
-  put(block, IPS, b, event, w * r, 1);
-  put(block, SNIPS, b, event, w * r, w);
+  put_terms(block, IPS, b, event, w * r, 1);
+  put_terms(block, SNIPS, b, event, w * r, w);
   if (is_asked(block, DR)) {
     double predicted = 0; /* sum_k pi(k | x) q_k(x) */
     for (int k = 0; k < log->arms; k++)
       if (pi[k] > 0) predicted += pi[k] * logged_predict(log, theta, event, k);
-    put(block, DR, b, event, predicted + w * (r - logged_predict(log, theta, event, a)), 1);
+    put_terms(block, DR, b, event, predicted + w * (r - logged_predict(log, theta, event, a)), 1);
   }
   *total += w, *squares += w * w;
 }
@@ -187,7 +188,7 @@ static Status value_frozen(Arena *memory, Block *block, int64_t *fallbacks) {
   double *total, *squares;
   ALLOCATE_ARRAYS(memory, runs, total, squares);
   TRY(replay_begin(memory, true, block));
-  TRY(train(block, fallbacks));
+  TRY(train_regression(block, fallbacks));
   for (int k = block->trained + 1; k <= rows; k++) {
     world_advance(&block->world, (uint32_t)k);
     TRY(policy_weigh(&block->policy, &block->world, &block->history, block->probability, NULL, fallbacks));
@@ -214,7 +215,7 @@ static Status value_learning(Arena *memory, Block *block, int64_t *fallbacks) {
     for (int b = 0; b < runs; b++) {
       const int event = event_of(block, b);
       const bool same = block->arm[b] == block->log->arm[event];
-      put(block, REPLAY, b, event, same * block->log->reward[event], same);
+      put_terms(block, REPLAY, b, event, same * block->log->reward[event], same);
       block->ess[REPLAY * runs + b] += same;
       if (!same) block->arm[b] = -1;
     }
@@ -225,7 +226,7 @@ static Status value_learning(Arena *memory, Block *block, int64_t *fallbacks) {
 }
 
 /* Returns the estimate of events that count[n] times, NULL: once each; NaN where there are none. */
-static double estimate(const Terms *terms, int n, const double *count) {
+static double estimate_value(const Terms *terms, int n, const double *count) {
   double numerator = 0, denominator = 0;
   for (int e = 0; e < n; e++) {
     const double times = count ? count[e] : 1;
@@ -235,26 +236,26 @@ static double estimate(const Terms *terms, int n, const double *count) {
 }
 
 /* Draws a bootstrap sample of the events: count[n]. */
-static void resample(const Study *study, uint32_t sample, int n, double *count) {
+static void resample_events(const Study *study, uint32_t sample, int n, double *count) {
   Rng rng = {.key = rng_subkey(rng_key(study->seed, RNG_EVENTS), RNG_PICK), .run = sample};
   memset(count, 0, (size_t)n * sizeof *count);
   for (int i = 0; i < n; i++) count[rng_index(&rng, (uint64_t)n)]++;
 }
 
 /* Computes the curves of all runs. */
-static Status summarise(Arena *memory, const Block *block, TaskResult *result) {
+static Status summarise_runs(Arena *memory, const Block *block, TaskResult *result) {
   const int n = block->log->rows, runs = block->task->runs;
   double *count;
   ALLOCATE(memory, count, n);
   for (int s = -1; s < ESTIMATES_RESAMPLES; s++) {
-    if (s >= 0) resample(block->study, (uint32_t)s, n, count);
+    if (s >= 0) resample_events(block->study, (uint32_t)s, n, count);
     for (int i = 0, c = 0; i < ESTIMATORS; i++) {
       for (int b = 0; b < runs && is_asked(block, i); b++) {
         double *curve = result->curves + (size_t)(c * runs + b) * (size_t)result->points;
         if (s < 0) curve[ESTIMATES_SIZE] = block->ess[i * runs + b];
         if (s < 0) curve[ESTIMATES_WEIGHT] = block->weight[i * runs + b];
         curve[s < 0 ? ESTIMATES_VALUE : ESTIMATES_FIRST + s] =
-            estimate(terms_of(block, i, b), n, s < 0 ? NULL : count);
+            estimate_value(terms_of(block, i, b), n, s < 0 ? NULL : count);
       }
       c += is_asked(block, i);
     }
@@ -276,7 +277,7 @@ static Status replay_simulate(Arena *memory, Block *block, TaskResult *result) {
   }
   TRY(status);
   for (int b = 0; b < result->runs; b++) result->seconds[b] = (clock_cpu() - start) / result->runs;
-  return summarise(memory, block, result);
+  return summarise_runs(memory, block, result);
 }
 
 static Status replay_run(const Study *study, const Task *task, const Prior *prior, Tick tick,

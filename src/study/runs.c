@@ -9,7 +9,7 @@ static int64_t least_of(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t ceil_ratio(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 /* Returns where replicate r begins: with a fixed number of runs it has the runs [cut(r), cut(r + 1)). */
-static int64_t cut(const Runs *runs, int64_t replicate) {
+static int64_t replicate_start(const Runs *runs, int64_t replicate) {
   return (int64_t)((__int128)runs->most * replicate / runs->replicates);
 }
 
@@ -17,7 +17,7 @@ static int64_t cut(const Runs *runs, int64_t replicate) {
 static int64_t list_fixed(const Runs *runs, RunsBlock *out) {
   int64_t count = 0;
   for (int r = 0; r < runs->replicates; r++) {
-    int64_t first = cut(runs, r), end = cut(runs, r + 1);
+    int64_t first = replicate_start(runs, r), end = replicate_start(runs, r + 1);
     if (!out) count += ceil_ratio(end - first, runs->block);
     for (; out && first < end; first += runs->block)
       out[count++] = (RunsBlock){(uint32_t)first, (uint32_t)r, (int)least_of(end - first, runs->block)};
@@ -42,7 +42,7 @@ uint32_t runs_replicate(const Runs *runs, int64_t run) {
   int64_t low = 0, high = runs->replicates - 1;
   while (low < high) {
     int64_t middle = (low + high + 1) / 2;
-    if (cut(runs, middle) <= run)
+    if (replicate_start(runs, middle) <= run)
       low = middle;
     else
       high = middle - 1;

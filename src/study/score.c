@@ -83,7 +83,7 @@ static double place_of(int n, const double *values, double truth, Rng *rng) {
 }
 
 /* Computes along[n] = direction' x of x[d, n]. */
-static void project(int d, int n, const double *x, const double *direction, double *along) {
+static void project_points(int d, int n, const double *x, const double *direction, double *along) {
   for (int k = 0; k < n; k++) along[k] = 0;
   for (int i = 0; i < d; i++)
     for (int k = 0; k < n; k++) along[k] += direction[i] * x[(size_t)i * (size_t)n + (size_t)k];
@@ -94,8 +94,8 @@ static void find_ranks(Ruler *self, const Cloud *draws, Rng rng, double rank[SCO
   const int d = self->pack->problem.d, n = self->pack->draws;
   double truth, *values = self->values, *work = self->comparison.work;
   rng_normal(&rng, d, self->direction);
-  project(d, n, draws->theta, self->direction, values);
-  project(d, 1, self->truth, self->direction, &truth);
+  project_points(d, n, draws->theta, self->direction, values);
+  project_points(d, 1, self->truth, self->direction, &truth);
   rank[0] = place_of(n, values, truth, &rng);
   metric_norms(d, n, draws->theta, values);
   metric_norms(d, 1, self->truth, &truth);
@@ -106,8 +106,8 @@ static void find_ranks(Ruler *self, const Cloud *draws, Rng rng, double rank[SCO
 }
 
 /* Computes out += share of the metric between two clouds. */
-static Status add(const Ruler *self, Measure *metric, const Cloud *x, const Cloud *y, Rng directions,
-                  double share, double *out) {
+static Status add_distance(const Ruler *self, Measure *metric, const Cloud *x, const Cloud *y, Rng directions,
+                           double share, double *out) {
   Comparison comparison = self->comparison;
   double value;
   comparison.x = x, comparison.y = y, comparison.directions = directions;
@@ -139,9 +139,9 @@ static Status compare_with_floor(const Ruler *self, Measure *metric, Rng directi
   double pair[SETS][SETS] = {{0}};
   *mean = *floor = 0;
   for (int k = 0; k < SETS; k++) {
-    TRY(add(self, metric, &self->draws, &self->exact[k], directions, share, mean));
+    TRY(add_distance(self, metric, &self->draws, &self->exact[k], directions, share, mean));
     for (int j = 0; j < k; j++) {
-      TRY(add(self, metric, &self->exact[j], &self->exact[k], directions, 1, &pair[j][k]));
+      TRY(add_distance(self, metric, &self->exact[j], &self->exact[k], directions, 1, &pair[j][k]));
       *floor += pairs * pair[j][k];
       pair[k][j] = pair[j][k];
     }
@@ -186,14 +186,14 @@ static Status draw_exact(const Pack *pack, const PackGroup *group, double *theta
 }
 
 /* Computes x[d, M] <- set k of history h in theta[d, histories SETS M]. */
-static void pick(const Pack *pack, const PackGroup *group, const double *theta, int h, int k, double *x) {
+static void pick_set(const Pack *pack, const PackGroup *group, const double *theta, int h, int k, double *x) {
   const size_t m = (size_t)pack->draws, stride = (size_t)group->histories * SETS * m;
   const double *first = theta + (size_t)(h * SETS + k) * m;
   for (size_t i = 0; i < (size_t)pack->problem.d; i++) memcpy(x + i * m, first + i * stride, m * sizeof *x);
 }
 
 /* Computes x[d, M] <- theta[M, d]. */
-static void turn(const Pack *pack, const double *theta, double *x) {
+static void transpose_draws(const Pack *pack, const double *theta, double *x) {
   const size_t d = (size_t)pack->problem.d, m = (size_t)pack->draws;
   for (size_t n = 0; n < m; n++)
     for (size_t i = 0; i < d; i++) x[i * m + n] = theta[n * d + i];
@@ -210,8 +210,8 @@ static Status measure_group(Ruler *self, const PackGroup *group, const double *t
   for (int h = 0; h < group->histories; h++) {
     const size_t number = (size_t)group->first + (size_t)h;
     double quantity[MEASURED];
-    turn(pack, theta + number * m * d, self->draws.theta);
-    for (int k = 0; k < SETS; k++) pick(pack, group, exact, h, k, self->exact[k].theta);
+    transpose_draws(pack, theta + number * m * d, self->draws.theta);
+    for (int k = 0; k < SETS; k++) pick_set(pack, group, exact, h, k, self->exact[k].theta);
     for (size_t i = 0; i < d; i++) self->truth[i] = group->theta[i * n + (size_t)h];
     self->history = &group->history, self->run = h;
     const Rng directions = {.key = rng_key(pack->problem.seed, RNG_DIRECTION),
@@ -258,7 +258,7 @@ double score_uniform_p(int n, const double *u) {
   return chi_squared_above((BINS - 1) / 2, statistic);
 }
 
-static Status summarise(Arena *memory, const Pack *pack, const double *measured, Score *out) {
+static Status summarise_score(Arena *memory, const Pack *pack, const double *measured, Score *out) {
   double spread = 0; /* variance of the ratio of exact draws */
   *out = (Score){.rows = pack->groups};
   ALLOCATE(memory, out->row, pack->groups);
@@ -293,5 +293,5 @@ Status score_draws(Arena *memory, const Pack *pack, const double *theta, Score *
   ALLOCATE(&scratch, measured, MEASURED * pack->histories);
   TRY(ruler_fill(&scratch, pack, &ruler));
   for (int g = 0; g < pack->groups; g++) TRY(measure_group(&ruler, &pack->group[g], theta, measured));
-  return summarise(memory, pack, measured, out);
+  return summarise_score(memory, pack, measured, out);
 }

@@ -33,7 +33,7 @@ static void shuffle_points(Partition *self, int n, Rng *rng) {
 }
 
 /* Makes partition number `round`: x of the draws, y and z of the reference. */
-static void part(Partition *self, int points, int round) {
+static void make_partition(Partition *self, int points, int round) {
   Rng rng = {.key = rng_subkey(rng_key(0, RNG_DIRECTION), RNG_SPLIT), .round = (uint32_t)round};
   shuffle_points(self, self->n, &rng);
   take_points(self, points, 0, self->n, self->draws, self->x);
@@ -48,14 +48,14 @@ static Status compare_parts(Partition *self, Wasserstein *wasserstein, Emd *emd,
     const Rng rng = {.key = rng_key(0, RNG_DIRECTION), .round = (uint32_t)round};
     const int points = out->sliced.points, matched = out->emd.points;
     double distance, floor;
-    part(self, points, round);
+    make_partition(self, points, round);
     out->sliced.distance +=
         wasserstein_sliced(wasserstein, d, points, self->x, points, self->y, DIRECTIONS, rng) /
         SCORE_PARTITIONS;
     out->sliced.floor +=
         wasserstein_sliced(wasserstein, d, points, self->z, points, self->y, DIRECTIONS, rng) /
         SCORE_PARTITIONS;
-    part(self, matched, round);
+    make_partition(self, matched, round);
     TRY(emd_distance(emd, d, matched, self->x, matched, self->y, &distance));
     TRY(emd_distance(emd, d, matched, self->z, matched, self->y, &floor));
     out->emd.distance += distance / SCORE_PARTITIONS, out->emd.floor += floor / SCORE_PARTITIONS;

@@ -81,7 +81,7 @@ static Status bandits_create(Arena *memory, const Streams *self, Stretch at, con
 }
 
 /* Shows the learner what bandits saw in this round; they are its tasks from `base` on. */
-static Status show(const Bandits *self, int runs, int base, Online *learner) {
+static Status show_learner(const Bandits *self, int runs, int base, Online *learner) {
   for (int b = 0; b < runs; b++) {
     for (int i = 0; i < learner->logs.d; i++) self->x[i] = self->phi[i * runs + b];
     TRY(logs_add(&learner->logs, base + b, self->x, self->reward[b]));
@@ -90,8 +90,8 @@ static Status show(const Bandits *self, int runs, int base, Online *learner) {
 }
 
 /* Plays a stretch: regret[count]; the learner, NULL allowed, is shown what is seen. */
-static Status play(Streams *self, Stretch at, const Prior *prior, Online *learner, double *regret,
-                   int64_t *fallbacks) {
+static Status play_stretch(Streams *self, Stretch at, const Prior *prior, Online *learner, double *regret,
+                           int64_t *fallbacks) {
   SCRATCH_ARENA(memory);
   SCOPED(Bandits, now, bandits_destroy);
   const double discount = policy_discount(self->chosen->options);
@@ -106,7 +106,7 @@ static Status play(Streams *self, Stretch at, const Prior *prior, Online *learne
     history_record(&now.history, now.arm, now.phi, now.reward);
     policy_observe(&now.policy, &now.history, now.fallbacks);
     for (int b = 0; b < at.count; b++) regret[b] += now.regret[b];
-    if (learner) TRY(show(&now, at.count, base, learner));
+    if (learner) TRY(show_learner(&now, at.count, base, learner));
     if (!tick_goes_on(self->tick, self->done / self->total))
       return status_set(STATUS_STOPPED, "stopped in bandit %d of %d", at.first + 1, self->tasks);
   }
@@ -130,7 +130,7 @@ static Status play_fixed(Streams *self, uint32_t stream, const Prior *const prio
     const Prior *own = prior[world_of(self, j)];
     count = stretch_of(self, j, 0);
     for (int b = 0; b < count && !own; b++) regret[j + b] = NAN;
-    if (own) TRY(play(self, (Stretch){stream, j, count}, own, NULL, regret + j, fallbacks));
+    if (own) TRY(play_stretch(self, (Stretch){stream, j, count}, own, NULL, regret + j, fallbacks));
   }
   return STATUS_OK;
 }
@@ -149,7 +149,7 @@ static Status create_learner(Arena *memory, const Streams *self, uint32_t stream
 
 /* Learns as if all bandits so far had one theta, by ridge regression: what is believed is the posterior under
  * the Gaussian of the start. */
-static Status pool(const Online *learner) {
+static Status learn_pooled(const Online *learner) {
   SCRATCH_ARENA(memory);
   const int d = learner->logs.d;
   const double variance = learner->logs.likelihood->noise * learner->logs.likelihood->noise;
@@ -199,8 +199,10 @@ static Status play_learning(Streams *self, uint32_t stream, double *regret, int6
     Prior prior;
     count = stretch_of(self, j, self->every);
     TRY(create_prior(&scratch, self, &learner.now, &prior));
-    TRY(play(self, (Stretch){stream, j, count}, &prior, never ? NULL : &learner, regret + j, fallbacks));
-    if (!never && (j + count) % self->every == 0) TRY(pooled ? pool(&learner) : online_learn(&learner));
+    TRY(play_stretch(self, (Stretch){stream, j, count}, &prior, never ? NULL : &learner, regret + j,
+                     fallbacks));
+    if (!never && (j + count) % self->every == 0)
+      TRY(pooled ? learn_pooled(&learner) : online_learn(&learner));
   }
   return STATUS_OK;
 }

@@ -24,12 +24,12 @@ typedef struct {
 /* Computes the sums over a branch with k free coordinates: of the weights, with x_i, and with x_i x_j for
  * j < i. */
 static inline int vertex_sums(int k) { return 1 + k + k * (k - 1) / 2; }
-static inline int pair(int k, int i, int j) { return 1 + k + i * (i - 1) / 2 + j; }
+static inline int pair_index(int k, int i, int j) { return 1 + k + i * (i - 1) / 2 + j; }
 
 /* Sets in `to` the log weight and field after x_i = spin, from those before. */
 SIMD_CLONES
-static void fix(int d, int lanes, int i, double spin, const double *restrict precision,
-                const double *restrict from, double *restrict to) {
+static void fix_spin(int d, int lanes, int i, double spin, const double *restrict precision,
+                     const double *restrict from, double *restrict to) {
   const double *restrict field = from + (1 + i) * lanes, *restrict own = precision + (i * d + i) * lanes;
   for (int n = 0; n < lanes; n++) to[n] = from[n] + spin * field[n] - 0.5 * own[n];
   for (int j = 0; j < i; j++) {
@@ -39,17 +39,17 @@ static void fix(int d, int lanes, int i, double spin, const double *restrict pre
 }
 
 SIMD_CLONES
-static void raise(int lanes, const double *restrict log_weight, double *restrict top) {
+static void raise_top(int lanes, const double *restrict log_weight, double *restrict top) {
   for (int n = 0; n < lanes; n++) top[n] = top[n] > log_weight[n] ? top[n] : log_weight[n];
 }
 
 static void find_top(const Tree *tree, int k) {
   if (k == 0) {
-    raise(tree->lanes, tree->at[0], tree->top);
+    raise_top(tree->lanes, tree->at[0], tree->top);
     return;
   }
   for (int half = 0; half < 2; half++) {
-    fix(tree->d, tree->lanes, k - 1, half ? -1 : 1, tree->precision, tree->at[k], tree->at[k - 1]);
+    fix_spin(tree->d, tree->lanes, k - 1, half ? -1 : 1, tree->precision, tree->at[k], tree->at[k - 1]);
     find_top(tree, k - 1);
   }
 }
@@ -62,21 +62,21 @@ static void weigh_vertices(int lanes, const double *restrict log_weight, const d
 
 /* Computes the sums over k free coordinates from those of the two halves, x_{k - 1} = 1 and -1. */
 SIMD_CLONES
-static void join(int k, int lanes, const double *restrict plus, const double *restrict minus,
-                 double *restrict sums) {
+static void join_halves(int k, int lanes, const double *restrict plus, const double *restrict minus,
+                        double *restrict sums) {
   const int i = k - 1;
   for (int n = 0; n < lanes; n++) {
     sums[n] = plus[n] + minus[n];
     sums[(1 + i) * lanes + n] = plus[n] - minus[n];
   }
   for (int j = 0; j < i; j++) {
-    const int from = (1 + j) * lanes, to = pair(k, i, j) * lanes;
+    const int from = (1 + j) * lanes, to = pair_index(k, i, j) * lanes;
     for (int n = 0; n < lanes; n++) {
       sums[from + n] = plus[from + n] + minus[from + n];
       sums[to + n] = plus[from + n] - minus[from + n];
     }
     for (int l = 0; l < j; l++) {
-      const int before = pair(i, j, l) * lanes, after = pair(k, j, l) * lanes;
+      const int before = pair_index(i, j, l) * lanes, after = pair_index(k, j, l) * lanes;
       for (int n = 0; n < lanes; n++) sums[after + n] = plus[before + n] + minus[before + n];
     }
   }
@@ -88,10 +88,10 @@ static void add_up(const Tree *tree, int k, double *sums) {
     return;
   }
   for (int half = 0; half < 2; half++) {
-    fix(tree->d, tree->lanes, k - 1, half ? -1 : 1, tree->precision, tree->at[k], tree->at[k - 1]);
+    fix_spin(tree->d, tree->lanes, k - 1, half ? -1 : 1, tree->precision, tree->at[k], tree->at[k - 1]);
     add_up(tree, k - 1, tree->sums[k - 1][half]);
   }
-  join(k, tree->lanes, tree->sums[k - 1][0], tree->sums[k - 1][1], sums);
+  join_halves(k, tree->lanes, tree->sums[k - 1][0], tree->sums[k - 1][1], sums);
 }
 
 /* Turns sums into D and C, both triangles. */
@@ -101,7 +101,7 @@ static void finish_vertices(int d, int lanes, const double *restrict sums, doubl
   for (int i = 0; i < d; i++) {
     for (int n = 0; n < lanes; n++) mean[i * lanes + n] = sums[(1 + i) * lanes + n] / sums[n];
     for (int j = 0; j <= i; j++) {
-      const double *restrict product = sums + (j < i ? pair(d, i, j) : 0) * lanes; /* x_i^2 = 1 */
+      const double *restrict product = sums + (j < i ? pair_index(d, i, j) : 0) * lanes; /* x_i^2 = 1 */
       double *restrict low = covariance + (i * d + j) * lanes;
       for (int n = 0; n < lanes; n++)
         low[n] = product[n] / sums[n] - mean[i * lanes + n] * mean[j * lanes + n];

@@ -46,9 +46,9 @@ void denoiser_spectral(int d, int lanes, const double *restrict basis, const dou
 
 /* Takes log_weight into the running total. Pointers in a structure would keep the compiler from vectors. */
 SIMD_CLONES
-static void join(bool first, int lanes, const double *restrict log_weight, double *restrict top,
-                 double *restrict total, double *restrict old_share, double *restrict share,
-                 double *restrict part, double *restrict spread) {
+static void join_component(bool first, int lanes, const double *restrict log_weight, double *restrict top,
+                           double *restrict total, double *restrict old_share, double *restrict share,
+                           double *restrict part, double *restrict spread) {
   lanes_join(first, lanes, log_weight, top, total, old_share, share);
   for (int n = 0; n < lanes; n++) {
     part[n] = share[n] / total[n];
@@ -129,7 +129,8 @@ static void mixture_moments_at(const Denoiser *denoiser, int lanes, const double
     linalg_forward_lanes(d, lanes, at.factor, at.mean);
     mixture_evidence_weigh(d, lanes, self->constant[c], at.factor, at.mean, at.log_weight);
     linalg_backward_lanes(d, lanes, at.factor, at.mean);
-    join(c == 0, lanes, at.log_weight, at.top, at.total, at.old_share, at.share, at.part, at.spread);
+    join_component(c == 0, lanes, at.log_weight, at.top, at.total, at.old_share, at.share, at.part,
+                   at.spread);
     add_mean(d * lanes, lanes, at.part, at.mean, mean);
     if (!covariance) continue;
     linalg_inverse_lanes(d, lanes, at.factor, at.inverse);
@@ -140,7 +141,7 @@ static void mixture_moments_at(const Denoiser *denoiser, int lanes, const double
 
 /* Sets shift and scale, from the moments of the mixture where that is wanted, and the mixture of z.
  * covariance[d, d] is scratch. */
-static Status standardise(Closed *self, const Mixture *from, bool wanted, double *covariance) {
+static Status standardise_mixture(Closed *self, const Mixture *from, bool wanted, double *covariance) {
   Mixture *to = &self->mixture;
   const size_t d = (size_t)from->d;
   if (wanted) mixture_moments(from, self->shift, covariance);
@@ -169,7 +170,7 @@ Status denoiser_mixture_create(Arena *memory, const Mixture *mixture, bool stand
   ALLOCATE(memory, self->constant, mixture->components);
   double *covariance;
   ALLOCATE(&scratch, covariance, d * d);
-  Status status = standardise(self, mixture, standardised, covariance);
+  Status status = standardise_mixture(self, mixture, standardised, covariance);
   TRY(status);
   mixture_evidence_constants(&self->mixture, self->constant);
   out->shift = self->shift;

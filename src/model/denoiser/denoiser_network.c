@@ -102,7 +102,7 @@ static void multiply_square(int d, const double *restrict a, const double *restr
 
 /* Computes slope[d, d, LANES] <- C_0 + the symmetric part of it. */
 SIMD_CLONES
-static void symmetrise(int d, const double *restrict covariance, double *restrict slope) {
+static void symmetrise_slope(int d, const double *restrict covariance, double *restrict slope) {
   for (int i = 0; i < d; i++)
     for (int j = 0; j <= i; j++) {
       double *low = slope + (i * d + j) * LANES, *high = slope + (j * d + i) * LANES;
@@ -113,7 +113,7 @@ static void symmetrise(int d, const double *restrict covariance, double *restric
 
 /* Computes out[count] = 1 / (1 + q). */
 SIMD_CLONES
-static void shrink(size_t count, const double *restrict q, double *restrict out) {
+static void shrink_factors(size_t count, const double *restrict q, double *restrict out) {
   for (size_t k = 0; k < count; k++) out[k] = 1 / (1 + q[k]);
 }
 SIMD_CLONES
@@ -121,33 +121,34 @@ static void take_roots(size_t count, double *x) {
   for (size_t k = 0; k < count; k++) x[k] = sqrt(x[k]);
 }
 SIMD_CLONES
-static void invert(size_t count, double *x) {
+static void invert_each(size_t count, double *x) {
   for (size_t k = 0; k < count; k++) x[k] = 1 / x[k];
 }
 SIMD_CLONES
-static void subtract(size_t count, const double *a, const double *b, double *out) {
+static void subtract_each(size_t count, const double *a, const double *b, double *out) {
   for (size_t k = 0; k < count; k++) out[k] = a[k] - b[k];
 }
 
 /* Computes everything up to the inputs, from U, q and b of LANES lanes; and what the moments need besides. */
-static void prepare(const DenoiserNetwork *self, bool whole, const double *basis, const double *eigenvalue,
-                    const double *vector, const Work *at, float *x, size_t x_row) {
+static void prepare_inputs(const DenoiserNetwork *self, bool whole, const double *basis,
+                           const double *eigenvalue, const double *vector, const Work *at, float *x,
+                           size_t x_row) {
   const int d = self->d;
   const size_t count = (size_t)d * LANES;
   int lane_fallbacks[LANES] = {
       0}; /* of the mixture's Cholesky factors, whose matrices are positive definite */
-  shrink(count, eigenvalue, at->column);
+  shrink_factors(count, eigenvalue, at->column);
   denoiser_spectral(d, LANES, basis, at->column, at->shrunk);
   take_roots(count, at->column);
   if (whole) denoiser_spectral(d, LANES, basis, at->column, at->root);
-  invert(count, at->column);
+  invert_each(count, at->column);
   denoiser_spectral(d, LANES, basis, at->column, at->inverse_root);
   half_log(count, self->most_precision, eigenvalue, at->column);
   denoiser_spectral(d, LANES, basis, at->column, at->matrix);
   linalg_multiply_lanes(d, LANES, at->shrunk, vector, at->linear);
   self->start->moments(self->start, LANES, basis, eigenvalue, vector, at->mean, whole ? at->covariance : NULL,
                        lane_fallbacks, at->start);
-  subtract(count, at->mean, at->linear, at->column);
+  subtract_each(count, at->mean, at->linear, at->column);
   linalg_multiply_lanes(d, LANES, at->inverse_root, at->column, at->v);
   to_floats(d, at->linear, x, x_row);
   x += (size_t)d * x_row;
@@ -159,7 +160,7 @@ static void prepare(const DenoiserNetwork *self, bool whole, const double *basis
 void denoiser_network_inputs(const DenoiserNetwork *self, const double *basis, const double *eigenvalue,
                              const double *vector, float *x, size_t x_row, double *v, double *workspace) {
   const Work at = work_of(self, workspace);
-  prepare(self, false, basis, eigenvalue, vector, &at, x, x_row);
+  prepare_inputs(self, false, basis, eigenvalue, vector, &at, x, x_row);
   memcpy(v, at.v, (size_t)(self->d * LANES) * sizeof *v);
 }
 
@@ -214,14 +215,14 @@ static void covariance_from_slope(const DenoiserNetwork *self, const double *sha
   network_jacobian(&self->shape, self->parameters, LANES, at->x, at->y, at->jacobian, at->network);
   take_slope(d, at->jacobian, inputs_of(d) - d, at->slope);
   multiply_square(d, at->slope, at->inverse_root, at->other);
-  subtract(count, at->covariance, at->shrunk, at->slope);
+  subtract_each(count, at->covariance, at->shrunk, at->slope);
   multiply_square(d, at->other, at->slope, at->matrix); /* (dh / dv) S^-1/2 (C_0 - S) */
   take_slope(d, at->jacobian, 0, at->slope);
   multiply_square(d, at->slope, at->shrunk, at->other);
   lanes_add(count, 1, at->matrix, at->other);
   take_share(d * d, share, at->other);
   multiply_square(d, at->root, at->other, at->slope);
-  symmetrise(d, at->covariance, at->slope);
+  symmetrise_slope(d, at->covariance, at->slope);
 }
 
 void denoiser_network_moments(const DenoiserNetwork *self, bool slope, int lanes, const double *basis,
@@ -241,7 +242,7 @@ void denoiser_network_moments(const DenoiserNetwork *self, bool slope, int lanes
   gather_lanes(d, lanes, vector, at.vector);
   for (int n = 0; n < LANES; n++)
     share[n] = share_at(self, denoiser_network_strength(d, self->most_precision, LANES, at.eigenvalue + n));
-  prepare(self, true, at.basis, at.eigenvalue, at.vector, &at, at.x, LANES);
+  prepare_inputs(self, true, at.basis, at.eigenvalue, at.vector, &at, at.x, LANES);
   if (slope)
     covariance_from_slope(self, share, &at);
   else

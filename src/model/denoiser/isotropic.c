@@ -63,8 +63,8 @@ static void log_parts(const Isotropic *mixture, double signal, int lanes, const 
 }
 
 /* Computes pull[c] = responsibility over variance, in place of the logarithms; returns the log densities. */
-static void responsibilities(const Isotropic *mixture, double signal, int lanes, double (*part)[CHUNK_LANES],
-                             double *log_density) {
+static void find_responsibilities(const Isotropic *mixture, double signal, int lanes,
+                                  double (*part)[CHUNK_LANES], double *log_density) {
   for (int n = 0; n < lanes; n++) {
     double top = part[0][n], total = 0;
     for (int c = 1; c < mixture->components; c++) top = fmax(top, part[c][n]);
@@ -97,7 +97,7 @@ void isotropic_density(const Isotropic *mixture, double signal, int lanes, const
   double part[ISOTROPIC_COMPONENTS][CHUNK_LANES], total[CHUNK_LANES];
   ASSERT(lanes <= CHUNK_LANES);
   log_parts(mixture, signal, lanes, s, part);
-  responsibilities(mixture, signal, lanes, part, log_density ? log_density : total);
+  find_responsibilities(mixture, signal, lanes, part, log_density ? log_density : total);
   if (score) add_pulls(mixture, signal, lanes, s, part, score);
 }
 
@@ -120,8 +120,8 @@ static void isotropic_noise(const Chain *chain, int t, int lanes, const double *
   for (size_t k = 0; k < (size_t)chain->d * (size_t)lanes; k++) eps[k] *= factor;
 }
 
-static void density(const Chain *chain, int t, int lanes, const double *s, double *log_density,
-                    double *score) {
+static void chain_density(const Chain *chain, int t, int lanes, const double *s, double *log_density,
+                          double *score) {
   isotropic_density(chain->state, chain->schedule.alpha_bar[t], lanes, s, log_density, score);
 }
 
@@ -129,6 +129,6 @@ Status isotropic_chain(Arena *memory, const Isotropic *mixture, const ScheduleRu
   TRY(chain_create(memory, out, mixture->d, rule, LAST_STAGE_REPAIRED));
   out->state = mixture;
   out->noise = isotropic_noise;
-  out->density = density;
+  out->density = chain_density;
   return STATUS_OK;
 }

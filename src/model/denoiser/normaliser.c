@@ -54,8 +54,8 @@ static double gaussian_normaliser(const Normaliser *self) {
 
 /* Computes moments of the denoiser and of the Gaussian at all nodes u[NODES], the last of which is 1; returns
  * the Gaussian's log Z there. */
-static double evaluate(Normaliser *self, const double *basis, const double *eigenvalue, const double *vector,
-                       const double *u) {
+static double evaluate_nodes(Normaliser *self, const double *basis, const double *eigenvalue,
+                             const double *vector, const double *u) {
   const int d = self->denoiser->d;
   for (int n = 0; n < NODES; n++)
     for (int i = 0; i < d; i++) {
@@ -79,7 +79,7 @@ static double evaluate(Normaliser *self, const double *basis, const double *eige
 }
 
 /* Returns b' (D - D_g) - tr(M (C + D D' - C_g - D_g D_g')) / 2 at node n, g the Gaussian. */
-static double slope(const Normaliser *self, const double *vector, int n) {
+static double node_slope(const Normaliser *self, const double *vector, int n) {
   const int d = self->denoiser->d;
   double sum = 0;
   for (int i = 0; i < d; i++) {
@@ -94,7 +94,7 @@ static double slope(const Normaliser *self, const double *vector, int n) {
 }
 
 /* Returns the integral of f[NODES + 1], `step` apart. */
-static double romberg(const double *f, double step, double *error) {
+static double integrate_romberg(const double *f, double step, double *error) {
   double sums[LEVELS];
   for (int level = 0; level < LEVELS; level++) {
     const int apart = 1 << (LEVELS - 1 - level);
@@ -121,13 +121,13 @@ double normaliser_find(Normaliser *self, const double *basis, const double *eige
   for (int n = 0; n < NODES; n++) u[n] = n == NODES - 1 ? 1 : first * exp((n + 1) * step);
   memset(self->lane_fallbacks, 0, NODES * sizeof *self->lane_fallbacks);
   denoiser_spectral(d, 1, basis, eigenvalue, self->precision);
-  const double gaussian = evaluate(self, basis, eigenvalue, vector, u);
+  const double gaussian = evaluate_nodes(self, basis, eigenvalue, vector, u);
   for (int n = 0; n < NODES; n++) {
-    f[n + 1] = u[n] * slope(self, vector, n);
+    f[n + 1] = u[n] * node_slope(self, vector, n);
     *lane_fallbacks += self->lane_fallbacks[n];
   }
   f[0] = f[1] * exp(-2 * step); /* the slope is linear in u there, so that f[0] / 2 is left below it */
-  const double sum = romberg(f, step, error);
+  const double sum = integrate_romberg(f, step, error);
   *error += fabs(f[0] / 2);
   return gaussian + sum + f[0] / 2;
 }

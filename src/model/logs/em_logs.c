@@ -72,7 +72,7 @@ static void load_chunk(const EmLogs *self, int first, int items) {
 }
 
 /* Computes the evidence of the priors that stand in each lane, where each has its own. */
-static void approximate(const EmLogs *self, int first, double *log_evidence) {
+static void approximate_tasks(const EmLogs *self, int first, double *log_evidence) {
   Scratch *at = self->scratch;
   em_logs_rows_evidence(&at->rows, first / N, self->frame.shift, self->frame.scale, at->one_precision,
                         at->one_vector, at->precision, at->vector, log_evidence);
@@ -93,7 +93,7 @@ static void fill_features(int d, const double *restrict mean, const double *rest
         row[n] = covariance[(i * d + j) * N + n] + mean[i * N + n] * mean[j * N + n];
 }
 
-static void weigh(const EmLogs *self, const Mixture *mixture, int c, int first, double *feature) {
+static void weigh_component(const EmLogs *self, const Mixture *mixture, int c, int first, double *feature) {
   const int d = self->data.d;
   Scratch *at = self->scratch;
   const double constant = at->constant[c] + 0.5 * d * log(2 * M_PI);
@@ -101,7 +101,7 @@ static void weigh(const EmLogs *self, const Mixture *mixture, int c, int first, 
   if (logs_has_rows(self->logs)) {
     lanes_repeat(d * d, N, mixture->precision + (size_t)c * (size_t)(d * d), at->one_precision);
     lanes_repeat(d, N, mixture->information + (size_t)c * (size_t)d, at->one_vector);
-    approximate(self, first, log_evidence);
+    approximate_tasks(self, first, log_evidence);
   }
   mixture_evidence_add(mixture, c, N, at->precision, at->vector, at->factor, at->mean);
   linalg_cholesky_lanes(d, N, at->factor, at->jitters);
@@ -115,7 +115,7 @@ static void weigh(const EmLogs *self, const Mixture *mixture, int c, int first, 
 }
 
 /* Turns share[C, N] from logarithms into responsibilities, 0 in lanes that are not used; log_sum[N]. */
-static void normalise(int components, int used, double *share, double *log_sum) {
+static void normalise_shares(int components, int used, double *share, double *log_sum) {
   double top[N], total[N];
   lanes_exponentiate(components, N, share, top, total);
   for (int n = 0; n < N; n++) log_sum[n] = n < used ? top[n] + log(total[n]) : 0;
@@ -133,14 +133,14 @@ static void add_rewards(const EmLogs *self, double *log_sum) {
 }
 
 /* Computes responsibilities, log marginal likelihoods and, unless `features` is false, expected features. */
-static void evaluate(const EmLogs *self, const Mixture *mixture, int first, int items, bool features) {
+static void evaluate_chunk(const EmLogs *self, const Mixture *mixture, int first, int items, bool features) {
   Scratch *at = self->scratch;
   const size_t size = features_of(self) * N;
   load_chunk(self, first, items);
   mixture_evidence_constants(mixture, at->constant);
   for (int c = 0; c < mixture->components; c++)
-    weigh(self, mixture, c, first, features ? at->features + (size_t)c * size : NULL);
-  normalise(mixture->components, at->used, at->share, at->log_sum);
+    weigh_component(self, mixture, c, first, features ? at->features + (size_t)c * size : NULL);
+  normalise_shares(mixture->components, at->used, at->share, at->log_sum);
   add_rewards(self, at->log_sum);
 }
 
@@ -192,7 +192,7 @@ static void sum_slice(const EmLogs *self, const Mixture *mixture, int first, int
                       double *slice) {
   Scratch *at = self->scratch;
   for (int chunk = first; chunk < end; chunk++) {
-    evaluate(self, mixture, chunk * N, items, true);
+    evaluate_chunk(self, mixture, chunk * N, items, true);
     add_features(mixture->components, (int)features_of(self), at->share, at->features, at->expected,
                  slice + 3);
     slice[0] += sum_of(at->log_sum);
@@ -201,7 +201,7 @@ static void sum_slice(const EmLogs *self, const Mixture *mixture, int first, int
   }
 }
 
-static double expect(EmData *data, int items, const Mixture *mixture, double *sums) {
+static double logs_expect(EmData *data, int items, const Mixture *mixture, double *sums) {
   EmLogs *self = (EmLogs *)data;
   const size_t width = 3 + (size_t)mixture->components * features_of(self);
   const int chunks = (items + N - 1) / N, size = self->ranks ? self->ranks->size : 1,
@@ -223,7 +223,7 @@ static double expect(EmData *data, int items, const Mixture *mixture, double *su
 
 void em_logs_density(EmLogs *self, const Mixture *mixture, double *density) {
   for (int first = 0; first < self->data.items; first += N) {
-    evaluate(self, mixture, first, self->data.items, false);
+    evaluate_chunk(self, mixture, first, self->data.items, false);
     memcpy(density + first, self->scratch->log_sum, (size_t)self->scratch->used * sizeof *density);
   }
 }
@@ -231,7 +231,7 @@ void em_logs_density(EmLogs *self, const Mixture *mixture, double *density) {
 /* ---- draws */
 
 /* Returns the component at which the sum of lane n's responsibilities reaches `uniform`. */
-static int pick(const Scratch *at, int components, int n, double uniform) {
+static int pick_component(const Scratch *at, int components, int n, double uniform) {
   int c = 0;
   for (double below = at->share[n]; c + 1 < components && below <= uniform; below += at->share[c * N + n])
     c++;
@@ -248,7 +248,7 @@ static void draw_chunk(const EmLogs *self, const Mixture *mixture, int first, co
     for (int i = 0; i < d * d; i++) at->one_precision[i * N + n] = mixture->precision[c[n] * d * d + i];
     for (int i = 0; i < d; i++) at->one_vector[i * N + n] = mixture->information[c[n] * d + i];
   }
-  if (logs_has_rows(self->logs)) approximate(self, first, ignored);
+  if (logs_has_rows(self->logs)) approximate_tasks(self, first, ignored);
   for (int i = 0; i < d * d * N; i++) at->factor[i] = at->one_precision[i] + at->precision[i];
   for (int i = 0; i < d * N; i++) at->mean[i] = at->one_vector[i] + at->vector[i];
   linalg_cholesky_lanes(d, N, at->factor, at->jitters);
@@ -268,7 +268,7 @@ static void draw_noise(const EmLogs *self, int components, int first, Rng stream
     rng.round = (uint32_t)(first + n);
     rng_uniform(&rng, 1, &uniform);
     rng_normal(&rng, d, normal);
-    c[n] = pick(self->scratch, components, n, uniform);
+    c[n] = pick_component(self->scratch, components, n, uniform);
     for (int i = 0; i < d; i++) z[i * N + n] = normal[i];
   }
 }
@@ -278,7 +278,7 @@ void em_logs_draw(EmLogs *self, const Mixture *mixture, int draws, RngKey key, u
   const size_t stride = (size_t)items * (size_t)draws;
   double *chunk = self->scratch->features; /* [d, N] */
   for (int first = 0; first < items; first += N) {
-    evaluate(self, mixture, first, items, false);
+    evaluate_chunk(self, mixture, first, items, false);
     for (int m = 0; m < draws; m++) {
       int c[N] = {0};
       draw_noise(self, mixture->components, first, (Rng){.key = key, .run = run, .draw = (uint32_t)m}, c,
@@ -309,7 +309,7 @@ static void common_posterior(const EmLogs *self, int item, Rng *rng, double *z) 
   const int d = self->data.d, first = item / N * N, n = item % N, c[N] = {0};
   Scratch *at = self->scratch;
   double *chunk = at->features;
-  evaluate(self, self->common, first, self->data.items, false);
+  evaluate_chunk(self, self->common, first, self->data.items, false);
   memset(chunk, 0, (size_t)(d * N) * sizeof *chunk);
   if (rng) {
     rng_normal(rng, d, at->expected);
@@ -319,14 +319,14 @@ static void common_posterior(const EmLogs *self, int item, Rng *rng, double *z) 
   for (int i = 0; i < d; i++) z[i] = chunk[i * N + n];
 }
 
-static void place(EmData *data, int item, double *z) {
+static void logs_place(EmData *data, int item, double *z) {
   const EmLogs *self = (const EmLogs *)data, *from = self->sample ? self->sample : self;
   common_posterior(from, item % from->data.items, NULL, z);
 }
 
 /* Starts from equal weights; means are draws from posteriors of tasks under the common Gaussian,
  * covariances its own times C^(-2/d). */
-static void seed(EmData *data, int items, int components, Rng *rng, double *sums) {
+static void logs_seed(EmData *data, int items, int components, Rng *rng, double *sums) {
   const EmLogs *self = (const EmLogs *)data, *from = self->sample ? self->sample : self;
   const int d = data->d;
   const double count = (double)items / components, spread = pow(components, -2.0 / d);
@@ -348,12 +348,13 @@ Status em_logs_create(Arena *memory, const Logs *logs, int first, int items, EmF
   Scratch *at;
   const double noise = logs->likelihood->noise;
   ALLOCATE(memory, at, 1);
-  *out = (EmLogs){.data = {.d = logs->d, .items = items, .expect = expect, .seed = seed, .place = place},
-                  .logs = logs,
-                  .first = first,
-                  .frame = frame,
-                  .variance = logs_has_rows(logs) ? 1 : noise * noise,
-                  .scratch = at};
+  *out = (EmLogs){
+      .data = {.d = logs->d, .items = items, .expect = logs_expect, .seed = logs_seed, .place = logs_place},
+      .logs = logs,
+      .first = first,
+      .frame = frame,
+      .variance = logs_has_rows(logs) ? 1 : noise * noise,
+      .scratch = at};
   ALLOCATE_ARRAYS(memory, d * d * N, at->gram, at->precision, at->factor, at->inverse, at->one_precision);
   ALLOCATE_ARRAYS(memory, d * N, at->moment, at->vector, at->mean, at->one_vector);
   ALLOCATE_ARRAYS(memory, N, at->square, at->count, at->log_sum, at->jitters);

@@ -13,7 +13,7 @@ Status logs_create(Arena *memory, int d, const Likelihood *likelihood, Logs *out
 
 /* Makes room for block `index`, of `size` doubles, in a list of blocks that doubles; a new block is of
  * zeros. */
-static Status grow(Arena *memory, size_t index, size_t size, size_t *capacity, double ***blocks) {
+static Status grow_blocks(Arena *memory, size_t index, size_t size, size_t *capacity, double ***blocks) {
   if (index >= *capacity) {
     const size_t larger = *capacity > 0 ? 2 * *capacity : 16;
     double **list;
@@ -28,7 +28,7 @@ static Status grow(Arena *memory, size_t index, size_t size, size_t *capacity, d
 
 static Status add_row(Logs *logs, int task, const double *x, double y) {
   const size_t d = (size_t)logs->d, index = (size_t)logs->observations;
-  TRY(grow(logs->memory, index / LOGS_ROWS, LOGS_ROWS * (d + 2), &logs->row_blocks, &logs->row_block));
+  TRY(grow_blocks(logs->memory, index / LOGS_ROWS, LOGS_ROWS * (d + 2), &logs->row_blocks, &logs->row_block));
   double *row = logs->row_block[index / LOGS_ROWS] + index % LOGS_ROWS * (d + 2);
   memcpy(row, x, d * sizeof *x);
   row[d] = y;
@@ -44,8 +44,8 @@ const double *logs_row(const Logs *logs, int64_t index) {
 static Status begin_task(Logs *logs) {
   const int task = logs->tasks;
   if (task == INT_MAX) return status_set(STATUS_INPUT, "logs of more than %d tasks", INT_MAX);
-  TRY(grow(logs->memory, (size_t)task / LOGS_BLOCK, LOGS_BLOCK * logs_width(logs->d), &logs->blocks,
-           &logs->block));
+  TRY(grow_blocks(logs->memory, (size_t)task / LOGS_BLOCK, LOGS_BLOCK * logs_width(logs->d), &logs->blocks,
+                  &logs->block));
   logs->tasks++;
   return STATUS_OK;
 }
@@ -95,7 +95,7 @@ Status logs_select(Arena *memory, const Logs *logs, int count, const int *task, 
   ALLOCATE(&scratch, place, logs->tasks);
   memset(place, -1, (size_t)logs->tasks * sizeof *place);
   for (int k = 0; k < count; k++) {
-    TRY(grow(memory, (size_t)k / LOGS_BLOCK, LOGS_BLOCK * width, &out->blocks, &out->block));
+    TRY(grow_blocks(memory, (size_t)k / LOGS_BLOCK, LOGS_BLOCK * width, &out->blocks, &out->block));
     memcpy(logs_task(out, k), logs_task(logs, task[k]), width * sizeof(double));
     if (!logs_has_rows(logs)) out->observations += (int64_t)logs_task(out, k)[width - 1];
     place[task[k]] = k;
@@ -141,7 +141,7 @@ static Status take_file_row(void *context, int task, const double *x, double y) 
   return logs_add(target->logs, task, x, y);
 }
 
-static void show(void *context, double done, double total) {
+static void show_progress(void *context, double done, double total) {
   const Target *target = context;
   target->progress(done, total);
 }
@@ -149,8 +149,10 @@ static void show(void *context, double done, double total) {
 Status logs_read(Arena *memory, const char *path, const Likelihood *likelihood, bool estimate_noise,
                  void (*progress)(double done, double total), Logs *out) {
   Target target = {memory, likelihood, out, progress};
-  const LogsSink sink = {
-      .context = &target, .begin = begin_rows, .row = take_file_row, .progress = progress ? show : NULL};
+  const LogsSink sink = {.context = &target,
+                         .begin = begin_rows,
+                         .row = take_file_row,
+                         .progress = progress ? show_progress : NULL};
   TRY(logs_file_read(path, &sink));
   out->estimate_noise = estimate_noise;
   return STATUS_OK;

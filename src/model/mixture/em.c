@@ -69,7 +69,7 @@ static void maximise_component(const Em *em, size_t c, const double *sums) {
 }
 
 /* Gives the first components one covariance: the mean of theirs by the items that they explain. */
-static void tie(Em *em) {
+static void tie_covariances(Em *em) {
   const size_t d = (size_t)em->now.d, square = d * d, features = em_features(em->now.d);
   const int tied = em->plan->tied < em->now.components ? em->plan->tied : em->now.components;
   const double extra = em->plan->prior_items;
@@ -87,7 +87,7 @@ static void tie(Em *em) {
 }
 
 /* Computes the parameters from the sums. */
-static void maximise(Em *em) {
+static void maximise_parameters(Em *em) {
   const size_t features = em_features(em->now.d);
   double items = 0, total = 0;
   for (int c = 0; c < em->now.components; c++) items += em->sums[(size_t)c * features];
@@ -103,16 +103,16 @@ static void maximise(Em *em) {
     total += em->now.weight[c];
   }
   for (int c = 0; c < em->now.components; c++) em->now.weight[c] /= total;
-  if (em->plan->tied > 0) tie(em);
+  if (em->plan->tied > 0) tie_covariances(em);
 }
 
 /* Runs one iteration; *likelihood is the mean over the first `items` under the parameters before it. */
-static Status iterate(Em *em, int items, double *likelihood) {
+static Status iterate_em(Em *em, int items, double *likelihood) {
   TRY(tick_check());
   TRY(mixture_prepare(&em->now));
   clear_sums(em);
   *likelihood = em->data->expect(em->data, items, &em->now, em->sums) / items;
-  maximise(em);
+  maximise_parameters(em);
   return STATUS_OK;
 }
 
@@ -120,22 +120,22 @@ bool em_has_converged(const EmPlan *plan, double before, double now) {
   return fabs(now - before) <= plan->tolerance * (1 + fabs(now));
 }
 
-static Status converge(Em *em, double *likelihood) {
+static Status converge_em(Em *em, double *likelihood) {
   double before = *likelihood = -INFINITY;
   for (int k = 0; k < em->plan->most_iterations; k++) {
-    TRY(iterate(em, em->data->items, likelihood));
+    TRY(iterate_em(em, em->data->items, likelihood));
     if (em_has_converged(em->plan, before, *likelihood)) break;
     before = *likelihood;
   }
   return STATUS_OK;
 }
 
-static Status begin(Em *em, int items, Rng rng, double *likelihood) {
+static Status begin_start(Em *em, int items, Rng rng, double *likelihood) {
   em->rng = rng;
   clear_sums(em);
   em->data->seed(em->data, items, em->now.components, &em->rng, em->sums);
-  maximise(em);
-  for (int k = 0; k < em->plan->trial_iterations; k++) TRY(iterate(em, items, likelihood));
+  maximise_parameters(em);
+  for (int k = 0; k < em->plan->trial_iterations; k++) TRY(iterate_em(em, items, likelihood));
   return STATUS_OK;
 }
 
@@ -153,7 +153,7 @@ static Status run_trials(Arena *memory, Em *em, RngKey key, uint32_t run, Mixtur
   for (int start = 0; start < em->plan->starts; start++) {
     TRY(mixture_create(memory, em->now.d, em->now.components, &trials[start]));
     const Rng rng = {.key = key, .run = run, .round = (uint32_t)(em->plan->first_start + start)};
-    TRY(begin(em, items, rng, &likelihood[start]));
+    TRY(begin_start(em, items, rng, &likelihood[start]));
     mixture_copy_parameters(&em->now, &trials[start]);
   }
   return STATUS_OK;
@@ -168,7 +168,7 @@ static Status run_finals(Em *em, RngKey key, uint32_t run, const Mixture *trials
     likelihood[chosen] = -INFINITY;
     mixture_copy_parameters(&trials[chosen], &em->now);
     em->rng = (Rng){.key = rng_subkey(key, RNG_MIXTURE_REPAIR), .run = run, .round = (uint32_t)chosen};
-    TRY(converge(em, &reached));
+    TRY(converge_em(em, &reached));
     if (reached > *highest) {
       *highest = reached;
       mixture_copy_parameters(&em->now, out);
@@ -200,7 +200,7 @@ Status em_continue(EmData *data, const EmPlan *plan, RngKey key, uint32_t run, M
   TRY(em_create(&scratch, data, plan, mixture->components, &em));
   mixture_copy_parameters(mixture, &em.now);
   em.rng = (Rng){.key = rng_subkey(key, RNG_MIXTURE_REPAIR), .run = run, .round = (uint32_t)plan->starts};
-  TRY(converge(&em, &reached));
+  TRY(converge_em(&em, &reached));
   mixture_copy_parameters(&em.now, mixture);
   if (likelihood) *likelihood = reached;
   return STATUS_OK;
@@ -212,7 +212,7 @@ Status em_step(EmData *data, const EmPlan *plan, Rng rng, Mixture *mixture, doub
   TRY(em_create(&scratch, data, plan, mixture->components, &em));
   mixture_copy_parameters(mixture, &em.now);
   em.rng = rng;
-  TRY(iterate(&em, data->items, likelihood));
+  TRY(iterate_em(&em, data->items, likelihood));
   mixture_copy_parameters(&em.now, mixture);
   return STATUS_OK;
 }

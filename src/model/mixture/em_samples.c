@@ -42,7 +42,7 @@ static void fill_coefficients(const Mixture *mixture, double *coefficient) {
 
 /* Replaces share[C, chunk] by exp(share - the largest of a sample), with inverse[n] of their sums, 0 for
  * samples that are not used. Returns the sum of the logarithms of what was summed. */
-static double exponentiate(int components, int chunk, int used, double *share, double *inverse) {
+static double exponentiate_shares(int components, int chunk, int used, double *share, double *inverse) {
   double top[CHUNK_SAMPLES], total[CHUNK_SAMPLES], sum = 0;
   lanes_exponentiate(components, chunk, share, top, total);
   for (int n = 0; n < chunk; n++) inverse[n] = n < used ? 1 / total[n] : 0;
@@ -64,7 +64,7 @@ static void add_features(const EmSamples *self, int components, double *sums) {
               self->chunk, self->features, self->chunk, 1, sums, features);
 }
 
-static double expect(EmData *data, int items, const Mixture *mixture, double *sums) {
+static double samples_expect(EmData *data, int items, const Mixture *mixture, double *sums) {
   EmSamples *self = (EmSamples *)data;
   const int features = (int)em_features(data->d), components = mixture->components, chunk = self->chunk;
   double inverse[CHUNK_SAMPLES], sum = 0;
@@ -73,8 +73,8 @@ static double expect(EmData *data, int items, const Mixture *mixture, double *su
     fill_features(data->d, chunk, (size_t)self->padded, self->z + first, self->features);
     cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, components, chunk, features, 1, self->coefficient,
                 features, self->features, chunk, 0, self->share, chunk);
-    sum +=
-        exponentiate(components, chunk, items - first < chunk ? items - first : chunk, self->share, inverse);
+    sum += exponentiate_shares(components, chunk, items - first < chunk ? items - first : chunk, self->share,
+                               inverse);
     scale_features(features, chunk, inverse, self->features);
     add_features(self, components, sums);
   }
@@ -84,7 +84,7 @@ static double expect(EmData *data, int items, const Mixture *mixture, double *su
 /* Lowers distance[padded] and sets nearest[padded] where `centre` is closer than all before; returns the
  * sum of distances of the first `items`. */
 SIMD_CLONES
-static double approach(EmSamples *self, int items, int c) {
+static double approach_centre(EmSamples *self, int items, int c) {
   const size_t stride = (size_t)self->padded;
   const int chunk = self->chunk;
   const double *restrict z = self->z;
@@ -107,7 +107,7 @@ static double approach(EmSamples *self, int items, int c) {
   return sum;
 }
 
-static void place(EmData *data, int item, double *z) {
+static void samples_place(EmData *data, int item, double *z) {
   const EmSamples *self = (const EmSamples *)data;
   for (size_t i = 0; i < (size_t)data->d; i++) z[i] = self->z[i * (size_t)self->padded + (size_t)item];
 }
@@ -115,7 +115,7 @@ static void place(EmData *data, int item, double *z) {
 /* Takes samples as centres: by k-means++ in even starts, with probability proportional to the squared
  * distance from the centres so far; uniform in odd starts, which finds optima where one component lies on
  * another (measured: swirl). Every sample is given to the nearest. */
-static void seed(EmData *data, int items, int components, Rng *rng, double *sums) {
+static void samples_seed(EmData *data, int items, int components, Rng *rng, double *sums) {
   EmSamples *self = (EmSamples *)data;
   const int chunk = self->chunk;
   double sum = 0;
@@ -127,8 +127,8 @@ static void seed(EmData *data, int items, int components, Rng *rng, double *sums
       double below = u * sum;
       for (k = 0; k + 1 < items && below >= self->distance[k]; k++) below -= self->distance[k];
     }
-    place(data, k, self->centre);
-    sum = approach(self, items, c);
+    samples_place(data, k, self->centre);
+    sum = approach_centre(self, items, c);
   }
   for (int first = 0; first < items; first += chunk) {
     for (int c = 0; c < components; c++)
@@ -145,7 +145,11 @@ Status em_samples_create(Arena *memory, int d, int n, const double *z, int first
   int chunk = CHUNK_SAMPLES;
   while (chunk > LEAST_CHUNK && features * (size_t)chunk > MOST_FEATURES) chunk /= 2;
   const int padded = (items + chunk - 1) / chunk * chunk;
-  *out = (EmSamples){.data = {.d = d, .items = items, .expect = expect, .seed = seed, .place = place},
+  *out = (EmSamples){.data = {.d = d,
+                              .items = items,
+                              .expect = samples_expect,
+                              .seed = samples_seed,
+                              .place = samples_place},
                      .chunk = chunk,
                      .padded = padded};
   ALLOCATE(memory, out->z, (size_t)d * (size_t)padded);

@@ -91,8 +91,8 @@ void mixture_moments(const Mixture *mixture, double *mean, double *covariance) {
 /* Colours normals: theta[d, count], with rows `stride` apart, holds z and becomes mean_c + L_c z, c[count]
  * the component. Rows go from the last to the first, so that row i still finds z_j, j <= i. */
 SIMD_CLONES
-static void colour(const Mixture *mixture, const int *restrict c, int count, size_t stride,
-                   double *restrict theta) {
+static void colour_normals(const Mixture *mixture, const int *restrict c, int count, size_t stride,
+                           double *restrict theta) {
   int d = mixture->d;
   const double *restrict mean = mixture->mean, *restrict cholesky = mixture->cholesky;
   for (int i = d - 1; i >= 0; i--) {
@@ -122,7 +122,7 @@ void mixture_sample(const Mixture *mixture, RngLanes *rng, double *theta) {
       below += mixture->weight[c];
       for (uint32_t n = 0; n < part.lanes; n++) chosen[n] += u[n] >= below;
     }
-    colour(mixture, chosen, (int)part.lanes, rng->lanes, theta + first);
+    colour_normals(mixture, chosen, (int)part.lanes, rng->lanes, theta + first);
   }
 }
 
@@ -134,7 +134,7 @@ typedef struct {
 } Points;
 
 /* Computes out[n] = (P_c (x - m_c))_i: row i of minus the gradient of component c's log density. */
-static inline void pull(const Mixture *mixture, int c, int i, Points points, double *restrict out) {
+static inline void pull_to_mean(const Mixture *mixture, int c, int i, Points points, double *restrict out) {
   size_t d = (size_t)mixture->d;
   const double *mean = mixture->mean + (size_t)c * d,
                *row = mixture->precision + ((size_t)c * d + (size_t)i) * d;
@@ -204,7 +204,8 @@ INLINE void component_log_density(const Mixture *mixture, int c, Points points, 
 }
 
 /* Computes top[count] and total[count] with log density = top + log total. */
-INLINE void normaliser(const Mixture *mixture, Points points, double *restrict top, double *restrict total) {
+INLINE void log_normaliser(const Mixture *mixture, Points points, double *restrict top,
+                           double *restrict total) {
   double log_density[CHUNK_LANES], old_share[CHUNK_LANES], share[CHUNK_LANES];
   for (int c = 0; c < mixture->components; c++) {
     component_log_density(mixture, c, points, log_density);
@@ -215,7 +216,7 @@ INLINE void normaliser(const Mixture *mixture, Points points, double *restrict t
 SIMD_CLONES
 static void log_density_chunk(const Mixture *mixture, Points points, double *restrict top,
                               double *restrict total) {
-  normaliser(mixture, points, top, total);
+  log_normaliser(mixture, points, top, total);
 }
 
 /* Computes pulled[rows, CHUNK_LANES] = rows i, i + 1, .. of P_c (x - m_c). */
@@ -293,7 +294,7 @@ static inline void slope_along(const Mixture *mixture, int c, Points points, con
   for (int n = 0; n < points.count; n++) out[n] = 0;
   for (int i = 0; i < mixture->d; i++) {
     const double *restrict v_i = v + (size_t)i * points.stride;
-    pull(mixture, c, i, points, row);
+    pull_to_mean(mixture, c, i, points, row);
     for (int n = 0; n < points.count; n++) out[n] -= row[n] * v_i[n];
   }
 }
@@ -306,7 +307,7 @@ static void hessian_chunk(const Mixture *mixture, Points points, const double *r
   size_t d = (size_t)mixture->d;
   double log_density[CHUNK_LANES], top[CHUNK_LANES], total[CHUNK_LANES], along[CHUNK_LANES],
       share[CHUNK_LANES], mean_along[CHUNK_LANES], row[CHUNK_LANES];
-  normaliser(mixture, points, top, total);
+  log_normaliser(mixture, points, top, total);
   for (int n = 0; n < points.count; n++) mean_along[n] = 0;
   for (size_t i = 0; i < d; i++)
     for (int n = 0; n < points.count; n++) out[i * points.stride + (size_t)n] = 0;
@@ -322,7 +323,7 @@ static void hessian_chunk(const Mixture *mixture, Points points, const double *r
       for (size_t i = 0; i < d; i++) {
         double *restrict out_i = out + i * points.stride;
         const double *p = mixture->precision + ((size_t)c * d + i) * d;
-        pull(mixture, c, (int)i, points, row);
+        pull_to_mean(mixture, c, (int)i, points, row);
         for (int n = 0; n < points.count; n++) out_i[n] -= share[n] * row[n] * (along[n] - mean_along[n]);
         for (size_t j = 0; j < d; j++) {
           const double *restrict v_j = v + j * points.stride;

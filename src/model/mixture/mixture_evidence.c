@@ -13,8 +13,8 @@ void mixture_evidence_constants(const Mixture *mixture, double *out) {
 
 /* Computes out[rows, lanes] = a[rows] + b[rows, lanes]. */
 SIMD_CLONES
-static void add(int rows, int lanes, const double *restrict a, const double *restrict b,
-                double *restrict out) {
+static void add_each(int rows, int lanes, const double *restrict a, const double *restrict b,
+                     double *restrict out) {
   for (int i = 0; i < rows; i++)
     for (int n = 0; n < lanes; n++) out[i * lanes + n] = a[i] + b[i * lanes + n];
 }
@@ -22,14 +22,14 @@ static void add(int rows, int lanes, const double *restrict a, const double *res
 void mixture_evidence_add(const Mixture *mixture, int c, int lanes, const double *precision, const double *b,
                           double *factor, double *vector) {
   const int d = mixture->d;
-  add(d * d, lanes, mixture->precision + (size_t)c * (size_t)(d * d), precision, factor);
-  add(d, lanes, mixture->information + c * d, b, vector);
+  add_each(d * d, lanes, mixture->precision + (size_t)c * (size_t)(d * d), precision, factor);
+  add_each(d, lanes, mixture->information + c * d, b, vector);
 }
 
 /* Weighs `count` <= VECTOR_LANES lanes, from the first one on; a count that the compiler knows is a plain
  * move of a vector. */
-INLINE void weigh(int d, int lanes, size_t count, double constant, const double *factor,
-                  const double *whitened, double *log_weight) {
+INLINE void weigh_vector(int d, int lanes, size_t count, double constant, const double *factor,
+                         const double *whitened, double *log_weight) {
   Real sum = {0}, one = {0};
   sum += constant, one += 1;
   for (int i = 0; i < d; i++) {
@@ -47,6 +47,7 @@ void mixture_evidence_weigh(int d, int lanes, double constant, const double *fac
                             double *restrict log_weight) {
   int n = 0;
   for (; n + VECTOR_LANES <= lanes; n += VECTOR_LANES)
-    weigh(d, lanes, VECTOR_LANES, constant, factor + n, whitened + n, log_weight + n);
-  if (n < lanes) weigh(d, lanes, (size_t)(lanes - n), constant, factor + n, whitened + n, log_weight + n);
+    weigh_vector(d, lanes, VECTOR_LANES, constant, factor + n, whitened + n, log_weight + n);
+  if (n < lanes)
+    weigh_vector(d, lanes, (size_t)(lanes - n), constant, factor + n, whitened + n, log_weight + n);
 }

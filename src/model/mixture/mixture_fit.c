@@ -106,8 +106,8 @@ double mixture_fit_roughly_cost(int d, double n, int components, int starts) {
   return components == 1 ? 0 : em_cost(&plan, components, n, em_samples_cost(d, components));
 }
 
-static Status fit(Arena *memory, int d, int n, const double *theta, int components, const EmPlan *plan,
-                  RngKey key, uint32_t run, Mixture *out) {
+static Status fit_components(Arena *memory, int d, int n, const double *theta, int components,
+                             const EmPlan *plan, RngKey key, uint32_t run, Mixture *out) {
   SCRATCH_ARENA(scratch);
   Standardised samples;
   EmSamples em;
@@ -130,14 +130,14 @@ static Status fit(Arena *memory, int d, int n, const double *theta, int componen
 Status mixture_fit(Arena *memory, int d, int n, const double *theta, int components, int starts, RngKey key,
                    uint32_t run, Mixture *out, double *mean_log_likelihood) {
   const EmPlan plan = plan_given(starts);
-  TRY(fit(memory, d, n, theta, components, &plan, key, run, out));
+  TRY(fit_components(memory, d, n, theta, components, &plan, key, run, out));
   return mean_log_likelihood ? mean_log_density(out, n, theta, mean_log_likelihood) : STATUS_OK;
 }
 
 Status mixture_fit_roughly(Arena *memory, int d, int n, const double *theta, int components, int starts,
                            RngKey key, uint32_t run, Mixture *out) {
   const EmPlan plan = plan_rough(starts);
-  return fit(memory, d, n, theta, components, &plan, key, run, out);
+  return fit_components(memory, d, n, theta, components, &plan, key, run, out);
 }
 
 /* n samples are cut into parts of a tenth, of which as many are held out, one after the other, as have a

@@ -24,14 +24,14 @@ typedef float Vector __attribute__((vector_size(4 * SIMD_FLOATS), aligned(4), ma
 typedef int Mask __attribute__((vector_size(4 * SIMD_FLOATS), aligned(4), may_alias));
 typedef float Quad __attribute__((vector_size(16), aligned(4), may_alias));
 
-static inline Vector load(const float *from) { return *(const Vector *)from; }
-static inline void store(float *to, Vector value) { *(Vector *)to = value; }
+static inline Vector load_vector(const float *from) { return *(const Vector *)from; }
+static inline void store_vector(float *to, Vector value) { *(Vector *)to = value; }
 /* Keeps the lanes of `value` where `switch_` is above zero, zero elsewhere. */
 static inline Vector keep_positive(Vector value, Vector switch_) {
   return (Vector)((Mask)value & (Mask)(switch_ > (Vector){0}));
 }
 /* Returns max(0, value), which takes NaN to 0. */
-static inline Vector positive(Vector value) {
+static inline Vector positive_part(Vector value) {
 #if defined(__AVX512F__)
   return (Vector)_mm512_max_ps((__m512)value, _mm512_setzero_ps());
 #elif defined(__AVX2__) && defined(__FMA__)
@@ -66,7 +66,7 @@ INLINE void network_tile(const int rows, const NetworkProduct *p, int row, int c
   Vector sum[SUM_ROWS][SUM_VECTORS];
   float *c = p->c + (size_t)row * p->c_row + column;
   if (p->add)
-    TILE_EACH(sum[i][v] = load(c + i * p->c_row + v * SIMD_FLOATS))
+    TILE_EACH(sum[i][v] = load_vector(c + i * p->c_row + v * SIMD_FLOATS))
   else if (p->bias)
     TILE_EACH(sum[i][v] = p->bias[row + i] - (Vector){0})
   else
@@ -79,7 +79,7 @@ INLINE void network_tile(const int rows, const NetworkProduct *p, int row, int c
     Vector right[SUM_VECTORS];
     __builtin_prefetch(next);
     SIMD_UNROLL(4)
-    for (int v = 0; v < vectors; v++) right[v] = load(b + v * SIMD_FLOATS);
+    for (int v = 0; v < vectors; v++) right[v] = load_vector(b + v * SIMD_FLOATS);
     SIMD_UNROLL(6)
     for (int i = 0; i < rows; i++) {
       Vector left = a[i * a_row] - (Vector){0};
@@ -87,12 +87,12 @@ INLINE void network_tile(const int rows, const NetworkProduct *p, int row, int c
       for (int v = 0; v < vectors; v++) sum[i][v] += left * right[v];
     }
   }
-  if (p->relu) TILE_EACH(sum[i][v] = positive(sum[i][v]))
+  if (p->relu) TILE_EACH(sum[i][v] = positive_part(sum[i][v]))
   if (p->active) {
     const float *active = p->active + (size_t)row * LANES + column;
-    TILE_EACH(sum[i][v] = keep_positive(sum[i][v], load(active + i * LANES + v * SIMD_FLOATS)))
+    TILE_EACH(sum[i][v] = keep_positive(sum[i][v], load_vector(active + i * LANES + v * SIMD_FLOATS)))
   }
-  TILE_EACH(store(c + i * p->c_row + v * SIMD_FLOATS, sum[i][v]))
+  TILE_EACH(store_vector(c + i * p->c_row + v * SIMD_FLOATS, sum[i][v]))
 }
 
 static void tile_full(const NetworkProduct *p, int row, int column, int rows) {
@@ -161,8 +161,8 @@ static Layout layout_of(const NetworkShape *shape, const float *parameters, floa
 
 /* Takes `columns` lanes, 64 or what is left, through all layers; the last one writes y with row stride
  * y_row. */
-static void forward(const NetworkShape *shape, const Layout *at, int columns, const float *x, size_t x_row,
-                    float *y, size_t y_row) {
+static void forward_layers(const NetworkShape *shape, const Layout *at, int columns, const float *x,
+                           size_t x_row, float *y, size_t y_row) {
   for (int l = 0; l < shape->layers; l++) {
     int in = shape->width[l], out = shape->width[l + 1];
     bool last = l == shape->layers - 1;
@@ -245,7 +245,7 @@ void network_forward(const NetworkShape *shape, const float *parameters, int lan
   Layout at = layout_of(shape, parameters, workspace);
   ASSERT(lanes % NETWORK_GRAIN == 0);
   for (int lane = 0; lane < lanes; lane += LANES)
-    forward(shape, &at, columns_at(lanes, lane), x + lane, (size_t)lanes, y + lane, (size_t)lanes);
+    forward_layers(shape, &at, columns_at(lanes, lane), x + lane, (size_t)lanes, y + lane, (size_t)lanes);
 }
 
 void network_vjp(const NetworkShape *shape, const float *parameters, int lanes, const float *x,
@@ -255,7 +255,7 @@ void network_vjp(const NetworkShape *shape, const float *parameters, int lanes, 
   ASSERT(lanes % NETWORK_GRAIN == 0);
   for (int lane = 0; lane < lanes; lane += LANES) {
     const int columns = columns_at(lanes, lane);
-    forward(shape, &at, columns, x + lane, (size_t)lanes, at.active[last], LANES);
+    forward_layers(shape, &at, columns, x + lane, (size_t)lanes, at.active[last], LANES);
     const float *delta = v + lane;
     size_t delta_row = (size_t)lanes;
     for (int l = last; l > 0; l--) {
@@ -274,7 +274,7 @@ void network_jacobian(const NetworkShape *shape, const float *parameters, int la
   ASSERT(lanes % NETWORK_GRAIN == 0);
   for (int lane = 0; lane < lanes; lane += LANES) {
     const int columns = columns_at(lanes, lane);
-    forward(shape, &at, columns, x + lane, (size_t)lanes, y + lane, (size_t)lanes);
+    forward_layers(shape, &at, columns, x + lane, (size_t)lanes, y + lane, (size_t)lanes);
     for (int i = 0; i < shape->width[last + 1]; i++) {
       float *row = jacobian + (size_t)i * (size_t)shape->width[0] * (size_t)lanes + lane;
       float *delta = last > 0 ? at.delta[last % 2] : row;
@@ -378,7 +378,7 @@ void network_gradient(const NetworkShape *shape, const float *parameters, int la
   ASSERT(lanes % NETWORK_LANES == 0);
   begin_gradient(shape, &at);
   for (int lane = 0; lane < lanes; lane += LANES) {
-    forward(shape, &at, LANES, x + lane, x_row, at.active[last], LANES);
+    forward_layers(shape, &at, LANES, x + lane, x_row, at.active[last], LANES);
     float *delta = at.delta[0], *next = at.delta[1];
     slope_of(context, lane, at.active[last], delta);
     for (int l = last; l > 0; l--) {
@@ -418,7 +418,7 @@ float network_entropy_gradient(const NetworkShape *shape, const float *parameter
 }
 
 /* Computes delta [x', 1] of every lane apart: to[out in + out, 64]. */
-static void outer(int in, int out, const float *x, size_t x_row, const float *delta, float *to) {
+static void outer_products(int in, int out, const float *x, size_t x_row, const float *delta, float *to) {
   for (int j = 0; j < out; j++)
     for (int k = 0; k < in; k++)
       for (int lane = 0; lane < LANES; lane++)
@@ -431,14 +431,14 @@ void network_sensitivity(const NetworkShape *shape, const float *parameters, con
   Layout at = layout_of(shape, parameters, workspace);
   float *delta = at.delta[0], *next = at.delta[1];
   ASSERT(shape->width[shape->layers] == 1);
-  forward(shape, &at, LANES, x, x_row, y, LANES);
+  forward_layers(shape, &at, LANES, x, x_row, y, LANES);
   for (int lane = 0; lane < LANES; lane++) delta[lane] = 1;
   for (int l = shape->layers - 1; l > 0; l--) {
-    outer(shape->width[l], shape->width[l + 1], at.active[l - 1], LANES, delta,
-          jacobian + (at.weight[l] - parameters) * LANES);
+    outer_products(shape->width[l], shape->width[l + 1], at.active[l - 1], LANES, delta,
+                   jacobian + (at.weight[l] - parameters) * LANES);
     network_backward(shape, &at, l, LANES, delta, LANES, next, LANES);
     float *swap = delta;
     delta = next, next = swap;
   }
-  outer(shape->width[0], shape->width[1], x, x_row, delta, jacobian);
+  outer_products(shape->width[0], shape->width[1], x, x_row, delta, jacobian);
 }

@@ -35,7 +35,7 @@ static void draw_eigenvalues(int d, const double *restrict own, const double *re
 /* Orthonormalises the columns of q[d, d, LANES], which are normals, by Gram and Schmidt: uniform among all
  * bases. */
 SIMD_CLONES
-static void orthonormalise(int d, double *restrict q) {
+static void orthonormalise_basis(int d, double *restrict q) {
   double product[LANES];
   for (int k = 0; k < d; k++) {
     for (int j = 0; j < k; j++) {
@@ -56,9 +56,9 @@ static void orthonormalise(int d, double *restrict q) {
 
 /* Computes mean and error of z[d, LANES], from normal[d, LANES] = U' eps. */
 SIMD_CLONES
-static void observe(int d, const double *restrict basis, const double *restrict eigenvalue,
-                    const double *restrict z, const double *restrict normal, double *restrict mean,
-                    double *restrict error) {
+static void observe_case(int d, const double *restrict basis, const double *restrict eigenvalue,
+                         const double *restrict z, const double *restrict normal, double *restrict mean,
+                         double *restrict error) {
   for (int i = 0; i < d; i++) {
     double rotated[LANES] = {0};
     for (int j = 0; j < d; j++)
@@ -81,12 +81,12 @@ void denoiser_cases_draw(DenoiserCases *cases, const TrainingSamples *samples, b
   rng_normal(rng, (d + d * d) * LANES, cases->normal);
   draw_eigenvalues(d, own, common, kind, cases->eigenvalue);
   memcpy(cases->basis, z, (size_t)d * vector * sizeof *z);
-  orthonormalise(d, cases->basis);
+  orthonormalise_basis(d, cases->basis);
   for (int n = 0; n < LANES; n++) {
     const int place = held_out ? samples->training + (int)(pick[n] * samples->held_out)
                                : training_samples_pick(samples, pick[n]);
     cases->sample[n] = place;
     for (int i = 0; i < d; i++) z[i * LANES + n] = (double)samples->z[(size_t)place * (size_t)d + (size_t)i];
   }
-  observe(d, cases->basis, cases->eigenvalue, z, cases->normal, cases->mean, cases->error);
+  observe_case(d, cases->basis, cases->eigenvalue, z, cases->normal, cases->mean, cases->error);
 }

@@ -15,7 +15,7 @@ typedef struct {
 } Given;
 
 /* Computes to[n, rows] from from[rows, n]. */
-static void transpose(size_t rows, size_t n, const double *from, double *to) {
+static void transpose_rows(size_t rows, size_t n, const double *from, double *to) {
   for (size_t i = 0; i < rows; i++)
     for (size_t k = 0; k < n; k++) to[k * rows + i] = from[i * n + k];
 }
@@ -34,8 +34,8 @@ static void given_moments(const Denoiser *denoiser, int lanes, const double *bas
   double *precision = workspace, *by_lane = precision + matrix, *moments = by_lane + matrix;
   double *b = moments + matrix, *means = b + d * DENOISER_LANES;
   denoiser_spectral(denoiser->d, lanes, basis, eigenvalue, precision);
-  transpose(d * d, n, precision, by_lane);
-  transpose(d, n, vector, b);
+  transpose_rows(d * d, n, precision, by_lane);
+  transpose_rows(d, n, vector, b);
   const bool done = self->function(self->context, lanes, denoiser->d, b, by_lane, means, moments) == 0;
   for (size_t k = 0; k < n; k++) {
     double *m = means + k * d, *c = moments + k * d * d;
@@ -44,8 +44,8 @@ static void given_moments(const Denoiser *denoiser, int lanes, const double *bas
     memset(c, 0, d * d * sizeof *c);
     lane_fallbacks[k]++;
   }
-  transpose(n, d, means, mean);
-  transpose(n, d * d, moments, covariance);
+  transpose_rows(n, d, means, mean);
+  transpose_rows(n, d * d, moments, covariance);
 }
 
 static void given_sample(const Prior *prior, RngLanes *rng, double *theta) {

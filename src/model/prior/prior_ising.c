@@ -11,12 +11,12 @@
 #include <string.h>
 
 /* Returns tanh a from e = exp(-2 |a|) <= 1. */
-static inline double fraction(double a) {
+static inline double tanh_of_exponential(double a) {
   double size = fabs(a);
   return special_exp_inside(size < 350 ? -2 * size : -700);
 }
 static inline double mean_spin(double a) {
-  double e = fraction(a);
+  double e = tanh_of_exponential(a);
   return copysign((1 - e) / (1 + e), a);
 }
 
@@ -38,7 +38,7 @@ static void prior_ising_slope_of(size_t count, double alpha_bar, const double *r
   const double gain = sqrt(alpha_bar) / (1 - alpha_bar), over = 1 / sqrt(1 - alpha_bar),
                odds = alpha_bar / (1 - alpha_bar);
   for (size_t k = 0; k < count; k++) {
-    double e = fraction(gain * s[k]), variance = 4 * e / ((1 + e) * (1 + e));
+    double e = tanh_of_exponential(gain * s[k]), variance = 4 * e / ((1 + e) * (1 + e));
     out[k] = v[k] * over * (1 - odds * variance);
   }
 }
@@ -65,7 +65,7 @@ static void density_row(int lanes, double alpha_bar, const double *restrict s, d
                         double *restrict score) {
   const double root = sqrt(alpha_bar), gain = root / (1 - alpha_bar), over = 1 / (1 - alpha_bar);
   for (int n = 0; n < lanes; n++) {
-    const double a = gain * s[n], e = fraction(a);
+    const double a = gain * s[n], e = tanh_of_exponential(a);
     log_density[n] += fabs(a) + special_log1p(e) - 0.5 * over * s[n] * s[n];
     score[n] = over * (root * copysign((1 - e) / (1 + e), a) - s[n]);
   }

@@ -33,7 +33,7 @@ typedef struct {
 } Closed;
 
 /* Computes P_c = Q diag(1 / (abar l + 1 - abar)) Q' and log_norm_c of stage t. */
-static void diffuse(const Closed *self, int t) {
+static void diffuse_to_stage(const Closed *self, int t) {
   Mixture *now = &self->diffused->mixture;
   size_t d = (size_t)self->mixture.d;
   double signal = self->chain.schedule.alpha_bar[t];
@@ -58,7 +58,7 @@ static void diffuse(const Closed *self, int t) {
 
 static const Mixture *diffused_mixture(const Chain *chain, int t) {
   const Closed *self = chain->state;
-  if (self->diffused->stage != t) diffuse(self, t);
+  if (self->diffused->stage != t) diffuse_to_stage(self, t);
   return &self->diffused->mixture;
 }
 

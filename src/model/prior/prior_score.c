@@ -23,7 +23,7 @@ typedef struct {
 
 /* Computes answered[n, d] = E[x_0 | x_t] of asked[n, d]; what cannot be had is NaN, so that the draws that
  * need it are not finite and counted as fallbacks. */
-static void answer(const Score *self, int t, size_t n) {
+static void answer_stage(const Score *self, int t, size_t n) {
   const size_t values = n * (size_t)self->chain.d;
   if (self->function(self->context, (int)n, self->chain.d, self->asked, t, self->answered) == 0) return;
   for (size_t k = 0; k < values; k++) self->answered[k] = NAN;
@@ -38,7 +38,7 @@ static void score_noise(const Chain *chain, int t, int lanes, const double *s, d
     const size_t n = row - first < QUESTIONS ? row - first : QUESTIONS;
     for (size_t k = 0; k < n; k++)
       for (size_t i = 0; i < d; i++) self->asked[k * d + i] = s[i * row + first + k];
-    answer(self, t, n);
+    answer_stage(self, t, n);
     for (size_t k = 0; k < n; k++)
       for (size_t i = 0; i < d; i++)
         eps[i * row + first + k] = (s[i * row + first + k] - signal * self->answered[k * d + i]) / noise;
@@ -75,7 +75,7 @@ static void score_noise_vjp(const Chain *chain, int t, int lanes, const double *
     const size_t n = row - first < LANES ? row - first : LANES;
     double width[LANES];
     ask_on_both_sides(self, row, first, n, SHARE * noise, s, v, width);
-    answer(self, t, 2 * n);
+    answer_stage(self, t, 2 * n);
     for (size_t k = 0; k < n; k++)
       for (size_t i = 0; i < d; i++) {
         const double change = self->answered[k * d + i] - self->answered[(n + k) * d + i];

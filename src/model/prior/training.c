@@ -54,7 +54,7 @@ static bool training_start_has_room(const NetworkShape *shape) {
 }
 
 /* Makes row k of a layer with weights[out, in] take input j alone, times slope. */
-static void pass(const NetworkShape *shape, int layer, int k, int j, double slope, float *weights) {
+static void pass_input(const NetworkShape *shape, int layer, int k, int j, double slope, float *weights) {
   const size_t in = (size_t)shape->width[layer], out = (size_t)shape->width[layer + 1];
   float *row = weights + (size_t)k * in;
   memset(row, 0, in * sizeof *row);
@@ -65,7 +65,7 @@ static void pass(const NetworkShape *shape, int layer, int k, int j, double slop
 /* Makes units 2 i and 2 i + 1 of hidden layer `layer` the positive and the negative part of x_i. */
 static void pass_coordinates(const NetworkShape *shape, int layer, float *weights) {
   for (int k = 0; k < 2 * shape->width[0]; k++)
-    pass(shape, layer, k, layer ? k : k / 2, layer || k % 2 == 0 ? 1 : -1, weights);
+    pass_input(shape, layer, k, layer ? k : k / 2, layer || k % 2 == 0 ? 1 : -1, weights);
 }
 
 /* Sets output i to offset_i + slope_i x_i: the regression of eps on s = sqrt(bar) z + sqrt(1 - bar) eps. */
@@ -75,7 +75,7 @@ static void put_regression(const NetworkShape *shape, double bar, const double *
   const size_t in = (size_t)shape->width[last];
   for (int i = 0; i < d; i++) {
     const double slope = sqrt(1 - bar) / (bar * deviation[i] * deviation[i] + 1 - bar);
-    pass(shape, last, i, last ? 2 * i : i, slope, weights);
+    pass_input(shape, last, i, last ? 2 * i : i, slope, weights);
     if (last) weights[(size_t)i * in + (size_t)(2 * i + 1)] = (float)-slope;
     weights[(size_t)d * in + (size_t)i] = (float)(-slope * sqrt(bar) * mean[i]);
   }

@@ -41,7 +41,7 @@ Status watch_create(Arena *memory, const Sampler *sampler, const History *histor
 }
 
 /* Sets x[d, B] <- L^-1 (x - m). */
-static void whiten(const Watch *self, int runs, double *x) {
+static void whiten_draws(const Watch *self, int runs, double *x) {
   const int d = self->sampler->d;
   for (int i = 0; i < d * runs; i++) x[i] -= self->mean[i];
   linalg_forward_lanes(d, runs, self->factor, x);
@@ -51,7 +51,7 @@ static void whiten(const Watch *self, int runs, double *x) {
 static void add_draw(Watch *self, int runs, int draws, int k, const double *theta) {
   const int d = self->sampler->d;
   for (int i = 0; i < d * runs; i++) self->e[i] = theta[(size_t)i * (size_t)draws + (size_t)k];
-  whiten(self, runs, self->e);
+  whiten_draws(self, runs, self->e);
   for (int b = 0; b < runs; b++) {
     double along = 0, length = 0, square = 0;
     for (int i = b; i < d * runs; i += runs) {
@@ -71,7 +71,7 @@ void watch_add(Watch *self, const History *history, int draws, const double *the
                             self->mean, self->factor, self->fallbacks);
   linalg_cholesky_lanes(d, runs, self->factor, self->jitters);
   lanes_repeat(d, runs, self->start, self->from);
-  whiten(self, runs, self->from);
+  whiten_draws(self, runs, self->from);
   for (int k = 0; k < draws; k++) add_draw(self, runs, draws, k, theta);
   self->draws += draws;
 }

@@ -173,7 +173,7 @@ INLINE void condition_vectors(JointChain *self, const int d, Real *scratch) {
 }
 
 SIMD_CLONES
-static void condition(JointChain *self) {
+static void condition_stage(JointChain *self) {
   if (self->d == 2) {
     Real registers[SCRATCH_VECTORS(2)];
     condition_vectors(self, 2, registers);
@@ -193,7 +193,7 @@ bool joint_chain_condition(JointChain *self, int t, int64_t *fallbacks) {
     denoised_moments_carry(&self->moments, t, view->lanes, self->s, self->denoised, self->deviation);
   }
   if (!history_is_quadratic(view->history)) find_evidence(self, fallbacks);
-  condition(self);
+  condition_stage(self);
   count_jitters(self, fallbacks);
   return computed;
 }

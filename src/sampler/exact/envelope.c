@@ -31,8 +31,9 @@ EnvelopeData envelope_data_of_run(const History *history, int run) {
 }
 
 SIMD_CLONES
-static void quadratic(const double *precision, const double *vector, int n, const double *restrict theta,
-                      double *restrict log_likelihood, double *restrict gradient) {
+static void evaluate_quadratic(const double *precision, const double *vector, int n,
+                               const double *restrict theta, double *restrict log_likelihood,
+                               double *restrict gradient) {
   for (int c = 0; c < n; c++) {
     double x = theta[c], y = theta[n + c];
     double pull_x = precision[0] * x + precision[1] * y, pull_y = precision[2] * x + precision[3] * y;
@@ -47,7 +48,7 @@ void envelope_log_likelihood(const EnvelopeData *data, int n, const double *thet
                              double *gradient) {
   enum { LANES = 5 * BATCH }; /* the lanes of a run; more than one, so that they share its rows */
   if (likelihood_is_conjugate(data->history->likelihood)) {
-    quadratic(data->precision, data->vector, n, theta, log_likelihood, gradient);
+    evaluate_quadratic(data->precision, data->vector, n, theta, log_likelihood, gradient);
     return;
   }
   HistoryView view = {.history = data->history, .draws = LANES, .first = data->run * LANES, .lanes = n};
@@ -63,7 +64,7 @@ Status envelope_create(Arena *memory, const Prior *prior, Envelope *out) {
 }
 
 /* Returns what l rises from l(w) over a cell, at most. */
-static double rise(const PriorGrid *grid, GridCell cell, const double *w, const double *gradient) {
+static double most_rise(const PriorGrid *grid, GridCell cell, const double *w, const double *gradient) {
   const uint32_t place[2] = {cell.column, cell.row};
   double sum = 0;
   for (int i = 0; i < 2; i++) {
@@ -108,7 +109,7 @@ static void add_batch(Envelope *self, const EnvelopeData *data, const EnvelopeCe
     const EnvelopeCell *cell = &self->cells[self->count];
     const double w[2] = {work->point[c], work->point[n + c]},
                  gradient[2] = {work->gradient[c], work->gradient[n + c]}, l = work->log_likelihood[c];
-    double most = l + rise(&self->grid, cell->place, w, gradient);
+    double most = l + most_rise(&self->grid, cell->place, w, gradient);
     if (deviance && most > 0) most = 0; /* a deviance is never below 0 */
     self->slack[self->count] = cell->place.level < DEEPEST ? cell->top - work->mean[c] + most - l : 0;
     self->log_mass[self->count++] = cell->top + most - cell->place.level * (2 * M_LN2);

@@ -14,7 +14,7 @@ Status hypercube_create(Arena *memory, int d, Hypercube *out) {
 }
 
 /* Flips the sign of x_i, in a Gray code's order, and updates the log weight and the field. */
-static double flip(Hypercube *self, int i, double to) {
+static double flip_spin(Hypercube *self, int i, double to) {
   const int d = self->d;
   const double *row = self->precision + i * d;
   const double gain = 2 * to * self->field[i] - 2 * row[i];
@@ -35,7 +35,7 @@ void hypercube_weigh(Hypercube *self) {
     int i = 0;
     while (!(k >> i & 1)) i++;
     vertex ^= 1u << i;
-    log_weight += flip(self, i, vertex >> i & 1 ? 1 : -1);
+    log_weight += flip_spin(self, i, vertex >> i & 1 ? 1 : -1);
     self->cumulative[vertex] = log_weight;
     largest = fmax(largest, log_weight);
   }

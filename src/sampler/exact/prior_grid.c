@@ -118,7 +118,7 @@ Status prior_grid_create(Arena *memory, const Prior *prior, PriorGrid *out) {
 }
 
 /* Locates theta of the place (column, row) of a level; cells have their centres at the halves. */
-static void locate(const PriorGrid *grid, int level, double column, double row, double *x, double *y) {
+static void locate_cell(const PriorGrid *grid, int level, double column, double row, double *x, double *y) {
   const double side = prior_grid_side(level);
   *x = grid->low[0] + grid->size[0] * column * side;
   *y = grid->low[1] + grid->size[1] * row * side;
@@ -131,7 +131,7 @@ static void look_up_family(const PriorGrid *grid, GridCell first, double *top, d
   for (int k = 0; k < PRIOR_GRID_QUARTERS; k++) {
     top[k] = entry[k].top;
     mean[k] = entry[k].mean;
-    locate(grid, LEVELS, entry[k].column + 0.5, entry[k].row + 0.5, &x[k], &y[k]);
+    locate_cell(grid, LEVELS, entry[k].column + 0.5, entry[k].row + 0.5, &x[k], &y[k]);
   }
 }
 
@@ -148,7 +148,7 @@ static void locate_family(const PriorGrid *grid, GridCell first, int stride, dou
   for (int p = 0; p < FAMILY_POINTS; p++) {
     const int k = p - CORNERS * CORNERS;
     const double column = k < 0 ? p % CORNERS : k % 2 + 0.5, row = k < 0 ? p / CORNERS : k / 2 + 0.5;
-    locate(grid, first.level, first.column + column, first.row + row, &x[p * stride], &y[p * stride]);
+    locate_cell(grid, first.level, first.column + column, first.row + row, &x[p * stride], &y[p * stride]);
   }
 }
 

@@ -61,7 +61,7 @@ bool precise_find(Precise *self, const HistoryView *view) {
 
 bool precise_takes(const Precise *self, int r) { return self->takes[r]; }
 
-static const double *condition(Precise *self, int r, int c) {
+static const double *condition_component(Precise *self, int r, int c) {
   if (self->part != r || self->component != c) {
     history_root(self->view.history, run_of(self, r), self->root);
     square_root_condition(self->prior, c, self->root, self->row, self->conditioned);
@@ -74,7 +74,7 @@ void precise_weigh(Precise *self, int c, bool rewards, double *log_weight) {
   const int d = self->prior->d, n = d + 1;
   for (int r = 0; r < self->view.lanes; r++) {
     if (!self->takes[r]) continue;
-    const double *t = condition(self, r, c), rest = t[n * n - 1];
+    const double *t = condition_component(self, r, c), rest = t[n * n - 1];
     double sum = log(self->prior->weight[c]) - 0.5 * d * log(2 * M_PI) - 0.5 * rest * rest;
     for (int i = 0; i < d; i++) sum -= log(t[i * n + i]);
     for (int i = 0; i < n && rewards; i++) sum += 0.5 * self->root[i * n + d] * self->root[i * n + d];
@@ -86,7 +86,7 @@ void precise_component_moments(Precise *self, int c, double *mean, double *covar
   const int d = self->prior->d, parts = self->view.lanes;
   for (int r = 0; r < parts; r++) {
     if (!self->takes[r]) continue;
-    const double *t = condition(self, r, c);
+    const double *t = condition_component(self, r, c);
     memset(self->x, 0, (size_t)d * sizeof *self->x);
     square_root_draw(self->prior, c, t, self->x);
     square_root_covariance(self->prior, c, t, self->work, self->covariance);
@@ -97,7 +97,7 @@ void precise_component_moments(Precise *self, int c, double *mean, double *covar
 
 void precise_draw(Precise *self, int r, int c, int lanes, int n, const double *z, double *theta) {
   const int d = self->prior->d;
-  const double *t = condition(self, r, c);
+  const double *t = condition_component(self, r, c);
   for (int i = 0; i < d; i++) self->x[i] = z[i * lanes + n];
   square_root_draw(self->prior, c, t, self->x);
   for (int i = 0; i < d; i++) theta[i * lanes + n] = self->x[i];
@@ -112,6 +112,6 @@ Status precise_hidden(const Mixture *prior, const History *history, int run, dou
   TRY(precise_create(&scratch, prior, 1, &self));
   if (!precise_find(self, &view)) return STATUS_OK;
   for (int c = 0; c < prior->components; c++)
-    *out = fmax(*out, square_root_hidden(prior->d, condition(self, 0, c)));
+    *out = fmax(*out, square_root_hidden(prior->d, condition_component(self, 0, c)));
   return STATUS_OK;
 }

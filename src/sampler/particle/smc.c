@@ -66,7 +66,7 @@ static void smc_add_noise(size_t count, double sd, const double *restrict cloud,
 }
 
 /* Computes moved[d, P] = cloud + sd normals. */
-static void perturb(Sampler *sampler, int b, int round, double sd) {
+static void perturb_cloud(Sampler *sampler, int b, int round, double sd) {
   Smc *self = sampler->state;
   RngLanes rng = streams_of(sampler, b, round);
   rng_lanes_normal(&rng, sampler->d, self->moved);
@@ -106,7 +106,7 @@ static void absorb_run(Sampler *sampler, const History *history, int b, int64_t 
   double offset;
   Rng rng =
       particles_cloud_stream(self->key, sampler->setup.first_run + (uint32_t)b, (uint32_t)history->rounds);
-  perturb(sampler, b, history->rounds, self->step_size * sigma / sqrt(history->rounds));
+  perturb_cloud(sampler, b, history->rounds, self->step_size * sigma / sqrt(history->rounds));
   if (conjugate)
     weigh_evidence(sampler, history, b);
   else

@@ -189,7 +189,7 @@ static void smc_tempered_move(Tempered *self, Run *run, double exponent, int64_t
 }
 
 /* Carries x[d, P] to a sample of the posterior of run b; returns the effective sample size. */
-static double carry(Tempered *self, Run *run, int64_t *fallbacks) {
+static double carry_to_posterior(Tempered *self, Run *run, int64_t *fallbacks) {
   const Prior *prior = run->sampler->setup.prior;
   double exponent = 0, ess = self->particles;
   prior->ops->sample(prior, &run->rng, self->x);
@@ -232,7 +232,7 @@ static void tempered_sample(Sampler *sampler, const History *history, RngLanes r
                .b = b,
                .rng = particles_streams(self->key, name, round, self->particles),
                .rng_resample = particles_cloud_stream(self->key, name, round)};
-    sampler->ess[b] = carry(self, &run, fallbacks);
+    sampler->ess[b] = carry_to_posterior(self, &run, fallbacks);
     particles_pick(sampler->d, self->particles, self->x, draws, uniform + (size_t)b * (size_t)draws, lanes,
                    theta + (size_t)b * (size_t)draws);
   }

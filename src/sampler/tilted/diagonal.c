@@ -74,7 +74,7 @@ static Status diagonal_work_create(Arena *memory, const Diagonal *posterior, Dia
 
 /* Computes the tilt, and mean and variance of the prior, at the last stage that the evidence leaves
  * (tilt_reverse.h). */
-static void flow(DiagonalWork *work, double margin) {
+static void flow_to_stage(DiagonalWork *work, double margin) {
   const Schedule *schedule = &work->chain->schedule;
   const int d = work->chain->d;
   double largest = 0;
@@ -151,7 +151,7 @@ static Status draw_tilted(const Diagonal *posterior, RngLanes rng, double *x, in
   const Config *options = posterior->options;
   DiagonalWork work;
   TRY(diagonal_work_create(&scratch, posterior, &work));
-  flow(&work, config_real(options, "margin"));
+  flow_to_stage(&work, config_real(options, "margin"));
   for (Chunk chunk = chunk_begin(rng); chunk.lanes > 0; chunk_next(&chunk, rng)) {
     take_steps(&work, &chunk, config_is(options, "baseline", "mala"), (int)config_int(options, "steps"),
                config_real(options, "step_size"));

@@ -91,7 +91,7 @@ static void add_tilt(int d, int lanes, const double *restrict r, const double *r
 }
 
 /* Evaluates the log target[n] and its gradient[d, n] at u. */
-static void evaluate(Langevin *self, const double *u, double *gradient, double *log_target) {
+static void evaluate_target(Langevin *self, const double *u, double *gradient, double *log_target) {
   langevin_place(self, u, self->score, self->x);
   self->prior.at(self->prior.context, self->lanes, self->x, log_target, self->basis ? self->score : gradient);
   if (self->basis) evidence_basis_apply(self->basis, self->d, self->lanes, true, self->score, gradient);
@@ -167,7 +167,7 @@ static void langevin_judge(Langevin *self, double rate) {
   if (rate > 0) langevin_adapt(lanes, rate, chance, self->step, self->root);
 }
 
-static void swap(double **a, double **b) {
+static void swap_arrays(double **a, double **b) {
   double *kept = *a;
   *a = *b, *b = kept;
 }
@@ -180,20 +180,20 @@ static void langevin_move(Langevin *self, RngLanes *rng, double rate) {
   else
     rng->position++; /* that of the uniform, which ula has no use for */
   langevin_propose(d, lanes, self->step, self->root, self->u, self->gradient, self->normal, self->new_u);
-  evaluate(self, self->new_u, self->new_gradient, self->new_log_target);
+  evaluate_target(self, self->new_u, self->new_gradient, self->new_log_target);
   if (self->prior.has_density) {
     langevin_judge(self, rate);
     return;
   }
-  swap(&self->u, &self->new_u);
-  swap(&self->gradient, &self->new_gradient);
+  swap_arrays(&self->u, &self->new_u);
+  swap_arrays(&self->gradient, &self->new_gradient);
 }
 
 void langevin_run(Langevin *self, RngLanes rng, int steps, double step_size) {
   ASSERT((int)rng.lanes == self->lanes);
   for (int n = 0; n < self->lanes; n++) self->step[n] = step_size, self->root[n] = sqrt(step_size);
   rng_lanes_normal(&rng, self->d, self->u);
-  evaluate(self, self->u, self->gradient, self->log_target);
+  evaluate_target(self, self->u, self->gradient, self->log_target);
   for (int k = 0; k < steps; k++) langevin_move(self, &rng, 2 * k < steps ? pow(k + 1, -0.6) : 0);
 }
 
