@@ -1,15 +1,12 @@
 /* Langevin Monte Carlo and Feel-Good Thompson sampling: the law of the unadjusted chain on Gaussian targets,
  * which is known in closed form, and the feel-good term by quadrature. */
-#include "levels.h"
-
 #include "core/arena.h"
-#include "sampler/gradient/lmc_kernel.h"
 #include "sampler/gradient/step_size.h"
 
 #include "catch_up_fixture.h"
 #include "glm_fixture.h"
 
-DECLARE_LEVELS(lmc_kernel_move);
+enum { STEP_DIMENSION = 21 };
 
 static Prior standard_prior(Arena *memory, int d) {
   PriorFit fit = fixture_fit(5, 0.8, LAST_STAGE_REPAIRED);
@@ -191,88 +188,74 @@ static void test_feel_good(void) {
   free(theta);
 }
 
-/* ---- the kernel of quadratic potentials */
+/* ---- steps on quadratic potentials */
 
-/* A step as it is written, of lane n: theta - h (P theta - b - pull theta / |theta|) + sqrt(2 h) z, and back
- * within the guard; returns how often. */
-static int plain_step(const LmcTarget *target, int n, const double *z, double *theta) {
-  const int d = target->d, lanes = target->lanes;
-  double *moved = malloc((size_t)d * sizeof *moved), square = 0;
+/* A step as it is written: theta - h (P (theta - mean) - pull theta / |theta|) + sqrt(2 h) z, and back to the
+ * limit; returns how many coordinates were beyond. */
+static int plain_step(int d, const double *precision, const double *mean, double pull, double h, double limit,
+                      const double *z, double *theta) {
+  double moved[STEP_DIMENSION], square = 0;
   int touched = 0;
-  for (int i = 0; i < d; i++) square += theta[i * lanes + n] * theta[i * lanes + n];
+  for (int i = 0; i < d; i++) square += theta[i] * theta[i];
   for (int i = 0; i < d; i++) {
-    double x = theta[i * lanes + n], g = -target->vector[i * lanes + n];
-    for (int j = 0; j < d; j++) g += target->precision[(i * d + j) * lanes + n] * theta[j * lanes + n];
-    if (target->pull) g -= target->pull[n] * x / sqrt(square);
-    moved[i] = x - target->h[n] * g + sqrt(2 * target->h[n]) * z[i * lanes + n];
+    double g = -pull * theta[i] / sqrt(square);
+    for (int j = 0; j < d; j++) g += precision[i * d + j] * (theta[j] - mean[j]);
+    moved[i] = theta[i] - h * g + sqrt(2 * h) * z[i];
   }
   for (int i = 0; i < d; i++) {
-    const double limit = target->guard * target->deviation[i], away = moved[i] - target->middle[i];
-    const bool inside = fabs(away) <= limit;
-    theta[i * lanes + n] = inside           ? moved[i]
-                           : isfinite(away) ? target->middle[i] + copysign(limit, away)
-                                            : target->middle[i];
-    touched += !inside;
+    touched += fabs(moved[i]) > limit;
+    theta[i] = fabs(moved[i]) > limit ? copysign(limit, moved[i]) : moved[i];
   }
-  free(moved);
   return touched;
 }
 
-typedef void (*LmcKernel)(const LmcTarget *target, int steps, const double *normal, double *theta,
-                          int *touched);
-static const LmcKernel KERNELS[] = {lmc_kernel_move_v1, lmc_kernel_move_v3, lmc_kernel_move_v4};
-
-/* Every instruction level against plain steps, 1e-12 of the largest number for a few hundred sums; of a guard
- * that one step in ten or so leaves, and in one lane every step. */
-static void check_kernels(int d, int lanes, bool pulled) {
+/* Three steps of the first round, from where the chains start; of the larger feel-good term most leave the
+ * guard of 100 deviations. */
+static void check_steps(int d, int chains, const char *name, double optimism) {
+  SCRATCH_ARENA(memory);
   enum { STEPS = 3 };
-  const size_t vector = (size_t)d * (size_t)lanes, matrix = (size_t)d * vector;
-  double *x = malloc((2 * matrix + (8 + STEPS) * vector + 2 * (size_t)lanes + 2 * (size_t)d) * sizeof *x);
-  double *factor = x + matrix, *b = factor + matrix, *z = b + vector, *start = z + STEPS * vector;
-  double *expected = start + vector, *theta = expected + vector, *h = theta + 3 * vector, *pull = h + lanes;
-  double *middle = pull + lanes, *deviation = middle + d;
-  const int levels = runnable_levels();
-  int *touched = calloc(4 * (size_t)lanes, sizeof *touched), total = 0;
-  void *scratch = aligned_alloc(64, lmc_kernel_scratch(d) * sizeof(double));
-  Rng rng = {.key = rng_key(21, RNG_TEST), .run = (uint32_t)d, .round = (uint32_t)lanes};
-  rng_normal(&rng, (int)matrix, factor);
-  rng_normal(&rng, (int)((2 + STEPS) * vector), b);
-  rng_uniform(&rng, 2 * lanes, h);
-  for (int i = 0; i < d; i++) middle[i] = 0.1 * i, deviation[i] = 1 + 0.1 * i;
-  for (int n = 0; n < lanes; n++) {
-    h[n] *= 0.5 / d;
-    for (int i = 0; i < d; i++)
-      for (int j = 0; j < d; j++) {
-        double *sum = x + (i * d + j) * lanes + n;
-        *sum = i == j;
-        for (int k = 0; k < d; k++)
-          *sum += factor[(i * d + k) * lanes + n] * factor[(j * d + k) * lanes + n] / d;
-      }
+  const double eta = 2, h = 0.02 / eta, limit = 100 / sqrt(eta);
+  char option[64];
+  snprintf(option, sizeof option, "optimism=%g", optimism);
+  const char *const sets[] = {"eta=2", "step_rule=eta_t", "step_size=0.02", "steps=3", option};
+  const Likelihood likelihood = fixture_likelihood(0.7);
+  Prior prior = standard_prior(&memory, d);
+  Rounds rounds = make_rounds(d, 0, 1, 1, false, &likelihood);
+  History history = empty_history(&memory, &rounds, &likelihood);
+  FixtureSampler chain =
+      make_sampler(&memory, name, &prior, &likelihood, 0, 1, chains, optimism > 0 ? 5 : 4, sets);
+  double precision[STEP_DIMENSION * STEP_DIMENSION], covariance[STEP_DIMENSION * STEP_DIMENSION];
+  double mean[STEP_DIMENSION], theta[STEP_DIMENSION], z[STEP_DIMENSION], square = 0;
+  int touched = 0;
+  double *start = draw_from(&chain, &history, chains);
+  append_round(&history, &rounds, 0);
+  double *moved = draw_from(&chain, &history, chains);
+  linear_target(&history, 0, eta, 1, precision, covariance, mean);
+  for (int i = 0; i < d; i++) square += rounds.phi[i] * rounds.phi[i];
+  for (int n = 0; n < chains; n++) {
+    Rng rng = {.key = rng_key(FIXTURE_SEED, RNG_OBSERVE), .round = 1, .draw = (uint32_t)n};
+    for (int i = 0; i < d; i++) theta[i] = start[i * chains + n];
+    for (int k = 0; k < STEPS; k++) {
+      rng_normal(&rng, d, z);
+      touched += plain_step(d, precision, mean, eta * optimism * sqrt(square), h, limit, z, theta);
+    }
+    for (int i = 0; i < d; i++) CHECK_NEAR(moved[i * chains + n], theta[i], 1e-11 * (1 + fabs(theta[i])));
   }
-  if (lanes > 1) h[1] = 1e6;
-  const LmcTarget target = {d, lanes, x, b, h, pulled ? pull : NULL, middle, deviation, 2.5, scratch};
-  memcpy(expected, start, vector * sizeof *start);
-  for (int k = 0; k < STEPS; k++)
-    for (int n = 0; n < lanes; n++) touched[n] += plain_step(&target, n, z + (size_t)k * vector, expected);
-  for (int level = 0; level < levels; level++) {
-    double *mine = theta + (size_t)level * vector;
-    int *counted = touched + (level + 1) * lanes;
-    memcpy(mine, start, vector * sizeof *start);
-    KERNELS[level](&target, STEPS, z, mine, counted);
-    for (size_t i = 0; i < vector; i++) CHECK_NEAR(mine[i], expected[i], 1e-12 * (10 + 0.1 * d));
-    for (int n = 0; n < lanes; n++) CU_ASSERT_EQUAL(counted[n], touched[n]);
-  }
-  if (levels == 3) CU_ASSERT(memcmp(theta + vector, theta + 2 * vector, vector * sizeof *theta) == 0);
-  for (int n = 0; n < lanes; n++) total += touched[n];
-  CU_ASSERT(lanes < 8 || (total > 0 && total < STEPS * (int)vector / 2));
-  free(x), free(touched), free(scratch);
+  CU_ASSERT_EQUAL(chain.fallbacks[0], touched);
+  CU_ASSERT((touched > 0) == (optimism > 100));
+  free(start), free(moved);
+  free_sampler(&chain);
+  free_rounds(&rounds);
 }
 
-static void test_kernels(void) {
-  static const int lanes[] = {1, 3, 8, 13, 64};
-  for (int d = 1; d <= 21; d += d < 6 ? 1 : 5)
-    for (int k = 0; k < 5; k++)
-      for (int pulled = 0; pulled < 2; pulled++) check_kernels(d, lanes[k], pulled);
+static void test_steps(void) {
+  static const int chains[] = {1, 3, 8, 13, 70};
+  for (int d = 1; d <= STEP_DIMENSION; d += d < 6 ? 1 : 5)
+    for (int k = 0; k < 5; k++) {
+      check_steps(d, chains[k], "lmc", 0);
+      check_steps(d, chains[k], "fgts", 0.5);
+      check_steps(d, chains[k], "fgts", 1e5);
+    }
 }
 
 int main(void) {
@@ -282,7 +265,7 @@ int main(void) {
                          {"chains start in every mode", test_start_covers_the_modes},
                          {"no feel-good term is Langevin Monte Carlo", test_without_feel_good},
                          {"feel-good term by quadrature", test_feel_good},
-                         {"kernels are plain steps", test_kernels},
+                         {"steps are those that are written", test_steps},
                          CU_TEST_INFO_NULL};
   return harness_run("lmc", tests);
 }

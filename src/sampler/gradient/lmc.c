@@ -18,10 +18,9 @@
  * uses no random numbers of its own. */
 #include "core/chunk.h"
 #include "core/matrix_lanes.h"
-#include "core/special.h"
+#include "core/real.h"
 #include "sampler/cost.h"
 #include "sampler/gradient/catch_up.h"
-#include "sampler/gradient/lmc_kernel.h"
 #include "sampler/gradient/step_size.h"
 #include "sampler/methods.h"
 
@@ -31,7 +30,8 @@
 /* How far a chain may be from the start's mean, in standard deviations of the start. */
 static const double GUARD = 100;
 
-/* Steps whose numbers are drawn before the kernel makes them: so many as a round makes by default. */
+/* Steps on a quadratic potential whose numbers are drawn before they are made: so many as a round makes by
+ * default. */
 enum { MOVES = 10 };
 
 typedef struct {
@@ -42,7 +42,10 @@ typedef struct {
   double *theta; /* [d, B M] in chunks, lane last within each; z where that is whitened */
   double *gradient, *normal, *h, *pull; /* [d, n], [d, n], [n], [n] */
   double *hessian; /* [d, d, n]; NULL with a network */
-  double *normals, *scratch; /* [MOVES, d, n], of lmc_kernel.h; NULL unless the potential is quadratic */
+  /* NULL unless the potential is quadratic: z; of a vector of chains P and b, theta, P theta. */
+  double *normals; /* [MOVES, d, n] */
+  Real *precision, *vector, *chain, *image; /* [d, d], [d] */
+  double *guard_unit; /* [d]: 1 over how far a coordinate may be from the start's mean */
 } Lmc;
 
 /* Returns the chains from lane `first` on, the beginning of a chunk. */
@@ -102,27 +105,22 @@ static void feel_good_subtract(Potential *potential, const double *pull, const d
 
 /* ---- steps */
 
-/* Moves to theta - h g + sqrt(2 h) z. */
-SIMD_CLONES
-static void lmc_move(int d, int lanes, const double *restrict h, const double *restrict g,
-                     const double *restrict z, double *restrict theta) {
-  for (int i = 0; i < d; i++)
-    for (int n = 0; n < lanes; n++)
-      theta[i * lanes + n] += special_two_products(sqrt(2 * h[n]), z[i * lanes + n], -h[n], g[i * lanes + n]);
+/* Brings coordinate i back within the guard, and to the start's mean where it is not finite; returns whether
+ * it was beyond. */
+static inline bool guard_coordinate(const Potential *potential, int i, double *x) {
+  const double middle = potential->start_mean[i], limit = GUARD * potential->start_deviation[i];
+  const double away = *x - middle;
+  if (isfinite(away) && fabs(away) <= limit) return false;
+  *x = isfinite(away) ? middle + copysign(limit, away) : middle;
+  return true;
 }
 
-/* Brings states back within the guard, and to the start's mean where a coordinate is not finite. */
-static void lmc_guard(const Lmc *self, const HistoryView *view, double *theta, int64_t *fallbacks) {
-  const Potential *potential = &self->potential;
-  for (int i = 0; i < potential->d; i++) {
-    const double middle = potential->start_mean[i], limit = GUARD * potential->start_deviation[i];
-    for (int n = 0; n < view->lanes; n++) {
-      double *x = &theta[i * view->lanes + n], away = *x - middle;
-      if (isfinite(away) && fabs(away) <= limit) continue;
-      *x = isfinite(away) ? middle + copysign(limit, away) : middle;
-      fallbacks[(view->first + n) / view->draws]++;
-    }
-  }
+static void lmc_guard(const Potential *potential, double *theta, int64_t *fallbacks) {
+  const HistoryView *view = &potential->view;
+  for (int i = 0; i < potential->d; i++)
+    for (int n = 0; n < view->lanes; n++)
+      if (guard_coordinate(potential, i, &theta[i * view->lanes + n]))
+        fallbacks[(view->first + n) / view->draws]++;
 }
 
 /* Returns where the rule `lambda_max` takes the curvature: with logistic rewards it is largest at theta =
@@ -134,66 +132,109 @@ static const double *reference(Lmc *self, const double *theta) {
   return self->gradient;
 }
 
-/* Returns whether the kernel can serve: it knows quadratic potentials, of theta itself where that is to be
- * pulled. */
-static bool has_kernel(const Lmc *self, int lanes) {
+/* ---- steps on a quadratic potential: all steps of a vector of chains, whose matrices stay in the
+ * first-level cache, before those of the next */
+
+/* Returns whether that can serve: the feel-good term needs theta itself. */
+static bool is_quadratic(const Lmc *self, int lanes) {
   return self->normals && !(self->feel_good > 0 && self->potential.root) &&
          !matrix_lanes_is_single(self->potential.d, lanes);
 }
 
-/* Moves by the kernel. All steps have the same length, and each is counted where it was shortened. */
-static void move_by_kernel(Lmc *self, const HistoryView *view, RngLanes *rng, double *theta,
-                           int64_t *fallbacks) {
-  const Potential *potential = &self->potential;
-  const size_t vector = (size_t)potential->d * (size_t)view->lanes;
-  int touched[CHUNK_LANES] = {0};
-  const LmcTarget target = {.d = potential->d,
-                            .lanes = view->lanes,
-                            .precision = potential->precision,
-                            .vector = potential->vector,
-                            .h = self->h,
-                            .pull = self->feel_good > 0 ? self->pull : NULL,
-                            .middle = potential->start_mean,
-                            .deviation = potential->start_deviation,
-                            .guard = GUARD,
-                            .scratch = self->scratch};
+/* Returns pull / |theta|. */
+INLINE Real feel_good_factor(int d, const Real *theta, Real pull) {
+  Real square = {0};
+  for (int i = 0; i < d; i++) square += theta[i] * theta[i];
+  return pull / real_root(square + DBL_MIN);
+}
+
+/* Brings the chains of lanes `at` back within the guard. */
+static void guard_chains(const Lmc *self, RealLanes at, int64_t *fallbacks) {
+  const HistoryView *view = &self->potential.view;
+  for (int i = 0; i < self->potential.d; i++)
+    for (int n = 0; n < (int)at.count; n++) {
+      double x = self->chain[i][n];
+      if (guard_coordinate(&self->potential, i, &x))
+        fallbacks[(view->first + (int)at.first + n) / view->draws]++;
+      self->chain[i][n] = x;
+    }
+}
+
+/* Makes one step of the chains of lanes `at`, with normal[d, N]. None is beyond the guard while the squares
+ * of all coordinates, in units of it, add up to less than 1. */
+INLINE void step_chains(const Lmc *self, RealLanes at, Real h, Real noise, Real pull, const double *normal,
+                        int64_t *fallbacks) {
+  const int d = self->potential.d;
+  Real *theta = self->chain, z, away, square = {0};
+  const Real factor = self->feel_good > 0 ? feel_good_factor(d, theta, pull) : (Real){0};
+  double total = 0;
+  real_multiply(d, self->precision, theta, self->image);
+  for (int i = 0; i < d; i++) {
+    real_load(at, 1, normal + (size_t)i * at.lanes, &z);
+    theta[i] += noise * z - h * (self->image[i] - self->vector[i] - factor * theta[i]);
+    away = self->guard_unit[i] * (theta[i] - self->potential.start_mean[i]);
+    square += away * away;
+  }
+  for (int n = 0; n < VECTOR_LANES; n++) total += square[n];
+  if (!(total < 1)) guard_chains(self, at, fallbacks);
+}
+
+/* Makes `steps` steps of theta[d, lanes] with the normals. */
+SIMD_CLONES
+static void step_quadratic(const Lmc *self, int lanes, int steps, double *theta, int64_t *fallbacks) {
+  const int d = self->potential.d;
+  for (RealLanes at = real_begin(lanes); at.count > 0; real_next(&at)) {
+    Real h, pull = {0};
+    real_load(at, d * d, self->potential.precision, self->precision);
+    real_load(at, d, self->potential.vector, self->vector);
+    real_load(at, d, theta, self->chain);
+    real_pad((int)at.count, d, self->chain); /* at steps of length 0 */
+    real_load(at, 1, self->h, &h);
+    if (self->feel_good > 0) real_load(at, 1, self->pull, &pull);
+    const Real noise = real_root(2 * h);
+    for (int k = 0; k < steps; k++)
+      step_chains(self, at, h, noise, pull, self->normals + (size_t)(k * d * lanes), fallbacks);
+    real_store(at, d, self->chain, theta);
+  }
+}
+
+/* All steps have the same length, and each is counted where it was shortened. */
+static void move_on_quadratic(Lmc *self, RngLanes *rng, double *theta, int64_t *fallbacks) {
+  const int d = self->potential.d, lanes = self->potential.view.lanes;
   for (int left = self->step.steps; left > 0; left -= MOVES) {
     const int count = left < MOVES ? left : MOVES;
     for (int k = 0; k < count; k++) {
       step_size_choose(&self->step, &self->potential, NULL, NULL, NULL, NULL, self->h, fallbacks);
-      rng_lanes_normal(rng, potential->d, self->normals + (size_t)k * vector);
+      rng_lanes_normal(rng, d, self->normals + (size_t)(k * d * lanes));
     }
-    lmc_kernel_move(&target, count, self->normals, theta, touched);
+    step_quadratic(self, lanes, count, theta, fallbacks);
   }
-  for (int n = 0; n < view->lanes; n++) fallbacks[(view->first + n) / view->draws] += touched[n];
 }
 
-/* Moves by steps. With Gaussian rewards and a linear mean the Hessian is known, that of a network costs
- * more than the steps; otherwise it is taken in every step. */
-static void move_by_steps(Lmc *self, const HistoryView *view, RngLanes *rng, double *theta,
-                          int64_t *fallbacks) {
-  const int d = self->potential.d;
-  double *hessian = self->potential.conjugate ? NULL : self->hessian;
+/* ---- steps on any potential */
+
+/* Moves to theta - h g + sqrt(2 h) z. */
+SIMD_CLONES
+static void lmc_move(int d, int lanes, const double *restrict h, const double *restrict g,
+                     const double *restrict z, double *restrict theta) {
+  for (int i = 0; i < d; i++)
+    for (int n = 0; n < lanes; n++)
+      theta[i * lanes + n] += special_two_products(sqrt(2 * h[n]), z[i * lanes + n], -h[n], g[i * lanes + n]);
+}
+
+/* With Gaussian rewards and a linear mean the Hessian is known, that of a network costs more than the steps;
+ * otherwise it is taken in every step. */
+static void move_on_any(Lmc *self, RngLanes *rng, double *theta, int64_t *fallbacks) {
+  Potential *potential = &self->potential;
+  double *hessian = potential->conjugate ? NULL : self->hessian;
   for (int k = 0; k < self->step.steps; k++) {
-    potential_derivatives(&self->potential, theta, self->gradient, hessian);
-    if (self->feel_good > 0)
-      feel_good_subtract(&self->potential, self->pull, theta, self->normal, self->gradient);
-    step_size_choose(&self->step, &self->potential, self->gradient, hessian, NULL, NULL, self->h, fallbacks);
-    rng_lanes_normal(rng, d, self->normal);
-    lmc_move(d, view->lanes, self->h, self->gradient, self->normal, theta);
-    lmc_guard(self, view, theta, fallbacks);
+    potential_derivatives(potential, theta, self->gradient, hessian);
+    if (self->feel_good > 0) feel_good_subtract(potential, self->pull, theta, self->normal, self->gradient);
+    step_size_choose(&self->step, potential, self->gradient, hessian, NULL, NULL, self->h, fallbacks);
+    rng_lanes_normal(rng, potential->d, self->normal);
+    lmc_move(potential->d, potential->view.lanes, self->h, self->gradient, self->normal, theta);
+    lmc_guard(potential, theta, fallbacks);
   }
-}
-
-static void update_chunk(Lmc *self, const HistoryView *view, RngLanes *rng, double *theta,
-                         int64_t *fallbacks) {
-  potential_at(&self->potential, view);
-  step_size_begin(&self->step, &self->potential, reference(self, theta));
-  if (self->feel_good > 0) feel_good_begin(&self->potential, self->feel_good, self->pull);
-  if (has_kernel(self, view->lanes))
-    move_by_kernel(self, view, rng, theta, fallbacks);
-  else
-    move_by_steps(self, view, rng, theta, fallbacks);
 }
 
 static void lmc_update(Sampler *sampler, const History *history, int round, int64_t *fallbacks) {
@@ -202,7 +243,11 @@ static void lmc_update(Sampler *sampler, const History *history, int round, int6
   for (int first = 0; first < total; first += CHUNK_LANES) {
     const HistoryView view = {history, draws, first, chunk_size(total, first, CHUNK_LANES), NULL, NULL};
     RngLanes rng = catch_up_streams(sampler, round, draws, first, view.lanes);
-    update_chunk(self, &view, &rng, chains_at(self, sampler->d, first), fallbacks);
+    double *theta = chains_at(self, sampler->d, first);
+    potential_at(&self->potential, &view);
+    step_size_begin(&self->step, &self->potential, reference(self, theta));
+    if (self->feel_good > 0) feel_good_begin(&self->potential, self->feel_good, self->pull);
+    (is_quadratic(self, view.lanes) ? move_on_quadratic : move_on_any)(self, &rng, theta, fallbacks);
   }
 }
 
@@ -244,7 +289,9 @@ static Status lmc_create(Sampler *sampler, const SamplerSetup *setup) {
   if (!self->potential.network) ALLOCATE(memory, self->hessian, d * vector);
   if (!potential_is_quadratic(&self->potential)) return STATUS_OK;
   ALLOCATE(memory, self->normals, MOVES * vector);
-  ALLOCATE(memory, self->scratch, lmc_kernel_scratch(sampler->d));
+  ALLOCATE(memory, self->precision, d * d);
+  ALLOCATE_ARRAYS(memory, d, self->vector, self->chain, self->image, self->guard_unit);
+  for (size_t i = 0; i < d; i++) self->guard_unit[i] = 1 / (GUARD * self->potential.start_deviation[i]);
   return STATUS_OK;
 }
 
