@@ -88,9 +88,9 @@ static void check_distribution(const ThetaOps *ops) {
   Samples samples, fewer;
   CU_ASSERT_PTR_EQUAL(theta_find(ops->name), ops);
   CU_ASSERT(ops->name[0] && ops->summary[0] && ops->reference[0]);
-  CU_ASSERT_EQUAL(!!ops->sample + !!ops->mixture + !!ops->prior + !!ops->set, 1);
+  CU_ASSERT_EQUAL(!!ops->sample + !!ops->mixture + !!ops->load + !!ops->prior + !!ops->set, 1);
   CU_ASSERT(!ops->sample || ops->dimension == 2);
-  if (ops->needs_file) return;
+  if (ops->load || ops->set) return;
   CHECK_OK(theta_create(ops, 0, NULL, 0.2, 5, &source));
   const int d = source.d;
   double *theta = calloc((size_t)d * RUNS, sizeof *theta), *one = calloc((size_t)d, sizeof *one);

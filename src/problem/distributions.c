@@ -94,16 +94,16 @@ static Status create_planar(Arena *memory, int components, const Component *comp
   return mixture_prepare(out);
 }
 
-static Status mix_cross(Arena *memory, int d, const char *file, Mixture *out) {
-  (void)d, (void)file;
+static Status mix_cross(Arena *memory, int d, Mixture *out) {
+  (void)d;
   static const Component component[] = {{0.5, {0, 0}, {1, 0.99, 0.99, 1}}, {0.5, {0, 0}, {1, -0.9, -0.9, 1}}};
   return create_planar(memory, 2, component, out);
 }
 
 /* Creates the mixture of four rays. Each is uniform on a sector of radius 3 and half angle h: E r = 2, E
  * r^2 = 9/2, E cos a = sin h / h, E cos^2 a = 1/2 + sin 2h / (4 h). */
-static Status mix_rays(Arena *memory, int d, const char *file, Mixture *out) {
-  (void)d, (void)file;
+static Status mix_rays(Arena *memory, int d, Mixture *out) {
+  (void)d;
   const double h = acos(0.95), bend = sin(2 * h) / (4 * h), mean = 2 * sin(h) / h;
   const double along = 4.5 * (0.5 + bend) - mean * mean, across = 4.5 * (0.5 - bend);
   const Component component[] = {{0.25, {mean, 0}, {along, 0, 0, across}},
@@ -113,16 +113,16 @@ static Status mix_rays(Arena *memory, int d, const char *file, Mixture *out) {
   return create_planar(memory, 4, component, out);
 }
 
-static Status mix_triangles(Arena *memory, int d, const char *file, Mixture *out) {
-  (void)d, (void)file;
+static Status mix_triangles(Arena *memory, int d, Mixture *out) {
+  (void)d;
   static const Component component[] = {{0.75, {2, 0}, {0.5, 0, 0, 1.5}},
                                         {0.25, {-2, 0}, {0.5, 0, 0, 1.0 / 6}}};
   return create_planar(memory, 2, component, out);
 }
 
 /* Makes modes so far apart that a local method stays in the one where it starts. */
-static Status mix_four(Arena *memory, int d, const char *file, Mixture *out) {
-  (void)d, (void)file;
+static Status mix_four(Arena *memory, int d, Mixture *out) {
+  (void)d;
   static const Component component[] = {{0.25, {3, 0}, {0.1, 0, 0, 0.1}},
                                         {0.25, {-3, 0}, {0.1, 0, 0, 0.1}},
                                         {0.25, {0, 3}, {0.1, 0, 0, 0.1}},
@@ -133,8 +133,7 @@ static Status mix_four(Arena *memory, int d, const char *file, Mixture *out) {
 /* ---- mixtures in any dimension; the curves, the surface and the heavy tails are so fine mixtures that
  * nothing shows of it, with an exact posterior all the same */
 
-static Status mix_gaussian(Arena *memory, int d, const char *file, Mixture *out) {
-  (void)file;
+static Status mix_gaussian(Arena *memory, int d, Mixture *out) {
   TRY(create_equal(memory, d, 1, 1, out));
   return mixture_prepare(out);
 }
@@ -145,8 +144,7 @@ static Status isotropic_gaussian(Arena *memory, int d, Isotropic *out) {
   return STATUS_OK;
 }
 
-static Status mix_from_file(Arena *memory, int d, const char *file, Mixture *out) {
-  (void)d;
+static Status load_mixture(Arena *memory, const char *file, Mixture *out) {
   SCRATCH_ARENA(scratch);
   PriorFit chain = {.schedule = {.stages = 1, .alpha = 0.5}};
   Prior prior;
@@ -174,8 +172,7 @@ static void sphere_means(int d, double *means) {
   }
 }
 
-static Status mix_sphere(Arena *memory, int d, const char *file, Mixture *out) {
-  (void)file;
+static Status mix_sphere(Arena *memory, int d, Mixture *out) {
   TRY(create_equal(memory, d, SPHERE_COMPONENTS, SPHERE_VARIANCE, out));
   sphere_means(d, out->mean);
   return mixture_prepare(out);
@@ -192,10 +189,9 @@ static Status isotropic_sphere(Arena *memory, int d, Isotropic *out) {
 /* Creates a tube around a closed curve whose frequencies 1, 2, .. make it leave every plane: no few
  * Gaussians are near it. Coordinates 2 j and 2 j + 1 are cosine and sine of j + 1 times the angle; |mean|
  * = 2 for even d. */
-static Status mix_curve(Arena *memory, int d, const char *file, Mixture *out) {
+static Status mix_curve(Arena *memory, int d, Mixture *out) {
   enum { ALONG = 100 };
   const double variance = 0.05, radius = 2 / sqrt(d > 1 ? 0.5 * d : 1), turn = 2 * acos(-1);
-  (void)file;
   TRY(create_equal(memory, d, ALONG, variance, out));
   for (int c = 0; c < ALONG; c++)
     for (int i = 0; i < d; i++) {
@@ -242,20 +238,17 @@ static void roll_point(int k, double *x) {
   x[2] = 3 * ((k / ROLL_ANGLES + 0.5) / ROLL_HEIGHTS - 0.5);
 }
 
-static Status mix_spiral(Arena *memory, int d, const char *file, Mixture *out) {
-  (void)file;
+static Status mix_spiral(Arena *memory, int d, Mixture *out) {
   return create_pieces(memory, d, CURVE_PIECES, spiral_point, out);
 }
 
-static Status mix_roll(Arena *memory, int d, const char *file, Mixture *out) {
-  (void)file;
+static Status mix_roll(Arena *memory, int d, Mixture *out) {
   return create_pieces(memory, d, ROLL_ANGLES * ROLL_HEIGHTS, roll_point, out);
 }
 
 /* Creates Student's t with 3 degrees of freedom: a Gaussian whose variance s is inverse gamma, with
  * density s^-5/2 exp(-3 / (2 s)), here at points even in log s from 0.1 to 1000. */
-static Status mix_student(Arena *memory, int d, const char *file, Mixture *out) {
-  (void)file;
+static Status mix_student(Arena *memory, int d, Mixture *out) {
   double total = 0;
   TRY(mixture_create(memory, d, TAIL_SCALES, out));
   for (int c = 0; c < TAIL_SCALES; c++) {
@@ -296,7 +289,7 @@ const ThetaOps theta_distributions[] = {
     {"gm_curve", "a tube of 100 Gaussians along a closed curve, in any dimension", NEITHER,
      .mixture = mix_curve},
     {"mixture", "a mixture of Gaussians from a prior file (problem.file)", "DiffTS, Section 6.2",
-     .needs_file = true, .mixture = mix_from_file},
+     .load = load_mixture},
     {"gaussian", "standard Gaussian in any dimension", "DiffTS, Section 2.1", .mixture = mix_gaussian,
      .isotropic = isotropic_gaussian},
     {"gm_sphere", "six narrow Gaussians on a sphere, in any dimension", BRUNA_HAN, .mixture = mix_sphere,
@@ -306,6 +299,6 @@ const ThetaOps theta_distributions[] = {
     {"roll", "about a surface, a rolled sheet, in any dimension", NEITHER, .mixture = mix_roll},
     {"student", "Student's t with 3 degrees of freedom, in any dimension", NEITHER, .mixture = mix_student},
     {"ising", "uniform on the corners of the hypercube, in any dimension", BRUNA_HAN, .prior = prior_ising},
-    {"file", "drawn from the user's own samples (problem.file)", "DiffTS, Section 6.3", .needs_file = true,
+    {"file", "drawn from the user's own samples (problem.file)", "DiffTS, Section 6.3",
      .set = dataset_read_samples},
     {.name = NULL}};

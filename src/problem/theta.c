@@ -33,7 +33,7 @@ Status theta_create(const ThetaOps *ops, int dimension, const char *file, double
                     ThetaSource *out) {
   const char *source = file ? file : ops->name;
   *out = (ThetaSource){.ops = ops, .seed = seed};
-  if (ops->needs_file && !file)
+  if ((ops->load || ops->set) && !file)
     return status_set(STATUS_INPUT, "problem.theta = %s needs problem.file, which is not given", ops->name);
   if (ops->set) {
     Samples set;
@@ -41,11 +41,10 @@ Status theta_create(const ThetaOps *ops, int dimension, const char *file, double
     return theta_create_set(&set, source, dimension, test_fraction, seed, out);
   }
   out->d = dimension ? dimension : ops->dimension ? ops->dimension : 2;
-  if (ops->mixture) {
-    TRY(ops->mixture(&out->memory, out->d, file, &out->mixture));
-    out->has_mixture = true;
-    out->d = out->mixture.d;
-  }
+  if (ops->mixture) TRY(ops->mixture(&out->memory, out->d, &out->mixture));
+  if (ops->load) TRY(ops->load(&out->memory, file, &out->mixture));
+  out->has_mixture = ops->mixture || ops->load;
+  if (out->has_mixture) out->d = out->mixture.d;
   if (ops->prior) {
     const PriorFit chain = {.schedule = {.stages = 1, .alpha = 0.5}};
     TRY(ops->prior(&out->memory, out->d, &chain, &out->prior));

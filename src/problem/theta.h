@@ -11,15 +11,14 @@ typedef struct ThetaSource ThetaSource;
 typedef struct {
   const char *name, *summary, *reference;
   int dimension; /* 0: any */
-  bool needs_file; /* problem.file must be given */
-  /* A distribution is one of `sample`, `mixture`, `prior` and `set`. */
+  /* A distribution is one of `sample`, `mixture`, `load`, `prior` and `set`. */
   /* OPTIONAL, in the plane (dimension 2). One sample theta[2] from its own stream. */
   void (*sample)(Rng *rng, double *theta);
   /* OPTIONAL. Its log density at theta[2], with all constants; -infinity outside of the support. */
   double (*log_density)(const double *theta);
-  /* OPTIONAL. The exact density as a mixture of Gaussians; d is that of the problem, `file` the key
-   * problem.file (NULL when absent). */
-  Status (*mixture)(Arena *memory, int d, const char *file, Mixture *out);
+  /* OPTIONAL. The exact density as a mixture of Gaussians in d dimensions, or that of a file. */
+  Status (*mixture)(Arena *memory, int d, Mixture *out);
+  Status (*load)(Arena *memory, const char *file, Mixture *out);
   /* OPTIONAL. The same without matrices, for large d. */
   Status (*isotropic)(Arena *memory, int d, Isotropic *out);
   /* OPTIONAL. The distribution as a prior with a chain of these settings. */
