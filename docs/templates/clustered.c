@@ -13,29 +13,24 @@ static Status clustered_create(Problem *self, const Config *config) {
 }
 
 /* What a run keeps are its centres, kept[B, CENTRES, d]. */
-static void clustered_keep(const Problem *self, uint32_t first_run, int runs, double *kept) {
-  for (int b = 0; b < runs; b++) {
-    Rng rng = {.key = rng_key(self->seed, RNG_POOL), .run = first_run + (uint32_t)b};
-    rng_normal(&rng, CENTRES * self->d, kept + b * CENTRES * self->d);
+static void clustered_keep(World *world) {
+  const Problem *self = world->problem;
+  for (int b = 0; b < world->runs; b++) {
+    Rng rng = {.key = rng_key(self->seed, RNG_POOL), .run = world->first_run + (uint32_t)b};
+    rng_normal(&rng, CENTRES * self->d, world->kept + b * CENTRES * self->d);
   }
 }
 
 /* Arm k is near centre k mod CENTRES; more arms leave the first ones as they are. */
-static void clustered_features(const Problem *self, uint32_t first_run, int runs, uint32_t round,
-                               const double *kept, double *features, double *scratch) {
-  (void)scratch;
-  const int d = self->d, vectors = problem_vectors(self);
-  RngLanes rng = {.key = rng_key(self->seed, RNG_ARMS),
-                  .run = first_run,
-                  .draws = 1,
-                  .round = round,
-                  .lanes = (uint32_t)runs};
-  rng_lanes_normal(&rng, vectors * d, features);
+static void clustered_features(World *world) {
+  const int d = world->problem->d, vectors = problem_vectors(world->problem), runs = world->runs;
+  RngLanes rng = world_streams(world, RNG_ARMS);
+  rng_lanes_normal(&rng, vectors * d, world->features);
   for (int k = 0; k < vectors; k++)
     for (int i = 0; i < d; i++)
       for (int b = 0; b < runs; b++) {
-        double *x = &features[(k * d + i) * runs + b];
-        *x = kept[(b * CENTRES + k % CENTRES) * d + i] + SPREAD * *x;
+        double *x = &world->features[(k * d + i) * runs + b];
+        *x = world->kept[(b * CENTRES + k % CENTRES) * d + i] + SPREAD * *x;
       }
 }
 

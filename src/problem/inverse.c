@@ -70,15 +70,15 @@ static Rng vectors_of(const Problem *self, RngPurpose side, uint32_t run, uint32
   return (Rng){.key = rng_key(self->seed, side), .run = run, .round = round};
 }
 
-static void inverse_draw_features(const Problem *self, uint32_t first_run, int runs, uint32_t round,
-                                  const double *kept, double *features, double *scratch) {
-  (void)kept;
+static void inverse_draw_features(World *world) {
+  const Problem *self = world->problem;
   const Inverse *state = self->state;
-  const int d = self->d, m = self->arms, rank = matrix_rank(self);
-  double *left = scratch + runs, *right = left + rank * m; /* [rank, m], [rank, d] */
+  const int d = self->d, m = self->arms, rank = matrix_rank(self), runs = world->runs;
+  double *left = world->scratch + runs, *right = left + rank * m; /* [rank, m], [rank, d] */
   for (int b = 0; b < runs; b++) {
-    const uint32_t run = first_run + (uint32_t)b;
-    Rng rng = vectors_of(self, RNG_ARMS, run, round), other = vectors_of(self, RNG_RIGHT_VECTORS, run, round);
+    const uint32_t run = world->first_run + (uint32_t)b;
+    Rng rng = vectors_of(self, RNG_ARMS, run, world->round),
+        other = vectors_of(self, RNG_RIGHT_VECTORS, run, world->round);
     rotation_draw(&rng, rank, m, left);
     if (state->axes)
       memcpy(right, state->axes, (size_t)(rank * d) * sizeof *right);
@@ -88,7 +88,7 @@ static void inverse_draw_features(const Problem *self, uint32_t first_run, int r
       for (int i = 0; i < d; i++) {
         double sum = 0;
         for (int k = 0; k < rank; k++) sum += singular_value(self, k) * left[k * m + row] * right[k * d + i];
-        features[(size_t)(row * d + i) * (size_t)runs + (size_t)b] = sum;
+        world->features[(size_t)(row * d + i) * (size_t)runs + (size_t)b] = sum;
       }
   }
 }

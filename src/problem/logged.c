@@ -107,24 +107,23 @@ static Status logged_create(Problem *self, const Config *config) {
   return theta_create_gaussian(log->d, self->seed, &self->theta);
 }
 
-static void features(const Problem *self, uint32_t first_run, int runs, uint32_t round, const double *kept,
-                     double *out, double *scratch) {
-  const EventLog *log = self->state;
-  (void)kept, (void)scratch;
-  for (int b = 0; b < runs; b++) {
-    const double *from = logged_features(log, logged_event(self, first_run + (uint32_t)b, round), 0);
-    const size_t count = (size_t)log->d * (size_t)problem_vectors(self);
-    for (size_t i = 0; i < count; i++) out[i * (size_t)runs + (size_t)b] = from[i];
+static void features(World *world) {
+  const EventLog *log = world->problem->state;
+  const size_t count = (size_t)log->d * (size_t)problem_vectors(world->problem), runs = (size_t)world->runs;
+  for (size_t b = 0; b < runs; b++) {
+    const int event = logged_event(world->problem, world->first_run + (uint32_t)b, world->round);
+    const double *from = logged_features(log, event, 0);
+    for (size_t i = 0; i < count; i++) world->features[i * runs + b] = from[i];
   }
 }
 
 /* Gives the reward of the arm that was taken, and 0 for the others: nobody is shown either. */
-static void rewards(const Problem *self, uint32_t first_run, int runs, uint32_t round, double *mean) {
-  const EventLog *log = self->state;
-  for (int i = 0; i < self->arms * runs; i++) mean[i] = 0;
-  for (int b = 0; b < runs; b++) {
-    const int event = logged_event(self, first_run + (uint32_t)b, round);
-    mean[log->arm[event] * runs + b] = log->reward[event];
+static void rewards(World *world) {
+  const EventLog *log = world->problem->state;
+  for (int i = 0; i < world->problem->arms * world->runs; i++) world->mean[i] = 0;
+  for (int b = 0; b < world->runs; b++) {
+    const int event = logged_event(world->problem, world->first_run + (uint32_t)b, world->round);
+    world->mean[log->arm[event] * world->runs + b] = log->reward[event];
   }
 }
 

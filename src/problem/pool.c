@@ -44,17 +44,18 @@ static Status pool_create(Problem *self, const Config *config) {
 
 /* Stores the pools of the runs, kept[B, K, d]: member m has the stream (POOL, run, round 0, draw
  * m). */
-static void keep_pools(const Problem *self, uint32_t first_run, int runs, double *kept) {
+static void keep_pools(World *world) {
+  const Problem *self = world->problem;
   const Pool *state = self->state;
   const size_t d = (size_t)self->d, arms = (size_t)self->arms;
-  for (uint32_t b = 0; b < (uint32_t)runs; b++) {
+  for (uint32_t b = 0; b < (uint32_t)world->runs; b++) {
     RngLanes rng = {.key = rng_key(self->seed, RNG_POOL),
-                    .run = first_run + b,
+                    .run = world->first_run + b,
                     .draws = (uint32_t)self->arms,
                     .lanes = (uint32_t)self->arms};
     rng_lanes_normal(&rng, self->d, state->pool);
     for (size_t m = 0; m < arms; m++)
-      for (size_t i = 0; i < d; i++) kept[(b * arms + m) * d + i] = state->pool[i * arms + m];
+      for (size_t i = 0; i < d; i++) world->kept[(b * arms + m) * d + i] = state->pool[i * arms + m];
   }
 }
 
@@ -82,18 +83,19 @@ static void add_members(size_t d, size_t arms, size_t runs, double zeta, const d
 
 /* Draws noise and adds the members to zeta times it, two arms at a time, as long as they are in the cache: so
  * many have the numbers of whole positions in both streams. More arms mean another pool. */
-static void pool_draw_features(const Problem *self, uint32_t first_run, int runs, uint32_t round,
-                               const double *kept, double *features, double *scratch) {
+static void pool_draw_features(World *world) {
+  const Problem *self = world->problem;
   const Pool *state = self->state;
-  const size_t d = (size_t)self->d, stride = (size_t)runs;
-  RngLanes noise = problem_streams(self, RNG_ARMS, first_run, runs, round);
-  RngLanes member = problem_streams(self, RNG_POOL_MEMBER, first_run, runs, round);
+  const size_t d = (size_t)self->d, runs = (size_t)world->runs;
+  RngLanes noise = world_streams(world, RNG_ARMS), member = world_streams(world, RNG_POOL_MEMBER);
+  double *features = world->features;
   for (int k = 0; k < self->arms; k += 2) {
     const int pair = k + 1 < self->arms ? 2 : 1;
     rng_lanes_normal(&noise, pair * self->d, features);
-    rng_lanes_uniform(&member, pair, scratch);
-    for (int m = 0; m < pair; m++, features += d * stride)
-      add_members(d, (size_t)self->arms, stride, state->zeta, kept, scratch + (size_t)m * stride, features);
+    rng_lanes_uniform(&member, pair, world->scratch);
+    for (int m = 0; m < pair; m++, features += d * runs)
+      add_members(d, (size_t)self->arms, runs, state->zeta, world->kept, world->scratch + (size_t)m * runs,
+                  features);
   }
 }
 

@@ -142,9 +142,12 @@ void problem_destroy(Problem *problem) {
 
 /* Transforms to theta* of the runs' samples of `theta`. */
 static void transform_theta(const Problem *problem, uint32_t first_run, int runs, double *theta) {
-  if (problem->ops->transform)
-    problem->ops->transform(
-        problem, problem_streams(problem, RNG_ROTATION, first_run, runs, problem->theta.segment), theta);
+  const RngLanes rng = {.key = rng_key(problem->seed, RNG_ROTATION),
+                        .run = first_run,
+                        .draws = 1,
+                        .round = problem->theta.segment,
+                        .lanes = (uint32_t)runs};
+  if (problem->ops->transform) problem->ops->transform(problem, rng, theta);
 }
 
 void problem_theta(const Problem *problem, uint32_t replicate, uint32_t first_run, int runs, double *theta) {
@@ -256,8 +259,7 @@ static void find_best(World *world) {
   const Problem *problem = world->problem;
   const int runs = world->runs;
   double *u = world->scratch, *top = world->scratch + runs;
-  if (problem->ops->rewards)
-    problem->ops->rewards(problem, world->first_run, runs, world->round, world->mean);
+  if (problem->ops->rewards) problem->ops->rewards(world);
   for (int k = 0; k < problem->arms; k++) {
     size_t stride;
     double *mean = world->mean + (size_t)k * (size_t)runs;
@@ -273,9 +275,8 @@ void world_theta_changed(World *world) {
   if (!world->problem->resample_arms) find_best(world);
 }
 
-static void new_arms(World *world, uint32_t round) {
-  world->problem->ops->features(world->problem, world->first_run, world->runs, round, world->kept,
-                                world->features, world->scratch);
+static void draw_arms(World *world) {
+  world->problem->ops->features(world);
   find_best(world);
 }
 
@@ -311,8 +312,8 @@ static Status problem_begin(const Problem *problem, uint32_t first_run, int runs
 /* Completes a world whose theta* is there. */
 static void furnish(World *world) {
   const Problem *problem = world->problem;
-  if (problem->ops->keep) problem->ops->keep(problem, world->first_run, world->runs, world->kept);
-  if (!problem->resample_arms) new_arms(world, 0);
+  if (problem->ops->keep) problem->ops->keep(world);
+  if (!problem->resample_arms) draw_arms(world);
 }
 
 Status world_create(const Problem *problem, uint32_t replicate, uint32_t first_run, int runs, World *out) {
@@ -339,8 +340,8 @@ void world_destroy(World *world) {
 
 void world_advance(World *world, uint32_t round) {
   world->round = round;
-  if (world->problem->resample_arms) new_arms(world, round);
-  RngLanes rng = problem_streams(world->problem, RNG_REWARD, world->first_run, world->runs, round);
+  if (world->problem->resample_arms) draw_arms(world);
+  RngLanes rng = world_streams(world, RNG_REWARD);
   rng_lanes_uniform(&rng, 1, world->noise);
   rng_lanes_normal(&rng, 1, world->noise + world->runs);
 }

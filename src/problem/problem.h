@@ -9,6 +9,7 @@
 #include "problem/theta.h"
 
 typedef struct Problem Problem;
+typedef struct World World;
 
 typedef struct {
   const char *name, *summary, *reference;
@@ -23,15 +24,14 @@ typedef struct {
   /* OPTIONAL. theta[d, lanes] <- theta* made of these samples of `theta`, lane by lane, from the streams
    * `rng` where it is random. Such a theta* has no exact prior. */
   void (*transform)(const Problem *self, RngLanes rng, double *theta);
-  /* OPTIONAL, needed with `kept`. What the runs keep for the features of all their rounds: kept[B, kept]. */
-  void (*keep)(const Problem *self, uint32_t first_run, int runs, double *kept);
-  /* REQUIRED. Feature vectors of this round (1-based): features[problem_vectors, d, B]; scratch[2 B +
-   * feature_scratch]. Called once, with round 0, when the arms are not resampled. */
-  void (*features)(const Problem *self, uint32_t first_run, int runs, uint32_t round, const double *kept,
-                   double *features, double *scratch);
-  /* OPTIONAL. The rewards of all arms in this round, mean[K, B], where they are known without a theta*: the
-   * world has none, and `theta` is not used. */
-  void (*rewards)(const Problem *self, uint32_t first_run, int runs, uint32_t round, double *mean);
+  /* OPTIONAL, needed with `kept`. What the runs keep for the features of all their rounds: world->kept. */
+  void (*keep)(World *world);
+  /* REQUIRED. The feature vectors of world->round (1-based): world->features; world->scratch is free. Called
+   * once, with round 0, when the arms are not resampled. */
+  void (*features)(World *world);
+  /* OPTIONAL. The rewards of all arms in world->round, world->mean, where they are known without a theta*:
+   * the world has none, and `theta` is not used. */
+  void (*rewards)(World *world);
   /* OPTIONAL: the family has large settings. A[arms, d] of a run, created here, collective; the caller ends
    * with dense_matrix_destroy, also after a failure. */
   Status (*matrix)(const Problem *self, uint32_t run, const Dense *dense, DenseMatrix *out);
@@ -97,18 +97,8 @@ Status problem_exact_prior(Arena *memory, const Problem *problem, const PriorFit
 static inline int problem_unknowns(const Problem *problem) { return problem->per_arm ? problem->arms : 1; }
 static inline int problem_vectors(const Problem *problem) { return problem->per_arm ? 1 : problem->arms; }
 
-/* Returns the streams (purpose, run, round) of a block of runs, side by side. */
-static inline RngLanes problem_streams(const Problem *problem, RngPurpose purpose, uint32_t first_run,
-                                       int runs, uint32_t round) {
-  return (RngLanes){.key = rng_key(problem->seed, purpose),
-                    .run = first_run,
-                    .draws = 1,
-                    .round = round,
-                    .lanes = (uint32_t)runs};
-}
-
 /* The world of one block of runs, and what happens in it. */
-typedef struct {
+struct World {
   Arena memory;
   const Problem *problem; /* not owned */
   uint32_t replicate, first_run, round;
@@ -120,10 +110,19 @@ typedef struct {
   int *best; /* [B], arm of highest expected reward */
   double *noise; /* [2, B], a uniform and a normal number of the present round */
   double *scratch; /* [2 B + feature_scratch] */
-} World;
+};
+
+/* Returns the streams (purpose, run, round) of the runs, side by side. */
+static inline RngLanes world_streams(const World *world, RngPurpose purpose) {
+  return (RngLanes){.key = rng_key(world->problem->seed, purpose),
+                    .run = world->first_run,
+                    .draws = 1,
+                    .round = world->round,
+                    .lanes = (uint32_t)world->runs};
+}
 
 Status world_create(const Problem *problem, uint32_t replicate, uint32_t first_run, int runs, World *out);
-/* Creates a world for the of given theta[d, B], one for each run, where arms do not depend on it. */
+/* Creates a world of given theta[d, B], one for each run, where arms do not depend on it. */
 Status world_create_given(const Problem *problem, uint32_t first_run, int runs, const double *theta,
                           World *out);
 void world_destroy(World *world);

@@ -61,16 +61,16 @@ static void find_shape(const Problem *self, uint32_t run, double *shape, double 
   }
 }
 
-/* Computes phi <- shape phi for all arms of every run; scratch[(2 d + 1) d]. E[phi phi'] was a multiple of
+/* Computes phi <- shape phi for all arms of every run; E[phi phi'] was a multiple of
  * I, and gets the condition number kappa; its largest eigenvalue stays. */
-static void shape_features(const Problem *self, uint32_t first_run, int runs, double *features,
-                           double *scratch) {
-  const size_t d = (size_t)self->d, stride = (size_t)runs;
-  double *shape = scratch, *q = scratch + d * d, *phi = q + d * d;
+static void shape_features(World *world) {
+  const Problem *self = world->problem;
+  const size_t d = (size_t)self->d, stride = (size_t)world->runs;
+  double *shape = world->scratch + stride, *q = shape + d * d, *phi = q + d * d;
   for (size_t b = 0; b < stride; b++) {
-    find_shape(self, first_run + (uint32_t)b, shape, q);
+    find_shape(self, world->first_run + (uint32_t)b, shape, q);
     for (size_t k = 0; k < (size_t)self->arms; k++) {
-      double *arm = features + k * d * stride + b;
+      double *arm = world->features + k * d * stride + b;
       for (size_t i = 0; i < d; i++) phi[i] = arm[i * stride];
       for (size_t i = 0; i < d; i++) {
         double sum = 0;
@@ -83,42 +83,38 @@ static void shape_features(const Problem *self, uint32_t first_run, int runs, do
 
 /* Draws a standard normal vector, scaled to length 1 (sphere) or u^(1/d) (ball). More arms leave the
  * first ones as they are. */
-static void draw_isotropic(const Problem *self, uint32_t first_run, int runs, uint32_t round,
-                           double *features, double *scratch) {
-  const Synthetic *state = self->state;
-  int d = self->d, arms = problem_vectors(self);
-  RngLanes direction = problem_streams(self, RNG_ARMS, first_run, runs, round);
-  RngLanes radius = problem_streams(self, RNG_RADIUS, first_run, runs, round);
-  rng_lanes_normal(&direction, arms * d, features);
+static void draw_isotropic(World *world) {
+  const Synthetic *state = world->problem->state;
+  const int d = world->problem->d, arms = problem_vectors(world->problem), runs = world->runs;
+  RngLanes direction = world_streams(world, RNG_ARMS), radius = world_streams(world, RNG_RADIUS);
+  rng_lanes_normal(&direction, arms * d, world->features);
   if (!state->normalised) return;
   for (int k = 0; k < arms; k++) {
-    double *arm = features + (size_t)k * (size_t)d * (size_t)runs;
-    if (state->radius) rng_lanes_uniform(&radius, 1, scratch);
+    double *arm = world->features + (size_t)k * (size_t)d * (size_t)runs;
+    if (state->radius) rng_lanes_uniform(&radius, 1, world->scratch);
     for (int b = 0; b < runs; b++) {
       double square = 0;
       for (int i = 0; i < d; i++) square += arm[i * runs + b] * arm[i * runs + b];
-      double scale = (state->radius ? pow(scratch[b], 1.0 / d) : 1) / sqrt(square);
+      double scale = (state->radius ? pow(world->scratch[b], 1.0 / d) : 1) / sqrt(square);
       for (int i = 0; i < d; i++) arm[i * runs + b] *= scale;
     }
   }
 }
 
-static void put_unit_vectors(const Problem *self, int runs, double *features) {
-  const size_t d = (size_t)self->d, stride = (size_t)runs;
-  memset(features, 0, d * d * stride * sizeof *features);
+static void put_unit_vectors(World *world) {
+  const size_t d = (size_t)world->problem->d, runs = (size_t)world->runs;
+  memset(world->features, 0, d * d * runs * sizeof *world->features);
   for (size_t i = 0; i < d; i++)
-    for (size_t b = 0; b < stride; b++) features[(i * d + i) * stride + b] = 1;
+    for (size_t b = 0; b < runs; b++) world->features[(i * d + i) * runs + b] = 1;
 }
 
-static void synthetic_draw_features(const Problem *self, uint32_t first_run, int runs, uint32_t round,
-                                    const double *kept, double *features, double *scratch) {
-  (void)kept;
-  const Synthetic *state = self->state;
+static void synthetic_draw_features(World *world) {
+  const Synthetic *state = world->problem->state;
   if (state->basis)
-    put_unit_vectors(self, runs, features);
+    put_unit_vectors(world);
   else
-    draw_isotropic(self, first_run, runs, round, features, scratch);
-  if (is_shaped(self, state)) shape_features(self, first_run, runs, features, scratch + runs);
+    draw_isotropic(world);
+  if (is_shaped(world->problem, state)) shape_features(world);
 }
 
 const ProblemOps problem_synthetic = {.name = "synthetic",

@@ -79,27 +79,26 @@ static Status table_create(Problem *self, const Config *config) {
   return theta_create_gaussian(table->d, self->seed, &self->theta);
 }
 
-/* Returns the event that a run meets in a round, from 1. */
-static size_t event_of(const Problem *self, uint32_t run, uint32_t round) {
-  const RewardTable *table = self->state;
-  return (size_t)rng_permuted(table->rows, rng_key(self->seed, RNG_EVENTS), run, (int)round - 1);
+/* Returns the event that run b of the world meets in its round. */
+static size_t event_of(const World *world, int b) {
+  const RewardTable *table = world->problem->state;
+  return (size_t)rng_permuted(table->rows, rng_key(world->problem->seed, RNG_EVENTS),
+                              world->first_run + (uint32_t)b, (int)world->round - 1);
 }
 
-static void contexts(const Problem *self, uint32_t first_run, int runs, uint32_t round, const double *kept,
-                     double *features, double *scratch) {
-  const RewardTable *table = self->state;
-  (void)kept, (void)scratch;
-  for (int b = 0; b < runs; b++) {
-    const double *from = table->context + event_of(self, first_run + (uint32_t)b, round) * (size_t)table->d;
-    for (int i = 0; i < table->d; i++) features[i * runs + b] = from[i];
+static void contexts(World *world) {
+  const RewardTable *table = world->problem->state;
+  for (int b = 0; b < world->runs; b++) {
+    const double *from = table->context + event_of(world, b) * (size_t)table->d;
+    for (int i = 0; i < table->d; i++) world->features[i * world->runs + b] = from[i];
   }
 }
 
-static void rewards(const Problem *self, uint32_t first_run, int runs, uint32_t round, double *mean) {
-  const RewardTable *table = self->state;
-  for (int b = 0; b < runs; b++) {
-    const double *from = table->reward + event_of(self, first_run + (uint32_t)b, round) * (size_t)table->arms;
-    for (int k = 0; k < table->arms; k++) mean[k * runs + b] = from[k];
+static void rewards(World *world) {
+  const RewardTable *table = world->problem->state;
+  for (int b = 0; b < world->runs; b++) {
+    const double *from = table->reward + event_of(world, b) * (size_t)table->arms;
+    for (int k = 0; k < table->arms; k++) world->mean[k * world->runs + b] = from[k];
   }
 }
 

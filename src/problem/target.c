@@ -54,17 +54,15 @@ static void transform(const Problem *self, RngLanes lanes, double *x) {
   }
 }
 
-static void target_draw_features(const Problem *self, uint32_t first_run, int runs, uint32_t round,
-                                 const double *kept, double *features, double *scratch) {
-  (void)kept;
-  (void)round, (void)scratch;
+static void target_draw_features(World *world) {
+  const Problem *self = world->problem;
   const Target *state = self->state;
-  const size_t d = (size_t)self->d;
-  for (uint32_t b = 0; b < (uint32_t)runs; b++) {
+  const size_t d = (size_t)self->d, runs = (size_t)world->runs;
+  for (size_t b = 0; b < runs; b++) {
     /* as the theta* of the run has it (problem_theta) */
-    const double *q =
-        draw_rotation(self, (Rng){.key = rng_key(self->seed, RNG_ROTATION), .run = first_run + b});
-    for (size_t i = 0; i < d * d; i++) features[i * (size_t)runs + b] = q[i] / state->deviation[i / d];
+    const double *q = draw_rotation(
+        self, (Rng){.key = rng_key(self->seed, RNG_ROTATION), .run = world->first_run + (uint32_t)b});
+    for (size_t i = 0; i < d * d; i++) world->features[i * runs + b] = q[i] / state->deviation[i / d];
   }
 }
 

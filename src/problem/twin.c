@@ -3,6 +3,7 @@
 #include "problem/problems.h"
 
 #include <math.h>
+#include <string.h>
 
 static const double TWIN_NOISE = 0.1; /* of each coordinate, before scaling to unit length */
 
@@ -35,18 +36,16 @@ static void twin_transform(const Problem *self, RngLanes rng, double *theta) {
 }
 
 /* Sets arm 0 to theta* and arm 1 to its twin. More arms leave the first ones as they are. */
-static void twin_draw_features(const Problem *self, uint32_t first_run, int runs, uint32_t round,
-                               const double *kept, double *features, double *scratch) {
-  (void)kept;
-  (void)scratch;
-  const int d = self->d;
+static void twin_draw_features(World *world) {
+  const int d = world->problem->d, runs = world->runs;
   const size_t arm = (size_t)d * (size_t)runs;
-  RngLanes rng = problem_streams(self, RNG_ARMS, first_run, runs, round);
-  problem_theta(self, 0, first_run, runs, features);
-  rng_lanes_normal(&rng, (self->arms - 1) * d, features + arm);
-  double *twin = features + arm;
-  for (size_t i = 0; i < arm; i++) twin[i] = features[i] + TWIN_NOISE * twin[i];
-  for (int k = 1; k < self->arms; k++) normalise_columns(d, runs, features + (size_t)k * arm);
+  RngLanes rng = world_streams(world, RNG_ARMS);
+  double *twin = world->features + arm;
+  memcpy(world->features, world->theta, arm * sizeof *world->theta);
+  rng_lanes_normal(&rng, (world->problem->arms - 1) * d, twin);
+  for (size_t i = 0; i < arm; i++) twin[i] = world->theta[i] + TWIN_NOISE * twin[i];
+  for (int k = 1; k < world->problem->arms; k++)
+    normalise_columns(d, runs, world->features + (size_t)k * arm);
 }
 
 const ProblemOps problem_twin = {.name = "twin",

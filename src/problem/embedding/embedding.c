@@ -24,18 +24,16 @@ static Status embedding_problem_create(Problem *self, const Config *config) {
 
 /* Draws K rows of the file's features for each run (one where each arm has its own theta*), uniform with
  * replacement. More arms leave the first ones as they are. */
-static void embedding_draw_features(const Problem *self, uint32_t first_run, int runs, uint32_t round,
-                                    const double *kept, double *features, double *scratch) {
-  (void)kept;
-  (void)scratch;
+static void embedding_draw_features(World *world) {
+  const Problem *self = world->problem;
   const Embedding *file = self->state;
-  RngKey key = rng_key(self->seed, RNG_ARMS);
-  size_t d = (size_t)self->d;
-  for (int b = 0; b < runs; b++) {
-    Rng rng = {.key = key, .run = first_run + (uint32_t)b, .round = round};
-    for (int k = 0; k < problem_vectors(self); k++) {
+  const RngKey key = rng_key(self->seed, RNG_ARMS);
+  const size_t d = (size_t)self->d, runs = (size_t)world->runs;
+  for (size_t b = 0; b < runs; b++) {
+    Rng rng = {.key = key, .run = world->first_run + (uint32_t)b, .round = world->round};
+    for (size_t k = 0; k < (size_t)problem_vectors(self); k++) {
       const double *row = file->features + rng_index(&rng, (uint64_t)file->arms) * d;
-      for (size_t i = 0; i < d; i++) features[((size_t)k * d + i) * (size_t)runs + (size_t)b] = row[i];
+      for (size_t i = 0; i < d; i++) world->features[(k * d + i) * runs + b] = row[i];
     }
   }
 }
