@@ -84,7 +84,10 @@ Status csv_number(const CsvReader *reader, double *value) {
                          DATASET_MOST);
 }
 
-void csv_skip_byte_order_mark(CsvReader *reader) {
+void csv_begin(FILE *stream, const char *name, CsvReader *reader) {
+  reader->stream = stream;
+  reader->name = name;
+  reader->end = CSV_END_LINE;
   reader->filled = fread(reader->buffer, 1, CSV_BUFFER_SIZE, reader->stream);
   if (reader->filled >= 3 && memcmp(reader->buffer, "\xef\xbb\xbf", 3) == 0) reader->position = 3;
 }

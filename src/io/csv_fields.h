@@ -36,8 +36,9 @@ typedef struct {
   status_set(STATUS_INPUT, "%s, line %ld, column %ld: " format, (reader)->name, (reader)->line,              \
              (reader)->column, ##__VA_ARGS__)
 
-/* Skips the byte order mark with which spreadsheets begin UTF-8 files. */
-void csv_skip_byte_order_mark(CsvReader *reader);
+/* Begins a zeroed reader of a stream, which `name` stands for in messages, behind the byte order mark with
+ * which spreadsheets begin UTF-8 files. */
+void csv_begin(FILE *stream, const char *name, CsvReader *reader);
 /* Reads up to the next comma, line end or end of file, blanks around it removed. Callers set line and
  * column before. */
 Status csv_read_field(CsvReader *reader);

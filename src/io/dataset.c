@@ -41,7 +41,6 @@ static Status read_row(Arena *memory, CsvReader *reader, Table *table, size_t *c
 
 static Status read_table(Arena *memory, CsvReader *reader, CsvForm form, Table *table) {
   size_t count = 0;
-  csv_skip_byte_order_mark(reader);
   if (form != CSV_NO_HEADER) TRY(csv_read_header(reader, NULL, last_columns[form], INT_MAX, &table->columns));
   while (reader->end != CSV_END_FILE) {
     bool blank;
@@ -62,9 +61,7 @@ Status dataset_csv_parse(Arena *memory, FILE *stream, const char *name, CsvForm 
   *table = (Table){0};
   CsvReader *reader;
   ALLOCATE(&scratch, reader, 1);
-  reader->stream = stream;
-  reader->name = name;
-  reader->end = CSV_END_LINE;
+  csv_begin(stream, name, reader);
   /* A number that is too large is the user's error, to be reported, not to be trapped. */
   fenv_t environment;
   feholdexcept(&environment);

@@ -1,5 +1,6 @@
 #include "io/digest.h"
 
+#include "core/arena.h"
 #include "io/input.h"
 
 #include <errno.h>
@@ -39,14 +40,13 @@ Status digest_end(Digest *digest, char out[DIGEST_SIZE]) {
 
 Status digest_file(const char *path, char out[DIGEST_SIZE]) {
   char block[1 << 16];
-  FILE *stream;
+  SCOPED(FILE *, stream, input_close);
   Digest digest;
   TRY(input_stream(path, &stream));
   digest_begin(&digest);
   size_t count;
   while ((count = fread(block, 1, sizeof block, stream)) > 0) digest_add(&digest, block, count);
   const int error = ferror(stream) ? errno : 0;
-  fclose(stream);
   const Status status = digest_end(&digest, out);
   return error ? status_set(STATUS_FILE, "cannot read %s: %s", path, strerror(error)) : status;
 }

@@ -61,7 +61,6 @@ static Status read_log(Arena *scratch, LogsReader *reader) {
   enum { MOST = 10000 /* dimensions */ };
   CsvReader *csv = &reader->csv;
   long rows = 0;
-  csv_skip_byte_order_mark(csv);
   TRY(csv_read_header(csv, "task", (const char *[]){"y", NULL}, MOST, &reader->columns));
   ALLOCATE(scratch, reader->x, reader->columns - 2);
   TRY(reader->sink->begin(reader->sink->context, reader->columns - 2));
@@ -83,8 +82,7 @@ Status logs_csv_read(FILE *stream, const char *name, double size, const LogsSink
   SCRATCH_ARENA(scratch);
   LogsReader *reader;
   ALLOCATE(&scratch, reader, 1);
-  reader->csv.stream = stream;
-  reader->csv.name = name;
+  csv_begin(stream, name, &reader->csv);
   reader->sink = sink;
   reader->size = size;
   /* A number that is too large is the user's error, to be reported, not to be trapped. */

@@ -59,16 +59,13 @@ static Status past_observe(World *world, uint32_t round, const Watch *watch) {
 static Status play_block(const Problem *past, const Samples *theta, int first, int observations,
                          const Watch *watch) {
   const int runs = theta->n - first < BLOCK ? theta->n - first : BLOCK;
-  World world;
+  SCOPED(World, world, world_destroy);
   for (int i = 0; i < past->d; i++)
     memcpy(watch->column + i * runs, theta->theta + (size_t)i * (size_t)theta->n + first,
            (size_t)runs * sizeof *watch->column);
   TRY(world_create_given(past, (uint32_t)first, runs, watch->column, &world));
-  Status status = STATUS_OK;
-  for (int round = 1; round <= observations && status == STATUS_OK; round++)
-    status = past_observe(&world, (uint32_t)round, watch);
-  world_destroy(&world);
-  return status;
+  for (int round = 1; round <= observations; round++) TRY(past_observe(&world, (uint32_t)round, watch));
+  return STATUS_OK;
 }
 
 Status past_play(const Problem *problem, uint32_t replicate, int first, int tasks, int observations,

@@ -6,7 +6,7 @@
 
 #define PROBLEM_LIST(ENTRY)                                                                                  \
   ENTRY(synthetic) /* synthetic.c */                                                                         \
-  ENTRY(embedding) /* embedding/embedding.c */                                                               \
+  ENTRY(embedding) /* embedding/embedding_file.c */                                                          \
   ENTRY(pool) /* pool.c */                                                                                   \
   ENTRY(twin) /* twin.c */                                                                                   \
   ENTRY(inverse) /* inverse.c */                                                                             \
