@@ -13,6 +13,9 @@
 
 enum { LINALG_BATCH_DIMENSION = 16, LINALG_TILE_DIMENSION = 128 };
 
+/* Returns whether this is one large matrix, a job for BLAS. */
+static inline bool linalg_is_single(int d, int lanes) { return lanes == 1 && d > LINALG_BATCH_DIMENSION; }
+
 /* Puts BLAS on one thread from now on, unless OPENBLAS_NUM_THREADS is set: ranks are the only parallelism.
  * (OpenBLAS reads that variable before main, which is too late to set it; other libraries of BLAS are left
  * as they are.) */

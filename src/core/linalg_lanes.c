@@ -4,6 +4,7 @@
 #include "core/linalg.h"
 
 #include "core/cholesky_kernel.h"
+#include "core/matrix_kernel.h"
 #include "core/memory.h"
 #include "core/real.h"
 #include "core/tiling.h"
@@ -160,9 +161,6 @@ void linalg_eigen_lanes(int d, int lanes, const double *a, double *q, double *w)
   }
 }
 
-/* Returns whether this is one large matrix, a job for BLAS. */
-static inline int linalg_is_single(int d, int lanes) { return lanes == 1 && d > LINALG_BATCH_DIMENSION; }
-
 void linalg_cholesky_lanes(int d, int lanes, double *a, int *jitters) {
   if (linalg_is_single(d, lanes) || d > LINALG_TILE_DIMENSION)
     lapack_cholesky_lanes(d, lanes, a, jitters);
@@ -198,33 +196,7 @@ static void linalg_backward(int d, int lanes, const double *restrict l, double *
   }
 }
 
-/* y_i = sum_j q[i * row + j * column] x_j for rows i, i + 1, .. of the lanes `at`. */
-enum { MULTIPLY_ROWS = 4, SHARED_ROWS = 6, SHARED_BLOCK = 128 };
-INLINE void multiply_rows(int d, int i, const int rows, RealLanes at, size_t row, size_t column,
-                          const double *q, const double *x, double *y) {
-  Real sum[MULTIPLY_ROWS], left, right;
-  for (int r = 0; r < rows; r++) sum[r] = (Real){0};
-  for (size_t j = 0; j < (size_t)d; j++) {
-    real_load(at, 1, x + j * at.lanes, &right);
-    for (int r = 0; r < rows; r++) {
-      real_load(at, 1, q + ((size_t)(i + r) * row + j * column) * at.lanes, &left);
-      sum[r] += left * right;
-    }
-  }
-  real_store(at, rows, sum, y + (size_t)i * at.lanes);
-}
-
-/* Computes y_i = sum_j q[i * row + j * column] x_j for each lane. */
-SIMD_CLONES
-static void linalg_multiply(int d, int lanes, int row, int column, const double *restrict q,
-                            const double *restrict x, double *restrict y) {
-  for (RealLanes at = real_begin(lanes); at.count > 0; real_next(&at)) {
-    int i = 0;
-    for (; i + MULTIPLY_ROWS <= d; i += MULTIPLY_ROWS)
-      multiply_rows(d, i, MULTIPLY_ROWS, at, (size_t)row, (size_t)column, q, x, y);
-    for (; i < d; i++) multiply_rows(d, i, 1, at, (size_t)row, (size_t)column, q, x, y);
-  }
-}
+enum { SHARED_ROWS = 6, SHARED_BLOCK = 128 };
 
 /* Half of a Real: the right width with AVX2 for a number times a vector, since for wider vectors gcc 12
  * copies the number through memory. */
@@ -271,22 +243,6 @@ static void multiply_shared(int d, int lanes, int row, int column, const double 
       for (; i < d; i++)
         multiply_shared_rows(first, end, i, 1, at, (size_t)row, (size_t)column, q, packed, y);
     }
-}
-
-/* Computes the same, bit for bit, where there are so few rows that going through memory is faster. */
-SIMD_CLONES
-static void multiply_few(int d, int lanes, int row, int column, const double *restrict q,
-                         const double *restrict x, double *restrict y) {
-  size_t stride = (size_t)lanes;
-  for (int i = 0; i < d; i++) {
-    double *restrict y_i = y + (size_t)i * stride;
-    for (int n = 0; n < lanes; n++) y_i[n] = 0;
-    for (int j = 0; j < d; j++) {
-      const double *restrict q_ij = q + (size_t)(i * row + j * column) * stride, *restrict x_j =
-                                                                                     x + (size_t)j * stride;
-      for (int n = 0; n < lanes; n++) y_i[n] += q_ij[n] * x_j[n];
-    }
-  }
 }
 
 void linalg_forward_lanes(int d, int lanes, const double *l, double *x) {
@@ -352,18 +308,21 @@ void linalg_inverse_lanes(int d, int lanes, const double *l, double *inverse) {
   square_triangle(d, lanes, inverse);
 }
 
-void linalg_multiply_lanes(int d, int lanes, const double *q, const double *x, double *y) {
+static void multiply(int d, int lanes, bool transposed, const double *q, const double *x, double *y) {
+  const MatrixShape shape = {d, 1, d, lanes};
+  const MatrixOrder rows = {(size_t)d, 1}, columns = {1, (size_t)d}, vector = {1, 1};
   if (linalg_is_single(d, lanes))
-    blas_multiply(d, 0, q, x, y);
+    blas_multiply(d, transposed, q, x, y);
   else
-    (d < MULTIPLY_ROWS ? multiply_few : linalg_multiply)(d, lanes, d, 1, q, x, y);
+    matrix_kernel_product(shape, q, transposed ? columns : rows, x, vector, MATRIX_PLAIN, y);
+}
+
+void linalg_multiply_lanes(int d, int lanes, const double *q, const double *x, double *y) {
+  multiply(d, lanes, false, q, x, y);
 }
 
 void linalg_multiply_transposed_lanes(int d, int lanes, const double *q, const double *x, double *y) {
-  if (linalg_is_single(d, lanes))
-    blas_multiply(d, 1, q, x, y);
-  else
-    (d < MULTIPLY_ROWS ? multiply_few : linalg_multiply)(d, lanes, 1, d, q, x, y);
+  multiply(d, lanes, true, q, x, y);
 }
 
 void linalg_multiply_shared(int d, int lanes, bool transpose, const double *q, const double *x, double *y) {

@@ -6,8 +6,6 @@
 
 #include <stdlib.h>
 
-bool matrix_lanes_is_single(int d, int lanes) { return lanes == 1 && d > LINALG_BATCH_DIMENSION; }
-
 static MatrixOrder order(int d, bool transposed) {
   return transposed ? (MatrixOrder){1, (size_t)d} : (MatrixOrder){(size_t)d, 1};
 }
@@ -16,7 +14,7 @@ static MatrixOrder order(int d, bool transposed) {
 static void multiply_lanes(int d, int lanes, bool transposed_a, const double *a, bool transposed_b,
                            const double *b, MatrixResult result, double *c) {
   const MatrixShape shape = {d, d, d, lanes};
-  if (matrix_lanes_is_single(d, lanes))
+  if (linalg_is_single(d, lanes))
     linalg_product(d, transposed_a, a, transposed_b, b, c);
   else
     matrix_kernel_product(shape, a, order(d, transposed_a), b, order(d, transposed_b), result, c);
@@ -36,7 +34,7 @@ void matrix_lanes_product_transposed(int d, int lanes, const double *a, const do
 
 void matrix_lanes_gram(int d, int lanes, const double *a, double *c) {
   multiply_lanes(d, lanes, true, a, false, a, MATRIX_SYMMETRIC, c);
-  if (!matrix_lanes_is_single(d, lanes)) return;
+  if (!linalg_is_single(d, lanes)) return;
   for (int i = 0; i < d; i++) /* BLAS may round the two halves differently */
     for (int j = 0; j < i; j++) c[(size_t)j * (size_t)d + (size_t)i] = c[(size_t)i * (size_t)d + (size_t)j];
 }
@@ -92,24 +90,12 @@ void matrix_lanes_symmetrise(int d, int lanes, double *a) {
     }
 }
 
-SIMD_CLONES
-void matrix_lanes_apply(int d, int lanes, bool transposed, const double *m, const double *restrict x,
-                        double *restrict out) {
-  for (int i = 0; i < d; i++) {
-    for (int n = 0; n < lanes; n++) out[i * lanes + n] = 0;
-    for (int j = 0; j < d; j++) {
-      const double m_ij = transposed ? m[j * d + i] : m[i * d + j];
-      for (int n = 0; n < lanes; n++) out[i * lanes + n] += m_ij * x[j * lanes + n];
-    }
-  }
-}
-
 void matrix_lanes_multiply_vectors(int count, int d, int lanes, const double *x, bool by_transpose,
                                    const double *m, double *out) {
   const MatrixShape shape = {count, d, d, lanes};
-  if (!matrix_lanes_is_single(d, lanes))
+  if (!linalg_is_single(d, lanes))
     matrix_kernel_product(shape, x, order(d, false), m, order(d, !by_transpose), MATRIX_PLAIN, out);
-  for (int k = 0; k < count && matrix_lanes_is_single(d, lanes); k++)
+  for (int k = 0; k < count && linalg_is_single(d, lanes); k++)
     (by_transpose ? linalg_multiply_transposed_lanes : linalg_multiply_lanes)(d, 1, m, x + k * d,
                                                                               out + k * d);
 }
@@ -122,7 +108,7 @@ void matrix_lanes_add_outer(int count, int d, int lanes, const double *x, const 
 /* Computes the congruence; row i of a, transposed, is lane after lane a vector. */
 void matrix_lanes_congruence(int d, int lanes, bool transposed, const double *m, double *a, double *half) {
   for (int i = 0; i < d; i++)
-    matrix_lanes_apply(d, lanes, transposed, m, a + i * d * lanes, half + i * d * lanes);
-  matrix_lanes_apply(d, d * lanes, transposed, m, half, a);
+    linalg_multiply_shared(d, lanes, transposed, m, a + i * d * lanes, half + i * d * lanes);
+  linalg_multiply_shared(d, d * lanes, transposed, m, half, a);
   matrix_lanes_symmetrise(d, lanes, a);
 }

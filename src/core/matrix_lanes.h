@@ -1,12 +1,9 @@
 /* Products, inverses and norms of many small square matrices at once: a[d, d, N], lane last (core/linalg.h
- * has the symmetric factorisations). The result for a lane does not depend on the others. */
+ * has the symmetric factorisations). The result for a lane does not depend on the others. One large matrix
+ * (linalg_is_single) goes to BLAS and LAPACK. */
 #pragma once
 
 #include <stdbool.h>
-
-/* Returns whether that is one large matrix, a job for BLAS and LAPACK: then the functions below hand it to
- * them. */
-bool matrix_lanes_is_single(int d, int lanes);
 
 /* Computes c = A B, A' B; c must not overlap a or b. */
 void matrix_lanes_product(int d, int lanes, const double *a, const double *b, double *c);
@@ -22,8 +19,6 @@ void matrix_lanes_multiply_vectors(int count, int d, int lanes, const double *x,
 /* Computes sum[d, d, N] += x y' of each of `count` pairs of vectors [count, d, N]. */
 void matrix_lanes_add_outer(int count, int d, int lanes, const double *x, const double *y, double *sum);
 
-/* Computes out[d, N] = M x, or M' x, with the same m[d, d] for every lane; out must not overlap x. */
-void matrix_lanes_apply(int d, int lanes, bool transposed, const double *m, const double *x, double *out);
 /* Computes a[d, d, N] <- M a M', or M' a M, symmetric to the last bit. Scratch: half[d, d, N]. */
 void matrix_lanes_congruence(int d, int lanes, bool transposed, const double *m, double *a, double *half);
 

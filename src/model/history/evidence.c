@@ -26,7 +26,7 @@ static void decompose_runs(const HistoryView *view, const double *root, double *
   history_evidence(&each, matrix, column);
   if (root) {
     matrix_lanes_congruence(d, runs, true, root, matrix, basis);
-    matrix_lanes_apply(d, runs, true, root, column, b);
+    linalg_multiply_shared(d, runs, true, root, column, b);
     memcpy(column, b, (size_t)(d * runs) * sizeof *b);
   }
   linalg_eigen_lanes(d, runs, matrix, basis, q);

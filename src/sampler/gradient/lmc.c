@@ -17,7 +17,7 @@
  * M draws for each run are M chains; the streams of an update are (RNG_OBSERVE, run, round, chain). A draw
  * uses no random numbers of its own. */
 #include "core/chunk.h"
-#include "core/matrix_lanes.h"
+#include "core/linalg.h"
 #include "core/real.h"
 #include "sampler/cost.h"
 #include "sampler/gradient/catch_up.h"
@@ -138,7 +138,7 @@ static const double *reference(Lmc *self, const double *theta) {
 /* Returns whether that can serve: the feel-good term needs theta itself. */
 static bool is_quadratic(const Lmc *self, int lanes) {
   return self->normals && !(self->feel_good > 0 && self->potential.root) &&
-         !matrix_lanes_is_single(self->potential.d, lanes);
+         !linalg_is_single(self->potential.d, lanes);
 }
 
 /* Returns pull / |theta|. */

@@ -18,7 +18,7 @@ static void pull_back(Potential *potential, int lanes, double *matrix, double *v
 static void potential_whiten_set_start(Potential *potential) {
   const int d = potential->d;
   const double shrink = 1 / sqrt(potential->prior_weight);
-  matrix_lanes_apply(d, 1, false, potential->inverse_root, potential->start_mean, potential->white_mean);
+  linalg_multiply_shared(d, 1, false, potential->inverse_root, potential->start_mean, potential->white_mean);
   memcpy(potential->start_mean, potential->white_mean, (size_t)d * sizeof(double));
   for (int i = 0; i < d; i++) potential->start_deviation[i] = shrink;
   for (int i = 0; i < d * d; i++) {
@@ -49,19 +49,19 @@ Status potential_whiten(Arena *memory, Potential *potential) {
 
 const double *potential_theta(Potential *potential, int lanes, const double *z) {
   if (!potential->root) return z;
-  matrix_lanes_apply(potential->d, lanes, false, potential->root, z, potential->point);
+  linalg_multiply_shared(potential->d, lanes, false, potential->root, z, potential->point);
   return potential->point;
 }
 
 void potential_from_theta(const Potential *potential, int lanes, double *theta) {
   if (!potential->root) return;
-  matrix_lanes_apply(potential->d, lanes, false, potential->inverse_root, theta, potential->point);
+  linalg_multiply_shared(potential->d, lanes, false, potential->inverse_root, theta, potential->point);
   memcpy(theta, potential->point, (size_t)(potential->d * lanes) * sizeof *theta);
 }
 
 void potential_to_gradient(const Potential *potential, int lanes, double *gradient) {
   if (!potential->root) return;
-  matrix_lanes_apply(potential->d, lanes, true, potential->root, gradient, potential->point);
+  linalg_multiply_shared(potential->d, lanes, true, potential->root, gradient, potential->point);
   memcpy(gradient, potential->point, (size_t)(potential->d * lanes) * sizeof *gradient);
 }
 

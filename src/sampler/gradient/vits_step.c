@@ -269,7 +269,7 @@ void vits_step_move(VitsStep *work, int lanes, const double *hessian, VitsGaussi
   if (work->kind != VITS_ONE) {
     matrix_lanes_product(d, lanes, q.inverse, excess, work->product);
     subtract_scaled(d * d, lanes, work->h, work->product, q.inverse);
-  } else if (!matrix_lanes_is_single(d, lanes)) { /* C <- C S^-1 */
+  } else if (!linalg_is_single(d, lanes)) { /* C <- C S^-1 */
     step_matrix(d, lanes, work->h, excess);
     matrix_kernel_invert(d, lanes, excess, work->scratch);
     matrix_lanes_product(d, lanes, q.inverse, excess, work->product);
@@ -281,8 +281,7 @@ void vits_step_move(VitsStep *work, int lanes, const double *hessian, VitsGaussi
 static void vits_step_update(VitsStep *work, Potential *potential, const double *hessian, VitsGaussian q,
                              int64_t *fallbacks) {
   const int d = work->d, lanes = potential->view.lanes;
-  if (work->kind == VITS_ONE && matrix_lanes_is_single(d, lanes))
-    matrix_lanes_invert(d, lanes, q.root, q.inverse);
+  if (work->kind == VITS_ONE && linalg_is_single(d, lanes)) matrix_lanes_invert(d, lanes, q.root, q.inverse);
   vits_step_excess(work, lanes, hessian, q);
   step_size_choose(&work->step, potential, work->gradient, hessian == potential->precision ? NULL : hessian,
                    q.inverse, work->dot, work->h, fallbacks);
@@ -329,7 +328,7 @@ void vits_step_round(VitsStep *work, Potential *potential, VitsGaussian q, RngLa
   const int d = work->d, lanes = view.lanes;
   const int64_t before =
       (int64_t)rng->round * work->step.steps; /* updates of the rounds before, from round 0 on */
-  const bool drifts = work->kind != VITS_ONE || !matrix_lanes_is_single(d, lanes);
+  const bool drifts = work->kind != VITS_ONE || !linalg_is_single(d, lanes);
   step_size_begin(&work->step, potential, q.mean);
   for (int k = 0; k < work->step.steps; k++) {
     if (drifts && (before + k) % REFRESH == 0) refresh_inverse(work, &view, q, fallbacks);

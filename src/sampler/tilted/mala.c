@@ -17,7 +17,6 @@
 
 #include "core/chunk.h"
 #include "core/linalg.h"
-#include "core/matrix_lanes.h"
 #include "model/history/irls.h"
 #include "sampler/methods.h"
 
@@ -114,7 +113,7 @@ static void white_density(const void *context, int lanes, double *x, double *log
 static void mala_leave_eigenbasis(Mala *self, int d, int lanes) {
   evidence_basis_apply(&self->basis, d, lanes, false, self->theta, self->vector);
   if (self->root)
-    matrix_lanes_apply(d, lanes, false, self->root, self->vector, self->theta);
+    linalg_multiply_shared(d, lanes, false, self->root, self->vector, self->theta);
   else
     memcpy(self->theta, self->vector, (size_t)(d * lanes) * sizeof *self->theta);
 }
@@ -161,7 +160,7 @@ static Status mala_whiten(Arena *memory, Mala *self, const Mixture *prior) {
   memcpy(self->root, prior->cholesky, d * d * sizeof *self->root);
   memcpy(inverse, prior->cholesky, d * d * sizeof *inverse);
   linalg_invert_triangle(prior->d, inverse);
-  matrix_lanes_apply(prior->d, 1, false, inverse, prior->mean, self->mean);
+  linalg_multiply_shared(prior->d, 1, false, inverse, prior->mean, self->mean);
   for (size_t i = 0; i < d * d; i++) self->covariance[i] = i % (d + 1) == 0;
   return STATUS_OK;
 }
@@ -175,7 +174,7 @@ static Status mala_take_rows(Arena *memory, Mala *self, int d) {
   ALLOCATE(memory, self->precision, d * d);
   ALLOCATE(memory, self->information, d);
   ASSERT(linalg_invert(d, self->covariance, self->precision));
-  matrix_lanes_apply(d, 1, false, self->precision, self->mean, self->information);
+  linalg_multiply_shared(d, 1, false, self->precision, self->mean, self->information);
   return irls_create(memory, d, CHUNK_LANES, MODE_TOLERANCE, &self->irls);
 }
 
