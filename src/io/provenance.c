@@ -27,35 +27,34 @@ static double start; /* by clock_wall */
 static char library[256] = "none";
 static int ranks = 1;
 
-/* Appends a word so that a shell reads it back as one; returns the new end. */
-static char *append_quoted(char *end, const char *word) {
+/* Prints a word so that a shell reads it back as one. */
+static void print_quoted(FILE *out, const char *word) {
   static const char safe[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=+,./:@%";
-  if (*word != '\0' && word[strspn(word, safe)] == '\0') return stpcpy(end, word);
-  *end++ = '\'';
-  for (; *word; word++) {
-    if (*word == '\'')
-      end = stpcpy(end, "'\\''");
-    else
-      *end++ = *word;
+  if (*word != '\0' && word[strspn(word, safe)] == '\0') {
+    fputs(word, out);
+    return;
   }
-  *end++ = '\'';
-  *end = '\0';
-  return end;
+  fputc('\'', out);
+  for (; *word; word++)
+    if (*word == '\'')
+      fputs("'\\''", out);
+    else
+      fputc(*word, out);
+  fputc('\'', out);
 }
 
 void provenance_set_command(int argc, char *const *argv) {
+  size_t size;
   start = clock_wall();
-  size_t size = 1;
-  for (int i = 0; i < argc; i++)
-    size += 4 * strlen(argv[i]) + 3; /* each character quoted, two quotes, a blank */
   free(command);
   command = NULL;
-  if (memory_new((void **)&command, size, 1) != STATUS_OK) return;
-  char *end = command;
+  FILE *out = open_memstream(&command, &size);
+  if (!out) return;
   for (int i = 0; i < argc; i++) {
-    if (i > 0) *end++ = ' ';
-    end = append_quoted(end, argv[i]);
+    if (i > 0) fputc(' ', out);
+    print_quoted(out, argv[i]);
   }
+  fclose(out);
 }
 
 double provenance_elapsed(void) { return clock_wall() - start; }
