@@ -33,17 +33,13 @@ Status emd_create(Arena *memory, int most_points, Emd **out) {
 static double extent(int d, int n, const double *x, int m, const double *y) {
   double largest = 0;
   for (int k = 0; k < d; k++) {
-    const double *a = x + (size_t)k * (size_t)n, *b = y + (size_t)k * (size_t)m;
-    double low = a[0], high = a[0];
-    for (int i = 0; i < n; i++) {
-      if (!isfinite(a[i])) return NAN;
-      low = a[i] < low ? a[i] : low;
-      high = a[i] > high ? a[i] : high;
-    }
-    for (int j = 0; j < m; j++) {
-      if (!isfinite(b[j])) return NAN;
-      low = b[j] < low ? b[j] : low;
-      high = b[j] > high ? b[j] : high;
+    double low = INFINITY, high = -INFINITY;
+    for (int i = 0; i < n + m; i++) {
+      const double value =
+          i < n ? x[(size_t)k * (size_t)n + (size_t)i] : y[(size_t)k * (size_t)m + (size_t)(i - n)];
+      if (!isfinite(value)) return NAN;
+      low = value < low ? value : low;
+      high = value > high ? value : high;
     }
     largest = fmax(largest, high / 2 - low / 2);
   }

@@ -196,21 +196,30 @@ static void along_slices(Wasserstein *w, const Clouds *clouds, Rng *rng, int lan
   find_slice_distances(clouds->n, w->sorted_x, clouds->m, w->sorted_y, values);
 }
 
-static int lanes_of(int directions, int done) {
-  return directions - done < SLICES ? directions - done : SLICES;
+/* Returns the mean of W1 along `directions` of the stream; the largest, and its direction in best[d]. */
+static double along_all(Wasserstein *w, const Clouds *clouds, int directions, Rng rng, double *largest,
+                        double *best) {
+  double sum = 0, values[SLICES];
+  ASSERT(clouds->d <= w->most_dimension && clouds->n <= w->most_points && clouds->m <= w->most_points &&
+         directions >= 1);
+  *largest = -1;
+  for (int s = 0; s < directions; s += SLICES) {
+    const int lanes = directions - s < SLICES ? directions - s : SLICES;
+    along_slices(w, clouds, &rng, lanes, values);
+    for (int lane = 0; lane < lanes; lane++) {
+      sum += values[lane];
+      if (values[lane] <= *largest) continue;
+      *largest = values[lane];
+      for (int k = 0; k < clouds->d; k++) best[k] = w->slices[k * SLICES + lane];
+    }
+  }
+  return sum / directions;
 }
 
 double wasserstein_sliced(Wasserstein *w, int d, int n, const double *x, int m, const double *y,
                           int directions, Rng rng) {
-  ASSERT(d <= w->most_dimension && n <= w->most_points && m <= w->most_points && directions >= 1);
-  Clouds clouds = {d, n, m, x, y};
-  double sum = 0, values[SLICES];
-  for (int s = 0; s < directions; s += SLICES) {
-    const int lanes = lanes_of(directions, s);
-    along_slices(w, &clouds, &rng, lanes, values);
-    for (int lane = 0; lane < lanes; lane++) sum += values[lane];
-  }
-  return sum / directions;
+  double largest;
+  return along_all(w, &(Clouds){d, n, m, x, y}, directions, rng, &largest, w->candidate);
 }
 
 /* Turns direction by about `step` radians towards the gradient's part that is tangent to the sphere:
@@ -248,18 +257,9 @@ static double climb(Wasserstein *w, const Clouds *clouds, double value) {
 
 double wasserstein_max_sliced(Wasserstein *w, int d, int n, const double *x, int m, const double *y,
                               int directions, Rng rng) {
-  ASSERT(d <= w->most_dimension && n <= w->most_points && m <= w->most_points && directions >= 1);
-  Clouds clouds = {d, n, m, x, y};
-  double largest = -1, values[SLICES], *best = w->candidate;
-  for (int s = 0; s < directions; s += SLICES) {
-    const int lanes = lanes_of(directions, s);
-    along_slices(w, &clouds, &rng, lanes, values);
-    for (int lane = 0; lane < lanes; lane++) {
-      if (values[lane] <= largest) continue;
-      largest = values[lane];
-      for (int k = 0; k < d; k++) best[k] = w->slices[k * SLICES + lane];
-    }
-  }
-  memcpy(w->direction, best, (size_t)d * sizeof *best);
+  const Clouds clouds = {d, n, m, x, y};
+  double largest;
+  along_all(w, &clouds, directions, rng, &largest, w->candidate);
+  memcpy(w->direction, w->candidate, (size_t)d * sizeof *w->direction);
   return climb(w, &clouds, largest);
 }

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { FIRST_BYTES = 1 << 16, ROLES = 4 };
@@ -24,19 +25,11 @@ static Status read_number(GzipFile *file, const char *name, const char *what, in
   return STATUS_OK;
 }
 
-static Status read_length(GzipFile *file, const char *name, const char *what, int *at, int *length) {
-  uint32_t number = 0;
-  TRY(read_number(file, name, what, at, &number));
-  if (number < 1 || number > IDX_MAX_COUNT)
-    return status_set(STATUS_INPUT, "%s: %s is %u at byte %d; it must be between 1 and %d", name, what,
-                      number, *at - 4, IDX_MAX_COUNT);
-  *length = (int)number;
-  return STATUS_OK;
-}
-
 /* Reads the magic number and lengths; *at is where the elements begin. */
 static Status idx_read_header(GzipFile *file, const char *name, int *at, IdxFile *out) {
-  uint32_t magic = 0;
+  static const char *const axes[] = {"elements", "rows", "columns"};
+  uint32_t magic = 0, length = 0;
+  int *const lengths[] = {&out->count, &out->rows, &out->columns};
   TRY(read_number(file, name, "the magic number", at, &magic));
   if (magic != IDX_IMAGES && magic != IDX_LABELLED)
     return status_set(STATUS_INPUT,
@@ -44,10 +37,15 @@ static Status idx_read_header(GzipFile *file, const char *name, int *at, IdxFile
                       magic, IDX_IMAGES, IDX_LABELLED);
   out->magic = (IdxMagic)magic;
   out->rows = out->columns = 1;
-  TRY(read_length(file, name, "the number of elements", at, &out->count));
-  if (magic == IDX_LABELLED) return STATUS_OK;
-  TRY(read_length(file, name, "the number of rows", at, &out->rows));
-  TRY(read_length(file, name, "the number of columns", at, &out->columns));
+  for (int axis = 0; axis < (magic == IDX_IMAGES ? 3 : 1); axis++) {
+    char what[32];
+    snprintf(what, sizeof what, "the number of %s", axes[axis]);
+    TRY(read_number(file, name, what, at, &length));
+    if (length < 1 || length > IDX_MAX_COUNT)
+      return status_set(STATUS_INPUT, "%s: %s is %u at byte %d; it must be between 1 and %d", name, what,
+                        length, *at - 4, IDX_MAX_COUNT);
+    *lengths[axis] = (int)length;
+  }
   if ((int64_t)out->rows * out->columns > IDX_MAX_PIXELS)
     return status_set(STATUS_INPUT,
                       "%s: images of %d x %d pixels, by bytes 8 to 15; at most %d pixels are supported", name,
