@@ -171,7 +171,8 @@ INLINE void step_chains(const Lmc *self, RealLanes at, Real h, Real noise, Real 
   real_multiply(d, self->precision, theta, self->image);
   for (int i = 0; i < d; i++) {
     real_load(at, 1, normal + (size_t)i * at.lanes, &z);
-    theta[i] += noise * z - h * (self->image[i] - self->vector[i] - factor * theta[i]);
+    theta[i] -= h * (self->image[i] - self->vector[i] - factor * theta[i]);
+    theta[i] += noise * z; /* by itself: of two products either may be fused with the sum */
     away = self->guard_unit[i] * (theta[i] - self->potential.start_mean[i]);
     square += away * away;
   }
