@@ -114,9 +114,7 @@ static Status hash_digits(const Mnist *mnist, char hash[DIGEST_SIZE]) {
 
 static Status write_labels(StoreFile *file, const char *name, int dimension, const char *long_name,
                            const void *labels) {
-  int id;
-  TRY(store_variable(file, name, STORE_BYTE, 1, &dimension, long_name, NULL, &id));
-  return store_put(file, id, labels);
+  return store_write(file, name, STORE_BYTE, 1, &dimension, long_name, NULL, labels);
 }
 
 static Status write_details(StoreFile *file, const PrepareJob *job, const Mnist *mnist, int item, int arm) {

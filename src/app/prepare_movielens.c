@@ -147,16 +147,14 @@ static Status hash_ratings(const Ratings *ratings, char hash[DIGEST_SIZE]) {
 
 static Status write_ids(StoreFile *file, const char *name, int dimension, const char *long_name,
                         const int64_t *ids) {
-  int id;
-  TRY(store_variable(file, name, STORE_INT64, 1, &dimension, long_name, NULL, &id));
-  return store_put(file, id, ids);
+  return store_write(file, name, STORE_INT64, 1, &dimension, long_name, NULL, ids);
 }
 
 static Status write_details(StoreFile *file, const PrepareJob *job, const Movielens *work, const int *axes) {
   const bool users = work->held_out.users > 0;
   const Factorisation *result = &work->result;
   char hash[DIGEST_SIZE];
-  int sweep, id;
+  int sweep;
   TRY(hash_ratings(&work->ratings, hash));
   TRY(store_text_attribute(file, NULL, "ratings_sha256", hash));
   TRY(store_int_attribute(file, NULL, "ratings", work->ratings.count));
@@ -169,9 +167,8 @@ static Status write_details(StoreFile *file, const PrepareJob *job, const Moviel
   TRY(write_ids(file, "arm_id", axes[1], users ? "movie of the input files" : "user of the input files",
                 users ? work->ratings.item_id : work->ratings.user_id));
   TRY(store_dimension(file, "sweep", (size_t)result->sweeps, &sweep));
-  TRY(store_variable(file, "rmse", STORE_DOUBLE, 1, &sweep, "root mean squared residual after a sweep", "1",
-                     &id));
-  TRY(store_put(file, id, result->rmse));
+  TRY(store_write(file, "rmse", STORE_DOUBLE, 1, &sweep, "root mean squared residual after a sweep", "1",
+                  result->rmse));
   return users ? users_write_logs(file, axes[2], &work->ratings, result) : STATUS_OK;
 }
 

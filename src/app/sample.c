@@ -154,7 +154,7 @@ static Status sample_observe(const Arguments *arguments, int d, History *history
 /* Writes theta[d, draws] as theta(draw, dim), with what the draws depend on. */
 static Status write_draws(const Arguments *arguments, StoreFile *file, int d, double *theta, double *rows,
                           const Findings *findings, int64_t fallbacks) {
-  int dimension[2], id;
+  int dimension[2];
   char hash[DIGEST_SIZE];
   for (int n = 0; n < arguments->draws; n++)
     for (int i = 0; i < d; i++)
@@ -181,9 +181,8 @@ static Status write_draws(const Arguments *arguments, StoreFile *file, int d, do
   if (findings->judged) TRY(store_real_attribute(file, NULL, "prior_p_value", findings->p_value));
   TRY(store_dimension(file, "draw", (size_t)arguments->draws, &dimension[0]));
   TRY(store_dimension(file, "dim", (size_t)d, &dimension[1]));
-  TRY(store_variable(file, "theta", STORE_DOUBLE, 2, dimension, "draw from the posterior of theta", "1",
-                     &id));
-  return store_put(file, id, rows);
+  return store_write(file, "theta", STORE_DOUBLE, 2, dimension, "draw from the posterior of theta", "1",
+                     rows);
 }
 
 static void print_summary(const Arguments *arguments, int d, const double *theta, const Findings *findings,

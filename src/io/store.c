@@ -286,6 +286,13 @@ Status store_put(StoreFile *file, int variable, const void *data) {
   return check_put(file, variable, nc_put_var(file->ncid, variable, data));
 }
 
+Status store_write(StoreFile *file, const char *name, StoreType type, int rank, const int *dimensions,
+                   const char *long_name, const char *units, const void *data) {
+  int id;
+  TRY(store_variable(file, name, type, rank, dimensions, long_name, units, &id));
+  return store_put(file, id, data);
+}
+
 Status store_put_part(StoreFile *file, int variable, const size_t *start, const size_t *count,
                       const void *data) {
   TRY(data_mode(file));

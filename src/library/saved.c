@@ -33,33 +33,27 @@ static Status put_counts(StoreFile *file, const Saved *saved, int agent) {
                 {"choices", "choices since the agent was told to forget", saved->choices},
                 {"random_round", "position in the stream of random numbers", saved->round},
                 {"lives", "how often the agent was told to forget", saved->lives}};
-  int id;
   for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
-    TRY(store_variable(file, counts[i].name, STORE_INT64, 1, &agent, counts[i].text, NULL, &id));
-    TRY(store_put(file, id, counts[i].values));
+    TRY(store_write(file, counts[i].name, STORE_INT64, 1, &agent, counts[i].text, NULL, counts[i].values));
   }
   return STATUS_OK;
 }
 
 static Status put_evidence(StoreFile *file, const Saved *saved, int agent) {
-  int axis[2] = {agent}, id;
+  int axis[2] = {agent};
   TRY(store_dimension(file, "entry", saved->size, &axis[1]));
-  TRY(store_variable(
-      file, "evidence", STORE_DOUBLE, 2, axis,
-      "for each component: precision by rows from the diagonal on, precision-weighted mean, and "
-      "sum of (y / noise)^2 or the logarithm of a factor; then observations",
-      NULL, &id));
-  return store_put(file, id, saved->evidence);
+  return store_write(file, "evidence", STORE_DOUBLE, 2, axis,
+                     "for each component: precision by rows from the diagonal on, precision-weighted mean, "
+                     "and sum of (y / noise)^2 or the logarithm of a factor; then observations",
+                     NULL, saved->evidence);
 }
 
 static Status put_rows(StoreFile *file, const Saved *saved, int d) {
-  int axis[2], id;
+  int axis[2];
   TRY(store_dimension(file, "observation", saved->rows, &axis[0]));
   TRY(store_dimension(file, "feature", (size_t)d, &axis[1]));
-  TRY(store_variable(file, "x", STORE_DOUBLE, 2, axis, "features, one agent after the other", NULL, &id));
-  TRY(store_put(file, id, saved->x));
-  TRY(store_variable(file, "y", STORE_DOUBLE, 1, axis, "rewards", NULL, &id));
-  return store_put(file, id, saved->y);
+  TRY(store_write(file, "x", STORE_DOUBLE, 2, axis, "features, one agent after the other", NULL, saved->x));
+  return store_write(file, "y", STORE_DOUBLE, 1, axis, "rewards", NULL, saved->y);
 }
 
 static Status saved_put(StoreFile *file, const Saved *saved, const Prior *prior) {

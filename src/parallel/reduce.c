@@ -178,11 +178,9 @@ static Status end_file(Reducer *reducer, const ReduceCounts *counts) {
 
 /* Writes how long the job that reduces has taken; with `mpi_ranks` it shows how well a study scales. */
 static Status put_wall(Reducer *reducer) {
-  int id;
   double seconds = provenance_elapsed();
-  TRY(store_variable(reducer->file, "seconds_wall", STORE_DOUBLE, 0, NULL,
-                     "wall-clock seconds of the job that wrote this file", "s", &id));
-  return store_put(reducer->file, id, &seconds);
+  return store_write(reducer->file, "seconds_wall", STORE_DOUBLE, 0, NULL,
+                     "wall-clock seconds of the job that wrote this file", "s", &seconds);
 }
 
 static Status write_file(Reducer *reducer, ReduceCounts *counts) {

@@ -103,31 +103,34 @@ static Status define_curve(Reducer *reducer, int c) {
   return store_text_attribute(reducer->file, of, "ancillary_variables", names);
 }
 
-static Status define_flags(Reducer *reducer) {
+/* Defines what is known of each run besides its curves. */
+static Status define_runs(Reducer *reducer) {
   StoreFile *file = reducer->file;
-  int runs[3] = {reducer->setting, reducer->policy, reducer->run};
-  TRY(store_variable(file, "seconds", STORE_DOUBLE, 3, runs,
-                     "CPU seconds of the block's simulation divided by its runs", "s", &reducer->seconds));
-  TRY(store_variable(file, "seconds_train", STORE_DOUBLE, 2, runs,
+  const int dimensions[3] = {reducer->setting, reducer->policy, reducer->run};
+  const struct {
+    const char *name, *words, *units;
+    StoreType type;
+    int *id;
+  } variables[] = {
+      {"seconds", "CPU seconds of the block's simulation divided by its runs", "s", STORE_DOUBLE,
+       &reducer->seconds},
+      {"fallbacks", "numerical fallbacks", "1", STORE_INT64, &reducer->fallbacks},
+      {"draws_offset",
+       "how far the mean of the draws lies beyond the posterior mean, on the line from the prior mean, in "
+       "posterior standard deviations",
+       "1", STORE_DOUBLE, &reducer->watched[0]},
+      {"draws_spread", "mean squared distance of the draws from the posterior's mean over its expectation",
+       "1", STORE_DOUBLE, &reducer->watched[1]},
+      {"status", "outcome of the run", NULL, STORE_BYTE, &reducer->status}};
+  for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
+    TRY(store_variable(file, variables[i].name, variables[i].type, 3, dimensions, variables[i].words,
+                       variables[i].units, variables[i].id));
+    TRY(name_coordinates(reducer, variables[i].name, OF_RUNS));
+  }
+  TRY(store_variable(file, "seconds_train", STORE_DOUBLE, 2, dimensions,
                      "CPU seconds to fit the priors of the policy, all replicates", "s",
                      &reducer->seconds_train));
-  TRY(store_variable(file, "fallbacks", STORE_INT64, 3, runs, "numerical fallbacks", "1",
-                     &reducer->fallbacks));
-  TRY(store_variable(
-      file, "draws_offset", STORE_DOUBLE, 3, runs,
-      "how far the mean of the draws lies beyond the posterior mean, on the line from the prior "
-      "mean, in posterior standard deviations",
-      "1", &reducer->watched[0]));
-  TRY(store_variable(file, "draws_spread", STORE_DOUBLE, 3, runs,
-                     "mean squared distance of the draws from the posterior's mean over its expectation", "1",
-                     &reducer->watched[1]));
-  TRY(store_variable(file, "status", STORE_BYTE, 3, runs, "outcome of the run", NULL, &reducer->status));
-  TRY(name_coordinates(reducer, "seconds", OF_RUNS));
   TRY(name_coordinates(reducer, "seconds_train", OF_POLICIES));
-  TRY(name_coordinates(reducer, "fallbacks", OF_RUNS));
-  TRY(name_coordinates(reducer, "draws_offset", OF_RUNS));
-  TRY(name_coordinates(reducer, "draws_spread", OF_RUNS));
-  TRY(name_coordinates(reducer, "status", OF_RUNS));
   TRY(store_bytes_attribute(file, "status", "flag_values", 3,
                             (signed char[]){RUN_NOT_RUN, RUN_OK, RUN_FAILED}));
   return store_text_attribute(file, "status", "flag_meanings", "not_run ok failed");
@@ -158,9 +161,7 @@ static Status put_axis(Reducer *reducer, int index, const char **texts, double *
   }
   if (!axis->numeric)
     return store_texts(reducer->file, name, reducer->setting, file->setting_count, texts, words);
-  int id;
-  TRY(store_variable(reducer->file, name, STORE_DOUBLE, 1, &reducer->setting, words, "1", &id));
-  return store_put(reducer->file, id, numbers);
+  return store_write(reducer->file, name, STORE_DOUBLE, 1, &reducer->setting, words, "1", numbers);
 }
 
 static Status put_labels(Reducer *reducer) {
@@ -185,15 +186,13 @@ static Status put_distributed(Reducer *reducer) {
   const StudyFile *file = reducer->study->file;
   SCRATCH_ARENA(scratch);
   signed char *flags;
-  int id;
   ALLOCATE(&scratch, flags, file->setting_count);
   for (int s = 0; s < file->setting_count; s++) flags[s] = problem_is_distributed(file->settings[s]);
-  TRY(store_variable(reducer->file, "distributed", STORE_BYTE, 1, &reducer->setting,
-                     "whether the setting's matrices were spread over all ranks", NULL, &id));
+  TRY(store_write(reducer->file, "distributed", STORE_BYTE, 1, &reducer->setting,
+                  "whether the setting's matrices were spread over all ranks", NULL, flags));
   TRY(store_bytes_attribute(reducer->file, "distributed", "flag_values", 2, (signed char[]){0, 1}));
   TRY(store_text_attribute(reducer->file, "distributed", "flag_meanings", "one_rank all_ranks"));
-  TRY(name_coordinates(reducer, "distributed", OF_SETTINGS));
-  return store_put(reducer->file, id, flags);
+  return name_coordinates(reducer, "distributed", OF_SETTINGS);
 }
 
 /* Writes the coordinates: run, the replicate that it used, and the study's own axis. */
@@ -201,26 +200,22 @@ static Status put_coordinates(Reducer *reducer) {
   const Study *study = reducer->study;
   SCRATCH_ARENA(scratch);
   int64_t *runs;
-  int *replicates, id;
+  int *replicates;
   ALLOCATE_ARRAYS(&scratch, reducer->runs, runs, replicates);
   for (int64_t r = 0; r < reducer->runs; r++)
     runs[r] = r, replicates[r] = (int)runs_replicate(&study->runs, r);
-  TRY(store_variable(reducer->file, "run", STORE_INT64, 1, &reducer->run, "number of the run, from 0", "1",
-                     &id));
+  TRY(store_write(reducer->file, "run", STORE_INT64, 1, &reducer->run, "number of the run, from 0", "1",
+                  runs));
   TRY(store_text_attribute(reducer->file, "run", "standard_name", "realization"));
-  TRY(store_put(reducer->file, id, runs));
-  TRY(store_variable(reducer->file, "replicate", STORE_INT, 1, &reducer->run,
-                     "which learned prior the run used", "1", &id));
-  TRY(store_put(reducer->file, id, replicates));
+  TRY(store_write(reducer->file, "replicate", STORE_INT, 1, &reducer->run, "which learned prior the run used",
+                  "1", replicates));
   if (study->ops->estimates) return STATUS_OK;
   if (has_tails(study)) {
-    TRY(store_variable(reducer->file, "quantile", STORE_DOUBLE, 1, &reducer->quantile,
-                       "share of runs that are at most this", "1", &id));
-    TRY(store_put(reducer->file, id, study_quantiles));
+    TRY(store_write(reducer->file, "quantile", STORE_DOUBLE, 1, &reducer->quantile,
+                    "share of runs that are at most this", "1", study_quantiles));
   }
-  TRY(store_variable(reducer->file, study->ops->axis, STORE_DOUBLE, 1, &reducer->axis,
-                     study->ops->axis_long_name, "1", &id));
-  return store_put(reducer->file, id, study->axis);
+  return store_write(reducer->file, study->ops->axis, STORE_DOUBLE, 1, &reducer->axis,
+                     study->ops->axis_long_name, "1", study->axis);
 }
 
 /* Defines the variables of a study of estimates, and names the estimators. */
@@ -275,5 +270,5 @@ Status reduce_define(Reducer *reducer) {
   TRY(put_coordinates(reducer));
   for (int c = 0; c < study->published; c++) TRY(define_curve(reducer, c));
   if (study->ops->estimates) TRY(define_estimates(reducer));
-  return define_flags(reducer);
+  return define_runs(reducer);
 }

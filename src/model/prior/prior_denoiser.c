@@ -312,13 +312,6 @@ static const struct {
                offsetof(DenoiserCheck, agreement)}};
 enum { CHECK_COUNT = sizeof CHECKS / sizeof *CHECKS };
 
-static Status save_vector(StoreFile *file, const char *name, int dimension, const char *long_name,
-                          const double *values) {
-  int id;
-  TRY(store_variable(file, name, STORE_DOUBLE, 1, &dimension, long_name, "1", &id));
-  return store_put(file, id, values);
-}
-
 static Status denoiser_save(const Prior *prior, StoreFile *file) {
   const Learned *self = prior->state;
   int member, dim, bin;
@@ -330,15 +323,17 @@ static Status denoiser_save(const Prior *prior, StoreFile *file) {
   TRY(store_int_attribute(file, NULL, "training_samples", self->samples));
   TRY(store_text_attribute(file, NULL, "training_samples_sha256", self->samples_sha256));
   TRY(store_real_attribute(file, NULL, "most_precision", self->network.most_precision));
-  TRY(save_vector(file, "shift", dim, "theta = shift + scale z: mean of the training samples", self->shift));
-  TRY(save_vector(file, "scale", dim, "theta = shift + scale z: standard deviation of the training samples",
-                  self->scale));
-  TRY(save_vector(file, "check_end", bin, "upper end of the bin of log det(I + M)", ends));
+  TRY(store_write(file, "shift", STORE_DOUBLE, 1, &dim,
+                  "theta = shift + scale z: mean of the training samples", "1", self->shift));
+  TRY(store_write(file, "scale", STORE_DOUBLE, 1, &dim,
+                  "theta = shift + scale z: standard deviation of the training samples", "1", self->scale));
+  TRY(store_write(file, "check_end", STORE_DOUBLE, 1, &bin, "upper end of the bin of log det(I + M)", "1",
+                  ends));
   for (int i = 0; i < CHECK_COUNT; i++)
-    TRY(save_vector(file, CHECKS[i].name, bin, CHECKS[i].long_name,
+    TRY(store_write(file, CHECKS[i].name, STORE_DOUBLE, 1, &bin, CHECKS[i].long_name, "1",
                     (const double *)(const void *)((const char *)&self->check + CHECKS[i].offset)));
-  TRY(save_vector(file, "network_share", bin, "share of the network's correction that is kept in the bin",
-                  self->network.share));
+  TRY(store_write(file, "network_share", STORE_DOUBLE, 1, &bin,
+                  "share of the network's correction that is kept in the bin", "1", self->network.share));
   return network_save(&self->network.shape, 1, self->parameters, file, member);
 }
 

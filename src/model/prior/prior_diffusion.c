@@ -271,13 +271,6 @@ static void diffusion_describe_fit(const PriorFit *fit, FILE *out) {
   for (int i = 0; i < fit->hidden_count; i++) fprintf(out, " %d", fit->hidden[i]);
 }
 
-static Status save_vector(StoreFile *file, const char *name, int dimension, const char *long_name,
-                          const double *values) {
-  int id;
-  TRY(store_variable(file, name, STORE_DOUBLE, 1, &dimension, long_name, "1", &id));
-  return store_put(file, id, values);
-}
-
 static Status diffusion_save(const Prior *prior, StoreFile *file) {
   const Diffusion *self = prior->state;
   const Chain *chain = &self->chain;
@@ -289,14 +282,18 @@ static Status diffusion_save(const Prior *prior, StoreFile *file) {
                            chain->last_stage == LAST_STAGE_LITERAL ? "literal" : "repaired"));
   TRY(store_int_attribute(file, NULL, "training_samples", self->samples));
   TRY(store_text_attribute(file, NULL, "training_samples_sha256", self->samples_sha256));
-  TRY(save_vector(file, "alpha", stage, "share of the signal's variance that stage t = 1 .. T keeps",
+  TRY(store_write(file, "alpha", STORE_DOUBLE, 1, &stage,
+                  "share of the signal's variance that stage t = 1 .. T keeps", "1",
                   chain->schedule.alpha + 1));
-  TRY(save_vector(file, "alpha_bar", stage, "product of alpha up to stage t", chain->schedule.alpha_bar + 1));
-  TRY(save_vector(file, "loss", stage,
-                  "mean squared error of the noise for each coordinate on held-out samples", self->loss + 1));
-  TRY(save_vector(file, "shift", dim, "theta = shift + scale z: mean of the training samples", chain->shift));
-  TRY(save_vector(file, "scale", dim, "theta = shift + scale z: standard deviation of the training samples",
-                  chain->scale));
+  TRY(store_write(file, "alpha_bar", STORE_DOUBLE, 1, &stage, "product of alpha up to stage t", "1",
+                  chain->schedule.alpha_bar + 1));
+  TRY(store_write(file, "loss", STORE_DOUBLE, 1, &stage,
+                  "mean squared error of the noise for each coordinate on held-out samples", "1",
+                  self->loss + 1));
+  TRY(store_write(file, "shift", STORE_DOUBLE, 1, &dim,
+                  "theta = shift + scale z: mean of the training samples", "1", chain->shift));
+  TRY(store_write(file, "scale", STORE_DOUBLE, 1, &dim,
+                  "theta = shift + scale z: standard deviation of the training samples", "1", chain->scale));
   return network_save(&self->shape, chain->schedule.stages, self->parameters, file, stage);
 }
 

@@ -82,29 +82,25 @@ Status embedding_read(Arena *memory, const char *path, Embedding *out) {
 static Status write_held_out(StoreFile *file, const Embedding *embedding, int item) {
   SCRATCH_ARENA(scratch);
   signed char *held;
-  int id;
   if (embedding->held_out == 0) return STATUS_OK;
   ALLOCATE(&scratch, held, embedding->theta.n);
   memset(held, 1, (size_t)embedding->held_out);
-  TRY(store_variable(file, "held_out", STORE_BYTE, 1, &item, "1: kept for theta*, not learned from", "1",
-                     &id));
-  return store_put(file, id, held);
+  return store_write(file, "held_out", STORE_BYTE, 1, &item, "1: kept for theta*, not learned from", "1",
+                     held);
 }
 
 static Status write_all(StoreFile *file, const char *title, const Embedding *embedding, const double *theta,
                         int *axes) {
-  int id;
   TRY(provenance_write(file, title, NULL));
   TRY(store_real_attribute(file, NULL, "noise", embedding->noise));
   TRY(store_dimension(file, "item", (size_t)embedding->theta.n, &axes[0]));
   TRY(store_dimension(file, "arm", (size_t)embedding->arms, &axes[1]));
   TRY(store_dimension(file, "dim", (size_t)embedding->d, &axes[2]));
-  TRY(store_variable(file, "theta", STORE_DOUBLE, 2, (int[]){axes[0], axes[2]}, "parameter of an item", "1",
-                     &id));
-  TRY(store_put(file, id, theta));
+  TRY(store_write(file, "theta", STORE_DOUBLE, 2, (int[]){axes[0], axes[2]}, "parameter of an item", "1",
+                  theta));
   TRY(write_held_out(file, embedding, axes[0]));
-  TRY(store_variable(file, "features", STORE_DOUBLE, 2, axes + 1, "features of an arm", "1", &id));
-  return store_put(file, id, embedding->features);
+  return store_write(file, "features", STORE_DOUBLE, 2, axes + 1, "features of an arm", "1",
+                     embedding->features);
 }
 
 Status embedding_create(const char *path, const char *title, const Embedding *embedding, int axes[3],
