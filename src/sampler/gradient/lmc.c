@@ -199,7 +199,7 @@ static void step_quadratic(const Lmc *self, int lanes, int steps, double *theta,
   }
 }
 
-/* All steps have the same length, and each is counted where it was shortened. */
+/* Makes the steps of a round. All have the same length, and each is counted where it was shortened. */
 static void move_on_quadratic(Lmc *self, RngLanes *rng, double *theta, int64_t *fallbacks) {
   const int d = self->potential.d, lanes = self->potential.view.lanes;
   for (int left = self->step.steps; left > 0; left -= MOVES) {
@@ -223,8 +223,8 @@ static void lmc_move(int d, int lanes, const double *restrict h, const double *r
       theta[i * lanes + n] += special_two_products(sqrt(2 * h[n]), z[i * lanes + n], -h[n], g[i * lanes + n]);
 }
 
-/* With Gaussian rewards and a linear mean the Hessian is known, that of a network costs more than the steps;
- * otherwise it is taken in every step. */
+/* Makes the steps of a round. With Gaussian rewards and a linear mean the Hessian is known, that of a network
+ * costs more than the steps; otherwise it is taken in every step. */
 static void move_on_any(Lmc *self, RngLanes *rng, double *theta, int64_t *fallbacks) {
   Potential *potential = &self->potential;
   double *hessian = potential->conjugate ? NULL : self->hessian;
