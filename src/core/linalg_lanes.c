@@ -196,55 +196,6 @@ static void linalg_backward(int d, int lanes, const double *restrict l, double *
   }
 }
 
-enum { SHARED_ROWS = 6, SHARED_BLOCK = 128 };
-
-/* Half of a Real: the right width with AVX2 for a number times a vector, since for wider vectors gcc 12
- * copies the number through memory. */
-enum { HALF = VECTOR_LANES / 2 };
-typedef double Half __attribute__((vector_size(8 * HALF)));
-
-/* Adds q[i * row + j * column] x_j, first <= j < end, in the order of j, to rows i, i + 1, .. of y, which
- * begin at 0; x[end - first, VECTOR_LANES]. */
-INLINE void multiply_shared_rows(int first, int end, int i, const int rows, RealLanes at, size_t row,
-                                 size_t column, const double *q, const double *x, double *y) {
-  Real rest[SHARED_ROWS];
-  Half sum[SHARED_ROWS][2], right[2];
-  for (int r = 0; r < rows; r++) rest[r] = (Real){0};
-  if (first > 0) real_load(at, rows, y + (size_t)i * at.lanes, rest);
-  memcpy(sum, rest, (size_t)rows * sizeof *sum);
-  for (int j = first; j < end; j++, x += VECTOR_LANES) {
-    memcpy(right, x, sizeof right);
-    for (int r = 0; r < rows; r++) {
-      const double left = q[(size_t)(i + r) * row + (size_t)j * column];
-      sum[r][0] += left * right[0], sum[r][1] += left * right[1];
-    }
-  }
-  memcpy(rest, sum, (size_t)rows * sizeof *sum);
-  real_store(at, rows, rest, y + (size_t)i * at.lanes);
-}
-
-/* Computes y = q x of some lanes with one q[d, d] for all. x is packed: columns far apart share few sets of
- * the cache. */
-SIMD_CLONES
-static void multiply_shared(int d, int lanes, int row, int column, const double *restrict q,
-                            const double *restrict x, double *restrict y) {
-  double packed[SHARED_BLOCK * VECTOR_LANES];
-  for (RealLanes at = real_begin(lanes); at.count > 0; real_next(&at))
-    for (int first = 0; first < d; first += SHARED_BLOCK) {
-      const int end = first + SHARED_BLOCK < d ? first + SHARED_BLOCK : d;
-      for (int j = first; j < end; j++) {
-        Real loaded;
-        real_load(at, 1, x + (size_t)j * at.lanes, &loaded);
-        memcpy(packed + (j - first) * VECTOR_LANES, &loaded, sizeof loaded);
-      }
-      int i = 0;
-      for (; i + SHARED_ROWS <= d; i += SHARED_ROWS)
-        multiply_shared_rows(first, end, i, SHARED_ROWS, at, (size_t)row, (size_t)column, q, packed, y);
-      for (; i < d; i++)
-        multiply_shared_rows(first, end, i, 1, at, (size_t)row, (size_t)column, q, packed, y);
-    }
-}
-
 void linalg_forward_lanes(int d, int lanes, const double *l, double *x) {
   if (linalg_is_single(d, lanes))
     blas_solve_triangle(d, 0, l, x);
@@ -329,7 +280,8 @@ void linalg_multiply_shared(int d, int lanes, bool transpose, const double *q, c
   if (linalg_is_single(d, lanes))
     blas_multiply(d, transpose, q, x, y);
   else
-    multiply_shared(d, lanes, transpose ? 1 : d, transpose ? d : 1, q, x, y);
+    matrix_kernel_shared(d, lanes, q, transpose ? (MatrixOrder){1, (size_t)d} : (MatrixOrder){(size_t)d, 1},
+                         x, y);
 }
 
 INLINE Real dot_product(RealLanes at, int d, const double *x, const double *y) {

@@ -52,6 +52,57 @@ void matrix_kernel_product(MatrixShape shape, const double *a, MatrixOrder of_a,
                &(Product){(size_t)shape.rows, (size_t)shape.columns, stride, result, c + n});
 }
 
+/* ---- one matrix for all lanes */
+
+enum { SHARED_ROWS = 8, SHARED_BLOCK = 128 };
+
+/* Columns first .. end - 1 of the matrix with their rows of x, packed: rows far apart share few sets of the
+ * cache. */
+typedef struct {
+  size_t first, end, stride;
+  const double *q;
+  MatrixOrder of_q;
+  const Real *x;
+  double *y;
+} SharedBlock;
+
+/* Adds the block's part, in the order of columns, to rows i .. i + height - 1 of y, which begin at 0. */
+INLINE void add_shared_rows(const int height, int count, const SharedBlock *p, size_t i) {
+  Real sum[SHARED_ROWS];
+  SIMD_UNROLL(8) for (int r = 0; r < height; r++) {
+    sum[r] = (Real){0};
+    if (p->first > 0) tile_load(count, p->y + (i + (size_t)r) * p->stride, &sum[r]);
+  }
+  for (size_t j = p->first; j < p->end; j++) {
+    const double *column = p->q + i * p->of_q.row + j * p->of_q.column;
+    SIMD_UNROLL(8)
+    for (int r = 0; r < height; r++) sum[r] += column[(size_t)r * p->of_q.row] * p->x[j - p->first];
+  }
+  SIMD_UNROLL(8)
+  for (int r = 0; r < height; r++) tile_store(count, &sum[r], p->y + (i + (size_t)r) * p->stride);
+}
+
+INLINE void multiply_shared(int count, size_t d, size_t stride, const double *q, MatrixOrder of_q,
+                            const double *x, double *y) {
+  Real packed[SHARED_BLOCK];
+  for (size_t first = 0; first < d; first += SHARED_BLOCK) {
+    const size_t end = first + SHARED_BLOCK < d ? first + SHARED_BLOCK : d;
+    const SharedBlock block = {first, end, stride, q, of_q, packed, y};
+    for (size_t j = first; j < end; j++) {
+      packed[j - first] = (Real){0};
+      tile_load(count, x + j * stride, &packed[j - first]);
+    }
+    size_t i = 0;
+    for (; i + SHARED_ROWS <= d; i += SHARED_ROWS) add_shared_rows(SHARED_ROWS, count, &block, i);
+    for (; i + SHARED_ROWS / 2 <= d; i += SHARED_ROWS / 2) add_shared_rows(SHARED_ROWS / 2, count, &block, i);
+    for (; i < d; i++) add_shared_rows(1, count, &block, i);
+  }
+}
+
+void matrix_kernel_shared(int d, int lanes, const double *q, MatrixOrder of_q, const double *x, double *y) {
+  TILE_VECTORS(n, lanes, multiply_shared, (size_t)d, (size_t)lanes, q, of_q, x + n, y + n);
+}
+
 INLINE void dot_lanes(int count, size_t rows, size_t stride, const double *x, const double *y, double *out) {
   Real left = {0}, right = {0}, sum = {0};
   for (size_t i = 0; i < rows; i++) {

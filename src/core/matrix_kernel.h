@@ -26,11 +26,13 @@ typedef struct {
 /* What becomes of a product: C = A B; C += A B; C = A B, known to be symmetric, from its lower triangle. */
 typedef enum { MATRIX_PLAIN, MATRIX_ADDED, MATRIX_SYMMETRIC } MatrixResult;
 
-/* Computes c[rows, columns, lanes]; out[lanes] = sum of x y over the rows of x, y[rows, lanes]; and a[d, d,
- * lanes] <- A^-1 of symmetric positive definite matrices, by half of the operations of matrix_lanes_invert
- * and without pivoting, with scratch of as many doubles as below, aligned to MEMORY_ALIGNMENT. */
+/* Computes c[rows, columns, lanes]; y = Q x of x, y[d, lanes] with one Q[d, d] for all lanes; out[lanes] =
+ * sum of x y over the rows of x, y[rows, lanes]; and a[d, d, lanes] <- A^-1 of symmetric positive definite
+ * matrices, by half of the operations of matrix_lanes_invert and without pivoting, with scratch of as many
+ * doubles as below, aligned to MEMORY_ALIGNMENT. */
 static inline size_t matrix_kernel_scratch(int d) { return (size_t)d * 2 * 4 * 8; }
 void matrix_kernel_product(MatrixShape shape, const double *a, MatrixOrder of_a, const double *b,
                            MatrixOrder of_b, MatrixResult result, double *c);
+void matrix_kernel_shared(int d, int lanes, const double *q, MatrixOrder of_q, const double *x, double *y);
 void matrix_kernel_dot(int rows, int lanes, const double *x, const double *y, double *out);
 void matrix_kernel_invert(int d, int lanes, double *a, double *scratch);
