@@ -177,11 +177,11 @@ static void test_groups(void) {
   for (int size = 1; size <= 5000; size += 613) {
     const int groups = worklist_groups(size);
     for (int r = 0, before = 0; r < size; r++) {
-      const int home = worklist_home(r, size, groups);
+      const int home = worklist_group_of_rank(r, size, groups);
       CU_ASSERT_TRUE_FATAL(home == before || home == before + 1);
       before = home;
     }
-    CU_ASSERT_EQUAL(worklist_home(size - 1, size, groups), groups - 1);
+    CU_ASSERT_EQUAL(worklist_group_of_rank(size - 1, size, groups), groups - 1);
     for (int count = 0; count < 9; count++) {
       int sum = 0;
       for (int g = 0; g < groups; g++) sum += worklist_part(count, g, groups);

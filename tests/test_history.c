@@ -412,7 +412,7 @@ static void test_uneven(void) {
           count[run[m]]++;
         }
         history_record(&uneven, arm, phi, y);
-        for (int m = 0; m < EACH; m++) CU_ASSERT_EQUAL(history_latest(&uneven)[m], run[m]);
+        for (int m = 0; m < EACH; m++) CU_ASSERT_EQUAL(history_latest_runs(&uneven)[m], run[m]);
       }
       history_gather(&uneven, wanted, &gathered);
       CU_ASSERT_EQUAL(gathered.rounds, T);

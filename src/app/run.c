@@ -148,7 +148,7 @@ static Status read_study(const Parallel *parallel, const Arguments *arguments, S
 
 /* Checks the shard: which blocks there are depends on what the blocks before them gave, so no part of them
  * can be run alone. */
-static Status check_shard(const Arguments *arguments, const Study *study) {
+static Status refuse_shard(const Arguments *arguments, const Study *study) {
   if (arguments->tasks.shards == 1 || !study->runs.adaptive) return STATUS_OK;
   return status_set(
       STATUS_USAGE,
@@ -285,7 +285,7 @@ static bool goes_on(void *context, double fraction) {
 
 static Status run_study(const Parallel *parallel, Arguments *arguments, Study *study) {
   TRY(read_study(parallel, arguments, study));
-  TRY(check_shard(arguments, study));
+  TRY(refuse_shard(arguments, study));
   app_note_unused(study);
   if (!arguments->directory) {
     snprintf(arguments->default_directory, sizeof arguments->default_directory, "results/%s", study->name);

@@ -124,7 +124,7 @@ typedef struct {
 } Findings;
 
 /* Adds the largest log p(y | u): the log likelihood is that less half of the deviance, at any u. */
-static void add_constant(const Likelihood *likelihood, double y, Findings *out) {
+static void add_largest_log_likelihood(const Likelihood *likelihood, double y, Findings *out) {
   const double u = 0;
   double deviance;
   likelihood->ops->deviance(likelihood, 1, &y, &u, &deviance);
@@ -146,7 +146,7 @@ static Status sample_observe(const Arguments *arguments, int d, History *history
     history_record(history, NULL, observations.features + (size_t)row * (size_t)d,
                    observations.rewards + row);
     sampler_observe(sampler, history, fallbacks);
-    add_constant(history->likelihood, observations.rewards[row], findings);
+    add_largest_log_likelihood(history->likelihood, observations.rewards[row], findings);
   }
   return STATUS_OK;
 }

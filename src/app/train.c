@@ -156,7 +156,7 @@ static Status from_study(Arguments *arguments, Belief *belief, FitData *data) {
   *belief =
       (Belief){.likelihood = problem.likelihood,
                .fit = fit_of_keys(setting, "prior.", arguments->has_seed ? arguments->seed : study.seed, 0)};
-  TRY(belief_learn(setting, arguments->family, &problem, belief));
+  TRY(belief_fit_prior(setting, arguments->family, &problem, belief));
   return fit_data_create_alone(setting, belief, &problem, data);
 }
 

@@ -41,7 +41,7 @@ Status library_options(Arena *memory, const char *options, LibraryOptions *out) 
   return STATUS_OK;
 }
 
-const char *library_take(LibraryOptions *options, const char *name) {
+const char *library_take_option(LibraryOptions *options, const char *name) {
   const size_t length = strlen(name);
   const char *value = NULL;
   int kept = 0;

@@ -40,4 +40,4 @@ typedef struct {
 /* Splits `options`, which may be NULL. The texts live as long as `memory`. */
 Status library_options(Arena *memory, const char *options, LibraryOptions *out);
 /* Removes the option `name` and return its value, or NULL where it is not given. */
-const char *library_take(LibraryOptions *options, const char *name);
+const char *library_take_option(LibraryOptions *options, const char *name);

@@ -123,7 +123,7 @@ static Status read_discount(thompson_posterior *self, const char *text) {
 /* Reads the options: the noise belongs to the likelihood, the discount to what was learned, the others to the
  * rule and the sampler. */
 static Status read_options(thompson_posterior *self, LibraryOptions *options) {
-  const char *noise = library_take(options, "noise");
+  const char *noise = library_take_option(options, "noise");
   const ConfigKey *keys;
   char *end;
   if (noise && self->likelihood.ops->self_concordance > 0)
@@ -134,7 +134,7 @@ static Status read_options(thompson_posterior *self, LibraryOptions *options) {
   self->likelihood.noise = noise ? strtod(noise, &end) : prior_noise(self->prior, 0);
   if (noise && (end == noise || *end || !(self->likelihood.noise >= 1e-12 && self->likelihood.noise <= 1e6)))
     return status_set(STATUS_INPUT, "option noise=%s: it is a number from 1e-12 to 1e6", noise);
-  TRY(read_discount(self, library_take(options, "discount")));
+  TRY(read_discount(self, library_take_option(options, "discount")));
   TRY(join_keys(self, &keys));
   return config_options(&self->memory, "options", keys, options->count, options->text, &self->options);
 }
@@ -348,7 +348,7 @@ Status posterior_check_arms(const thompson_posterior *self, int sets, int k, con
 }
 
 /* Counts a choice that has been made. */
-static Status end_choice(thompson_posterior *self) {
+static Status count_choice(thompson_posterior *self) {
   self->round++, self->choices++;
   return judge_draws(self, 1);
 }
@@ -358,7 +358,7 @@ thompson_status thompson_choose(thompson_posterior *self, int k, const double *a
   if (status != STATUS_OK) return (thompson_status)status;
   rule_choose(&self->rule, &self->history, self->round, self->choices, k, arms, arm, NULL, &self->fallbacks);
   rule_explore(&self->rule, self->round, 1, k, false, arm);
-  return (thompson_status)end_choice(self);
+  return (thompson_status)count_choice(self);
 }
 
 static Status choice_probabilities(thompson_posterior *self, int k, const double *arms, double *probability,
@@ -385,7 +385,7 @@ thompson_status thompson_choose_propensity(thompson_posterior *self, int k, cons
   if (status != STATUS_OK) return (thompson_status)status;
   rule_pick(&self->rule, self->round, 1, k, false, probability, arm);
   *propensity = probability[*arm];
-  return (thompson_status)end_choice(self);
+  return (thompson_status)count_choice(self);
 }
 
 double thompson_posterior_noise(const thompson_posterior *self) { return self->likelihood.noise; }

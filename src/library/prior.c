@@ -60,7 +60,7 @@ static Status fit_theta(const double *theta, int n, int d, const char *name, con
   if (n < 1 || d < 1) return status_set(STATUS_INPUT, "theta: %d samples in %d dimensions", n, d);
   TRY(library_check("theta", (size_t)n * (size_t)d, theta));
   TRY(library_options(&scratch, text, &options));
-  TRY(seed_of(library_take(&options, "seed"), &seed));
+  TRY(seed_of(library_take_option(&options, "seed"), &seed));
   TRY(fit_of_options("options", options.count, options.text, seed, &fit));
   ALLOCATE(&scratch, samples.theta, (size_t)n * (size_t)d);
   for (size_t row = 0; row < (size_t)n; row++)

@@ -165,8 +165,8 @@ static double quadratic(int d, size_t stride, const double *precision, const dou
 
 /* Computes the log likelihood at x[d]. A pass over the rows of a single run takes several points, so x is
  * passed twice. work[2 d]. */
-static void log_likelihood_of_one(const History *history, int run, const double *x, double *work,
-                                  double *log_likelihood) {
+static void point_log_likelihood(const History *history, int run, const double *x, double *work,
+                                 double *log_likelihood) {
   double both[2];
   for (int i = 0; i < history->d; i++) work[2 * i] = work[2 * i + 1] = x[i];
   history_log_likelihood(&(HistoryView){.history = history, .draws = 2, .first = 2 * run, .lanes = 2}, work,
@@ -182,7 +182,7 @@ void metric_log_likelihoods(const History *history, int run, int n, const double
     if (n > 1)
       history_log_likelihood(&draws, x, log_likelihood, NULL);
     else
-      log_likelihood_of_one(history, run, x, work, log_likelihood);
+      point_log_likelihood(history, run, x, work, log_likelihood);
     return;
   }
   double *vector = work + d * d;

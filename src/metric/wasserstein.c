@@ -76,7 +76,7 @@ static void project_slices(int d, int n, const double *restrict x, const double 
 
 /* Puts the smaller one of each pair of first[count], second[count] into the first, the larger into the
  * second. */
-static inline void exchange_values(size_t count, double *restrict first, double *restrict second) {
+static inline void sort_pairs(size_t count, double *restrict first, double *restrict second) {
   for (size_t i = 0; i < count; i++) {
     const double a = first[i], b = second[i];
     first[i] = a < b ? a : b;
@@ -95,8 +95,7 @@ void wasserstein_sort_slices(int n, double *values) {
     for (int q = half, r = 0, apart = p;; apart = q - p, q /= 2, r = p) {
       for (int i = r; i + apart < n; i += 2 * p) {
         const int rows = n - apart - i < p ? n - apart - i : p;
-        exchange_values((size_t)rows * SLICES, values + (size_t)i * SLICES,
-                        values + (size_t)(i + apart) * SLICES);
+        sort_pairs((size_t)rows * SLICES, values + (size_t)i * SLICES, values + (size_t)(i + apart) * SLICES);
       }
       if (q == p) break;
     }

@@ -129,7 +129,7 @@ Status queue_create(const Parallel *parallel, const Study *study, int groups, in
                    .lines = study->file->policy_count,
                    .groups = groups,
                    .group_ranks = (double)parallel->size / groups,
-                   .home = worklist_home(parallel->rank, parallel->size, groups)};
+                   .home = worklist_group_of_rank(parallel->rank, parallel->size, groups)};
   queue->counters = OF_LINES + queue->lines * OF_LINE;
   TRY(parallel_agree(parallel, fill_lines(queue, count, list)));
   TRY(counter_create(parallel, groups, queue->counters, &queue->shared));

@@ -13,7 +13,7 @@ static const double BATCH_SHARE = 0.5;
 
 int worklist_groups(int ranks) { return (ranks + GROUP - 1) / GROUP; }
 
-int worklist_home(int rank, int ranks, int groups) { return (int)((long)rank * groups / ranks); }
+int worklist_group_of_rank(int rank, int ranks, int groups) { return (int)((long)rank * groups / ranks); }
 
 int worklist_visits(int groups) { return groups < MOST_VISITS ? groups : MOST_VISITS; }
 

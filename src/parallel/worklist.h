@@ -19,7 +19,7 @@ typedef struct {
 /* Groups that so many ranks make, of about 1 000 ranks each. */
 int worklist_groups(int ranks);
 /* Returns the group of a rank. */
-int worklist_home(int rank, int ranks, int groups);
+int worklist_group_of_rank(int rank, int ranks, int groups);
 /* Returns in how many parts, its own included, a rank looks for work when nothing is left in the part of its
  * group. It does not visit every one: each is emptied by its own group, and the visits of all ranks to all
  * groups would be most of the traffic. */

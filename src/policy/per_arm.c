@@ -112,7 +112,7 @@ static Status per_arm_weigh(Policy *self, const World *world, const History *his
 static void per_arm_observe(Policy *self, const History *history, int64_t *fallbacks) {
   PerArm *state = self->state;
   const SamplerOps *ops = self->method.sampler;
-  const int *latest = history_latest(history);
+  const int *latest = history_latest_runs(history);
   if (ops->restless) {
     sampler_observe(&state->rule.sampler, history, state->fallbacks);
     collect_fallbacks(self, fallbacks);

@@ -47,7 +47,7 @@ double cost_noise(const SamplerWork *work, double lanes) {
 
 /* Returns the cost of the moments; the covariance has its eigenvectors taken, which are known for a single
  * Gaussian and for a hypercube's vertices. */
-double cost_moments(const SamplerWork *work, double lanes) {
+double cost_stage_moments(const SamplerWork *work, double lanes) {
   const double d = work->d, network = work->stage_parameters * cost_padding(lanes, NETWORK_GRAIN),
                jacobian = network > 0 ? 0.06 * network * (d + 3) : cost_noise(work, lanes);
   const bool known = work->stage_parameters == 0 && work->components <= 1;

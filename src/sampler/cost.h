@@ -31,7 +31,7 @@ double cost_score(const SamplerWork *work, double lanes);
 double cost_noise(const SamplerWork *work, double lanes);
 /* Returns the cost of a stage of the chain by the mean and the covariance of the clean sample, from the
  * whole Jacobian. */
-double cost_moments(const SamplerWork *work, double lanes);
+double cost_stage_moments(const SamplerWork *work, double lanes);
 /* Returns the cost of the sweeps of expectation propagation, 0 with a conjugate likelihood: for each row a
  * rule of 21 nodes, whose logarithms and exponentials are most of it, and the matrices of a few sweeps.
  * Fitted to runs in d = 2, 6 and 10. */

@@ -61,10 +61,10 @@ Status guard_create(Arena *memory, const SamplerSetup *setup, double g, Guard **
   TRY(guard_mixture(memory, prior, g, &self->mixture));
   TRY(mixture_posterior_create(memory, &self->mixture, setup->likelihood, setup->runs, options,
                                &self->posterior));
-  mixture_posterior_shrink(self->posterior, stand_in->components,
-                           automatic ? GUARD_AUTO_SHRINK
-                           : set     ? prior->guard.shrink
-                                     : 1);
+  mixture_posterior_scale_component(self->posterior, stand_in->components,
+                                    automatic ? GUARD_AUTO_SHRINK
+                                    : set     ? prior->guard.shrink
+                                              : 1);
   ALLOCATE(memory, self->theta, d * lanes);
   ALLOCATE(memory, self->component, lanes);
   ALLOCATE(memory, self->evidence, (size_t)self->mixture.components * runs);
@@ -107,7 +107,7 @@ void guard_weight(Guard *self, const History *history, double *weight, int64_t *
   }
 }
 
-void guard_marginal(Guard *self, const History *history, double *value, int64_t *fallbacks) {
+void guard_marginal_likelihood(Guard *self, const History *history, double *value, int64_t *fallbacks) {
   const double learned = log1p(-self->mixture.weight[self->mixture.components - 1]);
   const bool conjugate = likelihood_is_conjugate(history->likelihood);
   mixture_posterior_evidence(self->posterior, history, self->evidence, fallbacks);

@@ -38,4 +38,4 @@ void guard_moments(Guard *self, const History *history, double *mean, double *co
 void guard_weight(Guard *self, const History *history, double *weight, int64_t *fallbacks);
 
 /* Turns value[B], the logarithm of the marginal likelihood under the prior, into that under both. */
-void guard_marginal(Guard *self, const History *history, double *value, int64_t *fallbacks);
+void guard_marginal_likelihood(Guard *self, const History *history, double *value, int64_t *fallbacks);

@@ -259,7 +259,7 @@ bool sampler_marginal(Sampler *sampler, const History *history, RngLanes rng, do
   ASSERT(history->runs <= sampler->setup.runs && rng.lanes == (uint32_t)history->runs * rng.draws);
   const History tempered = sampler_tempered(sampler, history);
   sampler->ops->marginal(sampler, &tempered, rng, value, error, fallbacks);
-  if (sampler->guard) guard_marginal(sampler->guard, &tempered, value, fallbacks);
+  if (sampler->guard) guard_marginal_likelihood(sampler->guard, &tempered, value, fallbacks);
   return true;
 }
 

@@ -93,8 +93,8 @@ typedef struct {
   void (*observe)(Sampler *self, const History *history, int64_t *fallbacks);
   /* OPTIONAL. For samplers that carry a state: that of run from_run of `from` becomes that of run to_run of
    * `to`, a sampler that differs from it in the number of runs alone, and `to` counts as notified of all that
-   * `from` was. Where only some runs of a history have a new observation (history_latest), a sampler of just
-   * these is notified of it, and the others stay as they are (policy/per_arm.c). */
+   * `from` was. Where only some runs of a history have a new observation (history_latest_runs), a sampler of
+   * just these is notified of it, and the others stay as they are (policy/per_arm.c). */
   void (*carry)(const Sampler *from, int from_run, Sampler *to, int to_run);
   /* For samplers whose draw is their state, so that it has to move in every round: `observe` takes uneven
    * histories, and moves the runs without a new observation too. */

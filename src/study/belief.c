@@ -149,7 +149,8 @@ static Status check_contamination(const Belief *belief) {
                     belief->family->name);
 }
 
-Status belief_learn(const Config *setting, const PriorOps *family, const Problem *problem, Belief *belief) {
+Status belief_fit_prior(const Config *setting, const PriorOps *family, const Problem *problem,
+                        Belief *belief) {
   belief->kind = BELIEF_FITTED;
   belief->past_observations = (int)config_int(setting, "prior.past_observations");
   belief->family = family;
@@ -258,7 +259,7 @@ Status belief_create(const Config *setting, const ConfigPolicy *policy, const Pr
     const PriorOps *family = candidates_family(word);
     if (family == &prior_auto && method.sampler != &sampler_auto)
       return status_set(STATUS_INPUT, "prior auto is chosen together with its sampler; take the policy auto");
-    TRY(belief_learn(setting, family, problem, out));
+    TRY(belief_fit_prior(setting, family, problem, out));
   }
   return finish_guard(setting, policy, problem, out);
 }

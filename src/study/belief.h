@@ -49,7 +49,8 @@ Status belief_create(const Config *setting, const ConfigPolicy *policy, const Pr
 
 /* Makes `belief`, with its fit and likelihood, one that is fitted: of this family, learned from what the
  * setting says. STATUS_INPUT where there can be no past tasks. */
-Status belief_learn(const Config *setting, const PriorOps *family, const Problem *problem, Belief *belief);
+Status belief_fit_prior(const Config *setting, const PriorOps *family, const Problem *problem,
+                        Belief *belief);
 
 /* Returns whether the family of a fitted belief can be fitted to logs themselves. */
 bool belief_takes_logs(const Belief *belief);

@@ -114,7 +114,7 @@ static Status group_create(Arena *memory, const Pack *pack, PackGroup *group) {
   return observe_group(pack, &world, group);
 }
 
-static Status fill_pack(Arena *memory, const Config *setting, Pack *pack) {
+static Status create_pack_groups(Arena *memory, const Config *setting, Pack *pack) {
   const int64_t *sizes;
   const PriorFit chain = fit_of_keys(setting, "prior.", pack->problem.seed, 0);
   TRY(problem_exact_prior(memory, &pack->problem, &chain, &pack->prior));
@@ -141,7 +141,7 @@ Status pack_create(Arena *memory, const char *name, Pack *out) {
   while (problem.sets[sets]) sets++;
   TRY(config_study_parse("pack", SHARED, &study_schema, sets, problem.sets, &file));
   Status status = problem_create(file->settings[0], &out->problem);
-  if (status == STATUS_OK) status = fill_pack(memory, file->settings[0], out);
+  if (status == STATUS_OK) status = create_pack_groups(memory, file->settings[0], out);
   config_study_free(file);
   return status;
 }

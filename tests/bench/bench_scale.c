@@ -255,7 +255,7 @@ static void run_replay(Replay *replay) {
     for (int l = 0; l < replay->count; l++) update_shared(replay, g, l);
   Rank *heap = allocate((size_t)replay->ranks, sizeof *heap);
   for (int r = 0; r < replay->ranks; r++) {
-    const int home = worklist_home(r, replay->ranks, replay->groups);
+    const int home = worklist_group_of_rank(r, replay->ranks, replay->groups);
     heap[r] = (Rank){.number = r, .home = home, .line = -1, .known = allocate(lines, sizeof(WorkLine))};
     heap[r].seen_whole = heap[r].seen_lines = -ASK_AGAIN * r / replay->ranks;
     memcpy(heap[r].known, replay->shared + (size_t)home * lines, lines * sizeof(WorkLine));

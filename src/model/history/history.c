@@ -94,7 +94,7 @@ void history_gather(const History *from, const int *run, History *to) {
 
 int history_observations(const History *history, int run) { return history->content->observations[run]; }
 
-const int *history_latest(const History *history) { return history->content->latest; }
+const int *history_latest_runs(const History *history) { return history->content->latest; }
 
 double history_squares(const History *history, int run) {
   ASSERT(history->ops->squares);

@@ -60,7 +60,7 @@ void history_gather(const History *from, const int *run, History *to);
 /* Returns the number of observations of a run so far. */
 int history_observations(const History *history, int run);
 /* Returns, for [each_round], the runs that the last round's observations belong to. */
-const int *history_latest(const History *history);
+const int *history_latest_runs(const History *history);
 /* Returns the sum of |phi|^2 over the observations of a run. */
 double history_squares(const History *history, int run);
 /* Stores what a run has observed, by itself, where that has a fixed size: state[history_state(history)]; and

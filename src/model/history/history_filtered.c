@@ -171,7 +171,7 @@ static void gather_belief(const History *history, int c, int lanes, const int *r
 /* Adds the rows of these lanes that are to go to what component c has forgotten. */
 static void forget_rows(const History *history, const HistoryView *view, int c) {
   Filtered *self = filtered_of(history);
-  const int d = history->d, lanes = view->lanes, *run = history_latest(history) + view->first;
+  const int d = history->d, lanes = view->lanes, *run = history_latest_runs(history) + view->first;
   const size_t runs = (size_t)history->runs;
   const bool *full = self->full + view->first;
   gather_belief(history, c, lanes, run);
@@ -199,7 +199,7 @@ static void find_marginals(Filtered *self, int d, int lanes, int *jitters) {
 static void absorb_clicks(const History *history, int first, int lanes, int c, const double *phi,
                           const double *y) {
   Filtered *self = filtered_of(history);
-  const int d = history->d, *run = history_latest(history) + first, stride = history->each_round;
+  const int d = history->d, *run = history_latest_runs(history) + first, stride = history->each_round;
   const size_t runs = (size_t)history->runs;
   const bool *full = self->full + first;
   double *precision = precision_of(history, c), *vector = vector_of(history, c);
@@ -286,7 +286,8 @@ static void filtered_append(History *history, const int *arm, const double *phi,
 
 void history_filtered_fallbacks(const History *history, int64_t *fallbacks) {
   const Filtered *self = filtered_of(history);
-  for (int m = 0; m < history->each_round; m++) fallbacks[history_latest(history)[m]] += self->fallbacks[m];
+  for (int m = 0; m < history->each_round; m++)
+    fallbacks[history_latest_runs(history)[m]] += self->fallbacks[m];
 }
 
 /* Multiplies what is forgotten by a factor. */

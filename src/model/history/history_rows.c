@@ -84,7 +84,7 @@ void history_rows_add(const History *history, int run, size_t stride, const doub
 }
 
 static void rows_append(History *history, const int *arm, const double *phi, const double *y) {
-  const int *run = history_latest(history), count = history->each_round;
+  const int *run = history_latest_runs(history), count = history->each_round;
   for (int m = 0; m < count; m++)
     if (!arm || arm[m] >= 0) history_rows_add(history, run[m], (size_t)count, phi + m, y[m]);
 }

@@ -51,7 +51,7 @@ static Status standardised_create(Arena *memory, int d, int n, const double *the
 }
 
 /* Returns what standardising adds to the log density of a sample. */
-static double log_jacobian(const Standardised *samples) {
+static double standardising_log_jacobian(const Standardised *samples) {
   double sum = 0;
   for (int i = 0; i < samples->d; i++) sum -= log(samples->scale[i]);
   return sum;
@@ -226,7 +226,7 @@ static Status hold_out(Arena *memory, const Standardised *samples, int first, in
                            : em_continue(&training.data, plan, key, run, fit, NULL));
   TRY(mixture_prepare(fit));
   mixture_log_density(fit, size, z, density);
-  for (int k = 0; k < size; k++) density[k] += log_jacobian(samples);
+  for (int k = 0; k < size; k++) density[k] += standardising_log_jacobian(samples);
   return STATUS_OK;
 }
 

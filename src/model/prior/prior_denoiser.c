@@ -162,7 +162,7 @@ static void denoiser_describe_fit(const PriorFit *fit, FILE *out) {
   for (int i = 0; i < fit->hidden_count; i++) fprintf(out, " %d", fit->hidden[i]);
 }
 
-static int denoiser_parts(const PriorFit *fit) {
+static int denoiser_network_count(const PriorFit *fit) {
   (void)fit;
   return 1;
 }
@@ -409,7 +409,7 @@ const PriorOps prior_denoiser = {
     .sample = denoiser_sample,
     .save = denoiser_save,
     .load = denoiser_load,
-    .parts = denoiser_parts,
+    .parts = denoiser_network_count,
     .part_size = denoiser_part_size,
     .network_size = denoiser_network_size,
     .fit_part = denoiser_fit_part,

@@ -109,7 +109,7 @@ static void diffusion_sample(const Prior *prior, RngLanes *rng, double *theta) {
 
 /* Computes to[d, count] = columns first .. of from[d, lanes] in the chain's coordinates when `shift` is
  * given, and divided by its scale. */
-static void gather_scaled(const Chain *chain, const double *shift, int lanes, int first, int count,
+static void scale_columns(const Chain *chain, const double *shift, int lanes, int first, int count,
                           const double *from, double *to) {
   for (int i = 0; i < chain->d; i++)
     for (int n = 0; n < count; n++)
@@ -135,7 +135,7 @@ static void diffusion_score(const Prior *prior, int lanes, const double *theta, 
   double *z = self->scratch, *eps = self->theta;
   for (int first = 0; first < lanes; first += LANES) {
     int count = lanes - first < LANES ? lanes - first : LANES;
-    gather_scaled(chain, chain->shift, lanes, first, count, theta, z);
+    scale_columns(chain, chain->shift, lanes, first, count, theta, z);
     diffusion_noise(chain, 1, count, z, eps);
     scatter_scaled(chain, score_factor(chain), lanes, first, count, eps, out);
   }
@@ -148,8 +148,8 @@ static void diffusion_hessian_product(const Prior *prior, int lanes, const doubl
   double *z = self->scratch, *direction = z + prior->d * LANES, *pulled = self->theta;
   for (int first = 0; first < lanes; first += LANES) {
     int count = lanes - first < LANES ? lanes - first : LANES;
-    gather_scaled(chain, chain->shift, lanes, first, count, theta, z);
-    gather_scaled(chain, NULL, lanes, first, count, v, direction);
+    scale_columns(chain, chain->shift, lanes, first, count, theta, z);
+    scale_columns(chain, NULL, lanes, first, count, v, direction);
     diffusion_noise_vjp(chain, 1, count, z, direction, pulled);
     scatter_scaled(chain, score_factor(chain), lanes, first, count, pulled, out);
   }

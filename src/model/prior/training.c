@@ -63,7 +63,7 @@ static void pass_input(const NetworkShape *shape, int layer, int k, int j, doubl
 }
 
 /* Makes units 2 i and 2 i + 1 of hidden layer `layer` the positive and the negative part of x_i. */
-static void pass_coordinates(const NetworkShape *shape, int layer, float *weights) {
+static void set_identity_units(const NetworkShape *shape, int layer, float *weights) {
   for (int k = 0; k < 2 * shape->width[0]; k++)
     pass_input(shape, layer, k, layer ? k : k / 2, layer || k % 2 == 0 ? 1 : -1, weights);
 }
@@ -88,7 +88,7 @@ void training_start(const NetworkShape *shape, double alpha_bar, const double *m
   for (int l = 0; l < last; l++) {
     const int in = shape->width[l], out = shape->width[l + 1], count = out * (in + 1);
     learning_draw_weights(in, count, rng, parameters);
-    if (linear) pass_coordinates(shape, l, parameters);
+    if (linear) set_identity_units(shape, l, parameters);
     parameters += count;
   }
   memset(parameters, 0, (size_t)(shape->width[last + 1] * (shape->width[last] + 1)) * sizeof *parameters);

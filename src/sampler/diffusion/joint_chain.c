@@ -368,5 +368,5 @@ void joint_chain_draw(JointChain *self, int t, const double *z, double *log_rati
 /* Returns the cost; with a likelihood that is not conjugate every stage has a mode, a few steps of IRLS
  * from that of the stage before. */
 double joint_chain_cost(const SamplerWork *work, double lanes) {
-  return 1.3 * work->stages * (cost_moments(work, lanes) + 1.2 * cost_mode(work, lanes));
+  return 1.3 * work->stages * (cost_stage_moments(work, lanes) + 1.2 * cost_mode(work, lanes));
 }

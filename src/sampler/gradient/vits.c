@@ -54,7 +54,7 @@ typedef struct {
 } Vits;
 
 /* Returns the Gaussians of the lanes from `first` on, the beginning of a chunk. */
-static VitsGaussian vits_chunk(const Vits *self, int d, int first) {
+static VitsGaussian chunk_gaussians(const Vits *self, int d, int first) {
   const size_t vector = (size_t)d * (size_t)first, matrix = (size_t)d * vector;
   return (VitsGaussian){self->q.mean + vector, self->q.root + matrix, self->q.inverse + matrix};
 }
@@ -64,7 +64,7 @@ static void vits_begin(Sampler *sampler, int runs) {
   const int total = runs * self->components;
   for (int first = 0; first < total; first += self->width) {
     const int lanes = chunk_size(total, first, self->width);
-    const VitsGaussian q = vits_chunk(self, sampler->d, first);
+    const VitsGaussian q = chunk_gaussians(self, sampler->d, first);
     vits_mixture_start(&self->mixture, &self->potential, lanes, q, self->weight + first);
     if (!self->potential.network) continue;
     RngLanes rng = catch_up_streams(sampler, 0, 1, first, lanes);
@@ -78,7 +78,7 @@ static void vits_update(Sampler *sampler, const History *history, int round, int
   const int components = self->components, total = history->runs * components;
   for (int first = 0; first < total; first += self->width) {
     const int lanes = chunk_size(total, first, self->width);
-    const VitsGaussian q = vits_chunk(self, sampler->d, first);
+    const VitsGaussian q = chunk_gaussians(self, sampler->d, first);
     RngLanes rng = catch_up_streams(sampler, round, components, first, lanes);
     potential_at(&self->potential, &(HistoryView){history, components, first, lanes, NULL, NULL});
     vits_step_round(&self->work, &self->potential, q, &rng, fallbacks);
@@ -94,7 +94,7 @@ static void vits_observe(Sampler *sampler, const History *history, int64_t *fall
 /* Copies lane `from` of `total` to lane n of the draws. */
 static void vits_gather(const Vits *self, int d, int total, int from, int lanes, int n) {
   const int first = from / self->width * self->width, from_lanes = chunk_size(total, first, self->width);
-  const VitsGaussian q = vits_chunk(self, d, first);
+  const VitsGaussian q = chunk_gaussians(self, d, first);
   lanes_copy(d, 1, q.mean + from - first, from_lanes, self->drawn.mean + n, lanes);
   lanes_copy(d * d, 1, q.root + from - first, from_lanes, self->drawn.root + n, lanes);
 }
@@ -105,7 +105,7 @@ static void carry_lane(const Sampler *from, int from_lane, Sampler *to, int to_l
   const int first = from_lane / width * width, place = to_lane / width * width;
   const int lanes = chunk_size(from->setup.runs * source->components, first, source->width),
             to_lanes = chunk_size(to->setup.runs * target->components, place, target->width);
-  const VitsGaussian q = vits_chunk(source, d, first), p = vits_chunk(target, d, place);
+  const VitsGaussian q = chunk_gaussians(source, d, first), p = chunk_gaussians(target, d, place);
   lanes_copy(d, 1, q.mean + from_lane - first, lanes, p.mean + to_lane - place, to_lanes);
   lanes_copy(d * d, 1, q.root + from_lane - first, lanes, p.root + to_lane - place, to_lanes);
   lanes_copy(d * d, 1, q.inverse + from_lane - first, lanes, p.inverse + to_lane - place, to_lanes);
@@ -144,7 +144,7 @@ static void vits_sample(Sampler *sampler, const History *history, RngLanes rng, 
                   run * components + vits_pick(self, run, self->uniform[n]), chunk.lanes, n);
     }
     rng_lanes_normal(&chunk.rng, d, self->normal);
-    vits_place(d, chunk.lanes, in_place ? vits_chunk(self, d, chunk.first) : self->drawn, self->normal,
+    vits_place(d, chunk.lanes, in_place ? chunk_gaussians(self, d, chunk.first) : self->drawn, self->normal,
                self->theta);
     chunk_store(&chunk, d, potential_theta(&self->potential, chunk.lanes, self->theta), theta);
   }
@@ -156,7 +156,7 @@ static void vits_gaussian(const Sampler *sampler, double *mean, double *covarian
   ASSERT(self->components == 1);
   for (int first = 0; first < runs; first += self->width) {
     const int lanes = chunk_size(runs, first, self->width);
-    const VitsGaussian q = vits_chunk(self, d, first);
+    const VitsGaussian q = chunk_gaussians(self, d, first);
     double *product = self->work.product;
     matrix_lanes_product_by_transposed(d, lanes, q.root, q.root, product);
     potential_covariance(&self->potential, lanes, product);

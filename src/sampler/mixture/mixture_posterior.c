@@ -140,7 +140,7 @@ Status mixture_posterior_create(Arena *memory, const Mixture *prior, const Likel
                : create_approximation(memory, state);
 }
 
-void mixture_posterior_shrink(MixturePosterior *state, int component, double factor) {
+void mixture_posterior_scale_component(MixturePosterior *state, int component, double factor) {
   state->shrink[component] = factor;
 }
 
@@ -148,7 +148,7 @@ void mixture_posterior_shrink(MixturePosterior *state, int component, double fac
 
 /* Turns weight[C, parts] from its logarithm into the sum of the weights so far, up to a factor of the
  * part. */
-static void accumulate_weights(int components, int parts, double *largest, double *weight) {
+static void cumulate_weights(int components, int parts, double *largest, double *weight) {
   double total[CHUNK_LANES];
   lanes_exponentiate(components, parts, weight, largest, total);
   for (int k = parts; k < components * parts; k++) weight[k] += weight[k - parts];
@@ -237,7 +237,7 @@ static void prepare_runs(MixturePosterior *state, const HistoryView *view, bool 
     return;
   }
   weigh_components(state, view, warm, false, NULL, fallbacks);
-  accumulate_weights(state->prior->components, view->lanes, state->largest, state->weight);
+  cumulate_weights(state->prior->components, view->lanes, state->largest, state->weight);
 }
 
 void mixture_posterior_evidence(MixturePosterior *state, const History *history, double *log_evidence,

@@ -52,7 +52,7 @@ Status mixture_posterior_check(const Config *options);
 Status mixture_posterior_create(Arena *memory, const Mixture *prior, const Likelihood *likelihood, int runs,
                                 MixtureOptions options, MixturePosterior **out);
 /* Multiplies the standard deviations of draws from this component by `factor` from now on. */
-void mixture_posterior_shrink(MixturePosterior *state, int component, double factor);
+void mixture_posterior_scale_component(MixturePosterior *state, int component, double factor);
 /* Draws as sampler_sample does: theta[d, N]; component[N], unless it is NULL, is the one that each draw is
  * from. A draw uses 1 uniform and d normals of its stream, and with several candidates one more uniform for
  * each. */

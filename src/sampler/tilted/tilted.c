@@ -303,7 +303,8 @@ static double tilted_cost(const SamplerWork *work) {
   const double lanes = cost_drawn_lanes(work), early = fmin(1, 50 / work->rounds),
                scattered = 1 + early / work->draws;
   const double step = scattered * langevin_cost(work->d, lanes, cost_noise(work, lanes)),
-               stage = is_exponential(options, work->d) ? cost_noise(work, lanes) : cost_moments(work, lanes);
+               stage = is_exponential(options, work->d) ? cost_noise(work, lanes)
+                                                        : cost_stage_moments(work, lanes);
   const double rest = work->drawn * work->draws * early * work->stages / 3 * stage;
   switch (baseline_of(options)) {
   case BASELINE_EXACT: return sampler_exact.cost(work) + rest;
