@@ -20,7 +20,9 @@ NO_VERB = set("""As Always Attributes Bases Besides Blocks Bytes Cells Centres C
     Numbers Operations Options Others Parameters Perhaps Pivots Places Plus Points Responsibilities Results Rewards Rows Seconds Settings Slopes
     Spreadsheets Stages Streams Stretches Tasks This Units Unless Values Was Weights Words Zeros""".split())
 VERB = re.compile(r"\A(?:[A-Z][a-z-]*s)\b")
-# Or are typed twice.
+# A second verb has the form of the first: "Makes the folder and locks it".
+SECOND_VERB = re.compile(r"\A[A-Z][a-z-]*s [^.:;]*,? and (?:add|apply|ask|assemble|check|expand|find|hand|lock|rename|return|say|see|take|tell)\b")
+# Words that are not used here, or stand twice in a row.
 BANNED = re.compile(r"\b(anew|dear|dearer|dearest|mend|mends|mended|nearer|rescued?|yardsticks?|(?-i:a a|the the|of of|and and))\b", re.I)
 # Numbers that people read have a digit in front of the point.
 BARE_POINT = re.compile(r"(?<![\w.\])}/*'\"`$%-])[-+]?\.\d+(?![\w.]*/)")
@@ -54,6 +56,8 @@ def check_sources(report):
             is_function = flush and not comment.startswith("----") and FUNCTION.match(text[found.end():found.end() + 400])
             if is_function and (not VERB.match(comment) or {comment.split()[0], comment.split()[0].rstrip(",;:.")} & NO_VERB):
                 report(file, line, f"the comment of a function does not begin with what it does: {comment[:60]}")
+            if is_function and SECOND_VERB.match(comment):
+                report(file, line, f"the second verb has another form than the first: {SECOND_VERB.match(comment).group()[-60:]}")
 
 
 def check_strings(report):

@@ -68,7 +68,7 @@ Parallel app_begin_parallel(int *argc, char ***argv);
 /* Refuses, on all ranks, a file that rank 0 could not write in the end. Collective. */
 Status app_try_output(const Parallel *parallel, const char *path);
 
-/* Ends MPI and hand `status` on. Rank 0 prints its sentence before: mpiexec kills all ranks as soon as one
+/* Ends MPI and hands `status` on. Rank 0 prints its sentence before: mpiexec kills all ranks as soon as one
  * has ended with an error. */
 Status app_end_parallel(Status status);
 /* Prints the sentence of a failure, unless it is printed already; only rank 0 does. */

@@ -4,7 +4,7 @@
 
 #include "study/pack.h"
 
-/* Makes the folder `directory`, or take it when it is empty; STATUS_FILE when it is neither. */
+/* Makes the folder `directory`, or takes it when it is empty; STATUS_FILE when it is neither. */
 Status score_folder(const char *directory);
 /* Writes README.md of the folder: what is to be drawn for these problems. */
 Status score_write_readme(const char *directory, int count, const Pack *packs);

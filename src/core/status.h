@@ -24,10 +24,10 @@ typedef enum {
 #undef STATUS_ENUM
 } Status;
 
-/* Stores a printf-style sentence as the present error and return `code`. */
+/* Stores a printf-style sentence as the present error and returns `code`. */
 Status status_set(Status code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Puts printf-style context in front of the present sentence ("figure2.yaml: ...") and return `code`. */
+/* Puts printf-style context in front of the present sentence ("figure2.yaml: ...") and returns `code`. */
 Status status_prefix(Status code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Returns the present sentence; empty when none was set. Valid until the next status_set or status_prefix. */

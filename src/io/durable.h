@@ -17,8 +17,8 @@ Status durable_begin(const char *path, char **temporary);
 /* Returns whether durable_begin would succeed; leaves nothing. For results that take long to make. */
 Status durable_try(const char *path);
 
-/* Syncs the closed temporary file, rename it to `path`, sync the folder. On failure the temporary file is
- * removed and what stood at `path` stays as it was. */
+/* Syncs the closed temporary file, renames it to `path`, and syncs the folder. On failure the temporary file
+ * is removed and what stood at `path` stays as it was. */
 Status durable_publish(const char *temporary, const char *path);
 
 /* Publishes likewise, but a file that another process has put at `path` meanwhile stays: when several

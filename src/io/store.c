@@ -235,7 +235,7 @@ Status store_variable(StoreFile *file, const char *name, StoreType type, int ran
   return file->format == STORE_NETCDF4 ? compress(file, name, *id, type, rank, dimensions) : STATUS_OK;
 }
 
-/* Enters define mode and find the variable that an attribute belongs to. */
+/* Enters define mode and finds the variable that an attribute belongs to. */
 static Status attribute_owner(StoreFile *file, const char *variable, int *id) {
   TRY(define_mode(file));
   *id = NC_GLOBAL;

@@ -31,7 +31,7 @@ Status store_create(const char *path, StoreFormat format, StoreFile **out);
 /* Closes, append a checksum, fsync, rename to the final name, fsync the folder, free. On failure the
  * temporary file is removed and `file` is freed all the same. */
 Status store_commit(StoreFile *file);
-/* Removes the temporary file (when writing), close (when reading), free. NULL is allowed. */
+/* Removes the temporary file (when writing), closes (when reading), and frees. NULL is allowed. */
 void store_abandon(StoreFile *file);
 /* Abandons the file of a scope, for SCOPED (core/arena.h). */
 static inline void store_close(StoreFile **file) { store_abandon(*file); }

@@ -32,7 +32,7 @@ Status store_seal_check_tail(const char *path, uint64_t size, uint64_t end);
  * checked. */
 bool store_is_sealed(int file);
 
-/* Walks through the header of a classic file (CDF-1, 2 or 5) and check that the file is long enough for
+/* Walks through the header of a classic file (CDF-1, 2 or 5) and checks that the file is long enough for
  * what it speaks of. The library itself reads a file that was cut off as zeros. STATUS_INPUT when it is
  * damaged or cut off. *end: where its data end, padding included; UINT64_MAX when the header leaves that
  * open. */

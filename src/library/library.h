@@ -39,5 +39,5 @@ typedef struct {
 
 /* Splits `options`, which may be NULL. The texts live as long as `memory`. */
 Status library_options(Arena *memory, const char *options, LibraryOptions *out);
-/* Removes the option `name` and return its value, or NULL where it is not given. */
+/* Removes the option `name` and returns its value, or NULL where it is not given. */
 const char *library_take_option(LibraryOptions *options, const char *name);

@@ -13,7 +13,7 @@
 
 typedef enum { CHECKPOINT_FRESH, CHECKPOINT_RESUME, CHECKPOINT_OVERWRITE } CheckpointMode;
 
-/* Makes the folder ready and lock it; the caller ends with lock_release(*lock). One rank calls this.
+/* Makes the folder ready and locks it; the caller ends with lock_release(*lock). One rank calls this.
  * FRESH: a folder that holds a study is refused (STATUS_FILE). RESUME: another configuration is refused,
  * naming the key (STATUS_RESUME); an empty or missing folder starts from nothing; this is how a shard
  * begins, too. OVERWRITE: removes the study in it. In every mode a folder is refused (STATUS_FILE) in

@@ -20,7 +20,7 @@ typedef struct {
 Status counter_create(const Parallel *parallel, int hosts, int count, Counters **out);
 /* Destroys the counters; NULL is allowed. Collective. */
 void counter_destroy(Counters *counters);
-/* Adds to a counter of host 0 and return what was there before. */
+/* Adds to a counter of host 0 and returns what was there before. */
 int64_t counter_add(Counters *counters, int index, int64_t amount);
 /* Visits `count` counters, all in one trip, those of a host one after another. */
 void counter_exchange(Counters *counters, int count, CounterStop *stops);

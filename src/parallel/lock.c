@@ -181,7 +181,7 @@ static Status judge_text(const char *path, Holding holding, Suspects *suspects) 
   return text[0] != '\0' && blind ? add_suspect(suspects, path, text) : STATUS_OK;
 }
 
-/* Takes the system's lock of an open lock file, waiting a little for a job that is dying, and check the
+/* Takes the system's lock of an open lock file, waiting a little for a job that is dying, and checks the
  * text. */
 static Status probe_lock(int file, const char *path, Suspects *suspects) {
   char text[TEXT_SIZE];

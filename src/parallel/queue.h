@@ -36,7 +36,7 @@ void queue_finish(Queue *queue, int task, bool failed, double seconds);
 void queue_stop(Queue *queue);
 /* Returns whether a rank asked for the end, as of at most a second ago. */
 bool queue_is_stopped(Queue *queue);
-/* Tells what this rank has finished, and see what the others have. */
+/* Tells what this rank has finished, and sees what the others have. */
 QueueState queue_look(Queue *queue);
 /* Returns the same as of the last trip, without a new one. */
 QueueState queue_seen(const Queue *queue);

@@ -119,8 +119,8 @@ Task study_task(const Study *study, int index);
 /* Returns where block `block` of a cell stands in the list. */
 int study_task_index(const Study *study, int setting, int policy, int block);
 
-/* Takes over `file`, check that every policy fits its prior in every setting (STATUS_INPUT otherwise),
- * count the tasks. The caller ends with study_destroy, also after an error. */
+/* Takes over `file`, checks that every policy fits its prior in every setting (STATUS_INPUT otherwise),
+ * and counts the tasks. The caller ends with study_destroy, also after an error. */
 Status study_create(StudyFile *file, Study *out);
 void study_destroy(Study *study);
 

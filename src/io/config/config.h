@@ -121,9 +121,9 @@ typedef struct {
  * when it cannot be read or is not a regular file; STATUS_INPUT when it is too long, holds a NUL byte, or
  * is UTF-16 or UTF-32. */
 Status config_study_text(const char *path, char **out);
-/* Reads `text`, apply `sets` ("key=value" or "key=[a,b]", in order; a list on a scalar key makes or
- * replaces its sweep, a scalar removes it; "policies=[ts,diffts]" and "sweep.zip=true" work too), check,
- * expand. A study may have no policies. `name` stands for the file in messages. *out is freed with
+/* Reads `text`, applies `sets` ("key=value" or "key=[a,b]", in order; a list on a scalar key makes or
+ * replaces its sweep, a scalar removes it; "policies=[ts,diffts]" and "sweep.zip=true" work too), checks
+ * and expands. A study may have no policies. `name` stands for the file in messages. *out is freed with
  * config_study_free. Errors are STATUS_INPUT (an error in a --set names the --set). */
 Status config_study_parse(const char *name, const char *text, const ConfigSchema *schema, int set_count,
                           const char *const *sets, StudyFile **out);

@@ -138,7 +138,7 @@ const PriorOps *prior_find(const char *name);
 const char *prior_name(int index);
 const char *prior_closed_name(int index); /* of the families in closed form */
 
-/* Fits all parts here, in order, and assemble (tests, `train`; a study spreads the parts over ranks with
+/* Fits all parts here, in order, and assembles (tests, `train`; a study spreads the parts over ranks with
  * the same result). */
 Status prior_fit(Arena *memory, const PriorOps *family, const PriorFit *fit, const Samples *samples,
                  Prior *out);

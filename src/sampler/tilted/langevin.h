@@ -60,7 +60,7 @@ void langevin_project(int d, int lanes, const EvidenceBasis *basis, const double
  * basis q[d, n], b[d, n], and mean m_0[d, n] and variance v[d, n] that p is taken to have. */
 void langevin_target(Langevin *self, const LangevinPrior *prior, int lanes, const EvidenceBasis *basis,
                      const double *q, const double *b, const double *mean, const double *variance);
-/* Starts every lane from the Gaussian and take `steps` steps. With a density they are accepted or
+/* Starts every lane from the Gaussian and takes `steps` steps. With a density they are accepted or
  * rejected, and during the first half the size is led to an acceptance of .574 (Roberts and Rosenthal
  * 1998); it then stays. step_size is what each lane begins with. */
 void langevin_run(Langevin *self, RngLanes rng, int steps, double step_size);
