@@ -168,5 +168,5 @@ Status em_samples_create(Arena *memory, int d, int n, const double *z, int first
 
 double em_samples_cost(int d, double components) {
   const double features = (double)em_features(d);
-  return 20 + 2.2 * features + (80 + 5 * features) / components;
+  return 26 + 1.7 * features + (80 + 5 * features) / components;
 }
