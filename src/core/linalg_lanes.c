@@ -261,11 +261,11 @@ void linalg_inverse_lanes(int d, int lanes, const double *l, double *inverse) {
 
 static void multiply(int d, int lanes, bool transposed, const double *q, const double *x, double *y) {
   const MatrixShape shape = {d, 1, d, lanes};
-  const MatrixOrder rows = {(size_t)d, 1}, columns = {1, (size_t)d}, vector = {1, 1};
+  const MatrixOrder vector = {1, 1};
   if (linalg_is_single(d, lanes))
     blas_multiply(d, transposed, q, x, y);
   else
-    matrix_kernel_product(shape, q, transposed ? columns : rows, x, vector, MATRIX_PLAIN, y);
+    matrix_kernel_product(shape, q, matrix_order(d, transposed), x, vector, MATRIX_PLAIN, y);
 }
 
 void linalg_multiply_lanes(int d, int lanes, const double *q, const double *x, double *y) {
@@ -280,8 +280,7 @@ void linalg_multiply_shared(int d, int lanes, bool transpose, const double *q, c
   if (linalg_is_single(d, lanes))
     blas_multiply(d, transpose, q, x, y);
   else
-    matrix_kernel_shared(d, lanes, q, transpose ? (MatrixOrder){1, (size_t)d} : (MatrixOrder){(size_t)d, 1},
-                         x, y);
+    matrix_kernel_shared(d, lanes, q, matrix_order(d, transpose), x, y);
 }
 
 INLINE Real dot_product(RealLanes at, int d, const double *x, const double *y) {

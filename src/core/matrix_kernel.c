@@ -54,6 +54,7 @@ void matrix_kernel_product(MatrixShape shape, const double *a, MatrixOrder of_a,
 
 /* ---- one matrix for all lanes */
 
+/* Eight sums, since as many additions are under way at once: six rows take 1.6 times as long at d = 32. */
 enum { SHARED_ROWS = 8, SHARED_BLOCK = 128 };
 
 /* Columns first .. end - 1 of the matrix with their rows of x, packed: rows far apart share few sets of the

@@ -3,12 +3,18 @@
 #pragma once
 
 #include <math.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 /* Row and column strides of a matrix, {d, 1}, or of its transpose, {1, d}. */
 typedef struct {
   size_t row, column;
 } MatrixOrder;
+
+/* Returns the strides of a matrix with rows of d entries, or of its transpose. */
+static inline MatrixOrder matrix_order(int d, bool transposed) {
+  return transposed ? (MatrixOrder){1, (size_t)d} : (MatrixOrder){(size_t)d, 1};
+}
 
 /* Returns a bound on the largest of d eigenvalues, from their sum and the sum of their squares: mean +
  * sqrt(d - 1) standard deviations (Wolkowicz and Styan 1980, Theorem 2.1). It is never above the Frobenius

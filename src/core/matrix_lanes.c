@@ -6,10 +6,6 @@
 
 #include <stdlib.h>
 
-static MatrixOrder order(int d, bool transposed) {
-  return transposed ? (MatrixOrder){1, (size_t)d} : (MatrixOrder){(size_t)d, 1};
-}
-
 /* Multiplies A or A' by B or B'. */
 static void multiply_lanes(int d, int lanes, bool transposed_a, const double *a, bool transposed_b,
                            const double *b, MatrixResult result, double *c) {
@@ -17,7 +13,8 @@ static void multiply_lanes(int d, int lanes, bool transposed_a, const double *a,
   if (linalg_is_single(d, lanes))
     linalg_product(d, transposed_a, a, transposed_b, b, c);
   else
-    matrix_kernel_product(shape, a, order(d, transposed_a), b, order(d, transposed_b), result, c);
+    matrix_kernel_product(shape, a, matrix_order(d, transposed_a), b, matrix_order(d, transposed_b), result,
+                          c);
 }
 
 void matrix_lanes_product(int d, int lanes, const double *a, const double *b, double *c) {
@@ -94,7 +91,8 @@ void matrix_lanes_multiply_vectors(int count, int d, int lanes, const double *x,
                                    const double *m, double *out) {
   const MatrixShape shape = {count, d, d, lanes};
   if (!linalg_is_single(d, lanes))
-    matrix_kernel_product(shape, x, order(d, false), m, order(d, !by_transpose), MATRIX_PLAIN, out);
+    matrix_kernel_product(shape, x, matrix_order(d, false), m, matrix_order(d, !by_transpose), MATRIX_PLAIN,
+                          out);
   for (int k = 0; k < count && linalg_is_single(d, lanes); k++)
     (by_transpose ? linalg_multiply_transposed_lanes : linalg_multiply_lanes)(d, 1, m, x + k * d,
                                                                               out + k * d);
@@ -102,7 +100,7 @@ void matrix_lanes_multiply_vectors(int count, int d, int lanes, const double *x,
 
 void matrix_lanes_add_outer(int count, int d, int lanes, const double *x, const double *y, double *sum) {
   const MatrixShape shape = {d, d, count, lanes};
-  matrix_kernel_product(shape, x, order(d, true), y, order(d, false), MATRIX_ADDED, sum);
+  matrix_kernel_product(shape, x, matrix_order(d, true), y, matrix_order(d, false), MATRIX_ADDED, sum);
 }
 
 /* Computes the congruence; row i of a, transposed, is lane after lane a vector. */
