@@ -1,3 +1,5 @@
+/* How embedding files are read and written, and the problem `embedding`, whose theta* and arms are rows of
+ * one. */
 #include "problem/embedding/embedding_file.h"
 
 #include "io/provenance.h"
@@ -122,9 +124,7 @@ Status embedding_create(const char *path, const char *title, const Embedding *em
   return status;
 }
 
-/* ---- bandits on real data: theta* and arms are rows of an embedding file (DiffTS paper, Sections 6.3 and
- * C.2)
- */
+/* ---- bandits whose theta* and arms are rows of such a file (DiffTS paper, Sections 6.3 and C.2) */
 
 static Status embedding_problem_create(Problem *self, const Config *config) {
   Embedding *file;
