@@ -18,8 +18,8 @@
 
 bool app_speaks = true;
 
-/* Returns whether this is the first rank as the launcher gives it, before MPI is started. */
-static bool launched_as_first_rank(void) {
+/* Returns whether this is the first rank according to the launcher's environment, before MPI is started. */
+static bool app_launched_as_first(void) {
   static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", NULL};
   for (int i = 0; names[i]; i++) {
     const char *rank = getenv(names[i]);
@@ -29,8 +29,8 @@ static bool launched_as_first_rank(void) {
 }
 
 void app_parse(const struct argp *argp, int argc, char **argv, void *input) {
-  const bool first = launched_as_first_rank();
-  /* Launchers end a job at the first rank that fails: the one that has the sentence. */
+  const bool first = app_launched_as_first();
+  /* Launchers end a job as soon as one rank fails: that must be the one that prints the message. */
   argp_err_exit_status = first ? STATUS_USAGE : EXIT_SUCCESS;
   if (argc == 2 && strcmp(argv[1], "--manual") == 0) {
     manual_verb(argp, argv[0]);
@@ -165,9 +165,9 @@ void app_note_unused(const Study *study) {
   }
 }
 
-/* Reads the whole variable NAME(setting, policy, axis). */
-static Status read_means(Arena *memory, StoreFile *file, const Study *study, const char *suffix,
-                         double **out) {
+/* Reads the whole variable NAME(setting, policy, axis), where NAME is the first curve's, with `suffix`. */
+static Status app_table_read_means(Arena *memory, StoreFile *file, const Study *study, const char *suffix,
+                                   double **out) {
   char name[64];
   size_t shape[3] = {(size_t)study->file->setting_count, (size_t)study->file->policy_count,
                      (size_t)study->places};
@@ -180,12 +180,12 @@ static Status read_means(Arena *memory, StoreFile *file, const Study *study, con
 /* Columns of the table, [settings, policies, places] each; the last two only widen the errors. */
 enum { MEAN, SE, DIFF_MEAN, DIFF_SE, COUNT, SE_REPLICATE, DIFF_SE_REPLICATE, COLUMNS };
 
-/* Widens a standard error to the larger of that over runs and that over the means of replicates. */
-static void take_larger_error(size_t count, double *se, const double *over_replicates) {
+/* Raises each standard error over runs to the one over the means of replicates, where that is larger. */
+static void app_table_widen_errors(size_t count, double *se, const double *over_replicates) {
   for (size_t i = 0; i < count; i++) se[i] = fmax(se[i], over_replicates[i]);
 }
 
-enum { TABLE_POINTS = 8 /* more of them are not printed side by side: the last one stands for the curve */ };
+enum { TABLE_POINTS = 8 /* with more points only the last one is printed, not all of them side by side */ };
 
 static int label_width(const Study *study) {
   int widest = 6;
@@ -196,12 +196,11 @@ static int label_width(const Study *study) {
   return widest;
 }
 
-static size_t row_of(const Study *study, int setting, int policy) {
+static size_t app_table_row(const Study *study, int setting, int policy) {
   return ((size_t)setting * (size_t)study->file->policy_count + (size_t)policy) * (size_t)study->places;
 }
 
-/* Prints a number in a column, "-" where there is none: every run failed, or one alone has no standard
- * error. */
+/* Prints a number in a column, or "-" if it is NaN: all runs failed, or one alone has no standard error. */
 static void print_number(const char *sign, int width, int digits, double x) {
   if (isnan(x))
     printf("%*s", width, "-");
@@ -209,7 +208,7 @@ static void print_number(const char *sign, int width, int digits, double x) {
     printf(*sign ? "%+*.*g" : "%*.*g", width, digits, x);
 }
 
-/* Prints few points: mean and standard error at each. */
+/* Prints a curve of few points: mean and standard error at each. */
 static void print_points(const Study *study, int setting, double *const columns[]) {
   const StudyOps *ops = study->ops;
   const Config *config = study->file->settings[setting];
@@ -219,7 +218,7 @@ static void print_points(const Study *study, int setting, double *const columns[
   for (int i = 0; i < points; i++) printf("  %7g %8s", ops->axis_value(config, i), "se");
   printf(" %6s\n", "runs");
   for (int p = 0; p < study->file->policy_count; p++) {
-    size_t row = row_of(study, setting, p);
+    size_t row = app_table_row(study, setting, p);
     printf("  %-*s", widest, study->file->policies[p].label);
     for (int i = 0; i < points; i++) {
       const size_t at = row + (size_t)study_place(study, config, i);
@@ -230,7 +229,7 @@ static void print_points(const Study *study, int setting, double *const columns[
   }
 }
 
-/* Prints the last of many points, with the paired difference to the first policy. */
+/* Prints the last point of a longer curve, with the paired difference from the first policy. */
 static void print_last(const Study *study, int setting, double *const columns[]) {
   const StudyOps *ops = study->ops;
   const Config *config = study->file->settings[setting];
@@ -239,7 +238,7 @@ static void print_last(const Study *study, int setting, double *const columns[])
          study->axis[last]);
   printf("  %-*s %10s %8s   %12s %8s %6s\n", widest, "policy", "mean", "se", "difference", "se", "runs");
   for (int p = 0; p < study->file->policy_count; p++) {
-    size_t at = row_of(study, setting, p) + (size_t)last;
+    size_t at = app_table_row(study, setting, p) + (size_t)last;
     printf("  %-*s", widest, study->file->policies[p].label);
     print_number("", 11, 4, columns[MEAN][at]);
     print_number("", 9, 2, columns[SE][at]);
@@ -255,9 +254,9 @@ static void print_last(const Study *study, int setting, double *const columns[])
 
 static void print_table(const Study *study, double *columns[COLUMNS]) {
   const bool few = study->points <= TABLE_POINTS;
-  const size_t count = row_of(study, study->file->setting_count, 0);
-  take_larger_error(count, columns[SE], columns[SE_REPLICATE]);
-  take_larger_error(count, columns[DIFF_SE], columns[DIFF_SE_REPLICATE]);
+  const size_t count = app_table_row(study, study->file->setting_count, 0);
+  app_table_widen_errors(count, columns[SE], columns[SE_REPLICATE]);
+  app_table_widen_errors(count, columns[DIFF_SE], columns[DIFF_SE_REPLICATE]);
   for (int s = 0; s < study->file->setting_count; s++)
     few ? print_points(study, s, columns) : print_last(study, s, columns);
   if (!few) printf("\ndifference: paired with the first policy, same theta*, arms and noise");
@@ -265,8 +264,7 @@ static void print_table(const Study *study, double *columns[COLUMNS]) {
          study->runs.replicates > 1 ? ", or over the means of replicates where that is larger" : "");
 }
 
-/* Prints one line for each policy and setting with fallbacks: how many there were, and in how many runs;
- * fallbacks[runs]. */
+/* Prints a line for a policy in a setting if it had fallbacks[runs]: how many, and in how many runs. */
 static void print_fallbacks(const Study *study, int setting, int policy, size_t runs,
                             const int64_t *fallbacks, bool *first) {
   long long count = 0;
@@ -297,16 +295,16 @@ static Status read_and_print_fallbacks(StoreFile *file, const Study *study) {
   return STATUS_OK;
 }
 
-/* Returns whether a mean over runs is outside of [least, most] by more than its error. */
-static bool is_outside(double mean, double se, double least, double most) {
+/* Returns whether a mean over runs is outside [least, most] by more than WATCH_ERRORS standard errors. */
+static bool app_mean_is_outside(double mean, double se, double least, double most) {
   return mean - WATCH_ERRORS * se > most || mean + WATCH_ERRORS * se < least;
 }
 
-/* Prints one line for each policy and setting whose draws are not where the posterior is, from offset[runs]
+/* Prints a line for a policy in a setting if its draws are not where the posterior is, judged by offset[runs]
  * and spread[runs] (sampler/check/watch.h). */
 static void print_watched(const Study *study, int setting, int policy, int64_t runs, const double *offset,
                           const double *spread, bool *first) {
-  enum { FEWEST = 8 /* runs that make a standard error */ };
+  enum { FEWEST = 8 /* runs needed for a standard error */ };
   const ConfigPolicy *chosen = &study->file->policies[policy];
   PolicyMethod method;
   double mean[2], se[2];
@@ -317,8 +315,8 @@ static void print_watched(const Study *study, int setting, int policy, int64_t r
   if (!method.sampler || n < FEWEST) return;
   const double narrow = (method.sampler->narrow > 0 ? method.sampler->narrow : 1) / WATCH_FACTOR,
                wide = (method.sampler->wide > 0 ? method.sampler->wide : 1) * WATCH_FACTOR;
-  if (!is_outside(mean[0], se[0], -WATCH_OFFSET, WATCH_OFFSET) &&
-      !is_outside(mean[1], se[1], narrow * narrow, wide * wide))
+  if (!app_mean_is_outside(mean[0], se[0], -WATCH_OFFSET, WATCH_OFFSET) &&
+      !app_mean_is_outside(mean[1], se[1], narrow * narrow, wide * wide))
     return;
   if (*first)
     printf("\ndraws that are not where the posterior is, in the mean over runs: along the way of its mean, "
@@ -335,7 +333,7 @@ static Status read_and_print_watched(StoreFile *file, const Study *study) {
   size_t shape[3] = {settings, policies, SIZE_MAX};
   double *offset, *spread;
   bool first = true;
-  if (!store_has_variable(file, "draws_offset")) return STATUS_OK; /* results of an earlier version */
+  if (!store_has_variable(file, "draws_offset")) return STATUS_OK; /* results written by an earlier version */
   TRY(store_shape(file, "draws_offset", 3, shape));
   ALLOCATE_ARRAYS(&scratch, settings * policies * shape[2], offset, spread);
   TRY(store_get_doubles(file, "draws_offset", offset));
@@ -348,7 +346,7 @@ static Status read_and_print_watched(StoreFile *file, const Study *study) {
   return STATUS_OK;
 }
 
-/* What the table says of estimates that are not to be trusted: they have fewer events, or less weight. */
+/* Estimates with fewer events, or less weight, than this are marked as not to be trusted. */
 static const double FEW_EVENTS = 50, LEAST_WEIGHT = 0.8;
 
 /* Prints row `at` of columns[ESTIMATES_COUNT]; returns whether it is not to be trusted. */
@@ -362,7 +360,7 @@ static bool print_estimate(double *const columns[], size_t at) {
   return fails;
 }
 
-/* Prints the values of a study of estimates, and where they are not to be trusted. */
+/* Prints the values of a study of estimates, and marks the ones that are not to be trusted. */
 static Status print_estimates(StoreFile *file, const Study *study) {
   static const char *const names[ESTIMATES_COUNT] = {
 #define ESTIMATES_NAME(name, text) #name,
@@ -402,7 +400,8 @@ static Status print_means(StoreFile *file, const Study *study) {
                                                 "_n",    "_se_replicate", "_diff_se_replicate"};
   SCRATCH_ARENA(scratch);
   double *columns[COLUMNS];
-  for (int i = 0; i < COLUMNS; i++) TRY(read_means(&scratch, file, study, suffixes[i], &columns[i]));
+  for (int i = 0; i < COLUMNS; i++)
+    TRY(app_table_read_means(&scratch, file, study, suffixes[i], &columns[i]));
   print_table(study, columns);
   return STATUS_OK;
 }

@@ -1,5 +1,5 @@
-/* The verbs of the command line: one file each, listed in main.c. A verb parses its arguments, works, and
- * returns a Status; `main` prints the sentence of a failure, once, and ends all ranks with the exit
+/* The verbs of the command line: one file each, listed in main.c. A verb parses its arguments, does its work,
+ * and returns a Status; `main` prints the message of a failure, once, and ends all ranks with the exit
  * status. */
 #pragma once
 
@@ -27,26 +27,27 @@ Status app_tune(int argc, char **argv);
 Status app_verify(int argc, char **argv);
 Status app_bench(int argc, char **argv);
 
-/* Calls argp_parse, silent on all ranks but the first, so that `mpiexec -n 8 thompson run --help` answers
+/* Calls argp_parse, silently on all ranks but the first, so that `mpiexec -n 8 thompson run --help` answers
  * once. --help and usage errors end the program. */
 void app_parse(const struct argp *argp, int argc, char **argv, void *input);
-/* Parses a number in arguments; argp_error when `text` is not one in [low, high]. */
+/* Parses a number from the command line; calls argp_error if `text` is not a number in [low, high]. */
 long long app_integer(struct argp_state *state, const char *option, const char *text, long long low,
                       long long high);
 double app_real(struct argp_state *state, const char *option, const char *text, double low, double high);
 
-/* Ends the program by argp_error: the value of an option is none of the names word(0), word(1), ...; `what`
- * says of what: "a sampler". */
+/* Ends the program through argp_error, because the value of an option is none of the names word(0), word(1),
+ * ...; `what` says what they name: "a sampler". */
 void app_unknown_name(struct argp_state *state, const char *option, const char *value, const char *what,
                       const char *(*word)(int index));
 
-/* Takes the one positional argument into *slot; argp_error when there is one already. `what` names it:
+/* Stores the one positional argument in *slot; calls argp_error if there is one already. `what` names it:
  * "study file". */
 void app_take(struct argp_state *state, const char **slot, const char *text, const char *what);
-/* Calls argp_error when the positional argument is missing. */
+/* Calls argp_error if the positional argument is missing. */
 void app_need(struct argp_state *state, const char *slot, const char *what);
 
-/* Takes the file or folder of -o; argp_error for a name that cannot be written, before any work is done. */
+/* Stores the file or folder given with -o; calls argp_error, before any work is done, if the name cannot be
+ * used. */
 void app_take_output(struct argp_state *state, const char **slot, const char *text);
 
 /* A growing list of texts, for options that may be repeated. */
@@ -56,36 +57,37 @@ typedef struct {
 } AppTexts;
 void app_texts_add(struct argp_state *state, AppTexts *texts, const char *text);
 
-/* Takes --seed N for a study as --set seed=N; `space` keeps the text. */
+/* Adds --seed N of a study as --set seed=N; `space` holds its text, and must live as long as `sets`. */
 void app_take_seed(struct argp_state *state, AppTexts *sets, char space[40], const char *text);
 
-/* Prints JSON on stdout, real numbers with so many digits (0: all of them), and frees it. */
+/* Prints JSON on stdout, real numbers with `digits` digits (0: all of them), and frees it. */
 void app_print_json(json_t *root, size_t digits);
 
 /* Starts MPI; from here on only rank 0 prints. */
 Parallel app_begin_parallel(int *argc, char ***argv);
 
-/* Refuses, on all ranks, a file that rank 0 could not write in the end. Collective. */
+/* Refuses, on all ranks, an output file that rank 0 would be unable to write at the end. Collective. */
 Status app_try_output(const Parallel *parallel, const char *path);
 
-/* Ends MPI and hands `status` on. Rank 0 prints its sentence before: mpiexec kills all ranks as soon as one
- * has ended with an error. */
+/* Ends MPI and returns `status`. Rank 0 prints its message first, because mpiexec kills all ranks as soon as
+ * one has ended with an error. */
 Status app_end_parallel(Status status);
-/* Prints the sentence of a failure, unless it is printed already; only rank 0 does. */
+/* Prints the message of a failure on rank 0, unless one has been printed already. */
 void app_report(Status status);
 /* Returns whether a failure was reported. */
 bool app_has_failed(void);
 
-/* Reads the study of a results folder (DIR/study.yaml). The caller ends with study_destroy. */
+/* Reads the study of a results folder (DIR/study.yaml). The caller must call study_destroy. */
 Status app_study_of_folder(const char *directory, Study *out);
-/* Reads a study file with --set and --seed. The caller ends with study_destroy. */
+/* Creates a study from `text`, the contents of the study file `path`, with --set and --seed applied. The
+ * caller must call study_destroy. */
 Status app_study_of_file(const char *path, const char *text, const AppTexts *sets, Study *out);
 
-/* Reports on stderr, on rank 0, a key that is set but unused: the noise of rewards that have none. */
+/* Notes on stderr, on rank 0, if problem.noise is set although the rewards have no noise. */
 void app_note_unused(const Study *study);
 
-/* Prints the leaderboard on stdout: for each setting and policy the first curve at its last point, from
- * DIR/results.nc. */
+/* Prints the leaderboard on stdout, from DIR/results.nc: the first curve for each setting and policy, at all
+ * points if there are few, otherwise at the last one. */
 Status app_print_table(const Study *study, const char *directory);
 
 /* False on all ranks but the first: only that one prints. */

@@ -1,4 +1,4 @@
-/* thompson bench: how fast every sampler is on this machine, beside its measured peaks. */
+/* thompson bench: how fast every sampler is on this machine, compared with its measured peaks. */
 #include "app/app.h"
 #include "app/scratch.h"
 #include "app/throughput.h"
@@ -12,8 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What is measured unless --set says otherwise. The priors are learned with few steps: enough for the states
- * of a chain to move as they do in a study. */
+/* The study that is measured, unless --set changes it. The priors are trained for only a few steps: enough
+ * for the states of a chain to move as they do in a real study. */
 static const char STUDY[] =
     "{name: bench, runs: 64, block: 64, likelihood: gaussian, policies: [%s],\n"
     " problem: {theta: gaussian, dimension: 2, arms: 100, rounds: 200},\n"
@@ -49,7 +49,7 @@ static void add_sampler(Arguments *arguments, const char *name) {
   snprintf(arguments->policies + used, POLICIES_SIZE - used, "%s%s", used ? ", " : "", name);
 }
 
-/* Takes the samplers from "ts,diffts". */
+/* Adds the samplers of a list such as "ts,diffts". */
 static void take_samplers(struct argp_state *state, Arguments *arguments, const char *text) {
   char *copy = strdup(text), *rest = copy;
   for (const char *name; copy && (name = strsep(&rest, ","));) {
@@ -78,7 +78,7 @@ static error_t bench_parse(int key, char *text, struct argp_state *state) {
   }
 }
 
-/* Reads the name of the first processor in /proc/cpuinfo; "unknown" where there is none. */
+/* Reads the name of the first processor from /proc/cpuinfo, or "unknown" if it gives none. */
 static void read_processor_name(size_t size, char *out) {
   char line[512];
   FILE *file = fopen("/proc/cpuinfo", "r");
@@ -93,7 +93,7 @@ static void read_processor_name(size_t size, char *out) {
 
 static json_t *json_number(double value) { return isnan(value) ? json_null() : json_real(value); }
 
-static json_t *json_of_machine(const Meter *meter, int ranks) {
+static json_t *bench_machine_json(const Meter *meter, int ranks) {
   char name[256];
   read_processor_name(sizeof name, name);
   return json_pack("{s:s, s:s, s:i, s:i, s:f, s:f, s:f}", "program", provenance_source(), "processor", name,
@@ -102,7 +102,8 @@ static json_t *json_of_machine(const Meter *meter, int ranks) {
                    meter->best.bytes);
 }
 
-static json_t *json_of_throughput(const Study *study, int setting, int policy, const Throughput *throughput) {
+static json_t *bench_throughput_json(const Study *study, int setting, int policy,
+                                     const Throughput *throughput) {
   json_t *hidden = json_array();
   for (int l = 0; l < throughput->hidden_count; l++)
     json_array_append_new(hidden, json_integer(throughput->hidden[l]));
@@ -130,7 +131,7 @@ static void print_machine(const Meter *meter, int ranks) {
          "B", "s/draw", "of peak", "rounds/s", "of peak", "of mem.");
 }
 
-/* Writes "12.3%", or a dash. */
+/* Writes a fraction as "12.3%", or a dash if it is NaN. */
 static const char *write_percentage(double fraction, char out[16]) {
   if (isnan(fraction))
     snprintf(out, 16, "-");
@@ -168,20 +169,20 @@ static void print_notes(void) {
       "that memory gives in the time; above 100%%: they stay in a cache\n");
 }
 
-/* Averages over ranks, which all measure the same at the same time. */
-static void average_over_ranks(const Parallel *parallel, Throughput *throughput) {
+/* Averages over the ranks, which all measure the same thing at the same time. Collective. */
+static void bench_average_over_ranks(const Parallel *parallel, Throughput *throughput) {
   double *const values[] = {&throughput->draw_seconds, &throughput->draw_of_peak, &throughput->round_seconds,
                             &throughput->round_of_peak, &throughput->round_of_bandwidth};
   for (size_t i = 0; i < sizeof values / sizeof *values; i++)
     *values[i] = parallel_sum(*values[i]) / parallel->size;
 }
 
-static Status measure_all(const Parallel *parallel, const Arguments *arguments, const Study *study,
-                          const char *folder, Meter *meter, json_t *rows) {
+static Status bench_measure_rows(const Parallel *parallel, const Arguments *arguments, const Study *study,
+                                 const char *folder, Meter *meter, json_t *rows) {
   const StudyFile *file = study->file;
   const long total = (long)file->setting_count * file->policy_count;
   long done = 0;
-  /* On a terminal the rows show how far it is. */
+  /* On a terminal the rows themselves show the progress. */
   const bool rows_shown = !arguments->json && isatty(STDOUT_FILENO);
   Progress progress = progress_begin(rows_shown ? PROGRESS_NONE : PROGRESS_AUTO, app_speaks, "measuring");
   if (app_speaks && !arguments->json) print_machine(meter, parallel->size);
@@ -190,9 +191,9 @@ static Status measure_all(const Parallel *parallel, const Arguments *arguments, 
       Throughput throughput;
       Status status = throughput_measure(study, s, p, folder, arguments->seconds / 2, meter, &throughput);
       TRY(parallel_agree(parallel, status));
-      average_over_ranks(parallel, &throughput);
+      bench_average_over_ranks(parallel, &throughput);
       if (arguments->json)
-        json_array_append_new(rows, json_of_throughput(study, s, p, &throughput));
+        json_array_append_new(rows, bench_throughput_json(study, s, p, &throughput));
       else if (app_speaks)
         print_throughput(&file->policies[p], &throughput);
       done++;
@@ -203,16 +204,16 @@ static Status measure_all(const Parallel *parallel, const Arguments *arguments, 
 }
 
 static void bench_print_json(const Parallel *parallel, const Meter *meter, json_t *rows) {
-  json_t *root = json_pack("{s:o, s:O}", "machine", json_of_machine(meter, parallel->size), "rows", rows);
+  json_t *root = json_pack("{s:o, s:O}", "machine", bench_machine_json(meter, parallel->size), "rows", rows);
   app_print_json(root, 0);
 }
 
-static Status measure_samplers(const Parallel *parallel, const Arguments *arguments, const Study *study,
-                               const char *folder) {
+static Status bench_measure_and_print(const Parallel *parallel, const Arguments *arguments,
+                                      const Study *study, const char *folder) {
   Meter meter;
   json_t *rows = json_array();
   Status status = parallel_agree(parallel, meter_create(parallel->size, &meter));
-  if (status == STATUS_OK) status = measure_all(parallel, arguments, study, folder, &meter, rows);
+  if (status == STATUS_OK) status = bench_measure_rows(parallel, arguments, study, folder, &meter, rows);
   if (status == STATUS_OK && app_speaks)
     arguments->json ? bench_print_json(parallel, &meter, rows) : print_notes();
   meter_destroy(&meter);
@@ -220,8 +221,8 @@ static Status measure_samplers(const Parallel *parallel, const Arguments *argume
   return status;
 }
 
-/* Makes the study. The ranks share the folder of the priors, so they must be on one machine, or TMPDIR on
- * all. */
+/* Prepares the priors and measures the samplers. The ranks share the folder of the priors, so all of them
+ * must run on one machine, or must see the same TMPDIR. */
 static Status bench_study(const Parallel *parallel, const Arguments *arguments, const Study *study) {
   char folder[SCRATCH_PATH];
   if (strcmp(study->ops->name, "bandit") != 0)
@@ -230,7 +231,7 @@ static Status bench_study(const Parallel *parallel, const Arguments *arguments, 
   Status status = parallel_agree(parallel, parallel->rank == 0 ? scratch_create(folder) : STATUS_OK);
   parallel_broadcast(folder, sizeof folder);
   if (status == STATUS_OK) status = prepare_study(parallel, study, folder, PROGRESS_AUTO, 1, NULL);
-  if (status == STATUS_OK) status = measure_samplers(parallel, arguments, study, folder);
+  if (status == STATUS_OK) status = bench_measure_and_print(parallel, arguments, study, folder);
   parallel_barrier();
   if (parallel->rank == 0) scratch_destroy(folder);
   return status;

@@ -25,9 +25,10 @@ double estimate_run(const Study *study, const Speed *speed, int setting, int pol
   return study->ops->cost(study, &task) * speed->policy[policy] / task.runs;
 }
 
-/* Returns the bytes of a block of a policy whose theta are the weights of a network: two matrices for each
- * run, and ten to work with. */
-static double network_bytes(const Study *study, const Belief *belief, const ConfigPolicy *policy, int d) {
+/* Returns the bytes of a block of a policy whose theta is the weights of a network: two matrices per run, and
+ * ten of work space; 0 if its sampler carries no Gaussian. */
+static double plan_network_bytes(const Study *study, const Belief *belief, const ConfigPolicy *policy,
+                                 int d) {
   PolicyMethod method;
   ASSERT(policy_find(policy->name, &method));
   const double p = likelihood_parameters(&belief->likelihood, d);
@@ -41,33 +42,33 @@ typedef struct {
   char (*hash)[65];
 } Fits;
 
-/* Counts a fit that is not among them yet, and what it takes. */
-static void count_fit(const Belief *belief, const Problem *problem, Fits *fits, Estimate *estimate) {
+/* Counts a fit and adds its cost, unless it is in `fits` already. */
+static void plan_count_fit(const Belief *belief, const Problem *problem, Fits *fits, Estimate *estimate) {
   for (int i = 0; i < fits->count; i++)
     if (strcmp(fits->hash[i], belief->hash) == 0) return;
   memcpy(fits->hash[fits->count++], belief->hash, sizeof *fits->hash);
   estimate->training_operations += belief_fit_cost(belief, problem);
 }
 
-/* Counts the prior of a policy, and what has to be there before. */
-static Status count_prior(const Study *study, int setting, int policy, const Problem *problem, Fits *fits,
-                          Estimate *estimate) {
+/* Counts the fit of a policy's prior, and the fit that it needs first, if any. */
+static Status plan_count_policy_prior(const Study *study, int setting, int policy, const Problem *problem,
+                                      Fits *fits, Estimate *estimate) {
   const Config *config = study->file->settings[setting];
   const ConfigPolicy *asked = &study->file->policies[policy];
   Belief belief, base;
   bool has_base;
   TRY(belief_create(config, asked, problem, 0, &belief));
   if (belief.kind == BELIEF_WEIGHTS)
-    estimate->networks = fmax(estimate->networks, network_bytes(study, &belief, asked, problem->d));
+    estimate->networks = fmax(estimate->networks, plan_network_bytes(study, &belief, asked, problem->d));
   if (belief.kind != BELIEF_FITTED) return STATUS_OK;
   TRY(belief_prerequisite(config, problem, &belief, &has_base, &base));
-  if (has_base) count_fit(&base, problem, fits, estimate);
-  count_fit(&belief, problem, fits, estimate);
+  if (has_base) plan_count_fit(&base, problem, fits, estimate);
+  plan_count_fit(&belief, problem, fits, estimate);
   return STATUS_OK;
 }
 
-/* Counts the distinct fits of the study, and what they take. */
-static Status count_priors(const Study *study, Estimate *estimate) {
+/* Counts the distinct fits of the study, and adds up their cost. */
+static Status plan_count_priors(const Study *study, Estimate *estimate) {
   SCRATCH_ARENA(scratch);
   const StudyFile *file = study->file;
   Fits fits = {0};
@@ -75,17 +76,18 @@ static Status count_priors(const Study *study, Estimate *estimate) {
   for (int s = 0; s < file->setting_count; s++) {
     SCOPED(Problem, problem, problem_destroy);
     TRY(problem_create(file->settings[s], &problem));
-    for (int p = 0; p < file->policy_count; p++) TRY(count_prior(study, s, p, &problem, &fits, estimate));
+    for (int p = 0; p < file->policy_count; p++)
+      TRY(plan_count_policy_prior(study, s, p, &problem, &fits, estimate));
   }
   estimate->priors = fits.count * study->runs.replicates;
   estimate->training_operations *= study->runs.replicates;
   return STATUS_OK;
 }
 
-/* Returns the bytes over all ranks that have them, at the peak: the eigenvectors are made of one matrix,
- * with another for them and two of work space; later they stand beside exact draws, draws that are being
- * made, and a product of two sets. */
-static double large_bytes(const Config *setting) {
+/* Returns the peak bytes, over all ranks that hold the matrices: either of the decomposition (the matrix, its
+ * eigenvectors, and two matrices of work space) or, later, of the eigenvectors together with exact draws,
+ * draws being made, and a product of two sets of draws. */
+static double plan_shared_matrix_bytes(const Config *setting) {
   const double d = study_dimension(setting), most = fmax(d, problem_arms(setting)),
                draws = (double)config_int(setting, "draws"),
                reference = config_is(setting, "reference_draws", "draws")
@@ -96,7 +98,7 @@ static double large_bytes(const Config *setting) {
               dense_bytes(d, d + reference + 2 * larger) + dense_bytes(larger, larger));
 }
 
-static double block_memory(const Study *study, double curves) {
+static double plan_block_bytes(const Study *study, double curves) {
   const Config *first = study->file->settings[0];
   double arms = config_has(first, "problem.arms") ? problem_arms(first) : 1;
   return (double)study->runs.block * (curves + arms * 8 * sizeof(double));
@@ -115,15 +117,15 @@ Status estimate_study(const Study *study, const Speed *speed, Estimate *out) {
       out->longest_task = fmax(out->longest_task, a_run * study->blocks[0].runs);
     }
   double curves = (double)study->curve_count * study->points * sizeof(double);
-  out->memory = 4e7 + 2 * curves * most + block_memory(study, curves);
+  out->memory = 4e7 + 2 * curves * most + plan_block_bytes(study, curves);
   out->bytes = 2 * curves * most * file->setting_count * file->policy_count;
   out->large_is_spread = grid_is_available();
   for (int s = 0; s < file->setting_count; s++) {
     if (!problem_is_large(file->settings[s])) continue;
-    out->large = fmax(out->large, large_bytes(file->settings[s]));
+    out->large = fmax(out->large, plan_shared_matrix_bytes(file->settings[s]));
     out->large_is_spread &= problem_is_distributed(file->settings[s]);
   }
-  TRY(count_priors(study, out));
+  TRY(plan_count_priors(study, out));
   out->memory += out->networks;
   out->training_hours = out->training_operations * speed->training / 3600;
   return STATUS_OK;

@@ -6,7 +6,7 @@ static const char *const TYPES[] = {
     [KEY_INT] = "integer", [KEY_REAL] = "number",           [KEY_BOOL] = "boolean",       [KEY_WORD] = "word",
     [KEY_TEXT] = "text",   [KEY_INTS] = "list of integers", [KEY_WORDS] = "list of words"};
 
-static bool has_range(const ConfigKey *key) {
+static bool app_key_has_range(const ConfigKey *key) {
   return (key->type == KEY_INT || key->type == KEY_REAL || key->type == KEY_INTS) &&
          (key->minimum != 0 || key->maximum != 0);
 }
@@ -16,7 +16,7 @@ static json_t *key_number_json(const ConfigKey *key, double value) {
 }
 
 /* Lists all words that the key takes. */
-static json_t *words_of(const ConfigKey *key) {
+static json_t *app_key_words_json(const ConfigKey *key) {
   json_t *list = json_array();
   for (const char *word = key->words ? key->words : ""; *word;) {
     size_t length = strcspn(word, " ");
@@ -30,8 +30,8 @@ static json_t *words_of(const ConfigKey *key) {
 static json_t *key_json(const ConfigKey *key) {
   json_t *object = json_pack("{s:s, s:s, s:s?, s:s}", "name", key->name, "type", TYPES[key->type], "default",
                              key->fallback, "help", key->help);
-  json_t *words = words_of(key);
-  if (has_range(key)) {
+  json_t *words = app_key_words_json(key);
+  if (app_key_has_range(key)) {
     json_object_set_new(object, "minimum", key_number_json(key, key->minimum));
     json_object_set_new(object, "maximum", key_number_json(key, key->maximum));
   }
@@ -50,11 +50,11 @@ json_t *keys_json(const ConfigKey *keys) {
 
 /* ---- schema */
 
-static json_t *one_of_two(json_t *a, json_t *b) { return json_pack("{s:[o, o]}", "anyOf", a, b); }
+static json_t *app_json_any_of(json_t *a, json_t *b) { return json_pack("{s:[o, o]}", "anyOf", a, b); }
 
 /* Describes one value; for a list, one element. */
-static json_t *scalar_schema(const ConfigKey *key) {
-  json_t *words = words_of(key), *schema = NULL;
+static json_t *app_scalar_schema(const ConfigKey *key) {
+  json_t *words = app_key_words_json(key), *schema = NULL;
   switch (key->type) {
   case KEY_INT:
   case KEY_INTS: schema = json_pack("{s:s}", "type", "integer"); break;
@@ -64,7 +64,7 @@ static json_t *scalar_schema(const ConfigKey *key) {
   case KEY_WORD:
   case KEY_WORDS: return json_pack("{s:o}", "enum", words);
   }
-  if (has_range(key)) {
+  if (app_key_has_range(key)) {
     json_object_set_new(schema, "minimum", key_number_json(key, key->minimum));
     json_object_set_new(schema, "maximum", key_number_json(key, key->maximum));
   }
@@ -72,14 +72,14 @@ static json_t *scalar_schema(const ConfigKey *key) {
     json_decref(words);
     return schema;
   }
-  return one_of_two(schema, json_pack("{s:o}", "enum", words));
+  return app_json_any_of(schema, json_pack("{s:o}", "enum", words));
 }
 
 static json_t *value_schema(const ConfigKey *key) {
-  json_t *schema = scalar_schema(key);
+  json_t *schema = app_scalar_schema(key);
   if (key->type == KEY_INTS || key->type == KEY_WORDS)
-    schema = one_of_two(json_pack("{s:s, s:O}", "type", "array", "items", schema), schema);
-  if (key->parts) schema = one_of_two(schema, json_pack("{s:s}", "type", "object"));
+    schema = app_json_any_of(json_pack("{s:s, s:O}", "type", "array", "items", schema), schema);
+  if (key->parts) schema = app_json_any_of(schema, json_pack("{s:s}", "type", "object"));
   json_object_set_new(schema, "description", json_string(key->help));
   if (key->fallback && strcmp(key->fallback, "null") != 0) {
     json_t *fallback = json_loads(key->fallback, JSON_DECODE_ANY, NULL);
@@ -88,7 +88,7 @@ static json_t *value_schema(const ConfigKey *key) {
   return schema;
 }
 
-/* Makes a mapping of the properties that are put into it, and no others. */
+/* Makes the schema of a mapping that allows no properties but those put into it later. */
 static json_t *closed_mapping_json(void) {
   return json_pack("{s:s, s:{}, s:b}", "type", "object", "properties", "additionalProperties", 0);
 }
@@ -97,8 +97,8 @@ static void keys_json_put(json_t *mapping, const char *name, json_t *schema) {
   json_object_set_new(json_object_get(mapping, "properties"), name, schema);
 }
 
-/* Puts the key under its dotted name, and within its section. */
-static void put_key(json_t *root, const ConfigKey *key, json_t *schema) {
+/* Adds the key under its dotted name and, if it has a section, also inside that section. */
+static void app_schema_put_key(json_t *root, const ConfigKey *key, json_t *schema) {
   char section[64];
   const char *dot = strchr(key->name, '.');
   keys_json_put(root, key->name, schema);
@@ -116,7 +116,7 @@ static void put_key(json_t *root, const ConfigKey *key, json_t *schema) {
   keys_json_put(inner, dot + 1, json_incref(schema));
 }
 
-static json_t *policy_schema(const ConfigSchema *study) {
+static json_t *app_policies_schema(const ConfigSchema *study) {
   json_t *choices = json_array(), *names = json_array();
   for (int p = 0; study->policy_name(p); p++) {
     const char *name = study->policy_name(p);
@@ -137,13 +137,14 @@ static json_t *policy_schema(const ConfigSchema *study) {
 json_t *keys_schema(const ConfigSchema *study) {
   json_t *root = closed_mapping_json(), *sweep = closed_mapping_json();
   for (const ConfigKey *key = study->keys; key->name; key++) {
-    put_key(root, key, value_schema(key));
+    app_schema_put_key(root, key, value_schema(key));
     if (!key->fixed && key->type != KEY_INTS && key->type != KEY_WORDS)
-      put_key(sweep, key,
-              json_pack("{s:s, s:o, s:i}", "type", "array", "items", scalar_schema(key), "minItems", 1));
+      app_schema_put_key(
+          sweep, key,
+          json_pack("{s:s, s:o, s:i}", "type", "array", "items", app_scalar_schema(key), "minItems", 1));
   }
   keys_json_put(sweep, "zip", json_pack("{s:s}", "type", "boolean"));
-  keys_json_put(root, "policies", policy_schema(study));
+  keys_json_put(root, "policies", app_policies_schema(study));
   keys_json_put(root, "sweep", sweep);
   json_object_set_new(root, "$schema", json_string("https://json-schema.org/draft/2020-12/schema"));
   json_object_set_new(root, "title", json_string("a study file of thompson"));

@@ -1,13 +1,13 @@
-/* Tables of keys as JSON: for `thompson list --json`, and as a JSON schema of study files, by which editors
- * complete and check them (JSON Schema, draft 2020-12). */
+/* Tables of keys as JSON: for `thompson list --json`, and as a JSON schema with which editors complete and
+ * check study files (JSON Schema, draft 2020-12). */
 #pragma once
 
 #include "io/config/config.h"
 
 #include <jansson.h>
 
-/* Makes a list of objects: name, type, default, help, and where there are any minimum, maximum, words,
- * unit, fixed. */
+/* Makes a list of objects with name, type, default and help, and, if the key has them, minimum, maximum,
+ * words, unit and fixed. */
 json_t *keys_json(const ConfigKey *keys);
-/* Makes the schema of study files; names of policies and their options included. */
+/* Makes the schema of study files, including the names of policies and their options. */
 json_t *keys_schema(const ConfigSchema *study);

@@ -8,18 +8,18 @@
 
 #include <string.h>
 
-/* One registered thing, of any family. */
+/* A registered member of any family. */
 typedef struct {
   const char *name, *summary, *reference;
   unsigned needs;
   bool has_needs;
   const ConfigKey *own; /* options; NULL: none */
-  const ConfigKey *keys; /* the same with those that the family shares; NULL: it has no options */
+  const ConfigKey *keys; /* the same, and the options shared by the family; NULL: it has none */
 } Entry;
 
 #define COPY(ops) ((Entry){.name = (ops)->name, .summary = (ops)->summary, .reference = (ops)->reference})
 
-static bool policy_entry(int index, Entry *out) {
+static bool list_policy_entry(int index, Entry *out) {
   PolicyMethod method;
   if (!policy_method(index, &method)) return false;
   *out = COPY(&method);
@@ -29,7 +29,7 @@ static bool policy_entry(int index, Entry *out) {
   if (method.sampler) out->needs = method.sampler->needs;
   return true;
 }
-static bool sampler_entry(int index, Entry *out) {
+static bool list_sampler_entry(int index, Entry *out) {
   const SamplerOps *ops = sampler_method(index);
   if (!ops) return false;
   *out = COPY(ops);
@@ -39,29 +39,29 @@ static bool sampler_entry(int index, Entry *out) {
   out->has_needs = true;
   return true;
 }
-static bool rule_entry(int index, Entry *out) {
+static bool list_rule_entry(int index, Entry *out) {
   const RuleOps *ops = rule_method(index);
   if (!ops) return false;
   *out = COPY(ops);
   out->keys = out->own = ops->keys;
   return true;
 }
-static bool prior_entry(int index, Entry *out) {
+static bool list_prior_entry(int index, Entry *out) {
   const PriorOps *ops = prior_family(index);
   if (ops) *out = COPY(ops);
   return ops != NULL;
 }
-static bool likelihood_entry(int index, Entry *out) {
+static bool list_likelihood_entry(int index, Entry *out) {
   const LikelihoodOps *ops = likelihood_family(index);
   if (ops) *out = COPY(ops);
   return ops != NULL;
 }
-static bool problem_entry(int index, Entry *out) {
+static bool list_problem_entry(int index, Entry *out) {
   const ProblemOps *ops = problem_family(index);
   if (ops) *out = COPY(ops);
   return ops != NULL;
 }
-static bool study_entry(int index, Entry *out) {
+static bool list_study_entry(int index, Entry *out) {
   const StudyOps *ops = study_kind(index);
   if (ops) *out = COPY(ops);
   return ops != NULL;
@@ -70,9 +70,10 @@ static bool study_entry(int index, Entry *out) {
 static const struct {
   const char *name;
   bool (*entry)(int index, Entry *out);
-} families[] = {{"policies", policy_entry}, {"samplers", sampler_entry},       {"rules", rule_entry},
-                {"priors", prior_entry},    {"likelihoods", likelihood_entry}, {"problems", problem_entry},
-                {"studies", study_entry}};
+} families[] = {
+    {"policies", list_policy_entry}, {"samplers", list_sampler_entry},       {"rules", list_rule_entry},
+    {"priors", list_prior_entry},    {"likelihoods", list_likelihood_entry}, {"problems", list_problem_entry},
+    {"studies", list_study_entry}};
 enum { FAMILIES = sizeof families / sizeof *families };
 
 static const struct {
@@ -97,21 +98,22 @@ static json_t *json_of_entry(const Entry *entry, const ConfigKey *keys) {
   return object;
 }
 
-/* Prints options in a few words each; `list NAME` says all of one. */
+/* Prints each option in a few words; `list NAME` describes it in full. */
 static void print_options(const char *indent, const ConfigKey *keys) {
   for (const ConfigKey *key = keys; key && key->name; key++)
     printf("%s%-12s %s; %s%s\n", indent, key->name, key->help, key->fallback ? "default " : "must be given",
            key->fallback ? key->fallback : "");
 }
 
-/* Prints a family with its options. Every sampler is a policy: among the policies it has its name alone. */
+/* Prints a family with its options. Every sampler is also a policy; in the list of policies only its name
+ * appears. */
 static void print_family(int family) {
-  const bool policies = families[family].entry == policy_entry;
+  const bool policies = families[family].entry == list_policy_entry;
   Entry entry;
   printf("%s\n", families[family].name);
   if (policies) {
     printf("  * every sampler (`thompson list samplers`), with these options too:");
-    for (int i = 0; policy_entry(i, &entry); i++)
+    for (int i = 0; list_policy_entry(i, &entry); i++)
       if (entry.has_needs) printf(" %s", entry.name);
     printf("\n");
     print_options("      ", policy_shared_keys());
@@ -122,7 +124,7 @@ static void print_family(int family) {
     printf("  %-12s %s (%s)\n", entry.name, entry.summary, entry.reference);
     print_options("      ", entry.own);
   }
-  if (families[family].entry != sampler_entry) return;
+  if (families[family].entry != list_sampler_entry) return;
   printf("  * every sampler\n");
   print_options("      ", sampler_shared_keys());
 }
@@ -137,8 +139,8 @@ static json_t *json_of_family(int family) {
 
 /* ---- one name */
 
-/* Returns whether the name is the key or one of its parts: `problem` has all of `problem.*`. */
-static bool is_key(const char *key, const char *name) {
+/* Returns whether `name` is the key or a section that contains it: `problem` covers all of `problem.*`. */
+static bool list_name_covers_key(const char *key, const char *name) {
   const size_t length = strlen(name);
   return strncmp(key, name, length) == 0 && (key[length] == '\0' || key[length] == '.');
 }
@@ -155,7 +157,7 @@ static json_t *json_of_name(const char *name) {
     }
   for (const ConfigKey *key = study_keys; key->name; key++) {
     const ConfigKey one[] = {*key, {.name = NULL}};
-    if (!is_key(key->name, name)) continue;
+    if (!list_name_covers_key(key->name, name)) continue;
     json_t *list = keys_json(one), *object = json_array_get(list, 0);
     json_object_set_new(object, "family", json_string("keys"));
     json_array_append(found, object);
@@ -168,17 +170,18 @@ static void print_name(const char *name) {
   Entry entry;
   for (int f = 0; f < FAMILIES; f++)
     for (int i = 0; families[f].entry(i, &entry); i++) {
-      if (strcmp(entry.name, name) != 0 || families[f].entry == sampler_entry) continue; /* is a policy too */
+      if (strcmp(entry.name, name) != 0 || families[f].entry == list_sampler_entry)
+        continue; /* it is a policy too */
       printf("%s in %s: %s (%s)\n", name, families[f].name, entry.summary, entry.reference);
       if (entry.own) config_describe(stdout, entry.own);
     }
   for (const ConfigKey *key = study_keys; key->name; key++) {
     const ConfigKey one[] = {*key, {.name = NULL}};
-    if (is_key(key->name, name)) config_describe(stdout, one);
+    if (list_name_covers_key(key->name, name)) config_describe(stdout, one);
   }
 }
 
-/* Returns word `index` of all names that can be asked for. */
+/* Returns name `index` among those of all members and keys, or NULL after the last. */
 static const char *any_name(int index) {
   Entry entry;
   for (int f = 0; f < FAMILIES; f++)
@@ -189,7 +192,7 @@ static const char *any_name(int index) {
   return NULL;
 }
 
-static bool is_name(const char *name) {
+static bool list_knows_name(const char *name) {
   json_t *found = json_of_name(name);
   const bool any = json_array_size(found) > 0;
   json_decref(found);
@@ -200,7 +203,7 @@ static bool is_name(const char *name) {
 
 typedef struct {
   int family; /* -1: all */
-  bool keys; /* those of a study file, alone */
+  bool keys; /* only the keys of a study file */
   const char *name; /* of one member or key; NULL: all */
   bool json, schema;
 } Arguments;
@@ -223,7 +226,7 @@ static error_t list_parse(int key, char *text, struct argp_state *state) {
       if (strcmp(text, families[f].name) == 0) arguments->family = f;
     if (arguments->keys || arguments->family >= 0) return 0;
     arguments->name = text;
-    if (!is_name(text)) {
+    if (!list_knows_name(text)) {
       const char *near = config_nearest(text, any_name);
       argp_error(
           state,
@@ -236,7 +239,7 @@ static error_t list_parse(int key, char *text, struct argp_state *state) {
   }
 }
 
-static json_t *json_of(const Arguments *arguments) {
+static json_t *app_list_json(const Arguments *arguments) {
   if (arguments->schema) return keys_schema(&study_schema);
   if (arguments->name) return json_of_name(arguments->name);
   if (arguments->keys) return keys_json(study_keys);
@@ -270,7 +273,7 @@ Status app_list(int argc, char **argv) {
     list_print_text(&arguments);
     return STATUS_OK;
   }
-  json_t *root = json_of(&arguments);
+  json_t *root = app_list_json(&arguments);
   app_print_json(root, 15);
   return STATUS_OK;
 }

@@ -12,26 +12,25 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* Standard output: what a verb printed is on it when the program ends with status 0. */
+/* Standard output: if the program ends with status 0, everything that the verb printed has been written. */
 
-/* Returns whether output was lost: a network file system may report only at the end that its disk is full.
- * A stdout that was closed before the start is no error when nothing was printed. */
+/* Closes stdout and returns whether output was lost: a network file system may not report that its disk is
+ * full until then. A stdout that was closed before the start is no error if nothing was printed. */
 static bool output_lost(void) {
   bool lost = ferror(stdout) || fflush(stdout) != 0;
   return (fclose(stdout) != 0 && errno != EBADF) || lost;
 }
 
-/* Checks the output. argp ends the program by itself after --help, so this stands at exit and not at the
- * end of main. */
+/* Checks the output. Runs at exit, not at the end of main, because argp itself exits after --help. */
 static void check_output(void) {
   if (!output_lost() || app_has_failed()) return;
   app_report(status_set(STATUS_FILE, "cannot write to standard output (is its disk full, or is it closed?)"));
   _exit(STATUS_FILE);
 }
 
-/* Calls first in main. Standard streams that the caller closed are opened, so that no file of ours takes
- * their place; from here on the program ends with STATUS_FILE and a sentence, whichever verb it runs, when
- * something could not be written to stdout and nothing else has failed. */
+/* Prepares the standard streams; main calls it first. Streams that the caller closed are opened, so that no
+ * file of ours takes their place. From here on the program, whichever verb it runs, ends with STATUS_FILE and
+ * a message if something could not be written to stdout and nothing else has failed. */
 static void output_begin(void) {
   for (int stream = STDIN_FILENO; stream <= STDERR_FILENO; stream++)
     if (fcntl(stream, F_GETFD) < 0) open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY);
@@ -85,8 +84,9 @@ static Status call_verb(int argc, char **argv) {
   return refuse_verb(argc > 1 ? argv[1] : NULL);
 }
 
-/* Refuses limits below which libraries spin for ever, crash, or end the process without a message of ours. */
-static Status check_limits(void) {
+/* Refuses resource limits so low that libraries would hang, crash, or end the process without a message of
+ * ours. */
+static Status main_check_ulimits(void) {
   static const struct {
     int which;
     rlim_t least;
@@ -107,10 +107,10 @@ static Status check_limits(void) {
 
 int main(int argc, char **argv) {
   output_begin();
-  Status limits = check_limits();
+  Status limits = main_check_ulimits();
   if (limits != STATUS_OK) {
     app_report(limits);
-    _exit(limits); /* what libraries do at the end would not end */
+    _exit(limits); /* the exit handlers of libraries might never return */
   }
   linalg_one_thread();
   store_prepare_library();

@@ -5,7 +5,7 @@
 #include <ctype.h>
 #include <string.h>
 
-/* Prints text as it stands: a backslash, a hyphen, and a dot or quote at the start of a line mean
+/* Prints text literally: escapes backslashes, hyphens, and a dot or quote at the start of a line, which mean
  * something to man. */
 static void manual_print_text(const char *text) {
   if (*text == '.' || *text == '\'') fputs("\\&", stdout);
@@ -19,7 +19,7 @@ static void manual_print_text(const char *text) {
   }
 }
 
-/* Prints the first sentence, without its dot: the one line that man knows a page by. */
+/* Prints the first sentence, without its full stop: the summary line of the page. */
 static void print_sentence(const char *text) {
   char line[256];
   size_t length = strcspn(text, ".\v");
@@ -29,7 +29,7 @@ static void print_sentence(const char *text) {
   manual_print_text(line);
 }
 
-/* Prints all of it, its parts as paragraphs. */
+/* Prints the whole text, with the parts before and after its \v as paragraphs. */
 static void print_description(const char *text) {
   const char *rest = strchr(text, '\v');
   char part[2048];

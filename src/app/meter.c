@@ -5,9 +5,9 @@
 #include <math.h>
 
 enum { FIRST_TRIES = 20 };
-static const double PART = 0.02; /* CPU seconds of work between two tries of the peaks */
+static const double PART = 0.02; /* CPU seconds of work between two measurements of the peaks */
 
-static MeterRates try_peaks(Meter *meter) {
+static MeterRates bench_meter_try_peaks(Meter *meter) {
   MeterRates found = {peak_float(), peak_double(), peak_memory_rate(&meter->memory)};
   meter->best.floats = fmax(meter->best.floats, found.floats);
   meter->best.doubles = fmax(meter->best.doubles, found.doubles);
@@ -18,7 +18,7 @@ static MeterRates try_peaks(Meter *meter) {
 Status meter_create(int ranks, Meter *out) {
   *out = (Meter){0};
   TRY(peak_memory_create(ranks, &out->memory));
-  for (int i = 0; i < FIRST_TRIES; i++) try_peaks(out);
+  for (int i = 0; i < FIRST_TRIES; i++) bench_meter_try_peaks(out);
   return STATUS_OK;
 }
 
@@ -27,14 +27,14 @@ void meter_destroy(Meter *meter) { peak_memory_destroy(&meter->memory); }
 void meter_clear(Meter *meter) {
   meter->seconds = meter->part = 0;
   meter->possible = (MeterRates){0};
-  meter->now = try_peaks(meter);
+  meter->now = bench_meter_try_peaks(meter);
 }
 
 void meter_start(Meter *meter) { meter->since = clock_cpu(); }
 
 void meter_finish(Meter *meter) {
   const double used = meter->part;
-  const MeterRates before = meter->now, after = try_peaks(meter);
+  const MeterRates before = meter->now, after = bench_meter_try_peaks(meter);
   meter->seconds += used;
   meter->possible.floats += used * (before.floats + after.floats) / 2;
   meter->possible.doubles += used * (before.doubles + after.doubles) / 2;

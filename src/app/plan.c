@@ -1,5 +1,5 @@
-/* thompson plan: what a study will do and roughly cost; runs nothing, but for a calibration of a few seconds
- * that is asked for. */
+/* thompson plan: what a study will do and roughly what it costs; runs nothing, except for a calibration of a
+ * few seconds on request. */
 #include "app/app.h"
 #include "app/estimate.h"
 #include "app/scratch.h"
@@ -14,21 +14,21 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- calibrate: a short measurement in place of an assumed speed. The priors of the first setting are
- * fitted with a few training steps in a temporary folder, and each policy runs its first block for a part of
- * a few seconds. */
+/* ---- calibrate: a short measurement instead of an assumed speed. The priors of the first setting are fitted
+ * with a few training steps in a temporary folder, and each policy runs its first block for its share of a
+ * few seconds. */
 
 static const double BUDGET = 4; /* CPU seconds for all policies together */
 static const double TRAINING_OPERATIONS = 4e10; /* a second or two of training */
 enum { LEAST_STEPS = 20, AUTO_STEPS = 1500 };
 
-/* A block on the clock: how far it was at half its time, and when it was stopped. */
+/* A timed block: how far it was at half its budget, and when it was stopped. */
 typedef struct {
   double start, budget; /* CPU seconds */
   double half, half_fraction, last, last_fraction;
 } Trial;
 
-static bool calibrate_tick(void *context, double fraction) {
+static bool plan_calibrate_tick(void *context, double fraction) {
   Trial *trial = context;
   if (fraction == 0) return true;
   trial->last = clock_cpu() - trial->start;
@@ -37,9 +37,10 @@ static bool calibrate_tick(void *context, double fraction) {
   return trial->last < trial->budget;
 }
 
-/* Returns the seconds of the whole block. Later rounds may cost more, where a method goes through the
- * history: the time of a fraction f is taken as a f + b f^2, through the two points that were measured. */
-static double whole_block(const Trial *trial) {
+/* Returns the seconds that the whole block would take. Later rounds may cost more, if a method goes through
+ * the history, so the time of a fraction f is modelled as a f + b f^2, through the two points that were
+ * measured. */
+static double plan_extrapolate_block(const Trial *trial) {
   double f = trial->last_fraction, g = trial->half_fraction;
   if (f == 0) return clock_cpu() - trial->start;
   double slope = trial->last / f, b = g > 0 && g < f ? (slope - trial->half / g) / (f - g) : 0;
@@ -51,18 +52,18 @@ static Status try_policy(const Study *study, const char *folder, int policy, dou
   Trial trial = {.start = clock_cpu(), .budget = BUDGET / study->file->policy_count};
   SCOPED(TaskResult, result, task_result_destroy);
   TRY(task_result_create(study, &task, &result));
-  result.has_shared = policy > 0; /* as its cost says: curves that all share are measured with the first */
-  Status status = study_run_task(study, &task, folder, (Tick){calibrate_tick, &trial}, &result);
+  result.has_shared = policy > 0; /* as in the cost model: shared curves are measured with the first policy */
+  Status status = study_run_task(study, &task, folder, (Tick){plan_calibrate_tick, &trial}, &result);
   if (status == STATUS_OK && result.status == RUN_FAILED)
     fprintf(stderr, "thompson: calibration of policy %s failed: %s; its speed is assumed\n",
             study->file->policies[policy].label, result.message);
   else
-    *seconds = whole_block(&trial) / study->ops->cost(study, &task);
+    *seconds = plan_extrapolate_block(&trial) / study->ops->cost(study, &task);
   return status == STATUS_STOPPED ? STATUS_OK : status;
 }
 
-static Status calibrate_measure(const Parallel *parallel, const Study *study, const char *folder,
-                                Speed *out) {
+static Status plan_calibrate_speeds(const Parallel *parallel, const Study *study, const char *folder,
+                                    Speed *out) {
   Estimate estimate;
   TRY(speed_assume(study, out));
   TRY(estimate_study(study, out, &estimate));
@@ -78,13 +79,13 @@ static Status calibrate_measure(const Parallel *parallel, const Study *study, co
 static Status measure_in_folder(const Parallel *parallel, const Study *study, Speed *out) {
   char folder[SCRATCH_PATH];
   Status status = scratch_create(folder);
-  if (status == STATUS_OK) status = calibrate_measure(parallel, study, folder, out);
+  if (status == STATUS_OK) status = plan_calibrate_speeds(parallel, study, folder, out);
   scratch_destroy(folder);
   return status;
 }
 
-/* Reduces the study to one setting and one replicate: each swept key at its first value. `steps` > 0: of
- * training. */
+/* Creates the study reduced to one setting and one replicate: each swept key has its first value. `steps` is
+ * the number of training steps; 0: unchanged. */
 static Status small_study(const char *path, const char *text, const AppTexts *sets, const StudyFile *whole,
                           int64_t steps, Study *out) {
   AppTexts all = *sets;
@@ -103,8 +104,9 @@ static Status small_study(const char *path, const char *text, const AppTexts *se
   return app_study_of_file(path, text, &all, out);
 }
 
-/* Finds as many training steps as TRAINING_OPERATIONS allow, out of those the study asks for. */
-static Status training_steps(const Study *study, int64_t *steps) {
+/* Finds how many of the training steps that the study asks for fit into TRAINING_OPERATIONS, at least
+ * LEAST_STEPS of them. */
+static Status plan_calibration_steps(const Study *study, int64_t *steps) {
   SCOPED(Speed, speed, speed_destroy);
   Estimate estimate;
   TRY(speed_assume(study, &speed));
@@ -119,10 +121,10 @@ static Status training_steps(const Study *study, int64_t *steps) {
   return STATUS_OK;
 }
 
-/* Measures the study that `text` and `sets` describe. A policy whose block fails keeps the assumed speed,
- * and stderr says so. Collective. The caller ends with speed_destroy. */
-static Status calibrate(const Parallel *parallel, const char *path, const char *text, const AppTexts *sets,
-                        Speed *out) {
+/* Measures the speed of the study that `text` and `sets` describe. A policy whose block fails keeps the
+ * assumed speed, and stderr says so. Collective. The caller must call speed_destroy. */
+static Status plan_calibrate(const Parallel *parallel, const char *path, const char *text,
+                             const AppTexts *sets, Speed *out) {
   SCOPED(Study, whole, study_destroy);
   SCOPED(Study, full, study_destroy);
   SCOPED(Study, small, study_destroy);
@@ -130,7 +132,7 @@ static Status calibrate(const Parallel *parallel, const char *path, const char *
   *out = (Speed){0};
   TRY(app_study_of_file(path, text, sets, &whole));
   TRY(small_study(path, text, sets, whole.file, 0, &full));
-  TRY(training_steps(&full, &steps));
+  TRY(plan_calibration_steps(&full, &steps));
   TRY(small_study(path, text, sets, whole.file, steps, &small));
   return measure_in_folder(parallel, &small, out);
 }
@@ -180,8 +182,8 @@ static error_t plan_parse(int key, char *text, struct argp_state *state) {
   }
 }
 
-/* Returns how the matrices of a setting are kept; empty: each draw has its own. */
-static const char *algebra_of(const Config *setting) {
+/* Returns a description of how the matrices of a setting are stored; empty if each draw has its own. */
+static const char *plan_describe_matrices(const Config *setting) {
   if (!problem_is_large(setting)) return "";
   return problem_is_distributed(setting)
              ? ": matrices shared by all draws and spread over all ranks (ScaLAPACK; LAPACK where there is "
@@ -231,7 +233,7 @@ static void print_cost(const Study *study, const Speed *speed, const Estimate *e
          estimate->priors);
   print_runs(study);
   for (int s = 0; s < file->setting_count; s++)
-    printf("#   %s%s\n", file->setting_labels[s], algebra_of(file->settings[s]));
+    printf("#   %s%s\n", file->setting_labels[s], plan_describe_matrices(file->settings[s]));
   if (speed->measured) printf("# seconds of a run, measured in setting %s:\n", file->setting_labels[0]);
   for (int p = 0; p < file->policy_count && speed->measured; p++)
     printf("#   %s %.3g\n", file->policies[p].label, estimate_run(study, speed, 0, p));
@@ -260,13 +262,13 @@ static void plan_print_text(const Study *study, const Speed *speed, const Estima
 
 /* ---- --slurm */
 
-/* Ranks are idle at the end of a job for about a task; with ten tasks each that is little. */
+/* At the end of a job ranks are idle for about the time of a task; with ten tasks per rank that is little. */
 static const double TASKS_PER_RANK = 10;
-static const double SLURM_MARGIN = 1.5; /* of time and memory */
-static const double SLURM_START = 600; /* seconds to start, read data and write results */
+static const double SLURM_MARGIN = 1.5; /* factor on time and memory */
+static const double SLURM_START = 600; /* seconds to start, read data, and write results */
 enum { MOST_REQUEUES = 100 };
 
-/* Prints the name of a study in letters that Slurm takes as one word. */
+/* Prints the name of a study in characters that Slurm reads as one word. */
 static void print_job_name(const char *name) {
   printf("#SBATCH --job-name=");
   for (; *name; name++) putchar(isalnum((unsigned char)*name) || strchr("._-", *name) ? *name : '_');
@@ -278,7 +280,7 @@ static void print_time(double seconds) {
   printf("#SBATCH --time=%02ld:%02ld:00\n", minutes / 60, minutes % 60);
 }
 
-/* Prints the program itself, wherever it is called from. */
+/* Prints the path of this program, which works wherever the script is run. */
 static void print_program(void) {
   char path[PATH_MAX];
   ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
@@ -305,9 +307,9 @@ static void print_command(const Study *study, const char *path, const char *dire
   printf(" --resume --progress plain || code=$?\n");
 }
 
-/* Prints a Slurm batch script for the study. `directory` NULL: the default. As many ranks as end in about an
- * hour, but no more than a tenth of the tasks, on nodes like this machine; half as much time and memory again
- * as estimated. */
+/* Prints a Slurm batch script for the study. `directory` may be NULL: the default folder. It asks for enough
+ * ranks to finish in about an hour, but no more than a tenth of the tasks, on nodes like this machine, and
+ * for one and a half times the estimated time and memory. */
 static void slurm_print(const Study *study, const Estimate *estimate, const char *path, const char *directory,
                         const AppTexts *sets) {
   double hours = estimate->hours + estimate->training_hours,
@@ -323,7 +325,7 @@ static void slurm_print(const Study *study, const Estimate *estimate, const char
   if (most > 1) printf("# More nodes and less time do as well, up to about %.0f ranks.\n", most);
   print_job_name(study->name);
   printf("#SBATCH --nodes=%.0f\n#SBATCH --ntasks-per-node=%.0f\n#SBATCH --cpus-per-task=1\n", nodes, each);
-  /* Matrices that are not spread are on one rank, and Slurm gives all the same. */
+  /* Matrices that are not spread are all on one rank, and Slurm gives every rank the same memory. */
   const double shared = estimate->large_is_spread ? estimate->large / (nodes * each) : estimate->large;
   printf("#SBATCH --mem-per-cpu=%.0fM\n", ceil(SLURM_MARGIN * (estimate->memory + shared) / 1048576));
   print_time(SLURM_START + SLURM_MARGIN * (hours * 3600 / (nodes * each) + estimate->longest_task));
@@ -357,12 +359,12 @@ static Status plan_measure(const Arguments *arguments, const char *text, int arg
   Parallel parallel = app_begin_parallel(&argc, &argv);
   Status status =
       parallel.size == 1
-          ? calibrate(&parallel, arguments->study, text, &arguments->sets, speed)
+          ? plan_calibrate(&parallel, arguments->study, text, &arguments->sets, speed)
           : status_set(STATUS_USAGE, "a calibration runs on one rank: thompson plan without mpiexec or srun");
   return app_end_parallel(status);
 }
 
-static Status plan_study(const Arguments *arguments, const char *text, int argc, char **argv) {
+static Status app_plan_study(const Arguments *arguments, const char *text, int argc, char **argv) {
   SCOPED(Study, study, study_destroy);
   SCOPED(Speed, speed, speed_destroy);
   TRY(app_study_of_file(arguments->study, text, &arguments->sets, &study));
@@ -383,5 +385,5 @@ Status app_plan(int argc, char **argv) {
   SCOPED(char *, text, memory_free_text);
   app_parse(&argp, argc, argv, &arguments);
   TRY(config_study_text(arguments.study, &text));
-  return plan_study(&arguments, text, argc, argv);
+  return app_plan_study(&arguments, text, argc, argv);
 }

@@ -58,7 +58,7 @@ static error_t prepare_parse(int key, char *text, struct argp_state *state) {
   }
 }
 
-/* Returns the help, which ends with the options of each set, from their tables. */
+/* Adds the options of each set, from their tables, at the end of the help (help_filter of argp). */
 static char *help_with_options(int key, const char *text, void *input) {
   (void)input;
   if (key != ARGP_KEY_HELP_EXTRA) return (char *)(uintptr_t)text;
@@ -74,7 +74,7 @@ static char *help_with_options(int key, const char *text, void *input) {
   return extra;
 }
 
-static Status prepare_embedding(const Arguments *arguments) {
+static Status app_prepare_data_set(const Arguments *arguments) {
   SCRATCH_ARENA(scratch);
   Config *config;
   TRY(config_options(&scratch, "--option", sets[arguments->set].keys, arguments->options.count,
@@ -99,7 +99,7 @@ Status app_prepare(int argc, char **argv) {
   app_parse(&argp, argc, argv, &arguments);
   Parallel parallel = app_begin_parallel(&argc, &argv);
   Status status = app_try_output(&parallel, arguments.output);
-  if (status == STATUS_OK && parallel.rank == 0) status = prepare_embedding(&arguments);
+  if (status == STATUS_OK && parallel.rank == 0) status = app_prepare_data_set(&arguments);
   status = parallel_agree(&parallel, status);
   return app_end_parallel(status);
 }

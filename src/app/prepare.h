@@ -1,6 +1,6 @@
-/* thompson prepare: public data sets as embedding files (problem/embedding/embedding_file.h). One file for
- * each set; the verb (prepare.c) parses the command line and calls the set's function on rank 0: it is
- * seconds of work. */
+/* thompson prepare: public data sets as embedding files (problem/embedding/embedding_file.h). Each data set
+ * has its own source file; the verb (prepare.c) parses the command line and calls the set's function on rank
+ * 0 alone, because it takes only seconds. */
 #pragma once
 
 #include "io/config/config.h"
@@ -18,7 +18,7 @@ typedef struct {
 extern const ConfigKey prepare_movielens_keys[];
 extern const ConfigKey prepare_mnist_keys[];
 
-/* Reads the inputs, learns, and writes the embedding file. Convergence goes to stderr, one closing summary to
- * stdout. */
+/* Reads the inputs, learns the embedding, and writes its file. Convergence is reported on stderr, a final
+ * summary on stdout. */
 Status prepare_movielens(const PrepareJob *job);
 Status prepare_mnist(const PrepareJob *job);

@@ -1,12 +1,12 @@
-/* thompson prepare mnist: images of digits to embeddings and linear models (DiffTS paper, Appendix C.2). The
- * linear models are the parameters theta, the embeddings of all digits, training set first, the features of
- * arms.
+/* thompson prepare mnist: turns images of digits into embeddings and linear models (DiffTS paper, Appendix
+ * C.2). The linear models are the parameters theta; the embeddings of all digits, training set first, are the
+ * features of arms.
  *
- * The paper does not say how long the embeddings are; those of the classifier are about 25. With scale=unit
- * they are all multiplied by one number that makes their mean squared length 1. Rewards x'theta do not
- * change, but an agent who believes theta ~ N(0, I) (ts) then expects rewards of variance 1, that of the
- * labels -1 and 1; with scale=none she expects rewards of about 25, which is as wrong as it is arbitrary.
- * Priors that are learned do not care. */
+ * The paper does not give the length of the embeddings; the classifier's have a length of about 25. With
+ * scale=unit they are all multiplied by one number that makes their mean squared length 1. The rewards
+ * x'theta do not change, but an agent that assumes theta ~ N(0, I) (ts) then expects rewards of variance 1,
+ * like the labels -1 and 1; with scale=none it expects rewards of about 25, which is both wrong and
+ * arbitrary. Learned priors are not affected. */
 #include "app/app.h"
 #include "app/prepare.h"
 #include "core/arena.h"
@@ -33,10 +33,10 @@ const ConfigKey prepare_mnist_keys[] = {
      .words = "unit none"},
     {.name = NULL}};
 
-/* Everything on the way from images to file. Rows are the digits of the training set, then of the test
+/* All data from the images to the file. Rows are the digits of the training set, then the digits of the test
  * set. */
 typedef struct {
-  Arena memory; /* of what follows the classifier */
+  Arena memory; /* for everything after the classifier */
   Digits training, test;
   Classifier classifier;
   double accuracy; /* on the test set */
@@ -46,7 +46,7 @@ typedef struct {
   Embedding embedding; /* theta[d, models], features[rows, d] */
 } Mnist;
 
-static void mnist_destroy(Mnist *mnist) {
+static void prepare_mnist_destroy(Mnist *mnist) {
   digits_free(&mnist->training);
   digits_free(&mnist->test);
   classifier_destroy(&mnist->classifier);
@@ -57,19 +57,19 @@ static void prepare_mnist_report(int start, int epoch, double loss) {
   fprintf(stderr, "start %d, epoch %d: mean cross entropy %.5f\n", start, epoch, loss);
 }
 
-static Status train_classifier(const PrepareJob *job, Mnist *mnist) {
+static Status prepare_mnist_train(const PrepareJob *job, Mnist *mnist) {
   TRY(idx_read_digits(job->input_count, job->inputs, &mnist->training, &mnist->test));
   TRY(classifier_train(&mnist->training, (int)config_int(job->options, "epochs"), job->seed,
                        prepare_mnist_report, &mnist->classifier));
   return classifier_accuracy(&mnist->classifier, &mnist->test, &mnist->accuracy);
 }
 
-static LabelledRows rows_of(const Mnist *mnist) {
+static LabelledRows prepare_mnist_rows(const Mnist *mnist) {
   return (LabelledRows){mnist->embedding.arms, mnist->embedding.d, IDX_LABELS, mnist->embedding.features,
                         mnist->label};
 }
 
-static Status embed_digits(const PrepareJob *job, Mnist *mnist) {
+static Status prepare_mnist_embed(const PrepareJob *job, Mnist *mnist) {
   size_t first = (size_t)mnist->training.count, rows = first + (size_t)mnist->test.count,
          d = CLASSIFIER_EMBEDDING;
   mnist->embedding.arms = (int)rows;
@@ -82,16 +82,16 @@ static Status embed_digits(const PrepareJob *job, Mnist *mnist) {
   TRY(classifier_embed(&mnist->classifier, &mnist->test, features + first * d));
   memcpy(mnist->label, mnist->training.label, first);
   memcpy(mnist->label + first, mnist->test.label, rows - first);
-  LabelledRows all = rows_of(mnist);
+  LabelledRows all = prepare_mnist_rows(mnist);
   double square = linear_fit_mean_square(&all);
   mnist->scale = config_is(job->options, "scale", "unit") && square > 0 ? 1 / sqrt(square) : 1;
   for (size_t i = 0; i < rows * d; i++) features[i] *= mnist->scale;
   return STATUS_OK;
 }
 
-static Status fit_classifier(const PrepareJob *job, Mnist *mnist) {
+static Status prepare_mnist_fit_linear(const PrepareJob *job, Mnist *mnist) {
   Samples *theta = &mnist->embedding.theta;
-  LabelledRows all = rows_of(mnist);
+  LabelledRows all = prepare_mnist_rows(mnist);
   theta->n = (int)config_int(job->options, "samples");
   theta->d = mnist->embedding.d;
   ALLOCATE(&mnist->memory, theta->theta, (size_t)theta->d * (size_t)theta->n);
@@ -100,8 +100,8 @@ static Status fit_classifier(const PrepareJob *job, Mnist *mnist) {
                            mnist->positive);
 }
 
-/* Hashes the images and labels that all came from, whatever the form of their files. */
-static Status hash_digits(const Mnist *mnist, char hash[DIGEST_SIZE]) {
+/* Hashes the images and labels that everything was computed from, independently of their file format. */
+static Status prepare_mnist_hash(const Mnist *mnist, char hash[DIGEST_SIZE]) {
   const Digits *sets[2] = {&mnist->training, &mnist->test};
   Digest digest;
   digest_begin(&digest);
@@ -112,14 +112,15 @@ static Status hash_digits(const Mnist *mnist, char hash[DIGEST_SIZE]) {
   return digest_end(&digest, hash);
 }
 
-static Status write_labels(StoreFile *file, const char *name, int dimension, const char *long_name,
-                           const void *labels) {
+static Status prepare_mnist_write_labels(StoreFile *file, const char *name, int dimension,
+                                         const char *long_name, const void *labels) {
   return store_write(file, name, STORE_BYTE, 1, &dimension, long_name, NULL, labels);
 }
 
-static Status write_details(StoreFile *file, const PrepareJob *job, const Mnist *mnist, int item, int arm) {
+static Status prepare_mnist_add_details(StoreFile *file, const PrepareJob *job, const Mnist *mnist, int item,
+                                        int arm) {
   char hash[DIGEST_SIZE];
-  TRY(hash_digits(mnist, hash));
+  TRY(prepare_mnist_hash(mnist, hash));
   TRY(store_text_attribute(file, NULL, "digits_sha256", hash));
   TRY(store_int_attribute(file, NULL, "training_digits", mnist->training.count));
   TRY(store_int_attribute(file, NULL, "test_digits", mnist->test.count));
@@ -129,19 +130,21 @@ static Status write_details(StoreFile *file, const PrepareJob *job, const Mnist 
   TRY(store_real_attribute(file, NULL, "scale", mnist->scale));
   TRY(store_real_attribute(file, NULL, "ridge", config_real(job->options, "ridge")));
   TRY(store_int_attribute(file, NULL, "seed", (int64_t)job->seed));
-  TRY(write_labels(file, "positive_label", item, "label of reward 1 of a linear model", mnist->positive));
-  return write_labels(file, "label", arm, "label of a digit; training digits come first", mnist->label);
+  TRY(prepare_mnist_write_labels(file, "positive_label", item, "label of reward 1 of a linear model",
+                                 mnist->positive));
+  return prepare_mnist_write_labels(file, "label", arm, "label of a digit; training digits come first",
+                                    mnist->label);
 }
 
-static Status write_mnist(const PrepareJob *job, const Mnist *mnist) {
+static Status prepare_mnist_write(const PrepareJob *job, const Mnist *mnist) {
   StoreFile *file;
   int axes[3];
   TRY(embedding_create(job->output, "embedding of digits and linear models of their labels",
                        &mnist->embedding, axes, &file));
-  return store_finish(file, write_details(file, job, mnist, axes[0], axes[1]));
+  return store_finish(file, prepare_mnist_add_details(file, job, mnist, axes[0], axes[1]));
 }
 
-static void print_summary(const PrepareJob *job, const Mnist *mnist) {
+static void prepare_mnist_print_summary(const PrepareJob *job, const Mnist *mnist) {
   printf("%s: %d training and %d test digits, %d linear models\n", job->output, mnist->training.count,
          mnist->test.count, mnist->embedding.theta.n);
   printf("  test accuracy of the classifier %.4f (%lld epochs); %d of %d embedding units alive (start %d)\n",
@@ -150,18 +153,18 @@ static void print_summary(const PrepareJob *job, const Mnist *mnist) {
   printf("  embeddings multiplied by %.6g; noise of the rewards %g\n", mnist->scale, NOISE);
 }
 
-static Status prepare_all(const PrepareJob *job, Mnist *mnist) {
-  TRY(train_classifier(job, mnist));
-  TRY(embed_digits(job, mnist));
-  TRY(fit_classifier(job, mnist));
-  TRY(write_mnist(job, mnist));
-  print_summary(job, mnist);
+static Status prepare_mnist_all(const PrepareJob *job, Mnist *mnist) {
+  TRY(prepare_mnist_train(job, mnist));
+  TRY(prepare_mnist_embed(job, mnist));
+  TRY(prepare_mnist_fit_linear(job, mnist));
+  TRY(prepare_mnist_write(job, mnist));
+  prepare_mnist_print_summary(job, mnist);
   return STATUS_OK;
 }
 
 Status prepare_mnist(const PrepareJob *job) {
   Mnist mnist = {0};
-  const Status status = prepare_all(job, &mnist);
-  mnist_destroy(&mnist);
+  const Status status = prepare_mnist_all(job, &mnist);
+  prepare_mnist_destroy(&mnist);
   return status;
 }

@@ -1,5 +1,6 @@
-/* thompson prepare movielens: ratings to user and movie vectors (DiffTS paper, Section 6.3). Movie vectors
- * are the parameters theta, user vectors the features of arms; or the other way round (tasks=users). */
+/* thompson prepare movielens: turns ratings into user and movie vectors (DiffTS paper, Section 6.3). Movie
+ * vectors are the parameters theta and user vectors the features of arms, or the other way round
+ * (tasks=users). */
 #include "app/app.h"
 #include "app/prepare.h"
 #include "io/config/config_rows.h"
@@ -11,43 +12,45 @@
 #include <stdio.h>
 #include <string.h>
 
-/* thompson prepare movielens --option tasks=users: what somebody has who recommends movies to new users. The
- * movies' vectors, factorised from the ratings of some users, are the features of arms; a user who was held
- * out is a task, whose theta* is the vector that fits the user's ratings of these movies; and the ratings of
- * the others are the logs that a prior is learned from (`thompson train --logs`). */
-/* Samples of theta and the id of each in the input files. */
+/* thompson prepare movielens --option tasks=users: the situation of a service that recommends movies to new
+ * users. The movies' vectors, factorised from the ratings of some users, are the features of arms; each
+ * held-out user is a task, whose theta* is the vector that fits this user's ratings of these movies; and the
+ * ratings of the other users are the logs that a prior is learned from (`thompson train --logs`). */
+/* Samples of theta, and the id of each in the input files. */
 typedef struct {
   Samples samples;
   int64_t *id; /* [samples.n] */
 } NamedTheta;
 
-static Status theta_create_named(Arena *memory, int n, int d, NamedTheta *out) {
+static Status prepare_movielens_new_theta(Arena *memory, int n, int d, NamedTheta *out) {
   *out = (NamedTheta){.samples = {.n = n, .d = d}};
   ALLOCATE(memory, out->samples.theta, (size_t)n * (size_t)d);
   ALLOCATE(memory, out->id, n);
   return STATUS_OK;
 }
 
-/* Copies rows[n, d] to the samples from `first` on. */
-static void put_rows(int first, int n, const int64_t *id, const double *rows, NamedTheta *out) {
+/* Copies rows[n, d] into the samples, starting at sample `first`. */
+static void prepare_movielens_put_rows(int first, int n, const int64_t *id, const double *rows,
+                                       NamedTheta *out) {
   const size_t d = (size_t)out->samples.d, stride = (size_t)out->samples.n;
   memcpy(out->id + first, id, (size_t)n * sizeof *id);
   for (size_t m = 0; m < (size_t)n; m++)
     for (size_t i = 0; i < d; i++) out->samples.theta[i * stride + (size_t)first + m] = rows[m * d + i];
 }
 
-/* Makes samples of rows[n, d], in `memory`. */
-static Status theta_of_rows(Arena *memory, int n, const int64_t *id, int d, const double *rows,
-                            NamedTheta *out) {
-  TRY(theta_create_named(memory, n, d, out));
-  put_rows(0, n, id, rows, out);
+/* Creates samples, in `memory`, from rows[n, d]. */
+static Status prepare_movielens_copy_theta(Arena *memory, int n, const int64_t *id, int d, const double *rows,
+                                           NamedTheta *out) {
+  TRY(prepare_movielens_new_theta(memory, n, d, out));
+  prepare_movielens_put_rows(0, n, id, rows, out);
   return STATUS_OK;
 }
 
-/* Computes first the users who are held out, by a ridge regression of their ratings on the movies'
- * vectors, then the factorisation's vectors of the others. */
-static Status users_theta(Arena *memory, const Ratings *ratings, const Ratings *held_out,
-                          const FactorisationSetup *setup, const Factorisation *result, NamedTheta *out) {
+/* Computes the users' samples: first the held-out users, by a ridge regression of their ratings on the
+ * movies' vectors, then the other users, by their vectors in the factorisation. */
+static Status prepare_movielens_users_theta(Arena *memory, const Ratings *ratings, const Ratings *held_out,
+                                            const FactorisationSetup *setup, const Factorisation *result,
+                                            NamedTheta *out) {
   SCRATCH_ARENA(scratch);
   const size_t d = (size_t)result->d, own = (size_t)held_out->users * d;
   SparseRows sparse;
@@ -55,16 +58,17 @@ static Status users_theta(Arena *memory, const Ratings *ratings, const Ratings *
   ALLOCATE(&scratch, rows, own + d * d);
   TRY(sparse_rows_create(&scratch, held_out, result->mean, false, &sparse));
   factorisation_update(&sparse, setup, result->item, rows, rows + own);
-  TRY(theta_create_named(memory, held_out->users + ratings->users, result->d, out));
-  put_rows(0, held_out->users, held_out->user_id, rows, out);
-  put_rows(held_out->users, ratings->users, ratings->user_id, result->user, out);
+  TRY(prepare_movielens_new_theta(memory, held_out->users + ratings->users, result->d, out));
+  prepare_movielens_put_rows(0, held_out->users, held_out->user_id, rows, out);
+  prepare_movielens_put_rows(held_out->users, ratings->users, ratings->user_id, result->user, out);
   return STATUS_OK;
 }
 
 enum { ROWS = 4096 /* written at once */ };
 
-static Status write_rows(StoreFile *file, const int *variable, const Ratings *ratings,
-                         const Factorisation *result, int64_t first, int64_t *task, double *x, double *y) {
+static Status prepare_movielens_write_rows(StoreFile *file, const int *variable, const Ratings *ratings,
+                                           const Factorisation *result, int64_t first, int64_t *task,
+                                           double *x, double *y) {
   const int64_t left = ratings->count - first;
   const size_t n = left < ROWS ? (size_t)left : ROWS, d = (size_t)result->d;
   for (size_t r = 0; r < n; r++) {
@@ -79,10 +83,10 @@ static Status write_rows(StoreFile *file, const int *variable, const Ratings *ra
   return store_put_part(file, variable[2], start, count, y);
 }
 
-/* Writes logs into an embedding file, whose dimension of theta is `dim`: task(observation), the user;
- * x(observation, dim), the movie's vector; and y(observation), the rating less the mean. */
-static Status users_write_logs(StoreFile *file, int dim, const Ratings *ratings,
-                               const Factorisation *result) {
+/* Writes logs into an embedding file, in which `dim` is the dimension of theta: task(observation), the user;
+ * x(observation, dim), the movie's vector; and y(observation), the rating minus the mean. */
+static Status prepare_movielens_write_logs(StoreFile *file, int dim, const Ratings *ratings,
+                                           const Factorisation *result) {
   SCRATCH_ARENA(scratch);
   int axis[] = {0, dim}, variable[3];
   int64_t *task;
@@ -94,7 +98,7 @@ static Status users_write_logs(StoreFile *file, int dim, const Ratings *ratings,
   TRY(store_variable(file, "x", STORE_DOUBLE, 2, axis, "features of the movie", "1", &variable[1]));
   TRY(store_variable(file, "y", STORE_DOUBLE, 1, axis, "rating less the mean rating", "1", &variable[2]));
   for (int64_t first = 0; first < ratings->count; first += ROWS)
-    TRY(write_rows(file, variable, ratings, result, first, task, x, y));
+    TRY(prepare_movielens_write_rows(file, variable, ratings, result, first, task, x, y));
   return STATUS_OK;
 }
 
@@ -113,13 +117,13 @@ const ConfigKey prepare_movielens_keys[] = {
 
 typedef struct {
   FactorisationSetup setup;
-  Ratings ratings, held_out; /* of whom is learned from; of users who are held out */
+  Ratings ratings, held_out; /* of the users to learn from, and of the held-out users */
   Factorisation result;
   NamedTheta theta;
 } Movielens;
 
-/* Returns the root mean squared error of the mean rating as the prediction of every rating. */
-static double baseline_rmse(const Ratings *ratings, double mean) {
+/* Returns the root mean squared error of predicting every rating by the mean rating. */
+static double prepare_movielens_baseline(const Ratings *ratings, double mean) {
   double sum = 0;
   for (int64_t i = 0; i < ratings->count; i++) {
     double residual = ratings->rating[i].value - mean;
@@ -132,8 +136,8 @@ static void prepare_movielens_report(int sweep, double rmse) {
   fprintf(stderr, "sweep %d: root mean squared residual %.6f\n", sweep, rmse);
 }
 
-/* Hashes the ratings that the vectors came from, whatever the form of their files. */
-static Status hash_ratings(const Ratings *ratings, char hash[DIGEST_SIZE]) {
+/* Hashes the ratings that the vectors were computed from, independently of their file format. */
+static Status prepare_movielens_hash(const Ratings *ratings, char hash[DIGEST_SIZE]) {
   Digest digest;
   digest_begin(&digest);
   for (int64_t i = 0; i < ratings->count; i++) {
@@ -145,34 +149,38 @@ static Status hash_ratings(const Ratings *ratings, char hash[DIGEST_SIZE]) {
   return digest_end(&digest, hash);
 }
 
-static Status write_ids(StoreFile *file, const char *name, int dimension, const char *long_name,
-                        const int64_t *ids) {
+static Status prepare_movielens_write_ids(StoreFile *file, const char *name, int dimension,
+                                          const char *long_name, const int64_t *ids) {
   return store_write(file, name, STORE_INT64, 1, &dimension, long_name, NULL, ids);
 }
 
-static Status write_details(StoreFile *file, const PrepareJob *job, const Movielens *work, const int *axes) {
+static Status prepare_movielens_add_details(StoreFile *file, const PrepareJob *job, const Movielens *work,
+                                            const int *axes) {
   const bool users = work->held_out.users > 0;
   const Factorisation *result = &work->result;
   char hash[DIGEST_SIZE];
   int sweep;
-  TRY(hash_ratings(&work->ratings, hash));
+  TRY(prepare_movielens_hash(&work->ratings, hash));
   TRY(store_text_attribute(file, NULL, "ratings_sha256", hash));
   TRY(store_int_attribute(file, NULL, "ratings", work->ratings.count));
   TRY(store_real_attribute(file, NULL, "rating_mean", result->mean));
-  TRY(store_real_attribute(file, NULL, "rmse_of_mean", baseline_rmse(&work->ratings, result->mean)));
+  TRY(store_real_attribute(file, NULL, "rmse_of_mean",
+                           prepare_movielens_baseline(&work->ratings, result->mean)));
   TRY(store_real_attribute(file, NULL, "ridge", work->setup.ridge));
   TRY(store_int_attribute(file, NULL, "seed", (int64_t)job->seed));
-  TRY(write_ids(file, "item_id", axes[0], users ? "user of the input files" : "movie of the input files",
-                work->theta.id));
-  TRY(write_ids(file, "arm_id", axes[1], users ? "movie of the input files" : "user of the input files",
-                users ? work->ratings.item_id : work->ratings.user_id));
+  TRY(prepare_movielens_write_ids(file, "item_id", axes[0],
+                                  users ? "user of the input files" : "movie of the input files",
+                                  work->theta.id));
+  TRY(prepare_movielens_write_ids(file, "arm_id", axes[1],
+                                  users ? "movie of the input files" : "user of the input files",
+                                  users ? work->ratings.item_id : work->ratings.user_id));
   TRY(store_dimension(file, "sweep", (size_t)result->sweeps, &sweep));
   TRY(store_write(file, "rmse", STORE_DOUBLE, 1, &sweep, "root mean squared residual after a sweep", "1",
                   result->rmse));
-  return users ? users_write_logs(file, axes[2], &work->ratings, result) : STATUS_OK;
+  return users ? prepare_movielens_write_logs(file, axes[2], &work->ratings, result) : STATUS_OK;
 }
 
-static Status write_movielens(const PrepareJob *job, const Movielens *work) {
+static Status prepare_movielens_write(const PrepareJob *job, const Movielens *work) {
   const bool users = work->held_out.users > 0;
   const Factorisation *result = &work->result;
   const Embedding embedding = {.d = result->d,
@@ -185,10 +193,10 @@ static Status write_movielens(const PrepareJob *job, const Movielens *work) {
   StoreFile *file;
   TRY(embedding_create(job->output, "embedding of ratings by alternating least squares", &embedding, axes,
                        &file));
-  return store_finish(file, write_details(file, job, work, axes));
+  return store_finish(file, prepare_movielens_add_details(file, job, work, axes));
 }
 
-static void print_summary(const PrepareJob *job, const Movielens *work) {
+static void prepare_movielens_print_summary(const PrepareJob *job, const Movielens *work) {
   const Ratings *ratings = &work->ratings;
   const Factorisation *result = &work->result;
   double rmse = result->rmse[result->sweeps - 1];
@@ -196,15 +204,16 @@ static void print_summary(const PrepareJob *job, const Movielens *work) {
          ratings->items, ratings->users, result->mean);
   printf("  root mean squared error: mean rating alone %.4f, factorisation of rank %d %.4f (%d sweeps, ridge "
          "%g)\n",
-         baseline_rmse(ratings, result->mean), result->d, rmse, result->sweeps, work->setup.ridge);
+         prepare_movielens_baseline(ratings, result->mean), result->d, rmse, result->sweeps,
+         work->setup.ridge);
   printf("  noise, from the residuals: %.4f\n", rmse);
   if (work->held_out.users > 0)
     printf("  %d more users are held out, with %lld ratings of these movies\n", work->held_out.users,
            (long long)work->held_out.count);
 }
 
-/* Reads the ratings that vectors are learned from, and those of users who are held out, if any are. */
-static Status read_ratings(const PrepareJob *job, Movielens *work) {
+/* Reads the ratings to learn vectors from and, with tasks=users, the ratings of held-out users. */
+static Status prepare_movielens_read(const PrepareJob *job, Movielens *work) {
   SCOPED(Ratings, all, ratings_free);
   TRY(ratings_read(job->input_count, job->inputs, config_text(job->options, "format"), &all));
   if (config_is(job->options, "tasks", "movies")) {
@@ -216,17 +225,18 @@ static Status read_ratings(const PrepareJob *job, Movielens *work) {
                        &work->held_out);
 }
 
-static Status prepare_all(const PrepareJob *job, Movielens *work) {
+static Status prepare_movielens_all(const PrepareJob *job, Movielens *work) {
   SCRATCH_ARENA(scratch);
-  TRY(read_ratings(job, work));
+  TRY(prepare_movielens_read(job, work));
   TRY(factorise(&scratch, &work->ratings, &work->setup, prepare_movielens_report, &work->result));
   if (work->held_out.users > 0)
-    TRY(users_theta(&scratch, &work->ratings, &work->held_out, &work->setup, &work->result, &work->theta));
+    TRY(prepare_movielens_users_theta(&scratch, &work->ratings, &work->held_out, &work->setup, &work->result,
+                                      &work->theta));
   else
-    TRY(theta_of_rows(&scratch, work->ratings.items, work->ratings.item_id, work->result.d, work->result.item,
-                      &work->theta));
-  TRY(write_movielens(job, work));
-  print_summary(job, work);
+    TRY(prepare_movielens_copy_theta(&scratch, work->ratings.items, work->ratings.item_id, work->result.d,
+                                     work->result.item, &work->theta));
+  TRY(prepare_movielens_write(job, work));
+  prepare_movielens_print_summary(job, work);
   return STATUS_OK;
 }
 
@@ -235,7 +245,7 @@ Status prepare_movielens(const PrepareJob *job) {
                               .ridge = config_real(job->options, "ridge"),
                               .sweeps = (int)config_int(job->options, "sweeps"),
                               .seed = job->seed}};
-  const Status status = prepare_all(job, &work);
+  const Status status = prepare_movielens_all(job, &work);
   ratings_free(&work.ratings);
   ratings_free(&work.held_out);
   return status;

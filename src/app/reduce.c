@@ -25,8 +25,8 @@ static error_t reduce_parse(int key, char *text, struct argp_state *state) {
   }
 }
 
-/* Prints the table, and judges what is missing. */
-static Status reduce_report(const Study *study, const char *directory, const ReduceCounts *counts) {
+/* Prints the table and the counts of tasks; returns STATUS_TASKS_FAILED if some are damaged or failed. */
+static Status app_reduce_report(const Study *study, const char *directory, const ReduceCounts *counts) {
   TRY(app_print_table(study, directory));
   printf("\n%d tasks done, %d failed, %d not run\n", counts->ok, counts->failed, counts->missing);
   if (counts->damaged > 0)
@@ -39,7 +39,7 @@ static Status reduce_report(const Study *study, const char *directory, const Red
   return STATUS_OK;
 }
 
-/* Runs the verb: reduces. Collective. */
+/* Rebuilds results.nc in the folder, and reports. Collective. */
 static Status reduce_folder(const Parallel *parallel, const Arguments *arguments) {
   const char *directory = arguments->directory;
   SCOPED(Study, study, study_destroy);
@@ -47,7 +47,7 @@ static Status reduce_folder(const Parallel *parallel, const Arguments *arguments
   TRY(parallel_agree(parallel, app_study_of_folder(directory, &study)));
   TRY(reduce_study(parallel, &study, directory, &arguments->reduce, &counts));
   return parallel_agree(parallel,
-                        parallel->rank == 0 ? reduce_report(&study, directory, &counts) : STATUS_OK);
+                        parallel->rank == 0 ? app_reduce_report(&study, directory, &counts) : STATUS_OK);
 }
 
 Status app_reduce(int argc, char **argv) {

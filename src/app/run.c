@@ -15,40 +15,41 @@
 #include <string.h>
 #include <time.h>
 
-/* When a job should end before its work is done: a signal of the scheduler, or a time limit. */
+/* When a job should end before its work is done: at a signal from the scheduler, or at a time limit. */
 
-static const double MARGIN = 15; /* seconds before the scheduler's end of the job: to write and to leave */
+static const double MARGIN = 15; /* seconds before the scheduler ends the job: to write results and to exit */
 
 static volatile sig_atomic_t signalled;
 static double deadline = INFINITY; /* by clock_wall */
 
-static void on_signal(int number) { signalled = number; }
+static void app_run_on_signal(int number) { signalled = number; }
 
-/* Makes SIGTERM, SIGUSR1 and SIGUSR2 ask for an end from now on, and writing beyond a limit on file sizes
- * an error instead of a death. */
-static void shutdown_catch_signals(void) {
-  struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+/* Makes SIGTERM, SIGUSR1 and SIGUSR2 request a shutdown from now on, and turns writing beyond the limit on
+ * file sizes from a fatal signal into an error. */
+static void app_run_catch_signals(void) {
+  struct sigaction action = {.sa_handler = app_run_on_signal, .sa_flags = SA_RESTART};
   sigaction(SIGTERM, &action, NULL);
   sigaction(SIGUSR1, &action, NULL);
   sigaction(SIGUSR2, &action, NULL);
   signal(SIGXFSZ, SIG_IGN);
 }
 
-/* Sets a limit: the work should be over `seconds` from now. The earliest of several limits counts. */
-static void shutdown_limit(double seconds) { deadline = fmin(deadline, clock_wall() + seconds); }
+/* Sets a deadline: the work should be over `seconds` from now. The earliest of several deadlines counts. */
+static void app_run_set_deadline(double seconds) { deadline = fmin(deadline, clock_wall() + seconds); }
 
-/* Sets a limit a little before Slurm's end of the job (SLURM_JOB_END_TIME), when it names one. */
-static void shutdown_limit_of_scheduler(void) {
+/* Sets a deadline shortly before Slurm ends the job (SLURM_JOB_END_TIME), if it says when. */
+static void app_run_set_slurm_deadline(void) {
   const char *text = getenv("SLURM_JOB_END_TIME");
   double left = text ? strtod(text, NULL) - (double)time(NULL) : 0;
-  if (left > 0) shutdown_limit(fmax(left - MARGIN, 0)); /* one in the past: the job was given more time */
+  if (left > 0)
+    app_run_set_deadline(fmax(left - MARGIN, 0)); /* if it is in the past, the job was given more time */
 }
 
-/* Returns the seconds until the limit; INFINITY without one. */
-static double shutdown_time_left(void) { return deadline - clock_wall(); }
+/* Returns the seconds until the deadline; INFINITY without one. */
+static double app_run_time_left(void) { return deadline - clock_wall(); }
 
-/* Returns whether the work should end: no new one is begun. */
-static bool shutdown_asked(void) { return signalled != 0 || shutdown_time_left() <= 0; }
+/* Returns whether the work should end, so that no new task is begun. */
+static bool app_run_shutdown_asked(void) { return signalled != 0 || app_run_time_left() <= 0; }
 
 typedef struct {
   const char *study, *directory;
@@ -106,7 +107,7 @@ static ProgressMode parse_progress(struct argp_state *state, const char *text) {
 
 static Lock *lock; /* of the folder, on rank 0 */
 
-static bool stop_asked(void) { return shutdown_asked() || lock_lost(lock); }
+static bool stop_asked(void) { return app_run_shutdown_asked() || lock_lost(lock); }
 
 static error_t run_parse(int key, char *text, struct argp_state *state) {
   Arguments *arguments = state->input;
@@ -120,7 +121,7 @@ static error_t run_parse(int key, char *text, struct argp_state *state) {
   case KEY_MAX_FAILURES:
     arguments->tasks.max_failures = app_integer(state, "--max-failures", text, 0, 1LL << 53);
     return 0;
-  case KEY_TIME_LIMIT: shutdown_limit(app_real(state, "--time-limit", text, 1e-3, 1e9)); return 0;
+  case KEY_TIME_LIMIT: app_run_set_deadline(app_real(state, "--time-limit", text, 1e-3, 1e9)); return 0;
   case KEY_TASK_TIMEOUT:
     arguments->tasks.task_timeout = app_real(state, "--task-timeout", text, 1e-3, 1e9);
     return 0;
@@ -138,16 +139,16 @@ static error_t run_parse(int key, char *text, struct argp_state *state) {
   }
 }
 
-/* Reads the study: rank 0 reads the file; all ranks parse the same text. */
-static Status read_study(const Parallel *parallel, const Arguments *arguments, Study *study) {
+/* Reads the study: rank 0 reads the file, and all ranks parse the same text. Collective. */
+static Status app_run_read_study(const Parallel *parallel, const Arguments *arguments, Study *study) {
   SCOPED(char *, text, memory_free_text);
   TRY(parallel_agree(parallel, parallel->rank == 0 ? config_study_text(arguments->study, &text) : STATUS_OK));
   TRY(parallel_broadcast_text(parallel, &text));
   return parallel_agree(parallel, app_study_of_file(arguments->study, text, &arguments->sets, study));
 }
 
-/* Checks the shard: which blocks there are depends on what the blocks before them gave, so no part of them
- * can be run alone. */
+/* Refuses a shard of an adaptive study: which blocks there are depends on the results of earlier blocks, so
+ * no part of them can be run alone. */
 static Status refuse_shard(const Arguments *arguments, const Study *study) {
   if (arguments->tasks.shards == 1 || !study->runs.adaptive) return STATUS_OK;
   return status_set(
@@ -157,7 +158,7 @@ static Status refuse_shard(const Arguments *arguments, const Study *study) {
       arguments->study);
 }
 
-static Status open_folder(const Parallel *parallel, const Arguments *arguments, const Study *study) {
+static Status app_run_open_folder(const Parallel *parallel, const Arguments *arguments, const Study *study) {
   bool sharded = arguments->tasks.shards > 1;
   CheckpointMode mode = arguments->resume || sharded ? CHECKPOINT_RESUME
                         : arguments->overwrite       ? CHECKPOINT_OVERWRITE
@@ -168,11 +169,11 @@ static Status open_folder(const Parallel *parallel, const Arguments *arguments, 
   return parallel_agree(parallel, status);
 }
 
-/* Writes the results file and the table, and says where to go on. *lost: tasks that were finished and can no
- * longer be read. (If an adaptive study was stopped at a failure, the reducer may know of more waves, from an
- * earlier job: what it misses then says nothing.) Collective. */
-static Status finish_run(const Parallel *parallel, const Study *study, const char *directory, int64_t left,
-                         int *lost) {
+/* Writes the results file, prints the table, and says what to run next. *lost: tasks that were finished and
+ * can no longer be read. (If an adaptive study was stopped by failures, the reducer may know of more waves
+ * from an earlier job, so its missing tasks need not be lost.) Collective. */
+static Status app_run_write_results(const Parallel *parallel, const Study *study, const char *directory,
+                                    int64_t left, int *lost) {
   ReduceCounts counts = {0};
   Status status = reduce_study(parallel, study, directory, &(ReduceOptions){0}, &counts);
   *lost = left == 0 ? counts.missing : counts.damaged;
@@ -183,7 +184,7 @@ static Status finish_run(const Parallel *parallel, const Study *study, const cha
     printf("\nresults: %s/results.nc\nfigure:  analysis/%s%s ", directory,
            strchr(figure, '/') ? "" : "figures/", figure);
     shell_print(stdout, directory);
-    if (study->published > 0) { /* curves */
+    if (study->published > 0) { /* it has curves */
       printf("\nreport:  analysis/tools/report.py ");
       shell_print(stdout, directory);
     }
@@ -214,10 +215,11 @@ static Status judge_outcome(const TasksOutcome *outcome, int lost, int64_t max_f
   return STATUS_OK;
 }
 
-/* Concludes how the job ends. Results that have runs which the tasks lack were left as they are
- * (STATUS_RESUME): where tasks failed as well, that is said, and the failures are the verdict. */
-static Status conclude_run(Status finished, const TasksOutcome *outcome, int lost, int64_t max_failures,
-                           const char *directory) {
+/* Returns the status that the job ends with. If results.nc holds runs that the tasks lack, it was left as it
+ * is (STATUS_RESUME); if the tasks did not all succeed either, that message is only printed, and their
+ * outcome is the status. */
+static Status app_run_conclude(Status finished, const TasksOutcome *outcome, int lost, int64_t max_failures,
+                               const char *directory) {
   char kept[1024];
   if (finished == STATUS_OK) return judge_outcome(outcome, lost, max_failures, directory);
   snprintf(kept, sizeof kept, "%s", status_message());
@@ -227,7 +229,7 @@ static Status conclude_run(Status finished, const TasksOutcome *outcome, int los
   return status;
 }
 
-static Status check_lock(const Parallel *parallel, const char *directory) {
+static Status app_run_check_lock(const Parallel *parallel, const char *directory) {
   Status status = STATUS_OK;
   if (lock_lost(lock))
     status = status_set(STATUS_FILE,
@@ -237,8 +239,8 @@ static Status check_lock(const Parallel *parallel, const char *directory) {
 }
 
 /* Runs all tasks that are not finished. */
-static Status run_tasks(const Parallel *parallel, const Study *study, Arguments *arguments,
-                        TasksOutcome *outcome) {
+static Status app_run_all_tasks(const Parallel *parallel, const Study *study, Arguments *arguments,
+                                TasksOutcome *outcome) {
   SCRATCH_ARENA(scratch);
   TasksOptions *tasks = &arguments->tasks;
   TasksOutcome of_large;
@@ -249,7 +251,7 @@ static Status run_tasks(const Parallel *parallel, const Study *study, Arguments 
   tasks->failed_before = of_large.failed;
   TRY(tasks_run(parallel, &finished, tasks, outcome));
   outcome->failed += of_large.failed, outcome->left += of_large.left, outcome->here += of_large.here;
-  return check_lock(parallel, arguments->directory);
+  return app_run_check_lock(parallel, arguments->directory);
 }
 
 /* Runs all tasks, then the reducer. */
@@ -258,17 +260,17 @@ static Status run_and_reduce(const Parallel *parallel, const Study *study, Argum
   const int64_t max_failures = arguments->tasks.max_failures;
   TasksOutcome outcome;
   int lost = 0;
-  TRY(run_tasks(parallel, study, arguments, &outcome));
+  TRY(app_run_all_tasks(parallel, study, arguments, &outcome));
   const bool stopped = outcome.left > 0 && !too_many_failed(&outcome, max_failures);
   Status finished = STATUS_OK;
   if (arguments->tasks.shards == 1 && !stopped)
-    finished = finish_run(parallel, study, directory, outcome.left, &lost);
+    finished = app_run_write_results(parallel, study, directory, outcome.left, &lost);
   if (finished != STATUS_OK && finished != STATUS_RESUME) return finished;
-  return conclude_run(finished, &outcome, lost, max_failures, directory);
+  return app_run_conclude(finished, &outcome, lost, max_failures, directory);
 }
 
-/* Returns what learning priors takes of the time that the study is expected to take. */
-static double share_of_training(const Study *study) {
+/* Returns the share of learning priors in the time that the study is expected to take. */
+static double app_run_training_share(const Study *study) {
   SCOPED(Speed, speed, speed_destroy);
   Estimate estimate;
   if (speed_assume(study, &speed) != STATUS_OK || estimate_study(study, &speed, &estimate) != STATUS_OK)
@@ -277,23 +279,24 @@ static double share_of_training(const Study *study) {
   return hours > 0 ? estimate.training_hours / hours : 1;
 }
 
-/* Returns whether to go on, while code of the user's own is asked whether it is there. */
-static bool goes_on(void *context, double fraction) {
+/* Returns whether to keep waiting while the program checks that the user's own code is there. */
+static bool app_run_goes_on(void *context, double fraction) {
   (void)context, (void)fraction;
-  return !shutdown_asked();
+  return !app_run_shutdown_asked();
 }
 
 static Status run_study(const Parallel *parallel, Arguments *arguments, Study *study) {
-  TRY(read_study(parallel, arguments, study));
+  TRY(app_run_read_study(parallel, arguments, study));
   TRY(refuse_shard(arguments, study));
   app_note_unused(study);
   if (!arguments->directory) {
     snprintf(arguments->default_directory, sizeof arguments->default_directory, "results/%s", study->name);
     arguments->directory = arguments->default_directory;
   }
-  TRY(parallel_agree(parallel, parallel->rank == 0 ? study_ready(study, (Tick){goes_on, NULL}) : STATUS_OK));
-  TRY(open_folder(parallel, arguments, study));
-  const double share = parallel->rank == 0 ? share_of_training(study) : 1;
+  TRY(parallel_agree(parallel,
+                     parallel->rank == 0 ? study_ready(study, (Tick){app_run_goes_on, NULL}) : STATUS_OK));
+  TRY(app_run_open_folder(parallel, arguments, study));
+  const double share = parallel->rank == 0 ? app_run_training_share(study) : 1;
   TRY(prepare_study(parallel, study, arguments->directory, arguments->tasks.progress, share, stop_asked));
   return run_and_reduce(parallel, study, arguments);
 }
@@ -310,10 +313,10 @@ Status app_run(int argc, char **argv) {
           "jobs/environment.sh` does). SIGTERM, SIGUSR1 and SIGUSR2, --time-limit and Slurm's end of the job "
           "end the run early and keep what is finished (exit status 75)."};
   Arguments arguments = {
-      .tasks = {.max_failures = -1, .shards = 1, .stop = stop_asked, .time_left = shutdown_time_left}};
+      .tasks = {.max_failures = -1, .shards = 1, .stop = stop_asked, .time_left = app_run_time_left}};
   app_parse(&argp, argc, argv, &arguments);
-  shutdown_catch_signals();
-  shutdown_limit_of_scheduler();
+  app_run_catch_signals();
+  app_run_set_slurm_deadline();
   Parallel parallel = app_begin_parallel(&argc, &argv);
   Study study = {0};
   Status status = run_study(&parallel, &arguments, &study);

@@ -87,8 +87,8 @@ static Status find_methods(const Arguments *arguments, const SamplerOps **sample
   return STATUS_OK;
 }
 
-/* Finds the sampler that was chosen with the prior, where that is asked for. */
-static Status take_auto(Arena *memory, Arguments *arguments) {
+/* Replaces --sampler auto by the sampler that was chosen with the prior. */
+static Status app_sample_take_auto(Arena *memory, Arguments *arguments) {
   Prior prior;
   PriorFit fit;
   if (strcmp(arguments->sampler, "auto") != 0) return STATUS_OK;
@@ -108,23 +108,23 @@ static Status check_rewards(const Arguments *arguments, const Likelihood *likeli
   return STATUS_OK;
 }
 
-/* What is found out beside the draws. */
+/* What is computed in addition to the draws. */
 typedef struct {
   double noise; /* in use */
-  bool learned; /* it is the prior's */
-  bool marginal; /* the sampler has the logarithm of the marginal likelihood of the history */
+  bool learned; /* the prior learned it */
+  bool marginal; /* the sampler can compute the log marginal likelihood of the history */
   double constant; /* sum over observations of the largest log p(y | u), which sampler_marginal leaves out */
-  double rounding; /* of the sums of its square terms, which cancel where evidence is precise */
+  double rounding; /* rounding error of its sums of squares, which cancel if evidence is precise */
   double log_marginal, error;
-  bool guarded; /* there is a guard beside the prior */
+  bool guarded; /* there is a guard in addition to the prior */
   double guard_weight; /* in the posterior */
-  bool judged; /* the prior is, by the history */
-  double p_value; /* alarm.h */
+  bool judged; /* the prior was tested by the history */
+  double p_value; /* of that test (alarm.h) */
   double distinct; /* share of the draws */
 } Findings;
 
-/* Adds the largest log p(y | u): the log likelihood is that less half of the deviance, at any u. */
-static void add_largest_log_likelihood(const Likelihood *likelihood, double y, Findings *out) {
+/* Adds the largest log p(y | u): the log likelihood at any u, plus half of the deviance there. */
+static void app_sample_add_constant(const Likelihood *likelihood, double y, Findings *out) {
   const double u = 0;
   double deviance;
   likelihood->ops->deviance(likelihood, 1, &y, &u, &deviance);
@@ -132,8 +132,8 @@ static void add_largest_log_likelihood(const Likelihood *likelihood, double y, F
   out->rounding += DBL_EPSILON * deviance;
 }
 
-static Status sample_observe(const Arguments *arguments, int d, History *history, Sampler *sampler,
-                             Findings *findings, int64_t *fallbacks) {
+static Status app_sample_observe(const Arguments *arguments, int d, History *history, Sampler *sampler,
+                                 Findings *findings, int64_t *fallbacks) {
   SCRATCH_ARENA(scratch);
   Observations observations;
   TRY(dataset_read_observations(&scratch, arguments->data, &observations));
@@ -146,14 +146,15 @@ static Status sample_observe(const Arguments *arguments, int d, History *history
     history_record(history, NULL, observations.features + (size_t)row * (size_t)d,
                    observations.rewards + row);
     sampler_observe(sampler, history, fallbacks);
-    add_largest_log_likelihood(history->likelihood, observations.rewards[row], findings);
+    app_sample_add_constant(history->likelihood, observations.rewards[row], findings);
   }
   return STATUS_OK;
 }
 
-/* Writes theta[d, draws] as theta(draw, dim), with what the draws depend on. */
-static Status write_draws(const Arguments *arguments, StoreFile *file, int d, double *theta, double *rows,
-                          const Findings *findings, int64_t fallbacks) {
+/* Writes theta[d, draws] as theta(draw, dim), with everything that the draws depend on. `rows` is work space
+ * of the same size. */
+static Status app_sample_write_draws(const Arguments *arguments, StoreFile *file, int d, double *theta,
+                                     double *rows, const Findings *findings, int64_t fallbacks) {
   int dimension[2];
   char hash[DIGEST_SIZE];
   for (int n = 0; n < arguments->draws; n++)
@@ -185,8 +186,8 @@ static Status write_draws(const Arguments *arguments, StoreFile *file, int d, do
                      rows);
 }
 
-static void print_summary(const Arguments *arguments, int d, const double *theta, const Findings *findings,
-                          int64_t fallbacks, const char *complaint) {
+static void app_sample_print_summary(const Arguments *arguments, int d, const double *theta,
+                                     const Findings *findings, int64_t fallbacks, const char *complaint) {
   printf("%s: %d draws of %s\n  %-6s %12s %12s\n", arguments->output, arguments->draws, arguments->sampler,
          "theta", "mean", "sd");
   for (int i = 0; i < d; i++) {
@@ -220,10 +221,11 @@ static Status save_draws(const Arguments *arguments, int d, double *theta, const
   ALLOCATE(&scratch, rows, (size_t)d * (size_t)arguments->draws);
   StoreFile *file;
   TRY(store_create(arguments->output, STORE_NETCDF4, &file));
-  return store_finish(file, write_draws(arguments, file, d, theta, rows, findings, fallbacks));
+  return store_finish(file, app_sample_write_draws(arguments, file, d, theta, rows, findings, fallbacks));
 }
 
-/* Draws that cannot have reached their target count as a fallback. */
+/* Checks the draws, saves them, and prints the summary. Draws that cannot have reached their target count as
+ * a fallback. */
 static Status judge_and_save(const Arguments *arguments, const Sampler *sampler, const History *history,
                              double *theta, Findings *findings, int64_t fallbacks) {
   char complaint[256] = "";
@@ -232,13 +234,14 @@ static Status judge_and_save(const Arguments *arguments, const Sampler *sampler,
   TRY(spread_measure(sampler, history, arguments->draws, theta, &spread));
   if (spread_complaint(&spread, sizeof complaint, complaint)) fallbacks++;
   TRY(save_draws(arguments, sampler->d, theta, findings, fallbacks));
-  print_summary(arguments, sampler->d, theta, findings, fallbacks, complaint);
+  app_sample_print_summary(arguments, sampler->d, theta, findings, fallbacks, complaint);
   return STATUS_OK;
 }
 
-/* Finds the marginal likelihood from draws of its own, where it takes draws. */
-static void sample_find(const Arguments *arguments, Sampler *sampler, const History *history,
-                        Findings *findings, int64_t *fallbacks) {
+/* Computes the marginal likelihood, from separate draws if it needs any, and the posterior weight of the
+ * guard. */
+static void app_sample_find_marginal(const Arguments *arguments, Sampler *sampler, const History *history,
+                                     Findings *findings, int64_t *fallbacks) {
   enum { MARGINAL_DRAWS = 1024 };
   const RngLanes rng = {
       .key = rng_key(arguments->seed, RNG_MARGINAL), .draws = MARGINAL_DRAWS, .lanes = MARGINAL_DRAWS};
@@ -249,9 +252,9 @@ static void sample_find(const Arguments *arguments, Sampler *sampler, const Hist
   findings->guarded = sampler_guard_weight(sampler, history, &findings->guard_weight, fallbacks);
 }
 
-/* Judges the prior by its place among histories that the prior predicts. */
-static Status judge_prior(const Arguments *arguments, const Prior *prior, const History *history,
-                          Findings *findings) {
+/* Tests the prior: computes the p-value of the history among histories that the prior predicts. */
+static Status app_sample_judge_prior(const Arguments *arguments, const Prior *prior, const History *history,
+                                     Findings *findings) {
   SCRATCH_ARENA(scratch);
   Alarm *alarm;
   findings->judged = history->rounds > 0 && !history_is_filtered(history) &&
@@ -263,8 +266,8 @@ static Status judge_prior(const Arguments *arguments, const Prior *prior, const 
   return STATUS_OK;
 }
 
-static Status sample_draw(const Arguments *arguments, const SamplerOps *method, const Likelihood *likelihood,
-                          const Prior *prior, const Config *config) {
+static Status app_sample_draw(const Arguments *arguments, const SamplerOps *method,
+                              const Likelihood *likelihood, const Prior *prior, const Config *config) {
   SCRATCH_ARENA(memory);
   History history;
   Sampler sampler;
@@ -287,16 +290,16 @@ static Status sample_draw(const Arguments *arguments, const SamplerOps *method, 
   TRY(sampler_create(&memory, method, &setup, &sampler));
   TRY(sampler_history(&memory, method, &setup, 1, &forgets, &history));
   if (!forgets) TRY(history_create(&memory, d, 1, likelihood, &history));
-  TRY(sample_observe(arguments, d, &history, &sampler, &findings, &fallbacks));
+  TRY(app_sample_observe(arguments, d, &history, &sampler, &findings, &fallbacks));
   sampler_sample(&sampler, &history, rng, arguments->draws, theta, &fallbacks);
-  sample_find(arguments, &sampler, &history, &findings, &fallbacks);
-  TRY(judge_prior(arguments, prior, &history, &findings));
+  app_sample_find_marginal(arguments, &sampler, &history, &findings, &fallbacks);
+  TRY(app_sample_judge_prior(arguments, prior, &history, &findings));
   return judge_and_save(arguments, &sampler, &history, theta, &findings, fallbacks);
 }
 
-/* Learns the guard's weight from the logs of other tasks. */
-static Status learn_guard(const Arguments *arguments, const Likelihood *likelihood, const Config *config,
-                          Prior *prior) {
+/* Learns the guard's weight from the logs of other tasks (--recent), if they are given. */
+static Status app_sample_learn_guard(const Arguments *arguments, const Likelihood *likelihood,
+                                     const Config *config, Prior *prior) {
   enum { MOST_TASKS = 10000 };
   SCRATCH_ARENA(scratch);
   Logs all, tasks;
@@ -332,7 +335,7 @@ Status app_sample(int argc, char **argv) {
   Prior prior;
   app_parse(&argp, argc, argv, &arguments);
   TRY(ownership_check_output(arguments.output));
-  TRY(take_auto(&memory, &arguments));
+  TRY(app_sample_take_auto(&memory, &arguments));
   TRY(find_methods(&arguments, &method, &likelihood));
   TRY(config_options(&memory, "--option", sampler_keys(method), arguments.options.count,
                      arguments.options.texts, &config));
@@ -340,6 +343,6 @@ Status app_sample(int argc, char **argv) {
   TRY(prior_load(&memory, arguments.prior, &fit, &prior));
   if (prior_doubt(&prior)) fprintf(stderr, "note: %s: %s\n", arguments.prior, prior_doubt(&prior));
   likelihood.noise = prior_noise(&prior, arguments.noise);
-  TRY(learn_guard(&arguments, &likelihood, config, &prior));
-  return sample_draw(&arguments, method, &likelihood, &prior, config);
+  TRY(app_sample_learn_guard(&arguments, &likelihood, config, &prior));
+  return app_sample_draw(&arguments, method, &likelihood, &prior, config);
 }

@@ -35,7 +35,7 @@ static const struct argp_option options[] = {
     {"json", 'j', NULL, 0, "as JSON", 0},
     {0}};
 
-static void check_arguments(const Arguments *arguments, struct argp_state *state) {
+static void app_score_check_arguments(const Arguments *arguments, struct argp_state *state) {
   if (arguments->list + (arguments->export != NULL) + (arguments->draws != NULL) != 1)
     argp_error(state, "one of --list, --export DIR, and --problem NAME --draws FILE or --reference FILE "
                       "--draws FILE is needed");
@@ -56,12 +56,12 @@ static error_t score_parse(int key, char *text, struct argp_state *state) {
   case KEY_DRAWS: arguments->draws = text; return 0;
   case KEY_REFERENCE: arguments->reference = text; return 0;
   case ARGP_KEY_ARG: argp_error(state, "'%s': everything is given by options", text); return 0;
-  case ARGP_KEY_END: check_arguments(arguments, state); return 0;
+  case ARGP_KEY_END: app_score_check_arguments(arguments, state); return 0;
   default: return ARGP_ERR_UNKNOWN;
   }
 }
 
-/* Returns null where there is no such number. */
+/* Returns the number, or null if it is not finite. */
 static json_t *finite_json(double value) { return isfinite(value) ? json_real(value) : json_null(); }
 
 /* ---- problems */
@@ -71,9 +71,9 @@ typedef struct {
   Pack *packs; /* [count] */
 } Packs;
 
-/* Creates all of the list, or the one of that name. The caller ends with packs_destroy, also after an
- * error. */
-static Status packs_create(Arena *memory, const char *name, Packs *out) {
+/* Creates all problems of the list or, if `name` is not NULL, only the one of that name. The caller must call
+ * app_score_destroy_packs, even after an error. */
+static Status app_score_create_packs(Arena *memory, const char *name, Packs *out) {
   int count = 1;
   while (!name && pack_name(count)) count++;
   ALLOCATE(memory, out->packs, count);
@@ -84,7 +84,7 @@ static Status packs_create(Arena *memory, const char *name, Packs *out) {
   return STATUS_OK;
 }
 
-static void packs_destroy(Packs *packs) {
+static void app_score_destroy_packs(Packs *packs) {
   for (int i = 0; i < packs->count; i++) pack_destroy(&packs->packs[i]);
 }
 
@@ -214,7 +214,7 @@ static Status score_file(const Arguments *arguments, const Pack *pack) {
   return STATUS_OK;
 }
 
-/* ---- draws beside a reference */
+/* ---- draws against a reference */
 
 static json_t *distance_json(const ScoreDistance *distance) {
   return json_pack("{s:i, s:o, s:o, s:o}", "points", distance->points, "distance",
@@ -252,7 +252,8 @@ static void reference_text(const Arguments *arguments, int d, int n, int m, cons
          score->sd_high, 100 * score->distinct, 100 * score->reference_distinct);
 }
 
-static Status compare_samples(const Arguments *arguments, const Samples *draws, const Samples *reference) {
+static Status app_score_compare_samples(const Arguments *arguments, const Samples *draws,
+                                        const Samples *reference) {
   ScoreReference score;
   if (draws->d != reference->d)
     return status_set(STATUS_INPUT, "%s: theta in %d dimensions, but %s has %d", arguments->draws, draws->d,
@@ -265,12 +266,12 @@ static Status compare_samples(const Arguments *arguments, const Samples *draws, 
   return STATUS_OK;
 }
 
-static Status score_against_reference(const Arguments *arguments) {
+static Status app_score_against_reference(const Arguments *arguments) {
   SCRATCH_ARENA(scratch);
   Samples draws, reference;
   TRY(dataset_read_samples(&scratch, arguments->draws, &draws));
   TRY(dataset_read_samples(&scratch, arguments->reference, &reference));
-  return compare_samples(arguments, &draws, &reference);
+  return app_score_compare_samples(arguments, &draws, &reference);
 }
 
 /* ---- the verb */
@@ -283,13 +284,13 @@ static Status run_action(const Arguments *arguments, const Packs *packs) {
   return STATUS_OK;
 }
 
-static Status make_and_work(const Arguments *arguments) {
+static Status app_score_make_and_work(const Arguments *arguments) {
   SCRATCH_ARENA(memory);
-  if (arguments->reference) return score_against_reference(arguments);
+  if (arguments->reference) return app_score_against_reference(arguments);
   Packs packs = {0};
-  Status status = packs_create(&memory, arguments->problem, &packs);
+  Status status = app_score_create_packs(&memory, arguments->problem, &packs);
   if (status == STATUS_OK) status = run_action(arguments, &packs);
-  packs_destroy(&packs);
+  app_score_destroy_packs(&packs);
   return status;
 }
 
@@ -305,6 +306,7 @@ Status app_score(int argc, char **argv) {
   Arguments arguments = {0};
   app_parse(&argp, argc, argv, &arguments);
   Parallel parallel = app_begin_parallel(&argc, &argv);
-  Status status = parallel_agree(&parallel, parallel.rank == 0 ? make_and_work(&arguments) : STATUS_OK);
+  Status status =
+      parallel_agree(&parallel, parallel.rank == 0 ? app_score_make_and_work(&arguments) : STATUS_OK);
   return app_end_parallel(status);
 }

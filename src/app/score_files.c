@@ -10,14 +10,14 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static Status make_folder(const char *path) {
+static Status app_score_make_folder(const char *path) {
   if (mkdir(path, 0777) == 0) return STATUS_OK;
   return status_set(STATUS_FILE, "cannot make the folder %s: %s", path, strerror(errno));
 }
 
 Status score_folder(const char *directory) {
   DIR *folder = opendir(directory);
-  if (!folder && errno == ENOENT) return make_folder(directory);
+  if (!folder && errno == ENOENT) return app_score_make_folder(directory);
   if (!folder) return status_set(STATUS_FILE, "cannot read the folder %s: %s", directory, strerror(errno));
   bool empty = true;
   for (const struct dirent *entry; empty && (entry = readdir(folder));)
@@ -35,13 +35,13 @@ typedef struct {
   size_t size;
 } Text;
 
-static Status text_begin(Text *self) {
+static Status app_score_text_begin(Text *self) {
   *self = (Text){0};
   self->out = open_memstream(&self->text, &self->size);
   return self->out ? STATUS_OK : status_set(STATUS_INTERNAL, "out of memory");
 }
 
-static Status text_write(Text *self, const char *path) {
+static Status app_score_text_write(Text *self, const char *path) {
   const bool whole = fclose(self->out) == 0;
   Status status =
       whole ? store_write_text_first(path, self->text) : status_set(STATUS_INTERNAL, "out of memory");
@@ -84,13 +84,13 @@ Status score_write_readme(const char *directory, int count, const Pack *packs) {
   const char *path;
   Text text;
   TRY(arena_print(&scratch, &path, "%s/README.md", directory));
-  TRY(text_begin(&text));
+  TRY(app_score_text_begin(&text));
   fprintf(text.out, README, provenance_source());
   for (int i = 0; i < count; i++)
     fprintf(text.out, "| %s | %d | %s | %g | %d | %d | %s |\n", packs[i].name, packs[i].problem.d,
             packs[i].problem.likelihood.ops->name, packs[i].problem.likelihood.noise, packs[i].histories,
             packs[i].draws, packs[i].summary);
-  return text_write(&text, path);
+  return app_score_text_write(&text, path);
 }
 
 static void print_header(FILE *out, const char *letter, int d) {
@@ -104,20 +104,20 @@ static void print_row(FILE *out, size_t n, const double *x) {
 static Status write_history(const Pack *pack, const PackGroup *group, int h, const char *path) {
   const size_t d = (size_t)pack->problem.d, length = (size_t)group->observations;
   Text text;
-  TRY(text_begin(&text));
+  TRY(app_score_text_begin(&text));
   print_header(text.out, "x", pack->problem.d);
   fprintf(text.out, "y\n");
   for (size_t k = (size_t)h * length; k < (size_t)(h + 1) * length; k++) {
     print_row(text.out, d, group->x + k * d);
     fprintf(text.out, "%.17g\n", group->y[k]);
   }
-  return text_write(&text, path);
+  return app_score_text_write(&text, path);
 }
 
-static Status write_prior_text(const Mixture *prior, const char *path) {
+static Status app_score_write_prior_csv(const Mixture *prior, const char *path) {
   const size_t d = (size_t)prior->d;
   Text text;
-  TRY(text_begin(&text));
+  TRY(app_score_text_begin(&text));
   print_header(text.out, "mean", prior->d);
   for (int i = 1; i <= prior->d; i++)
     for (int j = 1; j <= prior->d; j++) fprintf(text.out, "covariance%d_%d,", i, j);
@@ -127,13 +127,13 @@ static Status write_prior_text(const Mixture *prior, const char *path) {
     print_row(text.out, d * d, prior->covariance + c * d * d);
     fprintf(text.out, "%.17g\n", prior->weight[c]);
   }
-  return text_write(&text, path);
+  return app_score_text_write(&text, path);
 }
 
 /* ---- NetCDF */
 
-/* Makes the prior as a mixture; the corners of a hypercube are components without covariance. */
-static Status prior_mixture(Arena *memory, const Pack *pack, Mixture *out) {
+/* Makes a mixture of the prior; the corners of a hypercube become components with covariance 0. */
+static Status app_score_prior_mixture(Arena *memory, const Pack *pack, Mixture *out) {
   if (pack->prior.mixture) {
     *out = *pack->prior.mixture;
     return STATUS_OK;
@@ -148,7 +148,7 @@ static Status prior_mixture(Arena *memory, const Pack *pack, Mixture *out) {
   return STATUS_OK;
 }
 
-static Status fill_prior(const Pack *pack, const Mixture *prior, StoreFile *file) {
+static Status app_score_fill_prior(const Pack *pack, const Mixture *prior, StoreFile *file) {
   int dim;
   TRY(provenance_write(file, "prior of a problem for posterior samplers", NULL));
   TRY(store_text_attribute(file, NULL, "prior", pack->prior.ops->name));
@@ -158,7 +158,7 @@ static Status fill_prior(const Pack *pack, const Mixture *prior, StoreFile *file
 }
 
 /* Pads all histories with NaN to the longest: x[histories, longest, d], y[histories, longest]. */
-static void pad_histories(const Pack *pack, int longest, double *x, double *y, int *observations) {
+static void app_score_pad_histories(const Pack *pack, int longest, double *x, double *y, int *observations) {
   const size_t d = (size_t)pack->problem.d, most = (size_t)longest;
   for (size_t k = 0; k < (size_t)pack->histories * most; k++) y[k] = NAN;
   for (size_t k = 0; k < (size_t)pack->histories * most * d; k++) x[k] = NAN;
@@ -174,7 +174,7 @@ static void pad_histories(const Pack *pack, int longest, double *x, double *y, i
   }
 }
 
-static Status fill_histories(const Pack *pack, StoreFile *file) {
+static Status app_score_fill_histories(const Pack *pack, StoreFile *file) {
   SCRATCH_ARENA(scratch);
   const int longest = pack->group[pack->groups - 1].observations;
   const size_t rows = (size_t)pack->histories * (size_t)longest;
@@ -183,7 +183,7 @@ static Status fill_histories(const Pack *pack, StoreFile *file) {
   ALLOCATE(&scratch, x, rows * (size_t)pack->problem.d);
   ALLOCATE(&scratch, y, rows);
   ALLOCATE(&scratch, observations, pack->histories);
-  pad_histories(pack, longest, x, y, observations);
+  app_score_pad_histories(pack, longest, x, y, observations);
   TRY(provenance_write(file, "histories of a problem for posterior samplers", NULL));
   TRY(store_text_attribute(file, NULL, "pack", PACK_NAME));
   TRY(store_text_attribute(file, NULL, "problem", pack->name));
@@ -206,15 +206,15 @@ static Status export_prior(const Pack *pack, const char *folder) {
   const char *path;
   Mixture prior;
   StoreFile *file;
-  TRY(prior_mixture(&scratch, pack, &prior));
+  TRY(app_score_prior_mixture(&scratch, pack, &prior));
   TRY(arena_print(&scratch, &path, "%s/prior.csv", folder));
-  TRY(write_prior_text(&prior, path));
+  TRY(app_score_write_prior_csv(&prior, path));
   TRY(arena_print(&scratch, &path, "%s/prior.nc", folder));
   TRY(store_create(path, STORE_NETCDF4, &file));
-  return store_finish(file, fill_prior(pack, &prior, file));
+  return store_finish(file, app_score_fill_prior(pack, &prior, file));
 }
 
-static Status export_histories(const Pack *pack, const char *folder) {
+static Status app_score_export_histories(const Pack *pack, const char *folder) {
   SCRATCH_ARENA(scratch);
   const char *path;
   StoreFile *file;
@@ -225,22 +225,22 @@ static Status export_histories(const Pack *pack, const char *folder) {
     }
   TRY(arena_print(&scratch, &path, "%s/histories.nc", folder));
   TRY(store_create(path, STORE_NETCDF4, &file));
-  return store_finish(file, fill_histories(pack, file));
+  return store_finish(file, app_score_fill_histories(pack, file));
 }
 
 Status score_export(const Pack *pack, const char *directory) {
   SCRATCH_ARENA(scratch);
   const char *folder;
   TRY(arena_print(&scratch, &folder, "%s/%s", directory, pack->name));
-  TRY(make_folder(folder));
+  TRY(app_score_make_folder(folder));
   TRY(export_prior(pack, folder));
-  return export_histories(pack, folder);
+  return app_score_export_histories(pack, folder);
 }
 
 /* ---- draws */
 
-/* Checks the order that a coordinate `history` gives. */
-static Status check_order(Arena *scratch, const Pack *pack, StoreFile *file) {
+/* Checks that the coordinate `history`, if the file has one, follows the order of the export. */
+static Status app_score_check_order(Arena *scratch, const Pack *pack, StoreFile *file) {
   int64_t *number;
   size_t length[1] = {(size_t)pack->histories};
   if (!store_has_variable(file, "history")) return STATUS_OK;
@@ -255,7 +255,7 @@ static Status check_order(Arena *scratch, const Pack *pack, StoreFile *file) {
   return STATUS_OK;
 }
 
-static Status check_shape(const Pack *pack, StoreFile *file, size_t shape[3]) {
+static Status app_score_check_shape(const Pack *pack, StoreFile *file, size_t shape[3]) {
   TRY(store_shape(file, "theta", 3, shape));
   TRY(store_axes(file, "theta", 3, (const char *[]){"history", "draw", "dim"}));
   if (shape[0] != (size_t)pack->histories)
@@ -270,8 +270,10 @@ static Status check_shape(const Pack *pack, StoreFile *file, size_t shape[3]) {
   return STATUS_OK;
 }
 
-/* Computes theta[histories, M, d] <- the first M of all[histories, draws, d]. */
-static Status take_draws(const Pack *pack, const char *path, size_t draws, const double *all, double *theta) {
+/* Copies theta[histories, M, d] <- the first M of all[histories, draws, d]; refuses values that are not
+ * finite. */
+static Status app_score_take_draws(const Pack *pack, const char *path, size_t draws, const double *all,
+                                   double *theta) {
   const size_t d = (size_t)pack->problem.d, m = (size_t)pack->draws;
   for (size_t h = 0; h < (size_t)pack->histories; h++)
     for (size_t n = 0; n < m; n++)
@@ -291,10 +293,10 @@ Status score_read_draws(Arena *memory, const Pack *pack, const char *path, doubl
   size_t shape[3] = {SIZE_MAX, SIZE_MAX, SIZE_MAX};
   double *all;
   TRY(store_open(path, &file));
-  TRY(check_shape(pack, file, shape));
-  TRY(check_order(&scratch, pack, file));
+  TRY(app_score_check_shape(pack, file, shape));
+  TRY(app_score_check_order(&scratch, pack, file));
   ALLOCATE(&scratch, all, shape[0] * shape[1] * shape[2]);
   TRY(store_get_doubles(file, "theta", all));
   ALLOCATE(memory, *theta, shape[0] * (size_t)pack->draws * shape[2]);
-  return take_draws(pack, path, shape[1], all, *theta);
+  return app_score_take_draws(pack, path, shape[1], all, *theta);
 }

@@ -18,11 +18,11 @@ Status scratch_create(char folder[SCRATCH_PATH]) {
   return STATUS_OK;
 }
 
-static int remove_entry(const char *path, const struct stat *info, int kind, struct FTW *where) {
+static int app_scratch_remove_entry(const char *path, const struct stat *info, int kind, struct FTW *where) {
   (void)info, (void)kind, (void)where;
   return remove(path);
 }
 
 void scratch_destroy(const char *folder) {
-  if (folder[0]) nftw(folder, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+  if (folder[0]) nftw(folder, app_scratch_remove_entry, 8, FTW_DEPTH | FTW_PHYS);
 }

@@ -1,5 +1,5 @@
-/* thompson status: what is done, failed and left in a results folder; while the job runs, from any machine
- * that sees the folder. */
+/* thompson status: what is done, failed and left in a results folder. Works while the job runs, on any
+ * machine that sees the folder. */
 #include "app/app.h"
 #include "core/arena.h"
 #include "parallel/adaptive.h"
@@ -24,9 +24,9 @@ static error_t status_parse(int key, char *text, struct argp_state *state) {
   }
 }
 
-enum { MOST_READ = 20000 }; /* finished tasks that are read for standard errors: a minute at most */
+enum { MOST_READ = 20000 }; /* most finished tasks that are read for standard errors: a minute or less */
 
-/* Tasks of the blocks that are asked for. */
+/* Counts of tasks in the blocks that were requested. */
 typedef struct {
   int tasks, done, failed;
 } Count;
@@ -38,14 +38,15 @@ typedef struct {
   Count all, *setting; /* [setting_count] */
   double seconds_per_task, seconds_left; /* wall clock, over all ranks; negative when unknown */
   Adaptive adaptive;
-  Moments *moments; /* [setting_count, policy_count], of what is there */
+  Moments *moments; /* [setting_count, policy_count], of the runs that are finished */
 } Overview;
 
-static int left_of(const Count *count) { return count->tasks - count->done - count->failed; }
+static int app_status_tasks_left(const Count *count) { return count->tasks - count->done - count->failed; }
 
-/* Returns whether nothing more is asked for, and all that was is over. */
-static bool has_ended(const Overview *overview, int setting) {
-  return overview->adaptive.settings[setting].ended && left_of(&overview->setting[setting]) == 0;
+/* Returns whether a setting needs no more blocks and all the requested ones are over. */
+static bool app_status_has_ended(const Overview *overview, int setting) {
+  return overview->adaptive.settings[setting].ended &&
+         app_status_tasks_left(&overview->setting[setting]) == 0;
 }
 
 /* Computes the speed from the times at which tasks were finished. */
@@ -55,10 +56,10 @@ static void measure_speed(Overview *overview) {
   for (int i = 0; i < overview->study.task_count; i++) done += finished->state[i] == RUN_OK;
   if (done < 2) return;
   overview->seconds_per_task = (finished->last - finished->first) / (done - 1);
-  overview->seconds_left = overview->seconds_per_task * left_of(&overview->all);
+  overview->seconds_left = overview->seconds_per_task * app_status_tasks_left(&overview->all);
 }
 
-static void count_tasks(Overview *overview) {
+static void app_status_count_tasks(Overview *overview) {
   const Study *study = &overview->study;
   for (int s = 0; s < study->file->setting_count; s++) {
     Count *count = &overview->setting[s], *all = &overview->all;
@@ -73,7 +74,7 @@ static void count_tasks(Overview *overview) {
   }
 }
 
-static bool too_many(const Overview *overview) { return overview->all.done > MOST_READ; }
+static bool app_status_too_many_tasks(const Overview *overview) { return overview->all.done > MOST_READ; }
 
 static Status look_over(const char *directory, Overview *overview) {
   *overview = (Overview){.seconds_per_task = -1, .seconds_left = -1};
@@ -85,9 +86,9 @@ static Status look_over(const char *directory, Overview *overview) {
   TRY(finished_open(&overview->memory, directory, study, false, &overview->finished));
   TRY(adaptive_create(&overview->memory, &overview->finished, &overview->adaptive));
   TRY(adaptive_replay(overview->finished.state, &overview->adaptive));
-  count_tasks(overview);
+  app_status_count_tasks(overview);
   measure_speed(overview);
-  for (int s = 0; s < study->file->setting_count && !too_many(overview); s++)
+  for (int s = 0; s < study->file->setting_count && !app_status_too_many_tasks(overview); s++)
     TRY(adaptive_present(&overview->adaptive, s, overview->moments + s * policies));
   return STATUS_OK;
 }
@@ -98,33 +99,36 @@ static void overview_destroy(Overview *overview) {
   arena_free(&overview->memory);
 }
 
-static json_t *finite_or_null(double value) { return isfinite(value) ? json_real(value) : json_null(); }
+static json_t *app_status_number_json(double value) {
+  return isfinite(value) ? json_real(value) : json_null();
+}
 
-/* Lists the tasks, the runs that were requested, and the runs and standard error of each policy; null if
- * there are too many files to read. */
+/* Lists the tasks of a setting, the runs that were requested, and the runs and standard error of each policy,
+ * which are null if there are too many tasks to read. */
 static json_t *setting_json(const Overview *overview, int setting) {
   const StudyFile *file = overview->study.file;
   const AdaptiveSetting *at = &overview->adaptive.settings[setting];
   json_t *se = json_object(), *runs = json_object();
   for (int p = 0; p < file->policy_count; p++) {
     Moments moments = overview->moments[setting * file->policy_count + p];
-    json_object_set_new(se, file->policies[p].label, finite_or_null(moments_se(moments)));
+    json_object_set_new(se, file->policies[p].label, app_status_number_json(moments_se(moments)));
     json_object_set_new(runs, file->policies[p].label,
-                        too_many(overview) ? json_null() : json_integer((json_int_t)moments.n));
+                        app_status_too_many_tasks(overview) ? json_null()
+                                                            : json_integer((json_int_t)moments.n));
   }
   const Count *count = &overview->setting[setting];
   return json_pack("{s:s, s:i, s:i, s:i, s:i, s:I, s:b, s:o, s:o}", "setting", file->setting_labels[setting],
                    "tasks", count->tasks, "done", count->done, "failed", count->failed, "left",
-                   left_of(count), "runs_asked",
+                   app_status_tasks_left(count), "runs_asked",
                    (json_int_t)runs_in_blocks(&overview->study.runs, at->wanted), "ended",
-                   has_ended(overview, setting), "runs", runs, "se", se);
+                   app_status_has_ended(overview, setting), "runs", runs, "se", se);
 }
 
 static Status status_print_json(const Overview *overview) {
   char target[128];
   const Count *all = &overview->all;
   json_t *object = json_pack("{s:i, s:i, s:i, s:i}", "tasks", all->tasks, "done", all->done, "failed",
-                             all->failed, "left", left_of(all)),
+                             all->failed, "left", app_status_tasks_left(all)),
          *settings = json_array();
   if (!object || !settings) return status_set(STATUS_INTERNAL, "out of memory");
   json_object_set_new(object, "seconds_per_task",
@@ -142,8 +146,8 @@ static Status status_print_json(const Overview *overview) {
   return STATUS_OK;
 }
 
-/* Returns the policy with the largest standard error of a setting; -1 when none has one yet. */
-static int worst_policy(const Overview *overview, const Moments *moments) {
+/* Returns the policy with the largest standard error in a setting, or -1 if none has one yet. */
+static int app_status_worst_policy(const Overview *overview, const Moments *moments) {
   int worst = -1;
   for (int p = overview->study.target_paired ? 1 : 0; p < overview->study.file->policy_count; p++)
     if (moments[p].n > 1 && (worst < 0 || moments_se(moments[p]) > moments_se(moments[worst]))) worst = p;
@@ -155,7 +159,7 @@ static void print_settings(const Overview *overview) {
   const Study *study = &overview->study;
   char target[128];
   study_target(study, sizeof target, target);
-  if (too_many(overview)) {
+  if (app_status_too_many_tasks(overview)) {
     printf("more than %d finished tasks: `thompson reduce` prints standard errors\n", MOST_READ);
     return;
   }
@@ -165,7 +169,7 @@ static void print_settings(const Overview *overview) {
   for (int s = 0; s < study->file->setting_count; s++) {
     const Moments *moments = overview->moments + s * study->file->policy_count;
     const AdaptiveSetting *at = &overview->adaptive.settings[s];
-    int worst = worst_policy(overview, moments);
+    int worst = app_status_worst_policy(overview, moments);
     printf("  %s: ", study->file->setting_labels[s]);
     if (worst < 0)
       printf(overview->setting[s].done + overview->setting[s].failed > 0 ? "none yet" : "not begun");
@@ -173,7 +177,7 @@ static void print_settings(const Overview *overview) {
       printf("%.3g (%s, %lld runs)", moments_se(moments[worst]), study->file->policies[worst].label,
              (long long)moments[worst].n);
     if (study->runs.adaptive)
-      printf(has_ended(overview, s) ? "; ended with %lld runs" : "; %lld runs asked for",
+      printf(app_status_has_ended(overview, s) ? "; ended with %lld runs" : "; %lld runs asked for",
              (long long)runs_in_blocks(&study->runs, at->wanted));
     printf("\n");
   }
@@ -181,7 +185,8 @@ static void print_settings(const Overview *overview) {
 
 static void status_print_text(const Overview *overview) {
   const Count *all = &overview->all;
-  printf("%d tasks: %d done, %d failed, %d left\n", all->tasks, all->done, all->failed, left_of(all));
+  printf("%d tasks: %d done, %d failed, %d left\n", all->tasks, all->done, all->failed,
+         app_status_tasks_left(all));
   if (overview->seconds_per_task >= 0)
     printf("%.3g seconds a task, about %.0f seconds left at that speed\n", overview->seconds_per_task,
            overview->seconds_left);

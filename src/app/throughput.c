@@ -4,68 +4,70 @@
 
 #include <math.h>
 
-/* A prior whose networks are counted: what a sampler asks of a learned reverse chain, in multiply-adds of the
- * networks' matrix products and in bytes of their weights. */
+/* A prior that counts the work of its networks: what a sampler asks of a learned reverse chain, in operations
+ * of the networks' matrix products and in bytes of their weights. */
 typedef struct {
-  Prior prior; /* to be used in place of the one that was given */
-  /* Since they were last set to 0: two floating-point operations for each weight and lane that an evaluation
-   * takes, as many again for a product with the Jacobian; weights once for each call. */
+  Prior prior; /* to be used instead of the original */
+  /* Since they were last set to 0: two floating-point operations for each weight and lane of an evaluation,
+   * and the same again for a product with the Jacobian; the weights once per call. */
   double flops, bytes;
   /* Private. */
   Chain chain;
   const Chain *inner;
-  double forward, jacobian, weights; /* flops of a lane, of all rows of its Jacobian, bytes */
+  double forward, jacobian, weights; /* flops per lane, and of all rows of its Jacobian; bytes */
 } Counted;
 
-static Counted *counted_of(const Chain *chain) {
+static Counted *bench_counted_of_chain(const Chain *chain) {
   return (Counted *)((char *)(uintptr_t)chain - offsetof(Counted, chain));
 }
 
-static Counted *count_products(const Chain *chain, int lanes, double flops) {
-  Counted *self = counted_of(chain);
+static Counted *bench_count_products(const Chain *chain, int lanes, double flops) {
+  Counted *self = bench_counted_of_chain(chain);
   self->flops += flops * lanes;
   self->bytes += self->weights;
   return self;
 }
 
-static void counted_noise(const Chain *chain, int t, int lanes, const double *s, double *eps) {
-  const Counted *self = count_products(chain, lanes, counted_of(chain)->forward);
+static void bench_counted_noise(const Chain *chain, int t, int lanes, const double *s, double *eps) {
+  const Counted *self = bench_count_products(chain, lanes, bench_counted_of_chain(chain)->forward);
   self->inner->noise(self->inner, t, lanes, s, eps);
 }
 
-static void noise_vjp(const Chain *chain, int t, int lanes, const double *s, const double *v, double *out) {
-  const Counted *self = count_products(chain, lanes, 2 * counted_of(chain)->forward);
+static void bench_counted_vjp(const Chain *chain, int t, int lanes, const double *s, const double *v,
+                              double *out) {
+  const Counted *self = bench_count_products(chain, lanes, 2 * bench_counted_of_chain(chain)->forward);
   self->inner->noise_vjp(self->inner, t, lanes, s, v, out);
 }
 
-static void noise_jacobian(const Chain *chain, int t, int lanes, const double *s, double *eps,
-                           double *jacobian) {
-  const Counted *self =
-      count_products(chain, lanes, counted_of(chain)->forward + counted_of(chain)->jacobian);
+static void bench_counted_jacobian(const Chain *chain, int t, int lanes, const double *s, double *eps,
+                                   double *jacobian) {
+  const Counted *self = bench_count_products(
+      chain, lanes, bench_counted_of_chain(chain)->forward + bench_counted_of_chain(chain)->jacobian);
   self->inner->noise_jacobian(self->inner, t, lanes, s, eps, jacobian);
 }
 
-/* Begins to count the networks of `prior`, which have this shape; NULL: it has none, and nothing is
- * counted. It is not owned, and *out must stay where it is. */
-static void counted_begin(const Prior *prior, const NetworkShape *shape, Counted *out) {
+/* Begins to count the work of `prior`'s networks, which have this shape; NULL: it has none, and nothing is
+ * counted. `prior` is not owned, and *out must stay where it is. */
+static void bench_counted_begin(const Prior *prior, const NetworkShape *shape, Counted *out) {
   *out = (Counted){.prior = *prior, .inner = prior->chain};
   if (!shape || !prior->chain) return;
   const double last = 2.0 * shape->width[shape->layers - 1] * shape->width[shape->layers];
   for (int l = 0; l < shape->layers; l++) out->forward += 2.0 * shape->width[l] * shape->width[l + 1];
-  out->jacobian =
-      shape->width[shape->layers] * (out->forward - last); /* the last layer gives a row as it is */
+  out->jacobian = shape->width[shape->layers] *
+                  (out->forward - last); /* the rows begin as those of the last layer's matrix */
   out->weights = (double)network_parameters(shape) * sizeof(float);
   out->chain = *prior->chain;
-  out->chain.noise = counted_noise;
-  out->chain.noise_vjp = noise_vjp;
-  if (prior->chain->noise_jacobian) out->chain.noise_jacobian = noise_jacobian;
+  out->chain.noise = bench_counted_noise;
+  out->chain.noise_vjp = bench_counted_vjp;
+  if (prior->chain->noise_jacobian) out->chain.noise_jacobian = bench_counted_jacobian;
   out->prior.chain = &out->chain;
 }
 
 static const double CALLS_SECONDS = 0.002; /* of draws between two readings of the clock */
-static const double MOST = 10; /* times what is measured, with the beginnings of short simulations */
+static const double MOST =
+    10; /* limit on CPU time with the beginnings of simulations, as a multiple of what is measured */
 
-/* A block of a policy, and what it is measured with. */
+/* A block of a policy, and what is needed to measure it. */
 typedef struct {
   const Study *study;
   Task task;
@@ -75,14 +77,14 @@ typedef struct {
   Arena memory; /* of the prior */
   Belief belief;
   Prior prior;
-  Counted counted; /* the same prior */
+  Counted counted; /* the same prior, with counters */
   double seconds; /* CPU time allowed */
   Meter *meter; /* not owned */
 } Case;
 
-/* Draws for a history of random arms. */
+/* Draws given a history of random arms. */
 typedef struct {
-  Arena memory; /* of all but the world */
+  Arena memory; /* for everything but the world */
   World world;
   Likelihood likelihood;
   History history;
@@ -93,7 +95,7 @@ typedef struct {
   int64_t *fallbacks; /* [B] */
 } Draws;
 
-static Status draws_create(const Case *c, Draws *out) {
+static Status bench_draws_create(const Case *c, Draws *out) {
   Arena *memory = &out->memory;
   const int runs = c->task.runs;
   TRY(world_create(&c->problem, c->task.replicate, c->task.first_run, runs, &out->world));
@@ -119,14 +121,14 @@ static Status draws_create(const Case *c, Draws *out) {
   return STATUS_OK;
 }
 
-static void draws_destroy(Draws *draws) {
+static void bench_draws_destroy(Draws *draws) {
   world_destroy(&draws->world);
   arena_free(&draws->memory);
 }
 
-/* Observes each arm in turn, until the sampler has had its time; returns the CPU seconds of taking in an
- * observation. */
-static double throughput_observe(const Case *c, Draws *draws) {
+/* Observes each arm in turn, until the sampler has used its time or the rounds end; returns the mean CPU
+ * seconds that the sampler takes for an observation of all runs. */
+static double bench_time_observations(const Case *c, Draws *draws) {
   double spent = 0;
   for (int k = 1; k <= c->problem.rounds && spent < c->seconds; k++) {
     world_advance(&draws->world, (uint32_t)k);
@@ -141,8 +143,8 @@ static double throughput_observe(const Case *c, Draws *draws) {
   return spent / draws->history.rounds;
 }
 
-/* Returns the CPU seconds of `calls` blocks of draws. */
-static double throughput_draw(Draws *draws, int calls) {
+/* Draws `calls` times for all runs, and returns the CPU seconds. */
+static double bench_time_draw_calls(Draws *draws, int calls) {
   const double start = clock_cpu();
   for (int i = 0; i < calls; i++) {
     draws->rng.round++;
@@ -151,15 +153,15 @@ static double throughput_draw(Draws *draws, int calls) {
   return clock_cpu() - start;
 }
 
-static void time_draws(Case *c, Draws *draws, Throughput *out) {
-  const double an_observation = throughput_observe(c, draws);
-  const int at_once = (int)fmax(1, CALLS_SECONDS / throughput_draw(draws, 1));
+static void bench_time_draws(Case *c, Draws *draws, Throughput *out) {
+  const double an_observation = bench_time_observations(c, draws);
+  const int at_once = (int)fmax(1, CALLS_SECONDS / bench_time_draw_calls(draws, 1));
   double calls = 0;
   meter_clear(c->meter);
   c->counted.flops = 0;
   meter_start(c->meter);
   do {
-    throughput_draw(draws, at_once);
+    bench_time_draw_calls(draws, at_once);
     calls += at_once;
     meter_mark(c->meter);
   } while (c->meter->seconds < c->seconds);
@@ -170,22 +172,22 @@ static void time_draws(Case *c, Draws *draws, Throughput *out) {
   out->draw_of_peak = c->counted.flops / c->meter->possible.floats;
 }
 
-static Status measure_draws(Case *c, Throughput *out) {
-  SCOPED(Draws, draws, draws_destroy);
-  TRY(draws_create(c, &draws));
-  time_draws(c, &draws, out);
+static Status bench_measure_draws(Case *c, Throughput *out) {
+  SCOPED(Draws, draws, bench_draws_destroy);
+  TRY(bench_draws_create(c, &draws));
+  bench_time_draws(c, &draws, out);
   return STATUS_OK;
 }
 
-/* Simulations on the clock, each from its second round on. */
+/* Timed simulations, each from its second round on. */
 typedef struct {
   Case *c;
-  double rounds, reached; /* measured, of all simulations; the last one of any */
+  double rounds, reached; /* the rounds measured, over all simulations; the last round reached by any */
   double flops, bytes; /* counted in these rounds */
   bool open;
 } Clocked;
 
-static void open_clock(Clocked *clocked) {
+static void bench_open_clock(Clocked *clocked) {
   clocked->open = true;
   clocked->c->counted.flops = clocked->flops, clocked->c->counted.bytes = clocked->bytes;
   meter_start(clocked->c->meter);
@@ -194,7 +196,7 @@ static void open_clock(Clocked *clocked) {
 static bool throughput_tick(void *context, double fraction) {
   Clocked *clocked = context;
   Case *c = clocked->c;
-  if (!clocked->open) return open_clock(clocked), true;
+  if (!clocked->open) return bench_open_clock(clocked), true;
   clocked->rounds++;
   clocked->reached = fmax(clocked->reached, round(fraction * c->problem.rounds));
   clocked->flops = c->counted.flops, clocked->bytes = c->counted.bytes;
@@ -203,7 +205,7 @@ static bool throughput_tick(void *context, double fraction) {
   return c->meter->seconds < c->seconds;
 }
 
-static Status time_rounds(Case *c, TaskResult *result, Throughput *out) {
+static Status bench_time_rounds(Case *c, TaskResult *result, Throughput *out) {
   Clocked clocked = {.c = c};
   Status status = STATUS_OK;
   meter_clear(c->meter);
@@ -229,13 +231,13 @@ static Status time_rounds(Case *c, TaskResult *result, Throughput *out) {
   return STATUS_OK;
 }
 
-static Status measure_rounds(Case *c, Throughput *out) {
+static Status bench_measure_rounds(Case *c, Throughput *out) {
   SCOPED(TaskResult, result, task_result_destroy);
   TRY(task_result_create(c->study, &c->task, &result));
-  return time_rounds(c, &result, out);
+  return bench_time_rounds(c, &result, out);
 }
 
-static Status measure_case(Case *c, const char *directory, Throughput *out) {
+static Status bench_measure_case(Case *c, const char *directory, Throughput *out) {
   const Config *setting = c->study->file->settings[c->task.setting];
   TRY(problem_create(setting, &c->problem));
   *out = (Throughput){.d = c->problem.d,
@@ -256,11 +258,11 @@ static Status measure_case(Case *c, const char *directory, Throughput *out) {
   if (chain) out->stages = fit->schedule.stages;
   if (learned) out->hidden_count = fit->hidden_count;
   for (int l = 0; l < out->hidden_count; l++) out->hidden[l] = fit->hidden[l];
-  counted_begin(&c->prior, learned ? &shape : NULL, &c->counted);
-  /* Where each arm has a posterior of its own, whose draws go together, only rounds are reported. */
+  bench_counted_begin(&c->prior, learned ? &shape : NULL, &c->counted);
+  /* With one posterior per arm all arms are drawn together, so only rounds are reported. */
   if (c->method.sampler && !c->problem.per_arm && !config_is(c->policy->options, "posterior", "per_arm"))
-    TRY(measure_draws(c, out));
-  return measure_rounds(c, out);
+    TRY(bench_measure_draws(c, out));
+  return bench_measure_rounds(c, out);
 }
 
 Status throughput_measure(const Study *study, int setting, int policy, const char *directory, double seconds,
@@ -271,7 +273,7 @@ Status throughput_measure(const Study *study, int setting, int policy, const cha
             .seconds = seconds,
             .meter = meter};
   ASSERT(policy_find(c.policy->name, &c.method));
-  Status status = measure_case(&c, directory, out);
+  Status status = bench_measure_case(&c, directory, out);
   arena_free(&c.memory);
   problem_destroy(&c.problem);
   return status;

@@ -1,5 +1,5 @@
-/* How fast a policy of a bandit study is on one core: its draws by themselves, and whole rounds, beside the
- * peaks of the core at the same time. */
+/* How fast a policy of a bandit study is on one core: draws alone, and whole rounds, compared with the peaks
+ * of the core at the same time. */
 #pragma once
 
 #include "app/meter.h"
@@ -7,26 +7,27 @@
 
 typedef struct {
   int d, arms, rounds, runs; /* K, n, B */
-  int stages; /* T; 0: no reverse chain is asked for */
-  int hidden_count, hidden[6]; /* of its networks, when they are learned */
-  /* One draw for one run after `observations` of them: the mean cost of taking in an observation, where the
-   * sampler does that apart, and of the draw. NAN where the policy does not sample. */
+  int stages; /* T; 0: the sampler uses no reverse chain */
+  int hidden_count, hidden[6]; /* of its networks, if they are learned */
+  /* One draw for one run after `observations` observations: the cost of the draw, and the mean cost of
+   * processing an observation if the sampler does that separately. NAN if the policy does not sample. */
   int observations;
   double draw_seconds;
-  double draw_flops; /* products of networks; NAN: it asks for none */
-  double draw_of_peak; /* flops over those at the float peak in the same CPU time; NAN as above */
+  double draw_flops; /* products of networks; NAN: it uses none */
+  double draw_of_peak; /* draw_flops over what the float peak allows in the same CPU time; NAN as above */
   /* One round of one run, on average over rounds 2 .. rounds_reached: arms, draw, scores, reward, history. */
   int rounds_reached;
   double round_seconds;
   double round_flops; /* products of networks (float), and of arms with a draw (double), 2 d K */
   double round_of_peak; /* time these take at the peaks, over the CPU time */
-  /* Least traffic when nothing stays in a cache between rounds: features, evidence, weights. */
+  /* Least memory traffic if nothing stays in a cache between rounds: features, evidence, weights. */
   double round_bytes;
   double round_of_bandwidth;
 } Throughput;
 
-/* Measures the first block of a policy in a setting, for about `seconds` of CPU time for draws and as much
- * for rounds, less where the beginnings of short simulations, which are left out, take ten times that; its
- * prior is in DIR/priors. Errors: those of the policy, and STATUS_INPUT with less than two rounds. */
+/* Measures the first block of a policy in a setting, for about `seconds` of CPU time for draws and the same
+ * for rounds. The beginnings of simulations are left out; if simulations are short, measuring stops when it
+ * has taken ten times as long with them. The prior is in DIR/priors. Errors: those of the policy, and
+ * STATUS_INPUT for fewer than two rounds. */
 Status throughput_measure(const Study *study, int setting, int policy, const char *directory, double seconds,
                           Meter *meter, Throughput *out);

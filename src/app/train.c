@@ -60,8 +60,9 @@ static const struct argp_option options[] = {
     {"option", KEY_OPTION, "KEY=VALUE", 0, "a key of prior.*, without the prefix: stages=50", 0},
     {0}};
 
-/* Checks the noise of the likelihood of logs: 0 where that is to be learned. */
-static void check_noise(struct argp_state *state, Arguments *arguments) {
+/* Takes --noise into sigma, which stays 0 if the noise is to be learned; refuses it for rewards without
+ * noise. */
+static void app_train_check_noise(struct argp_state *state, Arguments *arguments) {
   const char *noise = arguments->noise;
   if (noise && arguments->likelihood && !arguments->likelihood->quadratic)
     argp_error(state, "--noise is of Gaussian rewards; --likelihood %s has none",
@@ -72,7 +73,7 @@ static void check_noise(struct argp_state *state, Arguments *arguments) {
     argp_error(state, "--noise estimate is of --logs; --family auto simulates tasks and needs a number");
 }
 
-static void take_observations(struct argp_state *state, Arguments *arguments, const char *text) {
+static void app_train_parse_observations(struct argp_state *state, Arguments *arguments, const char *text) {
   enum { MOST = 100000 };
   char part[32];
   arguments->sizes = 0;
@@ -90,8 +91,8 @@ static void take_observations(struct argp_state *state, Arguments *arguments, co
   }
 }
 
-/* Checks that what is given of tasks has a use. */
-static void check_tasks(struct argp_state *state, const Arguments *arguments) {
+/* Refuses options about tasks where they would have no effect. */
+static void app_train_check_tasks(struct argp_state *state, const Arguments *arguments) {
   const bool simulated = arguments->theta && arguments->family == &prior_auto;
   if (!arguments->logs && !simulated && (arguments->likelihood || arguments->noise))
     argp_error(state, "--likelihood and --noise are of --logs");
@@ -110,7 +111,7 @@ static error_t train_parse(int key, char *text, struct argp_state *state) {
       app_unknown_name(state, "--likelihood", text, "a likelihood", likelihood_name);
     return 0;
   case KEY_NOISE: arguments->noise = text; return 0;
-  case KEY_OBSERVATIONS: take_observations(state, arguments, text); return 0;
+  case KEY_OBSERVATIONS: app_train_parse_observations(state, arguments, text); return 0;
   case KEY_FAMILY:
     arguments->family = candidates_family(text);
     if (!arguments->family) app_unknown_name(state, "--family", text, "a family of priors", prior_name);
@@ -125,14 +126,14 @@ static error_t train_parse(int key, char *text, struct argp_state *state) {
   case ARGP_KEY_END:
     if (!arguments->study + !arguments->theta + !arguments->logs != 2)
       argp_error(state, "give either a study file, --theta FILE or --logs FILE");
-    check_tasks(state, arguments);
-    check_noise(state, arguments);
+    app_train_check_tasks(state, arguments);
+    app_train_check_noise(state, arguments);
     return 0;
   default: return ARGP_ERR_UNKNOWN;
   }
 }
 
-/* Takes --option KEY=VALUE for a study as --set prior.KEY=VALUE. */
+/* Turns --option KEY=VALUE into --set prior.KEY=VALUE for a study. */
 static Status study_sets(Arena *memory, const Arguments *arguments, AppTexts *sets) {
   sets->count = arguments->options.count;
   for (int i = 0; i < sets->count; i++)
@@ -140,8 +141,8 @@ static Status study_sets(Arena *memory, const Arguments *arguments, AppTexts *se
   return STATUS_OK;
 }
 
-/* Takes what the first setting of a study learns from, and how. */
-static Status from_study(Arguments *arguments, Belief *belief, FitData *data) {
+/* Takes the data to learn from, and the options of the fit, from the first setting of a study. */
+static Status app_train_from_study(Arguments *arguments, Belief *belief, FitData *data) {
   SCRATCH_ARENA(scratch);
   SCOPED(char *, text, memory_free_text);
   SCOPED(Study, study, study_destroy);
@@ -160,26 +161,26 @@ static Status from_study(Arguments *arguments, Belief *belief, FitData *data) {
   return fit_data_create_alone(setting, belief, &problem, data);
 }
 
-static Likelihood likelihood_of(const Arguments *arguments) {
+static Likelihood app_train_likelihood(const Arguments *arguments) {
   return (Likelihood){.ops = arguments->likelihood ? arguments->likelihood : likelihood_find("gaussian"),
                       .noise = arguments->sigma > 0 ? arguments->sigma : 1};
 }
 
-/* Takes all samples of the user's file. */
-static Status from_file(Arguments *arguments, Belief *belief, FitData *data) {
+/* Takes the samples from the user's file, and the options of the fit from --option. */
+static Status app_train_from_file(Arguments *arguments, Belief *belief, FitData *data) {
   TRY(fit_of_options("--option", arguments->options.count, arguments->options.texts, arguments->seed,
                      &belief->fit));
   TRY(dataset_read_samples(&data->memory, arguments->theta, &data->samples));
   TRY(contaminate(&belief->fit, &data->samples));
   prior_settle(arguments->family, &belief->fit, data->samples.d);
   if (arguments->sizes == 0) arguments->sizes = CANDIDATE_SIZES; /* the defaults */
-  belief->likelihood = likelihood_of(arguments);
+  belief->likelihood = app_train_likelihood(arguments);
   return STATUS_OK;
 }
 
 /* ---- --logs */
 
-/* Takes the options: as many components as predict best, unless a number is asked for. */
+/* Takes the options of the fit. Unless `components` is given, the number that predicts best is chosen. */
 static Status take_options(const Arguments *arguments, int d, PriorFit *fit) {
   bool given = false;
   TRY(fit_of_options("--option", arguments->options.count, arguments->options.texts, arguments->seed, fit));
@@ -197,9 +198,9 @@ static void show_reading(double done, double total) {
   progress_update(&reading, (long)(done / mega), (long)(total / mega), total > 0 ? done / total : 0);
 }
 
-/* Reads logs on rank 0. */
-static Status read_logs(Arena *memory, const Parallel *parallel, const Arguments *arguments,
-                        const Likelihood *likelihood, Logs *logs) {
+/* Reads the logs on rank 0 and sends their dimension to all. Collective. */
+static Status app_train_read_logs(Arena *memory, const Parallel *parallel, const Arguments *arguments,
+                                  const Likelihood *likelihood, Logs *logs) {
   Status status = STATUS_OK;
   reading = progress_begin(PROGRESS_AUTO, parallel->rank == 0, "reading logs, MB");
   if (parallel->rank == 0)
@@ -210,8 +211,7 @@ static Status read_logs(Arena *memory, const Parallel *parallel, const Arguments
   return STATUS_OK;
 }
 
-/* Says on stderr when the prior has fewer than ten tasks for each of its components: it follows single
- * ones. */
+/* Warns on stderr if the prior has fewer than ten tasks per component: it then follows single tasks. */
 static void train_warn_of_few(const Prior *prior, int tasks) {
   enum { ENOUGH = 10 };
   const int components = prior->mixture ? prior->mixture->components : 1;
@@ -222,8 +222,8 @@ static void train_warn_of_few(const Prior *prior, int tasks) {
             tasks, tasks == 1 ? "" : "s", components, components == 1 ? "" : "s", ENOUGH);
 }
 
-static void report_logs(const Arguments *arguments, const Logs *logs, const Prior *prior,
-                        const LogsLearned *learned) {
+static void app_train_report_logs(const Arguments *arguments, const Logs *logs, const Prior *prior,
+                                  const LogsLearned *learned) {
   printf("%s: %s prior in %d dimensions from %lld observations of %d tasks%s, %.3g CPU seconds",
          arguments->output, prior->ops->name, prior->d, (long long)logs->observations, logs->tasks,
          learned->resumed ? " (going on from the partial file)" : "", prior->seconds_fit);
@@ -236,9 +236,9 @@ static void report_logs(const Arguments *arguments, const Logs *logs, const Prio
   train_warn_of_few(prior, logs->tasks);
 }
 
-/* Chooses a family on the tasks that a fit would begin with. Collective. */
-static Status choose_by_logs(const Parallel *parallel, const Logs *logs, const PriorFit *fit,
-                             AutoChoice *choice) {
+/* Chooses a family by the sample of tasks that a fit would begin with. Collective. */
+static Status app_train_choose_by_logs(const Parallel *parallel, const Logs *logs, const PriorFit *fit,
+                                       AutoChoice *choice) {
   SCRATCH_ARENA(scratch);
   Logs sample;
   TRY(logs_learn_sample(&scratch, parallel, logs, fit->seed, &sample));
@@ -246,18 +246,19 @@ static Status choose_by_logs(const Parallel *parallel, const Logs *logs, const P
   return auto_choose(parallel, &job, choice);
 }
 
-static Status finish_logs(const Arguments *arguments, const char *partial, const Logs *logs,
-                          const AutoChoice *choice, const Prior *prior, const LogsLearned *learned) {
+static Status app_train_finish_logs(const Arguments *arguments, const char *partial, const Logs *logs,
+                                    const AutoChoice *choice, const Prior *prior,
+                                    const LogsLearned *learned) {
   const bool automatic = arguments->family == &prior_auto;
   TRY(automatic ? auto_save(choice, prior, arguments->output) : prior_save(prior, arguments->output));
   TRY(logs_learn_done(partial));
-  report_logs(arguments, logs, prior, learned);
+  app_train_report_logs(arguments, logs, prior, learned);
   if (automatic) auto_report(choice, stdout);
   return STATUS_OK;
 }
 
-static Status train_logs(const Parallel *parallel, const Arguments *arguments) {
-  const Likelihood likelihood = likelihood_of(arguments);
+static Status app_train_on_logs(const Parallel *parallel, const Arguments *arguments) {
+  const Likelihood likelihood = app_train_likelihood(arguments);
   SCRATCH_ARENA(memory);
   Logs logs = {0};
   Prior prior;
@@ -267,11 +268,11 @@ static Status train_logs(const Parallel *parallel, const Arguments *arguments) {
   const PriorOps *family = arguments->family;
   const char *partial;
   TRY(arena_print(&memory, &partial, "%s.partial", arguments->output));
-  TRY(read_logs(&memory, parallel, arguments, &likelihood, &logs));
+  TRY(app_train_read_logs(&memory, parallel, arguments, &likelihood, &logs));
   TRY(parallel_agree(parallel, take_options(arguments, logs.d, &fit)));
   Status status = STATUS_OK;
   if (family == &prior_auto) {
-    status = choose_by_logs(parallel, &logs, &fit, &choice);
+    status = app_train_choose_by_logs(parallel, &logs, &fit, &choice);
     if (status == STATUS_OK) family = prior_find(candidates[choice.chosen].family);
     if (status == STATUS_OK) fit = candidates_fit(&fit, choice.chosen, logs.d);
   }
@@ -280,7 +281,8 @@ static Status train_logs(const Parallel *parallel, const Arguments *arguments) {
   if (status == STATUS_INPUT) status = status_prefix(status, "%s: ", arguments->logs);
   TRY(status);
   if (parallel->rank == 0 && family != arguments->family) auto_finish(&choice, &prior);
-  if (parallel->rank == 0) status = finish_logs(arguments, partial, &logs, &choice, &prior, &learned);
+  if (parallel->rank == 0)
+    status = app_train_finish_logs(arguments, partial, &logs, &choice, &prior, &learned);
   return parallel_agree(parallel, status);
 }
 
@@ -308,9 +310,9 @@ static Status train_prior(const Parallel *parallel, Arguments *arguments) {
   Prior prior;
   AutoChoice choice;
   TRY(app_try_output(parallel, arguments->output));
-  if (arguments->logs) return train_logs(parallel, arguments);
-  Status status =
-      arguments->study ? from_study(arguments, &belief, &data) : from_file(arguments, &belief, &data);
+  if (arguments->logs) return app_train_on_logs(parallel, arguments);
+  Status status = arguments->study ? app_train_from_study(arguments, &belief, &data)
+                                   : app_train_from_file(arguments, &belief, &data);
   status = parallel_agree(parallel, status);
   if (status == STATUS_OK) {
     const FitSource source = fit_data_source(&data);

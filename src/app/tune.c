@@ -1,5 +1,5 @@
 /* thompson tune: which rule, constants and temper have the least regret for a prior, horizon, arms and noise,
- * by simulated tasks from that prior. */
+ * found by simulating tasks from that prior. */
 #include "app/app.h"
 #include "app/scratch.h"
 #include "model/prior/wide.h"
@@ -47,12 +47,12 @@ static error_t tune_parse(int key, char *text, struct argp_state *state) {
 
 enum { POLICY_LINE = 2048 };
 
-/* What a single policy is tried with: a rule, factors on its temper, and where theta* changes (problem.drift)
- * discounts of its evidence beside. */
+/* What the only policy of a study is tried with: a rule, a factor on its temper and, if theta* changes
+ * (problem.drift), discounts of its evidence as well. */
 static const struct {
   const char *options;
   double temper;
-  bool discounted; /* also where theta* changes */
+  bool discounted; /* if theta* changes, also with DISCOUNTS */
 } DEFAULTS[] = {{"rule: thompson", 1, true},
                 {"rule: thompson", 2, true},
                 {"rule: thompson", 4, false},
@@ -70,8 +70,8 @@ enum {
   DISCOUNT_COUNT = sizeof DISCOUNTS / sizeof *DISCOUNTS
 };
 
-/* Writes "name: mixts, components: 5", with the options that are not the default; if `varied`, without those
- * that DEFAULTS sets. */
+/* Writes a policy as "name: mixts, components: 5", with the options that differ from their defaults; if
+ * `varied`, without the options that DEFAULTS sets. */
 static void policy_line(const ConfigPolicy *policy, bool varied, char *out) {
   static const char *const ours[] = {"rule", "bayes_ucb_alpha", "quantile", "temper", "discount"};
   size_t used = (size_t)snprintf(out, POLICY_LINE, "name: %s", policy->name);
@@ -87,7 +87,8 @@ static void policy_line(const ConfigPolicy *policy, bool varied, char *out) {
   }
 }
 
-/* Adds entry i of DEFAULTS with a discount to a list of policies that are written `base`. */
+/* Adds a candidate to a list of policies: the policy that is written `base`, with entry i of DEFAULTS and a
+ * discount. */
 static Status add_candidate(Arena *memory, const ConfigPolicy *policy, const char *base, int i,
                             double discount, const char **list) {
   const double factor = DEFAULTS[i].temper * config_real(policy->options, "temper");
@@ -99,8 +100,9 @@ static Status add_candidate(Arena *memory, const ConfigPolicy *policy, const cha
                      base, DEFAULTS[i].options, more, strchr(DEFAULTS[i].options, ' ') + 1, more);
 }
 
-/* Writes "policies=[...]": the default list on top of the study's only policy. */
-static Status default_list(Arena *memory, const ConfigPolicy *policy, bool drifts, const char **out) {
+/* Writes "policies=[...]": the default candidates, which vary the study's only policy. */
+static Status tune_default_candidates(Arena *memory, const ConfigPolicy *policy, bool drifts,
+                                      const char **out) {
   char base[POLICY_LINE];
   const char *list = "policies=[";
   policy_line(policy, true, base);
@@ -110,8 +112,8 @@ static Status default_list(Arena *memory, const ConfigPolicy *policy, bool drift
   return arena_print(memory, out, "%s]", list);
 }
 
-/* Checks what the tasks need: bandits with one theta*, which does not shape the arms. */
-static Status check_tasks(const Study *study) {
+/* Checks that tasks can be simulated: a bandit in one setting, whose one theta* does not shape the arms. */
+static Status tune_check_tasks(const Study *study) {
   const Config *setting = study->file->settings[0];
   SCOPED(Problem, problem, problem_destroy);
   if (strcmp(study->ops->name, "bandit") != 0)
@@ -131,13 +133,13 @@ static Status check_tasks(const Study *study) {
       problem.ops->name);
 }
 
-/* Reads the study with its candidates, and the same study with a seed of its own for the tasks. */
+/* Reads the study with its candidates, and the same study with a separate seed for the tasks. */
 static Status read_candidates(Arena *memory, const Arguments *arguments, const char *text, Study *priors,
                               Study *tasks) {
   AppTexts sets = arguments->sets;
   const char *seed, *list;
   TRY(app_study_of_file(arguments->study, text, &sets, priors));
-  TRY(check_tasks(priors));
+  TRY(tune_check_tasks(priors));
   if (sets.count + 2 > (int)(sizeof sets.texts / sizeof *sets.texts))
     return status_set(STATUS_INPUT, "%d --set are too many", sets.count);
   PolicyMethod method;
@@ -145,7 +147,7 @@ static Status read_candidates(Arena *memory, const Arguments *arguments, const c
       method.sampler) {
     const bool drifts = config_is(priors->file->settings[0], "problem.drift.kind", "switch") &&
                         !method.sampler->by_observation;
-    TRY(default_list(memory, &priors->file->policies[0], drifts, &list));
+    TRY(tune_default_candidates(memory, &priors->file->policies[0], drifts, &list));
     sets.texts[sets.count++] = list;
     study_destroy(priors);
     TRY(app_study_of_file(arguments->study, text, &sets, priors));
@@ -157,9 +159,10 @@ static Status read_candidates(Arena *memory, const Arguments *arguments, const c
   return app_study_of_file(arguments->study, text, &sets, tasks);
 }
 
-/* Takes the prior of each candidate; *first is the candidate whose prior the tasks have: the first policy
- * that samples. */
-static Status take_priors(Arena *memory, const Study *study, const char *folder, Prior *out, int *first) {
+/* Loads the prior of each candidate. The tasks are drawn from that of candidate *first, the first policy that
+ * samples. */
+static Status tune_load_priors(Arena *memory, const Study *study, const char *folder, Prior *out,
+                               int *first) {
   const Config *setting = study->file->settings[0];
   SCOPED(Problem, problem, problem_destroy);
   TRY(problem_create(setting, &problem));
@@ -183,14 +186,14 @@ static Status take_priors(Arena *memory, const Study *study, const char *folder,
 
 typedef struct {
   const Study *study;
-  RaceResult *results, *wide; /* [policies]; of tasks of the wide Gaussian, NULL without a guard */
+  RaceResult *results, *wide; /* [policies]; `wide` for tasks of the wide Gaussian, NULL without a guard */
   int first, best;
   bool known;
   const char *prior; /* the family of the tasks' prior */
   int *order; /* [policies], by mean regret */
 } Found;
 
-static void put_in_order(Found *found) {
+static void tune_sort_policies(Found *found) {
   for (int p = 0; p < found->study->file->policy_count; p++) {
     int place = p;
     for (; place > 0 && found->results[found->order[place - 1]].mean > found->results[p].mean; place--)
@@ -199,7 +202,7 @@ static void put_in_order(Found *found) {
   }
 }
 
-static void print_table(const Arguments *arguments, const Found *found) {
+static void tune_print_table(const Arguments *arguments, const Found *found) {
   const StudyFile *file = found->study->file;
   const int rounds = found->study->points;
   int widest = 6;
@@ -254,13 +257,13 @@ static void tune_print_json(const Arguments *arguments, const Found *found, cons
 
 static Status tune_report(const Arguments *arguments, Found *found) {
   char options_line[POLICY_LINE], line[POLICY_LINE + 4];
-  put_in_order(found);
+  tune_sort_policies(found);
   policy_line(&found->study->file->policies[found->best], false, options_line);
   snprintf(line, sizeof line, "{%s}", options_line);
   if (arguments->json)
     tune_print_json(arguments, found, line);
   else
-    print_table(arguments, found), printf("%s\n", line);
+    tune_print_table(arguments, found), printf("%s\n", line);
   if (!arguments->output) return STATUS_OK;
   FILE *file = fopen(arguments->output, "w");
   const bool written = file && fprintf(file, "%s\n", line) > 0;
@@ -271,10 +274,10 @@ static Status tune_report(const Arguments *arguments, Found *found) {
 
 /* ---- the verb */
 
-/* Makes the prior of theta* for tasks that the guard is there for; *has is false if the policy has no
+/* Makes the prior of theta* for the tasks that the guard protects against; *has is false if the policy has no
  * guard. */
-static Status wide_world(Arena *memory, const Study *study, const Prior *prior, int policy, bool *has,
-                         Prior *out) {
+static Status tune_wide_prior(Arena *memory, const Study *study, const Prior *prior, int policy, bool *has,
+                              Prior *out) {
   const SamplerSetup setup = {.prior = prior, .options = study->file->policies[policy].options};
   Mixture *mixture;
   *has = guard_of(&setup) > 0;
@@ -285,8 +288,8 @@ static Status wide_world(Arena *memory, const Study *study, const Prior *prior, 
   return prior_from_mixture(memory, mixture, &(PriorFit){.schedule = {.stages = 1, .alpha = 0.9}}, out);
 }
 
-static Status race_policies(const Parallel *parallel, const Arguments *arguments, Arena *memory,
-                            const Study *priors, const Study *tasks, const char *folder) {
+static Status tune_race_policies(const Parallel *parallel, const Arguments *arguments, Arena *memory,
+                                 const Study *priors, const Study *tasks, const char *folder) {
   const int policies = priors->file->policy_count;
   Found found = {.study = tasks};
   Prior *prior, wide;
@@ -294,9 +297,9 @@ static Status race_policies(const Parallel *parallel, const Arguments *arguments
   int best;
   ALLOCATE_ARRAYS(memory, policies, prior, found.results, found.order);
   TRY(prepare_study(parallel, priors, folder, PROGRESS_AUTO, 0.1, NULL));
-  Status status = take_priors(memory, priors, folder, prior, &found.first);
+  Status status = tune_load_priors(memory, priors, folder, prior, &found.first);
   if (status == STATUS_OK)
-    status = wide_world(memory, priors, &prior[found.first], found.first, &guarded, &wide);
+    status = tune_wide_prior(memory, priors, &prior[found.first], found.first, &guarded, &wide);
   TRY(parallel_agree(parallel, status));
   found.prior = prior[found.first].ops->name;
   Race race = {.study = tasks,
@@ -318,7 +321,7 @@ static Status tune_in_folder(const Parallel *parallel, const Arguments *argument
   char folder[SCRATCH_PATH] = "";
   Status status = parallel_agree(parallel, parallel->rank == 0 ? scratch_create(folder) : STATUS_OK);
   parallel_broadcast(folder, sizeof folder);
-  if (status == STATUS_OK) status = race_policies(parallel, arguments, memory, priors, tasks, folder);
+  if (status == STATUS_OK) status = tune_race_policies(parallel, arguments, memory, priors, tasks, folder);
   parallel_barrier();
   if (parallel->rank == 0) scratch_destroy(folder);
   return parallel_agree(parallel, status);

@@ -1,4 +1,4 @@
-/* thompson verify: read every file that the program has put into the folder, run random tasks again and
+/* thompson verify: read every file that the program has put into the folder, run random tasks again, and
  * compare every byte with what the folder holds. */
 #include "app/app.h"
 #include "core/arena.h"
@@ -33,10 +33,10 @@ static error_t verify_parse(int key, char *text, struct argp_state *state) {
 
 typedef struct {
   Finished *finished;
-  int *order; /* [count], tasks that can be run again */
+  int *order; /* [count], the tasks that can be run again */
   int count;
-  int read, damaged; /* tasks, and those of them that cannot be used */
-  int others, others_damaged; /* journals, priors, results, prior samples */
+  int read, damaged; /* tasks that were read, and how many of them cannot be used */
+  int others, others_damaged; /* other files: journals, priors, results, prior samples */
 } Found;
 
 static void print_task(const Study *study, const Task *task, const char *verdict, const char *reason) {
@@ -45,8 +45,8 @@ static void print_task(const Study *study, const Task *task, const char *verdict
          task->first_run, task->first_run + (unsigned)task->runs - 1, verdict, reason);
 }
 
-/* Checks whether a task, finished or failed, can be read; reports it if not. */
-static Status check_task(Finished *finished, const Task *task, bool *usable) {
+/* Checks whether the record of a task, finished or failed, can be read, and reports it if not. */
+static Status verify_read_task(Finished *finished, const Task *task, bool *usable) {
   const Study *study = finished->study;
   SCOPED(TaskResult, kept, task_result_destroy);
   TRY(task_result_create(study, task, &kept));
@@ -57,8 +57,8 @@ static Status check_task(Finished *finished, const Task *task, bool *usable) {
   return STATUS_OK;
 }
 
-/* Reads all tasks; those that failed, and those of large settings, are not run again. */
-static Status check_tasks(Found *found) {
+/* Reads all tasks. Failed tasks, and tasks of large settings, are not run again. */
+static Status verify_read_tasks(Found *found) {
   Finished *finished = found->finished;
   const Study *study = finished->study;
   for (int i = 0; i < study->task_count; i++) {
@@ -66,15 +66,15 @@ static Status check_tasks(Found *found) {
     const signed char state = finished->state[i];
     bool usable;
     if (state == RUN_NOT_RUN) continue;
-    TRY(check_task(finished, &task, &usable));
+    TRY(verify_read_task(finished, &task, &usable));
     found->read++, found->damaged += !usable;
     if (usable && state == RUN_OK && !study_task_is_large(study, &task)) found->order[found->count++] = i;
   }
   return STATUS_OK;
 }
 
-/* Checks a file with a checksum, if it is there. */
-static Status check_other(const char *directory, const char *name, Found *found) {
+/* Checks the checksum of a file, if the file exists. */
+static Status verify_check_file(const char *directory, const char *name, Found *found) {
   char path[4096];
   SCOPED(StoreFile *, file, store_close);
   snprintf(path, sizeof path, "%s/%s", directory, name);
@@ -87,13 +87,13 @@ static Status check_other(const char *directory, const char *name, Found *found)
   return STATUS_OK;
 }
 
-static int is_prior(const struct dirent *entry) {
+static int verify_is_prior_file(const struct dirent *entry) {
   const char *ending = strrchr(entry->d_name, '.');
   return entry->d_name[0] != '.' && ending && strcmp(ending, ".nc") == 0;
 }
 
-/* Reports journals with bytes that are no records, which may have been tasks that are missing. */
-static void check_journals(Found *found) {
+/* Reports journals with bytes that are not part of any record: they may be what is left of missing tasks. */
+static void verify_check_journals(Found *found) {
   const Finished *finished = found->finished;
   bool all = !finished->study->runs.adaptive;
   for (int i = 0; i < finished->study->task_count && all; i++) all = finished->state[i] != RUN_NOT_RUN;
@@ -107,27 +107,27 @@ static void check_journals(Found *found) {
   }
 }
 
-/* Checks results, prior samples, and fitted priors. */
-static Status check_others(const char *directory, Found *found) {
+/* Checks results, prior samples, journals, and fitted priors. */
+static Status verify_check_files(const char *directory, Found *found) {
   char path[4096], name[300];
   struct dirent **entries = NULL;
-  TRY(check_other(directory, "results.nc", found));
-  TRY(check_other(directory, "prior_samples.nc", found));
-  check_journals(found);
+  TRY(verify_check_file(directory, "results.nc", found));
+  TRY(verify_check_file(directory, "prior_samples.nc", found));
+  verify_check_journals(found);
   snprintf(path, sizeof path, "%s/priors", directory);
-  const int count = scandir(path, &entries, is_prior, alphasort);
+  const int count = scandir(path, &entries, verify_is_prior_file, alphasort);
   Status status = STATUS_OK;
   for (int i = 0; i < count; i++) {
     snprintf(name, sizeof name, "priors/%s", entries[i]->d_name);
-    if (status == STATUS_OK) status = check_other(directory, name, found);
+    if (status == STATUS_OK) status = verify_check_file(directory, name, found);
     free(entries[i]);
   }
   free(entries);
   return status;
 }
 
-/* Shuffles by Fisher and Yates. */
-static void shuffle_tasks(uint64_t seed, int count, int *order) {
+/* Shuffles order[count] by the method of Fisher and Yates. */
+static void verify_shuffle_tasks(uint64_t seed, int count, int *order) {
   Rng rng = {.key = rng_key(seed, RNG_VERIFY)};
   for (int i = count - 1; i > 0; i--) {
     int j = (int)rng_index(&rng, (uint64_t)i + 1), kept = order[i];
@@ -135,8 +135,8 @@ static void shuffle_tasks(uint64_t seed, int count, int *order) {
   }
 }
 
-/* Runs a task again and compares it with its record; `same` is the outcome. */
-static Status verify_task(Finished *finished, const Task *task, bool *same) {
+/* Runs a task again and compares it with its record: *same is whether they agree. */
+static Status verify_rerun_task(Finished *finished, const Task *task, bool *same) {
   const Study *study = finished->study;
   SCOPED(TaskResult, kept, task_result_destroy);
   SCOPED(TaskResult, again, task_result_destroy);
@@ -157,18 +157,18 @@ static Status verify_folder(Arena *memory, const Arguments *arguments, Found *fo
   const char *directory = arguments->directory;
   int different = 0;
   ALLOCATE(memory, found->order, study->task_count);
-  TRY(check_tasks(found));
-  TRY(check_others(directory, found));
+  TRY(verify_read_tasks(found));
+  TRY(verify_check_files(directory, found));
   if (found->count == 0 && found->damaged == 0 && found->others_damaged == 0)
     return status_set(STATUS_INPUT,
                       "%s: no finished task to verify (those of large settings are not run again)",
                       directory);
-  shuffle_tasks(study->seed, found->count, found->order);
+  verify_shuffle_tasks(study->seed, found->count, found->order);
   int again = found->count < arguments->tasks ? found->count : arguments->tasks;
   for (int i = 0; i < again; i++) {
     const Task task = study_task(study, found->order[i]);
     bool same = false;
-    TRY(verify_task(found->finished, &task, &same));
+    TRY(verify_rerun_task(found->finished, &task, &same));
     print_task(study, &task, same ? "same" : "DIFFERENT", "");
     different += !same;
   }
