@@ -28,12 +28,12 @@ Status adaptive_create(Arena *memory, Finished *finished, Adaptive *out) {
   return STATUS_OK;
 }
 
-/* From finished tasks to moments. */
+/* Moments of finished tasks. */
 
-/* Reads values[runs] of the target's curve at the last point that the setting has; NaN for a task that failed
- * or has not run. STATUS_INPUT when it cannot be read. */
-static Status read_values(const Adaptive *adaptive, const signed char *state, const Task *task,
-                          double *values) {
+/* Reads values[runs] of the target's curve at the last point of the setting; NaN if the task failed or has
+ * not run. STATUS_INPUT when it cannot be read. */
+static Status adaptive_read_task_values(const Adaptive *adaptive, const signed char *state, const Task *task,
+                                        double *values) {
   const Study *study = adaptive->study;
   for (int b = 0; b < task->runs; b++) values[b] = NAN;
   if (state[task->index] != RUN_OK) return STATUS_OK;
@@ -47,7 +47,7 @@ static Status read_values(const Adaptive *adaptive, const signed char *state, co
   return STATUS_OK;
 }
 
-static Moments moments_of(int runs, const double *values, const double *base) {
+static Moments adaptive_moments_of_runs(int runs, const double *values, const double *base) {
   Moments moments = {0};
   for (int b = 0; b < runs; b++) {
     double value = values[b] - (base ? base[b] : 0);
@@ -56,10 +56,10 @@ static Moments moments_of(int runs, const double *values, const double *base) {
   return moments;
 }
 
-/* Computes moments[policy_count] of one block. With `strict` a task that cannot be read is an error, else it
- * becomes one that has not run. */
-static Status read_block(Adaptive *adaptive, signed char *state, int setting, int block, bool strict,
-                         Moments *moments) {
+/* Computes the moments[policy_count] of one block. A task that cannot be read is an error if `strict`;
+ * otherwise it is marked as not run. */
+static Status adaptive_read_block(Adaptive *adaptive, signed char *state, int setting, int block, bool strict,
+                                  Moments *moments) {
   SCRATCH_ARENA(scratch);
   const Study *study = adaptive->study;
   double *values, *base;
@@ -69,30 +69,31 @@ static Status read_block(Adaptive *adaptive, signed char *state, int setting, in
   for (int p = 0; p < study->file->policy_count; p++) {
     Task task = study_task(study, study_task_index(study, setting, p, block));
     double *into = p == 0 ? base : values;
-    const Status status = read_values(adaptive, state, &task, into);
+    const Status status = adaptive_read_task_values(adaptive, state, &task, into);
     if (status == STATUS_INPUT && strict) return status_set(STATUS_FILE, "%s", status_message());
     if (status == STATUS_INPUT)
       state[task.index] = RUN_NOT_RUN;
     else
       TRY(status);
-    moments[p] = moments_of(runs, into, study->target_paired && p > 0 ? base : NULL);
+    moments[p] = adaptive_moments_of_runs(runs, into, study->target_paired && p > 0 ? base : NULL);
   }
   return STATUS_OK;
 }
 
-/* Deciding. */
+/* Decisions. */
 
-static bool wave_finished(const Study *study, const signed char *state, int setting, int first, int end) {
+static bool adaptive_wave_is_finished(const Study *study, const signed char *state, int setting, int first,
+                                      int end) {
   for (int p = 0; p < study->file->policy_count; p++)
     for (int k = first; k < end; k++)
       if (state[study_task_index(study, setting, p, k)] == RUN_NOT_RUN) return false;
   return true;
 }
 
-/* Takes the wave's moments[blocks, policies] into those of the setting, in run order; then the next wave.
- * Policies with fewer than two runs that did not fail have no standard error, which more runs would not
- * change: they have no say. */
-static void decide_wave(Adaptive *adaptive, int setting, const Moments *wave) {
+/* Adds the wave's moments[blocks, policies] to those of the setting, in run order, then decides on the next
+ * wave. A policy with fewer than two successful runs has no standard error, and more runs would not give it
+ * one, so it is ignored. */
+static void adaptive_decide_wave(Adaptive *adaptive, int setting, const Moments *wave) {
   const Study *study = adaptive->study;
   int policies = study->file->policy_count;
   AdaptiveSetting *at = &adaptive->settings[setting];
@@ -102,29 +103,29 @@ static void decide_wave(Adaptive *adaptive, int setting, const Moments *wave) {
   at->se = NAN;
   for (int p = study->target_paired ? 1 : 0; p < policies; p++) {
     double se = moments_se(moments[p]);
-    if (isnan(se)) se = INFINITY; /* of values that are not finite */
+    if (isnan(se)) se = INFINITY; /* not all values are finite */
     if (moments[p].n > 1 && (isnan(at->se) || se > at->se)) at->se = se, at->policy = p;
   }
   at->wanted = runs_next_wave(&study->runs, at->seen, at->se);
   at->ended = at->wanted == at->seen;
 }
 
-/* Reads the new blocks of one setting; every rank reads a part, rank 0 gets all. */
-static Status read_wave(const Parallel *parallel, signed char *state, Adaptive *adaptive, int setting,
-                        bool strict, Moments *wave) {
+/* Reads the new blocks of one setting; each rank reads a share, and rank 0 gets them all. */
+static Status adaptive_gather_wave(const Parallel *parallel, signed char *state, Adaptive *adaptive,
+                                   int setting, bool strict, Moments *wave) {
   const AdaptiveSetting *at = &adaptive->settings[setting];
   int policies = adaptive->study->file->policy_count;
   Status status = STATUS_OK;
   for (int k = at->seen; k < at->wanted && status == STATUS_OK; k++)
     if ((k + setting) % parallel->size == parallel->rank)
-      status = read_block(adaptive, state, setting, k, strict, wave + (k - at->seen) * policies);
+      status = adaptive_read_block(adaptive, state, setting, k, strict, wave + (k - at->seen) * policies);
   TRY(parallel_agree(parallel, status));
   return parallel_collect(parallel, 0, wave,
                           (size_t)(at->wanted - at->seen) * (size_t)policies * sizeof *wave);
 }
 
-/* Reports that failures ended the setting, not its target. */
-static void report_no_error(const Adaptive *adaptive, int setting) {
+/* Reports that the setting ended because of failures, short of its target. */
+static void adaptive_report_no_error(const Adaptive *adaptive, int setting) {
   const Study *study = adaptive->study;
   const AdaptiveSetting *at = &adaptive->settings[setting];
   char target[64];
@@ -137,29 +138,29 @@ static void report_no_error(const Adaptive *adaptive, int setting) {
           study->target_paired ? study->file->policies[0].label : "");
 }
 
-static Status look_at(const Parallel *parallel, signed char *state, Adaptive *adaptive, int setting,
-                      bool strict) {
+static Status adaptive_look_at_setting(const Parallel *parallel, signed char *state, Adaptive *adaptive,
+                                       int setting, bool strict) {
   SCRATCH_ARENA(scratch);
   const AdaptiveSetting *at = &adaptive->settings[setting];
   Moments *wave;
   ALLOCATE(&scratch, wave, (at->wanted - at->seen) * adaptive->study->file->policy_count);
-  TRY(read_wave(parallel, state, adaptive, setting, strict, wave));
-  if (!wave_finished(adaptive->study, state, setting, at->seen, at->wanted) || parallel->rank > 0)
+  TRY(adaptive_gather_wave(parallel, state, adaptive, setting, strict, wave));
+  if (!adaptive_wave_is_finished(adaptive->study, state, setting, at->seen, at->wanted) || parallel->rank > 0)
     return STATUS_OK;
-  decide_wave(adaptive, setting, wave);
-  if (strict && isnan(at->se)) report_no_error(adaptive, setting);
+  adaptive_decide_wave(adaptive, setting, wave);
+  if (strict && isnan(at->se)) adaptive_report_no_error(adaptive, setting);
   return STATUS_OK;
 }
 
-/* Polls every setting once; *polled counts those that had something to see. */
-static Status poll_settings(const Parallel *parallel, signed char *state, Adaptive *adaptive, bool strict,
-                            int *polled) {
+/* Polls every setting once; *polled counts the settings whose wave had finished. */
+static Status adaptive_poll_settings(const Parallel *parallel, signed char *state, Adaptive *adaptive,
+                                     bool strict, int *polled) {
   const Study *study = adaptive->study;
   *polled = 0;
   for (int s = 0; s < study->file->setting_count; s++) {
     const AdaptiveSetting *at = &adaptive->settings[s];
-    if (at->ended || !wave_finished(study, state, s, at->seen, at->wanted)) continue;
-    TRY(look_at(parallel, state, adaptive, s, strict));
+    if (at->ended || !adaptive_wave_is_finished(study, state, s, at->seen, at->wanted)) continue;
+    TRY(adaptive_look_at_setting(parallel, state, adaptive, s, strict));
     ++*polled;
   }
   if (parallel->size > 1)
@@ -170,7 +171,7 @@ static Status poll_settings(const Parallel *parallel, signed char *state, Adapti
 Status adaptive_look(const Parallel *parallel, signed char *state, Adaptive *adaptive, bool *open) {
   int polled;
   *open = false;
-  TRY(poll_settings(parallel, state, adaptive, true, &polled));
+  TRY(adaptive_poll_settings(parallel, state, adaptive, true, &polled));
   for (int s = 0; s < adaptive->study->file->setting_count; s++) *open |= !adaptive->settings[s].ended;
   return STATUS_OK;
 }
@@ -183,7 +184,8 @@ Status adaptive_replay(const signed char *state, Adaptive *adaptive) {
   ALLOCATE(&scratch, own, adaptive->study->task_count);
   memcpy(own, state, (size_t)adaptive->study->task_count);
   Status status = STATUS_OK;
-  while (polled > 0 && status == STATUS_OK) status = poll_settings(&alone, own, adaptive, false, &polled);
+  while (polled > 0 && status == STATUS_OK)
+    status = adaptive_poll_settings(&alone, own, adaptive, false, &polled);
   return status;
 }
 
@@ -195,7 +197,7 @@ Status adaptive_present(Adaptive *adaptive, int setting, Moments *moments) {
   ALLOCATE(&scratch, block, policies);
   memset(moments, 0, (size_t)policies * sizeof *moments);
   for (int k = 0; k < study->runs.blocks; k++) {
-    TRY(read_block(adaptive, adaptive->finished->state, setting, k, false, block));
+    TRY(adaptive_read_block(adaptive, adaptive->finished->state, setting, k, false, block));
     for (int p = 0; p < policies; p++) moments[p] = moments_join(moments[p], block[p]);
   }
   return STATUS_OK;

@@ -7,25 +7,27 @@
 #include <math.h>
 #include <string.h>
 
-/* Predicted rewards say less of a prior than theta does. Where few tasks are held out each is played
- * again, with other features and noise or other halves. */
+/* Logs are given more tasks, since predicted rewards say less about a prior than theta does. If few tasks are
+ * held out, each is played several times, with other features and noise or with other halves. */
 enum { LEAST_TASKS = 50, MOST_OF_THETA = 128, MOST_OF_LOGS = 512, LANES = 256, MOST_REPEATS = 8 };
-/* A candidate that was fitted to all but this share is as good as one that is fitted again to all. */
+/* A candidate that was fitted to all but this share of the data is as good as one fitted again to all. */
 static const double SMALL_SHARE = 0.05;
-/* Standard errors of the difference to the best within which the cheaper candidate is taken: where held-out
- * likelihood finds no more shape than a Gaussian's, and where it does. The score tells less than distances
- * between draws and posterior do: with two such errors mixtures were taken on thin surfaces although they
- * were up to 2.6 times as far from the posterior as the best (docs/results/priors.md). */
+/* The cheaper candidate is taken if it is within this many standard errors of the best: the first level if
+ * held-out likelihood finds no shape beyond a Gaussian, the second if it does. The score discriminates less
+ * than the distance between draws and posterior: with two standard errors, mixtures were chosen on thin
+ * surfaces although they were up to 2.6 times as far from the posterior as the best (docs/results/priors.md).
+ */
 static const double LEVEL_OF_GAUSSIAN = 2, LEVEL_OF_SHAPES = 0.5;
 
-/* What is learned from: samples, or logs and, once there is a mixture of them, posterior draws under it. */
+/* The data to learn from: samples, or logs and, once a mixture is fitted to them, posterior draws under it.
+ */
 typedef struct {
   const Samples *samples;
   const Logs *logs;
   Samples drawn;
 } Learnt;
 
-static void mean_and_error(int n, const double *x, double *mean, double *error) {
+static void auto_mean_and_error(int n, const double *x, double *mean, double *error) {
   double square = 0;
   *mean = 0;
   for (int i = 0; i < n; i++) *mean += x[i] / n;
@@ -34,7 +36,7 @@ static void mean_and_error(int n, const double *x, double *mean, double *error) 
 }
 
 /* Averages score[count, repeats, tasks] over repeats, in place: score[count, tasks]. */
-static void average_repeats(size_t count, size_t repeats, size_t tasks, double *score) {
+static void auto_average_repeats(size_t count, size_t repeats, size_t tasks, double *score) {
   for (size_t i = 0; i < count; i++)
     for (size_t k = 0; k < tasks; k++) {
       double sum = 0;
@@ -43,32 +45,32 @@ static void average_repeats(size_t count, size_t repeats, size_t tasks, double *
     }
 }
 
-/* Chooses by score[CANDIDATES, sizes, tasks]; work[CANDIDATES + 1, tasks]. */
-static void choose_candidate(const double *score, double *work, AutoChoice *out) {
+/* Chooses a candidate by score[CANDIDATES, sizes, tasks]; work[CANDIDATES + 1, tasks] is scratch. */
+static void auto_choose_by_score(const double *score, double *work, AutoChoice *out) {
   const size_t n = (size_t)out->tasks, sizes = (size_t)out->sizes;
   double unused, *difference = work + CANDIDATES * n;
   int best = 0;
   for (size_t c = 0; c < CANDIDATES; c++) {
     for (size_t s = 0; s < sizes; s++) {
       const double *own = score + (c * sizes + s) * n;
-      mean_and_error(out->tasks, own, &out->score[c][s], &unused);
+      auto_mean_and_error(out->tasks, own, &out->score[c][s], &unused);
       for (size_t k = 0; k < n; k++)
         work[c * n + k] = (s ? work[c * n + k] : 0) + own[k] / out->score[0][s] / (double)sizes;
     }
-    mean_and_error(out->tasks, work + c * n, &out->ratio[c], &unused);
+    auto_mean_and_error(out->tasks, work + c * n, &out->ratio[c], &unused);
     if (out->judged[c] && out->ratio[c] < out->ratio[best]) best = (int)c;
   }
   for (int c = CANDIDATES - 1; c >= 0; c--) {
     double mean;
     for (size_t k = 0; k < n; k++) difference[k] = work[(size_t)c * n + k] - work[(size_t)best * n + k];
-    mean_and_error(out->tasks, difference, &mean, &out->error[c]);
+    auto_mean_and_error(out->tasks, difference, &mean, &out->error[c]);
     if (out->judged[c] && mean <= out->level * out->error[c]) out->chosen = c;
   }
 }
 
-/* Makes posterior draws under rank 0's mixture of the logs, on all ranks. Collective. */
-static Status auto_draw(Arena *memory, const Parallel *parallel, const AutoJob *job, const Prior *mixture,
-                        Learnt *from) {
+/* Makes posterior draws under rank 0's mixture of the logs, and sends them to all ranks. Collective. */
+static Status auto_broadcast_draws(Arena *memory, const Parallel *parallel, const AutoJob *job,
+                                   const Prior *mixture, Learnt *from) {
   Status status = STATUS_OK;
   if (parallel->rank == 0)
     status = logs_draws(memory, from->logs, job->fit, mixture->mixture, mixture->noise, &from->drawn);
@@ -84,16 +86,16 @@ static Status auto_draw(Arena *memory, const Parallel *parallel, const AutoJob *
 }
 
 /* Fits a candidate; the prior exists on rank 0. Collective. */
-static Status fit_candidate(Arena *memory, const Parallel *parallel, const AutoJob *job, int candidate,
-                            Learnt *from, Prior *out) {
+static Status auto_fit_across_ranks(Arena *memory, const Parallel *parallel, const AutoJob *job,
+                                    int candidate, Learnt *from, Prior *out) {
   const PriorOps *family = prior_find(candidates[candidate].family);
   const bool from_logs = from->logs && family->fit_logs_part;
   const int d = from->logs ? from->logs->d : from->samples->d;
   const PriorFit settled = candidates_fit(job->fit, candidate, d);
   Prior mixture;
   if (from->logs && !from_logs && from->drawn.n == 0) {
-    TRY(fit_candidate(memory, parallel, job, CANDIDATE_MIXTURE, from, &mixture));
-    TRY(auto_draw(memory, parallel, job, &mixture, from));
+    TRY(auto_fit_across_ranks(memory, parallel, job, CANDIDATE_MIXTURE, from, &mixture));
+    TRY(auto_broadcast_draws(memory, parallel, job, &mixture, from));
   }
   const FitSource source = {.samples = from_logs    ? NULL
                                        : from->logs ? &from->drawn
@@ -102,15 +104,16 @@ static Status fit_candidate(Arena *memory, const Parallel *parallel, const AutoJ
   return fits_run_one(memory, parallel, family, &settled, &source, job->mode, job->stop, out);
 }
 
-/* Splits what is learned from in a random order: the first `held` become tasks, several times. */
-static Status hold_out_tasks(Arena *memory, const AutoJob *job, int held, int repeats, Samples *theta,
-                             Samples *samples, Logs *tasks, Logs *logs) {
+/* Splits the data in random order: the first `held` become tasks, `repeats` times over, and the rest is for
+ * learning. */
+static Status auto_hold_out_tasks(Arena *memory, const AutoJob *job, int held, int repeats, Samples *theta,
+                                  Samples *samples, Logs *tasks, Logs *logs) {
   SCRATCH_ARENA(scratch);
   const FitSource *all = &job->source;
   const int d = all->logs ? all->logs->d : all->samples->d,
             n = all->logs ? all->logs->tasks : all->samples->n;
   const int again = (repeats - 1) * held;
-  int *order; /* the held out, so many times, and the rest */
+  int *order; /* those held out, `repeats` times, then the rest */
   ALLOCATE(&scratch, order, again + n);
   for (int k = 0; k < again + n; k++)
     order[k] = rng_permuted(n, rng_key(job->fit->seed, RNG_AUTO), job->fit->replicate,
@@ -132,16 +135,18 @@ static Status hold_out_tasks(Arena *memory, const AutoJob *job, int held, int re
 }
 
 /* Fits and scores all candidates: fitted[CANDIDATES] and score[CANDIDATES, sizes, repeats, tasks], both on
- * rank 0. The mixture comes first: noise of rewards, and posterior draws of logs, are of it. */
-static Status judge_all(Arena *memory, const Parallel *parallel, const AutoJob *job, const Samples *theta,
-                        const Logs *logs, Learnt *from, AutoChoice *choice, Prior *fitted, double *score) {
+ * rank 0. The mixture comes first, because it supplies the noise of rewards and the posterior draws of logs.
+ */
+static Status auto_judge_across_ranks(Arena *memory, const Parallel *parallel, const AutoJob *job,
+                                      const Samples *theta, const Logs *logs, Learnt *from,
+                                      AutoChoice *choice, Prior *fitted, double *score) {
   static const int order[CANDIDATES] = {CANDIDATE_MIXTURE, 0, 2, 3};
   AutoTasks tasks = {0};
   for (int k = 0; k < CANDIDATES; k++) {
     Status status = STATUS_OK;
     const int c = order[k];
     Prior *prior = &fitted[c];
-    TRY(fit_candidate(memory, parallel, job, c, from, prior));
+    TRY(auto_fit_across_ranks(memory, parallel, job, c, from, prior));
     if (parallel->rank == 0) choice->seconds_fit[c] = prior->seconds_fit;
     if (parallel->rank == 0 && k == 0)
       status = from->logs ? auto_tasks_of_logs(memory, logs, prior->noise, job->fit, &tasks)
@@ -152,22 +157,23 @@ static Status judge_all(Arena *memory, const Parallel *parallel, const AutoJob *
           auto_tasks_score(&tasks, prior, candidates[c].sampler, &choice->judged[c], &choice->seconds_draw[c],
                            score + (size_t)c * (size_t)choice->sizes * (size_t)tasks.n);
     TRY(parallel_agree(parallel, status));
-    if (from->logs && k == 0) TRY(auto_draw(memory, parallel, job, prior, from));
+    if (from->logs && k == 0) TRY(auto_broadcast_draws(memory, parallel, job, prior, from));
     if (parallel->rank == 0 && k == 0)
       choice->level = prior->mixture->components == 1 ? LEVEL_OF_GAUSSIAN : LEVEL_OF_SHAPES;
   }
   return STATUS_OK;
 }
 
-/* Does what auto_choose does; the candidates, on rank 0 only, are allocated from `memory`. */
-static Status choose_from(Arena *memory, const Parallel *parallel, const AutoJob *job, AutoChoice *choice,
-                          Prior fitted[CANDIDATES]) {
+/* Does the work of auto_choose, and keeps the candidates, which exist on rank 0 only and are allocated from
+ * `memory`. */
+static Status auto_choose_across_ranks(Arena *memory, const Parallel *parallel, const AutoJob *job,
+                                       AutoChoice *choice, Prior fitted[CANDIDATES]) {
   SCRATCH_ARENA(scratch);
   const bool logs = job->source.logs;
   const int n = logs ? job->source.logs->tasks : job->source.samples->n;
   const int share = logs ? n / 3 : n / 5, most = logs ? MOST_OF_LOGS : MOST_OF_THETA;
   const int held = share < most ? share : most;
-  const bool once = logs && logs_has_rows(job->source.logs); /* there are no other halves */
+  const bool once = logs && logs_has_rows(job->source.logs); /* rows can be halved in one way only */
   const int repeats = once || held > LANES / 2      ? 1
                       : held < LANES / MOST_REPEATS ? MOST_REPEATS
                                                     : LANES / held;
@@ -180,13 +186,13 @@ static Status choose_from(Arena *memory, const Parallel *parallel, const AutoJob
   if (n < LEAST_TASKS)
     return status_set(STATUS_INPUT, "%d %s; family auto needs at least %d to judge by", n,
                       logs ? "past tasks" : "samples", LEAST_TASKS);
-  TRY(hold_out_tasks(&scratch, job, held, repeats, &theta, &samples, &tasks, &rest));
+  TRY(auto_hold_out_tasks(&scratch, job, held, repeats, &theta, &samples, &tasks, &rest));
   Learnt from = {.samples = logs ? NULL : &samples, .logs = logs ? &rest : NULL};
   ALLOCATE(&scratch, score, (size_t)CANDIDATES * CANDIDATE_SIZES * (size_t)repeats * (size_t)held);
   ALLOCATE(&scratch, work, (size_t)(CANDIDATES + 1) * (size_t)held);
-  TRY(judge_all(memory, parallel, job, &theta, &tasks, &from, choice, fitted, score));
-  average_repeats((size_t)CANDIDATES * (size_t)choice->sizes, (size_t)repeats, (size_t)held, score);
-  if (parallel->rank == 0) choose_candidate(score, work, choice);
+  TRY(auto_judge_across_ranks(memory, parallel, job, &theta, &tasks, &from, choice, fitted, score));
+  auto_average_repeats((size_t)CANDIDATES * (size_t)choice->sizes, (size_t)repeats, (size_t)held, score);
+  if (parallel->rank == 0) auto_choose_by_score(score, work, choice);
   parallel_broadcast(choice, sizeof *choice);
   return STATUS_OK;
 }
@@ -194,7 +200,7 @@ static Status choose_from(Arena *memory, const Parallel *parallel, const AutoJob
 Status auto_choose(const Parallel *parallel, const AutoJob *job, AutoChoice *choice) {
   SCRATCH_ARENA(scratch);
   Prior fitted[CANDIDATES];
-  TRY(choose_from(&scratch, parallel, job, choice, fitted));
+  TRY(auto_choose_across_ranks(&scratch, parallel, job, choice, fitted));
   choice->kept = false;
   return STATUS_OK;
 }
@@ -208,17 +214,17 @@ void auto_finish(const AutoChoice *choice, Prior *prior) {
 Status auto_fit(Arena *memory, const Parallel *parallel, const AutoJob *job, AutoChoice *choice, Prior *out) {
   Prior fitted[CANDIDATES];
   Learnt from = {.samples = job->source.samples, .logs = job->source.logs};
-  TRY(choose_from(memory, parallel, job, choice, fitted));
+  TRY(auto_choose_across_ranks(memory, parallel, job, choice, fitted));
   if (choice->kept)
     *out = fitted[choice->chosen];
   else
-    TRY(fit_candidate(memory, parallel, job, choice->chosen, &from, out));
+    TRY(auto_fit_across_ranks(memory, parallel, job, choice->chosen, &from, out));
   if (parallel->rank == 0) auto_finish(choice, out);
   return STATUS_OK;
 }
 
 /* Creates the table's variables and fills them. */
-static Status put_table(const AutoChoice *choice, StoreFile *file) {
+static Status auto_put_table(const AutoChoice *choice, StoreFile *file) {
   double scores[CANDIDATES * CANDIDATE_SIZES];
   int axes[2], size, score, ratio, error, fit, draw;
   for (int c = 0; c < CANDIDATES; c++)
@@ -249,7 +255,7 @@ static Status put_table(const AutoChoice *choice, StoreFile *file) {
   return store_put(file, draw, choice->seconds_draw);
 }
 
-static Status auto_put(const AutoChoice *choice, const Prior *prior, StoreFile *file) {
+static Status auto_put_choice(const AutoChoice *choice, const Prior *prior, StoreFile *file) {
   char names[256] = "";
   size_t used = 0;
   TRY(prior_put(prior, file));
@@ -259,13 +265,13 @@ static Status auto_put(const AutoChoice *choice, const Prior *prior, StoreFile *
   TRY(store_text_attribute(file, NULL, "auto_candidates", names));
   TRY(store_int_attribute(file, NULL, "auto_chosen", choice->chosen));
   TRY(store_int_attribute(file, NULL, "auto_tasks", choice->tasks));
-  return put_table(choice, file);
+  return auto_put_table(choice, file);
 }
 
 Status auto_save(const AutoChoice *choice, const Prior *prior, const char *path) {
   StoreFile *file;
   TRY(store_create(path, STORE_NETCDF4, &file));
-  return store_finish(file, auto_put(choice, prior, file));
+  return store_finish(file, auto_put_choice(choice, prior, file));
 }
 
 void auto_report(const AutoChoice *choice, FILE *out) {

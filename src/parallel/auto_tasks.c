@@ -8,13 +8,13 @@
 #include <math.h>
 #include <string.h>
 
-/* Draws that each task is scored by, whose own noise is most of a score's: fewer in many dimensions, where a
- * diffusion model takes long for them. */
+/* Draws that each task is scored by. Their noise is most of the noise of a score; still, there are fewer in
+ * many dimensions, where a diffusion model takes long to draw. */
 enum { MOST_DRAWS = 20, FEWEST_DRAWS = 8, FEW_DIMENSIONS = 10 };
-enum { MOST_ROWS = 1000 /* of a task from logs that are observed, or predicted */ };
+enum { MOST_ROWS = 1000 /* most that are observed, or predicted, per task from logs */ };
 
-static Status auto_tasks_create(Arena *memory, int d, int n, const Likelihood *likelihood,
-                                const PriorFit *fit, int rounds, int tests, AutoTasks *out) {
+static Status auto_tasks_allocate(Arena *memory, int d, int n, const Likelihood *likelihood,
+                                  const PriorFit *fit, int rounds, int tests, AutoTasks *out) {
   const size_t lanes = (size_t)n, column = (size_t)d * lanes;
   *out = (AutoTasks){.d = d,
                      .n = n,
@@ -30,7 +30,7 @@ static Status auto_tasks_create(Arena *memory, int d, int n, const Likelihood *l
   return STATUS_OK;
 }
 
-static RngLanes task_streams(const AutoTasks *self, uint32_t round) {
+static RngLanes auto_tasks_streams(const AutoTasks *self, uint32_t round) {
   const uint32_t lanes = (uint32_t)self->n;
   return (RngLanes){.key = rng_key(self->seed, RNG_AUTO),
                     .run = self->replicate * lanes,
@@ -40,11 +40,11 @@ static RngLanes task_streams(const AutoTasks *self, uint32_t round) {
 }
 
 /* Observes one round of every task. */
-static void auto_tasks_observe(const AutoTasks *self, const Samples *theta, int round, double *work) {
+static void auto_tasks_observe_round(const AutoTasks *self, const Samples *theta, int round, double *work) {
   const int d = self->d, n = self->n;
   double *phi = self->phi + (size_t)round * (size_t)(d * n), *reward = self->reward + round * n;
   double *normal = work, *uniform = work + n;
-  RngLanes rng = task_streams(self, (uint32_t)round + 1);
+  RngLanes rng = auto_tasks_streams(self, (uint32_t)round + 1);
   rng_lanes_normal(&rng, d, phi);
   rng_lanes_normal(&rng, 1, normal);
   rng_lanes_uniform(&rng, 1, uniform);
@@ -64,10 +64,10 @@ Status auto_tasks_of_theta(Arena *memory, const Samples *theta, const Likelihood
   SCRATCH_ARENA(scratch);
   const int d = theta->d, n = theta->n, rounds = size[sizes - 1];
   double *work;
-  TRY(auto_tasks_create(memory, d, n, likelihood, fit, rounds, d, out));
+  TRY(auto_tasks_allocate(memory, d, n, likelihood, fit, rounds, d, out));
   out->sizes = sizes, out->size = size;
   ALLOCATE(&scratch, work, 2 * n);
-  for (int round = 0; round < rounds; round++) auto_tasks_observe(out, theta, round, work);
+  for (int round = 0; round < rounds; round++) auto_tasks_observe_round(out, theta, round, work);
   for (int i = 0; i < d; i++)
     for (int k = 0; k < n; k++) out->test[(i * d + i) * n + k] = 1;
   memcpy(out->outcome, theta->theta, (size_t)d * (size_t)n * sizeof *out->outcome);
@@ -76,10 +76,10 @@ Status auto_tasks_of_theta(Arena *memory, const Samples *theta, const Likelihood
 
 /* ---- logs */
 
-/* Makes task k two halves of Gaussian evidence, in the directions of X'X: with z = sqrt(l) q' theta + sigma
- * noise of one direction and g a normal number of its own, (z + sigma g) / sqrt(2) and (z - sigma g) /
- * sqrt(2) are independent rewards of the features sqrt(l / 2) q. */
-static Status halve_evidence(const double *entry, int k, double *work, const AutoTasks *out) {
+/* Splits the Gaussian evidence of task k into two halves, along the eigenvectors q of X'X. With z = sqrt(l)
+ * q' theta + sigma noise in one direction and g an independent standard normal number, (z + sigma g) /
+ * sqrt(2) and (z - sigma g) / sqrt(2) are independent rewards of the features sqrt(l / 2) q. */
+static Status auto_tasks_halve_evidence(const double *entry, int k, double *work, const AutoTasks *out) {
   const size_t d = (size_t)out->d, n = (size_t)out->n, at = (size_t)k;
   double *matrix = work, *basis = matrix + d * d, *eigenvalue = basis + d * d, *noise = eigenvalue + d;
   const double *moment = entry + d * (d + 1) / 2;
@@ -107,8 +107,8 @@ static Status halve_evidence(const double *entry, int k, double *work, const Aut
   return STATUS_OK;
 }
 
-/* Enters every other row of each task. */
-static void halve_rows(const Logs *logs, int *seen, const AutoTasks *out) {
+/* Deals the rows of each task in turn to what is observed and to what is predicted. */
+static void auto_tasks_halve_rows(const Logs *logs, int *seen, const AutoTasks *out) {
   const size_t d = (size_t)out->d, n = (size_t)out->n;
   for (int64_t r = 0; r < logs->observations; r++) {
     const double *row = logs_row(logs, r);
@@ -135,18 +135,19 @@ Status auto_tasks_of_logs(Arena *memory, const Logs *logs, double noise, const P
   for (int k = 0; k < n; k++)
     most = (int)fmax(most, fmin(logs_task(logs, k)[width - 1] / 2 + 0.5, MOST_ROWS));
   *rounds = logs_has_rows(logs) ? most : d;
-  TRY(auto_tasks_create(memory, d, n, &likelihood, fit, *rounds, *rounds, out));
+  TRY(auto_tasks_allocate(memory, d, n, &likelihood, fit, *rounds, *rounds, out));
   out->sizes = 1, out->size = rounds, out->predicted = true;
-  if (logs_has_rows(logs)) halve_rows(logs, seen, out);
-  for (int k = 0; k < n && !logs_has_rows(logs); k++) TRY(halve_evidence(logs_task(logs, k), k, work, out));
+  if (logs_has_rows(logs)) auto_tasks_halve_rows(logs, seen, out);
+  for (int k = 0; k < n && !logs_has_rows(logs); k++)
+    TRY(auto_tasks_halve_evidence(logs_task(logs, k), k, work, out));
   return STATUS_OK;
 }
 
 /* ---- scores */
 
-/* Computes what test t of a task is for each draw of theta[d, n draws]: out[draws]. Returns false where the
- * task has no such test. Predicted rewards are of streams of the task, the same for all candidates. */
-static bool foresee_test(const AutoTasks *self, int k, int t, const double *theta, double *out) {
+/* Predicts test t of task k from each draw in theta[d, n draws]: out[draws]. Returns false if the task has no
+ * such test. Predicted rewards use random streams of the task, the same for all candidates. */
+static bool auto_tasks_predict_test(const AutoTasks *self, int k, int t, const double *theta, double *out) {
   const size_t d = (size_t)self->d, n = (size_t)self->n, draws = (size_t)self->draws;
   double square = 0, uniform[MOST_DRAWS], normal[MOST_DRAWS];
   Rng rng = {.key = rng_key(self->seed, RNG_AUTO_REWARDS),
@@ -166,7 +167,7 @@ static bool foresee_test(const AutoTasks *self, int k, int t, const double *thet
   return square > 0;
 }
 
-static Status score_draws(const AutoTasks *self, const double *theta, double *score) {
+static Status auto_tasks_score_draws(const AutoTasks *self, const double *theta, double *score) {
   SCRATCH_ARENA(scratch);
   const size_t draws = (size_t)self->draws;
   double *cloud, *truth;
@@ -175,7 +176,7 @@ static Status score_draws(const AutoTasks *self, const double *theta, double *sc
   for (int k = 0; k < self->n; k++) {
     int tests = 0;
     for (int t = 0; t < self->tests; t++)
-      if (foresee_test(self, k, t, theta, cloud + (size_t)tests * draws))
+      if (auto_tasks_predict_test(self, k, t, theta, cloud + (size_t)tests * draws))
         truth[tests++] = self->outcome[t * self->n + k];
     score[k] = tests > 0 ? metric_energy_score(tests, self->draws, cloud, truth) : 0;
   }
@@ -215,7 +216,7 @@ Status auto_tasks_score(const AutoTasks *self, const Prior *prior, const char *n
     const double start = clock_cpu();
     sampler_sample(&sampler, &history, rng, draws, theta, fallbacks);
     *seconds += (clock_cpu() - start) / (self->sizes * n * draws);
-    TRY(score_draws(self, theta, score + (size_t)s * (size_t)n));
+    TRY(auto_tasks_score_draws(self, theta, score + (size_t)s * (size_t)n));
   }
   return STATUS_OK;
 }

@@ -14,7 +14,7 @@ Status cell_create(Arena *memory, const Study *study, int64_t runs, Cell *out) {
   return STATUS_OK;
 }
 
-static void clear_cell(const Study *study, Cell *cell) {
+static void cell_clear(const Study *study, Cell *cell) {
   size_t runs = (size_t)cell->runs, size = (size_t)study->curve_count * runs * (size_t)study->places;
   for (size_t i = 0; i < size; i++) cell->curves[i] = NAN;
   for (size_t r = 0; r < runs; r++)
@@ -22,12 +22,13 @@ static void clear_cell(const Study *study, Cell *cell) {
   for (size_t i = 0; i < 2 * runs; i++) cell->watched[i] = NAN;
 }
 
-static void copy_block(const Study *study, const Task *task, const TaskResult *result, Cell *cell) {
+static void cell_copy_task_result(const Study *study, const Task *task, const TaskResult *result,
+                                  Cell *cell) {
   const size_t places = (size_t)study->places, runs = (size_t)cell->runs, first = task->first_run,
                block = (size_t)task->runs;
   const Config *setting = study->file->settings[task->setting];
   const int points = study->ops->points(setting);
-  for (int i = 0, count; i < points; i += count) { /* neighbours that stay neighbours */
+  for (int i = 0, count; i < points; i += count) { /* adjacent points that stay adjacent */
     const int k = study_place(study, setting, i);
     for (count = 1; i + count < points && study_place(study, setting, i + count) == k + count;) count++;
     for (size_t c = 0; c < (size_t)study->curve_count; c++)
@@ -43,7 +44,7 @@ static void copy_block(const Study *study, const Task *task, const TaskResult *r
   memset(cell->status + first, result->status, block);
 }
 
-static Status load_task(Finished *finished, const Task *task, Cell *cell, ReduceCounts *counts) {
+static Status cell_load_task(Finished *finished, const Task *task, Cell *cell, ReduceCounts *counts) {
   const Study *study = finished->study;
   SCOPED(TaskResult, result, task_result_destroy);
   TRY(task_result_create(study, task, &result));
@@ -54,7 +55,7 @@ static Status load_task(Finished *finished, const Task *task, Cell *cell, Reduce
     return STATUS_OK;
   }
   TRY(status);
-  copy_block(study, task, &result, cell);
+  cell_copy_task_result(study, task, &result, cell);
   if (result.status == RUN_FAILED)
     counts->failed++;
   else
@@ -62,9 +63,9 @@ static Status load_task(Finished *finished, const Task *task, Cell *cell, Reduce
   return STATUS_OK;
 }
 
-/* Sums the CPU seconds of the fitted priors of a cell, from the prior files. */
-static Status train_seconds(const Study *study, const char *directory, int setting, int policy,
-                            double *seconds) {
+/* Sums the CPU seconds of a cell's fitted priors, which are read from the prior files. */
+static Status cell_sum_fit_seconds(const Study *study, const char *directory, int setting, int policy,
+                                   double *seconds) {
   const Config *config = study->file->settings[setting];
   SCOPED(Problem, problem, problem_destroy);
   double sum = 0;
@@ -91,15 +92,15 @@ static Status train_seconds(const Study *study, const char *directory, int setti
 
 Status cell_load(Finished *finished, int setting, int policy, int blocks, Cell *cell, ReduceCounts *counts) {
   const Study *study = finished->study;
-  clear_cell(study, cell);
+  cell_clear(study, cell);
   for (int k = 0; k < blocks; k++) {
     Task task = study_task(study, study_task_index(study, setting, policy, k));
     if (finished->state[task.index] == RUN_NOT_RUN)
       counts->missing++;
     else
-      TRY(load_task(finished, &task, cell, counts));
+      TRY(cell_load_task(finished, &task, cell, counts));
   }
-  return train_seconds(study, finished->directory, setting, policy, &cell->seconds_train);
+  return cell_sum_fit_seconds(study, finished->directory, setting, policy, &cell->seconds_train);
 }
 
 void cell_complete_world(const Study *study, const Cell *cell, Cell *first) {
@@ -112,25 +113,27 @@ void cell_complete_world(const Study *study, const Cell *cell, Cell *first) {
 }
 
 /* Sends bytes to another rank, or receives them. */
-static void pass_bytes(bool send, int other, void *bytes, size_t size) {
+static void cell_pass_bytes(bool send, int other, void *bytes, size_t size) {
   send ? parallel_send(other, bytes, size) : parallel_receive(other, bytes, size);
 }
 
 void cell_pass_curves(const Study *study, bool send, int other, Cell *cell) {
-  pass_bytes(send, other, cell->curves,
-             (size_t)study->curve_count * (size_t)cell->runs * (size_t)study->places * sizeof *cell->curves);
+  cell_pass_bytes(send, other, cell->curves,
+                  (size_t)study->curve_count * (size_t)cell->runs * (size_t)study->places *
+                      sizeof *cell->curves);
 }
 
 void cell_pass(bool send, int other, Cell *cell) {
   const size_t runs = (size_t)cell->runs;
-  pass_bytes(send, other, cell->seconds, runs * sizeof *cell->seconds);
-  pass_bytes(send, other, cell->fallbacks, runs * sizeof *cell->fallbacks);
-  pass_bytes(send, other, cell->watched, 2 * runs * sizeof *cell->watched);
-  pass_bytes(send, other, cell->status, runs);
-  pass_bytes(send, other, &cell->seconds_train, sizeof cell->seconds_train);
+  cell_pass_bytes(send, other, cell->seconds, runs * sizeof *cell->seconds);
+  cell_pass_bytes(send, other, cell->fallbacks, runs * sizeof *cell->fallbacks);
+  cell_pass_bytes(send, other, cell->watched, 2 * runs * sizeof *cell->watched);
+  cell_pass_bytes(send, other, cell->status, runs);
+  cell_pass_bytes(send, other, &cell->seconds_train, sizeof cell->seconds_train);
 }
 
-/* Sums go run after run, all points of a run together: the values of a run stand together in memory. */
+/* Sums loop over runs, and over the points within each run, because the values of a run are contiguous in
+ * memory. */
 
 void cell_mean(int64_t runs, int points, const double *values, const double *base, double *mean, double *se,
                int *n) {
@@ -164,9 +167,9 @@ Status cell_quantiles(int64_t runs, int points, const double *values, double *qu
   return STATUS_OK;
 }
 
-/* Adds one replicate's means to Welford's update over replicates, at each point: count, mean, squares. */
-static void add_replicate(int points, const double *sum, const double *n, double *count, double *mean,
-                          double *squares) {
+/* Adds one replicate's means to Welford's running count, mean and squares over replicates, at each point. */
+static void cell_add_replicate(int points, const double *sum, const double *n, double *count, double *mean,
+                               double *squares) {
   for (int i = 0; i < points; i++) {
     if (n[i] == 0) continue;
     double value = sum[i] / n[i], step = value - mean[i];
@@ -176,8 +179,8 @@ static void add_replicate(int points, const double *sum, const double *n, double
 }
 
 /* Adds the runs of a block to the sum[points] and number n[points] of their replicate. */
-static void add_block(const RunsBlock *block, int points, const double *values, const double *base,
-                      double *sum, double *n) {
+static void cell_add_block(const RunsBlock *block, int points, const double *values, const double *base,
+                           double *sum, double *n) {
   int64_t at = (int64_t)block->first_run * points;
   for (int b = 0; b < block->runs; b++, at += points)
     for (int i = 0; i < points; i++) {
@@ -200,8 +203,8 @@ Status cell_replicate_se(const Study *study, int64_t runs, const double *values,
     for (; k < study->runs.blocks && study->blocks[k].replicate == (uint32_t)r &&
            study->blocks[k].first_run < runs;
          k += stride)
-      add_block(&study->blocks[k], points, values, base, sum, n);
-    add_replicate(points, sum, n, count, mean, se);
+      cell_add_block(&study->blocks[k], points, values, base, sum, n);
+    cell_add_replicate(points, sum, n, count, mean, se);
   }
   for (int i = 0; i < points; i++) se[i] = count[i] > 1 ? sqrt(se[i] / (count[i] - 1) / count[i]) : NAN;
   return STATUS_OK;
@@ -225,10 +228,10 @@ double *summary_quantiles(const Study *study, const Summary *summary, int curve)
   return summary->quantiles + (size_t)curve * STUDY_QUANTILES * (size_t)study->places;
 }
 
-/* Computes the mean of values (minus base, when given), its standard error, and that over replicates, from
- * `part` on. */
-static Status compute_part(const Study *study, const Cell *cell, int curve, const double *base, int part,
-                           int *n, Summary *out) {
+/* Computes the mean of values (minus base, when given), its standard error, and its standard error over
+ * replicates, into the three parts from `part` on. */
+static Status cell_summarise_part(const Study *study, const Cell *cell, int curve, const double *base,
+                                  int part, int *n, Summary *out) {
   const double *values = cell->curves + (size_t)curve * (size_t)cell->runs * (size_t)study->places;
   cell_mean(cell->runs, study->places, values, base, summary_part(study, out, curve, part),
             summary_part(study, out, curve, part + 1), n);
@@ -238,21 +241,21 @@ static Status compute_part(const Study *study, const Cell *cell, int curve, cons
 Status summary_compute(const Study *study, const Cell *cell, const Cell *first, Summary *out) {
   const size_t points = (size_t)study->places, size = (size_t)cell->runs * points;
   for (int c = 0; c < study->published; c++) {
-    TRY(compute_part(study, study->curves[c]->of_world ? first : cell, c, NULL, SUMMARY_MEAN,
-                     out->n + (size_t)c * points, out));
+    TRY(cell_summarise_part(study, study->curves[c]->of_world ? first : cell, c, NULL, SUMMARY_MEAN,
+                            out->n + (size_t)c * points, out));
     if (study->curves[c]->tails)
       TRY(cell_quantiles(cell->runs, study->places, cell->curves + (size_t)c * size,
                          summary_quantiles(study, out, c)));
     if (study->curves[c]->shared) continue;
-    TRY(compute_part(study, cell, c, first->curves + (size_t)c * size, SUMMARY_DIFF_MEAN, out->n_scratch,
-                     out));
+    TRY(cell_summarise_part(study, cell, c, first->curves + (size_t)c * size, SUMMARY_DIFF_MEAN,
+                            out->n_scratch, out));
   }
   return STATUS_OK;
 }
 
 void summary_pass(const Study *study, bool send, int other, Summary *summary) {
   const size_t size = (size_t)study->curve_count * (size_t)study->places;
-  pass_bytes(send, other, summary->values, size * SUMMARY_COUNT * sizeof *summary->values);
-  pass_bytes(send, other, summary->quantiles, size * STUDY_QUANTILES * sizeof *summary->quantiles);
-  pass_bytes(send, other, summary->n, size * sizeof *summary->n);
+  cell_pass_bytes(send, other, summary->values, size * SUMMARY_COUNT * sizeof *summary->values);
+  cell_pass_bytes(send, other, summary->quantiles, size * STUDY_QUANTILES * sizeof *summary->quantiles);
+  cell_pass_bytes(send, other, summary->n, size * sizeof *summary->n);
 }

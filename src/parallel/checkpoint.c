@@ -12,7 +12,7 @@
 
 enum { PATH_SIZE = 4096 };
 
-static Status path_of(size_t size, char *path, const char *directory, const char *name) {
+static Status checkpoint_path(size_t size, char *path, const char *directory, const char *name) {
   int length = snprintf(path, size, "%s/%s", directory, name);
   if (length < 0 || (size_t)length >= size)
     return status_set(STATUS_FILE, "%s: the path is too long", directory);
@@ -20,7 +20,7 @@ static Status path_of(size_t size, char *path, const char *directory, const char
 }
 
 /* Makes a folder and its parents, like mkdir -p. */
-static Status make_folder(const char *path) {
+static Status checkpoint_make_folder(const char *path) {
   char part[PATH_SIZE];
   for (size_t i = 1; i <= strlen(path); i++) {
     if (path[i] != '/' && path[i] != '\0') continue;
@@ -36,8 +36,8 @@ static Status make_folder(const char *path) {
   return STATUS_OK;
 }
 
-/* Refuses a folder with another study than this one. */
-static Status checkpoint_compare(const char *directory, const Study *study) {
+/* Refuses a folder that holds a different study. */
+static Status checkpoint_compare_study(const char *directory, const Study *study) {
   SCOPED(char *, old, memory_free_text);
   char difference[1024];
   TRY(checkpoint_study(directory, &old));
@@ -46,20 +46,21 @@ static Status checkpoint_compare(const char *directory, const Study *study) {
                     directory, difference);
 }
 
-/* Prepares the folder of an unfinished or new study, with all that belongs in it. If several shards begin at
- * once, one of them writes the study. */
-static Status make_ready(const char *directory, const Study *study, bool exists) {
+/* Prepares the folder of a new or unfinished study, with everything that belongs in it. If several shards
+ * begin at once, one of them writes the study. */
+static Status checkpoint_prepare_folder(const char *directory, const Study *study, bool exists) {
   char path[PATH_SIZE];
-  TRY(path_of(sizeof path, path, directory, "tasks"));
-  TRY(make_folder(path));
-  TRY(path_of(sizeof path, path, directory, "priors"));
-  TRY(make_folder(path));
-  TRY(path_of(sizeof path, path, directory, "study.yaml"));
+  TRY(checkpoint_path(sizeof path, path, directory, "tasks"));
+  TRY(checkpoint_make_folder(path));
+  TRY(checkpoint_path(sizeof path, path, directory, "priors"));
+  TRY(checkpoint_make_folder(path));
+  TRY(checkpoint_path(sizeof path, path, directory, "study.yaml"));
   return exists ? STATUS_OK : store_write_text_first(path, study->file->resolved);
 }
 
-/* Says what to do with a folder that a new study cannot have: only its own study can go on there. */
-static Status refuse_study(const char *directory, const Study *study) {
+/* Refuses a new study in a folder that already holds one, and explains what to do: only the study in the
+ * folder can continue there. */
+static Status checkpoint_refuse_study(const char *directory, const Study *study) {
   SCOPED(char *, old, memory_free_text);
   char difference[1024] = "";
   TRY(checkpoint_study(directory, &old));
@@ -74,26 +75,27 @@ static Status refuse_study(const char *directory, const Study *study) {
                     directory, difference);
 }
 
-/* Returns whether the folder holds a study; STATUS_FILE when it does and must not, and when it holds what
- * is not the program's to touch. The search for work comes first: a shard that begins meanwhile writes the
- * study before it. */
-static Status inspect_folder(const char *directory, const Study *study, CheckpointMode mode, bool *exists) {
+/* Finds whether the folder holds a study. STATUS_FILE when it does but must not, and when it holds something
+ * that this program must not touch. The search for work comes first, because a shard that begins meanwhile
+ * writes the study before any work. */
+static Status checkpoint_inspect_folder(const char *directory, const Study *study, CheckpointMode mode,
+                                        bool *exists) {
   char path[PATH_SIZE], work[PATH_SIZE];
   TRY(folder_check(directory));
   TRY(folder_find_work(directory, sizeof work, work));
-  TRY(path_of(sizeof path, path, directory, "study.yaml"));
+  TRY(checkpoint_path(sizeof path, path, directory, "study.yaml"));
   *exists = access(path, F_OK) == 0;
   if (!*exists && work[0] != '\0')
     return status_set(
         STATUS_FILE,
         "%s holds %s but no study.yaml that says of what; move it away, or use -o for another folder",
         directory, work);
-  return *exists && mode == CHECKPOINT_FRESH ? refuse_study(directory, study) : STATUS_OK;
+  return *exists && mode == CHECKPOINT_FRESH ? checkpoint_refuse_study(directory, study) : STATUS_OK;
 }
 
-/* Removes the study in the folder. Its study.yaml must be as this program writes it, with every value
- * filled in: what a user wrote by hand is not ours. */
-static Status remove_study(const char *directory) {
+/* Removes the study in the folder. Its study.yaml must be as this program writes it, with every value filled
+ * in: a file that a user wrote by hand is not ours. */
+static Status checkpoint_remove_study(const char *directory) {
   SCOPED(char *, text, memory_free_text);
   StudyFile *file;
   TRY(checkpoint_study(directory, &text));
@@ -110,13 +112,13 @@ static Status remove_study(const char *directory) {
   return status;
 }
 
-/* Checks that what a study that goes on finds is its own: study.yaml, finished tasks, results. `alone`:
- * nobody else is writing. */
-static Status check_own(const char *directory, const Study *study, bool alone) {
+/* Checks that study.yaml, finished tasks and results in the folder are this study's own. `alone`: nobody else
+ * is writing. */
+static Status checkpoint_check_own_files(const char *directory, const Study *study, bool alone) {
   SCRATCH_ARENA(scratch);
   Former former;
   Finished finished;
-  TRY(checkpoint_compare(directory, study));
+  TRY(checkpoint_compare_study(directory, study));
   TRY(former_read(&scratch, directory, study, &former));
   TRY(folder_make_room(directory, "prior_samples.nc", study->file->sha256));
   return finished_open(&scratch, directory, study, alone, &finished);
@@ -126,24 +128,24 @@ Status checkpoint_open(const char *directory, const Study *study, CheckpointMode
                        Lock **lock) {
   bool exists;
   *lock = NULL;
-  TRY(make_folder(directory));
-  TRY(inspect_folder(directory, study, mode, &exists));
+  TRY(checkpoint_make_folder(directory));
+  TRY(checkpoint_inspect_folder(directory, study, mode, &exists));
   TRY(lock_take(directory, shard, lock));
-  TRY(inspect_folder(directory, study, mode,
-                     &exists)); /* another job may have come and gone while this one waited */
+  TRY(checkpoint_inspect_folder(directory, study, mode,
+                                &exists)); /* another job may have come and gone while this one waited */
   if (exists && mode == CHECKPOINT_OVERWRITE) {
-    TRY(remove_study(directory));
+    TRY(checkpoint_remove_study(directory));
     exists = false;
   }
-  TRY(make_ready(directory, study, exists));
-  TRY(check_own(directory, study, shard < 0));
+  TRY(checkpoint_prepare_folder(directory, study, exists));
+  TRY(checkpoint_check_own_files(directory, study, shard < 0));
   if (shard < 0) folder_sweep(directory);
   return STATUS_OK;
 }
 
 Status checkpoint_study(const char *directory, char **text) {
   char path[PATH_SIZE];
-  TRY(path_of(sizeof path, path, directory, "study.yaml"));
+  TRY(checkpoint_path(sizeof path, path, directory, "study.yaml"));
   if (access(directory, F_OK) != 0)
     return status_set(STATUS_FILE, "cannot read %s: %s", directory, strerror(errno));
   if (access(path, F_OK) != 0)

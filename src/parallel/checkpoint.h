@@ -1,11 +1,11 @@
-/* The folder of a study: what is finished, durably.
+/* The folder of a study, which keeps finished work durably.
  *
  *   DIR/study.yaml          the resolved study
  *   DIR/tasks/HEX.journal   the tasks that one rank of one job finished (parallel/journal.h)
  *   DIR/priors/             fitted priors (study/belief.h)
- *   .bad, .bad.2, ...       behind the name of a file that could not be used
+ *   .bad, .bad.2, ...       appended to the name of a file that could not be used
  *   DIR/lock, lock.I        held by the jobs that write here (parallel/lock.h)
- *   DIR/results.nc, DIR/prior_samples.nc     by the reducer */
+ *   DIR/results.nc, DIR/prior_samples.nc     written by the reducer */
 #pragma once
 
 #include "parallel/lock.h"
@@ -13,14 +13,15 @@
 
 typedef enum { CHECKPOINT_FRESH, CHECKPOINT_RESUME, CHECKPOINT_OVERWRITE } CheckpointMode;
 
-/* Makes the folder ready and locks it; the caller ends with lock_release(*lock). One rank calls this.
- * FRESH: a folder that holds a study is refused (STATUS_FILE). RESUME: another configuration is refused,
- * naming the key (STATUS_RESUME); an empty or missing folder starts from nothing; this is how a shard
- * begins, too. OVERWRITE: removes the study in it. In every mode a folder is refused (STATUS_FILE) in
- * which something that is not the study's own (parallel/folder.h) stands in its way: results without a
- * study, links in the place of files. `shard` is the number of the shard, negative for the whole study. */
+/* Prepares the folder and locks it; the caller must call lock_release(*lock). Called on one rank. FRESH
+ * refuses a folder that holds a study (STATUS_FILE). RESUME refuses another configuration and names the key
+ * that differs (STATUS_RESUME); an empty or missing folder starts a new study, and shards begin in this mode,
+ * too. OVERWRITE removes the study in the folder. Every mode refuses a folder (STATUS_FILE) where something
+ * that is not the study's own (parallel/folder.h) is in the way: results without a study, links in place of
+ * files. `shard` is the number of the shard, negative for the whole study. */
 Status checkpoint_open(const char *directory, const Study *study, CheckpointMode mode, int shard,
                        Lock **lock);
 
-/* Reads the resolved study of a folder as text; free() it. STATUS_INPUT when the folder holds none. */
+/* Reads the resolved study of a folder as text, which the caller frees. STATUS_INPUT when the folder holds
+ * none. */
 Status checkpoint_study(const char *directory, char **text);

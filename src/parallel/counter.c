@@ -8,23 +8,23 @@
 
 struct Counters {
   int ranks, hosts;
-  int64_t *alone; /* a rank alone needs no window, for which some libraries start a launcher */
-  MPI_Win window; /* of several ranks */
+  int64_t *alone; /* a single rank needs no window, for which some libraries start a launcher */
+  MPI_Win window; /* with several ranks */
 };
 
 /* Returns the first rank r with r * hosts / ranks = host. */
-static int rank_of_host(const Counters *counters, int host) {
+static int counter_rank_of_host(const Counters *counters, int host) {
   return (int)(((int64_t)host * counters->ranks + counters->hosts - 1) / counters->hosts);
 }
 
-static bool is_host(const Counters *counters, int rank) {
+static bool counter_is_host(const Counters *counters, int rank) {
   const int host = (int)((int64_t)rank * counters->hosts / counters->ranks);
-  return rank_of_host(counters, host) == rank;
+  return counter_rank_of_host(counters, host) == rank;
 }
 
-static void open_window(int rank, int count, Counters *counters) {
+static void counter_open_window(int rank, int count, Counters *counters) {
   int64_t *values;
-  const int here = is_host(counters, rank) ? count : 0;
+  const int here = counter_is_host(counters, rank) ? count : 0;
   MPI_Win_allocate(here * (MPI_Aint)sizeof *values, sizeof *values, MPI_INFO_NULL, MPI_COMM_WORLD, &values,
                    &counters->window);
   MPI_Win_lock_all(MPI_MODE_NOCHECK, counters->window);
@@ -49,7 +49,7 @@ Status counter_create(const Parallel *parallel, int hosts, int count, Counters *
     free(counters);
     return status;
   }
-  if (!counters->alone) open_window(parallel->rank, count, counters);
+  if (!counters->alone) counter_open_window(parallel->rank, count, counters);
   *out = counters;
   return STATUS_OK;
 }
@@ -64,33 +64,35 @@ void counter_destroy(Counters *counters) {
   free(counters);
 }
 
-/* Computes before = what a counter is, then += amount; of several ranks only there after complete(). */
-static void fetch_and_add(Counters *counters, int host, int index, const int64_t *amount, int64_t *before) {
+/* Fetches a counter into *before, then adds *amount to it. With several ranks *before is valid only after
+ * counter_flush_host. */
+static void counter_fetch_and_add(Counters *counters, int host, int index, const int64_t *amount,
+                                  int64_t *before) {
   if (counters->alone) {
     *before = counters->alone[index];
     counters->alone[index] += *amount;
   } else {
-    MPI_Fetch_and_op(amount, before, MPI_INT64_T, rank_of_host(counters, host), index, MPI_SUM,
+    MPI_Fetch_and_op(amount, before, MPI_INT64_T, counter_rank_of_host(counters, host), index, MPI_SUM,
                      counters->window);
   }
 }
 
-static void complete_operations(Counters *counters, int host) {
-  if (!counters->alone) MPI_Win_flush(rank_of_host(counters, host), counters->window);
+static void counter_flush_host(Counters *counters, int host) {
+  if (!counters->alone) MPI_Win_flush(counter_rank_of_host(counters, host), counters->window);
 }
 
 int64_t counter_add(Counters *counters, int index, int64_t amount) {
   int64_t before;
-  fetch_and_add(counters, 0, index, &amount, &before);
-  complete_operations(counters, 0);
+  counter_fetch_and_add(counters, 0, index, &amount, &before);
+  counter_flush_host(counters, 0);
   return before;
 }
 
 void counter_exchange(Counters *counters, int count, CounterStop *stops) {
   for (int k = 0; k < count; k++)
-    fetch_and_add(counters, stops[k].host, stops[k].index, &stops[k].change, &stops[k].now);
+    counter_fetch_and_add(counters, stops[k].host, stops[k].index, &stops[k].change, &stops[k].now);
   for (int k = 0; k < count; k++)
-    if (k + 1 == count || stops[k + 1].host != stops[k].host) complete_operations(counters, stops[k].host);
+    if (k + 1 == count || stops[k + 1].host != stops[k].host) counter_flush_host(counters, stops[k].host);
   for (int k = 0; k < count; k++) stops[k].now += stops[k].change;
 }
 

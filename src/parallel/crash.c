@@ -9,8 +9,8 @@ enum { FRAMES = 64, PATIENCE = 60 /* seconds */ };
 static volatile sig_atomic_t exit_status, crashed;
 static struct sigaction former_segv, former_bus, former_alarm;
 
-/* Calls only what is safe in a signal handler. A second fault, of the printing or of another thread, goes
- * straight to the end. */
+/* Leaves the process after a crash, by calls that are safe in a signal handler. A second fault, while
+ * printing or in another thread, exits at once. */
 static void leave_after_crash(int number) {
   static const char sentence[] =
       "thompson: the MPI library crashed at its end, after all work was done and written; its stack:\n";

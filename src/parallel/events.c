@@ -11,21 +11,22 @@
 /* Curves of a task that are kept for the log (study/bandit.c). */
 enum { ARM, REWARD, PROPENSITY, KEPT };
 
-/* One log that is written. */
+/* A log that is being written. */
 typedef struct {
   const Study *study;
   Problem problem;
   StoreFile *file;
   int x, run, round, kept[KEPT]; /* variables */
-  size_t event; /* the next one */
-  size_t entry; /* numbers of an event's context or features */
-  size_t room; /* numbers in buffer */
-  double *buffer; /* contexts or features of neighbouring events */
+  size_t event; /* number of the next event */
+  size_t entry; /* values in the context or the features of one event */
+  size_t room; /* values that `buffer` holds */
+  double *buffer; /* contexts or features of consecutive events */
   int *integers; /* [rounds] */
 } EventWriter;
 
-/* Appends a label; what a file name cannot have, and in a setting the dash that ends it, becomes %XX. */
-static void append_label(const char *label, bool dash, size_t size, char *out) {
+/* Appends a label to a file name. Characters that a file name should not have become %XX; so does a dash
+ * unless `dash`, because a dash ends the name of the setting. */
+static void events_append_label(const char *label, bool dash, size_t size, char *out) {
   for (size_t n = strlen(out); *label && n + 4 < size; label++, n = strlen(out)) {
     const unsigned char letter = (unsigned char)*label;
     const bool plain = isalnum(letter) || strchr("._=+,", letter) || (letter == '-' && dash);
@@ -33,22 +34,22 @@ static void append_label(const char *label, bool dash, size_t size, char *out) {
   }
 }
 
-static void file_name(const StudyFile *file, int setting, int policy, size_t size, char *out) {
+static void events_file_name(const StudyFile *file, int setting, int policy, size_t size, char *out) {
   out[0] = '\0';
-  append_label(file->setting_labels[setting], false, size, out);
+  events_append_label(file->setting_labels[setting], false, size, out);
   snprintf(out + strlen(out), size - strlen(out), "-");
-  append_label(file->policies[policy].label, true, size, out);
+  events_append_label(file->policies[policy].label, true, size, out);
   snprintf(out + strlen(out), size - strlen(out), ".nc");
 }
 
-enum { NAME_ROOM = 4096, LONGEST = NAME_MAX - 24 /* beside what a temporary name adds */ };
+enum { NAME_ROOM = 4096, LONGEST = NAME_MAX - 24 /* leaves room for the rest of a temporary name */ };
 
 Status events_check(const Study *study) {
   char name[NAME_ROOM];
   if (!config_bool(study->file->settings[0], "event_log")) return STATUS_OK;
   for (int s = 0; s < study->file->setting_count; s++)
     for (int p = 0; p < study->file->policy_count; p++) {
-      file_name(study->file, s, p, sizeof name, name);
+      events_file_name(study->file, s, p, sizeof name, name);
       if (strlen(name) > LONGEST)
         return status_set(STATUS_INPUT,
                           "event_log: '%s' is too long for the name of a file (%zu bytes, at most %d); give "
@@ -58,7 +59,8 @@ Status events_check(const Study *study) {
   return STATUS_OK;
 }
 
-static Status define_events(EventWriter *writer, size_t events, const char *setting, const char *policy) {
+static Status events_define_variables(EventWriter *writer, size_t events, const char *setting,
+                                      const char *policy) {
   const Study *study = writer->study;
   const Problem *problem = &writer->problem;
   StoreFile *file = writer->file;
@@ -87,23 +89,23 @@ static Status define_events(EventWriter *writer, size_t events, const char *sett
                         &writer->round);
 }
 
-/* Copies what the runs of a world show in this round to buffer[runs, span, entry]. */
-static void copy_round(const EventWriter *writer, const World *world, size_t span, size_t at) {
+/* Copies the features of the world's runs in this round to position `at` of buffer[runs, span, entry]. */
+static void events_copy_round(const EventWriter *writer, const World *world, size_t span, size_t at) {
   for (int b = 0; b < world->runs; b++) {
     double *to = writer->buffer + ((size_t)b * span + at) * writer->entry;
     for (size_t i = 0; i < writer->entry; i++) to[i] = world->features[i * (size_t)world->runs + (size_t)b];
   }
 }
 
-/* Writes contexts or features of neighbouring runs: all their rounds at once, or those of one run in parts
- * that the buffer has room for. */
-static Status write_world(EventWriter *writer, World *world) {
+/* Writes the contexts or features of consecutive runs: all rounds at once if the buffer has room, or else
+ * those of a single run in pieces that fit. */
+static Status events_write_world(EventWriter *writer, World *world) {
   const size_t rounds = (size_t)writer->problem.rounds, runs = (size_t)world->runs,
                room = writer->room / writer->entry / runs, span = room < rounds ? room : rounds;
   const size_t features = writer->problem.per_arm ? 0 : (size_t)writer->problem.arms;
   for (size_t k = 0, begin = 0; k < rounds; k++) {
     world_advance(world, (uint32_t)k + 1);
-    copy_round(writer, world, span, k - begin);
+    events_copy_round(writer, world, span, k - begin);
     if (k + 1 < rounds && k + 1 - begin < span) continue;
     const size_t start[3] = {writer->event + begin}, many = runs * (k + 1 - begin),
                  d = (size_t)writer->problem.d;
@@ -114,37 +116,37 @@ static Status write_world(EventWriter *writer, World *world) {
   return STATUS_OK;
 }
 
-static Status put_integers(const EventWriter *writer, int variable, size_t start) {
+static Status events_put_integers(const EventWriter *writer, int variable, size_t start) {
   return store_put_part(writer->file, variable, &start, &(size_t){(size_t)writer->problem.rounds},
                         writer->integers);
 }
 
-/* Writes what the tasks have of run b. */
-static Status write_run(const EventWriter *writer, const Task *task, const TaskResult *result, int b) {
+/* Writes what the finished task holds of run b. */
+static Status events_write_run(const EventWriter *writer, const Task *task, const TaskResult *result, int b) {
   const size_t rounds = (size_t)writer->problem.rounds, start = writer->event + (size_t)b * rounds;
   const double *kept[KEPT];
   for (int i = 0; i < KEPT; i++)
     kept[i] =
         result->curves + (size_t)((writer->study->published + i) * result->runs + b) * (size_t)result->points;
   for (size_t k = 0; k < rounds; k++) writer->integers[k] = (int)kept[ARM][k];
-  TRY(put_integers(writer, writer->kept[ARM], start));
+  TRY(events_put_integers(writer, writer->kept[ARM], start));
   for (size_t k = 0; k < rounds; k++) writer->integers[k] = (int)task->first_run + b;
-  TRY(put_integers(writer, writer->run, start));
+  TRY(events_put_integers(writer, writer->run, start));
   for (size_t k = 0; k < rounds; k++) writer->integers[k] = (int)k + 1;
-  TRY(put_integers(writer, writer->round, start));
+  TRY(events_put_integers(writer, writer->round, start));
   TRY(store_put_part(writer->file, writer->kept[REWARD], &start, &rounds, kept[REWARD]));
   return store_put_part(writer->file, writer->kept[PROPENSITY], &start, &rounds, kept[PROPENSITY]);
 }
 
-static Status write_loaded(EventWriter *writer, const Task *task, const TaskResult *result) {
+static Status events_write_task_result(EventWriter *writer, const Task *task, const TaskResult *result) {
   const size_t rounds = (size_t)writer->problem.rounds, fitting = writer->room / writer->entry / rounds;
   const int most = fitting > 1 ? (int)(fitting < INT_MAX ? fitting : INT_MAX) : 1;
-  for (int b = 0; b < task->runs; b++) TRY(write_run(writer, task, result, b));
+  for (int b = 0; b < task->runs; b++) TRY(events_write_run(writer, task, result, b));
   for (int first = 0, runs; first < task->runs; first += runs) {
     World world;
     runs = task->runs - first < most ? task->runs - first : most;
     TRY(world_create(&writer->problem, task->replicate, task->first_run + (uint32_t)first, runs, &world));
-    const Status status = write_world(writer, &world);
+    const Status status = events_write_world(writer, &world);
     world_destroy(&world);
     TRY(status);
     writer->event += (size_t)runs * rounds;
@@ -152,16 +154,17 @@ static Status write_loaded(EventWriter *writer, const Task *task, const TaskResu
   return STATUS_OK;
 }
 
-static Status write_task(EventWriter *writer, Finished *finished, const Task *task) {
+static Status events_write_finished_task(EventWriter *writer, Finished *finished, const Task *task) {
   TaskResult result;
   Status status = task_result_create(writer->study, task, &result);
   if (status == STATUS_OK) status = finished_load(finished, task, &result);
-  if (status == STATUS_OK) status = write_loaded(writer, task, &result);
+  if (status == STATUS_OK) status = events_write_task_result(writer, task, &result);
   task_result_destroy(&result);
   return status;
 }
 
-static Status write_cell(EventWriter *writer, Finished *finished, int s, int p, int blocks, size_t events) {
+static Status events_write_cell(EventWriter *writer, Finished *finished, int s, int p, int blocks,
+                                size_t events) {
   enum { ROOM = 1 << 22 };
   SCRATCH_ARENA(scratch);
   const Study *study = writer->study;
@@ -170,16 +173,17 @@ static Status write_cell(EventWriter *writer, Finished *finished, int s, int p, 
   writer->room = writer->entry > ROOM ? writer->entry : ROOM;
   ALLOCATE(&scratch, writer->buffer, writer->room);
   ALLOCATE(&scratch, writer->integers, problem->rounds);
-  TRY(define_events(writer, events, study->file->setting_labels[s], study->file->policies[p].label));
+  TRY(events_define_variables(writer, events, study->file->setting_labels[s],
+                              study->file->policies[p].label));
   for (int k = 0; k < blocks; k++) {
     const Task task = study_task(study, study_task_index(study, s, p, k));
-    if (finished->state[task.index] == RUN_OK) TRY(write_task(writer, finished, &task));
+    if (finished->state[task.index] == RUN_OK) TRY(events_write_finished_task(writer, finished, &task));
   }
   return STATUS_OK;
 }
 
-/* Counts the runs of a cell that succeeded. */
-static size_t runs_of(const Finished *finished, int s, int p, int blocks) {
+/* Counts the successful runs of a cell. */
+static size_t events_count_finished_runs(const Finished *finished, int s, int p, int blocks) {
   size_t runs = 0;
   for (int k = 0; k < blocks; k++) {
     const Task task = study_task(finished->study, study_task_index(finished->study, s, p, k));
@@ -188,21 +192,21 @@ static size_t runs_of(const Finished *finished, int s, int p, int blocks) {
   return runs;
 }
 
-static Status write_log(Finished *finished, int s, int p, int blocks) {
+static Status events_write_log(Finished *finished, int s, int p, int blocks) {
   const Study *study = finished->study;
   EventWriter writer = {.study = study};
   char name[NAME_ROOM], part[NAME_ROOM + 16], path[2 * NAME_ROOM];
-  const size_t runs = runs_of(finished, s, p, blocks);
+  const size_t runs = events_count_finished_runs(finished, s, p, blocks);
   if (runs == 0) return STATUS_OK;
-  file_name(study->file, s, p, sizeof name, name);
+  events_file_name(study->file, s, p, sizeof name, name);
   snprintf(part, sizeof part, "events/%s", name);
   TRY(folder_make_room(finished->directory, part, study->file->sha256));
   snprintf(path, sizeof path, "%s/%s", finished->directory, part);
   TRY(problem_create(study->file->settings[s], &writer.problem));
   Status status = store_create(path, STORE_NETCDF4, &writer.file);
   if (status == STATUS_OK)
-    status = store_finish(writer.file,
-                          write_cell(&writer, finished, s, p, blocks, runs * (size_t)writer.problem.rounds));
+    status = store_finish(writer.file, events_write_cell(&writer, finished, s, p, blocks,
+                                                         runs * (size_t)writer.problem.rounds));
   problem_destroy(&writer.problem);
   return status;
 }
@@ -216,6 +220,6 @@ Status events_write(Finished *finished, const int *blocks) {
   if (mkdir(path, 0777) != 0 && errno != EEXIST)
     return status_set(STATUS_FILE, "%s: cannot make the folder: %s", path, strerror(errno));
   for (int s = 0; s < file->setting_count; s++)
-    for (int p = 0; p < file->policy_count; p++) TRY(write_log(finished, s, p, blocks[s]));
+    for (int p = 0; p < file->policy_count; p++) TRY(events_write_log(finished, s, p, blocks[s]));
   return STATUS_OK;
 }

@@ -11,21 +11,21 @@
 
 enum { PATH_SIZE = 4096 };
 
-static void journal_path(const Finished *finished, int number, char path[PATH_SIZE]) {
+static void finished_journal_path(const Finished *finished, int number, char path[PATH_SIZE]) {
   snprintf(path, PATH_SIZE, "%s/tasks/%s", finished->directory, finished->journal[number].name);
 }
 
-/* Seeing what is there. */
+/* Scanning the journals. */
 
-/* What a scan of one journal adds to. */
+/* The context of the scan of one journal. */
 typedef struct {
   Finished *finished;
   int journal;
   Status status;
 } Look;
 
-/* Notes a record. The first of several stays, but success comes before failure. */
-static void note_record(void *context, const JournalRecord *record) {
+/* Notes a record. The first record of a task counts, but a success replaces a failure. */
+static void finished_note_record(void *context, const JournalRecord *record) {
   Look *look = context;
   Finished *finished = look->finished;
   signed char *state = &finished->state[record->task];
@@ -44,12 +44,13 @@ static void note_record(void *context, const JournalRecord *record) {
   }
 }
 
-static Status look_into(Finished *finished, int number, bool repair) {
+static Status finished_scan_journal(Finished *finished, int number, bool repair) {
   FinishedJournal *journal = &finished->journal[number];
   char path[PATH_SIZE];
   Look look = {finished, number, STATUS_OK};
-  JournalScan scan = {.record = note_record, .context = &look, .repair = repair, .end = journal->end};
-  journal_path(finished, number, path);
+  JournalScan scan = {
+      .record = finished_note_record, .context = &look, .repair = repair, .end = journal->end};
+  finished_journal_path(finished, number, path);
   if (access(path, F_OK) != 0 && errno == ENOENT) {
     journal->gone = true;
     return STATUS_OK;
@@ -59,18 +60,18 @@ static Status look_into(Finished *finished, int number, bool repair) {
   return look.status;
 }
 
-static bool is_known(const Finished *finished, const char *name) {
+static bool finished_knows_journal(const Finished *finished, const char *name) {
   for (int i = 0; i < finished->journals; i++)
     if (strcmp(finished->journal[i].name, name) == 0) return true;
   return false;
 }
 
-static int by_name(const void *a, const void *b) {
+static int finished_compare_journals(const void *a, const void *b) {
   return strcmp(((const FinishedJournal *)a)->name, ((const FinishedJournal *)b)->name);
 }
 
-/* Lists the journals that were not there before. */
-static Status list_journals(Finished *finished) {
+/* Lists the journals that were not there before, sorted by name. */
+static Status finished_list_journals(Finished *finished) {
   char path[PATH_SIZE];
   const int known = finished->journals;
   snprintf(path, sizeof path, "%s/tasks", finished->directory);
@@ -78,40 +79,39 @@ static Status list_journals(Finished *finished) {
   if (!folder) return status_set(STATUS_FILE, "%s: cannot read the folder: %s", path, strerror(errno));
   Status status = STATUS_OK;
   for (struct dirent *entry; status == STATUS_OK && (entry = readdir(folder));) {
-    if (!folder_is_journal_name(entry->d_name) || is_known(finished, entry->d_name)) continue;
+    if (!folder_is_journal_name(entry->d_name) || finished_knows_journal(finished, entry->d_name)) continue;
     status = arena_grow(finished->memory, (void **)&finished->journal, (size_t)finished->journals,
                         sizeof *finished->journal);
     if (status == STATUS_OK)
       strcpy(finished->journal[finished->journals++].name,
-             entry->d_name); /* its length is that of our names */
+             entry->d_name); /* it fits: all our names have the same length */
   }
   closedir(folder);
   if (finished->journals > known)
     qsort(finished->journal + known, (size_t)(finished->journals - known), sizeof *finished->journal,
-          by_name);
+          finished_compare_journals);
   return status;
 }
 
-static Status look_again(Finished *finished, bool repair) {
+static Status finished_scan_all_journals(Finished *finished, bool repair) {
   const double begin = clock_wall();
-  TRY(list_journals(finished));
+  TRY(finished_list_journals(finished));
   for (int i = 0; i < finished->journals; i++)
-    if (!finished->journal[i].gone) TRY(look_into(finished, i, repair));
+    if (!finished->journal[i].gone) TRY(finished_scan_journal(finished, i, repair));
   finished->looked_at = clock_wall();
   finished->look_seconds = finished->looked_at - begin;
   return STATUS_OK;
 }
 
-Status finished_look(Finished *finished) { return look_again(finished, false); }
+Status finished_look(Finished *finished) { return finished_scan_all_journals(finished, false); }
 
-/* Reports repairs. A journal in which nothing can be read is put out of the way (NAME.bad, replacing
- * nothing). */
-static Status report_repairs(const Finished *finished) {
+/* Reports repairs. A journal in which nothing can be read is set aside (as NAME.bad, replacing nothing). */
+static Status finished_report_repairs(const Finished *finished) {
   for (int i = 0; i < finished->journals; i++) {
     const FinishedJournal *journal = &finished->journal[i];
     char path[PATH_SIZE];
     if (journal->damaged == 0 && journal->rest == 0) continue;
-    journal_path(finished, i, path);
+    finished_journal_path(finished, i, path);
     fprintf(stderr, "%s: %s; the tasks that were there run again\n", path,
             journal->end == 0       ? "no record can be read and the file is set aside"
             : journal->damaged == 0 ? "its last record is torn and is dropped"
@@ -121,7 +121,7 @@ static Status report_repairs(const Finished *finished) {
   return STATUS_OK;
 }
 
-static Status finished_create(Arena *memory, const char *directory, const Study *study, Finished *out) {
+static Status finished_tasks_create(Arena *memory, const char *directory, const Study *study, Finished *out) {
   *out = (Finished){
       .directory = directory, .study = study, .memory = memory, .first = INFINITY, .last = -INFINITY};
   for (int i = 0; i < FINISHED_OPEN; i++) out->open[i] = -1;
@@ -130,10 +130,10 @@ static Status finished_create(Arena *memory, const char *directory, const Study 
 }
 
 Status finished_open(Arena *memory, const char *directory, const Study *study, bool repair, Finished *out) {
-  TRY(finished_create(memory, directory, study, out));
+  TRY(finished_tasks_create(memory, directory, study, out));
   TRY(folder_check(directory));
-  TRY(look_again(out, repair));
-  return repair ? report_repairs(out) : STATUS_OK;
+  TRY(finished_scan_all_journals(out, repair));
+  return repair ? finished_report_repairs(out) : STATUS_OK;
 }
 
 void finished_close(Finished *finished) {
@@ -143,15 +143,15 @@ void finished_close(Finished *finished) {
   }
 }
 
-/* Shares with all ranks what rank 0 has seen. */
-static Status share_all(const Parallel *parallel, Finished *finished) {
+/* Sends to all ranks what rank 0 has seen. Collective. */
+static Status finished_broadcast(const Parallel *parallel, Finished *finished) {
   if (parallel->size == 1) return STATUS_OK;
   const size_t tasks = (size_t)finished->study->task_count;
   int counts[] = {finished->journals, finished->copies};
   parallel_broadcast(counts, sizeof counts);
   Status status = STATUS_OK;
   if (parallel->rank > 0) {
-    finished_close(finished); /* the numbers of journals change */
+    finished_close(finished); /* the numbers of the journals change */
     finished->journals = counts[0], finished->copies = counts[1];
     status = arena_new(finished->memory, (void **)&finished->journal, 2 * (size_t)counts[0] + 1,
                        sizeof *finished->journal);
@@ -172,13 +172,13 @@ static Status share_all(const Parallel *parallel, Finished *finished) {
 Status finished_open_all(Arena *memory, const Parallel *parallel, const char *directory, const Study *study,
                          Finished *out) {
   TRY(parallel_agree(parallel, parallel->rank == 0 ? finished_open(memory, directory, study, false, out)
-                                                   : finished_create(memory, directory, study, out)));
-  return share_all(parallel, out);
+                                                   : finished_tasks_create(memory, directory, study, out)));
+  return finished_broadcast(parallel, out);
 }
 
 Status finished_look_all(const Parallel *parallel, Finished *finished) {
   TRY(parallel_agree(parallel, parallel->rank == 0 ? finished_look(finished) : STATUS_OK));
-  return share_all(parallel, finished);
+  return finished_broadcast(parallel, finished);
 }
 
 int finished_report_damage(const Finished *finished) {
@@ -187,7 +187,7 @@ int finished_report_damage(const Finished *finished) {
     const FinishedJournal *journal = &finished->journal[i];
     char path[PATH_SIZE];
     if (journal->damaged == 0 && journal->rest == 0) continue;
-    journal_path(finished, i, path);
+    finished_journal_path(finished, i, path);
     fprintf(stderr, "%s is damaged or torn; what cannot be read counts as not run\n", path);
     damaged += journal->damaged + (journal->rest > 0);
   }
@@ -196,11 +196,11 @@ int finished_report_damage(const Finished *finished) {
 
 /* Reading. */
 
-static Status load_from(Finished *finished, const FinishedPlace *place, const Task *task,
-                        TaskResult *result) {
+static Status finished_load_record(Finished *finished, const FinishedPlace *place, const Task *task,
+                                   TaskResult *result) {
   const int slot = place->journal % FINISHED_OPEN;
   char path[PATH_SIZE];
-  journal_path(finished, place->journal, path);
+  finished_journal_path(finished, place->journal, path);
   if (finished->open[slot] != place->journal) {
     if (finished->open[slot] >= 0) close(finished->file[slot]);
     finished->open[slot] = -1;
@@ -213,9 +213,10 @@ static Status load_from(Finished *finished, const FinishedPlace *place, const Ta
 }
 
 Status finished_load(Finished *finished, const Task *task, TaskResult *result) {
-  Status status = load_from(finished, &finished->place[task->index], task, result);
+  Status status = finished_load_record(finished, &finished->place[task->index], task, result);
   for (int i = 0; status == STATUS_INPUT && i < finished->copies; i++)
-    if (finished->copy[i].task == task->index) status = load_from(finished, &finished->copy[i], task, result);
+    if (finished->copy[i].task == task->index)
+      status = finished_load_record(finished, &finished->copy[i], task, result);
   return status;
 }
 
@@ -234,8 +235,8 @@ Status finished_share(Finished *finished, const Task *task, TaskResult *result) 
   return STATUS_OK;
 }
 
-/* Reads a task only to see whether that can be done. */
-static Status check_task(Finished *finished, int index, signed char *bad) {
+/* Reads a task only to check that it can be read. */
+static Status finished_check_task(Finished *finished, int index, signed char *bad) {
   const Task task = study_task(finished->study, index);
   SCOPED(TaskResult, result, task_result_destroy);
   TRY(task_result_create(finished->study, &task, &result));
@@ -253,7 +254,7 @@ Status finished_check(const Parallel *parallel, int shard, int shards, Finished 
   Status status = arena_new(&scratch, (void **)&bad, (size_t)tasks, sizeof *bad);
   for (int i = shard, part = 0; i < tasks && status == STATUS_OK; i += shards) {
     if (finished->state[i] == RUN_NOT_RUN || part++ % parallel->size != parallel->rank) continue;
-    status = check_task(finished, i, &bad[i]);
+    status = finished_check_task(finished, i, &bad[i]);
   }
   TRY(parallel_agree(parallel, status));
   if (parallel->size > 1) {

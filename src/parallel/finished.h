@@ -1,5 +1,5 @@
-/* The finished tasks of a study's folder: which there are, and in which journal (parallel/journal.h) each is.
- * Journals only grow, so a second look reads on where the first one ended. */
+/* The finished tasks in a study's folder, and the journal (parallel/journal.h) that holds each of them.
+ * Journals only grow, so each look reads on from the end of the last one. */
 #pragma once
 
 #include "parallel/folder.h"
@@ -10,9 +10,9 @@ enum { FINISHED_OPEN = 256 /* systems allow 1 024 open files, and MPI needs some
 
 typedef struct {
   char name[FOLDER_NAME];
-  int64_t end; /* bytes that were looked at */
-  int64_t rest; /* bytes behind them that are no whole record */
-  int damaged; /* stretches before them that are none */
+  int64_t end; /* bytes scanned so far */
+  int64_t rest; /* bytes after them that are not a whole record */
+  int damaged; /* stretches before `end` that are not records */
   bool gone;
 } FinishedJournal;
 
@@ -26,44 +26,44 @@ typedef struct {
   const char *directory; /* not copied */
   const Study *study;
   Arena *memory; /* not owned */
-  signed char *state; /* [task_count], RunStatus, by the headers */
+  signed char *state; /* [task_count], RunStatus, according to the headers */
   FinishedPlace *place; /* [task_count], where the state is RUN_OK or RUN_FAILED */
   FinishedPlace *copy; /* [copies], further records of tasks that succeeded */
   int copies;
   FinishedJournal *journal; /* [journals] */
   int journals;
   double looked_at, look_seconds; /* by the wall clock: when the folder was read, and how long that took */
-  double first, last; /* when tasks were finished, in seconds since 1970; +-INFINITY: none */
-  int open[FINISHED_OPEN], file[FINISHED_OPEN]; /* journals that were read from, by number; -1: none */
+  double first, last; /* when the first and last task finished, in seconds since 1970; +-INFINITY: none */
+  int open[FINISHED_OPEN],
+      file[FINISHED_OPEN]; /* open journals, by number, -1: none; and their file descriptors */
 } Finished;
 
-/* Sees what is there; with `repair`, which nobody else who writes may meet, what is torn or damaged is
- * dropped, reported, and not seen again. STATUS_RESUME when something there is of another study, or of a
- * version of this program that kept a file for each task. The caller ends with finished_close, after a
- * failure too. */
+/* Scans the journals in the folder. With `repair`, allowed only while nobody else writes, torn and damaged
+ * records are dropped, reported, and not seen again. STATUS_RESUME when something there belongs to another
+ * study, or to a version of this program that kept a file for each task. The caller must call finished_close,
+ * after a failure too. */
 Status finished_open(Arena *memory, const char *directory, const Study *study, bool repair, Finished *out);
 void finished_close(Finished *finished);
-/* Does the same on rank 0, and lets all ranks know. Collective. */
+/* Does what finished_open does, without repair, on rank 0, and sends the result to all ranks. Collective. */
 Status finished_open_all(Arena *memory, const Parallel *parallel, const char *directory, const Study *study,
                          Finished *out);
 
-/* Sees what was added. */
+/* Reads what was added since the last look. */
 Status finished_look(Finished *finished);
-/* Does the same on rank 0, and lets all ranks know. Collective. */
+/* Does the same on rank 0, and sends the result to all ranks. Collective. */
 Status finished_look_all(const Parallel *parallel, Finished *finished);
 
-/* Reports on stderr each stretch of a journal that is no record, torn ends too; returns how many there
- * are. */
+/* Reports on stderr each journal that is damaged or torn; returns the number of stretches that are not
+ * records, torn ends included. */
 int finished_report_damage(const Finished *finished);
 
-/* Reads the records of all tasks of a shard, each rank a part. Those that are damaged are reported and count
- * as not run. Collective. */
+/* Reads the records of all tasks of a shard, a share on each rank. Damaged ones are reported and count as not
+ * run. Collective. */
 Status finished_check(const Parallel *parallel, int shard, int shards, Finished *finished);
 
-/* Reads a finished task into `result`, which has room: from the first of its records that is whole.
+/* Reads a finished task into `result`, which is allocated, from the first of its records that is whole.
  * STATUS_INPUT when none is. */
 Status finished_load(Finished *finished, const Task *task, TaskResult *result);
-/* Takes the curves that all policies share from a finished task of the same setting and runs, if there is one
- * that can be used. What other ranks have finished meanwhile is seen, at the price of a fiftieth of the
- * time. */
+/* Copies the curves that all policies share from a finished task of the same setting and runs, if one can be
+ * used. Also looks for what other ranks have finished meanwhile, in at most about a fiftieth of the time. */
 Status finished_share(Finished *finished, const Task *task, TaskResult *result);

@@ -3,22 +3,23 @@
 #include "core/clock.h"
 #include "parallel/counter.h"
 
-static Status fit_begin(Arena *memory, Fit *fit) {
+static Status fits_allocate_parts(Arena *memory, Fit *fit) {
   fit->parts = fit->family->parts(fit->fit);
   fit->part_size = fit_source_part_size(&fit->source, fit->family, fit->fit);
   ALLOCATE(memory, fit->values, (size_t)fit->parts * fit->part_size);
   return STATUS_OK;
 }
 
-static Status fit_part(Fit *fit, int part) {
+static Status fits_run_part(Fit *fit, int part) {
   double start = clock_cpu(), *out = fit->values + (size_t)part * fit->part_size;
   Status status = fit_source_part(&fit->source, fit->family, fit->fit, part, out);
   fit->seconds += clock_cpu() - start;
   return status;
 }
 
-/* Takes parts of all fits, in order, until none is left. */
-static Status take_parts(Counters *counters, int count, Fit *fits, bool (*stop)(void), Progress *progress) {
+/* Takes parts of all fits, in order, from the shared counter and fits them until none is left. */
+static Status fits_take_shared_parts(Counters *counters, int count, Fit *fits, bool (*stop)(void),
+                                     Progress *progress) {
   int64_t total = 0;
   for (int f = 0; f < count; f++) total += fits[f].parts;
   for (;;) {
@@ -29,12 +30,12 @@ static Status take_parts(Counters *counters, int count, Fit *fits, bool (*stop)(
       return status_set(STATUS_STOPPED, "stopped early while learning priors; run again with --resume");
     int f = 0;
     while (next >= fits[f].parts) next -= fits[f++].parts;
-    TRY(fit_part(&fits[f], (int)next));
+    TRY(fits_run_part(&fits[f], (int)next));
   }
 }
 
-/* Brings the parts of one fit to its owner. Collective. */
-static Status gather_parts(const Parallel *parallel, Fit *fit) {
+/* Gathers the parts of one fit on its owner. Collective. */
+static Status fits_gather_parts(const Parallel *parallel, Fit *fit) {
   fit->seconds = parallel_sum(fit->seconds);
   return parallel_collect(parallel, fit->owner, fit->values,
                           (size_t)fit->parts * fit->part_size * sizeof *fit->values);
@@ -43,14 +44,14 @@ static Status gather_parts(const Parallel *parallel, Fit *fit) {
 Status fits_run(Arena *memory, const Parallel *parallel, int count, Fit *fits, bool (*stop)(void),
                 Progress *progress) {
   Status status = STATUS_OK;
-  for (int f = 0; f < count && status == STATUS_OK; f++) status = fit_begin(memory, &fits[f]);
+  for (int f = 0; f < count && status == STATUS_OK; f++) status = fits_allocate_parts(memory, &fits[f]);
   TRY(parallel_agree(parallel, status));
   Counters *counters;
   TRY(counter_create(parallel, 1, 1, &counters));
-  status = take_parts(counters, count, fits, stop, progress);
+  status = fits_take_shared_parts(counters, count, fits, stop, progress);
   status = parallel_agree(parallel, status);
   counter_destroy(counters);
-  for (int f = 0; f < count && status == STATUS_OK; f++) status = gather_parts(parallel, &fits[f]);
+  for (int f = 0; f < count && status == STATUS_OK; f++) status = fits_gather_parts(parallel, &fits[f]);
   return status;
 }
 

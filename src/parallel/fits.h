@@ -1,12 +1,12 @@
-/* Fits of priors on all ranks: their independent parts (stages of a diffusion model) are taken by ranks from
- * a shared counter, and the result is the same for any number of ranks. */
+/* Fits of priors on all ranks. Ranks take the independent parts of a fit (stages of a diffusion model) from a
+ * shared counter; the result is the same on any number of ranks. */
 #pragma once
 
 #include "model/prior/fit_source.h"
 #include "parallel/parallel.h"
 #include "parallel/progress.h"
 
-/* One prior to fit: its parts are spread over ranks and meet again on the owner. */
+/* One prior to fit: its parts are spread over ranks and gathered on the owner. */
 typedef struct {
   const PriorOps *family;
   const PriorFit *fit;
@@ -17,12 +17,13 @@ typedef struct {
   double seconds; /* CPU seconds spent here */
 } Fit;
 
-/* Fits the parts of all `fits`, in order; `stop` is asked between parts, may be NULL, and may end the work
- * (STATUS_STOPPED). Each owner then has the values of its own fits. Collective. */
+/* Fits the parts of all `fits`, in order. `stop`, which may be NULL, is called between parts and may end the
+ * work (STATUS_STOPPED). Each owner then has the values of the fits that it owns. Collective. */
 Status fits_run(Arena *memory, const Parallel *parallel, int count, Fit *fits, bool (*stop)(void),
                 Progress *progress);
 /* Makes the prior of a fit, on its owner. */
 Status fits_assemble(Arena *memory, const Fit *fit, Prior *out);
-/* Fits one prior to what all ranks have; the result exists on rank 0 only. `stop` as above. Collective. */
+/* Fits one prior to data that all ranks have; the result exists on rank 0 only. `stop` as above. Collective.
+ */
 Status fits_run_one(Arena *memory, const Parallel *parallel, const PriorOps *family, const PriorFit *fit,
                     const FitSource *source, ProgressMode mode, bool (*stop)(void), Prior *out);

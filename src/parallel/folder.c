@@ -28,7 +28,7 @@ bool folder_is_journal_name(const char *name) {
 
 /* Tells whether an earlier version of this program kept tasks under that name: "000042.nc",
  * "000042.failed.nc", "000042-000137-0123456789abcdef.nc". */
-static bool is_former(const char *name) {
+static bool folder_is_old_task_name(const char *name) {
   const size_t digits = strspn(name, "0123456789"), length = strlen(name);
   if (digits < 6 || (digits > 6 && name[0] == '0') || length < digits + 3 ||
       strcmp(name + length - 3, ".nc") != 0)
@@ -36,7 +36,7 @@ static bool is_former(const char *name) {
   return length == digits + 3 || strcmp(name + digits, ".failed.nc") == 0 || name[digits] == '-';
 }
 
-static bool is_result(const char *name) {
+static bool folder_is_result_name(const char *name) {
   return strcmp(name, "results.nc") == 0 || strcmp(name, "prior_samples.nc") == 0;
 }
 
@@ -45,9 +45,11 @@ bool folder_is_event_log(const char *name) {
   return length > 3 && name[0] != '.' && strcmp(name + length - 3, ".nc") == 0;
 }
 
-static bool is_study(const char *name) { return strcmp(name, "study.yaml") == 0; }
+static bool folder_is_study_name(const char *name) { return strcmp(name, "study.yaml") == 0; }
 
-static bool is_top(const char *name) { return is_result(name) || is_study(name); }
+static bool folder_is_top_name(const char *name) {
+  return folder_is_result_name(name) || folder_is_study_name(name);
+}
 
 /* The parts of a folder, and the names of our files in each. */
 typedef struct {
@@ -58,25 +60,25 @@ typedef struct {
 static const Part parts[] = {{"tasks", folder_is_journal_name},
                              {"priors", belief_is_file_name},
                              {"events", folder_is_event_log},
-                             {".", is_top}};
+                             {".", folder_is_top_name}};
 enum { PARTS = sizeof parts / sizeof *parts };
 
-static bool is_temporary(const Part *part, const char *name) {
+static bool folder_is_temporary(const Part *part, const char *name) {
   char of[NAME_MAX + 1];
   return durable_is_temporary(name, sizeof of, of) && part->has(of);
 }
 
-/* Walking through the names of our scheme. */
+/* Walking through the files with our names. */
 
 typedef struct {
   const char *directory;
   const Part *part;
   int folder; /* the open part */
-  const char *sha256; /* of the study, where it is asked for */
-  char *found; /* [PATH_SIZE], where it is asked for */
+  const char *sha256; /* of the study, if needed */
+  char *found; /* [PATH_SIZE], if needed */
 } Walk;
 
-static int open_part(const Walk *walk) {
+static int folder_open_part(const Walk *walk) {
   const int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
   int top = open(walk->directory, flags);
   if (top < 0) return -1;
@@ -87,8 +89,8 @@ static int open_part(const Walk *walk) {
   return folder;
 }
 
-static Status walk_part(Walk *walk, Status (*visit)(const Walk *walk, const char *name)) {
-  walk->folder = open_part(walk);
+static Status folder_walk_part(Walk *walk, Status (*visit)(const Walk *walk, const char *name)) {
+  walk->folder = folder_open_part(walk);
   if (walk->folder < 0 && errno == ENOENT) return STATUS_OK;
   if (walk->folder < 0 && (errno == ELOOP || errno == ENOTDIR))
     return status_set(STATUS_FILE,
@@ -100,9 +102,9 @@ static Status walk_part(Walk *walk, Status (*visit)(const Walk *walk, const char
                       strerror(errno));
   Status status = STATUS_OK;
   for (struct dirent *entry; status == STATUS_OK && (entry = readdir(stream));)
-    if (walk->part->has(entry->d_name) || is_temporary(walk->part, entry->d_name))
+    if (walk->part->has(entry->d_name) || folder_is_temporary(walk->part, entry->d_name))
       status = visit(walk, entry->d_name);
-    else if (walk->part == parts && is_former(entry->d_name))
+    else if (walk->part == parts && folder_is_old_task_name(entry->d_name))
       status =
           status_set(STATUS_RESUME,
                      "%s/tasks/%s was written by a version of this program that kept a file for each task; "
@@ -112,70 +114,75 @@ static Status walk_part(Walk *walk, Status (*visit)(const Walk *walk, const char
   return status;
 }
 
-static Status walk_all(Walk walk, Status (*visit)(const Walk *walk, const char *name)) {
+static Status folder_walk_all_parts(Walk walk, Status (*visit)(const Walk *walk, const char *name)) {
   for (int i = 0; i < PARTS; i++) {
     walk.part = &parts[i];
-    TRY(walk_part(&walk, visit));
+    TRY(folder_walk_part(&walk, visit));
   }
   return STATUS_OK;
 }
 
-/* What is done on the way. */
+/* What a walk does with each file. */
 
-static bool is_regular(const Walk *walk, const char *name) {
+static bool folder_file_is_regular(const Walk *walk, const char *name) {
   struct stat info;
   return fstatat(walk->folder, name, &info, AT_SYMLINK_NOFOLLOW) != 0 || S_ISREG(info.st_mode);
 }
 
-static Status check_regular(const Walk *walk, const char *name) {
-  if (is_temporary(walk->part, name) || is_regular(walk, name)) return STATUS_OK;
+static Status folder_check_regular(const Walk *walk, const char *name) {
+  if (folder_is_temporary(walk->part, name) || folder_file_is_regular(walk, name)) return STATUS_OK;
   return status_set(STATUS_FILE,
                     "%s/%s/%s is a link or no regular file: it is not the study's own; use another folder",
                     walk->directory, walk->part->name, name);
 }
 
-static Status note_work(const Walk *walk, const char *name) {
-  if ((walk->part == parts && folder_is_journal_name(name)) || is_result(name))
+static Status folder_note_work(const Walk *walk, const char *name) {
+  if ((walk->part == parts && folder_is_journal_name(name)) || folder_is_result_name(name))
     snprintf(walk->found, PATH_SIZE, "%s/%s", walk->part->name, name);
   return STATUS_OK;
 }
 
-static bool is_own(const Walk *walk, const char *name) {
-  if (is_study(name)) return true;
+static bool folder_file_is_own(const Walk *walk, const char *name) {
+  if (folder_is_study_name(name)) return true;
   if (walk->part->has == belief_is_file_name) return ownership_of(walk->folder, name) == OWNERSHIP_OURS;
   return (walk->part == parts &&
           ownership_of(walk->folder, name) == OWNERSHIP_NOTHING) || /* an empty journal */
          ownership_carries(walk->folder, name, walk->sha256);
 }
 
-static Status check_own(const Walk *walk, const char *name) {
-  if (is_temporary(walk->part, name) || is_own(walk, name)) return STATUS_OK;
+static Status folder_check_own(const Walk *walk, const char *name) {
+  if (folder_is_temporary(walk->part, name) || folder_file_is_own(walk, name)) return STATUS_OK;
   return status_set(STATUS_FILE,
                     "%s/%s/%s is damaged, or not a file of the study in this folder, and will not be "
                     "removed; move it away or use another folder",
                     walk->directory, walk->part->name, name);
 }
 
-static Status sweep_temporary(const Walk *walk, const char *name) {
-  if (is_temporary(walk->part, name) && is_regular(walk, name)) unlinkat(walk->folder, name, 0);
+static Status folder_sweep_temporary(const Walk *walk, const char *name) {
+  if (folder_is_temporary(walk->part, name) && folder_file_is_regular(walk, name))
+    unlinkat(walk->folder, name, 0);
   return STATUS_OK;
 }
 
-/* Removes all but the study itself: as long as that is there, the rest is known to be its own. */
-static Status remove_own(const Walk *walk, const char *name) {
-  if (is_temporary(walk->part, name)) return sweep_temporary(walk, name);
-  if (is_study(name) || !is_own(walk, name) || unlinkat(walk->folder, name, 0) == 0) return STATUS_OK;
+/* Removes a file of the study unless it is study.yaml: while that exists, the rest is known to be the study's
+ * own. */
+static Status folder_remove_own(const Walk *walk, const char *name) {
+  if (folder_is_temporary(walk->part, name)) return folder_sweep_temporary(walk, name);
+  if (folder_is_study_name(name) || !folder_file_is_own(walk, name) || unlinkat(walk->folder, name, 0) == 0)
+    return STATUS_OK;
   return status_set(STATUS_FILE, "%s/%s/%s: cannot remove it: %s", walk->directory, walk->part->name, name,
                     strerror(errno));
 }
 
-/* For others. */
+/* Public functions. */
 
-Status folder_check(const char *directory) { return walk_all((Walk){.directory = directory}, check_regular); }
+Status folder_check(const char *directory) {
+  return folder_walk_all_parts((Walk){.directory = directory}, folder_check_regular);
+}
 
 Status folder_find_work(const char *directory, size_t size, char *name) {
   char found[PATH_SIZE] = "";
-  TRY(walk_all((Walk){.directory = directory, .found = found}, note_work));
+  TRY(folder_walk_all_parts((Walk){.directory = directory, .found = found}, folder_note_work));
   snprintf(name, size, "%s", strncmp(found, "./", 2) == 0 ? found + 2 : found);
   return STATUS_OK;
 }
@@ -183,14 +190,16 @@ Status folder_find_work(const char *directory, size_t size, char *name) {
 Status folder_remove_study(const char *directory, const char *sha256) {
   const Walk walk = {.directory = directory, .sha256 = sha256};
   char path[PATH_SIZE];
-  TRY(walk_all(walk, check_own));
-  TRY(walk_all(walk, remove_own));
+  TRY(folder_walk_all_parts(walk, folder_check_own));
+  TRY(folder_walk_all_parts(walk, folder_remove_own));
   snprintf(path, sizeof path, "%s/study.yaml", directory);
   if (unlink(path) == 0 || errno == ENOENT) return STATUS_OK;
   return status_set(STATUS_FILE, "%s: cannot remove it: %s", path, strerror(errno));
 }
 
-void folder_sweep(const char *directory) { walk_all((Walk){.directory = directory}, sweep_temporary); }
+void folder_sweep(const char *directory) {
+  folder_walk_all_parts((Walk){.directory = directory}, folder_sweep_temporary);
+}
 
 Status folder_make_room(const char *directory, const char *name, const char *sha256) {
   char path[PATH_SIZE];

@@ -6,8 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Refuses, and says which key of the study has changed since the results were written. */
-static Status former_refuse(StoreFile *file, const Study *study) {
+/* Refuses results of another study, and says which key has changed since they were written. */
+static Status former_results_refuse(StoreFile *file, const Study *study) {
   SCOPED(char *, config, memory_free_text);
   char difference[1024] = "its configuration differs";
   TRY(store_get_text_attribute(file, NULL, "config", &config));
@@ -15,18 +15,18 @@ static Status former_refuse(StoreFile *file, const Study *study) {
   return status_set(STATUS_RESUME, "%s is of another study; %s", store_path(file), difference);
 }
 
-static Status check_study(StoreFile *file, const Study *study) {
+static Status former_results_check_study(StoreFile *file, const Study *study) {
   SCOPED(char *, sha, memory_free_text);
   if (!store_has_attribute(file, "config_sha256"))
     return status_set(STATUS_FILE, "%s is not a file of results; move it away or use another folder",
                       store_path(file));
   TRY(store_get_text_attribute(file, NULL, "config_sha256", &sha));
-  return strcmp(sha, study->file->sha256) == 0 ? STATUS_OK : former_refuse(file, study);
+  return strcmp(sha, study->file->sha256) == 0 ? STATUS_OK : former_results_refuse(file, study);
 }
 
-static Status read_status(Arena *memory, StoreFile *file, const Study *study, Former *out) {
+static Status former_results_read_status(Arena *memory, StoreFile *file, const Study *study, Former *out) {
   size_t shape[3] = {(size_t)study->file->setting_count, (size_t)study->file->policy_count, SIZE_MAX};
-  TRY(check_study(file, study));
+  TRY(former_results_check_study(file, study));
   TRY(store_shape(file, "status", 3, shape));
   ALLOCATE(memory, out->status, shape[0] * shape[1] * shape[2]);
   TRY(store_get_bytes(file, "status", out->status));
@@ -44,7 +44,7 @@ Status former_read(Arena *memory, const char *directory, const Study *study, For
   if (access(path, F_OK) != 0) return STATUS_OK;
   Status status = store_open(path, &file);
   if (status == STATUS_OK) {
-    status = read_status(memory, file, study, out);
+    status = former_results_read_status(memory, file, study, out);
     store_abandon(file);
   }
   if (status != STATUS_INPUT) return status;
@@ -54,7 +54,7 @@ Status former_read(Arena *memory, const char *directory, const Study *study, For
 
 int64_t former_lost(const Former *former, size_t setting, size_t policy, int64_t runs,
                     const signed char *status) {
-  if (former->runs == 0) return 0; /* there are none, and no array of them */
+  if (former->runs == 0) return 0; /* no results, and no array of them */
   const signed char *had =
       former->status + (setting * (size_t)former->policies + policy) * (size_t)former->runs;
   int64_t lost = 0;

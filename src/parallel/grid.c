@@ -4,9 +4,9 @@
 
 #include <mpi.h>
 
-/* What is used of ScaLAPACK and BLACS, which come without a header. Fortran: all by
- * reference, matrices column-major, indices from 1. A descriptor is {1, context, rows, columns, row block,
- * column block, first row, first column, local rows}. */
+/* The functions of ScaLAPACK and BLACS used here; the libraries come without a header. In Fortran all
+ * arguments are passed by reference, matrices are column-major, and indices begin at 1. A descriptor is {1,
+ * context, rows, columns, row block, column block, first row, first column, local rows}. */
 
 int Csys2blacs_handle(MPI_Comm communicator);
 void Cfree_blacs_system_handle(int handle);
@@ -29,21 +29,21 @@ void pdsyevd_(const char *vectors, const char *triangle, const int *n, double *a
               const int *ja, const int *desc_a, double *w, double *z, const int *iz, const int *jz,
               const int *desc_z, double *work, const int *lwork, int *iwork, const int *liwork, int *info);
 
-static const int FIRST = 1; /* row or column of a whole matrix */
+static const int FIRST = 1; /* first row or column of a whole matrix */
 
 typedef struct {
   int field[9];
 } Descriptor;
 
-static Descriptor describe_matrix(const Dense *grid, const DenseMatrix *matrix) {
+static Descriptor scalapack_descriptor(const Dense *grid, const DenseMatrix *matrix) {
   return (Descriptor){{1, grid->context, matrix->rows, matrix->columns, grid->block, grid->block, 0, 0,
                        matrix->local_rows > 0 ? matrix->local_rows : 1}};
 }
 
-static void grid_multiply(const Dense *grid, double factor, bool transpose_a, const DenseMatrix *a,
-                          bool transpose_b, const DenseMatrix *b, DenseMatrix *c) {
-  const Descriptor of_a = describe_matrix(grid, a), of_b = describe_matrix(grid, b),
-                   of_c = describe_matrix(grid, c);
+static void scalapack_multiply(const Dense *grid, double factor, bool transpose_a, const DenseMatrix *a,
+                               bool transpose_b, const DenseMatrix *b, DenseMatrix *c) {
+  const Descriptor of_a = scalapack_descriptor(grid, a), of_b = scalapack_descriptor(grid, b),
+                   of_c = scalapack_descriptor(grid, c);
   const int inner = transpose_a ? a->rows : a->columns;
   const double zero = 0;
   pdgemm_(transpose_a ? "T" : "N", transpose_b ? "T" : "N", &c->rows, &c->columns, &inner, &factor, a->values,
@@ -51,16 +51,16 @@ static void grid_multiply(const Dense *grid, double factor, bool transpose_a, co
           of_c.field);
 }
 
-static void multiply_gram(const Dense *grid, double factor, const DenseMatrix *a, DenseMatrix *c) {
-  const Descriptor of_a = describe_matrix(grid, a), of_c = describe_matrix(grid, c);
+static void scalapack_gram(const Dense *grid, double factor, const DenseMatrix *a, DenseMatrix *c) {
+  const Descriptor of_a = scalapack_descriptor(grid, a), of_c = scalapack_descriptor(grid, c);
   const double zero = 0;
   pdsyrk_("L", "T", &c->rows, &a->rows, &factor, a->values, &FIRST, &FIRST, of_a.field, &zero, c->values,
           &FIRST, &FIRST, of_c.field);
 }
 
-/* Reads the diagonal entries of R that are here: global (j, j) lies at the same offset in its block both
- * ways. */
-static void read_diagonal(const Dense *grid, const DenseMatrix *a, double *diagonal) {
+/* Reads the diagonal entries of R that this rank holds: entry (j, j) has the same offset within its block in
+ * both directions. */
+static void scalapack_read_diagonal(const Dense *grid, const DenseMatrix *a, double *diagonal) {
   for (int j = 0; j < a->columns; j++) {
     const int block = j / grid->block, rest = j % grid->block;
     if (block % grid->grid_rows != grid->row || block % grid->grid_columns != grid->column) continue;
@@ -70,69 +70,70 @@ static void read_diagonal(const Dense *grid, const DenseMatrix *a, double *diago
   }
 }
 
-static int factorise_qr(const DenseMatrix *a, const Descriptor *of_a, double *tau, double *work, int size) {
+static int scalapack_call_pdgeqrf(const DenseMatrix *a, const Descriptor *of_a, double *tau, double *work,
+                                  int size) {
   int info;
   pdgeqrf_(&a->rows, &a->columns, a->values, &FIRST, &FIRST, of_a->field, tau, work, &size, &info);
   return info;
 }
-static int form_orthogonal(const DenseMatrix *a, const Descriptor *of_a, double *tau, double *work,
-                           int size) {
+static int scalapack_call_pdorgqr(const DenseMatrix *a, const Descriptor *of_a, double *tau, double *work,
+                                  int size) {
   int info;
   pdorgqr_(&a->rows, &a->columns, &a->columns, a->values, &FIRST, &FIRST, of_a->field, tau, work, &size,
            &info);
   return info;
 }
 
-/* Makes the columns of `a` orthonormal and returns the diagonal of R. The work space is asked for by size
- * -1. */
-static int orthogonalise(const Dense *grid, DenseMatrix *a, double *diagonal) {
-  const Descriptor of_a = describe_matrix(grid, a);
+/* Makes the columns of `a` orthonormal and writes the diagonal of R. Calls with size -1 ask for the size of
+ * the workspace. */
+static int scalapack_orthogonalise(const Dense *grid, DenseMatrix *a, double *diagonal) {
+  const Descriptor of_a = scalapack_descriptor(grid, a);
   double *tau, *work, first, second;
-  int info = factorise_qr(a, &of_a, NULL, &first, -1);
-  if (info == 0) info = form_orthogonal(a, &of_a, NULL, &second, -1);
+  int info = scalapack_call_pdgeqrf(a, &of_a, NULL, &first, -1);
+  if (info == 0) info = scalapack_call_pdorgqr(a, &of_a, NULL, &second, -1);
   if (info != 0) return info;
   const int size = (int)(first > second ? first : second);
   double short_of_memory =
       memory_new((void **)&tau, (size_t)a->local_columns + (size_t)size + 1, sizeof *tau) != STATUS_OK;
-  grid->sum(1, &short_of_memory); /* nobody should begin alone */
+  grid->sum(1, &short_of_memory); /* no rank should begin alone */
   if (short_of_memory > 0) {
     free(tau);
     return DENSE_NO_MEMORY;
   }
   work = tau + a->local_columns + 1;
-  info = factorise_qr(a, &of_a, tau, work, size);
-  read_diagonal(grid, a, diagonal);
-  if (info == 0) info = form_orthogonal(a, &of_a, tau, work, size);
+  info = scalapack_call_pdgeqrf(a, &of_a, tau, work, size);
+  scalapack_read_diagonal(grid, a, diagonal);
+  if (info == 0) info = scalapack_call_pdorgqr(a, &of_a, tau, work, size);
   free(tau);
   return info;
 }
 
-static int decompose_symmetric(const Dense *grid, DenseMatrix *a, double *w, double *vectors, double *work,
-                               int size, int *integers, int integer_count) {
-  const Descriptor of_a = describe_matrix(grid, a);
+static int scalapack_call_pdsyevd(const Dense *grid, DenseMatrix *a, double *w, double *vectors, double *work,
+                                  int size, int *integers, int integer_count) {
+  const Descriptor of_a = scalapack_descriptor(grid, a);
   int info;
   pdsyevd_("V", "L", &a->rows, a->values, &FIRST, &FIRST, of_a.field, w, vectors, &FIRST, &FIRST, of_a.field,
            work, &size, integers, &integer_count, &info);
   return info;
 }
 
-static int find_eigenvectors(const Dense *grid, DenseMatrix *a, double *w) {
+static int scalapack_eigenvectors(const Dense *grid, DenseMatrix *a, double *w) {
   double *vectors = NULL, *work = NULL, size;
   int *integers = NULL, integer_count;
-  int info = decompose_symmetric(grid, a, w, NULL, &size, -1, &integer_count, -1);
+  int info = scalapack_call_pdsyevd(grid, a, w, NULL, &size, -1, &integer_count, -1);
   if (info != 0) return info;
   const size_t local = (size_t)a->local_rows * (size_t)a->local_columns;
-  /* The size that pdsyevd asks for forgets its own pdormtr: where blocks are large beside the matrix, that
-   * would refuse, and pdsyevd return without eigenvectors and without a word. */
+  /* The size that pdsyevd asks for does not cover its own call of pdormtr: if blocks are large compared to
+   * the matrix, pdormtr would refuse, and pdsyevd would return without eigenvectors and without an error. */
   size += (double)grid->block * (a->local_rows + a->local_columns + 2 * grid->block);
   double short_of_memory =
       memory_new((void **)&vectors, local, sizeof *vectors) != STATUS_OK ||
       memory_new((void **)&work, (size_t)size, sizeof *work) != STATUS_OK ||
       memory_new((void **)&integers, (size_t)integer_count, sizeof *integers) != STATUS_OK;
-  grid->sum(1, &short_of_memory); /* nobody should begin alone */
+  grid->sum(1, &short_of_memory); /* no rank should begin alone */
   info = short_of_memory > 0
              ? DENSE_NO_MEMORY
-             : decompose_symmetric(grid, a, w, vectors, work, (int)size, integers, integer_count);
+             : scalapack_call_pdsyevd(grid, a, w, vectors, work, (int)size, integers, integer_count);
   free(work);
   free(integers);
   free(a->values);
@@ -141,10 +142,10 @@ static int find_eigenvectors(const Dense *grid, DenseMatrix *a, double *w) {
 }
 
 static const DenseOps scalapack = {.name = "ScaLAPACK on all ranks",
-                                   .multiply = grid_multiply,
-                                   .gram = multiply_gram,
-                                   .orthogonal = orthogonalise,
-                                   .eigen = find_eigenvectors};
+                                   .multiply = scalapack_multiply,
+                                   .gram = scalapack_gram,
+                                   .orthogonal = scalapack_orthogonalise,
+                                   .eigen = scalapack_eigenvectors};
 
 bool grid_is_available(void) { return true; }
 

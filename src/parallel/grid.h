@@ -4,11 +4,11 @@
 #include "core/dense.h"
 #include "parallel/parallel.h"
 
-/* Side of the blocks that are dealt out; 32 and 128 take as long (measured, d = 2 000). */
+/* Side of the blocks dealt out to ranks; 32 and 128 are equally fast (measured, d = 2 000). */
 enum { GRID_BLOCK = 64 };
 
-/* Returns false in a build without ScaLAPACK (grid_none.c): then there is nothing to be created. */
+/* Returns false in a build without ScaLAPACK (grid_none.c), where no grid can be created. */
 bool grid_is_available(void);
-/* Creates the most square grid of all ranks. Collective; the caller ends with grid_destroy. */
+/* Creates the grid of all ranks that is closest to square. Collective; the caller must call grid_destroy. */
 Dense grid_create(const Parallel *parallel, int block);
 void grid_destroy(Dense *grid);

@@ -1,4 +1,4 @@
-/* In place of grid.c in a build without ScaLAPACK: large settings run on one rank, by LAPACK. */
+/* Replaces grid.c in a build without ScaLAPACK: large settings run on one rank, by LAPACK. */
 #include "parallel/grid.h"
 
 bool grid_is_available(void) { return false; }

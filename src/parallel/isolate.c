@@ -23,18 +23,20 @@ typedef struct {
 } Report;
 
 typedef struct {
-  size_t curves, runs; /* bytes of the arrays of a result */
+  size_t curves, runs; /* bytes of a result's curves, and of each array [runs] */
 } Sizes;
 
-static Sizes sizes_of(const Study *study, const TaskResult *result) {
+static Sizes isolated_task_sizes(const Study *study, const TaskResult *result) {
   size_t runs = (size_t)result->runs;
   return (Sizes){(size_t)study->curve_count * runs * (size_t)result->points * sizeof(double),
                  runs * sizeof(double)};
 }
 
-static size_t report_size(Sizes sizes) { return sizeof(Report) + sizes.curves + 4 * sizes.runs; }
+static size_t isolated_task_report_size(Sizes sizes) {
+  return sizeof(Report) + sizes.curves + 4 * sizes.runs;
+}
 
-static void put_result(Report *report, Sizes sizes, const TaskResult *result) {
+static void isolated_task_put_result(Report *report, Sizes sizes, const TaskResult *result) {
   char *arrays = (char *)(report + 1);
   memcpy(arrays, result->curves, sizes.curves);
   memcpy(arrays + sizes.curves, result->seconds, sizes.runs);
@@ -44,7 +46,7 @@ static void put_result(Report *report, Sizes sizes, const TaskResult *result) {
   report->run_status = result->status;
 }
 
-static void get_result(const Report *report, Sizes sizes, TaskResult *result) {
+static void isolated_task_get_result(const Report *report, Sizes sizes, TaskResult *result) {
   const char *arrays = (const char *)(report + 1);
   memcpy(result->curves, arrays, sizes.curves);
   memcpy(result->seconds, arrays + sizes.curves, sizes.runs);
@@ -54,30 +56,31 @@ static void get_result(const Report *report, Sizes sizes, TaskResult *result) {
   result->status = report->run_status;
 }
 
-/* The child. */
+/* In the child. */
 
-static bool tell_fraction(void *context, double fraction) {
+static bool isolated_task_put_fraction(void *context, double fraction) {
   Report *report = context;
   report->fraction = fraction;
   return true;
 }
 
-static void run_in_child(pid_t parent, const Study *study, const Task *task, const char *directory,
-                         Report *report, TaskResult *result) {
+static void isolated_task_run_in_child(pid_t parent, const Study *study, const Task *task,
+                                       const char *directory, Report *report, TaskResult *result) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(EXIT_FAILURE);
-  report->status = study_run_task(study, task, directory, (Tick){tell_fraction, report}, result);
+  report->status = study_run_task(study, task, directory, (Tick){isolated_task_put_fraction, report}, result);
   snprintf(report->sentence, sizeof report->sentence, "%s", status_message());
-  put_result(report, sizes_of(study, result), result);
+  isolated_task_put_result(report, isolated_task_sizes(study, result), result);
   _exit(EXIT_SUCCESS);
 }
 
-/* The rank. */
+/* In the rank. */
 
 typedef enum { ENDED, STOPPED, LATE } Outcome;
 
-/* Waits until the child closes its end of the pipe by dying, in whatever way. */
-static Outcome wait_for(int pipe_end, const Report *report, double timeout, Tick tick) {
+/* Waits until the child closes its end of the pipe by ending, in whatever way, or until `tick` or the timeout
+ * stops it. */
+static Outcome isolated_task_wait(int pipe_end, const Report *report, double timeout, Tick tick) {
   double elapsed = 0, last = clock_wall();
   for (;;) {
     struct pollfd end = {.fd = pipe_end, .events = POLLIN};
@@ -90,14 +93,14 @@ static Outcome wait_for(int pipe_end, const Report *report, double timeout, Tick
   }
 }
 
-static int reap_child(pid_t process) {
+static int isolated_task_reap(pid_t process) {
   int how = 0;
   while (waitpid(process, &how, 0) < 0 && errno == EINTR) continue;
   return how;
 }
 
-static Status conclude_report(const Study *study, const Report *report, Outcome outcome, int how,
-                              double timeout, TaskResult *result) {
+static Status isolated_task_conclude(const Study *study, const Report *report, Outcome outcome, int how,
+                                     double timeout, TaskResult *result) {
   char message[256];
   if (outcome == STOPPED) return status_set(STATUS_STOPPED, "stopped");
   if (outcome == LATE) {
@@ -115,18 +118,18 @@ static Status conclude_report(const Study *study, const Report *report, Outcome 
     return task_result_fail(study, message, result);
   }
   if (report->status != STATUS_OK) return status_set(report->status, "%s", report->sentence);
-  get_result(report, sizes_of(study, result), result);
+  isolated_task_get_result(report, isolated_task_sizes(study, result), result);
   return STATUS_OK;
 }
 
-static Status run_beside(const Study *study, const Task *task, const char *directory, double timeout,
-                         Tick tick, Report *report, TaskResult *result) {
+static Status isolated_task_fork(const Study *study, const Task *task, const char *directory, double timeout,
+                                 Tick tick, Report *report, TaskResult *result) {
   int ends[2];
   if (pipe(ends) != 0) return status_set(STATUS_INTERNAL, "cannot make a pipe: %s", strerror(errno));
   pid_t parent = getpid(), process = fork();
   if (process == 0) {
     close(ends[0]);
-    run_in_child(parent, study, task, directory, report, result);
+    isolated_task_run_in_child(parent, study, task, directory, report, result);
   }
   int error = errno;
   close(ends[1]);
@@ -134,9 +137,9 @@ static Status run_beside(const Study *study, const Task *task, const char *direc
   if (process < 0) {
     status = status_set(STATUS_INTERNAL, "cannot start a process for a task: %s", strerror(error));
   } else {
-    Outcome outcome = wait_for(ends[0], report, timeout, tick);
+    Outcome outcome = isolated_task_wait(ends[0], report, timeout, tick);
     if (outcome != ENDED) kill(process, SIGKILL);
-    status = conclude_report(study, report, outcome, reap_child(process), timeout, result);
+    status = isolated_task_conclude(study, report, outcome, isolated_task_reap(process), timeout, result);
   }
   close(ends[0]);
   return status;
@@ -144,11 +147,11 @@ static Status run_beside(const Study *study, const Task *task, const char *direc
 
 Status isolate_run_task(const Study *study, const Task *task, const char *directory, double timeout,
                         Tick tick, TaskResult *result) {
-  size_t size = report_size(sizes_of(study, result));
+  size_t size = isolated_task_report_size(isolated_task_sizes(study, result));
   Report *report = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (report == MAP_FAILED)
     return status_set(STATUS_INTERNAL, "out of memory: %zu bytes for a task: %s", size, strerror(errno));
-  Status status = run_beside(study, task, directory, timeout, tick, report, result);
+  Status status = isolated_task_fork(study, task, directory, timeout, tick, report, result);
   munmap(report, size);
   return status;
 }

@@ -17,23 +17,23 @@ enum { CHECK_SIZE = 16, WHOLE_DIGEST = DIGEST_SIZE - 1 };
 
 typedef struct {
   char mark[sizeof MARK], study[WHOLE_DIGEST];
-  int64_t task, status, length; /* of the payload; status RUN_NOT_RUN: void */
+  int64_t task, status, length; /* length of the payload; status RUN_NOT_RUN: a void record */
   double finished;
   char digest[WHOLE_DIGEST]; /* of the payload */
-  char check[CHECK_SIZE]; /* first half of the SHA-256 of all before it */
+  char check[CHECK_SIZE]; /* first digits of the SHA-256 of everything before it */
 } Header;
 
 /* Adds the checksum to a header. */
-static Status header_seal(Header *header) {
+static Status journal_seal_header(Header *header) {
   char digest[DIGEST_SIZE];
   TRY(digest_hex(header, offsetof(Header, check), digest));
   memcpy(header->check, digest, CHECK_SIZE);
   return STATUS_OK;
 }
 
-static bool header_is_whole(const Header *header) {
+static bool journal_header_is_whole(const Header *header) {
   Header again = *header;
-  return memcmp(header->mark, MARK, sizeof MARK) == 0 && header_seal(&again) == STATUS_OK &&
+  return memcmp(header->mark, MARK, sizeof MARK) == 0 && journal_seal_header(&again) == STATUS_OK &&
          memcmp(header->check, again.check, CHECK_SIZE) == 0 && header->length >= 0;
 }
 
@@ -45,8 +45,9 @@ typedef struct {
 
 enum { WATCHED = 4 /* records of earlier versions end before it */, PARTS };
 
-/* Lists them; returns their length. */
-static int64_t payload_of(const Study *study, RunStatus status, const TaskResult *result, Part parts[PARTS]) {
+/* Lists the parts of a payload; returns their total length. */
+static int64_t journal_list_payload(const Study *study, RunStatus status, const TaskResult *result,
+                                    Part parts[PARTS]) {
   const size_t runs = (size_t)result->runs, points = (size_t)result->points;
   int64_t length = 0;
   parts[0] = (Part){result->seconds, runs * sizeof *result->seconds};
@@ -58,7 +59,7 @@ static int64_t payload_of(const Study *study, RunStatus status, const TaskResult
   return length;
 }
 
-static Status payload_digest(const Part parts[PARTS], char out[DIGEST_SIZE]) {
+static Status journal_digest_payload(const Part parts[PARTS], char out[DIGEST_SIZE]) {
   Digest digest;
   digest_begin(&digest);
   for (int i = 0; i < PARTS; i++) digest_add(&digest, parts[i].bytes, parts[i].size);
@@ -70,11 +71,11 @@ static Status payload_digest(const Part parts[PARTS], char out[DIGEST_SIZE]) {
 struct Journal {
   const char *directory;
   const Study *study;
-  const char *path; /* of the file, once there is one */
+  const char *path; /* of the file, once it exists */
   FILE *file; /* NULL before the first record */
   Arena *memory;
   off_t end; /* of the last record */
-  int error; /* of a sync that failed: the next one could not tell */
+  int error; /* of a failed sync: a later one would not report it */
 };
 
 Status journal_create(Arena *memory, const char *directory, const Study *study, Journal **out) {
@@ -83,12 +84,12 @@ Status journal_create(Arena *memory, const char *directory, const Study *study, 
   return STATUS_OK;
 }
 
-static Status cannot_write(const char *path) {
+static Status journal_cannot_write(const char *path) {
   return status_set(STATUS_FILE, "cannot write %s: %s", path, strerror(errno));
 }
 
-/* Makes the file under a name that nobody has. */
-static Status make_file(Journal *journal) {
+/* Creates the file under a name that no other journal has. */
+static Status journal_make_file(Journal *journal) {
   int file = -1;
   for (int attempt = 0; file < 0 && attempt < 100; attempt++) {
     uint64_t number;
@@ -100,13 +101,13 @@ static Status make_file(Journal *journal) {
     file = open(journal->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (file < 0 && errno != EEXIST) break;
   }
-  if (file < 0) return cannot_write(journal->path);
+  if (file < 0) return journal_cannot_write(journal->path);
   journal->file = fdopen(file, "wb");
-  if (!journal->file) return cannot_write(journal->path);
+  if (!journal->file) return journal_cannot_write(journal->path);
   return durable_sync_folder_of(journal->path);
 }
 
-static double seconds_since_1970(void) {
+static double journal_seconds_since_1970(void) {
   struct timespec now;
   clock_gettime(CLOCK_REALTIME, &now);
   return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
@@ -115,14 +116,14 @@ static double seconds_since_1970(void) {
 Status journal_append(Journal *journal, const Task *task, const TaskResult *result) {
   Part parts[PARTS];
   char digest[DIGEST_SIZE];
-  Header header = {.task = task->index, .status = result->status, .finished = seconds_since_1970()};
+  Header header = {.task = task->index, .status = result->status, .finished = journal_seconds_since_1970()};
   memcpy(header.mark, MARK, sizeof MARK);
   memcpy(header.study, journal->study->file->sha256, sizeof header.study);
-  header.length = payload_of(journal->study, result->status, result, parts);
-  TRY(payload_digest(parts, digest));
+  header.length = journal_list_payload(journal->study, result->status, result, parts);
+  TRY(journal_digest_payload(parts, digest));
   memcpy(header.digest, digest, sizeof header.digest);
-  TRY(header_seal(&header));
-  if (!journal->file) TRY(make_file(journal));
+  TRY(journal_seal_header(&header));
+  if (!journal->file) TRY(journal_make_file(journal));
   bool good = fwrite(&header, sizeof header, 1, journal->file) == 1;
   for (int i = 0; i < PARTS; i++)
     good = good && fwrite(parts[i].bytes, 1, parts[i].size, journal->file) == parts[i].size;
@@ -130,8 +131,8 @@ Status journal_append(Journal *journal, const Task *task, const TaskResult *resu
     journal->end += (off_t)sizeof header + header.length;
     return STATUS_OK;
   }
-  const Status status = cannot_write(journal->path);
-  if (ftruncate(fileno(journal->file), journal->end) != 0) return status; /* then its end is torn */
+  const Status status = journal_cannot_write(journal->path);
+  if (ftruncate(fileno(journal->file), journal->end) != 0) return status; /* its end stays torn */
   return status;
 }
 
@@ -139,7 +140,7 @@ Status journal_sync(Journal *journal) {
   if (!journal->file) return STATUS_OK;
   if (journal->error == 0 && fdatasync(fileno(journal->file)) != 0) journal->error = errno;
   errno = journal->error;
-  return journal->error == 0 ? STATUS_OK : cannot_write(journal->path);
+  return journal->error == 0 ? STATUS_OK : journal_cannot_write(journal->path);
 }
 
 void journal_close(Journal *journal) {
@@ -148,43 +149,43 @@ void journal_close(Journal *journal) {
 
 /* Reading. */
 
-static Status cannot_read(const char *path) {
+static Status journal_cannot_read(const char *path) {
   return status_set(STATUS_FILE, "cannot read %s: %s", path, strerror(errno));
 }
 
-/* Reads `size` bytes from byte `at` on; STATUS_INPUT when the file ends before. */
-static Status read_at(int file, const char *path, int64_t at, void *bytes, size_t size) {
+/* Reads `size` bytes from byte `at` on; STATUS_INPUT when the file ends too early. */
+static Status journal_read_bytes(int file, const char *path, int64_t at, void *bytes, size_t size) {
   for (size_t done = 0; done < size;) {
     const ssize_t n = pread(file, (char *)bytes + done, size - done, (off_t)at + (off_t)done);
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return cannot_read(path);
+    if (n < 0) return journal_cannot_read(path);
     if (n == 0) return status_set(STATUS_INPUT, "%s is damaged: it ends within a record", path);
     done += (size_t)n;
   }
   return STATUS_OK;
 }
 
-static Status open_at(const char *path, int flags, int *file) {
+static Status journal_open_file(const char *path, int flags, int *file) {
   *file = open(path, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-  return *file >= 0 ? STATUS_OK : cannot_read(path);
+  return *file >= 0 ? STATUS_OK : journal_cannot_read(path);
 }
 
-Status journal_open(const char *path, int *file) { return open_at(path, O_RDONLY, file); }
+Status journal_open(const char *path, int *file) { return journal_open_file(path, O_RDONLY, file); }
 
 /* Finds the first whole header in [from, size) of a file; *at is `size` when there is none. */
-static Status find_header(int file, const char *path, int64_t from, int64_t size, int64_t *at) {
+static Status journal_find_header(int file, const char *path, int64_t from, int64_t size, int64_t *at) {
   enum { WINDOW = 1 << 16 };
   char bytes[WINDOW];
   Header header;
   for (*at = from; *at + (int64_t)sizeof header <= size;) {
     const size_t length = size - *at < WINDOW ? (size_t)(size - *at) : WINDOW;
-    TRY(read_at(file, path, *at, bytes, length));
+    TRY(journal_read_bytes(file, path, *at, bytes, length));
     for (const char *mark = bytes; (mark = memmem(mark, length - (size_t)(mark - bytes), MARK, sizeof MARK));
          mark++) {
       const int64_t found = *at + (mark - bytes);
       if (found + (int64_t)sizeof header > size) break;
-      TRY(read_at(file, path, found, &header, sizeof header));
-      if (!header_is_whole(&header)) continue;
+      TRY(journal_read_bytes(file, path, found, &header, sizeof header));
+      if (!journal_header_is_whole(&header)) continue;
       *at = found;
       return STATUS_OK;
     }
@@ -194,21 +195,21 @@ static Status find_header(int file, const char *path, int64_t from, int64_t size
   return STATUS_OK;
 }
 
-/* Makes the damaged bytes [at, end) a record that says nothing, so that they are reported once. */
-static Status make_void(int file, const char *path, const Study *study, int64_t at, int64_t end) {
+/* Turns the damaged bytes [at, end) into a void record, so that they are reported only once. */
+static Status journal_void_bytes(int file, const char *path, const Study *study, int64_t at, int64_t end) {
   Header header = {.task = -1, .status = RUN_NOT_RUN, .length = end - at - (int64_t)sizeof header};
   if (header.length < 0) return STATUS_OK;
   memcpy(header.mark, MARK, sizeof MARK);
   memcpy(header.study, study->file->sha256, sizeof header.study);
-  TRY(header_seal(&header));
+  TRY(journal_seal_header(&header));
   return pwrite(file, &header, sizeof header, (off_t)at) == (ssize_t)sizeof header && fdatasync(file) == 0
              ? STATUS_OK
-             : cannot_write(path);
+             : journal_cannot_write(path);
 }
 
-/* Notes one whole header. */
-static Status take_header(const char *path, const Study *study, const Header *header, int64_t at,
-                          const JournalScan *scan) {
+/* Passes one whole header on to the scan. */
+static Status journal_note_header(const char *path, const Study *study, const Header *header, int64_t at,
+                                  const JournalScan *scan) {
   if (memcmp(header->study, study->file->sha256, sizeof header->study) != 0)
     return status_set(STATUS_RESUME,
                       "%s has finished tasks of another study; move it away, put study.yaml back as it was, "
@@ -221,34 +222,35 @@ static Status take_header(const char *path, const Study *study, const Header *he
   return STATUS_OK;
 }
 
-static Status scan_open(int file, const char *path, const Study *study, int64_t size, JournalScan *scan) {
+static Status journal_scan_file(int file, const char *path, const Study *study, int64_t size,
+                                JournalScan *scan) {
   Header header;
   while (scan->end + (int64_t)sizeof header <= size) {
-    TRY(read_at(file, path, scan->end, &header, sizeof header));
-    if (header_is_whole(&header)) {
+    TRY(journal_read_bytes(file, path, scan->end, &header, sizeof header));
+    if (journal_header_is_whole(&header)) {
       if (header.length > size - scan->end - (int64_t)sizeof header) break; /* torn, or being written */
-      TRY(take_header(path, study, &header, scan->end, scan));
+      TRY(journal_note_header(path, study, &header, scan->end, scan));
       scan->end += (int64_t)sizeof header + header.length;
       continue;
     }
     int64_t next;
-    TRY(find_header(file, path, scan->end + 1, size, &next));
+    TRY(journal_find_header(file, path, scan->end + 1, size, &next));
     if (next == size) break;
-    if (scan->repair) TRY(make_void(file, path, study, scan->end, next));
+    if (scan->repair) TRY(journal_void_bytes(file, path, study, scan->end, next));
     scan->damaged++;
     scan->end = next;
   }
   scan->rest = size - scan->end;
   if (!scan->repair || scan->rest == 0 || scan->end == 0) return STATUS_OK;
-  return ftruncate(file, (off_t)scan->end) == 0 ? STATUS_OK : cannot_write(path);
+  return ftruncate(file, (off_t)scan->end) == 0 ? STATUS_OK : journal_cannot_write(path);
 }
 
 Status journal_scan(const char *path, const Study *study, JournalScan *scan) {
   int file;
   struct stat info;
-  TRY(open_at(path, scan->repair ? O_RDWR : O_RDONLY, &file));
-  Status status = fstat(file, &info) == 0 ? STATUS_OK : cannot_read(path);
-  if (status == STATUS_OK) status = scan_open(file, path, study, info.st_size, scan);
+  TRY(journal_open_file(path, scan->repair ? O_RDWR : O_RDONLY, &file));
+  Status status = fstat(file, &info) == 0 ? STATUS_OK : journal_cannot_read(path);
+  if (status == STATUS_OK) status = journal_scan_file(file, path, study, info.st_size, scan);
   close(file);
   return status;
 }
@@ -258,18 +260,18 @@ Status journal_load(int file, const char *path, const Study *study, const Task *
   Header header;
   Part parts[PARTS];
   char digest[DIGEST_SIZE];
-  TRY(read_at(file, path, at, &header, sizeof header));
-  const int64_t length = payload_of(study, (RunStatus)header.status, result, parts);
+  TRY(journal_read_bytes(file, path, at, &header, sizeof header));
+  const int64_t length = journal_list_payload(study, (RunStatus)header.status, result, parts);
   const bool lacks_watched = header.length == length - (int64_t)parts[WATCHED].size;
   if (lacks_watched) parts[WATCHED].size = 0;
   for (int i = 0; i < 2 * result->runs; i++) result->watched[i] = NAN;
-  bool whole =
-      header_is_whole(&header) && header.task == task->index && (lacks_watched || length == header.length);
+  bool whole = journal_header_is_whole(&header) && header.task == task->index &&
+               (lacks_watched || length == header.length);
   if (whole) {
     at += (int64_t)sizeof header;
     for (int i = 0; i < PARTS; at += (int64_t)parts[i++].size)
-      TRY(read_at(file, path, at, parts[i].bytes, parts[i].size));
-    TRY(payload_digest(parts, digest));
+      TRY(journal_read_bytes(file, path, at, parts[i].bytes, parts[i].size));
+    TRY(journal_digest_payload(parts, digest));
     whole = memcmp(digest, header.digest, sizeof header.digest) == 0;
   }
   if (!whole) return status_set(STATUS_INPUT, "%s is damaged: task %d cannot be read", path, task->index);

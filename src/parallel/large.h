@@ -1,10 +1,10 @@
-/* The large settings of a study (problem/problem.h): all ranks work on one task after the other, before the
- * shared counter opens. */
+/* The large settings of a study (problem/problem.h): all ranks work together on one task after another,
+ * before the shared queue of the other tasks opens. */
 #pragma once
 
 #include "parallel/tasks.h"
 
-/* Runs what is not finished yet of the large settings; they belong to shard 0. As tasks_run, which leaves
- * them out; without any, nothing is done. Collective. */
+/* Runs the unfinished tasks of large settings, which belong to shard 0. Works like tasks_run, which leaves
+ * them out; without large settings it does nothing. Collective. */
 Status large_run(const Parallel *parallel, const Finished *finished, const TasksOptions *options,
                  TasksOutcome *outcome);

@@ -23,13 +23,13 @@ enum {
   LINGER = 5 /* seconds that a job may need to die after its launcher was killed */
 };
 
-/* A lock file is opened without following a link or waiting for a pipe. */
+/* Flags that open a lock file without following a link or waiting for a pipe. */
 enum { TO_OPEN = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK };
 
 /* The text of a lock file begins with this. */
 static const char beginning[] = "host ";
 
-/* The text of a lock file: TEXT, then the number of the beat. Empty: nobody. */
+/* A lock. The text of its file is `text`, then the number of the beat; an empty file is held by nobody. */
 struct Lock {
   char path[PATH_SIZE], text[TEXT_SIZE];
   int file;
@@ -41,7 +41,7 @@ struct Lock {
   bool end;
 };
 
-/* Another job's file of which only the text can show whether that job lives. */
+/* Another job's lock file, whose text alone can show whether that job is alive. */
 typedef struct {
   char path[PATH_SIZE], text[TEXT_SIZE];
 } Suspect;
@@ -52,16 +52,16 @@ typedef struct {
   int count;
 } Suspects;
 
-static void suspects_free(Suspects *suspects) { arena_free(&suspects->memory); }
+static void lock_free_suspects(Suspects *suspects) { arena_free(&suspects->memory); }
 
-static void pause_for(double seconds) {
+static void lock_pause_for(double seconds) {
   struct timespec time = {(time_t)seconds, (long)(1e9 * (seconds - (double)(time_t)seconds))};
   nanosleep(&time, NULL);
 }
 
-/* Who writes. The boot's id distinguishes kernels: within one of them the system's lock can be trusted. */
+/* Who holds a lock. The boot id identifies the kernel; within one kernel the system's lock can be trusted. */
 
-static void read_boot_id(char id[64]) {
+static void lock_read_boot_id(char id[64]) {
   snprintf(id, 64, "unknown");
   FILE *file = fopen("/proc/sys/kernel/random/boot_id", "r");
   if (!file) return;
@@ -69,21 +69,21 @@ static void read_boot_id(char id[64]) {
   fclose(file);
 }
 
-static void describe_myself(char text[TEXT_SIZE]) {
+static void lock_describe_this_job(char text[TEXT_SIZE]) {
   char host[128] = "?", since[32], boot[64], job[64] = "";
   const char *slurm = getenv("SLURM_JOB_ID"), *pbs = getenv("PBS_JOBID");
   gethostname(host, sizeof host - 1);
   time_t now = time(NULL);
   strftime(since, sizeof since, "%Y-%m-%d %H:%M:%S UTC", gmtime(&now));
-  read_boot_id(boot);
+  lock_read_boot_id(boot);
   if (slurm || pbs) snprintf(job, sizeof job, ", job %.50s", slurm ? slurm : pbs);
   snprintf(text, TEXT_SIZE, "%s%s, pid %ld%s, since %s; boot %s", beginning, host, (long)getpid(), job, since,
            boot);
 }
 
-/* Reads the text of a lock file; empty when nobody has it, or when it cannot be read. The file is opened
- * again each time: that is when network file systems ask the server. */
-static void read_text(const char *path, char text[TEXT_SIZE]) {
+/* Reads the text of a lock file; empty when nobody holds it, or when it cannot be read. The file is reopened
+ * each time, because only then do network file systems ask the server. */
+static void lock_read_text(const char *path, char text[TEXT_SIZE]) {
   text[0] = '\0';
   int file = open(path, O_RDONLY | TO_OPEN);
   if (file < 0) return;
@@ -92,7 +92,7 @@ static void read_text(const char *path, char text[TEXT_SIZE]) {
   close(file);
 }
 
-static Status lock_refuse(const char *path, const char *text) {
+static Status lock_refuse_other_job(const char *path, const char *text) {
   int folder = (int)(strrchr(path, '/') - path);
   if (text[0] == '\0')
     return status_set(STATUS_FILE, "%.*s: another job is writing to this folder", folder, path);
@@ -100,25 +100,25 @@ static Status lock_refuse(const char *path, const char *text) {
                     (int)strcspn(text, ";"), text);
 }
 
-/* The heart of a lock that is held. */
+/* The heartbeat of a lock that is held. */
 
-static void write_beat(Lock *lock, unsigned long number) {
+static void lock_write_beat(Lock *lock, unsigned long number) {
   char text[TEXT_SIZE + 32];
   int length = snprintf(text, sizeof text, "%s, beat %010lu\n", lock->text, number);
-  /* A beat that cannot be written (full disk, sleeping server) is missed, no more. */
+  /* A beat that cannot be written (full disk, sleeping server) is just skipped. */
   if (pwrite(lock->file, text, (size_t)length, 0) == length) fsync(lock->file);
 }
 
-/* Returns whether another text stands there, or nothing does. A file that cannot be read for the moment is
- * not lost. */
-static bool taken_over(const Lock *lock) {
+/* Returns whether the file holds the text of another job or is gone. A file that cannot be read for the
+ * moment does not count as lost. */
+static bool lock_is_taken_over(const Lock *lock) {
   char text[TEXT_SIZE];
   if (access(lock->path, F_OK) != 0) return errno == ENOENT;
-  read_text(lock->path, text);
+  lock_read_text(lock->path, text);
   return text[0] != '\0' && strncmp(text, lock->text, strlen(lock->text)) != 0;
 }
 
-static void *beat_forever(void *argument) {
+static void *lock_beat_forever(void *argument) {
   Lock *lock = argument;
   pthread_mutex_lock(&lock->mutex);
   for (unsigned long number = 1; !lock->end; number++) {
@@ -127,16 +127,16 @@ static void *beat_forever(void *argument) {
     next.tv_sec += BEAT;
     while (!lock->end && pthread_cond_timedwait(&lock->ended, &lock->mutex, &next) == 0) continue;
     if (lock->end) break;
-    if (taken_over(lock))
+    if (lock_is_taken_over(lock))
       lock->lost = true;
     else
-      write_beat(lock, number);
+      lock_write_beat(lock, number);
   }
   pthread_mutex_unlock(&lock->mutex);
   return NULL;
 }
 
-static Status start_heart(Lock *lock) {
+static Status lock_start_heart(Lock *lock) {
   pthread_condattr_t monotonic;
   pthread_condattr_init(&monotonic);
   pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
@@ -146,24 +146,24 @@ static Status start_heart(Lock *lock) {
   sigset_t all, before; /* signals are for the main thread */
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  int error = pthread_create(&lock->heart, NULL, beat_forever, lock);
+  int error = pthread_create(&lock->heart, NULL, lock_beat_forever, lock);
   pthread_sigmask(SIG_SETMASK, &before, NULL);
   if (error) return status_set(STATUS_INTERNAL, "cannot start a thread: %s", strerror(error));
   lock->beating = true;
   return STATUS_OK;
 }
 
-/* Taking it. */
+/* Taking a lock. */
 
 typedef enum { FREE, HELD, UNKNOWN } Holding;
 
 /* Tries the system's lock. UNKNOWN: this file system has none. */
-static Holding try_system_lock(int file) {
+static Holding lock_try_flock(int file) {
   if (flock(file, LOCK_EX | LOCK_NB) == 0) return FREE;
   return errno == EWOULDBLOCK ? HELD : UNKNOWN;
 }
 
-static Status add_suspect(Suspects *suspects, const char *path, const char *text) {
+static Status lock_add_suspect(Suspects *suspects, const char *path, const char *text) {
   GROW(&suspects->memory, suspects->items, suspects->count);
   Suspect *suspect = &suspects->items[suspects->count++];
   snprintf(suspect->path, sizeof suspect->path, "%s", path);
@@ -171,32 +171,32 @@ static Status add_suspect(Suspects *suspects, const char *path, const char *text
   return STATUS_OK;
 }
 
-/* Judges the text of a lock whose system lock was free (or does not exist): does it name a job that cannot be
- * seen from here? */
-static Status judge_text(const char *path, Holding holding, Suspects *suspects) {
+/* Judges the text of a lock whose system lock was free (or does not exist): a job that cannot be seen from
+ * this machine becomes a suspect. */
+static Status lock_judge_text(const char *path, Holding holding, Suspects *suspects) {
   char text[TEXT_SIZE], boot[64];
-  read_text(path, text);
-  read_boot_id(boot);
+  lock_read_text(path, text);
+  lock_read_boot_id(boot);
   bool blind = holding == UNKNOWN || !strstr(text, boot);
-  return text[0] != '\0' && blind ? add_suspect(suspects, path, text) : STATUS_OK;
+  return text[0] != '\0' && blind ? lock_add_suspect(suspects, path, text) : STATUS_OK;
 }
 
-/* Takes the system's lock of an open lock file, waiting a little for a job that is dying, and checks the
- * text. */
-static Status probe_lock(int file, const char *path, Suspects *suspects) {
+/* Takes the system's lock of an open lock file, waits a little for a job that is dying, and checks the text.
+ */
+static Status lock_probe(int file, const char *path, Suspects *suspects) {
   char text[TEXT_SIZE];
-  Holding holding = try_system_lock(file);
+  Holding holding = lock_try_flock(file);
   for (int tries = 0; holding == HELD && tries < 10 * LINGER; tries++) {
-    pause_for(0.1);
-    holding = try_system_lock(file);
+    lock_pause_for(0.1);
+    holding = lock_try_flock(file);
   }
-  if (holding != HELD) return judge_text(path, holding, suspects);
-  read_text(path, text);
-  return lock_refuse(path, text);
+  if (holding != HELD) return lock_judge_text(path, holding, suspects);
+  lock_read_text(path, text);
+  return lock_refuse_other_job(path, text);
 }
 
-/* Returns whether an open file is a lock of this program, or an empty file that can be one. */
-static bool is_lock(int file) {
+/* Returns whether an open file is a lock of this program, or an empty file that can become one. */
+static bool lock_file_is_lock(int file) {
   struct stat info;
   char text[sizeof beginning];
   if (fstat(file, &info) != 0 || !S_ISREG(info.st_mode)) return false;
@@ -205,74 +205,74 @@ static bool is_lock(int file) {
          (length == (ssize_t)strlen(beginning) && memcmp(text, beginning, strlen(beginning)) == 0);
 }
 
-/* Checks the file of another lock: reads it and does not keep it. */
-static Status check_rival(const char *path, Suspects *suspects) {
+/* Checks the file of another lock, without keeping that lock. */
+static Status lock_check_rival(const char *path, Suspects *suspects) {
   int file = open(path, O_RDWR | TO_OPEN);
   if (file < 0) return STATUS_OK;
-  Status status = is_lock(file) ? probe_lock(file, path, suspects) : STATUS_OK;
+  Status status = lock_file_is_lock(file) ? lock_probe(file, path, suspects) : STATUS_OK;
   close(file);
   return status;
 }
 
 /* Returns whether a name is that of a shard's lock, such as "lock.3". */
-static bool is_shard_lock(const char *name) {
+static bool lock_is_shard_name(const char *name) {
   return strncmp(name, "lock.", 5) == 0 && name[5] != '\0' &&
          name[5 + strspn(name + 5, "0123456789")] == '\0';
 }
 
-/* Checks the locks that exclude this one: for a shard's lock that of the whole, for the whole every
- * shard's. */
-static Status check_rivals(const char *directory, int shard, Suspects *suspects) {
+/* Checks the locks that exclude this one: for a shard's lock the lock of the whole study, for the whole study
+ * every shard's lock. */
+static Status lock_check_rivals(const char *directory, int shard, Suspects *suspects) {
   char path[PATH_SIZE + 300];
   DIR *folder = opendir(directory);
   if (!folder) return status_set(STATUS_FILE, "%s: cannot read the folder: %s", directory, strerror(errno));
   Status status = STATUS_OK;
   for (struct dirent *entry; status == STATUS_OK && (entry = readdir(folder));) {
-    bool rival = shard < 0 ? is_shard_lock(entry->d_name) : strcmp(entry->d_name, "lock") == 0;
+    bool rival = shard < 0 ? lock_is_shard_name(entry->d_name) : strcmp(entry->d_name, "lock") == 0;
     snprintf(path, sizeof path, "%s/%s", directory, entry->d_name);
-    if (rival) status = check_rival(path, suspects);
+    if (rival) status = lock_check_rival(path, suspects);
   }
   closedir(folder);
   return status;
 }
 
-/* Watches the texts: one that changes is of a job that lives. */
-static Status watch_suspects(const Suspects *suspects) {
+/* Watches the texts of suspects: a text that changes belongs to a job that is alive. */
+static Status lock_watch_suspects(const Suspects *suspects) {
   if (suspects->count == 0) return STATUS_OK;
   fprintf(
       stderr,
       "%s: left by a job on another machine (%.*s); watching for %d s to see whether it is still running\n",
       suspects->items[0].path, (int)strcspn(suspects->items[0].text, ";"), suspects->items[0].text, PATIENCE);
   for (int second = 0; second < PATIENCE; second++) {
-    pause_for(1);
+    lock_pause_for(1);
     for (int i = 0; i < suspects->count; i++) {
       char text[TEXT_SIZE];
-      read_text(suspects->items[i].path, text);
+      lock_read_text(suspects->items[i].path, text);
       if (text[0] != '\0' && strcmp(text, suspects->items[i].text) != 0)
-        return lock_refuse(suspects->items[i].path, text);
+        return lock_refuse_other_job(suspects->items[i].path, text);
     }
   }
   return STATUS_OK;
 }
 
-static Status take_lock(Lock *lock, const char *directory, int shard) {
-  SCOPED(Suspects, suspects, suspects_free);
-  TRY(probe_lock(lock->file, lock->path, &suspects));
-  TRY(check_rivals(directory, shard, &suspects));
-  TRY(watch_suspects(&suspects));
-  describe_myself(lock->text);
+static Status lock_take_opened(Lock *lock, const char *directory, int shard) {
+  SCOPED(Suspects, suspects, lock_free_suspects);
+  TRY(lock_probe(lock->file, lock->path, &suspects));
+  TRY(lock_check_rivals(directory, shard, &suspects));
+  TRY(lock_watch_suspects(&suspects));
+  lock_describe_this_job(lock->text);
   if (ftruncate(lock->file, 0) != 0)
     return status_set(STATUS_FILE, "%s: cannot write: %s", lock->path, strerror(errno));
-  write_beat(lock, 0);
-  return start_heart(lock);
+  lock_write_beat(lock, 0);
+  return lock_start_heart(lock);
 }
 
-/* Opens the lock file of `lock`, which may be made. */
-static Status open_file(Lock *lock) {
+/* Opens the lock file of `lock`, creating it if necessary. */
+static Status lock_open_file(Lock *lock) {
   lock->file = open(lock->path, O_CREAT | O_RDWR | TO_OPEN, 0666);
   if (lock->file < 0 && errno != ELOOP)
     return status_set(STATUS_FILE, "%s: cannot write: %s", lock->path, strerror(errno));
-  if (lock->file >= 0 && is_lock(lock->file)) return STATUS_OK;
+  if (lock->file >= 0 && lock_file_is_lock(lock->file)) return STATUS_OK;
   return status_set(STATUS_FILE, "%s is not a lock of this program; move it away or use another folder",
                     lock->path);
 }
@@ -284,8 +284,8 @@ Status lock_take(const char *directory, int shard, Lock **out) {
   if (shard >= 0) snprintf(name, sizeof name, "lock.%d", shard);
   NEW(lock, 1);
   snprintf(lock->path, sizeof lock->path, "%s/%s", directory, name);
-  Status status = open_file(lock);
-  if (status == STATUS_OK) status = take_lock(lock, directory, shard);
+  Status status = lock_open_file(lock);
+  if (status == STATUS_OK) status = lock_take_opened(lock, directory, shard);
   if (status == STATUS_OK)
     *out = lock;
   else
@@ -305,7 +305,7 @@ void lock_release(Lock *lock) {
     pthread_join(lock->heart, NULL);
     pthread_cond_destroy(&lock->ended);
     pthread_mutex_destroy(&lock->mutex);
-    /* Nobody has it: an empty text. */
+    /* An empty text: nobody holds the lock. */
     if (!lock->lost && ftruncate(lock->file, 0) != 0) lock->lost = true;
   }
   if (lock->file >= 0) close(lock->file);

@@ -13,15 +13,16 @@
 #include <string.h>
 #include <unistd.h>
 
-/* How far the fit of a prior to logs is, as it is kept in a file. */
+/* How far the fit of a prior to logs has got, as it is kept in a file. */
 typedef struct {
-  char of[DIGEST_SIZE]; /* of logs and settings */
+  char of[DIGEST_SIZE]; /* digest of the logs and settings */
   int iterations; /* of EM over all tasks */
-  double likelihood; /* mean log marginal likelihood of a task before the last; -INFINITY before any */
-  bool converged; /* the mixture is what comes out */
+  double likelihood; /* mean log marginal likelihood per task, before the last iteration; -INFINITY before the
+                        first */
+  bool converged; /* the mixture is final */
 } LogsState;
 
-static Status logs_learn_put(StoreFile *file, const LogsState *state, const Prior *prior) {
+static Status fit_checkpoint_put(StoreFile *file, const LogsState *state, const Prior *prior) {
   TRY(store_text_attribute(file, NULL, "partial_of", state->of));
   TRY(store_int_attribute(file, NULL, "iterations", state->iterations));
   TRY(store_int_attribute(file, NULL, "converged", state->converged));
@@ -31,13 +32,13 @@ static Status logs_learn_put(StoreFile *file, const LogsState *state, const Prio
 }
 
 /* Writes the prior so far, whole or not at all (io/store.h). */
-static Status logs_partial_write(const char *path, const LogsState *state, const Prior *prior) {
+static Status fit_checkpoint_write(const char *path, const LogsState *state, const Prior *prior) {
   StoreFile *file;
   TRY(store_create(path, STORE_CLASSIC, &file));
-  return store_finish(file, logs_learn_put(file, state, prior));
+  return store_finish(file, fit_checkpoint_put(file, state, prior));
 }
 
-static Status read_state(const char *path, LogsState *state) {
+static Status fit_checkpoint_read_state(const char *path, LogsState *state) {
   SCOPED(StoreFile *, file, store_close);
   SCOPED(char *, of, memory_free_text);
   int64_t iterations, converged;
@@ -57,14 +58,14 @@ static Status read_state(const char *path, LogsState *state) {
              : STATUS_OK;
 }
 
-/* Reads the prior so far; *found says whether there is one, of state->of. STATUS_RESUME when it is of
+/* Reads the prior so far; *found says whether there is one for state->of. STATUS_RESUME when it belongs to
  * something else, STATUS_FILE when somebody else wrote it; a damaged one is set aside and reported. */
-static Status logs_partial_read(Arena *memory, const char *path, const PriorFit *fit, LogsState *state,
-                                Prior *prior, bool *found) {
+static Status fit_checkpoint_read(Arena *memory, const char *path, const PriorFit *fit, LogsState *state,
+                                  Prior *prior, bool *found) {
   *found = false;
   TRY(ownership_check_output(path));
   if (ownership_of(AT_FDCWD, path) == OWNERSHIP_NOTHING) return STATUS_OK;
-  Status status = read_state(path, state);
+  Status status = fit_checkpoint_read_state(path, state);
   if (status == STATUS_OK) status = prior_load_own(memory, path, fit, prior);
   *found = status == STATUS_OK;
   if (status != STATUS_INPUT) return status;
@@ -72,7 +73,7 @@ static Status logs_partial_read(Arena *memory, const char *path, const PriorFit 
   return durable_set_aside(path);
 }
 
-/* Seconds of work that a kill may cost; what the sample has been found to say is saved at once. */
+/* Seconds of work that a kill may cost. What the sample has yielded is saved at once. */
 static const double SAVED_EVERY = 1;
 
 typedef struct {
@@ -81,54 +82,55 @@ typedef struct {
   const char *partial;
   ProgressMode mode;
   const Logs *logs, *sample;
-  double saved; /* when */
+  double saved; /* time of the last save */
   LogsState state; /* rank 0's */
   Prior prior; /* rank 0's: mixture or Gaussian */
-  Progress fitting; /* to the sample */
-  long iterations; /* of that */
+  Progress fitting; /* progress of the fit to the sample */
+  long iterations; /* of that fit */
 } Learning;
 
-static bool count_iteration(void *context, double fraction) {
+static bool logs_learn_count_iteration(void *context, double fraction) {
   Learning *self = context;
   (void)fraction;
   progress_count(&self->fitting, ++self->iterations, "iterations of expectation maximisation");
   return true;
 }
 
-/* ---- logs to ranks */
+/* ---- sending logs to ranks */
 
-static int blocks_of(const Logs *logs) { return (logs->tasks + LOGS_BLOCK - 1) / LOGS_BLOCK; }
-static size_t block_size(const Logs *logs) { return LOGS_BLOCK * logs_width(logs->d); }
-static size_t row_blocks_of(const Logs *logs) {
+static int logs_shared_blocks(const Logs *logs) { return (logs->tasks + LOGS_BLOCK - 1) / LOGS_BLOCK; }
+static size_t logs_shared_block_size(const Logs *logs) { return LOGS_BLOCK * logs_width(logs->d); }
+static size_t logs_shared_row_blocks(const Logs *logs) {
   return logs_has_rows(logs) ? ((size_t)logs->observations + LOGS_ROWS - 1) / LOGS_ROWS : 0;
 }
-static size_t row_block_size(const Logs *logs) { return LOGS_ROWS * (size_t)(logs->d + 2); }
+static size_t logs_shared_row_block_size(const Logs *logs) { return LOGS_ROWS * (size_t)(logs->d + 2); }
 
-/* Makes room for rank 0's logs, whose shape is in *logs: all of them, or the slices of this rank. */
-static Status make_room(const Parallel *parallel, bool whole, Logs *logs) {
-  const int blocks = blocks_of(logs);
+/* Allocates the blocks of rank 0's logs, whose shape is in *logs: all of them, or the slices of this rank. */
+static Status logs_shared_allocate(const Parallel *parallel, bool whole, Logs *logs) {
+  const int blocks = logs_shared_blocks(logs);
   ALLOCATE(logs->memory, logs->block, logs->blocks);
   ALLOCATE(logs->memory, logs->row_block, logs->row_blocks);
   for (int s = 0; s < EM_LOGS_SLICES; s++)
     for (int b = em_logs_slice(s, blocks); b < em_logs_slice(s + 1, blocks); b++)
       if (whole || em_logs_owner(s, parallel->size) == parallel->rank)
-        ALLOCATE(logs->memory, logs->block[b], block_size(logs));
-  for (size_t r = 0; r < row_blocks_of(logs); r++)
-    ALLOCATE(logs->memory, logs->row_block[r], row_block_size(logs));
+        ALLOCATE(logs->memory, logs->block[b], logs_shared_block_size(logs));
+  for (size_t r = 0; r < logs_shared_row_blocks(logs); r++)
+    ALLOCATE(logs->memory, logs->row_block[r], logs_shared_row_block_size(logs));
   return STATUS_OK;
 }
 
-/* Sends a block of rank 0 to its owner. */
-static void send_block(const Parallel *parallel, int owner, const Logs *logs, int block) {
-  const size_t bytes = block_size(logs) * sizeof(double);
+/* Sends a block from rank 0 to its owner. */
+static void ranks_send_logs_block(const Parallel *parallel, int owner, const Logs *logs, int block) {
+  const size_t bytes = logs_shared_block_size(logs) * sizeof(double);
   if (owner == 0) return;
   if (parallel->rank == 0) parallel_send(owner, logs->block[block], bytes);
   if (parallel->rank == owner) parallel_receive(0, logs->block[block], bytes);
 }
 
-/* Shares rank 0's logs: whole with all ranks, or with each rank its slices. The others' are made here. */
-static Status share_logs(const Parallel *parallel, Arena *memory, const Likelihood *likelihood, bool whole,
-                         Logs *logs) {
+/* Shares rank 0's logs: all of them with all ranks, or with each rank its slices. The other ranks' are made
+ * here. */
+static Status ranks_share_logs(const Parallel *parallel, Arena *memory, const Likelihood *likelihood,
+                               bool whole, Logs *logs) {
   Logs shape = *logs;
   Status status = STATUS_OK;
   if (parallel->size == 1) return STATUS_OK;
@@ -137,43 +139,43 @@ static Status share_logs(const Parallel *parallel, Arena *memory, const Likeliho
     *logs = shape;
     logs->memory = memory;
     logs->likelihood = likelihood;
-    status = make_room(parallel, whole, logs);
+    status = logs_shared_allocate(parallel, whole, logs);
   }
   TRY(parallel_agree(parallel, status));
-  const int blocks = blocks_of(logs);
+  const int blocks = logs_shared_blocks(logs);
   for (int s = 0; s < EM_LOGS_SLICES; s++)
     for (int b = em_logs_slice(s, blocks); b < em_logs_slice(s + 1, blocks); b++)
       if (whole)
-        parallel_broadcast(logs->block[b], block_size(logs) * sizeof(double));
+        parallel_broadcast(logs->block[b], logs_shared_block_size(logs) * sizeof(double));
       else
-        send_block(parallel, em_logs_owner(s, parallel->size), logs, b);
-  for (size_t r = 0; r < row_blocks_of(logs); r++)
-    parallel_broadcast(logs->row_block[r], row_block_size(logs) * sizeof(double));
+        ranks_send_logs_block(parallel, em_logs_owner(s, parallel->size), logs, b);
+  for (size_t r = 0; r < logs_shared_row_blocks(logs); r++)
+    parallel_broadcast(logs->row_block[r], logs_shared_row_block_size(logs) * sizeof(double));
   return STATUS_OK;
 }
 
-/* ---- what is kept */
+/* ---- the partial file */
 
 /* Makes rank 0's prior with this mixture of theta and this variance of the noise. */
-static Status with_mixture(Arena *memory, const Learning *self, const Mixture *mixture, double variance,
-                           Prior *out) {
+static Status fit_checkpoint_make_prior(Arena *memory, const Learning *self, const Mixture *mixture,
+                                        double variance, Prior *out) {
   TRY(prior_replace_mixture(memory, &self->prior, mixture, self->fit, out));
   if (!logs_has_rows(self->logs)) out->noise = sqrt(variance);
   return STATUS_OK;
 }
 
-/* Saves the prior so far on rank 0, when enough would be lost without. */
-static Status save_mixture(Learning *self, const Mixture *mixture, double variance) {
+/* Saves the prior so far on rank 0, if enough work could be lost. */
+static Status fit_checkpoint_save(Learning *self, const Mixture *mixture, double variance) {
   SCRATCH_ARENA(scratch);
   Prior now;
   if (self->parallel->rank != 0 || clock_wall() - self->saved < SAVED_EVERY) return STATUS_OK;
-  TRY(with_mixture(&scratch, self, mixture, variance, &now));
-  TRY(logs_partial_write(self->partial, &self->state, &now));
+  TRY(fit_checkpoint_make_prior(&scratch, self, mixture, variance, &now));
+  TRY(fit_checkpoint_write(self->partial, &self->state, &now));
   self->saved = clock_wall();
   return STATUS_OK;
 }
 
-static Status name_fit(const Learning *self, const PriorOps *family, char out[DIGEST_SIZE]) {
+static Status fit_checkpoint_digest(const Learning *self, const PriorOps *family, char out[DIGEST_SIZE]) {
   char *text = NULL, logs[DIGEST_SIZE];
   size_t size = 0;
   const Likelihood *likelihood = self->logs->likelihood;
@@ -190,14 +192,14 @@ static Status name_fit(const Learning *self, const PriorOps *family, char out[DI
   return status;
 }
 
-/* Looks for a partial file on rank 0; all ranks know then whether there is one. */
-static Status resume_partial(Arena *memory, Learning *self, const PriorOps *family, bool *found) {
+/* Looks for a partial file on rank 0; all ranks then know whether there is one. */
+static Status fit_checkpoint_resume(Arena *memory, Learning *self, const PriorOps *family, bool *found) {
   Status status = STATUS_OK;
   *found = false;
   if (self->parallel->rank == 0) {
-    status = name_fit(self, family, self->state.of);
+    status = fit_checkpoint_digest(self, family, self->state.of);
     if (status == STATUS_OK)
-      status = logs_partial_read(memory, self->partial, self->fit, &self->state, &self->prior, found);
+      status = fit_checkpoint_read(memory, self->partial, self->fit, &self->state, &self->prior, found);
   }
   TRY(parallel_agree(self->parallel, status));
   parallel_broadcast(found, sizeof *found);
@@ -206,13 +208,13 @@ static Status resume_partial(Arena *memory, Learning *self, const PriorOps *fami
 
 /* ---- EM over all tasks */
 
-static void combine_ranks(const void *context, size_t count, double *values) {
+static void ranks_combine_sums(const void *context, size_t count, double *values) {
   (void)parallel_collect(context, 0, values, count * sizeof *values);
   parallel_broadcast(values, count * sizeof *values);
 }
 
-/* Shares rank 0's mixture and noise with all ranks; the mixture is prepared. */
-static Status share_mixture(Arena *memory, const Learning *self, Mixture *mixture, double *noise) {
+/* Shares rank 0's mixture and noise with all ranks, and prepares the mixture. */
+static Status ranks_share_mixture(Arena *memory, const Learning *self, Mixture *mixture, double *noise) {
   const bool root = self->parallel->rank == 0;
   int components = root ? self->prior.mixture->components : 0;
   *noise = root ? self->prior.noise : 0;
@@ -227,9 +229,9 @@ static Status share_mixture(Arena *memory, const Learning *self, Mixture *mixtur
   return mixture_prepare(mixture);
 }
 
-/* Makes one iteration, from theta to theta: what is kept is all that the next one needs. */
-static Status iterate_logs(Learning *self, const LogsFrame *frame, EmLogs *items, const EmPlan *plan,
-                           Mixture *mixture, double *likelihood) {
+/* Makes one iteration, from theta to theta, so that the kept mixture is all that the next one needs. */
+static Status ranks_iterate_em(Learning *self, const LogsFrame *frame, EmLogs *items, const EmPlan *plan,
+                               Mixture *mixture, double *likelihood) {
   const Rng rng = {.key = rng_key(self->fit->seed, RNG_MIXTURE_REPAIR),
                    .run = self->fit->replicate,
                    .round = (uint32_t)self->state.iterations};
@@ -240,18 +242,18 @@ static Status iterate_logs(Learning *self, const LogsFrame *frame, EmLogs *items
   return STATUS_OK;
 }
 
-static Status converge_logs(Learning *self, const LogsFrame *frame, EmLogs *items, const EmPlan *plan,
-                            Mixture *mixture) {
+static Status ranks_converge_em(Learning *self, const LogsFrame *frame, EmLogs *items, const EmPlan *plan,
+                                Mixture *mixture) {
   Progress progress =
       progress_begin(self->mode, self->parallel->rank == 0, "iterations over all tasks, at most");
   LogsState *state = &self->state;
   while (!state->converged) {
     double likelihood;
-    TRY(iterate_logs(self, frame, items, plan, mixture, &likelihood));
+    TRY(ranks_iterate_em(self, frame, items, plan, mixture, &likelihood));
     state->converged =
         em_has_converged(plan, state->likelihood, likelihood) || state->iterations == plan->most_iterations;
     state->likelihood = likelihood;
-    TRY(parallel_agree(self->parallel, save_mixture(self, mixture, items->variance)));
+    TRY(parallel_agree(self->parallel, fit_checkpoint_save(self, mixture, items->variance)));
     progress_update(&progress, state->iterations, plan->most_iterations,
                     (double)state->iterations / plan->most_iterations);
   }
@@ -259,11 +261,11 @@ static Status converge_logs(Learning *self, const LogsFrame *frame, EmLogs *item
   return STATUS_OK;
 }
 
-/* Refines the mixture of rank 0, together with all ranks. */
-static Status refine_mixture(Arena *memory, Learning *self, Mixture *mixture, double *noise) {
+/* Refines the mixture of rank 0 by EM over all tasks, together with all ranks. */
+static Status ranks_refine_mixture(Arena *memory, Learning *self, Mixture *mixture, double *noise) {
   SCRATCH_ARENA(scratch);
   const Parallel *parallel = self->parallel;
-  const EmRanks ranks = {parallel->rank, parallel->size, parallel, combine_ranks};
+  const EmRanks ranks = {parallel->rank, parallel->size, parallel, ranks_combine_sums};
   const EmPlan plan = logs_plan(mixture->components, 1, true);
   LogsFrame frame;
   EmLogs items, sample;
@@ -277,16 +279,17 @@ static Status refine_mixture(Arena *memory, Learning *self, Mixture *mixture, do
   items.sample = &sample;
   items.ranks = &ranks;
   if (!logs_has_rows(self->logs)) items.variance = *noise * *noise;
-  TRY(converge_logs(self, &frame, &items, &plan, mixture));
+  TRY(ranks_converge_em(self, &frame, &items, &plan, mixture));
   if (!logs_has_rows(self->logs)) *noise = sqrt(items.variance);
   Prior refined = {.d = 0};
-  if (parallel->rank == 0) status = with_mixture(memory, self, mixture, items.variance, &refined);
+  if (parallel->rank == 0)
+    status = fit_checkpoint_make_prior(memory, self, mixture, items.variance, &refined);
   TRY(parallel_agree(parallel, status));
   if (parallel->rank == 0) self->prior = refined;
   return STATUS_OK;
 }
 
-/* ---- the whole */
+/* ---- the whole fit */
 
 Status logs_learn_sample(Arena *memory, const Parallel *parallel, const Logs *logs, uint64_t seed,
                          Logs *out) {
@@ -294,32 +297,33 @@ Status logs_learn_sample(Arena *memory, const Parallel *parallel, const Logs *lo
   *out = (Logs){.likelihood = logs->likelihood};
   if (parallel->rank == 0) status = logs_sample(memory, logs, LOGS_LEARN_SAMPLE, seed, out);
   TRY(parallel_agree(parallel, status));
-  return share_logs(parallel, memory, logs->likelihood, true, out);
+  return ranks_share_logs(parallel, memory, logs->likelihood, true, out);
 }
 
 /* Learns the mixture of all tasks, into rank 0's self->prior and every rank's *mixture. */
-static Status learn_mixture(Arena *memory, Learning *self, const PriorOps *family, Mixture *mixture,
-                            double *noise, bool *resumed) {
-  TRY(resume_partial(memory, self, family, resumed));
+static Status ranks_learn_mixture(Arena *memory, Learning *self, const PriorOps *family, Mixture *mixture,
+                                  double *noise, bool *resumed) {
+  TRY(fit_checkpoint_resume(memory, self, family, resumed));
   if (!*resumed) {
     self->state.likelihood = -INFINITY;
     self->fitting = progress_begin(self->mode, self->parallel->rank == 0, "learning the prior");
-    const Tick before = tick_exchange((Tick){count_iteration, self});
+    const Tick before = tick_exchange((Tick){logs_learn_count_iteration, self});
     const Status status = fits_run_one(memory, self->parallel, family, self->fit,
                                        &(FitSource){.logs = self->sample}, self->mode, NULL, &self->prior);
     tick_exchange(before);
     TRY(status);
     self->state.converged = self->sample->tasks == self->logs->tasks;
   }
-  TRY(share_mixture(memory, self, mixture, noise));
-  TRY(parallel_agree(self->parallel,
-                     self->parallel->rank == 0 ? save_mixture(self, mixture, *noise * *noise) : STATUS_OK));
+  TRY(ranks_share_mixture(memory, self, mixture, noise));
+  TRY(parallel_agree(self->parallel, self->parallel->rank == 0
+                                         ? fit_checkpoint_save(self, mixture, *noise * *noise)
+                                         : STATUS_OK));
   parallel_broadcast(&self->state, sizeof self->state);
-  return self->state.converged ? STATUS_OK : refine_mixture(memory, self, mixture, noise);
+  return self->state.converged ? STATUS_OK : ranks_refine_mixture(memory, self, mixture, noise);
 }
 
-static Status learn_networks(Arena *memory, const Learning *self, const PriorOps *family,
-                             const Mixture *mixture, double noise, Prior *out) {
+static Status ranks_learn_networks(Arena *memory, const Learning *self, const PriorOps *family,
+                                   const Mixture *mixture, double noise, Prior *out) {
   SCRATCH_ARENA(scratch);
   Samples samples;
   Status status = logs_draws(&scratch, self->sample, self->fit, mixture, noise, &samples);
@@ -346,14 +350,14 @@ Status logs_learn(Arena *memory, const Parallel *parallel, const PriorOps *famil
                    .sample = &sample,
                    .saved = -INFINITY};
   TRY(logs_learn_sample(memory, parallel, logs, fit->seed, &sample));
-  TRY(share_logs(parallel, memory, likelihood, logs_has_rows(logs), logs));
+  TRY(ranks_share_logs(parallel, memory, likelihood, logs_has_rows(logs), logs));
   *learned = (LogsLearned){.tasks = logs->tasks};
-  TRY(learn_mixture(memory, &self, logs_family(family), &mixture, &noise, &learned->resumed));
+  TRY(ranks_learn_mixture(memory, &self, logs_family(family), &mixture, &noise, &learned->resumed));
   learned->iterations = self.state.iterations;
   *out = self.prior;
   if (!family->fit_logs_part) {
     learned->networks_from = sample.tasks;
-    TRY(learn_networks(memory, &self, family, &mixture, noise, out));
+    TRY(ranks_learn_networks(memory, &self, family, &mixture, noise, out));
   }
   out->seconds_fit = parallel_sum(clock_cpu() - start);
   return STATUS_OK;

@@ -9,11 +9,11 @@
 
 enum { PIECE = 1 << 28 }; /* bytes in one MPI call: counts are int */
 
-/* Keeps Open MPI from starting a daemon, for spawning, and waiting for it, where there is no launcher.
- * Without the daemon all such processes of a user make and remove the same folder for their session, so
- * that one fails when another ends; they need neither. Ranks of a launcher, which do need one, have a name
- * space. */
-static void start_alone(void) {
+/* Keeps Open MPI, when there is no launcher, from starting a daemon for spawning and waiting for it. Without
+ * the daemon all such processes of a user create and remove the same session folder, so that one fails when
+ * another ends; they need neither, so the folder is switched off, too. Ranks of a launcher, which do need
+ * one, have a name space. */
+static void parallel_start_alone(void) {
   if (getenv("PMIX_NAMESPACE") || getenv("PMI_RANK") || getenv("PMI_FD")) return;
   setenv("OMPI_MCA_ess_singleton_isolated", "1", 0);
   setenv("OMPI_MCA_orte_create_session_dirs", "0", 0);
@@ -22,7 +22,7 @@ static void start_alone(void) {
 Parallel parallel_begin(int *argc, char ***argv) {
   Parallel parallel;
   int provided; /* other threads never call MPI */
-  start_alone();
+  parallel_start_alone();
   MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &provided);
   MPI_Comm_rank(MPI_COMM_WORLD, &parallel.rank);
   MPI_Comm_size(MPI_COMM_WORLD, &parallel.size);

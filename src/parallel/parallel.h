@@ -1,4 +1,4 @@
-/* The ranks of a job. With src/app, the only place that knows MPI. */
+/* The ranks of a job. Only this folder calls MPI. */
 #pragma once
 
 #include "core/status.h"
@@ -11,19 +11,19 @@ typedef struct {
 
 /* Starts MPI (once), alone or under mpiexec or srun. Collective. */
 Parallel parallel_begin(int *argc, char ***argv);
-/* Ends MPI, when what this rank has to write is written. All ranks wait for each other; a crash inside
- * MPI's own end does not change the `outcome` (parallel/crash.h). Collective. */
+/* Ends MPI, once this rank has written everything. All ranks wait for each other; a crash inside MPI_Finalize
+ * does not change the `outcome` (parallel/crash.h). Collective. */
 void parallel_end(Status outcome);
 
-/* Agrees on an outcome: every rank brings its own, and all leave with that of the lowest rank that failed,
- * sentence included. Collective. */
+/* Agrees on an outcome: every rank brings its own, and all return that of the lowest rank that failed, with
+ * its message. Collective. */
 Status parallel_agree(const Parallel *parallel, Status mine);
 /* Sends rank 0's bytes to all. Collective. */
 void parallel_broadcast(void *bytes, size_t size);
 /* Sends *text of rank 0 to all; the other ranks get an allocated copy to free(). Collective. */
 Status parallel_broadcast_text(const Parallel *parallel, char **text);
-/* Combines bytes of all ranks by bitwise or, into the root's buffer (the others' is left as it was); exact
- * where only one rank has non-zero bytes. Collective. */
+/* Combines the bytes of all ranks by bitwise or, into the root's buffer (the other ranks' buffers stay as
+ * they were); exact where only one rank has non-zero bytes. Collective. */
 Status parallel_collect(const Parallel *parallel, int root, void *bytes, size_t size);
 /* Sends bytes from one rank to another, or receives them; both call. */
 void parallel_send(int to, const void *bytes, size_t size);

@@ -8,33 +8,33 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A distinct prior of a study, where what it is learned from comes from, and the prior that has to be there
- * before, if it has one. */
+/* A distinct prior of a study, the setting whose data it is learned from, and the prior that has to be fitted
+ * before it, if there is one. */
 typedef struct {
   Belief belief, base;
   int setting;
   bool has_base;
 } Need;
 
-static int compare_needs(const void *a, const void *b) {
+static int prepare_compare_needs(const void *a, const void *b) {
   const Need *first = a, *second = b;
   int order = strcmp(first->belief.hash, second->belief.hash);
   return order ? order : first->setting - second->setting;
 }
 
-static bool is_auto(const Need *need) { return need->belief.family == &prior_auto; }
+static bool prepare_need_is_auto(const Need *need) { return need->belief.family == &prior_auto; }
 
-/* Sorts by hash and keeps each once. */
-static void sort_needs(int *count, Need *needs) {
+/* Sorts needs by hash and keeps one of each. */
+static void prepare_sort_needs(int *count, Need *needs) {
   int kept = 0;
-  qsort(needs, (size_t)*count, sizeof *needs, compare_needs);
+  qsort(needs, (size_t)*count, sizeof *needs, prepare_compare_needs);
   for (int i = 0; i < *count; i++)
     if (kept == 0 || strcmp(needs[kept - 1].belief.hash, needs[i].belief.hash) != 0) needs[kept++] = needs[i];
   *count = kept;
 }
 
-static Status add_need(const Study *study, int setting, int policy, int replicate, const Problem *problem,
-                       int *count, Need *needs) {
+static Status prepare_add_need(const Study *study, int setting, int policy, int replicate,
+                               const Problem *problem, int *count, Need *needs) {
   const StudyFile *file = study->file;
   const Config *config = file->settings[setting];
   Need *need = &needs[*count];
@@ -47,8 +47,8 @@ static Status add_need(const Study *study, int setting, int policy, int replicat
   return belief_prerequisite(config, problem, &need->belief, &need->has_base, &need->base);
 }
 
-/* Lists all priors that the tasks use and that were fitted, here or elsewhere. */
-static Status list_needs(Arena *memory, const Study *study, int *count, Need **out) {
+/* Lists the distinct priors that the tasks use and that were fitted, here or elsewhere. */
+static Status prepare_list_needs(Arena *memory, const Study *study, int *count, Need **out) {
   const StudyFile *file = study->file;
   int replicates = study->runs.replicates;
   Need *needs;
@@ -59,14 +59,14 @@ static Status list_needs(Arena *memory, const Study *study, int *count, Need **o
     SCOPED(Problem, problem, problem_destroy);
     TRY(problem_create(file->settings[s], &problem));
     for (int p = 0; p < file->policy_count; p++)
-      for (int r = 0; r < replicates; r++) TRY(add_need(study, s, p, r, &problem, count, needs));
+      for (int r = 0; r < replicates; r++) TRY(prepare_add_need(study, s, p, r, &problem, count, needs));
   }
-  sort_needs(count, needs);
+  prepare_sort_needs(count, needs);
   return STATUS_OK;
 }
 
-/* Lists what has to be there before, as needs of their own. */
-static Status list_bases(Arena *memory, int count, const Need *needs, int *base_count, Need **out) {
+/* Lists the priors that have to be fitted first, as separate needs. */
+static Status prepare_list_bases(Arena *memory, int count, const Need *needs, int *base_count, Need **out) {
   Need *bases;
   ALLOCATE(memory, bases, count);
   *out = bases;
@@ -74,30 +74,30 @@ static Status list_bases(Arena *memory, int count, const Need *needs, int *base_
   for (int i = 0; i < count; i++)
     if (needs[i].has_base)
       bases[(*base_count)++] = (Need){.belief = needs[i].base, .setting = needs[i].setting};
-  sort_needs(base_count, bases);
+  prepare_sort_needs(base_count, bases);
   return STATUS_OK;
 }
 
-/* Returns whether a fitted prior is there. One that is damaged is set aside, to be fitted again. */
-static bool is_present(const char *path) {
+/* Returns whether a fitted prior exists. A damaged one is set aside, to be fitted again. */
+static bool prepare_prior_is_present(const char *path) {
   SCOPED(StoreFile *, file, store_close);
   if (access(path, R_OK) != 0) return false;
   if (store_open_own(path, &file) != STATUS_INPUT)
-    return true; /* what else is wrong with it is for those who load it to say */
+    return true; /* whatever else is wrong with it is reported when it is loaded */
   fprintf(stderr, "%s; the file is set aside and its prior learned again\n", status_message());
   return durable_set_aside(path) != STATUS_OK;
 }
 
-/* Says which prior fails its own check, the first of them, and how many more do. One that cannot be read is
- * for the tasks to report. */
-static void note_doubts(int count, const Need *needs, const char *directory) {
+/* Reports the first prior that fails its own check, and how many others do. A prior that cannot be read is
+ * reported by the tasks. */
+static void prepare_note_doubts(int count, const Need *needs, const char *directory) {
   int doubted = 0;
   char path[4096], first[8192];
   for (int i = 0; i < count; i++) {
     SCRATCH_ARENA(scratch);
     const Belief *belief = &needs[i].belief;
     Prior prior;
-    if (belief->kind == BELIEF_FITTED && !belief->family->doubt && !is_auto(&needs[i])) continue;
+    if (belief->kind == BELIEF_FITTED && !belief->family->doubt && !prepare_need_is_auto(&needs[i])) continue;
     if (belief->kind == BELIEF_FITTED) belief_path(belief, directory, sizeof path, path);
     const char *file = belief->kind == BELIEF_FITTED ? path : belief->file;
     if (prior_load(&scratch, file, &belief->fit, &prior) != STATUS_OK || !prior_doubt(&prior)) continue;
@@ -109,7 +109,7 @@ static void note_doubts(int count, const Need *needs, const char *directory) {
 }
 
 /* Drops the needs that DIR/priors has already. Rank 0 checks, so that all ranks agree. */
-static Status drop_present(const Parallel *parallel, const char *directory, int *count, Need *needs) {
+static Status prepare_drop_present(const Parallel *parallel, const char *directory, int *count, Need *needs) {
   SCRATCH_ARENA(scratch);
   char *present;
   ALLOCATE(&scratch, present, *count);
@@ -118,7 +118,7 @@ static Status drop_present(const Parallel *parallel, const char *directory, int 
     present[i] = needs[i].belief.kind == BELIEF_FILE;
     if (present[i]) continue;
     belief_path(&needs[i].belief, directory, sizeof path, path);
-    present[i] = is_present(path);
+    present[i] = prepare_prior_is_present(path);
   }
   parallel_broadcast(present, (size_t)*count);
   int kept = 0;
@@ -128,9 +128,9 @@ static Status drop_present(const Parallel *parallel, const char *directory, int 
   return STATUS_OK;
 }
 
-/* Finds the data of a need; `seconds` gets those of the base. */
-static Status need_data(const Study *study, const Need *need, const char *directory, FitData *out,
-                        double *seconds) {
+/* Creates the data of a need; *seconds gets the CPU seconds of its base. */
+static Status prepare_need_data(const Study *study, const Need *need, const char *directory, FitData *out,
+                                double *seconds) {
   SCRATCH_ARENA(scratch);
   SCOPED(Problem, problem, problem_destroy);
   Prior base = {0};
@@ -140,7 +140,7 @@ static Status need_data(const Study *study, const Need *need, const char *direct
   return fit_data_create(&need->belief, &problem, need->has_base ? &base : NULL, out);
 }
 
-static Status save_prior(const Need *need, const Fit *fit, const char *directory) {
+static Status prepare_save_prior(const Need *need, const Fit *fit, const char *directory) {
   SCRATCH_ARENA(scratch);
   char path[4096];
   Prior prior;
@@ -150,8 +150,8 @@ static Status save_prior(const Need *need, const Fit *fit, const char *directory
 }
 
 /* Fits a wave of priors together; each is written by its owner. Collective. */
-static Status fit_wave(const Parallel *parallel, const Study *study, const char *directory, int count,
-                       const Need *needs, bool (*stop)(void), Progress *progress) {
+static Status ranks_fit_prior_wave(const Parallel *parallel, const Study *study, const char *directory,
+                                   int count, const Need *needs, bool (*stop)(void), Progress *progress) {
   SCRATCH_ARENA(scratch);
   FitData *data;
   Fit *fits;
@@ -159,7 +159,7 @@ static Status fit_wave(const Parallel *parallel, const Study *study, const char 
   Status status = STATUS_OK;
   for (int i = 0; i < count && status == STATUS_OK; i++) {
     double base_seconds = 0;
-    status = need_data(study, &needs[i], directory, &data[i], &base_seconds);
+    status = prepare_need_data(study, &needs[i], directory, &data[i], &base_seconds);
     fits[i] = (Fit){.family = needs[i].belief.family,
                     .fit = &needs[i].belief.fit,
                     .source = fit_data_source(&data[i]),
@@ -169,22 +169,22 @@ static Status fit_wave(const Parallel *parallel, const Study *study, const char 
   status = parallel_agree(parallel, status);
   if (status == STATUS_OK) status = fits_run(&scratch, parallel, count, fits, stop, progress);
   for (int i = 0; i < count && status == STATUS_OK; i++)
-    if (fits[i].owner == parallel->rank) status = save_prior(&needs[i], &fits[i], directory);
+    if (fits[i].owner == parallel->rank) status = prepare_save_prior(&needs[i], &fits[i], directory);
   status = parallel_agree(parallel, status);
   for (int i = 0; i < count; i++) fit_data_free(&data[i]);
   return status;
 }
 
 /* Chooses and fits a prior whose family is auto. Collective. */
-static Status fit_auto(const Parallel *parallel, const Study *study, const char *directory, const Need *need,
-                       bool (*stop)(void)) {
+static Status ranks_fit_auto_prior(const Parallel *parallel, const Study *study, const char *directory,
+                                   const Need *need, bool (*stop)(void)) {
   SCRATCH_ARENA(scratch);
   SCOPED(FitData, data, fit_data_free);
   char path[4096];
   double base_seconds;
   Prior prior;
   AutoChoice choice;
-  TRY(parallel_agree(parallel, need_data(study, need, directory, &data, &base_seconds)));
+  TRY(parallel_agree(parallel, prepare_need_data(study, need, directory, &data, &base_seconds)));
   AutoJob job = {.fit = &need->belief.fit,
                  .source = fit_data_source(&data),
                  .likelihood = &need->belief.likelihood,
@@ -197,34 +197,36 @@ static Status fit_auto(const Parallel *parallel, const Study *study, const char 
   return parallel_agree(parallel, parallel->rank == 0 ? auto_save(&choice, &prior, path) : STATUS_OK);
 }
 
-static int parts_of(const Need *need) { return need->belief.family->parts(&need->belief.fit); }
+static int prepare_count_parts(const Need *need) { return need->belief.family->parts(&need->belief.fit); }
 
-/* Returns the end of a wave: it has enough priors that every rank finds work until then, and few enough that
- * a stop loses little. */
-static int wave_end(const Parallel *parallel, int first, int count, const Need *needs) {
+/* Returns the end of a wave, which has enough priors to keep every rank busy until its end, and few enough
+ * that a stop loses little. */
+static int prepare_wave_end(const Parallel *parallel, int first, int count, const Need *needs) {
   int end = first, parts = 0;
-  while (end < count && !is_auto(&needs[end]) && parts < 32 * parallel->size)
-    parts += parts_of(&needs[end++]);
+  while (end < count && !prepare_need_is_auto(&needs[end]) && parts < 32 * parallel->size)
+    parts += prepare_count_parts(&needs[end++]);
   return end;
 }
 
 /* Compares by the number of parts. A fit of one part cannot be shared, so it comes first: many small parts
  * then fill the end of the wave. */
-static int fewest_parts_first(const void *a, const void *b) {
-  const int first = parts_of(a), second = parts_of(b);
-  return first != second ? first - second : compare_needs(a, b);
+static int prepare_fewest_parts_first(const void *a, const void *b) {
+  const int first = prepare_count_parts(a), second = prepare_count_parts(b);
+  return first != second ? first - second : prepare_compare_needs(a, b);
 }
 
-static Status fit_needs(const Parallel *parallel, const Study *study, const char *directory,
-                        ProgressMode mode, double share, bool (*stop)(void), int count, Need *needs) {
+static Status ranks_fit_needed_priors(const Parallel *parallel, const Study *study, const char *directory,
+                                      ProgressMode mode, double share, bool (*stop)(void), int count,
+                                      Need *needs) {
   Progress progress = progress_begin(mode, parallel->rank == 0, "learning priors");
   progress.share = share;
   Progress silent = {.shown = false};
   for (int first = 0; first < count;) {
-    int end = wave_end(parallel, first, count, needs);
-    qsort(needs + first, (size_t)(end - first), sizeof *needs, fewest_parts_first);
-    TRY(end > first ? fit_wave(parallel, study, directory, end - first, needs + first, stop, &silent)
-                    : fit_auto(parallel, study, directory, &needs[end++], stop));
+    int end = prepare_wave_end(parallel, first, count, needs);
+    qsort(needs + first, (size_t)(end - first), sizeof *needs, prepare_fewest_parts_first);
+    TRY(end > first
+            ? ranks_fit_prior_wave(parallel, study, directory, end - first, needs + first, stop, &silent)
+            : ranks_fit_auto_prior(parallel, study, directory, &needs[end++], stop));
     progress_update(&progress, end, count, (double)end / count);
     first = end;
   }
@@ -232,18 +234,20 @@ static Status fit_needs(const Parallel *parallel, const Study *study, const char
   return STATUS_OK;
 }
 
-/* Fits what is absent: first the bases, then the rest. */
-static Status fit_absent(const Parallel *parallel, const Study *study, const char *directory,
-                         ProgressMode mode, double share, bool (*stop)(void), int count, Need *needs) {
+/* Fits the absent priors: first the bases, then the rest. */
+static Status ranks_fit_absent_priors(const Parallel *parallel, const Study *study, const char *directory,
+                                      ProgressMode mode, double share, bool (*stop)(void), int count,
+                                      Need *needs) {
   SCRATCH_ARENA(scratch);
   Need *bases;
   int base_count;
-  TRY(parallel_agree(parallel, list_bases(&scratch, count, needs, &base_count, &bases)));
-  TRY(drop_present(parallel, directory, &base_count, bases));
+  TRY(parallel_agree(parallel, prepare_list_bases(&scratch, count, needs, &base_count, &bases)));
+  TRY(prepare_drop_present(parallel, directory, &base_count, bases));
   const double part = base_count > 0 ? share * base_count / (base_count + count) : share;
-  TRY(fit_needs(parallel, study, directory, mode, part, stop, base_count, bases));
-  TRY(drop_present(parallel, directory, &count, needs)); /* a base may be a prior that policies have */
-  return fit_needs(parallel, study, directory, mode, share, stop, count, needs);
+  TRY(ranks_fit_needed_priors(parallel, study, directory, mode, part, stop, base_count, bases));
+  TRY(prepare_drop_present(parallel, directory, &count,
+                           needs)); /* a base may itself be a prior that policies use */
+  return ranks_fit_needed_priors(parallel, study, directory, mode, share, stop, count, needs);
 }
 
 Status prepare_study(const Parallel *parallel, const Study *study, const char *directory, ProgressMode mode,
@@ -251,12 +255,12 @@ Status prepare_study(const Parallel *parallel, const Study *study, const char *d
   SCRATCH_ARENA(scratch);
   Need *needs, *absent;
   int count, left;
-  TRY(parallel_agree(parallel, list_needs(&scratch, study, &count, &needs)));
+  TRY(parallel_agree(parallel, prepare_list_needs(&scratch, study, &count, &needs)));
   ALLOCATE(&scratch, absent, count);
   memcpy(absent, needs, (size_t)count * sizeof *absent);
   left = count;
-  TRY(drop_present(parallel, directory, &left, absent));
-  TRY(fit_absent(parallel, study, directory, mode, share, stop, left, absent));
-  if (parallel->rank == 0) note_doubts(count, needs, directory);
+  TRY(prepare_drop_present(parallel, directory, &left, absent));
+  TRY(ranks_fit_absent_priors(parallel, study, directory, mode, share, stop, left, absent));
+  if (parallel->rank == 0) prepare_note_doubts(count, needs, directory);
   return STATUS_OK;
 }

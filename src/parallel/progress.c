@@ -15,7 +15,7 @@ Progress progress_begin(ProgressMode mode, bool is_rank_zero, const char *what) 
 }
 
 /* Prints a duration: 42 s, 7 min 05 s, 3 h 12 min. */
-static void print_duration(double seconds) {
+static void progress_print_duration(double seconds) {
   long whole = (long)(seconds + 0.5);
   if (whole < 60)
     fprintf(stderr, "%ld s", whole);
@@ -53,7 +53,7 @@ void progress_update(Progress *progress, long done, long total, double fraction)
           elapsed > 0 ? (double)done / elapsed : 0);
   if (!isnan(left)) {
     fputs(", ", stderr);
-    print_duration(left);
+    progress_print_duration(left);
     fputs(progress->share < 1 ? " left in total" : " left", stderr);
   }
   fputs(progress->terminal ? "   " : "\n", stderr);
@@ -64,7 +64,7 @@ void progress_count(Progress *progress, long done, const char *unit) {
   if (!progress->terminal || !progress_is_due(progress)) return;
   progress->last = clock_wall();
   fprintf(stderr, "\r%s: %ld %s, ", progress->what, done, unit);
-  print_duration(progress->last - progress->start);
+  progress_print_duration(progress->last - progress->start);
   fputs("   ", stderr);
   fflush(stderr);
 }
@@ -72,6 +72,6 @@ void progress_count(Progress *progress, long done, const char *unit) {
 void progress_end(Progress *progress, long done, long total) {
   if (!progress->shown) return;
   fprintf(stderr, "%s%s: %ld/%ld in ", progress->terminal ? "\r\033[K" : "", progress->what, done, total);
-  print_duration(clock_wall() - progress->start);
+  progress_print_duration(clock_wall() - progress->start);
   fputc('\n', stderr);
 }

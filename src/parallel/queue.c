@@ -7,8 +7,8 @@
 #include <math.h>
 #include <string.h>
 
-/* The counters of a host: three of the whole, which count on host 0 only, then three for each line of the
- * part of the tasks that its group has. Finished COST is in units of the line's whole work. */
+/* The counters of a host: three for the whole queue, used on host 0 only, then three for each line, about its
+ * group's share of the tasks. COST of finished tasks is in units in which the whole line costs COST_UNITS. */
 enum { STOP, DONE, FAILED, OF_LINES };
 enum { TAKEN, COST, MICROSECONDS, OF_LINE };
 static const double COST_UNITS = 1e12;
@@ -18,8 +18,8 @@ static const double ASK_ALONG = 0.5; /* ... and for the whole when it makes a tr
 
 typedef struct {
   int count, *task; /* longest first */
-  double cost; /* of all */
-  double slowest; /* seconds for a unit of cost, of the tasks that this rank has finished */
+  double cost; /* sum over tasks */
+  double slowest; /* seconds per unit of cost, the most of any task that this rank has finished */
 } Line;
 
 struct Queue {
@@ -27,32 +27,35 @@ struct Queue {
   const Study *study;
   const double *cost; /* [task_count], not owned */
   int lines, rank, groups, counters; /* counters of a host */
-  double group_ranks; /* ranks of a group */
-  int home, visited; /* this rank's group; how many groups after it are those whose part it takes from */
+  double group_ranks; /* ranks per group */
+  int home,
+      visited; /* this rank's group; number of groups after it to the one that the rank now takes from */
   Line *line; /* [lines], one for each policy */
-  WorkLine *known; /* [lines] of the group's part, as of the last trip */
+  WorkLine *known; /* [lines] of the group's share, as of the last trip */
   WorkLine *all; /* [lines], scratch: cost and seconds of all groups */
   int64_t *change, *now; /* [counters]: not reported yet; as of the last trip */
   CounterStop *stops; /* [counters + 2 * lines * groups], scratch: a trip */
   double seen_whole, seen_lines; /* seconds; when a trip last asked for all of these counters */
-  int *next, left; /* tasks that this rank has taken and not begun */
+  int *next, left; /* tasks that this rank has taken but not begun */
   Counters *shared;
 };
 
-static int64_t *of_line(int64_t *counters, int line) { return counters + OF_LINES + line * OF_LINE; }
+static int64_t *queue_line_counters(int64_t *counters, int line) {
+  return counters + OF_LINES + line * OF_LINE;
+}
 
 typedef struct {
   double cost;
   int index;
 } Ranked;
 
-static int longest_first(const void *a, const void *b) {
+static int queue_longest_first(const void *a, const void *b) {
   const Ranked *first = a, *second = b;
   if (first->cost != second->cost) return first->cost < second->cost ? 1 : -1;
   return first->index - second->index;
 }
 
-static Status fill_lines(Queue *queue, int count, const int *list) {
+static Status queue_fill_lines(Queue *queue, int count, const int *list) {
   SCRATCH_ARENA(scratch);
   Ranked *ranked;
   ALLOCATE_ARRAYS(&queue->memory, queue->lines, queue->line, queue->known, queue->all);
@@ -63,7 +66,7 @@ static Status fill_lines(Queue *queue, int count, const int *list) {
     ASSERT(queue->cost[list[i]] > 0);
     ranked[i] = (Ranked){queue->cost[list[i]], list[i]};
   }
-  qsort(ranked, (size_t)count, sizeof *ranked, longest_first);
+  qsort(ranked, (size_t)count, sizeof *ranked, queue_longest_first);
   for (int l = 0; l < queue->lines; l++) {
     Line *line = &queue->line[l];
     for (int i = 0; i < count; i++) line->count += study_task(queue->study, ranked[i].index).policy == l;
@@ -78,36 +81,38 @@ static Status fill_lines(Queue *queue, int count, const int *list) {
   return STATUS_OK;
 }
 
-static int group_of(const Queue *queue) { return (queue->home + queue->visited) % queue->groups; }
+static int queue_group_in_turn(const Queue *queue) { return (queue->home + queue->visited) % queue->groups; }
 
-/* Returns a task of the group's part of a line. */
-static int *task_of(const Queue *queue, int line, int64_t ticket) {
-  return &queue->line[line].task[group_of(queue) + ticket * queue->groups];
+/* Returns the place of the task with this ticket in the group's share of a line. */
+static int *queue_task_of_ticket(const Queue *queue, int line, int64_t ticket) {
+  return &queue->line[line].task[queue_group_in_turn(queue) + ticket * queue->groups];
 }
 
-/* Updates what the counters say, in the words of the schedule. */
-static void update_known(Queue *queue) {
+/* Translates the counters of the last trip into the terms of parallel/worklist.h. */
+static void queue_update_known(Queue *queue) {
   for (int l = 0; l < queue->lines; l++) {
     const Line *line = &queue->line[l];
-    const int64_t *now = of_line(queue->now, l);
-    const int64_t left = worklist_part(line->count, group_of(queue), queue->groups) - now[TAKEN];
-    queue->known[l] = (WorkLine){.left = left > 0 ? (int)left : 0,
-                                 .begun = now[TAKEN] > 0,
-                                 .next = left > 0 ? queue->cost[*task_of(queue, l, now[TAKEN])] : 0,
-                                 .cost = (double)now[COST] / COST_UNITS * line->cost,
-                                 .seconds = 1e-6 * (double)now[MICROSECONDS]};
+    const int64_t *now = queue_line_counters(queue->now, l);
+    const int64_t left = worklist_part(line->count, queue_group_in_turn(queue), queue->groups) - now[TAKEN];
+    queue->known[l] =
+        (WorkLine){.left = left > 0 ? (int)left : 0,
+                   .begun = now[TAKEN] > 0,
+                   .next = left > 0 ? queue->cost[*queue_task_of_ticket(queue, l, now[TAKEN])] : 0,
+                   .cost = (double)now[COST] / COST_UNITS * line->cost,
+                   .seconds = 1e-6 * (double)now[MICROSECONDS]};
   }
 }
 
-/* Makes one trip to the counters, with what this rank has to report and to ask: of the whole and of the
- * group's lines, all or those that it changes. A failure is reported with the whole, since it may end the
- * work. */
-static void exchange_lists(Queue *queue, bool whole, bool lines) {
+/* Makes one trip to the counters, to report what has changed and to read: the counters of the whole queue if
+ * `whole`, and those of the group's lines, either all (`lines`) or only the changed ones. A stop or a failure
+ * always includes the whole, since it may end the work. */
+static void queue_exchange_counters(Queue *queue, bool whole, bool lines) {
   int count = 0;
   whole = whole || queue->change[STOP] > 0 || queue->change[FAILED] > 0;
   for (int i = 0; i < queue->counters; i++)
     if (i < OF_LINES ? whole : lines || queue->change[i] != 0)
-      queue->stops[count++] = (CounterStop){i < OF_LINES ? 0 : group_of(queue), i, queue->change[i], 0};
+      queue->stops[count++] =
+          (CounterStop){i < OF_LINES ? 0 : queue_group_in_turn(queue), i, queue->change[i], 0};
   counter_exchange(queue->shared, count, queue->stops);
   for (int k = 0; k < count; k++) {
     queue->now[queue->stops[k].index] = queue->stops[k].now;
@@ -115,7 +120,7 @@ static void exchange_lists(Queue *queue, bool whole, bool lines) {
   }
   if (whole) queue->seen_whole = clock_wall();
   if (lines) queue->seen_lines = clock_wall();
-  update_known(queue);
+  queue_update_known(queue);
 }
 
 Status queue_create(const Parallel *parallel, const Study *study, int groups, int count, const int *list,
@@ -131,11 +136,11 @@ Status queue_create(const Parallel *parallel, const Study *study, int groups, in
                    .group_ranks = (double)parallel->size / groups,
                    .home = worklist_group_of_rank(parallel->rank, parallel->size, groups)};
   queue->counters = OF_LINES + queue->lines * OF_LINE;
-  TRY(parallel_agree(parallel, fill_lines(queue, count, list)));
+  TRY(parallel_agree(parallel, queue_fill_lines(queue, count, list)));
   TRY(counter_create(parallel, groups, queue->counters, &queue->shared));
-  /* Spread over a second, or the ranks would ask all at once, again and again. */
+  /* Spread over a second, or all ranks would ask at the same time, again and again. */
   queue->seen_whole = queue->seen_lines = clock_wall() - ASK_AGAIN * parallel->rank / parallel->size;
-  update_known(queue);
+  queue_update_known(queue);
   return STATUS_OK;
 }
 
@@ -146,20 +151,21 @@ void queue_destroy(Queue *queue) {
   free(queue);
 }
 
-static double seconds_since(double seen) { return clock_wall() - seen; }
+static double queue_seconds_since(double seen) { return clock_wall() - seen; }
 
-/* Takes tasks of the group's part. The line is chosen by what earlier trips reported; the trip that takes
- * the tickets brings what is new. False when nothing is left. */
-static bool take_batch(Queue *queue) {
+/* Takes tasks of the group's share. The line is chosen by what earlier trips reported; the trip that takes
+ * the tickets also brings news. Returns false when nothing is left. */
+static bool queue_take_batch(Queue *queue) {
   for (int l; (l = worklist_choose(queue->lines, queue->known, queue->rank)) >= 0;) {
     const int wanted = worklist_batch(queue->lines, queue->known, l, queue->group_ranks);
-    of_line(queue->change, l)[TAKEN] = wanted;
-    exchange_lists(queue, seconds_since(queue->seen_whole) >= ASK_ALONG,
-                   seconds_since(queue->seen_lines) >= ASK_AGAIN);
-    const int64_t first = of_line(queue->now, l)[TAKEN] - wanted;
-    const int64_t got = worklist_part(queue->line[l].count, group_of(queue), queue->groups) - first;
+    queue_line_counters(queue->change, l)[TAKEN] = wanted;
+    queue_exchange_counters(queue, queue_seconds_since(queue->seen_whole) >= ASK_ALONG,
+                            queue_seconds_since(queue->seen_lines) >= ASK_AGAIN);
+    const int64_t first = queue_line_counters(queue->now, l)[TAKEN] - wanted;
+    const int64_t got =
+        worklist_part(queue->line[l].count, queue_group_in_turn(queue), queue->groups) - first;
     if (got <= 0) continue;
-    queue->next = task_of(queue, l, first);
+    queue->next = queue_task_of_ticket(queue, l, first);
     queue->left = got < wanted ? (int)got : wanted;
     return true;
   }
@@ -167,12 +173,12 @@ static bool take_batch(Queue *queue) {
 }
 
 int queue_take(Queue *queue) {
-  if (queue->change[FAILED] > 0) exchange_lists(queue, true, false);
-  while (queue->left == 0 && !take_batch(queue)) {
+  if (queue->change[FAILED] > 0) queue_exchange_counters(queue, true, false);
+  while (queue->left == 0 && !queue_take_batch(queue)) {
     if (queue->visited + 1 == worklist_visits(queue->groups)) return -1;
-    exchange_lists(queue, false, false); /* what is to report of this group's part */
+    queue_exchange_counters(queue, false, false); /* reports what is still to report of this group's share */
     queue->visited++;
-    exchange_lists(queue, false, true);
+    queue_exchange_counters(queue, false, true);
   }
   const int task = *queue->next;
   queue->next += queue->groups, queue->left--;
@@ -190,20 +196,20 @@ void queue_finish(Queue *queue, int task, bool failed, double seconds) {
   Line *line = &queue->line[l];
   queue->change[failed ? FAILED : DONE]++;
   if (failed) return;
-  of_line(queue->change, l)[COST] += (int64_t)(COST_UNITS * (queue->cost[task] / line->cost));
-  of_line(queue->change, l)[MICROSECONDS] += (int64_t)(1e6 * seconds);
+  queue_line_counters(queue->change, l)[COST] += (int64_t)(COST_UNITS * (queue->cost[task] / line->cost));
+  queue_line_counters(queue->change, l)[MICROSECONDS] += (int64_t)(1e6 * seconds);
   line->slowest = fmax(line->slowest, seconds / queue->cost[task]);
 }
 
 void queue_stop(Queue *queue) { queue->change[STOP]++; }
 
 bool queue_is_stopped(Queue *queue) {
-  if (seconds_since(queue->seen_whole) >= ASK_AGAIN) exchange_lists(queue, true, false);
+  if (queue_seconds_since(queue->seen_whole) >= ASK_AGAIN) queue_exchange_counters(queue, true, false);
   return queue->now[STOP] > 0;
 }
 
 QueueState queue_look(Queue *queue) {
-  exchange_lists(queue, true, false);
+  queue_exchange_counters(queue, true, false);
   return queue_seen(queue);
 }
 

@@ -16,9 +16,8 @@
 
 enum { SAMPLES = 1000, SOURCES = 2 };
 
-/* Returns the family that learns a reverse chain: its samples are what the figures show beside the true
- * ones. */
-static const PriorOps *learned_family(void) {
+/* Returns the family that learns a reverse chain, whose samples the figures show next to the true ones. */
+static const PriorOps *reducer_learned_family(void) {
   for (int i = 0; prior_family(i); i++)
     if (prior_family(i)->settle && (prior_family(i)->able & PRIOR_CHAIN)) return prior_family(i);
   ASSERT(false);
@@ -27,14 +26,15 @@ static const PriorOps *learned_family(void) {
 
 /* Finds the first prior of that family in a setting (replicate 0); *found is false when it has none on
  * disk. */
-static Status find_learned(Arena *memory, const Study *study, const Config *setting, const Problem *problem,
-                           const char *directory, Prior *out, bool *found) {
+static Status reducer_find_learned_prior(Arena *memory, const Study *study, const Config *setting,
+                                         const Problem *problem, const char *directory, Prior *out,
+                                         bool *found) {
   *found = false;
   for (int p = 0; p < study->file->policy_count && !*found; p++) {
     Belief belief;
     char path[4096];
     TRY(belief_create(setting, &study->file->policies[p], problem, 0, &belief));
-    if (belief.kind != BELIEF_FITTED || belief.family != learned_family()) continue;
+    if (belief.kind != BELIEF_FITTED || belief.family != reducer_learned_family()) continue;
     belief_path(&belief, directory, sizeof path, path);
     if (access(path, R_OK) != 0) continue;
     *found = belief_prior(memory, &belief, problem, directory, out) == STATUS_OK;
@@ -44,31 +44,31 @@ static Status find_learned(Arena *memory, const Study *study, const Config *sett
 }
 
 /* Transposes theta[d, SAMPLES] into out[sample, dim] of the file. */
-static void transpose_samples(int d, int width, const double *theta, double *out) {
+static void reducer_transpose_samples(int d, int width, const double *theta, double *out) {
   for (int s = 0; s < SAMPLES; s++)
     for (int i = 0; i < d; i++) out[s * width + i] = theta[i * SAMPLES + s];
 }
 
 /* Fills out[SOURCES, SAMPLES, width] of one setting. */
-static Status sample_setting(const Study *study, const Config *setting, const Problem *problem,
-                             const char *directory, int width, double *theta, double *out) {
+static Status reducer_sample_setting(const Study *study, const Config *setting, const Problem *problem,
+                                     const char *directory, int width, double *theta, double *out) {
   for (int i = 0; i < SOURCES * SAMPLES * width; i++) out[i] = NAN;
-  /* There are too many numbers for a picture, or there is no theta*. */
+  /* No picture: there are too many dimensions, or there is no theta*. */
   if (problem->large || problem->ops->rewards) return STATUS_OK;
   problem_theta_for_pictures(problem, SAMPLES, theta);
-  transpose_samples(problem->d, width, theta, out);
+  reducer_transpose_samples(problem->d, width, theta, out);
   SCRATCH_ARENA(scratch);
   Prior prior;
   bool found;
-  TRY(find_learned(&scratch, study, setting, problem, directory, &prior, &found));
+  TRY(reducer_find_learned_prior(&scratch, study, setting, problem, directory, &prior, &found));
   if (!found) return STATUS_OK;
   RngLanes rng = {.key = rng_key(study->seed, RNG_UNCONDITIONAL), .draws = SAMPLES, .lanes = SAMPLES};
   prior.ops->sample(&prior, &rng, theta);
-  transpose_samples(problem->d, width, theta, out + SAMPLES * width);
+  reducer_transpose_samples(problem->d, width, theta, out + SAMPLES * width);
   return STATUS_OK;
 }
 
-static Status find_widest(const Study *study, int *width) {
+static Status reducer_find_widest_theta(const Study *study, int *width) {
   *width = 1;
   for (int s = 0; s < study->file->setting_count; s++) {
     SCOPED(Problem, problem, problem_destroy);
@@ -78,9 +78,10 @@ static Status find_widest(const Study *study, int *width) {
   return STATUS_OK;
 }
 
-static Status fill_prior_samples(const Study *study, const char *directory, StoreFile *file, int width) {
+static Status reducer_fill_prior_samples(const Study *study, const char *directory, StoreFile *file,
+                                         int width) {
   SCRATCH_ARENA(scratch);
-  const char *const sources[SOURCES] = {"true", learned_family()->name};
+  const char *const sources[SOURCES] = {"true", reducer_learned_family()->name};
   int dimension[4], id;
   double *theta, *out;
   ALLOCATE(&scratch, theta, width * SAMPLES);
@@ -101,7 +102,7 @@ static Status fill_prior_samples(const Study *study, const char *directory, Stor
     const Config *setting = study->file->settings[s];
     SCOPED(Problem, problem, problem_destroy);
     TRY(problem_create(setting, &problem));
-    TRY(sample_setting(study, setting, &problem, directory, width, theta, out));
+    TRY(reducer_sample_setting(study, setting, &problem, directory, width, theta, out));
     TRY(store_put_part(file, id, (size_t[]){s, 0, 0, 0}, (size_t[]){1, SOURCES, SAMPLES, (size_t)width},
                        out));
   }
@@ -110,21 +111,21 @@ static Status fill_prior_samples(const Study *study, const char *directory, Stor
 
 /* Writes theta(setting, source, sample, dim) with source = true, diffusion; NaN where a setting has no such
  * prior or fewer dimensions. A prior that cannot be read is reported on stderr and left out. STATUS_FILE when
- * the file cannot be written. One rank calls this. */
-static Status prior_samples_write(const Study *study, const char *directory) {
+ * the file cannot be written. Called on one rank. */
+static Status reducer_write_prior_samples(const Study *study, const char *directory) {
   char path[4096];
   int width;
   StoreFile *file;
-  TRY(find_widest(study, &width));
+  TRY(reducer_find_widest_theta(study, &width));
   snprintf(path, sizeof path, "%s/prior_samples.nc", directory);
   TRY(store_create(path, STORE_NETCDF4, &file));
-  return store_finish(file, fill_prior_samples(study, directory, file, width));
+  return store_finish(file, reducer_fill_prior_samples(study, directory, file, width));
 }
 
 /* ---- results.nc */
 
 /* Counts the blocks of a setting up to the last one that any policy has. */
-static int blocks_present(const Reducer *reducer, int setting) {
+static int reducer_blocks_present(const Reducer *reducer, int setting) {
   const Study *study = reducer->study;
   int blocks = 0;
   for (int p = 0; p < study->file->policy_count; p++)
@@ -133,15 +134,15 @@ static int blocks_present(const Reducer *reducer, int setting) {
   return blocks;
 }
 
-/* Counts the blocks of each setting: those that were asked for or, while more may be asked for, all that are
- * there. */
-static Status count_blocks(Reducer *reducer) {
+/* Counts the blocks of each setting: those that were requested or, if there are more and the setting is still
+ * open, all up to the last one present. */
+static Status reducer_count_blocks(Reducer *reducer) {
   const Study *study = reducer->study;
   Adaptive adaptive;
   TRY(adaptive_create(&reducer->memory, &reducer->finished, &adaptive));
   TRY(adaptive_replay(reducer->finished.state, &adaptive));
   for (int s = 0; s < study->file->setting_count; s++) {
-    int present = adaptive.settings[s].ended ? 0 : blocks_present(reducer, s);
+    int present = adaptive.settings[s].ended ? 0 : reducer_blocks_present(reducer, s);
     reducer->blocks[s] = present > adaptive.settings[s].wanted ? present : adaptive.settings[s].wanted;
     int64_t runs = runs_in_blocks(&study->runs, reducer->blocks[s]);
     if (runs > reducer->runs) reducer->runs = runs;
@@ -149,13 +150,13 @@ static Status count_blocks(Reducer *reducer) {
   return STATUS_OK;
 }
 
-/* Begins the file, with everything that rank 0 needs before the first cell comes. */
-static Status begin_file(Reducer *reducer) {
+/* Begins the file, with everything that precedes the first cell. */
+static Status reducer_begin_file(Reducer *reducer) {
   TRY(store_create(reducer->path, STORE_NETCDF4, &reducer->file));
   return reduce_define(reducer);
 }
 
-static Status check_lost(const Reducer *reducer) {
+static Status reducer_check_lost_runs(const Reducer *reducer) {
   if (reducer->lost == 0 || reducer->options->overwrite) return STATUS_OK;
   return status_set(STATUS_RESUME,
                     "%s has %lld finished runs that the journals lack, and stays as it is; `thompson reduce "
@@ -163,66 +164,66 @@ static Status check_lost(const Reducer *reducer) {
                     reducer->path, (long long)reducer->lost);
 }
 
-/* Moves the file, which is whole, into place. */
-static Status end_file(Reducer *reducer, const ReduceCounts *counts) {
-  const Status status = check_lost(reducer);
+/* Moves the complete file into place, then writes the prior samples and the event logs. */
+static Status reducer_end_file(Reducer *reducer, const ReduceCounts *counts) {
+  const Status status = reducer_check_lost_runs(reducer);
   if (status != STATUS_OK) {
     store_abandon(reducer->file);
     return status;
   }
   TRY(store_commit(reducer->file));
-  TRY(prior_samples_write(reducer->study, reducer->directory));
-  /* Logs without tasks that have become unreadable would pass for whole ones. */
+  TRY(reducer_write_prior_samples(reducer->study, reducer->directory));
+  /* Logs that lack unreadable tasks would pass for complete ones. */
   return counts->damaged > 0 ? STATUS_OK : events_write(&reducer->finished, reducer->blocks);
 }
 
-/* Writes how long the job that reduces has taken; with `mpi_ranks` it shows how well a study scales. */
-static Status put_wall(Reducer *reducer) {
+/* Writes the wall-clock time of this job; together with `mpi_ranks` it shows how well a study scales. */
+static Status reducer_put_wall_seconds(Reducer *reducer) {
   double seconds = provenance_elapsed();
   return store_write(reducer->file, "seconds_wall", STORE_DOUBLE, 0, NULL,
                      "wall-clock seconds of the job that wrote this file", "s", &seconds);
 }
 
-static Status write_file(Reducer *reducer, ReduceCounts *counts) {
-  Status status = parallel_agree(reducer->parallel, begin_file(reducer));
+static Status reducer_write_file(Reducer *reducer, ReduceCounts *counts) {
+  Status status = parallel_agree(reducer->parallel, reducer_begin_file(reducer));
   if (status == STATUS_OK) status = reduce_put_values(reducer, counts);
-  if (status == STATUS_OK) status = put_wall(reducer);
-  if (status == STATUS_OK) return end_file(reducer, counts);
+  if (status == STATUS_OK) status = reducer_put_wall_seconds(reducer);
+  if (status == STATUS_OK) return reducer_end_file(reducer, counts);
   store_abandon(reducer->file);
   return status;
 }
 
-/* Does the part of the other ranks. */
-static Status help_write(Reducer *reducer, ReduceCounts *counts) {
+/* Does the work of the other ranks. */
+static Status reducer_help_write_file(Reducer *reducer, ReduceCounts *counts) {
   TRY(parallel_agree(reducer->parallel, STATUS_OK));
   return reduce_put_values(reducer, counts);
 }
 
-/* Looks for what stands in the way of the results, on rank 0. */
-static Status look_around(Reducer *reducer) {
+/* Checks, on rank 0, that nothing is in the way of the results. */
+static Status reducer_check_folder(Reducer *reducer) {
   TRY(folder_check(reducer->directory));
   TRY(former_read(&reducer->memory, reducer->directory, reducer->study, &reducer->former));
   return folder_make_room(reducer->directory, "prior_samples.nc", reducer->study->file->sha256);
 }
 
-static Status write_results(Reducer *reducer, ReduceCounts *counts) {
+static Status reducer_write_results(Reducer *reducer, ReduceCounts *counts) {
   const Parallel *parallel = reducer->parallel;
   const Study *study = reducer->study;
   const bool first = parallel->rank == 0;
   const size_t settings = (size_t)study->file->setting_count;
-  TRY(parallel_agree(parallel, first ? look_around(reducer) : STATUS_OK));
+  TRY(parallel_agree(parallel, first ? reducer_check_folder(reducer) : STATUS_OK));
   TRY(finished_open_all(&reducer->memory, parallel, reducer->directory, study, &reducer->finished));
   Status status = arena_new(&reducer->memory, (void **)&reducer->blocks, settings, sizeof *reducer->blocks);
-  if (status == STATUS_OK && first) status = count_blocks(reducer);
+  if (status == STATUS_OK && first) status = reducer_count_blocks(reducer);
   TRY(parallel_agree(parallel, status));
   if (parallel->size > 1) {
     parallel_broadcast(reducer->blocks, settings * sizeof *reducer->blocks);
     parallel_broadcast(&reducer->runs, sizeof reducer->runs);
   }
   TRY(parallel_agree(parallel, reduce_prepare(reducer)));
-  status = first ? write_file(reducer, counts) : help_write(reducer, counts);
+  status = first ? reducer_write_file(reducer, counts) : reducer_help_write_file(reducer, counts);
   const int damaged = first ? finished_report_damage(&reducer->finished) : 0;
-  if (counts->missing > 0) counts->damaged += damaged; /* else others have what was there */
+  if (counts->missing > 0) counts->damaged += damaged; /* else other records hold the same tasks */
   return parallel_agree(parallel, status);
 }
 
@@ -233,7 +234,7 @@ Status reduce_study(const Parallel *parallel, const Study *study, const char *di
       .parallel = parallel, .study = study, .directory = directory, .path = path, .options = options};
   *counts = (ReduceCounts){0};
   snprintf(path, sizeof path, "%s/results.nc", directory);
-  const Status status = write_results(&reducer, counts);
+  const Status status = reducer_write_results(&reducer, counts);
   finished_close(&reducer.finished);
   arena_free(&reducer.memory);
   return status;

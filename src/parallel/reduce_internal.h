@@ -15,28 +15,28 @@ typedef struct {
   const char *directory, *path; /* of the study, of results.nc */
   const ReduceOptions *options;
   Former former; /* the results that are replaced, on rank 0 */
-  int64_t lost; /* runs that those have and the tasks lack */
+  int64_t lost; /* runs that these have but the tasks lack */
   StoreFile *file; /* on rank 0 */
   Finished finished;
-  int *blocks; /* [setting_count], of each setting that count */
+  int *blocks; /* [setting_count], number of blocks of each setting that count */
   int64_t runs; /* the most of any setting */
   int setting, policy, run, quantile, axis; /* dimensions */
   int estimate_ids[ESTIMATES_COUNT];
   int *curve_ids; /* [curve_count, PER_CURVE] variable ids, on rank 0 */
-  bool plain; /* curves are large: stored as they are, by the ranks that read them */
-  uint64_t *offsets; /* [curve_count], bytes: where plain curves stand in the file */
-  int plain_file; /* open on it */
+  bool plain; /* curves are large: stored uncompressed, by the ranks that read them */
+  uint64_t *offsets; /* [curve_count], byte offsets of plain curves in the file */
+  int plain_file; /* descriptor of the file on this rank */
   int seconds, seconds_train, fallbacks, watched[2], status;
 } Reducer;
 
-/* The variables of a curve; those from DIFF_MEAN on are of paired differences. */
+/* The variables of a curve; those with DIFF are of paired differences. */
 enum { VALUES, MEAN, SE, COUNT, REPLICATE_SE, DIFF_MEAN, DIFF_SE, DIFF_REPLICATE_SE, QUANTILES, PER_CURVE };
 
 /* Defines every dimension and variable of results.nc, and writes what is known before the first cell: the
  * axes, labels, provenance. On rank 0. */
 Status reduce_define(Reducer *reducer);
 
-/* Finds what all ranks need to know of the values before the file is begun. */
+/* Finds what all ranks need to know about the values before the file is begun. */
 Status reduce_prepare(Reducer *reducer);
-/* Takes every cell from the finished tasks to the file of rank 0, whose `counts` they are. Collective. */
+/* Moves every cell from the finished tasks to the file of rank 0, and adds to `counts` there. Collective. */
 Status reduce_put_values(Reducer *reducer, ReduceCounts *counts);

@@ -6,11 +6,11 @@
 #include <stdio.h>
 #include <string.h>
 
-static bool has_part(const StudyCurve *curve, int part) {
+static bool reducer_curve_has_part(const StudyCurve *curve, int part) {
   return part == QUANTILES ? curve->tails : part < DIFF_MEAN || !curve->shared;
 }
 
-static bool has_tails(const Study *study) {
+static bool reducer_has_tails(const Study *study) {
   for (int c = 0; c < study->published; c++)
     if (study->curves[c]->tails) return true;
   return false;
@@ -21,18 +21,18 @@ static const char *const OF_RUNS = "setting policy replicate", *const OF_POLICIE
                          *const OF_SETTINGS = "setting", *const OF_WORLDS = "setting replicate",
                          *const OF_ESTIMATORS = "setting policy estimator";
 
-/* The variable of a swept key: its dots are underscores. */
+/* The name of a swept key's variable: the key with underscores in place of dots. */
 enum { AXIS_NAME = 128 };
-static const char *axis_name(const ConfigAxis *axis, char name[AXIS_NAME]) {
+static const char *reducer_axis_name(const ConfigAxis *axis, char name[AXIS_NAME]) {
   snprintf(name, AXIS_NAME, "%s", axis->key);
   for (char *letter = name; *letter; letter++)
     if (*letter == '.') *letter = '_';
   return name;
 }
 
-/* Names coordinates. In the CF conventions a variable over settings names its auxiliary coordinates: the
- * swept keys, and `labels`. */
-static Status name_coordinates(const Reducer *reducer, const char *variable, const char *labels) {
+/* Writes the attribute `coordinates`. In the CF conventions a variable over settings names its auxiliary
+ * coordinates: the swept keys, and `labels`. */
+static Status reducer_name_coordinates(const Reducer *reducer, const char *variable, const char *labels) {
   const StudyFile *file = reducer->study->file;
   size_t size = 64 + (size_t)file->axis_count * AXIS_NAME, length;
   SCRATCH_ARENA(scratch);
@@ -40,13 +40,13 @@ static Status name_coordinates(const Reducer *reducer, const char *variable, con
   ALLOCATE(&scratch, names, size);
   length = (size_t)snprintf(names, size, "%s", labels);
   for (int a = 0; a < file->axis_count; a++)
-    length += (size_t)snprintf(names + length, size - length, " %s", axis_name(&file->axes[a], name));
+    length += (size_t)snprintf(names + length, size - length, " %s", reducer_axis_name(&file->axes[a], name));
   return store_text_attribute(reducer->file, variable, "coordinates", names);
 }
 
-/* Lists the dimensions of a part of a curve, and its labels; returns how many there are. */
-static int part_dimensions(const Reducer *reducer, const StudyCurve *curve, int part, int *dimension,
-                           const char **labels) {
+/* Lists the dimensions of a part of a curve, and its labels; returns the number of dimensions. */
+static int reducer_part_dimensions(const Reducer *reducer, const StudyCurve *curve, int part, int *dimension,
+                                   const char **labels) {
   int count = 0;
   dimension[count++] = reducer->setting;
   if (!curve->of_world) dimension[count++] = reducer->policy;
@@ -60,10 +60,10 @@ static int part_dimensions(const Reducer *reducer, const StudyCurve *curve, int 
   return count;
 }
 
-static Status define_curve(Reducer *reducer, int c) {
+static Status reducer_define_curve(Reducer *reducer, int c) {
   const StudyCurve *curve = reducer->study->curves[c];
-  /* CF: a method over what is no dimension of the variable goes by its standard name, that of `run`; a
-   * standard error is none of its methods. */
+  /* CF: a method over something that is not a dimension of the variable goes by its standard name, here that
+   * of `run`; a standard error is not a CF method. */
   static const struct {
     const char *suffix, *words, *method;
   } parts[PER_CURVE] = {
@@ -79,8 +79,8 @@ static Status define_curve(Reducer *reducer, int c) {
   for (int part = 0; part < PER_CURVE; part++) {
     char name[64], words[256];
     const char *labels;
-    int dimension[4], count = part_dimensions(reducer, curve, part, dimension, &labels);
-    if (!has_part(curve, part)) continue;
+    int dimension[4], count = reducer_part_dimensions(reducer, curve, part, dimension, &labels);
+    if (!reducer_curve_has_part(curve, part)) continue;
     snprintf(name, sizeof name, "%s%s", curve->name, parts[part].suffix);
     snprintf(words, sizeof words, "%s%s", curve->long_name, parts[part].words);
     int *id = &reducer->curve_ids[c * PER_CURVE + part];
@@ -89,7 +89,7 @@ static Status define_curve(Reducer *reducer, int c) {
     else
       TRY(store_variable(reducer->file, name, part == COUNT ? STORE_INT : STORE_DOUBLE, count, dimension,
                          words, part == COUNT ? "1" : curve->units, id));
-    TRY(name_coordinates(reducer, name, labels));
+    TRY(reducer_name_coordinates(reducer, name, labels));
     if (parts[part].method)
       TRY(store_text_attribute(reducer->file, name, "cell_methods", parts[part].method));
   }
@@ -103,8 +103,8 @@ static Status define_curve(Reducer *reducer, int c) {
   return store_text_attribute(reducer->file, of, "ancillary_variables", names);
 }
 
-/* Defines what is known of each run besides its curves. */
-static Status define_runs(Reducer *reducer) {
+/* Defines the variables over runs that are not curves. */
+static Status reducer_define_runs(Reducer *reducer) {
   StoreFile *file = reducer->file;
   const int dimensions[3] = {reducer->setting, reducer->policy, reducer->run};
   const struct {
@@ -125,12 +125,12 @@ static Status define_runs(Reducer *reducer) {
   for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
     TRY(store_variable(file, variables[i].name, variables[i].type, 3, dimensions, variables[i].words,
                        variables[i].units, variables[i].id));
-    TRY(name_coordinates(reducer, variables[i].name, OF_RUNS));
+    TRY(reducer_name_coordinates(reducer, variables[i].name, OF_RUNS));
   }
   TRY(store_variable(file, "seconds_train", STORE_DOUBLE, 2, dimensions,
                      "CPU seconds to fit the priors of the policy, all replicates", "s",
                      &reducer->seconds_train));
-  TRY(name_coordinates(reducer, "seconds_train", OF_POLICIES));
+  TRY(reducer_name_coordinates(reducer, "seconds_train", OF_POLICIES));
   TRY(store_bytes_attribute(file, "status", "flag_values", 3,
                             (signed char[]){RUN_NOT_RUN, RUN_OK, RUN_FAILED}));
   return store_text_attribute(file, "status", "flag_meanings", "not_run ok failed");
@@ -138,7 +138,7 @@ static Status define_runs(Reducer *reducer) {
 
 /* Returns which value of a swept key a setting has. With `zip` all axes advance together, otherwise the last
  * is fastest. */
-static int axis_position(const StudyFile *file, int axis, int setting) {
+static int reducer_axis_position(const StudyFile *file, int axis, int setting) {
   int product = 1, faster = 1;
   for (int i = 0; i < file->axis_count; i++) {
     product *= file->axes[i].count;
@@ -148,14 +148,14 @@ static int axis_position(const StudyFile *file, int axis, int setting) {
 }
 
 /* Writes a swept key as a variable over settings. */
-static Status put_axis(Reducer *reducer, int index, const char **texts, double *numbers) {
+static Status reducer_put_axis(Reducer *reducer, int index, const char **texts, double *numbers) {
   const StudyFile *file = reducer->study->file;
   const ConfigAxis *axis = &file->axes[index];
   char name[AXIS_NAME], words[160];
-  axis_name(axis, name);
+  reducer_axis_name(axis, name);
   snprintf(words, sizeof words, "swept key %s", axis->key);
   for (int s = 0; s < file->setting_count; s++) {
-    int value = axis_position(file, index, s);
+    int value = reducer_axis_position(file, index, s);
     texts[s] = axis->texts[value];
     numbers[s] = axis->numeric ? axis->numbers[value] : NAN;
   }
@@ -164,7 +164,7 @@ static Status put_axis(Reducer *reducer, int index, const char **texts, double *
   return store_write(reducer->file, name, STORE_DOUBLE, 1, &reducer->setting, words, "1", numbers);
 }
 
-static Status put_labels(Reducer *reducer) {
+static Status reducer_put_labels(Reducer *reducer) {
   const StudyFile *file = reducer->study->file;
   SCRATCH_ARENA(scratch);
   const char **texts;
@@ -177,12 +177,13 @@ static Status put_labels(Reducer *reducer) {
   for (int s = 0; s < file->setting_count; s++) texts[s] = file->setting_labels[s];
   TRY(store_texts(reducer->file, "setting", reducer->setting, file->setting_count, texts,
                   "label of the setting"));
-  for (int a = 0; a < file->axis_count; a++) TRY(put_axis(reducer, a, texts, numbers));
+  for (int a = 0; a < file->axis_count; a++) TRY(reducer_put_axis(reducer, a, texts, numbers));
   return STATUS_OK;
 }
 
-/* Marks settings whose matrices were spread over ranks: equal to 1e-10, not byte for byte. */
-static Status put_distributed(Reducer *reducer) {
+/* Marks settings whose matrices were spread over ranks: their values are reproduced to 1e-10, not byte for
+ * byte. */
+static Status reducer_put_distributed(Reducer *reducer) {
   const StudyFile *file = reducer->study->file;
   SCRATCH_ARENA(scratch);
   signed char *flags;
@@ -192,11 +193,11 @@ static Status put_distributed(Reducer *reducer) {
                   "whether the setting's matrices were spread over all ranks", NULL, flags));
   TRY(store_bytes_attribute(reducer->file, "distributed", "flag_values", 2, (signed char[]){0, 1}));
   TRY(store_text_attribute(reducer->file, "distributed", "flag_meanings", "one_rank all_ranks"));
-  return name_coordinates(reducer, "distributed", OF_SETTINGS);
+  return reducer_name_coordinates(reducer, "distributed", OF_SETTINGS);
 }
 
-/* Writes the coordinates: run, the replicate that it used, and the study's own axis. */
-static Status put_coordinates(Reducer *reducer) {
+/* Writes the coordinates: run, the replicate that it used, quantile, and the study's axis. */
+static Status reducer_put_coordinates(Reducer *reducer) {
   const Study *study = reducer->study;
   SCRATCH_ARENA(scratch);
   int64_t *runs;
@@ -210,7 +211,7 @@ static Status put_coordinates(Reducer *reducer) {
   TRY(store_write(reducer->file, "replicate", STORE_INT, 1, &reducer->run, "which learned prior the run used",
                   "1", replicates));
   if (study->ops->estimates) return STATUS_OK;
-  if (has_tails(study)) {
+  if (reducer_has_tails(study)) {
     TRY(store_write(reducer->file, "quantile", STORE_DOUBLE, 1, &reducer->quantile,
                     "share of runs that are at most this", "1", study_quantiles));
   }
@@ -219,7 +220,7 @@ static Status put_coordinates(Reducer *reducer) {
 }
 
 /* Defines the variables of a study of estimates, and names the estimators. */
-static Status define_estimates(Reducer *reducer) {
+static Status reducer_define_estimates(Reducer *reducer) {
   static const char *const names[][2] = {
 #define ESTIMATES_NAME(name, text) {#name, text},
       ESTIMATES_LIST(ESTIMATES_NAME)
@@ -236,13 +237,13 @@ static Status define_estimates(Reducer *reducer) {
   for (int i = 0; i < ESTIMATES_COUNT; i++) {
     TRY(store_variable(reducer->file, names[i][0], STORE_DOUBLE, 3, dimensions, names[i][1], "1",
                        &reducer->estimate_ids[i]));
-    TRY(name_coordinates(reducer, names[i][0], OF_ESTIMATORS));
+    TRY(reducer_name_coordinates(reducer, names[i][0], OF_ESTIMATORS));
   }
   return store_text_attribute(reducer->file, names[0][0], "ancillary_variables",
                               "value_se value_low value_high effective_sample_size");
 }
 
-static Status put_attributes(Reducer *reducer) {
+static Status reducer_put_attributes(Reducer *reducer) {
   const Study *study = reducer->study;
   const char *title = config_text(study->file->settings[0], "title");
   SCRATCH_ARENA(scratch);
@@ -261,14 +262,14 @@ Status reduce_define(Reducer *reducer) {
   TRY(store_dimension(file, "setting", (size_t)study->file->setting_count, &reducer->setting));
   TRY(store_dimension(file, "policy", (size_t)study->file->policy_count, &reducer->policy));
   TRY(store_dimension(file, "run", (size_t)reducer->runs, &reducer->run));
-  if (has_tails(study)) TRY(store_dimension(file, "quantile", STUDY_QUANTILES, &reducer->quantile));
+  if (reducer_has_tails(study)) TRY(store_dimension(file, "quantile", STUDY_QUANTILES, &reducer->quantile));
   TRY(store_dimension(file, study->ops->axis,
                       (size_t)(study->ops->estimates ? study->curve_count : study->places), &reducer->axis));
-  TRY(put_attributes(reducer));
-  TRY(put_labels(reducer));
-  TRY(put_distributed(reducer));
-  TRY(put_coordinates(reducer));
-  for (int c = 0; c < study->published; c++) TRY(define_curve(reducer, c));
-  if (study->ops->estimates) TRY(define_estimates(reducer));
-  return define_runs(reducer);
+  TRY(reducer_put_attributes(reducer));
+  TRY(reducer_put_labels(reducer));
+  TRY(reducer_put_distributed(reducer));
+  TRY(reducer_put_coordinates(reducer));
+  for (int c = 0; c < study->published; c++) TRY(reducer_define_curve(reducer, c));
+  if (study->ops->estimates) TRY(reducer_define_estimates(reducer));
+  return reducer_define_runs(reducer);
 }

@@ -1,8 +1,8 @@
 /* The values of results.nc, cell by cell: one policy in one setting.
  *
- * Small curves go to rank 0, which takes the cells in order and compresses them. Where curves are large, each
- * of the other ranks has settings of its own: it reads them, writes their curves to their place in the file,
- * and sends rank 0 the statistics. */
+ * Small curves go to rank 0, which takes the cells in order and compresses them. If curves are large, each of
+ * the other ranks has its own settings: it reads them, writes their curves to their places in the file, and
+ * sends the statistics to rank 0. */
 #include "parallel/cell.h"
 #include "parallel/reduce_internal.h"
 
@@ -15,34 +15,35 @@
 
 static const double PLAIN_FROM = 8.0 * (1 << 30); /* bytes; deflating a gigabyte takes a core 16 s */
 
-/* A rank's room for what it has of a setting. */
+/* A rank's buffers for one setting. */
 typedef struct {
   Cell cell, first; /* of a policy, and of the first one */
   Summary summary;
 } Work;
 
-static Status work_create(Arena *memory, const Reducer *reducer, Work *out) {
+static Status reducer_work_create(Arena *memory, const Reducer *reducer, Work *out) {
   TRY(cell_create(memory, reducer->study, reducer->runs, &out->cell));
   TRY(cell_create(memory, reducer->study, reducer->runs, &out->first));
   return summary_create(memory, reducer->study, &out->summary);
 }
 
-static Cell *cell_of(Work *work, int policy) { return policy == 0 ? &work->first : &work->cell; }
+static Cell *reducer_work_cell(Work *work, int policy) { return policy == 0 ? &work->first : &work->cell; }
 
-static Status summarise_cell(const Reducer *reducer, int policy, Work *work) {
+static Status reducer_summarise_cell(const Reducer *reducer, int policy, Work *work) {
   if (policy > 0) cell_complete_world(reducer->study, &work->cell, &work->first);
-  return summary_compute(reducer->study, cell_of(work, policy), &work->first, &work->summary);
+  return summary_compute(reducer->study, reducer_work_cell(work, policy), &work->first, &work->summary);
 }
 
-static Status load_cell(Reducer *reducer, int s, int p, Cell *cell, ReduceCounts *counts) {
+static Status reducer_load_cell(Reducer *reducer, int s, int p, Cell *cell, ReduceCounts *counts) {
   return cell_load(&reducer->finished, s, p, reducer->blocks[s], cell, counts);
 }
 
-/* Into the file, on rank 0. */
+/* Writing into the file, on rank 0. */
 
-/* Writes into variable `part` of curve c, whose dimensions are setting, policy (not of the world), `between`
- * values (0: no such dimension) and the points. */
-static Status put_part(Reducer *reducer, int c, int part, int s, int p, size_t between, const void *values) {
+/* Writes into variable `part` of curve c, whose dimensions are setting, policy (unless the curve is of the
+ * world), `between` values (0: no such dimension) and the points. */
+static Status reducer_put_curve_part(Reducer *reducer, int c, int part, int s, int p, size_t between,
+                                     const void *values) {
   const Study *study = reducer->study;
   size_t start[4] = {(size_t)s}, count[4] = {1}, n = 1;
   if (!study->curves[c]->of_world) start[n] = (size_t)p, count[n++] = 1;
@@ -51,34 +52,36 @@ static Status put_part(Reducer *reducer, int c, int part, int s, int p, size_t b
   return store_put_part(reducer->file, reducer->curve_ids[c * PER_CURVE + part], start, count, values);
 }
 
-/* Returns whether a curve is due: those of the world are complete with the last policy. */
-static bool is_due(const Study *study, int c, int p) {
+/* Returns whether a curve is due with this policy: curves of the world are complete only with the last one.
+ */
+static bool reducer_curve_is_due(const Study *study, int c, int p) {
   return !study->curves[c]->of_world || p == study->file->policy_count - 1;
 }
 
-static const double *curve_to_put(const Reducer *reducer, const Work *work, int c, int p) {
+static const double *reducer_curve_to_put(const Reducer *reducer, const Work *work, int c, int p) {
   const Study *study = reducer->study;
   const Cell *cell = p == 0 || study->curves[c]->of_world ? &work->first : &work->cell;
   return cell->curves + (size_t)c * (size_t)cell->runs * (size_t)study->places;
 }
 
-static Status put_statistics(Reducer *reducer, int s, int p, const Summary *summary) {
+static Status reducer_put_statistics(Reducer *reducer, int s, int p, const Summary *summary) {
   static const int parts[SUMMARY_COUNT] = {MEAN, SE, REPLICATE_SE, DIFF_MEAN, DIFF_SE, DIFF_REPLICATE_SE};
   const Study *study = reducer->study;
   for (int c = 0; c < study->published; c++) {
     const int there = study->curves[c]->shared ? SUMMARY_DIFF_MEAN : SUMMARY_COUNT;
-    if (!is_due(study, c, p)) continue;
+    if (!reducer_curve_is_due(study, c, p)) continue;
     for (int i = 0; i < there; i++)
-      TRY(put_part(reducer, c, parts[i], s, p, 0, summary_part(study, summary, c, i)));
-    TRY(put_part(reducer, c, COUNT, s, p, 0, summary->n + c * study->places));
+      TRY(reducer_put_curve_part(reducer, c, parts[i], s, p, 0, summary_part(study, summary, c, i)));
+    TRY(reducer_put_curve_part(reducer, c, COUNT, s, p, 0, summary->n + c * study->places));
     if (study->curves[c]->tails)
-      TRY(put_part(reducer, c, QUANTILES, s, p, STUDY_QUANTILES, summary_quantiles(study, summary, c)));
+      TRY(reducer_put_curve_part(reducer, c, QUANTILES, s, p, STUDY_QUANTILES,
+                                 summary_quantiles(study, summary, c)));
   }
   return STATUS_OK;
 }
 
-/* Writes what follows from the curves of a study of estimates. */
-static Status put_estimates(const Reducer *reducer, int s, int p, const Cell *cell) {
+/* Writes what is computed from the curves of a study of estimates. */
+static Status reducer_put_estimates(const Reducer *reducer, int s, int p, const Cell *cell) {
   const Study *study = reducer->study;
   for (int c = 0; c < study->curve_count && study->ops->estimates; c++) {
     const size_t start[3] = {(size_t)s, (size_t)p, (size_t)c}, count[3] = {1, 1, 1};
@@ -91,12 +94,12 @@ static Status put_estimates(const Reducer *reducer, int s, int p, const Cell *ce
   return STATUS_OK;
 }
 
-/* Writes all of a cell but its curves. */
-static Status put_cell(Reducer *reducer, int s, int p, const Cell *cell, const Summary *summary) {
+/* Writes everything of a cell except its curves. */
+static Status reducer_put_cell(Reducer *reducer, int s, int p, const Cell *cell, const Summary *summary) {
   const size_t start[3] = {(size_t)s, (size_t)p, 0}, count[3] = {1, 1, (size_t)cell->runs};
   reducer->lost += former_lost(&reducer->former, start[0], start[1], cell->runs, cell->status);
-  TRY(put_statistics(reducer, s, p, summary));
-  TRY(put_estimates(reducer, s, p, cell));
+  TRY(reducer_put_statistics(reducer, s, p, summary));
+  TRY(reducer_put_estimates(reducer, s, p, cell));
   TRY(store_put_part(reducer->file, reducer->seconds, start, count, cell->seconds));
   TRY(store_put_part(reducer->file, reducer->seconds_train, start, (size_t[]){1, 1}, &cell->seconds_train));
   TRY(store_put_part(reducer->file, reducer->fallbacks, start, count, cell->fallbacks));
@@ -105,23 +108,24 @@ static Status put_cell(Reducer *reducer, int s, int p, const Cell *cell, const S
   return store_put_part(reducer->file, reducer->status, start, count, cell->status);
 }
 
-static Status put_curves(Reducer *reducer, int s, int p, const Work *work) {
+static Status reducer_put_curves(Reducer *reducer, int s, int p, const Work *work) {
   for (int c = 0; c < reducer->study->published; c++)
-    if (is_due(reducer->study, c, p))
-      TRY(put_part(reducer, c, VALUES, s, p, (size_t)reducer->runs, curve_to_put(reducer, work, c, p)));
+    if (reducer_curve_is_due(reducer->study, c, p))
+      TRY(reducer_put_curve_part(reducer, c, VALUES, s, p, (size_t)reducer->runs,
+                                 reducer_curve_to_put(reducer, work, c, p)));
   return STATUS_OK;
 }
 
 /* Large curves, on the rank that has them. */
 
-static Status open_plain(Reducer *reducer, const char *path) {
+static Status reducer_open_plain(Reducer *reducer, const char *path) {
   reducer->plain_file = open(path, O_WRONLY | O_CLOEXEC);
   if (reducer->plain_file >= 0) return STATUS_OK;
   return status_set(STATUS_FILE, "%s: cannot write it: %s", path, strerror(errno));
 }
 
 /* Finds where plain curves begin in the file. */
-static Status find_plain_offsets(Reducer *reducer) {
+static Status reducer_find_plain_offsets(Reducer *reducer) {
   SCRATCH_ARENA(scratch);
   const int curves = reducer->study->published;
   int *ids;
@@ -130,40 +134,40 @@ static Status find_plain_offsets(Reducer *reducer) {
   return store_plain_place(reducer->file, curves, ids, reducer->offsets);
 }
 
-/* Begins the plain variables of all ranks. Collective. */
-static Status begin_plain(Reducer *reducer) {
+/* Begins the plain variables: all ranks learn the offsets and open the file. Collective. */
+static Status reducer_begin_plain(Reducer *reducer) {
   const Parallel *parallel = reducer->parallel;
   const int curves = reducer->study->published;
   Status status = STATUS_OK;
   char *path = NULL;
   if (parallel->rank == 0) {
-    status = find_plain_offsets(reducer);
+    status = reducer_find_plain_offsets(reducer);
     path = store_temporary(reducer->file);
   }
   TRY(parallel_agree(parallel, status));
   TRY(parallel_broadcast_text(parallel, &path));
   parallel_broadcast(reducer->offsets, (size_t)curves * sizeof *reducer->offsets);
-  status = open_plain(reducer, path);
+  status = reducer_open_plain(reducer, path);
   if (parallel->rank > 0) free(path);
   return parallel_agree(parallel, status);
 }
 
-static Status write_plain(const Reducer *reducer, int s, int p, const Work *work) {
+static Status reducer_write_plain(const Reducer *reducer, int s, int p, const Work *work) {
   const Study *study = reducer->study;
   const size_t size = (size_t)reducer->runs * (size_t)study->places;
   const uint64_t cell = (uint64_t)s * (uint64_t)study->file->policy_count + (uint64_t)p;
   for (int c = 0; c < study->published; c++) {
     const uint64_t place = study->curves[c]->of_world ? (uint64_t)s : cell;
-    if (is_due(study, c, p))
+    if (reducer_curve_is_due(study, c, p))
       TRY(store_plain_write(reducer->plain_file, reducer->path, reducer->offsets[c] + place * size * 8, size,
-                            curve_to_put(reducer, work, c, p)));
+                            reducer_curve_to_put(reducer, work, c, p)));
   }
   return STATUS_OK;
 }
 
-/* Syncs what this rank wrote to the disk: rank 0 cannot do it for others where file systems are shared.
- * Collective, with what has happened before. */
-static Status end_plain(Reducer *reducer, Status status) {
+/* Syncs to disk what this rank wrote: on shared file systems rank 0 cannot do this for others. Agrees on the
+ * outcome, `status` of what came before included. Collective. */
+static Status reducer_end_plain(Reducer *reducer, Status status) {
   if (status == STATUS_OK && fsync(reducer->plain_file) != 0)
     status = status_set(STATUS_FILE, "%s: cannot write it: %s", reducer->path, strerror(errno));
   close(reducer->plain_file);
@@ -178,20 +182,20 @@ typedef struct {
   ReduceCounts counts;
 } CellNews;
 
-static CellNews news_of(Status status, const ReduceCounts *counts) {
+static CellNews reducer_cell_news(Status status, const ReduceCounts *counts) {
   CellNews news = {.status = status, .counts = *counts};
   if (status != STATUS_OK) snprintf(news.message, sizeof news.message, "%s", status_message());
   return news;
 }
 
-static void send_cell(Reducer *reducer, int s, int p, Work *work) {
+static void reducer_send_cell(Reducer *reducer, int s, int p, Work *work) {
   const Study *study = reducer->study;
-  Cell *cell = cell_of(work, p);
+  Cell *cell = reducer_work_cell(work, p);
   ReduceCounts counts = {0};
-  Status status = load_cell(reducer, s, p, cell, &counts);
-  if (status == STATUS_OK && reducer->plain) status = summarise_cell(reducer, p, work);
-  if (status == STATUS_OK && reducer->plain) status = write_plain(reducer, s, p, work);
-  const CellNews news = news_of(status, &counts);
+  Status status = reducer_load_cell(reducer, s, p, cell, &counts);
+  if (status == STATUS_OK && reducer->plain) status = reducer_summarise_cell(reducer, p, work);
+  if (status == STATUS_OK && reducer->plain) status = reducer_write_plain(reducer, s, p, work);
+  const CellNews news = reducer_cell_news(status, &counts);
   parallel_send(0, &news, sizeof news);
   if (status != STATUS_OK) return;
   if (reducer->plain)
@@ -201,11 +205,12 @@ static void send_cell(Reducer *reducer, int s, int p, Work *work) {
   cell_pass(true, 0, cell);
 }
 
-static Status receive_cell(const Reducer *reducer, int from, int p, Work *work, ReduceCounts *counts) {
+static Status reducer_receive_cell(const Reducer *reducer, int from, int p, Work *work,
+                                   ReduceCounts *counts) {
   CellNews news;
   parallel_receive(from, &news, sizeof news);
   if (news.status != STATUS_OK) return status_set(news.status, "%s", news.message);
-  Cell *cell = cell_of(work, p);
+  Cell *cell = reducer_work_cell(work, p);
   if (reducer->plain)
     summary_pass(reducer->study, false, from, &work->summary);
   else
@@ -215,42 +220,42 @@ static Status receive_cell(const Reducer *reducer, int from, int p, Work *work, 
   counts->failed += news.counts.failed;
   counts->missing += news.counts.missing;
   counts->damaged += news.counts.damaged;
-  return reducer->plain ? STATUS_OK : summarise_cell(reducer, p, work);
+  return reducer->plain ? STATUS_OK : reducer_summarise_cell(reducer, p, work);
 }
 
-/* Does the same on a single rank. */
-static Status process_cell(Reducer *reducer, int s, int p, Work *work, ReduceCounts *counts) {
-  Cell *cell = cell_of(work, p);
-  TRY(load_cell(reducer, s, p, cell, counts));
-  TRY(summarise_cell(reducer, p, work));
-  return reducer->plain ? write_plain(reducer, s, p, work) : STATUS_OK;
+/* Does the work of both on a single rank. */
+static Status reducer_process_cell(Reducer *reducer, int s, int p, Work *work, ReduceCounts *counts) {
+  Cell *cell = reducer_work_cell(work, p);
+  TRY(reducer_load_cell(reducer, s, p, cell, counts));
+  TRY(reducer_summarise_cell(reducer, p, work));
+  return reducer->plain ? reducer_write_plain(reducer, s, p, work) : STATUS_OK;
 }
 
-/* Who reads what. */
+/* Which rank reads what. */
 
-static int reading_ranks(const Reducer *reducer) {
+static int reducer_reading_ranks(const Reducer *reducer) {
   return reducer->parallel->size == 1 ? 1 : reducer->parallel->size - 1;
 }
 
-/* Returns the rank of a reader: with other ranks to do it, rank 0 reads none. */
-static int rank_of(const Reducer *reducer, int reader) {
+/* Returns the rank of a reader: if there are other ranks, rank 0 reads nothing. */
+static int reducer_rank_of_reader(const Reducer *reducer, int reader) {
   return reducer->parallel->size == 1 ? 0 : 1 + reader;
 }
 
-/* Large curves: the settings of a reader are in a row, and rank 0 takes a cell from every reader in turn, so
- * that all of them work. Small ones: the cells are in order and the readers in turn. */
+/* Large curves: each reader has consecutive settings, and rank 0 takes one cell from every reader in turn, so
+ * that all of them work. Small curves: cells are dealt to the readers in order. */
 
-static int first_setting(const Reducer *reducer, int reader) {
-  return (int)((int64_t)reader * reducer->study->file->setting_count / reading_ranks(reducer));
+static int reducer_first_setting(const Reducer *reducer, int reader) {
+  return (int)((int64_t)reader * reducer->study->file->setting_count / reducer_reading_ranks(reducer));
 }
 
 /* Finds cell number i of a reader; returns false when it has no more. */
-static bool cell_at(const Reducer *reducer, int reader, int i, int *s, int *p) {
+static bool reducer_find_reader_cell(const Reducer *reducer, int reader, int i, int *s, int *p) {
   const StudyFile *file = reducer->study->file;
   const int policies = file->policy_count;
-  const int cell =
-      reducer->plain ? first_setting(reducer, reader) * policies + i : reader + i * reading_ranks(reducer);
-  const int end = reducer->plain ? first_setting(reducer, reader + 1) : file->setting_count;
+  const int cell = reducer->plain ? reducer_first_setting(reducer, reader) * policies + i
+                                  : reader + i * reducer_reading_ranks(reducer);
+  const int end = reducer->plain ? reducer_first_setting(reducer, reader + 1) : file->setting_count;
   *s = cell / policies, *p = cell % policies;
   return cell < end * policies;
 }
@@ -265,44 +270,45 @@ Status reduce_prepare(Reducer *reducer) {
   return STATUS_OK;
 }
 
-/* Writes all cells. After an error the others are still received, so that nobody waits for ever. */
-static Status put_all(Reducer *reducer, Work *work, ReduceCounts *counts) {
+/* Writes all cells. After an error the remaining cells are still received, so that no rank waits for ever. */
+static Status reducer_put_all_cells(Reducer *reducer, Work *work, ReduceCounts *counts) {
   const int most = reducer->study->file->setting_count * reducer->study->file->policy_count;
   Status result = STATUS_OK;
   char message[512] = "";
   for (int i = 0; i < most; i++)
-    for (int r = 0, s, p; r < reading_ranks(reducer); r++) {
-      if (!cell_at(reducer, r, i, &s, &p)) continue;
-      const int from = rank_of(reducer, r);
-      Status status = from == 0 ? process_cell(reducer, s, p, work, counts)
-                                : receive_cell(reducer, from, p, work, counts);
+    for (int r = 0, s, p; r < reducer_reading_ranks(reducer); r++) {
+      if (!reducer_find_reader_cell(reducer, r, i, &s, &p)) continue;
+      const int from = reducer_rank_of_reader(reducer, r);
+      Status status = from == 0 ? reducer_process_cell(reducer, s, p, work, counts)
+                                : reducer_receive_cell(reducer, from, p, work, counts);
       if (result != STATUS_OK) continue;
-      if (status == STATUS_OK && !reducer->plain) status = put_curves(reducer, s, p, work);
-      if (status == STATUS_OK) status = put_cell(reducer, s, p, cell_of(work, p), &work->summary);
+      if (status == STATUS_OK && !reducer->plain) status = reducer_put_curves(reducer, s, p, work);
+      if (status == STATUS_OK)
+        status = reducer_put_cell(reducer, s, p, reducer_work_cell(work, p), &work->summary);
       if (status != STATUS_OK) snprintf(message, sizeof message, "%s", status_message());
       result = status;
     }
   return result == STATUS_OK ? STATUS_OK : status_set(result, "%s", message);
 }
 
-static void send_all(Reducer *reducer, Work *work) {
-  for (int i = 0, s, p; cell_at(reducer, reducer->parallel->rank - 1, i, &s, &p); i++)
-    send_cell(reducer, s, p, work);
+static void reducer_send_all_cells(Reducer *reducer, Work *work) {
+  for (int i = 0, s, p; reducer_find_reader_cell(reducer, reducer->parallel->rank - 1, i, &s, &p); i++)
+    reducer_send_cell(reducer, s, p, work);
 }
 
-static Status fill_values(Reducer *reducer, Work *work, ReduceCounts *counts) {
-  if (reducer->plain) TRY(begin_plain(reducer));
+static Status reducer_fill_values(Reducer *reducer, Work *work, ReduceCounts *counts) {
+  if (reducer->plain) TRY(reducer_begin_plain(reducer));
   Status status = STATUS_OK;
   if (reducer->parallel->rank == 0)
-    status = put_all(reducer, work, counts);
+    status = reducer_put_all_cells(reducer, work, counts);
   else
-    send_all(reducer, work);
-  return reducer->plain ? end_plain(reducer, status) : status;
+    reducer_send_all_cells(reducer, work);
+  return reducer->plain ? reducer_end_plain(reducer, status) : status;
 }
 
 Status reduce_put_values(Reducer *reducer, ReduceCounts *counts) {
   SCRATCH_ARENA(memory);
   Work work;
-  TRY(parallel_agree(reducer->parallel, work_create(&memory, reducer, &work)));
-  return fill_values(reducer, &work, counts);
+  TRY(parallel_agree(reducer->parallel, reducer_work_create(&memory, reducer, &work)));
+  return reducer_fill_values(reducer, &work, counts);
 }

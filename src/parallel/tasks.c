@@ -11,12 +11,12 @@
 #include <math.h>
 #include <string.h>
 
-/* Seconds that a running task may go on after a stop was asked for: schedulers kill 10 s (PBS) or 30 s
+/* Seconds that a running task may continue after a stop was requested: schedulers kill 10 s (PBS) or 30 s
  * (Slurm) after their first signal. */
 static const double GRACE = 7;
 
-/* Tasks are made durable together, as databases commit in groups (DeWitt et al., SIGMOD 1984): at most a
- * second's work waits. */
+/* Tasks are made durable together, like group commits in databases (DeWitt et al., SIGMOD 1984): at most
+ * about a second's work waits. */
 enum { MOST_WAITING = 1024 };
 static const double GROUP_SECONDS = 1;
 
@@ -24,7 +24,7 @@ static const double GROUP_SECONDS = 1;
 typedef struct {
   int task;
   bool failed;
-  double seconds; /* that it took */
+  double seconds; /* time that it took */
 } Waiting;
 
 typedef struct {
@@ -38,18 +38,18 @@ typedef struct {
   double waiting_since; /* when the first of them was begun, by the wall clock */
   Finished *finished; /* as of the beginning, or the end of the last wave */
   Progress progress;
-  signed char *state; /* [task_count], RunStatus; of the wave's tasks what this rank knows */
+  signed char *state; /* [task_count], RunStatus; for the wave's tasks, what this rank knows */
   double *cost; /* [task_count] */
   int *list; /* [count], tasks of the wave that are to be run */
   int count;
-  int64_t failed_before; /* in earlier waves */
+  int64_t failed_before; /* in earlier waves and large settings */
   double stopped_at, polled_at; /* seconds; 0: not yet */
 } Runner;
 
-/* Which tasks. */
+/* Choosing tasks. */
 
-/* Rates tasks by cost: what a run costs is the same in all blocks of a cell. */
-static Status rate_tasks(Arena *memory, const Study *study, double **cost) {
+/* Rates tasks by cost: the cost per run is the same in all blocks of a cell. */
+static Status tasks_rate_by_cost(Arena *memory, const Study *study, double **cost) {
   double a_run = 0;
   ALLOCATE(memory, *cost, study->task_count);
   for (int i = 0; i < study->task_count; i++) {
@@ -60,9 +60,9 @@ static Status rate_tasks(Arena *memory, const Study *study, double **cost) {
   return STATUS_OK;
 }
 
-/* Returns whether the wave of the setting has this task: from the blocks seen to those wanted. Large
- * settings have run before. */
-static bool in_wave(const Runner *runner, const Adaptive *adaptive, int index) {
+/* Returns whether a task of this shard is in the wave of its setting: from the blocks seen to those wanted.
+ * Large settings have already run. */
+static bool tasks_wave_has_task(const Runner *runner, const Adaptive *adaptive, int index) {
   const Task task = study_task(runner->study, index);
   const AdaptiveSetting *at = &adaptive->settings[task.setting];
   int block = index % runner->study->runs.blocks;
@@ -71,46 +71,47 @@ static bool in_wave(const Runner *runner, const Adaptive *adaptive, int index) {
 }
 
 /* Lists the tasks of the wave that are not done. */
-static Status list_wave(Arena *memory, Runner *runner, const Adaptive *adaptive) {
+static Status tasks_list_wave(Arena *memory, Runner *runner, const Adaptive *adaptive) {
   int size = 0;
   runner->count = 0;
-  for (int i = 0; i < runner->study->task_count; i++) size += in_wave(runner, adaptive, i);
+  for (int i = 0; i < runner->study->task_count; i++) size += tasks_wave_has_task(runner, adaptive, i);
   ALLOCATE(memory, runner->list, size);
   for (int i = 0; i < runner->study->task_count; i++) {
-    if (runner->state[i] == RUN_NOT_RUN && in_wave(runner, adaptive, i)) runner->list[runner->count++] = i;
+    if (runner->state[i] == RUN_NOT_RUN && tasks_wave_has_task(runner, adaptive, i))
+      runner->list[runner->count++] = i;
   }
   return STATUS_OK;
 }
 
 /* Stopping and progress. */
 
-static void stop_all(Runner *runner) {
+static void tasks_stop_all_ranks(Runner *runner) {
   queue_stop(runner->queue);
   queue_look(runner->queue);
 }
 
-static bool stop_asked(Runner *runner) {
+static bool tasks_stop_is_asked(Runner *runner) {
   if (runner->stopped_at != 0) return true;
   const bool here = runner->options->stop();
-  if (here) stop_all(runner);
+  if (here) tasks_stop_all_ranks(runner);
   if (here || queue_is_stopped(runner->queue)) runner->stopped_at = clock_wall();
   return runner->stopped_at != 0;
 }
 
-/* Returns whether the time limit is over, or the grace after a stop. */
-static bool time_is_over(Runner *runner) {
+/* Returns whether the time limit, or the grace period after a stop, is over. */
+static bool tasks_time_is_over(Runner *runner) {
   return runner->options->time_left() <= 0 ||
-         (stop_asked(runner) && clock_wall() - runner->stopped_at >= GRACE);
+         (tasks_stop_is_asked(runner) && clock_wall() - runner->stopped_at >= GRACE);
 }
 
-static void show_progress(Runner *runner) {
+static void tasks_show_progress(Runner *runner) {
   if (!progress_is_due(&runner->progress)) return;
   const long done = (long)queue_look(runner->queue).done;
   progress_update(&runner->progress, done, runner->count, queue_share(runner->queue));
 }
 
 /* Makes durable what is in the journal, and only then counts it as done. */
-static Status keep_waiting(Runner *runner) {
+static Status tasks_sync_journal(Runner *runner) {
   TRY(journal_sync(runner->journal));
   for (int i = 0; i < runner->waiting_count; i++) {
     const Waiting *done = &runner->waiting[i];
@@ -121,26 +122,28 @@ static Status keep_waiting(Runner *runner) {
   return STATUS_OK;
 }
 
-/* Tells whether what waits would wait too long if `ahead` more seconds were spent first. */
-static bool has_waited(const Runner *runner, double ahead) {
+/* Returns whether the waiting tasks would wait too long if `ahead` more seconds were spent first. */
+static bool tasks_sync_is_due(const Runner *runner, double ahead) {
   return runner->waiting_count > 0 && clock_wall() + ahead - runner->waiting_since >= GROUP_SECONDS;
 }
 
-/* Serves the other ranks between rounds of a task, reports, and drops the task when its time is over. */
+/* Serves the other ranks between rounds of a task and shows progress; returns false, to drop the task, when
+ * its time is over. */
 static bool tasks_tick(void *context, double fraction) {
   (void)fraction;
   Runner *runner = context;
   if (clock_wall() - runner->polled_at < 0.05) return true;
-  if (has_waited(runner, 0) && keep_waiting(runner) != STATUS_OK) return false;
+  if (tasks_sync_is_due(runner, 0) && tasks_sync_journal(runner) != STATUS_OK) return false;
   counter_progress();
-  show_progress(runner);
-  runner->polled_at = clock_wall(); /* where many compete for the cores, MPI's yielding alone takes longer */
-  return !time_is_over(runner);
+  tasks_show_progress(runner);
+  runner->polled_at =
+      clock_wall(); /* where many processes compete for the cores, MPI's yielding alone takes longer */
+  return !tasks_time_is_over(runner);
 }
 
 /* Running. */
 
-/* Reports in one piece, since several ranks may write at once. */
+/* Prints in one piece, since several ranks may print at once. */
 void tasks_report_failure(const Study *study, const char *directory, const Task *task,
                           const TaskResult *result) {
   const StudyFile *file = study->file;
@@ -162,81 +165,83 @@ void tasks_report_failure(const Study *study, const char *directory, const Task 
   free(line);
 }
 
-static Status simulate_task(Runner *runner, const Task *task, TaskResult *result) {
+static Status tasks_simulate_task(Runner *runner, const Task *task, TaskResult *result) {
   Tick ticker = {tasks_tick, runner};
   double timeout = runner->options->task_timeout;
   if (timeout > 0) return isolate_run_task(runner->study, task, runner->directory, timeout, ticker, result);
   return study_run_task(runner->study, task, runner->directory, ticker, result);
 }
 
-/* Puts a result into the journal. Others learn of a failure before this rank begins another task. */
-static Status keep_result(Runner *runner, const Task *task, const TaskResult *result, double seconds) {
+/* Appends a result to the journal. Other ranks learn of a failure before this rank begins another task. */
+static Status tasks_journal_result(Runner *runner, const Task *task, const TaskResult *result,
+                                   double seconds) {
   const bool failed = result->status == RUN_FAILED;
-  if (runner->waiting_count == MOST_WAITING) TRY(keep_waiting(runner));
+  if (runner->waiting_count == MOST_WAITING) TRY(tasks_sync_journal(runner));
   TRY(journal_append(runner->journal, task, result));
   if (runner->waiting_count == 0) runner->waiting_since = clock_wall() - seconds;
   runner->waiting[runner->waiting_count++] = (Waiting){task->index, failed, seconds};
   if (!failed) return STATUS_OK;
-  TRY(keep_waiting(runner));
+  TRY(tasks_sync_journal(runner));
   tasks_report_failure(runner->study, runner->directory, task, result);
   return STATUS_OK;
 }
 
-static Status run_one(Runner *runner, int index) {
+static Status tasks_run_one(Runner *runner, int index) {
   const Task listed = study_task(runner->study, index), *task = &listed;
   double start = clock_wall();
   SCOPED(TaskResult, result, task_result_destroy);
   TRY(task_result_create(runner->study, task, &result));
   TRY(finished_share(runner->finished, task, &result));
-  TRY(simulate_task(runner, task, &result));
-  return keep_result(runner, task, &result, clock_wall() - start);
+  TRY(tasks_simulate_task(runner, task, &result));
+  return tasks_journal_result(runner, task, &result, clock_wall() - start);
 }
 
-static bool too_many_failed(const Runner *runner) {
+static bool tasks_too_many_failed(const Runner *runner) {
   const int64_t most = runner->options->max_failures;
   return most >= 0 && runner->failed_before + queue_seen(runner->queue).failed > most;
 }
 
-static Status take_tasks(Runner *runner) {
-  while (!stop_asked(runner)) {
+static Status tasks_take_from_queue(Runner *runner) {
+  while (!tasks_stop_is_asked(runner)) {
     const int index = queue_take(runner->queue);
-    if (too_many_failed(runner)) queue_stop(runner->queue);
-    if (index < 0 || too_many_failed(runner) || queue_seen(runner->queue).stopped) return STATUS_OK;
+    if (tasks_too_many_failed(runner)) queue_stop(runner->queue);
+    if (index < 0 || tasks_too_many_failed(runner) || queue_seen(runner->queue).stopped) return STATUS_OK;
     const double expected = queue_expect(runner->queue, index);
-    if (expected > runner->options->time_left()) continue; /* a shorter may fit */
+    if (expected > runner->options->time_left()) continue; /* a shorter one may fit */
     /* A task of unknown length may be a long one. */
-    Status status = has_waited(runner, expected > 0 ? expected : INFINITY) ? keep_waiting(runner) : STATUS_OK;
-    if (status == STATUS_OK) status = run_one(runner, index);
+    Status status = tasks_sync_is_due(runner, expected > 0 ? expected : INFINITY) ? tasks_sync_journal(runner)
+                                                                                  : STATUS_OK;
+    if (status == STATUS_OK) status = tasks_run_one(runner, index);
     if (status == STATUS_STOPPED) return STATUS_OK;
     if (status != STATUS_OK) {
-      queue_stop(runner->queue); /* results cannot be kept: nobody should begin more */
+      queue_stop(runner->queue); /* results cannot be kept, so no rank should begin more */
       return status;
     }
-    show_progress(runner);
+    tasks_show_progress(runner);
   }
   return STATUS_OK;
 }
 
-/* Runs all tasks; however the work ends, what is done is kept. */
-static Status run_all(Runner *runner) {
-  Status status = take_tasks(runner), kept = keep_waiting(runner);
+/* Takes and runs tasks until the work ends, in whatever way, and keeps what is done. */
+static Status tasks_run_until_empty(Runner *runner) {
+  Status status = tasks_take_from_queue(runner), kept = tasks_sync_journal(runner);
   queue_look(runner->queue);
   return status == STATUS_OK ? kept : status;
 }
 
 /* Runs the tasks of one wave. Collective. */
-static Status run_wave(const Parallel *parallel, Runner *runner, TasksOutcome *outcome) {
+static Status tasks_run_wave(const Parallel *parallel, Runner *runner, TasksOutcome *outcome) {
   TRY(queue_create(parallel, runner->study, worklist_groups(parallel->size), runner->count, runner->list,
                    runner->cost, &runner->queue));
   runner->progress = progress_begin(runner->options->progress, parallel->rank == 0, "running tasks");
-  Status status = parallel_agree(parallel, run_all(runner));
+  Status status = parallel_agree(parallel, tasks_run_until_empty(runner));
   const QueueState state = queue_look(runner->queue);
   const int64_t done = state.done, failed = state.failed;
   outcome->failed += failed;
   outcome->here += done + failed;
   outcome->left = runner->count - done - failed;
   runner->failed_before += failed;
-  if (state.stopped && runner->stopped_at == 0) runner->stopped_at = clock_wall(); /* no wave comes after */
+  if (state.stopped && runner->stopped_at == 0) runner->stopped_at = clock_wall(); /* no further wave */
   if (runner->count > 0) progress_end(&runner->progress, (long)(done + failed), runner->count);
   parallel_barrier();
   queue_destroy(runner->queue);
@@ -244,21 +249,21 @@ static Status run_wave(const Parallel *parallel, Runner *runner, TasksOutcome *o
   return status;
 }
 
-/* Shares with all ranks what each knows of the wave's tasks. Collective. */
-static Status share_state(const Parallel *parallel, const Runner *runner) {
+/* Shares with all ranks what each knows about the wave's tasks. Collective. */
+static Status tasks_share_state(const Parallel *parallel, const Runner *runner) {
   TRY(parallel_collect(parallel, 0, runner->state, (size_t)runner->study->task_count));
   parallel_broadcast(runner->state, (size_t)runner->study->task_count);
   return STATUS_OK;
 }
 
 /* Runs wave after wave until every setting has its runs, or the work was stopped. Collective. */
-static Status run_waves(Arena *memory, const Parallel *parallel, Runner *runner, Adaptive *adaptive,
-                        TasksOutcome *outcome) {
+static Status tasks_run_waves(Arena *memory, const Parallel *parallel, Runner *runner, Adaptive *adaptive,
+                              TasksOutcome *outcome) {
   for (bool open = true; open;) {
-    TRY(parallel_agree(parallel, list_wave(memory, runner, adaptive)));
-    TRY(run_wave(parallel, runner, outcome));
+    TRY(parallel_agree(parallel, tasks_list_wave(memory, runner, adaptive)));
+    TRY(tasks_run_wave(parallel, runner, outcome));
     if (!runner->study->runs.adaptive || outcome->left > 0) return STATUS_OK;
-    TRY(share_state(parallel, runner));
+    TRY(tasks_share_state(parallel, runner));
     TRY(finished_look_all(parallel, runner->finished));
     TRY(adaptive_look(parallel, runner->state, adaptive, &open));
   }
@@ -268,9 +273,9 @@ static Status run_waves(Arena *memory, const Parallel *parallel, Runner *runner,
 static Status tasks_begin(Arena *memory, Runner *runner, Adaptive *adaptive) {
   const Study *study = runner->study;
   ALLOCATE(memory, runner->state, study->task_count);
-  for (int i = 0; i < study->task_count; i++) /* what failed is tried again */
+  for (int i = 0; i < study->task_count; i++) /* failed tasks are tried again */
     runner->state[i] = runner->finished->state[i] == RUN_OK ? RUN_OK : RUN_NOT_RUN;
-  TRY(rate_tasks(memory, study, &runner->cost));
+  TRY(tasks_rate_by_cost(memory, study, &runner->cost));
   TRY(journal_create(memory, runner->directory, study, &runner->journal));
   return adaptive_create(memory, runner->finished, adaptive);
 }
@@ -288,7 +293,7 @@ Status tasks_run(const Parallel *parallel, Finished *finished, const TasksOption
                      .finished = finished,
                      .failed_before = options->failed_before};
   Status status = parallel_agree(parallel, tasks_begin(&scratch, runner, &adaptive));
-  if (status == STATUS_OK) status = run_waves(&scratch, parallel, runner, &adaptive, outcome);
+  if (status == STATUS_OK) status = tasks_run_waves(&scratch, parallel, runner, &adaptive, outcome);
   queue_destroy(runner->queue);
   journal_close(runner->journal);
   return status;

@@ -6,9 +6,9 @@ enum { MOST_VISITS = 8 };
 enum { GROUP = 1024 }; /* ranks, each of which visits some thirty counters a second */
 
 static const double BATCH_SECONDS = 1;
-/* The part of what remains for a rank that it takes at once, as in guided self-scheduling (Polychronopoulos
- * and Kuck, IEEE Trans. Computers C-36, 1987), where it is 1: a batch may then last twice as long as expected
- * before others wait for it. */
+/* The part of a rank's share of the remaining work that it takes at once, as in guided self-scheduling
+ * (Polychronopoulos and Kuck, IEEE Trans. Computers C-36, 1987), where it is 1. A batch may then last twice
+ * as long as expected before others wait for it. */
 static const double BATCH_SHARE = 0.5;
 
 int worklist_groups(int ranks) { return (ranks + GROUP - 1) / GROUP; }
@@ -41,12 +41,12 @@ int worklist_choose(int count, const WorkLine *lines, int rank) {
 
 int worklist_batch(int count, const WorkLine *lines, int line, double ranks) {
   if (lines[line].cost == 0) return 1;
-  double remaining = 0; /* seconds, at most: no task of a line is longer than its next */
+  double remaining = 0; /* seconds, an upper bound: no task of a line is longer than its next */
   for (int i = 0; i < count; i++)
     if (lines[i].left > 0) remaining += worklist_speed(count, lines, i) * lines[i].next * lines[i].left;
   const double expected = worklist_speed(count, lines, line) * lines[line].next;
   const double part =
-      BATCH_SHARE * lines[line].left / ranks; /* of tasks too short for the clock of counters */
+      BATCH_SHARE * lines[line].left / ranks; /* for tasks too short for the counters' clock */
   const double batch = expected > 0 ? fmin(BATCH_SECONDS, BATCH_SHARE * remaining / ranks) / expected : part;
   return (int)fmax(1, fmin(batch, lines[line].left));
 }
