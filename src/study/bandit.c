@@ -11,28 +11,28 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- optimal_arm: how sure an agent is of the best arm, by the entropy H(A*) of the arm that is best under
- * posterior draws (Russo and Van Roy 2016, An information-theoretic analysis of Thompson sampling). */
+/* ---- the optimal arm: how sure an agent is of it, measured by the entropy H(A*) of the arm that is best
+ * under posterior draws (Russo and Van Roy 2016, An information-theoretic analysis of Thompson sampling). */
 
 typedef struct {
-  Sampler sampler; /* of its own, with streams of its own, so that the agent's draws stay what they are */
+  Sampler sampler; /* separate, with separate streams, so that the agent's own draws do not change */
   int runs, draws; /* B, M */
   uint64_t seed;
   uint32_t first_run;
-  double *theta, *one; /* [d, B M]; [d, B], one draw for each run */
+  double *theta, *one; /* [d, B M]; [d, B], one draw per run */
   int *arm, *count; /* [B], [K, B] */
   int64_t *ignored; /* [B], fallbacks */
 } OptimalArm;
 
-/* Returns whether a policy has one posterior of theta* whose draws can be asked for their best arm. */
-static bool optimal_arm_known(const PolicyMethod *method, const Config *options, const Problem *problem) {
+/* Returns whether the policy has a single posterior of theta*, so that each draw from it has a best arm. */
+static bool study_best_arm_known(const PolicyMethod *method, const Config *options, const Problem *problem) {
   return method->sampler && !problem->per_arm && !config_is(options, "posterior", "per_arm") &&
          !config_is(options, "model", "network");
 }
 
-/* Creates the entropy for a policy of which it can be known; `draws` posterior draws of each run. */
-static Status optimal_arm_create(Arena *memory, const PolicyMethod *method, const PolicySetup *setup,
-                                 int draws, OptimalArm *out) {
+/* Creates the measurement for a policy whose entropy can be known, with `draws` posterior draws per run. */
+static Status study_best_arm_create(Arena *memory, const PolicyMethod *method, const PolicySetup *setup,
+                                    int draws, OptimalArm *out) {
   const size_t d = (size_t)setup->prior->d, runs = (size_t)setup->runs;
   *out =
       (OptimalArm){.runs = setup->runs, .draws = draws, .seed = setup->seed, .first_run = setup->first_run};
@@ -50,23 +50,24 @@ static Status optimal_arm_create(Arena *memory, const PolicyMethod *method, cons
   return sampler_create(memory, method->sampler, &sampler, &out->sampler);
 }
 
-/* Observes: the last observation of `history` is new. */
-static void optimal_arm_observe(OptimalArm *self, const History *history) {
+/* Observes the last observation of `history`, which is new. */
+static void study_best_arm_observe(OptimalArm *self, const History *history) {
   sampler_observe(&self->sampler, history, self->ignored);
 }
 
-/* Draws m of every run: one[d, B] <- theta[d, B M]. */
-static void pick_draw(OptimalArm *self, int d, int m) {
+/* Copies draw m of every run: one[d, B] <- theta[d, B M]. */
+static void study_best_arm_pick_draw(OptimalArm *self, int d, int m) {
   for (int i = 0; i < d; i++)
     for (int b = 0; b < self->runs; b++)
       self->one[i * self->runs + b] =
           self->theta[((size_t)i * (size_t)self->runs + (size_t)b) * (size_t)self->draws + (size_t)m];
 }
 
-/* Computes entropy[b stride] of run b, in nats, among the arms of world->round given what was observed
- * before it, from the shares of M draws, so about (arms met - 1) / (2 M) too low. */
-static void optimal_arm_entropy(OptimalArm *self, const World *world, const History *history, size_t stride,
-                                double *entropy) {
+/* Computes entropy[b stride] for each run b: the entropy, in nats, of the best arm in world->round given the
+ * observations before it. It is estimated from the shares of M draws, so it is about (arms that occur - 1) /
+ * (2 M) too low. */
+static void study_best_arm_entropy(OptimalArm *self, const World *world, const History *history,
+                                   size_t stride, double *entropy) {
   const int runs = self->runs, arms = world->problem->arms;
   const RngLanes rng = {.key = rng_key(self->seed, RNG_OPTIMAL_ARM),
                         .run = self->first_run,
@@ -76,7 +77,7 @@ static void optimal_arm_entropy(OptimalArm *self, const World *world, const Hist
   sampler_sample(&self->sampler, history, rng, self->draws, self->theta, self->ignored);
   memset(self->count, 0, (size_t)arms * (size_t)runs * sizeof *self->count);
   for (int m = 0; m < self->draws; m++) {
-    pick_draw(self, self->sampler.d, m);
+    study_best_arm_pick_draw(self, self->sampler.d, m);
     world_greedy(world, self->one, self->arm);
     for (int b = 0; b < runs; b++) self->count[self->arm[b] * runs + b]++;
   }
@@ -102,23 +103,23 @@ typedef struct {
   int *arm; /* [B] */
   double *phi; /* [d, B], of the arms taken */
   double *reward; /* [B] */
-  double *regret; /* [B], of the present round */
+  double *regret; /* [B], in the current round */
   Feedback feedback;
-  double discount; /* of the evidence, in every round */
-  bool asked, known; /* H(A*) is; it is known of the policy */
-  OptimalArm optimal; /* where both are */
+  double discount; /* of the evidence, per round */
+  bool asked, known; /* whether H(A*) is asked for; whether it can be known for the policy */
+  OptimalArm optimal; /* set if both hold */
   bool doubted; /* p-values of the prior are asked for */
-  Alarm *alarm; /* NULL: they are not known of the policy */
+  Alarm *alarm; /* NULL: they are not known for the policy */
   Watch *watch; /* NULL: it is not known where the draws should be */
-  bool floored; /* the floor of regret is asked for, and the result lacks it */
+  bool floored; /* the floor of regret is asked for, and not yet in the result */
   RegretFloor floor;
-  bool logged; /* events are kept, and arms picked by their probabilities */
+  bool logged; /* events are stored, and arms are picked by their probabilities */
   double *probability; /* [B, K] */
   uint32_t first_run;
 } Block;
 
-/* Draws theta[d, B] of tasks whose theta* is from a prior, after so many changes. */
-static void draw_from_prior(const Study *study, const Task *task, uint32_t segment, double *theta) {
+/* Draws theta[d, B] for a task whose theta* comes from a prior, after `segment` changes of theta*. */
+static void study_draw_task_theta(const Study *study, const Task *task, uint32_t segment, double *theta) {
   RngLanes rng = {.key = rng_key(study->seed, RNG_TUNE),
                   .run = task->first_run,
                   .draws = 1,
@@ -127,34 +128,35 @@ static void draw_from_prior(const Study *study, const Task *task, uint32_t segme
   task->world->ops->sample(task->world, &rng, theta);
 }
 
-static Status block_create_world(Arena *memory, const Study *study, const Task *task, Block *block) {
+static Status study_create_task_world(Arena *memory, const Study *study, const Task *task, Block *block) {
   double *theta;
   if (!task->world)
     return world_create(&block->problem, task->replicate, task->first_run, task->runs, &block->world);
   ALLOCATE(memory, theta, block->problem.d * task->runs);
-  draw_from_prior(study, task, 0, theta);
+  study_draw_task_theta(study, task, 0, theta);
   return world_create_given(&block->problem, task->first_run, task->runs, theta, &block->world);
 }
 
-/* Changes theta* before round k, where one is due. */
-static void drift_parameters(const Study *study, const Task *task, int k, Block *block) {
+/* Changes theta* before round k if a change is due. */
+static void study_drift_theta(const Study *study, const Task *task, int k, Block *block) {
   const int every = block->problem.drift_every;
   if (every == 0 || k == 1 || (k - 1) % every > 0) return;
   const uint32_t segment = (uint32_t)((k - 1) / every);
   if (task->world)
-    draw_from_prior(study, task, segment, block->world.theta);
+    study_draw_task_theta(study, task, segment, block->world.theta);
   else
     world_draw_theta(&block->world, segment);
   world_theta_changed(&block->world);
 }
 
-static Status block_create(Arena *memory, const Study *study, const Task *task, const Prior *prior, Tick tick,
-                           const TaskResult *result, Block *block) {
+static Status study_bandit_block_create(Arena *memory, const Study *study, const Task *task,
+                                        const Prior *prior, Tick tick, const TaskResult *result,
+                                        Block *block) {
   const ConfigPolicy *chosen = &study->file->policies[task->policy];
   PolicyMethod method;
   ASSERT(policy_find(chosen->name, &method));
   TRY(problem_create(study->file->settings[task->setting], &block->problem));
-  TRY(block_create_world(memory, study, task, block));
+  TRY(study_create_task_world(memory, study, task, block));
   block->likelihood = policy_likelihood(&method, chosen->options, &block->problem);
   TRY(policy_history(memory, &method, prior, chosen->options, &block->problem, &block->likelihood, task->runs,
                      &block->history));
@@ -175,14 +177,15 @@ static Status block_create(Arena *memory, const Study *study, const Task *task, 
                        .weighs = block->logged};
   TRY(policy_create(memory, &method, &setup, &block->policy));
   block->asked = study_measures(study, "optimal_arm_entropy");
-  block->known = block->asked && optimal_arm_known(&method, chosen->options, &block->problem);
+  block->known = block->asked && study_best_arm_known(&method, chosen->options, &block->problem);
   if (block->known)
-    TRY(optimal_arm_create(memory, &method, &setup,
-                           (int)config_int(study->file->settings[task->setting], "draws"), &block->optimal));
+    TRY(study_best_arm_create(memory, &method, &setup,
+                              (int)config_int(study->file->settings[task->setting], "draws"),
+                              &block->optimal));
   block->doubted = study_measures(study, "prior_p_value");
   block->first_run = task->first_run;
   if (block->doubted && block->discount == 1 &&
-      optimal_arm_known(&method, chosen->options, &block->problem) &&
+      study_best_arm_known(&method, chosen->options, &block->problem) &&
       likelihood_is_conjugate(&block->likelihood) &&
       alarm_fits(prior, &block->likelihood, block->problem.rounds))
     TRY(alarm_create(memory, prior, &block->likelihood, block->problem.rounds,
@@ -197,90 +200,89 @@ static Status block_create(Arena *memory, const Study *study, const Task *task, 
   return STATUS_OK;
 }
 
-static void block_destroy(Block *block) {
+static void study_bandit_block_destroy(Block *block) {
   policy_destroy(&block->policy);
   world_destroy(&block->world);
   problem_destroy(&block->problem);
 }
 
-/* Returns the first run's values of the curve of this name. */
-static double *curve_of(const Study *study, const TaskResult *result, const char *name) {
+/* Returns the values[runs, points] of the curve of this name. */
+static double *study_curve_of_name(const Study *study, const TaskResult *result, const char *name) {
   int place = 0;
   while (strcmp(study->curves[place]->name, name) != 0) place++;
   return result->curves + (size_t)place * (size_t)result->runs * (size_t)result->points;
 }
 
-/* Adds what the runs have in round k to curve[run, point], which is cumulative. */
-static void accumulate_regret(const TaskResult *result, int k, const double *regret, double *curve) {
+/* Sets round k of curve[run, point], the sum of regret[B] over all rounds so far. */
+static void study_accumulate_regret(const TaskResult *result, int k, const double *regret, double *curve) {
   double *now = curve + k - 1;
   for (int b = 0; b < result->runs; b++, now += result->points) *now = regret[b] + (k > 1 ? now[-1] : 0);
 }
 
-/* Returns whether what takes time is measured here: at 1, 2, 5, 10, 20, 50, .. observations, and
- * the last. */
-static bool is_judged(int k, int rounds) {
+/* Returns whether expensive measurements are made in round k: in rounds 1, 2, 5, 10, 20, 50, .., and in the
+ * last. */
+static bool study_judges_round(int k, int rounds) {
   int unit = 1;
   while (k >= 10 * unit) unit *= 10;
   return k == unit || k == 2 * unit || k == 5 * unit || k == rounds;
 }
 
-/* Asks for the p-value of the prior after round k, NaN where it is not known; returns the CPU seconds that
- * it took. */
-static double ask_for_p_value(const Study *study, Block *block, int k, TaskResult *result) {
+/* Measures the p-value of the prior after round k, NaN if it is not known. Returns the CPU seconds spent. */
+static double study_measure_p_value(const Study *study, Block *block, int k, TaskResult *result) {
   if (!block->doubted) return 0;
   const double start = clock_cpu();
-  double *p_value = curve_of(study, result, "prior_p_value") + k - 1;
+  double *p_value = study_curve_of_name(study, result, "prior_p_value") + k - 1;
   for (int b = 0; b < result->runs; b++)
     p_value[b * result->points] =
-        block->alarm && is_judged(k, result->points)
+        block->alarm && study_judges_round(k, result->points)
             ? alarm_p_value(block->alarm, &block->history, b, block->first_run + (uint32_t)b)
             : NAN;
   return clock_cpu() - start;
 }
 
-/* Asks for H(A*) before round k, NaN where it is not known; returns the CPU seconds that it took. */
-static double ask_for_best_arm(const Study *study, Block *block, int k, TaskResult *result) {
+/* Measures H(A*) before round k, NaN if it is not known. Returns the CPU seconds spent. */
+static double study_measure_entropy(const Study *study, Block *block, int k, TaskResult *result) {
   if (!block->asked) return 0;
   const double start = clock_cpu();
-  double *entropy = curve_of(study, result, "optimal_arm_entropy") + k - 1;
+  double *entropy = study_curve_of_name(study, result, "optimal_arm_entropy") + k - 1;
   for (int b = 0; b < result->runs && !block->known; b++) entropy[b * result->points] = NAN;
   if (block->known)
-    optimal_arm_entropy(&block->optimal, &block->world, &block->history, (size_t)result->points, entropy);
+    study_best_arm_entropy(&block->optimal, &block->world, &block->history, (size_t)result->points, entropy);
   return clock_cpu() - start;
 }
 
-/* Computes the floor of regret up to round k; returns the CPU seconds that it took. */
-static double ask_for_floor(const Study *study, Block *block, int k, TaskResult *result) {
+/* Computes the floor of regret up to round k. Returns the CPU seconds spent. */
+static double study_measure_regret_floor(const Study *study, Block *block, int k, TaskResult *result) {
   if (!block->floored) return 0;
   const double start = clock_cpu();
   regret_floor_play(&block->floor, &block->world, block->regret);
-  accumulate_regret(result, k, block->regret, curve_of(study, result, "regret_floor"));
+  study_accumulate_regret(result, k, block->regret, study_curve_of_name(study, result, "regret_floor"));
   return clock_cpu() - start;
 }
 
-/* Takes in the draws by which round k was chosen; returns the CPU seconds that it took. */
-static double watch_draws(Block *block, int k) {
-  if (!block->watch || k == 1 || !is_judged(k, block->problem.rounds)) return 0;
+/* Shows the watch the draws behind the choice in round k. Returns the CPU seconds spent. */
+static double study_watch_draws(Block *block, int k) {
+  if (!block->watch || k == 1 || !study_judges_round(k, block->problem.rounds)) return 0;
   const double start = clock_cpu();
   watch_add(block->watch, &block->history, 1, block->policy.theta);
   return clock_cpu() - start;
 }
 
-/* Chooses arm[B] of the present round. */
-static Status choose_arms(Block *block, TaskResult *result) {
+/* Chooses arm[B] for the current round. */
+static Status study_choose_arms(Block *block, TaskResult *result) {
   if (block->logged)
     return policy_weigh(&block->policy, &block->world, &block->history, block->probability, block->arm,
                         result->fallbacks);
   return policy_choose(&block->policy, &block->world, &block->history, block->arm, result->fallbacks);
 }
 
-/* Keeps what an event log has of round k, beside what follows from the world. */
-static void keep_event(const Study *study, const Block *block, int k, TaskResult *result) {
+/* Stores what an event log needs from round k and cannot derive from the world. */
+static void study_keep_event(const Study *study, const Block *block, int k, TaskResult *result) {
   if (!block->logged) return;
   const int arms = block->problem.arms;
-  double *arm = curve_of(study, result, "event_arm") + k - 1,
-         *reward = curve_of(study, result, "event_reward") + k - 1,
-         *propensity = curve_of(study, result, "event_propensity") + k - 1;
+  double *arm = study_curve_of_name(study, result, "event_arm") + k - 1,
+         *reward = study_curve_of_name(study, result, "event_reward") + k - 1,
+         *propensity = study_curve_of_name(study, result, "event_propensity") + k - 1;
   for (int b = 0; b < result->runs; b++) {
     const int at = b * result->points;
     arm[at] = block->arm[b], reward[at] = block->reward[b];
@@ -288,55 +290,55 @@ static void keep_event(const Study *study, const Block *block, int k, TaskResult
   }
 }
 
-/* Learns what arrives at the end of round k. */
-static void learn_round(Block *block, int k, TaskResult *result) {
+/* Learns from the feedback that arrives at the end of round k. */
+static void study_learn_round(Block *block, int k, TaskResult *result) {
   if (block->discount < 1) history_discount(&block->history, block->discount);
   const int slots = feedback_exchange(&block->feedback, k, block->arm, block->phi, block->reward);
   for (int i = 0; i < slots; i++) {
     const FeedbackSlot *slot = &block->feedback.slots[i];
     history_record(&block->history, slot->arm, slot->phi, slot->y);
     policy_observe(&block->policy, &block->history, result->fallbacks);
-    if (block->known) optimal_arm_observe(&block->optimal, &block->history);
+    if (block->known) study_best_arm_observe(&block->optimal, &block->history);
   }
 }
 
-/* Simulates contextual Thompson sampling and its rivals (DiffTS paper, Algorithm 3): curves[run, point]
- * gets the cumulative regret. *aside: CPU seconds of what is only measured. */
-static Status bandit_simulate(const Study *study, const Task *task, Block *block, Tick tick,
-                              TaskResult *result, double *aside) {
+/* Simulates contextual Thompson sampling and its rivals (DiffTS paper, Algorithm 3), and writes the
+ * cumulative regret to curves[run, point]. Adds to *aside the CPU seconds spent on measurements only. */
+static Status study_bandit_simulate(const Study *study, const Task *task, Block *block, Tick tick,
+                                    TaskResult *result, double *aside) {
   int rounds = block->problem.rounds;
   for (int k = 1; k <= rounds; k++) {
-    drift_parameters(study, task, k, block);
+    study_drift_theta(study, task, k, block);
     world_advance(&block->world, (uint32_t)k);
-    *aside += ask_for_best_arm(study, block, k, result);
-    *aside += ask_for_floor(study, block, k, result);
-    TRY(choose_arms(block, result));
-    *aside += watch_draws(block, k);
+    *aside += study_measure_entropy(study, block, k, result);
+    *aside += study_measure_regret_floor(study, block, k, result);
+    TRY(study_choose_arms(block, result));
+    *aside += study_watch_draws(block, k);
     world_play(&block->world, block->arm, block->phi, block->reward, block->regret);
-    keep_event(study, block, k, result);
-    learn_round(block, k, result);
-    *aside += ask_for_p_value(study, block, k, result);
-    accumulate_regret(result, k, block->regret, curve_of(study, result, "regret"));
+    study_keep_event(study, block, k, result);
+    study_learn_round(block, k, result);
+    *aside += study_measure_p_value(study, block, k, result);
+    study_accumulate_regret(result, k, block->regret, study_curve_of_name(study, result, "regret"));
     if (!tick_goes_on(tick, (double)k / rounds))
       return status_set(STATUS_STOPPED, "stopped in round %d of %d", k, rounds);
   }
   return STATUS_OK;
 }
 
-static Status bandit_run(const Study *study, const Task *task, const Prior *prior, Tick tick,
-                         TaskResult *result) {
+static Status study_bandit_run(const Study *study, const Task *task, const Prior *prior, Tick tick,
+                               TaskResult *result) {
   SCRATCH_ARENA(memory);
-  SCOPED(Block, block, block_destroy);
-  TRY(block_create(&memory, study, task, prior, tick, result, &block));
+  SCOPED(Block, block, study_bandit_block_destroy);
+  TRY(study_bandit_block_create(&memory, study, task, prior, tick, result, &block));
   double start = clock_cpu(), aside = 0;
-  const Status status = bandit_simulate(study, task, &block, tick, result, &aside);
+  const Status status = study_bandit_simulate(study, task, &block, tick, result, &aside);
   if (block.watch && status == STATUS_OK) watch_means(block.watch, task->runs, result->watched);
   const double spent = clock_cpu() - start - aside + block.policy.elsewhere;
   for (int b = 0; b < result->runs; b++) result->seconds[b] = spent / result->runs;
   return status;
 }
 
-static Status bandit_check_setting(const Study *study, const Config *setting, const Problem *problem) {
+static Status study_bandit_check_setting(const Study *study, const Config *setting, const Problem *problem) {
   if (config_bool(setting, "event_log"))
     for (int p = 0; p < study->file->policy_count; p++) {
       const ConfigPolicy *policy = &study->file->policies[p];
@@ -347,26 +349,26 @@ static Status bandit_check_setting(const Study *study, const Config *setting, co
   return study_measures(study, "regret_floor") ? regret_floor_check(problem) : STATUS_OK;
 }
 
-static int bandit_points(const Config *setting) { return (int)config_int(setting, "problem.rounds"); }
+static int study_bandit_points(const Config *setting) { return (int)config_int(setting, "problem.rounds"); }
 
-static double bandit_axis_value(const Config *setting, int point) {
+static double study_bandit_axis_value(const Config *setting, int point) {
   (void)setting;
   return point + 1;
 }
 
-/* Returns the mean number of rows that a pass goes over. Where they are arms, Thompson sampling leaves
- * most of them alone: about a third are met. */
-static double mean_rows(const PolicyWork *work, double rounds) {
+/* Returns the mean number of rows that a pass goes over. If rows are arms, Thompson sampling never plays most
+ * of them: only about a third occur. */
+static double study_mean_rows(const PolicyWork *work, double rounds) {
   return work->rows_are_arms ? fmin(rounds, work->arms) / 3 : rounds / 2;
 }
 
-static double bandit_cost(const Study *study, const Task *task) {
+static double study_bandit_cost(const Study *study, const Task *task) {
   const Config *setting = study->file->settings[task->setting];
   PolicyMethod method;
   ASSERT(policy_find(study->file->policies[task->policy].name, &method));
   PolicyWork work = study_work(study, task);
-  work.sampler.rounds = bandit_points(setting);
-  work.sampler.rows = mean_rows(&work, work.sampler.rounds);
+  work.sampler.rounds = study_bandit_points(setting);
+  work.sampler.rows = study_mean_rows(&work, work.sampler.rounds);
   const double asked =
       study_measures(study, "optimal_arm_entropy") ? (double)config_int(setting, "draws") : 0;
   const double shared = task->policy == 0 ? study->shared_cost[task->setting] : 0;
@@ -376,8 +378,8 @@ static double bandit_cost(const Study *study, const Task *task) {
           asked * policy_cost(&method, &work) + study_world_cost(&work) + shared);
 }
 
-static double shared_cost(const Study *study, const Config *setting, const Problem *problem) {
-  return study_measures(study, "regret_floor") ? regret_floor_cost(problem, bandit_points(setting)) : 0;
+static double study_bandit_shared_cost(const Study *study, const Config *setting, const Problem *problem) {
+  return study_measures(study, "regret_floor") ? regret_floor_cost(problem, study_bandit_points(setting)) : 0;
 }
 
 static const StudyCurve curves[] = {
@@ -412,9 +414,9 @@ const StudyOps study_bandit = {.name = "bandit",
                                .axis_long_name = "round of the bandit",
                                .networks = true,
                                .curves = curves,
-                               .points = bandit_points,
-                               .axis_value = bandit_axis_value,
-                               .check_setting = bandit_check_setting,
-                               .cost = bandit_cost,
-                               .shared_cost = shared_cost,
-                               .run = bandit_run};
+                               .points = study_bandit_points,
+                               .axis_value = study_bandit_axis_value,
+                               .check_setting = study_bandit_check_setting,
+                               .cost = study_bandit_cost,
+                               .shared_cost = study_bandit_shared_cost,
+                               .run = study_bandit_run};

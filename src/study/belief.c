@@ -13,9 +13,9 @@
 
 #include <string.h>
 
-/* Returns what a word stands for: the families of priors are fitted, and any other word is the name of a
- * file. */
-static BeliefKind kind_of(const char *word) {
+/* Returns the kind that a word names. Families of priors are fitted, and a word that is not known is the name
+ * of a file. */
+static BeliefKind belief_kind_of_word(const char *word) {
   static const struct {
     const char *word;
     BeliefKind kind;
@@ -25,17 +25,17 @@ static BeliefKind kind_of(const char *word) {
   return candidates_family(word) ? BELIEF_FITTED : BELIEF_FILE;
 }
 
-/* Returns whether the sampler has a key `components` of its own, which is about its approximation. */
-static bool has_own_components(const SamplerOps *sampler) {
+/* Returns whether the sampler has its own key `components`, which then concerns its approximation. */
+static bool belief_sampler_has_components(const SamplerOps *sampler) {
   const ConfigKey *key = sampler_keys(sampler);
   while (key->name && strcmp(key->name, "components") != 0) key++;
   return key->name;
 }
 
-/* Returns the policy's own word, or what it is made for; prior.family replaces the learned kinds for all
- * policies that left the choice open, but for those that are a Gaussian by definition. */
-static const char *chosen_word(const Config *setting, const ConfigPolicy *policy,
-                               const PolicyMethod *method) {
+/* Returns the word for the policy's prior: its option, or else the default of its method. A default that is
+ * learned is replaced by prior.family, unless it is Gaussian by definition. */
+static const char *belief_prior_word(const Config *setting, const ConfigPolicy *policy,
+                                     const PolicyMethod *method) {
   const char *word = config_text(policy->options, "prior");
   if (strcmp(word, "default") != 0) return word;
   bool learned = candidates_family(method->default_prior) && strcmp(method->default_prior, "gaussian") != 0;
@@ -44,8 +44,8 @@ static const char *chosen_word(const Config *setting, const ConfigPolicy *policy
                                                     : config_text(setting, "prior.family");
 }
 
-/* Returns the guard that the keys ask for: a prior that was learned may be wrong. */
-static PriorGuard guard_of_keys(const Config *setting, const ConfigPolicy *policy, BeliefKind kind) {
+/* Returns the guard that the keys ask for, since a learned prior may be wrong. */
+static PriorGuard belief_guard_of_keys(const Config *setting, const ConfigPolicy *policy, BeliefKind kind) {
   const bool learned = kind == BELIEF_FITTED || kind == BELIEF_FILE;
   const bool own = config_has(policy->options, "guard") && !config_is(policy->options, "guard", "study");
   const bool automatic =
@@ -60,9 +60,9 @@ static PriorGuard guard_of_keys(const Config *setting, const ConfigPolicy *polic
                       .shrink = automatic ? GUARD_AUTO_SHRINK : config_real(setting, "prior.guard_shrink")};
 }
 
-/* Describes what past tasks depend on beside the distribution of theta*: the world, however long its runs
- * are, and what is taken for the likelihood. */
-static void describe_past(const Config *setting, const Belief *belief, FILE *out) {
+/* Describes what past tasks depend on apart from the distribution of theta*: the world, whatever the length
+ * of its runs, and the likelihood that is assumed. */
+static void belief_describe_past(const Config *setting, const Belief *belief, FILE *out) {
   static const char *const apart[] = {"problem.file", "problem.rounds", "problem.sample_sizes"};
   char value[1024];
   fprintf(out, "%s of %d tasks of %d, likelihood %s noise %a;", config_text(setting, "prior.learned_from"),
@@ -78,8 +78,8 @@ static void describe_past(const Config *setting, const Belief *belief, FILE *out
   fprintf(out, "\n");
 }
 
-/* Describes what candidates are judged by. */
-static void describe_judging(const Config *setting, const Belief *belief, FILE *out) {
+/* Describes how candidates are judged. */
+static void belief_describe_judging(const Config *setting, const Belief *belief, FILE *out) {
   int size[CANDIDATE_SIZES];
   const int sizes = candidates_sizes(setting, size);
   fprintf(out, "likelihood %s noise %a judged after", belief->likelihood.ops->name, belief->likelihood.noise);
@@ -88,7 +88,7 @@ static void describe_judging(const Config *setting, const Belief *belief, FILE *
 }
 
 /* Hashes everything that a fitted prior depends on. */
-static Status hash_belief(const Config *setting, const Problem *problem, Belief *belief) {
+static Status belief_compute_hash(const Config *setting, const Problem *problem, Belief *belief) {
   char file_hash[DIGEST_SIZE] = "none";
   const char *file = config_text(setting, "problem.file");
   if (file) TRY(digest_file(file, file_hash));
@@ -102,8 +102,8 @@ static Status hash_belief(const Config *setting, const Problem *problem, Belief 
           (unsigned long long)belief->fit.seed, belief->fit.replicate);
   if (belief->fit.contamination > 0)
     fprintf(out, "contamination %a width %a\n", belief->fit.contamination, belief->fit.guard_width);
-  if (belief->learned_from != LEARNED_FROM_THETA) describe_past(setting, belief, out);
-  if (belief->family == &prior_auto) describe_judging(setting, belief, out);
+  if (belief->learned_from != LEARNED_FROM_THETA) belief_describe_past(setting, belief, out);
+  if (belief->family == &prior_auto) belief_describe_judging(setting, belief, out);
   fprintf(out, "%s ", belief->family->name);
   belief->family->describe_fit(&belief->fit, out);
   fclose(out);
@@ -112,7 +112,7 @@ static Status hash_belief(const Config *setting, const Problem *problem, Belief 
   return status;
 }
 
-static LearnedFrom learned_from(const Config *setting) {
+static LearnedFrom belief_learned_from(const Config *setting) {
   static const char *const words[] = {[LEARNED_FROM_THETA] = "theta",
                                       [LEARNED_FROM_LOGS] = "logs",
                                       [LEARNED_FROM_ESTIMATES] = "estimates",
@@ -122,10 +122,10 @@ static LearnedFrom learned_from(const Config *setting) {
   return (LearnedFrom)i;
 }
 
-/* Checks the source: a prior that is given is not learned from anything. */
-static Status check_source(const Config *setting) {
+/* Checks prior.learned_from: a prior that is given is not learned from anything. */
+static Status belief_check_source(const Config *setting) {
   const char *family = config_text(setting, "prior.family");
-  if (learned_from(setting) == LEARNED_FROM_THETA || strcmp(family, "samples") == 0 ||
+  if (belief_learned_from(setting) == LEARNED_FROM_THETA || strcmp(family, "samples") == 0 ||
       candidates_family(family))
     return STATUS_OK;
   return status_set(STATUS_INPUT,
@@ -138,8 +138,8 @@ bool belief_takes_logs(const Belief *belief) {
   return belief->family->fit_logs_part || belief->family == &prior_auto;
 }
 
-/* Checks the contamination: there are no samples to replace where a family is fitted to logs. */
-static Status check_contamination(const Belief *belief) {
+/* Checks the contamination: if a family is fitted to logs, there are no samples to replace. */
+static Status belief_check_contamination(const Belief *belief) {
   if (belief->fit.contamination == 0 || belief->learned_from != LEARNED_FROM_LOGS ||
       !belief_takes_logs(belief))
     return STATUS_OK;
@@ -154,17 +154,17 @@ Status belief_fit_prior(const Config *setting, const PriorOps *family, const Pro
   belief->kind = BELIEF_FITTED;
   belief->past_observations = (int)config_int(setting, "prior.past_observations");
   belief->family = family;
-  belief->learned_from = learned_from(setting);
+  belief->learned_from = belief_learned_from(setting);
   prior_settle(family, &belief->fit, problem->d);
   if (belief->learned_from == LEARNED_FROM_THETA) {
     belief->train_samples =
         config_is(setting, "prior.train_samples", "all") ? -1 : config_int(setting, "prior.train_samples");
   } else {
     TRY(past_check(problem));
-    TRY(check_contamination(belief));
+    TRY(belief_check_contamination(belief));
     belief->past_tasks = (int)config_int(setting, "prior.past_tasks");
   }
-  return hash_belief(setting, problem, belief);
+  return belief_compute_hash(setting, problem, belief);
 }
 
 Status belief_prerequisite(const Config *setting, const Problem *problem, const Belief *belief, bool *has,
@@ -177,14 +177,13 @@ Status belief_prerequisite(const Config *setting, const Problem *problem, const 
   if (belief->learned_from == LEARNED_FROM_LOGS && !belief_takes_logs(belief)) {
     *has = true;
     out->family = logs_family(belief->family);
-    out->fit.components = 0; /* as many as predict best */
+    out->fit.components = 0; /* the number that predicts best */
   }
-  return *has ? hash_belief(setting, problem, out) : STATUS_OK;
+  return *has ? belief_compute_hash(setting, problem, out) : STATUS_OK;
 }
 
-/* Finds the first task that a guard learns its weight from: those before it are what the prior is learned
- * from. */
-static Status first_guard_task(const Belief *belief, int64_t *out) {
+/* Finds the first task that a guard learns its weight from; the prior is learned from those before it. */
+static Status belief_first_guard_task(const Belief *belief, int64_t *out) {
   *out = 0;
   if (belief->kind != BELIEF_FITTED) return STATUS_OK;
   *out = belief->learned_from == LEARNED_FROM_THETA ? belief->train_samples : belief->past_tasks;
@@ -193,23 +192,23 @@ static Status first_guard_task(const Belief *belief, int64_t *out) {
                                   "other tasks; take a number");
 }
 
-/* Finishes a belief whose kind, and what is fitted, are known: adds the guard. */
-static Status finish_guard(const Config *setting, const ConfigPolicy *policy, const Problem *problem,
-                           Belief *belief) {
+/* Completes a belief, whose kind and fit are known, by adding the guard. */
+static Status belief_add_guard(const Config *setting, const ConfigPolicy *policy, const Problem *problem,
+                               Belief *belief) {
   int64_t first;
-  belief->guard = guard_of_keys(setting, policy, belief->kind);
+  belief->guard = belief_guard_of_keys(setting, policy, belief->kind);
   belief->past_observations = (int)config_int(setting, "prior.past_observations");
   if (belief->guard.tasks == 0) return STATUS_OK;
   TRY(past_check(problem));
-  return first_guard_task(belief, &first);
+  return belief_first_guard_task(belief, &first);
 }
 
-static Status learn_guard(const Belief *belief, const Problem *problem, Prior *prior) {
+static Status belief_learn_guard(const Belief *belief, const Problem *problem, Prior *prior) {
   SCRATCH_ARENA(scratch);
   Logs tasks;
   int64_t first;
   TRY(prior_check_guard(prior));
-  TRY(first_guard_task(belief, &first));
+  TRY(belief_first_guard_task(belief, &first));
   TRY(logs_create(&scratch, problem->d, &belief->likelihood, &tasks));
   TRY(past_logs(problem, belief->fit.replicate, (int)first, prior->guard.tasks, belief->past_observations,
                 &tasks));
@@ -225,24 +224,24 @@ Status belief_create(const Config *setting, const ConfigPolicy *policy, const Pr
   PolicyMethod method;
   ASSERT(policy_find(policy->name, &method));
   if (!method.default_prior) return STATUS_OK;
-  TRY(check_source(setting));
+  TRY(belief_check_source(setting));
   out->fit = fit_of_keys(setting, "prior.", problem->seed, replicate);
   Status status = schedule_check(&out->fit.schedule);
   if (status != STATUS_OK) return status_prefix(status, "key 'prior.schedule': ");
-  if (!has_own_components(method.sampler) && !config_is(policy->options, "components", "study"))
+  if (!belief_sampler_has_components(method.sampler) && !config_is(policy->options, "components", "study"))
     out->fit.components =
         config_is(policy->options, "components", "auto") ? 0 : (int)config_int(policy->options, "components");
-  const char *word = chosen_word(setting, policy, &method);
+  const char *word = belief_prior_word(setting, policy, &method);
   out->likelihood = policy_likelihood(&method, policy->options, problem);
   if (likelihood_has_network(&out->likelihood)) {
     out->kind = BELIEF_WEIGHTS;
-    out->guard = guard_of_keys(setting, policy, out->kind);
+    out->guard = belief_guard_of_keys(setting, policy, out->kind);
     if (word && strcmp(word, "standard") == 0) return STATUS_OK;
     return status_set(STATUS_INPUT, "model: network needs prior: standard, N(0, I) on its weights");
   }
   if (!word)
     return status_set(STATUS_INPUT, "key 'prior.file' is needed with prior.family = file and is not given");
-  out->kind = kind_of(word);
+  out->kind = belief_kind_of_word(word);
   if (out->kind == BELIEF_FILE) out->file = word;
   if (out->kind == BELIEF_EXACT) {
     status = problem_check_exact_prior(problem);
@@ -261,7 +260,7 @@ Status belief_create(const Config *setting, const ConfigPolicy *policy, const Pr
       return status_set(STATUS_INPUT, "prior auto is chosen together with its sampler; take the policy auto");
     TRY(belief_fit_prior(setting, family, problem, out));
   }
-  return finish_guard(setting, policy, problem, out);
+  return belief_add_guard(setting, policy, problem, out);
 }
 
 double belief_fit_cost(const Belief *belief, const Problem *problem) {
@@ -293,7 +292,7 @@ bool belief_is_file_name(const char *name) {
          strcmp(hash + HASH_SHOWN, ".nc") == 0;
 }
 
-static Status prior_of_file(Arena *memory, const Belief *belief, const Problem *problem, Prior *out) {
+static Status belief_load_prior(Arena *memory, const Belief *belief, const Problem *problem, Prior *out) {
   TRY(prior_load(memory, belief->file, &belief->fit, out));
   if (out->d == problem->d) return STATUS_OK;
   int d = out->d;
@@ -301,8 +300,8 @@ static Status prior_of_file(Arena *memory, const Belief *belief, const Problem *
                     problem->d);
 }
 
-static Status prior_of_belief(Arena *memory, const Belief *belief, const Problem *problem,
-                              const char *directory, Prior *out) {
+static Status belief_make_prior(Arena *memory, const Belief *belief, const Problem *problem,
+                                const char *directory, Prior *out) {
   char path[4096];
   switch (belief->kind) {
   case BELIEF_NONE: *out = (Prior){0}; return STATUS_OK;
@@ -310,7 +309,7 @@ static Status prior_of_belief(Arena *memory, const Belief *belief, const Problem
   case BELIEF_WEIGHTS: return prior_weights(likelihood_parameters(&belief->likelihood, problem->d), out);
   case BELIEF_ISING: return prior_ising(memory, problem->d, &belief->fit, out);
   case BELIEF_EXACT: return problem_exact_prior(memory, problem, &belief->fit, out);
-  case BELIEF_FILE: return prior_of_file(memory, belief, problem, out);
+  case BELIEF_FILE: return belief_load_prior(memory, belief, problem, out);
   case BELIEF_FITTED: break;
   }
   belief_path(belief, directory, sizeof path, path);
@@ -321,12 +320,12 @@ static Status prior_of_belief(Arena *memory, const Belief *belief, const Problem
 
 Status belief_prior(Arena *memory, const Belief *belief, const Problem *problem, const char *directory,
                     Prior *out) {
-  TRY(prior_of_belief(memory, belief, problem, directory, out));
+  TRY(belief_make_prior(memory, belief, problem, directory, out));
   out->guard = belief->guard;
-  return belief->guard.tasks > 0 ? learn_guard(belief, problem, out) : STATUS_OK;
+  return belief->guard.tasks > 0 ? belief_learn_guard(belief, problem, out) : STATUS_OK;
 }
 
-/* A prior that can do what the belief's can; one that is still to be fitted does nothing. */
+/* The prior of a belief or, if that is still to be fitted, an empty prior with the same abilities. */
 typedef struct {
   Prior prior;
   Mixture mixture;
@@ -334,7 +333,8 @@ typedef struct {
   Denoiser denoiser;
 } Outline;
 
-static Status outline_create(Arena *memory, const Belief *belief, const Problem *problem, Outline *out) {
+static Status belief_outline_create(Arena *memory, const Belief *belief, const Problem *problem,
+                                    Outline *out) {
   *out = (Outline){0};
   if (belief->kind != BELIEF_FITTED) return belief_prior(memory, belief, problem, "", &out->prior);
   const unsigned able = belief->family->able;
@@ -350,7 +350,7 @@ static Status outline_create(Arena *memory, const Belief *belief, const Problem 
                        .chain = able & PRIOR_CHAIN ? &out->chain : NULL,
                        .denoiser = able & PRIOR_DENOISER ? &out->denoiser : NULL,
                        .beside = has_beside ? &out->mixture : NULL,
-                       /* of what is still to be chosen, one that takes any likelihood */
+                       /* the choice is still to be made: one that takes any likelihood */
                        .auto_sampler = belief->family == &prior_auto ? "localised" : NULL};
   return STATUS_OK;
 }
@@ -358,7 +358,7 @@ static Status outline_create(Arena *memory, const Belief *belief, const Problem 
 Status belief_work(const Belief *belief, const Problem *problem, SamplerWork *work) {
   SCRATCH_ARENA(scratch);
   Outline outline;
-  TRY(outline_create(&scratch, belief, problem, &outline));
+  TRY(belief_outline_create(&scratch, belief, problem, &outline));
   const Prior *prior = &outline.prior;
   work->components = prior->mixture ? prior->mixture->components : 0;
   const Mixture *stand_in = belief->guard.weight > 0 ? prior_stand_in(prior) : NULL;
@@ -374,7 +374,7 @@ Status belief_check(const Belief *belief, const SamplerOps *sampler, const Probl
   char sentence[512];
   SCRATCH_ARENA(scratch);
   Outline outline;
-  TRY(outline_create(&scratch, belief, problem, &outline));
+  TRY(belief_outline_create(&scratch, belief, problem, &outline));
   if (belief->guard.weight > 0) TRY(prior_check_guard(&outline.prior));
   bool misfit = sampler_misfit(sampler, &outline.prior, &belief->likelihood, sizeof sentence, sentence);
   return misfit ? status_set(STATUS_INPUT, "%s", sentence) : STATUS_OK;

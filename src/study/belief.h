@@ -15,7 +15,7 @@ typedef enum {
   BELIEF_ISING, /* uniform on {-1, 1}^d */
   BELIEF_EXACT, /* the problem's own distribution */
   BELIEF_FILE, /* a prior file, used as it is */
-  BELIEF_FITTED /* learned from samples of theta, or from past tasks */
+  BELIEF_FITTED /* learned from samples of theta or from past tasks */
 } BeliefKind;
 
 /* What a fitted prior is learned from (prior.learned_from). */
@@ -30,54 +30,54 @@ typedef struct {
   BeliefKind kind;
   Likelihood likelihood; /* policy_likelihood */
   const PriorOps *family; /* of a fitted prior */
-  const char *file; /* of BELIEF_FILE, not owned */
-  PriorFit fit; /* of a fitted prior; gives the schedule of an exact chain otherwise */
+  const char *file; /* for BELIEF_FILE, not owned */
+  PriorFit fit; /* for a fitted prior; otherwise only the schedule of exact chains is taken from it */
   LearnedFrom learned_from;
-  int64_t train_samples; /* from theta; -1: all */
-  int past_tasks; /* from anything else */
-  int past_observations; /* of each task, and of those that the guard learns its weight from */
+  int64_t train_samples; /* if learned from theta; -1: all */
+  int past_tasks; /* if learned from anything else */
+  int past_observations; /* per task, also for the tasks that the guard learns its weight from */
   char hash[65]; /* of a fitted prior */
-  bool learns; /* N(0, I) is the start of a prior that is learned while the study goes on */
-  PriorGuard guard; /* of a learned prior that of the study, unless the policy has its own */
+  bool learns; /* starts at N(0, I) and is learned during the study */
+  PriorGuard guard; /* for a learned prior the study's guard, unless the policy has its own */
 } Belief;
 
-/* Creates the belief of a policy in a setting. Errors: STATUS_INPUT when the word is unknown, the problem
- * has no exact prior, another prior than `standard` is asked for on the weights of a network, or logs are
- * asked for where nothing is learned from them. */
+/* Creates the belief of a policy in a setting. Errors: STATUS_INPUT if the word is unknown, the problem has
+ * no exact prior, a prior other than `standard` is asked for on the weights of a network, or logs are asked
+ * for although nothing is learned from them. */
 Status belief_create(const Config *setting, const ConfigPolicy *policy, const Problem *problem,
                      uint32_t replicate, Belief *out);
 
-/* Makes `belief`, with its fit and likelihood, one that is fitted: of this family, learned from what the
- * setting says. STATUS_INPUT where there can be no past tasks. */
+/* Turns `belief`, whose fit and likelihood are set, into a fitted prior of this family, learned from what the
+ * setting names. Returns STATUS_INPUT if past tasks are needed but not possible. */
 Status belief_fit_prior(const Config *setting, const PriorOps *family, const Problem *problem,
                         Belief *belief);
 
-/* Returns whether the family of a fitted belief can be fitted to logs themselves. */
+/* Returns whether the family of a fitted belief can be fitted to the logs directly. */
 bool belief_takes_logs(const Belief *belief);
 
-/* Finds the prior that a fitted belief needs before its own, if it `has` one: from logs, a mixture whose
- * posterior draws networks learn from; the Gaussian under which posterior_means are taken. */
+/* Finds the prior that must be fitted before this belief's, if it `has` one: when learning from logs, a
+ * mixture whose posterior draws train the networks; the Gaussian under which posterior_means are taken. */
 Status belief_prerequisite(const Config *setting, const Problem *problem, const Belief *belief, bool *has,
                            Belief *out);
 
-/* Returns the operations that the fit of a fitted belief takes (PriorOps.cost). */
+/* Returns the number of operations that fitting the prior takes (PriorOps.cost). */
 double belief_fit_cost(const Belief *belief, const Problem *problem);
 
 /* Writes DIR/priors/FAMILY-HASH.nc. */
 void belief_path(const Belief *belief, const char *directory, size_t size, char *path);
 
-/* Returns whether `name` is what belief_path calls a file in DIR/priors. */
+/* Returns whether `name` has the form of a file name that belief_path makes in DIR/priors. */
 bool belief_is_file_name(const char *name);
 
-/* Creates the prior itself; fitted ones are read from belief_path. */
+/* Creates the prior itself; fitted priors are read from belief_path. */
 Status belief_prior(Arena *memory, const Belief *belief, const Problem *problem, const char *directory,
                     Prior *out);
 
-/* Enters into `work` what a sampler's cost depends on of the prior. Prior files are opened; a learned
- * prior of a file is taken to have networks as wide as the study's. */
+/* Fills in the part of `work` that depends on the prior, for the cost of a sampler. Opens prior files, but
+ * does not count the networks in them. */
 Status belief_work(const Belief *belief, const Problem *problem, SamplerWork *work);
 
-/* Returns whether the sampler cannot run with this belief: writes a sentence and returns STATUS_INPUT.
- * Looks only at what the prior can do, so nothing is fitted: its family says what it will be able to.
- * Prior files are opened. */
+/* Checks that the sampler can run with this belief; if not, returns STATUS_INPUT with a sentence. Looks only
+ * at what the prior can do, which for a fitted prior follows from its family, so nothing is fitted. Opens
+ * prior files. */
 Status belief_check(const Belief *belief, const SamplerOps *sampler, const Problem *problem);

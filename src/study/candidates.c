@@ -8,10 +8,10 @@
 const struct Candidate candidates[CANDIDATES] = {
     {"gaussian", "mixts"}, {"mixture", "mixts"}, {"denoiser", "localised"}, {"diffusion", "twisted"}};
 
-/* Returns how a candidate is fitted. Where no steps are given the networks of a chain take eight times as
- * many as are the family's own: draws by twisted come closer where theta is on a thin surface, and the
- * denoiser takes longer still. */
-static PriorFit fit_of(const PriorFit *fit, int candidate) {
+/* Returns how a candidate is fitted. If no steps are given, the networks of a chain are trained for eight
+ * times the default of their family: draws by twisted then come closer if theta is on a thin surface, and the
+ * denoiser still takes longer. */
+static PriorFit belief_candidate_fit(const PriorFit *fit, int candidate) {
   enum { CHAIN_STEPS = 12000 };
   PriorFit own = *fit;
   own.components = 0;
@@ -19,21 +19,21 @@ static PriorFit fit_of(const PriorFit *fit, int candidate) {
   return own;
 }
 
-static int one_part(const PriorFit *fit) {
+static int belief_candidates_parts(const PriorFit *fit) {
   (void)fit;
   return 1;
 }
 
-static void describe_fit(const PriorFit *fit, FILE *out) {
+static void belief_candidates_describe(const PriorFit *fit, FILE *out) {
   for (int c = 0; c < CANDIDATES; c++) {
-    const PriorFit own = fit_of(fit, c);
+    const PriorFit own = belief_candidate_fit(fit, c);
     fprintf(out, "%s with %s ", candidates[c].family, candidates[c].sampler);
     prior_find(candidates[c].family)->describe_fit(&own, out);
   }
 }
 
-/* Returns the cost of all fits, and of the longest again. */
-static double candidate_cost(const PriorFit *fit, int d, double samples) {
+/* Returns the cost of all fits, plus that of the longest once more. */
+static double belief_candidates_cost(const PriorFit *fit, int d, double samples) {
   double sum = 0, most = 0;
   for (int c = 0; c < CANDIDATES; c++) {
     const PriorOps *family = prior_find(candidates[c].family);
@@ -45,7 +45,7 @@ static double candidate_cost(const PriorFit *fit, int d, double samples) {
   return sum + most;
 }
 
-static size_t network_size(const PriorFit *fit, int d) {
+static size_t belief_candidates_network(const PriorFit *fit, int d) {
   const PriorFit own = candidates_fit(fit, CANDIDATES - 1, d);
   return prior_find(candidates[CANDIDATES - 1].family)->network_size(&own, d);
 }
@@ -53,18 +53,18 @@ static size_t network_size(const PriorFit *fit, int d) {
 const PriorOps prior_auto = {.name = "auto",
                              .summary = "the family whose posterior draws are best on held-out tasks",
                              .reference = "Gneiting and Raftery 2007 (energy score)",
-                             .able = PRIOR_CHAIN | PRIOR_DENOISER, /* what one of them is */
-                             .parts = one_part,
-                             .describe_fit = describe_fit,
-                             .network_size = network_size,
-                             .cost = candidate_cost};
+                             .able = PRIOR_CHAIN | PRIOR_DENOISER, /* what at least one of them can do */
+                             .parts = belief_candidates_parts,
+                             .describe_fit = belief_candidates_describe,
+                             .network_size = belief_candidates_network,
+                             .cost = belief_candidates_cost};
 
 const PriorOps *candidates_family(const char *name) {
   return strcmp(name, prior_auto.name) == 0 ? &prior_auto : prior_find(name);
 }
 
 PriorFit candidates_fit(const PriorFit *fit, int candidate, int d) {
-  PriorFit settled = fit_of(fit, candidate);
+  PriorFit settled = belief_candidate_fit(fit, candidate);
   prior_settle(prior_find(candidates[candidate].family), &settled, d);
   return settled;
 }

@@ -1,22 +1,23 @@
-/* The family `auto` of priors: none of its own, but the choice among these by held-out tasks
+/* The prior family `auto`: not a family itself, but the choice among these candidates by held-out tasks
  * (parallel/auto.h), each with the sampler that draws under it. */
 #pragma once
 
 #include "model/prior/prior.h"
 
 enum { CANDIDATES = 4, CANDIDATE_MIXTURE = 1, CANDIDATE_CHAIN = 3 /* their places */, CANDIDATE_SIZES = 3 };
-/* From the least to the most expensive draw. */
+/* Ordered from the cheapest to the most expensive draw. */
 extern const struct Candidate { const char *family, *sampler; } candidates[CANDIDATES];
 
-/* Outside of the registry: its files are of the families that were chosen. */
+/* Not in the registry: its files belong to the families that were chosen. */
 extern const PriorOps prior_auto;
-/* Returns the family of this name, prior_auto among them; NULL: there is none. */
+/* Returns the family of this name, prior_auto included; NULL if there is none. */
 const PriorOps *candidates_family(const char *name);
 
-/* Returns how a candidate is fitted in d dimensions: with as many components as predict best, and
- * with more training of a chain than its family takes by itself. */
+/* Returns how a candidate is fitted in d dimensions: with the number of components that predicts best, and
+ * with longer training of a chain than its family's default. */
 PriorFit candidates_fit(const PriorFit *fit, int candidate, int d);
 
-/* Finds after how many observations posterior draws of a study are judged, rising: the first, middle and last
- * of the sample sizes, or a tenth and half of the rounds of a bandit. Returns their number. */
+/* Finds the numbers of observations, rising, after which posterior draws of a study are judged: the first,
+ * middle and last of the sample sizes, or a tenth and half of the rounds of a bandit. Returns how many there
+ * are. */
 int candidates_sizes(const Config *setting, int size[CANDIDATE_SIZES]);

@@ -1,5 +1,5 @@
 /* Estimates with bootstrap intervals, from the curves of a study of estimates (study/replay.c): all runs of a
- * policy are of the same events, so that their mean is taken in every bootstrap sample apart. */
+ * policy use the same events, so the mean over runs is taken separately for each bootstrap sample. */
 #pragma once
 
 #include "core/status.h"
@@ -13,11 +13,11 @@ enum {
   ESTIMATES_VALUE, /* from all events */
   ESTIMATES_SIZE, /* the effective sample size */
   ESTIMATES_WEIGHT, /* the mean weight of an event; NaN where there are no weights */
-  ESTIMATES_FIRST, /* of those from bootstrap samples */
+  ESTIMATES_FIRST, /* the first of those from bootstrap samples */
   ESTIMATES_POINTS = ESTIMATES_FIRST + ESTIMATES_RESAMPLES
 };
 
-/* What results.nc has of each estimator, in this order: name of the variable, and what it is. */
+/* What results.nc stores for each estimator, in this order: the name of the variable, and its meaning. */
 #define ESTIMATES_LIST(ENTRY)                                                                                \
   ENTRY(value, "mean reward of an event, mean over completed runs")                                          \
   ENTRY(value_se, "standard error of value, by the bootstrap over events")                                   \
@@ -33,6 +33,6 @@ enum {
       ESTIMATES_COUNT
 };
 
-/* Summarises curve[runs, ESTIMATES_POINTS], over the runs where it is there: out[ESTIMATES_COUNT], NaN where
- * there is none. The interval is that of percentiles. */
+/* Summarises curve[runs, ESTIMATES_POINTS] over the runs whose value is not NaN: out[ESTIMATES_COUNT], NaN if
+ * there are none. The interval is a percentile interval. */
 Status estimates_summarise(int64_t runs, const double *curve, double *out);

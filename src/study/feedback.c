@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-static Status create_slots(Arena *memory, int count, const Feedback *feedback, FeedbackSlot **out) {
+static Status feedback_create_slots(Arena *memory, int count, const Feedback *feedback, FeedbackSlot **out) {
   ALLOCATE(memory, *out, count);
   for (int i = 0; i < count; i++) {
     FeedbackSlot *slot = &(*out)[i];
@@ -23,22 +23,23 @@ Status feedback_create(Arena *memory, const Config *setting, const Problem *prob
                     .drop = config_real(setting, "feedback.drop"),
                     .key = rng_key(problem->seed, RNG_FEEDBACK),
                     .first_run = first_run};
-  if (!out->geometric && out->delay > problem->rounds) out->delay = problem->rounds; /* never, all the same */
+  if (!out->geometric && out->delay > problem->rounds)
+    out->delay = problem->rounds; /* they never arrive either way */
   if (out->batch > problem->rounds) out->batch = problem->rounds + 1;
-  TRY(create_slots(memory, out->delay, out, &out->waiting));
-  TRY(create_slots(memory, out->batch, out, &out->slots));
+  TRY(feedback_create_slots(memory, out->delay, out, &out->waiting));
+  TRY(feedback_create_slots(memory, out->batch, out, &out->slots));
   ALLOCATE(memory, out->uniform, 2 * runs);
   return STATUS_OK;
 }
 
-/* Clears a reward that never comes, or has not come yet: phi = 0 and y = 0. */
-static void drop_run(const Feedback *feedback, int b, FeedbackSlot *slot) {
+/* Clears the reward of run b, which never arrives: arm = -1, phi = 0 and y = 0. */
+static void feedback_drop_run(const Feedback *feedback, int b, FeedbackSlot *slot) {
   slot->arm[b] = -1;
   slot->y[b] = 0;
   for (int i = 0; i < feedback->d; i++) slot->phi[i * feedback->runs + b] = 0;
 }
 
-static void swap_run(const Feedback *feedback, int b, FeedbackSlot *one, FeedbackSlot *other) {
+static void feedback_swap_run(const Feedback *feedback, int b, FeedbackSlot *one, FeedbackSlot *other) {
   const int runs = feedback->runs, arm = one->arm[b];
   const double y = one->y[b];
   one->arm[b] = other->arm[b], other->arm[b] = arm;
@@ -62,10 +63,10 @@ int feedback_exchange(Feedback *feedback, int k, const int *arm, const double *p
   memcpy(slot->y, y, (size_t)runs * sizeof *y);
   if (feedback->geometric || feedback->drop > 0) rng_lanes_uniform(&rng, 2, feedback->uniform);
   for (int b = 0; b < runs; b++) {
-    if (feedback->uniform[b] < feedback->drop) drop_run(feedback, b, slot);
+    if (feedback->uniform[b] < feedback->drop) feedback_drop_run(feedback, b, slot);
     const int place = feedback->geometric ? (int)(feedback->uniform[runs + b] * (delay + 1))
                                           : (k - 1) % (delay > 0 ? delay : 1);
-    if (place < delay) swap_run(feedback, b, slot, &feedback->waiting[place]);
+    if (place < delay) feedback_swap_run(feedback, b, slot, &feedback->waiting[place]);
   }
   return k % feedback->batch == 0 ? feedback->batch : 0;
 }

@@ -1,18 +1,18 @@
-/* Rewards as they come: in batches, late, or never (the keys feedback.*). An agent plays in every round, and
- * is told of a round when its reward arrives.
+/* Rewards as they arrive: in batches, late, or never (the keys feedback.*). An agent plays in every round,
+ * and learns of a round when its reward arrives.
  *
  * In every round each run hands in what it played and gets at most one earlier round back, so that the runs
  * of a block stay in step. A late reward waits in one of `delay` places. With a constant delay the places are
- * taken in turn. With geometric delays the place is drawn among delay + 1, the last of which is no waiting:
- * whoever was in it leaves. So every reward leaves with probability 1 / (delay + 1) in each round, and waits
- * `delay` rounds in the mean; no two arrive in one round. */
+ * taken in turn. With geometric delays the place is drawn among delay + 1, the last of which means no wait:
+ * the reward that was in the place leaves. So every reward leaves with probability 1 / (delay + 1) in each
+ * round and waits `delay` rounds on average; no two arrive in the same round. */
 #pragma once
 
 #include "core/arena.h"
 #include "problem/problem.h"
 
-/* What B runs learn at a time: arm[B], phi[d, B] and y[B]. Where nothing arrives the arm is negative and the
- * rest is 0. */
+/* What B runs learn at a time: arm[B], phi[d, B] and y[B]. If nothing arrives for a run, its arm is negative
+ * and the rest is 0. */
 typedef struct {
   int *arm;
   double *phi, *y;
@@ -29,9 +29,9 @@ typedef struct {
   double *uniform; /* [2, B] */
 } Feedback;
 
-/* Reads the keys. Everything is in `memory`. */
+/* Creates the feedback that the keys feedback.* describe. Everything is allocated in `memory`. */
 Status feedback_create(Arena *memory, const Config *setting, const Problem *problem, uint32_t first_run,
                        int runs, Feedback *out);
 /* Hands in round k, arm[B], phi[d, B] and y[B], and returns how many of feedback->slots arrive at its end, in
- * their order: one for each round of a batch, or none. Streams: (FEEDBACK, run, k). */
+ * order: one per round of a batch, or none. Streams: (FEEDBACK, run, k). */
 int feedback_exchange(Feedback *feedback, int k, const int *arm, const double *phi, const double *y);

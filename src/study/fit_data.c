@@ -4,14 +4,15 @@
 #include "model/prior/logs_fit.h"
 #include "problem/past.h"
 
-static Status play_past(const Belief *belief, const Problem *problem, Arena *memory, Logs *out) {
+static Status belief_play_past_tasks(const Belief *belief, const Problem *problem, Arena *memory, Logs *out) {
   TRY(logs_create(memory, problem->d, &belief->likelihood, out));
   return past_logs(problem, belief->fit.replicate, 0, belief->past_tasks, belief->past_observations, out);
 }
 
-/* Guesses each task's theta as if it were known: the posterior mean under N(0, I), or under the base. */
-static Status guess_parameters(Arena *memory, const Belief *belief, const Logs *logs, const Prior *base,
-                               Samples *out) {
+/* Guesses the theta of each task, to be treated as known: its posterior mean under N(0, I), or under the
+ * base. */
+static Status belief_guess_task_theta(Arena *memory, const Belief *belief, const Logs *logs,
+                                      const Prior *base, Samples *out) {
   SCRATCH_ARENA(scratch);
   Prior standard;
   if (belief->learned_from == LEARNED_FROM_ESTIMATES) {
@@ -21,7 +22,8 @@ static Status guess_parameters(Arena *memory, const Belief *belief, const Logs *
   return logs_means(memory, logs, base->mixture, belief->likelihood.noise, out);
 }
 
-static Status create_data(const Belief *belief, const Problem *problem, const Prior *base, FitData *out) {
+static Status belief_create_fit_data(const Belief *belief, const Problem *problem, const Prior *base,
+                                     FitData *out) {
   SCRATCH_ARENA(scratch);
   Logs logs;
   *out = (FitData){0};
@@ -29,16 +31,16 @@ static Status create_data(const Belief *belief, const Problem *problem, const Pr
     return problem_training_samples(&out->memory, problem, belief->fit.replicate, belief->train_samples,
                                     &out->samples);
   if (belief->learned_from == LEARNED_FROM_LOGS && belief_takes_logs(belief))
-    return play_past(belief, problem, &out->memory, &out->logs);
-  TRY(play_past(belief, problem, &scratch, &logs));
+    return belief_play_past_tasks(belief, problem, &out->memory, &out->logs);
+  TRY(belief_play_past_tasks(belief, problem, &scratch, &logs));
   if (belief->learned_from != LEARNED_FROM_LOGS)
-    return guess_parameters(&out->memory, belief, &logs, base, &out->samples);
+    return belief_guess_task_theta(&out->memory, belief, &logs, base, &out->samples);
   return logs_draws(&out->memory, &logs, &belief->fit, base->mixture, belief->likelihood.noise,
                     &out->samples);
 }
 
 Status fit_data_create(const Belief *belief, const Problem *problem, const Prior *base, FitData *out) {
-  TRY(create_data(belief, problem, base, out));
+  TRY(belief_create_fit_data(belief, problem, base, out));
   return contaminate(&belief->fit, &out->samples);
 }
 

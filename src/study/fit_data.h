@@ -1,23 +1,22 @@
-/* What a fitted prior is learned from: samples of theta, given or guessed from past tasks, or, by a family
- * that takes them, the logs of these tasks. */
+/* What a fitted prior is learned from: samples of theta, given or guessed from past tasks, or the logs of
+ * these tasks, if the family can be fitted to those. */
 #pragma once
 
 #include "model/prior/fit_source.h"
 #include "study/belief.h"
 
 typedef struct {
-  Samples samples; /* else n = 0 */
-  Arena memory; /* of logs */
-  Logs logs; /* else tasks = 0 */
+  Samples samples; /* n = 0 if there are logs */
+  Arena memory; /* owns the samples and logs */
+  Logs logs; /* tasks = 0 if there are samples */
 } FitData;
 
-/* Creates the data of a belief that is fitted; it must outlive them. `base` is the prior of
- * belief_prerequisite, where it has one; else NULL. The caller ends with fit_data_free, also after an error.
- */
+/* Creates the data for a fitted belief, which must outlive them. `base` is the prior of belief_prerequisite,
+ * or NULL if there is none. The caller must call fit_data_free, also after an error. */
 Status fit_data_create(const Belief *belief, const Problem *problem, const Prior *base, FitData *out);
-/* Creates the same, and fits the base here first. */
+/* Does the same, but fits the base itself first. */
 Status fit_data_create_alone(const Config *setting, const Belief *belief, const Problem *problem,
                              FitData *out);
-/* Returns what of the data a prior is fitted to; they must outlive that. */
+/* Returns a view of the part of the data that a prior is fitted to; the data must outlive it. */
 FitSource fit_data_source(const FitData *data);
 void fit_data_free(FitData *data);

@@ -8,7 +8,7 @@
 /* What all problems share: a history has new features in every round. */
 static const char SHARED[] = "name: pack\n"
                              "study: posterior\n"
-                             "runs: 24\n" /* histories of a group */
+                             "runs: 24\n" /* histories per group */
                              "draws: 500\n"
                              "problem: {arms: 1, resample_arms: true, features: ball, noise: 1,\n"
                              "          sample_sizes: [1, 4, 16, 64]}\n";
@@ -17,7 +17,7 @@ enum { SETS = 5 };
 
 typedef struct {
   const char *name, *summary;
-  const char *sets[SETS]; /* keys of the study, beside those that all problems share; NULL ends */
+  const char *sets[SETS]; /* keys of the study, in addition to SHARED; NULL ends */
 } PackProblem;
 
 static const PackProblem registry[] = {
@@ -46,14 +46,14 @@ static const PackProblem registry[] = {
 
 const char *pack_name(int index) { return registry[index].name; }
 
-static const PackProblem *find_problem(const char *name) {
+static const PackProblem *study_pack_find_problem(const char *name) {
   for (int i = 0; registry[i].name; i++)
     if (strcmp(registry[i].name, name) == 0) return &registry[i];
   return NULL;
 }
 
-/* Computes problem.file = 'path', as YAML has a path of any characters. */
-static Status name_file(Arena *memory, const char *path, const char **out) {
+/* Writes problem.file='path', quoted so that YAML accepts any characters in the path. */
+static Status study_pack_quote_file(Arena *memory, const char *path, const char **out) {
   char *quoted;
   ALLOCATE(memory, quoted, 2 * strlen(path) + 1);
   for (char *end = quoted; *path; path++) {
@@ -63,8 +63,8 @@ static Status name_file(Arena *memory, const char *path, const char **out) {
   return arena_print(memory, out, "problem.file='%s'", quoted);
 }
 
-static Status problem_of(Arena *memory, const char *name, PackProblem *out) {
-  const PackProblem *found = find_problem(name);
+static Status study_pack_problem_of_name(Arena *memory, const char *name, PackProblem *out) {
+  const PackProblem *found = study_pack_find_problem(name);
   if (found) {
     *out = *found;
     return STATUS_OK;
@@ -76,11 +76,11 @@ static Status problem_of(Arena *memory, const char *name, PackProblem *out) {
   }
   *out = (PackProblem){
       .name = "own", .summary = "the prior of a file", .sets = {"problem.theta=mixture", "seed=1100"}};
-  return name_file(memory, name, &out->sets[2]);
+  return study_pack_quote_file(memory, name, &out->sets[2]);
 }
 
-/* Records the history of a group, one observation of all its runs after the other. */
-static Status observe_group(const Pack *pack, World *world, PackGroup *group) {
+/* Records the history of a group: in each round, one observation for all its runs. */
+static Status study_pack_observe_group(const Pack *pack, World *world, PackGroup *group) {
   SCRATCH_ARENA(scratch);
   const size_t d = (size_t)pack->problem.d, n = (size_t)group->histories,
                length = (size_t)group->observations;
@@ -101,7 +101,7 @@ static Status observe_group(const Pack *pack, World *world, PackGroup *group) {
   return STATUS_OK;
 }
 
-static Status group_create(Arena *memory, const Pack *pack, PackGroup *group) {
+static Status study_pack_group_create(Arena *memory, const Pack *pack, PackGroup *group) {
   const size_t d = (size_t)pack->problem.d, n = (size_t)group->histories,
                length = (size_t)group->observations;
   ALLOCATE(memory, group->x, n * length * d);
@@ -111,10 +111,10 @@ static Status group_create(Arena *memory, const Pack *pack, PackGroup *group) {
   TRY(history_reserve(&group->history, group->observations));
   SCOPED(World, world, world_destroy);
   TRY(world_create(&pack->problem, 0, group->first, group->histories, &world));
-  return observe_group(pack, &world, group);
+  return study_pack_observe_group(pack, &world, group);
 }
 
-static Status create_pack_groups(Arena *memory, const Config *setting, Pack *pack) {
+static Status study_pack_create_groups(Arena *memory, const Config *setting, Pack *pack) {
   const int64_t *sizes;
   const PriorFit chain = fit_of_keys(setting, "prior.", pack->problem.seed, 0);
   TRY(problem_exact_prior(memory, &pack->problem, &chain, &pack->prior));
@@ -125,7 +125,7 @@ static Status create_pack_groups(Arena *memory, const Config *setting, Pack *pac
     PackGroup *group = &pack->group[g];
     group->observations = (int)sizes[g], group->histories = (int)config_int(setting, "runs");
     group->first = (uint32_t)pack->histories;
-    TRY(group_create(memory, pack, group));
+    TRY(study_pack_group_create(memory, pack, group));
     pack->histories += group->histories;
   }
   return STATUS_OK;
@@ -136,12 +136,12 @@ Status pack_create(Arena *memory, const char *name, Pack *out) {
   StudyFile *file;
   int sets = 0;
   *out = (Pack){0};
-  TRY(problem_of(memory, name, &problem));
+  TRY(study_pack_problem_of_name(memory, name, &problem));
   out->name = problem.name, out->summary = problem.summary;
   while (problem.sets[sets]) sets++;
   TRY(config_study_parse("pack", SHARED, &study_schema, sets, problem.sets, &file));
   Status status = problem_create(file->settings[0], &out->problem);
-  if (status == STATUS_OK) status = create_pack_groups(memory, file->settings[0], out);
+  if (status == STATUS_OK) status = study_pack_create_groups(memory, file->settings[0], out);
   config_study_free(file);
   return status;
 }

@@ -5,18 +5,19 @@
 enum {
   SIDE = PLANAR_SIDE,
   SAMPLES = 1 << 15,
-  REACH = 7, /* standard deviations of the evidence that a sum goes over, to each side */
-  FINE = 4, /* cells for each of them around a narrow posterior */
+  REACH = 7, /* a sum covers this many standard deviations of the evidence to each side */
+  FINE = 4, /* cells per standard deviation around a narrow posterior */
   LOCAL = 2 * REACH * FINE
 };
 
-/* Cells `from` to `to` of one axis: their centres are low + step (i + .5). */
+/* Cells from .. to - 1 of one axis: their centres are low + step (i + 0.5). */
 typedef struct {
   double low, step;
   int from, to;
 } Axis;
 
-/* Finds the box of SAMPLES samples with a margin of a sixteenth; theta[2, SAMPLES] is scratch. */
+/* Finds the box that holds SAMPLES samples of the prior, with a margin of a sixteenth on each side; theta[2,
+ * SAMPLES] is scratch. */
 static void find_box(PlanarMean *self, double *theta) {
   RngLanes rng = {.key = rng_key(0, RNG_PRIOR_BOX), .draws = SAMPLES, .lanes = SAMPLES};
   self->prior->ops->sample(self->prior, &rng, theta);
@@ -31,8 +32,8 @@ static void find_box(PlanarMean *self, double *theta) {
   }
 }
 
-/* Fills density[rows, columns] with the prior's density over its largest value there. */
-static void fill_density(const Prior *prior, const Axis *x, const Axis *y, double *density) {
+/* Fills density[rows, columns] with the prior's density, divided by its largest value there. */
+static void study_planar_fill_density(const Prior *prior, const Axis *x, const Axis *y, double *density) {
   const int columns = x->to - x->from, rows = y->to - y->from;
   double theta[2 * SIDE], top = -INFINITY;
   for (int i = 0; i < columns; i++) theta[i] = x->low + x->step * (x->from + i + 0.5);
@@ -54,8 +55,8 @@ Status planar_mean_create(Arena *memory, const Prior *prior, PlanarMean *out) {
   ALLOCATE(memory, out->density, SIDE * SIDE);
   ALLOCATE(memory, out->local, LOCAL * LOCAL);
   find_box(out, theta);
-  fill_density(prior, &(Axis){out->low[0], out->step[0], 0, SIDE},
-               &(Axis){out->low[1], out->step[1], 0, SIDE}, out->density);
+  study_planar_fill_density(prior, &(Axis){out->low[0], out->step[0], 0, SIDE},
+                            &(Axis){out->low[1], out->step[1], 0, SIDE}, out->density);
   return STATUS_OK;
 }
 
@@ -68,8 +69,8 @@ static void weigh_axis(const Axis *axis, double precision, double middle, double
   }
 }
 
-/* Computes the mean over the cells of x and y; `middle` where there is no mass. The density at cell (from,
- * from) is density[0], and a row further density[stride]. */
+/* Computes the mean over the cells of x and y; `middle` if there is no mass. density[0] is the density at the
+ * cell (from, from), and density[stride] is one row further. */
 static void sum_cells(const Axis *x, const Axis *y, double precision, const double middle[2],
                       const double *density, int stride, double mean[2]) {
   double away[2][SIDE], weight[2][SIDE], total = 0, sum[2] = {0};
@@ -89,8 +90,8 @@ static void sum_cells(const Axis *x, const Axis *y, double precision, const doub
 }
 
 double planar_mean_cost(double variance, double n) {
-  /* Measured with priors of Figures 2 and 4 (boxes 6 to 8 wide): the whole table up to call 4 variance, then
-   * fewer cells, and from call 330 variance on the density itself. */
+  /* Measured with the priors of Figures 2 and 4 (boxes 6 to 8 wide): a sum goes over the whole table up to
+   * call 4 variance, then over fewer cells, and from call 330 variance on it evaluates the density itself. */
   const double whole = fmin(n, 4 * variance), last = fmin(n, 330 * variance);
   return (26.0 * SIDE * SIDE * whole * (1 + log(last / whole)) + 1.3e6 * (n - last)) / n;
 }
@@ -102,7 +103,7 @@ void planar_mean(PlanarMean *self, double precision, const double vector[2], dou
   for (int i = 0; i < 2; i++) middle[i] = precision > 0 ? vector[i] / precision : 0;
   if (reach < REACH * FINE * fmax(self->step[0], self->step[1])) {
     for (int i = 0; i < 2; i++) axis[i] = (Axis){middle[i] - reach, 2 * reach / LOCAL, 0, LOCAL};
-    fill_density(self->prior, &axis[0], &axis[1], self->local);
+    study_planar_fill_density(self->prior, &axis[0], &axis[1], self->local);
     sum_cells(&axis[0], &axis[1], precision, middle, self->local, LOCAL, mean);
     return;
   }

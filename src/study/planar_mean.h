@@ -10,13 +10,13 @@ typedef struct {
   const Prior *prior; /* not owned; d = 2, with a log density */
   double low[2], step[2]; /* the box that holds samples of the prior: lower corner, sides of a cell */
   double
-      *density; /* [PLANAR_SIDE, PLANAR_SIDE], at the centres of cells, in units of the largest, x fastest */
-  double *local; /* the same around a narrow posterior */
+      *density; /* [PLANAR_SIDE, PLANAR_SIDE], at the centres of cells, over the largest value, x fastest */
+  double *local; /* the same, around a narrow posterior */
 } PlanarMean;
 
 Status planar_mean_create(Arena *memory, const Prior *prior, PlanarMean *out);
-/* Returns what a call costs, in operations as those of a sampler (sampler.h): the mean over calls 1 to n with
- * precision k / variance. */
+/* Returns the cost of a call, in operations as for a sampler (sampler.h): the mean over calls k = 1 to n,
+ * with precision k / variance. */
 double planar_mean_cost(double variance, double n);
 /* Computes mean[2] of the prior times exp(vector' theta - precision |theta|^2 / 2). */
 void planar_mean(PlanarMean *self, double precision, const double vector[2], double mean[2]);

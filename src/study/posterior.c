@@ -1,8 +1,8 @@
 /* The posterior study: how far every sampler's draws are from the exact posterior, with no bandit at all
  * (DiffTS paper, Appendix C.4 and Figure 7). A run is a history: theta* from the prior, arms chosen uniformly
- * at random (or one after the other, where the problem says so), their rewards. At each of the sample sizes M
- * draws of the sampler are compared with R draws from the exact posterior, and so are R others of those: the
- * floor, which a perfect sampler reaches. What a task does is in posterior_block.c. */
+ * at random (or in order, if the problem says so), and their rewards. At each sample size, M draws of the
+ * sampler are compared with R draws from the exact posterior. R other exact draws are compared with the same
+ * ones; this gives the floor, which a perfect sampler reaches. posterior_block.c runs a task. */
 #include "core/arena.h"
 #include "model/prior/fit_keys.h"
 #include "sampler/cost.h"
@@ -12,7 +12,7 @@
 
 #include <math.h>
 
-/* Returns M. Returns R. */
+/* Returns M; posterior_reference_draws returns R. */
 int posterior_draws(const Config *setting) { return (int)config_int(setting, "draws"); }
 int posterior_reference_draws(const Config *setting) {
   return config_is(setting, "reference_draws", "draws") ? posterior_draws(setting)
@@ -45,20 +45,21 @@ static const int needs[CURVES] = {METRIC_LIST(NEEDS_BESIDE, NEEDS_EXACT, NEEDS_N
 
 int posterior_curve_needs(const StudyCurve *curve) { return needs[curve - study_posterior.curves]; }
 
-static double posterior_axis_value(const Config *setting, int point) {
+static double study_posterior_axis_value(const Config *setting, int point) {
   return (double)posterior_size(setting, point);
 }
 
-/* Tells whether any curve of the study needs exact draws. */
-static bool measures_beside_exact(const Study *study) {
+/* Returns whether any curve of the study needs exact draws. */
+static bool study_needs_exact_draws(const Study *study) {
   for (int c = 0; c < study->curve_count; c++)
     if (posterior_curve_needs(study->curves[c])) return true;
   return false;
 }
 
-/* Checks a setting: the sizes must rise, and where draws are compared with exact ones, these must be within
- * reach. */
-static Status posterior_check_setting(const Study *study, const Config *setting, const Problem *problem) {
+/* Checks a setting: the sizes must rise, and if draws are compared with exact ones, it must be possible to
+ * make those. */
+static Status study_posterior_check_setting(const Study *study, const Config *setting,
+                                            const Problem *problem) {
   for (int i = 1; i < posterior_points(setting); i++)
     if (posterior_size(setting, i) <= posterior_size(setting, i - 1))
       return status_set(STATUS_INPUT, "key 'problem.sample_sizes': %lld after %lld; they must rise",
@@ -67,7 +68,7 @@ static Status posterior_check_setting(const Study *study, const Config *setting,
     return status_set(STATUS_INPUT,
                       "study posterior is about one theta* with rewards that depend on phi' theta*; "
                       "problem.unknown must be shared and problem.reward linear");
-  if (!measures_beside_exact(study)) return STATUS_OK;
+  if (!study_needs_exact_draws(study)) return STATUS_OK;
   PriorFit chain = fit_of_keys(setting, "prior.", study->seed, 0);
   SCRATCH_ARENA(scratch);
   Prior truth;
@@ -99,16 +100,16 @@ static Status posterior_check_setting(const Study *study, const Config *setting,
   return STATUS_OK;
 }
 
-static Status posterior_check_policy(const PolicyMethod *method, const Config *options) {
+static Status study_posterior_check_policy(const PolicyMethod *method, const Config *options) {
   if (policy_discount(options) < 1)
     return status_set(STATUS_INPUT, "discount: what was observed is discounted in study bandit only");
   if (method->sampler || method->ops->draw) return STATUS_OK;
   return status_set(STATUS_INPUT, "it does not sample theta, and study posterior compares draws");
 }
 
-/* Returns the cost: a draw of M at each size, and a transport problem for each run, of about a 36th of the
- * cube of its points in operations; and a share of that of the floor, which one policy measures for all. */
-static double posterior_task_cost(const Study *study, const Task *task) {
+/* Returns the cost: M draws at each size, and a transport problem for each run and size, of about a 36th of
+ * the cube of its points in operations; also a share of the floor, which one policy measures for all. */
+static double study_posterior_cost(const Study *study, const Task *task) {
   const Config *setting = study->file->settings[task->setting];
   if (problem_is_large(setting)) return posterior_cost_large(study, task);
   PolicyMethod method;
@@ -155,10 +156,10 @@ const StudyOps study_posterior = {.name = "posterior",
                                   .axis_long_name = "number of observations",
                                   .curves = curves,
                                   .points = posterior_points,
-                                  .axis_value = posterior_axis_value,
-                                  .check_setting = posterior_check_setting,
-                                  .check_policy = posterior_check_policy,
-                                  .cost = posterior_task_cost,
+                                  .axis_value = study_posterior_axis_value,
+                                  .check_setting = study_posterior_check_setting,
+                                  .check_policy = study_posterior_check_policy,
+                                  .cost = study_posterior_cost,
                                   .check_large = posterior_check_large,
                                   .run_large = posterior_run_large,
                                   .run = posterior_run_block};

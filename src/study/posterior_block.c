@@ -1,8 +1,9 @@
-/* A task of the posterior study: a block of B runs, which draw at once. Metrics are taken run by run.
+/* A task of the posterior study: a block of B runs, whose draws are made together. Metrics are computed run
+ * by run.
  *
- * Every policy meets the same theta*, arms, rewards and exact draws. What is measured of those alone is the
- * same for all policies too (curves that are `shared`); where a task finds it in its result, neither that nor
- * the draws that only it needs are made again. */
+ * Every policy sees the same theta*, arms, rewards and exact draws. Curves that depend on these alone are the
+ * same for all policies too (they are `shared`). If a task finds them in its result, it neither measures them
+ * again nor makes the draws that only they need. */
 #include "core/clock.h"
 #include "core/linalg.h"
 #include "model/prior/fit_keys.h"
@@ -15,13 +16,13 @@
 #include <math.h>
 #include <string.h>
 
-enum { SEGMENTS = 64 /* between draws, of log_concavity */ };
+enum { SEGMENTS = 64 /* segments between draws, for log_concavity */ };
 
 /* n draws of every run from the streams of `purpose`. */
 typedef struct {
   RngPurpose purpose;
   double *theta; /* [d, B n] */
-  Cloud run; /* one run's */
+  Cloud run; /* those of one run */
 } Draws;
 
 typedef struct {
@@ -32,25 +33,25 @@ typedef struct {
   World world;
   History history;
   Sampler sampler, exact; /* exact: the same history, the true prior */
-  Policy policy; /* in place of `sampler`, where the policy samples without one */
+  Policy policy; /* used instead of `sampler` if the policy draws without one */
   bool forgets;
-  History own; /* what that policy observed, or a sampler that forgets */
-  Watch *watch; /* over the draws of `sampler`; NULL: it is not known where they should be */
-  Prior truth; /* distribution of theta*, as `exact` where exact draws are needed */
-  bool *measured; /* [curve_count]: not those that the result has already */
-  int needs; /* of the curves that are measured */
+  History own; /* the observations of that policy, or of a sampler that forgets */
+  Watch *watch; /* of the draws of `sampler`; NULL: it is not known where they should be */
+  Prior truth; /* distribution of theta*; set, like `exact`, if exact draws are needed */
+  bool *measured; /* [curve_count]: false for curves that the result has already */
+  int needs; /* what the measured curves need */
   int *arm; /* [B] */
   double *phi, *reward, *regret; /* [d, B], [B], [B] */
-  Draws draws, reference, floor; /* of the sampler; exact ones, and others, where they are needed */
-  int64_t *ignored; /* [B], fallbacks of the reference */
+  Draws draws, reference, floor; /* of the sampler; exact ones, and further exact ones, if needed */
+  int64_t *ignored; /* [B], fallbacks of the exact sampler */
   Emd *emd;
   Wasserstein *wasserstein;
   TiltEnd end;
   double *evidence; /* [d, d + 1] of one run */
-  double *work; /* a theta*, and what a Comparison has to work with */
+  double *work; /* a theta*, then the scratch of a Comparison */
 } Block;
 
-static Status draws_create(Arena *memory, const Block *block, RngPurpose purpose, int n, Draws *out) {
+static Status study_draws_create(Arena *memory, const Block *block, RngPurpose purpose, int n, Draws *out) {
   const size_t d = (size_t)block->problem.d, points = (size_t)n;
   out->purpose = purpose, out->run.n = n;
   ALLOCATE(memory, out->theta, d * points * (size_t)block->task->runs);
@@ -60,15 +61,16 @@ static Status draws_create(Arena *memory, const Block *block, RngPurpose purpose
   return STATUS_OK;
 }
 
-static Status posterior_block_allocate(Arena *memory, Block *block) {
+static Status study_posterior_block_allocate(Arena *memory, Block *block) {
   const int m = posterior_draws(block->setting), r = posterior_reference_draws(block->setting);
   const size_t d = (size_t)block->problem.d, runs = (size_t)block->task->runs;
   ALLOCATE_ARRAYS(memory, runs, block->arm, block->reward, block->regret, block->ignored);
   ALLOCATE(memory, block->phi, d * runs);
-  TRY(draws_create(memory, block, RNG_AGENT, m, &block->draws));
+  TRY(study_draws_create(memory, block, RNG_AGENT, m, &block->draws));
   if (block->needs & POSTERIOR_NEEDS_REFERENCE)
-    TRY(draws_create(memory, block, RNG_EXACT, r, &block->reference));
-  if (block->needs & POSTERIOR_NEEDS_FLOOR) TRY(draws_create(memory, block, RNG_FLOOR, r, &block->floor));
+    TRY(study_draws_create(memory, block, RNG_EXACT, r, &block->reference));
+  if (block->needs & POSTERIOR_NEEDS_FLOOR)
+    TRY(study_draws_create(memory, block, RNG_FLOOR, r, &block->floor));
   const int most = m > r ? m : r;
   const int modes = block->truth.mixture ? block->truth.mixture->components : 0;
   ALLOCATE(memory, block->work, d + metric_work(block->problem.d, most, modes));
@@ -80,7 +82,7 @@ static Status posterior_block_allocate(Arena *memory, Block *block) {
   return study_measures(block->study, "emd") ? emd_create(memory, most, &block->emd) : STATUS_OK;
 }
 
-static Status find_needs(Arena *memory, Block *block, const TaskResult *result) {
+static Status study_find_needs(Arena *memory, Block *block, const TaskResult *result) {
   const Study *study = block->study;
   ALLOCATE(memory, block->measured, study->curve_count);
   for (int c = 0; c < study->curve_count; c++) {
@@ -90,8 +92,8 @@ static Status find_needs(Arena *memory, Block *block, const TaskResult *result) 
   return STATUS_OK;
 }
 
-/* Creates the sampler of the policy; or the policy itself, where it has none. */
-static Status create_sampler(Arena *memory, const Prior *prior, Tick tick, Block *block) {
+/* Creates the policy's sampler, or the policy itself if it has none. */
+static Status study_create_policy_sampler(Arena *memory, const Prior *prior, Tick tick, Block *block) {
   const ConfigPolicy *chosen = &block->study->file->policies[block->task->policy];
   const int draws = posterior_draws(block->setting), last = posterior_last_size(block->setting);
   PolicyMethod method;
@@ -126,7 +128,7 @@ static Status create_sampler(Arena *memory, const Prior *prior, Tick tick, Block
 }
 
 /* Creates the sampler of the true posterior. */
-static Status create_exact(Arena *memory, Block *block) {
+static Status study_create_exact_sampler(Arena *memory, Block *block) {
   PriorFit chain = fit_of_keys(block->setting, "prior.", block->study->seed, block->task->replicate);
   TRY(problem_exact_prior(memory, &block->problem, &chain, &block->truth));
   const SamplerSetup setup = {.prior = &block->truth,
@@ -138,28 +140,29 @@ static Status create_exact(Arena *memory, Block *block) {
   return sampler_create(memory, &sampler_exact, &setup, &block->exact);
 }
 
-static Status block_create(Arena *memory, const Study *study, const Task *task, const Prior *prior,
-                           const TaskResult *result, Tick tick, Block *block) {
+static Status study_posterior_block_create(Arena *memory, const Study *study, const Task *task,
+                                           const Prior *prior, const TaskResult *result, Tick tick,
+                                           Block *block) {
   const Config *setting = study->file->settings[task->setting];
   block->study = study, block->task = task, block->setting = setting;
-  TRY(find_needs(memory, block, result));
+  TRY(study_find_needs(memory, block, result));
   TRY(problem_create(setting, &block->problem));
   TRY(world_create(&block->problem, task->replicate, task->first_run, task->runs, &block->world));
   TRY(history_create(memory, block->problem.d, task->runs, &block->problem.likelihood, &block->history));
   TRY(history_reserve(&block->history, posterior_last_size(setting)));
-  TRY(create_sampler(memory, prior, tick, block));
-  if (block->needs) TRY(create_exact(memory, block));
-  return posterior_block_allocate(memory, block);
+  TRY(study_create_policy_sampler(memory, prior, tick, block));
+  if (block->needs) TRY(study_create_exact_sampler(memory, block));
+  return study_posterior_block_allocate(memory, block);
 }
 
-static void block_destroy(Block *block) {
+static void study_posterior_block_destroy(Block *block) {
   policy_destroy(&block->policy);
   world_destroy(&block->world);
   problem_destroy(&block->problem);
 }
 
-/* Adds one more observation to every run: an arm at random, or the next one. */
-static void add_observation(Block *block, uint32_t round, int64_t *fallbacks) {
+/* Adds one more observation to every run: of a random arm, or of the next one in order. */
+static void study_add_observation(Block *block, uint32_t round, int64_t *fallbacks) {
   const Task *task = block->task;
   world_advance(&block->world, round);
   for (int b = 0; b < task->runs; b++) {
@@ -176,8 +179,8 @@ static void add_observation(Block *block, uint32_t round, int64_t *fallbacks) {
     sampler_observe(&block->sampler, block->forgets ? &block->own : &block->history, fallbacks);
 }
 
-static void draw_of_sampler(const Block *block, const Draws *draws, Sampler *sampler, const History *history,
-                            uint32_t round, int64_t *fallbacks) {
+static void study_draw_with_sampler(const Block *block, const Draws *draws, Sampler *sampler,
+                                    const History *history, uint32_t round, int64_t *fallbacks) {
   const uint32_t n = (uint32_t)draws->run.n;
   RngLanes rng = {.key = rng_key(block->study->seed, draws->purpose),
                   .run = block->task->first_run,
@@ -187,15 +190,15 @@ static void draw_of_sampler(const Block *block, const Draws *draws, Sampler *sam
   sampler_sample(sampler, history, rng, draws->run.n, draws->theta, fallbacks);
 }
 
-/* Makes the draws of the policy. */
-static Status draw_own(Block *block, uint32_t round, int64_t *fallbacks) {
+/* Makes the draws of the policy, with its sampler if it has one. */
+static Status study_draw_with_policy(Block *block, uint32_t round, int64_t *fallbacks) {
   if (block->policy.ops) return block->policy.ops->draw(&block->policy, &block->own, block->draws.theta);
-  draw_of_sampler(block, &block->draws, &block->sampler, block->forgets ? &block->own : &block->history,
-                  round, fallbacks);
+  study_draw_with_sampler(block, &block->draws, &block->sampler,
+                          block->forgets ? &block->own : &block->history, round, fallbacks);
   return STATUS_OK;
 }
 
-static void pick_run(const Block *block, const Draws *draws, int b) {
+static void study_pick_run_draws(const Block *block, const Draws *draws, int b) {
   const Cloud *run = &draws->run;
   const size_t n = (size_t)run->n, stride = (size_t)block->task->runs * n;
   for (int i = 0; i < block->problem.d; i++)
@@ -204,14 +207,15 @@ static void pick_run(const Block *block, const Draws *draws, int b) {
   linalg_moments(block->problem.d, run->n, run->theta, run->mean, run->covariance);
 }
 
-/* Returns theta*[d] of run b. */
-static const double *truth_of(const Block *block, int b, double *truth) {
+/* Copies theta*[d] of run b to `truth`, and returns that. */
+static const double *study_truth_of_run(const Block *block, int b, double *truth) {
   for (int i = 0; i < block->problem.d; i++) truth[i] = block->world.theta[i * block->task->runs + b];
   return truth;
 }
 
-/* Measures the start of tilted transport, at the end of its flow; NAN without evidence. */
-static Status measure_concavity(Block *block, int which, int b, Rng rng, double *out) {
+/* Measures the log-concavity of the density that tilted transport starts from, at the end of its flow, or one
+ * of the bounds; NAN without evidence. */
+static Status study_measure_concavity(Block *block, int which, int b, Rng rng, double *out) {
   const Mixture *mixture = block->truth.mixture;
   double *precision = block->evidence, *vector = precision + block->problem.d * block->problem.d;
   history_evidence(&(HistoryView){&block->history, 1, b, 1, NULL, NULL}, precision, vector);
@@ -234,18 +238,18 @@ static Status measure_concavity(Block *block, int which, int b, Rng rng, double 
 
 #define MEASURE(name, word, text) [CURVE_##name] = measure_##name,
 #define MEASURE_AND_FLOOR(name, word, text) MEASURE(name, word, text)[CURVE_##name##_floor] = measure_##name,
-/* What measures each curve; NULL: the study itself. */
+/* The function that measures each curve; NULL: study_measure_run does it. */
 static Measure *const measures[CURVES] = {METRIC_LIST(MEASURE_AND_FLOOR, MEASURE, MEASURE)};
 
-/* Measures one number for run b at this sample size. A floor compares the second set of exact draws with
- * the first. */
-static Status measure_run(Block *block, int which, int b, uint32_t round, double *out) {
+/* Measures one curve for run b at this sample size. A floor compares the second set of exact draws with the
+ * first. */
+static Status study_measure_run(Block *block, int which, int b, uint32_t round, double *out) {
   const int d = block->problem.d;
   const Comparison comparison = {.d = d,
                                  .x = study_posterior.curves[which].shared ? &block->floor.run
                                                                            : &block->draws.run,
                                  .y = &block->reference.run,
-                                 .truth = truth_of(block, b, block->work),
+                                 .truth = study_truth_of_run(block, b, block->work),
                                  .history = &block->history,
                                  .run = b,
                                  .modes = block->truth.mixture,
@@ -256,13 +260,13 @@ static Status measure_run(Block *block, int which, int b, uint32_t round, double
                                  .emd = block->emd,
                                  .wasserstein = block->wasserstein};
   if (measures[which]) return measures[which](&comparison, out);
-  if (which != CURVE_ess) return measure_concavity(block, which, b, comparison.directions, out);
+  if (which != CURVE_ess) return study_measure_concavity(block, which, b, comparison.directions, out);
   *out = block->policy.ops ? NAN : block->sampler.ess[b];
   return STATUS_OK;
 }
 
-/* Draws at this sample size, and measures every run. */
-static Status compare_draws(Block *block, uint32_t round, int point, TaskResult *result) {
+/* Makes the exact draws at this sample size, and measures every run. */
+static Status study_compare_draws(Block *block, uint32_t round, int point, TaskResult *result) {
   const Study *study = block->study;
   const int runs = block->task->runs;
   const bool reference = block->needs & POSTERIOR_NEEDS_REFERENCE,
@@ -271,34 +275,36 @@ static Status compare_draws(Block *block, uint32_t round, int point, TaskResult 
     watch_add(block->watch, block->forgets ? &block->own : &block->history, block->draws.run.n,
               block->draws.theta);
   if (reference)
-    draw_of_sampler(block, &block->reference, &block->exact, &block->history, round, block->ignored);
-  if (floor) draw_of_sampler(block, &block->floor, &block->exact, &block->history, round, block->ignored);
+    study_draw_with_sampler(block, &block->reference, &block->exact, &block->history, round, block->ignored);
+  if (floor)
+    study_draw_with_sampler(block, &block->floor, &block->exact, &block->history, round, block->ignored);
   for (int b = 0; b < runs; b++) {
-    pick_run(block, &block->draws, b);
-    if (reference) pick_run(block, &block->reference, b);
-    if (floor) pick_run(block, &block->floor, b);
+    study_pick_run_draws(block, &block->draws, b);
+    if (reference) study_pick_run_draws(block, &block->reference, b);
+    if (floor) study_pick_run_draws(block, &block->floor, b);
     for (int c = 0; c < study->curve_count; c++) {
       if (!block->measured[c]) continue;
       int which = (int)(study->curves[c] - study_posterior.curves);
       size_t at = ((size_t)c * (size_t)runs + (size_t)b) * (size_t)result->points + (size_t)point;
-      TRY(measure_run(block, which, b, round, &result->curves[at]));
+      TRY(study_measure_run(block, which, b, round, &result->curves[at]));
     }
   }
   return STATUS_OK;
 }
 
-/* Grows the histories and stops at each sample size. `spent` is the CPU time of the sampler alone. */
-static Status posterior_simulate(Block *block, Tick tick, TaskResult *result, double *spent) {
+/* Grows the histories, and draws and measures at each sample size. Adds the CPU time of the sampler alone to
+ * *spent. */
+static Status study_posterior_simulate(Block *block, Tick tick, TaskResult *result, double *spent) {
   const Config *setting = block->setting;
   const int64_t last = posterior_last_size(setting);
   for (int64_t k = 1, point = 0; k <= last; k++) {
     const bool at_size = k == posterior_size(setting, (int)point);
     double start = clock_cpu();
-    add_observation(block, (uint32_t)k, result->fallbacks);
-    if (at_size) TRY(draw_own(block, (uint32_t)k, result->fallbacks));
+    study_add_observation(block, (uint32_t)k, result->fallbacks);
+    if (at_size) TRY(study_draw_with_policy(block, (uint32_t)k, result->fallbacks));
     *spent += clock_cpu() - start;
-    if (at_size) TRY(compare_draws(block, (uint32_t)k, (int)point++, result));
-    /* Drawing is the work. */
+    if (at_size) TRY(study_compare_draws(block, (uint32_t)k, (int)point++, result));
+    /* Progress is counted in sample sizes, since drawing is most of the work. */
     if (!tick_goes_on(tick, (double)point / posterior_points(setting)))
       return status_set(STATUS_STOPPED, "stopped after %lld observations", (long long)k);
   }
@@ -308,10 +314,10 @@ static Status posterior_simulate(Block *block, Tick tick, TaskResult *result, do
 Status posterior_run_block(const Study *study, const Task *task, const Prior *prior, Tick tick,
                            TaskResult *result) {
   SCRATCH_ARENA(memory);
-  SCOPED(Block, block, block_destroy);
+  SCOPED(Block, block, study_posterior_block_destroy);
   double spent = 0;
-  TRY(block_create(&memory, study, task, prior, result, tick, &block));
-  TRY(posterior_simulate(&block, tick, result, &spent));
+  TRY(study_posterior_block_create(&memory, study, task, prior, result, tick, &block));
+  TRY(study_posterior_simulate(&block, tick, result, &spent));
   if (block.watch) watch_means(block.watch, task->runs, result->watched);
   spent += block.policy.elsewhere;
   for (int b = 0; b < result->runs; b++) result->seconds[b] = spent / result->runs;

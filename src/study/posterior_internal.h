@@ -1,5 +1,5 @@
-/* Internal to the posterior study: what its ordinary settings (posterior_block.c) and its large ones
- * (posterior_large.c) share. */
+/* Internal to the posterior study: shared by its ordinary settings (posterior_block.c) and its large ones
+ * (posterior_large.c). */
 #pragma once
 
 #include "metric/metrics.h"
@@ -18,14 +18,14 @@ enum {
 #undef POSTERIOR_CURVE
 #undef POSTERIOR_CURVE_AND_FLOOR
 
-/* Returns M. Returns R. */
+/* Returns M; posterior_reference_draws returns R. */
 int posterior_draws(const Config *setting);
 int posterior_reference_draws(const Config *setting);
-/* Exact draws that a curve is measured of: R, and R others. */
+/* The exact draws that a curve is computed from: the R reference draws, and R others for the floor. */
 enum { POSTERIOR_NEEDS_REFERENCE = 1, POSTERIOR_NEEDS_FLOOR = 2 };
 int posterior_curve_needs(const StudyCurve *curve);
-/* Returns how many sample sizes there are. Returns the number of observations of one. Returns the number
- * of observations of the last. */
+/* Returns the number of sample sizes. posterior_size returns the number of observations at one of them, and
+ * posterior_last_size that at the last. */
 int posterior_points(const Config *setting);
 int64_t posterior_size(const Config *setting, int point);
 int posterior_last_size(const Config *setting);
@@ -34,7 +34,7 @@ int posterior_last_size(const Config *setting);
 Status posterior_run_block(const Study *study, const Task *task, const Prior *prior, Tick tick,
                            TaskResult *result);
 
-/* Checks large settings (study.h). */
+/* Checks large settings; the others run their tasks and return the cost of one (study.h). */
 Status posterior_check_large(const Study *study, const Config *setting, const Problem *problem);
 Status posterior_run_large(const Study *study, const StudyLarge *large, int count, const Task *const *tasks,
                            TaskResult *results);

@@ -1,10 +1,10 @@
 /* Large settings of the posterior study: y = A theta* + noise in thousands of dimensions.
  *
- * A run has one history, the whole of y, and all draws of all policies share its evidence. Q = A' A / sigma^2
- * and its eigenvectors are the only matrices, spread over ranks or on the first (core/dense.h); b and the
- * means of the prior are rotated into the eigenbasis once, there every rank takes its share of the draws
- * (sampler/diagonal.h), and the draws are rotated back in one product. Draws are matrices on the grid too,
- * and are measured there (metric/dense_draws.h); exact draws and floors once for all policies. Vectors are
+ * A run has one history, the whole of y, and all draws of all policies share its evidence. Its matrices are Q
+ * = A' A / sigma^2 and the eigenvectors of Q, spread over ranks or held by the first (core/dense.h). b and
+ * the means of the prior are rotated into the eigenbasis once; there every rank makes its share of the draws
+ * (sampler/diagonal.h), and one product rotates the draws back. Draws are matrices on the same grid, and are
+ * measured there (metric/dense_draws.h); exact draws and floors are made once for all policies. Vectors are
  * the same on all ranks. */
 #include "core/arena.h"
 #include "core/clock.h"
@@ -33,14 +33,14 @@ typedef struct {
   double *truth; /* [d]: theta* */
   Isotropic exact, standard; /* of x = U' theta: the true distribution; N(0, I) */
   double *direction; /* [d] */
-  int most_columns; /* that a rank has in a round of either */
+  int most_columns; /* that a rank has in a round, of draws or reference draws */
   double *lanes; /* [2, d, most_columns], scratch */
-  int needs; /* of the curves */
-  DenseDraws reference; /* where they are needed */
+  int needs; /* what the curves need */
+  DenseDraws reference; /* if needed */
   double floor[CURVES]; /* the shared curves of this run */
 } Large;
 
-static Status large_allocate(Arena *memory, Large *self) {
+static Status study_large_allocate(Arena *memory, Large *self) {
   const size_t d = (size_t)self->problem.d;
   ALLOCATE_ARRAYS(memory, d, self->q, self->b, self->truth, self->direction);
   ALLOCATE(memory, self->lanes, 2 * d * (size_t)self->most_columns);
@@ -49,7 +49,7 @@ static Status large_allocate(Arena *memory, Large *self) {
   return isotropic_create(memory, (int)d, self->problem.theta.isotropic.components, &self->exact);
 }
 
-static Status large_create(const Study *study, const StudyLarge *large, const Task *task, Large *self) {
+static Status study_large_create(const Study *study, const StudyLarge *large, const Task *task, Large *self) {
   *self = (Large){.study = study, .large = large, .setting = study->file->settings[task->setting]};
   self->replicate = task->replicate;
   self->draws = posterior_draws(self->setting);
@@ -59,20 +59,20 @@ static Status large_create(const Study *study, const StudyLarge *large, const Ta
   self->most_columns = of_draws > of_reference ? of_draws : of_reference;
   for (int c = 0; c < study->curve_count; c++) self->needs |= posterior_curve_needs(study->curves[c]);
   Status status = problem_create(self->setting, &self->problem);
-  if (status == STATUS_OK) status = large_allocate(&self->memory, self);
+  if (status == STATUS_OK) status = study_large_allocate(&self->memory, self);
   self->round = (uint32_t)self->problem.arms;
   return dense_agree(large->dense, status);
 }
 
-static void large_destroy(Large *self) {
+static void study_large_destroy(Large *self) {
   arena_free(&self->memory);
   dense_matrix_destroy(&self->basis);
   dense_draws_destroy(&self->reference);
   problem_destroy(&self->problem);
 }
 
-/* Adds to y[m], its means, the noise that the ordinary world has in these rounds. */
-static void add_noise(const Large *self, double *y) {
+/* Adds noise to y[m], which holds the means: the same noise as in these rounds of the ordinary world. */
+static void study_large_add_noise(const Large *self, double *y) {
   const Likelihood *likelihood = &self->problem.likelihood;
   for (int k = 0; k < self->problem.arms; k++) {
     Rng rng = {.key = rng_key(self->study->seed, RNG_REWARD), .run = self->run, .round = (uint32_t)k + 1};
@@ -84,12 +84,12 @@ static void add_noise(const Large *self, double *y) {
 }
 
 /* Computes basis <- lower triangle of Q = A' A / sigma^2; b <- A' y / sigma^2. */
-static Status gather_evidence(Large *self, const DenseMatrix *a, double *y) {
+static Status study_large_gather_evidence(Large *self, const DenseMatrix *a, double *y) {
   const Dense *dense = self->large->dense;
   const double sigma = self->problem.likelihood.noise, precision = 1 / (sigma * sigma);
   problem_theta(&self->problem, self->replicate, self->run, 1, self->truth);
   TRY(dense_apply(dense, false, a, 1, self->truth, y));
-  add_noise(self, y);
+  study_large_add_noise(self, y);
   TRY(dense_apply(dense, true, a, 1, y, self->b));
   for (int i = 0; i < self->problem.d; i++) self->b[i] *= precision;
   TRY(dense_matrix_create(dense, self->problem.d, self->problem.d, &self->basis));
@@ -97,7 +97,7 @@ static Status gather_evidence(Large *self, const DenseMatrix *a, double *y) {
   return STATUS_OK;
 }
 
-static Status draw_problem(Large *self) {
+static Status study_large_draw_problem(Large *self) {
   SCRATCH_ARENA(scratch);
   SCOPED(DenseMatrix, a, dense_matrix_destroy);
   double *y, start = clock_wall();
@@ -106,13 +106,13 @@ static Status draw_problem(Large *self) {
   TRY(self->problem.ops->matrix(&self->problem, self->run, dense, &a));
   self->large->stage("the matrix", clock_wall() - start);
   start = clock_wall();
-  TRY(gather_evidence(self, &a, y));
+  TRY(study_large_gather_evidence(self, &a, y));
   self->large->stage("its evidence", clock_wall() - start);
   return STATUS_OK;
 }
 
 /* Rotates b and the means of the prior, side by side [d, 1 + C], into the eigenbasis. */
-static Status rotate_vectors(Large *self) {
+static Status study_large_rotate_vectors(Large *self) {
   const Isotropic *prior = &self->problem.theta.isotropic;
   const size_t d = (size_t)self->problem.d, count = (size_t)prior->components, width = count + 1;
   const Dense *dense = self->large->dense;
@@ -134,23 +134,23 @@ static Status rotate_vectors(Large *self) {
   return status;
 }
 
-static Status begin_run(Large *self, uint32_t run) {
+static Status study_large_begin_run(Large *self, uint32_t run) {
   Rng direction = {.key = rng_key(self->study->seed, RNG_DIRECTION), .run = run, .round = self->round};
   self->run = run;
   rng_normal(&direction, self->problem.d, self->direction);
   dense_matrix_destroy(&self->basis);
   dense_draws_destroy(&self->reference);
-  TRY(draw_problem(self));
+  TRY(study_large_draw_problem(self));
   const double start = clock_wall();
   TRY(dense_eigen(self->large->dense, &self->basis, self->q));
   for (int i = 0; i < self->problem.d; i++) self->q[i] = fmax(self->q[i], 0); /* rounding */
   self->large->stage("its eigenvectors", clock_wall() - start);
-  return rotate_vectors(self);
+  return study_large_rotate_vectors(self);
 }
 
 /* ---- draws */
 
-static DenseMeasure measure_of(const Large *self) {
+static DenseMeasure study_large_measure_of_run(const Large *self) {
   return (DenseMeasure){.dense = self->large->dense,
                         .modes = &self->problem.theta.isotropic,
                         .truth = self->truth,
@@ -158,9 +158,9 @@ static DenseMeasure measure_of(const Large *self) {
                         .covariance = study_measures(self->study, "moments")};
 }
 
-/* Draws x[d, n] by a sampler, for the streams `rng`: in each round every rank takes some. */
-static Status draw_rotated(const Large *self, const DiagonalOps *ops, const Diagonal *posterior, RngLanes rng,
-                           DenseMatrix *x, double *fallbacks) {
+/* Draws x[d, n] with a sampler from the streams `rng`; in each round every rank draws some of the columns. */
+static Status study_large_draw_rotated(const Large *self, const DiagonalOps *ops, const Diagonal *posterior,
+                                       RngLanes rng, DenseMatrix *x, double *fallbacks) {
   const Dense *dense = self->large->dense;
   double *scratch = self->lanes + (size_t)self->problem.d * (size_t)self->most_columns;
   int64_t mine = 0;
@@ -176,11 +176,11 @@ static Status draw_rotated(const Large *self, const DiagonalOps *ops, const Diag
   return STATUS_OK;
 }
 
-/* Computes theta[d, n] = U x, x by a sampler from the streams of `purpose`. The caller destroys it, also
- * after a failure. */
-static Status large_draw(const Large *self, const DiagonalOps *ops, const Config *options,
-                         const Isotropic *prior, RngPurpose purpose, int n, int64_t *fallbacks,
-                         DenseMatrix *theta) {
+/* Computes theta[d, n] = U x, where a sampler draws x from the streams of `purpose`. The caller destroys
+ * theta, also after a failure. */
+static Status study_large_draw(const Large *self, const DiagonalOps *ops, const Config *options,
+                               const Isotropic *prior, RngPurpose purpose, int n, int64_t *fallbacks,
+                               DenseMatrix *theta) {
   const Dense *dense = self->large->dense;
   const RngLanes rng = {.key = rng_key(self->study->seed, purpose),
                         .run = self->run,
@@ -197,29 +197,30 @@ static Status large_draw(const Large *self, const DiagonalOps *ops, const Config
   const Diagonal posterior = {
       .q = self->q, .b = self->b, .prior = prior, .chain = &chain, .options = options};
   TRY(dense_matrix_create(dense, self->problem.d, n, &x));
-  TRY(draw_rotated(self, ops, &posterior, rng, &x, &counted));
+  TRY(study_large_draw_rotated(self, ops, &posterior, rng, &x, &counted));
   *fallbacks += (int64_t)counted;
   TRY(dense_matrix_create(dense, self->problem.d, n, theta));
   dense_multiply(dense, 1, false, &self->basis, false, &x, theta);
   return STATUS_OK;
 }
 
-/* Makes R exact draws, and measures them. The caller ends with dense_draws_destroy, also after a failure. */
-static Status draw_exact(const Large *self, RngPurpose purpose, DenseDraws *out) {
-  const DenseMeasure measure = measure_of(self);
+/* Makes R exact draws, and measures them. The caller must call dense_draws_destroy, also after a failure. */
+static Status study_large_draw_exact(const Large *self, RngPurpose purpose, DenseDraws *out) {
+  const DenseMeasure measure = study_large_measure_of_run(self);
   int64_t ignored = 0;
   SCOPED(DenseMatrix, theta, dense_matrix_destroy);
   *out = (DenseDraws){0};
-  TRY(large_draw(self, &diagonal_exact, NULL, &self->exact, purpose, self->reference_draws, &ignored,
-                 &theta));
+  TRY(study_large_draw(self, &diagonal_exact, NULL, &self->exact, purpose, self->reference_draws, &ignored,
+                       &theta));
   return dense_draws_create(&measure, &theta, out);
 }
 
 /* ---- metrics */
 
-/* Computes values[CURVES] of x beside the exact draws; for a floor x is the second set of those. */
-static Status large_compare(const Large *self, bool floor, const DenseDraws *x, double *values) {
-  const DenseMeasure measure = measure_of(self);
+/* Computes values[CURVES] of x in comparison with the exact draws; for a floor, x is the second set of exact
+ * draws. */
+static Status study_large_compare(const Large *self, bool floor, const DenseDraws *x, double *values) {
+  const DenseMeasure measure = study_large_measure_of_run(self);
   const DenseDraws *y = &self->reference;
   const int modes = measure.modes->components;
   values[CURVE_distance + floor] = x->distance;
@@ -233,21 +234,21 @@ static Status large_compare(const Large *self, bool floor, const DenseDraws *x, 
   return dense_draws_covariance_error(&measure, x, y, &values[CURVE_covariance_error + floor]);
 }
 
-/* Makes exact draws, and measures what others of them show. */
-static Status draw_reference(Large *self) {
+/* Makes the exact draws, and measures the floor with a second set of them. */
+static Status study_large_draw_reference(Large *self) {
   const double start = clock_wall();
   SCOPED(DenseDraws, others, dense_draws_destroy);
-  if (self->needs & POSTERIOR_NEEDS_REFERENCE) TRY(draw_exact(self, RNG_EXACT, &self->reference));
+  if (self->needs & POSTERIOR_NEEDS_REFERENCE) TRY(study_large_draw_exact(self, RNG_EXACT, &self->reference));
   if (self->needs & POSTERIOR_NEEDS_FLOOR) {
-    TRY(draw_exact(self, RNG_FLOOR, &others));
-    TRY(large_compare(self, true, &others, self->floor));
+    TRY(study_large_draw_exact(self, RNG_FLOOR, &others));
+    TRY(study_large_compare(self, true, &others, self->floor));
   }
   self->large->stage("exact draws", clock_wall() - start);
   return STATUS_OK;
 }
 
-/* Keeps the curves of one policy for run b of its block. */
-static void keep_values(const Large *self, const double *values, int b, TaskResult *result) {
+/* Stores the curves of one policy for run b of its block. */
+static void study_large_keep_curves(const Large *self, const double *values, int b, TaskResult *result) {
   for (int c = 0; c < self->study->curve_count; c++) {
     const StudyCurve *curve = self->study->curves[c];
     result->curves[(c * result->runs + b) * result->points] =
@@ -258,16 +259,16 @@ static void keep_values(const Large *self, const double *values, int b, TaskResu
 /* ---- tasks */
 
 /* Returns the CPU seconds of all ranks. */
-static double cpu_of_all(const Large *self) {
+static double study_cpu_of_ranks(const Large *self) {
   double seconds = clock_cpu();
   self->large->dense->sum(1, &seconds);
   return seconds;
 }
 
-static Status run_policy(Large *self, const Task *task, int b, TaskResult *result) {
+static Status study_large_run_policy(Large *self, const Task *task, int b, TaskResult *result) {
   const ConfigPolicy *policy = &self->study->file->policies[task->policy];
-  const DenseMeasure measure = measure_of(self);
-  const double start = clock_wall(), before = cpu_of_all(self);
+  const DenseMeasure measure = study_large_measure_of_run(self);
+  const double start = clock_wall(), before = study_cpu_of_ranks(self);
   double values[CURVES];
   PolicyMethod method;
   Belief belief;
@@ -276,41 +277,42 @@ static Status run_policy(Large *self, const Task *task, int b, TaskResult *resul
   ASSERT(policy_find(policy->name, &method));
   TRY(belief_create(self->setting, policy, &self->problem, task->replicate, &belief));
   const Isotropic *prior = belief.kind == BELIEF_EXACT ? &self->exact : &self->standard;
-  Status status = large_draw(self, method.sampler->diagonal, policy->options, prior, RNG_AGENT, self->draws,
-                             &result->fallbacks[b], &theta);
-  result->seconds[b] = cpu_of_all(self) - before;
+  Status status = study_large_draw(self, method.sampler->diagonal, policy->options, prior, RNG_AGENT,
+                                   self->draws, &result->fallbacks[b], &theta);
+  result->seconds[b] = study_cpu_of_ranks(self) - before;
   self->large->stage(policy->label, clock_wall() - start);
   TRY(status);
   TRY(dense_draws_create(&measure, &theta, &draws));
-  TRY(large_compare(self, false, &draws, values));
-  keep_values(self, values, b, result);
+  TRY(study_large_compare(self, false, &draws, values));
+  study_large_keep_curves(self, values, b, result);
   return STATUS_OK;
 }
 
 Status posterior_run_large(const Study *study, const StudyLarge *large, int count, const Task *const *tasks,
                            TaskResult *results) {
   Large self;
-  Status status = large_create(study, large, tasks[0], &self);
+  Status status = study_large_create(study, large, tasks[0], &self);
   for (int b = 0; b < tasks[0]->runs && status == STATUS_OK; b++) {
-    const double before = cpu_of_all(&self);
-    status = begin_run(&self, tasks[0]->first_run + (uint32_t)b);
-    const double shared = cpu_of_all(&self) - before;
-    if (status == STATUS_OK) status = draw_reference(&self);
+    const double before = study_cpu_of_ranks(&self);
+    status = study_large_begin_run(&self, tasks[0]->first_run + (uint32_t)b);
+    const double shared = study_cpu_of_ranks(&self) - before;
+    if (status == STATUS_OK) status = study_large_draw_reference(&self);
     for (int i = 0; i < count && status == STATUS_OK; i++) {
       if (!large->tick.tick(large->tick.context, (double)b / tasks[0]->runs))
         status = status_set(STATUS_STOPPED, "stopped after %d runs", b);
       else
-        status = run_policy(&self, tasks[i], b, &results[i]);
+        status = study_large_run_policy(&self, tasks[i], b, &results[i]);
       results[i].seconds[b] += shared;
     }
   }
-  large_destroy(&self);
+  study_large_destroy(&self);
   return status;
 }
 
-/* ---- what can be asked of large settings, and what they cost */
+/* ---- what large settings accept, and what they cost */
 
-static Status check_policy(const Config *setting, const ConfigPolicy *policy, const Problem *problem) {
+static Status study_large_check_policy(const Config *setting, const ConfigPolicy *policy,
+                                       const Problem *problem) {
   PolicyMethod method;
   Belief belief;
   ASSERT(policy_find(policy->name, &method));
@@ -331,7 +333,7 @@ static Status check_policy(const Config *setting, const ConfigPolicy *policy, co
   return ops->check ? ops->check(policy->options) : STATUS_OK;
 }
 
-static Status check_keys(const Study *study, const Config *setting, const Problem *problem) {
+static Status study_large_check_keys(const Study *study, const Config *setting, const Problem *problem) {
   static const char there[] = " sd_ratio mode_weight moments distance rank ";
   if (study->ops->points(setting) != 1 || posterior_size(setting, 0) != problem->arms)
     return status_set(STATUS_INPUT, "key 'problem.sample_sizes': large settings take the whole of y; 'arms'");
@@ -357,11 +359,11 @@ static Status check_keys(const Study *study, const Config *setting, const Proble
 }
 
 Status posterior_check_large(const Study *study, const Config *setting, const Problem *problem) {
-  Status status = check_keys(study, setting, problem);
+  Status status = study_large_check_keys(study, setting, problem);
   if (status != STATUS_OK) return status_prefix(status, "%d dimensions make a large setting: ", problem->d);
   for (int p = 0; p < study->file->policy_count; p++) {
     const ConfigPolicy *policy = &study->file->policies[p];
-    status = check_policy(setting, policy, problem);
+    status = study_large_check_policy(setting, policy, problem);
     if (status != STATUS_OK)
       return status_prefix(status, "%d dimensions make a large setting: policy '%s': ", problem->d,
                            policy->label);
@@ -369,8 +371,8 @@ Status posterior_check_large(const Study *study, const Config *setting, const Pr
   return STATUS_OK;
 }
 
-/* Returns the cost: two orthogonal factors, three products and the eigenvectors, shared by the policies;
- * steps of the draws. */
+/* Returns the cost: two orthogonal factors, three products and the eigenvectors, shared by the policies, and
+ * the steps of the draws. */
 double posterior_cost_large(const Study *study, const Task *task) {
   const Config *setting = study->file->settings[task->setting];
   const double d = study_dimension(setting), steps = 300;

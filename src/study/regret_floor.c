@@ -4,30 +4,32 @@
 
 #include <string.h>
 
-static Status refuse_floor(const char *why) {
+static Status regret_floor_refuse(const char *why) {
   return status_set(STATUS_INPUT, "key 'metrics': regret_floor is a bound for %s", why);
 }
 
 Status regret_floor_check(const Problem *problem) {
   const ThetaSource *theta = &problem->theta;
   const bool enumerated = theta->ops->prior && problem->d <= DENOISER_MOST_VERTICES;
-  if (!likelihood_is_conjugate(&problem->likelihood)) return refuse_floor("Gaussian rewards only");
+  if (!likelihood_is_conjugate(&problem->likelihood)) return regret_floor_refuse("Gaussian rewards only");
   if (problem->quadratic)
-    return refuse_floor("rewards that are linear in theta*; problem.reward is quadratic");
-  if (problem->drift_every > 0) return refuse_floor("a theta* that stays; with problem.drift it changes");
-  if (problem->per_arm) return refuse_floor("one theta* for all arms; problem.unknown is per_arm");
+    return regret_floor_refuse("rewards that are linear in theta*; problem.reward is quadratic");
+  if (problem->drift_every > 0)
+    return regret_floor_refuse("a theta* that stays; with problem.drift it changes");
+  if (problem->per_arm) return regret_floor_refuse("one theta* for all arms; problem.unknown is per_arm");
   if (problem->ops->arms_of_theta)
-    return refuse_floor("arms that tell nothing of theta*; those of this problem.family do");
+    return regret_floor_refuse("arms that tell nothing of theta*; those of this problem.family do");
   if (problem->ops->transform ||
       !(theta->set.n > 0 || theta->has_mixture || theta->ops->log_density || enumerated))
-    return refuse_floor(
+    return regret_floor_refuse(
         "a theta* whose distribution is known: a mixture, a density in the plane, or a finite set");
   return STATUS_OK;
 }
 
 /* ---- what the oracle believes */
 
-static Status create_set(Arena *memory, const Problem *problem, uint32_t replicate, RegretFloor *self) {
+static Status regret_floor_create_set(Arena *memory, const Problem *problem, uint32_t replicate,
+                                      RegretFloor *self) {
   const int d = self->d, n = self->members = theta_test_size(&problem->theta);
   ALLOCATE(memory, self->set, (size_t)d * (size_t)n);
   ALLOCATE_ARRAYS(memory, n, self->square, self->weight);
@@ -37,8 +39,9 @@ static Status create_set(Arena *memory, const Problem *problem, uint32_t replica
   return STATUS_OK;
 }
 
-/* Computes mean[d], B apart, over the members with weights exp(vector' theta - precision |theta|^2 / 2). */
-static void set_mean(RegretFloor *self, int b) {
+/* Computes the mean[d] of run b, at stride B, over the members with weights exp(vector' theta - precision
+ * |theta|^2 / 2). */
+static void regret_floor_mean_of_set(RegretFloor *self, int b) {
   const int n = self->members, runs = self->runs;
   double top = -INFINITY, total = 0;
   for (int m = 0; m < n; m++) self->weight[m] = -0.5 * self->precision[b] * self->square[m];
@@ -54,9 +57,9 @@ static void set_mean(RegretFloor *self, int b) {
   }
 }
 
-/* Allocates memory for a call of the denoiser: what it works on, then eigenvalues, vector and mean of z,
+/* Allocates memory for a call of the denoiser: its workspace, then eigenvalues, vector and mean of z, and the
  * covariance. */
-static Status create_denoiser(Arena *memory, RegretFloor *self) {
+static Status regret_floor_create_denoiser(Arena *memory, RegretFloor *self) {
   const size_t d = (size_t)self->d, lanes = DENOISER_LANES;
   ALLOCATE(memory, self->basis, d * d * lanes);
   ALLOCATE(memory, self->work, self->prior.denoiser->workspace + (3 + d) * d * lanes);
@@ -66,7 +69,7 @@ static Status create_denoiser(Arena *memory, RegretFloor *self) {
 }
 
 /* Computes the means of runs first .. first + DENOISER_LANES - 1; lanes beyond the last run repeat it. */
-static void denoised_mean(RegretFloor *self, int first) {
+static void regret_floor_denoised_means(RegretFloor *self, int first) {
   enum { LANES = DENOISER_LANES };
   const Denoiser *denoiser = self->prior.denoiser;
   const int d = self->d, runs = self->runs;
@@ -88,16 +91,16 @@ static void denoised_mean(RegretFloor *self, int first) {
       self->mean[i * runs + first + n] = denoiser->shift[i] + denoiser->scale[i] * mean[i * LANES + n];
 }
 
-static void find_means(RegretFloor *self) {
+static void regret_floor_find_means(RegretFloor *self) {
   const int runs = self->runs;
   if (self->prior.denoiser) {
-    for (int first = 0; first < runs; first += DENOISER_LANES) denoised_mean(self, first);
+    for (int first = 0; first < runs; first += DENOISER_LANES) regret_floor_denoised_means(self, first);
     return;
   }
   for (int b = 0; b < runs; b++) {
     double mean[2];
     if (self->members > 0) {
-      set_mean(self, b);
+      regret_floor_mean_of_set(self, b);
       continue;
     }
     planar_mean(&self->plane, self->precision[b], (double[]){self->vector[b], self->vector[runs + b]}, mean);
@@ -107,11 +110,12 @@ static void find_means(RegretFloor *self) {
 
 /* ---- the oracle */
 
-static Status create_belief(Arena *memory, const Problem *problem, uint32_t replicate, RegretFloor *self) {
+static Status regret_floor_create_belief(Arena *memory, const Problem *problem, uint32_t replicate,
+                                         RegretFloor *self) {
   const PriorFit chain = {.schedule = {.stages = 1, .alpha = 0.5}};
-  if (problem->theta.set.n > 0) return create_set(memory, problem, replicate, self);
+  if (problem->theta.set.n > 0) return regret_floor_create_set(memory, problem, replicate, self);
   TRY(problem_exact_prior(memory, problem, &chain, &self->prior));
-  return self->prior.denoiser ? create_denoiser(memory, self)
+  return self->prior.denoiser ? regret_floor_create_denoiser(memory, self)
                               : planar_mean_create(memory, &self->prior, &self->plane);
 }
 
@@ -120,7 +124,7 @@ Status regret_floor_create(Arena *memory, const Problem *problem, const Task *ta
   *out = (RegretFloor){.d = problem->d, .runs = task->runs, .key = rng_key(problem->seed, RNG_REGRET_FLOOR)};
   ALLOCATE_ARRAYS(memory, runs, out->precision, out->length, out->arm);
   ALLOCATE_ARRAYS(memory, d * runs, out->vector, out->mean, out->noise);
-  return create_belief(memory, problem, task->replicate, out);
+  return regret_floor_create_belief(memory, problem, task->replicate, out);
 }
 
 double regret_floor_cost(const Problem *problem, double rounds) {
@@ -133,7 +137,7 @@ double regret_floor_cost(const Problem *problem, double rounds) {
 }
 
 /* Measures the length of the longest arm of each run. */
-static void measure_arms(RegretFloor *self, const World *world) {
+static void regret_floor_measure_arms(RegretFloor *self, const World *world) {
   const int d = self->d, runs = self->runs;
   memset(self->length, 0, (size_t)runs * sizeof *self->length);
   for (int k = 0; k < world->problem->arms; k++) {
@@ -146,8 +150,8 @@ static void measure_arms(RegretFloor *self, const World *world) {
   }
 }
 
-/* Sees theta* + sigma / r N(0, I), whatever was played. */
-static void learn_theta(RegretFloor *self, const World *world) {
+/* Observes theta* + sigma / r N(0, I), whatever was played. */
+static void regret_floor_learn_theta(RegretFloor *self, const World *world) {
   const int runs = self->runs;
   const double sigma = world->problem->likelihood.noise;
   RngLanes rng = {
@@ -164,10 +168,10 @@ static void learn_theta(RegretFloor *self, const World *world) {
 
 void regret_floor_play(RegretFloor *self, const World *world, double *regret) {
   const int runs = self->runs;
-  if (world->round == 1 || world->problem->resample_arms) measure_arms(self, world);
-  find_means(self);
+  if (world->round == 1 || world->problem->resample_arms) regret_floor_measure_arms(self, world);
+  regret_floor_find_means(self);
   world_greedy(world, self->mean, self->arm);
   for (int b = 0; b < runs; b++)
     regret[b] = world->mean[world->best[b] * runs + b] - world->mean[self->arm[b] * runs + b];
-  learn_theta(self, world);
+  regret_floor_learn_theta(self, world);
 }

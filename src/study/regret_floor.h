@@ -1,8 +1,8 @@
-/* A floor of regret (Gaussian rewards): whatever is played, let every round tell theta with precision r^2 /
- * sigma^2 in all directions, r the longest arm's length. No arm tells more (Blackwell's order of
- * experiments), so this oracle, for whom actions teach nothing and greedy is optimal, has no more regret in
- * the mean than any policy. It knows the distribution of theta*: a closed form, a density in the plane, or
- * the finite set that theta* is drawn from. */
+/* A floor of regret (Gaussian rewards): suppose that every round reveals theta* with precision r^2 / sigma^2
+ * in all directions, whatever is played, where r is the length of the longest arm. No arm tells more
+ * (Blackwell's order of experiments). What this oracle learns does not depend on its actions, so greedy is
+ * optimal for it, and its mean regret is at most that of any policy. It knows the distribution of theta*: a
+ * closed form, a density in the plane, or the finite set that theta* is drawn from. */
 #pragma once
 
 #include "study/planar_mean.h"
@@ -12,21 +12,21 @@ typedef struct {
   int d, runs;
   RngKey key;
   Prior prior; /* the distribution of theta*, unless it is a finite set */
-  PlanarMean plane; /* of a density in the plane */
-  int members; /* of a finite set, else 0 */
+  PlanarMean plane; /* if theta* has a density in the plane */
+  int members; /* size of the finite set, else 0 */
   double *set, *square, *weight; /* [d, members], their squared lengths, scratch */
   double *precision, *vector; /* [B], [d, B]: what the oracle has learned */
-  double *length; /* [B], r of the present round */
+  double *length; /* [B], r in the current round */
   double *mean, *noise; /* [d, B] */
-  double *basis, *work; /* of the prior's denoiser */
+  double *basis, *work; /* for the prior's denoiser */
   int *arm; /* [B] */
 } RegretFloor;
 
-/* Returns STATUS_INPUT with a sentence where there is no such bound. */
+/* Returns STATUS_INPUT with a sentence if there is no such bound. */
 Status regret_floor_check(const Problem *problem);
 Status regret_floor_create(Arena *memory, const Problem *problem, const Task *task, RegretFloor *out);
-/* Returns what a round of one run costs, the mean over so many rounds, in floating-point operations as those
- * of a sampler (sampler.h). */
+/* Returns the cost of a round of one run, the mean over `rounds` rounds, in floating-point operations as for
+ * a sampler (sampler.h). */
 double regret_floor_cost(const Problem *problem, double rounds);
-/* Computes the oracle's regret[B] in the world's present round, after which it learns. */
+/* Computes the oracle's regret[B] in the current round of the world, after which the oracle learns. */
 void regret_floor_play(RegretFloor *self, const World *world, double *regret);

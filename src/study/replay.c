@@ -1,21 +1,22 @@
-/* The replay study: the value of a policy, its mean reward of an event, from a log that another policy left.
+/* The replay study: the value of a policy, its mean reward per event, from a log that another policy left.
  *
- * Each run meets the events in an order of its own. For ips, snips and dr the policy learns on the first part
- * of them, is frozen, and its probabilities pi(k | x) weigh the rest by w = pi(a | x) / p, with a, r and p
- * the arm, reward and propensity of an event (Horvitz and Thompson 1952; Swaminathan and Joachims 2015;
- * Dudik, Langford and Li 2011):
+ * Each run goes through the events in its own order. For ips, snips and dr the policy learns on the first
+ * part of them and is frozen; its probabilities pi(k | x) then weight the rest by w = pi(a | x) / p, where a,
+ * r and p are the arm, reward and propensity of an event (Horvitz and Thompson 1952; Swaminathan and Joachims
+ * 2015; Dudik, Langford and Li 2011):
  *
  *   ips     sum of w r / number of events
  *   snips   sum of w r / sum of w
  *   dr      sum of { sum_k pi(k | x) q_k(x) + w (r - q_a(x)) } / number of events
  *
- * with q the ridge regression of rewards on the first part. For `replay` the policy meets all events and
- * learns as it goes from those whose arm is what it takes itself (Li, Chu, Langford and Wang 2011); its value
- * is their mean reward. That is unbiased where the log took each arm with the same probability.
+ * where q is the ridge regression of rewards on the first part. For `replay` the policy goes through all
+ * events and learns from those whose arm it chooses itself (Li, Chu, Langford and Wang 2011); its value is
+ * their mean reward. This is unbiased if the log took each arm with the same probability.
  *
- * All four are a ratio of two sums over events, so that resampled events (Efron 1979) are weights in both: a
- * curve has the estimate, the effective sample size, and the estimates of RESAMPLES bootstrap samples, the
- * same in every run. Streams of the latter: (EVENTS, PICK), run = the sample. */
+ * All four are ratios of two sums over events, so resampled events (Efron 1979) are weights in both. A curve
+ * has the estimate, the effective sample size, the mean weight, and the estimates from ESTIMATES_RESAMPLES
+ * bootstrap samples, which are the same in every run. Streams of these samples: (EVENTS, PICK), run = the
+ * sample. */
 #include "core/arena.h"
 #include "core/clock.h"
 #include "problem/logged.h"
@@ -27,7 +28,7 @@
 
 enum { IPS, SNIPS, DR, REPLAY, ESTIMATORS };
 
-/* The terms of an estimator, by event: its numerators[n] and denominators[n], 0 where an event is not met. */
+/* The terms of an estimator, by event: numerator[n] and denominator[n], 0 for events that are not used. */
 typedef struct {
   double *numerator, *denominator;
 } Terms;
@@ -46,24 +47,24 @@ typedef struct {
   Policy policy;
   int trained; /* events that a policy learns on before it is frozen */
   int *arm; /* [B] */
-  double *phi, *reward, *regret; /* [d, B], [B], [B]; regret means nothing here */
+  double *phi, *reward, *regret; /* [d, B], [B], [B]; regret is not used */
   double *probability; /* [B, K] */
   double *theta; /* [B, models, d], the ridge regression of rewards */
-  int *events; /* [n], and scratch[d, d], for it */
+  int *events; /* [n], and square[d, d]: scratch of the regression */
   double *square;
   Terms *terms; /* [ESTIMATORS, B] */
   double *ess, *weight; /* [ESTIMATORS, B]: effective sample size; mean weight, NaN: there is none */
 } Block;
 
-static Terms *terms_of(const Block *block, int estimator, int b) {
+static Terms *study_replay_terms(const Block *block, int estimator, int b) {
   return &block->terms[estimator * block->task->runs + b];
 }
 
-static bool is_asked(const Block *block, int estimator) {
+static bool study_asks_for_estimator(const Block *block, int estimator) {
   return study_measures(block->study, study_replay.curves[estimator].name);
 }
 
-static Status replay_allocate(Arena *memory, Block *block) {
+static Status study_replay_allocate(Arena *memory, Block *block) {
   const size_t runs = (size_t)block->task->runs, d = (size_t)block->problem.d,
                arms = (size_t)block->problem.arms;
   ALLOCATE_ARRAYS(memory, runs, block->arm, block->reward, block->regret);
@@ -74,14 +75,14 @@ static Status replay_allocate(Arena *memory, Block *block) {
   ALLOCATE(memory, block->square, d * d);
   ALLOCATE_ARRAYS(memory, ESTIMATORS * runs, block->terms, block->ess, block->weight);
   for (int i = 0; i < ESTIMATORS; i++)
-    for (size_t b = 0; b < runs && is_asked(block, i); b++) {
-      ALLOCATE_ARRAYS(memory, block->log->rows, terms_of(block, i, (int)b)->numerator,
-                      terms_of(block, i, (int)b)->denominator);
+    for (size_t b = 0; b < runs && study_asks_for_estimator(block, i); b++) {
+      ALLOCATE_ARRAYS(memory, block->log->rows, study_replay_terms(block, i, (int)b)->numerator,
+                      study_replay_terms(block, i, (int)b)->denominator);
     }
   return STATUS_OK;
 }
 
-static Status block_create(Arena *memory, Block *block) {
+static Status study_replay_block_create(Arena *memory, Block *block) {
   const Study *study = block->study;
   const Task *task = block->task;
   TRY(problem_create(study->file->settings[task->setting], &block->problem));
@@ -89,11 +90,11 @@ static Status block_create(Arena *memory, Block *block) {
   block->log = logged_events(&block->problem);
   block->trained =
       (int)(config_real(study->file->settings[task->setting], "train_fraction") * block->log->rows);
-  return replay_allocate(memory, block);
+  return study_replay_allocate(memory, block);
 }
 
-/* Begins the policy afresh: nothing is learned. */
-static Status replay_begin(Arena *memory, bool weighs, Block *block) {
+/* Creates the policy from scratch, before it has learned anything. */
+static Status study_replay_begin(Arena *memory, bool weighs, Block *block) {
   const ConfigPolicy *chosen = &block->study->file->policies[block->task->policy];
   const int runs = block->task->runs;
   PolicyMethod method;
@@ -115,16 +116,16 @@ static Status replay_begin(Arena *memory, bool weighs, Block *block) {
   return policy_create(memory, &method, &setup, &block->policy);
 }
 
-/* Returns the event that run b meets now. */
-static int event_of(const Block *block, int b) {
+/* Returns the current event of run b. */
+static int study_replay_event_of_run(const Block *block, int b) {
   return logged_event(&block->problem, block->task->first_run + (uint32_t)b, block->world.round);
 }
 
-/* Learns what the log has of the present events; not in runs where arm[B] is negative. */
-static void replay_learn(Block *block, int64_t *fallbacks) {
+/* Learns from the current events of the log, except in runs whose arm[B] is negative. */
+static void study_replay_learn(Block *block, int64_t *fallbacks) {
   const int runs = block->task->runs, d = block->problem.d;
   for (int b = 0; b < runs; b++) {
-    const int event = event_of(block, b);
+    const int event = study_replay_event_of_run(block, b);
     const double *x = logged_features(block->log, event, block->log->arm[event]);
     const bool met = block->arm[b] >= 0;
     block->reward[b] = met ? block->log->reward[event] : 0;
@@ -134,21 +135,21 @@ static void replay_learn(Block *block, int64_t *fallbacks) {
   policy_observe(&block->policy, &block->history, fallbacks);
 }
 
-static Status goes_on(const Block *block, int k) {
+static Status study_replay_goes_on(const Block *block, int k) {
   if (tick_goes_on(block->tick, (double)k / block->log->rows)) return STATUS_OK;
   return status_set(STATUS_STOPPED, "stopped at event %d of %d", k, block->log->rows);
 }
 
-/* Shows the first events, and fits the regression of rewards to them. */
-static Status train_regression(Block *block, int64_t *fallbacks) {
+/* Shows the policy the first events, and fits the regression of rewards to them. */
+static Status study_replay_train(Block *block, int64_t *fallbacks) {
   const int runs = block->task->runs;
   for (int k = 1; k <= block->trained; k++) {
     world_advance(&block->world, (uint32_t)k);
-    for (int b = 0; b < runs; b++) block->arm[b] = block->log->arm[event_of(block, b)];
-    replay_learn(block, fallbacks);
-    TRY(goes_on(block, k));
+    for (int b = 0; b < runs; b++) block->arm[b] = block->log->arm[study_replay_event_of_run(block, b)];
+    study_replay_learn(block, fallbacks);
+    TRY(study_replay_goes_on(block, k));
   }
-  for (int b = 0; b < runs && is_asked(block, DR); b++) {
+  for (int b = 0; b < runs && study_asks_for_estimator(block, DR); b++) {
     for (int k = 0; k < block->trained; k++)
       block->events[k] = logged_event(&block->problem, block->task->first_run + (uint32_t)b, (uint32_t)k + 1);
     logged_ridge(block->log, block->trained, block->events, block->square,
@@ -157,44 +158,47 @@ static Status train_regression(Block *block, int64_t *fallbacks) {
   return STATUS_OK;
 }
 
-/* Writes the terms of an event into those of an estimator, if it is asked for. */
-static void put_terms(const Block *block, int estimator, int b, int event, double numerator,
-                      double denominator) {
-  const Terms *terms = terms_of(block, estimator, b);
+/* Stores the terms of an event for an estimator, if that is asked for. */
+static void study_replay_put_terms(const Block *block, int estimator, int b, int event, double numerator,
+                                   double denominator) {
+  const Terms *terms = study_replay_terms(block, estimator, b);
   if (!terms->numerator) return;
   terms->numerator[event] = numerator, terms->denominator[event] = denominator;
 }
 
-/* Weighs the present event of run b by pi[K]: its terms in ips, snips and dr. */
-static void weigh_event(const Block *block, int b, const double *pi, double *total, double *squares) {
+/* Weighs the current event of run b by pi[K]: stores its terms for ips, snips and dr, and adds w and w^2 to
+ * *total and *squares. */
+static void study_replay_weigh_event(const Block *block, int b, const double *pi, double *total,
+                                     double *squares) {
   const EventLog *log = block->log;
-  const int event = event_of(block, b), a = log->arm[event];
+  const int event = study_replay_event_of_run(block, b), a = log->arm[event];
   const double *theta = block->theta + (size_t)b * (size_t)log->arms * (size_t)log->d;
   const double r = log->reward[event], w = pi[a] / log->propensity[event];
-  put_terms(block, IPS, b, event, w * r, 1);
-  put_terms(block, SNIPS, b, event, w * r, w);
-  if (is_asked(block, DR)) {
+  study_replay_put_terms(block, IPS, b, event, w * r, 1);
+  study_replay_put_terms(block, SNIPS, b, event, w * r, w);
+  if (study_asks_for_estimator(block, DR)) {
     double predicted = 0; /* sum_k pi(k | x) q_k(x) */
     for (int k = 0; k < log->arms; k++)
       if (pi[k] > 0) predicted += pi[k] * logged_predict(log, theta, event, k);
-    put_terms(block, DR, b, event, predicted + w * (r - logged_predict(log, theta, event, a)), 1);
+    study_replay_put_terms(block, DR, b, event, predicted + w * (r - logged_predict(log, theta, event, a)),
+                           1);
   }
   *total += w, *squares += w * w;
 }
 
 /* Computes the terms of the frozen policy from the events that it did not learn on. */
-static Status value_frozen(Arena *memory, Block *block, int64_t *fallbacks) {
+static Status study_value_frozen_policy(Arena *memory, Block *block, int64_t *fallbacks) {
   const int runs = block->task->runs, arms = block->problem.arms, rows = block->log->rows;
   double *total, *squares;
   ALLOCATE_ARRAYS(memory, runs, total, squares);
-  TRY(replay_begin(memory, true, block));
-  TRY(train_regression(block, fallbacks));
+  TRY(study_replay_begin(memory, true, block));
+  TRY(study_replay_train(block, fallbacks));
   for (int k = block->trained + 1; k <= rows; k++) {
     world_advance(&block->world, (uint32_t)k);
     TRY(policy_weigh(&block->policy, &block->world, &block->history, block->probability, NULL, fallbacks));
     for (int b = 0; b < runs; b++)
-      weigh_event(block, b, block->probability + b * arms, &total[b], &squares[b]);
-    TRY(goes_on(block, k));
+      study_replay_weigh_event(block, b, block->probability + b * arms, &total[b], &squares[b]);
+    TRY(study_replay_goes_on(block, k));
   }
   for (int b = 0; b < runs; b++) /* (sum of w)^2 / sum of w^2 */
     for (int i = IPS; i <= DR; i++) {
@@ -204,29 +208,29 @@ static Status value_frozen(Arena *memory, Block *block, int64_t *fallbacks) {
   return STATUS_OK;
 }
 
-/* Computes the terms of the policy as it learns, from the events whose arm it takes as well. */
-static Status value_learning(Arena *memory, Block *block, int64_t *fallbacks) {
+/* Computes the terms of the policy as it learns, from the events whose arm it chooses too. */
+static Status study_value_learning_policy(Arena *memory, Block *block, int64_t *fallbacks) {
   const int runs = block->task->runs, rows = block->log->rows;
-  TRY(replay_begin(memory, false, block));
+  TRY(study_replay_begin(memory, false, block));
   for (int b = 0; b < runs; b++) block->weight[REPLAY * runs + b] = NAN;
   for (int k = 1; k <= rows; k++) {
     world_advance(&block->world, (uint32_t)k);
     TRY(policy_choose(&block->policy, &block->world, &block->history, block->arm, fallbacks));
     for (int b = 0; b < runs; b++) {
-      const int event = event_of(block, b);
+      const int event = study_replay_event_of_run(block, b);
       const bool same = block->arm[b] == block->log->arm[event];
-      put_terms(block, REPLAY, b, event, same * block->log->reward[event], same);
+      study_replay_put_terms(block, REPLAY, b, event, same * block->log->reward[event], same);
       block->ess[REPLAY * runs + b] += same;
       if (!same) block->arm[b] = -1;
     }
-    replay_learn(block, fallbacks);
-    TRY(goes_on(block, k));
+    study_replay_learn(block, fallbacks);
+    TRY(study_replay_goes_on(block, k));
   }
   return STATUS_OK;
 }
 
-/* Returns the estimate of events that count[n] times, NULL: once each; NaN where there are none. */
-static double estimate_value(const Terms *terms, int n, const double *count) {
+/* Returns the estimate if event n counts count[n] times (NULL: once); NaN if no event contributes. */
+static double study_replay_estimate_value(const Terms *terms, int n, const double *count) {
   double numerator = 0, denominator = 0;
   for (int e = 0; e < n; e++) {
     const double times = count ? count[e] : 1;
@@ -236,61 +240,62 @@ static double estimate_value(const Terms *terms, int n, const double *count) {
 }
 
 /* Draws a bootstrap sample of the events: count[n]. */
-static void resample_events(const Study *study, uint32_t sample, int n, double *count) {
+static void study_replay_resample_events(const Study *study, uint32_t sample, int n, double *count) {
   Rng rng = {.key = rng_subkey(rng_key(study->seed, RNG_EVENTS), RNG_PICK), .run = sample};
   memset(count, 0, (size_t)n * sizeof *count);
   for (int i = 0; i < n; i++) count[rng_index(&rng, (uint64_t)n)]++;
 }
 
 /* Computes the curves of all runs. */
-static Status summarise_runs(Arena *memory, const Block *block, TaskResult *result) {
+static Status study_replay_summarise_runs(Arena *memory, const Block *block, TaskResult *result) {
   const int n = block->log->rows, runs = block->task->runs;
   double *count;
   ALLOCATE(memory, count, n);
   for (int s = -1; s < ESTIMATES_RESAMPLES; s++) {
-    if (s >= 0) resample_events(block->study, (uint32_t)s, n, count);
+    if (s >= 0) study_replay_resample_events(block->study, (uint32_t)s, n, count);
     for (int i = 0, c = 0; i < ESTIMATORS; i++) {
-      for (int b = 0; b < runs && is_asked(block, i); b++) {
+      for (int b = 0; b < runs && study_asks_for_estimator(block, i); b++) {
         double *curve = result->curves + (size_t)(c * runs + b) * (size_t)result->points;
         if (s < 0) curve[ESTIMATES_SIZE] = block->ess[i * runs + b];
         if (s < 0) curve[ESTIMATES_WEIGHT] = block->weight[i * runs + b];
         curve[s < 0 ? ESTIMATES_VALUE : ESTIMATES_FIRST + s] =
-            estimate_value(terms_of(block, i, b), n, s < 0 ? NULL : count);
+            study_replay_estimate_value(study_replay_terms(block, i, b), n, s < 0 ? NULL : count);
       }
-      c += is_asked(block, i);
+      c += study_asks_for_estimator(block, i);
     }
   }
   return STATUS_OK;
 }
 
-static Status replay_simulate(Arena *memory, Block *block, TaskResult *result) {
-  TRY(block_create(memory, block));
+static Status study_replay_simulate(Arena *memory, Block *block, TaskResult *result) {
+  TRY(study_replay_block_create(memory, block));
   const double start = clock_cpu();
   Status status = STATUS_OK;
-  if (is_asked(block, IPS) || is_asked(block, SNIPS) || is_asked(block, DR)) {
-    status = value_frozen(memory, block, result->fallbacks);
+  if (study_asks_for_estimator(block, IPS) || study_asks_for_estimator(block, SNIPS) ||
+      study_asks_for_estimator(block, DR)) {
+    status = study_value_frozen_policy(memory, block, result->fallbacks);
     policy_destroy(&block->policy);
   }
-  if (status == STATUS_OK && is_asked(block, REPLAY)) {
-    status = value_learning(memory, block, result->fallbacks);
+  if (status == STATUS_OK && study_asks_for_estimator(block, REPLAY)) {
+    status = study_value_learning_policy(memory, block, result->fallbacks);
     policy_destroy(&block->policy);
   }
   TRY(status);
   for (int b = 0; b < result->runs; b++) result->seconds[b] = (clock_cpu() - start) / result->runs;
-  return summarise_runs(memory, block, result);
+  return study_replay_summarise_runs(memory, block, result);
 }
 
-static Status replay_run(const Study *study, const Task *task, const Prior *prior, Tick tick,
-                         TaskResult *result) {
+static Status study_replay_run(const Study *study, const Task *task, const Prior *prior, Tick tick,
+                               TaskResult *result) {
   SCRATCH_ARENA(memory);
   Block block = {.study = study, .task = task, .prior = prior, .tick = tick};
-  const Status status = replay_simulate(&memory, &block, result);
+  const Status status = study_replay_simulate(&memory, &block, result);
   world_destroy(&block.world);
   problem_destroy(&block.problem);
   return status;
 }
 
-static Status replay_check_setting(const Study *study, const Config *setting, const Problem *problem) {
+static Status study_replay_check_setting(const Study *study, const Config *setting, const Problem *problem) {
   if (!config_is(setting, "problem.family", "logged"))
     return status_set(STATUS_INPUT, "study replay needs problem.family: logged; this is %s",
                       problem->ops->name);
@@ -308,17 +313,17 @@ static Status replay_check_setting(const Study *study, const Config *setting, co
   return status_set(STATUS_INPUT, "train_fraction: it leaves none of %d events", problem->rounds);
 }
 
-static int replay_points(const Config *setting) {
+static int study_replay_points(const Config *setting) {
   (void)setting;
   return ESTIMATES_POINTS;
 }
 
-static double replay_axis_value(const Config *setting, int point) {
+static double study_replay_axis_value(const Config *setting, int point) {
   (void)setting;
   return point;
 }
 
-static double replay_cost(const Study *study, const Task *task) {
+static double study_replay_cost(const Study *study, const Task *task) {
   const Config *setting = study->file->settings[task->setting];
   PolicyMethod method;
   ASSERT(policy_find(study->file->policies[task->policy].name, &method));
@@ -328,7 +333,7 @@ static double replay_cost(const Study *study, const Task *task) {
   double sum = ESTIMATES_RESAMPLES * events * (2 * study->curve_count + 60.0 / task->runs);
   if (study_measures(study, "replay")) sum += events * policy_cost(&method, &work);
   work.sampler.rows = trained;
-  if (study->curve_count > study_measures(study, "replay")) /* others as well */
+  if (study->curve_count > study_measures(study, "replay")) /* any of the other estimators */
     sum += (events - trained) * policy_weigh_cost(&method, &work);
   return task->runs * sum;
 }
@@ -360,8 +365,8 @@ const StudyOps study_replay = {.name = "replay",
                                .axis_long_name = "estimator of the value",
                                .estimates = true,
                                .curves = curves,
-                               .points = replay_points,
-                               .axis_value = replay_axis_value,
-                               .check_setting = replay_check_setting,
-                               .cost = replay_cost,
-                               .run = replay_run};
+                               .points = study_replay_points,
+                               .axis_value = study_replay_axis_value,
+                               .check_setting = study_replay_check_setting,
+                               .cost = study_replay_cost,
+                               .run = study_replay_run};

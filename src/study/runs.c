@@ -2,38 +2,38 @@
 
 #include <math.h>
 
-/* How much a wave may and must add to the runs before it. */
+/* The largest and the smallest factor by which a wave raises the number of runs. */
 static const double MOST_GROWTH = 4, LEAST_GROWTH = 1.1;
 
-static int64_t least_of(int64_t a, int64_t b) { return a < b ? a : b; }
-static int64_t ceil_ratio(int64_t a, int64_t b) { return (a + b - 1) / b; }
+static int64_t runs_least_of(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t runs_ceil_ratio(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-/* Returns where replicate r begins: with a fixed number of runs it has the runs [cut(r), cut(r + 1)). */
-static int64_t replicate_start(const Runs *runs, int64_t replicate) {
+/* Returns the first run of a replicate if the number of runs is fixed; it ends where the next one starts. */
+static int64_t runs_replicate_start(const Runs *runs, int64_t replicate) {
   return (int64_t)((__int128)runs->most * replicate / runs->replicates);
 }
 
-/* Lists blocks of a fixed number of runs; with out NULL they are only counted. */
-static int64_t list_fixed(const Runs *runs, RunsBlock *out) {
+/* Lists the blocks of a fixed number of runs, or only counts them if out is NULL. Returns their number. */
+static int64_t runs_list_fixed(const Runs *runs, RunsBlock *out) {
   int64_t count = 0;
   for (int r = 0; r < runs->replicates; r++) {
-    int64_t first = replicate_start(runs, r), end = replicate_start(runs, r + 1);
-    if (!out) count += ceil_ratio(end - first, runs->block);
+    int64_t first = runs_replicate_start(runs, r), end = runs_replicate_start(runs, r + 1);
+    if (!out) count += runs_ceil_ratio(end - first, runs->block);
     for (; out && first < end; first += runs->block)
-      out[count++] = (RunsBlock){(uint32_t)first, (uint32_t)r, (int)least_of(end - first, runs->block)};
+      out[count++] = (RunsBlock){(uint32_t)first, (uint32_t)r, (int)runs_least_of(end - first, runs->block)};
   }
   return count;
 }
 
 void runs_list(const Runs *runs, RunsBlock *out) {
   if (!runs->adaptive) {
-    list_fixed(runs, out);
+    runs_list_fixed(runs, out);
     return;
   }
   for (int k = 0; k < runs->blocks; k++) {
     int64_t first = k * runs->block;
     out[k] = (RunsBlock){(uint32_t)first, (uint32_t)(k % runs->replicates),
-                         (int)least_of(runs->most - first, runs->block)};
+                         (int)runs_least_of(runs->most - first, runs->block)};
   }
 }
 
@@ -42,7 +42,7 @@ uint32_t runs_replicate(const Runs *runs, int64_t run) {
   int64_t low = 0, high = runs->replicates - 1;
   while (low < high) {
     int64_t middle = (low + high + 1) / 2;
-    if (replicate_start(runs, middle) <= run)
+    if (runs_replicate_start(runs, middle) <= run)
       low = middle;
     else
       high = middle - 1;
@@ -56,15 +56,15 @@ int64_t runs_in_blocks(const Runs *runs, int blocks) {
   return blocks >= runs->blocks ? runs->most : blocks * runs->block;
 }
 
-static Status count_blocks(Runs *runs) {
-  int64_t count = runs->adaptive ? ceil_ratio(runs->most, runs->block) : list_fixed(runs, NULL);
+static Status runs_count_blocks(Runs *runs) {
+  int64_t count = runs->adaptive ? runs_ceil_ratio(runs->most, runs->block) : runs_list_fixed(runs, NULL);
   if (count > 1000000000)
     return status_set(STATUS_INPUT, "%lld blocks of runs: too many; raise block", (long long)count);
   runs->blocks = (int)count;
   return STATUS_OK;
 }
 
-static Status create_adaptive(const Config *config, Runs *out) {
+static Status runs_create_adaptive(const Config *config, Runs *out) {
   out->adaptive = true;
   out->most = config_int(config, "runs.max");
   out->least = config_int(config, "runs.min");
@@ -75,9 +75,9 @@ static Status create_adaptive(const Config *config, Runs *out) {
   if (out->replicates > out->least)
     return status_set(STATUS_INPUT, "key 'prior.replicates': %d, but there are only %lld runs in runs.min",
                       out->replicates, (long long)out->least);
-  /* Smaller blocks where the first runs would not reach all replicates. */
-  out->block = least_of(out->block, ceil_ratio(out->least, out->replicates));
-  TRY(count_blocks(out));
+  /* Blocks are smaller if the first runs would not reach all replicates otherwise. */
+  out->block = runs_least_of(out->block, runs_ceil_ratio(out->least, out->replicates));
+  TRY(runs_count_blocks(out));
   if (out->replicates > out->blocks)
     return status_set(STATUS_INPUT,
                       "key 'prior.replicates': %d, but runs.max allows only %d blocks of %lld runs",
@@ -88,17 +88,17 @@ static Status create_adaptive(const Config *config, Runs *out) {
 Status runs_create(const Config *config, Runs *out) {
   *out =
       (Runs){.block = config_int(config, "block"), .replicates = (int)config_int(config, "prior.replicates")};
-  if (!config_present(config, "runs")) return create_adaptive(config, out);
+  if (!config_present(config, "runs")) return runs_create_adaptive(config, out);
   out->most = out->least = config_int(config, "runs");
   if (out->replicates > out->most)
     return status_set(STATUS_INPUT, "key 'prior.replicates': %d, but there are only %lld runs",
                       out->replicates, (long long)out->most);
-  return count_blocks(out);
+  return runs_count_blocks(out);
 }
 
 int runs_first_wave(const Runs *runs) {
   if (!runs->adaptive) return runs->blocks;
-  int64_t blocks = ceil_ratio(runs->least, runs->block);
+  int64_t blocks = runs_ceil_ratio(runs->least, runs->block);
   return (int)(blocks > runs->replicates ? blocks : runs->replicates);
 }
 

@@ -2,11 +2,11 @@
  *
  * A fixed number of runs is cut into contiguous parts, one for each replicate, and these into blocks. An
  * adaptive number is open, so blocks take the replicates in turn: block k has replicate k mod R, and after
- * every R blocks all replicates have as many runs. It grows in waves: after the first wave the variance says
- * how many runs the target needs, the next wave brings them, and so on (after the multi-stage procedures of
- * Stein, Ann. Math. Statist. 16, 1945, and Hall, Ann. Statist. 9, 1981). All runs of a wave count, so none is
- * wasted; and since a decision considers whole waves only, it knows neither ranks nor time nor
- * interruptions. */
+ * every R blocks all replicates have the same number of runs. The number grows in waves: after the first wave
+ * the variance tells how many runs the target needs, the next wave adds them, and so on (after the
+ * multi-stage procedures of Stein, Ann. Math. Statist. 16, 1945, and Hall, Ann. Statist. 9, 1981). All runs
+ * of a wave count, so none is wasted; and since decisions consider whole waves only, they do not depend on
+ * ranks, time or interruptions. */
 #pragma once
 
 #include "io/config/config.h"
@@ -16,7 +16,7 @@ typedef struct {
   int64_t least; /* before the first standard error is taken */
   int64_t block; /* runs that advance together, at most */
   int replicates;
-  int blocks; /* of `most` runs */
+  int blocks; /* in `most` runs */
   bool adaptive;
   double target; /* the standard error that is asked for */
 } Runs;
@@ -26,10 +26,10 @@ typedef struct {
   int runs;
 } RunsBlock;
 
-/* Creates the runs from the keys runs, runs.*, block and prior.replicates. Returns STATUS_INPUT when they
- * do not go together. */
+/* Creates the runs from the keys runs, runs.*, block and prior.replicates. Returns STATUS_INPUT if these do
+ * not fit together. */
 Status runs_create(const Config *config, Runs *out);
-/* Lists out[runs->blocks], in run order; a block never spans two replicates. */
+/* Lists the blocks, in run order: out[runs->blocks]. A block never spans two replicates. */
 void runs_list(const Runs *runs, RunsBlock *out);
 uint32_t runs_replicate(const Runs *runs, int64_t run);
 /* Returns the distance from a block to the next one with the same replicate. */
@@ -37,10 +37,11 @@ int runs_stride(const Runs *runs);
 /* Returns the number of runs in the first blocks. */
 int64_t runs_in_blocks(const Runs *runs, int blocks);
 
-/* Returns the blocks of the first wave: every replicate and `least` runs; all of them when not adaptive. */
+/* Returns the number of blocks in the first wave: enough for every replicate and `least` runs; all of them
+ * when not adaptive. */
 int runs_first_wave(const Runs *runs);
-/* Returns the blocks after the next wave, when `blocks` gave this standard error (the largest of the
- * policies); `blocks` itself when that is enough, there are no more, or there is none (NaN). A standard error
- * falls as 1 / sqrt(runs), so (se / target)^2 times as many are needed: at most 4 times as many at once,
- * since the variance is an estimate, and at least 1.1. */
+/* Returns the number of blocks after the next wave, if `blocks` gave this standard error (the largest over
+ * policies); `blocks` itself if that is enough, there are no more, or there is no standard error (NaN). A
+ * standard error falls as 1 / sqrt(runs), so (se / target)^2 times the runs are needed: at most 4 times at
+ * once, since the variance is an estimate, and at least 1.1 times. */
 int runs_next_wave(const Runs *runs, int blocks, double se);

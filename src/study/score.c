@@ -7,10 +7,10 @@
 #include <math.h>
 #include <string.h>
 
-enum { SETS = 4 /* of M exact draws for each history */ };
+enum { SETS = 4 /* of M exact draws, per history */ };
 
-/* What is measured of a history; ranks are those of theta* among the draws, and then among exact ones, in (0,
- * 1). */
+/* What is measured for a history; ranks are those of theta* among the draws, and then among exact ones, in
+ * (0, 1). */
 enum {
   DISTANCE,
   FLOOR,
@@ -24,24 +24,24 @@ enum {
 
 const char *const score_rank_names[SCORE_RANKS] = {"rank", "rank_norm", "rank_log_likelihood"};
 
-/* What a history is measured with. */
+/* What is needed to measure a history. */
 typedef struct {
   const Pack *pack;
   Measure *distance;
   Cloud draws, exact[SETS];
   double *truth, *direction; /* [d] */
   double *values; /* [M], of the draws */
-  const History *history; /* that the draws are given, of run `run` */
+  const History *history; /* the history of the draws, that of run `run` */
   int run;
   Comparison comparison;
 } Ruler;
 
-static Measure *distance_of(const Pack *pack) {
+static Measure *study_score_choose_distance(const Pack *pack) {
   return pack->problem.d <= 2 ? measure_emd : measure_sliced_wasserstein;
 }
 
 const char *score_metric(const Pack *pack) {
-  return distance_of(pack) == measure_emd ? "emd" : "sliced_wasserstein";
+  return study_score_choose_distance(pack) == measure_emd ? "emd" : "sliced_wasserstein";
 }
 
 const char *score_exact(const Pack *pack) {
@@ -51,17 +51,17 @@ const char *score_exact(const Pack *pack) {
 
 /* ---- one history */
 
-static Status cloud_create(Arena *memory, const Pack *pack, Cloud *out) {
+static Status study_score_cloud_create(Arena *memory, const Pack *pack, Cloud *out) {
   *out = (Cloud){.n = pack->draws};
   ALLOCATE(memory, out->theta, (size_t)pack->problem.d * (size_t)pack->draws);
   return STATUS_OK;
 }
 
-static Status ruler_fill(Arena *memory, const Pack *pack, Ruler *self) {
+static Status study_score_ruler_fill(Arena *memory, const Pack *pack, Ruler *self) {
   const Mixture *modes = pack->prior.mixture;
   const size_t d = (size_t)pack->problem.d;
-  TRY(cloud_create(memory, pack, &self->draws));
-  for (int k = 0; k < SETS; k++) TRY(cloud_create(memory, pack, &self->exact[k]));
+  TRY(study_score_cloud_create(memory, pack, &self->draws));
+  for (int k = 0; k < SETS; k++) TRY(study_score_cloud_create(memory, pack, &self->exact[k]));
   ALLOCATE_ARRAYS(memory, d, self->truth, self->direction);
   ALLOCATE(memory, self->values, pack->draws);
   ALLOCATE(memory, self->comparison.work,
@@ -71,9 +71,9 @@ static Status ruler_fill(Arena *memory, const Pack *pack, Ruler *self) {
   return self->distance == measure_emd ? emd_create(memory, pack->draws, &self->comparison.emd) : STATUS_OK;
 }
 
-/* Returns where the truth stands among values[n]: uniform when draws are exact. Values equal to it, as draws
- * of a discrete posterior can be, are shared out at random. */
-static double place_of(int n, const double *values, double truth, Rng *rng) {
+/* Returns the rank of the truth among values[n], in (0, 1): uniform if the draws are exact. Values equal to
+ * it, which draws of a discrete posterior can have, are counted as above or below at random. */
+static double study_score_place_truth(int n, const double *values, double truth, Rng *rng) {
   double place;
   int above = 0;
   const int below = metric_below(n, values, truth);
@@ -83,31 +83,32 @@ static double place_of(int n, const double *values, double truth, Rng *rng) {
 }
 
 /* Computes along[n] = direction' x of x[d, n]. */
-static void project_points(int d, int n, const double *x, const double *direction, double *along) {
+static void study_score_project_points(int d, int n, const double *x, const double *direction,
+                                       double *along) {
   for (int k = 0; k < n; k++) along[k] = 0;
   for (int i = 0; i < d; i++)
     for (int k = 0; k < n; k++) along[k] += direction[i] * x[(size_t)i * (size_t)n + (size_t)k];
 }
 
 /* Finds the ranks of theta* among the draws: in a random direction, by norm, by likelihood. */
-static void find_ranks(Ruler *self, const Cloud *draws, Rng rng, double rank[SCORE_RANKS]) {
+static void study_score_find_ranks(Ruler *self, const Cloud *draws, Rng rng, double rank[SCORE_RANKS]) {
   const int d = self->pack->problem.d, n = self->pack->draws;
   double truth, *values = self->values, *work = self->comparison.work;
   rng_normal(&rng, d, self->direction);
-  project_points(d, n, draws->theta, self->direction, values);
-  project_points(d, 1, self->truth, self->direction, &truth);
-  rank[0] = place_of(n, values, truth, &rng);
+  study_score_project_points(d, n, draws->theta, self->direction, values);
+  study_score_project_points(d, 1, self->truth, self->direction, &truth);
+  rank[0] = study_score_place_truth(n, values, truth, &rng);
   metric_norms(d, n, draws->theta, values);
   metric_norms(d, 1, self->truth, &truth);
-  rank[1] = place_of(n, values, truth, &rng);
+  rank[1] = study_score_place_truth(n, values, truth, &rng);
   metric_log_likelihoods(self->history, self->run, n, draws->theta, values, work);
   metric_log_likelihoods(self->history, self->run, 1, self->truth, &truth, work);
-  rank[2] = place_of(n, values, truth, &rng);
+  rank[2] = study_score_place_truth(n, values, truth, &rng);
 }
 
-/* Computes out += share of the metric between two clouds. */
-static Status add_distance(const Ruler *self, Measure *metric, const Cloud *x, const Cloud *y, Rng directions,
-                           double share, double *out) {
+/* Adds `share` times the metric between two clouds to *out. */
+static Status study_score_add_distance(const Ruler *self, Measure *metric, const Cloud *x, const Cloud *y,
+                                       Rng directions, double share, double *out) {
   Comparison comparison = self->comparison;
   double value;
   comparison.x = x, comparison.y = y, comparison.directions = directions;
@@ -116,9 +117,9 @@ static Status add_distance(const Ruler *self, Measure *metric, const Cloud *x, c
   return STATUS_OK;
 }
 
-/* Returns the mean square of how much further each set of exact draws is from the others than these are from
- * each other: pair[SETS, SETS], both triangles. */
-static double spread_of_exact(double pair[SETS][SETS]) {
+/* Returns the mean square, over sets of exact draws, of how much further a set is from the others than these
+ * are from each other. pair[SETS, SETS] has both triangles. */
+static double study_score_exact_spread(double pair[SETS][SETS]) {
   double sum = 0, squares = 0;
   for (int k = 0; k < SETS; k++)
     for (int j = 0; j < k; j++) sum += pair[j][k];
@@ -131,39 +132,41 @@ static double spread_of_exact(double pair[SETS][SETS]) {
   return squares;
 }
 
-/* Computes the means of a metric over sets of exact draws, and over pairs of them; spread_of_exact, unless it
- * is NULL. */
-static Status compare_with_floor(const Ruler *self, Measure *metric, Rng directions, double *mean,
-                                 double *floor, double *spread) {
+/* Computes the mean of a metric over sets of exact draws and its floor, the mean over pairs of sets; also
+ * study_score_exact_spread, unless `spread` is NULL. */
+static Status study_score_compare_with_floor(const Ruler *self, Measure *metric, Rng directions, double *mean,
+                                             double *floor, double *spread) {
   const double share = 1.0 / SETS, pairs = 2.0 / (SETS * (SETS - 1));
   double pair[SETS][SETS] = {{0}};
   *mean = *floor = 0;
   for (int k = 0; k < SETS; k++) {
-    TRY(add_distance(self, metric, &self->draws, &self->exact[k], directions, share, mean));
+    TRY(study_score_add_distance(self, metric, &self->draws, &self->exact[k], directions, share, mean));
     for (int j = 0; j < k; j++) {
-      TRY(add_distance(self, metric, &self->exact[j], &self->exact[k], directions, 1, &pair[j][k]));
+      TRY(study_score_add_distance(self, metric, &self->exact[j], &self->exact[k], directions, 1,
+                                   &pair[j][k]));
       *floor += pairs * pair[j][k];
       pair[k][j] = pair[j][k];
     }
   }
-  if (spread) *spread = spread_of_exact(pair);
+  if (spread) *spread = study_score_exact_spread(pair);
   return STATUS_OK;
 }
 
-static Status measure(Ruler *self, Rng directions, double out[MEASURED]) {
+static Status study_score_measure_history(Ruler *self, Rng directions, double out[MEASURED]) {
   out[MODE_ERROR] = out[MODE_FLOOR] = NAN;
-  find_ranks(self, &self->draws, directions, out + RANK);
-  find_ranks(self, &self->exact[0], directions, out + RANK_EXACT);
-  TRY(compare_with_floor(self, self->distance, directions, &out[DISTANCE], &out[FLOOR], &out[SPREAD]));
+  study_score_find_ranks(self, &self->draws, directions, out + RANK);
+  study_score_find_ranks(self, &self->exact[0], directions, out + RANK_EXACT);
+  TRY(study_score_compare_with_floor(self, self->distance, directions, &out[DISTANCE], &out[FLOOR],
+                                     &out[SPREAD]));
   if (!self->pack->prior.mixture) return STATUS_OK;
-  return compare_with_floor(self, measure_mode_weight_error, directions, &out[MODE_ERROR], &out[MODE_FLOOR],
-                            NULL);
+  return study_score_compare_with_floor(self, measure_mode_weight_error, directions, &out[MODE_ERROR],
+                                        &out[MODE_FLOOR], NULL);
 }
 
 /* ---- the histories of a group */
 
-/* Makes exact draws of all histories: theta[d, histories SETS M]. */
-static Status draw_exact(const Pack *pack, const PackGroup *group, double *theta) {
+/* Makes exact draws for all histories: theta[d, histories SETS M]. */
+static Status study_score_draw_exact(const Pack *pack, const PackGroup *group, double *theta) {
   SCRATCH_ARENA(scratch);
   Sampler exact;
   int64_t *fallbacks;
@@ -185,39 +188,42 @@ static Status draw_exact(const Pack *pack, const PackGroup *group, double *theta
   return STATUS_OK;
 }
 
-/* Computes x[d, M] <- set k of history h in theta[d, histories SETS M]. */
-static void pick_set(const Pack *pack, const PackGroup *group, const double *theta, int h, int k, double *x) {
+/* Copies set k of history h: x[d, M] <- theta[d, histories SETS M]. */
+static void study_score_pick_exact_set(const Pack *pack, const PackGroup *group, const double *theta, int h,
+                                       int k, double *x) {
   const size_t m = (size_t)pack->draws, stride = (size_t)group->histories * SETS * m;
   const double *first = theta + (size_t)(h * SETS + k) * m;
   for (size_t i = 0; i < (size_t)pack->problem.d; i++) memcpy(x + i * m, first + i * stride, m * sizeof *x);
 }
 
-/* Computes x[d, M] <- theta[M, d]. */
-static void transpose_draws(const Pack *pack, const double *theta, double *x) {
+/* Transposes the draws of a history: x[d, M] <- theta[M, d]. */
+static void study_score_transpose_draws(const Pack *pack, const double *theta, double *x) {
   const size_t d = (size_t)pack->problem.d, m = (size_t)pack->draws;
   for (size_t n = 0; n < m; n++)
     for (size_t i = 0; i < d; i++) x[i * m + n] = theta[n * d + i];
 }
 
-/* Measures theta[histories, M, d] of the problem; measured[MEASURED, histories] of the problem. */
-static Status measure_group(Ruler *self, const PackGroup *group, const double *theta, double *measured) {
+/* Measures the histories of a group; theta[histories, M, d] and measured[MEASURED, histories] are of the
+ * whole problem. */
+static Status study_score_measure_group(Ruler *self, const PackGroup *group, const double *theta,
+                                        double *measured) {
   const Pack *pack = self->pack;
   const size_t d = (size_t)pack->problem.d, m = (size_t)pack->draws, n = (size_t)group->histories;
   SCRATCH_ARENA(scratch);
   double *exact;
   ALLOCATE(&scratch, exact, d * n * SETS * m);
-  TRY(draw_exact(pack, group, exact));
+  TRY(study_score_draw_exact(pack, group, exact));
   for (int h = 0; h < group->histories; h++) {
     const size_t number = (size_t)group->first + (size_t)h;
     double quantity[MEASURED];
-    transpose_draws(pack, theta + number * m * d, self->draws.theta);
-    for (int k = 0; k < SETS; k++) pick_set(pack, group, exact, h, k, self->exact[k].theta);
+    study_score_transpose_draws(pack, theta + number * m * d, self->draws.theta);
+    for (int k = 0; k < SETS; k++) study_score_pick_exact_set(pack, group, exact, h, k, self->exact[k].theta);
     for (size_t i = 0; i < d; i++) self->truth[i] = group->theta[i * n + (size_t)h];
     self->history = &group->history, self->run = h;
     const Rng directions = {.key = rng_key(pack->problem.seed, RNG_DIRECTION),
                             .run = (uint32_t)number,
                             .round = (uint32_t)group->observations};
-    TRY(measure(self, directions, quantity));
+    TRY(study_score_measure_history(self, directions, quantity));
     for (int q = 0; q < MEASURED; q++) measured[q * pack->histories + (int)number] = quantity[q];
   }
   return STATUS_OK;
@@ -225,7 +231,7 @@ static Status measure_group(Ruler *self, const PackGroup *group, const double *t
 
 /* ---- means over histories */
 
-static ScoreMean mean_of(int n, const double *x) {
+static ScoreMean study_score_mean(int n, const double *x) {
   double sum = 0, squares = 0;
   for (int h = 0; h < n; h++) sum += x[h] / n;
   for (int h = 0; h < n; h++) squares += (x[h] - sum) * (x[h] - sum);
@@ -233,32 +239,32 @@ static ScoreMean mean_of(int n, const double *x) {
 }
 
 /* Returns mean(x) / mean(y); its error is that of the mean of x - ratio y, over mean(y). */
-static ScoreMean ratio_of(int n, const double *x, const double *y) {
-  const double below = mean_of(n, y).mean, ratio = mean_of(n, x).mean / below;
+static ScoreMean study_score_ratio(int n, const double *x, const double *y) {
+  const double below = study_score_mean(n, y).mean, ratio = study_score_mean(n, x).mean / below;
   double squares = 0;
   for (int h = 0; h < n; h++) squares += (x[h] - ratio * y[h]) * (x[h] - ratio * y[h]);
   return (ScoreMean){ratio, sqrt(squares / (n - 1) / n) / below};
 }
 
 /* Returns P(chi^2 > x) with 2 k degrees of freedom: exp(-x / 2) sum_{j < k} (x / 2)^j / j!. */
-static double chi_squared_above(int k, double x) {
+static double study_score_chi_squared_above(int k, double x) {
   double term = exp(-x / 2), sum = 0;
   for (int j = 0; j < k; term *= x / 2 / ++j) sum += term;
   return sum;
 }
 
 double score_uniform_p(int n, const double *u) {
-  enum { BINS = 11, LEAST = 5 /* histories that a bin is to expect: Cochran 1954 */ };
+  enum { BINS = 11, LEAST = 5 /* least expected number of histories per bin: Cochran 1954 */ };
   int count[BINS] = {0};
   double statistic = 0;
   const double expected = (double)n / BINS;
   if (expected < LEAST) return NAN;
   for (int i = 0; i < n; i++) count[(int)(u[i] * BINS)]++;
   for (int b = 0; b < BINS; b++) statistic += (count[b] - expected) * (count[b] - expected) / expected;
-  return chi_squared_above((BINS - 1) / 2, statistic);
+  return study_score_chi_squared_above((BINS - 1) / 2, statistic);
 }
 
-static Status summarise_score(Arena *memory, const Pack *pack, const double *measured, Score *out) {
+static Status study_score_summarise(Arena *memory, const Pack *pack, const double *measured, Score *out) {
   double spread = 0; /* variance of the ratio of exact draws */
   *out = (Score){.rows = pack->groups};
   ALLOCATE(memory, out->row, pack->groups);
@@ -269,13 +275,13 @@ static Status summarise_score(Arena *memory, const Pack *pack, const double *mea
     for (int q = 0; q < MEASURED; q++) of[q] = measured + q * pack->histories + group->first;
     out->row[g] = (ScoreRow){.observations = group->observations,
                              .histories = n,
-                             .distance = mean_of(n, of[DISTANCE]),
-                             .floor = mean_of(n, of[FLOOR]),
-                             .ratio = ratio_of(n, of[DISTANCE], of[FLOOR]),
-                             .mode_error = mean_of(n, of[MODE_ERROR]),
-                             .mode_floor = mean_of(n, of[MODE_FLOOR])};
+                             .distance = study_score_mean(n, of[DISTANCE]),
+                             .floor = study_score_mean(n, of[FLOOR]),
+                             .ratio = study_score_ratio(n, of[DISTANCE], of[FLOOR]),
+                             .mode_error = study_score_mean(n, of[MODE_ERROR]),
+                             .mode_floor = study_score_mean(n, of[MODE_FLOOR])};
     out->ratio.mean += out->row[g].ratio.mean / out->rows;
-    spread += mean_of(n, of[SPREAD]).mean / n / pow(out->row[g].floor.mean * out->rows, 2);
+    spread += study_score_mean(n, of[SPREAD]).mean / n / pow(out->row[g].floor.mean * out->rows, 2);
     out->ratio.se = hypot(out->ratio.se, out->row[g].ratio.se / out->rows);
   }
   out->even_p = 0.5 * erfc((1 - out->ratio.mean) / sqrt(2 * spread));
@@ -289,9 +295,10 @@ static Status summarise_score(Arena *memory, const Pack *pack, const double *mea
 Status score_draws(Arena *memory, const Pack *pack, const double *theta, Score *out) {
   SCRATCH_ARENA(scratch);
   double *measured;
-  Ruler ruler = {.pack = pack, .distance = distance_of(pack)};
+  Ruler ruler = {.pack = pack, .distance = study_score_choose_distance(pack)};
   ALLOCATE(&scratch, measured, MEASURED * pack->histories);
-  TRY(ruler_fill(&scratch, pack, &ruler));
-  for (int g = 0; g < pack->groups; g++) TRY(measure_group(&ruler, &pack->group[g], theta, measured));
-  return summarise_score(memory, pack, measured, out);
+  TRY(study_score_ruler_fill(&scratch, pack, &ruler));
+  for (int g = 0; g < pack->groups; g++)
+    TRY(study_score_measure_group(&ruler, &pack->group[g], theta, measured));
+  return study_score_summarise(memory, pack, measured, out);
 }

@@ -1,10 +1,10 @@
-/* How near draws of theta, by whatever made them, are to the exact posteriors of a problem of the pack:
- * distance to exact draws over the Monte-Carlo floor, mode weights, and the rank of theta* (simulation-based
+/* How close draws of theta, from any source, are to the exact posteriors of a problem of the pack: distance
+ * to exact draws over the Monte-Carlo floor, mode weights, and the rank of theta* (simulation-based
  * calibration, metric/draws.h).
  *
  * For each history M draws x are compared with several sets of M exact draws, and these with each other,
- * which gives the floor: when x is exact it is like another such set, and the ratio of the mean distances is
- * 1 up to its standard error. */
+ * which gives the floor. If x is exact it is like another such set, and the ratio of the mean distances is 1
+ * up to its standard error. */
 #pragma once
 
 #include "study/pack.h"
@@ -18,36 +18,36 @@ typedef struct {
   double mean, se;
 } ScoreMean;
 
-/* The histories of a group: */
+/* The scores of a group of histories. */
 typedef struct {
   int observations, histories;
   ScoreMean distance, floor;
   ScoreMean ratio; /* of the two means; standard error by the delta method */
-  ScoreMean mode_error, mode_floor; /* NAN where theta* is from no mixture of Gaussians */
+  ScoreMean mode_error, mode_floor; /* NAN if theta* is not from a mixture of Gaussians */
 } ScoreRow;
 
 typedef struct {
   int rows;
   ScoreRow *row; /* [rows], one for each group */
-  ScoreMean ratio; /* mean of the rows' */
-  /* How likely exact draws that are independent have a ratio as low as this one, by the spread of exact draws
-   * among each other (a normal distribution over histories). */
+  ScoreMean ratio; /* mean over rows */
+  /* The probability that independent exact draws have a ratio as low as this one, from the spread of exact
+   * draws among each other (assuming a normal distribution over histories). */
   double even_p;
-  /* p-values of the chi-squared test that ranks are uniform, over all histories: of the draws, and of exact
+  /* p-values of the chi-squared test that ranks are uniform, over all histories: for the draws, and for exact
    * ones, which share theta* with them. */
   double rank_p[SCORE_RANKS], rank_p_exact[SCORE_RANKS];
 } Score;
 
-/* Returns what the distance of a problem is: the word of the key `metrics`. */
+/* Returns the distance that is used for a problem, as a word of the key `metrics`. */
 const char *score_metric(const Pack *pack);
-/* Returns how its exact draws are made, in words. */
+/* Returns how the problem's exact draws are made, in words. */
 const char *score_exact(const Pack *pack);
 
-/* Below this even_p draws are more even than independent ones are. */
+/* If even_p is below this, the draws are more even than independent ones are. */
 #define SCORE_TOO_EVEN 1e-3
 
 /* Scores theta[histories, M, d], all finite; M = pack->draws. *out lives as long as `memory`. */
 Status score_draws(Arena *memory, const Pack *pack, const double *theta, Score *out);
 
-/* Returns the p-value of the chi-squared test that u[n], in (0, 1), are uniform. NAN where n is too small. */
+/* Returns the p-value of the chi-squared test that u[n], in (0, 1), are uniform; NAN if n is too small. */
 double score_uniform_p(int n, const double *u);

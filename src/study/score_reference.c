@@ -7,9 +7,12 @@
 
 #include <math.h>
 
-enum { DIRECTIONS = 300, MOST_MATCHED = 1000 /* points of the earth mover's distance, a cubic cost */ };
+enum {
+  DIRECTIONS = 300,
+  MOST_MATCHED = 1000 /* points for the earth mover's distance, whose cost is cubic */
+};
 
-/* Clouds of `points` that are compared: of the draws, and two of the reference. */
+/* The clouds to compare, of `points` points: one of the draws, and two of the reference. */
 typedef struct {
   int d, n, m;
   const double *draws, *reference; /* [d, n], [d, m] */
@@ -18,13 +21,14 @@ typedef struct {
 } Partition;
 
 /* Copies to[d, points] <- the columns order[first ..] of from[d, n]. */
-static void take_points(const Partition *self, int points, int first, int n, const double *from, double *to) {
+static void study_score_take_points(const Partition *self, int points, int first, int n, const double *from,
+                                    double *to) {
   for (size_t i = 0; i < (size_t)self->d; i++)
     for (int k = 0; k < points; k++)
       to[i * (size_t)points + (size_t)k] = from[i * (size_t)n + (size_t)self->order[first + k]];
 }
 
-static void shuffle_points(Partition *self, int n, Rng *rng) {
+static void study_score_shuffle_points(Partition *self, int n, Rng *rng) {
   for (int k = 0; k < n; k++) self->order[k] = k;
   for (int k = n - 1; k > 0; k--) {
     const int j = (int)rng_index(rng, (uint64_t)k + 1), swap = self->order[k];
@@ -33,29 +37,30 @@ static void shuffle_points(Partition *self, int n, Rng *rng) {
 }
 
 /* Makes partition number `round`: x of the draws, y and z of the reference. */
-static void make_partition(Partition *self, int points, int round) {
+static void study_score_make_partition(Partition *self, int points, int round) {
   Rng rng = {.key = rng_subkey(rng_key(0, RNG_DIRECTION), RNG_SPLIT), .round = (uint32_t)round};
-  shuffle_points(self, self->n, &rng);
-  take_points(self, points, 0, self->n, self->draws, self->x);
-  shuffle_points(self, self->m, &rng);
-  take_points(self, points, 0, self->m, self->reference, self->y);
-  take_points(self, points, points, self->m, self->reference, self->z);
+  study_score_shuffle_points(self, self->n, &rng);
+  study_score_take_points(self, points, 0, self->n, self->draws, self->x);
+  study_score_shuffle_points(self, self->m, &rng);
+  study_score_take_points(self, points, 0, self->m, self->reference, self->y);
+  study_score_take_points(self, points, points, self->m, self->reference, self->z);
 }
 
-static Status compare_parts(Partition *self, Wasserstein *wasserstein, Emd *emd, ScoreReference *out) {
+static Status study_score_compare_parts(Partition *self, Wasserstein *wasserstein, Emd *emd,
+                                        ScoreReference *out) {
   const int d = self->d;
   for (int round = 0; round < SCORE_PARTITIONS; round++) {
     const Rng rng = {.key = rng_key(0, RNG_DIRECTION), .round = (uint32_t)round};
     const int points = out->sliced.points, matched = out->emd.points;
     double distance, floor;
-    make_partition(self, points, round);
+    study_score_make_partition(self, points, round);
     out->sliced.distance +=
         wasserstein_sliced(wasserstein, d, points, self->x, points, self->y, DIRECTIONS, rng) /
         SCORE_PARTITIONS;
     out->sliced.floor +=
         wasserstein_sliced(wasserstein, d, points, self->z, points, self->y, DIRECTIONS, rng) /
         SCORE_PARTITIONS;
-    make_partition(self, matched, round);
+    study_score_make_partition(self, matched, round);
     TRY(emd_distance(emd, d, matched, self->x, matched, self->y, &distance));
     TRY(emd_distance(emd, d, matched, self->z, matched, self->y, &floor));
     out->emd.distance += distance / SCORE_PARTITIONS, out->emd.floor += floor / SCORE_PARTITIONS;
@@ -63,8 +68,8 @@ static Status compare_parts(Partition *self, Wasserstein *wasserstein, Emd *emd,
   return STATUS_OK;
 }
 
-/* Compares coordinate by coordinate. */
-static Status compare_moments(const Partition *self, ScoreReference *out) {
+/* Compares means and standard deviations, coordinate by coordinate. */
+static Status study_score_compare_moments(const Partition *self, ScoreReference *out) {
   out->sd_low = INFINITY;
   for (int i = 0; i < self->d; i++) {
     double mean[2], variance[2];
@@ -88,12 +93,12 @@ Status score_reference(int d, int n, const double *draws, int m, const double *r
   Wasserstein *wasserstein;
   Emd *emd;
   *out = (ScoreReference){.sliced.points = points, .emd.points = matched};
-  TRY(compare_moments(&partition, out));
+  TRY(study_score_compare_moments(&partition, out));
   TRY(metric_distinct(d, n, draws, &out->distinct));
   TRY(metric_distinct(d, m, reference, &out->reference_distinct));
   ALLOCATE(&scratch, partition.order, n > m ? n : m);
   ALLOCATE_ARRAYS(&scratch, values, partition.x, partition.y, partition.z);
   TRY(wasserstein_create(&scratch, d, points, &wasserstein));
   TRY(emd_create(&scratch, matched, &emd));
-  return compare_parts(&partition, wasserstein, emd, out);
+  return study_score_compare_parts(&partition, wasserstein, emd, out);
 }

@@ -1,11 +1,11 @@
-/* The stream study: bandits that come one after the other, and priors that are learned while they do.
+/* The stream study: bandits that come one after the other, and priors that are learned along the way.
  *
- * A run is a stream of `stream.tasks` bandits of problem.rounds rounds; bandit j of stream s is run
- * s * tasks + j of the same world in a bandit study. A policy whose prior would be learned begins with the
- * Gaussian of `stream.start`, and after every stream.every bandits the prior is learned from what it has seen
- * itself (model/prior/online.h); any other policy keeps its prior, so that its bandits are independent and
- * advance together. From bandit stream.switch_at on theta* is of stream.switch_to. The same policy with the
- * known prior of each world plays the same bandits beside it. */
+ * A run is a stream of `stream.tasks` bandits of problem.rounds rounds; bandit j of stream s is run s * tasks
+ * + j of the same world in a bandit study. A policy whose prior would otherwise be fitted starts with the
+ * Gaussian of `stream.start`, and after every stream.every bandits its prior is learned from what it has seen
+ * itself (model/prior/online.h). Any other policy keeps its prior, so that its bandits are independent and
+ * advance together. From bandit stream.switch_at on, theta* is drawn from stream.switch_to. For comparison,
+ * the same policy plays the same bandits with the known prior of each world. */
 #include "core/clock.h"
 #include "core/linalg.h"
 #include "model/prior/online.h"
@@ -27,9 +27,9 @@ typedef struct {
   Problem problem[WORLDS]; /* before and after the switch */
   Likelihood likelihood; /* what the policy believes */
   Belief belief;
-  Prior known[WORLDS]; /* ops NULL: the sampler has no use for it, or nobody knows it */
+  Prior known[WORLDS]; /* ops NULL: the sampler does not use it, or it is not known */
   int tasks, switch_at, every;
-  double done, total; /* bandits of the task */
+  double done, total; /* number of bandits played, and of all in the task */
 } Streams;
 
 /* Bandits first .. first + count - 1 of a stream, in one world under one prior. */
@@ -38,11 +38,11 @@ typedef struct {
   int first, count;
 } Stretch;
 
-static int world_of(const Streams *self, int bandit) {
+static int study_stream_world_of_bandit(const Streams *self, int bandit) {
   return self->switch_at > 0 && bandit >= self->switch_at;
 }
 
-/* What a stretch plays with; lanes are bandits. */
+/* The state of a stretch; lanes are bandits. */
 typedef struct {
   World world;
   History history;
@@ -52,14 +52,14 @@ typedef struct {
   double *phi, *reward, *regret, *x; /* [d, count], [count], [count], [d] */
 } Bandits;
 
-static void bandits_destroy(Bandits *self) {
+static void study_stream_bandits_destroy(Bandits *self) {
   policy_destroy(&self->policy);
   world_destroy(&self->world);
 }
 
-static Status bandits_create(Arena *memory, const Streams *self, Stretch at, const Prior *prior,
-                             Bandits *out) {
-  const Problem *problem = &self->problem[world_of(self, at.first)];
+static Status study_stream_bandits_create(Arena *memory, const Streams *self, Stretch at, const Prior *prior,
+                                          Bandits *out) {
+  const Problem *problem = &self->problem[study_stream_world_of_bandit(self, at.first)];
   const Config *options = self->chosen->options;
   const uint32_t first_run = at.stream * (uint32_t)self->tasks + (uint32_t)at.first;
   ALLOCATE_ARRAYS(memory, at.count, out->arm, out->fallbacks, out->reward, out->regret);
@@ -80,8 +80,8 @@ static Status bandits_create(Arena *memory, const Streams *self, Stretch at, con
   return policy_create(memory, &self->method, &setup, &out->policy);
 }
 
-/* Shows the learner what bandits saw in this round; they are its tasks from `base` on. */
-static Status show_learner(const Bandits *self, int runs, int base, Online *learner) {
+/* Shows the learner what the bandits saw in this round; they are its tasks from `base` on. */
+static Status study_stream_show_learner(const Bandits *self, int runs, int base, Online *learner) {
   for (int b = 0; b < runs; b++) {
     for (int i = 0; i < learner->logs.d; i++) self->x[i] = self->phi[i * runs + b];
     TRY(logs_add(&learner->logs, base + b, self->x, self->reward[b]));
@@ -89,14 +89,14 @@ static Status show_learner(const Bandits *self, int runs, int base, Online *lear
   return STATUS_OK;
 }
 
-/* Plays a stretch: regret[count]; the learner, NULL allowed, is shown what is seen. */
-static Status play_stretch(Streams *self, Stretch at, const Prior *prior, Online *learner, double *regret,
-                           int64_t *fallbacks) {
+/* Plays a stretch: regret[count]. The learner, which may be NULL, is shown what the policy sees. */
+static Status study_stream_play_stretch(Streams *self, Stretch at, const Prior *prior, Online *learner,
+                                        double *regret, int64_t *fallbacks) {
   SCRATCH_ARENA(memory);
-  SCOPED(Bandits, now, bandits_destroy);
+  SCOPED(Bandits, now, study_stream_bandits_destroy);
   const double discount = policy_discount(self->chosen->options);
   const int base = learner ? learner->logs.tasks : 0;
-  TRY(bandits_create(&memory, self, at, prior, &now));
+  TRY(study_stream_bandits_create(&memory, self, at, prior, &now));
   memset(regret, 0, (size_t)at.count * sizeof *regret);
   for (int k = 1; k <= self->problem->rounds; k++) {
     world_advance(&now.world, (uint32_t)k);
@@ -106,7 +106,7 @@ static Status play_stretch(Streams *self, Stretch at, const Prior *prior, Online
     history_record(&now.history, now.arm, now.phi, now.reward);
     policy_observe(&now.policy, &now.history, now.fallbacks);
     for (int b = 0; b < at.count; b++) regret[b] += now.regret[b];
-    if (learner) TRY(show_learner(&now, at.count, base, learner));
+    if (learner) TRY(study_stream_show_learner(&now, at.count, base, learner));
     if (!tick_goes_on(self->tick, self->done / self->total))
       return status_set(STATUS_STOPPED, "stopped in bandit %d of %d", at.first + 1, self->tasks);
   }
@@ -115,28 +115,30 @@ static Status play_stretch(Streams *self, Stretch at, const Prior *prior, Online
   return STATUS_OK;
 }
 
-/* Returns the bandits from `first` on that are of one world, and up to the next update of every `every`. */
-static int stretch_of(const Streams *self, int first, int every) {
+/* Returns the number of bandits from `first` on that belong to one world and come before the next update,
+ * which follows every `every` bandits (0: never); at most TOGETHER. */
+static int study_stream_stretch_length(const Streams *self, int first, int every) {
   int count = self->tasks - first < TOGETHER ? self->tasks - first : TOGETHER;
   if (every > 0 && every - first % every < count) count = every - first % every;
   if (first < self->switch_at && self->switch_at - first < count) count = self->switch_at - first;
   return count;
 }
 
-/* Plays a stream under the prior of each world, NULL: NaN: regret[tasks]. */
-static Status play_fixed(Streams *self, uint32_t stream, const Prior *const prior[WORLDS], double *regret,
-                         int64_t *fallbacks) {
+/* Plays a stream under the prior of each world: regret[tasks], NaN if the prior is NULL. */
+static Status study_stream_play_fixed(Streams *self, uint32_t stream, const Prior *const prior[WORLDS],
+                                      double *regret, int64_t *fallbacks) {
   for (int j = 0, count; j < self->tasks; j += count) {
-    const Prior *own = prior[world_of(self, j)];
-    count = stretch_of(self, j, 0);
+    const Prior *own = prior[study_stream_world_of_bandit(self, j)];
+    count = study_stream_stretch_length(self, j, 0);
     for (int b = 0; b < count && !own; b++) regret[j + b] = NAN;
-    if (own) TRY(play_stretch(self, (Stretch){stream, j, count}, own, NULL, regret + j, fallbacks));
+    if (own)
+      TRY(study_stream_play_stretch(self, (Stretch){stream, j, count}, own, NULL, regret + j, fallbacks));
   }
   return STATUS_OK;
 }
 
-/* Creates a learner that begins with N(0, I) or N(0, 4 I). */
-static Status create_learner(Arena *memory, const Streams *self, uint32_t stream, Online *out) {
+/* Creates a learner that starts with N(0, I) or N(0, 4 I). */
+static Status study_stream_create_learner(Arena *memory, const Streams *self, uint32_t stream, Online *out) {
   const int d = self->problem->d;
   const double sd = config_is(self->setting, "stream.start", "wide") ? 2 : 1;
   Mixture start;
@@ -147,9 +149,9 @@ static Status create_learner(Arena *memory, const Streams *self, uint32_t stream
                        &self->likelihood, rng_key(self->study->seed, RNG_MIXTURE_START), stream, out);
 }
 
-/* Learns as if all bandits so far had one theta, by ridge regression: what is believed is the posterior under
+/* Learns as if all bandits so far had the same theta, by ridge regression: the belief is the posterior under
  * the Gaussian of the start. */
-static Status learn_pooled(const Online *learner) {
+static Status study_stream_learn_pooled(const Online *learner) {
   SCRATCH_ARENA(memory);
   const int d = learner->logs.d;
   const double variance = learner->logs.likelihood->noise * learner->logs.likelihood->noise;
@@ -171,8 +173,9 @@ static Status learn_pooled(const Online *learner) {
   return mixture_prepare(&now);
 }
 
-/* Makes the prior of what is learned: of its moments, where the sampler takes one Gaussian alone. */
-static Status create_prior(Arena *memory, const Streams *self, const Mixture *learned, Prior *out) {
+/* Creates the prior from what is learned, or from its moments if the sampler needs a single Gaussian. */
+static Status study_stream_create_prior(Arena *memory, const Streams *self, const Mixture *learned,
+                                        Prior *out) {
   Mixture one;
   if (self->method.sampler->needs & NEEDS_GAUSSIAN) {
     TRY(mixture_create(memory, learned->d, 1, &one));
@@ -186,37 +189,37 @@ static Status create_prior(Arena *memory, const Streams *self, const Mixture *le
   return STATUS_OK;
 }
 
-/* Plays a stream whose prior is learned on the way. */
-static Status play_learning(Streams *self, uint32_t stream, double *regret, int64_t *fallbacks) {
+/* Plays a stream whose prior is learned along the way. */
+static Status study_stream_play_learning(Streams *self, uint32_t stream, double *regret, int64_t *fallbacks) {
   SCRATCH_ARENA(memory);
   Online learner;
   const bool never = config_is(self->setting, "stream.learn", "none"),
              pooled = config_is(self->setting, "stream.learn", "pooled");
-  TRY(create_learner(&memory, self, stream, &learner));
+  TRY(study_stream_create_learner(&memory, self, stream, &learner));
   learner.in_order = true;
   for (int j = 0, count; j < self->tasks; j += count) {
     SCRATCH_ARENA(scratch);
     Prior prior;
-    count = stretch_of(self, j, self->every);
-    TRY(create_prior(&scratch, self, &learner.now, &prior));
-    TRY(play_stretch(self, (Stretch){stream, j, count}, &prior, never ? NULL : &learner, regret + j,
-                     fallbacks));
+    count = study_stream_stretch_length(self, j, self->every);
+    TRY(study_stream_create_prior(&scratch, self, &learner.now, &prior));
+    TRY(study_stream_play_stretch(self, (Stretch){stream, j, count}, &prior, never ? NULL : &learner,
+                                  regret + j, fallbacks));
     if (!never && (j + count) % self->every == 0)
-      TRY(pooled ? learn_pooled(&learner) : online_learn(&learner));
+      TRY(pooled ? study_stream_learn_pooled(&learner) : online_learn(&learner));
   }
   return STATUS_OK;
 }
 
-/* Makes the problem after the switch, which differs in theta* alone; the caller ends with problem_destroy. */
-static Status create_second(const Config *setting, Problem *out) {
+/* Creates the problem after the switch, different only in theta*; the caller must call problem_destroy. */
+static Status study_stream_create_second(const Config *setting, Problem *out) {
   TRY(problem_create(setting, out));
   theta_destroy(&out->theta);
   return theta_create(theta_find(config_text(setting, "stream.switch_to")), out->d, NULL,
                       config_real(setting, "prior.test_fraction"), out->seed, &out->theta);
 }
 
-/* Makes the known prior of a world, where there is one and the sampler can run with it. */
-static Status create_known(Arena *memory, Streams *self, int w) {
+/* Creates the known prior of world w, if there is one and the sampler can run with it. */
+static Status study_stream_create_known(Arena *memory, Streams *self, int w) {
   char sentence[512];
   if (!self->method.sampler || !self->method.default_prior || likelihood_has_network(&self->likelihood) ||
       !problem_has_exact_prior(&self->problem[w]))
@@ -227,7 +230,7 @@ static Status create_known(Arena *memory, Streams *self, int w) {
   return STATUS_OK;
 }
 
-static Status streams_create(Arena *memory, Streams *self) {
+static Status study_streams_create(Arena *memory, Streams *self) {
   self->setting = self->study->file->settings[self->task->setting];
   self->chosen = &self->study->file->policies[self->task->policy];
   self->tasks = (int)config_int(self->setting, "stream.tasks");
@@ -236,45 +239,45 @@ static Status streams_create(Arena *memory, Streams *self) {
   self->total = 2.0 * self->tasks * self->task->runs;
   ASSERT(policy_find(self->chosen->name, &self->method));
   TRY(problem_create(self->setting, &self->problem[0]));
-  if (self->switch_at > 0) TRY(create_second(self->setting, &self->problem[1]));
+  if (self->switch_at > 0) TRY(study_stream_create_second(self->setting, &self->problem[1]));
   TRY(belief_create(self->setting, self->chosen, &self->problem[0], self->task->replicate, &self->belief));
   self->likelihood = policy_likelihood(&self->method, self->chosen->options, &self->problem[0]);
-  for (int w = 0; w <= (self->switch_at > 0); w++) TRY(create_known(memory, self, w));
+  for (int w = 0; w <= (self->switch_at > 0); w++) TRY(study_stream_create_known(memory, self, w));
   return STATUS_OK;
 }
 
-static void streams_destroy(Streams *self) {
+static void study_streams_destroy(Streams *self) {
   for (int w = 0; w < WORLDS; w++) problem_destroy(&self->problem[w]);
 }
 
-static bool is_learned(const Study *study, int setting, int policy) {
+static bool study_stream_prior_is_learned(const Study *study, int setting, int policy) {
   return study->work[setting * study->file->policy_count + policy].learns;
 }
 
-static Status stream_play(const Study *study, const Task *task, const Prior *prior, Tick tick,
-                          TaskResult *result) {
+static Status study_stream_run(const Study *study, const Task *task, const Prior *prior, Tick tick,
+                               TaskResult *result) {
   SCRATCH_ARENA(memory);
-  SCOPED(Streams, self, streams_destroy);
+  SCOPED(Streams, self, study_streams_destroy);
   self.study = study, self.task = task, self.tick = tick;
-  TRY(streams_create(&memory, &self));
+  TRY(study_streams_create(&memory, &self));
   const Prior *const fixed[WORLDS] = {prior, prior};
   const Prior *const known[WORLDS] = {self.known[0].ops ? &self.known[0] : NULL,
                                       self.known[1].ops ? &self.known[1] : NULL};
-  const bool learns = is_learned(study, task->setting, task->policy);
+  const bool learns = study_stream_prior_is_learned(study, task->setting, task->policy);
   for (int b = 0; b < task->runs; b++) {
     const uint32_t stream = task->first_run + (uint32_t)b;
     double *own = result->curves + (size_t)b * (size_t)result->points,
            *beside = own + (size_t)task->runs * (size_t)result->points;
     const double start = clock_cpu();
-    TRY(learns ? play_learning(&self, stream, own, &result->fallbacks[b])
-               : play_fixed(&self, stream, fixed, own, &result->fallbacks[b]));
+    TRY(learns ? study_stream_play_learning(&self, stream, own, &result->fallbacks[b])
+               : study_stream_play_fixed(&self, stream, fixed, own, &result->fallbacks[b]));
     result->seconds[b] = clock_cpu() - start;
-    TRY(play_fixed(&self, stream, known, beside, &result->fallbacks[b]));
+    TRY(study_stream_play_fixed(&self, stream, known, beside, &result->fallbacks[b]));
   }
   return STATUS_OK;
 }
 
-static Status stream_check_setting(const Study *study, const Config *setting, const Problem *problem) {
+static Status study_stream_check_setting(const Study *study, const Config *setting, const Problem *problem) {
   const double tasks = (double)config_int(setting, "stream.tasks");
   if (config_is(setting, "stream.learn", "pooled") && !config_is(setting, "likelihood", "gaussian"))
     return status_set(STATUS_INPUT,
@@ -292,26 +295,26 @@ static Status stream_check_setting(const Study *study, const Config *setting, co
     return status_set(STATUS_INPUT, "stream.switch_at needs problem.family: synthetic; this is %s",
                       problem->ops->name);
   SCOPED(Problem, second, problem_destroy);
-  const Status status = create_second(setting, &second);
+  const Status status = study_stream_create_second(setting, &second);
   return status == STATUS_OK ? status : status_prefix(status, "stream.switch_to: ");
 }
 
-static Status stream_check_policy(const PolicyMethod *method, const Config *options) {
+static Status study_stream_check_policy(const PolicyMethod *method, const Config *options) {
   (void)method;
   if (!config_has(options, "posterior") || !config_is(options, "posterior", "per_arm")) return STATUS_OK;
   return status_set(STATUS_INPUT, "posterior: per_arm, but a stream has one theta* for all arms");
 }
 
-static int stream_points(const Config *setting) { return (int)config_int(setting, "stream.tasks"); }
+static int study_stream_points(const Config *setting) { return (int)config_int(setting, "stream.tasks"); }
 
-static double stream_axis_value(const Config *setting, int point) {
+static double study_stream_axis_value(const Config *setting, int point) {
   (void)setting;
   return point + 1;
 }
 
-static double stream_cost(const Study *study, const Task *task) {
+static double study_stream_cost(const Study *study, const Task *task) {
   const Config *setting = study->file->settings[task->setting];
-  const double tasks = stream_points(setting), rounds = (double)config_int(setting, "problem.rounds");
+  const double tasks = study_stream_points(setting), rounds = (double)config_int(setting, "problem.rounds");
   PolicyMethod method;
   ASSERT(policy_find(study->file->policies[task->policy].name, &method));
   PolicyWork work = study_work(study, task);
@@ -319,7 +322,7 @@ static double stream_cost(const Study *study, const Task *task) {
   work.sampler.rows = rounds / 2;
   work.sampler.runs = fmin(tasks, TOGETHER);
   double sum = rounds * (policy_cost(&method, &work) + study_world_cost(&work)), learning = 0;
-  if (is_learned(study, task->setting, task->policy)) {
+  if (study_stream_prior_is_learned(study, task->setting, task->policy)) {
     const double rows = work.sampler.conjugate ? 0 : rounds;
     const double every = (double)config_int(setting, "stream.every");
     work.sampler.runs = fmin(every, TOGETHER);
@@ -347,9 +350,9 @@ const StudyOps study_stream = {.name = "stream",
                                .axis = "bandit_task",
                                .axis_long_name = "bandit of the stream",
                                .curves = curves,
-                               .points = stream_points,
-                               .axis_value = stream_axis_value,
-                               .check_setting = stream_check_setting,
-                               .check_policy = stream_check_policy,
-                               .cost = stream_cost,
-                               .run = stream_play};
+                               .points = study_stream_points,
+                               .axis_value = study_stream_axis_value,
+                               .check_setting = study_stream_check_setting,
+                               .check_policy = study_stream_check_policy,
+                               .cost = study_stream_cost,
+                               .run = study_stream_run};

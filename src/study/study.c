@@ -19,11 +19,11 @@ const double study_quantiles[STUDY_QUANTILES] = {0.5, 0.9, 0.95, 0.99, 1};
 enum {
   NAME_SIZE = 64,
   MOST_NAMES = 128,
-  MOST_NAME = 200 /* bytes of a study's name: a folder's name has 255, and jobs append to it */
+  MOST_NAME = 200 /* bytes of a study's name: a folder's name may have 255, and jobs append to it */
 };
 
 /* Writes CURVE, or CURVE_diff. */
-static void target_text(const StudyCurve *curve, bool paired, size_t size, char *out) {
+static void study_target_text(const StudyCurve *curve, bool paired, size_t size, char *out) {
   snprintf(out, size, "%s%s", curve->name, paired ? "_diff" : "");
 }
 
@@ -35,40 +35,41 @@ const char *study_target_name(int index) {
     for (const StudyCurve *curve = registry[i]->curves; curve->name; curve++)
       for (int paired = 0; paired <= !curve->shared && !curve->unpublished; paired++) {
         ASSERT(count < MOST_NAMES);
-        target_text(curve, paired, NAME_SIZE, names[count++]);
+        study_target_text(curve, paired, NAME_SIZE, names[count++]);
       }
   listed = true;
   return index < count ? names[index] : NULL;
 }
 
-/* Returns the word of a curve, where no curve before it has the same. */
-static const char *new_word(const StudyCurve *curves, int place) {
+/* Returns the word that asks for a curve; NULL if a curve before it has the same word. */
+static const char *study_first_word_of_curve(const StudyCurve *curves, int place) {
   const char *word = curves[place].metric;
   for (int i = 0; word && i < place; i++)
     if (curves[i].metric && strcmp(curves[i].metric, word) == 0) word = NULL;
   return word;
 }
 
-/* Returns the words that the curves of studies of estimates, or of all others, are asked for by. */
-static const char *word_of_curves(bool estimates, int index) {
+/* Returns word number `index` that asks for curves, in studies of estimates or in all others; NULL after the
+ * last. */
+static const char *study_word_of_curves(bool estimates, int index) {
   for (int k = 0; registry[k]; k++)
     for (int c = 0; registry[k]->curves[c].name && registry[k]->estimates == estimates; c++) {
-      const char *word = new_word(registry[k]->curves, c);
+      const char *word = study_first_word_of_curve(registry[k]->curves, c);
       if (word && index-- == 0) return word;
     }
   return NULL;
 }
 
-const char *study_metric_name(int index) { return word_of_curves(false, index); }
-const char *study_estimator_name(int index) { return word_of_curves(true, index); }
+const char *study_metric_name(int index) { return study_word_of_curves(false, index); }
+const char *study_estimator_name(int index) { return study_word_of_curves(true, index); }
 
 void study_target(const Study *study, size_t size, char *out) {
-  target_text(study->curves[study->target_curve], study->target_paired, size, out);
+  study_target_text(study->curves[study->target_curve], study->target_paired, size, out);
 }
 
-/* Finds the curve of runs.of; of a fixed number of runs it is the first one, paired where that says
- * something. */
-static Status find_target(Study *study) {
+/* Finds the curve that runs.of names; with a fixed number of runs it is the first one, paired unless it is
+ * shared. */
+static Status study_find_target(Study *study) {
   char name[NAME_SIZE], allowed[512] = "";
   if (study->ops->estimates && study->runs.adaptive)
     return status_set(STATUS_INPUT, "key 'runs': study %s takes a fixed number, not runs.target_se",
@@ -78,7 +79,7 @@ static Status find_target(Study *study) {
   const char *of = config_text(study->file->settings[0], "runs.of");
   for (int c = 0; c < study->published; c++)
     for (int paired = 0; paired <= !study->curves[c]->shared; paired++) {
-      target_text(study->curves[c], paired, sizeof name, name);
+      study_target_text(study->curves[c], paired, sizeof name, name);
       study->target_curve = c, study->target_paired = paired;
       if (strcmp(name, of) == 0) return STATUS_OK;
       snprintf(allowed + strlen(allowed), sizeof allowed - strlen(allowed), "%s%s", *allowed ? " | " : "",
@@ -88,9 +89,9 @@ static Status find_target(Study *study) {
                     of, allowed);
 }
 
-/* Checks that a policy that samples fits its prior, of which its cost is told. */
-static Status check_belief(const Study *study, const Config *setting, const ConfigPolicy *policy,
-                           const Problem *problem, const SamplerOps *sampler, PolicyWork *work) {
+/* Checks that a policy that samples fits its prior, and fills in what its cost depends on. */
+static Status study_check_belief(const Study *study, const Config *setting, const ConfigPolicy *policy,
+                                 const Problem *problem, const SamplerOps *sampler, PolicyWork *work) {
   Belief belief;
   TRY(belief_create(setting, policy, problem, 0, &belief));
   if (belief.kind == BELIEF_WEIGHTS && !study->ops->networks)
@@ -102,14 +103,15 @@ static Status check_belief(const Study *study, const Config *setting, const Conf
   return belief_work(&belief, problem, &work->sampler);
 }
 
-static Status check_policy(const Study *study, const Config *setting, const ConfigPolicy *policy,
-                           const Problem *problem, PolicyWork *work) {
+static Status study_check_policy(const Study *study, const Config *setting, const ConfigPolicy *policy,
+                                 const Problem *problem, PolicyWork *work) {
   PolicyMethod method;
   ASSERT(policy_find(policy->name, &method));
   TRY(policy_check(&method, policy->options, problem));
   if (study->ops->check_policy) TRY(study->ops->check_policy(&method, policy->options));
   *work = policy_work(&method, policy->options, problem);
-  return method.sampler ? check_belief(study, setting, policy, problem, method.sampler, work) : STATUS_OK;
+  return method.sampler ? study_check_belief(study, setting, policy, problem, method.sampler, work)
+                        : STATUS_OK;
 }
 
 Status study_ready(const Study *study, Tick tick) {
@@ -122,24 +124,24 @@ Status study_ready(const Study *study, Tick tick) {
   return STATUS_OK;
 }
 
-/* Checks that each policy fits the prior and the likelihood in every setting, before anything is run or
- * fitted: work[policies] and the cost of what they share. */
-static Status check_policies(const Study *study, const Config *setting, PolicyWork *work,
-                             double *shared_cost) {
+/* Checks that each policy fits the prior and the likelihood in a setting, before anything is run or fitted.
+ * Fills in work[policies], and the cost of what they share. */
+static Status study_check_policies(const Study *study, const Config *setting, PolicyWork *work,
+                                   double *shared_cost) {
   SCOPED(Problem, problem, problem_destroy);
   TRY(problem_create(setting, &problem));
   if (problem.large) return study->ops->check_large(study, setting, &problem);
   if (study->ops->check_setting) TRY(study->ops->check_setting(study, setting, &problem));
   for (int p = 0; p < study->file->policy_count; p++) {
     const ConfigPolicy *policy = &study->file->policies[p];
-    const Status status = check_policy(study, setting, policy, &problem, &work[p]);
+    const Status status = study_check_policy(study, setting, policy, &problem, &work[p]);
     if (status != STATUS_OK) return status_prefix(status, "policy '%s': ", policy->label);
   }
   if (study->ops->shared_cost) *shared_cost = study->ops->shared_cost(study, setting, &problem);
   return STATUS_OK;
 }
 
-static Status list_blocks(Study *study) {
+static Status study_list_blocks(Study *study) {
   int64_t total = (int64_t)study->runs.blocks * study->file->setting_count * study->file->policy_count;
   if (total > 1000000000)
     return status_set(STATUS_INPUT, "%lld tasks: too many; raise block, lower runs, or sweep less",
@@ -165,7 +167,7 @@ int study_task_index(const Study *study, int setting, int policy, int block) {
   return (setting * study->file->policy_count + policy) * study->runs.blocks + block;
 }
 
-static Status check_names(const StudyFile *file) {
+static Status study_check_names(const StudyFile *file) {
   const char *name = config_text(file->settings[0], "name");
   if (name[0] == '\0' || strchr(".-", name[0]) || strpbrk(name, "/\\"))
     return status_set(STATUS_INPUT,
@@ -189,18 +191,18 @@ bool study_measures(const Study *study, const char *metric) {
   return false;
 }
 
-/* Returns whether the study has a curve of its kind. */
-static bool has_curve(const Study *study, const StudyCurve *curve) {
+/* Returns whether the study measures this curve of its kind. */
+static bool study_has_curve(const Study *study, const StudyCurve *curve) {
   if (curve->metric) return study_measures(study, curve->metric);
   return !curve->unpublished || config_bool(study->file->settings[0], "event_log");
 }
 
-static Status select_curves(Study *study) {
+static Status study_select_curves(Study *study) {
   int count = 0;
   while (study->ops->curves[count].name) count++;
   ALLOCATE(&study->memory, study->curves, count);
   for (int i = 0; i < count; i++)
-    if (has_curve(study, &study->ops->curves[i])) {
+    if (study_has_curve(study, &study->ops->curves[i])) {
       study->curves[study->curve_count++] = &study->ops->curves[i];
       study->published += !study->ops->curves[i].unpublished;
     }
@@ -208,7 +210,7 @@ static Status select_curves(Study *study) {
 }
 
 /* Merges the points of a setting into the axis of the results. */
-static Status join_axis(const Config *setting, Study *study) {
+static Status study_join_axis(const Config *setting, Study *study) {
   const int points = study->ops->points(setting), before = study->places;
   double *joined;
   int count = 0;
@@ -234,10 +236,10 @@ Status study_create(StudyFile *file, Study *out) {
   for (int i = 0; registry[i]; i++)
     if (config_is(first, "study", registry[i]->name)) out->ops = registry[i];
   ASSERT(out->ops);
-  TRY(select_curves(out));
-  TRY(check_names(file));
+  TRY(study_select_curves(out));
+  TRY(study_check_names(file));
   TRY(runs_create(first, &out->runs));
-  TRY(find_target(out));
+  TRY(study_find_target(out));
   ALLOCATE(&out->memory, out->work, file->setting_count * file->policy_count);
   ALLOCATE(&out->memory, out->shared_cost, file->setting_count);
   for (int s = 0; s < file->setting_count; s++) {
@@ -246,14 +248,14 @@ Status study_create(StudyFile *file, Study *out) {
           STATUS_INPUT,
           "key 'runs': settings with shared matrices (%s) take a fixed number, not runs.target_se",
           file->setting_labels[s]);
-    Status status =
-        check_policies(out, file->settings[s], out->work + s * file->policy_count, &out->shared_cost[s]);
+    Status status = study_check_policies(out, file->settings[s], out->work + s * file->policy_count,
+                                         &out->shared_cost[s]);
     if (status != STATUS_OK)
       return file->setting_count == 1 ? status
                                       : status_prefix(status, "setting %s: ", file->setting_labels[s]);
-    TRY(join_axis(file->settings[s], out));
+    TRY(study_join_axis(file->settings[s], out));
   }
-  return list_blocks(out);
+  return study_list_blocks(out);
 }
 
 int study_place(const Study *study, const Config *setting, int point) {
@@ -286,12 +288,12 @@ bool study_has_shared(const Study *study) {
   return false;
 }
 
-static size_t values_per_curve(const TaskResult *result) {
+static size_t task_result_curve_size(const TaskResult *result) {
   return (size_t)result->runs * (size_t)result->points;
 }
 
 void task_result_share(const Study *study, const TaskResult *finished, TaskResult *result) {
-  const size_t size = values_per_curve(result);
+  const size_t size = task_result_curve_size(result);
   for (int c = 0; c < study->curve_count; c++)
     if (study->curves[c]->shared)
       memcpy(result->curves + (size_t)c * size, finished->curves + (size_t)c * size,
@@ -299,9 +301,9 @@ void task_result_share(const Study *study, const TaskResult *finished, TaskResul
   result->has_shared = true;
 }
 
-/* Clears all but the shared curves that are there. */
-static void clear_result(const Study *study, TaskResult *result) {
-  const size_t size = values_per_curve(result);
+/* Clears the result, except for shared curves that it has already. */
+static void task_result_clear(const Study *study, TaskResult *result) {
+  const size_t size = task_result_curve_size(result);
   for (int c = 0; c < study->curve_count; c++)
     for (size_t i = 0; i < size && !(result->has_shared && study->curves[c]->shared); i++)
       result->curves[(size_t)c * size + i] = NAN;
@@ -310,8 +312,8 @@ static void clear_result(const Study *study, TaskResult *result) {
   result->message[0] = '\0';
 }
 
-/* Concludes what a task came to: its own error, unless that is one of the job. */
-static Status conclude_task(const Study *study, Status status, TaskResult *result) {
+/* Sets the status of the result. An error makes the task fail, but is returned if it concerns the job. */
+static Status task_result_conclude(const Study *study, Status status, TaskResult *result) {
   result->status = status == STATUS_OK ? RUN_OK : RUN_FAILED;
   if (status == STATUS_STOPPED || status == STATUS_INTERNAL || status == STATUS_OK) return status;
   return task_result_fail(study, status_message(), result);
@@ -323,15 +325,15 @@ bool study_task_is_large(const Study *study, const Task *task) {
 
 Status study_run_large(const Study *study, const StudyLarge *large, int count, const Task *const *tasks,
                        TaskResult *results) {
-  for (int i = 0; i < count; i++) clear_result(study, &results[i]);
+  for (int i = 0; i < count; i++) task_result_clear(study, &results[i]);
   const Status status = study->ops->run_large(study, large, count, tasks, results);
   Status outcome = STATUS_OK;
-  for (int i = 0; i < count; i++) outcome = conclude_task(study, status, &results[i]);
+  for (int i = 0; i < count; i++) outcome = task_result_conclude(study, status, &results[i]);
   return outcome;
 }
 
-static Status task_prior(Arena *memory, const Study *study, const Task *task, const char *directory,
-                         Prior *out) {
+static Status study_task_prior(Arena *memory, const Study *study, const Task *task, const char *directory,
+                               Prior *out) {
   const Config *setting = study->file->settings[task->setting];
   SCOPED(Problem, problem, problem_destroy);
   Belief belief;
@@ -342,7 +344,7 @@ static Status task_prior(Arena *memory, const Study *study, const Task *task, co
 
 Status task_result_fail(const Study *study, const char *message, TaskResult *result) {
   result->has_shared = false;
-  clear_result(study, result);
+  task_result_clear(study, result);
   result->status = RUN_FAILED;
   snprintf(result->message, sizeof result->message, "%s", message);
   return STATUS_OK;
@@ -352,10 +354,10 @@ Status study_run_task(const Study *study, const Task *task, const char *director
                       TaskResult *result) {
   SCRATCH_ARENA(memory);
   Prior prior;
-  clear_result(study, result);
-  Status status = task_prior(&memory, study, task, directory, &prior);
+  task_result_clear(study, result);
+  Status status = study_task_prior(&memory, study, task, directory, &prior);
   if (status == STATUS_OK) status = study->ops->run(study, task, &prior, tick, result);
-  return conclude_task(study, status, result);
+  return task_result_conclude(study, status, result);
 }
 
 PolicyWork study_work(const Study *study, const Task *task) {
@@ -364,7 +366,7 @@ PolicyWork study_work(const Study *study, const Task *task) {
   return work;
 }
 
-/* Returns the cost of the world; the calls of a round are shared by the runs of a block. */
+/* Returns the cost of the world; the runs of a block share the calls of a round. */
 double study_world_cost(const PolicyWork *work) {
   const double d = work->sampler.d;
   const double reward = work->sampler.conjugate ? 0 : 1000;

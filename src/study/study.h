@@ -1,5 +1,5 @@
 /* Studies: what is looped over, measured and stored. A study is a list of tasks, setting x policy x block of
- * runs; every task can be run anywhere, in any order, with the same bytes as result. */
+ * runs; every task can be run anywhere and in any order, and gives the same bytes. */
 #pragma once
 
 #include "policy/policy.h"
@@ -14,18 +14,18 @@ typedef struct {
   int setting, policy;
   uint32_t first_run, replicate;
   int runs; /* B */
-  /* theta* is drawn from this prior, not from the problem's own distribution; NULL: it is. Bandits only. */
+  /* If not NULL, theta* is drawn from this prior instead of the problem's own distribution. Bandits only. */
   const Prior *world;
 } Task;
 
 typedef enum { RUN_NOT_RUN = 0, RUN_OK = 1, RUN_FAILED = 2 } RunStatus;
 
-/* What a task gives. All arrays are owned and have room for `runs` and `points`. */
+/* The result of a task. All arrays are owned and have room for `runs` and `points`. */
 typedef struct {
   Arena memory;
   int runs, points;
   double *curves; /* [curve_count, runs, points] */
-  double *seconds; /* [runs] CPU seconds of the block's simulation divided by its runs */
+  double *seconds; /* [runs], CPU seconds of the block's simulation divided by its runs */
   int64_t *fallbacks; /* [runs] */
   double *watched; /* [2, runs]: offset and spread of draws (sampler/check/watch.h); NaN where they are not
                       known */
@@ -40,16 +40,15 @@ typedef struct {
   const char *metric; /* the word of the key `metrics` that asks for it; NULL: always there */
   bool shared; /* the same for all policies: measured once, and a paired difference says nothing */
   bool of_world; /* shared, and stored without the dimension of policies */
-  bool tails; /* quantiles over runs are stored beside the mean */
-  bool unpublished; /* for what is made of finished tasks, not in the results; behind those that are there */
+  bool tails; /* quantiles over runs are stored as well as the mean */
+  bool unpublished; /* not in the results, but used for what is made from finished tasks; last in the list */
 } StudyCurve;
 
 /* The quantiles of a curve with tails. */
 enum { STUDY_QUANTILES = 5 };
 extern const double study_quantiles[STUDY_QUANTILES];
 
-/* What large settings (problem.h) are run with. `stage` is notified of the wall time of each finished
- * part. */
+/* What large settings (problem.h) are run with. `stage` is told the wall time of each part when it ends. */
 typedef struct {
   const Dense *dense;
   Tick tick;
@@ -62,24 +61,23 @@ typedef struct {
   const char *axis, *axis_long_name; /* name of the last dimension and its coordinate */
   bool estimates; /* curves are estimators of a policy's value (study/estimates.h), asked for by name */
   bool networks; /* theta of a policy may be the weights of a network */
-  const StudyCurve *curves; /* ends with a NULL name; the first that a study has is the one in tables */
+  const StudyCurve *curves; /* ends with a NULL name; tables show the first one that the study has */
   int (*points)(const Config *setting);
   double (*axis_value)(const Config *setting, int point);
-  /* OPTIONAL. Whether a setting and a policy make sense in this study: STATUS_INPUT with a sentence if
-   * not. */
+  /* OPTIONAL. Whether a setting or policy makes sense in this study: STATUS_INPUT with a sentence if not. */
   Status (*check_setting)(const Study *study, const Config *setting, const Problem *problem);
   Status (*check_policy)(const PolicyMethod *method, const Config *options);
   /* Floating-point operations of a task, roughly: only for ordering and estimates. */
   double (*cost)(const Study *study, const Task *task);
-  /* OPTIONAL. The same for a round of one run, of the curves that all policies share: the tasks of the first
-   * policy are taken to measure them. */
+  /* OPTIONAL. The same for a round of one run, for the curves that all policies share: the tasks of the first
+   * policy are assumed to measure them. */
   double (*shared_cost)(const Study *study, const Config *setting, const Problem *problem);
-  /* Run one task into `result`, which has room, and with has_shared the shared curves. Errors belong to the
-   * task alone. */
+  /* Run one task into `result`, which is allocated and, with has_shared, has the shared curves already.
+   * Errors belong to the task alone. */
   Status (*run)(const Study *study, const Task *task, const Prior *prior, Tick tick, TaskResult *result);
-  /* OPTIONAL, both or none. Whether a large setting makes sense with every policy of the study. And tasks of
-   * one block, a policy each, of a large setting: all ranks call it together and get the same results, and
-   * the matrices of a run serve all policies. Errors belong to these tasks. */
+  /* OPTIONAL, both or none. Whether a large setting makes sense with every policy of the study; and running
+   * the tasks of one block of a large setting, one per policy. The latter is collective: all ranks get the
+   * same results. The matrices of a run serve all policies. Errors belong to these tasks. */
   Status (*check_large)(const Study *study, const Config *setting, const Problem *problem);
   Status (*run_large)(const Study *study, const StudyLarge *large, int count, const Task *const *tasks,
                       TaskResult *results);
@@ -95,13 +93,13 @@ struct Study {
   const char *name;
   uint64_t seed;
   Runs runs;
-  /* What the standard error of an adaptive number of runs is of, by curve of the list below; of a fixed one,
-   * what `status` shows. */
+  /* The curve, by place in the list below, whose standard error decides an adaptive number of runs; with a
+   * fixed number, the one that `status` shows. */
   int target_curve;
   bool target_paired;
   PolicyWork *work; /* [settings, policies] */
-  double *shared_cost; /* [settings], 0 where the kind of study has none */
-  const StudyCurve **curves; /* [curve_count], those that the study measures */
+  double *shared_cost; /* [settings], 0 if the kind of study has none */
+  const StudyCurve **curves; /* [curve_count], the ones that the study measures */
   int curve_count, published; /* all of them; those in the results, which come first */
   int points; /* the largest number of points of any setting */
   /* The axis of the results: the points of all settings, which need not be at the same values. */
@@ -111,68 +109,68 @@ struct Study {
   int task_count; /* settings x policies x blocks */
 };
 
-/* Returns where a point of a setting stands on the axis of the results. */
+/* Returns the position of a setting's point on the axis of the results. */
 int study_place(const Study *study, const Config *setting, int point);
 
 /* Returns task number `index` of the list. */
 Task study_task(const Study *study, int index);
-/* Returns where block `block` of a cell stands in the list. */
+/* Returns the place in the list of block `block` of a cell. */
 int study_task_index(const Study *study, int setting, int policy, int block);
 
-/* Takes over `file`, checks that every policy fits its prior in every setting (STATUS_INPUT otherwise),
- * and counts the tasks. The caller ends with study_destroy, also after an error. */
+/* Takes ownership of `file`, checks that every policy fits its prior in every setting (STATUS_INPUT
+ * otherwise), and counts the tasks. The caller must call study_destroy, also after an error. */
 Status study_create(StudyFile *file, Study *out);
 void study_destroy(Study *study);
 
-/* Checks that what its policies need outside of this program is there: STATUS_INPUT with one sentence if
- * it is not. */
+/* Checks that everything outside of this program that the policies need is available; if not, returns
+ * STATUS_INPUT with one sentence. */
 Status study_ready(const Study *study, Tick tick);
 
-/* Returns words of the key runs.of: the curves of all kinds of studies, and their paired differences; NULL
- * ends. */
+/* Returns word number `index` of the key runs.of: the curves of all kinds of studies and their paired
+ * differences; NULL after the last. */
 const char *study_target_name(int index);
-/* Writes what the target is of, such as "regret_diff". */
+/* Writes the name of the target, such as "regret_diff". */
 void study_target(const Study *study, size_t size, char *out);
-/* Writes where the methods of the study's policies are from: "ts: Thompson 1933; ...". */
+/* Writes the references of the methods of the study's policies: "ts: Thompson 1933; ...". */
 Status study_references(Arena *memory, const Study *study, const char **out);
 
-/* Returns words of the key metrics: what the curves of all kinds of studies can be asked for by; NULL
- * ends. */
+/* Returns word number `index` of the key metrics, which ask for curves of all kinds of studies; NULL after
+ * the last. */
 const char *study_metric_name(int index);
-/* Returns words of the key estimators likewise. */
+/* Returns word number `index` of the key estimators likewise. */
 const char *study_estimator_name(int index);
-/* Returns whether `metrics` of the study has that word. */
+/* Returns whether the study's key `metrics`, or `estimators` if it has those, lists this word. */
 bool study_measures(const Study *study, const char *metric);
-/* Returns what the cost of a policy in a setting depends on, for a task's runs; history and draws are for
- * the kind of study to enter. Not for a large setting. */
+/* Returns what the cost of a policy in a setting depends on, for the runs of a task; the kind of study fills
+ * in the history and draws. Not for a large setting. */
 PolicyWork study_work(const Study *study, const Task *task);
-/* Returns the cost of the world's part of a round of one run: a reward and its regret, and new arms where
- * they are drawn. */
+/* Returns the cost of the world's part in a round of one run: a reward and its regret, and new arms if they
+ * are drawn. */
 double study_world_cost(const PolicyWork *work);
-/* Returns the dimension of a large setting; 2 where only the problem's file knows it. */
+/* Returns the dimension of a large setting; 2 if only the problem's file knows it. */
 double study_dimension(const Config *setting);
 
-/* Makes room for the result of a task. The caller ends with task_result_destroy, also after an error. */
+/* Allocates the result of a task. The caller must call task_result_destroy, also after an error. */
 Status task_result_create(const Study *study, const Task *task, TaskResult *out);
 void task_result_destroy(TaskResult *result);
 /* Returns whether a study has curves that all policies share. */
 bool study_has_shared(const Study *study);
-/* Takes the shared curves of a finished task of the same setting and runs, so that the task need not
+/* Copies the shared curves from a finished task of the same setting and runs, so that this task need not
  * measure them. */
 void task_result_share(const Study *study, const TaskResult *finished, TaskResult *result);
-/* Makes it the result of a task that raised an error: RUN_FAILED, NaN curves, `message`. STATUS_OK: the
- * error belongs to the task alone. */
+/* Turns `result` into that of a task that raised an error: RUN_FAILED, NaN curves, `message`. Returns
+ * STATUS_OK, since the error belongs to the task alone. */
 Status task_result_fail(const Study *study, const char *message, TaskResult *result);
 
 /* Returns whether a task belongs to a large setting. */
 bool study_task_is_large(const Study *study, const Task *task);
-/* Runs, as study_run_task does, `count` tasks that run_large can take. Collective over the ranks of
+/* Runs `count` tasks that run_large can run together, like study_run_task. Collective over the ranks of
  * `large`. */
 Status study_run_large(const Study *study, const StudyLarge *large, int count, const Task *const *tasks,
                        TaskResult *results);
 
-/* Runs a task: make its prior from `directory` (where fitted priors are cached), then the study's own
- * `run`, which measures what the result does not have yet. A task that raises an error gives RUN_FAILED,
- * NaN curves and a message; only lack of memory and unreadable prior files are a Status. */
+/* Runs a task: makes its prior from `directory` (where fitted priors are cached), and calls the study's own
+ * `run`, which measures what the result does not have yet. A task that raises an error gives RUN_FAILED, NaN
+ * curves and a message; only STATUS_STOPPED and STATUS_INTERNAL (lack of memory) are returned. */
 Status study_run_task(const Study *study, const Task *task, const char *directory, Tick tick,
                       TaskResult *result);
