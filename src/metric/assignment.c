@@ -2,16 +2,18 @@
  * matched pairs have reduced cost 0; u need not be stored, as u_i is the least c_ij - v_j of its row.
  *
  *   1  dual variables v from an auction with epsilon scaling (Bertsekas, Annals of Operations Research 14,
- * 1988) 2  augmenting row reduction: a free row takes its best column and lowers its v to the point where the
- *      second best is as good; the row it drove out is free and may be next
- *   3  for each row still free, a shortest path (Dijkstra, dense) to a free column, along which the matching
- *      is switched
+ *      1988)
+ *   2  augmenting row reduction: a free row takes its best column and lowers its v to the point where the
+ *      second best is as good; the row that it drives out is free and may be next
+ *   3  for each row still free, a shortest path (Dijkstra, dense) to a free column, along which the
+ *      matching is switched
  *
- * Without the auction, v of one cloud shifted by half a standard deviation against the other would be wrong
- * all over, and paths long: by the least of each column, as published, 2000 points take four times as long.
+ * Without the auction, v would be wrong everywhere if one cloud is shifted by half a standard deviation
+ * against the other, and paths would be long: from the least of each column, as published, 2000 points take
+ * four times as long.
  *
- * All time goes into passes over rows, by plain loops over the lanes of a vector: they become one instruction
- * for each register at every level, and running minima stay in registers. */
+ * All time is spent in passes over rows, written as plain loops over the lanes of a vector: at every SIMD
+ * level they become one instruction per register, and running minima stay in registers. */
 #include "metric/assignment.h"
 
 #include "core/simd.h"
@@ -29,10 +31,10 @@ struct Assignment {
   int *column_of, *row_of; /* [n], NONE: free */
   double *v; /* [stride] */
   int *free_rows; /* [n] */
-  /* The auction: costs, and what v has fallen by since they were rounded. */
+  /* For the auction: rounded costs, and the change of v since they were rounded, in units. */
   int16_t *rounded, *price; /* [n, stride], [stride] */
-  /* Dijkstra: tentative distance of each column, INFINITY once it is closed; the row before it; v, but
-   * -INFINITY once closed; the closed columns in order, and their distances. */
+  /* For Dijkstra: the tentative distance of each column, INFINITY once it is closed; v, but -INFINITY once
+   * closed; the row before each column; the closed columns in order, and their distances. */
   double *distance, *open_v; /* [stride] */
   double *before; /* [stride], whole numbers */
   int *closed; /* [n] */
@@ -53,7 +55,7 @@ Status assignment_create(Arena *memory, int most, Assignment **out) {
   return STATUS_OK;
 }
 
-static const double *row_of_costs(const Assignment *a, int i) {
+static const double *assignment_cost_row(const Assignment *a, int i) {
   return a->cost + (size_t)i * (size_t)a->stride;
 }
 
@@ -66,7 +68,7 @@ typedef double Lanes __attribute__((vector_size(ASSIGNMENT_LANES * sizeof(double
 #define AT(array, j) (*(Lanes *)((array) + (j)))
 #define CONST_AT(array, j) (*(const Lanes *)((array) + (j)))
 
-/* Returns the least over all lanes: halves of them become one, until there is one lane. */
+/* Returns the least over all lanes, combining halves until one lane is left. */
 INLINE double least_lane(const Lanes *lanes) {
   Lanes x = *lanes;
 #pragma GCC unroll 5
@@ -85,7 +87,7 @@ double assignment_cost_least(int stride, const double *c, const double *v) {
   return least_lane(&least);
 }
 
-/* Returns the least over all lanes, each of which has its least and second least value and the block of
+/* Returns the two least over all lanes. Each lane has its least and second least value, and the block of
  * columns of the least. */
 INLINE AssignmentLeast least_of_lanes(const Lanes *best, const Lanes *next, const Lanes *where) {
   const double value = least_lane(best);
@@ -114,8 +116,9 @@ AssignmentLeast assignment_two_least(int stride, const double *c, const double *
 
 /* Relaxes every open column through `row`, whose costs are c, with h added; returns the closest open one. */
 SIMD_CLONES
-static AssignmentLeast relax(int stride, const double *restrict c, const double *restrict open_v, double h,
-                             double row, double *restrict distance, double *restrict before) {
+static AssignmentLeast assignment_relax_columns(int stride, const double *restrict c,
+                                                const double *restrict open_v, double h, double row,
+                                                double *restrict distance, double *restrict before) {
   Lanes best = (Lanes){0} + INFINITY, where = {0};
   const Lanes none = best;
   for (int j = 0; j < stride; j += ASSIGNMENT_LANES) {
@@ -135,50 +138,50 @@ static AssignmentLeast relax(int stride, const double *restrict c, const double 
 /* ---- the auction
  *
  * Rows bid for columns: a free row takes the column where c_ij - v_j is least and lowers that v_j until the
- * second best is as good, and by epsilon more; the row that it drove out is free and bids next. With a large
- * epsilon prices go quickly to about where they belong, with a small one to the place; so epsilon falls from
- * phase to phase, and every phase starts with all rows free, at the prices of the one before.
+ * second best is as good, and by epsilon more; the row that it drives out is free and bids next. With a large
+ * epsilon prices quickly come close to their final values, with a small one they reach them; so epsilon falls
+ * from phase to phase, and every phase starts with all rows free, at the prices of the one before.
  *
- * Bids are among whole numbers of 16 bits, a quarter of the memory, which is where the time goes. They count
- * units of what a cost is above its column's v so far and the least of its row; MOST_COST of them, at least
- * 32 epsilon, are as good as more. When epsilon is less than FINEST units, costs are rounded again. The unit
- * is a power of two, so that prices add up without an error. */
+ * Bids use integers of 16 bits: memory traffic, which takes most of the time, is a quarter of that of
+ * doubles. They count, in units, how much a cost exceeds the current v of its column and the least of its
+ * row; larger costs count as MOST_COST units, which is at least 32 epsilon. When epsilon is less than FINEST
+ * units, costs are rounded again. The unit is a power of two, so that prices add up without an error. */
 enum {
-  MOST_COST = (1 << 13) - 1, /* of those that are rounded */
-  LEAST_PRICE = MOST_COST - INT16_MAX, /* no reduced cost is above INT16_MAX */
+  MOST_COST = (1 << 13) - 1, /* the largest rounded cost */
+  LEAST_PRICE = MOST_COST - INT16_MAX, /* so that no reduced cost is above INT16_MAX */
   COARSEST = 7, /* bits of epsilon when costs are rounded */
-  FINEST = 5, /* units, the least epsilon */
-  SHRINK = 5, /* of epsilon */
+  FINEST = 5, /* the least epsilon, in units */
+  SHRINK = 5, /* factor by which epsilon falls from phase to phase */
   COLUMN_BITS = 16,
   COLUMNS = 1 << COLUMN_BITS, /* at most */
-  SAMPLE = 16, /* rows, of the mean cost */
-  MOST_BIDS = 200 /* for each row, after which v is what it is; 10 to 70 are usual */
+  SAMPLE = 16, /* rows, for the mean cost */
+  MOST_BIDS = 200 /* per row, after which v stays as it is; 10 to 70 are usual */
 };
-static const double FIRST = 0.1; /* epsilon, of the mean cost */
-static const double LAST = 0.03; /* epsilon, of the mean cost by n */
+static const double FIRST = 0.1; /* first epsilon, over the mean cost */
+static const double LAST = 0.03; /* last epsilon, over the mean cost / n */
 
 SIMD_CLONES
 static void lower(int n, const double *restrict c, double *restrict least) {
   for (int j = 0; j < n; j++) least[j] = c[j] < least[j] ? c[j] : least[j];
 }
 
-/* Returns the mean of what is left of the costs of a few rows. */
-static double mean_cost(const Assignment *a) {
+/* Returns the mean of the reduced costs in a few rows. */
+static double assignment_mean_cost(const Assignment *a) {
   const int step = (a->n + SAMPLE - 1) / SAMPLE;
   double sum = 0;
   int rows = 0;
   for (int i = 0; i < a->n; i += step, rows++) {
-    const double *c = row_of_costs(a, i), least = assignment_cost_least(a->stride, c, a->v);
+    const double *c = assignment_cost_row(a, i), least = assignment_cost_least(a->stride, c, a->v);
     for (int j = 0; j < a->n; j++) sum += c[j] - a->v[j] - least;
   }
   return sum / a->n / rows;
 }
 
-/* Computes to_j = scale (c_j - v_j - low), at most MOST_COST: the last bits of its sum with 2^52. A
- * conversion would be moved before the comparison, and of an infinite number it raises "invalid". */
+/* Computes to_j = scale (c_j - v_j - low), at most MOST_COST, as the last bits of its sum with 2^52. A
+ * conversion would be moved before the comparison, and raises "invalid" for an infinite number. */
 SIMD_CLONES
-static void round_row(int stride, const double *restrict c, const double *restrict v, double low,
-                      double scale, int16_t *restrict to) {
+static void assignment_round_row(int stride, const double *restrict c, const double *restrict v, double low,
+                                 double scale, int16_t *restrict to) {
   for (int j = 0; j < stride; j++) {
     const double units = (c[j] - v[j] - low) * scale;
     union {
@@ -189,10 +192,10 @@ static void round_row(int stride, const double *restrict c, const double *restri
   }
 }
 
-static void round_costs(Assignment *a, double scale) {
+static void assignment_round_costs(Assignment *a, double scale) {
   for (int i = 0; i < a->n; i++) {
-    const double *c = row_of_costs(a, i), least = assignment_cost_least(a->stride, c, a->v);
-    round_row(a->stride, c, a->v, least, scale, a->rounded + (size_t)i * (size_t)a->stride);
+    const double *c = assignment_cost_row(a, i), least = assignment_cost_least(a->stride, c, a->v);
+    assignment_round_row(a->stride, c, a->v, least, scale, a->rounded + (size_t)i * (size_t)a->stride);
   }
   for (int j = 0; j < a->stride; j++) a->price[j] = j < a->n ? 0 : LEAST_PRICE;
 }
@@ -204,8 +207,8 @@ typedef struct {
   int column; /* of the least; the first of equals */
 } Least;
 
-/* Returns the least over all lanes. A value and its column become one number, so that no comparison has to
- * choose twice. Both halves of the lanes become one, until there is one lane. */
+/* Returns the two least over all lanes. A value and its column are packed into one number, so that no
+ * comparison has to choose twice. Halves of the lanes are combined until one lane is left. */
 INLINE Least least_of(const Whole *best, const Whole *next, const Whole *where) {
   int32_t least[ASSIGNMENT_LANES], second[ASSIGNMENT_LANES];
   LANES least[l] = (*best)[l] * COLUMNS + (*where)[l] * ASSIGNMENT_LANES + l;
@@ -222,7 +225,8 @@ INLINE Least least_of(const Whole *best, const Whole *next, const Whole *where) 
 
 /* Returns the two least of c_j - price_j. */
 SIMD_CLONES
-static Least two_least_rounded(int stride, const int16_t *restrict c, const int16_t *restrict price) {
+static Least assignment_two_least_rounded(int stride, const int16_t *restrict c,
+                                          const int16_t *restrict price) {
   Whole best = (Whole){0} + INT16_MAX, next = best, where = {0};
   for (int j = 0; j < stride; j += ASSIGNMENT_LANES) {
     const Whole x = *(const Whole *)(c + j) - *(const Whole *)(price + j);
@@ -237,70 +241,71 @@ static Least two_least_rounded(int stride, const int16_t *restrict c, const int1
   return least_of(&best, &next, &where);
 }
 
-/* Lowers price_j by fall, as a whole vector: what is stored by parts cannot be loaded as one before it has
- * reached the cache. */
+/* Lowers price_j by `fall`, storing a whole vector: after a partial store, a load of the whole vector would
+ * have to wait until the store has reached the cache. */
 SIMD_CLONES
-static void lower_price(int16_t *price, int column, int16_t fall) {
+static void assignment_lower_price(int16_t *price, int column, int16_t fall) {
   Whole *at = (Whole *)(price + column / ASSIGNMENT_LANES * ASSIGNMENT_LANES), prices = *at;
   const int16_t lane = (int16_t)(column % ASSIGNMENT_LANES);
   LANES prices[l] = (int16_t)(prices[l] - (l == lane ? fall : 0));
   *at = prices;
 }
 
-/* Runs one phase; returns the bids that are left. It ends early where a price leaves the range. */
-static int64_t run_phase(Assignment *a, int epsilon, int64_t bids) {
+/* Runs one phase and returns the number of bids left. Ends early if a price leaves the range. */
+static int64_t assignment_auction_phase(Assignment *a, int epsilon, int64_t bids) {
   int count = a->n;
   for (int i = 0; i < a->n; i++) a->row_of[i] = NONE, a->free_rows[i] = a->n - 1 - i;
   for (; count > 0 && bids > 0; bids--) {
     const int i = a->free_rows[--count];
-    const Least least = two_least_rounded(a->stride, a->rounded + (size_t)i * (size_t)a->stride, a->price);
+    const Least least =
+        assignment_two_least_rounded(a->stride, a->rounded + (size_t)i * (size_t)a->stride, a->price);
     const int driven_out = a->row_of[least.column], fall = least.second - least.value + epsilon;
     if (a->price[least.column] - fall < LEAST_PRICE) break;
-    lower_price(a->price, least.column, (int16_t)fall);
+    assignment_lower_price(a->price, least.column, (int16_t)fall);
     a->row_of[least.column] = i;
     if (driven_out != NONE) a->free_rows[count++] = driven_out;
   }
   return bids;
 }
 
-static void settle_prices(Assignment *a, double unit) {
+static void assignment_settle_prices(Assignment *a, double unit) {
   for (int j = 0; j < a->n; j++) a->v[j] += unit * a->price[j], a->price[j] = 0;
 }
 
-/* Computes v[stride]: dual variables of a matching that is nearly the best, and 0 beyond them. Any v is a
- * valid start; the better it is, the shorter are the paths that are still to be found. */
-static void find_duals(Assignment *a) {
+/* Computes v[stride]: dual variables of a nearly optimal matching, and 0 beyond them. Any v is a valid start;
+ * the better it is, the shorter are the paths still to be found. */
+static void assignment_auction_duals(Assignment *a) {
   for (int j = 0; j < a->stride; j++) a->v[j] = j < a->n ? INFINITY : 0;
-  for (int i = 0; i < a->n; i++) lower(a->n, row_of_costs(a, i), a->v);
-  const double mean = a->n > 1 && a->stride <= COLUMNS ? mean_cost(a) : 0;
+  for (int i = 0; i < a->n; i++) lower(a->n, assignment_cost_row(a, i), a->v);
+  const double mean = a->n > 1 && a->stride <= COLUMNS ? assignment_mean_cost(a) : 0;
   if (!(mean > 0 && isfinite(0x1p60 / mean))) return;
   int64_t bids = MOST_BIDS * (int64_t)a->n;
   double unit = INFINITY;
   for (double epsilon = FIRST * mean; epsilon * a->n >= LAST * mean && bids > 0; epsilon /= SHRINK) {
     if (epsilon < FINEST * unit) {
-      if (isfinite(unit)) settle_prices(a, unit);
+      if (isfinite(unit)) assignment_settle_prices(a, unit);
       unit = ldexp(1, ilogb(epsilon) - COARSEST);
-      round_costs(a, 1 / unit);
+      assignment_round_costs(a, 1 / unit);
     }
-    bids = run_phase(a, (int)(epsilon / unit), bids);
+    bids = assignment_auction_phase(a, (int)(epsilon / unit), bids);
   }
-  settle_prices(a, unit);
+  assignment_settle_prices(a, unit);
 }
 
 /* ---- the matching */
 
-static void match(Assignment *a, int row, int column) {
+static void assignment_match_pair(Assignment *a, int row, int column) {
   a->column_of[row] = column;
   a->row_of[column] = row;
 }
 
-/* Passes once over the free rows; a row that was driven out while v fell is taken at once. Returns the
- * number of rows still free. */
-static int reduce_rows(Assignment *a, int count) {
+/* Passes once over the free rows; a row that is driven out while v falls is handled next. Returns the number
+ * of rows still free. */
+static int assignment_reduce_rows(Assignment *a, int count) {
   int next = 0, left = 0, steps = 0;
   while (next < count) {
     int i = a->free_rows[next++];
-    AssignmentLeast least = assignment_two_least(a->stride, row_of_costs(a, i), a->v);
+    AssignmentLeast least = assignment_two_least(a->stride, assignment_cost_row(a, i), a->v);
     int j = least.column, driven_out = a->row_of[j];
     double lower = a->v[j] - (least.second - least.value);
     bool falls = lower < a->v[j] && isfinite(lower);
@@ -309,10 +314,10 @@ static int reduce_rows(Assignment *a, int count) {
       a->free_rows[left++] = i;
       continue;
     }
-    match(a, i, j);
+    assignment_match_pair(a, i, j);
     if (driven_out == NONE) continue;
     a->column_of[driven_out] = NONE;
-    /* Rounding could let two rows drive each other out for ever. */
+    /* Rounding could let two rows drive each other out forever. */
     if (++steps < a->n)
       a->free_rows[--next] = driven_out;
     else
@@ -322,20 +327,21 @@ static int reduce_rows(Assignment *a, int count) {
 }
 
 /* Switches the matching along the path that ends in `column`. */
-static void switch_path(Assignment *a, int row, int column) {
+static void assignment_switch_path(Assignment *a, int row, int column) {
   for (;;) {
     int i = (int)a->before[column], dropped = a->column_of[i];
-    match(a, i, column);
+    assignment_match_pair(a, i, column);
     if (i == row) return;
     column = dropped;
   }
 }
 
-static void augment(Assignment *a, int row) {
+static void assignment_augment_row(Assignment *a, int row) {
   size_t bytes = (size_t)a->stride * sizeof(double);
   memcpy(a->open_v, a->v, bytes);
   for (int j = 0; j < a->stride; j++) a->distance[j] = INFINITY;
-  AssignmentLeast nearest = relax(a->stride, row_of_costs(a, row), a->open_v, 0, row, a->distance, a->before);
+  AssignmentLeast nearest = assignment_relax_columns(a->stride, assignment_cost_row(a, row), a->open_v, 0,
+                                                     row, a->distance, a->before);
   int count = 0;
   while (a->row_of[nearest.column] != NONE) {
     int j = nearest.column, i = a->row_of[j];
@@ -343,18 +349,19 @@ static void augment(Assignment *a, int row) {
     a->closed_distance[count++] = nearest.value;
     a->distance[j] = INFINITY;
     a->open_v[j] = -INFINITY;
-    const double *c = row_of_costs(a, i);
-    nearest = relax(a->stride, c, a->open_v, nearest.value - (c[j] - a->v[j]), i, a->distance, a->before);
+    const double *c = assignment_cost_row(a, i);
+    nearest = assignment_relax_columns(a->stride, c, a->open_v, nearest.value - (c[j] - a->v[j]), i,
+                                       a->distance, a->before);
   }
   for (int k = 0; k < count; k++) a->v[a->closed[k]] += a->closed_distance[k] - nearest.value;
-  switch_path(a, row, nearest.column);
+  assignment_switch_path(a, row, nearest.column);
 }
 
 static void assignment_begin(Assignment *a, int n, const double *cost) {
   a->n = n;
   a->stride = assignment_stride(n);
   a->cost = cost;
-  find_duals(a);
+  assignment_auction_duals(a);
 }
 
 void assignment_duals(Assignment *a, int n, const double *cost, double *v) {
@@ -366,7 +373,7 @@ void assignment_solve(Assignment *a, int n, const double *cost, int *column_of, 
   assignment_begin(a, n, cost);
   a->column_of = column_of;
   for (int j = 0; j < n; j++) a->column_of[j] = a->row_of[j] = NONE, a->free_rows[j] = j;
-  const int count = reduce_rows(a, n);
-  for (int k = 0; k < count; k++) augment(a, a->free_rows[k]);
+  const int count = assignment_reduce_rows(a, n);
+  for (int k = 0; k < count; k++) assignment_augment_row(a, a->free_rows[k]);
   memcpy(v, a->v, (size_t)n * sizeof *v);
 }

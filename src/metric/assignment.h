@@ -1,30 +1,30 @@
-/* The linear assignment problem: match n rows to n columns one to one at least total cost. Exact; shortest
- * augmenting paths after Jonker and Volgenant (Computing 38, 1987).
+/* The linear assignment problem: match n rows to n columns one to one at the least total cost. Exact;
+ * shortest augmenting paths after Jonker and Volgenant (Computing 38, 1987).
  *
- * Costs are cost[n, stride], finite and not negative, rows aligned as ALLOCATE does it and padded with
- * INFINITY up to stride = assignment_stride(n). */
+ * Costs are cost[n, stride], finite and not negative, with rows aligned as ALLOCATE aligns them and padded
+ * with INFINITY up to stride = assignment_stride(n). */
 #pragma once
 
 #include "core/arena.h"
 
 typedef struct Assignment Assignment;
 
-/* Creates room for problems of up to `most` rows: 2 most^2 bytes. */
+/* Allocates memory for problems of up to `most` rows: 2 most^2 bytes. */
 Status assignment_create(Arena *memory, int most, Assignment **out);
 
 /* Solves the assignment: column_of[n] is the column of each row, v[n] the columns' dual variables. */
 void assignment_solve(Assignment *assignment, int n, const double *cost, int *column_of, double *v);
-/* Computes v[n] that assignment_solve starts from: dual variables of a matching that is nearly the best. */
+/* Computes the v[n] that assignment_solve starts from: dual variables of a nearly optimal matching. */
 void assignment_duals(Assignment *assignment, int n, const double *cost, double *v);
 
-enum { ASSIGNMENT_LANES = 32 }; /* columns that a pass takes at a time */
+enum { ASSIGNMENT_LANES = 32 }; /* columns that a pass handles at a time */
 
 /* Returns the length of a padded row. */
 int assignment_stride(int n);
 /* Returns min_j c_j - v_j of a padded row. */
 double assignment_cost_least(int stride, const double *c, const double *v);
 
-/* Least and second least c_j - v_j, and the column of the least, the first of equals. */
+/* Least and second least c_j - v_j, and the column of the least, the first if several are equal. */
 typedef struct {
   double value, second;
   int column;

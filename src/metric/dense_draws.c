@@ -2,13 +2,13 @@
 
 #include <math.h>
 
-/* For each draw: its component, its distance to the truth, whether it is below the truth along the
+/* For each draw: its component, its distance to the truth, and whether it is below the truth along the
  * direction. */
 enum { OF_COMPONENT, OF_DISTANCE, OF_RANK, OF_DRAW };
 
 /* Computes values[OF_DRAW, n] for this rank's columns x[d, count]. */
-static void measure_columns(const DenseMeasure *measure, DenseColumns columns, int n, const double *x,
-                            double *values) {
+static void metric_measure_columns(const DenseMeasure *measure, DenseColumns columns, int n, const double *x,
+                                   double *values) {
   const size_t d = (size_t)measure->modes->d, count = (size_t)columns.count, all = (size_t)n;
   int component[DENSE_COLUMNS];
   double square[DENSE_COLUMNS] = {0}, above[DENSE_COLUMNS] = {0};
@@ -28,16 +28,16 @@ static void measure_columns(const DenseMeasure *measure, DenseColumns columns, i
   }
 }
 
-/* Measures the draws. Every rank measures its columns; sums go in the order of draws, so that they do not
- * depend on who did. */
-static void measure_draws(const DenseMeasure *measure, const DenseMatrix *theta, double *values, double *work,
-                          DenseDraws *out) {
+/* Measures the draws. Every rank measures its columns; sums are taken in the order of draws, so that they do
+ * not depend on which rank measured what. */
+static void metric_measure_draws(const DenseMeasure *measure, const DenseMatrix *theta, double *values,
+                                 double *work, DenseDraws *out) {
   const Dense *dense = measure->dense;
   const int n = theta->columns;
   double *x = work, *scratch = x + (size_t)theta->rows * (size_t)dense_most_columns(dense, n);
   for (int round = 0; round < dense_rounds(dense, n); round++) {
     dense_get_columns(dense, round, theta, scratch, x);
-    measure_columns(measure, dense_columns(dense, n, round, dense->rank), n, x, values);
+    metric_measure_columns(measure, dense_columns(dense, n, round, dense->rank), n, x, values);
   }
   dense->sum(OF_DRAW * (size_t)n, values);
   int count[ISOTROPIC_COMPONENTS] = {0};
@@ -51,8 +51,8 @@ static void measure_draws(const DenseMeasure *measure, const DenseMatrix *theta,
 }
 
 /* Computes |X' Y|^2 / (n m) of centred draws. */
-static Status covariance_product(const DenseMeasure *measure, const DenseMatrix *x, const DenseMatrix *y,
-                                 double *out) {
+static Status metric_covariance_product(const DenseMeasure *measure, const DenseMatrix *x,
+                                        const DenseMatrix *y, double *out) {
   SCOPED(DenseMatrix, product, dense_matrix_destroy);
   TRY(dense_matrix_create(measure->dense, x->columns, y->columns, &product));
   dense_multiply(measure->dense, 1, true, x, false, y, &product);
@@ -60,8 +60,8 @@ static Status covariance_product(const DenseMeasure *measure, const DenseMatrix 
   return STATUS_OK;
 }
 
-static Status dense_draws_allocate(Arena *scratch, const Dense *dense, DenseDraws *out, double **values,
-                                   double **work) {
+static Status metric_allocate_dense(Arena *scratch, const Dense *dense, DenseDraws *out, double **values,
+                                    double **work) {
   const size_t d = (size_t)out->centred.rows;
   NEW(out->mean, d);
   ALLOCATE(scratch, *values, OF_DRAW * (size_t)out->centred.columns);
@@ -75,12 +75,12 @@ Status dense_draws_create(const DenseMeasure *measure, DenseMatrix *theta, Dense
   double *values, *work;
   *out = (DenseDraws){.centred = *theta};
   *theta = (DenseMatrix){0};
-  TRY(dense_agree(dense, dense_draws_allocate(&scratch, dense, out, &values, &work)));
-  measure_draws(measure, &out->centred, values, work, out);
+  TRY(dense_agree(dense, metric_allocate_dense(&scratch, dense, out, &values, &work)));
+  metric_measure_draws(measure, &out->centred, values, work, out);
   dense_centre(dense, &out->centred, out->mean);
   out->trace = dense_square(dense, &out->centred) / out->centred.columns;
   if (!measure->covariance) return STATUS_OK;
-  return covariance_product(measure, &out->centred, &out->centred, &out->square);
+  return metric_covariance_product(measure, &out->centred, &out->centred, &out->square);
 }
 
 void dense_draws_destroy(DenseDraws *draws) {
@@ -92,7 +92,7 @@ void dense_draws_destroy(DenseDraws *draws) {
 Status dense_draws_covariance_error(const DenseMeasure *measure, const DenseDraws *x, const DenseDraws *y,
                                     double *out) {
   double both;
-  TRY(covariance_product(measure, &x->centred, &y->centred, &both));
+  TRY(metric_covariance_product(measure, &x->centred, &y->centred, &both));
   *out = sqrt(fmax(x->square - 2 * both + y->square, 0) / y->square);
   return STATUS_OK;
 }

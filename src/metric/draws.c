@@ -4,14 +4,15 @@
 #include <math.h>
 #include <string.h>
 
-static double trace(int d, const double *matrix) {
+static double metric_covariance_trace(int d, const double *matrix) {
   double sum = 0;
   for (size_t i = 0; i < (size_t)d; i++) sum += matrix[i * (size_t)d + i];
   return sum;
 }
 
 /* Returns |x - y| of count elements, which lie `stride` and `other_stride` apart. */
-static double distance(size_t count, const double *x, size_t stride, const double *y, size_t other_stride) {
+static double metric_strided_distance(size_t count, const double *x, size_t stride, const double *y,
+                                      size_t other_stride) {
   double squares = 0;
   for (size_t i = 0; i < count; i++) {
     const double step = x[i * stride] - y[i * other_stride];
@@ -21,23 +22,24 @@ static double distance(size_t count, const double *x, size_t stride, const doubl
 }
 
 double metric_sd_ratio(int d, const double *covariance_x, const double *covariance_y) {
-  double reference = trace(d, covariance_y);
-  return reference > 0 ? sqrt(trace(d, covariance_x) / reference) : NAN;
+  double reference = metric_covariance_trace(d, covariance_y);
+  return reference > 0 ? sqrt(metric_covariance_trace(d, covariance_x) / reference) : NAN;
 }
 
 double metric_mean_error(int d, const double *mean_x, const double *mean_y) {
-  return distance((size_t)d, mean_x, 1, mean_y, 1);
+  return metric_strided_distance((size_t)d, mean_x, 1, mean_y, 1);
 }
 
 double metric_covariance_error(int d, const double *covariance_x, const double *covariance_y) {
   size_t elements = (size_t)d * (size_t)d;
   double squares = 0;
   for (size_t k = 0; k < elements; k++) squares += covariance_y[k] * covariance_y[k];
-  return squares > 0 ? distance(elements, covariance_x, 1, covariance_y, 1) / sqrt(squares) : NAN;
+  return squares > 0 ? metric_strided_distance(elements, covariance_x, 1, covariance_y, 1) / sqrt(squares)
+                     : NAN;
 }
 
-/* Returns component c alone, with its weight: its log density is log(w_c N(theta; mu_c, Sigma_c)). A view. */
-static Mixture component_view(const Mixture *modes, int c) {
+/* Returns a view of component c with its weight: its log density is log(w_c N(theta; mu_c, Sigma_c)). */
+static Mixture metric_mode_view(const Mixture *modes, int c) {
   size_t d = (size_t)modes->d, first = (size_t)c;
   return (Mixture){.d = modes->d,
                    .components = 1,
@@ -46,19 +48,20 @@ static Mixture component_view(const Mixture *modes, int c) {
                    .log_norm = modes->log_norm + first};
 }
 
-/* Computes fraction[C] of the points x[d, n] that belong to each component: the first that reaches the
- * best density of all takes the point. work[2 n]. */
-static void mode_fractions(const Mixture *modes, int n, const double *x, double *work, double *fraction) {
+/* Computes fraction[C] of the points x[d, n] that belong to each component: a point belongs to the first
+ * component that reaches its largest density. work[2 n] is scratch. */
+static void metric_mode_fractions(const Mixture *modes, int n, const double *x, double *work,
+                                  double *fraction) {
   double *best = work, *density = work + n;
   for (int i = 0; i < n; i++) best[i] = -INFINITY;
   for (int c = 0; c < modes->components; c++) {
-    Mixture alone = component_view(modes, c);
+    Mixture alone = metric_mode_view(modes, c);
     mixture_log_density(&alone, n, x, density);
     for (int i = 0; i < n; i++) best[i] = density[i] > best[i] ? density[i] : best[i];
   }
   for (int c = 0; c < modes->components; c++) {
     int count = 0;
-    Mixture alone = component_view(modes, c);
+    Mixture alone = metric_mode_view(modes, c);
     mixture_log_density(&alone, n, x, density);
     for (int i = 0; i < n; i++) {
       if (density[i] != best[i]) continue;
@@ -72,13 +75,13 @@ static void mode_fractions(const Mixture *modes, int n, const double *x, double 
 double metric_mode_weight_error(const Mixture *modes, int n, const double *x, int m, const double *y,
                                 double *work) {
   double *of_x = work, *of_y = of_x + modes->components, *rest = of_y + modes->components;
-  mode_fractions(modes, n, x, rest, of_x);
-  mode_fractions(modes, m, y, rest, of_y);
+  metric_mode_fractions(modes, n, x, rest, of_x);
+  metric_mode_fractions(modes, m, y, rest, of_y);
   return metric_total_variation(modes->components, of_x, of_y);
 }
 
 double metric_largest_mode(const Mixture *modes, int n, const double *x, double *work) {
-  mode_fractions(modes, n, x, work + modes->components, work);
+  metric_mode_fractions(modes, n, x, work + modes->components, work);
   return metric_largest(modes->components, work);
 }
 
@@ -96,19 +99,19 @@ double metric_largest(int count, const double *p) {
 
 double metric_distance(int d, int n, const double *x, const double *truth) {
   double sum = 0;
-  for (int k = 0; k < n; k++) sum += distance((size_t)d, x + k, (size_t)n, truth, 1);
+  for (int k = 0; k < n; k++) sum += metric_strided_distance((size_t)d, x + k, (size_t)n, truth, 1);
   return sum / n;
 }
 
 double metric_energy_score(int d, int n, const double *x, const double *truth) {
   double sum = 0;
   for (int k = 1; k < n; k++)
-    for (int l = 0; l < k; l++) sum += distance((size_t)d, x + k, (size_t)n, x + l, (size_t)n);
+    for (int l = 0; l < k; l++) sum += metric_strided_distance((size_t)d, x + k, (size_t)n, x + l, (size_t)n);
   return metric_distance(d, n, x, truth) - sum / n / (n - 1);
 }
 
-/* Compares points, in some order in which equal ones are neighbours. */
-static int compare_points(const void *a, const void *b, void *bytes) {
+/* Compares points by some order that puts equal points next to each other. */
+static int metric_compare_points(const void *a, const void *b, void *bytes) {
   return memcmp(a, b, *(const size_t *)bytes);
 }
 
@@ -119,7 +122,7 @@ Status metric_distinct(int d, int n, const double *x, double *out) {
   ALLOCATE(&scratch, points, (size_t)n * (size_t)d);
   for (size_t k = 0; k < (size_t)n; k++)
     for (size_t i = 0; i < (size_t)d; i++) points[k * (size_t)d + i] = x[i * (size_t)n + k];
-  qsort_r(points, (size_t)n, bytes, compare_points, &bytes);
+  qsort_r(points, (size_t)n, bytes, metric_compare_points, &bytes);
   for (size_t k = 0; k < (size_t)n; k++)
     distinct += k == 0 || memcmp(points + k * (size_t)d, points + (k - 1) * (size_t)d, bytes) != 0;
   *out = (double)distinct / n;
@@ -151,9 +154,9 @@ void metric_norms(int d, int n, const double *x, double *norm) {
   }
 }
 
-/* Computes b' x - x' Lambda x / 2. */
-static double quadratic(int d, size_t stride, const double *precision, const double *vector,
-                        const double *x) {
+/* Returns b' x - x' Lambda x / 2. */
+static double metric_quadratic_form(int d, size_t stride, const double *precision, const double *vector,
+                                    const double *x) {
   double sum = 0;
   for (size_t i = 0; i < (size_t)d; i++) {
     double slope = 0;
@@ -163,10 +166,10 @@ static double quadratic(int d, size_t stride, const double *precision, const dou
   return sum;
 }
 
-/* Computes the log likelihood at x[d]. A pass over the rows of a single run takes several points, so x is
- * passed twice. work[2 d]. */
-static void point_log_likelihood(const History *history, int run, const double *x, double *work,
-                                 double *log_likelihood) {
+/* Computes the log likelihood at x[d]. A pass over the rows of a single run needs several points, so x is
+ * passed twice. work[2 d] is scratch. */
+static void metric_point_log_likelihood(const History *history, int run, const double *x, double *work,
+                                        double *log_likelihood) {
   double both[2];
   for (int i = 0; i < history->d; i++) work[2 * i] = work[2 * i + 1] = x[i];
   history_log_likelihood(&(HistoryView){.history = history, .draws = 2, .first = 2 * run, .lanes = 2}, work,
@@ -182,10 +185,10 @@ void metric_log_likelihoods(const History *history, int run, int n, const double
     if (n > 1)
       history_log_likelihood(&draws, x, log_likelihood, NULL);
     else
-      point_log_likelihood(history, run, x, work, log_likelihood);
+      metric_point_log_likelihood(history, run, x, work, log_likelihood);
     return;
   }
   double *vector = work + d * d;
   history_evidence(&(HistoryView){.history = history, .draws = 1, .first = run, .lanes = 1}, work, vector);
-  for (int k = 0; k < n; k++) log_likelihood[k] = quadratic(d, (size_t)n, work, vector, x + k);
+  for (int k = 0; k < n; k++) log_likelihood[k] = metric_quadratic_form(d, (size_t)n, work, vector, x + k);
 }

@@ -1,5 +1,5 @@
-/* Costs and the certificate. Lengths are scaled by a power of two, so that neither
- * squares nor their roots leave the range of doubles. */
+/* The costs and the certificate. Lengths are scaled by a power of two, so that neither squares nor their
+ * roots leave the range of doubles. */
 #include "metric/emd.h"
 
 #include "core/simd.h"
@@ -28,9 +28,8 @@ Status emd_create(Arena *memory, int most_points, Emd **out) {
   return assignment_create(memory, most_points, &emd->assignment);
 }
 
-/* Returns the largest extent of both clouds along a coordinate; NAN or INFINITY when a point is not
- * finite. */
-static double extent(int d, int n, const double *x, int m, const double *y) {
+/* Returns the largest extent of both clouds along a coordinate; NAN or INFINITY if a point is not finite. */
+static double emd_cloud_extent(int d, int n, const double *x, int m, const double *y) {
   double largest = 0;
   for (int k = 0; k < d; k++) {
     double low = INFINITY, high = -INFINITY;
@@ -46,11 +45,11 @@ static double extent(int d, int n, const double *x, int m, const double *y) {
   return 2 * largest;
 }
 
-/* Sets cost[count, stride] = scale |x_i - y_j| for the first points of x[d, n] and y[d, m], padded with
+/* Computes cost[count, stride] = scale |x_i - y_j| for the first points of x[d, n] and y[d, m], padded with
  * INFINITY. */
 SIMD_CLONES
-static void fill_costs(int d, int count, int n, const double *restrict x, int m, const double *restrict y,
-                       double scale, double *restrict cost) {
+static void emd_fill_costs(int d, int count, int n, const double *restrict x, int m, const double *restrict y,
+                           double scale, double *restrict cost) {
   const int stride = assignment_stride(count);
   for (int i = 0; i < count; i++) {
     double *restrict row = cost + (size_t)i * (size_t)stride;
@@ -67,9 +66,9 @@ static void fill_costs(int d, int count, int n, const double *restrict x, int m,
   }
 }
 
-/* Returns the dual objective at u_i = min_j c_ij - v_j, the best u for these v: feasible by construction,
- * so a lower bound of the distance whatever v is. */
-static double lower_bound(int n, const double *cost, const double *v) {
+/* Returns the dual objective at u_i = min_j c_ij - v_j, the best u for these v: feasible by construction, so
+ * a lower bound on the distance for any v. */
+static double emd_dual_bound(int n, const double *cost, const double *v) {
   const int stride = assignment_stride(n);
   double u = 0, sum = 0;
   for (int i = 0; i < n; i++) u += assignment_cost_least(stride, cost + (size_t)i * (size_t)stride, v);
@@ -80,22 +79,22 @@ static double lower_bound(int n, const double *cost, const double *v) {
 Status emd_distance(Emd *emd, int d, int n, const double *x, int m, const double *y, double *out) {
   ASSERT(d >= 1 && n >= 1 && n <= emd->most && m >= 1 && m <= emd->most);
   const int count = n < m ? n : m;
-  const double length = extent(d, n, x, m, y);
+  const double length = emd_cloud_extent(d, n, x, m, y);
   if (!isfinite(length))
     return status_set(STATUS_INPUT,
                       "no distance between clouds of points that are not finite or too far apart");
   *out = 0;
   if (length == 0) return STATUS_OK;
   const int exponent = ilogb(length);
-  fill_costs(d, count, n, x, m, y, ldexp(1, -exponent), emd->cost);
+  emd_fill_costs(d, count, n, x, m, y, ldexp(1, -exponent), emd->cost);
   assignment_solve(emd->assignment, count, emd->cost, emd->column_of, emd->v);
   double sum = 0;
   for (size_t i = 0; i < (size_t)count; i++)
     sum += emd->cost[i * (size_t)assignment_stride(count) + (size_t)emd->column_of[i]];
   const double mean = sum / count;
-  /* Sums of n costs and of path lengths round; the duals of far points are as large as the largest cost,
-   * where coordinates differ by less than 2. */
-  ASSERT(fabs(mean - lower_bound(count, emd->cost, emd->v)) <= 1e-12 * 2 * sqrt(d));
+  /* Sums of n costs and of path lengths are rounded. The duals of far points are as large as the largest
+   * cost, and coordinates differ by less than 2 here. */
+  ASSERT(fabs(mean - emd_dual_bound(count, emd->cost, emd->v)) <= 1e-12 * 2 * sqrt(d));
   *out = ldexp(mean, exponent);
   return STATUS_OK;
 }

@@ -10,10 +10,10 @@
 
 typedef struct Emd Emd;
 
-/* Creates room for clouds of up to `most_points`: 10 most_points^2 bytes. */
+/* Allocates memory for clouds of up to `most_points`: 10 most_points^2 bytes. */
 Status emd_create(Arena *memory, int most_points, Emd **out);
 
-/* Computes the distance between x[d, n] and y[d, m]; between the first min(n, m) points of each when the
- * sizes differ. Every answer is certified: the dual objective, a lower bound, must reach it up to rounding,
- * or the program stops. STATUS_INPUT when a point is not finite. */
+/* Computes the distance between x[d, n] and y[d, m]; if the sizes differ, between the first min(n, m) points
+ * of each. Every answer is certified: the dual objective, a lower bound, must reach it up to rounding, or the
+ * program stops. Returns STATUS_INPUT if a point is not finite. */
 Status emd_distance(Emd *emd, int d, int n, const double *x, int m, const double *y, double *out);

@@ -18,8 +18,8 @@ void gaussian_log_determinant(int d, int lanes, double *a, int *jitters, double 
 
 /* Computes out[n] = tr(P S) + (m - mu)' P (m - mu). */
 SIMD_CLONES
-static void quadratic_terms(const GaussianTarget *target, const double *restrict mean,
-                            const double *restrict covariance, double *restrict out) {
+static void gaussian_kl_quadratic_terms(const GaussianTarget *target, const double *restrict mean,
+                                        const double *restrict covariance, double *restrict out) {
   const size_t d = (size_t)target->d, stride = (size_t)target->lanes;
   const double *restrict mu = target->mean;
   for (size_t n = 0; n < stride; n++) out[n] = 0;
@@ -35,7 +35,7 @@ static void quadratic_terms(const GaussianTarget *target, const double *restrict
 /* Computes 2 KL = tr(P S) + (m - mu)' P (m - mu) - d - log det P - log det S. */
 void gaussian_kl(const GaussianTarget *target, const double *mean, double *covariance, double *work,
                  int *jitters, double *out) {
-  quadratic_terms(target, mean, covariance, out);
+  gaussian_kl_quadratic_terms(target, mean, covariance, out);
   gaussian_log_determinant(target->d, target->lanes, covariance, jitters, work);
   for (int n = 0; n < target->lanes; n++)
     out[n] = 0.5 * (out[n] - target->d - target->log_determinant[n] - work[n]);

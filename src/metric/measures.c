@@ -1,8 +1,8 @@
-/* The metrics of the posterior study, as the list has them: what each takes of a comparison. */
+/* The metrics of the posterior study: each takes what it needs from a comparison. */
 #include "metric/draws.h"
 #include "metric/metrics.h"
 
-enum { PROJECTIONS = 64 /* of sliced distances */ };
+enum { PROJECTIONS = 64 /* of the sliced distances */ };
 
 Status measure_emd(const Comparison *self, double *out) {
   return emd_distance(self->emd, self->d, self->x->n, self->x->theta, self->y->n, self->y->theta, out);
@@ -51,7 +51,7 @@ Status measure_distance(const Comparison *self, double *out) {
   return STATUS_OK;
 }
 
-/* Measures the rank along a random direction, any of which has uniform ranks when the draws are exact. */
+/* Measures the rank along a random direction: in any direction ranks are uniform if the draws are exact. */
 Status measure_rank(const Comparison *self, double *out) {
   Rng rng = self->directions;
   rng_normal(&rng, self->d, self->work);

@@ -1,8 +1,8 @@
-/* The registry's list: one line for each metric of posterior draws. `name` is the curve in results, `word`
- * what asks for it in the key `metrics` (several may share one); measure_NAME is defined in measures.c, or
- * in a file of its own. BESIDE: of draws beside exact ones, and, as the curve NAME_floor, of a second set of
- * exact draws beside the first, which a perfect sampler reaches; EXACT: of exact draws alone; ALONE: without
- * any. */
+/* The registry's list: one line for each metric of posterior draws. `name` is the curve in the results,
+ * `word` the word of the key `metrics` that asks for it (several may share one); measure_NAME is defined in
+ * measures.c, or in its own file. BESIDE: compares draws with exact ones; its curve NAME_floor compares a
+ * second set of exact draws with the first, which a perfect sampler reaches. EXACT: measures the exact draws
+ * alone. ALONE: needs no exact draws. */
 #pragma once
 
 #include "metric/emd.h"
@@ -35,18 +35,18 @@ typedef struct {
   double *mean, *covariance; /* [d], [d, d] */
 } Cloud;
 
-/* Draws of one run beside those of the exact posterior, and what measuring them may take. Nothing is
- * owned. */
+/* Draws of one run, exact posterior draws to compare them with, and everything that measuring may need.
+ * Nothing is owned. */
 typedef struct {
   int d;
   const Cloud *x, *y; /* the draws; exact draws */
   const double *truth; /* theta*[d] */
-  const History *history; /* that the draws are given, of run `run` */
+  const History *history; /* the history of the draws, that of run `run` */
   int run;
-  const Mixture *modes; /* that theta* is from; NULL: it is from no mixture of Gaussians */
+  const Mixture *modes; /* the mixture that theta* is from; NULL: it is not from a mixture of Gaussians */
   Rng directions; /* the stream of random directions */
   double *work; /* [metric_work(d, max(n, m), C)], scratch: n and m points, C modes */
-  Emd *emd; /* NULL when the word emd is not asked for */
+  Emd *emd; /* NULL if the word emd is not asked for */
   Wasserstein *wasserstein;
 } Comparison;
 
@@ -55,7 +55,7 @@ static inline size_t metric_work(int d, int points, int modes) {
   return (size_t)d * (size_t)(d + 1) + 2 * (size_t)points + 2 * (size_t)modes;
 }
 
-/* *out = the metric. STATUS_INPUT when a point is not finite, where the metric finds out. */
+/* Computes *out, the metric. Returns STATUS_INPUT if a point is not finite and the metric notices. */
 typedef Status Measure(const Comparison *self, double *out);
 
 #define METRIC_DECLARE(name, word, text) Measure measure_##name;

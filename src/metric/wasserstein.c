@@ -1,4 +1,4 @@
-/* Project, sort, and couple the quantiles, which is optimal in one dimension. */
+/* Points are projected and sorted, and their quantiles coupled, which is optimal in one dimension. */
 #include "metric/wasserstein.h"
 
 #include "core/simd.h"
@@ -9,7 +9,7 @@
 
 enum { SLICES = WASSERSTEIN_SLICES };
 static const int MOST_STEPS = 200;
-static const double LEAST_STEP = 1e-8; /* an angle, in radians; the error of W1 is of its square */
+static const double LEAST_STEP = 1e-8; /* an angle in radians; the error of W1 is quadratic in it */
 
 typedef struct {
   double value; /* direction' point */
@@ -42,16 +42,18 @@ Status wasserstein_create(Arena *memory, int most_dimension, int most_points, Wa
  * point of the first carries m units of mass and one of the second n, so that all masses are whole; n m units
  * are 1.
  *
- *   for (Coupling at = coupling_begin(n, m); at.mass > 0; coupling_next(&at)) .. */
-/* `mass` units go from point i to point j; 0: the end. */
+ *   for (Coupling at = wasserstein_coupling_begin(n, m); at.mass > 0; wasserstein_coupling_next(&at)) .. */
+/* `mass` units go from point i to point j; 0 marks the end. */
 typedef struct {
   int n, m, i, j, mass;
   int left_of_first, left_of_second;
 } Coupling;
 
-static Coupling coupling_begin(int n, int m) { return (Coupling){n, m, 0, 0, n < m ? n : m, m, n}; }
+static Coupling wasserstein_coupling_begin(int n, int m) {
+  return (Coupling){n, m, 0, 0, n < m ? n : m, m, n};
+}
 
-static void coupling_next(Coupling *at) {
+static void wasserstein_coupling_next(Coupling *at) {
   at->left_of_first -= at->mass;
   at->left_of_second -= at->mass;
   if (at->left_of_first == 0) at->i++, at->left_of_first = at->i < at->n ? at->m : 0;
@@ -59,7 +61,7 @@ static void coupling_next(Coupling *at) {
   at->mass = at->left_of_first < at->left_of_second ? at->left_of_first : at->left_of_second;
 }
 
-/* ---- slices: projections on several directions at once, a direction a lane */
+/* ---- slices: projections on several directions at once, one direction per lane */
 
 /* Computes out[n, SLICES] = x' direction of x[d, n] and direction[d, SLICES]. */
 SIMD_CLONES
@@ -74,8 +76,8 @@ static void project_slices(int d, int n, const double *restrict x, const double 
   }
 }
 
-/* Puts the smaller one of each pair of first[count], second[count] into the first, the larger into the
- * second. */
+/* Puts the smaller of each pair first[i], second[i] into `first`, the larger into `second`; both have
+ * `count`. */
 static inline void sort_pairs(size_t count, double *restrict first, double *restrict second) {
   for (size_t i = 0; i < count; i++) {
     const double a = first[i], b = second[i];
@@ -85,8 +87,7 @@ static inline void sort_pairs(size_t count, double *restrict first, double *rest
 }
 
 /* Sorts by merge exchange (Batcher 1968; Knuth, The Art of Computer Programming 3, Algorithm 5.2.2M). The
- * pairs of a pass are i and i + apart with (i & p) = r: runs of p rows, of which each second one takes part.
- */
+ * pairs of a pass are i and i + apart with (i & p) = r: every second run of p rows takes part. */
 SIMD_CLONES
 void wasserstein_sort_slices(int n, double *values) {
   int half = 1;
@@ -105,7 +106,7 @@ void wasserstein_sort_slices(int n, double *values) {
 static void find_slice_distances(int n, const double *x, int m, const double *y, double *out) {
   const double units = (double)n * m;
   for (int lane = 0; lane < SLICES; lane++) out[lane] = 0;
-  for (Coupling at = coupling_begin(n, m); at.mass > 0; coupling_next(&at)) {
+  for (Coupling at = wasserstein_coupling_begin(n, m); at.mass > 0; wasserstein_coupling_next(&at)) {
     const double share = at.mass / units;
     const double *of_x = x + (size_t)at.i * SLICES, *of_y = y + (size_t)at.j * SLICES;
     for (int lane = 0; lane < SLICES; lane++) out[lane] += share * fabs(of_x[lane] - of_y[lane]);
@@ -116,8 +117,8 @@ static void find_slice_distances(int n, const double *x, int m, const double *y,
 
 /* Computes out[n] = direction' x. */
 SIMD_CLONES
-static void project(int d, int n, const double *restrict x, const double *restrict direction,
-                    double *restrict out) {
+static void project_cloud(int d, int n, const double *restrict x, const double *restrict direction,
+                          double *restrict out) {
   for (int i = 0; i < n; i++) out[i] = 0;
   for (int k = 0; k < d; k++) {
     const double *restrict row = x + (size_t)k * (size_t)n;
@@ -125,8 +126,8 @@ static void project(int d, int n, const double *restrict x, const double *restri
   }
 }
 
-/* Merges sort: stable, so equal values stay in the order of their points. */
-static void sort(int n, Projection *list, Projection *merged) {
+/* Sorts by merging: stable, so equal values stay in the order of their points. */
+static void projections_sort(int n, Projection *list, Projection *merged) {
   for (int run = 1; run < n; run *= 2) {
     for (int first = 0; first < n; first += 2 * run) {
       int middle = first + run < n ? first + run : n, end = first + 2 * run < n ? first + 2 * run : n;
@@ -141,9 +142,9 @@ static void sort(int n, Projection *list, Projection *merged) {
 
 static void project_and_sort(Wasserstein *w, int d, int n, const double *x, const double *direction,
                              Projection *out) {
-  project(d, n, x, direction, w->projected);
+  project_cloud(d, n, x, direction, w->projected);
   for (int i = 0; i < n; i++) out[i] = (Projection){w->projected[i], i};
-  sort(n, out, w->merged);
+  projections_sort(n, out, w->merged);
 }
 
 typedef struct {
@@ -151,14 +152,15 @@ typedef struct {
   const double *x, *y; /* [d, n], [d, m] */
 } Clouds;
 
-/* Computes W1 along `direction`, and its gradient[d] with respect to it. */
-static double along(Wasserstein *w, const Clouds *clouds, const double *direction, double *gradient) {
+/* Computes W1 along `direction`, and its gradient[d] with respect to the direction. */
+static double wasserstein_along_direction(Wasserstein *w, const Clouds *clouds, const double *direction,
+                                          double *gradient) {
   const int d = clouds->d, n = clouds->n, m = clouds->m;
   double sum = 0, units = (double)n * m;
   project_and_sort(w, d, n, clouds->x, direction, w->x);
   project_and_sort(w, d, m, clouds->y, direction, w->y);
   for (int k = 0; k < d; k++) gradient[k] = 0;
-  for (Coupling at = coupling_begin(n, m); at.mass > 0; coupling_next(&at)) {
+  for (Coupling at = wasserstein_coupling_begin(n, m); at.mass > 0; wasserstein_coupling_next(&at)) {
     const Projection x = w->x[at.i], y = w->y[at.j];
     const double difference = x.value - y.value, share = at.mass / units;
     sum += share * fabs(difference);
@@ -169,25 +171,26 @@ static double along(Wasserstein *w, const Clouds *clouds, const double *directio
   return sum;
 }
 
-static double norm(int d, const double *vector) {
+static double wasserstein_direction_norm(int d, const double *vector) {
   double squares = 0;
   for (int k = 0; k < d; k++) squares += vector[k] * vector[k];
   return sqrt(squares);
 }
 
 /* Draws `lanes` directions into the first columns of slices[d, SLICES]; the others are 0. */
-static void draw_slices(int d, Rng *rng, int lanes, double *direction, double *slices) {
+static void wasserstein_draw_slices(int d, Rng *rng, int lanes, double *direction, double *slices) {
   memset(slices, 0, (size_t)d * SLICES * sizeof *slices);
   for (int lane = 0; lane < lanes; lane++) {
     rng_normal(rng, d, direction);
-    const double length = norm(d, direction);
+    const double length = wasserstein_direction_norm(d, direction);
     for (int k = 0; k < d; k++) slices[k * SLICES + lane] = direction[k] / length;
   }
 }
 
-/* Computes W1 along the next `lanes` directions of the stream, which are left in w->slices. */
-static void along_slices(Wasserstein *w, const Clouds *clouds, Rng *rng, int lanes, double values[SLICES]) {
-  draw_slices(clouds->d, rng, lanes, w->direction, w->slices);
+/* Computes W1 along the next `lanes` directions of the stream, and leaves these in w->slices. */
+static void wasserstein_along_slices(Wasserstein *w, const Clouds *clouds, Rng *rng, int lanes,
+                                     double values[SLICES]) {
+  wasserstein_draw_slices(clouds->d, rng, lanes, w->direction, w->slices);
   project_slices(clouds->d, clouds->n, clouds->x, w->slices, w->sorted_x);
   project_slices(clouds->d, clouds->m, clouds->y, w->slices, w->sorted_y);
   wasserstein_sort_slices(clouds->n, w->sorted_x);
@@ -195,16 +198,17 @@ static void along_slices(Wasserstein *w, const Clouds *clouds, Rng *rng, int lan
   find_slice_distances(clouds->n, w->sorted_x, clouds->m, w->sorted_y, values);
 }
 
-/* Returns the mean of W1 along `directions` of the stream; the largest, and its direction in best[d]. */
-static double along_all(Wasserstein *w, const Clouds *clouds, int directions, Rng rng, double *largest,
-                        double *best) {
+/* Returns the mean of W1 along `directions` directions of the stream. Writes the largest W1 to *largest, and
+ * its direction to best[d]. */
+static double wasserstein_mean_of_slices(Wasserstein *w, const Clouds *clouds, int directions, Rng rng,
+                                         double *largest, double *best) {
   double sum = 0, values[SLICES];
   ASSERT(clouds->d <= w->most_dimension && clouds->n <= w->most_points && clouds->m <= w->most_points &&
          directions >= 1);
   *largest = -1;
   for (int s = 0; s < directions; s += SLICES) {
     const int lanes = directions - s < SLICES ? directions - s : SLICES;
-    along_slices(w, clouds, &rng, lanes, values);
+    wasserstein_along_slices(w, clouds, &rng, lanes, values);
     for (int lane = 0; lane < lanes; lane++) {
       sum += values[lane];
       if (values[lane] <= *largest) continue;
@@ -218,31 +222,32 @@ static double along_all(Wasserstein *w, const Clouds *clouds, int directions, Rn
 double wasserstein_sliced(Wasserstein *w, int d, int n, const double *x, int m, const double *y,
                           int directions, Rng rng) {
   double largest;
-  return along_all(w, &(Clouds){d, n, m, x, y}, directions, rng, &largest, w->candidate);
+  return wasserstein_mean_of_slices(w, &(Clouds){d, n, m, x, y}, directions, rng, &largest, w->candidate);
 }
 
-/* Turns direction by about `step` radians towards the gradient's part that is tangent to the sphere:
- * candidate. Returns false at a stationary point. */
-static bool turn(int d, const double *direction, const double *gradient, double step, double *candidate) {
+/* Turns direction by about `step` radians towards the part of the gradient that is tangent to the sphere, and
+ * writes the result to `candidate`. Returns false at a stationary point. */
+static bool wasserstein_turn_direction(int d, const double *direction, const double *gradient, double step,
+                                       double *candidate) {
   double radial = 0;
   for (int k = 0; k < d; k++) radial += gradient[k] * direction[k];
   for (int k = 0; k < d; k++) candidate[k] = gradient[k] - radial * direction[k];
-  double tangent = norm(d, candidate);
-  if (tangent <= 1e-14 * norm(d, gradient)) return false;
+  double tangent = wasserstein_direction_norm(d, candidate);
+  if (tangent <= 1e-14 * wasserstein_direction_norm(d, gradient)) return false;
   for (int k = 0; k < d; k++) candidate[k] = direction[k] + step / tangent * candidate[k];
-  double length = norm(d, candidate);
+  double length = wasserstein_direction_norm(d, candidate);
   for (int k = 0; k < d; k++) candidate[k] /= length;
   return true;
 }
 
-/* Climbs from w->direction, where W1 is `value`. */
-static double climb(Wasserstein *w, const Clouds *clouds, double value) {
+/* Climbs from w->direction, where W1 is `value`, along the gradient; returns the W1 that is reached. */
+static double wasserstein_climb_direction(Wasserstein *w, const Clouds *clouds, double value) {
   size_t bytes = (size_t)clouds->d * sizeof(double);
   double step = 0.5;
-  along(w, clouds, w->direction, w->gradient);
+  wasserstein_along_direction(w, clouds, w->direction, w->gradient);
   for (int k = 0; k < MOST_STEPS && step > LEAST_STEP; k++) {
-    if (!turn(clouds->d, w->direction, w->gradient, step, w->candidate)) break;
-    double candidate = along(w, clouds, w->candidate, w->candidate_gradient);
+    if (!wasserstein_turn_direction(clouds->d, w->direction, w->gradient, step, w->candidate)) break;
+    double candidate = wasserstein_along_direction(w, clouds, w->candidate, w->candidate_gradient);
     if (candidate <= value) {
       step /= 2;
       continue;
@@ -258,7 +263,7 @@ double wasserstein_max_sliced(Wasserstein *w, int d, int n, const double *x, int
                               int directions, Rng rng) {
   const Clouds clouds = {d, n, m, x, y};
   double largest;
-  along_all(w, &clouds, directions, rng, &largest, w->candidate);
+  wasserstein_mean_of_slices(w, &clouds, directions, rng, &largest, w->candidate);
   memcpy(w->direction, w->candidate, (size_t)d * sizeof *w->direction);
-  return climb(w, &clouds, largest);
+  return wasserstein_climb_direction(w, &clouds, largest);
 }

@@ -1,6 +1,6 @@
 /* Sliced Wasserstein distances of order 1 between two clouds of points with uniform weights, for dimensions
- * or sizes where the exact distance (metric/emd.h) is too expensive. They have order 1, so that they bound it
- * from below:
+ * or sizes where the exact distance (metric/emd.h) is too expensive. Like it, they have order 1, so they
+ * bound it from below:
  *
  *     W1(direction) = int |F^-1(q) - G^-1(q)| dq,   F, G: the distributions of direction' x, direction' y.
  *
@@ -13,7 +13,7 @@
 
 typedef struct Wasserstein Wasserstein;
 
-/* Creates room for clouds of up to `most_points` in up to `most_dimension` dimensions. */
+/* Allocates memory for clouds of up to `most_points` in up to `most_dimension` dimensions. */
 Status wasserstein_create(Arena *memory, int most_dimension, int most_points, Wasserstein **out);
 
 /* Returns the mean of W1 over `directions` directions, uniform on the sphere, between x[d, n] and y[d, m].
@@ -21,12 +21,12 @@ Status wasserstein_create(Arena *memory, int most_dimension, int most_points, Wa
 double wasserstein_sliced(Wasserstein *wasserstein, int d, int n, const double *x, int m, const double *y,
                           int directions, Rng rng);
 
-/* Returns the largest W1: the best of the same directions, then moved uphill along the gradient with
- * halved steps until nothing is gained. It is a local maximum, so a lower bound of the largest. */
+/* Returns the largest W1: starts from the best of the same directions and moves uphill along the gradient,
+ * halving the step, until nothing is gained. This is a local maximum, so a lower bound on the largest. */
 double wasserstein_max_sliced(Wasserstein *wasserstein, int d, int n, const double *x, int m, const double *y,
                               int directions, Rng rng);
 
-/* Sorts each column of values[n, WASSERSTEIN_SLICES], the smallest first; no value is NaN. A network of
- * comparisons, whose order does not depend on the values, so that all lanes go the same way. */
+/* Sorts each column of values[n, WASSERSTEIN_SLICES], smallest first; no value is NaN. A network of
+ * comparisons, whose order does not depend on the values, so that all lanes do the same. */
 enum { WASSERSTEIN_SLICES = 8 };
 void wasserstein_sort_slices(int n, double *values);
