@@ -7,8 +7,8 @@
 #include <string.h>
 #include <strings.h>
 
-/* Returns whether there is a byte left, after reading more if necessary. */
-static bool refill(CsvReader *reader) {
+/* Returns whether there is a byte left, after reading more of the stream if necessary. */
+static bool csv_refill_buffer(CsvReader *reader) {
   if (reader->position < reader->filled) return true;
   reader->filled = fread(reader->buffer, 1, CSV_BUFFER_SIZE, reader->stream);
   reader->position = 0;
@@ -34,7 +34,7 @@ bool csv_field_is(const CsvReader *reader, const char *text) {
 Status csv_read_field(CsvReader *reader) {
   size_t length = 0;
   reader->end = CSV_END_FILE;
-  while (reader->end == CSV_END_FILE && refill(reader)) {
+  while (reader->end == CSV_END_FILE && csv_refill_buffer(reader)) {
     const unsigned char *from = reader->buffer + reader->position, *stop = reader->buffer + reader->filled,
                         *to = from;
     while (to < stop && *to != ',' && *to != '\n') to++;
@@ -57,7 +57,7 @@ Status csv_read_field(CsvReader *reader) {
   return STATUS_OK;
 }
 
-/* Says why the present field is not a finite number. */
+/* Reports why the current field is not a finite number. */
 static Status csv_fields_refuse(const CsvReader *reader) {
   char text[CSV_SHOWN_SIZE + 4];
   static const char *const words[] = {"nan", "inf", "infinity"};
@@ -94,46 +94,48 @@ void csv_begin(FILE *stream, const char *name, CsvReader *reader) {
 
 /* ---- texts */
 
-/* Returns the present byte, or -1 at the end of the file. */
-static int peek(CsvReader *reader) { return refill(reader) ? reader->buffer[reader->position] : -1; }
+/* Returns the current byte, or -1 at the end of the file. */
+static int csv_peek_byte(CsvReader *reader) {
+  return csv_refill_buffer(reader) ? reader->buffer[reader->position] : -1;
+}
 
-static Status append(CsvReader *reader, int c) {
+static Status csv_append_byte(CsvReader *reader, int c) {
   if (reader->length == CSV_FIELD_SIZE)
     return CSV_FIELD_ERROR(reader, "more than %d characters in a text", CSV_FIELD_SIZE);
   reader->field[reader->length++] = (char)c;
   return STATUS_OK;
 }
 
-/* Reads from behind the opening quote, up to and with the closing one. */
-static Status read_quoted(CsvReader *reader, long *lines) {
-  for (int c; (c = peek(reader)) >= 0;) {
+/* Reads from just after the opening quote through the closing one, and adds the line ends to *lines. */
+static Status csv_read_quoted(CsvReader *reader, long *lines) {
+  for (int c; (c = csv_peek_byte(reader)) >= 0;) {
     reader->position++;
     if (c == '"') {
-      if (peek(reader) != '"') return STATUS_OK;
+      if (csv_peek_byte(reader) != '"') return STATUS_OK;
       reader->position++;
     }
     *lines += c == '\n';
-    TRY(append(reader, c));
+    TRY(csv_append_byte(reader, c));
   }
   return CSV_FIELD_ERROR(reader, "a quoted text has no closing quote");
 }
 
-static Status read_plain(CsvReader *reader) {
-  for (int c; (c = peek(reader)) >= 0 && c != ',' && c != '\n'; reader->position++) {
+static Status csv_read_plain(CsvReader *reader) {
+  for (int c; (c = csv_peek_byte(reader)) >= 0 && c != ',' && c != '\n'; reader->position++) {
     if (c == '"')
       return CSV_FIELD_ERROR(reader,
                              "a quote inside a text; such a text stands between quotes, and the quote "
                              "is doubled");
-    TRY(append(reader, c));
+    TRY(csv_append_byte(reader, c));
   }
   while (reader->length > 0 && reader->field[reader->length - 1] == '\r') reader->length--;
   return STATUS_OK;
 }
 
-/* Reads what stands between a closing quote and the next comma or line end: nothing. */
-static Status read_end(CsvReader *reader) {
-  while (peek(reader) == '\r') reader->position++;
-  const int c = peek(reader);
+/* Reads the comma or line end after a text; nothing else may follow a closing quote. */
+static Status csv_read_field_end(CsvReader *reader) {
+  while (csv_peek_byte(reader) == '\r') reader->position++;
+  const int c = csv_peek_byte(reader);
   if (c >= 0 && c != ',' && c != '\n')
     return CSV_FIELD_ERROR(reader, "a quoted text continues after its closing quote");
   reader->end = c < 0 ? CSV_END_FILE : c == ',' ? CSV_END_COMMA : CSV_END_LINE;
@@ -141,8 +143,9 @@ static Status read_end(CsvReader *reader) {
   return STATUS_OK;
 }
 
-/* Returns the bytes of the character at text[0], of `left`; 0 when it is not UTF-8 (Unicode, Table 3-7). */
-static size_t character(const unsigned char *text, size_t left) {
+/* Returns the length in bytes of the UTF-8 sequence that text[left] begins with; 0 if it is not valid
+ * (Unicode, Table 3-7). */
+static size_t utf8_character_length(const unsigned char *text, size_t left) {
   const unsigned first = text[0], second = left > 1 ? text[1] : 0;
   if (first < 0x80) return 1;
   const size_t length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
@@ -158,10 +161,10 @@ static size_t character(const unsigned char *text, size_t left) {
   return length;
 }
 
-static Status check_characters(const CsvReader *reader) {
+static Status csv_check_utf8(const CsvReader *reader) {
   const unsigned char *text = (const unsigned char *)reader->field;
   for (size_t i = 0, step; i < reader->length; i += step) {
-    step = character(text + i, reader->length - i);
+    step = utf8_character_length(text + i, reader->length - i);
     if (step == 0)
       return CSV_FIELD_ERROR(reader, "byte %zu of the text, 0x%02x, is not UTF-8", i + 1, text[i]);
   }
@@ -171,15 +174,15 @@ static Status check_characters(const CsvReader *reader) {
 Status csv_read_text(CsvReader *reader) {
   long lines = 0;
   reader->length = 0;
-  if (peek(reader) == '"') {
+  if (csv_peek_byte(reader) == '"') {
     reader->position++;
-    TRY(read_quoted(reader, &lines));
+    TRY(csv_read_quoted(reader, &lines));
   } else {
-    TRY(read_plain(reader));
+    TRY(csv_read_plain(reader));
   }
   reader->field[reader->length] = '\0';
-  TRY(check_characters(reader));
-  TRY(read_end(reader));
+  TRY(csv_check_utf8(reader));
+  TRY(csv_read_field_end(reader));
   if (ferror(reader->stream))
     return status_set(STATUS_FILE, "cannot read %s: %s", reader->name, strerror(errno));
   reader->line += lines;
@@ -191,7 +194,7 @@ Status csv_read_text(CsvReader *reader) {
 Status csv_read_header(CsvReader *reader, const char *first, const char *const *last, int most,
                        int *columns) {
   char form[64], expected[24], text[CSV_SHOWN_SIZE + 4];
-  int found = 0; /* last names so far */
+  int found = 0; /* names of `last` found so far */
   size_t length = (size_t)snprintf(form, sizeof form, "%s%sx1,...,xd", first ? first : "", first ? "," : "");
   for (int i = 0; last[i]; i++)
     length += (size_t)snprintf(form + length, sizeof form - length, ",%s", last[i]);

@@ -10,14 +10,15 @@
 
 /* ---- tables of numbers in CSV files */
 
-/* What follows x1,...,xd in the header of a form. */
+/* What follows x1,...,xd in the header of each form. */
 static const char *const last_columns[][4] = {[CSV_X_Y_HEADER] = {"y"},
                                               [CSV_X_CLASS_HEADER] = {"class"},
                                               [CSV_EVENT_HEADER] = {"arm", "reward", "propensity"}};
 
-/* Reads one line of numbers behind the `count` of the table; *columns is their number, or 0 when the first
- * line sets it. *blank: the line held nothing. */
-static Status read_row(Arena *memory, CsvReader *reader, Table *table, size_t *count, bool *blank) {
+/* Appends one line of numbers to the *count values of the table. table->columns is the number per line, or 0
+ * if this first line sets it. *blank: the line was empty. */
+static Status dataset_read_csv_row(Arena *memory, CsvReader *reader, Table *table, size_t *count,
+                                   bool *blank) {
   int *columns = &table->columns;
   *blank = false;
   for (reader->column = 1;; reader->column++) {
@@ -39,13 +40,13 @@ static Status read_row(Arena *memory, CsvReader *reader, Table *table, size_t *c
   return STATUS_OK;
 }
 
-static Status read_table(Arena *memory, CsvReader *reader, CsvForm form, Table *table) {
+static Status dataset_read_csv_rows(Arena *memory, CsvReader *reader, CsvForm form, Table *table) {
   size_t count = 0;
   if (form != CSV_NO_HEADER) TRY(csv_read_header(reader, NULL, last_columns[form], INT_MAX, &table->columns));
   while (reader->end != CSV_END_FILE) {
     bool blank;
     reader->line++;
-    TRY(read_row(memory, reader, table, &count, &blank));
+    TRY(dataset_read_csv_row(memory, reader, table, &count, &blank));
     TRY(csv_check_blank(reader, blank));
     if (blank) continue;
     if (table->rows == INT_MAX)
@@ -62,15 +63,15 @@ Status dataset_csv_parse(Arena *memory, FILE *stream, const char *name, CsvForm 
   CsvReader *reader;
   ALLOCATE(&scratch, reader, 1);
   csv_begin(stream, name, reader);
-  /* A number that is too large is the user's error, to be reported, not to be trapped. */
+  /* A number that is too large is the user's error: it is reported, not trapped. */
   fenv_t environment;
   feholdexcept(&environment);
-  const Status status = read_table(memory, reader, form, table);
+  const Status status = dataset_read_csv_rows(memory, reader, form, table);
   fesetenv(&environment);
   return status;
 }
 
-static Status read_csv(Arena *memory, const char *path, CsvForm form, Table *table) {
+static Status dataset_read_csv(Arena *memory, const char *path, CsvForm form, Table *table) {
   SCOPED(FILE *, stream, input_close);
   TRY(input_stream(path, &stream));
   return dataset_csv_parse(memory, stream, path, form, table);
@@ -84,7 +85,7 @@ static Status check_axis(StoreFile *file, const char *name, const char *axis, si
                     length);
 }
 
-/* Checks the values of a NetCDF variable [count / columns, columns], or [count] with columns = 0. */
+/* Checks the values of a NetCDF variable [count / columns, columns], or [count] if `columns` is 0. */
 static Status check_values(StoreFile *file, const char *name, size_t count, size_t columns,
                            const double *values) {
   for (size_t i = 0; i < count; i++) {
@@ -158,14 +159,14 @@ Status dataset_read_samples(Arena *memory, const char *path, Samples *out) {
   SCRATCH_ARENA(scratch);
   Table table;
   TRY(store_is_netcdf(path) ? read_netcdf_samples(&scratch, path, &table)
-                            : read_csv(&scratch, path, CSV_NO_HEADER, &table));
+                            : dataset_read_csv(&scratch, path, CSV_NO_HEADER, &table));
   *out = (Samples){.n = table.rows, .d = table.columns};
   ALLOCATE(memory, out->theta, (size_t)table.rows * (size_t)table.columns);
   dataset_transpose(table.rows, table.columns, table.values, out->theta);
   return samples_check_spread(path, out);
 }
 
-/* Reads the variable NAME(row) of an open file: (*values)[rows]. */
+/* Reads the variable NAME(row) of an open file into (*values)[rows]. */
 static Status read_column(Arena *memory, StoreFile *file, const char *name, int rows, double **values) {
   size_t shape[1] = {(size_t)rows};
   TRY(store_shape(file, name, 1, shape));
@@ -180,7 +181,7 @@ static Status read_csv_parts(Arena *memory, const char *path, CsvForm form, int 
   SCRATCH_ARENA(scratch);
   Table table;
   size_t others = 0;
-  TRY(read_csv(&scratch, path, form, &table));
+  TRY(dataset_read_csv(&scratch, path, form, &table));
   while (last_columns[form][others]) others++;
   const size_t left = (size_t)table.columns - others;
   *rows = table.rows, *d = (int)left;
@@ -213,7 +214,7 @@ static Status read_netcdf_table(Arena *memory, const char *path, RewardTable *ou
   return status_set(STATUS_INPUT, "%s: 'context' has %d events, 'reward' %d", path, out->rows, rows);
 }
 
-/* Takes the last column of a CSV table, of lines from 2 on, for the class that is right. */
+/* Reads a CSV table whose last column is the right class; the first event is in line 2. */
 static Status read_csv_table(Arena *memory, const char *path, RewardTable *out) {
   enum { MOST = 10000 };
   double *class;
@@ -237,7 +238,7 @@ Status dataset_read_table(Arena *memory, const char *path, RewardTable *out) {
                     path, out->rows, out->arms);
 }
 
-static Status read_features(Arena *memory, StoreFile *file, EventLog *out) {
+static Status dataset_read_features(Arena *memory, StoreFile *file, EventLog *out) {
   static const char *const axes[] = {"event", "arm", "dim"};
   size_t shape[3] = {SIZE_MAX, SIZE_MAX, SIZE_MAX};
   TRY(store_shape(file, "features", 3, shape));
@@ -250,13 +251,13 @@ static Status read_features(Arena *memory, StoreFile *file, EventLog *out) {
   return check_values(file, "features", count, shape[1] * shape[2], out->x);
 }
 
-/* Reads a file; arm[rows] as real numbers. */
+/* Reads a NetCDF log; (*arm)[rows] are still real numbers. */
 static Status read_netcdf_events(Arena *memory, const char *path, EventLog *out, double **arm) {
   SCOPED(StoreFile *, file, store_close);
   TRY(store_open(path, &file));
   out->has_features = store_has_variable(file, "features");
   if (out->has_features)
-    TRY(read_features(memory, file, out));
+    TRY(dataset_read_features(memory, file, out));
   else
     TRY(dataset_read_matrix(memory, file, "context", "event", &out->rows, &out->d, &out->x));
   TRY(read_column(memory, file, "arm", out->rows, arm));
@@ -275,14 +276,14 @@ static Status read_csv_events(Arena *memory, const char *path, EventLog *out, do
   return STATUS_OK;
 }
 
-/* Returns the place of an event in a message: its line in a CSV file, its index in NetCDF. */
+/* Returns STATUS_INPUT about an event, with its line in a CSV file or its index in NetCDF. */
 static Status event_error(const char *path, int event, const char *name, double value, const char *allowed) {
   const bool netcdf = store_is_netcdf(path);
   return status_set(STATUS_INPUT, "%s, %s %d: %s is %g; allowed: %s", path,
                     netcdf ? "event (from 0)" : "line", netcdf ? event : event + 2, name, value, allowed);
 }
 
-/* Checks arms and propensities: arm[rows] as real numbers. */
+/* Checks propensities and arms, arm[rows] as real numbers, and converts the arms to integers. */
 static Status check_events(Arena *memory, const char *path, const double *arm, EventLog *out) {
   enum { MOST = 10000 };
   char allowed[64];

@@ -1,5 +1,5 @@
-/* Arrays that users bring: samples of theta, histories, tables of rewards, and logs of events (NetCDF or
- * CSV). They live as long as the arena that they are read into. */
+/* Arrays that users supply: samples of theta, histories, tables of rewards, and logs of events (NetCDF or
+ * CSV). They live as long as the arena they are read into. */
 #pragma once
 
 #include "core/arena.h"
@@ -14,20 +14,20 @@ typedef struct {
   double *theta;
 } Samples;
 
-/* Reads NetCDF `theta(sample, dim)` or CSV without header, one sample per line. Values that are not finite
+/* Reads NetCDF `theta(sample, dim)`, or CSV without a header, one sample per line. Values that are not finite
  * or too large (DATASET_MOST), ragged rows and empty files are STATUS_INPUT with the line (CSV) or the
- * element; and see samples_check_spread. */
+ * element. Checks the spread too (samples_check_spread). */
 Status dataset_read_samples(Arena *memory, const char *path, Samples *out);
-/* Checks the spread: a coordinate that varies, but so little that its variance could not be distinguished
- * from zero, is STATUS_INPUT; samples are counted from 1, as lines are. */
+/* Checks the spread: a coordinate that varies, but too little for its variance to be distinguished from zero,
+ * is STATUS_INPUT. The message counts samples from 1, like lines. */
 Status samples_check_spread(const char *path, const Samples *samples);
 
-/* Reads the matrix `name`(row, dim) of an open NetCDF file: (*values)[rows, columns], columns at least 1,
- * all finite and at most DATASET_MOST in size. */
+/* Reads the matrix `name`(row, dim) of an open NetCDF file into (*values)[rows, columns]. There must be at
+ * least one column, and all values must be finite and at most DATASET_MOST in magnitude. */
 Status dataset_read_matrix(Arena *memory, StoreFile *file, const char *name, const char *row, int *rows,
                            int *columns, double **values);
 
-/* Computes to[columns, rows] = from[rows, columns]', in tiles that stay in the cache. */
+/* Transposes: to[columns, rows] = from[rows, columns]', in tiles that stay in the cache. */
 void dataset_transpose(int rows, int columns, const double *from, double *to);
 
 /* rows observations: features[rows, d], rewards[rows]. */
@@ -37,35 +37,36 @@ typedef struct {
   double *features, *rewards;
 } Observations;
 
-/* Reads CSV with header x1,...,xd,y or NetCDF x(observation, dim), y(observation); no observations is
- * allowed. */
+/* Reads CSV with header x1,...,xd,y, or NetCDF x(observation, dim), y(observation). A file without
+ * observations is allowed. */
 Status dataset_read_observations(Arena *memory, const char *path, Observations *out);
 
-/* Events of which the reward of every arm is known: context[rows, d], reward[rows, arms]. */
+/* Events for which the reward of every arm is known: context[rows, d], reward[rows, arms]. */
 typedef struct {
   int d, rows, arms;
   double *context, *reward;
 } RewardTable;
 
-/* Reads NetCDF context(event, dim), reward(event, arm), or CSV with header x1,...,xd,class, whose classes are
- * whole numbers from 0: an arm for each, and reward 1 for the right one. At least one event and two arms. */
+/* Reads NetCDF context(event, dim), reward(event, arm), or CSV with header x1,...,xd,class. Classes are whole
+ * numbers from 0: each is an arm, and the reward is 1 for the right one, else 0. At least one event and two
+ * arms are required. */
 Status dataset_read_table(Arena *memory, const char *path, RewardTable *out);
 
-/* Events in which one arm was played, with its reward and the probability by which it was chosen. An event
- * shows a context[rows, d], the same for all arms, or the features[rows, arms, d] of each. */
+/* Events in which one arm was played, with its reward and the probability with which it was chosen. An event
+ * has either a context[rows, d], the same for all arms, or features[rows, arms, d] of each arm. */
 typedef struct {
   int d, rows, arms;
   bool has_features;
   double *x; /* the context or the features */
   int *arm; /* [rows], from 0 */
   double *reward, *propensity; /* [rows] */
-  double noise; /* standard deviation of a reward; 0: the file does not say it */
+  double noise; /* standard deviation of a reward; 0: the file does not have it */
 } EventLog;
 
 /* Reads NetCDF context(event, dim) or features(event, arm, dim), arm(event), reward(event), propensity(event)
- * and, if it is there, the attribute noise; or CSV with header x1,...,xd,arm,reward,propensity, for contexts.
- * With contexts there are as many arms as the largest one says. Errors: STATUS_INPUT with the file, the line
- * or the index, the value and what is allowed. */
+ * and, if present, the attribute noise; or CSV with header x1,...,xd,arm,reward,propensity, where x is a
+ * context. With contexts, the largest arm in the file gives the number of arms. Errors: STATUS_INPUT with the
+ * file, the line or the index, the value and what is allowed. */
 Status dataset_read_events(Arena *memory, const char *path, EventLog *out);
 
 /* ---- tables of plain numbers in CSV files: for dataset.c, its tests and its fuzzer */
@@ -77,14 +78,14 @@ typedef struct {
 } Table;
 
 typedef enum {
-  CSV_NO_HEADER, /* at least one row; the first shows how many columns there are */
+  CSV_NO_HEADER, /* at least one row; the first one sets the number of columns */
   CSV_X_Y_HEADER, /* the header x1,...,xd,y, then any number of rows of d + 1 numbers */
   CSV_X_CLASS_HEADER, /* the same with x1,...,xd,class */
   CSV_EVENT_HEADER /* the same with x1,...,xd,arm,reward,propensity */
 } CsvForm;
 
-/* Reads a stream to its end; `name` stands for it in messages. Fields are finite decimal numbers, between
- * commas, blanks around them ignored; lines end with LF or CR LF; blank lines may only stand at the end;
- * lines may be of any length; values are at most DATASET_MOST in size. Everything else is STATUS_INPUT
- * with line and column. */
+/* Reads a stream to its end; messages call it `name`. Fields are finite decimal numbers separated by commas,
+ * with blanks around them ignored. Lines end with LF or CR LF and may have any length; blank lines may only
+ * come at the end. Values are at most DATASET_MOST in magnitude. Everything else is STATUS_INPUT with line
+ * and column. */
 Status dataset_csv_parse(Arena *memory, FILE *stream, const char *name, CsvForm form, Table *table);

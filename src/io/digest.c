@@ -14,7 +14,7 @@ Status digest_hex(const void *data, size_t size, char out[DIGEST_SIZE]) {
   return digest_end(&digest, out);
 }
 
-static void keep_if(Digest *digest, bool good) {
+static void digest_free_unless(Digest *digest, bool good) {
   if (good) return;
   EVP_MD_CTX_free(digest->context);
   digest->context = NULL;
@@ -22,17 +22,17 @@ static void keep_if(Digest *digest, bool good) {
 
 void digest_begin(Digest *digest) {
   digest->context = EVP_MD_CTX_new();
-  keep_if(digest, digest->context && EVP_DigestInit_ex(digest->context, EVP_sha256(), NULL));
+  digest_free_unless(digest, digest->context && EVP_DigestInit_ex(digest->context, EVP_sha256(), NULL));
 }
 
 void digest_add(Digest *digest, const void *data, size_t size) {
-  keep_if(digest, digest->context && EVP_DigestUpdate(digest->context, data, size));
+  digest_free_unless(digest, digest->context && EVP_DigestUpdate(digest->context, data, size));
 }
 
 Status digest_end(Digest *digest, char out[DIGEST_SIZE]) {
   unsigned char bytes[EVP_MAX_MD_SIZE];
   const bool good = digest->context && EVP_DigestFinal_ex(digest->context, bytes, NULL);
-  keep_if(digest, false);
+  digest_free_unless(digest, false);
   if (!good) return status_set(STATUS_INTERNAL, "libcrypto computes no SHA-256: out of memory, or disabled");
   for (int i = 0; i < DIGEST_SIZE / 2; i++) snprintf(out + 2 * i, 3, "%02x", bytes[i]);
   return STATUS_OK;

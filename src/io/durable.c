@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Returns the length of the folder part of `path`, with its last slash; 0 for a bare name. */
+/* Returns the length of the folder part of `path`, including its last slash; 0 for a bare name. */
 static size_t folder_length(const char *path) {
   const char *slash = strrchr(path, '/');
   return slash ? (size_t)(slash - path) + 1 : 0;
@@ -31,7 +31,7 @@ Status durable_begin(const char *path, char **temporary) {
   char *name;
   NEW(name, size);
   int fd = -1;
-  /* A name that exists is of a killed process, or of one with this id on another machine. */
+  /* A name that exists belongs to a killed process, or to one with the same id on another machine. */
   for (int number = 0; fd < 0 && number < 1000; number++) {
     snprintf(name, size, "%.*s.%s.%ld.%d.tmp", (int)folder, path, path + folder, (long)getpid(), number);
     fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
@@ -55,8 +55,9 @@ Status durable_try(const char *path) {
   return STATUS_OK;
 }
 
-/* Returns the end of `name`[length] without a dot and digits behind it; 0 when it does not end so. */
-static size_t without_number(const char *name, size_t length) {
+/* Returns the length of `name`[length] without the dot and the digits at its end; 0 if it does not end in
+ * these. */
+static size_t durable_strip_number(const char *name, size_t length) {
   size_t end = length;
   while (end > 0 && name[end - 1] >= '0' && name[end - 1] <= '9') end--;
   return end < length && end > 0 && name[end - 1] == '.' ? end - 1 : 0;
@@ -65,13 +66,13 @@ static size_t without_number(const char *name, size_t length) {
 bool durable_is_temporary(const char *name, size_t size, char *of) {
   size_t length = strlen(name);
   if (name[0] != '.' || length < 4 || strcmp(name + length - 4, ".tmp") != 0) return false;
-  size_t end = without_number(name, without_number(name, length - 4));
+  size_t end = durable_strip_number(name, durable_strip_number(name, length - 4));
   if (end <= 1 || end > size) return false;
   snprintf(of, size, "%.*s", (int)(end - 1), name + 1);
   return true;
 }
 
-/* Calls fsync on what stands at `name`; returns 0 or errno. */
+/* Calls fsync on the file or folder `name` and returns 0 or errno. */
 static int sync_path(const char *name, int flags) {
   int fd = open(name, flags | O_RDONLY | O_CLOEXEC);
   if (fd < 0) return errno;
@@ -91,8 +92,8 @@ Status durable_sync_folder_of(const char *path) {
   return status_set(STATUS_FILE, "cannot sync the folder of %s: %s", path, strerror(error));
 }
 
-/* Renames without replacing anything. Where there are no hard links (some network file systems) it
- * replaces. */
+/* Renames without replacing anything, and removes the temporary file if `path` exists. On file systems
+ * without hard links (some network file systems) it does replace. */
 static int rename_unless_there(const char *temporary, const char *path) {
   int error = link(temporary, path) == 0 ? 0 : errno;
   if (error == EPERM || error == ENOSYS || error == EOPNOTSUPP)

@@ -36,8 +36,8 @@ Status gzip_open(const char *path, GzipFile **out) {
   return status;
 }
 
-/* Returns why a read ended before its time, or STATUS_OK at the end of the file. */
-static Status reason(const GzipFile *file) {
+/* Returns the error that ended a read early, or STATUS_OK at the end of the file. */
+static Status gzip_read_status(const GzipFile *file) {
   int code, system_error = errno;
   const char *text = gzerror(file->stream, &code);
   long long good = (long long)gztell(file->stream);
@@ -61,7 +61,7 @@ Status gzip_read(GzipFile *file, void *bytes, size_t size, size_t *count) {
     errno = 0;
     int got = gzread(file->stream, (char *)bytes + *count, left < INT_MAX ? (unsigned)left : INT_MAX);
     if (got > 0) *count += (size_t)got;
-    if (got <= 0) return reason(file);
+    if (got <= 0) return gzip_read_status(file);
   }
   return STATUS_OK;
 }
@@ -72,7 +72,7 @@ Status gzip_read_line(GzipFile *file, char *line, size_t size, size_t *length) {
   const char *got = gzgets(file->stream, line, (int)size);
   *length = (size_t)(gztell(file->stream) - start);
   if (got && line[*length - 1] == '\n') return STATUS_OK;
-  return reason(file);
+  return gzip_read_status(file);
 }
 
 void gzip_close(GzipFile *file) {

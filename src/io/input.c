@@ -12,7 +12,7 @@ static Status input_refuse(const char *path, const char *reason) {
 
 Status input_open(const char *path, int *fd) {
   struct stat info;
-  *fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC); /* a FIFO without a writer must not be waited for */
+  *fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC); /* do not wait for the writer of a FIFO */
   if (*fd < 0) return input_refuse(path, strerror(errno));
   int error = fstat(*fd, &info) == 0 ? 0 : errno;
   if (error == 0 && S_ISREG(info.st_mode)) return STATUS_OK;

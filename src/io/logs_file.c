@@ -21,7 +21,7 @@ typedef struct {
   double size; /* of the file, bytes */
 } LogsReader;
 
-/* Reads the numbers of a row, behind its task. */
+/* Reads the numbers of a row, which follow its task. */
 static Status read_numbers(LogsReader *reader, double *y) {
   CsvReader *csv = &reader->csv;
   const int columns = reader->columns;
@@ -39,7 +39,7 @@ static Status read_numbers(LogsReader *reader, double *y) {
   return STATUS_OK;
 }
 
-static Status read_row(LogsReader *reader) {
+static Status logs_file_read_row(LogsReader *reader) {
   CsvReader *csv = &reader->csv;
   int task;
   double y = 0;
@@ -50,7 +50,7 @@ static Status read_row(LogsReader *reader) {
   return status == STATUS_INPUT ? status_prefix(status, "%s, line %ld: ", csv->name, csv->line) : status;
 }
 
-static void show_progress(LogsReader *reader, long row) {
+static void logs_file_show_progress(LogsReader *reader, long row) {
   enum { EVERY = 1 << 14 };
   if (!reader->sink->progress || row % EVERY != 0) return;
   const long at = ftell(reader->csv.stream);
@@ -71,8 +71,8 @@ static Status read_log(Arena *scratch, LogsReader *reader) {
     const bool blank = csv->length == 0 && csv->end != CSV_END_COMMA;
     TRY(csv_check_blank(csv, blank));
     if (blank) continue;
-    TRY(read_row(reader));
-    show_progress(reader, ++rows);
+    TRY(logs_file_read_row(reader));
+    logs_file_show_progress(reader, ++rows);
   }
   if (rows == 0) return status_set(STATUS_INPUT, "%s has a header, but no observations", csv->name);
   return STATUS_OK;
@@ -85,7 +85,7 @@ Status logs_csv_read(FILE *stream, const char *name, double size, const LogsSink
   csv_begin(stream, name, &reader->csv);
   reader->sink = sink;
   reader->size = size;
-  /* A number that is too large is the user's error, to be reported, not to be trapped. */
+  /* A number that is too large is the user's error: it is reported, not trapped. */
   fenv_t environment;
   feholdexcept(&environment);
   const Status status = read_log(&scratch, reader);
@@ -94,14 +94,14 @@ Status logs_csv_read(FILE *stream, const char *name, double size, const LogsSink
   return status;
 }
 
-static Status read_csv(const char *path, const LogsSink *sink) {
+static Status logs_file_read_csv(const char *path, const LogsSink *sink) {
   SCOPED(FILE *, stream, input_close);
   struct stat info;
   TRY(input_stream(path, &stream));
   return logs_csv_read(stream, path, fstat(fileno(stream), &info) == 0 ? (double)info.st_size : 0, sink);
 }
 
-/* ---- NetCDF: so many rows at a time */
+/* ---- NetCDF, in blocks of ROWS rows */
 
 enum { ROWS = 1 << 14 };
 
@@ -123,7 +123,7 @@ static Status check_value(const Reader *reader, const char *name, size_t row, do
       store_path(reader->file), name, row, value, DATASET_MOST);
 }
 
-static Status take_row(Reader *reader, size_t first, size_t r) {
+static Status logs_file_take_row(Reader *reader, size_t first, size_t r) {
   const double *x = reader->x + r * reader->d;
   int number;
   for (size_t i = 0; i < reader->d; i++) TRY(check_value(reader, "x", first + r, x[i]));
@@ -143,7 +143,7 @@ static Status read_variable_rows(Reader *reader) {
     TRY(store_get_int64s_part(reader->file, "task", start, count, reader->task));
     TRY(store_get_doubles_part(reader->file, "x", start, count, reader->x));
     TRY(store_get_doubles_part(reader->file, "y", start, count, reader->y));
-    for (size_t r = 0; r < count[0]; r++) TRY(take_row(reader, first, r));
+    for (size_t r = 0; r < count[0]; r++) TRY(logs_file_take_row(reader, first, r));
     if (reader->sink->progress)
       reader->sink->progress(reader->sink->context, (double)(first + count[0]), (double)reader->rows);
   }
@@ -152,7 +152,7 @@ static Status read_variable_rows(Reader *reader) {
 
 static void reader_free(Reader *reader) { names_free(&reader->names); }
 
-static Status read_netcdf(const char *path, const LogsSink *sink) {
+static Status logs_file_read_netcdf(const char *path, const LogsSink *sink) {
   SCRATCH_ARENA(scratch);
   SCOPED(StoreFile *, file, store_close);
   SCOPED(Reader, reader, reader_free);
@@ -173,5 +173,5 @@ static Status read_netcdf(const char *path, const LogsSink *sink) {
 }
 
 Status logs_file_read(const char *path, const LogsSink *sink) {
-  return store_is_netcdf(path) ? read_netcdf(path, sink) : read_csv(path, sink);
+  return store_is_netcdf(path) ? logs_file_read_netcdf(path, sink) : logs_file_read_csv(path, sink);
 }

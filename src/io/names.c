@@ -3,14 +3,15 @@
 #include <limits.h>
 #include <string.h>
 
-/* Returns FNV-1a (Fowler, Noll and Vo), with its bits mixed once more for a table of a power of 2. */
-static uint64_t hash_of(const char *text, size_t length) {
+/* Returns the FNV-1a hash (Fowler, Noll and Vo), its upper bits mixed into the lower ones, since the size of
+ * the table is a power of 2. */
+static uint64_t names_hash_text(const char *text, size_t length) {
   uint64_t hash = 0xcbf29ce484222325;
   for (size_t i = 0; i < length; i++) hash = (hash ^ (unsigned char)text[i]) * 0x100000001b3;
   return hash ^ hash >> 32;
 }
 
-/* Returns where the name is in the table, or where it belongs. */
+/* Returns the place of a name in the table, or the free place where it belongs. */
 static size_t names_place_of(const Names *names, uint64_t hash, const char *text, size_t length) {
   size_t at = hash & (names->capacity - 1);
   for (; names->number[at]; at = (at + 1) & (names->capacity - 1)) {
@@ -22,8 +23,8 @@ static size_t names_place_of(const Names *names, uint64_t hash, const char *text
   return at;
 }
 
-/* Doubles the table. */
-static Status grow_table(Names *names) {
+/* Doubles the size of the hash table. */
+static Status names_grow_table(Names *names) {
   enum { FIRST = 1024 };
   Names larger = *names;
   larger.capacity = names->capacity > 0 ? 2 * names->capacity : FIRST;
@@ -63,8 +64,8 @@ static Status keep_text(Names *names, const char *text, size_t length, const cha
 
 Status names_number(Names *names, const char *text, size_t length, int *number) {
   ASSERT(length <= NAMES_LONGEST);
-  const uint64_t hash = hash_of(text, length);
-  if (2 * (size_t)names->count >= names->capacity) TRY(grow_table(names));
+  const uint64_t hash = names_hash_text(text, length);
+  if (2 * (size_t)names->count >= names->capacity) TRY(names_grow_table(names));
   const size_t at = names_place_of(names, hash, text, length);
   if (!names->number[at]) {
     if (names->count == INT_MAX) return status_set(STATUS_INPUT, "more than %d names", INT_MAX);

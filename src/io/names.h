@@ -1,4 +1,4 @@
-/* Names in order of first appearance: any bytes, each with a number of its own, 0, 1, .. */
+/* Numbers names 0, 1, .. in order of first appearance. A name may be any sequence of bytes. */
 #pragma once
 
 #include "core/arena.h"
@@ -8,17 +8,17 @@
 typedef struct {
   int count;
   size_t capacity; /* of the hash table; a power of 2 */
-  uint64_t *hash; /* [capacity] of a name */
+  uint64_t *hash; /* [capacity]: hash of a name */
   int *number; /* [capacity]: a name's number + 1; 0: free */
-  const char **text; /* [capacity]: its length, 2 bytes, and its bytes; many share a block */
+  const char **text; /* [capacity]: length in 2 bytes, then the bytes; many share a block */
   char *block;
-  size_t left; /* bytes of the present block */
+  size_t left; /* bytes left in the current block */
   Arena texts, table;
 } Names;
 
 enum { NAMES_LONGEST = 0xffff };
 
-/* Returns *number of text[length], a new one where it was not met before; length at most NAMES_LONGEST. A
- * zeroed Names is empty. Returns STATUS_INPUT beyond INT32_MAX of them. */
+/* Finds the *number of text[length], or assigns the next one to a name that is new; length is at most
+ * NAMES_LONGEST. A zeroed Names is empty. Returns STATUS_INPUT beyond INT_MAX names. */
 Status names_number(Names *names, const char *text, size_t length, int *number);
 void names_free(Names *names);

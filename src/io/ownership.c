@@ -8,7 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Opens a regular file to read it; negative for anything else. A pipe is not waited for. */
+/* Opens a regular file for reading, without waiting for the other end of a pipe; negative for anything
+ * else. */
 static int open_regular(int folder, const char *name, struct stat *info) {
   int file = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
   if (file < 0) return -1;
@@ -30,7 +31,7 @@ Ownership ownership_of(int folder, const char *name) {
 
 bool ownership_carries(int folder, const char *name, const char *text) {
   enum { BUFFER = 1 << 16, LONGEST = 128 };
-  char bytes[LONGEST + BUFFER]; /* a text may begin in one block and end in the next */
+  char bytes[LONGEST + BUFFER]; /* a match may begin in one block and end in the next */
   struct stat info;
   const size_t length = strlen(text);
   int file = open_regular(folder, name, &info);

@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* The papers, by the names that references of methods have for them. */
+/* The papers, under the names by which methods refer to them. */
 static const struct {
   const char *name, *citation;
 } papers[] = {{"DiffTS paper", "Kveton, Oreshkin, Park, Deshmukh, Song: Online Posterior Sampling "
@@ -27,8 +27,8 @@ static double start; /* by clock_wall */
 static char library[256] = "none";
 static int ranks = 1;
 
-/* Prints a word so that a shell reads it back as one. */
-static void print_quoted(FILE *out, const char *word) {
+/* Prints a word, quoted if necessary, so that a shell reads it back as one word. */
+static void provenance_print_quoted(FILE *out, const char *word) {
   static const char safe[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=+,./:@%";
   if (*word != '\0' && word[strspn(word, safe)] == '\0') {
     fputs(word, out);
@@ -52,7 +52,7 @@ void provenance_set_command(int argc, char *const *argv) {
   if (!out) return;
   for (int i = 0; i < argc; i++) {
     if (i > 0) fputc(' ', out);
-    print_quoted(out, argv[i]);
+    provenance_print_quoted(out, argv[i]);
   }
   fclose(out);
 }
@@ -62,7 +62,7 @@ double provenance_elapsed(void) { return clock_wall() - start; }
 void provenance_set_mpi(int mpi_ranks, const char *mpi_library) {
   ranks = mpi_ranks;
   snprintf(library, sizeof library, "%s", mpi_library);
-  /* Library versions come with line ends and NUL padding. */
+  /* The version texts of MPI libraries contain line ends and NUL padding. */
   for (char *c = library; *c; c++)
     if (*c == '\n' || *c == '\t') *c = ' ';
 }
@@ -75,7 +75,7 @@ const char *provenance_source(void) {
          ")";
 }
 
-static Status write_history(StoreFile *file) {
+static Status provenance_write_history(StoreFile *file) {
   SCRATCH_ARENA(scratch);
   char when[32];
   time_t now = time(NULL);
@@ -87,7 +87,7 @@ static Status write_history(StoreFile *file) {
   return store_text_attribute(file, NULL, "history", line);
 }
 
-static Status write_references(StoreFile *file, const char *methods) {
+static Status provenance_write_references(StoreFile *file, const char *methods) {
   SCRATCH_ARENA(scratch);
   const char *text = methods ? methods : "";
   for (size_t i = 0; i < sizeof papers / sizeof *papers; i++)
@@ -100,9 +100,9 @@ Status provenance_write(StoreFile *file, const char *title, const char *referenc
   char host[256] = "unknown";
   TRY(store_text_attribute(file, NULL, "Conventions", "CF-1.10"));
   TRY(store_text_attribute(file, NULL, "title", title));
-  TRY(write_references(file, references));
+  TRY(provenance_write_references(file, references));
   TRY(store_text_attribute(file, NULL, "source", provenance_source()));
-  TRY(write_history(file));
+  TRY(provenance_write_history(file));
   gethostname(host, sizeof host - 1);
   TRY(store_text_attribute(file, NULL, "hostname", host));
   TRY(store_int_attribute(file, NULL, "mpi_ranks", ranks));

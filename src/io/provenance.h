@@ -1,10 +1,11 @@
-/* Where a file came from: program, commit, command, machine, compiler, libraries, as global attributes of
- * every file. */
+/* Where a file came from: program, commit, command, machine, compiler and libraries, recorded as global
+ * attributes of every file. */
 #pragma once
 
 #include "io/store.h"
 
-/* Sets what only `main` knows; called there once, before the first file is written. The texts are copied. */
+/* Sets what only `main` knows, which calls these once, before the first file is written. The texts are
+ * copied. */
 void provenance_set_command(int argc, char *const *argv);
 void provenance_set_mpi(int ranks, const char *library);
 
@@ -14,6 +15,6 @@ double provenance_elapsed(void);
 /* Returns "thompson 0.1.0 (commit 0123456789ab, modified)". */
 const char *provenance_source(void);
 
-/* Writes Conventions, title, references, and the provenance proper. `references` says what the methods behind
- * the file are from; the papers that it names are cited in full. NULL: all papers of the program. */
+/* Writes Conventions, title, references, and the provenance itself. `references` names the sources of the
+ * methods behind the file; the papers that it names are cited in full. NULL: all papers of the program. */
 Status provenance_write(StoreFile *file, const char *title, const char *references);

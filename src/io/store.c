@@ -16,8 +16,8 @@
 #include <unistd.h>
 
 enum {
-  COMPRESS_FROM = 1 << 16, /* bytes of a variable; below that deflate costs more than it saves */
-  CHUNK_BYTES = 1 << 20 /* a chunk is at most this; the library caches many of them */
+  COMPRESS_FROM = 1 << 16, /* bytes of a variable; below this, deflate costs more than it saves */
+  CHUNK_BYTES = 1 << 20 /* the largest chunk; the library caches many of them */
 };
 
 static const nc_type external_types[] = {
@@ -43,9 +43,9 @@ static bool disk_is_full(const char *path) {
   return statvfs(path, &disk) == 0 && disk.f_bavail == 0;
 }
 
-/* Returns the reason. HDF5 says only "HDF error" or "permission denied" when the disk is full; the system
- * knows better. */
-static const char *reason_of(const StoreFile *file, int code, int system_error) {
+/* Returns the reason of a failure. If the disk is full, HDF5 says only "HDF error" or "permission denied";
+ * the system knows better. */
+static const char *store_failure_reason(const StoreFile *file, int code, int system_error) {
   if (is_disk_error(system_error)) return strerror(system_error);
   bool vague = code == NC_EHDFERR || code == EACCES;
   if (file->temporary && vague && disk_is_full(file->temporary)) return strerror(ENOSPC);
@@ -55,7 +55,7 @@ static const char *reason_of(const StoreFile *file, int code, int system_error) 
 Status store_check(StoreFile *file, int code, const char *format, ...) {
   if (code == NC_NOERR) return STATUS_OK;
   file->failed = true;
-  const char *reason = reason_of(file, code, errno);
+  const char *reason = store_failure_reason(file, code, errno);
   errno = 0;
   char action[256];
   va_list arguments;
@@ -66,9 +66,9 @@ Status store_check(StoreFile *file, int code, const char *format, ...) {
   return status_set(kind, "%s: cannot %s: %s", file->path, action, reason);
 }
 
-/* Removes the temporary file. After a failed close HDF5 holds the file open until the program ends, so its
- * space is given back first. */
-static void discard(const char *temporary) {
+/* Removes the temporary file. After a failed close HDF5 keeps the file open until the program ends, so its
+ * space is released first. */
+static void store_discard_temporary(const char *temporary) {
   if (truncate(temporary, 0) == 0) unlink(temporary);
 }
 
@@ -104,7 +104,7 @@ Status store_create(const char *path, StoreFormat format, StoreFile **out) {
   if (status == STATUS_OK) {
     *out = file;
   } else {
-    if (file->temporary) discard(file->temporary);
+    if (file->temporary) store_discard_temporary(file->temporary);
     store_release(file);
   }
   return status;
@@ -117,7 +117,7 @@ Status store_commit(StoreFile *file) {
   if (status == STATUS_OK)
     status = durable_publish(file->temporary, file->path);
   else
-    discard(file->temporary);
+    store_discard_temporary(file->temporary);
   store_release(file);
   return status;
 }
@@ -125,10 +125,10 @@ Status store_commit(StoreFile *file) {
 void store_abandon(StoreFile *file) {
   if (!file) return;
   if (file->temporary) {
-    /* To abort a netCDF-4 file that HDF5 could not write (full disk) crashes in HDF5: such a file stays open
-     * until the program ends. */
+    /* Aborting a netCDF-4 file that HDF5 could not write (full disk) crashes in HDF5, so such a file stays
+     * open until the program ends. */
     if (file->format == STORE_CLASSIC || !file->failed) nc_abort(file->ncid);
-    discard(file->temporary);
+    store_discard_temporary(file->temporary);
   } else {
     nc_close(file->ncid);
   }
@@ -141,7 +141,7 @@ Status store_finish(StoreFile *file, Status written) {
   return written;
 }
 
-static Status define_mode(StoreFile *file) {
+static Status store_enter_define_mode(StoreFile *file) {
   ASSERT(file->temporary);
   if (file->defining) return STATUS_OK;
   TRY(store_check(file, nc_redef(file->ncid), "change its header"));
@@ -149,7 +149,7 @@ static Status define_mode(StoreFile *file) {
   return STATUS_OK;
 }
 
-static Status data_mode(StoreFile *file) {
+static Status store_enter_data_mode(StoreFile *file) {
   ASSERT(file->temporary);
   if (!file->defining) return STATUS_OK;
   TRY(store_check(file, nc_enddef(file->ncid), "write it"));
@@ -158,7 +158,7 @@ static Status data_mode(StoreFile *file) {
 }
 
 Status store_dimension(StoreFile *file, const char *name, size_t length, int *id) {
-  TRY(define_mode(file));
+  TRY(store_enter_define_mode(file));
   return store_check(file, nc_def_dim(file->ncid, name, length, id), "define the dimension '%s'", name);
 }
 
@@ -182,14 +182,14 @@ static int put_missing_value(int ncid, int id, StoreType type) {
   return nc_put_att(ncid, id, "_FillValue", external_types[type], 1, value);
 }
 
-/* More bytes of a variable than this are not deflated: at about 60 MB a second of one core it would take
- * minutes while all ranks of a large job wait for the file. */
+/* A variable of more bytes than this is not deflated: at about 60 MB per second on one core that would take
+ * minutes, while all ranks of a large job wait for the file. */
 static const size_t COMPRESS_UP_TO = (size_t)8 << 30;
 
-/* Cuts a large variable into chunks, and deflate them. A chunk keeps the last axes whole, as far as they
- * fit, since that is how data are put. */
-static Status compress(StoreFile *file, const char *name, int id, StoreType type, int rank,
-                       const int *dimensions) {
+/* Cuts a large variable into chunks and deflates them. A chunk keeps the last axes whole as far as they fit,
+ * since data are written in that order. */
+static Status store_compress_variable(StoreFile *file, const char *name, int id, StoreType type, int rank,
+                                      const int *dimensions) {
   size_t chunk[NC_MAX_VAR_DIMS] = {0}, bytes = external_sizes[type], whole;
   if (rank == 0) return STATUS_OK;
   for (int axis = 0; axis < rank; axis++) {
@@ -215,7 +215,7 @@ static Status compress(StoreFile *file, const char *name, int id, StoreType type
 
 Status store_define(StoreFile *file, const char *name, StoreType type, int rank, const int *dimensions,
                     const char *long_name, const char *units, int *id) {
-  TRY(define_mode(file));
+  TRY(store_enter_define_mode(file));
   bool coordinate;
   TRY(is_coordinate(file, name, rank, dimensions, &coordinate));
   int code = nc_def_var(file->ncid, name, external_types[type], rank, dimensions, id);
@@ -232,12 +232,13 @@ Status store_define(StoreFile *file, const char *name, StoreType type, int rank,
 Status store_variable(StoreFile *file, const char *name, StoreType type, int rank, const int *dimensions,
                       const char *long_name, const char *units, int *id) {
   TRY(store_define(file, name, type, rank, dimensions, long_name, units, id));
-  return file->format == STORE_NETCDF4 ? compress(file, name, *id, type, rank, dimensions) : STATUS_OK;
+  return file->format == STORE_NETCDF4 ? store_compress_variable(file, name, *id, type, rank, dimensions)
+                                       : STATUS_OK;
 }
 
 /* Enters define mode and finds the variable that an attribute belongs to. */
 static Status attribute_owner(StoreFile *file, const char *variable, int *id) {
-  TRY(define_mode(file));
+  TRY(store_enter_define_mode(file));
   *id = NC_GLOBAL;
   if (!variable) return STATUS_OK;
   return store_check(file, nc_inq_varid(file->ncid, variable, id), "find the variable '%s'", variable);
@@ -273,7 +274,7 @@ Status store_bytes_attribute(StoreFile *file, const char *variable, const char *
   return store_check(file, code, "write the attribute '%s'", name);
 }
 
-static Status check_put(StoreFile *file, int variable, int code) {
+static Status store_check_put(StoreFile *file, int variable, int code) {
   char name[NC_MAX_NAME + 1] = "?";
   int reason = errno;
   if (code != NC_NOERR) nc_inq_varname(file->ncid, variable, name);
@@ -282,8 +283,8 @@ static Status check_put(StoreFile *file, int variable, int code) {
 }
 
 Status store_put(StoreFile *file, int variable, const void *data) {
-  TRY(data_mode(file));
-  return check_put(file, variable, nc_put_var(file->ncid, variable, data));
+  TRY(store_enter_data_mode(file));
+  return store_check_put(file, variable, nc_put_var(file->ncid, variable, data));
 }
 
 Status store_write(StoreFile *file, const char *name, StoreType type, int rank, const int *dimensions,
@@ -295,8 +296,8 @@ Status store_write(StoreFile *file, const char *name, StoreType type, int rank, 
 
 Status store_put_part(StoreFile *file, int variable, const size_t *start, const size_t *count,
                       const void *data) {
-  TRY(data_mode(file));
-  return check_put(file, variable, nc_put_vara(file->ncid, variable, start, count, data));
+  TRY(store_enter_data_mode(file));
+  return store_check_put(file, variable, nc_put_vara(file->ncid, variable, start, count, data));
 }
 
 Status store_texts(StoreFile *file, const char *name, int dimension, int n, const char *const *texts,

@@ -1,4 +1,4 @@
-/* Opening NetCDF files for reading: what they are, and whether they are whole. */
+/* Opening NetCDF files for reading: finding their format, and whether they are complete. */
 #include "core/memory.h"
 #include "io/input.h"
 #include "io/store_internal.h"
@@ -18,8 +18,8 @@ static Magic magic_of(const unsigned char *head, size_t size) {
   return classic ? MAGIC_CLASSIC : MAGIC_OTHER;
 }
 
-/* Finds what the first bytes of a regular file say it is, and its length. */
-static Status inspect(const char *path, Magic *magic, uint64_t *size) {
+/* Finds the format of a regular file, from its first bytes, and its length. */
+static Status store_inspect_file(const char *path, Magic *magic, uint64_t *size) {
   int fd;
   struct stat info;
   unsigned char head[8];
@@ -41,32 +41,32 @@ bool store_is_netcdf(const char *path) {
     if (strcmp(ending, endings[i]) == 0) return true;
   Magic magic;
   uint64_t size;
-  return inspect(path, &magic, &size) == STATUS_OK && magic != MAGIC_OTHER;
+  return store_inspect_file(path, &magic, &size) == STATUS_OK && magic != MAGIC_OTHER;
 }
 
 /* ---- where an HDF5 file says that it ends: "HDF5 File Format Specification Version 3.0" (The HDF Group),
  * section II.A, "Disk Format: Level 0A - Format Signature and Superblock"; all numbers little-endian */
 
-enum { HDF5_HEAD = 28 + 3 * 8 /* up to the end of the address, where it stands last */ };
+enum { HDF5_HEAD = 28 + 3 * 8 /* up to the end of the address, in the version with the longest header */ };
 
-static uint64_t read_address(const unsigned char *at, unsigned bytes) {
+static uint64_t hdf5_read_address(const unsigned char *at, unsigned bytes) {
   uint64_t value = 0;
   while (bytes > 0) value = value << 8 | at[--bytes];
   return value;
 }
 
-/* Returns the "end of file address" of the superblock; UINT64_MAX when it has none that we know how to
- * find, which is for the library to judge. */
+/* Returns the "end of file address" of the superblock; UINT64_MAX if we do not know how to find it, which is
+ * left to the library to judge. */
 static uint64_t hdf5_end_address(const unsigned char head[HDF5_HEAD]) {
   unsigned version = head[8], bytes = version < 2 ? head[13] : head[9];
   if (version > 3 || (bytes != 4 && bytes != 8)) return UINT64_MAX;
-  /* Before it stand the base address and the address of free space (versions 0 and 1) or of the superblock's
+  /* It comes after the base address and the address of free space (versions 0 and 1) or of the superblock
    * extension (2 and 3). */
   size_t first = version == 0 ? 24 : version == 1 ? 28 : 12;
-  return read_address(head + first + 2 * (size_t)bytes, bytes);
+  return hdf5_read_address(head + first + 2 * (size_t)bytes, bytes);
 }
 
-/* Finds *end, where an HDF5 file says that it ends; UINT64_MAX when that is unknown. */
+/* Finds *end, where an HDF5 file says that it ends; UINT64_MAX if that is unknown. */
 static Status hdf5_end(const char *path, uint64_t *end) {
   unsigned char head[HDF5_HEAD] = {0};
   FILE *stream = fopen(path, "rb");
@@ -79,8 +79,8 @@ static Status hdf5_end(const char *path, uint64_t *end) {
 
 /* ---- opening */
 
-/* Checks that the file is whole, as far as that can be seen without the library. A file that may be a user's
- * own need not be sealed. */
+/* Checks that the file is complete, as far as that is visible without the library. A file that may be a
+ * user's (not `own`) need not be sealed. */
 static Status check_whole(const char *path, Magic magic, uint64_t size, bool own) {
   bool sealed;
   uint64_t end;
@@ -105,7 +105,7 @@ static Status open_checked(const char *path, bool own, StoreFile **out) {
   Magic magic;
   uint64_t size;
   TRY(store_path_check(path));
-  TRY(inspect(path, &magic, &size));
+  TRY(store_inspect_file(path, &magic, &size));
   TRY(check_whole(path, magic, size, own));
   StoreFile *file;
   NEW(file, 1);

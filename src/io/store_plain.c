@@ -1,7 +1,7 @@
-/* Variables that stand in the file as they are in memory, one value after another, so that several processes
- * can write them at once, past the library: HDF5 on one process gives them room and says where. After
- * H5Dget_offset, which is there for that, and "HDF5 File Format Specification Version 3.0", section IV.A.2.i
- * (contiguous storage). */
+/* Variables that are stored in the file exactly as in memory, one value after another, so that several
+ * processes can write them at once, bypassing the library: HDF5 on one process allocates them and says where.
+ * It relies on H5Dget_offset, which exists for this, and on "HDF5 File Format Specification Version 3.0",
+ * section IV.A.2.i (contiguous storage). */
 #include "core/memory.h"
 #include "io/store_internal.h"
 
@@ -20,7 +20,8 @@ Status store_plain_variable(StoreFile *file, const char *name, int rank, const i
   return store_check(file, code, "store the variable '%s' as it is", name);
 }
 
-/* Allocates by writing one value, which makes the library give the whole variable its room. */
+/* Writes one value, which makes the library allocate the whole variable in the file; also returns its
+ * name. */
 static Status store_plain_allocate(StoreFile *file, int id, char name[NC_MAX_NAME + 1]) {
   static const size_t first[NC_MAX_VAR_DIMS];
   size_t one[NC_MAX_VAR_DIMS];
@@ -45,7 +46,8 @@ Status store_plain_place(StoreFile *file, int count, const int *ids, uint64_t *o
   Status status = STATUS_OK;
   for (int i = 0; i < count && status == STATUS_OK; i++)
     status = store_plain_allocate(file, ids[i], names[i]);
-  /* The library must not have the file open while HDF5 reads it; it numbers variables again as they were. */
+  /* The library must not have the file open while HDF5 reads it; on reopening it gives the variables the same
+   * ids. */
   if (status == STATUS_OK) status = store_check(file, nc_close(file->ncid), "write it");
   if (status == STATUS_OK) {
     const hid_t hdf5 = H5Fopen(file->temporary, H5F_ACC_RDONLY, H5P_DEFAULT);

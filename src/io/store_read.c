@@ -1,5 +1,5 @@
-/* Reading NetCDF files that this program or a user wrote; nothing in a file is taken on trust. They are
- * opened in store_open.c. */
+/* Reading NetCDF files that this program or a user wrote; nothing in a file is taken on trust. store_open.c
+ * opens them. */
 #include "core/memory.h"
 #include "io/store_internal.h"
 
@@ -30,7 +30,7 @@ Status store_dimension_length(StoreFile *file, const char *name, size_t *length)
   return store_check(file, nc_inq_dimlen(file->ncid, id, length), "read the dimension '%s'", name);
 }
 
-/* A variable that is read: its id, external type and rank. */
+/* A variable to read: its id, external type and rank. */
 typedef struct {
   int id, rank;
   nc_type type;
@@ -51,7 +51,7 @@ static Status find_dimensions(StoreFile *file, const char *name, const Variable 
 }
 
 /* Writes "(3, any, 5)" into out; SIZE_MAX is "any". */
-static void print_shape(int rank, const size_t *lengths, size_t size, char *out) {
+static void store_print_shape(int rank, const size_t *lengths, size_t size, char *out) {
   size_t used = (size_t)snprintf(out, size, "(");
   for (int axis = 0; axis < rank && used < size; axis++) {
     const char *comma = axis == 0 ? "" : ", ";
@@ -65,8 +65,8 @@ static void print_shape(int rank, const size_t *lengths, size_t size, char *out)
 /* Deflate packs at most this many bytes into one (zlib, "Technical details", maximum compression factor). */
 enum { MOST_PACKED = 1032 };
 
-/* Checks the size: a variable cannot have been written when the file is too short for it. It would be made
- * up of missing values, in memory that a few bytes ask for. */
+/* Checks that the file is long enough to hold a variable of this shape. Otherwise it would consist of missing
+ * values, and a file of a few bytes could make us allocate any amount of memory. */
 static Status check_size(StoreFile *file, const char *name, nc_type type, int rank, const size_t *lengths) {
   size_t bytes, most;
   size_t packed = file->format == STORE_CLASSIC ? 1 : MOST_PACKED;
@@ -77,7 +77,7 @@ static Status check_size(StoreFile *file, const char *name, nc_type type, int ra
     countable = countable && !__builtin_mul_overflow(bytes, lengths[axis], &bytes);
   if (countable && bytes <= most) return STATUS_OK;
   char shape[128], size[32] = "above 2^64";
-  print_shape(rank, lengths, sizeof shape, shape);
+  store_print_shape(rank, lengths, sizeof shape, shape);
   if (countable) snprintf(size, sizeof size, "%zu", bytes);
   return status_set(
       STATUS_INPUT,
@@ -85,7 +85,7 @@ static Status check_size(StoreFile *file, const char *name, nc_type type, int ra
       file->path, name, shape, size, (uintmax_t)file->size, most);
 }
 
-/* Checks the chunk: HDF5 reads whole chunks, and they may be larger than the variable. */
+/* Checks the size of the chunks: HDF5 reads whole chunks, and they may be larger than the variable. */
 static Status check_chunk(StoreFile *file, const char *name, const Variable *variable) {
   int storage = NC_CONTIGUOUS;
   size_t chunk[NC_MAX_VAR_DIMS];
@@ -109,8 +109,8 @@ Status store_shape(StoreFile *file, const char *name, int rank, size_t *lengths)
   }
   if (!same) {
     char expected_text[128], found_text[128];
-    print_shape(rank, lengths, sizeof expected_text, expected_text);
-    print_shape(variable.rank, found, sizeof found_text, found_text);
+    store_print_shape(rank, lengths, sizeof expected_text, expected_text);
+    store_print_shape(variable.rank, found, sizeof found_text, found_text);
     return variable.rank == rank
                ? status_set(STATUS_INPUT, "%s: the variable '%s' has shape %s, expected %s", file->path, name,
                             found_text, expected_text)
@@ -133,7 +133,7 @@ bool store_axis_is(StoreFile *file, const char *name, int axis, const char *dime
 }
 
 /* Prints names of dimensions as "(component, dim)". */
-static void print_names(int rank, const char *const *names, size_t size, char *out) {
+static void store_print_dimensions(int rank, const char *const *names, size_t size, char *out) {
   size_t used = (size_t)snprintf(out, size, "(");
   for (int axis = 0; axis < rank && used < size; axis++)
     used += (size_t)snprintf(out + used, size - used, "%s%s", axis == 0 ? "" : ", ", names[axis]);
@@ -157,8 +157,8 @@ Status store_axes(StoreFile *file, const char *name, int rank, const char *const
     same = same && strcmp(found[axis], names[axis]) == 0;
   }
   if (same) return STATUS_OK;
-  print_names(rank, found_names, sizeof found_text, found_text);
-  print_names(rank, names, sizeof expected_text, expected_text);
+  store_print_dimensions(rank, found_names, sizeof found_text, found_text);
+  store_print_dimensions(rank, names, sizeof expected_text, expected_text);
   return status_set(STATUS_INPUT, "%s: the dimensions of '%s' are %s; they must be %s", file->path, name,
                     found_text, expected_text);
 }
@@ -173,8 +173,9 @@ static bool has_attribute(StoreFile *file, int variable, const char *name) {
   return nc_inq_att(file->ncid, variable, name, NULL, NULL) == NC_NOERR;
 }
 
-/* Finds a variable whose type can be handed out as what the caller wants. */
-static Status find_numbers(StoreFile *file, const char *name, bool integer_only, Variable *variable) {
+/* Finds a variable that can be read as what the caller wants: integers only, or any numbers, and not
+ * packed. */
+static Status store_find_numbers(StoreFile *file, const char *name, bool integer_only, Variable *variable) {
   TRY(store_read_find(file, name, variable));
   if (!is_integer(variable->type) && (integer_only || !is_real(variable->type)))
     return status_set(STATUS_INPUT, "%s: the variable '%s' does not hold %s", file->path, name,
@@ -201,9 +202,10 @@ static Status count_elements(StoreFile *file, const char *name, const Variable *
   return STATUS_OK;
 }
 
-/* Finds the value that stands for "missing" in a variable of reals: its own _FillValue, or the library's
- * default. The library hands out a _FillValue of any length and type from a classic file. */
-static Status missing_value(StoreFile *file, const char *name, const Variable *variable, double *value) {
+/* Finds the value that means "missing" in a variable of reals: its _FillValue, or the library's default. The
+ * library accepts a _FillValue of any length and type in a classic file, so that is checked here. */
+static Status store_missing_value(StoreFile *file, const char *name, const Variable *variable,
+                                  double *value) {
   double as_double;
   float as_float;
   nc_type type;
@@ -219,7 +221,7 @@ static Status missing_value(StoreFile *file, const char *name, const Variable *v
   return STATUS_OK;
 }
 
-/* Run one reading call of the library. A value that does not fit is its error to report, not a trap's. */
+/* Runs one read call of the library. A value that does not fit is reported by the library, not trapped. */
 #define READ(file, name, call)                                                                               \
   do {                                                                                                       \
     fenv_t environment_;                                                                                     \
@@ -235,7 +237,7 @@ static Status mark_missing(StoreFile *file, const char *name, const Variable *va
                            double *values) {
   double missing = NAN;
   if (!is_real(variable->type)) return STATUS_OK;
-  TRY(missing_value(file, name, variable, &missing));
+  TRY(store_missing_value(file, name, variable, &missing));
   for (size_t i = 0; i < count; i++)
     if (values[i] == missing) values[i] = NAN;
   return STATUS_OK;
@@ -244,7 +246,7 @@ static Status mark_missing(StoreFile *file, const char *name, const Variable *va
 Status store_get_doubles(StoreFile *file, const char *name, double *out) {
   Variable variable;
   size_t count;
-  TRY(find_numbers(file, name, false, &variable));
+  TRY(store_find_numbers(file, name, false, &variable));
   READ(file, name, nc_get_var_double(file->ncid, variable.id, out));
   TRY(count_elements(file, name, &variable, &count));
   return mark_missing(file, name, &variable, count, out);
@@ -254,7 +256,7 @@ Status store_get_doubles_part(StoreFile *file, const char *name, const size_t *s
                               double *out) {
   Variable variable;
   size_t elements = 1;
-  TRY(find_numbers(file, name, false, &variable));
+  TRY(store_find_numbers(file, name, false, &variable));
   READ(file, name, nc_get_vara_double(file->ncid, variable.id, start, count, out));
   for (int axis = 0; axis < variable.rank; axis++) elements *= count[axis];
   return mark_missing(file, name, &variable, elements, out);
@@ -262,14 +264,14 @@ Status store_get_doubles_part(StoreFile *file, const char *name, const size_t *s
 
 Status store_get_floats(StoreFile *file, const char *name, float *out) {
   Variable variable;
-  TRY(find_numbers(file, name, false, &variable));
+  TRY(store_find_numbers(file, name, false, &variable));
   READ(file, name, nc_get_var_float(file->ncid, variable.id, out));
   return STATUS_OK;
 }
 
 Status store_get_int64s(StoreFile *file, const char *name, int64_t *out) {
   Variable variable;
-  TRY(find_numbers(file, name, true, &variable));
+  TRY(store_find_numbers(file, name, true, &variable));
   _Static_assert(sizeof(long long) == sizeof *out, "NetCDF reads 64-bit integers as long long");
   READ(file, name, nc_get_var_longlong(file->ncid, variable.id, (long long *)out));
   return STATUS_OK;
@@ -278,14 +280,14 @@ Status store_get_int64s(StoreFile *file, const char *name, int64_t *out) {
 Status store_get_int64s_part(StoreFile *file, const char *name, const size_t *start, const size_t *count,
                              int64_t *out) {
   Variable variable;
-  TRY(find_numbers(file, name, true, &variable));
+  TRY(store_find_numbers(file, name, true, &variable));
   READ(file, name, nc_get_vara_longlong(file->ncid, variable.id, start, count, (long long *)out));
   return STATUS_OK;
 }
 
 Status store_get_bytes(StoreFile *file, const char *name, signed char *out) {
   Variable variable;
-  TRY(find_numbers(file, name, true, &variable));
+  TRY(store_find_numbers(file, name, true, &variable));
   READ(file, name, nc_get_var_schar(file->ncid, variable.id, out));
   return STATUS_OK;
 }
@@ -308,7 +310,7 @@ static Status find_attribute(StoreFile *file, const char *variable, const char *
   return STATUS_OK;
 }
 
-/* Reads an attribute of the netCDF-4 type string, as some Python writers make them. */
+/* Reads an attribute of the netCDF-4 type string, as some Python programs write it. */
 static Status get_string_attribute(StoreFile *file, int owner, const char *name, char **out) {
   char *text = NULL;
   TRY(store_check(file, nc_get_att_string(file->ncid, owner, name, &text), "read the attribute '%s'", name));
@@ -339,8 +341,8 @@ Status store_get_text_attribute(StoreFile *file, const char *variable, const cha
 }
 
 /* Finds an attribute that is one number. */
-static Status find_number(StoreFile *file, const char *variable, const char *name, bool integer_only,
-                          int *owner) {
+static Status store_find_number_attribute(StoreFile *file, const char *variable, const char *name,
+                                          bool integer_only, int *owner) {
   nc_type type;
   size_t length;
   TRY(find_attribute(file, variable, name, owner, &type, &length));
@@ -352,13 +354,13 @@ static Status find_number(StoreFile *file, const char *variable, const char *nam
 
 Status store_get_real_attribute(StoreFile *file, const char *variable, const char *name, double *out) {
   int owner;
-  TRY(find_number(file, variable, name, false, &owner));
+  TRY(store_find_number_attribute(file, variable, name, false, &owner));
   return store_check(file, nc_get_att_double(file->ncid, owner, name, out), "read the attribute '%s'", name);
 }
 
 Status store_get_int_attribute(StoreFile *file, const char *variable, const char *name, int64_t *out) {
   int owner;
-  TRY(find_number(file, variable, name, true, &owner));
+  TRY(store_find_number_attribute(file, variable, name, true, &owner));
   long long value = 0;
   TRY(store_check(file, nc_get_att_longlong(file->ncid, owner, name, &value), "read the attribute '%s'",
                   name));

@@ -1,10 +1,10 @@
-/* A seal behind the last byte of every NetCDF file that this program writes: "thompson" and the SHA-256 of
- * all before it.
+/* A seal after the last byte of every NetCDF file that this program writes: "thompson" and the SHA-256 of
+ * everything before it.
  *
- * Readers of NetCDF ignore what stands behind the data. With it a flipped bit in a finished task or a cached
- * prior is found before it is used; HDF5 by itself reads on, and can crash. A file without a seal may be
- * somebody else's, unless it stands where only this program writes (store_open_own), or unless what follows
- * its data is what a power cut leaves of a seal (store_open). */
+ * Readers of NetCDF ignore what follows the data. The seal reveals a flipped bit in a finished task or a
+ * cached prior before it is used; HDF5 by itself would read on, and can crash. A file without a seal may be
+ * somebody else's, unless it is where only this program writes (store_open_own), or unless what follows its
+ * data is the remains of a seal after a power cut (store_open). */
 #include "io/digest.h"
 #include "io/store_internal.h"
 
@@ -17,7 +17,7 @@
 enum { SEAL_SIZE = 8 + DIGEST_SIZE - 1, BUFFER = 1 << 16, PAGE = 4096 };
 static const char mark[] = "thompson";
 
-/* Computes the digest of the first `size` bytes of a stream; not `whole` when there are fewer. */
+/* Computes the digest of the first `size` bytes of a stream; *whole is false if there are fewer. */
 static Status digest_stream(FILE *stream, uint64_t size, char out[DIGEST_SIZE], bool *whole) {
   char block[BUFFER];
   Digest digest;
@@ -32,8 +32,8 @@ static Status digest_stream(FILE *stream, uint64_t size, char out[DIGEST_SIZE], 
   return digest_end(&digest, out);
 }
 
-/* Finds the length of an open stream, which is then at its start; returns false on failure. */
-static bool length_of(FILE *stream, uint64_t *size) {
+/* Finds the length of an open stream and rewinds it; returns false on failure. */
+static bool store_stream_length(FILE *stream, uint64_t *size) {
   if (fseeko(stream, 0, SEEK_END) != 0) return false;
   off_t end = ftello(stream);
   *size = (uint64_t)end;
@@ -47,7 +47,8 @@ int store_seal(const char *path) {
   uint64_t size;
   char digest[DIGEST_SIZE];
   bool whole;
-  bool good = length_of(stream, &size) && digest_stream(stream, size, digest, &whole) == STATUS_OK && whole &&
+  bool good = store_stream_length(stream, &size) &&
+              digest_stream(stream, size, digest, &whole) == STATUS_OK && whole &&
               fseeko(stream, 0, SEEK_END) == 0 && fprintf(stream, "%s%s", mark, digest) == SEAL_SIZE;
   good = fclose(stream) == 0 && good;
   return good ? 0 : errno != 0 ? errno : EIO;
@@ -58,8 +59,9 @@ Status store_seal_verify(const char *path, bool *sealed) {
   if (!stream) return status_set(STATUS_FILE, "cannot read %s: %s", path, strerror(errno));
   uint64_t size;
   char tail[SEAL_SIZE], digest[DIGEST_SIZE];
-  *sealed = length_of(stream, &size) && size >= SEAL_SIZE && fseeko(stream, -SEAL_SIZE, SEEK_END) == 0 &&
-            fread(tail, 1, SEAL_SIZE, stream) == SEAL_SIZE && memcmp(tail, mark, 8) == 0;
+  *sealed = store_stream_length(stream, &size) && size >= SEAL_SIZE &&
+            fseeko(stream, -SEAL_SIZE, SEEK_END) == 0 && fread(tail, 1, SEAL_SIZE, stream) == SEAL_SIZE &&
+            memcmp(tail, mark, 8) == 0;
   bool whole = !*sealed || fseeko(stream, 0, SEEK_SET) == 0;
   Status status = STATUS_OK;
   if (*sealed && whole) {
@@ -71,8 +73,8 @@ Status store_seal_verify(const char *path, bool *sealed) {
   return status_set(STATUS_INPUT, "%s is damaged: its checksum does not fit its content", path);
 }
 
-/* Returns whether it is padding: the netCDF library pads a classic file that is written without fill
- * values with zeros to a whole page. */
+/* Returns whether the last `length` bytes are padding: the netCDF library pads a classic file that is written
+ * without fill values to a whole page, with zeros. */
 static bool is_padding(const char *path, uint64_t size, size_t length) {
   char tail[SEAL_SIZE];
   FILE *stream = fopen(path, "rb");

@@ -10,8 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Writes all of text[length] to `name`; 0 or errno. */
-static int write_all(const char *name, const char *text, size_t length) {
+/* Writes all of text[length] to the file `name`; returns 0 or errno. */
+static int store_write_all(const char *name, const char *text, size_t length) {
   int fd = open(name, O_WRONLY | O_CLOEXEC);
   if (fd < 0) return errno;
   int error = 0;
@@ -33,7 +33,7 @@ static Status write_durably(const char *path, const char *text,
   char *temporary;
   TRY(durable_begin(path, &temporary));
   Status status = STATUS_OK;
-  int error = write_all(temporary, text, strlen(text));
+  int error = store_write_all(temporary, text, strlen(text));
   if (error != 0) {
     unlink(temporary);
     status = status_set(STATUS_FILE, "cannot write %s: %s", path, strerror(error));
@@ -52,7 +52,8 @@ Status store_write_text_first(const char *path, const char *text) {
   return write_durably(path, text, durable_publish_first);
 }
 
-/* Reads fd to its end into *text, growing it; *capacity is a first guess of the length plus one. */
+/* Reads fd to its end into *text, which grows from `capacity` bytes as needed, and terminates it with a
+ * NUL. */
 static Status read_to_end(int fd, const char *path, size_t limit, size_t capacity, char **text,
                           size_t *length) {
   NEW(*text, capacity);
@@ -82,7 +83,7 @@ Status store_read_text(const char *path, size_t limit, char **out, size_t *size)
   *out = NULL;
   *size = 0;
   TRY(input_open(path, &fd));
-  /* Most files are read in one go: the length, the terminator, and one byte to see the end. */
+  /* Most files are read at once: room for the text, the terminator, and one byte to see the end. */
   size_t guess = fstat(fd, &info) == 0 && (size_t)info.st_size < limit ? (size_t)info.st_size : limit;
   Status status = read_to_end(fd, path, limit, guess + 2, out, size);
   close(fd);

@@ -1,9 +1,9 @@
-/* Values of one setting or one policy, options alone, and the listing of a table. */
+/* Values of one setting or one policy, options without a study, and the listing of a table. */
 #include "io/config/config_internal.h"
 
 #include <string.h>
 
-static const ConfigValue *value_of(const Config *config, int key) {
+static const ConfigValue *config_value_of(const Config *config, int key) {
   for (int a = 0; a < config->axis_count; a++)
     if (config->axis_keys[a] == key) return config->axis_values[a];
   return &config->values[key];
@@ -14,8 +14,8 @@ static const ConfigValue *config_find(const Config *config, const char *name, un
   int key = config_key_index(config->keys, name);
   ASSERT(key >= 0 && "the table has that key");
   ASSERT(types >> config->keys[key].type & 1 && "the key has that type");
-  ASSERT(!value_of(config, key)->absent);
-  return value_of(config, key);
+  ASSERT(!config_value_of(config, key)->absent);
+  return config_value_of(config, key);
 }
 
 int64_t config_int(const Config *config, const char *key) {
@@ -63,21 +63,21 @@ void config_show(const Config *config, const char *key, size_t size, char *out) 
   memset(out, 0, size);
   FILE *stream = fmemopen(out, size, "w");
   ASSERT(stream);
-  config_value_write(stream, &config->keys[place], value_of(config, place));
+  config_value_write(stream, &config->keys[place], config_value_of(config, place));
   fclose(stream);
   out[size - 1] = '\0';
 }
 
 bool config_present(const Config *config, const char *key) {
   int index = config_key_index(config->keys, key);
-  return index >= 0 && !value_of(config, index)->absent;
+  return index >= 0 && !config_value_of(config, index)->absent;
 }
 
 bool config_has(const Config *config, const char *key) { return config_key_index(config->keys, key) >= 0; }
 
-/* Reads the options; what the sets do not give is that of `base`; NULL: the default. */
-static Status read_options(Arena *memory, const char *what, const ConfigKey *keys, const Config *base,
-                           int set_count, const char *const *sets, Config **out) {
+/* Reads the options; those not in `sets` are as in `base`, or have their defaults if it is NULL. */
+static Status config_read_options(Arena *memory, const char *what, const ConfigKey *keys, const Config *base,
+                                  int set_count, const char *const *sets, Config **out) {
   ConfigGiven all, one;
   ConfigValue *values;
   const char *source;
@@ -92,7 +92,7 @@ static Status read_options(Arena *memory, const char *what, const ConfigKey *key
   }
   TRY(config_table_values(memory, "", (ConfigPlace){.source = source}, &all, NULL, &values));
   for (int k = 0; base && keys[k].name; k++)
-    if (!all.node[k]) values[k] = *value_of(base, k);
+    if (!all.node[k]) values[k] = *config_value_of(base, k);
   ALLOCATE(memory, *out, 1);
   **out = (Config){.keys = keys, .values = values};
   return STATUS_OK;
@@ -100,12 +100,12 @@ static Status read_options(Arena *memory, const char *what, const ConfigKey *key
 
 Status config_options(Arena *memory, const char *what, const ConfigKey *keys, int set_count,
                       const char *const *sets, Config **out) {
-  return read_options(memory, what, keys, NULL, set_count, sets, out);
+  return config_read_options(memory, what, keys, NULL, set_count, sets, out);
 }
 
 Status config_override(Arena *memory, const Config *base, const char *what, int set_count,
                        const char *const *sets, Config **out) {
-  return read_options(memory, what, base->keys, base, set_count, sets, out);
+  return config_read_options(memory, what, base->keys, base, set_count, sets, out);
 }
 
 void config_describe(FILE *out, const ConfigKey *keys) {

@@ -1,14 +1,14 @@
-/* Study files: YAML under one table of keys.
+/* Study files: YAML, checked against one table of keys.
  *
- * This layer knows the mechanism, not the keys: callers give the table (src/study/keys.c) and, for each
+ * This layer knows the mechanism, not the keys: callers supply the table (src/study/keys.c) and, for each
  * policy, the table of its options. Every value is checked when the file is read: an unknown key, a wrong
- * type, a value out of range is a STATUS_INPUT sentence with file, line, column, key, value, what is allowed,
- * and the nearest known name for a typo.
+ * type or a value out of range is STATUS_INPUT, with a message that has file, line, column, key, value, what
+ * is allowed, and the closest known name for a typo.
  *
- * A dotted key may be written nested (problem: {arms: 100}) or dotted (problem.arms: 100); a section without
- * entries gives nothing. Quoted text is never a number. One value where a list belongs is a list of one. Not
- * taken: anchors, tags, two documents, a key twice, control characters (those of reading direction too), more
- * than 1 MiB, 32 levels, 1000 policies or 100000 settings. */
+ * A key may be written nested (problem: {arms: 100}) or dotted (problem.arms: 100); a section without entries
+ * gives nothing. Quoted text is never a number. A single value in place of a list is a list of one. Refused:
+ * anchors, tags, a second document, a duplicate key, control characters (including those of reading
+ * direction), more than 1 MiB, 32 levels, 1000 policies or 100000 settings. */
 #pragma once
 
 #include "core/arena.h"
@@ -24,54 +24,54 @@ typedef enum {
   KEY_WORD, /* one of `words` or of word(0), word(1), ... */
   KEY_TEXT, /* any text (a path, a title); null means not given */
   KEY_INTS, /* list of integers in [minimum, maximum], or one of `words`; empty only if the default is [] */
-  KEY_WORDS /* list of different words, each one of `words` or word(i); empty as above */
+  KEY_WORDS /* list of distinct words, each one of `words` or word(i); empty as above */
 } KeyType;
 
-/* One row of a table of keys. The table ends with a row whose name is NULL. Keys of one section stand
- * together. A table of options has no rows "name" and "label". */
+/* One row of a table of keys. The table ends with a row whose name is NULL. The keys of a section are
+ * adjacent. A table of options has no rows "name" and "label". */
 typedef struct {
-  /* Dotted path: "problem.arms"; of an option: "step_size". */
+  /* Dotted path: "problem.arms"; for an option: "step_size". */
   const char *name;
   KeyType type;
-  /* Inclusive; ignored where the type has no range; both 0: no limit. */
+  /* Inclusive; ignored if the type has no range; both 0: no limit. */
   double minimum, maximum;
-  /* Default as it would stand in the file; NULL: required; "null": absent by default (TEXT). */
+  /* Default, as it would be written in the file; NULL: required; "null": absent by default (TEXT). */
   const char *fallback;
-  /* Allowed words separated by blanks; NULL: none. */
+  /* Allowed words, separated by blanks; NULL: none. */
   const char *words;
-  /* Further allowed words, from a registry; NULL ends; may be NULL. */
+  /* Further allowed words, from a registry, which returns NULL after the last; may be NULL. */
   const char *(*word)(int index);
   /* `unit` may be NULL. */
   const char *unit, *help;
-  /* Cannot be swept (lists, KEY_INTS and KEY_WORDS, never can). */
+  /* Cannot be swept. Lists (KEY_INTS and KEY_WORDS) never can. */
   bool fixed;
   /* May be given in parts instead: as a mapping of the keys NAME.x, whose rows follow. Either the key or its
-   * parts are present, and of two sources the later decides which; without either it is the key. */
+   * parts are present: if two sources differ, the later one decides; if neither is given, it is the key. */
   bool parts;
 } ConfigKey;
 
 /* The value of every key of one table, for one setting or one policy. */
 typedef struct Config Config;
 
-/* Reads a value. Asking for a key that the table lacks, or with the wrong type, is a bug (asserted), and
- * so is asking for a number where a word stands. Strings and lists live as long as the Config. */
+/* Reads a value. It is a bug (asserted) to ask for a key that the table lacks, with the wrong type, or for a
+ * number if the value is a word. Strings and lists live as long as the Config. */
 int64_t config_int(const Config *config, const char *key);
 double config_real(const Config *config, const char *key);
 bool config_bool(const Config *config, const char *key);
-/* Returns a WORD, a TEXT (NULL when absent), or a word of INT, REAL, INTS (NULL when a number stands
- * there). */
+/* Returns a WORD, a TEXT (NULL if absent), or the word given for an INT, REAL or INTS (NULL if the value is a
+ * number). */
 const char *config_text(const Config *config, const char *key);
-/* Returns whether the value is that word. */
+/* Returns whether the value is this word. */
 bool config_is(const Config *config, const char *key, const char *word);
-/* Returns the number of integers; 0 when a word stands there. */
+/* Returns the number of integers; 0 if the value is a word. */
 int config_ints(const Config *config, const char *key, const int64_t **list);
 int config_words(const Config *config, const char *key, const char *const **list);
-/* Writes the value to out[size] as a study file would have it, cut to size. */
+/* Writes the value to out[size] as it would be written in a study file, cut to size. */
 void config_show(const Config *config, const char *key, size_t size, char *out);
-/* Returns false for a key that is given in parts, and for the parts of a key that is not: these have no
- * value. */
+/* Returns whether a key has a value: not if it is given in parts, nor if it is a part of a key that is not
+ * given in parts. */
 bool config_present(const Config *config, const char *key);
-/* Returns whether the table has that key. */
+/* Returns whether the table has this key. */
 bool config_has(const Config *config, const char *key);
 
 /* One policy of a study: a registered name, its label, its options (table given by ConfigSchema). */
@@ -80,8 +80,8 @@ typedef struct {
   const Config *options;
 } ConfigPolicy;
 
-/* One swept key. With `zip`, all axes have the same length and advance together; else the settings are the
- * product, first axis slowest. */
+/* One swept key. With `zip`, all axes have the same length and advance together; otherwise the settings are
+ * their product, with the first axis slowest. */
 typedef struct {
   const char *key;
   int count;
@@ -109,33 +109,33 @@ typedef struct {
 
 /* What the caller knows: all keys of a study file, and the policies with their options. */
 typedef struct {
-  /* Key "policies" and mapping "sweep" are built in and not listed. */
+  /* The key "policies" and the mapping "sweep" are built in and not listed. */
   const ConfigKey *keys;
-  /* NULL ends. */
+  /* Returns NULL after the last name. */
   const char *(*policy_name)(int index);
   /* Options of that policy (each also has `label`); NULL: none. */
   const ConfigKey *(*policy_keys)(const char *policy_name);
 } ConfigSchema;
 
-/* Reads the text of the study file `path`, without its byte order mark; free() it. Errors: STATUS_FILE
- * when it cannot be read or is not a regular file; STATUS_INPUT when it is too long, holds a NUL byte, or
- * is UTF-16 or UTF-32. */
+/* Reads the text of the study file `path`, without its byte order mark; free() it. Errors: STATUS_FILE if it
+ * cannot be read or is not a regular file; STATUS_INPUT if it is too long, contains a NUL byte, or is UTF-16
+ * or UTF-32. */
 Status config_study_text(const char *path, char **out);
-/* Reads `text`, applies `sets` ("key=value" or "key=[a,b]", in order; a list on a scalar key makes or
- * replaces its sweep, a scalar removes it; "policies=[ts,diffts]" and "sweep.zip=true" work too), checks
- * and expands. A study may have no policies. `name` stands for the file in messages. *out is freed with
- * config_study_free. Errors are STATUS_INPUT (an error in a --set names the --set). */
+/* Parses `text`, applies `sets` ("key=value" or "key=[a,b]", in order; a list for a scalar key makes or
+ * replaces its sweep, a scalar removes it; "policies=[ts,diffts]" and "sweep.zip=true" work too), checks and
+ * expands. A study may have no policies. Messages call the file `name`. Free *out with config_study_free.
+ * Errors are STATUS_INPUT (an error in a --set names the --set). */
 Status config_study_parse(const char *name, const char *text, const ConfigSchema *schema, int set_count,
                           const char *const *sets, StudyFile **out);
 void config_study_free(StudyFile *study);
 
-/* Finds the first key whose value differs between two resolved texts, for "resume refused": writes "key:
- * old -> new" into out; returns false when they are equal. The key is dotted: "problem.arms",
+/* Finds the first key whose value differs between two resolved texts, for the message "resume refused":
+ * writes "key: old -> new" into out; returns false if they are equal. The key is dotted: "problem.arms",
  * "sweep.prior.stages", "policies", "policies.LABEL.steps". */
 bool config_first_difference(const char *old_resolved, const char *new_resolved, size_t size, char *out);
 
-/* Reads options alone, from "key=value" texts (`thompson sample --option`), under one table; `what` names
- * their source in messages. They live as long as `memory`. */
+/* Reads options without a study, from "key=value" texts (`thompson sample --option`), against one table;
+ * `what` names their source in messages. They live as long as `memory`. */
 Status config_options(Arena *memory, const char *what, const ConfigKey *keys, int set_count,
                       const char *const *sets, Config **out);
 /* Copies the options of `base`, which must outlive the copy, with some of them replaced. */
@@ -145,8 +145,8 @@ Status config_override(Arena *memory, const Config *base, const char *what, int 
 /* Writes one paragraph for each key: type, range, unit, default, help. */
 void config_describe(FILE *out, const ConfigKey *keys);
 
-/* Returns the nearest of the names word(0), word(1), ... to `typo` by edit distance, or NULL when none is
- * near. */
+/* Returns the closest of the names word(0), word(1), ... to `typo` by edit distance, or NULL if none is
+ * close. */
 const char *config_nearest(const char *typo, const char *(*word)(int index));
 /* Sets "'typo' is not WHAT; allowed: a | b; did you mean 'a'?" and returns `code`. */
 Status config_unknown_name(Status code, const char *typo, const char *what, const char *(*word)(int index));

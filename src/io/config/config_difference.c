@@ -1,10 +1,10 @@
-/* Where two resolved studies differ, in a sentence for "resume refused". */
+/* Finds the first difference between two resolved studies, for the message "resume refused". */
 #include "io/config/config_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* The two studies that are compared, and where the sentence goes. */
+/* The two studies to compare, and where the message goes. */
 typedef struct {
   Arena memory;
   const ConfigNode *root[2];
@@ -12,7 +12,7 @@ typedef struct {
   char *out;
 } Comparison;
 
-static void write_node(FILE *out, const ConfigNode *node) {
+static void config_print_node(FILE *out, const ConfigNode *node) {
   const ConfigNode *label = node->kind == NODE_MAPPING ? config_node_child(node, "label") : NULL;
   if (node->kind == NODE_SCALAR || (label && label->kind == NODE_SCALAR)) {
     fputs((label ? label : node)->text, out);
@@ -21,22 +21,22 @@ static void write_node(FILE *out, const ConfigNode *node) {
   fputc(node->kind == NODE_MAPPING ? '{' : '[', out);
   for (const ConfigNode *child = node->first; child; child = child->next) {
     if (child->key) fprintf(out, "%s: ", child->key);
-    write_node(out, child);
+    config_print_node(out, child);
     if (child->next) fputs(", ", out);
   }
   fputc(node->kind == NODE_MAPPING ? '}' : ']', out);
 }
 
-/* Writes one side of the sentence: the value, else the sweep that stands for it. */
-static Status side_text(Comparison *self, int side, const char *path, const ConfigNode *node,
-                        const char **out) {
+/* Writes one side of the message: the value or, if there is none, the sweep of that key. */
+static Status config_difference_side(Comparison *self, int side, const char *path, const ConfigNode *node,
+                                     const char **out) {
   const ConfigNode *sweep = self->root[side] ? config_node_child(self->root[side], "sweep") : NULL;
   bool swept = !node && sweep && (node = config_node_child(sweep, path)) != NULL;
   char *text = NULL;
   size_t size = 0;
   FILE *stream = open_memstream(&text, &size);
   if (!stream) return status_set(STATUS_INTERNAL, "out of memory");
-  if (node) write_node(stream, node);
+  if (node) config_print_node(stream, node);
   Status status = fclose(stream) == 0 ? STATUS_OK : status_set(STATUS_INTERNAL, "out of memory");
   if (status == STATUS_OK)
     status = arena_print(&self->memory, out, "%s%s", swept ? "swept over " : "",
@@ -48,8 +48,8 @@ static Status side_text(Comparison *self, int side, const char *path, const Conf
 static bool config_difference_report(Comparison *self, const char *path, const ConfigNode *old_node,
                                      const ConfigNode *new_node) {
   const char *old_text, *new_text;
-  if (side_text(self, 0, path, old_node, &old_text) != STATUS_OK ||
-      side_text(self, 1, path, new_node, &new_text) != STATUS_OK)
+  if (config_difference_side(self, 0, path, old_node, &old_text) != STATUS_OK ||
+      config_difference_side(self, 1, path, new_node, &new_text) != STATUS_OK)
     snprintf(self->out, self->size, "%s", path);
   else
     snprintf(self->out, self->size, "%s: %s -> %s", path, old_text, new_text);
@@ -57,7 +57,7 @@ static bool config_difference_report(Comparison *self, const char *path, const C
 }
 
 /* Returns whether both are lists of labelled mappings (policies) with the same labels in the same order. */
-static bool same_labels(const ConfigNode *a, const ConfigNode *b) {
+static bool config_labels_equal(const ConfigNode *a, const ConfigNode *b) {
   if (a->kind != NODE_SEQUENCE || b->kind != NODE_SEQUENCE || a->count != b->count) return false;
   for (a = a->first, b = b->first; a; a = a->next, b = b->next) {
     if (a->kind != NODE_MAPPING || b->kind != NODE_MAPPING) return false;
@@ -68,19 +68,19 @@ static bool same_labels(const ConfigNode *a, const ConfigNode *b) {
   return true;
 }
 
-static bool same_node(const ConfigNode *a, const ConfigNode *b) {
+static bool config_nodes_equal(const ConfigNode *a, const ConfigNode *b) {
   if (a->kind != b->kind || a->count != b->count) return false;
   if (a->kind == NODE_SCALAR)
     return strcmp(a->text, b->text) == 0 && config_node_null(a) == config_node_null(b);
   for (a = a->first, b = b->first; a; a = a->next, b = b->next)
-    if ((a->key && strcmp(a->key, b->key) != 0) || !same_node(a, b)) return false;
+    if ((a->key && strcmp(a->key, b->key) != 0) || !config_nodes_equal(a, b)) return false;
   return true;
 }
 
-static bool differ(Comparison *self, const char *path, const ConfigNode *a, const ConfigNode *b);
+static bool config_nodes_differ(Comparison *self, const char *path, const ConfigNode *a, const ConfigNode *b);
 
-static bool child_differs(Comparison *self, const char *path, const char *name, const ConfigNode *a,
-                          const ConfigNode *b) {
+static bool config_child_differs(Comparison *self, const char *path, const char *name, const ConfigNode *a,
+                                 const ConfigNode *b) {
   const char *child_path;
   if (arena_print(&self->memory, &child_path, "%s%s%s", path, *path ? "." : "", name) != STATUS_OK)
     return config_difference_report(self, path, a, b);
@@ -88,28 +88,29 @@ static bool child_differs(Comparison *self, const char *path, const char *name, 
     /* A section that only one side has: its first key is the difference, not the section. */
     const ConfigNode *only = a ? a : b;
     if (only->kind == NODE_MAPPING && only->first)
-      return child_differs(self, child_path, only->first->key, a ? only->first : NULL,
-                           b ? only->first : NULL);
+      return config_child_differs(self, child_path, only->first->key, a ? only->first : NULL,
+                                  b ? only->first : NULL);
     return config_difference_report(self, child_path, a, b);
   }
-  return differ(self, child_path, a, b);
+  return config_nodes_differ(self, child_path, a, b);
 }
 
-static bool differ(Comparison *self, const char *path, const ConfigNode *a, const ConfigNode *b) {
+static bool config_nodes_differ(Comparison *self, const char *path, const ConfigNode *a,
+                                const ConfigNode *b) {
   if (a->kind == NODE_MAPPING && b->kind == NODE_MAPPING) {
     for (const ConfigNode *child = a->first; child; child = child->next)
-      if (child_differs(self, path, child->key, child, config_node_child(b, child->key))) return true;
+      if (config_child_differs(self, path, child->key, child, config_node_child(b, child->key))) return true;
     for (const ConfigNode *child = b->first; child; child = child->next)
-      if (!config_node_child(a, child->key) && child_differs(self, path, child->key, NULL, child))
+      if (!config_node_child(a, child->key) && config_child_differs(self, path, child->key, NULL, child))
         return true;
     return false;
   }
-  if (same_labels(a, b)) {
+  if (config_labels_equal(a, b)) {
     for (a = a->first, b = b->first; a; a = a->next, b = b->next)
-      if (child_differs(self, path, config_node_child(a, "label")->text, a, b)) return true;
+      if (config_child_differs(self, path, config_node_child(a, "label")->text, a, b)) return true;
     return false;
   }
-  return !same_node(a, b) && config_difference_report(self, path, a, b);
+  return !config_nodes_equal(a, b) && config_difference_report(self, path, a, b);
 }
 
 bool config_first_difference(const char *old_resolved, const char *new_resolved, size_t size, char *out) {
@@ -125,7 +126,7 @@ bool config_first_difference(const char *old_resolved, const char *new_resolved,
     self.root[side] = root;
     if (different) snprintf(out, size, "the %s configuration cannot be read", side == 0 ? "old" : "new");
   }
-  different = different || differ(&self, "", self.root[0], self.root[1]);
+  different = different || config_nodes_differ(&self, "", self.root[0], self.root[1]);
   arena_free(&self.memory);
   return different;
 }

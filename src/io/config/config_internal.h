@@ -1,4 +1,4 @@
-/* What the config*.c files share: the YAML tree with its places, values, tables. */
+/* Shared by the files config*.c: the YAML tree with positions in the source, values, and tables. */
 #pragma once
 
 #include "io/config/config.h"
@@ -7,7 +7,7 @@
 
 enum {
   CONFIG_TEXT_LIMIT = 1 << 20, /* bytes of a study file, and of its resolved text */
-  CONFIG_SCALAR_LIMIT = 4096, /* bytes of one scalar: a path fits */
+  CONFIG_SCALAR_LIMIT = 4096, /* bytes of one scalar: long enough for a path */
   CONFIG_LABEL_LIMIT = 200, /* bytes of a policy's label */
   CONFIG_DEPTH_LIMIT = 32, /* nested lists and mappings */
   CONFIG_MAPPING_LIMIT = 1000, /* keys of one mapping */
@@ -15,16 +15,16 @@ enum {
   CONFIG_SETTING_LIMIT = 100000 /* settings of a study */
 };
 
-/* Where something stands, counted from 1. Line 0: the source as a whole, as for "--set a=b". */
+/* A position in a source, counted from 1. Line 0 is the source as a whole, as for "--set a=b". */
 typedef struct {
   const char *source;
   int line, column;
 } ConfigPlace;
 
-/* Returns STATUS_INPUT with the sentence "source:line:column: ...". */
+/* Returns STATUS_INPUT with the message "source:line:column: ...". */
 Status config_refuse(ConfigPlace place, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* A text cut to a length that a sentence can bear, never within a character, on one line. */
+/* A text cut to a length that fits into a message, never within a character, on one line. */
 typedef struct {
   char text[84];
 } ConfigShown;
@@ -44,20 +44,20 @@ struct ConfigNode {
   ConfigNode *next; /* next sibling */
 };
 
-/* Reads one YAML document; *out is NULL when there is none. Without `lines`, places are the source as a
+/* Parses one YAML document; *out is NULL if there is none. Without `lines`, all positions are the source as a
  * whole. */
 Status config_tree_parse(Arena *memory, const char *source, bool lines, const char *text, ConfigNode **out);
-/* Reads "key=value" as a node that carries its key; `what` ("--set") names it in messages. A missing value
+/* Parses "key=value" into a node that carries its key; `what` ("--set") names it in messages. A missing value
  * is null. */
 Status config_tree_assignment(Arena *memory, const char *what, const char *text, ConfigNode **out);
 bool config_node_null(const ConfigNode *node);
-/* Returns the child with that key, or NULL; also when the node is no mapping. */
+/* Returns the child with this key; NULL if there is none, or if the node is not a mapping. */
 const ConfigNode *config_node_child(const ConfigNode *node, const char *key);
 
-/* One checked value (config_value.c). Which members count follows from the key's type. */
+/* One checked value (config_value.c). The type of its key determines which members are used. */
 typedef struct {
-  bool absent; /* given in parts, or a part of what is given whole */
-  const char *word; /* WORD, TEXT, and a word instead of a number; NULL else, and for an absent text */
+  bool absent; /* given in parts, or a part of a key that is not */
+  const char *word; /* WORD, TEXT, or a word in place of a number; otherwise NULL, also for an absent text */
   int64_t integer;
   double real;
   bool boolean;
@@ -66,40 +66,42 @@ typedef struct {
   const char *const *words; /* [count] */
 } ConfigValue;
 
-/* Checks `node` under `key`; `owner` and `path` ("policies.vits2." and "steps") name it in messages. */
+/* Checks `node` against `key` and converts it; NULL gives the default. `owner` and `path` ("policies.vits2."
+ * and "steps") name it in messages. */
 Status config_value_parse(Arena *memory, const ConfigKey *key, const char *owner, const char *path,
                           const ConfigNode *node, ConfigValue *out);
-/* Tells whether the value is the one that its key has by default; not for keys without a default. */
+/* Finds whether the value is the default of its key, which must have one. */
 Status config_value_is_default(Arena *memory, const ConfigKey *key, const ConfigValue *value, bool *out);
-/* Prints the value so that reading it gives the same value. */
+/* Writes the value so that it reads back as the same value. */
 void config_value_write(FILE *out, const ConfigKey *key, const ConfigValue *value);
 
 /* Returns how many decimal digits the text starts with (config_number.c). */
 size_t config_count_digits(const char *text);
-/* Returns whether the text is a decimal number, with or without fraction and exponent; no hexadecimal, no
- * nan, no inf. */
+/* Returns whether the text is a decimal number, with or without fraction and exponent; hexadecimal, nan and
+ * inf are not. */
 bool config_is_number(const char *text);
 /* Returns what strtod does, without raising a floating-point exception; errno reports overflow and
  * underflow. */
 double config_parse_real(const char *text);
-/* Writes a real in 15 to 17 digits, the fewest that read back to the same number: out[32]. */
+/* Writes a real to out[32] with 15 to 17 digits, the fewest that read back as the same number. */
 void config_real_text(double value, char *out);
 
-/* Writes what a key allows, for a sentence: "an integer in [1, 10], or all". */
+/* Writes what a key allows, for a message: "an integer in [1, 10], or all". */
 void config_allowed(const ConfigKey *key, size_t size, char *out);
-/* Appends as snprintf does, at the end of the text in out[size]. */
+/* Appends formatted text to the string in out[size], which is cut to size as by snprintf. */
 void config_append(size_t size, char *out, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-/* The best of the names offered so far (config_words.c). Names are not copied. */
+/* The closest of the names offered so far (config_words.c). Names are not copied. */
 typedef struct {
   const char *typo, *name;
   int length, distance;
 } ConfigNearest;
-/* Offers name[length]; when it is the closest, `shown` (maybe another name) is what will be suggested. */
+/* Offers name[length]; if it is the closest so far, `shown` (possibly another name) becomes the
+ * suggestion. */
 void config_nearest_offer(ConfigNearest *nearest, const char *name, int length, const char *shown,
                           int shown_length);
 void config_nearest_offer_words(ConfigNearest *nearest, const ConfigKey *key);
-/* Appends "; did you mean 'z'?" when a near name was offered. */
+/* Appends "; did you mean 'z'?" if a close name was offered. */
 void config_nearest_append(const ConfigNearest *nearest, size_t size, char *out);
 /* Walks blank-separated words: advances *words to the next and returns its length, 0 at the end. */
 int config_word_next(const char **words);
@@ -107,22 +109,23 @@ int config_word_next(const char **words);
 /* The nodes that a source gives for the keys of one table (config_table.c). */
 typedef struct {
   const ConfigKey *keys;
-  const ConfigNode **node; /* [keys], NULL where none is given */
+  const ConfigNode **node; /* [keys], NULL if not given */
   int *order; /* [count], keys in order of appearance */
   int count;
-  bool top; /* of a study file, where "policies" and "sweep" may stand too */
+  bool top; /* top level of a study file, where "policies" and "sweep" are allowed too */
 } ConfigGiven;
 
 int config_key_count(const ConfigKey *keys);
-int config_key_index(const ConfigKey *keys, const char *name); /* -1 when the table lacks it */
+int config_key_index(const ConfigKey *keys, const char *name); /* -1 if the table lacks it */
 Status config_given_new(Arena *memory, const ConfigKey *keys, ConfigGiven *given);
-/* Takes the entry `path: node`, or all entries under it when path is a section. */
+/* Adds the entry `path: node`, or all entries under it if `path` is a section. */
 Status config_given_take(Arena *memory, const char *owner, const char *path, const ConfigNode *node,
                          ConfigGiven *given);
-/* Replaces, or appends; removes the parts of a key that is now given whole, or the whole of a part. */
+/* Sets or replaces the node of a key. Removes its parts if it is now given whole, and the whole if it is a
+ * part. */
 void config_given_put(ConfigGiven *given, int key, const ConfigNode *node);
 void config_given_remove(ConfigGiven *given, int key);
-/* Reads the value of every key: values[keys]. A key that stands in `swept` (may be NULL) needs none. */
+/* Reads the value of every key into values[keys]. A key that is in `swept` (which may be NULL) needs none. */
 Status config_table_values(Arena *memory, const char *owner, ConfigPlace place, const ConfigGiven *given,
                            const ConfigGiven *swept, ConfigValue **values);
 
@@ -130,7 +133,7 @@ struct Config {
   const ConfigKey *keys;
   const ConfigValue *values; /* [keys] */
   int axis_count;
-  const int *axis_keys; /* [axis_count], the keys that the sweep sets instead */
+  const int *axis_keys; /* [axis_count], keys whose values the sweep sets */
   const ConfigValue **axis_values; /* [axis_count] */
 };
 
@@ -146,6 +149,6 @@ typedef struct {
 /* Fills the settings, labels and axes of `study`. */
 Status config_sweep_expand(Arena *memory, ConfigPlace place, const ConfigGiven *axes, bool zip,
                            const ConfigValue *values, ConfigSweep *sweep, StudyFile *study);
-/* Fills `resolved` and `sha256` of `study` (config_resolve.c). */
+/* Fills `resolved`, `changed` and `sha256` of `study` (config_resolve.c). */
 Status config_resolve(Arena *memory, ConfigPlace place, const ConfigKey *keys, const ConfigValue *values,
                       const ConfigSweep *sweep, StudyFile *study);

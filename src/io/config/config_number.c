@@ -1,4 +1,4 @@
-/* Numbers as text: what is one, and the fewest digits that read back to the same value. */
+/* Numbers as text: recognising them, and writing the fewest digits that read back as the same value. */
 #include "io/config/config_internal.h"
 
 #include <errno.h>

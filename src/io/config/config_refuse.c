@@ -1,4 +1,4 @@
-/* Sentences that say where. */
+/* Messages with the position of an error. */
 #include "io/config/config_internal.h"
 
 #include <stdarg.h>

@@ -1,5 +1,5 @@
-/* Rows of a table of keys, for tables of some length: `{INT("problem.rounds", 1, 1000, "200", "rounds n")},`.
- * What a row has beyond that stands behind it in the braces. */
+/* Shorthand for the rows of long tables of keys: `{INT("problem.rounds", 1, 1000, "200", "rounds n")},`.
+ * Further members of a row follow inside the braces. */
 #pragma once
 
 #include "io/config/config.h"

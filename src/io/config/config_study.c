@@ -1,19 +1,19 @@
-/* A study file: the file and every --set are layers over the table of keys; then policies, values,
- * settings. */
+/* Reads a study: the file and each --set are layers over the table of keys, from which policies, values and
+ * settings follow. */
 #include "io/config/config_internal.h"
 
 #include "core/memory.h"
 
 #include <string.h>
 
-/* The StudyFile that the caller sees, and what it stands on. */
+/* The StudyFile that the caller sees, and what it depends on. */
 typedef struct {
   StudyFile file;
   Arena memory;
   ConfigSweep sweep;
 } OwnedStudy;
 
-/* What one source (the file, or one --set) gives; also what all of them give together. */
+/* What one source (the file, or one --set) gives; also used for what all of them give together. */
 typedef struct {
   ConfigGiven values, axes;
   const ConfigNode *zip, *policies;
@@ -21,40 +21,40 @@ typedef struct {
 
 static const ConfigKey no_keys[] = {{.name = NULL}};
 
-static Status layer_new(Arena *memory, const ConfigKey *keys, Layer *layer) {
+static Status config_layer_new(Arena *memory, const ConfigKey *keys, Layer *layer) {
   *layer = (Layer){.zip = NULL};
   TRY(config_given_new(memory, keys, &layer->values));
   layer->values.top = true;
   return config_given_new(memory, keys, &layer->axes);
 }
 
-/* Takes the entry `name: node` of `sweep`. */
-static Status take_axis(Arena *memory, const char *name, const ConfigNode *node, Layer *layer) {
+/* Adds the entry `name: node` of `sweep` to a layer. */
+static Status config_layer_take_axis(Arena *memory, const char *name, const ConfigNode *node, Layer *layer) {
   if (strcmp(name, "zip") != 0) return config_given_take(memory, "sweep.", name, node, &layer->axes);
   if (layer->zip) return config_refuse(node->key_place, "key 'sweep.zip': given twice");
   layer->zip = node;
   return STATUS_OK;
 }
 
-/* Takes one entry at the top of the file, or one --set. */
-static Status take_entry(Arena *memory, const ConfigNode *node, Layer *layer) {
+/* Adds one entry at the top level of the file, or one --set, to a layer. */
+static Status config_layer_take_entry(Arena *memory, const ConfigNode *node, Layer *layer) {
   if (strcmp(node->key, "policies") == 0) return layer->policies = node, STATUS_OK;
-  if (strncmp(node->key, "sweep.", 6) == 0) return take_axis(memory, node->key + 6, node, layer);
+  if (strncmp(node->key, "sweep.", 6) == 0) return config_layer_take_axis(memory, node->key + 6, node, layer);
   if (strcmp(node->key, "sweep") != 0) return config_given_take(memory, "", node->key, node, &layer->values);
   if (config_node_null(node)) return STATUS_OK;
   if (node->kind != NODE_MAPPING)
     return config_refuse(node->place,
                          "key 'sweep': expects a mapping of keys to lists, such as {problem.noise: [1, 2]}");
   for (const ConfigNode *child = node->first; child; child = child->next)
-    TRY(take_axis(memory, child->key, child, layer));
+    TRY(config_layer_take_axis(memory, child->key, child, layer));
   return STATUS_OK;
 }
 
 static bool is_list(const ConfigKey *key) { return key->type == KEY_INTS || key->type == KEY_WORDS; }
 
-/* Lays `upper` over `lower`. In a --set, a list on a key of one value is its sweep, and one value ends the
- * sweep. */
-static void merge_layer(const Layer *upper, bool set, Layer *lower) {
+/* Merges `upper` into `lower`, which it overrides. In a --set, a list for a scalar key is its sweep, and a
+ * single value removes the sweep. */
+static void config_layer_merge(const Layer *upper, bool set, Layer *lower) {
   for (int i = 0; i < upper->values.count; i++) {
     int key = upper->values.order[i];
     const ConfigNode *node = upper->values.node[key];
@@ -68,32 +68,32 @@ static void merge_layer(const Layer *upper, bool set, Layer *lower) {
   if (upper->policies) lower->policies = upper->policies;
 }
 
-static Status take_file(Arena *memory, ConfigPlace place, const char *text, Layer *all) {
+static Status config_layer_take_file(Arena *memory, ConfigPlace place, const char *text, Layer *all) {
   ConfigNode *root;
   Layer layer;
   TRY(config_tree_parse(memory, place.source, true, text, &root));
   if (!root || config_node_null(root)) return config_refuse(place, "the study file is empty");
   if (root->kind != NODE_MAPPING)
     return config_refuse(root->place, "expected a mapping of keys, such as name: figure2");
-  TRY(layer_new(memory, all->values.keys, &layer));
+  TRY(config_layer_new(memory, all->values.keys, &layer));
   for (const ConfigNode *child = root->first; child; child = child->next)
-    TRY(take_entry(memory, child, &layer));
-  merge_layer(&layer, false, all);
+    TRY(config_layer_take_entry(memory, child, &layer));
+  config_layer_merge(&layer, false, all);
   return STATUS_OK;
 }
 
-static Status take_set(Arena *memory, const char *text, Layer *all) {
+static Status config_layer_take_set(Arena *memory, const char *text, Layer *all) {
   ConfigNode *node;
   Layer layer;
   TRY(config_tree_assignment(memory, "--set", text, &node));
-  TRY(layer_new(memory, all->values.keys, &layer));
-  TRY(take_entry(memory, node, &layer));
-  merge_layer(&layer, true, all);
+  TRY(config_layer_new(memory, all->values.keys, &layer));
+  TRY(config_layer_take_entry(memory, node, &layer));
+  config_layer_merge(&layer, true, all);
   return STATUS_OK;
 }
 
 /* Reads the label of a policy; everything else in its mapping is an option. */
-static Status read_policy_label(Arena *memory, const ConfigNode *node, ConfigPolicy *policy) {
+static Status config_read_policy_label(Arena *memory, const ConfigNode *node, ConfigPolicy *policy) {
   static const ConfigKey label_key = {.name = "label", .type = KEY_TEXT, .fallback = "null"};
   const ConfigNode *label = node->kind == NODE_MAPPING ? config_node_child(node, "label") : NULL;
   ConfigValue value = {.word = NULL};
@@ -106,8 +106,8 @@ static Status read_policy_label(Arena *memory, const ConfigNode *node, ConfigPol
   return STATUS_OK;
 }
 
-static Status read_policy_options(Arena *memory, const ConfigKey *keys, const ConfigNode *node,
-                                  ConfigPolicy *policy) {
+static Status config_read_policy_options(Arena *memory, const ConfigKey *keys, const ConfigNode *node,
+                                         ConfigPolicy *policy) {
   const char *owner;
   ConfigGiven given;
   ConfigValue *values;
@@ -125,8 +125,8 @@ static Status read_policy_options(Arena *memory, const ConfigKey *keys, const Co
   return STATUS_OK;
 }
 
-static Status read_policy(Arena *memory, const ConfigSchema *schema, const ConfigNode *node,
-                          ConfigPolicy *policy) {
+static Status config_read_policy(Arena *memory, const ConfigSchema *schema, const ConfigNode *node,
+                                 ConfigPolicy *policy) {
   const ConfigKey name_key = {.name = "policies", .type = KEY_WORD, .word = schema->policy_name};
   const ConfigNode *name = node->kind == NODE_MAPPING ? config_node_child(node, "name") : node;
   ConfigValue value;
@@ -134,13 +134,13 @@ static Status read_policy(Arena *memory, const ConfigSchema *schema, const Confi
     return config_refuse(node->place, "key 'policies': a policy needs a name, such as {name: ts, label: x}");
   TRY(config_value_parse(memory, &name_key, "", "policies", name, &value));
   policy->name = value.word;
-  TRY(read_policy_label(memory, node, policy));
+  TRY(config_read_policy_label(memory, node, policy));
   const ConfigKey *keys = schema->policy_keys ? schema->policy_keys(policy->name) : NULL;
-  return read_policy_options(memory, keys ? keys : no_keys, node, policy);
+  return config_read_policy_options(memory, keys ? keys : no_keys, node, policy);
 }
 
-static Status read_policies(Arena *memory, const ConfigSchema *schema, const ConfigNode *list,
-                            StudyFile *study) {
+static Status config_read_policies(Arena *memory, const ConfigSchema *schema, const ConfigNode *list,
+                                   StudyFile *study) {
   const ConfigNode *node = list;
   int count = 1;
   if (list && list->kind == NODE_SEQUENCE) node = list->first, count = list->count;
@@ -151,7 +151,7 @@ static Status read_policies(Arena *memory, const ConfigSchema *schema, const Con
   ALLOCATE(memory, study->policies, count);
   for (int i = 0; i < count; i++, node = node->next) {
     ConfigPolicy *policies = study->policies;
-    TRY(read_policy(memory, schema, node, &policies[i]));
+    TRY(config_read_policy(memory, schema, node, &policies[i]));
     for (int j = 0; j < i; j++)
       if (strcmp(policies[j].label, policies[i].label) == 0)
         return config_refuse(node->place,
@@ -163,7 +163,7 @@ static Status read_policies(Arena *memory, const ConfigSchema *schema, const Con
   return STATUS_OK;
 }
 
-static Status read_zip(Arena *memory, const ConfigNode *node, bool *out) {
+static Status config_read_zip(Arena *memory, const ConfigNode *node, bool *out) {
   static const ConfigKey zip_key = {.name = "zip", .type = KEY_BOOL};
   ConfigValue value = {.boolean = false};
   if (node) TRY(config_value_parse(memory, &zip_key, "sweep.", "zip", node, &value));
@@ -171,17 +171,17 @@ static Status read_zip(Arena *memory, const ConfigNode *node, bool *out) {
   return STATUS_OK;
 }
 
-static Status build(OwnedStudy *self, ConfigPlace place, const char *text, const ConfigSchema *schema,
-                    int set_count, const char *const *sets) {
+static Status config_study_build(OwnedStudy *self, ConfigPlace place, const char *text,
+                                 const ConfigSchema *schema, int set_count, const char *const *sets) {
   Layer all;
   ConfigValue *values;
   bool zip;
-  TRY(layer_new(&self->memory, schema->keys, &all));
-  TRY(take_file(&self->memory, place, text, &all));
-  for (int i = 0; i < set_count; i++) TRY(take_set(&self->memory, sets[i], &all));
+  TRY(config_layer_new(&self->memory, schema->keys, &all));
+  TRY(config_layer_take_file(&self->memory, place, text, &all));
+  for (int i = 0; i < set_count; i++) TRY(config_layer_take_set(&self->memory, sets[i], &all));
   TRY(config_table_values(&self->memory, "", place, &all.values, &all.axes, &values));
-  TRY(read_policies(&self->memory, schema, all.policies, &self->file));
-  TRY(read_zip(&self->memory, all.zip, &zip));
+  TRY(config_read_policies(&self->memory, schema, all.policies, &self->file));
+  TRY(config_read_zip(&self->memory, all.zip, &zip));
   TRY(config_sweep_expand(&self->memory, place, &all.axes, zip, values, &self->sweep, &self->file));
   return config_resolve(&self->memory, place, schema->keys, values, &self->sweep, &self->file);
 }
@@ -194,7 +194,7 @@ Status config_study_parse(const char *name, const char *text, const ConfigSchema
   const char *source;
   Status status = arena_print(&self->memory, &source, "%s", name);
   if (status == STATUS_OK)
-    status = build(self, (ConfigPlace){.source = source}, text, schema, set_count, sets);
+    status = config_study_build(self, (ConfigPlace){.source = source}, text, schema, set_count, sets);
   if (status == STATUS_OK)
     *out = &self->file;
   else

@@ -1,11 +1,12 @@
-/* From lists of values to settings: the product of the lists, first axis slowest, or all lists side by side
+/* Expands lists of values into settings: the product of the lists, first axis slowest, or all lists in step
  * (zip). */
 #include "io/config/config_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-static Status read_axis(Arena *memory, const ConfigGiven *axes, int key, ConfigValue **values, int *count) {
+static Status config_sweep_read_axis(Arena *memory, const ConfigGiven *axes, int key, ConfigValue **values,
+                                     int *count) {
   const ConfigKey *row = &axes->keys[key];
   const ConfigNode *list = axes->node[key];
   const char *name = row->name;
@@ -23,7 +24,8 @@ static Status read_axis(Arena *memory, const ConfigGiven *axes, int key, ConfigV
 }
 
 /* Writes the value as a label shows it: text as it is, a number in its shortest form. */
-static Status value_label(Arena *memory, const ConfigKey *key, const ConfigValue *value, const char **out) {
+static Status config_value_label(Arena *memory, const ConfigKey *key, const ConfigValue *value,
+                                 const char **out) {
   char text[32];
   if (value->word) return *out = value->word, STATUS_OK;
   switch (key->type) {
@@ -34,9 +36,9 @@ static Status value_label(Arena *memory, const ConfigKey *key, const ConfigValue
   }
 }
 
-/* Describes what the outside sees of an axis. */
-static Status describe_axis(Arena *memory, const ConfigKey *key, int count, const ConfigValue *values,
-                            ConfigAxis *axis) {
+/* Fills `axis`, which is what callers see of an axis. */
+static Status config_sweep_fill_axis(Arena *memory, const ConfigKey *key, int count,
+                                     const ConfigValue *values, ConfigAxis *axis) {
   double *numbers;
   const char **texts;
   ALLOCATE_ARRAYS(memory, count, numbers, texts);
@@ -45,14 +47,15 @@ static Status describe_axis(Arena *memory, const ConfigKey *key, int count, cons
   for (int i = 0; i < count; i++) {
     if (values[i].word) axis->numeric = false;
     numbers[i] = key->type == KEY_INT ? (double)values[i].integer : values[i].real;
-    TRY(value_label(memory, key, &values[i], &texts[i]));
+    TRY(config_value_label(memory, key, &values[i], &texts[i]));
   }
   axis->numbers = axis->numeric ? numbers : NULL;
   axis->texts = texts;
   return STATUS_OK;
 }
 
-static Status count_settings(ConfigPlace place, const ConfigKey *keys, const ConfigSweep *sweep, int *out) {
+static Status config_sweep_count(ConfigPlace place, const ConfigKey *keys, const ConfigSweep *sweep,
+                                 int *out) {
   int64_t count = 1;
   if (sweep->zip && sweep->axis_count > 0) count = sweep->counts[0];
   for (int a = 0; a < sweep->axis_count; a++) {
@@ -70,7 +73,7 @@ static Status count_settings(ConfigPlace place, const ConfigKey *keys, const Con
   return STATUS_OK;
 }
 
-/* Computes chosen[axis_count]: which value of each axis the setting takes. */
+/* Computes chosen[axis_count]: which value of each axis the setting uses. */
 static void config_sweep_choose(const ConfigSweep *sweep, int setting, int *chosen) {
   for (int a = sweep->axis_count - 1; a >= 0; a--) {
     chosen[a] = sweep->zip ? setting : setting % sweep->counts[a];
@@ -78,8 +81,8 @@ static void config_sweep_choose(const ConfigSweep *sweep, int setting, int *chos
   }
 }
 
-static Status setting_label(Arena *memory, int axis_count, const ConfigAxis *axes, const int *chosen,
-                            const char **out) {
+static Status config_setting_label(Arena *memory, int axis_count, const ConfigAxis *axes, const int *chosen,
+                                   const char **out) {
   size_t size = 1;
   for (int a = 0; a < axis_count; a++) size += strlen(axes[a].key) + strlen(axes[a].texts[chosen[a]]) + 3;
   char *label;
@@ -92,23 +95,23 @@ static Status setting_label(Arena *memory, int axis_count, const ConfigAxis *axe
   return STATUS_OK;
 }
 
-static int compare_labels(const void *a, const void *b) {
+static int config_compare_labels(const void *a, const void *b) {
   return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-static Status refuse_twins(Arena *memory, ConfigPlace place, const StudyFile *study) {
+static Status config_sweep_refuse_twins(Arena *memory, ConfigPlace place, const StudyFile *study) {
   const char **sorted;
   ALLOCATE(memory, sorted, study->setting_count);
   memcpy(sorted, study->setting_labels, (size_t)study->setting_count * sizeof *sorted);
-  qsort(sorted, (size_t)study->setting_count, sizeof *sorted, compare_labels);
+  qsort(sorted, (size_t)study->setting_count, sizeof *sorted, config_compare_labels);
   for (int i = 1; i < study->setting_count; i++)
     if (strcmp(sorted[i - 1], sorted[i]) == 0)
       return config_refuse(place, "key 'sweep': the setting '%s' occurs twice", config_shown(sorted[i]).text);
   return STATUS_OK;
 }
 
-static Status make_settings(Arena *memory, const ConfigKey *keys, const ConfigValue *values,
-                            const ConfigSweep *sweep, StudyFile *study) {
+static Status config_sweep_make_settings(Arena *memory, const ConfigKey *keys, const ConfigValue *values,
+                                         const ConfigSweep *sweep, StudyFile *study) {
   Config *configs;
   const ConfigValue **chosen_values;
   int *chosen;
@@ -121,7 +124,7 @@ static Status make_settings(Arena *memory, const ConfigKey *keys, const ConfigVa
     for (size_t a = 0; a < axes; a++) chosen_values[a] = &sweep->values[a][chosen[a]];
     configs[s] = (Config){keys, values, sweep->axis_count, sweep->keys, chosen_values};
     study->settings[s] = &configs[s];
-    TRY(setting_label(memory, sweep->axis_count, study->axes, chosen, &study->setting_labels[s]));
+    TRY(config_setting_label(memory, sweep->axis_count, study->axes, chosen, &study->setting_labels[s]));
   }
   return STATUS_OK;
 }
@@ -133,10 +136,10 @@ Status config_sweep_expand(Arena *memory, ConfigPlace place, const ConfigGiven *
   study->axis_count = axes->count;
   for (int a = 0; a < axes->count; a++) {
     const ConfigKey *key = &axes->keys[axes->order[a]];
-    TRY(read_axis(memory, axes, axes->order[a], &sweep->values[a], &sweep->counts[a]));
-    TRY(describe_axis(memory, key, sweep->counts[a], sweep->values[a], &study->axes[a]));
+    TRY(config_sweep_read_axis(memory, axes, axes->order[a], &sweep->values[a], &sweep->counts[a]));
+    TRY(config_sweep_fill_axis(memory, key, sweep->counts[a], sweep->values[a], &study->axes[a]));
   }
-  TRY(count_settings(place, axes->keys, sweep, &study->setting_count));
-  TRY(make_settings(memory, axes->keys, values, sweep, study));
-  return refuse_twins(memory, place, study);
+  TRY(config_sweep_count(place, axes->keys, sweep, &study->setting_count));
+  TRY(config_sweep_make_settings(memory, axes->keys, values, sweep, study));
+  return config_sweep_refuse_twins(memory, place, study);
 }

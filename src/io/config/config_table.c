@@ -30,26 +30,27 @@ void config_given_remove(ConfigGiven *given, int key) {
   given->node[key] = NULL;
 }
 
-/* Returns whether `name` lies in the section `path`: "problem.arms" in "problem"; all names lie in the
+/* Returns whether `name` is in the section `path`, as "problem.arms" is in "problem"; all names are in the
  * section "". */
 static bool in_section(const char *name, const char *path) {
   size_t length = strlen(path);
   return length == 0 || (strncmp(name, path, length) == 0 && name[length] == '.');
 }
 
-/* Returns whether one of the two is a key that may be given in parts, the other one of these. */
-static bool are_rivals(const ConfigKey *a, const ConfigKey *b) {
+/* Returns whether one of the two is a key that may be given in parts, and the other is one of its parts. */
+static bool config_keys_conflict(const ConfigKey *a, const ConfigKey *b) {
   return (a->parts && in_section(b->name, a->name)) || (b->parts && in_section(a->name, b->name));
 }
 
 void config_given_put(ConfigGiven *given, int key, const ConfigNode *node) {
   for (int i = 0; given->keys[i].name; i++)
-    if (given->node[i] && are_rivals(&given->keys[i], &given->keys[key])) config_given_remove(given, i);
+    if (given->node[i] && config_keys_conflict(&given->keys[i], &given->keys[key]))
+      config_given_remove(given, i);
   if (!given->node[key]) given->order[given->count++] = key;
   given->node[key] = node;
 }
 
-/* Returns whether the key is given in parts, or is a part of what is given whole or not at all. */
+/* Returns whether the key is given in parts, or is a part of a key that is given whole or not at all. */
 static bool is_absent(const ConfigGiven *given, int key) {
   const ConfigKey *keys = given->keys;
   bool part = false, given_in_parts = false;
@@ -68,9 +69,9 @@ static bool is_section(const ConfigKey *keys, const char *path) {
   return false;
 }
 
-/* Lists "family | theta | ...": what may stand directly in a section. Keys of one section are taken to
- * stand together. */
-static void list_section(const ConfigKey *keys, const char *section, size_t size, char *out) {
+/* Lists what may appear directly in a section, as "family | theta | ...". The keys of a section must be
+ * adjacent. */
+static void config_list_section(const ConfigKey *keys, const char *section, size_t size, char *out) {
   const char *last = "";
   size_t last_length = 0, skip = strlen(section) + (*section != '\0');
   *out = '\0';
@@ -85,7 +86,7 @@ static void list_section(const ConfigKey *keys, const char *section, size_t size
   }
 }
 
-/* Returns the length of `name` cut to as many parts as `typo` has. */
+/* Returns the length of `name` when it is cut to the number of parts that `typo` has. */
 static int cut_to_depth(const char *name, const char *typo) {
   const char *end = name;
   for (;; end++) {
@@ -96,8 +97,8 @@ static int cut_to_depth(const char *name, const char *typo) {
   }
 }
 
-/* Compares names whole, down to the depth of the typo ("problm"), by their last part ("arms" for
- * "problem.arms"), and at last by the last parts of both ("problem.likelihood" for "likelihood"). */
+/* Offers a name cut to the depth of the typo ("problm"), whole, by its last part ("arms" for "problem.arms"),
+ * and finally if the last parts of both are equal ("problem.likelihood" for "likelihood"). */
 static void consider_key(ConfigNearest *nearest, const char *name) {
   int length = (int)strlen(name), cut = cut_to_depth(name, nearest->typo);
   const char *last = strrchr(name, '.');
@@ -117,7 +118,7 @@ static Status unknown_key(Arena *memory, const ConfigGiven *given, const char *o
   const char *dot = strrchr(path, '.'), *section = "";
   if (dot) TRY(arena_print(memory, &section, "%.*s", (int)(dot - path), path));
   if (!is_section(keys, section)) section = "";
-  list_section(keys, section, sizeof allowed, allowed);
+  config_list_section(keys, section, sizeof allowed, allowed);
   if (given->top && !*section) config_append(sizeof allowed, allowed, " | policies | sweep");
   ConfigNearest nearest = {.typo = path};
   for (int i = 0; keys[i].name; i++) consider_key(&nearest, keys[i].name);
@@ -137,7 +138,7 @@ Status config_given_take(Arena *memory, const char *owner, const char *path, con
   bool in_parts = key >= 0 && given->keys[key].parts && node->kind == NODE_MAPPING;
   if (key >= 0 && !in_parts) {
     for (int i = 0; given->keys[i].name; i++)
-      if (given->node[i] && (i == key || are_rivals(&given->keys[i], &given->keys[key])))
+      if (given->node[i] && (i == key || config_keys_conflict(&given->keys[i], &given->keys[key])))
         return config_refuse(node->key_place, "key '%s%s': given twice, first in line %d", owner, path,
                              given->node[i]->key_place.line);
     config_given_put(given, key, node);
@@ -147,7 +148,7 @@ Status config_given_take(Arena *memory, const char *owner, const char *path, con
   if (config_node_null(node)) return STATUS_OK;
   if (node->kind != NODE_MAPPING) {
     char allowed[1200];
-    list_section(given->keys, path, sizeof allowed, allowed);
+    config_list_section(given->keys, path, sizeof allowed, allowed);
     return config_refuse(node->place, "key '%s%s': %s%s%s where a mapping of keys belongs; allowed in it: %s",
                          owner, path, node->kind == NODE_SCALAR ? "value '" : "a list",
                          node->kind == NODE_SCALAR ? config_shown(node->text).text : "",
@@ -161,12 +162,13 @@ Status config_given_take(Arena *memory, const char *owner, const char *path, con
   return STATUS_OK;
 }
 
-/* Returns a part that is given of the key that `key` is a part of; -1 without one. */
-static int part_given(const ConfigGiven *given, int key) {
+/* Returns a part that is given, of the key that `key` is a part of; -1 if there is none. */
+static int config_given_part(const ConfigGiven *given, int key) {
   const ConfigKey *keys = given->keys;
   for (int i = 0; keys[i].name; i++)
     for (int part = 0; keys[i].parts && keys[part].name; part++)
-      if (given->node[part] && are_rivals(&keys[i], &keys[part]) && are_rivals(&keys[i], &keys[key]))
+      if (given->node[part] && config_keys_conflict(&keys[i], &keys[part]) &&
+          config_keys_conflict(&keys[i], &keys[key]))
         return part;
   return -1;
 }
@@ -174,7 +176,7 @@ static int part_given(const ConfigGiven *given, int key) {
 static Status missing_key(const ConfigGiven *given, int missing, const char *owner, ConfigPlace place) {
   const ConfigKey *key = &given->keys[missing];
   char allowed[1200];
-  int part = part_given(given, missing);
+  int part = config_given_part(given, missing);
   config_allowed(key, sizeof allowed, allowed);
   if (part < 0)
     return config_refuse(place, "key '%s%s': must be given (%s); allowed: %s", owner, key->name, key->help,

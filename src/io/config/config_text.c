@@ -7,7 +7,8 @@
 
 enum { LETTER = -1 /* any byte but zero */ };
 
-/* By the byte order mark, or by the zeros around the first characters (YAML 1.2.2, section 5.2). */
+/* Encodings, known by the byte order mark or by the zeros around the first characters (YAML 1.2.2, section
+ * 5.2). */
 static const struct {
   const char *name;
   int length, head[4];
@@ -29,7 +30,7 @@ static bool begins_with(size_t size, const char *bytes, int length, const int *h
   return true;
 }
 
-/* Returns the place of bytes[at], its column counted in characters. */
+/* Returns the position of bytes[at], with the column counted in characters. */
 static ConfigPlace place_at(const char *source, const char *bytes, size_t at) {
   ConfigPlace place = {.source = source, .line = 1, .column = 1};
   for (size_t i = 0; i < at; i++) {
@@ -39,7 +40,7 @@ static ConfigPlace place_at(const char *source, const char *bytes, size_t at) {
   return place;
 }
 
-/* Checks that bytes[size] may be parsed: neither UTF-16 nor UTF-32, and without NUL. */
+/* Checks that bytes[size] can be parsed: neither UTF-16 nor UTF-32, and without NUL. */
 static Status check_bytes(const char *source, size_t size, const char *bytes) {
   for (size_t i = 0; i < sizeof encodings / sizeof *encodings; i++)
     if (begins_with(size, bytes, encodings[i].length, encodings[i].head))

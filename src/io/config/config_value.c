@@ -1,4 +1,4 @@
-/* One value: checked under its key when read, written so that reading it again gives the same value. */
+/* One value: checked against its key when read, and written so that it reads back as the same value. */
 #include "io/config/config_internal.h"
 
 #include <errno.h>
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* A value that is being checked, for sentences about it. */
+/* The value being checked, for messages about it. */
 typedef struct {
   Arena *memory;
   const ConfigKey *key;
@@ -111,7 +111,7 @@ static Status read_bool(const Check *check, const ConfigNode *node, bool *out) {
   return config_value_refuse(check, node, "is neither true nor false");
 }
 
-/* Reads the table's own default; a wrong one is our mistake, not the user's. */
+/* Reads the default in the table; if it is wrong, that is our mistake, not the user's. */
 static Status read_fallback(const Check *check, ConfigValue *out) {
   ConfigNode *node;
   const char *fallback = check->key->fallback;
@@ -149,7 +149,7 @@ Status config_value_parse(Arena *memory, const ConfigKey *key, const char *owner
   }
 }
 
-/* Returns whether no YAML reader takes the text for a number, a truth value or null. */
+/* Returns whether the text needs no quotes: no YAML reader takes it for a number, a truth value or null. */
 static bool plain_is_safe(const char *text) {
   static const char *const reserved[] = {"true", "false", "yes", "no", "on", "off", "y", "n", "null"};
   static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
@@ -160,7 +160,7 @@ static bool plain_is_safe(const char *text) {
   return starts && text[safe] == '\0';
 }
 
-static void write_text(FILE *out, const char *text) {
+static void config_value_write_text(FILE *out, const char *text) {
   if (plain_is_safe(text)) {
     fputs(text, out);
     return;
@@ -173,7 +173,7 @@ static void write_text(FILE *out, const char *text) {
   fputc('"', out);
 }
 
-static void write_real(FILE *out, double value) {
+static void config_value_write_real(FILE *out, double value) {
   char text[32];
   config_real_text(value, text);
   const char *exponent = strchr(text, 'e');
@@ -200,12 +200,12 @@ Status config_value_is_default(Arena *memory, const ConfigKey *key, const Config
 
 void config_value_write(FILE *out, const ConfigKey *key, const ConfigValue *value) {
   if (value->word) {
-    write_text(out, value->word);
+    config_value_write_text(out, value->word);
     return;
   }
   switch (key->type) {
   case KEY_INT: fprintf(out, "%" PRId64, value->integer); break;
-  case KEY_REAL: write_real(out, value->real); break;
+  case KEY_REAL: config_value_write_real(out, value->real); break;
   case KEY_BOOL: fputs(value->boolean ? "true" : "false", out); break;
   case KEY_INTS:
     fputc('[', out);
@@ -214,7 +214,8 @@ void config_value_write(FILE *out, const ConfigKey *key, const ConfigValue *valu
     break;
   case KEY_WORDS:
     fputc('[', out);
-    for (int i = 0; i < value->count; i++) fputs(i ? ", " : "", out), write_text(out, value->words[i]);
+    for (int i = 0; i < value->count; i++)
+      fputs(i ? ", " : "", out), config_value_write_text(out, value->words[i]);
     fputc(']', out);
     break;
   default: fputs("null", out); break;

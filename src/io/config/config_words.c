@@ -1,4 +1,4 @@
-/* Names: walking lists of words, the nearest one to a typo, and what a key allows in words. */
+/* Names: walking lists of words, finding the closest one to a typo, and saying what a key allows. */
 #include "io/config/config_internal.h"
 
 #include <ctype.h>
@@ -6,7 +6,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-/* Longer names are never near one another. */
+/* Longer names are never close to one another. */
 enum { NAME_LIMIT = 64 };
 
 int config_word_next(const char **words) {
@@ -22,16 +22,16 @@ void config_append(size_t size, char *out, const char *format, ...) {
   va_end(arguments);
 }
 
-/* Returns whether two letters are the same but for case and the choice between - and _. */
+/* Returns whether two letters are the same, ignoring case and the difference between - and _. */
 static bool same_letter(char a, char b) {
   int x = a == '-' ? '_' : tolower((unsigned char)a), y = b == '-' ? '_' : tolower((unsigned char)b);
   return x == y;
 }
 
-static int smaller(int a, int b) { return a < b ? a : b; }
+static int config_fewer_edits(int a, int b) { return a < b ? a : b; }
 
-/* Counts insertions, deletions, replacements and swaps of neighbours between a[m] and b[n], both at most
- * NAME_LIMIT long. */
+/* Counts the insertions, deletions, replacements and swaps of neighbours that turn a[m] into b[n], both at
+ * most NAME_LIMIT long. */
 static int edit_distance(const char *a, int m, const char *b, int n) {
   int row[NAME_LIMIT + 1][NAME_LIMIT + 1];
   for (int i = 0; i <= m; i++) row[i][0] = i;
@@ -39,9 +39,9 @@ static int edit_distance(const char *a, int m, const char *b, int n) {
   for (int i = 1; i <= m; i++) {
     for (int j = 1; j <= n; j++) {
       int change = row[i - 1][j - 1] + !same_letter(a[i - 1], b[j - 1]);
-      row[i][j] = smaller(change, 1 + smaller(row[i - 1][j], row[i][j - 1]));
+      row[i][j] = config_fewer_edits(change, 1 + config_fewer_edits(row[i - 1][j], row[i][j - 1]));
       bool swapped = i > 1 && j > 1 && same_letter(a[i - 1], b[j - 2]) && same_letter(a[i - 2], b[j - 1]);
-      if (swapped) row[i][j] = smaller(row[i][j], row[i - 2][j - 2] + 1);
+      if (swapped) row[i][j] = config_fewer_edits(row[i][j], row[i - 2][j - 2] + 1);
     }
   }
   return row[m][n];
@@ -59,14 +59,14 @@ void config_nearest_offer(ConfigNearest *nearest, const char *name, int length, 
   nearest->distance = distance;
 }
 
-/* What others call the things that words of the tables stand for. */
+/* Other people's terms for words in the tables. */
 static const struct {
   const char *theirs, *ours;
 } synonyms[] = {{"bernoulli", "logistic"}, {"binomial", "logistic"}, {"binary", "logistic"},
                 {"clicks", "logistic"},    {"normal", "gaussian"},   {"counts", "poisson"},
                 {"gmm", "mixture"}};
 
-static void offer_word(ConfigNearest *nearest, const char *word, int length) {
+static void config_nearest_offer_word(ConfigNearest *nearest, const char *word, int length) {
   config_nearest_offer(nearest, word, length, word, length);
   for (size_t i = 0; i < sizeof synonyms / sizeof *synonyms; i++)
     if (strlen(synonyms[i].ours) == (size_t)length && memcmp(synonyms[i].ours, word, (size_t)length) == 0)
@@ -75,9 +75,10 @@ static void offer_word(ConfigNearest *nearest, const char *word, int length) {
 
 void config_nearest_offer_words(ConfigNearest *nearest, const ConfigKey *key) {
   const char *word = key->words ? key->words : "";
-  for (int length; (length = config_word_next(&word)) > 0; word += length) offer_word(nearest, word, length);
+  for (int length; (length = config_word_next(&word)) > 0; word += length)
+    config_nearest_offer_word(nearest, word, length);
   for (int i = 0; key->word && key->word(i); i++)
-    offer_word(nearest, key->word(i), (int)strlen(key->word(i)));
+    config_nearest_offer_word(nearest, key->word(i), (int)strlen(key->word(i)));
 }
 
 void config_nearest_append(const ConfigNearest *nearest, size_t size, char *out) {
@@ -100,7 +101,7 @@ Status config_unknown_name(Status code, const char *typo, const char *what, cons
   return status_set(code, "'%s' is not %s; allowed: %s", config_shown(typo).text, what, text);
 }
 
-static void append_words(const ConfigKey *key, const char *before, size_t size, char *out) {
+static void config_append_words(const ConfigKey *key, const char *before, size_t size, char *out) {
   const char *word = key->words ? key->words : "", *between = before;
   for (int length; (length = config_word_next(&word)) > 0; word += length, between = " | ")
     config_append(size, out, "%s%.*s", between, length, word);
@@ -108,7 +109,7 @@ static void append_words(const ConfigKey *key, const char *before, size_t size, 
     config_append(size, out, "%s%s", between, key->word(i));
 }
 
-static void append_range(const ConfigKey *key, size_t size, char *out) {
+static void config_append_range(const ConfigKey *key, size_t size, char *out) {
   double least = key->minimum, most = key->maximum;
   double endless = key->type == KEY_REAL ? DBL_MAX : 9e18;
   bool below = least <= -endless, above = most >= endless;
@@ -133,13 +134,13 @@ void config_allowed(const ConfigKey *key, size_t size, char *out) {
   case KEY_WORDS: config_append(size, out, "a list of"); break;
   case KEY_BOOL: config_append(size, out, "true | false"); return;
   case KEY_TEXT: config_append(size, out, "text"); return;
-  case KEY_WORD: append_words(key, "", size, out); return;
+  case KEY_WORD: config_append_words(key, "", size, out); return;
   }
   if (key->type == KEY_WORDS) {
-    append_words(key, " ", size, out);
+    config_append_words(key, " ", size, out);
     return;
   }
-  append_range(key, size, out);
-  append_words(key, ", or ", size, out);
+  config_append_range(key, size, out);
+  config_append_words(key, ", or ", size, out);
   if (key->parts) config_append(size, out, ", or a mapping of the keys '%s.*'", key->name);
 }

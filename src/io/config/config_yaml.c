@@ -1,7 +1,7 @@
-/* YAML text to a tree of nodes that know their line and column, over libyaml's events.
+/* Parses YAML text into a tree of nodes with their lines and columns, from libyaml's events.
  *
- * Taken are scalars, lists and mappings. What makes a study file mean something else than it seems to
- * (anchors, tags, two documents, a key twice, control characters) is refused. */
+ * Scalars, lists and mappings are accepted. Anything that makes a study file mean something other than it
+ * seems to (anchors, tags, a second document, a duplicate key, control characters) is refused. */
 #include "io/config/config_internal.h"
 
 #include <string.h>
@@ -14,7 +14,7 @@ typedef struct {
   bool lines;
 } Reader;
 
-/* One event, with libyaml's memory already given back. */
+/* One event, after libyaml's memory for it has been freed. */
 typedef struct {
   yaml_event_type_t type;
   ConfigPlace place;
@@ -44,7 +44,7 @@ static Status parser_error(const Reader *reader) {
                        parser->context ? ")" : "");
 }
 
-/* Returns the character at *text, which moves on. libyaml gives valid UTF-8 only. */
+/* Returns the character at *text and advances *text. libyaml returns only valid UTF-8. */
 static uint32_t next_character(const unsigned char **text) {
   uint32_t c = *(*text)++;
   int more = c < 0x80 ? 0 : c < 0xE0 ? 1 : c < 0xF0 ? 2 : 3;
@@ -53,9 +53,9 @@ static uint32_t next_character(const unsigned char **text) {
   return c;
 }
 
-/* Returns whether a character changes the reading direction of what follows, so that it seems to say
- * something else. */
-static bool redirects(uint32_t c) {
+/* Returns whether a character changes the reading direction of the text after it, which can make it seem to
+ * say something else. */
+static bool yaml_is_direction_mark(uint32_t c) {
   return c == 0x061C || c == 0x200E || c == 0x200F || (c >= 0x202A && c <= 0x202E) ||
          (c >= 0x2066 && c <= 0x2069);
 }
@@ -64,7 +64,7 @@ static bool redirects(uint32_t c) {
  * mark, non-characters. */
 static bool unprintable(uint32_t c) {
   return c < 0x20 || (c >= 0x7F && c < 0xA0) || c == 0x2028 || c == 0x2029 || c == 0xFEFF || c == 0xFFFE ||
-         c == 0xFFFF || redirects(c);
+         c == 0xFFFF || yaml_is_direction_mark(c);
 }
 
 static Status take_scalar(Reader *reader, const yaml_event_t *raw, Event *event) {
