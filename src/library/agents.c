@@ -1,7 +1,7 @@
-/* Agents of the library: many posteriors of one prior. What an agent has learned is kept by itself, evidence
- * or rows; a chunk of agents is loaded into a posterior of as many runs (posterior.h), which draws, chooses
- * and observes for all of them at once. An agent's random numbers are named by its number and by how often it
- * has drawn, so that they depend neither on the chunk nor on the other agents. */
+/* Agents of the library: many posteriors with the same prior. What each agent has learned, evidence or rows,
+ * is kept separately; a chunk of agents is loaded into a posterior with one run per agent (posterior.h),
+ * which draws, chooses and observes for all of them at once. An agent's random numbers are named by its
+ * number and by how often it has drawn, so they depend neither on the chunk nor on the other agents. */
 #include "library/agents.h"
 #include "sampler/check/spread.h"
 
@@ -10,8 +10,8 @@
 
 /* ---- create and destroy */
 
-/* Refuses a sampler that carries a state: says which ones do not. */
-static Status refuse_state(const char *sampler) {
+/* Refuses a sampler that carries a state; the message lists the samplers without one. */
+static Status agents_refuse_sampler(const char *sampler) {
   SCRATCH_ARENA(memory);
   const char *names = "";
   for (int i = 0; sampler_name(i); i++)
@@ -23,17 +23,17 @@ static Status refuse_state(const char *sampler) {
                     sampler, names);
 }
 
-static Status agents_create(thompson_agents *self, const Prior *prior, const char *sampler,
-                            const char *likelihood, const char *options, uint64_t seed) {
+static Status library_agents_create(thompson_agents *self, const Prior *prior, const char *sampler,
+                                    const char *likelihood, const char *options, uint64_t seed) {
   self->width = AGENTS_CHUNK;
   TRY(posterior_new(prior, sampler, likelihood, options, seed, self->width, &self->posterior));
   self->size = (int)history_state(&self->posterior->history);
-  if (self->size == 0) { /* rows, an agent at a time */
+  if (self->size == 0) { /* rows: one agent at a time */
     thompson_posterior_free(self->posterior);
     self->width = 1;
     TRY(posterior_new(prior, sampler, likelihood, options, seed, 1, &self->posterior));
   }
-  return self->posterior->method->observe ? refuse_state(sampler) : STATUS_OK;
+  return self->posterior->method->observe ? agents_refuse_sampler(sampler) : STATUS_OK;
 }
 
 thompson_status thompson_agents_add(thompson_agents *self, int n) {
@@ -62,7 +62,7 @@ thompson_status thompson_agents_new(const thompson_prior *prior, int n, const ch
   *out = NULL;
   Status status = memory_new((void **)&self, 1, sizeof *self);
   if (status != STATUS_OK) return (thompson_status)status;
-  status = agents_create(self, &prior->prior, sampler, likelihood, options, seed);
+  status = library_agents_create(self, &prior->prior, sampler, likelihood, options, seed);
   if (status == STATUS_OK) status = (Status)thompson_agents_add(self, n);
   if (status == STATUS_OK)
     *out = self;
@@ -92,7 +92,7 @@ void thompson_agents_arguments(const thompson_agents *self, thompson_arguments *
 
 /* ---- chunks */
 
-static Status check_ids(const thompson_agents *self, int m, const int *ids) {
+static Status agents_check_ids(const thompson_agents *self, int m, const int *ids) {
   if (m < 0) return status_set(STATUS_INPUT, "%d agents", m);
   for (int i = 0; i < m; i++)
     if (ids[i] < 0 || ids[i] >= self->count)
@@ -101,7 +101,7 @@ static Status check_ids(const thompson_agents *self, int m, const int *ids) {
   return STATUS_OK;
 }
 
-static Status reserve_features(thompson_agents *self, size_t room) {
+static Status agents_reserve_features(thompson_agents *self, size_t room) {
   if (room <= self->room) return STATUS_OK;
   SCRATCH_ARENA(memory);
   double *features;
@@ -112,10 +112,10 @@ static Status reserve_features(thompson_agents *self, size_t room) {
   return STATUS_OK;
 }
 
-/* Returns how many of the m agents make the next chunk, to draw or to observe, so that none is in it twice.
- * Where draws are not in closed form or a rule counts choices, all that draw have observed and chosen equally
- * often. */
-static int chunk_length(thompson_agents *self, int m, const int *ids, bool draws) {
+/* Returns how many of the m agents form the next chunk, to draw or to observe, so that none is in it twice.
+ * If draws are not in closed form or a rule counts choices, all agents that draw together have equal numbers
+ * of observations and choices. */
+static int agents_chunk_length(thompson_agents *self, int m, const int *ids, bool draws) {
   const thompson_posterior *posterior = self->posterior;
   const Agent *first = &self->agent[ids[0]];
   const bool even =
@@ -132,7 +132,7 @@ static int chunk_length(thompson_agents *self, int m, const int *ids, bool draws
   return length;
 }
 
-static Status load_rows(thompson_agents *self, const Agent *agent) {
+static Status agents_load_rows(thompson_agents *self, const Agent *agent) {
   thompson_posterior *posterior = self->posterior;
   const size_t d = (size_t)posterior->d;
   history_clear(&posterior->history);
@@ -144,10 +144,10 @@ static Status load_rows(thompson_agents *self, const Agent *agent) {
   return STATUS_OK;
 }
 
-/* Loads the history of these agents, as a view of the posterior's. */
-static Status load_chunk(thompson_agents *self, int length, const int *ids, History *out) {
+/* Loads the histories of these agents into the posterior; *out is a view of its history. */
+static Status agents_load_chunk(thompson_agents *self, int length, const int *ids, History *out) {
   thompson_posterior *posterior = self->posterior;
-  if (self->size == 0) TRY(load_rows(self, &self->agent[ids[0]]));
+  if (self->size == 0) TRY(agents_load_rows(self, &self->agent[ids[0]]));
   *out = posterior->history;
   out->runs = out->each_round = length;
   if (self->size > 0) history_clear(out);
@@ -160,24 +160,24 @@ static Status load_chunk(thompson_agents *self, int length, const int *ids, Hist
   return STATUS_OK;
 }
 
-/* Judges an agent as a posterior is judged, after new observations. */
-static Status judge_agent(thompson_agents *self, int id) {
+/* Updates `lost` of an agent after new observations, as for a posterior (library_judge_draws). */
+static Status agents_judge_one(thompson_agents *self, int id) {
   Agent *agent = &self->agent[id];
   Spread spread;
   History history;
   if (agent->judged == agent->observations) return STATUS_OK;
-  TRY(load_chunk(self, 1, &id, &history));
+  TRY(agents_load_chunk(self, 1, &id, &history));
   TRY(spread_hidden(&self->posterior->rule.sampler, &history, &spread));
   agent->judged = agent->observations, agent->lost = spread.lost;
   return STATUS_OK;
 }
 
-/* Ends a chunk of agents that have drawn. */
-static Status end_chunk(thompson_agents *self, int length, const int *ids) {
+/* Finishes a chunk of agents that have drawn: adds up their fallbacks and advances their rounds. */
+static Status agents_end_chunk(thompson_agents *self, int length, const int *ids) {
   for (int n = 0; n < length; n++) self->posterior->fallbacks += self->fallbacks[n];
   for (int n = 0; n < length; n++) {
     self->agent[ids[n]].round++;
-    TRY(judge_agent(self, ids[n]));
+    TRY(agents_judge_one(self, ids[n]));
     self->posterior->fallbacks += self->agent[ids[n]].lost;
   }
   return STATUS_OK;
@@ -203,13 +203,13 @@ Status agents_add_row(thompson_agents *self, Agent *agent, const double *x, doub
   return STATUS_OK;
 }
 
-/* Adds one observation to each agent of a chunk. */
-static Status observe_chunk(thompson_agents *self, int length, const int *ids, const double *x,
-                            const double *y) {
+/* Adds one observation to each agent of a chunk: x[length, d], y[length]. */
+static Status agents_observe_chunk(thompson_agents *self, int length, const int *ids, const double *x,
+                                   const double *y) {
   const size_t d = (size_t)self->posterior->d, size = (size_t)self->size;
   if (size == 0) return agents_add_row(self, &self->agent[ids[0]], x, y[0]);
   History history;
-  TRY(load_chunk(self, length, ids, &history));
+  TRY(agents_load_chunk(self, length, ids, &history));
   for (int n = 0; n < length; n++)
     for (size_t i = 0; i < d; i++) self->features[i * (size_t)length + (size_t)n] = x[(size_t)n * d + i];
   history_record(&history, NULL, self->features, y);
@@ -223,19 +223,19 @@ static Status observe_chunk(thompson_agents *self, int length, const int *ids, c
 thompson_status thompson_agents_observe(thompson_agents *self, int m, const int *ids, const double *x,
                                         const double *y) {
   const size_t d = (size_t)self->posterior->d;
-  Status status = check_ids(self, m, ids);
+  Status status = agents_check_ids(self, m, ids);
   if (status == STATUS_OK) status = posterior_check(self->posterior, m, x, y);
-  if (status == STATUS_OK) status = reserve_features(self, AGENTS_CHUNK * d);
+  if (status == STATUS_OK) status = agents_reserve_features(self, AGENTS_CHUNK * d);
   for (int at = 0; at < m && status == STATUS_OK;) {
-    const int length = chunk_length(self, m - at, ids + at, false);
-    status = observe_chunk(self, length, ids + at, x + (size_t)at * d, y + at);
+    const int length = agents_chunk_length(self, m - at, ids + at, false);
+    status = agents_observe_chunk(self, length, ids + at, x + (size_t)at * d, y + at);
     at += length;
   }
   return (thompson_status)status;
 }
 
 thompson_status thompson_agents_forget(thompson_agents *self, int m, const int *ids) {
-  Status status = check_ids(self, m, ids);
+  Status status = agents_check_ids(self, m, ids);
   const size_t size = (size_t)self->size;
   for (int i = 0; i < m && status == STATUS_OK; i++) {
     Agent *agent = &self->agent[ids[i]];
@@ -248,7 +248,7 @@ thompson_status thompson_agents_forget(thompson_agents *self, int m, const int *
 thompson_status thompson_agents_age(thompson_agents *self, int m, const int *ids, int rounds) {
   double factor = 1;
   const size_t size = (size_t)self->size;
-  Status status = check_ids(self, m, ids);
+  Status status = agents_check_ids(self, m, ids);
   if (status == STATUS_OK) status = posterior_age_factor(self->posterior, rounds, &factor);
   for (int i = 0; i < m && status == STATUS_OK; i++) {
     double *evidence = self->evidence + (size_t)ids[i] * size;
@@ -258,31 +258,33 @@ thompson_status thompson_agents_age(thompson_agents *self, int m, const int *ids
   return (thompson_status)status;
 }
 
-/* Sets features[K, d, B] <- arms[K, d], or arms[B, K, d] with an agent every `stride` numbers. */
-static void set_features(thompson_agents *self, int length, int k, const double *arms, size_t stride) {
+/* Copies to features[K, d, B] the arms[K, d] if `stride` is 0, or arms[B, K, d] with `stride` numbers per
+ * agent. */
+static void agents_set_features(thompson_agents *self, int length, int k, const double *arms, size_t stride) {
   const size_t entries = (size_t)k * (size_t)self->posterior->d, runs = (size_t)length;
   for (size_t e = 0; e < entries; e++)
     for (size_t n = 0; n < runs; n++) self->features[e * runs + n] = arms[n * stride + e];
 }
 
-/* Arms that a call has for m agents, and where it puts what becomes of them. */
+/* The arms of one call for m agents, and where its results go. */
 typedef struct {
   int k;
   const double *arms; /* [k, d], or [m, k, d] */
-  size_t stride; /* of the arms of an agent to those of the next; 0: all have the same */
+  size_t stride; /* from the arms of one agent to those of the next; 0: all share them */
   int *arm; /* [m]; NULL: nothing is chosen */
-  double *probability; /* [m, k]; NULL: they are not asked for */
+  double *probability; /* [m, k]; NULL: not wanted */
   double *propensity; /* [m], or NULL */
 } Choice;
 
-static Status choose_chunk(thompson_agents *self, int at, int length, const int *ids, const Choice *call) {
+static Status agents_choose_chunk(thompson_agents *self, int at, int length, const int *ids,
+                                  const Choice *call) {
   Rule *rule = &self->posterior->rule;
   const int choices = self->agent[ids[0]].choices;
   int *arm = call->arm ? call->arm + at : NULL;
   double *p = call->propensity ? self->probability : call->probability;
   History history;
-  TRY(load_chunk(self, length, ids, &history));
-  set_features(self, length, call->k, call->arms + (size_t)at * call->stride, call->stride);
+  TRY(agents_load_chunk(self, length, ids, &history));
+  agents_set_features(self, length, call->k, call->arms + (size_t)at * call->stride, call->stride);
   rule->runs = self->run, rule->rounds = self->round;
   if (p) {
     if (!call->propensity) p += (size_t)at * (size_t)call->k;
@@ -295,20 +297,20 @@ static Status choose_chunk(thompson_agents *self, int at, int length, const int 
     rule_explore(rule, 0, length, call->k, false, arm);
   }
   for (int n = 0; n < length; n++) self->agent[ids[n]].choices++;
-  return end_chunk(self, length, ids);
+  return agents_end_chunk(self, length, ids);
 }
 
-static Status agents_choose(thompson_agents *self, int m, const int *ids, int apart, Choice *call) {
+static Status library_agents_choose(thompson_agents *self, int m, const int *ids, int apart, Choice *call) {
   const size_t entries = (size_t)(call->k > 0 ? call->k : 0) * (size_t)self->posterior->d;
   call->stride = apart ? entries : 0;
-  TRY(check_ids(self, m, ids));
+  TRY(agents_check_ids(self, m, ids));
   TRY(posterior_check_arms(self->posterior, apart ? m : 1, call->k, call->arms));
   if (!call->arm || call->propensity) TRY(posterior_begin_propensity(self->posterior));
-  TRY(reserve_features(self, AGENTS_CHUNK * (entries + (size_t)call->k)));
+  TRY(agents_reserve_features(self, AGENTS_CHUNK * (entries + (size_t)call->k)));
   self->probability = self->features + AGENTS_CHUNK * entries;
   for (int at = 0; at < m;) {
-    const int length = chunk_length(self, m - at, ids + at, true);
-    TRY(choose_chunk(self, at, length, ids + at, call));
+    const int length = agents_chunk_length(self, m - at, ids + at, true);
+    TRY(agents_choose_chunk(self, at, length, ids + at, call));
     at += length;
   }
   return STATUS_OK;
@@ -316,27 +318,28 @@ static Status agents_choose(thompson_agents *self, int m, const int *ids, int ap
 
 thompson_status thompson_agents_choose(thompson_agents *self, int m, const int *ids, int k,
                                        const double *arms, int apart, int *arm) {
-  return (thompson_status)agents_choose(self, m, ids, apart, &(Choice){.k = k, .arms = arms, .arm = arm});
+  return (thompson_status)library_agents_choose(self, m, ids, apart,
+                                                &(Choice){.k = k, .arms = arms, .arm = arm});
 }
 
 thompson_status thompson_agents_choose_propensity(thompson_agents *self, int m, const int *ids, int k,
                                                   const double *arms, int apart, int *arm,
                                                   double *propensity) {
-  return (thompson_status)agents_choose(
+  return (thompson_status)library_agents_choose(
       self, m, ids, apart, &(Choice){.k = k, .arms = arms, .arm = arm, .propensity = propensity});
 }
 
 thompson_status thompson_agents_probabilities(thompson_agents *self, int m, const int *ids, int k,
                                               const double *arms, int apart, double *probability) {
-  return (thompson_status)agents_choose(self, m, ids, apart,
-                                        &(Choice){.k = k, .arms = arms, .probability = probability});
+  return (thompson_status)library_agents_choose(self, m, ids, apart,
+                                                &(Choice){.k = k, .arms = arms, .probability = probability});
 }
 
-static Status draw_chunk(thompson_agents *self, int length, const int *ids, int draws, double *theta) {
+static Status agents_draw_chunk(thompson_agents *self, int length, const int *ids, int draws, double *theta) {
   thompson_posterior *posterior = self->posterior;
   const size_t d = (size_t)posterior->d, lanes = (size_t)length * (size_t)draws;
   History history;
-  TRY(load_chunk(self, length, ids, &history));
+  TRY(agents_load_chunk(self, length, ids, &history));
   const RngLanes rng = {.key = posterior->key,
                         .draws = (uint32_t)draws,
                         .lanes = (uint32_t)lanes,
@@ -345,18 +348,18 @@ static Status draw_chunk(thompson_agents *self, int length, const int *ids, int 
   sampler_sample(&posterior->rule.sampler, &history, rng, draws, posterior->rule.theta, self->fallbacks);
   for (size_t n = 0; n < lanes; n++)
     for (size_t i = 0; i < d; i++) theta[n * d + i] = posterior->rule.theta[i * lanes + n];
-  return end_chunk(self, length, ids);
+  return agents_end_chunk(self, length, ids);
 }
 
 thompson_status thompson_agents_draw(thompson_agents *self, int m, const int *ids, int draws, double *theta) {
   const size_t d = (size_t)self->posterior->d;
-  Status status =
-      draws >= 1 ? check_ids(self, m, ids) : status_set(STATUS_INPUT, "%d draws were asked for", draws);
+  Status status = draws >= 1 ? agents_check_ids(self, m, ids)
+                             : status_set(STATUS_INPUT, "%d draws were asked for", draws);
   if (status == STATUS_OK && draws > self->posterior->rule.sampler.setup.draws)
     status = posterior_begin_sampler(self->posterior, draws);
   for (int at = 0; at < m && status == STATUS_OK;) {
-    const int length = chunk_length(self, m - at, ids + at, true);
-    status = draw_chunk(self, length, ids + at, draws, theta + (size_t)at * (size_t)draws * d);
+    const int length = agents_chunk_length(self, m - at, ids + at, true);
+    status = agents_draw_chunk(self, length, ids + at, draws, theta + (size_t)at * (size_t)draws * d);
     at += length;
   }
   return (thompson_status)status;

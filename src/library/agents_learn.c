@@ -1,6 +1,6 @@
-/* The prior that agents learn from what all of them have observed: a task of logs is an agent
- * (model/prior/online.h). The evidence of an agent does not depend on its prior, so that the new one takes
- * the old one's place under agents that go on. */
+/* The prior that agents learn from the observations of all of them: each agent is a task of logs
+ * (model/prior/online.h). The evidence of an agent does not depend on its prior, so the new prior can replace
+ * the old one while the agents keep what they have observed. */
 #include "library/agents.h"
 #include "model/prior/fit_keys.h"
 #include "model/prior/online.h"
@@ -8,7 +8,7 @@
 
 enum { COMPONENTS = 16 };
 
-static Status add_rows(const Agent *agent, Logs *logs) {
+static Status agents_log_rows(const Agent *agent, Logs *logs) {
   const size_t d = (size_t)logs->d;
   const int task = logs->tasks;
   for (int l = 0; l < agent->observations; l++) {
@@ -18,8 +18,8 @@ static Status add_rows(const Agent *agent, Logs *logs) {
   return STATUS_OK;
 }
 
-/* Adds an agent's evidence, of which precision, vector and sum of squares are in units of the noise. */
-static Status add_evidence(const thompson_agents *self, int id, double *entry, Logs *logs) {
+/* Adds an agent's evidence as a task; its precision, vector and sum of squares are in units of the noise. */
+static Status agents_log_evidence(const thompson_agents *self, int id, double *entry, Logs *logs) {
   const int d = logs->d;
   const double *evidence = self->evidence + (size_t)id * (size_t)self->size, *vector = evidence;
   const double noise = logs->likelihood->noise, variance = noise * noise;
@@ -31,13 +31,13 @@ static Status add_evidence(const thompson_agents *self, int id, double *entry, L
   return logs_add_task(logs, entry);
 }
 
-static Status gather_logs(Arena *scratch, const thompson_agents *self, Logs *logs) {
+static Status agents_gather_logs(Arena *scratch, const thompson_agents *self, Logs *logs) {
   double *entry;
   ALLOCATE(scratch, entry, logs_width(logs->d));
   for (int id = 0; id < self->count; id++) {
     const Agent *agent = &self->agent[id];
     if (agent->observations == 0) continue;
-    TRY(self->size == 0 ? add_rows(agent, logs) : add_evidence(self, id, entry, logs));
+    TRY(self->size == 0 ? agents_log_rows(agent, logs) : agents_log_evidence(self, id, entry, logs));
   }
   if (logs->tasks >= ONLINE_LEAST) return STATUS_OK;
   return status_set(STATUS_INPUT,
@@ -45,8 +45,8 @@ static Status gather_logs(Arena *scratch, const thompson_agents *self, Logs *log
                     logs->tasks, self->count, ONLINE_LEAST);
 }
 
-/* Makes the prior; it begins with the Gaussian that has the moments of the present one. */
-static Status learn_prior(Arena *memory, const thompson_agents *self, Prior *out) {
+/* Learns the prior, starting from a Gaussian with the mean and the variances of the present one. */
+static Status agents_learn_prior(Arena *memory, const thompson_agents *self, Prior *out) {
   const thompson_posterior *posterior = self->posterior;
   const Mixture *present = prior_stand_in(posterior->prior);
   SCRATCH_ARENA(scratch);
@@ -64,7 +64,7 @@ static Status learn_prior(Arena *memory, const thompson_agents *self, Prior *out
   TRY(wide_create(&scratch, present, 1, &start));
   TRY(online_create(&scratch, &start, COMPONENTS, &posterior->likelihood,
                     rng_key(posterior->seed, RNG_MIXTURE_START), 0, &online));
-  TRY(gather_logs(&scratch, self, &online.logs));
+  TRY(agents_gather_logs(&scratch, self, &online.logs));
   TRY(online_learn(&online));
   TRY(fit_of_options("defaults", 0, NULL, 1, &defaults));
   TRY(prior_from_mixture(memory, &online.now, &defaults, out));
@@ -72,8 +72,8 @@ static Status learn_prior(Arena *memory, const thompson_agents *self, Prior *out
   return STATUS_OK;
 }
 
-/* Puts the prior under the agents: whatever they are judged by is found again. */
-static Status replace_prior(thompson_agents *self, const Prior *prior) {
+/* Replaces the prior of the agents, and marks `lost` of each to be computed again. */
+static Status agents_replace_prior(thompson_agents *self, const Prior *prior) {
   thompson_posterior *before = self->posterior, *after;
   TRY(posterior_new(prior, before->method->name, before->likelihood.ops->name, before->text, before->seed,
                     self->width, &after));
@@ -86,8 +86,8 @@ static Status replace_prior(thompson_agents *self, const Prior *prior) {
 
 thompson_status thompson_agents_learn_prior(thompson_agents *self, thompson_prior **out) {
   Status status = library_prior_new(out);
-  if (status == STATUS_OK) status = learn_prior(&(*out)->memory, self, &(*out)->prior);
-  if (status == STATUS_OK) status = replace_prior(self, &(*out)->prior);
+  if (status == STATUS_OK) status = agents_learn_prior(&(*out)->memory, self, &(*out)->prior);
+  if (status == STATUS_OK) status = agents_replace_prior(self, &(*out)->prior);
   if (status == STATUS_OK) return THOMPSON_OK;
   thompson_prior_close(*out);
   *out = NULL;

@@ -61,7 +61,7 @@ static pthread_mutex_t files = PTHREAD_MUTEX_INITIALIZER;
 LibraryFiles library_enter_files(void) {
   LibraryFiles before;
   pthread_mutex_lock(&files);
-  /* At its first use NetCDF silences HDF5 for good, which the end of these files must not take back. */
+  /* At its first use NetCDF silences HDF5 for good, which library_leave_files must not undo. */
   nc_initialize();
   H5Eget_auto2(H5E_DEFAULT, &before.print, &before.data);
   H5Eset_auto2(H5E_DEFAULT, NULL, NULL);

@@ -1,4 +1,4 @@
-/* What the files of the library share. Its interface is thompson.h, which is installed. */
+/* Shared by the files of the library. Its interface is thompson.h, which is installed. */
 #pragma once
 
 #include "library/thompson.h"
@@ -11,27 +11,27 @@ struct thompson_prior {
   Prior prior;
 };
 
-/* Checks that the values of an array that somebody gives are finite and at most DATASET_MOST in size;
- * `name` stands for it in the sentence of STATUS_INPUT. */
+/* Checks that the values of a caller's array are finite and at most DATASET_MOST in magnitude. The message of
+ * STATUS_INPUT calls the array `name`. */
 Status library_check(const char *name, size_t count, const double *values);
 
 /* Creates a prior for the caller to fill. */
 Status library_prior_new(thompson_prior **out);
 
-/* How HDF5 complained before. */
+/* How HDF5 reported errors before. */
 typedef struct {
   H5E_auto2_t print;
   void *data;
 } LibraryFiles;
 
-/* Begins and ends the use of files. HDF5 is not made for threads, so they take turns; and in each of them it
- * prints what it does not find, unless it is told not to. */
+/* Begins and ends the use of files. HDF5 is not thread-safe, so threads take turns; and in each of them it
+ * prints an error whenever it does not find something, unless told not to. */
 LibraryFiles library_enter_files(void);
 void library_leave_files(LibraryFiles before);
 
 enum { LIBRARY_MOST_OPTIONS = 32 };
 
-/* "noise=0.5,hidden=[64,64]", cut at the commas outside of brackets. */
+/* "noise=0.5,hidden=[64,64]", split at the commas outside brackets. */
 typedef struct {
   int count;
   const char *text[LIBRARY_MOST_OPTIONS];
@@ -39,5 +39,5 @@ typedef struct {
 
 /* Splits `options`, which may be NULL. The texts live as long as `memory`. */
 Status library_options(Arena *memory, const char *options, LibraryOptions *out);
-/* Removes the option `name` and returns its value, or NULL where it is not given. */
+/* Removes the option `name` and returns its value, or NULL if it is not given. */
 const char *library_take_option(LibraryOptions *options, const char *name);

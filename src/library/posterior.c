@@ -1,4 +1,4 @@
-/* Posteriors of the library: one run of a sampler beside its history, both of which grow as they are used. */
+/* Posteriors of the library: one run of a sampler with its history, both of which grow with use. */
 #include "library/posterior.h"
 #include "sampler/check/alarm.h"
 #include "sampler/check/spread.h"
@@ -8,8 +8,8 @@
 #include <math.h>
 #include <string.h>
 
-/* Exchanges two arenas. Blocks stay where they are, so that only the names of their arenas change. */
-static void exchange_arenas(Arena *a, Arena *b) {
+/* Swaps two arenas. Blocks stay where they are; only the arenas that own them change. */
+static void library_swap_arenas(Arena *a, Arena *b) {
   const Arena kept = *a;
   *a = *b;
   *b = kept;
@@ -22,12 +22,12 @@ Status posterior_begin_sampler(thompson_posterior *self, int draws) {
                               .draws = draws,
                               .seed = self->seed,
                               .first_run = self->lives,
-                              .alone = true, /* so that a copy, or a file, goes on with the same numbers */
+                              .alone = true, /* so that a copy, or a file, continues with the same numbers */
                               .options = self->options};
   SCRATCH_ARENA(memory);
   Rule rule;
   TRY(rule_create(&memory, self->method, &setup, 0, self->propensity, &rule));
-  exchange_arenas(&self->sampler_memory, &memory);
+  library_swap_arenas(&self->sampler_memory, &memory);
   rule.memory = rule.sampler.memory = &self->sampler_memory;
   rule.first_run = 0;
   self->rule = rule;
@@ -51,8 +51,8 @@ Status posterior_begin_propensity(thompson_posterior *self) {
   return status;
 }
 
-/* Makes a new history, where it cannot grow by itself, of the observations so far. */
-static Status renew_history(thompson_posterior *self, int room) {
+/* Makes a new history from the observations so far, if the present one cannot grow in place. */
+static Status library_renew_history(thompson_posterior *self, int room) {
   const int kept = self->history.rounds;
   SCRATCH_ARENA(memory);
   History history;
@@ -61,7 +61,7 @@ static Status renew_history(thompson_posterior *self, int room) {
   TRY(history_reserve(&history, room));
   for (int l = 0; l < kept; l++)
     history_record(&history, NULL, self->x + (size_t)l * (size_t)self->d, self->y + l);
-  exchange_arenas(&self->history_memory, &memory);
+  library_swap_arenas(&self->history_memory, &memory);
   history.memory = &self->history_memory;
   self->history = history;
   return STATUS_OK;
@@ -74,12 +74,12 @@ Status posterior_grow_history(thompson_posterior *self, int rounds) {
   double *x, *y;
   ALLOCATE(&memory, x, (size_t)room * d);
   ALLOCATE(&memory, y, room);
-  TRY(renew_history(self, room));
+  TRY(library_renew_history(self, room));
   if (kept > 0) {
     memcpy(x, self->x, kept * d * sizeof *x);
     memcpy(y, self->y, kept * sizeof *y);
   }
-  exchange_arenas(&self->rows_memory, &memory);
+  library_swap_arenas(&self->rows_memory, &memory);
   self->x = x;
   self->y = y;
   self->room = room;
@@ -88,7 +88,7 @@ Status posterior_grow_history(thompson_posterior *self, int rounds) {
 
 /* ---- create and destroy */
 
-static Status find_methods(thompson_posterior *self, const char *sampler, const char *likelihood) {
+static Status library_find_methods(thompson_posterior *self, const char *sampler, const char *likelihood) {
   TRY(sampler_take_auto(self->prior, &sampler));
   self->method = sampler_find(sampler);
   self->likelihood.ops = likelihood_find(likelihood);
@@ -98,8 +98,8 @@ static Status find_methods(thompson_posterior *self, const char *sampler, const 
   return STATUS_OK;
 }
 
-/* Joins the keys of the rules and of the sampler. */
-static Status join_keys(thompson_posterior *self, const ConfigKey **out) {
+/* Joins the keys of the rules and of the sampler into one table. */
+static Status library_join_keys(thompson_posterior *self, const ConfigKey **out) {
   const ConfigKey *const parts[] = {rule_keys(), sampler_keys(self->method)};
   ConfigKey *keys;
   int count = 0;
@@ -112,7 +112,7 @@ static Status join_keys(thompson_posterior *self, const ConfigKey **out) {
   return STATUS_OK;
 }
 
-static Status read_discount(thompson_posterior *self, const char *text) {
+static Status library_read_discount(thompson_posterior *self, const char *text) {
   char *end = NULL;
   self->discount = text ? strtod(text, &end) : 1;
   if (text && (end == text || *end || !(self->discount >= 0 && self->discount <= 1)))
@@ -120,9 +120,9 @@ static Status read_discount(thompson_posterior *self, const char *text) {
   return STATUS_OK;
 }
 
-/* Reads the options: the noise belongs to the likelihood, the discount to what was learned, the others to the
- * rule and the sampler. */
-static Status read_options(thompson_posterior *self, LibraryOptions *options) {
+/* Reads the options: the noise belongs to the likelihood, the discount to what was learned, and all others to
+ * the rule and the sampler. */
+static Status library_read_options(thompson_posterior *self, LibraryOptions *options) {
   const char *noise = library_take_option(options, "noise");
   const ConfigKey *keys;
   char *end;
@@ -134,12 +134,12 @@ static Status read_options(thompson_posterior *self, LibraryOptions *options) {
   self->likelihood.noise = noise ? strtod(noise, &end) : prior_noise(self->prior, 0);
   if (noise && (end == noise || *end || !(self->likelihood.noise >= 1e-12 && self->likelihood.noise <= 1e6)))
     return status_set(STATUS_INPUT, "option noise=%s: it is a number from 1e-12 to 1e6", noise);
-  TRY(read_discount(self, library_take_option(options, "discount")));
-  TRY(join_keys(self, &keys));
+  TRY(library_read_discount(self, library_take_option(options, "discount")));
+  TRY(library_join_keys(self, &keys));
   return config_options(&self->memory, "options", keys, options->count, options->text, &self->options);
 }
 
-static Status create_history(thompson_posterior *self) {
+static Status library_create_history(thompson_posterior *self) {
   const SamplerSetup setup = {.prior = self->prior,
                               .likelihood = &self->likelihood,
                               .runs = self->runs,
@@ -151,15 +151,15 @@ static Status create_history(thompson_posterior *self) {
   return history_reserve(&self->history, 0);
 }
 
-static Status create_on_arena(thompson_posterior *self, const char *sampler, const char *likelihood,
-                              const char *text) {
+static Status library_posterior_create(thompson_posterior *self, const char *sampler, const char *likelihood,
+                                       const char *text) {
   SCRATCH_ARENA(scratch);
   LibraryOptions options;
-  TRY(find_methods(self, sampler, likelihood));
+  TRY(library_find_methods(self, sampler, likelihood));
   TRY(arena_print(&self->memory, &self->text, "%s", text ? text : ""));
   TRY(library_options(&scratch, text, &options));
-  TRY(read_options(self, &options));
-  TRY(create_history(self));
+  TRY(library_read_options(self, &options));
+  TRY(library_create_history(self));
   return posterior_begin_sampler(self, 1);
 }
 
@@ -173,7 +173,7 @@ Status posterior_new(const Prior *prior, const char *sampler, const char *likeli
   self->runs = runs;
   self->seed = seed;
   self->key = rng_key(seed, RNG_AGENT);
-  Status status = create_on_arena(self, sampler, likelihood, options);
+  Status status = library_posterior_create(self, sampler, likelihood, options);
   if (status == STATUS_OK)
     *out = self;
   else
@@ -187,8 +187,9 @@ thompson_status thompson_posterior_new(const thompson_prior *prior, const char *
   return (thompson_status)posterior_new(&prior->prior, sampler, likelihood, options, seed, 1, out);
 }
 
-/* Copies what `from` has observed and drawn. The state of a sampler follows from the observations. */
-static Status copy_state(const thompson_posterior *from, thompson_posterior *to) {
+/* Copies what `from` has observed, and how much it has drawn. The state of a sampler follows from the
+ * observations. */
+static Status library_copy_state(const thompson_posterior *from, thompson_posterior *to) {
   const int rounds = from->history.rounds;
   const size_t d = (size_t)from->d;
   if (rounds > 0 && !from->forgets) {
@@ -205,7 +206,7 @@ static Status copy_state(const thompson_posterior *from, thompson_posterior *to)
 thompson_status thompson_posterior_copy(const thompson_posterior *from, thompson_posterior **out) {
   Status status = posterior_new(from->prior, from->method->name, from->likelihood.ops->name, from->text,
                                 from->seed, 1, out);
-  if (status == STATUS_OK) status = copy_state(from, *out);
+  if (status == STATUS_OK) status = library_copy_state(from, *out);
   if (status != STATUS_OK) {
     thompson_posterior_free(*out);
     *out = NULL;
@@ -280,8 +281,8 @@ Status posterior_age_factor(const thompson_posterior *self, int rounds, double *
   return STATUS_OK;
 }
 
-/* Multiplies rows as well: Gaussian rewards and features times sqrt(factor) have factor times the
- * evidence. */
+/* Scales the rows as well: Gaussian rewards and features multiplied by sqrt(factor) have their evidence
+ * multiplied by factor. */
 thompson_status thompson_age(thompson_posterior *self, int rounds) {
   double factor;
   Status status = posterior_age_factor(self, rounds, &factor);
@@ -305,9 +306,10 @@ void thompson_observations(const thompson_posterior *self, double *x, double *y)
   memcpy(y, self->y, n * sizeof *y);
 }
 
-/* Counts a call whose draws cannot have reached the posterior: after new observations by what the evidence
- * asks of a double, and m draws in self->rule.theta by their spread too, where they are enough. */
-static Status judge_draws(thompson_posterior *self, int m) {
+/* Counts a fallback if the draws of a call cannot have reached the posterior: because the evidence, checked
+ * again after new observations, is too precise for a double, or because of the spread of the m draws in
+ * self->rule.theta, if there are enough of them. */
+static Status library_judge_draws(thompson_posterior *self, int m) {
   Spread spread;
   char sentence[256];
   if (self->judged != self->history.rounds) {
@@ -323,18 +325,18 @@ static Status judge_draws(thompson_posterior *self, int m) {
   return STATUS_OK;
 }
 
-/* Makes m draws in self->rule.theta[d, m]. */
-static Status posterior_draw(thompson_posterior *self, int m) {
+/* Draws m samples into self->rule.theta[d, m]. */
+static Status library_posterior_draw(thompson_posterior *self, int m) {
   if (m < 1) return status_set(STATUS_INPUT, "%d draws were asked for", m);
   if (m > self->rule.sampler.setup.draws) TRY(posterior_begin_sampler(self, m));
   const RngLanes rng = {.key = self->key, .draws = (uint32_t)m, .lanes = (uint32_t)m, .round = self->round};
   sampler_sample(&self->rule.sampler, &self->history, rng, m, self->rule.theta, &self->fallbacks);
   self->round++;
-  return judge_draws(self, m);
+  return library_judge_draws(self, m);
 }
 
 thompson_status thompson_draw(thompson_posterior *self, int m, double *theta) {
-  Status status = posterior_draw(self, m);
+  Status status = library_posterior_draw(self, m);
   const size_t d = (size_t)self->d;
   for (size_t n = 0; n < (size_t)m && status == STATUS_OK; n++)
     for (size_t i = 0; i < d; i++) theta[n * d + i] = self->rule.theta[i * (size_t)m + n];
@@ -347,10 +349,10 @@ Status posterior_check_arms(const thompson_posterior *self, int sets, int k, con
   return library_check("arms", (size_t)sets * (size_t)k * (size_t)self->d, arms);
 }
 
-/* Counts a choice that has been made. */
-static Status count_choice(thompson_posterior *self) {
+/* Counts a choice that has been made, and judges its draw. */
+static Status library_count_choice(thompson_posterior *self) {
   self->round++, self->choices++;
-  return judge_draws(self, 1);
+  return library_judge_draws(self, 1);
 }
 
 thompson_status thompson_choose(thompson_posterior *self, int k, const double *arms, int *arm) {
@@ -358,11 +360,11 @@ thompson_status thompson_choose(thompson_posterior *self, int k, const double *a
   if (status != STATUS_OK) return (thompson_status)status;
   rule_choose(&self->rule, &self->history, self->round, self->choices, k, arms, arm, NULL, &self->fallbacks);
   rule_explore(&self->rule, self->round, 1, k, false, arm);
-  return (thompson_status)count_choice(self);
+  return (thompson_status)library_count_choice(self);
 }
 
-static Status choice_probabilities(thompson_posterior *self, int k, const double *arms, double *probability,
-                                   int64_t *fallbacks) {
+static Status library_choice_probabilities(thompson_posterior *self, int k, const double *arms,
+                                           double *probability, int64_t *fallbacks) {
   TRY(posterior_check_arms(self, 1, k, arms));
   TRY(posterior_begin_propensity(self));
   rule_probabilities(&self->rule, &self->history, self->round, self->choices, k, false, arms, probability,
@@ -373,7 +375,7 @@ static Status choice_probabilities(thompson_posterior *self, int k, const double
 thompson_status thompson_probabilities(thompson_posterior *self, int k, const double *arms,
                                        double *probability) {
   int64_t fallbacks = 0;
-  return (thompson_status)choice_probabilities(self, k, arms, probability, &fallbacks);
+  return (thompson_status)library_choice_probabilities(self, k, arms, probability, &fallbacks);
 }
 
 thompson_status thompson_choose_propensity(thompson_posterior *self, int k, const double *arms, int *arm,
@@ -381,11 +383,12 @@ thompson_status thompson_choose_propensity(thompson_posterior *self, int k, cons
   SCRATCH_ARENA(scratch);
   double *probability;
   Status status = arena_new(&scratch, (void **)&probability, k > 0 ? (size_t)k : 1, sizeof *probability);
-  if (status == STATUS_OK) status = choice_probabilities(self, k, arms, probability, &self->fallbacks);
+  if (status == STATUS_OK)
+    status = library_choice_probabilities(self, k, arms, probability, &self->fallbacks);
   if (status != STATUS_OK) return (thompson_status)status;
   rule_pick(&self->rule, self->round, 1, k, false, probability, arm);
   *propensity = probability[*arm];
-  return (thompson_status)count_choice(self);
+  return (thompson_status)library_count_choice(self);
 }
 
 double thompson_posterior_noise(const thompson_posterior *self) { return self->likelihood.noise; }
@@ -399,7 +402,7 @@ void thompson_posterior_arguments(const thompson_posterior *self, thompson_argum
                               .seed = self->seed};
 }
 
-static Status measure_surprise(const thompson_posterior *self, double *p_value) {
+static Status library_p_value(const thompson_posterior *self, double *p_value) {
   SCRATCH_ARENA(memory);
   const History *history = &self->history;
   Alarm *alarm;
@@ -415,5 +418,5 @@ static Status measure_surprise(const thompson_posterior *self, double *p_value) 
 }
 
 thompson_status thompson_p_value(const thompson_posterior *self, double *p_value) {
-  return (thompson_status)measure_surprise(self, p_value);
+  return (thompson_status)library_p_value(self, p_value);
 }

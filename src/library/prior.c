@@ -14,8 +14,8 @@ Status library_prior_new(thompson_prior **out) {
   return STATUS_OK;
 }
 
-/* Finishes a call; after a failure there is no prior. */
-static thompson_status hand_over(Status status, thompson_prior **out) {
+/* Finishes a call that makes a prior: after a failure frees it, and sets *out to NULL. */
+static thompson_status library_finish_prior(Status status, thompson_prior **out) {
   if (status != STATUS_OK) {
     thompson_prior_close(*out);
     *out = NULL;
@@ -23,7 +23,7 @@ static thompson_status hand_over(Status status, thompson_prior **out) {
   return (thompson_status)status;
 }
 
-static Status read_prior(const char *path, thompson_prior *self) {
+static Status library_read_prior(const char *path, thompson_prior *self) {
   PriorFit defaults;
   TRY(fit_of_options("defaults", 0, NULL, 1, &defaults));
   const LibraryFiles before = library_enter_files();
@@ -34,11 +34,11 @@ static Status read_prior(const char *path, thompson_prior *self) {
 
 thompson_status thompson_prior_open(const char *path, thompson_prior **out) {
   Status status = library_prior_new(out);
-  if (status == STATUS_OK) status = read_prior(path, *out);
-  return hand_over(status, out);
+  if (status == STATUS_OK) status = library_read_prior(path, *out);
+  return library_finish_prior(status, out);
 }
 
-static Status seed_of(const char *text, uint64_t *seed) {
+static Status library_read_seed(const char *text, uint64_t *seed) {
   char *end;
   *seed = 1;
   if (!text) return STATUS_OK;
@@ -48,8 +48,8 @@ static Status seed_of(const char *text, uint64_t *seed) {
   return status_set(STATUS_INPUT, "option seed=%s: it is an integer from 0 to 2^53", text);
 }
 
-static Status fit_theta(const double *theta, int n, int d, const char *name, const char *text,
-                        thompson_prior *self) {
+static Status library_fit_prior(const double *theta, int n, int d, const char *name, const char *text,
+                                thompson_prior *self) {
   SCRATCH_ARENA(scratch);
   const PriorOps *family = prior_find(name);
   LibraryOptions options;
@@ -60,7 +60,7 @@ static Status fit_theta(const double *theta, int n, int d, const char *name, con
   if (n < 1 || d < 1) return status_set(STATUS_INPUT, "theta: %d samples in %d dimensions", n, d);
   TRY(library_check("theta", (size_t)n * (size_t)d, theta));
   TRY(library_options(&scratch, text, &options));
-  TRY(seed_of(library_take_option(&options, "seed"), &seed));
+  TRY(library_read_seed(library_take_option(&options, "seed"), &seed));
   TRY(fit_of_options("options", options.count, options.text, seed, &fit));
   ALLOCATE(&scratch, samples.theta, (size_t)n * (size_t)d);
   for (size_t row = 0; row < (size_t)n; row++)
@@ -71,7 +71,7 @@ static Status fit_theta(const double *theta, int n, int d, const char *name, con
   return prior_fit(&self->memory, family, &fit, &samples, &self->prior);
 }
 
-static bool goes_on(void *stop, double fraction) {
+static bool library_fit_continues(void *stop, double fraction) {
   (void)fraction;
   return !__atomic_load_n((const volatile int *)stop, __ATOMIC_RELAXED);
 }
@@ -80,10 +80,10 @@ thompson_status thompson_prior_from_theta_until(const double *theta, int n, int 
                                                 const char *options, const volatile int *stop,
                                                 thompson_prior **out) {
   Status status = library_prior_new(out);
-  const Tick before = tick_exchange((Tick){stop ? goes_on : NULL, (void *)(uintptr_t)stop});
-  if (status == STATUS_OK) status = fit_theta(theta, n, d, family, options, *out);
+  const Tick before = tick_exchange((Tick){stop ? library_fit_continues : NULL, (void *)(uintptr_t)stop});
+  if (status == STATUS_OK) status = library_fit_prior(theta, n, d, family, options, *out);
   tick_exchange(before);
-  return hand_over(status, out);
+  return library_finish_prior(status, out);
 }
 
 thompson_status thompson_prior_from_theta(const double *theta, int n, int d, const char *family,
@@ -91,8 +91,8 @@ thompson_status thompson_prior_from_theta(const double *theta, int n, int d, con
   return thompson_prior_from_theta_until(theta, n, d, family, options, NULL, out);
 }
 
-static Status copy_mixture(int c, int d, const double *weight, const double *mean, const double *covariance,
-                           thompson_prior *self) {
+static Status library_copy_mixture(int c, int d, const double *weight, const double *mean,
+                                   const double *covariance, thompson_prior *self) {
   SCRATCH_ARENA(scratch);
   PriorFit defaults;
   Mixture mixture;
@@ -110,8 +110,8 @@ static Status copy_mixture(int c, int d, const double *weight, const double *mea
 thompson_status thompson_prior_from_mixture(int c, int d, const double *weight, const double *mean,
                                             const double *covariance, thompson_prior **out) {
   Status status = library_prior_new(out);
-  if (status == STATUS_OK) status = copy_mixture(c, d, weight, mean, covariance, *out);
-  return hand_over(status, out);
+  if (status == STATUS_OK) status = library_copy_mixture(c, d, weight, mean, covariance, *out);
+  return library_finish_prior(status, out);
 }
 
 thompson_status thompson_prior_from_denoiser(int d, thompson_denoiser *denoiser, void *context,
@@ -120,7 +120,7 @@ thompson_status thompson_prior_from_denoiser(int d, thompson_denoiser *denoiser,
   if (status == STATUS_OK)
     status = d < 1 ? status_set(STATUS_INPUT, "a denoiser in %d dimensions", d)
                    : prior_given(&(*out)->memory, d, denoiser, context, &(*out)->prior);
-  return hand_over(status, out);
+  return library_finish_prior(status, out);
 }
 
 thompson_status thompson_prior_from_score_network(int d, int stages, const double *alpha_bar,
@@ -130,7 +130,7 @@ thompson_status thompson_prior_from_score_network(int d, int stages, const doubl
   if (status == STATUS_OK)
     status = d < 1 ? status_set(STATUS_INPUT, "a score network in %d dimensions", d)
                    : prior_score(&(*out)->memory, d, stages, alpha_bar, network, context, &(*out)->prior);
-  return hand_over(status, out);
+  return library_finish_prior(status, out);
 }
 
 thompson_status thompson_prior_save(const thompson_prior *self, const char *path) {
@@ -140,7 +140,7 @@ thompson_status thompson_prior_save(const thompson_prior *self, const char *path
   return (thompson_status)status;
 }
 
-static Status sample_prior(const Prior *prior, int m, uint64_t seed, double *theta) {
+static Status library_sample_prior(const Prior *prior, int m, uint64_t seed, double *theta) {
   SCRATCH_ARENA(scratch);
   if (m < 1) return status_set(STATUS_INPUT, "%d samples were asked for", m);
   RngLanes rng = {.key = rng_key(seed, RNG_UNCONDITIONAL), .draws = (uint32_t)m, .lanes = (uint32_t)m};
@@ -154,7 +154,7 @@ static Status sample_prior(const Prior *prior, int m, uint64_t seed, double *the
 }
 
 thompson_status thompson_prior_sample(const thompson_prior *self, int m, uint64_t seed, double *theta) {
-  return (thompson_status)sample_prior(&self->prior, m, seed, theta);
+  return (thompson_status)library_sample_prior(&self->prior, m, seed, theta);
 }
 
 int thompson_prior_dimension(const thompson_prior *self) { return self->prior.d; }

@@ -1,7 +1,7 @@
-/* Files of posteriors and of agents: a prior file (model/prior.h) with what was learned under it, so that a
- * service goes on where it stopped, with the random numbers that come next. docs/files.md has the format.
- * What one version has written all later ones read: whoever changes the format raises SAVED_FORMAT and keeps
- * reading the earlier ones, of which tests/golden has samples. */
+/* Files of posteriors and of agents: a prior file (model/prior/prior.h) with what was learned under that
+ * prior, so that a service continues where it stopped, with the random numbers that come next. docs/files.md
+ * describes the format. All later versions read what one version has written: whoever changes the format
+ * raises SAVED_FORMAT, and keeps reading the earlier ones, of which tests/golden has samples. */
 #include "library/agents.h"
 #include "model/prior/fit_keys.h"
 
@@ -17,15 +17,15 @@ typedef struct {
   int64_t seed, fallbacks;
   size_t count; /* agents */
   int64_t *observations, *choices, *round, *lives; /* [count] */
-  size_t size; /* doubles of an agent's evidence; 0: observations are kept */
+  size_t size; /* doubles of evidence per agent; 0: observations are kept instead */
   double *evidence; /* [count, size] */
-  size_t rows; /* of all agents, one after the other */
+  size_t rows; /* of all agents, one agent after the other */
   double *x, *y; /* [rows, d], [rows] */
 } Saved;
 
 /* ---- write */
 
-static Status put_counts(StoreFile *file, const Saved *saved, int agent) {
+static Status library_put_counts(StoreFile *file, const Saved *saved, int agent) {
   const struct {
     const char *name, *text;
     const int64_t *values;
@@ -39,7 +39,7 @@ static Status put_counts(StoreFile *file, const Saved *saved, int agent) {
   return STATUS_OK;
 }
 
-static Status put_evidence(StoreFile *file, const Saved *saved, int agent) {
+static Status library_put_evidence(StoreFile *file, const Saved *saved, int agent) {
   int axis[2] = {agent};
   TRY(store_dimension(file, "entry", saved->size, &axis[1]));
   return store_write(file, "evidence", STORE_DOUBLE, 2, axis,
@@ -48,7 +48,7 @@ static Status put_evidence(StoreFile *file, const Saved *saved, int agent) {
                      NULL, saved->evidence);
 }
 
-static Status put_rows(StoreFile *file, const Saved *saved, int d) {
+static Status library_put_rows(StoreFile *file, const Saved *saved, int d) {
   int axis[2];
   TRY(store_dimension(file, "observation", saved->rows, &axis[0]));
   TRY(store_dimension(file, "feature", (size_t)d, &axis[1]));
@@ -56,7 +56,7 @@ static Status put_rows(StoreFile *file, const Saved *saved, int d) {
   return store_write(file, "y", STORE_DOUBLE, 1, axis, "rewards", NULL, saved->y);
 }
 
-static Status saved_put(StoreFile *file, const Saved *saved, const Prior *prior) {
+static Status library_put_saved(StoreFile *file, const Saved *saved, const Prior *prior) {
   int agent;
   TRY(prior_put(prior, file));
   TRY(store_int_attribute(file, NULL, "saved_format", SAVED_FORMAT));
@@ -68,21 +68,21 @@ static Status saved_put(StoreFile *file, const Saved *saved, const Prior *prior)
   TRY(store_int_attribute(file, NULL, "fallbacks", saved->fallbacks));
   if (saved->count == 0) return STATUS_OK;
   TRY(store_dimension(file, "agent", saved->count, &agent));
-  TRY(put_counts(file, saved, agent));
-  if (saved->size > 0) return put_evidence(file, saved, agent);
-  return saved->rows > 0 ? put_rows(file, saved, prior->d) : STATUS_OK;
+  TRY(library_put_counts(file, saved, agent));
+  if (saved->size > 0) return library_put_evidence(file, saved, agent);
+  return saved->rows > 0 ? library_put_rows(file, saved, prior->d) : STATUS_OK;
 }
 
-static Status write_agents(const char *path, const Saved *saved, const thompson_posterior *posterior) {
+static Status library_write_saved(const char *path, const Saved *saved, const thompson_posterior *posterior) {
   StoreFile *file;
   const LibraryFiles before = library_enter_files();
   Status status = store_create(path, STORE_NETCDF4, &file);
-  if (status == STATUS_OK) status = store_finish(file, saved_put(file, saved, posterior->prior));
+  if (status == STATUS_OK) status = store_finish(file, library_put_saved(file, saved, posterior->prior));
   library_leave_files(before);
   return status;
 }
 
-static Saved saved_of(const char *kind, const thompson_posterior *posterior) {
+static Saved library_saved_head(const char *kind, const thompson_posterior *posterior) {
   return (Saved){.kind = kind,
                  .sampler = posterior->method->name,
                  .likelihood = posterior->likelihood.ops->name,
@@ -91,8 +91,8 @@ static Saved saved_of(const char *kind, const thompson_posterior *posterior) {
                  .fallbacks = posterior->fallbacks};
 }
 
-/* Gathers what a posterior that forgets has learned. */
-static Status gather_state(Arena *memory, const thompson_posterior *self, Saved *saved) {
+/* Gathers the evidence of a posterior that does not keep its observations. */
+static Status library_gather_evidence(Arena *memory, const thompson_posterior *self, Saved *saved) {
   saved->size = history_state(&self->history);
   ALLOCATE(memory, saved->evidence, saved->size);
   history_store(&self->history, 0, saved->evidence);
@@ -101,40 +101,40 @@ static Status gather_state(Arena *memory, const thompson_posterior *self, Saved 
 
 thompson_status thompson_posterior_save(const thompson_posterior *self, const char *path) {
   SCRATCH_ARENA(memory);
-  Saved saved = saved_of("posterior", self);
+  Saved saved = library_saved_head("posterior", self);
   int64_t observations = self->history.rounds, choices = self->choices, round = self->round,
           lives = self->lives;
   saved.count = 1, saved.x = self->x, saved.y = self->y;
   saved.rows = (size_t)thompson_observation_count(self);
   saved.observations = &observations, saved.choices = &choices, saved.round = &round, saved.lives = &lives;
-  Status status = self->forgets ? gather_state(&memory, self, &saved) : STATUS_OK;
-  if (status == STATUS_OK) status = write_agents(path, &saved, self);
+  Status status = self->forgets ? library_gather_evidence(&memory, self, &saved) : STATUS_OK;
+  if (status == STATUS_OK) status = library_write_saved(path, &saved, self);
   return (thompson_status)status;
 }
 
-static Status allocate_counts(Arena *memory, Saved *saved) {
+static Status library_allocate_counts(Arena *memory, Saved *saved) {
   ALLOCATE_ARRAYS(memory, saved->count, saved->observations, saved->choices, saved->round, saved->lives);
   return STATUS_OK;
 }
 
-static Status allocate_rows(Arena *memory, Saved *saved, int d) {
+static Status library_allocate_rows(Arena *memory, Saved *saved, int d) {
   ALLOCATE(memory, saved->x, saved->rows * (size_t)d);
   ALLOCATE(memory, saved->y, saved->rows);
   return STATUS_OK;
 }
 
-/* Gathers what the agents have learned; evidence stays where it is. */
-static Status gather_agents(Arena *memory, const thompson_agents *self, Saved *saved) {
+/* Gathers what the agents have learned; evidence is not copied. */
+static Status library_gather_agents(Arena *memory, const thompson_agents *self, Saved *saved) {
   const size_t d = (size_t)self->posterior->d;
   saved->count = (size_t)self->count, saved->size = (size_t)self->size, saved->evidence = self->evidence;
-  TRY(allocate_counts(memory, saved));
+  TRY(library_allocate_counts(memory, saved));
   for (int i = 0; i < self->count; i++) {
     const Agent *agent = &self->agent[i];
     saved->observations[i] = agent->observations, saved->choices[i] = agent->choices;
     saved->round[i] = agent->round, saved->lives[i] = 0;
     saved->rows += saved->size > 0 ? 0 : (size_t)agent->observations;
   }
-  TRY(allocate_rows(memory, saved, self->posterior->d));
+  TRY(library_allocate_rows(memory, saved, self->posterior->d));
   for (size_t i = 0, row = 0; i < saved->count && saved->size == 0; i++)
     for (int l = 0; l < self->agent[i].observations; l++, row++) {
       const double *from = self->agent[i].rows + (size_t)l * (d + 1);
@@ -146,19 +146,19 @@ static Status gather_agents(Arena *memory, const thompson_agents *self, Saved *s
 
 thompson_status thompson_agents_save(const thompson_agents *self, const char *path) {
   SCRATCH_ARENA(memory);
-  Saved saved = saved_of("agents", self->posterior);
-  Status status = gather_agents(&memory, self, &saved);
-  if (status == STATUS_OK) status = write_agents(path, &saved, self->posterior);
+  Saved saved = library_saved_head("agents", self->posterior);
+  Status status = library_gather_agents(&memory, self, &saved);
+  if (status == STATUS_OK) status = library_write_saved(path, &saved, self->posterior);
   return (thompson_status)status;
 }
 
 /* ---- read */
 
-static Status refuse_damaged(StoreFile *file, const char *what) {
+static Status library_refuse_damaged(StoreFile *file, const char *what) {
   return status_set(STATUS_INPUT, "%s: %s is not what a saved file has", store_path(file), what);
 }
 
-static Status get_text(StoreFile *file, Arena *memory, const char *name, const char **out) {
+static Status library_get_text(StoreFile *file, Arena *memory, const char *name, const char **out) {
   char *text;
   TRY(store_get_text_attribute(file, NULL, name, &text));
   Status status = arena_print(memory, out, "%s", text);
@@ -166,7 +166,7 @@ static Status get_text(StoreFile *file, Arena *memory, const char *name, const c
   return status;
 }
 
-static Status get_head(StoreFile *file, Arena *memory, Saved *saved) {
+static Status library_get_head(StoreFile *file, Arena *memory, Saved *saved) {
   int64_t format;
   const char *kind;
   if (!store_has_attribute(file, "saved_format"))
@@ -177,21 +177,21 @@ static Status get_head(StoreFile *file, Arena *memory, Saved *saved) {
     return status_set(STATUS_INPUT,
                       "%s was written by a later version: its format is %lld, this one reads %d",
                       store_path(file), (long long)format, SAVED_FORMAT);
-  TRY(get_text(file, memory, "saved", &kind));
+  TRY(library_get_text(file, memory, "saved", &kind));
   if (strcmp(kind, saved->kind) != 0)
     return status_set(STATUS_INPUT, "%s does not hold a saved %s, but a saved %s", store_path(file),
                       saved->kind, kind);
-  TRY(get_text(file, memory, "sampler", &saved->sampler));
-  TRY(get_text(file, memory, "likelihood", &saved->likelihood));
-  TRY(get_text(file, memory, "options", &saved->options));
+  TRY(library_get_text(file, memory, "sampler", &saved->sampler));
+  TRY(library_get_text(file, memory, "likelihood", &saved->likelihood));
+  TRY(library_get_text(file, memory, "options", &saved->options));
   TRY(store_get_int_attribute(file, NULL, "fallbacks", &saved->fallbacks));
   return store_get_int_attribute(file, NULL, "seed", &saved->seed);
 }
 
-static Status get_counts(StoreFile *file, Arena *memory, Saved *saved) {
+static Status library_get_counts(StoreFile *file, Arena *memory, Saved *saved) {
   TRY(store_dimension_length(file, "agent", &saved->count));
-  if (saved->count > INT_MAX) return refuse_damaged(file, "the number of agents");
-  TRY(allocate_counts(memory, saved));
+  if (saved->count > INT_MAX) return library_refuse_damaged(file, "the number of agents");
+  TRY(library_allocate_counts(memory, saved));
   const struct {
     const char *name;
     int64_t *values, most;
@@ -204,24 +204,24 @@ static Status get_counts(StoreFile *file, Arena *memory, Saved *saved) {
     TRY(store_get_int64s(file, counts[i].name, counts[i].values));
     for (size_t n = 0; n < saved->count; n++)
       if (counts[i].values[n] < 0 || counts[i].values[n] > counts[i].most)
-        return refuse_damaged(file, counts[i].name);
+        return library_refuse_damaged(file, counts[i].name);
   }
   return STATUS_OK;
 }
 
-static Status get_rows(StoreFile *file, Arena *memory, size_t d, Saved *saved) {
+static Status library_get_rows(StoreFile *file, Arena *memory, size_t d, Saved *saved) {
   for (size_t i = 0; i < saved->count; i++) saved->rows += (size_t)saved->observations[i];
   if (saved->rows == 0) return STATUS_OK;
-  if (saved->rows > INT_MAX) return refuse_damaged(file, "the number of observations");
+  if (saved->rows > INT_MAX) return library_refuse_damaged(file, "the number of observations");
   size_t shape[] = {saved->rows, d};
   TRY(store_shape(file, "x", 2, shape));
   TRY(store_shape(file, "y", 1, shape));
-  TRY(allocate_rows(memory, saved, (int)d));
+  TRY(library_allocate_rows(memory, saved, (int)d));
   TRY(store_get_doubles(file, "x", saved->x));
   return store_get_doubles(file, "y", saved->y);
 }
 
-static Status get_evidence(StoreFile *file, Arena *memory, Saved *saved) {
+static Status library_get_evidence(StoreFile *file, Arena *memory, Saved *saved) {
   TRY(store_dimension_length(file, "entry", &saved->size));
   size_t shape[] = {saved->count, saved->size};
   TRY(store_shape(file, "evidence", 2, shape));
@@ -230,31 +230,32 @@ static Status get_evidence(StoreFile *file, Arena *memory, Saved *saved) {
   return library_check("evidence", saved->count * saved->size, saved->evidence);
 }
 
-static Status get_saved(StoreFile *file, Arena *memory, thompson_prior *prior, Saved *saved) {
+static Status library_get_saved(StoreFile *file, Arena *memory, thompson_prior *prior, Saved *saved) {
   PriorFit defaults;
-  TRY(get_head(file, memory, saved));
+  TRY(library_get_head(file, memory, saved));
   TRY(fit_of_options("defaults", 0, NULL, 1, &defaults));
   TRY(prior_get(&prior->memory, file, &defaults, &prior->prior));
   if (!store_has_dimension(file, "agent")) return STATUS_OK;
-  TRY(get_counts(file, memory, saved));
-  if (store_has_variable(file, "evidence")) return get_evidence(file, memory, saved);
-  return get_rows(file, memory, (size_t)prior->prior.d, saved);
+  TRY(library_get_counts(file, memory, saved));
+  if (store_has_variable(file, "evidence")) return library_get_evidence(file, memory, saved);
+  return library_get_rows(file, memory, (size_t)prior->prior.d, saved);
 }
 
-static Status read_file(const char *path, Arena *memory, thompson_prior *prior, Saved *saved) {
+static Status library_read_saved(const char *path, Arena *memory, thompson_prior *prior, Saved *saved) {
   StoreFile *file;
   const LibraryFiles before = library_enter_files();
   Status status = store_open_own(path, &file);
   if (status == STATUS_OK) {
-    status = get_saved(file, memory, prior, saved);
+    status = library_get_saved(file, memory, prior, saved);
     store_abandon(file);
   }
   library_leave_files(before);
   return status;
 }
 
-/* Makes a posterior that has seen and done what was saved. */
-static Status restore_posterior(const Saved *saved, const thompson_prior *prior, thompson_posterior **out) {
+/* Creates a posterior in the state that was saved. */
+static Status library_restore_posterior(const Saved *saved, const thompson_prior *prior,
+                                        thompson_posterior **out) {
   if (saved->count != 1) return status_set(STATUS_INPUT, "it is not one posterior");
   TRY(posterior_new(&prior->prior, saved->sampler, saved->likelihood, saved->options, (uint64_t)saved->seed,
                     1, out));
@@ -273,8 +274,8 @@ static Status restore_posterior(const Saved *saved, const thompson_prior *prior,
   return STATUS_OK;
 }
 
-/* Makes agents likewise. */
-static Status restore_agents(const Saved *saved, const thompson_prior *prior, thompson_agents **out) {
+/* Creates agents in the state that was saved. */
+static Status library_restore_agents(const Saved *saved, const thompson_prior *prior, thompson_agents **out) {
   const size_t d = (size_t)prior->prior.d;
   TRY((Status)thompson_agents_new(prior, (int)saved->count, saved->sampler, saved->likelihood, saved->options,
                                   (uint64_t)saved->seed, out));
@@ -294,21 +295,21 @@ static Status restore_agents(const Saved *saved, const thompson_prior *prior, th
   return STATUS_OK;
 }
 
-/* Opens either kind: one of the last two is not NULL. */
-static Status open_saved(const char *path, thompson_prior **prior, thompson_posterior **posterior,
-                         thompson_agents **agents) {
+/* Opens a file of either kind: exactly one of `posterior` and `agents` is not NULL. */
+static Status library_open_saved(const char *path, thompson_prior **prior, thompson_posterior **posterior,
+                                 thompson_agents **agents) {
   SCRATCH_ARENA(memory);
   Saved saved = {.kind = posterior ? "posterior" : "agents"};
   TRY(library_prior_new(prior));
-  TRY(read_file(path, &memory, *prior, &saved));
-  Status status =
-      posterior ? restore_posterior(&saved, *prior, posterior) : restore_agents(&saved, *prior, agents);
+  TRY(library_read_saved(path, &memory, *prior, &saved));
+  Status status = posterior ? library_restore_posterior(&saved, *prior, posterior)
+                            : library_restore_agents(&saved, *prior, agents);
   return status == STATUS_OK ? status : status_prefix(status, "%s: ", path);
 }
 
 thompson_status thompson_posterior_open(const char *path, thompson_prior **prior, thompson_posterior **out) {
   *out = NULL;
-  Status status = open_saved(path, prior, out, NULL);
+  Status status = library_open_saved(path, prior, out, NULL);
   if (status == STATUS_OK) return THOMPSON_OK;
   thompson_posterior_free(*out);
   thompson_prior_close(*prior);
@@ -318,7 +319,7 @@ thompson_status thompson_posterior_open(const char *path, thompson_prior **prior
 
 thompson_status thompson_agents_open(const char *path, thompson_prior **prior, thompson_agents **out) {
   *out = NULL;
-  Status status = open_saved(path, prior, NULL, out);
+  Status status = library_open_saved(path, prior, NULL, out);
   if (status == STATUS_OK) return THOMPSON_OK;
   thompson_agents_free(*out);
   thompson_prior_close(*prior);
