@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* In front of each array; as long as the alignment, so that the array is aligned too. */
+/* Precedes each array; its size is the alignment, so that the array is aligned too. */
 typedef struct ArenaBlock {
   _Alignas(MEMORY_ALIGNMENT) struct ArenaBlock *before;
 } ArenaBlock;

@@ -1,8 +1,8 @@
-/* Memory that is freed all at once. A function that makes something takes `Arena *memory`, where all that it
- * makes stays, also after a failure; whoever has the arena frees it whole, and nothing is freed by name. A
- * zeroed Arena is an empty one.
+/* Memory that is freed all at once. A function that creates something takes an `Arena *memory`, allocates
+ * everything there, and leaves it there even after a failure; the owner of the arena frees it as a whole, and
+ * nothing is freed one by one. A zeroed Arena is empty.
  *
- * Each array is a block of its own, so that the sanitizers see where it ends. */
+ * Each array is a separate block, so that the sanitizers see where it ends. */
 #pragma once
 
 #include "core/memory.h"
@@ -22,14 +22,14 @@ typedef struct {
   size_t size;
 } ArenaArray;
 
-/* Does the same for all of `arrays`, behind the last of which `out` is NULL. */
+/* Does the same for each of `arrays`; an entry whose `out` is NULL ends the list. */
 Status arena_new_arrays(Arena *arena, size_t count, const ArenaArray *arrays);
 
-/* Makes room for one more element behind the `count` of an array that grew by such calls alone: at powers of
- * two it moves to twice the room. */
+/* Makes room for one more element after the first `count` of an array that only this function has ever grown:
+ * when count is 0 or a power of two, the array moves to a block with room for twice as many. */
 Status arena_grow(Arena *arena, void **array, size_t count, size_t size);
 
-/* Prints in printf style into a text that lives as long as the arena. Errors: as arena_new. */
+/* Formats a string, as printf does, that lives as long as the arena. Errors: as arena_new. */
 Status arena_print(Arena *arena, const char **out, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
@@ -44,7 +44,7 @@ void arena_free(Arena *arena);
 /* ALLOCATE_ARRAYS(arena, count, one, other, ..): the same for up to 16 pointers, of any types. */
 #define ALLOCATE_ARRAYS(arena, count, ...)                                                                   \
   TRY(arena_new_arrays((arena), (size_t)(count), (const ArenaArray[]){ARENA_EACH(__VA_ARGS__){NULL, 0}}))
-/* The preprocessor has no loops: each time that it scans the text it writes one more row. */
+/* The preprocessor has no loops: each time it scans the text, it expands one more row. */
 #define ARENA_EACH(...) ARENA_SCAN(ARENA_SCAN(ARENA_SCAN(ARENA_SCAN(ARENA_ROWS(__VA_ARGS__)))))
 #define ARENA_SCAN(...) ARENA_TEXT(ARENA_TEXT(ARENA_TEXT(ARENA_TEXT(__VA_ARGS__))))
 #define ARENA_TEXT(...) __VA_ARGS__
@@ -56,9 +56,9 @@ void arena_free(Arena *arena);
 #define GROW(arena, pointer, count)                                                                          \
   TRY(arena_grow((arena), (void **)&(pointer), (size_t)(count), sizeof *(pointer)))
 
-/* Declares a local arena, for what a function needs for itself: freed wherever the function is left. */
+/* Declares a local arena for a function's scratch memory; it is freed wherever the function returns. */
 #define SCRATCH_ARENA(name) SCOPED(Arena, name, arena_free)
 
-/* Declares a zeroed local that `destroy` ends wherever the function is left, the last declared first;
- * `destroy` takes one that is still zeroed, and one whose making has failed. */
+/* Declares a zeroed local variable that is passed to `destroy` wherever the function returns, the last
+ * declared first; `destroy` must accept a variable that is still zeroed, and one whose creation failed. */
 #define SCOPED(type, name, destroy) __attribute__((cleanup(destroy))) type name = {0}

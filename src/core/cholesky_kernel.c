@@ -4,23 +4,23 @@
 
 #include <stdbool.h>
 
-/* By panels of TILE_COLUMNS columns, each of which is written once: what the columns before it take away is
- * summed in registers. Everything is for the first of `count` <= SIMD_DOUBLES lanes. */
+/* A factorisation by panels of TILE_COLUMNS columns. Each panel is written once: what earlier columns
+ * subtract from it is summed in registers. `a` is at the first of `count` <= SIMD_DOUBLES lanes. */
 typedef struct {
   int count;
   size_t d, stride;
   double *a;
-  /* What a bad pivot becomes: 2^-52 times the largest diagonal entry, which a sum of that size cannot
-   * distinguish from zero. What should be zeros below it becomes them: divided by so small a root they would
-   * grow from column to column. */
+  /* The replacement for a bad pivot: 2^-52 times the largest diagonal entry, which a sum of that size cannot
+   * tell from zero. The entries below it, which should be zero, are set to zero: divided by so small a root,
+   * they would grow from column to column. */
   Real least;
-  Real bad; /* how many there were */
+  Real bad; /* number of bad pivots */
 } Factor;
 
 INLINE double *entry(const Factor *f, size_t i, size_t j) { return f->a + (i * f->d + j) * f->stride; }
 
-/* Computes x[r][m] <- entry (i + r, j + m) less the sum over columns k < j of L_ik L_jk; with `lower`, m
- * <= r alone. */
+/* Computes x[r][m] <- entry (i + r, j + m) less the sum over columns k < j of L_ik L_jk; with `lower`, only
+ * for m <= r. */
 INLINE void subtract_columns(const Factor *f, const int height, const int width, const bool lower, size_t i,
                              size_t j, Real x[TILE_COLUMNS][TILE_COLUMNS]) {
   Real left = {0}, right[TILE_COLUMNS] = {{0}};
@@ -36,8 +36,8 @@ INLINE void subtract_columns(const Factor *f, const int height, const int width,
   }
 }
 
-/* Computes column m of rows from .. height - 1 of a tile whose earlier columns are done; `diagonal` holds
- * L of the panel's own rows. */
+/* Computes column m, rows from .. height - 1, of a tile whose earlier columns are done; `diagonal` holds the
+ * panel's diagonal block of L. */
 INLINE void finish_column(const int from, const int height, const int m,
                           Real diagonal[TILE_COLUMNS][TILE_COLUMNS], Real inverse,
                           Real x[TILE_COLUMNS][TILE_COLUMNS]) {
@@ -51,7 +51,7 @@ INLINE void factor_diagonal(Factor *f, const int width, size_t j, Real x[TILE_CO
                             Real *inverse) {
   const Real one = (Real){0} + 1;
   for (int r = 0; r < TILE_COLUMNS; r++)
-    for (int m = 0; m < TILE_COLUMNS; m++) x[r][m] = (Real){0} + (r == m); /* of lanes that are not there */
+    for (int m = 0; m < TILE_COLUMNS; m++) x[r][m] = (Real){0} + (r == m); /* the identity in unused lanes */
   subtract_columns(f, width, width, true, j, j, x);
   for (int m = 0; m < width; m++) {
     Real pivot = x[m][m];

@@ -2,11 +2,11 @@
 
 #include <time.h>
 
-static double read_clock(clockid_t clock) {
+static double clock_read_seconds(clockid_t clock) {
   struct timespec now;
   clock_gettime(clock, &now);
   return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-double clock_cpu(void) { return read_clock(CLOCK_PROCESS_CPUTIME_ID); }
-double clock_wall(void) { return read_clock(CLOCK_MONOTONIC); }
+double clock_cpu(void) { return clock_read_seconds(CLOCK_PROCESS_CPUTIME_ID); }
+double clock_wall(void) { return clock_read_seconds(CLOCK_MONOTONIC); }

@@ -3,5 +3,5 @@
 
 /* Returns the CPU time of this process. */
 double clock_cpu(void);
-/* Returns a wall clock that never jumps. */
+/* Returns the time on a wall clock that never jumps. */
 double clock_wall(void);

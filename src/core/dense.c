@@ -9,22 +9,22 @@
 
 /* ---- layout */
 
-/* Returns how many of n rows (or columns) place p of `places` has. */
-static int local_count(int n, int block, int p, int places) {
+/* Returns how many of n rows (or columns) are at place p of `places`. */
+static int dense_local_count(int n, int block, int p, int places) {
   if (p < 0) return 0;
   const int blocks = n / block, rest = blocks % places;
   return blocks / places * block + (p < rest ? block : p == rest ? n % block : 0);
 }
 
-static int global_index(int local, int block, int p, int places) {
+static int dense_global_index(int local, int block, int p, int places) {
   return (local / block * places + p) * block + local % block;
 }
 
-static int global_row(const Dense *dense, int local) {
-  return global_index(local, dense->block, dense->row, dense->grid_rows);
+static int dense_global_row(const Dense *dense, int local) {
+  return dense_global_index(local, dense->block, dense->row, dense->grid_rows);
 }
-static int global_column(const Dense *dense, int local) {
-  return global_index(local, dense->block, dense->column, dense->grid_columns);
+static int dense_global_column(const Dense *dense, int local) {
+  return dense_global_index(local, dense->block, dense->column, dense->grid_columns);
 }
 
 static double *dense_column_of(const DenseMatrix *matrix, int j) {
@@ -39,11 +39,11 @@ Status dense_agree(const Dense *dense, Status mine) {
 }
 
 Status dense_matrix_create(const Dense *dense, int rows, int columns, DenseMatrix *out) {
-  *out =
-      (DenseMatrix){.rows = rows,
-                    .columns = columns,
-                    .local_rows = local_count(rows, dense->block, dense->row, dense->grid_rows),
-                    .local_columns = local_count(columns, dense->block, dense->column, dense->grid_columns)};
+  *out = (DenseMatrix){.rows = rows,
+                       .columns = columns,
+                       .local_rows = dense_local_count(rows, dense->block, dense->row, dense->grid_rows),
+                       .local_columns =
+                           dense_local_count(columns, dense->block, dense->column, dense->grid_columns)};
   return dense_agree(dense,
                      memory_new((void **)&out->values, (size_t)out->local_rows * (size_t)out->local_columns,
                                 sizeof *out->values));
@@ -58,9 +58,9 @@ double dense_bytes(double rows, double columns) { return rows * columns * sizeof
 
 /* ---- elements */
 
-/* Draws normals number first .. first + count - 1 of a stream, counted from its position; two share a counter
- * value. */
-static void normals_from(Rng rng, int64_t first, int count, double *out) {
+/* Draws normals first .. first + count - 1 of a stream, counted from its position; two of them come from one
+ * counter value. */
+static void dense_draw_normals(Rng rng, int64_t first, int count, double *out) {
   rng.position += (uint32_t)(first / 2);
   if (first % 2) {
     double pair[2];
@@ -75,14 +75,15 @@ void dense_fill_normal(const Dense *dense, Rng rng, DenseMatrix *matrix) {
   for (int j = 0; j < matrix->local_columns; j++)
     for (int i = 0; i < matrix->local_rows; i += dense->block) {
       const int left = matrix->local_rows - i, count = left < dense->block ? left : dense->block;
-      const int64_t first = (int64_t)global_column(dense, j) * matrix->rows + global_row(dense, i);
-      normals_from(rng, first, count, dense_column_of(matrix, j) + i);
+      const int64_t first =
+          (int64_t)dense_global_column(dense, j) * matrix->rows + dense_global_row(dense, i);
+      dense_draw_normals(rng, first, count, dense_column_of(matrix, j) + i);
     }
 }
 
 void dense_scale_columns(const Dense *dense, const double *factor, DenseMatrix *matrix) {
   for (int j = 0; j < matrix->local_columns; j++) {
-    const double by = factor[global_column(dense, j)];
+    const double by = factor[dense_global_column(dense, j)];
     double *column = dense_column_of(matrix, j);
     for (int i = 0; i < matrix->local_rows; i++) column[i] *= by;
   }
@@ -92,10 +93,11 @@ void dense_centre(const Dense *dense, DenseMatrix *matrix, double *mean) {
   memset(mean, 0, (size_t)matrix->rows * sizeof *mean);
   for (int j = 0; j < matrix->local_columns; j++)
     for (int i = 0; i < matrix->local_rows; i++)
-      mean[global_row(dense, i)] += dense_column_of(matrix, j)[i] / matrix->columns;
+      mean[dense_global_row(dense, i)] += dense_column_of(matrix, j)[i] / matrix->columns;
   dense->sum((size_t)matrix->rows, mean);
   for (int j = 0; j < matrix->local_columns; j++)
-    for (int i = 0; i < matrix->local_rows; i++) dense_column_of(matrix, j)[i] -= mean[global_row(dense, i)];
+    for (int i = 0; i < matrix->local_rows; i++)
+      dense_column_of(matrix, j)[i] -= mean[dense_global_row(dense, i)];
 }
 
 double dense_square(const Dense *dense, const DenseMatrix *matrix) {
@@ -107,32 +109,35 @@ double dense_square(const Dense *dense, const DenseMatrix *matrix) {
   return sum;
 }
 
-/* Copies columns first to first + count - 1 of the matrix from x[rows, count], or to it. */
-static void scatter_columns(const Dense *dense, int first, int count, const double *x, DenseMatrix *matrix) {
+/* Copies x[rows, count] to columns first .. first + count - 1 of the matrix, or (below) those columns to
+ * x. */
+static void dense_scatter_columns(const Dense *dense, int first, int count, const double *x,
+                                  DenseMatrix *matrix) {
   for (int j = 0; j < matrix->local_columns; j++) {
-    const int k = global_column(dense, j) - first;
+    const int k = dense_global_column(dense, j) - first;
     for (int i = 0; i < matrix->local_rows && k >= 0 && k < count; i++)
-      dense_column_of(matrix, j)[i] = x[(size_t)global_row(dense, i) * (size_t)count + (size_t)k];
+      dense_column_of(matrix, j)[i] = x[(size_t)dense_global_row(dense, i) * (size_t)count + (size_t)k];
   }
 }
 
-static void gather_columns(const Dense *dense, int first, int count, const DenseMatrix *matrix, double *x) {
+static void dense_gather_columns(const Dense *dense, int first, int count, const DenseMatrix *matrix,
+                                 double *x) {
   const size_t size = (size_t)matrix->rows * (size_t)count;
   memset(x, 0, size * sizeof *x);
   for (int j = 0; j < matrix->local_columns; j++) {
-    const int k = global_column(dense, j) - first;
+    const int k = dense_global_column(dense, j) - first;
     for (int i = 0; i < matrix->local_rows && k >= 0 && k < count; i++)
-      x[(size_t)global_row(dense, i) * (size_t)count + (size_t)k] = dense_column_of(matrix, j)[i];
+      x[(size_t)dense_global_row(dense, i) * (size_t)count + (size_t)k] = dense_column_of(matrix, j)[i];
   }
   dense->sum(size, x);
 }
 
 void dense_scatter(const Dense *dense, const double *x, DenseMatrix *matrix) {
-  scatter_columns(dense, 0, matrix->columns, x, matrix);
+  dense_scatter_columns(dense, 0, matrix->columns, x, matrix);
 }
 
 void dense_gather(const Dense *dense, const DenseMatrix *matrix, double *x) {
-  gather_columns(dense, 0, matrix->columns, matrix, x);
+  dense_gather_columns(dense, 0, matrix->columns, matrix, x);
 }
 
 /* ---- columns in rounds */
@@ -142,8 +147,8 @@ int dense_rounds(const Dense *dense, int columns) {
   return columns / most + (columns % most > 0);
 }
 
-/* Returns all columns that are left, in shares that differ by one at most, over the rounds and ranks to
- * come. */
+/* Divides the columns among all rounds and ranks, in shares that differ by at most one, and returns the share
+ * of `rank` in `round`. */
 DenseColumns dense_columns(const Dense *dense, int columns, int round, int rank) {
   const int64_t shares = (int64_t)dense_rounds(dense, columns) * dense->ranks,
                 share = (int64_t)round * dense->ranks + rank;
@@ -165,14 +170,14 @@ void dense_put_columns(const Dense *dense, int round, const double *x, double *s
     else
       memset(scratch, 0, size * sizeof *x);
     dense->sum(size, scratch);
-    scatter_columns(dense, columns.first, columns.count, scratch, matrix);
+    dense_scatter_columns(dense, columns.first, columns.count, scratch, matrix);
   }
 }
 
 void dense_get_columns(const Dense *dense, int round, const DenseMatrix *matrix, double *scratch, double *x) {
   for (int r = 0; r < dense->ranks; r++) {
     const DenseColumns columns = dense_columns(dense, matrix->columns, round, r);
-    gather_columns(dense, columns.first, columns.count, matrix, scratch);
+    dense_gather_columns(dense, columns.first, columns.count, matrix, scratch);
     if (r == dense->rank) memcpy(x, scratch, (size_t)matrix->rows * (size_t)columns.count * sizeof *x);
   }
 }
@@ -207,10 +212,11 @@ void dense_gram(const Dense *dense, double factor, const DenseMatrix *a, DenseMa
   if (dense->row >= 0) dense->ops->gram(dense, factor, a, c);
 }
 
-/* Judges the `info` of LAPACK's routine `name` on this rank. Ranks outside the grid bring 0. All ranks
- * leave with the same kind of failure, since a run that cannot be computed is recorded, and short memory
- * ends the job. */
-static Status dense_judge(const Dense *dense, const char *name, const DenseMatrix *matrix, int info) {
+/* Turns the `info` of LAPACK's routine `name` on this rank into a Status; ranks outside the grid pass 0. All
+ * ranks return the same kind of failure, since a run that cannot be computed is recorded, while a lack of
+ * memory ends the job. */
+static Status dense_check_lapack_info(const Dense *dense, const char *name, const DenseMatrix *matrix,
+                                      int info) {
   double failed[2] = {info == DENSE_NO_MEMORY, info != DENSE_NO_MEMORY && info != 0};
   dense->sum(2, failed);
   if (failed[0] > 0)
@@ -227,8 +233,8 @@ Status dense_orthogonal(const Dense *dense, DenseMatrix *a) {
   double *diagonal;
   const size_t columns = (size_t)a->columns;
   TRY(dense_agree(dense, memory_new((void **)&diagonal, columns, sizeof *diagonal)));
-  Status status =
-      dense_judge(dense, "dgeqrf", a, dense->row < 0 ? 0 : dense->ops->orthogonal(dense, a, diagonal));
+  Status status = dense_check_lapack_info(dense, "dgeqrf", a,
+                                          dense->row < 0 ? 0 : dense->ops->orthogonal(dense, a, diagonal));
   dense->sum(columns, diagonal);
   for (size_t j = 0; j < columns; j++) diagonal[j] = diagonal[j] < 0 ? -1 : 1;
   if (status == STATUS_OK) dense_scale_columns(dense, diagonal, a);
@@ -236,16 +242,17 @@ Status dense_orthogonal(const Dense *dense, DenseMatrix *a) {
   return status;
 }
 
-/* Computes sign[columns], that of each column's product with normals of a fixed stream; direction[rows] is
- * scratch. */
-static void find_signs(const Dense *dense, const DenseMatrix *matrix, double *direction, double *sign) {
+/* Computes sign[columns], the sign of each column's product with normals from a fixed stream; direction[rows]
+ * is scratch. */
+static void dense_column_signs(const Dense *dense, const DenseMatrix *matrix, double *direction,
+                               double *sign) {
   Rng rng = {.key = rng_key(0, RNG_DIRECTION)};
   rng_normal(&rng, matrix->rows, direction);
   for (int j = 0; j < matrix->local_columns; j++) {
     const double *column = dense_column_of(matrix, j);
     double sum = 0;
-    for (int i = 0; i < matrix->local_rows; i++) sum += column[i] * direction[global_row(dense, i)];
-    sign[global_column(dense, j)] = sum;
+    for (int i = 0; i < matrix->local_rows; i++) sum += column[i] * direction[dense_global_row(dense, i)];
+    sign[dense_global_column(dense, j)] = sum;
   }
   dense->sum((size_t)matrix->columns, sign);
   for (int j = 0; j < matrix->columns; j++) sign[j] = sign[j] < 0 ? -1 : 1;
@@ -257,11 +264,12 @@ Status dense_eigen(const Dense *dense, DenseMatrix *a, double *w) {
   const size_t n = (size_t)a->rows;
   TRY(dense_agree(dense, memory_new((void **)&scratch, 2 * n, sizeof *scratch)));
   memset(w, 0, n * sizeof *w);
-  Status status = dense_judge(dense, "dsyevd", a, dense->row < 0 ? 0 : dense->ops->eigen(dense, a, w));
+  Status status =
+      dense_check_lapack_info(dense, "dsyevd", a, dense->row < 0 ? 0 : dense->ops->eigen(dense, a, w));
   if (dense->row != 0 || dense->column != 0) memset(w, 0, n * sizeof *w);
   dense->sum(n, w);
   if (status == STATUS_OK) {
-    find_signs(dense, a, scratch, scratch + n);
+    dense_column_signs(dense, a, scratch, scratch + n);
     dense_scale_columns(dense, scratch + n, a);
   }
   free(scratch);
@@ -308,7 +316,7 @@ static const DenseOps lapack = {.name = "LAPACK on one rank",
                                 .orthogonal = lapack_orthogonal,
                                 .eigen = lapack_eigen};
 
-static void sum_of_one(size_t n, double *values) {
+static void dense_sum_one_rank(size_t n, double *values) {
   (void)n;
   (void)values;
 }
@@ -317,10 +325,10 @@ Dense dense_lapack(int rank, int ranks, void (*sum)(size_t n, double *values)) {
   return (Dense){.ops = &lapack,
                  .grid_rows = 1,
                  .grid_columns = 1,
-                 .block = 64, /* any: there is one place */
+                 .block = 64, /* any value: there is only one place */
                  .row = rank == 0 ? 0 : -1,
                  .column = rank == 0 ? 0 : -1,
                  .rank = rank,
                  .ranks = ranks,
-                 .sum = sum ? sum : sum_of_one};
+                 .sum = sum ? sum : dense_sum_one_rank};
 }

@@ -7,27 +7,27 @@
 #include <stddef.h>
 #include <string.h>
 
-/* Computes to[rows, count] <- the chosen columns lane[count] of from[rows, lanes]. */
+/* Copies columns lane[count] of from[rows, lanes] to to[rows, count]. */
 void lanes_gather(int rows, int lanes, int count, const int *lane, const double *from, double *to);
-/* Writes the chosen columns lane[count] of to[rows, lanes] from from[rows, count]. */
+/* Copies from[rows, count] to columns lane[count] of to[rows, lanes]. */
 void lanes_scatter(int rows, int lanes, int count, const int *lane, const double *from, double *to);
-/* Computes to[rows, lanes] <- from[rows], the same in every lane. */
+/* Copies from[rows] to every lane of to[rows, lanes]. */
 void lanes_repeat(int rows, int lanes, const double *from, double *to);
-/* Copies the first `count` lanes of each row from one array to another with other lanes. Inline, because a
- * call of memcpy for a single lane costs more than the draw of a small vector. */
+/* Copies the first `count` lanes of each row to an array with another number of lanes. Inline, because
+ * calling memcpy for a single lane costs more than drawing a small vector. */
 INLINE void lanes_copy(int rows, int count, const double *from, int from_lanes, double *to, int to_lanes) {
   for (int i = 0; i < rows; i++)
     memcpy(to + (ptrdiff_t)i * to_lanes, from + (ptrdiff_t)i * from_lanes, (size_t)count * sizeof *to);
 }
-/* Computes to[n] += factor from[n], which are two arrays. */
+/* Computes to[n] += factor from[n]; the arrays must not overlap. */
 void lanes_add(size_t n, double factor, const double *from, double *to);
-/* Computes out[n] = a[n] + b[n], which are three arrays. */
+/* Computes out[n] = a[n] + b[n]; the arrays must not overlap. */
 void lanes_sum(size_t n, const double *a, const double *b, double *out);
-/* Replaces logarithms x[rows, lanes] by exp(x - top), with the largest of each lane, top[lanes], and their
- * sums, total[lanes]. */
+/* Replaces logarithms x[rows, lanes] by exp(x - top), where top[lanes] is the largest of each lane;
+ * total[lanes] gets the sums. */
 void lanes_exponentiate(int rows, int lanes, double *x, double *top, double *total);
-/* Takes the logarithms of one more weight of each lane into running sums, which are relative to exp(top):
- * total[lanes] becomes old_share total + share. `first`: they begin. */
+/* Adds one more weight per lane, given by its logarithm, to running sums relative to exp(top): total[lanes]
+ * becomes old_share total + share. `first` starts the sums. */
 INLINE void lanes_join(bool first, int lanes, const double *restrict log_weight, double *restrict top,
                        double *restrict total, double *restrict old_share, double *restrict share) {
   if (first) {

@@ -37,13 +37,14 @@ void linalg_invert_triangle(int d, double *l) {
   ASSERT(info == 0);
 }
 
-static CBLAS_TRANSPOSE order_of(bool transpose) { return transpose ? CblasTrans : CblasNoTrans; }
+static CBLAS_TRANSPOSE blas_transpose_flag(bool transpose) { return transpose ? CblasTrans : CblasNoTrans; }
 
 void linalg_product(int d, bool transpose_a, const double *a, bool transpose_b, const double *b, double *c) {
-  cblas_dgemm(CblasRowMajor, order_of(transpose_a), order_of(transpose_b), d, d, d, 1, a, d, b, d, 0, c, d);
+  cblas_dgemm(CblasRowMajor, blas_transpose_flag(transpose_a), blas_transpose_flag(transpose_b), d, d, d, 1,
+              a, d, b, d, 0, c, d);
 }
 
-/* That dgetri takes at a time. */
+/* Columns that dgetri handles at a time. */
 enum { INVERT_COLUMNS = 32 };
 
 bool linalg_invert(int d, const double *a, double *inverse) {
@@ -85,10 +86,11 @@ Status linalg_eigen(int d, const double *a, double *q, double *w) {
   return STATUS_OK;
 }
 
-/* Returns the sum of (a_n - mean_a)(b_n - mean_b), in 16 partial sums that vector instructions can hold. */
+/* Returns the sum of (a_n - mean_a)(b_n - mean_b), accumulated in 16 partial sums that fit vector
+ * registers. */
 SIMD_CLONES
-static double centred_product(int n, const double *restrict a, double mean_a, const double *restrict b,
-                              double mean_b) {
+static double linalg_centred_product(int n, const double *restrict a, double mean_a, const double *restrict b,
+                                     double mean_b) {
   enum { PARTS = 16 };
   double part[PARTS] = {0}, sum = 0;
   int i = 0;
@@ -114,5 +116,5 @@ void linalg_moments(int d, int n, const double *x, double *mean, double *covaria
   for (int i = 0; i < d; i++)
     for (int j = 0; j <= i; j++)
       covariance[(size_t)i * d + j] = covariance[(size_t)j * d + i] =
-          centred_product(n, x + (size_t)i * n, mean[i], x + (size_t)j * n, mean[j]) / n;
+          linalg_centred_product(n, x + (size_t)i * n, mean[i], x + (size_t)j * n, mean[j]) / n;
 }

@@ -13,10 +13,11 @@
 #include <float.h>
 #include <lapacke.h>
 
-/* ---- one matrix after the other, by BLAS and LAPACK */
+/* ---- one matrix at a time, by BLAS and LAPACK */
 
-/* Returns scratch of the two functions below. Their cost is d^3, beside which an allocation is nothing. */
-static double *new_square(int d) {
+/* Returns scratch for the two functions below. They cost d^3 operations, so that an allocation hardly
+ * counts. */
+static double *lapack_new_square(int d) {
   double *square;
   Status status = memory_new((void **)&square, (size_t)d * (size_t)d + (size_t)d, sizeof *square);
   ASSERT(status == STATUS_OK);
@@ -25,7 +26,7 @@ static double *new_square(int d) {
 
 static void lapack_eigen_lanes(int d, int lanes, const double *a, double *q, double *w) {
   size_t elements = (size_t)d * d, stride = (size_t)lanes;
-  double *work = new_square(d), *values = work + elements;
+  double *work = lapack_new_square(d), *values = work + elements;
   for (size_t n = 0; n < stride; n++) {
     bool finite = true;
     for (size_t k = 0; k < elements; k++) {
@@ -44,7 +45,7 @@ static void lapack_eigen_lanes(int d, int lanes, const double *a, double *q, dou
 
 static void lapack_cholesky_lanes(int d, int lanes, double *a, int *jitters) {
   size_t stride = (size_t)lanes;
-  double *work = new_square(d);
+  double *work = lapack_new_square(d);
   for (size_t n = 0; n < stride; n++) {
     for (size_t k = 0; k < (size_t)d * d; k++) work[k] = a[k * stride + n];
     if (LAPACKE_dpotrf_work(LAPACK_COL_MAJOR, 'U', d, work, d) != 0) {
@@ -68,11 +69,11 @@ static void blas_multiply(int d, bool transposed, const double *q, const double 
 /* ---- many matrices side by side */
 
 /* Jacobi works on copies of up to CHUNK_LANES lanes and TILE_DOUBLES doubles, which stay in the first-level
- * cache. The number of lanes is rounded up to VECTOR_LANES with zero matrices, so that a lane meets the same
- * instructions at every place. */
+ * cache. The number of lanes is rounded up to a multiple of VECTOR_LANES with zero matrices, so that a lane
+ * goes through the same instructions at every place. */
 enum { SWEEPS = 12 };
 
-static inline int tile_lanes(int d) {
+static inline int jacobi_tile_lanes(int d) {
   int lanes = TILE_DOUBLES / (d * d) / VECTOR_LANES * VECTOR_LANES;
   return lanes < CHUNK_LANES ? lanes : CHUNK_LANES;
 }
@@ -87,11 +88,12 @@ static inline void linalg_rotate(int width, const double *restrict c, const doub
   }
 }
 
-/* Finds the rotation that makes a_pr zero: tan t with |t| <= 1, its cosine and sine; none where a_pr is
- * negligible. a_pp, a_rr and a_pr are updated; moved[n] counts the rotations. It is written without
- * squares of a, which could overflow. */
-static inline void annihilate(int width, double *restrict a_pp, double *restrict a_rr, double *restrict a_pr,
-                              double *restrict c, double *restrict s, double *restrict moved) {
+/* Finds the rotation that makes a_pr zero, with a tangent of at most 1, as its cosine and sine; it is the
+ * identity where a_pr is negligible. Updates a_pp, a_rr and a_pr, and counts the rotations in moved[n].
+ * Avoids squares of a, which could overflow. */
+static inline void jacobi_annihilate(int width, double *restrict a_pp, double *restrict a_rr,
+                                     double *restrict a_pr, double *restrict c, double *restrict s,
+                                     double *restrict moved) {
   for (int n = 0; n < width; n++) {
     double difference = a_rr[n] - a_pp[n], twice = 2 * a_pr[n];
     double size_p = fabs(a_pp[n]), size_r = fabs(a_rr[n]);
@@ -112,19 +114,19 @@ static inline void annihilate(int width, double *restrict a_pp, double *restrict
   }
 }
 
-/* Turns a[d, d, width], upper triangle, into eigenvalues on its diagonal and q[d, d, width] into
- * eigenvectors. A lane that has converged is left bit for bit as it is, so that lanes do not influence
- * when others stop. */
+/* Diagonalises a[d, d, width], given by its upper triangle: leaves the eigenvalues on the diagonal, and turns
+ * q[d, d, width] from the identity into the eigenvectors. A lane that has converged stays the same bit for
+ * bit, so that no lane depends on when the others stop. */
 SIMD_CLONES
-static void jacobi(int d, int width, double *restrict a, double *restrict q) {
+static void jacobi_diagonalise(int d, int width, double *restrict a, double *restrict q) {
   double c[CHUNK_LANES], s[CHUNK_LANES], moved[CHUNK_LANES];
   int sweeps = d == 2 ? 1 : SWEEPS;
   for (int sweep = 0; sweep < sweeps; sweep++) {
     for (int n = 0; n < width; n++) moved[n] = 0;
     for (int p = 0; p < d; p++) {
       for (int r = p + 1; r < d; r++) {
-        annihilate(width, a + (p * d + p) * width, a + (r * d + r) * width, a + (p * d + r) * width, c, s,
-                   moved);
+        jacobi_annihilate(width, a + (p * d + p) * width, a + (r * d + r) * width, a + (p * d + r) * width, c,
+                          s, moved);
         for (int k = 0; k < d; k++) {
           int k_p = k < p ? k * d + p : p * d + k, k_r = k < r ? k * d + r : r * d + k;
           if (k != p && k != r) linalg_rotate(width, c, s, a + k_p * width, a + k_r * width);
@@ -144,8 +146,8 @@ void linalg_eigen_lanes(int d, int lanes, const double *a, double *q, double *w)
     return;
   }
   double a_work[TILE_DOUBLES], q_work[TILE_DOUBLES];
-  for (int first = 0; first < lanes; first += tile_lanes(d)) {
-    int count = lanes - first < tile_lanes(d) ? lanes - first : tile_lanes(d);
+  for (int first = 0; first < lanes; first += jacobi_tile_lanes(d)) {
+    int count = lanes - first < jacobi_tile_lanes(d) ? lanes - first : jacobi_tile_lanes(d);
     int width = (count + VECTOR_LANES - 1) / VECTOR_LANES * VECTOR_LANES;
     size_t bytes = (size_t)count * sizeof(double);
     memset(a_work, 0, (size_t)(d * d * width) * sizeof(double));
@@ -155,7 +157,7 @@ void linalg_eigen_lanes(int d, int lanes, const double *a, double *q, double *w)
       for (int j = i; j < d; j++)
         memcpy(a_work + (i * d + j) * width, a + (size_t)(i * d + j) * lanes + first, bytes);
     }
-    jacobi(d, width, a_work, q_work);
+    jacobi_diagonalise(d, width, a_work, q_work);
     for (int i = 0; i < d; i++) memcpy(w + (size_t)i * lanes + first, a_work + (i * d + i) * width, bytes);
     for (int k = 0; k < d * d; k++) memcpy(q + (size_t)k * lanes + first, q_work + k * width, bytes);
   }
@@ -215,9 +217,9 @@ void linalg_solve_lanes(int d, int lanes, const double *l, double *x) {
   linalg_backward_lanes(d, lanes, l, x);
 }
 
-/* Computes L^-1 in the lower triangle of out[d, d, N], with one division for each row. */
+/* Computes L^-1 in the lower triangle of out[d, d, N], with one division per row. */
 SIMD_CLONES
-static void invert_triangle(int d, int lanes, const double *restrict l, double *restrict out) {
+static void linalg_triangle_inverse(int d, int lanes, const double *restrict l, double *restrict out) {
   const size_t stride = (size_t)lanes;
   for (int i = 0; i < d; i++)
     for (int n = 0; n < lanes; n++)
@@ -237,9 +239,10 @@ static void invert_triangle(int d, int lanes, const double *restrict l, double *
     }
 }
 
-/* Computes L^-T L^-1 from L^-1, in place: row i takes rows i .. d - 1, and its diagonal entry last. */
+/* Computes L^-T L^-1 from L^-1, in place: row i needs rows i .. d - 1, and replaces its diagonal entry
+ * last. */
 SIMD_CLONES
-static void square_triangle(int d, int lanes, double *out) {
+static void linalg_triangle_square(int d, int lanes, double *out) {
   const size_t stride = (size_t)lanes;
   for (int i = 0; i < d; i++)
     for (int j = 0; j <= i; j++) {
@@ -255,11 +258,12 @@ static void square_triangle(int d, int lanes, double *out) {
 }
 
 void linalg_inverse_lanes(int d, int lanes, const double *l, double *inverse) {
-  invert_triangle(d, lanes, l, inverse);
-  square_triangle(d, lanes, inverse);
+  linalg_triangle_inverse(d, lanes, l, inverse);
+  linalg_triangle_square(d, lanes, inverse);
 }
 
-static void multiply(int d, int lanes, bool transposed, const double *q, const double *x, double *y) {
+static void linalg_multiply_each(int d, int lanes, bool transposed, const double *q, const double *x,
+                                 double *y) {
   const MatrixShape shape = {d, 1, d, lanes};
   const MatrixOrder vector = {1, 1};
   if (linalg_is_single(d, lanes))
@@ -269,11 +273,11 @@ static void multiply(int d, int lanes, bool transposed, const double *q, const d
 }
 
 void linalg_multiply_lanes(int d, int lanes, const double *q, const double *x, double *y) {
-  multiply(d, lanes, false, q, x, y);
+  linalg_multiply_each(d, lanes, false, q, x, y);
 }
 
 void linalg_multiply_transposed_lanes(int d, int lanes, const double *q, const double *x, double *y) {
-  multiply(d, lanes, true, q, x, y);
+  linalg_multiply_each(d, lanes, true, q, x, y);
 }
 
 void linalg_multiply_shared(int d, int lanes, bool transpose, const double *q, const double *x, double *y) {

@@ -9,8 +9,8 @@ typedef struct {
   double *c;
 } Product;
 
-/* Computes rows i .. i + height - 1 and columns j .. j + columns - 1; for a symmetric product their mirror
- * image too. */
+/* Computes rows i .. i + height - 1 and columns j .. j + columns - 1 of the product; if it is symmetric,
+ * their mirror image too. */
 INLINE void matrix_tile(const int columns, const int height, int count, const MatrixFactors *p, size_t i,
                         size_t j, const Product *to) {
   Real sum[PRODUCT_ROWS][PRODUCT_COLUMNS];
@@ -54,11 +54,11 @@ void matrix_kernel_product(MatrixShape shape, const double *a, MatrixOrder of_a,
 
 /* ---- one matrix for all lanes */
 
-/* Eight sums, since as many additions are under way at once: six rows take 1.6 times as long at d = 32. */
+/* Eight sums, since eight additions are in flight at once: six rows take 1.6 times as long at d = 32. */
 enum { SHARED_ROWS = 8, SHARED_BLOCK = 128 };
 
-/* Columns first .. end - 1 of the matrix with their rows of x, packed: rows far apart share few sets of the
- * cache. */
+/* Columns first .. end - 1 of the matrix and the same rows of x, which are packed: rows far apart share few
+ * sets of the cache. */
 typedef struct {
   size_t first, end, stride;
   const double *q;
@@ -67,7 +67,7 @@ typedef struct {
   double *y;
 } SharedBlock;
 
-/* Adds the block's part, in the order of columns, to rows i .. i + height - 1 of y, which begin at 0. */
+/* Adds the block's part, in the order of columns, to rows i .. i + height - 1 of y, which start from 0. */
 INLINE void add_shared_rows(const int height, int count, const SharedBlock *p, size_t i) {
   Real sum[SHARED_ROWS];
   SIMD_UNROLL(8) for (int r = 0; r < height; r++) {
@@ -119,9 +119,9 @@ void matrix_kernel_dot(int rows, int lanes, const double *x, const double *y, do
 }
 
 /* ---- inversion of definite matrices: the sweep operator (Goodnight 1979) for blocks of SWEEP_PIVOTS pivots,
- * after which a symmetric matrix is still one. Swept by all pivots A is -A^-1. */
+ * which keeps a symmetric matrix symmetric. Swept by all pivots, A becomes -A^-1. */
 
-/* The lower triangle of a matrix; of the pivots' columns what they were and what they become. */
+/* The lower triangle of a matrix, and the columns of the pivots before and after a sweep. */
 typedef struct {
   size_t d, stride;
   double *a;
@@ -145,8 +145,8 @@ INLINE void invert_block(const int size, Real block[SWEEP_PIVOTS][SWEEP_PIVOTS])
   }
 }
 
-/* Computes columns k .. k + size - 1, above the diagonal taken from the rows, and their products with the
- * inverse of the pivots' block. */
+/* Collects columns k .. k + size - 1, taken from the rows above the diagonal, and computes their products
+ * with the inverse of the pivots' block. */
 INLINE void sweep_columns(const int size, int count, const Sweep *s, size_t k,
                           Real pivot[SWEEP_PIVOTS][SWEEP_PIVOTS]) {
   for (size_t i = 0; i < s->d; i++) {
@@ -186,7 +186,7 @@ INLINE void sweep_block(const int size, int count, const Sweep *s, size_t k) {
   PRODUCT_EACH (l, size)
     PRODUCT_EACH (m, size) {
       const size_t row = k + (size_t)(l > m ? l : m), column = k + (size_t)(l > m ? m : l);
-      pivot[l][m] = (Real){0} + (l == m); /* of lanes that are not there, the identity */
+      pivot[l][m] = (Real){0} + (l == m); /* the identity in unused lanes */
       tile_load(count, entry(s, row, column), &pivot[l][m]);
     }
   invert_block(size, pivot);

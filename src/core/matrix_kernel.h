@@ -1,5 +1,5 @@
-/* Products of many small square matrices, lane last, for matrix_lanes.c; one version for each instruction
- * level (core/simd.h). All give the same sums in the same order. */
+/* Products of many small square matrices, lane last, for matrix_lanes.c; compiled once for each instruction
+ * level (core/simd.h). All levels compute the same sums in the same order. */
 #pragma once
 
 #include <math.h>
@@ -16,9 +16,9 @@ static inline MatrixOrder matrix_order(int d, bool transposed) {
   return transposed ? (MatrixOrder){1, (size_t)d} : (MatrixOrder){(size_t)d, 1};
 }
 
-/* Returns a bound on the largest of d eigenvalues, from their sum and the sum of their squares: mean +
- * sqrt(d - 1) standard deviations (Wolkowicz and Styan 1980, Theorem 2.1). It is never above the Frobenius
- * norm, and exact where all but one are equal. */
+/* Returns a bound on the largest of d eigenvalues, from their sum and the sum of their squares: mean + sqrt(d
+ * - 1) standard deviations (Wolkowicz and Styan 1980, Theorem 2.1). It is never above the Frobenius norm, and
+ * exact when all the others are equal. */
 static inline double matrix_moment_bound(int d, double sum, double squares) {
   const double mean = sum / d, variance = squares / d - mean * mean;
   return mean + sqrt((d - 1) * (variance > 0 ? variance : 0));
@@ -29,13 +29,15 @@ typedef struct {
   int rows, columns, depth, lanes;
 } MatrixShape;
 
-/* What becomes of a product: C = A B; C += A B; C = A B, known to be symmetric, from its lower triangle. */
+/* What to do with a product: C = A B; C += A B; C = A B, known to be symmetric and computed from its lower
+ * triangle. */
 typedef enum { MATRIX_PLAIN, MATRIX_ADDED, MATRIX_SYMMETRIC } MatrixResult;
 
-/* Computes c[rows, columns, lanes]; y = Q x of x, y[d, lanes] with one Q[d, d] for all lanes; out[lanes] =
- * sum of x y over the rows of x, y[rows, lanes]; and a[d, d, lanes] <- A^-1 of symmetric positive definite
- * matrices, by half of the operations of matrix_lanes_invert and without pivoting, with scratch of as many
- * doubles as below, aligned to MEMORY_ALIGNMENT. */
+/* Computes, in the order of the functions: c[rows, columns, lanes] from A and B; y[d, lanes] = Q x with one
+ * Q[d, d] for all lanes; out[lanes], the sum of x y over the rows of x and y[rows, lanes]; and a[d, d, lanes]
+ * <- A^-1 for symmetric positive definite matrices, without pivoting and in half the operations of
+ * matrix_lanes_invert. The last needs matrix_kernel_scratch(d) doubles of scratch, aligned to
+ * MEMORY_ALIGNMENT. */
 static inline size_t matrix_kernel_scratch(int d) { return (size_t)d * 2 * 4 * 8; }
 void matrix_kernel_product(MatrixShape shape, const double *a, MatrixOrder of_a, const double *b,
                            MatrixOrder of_b, MatrixResult result, double *c);

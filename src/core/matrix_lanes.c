@@ -7,8 +7,8 @@
 #include <stdlib.h>
 
 /* Multiplies A or A' by B or B'. */
-static void multiply_lanes(int d, int lanes, bool transposed_a, const double *a, bool transposed_b,
-                           const double *b, MatrixResult result, double *c) {
+static void matrix_lanes_multiply(int d, int lanes, bool transposed_a, const double *a, bool transposed_b,
+                                  const double *b, MatrixResult result, double *c) {
   const MatrixShape shape = {d, d, d, lanes};
   if (linalg_is_single(d, lanes))
     linalg_product(d, transposed_a, a, transposed_b, b, c);
@@ -18,19 +18,19 @@ static void multiply_lanes(int d, int lanes, bool transposed_a, const double *a,
 }
 
 void matrix_lanes_product(int d, int lanes, const double *a, const double *b, double *c) {
-  multiply_lanes(d, lanes, false, a, false, b, MATRIX_PLAIN, c);
+  matrix_lanes_multiply(d, lanes, false, a, false, b, MATRIX_PLAIN, c);
 }
 
 void matrix_lanes_product_by_transposed(int d, int lanes, const double *a, const double *b, double *c) {
-  multiply_lanes(d, lanes, false, a, true, b, MATRIX_PLAIN, c);
+  matrix_lanes_multiply(d, lanes, false, a, true, b, MATRIX_PLAIN, c);
 }
 
 void matrix_lanes_product_transposed(int d, int lanes, const double *a, const double *b, double *c) {
-  multiply_lanes(d, lanes, true, a, false, b, MATRIX_PLAIN, c);
+  matrix_lanes_multiply(d, lanes, true, a, false, b, MATRIX_PLAIN, c);
 }
 
 void matrix_lanes_gram(int d, int lanes, const double *a, double *c) {
-  multiply_lanes(d, lanes, true, a, false, a, MATRIX_SYMMETRIC, c);
+  matrix_lanes_multiply(d, lanes, true, a, false, a, MATRIX_SYMMETRIC, c);
   if (!linalg_is_single(d, lanes)) return;
   for (int i = 0; i < d; i++) /* BLAS may round the two halves differently */
     for (int j = 0; j < i; j++) c[(size_t)j * (size_t)d + (size_t)i] = c[(size_t)i * (size_t)d + (size_t)j];
@@ -54,7 +54,7 @@ void matrix_lanes_coarse_bound(int d, int lanes, const double *a, double *bound)
   for (int n = 0; n < lanes; n++) bound[n] = sqrt(bound[n]);
 }
 
-/* Computes the moment bound; bound[n] holds the Frobenius norm. */
+/* Computes the moment bound; bound[n] holds the Frobenius norm at first. */
 void matrix_lanes_moment_bound(int d, int lanes, const double *a, double *bound) {
   matrix_lanes_coarse_bound(d, lanes, a, bound);
   for (int n = 0; n < lanes; n++) {
@@ -64,15 +64,15 @@ void matrix_lanes_moment_bound(int d, int lanes, const double *a, double *bound)
   }
 }
 
-/* Computes the fine bound. The matrix is brought to norm 1 first, so that no power overflows. */
+/* Computes the fine bound. The matrix is scaled to norm 1 first, so that no power overflows. */
 SIMD_CLONES
 void matrix_lanes_fine_bound(int d, int lanes, const double *a, double *bound, double *scratch) {
   double *square = scratch, *fourth = scratch + d * d * lanes;
   matrix_lanes_coarse_bound(d, lanes, a, bound);
   for (int i = 0; i < d * d; i++)
     for (int n = 0; n < lanes; n++) fourth[i * lanes + n] = a[i * lanes + n] / (bound[n] > 0 ? bound[n] : 1);
-  multiply_lanes(d, lanes, false, fourth, false, fourth, MATRIX_SYMMETRIC, square);
-  multiply_lanes(d, lanes, false, square, false, square, MATRIX_SYMMETRIC, fourth);
+  matrix_lanes_multiply(d, lanes, false, fourth, false, fourth, MATRIX_SYMMETRIC, square);
+  matrix_lanes_multiply(d, lanes, false, square, false, square, MATRIX_SYMMETRIC, fourth);
   double *norm = square;
   matrix_lanes_coarse_bound(d, lanes, fourth, norm);
   for (int n = 0; n < lanes; n++) bound[n] *= sqrt(sqrt(norm[n]));
@@ -103,7 +103,7 @@ void matrix_lanes_add_outer(int count, int d, int lanes, const double *x, const 
   matrix_kernel_product(shape, x, matrix_order(d, true), y, matrix_order(d, false), MATRIX_ADDED, sum);
 }
 
-/* Computes the congruence; row i of a, transposed, is lane after lane a vector. */
+/* Computes the congruence: half = a M', with row i of a as one vector per lane, and then a = M half. */
 void matrix_lanes_congruence(int d, int lanes, bool transposed, const double *m, double *a, double *half) {
   for (int i = 0; i < d; i++)
     linalg_multiply_shared(d, lanes, transposed, m, a + i * d * lanes, half + i * d * lanes);

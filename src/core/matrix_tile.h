@@ -1,7 +1,7 @@
 /* Tiles of products of small matrices, lane last: a few rows and columns for SIMD_DOUBLES lanes, whose sums
- * stay in registers, so that each vector that is loaded meets several others. For files that are compiled
- * once for each instruction level (core/simd.h). An entry is the same sum in the same order in a tile of any
- * size. */
+ * stay in registers, so that each vector that is loaded is multiplied by several others. For files that are
+ * compiled once for each instruction level (core/simd.h). An entry is the same sum in the same order whatever
+ * the size of its tile. */
 #pragma once
 
 #include "core/matrix_kernel.h"
@@ -13,8 +13,9 @@
 
 enum { TILE_HEIGHT = SIMD_DOUBLES == 8 ? 4 : SIMD_DOUBLES == 4 ? 3 : 2, TILE_COLUMNS = 4 };
 
-/* Most rows and columns of a tile of a product, as many sums as registers hold, and pivots of a sweep. With
- * sanitizers, which check each entry, clang takes minutes and gigabytes for all sizes of the larger ones. */
+/* The most rows and columns in a tile of a product, whose sums fill the registers, and the most pivots in a
+ * sweep. With sanitizers, which check each entry, clang would take minutes and gigabytes for all sizes of
+ * larger tiles. */
 #ifdef SIMD_ONE_VERSION
 enum { PRODUCT_ROWS = 2, PRODUCT_COLUMNS = 2, SWEEP_PIVOTS = 2 };
 #else
@@ -36,7 +37,7 @@ INLINE __m256i tile_mask(int count) {
 }
 #endif
 
-/* Takes roots through memory, or the compiler takes lanes out one by one. */
+/* Takes square roots through memory; otherwise the compiler extracts the lanes one by one. */
 INLINE Real tile_root(Real x) {
   double each[SIMD_DOUBLES];
   __builtin_memcpy(each, &x, sizeof x);
@@ -45,8 +46,8 @@ INLINE Real tile_root(Real x) {
   return x;
 }
 
-/* The factors at the first of `count` <= SIMD_DOUBLES lanes, `depth` columns of A and rows of B; entry (i, k)
- * of a factor is at i of.row + k of.column. */
+/* The factors of a product, at the first of `count` <= SIMD_DOUBLES lanes, with `depth` columns of A and rows
+ * of B; entry (i, k) of a factor is at i of.row + k of.column. */
 typedef struct {
   size_t depth;
   const double *a, *b;
@@ -57,8 +58,8 @@ INLINE MatrixOrder tile_order(MatrixOrder entries, size_t stride) {
   return (MatrixOrder){entries.row * stride, entries.column * stride};
 }
 
-/* Loads the first `count` lanes; the others of x stay. For whole vectors, which the compiler knows, this
- * is a plain instruction, else one with a mask: a copy of unknown length would be a call. */
+/* Loads the first `count` lanes and leaves the other lanes of x alone. A whole vector, known at compile time,
+ * takes a plain instruction and any other a masked one: a copy of unknown length would be a function call. */
 INLINE void tile_load(int count, const double *from, Real *x) {
   if (count == SIMD_DOUBLES) {
     __builtin_memcpy(x, from, sizeof *x);
@@ -88,8 +89,8 @@ INLINE void tile_store(int count, const Real *x, double *to) {
 #endif
 }
 
-/* Calls f(count, ..) for each vector of `lanes` lanes, n its first lane in what follows; the count is a
- * constant where the vector is whole. */
+/* Calls f(count, ..) for each vector of `lanes` lanes, with n in the other arguments as its first lane; the
+ * count is a constant when the vector is whole. */
 #define TILE_VECTORS(n, lanes, f, ...)                                                                       \
   for (int n = 0; n < (lanes); n += SIMD_DOUBLES) {                                                          \
     if ((lanes)-n >= SIMD_DOUBLES)                                                                           \
@@ -98,13 +99,13 @@ INLINE void tile_store(int count, const Real *x, double *to) {
       f((lanes)-n, __VA_ARGS__);                                                                             \
   }
 
-/* Returns the extent of the next tile where `left` rows or columns are: tiles of about equal size, since
- * the sums of a small one wait for each other. */
+/* Returns the extent of the next tile when `left` rows or columns remain: tiles are of about equal size,
+ * since in a small one the sums wait for each other. */
 static inline size_t tile_extent(size_t left, size_t most) {
   return left <= most ? left : left < 2 * most ? (left + 1) / 2 : most;
 }
 
-/* A loop over the rows or columns of a tile, unrolled: only then are its sums registers. */
+/* Loops over the rows or columns of a tile, unrolled: only then do its sums stay in registers. */
 #define PRODUCT_EACH(r, extent) SIMD_UNROLL(5) for (int r = 0; r < (extent); r++)
 
 /* Computes sum += rows i .. i + height - 1 and columns j .. j + columns - 1 of the product. */

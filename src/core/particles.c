@@ -19,14 +19,15 @@ Rng particles_cloud_stream(RngKey key, uint32_t run, uint32_t round) {
   return (Rng){.key = rng_subkey(key, RNG_RESAMPLING), .run = run, .round = round};
 }
 
-/* Returns the sum of eight partial sums, so that adding up is not one chain of dependent operations. */
-static inline double sum_up(const double *sums) {
+/* Returns the sum of eight partial sums, which keep the additions from being one chain of dependent
+ * operations. */
+static inline double vector_lane_sum(const double *sums) {
   return ((sums[0] + sums[4]) + (sums[2] + sums[6])) + ((sums[1] + sums[5]) + (sums[3] + sums[7]));
 }
 
-/* Returns -infinity for NaN and +infinity. They are recognised by their bits: a floating-point comparison
- * would raise "invalid" on NaN. */
-static inline double counted(double log_weight) {
+/* Returns the log weight, or -infinity if it is NaN or +infinity. These are recognised by their bits: a
+ * floating-point comparison would raise "invalid" on NaN. */
+static inline double particles_counted_weight(double log_weight) {
   int64_t bits;
   memcpy(&bits, &log_weight, sizeof bits);
   const int64_t infinity = 0x7ff0000000000000, magnitude = bits & INT64_MAX;
@@ -40,22 +41,26 @@ double particles_largest(int n, const double *log_weight) {
   for (int k = 0; k < VECTOR_LANES; k++) largest[k] = -INFINITY;
   for (; j + VECTOR_LANES <= n; j += VECTOR_LANES)
     for (int k = 0; k < VECTOR_LANES; k++) {
-      const double x = counted(log_weight[j + k]);
+      const double x = particles_counted_weight(log_weight[j + k]);
       largest[k] = x > largest[k] ? x : largest[k];
     }
-  for (; j < n; j++) all = counted(log_weight[j]) > all ? counted(log_weight[j]) : all;
+  for (; j < n; j++)
+    all = particles_counted_weight(log_weight[j]) > all ? particles_counted_weight(log_weight[j]) : all;
   for (int k = 0; k < VECTOR_LANES; k++) all = largest[k] > all ? largest[k] : all;
   return all;
 }
 
 SIMD_CLONES
-static void exponentials(int n, const double *log_weight, double factor, double largest, double *weight) {
-  for (int j = 0; j < n; j++) weight[j] = special_exp(counted(factor * log_weight[j]) - largest);
+static void particles_exponentiate(int n, const double *log_weight, double factor, double largest,
+                                   double *weight) {
+  for (int j = 0; j < n; j++)
+    weight[j] = special_exp(particles_counted_weight(factor * log_weight[j]) - largest);
 }
 
-/* Computes the sum of w, and of w^2. */
+/* Computes the sums of w and of w^2. */
 SIMD_CLONES
-static void add_up(int n, const double *restrict weight, double *restrict sum, double *restrict squares) {
+static void particles_weight_sums(int n, const double *restrict weight, double *restrict sum,
+                                  double *restrict squares) {
   Real first = {0}, second = {0}, w;
   int j = 0;
   for (; j + VECTOR_LANES <= n; j += VECTOR_LANES) {
@@ -63,17 +68,17 @@ static void add_up(int n, const double *restrict weight, double *restrict sum, d
     first += w;
     second += w * w;
   }
-  for (int k = 0; j < n; j++, k++) { /* of few particles all, which are not worth a vector */
+  for (int k = 0; j < n; j++, k++) { /* the rest; all, if there are too few for a vector */
     first[k] += weight[j];
     second[k] += weight[j] * weight[j];
   }
-  *sum = sum_up((const double *)&first);
-  *squares = sum_up((const double *)&second);
+  *sum = vector_lane_sum((const double *)&first);
+  *squares = vector_lane_sum((const double *)&second);
 }
 
-/* Divides weight by total. */
+/* Divides weight[n] by the total. */
 SIMD_CLONES
-static void normalise(int n, double total, double *weight) {
+static void particles_divide_weights(int n, double total, double *weight) {
   for (int j = 0; j < n; j++) weight[j] /= total;
 }
 
@@ -84,29 +89,29 @@ bool particles_weigh(int n, const double *log_weight, double *weight) {
     for (int j = 0; j < n; j++) weight[j] = 1.0 / n;
     return false;
   }
-  exponentials(n, log_weight, 1, largest, weight);
-  add_up(n, weight, &sum, &squares);
-  normalise(n, sum, weight);
+  particles_exponentiate(n, log_weight, 1, largest, weight);
+  particles_weight_sums(n, weight, &sum, &squares);
+  particles_divide_weights(n, sum, weight);
   return true;
 }
 
 double particles_ess(int n, const double *weight) {
   double sum, squares;
-  add_up(n, weight, &sum, &squares);
+  particles_weight_sums(n, weight, &sum, &squares);
   return sum * sum / squares;
 }
 
 double particles_ess_at(int n, const double *log_weight, double largest, double factor, double *weight) {
   if (largest == -INFINITY) return n;
-  exponentials(n, log_weight, factor, factor * largest, weight);
+  particles_exponentiate(n, log_weight, factor, factor * largest, weight);
   return particles_ess(n, weight);
 }
 
-/* Computes picks[n]: how many m = 0, 1, .. there are with m + offset <= reached[n], at most `most`. Counts on
- * from the rounded difference, which is at most that number and at least that less two. */
+/* Computes picks[n], the number of m = 0, 1, .. with m + offset <= reached[n], but at most `most`. Counts up
+ * from the rounded difference, which is at most that number and at least two less. */
 SIMD_CLONES
-static void picks_until(int n, const double *restrict reached, double offset, double most,
-                        double *restrict picks) {
+static void particles_count_picks(int n, const double *restrict reached, double offset, double most,
+                                  double *restrict picks) {
   const Real one = real_of(1);
   int j = 0;
   for (; j + VECTOR_LANES <= n; j += VECTOR_LANES) {
@@ -127,10 +132,10 @@ static void picks_until(int n, const double *restrict reached, double offset, do
   }
 }
 
-/* Picks m is of the first particle with m + offset <= the sum of picks w up to it, the last one if there
- * is none. Where the picks of a particle begin, its number is written, last by the one that has a pick
- * there; it is carried on to the others by a running maximum. So nothing is asked whose answer cannot be
- * foreseen. */
+/* Gives pick m to the first particle for which m + offset <= the sum of picks w up to it, or to the last
+ * particle if there is none. Each particle writes its number where its picks begin; a particle without picks
+ * is overwritten by the next, and a running maximum carries the numbers on to the other picks. So no branch
+ * depends on what the processor cannot predict. */
 void particles_resample(int n, const double *weight, double offset, int picks, int *chosen) {
   enum { TOGETHER = 256 };
   double sum = 0, reached[TOGETHER], end[TOGETHER];
@@ -139,7 +144,7 @@ void particles_resample(int n, const double *weight, double offset, int picks, i
   for (int first = 0; first < n && start < picks; first += TOGETHER) {
     const int count = n - first < TOGETHER ? n - first : TOGETHER;
     for (int j = 0; j < count; j++) reached[j] = sum += picks * weight[first + j];
-    picks_until(count, reached, offset, picks, end);
+    particles_count_picks(count, reached, offset, picks, end);
     for (int j = 0; j < count && start < picks; j++) {
       chosen[start] = first + j;
       start = (int)end[j];
@@ -168,7 +173,8 @@ void particles_pick(int d, int n, const double *x, int picks, const double *unif
   }
 }
 
-/* sum += x_i (b_i - 1/2 a_ii x_i - sum_k a_ik x_k), k < i, for rows i, i + 1, .. of the vector x[d]. */
+/* Adds x_i (b_i - 1/2 a_ii x_i - sum over k < i of a_ik x_k) to sum, for rows i, i + 1, .. of the vector
+ * x[d], taken relative to centre[d]. */
 enum { QUADRATIC_ROWS = 4 };
 INLINE void add_quadratic_rows(int d, int i, const int rows, const double *a, const double *b, RealLanes at,
                                const double *centre, const double *x, Real *sum) {

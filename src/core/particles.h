@@ -8,38 +8,38 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Returns STATUS_INPUT with a sentence when the particles of all clouds, which int counts, are too many.
- * `of`: what has a cloud of its own, in the plural. */
+/* Returns STATUS_INPUT with a message if the particles of all clouds are too many to be counted in an int.
+ * `of` says what has one cloud each, in the plural. */
 Status particles_check_size(const char *sampler, int64_t particles, int64_t clouds, const char *of);
 
-/* Returns the streams of the particles of a run in a round. Returns the stream of RESAMPLING that belongs
- * to them, for what concerns the cloud as a whole. */
+/* Returns the streams of a run's particles in a round, or (below) the stream of RESAMPLING that belongs to
+ * them, for draws that concern the cloud as a whole. */
 RngLanes particles_streams(RngKey key, uint32_t run, uint32_t round, int particles);
 Rng particles_cloud_stream(RngKey key, uint32_t run, uint32_t round);
 
-/* Computes weight[n], proportional to exp(log_weight[n]) and of sum 1. A log weight that is NaN or
- * +infinity counts as -infinity, weight 0. When no particle is left, returns false, and all weights are 1
- * / n. May be in place. */
+/* Computes weight[n], proportional to exp(log_weight[n]) and of sum 1. A log weight that is NaN or +infinity
+ * counts as -infinity, weight 0. If no weight is above 0, sets all weights to 1 / n and returns false. May
+ * work in place. */
 bool particles_weigh(int n, const double *log_weight, double *weight);
 
 /* Returns the effective sample size, (sum w)^2 / sum w^2 (Kong, Liu and Wong 1994): between 1 and n. */
 double particles_ess(int n, const double *weight);
 
-/* Returns the same for weights proportional to exp(factor log_weight[n]), factor > 0, without making them:
- * `largest` is the largest log weight that counts. Scratch: weight[n]. */
+/* Returns the largest log weight that counts, or (below) the effective sample size for weights proportional
+ * to exp(factor log_weight[n]), factor > 0, where `largest` is that log weight. Scratch: weight[n]. */
 double particles_largest(int n, const double *log_weight);
 double particles_ess_at(int n, const double *log_weight, double largest, double factor, double *weight);
 
-/* Chooses by systematic resampling (Carpenter, Clifford and Fearnhead 1999): chosen[picks] in [0, n),
- * never falling. With `offset` uniform in (0, 1), particle j is chosen picks * w_j times on average, and
- * in every case that number rounded down or up. The weights have sum 1. */
+/* Chooses particles by systematic resampling (Carpenter, Clifford and Fearnhead 1999): chosen[picks] in [0,
+ * n), in ascending order. With `offset` uniform in (0, 1), particle j is chosen picks * w_j times on average,
+ * and always that number rounded down or up. The weights have sum 1. */
 void particles_resample(int n, const double *weight, double offset, int picks, int *chosen);
 
 /* Copies particle chosen[m] of x[d, n] to column m of to[d, picks]. */
 void particles_gather(int d, int n, const double *x, int picks, const int *chosen, double *to);
 
-/* Copies particles picked with replacement, each by its uniform number, to to[d, picks], its rows `stride`
- * apart. `uniform` may be the last row of `to`. */
+/* Picks particles with replacement, each by its uniform number, and copies them to to[d, picks], whose rows
+ * are `stride` apart. `uniform` may be the last row of `to`. */
 void particles_pick(int d, int n, const double *x, int picks, const double *uniform, size_t stride,
                     double *to);
 

@@ -10,7 +10,7 @@
 enum { STEPS = 200000, TRIES = 20, TRY_ELEMENTS = 1 << 18 };
 static const size_t LEAST_BYTES = 64 << 20, MOST_BYTES = 256 << 20, LEAST_SHARE = 8 << 20;
 
-static double rate(double (*kernel)(long steps, double *sum)) {
+static double peak_flop_rate(double (*kernel)(long steps, double *sum)) {
   volatile double kept;
   double sum, start = clock_cpu(), flops = kernel(STEPS, &sum), seconds = clock_cpu() - start;
   kept = sum;
@@ -18,8 +18,8 @@ static double rate(double (*kernel)(long steps, double *sum)) {
   return flops / seconds;
 }
 
-double peak_float(void) { return rate(peak_kernel_float); }
-double peak_double(void) { return rate(peak_kernel_double); }
+double peak_float(void) { return peak_flop_rate(peak_kernel_float); }
+double peak_double(void) { return peak_flop_rate(peak_kernel_double); }
 
 double peak_best(double (*one)(void)) {
   double best = 0;
@@ -30,18 +30,18 @@ double peak_best(double (*one)(void)) {
   return best;
 }
 
-static size_t clamp(size_t bytes, size_t least, size_t most) {
+static size_t peak_clamp_bytes(size_t bytes, size_t least, size_t most) {
   return bytes < least ? least : bytes > most ? most : bytes;
 }
 
-static size_t array_bytes(int sharers) {
-  long cache = sysconf(_SC_LEVEL3_CACHE_SIZE); /* 0 or -1 where it is not known */
-  size_t bytes = clamp(cache > 0 ? 4 * (size_t)cache : 0, LEAST_BYTES, MOST_BYTES);
-  return clamp(bytes / (size_t)sharers, LEAST_SHARE, MOST_BYTES);
+static size_t peak_array_bytes(int sharers) {
+  long cache = sysconf(_SC_LEVEL3_CACHE_SIZE); /* 0 or -1 if unknown */
+  size_t bytes = peak_clamp_bytes(cache > 0 ? 4 * (size_t)cache : 0, LEAST_BYTES, MOST_BYTES);
+  return peak_clamp_bytes(bytes / (size_t)sharers, LEAST_SHARE, MOST_BYTES);
 }
 
 Status peak_memory_create(int sharers, PeakMemory *out) {
-  *out = (PeakMemory){.elements = array_bytes(sharers) / sizeof(double) / TRY_ELEMENTS * TRY_ELEMENTS};
+  *out = (PeakMemory){.elements = peak_array_bytes(sharers) / sizeof(double) / TRY_ELEMENTS * TRY_ELEMENTS};
   NEW(out->a, out->elements);
   NEW(out->b, out->elements);
   NEW(out->c, out->elements);
@@ -56,14 +56,14 @@ void peak_memory_destroy(PeakMemory *memory) {
 }
 
 SIMD_CLONES
-static void triad(double *restrict a, const double *restrict b, const double *restrict c) {
+static void peak_stream_triad(double *restrict a, const double *restrict b, const double *restrict c) {
   for (int i = 0; i < TRY_ELEMENTS; i++) a[i] = b[i] + 3 * c[i];
 }
 
 double peak_memory_rate(PeakMemory *memory) {
   const size_t at = memory->next;
   double start = clock_cpu();
-  triad(memory->a + at, memory->b + at, memory->c + at);
+  peak_stream_triad(memory->a + at, memory->b + at, memory->c + at);
   double seconds = clock_cpu() - start;
   memory->next = (at + TRY_ELEMENTS) % memory->elements;
   return 3 * sizeof(double) * (double)TRY_ELEMENTS / seconds;

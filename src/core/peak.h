@@ -1,6 +1,6 @@
-/* What one core can do at best, measured: the roof that speeds are compared with. Rates are of CPU time. One
- * try takes about a millisecond, so that it can stand between two pieces of the work that is measured: a core
- * that is shared, or warm, changes its speed from second to second. */
+/* What one core can do at best, measured: the roof that speeds are compared with. Rates are per second of CPU
+ * time. One try takes about a millisecond, so that it fits between two pieces of the work that is measured: a
+ * core that is shared, or hot, changes its speed from second to second. */
 #pragma once
 
 #include "core/status.h"
@@ -15,16 +15,16 @@ double peak_double(void);
 double peak_best(double (*one)(void));
 
 /* Memory traffic of a = b + s c (the triad of STREAM: McCalpin, IEEE TCCA Newsletter, December 1995), 24
- * bytes for each element. A try goes on through the arrays where the last one ended. */
+ * bytes per element. Each try continues through the arrays where the last one ended. */
 typedef struct {
   size_t elements, next;
   double *a, *b, *c; /* [elements] each */
 } PeakMemory;
 
-/* Creates arrays of four times the size of the last cache each, but at least 64 and at most 256 MB;
- * `sharers` processes that measure at once share that cache, and these sizes: each takes its part, but at
- * least 8 MB, more than a core has for itself. The caller ends with peak_memory_destroy, also after an
- * error. */
+/* Creates three arrays, each four times as large as the last-level cache, but at least 64 and at most 256 MB.
+ * When `sharers` processes measure at once, they share that cache and divide these sizes by their number,
+ * down to 8 MB, which is more than the private caches of a core. The caller must call peak_memory_destroy,
+ * also after a failure. */
 Status peak_memory_create(int sharers, PeakMemory *out);
 void peak_memory_destroy(PeakMemory *memory);
 /* Returns the bytes per second of one try. */

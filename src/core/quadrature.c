@@ -4,8 +4,9 @@
 
 #include <math.h>
 
-/* Computes nodes and weights after Golub and Welsch: eigenvalues, and squares of the first entries of the
- * eigenvectors, of the Jacobi matrix of the Hermite polynomials, whose off-diagonal is sqrt(k). */
+/* Computes nodes and weights by the method of Golub and Welsch: the eigenvalues, and the squares of the first
+ * entries of the eigenvectors, of the Jacobi matrix of the Hermite polynomials, whose off-diagonal is
+ * sqrt(k). */
 Status quadrature_hermite(int n, double *node, double *weight) {
   double jacobi[QUADRATURE_MOST * QUADRATURE_MOST] = {0}, vectors[QUADRATURE_MOST * QUADRATURE_MOST];
   ASSERT(n >= 1 && n <= QUADRATURE_MOST);

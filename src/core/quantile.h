@@ -3,9 +3,9 @@
 
 #include <stdint.h>
 
-/* Sorts values[n], the smallest first. */
+/* Sorts values[n] in ascending order. */
 void quantile_sort(int64_t n, double *values);
-/* Returns the quantile `share`, in [0, 1], of n >= 1 sorted values, linear between them. */
+/* Returns the quantile `share`, in [0, 1], of n >= 1 sorted values, interpolated linearly. */
 double quantile_of_sorted(int64_t n, const double *values, double share);
 /* Sorts values[n] and returns their median. */
 double quantile_median(int64_t n, double *values);

@@ -1,6 +1,6 @@
-/* A number of eight runs: samplers hold their state in groups of VECTOR_LANES runs, the last one padded, and
- * are then written as for one run. Arrays of other layouts are converted where they come in and go out. For
- * kernels and functions marked SIMD_CLONES (core/simd.h): every width of registers gives the same bits where
+/* One number for each of eight runs: samplers hold their state in groups of VECTOR_LANES runs, the last group
+ * padded, and read as if written for one run. Arrays of other layouts are converted on the way in and out.
+ * For kernels and functions marked SIMD_CLONES (core/simd.h): registers of any width give the same bits if
  * products and sums are fused. */
 #pragma once
 
@@ -11,7 +11,7 @@
 #include <string.h>
 
 typedef double Real __attribute__((vector_size(8 * VECTOR_LANES)));
-typedef int64_t Mask __attribute__((vector_size(8 * VECTOR_LANES))); /* -1 where it holds, else 0 */
+typedef int64_t Mask __attribute__((vector_size(8 * VECTOR_LANES))); /* -1 for true, 0 for false */
 typedef uint64_t RealWords __attribute__((vector_size(8 * VECTOR_LANES)));
 
 INLINE Real real_of(double x) { return (Real){0} + x; }
@@ -32,8 +32,8 @@ typedef struct {
   size_t first, count, lanes;
 } RealLanes;
 
-/* Walks over the lanes by vectors: for (RealLanes at = real_begin(lanes); at.count > 0; real_next(&at)); the
- * last one has what is left of the lanes. */
+/* Walks over the lanes vector by vector: for (RealLanes at = real_begin(lanes); at.count > 0;
+ * real_next(&at)); the last vector has the lanes that are left. */
 INLINE RealLanes real_at(size_t first, size_t lanes) {
   const size_t left = lanes - first;
   return (RealLanes){first, left < VECTOR_LANES ? left : VECTOR_LANES, lanes};
@@ -41,7 +41,8 @@ INLINE RealLanes real_at(size_t first, size_t lanes) {
 INLINE RealLanes real_begin(int lanes) { return real_at(0, (size_t)lanes); }
 INLINE void real_next(RealLanes *at) { *at = real_at(at->first + at->count, at->lanes); }
 
-/* Loads to[rows] from from[rows, lanes], zeros in lanes beyond the last. Stores them back. */
+/* Loads to[rows] from from[rows, lanes], with zeros in lanes beyond the last, or (below) stores the vectors
+ * back. */
 INLINE void real_load(RealLanes at, int rows, const double *from, Real *to) {
   for (int k = 0; k < rows; k++, from += at.lanes) {
     Real x = {0};
@@ -62,7 +63,7 @@ INLINE void real_store(RealLanes at, int rows, const Real *from, double *to) {
   }
 }
 
-/* Makes lanes from `count` on copies of the first, so that what is computed for them is finite. */
+/* Fills lanes from `count` on with copies of the first, so that what is computed in them is finite. */
 INLINE void real_pad(int count, int rows, Real *x) {
   for (int k = 0; k < rows; k++)
     for (int n = count; n < VECTOR_LANES; n++) x[k][n] = x[k][0];
@@ -70,7 +71,7 @@ INLINE void real_pad(int count, int rows, Real *x) {
 
 /* ---- functions */
 
-/* Takes roots through memory, or the compiler takes lanes out one by one. */
+/* Takes square roots through memory; otherwise the compiler extracts the lanes one by one. */
 INLINE Real real_root(Real x) {
   double each[VECTOR_LANES];
   memcpy(each, &x, sizeof x);
@@ -92,8 +93,9 @@ INLINE Real real_exp(Real x) {
   return (Real)((Mask)(p * (Real)(((Mask)rounded + 1023) << 52)) & ~under);
 }
 
-/* x[REAL_LANES] <- special_exp_inside(x), to rounding. The series is one long chain of dependent operations;
- * here four vectors go through it side by side, at 2/3 of the time for each number. */
+/* Many exponentials at once: x[REAL_LANES] <- special_exp_inside(x), to rounding. The series is one long
+ * chain of dependent operations; here four vectors go through it side by side, in 2/3 of the time per
+ * number. */
 enum { REAL_VECTORS = 4, REAL_LANES = REAL_VECTORS * VECTOR_LANES };
 #define REAL_EACH(k) SIMD_UNROLL(4) for (int k = 0; k < REAL_VECTORS; k++)
 
@@ -112,9 +114,9 @@ INLINE void real_exp_many(double *x) {
   memcpy(x, p, sizeof p);
 }
 
-/* Computes x^-1/2 for normal x > 0, within 2 units in the last place; 1 at 1. Takes half of the time of a
- * square root and a division: four steps of Newton's method, each of which squares the error, from 3%
- * below. */
+/* Computes x^-1/2 for normal x > 0, within 2 units in the last place; 1 at 1. Takes half the time of a square
+ * root and a division: four steps of Newton's method, each of which squares the error, from a start that is
+ * off by 3%. */
 INLINE Real real_inverse_root(Real x) {
   const Real half = 0.5 * x;
   Real y = (Real)(0x5fe6eb50c7b537a9 - ((RealWords)x >> 1));
@@ -123,11 +125,11 @@ INLINE Real real_inverse_root(Real x) {
 }
 
 /* Computes log(x) for normal x > 0, within 3 units in the last place: x = 2^k m with m between 1/sqrt(2) and
- * sqrt(2), and log(m) twice the area tangent of s = (m - 1) / (m + 1) by its series to s^21 (remainder below
+ * sqrt(2), and log(m) = 2 artanh(s) for s = (m - 1) / (m + 1), by its series up to s^21 (remainder below
  * 2^-58). */
 INLINE Real real_log(Real x) {
   const uint64_t least = 0x3fe6a09e667f3bcd, fraction = 0x000fffffffffffff; /* 1 / sqrt(2) */
-  const uint64_t integer = 0x4330000000000000; /* 2^52, whose last bits count ones */
+  const uint64_t integer = 0x4330000000000000; /* 2^52, whose last bit counts ones */
   const RealWords shifted = (RealWords)x - least + (uint64_t)0x3ff0000000000000;
   const Real k = (Real)(shifted >> 52 | integer) - (0x1p52 + 1023);
   const Real m = (Real)((shifted & fraction) + least);
@@ -148,7 +150,7 @@ INLINE Real real_log(Real x) {
 /* ---- algebra of small matrices: a[d, d] row by row. core/linalg.h has the same for any number of lanes, in
  * more passes. */
 
-/* Multiplies y = A x. Multiplies y = A' x. */
+/* Computes y = A x, or (below) y = A' x. */
 INLINE void real_multiply(int d, const Real *a, const Real *x, Real *y) {
   for (int i = 0; i < d; i++) {
     Real sum = a[i * d] * x[0];
@@ -197,7 +199,7 @@ INLINE void real_invert_triangle(int d, Real *l, const Real *inverse) {
   }
 }
 
-/* Multiplies y = L x by a lower triangle. Multiplies y = L' x by a lower triangle. */
+/* Computes y = L x, or (below) y = L' x, for a lower triangle L. */
 INLINE void real_lower(int d, const Real *l, const Real *x, Real *y) {
   for (int i = 0; i < d; i++) {
     Real sum = l[i * d] * x[0];
@@ -213,8 +215,8 @@ INLINE void real_lower_transposed(int d, const Real *l, const Real *x, Real *y) 
   }
 }
 
-/* Adds factor log of the product of `count` numbers, every `step`-th of x, that lie between 1e-30 and
- * 1e30. */
+/* Adds `factor` times the log of the product of `count` numbers, every `step`-th of x, which lie between
+ * 1e-30 and 1e30. */
 INLINE void real_add_log(int count, double factor, int step, const Real *x, Real *sum) {
   enum { TOGETHER = 8 };
   for (int first = 0; first < count; first += TOGETHER) {

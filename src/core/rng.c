@@ -10,36 +10,36 @@
 /* A fixed, arbitrary key under which (seed, purpose) is hashed into a stream key. */
 static const philox4x32_key_t HASH_KEY = {{0x54686f6du, 0x70736f6eu}};
 
-/* What a key is of: a seed, or another key. */
+/* What a key is derived from: a seed, or another key. */
 enum { OF_SEED, OF_KEY };
 
-static RngKey hash_name(uint32_t first, uint32_t second, RngPurpose purpose, uint32_t of) {
+static RngKey rng_hash_key(uint32_t first, uint32_t second, RngPurpose purpose, uint32_t of) {
   philox4x32_ctr_t name = {{first, second, (uint32_t)purpose, of}};
   philox4x32_ctr_t hash = philox4x32(name, HASH_KEY);
   return (RngKey){{hash.v[0], hash.v[1]}};
 }
 
 RngKey rng_key(uint64_t seed, RngPurpose purpose) {
-  return hash_name((uint32_t)seed, (uint32_t)(seed >> 32), purpose, OF_SEED);
+  return rng_hash_key((uint32_t)seed, (uint32_t)(seed >> 32), purpose, OF_SEED);
 }
 
 RngKey rng_subkey(RngKey key, RngPurpose purpose) {
-  return hash_name(key.word[0], key.word[1], purpose, OF_KEY);
+  return rng_hash_key(key.word[0], key.word[1], purpose, OF_KEY);
 }
 
 typedef enum { UNIFORM, NORMAL } Law;
 enum { COUNTERS = RNG_KERNEL_COUNTERS, GROUP = RNG_KERNEL_GROUP };
 
 /* Draws both numbers of each position of `count` counters, a multiple of GROUP. */
-static void draw_rows(const RngCounters *counters, Law law, uint32_t count, uint32_t first,
-                      uint32_t positions, size_t stride, double *out) {
+static void rng_draw_counters(const RngCounters *counters, Law law, uint32_t count, uint32_t first,
+                              uint32_t positions, size_t stride, double *out) {
   if (law == NORMAL)
     rng_kernel_normal(counters, (int)count, first, positions, stride, out);
   else
     rng_kernel_uniform(counters, (int)count, first, positions, stride, out);
 }
 
-static uint32_t take_positions(uint32_t *position, int n) {
+static uint32_t rng_take_positions(uint32_t *position, int n) {
   ASSERT(n >= 0);
   uint32_t start = *position, count = ((uint32_t)n + 1) / 2;
   ASSERT(start <= UINT32_MAX - count);
@@ -49,7 +49,7 @@ static uint32_t take_positions(uint32_t *position, int n) {
 
 /* Computes to[i] = first + i step. */
 SIMD_CLONES
-static void count_up(uint32_t first, uint32_t step, uint32_t *to) {
+static void rng_counter_sequence(uint32_t first, uint32_t step, uint32_t *to) {
   for (uint32_t i = 0; i < COUNTERS; i++) to[i] = first + i * step;
 }
 
@@ -61,10 +61,10 @@ Rng rng_of_lane(const RngLanes *rng, uint32_t lane) {
                .draw = index % rng->draws};
 }
 
-/* Sets counters at .. at + count - 1: `position` of the streams of lanes lane .. lane + count - 1. */
+/* Sets counters at .. at + count - 1 to `position` in the streams of lanes lane .. lane + count - 1. */
 SIMD_CLONES
-static void name_streams(const RngLanes *rng, uint32_t position, uint32_t lane, uint32_t at, uint32_t count,
-                         RngCounters *counters) {
+static void rng_set_counters(const RngLanes *rng, uint32_t position, uint32_t lane, uint32_t at,
+                             uint32_t count, RngCounters *counters) {
   const uint32_t index = rng->first_lane + lane, draws = rng->draws;
   uint32_t run = rng->run + index / draws, draw = index % draws;
   for (uint32_t i = at; i < at + count; i++)
@@ -87,30 +87,30 @@ static void name_streams(const RngLanes *rng, uint32_t position, uint32_t lane, 
   }
 }
 
-/* Fills lanes lane .. lane + count - 1, whole groups: the kernel writes their columns of out[2 positions, N]
- * as they are. */
-static void fill_groups(const RngLanes *rng, Law law, uint32_t start, uint32_t positions, uint32_t lane,
-                        uint32_t count, double *out) {
-  RngCounters counters; /* what is read of it is set here and in name_streams */
+/* Fills lanes lane .. lane + count - 1, which are whole groups: the kernel writes straight to their columns
+ * of out[2 positions, N]. */
+static void rng_fill_lane_groups(const RngLanes *rng, Law law, uint32_t start, uint32_t positions,
+                                 uint32_t lane, uint32_t count, double *out) {
+  RngCounters counters; /* only what is set here and in rng_set_counters is read */
   counters.key[0] = rng->key.word[0], counters.key[1] = rng->key.word[1];
-  name_streams(rng, 0, lane, 0, count, &counters);
-  draw_rows(&counters, law, count, start, positions, rng->lanes, out + lane);
+  rng_set_counters(rng, 0, lane, 0, count, &counters);
+  rng_draw_counters(&counters, law, count, start, positions, rng->lanes, out + lane);
 }
 
-/* A stretch of neighbouring lanes at one position, of the `left` counters from number `item` on, which run
- * along the lanes of one position after the other. */
+/* A stretch of neighbouring lanes at one position. Counters are numbered along the lanes of one position
+ * after the other; a stretch begins at number `item` and has at most `left` of them. */
 typedef struct {
   uint32_t position, lane, count;
 } Stretch;
 
-static Stretch stretch_at(uint32_t lanes, uint64_t item, uint32_t left) {
+static Stretch rng_lane_stretch(uint32_t lanes, uint64_t item, uint32_t left) {
   const uint32_t lane = (uint32_t)(item % lanes), most = lanes - lane;
   return (Stretch){(uint32_t)(item / lanes), lane, left < most ? left : most};
 }
 
-/* Fills lanes that are no whole groups, and the last number of an odd n: COUNTERS at once, of as many
- * positions as these need. */
-static void fill_stretches(const RngLanes *rng, Law law, uint32_t start, uint32_t n, double *out) {
+/* Fills lanes that are not whole groups, and the last row of an odd n: COUNTERS counters at a time, from
+ * however many positions they span. */
+static void rng_fill_lane_stretches(const RngLanes *rng, Law law, uint32_t start, uint32_t n, double *out) {
   const uint32_t lanes = rng->lanes;
   const uint64_t total = ((uint64_t)n + 1) / 2 * lanes;
   RngCounters counters = {.key = {rng->key.word[0], rng->key.word[1]}};
@@ -118,13 +118,13 @@ static void fill_stretches(const RngLanes *rng, Law law, uint32_t start, uint32_
     const uint32_t count = total - item < COUNTERS ? (uint32_t)(total - item) : COUNTERS;
     double pair[2][COUNTERS];
     for (uint32_t at = 0; at < count;) {
-      const Stretch part = stretch_at(lanes, item + at, count - at);
-      name_streams(rng, part.position, part.lane, at, part.count, &counters);
+      const Stretch part = rng_lane_stretch(lanes, item + at, count - at);
+      rng_set_counters(rng, part.position, part.lane, at, part.count, &counters);
       at += part.count;
     }
-    draw_rows(&counters, law, (count + GROUP - 1) / GROUP * GROUP, start, 1, COUNTERS, pair[0]);
+    rng_draw_counters(&counters, law, (count + GROUP - 1) / GROUP * GROUP, start, 1, COUNTERS, pair[0]);
     for (uint32_t at = 0; at < count;) {
-      const Stretch part = stretch_at(lanes, item + at, count - at);
+      const Stretch part = rng_lane_stretch(lanes, item + at, count - at);
       double *row = out + 2 * (size_t)part.position * lanes + part.lane;
       memcpy(row, pair[0] + at, part.count * sizeof *row);
       if (2 * part.position + 1 < n) memcpy(row + lanes, pair[1] + at, part.count * sizeof *row);
@@ -133,35 +133,37 @@ static void fill_stretches(const RngLanes *rng, Law law, uint32_t start, uint32_
   }
 }
 
-/* Fills out[n, lanes]: the two numbers of a position are in rows 2 position and 2 position + 1; the last
- * row can be missing. */
+/* Fills out[n, lanes]: the two numbers of a position are in rows 2 position and 2 position + 1; for odd n the
+ * last row is missing. */
 static void rng_fill(RngLanes *rng, int n, double *out, Law law) {
   ASSERT(rng->draws >= 1 && rng->lanes >= 1);
-  const uint32_t start = take_positions(&rng->position, n), lanes = rng->lanes;
-  uint32_t whole = 0; /* positions of which both numbers are asked for */
+  const uint32_t start = rng_take_positions(&rng->position, n), lanes = rng->lanes;
+  uint32_t whole = 0; /* positions of which both numbers are needed */
   if (lanes % GROUP == 0) whole = (uint32_t)n / 2;
   for (uint32_t lane = 0; whole > 0 && lane < lanes; lane += COUNTERS)
-    fill_groups(rng, law, start, whole, lane, lanes - lane < COUNTERS ? lanes - lane : COUNTERS, out);
+    rng_fill_lane_groups(rng, law, start, whole, lane, lanes - lane < COUNTERS ? lanes - lane : COUNTERS,
+                         out);
   if (2 * whole < (uint32_t)n)
-    fill_stretches(rng, law, start + whole, (uint32_t)n - 2 * whole, out + 2 * (size_t)whole * lanes);
+    rng_fill_lane_stretches(rng, law, start + whole, (uint32_t)n - 2 * whole,
+                            out + 2 * (size_t)whole * lanes);
 }
 
 void rng_lanes_uniform(RngLanes *rng, int n, double *out) { rng_fill(rng, n, out, UNIFORM); }
 void rng_lanes_normal(RngLanes *rng, int n, double *out) { rng_fill(rng, n, out, NORMAL); }
 
-/* Fills a single stream along positions instead of lanes. */
-static void fill_one(Rng *rng, int n, double *out, Law law) {
+/* Fills out[n] from a single stream, along positions instead of lanes. */
+static void rng_fill_stream(Rng *rng, int n, double *out, Law law) {
   RngCounters counters = {.key = {rng->key.word[0], rng->key.word[1]}};
-  uint32_t start = take_positions(&rng->position, n), pairs = ((uint32_t)n + 1) / 2;
-  count_up(rng->run, 0, counters.run);
-  count_up(rng->round, 0, counters.round);
-  count_up(rng->draw, 0, counters.draw);
-  count_up(0, 1, counters.position);
+  uint32_t start = rng_take_positions(&rng->position, n), pairs = ((uint32_t)n + 1) / 2;
+  rng_counter_sequence(rng->run, 0, counters.run);
+  rng_counter_sequence(rng->round, 0, counters.round);
+  rng_counter_sequence(rng->draw, 0, counters.draw);
+  rng_counter_sequence(0, 1, counters.position);
   for (uint32_t done = 0; done < pairs; done += COUNTERS) {
     const uint32_t left = pairs - done,
                    count = left < COUNTERS ? (left + GROUP - 1) / GROUP * GROUP : COUNTERS;
     double pair[2][COUNTERS];
-    draw_rows(&counters, law, count, start + done, 1, COUNTERS, pair[0]);
+    rng_draw_counters(&counters, law, count, start + done, 1, COUNTERS, pair[0]);
     for (uint32_t i = 0; i < COUNTERS && i < left; i++) {
       const uint32_t at = 2 * (done + i);
       out[at] = pair[0][i];
@@ -170,12 +172,12 @@ static void fill_one(Rng *rng, int n, double *out, Law law) {
   }
 }
 
-void rng_uniform(Rng *rng, int n, double *out) { fill_one(rng, n, out, UNIFORM); }
-void rng_normal(Rng *rng, int n, double *out) { fill_one(rng, n, out, NORMAL); }
+void rng_uniform(Rng *rng, int n, double *out) { rng_fill_stream(rng, n, out, UNIFORM); }
+void rng_normal(Rng *rng, int n, double *out) { rng_fill_stream(rng, n, out, NORMAL); }
 
 uint64_t rng_index(Rng *rng, uint64_t bound) {
   ASSERT(bound >= 1);
-  philox4x32_ctr_t counter = {{take_positions(&rng->position, 1), rng->draw, rng->round, rng->run}};
+  philox4x32_ctr_t counter = {{rng_take_positions(&rng->position, 1), rng->draw, rng->round, rng->run}};
   philox4x32_key_t key = {{rng->key.word[0], rng->key.word[1]}};
   philox4x32_ctr_t bits = philox4x32(counter, key);
   uint64_t word = (uint64_t)bits.v[1] << 32 | bits.v[0];

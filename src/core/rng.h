@@ -2,10 +2,10 @@
  *
  * A stream has a name, never a position in another stream: (study seed, purpose) are hashed into the key;
  * (run, round, draw, position) are the four words of the counter. So results cannot depend on ranks, threads,
- * time or on what another algorithm drew. One counter value gives two doubles.
+ * time, or what another algorithm drew. One counter value gives two doubles.
  *
- * Letters: B runs in a block, M draws for each run, N = B M lanes; lane n belongs to run n / M and draw n %
- * M. Arrays of many lanes have the lane last: x[n_rows, N]. */
+ * Letters: B runs in a block, M draws per run, N = B M lanes; lane n belongs to run n / M and draw n % M.
+ * Arrays of many lanes have the lane last: x[n_rows, N]. */
 #pragma once
 
 #include <stdint.h>
@@ -83,11 +83,12 @@ typedef struct {
 /* Returns the key of all streams of one purpose under one study seed. */
 RngKey rng_key(uint64_t seed, RngPurpose purpose);
 
-/* Returns the key of the streams of `purpose` that belong to those of `key`: what the owner of a key draws
- * beside its own numbers, under the same runs, rounds and draws. */
+/* Returns the key of the streams of `purpose` that belong to those of `key`, for what the owner of a key
+ * draws in addition to its own numbers, under the same runs, rounds and draws. */
 RngKey rng_subkey(RngKey key, RngPurpose purpose);
 
-/* One stream. `position` counts the counter values used; running past 2^32 of them is a bug and asserted. */
+/* One stream. `position` counts the counter values used; running past 2^32 of them is a bug and fails an
+ * assertion. */
 typedef struct {
   RngKey key;
   uint32_t run, round, draw, position;
@@ -95,21 +96,21 @@ typedef struct {
 
 /* Draws n uniform doubles in (0, 1), never 0 or 1: out[n]. */
 void rng_uniform(Rng *rng, int n, double *out);
-/* Draws n standard normal doubles, out[n], by Box-Muller; two for each counter value. */
+/* Draws n standard normal doubles, out[n], by Box-Muller; two per counter value. */
 void rng_normal(Rng *rng, int n, double *out);
 /* Draws one uniform integer in [0, bound), bound >= 1. Its bias is below bound * 2^-64. */
 uint64_t rng_index(Rng *rng, uint64_t bound);
 /* Computes order[n] <- a random permutation of 0 .. n - 1 (Fisher and Yates). */
 void rng_permutation(Rng *rng, int n, int *order);
 
-/* Returns number `place` of a random order of [0, n), a Feistel permutation whose key is (key, run), so that
- * one place can be asked for without shuffling the whole set. */
+/* Returns entry `place` of a random permutation of [0, n), a Feistel network keyed by (key, run), so that one
+ * entry can be found without shuffling the whole set. */
 int rng_permuted(int n, RngKey key, uint32_t run, int place);
 
 /* N = lanes streams side by side: lane n has run = run + r with r = (first_lane + n) / draws, draw =
  * (first_lane + n) % draws, and all share round and position. Column n of the output equals what the Rng of
- * that name would give. Where runs are no neighbours, or in different rounds, `runs` and `rounds` are set:
- * then it is runs[r] and rounds[r]. */
+ * that name would give. If the runs are not consecutive, or are in different rounds, `runs` and `rounds` are
+ * set, and lane n has runs[r] and rounds[r]. */
 typedef struct {
   RngKey key;
   uint32_t run, draws, round, first_lane, lanes, position;

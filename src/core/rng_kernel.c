@@ -50,8 +50,8 @@ INLINE Reals real(double x) { return OP(set1_pd)(x); }
 enum { GROUPS = SIMD_DOUBLES == 8 ? 4 : 2, VECTORS = RNG_KERNEL_COUNTERS / SIMD_DOUBLES, ROUNDS = 10 };
 #define EACH SIMD_UNROLL(4) for (int g = 0; g < GROUPS; g++)
 
-/* What all positions share: both words of the key of each round, and of the first two rounds what does not
- * depend on the position. */
+/* What all positions share: both words of the key of each round, and the parts of the first two rounds that
+ * do not depend on the position. */
 typedef struct {
   Words key[ROUNDS][2];
   Words position[VECTORS], run[VECTORS], from_round[VECTORS], high[VECTORS], low[VECTORS];
@@ -76,15 +76,15 @@ INLINE void make_streams(const RngCounters *counters, int count, Streams *stream
   }
 }
 
-/* Maps the last round's low word above its high one, 64 bits, to the middle of one of 2^52 equal cells of
- * (0, scale). */
+/* Maps 64 bits, the last round's low word above its high one, to the middle of one of 2^52 equal cells of (0,
+ * scale). */
 INLINE Reals unit_interval(Words product, Words other, Words key, double scale) {
   const Words bits = XOR_LOW(OP(shuffle_epi32)(product, 0xb1), other, key);
   return OP(fmadd_pd)(INTEGERS(OP(srli_epi64)(bits, 12)), real(scale * 0x1p-52), real(scale * 0x1p-53));
 }
 
-/* Draws u and scale * v of GROUPS vectors of counters from the at-th on. The upper halves of the 64-bit
- * lanes hold rubbish, which a multiplication of 32 bits does not read. */
+/* Draws u and scale * v for GROUPS vectors of counters from vector `at` on. The upper halves of the 64-bit
+ * lanes hold garbage, which a 32-bit multiplication does not read. */
 INLINE void uniforms(const Streams *streams, Words position, int at, double scale, Reals u[GROUPS],
                      Reals v[GROUPS]) {
   const Words(*key)[2] = streams->key;
@@ -128,7 +128,7 @@ void rng_kernel_uniform(const RngCounters *counters, int count, uint32_t first, 
 
 /* ---- normals */
 
-/* Positions whose uniforms stay in the first-level cache until they are normal. */
+/* Positions whose uniforms stay in the first-level cache until they are turned into normals. */
 enum { POSITIONS = 16 };
 
 /* Turns rows of u and 2 v into normals. */

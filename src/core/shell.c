@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* Letters of a word that no shell gives a meaning. */
+/* Characters that have no special meaning in any shell. */
 static const char PLAIN[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./,:=@%+-";
 
 void shell_print(FILE *out, const char *text) {

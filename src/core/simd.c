@@ -2,7 +2,7 @@
 
 #include <stdbool.h>
 
-/* Asks for features and not for the level, whose name not every compiler knows. The loader calls it before
+/* Asks for features instead of the level, whose name not every compiler knows. The loader calls it before
  * anything else is set up. */
 SimdLevel simd_level(void) {
 #if defined(__x86_64__) && defined(__GNUC__)

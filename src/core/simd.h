@@ -2,8 +2,8 @@
  *
  * A file of kernels is compiled once for each instruction level (x86-64-v4: AVX-512, v3: AVX2 and FMA, v1:
  * plain), and the loader binds each function of its header to the version for this processor
- * (cmake/Simd.cmake). SIMD_BYTES is the width of its registers. A function marked SIMD_CLONES is plain C that
- * the compiler versions by itself, in builds without sanitizers. */
+ * (cmake/Simd.cmake). SIMD_BYTES is the width of the level's registers. A function marked SIMD_CLONES is
+ * plain C of which the compiler itself makes the versions, in builds without sanitizers. */
 #pragma once
 
 #if defined(__AVX512F__)
@@ -21,8 +21,8 @@ enum { SIMD_DOUBLES = SIMD_BYTES / 8, SIMD_FLOATS = SIMD_BYTES / 4 };
 #define SIMD_CLONES
 #endif
 
-/* Unrolls the loop that follows. Not with sanitizers, which check every copy: clang takes a minute for a file
- * of them. */
+/* Unrolls the loop that follows, except with sanitizers, which check every copy: clang would take a minute
+ * for a file of such loops. */
 #ifdef SIMD_ONE_VERSION
 #define SIMD_UNROLL(n)
 #else
@@ -30,7 +30,7 @@ enum { SIMD_DOUBLES = SIMD_BYTES / 8, SIMD_FLOATS = SIMD_BYTES / 4 };
 #define SIMD_UNROLL(n) SIMD_PRAGMA(GCC unroll n)
 #endif
 
-/* Calls f(n, ..) with the number n <= most <= 6 as a constant: the sums of a tile are registers only where
+/* Calls f(n, ..) with the number n <= most <= 6 as a constant: the sums of a tile stay in registers only if
  * the compiler knows how many there are. */
 #define SIMD_CASE(n, most, f, ...)                                                                           \
   case n:                                                                                                    \
@@ -47,7 +47,7 @@ enum { SIMD_DOUBLES = SIMD_BYTES / 8, SIMD_FLOATS = SIMD_BYTES / 4 };
   default: break;                                                                                            \
   }
 
-/* Into every version of a function that calls it, with constant arguments as constants. */
+/* Inlines a function into every version of its callers, where constant arguments become constants. */
 #define INLINE static inline __attribute__((always_inline))
 
 typedef enum { SIMD_V1 = 1, SIMD_V3 = 3, SIMD_V4 = 4 } SimdLevel;

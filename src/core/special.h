@@ -8,11 +8,12 @@
 #include <stdint.h>
 
 /* Returns a b + c d with c d rounded first, in every copy of a loop. In a sum of two products a compiler
- * may fuse either with it; for aarch64 gcc takes one in whole vectors and the other in what is left of
- * them, by which a lane would notice how many there are. A zero added to c d leaves no choice. */
+ * may fuse either of them with the addition; for aarch64 gcc fuses one in whole vectors and the other in
+ * the lanes left over, so that a lane would depend on how many there are. Adding a zero to c d leaves no
+ * choice. */
 INLINE double special_two_products(double a, double b, double c, double d) { return a * b + (c * d + 0.0); }
 
-/* exp(r) by its Taylor series, highest power first: STEP(c) continues p with p r + c. */
+/* exp(r) by its Taylor series, highest power first: STEP(c) replaces p by p r + c. */
 #define SPECIAL_EXP_FIRST (1.0 / 6227020800) /* 1 / 13! */
 #define SPECIAL_EXP_SERIES(STEP)                                                                             \
   STEP(1.0 / 479001600)                                                                                      \
@@ -42,8 +43,8 @@ static inline double special_exp_inside(double x) {
   return p * scale.real;
 }
 
-/* Returns exp(x) for every x: 0 below -708, exp(709) above 709. Chosen by masks: without AVX-512 gcc leaves a
- * loop with a choice between doubles scalar, at four times the cost. */
+/* Returns exp(x) for every x: 0 below -708, exp(709) above 709. Selects by masks: without AVX-512 gcc does
+ * not vectorise a loop that selects between doubles, which costs four times as much. */
 static inline double special_exp(double x) {
   typedef union {
     double real;
@@ -60,8 +61,8 @@ static inline double special_exp(double x) {
 /* Returns log(e^a + e^b). */
 static inline double special_log_sum(double a, double b) { return fmax(a, b) + log1p(exp(-fabs(a - b))); }
 
-/* Returns log(1 + x) for 0 <= x <= 1, within 2 units in the last place: twice the area tangent of s = x /
- * (2 + x) <= 1/3, by its series to s^33 (remainder below 2^-58). */
+/* Returns log(1 + x) for 0 <= x <= 1, within 2 units in the last place: 2 artanh(s) for s = x / (2 + x) <=
+ * 1/3, by its series up to s^33 (remainder below 2^-58). */
 static inline double special_log1p(double x) {
   double s = x / (2 + x), square = s * s, p = 1.0 / 33;
   p = p * square + 1.0 / 31;
@@ -83,7 +84,7 @@ static inline double special_log1p(double x) {
 }
 
 /* Computes Phi^-1(1 - tail) for 0 < tail <= 1/2, by Newton's method on the logarithm of Phi's tail, which is
- * concave: from above, where |z| <= sqrt(-2 log(2 tail)), it goes down to the root. */
+ * concave: it starts above the root, at sqrt(-2 log(2 tail)), and goes down to it. */
 static inline double special_upper_quantile(double tail) {
   enum { STEPS = 30 };
   double z = sqrt(-2 * log(2 * tail));

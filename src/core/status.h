@@ -1,9 +1,9 @@
 /* Errors that a user can cause: bad input, files, memory.
  *
- * A function that can fail returns a Status; STATUS_OK is zero. The sentence that says what was wrong is
- * kept beside the code, in each thread its own, until `main` prints it, once. Bugs in our own code are not a
- * Status: ASSERT names the place and aborts, in every build. Numerical events are neither: samplers count
- * them (see sampler.h). */
+ * A function that can fail returns a Status; STATUS_OK is zero. The message that says what was wrong is
+ * kept separately for each thread until `main` prints it, once. Bugs in our own code are not a Status:
+ * ASSERT names the place and aborts, in every build. Nor are numerical events: samplers count them (see
+ * sampler.h). */
 #pragma once
 
 /* One list of codes: name, exit status of the program, what the exit status means. */
@@ -24,21 +24,21 @@ typedef enum {
 #undef STATUS_ENUM
 } Status;
 
-/* Stores a printf-style sentence as the present error and returns `code`. */
+/* Stores a printf-style message as the current error and returns `code`. */
 Status status_set(Status code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Puts printf-style context in front of the present sentence ("figure2.yaml: ...") and returns `code`. */
+/* Puts printf-style context in front of the current message ("figure2.yaml: ...") and returns `code`. */
 Status status_prefix(Status code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Returns the present sentence; empty when none was set. Valid until the next status_set or status_prefix. */
+/* Returns the current message; empty when none was set. Valid until the next status_set or status_prefix. */
 const char *status_message(void);
 
-/* Prints "file:line: function: assertion failed: text" on stderr and abort. */
+/* Prints "file:line: function: assertion failed: text" on stderr and aborts. */
 void status_assert_failed(const char *file, int line, const char *function, const char *text)
     __attribute__((noreturn));
 
-/* Hand a failure up. What must be closed again is opened by one function and filled by another: the first
- * calls the second, and closes whatever it says. */
+/* Returns a failure to the caller. What must be closed again is opened by one function and filled by another:
+ * the first calls the second, and closes it whatever the outcome. */
 #define TRY(call)                                                                                            \
   do {                                                                                                       \
     Status try_status_ = (call);                                                                             \

@@ -1,6 +1,6 @@
-/* How arrays of lanes are cut, in four words (docs/notation.md): a *block* is the runs that advance together,
- * a *chunk* the lanes that one call takes at a time, a *tile* what stays in the first-level cache, a *vector*
- * what an instruction works on. The block is the study's to choose (key `block`); the rest is here. */
+/* How arrays of lanes are divided, in four terms (docs/notation.md): a *block* is the runs that advance
+ * together, a *chunk* the lanes that one call takes at a time, a *tile* what stays in the first-level cache,
+ * a *vector* what one instruction works on. The study chooses the block (key `block`); the rest is here. */
 #pragma once
 
 enum {
