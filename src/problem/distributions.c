@@ -6,34 +6,41 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- densities in the plane that are no mixtures; except for swirl they are uniform on a part of [-3, 3]^2
- */
+/* ---- densities in the plane that are no mixtures; all but swirl are uniform on a part of [-3, 3]^2 */
 
-static void sample_where(bool (*inside)(const double *), Rng *rng, double *theta) {
+static void theta_star_sample_inside(bool (*inside)(const double *), Rng *rng, double *theta) {
   do {
     rng_uniform(rng, 2, theta);
     for (int i = 0; i < 2; i++) theta[i] = 6 * theta[i] - 3;
   } while (!inside(theta));
 }
 
-static bool in_rays(const double *u) {
+static bool theta_star_in_rays(const double *u) {
   const double x = fabs(u[0]), y = fabs(u[1]), radius = sqrt(x * x + y * y);
-  return (radius < 3) & ((x > y ? x : y) > 0.95 * radius); /* no branch: it could not be foreseen */
+  return (radius < 3) & ((x > y ? x : y) > 0.95 * radius); /* no branch, which could not be predicted */
 }
-static bool in_triangles(const double *u) {
+static bool theta_star_in_triangles(const double *u) {
   return (u[0] > 0 && fabs(u[1]) < u[0]) || (u[0] < 0 && fabs(u[1]) < fabs(u[0]) / 3);
 }
-static bool in_h(const double *u) { return fabs(u[0]) > 2.5 || fabs(u[1]) < 0.25; }
-static bool in_corners(const double *u) {
+static bool theta_star_in_letter_h(const double *u) { return fabs(u[0]) > 2.5 || fabs(u[1]) < 0.25; }
+static bool theta_star_in_corners(const double *u) {
   return (fabs(u[0]) > 2.5 && fabs(u[1]) > 1) || (fabs(u[1]) > 2.5 && fabs(u[0]) > 1);
 }
 
-static void sample_rays(Rng *rng, double *theta) { sample_where(in_rays, rng, theta); }
-static void sample_triangles(Rng *rng, double *theta) { sample_where(in_triangles, rng, theta); }
-static void sample_h(Rng *rng, double *theta) { sample_where(in_h, rng, theta); }
-static void sample_corners(Rng *rng, double *theta) { sample_where(in_corners, rng, theta); }
+static void theta_star_sample_rays(Rng *rng, double *theta) {
+  theta_star_sample_inside(theta_star_in_rays, rng, theta);
+}
+static void theta_star_sample_triangles(Rng *rng, double *theta) {
+  theta_star_sample_inside(theta_star_in_triangles, rng, theta);
+}
+static void theta_star_sample_h(Rng *rng, double *theta) {
+  theta_star_sample_inside(theta_star_in_letter_h, rng, theta);
+}
+static void theta_star_sample_corners(Rng *rng, double *theta) {
+  theta_star_sample_inside(theta_star_in_corners, rng, theta);
+}
 
-static void sample_swirl(Rng *rng, double *theta) {
+static void theta_star_sample_swirl(Rng *rng, double *theta) {
   double u[2];
   rng_uniform(rng, 2, u);
   double radius = 3.5 * u[0] - u[0] * (u[1] - 0.5);
@@ -41,23 +48,33 @@ static void sample_swirl(Rng *rng, double *theta) {
   theta[1] = cos(2 * M_PI * u[0]) * radius - 1;
 }
 
-/* Returns the log density of what is uniform where `inside` holds within [-3, 3]^2, a part of this area. */
-static double log_uniform(bool (*inside)(const double *), double area, const double *u) {
+/* Returns the log density of the uniform distribution on the part of [-3, 3]^2 where `inside` holds, of this
+ * area. */
+static double theta_star_log_uniform(bool (*inside)(const double *), double area, const double *u) {
   const double value[2] = {-INFINITY, -log(area)};
   return value[(fabs(u[0]) < 3) & (fabs(u[1]) < 3) & inside(u)];
 }
 
 /* Covers four sectors of radius 3 and half angle arccos 0.95. */
-static double log_density_rays(const double *u) { return log_uniform(in_rays, 36 * acos(0.95), u); }
-static double log_density_triangles(const double *u) { return log_uniform(in_triangles, 9 + 3, u); }
+static double theta_star_log_density_rays(const double *u) {
+  return theta_star_log_uniform(theta_star_in_rays, 36 * acos(0.95), u);
+}
+static double theta_star_log_density_triangles(const double *u) {
+  return theta_star_log_uniform(theta_star_in_triangles, 9 + 3, u);
+}
 /* Covers two strips of 0.5 x 6 and a bar of 5 x 0.5. */
-static double log_density_h(const double *u) { return log_uniform(in_h, 6 + 2.5, u); }
+static double theta_star_log_density_h(const double *u) {
+  return theta_star_log_uniform(theta_star_in_letter_h, 6 + 2.5, u);
+}
 /* Covers in each corner two strips of 0.5 x 2 that share a square of 0.5 x 0.5. */
-static double log_density_corners(const double *u) { return log_uniform(in_corners, 4 * (1 + 1 - 0.25), u); }
+static double theta_star_log_density_corners(const double *u) {
+  return theta_star_log_uniform(theta_star_in_corners, 4 * (1 + 1 - 0.25), u);
+}
 
-/* Uses that about (1, -1) theta has the angle 2 pi u and the radius r = u (4 - v), uniform on (3 u, 4 u).
- * So (u, r) has the density 1 / u, and the area element is 2 pi r du dr. It is unbounded at the tip. */
-static double log_density_swirl(const double *theta) {
+/* Uses polar coordinates about (1, -1), in which theta has the angle 2 pi u and the radius r = u (4 - v),
+ * uniform on (3 u, 4 u). So (u, r) has the density 1 / u, and the area element is 2 pi r du dr. The density
+ * is unbounded at the tip. */
+static double theta_star_log_density_swirl(const double *theta) {
   double x = theta[0] - 1, y = theta[1] + 1, radius = hypot(x, y), u;
   if (radius >= 4) return -INFINITY; /* u is at most 1, and needs an arc tangent */
   u = atan2(x, y) / (2 * M_PI);
@@ -65,9 +82,9 @@ static double log_density_swirl(const double *theta) {
   return 3 * u < radius && radius < 4 * u ? -log(2 * M_PI * u * radius) : -INFINITY;
 }
 
-/* Creates `count` components of equal weight and of this variance in all directions, with means of zero; to
- * be prepared when the caller has set the means. */
-static Status create_equal(Arena *memory, int d, int count, double variance, Mixture *out) {
+/* Creates `count` components of equal weight, with this variance in all directions and means of zero; the
+ * caller sets the means and then prepares the mixture. */
+static Status theta_star_equal_modes(Arena *memory, int d, int count, double variance, Mixture *out) {
   TRY(mixture_create(memory, d, count, out));
   for (size_t c = 0; c < (size_t)count; c++) {
     out->weight[c] = 1.0 / count;
@@ -76,15 +93,16 @@ static Status create_equal(Arena *memory, int d, int count, double variance, Mix
   return STATUS_OK;
 }
 
-/* ---- mixtures in the plane: cross and, for studies in which the exact posterior is in closed form (Figure 7
- * of the DiffTS paper), rays and triangles with each piece replaced by the Gaussian of its weight, mean and
+/* ---- mixtures in the plane: cross and, for studies with an exact posterior in closed form (Figure 7 of the
+ * DiffTS paper), rays and triangles with each piece replaced by the Gaussian of the same weight, mean and
  * covariance */
 
 typedef struct {
   double weight, mean[2], covariance[4];
 } Component;
 
-static Status create_planar(Arena *memory, int components, const Component *component, Mixture *out) {
+static Status theta_star_planar_modes(Arena *memory, int components, const Component *component,
+                                      Mixture *out) {
   TRY(mixture_create(memory, 2, components, out));
   for (int c = 0; c < components; c++) {
     out->weight[c] = component[c].weight;
@@ -94,15 +112,15 @@ static Status create_planar(Arena *memory, int components, const Component *comp
   return mixture_prepare(out);
 }
 
-static Status mix_cross(Arena *memory, int d, Mixture *out) {
+static Status theta_star_mix_cross(Arena *memory, int d, Mixture *out) {
   (void)d;
   static const Component component[] = {{0.5, {0, 0}, {1, 0.99, 0.99, 1}}, {0.5, {0, 0}, {1, -0.9, -0.9, 1}}};
-  return create_planar(memory, 2, component, out);
+  return theta_star_planar_modes(memory, 2, component, out);
 }
 
-/* Creates the mixture of four rays. Each is uniform on a sector of radius 3 and half angle h: E r = 2, E
+/* Creates the mixture of four rays. Each ray is uniform on a sector of radius 3 and half angle h: E r = 2, E
  * r^2 = 9/2, E cos a = sin h / h, E cos^2 a = 1/2 + sin 2h / (4 h). */
-static Status mix_rays(Arena *memory, int d, Mixture *out) {
+static Status theta_star_mix_rays(Arena *memory, int d, Mixture *out) {
   (void)d;
   const double h = acos(0.95), bend = sin(2 * h) / (4 * h), mean = 2 * sin(h) / h;
   const double along = 4.5 * (0.5 + bend) - mean * mean, across = 4.5 * (0.5 - bend);
@@ -110,41 +128,41 @@ static Status mix_rays(Arena *memory, int d, Mixture *out) {
                                  {0.25, {-mean, 0}, {along, 0, 0, across}},
                                  {0.25, {0, mean}, {across, 0, 0, along}},
                                  {0.25, {0, -mean}, {across, 0, 0, along}}};
-  return create_planar(memory, 4, component, out);
+  return theta_star_planar_modes(memory, 4, component, out);
 }
 
-static Status mix_triangles(Arena *memory, int d, Mixture *out) {
+static Status theta_star_mix_triangles(Arena *memory, int d, Mixture *out) {
   (void)d;
   static const Component component[] = {{0.75, {2, 0}, {0.5, 0, 0, 1.5}},
                                         {0.25, {-2, 0}, {0.5, 0, 0, 1.0 / 6}}};
-  return create_planar(memory, 2, component, out);
+  return theta_star_planar_modes(memory, 2, component, out);
 }
 
-/* Makes modes so far apart that a local method stays in the one where it starts. */
-static Status mix_four(Arena *memory, int d, Mixture *out) {
+/* Creates modes so far apart that a local method stays in the one where it starts. */
+static Status theta_star_mix_four(Arena *memory, int d, Mixture *out) {
   (void)d;
   static const Component component[] = {{0.25, {3, 0}, {0.1, 0, 0, 0.1}},
                                         {0.25, {-3, 0}, {0.1, 0, 0, 0.1}},
                                         {0.25, {0, 3}, {0.1, 0, 0, 0.1}},
                                         {0.25, {0, -3}, {0.1, 0, 0, 0.1}}};
-  return create_planar(memory, 4, component, out);
+  return theta_star_planar_modes(memory, 4, component, out);
 }
 
-/* ---- mixtures in any dimension; the curves, the surface and the heavy tails are so fine mixtures that
- * nothing shows of it, with an exact posterior all the same */
+/* ---- mixtures in any dimension; those for curves, the surface and heavy tails are so fine that the
+ * components do not show, and still have an exact posterior */
 
-static Status mix_gaussian(Arena *memory, int d, Mixture *out) {
-  TRY(create_equal(memory, d, 1, 1, out));
+static Status theta_star_mix_gaussian(Arena *memory, int d, Mixture *out) {
+  TRY(theta_star_equal_modes(memory, d, 1, 1, out));
   return mixture_prepare(out);
 }
 
-static Status isotropic_gaussian(Arena *memory, int d, Isotropic *out) {
+static Status theta_star_isotropic_gaussian(Arena *memory, int d, Isotropic *out) {
   TRY(isotropic_create(memory, d, 1, out));
   out->weight[0] = out->variance[0] = 1;
   return STATUS_OK;
 }
 
-static Status load_mixture(Arena *memory, const char *file, Mixture *out) {
+static Status theta_star_load_mixture(Arena *memory, const char *file, Mixture *out) {
   SCRATCH_ARENA(scratch);
   PriorFit chain = {.schedule = {.stages = 1, .alpha = 0.5}};
   Prior prior;
@@ -162,7 +180,7 @@ static Status load_mixture(Arena *memory, const char *file, Mixture *out) {
 enum { SPHERE_COMPONENTS = 6 };
 static const double SPHERE_VARIANCE = 0.1, SPHERE_RADIUS = 2;
 
-static void sphere_means(int d, double *means) {
+static void theta_star_sphere_means(int d, double *means) {
   Rng rng = {.key = rng_key(0, RNG_DIRECTION), .run = (uint32_t)d};
   rng_normal(&rng, SPHERE_COMPONENTS * d, means);
   for (int c = 0; c < SPHERE_COMPONENTS; c++) {
@@ -172,27 +190,27 @@ static void sphere_means(int d, double *means) {
   }
 }
 
-static Status mix_sphere(Arena *memory, int d, Mixture *out) {
-  TRY(create_equal(memory, d, SPHERE_COMPONENTS, SPHERE_VARIANCE, out));
-  sphere_means(d, out->mean);
+static Status theta_star_mix_sphere(Arena *memory, int d, Mixture *out) {
+  TRY(theta_star_equal_modes(memory, d, SPHERE_COMPONENTS, SPHERE_VARIANCE, out));
+  theta_star_sphere_means(d, out->mean);
   return mixture_prepare(out);
 }
 
-static Status isotropic_sphere(Arena *memory, int d, Isotropic *out) {
+static Status theta_star_isotropic_sphere(Arena *memory, int d, Isotropic *out) {
   TRY(isotropic_create(memory, d, SPHERE_COMPONENTS, out));
-  sphere_means(d, out->mean);
+  theta_star_sphere_means(d, out->mean);
   for (int c = 0; c < SPHERE_COMPONENTS; c++)
     out->weight[c] = 1.0 / SPHERE_COMPONENTS, out->variance[c] = SPHERE_VARIANCE;
   return STATUS_OK;
 }
 
-/* Creates a tube around a closed curve whose frequencies 1, 2, .. make it leave every plane: no few
- * Gaussians are near it. Coordinates 2 j and 2 j + 1 are cosine and sine of j + 1 times the angle; |mean|
- * = 2 for even d. */
-static Status mix_curve(Arena *memory, int d, Mixture *out) {
+/* Creates a tube around a closed curve whose frequencies 1, 2, .. take it out of every plane, so that no
+ * small number of Gaussians is close to it. Coordinates 2 j and 2 j + 1 are cosine and sine of j + 1 times
+ * the angle; |mean| = 2 for even d. */
+static Status theta_star_mix_curve(Arena *memory, int d, Mixture *out) {
   enum { ALONG = 100 };
   const double variance = 0.05, radius = 2 / sqrt(d > 1 ? 0.5 * d : 1), turn = 2 * acos(-1);
-  TRY(create_equal(memory, d, ALONG, variance, out));
+  TRY(theta_star_equal_modes(memory, d, ALONG, variance, out));
   for (int c = 0; c < ALONG; c++)
     for (int i = 0; i < d; i++) {
       const double angle = turn * (c * (i / 2 + 1)) / ALONG;
@@ -202,17 +220,19 @@ static Status mix_curve(Arena *memory, int d, Mixture *out) {
 }
 
 enum { CURVE_PIECES = 320, ROLL_ANGLES = 36, ROLL_HEIGHTS = 10, TAIL_SCALES = 24 };
-static const double THICKNESS = 0.15; /* of curve and surface: standard deviation */
+static const double THICKNESS = 0.15; /* of the spiral and the surface: standard deviation */
 
-/* Creates `count` equal pieces of variance THICKNESS^2 about the points x[3]. Three directions, the same
- * for every study, place them in d dimensions; in fewer dimensions the last coordinates are left out. */
-static Status create_pieces(Arena *memory, int d, int count, void (*point)(int k, double *x), Mixture *out) {
+/* Creates `count` components of equal weight and variance THICKNESS^2 at the points x[3]. Three directions,
+ * the same for every study, place the points in d dimensions; in fewer than three, the last coordinates are
+ * left out. */
+static Status theta_star_modes_along(Arena *memory, int d, int count, void (*point)(int k, double *x),
+                                     Mixture *out) {
   enum { SPACE = 3 };
   const int shown = d < SPACE ? d : SPACE;
   double *direction;
   Rng rng = {.key = rng_key(0, RNG_ROTATION), .run = (uint32_t)d};
   SCRATCH_ARENA(scratch);
-  TRY(create_equal(memory, d, count, THICKNESS * THICKNESS, out));
+  TRY(theta_star_equal_modes(memory, d, count, THICKNESS * THICKNESS, out));
   ALLOCATE(&scratch, direction, shown * d);
   rotation_draw(&rng, shown, d, direction);
   for (int k = 0; k < count; k++) {
@@ -224,36 +244,36 @@ static Status create_pieces(Arena *memory, int d, int count, void (*point)(int k
   return mixture_prepare(out);
 }
 
-/* Makes two turns outwards in a plane while the third coordinate rises: 19 long, so that pieces are 0.06
- * apart. */
-static void spiral_point(int k, double *x) {
+/* Puts points along two turns outwards in a plane while the third coordinate rises: a length of 19, so that
+ * points are 0.06 apart. */
+static void theta_star_spiral_point(int k, double *x) {
   const double u = sqrt((k + 0.5) / CURVE_PIECES), angle = 4 * M_PI * u;
   x[0] = 3 * u * cos(angle), x[1] = 3 * u * sin(angle), x[2] = 3 * u - 1.5;
 }
 
-/* Makes one turn of a rolled sheet, 3 high: pieces are 0.3 apart, two standard deviations. */
-static void roll_point(int k, double *x) {
+/* Puts points on one turn of a rolled sheet, 3 high: they are 0.3 apart, two standard deviations. */
+static void theta_star_roll_point(int k, double *x) {
   const double u = (k % ROLL_ANGLES + 0.5) / ROLL_ANGLES, angle = 2 * M_PI * u, radius = 1 + u;
   x[0] = radius * cos(angle), x[1] = radius * sin(angle);
   x[2] = 3 * ((k / ROLL_ANGLES + 0.5) / ROLL_HEIGHTS - 0.5);
 }
 
-static Status mix_spiral(Arena *memory, int d, Mixture *out) {
-  return create_pieces(memory, d, CURVE_PIECES, spiral_point, out);
+static Status theta_star_mix_spiral(Arena *memory, int d, Mixture *out) {
+  return theta_star_modes_along(memory, d, CURVE_PIECES, theta_star_spiral_point, out);
 }
 
-static Status mix_roll(Arena *memory, int d, Mixture *out) {
-  return create_pieces(memory, d, ROLL_ANGLES * ROLL_HEIGHTS, roll_point, out);
+static Status theta_star_mix_roll(Arena *memory, int d, Mixture *out) {
+  return theta_star_modes_along(memory, d, ROLL_ANGLES * ROLL_HEIGHTS, theta_star_roll_point, out);
 }
 
-/* Creates Student's t with 3 degrees of freedom: a Gaussian whose variance s is inverse gamma, with
- * density s^-5/2 exp(-3 / (2 s)), here at points even in log s from 0.1 to 1000. */
-static Status mix_student(Arena *memory, int d, Mixture *out) {
+/* Creates Student's t with 3 degrees of freedom: a Gaussian whose variance s is inverse gamma, with density
+ * s^-5/2 exp(-3 / (2 s)), here at points spaced evenly in log s from 0.1 to 1000. */
+static Status theta_star_mix_student(Arena *memory, int d, Mixture *out) {
   double total = 0;
   TRY(mixture_create(memory, d, TAIL_SCALES, out));
   for (int c = 0; c < TAIL_SCALES; c++) {
     const double s = 0.1 * pow(1e4, c / (TAIL_SCALES - 1.0));
-    out->weight[c] = pow(s, -1.5) * exp(-1.5 / s); /* the density times s, for log s */
+    out->weight[c] = pow(s, -1.5) * exp(-1.5 / s); /* the density of log s: that of s, times s */
     total += out->weight[c];
     for (int i = 0; i < d; i++)
       out->covariance[((size_t)c * (size_t)d + (size_t)i) * (size_t)d + (size_t)i] = s;
@@ -270,34 +290,37 @@ static Status mix_student(Arena *memory, int d, Mixture *out) {
 #define NEITHER "in neither paper"
 
 const ThetaOps theta_distributions[] = {
-    {"cross", "two crossed Gaussians", PAPER, .dimension = 2, .mixture = mix_cross},
-    {"rays", "uniform on four narrow rays along the axes", PAPER, .dimension = 2, .sample = sample_rays,
-     .log_density = log_density_rays},
+    {"cross", "two crossed Gaussians", PAPER, .dimension = 2, .mixture = theta_star_mix_cross},
+    {"rays", "uniform on four narrow rays along the axes", PAPER, .dimension = 2,
+     .sample = theta_star_sample_rays, .log_density = theta_star_log_density_rays},
     {"triangles", "uniform on a wide and a narrow triangle", PAPER, .dimension = 2,
-     .sample = sample_triangles, .log_density = log_density_triangles},
-    {"swirl", "a spiral of growing width", PAPER, .dimension = 2, .sample = sample_swirl,
-     .log_density = log_density_swirl},
-    {"H", "uniform on the letter H", PAPER, .dimension = 2, .sample = sample_h, .log_density = log_density_h},
-    {"corners", "uniform on four corners of a square", PAPER, .dimension = 2, .sample = sample_corners,
-     .log_density = log_density_corners},
+     .sample = theta_star_sample_triangles, .log_density = theta_star_log_density_triangles},
+    {"swirl", "a spiral of growing width", PAPER, .dimension = 2, .sample = theta_star_sample_swirl,
+     .log_density = theta_star_log_density_swirl},
+    {"H", "uniform on the letter H", PAPER, .dimension = 2, .sample = theta_star_sample_h,
+     .log_density = theta_star_log_density_h},
+    {"corners", "uniform on four corners of a square", PAPER, .dimension = 2,
+     .sample = theta_star_sample_corners, .log_density = theta_star_log_density_corners},
     {"gm_cross", "cross, which is a mixture of Gaussians already", VARIANT, .dimension = 2,
-     .mixture = mix_cross},
-    {"gm_rays", "four Gaussians with the moments of the rays", VARIANT, .dimension = 2, .mixture = mix_rays},
+     .mixture = theta_star_mix_cross},
+    {"gm_rays", "four Gaussians with the moments of the rays", VARIANT, .dimension = 2,
+     .mixture = theta_star_mix_rays},
     {"gm_triangles", "two Gaussians with the moments of the triangles", VARIANT, .dimension = 2,
-     .mixture = mix_triangles},
-    {"gm_four", "four narrow Gaussians far apart", NEITHER, .dimension = 2, .mixture = mix_four},
+     .mixture = theta_star_mix_triangles},
+    {"gm_four", "four narrow Gaussians far apart", NEITHER, .dimension = 2, .mixture = theta_star_mix_four},
     {"gm_curve", "a tube of 100 Gaussians along a closed curve, in any dimension", NEITHER,
-     .mixture = mix_curve},
+     .mixture = theta_star_mix_curve},
     {"mixture", "a mixture of Gaussians from a prior file (problem.file)", "DiffTS, Section 6.2",
-     .load = load_mixture},
-    {"gaussian", "standard Gaussian in any dimension", "DiffTS, Section 2.1", .mixture = mix_gaussian,
-     .isotropic = isotropic_gaussian},
-    {"gm_sphere", "six narrow Gaussians on a sphere, in any dimension", BRUNA_HAN, .mixture = mix_sphere,
-     .isotropic = isotropic_sphere},
+     .load = theta_star_load_mixture},
+    {"gaussian", "standard Gaussian in any dimension", "DiffTS, Section 2.1",
+     .mixture = theta_star_mix_gaussian, .isotropic = theta_star_isotropic_gaussian},
+    {"gm_sphere", "six narrow Gaussians on a sphere, in any dimension", BRUNA_HAN,
+     .mixture = theta_star_mix_sphere, .isotropic = theta_star_isotropic_sphere},
     {"spiral", "about a curve, two turns of a rising spiral, in any dimension", NEITHER,
-     .mixture = mix_spiral},
-    {"roll", "about a surface, a rolled sheet, in any dimension", NEITHER, .mixture = mix_roll},
-    {"student", "Student's t with 3 degrees of freedom, in any dimension", NEITHER, .mixture = mix_student},
+     .mixture = theta_star_mix_spiral},
+    {"roll", "about a surface, a rolled sheet, in any dimension", NEITHER, .mixture = theta_star_mix_roll},
+    {"student", "Student's t with 3 degrees of freedom, in any dimension", NEITHER,
+     .mixture = theta_star_mix_student},
     {"ising", "uniform on the corners of the hypercube, in any dimension", BRUNA_HAN, .prior = prior_ising},
     {"file", "drawn from the user's own samples (problem.file)", "DiffTS, Section 6.3",
      .set = dataset_read_samples},

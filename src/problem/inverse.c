@@ -1,10 +1,10 @@
 /* Linear inverse problems, y = A theta* + sigma w (Bruna and Han, Tilted transport).
  *
- * A[m, d] is drawn for each run: min(m, d) singular values between snr sigma and kappa snr sigma, each the
- * same multiple of the last, and singular vectors uniform among all; or the right ones are the principal axes
- * of theta*, so that the world shows least of where theta* varies most. Its rows are the arms, m =
- * problem.arms, so a history holds them in order, and one of m observations is the whole of y. With Q = A' A
- * / sigma^2: snr^2 is its smallest eigenvalue that is not 0 by construction, kappa^2 the ratio of largest to
+ * A[m, d] is drawn for each run. It has min(m, d) singular values in a geometric sequence between snr sigma
+ * and kappa snr sigma, and uniformly random singular vectors; or the right ones are the principal axes of
+ * theta*, so that the world reveals least where theta* varies most. Its rows are the arms, m = problem.arms,
+ * so a history has them in order, and one of m observations is the whole of y. With Q = A' A / sigma^2, snr^2
+ * is the smallest eigenvalue of Q that is not 0 by construction, and kappa^2 the ratio of the largest to the
  * smallest. */
 #include "core/arena.h"
 #include "core/linalg.h"
@@ -18,12 +18,12 @@ const char INVERSE_SINGULAR_VECTORS[] = "random principal";
 
 typedef struct {
   double snr, condition_number;
-  double *axes; /* [d, d], rows: the principal axes of theta*, variances rising; NULL: random */
+  double *axes; /* [d, d], rows: the principal axes of theta* in order of rising variance; NULL: random */
 } Inverse;
 
-static int matrix_rank(const Problem *self) { return self->arms < self->d ? self->arms : self->d; }
+static int inverse_problem_rank(const Problem *self) { return self->arms < self->d ? self->arms : self->d; }
 
-static Status find_axes(Arena *memory, const ThetaSource *theta, Inverse *state) {
+static Status inverse_problem_find_axes(Arena *memory, const ThetaSource *theta, Inverse *state) {
   SCRATCH_ARENA(scratch);
   const size_t d = (size_t)theta->d;
   double *work;
@@ -42,7 +42,7 @@ static Status find_axes(Arena *memory, const ThetaSource *theta, Inverse *state)
   return status;
 }
 
-static Status inverse_create(Problem *self, const Config *config) {
+static Status inverse_problem_create(Problem *self, const Config *config) {
   Inverse *state;
   ALLOCATE(&self->memory, state, 1);
   self->state = state;
@@ -51,34 +51,35 @@ static Status inverse_create(Problem *self, const Config *config) {
   self->arms_in_order = true;
   state->snr = config_real(config, "problem.snr");
   state->condition_number = config_real(config, "problem.condition_number");
-  self->feature_scratch = (size_t)matrix_rank(self) * ((size_t)self->arms + (size_t)self->d);
+  self->feature_scratch = (size_t)inverse_problem_rank(self) * ((size_t)self->arms + (size_t)self->d);
   return config_is(config, "problem.singular_vectors", "principal")
-             ? find_axes(&self->memory, &self->theta, state)
+             ? inverse_problem_find_axes(&self->memory, &self->theta, state)
              : STATUS_OK;
 }
 
-/* Returns singular value k of 0 .. rank - 1, falling. */
-static double singular_value(const Problem *self, int k) {
+/* Returns singular value k, from 0 to rank - 1, in falling order. */
+static double inverse_problem_singular_value(const Problem *self, int k) {
   const Inverse *state = self->state;
-  const int last = matrix_rank(self) - 1;
+  const int last = inverse_problem_rank(self) - 1;
   const double share = last > 0 ? (double)(last - k) / last : 0;
   return state->snr * self->likelihood.noise * pow(state->condition_number, share);
 }
 
-/* Returns the stream of a run's singular vectors: the left ones are ARMS, the right ones RIGHT_VECTORS. */
-static Rng vectors_of(const Problem *self, RngPurpose side, uint32_t run, uint32_t round) {
+/* Returns the stream of a run's singular vectors: ARMS for the left ones, RIGHT_VECTORS for the right
+ * ones. */
+static Rng inverse_problem_stream(const Problem *self, RngPurpose side, uint32_t run, uint32_t round) {
   return (Rng){.key = rng_key(self->seed, side), .run = run, .round = round};
 }
 
-static void inverse_draw_features(World *world) {
+static void inverse_problem_draw_features(World *world) {
   const Problem *self = world->problem;
   const Inverse *state = self->state;
-  const int d = self->d, m = self->arms, rank = matrix_rank(self), runs = world->runs;
+  const int d = self->d, m = self->arms, rank = inverse_problem_rank(self), runs = world->runs;
   double *left = world->scratch + runs, *right = left + rank * m; /* [rank, m], [rank, d] */
   for (int b = 0; b < runs; b++) {
     const uint32_t run = world->first_run + (uint32_t)b;
-    Rng rng = vectors_of(self, RNG_ARMS, run, world->round),
-        other = vectors_of(self, RNG_RIGHT_VECTORS, run, world->round);
+    Rng rng = inverse_problem_stream(self, RNG_ARMS, run, world->round),
+        other = inverse_problem_stream(self, RNG_RIGHT_VECTORS, run, world->round);
     rotation_draw(&rng, rank, m, left);
     if (state->axes)
       memcpy(right, state->axes, (size_t)(rank * d) * sizeof *right);
@@ -87,31 +88,36 @@ static void inverse_draw_features(World *world) {
     for (int row = 0; row < m; row++)
       for (int i = 0; i < d; i++) {
         double sum = 0;
-        for (int k = 0; k < rank; k++) sum += singular_value(self, k) * left[k * m + row] * right[k * d + i];
+        for (int k = 0; k < rank; k++)
+          sum += inverse_problem_singular_value(self, k) * left[k * m + row] * right[k * d + i];
         world->features[(size_t)(row * d + i) * (size_t)runs + (size_t)b] = sum;
       }
   }
 }
 
-/* Draws orthonormal columns of normals: what rotation_draw gives as rows. */
-static Status draw_vectors(const Dense *dense, Rng rng, int rows, int columns, DenseMatrix *out) {
+/* Draws orthonormal columns from normals: what rotation_draw gives as rows. */
+static Status inverse_problem_draw_vectors(const Dense *dense, Rng rng, int rows, int columns,
+                                           DenseMatrix *out) {
   TRY(dense_matrix_create(dense, rows, columns, out));
   dense_fill_normal(dense, rng, out);
   return dense_orthogonal(dense, out);
 }
 
-/* Computes (left diag(s)) right', with all of it spread over ranks. */
-static Status draw_matrix(const Problem *self, uint32_t run, const Dense *dense, DenseMatrix *out) {
-  const int rank = matrix_rank(self);
+/* Computes (left diag(s)) right', with all matrices spread over the ranks. */
+static Status inverse_problem_draw_matrix(const Problem *self, uint32_t run, const Dense *dense,
+                                          DenseMatrix *out) {
+  const int rank = inverse_problem_rank(self);
   SCOPED(DenseMatrix, left, dense_matrix_destroy);
   SCOPED(DenseMatrix, right, dense_matrix_destroy);
   SCRATCH_ARENA(scratch);
   double *values;
   *out = (DenseMatrix){0};
   TRY(dense_agree(dense, arena_new(&scratch, (void **)&values, (size_t)rank, sizeof *values)));
-  for (int k = 0; k < rank; k++) values[k] = singular_value(self, k);
-  TRY(draw_vectors(dense, vectors_of(self, RNG_ARMS, run, 0), self->arms, rank, &left));
-  TRY(draw_vectors(dense, vectors_of(self, RNG_RIGHT_VECTORS, run, 0), self->d, rank, &right));
+  for (int k = 0; k < rank; k++) values[k] = inverse_problem_singular_value(self, k);
+  TRY(inverse_problem_draw_vectors(dense, inverse_problem_stream(self, RNG_ARMS, run, 0), self->arms, rank,
+                                   &left));
+  TRY(inverse_problem_draw_vectors(dense, inverse_problem_stream(self, RNG_RIGHT_VECTORS, run, 0), self->d,
+                                   rank, &right));
   TRY(dense_matrix_create(dense, self->arms, self->d, out));
   dense_scale_columns(dense, values, &left);
   dense_multiply(dense, 1, false, &left, true, &right, out);
@@ -121,6 +127,6 @@ static Status draw_matrix(const Problem *self, uint32_t run, const Dense *dense,
 const ProblemOps problem_inverse = {.name = "inverse",
                                     .summary = "y = A theta* + noise, the rows of A in order as the arms",
                                     .reference = "Bruna and Han (2024), Tilted transport",
-                                    .create = inverse_create,
-                                    .features = inverse_draw_features,
-                                    .matrix = draw_matrix};
+                                    .create = inverse_problem_create,
+                                    .features = inverse_problem_draw_features,
+                                    .matrix = inverse_problem_draw_matrix};

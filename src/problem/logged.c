@@ -1,6 +1,6 @@
 /* Bandits that were played before: a log of events, each with the arm that was taken, its reward, and the
- * probability by which it was chosen. There is no theta*, and what other arms would have given is not known;
- * the replay study values policies all the same. */
+ * probability with which it was chosen. There is no theta*, and the rewards of the other arms are unknown;
+ * the replay study estimates the value of policies all the same. */
 #include "problem/logged.h"
 
 #include "core/linalg.h"
@@ -15,9 +15,9 @@ int logged_event(const Problem *problem, uint32_t run, uint32_t round) {
   return rng_permuted(logged_events(problem)->rows, rng_key(problem->seed, RNG_EVENTS), run, (int)round - 1);
 }
 
-/* Fits one model to those of the events that have this arm, or to all where it is negative. */
-static void fit_arm(const EventLog *log, int arm, int count, const int *events, double *square,
-                    double *theta) {
+/* Fits one model to the events in which this arm was taken, or to all events if the arm is negative. */
+static void logged_bandit_fit_arm(const EventLog *log, int arm, int count, const int *events, double *square,
+                                  double *theta) {
   const size_t d = (size_t)log->d;
   memset(square, 0, d * d * sizeof *square);
   memset(theta, 0, d * sizeof *theta);
@@ -37,11 +37,11 @@ static void fit_arm(const EventLog *log, int arm, int count, const int *events, 
 
 void logged_ridge(const EventLog *log, int count, const int *events, double *square, double *theta) {
   if (log->has_features) {
-    fit_arm(log, -1, count, events, square, theta);
+    logged_bandit_fit_arm(log, -1, count, events, square, theta);
     return;
   }
   for (int k = 0; k < log->arms; k++)
-    fit_arm(log, k, count, events, square, theta + (size_t)k * (size_t)log->d);
+    logged_bandit_fit_arm(log, k, count, events, square, theta + (size_t)k * (size_t)log->d);
 }
 
 double logged_predict(const EventLog *log, const double *theta, int event, int arm) {
@@ -53,7 +53,7 @@ double logged_predict(const EventLog *log, const double *theta, int event, int a
 }
 
 /* Computes sigma, the root mean square residual of a ridge fit to all events. */
-static Status fit_noise(const EventLog *log, double *noise) {
+static Status logged_bandit_fit_noise(const EventLog *log, double *noise) {
   SCRATCH_ARENA(scratch);
   const size_t d = (size_t)log->d, models = log->has_features ? 1 : (size_t)log->arms;
   double *square, *theta, total = 0;
@@ -65,11 +65,11 @@ static Status fit_noise(const EventLog *log, double *noise) {
   logged_ridge(log, log->rows, events, square, theta);
   for (int e = 0; e < log->rows; e++)
     total += pow(log->reward[e] - logged_predict(log, theta, e, log->arm[e]), 2);
-  *noise = fmax(sqrt(total / log->rows), 1e-6); /* an exact fit leaves none */
+  *noise = fmax(sqrt(total / log->rows), 1e-6); /* an exact fit leaves no residual */
   return STATUS_OK;
 }
 
-static Status check_log(Problem *self, const Config *config, const char *path, EventLog *log) {
+static Status logged_bandit_check(Problem *self, const Config *config, const char *path, EventLog *log) {
   const LikelihoodOps *ops = self->likelihood.ops;
   if (!config_is(config, "study", "replay"))
     return status_set(STATUS_INPUT, "problem.family: logged is for study replay; this is study %s",
@@ -89,7 +89,7 @@ static Status check_log(Problem *self, const Config *config, const char *path, E
   return STATUS_OK;
 }
 
-static Status logged_create(Problem *self, const Config *config) {
+static Status logged_bandit_create(Problem *self, const Config *config) {
   EventLog *log;
   ALLOCATE(&self->memory, log, 1);
   self->state = log;
@@ -97,12 +97,12 @@ static Status logged_create(Problem *self, const Config *config) {
   if (!path)
     return status_set(STATUS_INPUT, "problem.family = logged needs problem.file, which is not given");
   TRY(dataset_read_events(&self->memory, path, log));
-  TRY(check_log(self, config, path, log));
+  TRY(logged_bandit_check(self, config, path, log));
   self->arms = log->arms, self->rounds = log->rows;
   self->per_arm = !log->has_features, self->resample_arms = true;
   if (config_is(config, "problem.noise", "auto") && likelihood_is_conjugate(&self->likelihood)) {
     self->likelihood.noise = log->noise;
-    if (log->noise <= 0) TRY(fit_noise(log, &self->likelihood.noise));
+    if (log->noise <= 0) TRY(logged_bandit_fit_noise(log, &self->likelihood.noise));
   }
   return theta_create_gaussian(log->d, self->seed, &self->theta);
 }
@@ -117,7 +117,8 @@ static void features(World *world) {
   }
 }
 
-/* Gives the reward of the arm that was taken, and 0 for the others: nobody is shown either. */
+/* Sets the mean of the arm that was taken to its reward, and that of the others to 0; neither is shown to a
+ * policy. */
 static void rewards(World *world) {
   const EventLog *log = world->problem->state;
   for (int i = 0; i < world->problem->arms * world->runs; i++) world->mean[i] = 0;
@@ -132,6 +133,6 @@ const ProblemOps problem_logged = {.name = "logged",
                                        "events of a log, with the arm that was taken and its probability",
                                    .reference = "Li, Chu, Langford and Wang 2011",
                                    .per_arm = true,
-                                   .create = logged_create,
+                                   .create = logged_bandit_create,
                                    .features = features,
                                    .rewards = rewards};

@@ -1,4 +1,4 @@
-/* What the replay study needs to know of a log, beside its features (problem/logged.c). */
+/* What the replay study needs from a log, apart from its features (problem/logged.c). */
 #pragma once
 
 #include "io/dataset.h"
@@ -6,8 +6,8 @@
 
 /* Returns the log of a problem of family `logged`, which owns it. */
 const EventLog *logged_events(const Problem *problem);
-/* Returns the event that a run meets in a round, from 1: a random order of all for each run. Streams:
- * (EVENTS, run). */
+/* Returns the event that a run meets in a round, counted from 1: each run meets all events in its own random
+ * order. Streams: (EVENTS, run). */
 int logged_event(const Problem *problem, uint32_t run, uint32_t round);
 
 /* Returns the features of an arm in an event, [d]. */
@@ -16,9 +16,9 @@ static inline const double *logged_features(const EventLog *log, int event, int 
   return log->x + row * (size_t)log->d;
 }
 
-/* Fits rewards by ridge regression, theta = (X'X + I)^-1 X'y, to the listed events: theta[models, d], one
- * model for all arms where an event has features of each, and one for each arm where it has a context;
+/* Fits the rewards of the listed events by ridge regression, theta = (X'X + I)^-1 X'y: theta[models, d], one
+ * model for all arms if an event has features for each arm, and one model per arm if it has a context;
  * square[d, d] is scratch. */
 void logged_ridge(const EventLog *log, int count, const int *events, double *square, double *theta);
-/* Returns what such a fit predicts for an arm in an event. */
+/* Returns the reward that such a fit predicts for an arm in an event. */
 double logged_predict(const EventLog *log, const double *theta, int event, int arm);

@@ -16,8 +16,8 @@ Status past_check(const Problem *problem) {
   return STATUS_OK;
 }
 
-/* Returns the same problem at another time: its streams are under a seed of their own. Where each arm has
- * a theta*, what is learned from is one of them in its contexts. */
+/* Returns the same problem at another time: its streams have their own seed. If each arm has its own theta*,
+ * each past task is about one of them, observed in the problem's contexts. */
 static Problem past_problem(const Problem *problem, uint32_t replicate) {
   Rng rng = {.key = rng_key(problem->seed, RNG_PAST_WORLD), .run = replicate};
   Problem past = *problem;
@@ -27,18 +27,18 @@ static Problem past_problem(const Problem *problem, uint32_t replicate) {
   return past;
 }
 
-/* Whoever watches the past being played. */
+/* What receives the observations of past tasks, and scratch. */
 typedef struct {
   PastTake take;
   void *self;
   int *arm; /* [BLOCK] */
   double *phi, *y, *regret; /* [d, BLOCK], [BLOCK], [BLOCK] */
-  double *column; /* [d, BLOCK], theta*; then [d], one phi */
-  uint32_t first; /* task */
+  double *column; /* [d, BLOCK] theta*; then [d] one phi */
+  uint32_t first; /* number of the first task */
 } Watch;
 
-/* Makes one observation of each task of a block. */
-static Status past_observe(World *world, uint32_t round, const Watch *watch) {
+/* Makes one observation of each task in a block. */
+static Status past_world_observe(World *world, uint32_t round, const Watch *watch) {
   const Problem *problem = world->problem;
   const size_t runs = (size_t)world->runs, d = (size_t)problem->d;
   world_advance(world, round);
@@ -55,16 +55,16 @@ static Status past_observe(World *world, uint32_t round, const Watch *watch) {
   return STATUS_OK;
 }
 
-/* Plays the tasks from `first` on that make a block. */
-static Status play_block(const Problem *past, const Samples *theta, int first, int observations,
-                         const Watch *watch) {
+/* Plays one block of tasks, from `first` on. */
+static Status past_world_play_block(const Problem *past, const Samples *theta, int first, int observations,
+                                    const Watch *watch) {
   const int runs = theta->n - first < BLOCK ? theta->n - first : BLOCK;
   SCOPED(World, world, world_destroy);
   for (int i = 0; i < past->d; i++)
     memcpy(watch->column + i * runs, theta->theta + (size_t)i * (size_t)theta->n + first,
            (size_t)runs * sizeof *watch->column);
   TRY(world_create_given(past, (uint32_t)first, runs, watch->column, &world));
-  for (int round = 1; round <= observations; round++) TRY(past_observe(&world, (uint32_t)round, watch));
+  for (int round = 1; round <= observations; round++) TRY(past_world_observe(&world, (uint32_t)round, watch));
   return STATUS_OK;
 }
 
@@ -80,15 +80,15 @@ Status past_play(const Problem *problem, uint32_t replicate, int first, int task
   watch.column = watch.phi + vectors, watch.y = watch.column + vectors, watch.regret = watch.y + BLOCK;
   TRY(problem_training_samples(&scratch, problem, replicate, (int64_t)first + tasks, &theta));
   for (int task = first; task < theta.n; task += BLOCK)
-    TRY(play_block(&past, &theta, task, observations, &watch));
+    TRY(past_world_play_block(&past, &theta, task, observations, &watch));
   return STATUS_OK;
 }
 
-static Status add_to_logs(void *logs, int task, const double *phi, double y) {
+static Status past_world_add_to_logs(void *logs, int task, const double *phi, double y) {
   return logs_add(logs, task, phi, y);
 }
 
 Status past_logs(const Problem *problem, uint32_t replicate, int first, int tasks, int observations,
                  Logs *logs) {
-  return past_play(problem, replicate, first, tasks, observations, add_to_logs, logs);
+  return past_play(problem, replicate, first, tasks, observations, past_world_add_to_logs, logs);
 }

@@ -1,6 +1,7 @@
-/* A run has a pool of K vectors N(0, I), fixed for all rounds. In a round the features of each arm are a
- * member of the pool, drawn with replacement, plus zeta times N(0, I): the smaller zeta, the fewer directions
- * are ever seen. theta* is N(0, I / d), so that phi' theta* has variance 1 + zeta^2 in every dimension. */
+/* Bandits with a pool of K vectors N(0, I) per run, fixed for all rounds. In each round the features of an
+ * arm are a member of the pool, drawn with replacement, plus zeta times N(0, I): the smaller zeta, the fewer
+ * directions are ever seen. theta* is N(0, I / d), so that phi' theta* has variance 1 + zeta^2 in every
+ * dimension. */
 #include "core/simd.h"
 #include "problem/problems.h"
 
@@ -8,21 +9,21 @@
 
 const char POOL_REWARDS[] = "linear quadratic";
 
-enum { RUNS = 8 /* members are added to so many at a time */ };
+enum { RUNS = 8 /* runs for which members are added together */ };
 
 typedef struct {
   double zeta;
-  double *pool; /* [d, K], of one run: scratch */
+  double *pool; /* [d, K], scratch for one run */
 } Pool;
 
-/* Returns the standard deviation of the reward noise for a signal to noise ratio of 1: the root of E (phi'
- * theta*)^2, or of E (phi' theta*)^4. */
-static double unit_noise(const Problem *self, double zeta) {
+/* Returns the standard deviation of the reward noise for a signal-to-noise ratio of 1: the square root of E
+ * (phi' theta*)^2, or of E (phi' theta*)^4 if rewards are quadratic. */
+static double arm_pool_unit_noise(const Problem *self, double zeta) {
   double variance = 1 + zeta * zeta;
   return self->quadratic ? variance * sqrt(3 + 6.0 / self->d) : sqrt(variance);
 }
 
-static Status pool_create(Problem *self, const Config *config) {
+static Status arm_pool_create(Problem *self, const Config *config) {
   Pool *state;
   ALLOCATE(&self->memory, state, 1);
   self->state = state;
@@ -34,7 +35,7 @@ static Status pool_create(Problem *self, const Config *config) {
                       "problem.reward = quadratic needs likelihood gaussian; with likelihood %s the reward "
                       "depends on phi' theta, so problem.reward must be linear",
                       self->likelihood.ops->name);
-  self->likelihood.noise *= unit_noise(self, state->zeta);
+  self->likelihood.noise *= arm_pool_unit_noise(self, state->zeta);
   self->kept = (size_t)self->d * (size_t)self->arms;
   ALLOCATE(&self->memory, state->pool, (size_t)self->d * (size_t)self->arms);
   TRY(theta_create_gaussian(self->d, self->seed, &self->theta));
@@ -42,9 +43,8 @@ static Status pool_create(Problem *self, const Config *config) {
   return mixture_prepare(&self->theta.mixture);
 }
 
-/* Stores the pools of the runs, kept[B, K, d]: member m has the stream (POOL, run, round 0, draw
- * m). */
-static void keep_pools(World *world) {
+/* Stores the pools of the runs, kept[B, K, d]: member m comes from stream (POOL, run, round 0, draw m). */
+static void arm_pool_keep(World *world) {
   const Problem *self = world->problem;
   const Pool *state = self->state;
   const size_t d = (size_t)self->d, arms = (size_t)self->arms;
@@ -59,8 +59,8 @@ static void keep_pools(World *world) {
   }
 }
 
-/* Computes phi[d, count] <- zeta phi + the members of `count` runs, of pools kept[count, K, d], that the
- * uniform numbers stand for. The product is rounded first, as in special_two_products. */
+/* Computes phi[d, count] <- zeta phi + members of the pools kept[count, K, d] of `count` runs, chosen by the
+ * uniform numbers. The product is rounded first, as in special_two_products. */
 INLINE void add_members_of(size_t count, size_t d, size_t arms, size_t stride, double zeta,
                            const double *restrict kept, const double *restrict uniform,
                            double *restrict phi) {
@@ -73,17 +73,17 @@ INLINE void add_members_of(size_t count, size_t d, size_t arms, size_t stride, d
 
 /* Does the same for all runs, a few at a time. */
 SIMD_CLONES
-static void add_members(size_t d, size_t arms, size_t runs, double zeta, const double *kept,
-                        const double *uniform, double *phi) {
+static void arm_pool_add_members(size_t d, size_t arms, size_t runs, double zeta, const double *kept,
+                                 const double *uniform, double *phi) {
   size_t b = 0;
   for (; b + RUNS <= runs; b += RUNS)
     add_members_of(RUNS, d, arms, runs, zeta, kept + b * arms * d, uniform + b, phi + b);
   add_members_of(runs - b, d, arms, runs, zeta, kept + b * arms * d, uniform + b, phi + b);
 }
 
-/* Draws noise and adds the members to zeta times it, two arms at a time, as long as they are in the cache: so
- * many have the numbers of whole positions in both streams. More arms mean another pool. */
-static void pool_draw_features(World *world) {
+/* Draws noise, and adds the members to zeta times the noise while it is in the cache, two arms at a time: a
+ * pair uses whole positions of both streams. Another number of arms means another pool. */
+static void arm_pool_draw_features(World *world) {
   const Problem *self = world->problem;
   const Pool *state = self->state;
   const size_t d = (size_t)self->d, runs = (size_t)world->runs;
@@ -94,8 +94,8 @@ static void pool_draw_features(World *world) {
     rng_lanes_normal(&noise, pair * self->d, features);
     rng_lanes_uniform(&member, pair, world->scratch);
     for (int m = 0; m < pair; m++, features += d * runs)
-      add_members(d, (size_t)self->arms, runs, state->zeta, world->kept, world->scratch + (size_t)m * runs,
-                  features);
+      arm_pool_add_members(d, (size_t)self->arms, runs, state->zeta, world->kept,
+                           world->scratch + (size_t)m * runs, features);
   }
 }
 
@@ -104,6 +104,6 @@ const ProblemOps problem_pool = {.name = "pool",
                                  .reference = "VITS, Section 4.1 and Appendix H",
                                  .arms = 50,
                                  .dimension = 20,
-                                 .create = pool_create,
-                                 .keep = keep_pools,
-                                 .features = pool_draw_features};
+                                 .create = arm_pool_create,
+                                 .keep = arm_pool_keep,
+                                 .features = arm_pool_draw_features};

@@ -15,8 +15,8 @@ static const ProblemOps *const registry[] = {
 const ProblemOps *problem_family(int index) { return registry[index]; }
 const char *problem_name(int index) { return registry[index] ? registry[index]->name : NULL; }
 
-/* Returns the family; the convergence study has a target instead of a bandit. */
-static const ProblemOps *family_of(const Config *config) {
+/* Returns the family of problem.family; the convergence study has a target instead of a bandit. */
+static const ProblemOps *problem_find_family(const Config *config) {
   if (config_is(config, "study", "convergence")) return &problem_target;
   for (int i = 0; registry[i]; i++)
     if (config_is(config, "problem.family", registry[i]->name)) return registry[i];
@@ -26,44 +26,47 @@ static const ProblemOps *family_of(const Config *config) {
 int problem_arms(const Config *config) {
   enum { ARMS = 100 };
   if (!config_is(config, "problem.arms", "auto")) return (int)config_int(config, "problem.arms");
-  int arms = family_of(config)->arms;
+  int arms = problem_find_family(config)->arms;
   return arms ? arms : ARMS;
 }
 
-/* Returns problem.dimension; 0 where the distribution of theta* knows it. */
-static int64_t dimension_of(const Config *config) {
+/* Returns problem.dimension; 0 if it is left to the distribution of theta*. */
+static int64_t problem_asked_dimension(const Config *config) {
   return config_is(config, "problem.dimension", "auto") ? 0 : config_int(config, "problem.dimension");
 }
 
-static bool distribution_asked(const Config *config) {
+static bool problem_asks_distributed(const Config *config) {
   return !config_is(config, "linear_algebra.distributed_from", "auto");
 }
-static int64_t distributed_from(const Config *config) {
-  return distribution_asked(config) ? config_int(config, "linear_algebra.distributed_from")
-                                    : PROBLEM_DISTRIBUTED;
+static int64_t problem_distributed_from(const Config *config) {
+  return problem_asks_distributed(config) ? config_int(config, "linear_algebra.distributed_from")
+                                          : PROBLEM_DISTRIBUTED;
 }
 
 bool problem_is_large(const Config *config) {
-  return config_is(config, "study", "posterior") && family_of(config)->matrix &&
-         (dimension_of(config) >= PROBLEM_LARGE || dimension_of(config) >= distributed_from(config));
+  return config_is(config, "study", "posterior") && problem_find_family(config)->matrix &&
+         (problem_asked_dimension(config) >= PROBLEM_LARGE ||
+          problem_asked_dimension(config) >= problem_distributed_from(config));
 }
 
 bool problem_is_distributed(const Config *config) {
-  return problem_is_large(config) && dimension_of(config) >= distributed_from(config);
+  return problem_is_large(config) && problem_asked_dimension(config) >= problem_distributed_from(config);
 }
 
-/* Checks that there are matrices to spread over ranks where somebody asks for it. */
-static Status check_distribution(const Config *config, const Problem *problem) {
-  if (problem->large || !distribution_asked(config) || dimension_of(config) < distributed_from(config))
+/* Checks that there are matrices to spread over ranks if the study asks for that. */
+static Status problem_check_distributed(const Config *config, const Problem *problem) {
+  if (problem->large || !problem_asks_distributed(config) ||
+      problem_asked_dimension(config) < problem_distributed_from(config))
     return STATUS_OK;
   return status_set(STATUS_INPUT,
                     "linear_algebra.distributed_from: %lld, but only posterior studies of problem.family = "
                     "inverse have matrices to spread over ranks",
-                    (long long)distributed_from(config));
+                    (long long)problem_distributed_from(config));
 }
 
-/* Checks problem.unknown: with a theta* for each arm the features of a round are a context, drawn again. */
-static Status check_unknown(Problem *problem) {
+/* Checks problem.unknown: with one theta* per arm the features of a round are a context, which is drawn every
+ * round. */
+static Status problem_check_unknown(Problem *problem) {
   if (!problem->per_arm) return STATUS_OK;
   problem->resample_arms = true;
   if (problem->ops->per_arm) return STATUS_OK;
@@ -73,8 +76,8 @@ static Status check_unknown(Problem *problem) {
                     problem->ops->name);
 }
 
-/* Checks problem.drift: theta* changes in bandits whose arms are not made of it. */
-static Status check_drift(const Config *config, const Problem *problem) {
+/* Checks problem.drift: theta* can change only in bandits whose arms are not made from it. */
+static Status problem_check_drift(const Config *config, const Problem *problem) {
   const bool drifts = config_is(config, "problem.drift.kind", "switch");
   if (drifts != (config_int(config, "problem.drift.every") > 0))
     return status_set(STATUS_INPUT, "problem.drift: kind switch and every > 0 belong together; every is %lld",
@@ -89,8 +92,8 @@ static Status check_drift(const Config *config, const Problem *problem) {
   return STATUS_OK;
 }
 
-/* Checks the items: a run needs different members of a finite set. */
-static Status check_items(const Problem *problem) {
+/* Checks that a finite set has enough members for a run, which needs different ones. */
+static Status problem_check_theta_count(const Problem *problem) {
   const int items = theta_test_size(&problem->theta);
   if (problem_unknowns(problem) <= items) return STATUS_OK;
   return status_set(STATUS_INPUT,
@@ -105,19 +108,19 @@ Status problem_create_theta(Problem *self, const Config *config) {
                       config_real(config, "prior.test_fraction"), self->seed, &self->theta);
 }
 
-/* Checks what was asked for, and makes what the family makes. */
-static Status complete(Problem *self, const Config *config) {
-  TRY(check_unknown(self));
-  TRY(check_distribution(config, self));
-  TRY(check_drift(config, self));
+/* Checks the settings, and creates the family's part of the problem. */
+static Status problem_complete(Problem *self, const Config *config) {
+  TRY(problem_check_unknown(self));
+  TRY(problem_check_distributed(config, self));
+  TRY(problem_check_drift(config, self));
   TRY(self->ops->create(self, config));
   self->d = self->theta.d;
-  return check_items(self);
+  return problem_check_theta_count(self);
 }
 
 Status problem_create(const Config *config, Problem *out) {
-  *out = (Problem){.ops = family_of(config),
-                   .d = (int)dimension_of(config),
+  *out = (Problem){.ops = problem_find_family(config),
+                   .d = (int)problem_asked_dimension(config),
                    .arms = problem_arms(config),
                    .rounds = (int)config_int(config, "problem.rounds"),
                    .drift_every = (int)config_int(config, "problem.drift.every"),
@@ -129,7 +132,7 @@ Status problem_create(const Config *config, Problem *out) {
   out->likelihood = (Likelihood){.ops = likelihood_find(config_text(config, "likelihood")), .noise = noise};
   ASSERT(out->ops && out->likelihood.ops);
   if (out->d == 0) out->d = out->ops->dimension;
-  const Status status = complete(out, config);
+  const Status status = problem_complete(out, config);
   if (status != STATUS_OK) problem_destroy(out);
   return status;
 }
@@ -140,8 +143,8 @@ void problem_destroy(Problem *problem) {
   *problem = (Problem){0};
 }
 
-/* Transforms to theta* of the runs' samples of `theta`. */
-static void transform_theta(const Problem *problem, uint32_t first_run, int runs, double *theta) {
+/* Transforms samples of `theta` into theta* of the runs, if the family does so. */
+static void problem_transform_theta(const Problem *problem, uint32_t first_run, int runs, double *theta) {
   const RngLanes rng = {.key = rng_key(problem->seed, RNG_ROTATION),
                         .run = first_run,
                         .draws = 1,
@@ -152,12 +155,12 @@ static void transform_theta(const Problem *problem, uint32_t first_run, int runs
 
 void problem_theta(const Problem *problem, uint32_t replicate, uint32_t first_run, int runs, double *theta) {
   theta_draw(&problem->theta, replicate, first_run, runs, theta);
-  transform_theta(problem, first_run, runs, theta);
+  problem_transform_theta(problem, first_run, runs, theta);
 }
 
 void problem_theta_for_pictures(const Problem *problem, int count, double *theta) {
   theta_draw_shown(&problem->theta, count, theta);
-  transform_theta(problem, 0, count, theta);
+  problem_transform_theta(problem, 0, count, theta);
 }
 
 Status problem_training_samples(Arena *memory, const Problem *problem, uint32_t replicate, int64_t limit,
@@ -190,24 +193,24 @@ Status problem_exact_prior(Arena *memory, const Problem *problem, const PriorFit
   return theta_prior(memory, &problem->theta, chain_settings, out);
 }
 
-/* Returns where the features of arm k begin, [d, B]. */
-static const double *features_of(const World *world, int k) {
+/* Returns the features of arm k, [d, B]. */
+static const double *world_arm_features(const World *world, int k) {
   const size_t place = world->problem->per_arm ? 0 : (size_t)k;
   return world->features + place * (size_t)world->problem->d * (size_t)world->runs;
 }
 
-/* Returns where a run's theta* of arm k begins; its next coordinate is `stride` further. */
-static const double *theta_of(const World *world, int run, int k, size_t *stride) {
+/* Returns a run's theta* for arm k; its coordinates are `stride` apart. */
+static const double *world_arm_theta(const World *world, int run, int k, size_t *stride) {
   const int unknowns = problem_unknowns(world->problem);
   *stride = (size_t)world->runs * (size_t)unknowns;
   return world->theta + (size_t)run * (size_t)unknowns + (world->problem->per_arm ? k : 0);
 }
 
-/* Returns phi' theta* of arm k. Products are rounded before they are added, here and for all runs at once,
- * so that the two are the same. */
-static double predictor(const World *world, int run, int k) {
+/* Returns phi' theta* of arm k. Products are rounded before they are added, here as well as for all runs at
+ * once, so that the two agree. */
+static double world_arm_predictor(const World *world, int run, int k) {
   size_t stride;
-  const double *theta = theta_of(world, run, k, &stride), *phi = features_of(world, k) + run;
+  const double *theta = world_arm_theta(world, run, k, &stride), *phi = world_arm_features(world, k) + run;
   double u = 0;
   for (int i = 0; i < world->problem->d; i++)
     u = special_two_products(1, u, phi[i * world->runs], theta[(size_t)i * stride]);
@@ -217,7 +220,7 @@ static double predictor(const World *world, int run, int k) {
 typedef double Vector __attribute__((vector_size(64)));
 enum { VECTORS = 4, FEW = VECTORS * sizeof(Vector) / sizeof(double) };
 
-/* Computes the predictors of FEW runs, u[FEW], of one theta* for all arms. */
+/* Computes phi' theta* of FEW runs, u[FEW], when all arms have one theta*. */
 INLINE void predictors_of_few(int d, int runs, const double *phi, const double *theta, double *u) {
   Vector sum[VECTORS] = {{0}}, x, y;
   for (int i = 0; i < d; i++, phi += runs, theta += runs)
@@ -229,9 +232,10 @@ INLINE void predictors_of_few(int d, int runs, const double *phi, const double *
   memcpy(u, sum, sizeof sum);
 }
 
-/* Computes the predictors of all runs, u[B]. */
+/* Computes phi' theta* of all runs, u[B]. */
 SIMD_CLONES
-static void predictors(int d, int runs, int unknowns, const double *phi, const double *theta, double *u) {
+static void world_arm_predictors(int d, int runs, int unknowns, const double *phi, const double *theta,
+                                 double *u) {
   int first = 0;
   for (; unknowns == 1 && first + FEW <= runs; first += FEW)
     predictors_of_few(d, runs, phi + first, theta + first, u + first);
@@ -243,10 +247,10 @@ static void predictors(int d, int runs, int unknowns, const double *phi, const d
       for (int b = 0; b < runs; b++) u[b] = special_two_products(1, u[b], phi[b], theta[b * unknowns]);
 }
 
-/* Keeps the arm where arm k is better than the best of those before it. */
+/* Makes arm k the best arm of each run in which it is better than all arms before it. */
 SIMD_CLONES
-static void keep_better(int runs, int k, const double *restrict mean, double *restrict top,
-                        int *restrict best) {
+static void world_keep_better_arm(int runs, int k, const double *restrict mean, double *restrict top,
+                                  int *restrict best) {
   for (int b = 0; b < runs; b++) {
     const int better = k == 0 || mean[b] > top[b];
     top[b] = better ? mean[b] : top[b];
@@ -254,8 +258,8 @@ static void keep_better(int runs, int k, const double *restrict mean, double *re
   }
 }
 
-/* Finds the expected rewards of all arms and the best of them. */
-static void find_best(World *world) {
+/* Computes the expected rewards of all arms and finds the best arm of each run. */
+static void world_find_best_arms(World *world) {
   const Problem *problem = world->problem;
   const int runs = world->runs;
   double *u = world->scratch, *top = world->scratch + runs;
@@ -263,24 +267,24 @@ static void find_best(World *world) {
   for (int k = 0; k < problem->arms; k++) {
     size_t stride;
     double *mean = world->mean + (size_t)k * (size_t)runs;
-    predictors(problem->d, runs, problem_unknowns(problem), features_of(world, k),
-               theta_of(world, 0, k, &stride), u);
+    world_arm_predictors(problem->d, runs, problem_unknowns(problem), world_arm_features(world, k),
+                         world_arm_theta(world, 0, k, &stride), u);
     for (int b = 0; b < runs && problem->quadratic; b++) u[b] *= u[b];
     if (!problem->ops->rewards) problem->likelihood.ops->mean(&problem->likelihood, runs, u, mean);
-    keep_better(runs, k, mean, top, world->best);
+    world_keep_better_arm(runs, k, mean, top, world->best);
   }
 }
 
 void world_theta_changed(World *world) {
-  if (!world->problem->resample_arms) find_best(world);
+  if (!world->problem->resample_arms) world_find_best_arms(world);
 }
 
-static void draw_arms(World *world) {
+static void world_draw_arms(World *world) {
   world->problem->ops->features(world);
-  find_best(world);
+  world_find_best_arms(world);
 }
 
-static Status problem_allocate(World *world) {
+static Status world_allocate(World *world) {
   size_t d = (size_t)world->problem->d, arms = (size_t)world->problem->arms, runs = (size_t)world->runs;
   ALLOCATE(&world->memory, world->theta, d * runs * (size_t)problem_unknowns(world->problem));
   ALLOCATE(&world->memory, world->features, d * runs * (size_t)problem_vectors(world->problem));
@@ -302,34 +306,34 @@ void world_draw_theta(World *world, uint32_t segment) {
     problem_theta(&problem, world->replicate, world->first_run, world->runs, world->theta);
 }
 
-static Status problem_begin(const Problem *problem, uint32_t first_run, int runs, World *out) {
+static Status world_begin(const Problem *problem, uint32_t first_run, int runs, World *out) {
   *out = (World){.problem = problem, .first_run = first_run, .runs = runs};
-  Status status = problem_allocate(out);
+  Status status = world_allocate(out);
   if (status != STATUS_OK) world_destroy(out);
   return status;
 }
 
-/* Completes a world whose theta* is there. */
-static void furnish(World *world) {
+/* Completes a world that has its theta*. */
+static void world_complete(World *world) {
   const Problem *problem = world->problem;
   if (problem->ops->keep) problem->ops->keep(world);
-  if (!problem->resample_arms) draw_arms(world);
+  if (!problem->resample_arms) world_draw_arms(world);
 }
 
 Status world_create(const Problem *problem, uint32_t replicate, uint32_t first_run, int runs, World *out) {
-  TRY(problem_begin(problem, first_run, runs, out));
+  TRY(world_begin(problem, first_run, runs, out));
   out->replicate = replicate;
   world_draw_theta(out, 0);
-  furnish(out);
+  world_complete(out);
   return STATUS_OK;
 }
 
 Status world_create_given(const Problem *problem, uint32_t first_run, int runs, const double *theta,
                           World *out) {
   ASSERT(!problem->per_arm && !problem->ops->arms_of_theta);
-  TRY(problem_begin(problem, first_run, runs, out));
+  TRY(world_begin(problem, first_run, runs, out));
   memcpy(out->theta, theta, (size_t)problem->d * (size_t)runs * sizeof *theta);
-  furnish(out);
+  world_complete(out);
   return STATUS_OK;
 }
 
@@ -340,7 +344,7 @@ void world_destroy(World *world) {
 
 void world_advance(World *world, uint32_t round) {
   world->round = round;
-  if (world->problem->resample_arms) draw_arms(world);
+  if (world->problem->resample_arms) world_draw_arms(world);
   RngLanes rng = world_streams(world, RNG_REWARD);
   rng_lanes_uniform(&rng, 1, world->noise);
   rng_lanes_normal(&rng, 1, world->noise + world->runs);
@@ -350,8 +354,8 @@ void world_play(const World *world, const int *arm, double *phi, double *y, doub
   const Problem *problem = world->problem;
   int d = problem->d, runs = world->runs;
   for (int b = 0; b < runs; b++) {
-    const double *features = features_of(world, arm[b]);
-    const double u = predictor(world, b, arm[b]), signal = problem->quadratic ? u * u : u;
+    const double *features = world_arm_features(world, arm[b]);
+    const double u = world_arm_predictor(world, b, arm[b]), signal = problem->quadratic ? u * u : u;
     for (int i = 0; i < d; i++) phi[i * runs + b] = features[i * runs + b];
     y[b] = problem->ops->rewards ? world->mean[arm[b] * runs + b]
                                  : problem->likelihood.ops->sample(&problem->likelihood, signal,

@@ -1,4 +1,4 @@
-/* Problems: the world that a policy acts in. One constant descriptor for each family; one file each.
+/* Problems: the world that a policy acts in. Each family has one constant descriptor and one file.
  *
  * B runs in a block, K arms, run last: features[K, d, B]. All randomness is named by (seed, purpose, run,
  * round), so every policy and every setting meets the same theta*, arms and noise. */
@@ -14,42 +14,44 @@ typedef struct World World;
 typedef struct {
   const char *name, *summary, *reference;
   int arms; /* K when problem.arms is auto; 0: 100 */
-  int dimension; /* d when problem.dimension is auto; 0: the distribution of theta* knows it */
+  int dimension; /* d when problem.dimension is auto; 0: given by the distribution of theta* */
   bool per_arm; /* problem.unknown may be per_arm */
   bool arms_of_theta; /* features depend on the theta* of the run */
-  /* REQUIRED. Read the keys problem.*; make `theta` and `state`, which live in self->memory; feature_scratch
-   * and kept where they are not 0; arms_in_order; likelihood.noise where problem.noise is auto and the family
-   * knows better than 1. self->d is problem.dimension, or as above, and afterwards that of `theta`. */
+  /* REQUIRED. Reads the keys problem.*; makes `theta` and `state`, which live in self->memory; sets
+   * feature_scratch and kept if they are not 0, arms_in_order, and likelihood.noise if problem.noise is auto
+   * and the family knows better than 1. self->d is problem.dimension, or as above, and afterwards that of
+   * `theta`. */
   Status (*create)(Problem *self, const Config *config);
-  /* OPTIONAL. theta[d, lanes] <- theta* made of these samples of `theta`, lane by lane, from the streams
-   * `rng` where it is random. Such a theta* has no exact prior. */
+  /* OPTIONAL. Turns samples of `theta`, theta[d, lanes], into theta*, lane by lane, with the streams `rng` if
+   * this is random. Such a theta* has no exact prior. */
   void (*transform)(const Problem *self, RngLanes rng, double *theta);
-  /* OPTIONAL, needed with `kept`. What the runs keep for the features of all their rounds: world->kept. */
+  /* OPTIONAL, needed with `kept`. Fills world->kept, what the runs keep for the features of all their
+   * rounds. */
   void (*keep)(World *world);
-  /* REQUIRED. The feature vectors of world->round (1-based): world->features; world->scratch is free. Called
-   * once, with round 0, when the arms are not resampled. */
+  /* REQUIRED. Draws the feature vectors of world->round (1-based) to world->features; world->scratch is free.
+   * Called once, with round 0, if the arms are not resampled. */
   void (*features)(World *world);
-  /* OPTIONAL. The rewards of all arms in world->round, world->mean, where they are known without a theta*:
-   * the world has none, and `theta` is not used. */
+  /* OPTIONAL. Sets world->mean to the rewards of all arms in world->round, if they are known without a
+   * theta*: then the world has none, and `theta` is not used. */
   void (*rewards)(World *world);
-  /* OPTIONAL: the family has large settings. A[arms, d] of a run, created here, collective; the caller ends
-   * with dense_matrix_destroy, also after a failure. */
+  /* OPTIONAL: the family has large settings. Creates A[arms, d] of a run; collective. The caller must call
+   * dense_matrix_destroy, also after a failure. */
   Status (*matrix)(const Problem *self, uint32_t run, const Dense *dense, DenseMatrix *out);
 } ProblemOps;
 
 struct Problem {
-  Arena memory; /* of `state` */
+  Arena memory; /* holds `state` */
   const ProblemOps *ops;
   int d, arms, rounds;
   int drift_every; /* rounds after which theta* is drawn again; 0: never */
   ThetaSource theta; /* what theta* is drawn from */
   bool resample_arms;
-  /* Each arm has a theta* of its own; the features of a round are a context, the same for all arms. */
+  /* Each arm has its own theta*; the features of a round are a context, the same for all arms. */
   bool per_arm;
   bool quadratic; /* the world's rewards depend on (phi' theta*)^2 instead of phi' theta* */
-  bool arms_in_order; /* a history of the posterior study holds the arms one after the other */
-  bool large; /* a large setting: there is `matrix`, and theta.isotropic, and no more */
-  size_t feature_scratch; /* doubles that drawing the features needs, beside two for each run */
+  bool arms_in_order; /* a history of the posterior study has the arms in order, one after the other */
+  bool large; /* a large setting: only `matrix` and theta.isotropic can be used */
+  size_t feature_scratch; /* doubles needed to draw features, in addition to two per run */
   size_t kept; /* doubles that a run keeps for the features of all its rounds */
   Likelihood likelihood;
   uint64_t seed;
@@ -59,41 +61,41 @@ struct Problem {
 const ProblemOps *problem_family(int index); /* registry; NULL ends */
 const char *problem_name(int index);
 
-/* Large settings. Above some thousand dimensions the d x d matrices of the 64 draws that a sampler takes at
- * once, several for each, come to gigabytes. From PROBLEM_LARGE on, or from linear_algebra.distributed_from
- * on where that is less, posterior studies of a family with matrices of its own (problem.family = inverse)
- * share one matrix among all draws of a run, and all ranks work on it together. From distributed_from on it
- * is spread over them. */
+/* Large settings. Above about a thousand dimensions, the d x d matrices of the 64 draws that a sampler takes
+ * at once, several per draw, add up to gigabytes. From PROBLEM_LARGE on, or from
+ * linear_algebra.distributed_from on if that is less, posterior studies of a family with `matrix`
+ * (problem.family = inverse) share one matrix among all draws of a run, and all ranks work on it together.
+ * From distributed_from on the matrix is spread over the ranks. */
 enum { PROBLEM_LARGE = 1024, PROBLEM_DISTRIBUTED = 8192 /* distributed_from: auto */ };
 bool problem_is_large(const Config *config);
 bool problem_is_distributed(const Config *config);
 
 /* Returns K of a setting. */
 int problem_arms(const Config *config);
-/* Creates the problem of one setting, from problem.*, likelihood and seed. The caller ends with
+/* Creates the problem of one setting, from problem.*, likelihood and seed. The caller must call
  * problem_destroy. */
 Status problem_create(const Config *config, Problem *out);
 void problem_destroy(Problem *problem);
-/* Makes self->theta as problem.theta and its keys have it: for `create`. */
+/* Creates self->theta from problem.theta and its keys; called by `create`. */
 Status problem_create_theta(Problem *self, const Config *config);
 
 /* Draws theta* of the runs: theta[d, B]. */
 void problem_theta(const Problem *problem, uint32_t replicate, uint32_t first_run, int runs, double *theta);
-/* Draws others of the same distribution, which no run meets, for pictures: theta[d, count]. */
+/* Draws other theta* from the same distribution, which no run meets, for pictures: theta[d, count]. */
 void problem_theta_for_pictures(const Problem *problem, int count, double *theta);
-/* Draws the Samples that priors of this replicate are fitted to; limit < 0: as many as there are. */
+/* Draws the samples that priors of this replicate are fitted to; limit < 0: as many as there are. */
 Status problem_training_samples(Arena *memory, const Problem *problem, uint32_t replicate, int64_t limit,
                                 Samples *out);
 /* Returns whether the distribution of theta* has a density. */
 bool problem_has_exact_prior(const Problem *problem);
-/* Returns STATUS_INPUT with a sentence when the distribution of theta* has no density. */
+/* Returns STATUS_INPUT with a message if the distribution of theta* has no density. */
 Status problem_check_exact_prior(const Problem *problem);
 /* Creates the distribution of theta* as a prior; errors as above. A mixture has the exact chain of
- * `chain_settings`; any other can be sampled and has a log density, and no more. */
+ * `chain_settings`; any other prior can be sampled and has a log density, and nothing else. */
 Status problem_exact_prior(Arena *memory, const Problem *problem, const PriorFit *chain_settings, Prior *out);
 
-/* Returns the number of theta* of a run; the feature vectors of a round are the other number: as many as
- * there are arms, or one. */
+/* Returns the number of theta* in a run, or (below) of feature vectors in a round: with one theta* per arm
+ * there is one vector, the context; with one theta* for all arms there is one vector per arm. */
 static inline int problem_unknowns(const Problem *problem) { return problem->per_arm ? problem->arms : 1; }
 static inline int problem_vectors(const Problem *problem) { return problem->per_arm ? 1 : problem->arms; }
 
@@ -103,12 +105,12 @@ struct World {
   const Problem *problem; /* not owned */
   uint32_t replicate, first_run, round;
   int runs; /* B */
-  double *theta; /* [d, B], or [d, B K] where each arm has its own, lane run K + arm */
+  double *theta; /* [d, B], or [d, B K] if each arm has its own, in lane run K + arm */
   double *kept; /* [B, problem->kept] */
-  double *features; /* [problem_vectors, d, B], of the present round */
-  double *mean; /* [K, B], expected reward of each arm in the present round */
+  double *features; /* [problem_vectors, d, B], of the current round */
+  double *mean; /* [K, B], expected reward of each arm in the current round */
   int *best; /* [B], arm of highest expected reward */
-  double *noise; /* [2, B], a uniform and a normal number of the present round */
+  double *noise; /* [2, B], a uniform and a normal number of the current round */
   double *scratch; /* [2 B + feature_scratch] */
 };
 
@@ -122,19 +124,19 @@ static inline RngLanes world_streams(const World *world, RngPurpose purpose) {
 }
 
 Status world_create(const Problem *problem, uint32_t replicate, uint32_t first_run, int runs, World *out);
-/* Creates a world of given theta[d, B], one for each run, where arms do not depend on it. */
+/* Creates a world with given theta[d, B], one per run, for arms that do not depend on it. */
 Status world_create_given(const Problem *problem, uint32_t first_run, int runs, const double *theta,
                           World *out);
 void world_destroy(World *world);
-/* Draws theta* again, from streams of its own for each segment; segment 0 is what world_create draws. Whoever
- * changes world->theta calls world_theta_changed before the next world_advance. */
+/* Draws theta* again, from the streams of a segment; segment 0 is what world_create draws. Whoever changes
+ * world->theta calls world_theta_changed before the next world_advance. */
 void world_draw_theta(World *world, uint32_t segment);
 void world_theta_changed(World *world);
-/* Goes to `round` (1-based): new arms if they are resampled, new noise. */
+/* Advances to `round` (1-based): draws new arms if they are resampled, and new noise. */
 void world_advance(World *world, uint32_t round);
-/* Plays arm[B]: phi[d, B] and reward y[B] of the arms taken, and their expected regret[B] in this round
+/* Plays arm[B]: sets phi[d, B] and reward y[B] of the arms taken, and their expected regret[B] in this round
  * (DiffTS paper, equation 9). */
 void world_play(const World *world, const int *arm, double *phi, double *y, double *regret);
-/* Finds the arm with the highest phi' theta for each run (the Thompson rule; the first of equals): arm[B].
- * theta[d, B]. */
+/* Finds the arm with the highest phi' theta for each run (the Thompson rule; ties go to the first arm):
+ * arm[B], from theta[d, B]. */
 void world_greedy(const World *world, const double *theta, int *arm);

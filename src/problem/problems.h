@@ -1,4 +1,4 @@
-/* The registry's list: one line for each problem. `name` is the value of problem.family; problem_NAME is the
+/* The registry's list: one line per problem. `name` is the value of problem.family; problem_NAME is the
  * descriptor, defined in the file that the comment names. */
 #pragma once
 
@@ -17,7 +17,7 @@
 PROBLEM_LIST(PROBLEM_DECLARE)
 #undef PROBLEM_DECLARE
 
-/* Words of their keys: of problem.features (synthetic), problem.reward (pool), problem.singular_vectors
+/* Words of the families' keys: problem.features (synthetic), problem.reward (pool), problem.singular_vectors
  * (inverse). */
 extern const char SYNTHETIC_FEATURES[], POOL_REWARDS[], INVERSE_SINGULAR_VECTORS[];
 

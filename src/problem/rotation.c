@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stddef.h>
 
-/* Draws standard normal rows made orthonormal (Gram and Schmidt, twice for the rounding). */
+/* Draws standard normal rows and orthonormalises them (Gram-Schmidt, twice because of rounding). */
 void rotation_draw(Rng *rng, int rows, int d, double *q) {
   const size_t columns = (size_t)d;
   rng_normal(rng, rows * d, q);

@@ -1,7 +1,8 @@
-/* Random directions at right angles. */
+/* Random orthonormal directions. */
 #pragma once
 
 #include "core/rng.h"
 
-/* Draws `rows` <= d orthonormal rows q[rows, d], uniform among all, from rows * d normals of the stream. */
+/* Draws `rows` <= d orthonormal rows q[rows, d], uniformly distributed, from rows * d normals of the
+ * stream. */
 void rotation_draw(Rng *rng, int rows, int d, double *q);

@@ -8,19 +8,19 @@
 const char SYNTHETIC_FEATURES[] = "ball sphere gaussian basis";
 
 typedef struct {
-  bool normalised; /* ball and sphere: directions */
+  bool normalised; /* ball and sphere: vectors are scaled to a length */
   bool radius; /* ball: radius u^(1/d) */
   bool basis; /* arm i is unit vector i */
   double condition_number; /* kappa, of E[phi phi'] */
 } Synthetic;
 
-/* Returns whether there is anything to shape; in one dimension there is not. */
-static bool is_shaped(const Problem *self, const Synthetic *state) {
+/* Returns whether arms are shaped at all; in one dimension they are not. */
+static bool synthetic_shapes_arms(const Problem *self, const Synthetic *state) {
   return state->condition_number != 1 && self->d > 1;
 }
 
-/* Sets K = d, and refuses any other number of arms. */
-static Status count_unit_vectors(Problem *self, const Config *config) {
+/* Sets K = d if the number of arms is auto, and refuses any other number. */
+static Status synthetic_count_unit_arms(Problem *self, const Config *config) {
   if (self->per_arm)
     return status_set(STATUS_INPUT, "problem.features: basis gives every arm its own unit vector, but with "
                                     "problem.unknown = per_arm all arms share one context");
@@ -41,14 +41,14 @@ static Status synthetic_create(Problem *self, const Config *config) {
   state->basis = config_is(config, "problem.features", "basis");
   TRY(problem_create_theta(self, config));
   self->d = self->theta.d;
-  if (state->basis) TRY(count_unit_vectors(self, config));
+  if (state->basis) TRY(synthetic_count_unit_arms(self, config));
   state->condition_number = config_real(config, "problem.condition_number");
-  if (is_shaped(self, state)) self->feature_scratch = (2 * (size_t)self->d + 1) * (size_t)self->d;
+  if (synthetic_shapes_arms(self, state)) self->feature_scratch = (2 * (size_t)self->d + 1) * (size_t)self->d;
   return STATUS_OK;
 }
 
-/* Computes shape[d, d] = R diag(kappa^(-i / (2 (d - 1)))) R' of a run; q[d, d] is scratch. */
-static void find_shape(const Problem *self, uint32_t run, double *shape, double *q) {
+/* Computes shape[d, d] = R diag(kappa^(-i / (2 (d - 1)))) R' for a run; q[d, d] is scratch. */
+static void synthetic_arm_shape(const Problem *self, uint32_t run, double *shape, double *q) {
   const Synthetic *state = self->state;
   const size_t d = (size_t)self->d;
   Rng rng = {.key = rng_key(self->seed, RNG_SHAPE), .run = run};
@@ -61,14 +61,14 @@ static void find_shape(const Problem *self, uint32_t run, double *shape, double 
   }
 }
 
-/* Computes phi <- shape phi for all arms of every run; E[phi phi'] was a multiple of
- * I, and gets the condition number kappa; its largest eigenvalue stays. */
-static void shape_features(World *world) {
+/* Computes phi <- shape phi for all arms of every run. E[phi phi'] was a multiple of I, and gets the
+ * condition number kappa, while its largest eigenvalue stays the same. */
+static void synthetic_shape_arms(World *world) {
   const Problem *self = world->problem;
   const size_t d = (size_t)self->d, stride = (size_t)world->runs;
   double *shape = world->scratch + stride, *q = shape + d * d, *phi = q + d * d;
   for (size_t b = 0; b < stride; b++) {
-    find_shape(self, world->first_run + (uint32_t)b, shape, q);
+    synthetic_arm_shape(self, world->first_run + (uint32_t)b, shape, q);
     for (size_t k = 0; k < (size_t)self->arms; k++) {
       double *arm = world->features + k * d * stride + b;
       for (size_t i = 0; i < d; i++) phi[i] = arm[i * stride];
@@ -81,9 +81,9 @@ static void shape_features(World *world) {
   }
 }
 
-/* Draws a standard normal vector, scaled to length 1 (sphere) or u^(1/d) (ball). More arms leave the
- * first ones as they are. */
-static void draw_isotropic(World *world) {
+/* Draws a standard normal vector per arm, scaled to length 1 (sphere) or u^(1/d) (ball). Adding arms leaves
+ * the first ones unchanged. */
+static void synthetic_draw_arms(World *world) {
   const Synthetic *state = world->problem->state;
   const int d = world->problem->d, arms = problem_vectors(world->problem), runs = world->runs;
   RngLanes direction = world_streams(world, RNG_ARMS), radius = world_streams(world, RNG_RADIUS);
@@ -101,7 +101,7 @@ static void draw_isotropic(World *world) {
   }
 }
 
-static void put_unit_vectors(World *world) {
+static void synthetic_put_unit_arms(World *world) {
   const size_t d = (size_t)world->problem->d, runs = (size_t)world->runs;
   memset(world->features, 0, d * d * runs * sizeof *world->features);
   for (size_t i = 0; i < d; i++)
@@ -111,10 +111,10 @@ static void put_unit_vectors(World *world) {
 static void synthetic_draw_features(World *world) {
   const Synthetic *state = world->problem->state;
   if (state->basis)
-    put_unit_vectors(world);
+    synthetic_put_unit_arms(world);
   else
-    draw_isotropic(world);
-  if (is_shaped(world->problem, state)) shape_features(world);
+    synthetic_draw_arms(world);
+  if (synthetic_shapes_arms(world->problem, state)) synthetic_shape_arms(world);
 }
 
 const ProblemOps problem_synthetic = {.name = "synthetic",

@@ -1,6 +1,6 @@
 /* Bandits whose rewards are known: a table of events with the reward of every arm, such as a data set of
- * classes or answers that were all judged. A context is the same for all arms, and each arm has a posterior
- * of its own. Every run meets the events in an order of its own, none twice. */
+ * classes or of answers that were all judged. A context is the same for all arms, and each arm has its own
+ * posterior. Every run meets the events in its own random order, none twice. */
 #include "core/linalg.h"
 #include "io/dataset.h"
 #include "problem/problems.h"
@@ -8,8 +8,8 @@
 #include <math.h>
 #include <string.h>
 
-/* Checks that rewards are what the likelihood can observe. */
-static Status check_rewards(const Problem *self, const char *path, const RewardTable *table) {
+/* Checks that the likelihood admits the rewards. */
+static Status table_bandit_check_rewards(const Problem *self, const char *path, const RewardTable *table) {
   const LikelihoodOps *ops = self->likelihood.ops;
   for (size_t i = 0; i < (size_t)table->rows * (size_t)table->arms; i++) {
     if (ops->admits(table->reward[i])) continue;
@@ -20,7 +20,8 @@ static Status check_rewards(const Problem *self, const char *path, const RewardT
   return STATUS_OK;
 }
 
-static Status check_sizes(Problem *self, const Config *config, const char *path, const RewardTable *table) {
+static Status table_bandit_check_sizes(Problem *self, const Config *config, const char *path,
+                                       const RewardTable *table) {
   if (!config_is(config, "study", "bandit"))
     return status_set(STATUS_INPUT, "problem.family: table is for study bandit; this is study %s",
                       config_text(config, "study"));
@@ -32,12 +33,12 @@ static Status check_sizes(Problem *self, const Config *config, const char *path,
   if (self->rounds > table->rows)
     return status_set(STATUS_INPUT, "problem.rounds: %d, but %s has %d events, and a run meets none twice",
                       self->rounds, path, table->rows);
-  return check_rewards(self, path, table);
+  return table_bandit_check_rewards(self, path, table);
 }
 
-/* Computes sigma, the root mean square residual of a ridge fit, (X'X + I) theta = X'y, of each arm to all
+/* Computes sigma, the root mean square residual of ridge fits, (X'X + I) theta = X'y, one per arm, to all
  * events. */
-static Status fit_noise(const RewardTable *table, double *noise) {
+static Status table_bandit_fit_noise(const RewardTable *table, double *noise) {
   SCRATCH_ARENA(memory);
   const size_t d = (size_t)table->d, arms = (size_t)table->arms, rows = (size_t)table->rows;
   double *square, *theta, total = 0;
@@ -60,36 +61,36 @@ static Status fit_noise(const RewardTable *table, double *noise) {
       total += off * off;
     }
   }
-  *noise = fmax(sqrt(total / (double)(rows * arms)), 1e-6); /* an exact fit leaves none */
+  *noise = fmax(sqrt(total / (double)(rows * arms)), 1e-6); /* an exact fit leaves no residual */
   return STATUS_OK;
 }
 
-static Status table_create(Problem *self, const Config *config) {
+static Status table_bandit_create(Problem *self, const Config *config) {
   RewardTable *table;
   ALLOCATE(&self->memory, table, 1);
   self->state = table;
   const char *path = config_text(config, "problem.file");
   if (!path) return status_set(STATUS_INPUT, "problem.family = table needs problem.file, which is not given");
   TRY(dataset_read_table(&self->memory, path, table));
-  TRY(check_sizes(self, config, path, table));
+  TRY(table_bandit_check_sizes(self, config, path, table));
   self->arms = table->arms;
   self->per_arm = self->resample_arms = true;
   if (config_is(config, "problem.noise", "auto") && likelihood_is_conjugate(&self->likelihood))
-    TRY(fit_noise(table, &self->likelihood.noise));
+    TRY(table_bandit_fit_noise(table, &self->likelihood.noise));
   return theta_create_gaussian(table->d, self->seed, &self->theta);
 }
 
-/* Returns the event that run b of the world meets in its round. */
-static size_t event_of(const World *world, int b) {
+/* Returns the event that run b of the world meets in the current round. */
+static size_t table_bandit_event(const World *world, int b) {
   const RewardTable *table = world->problem->state;
   return (size_t)rng_permuted(table->rows, rng_key(world->problem->seed, RNG_EVENTS),
                               world->first_run + (uint32_t)b, (int)world->round - 1);
 }
 
-static void contexts(World *world) {
+static void table_bandit_contexts(World *world) {
   const RewardTable *table = world->problem->state;
   for (int b = 0; b < world->runs; b++) {
-    const double *from = table->context + event_of(world, b) * (size_t)table->d;
+    const double *from = table->context + table_bandit_event(world, b) * (size_t)table->d;
     for (int i = 0; i < table->d; i++) world->features[i * world->runs + b] = from[i];
   }
 }
@@ -97,7 +98,7 @@ static void contexts(World *world) {
 static void rewards(World *world) {
   const RewardTable *table = world->problem->state;
   for (int b = 0; b < world->runs; b++) {
-    const double *from = table->reward + event_of(world, b) * (size_t)table->arms;
+    const double *from = table->reward + table_bandit_event(world, b) * (size_t)table->arms;
     for (int k = 0; k < table->arms; k++) world->mean[k * world->runs + b] = from[k];
   }
 }
@@ -106,6 +107,6 @@ const ProblemOps problem_table = {.name = "table",
                                   .summary = "events of a file in which the reward of every arm is known",
                                   .reference = "Riquelme, Tucker and Snoek 2018 (data sets as bandits)",
                                   .per_arm = true,
-                                  .create = table_create,
-                                  .features = contexts,
+                                  .create = table_bandit_create,
+                                  .features = table_bandit_contexts,
                                   .rewards = rewards};

@@ -1,8 +1,8 @@
-/* A Gaussian target N(mu*, A^-1) as what can be learned in a world: theta* is mu*, and the d arms are phi_i =
- * sqrt(a_i) q_i, so that each of them taken once without noise gives the evidence A = sum phi phi' and A mu*.
- * The precisions a_i fall geometrically from 1 to 1 / kappa; the directions q_i are the rows of a random
- * rotation, drawn for each run, and mu* is drawn from N(0, A^-1): what the problem's source gives is mu*
- * along the q_i, in units of its standard deviation there. */
+/* A Gaussian target N(mu*, A^-1) in the form of a world: theta* is mu*, and the d arms are phi_i = sqrt(a_i)
+ * q_i, so that taking each of them once without noise gives the evidence A = sum phi phi' and A mu*. The
+ * precisions a_i fall geometrically from 1 to 1 / kappa; the directions q_i are the rows of a random
+ * rotation, drawn for each run, and mu* is drawn from N(0, A^-1): the problem's source gives mu* along the
+ * q_i, in units of its standard deviation there. */
 #include "problem/problems.h"
 #include "problem/rotation.h"
 
@@ -14,7 +14,7 @@ typedef struct {
   double *rotation, *point; /* [d, d], [d]: scratch */
 } Target;
 
-static Status target_create(Problem *self, const Config *config) {
+static Status target_world_create(Problem *self, const Config *config) {
   Target *state;
   ALLOCATE(&self->memory, state, 1);
   self->state = state;
@@ -32,20 +32,19 @@ static Status target_create(Problem *self, const Config *config) {
   return theta_create_gaussian(self->d, self->seed, &self->theta);
 }
 
-/* Draws the rows q_i[d] of a rotation, uniform among all. */
-static const double *draw_rotation(const Problem *self, Rng rng) {
+/* Draws the rows q_i[d] of a uniformly distributed rotation. */
+static const double *target_world_draw_rotation(const Problem *self, Rng rng) {
   const Target *state = self->state;
   rotation_draw(&rng, self->d, self->d, state->rotation);
   return state->rotation;
 }
 
-/* Turns the columns of x[d, n], standard normal coordinates along the rows of a rotation, into the points
- * themselves. */
+/* Turns the columns of x[d, n], standard normal coordinates along the rows of a rotation, into points. */
 static void transform(const Problem *self, RngLanes lanes, double *x) {
   const Target *state = self->state;
   const size_t d = (size_t)self->d, n = lanes.lanes;
   for (uint32_t at = 0; at < n; at++) {
-    const double *q = draw_rotation(
+    const double *q = target_world_draw_rotation(
         self, (Rng){.key = lanes.key, .run = lanes.run + at / lanes.draws, .draw = at % lanes.draws});
     memset(state->point, 0, d * sizeof *state->point);
     for (size_t i = 0; i < d; i++)
@@ -54,13 +53,13 @@ static void transform(const Problem *self, RngLanes lanes, double *x) {
   }
 }
 
-static void target_draw_features(World *world) {
+static void target_world_draw_features(World *world) {
   const Problem *self = world->problem;
   const Target *state = self->state;
   const size_t d = (size_t)self->d, runs = (size_t)world->runs;
   for (size_t b = 0; b < runs; b++) {
-    /* as the theta* of the run has it (problem_theta) */
-    const double *q = draw_rotation(
+    /* the rotation of the run's theta* (problem_theta) */
+    const double *q = target_world_draw_rotation(
         self, (Rng){.key = rng_key(self->seed, RNG_ROTATION), .run = world->first_run + (uint32_t)b});
     for (size_t i = 0; i < d * d; i++) world->features[i * runs + b] = q[i] / state->deviation[i / d];
   }
@@ -71,6 +70,6 @@ const ProblemOps problem_target = {.name = "target",
                                    .reference = "VITS, Appendices F and I",
                                    .dimension = 5,
                                    .arms_of_theta = true,
-                                   .create = target_create,
+                                   .create = target_world_create,
                                    .transform = transform,
-                                   .features = target_draw_features};
+                                   .features = target_world_draw_features};

@@ -11,8 +11,9 @@ const ThetaOps *theta_find(const char *name) {
   return NULL;
 }
 
-/* Checks the dimension; `dimension` 0 allows any. `source` names where theta comes from. */
-static Status check_dimension(int dimension, int d, const char *source) {
+/* Checks the dimension d of theta; `dimension` 0 allows any. `source` says in messages where theta comes
+ * from. */
+static Status theta_star_check_dimension(int dimension, int d, const char *source) {
   if (!dimension || dimension == d) return STATUS_OK;
   return status_set(STATUS_INPUT, "problem.dimension: %d, but %s holds theta in %d dimensions", dimension,
                     source, d);
@@ -26,7 +27,7 @@ Status theta_create_set(const Samples *set, const char *source, int dimension, d
     return status_set(STATUS_INPUT,
                       "%s: %d sample of theta; at least 2 are needed (one to learn from, one to test)",
                       source, out->set.n);
-  return check_dimension(dimension, out->d, source);
+  return theta_star_check_dimension(dimension, out->d, source);
 }
 
 Status theta_create(const ThetaOps *ops, int dimension, const char *file, double test_fraction, uint64_t seed,
@@ -52,7 +53,7 @@ Status theta_create(const ThetaOps *ops, int dimension, const char *file, double
   if (ops->dimension && out->d != ops->dimension)
     return status_set(STATUS_INPUT, "problem.dimension: %d, but problem.theta = %s lives in %d dimensions",
                       dimension, ops->name, ops->dimension);
-  return check_dimension(dimension, out->d, source);
+  return theta_star_check_dimension(dimension, out->d, source);
 }
 
 Status theta_create_gaussian(int d, uint64_t seed, ThetaSource *out) {
@@ -82,18 +83,18 @@ int theta_test_size(const ThetaSource *source) {
   return size < source->set.n ? size : source->set.n - 1;
 }
 
-/* Returns Member `place` of the replicate's random order of a finite set: the first theta_test_size are
- * for testing. */
-static int member_at(const ThetaSource *source, uint32_t replicate, int place) {
+/* Returns member `place` in the replicate's random order of a finite set, whose first theta_test_size members
+ * are for testing. */
+static int theta_star_member_at(const ThetaSource *source, uint32_t replicate, int place) {
   const int fixed = source->held_out;
   if (place < fixed) return place;
   return fixed +
          rng_permuted(source->set.n - fixed, rng_key(source->seed, RNG_SPLIT), replicate, place - fixed);
 }
 
-/* Draws one theta of each lane of a distribution in the plane. Rejection takes more of some streams than of
- * others: afterwards all stand where the furthest does. */
-static void sample_in_plane(const ThetaOps *ops, RngLanes *rng, double *theta) {
+/* Draws one theta per lane from a distribution in the plane. Rejection uses more of some streams than of
+ * others; afterwards all are at the position of the one that went furthest. */
+static void theta_star_sample_planar(const ThetaOps *ops, RngLanes *rng, double *theta) {
   uint32_t furthest = rng->position;
   for (uint32_t n = 0; n < rng->lanes; n++) {
     Rng stream = rng_of_lane(rng, n);
@@ -106,8 +107,8 @@ static void sample_in_plane(const ThetaOps *ops, RngLanes *rng, double *theta) {
   rng->position = furthest;
 }
 
-/* Draws one theta of each lane, unless the distribution is a finite set; returns whether it did. */
-static bool draw_lanes(const ThetaSource *source, RngLanes lanes, double *theta) {
+/* Draws one theta per lane, unless the distribution is a finite set; returns whether it did. */
+static bool theta_star_draw_lanes(const ThetaSource *source, RngLanes lanes, double *theta) {
   if (source->isotropic.d > 0)
     isotropic_sample(&source->isotropic, &lanes, theta);
   else if (source->has_mixture)
@@ -115,36 +116,36 @@ static bool draw_lanes(const ThetaSource *source, RngLanes lanes, double *theta)
   else if (source->ops->prior)
     source->prior.ops->sample(&source->prior, &lanes, theta);
   else if (source->ops->sample)
-    sample_in_plane(source->ops, &lanes, theta);
+    theta_star_sample_planar(source->ops, &lanes, theta);
   else
     return false;
   return true;
 }
 
-static void copy_member(const ThetaSource *source, int member, int at, int stride, double *theta) {
+static void theta_star_copy_member(const ThetaSource *source, int member, int at, int stride, double *theta) {
   for (int i = 0; i < source->d; i++)
     theta[(size_t)i * (size_t)stride + (size_t)at] =
         source->set.theta[(size_t)i * (size_t)source->set.n + (size_t)member];
 }
 
-static void draw_streams(const ThetaSource *source, RngKey key, uint32_t replicate, uint32_t first_run,
-                         int runs, double *theta) {
+static void theta_star_draw_streams(const ThetaSource *source, RngKey key, uint32_t replicate,
+                                    uint32_t first_run, int runs, double *theta) {
   const RngLanes lanes = {
       .key = key, .run = first_run, .draws = 1, .round = source->segment, .lanes = (uint32_t)runs};
-  if (draw_lanes(source, lanes, theta)) return;
+  if (theta_star_draw_lanes(source, lanes, theta)) return;
   for (int b = 0; b < runs; b++) {
     Rng rng = rng_of_lane(&lanes, (uint32_t)b);
     const int place = (int)rng_index(&rng, (uint64_t)theta_test_size(source));
-    copy_member(source, member_at(source, replicate, place), b, runs, theta);
+    theta_star_copy_member(source, theta_star_member_at(source, replicate, place), b, runs, theta);
   }
 }
 
 void theta_draw(const ThetaSource *source, uint32_t replicate, uint32_t first_run, int runs, double *theta) {
-  draw_streams(source, rng_key(source->seed, RNG_THETA), replicate, first_run, runs, theta);
+  theta_star_draw_streams(source, rng_key(source->seed, RNG_THETA), replicate, first_run, runs, theta);
 }
 
 void theta_draw_shown(const ThetaSource *source, int count, double *theta) {
-  draw_streams(source, rng_key(source->seed, RNG_THETA_SHOWN), 0, 0, count, theta);
+  theta_star_draw_streams(source, rng_key(source->seed, RNG_THETA_SHOWN), 0, 0, count, theta);
 }
 
 void theta_draw_each(const ThetaSource *source, uint32_t replicate, uint32_t first_run, int runs, int each,
@@ -157,19 +158,19 @@ void theta_draw_each(const ThetaSource *source, uint32_t replicate, uint32_t fir
                           .draws = (uint32_t)each,
                           .round = source->segment,
                           .lanes = (uint32_t)total};
-  if (draw_lanes(source, lanes, theta)) return;
+  if (theta_star_draw_lanes(source, lanes, theta)) return;
   for (int n = 0; n < total; n++) {
     const uint64_t member = (uint64_t)source->segment * (uint64_t)each + (uint64_t)(n % each);
     const int place =
         rng_permuted(size, key, first_run + (uint32_t)(n / each), (int)(member % (uint64_t)size));
-    copy_member(source, member_at(source, replicate, place), n, total, theta);
+    theta_star_copy_member(source, theta_star_member_at(source, replicate, place), n, total, theta);
   }
 }
 
 void theta_test_part(const ThetaSource *source, uint32_t replicate, double *theta) {
   const int size = theta_test_size(source);
   for (int place = 0; place < size; place++)
-    copy_member(source, member_at(source, replicate, place), place, size, theta);
+    theta_star_copy_member(source, theta_star_member_at(source, replicate, place), place, size, theta);
 }
 
 int theta_training_count(const ThetaSource *source, int64_t limit) {
@@ -187,9 +188,10 @@ Status theta_training_samples(Arena *memory, const ThetaSource *source, uint32_t
                           .run = replicate,
                           .draws = (uint32_t)n,
                           .lanes = (uint32_t)n};
-  if (draw_lanes(source, lanes, out->theta)) return STATUS_OK;
+  if (theta_star_draw_lanes(source, lanes, out->theta)) return STATUS_OK;
   for (int s = 0; s < n; s++)
-    copy_member(source, member_at(source, replicate, theta_test_size(source) + s), s, n, out->theta);
+    theta_star_copy_member(source, theta_star_member_at(source, replicate, theta_test_size(source) + s), s, n,
+                           out->theta);
   return STATUS_OK;
 }
 
@@ -199,12 +201,12 @@ typedef struct {
   const ThetaOps *ops;
 } DensityState;
 
-static void density_sample(const Prior *prior, RngLanes *rng, double *theta) {
+static void theta_star_prior_sample(const Prior *prior, RngLanes *rng, double *theta) {
   const DensityState *self = prior->state;
-  sample_in_plane(self->ops, rng, theta);
+  theta_star_sample_planar(self->ops, rng, theta);
 }
 
-static void density_log_density(const Prior *prior, int lanes, const double *theta, double *out) {
+static void theta_star_prior_log_density(const Prior *prior, int lanes, const double *theta, double *out) {
   const DensityState *self = prior->state;
   for (int n = 0; n < lanes; n++)
     out[n] = self->ops->log_density((const double[]){theta[n], theta[lanes + n]});
@@ -213,8 +215,8 @@ static void density_log_density(const Prior *prior, int lanes, const double *the
 static const PriorOps density_ops = {.name = "exact",
                                      .summary = "the distribution of theta*, which is not a mixture",
                                      .reference = "DiffTS, Section 6.2",
-                                     .sample = density_sample,
-                                     .log_density = density_log_density};
+                                     .sample = theta_star_prior_sample,
+                                     .log_density = theta_star_prior_log_density};
 
 bool theta_has_prior(const ThetaSource *source) {
   return source->has_mixture || source->ops->prior || source->ops->log_density;

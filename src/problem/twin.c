@@ -1,5 +1,6 @@
 /* A bandit that is hard to explore (VITS paper, Appendix G): the best arm is theta* itself, the second is
- * nearly as good, all others are random. All K of them are unit vectors and stay for the whole run. */
+ * nearly as good, and all others are random. All K arms are unit vectors and stay the same for the whole
+ * run. */
 #include "problem/problems.h"
 
 #include <math.h>
@@ -8,7 +9,7 @@
 static const double TWIN_NOISE = 0.1; /* of each coordinate, before scaling to unit length */
 
 /* Scales the columns of x[d, n] to unit length. */
-static void normalise_columns(int d, int n, double *x) {
+static void twin_bandit_normalise(int d, int n, double *x) {
   for (int c = 0; c < n; c++) {
     double square = 0;
     for (int i = 0; i < d; i++) {
@@ -19,7 +20,7 @@ static void normalise_columns(int d, int n, double *x) {
   }
 }
 
-static Status twin_create(Problem *self, const Config *config) {
+static Status twin_bandit_create(Problem *self, const Config *config) {
   (void)config;
   if (self->arms < 2)
     return status_set(STATUS_INPUT,
@@ -31,12 +32,13 @@ static Status twin_create(Problem *self, const Config *config) {
   return theta_create_gaussian(self->d, self->seed, &self->theta);
 }
 
-static void twin_transform(const Problem *self, RngLanes rng, double *theta) {
-  normalise_columns(self->d, (int)rng.lanes, theta);
+static void twin_bandit_transform(const Problem *self, RngLanes rng, double *theta) {
+  twin_bandit_normalise(self->d, (int)rng.lanes, theta);
 }
 
-/* Sets arm 0 to theta* and arm 1 to its twin. More arms leave the first ones as they are. */
-static void twin_draw_features(World *world) {
+/* Sets arm 0 to theta* and arm 1 to its twin, and draws the others. Adding arms leaves the first ones
+ * unchanged. */
+static void twin_bandit_draw_features(World *world) {
   const int d = world->problem->d, runs = world->runs;
   const size_t arm = (size_t)d * (size_t)runs;
   RngLanes rng = world_streams(world, RNG_ARMS);
@@ -45,7 +47,7 @@ static void twin_draw_features(World *world) {
   rng_lanes_normal(&rng, (world->problem->arms - 1) * d, twin);
   for (size_t i = 0; i < arm; i++) twin[i] = world->theta[i] + TWIN_NOISE * twin[i];
   for (int k = 1; k < world->problem->arms; k++)
-    normalise_columns(d, runs, world->features + (size_t)k * arm);
+    twin_bandit_normalise(d, runs, world->features + (size_t)k * arm);
 }
 
 const ProblemOps problem_twin = {.name = "twin",
@@ -54,6 +56,6 @@ const ProblemOps problem_twin = {.name = "twin",
                                  .arms = 10,
                                  .dimension = 10,
                                  .arms_of_theta = true,
-                                 .create = twin_create,
-                                 .transform = twin_transform,
-                                 .features = twin_draw_features};
+                                 .create = twin_bandit_create,
+                                 .transform = twin_bandit_transform,
+                                 .features = twin_bandit_draw_features};

@@ -10,8 +10,8 @@ enum { LAYERS = 4, FIRST_HIDDEN = 128, SECOND_HIDDEN = 64 };
 
 static const double LEARNING_RATE = 2e-3, ON_SHARE = 0.01;
 
-/* What one training needs. A batch is the next CLASSIFIER_BATCH digits of the order; it begins again at the
- * end. */
+/* The data and scratch of one training. A batch is the next CLASSIFIER_BATCH digits in the order, which
+ * starts over at its end. */
 typedef struct {
   const Digits *digits;
   int *order; /* [count] */
@@ -19,9 +19,9 @@ typedef struct {
   float *gradient, *first, *second, *workspace;
 } Training;
 
-/* Writes into x[inputs, lanes], columns 0 .. count - 1, the - 1: the pixels of the digits digit[count]. A
- * few digits at a time, so that whole cache lines are written. */
-static void put_pixels(const Digits *digits, int count, const int *digit, int lanes, float *x) {
+/* Writes the pixels of the digits digit[count] into columns 0 .. count - 1 of x[inputs, lanes]. Handles a few
+ * digits at a time, so that whole cache lines are written. */
+static void digits_put_pixels(const Digits *digits, int count, const int *digit, int lanes, float *x) {
   enum { TOGETHER = 16 };
   for (int first = 0; first < count; first += TOGETHER) {
     const int together = count - first < TOGETHER ? count - first : TOGETHER;
@@ -34,7 +34,8 @@ static void put_pixels(const Digits *digits, int count, const int *digit, int la
   }
 }
 
-static Status training_create(Arena *memory, const Digits *digits, const NetworkShape *shape, Training *out) {
+static Status digit_training_create(Arena *memory, const Digits *digits, const NetworkShape *shape,
+                                    Training *out) {
   size_t parameters = network_parameters(shape);
   *out = (Training){.digits = digits};
   ALLOCATE(memory, out->order, digits->count);
@@ -46,8 +47,8 @@ static Status training_create(Arena *memory, const Digits *digits, const Network
   return STATUS_OK;
 }
 
-/* Draws a random order of the digits, from the one of the epoch before. */
-static void shuffle_images(Training *training, uint64_t seed, int start, int epoch) {
+/* Shuffles the digits, from their order in the epoch before. */
+static void digits_shuffle(Training *training, uint64_t seed, int start, int epoch) {
   Rng rng = {.key = rng_key(seed, RNG_NETWORK_TRAINING), .run = (uint32_t)start, .round = (uint32_t)epoch};
   for (int i = training->digits->count - 1; i > 0; i--) {
     int j = (int)rng_index(&rng, (uint64_t)i + 1), swap = training->order[i];
@@ -55,7 +56,7 @@ static void shuffle_images(Training *training, uint64_t seed, int start, int epo
   }
 }
 
-static void fill_batch(Training *training, int step) {
+static void digits_fill_batch(Training *training, int step) {
   const Digits *digits = training->digits;
   int digit[CLASSIFIER_BATCH];
   memset(training->target, 0, IDX_LABELS * CLASSIFIER_BATCH * sizeof *training->target);
@@ -63,16 +64,17 @@ static void fill_batch(Training *training, int step) {
     digit[lane] = training->order[((int64_t)step * CLASSIFIER_BATCH + lane) % digits->count];
     training->target[digits->label[digit[lane]] * CLASSIFIER_BATCH + lane] = 1;
   }
-  put_pixels(digits, CLASSIFIER_BATCH, digit, CLASSIFIER_BATCH, training->x);
+  digits_put_pixels(digits, CLASSIFIER_BATCH, digit, CLASSIFIER_BATCH, training->x);
 }
 
 /* Trains for one epoch; returns the mean loss over the epoch. */
-static double train_epoch(const Classifier *classifier, Training *training, int epoch, int epochs) {
+static double digit_classifier_train_epoch(const Classifier *classifier, Training *training, int epoch,
+                                           int epochs) {
   const NetworkShape *shape = &classifier->shape;
   int steps = (training->digits->count + CLASSIFIER_BATCH - 1) / CLASSIFIER_BATCH;
   double loss = 0;
   for (int step = 0; step < steps; step++) {
-    fill_batch(training, step);
+    digits_fill_batch(training, step);
     loss += network_entropy_gradient(shape, classifier->parameters, CLASSIFIER_BATCH, training->x,
                                      training->target, training->gradient, training->workspace) /
             steps;
@@ -88,9 +90,10 @@ void classifier_destroy(Classifier *classifier) {
   *classifier = (Classifier){0};
 }
 
-/* Computes y[count, outputs] = what the layers of `shape`, the first of the classifier, make of the
- * digits. */
-static Status apply(const Classifier *classifier, const NetworkShape *shape, const Digits *digits, float *y) {
+/* Computes y[count, outputs], the output for each digit of the layers in `shape`, which are the first ones of
+ * the classifier. */
+static Status digit_classifier_apply(const Classifier *classifier, const NetworkShape *shape,
+                                     const Digits *digits, float *y) {
   enum { LANES = 4 * NETWORK_LANES };
   int outputs = shape->width[shape->layers];
   float *x, *part, *workspace;
@@ -101,7 +104,7 @@ static Status apply(const Classifier *classifier, const NetworkShape *shape, con
   for (int first = 0; first < digits->count; first += LANES) {
     int digit[LANES], lanes = digits->count - first < LANES ? digits->count - first : LANES;
     for (int lane = 0; lane < lanes; lane++) digit[lane] = first + lane;
-    put_pixels(digits, lanes, digit, LANES, x);
+    digits_put_pixels(digits, lanes, digit, LANES, x);
     network_forward(shape, classifier->parameters, LANES, x, part, workspace);
     for (int lane = 0; lane < lanes; lane++)
       for (int j = 0; j < outputs; j++)
@@ -115,7 +118,7 @@ Status classifier_accuracy(const Classifier *classifier, const Digits *digits, d
   float *y;
   int right = 0;
   ALLOCATE(&scratch, y, (size_t)digits->count * IDX_LABELS);
-  TRY(apply(classifier, &classifier->shape, digits, y));
+  TRY(digit_classifier_apply(classifier, &classifier->shape, digits, y));
   for (int i = 0; i < digits->count; i++) {
     const float *output = y + (size_t)i * IDX_LABELS;
     int best = 0;
@@ -134,13 +137,13 @@ Status classifier_embed(const Classifier *classifier, const Digits *digits, doub
   SCRATCH_ARENA(scratch);
   float *y;
   ALLOCATE(&scratch, y, values);
-  TRY(apply(classifier, &shape, digits, y));
+  TRY(digit_classifier_apply(classifier, &shape, digits, y));
   for (size_t i = 0; i < values; i++) features[i] = y[i] > 0 ? (double)y[i] : 0;
   return STATUS_OK;
 }
 
-/* Counts units of the embedding that are on for at least ON_SHARE of the digits. */
-static Status count_alive(const Classifier *classifier, const Digits *digits, int *alive) {
+/* Counts the units of the embedding that are on for at least ON_SHARE of the digits. */
+static Status digit_classifier_count_alive(const Classifier *classifier, const Digits *digits, int *alive) {
   SCRATCH_ARENA(scratch);
   double *features;
   int on[CLASSIFIER_EMBEDDING] = {0};
@@ -154,16 +157,16 @@ static Status count_alive(const Classifier *classifier, const Digits *digits, in
   return STATUS_OK;
 }
 
-static Status train_once(const Digits *digits, int epochs, uint64_t seed, int start,
-                         ClassifierProgress *progress, Classifier *out) {
+static Status digit_classifier_train_start(const Digits *digits, int epochs, uint64_t seed, int start,
+                                           ClassifierProgress *progress, Classifier *out) {
   SCRATCH_ARENA(scratch);
   Training training;
   Rng rng = {.key = rng_key(seed, RNG_NETWORK_START), .run = (uint32_t)start};
   learning_start(&out->shape, &rng, out->parameters);
-  TRY(training_create(&scratch, digits, &out->shape, &training));
+  TRY(digit_training_create(&scratch, digits, &out->shape, &training));
   for (int epoch = 1; epoch <= epochs; epoch++) {
-    shuffle_images(&training, seed, start, epoch);
-    double loss = train_epoch(out, &training, epoch, epochs);
+    digits_shuffle(&training, seed, start, epoch);
+    double loss = digit_classifier_train_epoch(out, &training, epoch, epochs);
     if (progress) progress(start, epoch, loss);
   }
   return STATUS_OK;
@@ -175,8 +178,8 @@ Status classifier_train(const Digits *digits, int epochs, uint64_t seed, Classif
       .shape = {LAYERS, {digits->inputs, FIRST_HIDDEN, SECOND_HIDDEN, CLASSIFIER_EMBEDDING, IDX_LABELS}}};
   NEW(out->parameters, network_parameters(&out->shape));
   while (out->alive < CLASSIFIER_EMBEDDING && out->starts < CLASSIFIER_STARTS) {
-    TRY(train_once(digits, epochs, seed, ++out->starts, progress, out));
-    TRY(count_alive(out, digits, &out->alive));
+    TRY(digit_classifier_train_start(digits, epochs, seed, ++out->starts, progress, out));
+    TRY(digit_classifier_count_alive(out, digits, &out->alive));
   }
   return STATUS_OK;
 }

@@ -1,15 +1,16 @@
 /* The classifier of digits whose last hidden layer gives their embeddings (DiffTS paper, Appendix C.2):
  * inputs - 128 - 64 - 8 - 10, ReLU after every layer but the last (so embeddings are not negative), softmax
- * cross entropy. The paper gives the 8 only.
+ * cross entropy. Only the 8 is given in the paper.
  *
- * Adam on minibatches of 128, each digit once in an epoch, in a new random order, with the step sizes of
- * learning.h. Pixels enter as value / 255. A classifier depends on the digits, the epochs and the seed only;
- * processors with and without fused multiply-add may differ in the last digits, as everywhere in network.h.
+ * It is trained by Adam on minibatches of 128, with each digit once per epoch, in a new random order, and
+ * with the step sizes of learning.h. Pixels enter as value / 255. A classifier depends only on the digits,
+ * the epochs and the seed; processors with and without fused multiply-add may differ in the last digits, as
+ * everywhere in network.h.
  *
  * A ReLU unit that is off for all digits has no gradient and stays off: the embedding would have fewer than 8
- * dimensions. With He's random start it happens to one unit or more in about one start of five, whatever the
- * first biases or the rate (0 to 1, 1e-3 and 2e-3 were tried). So a classifier with a unit that is on for
- * less than 1% of the digits is thrown away, and the next start is trained. */
+ * dimensions. With He's random start this happens to at least one unit in about one start in five, whatever
+ * the first biases or the rate (0 to 1, 1e-3 and 2e-3 were tried). So a classifier with a unit that is on for
+ * less than 1% of the digits is discarded, and another start is trained. */
 #pragma once
 
 #include "model/network/network.h"
@@ -22,20 +23,20 @@ enum { CLASSIFIER_EMBEDDING = 8, CLASSIFIER_BATCH = 2 * NETWORK_LANES, CLASSIFIE
 typedef struct {
   NetworkShape shape;
   float *parameters;
-  int starts; /* that were trained; the last one is kept */
+  int starts; /* starts that were trained; the last one is kept */
   int alive; /* units of the embedding that are on for at least 1% of the training digits */
 } Classifier;
 
-/* Told the mean loss of each epoch; start and epoch count from 1. */
+/* Called with the mean loss of each epoch; start and epoch count from 1. */
 typedef void ClassifierProgress(int start, int epoch, double loss);
 
-/* Trains until all units of the embedding are alive, from CLASSIFIER_STARTS starts at most; `progress` may
- * be NULL. The caller ends with classifier_destroy, also after a failure. */
+/* Trains until all units of the embedding are alive, from at most CLASSIFIER_STARTS starts; `progress` may be
+ * NULL. The caller must call classifier_destroy, also after a failure. */
 Status classifier_train(const Digits *digits, int epochs, uint64_t seed, ClassifierProgress *progress,
                         Classifier *out);
 void classifier_destroy(Classifier *classifier);
 
-/* Shares of the digits whose largest output is that of their label. */
+/* Computes the share of the digits whose largest output is that of their label. */
 Status classifier_accuracy(const Classifier *classifier, const Digits *digits, double *accuracy);
 /* Computes features[count, CLASSIFIER_EMBEDDING]: the last hidden layer, after its ReLU. */
 Status classifier_embed(const Classifier *classifier, const Digits *digits, double *features);

@@ -1,5 +1,5 @@
-/* How embedding files are read and written, and the problem `embedding`, whose theta* and arms are rows of
- * one. */
+/* Embedding files, read and written; and the problem `embedding`, whose theta* and arms are rows of such a
+ * file. */
 #include "problem/embedding/embedding_file.h"
 
 #include "io/provenance.h"
@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-static Status read_theta(Arena *memory, StoreFile *file, Samples *theta) {
+static Status embedding_read_theta(Arena *memory, StoreFile *file, Samples *theta) {
   SCRATCH_ARENA(scratch);
   double *rows;
   TRY(dataset_read_matrix(&scratch, file, "theta", "item", &theta->n, &theta->d, &rows));
@@ -18,8 +18,8 @@ static Status read_theta(Arena *memory, StoreFile *file, Samples *theta) {
   return samples_check_spread(store_path(file), theta);
 }
 
-/* Moves the columns of theta[d, n] where held[n] is set to the front. */
-static Status held_out_first(const int64_t *held, int count, Samples *theta) {
+/* Moves the columns of theta[d, n] for which held[n] is set to the front. */
+static Status embedding_held_out_first(const int64_t *held, int count, Samples *theta) {
   SCRATCH_ARENA(scratch);
   double *row;
   const int n = theta->n;
@@ -33,7 +33,7 @@ static Status held_out_first(const int64_t *held, int count, Samples *theta) {
   return STATUS_OK;
 }
 
-static Status read_held_out(StoreFile *file, Embedding *out) {
+static Status embedding_read_held_out(StoreFile *file, Embedding *out) {
   SCRATCH_ARENA(scratch);
   const int n = out->theta.n;
   size_t length = (size_t)n;
@@ -53,10 +53,10 @@ static Status read_held_out(StoreFile *file, Embedding *out) {
                       "%s: %s of the %d items are held out; some must be, for theta*, and some not, to learn "
                       "from",
                       store_path(file), out->held_out ? "all" : "none", n);
-  return held_out_first(held, out->held_out, &out->theta);
+  return embedding_held_out_first(held, out->held_out, &out->theta);
 }
 
-static Status read_noise(StoreFile *file, double *noise) {
+static Status embedding_read_noise(StoreFile *file, double *noise) {
   *noise = NAN;
   if (!store_has_attribute(file, "noise")) return STATUS_OK;
   TRY(store_get_real_attribute(file, NULL, "noise", noise));
@@ -70,18 +70,18 @@ Status embedding_read(Arena *memory, const char *path, Embedding *out) {
   int columns;
   *out = (Embedding){0};
   TRY(store_open(path, &file));
-  TRY(read_theta(memory, file, &out->theta));
+  TRY(embedding_read_theta(memory, file, &out->theta));
   out->d = out->theta.d;
-  TRY(read_held_out(file, out));
+  TRY(embedding_read_held_out(file, out));
   TRY(dataset_read_matrix(memory, file, "features", "arm", &out->arms, &columns, &out->features));
   if (out->arms == 0) return status_set(STATUS_INPUT, "%s: 'features' has no arms", store_path(file));
   if (columns != out->d)
     return status_set(STATUS_INPUT, "%s: 'theta' has %d columns, but 'features' has %d; both live in R^d",
                       store_path(file), out->d, columns);
-  return read_noise(file, &out->noise);
+  return embedding_read_noise(file, &out->noise);
 }
 
-static Status write_held_out(StoreFile *file, const Embedding *embedding, int item) {
+static Status embedding_write_held_out(StoreFile *file, const Embedding *embedding, int item) {
   SCRATCH_ARENA(scratch);
   signed char *held;
   if (embedding->held_out == 0) return STATUS_OK;
@@ -91,8 +91,8 @@ static Status write_held_out(StoreFile *file, const Embedding *embedding, int it
                      held);
 }
 
-static Status write_all(StoreFile *file, const char *title, const Embedding *embedding, const double *theta,
-                        int *axes) {
+static Status embedding_write_all(StoreFile *file, const char *title, const Embedding *embedding,
+                                  const double *theta, int *axes) {
   TRY(provenance_write(file, title, NULL));
   TRY(store_real_attribute(file, NULL, "noise", embedding->noise));
   TRY(store_dimension(file, "item", (size_t)embedding->theta.n, &axes[0]));
@@ -100,7 +100,7 @@ static Status write_all(StoreFile *file, const char *title, const Embedding *emb
   TRY(store_dimension(file, "dim", (size_t)embedding->d, &axes[2]));
   TRY(store_write(file, "theta", STORE_DOUBLE, 2, (int[]){axes[0], axes[2]}, "parameter of an item", "1",
                   theta));
-  TRY(write_held_out(file, embedding, axes[0]));
+  TRY(embedding_write_held_out(file, embedding, axes[0]));
   return store_write(file, "features", STORE_DOUBLE, 2, axes + 1, "features of an arm", "1",
                      embedding->features);
 }
@@ -115,7 +115,7 @@ Status embedding_create(const char *path, const char *title, const Embedding *em
   dataset_transpose(embedding->d, embedding->theta.n, embedding->theta.theta, theta);
   Status status = store_create(path, STORE_NETCDF4, out);
   if (status == STATUS_OK) {
-    status = write_all(*out, title, embedding, theta, axes ? axes : own);
+    status = embedding_write_all(*out, title, embedding, theta, axes ? axes : own);
     if (status != STATUS_OK) {
       store_abandon(*out);
       *out = NULL;
@@ -143,8 +143,8 @@ static Status embedding_problem_create(Problem *self, const Config *config) {
   return STATUS_OK;
 }
 
-/* Draws K rows of the file's features for each run (one where each arm has its own theta*), uniform with
- * replacement. More arms leave the first ones as they are. */
+/* Draws K rows of the file's features for each run (one row if each arm has its own theta*), uniformly with
+ * replacement. Adding arms leaves the first ones unchanged. */
 static void embedding_draw_features(World *world) {
   const Problem *self = world->problem;
   const Embedding *file = self->state;

@@ -6,9 +6,10 @@
 #include <math.h>
 #include <string.h>
 
-/* Fills the rows by a counting sort. Ratings come sorted by user, then item, so that columns ascend
- * within each row on either side. */
-static void fill_rows(const Ratings *ratings, double mean, bool items, int64_t *next, SparseRows *out) {
+/* Fills the rows by a counting sort. Ratings are sorted by user, then item, so that columns ascend within
+ * each row on either side. */
+static void ratings_fill_sparse_rows(const Ratings *ratings, double mean, bool items, int64_t *next,
+                                     SparseRows *out) {
   for (int64_t i = 0; i < ratings->count; i++)
     out->start[(items ? ratings->rating[i].item : ratings->rating[i].user) + 1]++;
   for (int r = 0; r < out->rows; r++) out->start[r + 1] += out->start[r];
@@ -29,7 +30,7 @@ Status sparse_rows_create(Arena *memory, const Ratings *ratings, double mean, bo
   ALLOCATE(memory, out->start, (size_t)out->rows + 1);
   ALLOCATE_ARRAYS(memory, ratings->count, out->column, out->value);
   ALLOCATE(&scratch, next, out->rows);
-  fill_rows(ratings, mean, items, next, out);
+  ratings_fill_sparse_rows(ratings, mean, items, next, out);
   return STATUS_OK;
 }
 
@@ -44,8 +45,8 @@ void factorisation_start(const FactorisationSetup *setup, int rows, double *out)
 }
 
 /* Computes the normal equations (X' X + ridge I) w = X' y of one row: a[d, d] (lower triangle), b[d]. */
-static void normal_equations(const SparseRows *sparse, const FactorisationSetup *setup, int row,
-                             const double *other, double *a, double *b) {
+static void factorisation_row_equations(const SparseRows *sparse, const FactorisationSetup *setup, int row,
+                                        const double *other, double *a, double *b) {
   int d = setup->d;
   memset(a, 0, (size_t)d * (size_t)d * sizeof *a);
   memset(b, 0, (size_t)d * sizeof *b);
@@ -64,13 +65,13 @@ void factorisation_update(const SparseRows *sparse, const FactorisationSetup *se
   const int d = setup->d;
   for (int row = 0; row < sparse->rows; row++) {
     double *w = own + (size_t)row * (size_t)d;
-    normal_equations(sparse, setup, row, other, workspace, w);
+    factorisation_row_equations(sparse, setup, row, other, workspace, w);
     linalg_cholesky_lanes(d, 1, workspace, NULL);
     linalg_solve_lanes(d, 1, workspace, w);
   }
 }
 
-/* Returns the root mean squared residual; sums go user by user. */
+/* Returns the root mean squared residual, summed user by user. */
 static double factorisation_rmse(const SparseRows *users, const Factorisation *found) {
   const int d = found->d;
   double total = 0;

@@ -9,10 +9,13 @@
 
 enum { FIRST_BYTES = 1 << 16, ROLES = 4 };
 
-static const char *kind(const IdxFile *file) { return file->magic == IDX_IMAGES ? "images" : "labels"; }
+static const char *digits_file_kind(const IdxFile *file) {
+  return file->magic == IDX_IMAGES ? "images" : "labels";
+}
 
-/* Reads the next 32-bit number of the header, which starts at byte `*at`. */
-static Status read_number(GzipFile *file, const char *name, const char *what, int *at, uint32_t *number) {
+/* Reads the next 32-bit number of the header, at byte `*at`, and advances `*at`. */
+static Status digits_read_number(GzipFile *file, const char *name, const char *what, int *at,
+                                 uint32_t *number) {
   unsigned char bytes[4];
   size_t count;
   TRY(gzip_read(file, bytes, sizeof bytes, &count));
@@ -26,11 +29,11 @@ static Status read_number(GzipFile *file, const char *name, const char *what, in
 }
 
 /* Reads the magic number and lengths; *at is where the elements begin. */
-static Status idx_read_header(GzipFile *file, const char *name, int *at, IdxFile *out) {
+static Status digits_read_idx_header(GzipFile *file, const char *name, int *at, IdxFile *out) {
   static const char *const axes[] = {"elements", "rows", "columns"};
   uint32_t magic = 0, length = 0;
   int *const lengths[] = {&out->count, &out->rows, &out->columns};
-  TRY(read_number(file, name, "the magic number", at, &magic));
+  TRY(digits_read_number(file, name, "the magic number", at, &magic));
   if (magic != IDX_IMAGES && magic != IDX_LABELLED)
     return status_set(STATUS_INPUT,
                       "%s is not an IDX file of images or labels: its magic number is %u, not %d or %d", name,
@@ -40,7 +43,7 @@ static Status idx_read_header(GzipFile *file, const char *name, int *at, IdxFile
   for (int axis = 0; axis < (magic == IDX_IMAGES ? 3 : 1); axis++) {
     char what[32];
     snprintf(what, sizeof what, "the number of %s", axes[axis]);
-    TRY(read_number(file, name, what, at, &length));
+    TRY(digits_read_number(file, name, what, at, &length));
     if (length < 1 || length > IDX_MAX_COUNT)
       return status_set(STATUS_INPUT, "%s: %s is %u at byte %d; it must be between 1 and %d", name, what,
                         length, *at - 4, IDX_MAX_COUNT);
@@ -53,8 +56,8 @@ static Status idx_read_header(GzipFile *file, const char *name, int *at, IdxFile
   return STATUS_OK;
 }
 
-/* Reads the next `size` bytes into *out, which grows with what has been read. */
-static Status read_elements(GzipFile *file, size_t size, unsigned char **out, size_t *done) {
+/* Reads the next `size` bytes into *out, which grows as they are read; *done is how many there were. */
+static Status digits_read_elements(GzipFile *file, size_t size, unsigned char **out, size_t *done) {
   size_t held = 0;
   *done = 0;
   while (*done == held && held < size) {
@@ -70,19 +73,20 @@ static Status read_elements(GzipFile *file, size_t size, unsigned char **out, si
   return STATUS_OK;
 }
 
-/* Reads the elements, and nothing behind them; reading on also makes zlib compare its check sum. */
-static Status read_values(GzipFile *file, const char *name, int at, IdxFile *out) {
+/* Reads the elements and checks that nothing follows; reading to the end also makes zlib compare its
+ * checksum. */
+static Status digits_read_values(GzipFile *file, const char *name, int at, IdxFile *out) {
   size_t one = (size_t)out->rows * (size_t)out->columns, size = (size_t)out->count * one, done, more;
   unsigned char next;
-  TRY(read_elements(file, size, &out->values, &done));
+  TRY(digits_read_elements(file, size, &out->values, &done));
   if (done < size)
     return status_set(STATUS_INPUT,
                       "%s is cut off: it ends at byte %zu, after %zu of the %d %s that its header promises",
-                      name, (size_t)at + done, done / one, out->count, kind(out));
+                      name, (size_t)at + done, done / one, out->count, digits_file_kind(out));
   TRY(gzip_read(file, &next, 1, &more));
   if (more)
     return status_set(STATUS_INPUT, "%s goes on at byte %zu, after the %d %s that its header promises", name,
-                      (size_t)at + size, out->count, kind(out));
+                      (size_t)at + size, out->count, digits_file_kind(out));
   for (size_t i = 0; out->magic == IDX_LABELLED && i < size; i++)
     if (out->values[i] >= IDX_LABELS)
       return status_set(STATUS_INPUT, "%s: label %zu, at byte %zu, is %d; labels are 0 to %d", name, i,
@@ -93,8 +97,8 @@ static Status read_values(GzipFile *file, const char *name, int at, IdxFile *out
 Status idx_read(GzipFile *file, const char *name, IdxFile *out) {
   int at = 0;
   *out = (IdxFile){0};
-  Status status = idx_read_header(file, name, &at, out);
-  if (status == STATUS_OK) status = read_values(file, name, at, out);
+  Status status = digits_read_idx_header(file, name, &at, out);
+  if (status == STATUS_OK) status = digits_read_values(file, name, at, out);
   if (status != STATUS_OK) idx_free(out);
   return status;
 }
@@ -104,35 +108,36 @@ void idx_free(IdxFile *file) {
   *file = (IdxFile){0};
 }
 
-/* What a file is for. */
+/* The role of a file. */
 typedef enum { TRAINING_IMAGES, TRAINING_LABELS, TEST_IMAGES, TEST_LABELS } Role;
 static const char *const roles[ROLES] = {"training images", "training labels", "test images", "test labels"};
 
-/* Returns what the file's name says: 1 training, 0 test, -1 nothing. */
-static int named_for_training(const char *path) {
+/* Returns what the file's name says: 1 for training, 0 for test, -1 for neither. */
+static int digits_named_for_training(const char *path) {
   const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
   if (strncmp(name, "train", 5) == 0) return 1;
   if (strncmp(name, "t10k", 4) == 0 || strncmp(name, "test", 4) == 0) return 0;
   return -1;
 }
 
-/* Finds whether file i, whose name says nothing, is for training. The other file of its kind decides: by its
- * name, or by its length. */
-static Status is_longer(int i, const char *const *paths, const IdxFile files[ROLES], bool *training) {
+/* Finds whether file i, whose name does not say so, is for training. The other file of images, or of labels,
+ * decides: by its name, or by its length. */
+static Status digits_is_training_file(int i, const char *const *paths, const IdxFile files[ROLES],
+                                      bool *training) {
   for (int j = 0; j < ROLES; j++) {
     if (j == i || files[j].magic != files[i].magic) continue;
-    int other = named_for_training(paths[j]);
+    int other = digits_named_for_training(paths[j]);
     *training = other >= 0 ? !other : files[i].count > files[j].count;
     if (other >= 0 || files[i].count != files[j].count) return STATUS_OK;
   }
   return status_set(STATUS_INPUT,
                     "%s holds %d %s; nothing says whether they are for training or for test: let its name "
                     "begin with train- or t10k-",
-                    paths[i], files[i].count, kind(&files[i]));
+                    paths[i], files[i].count, digits_file_kind(&files[i]));
 }
 
-/* Sets at[role] to the file that plays that role. */
-static Status find_roles(const char *const *paths, const IdxFile files[ROLES], int at[ROLES]) {
+/* Sets at[role] to the index of the file that has this role. */
+static Status digits_find_file_roles(const char *const *paths, const IdxFile files[ROLES], int at[ROLES]) {
   int images = 0;
   for (int role = 0; role < ROLES; role++) at[role] = -1;
   for (int i = 0; i < ROLES; i++) images += files[i].magic == IDX_IMAGES;
@@ -141,9 +146,9 @@ static Status find_roles(const char *const *paths, const IdxFile files[ROLES], i
                       "%d of the 4 files hold images and %d labels; two of each are needed: %s, %s, %s, %s",
                       images, ROLES - images, roles[0], roles[1], roles[2], roles[3]);
   for (int i = 0; i < ROLES; i++) {
-    int named = named_for_training(paths[i]);
+    int named = digits_named_for_training(paths[i]);
     bool training = named == 1;
-    if (named < 0) TRY(is_longer(i, paths, files, &training));
+    if (named < 0) TRY(digits_is_training_file(i, paths, files, &training));
     Role role = files[i].magic == IDX_IMAGES ? (training ? TRAINING_IMAGES : TEST_IMAGES)
                                              : (training ? TRAINING_LABELS : TEST_LABELS);
     if (at[role] >= 0)
@@ -154,8 +159,9 @@ static Status find_roles(const char *const *paths, const IdxFile files[ROLES], i
   return STATUS_OK;
 }
 
-/* Moves images and labels into a set. */
-static Status pair(const char *const *paths, IdxFile files[ROLES], int images, int labels, Digits *out) {
+/* Moves the values of an image file and a label file into one set. */
+static Status digits_pair_labels(const char *const *paths, IdxFile files[ROLES], int images, int labels,
+                                 Digits *out) {
   IdxFile *image = &files[images], *label = &files[labels];
   if (image->count != label->count)
     return status_set(STATUS_INPUT, "%s holds %d images, but %s %d labels", paths[images], image->count,
@@ -165,19 +171,20 @@ static Status pair(const char *const *paths, IdxFile files[ROLES], int images, i
   return STATUS_OK;
 }
 
-static Status combine(const char *const *paths, IdxFile files[ROLES], Digits *training, Digits *test) {
+static Status digits_combine_files(const char *const *paths, IdxFile files[ROLES], Digits *training,
+                                   Digits *test) {
   int at[ROLES];
-  TRY(find_roles(paths, files, at));
+  TRY(digits_find_file_roles(paths, files, at));
   const IdxFile *one = &files[at[TRAINING_IMAGES]], *two = &files[at[TEST_IMAGES]];
   if (one->rows != two->rows || one->columns != two->columns)
     return status_set(STATUS_INPUT, "%s holds images of %d x %d pixels, but %s of %d x %d",
                       paths[at[TRAINING_IMAGES]], one->rows, one->columns, paths[at[TEST_IMAGES]], two->rows,
                       two->columns);
-  TRY(pair(paths, files, at[TRAINING_IMAGES], at[TRAINING_LABELS], training));
-  return pair(paths, files, at[TEST_IMAGES], at[TEST_LABELS], test);
+  TRY(digits_pair_labels(paths, files, at[TRAINING_IMAGES], at[TRAINING_LABELS], training));
+  return digits_pair_labels(paths, files, at[TEST_IMAGES], at[TEST_LABELS], test);
 }
 
-static Status read_path(const char *path, IdxFile *out) {
+static Status digits_read_file(const char *path, IdxFile *out) {
   GzipFile *file;
   TRY(gzip_open(path, &file));
   Status status = idx_read(file, path, out);
@@ -192,8 +199,8 @@ Status idx_read_digits(int path_count, const char *const *paths, Digits *trainin
     return status_set(STATUS_INPUT, "%d files were given; four are needed, in any order: %s, %s, %s, %s",
                       path_count, roles[0], roles[1], roles[2], roles[3]);
   Status status = STATUS_OK;
-  for (int i = 0; i < ROLES && status == STATUS_OK; i++) status = read_path(paths[i], &files[i]);
-  if (status == STATUS_OK) status = combine(paths, files, training, test);
+  for (int i = 0; i < ROLES && status == STATUS_OK; i++) status = digits_read_file(paths[i], &files[i]);
+  if (status == STATUS_OK) status = digits_combine_files(paths, files, training, test);
   for (int i = 0; i < ROLES; i++) idx_free(&files[i]);
   return status;
 }

@@ -1,6 +1,6 @@
 /* Images of digits and their labels in the IDX format of MNIST (LeCun, Cortes and Burges), compressed with
- * gzip or not: a magic number (2051 images, 2049 labels), the length of each axis, one unsigned byte for each
- * element; numbers are 32 bits, most significant byte first. */
+ * gzip or not: a magic number (2051 images, 2049 labels), the length of each axis, and one unsigned byte per
+ * element. Numbers have 32 bits, most significant byte first. */
 #pragma once
 
 #include "io/gzip.h"
@@ -13,17 +13,17 @@ enum {
 
 typedef enum { IDX_IMAGES = 2051, IDX_LABELLED = 2049 } IdxMagic;
 
-/* One file: values[count, rows, columns], for labels with rows = columns = 1. */
+/* One file: values[count, rows, columns]; for labels rows = columns = 1. */
 typedef struct {
   IdxMagic magic;
   int count, rows, columns;
   unsigned char *values;
 } IdxFile;
 
-/* Reads an open file to its end; `name` stands for it in messages. STATUS_INPUT with the place, counted in
- * unpacked bytes from 0, for another magic number, an empty axis, a file that is cut off or too long, a
- * label above 9. Memory follows what is read, not what the header promises. The caller ends with idx_free;
- * after an error there is nothing to free. */
+/* Reads an open file to its end; `name` names it in messages. STATUS_INPUT, with the place in unpacked bytes
+ * counted from 0, for an unknown magic number, an empty axis, a file that is cut off or too long, or a label
+ * above 9. Memory grows with what is read, not with what the header promises. The caller must call idx_free;
+ * after a failure there is nothing to free. */
 Status idx_read(GzipFile *file, const char *name, IdxFile *out);
 void idx_free(IdxFile *file);
 
@@ -34,9 +34,9 @@ typedef struct {
 } Digits;
 
 /* Reads the training and the test set from four files in any order. The magic number distinguishes images
- * from labels; a name that begins with "train", "t10k" or "test" names the set, without one the longer
- * file is for training. STATUS_INPUT when a role is missing or taken twice, images and labels differ in
- * number, or the two sets in the size of their images. The caller ends with digits_free for both, also
- * after a failure. */
+ * from labels; a name that begins with "train", "t10k" or "test" says which set it is, and otherwise the
+ * longer file is for training. STATUS_INPUT if a role is missing or taken twice, if images and labels differ
+ * in number, or if the two sets differ in the size of their images. The caller must call digits_free for
+ * both, also after a failure. */
 Status idx_read_digits(int path_count, const char *const *paths, Digits *training, Digits *test);
 void digits_free(Digits *digits);

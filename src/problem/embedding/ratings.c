@@ -19,12 +19,12 @@ typedef struct {
 } RatingLine;
 
 enum {
-  LINE_SIZE = 4096, /* of a longest line */
+  LINE_SIZE = 4096, /* of the longest line */
   SHOWN_SIZE = 40, /* of a bad value, in a message */
   MOST_FIELDS = 64
 };
 
-static const int64_t MOST_ID = INT64_C(1) << 53; /* exact as a double, for whoever reads ids in Python */
+static const int64_t MOST_ID = INT64_C(1) << 53; /* exact as a double, for those who read ids in Python */
 static const double MOST_RATING = 100;
 
 const char RATINGS_FORMATS[] = "auto 1m 100k csv";
@@ -40,7 +40,7 @@ static const Format formats[] = {
     {"csv", ",", "the columns of the header between commas", true}};
 enum { FORMATS = sizeof formats / sizeof *formats };
 
-/* Columns that a header must name, and how sets name them. */
+/* Columns that a header must name, and the names that they have in public sets. */
 enum { USER, ITEM, RATING, COLUMNS };
 static const char *const column_names[COLUMNS][4] = {
     {"userId", "user_id", "user", NULL}, {"movieId", "item_id", "movie_id", "item"}, {"rating", NULL}};
@@ -48,20 +48,20 @@ static const char *const column_names[COLUMNS][4] = {
 typedef struct {
   GzipFile *file;
   const char *path;
-  long number; /* of the present line, from 1 */
+  long number; /* of the current line, from 1 */
   const Format *format;
   int column[COLUMNS]; /* which field is the user, the item, the rating */
-  int fields; /* of every line; 0: the first one will tell */
-  int field_count; /* of the present line */
+  int fields; /* of every line; 0: not yet known, the first line decides */
+  int field_count; /* of the current line */
   char *field[MOST_FIELDS]; /* NUL-terminated pieces of `line` */
-  char line[LINE_SIZE + 2]; /* with its end */
+  char line[LINE_SIZE + 2]; /* with its line end */
 } Lines;
 
 #define LINE_ERROR(lines, format, ...)                                                                       \
   status_set(STATUS_INPUT, "%s:%ld: " format, (lines)->path, (lines)->number, ##__VA_ARGS__)
 
-/* Returns the beginning of `text` as it can be shown in a message. */
-static const char *shown(const char *text, char out[SHOWN_SIZE + 4]) {
+/* Returns the beginning of `text` in a form that can be shown in a message. */
+static const char *ratings_shown_text(const char *text, char out[SHOWN_SIZE + 4]) {
   int n = 0;
   for (; text[n] && n < SHOWN_SIZE; n++) {
     unsigned char c = (unsigned char)text[n];
@@ -71,8 +71,8 @@ static const char *shown(const char *text, char out[SHOWN_SIZE + 4]) {
   return out;
 }
 
-/* Reads the next line, its end taken off; *end when there is none. */
-static Status next_line(Lines *lines, bool *end) {
+/* Reads the next line and removes its line end; *end is set if there is none. */
+static Status ratings_next_line(Lines *lines, bool *end) {
   size_t length;
   lines->number++;
   TRY(gzip_read_line(lines->file, lines->line, sizeof lines->line, &length));
@@ -94,7 +94,7 @@ static Status next_line(Lines *lines, bool *end) {
 }
 
 /* Cuts the line into fields. */
-static Status split_line(Lines *lines) {
+static Status ratings_split_line(Lines *lines) {
   const char *separator = lines->format->separator;
   char *from = lines->line, *next;
   lines->field_count = 0;
@@ -110,41 +110,42 @@ static Status split_line(Lines *lines) {
   return STATUS_OK;
 }
 
-static Status parse_id(const Lines *lines, int column, const char *what, int64_t *id) {
+static Status ratings_parse_id(const Lines *lines, int column, const char *what, int64_t *id) {
   const char *text = lines->field[lines->column[column]];
   char value[SHOWN_SIZE + 4];
   *id = 0;
   const char *c = text;
   for (; *c >= '0' && *c <= '9' && *id <= MOST_ID; c++) *id = 10 * *id + (*c - '0');
   if (*c || c == text || *id < 1 || *id > MOST_ID)
-    return LINE_ERROR(lines, "the %s is '%s'; an id is an integer from 1 to 2^53", what, shown(text, value));
+    return LINE_ERROR(lines, "the %s is '%s'; an id is an integer from 1 to 2^53", what,
+                      ratings_shown_text(text, value));
   return STATUS_OK;
 }
 
-static Status parse_value(const Lines *lines, double *rating) {
+static Status ratings_parse_value(const Lines *lines, double *rating) {
   const char *text = lines->field[lines->column[RATING]];
   char value[SHOWN_SIZE + 4], *end;
   bool plain = text[0] && text[strspn(text, "+-.0123456789eE")] == '\0';
   *rating = plain ? strtod(text, &end) : NAN;
   if (!plain || *end || !(fabs(*rating) <= MOST_RATING))
-    return LINE_ERROR(lines, "the rating is '%s'; a rating is a number from %g to %g", shown(text, value),
-                      -MOST_RATING, MOST_RATING);
+    return LINE_ERROR(lines, "the rating is '%s'; a rating is a number from %g to %g",
+                      ratings_shown_text(text, value), -MOST_RATING, MOST_RATING);
   return STATUS_OK;
 }
 
-static Status parse_line(Lines *lines, RatingLine *out) {
-  TRY(split_line(lines));
+static Status ratings_parse_line(Lines *lines, RatingLine *out) {
+  TRY(ratings_split_line(lines));
   if (lines->fields == 0) lines->fields = lines->field_count == COLUMNS ? COLUMNS : COLUMNS + 1;
   if (lines->field_count != lines->fields)
     return LINE_ERROR(lines, "%d field%s, expected %d: %s (format %s)", lines->field_count,
                       lines->field_count == 1 ? "" : "s", lines->fields, lines->format->form,
                       lines->format->name);
-  TRY(parse_id(lines, USER, "user", &out->user_id));
-  TRY(parse_id(lines, ITEM, "item", &out->item_id));
-  return parse_value(lines, &out->value);
+  TRY(ratings_parse_id(lines, USER, "user", &out->user_id));
+  TRY(ratings_parse_id(lines, ITEM, "item", &out->item_id));
+  return ratings_parse_value(lines, &out->value);
 }
 
-static bool is_column(const char *field, int column) {
+static bool ratings_is_column(const char *field, int column) {
   for (int i = 0; i < 4 && column_names[column][i]; i++)
     if (strcasecmp(field, column_names[column][i]) == 0) return true;
   return false;
@@ -152,12 +153,12 @@ static bool is_column(const char *field, int column) {
 
 /* Finds the columns in the header of a CSV file. */
 static Status ratings_read_header(Lines *lines) {
-  TRY(split_line(lines));
+  TRY(ratings_split_line(lines));
   lines->fields = lines->field_count;
   for (int column = 0; column < COLUMNS; column++) {
     lines->column[column] = -1;
     for (int f = 0; f < lines->field_count; f++)
-      if (is_column(lines->field[f], column)) lines->column[column] = f;
+      if (ratings_is_column(lines->field[f], column)) lines->column[column] = f;
     if (lines->column[column] < 0)
       return LINE_ERROR(lines,
                         "no column '%s'; the header of a CSV file must name userId, movieId and rating",
@@ -167,7 +168,7 @@ static Status ratings_read_header(Lines *lines) {
 }
 
 /* Chooses the format by its name, or by what separates the fields of the first line. */
-static Status choose_format(Lines *lines, const char *format) {
+static Status ratings_choose_format(Lines *lines, const char *format) {
   char text[SHOWN_SIZE + 4];
   for (int f = 0; f < FORMATS; f++)
     if (strcmp(format, formats[f].name) == 0) lines->format = &formats[f];
@@ -177,7 +178,7 @@ static Status choose_format(Lines *lines, const char *format) {
   return LINE_ERROR(lines,
                     "'%s' is no rating; known forms are user::movie::rating::timestamp (with or without the "
                     "time stamp), the same between tabs, and CSV with a header",
-                    shown(lines->line, text));
+                    ratings_shown_text(lines->line, text));
 }
 
 /* Ratings as they come from the files. */
@@ -186,7 +187,7 @@ typedef struct {
   int64_t count, capacity;
 } Pile;
 
-static Status add_to_pile(Pile *pile, const RatingLine *rating) {
+static Status ratings_pile_add(Pile *pile, const RatingLine *rating) {
   if (pile->count == pile->capacity) {
     const int64_t capacity = pile->capacity ? 2 * pile->capacity : 4096;
     RatingLine *larger = realloc(pile->line, (size_t)capacity * sizeof *larger);
@@ -198,13 +199,13 @@ static Status add_to_pile(Pile *pile, const RatingLine *rating) {
   return STATUS_OK;
 }
 
-/* Adds what the lines of an open file say. The first line shows the format, and may be a header; blank lines
- * may only stand at the end. */
-static Status read_lines(Lines *lines, uint32_t input, const char *format, Pile *pile) {
+/* Adds the ratings of an open file. The first line shows the format, and may be a header; blank lines are
+ * allowed only at the end. */
+static Status ratings_read_lines(Lines *lines, uint32_t input, const char *format, Pile *pile) {
   long blank = 0;
   for (;;) {
     bool end;
-    TRY(next_line(lines, &end));
+    TRY(ratings_next_line(lines, &end));
     if (end) return STATUS_OK;
     if (lines->line[strspn(lines->line, " \t")] == '\0') {
       if (!blank) blank = lines->number;
@@ -212,7 +213,7 @@ static Status read_lines(Lines *lines, uint32_t input, const char *format, Pile 
     }
     if (blank) return status_set(STATUS_INPUT, "%s:%ld: a blank line before the end", lines->path, blank);
     if (lines->number == 1) {
-      TRY(choose_format(lines, format));
+      TRY(ratings_choose_format(lines, format));
       for (int column = 0; column < COLUMNS; column++) lines->column[column] = column;
       if (lines->format->header) {
         TRY(ratings_read_header(lines));
@@ -221,32 +222,32 @@ static Status read_lines(Lines *lines, uint32_t input, const char *format, Pile 
     }
     if (lines->number > UINT32_MAX) return LINE_ERROR(lines, "too many lines");
     RatingLine rating = {.input = input, .line = (uint32_t)lines->number};
-    TRY(parse_line(lines, &rating));
-    TRY(add_to_pile(pile, &rating));
+    TRY(ratings_parse_line(lines, &rating));
+    TRY(ratings_pile_add(pile, &rating));
   }
 }
 
-static Status read_file(const char *path, uint32_t input, const char *format, Pile *pile) {
+static Status ratings_read_file(const char *path, uint32_t input, const char *format, Pile *pile) {
   SCRATCH_ARENA(scratch);
   Lines *lines;
   ALLOCATE(&scratch, lines, 1);
   lines->path = path;
-  /* A rating that is too large is the user's error, to be reported, not to be trapped. */
+  /* A rating that is too large is an error of the user, to be reported and not trapped. */
   fenv_t environment;
   feholdexcept(&environment);
   Status status = gzip_open(path, &lines->file);
-  if (status == STATUS_OK) status = read_lines(lines, input, format, pile);
+  if (status == STATUS_OK) status = ratings_read_lines(lines, input, format, pile);
   fesetenv(&environment);
   gzip_close(lines->file);
   return status;
 }
 
-static int compare_ids(const void *a, const void *b) {
+static int ratings_compare_ids(const void *a, const void *b) {
   int64_t first = *(const int64_t *)a, second = *(const int64_t *)b;
   return (first > second) - (first < second);
 }
 
-static int compare_lines(const void *a, const void *b) {
+static int ratings_compare_lines(const void *a, const void *b) {
   const RatingLine *first = a, *second = b;
   if (first->user_id != second->user_id) return first->user_id < second->user_id ? -1 : 1;
   if (first->item_id != second->item_id) return first->item_id < second->item_id ? -1 : 1;
@@ -254,13 +255,13 @@ static int compare_lines(const void *a, const void *b) {
   return (first->line > second->line) - (first->line < second->line);
 }
 
-/* Lists the different ids of one column, ascending. */
-static Status list_ids(const Pile *pile, bool items, int *count, int64_t **out) {
+/* Lists the distinct ids of one column in ascending order. */
+static Status ratings_list_ids(const Pile *pile, bool items, int *count, int64_t **out) {
   SCRATCH_ARENA(scratch);
   int64_t *ids;
   ALLOCATE(&scratch, ids, pile->count);
   for (int64_t i = 0; i < pile->count; i++) ids[i] = items ? pile->line[i].item_id : pile->line[i].user_id;
-  qsort(ids, (size_t)pile->count, sizeof *ids, compare_ids);
+  qsort(ids, (size_t)pile->count, sizeof *ids, ratings_compare_ids);
   int64_t n = 0;
   for (int64_t i = 0; i < pile->count; i++)
     if (n == 0 || ids[n - 1] != ids[i]) ids[n++] = ids[i];
@@ -273,14 +274,14 @@ static Status list_ids(const Pile *pile, bool items, int *count, int64_t **out) 
 }
 
 static int ratings_place_of(int count, const int64_t *ids, int64_t id) {
-  const int64_t *found = bsearch(&id, ids, (size_t)count, sizeof *ids, compare_ids);
+  const int64_t *found = bsearch(&id, ids, (size_t)count, sizeof *ids, ratings_compare_ids);
   ASSERT(found);
   return (int)(found - ids);
 }
 
-/* Sorts the pile, and makes it ratings of users and items in place of ids. */
+/* Sorts the pile and turns it into ratings, with places in the lists of ids instead of ids. */
 static Status sort_ratings(Pile *pile, const char *const *inputs, Ratings *out) {
-  qsort(pile->line, (size_t)pile->count, sizeof *pile->line, compare_lines);
+  qsort(pile->line, (size_t)pile->count, sizeof *pile->line, ratings_compare_lines);
   for (int64_t i = 1; i < pile->count; i++) {
     const RatingLine *first = &pile->line[i - 1], *second = &pile->line[i];
     if (first->user_id == second->user_id && first->item_id == second->item_id)
@@ -288,8 +289,8 @@ static Status sort_ratings(Pile *pile, const char *const *inputs, Ratings *out) 
                         inputs[second->input], second->line, (long long)second->user_id,
                         (long long)second->item_id, inputs[first->input], first->line);
   }
-  TRY(list_ids(pile, false, &out->users, &out->user_id));
-  TRY(list_ids(pile, true, &out->items, &out->item_id));
+  TRY(ratings_list_ids(pile, false, &out->users, &out->user_id));
+  TRY(ratings_list_ids(pile, true, &out->items, &out->item_id));
   NEW(out->rating, pile->count);
   out->count = pile->count;
   for (int64_t i = 0; i < pile->count; i++) {
@@ -301,12 +302,12 @@ static Status sort_ratings(Pile *pile, const char *const *inputs, Ratings *out) 
   return STATUS_OK;
 }
 
-static void pile_free(Pile *pile) { free(pile->line); }
+static void ratings_pile_free(Pile *pile) { free(pile->line); }
 
 Status ratings_read(int input_count, const char *const *inputs, const char *format, Ratings *out) {
-  SCOPED(Pile, pile, pile_free);
+  SCOPED(Pile, pile, ratings_pile_free);
   *out = (Ratings){0};
-  for (int i = 0; i < input_count; i++) TRY(read_file(inputs[i], (uint32_t)i, format, &pile));
+  for (int i = 0; i < input_count; i++) TRY(ratings_read_file(inputs[i], (uint32_t)i, format, &pile));
   if (pile.count == 0)
     return status_set(STATUS_INPUT, "%s: no ratings", input_count ? inputs[0] : "no input file given");
   return sort_ratings(&pile, inputs, out);
@@ -327,8 +328,8 @@ double ratings_mean(const Ratings *ratings) {
 
 /* ---- users who are held out */
 
-/* Chooses held[users], a random subset of `count`, by the first places of a random order. */
-static Status choose_users(int users, int count, uint64_t seed, bool *held) {
+/* Chooses held[users], a random subset of `count` users: the first ones of a random order. */
+static Status ratings_choose_users(int users, int count, uint64_t seed, bool *held) {
   SCRATCH_ARENA(scratch);
   Rng rng = {.key = rng_key(seed, RNG_SPLIT)};
   int *order;
@@ -342,9 +343,9 @@ static Status choose_users(int users, int count, uint64_t seed, bool *held) {
   return STATUS_OK;
 }
 
-/* Keeps the ids that are wanted, in order; place[n]: where each has gone, -1 where it is not wanted. */
-static Status keep_ids(int n, const int64_t *from, const bool *wanted, int *place, int *count,
-                       int64_t **ids) {
+/* Keeps the wanted ids, in order; place[n] is the new place of each, or -1 if it is not wanted. */
+static Status ratings_keep_ids(int n, const int64_t *from, const bool *wanted, int *place, int *count,
+                               int64_t **ids) {
   NEW(*ids, n);
   *count = 0;
   for (int i = 0; i < n; i++) {
@@ -354,15 +355,15 @@ static Status keep_ids(int n, const int64_t *from, const bool *wanted, int *plac
   return STATUS_OK;
 }
 
-/* Takes the ratings whose user and item are wanted. */
+/* Copies the ratings whose user and item are both wanted. */
 static Status take_ratings(const Ratings *from, const bool *user, const bool *item, Ratings *out) {
   SCRATCH_ARENA(scratch);
   int *user_place, *item_place;
   *out = (Ratings){0};
   ALLOCATE(&scratch, user_place, from->users);
   ALLOCATE(&scratch, item_place, from->items);
-  TRY(keep_ids(from->users, from->user_id, user, user_place, &out->users, &out->user_id));
-  TRY(keep_ids(from->items, from->item_id, item, item_place, &out->items, &out->item_id));
+  TRY(ratings_keep_ids(from->users, from->user_id, user, user_place, &out->users, &out->user_id));
+  TRY(ratings_keep_ids(from->items, from->item_id, item, item_place, &out->items, &out->item_id));
   NEW(out->rating, from->count);
   for (int64_t r = 0; r < from->count; r++) {
     const Rating *rating = &from->rating[r];
@@ -384,7 +385,7 @@ Status ratings_split(const Ratings *ratings, double fraction, uint64_t seed, Rat
                       ratings->users);
   ALLOCATE_ARRAYS(&scratch, ratings->users, held, rest, seen);
   ALLOCATE(&scratch, known, ratings->items);
-  TRY(choose_users(ratings->users, count, seed, held));
+  TRY(ratings_choose_users(ratings->users, count, seed, held));
   for (int u = 0; u < ratings->users; u++) rest[u] = !held[u];
   for (int64_t r = 0; r < ratings->count; r++)
     if (!held[ratings->rating[r].user]) known[ratings->rating[r].item] = true;
