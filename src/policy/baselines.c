@@ -1,4 +1,4 @@
-/* Two baselines: `oracle` knows theta* and has no regret; `random` takes any arm. */
+/* Two baselines: `oracle` knows theta* and has no regret; `random` takes a random arm. */
 #include "policy/policies.h"
 
 static Status baselines_create(Policy *self) {
@@ -6,15 +6,15 @@ static Status baselines_create(Policy *self) {
   return STATUS_OK;
 }
 
-static Status choose_best(Policy *self, const World *world, const History *history, int *arm,
-                          int64_t *fallbacks) {
+static Status oracle_policy_choose(Policy *self, const World *world, const History *history, int *arm,
+                                   int64_t *fallbacks) {
   (void)self, (void)history, (void)fallbacks;
   for (int b = 0; b < world->runs; b++) arm[b] = world->best[b];
   return STATUS_OK;
 }
 
-static Status choose_any(Policy *self, const World *world, const History *history, int *arm,
-                         int64_t *fallbacks) {
+static Status random_policy_choose(Policy *self, const World *world, const History *history, int *arm,
+                                   int64_t *fallbacks) {
   (void)history, (void)fallbacks;
   RngKey key = rng_key(self->setup.seed, RNG_AGENT);
   for (int b = 0; b < world->runs; b++) {
@@ -24,21 +24,21 @@ static Status choose_any(Policy *self, const World *world, const History *histor
   return STATUS_OK;
 }
 
-/* Gives every arm the same probability, by which choose_any takes one. */
-static Status weigh_any(Policy *self, const World *world, const History *history, double *probability,
-                        int *arm, int64_t *fallbacks) {
+/* Gives every arm the same probability, with which random_policy_choose takes it. */
+static Status random_policy_weigh(Policy *self, const World *world, const History *history,
+                                  double *probability, int *arm, int64_t *fallbacks) {
   const int arms = world->problem->arms;
   for (int i = 0; i < world->runs * arms; i++) probability[i] = 1.0 / arms;
-  return arm ? choose_any(self, world, history, arm, fallbacks) : STATUS_OK;
+  return arm ? random_policy_choose(self, world, history, arm, fallbacks) : STATUS_OK;
 }
 
-static double cost_best(const PolicyMethod *method, const PolicyWork *work) {
+static double oracle_policy_cost(const PolicyMethod *method, const PolicyWork *work) {
   (void)method, (void)work;
   return 10;
 }
 
-/* Returns the cost, with a stream of its own for each run. */
-static double cost_any(const PolicyMethod *method, const PolicyWork *work) {
+/* Returns the cost, which includes a separate stream for each run. */
+static double random_policy_cost(const PolicyMethod *method, const PolicyWork *work) {
   (void)method, (void)work;
   return 200;
 }
@@ -47,13 +47,13 @@ const PolicyOps policy_oracle = {.name = "oracle",
                                  .summary = "takes the best arm; zero regret by construction",
                                  .reference = "baseline",
                                  .create = baselines_create,
-                                 .choose = choose_best,
+                                 .choose = oracle_policy_choose,
                                  .sure = true,
-                                 .cost = cost_best};
+                                 .cost = oracle_policy_cost};
 const PolicyOps policy_random = {.name = "random",
                                  .summary = "takes an arm uniformly at random",
                                  .reference = "baseline",
                                  .create = baselines_create,
-                                 .choose = choose_any,
-                                 .weigh = weigh_any,
-                                 .cost = cost_any};
+                                 .choose = random_policy_choose,
+                                 .weigh = random_policy_weigh,
+                                 .cost = random_policy_cost};

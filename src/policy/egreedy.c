@@ -1,11 +1,11 @@
-/* Epsilon-greedy: with probability eps_k a random arm, else the best by the regularised estimate of ridge.h.
- * eps_k = epsilon sqrt(n / k) / 2 in round k of n. */
+/* Epsilon-greedy: with probability eps_k a random arm, otherwise the best by the regularised estimate of
+ * ridge.h. eps_k = epsilon sqrt(n / k) / 2 in round k of n. */
 #include "policy/policies.h"
 #include "policy/ridge.h"
 
 #include <math.h>
 
-static Status egreedy_create(Policy *self) {
+static Status egreedy_policy_create(Policy *self) {
   Ridge *state;
   ALLOCATE(self->memory, state, 1);
   self->state = state;
@@ -14,14 +14,14 @@ static Status egreedy_create(Policy *self) {
 }
 
 /* Returns eps_k. */
-static double exploration_rate(const Policy *self, const World *world) {
+static double egreedy_policy_epsilon(const Policy *self, const World *world) {
   return config_real(self->setup.options, "epsilon") / 2 *
          sqrt((double)world->problem->rounds / world->round);
 }
 
-/* Replaces the best arm by any of them with probability eps_k. */
-static void explore_arms(const Policy *self, const World *world, int *arm) {
-  const double epsilon = exploration_rate(self, world);
+/* Replaces the best arm by a random one with probability eps_k. */
+static void egreedy_policy_explore(const Policy *self, const World *world, int *arm) {
+  const double epsilon = egreedy_policy_epsilon(self, world);
   RngKey key = rng_key(self->setup.seed, RNG_AGENT);
   for (int b = 0; b < world->runs; b++) {
     Rng rng = {.key = key, .run = self->setup.first_run + (uint32_t)b, .round = world->round};
@@ -31,21 +31,21 @@ static void explore_arms(const Policy *self, const World *world, int *arm) {
   }
 }
 
-static Status egreedy_choose(Policy *self, const World *world, const History *history, int *arm,
-                             int64_t *fallbacks) {
+static Status egreedy_policy_choose(Policy *self, const World *world, const History *history, int *arm,
+                                    int64_t *fallbacks) {
   Ridge *ridge = self->state;
   ridge_update(ridge, history, fallbacks);
   world_greedy(world, ridge->theta, arm);
-  explore_arms(self, world, arm);
+  egreedy_policy_explore(self, world, arm);
   return STATUS_OK;
 }
 
-static Status egreedy_weigh(Policy *self, const World *world, const History *history, double *probability,
-                            int *arm, int64_t *fallbacks) {
+static Status egreedy_policy_weigh(Policy *self, const World *world, const History *history,
+                                   double *probability, int *arm, int64_t *fallbacks) {
   SCRATCH_ARENA(scratch);
   Ridge *ridge = self->state;
   const int arms = world->problem->arms;
-  const double epsilon = fmin(exploration_rate(self, world), 1);
+  const double epsilon = fmin(egreedy_policy_epsilon(self, world), 1);
   int *best = arm;
   if (!arm) ALLOCATE(&scratch, best, world->runs);
   ridge_update(ridge, history, fallbacks);
@@ -53,12 +53,12 @@ static Status egreedy_weigh(Policy *self, const World *world, const History *his
   for (int b = 0; b < world->runs; b++)
     for (int k = 0; k < arms; k++)
       probability[b * arms + k] = epsilon / arms + (1 - epsilon) * (k == best[b]);
-  if (arm) explore_arms(self, world, arm);
+  if (arm) egreedy_policy_explore(self, world, arm);
   return STATUS_OK;
 }
 
-/* Returns the cost, with a stream of its own for each run, and the scores of all arms. */
-static double egreedy_cost(const PolicyMethod *method, const PolicyWork *work) {
+/* Returns the cost, which includes a separate stream for each run and the scores of all arms. */
+static double egreedy_policy_cost(const PolicyMethod *method, const PolicyWork *work) {
   (void)method;
   return ridge_cost(work) + 1500 + 2 * work->sampler.d * work->arms;
 }
@@ -73,7 +73,7 @@ const PolicyOps policy_egreedy = {.name = "egreedy",
                                   .reference = "DiffTS, Section 6.1 (baseline)",
                                   .one_theta = true,
                                   .keys = keys,
-                                  .create = egreedy_create,
-                                  .choose = egreedy_choose,
-                                  .weigh = egreedy_weigh,
-                                  .cost = egreedy_cost};
+                                  .create = egreedy_policy_create,
+                                  .choose = egreedy_policy_choose,
+                                  .weigh = egreedy_policy_weigh,
+                                  .cost = egreedy_policy_cost};

@@ -2,7 +2,7 @@
 
 #include "model/network/network_kernel.h"
 
-/* Runs whose weights and features are gathered together, as a line of the cache holds so many numbers. */
+/* Runs whose weights and features are gathered together: the number of values in a cache line. */
 enum { TOGETHER = VECTOR_LANES };
 
 Status network_arms_create(Arena *memory, const NetworkShape *shape, int arms, NetworkArms *out) {
@@ -15,8 +15,10 @@ Status network_arms_create(Arena *memory, const NetworkShape *shape, int arms, N
   return STATUS_OK;
 }
 
-/* Copies row[runs] to to[count] of runs first .. first + count - 1, `apart` from each other. */
-static inline void network_arms_deal(const double *row, size_t first, size_t count, size_t apart, float *to) {
+/* Copies row[runs] of runs first .. first + count - 1 to to[count], whose entries are `apart` from each
+ * other. */
+static inline void policy_network_copy_runs(const double *row, size_t first, size_t count, size_t apart,
+                                            float *to) {
   for (size_t r = 0; r < count; r++) to[r * apart] = (float)row[first + r];
 }
 
@@ -26,11 +28,11 @@ void network_arms_best(NetworkArms *arms, const World *world, const double *thet
   for (size_t first = 0; first < runs; first += TOGETHER) {
     const size_t together = runs - first < TOGETHER ? runs - first : TOGETHER;
     for (size_t i = 0; i < parameters; i++)
-      network_arms_deal(theta + i * runs, first, together, parameters, arms->theta + i);
+      policy_network_copy_runs(theta + i * runs, first, together, parameters, arms->theta + i);
     for (size_t k = 0; k < count; k++)
       for (size_t i = 0; i < d; i++)
-        network_arms_deal(world->features + (k * d + i) * runs, first, together, d * lanes,
-                          arms->features + i * lanes + k);
+        policy_network_copy_runs(world->features + (k * d + i) * runs, first, together, d * lanes,
+                                 arms->features + i * lanes + k);
     for (size_t r = 0; r < together; r++) {
       int *best = &arm[first + r];
       network_forward(&arms->shape, arms->theta + r * parameters, arms->lanes, arms->features + r * d * lanes,

@@ -1,4 +1,4 @@
-/* The Thompson rule where the mean reward is a network: the arm whose features give the largest output. */
+/* The Thompson rule for a mean reward that is a network: the arm whose features give the largest output. */
 #pragma once
 
 #include "core/arena.h"
@@ -13,5 +13,5 @@ typedef struct {
 } NetworkArms;
 
 Status network_arms_create(Arena *memory, const NetworkShape *shape, int arms, NetworkArms *out);
-/* Finds arm[B], the first of equals; theta[p, B]. */
+/* Finds the best arm of each run, arm[B], the first on ties; theta[p, B]. */
 void network_arms_best(NetworkArms *arms, const World *world, const double *theta, int *arm);

@@ -1,11 +1,12 @@
-/* A posterior for each arm (VITS paper, Section 5): the disjoint model, in which an arm has a theta_k* of its
- * own and learns from its own rewards alone. In every round the rule gives all K of them an index, such as
+/* A posterior for each arm (VITS paper, Section 5): the disjoint model, in which each arm has its own
+ * theta_k* and learns only from its own rewards. In every round the rule gives all K arms an index, such as
  * phi_k' theta_k of a draw, and the arm with the highest one is taken.
  *
  * Arm k of run n is run n K + k of the sampler and of the history. A sampler that carries a state from round
- * to round has a twin of B runs: the arms that were just taken go over to it with their observations, are
- * moved on, and come back, so that a round costs B updates and not B K. Its streams are those of the bandit's
- * runs. A restless sampler (Langevin chains) moves all B K of them in every round. */
+ * to round has a twin of B runs: the states of the arms that were just taken are copied to it, updated with
+ * their observations, and copied back, so that a round costs B updates instead of B K. The streams of the
+ * twin are those of the bandit's runs. A restless sampler (Langevin chains) moves all B K states in every
+ * round. */
 #include "policy/policies.h"
 #include "rule/rule.h"
 #include "sampler/cost.h"
@@ -17,13 +18,13 @@ typedef struct {
   /* For a sampler that carries a state: */
   Sampler moving; /* of B runs */
   History taken; /* the observations of the arms that were just taken, B runs */
-  double *context; /* [d, B K], of the run of each arm */
+  double *context; /* [d, B K], the context of each arm's run */
   double *index; /* [B K] */
-  int *only; /* [B K], the one arm of each */
+  int *only; /* [B K], the only arm of each */
   int64_t *fallbacks; /* [B K] */
 } PerArm;
 
-static Status create_moving(Policy *self, PerArm *state, const SamplerSetup *setup) {
+static Status per_arm_policy_create_twin(Policy *self, PerArm *state, const SamplerSetup *setup) {
   const Problem *problem = self->setup.problem;
   SamplerSetup few = *setup;
   few.runs = self->setup.runs;
@@ -34,7 +35,7 @@ static Status create_moving(Policy *self, PerArm *state, const SamplerSetup *set
   return history_reserve(&state->taken, problem->rounds);
 }
 
-static Status per_arm_create(Policy *self) {
+static Status per_arm_policy_create(Policy *self) {
   Arena *memory = self->memory;
   const PolicySetup *setup = &self->setup;
   const int64_t arms = setup->problem->arms, lanes = arms * setup->runs;
@@ -57,11 +58,11 @@ static Status per_arm_create(Policy *self) {
                           .options = setup->options};
   TRY(rule_create(memory, self->method.sampler, &sampler, setup->problem->rounds, setup->weighs,
                   &state->rule));
-  return self->method.sampler->carry ? create_moving(self, state, &sampler) : STATUS_OK;
+  return self->method.sampler->carry ? per_arm_policy_create_twin(self, state, &sampler) : STATUS_OK;
 }
 
-/* Adds the fallbacks of all arms to their runs. */
-static void collect_fallbacks(Policy *self, int64_t *fallbacks) {
+/* Adds the fallbacks of all arms to those of their runs and clears them. */
+static void policy_collect_arm_fallbacks(Policy *self, int64_t *fallbacks) {
   PerArm *state = self->state;
   const int arms = self->setup.problem->arms, lanes = self->setup.runs * arms;
   for (int n = 0; n < lanes; n++) {
@@ -70,8 +71,8 @@ static void collect_fallbacks(Policy *self, int64_t *fallbacks) {
   }
 }
 
-/* Copies the features of arm k, or the context of all, to the arm's lanes. */
-static void place_context(PerArm *state, const World *world, int k) {
+/* Copies the features of arm k, or the context that all arms share, to the lanes of the arm. */
+static void per_arm_policy_copy_context(PerArm *state, const World *world, int k) {
   const int d = world->problem->d, runs = world->runs, arms = world->problem->arms;
   const double *from = world->features + (world->problem->per_arm ? 0 : (size_t)k * (size_t)(d * runs));
   for (int i = 0; i < d; i++)
@@ -79,14 +80,14 @@ static void place_context(PerArm *state, const World *world, int k) {
       state->context[((size_t)i * (size_t)runs + (size_t)b) * (size_t)arms + (size_t)k] = from[i * runs + b];
 }
 
-static Status per_arm_choose(Policy *self, const World *world, const History *history, int *arm,
-                             int64_t *fallbacks) {
+static Status per_arm_policy_choose(Policy *self, const World *world, const History *history, int *arm,
+                                    int64_t *fallbacks) {
   PerArm *state = self->state;
   const int arms = self->setup.problem->arms;
-  for (int k = 0; k < arms; k++) place_context(state, world, k);
+  for (int k = 0; k < arms; k++) per_arm_policy_copy_context(state, world, k);
   rule_choose(&state->rule, history, world->round, (int)world->round - 1, 1, state->context, state->only,
               state->index, state->fallbacks);
-  collect_fallbacks(self, fallbacks);
+  policy_collect_arm_fallbacks(self, fallbacks);
   for (int b = 0; b < self->setup.runs; b++) {
     const double *index = state->index + (size_t)b * (size_t)arms;
     arm[b] = 0;
@@ -97,25 +98,25 @@ static Status per_arm_choose(Policy *self, const World *world, const History *hi
   return STATUS_OK;
 }
 
-static Status per_arm_weigh(Policy *self, const World *world, const History *history, double *probability,
-                            int *arm, int64_t *fallbacks) {
+static Status per_arm_policy_weigh(Policy *self, const World *world, const History *history,
+                                   double *probability, int *arm, int64_t *fallbacks) {
   PerArm *state = self->state;
   const int arms = self->setup.problem->arms;
-  for (int k = 0; k < arms; k++) place_context(state, world, k);
+  for (int k = 0; k < arms; k++) per_arm_policy_copy_context(state, world, k);
   rule_probabilities(&state->rule, history, world->round, (int)world->round - 1, arms, true, state->context,
                      probability, state->fallbacks);
-  collect_fallbacks(self, fallbacks);
+  policy_collect_arm_fallbacks(self, fallbacks);
   if (arm) rule_pick(&state->rule, world->round, self->setup.runs, arms, true, probability, arm);
   return STATUS_OK;
 }
 
-static void per_arm_observe(Policy *self, const History *history, int64_t *fallbacks) {
+static void per_arm_policy_observe(Policy *self, const History *history, int64_t *fallbacks) {
   PerArm *state = self->state;
   const SamplerOps *ops = self->method.sampler;
   const int *latest = history_latest_runs(history);
   if (ops->restless) {
     sampler_observe(&state->rule.sampler, history, state->fallbacks);
-    collect_fallbacks(self, fallbacks);
+    policy_collect_arm_fallbacks(self, fallbacks);
   }
   if (!ops->carry) return;
   for (int b = 0; b < self->setup.runs; b++) ops->carry(&state->rule.sampler, latest[b], &state->moving, b);
@@ -124,8 +125,9 @@ static void per_arm_observe(Policy *self, const History *history, int64_t *fallb
   for (int b = 0; b < self->setup.runs; b++) ops->carry(&state->moving, b, &state->rule.sampler, latest[b]);
 }
 
-/* Counts K indices, and one observation of the arms that were taken, unless all of them move. */
-static double per_arm_cost(const PolicyMethod *method, const PolicyWork *work) {
+/* Returns the cost of K indices, and of one observation for the arm that was taken, or of K if all of them
+ * move. */
+static double per_arm_policy_cost(const PolicyMethod *method, const PolicyWork *work) {
   const double arms = work->arms;
   SamplerWork drawn = work->sampler;
   drawn.runs *= arms, drawn.rows /= arms, drawn.rounds /= arms;
@@ -136,8 +138,8 @@ static double per_arm_cost(const PolicyMethod *method, const PolicyWork *work) {
   return (method->sampler->restless ? arms : 1) * observe + arms * choose;
 }
 
-const PolicyOps policy_per_arm = {.create = per_arm_create,
-                                  .choose = per_arm_choose,
-                                  .weigh = per_arm_weigh,
-                                  .cost = per_arm_cost,
-                                  .observe = per_arm_observe};
+const PolicyOps policy_per_arm = {.create = per_arm_policy_create,
+                                  .choose = per_arm_policy_choose,
+                                  .weigh = per_arm_policy_weigh,
+                                  .cost = per_arm_policy_cost,
+                                  .observe = per_arm_policy_observe};

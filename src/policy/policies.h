@@ -1,6 +1,6 @@
-/* Internal to src/policy: the registry's list, one line for each policy that does not sample, and what runs
- * those that do. `name` is the name in study files; policy_NAME is the descriptor, defined in the file that
- * the comment names. */
+/* Internal to src/policy: the registry's list, one line for each policy that does not sample, and the
+ * descriptors of the policies that do. `name` is the name in study files; policy_NAME is the descriptor,
+ * defined in the file that the comment names. */
 #pragma once
 
 #include "io/config/config_rows.h"
@@ -11,7 +11,7 @@ extern const PolicyOps policy_thompson;
 /* The same with a posterior for each arm (per_arm.c). */
 extern const PolicyOps policy_per_arm;
 
-/* The option of policies whose belief follows from the history alone. */
+/* An option of the policies whose belief follows from the history alone. */
 #define POLICY_DISCOUNT_KEY                                                                                  \
   {                                                                                                          \
     REAL("discount", 0, 1, "1",                                                                              \

@@ -61,13 +61,13 @@ static const ConfigKey no_keys[] = {{.name = NULL}};
 
 const ConfigKey *policy_shared_keys(void) { return sampling_keys; }
 
-static int count_keys(const ConfigKey *keys) {
+static int policy_count_keys(const ConfigKey *keys) {
   int n = 0;
   while (keys && keys[n].name) n++;
   return n;
 }
 
-static bool has_key(const ConfigKey *keys, const char *name) {
+static bool policy_keys_include(const ConfigKey *keys, const char *name) {
   for (; keys->name; keys++)
     if (strcmp(keys->name, name) == 0) return true;
   return false;
@@ -81,11 +81,12 @@ const ConfigKey *policy_keys(const char *name) {
     if (strcmp(method.name, name) != 0) continue;
     if (!method.sampler) return method.ops->keys ? method.ops->keys : no_keys;
     const ConfigKey *own_keys = sampler_keys(method.sampler), *of_rules = rule_keys();
-    int common = count_keys(sampling_keys), rules = count_keys(of_rules), own = count_keys(own_keys);
+    int common = policy_count_keys(sampling_keys), rules = policy_count_keys(of_rules),
+        own = policy_count_keys(own_keys);
     ASSERT(p < POLICIES && common + rules + own < KEYS);
-    int shared = 0; /* a sampler's own key stands for a common one of the same name */
+    int shared = 0; /* a sampler's own key replaces a common one of the same name */
     for (int i = 0; i < common; i++)
-      if (!has_key(own_keys, sampling_keys[i].name)) joined[p][shared++] = sampling_keys[i];
+      if (!policy_keys_include(own_keys, sampling_keys[i].name)) joined[p][shared++] = sampling_keys[i];
     for (int i = 0; i < rules; i++) joined[p][shared++] = of_rules[i];
     for (int i = 0; i < own; i++) joined[p][shared + i] = own_keys[i];
     return joined[p];
@@ -93,32 +94,34 @@ const ConfigKey *policy_keys(const char *name) {
   return NULL;
 }
 
-/* Returns whether each arm has a posterior; `apart`: each arm of the world has a theta* of its own. */
-static bool is_per_arm(const PolicyMethod *method, const Config *options, bool apart) {
+/* Returns whether each arm has its own posterior; `apart`: each arm of the world has its own theta*. */
+static bool policy_is_per_arm(const PolicyMethod *method, const Config *options, bool apart) {
   return method->sampler &&
          (config_is(options, "posterior", "per_arm") || (apart && config_is(options, "posterior", "auto")));
 }
 
-static bool has_network(const PolicyMethod *method, const Config *options) {
+static bool policy_has_network(const PolicyMethod *method, const Config *options) {
   return method->sampler && config_is(options, "model", "network");
 }
 
-static const PolicyOps *ops_of(const PolicyMethod *method, const Config *options, bool apart) {
+static const PolicyOps *policy_find_ops(const PolicyMethod *method, const Config *options, bool apart) {
   if (!method->sampler) return method->ops;
-  return is_per_arm(method, options, apart) ? &policy_per_arm : &policy_thompson;
+  return policy_is_per_arm(method, options, apart) ? &policy_per_arm : &policy_thompson;
 }
 
-/* Checks that there is one theta for all arms where there is none, or arms apart that stay what they are. */
-static Status check_posterior(const PolicyMethod *method, const Config *options, const Problem *problem) {
+/* Checks that a policy with one theta for all arms is not used where each arm has its own, and that all the
+ * conditions of a posterior per arm hold, such as arms that never change. */
+static Status policy_check_posterior(const PolicyMethod *method, const Config *options,
+                                     const Problem *problem) {
   const SamplerOps *sampler = method->sampler;
-  const bool per_arm = is_per_arm(method, options, problem->per_arm);
+  const bool per_arm = policy_is_per_arm(method, options, problem->per_arm);
   if (problem->per_arm && !per_arm && (sampler || method->ops->one_theta))
     return status_set(
         STATUS_INPUT,
         "policy %s learns one theta for all arms, but with problem.unknown = per_arm each has its own%s",
         method->name, sampler ? ": set its option posterior: per_arm" : "");
   if (!per_arm) return STATUS_OK;
-  if (has_network(method, options))
+  if (policy_has_network(method, options))
     return status_set(STATUS_INPUT, "model: network is one network for all arms; posterior must be shared");
   if (config_has(options, "memory") && mixture_posterior_options(options).forgets &&
       !likelihood_is_conjugate(&problem->likelihood))
@@ -142,14 +145,15 @@ double policy_discount(const Config *options) {
   return config_has(options, "discount") ? config_real(options, "discount") : 1;
 }
 
-/* Checks that what was observed can be discounted. */
-static Status check_discount(const PolicyMethod *method, const Config *options, const Problem *problem) {
+/* Checks that observations can be discounted, if they are to be. */
+static Status policy_check_discount(const PolicyMethod *method, const Config *options,
+                                    const Problem *problem) {
   const SamplerOps *sampler = method->sampler;
   if (policy_discount(options) == 1 || !sampler) return STATUS_OK;
-  if (has_network(method, options))
+  if (policy_has_network(method, options))
     return status_set(STATUS_INPUT,
                       "discount: what a network (model: network) has learned is not discounted");
-  if (sampler->by_observation || (is_per_arm(method, options, problem->per_arm) && sampler->carry))
+  if (sampler->by_observation || (policy_is_per_arm(method, options, problem->per_arm) && sampler->carry))
     return status_set(
         STATUS_INPUT,
         "discount: sampler %s takes observations in once and for all, and cannot discount them; "
@@ -158,17 +162,17 @@ static Status check_discount(const PolicyMethod *method, const Config *options, 
   return STATUS_OK;
 }
 
-static Status check_network(const PolicyMethod *method, const Config *options) {
+static Status policy_check_network(const PolicyMethod *method, const Config *options) {
   const int64_t *hidden;
-  if (!has_network(method, options) || config_ints(options, "hidden", &hidden) < NETWORK_MAX_LAYERS)
+  if (!policy_has_network(method, options) || config_ints(options, "hidden", &hidden) < NETWORK_MAX_LAYERS)
     return STATUS_OK;
   return status_set(STATUS_INPUT, "hidden: a network has %d hidden layers at most", NETWORK_MAX_LAYERS - 1);
 }
 
 Status policy_check(const PolicyMethod *method, const Config *options, const Problem *problem) {
-  TRY(check_network(method, options));
-  TRY(check_posterior(method, options, problem));
-  TRY(check_discount(method, options, problem));
+  TRY(policy_check_network(method, options));
+  TRY(policy_check_posterior(method, options, problem));
+  TRY(policy_check_discount(method, options, problem));
   const Likelihood likelihood = policy_likelihood(method, options, problem);
   if (method->sampler) TRY(rule_check(options, &likelihood));
   if (method->sampler) TRY(rule_check_arms(options, problem->arms));
@@ -183,7 +187,7 @@ Status policy_check(const PolicyMethod *method, const Config *options, const Pro
 Status policy_create(Arena *memory, const PolicyMethod *method, const PolicySetup *setup, Policy *out) {
   *out = (Policy){.memory = memory,
                   .method = *method,
-                  .ops = ops_of(method, setup->options, setup->problem->per_arm),
+                  .ops = policy_find_ops(method, setup->options, setup->problem->per_arm),
                   .setup = *setup};
   TRY(policy_check(method, setup->options, setup->problem));
   if (!setup->likelihood) out->setup.likelihood = &setup->problem->likelihood;
@@ -216,10 +220,10 @@ Status policy_weigh(Policy *policy, const World *world, const History *history, 
 }
 
 Status policy_check_weigh(const PolicyMethod *method, const Config *options, const Problem *problem) {
-  const PolicyOps *ops = ops_of(method, options, problem->per_arm);
-  if ((ops->weigh || ops->sure) && !has_network(method, options)) return STATUS_OK;
+  const PolicyOps *ops = policy_find_ops(method, options, problem->per_arm);
+  if ((ops->weigh || ops->sure) && !policy_has_network(method, options)) return STATUS_OK;
   return status_set(STATUS_INPUT, "policy %s%s does not say by which probability it takes an arm",
-                    method->name, has_network(method, options) ? " with model: network" : "");
+                    method->name, policy_has_network(method, options) ? " with model: network" : "");
 }
 
 double policy_weigh_cost(const PolicyMethod *method, const PolicyWork *work) {
@@ -240,23 +244,24 @@ void policy_observe(Policy *policy, const History *history, int64_t *fallbacks) 
 Likelihood policy_likelihood(const PolicyMethod *method, const Config *options, const Problem *problem) {
   Likelihood likelihood = problem->likelihood;
   const int64_t *width;
-  if (!has_network(method, options)) return likelihood;
+  if (!policy_has_network(method, options)) return likelihood;
   int hidden[NETWORK_MAX_LAYERS], count = config_ints(options, "hidden", &width);
   for (int i = 0; i < count; i++) hidden[i] = (int)width[i];
   likelihood.network = network_scalar_shape(problem->d, count, hidden);
   return likelihood;
 }
 
-static bool rows_are_arms(const PolicyMethod *method, const Problem *problem) {
+static bool policy_history_is_by_arm(const PolicyMethod *method, const Problem *problem) {
   const bool by_observation = method->sampler ? method->sampler->by_observation : method->ops->by_observation;
   return !problem->resample_arms && !by_observation;
 }
 
-/* Creates the history of a sampler that has one of its own. */
-static Status history_of_sampler(Arena *memory, const PolicyMethod *method, const Prior *prior,
-                                 const Config *options, const Problem *problem, const Likelihood *likelihood,
-                                 int runs, bool *made, History *out) {
-  const int share = is_per_arm(method, options, problem->per_arm) ? problem->arms : 1;
+/* Creates the history that the sampler itself requires, if any; *made says whether there is one. */
+static Status policy_create_sampler_history(Arena *memory, const PolicyMethod *method, const Prior *prior,
+                                            const Config *options, const Problem *problem,
+                                            const Likelihood *likelihood, int runs, bool *made,
+                                            History *out) {
+  const int share = policy_is_per_arm(method, options, problem->per_arm) ? problem->arms : 1;
   const SamplerSetup setup = {
       .prior = prior, .likelihood = likelihood, .runs = runs * share, .draws = 1, .options = options};
   *made = false;
@@ -266,13 +271,13 @@ static Status history_of_sampler(Arena *memory, const PolicyMethod *method, cons
 Status policy_history(Arena *memory, const PolicyMethod *method, const Prior *prior, const Config *options,
                       const Problem *problem, const Likelihood *likelihood, int runs, History *out) {
   bool made;
-  TRY(history_of_sampler(memory, method, prior, options, problem, likelihood, runs, &made, out));
+  TRY(policy_create_sampler_history(memory, method, prior, options, problem, likelihood, runs, &made, out));
   if (made) return STATUS_OK;
-  if (is_per_arm(method, options, problem->per_arm))
+  if (policy_is_per_arm(method, options, problem->per_arm))
     return history_create_per_arm(memory, problem->d, runs, problem->arms, likelihood, out);
   if (method->ops && method->ops->by_observation)
     return history_create_rows(memory, problem->d, runs, likelihood, out);
-  return rows_are_arms(method, problem)
+  return policy_history_is_by_arm(method, problem)
              ? history_create_by_arm(memory, problem->d, runs, problem->arms, likelihood, out)
              : history_create(memory, problem->d, runs, likelihood, out);
 }
@@ -290,9 +295,9 @@ PolicyWork policy_work(const PolicyMethod *method, const Config *options, const 
                       .arms = problem->arms,
                       .apart = problem->per_arm,
                       .resampled = problem->resample_arms,
-                      .rows_are_arms = rows_are_arms(method, problem)};
+                      .rows_are_arms = policy_history_is_by_arm(method, problem)};
 }
 
 double policy_cost(const PolicyMethod *method, const PolicyWork *work) {
-  return ops_of(method, work->sampler.options, work->apart)->cost(method, work);
+  return policy_find_ops(method, work->sampler.options, work->apart)->cost(method, work);
 }

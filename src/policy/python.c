@@ -1,8 +1,7 @@
-/* A sampler of the user's own, written in Python, on the Thompson rule: a callable of a module gets what the
- * runs of a block observed and returns one theta for each of them, or M draws in a study of posteriors. Every
- * block has a process of its own , which runs analysis/thompson/worker.py and begins with nothing in
- * its memory, so that its draws depend on no other block; its random numbers are named by (seed, first run,
- * round). */
+/* The user's own sampler, written in Python, with the Thompson rule: a callable in a module gets what the
+ * runs of a block observed and returns one theta for each of them, or M draws in a study of posteriors. Each
+ * block has its own process, which runs analysis/thompson/worker.py and starts with nothing in its memory, so
+ * that its draws depend on no other block; its random numbers are named by (seed, first run, round). */
 #include "core/arena.h"
 #include "core/tick.h"
 #include "policy/policies.h"
@@ -21,22 +20,22 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A process beside this one, and a socket to it. */
+/* A child process, and a socket to it. */
 typedef struct {
   pid_t process; /* 0: none */
   int socket;
-  Tick tick; /* asked while the process lets wait, with the share `done` */
+  Tick tick; /* called with the share `done` while we wait for the process */
   double done;
   bool given_up; /* the tick said so */
 } Child;
 
-/* What it computes must not depend on where it runs: one thread, and sets in one order. */
+/* Results must not depend on where the worker runs: one thread, and a fixed order of sets. */
 static const char *const environment[][2] = {{"PYTHONHASHSEED", "0"},
                                              {"OMP_NUM_THREADS", "1"},
                                              {"OPENBLAS_NUM_THREADS", "1"},
                                              {"MKL_NUM_THREADS", "1"}};
 
-static void become_worker(const char *const *arguments, pid_t parent, int socket) {
+static void python_policy_become_worker(const char *const *arguments, pid_t parent, int socket) {
   static const int ours[] = {SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(EXIT_FAILURE);
@@ -50,17 +49,18 @@ static void become_worker(const char *const *arguments, pid_t parent, int socket
   _exit(EXIT_FAILURE);
 }
 
-/* Starts arguments[0], looked for in PATH, with arguments[] that end with NULL. Its standard input is the
- * socket, its standard output our standard error, and no other descriptor goes over to it. It ends when
- * the calling thread does; signals that ask a job to stop are for us. A program that cannot be started
- * closes the socket. STATUS_INTERNAL: there is no room for a process. The caller ends with child_end. */
-static Status child_start(const char *const *arguments, Tick tick, Child *out) {
+/* Starts arguments[0], searched for in PATH, with arguments[] that end with NULL. Its standard input is the
+ * socket, its standard output is our standard error, and it inherits no descriptors beyond these. It ends
+ * when the calling thread does, and ignores the signals that ask a job to stop, which we handle. A program
+ * that cannot be started closes the socket. Returns STATUS_INTERNAL if no socket or no process can be
+ * created. The caller must call python_policy_end_worker. */
+static Status python_policy_start_process(const char *const *arguments, Tick tick, Child *out) {
   int ends[2];
   *out = (Child){.socket = -1, .tick = tick};
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
     return status_set(STATUS_INTERNAL, "cannot make a socket: %s", strerror(errno));
   const pid_t parent = getpid(), process = fork();
-  if (process == 0) become_worker(arguments, parent, ends[1]);
+  if (process == 0) python_policy_become_worker(arguments, parent, ends[1]);
   const int error = errno;
   close(ends[1]);
   out->socket = ends[0];
@@ -69,8 +69,8 @@ static Status child_start(const char *const *arguments, Tick tick, Child *out) {
   return STATUS_OK;
 }
 
-/* Waits until there is something to read, or room to write; false when the tick gives up. */
-static bool wait_for_socket(Child *child, short event) {
+/* Waits until there is something to read, or room to write; returns false if the tick gives up. */
+static bool python_policy_wait_for_socket(Child *child, short event) {
   enum { TICK_MS = 50 };
   struct pollfd end = {.fd = child->socket, .events = event};
   while (poll(&end, 1, TICK_MS) <= 0) {
@@ -81,10 +81,10 @@ static bool wait_for_socket(Child *child, short event) {
   return true;
 }
 
-/* Returns false when the child has closed the socket, or the tick gave up. */
-static bool child_send(Child *child, const void *bytes, size_t size) {
+/* Sends bytes[size]; returns false if the child has closed the socket or the tick has given up. */
+static bool python_policy_send(Child *child, const void *bytes, size_t size) {
   for (const char *rest = bytes; size > 0;) {
-    if (!wait_for_socket(child, POLLOUT)) return false;
+    if (!python_policy_wait_for_socket(child, POLLOUT)) return false;
     const ssize_t sent = send(child->socket, rest, size, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent < 0 && errno != EINTR && errno != EAGAIN) return false;
     if (sent > 0) rest += sent, size -= (size_t)sent;
@@ -92,9 +92,9 @@ static bool child_send(Child *child, const void *bytes, size_t size) {
   return true;
 }
 
-static bool child_receive(Child *child, void *bytes, size_t size) {
+static bool python_policy_receive(Child *child, void *bytes, size_t size) {
   for (char *rest = bytes; size > 0;) {
-    if (!wait_for_socket(child, POLLIN)) return false;
+    if (!python_policy_wait_for_socket(child, POLLIN)) return false;
     const ssize_t received = recv(child->socket, rest, size, 0);
     if (received == 0 || (received < 0 && errno != EINTR)) return false;
     if (received > 0) rest += received, size -= (size_t)received;
@@ -102,9 +102,9 @@ static bool child_receive(Child *child, void *bytes, size_t size) {
   return true;
 }
 
-/* Returns whether a process that closed the socket has ended by itself: it then has a status of its own
- * within moments. */
-static bool ends_by_itself(pid_t process, int *status) {
+/* Returns whether a process that closed the socket has ended without our help; if so, it has an exit status
+ * within a second. */
+static bool python_policy_worker_ended(pid_t process, int *status) {
   enum { TRIES = 100 };
   for (int i = 0; i < TRIES; i++) {
     if (waitpid(process, status, WNOHANG) == process) return true;
@@ -113,12 +113,13 @@ static bool ends_by_itself(pid_t process, int *status) {
   return false;
 }
 
-/* Ends the child, in whatever way, and writes how it had ended before that: "ended by signal 9 (Killed)", or
- * "closed its connection" if it had not. With size 0 nothing is written, and it is not waited for. */
-static void child_end(Child *child, size_t size, char *how) {
+/* Ends the child, by force if necessary, and writes how it had ended before that: "ended by signal 9
+ * (Killed)", or "closed its connection" if it had not. With size 0 it is killed at once, and nothing is
+ * written. */
+static void python_policy_end_worker(Child *child, size_t size, char *how) {
   int status = 0;
-  const bool ended =
-      child->process > 0 && size > 0 && !child->given_up && ends_by_itself(child->process, &status);
+  const bool ended = child->process > 0 && size > 0 && !child->given_up &&
+                     python_policy_worker_ended(child->process, &status);
   if (child->process > 0 && !ended) {
     kill(child->process, SIGKILL);
     while (waitpid(child->process, NULL, 0) < 0 && errno == EINTR) continue;
@@ -136,7 +137,7 @@ static void child_end(Child *child, size_t size, char *how) {
 
 enum { SENTENCE = 400 };
 
-/* Both sides are one machine: numbers go over as they are in memory. */
+/* Both sides run on one machine, so numbers are sent as they are in memory. */
 typedef struct {
   uint64_t seed, first_run;
   int64_t runs, d, arms, rounds;
@@ -144,7 +145,8 @@ typedef struct {
   char likelihood[32];
 } Begin;
 
-/* What is asked for: theta, after so many more observations of every run, row[B, d + 1] each, and rounds. */
+/* A request for theta, followed by `rows` more observations of every run, row[B, d + 1] each; `rounds` is the
+ * number of rounds so far. */
 typedef struct {
   int64_t rows, rounds, draws; /* M; 0: one theta, of a bandit */
 } Request;
@@ -157,81 +159,86 @@ typedef struct {
 
 typedef struct {
   Child child;
-  int sent, *taken; /* rounds that it knows of; [B], observations among them */
+  int sent, *taken; /* rounds that the worker knows of; [B], observations in them */
   double *row; /* [B, d + 1]: phi and y of a round */
   double *answer; /* [1 + B M d]: seconds, theta */
   double *theta; /* [d, B] */
 } Python;
 
-static const char *text_option(const Config *options, const char *name) {
+static const char *python_policy_text_option(const Config *options, const char *name) {
   const char *text = config_text(options, name);
   return text ? text : "";
 }
 
 static Status python_refuse(const Config *options, const char *where, const char *sentence) {
   return status_set(STATUS_INPUT, "policy python: module %s, callable %s%s: %s",
-                    text_option(options, "module"), text_option(options, "callable"), where, sentence);
+                    python_policy_text_option(options, "module"),
+                    python_policy_text_option(options, "callable"), where, sentence);
 }
 
-/* Receives from the worker, which has done what it was asked for, the `size` bytes that came of it. If
- * not, a sentence. */
-static bool receive_bytes(Child *child, size_t size, void *bytes, char *sentence) {
+/* Receives the result of a request, `size` bytes, from the worker; if that fails, writes a sentence and
+ * returns false. */
+static bool python_policy_receive_answer(Child *child, size_t size, void *bytes, char *sentence) {
   Answer answer;
-  const bool whole = child_receive(child, &answer, sizeof answer);
+  const bool whole = python_policy_receive(child, &answer, sizeof answer);
   if (whole && answer.kind == ANSWER_OK && (size_t)answer.size == size) {
-    if (child_receive(child, bytes, size)) return true;
+    if (python_policy_receive(child, bytes, size)) return true;
   } else if (whole && answer.kind == ANSWER_ERROR && answer.size < SENTENCE) {
     sentence[answer.size] = '\0';
-    if (child_receive(child, sentence, (size_t)answer.size)) return false;
+    if (python_policy_receive(child, sentence, (size_t)answer.size)) return false;
   }
   char how[SENTENCE / 2] = "sent what is no answer";
-  child_end(child, whole ? 0 : sizeof how, how);
+  python_policy_end_worker(child, whole ? 0 : sizeof how, how);
   snprintf(sentence, SENTENCE, "its process %s", how);
   return false;
 }
 
-/* Starts the worker under this interpreter; false where it is not one that has NumPy. */
-static Status start_under(const char *interpreter, const Config *options, Tick tick, Child *child,
-                          bool *found) {
-  const char *const arguments[] = {
-      interpreter, "-c", python_worker, text_option(options, "module"), text_option(options, "callable"),
-      NULL};
+/* Starts the worker under this interpreter; *found is false if it is not a Python with NumPy. */
+static Status python_policy_try_interpreter(const char *interpreter, const Config *options, Tick tick,
+                                            Child *child, bool *found) {
+  const char *const arguments[] = {interpreter,
+                                   "-c",
+                                   python_worker,
+                                   python_policy_text_option(options, "module"),
+                                   python_policy_text_option(options, "callable"),
+                                   NULL};
   char sentence[SENTENCE];
-  Status status = child_start(arguments, tick, child);
-  *found = status == STATUS_OK && receive_bytes(child, 0, NULL, sentence);
+  Status status = python_policy_start_process(arguments, tick, child);
+  *found = status == STATUS_OK && python_policy_receive_answer(child, 0, NULL, sentence);
   return child->given_up ? status_set(STATUS_STOPPED, "stopped") : status;
 }
 
-/* Finds the interpreter of THOMPSON_PYTHON, or the first of the usual ones that has NumPy. */
+/* Starts the worker under the interpreter of THOMPSON_PYTHON, or else under the first usual one that has
+ * NumPy. */
 static Status find_python(const Config *options, Tick tick, Child *child) {
   const char *named = getenv("THOMPSON_PYTHON");
   bool found;
   if (named) {
-    TRY(start_under(named, options, tick, child, &found));
+    TRY(python_policy_try_interpreter(named, options, tick, child, &found));
     if (found) return STATUS_OK;
     return status_set(
         STATUS_INPUT,
         "policy python: %s, of the environment variable THOMPSON_PYTHON, is no Python with NumPy", named);
   }
-  TRY(start_under("python3", options, tick, child, &found));
-  if (!found) TRY(start_under("/usr/bin/python3", options, tick, child, &found));
+  TRY(python_policy_try_interpreter("python3", options, tick, child, &found));
+  if (!found) TRY(python_policy_try_interpreter("/usr/bin/python3", options, tick, child, &found));
   if (found) return STATUS_OK;
   return status_set(STATUS_INPUT,
                     "policy python: neither python3 in the path nor /usr/bin/python3 is a Python with NumPy; "
                     "name one in the environment variable THOMPSON_PYTHON");
 }
 
-static Status start_child(const Config *options, Tick tick, Child *child) {
+static Status python_policy_start_worker(const Config *options, Tick tick, Child *child) {
   char sentence[SENTENCE];
   TRY(find_python(options, tick, child));
-  if (receive_bytes(child, 0, NULL, sentence)) return STATUS_OK;
+  if (python_policy_receive_answer(child, 0, NULL, sentence)) return STATUS_OK;
   return child->given_up ? status_set(STATUS_STOPPED, "stopped") : python_refuse(options, "", sentence);
 }
 
-static Status try_worker(const Config *options, Tick tick) {
+static Status python_policy_check_ready(const Config *options, Tick tick) {
   Child child = {.socket = -1};
-  Status status = start_child(options, tick, &child);
-  child_end(&child, 0, NULL);
+  Status status = python_policy_start_worker(options, tick, &child);
+  python_policy_end_worker(&child, 0, NULL);
   return status;
 }
 
@@ -247,7 +254,7 @@ static Status python_create(Policy *self) {
   ALLOCATE(self->memory, state->row, runs * (d + 1));
   ALLOCATE(self->memory, state->answer, 1 + lanes * d);
   ALLOCATE(self->memory, state->theta, d * runs);
-  TRY(start_child(setup->options, setup->tick, &state->child));
+  TRY(python_policy_start_worker(setup->options, setup->tick, &state->child));
   Begin begin = {.seed = setup->seed,
                  .first_run = setup->first_run,
                  .runs = setup->runs,
@@ -256,18 +263,18 @@ static Status python_create(Policy *self) {
                  .rounds = setup->draws > 0 ? setup->observations : setup->problem->rounds,
                  .noise = likelihood_noise(setup->likelihood)};
   snprintf(begin.likelihood, sizeof begin.likelihood, "%s", setup->likelihood->ops->name);
-  child_send(&state->child, &begin, sizeof begin); /* if it has ended, the first answer says how */
+  python_policy_send(&state->child, &begin, sizeof begin); /* if it has ended, the first answer says how */
   return STATUS_OK;
 }
 
 static void python_destroy(Policy *self) {
   Python *state = self->state;
-  if (state) child_end(&state->child, 0, NULL);
+  if (state) python_policy_end_worker(&state->child, 0, NULL);
 }
 
-/* Sends what every run has observed since the last request; rows of 0 where it has observed less than
- * others. */
-static void send_rows(Python *state, const History *history) {
+/* Sends what every run has observed since the last request, with rows of 0 for runs that have observed less
+ * than others. */
+static void python_policy_send_rows(Python *state, const History *history) {
   const size_t d = (size_t)history->d, runs = (size_t)history->runs;
   for (; state->sent < history->rounds; state->sent++) {
     for (size_t b = 0; b < runs; b++) {
@@ -276,19 +283,20 @@ static void send_rows(Python *state, const History *history) {
       if (state->taken[b] < history_observations(history, (int)b))
         row[d] = history_observation(history, (int)b, state->taken[b]++, 1, row);
     }
-    child_send(&state->child, state->row, runs * (d + 1) * sizeof *state->row);
+    python_policy_send(&state->child, state->row, runs * (d + 1) * sizeof *state->row);
   }
 }
 
-/* Asks for theta[d, B max(M, 1)], after so many rounds. */
+/* Asks the worker for theta[d, B max(M, 1)] after this many rounds. */
 static Status ask_worker(Policy *self, const History *history, int rounds, int draws, double *theta) {
   Python *state = self->state;
   const size_t d = (size_t)history->d, lanes = (size_t)history->runs * (size_t)(draws > 0 ? draws : 1);
   const Request request = {.rows = history->rounds - state->sent, .rounds = rounds, .draws = draws};
   char sentence[SENTENCE], where[40];
-  child_send(&state->child, &request, sizeof request);
-  send_rows(state, history);
-  if (!receive_bytes(&state->child, (1 + lanes * d) * sizeof *state->answer, state->answer, sentence)) {
+  python_policy_send(&state->child, &request, sizeof request);
+  python_policy_send_rows(state, history);
+  if (!python_policy_receive_answer(&state->child, (1 + lanes * d) * sizeof *state->answer, state->answer,
+                                    sentence)) {
     snprintf(where, sizeof where, ", round %d", rounds + 1);
     return state->child.given_up ? status_set(STATUS_STOPPED, "stopped%s", where)
                                  : python_refuse(self->setup.options, where, sentence);
@@ -316,8 +324,8 @@ static Status python_draw(Policy *self, const History *history, double *theta) {
   return ask_worker(self, history, history->rounds, self->setup.draws, theta);
 }
 
-/* Returns what a round costs with a callable of some NumPy calls that go over all rows: 0.2 ms, and the
- * start of a process, 0.2 s; nobody knows the user's own. */
+/* Returns the cost of a round for a callable that makes some NumPy calls over all rows: 0.2 ms, and the start
+ * of a process, 0.2 s. The cost of the user's own callable is not known. */
 static double python_cost(const PolicyMethod *method, const PolicyWork *work) {
   const SamplerWork *sampler = &work->sampler;
   (void)method;
@@ -343,6 +351,6 @@ const PolicyOps policy_python = {
     .choose = python_choose,
     .draw = python_draw,
     .cost = python_cost,
-    .ready = try_worker,
+    .ready = python_policy_check_ready,
     .destroy = python_destroy,
 };

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-static void add_identity(int d, int runs, double *matrix) {
+static void policy_ridge_add_identity(int d, int runs, double *matrix) {
   for (int i = 0; i < d; i++)
     for (int b = 0; b < runs; b++) matrix[(size_t)(i * d + i) * (size_t)runs + (size_t)b] += 1;
 }
@@ -19,7 +19,7 @@ Status ridge_create(Arena *memory, int d, int runs, const Likelihood *likelihood
   TRY(irls_create(memory, d, runs, 1e-8, &out->irls));
   ALLOCATE_ARRAYS(memory, matrix, out->prior_precision, out->precision);
   ALLOCATE_ARRAYS(memory, vector, out->prior_vector, out->vector);
-  add_identity(d, runs, out->prior_precision);
+  policy_ridge_add_identity(d, runs, out->prior_precision);
   return STATUS_OK;
 }
 
@@ -34,7 +34,7 @@ void ridge_update(Ridge *ridge, const History *history, int64_t *fallbacks) {
     return;
   }
   history_evidence(&view, ridge->cholesky, ridge->theta);
-  add_identity(d, runs, ridge->cholesky);
+  policy_ridge_add_identity(d, runs, ridge->cholesky);
   linalg_cholesky_lanes(d, runs, ridge->cholesky, NULL);
   linalg_solve_lanes(d, runs, ridge->cholesky, ridge->theta);
 }

@@ -1,7 +1,7 @@
 /* The regularised maximum likelihood estimate, shared by the confidence bounds and epsilon-greedy: the mode
  * of N(0, I) times the likelihood. With Gaussian rewards it is ridge regression, (I + Lambda) theta = b with
- * Lambda, b of history.h, which is least squares with ridge lambda = sigma^2; with others it comes by
- * IRLS. */
+ * Lambda, b of history.h, which is least squares with ridge lambda = sigma^2; with other rewards it is found
+ * by IRLS. */
 #pragma once
 
 #include "model/history/irls.h"
@@ -19,5 +19,5 @@ typedef struct {
 Status ridge_create(Arena *memory, int d, int runs, const Likelihood *likelihood, Ridge *out);
 /* Returns the cost of one run (sampler/cost.h). */
 double ridge_cost(const PolicyWork *work);
-/* Updates the ridge; numerical fallbacks are added to fallbacks[B]. */
+/* Updates the estimate; numerical fallbacks are added to fallbacks[B]. */
 void ridge_update(Ridge *ridge, const History *history, int64_t *fallbacks);

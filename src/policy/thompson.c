@@ -1,15 +1,15 @@
-/* Policies that sample: a belief, by any sampler, and a rule that makes an arm of it; with rule `thompson`
- * Algorithm 3 of the DiffTS paper, draw theta from the posterior and take the best arm. */
+/* Policies that sample: any sampler forms a belief, and a rule turns it into an arm. With the rule `thompson`
+ * this is Algorithm 3 of the DiffTS paper: draw theta from the posterior and take the best arm. */
 #include "policy/network_arms.h"
 #include "policy/policies.h"
 #include "rule/rule.h"
 
 typedef struct {
   Rule rule;
-  NetworkArms arms; /* of a network */
+  NetworkArms arms; /* for a network */
 } Thompson;
 
-static Status thompson_create(Policy *self) {
+static Status thompson_policy_create(Policy *self) {
   Arena *memory = self->memory;
   const PolicySetup *setup = &self->setup;
   Thompson *state;
@@ -45,8 +45,8 @@ static Status thompson_policy_choose(Policy *self, const World *world, const His
   return STATUS_OK;
 }
 
-static Status thompson_weigh(Policy *self, const World *world, const History *history, double *probability,
-                             int *arm, int64_t *fallbacks) {
+static Status thompson_policy_weigh(Policy *self, const World *world, const History *history,
+                                    double *probability, int *arm, int64_t *fallbacks) {
   Thompson *state = self->state;
   const int arms = world->problem->arms;
   rule_probabilities(&state->rule, history, world->round, (int)world->round - 1, arms, false, world->features,
@@ -60,15 +60,15 @@ static void thompson_policy_observe(Policy *self, const History *history, int64_
   sampler_observe(&state->rule.sampler, history, fallbacks);
 }
 
-/* Returns the sampler's cost and the rule's; for a network also the scores of all arms in float32, as in
- * potential.c. */
-static double thompson_cost(const PolicyMethod *method, const PolicyWork *work) {
+/* Returns the cost of the sampler and of the rule; for a network also the scores of all arms in float32, as
+ * in potential.c. */
+static double thompson_policy_cost(const PolicyMethod *method, const PolicyWork *work) {
   const double scores = work->arms * 0.3 * work->sampler.weights;
   return rule_cost(method->sampler, &work->sampler, work->arms) + scores;
 }
 
-const PolicyOps policy_thompson = {.create = thompson_create,
+const PolicyOps policy_thompson = {.create = thompson_policy_create,
                                    .choose = thompson_policy_choose,
-                                   .weigh = thompson_weigh,
-                                   .cost = thompson_cost,
+                                   .weigh = thompson_policy_weigh,
+                                   .cost = thompson_policy_cost,
                                    .observe = thompson_policy_observe};

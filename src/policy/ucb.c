@@ -2,13 +2,14 @@
  * regularised estimate of ridge.h and H = I + Lambda.
  *
  * The width is that of OFUL (Abbasi-Yadkori, Pal and Szepesvari 2011, Theorem 2, second form) over the
- * horizon n, with lambda = sigma^2, delta = 1 / n, L the longest feature vector and S = sqrt(d) as the bound
- * on |theta*|. In units of sigma: |theta - theta*|_H is at most S + sqrt(d log((1 + n L^2 / sigma^2) n)).
+ * horizon n, with lambda = sigma^2, delta = 1 / n, L the length of the longest feature vector, and S =
+ * sqrt(d) as the bound on |theta*|. In units of sigma: |theta - theta*|_H is at most S + sqrt(d log((1 + n
+ * L^2 / sigma^2) n)).
  *
- * LinUCB is this for Gaussian rewards. GLM-UCB (Filippi et al. 2010, and with this index Li, Lu and Zhou
- * 2017) takes the Fisher information at the estimate for Lambda, as Faury et al. (2020, Improved optimistic
- * algorithms for logistic bandits) do, so that no lower bound on the slope of the mean function comes in, and
- * sigma = 1. */
+ * LinUCB is this index with Gaussian rewards. GLM-UCB (Filippi et al. 2010, and with this index Li, Lu and
+ * Zhou 2017) uses the Fisher information at the estimate for Lambda, as Faury et al. (2020, Improved
+ * optimistic algorithms for logistic bandits) do, so that no lower bound on the slope of the mean function is
+ * needed, and sigma = 1. */
 #include "core/linalg.h"
 #include "policy/policies.h"
 #include "policy/ridge.h"
@@ -23,7 +24,7 @@ typedef struct {
   double *top; /* [B], highest upper confidence bound so far */
 } Ucb;
 
-static Status ucb_create(Policy *self) {
+static Status ucb_policy_create(Policy *self) {
   Arena *memory = self->memory;
   Ucb *state;
   size_t runs = (size_t)self->setup.runs;
@@ -53,8 +54,8 @@ static void confidence_width(const Policy *self, const World *world) {
   }
 }
 
-static Status ucb_choose(Policy *self, const World *world, const History *history, int *arm,
-                         int64_t *fallbacks) {
+static Status ucb_policy_choose(Policy *self, const World *world, const History *history, int *arm,
+                                int64_t *fallbacks) {
   Ucb *state = self->state;
   int d = world->problem->d, runs = world->runs;
   ridge_update(&state->ridge, history, fallbacks);
@@ -76,8 +77,8 @@ static Status ucb_choose(Policy *self, const World *world, const History *histor
   return STATUS_OK;
 }
 
-/* Returns the cost: a triangular solve for each arm. */
-static double ucb_cost(const PolicyMethod *method, const PolicyWork *work) {
+/* Returns the cost: that of the estimate, and of a triangular solve for each arm. */
+static double ucb_policy_cost(const PolicyMethod *method, const PolicyWork *work) {
   (void)method;
   return ridge_cost(work) + work->arms * cost_solve(work->sampler.d);
 }
@@ -91,17 +92,17 @@ const PolicyOps policy_linucb = {.name = "linucb",
                                  .conjugate_only = true,
                                  .one_theta = true,
                                  .keys = keys,
-                                 .create = ucb_create,
-                                 .choose = ucb_choose,
+                                 .create = ucb_policy_create,
+                                 .choose = ucb_policy_choose,
                                  .sure = true,
-                                 .cost = ucb_cost};
+                                 .cost = ucb_policy_cost};
 
 const PolicyOps policy_glm_ucb = {.name = "glm_ucb",
                                   .summary = "upper confidence bounds of the regularised estimate by IRLS",
                                   .reference = "Filippi et al. 2010; Li, Lu and Zhou 2017",
                                   .one_theta = true,
                                   .keys = keys,
-                                  .create = ucb_create,
-                                  .choose = ucb_choose,
+                                  .create = ucb_policy_create,
+                                  .choose = ucb_policy_choose,
                                   .sure = true,
-                                  .cost = ucb_cost};
+                                  .cost = ucb_policy_cost};
