@@ -1,13 +1,13 @@
 /* Rules that give each arm a number and take the largest: a draw of its reward (Thompson 1933), its mean
  * (greedy), or an upper quantile of its reward under the posterior (Bayes-UCB: Kaufmann, Cappe and Garivier
- * 2012). The quantile is that of a Gaussian of the posterior's mean and covariance, E[r_a] + z_t sd[r_a],
+ * 2012). The quantile is that of a Gaussian with the posterior's mean and covariance, E[r_a] + z_t sd[r_a],
  * with
  *
  *     z_t = Phi^-1(1 - 1 / (2 (1 + alpha (n - t)))),   t = 0 .. n - 1 choices made, of n,
  *
- * which explores less towards the end: a reward seen late has few rounds to be of use. For rewards that are
- * not linear in phi' theta the index is that of phi' theta, which orders the arms as quantiles of their mean
- * reward do. */
+ * which explores less towards the end, when a reward has few rounds left in which to be of use. If rewards
+ * are not linear in phi' theta the index is that of phi' theta, which orders the arms just as the quantiles
+ * of their mean reward do. */
 #include "core/special.h"
 #include "io/config/config_rows.h"
 #include "rule/index_kernel.h"
@@ -55,14 +55,14 @@ static void greedy_choose(const Rule *self, const RuleBelief *belief, int choice
   index_kernel(arms, belief->d, belief->runs, features, belief->mean, NULL, 0, arm, top);
 }
 
-static double linear_cost(double d, double arms) { return 2 * arms * d; }
+static double rule_linear_index_cost(double d, double arms) { return 2 * arms * d; }
 
 const RuleOps rule_thompson = {.name = "thompson",
                                .summary = "one draw of theta, and the arm that is best under it",
                                .reference = "Thompson 1933",
                                .needs = RULE_NEEDS_DRAW,
                                .choose = thompson_choose,
-                               .cost = linear_cost};
+                               .cost = rule_linear_index_cost};
 
 static const ConfigKey bayes_ucb_keys[] = {
     {REAL("bayes_ucb_alpha", 0, 1e6, "0.1",
@@ -93,4 +93,4 @@ const RuleOps rule_greedy = {.name = "greedy",
                              .reference = "Bastani, Bayati and Khosravi 2021",
                              .needs = RULE_NEEDS_MOMENTS,
                              .choose = greedy_choose,
-                             .cost = linear_cost};
+                             .cost = rule_linear_index_cost};

@@ -8,7 +8,7 @@
 
 enum { VECTORS = 4, LANES = VECTORS * SIMD_DOUBLES };
 
-/* Loads Vector v of `count` runs; beyond them it is 0. */
+/* Loads vector v of `count` runs; lanes beyond them are 0. */
 INLINE Real load_runs(const double *from, int count, int v) {
   const int left = count - v * SIMD_DOUBLES;
   Real x = {0};
@@ -20,7 +20,7 @@ INLINE Real load_runs(const double *from, int count, int v) {
 }
 
 /* Computes square[VECTORS] <- phi' S phi, from the lower triangle: the sum over i of phi_i (2 sum over j < i
- * of S_ij phi_j + S_ii phi_i). It is below 0 only by rounding. */
+ * of S_ij phi_j + S_ii phi_i). It can be below 0 only by rounding, and is then set to 0. */
 INLINE void index_square(int count, int d, size_t stride, const double *phi, const double *covariance,
                          Real *square) {
   for (int v = 0; v < VECTORS; v++) square[v] = (Real){0};

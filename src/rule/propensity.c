@@ -1,20 +1,21 @@
-/* Propensities: the probabilities by which a rule takes each arm, and a choice made by exactly these. A share
- * of draws is an estimate of the probability that Thompson sampling takes an arm; but an arm that is picked
- * by the estimate has it for its true probability, and estimates of the value of another policy from such
- * logs (Horvitz and Thompson 1952; Dudik et al. 2014) are unbiased with any number of draws. */
+/* Propensities: the probabilities with which a rule takes each arm, and a choice made with exactly these. The
+ * share of draws for which an arm is the best only estimates the probability that Thompson sampling takes it;
+ * but if the arm is picked by the estimate, then this is its true probability, and estimates of the value of
+ * another policy from such logs (Horvitz and Thompson 1952; Dudik et al. 2014) are unbiased with any number
+ * of draws. */
 #include "rule/rule.h"
 
 #include <math.h>
 
-/* The features of the arms of a run, and the draws that each is weighed by. */
+/* The features of the arms of a run, and the draws by which each arm is weighed. */
 typedef struct {
   const double *features, *theta;
-  size_t next_arm, next_entry; /* of features */
-  size_t theta_arm, theta_entry; /* of theta, where neighbours are draws */
+  size_t next_arm, next_entry; /* strides of features */
+  size_t theta_arm, theta_entry; /* strides of theta, in which draws are adjacent */
 } ArmDraws;
 
-/* Adds to count[K] the number of draws under which an arm is the best, the first of equals. */
-static void count_best(const ArmDraws *run, int draws, int arms, int d, double *count) {
+/* Adds to count[K] the number of draws under which each arm is the best, the first on ties. */
+static void rule_count_best_arms(const ArmDraws *run, int draws, int arms, int d, double *count) {
   double top[RULE_PROPENSITY_PART], index[RULE_PROPENSITY_PART];
   int best[RULE_PROPENSITY_PART];
   for (int m = 0; m < draws; m++) top[m] = -INFINITY, best[m] = 0;
@@ -32,9 +33,9 @@ static void count_best(const ArmDraws *run, int draws, int arms, int d, double *
   for (int m = 0; m < draws; m++) count[best[m]]++;
 }
 
-/* Arms of run b of B, with M draws for each run of the history. */
-static ArmDraws arms_of_run(const Rule *rule, int b, int runs, int arms, bool apart, int draws,
-                            const double *features) {
+/* Returns the arms of run b of B, with M draws for each run of the history. */
+static ArmDraws rule_arms_of_run(const Rule *rule, int b, int runs, int arms, bool apart, int draws,
+                                 const double *features) {
   const size_t d = (size_t)rule->sampler.d, run = (size_t)b, k = apart ? (size_t)arms : 1,
                of_history = (size_t)runs * k, m = (size_t)draws;
   return (ArmDraws){.features = features + run * k,
@@ -45,10 +46,9 @@ static ArmDraws arms_of_run(const Rule *rule, int b, int runs, int arms, bool ap
                     .theta_entry = of_history * m};
 }
 
-/* Computes probability[B, K], the shares of draws, which are taken part by part, each from streams of its
- * own. */
-static void count_draws(Rule *rule, const History *history, uint32_t round, int arms, bool apart,
-                        const double *features, double *probability, int64_t *fallbacks) {
+/* Computes probability[B, K], the shares of draws, which are made in parts, each from separate streams. */
+static void rule_weigh_by_draws(Rule *rule, const History *history, uint32_t round, int arms, bool apart,
+                                const double *features, double *probability, int64_t *fallbacks) {
   const int runs = history->runs / (apart ? arms : 1), wanted = rule->propensity_draws;
   const size_t entries = (size_t)runs * (size_t)arms;
   RngKey key = rule->key;
@@ -65,17 +65,17 @@ static void count_draws(Rule *rule, const History *history, uint32_t round, int 
                           .rounds = rule->rounds};
     sampler_sample(&rule->sampler, history, rng, draws, rule->theta, fallbacks);
     for (int b = 0; b < runs; b++) {
-      const ArmDraws run = arms_of_run(rule, b, runs, arms, apart, draws, features);
-      count_best(&run, draws, arms, rule->sampler.d, probability + (size_t)b * (size_t)arms);
+      const ArmDraws run = rule_arms_of_run(rule, b, runs, arms, apart, draws, features);
+      rule_count_best_arms(&run, draws, arms, rule->sampler.d, probability + (size_t)b * (size_t)arms);
     }
   }
   for (size_t i = 0; i < entries; i++) probability[i] /= wanted;
 }
 
-/* Computes probability[B, 2]: Phi(m / s) for the first one, m and s^2 the mean and variance of (phi_1 -
- * phi_2)' theta; where s = 0 the better one, the first of equals. */
-static void compare_pair(Rule *rule, const History *history, const double *features, double *probability,
-                         int64_t *fallbacks) {
+/* Computes probability[B, 2]: Phi(m / s) for the first arm, m and s^2 the mean and variance of (phi_1 -
+ * phi_2)' theta; if s = 0, 1 for the better one, the first on ties. */
+static void rule_weigh_two_arms(Rule *rule, const History *history, const double *features,
+                                double *probability, int64_t *fallbacks) {
   const size_t d = (size_t)rule->sampler.d, runs = (size_t)history->runs;
   sampler_moments(&rule->sampler, history, (RngLanes){.draws = 0}, NULL, rule->mean, rule->covariance,
                   fallbacks);
@@ -93,8 +93,8 @@ static void compare_pair(Rule *rule, const History *history, const double *featu
   }
 }
 
-/* Computes probability[B, K]: 1 for the arm that the rule takes, by the index[B K] of all where they are
- * apart. */
+/* Computes probability[B, K]: 1 for the arm that the rule takes; with a posterior per arm, by the index[B K]
+ * of all arms. */
 static void decide_arm(Rule *rule, const History *history, uint32_t round, int choices, int arms, bool apart,
                        const double *features, double *probability, int64_t *fallbacks) {
   const int runs = history->runs / (apart ? arms : 1);
@@ -116,15 +116,15 @@ void rule_probabilities(Rule *rule, const History *history, uint32_t round, int 
   if (rule->ops->needs & RULE_NEEDS_MOMENTS)
     decide_arm(rule, history, round, choices, arms, apart, features, probability, fallbacks);
   else if (rule->gaussian && arms == 2 && !apart)
-    compare_pair(rule, history, features, probability, fallbacks);
+    rule_weigh_two_arms(rule, history, features, probability, fallbacks);
   else
-    count_draws(rule, history, round, arms, apart, features, probability, fallbacks);
+    rule_weigh_by_draws(rule, history, round, arms, apart, features, probability, fallbacks);
   for (size_t i = 0; i < entries; i++)
     probability[i] = rule->floor + (1 - arms * rule->floor) * probability[i];
 }
 
-/* Draws the uniform number of run b. */
-static double pick_uniform(const Rule *rule, uint32_t round, int b, int stride) {
+/* Draws the uniform number by which the arm of run b is picked. */
+static double rule_draw_pick_uniform(const Rule *rule, uint32_t round, int b, int stride) {
   Rng rng = {.key = rule->pick,
              .run = rule->runs ? rule->runs[b] : rule->first_run + (uint32_t)(b * stride),
              .round = rule->rounds ? rule->rounds[b] : round};
@@ -136,7 +136,7 @@ static double pick_uniform(const Rule *rule, uint32_t round, int b, int stride) 
 void rule_pick(const Rule *rule, uint32_t round, int runs, int arms, bool apart, const double *probability,
                int *arm) {
   for (int b = 0; b < runs; b++, probability += arms) {
-    double left = pick_uniform(rule, round, b, apart ? arms : 1);
+    double left = rule_draw_pick_uniform(rule, round, b, apart ? arms : 1);
     arm[b] = 0;
     /* What rounding leaves over goes to the last arm that can be taken. */
     for (int k = 0; k < arms && left > 0; k++) {
@@ -148,7 +148,7 @@ void rule_pick(const Rule *rule, uint32_t round, int runs, int arms, bool apart,
 
 void rule_explore(const Rule *rule, uint32_t round, int runs, int arms, bool apart, int *arm) {
   for (int b = 0; b < runs && rule->floor > 0; b++) {
-    const double u = pick_uniform(rule, round, b, apart ? arms : 1);
+    const double u = rule_draw_pick_uniform(rule, round, b, apart ? arms : 1);
     if (u < arms * rule->floor) arm[b] = (int)fmin(u / rule->floor, arms - 1);
   }
 }

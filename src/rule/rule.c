@@ -38,7 +38,7 @@ static const ConfigKey SHARED[] = {
 enum { SHARED_KEYS = sizeof SHARED / sizeof *SHARED - 1, KEYS = 16 };
 static ConfigKey joined[KEYS];
 
-static void join_rule_keys(void) {
+static void rule_join_keys(void) {
   int count = SHARED_KEYS;
   memcpy(joined, SHARED, sizeof SHARED);
   for (int i = 0; RULES[i]; i++)
@@ -50,7 +50,7 @@ static void join_rule_keys(void) {
 
 const ConfigKey *rule_keys(void) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
-  pthread_once(&once, join_rule_keys);
+  pthread_once(&once, rule_join_keys);
   return joined;
 }
 
@@ -84,12 +84,12 @@ Status rule_check_arms(const Config *options, int arms) {
 }
 
 /* Returns M: the draws that the rule takes at a time. */
-static int rule_draws_of(const RuleOps *rule, const Config *options, bool closed) {
+static int decision_rule_draws(const RuleOps *rule, const Config *options, bool closed) {
   return (rule->needs & RULE_NEEDS_MOMENTS) && !closed ? (int)config_int(options, "rule_draws") : 1;
 }
 
-/* Returns whether the draws of a created rule are those of one Gaussian whose moments are in closed form. */
-static bool draws_are_gaussian(const Rule *rule) {
+/* Returns whether the draws of a created rule are from one Gaussian, whose moments are in closed form. */
+static bool rule_draws_are_gaussian(const Rule *rule) {
   const Sampler *sampler = &rule->sampler;
   const Mixture *mixture = sampler->setup.prior->mixture;
   return mixture && mixture->components == 1 && !sampler->guard && sampler->ops->exact &&
@@ -101,7 +101,7 @@ static Status create_propensity(Arena *memory, const Config *options, Rule *self
   self->propensity_draws = options && config_has(options, "propensity_draws")
                                ? (int)config_int(options, "propensity_draws")
                                : 1000;
-  self->gaussian = draws_are_gaussian(self);
+  self->gaussian = rule_draws_are_gaussian(self);
   ALLOCATE(memory, self->arm, self->sampler.setup.runs);
   return STATUS_OK;
 }
@@ -113,7 +113,7 @@ Status rule_create(Arena *memory, const SamplerOps *method, const SamplerSetup *
   const bool closed = sampler_has_moments(method, setup->prior->mixture, setup->likelihood);
   const size_t d = (size_t)setup->prior->d, runs = (size_t)setup->runs;
   SamplerSetup sampler = *setup;
-  const int draws = rule_draws_of(ops, options, closed);
+  const int draws = decision_rule_draws(ops, options, closed);
   if (draws > sampler.draws) sampler.draws = draws;
   if (propensity && sampler.draws < RULE_PROPENSITY_PART) sampler.draws = RULE_PROPENSITY_PART;
   *out = (Rule){.memory = memory,
@@ -138,7 +138,7 @@ Status rule_create(Arena *memory, const SamplerOps *method, const SamplerSetup *
 }
 
 /* Returns the streams of a round, M for each run. */
-static RngLanes rule_streams(const Rule *rule, uint32_t round, int runs, int draws) {
+static RngLanes decision_rule_streams(const Rule *rule, uint32_t round, int runs, int draws) {
   return (RngLanes){.key = rule->key,
                     .run = rule->first_run,
                     .draws = (uint32_t)draws,
@@ -149,7 +149,8 @@ static RngLanes rule_streams(const Rule *rule, uint32_t round, int runs, int dra
 }
 
 void rule_draw(Rule *rule, const History *history, uint32_t round, double *theta, int64_t *fallbacks) {
-  sampler_sample(&rule->sampler, history, rule_streams(rule, round, history->runs, 1), 1, theta, fallbacks);
+  sampler_sample(&rule->sampler, history, decision_rule_streams(rule, round, history->runs, 1), 1, theta,
+                 fallbacks);
 }
 
 void rule_choose(Rule *rule, const History *history, uint32_t round, int choices, int arms,
@@ -157,8 +158,8 @@ void rule_choose(Rule *rule, const History *history, uint32_t round, int choices
   const int runs = history->runs;
   if (rule->ops->needs & RULE_NEEDS_DRAW) rule_draw(rule, history, round, rule->theta, fallbacks);
   if (rule->ops->needs & RULE_NEEDS_MOMENTS)
-    sampler_moments(&rule->sampler, history, rule_streams(rule, round, runs, rule->draws), rule->theta,
-                    rule->mean, rule->covariance, fallbacks);
+    sampler_moments(&rule->sampler, history, decision_rule_streams(rule, round, runs, rule->draws),
+                    rule->theta, rule->mean, rule->covariance, fallbacks);
   const RuleBelief belief = {.d = rule->sampler.d,
                              .runs = runs,
                              .theta = rule->theta,
@@ -173,7 +174,7 @@ double rule_cost(const SamplerOps *method, const SamplerWork *work, double arms)
   const bool closed =
       method->moments && (!method->has_moments || method->has_moments(work->components > 0, work->conjugate));
   SamplerWork drawn = *work;
-  drawn.draws = fmax(work->draws, rule_draws_of(rule, work->options, closed));
+  drawn.draws = fmax(work->draws, decision_rule_draws(rule, work->options, closed));
   const double inverses = moments && closed ? fmax(work->components, 1) + work->guarded : 0;
   return cost_round(method, &drawn) + inverses * cost_share(work->runs) * cost_gaussian(work) +
          rule->cost(work->d, arms);
