@@ -1,6 +1,6 @@
-/* The sampler that was chosen with its prior by held-out tasks (`thompson train --family auto`,
- * prior.family: auto), with its own defaults. What it can do is the prior's, so it stands outside of the
- * registry, as a policy of studies. */
+/* The sampler that was chosen together with its prior on held-out tasks (`thompson train --family auto`,
+ * prior.family: auto), with its default options. What it can do depends on the prior, so it is not in the
+ * registry, but is a policy of studies. */
 #include "sampler/methods.h"
 
 #include <stdio.h>
@@ -25,7 +25,7 @@ static bool auto_fits(const Prior *prior, const Likelihood *likelihood, size_t s
   return false;
 }
 
-/* Creates the chosen one; temper and guard are applied to auto itself. */
+/* Creates the chosen sampler; temper and guard are applied to auto itself. */
 static Status auto_create(Sampler *self, const SamplerSetup *setup) {
   static const char *const unguarded[] = {"guard=0"};
   const SamplerOps *method = sampler_find(setup->prior->auto_sampler);
@@ -58,7 +58,8 @@ static void auto_moments(Sampler *self, const History *history, double *mean, do
   chosen->ops->moments(chosen, history, mean, covariance, fallbacks);
 }
 
-/* Returns the cost of what takes such a prior: of one that is still to be chosen, the most. */
+/* Returns the cost of the sampler for such a prior; if the prior is still to be chosen, that of the most
+ * expensive. */
 static double auto_cost(const SamplerWork *work) {
   SCRATCH_ARENA(scratch);
   const SamplerOps *method = work->components > 0 ? &sampler_mixts

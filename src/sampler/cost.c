@@ -11,13 +11,13 @@ double cost_drawn_lanes(const SamplerWork *work) { return work->runs * work->dra
 
 double cost_share(double lanes) { return 0.72 * (1 + 25 / lanes); }
 
-/* Returns the cost of a draw; above LINALG_TILE_DIMENSION each matrix is a call of LAPACK. */
+/* Returns the cost of a draw; above LINALG_TILE_DIMENSION each matrix is a separate LAPACK call. */
 double cost_gaussian(const SamplerWork *work) {
   const double d = work->d, row = d > LINALG_TILE_DIMENSION ? 1200 : 75;
   return 120 + row * d + 0.8 * d * d * d;
 }
 
-/* Returns the cost of a solve; above LINALG_BATCH_DIMENSION each is a call of LAPACK. */
+/* Returns the cost of a solve; above LINALG_BATCH_DIMENSION each is a separate LAPACK call. */
 double cost_solve(double d) { return 30 + (d > LINALG_BATCH_DIMENSION ? 400 : 15) * d + d * d; }
 
 double cost_rows(const SamplerWork *work, double lanes, bool hessian) {
@@ -38,15 +38,15 @@ double cost_score(const SamplerWork *work, double lanes) {
   return work->components * (100 + 5 * work->d * work->d);
 }
 
-/* Returns the cost of a stage; those of a single Gaussian have the basis of its covariance. */
+/* Returns the cost of a stage; for a single Gaussian it works in the eigenbasis of the covariance. */
 double cost_noise(const SamplerWork *work, double lanes) {
   const double square = work->d * work->d;
   if (work->stage_parameters > 0) return 0.22 * work->stage_parameters * cost_padding(lanes, NETWORK_GRAIN);
   return 200 + (work->components > 1 ? 25 * work->components : 3) * square;
 }
 
-/* Returns the cost of the moments; the covariance has its eigenvectors taken, which are known for a single
- * Gaussian and for a hypercube's vertices. */
+/* Returns the cost of the moments, including the eigenvectors of the covariance, which are already known for
+ * a single Gaussian and for the vertices of a hypercube. */
 double cost_stage_moments(const SamplerWork *work, double lanes) {
   const double d = work->d, network = work->stage_parameters * cost_padding(lanes, NETWORK_GRAIN),
                jacobian = network > 0 ? 0.06 * network * (d + 3) : cost_noise(work, lanes);
@@ -63,8 +63,8 @@ double cost_sweeps(const SamplerWork *work) {
   return 8000 * work->rows + 3000 * work->d * work->d;
 }
 
-/* Returns the work on the rows that a history with this memory still has. */
-static SamplerWork remembered_work(const SamplerWork *work) {
+/* Returns `work` with only those rows that a history with this memory still has. */
+static SamplerWork sampler_work_with_memory(const SamplerWork *work) {
   SamplerWork out = *work;
   const MixtureOptions options = mixture_posterior_options(work->options);
   if (options.forgets) out.rows = fmin(work->rows, 1 + 1.5 * options.keep);
@@ -72,7 +72,7 @@ static SamplerWork remembered_work(const SamplerWork *work) {
 }
 
 double cost_mixture(const SamplerWork *work, double components) {
-  const SamplerWork remembered = remembered_work(work);
+  const SamplerWork remembered = sampler_work_with_memory(work);
   work = &remembered;
   const double lanes = cost_drawn_lanes(work), d = work->d;
   const double update = components * (cost_gaussian(work) + cost_mode(work, lanes) + cost_sweeps(work));
@@ -81,9 +81,9 @@ double cost_mixture(const SamplerWork *work, double components) {
   return work->drawn * cost_share(lanes) * (update + cost_gaussian(work) / 2 + (work->draws - 1) * further);
 }
 
-/* Returns the cost of tempering. The exponents grow with the logarithm of the evidence; a reward that is
- * not Gaussian tells less. A density that is not a mixture's is looked up; no gradient is taken of the
- * rows. */
+/* Returns the cost of tempering. The number of exponents grows with the logarithm of the evidence; a reward
+ * that is not Gaussian is less informative. The density of a prior that is not a mixture is looked up; no
+ * gradient of the rows is needed. */
 double cost_tempering(const SamplerWork *work, double particles, double steps) {
   const double informative = work->conjugate ? work->rounds : work->rounds / 8;
   const double d = work->d, exponents = sqrt(d / 2) * (1 + log2(1 + informative));

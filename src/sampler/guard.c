@@ -9,7 +9,7 @@
 
 struct Guard {
   int d, runs, draws; /* B, M */
-  Mixture mixture; /* that of the prior times 1 - g, and last the wide Gaussian */
+  Mixture mixture; /* the prior's, with weights times 1 - g, and last the wide Gaussian */
   MixturePosterior *posterior;
   double *theta; /* [d, B M] */
   int *component; /* [B M] */
@@ -94,7 +94,7 @@ void guard_moments(Guard *self, const History *history, double *mean, double *co
   moments_merge(self->d, runs, self->weight, self->mean, self->covariance, runs, mean, covariance, runs);
 }
 
-static double log_wide(const Guard *self, int runs, int b) {
+static double sampler_guard_wide_evidence(const Guard *self, int runs, int b) {
   return self->evidence[(size_t)(self->mixture.components - 1) * (size_t)runs + (size_t)b];
 }
 
@@ -103,7 +103,7 @@ void guard_weight(Guard *self, const History *history, double *weight, int64_t *
   for (int b = 0; b < history->runs; b++) {
     const double learned =
         mixture_posterior_log_sum(self->mixture.components - 1, history->runs, self->evidence + b);
-    weight[b] = 1 / (1 + exp(learned - log_wide(self, history->runs, b)));
+    weight[b] = 1 / (1 + exp(learned - sampler_guard_wide_evidence(self, history->runs, b)));
   }
 }
 
@@ -113,6 +113,6 @@ void guard_marginal_likelihood(Guard *self, const History *history, double *valu
   mixture_posterior_evidence(self->posterior, history, self->evidence, fallbacks);
   if (conjugate) history_residual(&(HistoryView){history, 1, 0, history->runs, NULL, NULL}, self->residual);
   for (int b = 0; b < history->runs; b++)
-    value[b] = special_log_sum(value[b] + learned,
-                               log_wide(self, history->runs, b) - (conjugate ? 0.5 * self->residual[b] : 0));
+    value[b] = special_log_sum(value[b] + learned, sampler_guard_wide_evidence(self, history->runs, b) -
+                                                       (conjugate ? 0.5 * self->residual[b] : 0));
 }

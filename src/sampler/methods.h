@@ -31,5 +31,5 @@
 SAMPLER_LIST(SAMPLER_DECLARE)
 #undef SAMPLER_DECLARE
 
-/* Outside of the registry: the one that was chosen with its prior (auto.c). */
+/* Not in the registry: the sampler that was chosen together with its prior (auto.c). */
 extern const SamplerOps sampler_auto;

@@ -1,4 +1,4 @@
-/* The registry of posterior samplers, and what every one of them is checked for before and after it runs. */
+/* The registry of posterior samplers, and the checks common to all of them before and after they run. */
 #include "sampler/sampler.h"
 
 #include "model/history/history_filtered.h"
@@ -34,8 +34,8 @@ const char *sampler_name(int index) {
   return method ? method->name : NULL;
 }
 
-/* Returns the names of the samplers that take networks. */
-static const char *network_methods(size_t size, char *text) {
+/* Writes the names of the samplers that support networks to text[size], which it returns. */
+static const char *sampler_network_methods(size_t size, char *text) {
   size_t used = 0;
   for (int i = 0; METHODS[i]; i++)
     if (METHODS[i]->networks && used < size)
@@ -53,7 +53,7 @@ bool sampler_misfit(const SamplerOps *method, const Prior *prior, const Likeliho
     snprintf(sentence, size,
              "sampler %s needs a mean reward that depends on phi' theta; that of a network is for likelihood "
              "gaussian and one of%s",
-             name, network_methods(sizeof able, able));
+             name, sampler_network_methods(sizeof able, able));
   else if ((needs & NEEDS_CONJUGATE) && !likelihood_is_conjugate(likelihood))
     snprintf(sentence, size,
              "sampler %s needs a likelihood that is quadratic in phi' theta (gaussian); likelihood %s is not",
@@ -82,7 +82,7 @@ bool sampler_misfit(const SamplerOps *method, const Prior *prior, const Likeliho
   return true;
 }
 
-/* What every sampler understands. */
+/* Options of every sampler. */
 static const ConfigKey COMMON[] = {
     {REAL("temper", 1e-6, 1e6, "1", "multiplies the log likelihood; 2 doubles the evidence")},
     {REAL("guard", 0, 0.999999, "study",
@@ -94,7 +94,7 @@ static const ConfigKey COMMON[] = {
 enum { KEYS = 16, COMMON_KEYS = sizeof COMMON / sizeof *COMMON - 1 };
 static ConfigKey joined[sizeof METHODS / sizeof *METHODS][KEYS];
 
-static void join_keys(void) {
+static void sampler_join_keys(void) {
   for (int m = 0; METHODS[m]; m++) {
     int count = COMMON_KEYS;
     memcpy(joined[m], COMMON, sizeof COMMON);
@@ -107,10 +107,10 @@ static void join_keys(void) {
 
 const ConfigKey *sampler_keys(const SamplerOps *method) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
-  pthread_once(&once, join_keys);
+  pthread_once(&once, sampler_join_keys);
   for (int m = 0; METHODS[m]; m++)
     if (METHODS[m] == method) return joined[m];
-  ASSERT(!method->keys); /* outside of the registry: what all share */
+  ASSERT(!method->keys); /* not in the registry: only the shared options */
   return COMMON;
 }
 
@@ -123,7 +123,7 @@ Status sampler_create(Arena *memory, const SamplerOps *method, const SamplerSetu
   ASSERT(setup->options || !method->keys);
   if (sampler_misfit(method, setup->prior, setup->likelihood, sizeof sentence, sentence))
     return status_set(STATUS_INPUT, "%s", sentence);
-  /* The lanes of a call, and the entries of the matrices of a chunk of lanes, are counted by int. */
+  /* The lanes of a call, and the matrix entries of a chunk of lanes, are counted in int. */
   if (setup->runs > INT_MAX / setup->draws || out->d > INT_MAX / CHUNK_LANES / out->d)
     return status_set(STATUS_INPUT, "sampler %s: %d draws for each of %d runs in %d dimensions are too many",
                       method->name, setup->draws, setup->runs, out->d);
@@ -163,9 +163,9 @@ History sampler_tempered(const Sampler *sampler, const History *history) {
   return tempered;
 }
 
-/* Replaces a draw with a coordinate that is not finite by 0, and counts it: the last net under every
+/* Replaces a draw with a coordinate that is not finite by 0, and counts it: the last safety net under every
  * method. */
-static void replace_non_finite(int d, int lanes, int draws, double *theta, int64_t *fallbacks) {
+static void sampler_replace_non_finite(int d, int lanes, int draws, double *theta, int64_t *fallbacks) {
   for (int n = 0; n < lanes; n++) {
     bool finite = true;
     for (int i = 0; i < d; i++) finite = finite && isfinite(theta[(size_t)i * (size_t)lanes + (size_t)n]);
@@ -185,7 +185,7 @@ void sampler_sample(Sampler *sampler, const History *history, RngLanes rng, int 
   sampler->ops->sample(sampler, &tempered, rng, draws, theta, fallbacks);
   stand_in_replace(sampler, &tempered, rng, draws, theta, fallbacks);
   if (sampler->guard) guard_replace(sampler->guard, &tempered, rng, draws, theta, fallbacks);
-  replace_non_finite(sampler->d, history->runs * draws, draws, theta, fallbacks);
+  sampler_replace_non_finite(sampler->d, history->runs * draws, draws, theta, fallbacks);
 }
 
 bool sampler_has_moments(const SamplerOps *method, const Mixture *mixture, const Likelihood *likelihood) {
@@ -193,7 +193,7 @@ bool sampler_has_moments(const SamplerOps *method, const Mixture *mixture, const
          (!method->has_moments || method->has_moments(mixture, likelihood_is_conjugate(likelihood)));
 }
 
-/* Computes the moments of theta[d, B M], by the run; the covariance is divided by M - 1. */
+/* Computes the moments of theta[d, B M] for each run; the covariance is divided by M - 1. */
 static void sampler_moments_of_draws(int d, int runs, int draws, const double *theta, double *mean,
                                      double *covariance) {
   const double each = 1.0 / draws, free = 1.0 / (draws - 1);
@@ -217,19 +217,20 @@ static void sampler_moments_of_draws(int d, int runs, int draws, const double *t
 }
 
 /* Adds 0 to sum[lanes] where x is finite, else NaN. */
-static void add_finite(int lanes, const double *restrict x, double *restrict sum) {
+static void sampler_mark_non_finite(int lanes, const double *restrict x, double *restrict sum) {
   for (int n = 0; n < lanes; n++) sum[n] += 0 * x[n];
 }
 
-/* Puts a point at 0 in place of moments with an entry that is not finite. */
+/* Replaces moments with an entry that is not finite by those of a point at 0. */
 static void replace_non_finite_moments(int d, int runs, double *mean, double *covariance,
                                        int64_t *fallbacks) {
   enum { LANES = 64 };
   for (int first = 0; first < runs; first += LANES) {
     const int lanes = runs - first < LANES ? runs - first : LANES;
     double sum[LANES] = {0};
-    for (int i = 0; i < d; i++) add_finite(lanes, mean + i * runs + first, sum);
-    for (int i = 0; i < d * d; i++) add_finite(lanes, covariance + (ptrdiff_t)i * runs + first, sum);
+    for (int i = 0; i < d; i++) sampler_mark_non_finite(lanes, mean + i * runs + first, sum);
+    for (int i = 0; i < d * d; i++)
+      sampler_mark_non_finite(lanes, covariance + (ptrdiff_t)i * runs + first, sum);
     for (int n = 0; n < lanes; n++) {
       if (sum[n] == 0) continue;
       for (int i = 0; i < d; i++) mean[i * runs + first + n] = 0;

@@ -25,7 +25,7 @@ bool stand_in_fits(const Sampler *sampler) {
 
 bool stand_in_needed(double hidden) { return !(hidden * LOST < 1); }
 
-/* Draws theta[d, B M] of all runs, with the random numbers of the sampler, whose own draws are dropped. */
+/* Draws theta[d, B M] for all runs, with the random numbers of the sampler, whose draws are discarded. */
 static Status stand_in_draw(Arena *memory, const Mixture *mixture, const History *history, RngLanes rng,
                             int draws, int64_t *fallbacks, double **theta) {
   MixturePosterior *posterior;
@@ -42,7 +42,7 @@ void stand_in_replace(const Sampler *sampler, const History *history, RngLanes r
   const Mixture *mixture = prior_stand_in(sampler->setup.prior);
   const size_t lanes = rng.lanes, each = (size_t)draws;
   double *drawn = NULL, hidden;
-  if (!history_has_root(history) || !stand_in_fits(sampler)) return; /* in order of cost: this is each draw */
+  if (!history_has_root(history) || !stand_in_fits(sampler)) return; /* cheapest first: runs for every draw */
   for (int run = 0; run < history->runs; run++) {
     if (precise_hidden(mixture, history, run, &hidden) == STATUS_OK && !stand_in_needed(hidden)) continue;
     fallbacks[run]++;

@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-/* M simulated histories; of S = M + 1 the first is the one that is asked about. Lanes last. */
+/* M simulated histories; the first of all S = M + 1 is the one that is tested. Lanes last. */
 struct Alarm {
   const Prior *prior;
   const Likelihood *likelihood;
@@ -21,10 +21,10 @@ struct Alarm {
   int64_t *ignored; /* [S], fallbacks */
   /* For a conjugate likelihood: */
   double *precision, *vector; /* [d, d, S], [d, S] */
-  double *one, *basis, *eigenvalue; /* [d, d], [d, d], [d]: Lambda and what it is made of */
+  double *one, *basis, *eigenvalue; /* [d, d], [d, d], [d]: Lambda, its eigenvectors and eigenvalues */
   double *b; /* [d] */
   /* For any other: */
-  double *phi, *y; /* [d, S], [S]: one observation of each */
+  double *phi, *y; /* [d, S], [S]: one observation of each history */
   double *uniform, *normal; /* [M] */
 };
 
@@ -67,19 +67,19 @@ Status alarm_create(Arena *memory, const Prior *prior, const Likelihood *likelih
   return history_reserve(&self->histories, observations);
 }
 
-/* Returns whether direction k was observed: eigenvalues of Lambda below this share of the largest are
- * rounding, from fewer observations than dimensions. */
-static bool is_observed(const Alarm *self, int k) {
+/* Returns whether direction k was observed: with fewer observations than dimensions, eigenvalues of Lambda
+ * below this share of the largest are only rounding errors. */
+static bool alarm_direction_is_observed(const Alarm *self, int k) {
   return self->eigenvalue[k] > 1e-12 * self->eigenvalue[self->d - 1];
 }
 
 /* Computes b = Lambda theta + Lambda^1/2 noise of every simulated history. */
-static void simulate_evidence(Alarm *self) {
+static void alarm_simulate_evidence(Alarm *self) {
   const int d = self->d, runs = self->draws + 1;
   for (int s = 1; s < runs; s++) {
     for (int i = 0; i < d; i++) self->vector[i * runs + s] = 0;
     for (int k = 0; k < d; k++) {
-      if (!is_observed(self, k)) continue;
+      if (!alarm_direction_is_observed(self, k)) continue;
       const double root = sqrt(self->eigenvalue[k]);
       double whitened = self->noise[k * self->draws + s - 1];
       for (int i = 0; i < d; i++)
@@ -89,8 +89,9 @@ static void simulate_evidence(Alarm *self) {
   }
 }
 
-/* Takes Gaussian rewards: the history's evidence, and simulated ones of the same precision. */
-static void take_evidence(Alarm *self, const History *history, int run, RngLanes *rng) {
+/* Fills the histories with Gaussian rewards: the evidence of the given one, and simulated ones of the same
+ * precision. */
+static void alarm_fill_evidence(Alarm *self, const History *history, int run, RngLanes *rng) {
   const int d = self->d, runs = self->draws + 1;
   history_evidence(&(HistoryView){history, 1, run, 1, NULL, NULL}, self->one, self->b);
   Status status = linalg_eigen(d, self->one, self->basis, self->eigenvalue);
@@ -98,12 +99,13 @@ static void take_evidence(Alarm *self, const History *history, int run, RngLanes
   for (int i = 0; i < d; i++) self->vector[i * runs] = self->b[i];
   lanes_repeat(d * d, runs, self->one, self->precision);
   rng_lanes_normal(rng, d, self->noise);
-  simulate_evidence(self);
+  alarm_simulate_evidence(self);
   history_set_evidence(&self->histories, history->rounds, 1, self->precision, self->vector);
 }
 
-/* Takes any other rewards: the history's observations, with simulated rewards beside its own. */
-static void take_rows(Alarm *self, const History *history, int run, RngLanes *rng) {
+/* Fills the histories with any other rewards: the given observations, with simulated rewards after the real
+ * one. */
+static void alarm_fill_rows(Alarm *self, const History *history, int run, RngLanes *rng) {
   const int d = self->d, draws = self->draws, runs = draws + 1;
   history_clear(&self->histories);
   for (int l = 0; l < history_observations(history, run); l++) {
@@ -130,9 +132,9 @@ double alarm_p_value(Alarm *self, const History *history, int run, uint32_t stre
                   .lanes = (uint32_t)self->draws};
   self->prior->ops->sample(self->prior, &rng, self->theta);
   if (likelihood_is_conjugate(self->likelihood))
-    take_evidence(self, history, run, &rng);
+    alarm_fill_evidence(self, history, run, &rng);
   else
-    take_rows(self, history, run, &rng);
+    alarm_fill_rows(self, history, run, &rng);
   mixture_posterior_evidence(self->under_wide, &self->histories, self->surprise, self->ignored);
   mixture_posterior_evidence(self->under_prior, &self->histories, self->evidence, self->ignored);
   int as_surprising = 1;

@@ -9,10 +9,11 @@
 #include <math.h>
 #include <string.h>
 
-/* What a standard deviation may be off by, as a share; wider where the posterior is no Gaussian, and what is
- * known of it may be near only. Standard deviations that the mean may be off by. */
+/* Relative error allowed in a standard deviation, larger if the posterior is not Gaussian and may be known
+ * only approximately. Standard deviations that the mean may be off by. */
 static const double CLOSE = 0.1, SKEWED = 0.25, FAR = 0.25;
-/* Standard errors that are granted beside, and draws for each dimension below which they say too much. */
+/* Standard errors allowed on top, and the number of draws per dimension below which they are too large to
+ * tell. */
 enum { ERRORS = 4, FEWEST = 20 };
 typedef struct {
   double *mean; /* [d] */
@@ -35,7 +36,7 @@ bool spread_is_known(const Sampler *sampler) {
   return !likelihood_has_network(setup->likelihood) && stand_in_targets_posterior(setup->options);
 }
 
-/* Returns whether the posterior is a Gaussian that is known to rounding. */
+/* Returns whether the posterior is a Gaussian that is known up to rounding. */
 static bool is_gaussian(const Sampler *sampler) {
   return likelihood_is_conjugate(sampler->setup.likelihood) && sampler->setup.prior->mixture->components == 1;
 }
@@ -66,8 +67,8 @@ static Status find_map_of_root(SpreadWork *work, const Mixture *prior, const dou
   return STATUS_OK;
 }
 
-/* Computes map <- L' A^-1, whose images of the draws have the identity for their covariance; returns false
- * where P is none. */
+/* Computes map <- L' A^-1, which gives draws with the identity as their covariance; returns false if P is not
+ * positive definite. */
 static bool find_map_of_sums(SpreadWork *work, int d, const double *root, double *hidden) {
   double *p = work->precision;
   linalg_product(d, false, p, false, root, work->half);
@@ -85,7 +86,7 @@ static bool find_map_of_sums(SpreadWork *work, int d, const double *root, double
   return true;
 }
 
-/* Computes mean and map <- m and L^-1 of the posterior; *found is false where its covariance is not one. */
+/* Computes mean and map <- m and L^-1 of the posterior; *found is false if its covariance is not usable. */
 static Status find_moments(SpreadWork *work, const Sampler *sampler, const History *history, bool *found) {
   SCRATCH_ARENA(scratch);
   const Mixture *prior = sampler->setup.prior->mixture;
@@ -122,11 +123,11 @@ Status spread_hidden(const Sampler *sampler, const History *history, Spread *out
   if (!prior || !likelihood_is_conjugate(history->likelihood)) return STATUS_OK;
   TRY(precise_hidden(prior, &tempered, 0, &out->hidden));
   out->replaced = stand_in_fits(sampler) && stand_in_needed(out->hidden);
-  out->lost = !out->replaced && stand_in_needed(sqrt(out->hidden)); /* a square root has half of the digits */
+  out->lost = !out->replaced && stand_in_needed(sqrt(out->hidden)); /* square roots need half the digits */
   return STATUS_OK;
 }
 
-/* Finds the map, by the sums or in square-root form; *found: there is one. */
+/* Finds the map, in square-root form if the history has that, otherwise by sums; *found: there is one. */
 static Status find_map(SpreadWork *work, const Mixture *prior, const History *history, Spread *out,
                        bool *found) {
   SCRATCH_ARENA(scratch);
@@ -155,14 +156,13 @@ Status spread_measure(const Sampler *sampler, const History *history, int draws,
   set_bounds(sampler, draws, out);
   TRY(spread_create(&scratch, d, draws, &work));
   if (!is_gaussian(sampler)) {
-    out->known =
-        !stand_in_needed(out->hidden); /* else a covariance has no digits of the narrowest direction */
+    out->known = !stand_in_needed(out->hidden); /* otherwise the narrowest direction has no digits */
     if (!out->known) return STATUS_OK;
     TRY(find_moments(&work, sampler, &tempered, &out->known));
     return out->known ? spread_compare(&work, d, draws, theta, out) : STATUS_OK;
   }
   linalg_mean(d, draws, theta, work.mean);
-  if (history->rounds > 0) /* else Lambda is 0, as it is at first */
+  if (history->rounds > 0) /* otherwise Lambda is 0, as allocated */
     history_evidence(&(HistoryView){&tempered, 1, 0, 1, NULL, NULL}, work.precision, work.value);
   TRY(find_map(&work, sampler->setup.prior->mixture, &tempered, out, &found));
   return found ? spread_compare(&work, d, draws, theta, out) : STATUS_OK;

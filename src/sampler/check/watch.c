@@ -16,8 +16,8 @@ struct Watch {
   double *from, *e; /* [d, B], where u points; [d, B], e of one draw of each run */
   double *offset, *square; /* [B], sums over draws */
   int *jitters; /* [B] */
-  int64_t *fallbacks; /* [B], those of the moments are ignored */
-  int64_t draws; /* M over all rounds */
+  int64_t *fallbacks; /* [B], of the moments; they are ignored */
+  int64_t draws; /* draws of each run, over all rounds */
 };
 
 Status watch_create(Arena *memory, const Sampler *sampler, const History *history, Watch **out) {
@@ -48,7 +48,7 @@ static void whiten_draws(const Watch *self, int runs, double *x) {
 }
 
 /* Adds draw k of M of every run. */
-static void add_draw(Watch *self, int runs, int draws, int k, const double *theta) {
+static void watch_add_draw(Watch *self, int runs, int draws, int k, const double *theta) {
   const int d = self->sampler->d;
   for (int i = 0; i < d * runs; i++) self->e[i] = theta[(size_t)i * (size_t)draws + (size_t)k];
   whiten_draws(self, runs, self->e);
@@ -72,7 +72,7 @@ void watch_add(Watch *self, const History *history, int draws, const double *the
   linalg_cholesky_lanes(d, runs, self->factor, self->jitters);
   lanes_repeat(d, runs, self->start, self->from);
   whiten_draws(self, runs, self->from);
-  for (int k = 0; k < draws; k++) add_draw(self, runs, draws, k, theta);
+  for (int k = 0; k < draws; k++) watch_add_draw(self, runs, draws, k, theta);
   self->draws += draws;
 }
 

@@ -4,20 +4,22 @@
 #include "core/linalg.h"
 #include "core/real.h"
 
-/* The Jacobian of a learned predictor may give a C_t that is no covariance: its eigenvalues are kept within
- * these. */
+/* The Jacobian of a learned predictor may give a C_t that is not a covariance, so its eigenvalues are kept
+ * within these. */
 static const double VARIANCE_LEAST = 1e-9, VARIANCE_MOST = 50;
 
 /* The signal-to-noise ratio grows by this factor from one Jacobian to the next. */
 static const double GROWTH = 1.25;
 
-/* Samples that the moments of a prior without a closed form are taken from: to 2% of a standard deviation. */
+/* Samples for the moments of a prior without a closed form, which are then right to 2% of a standard
+ * deviation. */
 enum { PRIOR_SAMPLES = 2048 };
 
-/* Replaces variances by deviations. In one loop gcc takes the root of negative numbers too, for lanes whose
- * bound it then chooses: nothing wrong comes out, but an invalid operation is flagged. */
+/* Replaces variances by standard deviations, within the bounds. There are two loops because in one gcc would
+ * also take the root of negative numbers, in lanes where it then picks the bound: the result is right, but an
+ * invalid operation is flagged. */
 SIMD_CLONES
-static void set_deviations(size_t n, double *x) {
+static void denoised_clamp_deviations(size_t n, double *x) {
   for (size_t k = 0; k < n; k++) {
     double least = x[k] > VARIANCE_LEAST ? x[k] : VARIANCE_LEAST;
     x[k] = least < VARIANCE_MOST ? least : VARIANCE_MOST;
@@ -27,28 +29,28 @@ static void set_deviations(size_t n, double *x) {
 
 /* ---- mean and covariance of the prior */
 
-/* Computes moments from theta[d, PRIOR_SAMPLES] of a fixed stream. */
-static void sample_moments(const Prior *prior, double *theta, double *mean, double *covariance) {
+/* Computes the prior's moments from theta[d, PRIOR_SAMPLES], drawn from a fixed stream. */
+static void denoised_draw_prior_moments(const Prior *prior, double *theta, double *mean, double *covariance) {
   RngLanes rng = {.key = rng_key(0, RNG_PRIOR_MOMENTS), .draws = 1, .lanes = PRIOR_SAMPLES};
   prior->ops->sample(prior, &rng, theta);
   linalg_moments(prior->d, PRIOR_SAMPLES, theta, mean, covariance);
 }
 
 /* Sets the prior's moments; covariance[d, d] and theta[d, PRIOR_SAMPLES] are scratch. */
-static Status set_prior_moments(DenoisedMoments *self, const Prior *prior, double *covariance,
-                                double *theta) {
+static Status denoised_set_prior_moments(DenoisedMoments *self, const Prior *prior, double *covariance,
+                                         double *theta) {
   const size_t d = (size_t)prior->d;
   const double *shift = self->chain->shift, *scale = self->chain->scale;
   if (prior->mixture)
     mixture_moments(prior->mixture, self->mean, covariance);
   else
-    sample_moments(prior, theta, self->mean, covariance);
+    denoised_draw_prior_moments(prior, theta, self->mean, covariance);
   for (size_t i = 0; i < d; i++) {
     self->mean[i] = (self->mean[i] - shift[i]) / scale[i];
     for (size_t j = 0; j < d; j++) covariance[i * d + j] /= scale[i] * scale[j];
   }
   TRY(linalg_eigen(prior->d, covariance, self->basis, self->deviation));
-  set_deviations(d, self->deviation);
+  denoised_clamp_deviations(d, self->deviation);
   return STATUS_OK;
 }
 
@@ -65,7 +67,7 @@ Status denoised_moments_create(Arena *memory, const Prior *prior, bool from_loss
   ALLOCATE(memory, out->basis, d * d);
   double *work;
   ALLOCATE(&scratch, work, d * (d + PRIOR_SAMPLES));
-  return set_prior_moments(out, prior, work, work + d * d);
+  return denoised_set_prior_moments(out, prior, work, work + d * d);
 }
 
 /* ---- at a stage */
@@ -81,10 +83,10 @@ static void jacobian_to_covariance(int d, int lanes, double factor, double gain,
     }
 }
 
-static void covariance_from_loss(int d, int lanes, double alpha_bar, double loss, double *basis,
-                                 double *deviation) {
+static void denoised_variance_from_loss(int d, int lanes, double alpha_bar, double loss, double *basis,
+                                        double *deviation) {
   double number = (1 - alpha_bar) / alpha_bar * loss;
-  set_deviations(1, &number);
+  denoised_clamp_deviations(1, &number);
   memset(basis, 0, (size_t)(d * d * lanes) * sizeof *basis);
   for (int i = 0; i < d; i++)
     for (int n = 0; n < lanes; n++) {
@@ -93,17 +95,17 @@ static void covariance_from_loss(int d, int lanes, double alpha_bar, double loss
     }
 }
 
-/* Turns eps[n] into s0_hat. */
+/* Replaces eps[n] by s0_hat = of_noise eps + of_state s. */
 SIMD_CLONES
-static void estimate_mean(int n, double of_noise, double *restrict eps, double of_state,
-                          const double *restrict s) {
+static void denoised_combine_noise(int n, double of_noise, double *restrict eps, double of_state,
+                                   const double *restrict s) {
   for (int k = 0; k < n; k++) eps[k] = special_two_products(of_noise, eps[k], of_state, s[k]);
 }
 
-static void set_denoised(const Chain *chain, int t, int lanes, const double *s, double *eps) {
+static void denoised_mean_from_noise(const Chain *chain, int t, int lanes, const double *s, double *eps) {
   double of_state, of_noise;
   schedule_denoise_factors(&chain->schedule, t, &of_state, &of_noise);
-  estimate_mean(chain->d * lanes, of_noise, eps, of_state, s);
+  denoised_combine_noise(chain->d * lanes, of_noise, eps, of_state, s);
 }
 
 void denoised_moments_covariance(const DenoisedMoments *self, int t, int lanes, const double *s, double *mean,
@@ -112,7 +114,7 @@ void denoised_moments_covariance(const DenoisedMoments *self, int t, int lanes, 
   const double alpha_bar = chain->schedule.alpha_bar[t];
   chain_noise_jacobian(chain, t, lanes, s, mean, covariance, column);
   jacobian_to_covariance(chain->d, lanes, (1 - alpha_bar) / alpha_bar, sqrt(1 - alpha_bar), covariance);
-  set_denoised(chain, t, lanes, s, mean);
+  denoised_mean_from_noise(chain, t, lanes, s, mean);
 }
 
 void denoised_moments_at(const DenoisedMoments *self, int t, int lanes, const double *s, double *mean,
@@ -127,17 +129,17 @@ void denoised_moments_at(const DenoisedMoments *self, int t, int lanes, const do
   }
   if (self->from_loss) {
     chain->noise(chain, t, lanes, s, mean);
-    set_denoised(chain, t, lanes, s, mean);
-    covariance_from_loss(d, lanes, chain->schedule.alpha_bar[t], chain->loss[t], basis, deviation);
+    denoised_mean_from_noise(chain, t, lanes, s, mean);
+    denoised_variance_from_loss(d, lanes, chain->schedule.alpha_bar[t], chain->loss[t], basis, deviation);
     return;
   }
   denoised_moments_covariance(self, t, lanes, s, mean, matrix, column);
   linalg_eigen_lanes(d, lanes, matrix, basis, deviation);
-  set_deviations((size_t)d * (size_t)lanes, deviation);
+  denoised_clamp_deviations((size_t)d * (size_t)lanes, deviation);
 }
 
-/* Returns alpha_bar / (1 - alpha_bar) of stages T + 1 .. 1. */
-static double signal_to_noise(const Schedule *schedule, int t) {
+/* Returns alpha_bar / (1 - alpha_bar) of stage t = T + 1 .. 1; 0 for T + 1. */
+static double denoised_signal_to_noise(const Schedule *schedule, int t) {
   const double alpha_bar = t > schedule->stages ? 0 : schedule->alpha_bar[t];
   return alpha_bar / (1 - alpha_bar);
 }
@@ -145,12 +147,12 @@ static double signal_to_noise(const Schedule *schedule, int t) {
 bool denoised_moments_due(const DenoisedMoments *self, int known, int t) {
   const Schedule *schedule = &self->chain->schedule;
   return known == 0 || self->from_loss ||
-         signal_to_noise(schedule, t) > GROWTH * signal_to_noise(schedule, known);
+         denoised_signal_to_noise(schedule, t) > GROWTH * denoised_signal_to_noise(schedule, known);
 }
 
 /* Computes r <- (1 / r^2 + gain)^-1/2. */
 SIMD_CLONES
-static void shrink_deviations(int n, double gain, double *r) {
+static void denoised_shrink_deviations(int n, double gain, double *r) {
   for (RealLanes at = real_begin(n); at.count > 0; real_next(&at)) {
     Real x, root;
     real_load(at, 1, r, &x);
@@ -166,7 +168,8 @@ void denoised_moments_carry(const DenoisedMoments *self, int t, int lanes, const
   const Chain *chain = self->chain;
   const Schedule *schedule = &chain->schedule;
   chain->noise(chain, t, lanes, s, mean);
-  set_denoised(chain, t, lanes, s, mean);
-  shrink_deviations(chain->d * lanes, signal_to_noise(schedule, t) - signal_to_noise(schedule, t + 1),
-                    deviation);
+  denoised_mean_from_noise(chain, t, lanes, s, mean);
+  denoised_shrink_deviations(
+      chain->d * lanes, denoised_signal_to_noise(schedule, t) - denoised_signal_to_noise(schedule, t + 1),
+      deviation);
 }

@@ -1,15 +1,15 @@
 /* DPS of Chung et al. (2023) as the DiffTS paper runs it: Algorithm 4 and Appendix D, with the misprints of
- * lines 4, 5 and 7 repaired (the score is minus eps / sqrt(1 - alpha_bar_t); sqrt(alpha_t) in the posterior
+ * lines 4, 5 and 7 corrected (the score is minus eps / sqrt(1 - alpha_bar_t); sqrt(alpha_t) in the posterior
  * mean).
  *
  * The step zeta_t = step_size / sqrt(sum of squared residuals) does not shrink with the precision of the
- * evidence, so the chain diverges once there are many observations: states are guarded and every use of the
- * guard is counted. With a likelihood that is not conjugate the deviance (likelihood.h) takes the place of
- * the sum of squared residuals, in the gradient and in zeta_t = step_size / sqrt(deviance); for Gaussian
+ * evidence, so the chain diverges once there are many observations. So states are guarded, and every use of
+ * the guard is counted. With a likelihood that is not conjugate the deviance (likelihood.h) takes the place
+ * of the sum of squared residuals, in the gradient and in zeta_t = step_size / sqrt(deviance); for Gaussian
  * rewards of variance 1 the two are the same. The published code takes the score of the likelihood at
- * S_0_hat, without the network's Jacobian and the factor 2 and divided by sigma^2, with the same zeta_t.
+ * S_0_hat, without the network's Jacobian and the factor 2, divided by sigma^2, and with the same zeta_t.
  * There is no noise in the last stage, where beta_tilde_1 = 0. A draw uses d normals of its stream for s_T,
- * then d for each stage. */
+ * then d per stage. */
 #include "sampler/diffusion/dps.h"
 
 #include "core/chunk.h"
@@ -30,16 +30,17 @@ typedef struct {
   double *residual, *zeta; /* [n] */
 } Dps;
 
-/* Computes line 5: S_0_hat = (S_t - sqrt(1 - alpha_bar_t) eps) / sqrt(alpha_bar_t) takes the place of eps. */
+/* Runs line 5: replaces eps by S_0_hat = (S_t - sqrt(1 - alpha_bar_t) eps) / sqrt(alpha_bar_t). */
 SIMD_CLONES
 static void estimate_sample(int n, double of_state, const double *restrict s, double of_noise,
                             double *restrict eps) {
   for (int i = 0; i < n; i++) eps[i] = special_two_products(of_state, s[i], of_noise, eps[i]);
 }
 
-/* Computes g <- half the gradient over sigma^2; of the quadratic it is Lambda s_0 - b, and residual <-
- * sigma^2 (constant - s_0' b + s_0' g). */
-static void score_residual(const DpsEvidence *evidence, const double *denoised, double *residual, double *g) {
+/* Computes the residual, and g, half its gradient over sigma^2. For the quadratic g = Lambda s_0 - b, and
+ * residual = sigma^2 (constant - s_0' b + s_0' g). */
+static void dps_score_residual(const DpsEvidence *evidence, const double *denoised, double *residual,
+                               double *g) {
   const int d = evidence->d, lanes = evidence->lanes;
   if (evidence->rows) {
     history_deviance(evidence->rows, denoised, residual, g);
@@ -64,17 +65,17 @@ void dps_gradient(const Chain *chain, int t, const DpsEvidence *evidence, DpsGra
   schedule_denoise_factors(&chain->schedule, t, &of_state, &of_noise);
   chain->noise(chain, t, lanes, s, denoised);
   estimate_sample(n, of_state, s, of_noise, denoised);
-  score_residual(evidence, denoised, residual, gradient);
+  dps_score_residual(evidence, denoised, residual, gradient);
   if (kind == DPS_AT_ESTIMATE) return;
   chain->noise_vjp(chain, t, lanes, s, gradient, pulled);
   for (int i = 0; i < n; i++)
     gradient[i] = 2 * evidence->variance * (gradient[i] - sqrt(1 - alpha_bar) * pulled[i]) / sqrt(alpha_bar);
 }
 
-/* Sets the step of Appendix D: zeta_t = step_size / sqrt(residual); 0 where the residual vanishes, so
+/* Sets the step of Appendix D: zeta_t = step_size / sqrt(residual); 0 where the residual vanishes, as it does
  * without observations. The residual of the quadratic is a difference of large numbers and is kept above
  * their rounding error. */
-static void set_step(const Dps *self, double *zeta) {
+static void dps_set_zeta(const Dps *self, double *zeta) {
   const DpsEvidence *evidence = &self->evidence;
   for (int n = 0; n < evidence->lanes; n++) {
     double residual = self->residual[n];
@@ -92,7 +93,7 @@ static void dps_stage(Dps *self, const Chain *chain, int t, Chunk *chunk) {
   const double sigma_tilde = sqrt(schedule->beta_tilde[t]);
   dps_gradient(chain, t, &self->evidence, self->gradient_kind, self->s, self->denoised, self->residual,
                self->gradient, self->scratch);
-  set_step(self, self->zeta);
+  dps_set_zeta(self, self->zeta);
   rng_lanes_normal(&chunk->rng, chain->d, self->z);
   for (int i = 0; i < chain->d; i++)
     for (int n = i * chunk->lanes, m = 0; m < chunk->lanes; n++, m++)
@@ -142,8 +143,8 @@ static Status dps_create(Sampler *sampler, const SamplerSetup *setup) {
   return STATUS_OK;
 }
 
-/* Returns the cost; a stage is the noise predictor, a product with its Jacobian, and the gradient of the
- * likelihood. */
+/* Returns the cost. A stage evaluates the noise predictor, a product with its Jacobian, and the gradient of
+ * the likelihood. */
 static double dps_cost(const SamplerWork *work) {
   const double lanes = cost_drawn_lanes(work), d = work->d;
   const double stage = 3 * cost_noise(work, lanes) + cost_share(lanes) * (150 + 55 * d + 1.5 * d * d) +

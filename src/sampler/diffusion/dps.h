@@ -1,4 +1,4 @@
-/* The gradient that guides DPS, apart so that it can be tested. */
+/* The gradient that guides DPS, in a separate header so that it can be tested. */
 #pragma once
 
 #include "model/denoiser/chain.h"
@@ -6,8 +6,8 @@
 
 /* What guides the chain of n lanes: the sum of squared residuals sum_l (y_l - phi_l' theta)^2 or, with a
  * likelihood that is not conjugate, the deviance, which is the same for a Gaussian likelihood of variance 1.
- * With a conjugate likelihood it is a quadratic of s_0 in the chain's coordinates, sigma^2 (constant - 2 s_0'
- * b + s_0' Lambda s_0). Lane last. */
+ * With a conjugate likelihood it is quadratic in s_0 in the chain's coordinates, sigma^2 (constant - 2 s_0' b
+ * + s_0' Lambda s_0). Lane last. */
 typedef struct {
   int d, lanes;
   const HistoryView *rows; /* where the deviance is taken from; NULL: the quadratic */
@@ -22,8 +22,8 @@ typedef enum {
   DPS_AT_ESTIMATE /* half the gradient at S_0_hat over sigma^2, without its Jacobian (published code) */
 } DpsGradient;
 
-/* Computes for each lane at stage t, from s = S_t[d, n]: the estimate denoised = S_0_hat[d, n] (line 5),
- * the sum of squared residuals or the deviance there, residual[n], and the gradient[d, n] of that kind.
- * scratch[d, n]. */
+/* Computes for each lane at stage t, from s = S_t[d, n]: the estimate denoised = S_0_hat[d, n] (line 5);
+ * residual[n], the sum of squared residuals or the deviance there; and the gradient[d, n] of this kind.
+ * Scratch: scratch[d, n]. */
 void dps_gradient(const Chain *chain, int t, const DpsEvidence *evidence, DpsGradient kind, const double *s,
                   double *denoised, double *residual, double *gradient, double *scratch);

@@ -1,11 +1,11 @@
-/* Joint moments: every stage of the reverse chain conditioned on the history by the Gaussian that the clean
- * sample is taken to be given the state (joint_chain.h).
+/* Joint moments: every stage of the reverse chain is conditioned on the history, with the clean sample given
+ * the state approximated by a Gaussian (joint_chain.h).
  *
- * Unlike LaplaceDPS it is exact for a Gaussian prior with its exact chain, at any number of stages, and needs
- * no repaired last stage. Without observations it is a reverse chain with the covariance C_t of the clean
- * sample in it, beta_tilde_t I + w0^2 C_t where chain_sample has Sigma_t: another law than that of
- * chain_sample, and for a Gaussian prior the right one. A draw uses d normals of its stream for s_T, then d
- * for each stage. */
+ * Unlike LaplaceDPS it is exact for a Gaussian prior with its exact chain, for any number of stages, and
+ * needs no repaired last stage. Without observations it is a reverse chain whose steps include the covariance
+ * C_t of the clean sample: they have beta_tilde_t I + w0^2 C_t where chain_sample has Sigma_t. So its law
+ * differs from that of chain_sample, and for a Gaussian prior it is the right one. A draw uses d normals of
+ * its stream for s_T, then d per stage. */
 #include "sampler/cost.h"
 #include "sampler/diffusion/joint_chain.h"
 
@@ -18,8 +18,8 @@ typedef struct {
   double *z; /* [d, n] */
 } Joint;
 
-static void joint_sample(Sampler *sampler, const History *history, RngLanes rng, int draws, double *theta,
-                         int64_t *fallbacks) {
+static void joint_diffusion_sample(Sampler *sampler, const History *history, RngLanes rng, int draws,
+                                   double *theta, int64_t *fallbacks) {
   Joint *self = sampler->state;
   const Chain *chain = sampler->setup.prior->chain;
   for (Chunk chunk = chunk_begin(rng); chunk.lanes > 0; chunk_next(&chunk, rng)) {
@@ -36,7 +36,7 @@ static void joint_sample(Sampler *sampler, const History *history, RngLanes rng,
   }
 }
 
-static Status joint_create(Sampler *sampler, const SamplerSetup *setup) {
+static Status joint_diffusion_create(Sampler *sampler, const SamplerSetup *setup) {
   Arena *memory = sampler->memory;
   Joint *self;
   ALLOCATE(memory, self, 1);
@@ -46,7 +46,7 @@ static Status joint_create(Sampler *sampler, const SamplerSetup *setup) {
                             &self->chain);
 }
 
-static double joint_cost(const SamplerWork *work) {
+static double joint_diffusion_cost(const SamplerWork *work) {
   return work->drawn * work->draws * joint_chain_cost(work, cost_drawn_lanes(work));
 }
 
@@ -61,7 +61,7 @@ const SamplerOps sampler_joint = {
     .default_prior = "diffusion",
     .needs = NEEDS_CHAIN,
     .keys = KEYS,
-    .create = joint_create,
-    .sample = joint_sample,
-    .cost = joint_cost,
+    .create = joint_diffusion_create,
+    .sample = joint_diffusion_sample,
+    .cost = joint_diffusion_cost,
 };

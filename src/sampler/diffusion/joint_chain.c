@@ -5,19 +5,20 @@
 
 #include <limits.h>
 
-/* How near to the mode IRLS goes, in standard deviations of the stage. The draw moves by one of them. */
+/* How close to the mode IRLS gets, in standard deviations of the stage. The draw itself moves by one of
+ * them. */
 static const double MODE_TOLERANCE = 1e-4;
 
-/* ---- create, destroy */
+/* ---- creation */
 
 static size_t lane_row_count(size_t d) { return 4 * d + 2 * d * d + 1; }
 
-/* What the algebra of VECTOR_LANES lanes works on: three matrices and six vectors. In two dimensions, those
- * of the paper, it has a copy of its own, whose loops the compiler unrolls and whose numbers it keeps in
+/* Scratch for the algebra of VECTOR_LANES lanes: three matrices and six vectors. Two dimensions, as in the
+ * paper, have a separate copy of the algebra, whose loops the compiler unrolls and whose numbers it keeps in
  * registers. */
 #define SCRATCH_VECTORS(d) (3 * (d) * (d) + 6 * (d))
 
-static Status allocate_lanes(Arena *memory, JointChain *self) {
+static Status joint_chain_allocate(Arena *memory, JointChain *self) {
   const size_t d = (size_t)self->d, n = (size_t)self->capacity;
   ALLOCATE(memory, self->lane_rows, lane_row_count(d) * n);
   ALLOCATE_ARRAYS(memory, d * d * n, self->precision, self->matrix);
@@ -36,7 +37,7 @@ Status joint_chain_create(Arena *memory, const SamplerSetup *setup, bool from_lo
     return status_set(STATUS_INPUT, "joint moments of %d lanes in %d dimensions are too large", capacity,
                       chain->d);
   TRY(denoised_moments_create(memory, setup->prior, from_loss, &out->moments));
-  TRY(allocate_lanes(memory, out));
+  TRY(joint_chain_allocate(memory, out));
   if (likelihood_is_conjugate(setup->likelihood)) return STATUS_OK;
   ALLOCATE(memory, out->prior_precision, d * d * n);
   ALLOCATE(memory, out->prior_vector, d * n);
@@ -45,8 +46,8 @@ Status joint_chain_create(Arena *memory, const SamplerSetup *setup, bool from_lo
 
 /* ---- lanes */
 
-/* Cuts the block of lanes into rows for n lanes. */
-static void lay_out(JointChain *self, size_t n) {
+/* Divides the block lane_rows into the arrays of n lanes. */
+static void joint_chain_lay_out_lanes(JointChain *self, size_t n) {
   const size_t d = (size_t)self->d, vector = d * n, matrix = d * vector;
   self->s = self->lane_rows;
   self->denoised = self->s + vector;
@@ -62,7 +63,7 @@ void joint_chain_begin(JointChain *self, const HistoryView *view) {
   ASSERT(view->lanes <= self->capacity);
   self->view = view;
   self->known = 0;
-  lay_out(self, (size_t)view->lanes);
+  joint_chain_lay_out_lanes(self, (size_t)view->lanes);
   memset(self->s, 0, vector * sizeof *self->s);
   history_evidence(view, self->precision, self->vector);
 }
@@ -82,15 +83,15 @@ void joint_chain_copy_lanes(JointChain *self, const int *from) {
 
 /* Computes out[lanes] += s' (b - 1/2 image). */
 SIMD_CLONES
-static void add_quadratic(int d, int lanes, const double *restrict s, const double *restrict b,
-                          const double *restrict image, double *restrict out) {
+static void joint_chain_add_quadratic(int d, int lanes, const double *restrict s, const double *restrict b,
+                                      const double *restrict image, double *restrict out) {
   for (int i = 0; i < d; i++)
     for (int n = 0; n < lanes; n++)
       out[n] += s[i * lanes + n] * (b[i * lanes + n] - 0.5 * image[i * lanes + n]);
 }
 
 SIMD_CLONES
-static bool any_jitter(int lanes, const double *jitters) {
+static bool joint_chain_any_jitter(int lanes, const double *jitters) {
   Real sum = {0}, x;
   for (RealLanes at = real_begin(lanes); at.count > 0; real_next(&at)) {
     real_load(at, 1, jitters, &x);
@@ -101,18 +102,18 @@ static bool any_jitter(int lanes, const double *jitters) {
   return total > 0;
 }
 
-/* Counts the pivots that vector_cholesky jittered. */
-static void count_jitters(const JointChain *self, int64_t *fallbacks) {
+/* Counts the pivots that real_cholesky jittered among the fallbacks. */
+static void joint_chain_count_jitters(const JointChain *self, int64_t *fallbacks) {
   const HistoryView *view = self->view;
-  if (!any_jitter(view->lanes, self->jitters)) return;
+  if (!joint_chain_any_jitter(view->lanes, self->jitters)) return;
   for (int n = 0; n < view->lanes; n++)
     fallbacks[(view->first + n) / view->draws] += (int64_t)self->jitters[n];
 }
 
 /* Computes p[d, d, lanes] = Q diag(1 / r^2) Q'. */
 SIMD_CLONES
-static void invert_covariance(int d, int lanes, const double *restrict q, const double *restrict r,
-                              double *restrict p) {
+static void joint_chain_invert_covariance(int d, int lanes, const double *restrict q,
+                                          const double *restrict r, double *restrict p) {
   for (int i = 0; i < d; i++)
     for (int j = 0; j < d; j++) {
       double *restrict p_ij = p + (i * d + j) * lanes;
@@ -125,15 +126,15 @@ static void invert_covariance(int d, int lanes, const double *restrict q, const 
     }
 }
 
-/* Finds the evidence at the mode of N(s0_hat, C_t) times the likelihood. IRLS starts at s0_hat: the
- * evidence of the last stage was taken elsewhere, and under Poisson rewards it can lead to where exp(u)
- * has no bounds. */
-static void find_evidence(JointChain *self, int64_t *fallbacks) {
+/* Finds the evidence at the mode of N(s0_hat, C_t) times the likelihood. IRLS starts at s0_hat: the evidence
+ * of the last stage was taken at another point, and with Poisson rewards it can lead to where exp(u) is
+ * unbounded. */
+static void joint_chain_find_evidence(JointChain *self, int64_t *fallbacks) {
   const HistoryView *view = self->view;
   const size_t vector = (size_t)self->d * (size_t)view->lanes;
   memset(self->precision, 0, (size_t)self->d * vector * sizeof *self->precision);
   memset(self->vector, 0, vector * sizeof *self->vector);
-  invert_covariance(self->d, view->lanes, self->basis, self->deviation, self->prior_precision);
+  joint_chain_invert_covariance(self->d, view->lanes, self->basis, self->deviation, self->prior_precision);
   linalg_multiply_lanes(self->d, view->lanes, self->prior_precision, self->denoised, self->prior_vector);
   irls_solve(&self->irls, view, self->prior_precision, self->prior_vector, self->precision, self->vector,
              self->column, fallbacks);
@@ -192,9 +193,9 @@ bool joint_chain_condition(JointChain *self, int t, int64_t *fallbacks) {
   } else {
     denoised_moments_carry(&self->moments, t, view->lanes, self->s, self->denoised, self->deviation);
   }
-  if (!history_is_quadratic(view->history)) find_evidence(self, fallbacks);
+  if (!history_is_quadratic(view->history)) joint_chain_find_evidence(self, fallbacks);
   condition_stage(self);
-  count_jitters(self, fallbacks);
+  joint_chain_count_jitters(self, fallbacks);
   return computed;
 }
 
@@ -210,7 +211,7 @@ void joint_chain_log_likelihood(JointChain *self, const double *s, double *out) 
   }
   memset(out, 0, (size_t)lanes * sizeof *out);
   linalg_multiply_lanes(d, lanes, self->precision, s, image);
-  add_quadratic(d, lanes, s, self->vector, image, out);
+  joint_chain_add_quadratic(d, lanes, s, self->vector, image, out);
 }
 
 /* Computes mode = m = s0_hat + R u. */
@@ -232,7 +233,7 @@ static void joint_chain_find_mode(JointChain *self, double *mode) {
 
 /* Subtracts 1/2 |u|^2 + 1/2 log det M from log_marginal. */
 SIMD_CLONES
-static void add_mode_volume(JointChain *self) {
+static void joint_chain_add_mode_volume(JointChain *self) {
   const int d = self->d;
   Real *w = self->vectors, *u = w + d * d;
   for (RealLanes at = real_begin(self->view->lanes); at.count > 0; real_next(&at)) {
@@ -250,7 +251,7 @@ void joint_chain_marginal(JointChain *self) {
   double *mode = self->column;
   joint_chain_find_mode(self, mode);
   joint_chain_log_likelihood(self, mode, self->log_marginal);
-  add_mode_volume(self);
+  joint_chain_add_mode_volume(self);
 }
 
 /* ---- the step */
@@ -259,7 +260,7 @@ typedef struct {
   double of_denoised, of_state, variance; /* w0, wt, beta_tilde */
 } Transition;
 
-static Transition transition_of(const Schedule *schedule, int t) {
+static Transition joint_chain_transition(const Schedule *schedule, int t) {
   const double *bar = schedule->alpha_bar;
   if (t > schedule->stages) return (Transition){sqrt(bar[t - 1]), 0, 1 - bar[t - 1]};
   Transition transition = {.variance = schedule->beta_tilde[t]};
@@ -272,7 +273,7 @@ static Transition transition_of(const Schedule *schedule, int t) {
 
 /* Computes root[n] = 1 / g. */
 SIMD_CLONES
-static void invert_spreads(int n, Transition transition, const double *r, double *root) {
+static void joint_chain_invert_spreads(int n, Transition transition, const double *r, double *root) {
   for (RealLanes at = real_begin(n); at.count > 0; real_next(&at)) {
     Real x;
     real_load(at, 1, r, &x);
@@ -283,7 +284,7 @@ static void invert_spreads(int n, Transition transition, const double *r, double
   }
 }
 
-/* Computes log_ratio += log det T, of its diagonal[d, lanes]. */
+/* Adds log det T to log_ratio, given the diagonal[d, lanes] of T. */
 SIMD_CLONES
 static void add_log_ratio(JointChain *self, const double *diagonal, double *log_ratio) {
   Real *x = self->vectors, ratio;
@@ -295,11 +296,12 @@ static void add_log_ratio(JointChain *self, const double *diagonal, double *log_
   }
 }
 
-/* Draws in the coordinates whitened by Q diag(g), where the law without history is N(0, I), and that with
- * it N(D u, K), K = (I - D^2) + D W' W D: y = D u + T z with T T' = K. Each lane is one chain of
- * operations that wait for each other, so its parts that need little, the roots before and the logarithm
- * after, are loops of their own, which keep many lanes of the processor busy at once: root[d, lanes] from
- * invert_spreads, and in its place the diagonal of T. log_ratio lacks log det T. */
+/* Draws in the coordinates whitened by Q diag(g), where the law without history is N(0, I) and the law with
+ * it is N(D u, K), K = (I - D^2) + D W' W D: y = D u + T z with T T' = K. In each lane every operation waits
+ * for the one before, so the cheap parts, the roots before and the logarithms after, run in separate loops,
+ * which keep the processor busy with many lanes at once: root[d, lanes] comes from
+ * joint_chain_invert_spreads, and with log_ratio is replaced by the diagonal of T. log_ratio still lacks log
+ * det T. */
 INLINE void joint_chain_draw_vectors(JointChain *self, Transition transition, const double *z, double *root,
                                      double *log_ratio, const int d, Real *scratch) {
   Real *q = scratch, *w = q + d * d, *k = w + d * d, *share = k + d * d, *g = share + d;
@@ -357,16 +359,16 @@ static void draw_transition(JointChain *self, Transition transition, const doubl
 }
 
 void joint_chain_draw(JointChain *self, int t, const double *z, double *log_ratio, int64_t *fallbacks) {
-  const Transition transition = transition_of(&self->chain->schedule, t);
+  const Transition transition = joint_chain_transition(&self->chain->schedule, t);
   double *root = self->column;
-  invert_spreads(self->d * self->view->lanes, transition, self->deviation, root);
+  joint_chain_invert_spreads(self->d * self->view->lanes, transition, self->deviation, root);
   draw_transition(self, transition, z, root, log_ratio);
   if (log_ratio) add_log_ratio(self, root, log_ratio);
-  count_jitters(self, fallbacks);
+  joint_chain_count_jitters(self, fallbacks);
 }
 
-/* Returns the cost; with a likelihood that is not conjugate every stage has a mode, a few steps of IRLS
- * from that of the stage before. */
+/* Returns the cost. If the likelihood is not conjugate, every stage also finds a mode, by a few steps of
+ * IRLS. */
 double joint_chain_cost(const SamplerWork *work, double lanes) {
   return 1.3 * work->stages * (cost_stage_moments(work, lanes) + 1.2 * cost_mode(work, lanes));
 }

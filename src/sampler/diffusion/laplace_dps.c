@@ -1,12 +1,13 @@
-/* LaplaceDPS (DiffTS paper, Algorithm 2): a chain of products of two Gaussians, the conditional prior of
- * every reverse stage and the evidence diffused up to it. In a bandit it is called DiffTS (Section 5).
+/* LaplaceDPS (DiffTS paper, Algorithm 2): every reverse stage of the chain draws from a product of two
+ * Gaussians, its conditional prior and the evidence diffused up to it. In a bandit it is called DiffTS
+ * (Section 5).
  *
  * With a conjugate likelihood the evidence is the same at all stages (Theorem 2). With any other it is that
- * of the Laplace approximation, taken again at the mode of every stage by IRLS (Theorem 4); the product is
- * the same.
+ * of the Laplace approximation, which IRLS computes at the mode of every stage (Theorem 4); the product has
+ * the same form.
  *
- * All of it happens in the standardised coordinates of the chain. A draw uses d normals of its stream for
- * s_T, then d for each stage, as chain_sample does: without observations the two agree bit for bit. */
+ * All of this is in the standardised coordinates of the chain. A draw uses d normals of its stream for s_T,
+ * then d per stage, as chain_sample does: without observations the two agree bit for bit. */
 #include "sampler/diffusion/laplace_dps.h"
 
 #include "core/chunk.h"
@@ -15,7 +16,7 @@
 #include "sampler/cost.h"
 #include "sampler/methods.h"
 
-/* What VECTOR_LANES lanes work on: a matrix and four vectors. */
+/* Scratch for VECTOR_LANES lanes: a matrix and four vectors. */
 #define SCRATCH_VECTORS(d) ((d) * (d) + 4 * (d))
 
 /* n <= CHUNK_LANES lanes, lane last. */
@@ -41,14 +42,14 @@ void laplace_evidence_decompose(LaplaceEvidence *evidence) {
   linalg_multiply_transposed_lanes(d, lanes, evidence->basis, evidence->vector, evidence->rotated);
 }
 
-/* What a stage multiplies eigenvalues and rotated vectors by. */
+/* The factors that a stage applies to draws, eigenvalues and rotated vectors. */
 typedef struct {
   double sd, of_precision, of_vector; /* sqrt(v), v / alpha_bar, v / sqrt(alpha_bar) */
 } Diffused;
 
-/* Draws from the product in its eigenbasis, where each coordinate is by itself: z <- a draw of the
- * product, u the mean of the conditional prior. With variance v, it moves towards the evidence by the
- * share gain / (1 + gain); without evidence u + sqrt(v) z is left. */
+/* Draws from the product in its eigenbasis, where the coordinates are independent: replaces z by the draw,
+ * given the mean u of the conditional prior, of variance v. The mean moves towards the evidence by the share
+ * gain / (1 + gain); without evidence the draw is u + sqrt(v) z. */
 INLINE void product_in_basis(Diffused stage, int d, const Real *l, const Real *c, const Real *u, Real *z) {
   for (int i = 0; i < d; i++) {
     const Real gain = stage.of_precision * l[i], root = real_inverse_root(1 + gain);
@@ -93,9 +94,9 @@ void laplace_dps_product(const LaplaceEvidence *evidence, double v, double alpha
 
 /* ---- stages with a likelihood that is not conjugate */
 
-/* How near to the mode IRLS goes, at least, in standard deviations of the stage. The draw moves by one of
- * them and the next stage starts from there, so that mean and deviation of the last one change by less than
- * 1e-3 of the deviation (tests/test_glm_chain.c); most stages are done after one pass. */
+/* How close to the mode IRLS gets, at least, in standard deviations of the stage. The draw itself moves by
+ * one of them and the next stage starts from there, so the tolerance changes the mean and deviation of the
+ * last stage by less than 1e-3 of the deviation (tests/test_glm_chain.c); most stages need only one pass. */
 static const double MODE_TOLERANCE = 1e-3;
 
 Status laplace_glm_create(Arena *memory, int d, int lanes, LaplaceGlm *out) {
@@ -146,7 +147,7 @@ static void laplace_glm_rotate(LaplaceGlm *glm, int lanes, const double *a) {
 
 /* Computes a[d, d, lanes] <- I + gain a. */
 SIMD_CLONES
-static void add_to_identity(int d, int lanes, double gain, double *a) {
+static void laplace_glm_add_identity(int d, int lanes, double gain, double *a) {
   for (int k = 0; k < d * d * lanes; k++) a[k] *= gain;
   for (int i = 0; i < d; i++)
     for (int n = 0; n < lanes; n++) a[(i * d + i) * lanes + n] += 1;
@@ -166,7 +167,8 @@ void laplace_glm_product(LaplaceGlm *glm, const HistoryView *view, double v, dou
   if (!glm->started) linalg_eigen_lanes(d, lanes, glm->precision, glm->basis, glm->eigenvalue);
   glm->started = true;
   laplace_glm_rotate(glm, lanes, glm->precision);
-  add_to_identity(d, lanes, v / alpha_bar, glm->rotated); /* v times the precision of s, in the basis Q */
+  /* v times the precision of s, in the basis Q */
+  laplace_glm_add_identity(d, lanes, v / alpha_bar, glm->rotated);
   linalg_cholesky_lanes(d, lanes, glm->rotated, NULL);
   linalg_backward_lanes(d, lanes, glm->rotated, z);
   linalg_multiply_lanes(d, lanes, glm->basis, z, s);
@@ -175,8 +177,8 @@ void laplace_glm_product(LaplaceGlm *glm, const HistoryView *view, double v, dou
 
 /* ---- the chain */
 
-/* Gathers the evidence. By Theorem 2 that of a conjugate likelihood is known once and for all. With any
- * other there is none at first, and Theorem 4 takes it at the mode of every stage. */
+/* Gathers the evidence. That of a conjugate likelihood is the same for all stages (Theorem 2). With any other
+ * likelihood there is none at first; it is computed at the mode of every stage (Theorem 4). */
 static void laplace_dps_gather_evidence(LaplaceDps *self, const HistoryView *view) {
   LaplaceEvidence *evidence = &self->evidence;
   evidence->lanes = view->lanes;
@@ -185,7 +187,7 @@ static void laplace_dps_gather_evidence(LaplaceDps *self, const HistoryView *vie
   laplace_evidence_decompose(evidence);
 }
 
-/* Draws s from the product of N(mu, v I) and the evidence diffused by alpha_bar; not yet guarded. */
+/* Draws s from the product of N(mu, v I) and the evidence diffused by alpha_bar; s is not yet guarded. */
 static void draw_product(LaplaceDps *self, const HistoryView *view, double v, double alpha_bar, Chunk *chunk,
                          int64_t *fallbacks) {
   rng_lanes_normal(&chunk->rng, view->history->d, self->z);
@@ -195,7 +197,7 @@ static void draw_product(LaplaceDps *self, const HistoryView *view, double v, do
     laplace_glm_product(&self->glm, view, v, alpha_bar, self->mu, self->z, self->s, fallbacks);
 }
 
-/* Draws line 2: s_T, the product of N(0, I) and the evidence diffused up to stage T. */
+/* Runs line 2: draws s_T from the product of N(0, I) and the evidence diffused up to stage T. */
 static void draw_start(LaplaceDps *self, const Chain *chain, const HistoryView *view, Chunk *chunk,
                        int64_t *fallbacks) {
   const Schedule *schedule = &chain->schedule;
@@ -204,7 +206,8 @@ static void draw_start(LaplaceDps *self, const Chain *chain, const HistoryView *
   chain_guard(chunk, chain->d, self->s, fallbacks);
 }
 
-/* Draws line 4: s_{t-1}, the product of N(mu_t(s_t), Sigma_t) and the evidence diffused up to stage t - 1. */
+/* Runs line 4: draws s_{t-1} from the product of N(mu_t(s_t), Sigma_t) and the evidence diffused up to stage
+ * t - 1. */
 static void draw_stage(LaplaceDps *self, const Chain *chain, int t, const HistoryView *view, Chunk *chunk,
                        int64_t *fallbacks) {
   const Schedule *schedule = &chain->schedule;
@@ -245,8 +248,8 @@ static Status laplace_dps_create(Sampler *sampler, const SamplerSetup *setup) {
              : laplace_glm_create(memory, sampler->d, CHUNK_LANES, &self->glm);
 }
 
-/* Returns the cost; with a likelihood that is not conjugate the mode of every stage takes about one step
- * of IRLS, and the eigenvectors of its evidence. */
+/* Returns the cost. If the likelihood is not conjugate, every stage also takes about one step of IRLS, and
+ * rotates its evidence into the eigenbasis. */
 static double laplace_dps_cost(const SamplerWork *work) {
   const double lanes = cost_drawn_lanes(work), d = work->d;
   const double mode = work->conjugate ? 0 : 0.5 * cost_mode(work, lanes) + 8 * d * d * d;
@@ -267,7 +270,7 @@ const SamplerOps sampler_diffts = {
                "evidence",
     .reference = "Kveton et al., DiffTS paper, Algorithm 2 with Theorems 2 and 4",
     .default_prior = "diffusion",
-    .narrow = M_SQRT1_2, /* every stage uses the evidence: as much as twice in all */
+    .narrow = M_SQRT1_2, /* every stage uses the evidence: up to twice in all */
     .needs = NEEDS_CHAIN,
     .keys = KEYS,
     .create = laplace_dps_create,

@@ -1,5 +1,5 @@
-/* The one computation of LaplaceDPS, apart so that it can be tested: a product of two Gaussians for a chunk
- * of lanes. */
+/* The core computation of LaplaceDPS, in a separate header so that it can be tested: a product of two
+ * Gaussians for a chunk of lanes. */
 #pragma once
 
 #include "core/real.h"
@@ -25,7 +25,8 @@ void laplace_evidence_decompose(LaplaceEvidence *evidence);
 
 /* Draws s[d, n], with the standard normals z[d, n], from the product of the conditional prior N(mu, v I) and
  * the diffused evidence, of precision Lambda / alpha_bar and vector b / sqrt(alpha_bar): Equations 7 and 8.
- * Without evidence it is the conditional prior bit for bit; with v = 0, up to rounding. s may alias mu. */
+ * Without evidence the draw is that of the conditional prior bit for bit; with v = 0, up to rounding. s may
+ * alias mu. */
 void laplace_dps_product(const LaplaceEvidence *evidence, double v, double alpha_bar, const double *mu,
                          const double *z, double *s);
 
@@ -53,8 +54,8 @@ void laplace_glm_begin(LaplaceGlm *glm, int lanes);
 
 /* Draws s[d, n], with the standard normals z[d, n], from the Laplace approximation of N(s; mu, v I) times the
  * likelihood of s / sqrt(alpha_bar), v > 0. The root of the covariance is Q L^-T with Q the eigenvectors of
- * the first stage's evidence and L L' = Q' (precision) Q: where the evidence does not change from stage to
- * stage, and so for a Gaussian likelihood, it is the root that laplace_dps_product takes. z is overwritten.
- * Fallbacks as in irls_solve. */
+ * the first stage's evidence and L L' = Q' (precision) Q: if the evidence does not change from stage to
+ * stage, as with a Gaussian likelihood, this is the root that laplace_dps_product uses. z is overwritten.
+ * Fallbacks are counted as in irls_solve. */
 void laplace_glm_product(LaplaceGlm *glm, const HistoryView *view, double v, double alpha_bar,
                          const double *mu, double *z, double *s, int64_t *fallbacks);

@@ -2,24 +2,24 @@
  * Guarniero, Johansen, Lee 2017): each draw has P particles, moved by joint moments (joint_chain.h), weighted
  * and resampled; one of them, picked by weight, is the draw.
  *
- * The chain that is twisted is p(s_T) = N(sqrt(alpha_bar_T) mean, alpha_bar_T Cov + (1 - alpha_bar_T) I) with
- * the prior's moments and p(s_{t-1} | s_t) = N(w0 s0_hat + wt s_t, beta_tilde_t I + w0^2 C_t), the twisting
- * function the evidence one step ahead, psi_t(s_t) = integral of N(s_0; s0_hat(s_t), C_t) L(s_0), psi_0 = L.
- * With the proposal q of joint moments a particle gains the weight
+ * The twisted chain is p(s_T) = N(sqrt(alpha_bar_T) mean, alpha_bar_T Cov + (1 - alpha_bar_T) I) with the
+ * prior's moments, and p(s_{t-1} | s_t) = N(w0 s0_hat + wt s_t, beta_tilde_t I + w0^2 C_t). The twisting
+ * function is the evidence one step ahead, psi_t(s_t) = integral of N(s_0; s0_hat(s_t), C_t) L(s_0), with
+ * psi_0 = L. With the proposal q of joint moments a particle gains the weight
  *
  *   p(s_{t-1} | s_t) psi_{t-1}(s_{t-1}) / (q(s_{t-1} | s_t) psi_t(s_t)),
  *
- * so for many particles the draws are from that chain's posterior given the history; for a Gaussian prior
- * with its exact chain that is the posterior, and all weights are equal. The model's own reverse stages,
- * N(mu_t, Sigma_t), would not do: with them the limit is about 10% too narrow at 100 stages.
+ * so with many particles the draws come from that chain's posterior given the history; for a Gaussian prior
+ * with its exact chain that is the posterior itself, and all weights are equal. The model's own reverse
+ * stages, N(mu_t, Sigma_t), would not do: with them the limit is about 10% too narrow at 100 stages.
  *
- * C_t may be one that was carried on along the path (denoised_moments.h): p, psi and q all have the same.
- * Between the stages that compute it again the psi of the weights cancel, so only these stages use the
- * weights: systematic resampling when the effective sample size falls below P / 2.
+ * C_t may have been carried along the path (denoised_moments.h); p, psi and q all use the same one. Between
+ * stages that compute it again the psi in the weights cancel, so only these stages use the weights: they
+ * resample systematically if the effective sample size is below P / 2.
  *
- * Random numbers: particle k of draw m has the stream of draw m P + k, d normals for s_T and for each stage;
- * what concerns a whole draw comes from the stream of draw m, from position CHOICES on: one uniform for each
- * resampling, needed or not, and one for the pick. */
+ * Random numbers: particle k of draw m uses the stream of draw m P + k, d normals for s_T and for each stage.
+ * Choices within a draw use the substream RESAMPLING of draw m: one uniform per resampling, needed or not,
+ * and one for the pick. */
 #include "core/chunk.h"
 #include "core/particles.h"
 #include "sampler/cost.h"
@@ -41,7 +41,7 @@ typedef struct {
   int *ancestor; /* [n] */
 } Twisted;
 
-/* Resamples within each of the draws. */
+/* Resamples the particles within each draw. */
 static void twisted_resample(Twisted *self, int groups, const Chunk *particles, RngLanes *choices,
                              int64_t *fallbacks) {
   const int count = self->particles;
@@ -83,8 +83,8 @@ static void twisted_stage(Twisted *self, int t, int groups, Chunk *particles, Rn
   chain_guard(particles, chain->d, chain->s, fallbacks);
 }
 
-/* Picks columns first .. of theta[d, total]: of each draw one particle, by weight. The draw's share of the
- * mean of the effective sample sizes is added to ess[run]. */
+/* Picks one particle of each draw by weight, for columns first .. of theta[d, total]. Adds the draw's share
+ * of the mean effective sample size to ess[run]. */
 static void twisted_pick(Twisted *self, int groups, int first, int total, RngLanes *choices, double *theta,
                          double *ess) {
   const int count = self->particles, lanes = groups * count;
@@ -102,11 +102,13 @@ static void twisted_pick(Twisted *self, int groups, int first, int total, RngLan
   }
 }
 
-static int groups_most(int particles) { return particles < MOST_LANES ? MOST_LANES / particles : 1; }
+static int twisted_groups_per_chunk(int particles) {
+  return particles < MOST_LANES ? MOST_LANES / particles : 1;
+}
 
-/* Draws first .. first + groups - 1 of the call. */
-static void sample_groups(Twisted *self, const History *history, RngLanes rng, int first, int groups,
-                          double *theta, double *ess, int64_t *fallbacks) {
+/* Makes draws first .. first + groups - 1 of the call. */
+static void twisted_sample_groups(Twisted *self, const History *history, RngLanes rng, int first, int groups,
+                                  double *theta, double *ess, int64_t *fallbacks) {
   const Chain *chain = self->chain.chain;
   const int count = self->particles, total = (int)rng.lanes, draws = (int)rng.draws * count;
   RngLanes choices = rng;
@@ -128,11 +130,11 @@ static void sample_groups(Twisted *self, const History *history, RngLanes rng, i
 static void twisted_sample(Sampler *sampler, const History *history, RngLanes rng, int draws, double *theta,
                            int64_t *fallbacks) {
   Twisted *self = sampler->state;
-  const int total = history->runs * draws, most = groups_most(self->particles);
+  const int total = history->runs * draws, most = twisted_groups_per_chunk(self->particles);
   for (int run = 0; run < history->runs; run++) sampler->ess[run] = 0;
   for (int first = 0; first < total; first += most)
-    sample_groups(self, history, rng, first, total - first < most ? total - first : most, theta, sampler->ess,
-                  fallbacks);
+    twisted_sample_groups(self, history, rng, first, total - first < most ? total - first : most, theta,
+                          sampler->ess, fallbacks);
   chain_to_theta(sampler->setup.prior->chain, total, theta);
 }
 
@@ -140,7 +142,7 @@ static Status twisted_create(Sampler *sampler, const SamplerSetup *setup) {
   Arena *memory = sampler->memory;
   const int64_t particles = config_int(setup->options, "particles");
   TRY(particles_check_size("twisted", particles, (int64_t)setup->runs * setup->draws, "draws"));
-  const int groups = groups_most((int)particles), lanes = groups * (int)particles;
+  const int groups = twisted_groups_per_chunk((int)particles), lanes = groups * (int)particles;
   Twisted *self;
   ALLOCATE(memory, self, 1);
   sampler->state = self;

@@ -3,22 +3,22 @@
 #include "core/particles.h"
 #include "core/special.h"
 
-/* Cells are split at most DEEPEST times. Where the support is thin, a cell in which no density was found is
- * kept for PATIENCE generations, with the bound of the cell it is a part of. */
+/* Cells are split at most DEEPEST times. If the support is thin, a cell in which no density was found is kept
+ * for PATIENCE generations, with the bound of its parent. */
 enum { BATCH = ENVELOPE_BATCH, CELLS = ENVELOPE_CELLS, DEEPEST = 30, PATIENCE = 4 };
 
-/* A cell is split when its share of the mass of the bound is above SHARE and the bound exceeds its log mean
- * by more than SLACK. A call then needs about 2 proposals for each draw (measured in tests/test_exact.c). */
+/* A cell is split if its share of the mass of the bound is above SHARE and the bound exceeds its log mean by
+ * more than SLACK. A call then needs about 2 proposals per draw (measured in tests/test_exact.c). */
 static const double SHARE = 1.0 / 1024, SLACK = 1;
 
 struct EnvelopeWork {
   /* A batch of n cells: */
   GridCell place[BATCH];
-  int kept[BATCH]; /* those that join the list */
+  int kept[BATCH]; /* the cells that join the list */
   double top[BATCH], mean[BATCH], point[2 * BATCH]; /* of the prior */
   double log_likelihood[BATCH], gradient[2 * BATCH];
   double scratch[10 * BATCH];
-  /* Which of the list are to be split, and the cells themselves. */
+  /* Indices in the list of the cells to be split, and the cells themselves. */
   int loose[CELLS];
   EnvelopeCell split[CELLS];
 };
@@ -31,7 +31,7 @@ EnvelopeData envelope_data_of_run(const History *history, int run) {
 }
 
 SIMD_CLONES
-static void evaluate_quadratic(const double *precision, const double *vector, int n,
+static void envelope_quadratic(const double *precision, const double *vector, int n,
                                const double *restrict theta, double *restrict log_likelihood,
                                double *restrict gradient) {
   for (int c = 0; c < n; c++) {
@@ -48,7 +48,7 @@ void envelope_log_likelihood(const EnvelopeData *data, int n, const double *thet
                              double *gradient) {
   enum { LANES = 5 * BATCH }; /* the lanes of a run; more than one, so that they share its rows */
   if (likelihood_is_conjugate(data->history->likelihood)) {
-    evaluate_quadratic(data->precision, data->vector, n, theta, log_likelihood, gradient);
+    envelope_quadratic(data->precision, data->vector, n, theta, log_likelihood, gradient);
     return;
   }
   HistoryView view = {.history = data->history, .draws = LANES, .first = data->run * LANES, .lanes = n};
@@ -63,8 +63,9 @@ Status envelope_create(Arena *memory, const Prior *prior, Envelope *out) {
   return prior_grid_create(memory, prior, &out->grid);
 }
 
-/* Returns what l rises from l(w) over a cell, at most. */
-static double most_rise(const PriorGrid *grid, GridCell cell, const double *w, const double *gradient) {
+/* Returns an upper bound on how far l rises above l(w) within a cell. */
+static double envelope_most_rise(const PriorGrid *grid, GridCell cell, const double *w,
+                                 const double *gradient) {
   const uint32_t place[2] = {cell.column, cell.row};
   double sum = 0;
   for (int i = 0; i < 2; i++) {
@@ -76,11 +77,11 @@ static double most_rise(const PriorGrid *grid, GridCell cell, const double *w, c
   return sum;
 }
 
-/* Appends to the list those of the first n cells of the batch that have a density, or an ancestor with one at
- * most PATIENCE levels up where the prior is thin; returns how many are kept. A cell in which no density was
- * found takes the bound of its parent. There is no branch, because which cells are dropped cannot be
- * predicted. */
-static int keep_cells(Envelope *self, const EnvelopeCell *parents, int n) {
+/* Appends to the list those of the first n cells of the batch that have a density or, where the prior is
+ * thin, an ancestor with one at most PATIENCE levels up; returns how many are kept. A cell in which no
+ * density was found takes the bound of its parent. There is no branch, because it is unpredictable which
+ * cells are dropped. */
+static int envelope_keep_cells(Envelope *self, const EnvelopeCell *parents, int n) {
   struct EnvelopeWork *work = self->work;
   int kept = 0;
   for (int c = 0; c < n; c++) {
@@ -97,20 +98,20 @@ static int keep_cells(Envelope *self, const EnvelopeCell *parents, int n) {
   return kept;
 }
 
-/* Bounds of the first n cells of the batch, quarters of these parents; those where the prior has mass join
- * the list. */
-static void add_batch(Envelope *self, const EnvelopeData *data, const EnvelopeCell *parents, int n) {
+/* Computes the bounds of the first n cells of the batch, the quarters of these parents, and adds those where
+ * the prior has mass to the list. */
+static void envelope_add_batch(Envelope *self, const EnvelopeData *data, const EnvelopeCell *parents, int n) {
   struct EnvelopeWork *work = self->work;
   const bool deviance = !likelihood_is_conjugate(data->history->likelihood);
   prior_grid_look_up(&self->grid, n, work->place, work->top, work->mean, work->point, work->scratch);
   envelope_log_likelihood(data, n, work->point, work->log_likelihood, work->gradient);
-  for (int k = 0, kept = keep_cells(self, parents, n); k < kept; k++) {
+  for (int k = 0, kept = envelope_keep_cells(self, parents, n); k < kept; k++) {
     const int c = work->kept[k];
     const EnvelopeCell *cell = &self->cells[self->count];
     const double w[2] = {work->point[c], work->point[n + c]},
                  gradient[2] = {work->gradient[c], work->gradient[n + c]}, l = work->log_likelihood[c];
-    double most = l + most_rise(&self->grid, cell->place, w, gradient);
-    if (deviance && most > 0) most = 0; /* a deviance is never below 0 */
+    double most = l + envelope_most_rise(&self->grid, cell->place, w, gradient);
+    if (deviance && most > 0) most = 0; /* a deviance is never negative */
     self->slack[self->count] = cell->place.level < DEEPEST ? cell->top - work->mean[c] + most - l : 0;
     self->log_mass[self->count++] = cell->top + most - cell->place.level * (2 * M_LN2);
     if (work->mean[c] + l <= self->best_value) continue;
@@ -120,7 +121,7 @@ static void add_batch(Envelope *self, const EnvelopeData *data, const EnvelopeCe
 }
 
 /* Adds the four quarters of the first n cells of the split list to the list. */
-static void add_quarters(Envelope *self, const EnvelopeData *data, int n) {
+static void envelope_add_quarters(Envelope *self, const EnvelopeData *data, int n) {
   struct EnvelopeWork *work = self->work;
   for (int first = 0, filled = 0; first < n; first += BATCH / PRIOR_GRID_QUARTERS, filled = 0) {
     const EnvelopeCell *parents = &work->split[first];
@@ -129,25 +130,27 @@ static void add_quarters(Envelope *self, const EnvelopeData *data, int n) {
         const GridCell whole = parents[s].place;
         work->place[filled++] = (GridCell){whole.level + 1, 2 * whole.column + k % 2, 2 * whole.row + k / 2};
       }
-    add_batch(self, data, parents, filled);
+    envelope_add_batch(self, data, parents, filled);
   }
 }
 
 SIMD_CLONES
-static void relative_masses(int n, const double *restrict log_mass, double top, double *restrict weight) {
+static void envelope_relative_masses(int n, const double *restrict log_mass, double top,
+                                     double *restrict weight) {
   for (int c = 0; c < n; c++) weight[c] = special_exp(log_mass[c] - top);
 }
 
-/* Computes weight[count] relative to the largest; returns their sum. */
+/* Computes weight[count] relative to the largest; returns the sum. */
 static double envelope_weigh(Envelope *self) {
   double total = 0;
-  relative_masses(self->count, self->log_mass, particles_largest(self->count, self->log_mass), self->weight);
+  envelope_relative_masses(self->count, self->log_mass, particles_largest(self->count, self->log_mass),
+                           self->weight);
   for (int c = 0; c < self->count; c++) total += self->weight[c];
   return total;
 }
 
-/* Finds which cells are to be split; returns how many. */
-static int find_loose(const Envelope *self, double total) {
+/* Finds the cells to be split; returns how many. */
+static int envelope_find_loose_cells(const Envelope *self, double total) {
   int loose = 0;
   for (int c = 0; c < self->count; c++) {
     self->work->loose[loose] = c;
@@ -156,11 +159,11 @@ static int find_loose(const Envelope *self, double total) {
   return loose;
 }
 
-/* Moves the cells that are to be split from the list to the split list; returns how many. None when their
+/* Moves the cells that are to be split from the list to the split list; returns how many: none if their
  * quarters would not fit. */
-static int take_loose(Envelope *self, double total) {
+static int envelope_take_loose_cells(Envelope *self, double total) {
   struct EnvelopeWork *work = self->work;
-  const int loose = find_loose(self, total);
+  const int loose = envelope_find_loose_cells(self, total);
   if (loose == 0 || self->count + 3 * loose > CELLS) return 0;
   int kept = work->loose[0];
   for (int s = 0; s < loose; s++) {
@@ -176,14 +179,14 @@ static int take_loose(Envelope *self, double total) {
   return loose;
 }
 
-/* Builds the envelope; the first cells are the quarters of the box. */
+/* Builds the envelope, starting with the quarters of the box. */
 bool envelope_build(Envelope *self, const EnvelopeData *data) {
   self->count = 0;
   self->best_value = -INFINITY;
   for (int i = 0; i < 2; i++) self->best[i] = self->grid.low[i] + 0.5 * self->grid.size[i];
   self->work->split[0] = (EnvelopeCell){.top = -INFINITY};
-  for (int loose = 1; loose > 0; loose = take_loose(self, envelope_weigh(self)))
-    add_quarters(self, data, loose);
+  for (int loose = 1; loose > 0; loose = envelope_take_loose_cells(self, envelope_weigh(self)))
+    envelope_add_quarters(self, data, loose);
   double sum = 0;
   for (int c = 0; c < self->count; c++) self->cumulative[c] = sum += self->weight[c];
   return sum > 0;

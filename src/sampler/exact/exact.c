@@ -1,14 +1,14 @@
-/* Exact posterior sampling, where it can be had.
+/* Exact posterior sampling, where it is possible.
  *
- * With a conjugate likelihood a mixture prior has its posterior in closed form (mixture_posterior.c), and one
- * on the corners of a hypercube is enumerated (hypercube.h). Any other prior with a density in the plane is
- * drawn from by rejection: a point x of the envelope (envelope.h) is taken with probability exp(log p(x) +
- * l(x) - bound(x)). The draws are exact up to three things, all of which are small by construction: the box
- * of the prior cuts its tails, a bound between the points where the prior density was looked up is a guess,
- * and arithmetic rounds.
+ * With a conjugate likelihood a mixture prior has its posterior in closed form (mixture_posterior.c), and the
+ * posterior of a prior on the corners of a hypercube is enumerated (hypercube.h). With any other prior that
+ * has a density in the plane draws are made by rejection: a point x of the envelope (envelope.h) is accepted
+ * with probability exp(log p(x) + l(x) - bound(x)). These draws are exact up to three things, all of which
+ * are small by construction: the box of the prior cuts its tails, a bound between the points where the prior
+ * density was looked up is a guess, and arithmetic rounds.
  *
- * The envelope is built once for each run of a call and serves all its draws. A draw takes four uniforms of
- * its stream for each proposal, PROPOSALS at a time. */
+ * The envelope is built once for each run of a call, and all of its draws use it. A draw takes four uniforms
+ * of its stream per proposal, PROPOSALS at a time. */
 #include "sampler/cost.h"
 #include "sampler/exact/envelope.h"
 #include "sampler/exact/hypercube.h"
@@ -19,7 +19,7 @@
 
 enum { PROPOSALS = TILE_LANES, ROUNDS = 256, UNIFORMS = 4 };
 
-static bool closed_form(const SamplerSetup *setup) {
+static bool exact_has_closed_form(const SamplerSetup *setup) {
   return setup->prior->mixture && likelihood_is_conjugate(setup->likelihood);
 }
 
@@ -37,7 +37,7 @@ static bool exact_fits(const Prior *prior, const Likelihood *likelihood, size_t 
 
 static Status exact_create(Sampler *self, const SamplerSetup *setup) {
   Arena *memory = self->memory;
-  if (closed_form(setup)) return sampler_mixts.create(self, setup);
+  if (exact_has_closed_form(setup)) return sampler_mixts.create(self, setup);
   if (setup->prior->hypercube) {
     Hypercube *hypercube;
     ALLOCATE(memory, hypercube, 1);
@@ -50,9 +50,9 @@ static Status exact_create(Sampler *self, const SamplerSetup *setup) {
   return envelope_create(memory, setup->prior, envelope);
 }
 
-/* Returns whether x lies in the outermost finest cells of the box, so that the posterior may go on beyond
- * it. */
-static bool at_edge(const PriorGrid *grid, const double *x) {
+/* Returns whether x lies in the outermost of the finest cells of the box, so that the posterior may extend
+ * beyond it. */
+static bool exact_draw_is_at_edge(const PriorGrid *grid, const double *x) {
   for (int i = 0; i < 2; i++) {
     double place = (x[i] - grid->low[i]) / grid->size[i] * PRIOR_GRID_SIDE;
     if (place < 1 || place > PRIOR_GRID_SIDE - 1) return true;
@@ -60,7 +60,7 @@ static bool at_edge(const PriorGrid *grid, const double *x) {
   return false;
 }
 
-/* Proposes PROPOSALS points of the envelope; x <- the first that is taken. Returns whether one was. */
+/* Proposes PROPOSALS points of the envelope; x <- the first that is accepted. Returns whether one was. */
 static bool exact_propose(const Envelope *envelope, const EnvelopeData *data, Rng *rng, double *x) {
   double uniform[PROPOSALS * UNIFORMS], point[2 * PROPOSALS], bound[PROPOSALS], prior[PROPOSALS],
       log_likelihood[PROPOSALS];
@@ -80,21 +80,21 @@ static bool exact_propose(const Envelope *envelope, const EnvelopeData *data, Rn
   return false;
 }
 
-/* Draws one x[2]. Where nothing is taken it is the best point that the envelope met. */
+/* Draws one x[2]. If no proposal is accepted, it is the best point that the envelope has seen. */
 static void exact_draw_one(const Envelope *envelope, const EnvelopeData *data, Rng rng, double *x,
                            int64_t *fallbacks) {
   for (int round = 0; round < ROUNDS; round++) {
     if (!exact_propose(envelope, data, &rng, x)) continue;
-    *fallbacks += at_edge(&envelope->grid, x);
+    *fallbacks += exact_draw_is_at_edge(&envelope->grid, x);
     return;
   }
   x[0] = envelope->best[0], x[1] = envelope->best[1];
   ++*fallbacks;
 }
 
-/* Draws a vertex by one uniform of its stream for each draw. */
-static void draw_hypercube(Hypercube *hypercube, const History *history, RngLanes rng, int draws,
-                           double *theta) {
+/* Draws vertices, each with one uniform of its stream. */
+static void exact_draw_hypercube(Hypercube *hypercube, const History *history, RngLanes rng, int draws,
+                                 double *theta) {
   const size_t lanes = rng.lanes;
   rng_lanes_uniform(&rng, 1, theta);
   for (int run = 0; run < history->runs; run++) {
@@ -107,12 +107,12 @@ static void draw_hypercube(Hypercube *hypercube, const History *history, RngLane
 
 static void exact_sample(Sampler *self, const History *history, RngLanes rng, int draws, double *theta,
                          int64_t *fallbacks) {
-  if (closed_form(&self->setup)) {
+  if (exact_has_closed_form(&self->setup)) {
     sampler_mixts.sample(self, history, rng, draws, theta, fallbacks);
     return;
   }
   if (self->setup.prior->hypercube) {
-    draw_hypercube(self->state, history, rng, draws, theta);
+    exact_draw_hypercube(self->state, history, rng, draws, theta);
     return;
   }
   Envelope *envelope = self->state;
@@ -139,8 +139,8 @@ static void exact_moments(Sampler *self, const History *history, double *mean, d
   sampler_mixts.moments(self, history, mean, covariance, fallbacks);
 }
 
-/* Returns the cost. An envelope is evaluated at the same number of points whatever the evidence, and these
- * are expensive unless the density is that of a mixture. */
+/* Returns the cost. An envelope is evaluated at about the same number of points whatever the evidence, and
+ * these are expensive unless the density is that of a mixture. */
 static double exact_cost(const SamplerWork *work) {
   const double corners = exp2(work->d), proposals = PROPOSALS * work->draws;
   if (work->components > 0 && work->conjugate) return sampler_mixts.cost(work);

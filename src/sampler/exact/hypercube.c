@@ -13,8 +13,8 @@ Status hypercube_create(Arena *memory, int d, Hypercube *out) {
   return STATUS_OK;
 }
 
-/* Flips the sign of x_i, in a Gray code's order, and updates the log weight and the field. */
-static double flip_spin(Hypercube *self, int i, double to) {
+/* Flips x_i to `to`, a step of the Gray code: updates the field, and returns the change of the log weight. */
+static double exact_hypercube_flip_spin(Hypercube *self, int i, double to) {
   const int d = self->d;
   const double *row = self->precision + i * d;
   const double gain = 2 * to * self->field[i] - 2 * row[i];
@@ -26,7 +26,7 @@ void hypercube_weigh(Hypercube *self) {
   const int d = self->d;
   const uint32_t count = 1u << d;
   double log_weight = 0, largest = 0, sum = 0;
-  for (int i = 0; i < d; i++) { /* at x = (-1, .., -1), whose log weight is the origin */
+  for (int i = 0; i < d; i++) { /* at x = (-1, .., -1), whose log weight is set to 0 */
     self->field[i] = self->vector[i];
     for (int j = 0; j < d; j++) self->field[i] += self->precision[i * d + j];
   }
@@ -35,7 +35,7 @@ void hypercube_weigh(Hypercube *self) {
     int i = 0;
     while (!(k >> i & 1)) i++;
     vertex ^= 1u << i;
-    log_weight += flip_spin(self, i, vertex >> i & 1 ? 1 : -1);
+    log_weight += exact_hypercube_flip_spin(self, i, vertex >> i & 1 ? 1 : -1);
     self->cumulative[vertex] = log_weight;
     largest = fmax(largest, log_weight);
   }
@@ -46,7 +46,7 @@ void hypercube_weigh(Hypercube *self) {
 void hypercube_draw(const Hypercube *self, double uniform, size_t stride, double *x) {
   const double place = uniform * self->cumulative[((size_t)1 << self->d) - 1];
   uint32_t vertex = 0;
-  for (int i = self->d - 1; i >= 0; i--) { /* the first whose cumulative weight is beyond the place */
+  for (int i = self->d - 1; i >= 0; i--) { /* finds the first whose cumulative weight is above `place` */
     const uint32_t middle = vertex | 1u << i;
     if (self->cumulative[middle - 1] <= place) vertex = middle;
   }

@@ -4,7 +4,7 @@
 #include "sampler/methods.h"
 #include "sampler/mixture/mixture_posterior.h"
 
-static Status posterior_create(Sampler *self, const SamplerSetup *setup) {
+static Status exact_mixture_create(Sampler *self, const SamplerSetup *setup) {
   MixturePosterior *state;
   MixtureOptions options = mixture_posterior_options(setup->options);
   options.alone = setup->alone;
@@ -15,24 +15,24 @@ static Status posterior_create(Sampler *self, const SamplerSetup *setup) {
   return STATUS_OK;
 }
 
-static void posterior_sample(Sampler *self, const History *history, RngLanes rng, int draws, double *theta,
-                             int64_t *fallbacks) {
+static void exact_mixture_sample(Sampler *self, const History *history, RngLanes rng, int draws,
+                                 double *theta, int64_t *fallbacks) {
   mixture_posterior_sample(self->state, history, rng, draws, theta, NULL, fallbacks);
 }
 
-static void posterior_moments(Sampler *self, const History *history, double *mean, double *covariance,
-                              int64_t *fallbacks) {
+static void exact_mixture_moments(Sampler *self, const History *history, double *mean, double *covariance,
+                                  int64_t *fallbacks) {
   mixture_posterior_moments(self->state, history, 0, self->setup.prior->mixture->components, mean, covariance,
                             fallbacks);
 }
 
-static double posterior_cost(const SamplerWork *work) { return cost_mixture(work, work->components); }
+static double exact_mixture_cost(const SamplerWork *work) { return cost_mixture(work, work->components); }
 
 static const ConfigKey KEYS[] = {MIXTURE_POSTERIOR_KEYS, {.name = NULL}};
 
 #define POSTERIOR_OPS                                                                                        \
-  .exact = true, .square_root = true, .keys = KEYS, .create = posterior_create, .sample = posterior_sample,  \
-  .moments = posterior_moments, .cost = posterior_cost
+  .exact = true, .square_root = true, .keys = KEYS, .create = exact_mixture_create,                          \
+  .sample = exact_mixture_sample, .moments = exact_mixture_moments, .cost = exact_mixture_cost
 
 const SamplerOps sampler_ts = {
     .name = "ts",

@@ -1,9 +1,9 @@
-/* The log density of a prior in the plane on a grid, with what is above and inside every cell of the
- * quadtree over it: how the exact sampler knows, without a visit to all cells, where the prior has mass.
+/* The log density of a prior in the plane on a grid, with an upper bound and the mean in every cell of the
+ * quadtree over it: this tells the exact sampler where the prior has mass, without a visit to all cells.
  *
  * Level l has 2^l x 2^l cells over the box, cell (column, row). The finest level holds the density at the
  * centres of its cells, and at samples of the prior that fall into them. So a feature of the prior is not
- * missed while it is wider than a cell, box / 512, or holds more than about 1e-4 of the mass. */
+ * missed if it is wider than a cell, box / 512, or holds more than about 1e-4 of the mass. */
 #pragma once
 
 #include "model/prior/prior.h"
@@ -18,7 +18,7 @@ typedef struct {
   uint32_t column, row;
 } GridCell;
 
-/* Returns 2^-level, the side of a cell: what ldexp(1, -level) is, without the call. */
+/* Returns 2^-level, the side of a cell: the same as ldexp(1, -level), without the call. */
 static inline double prior_grid_side(int level) {
   const uint64_t bits = (uint64_t)(1023 - level) << 52;
   double side;
@@ -27,30 +27,31 @@ static inline double prior_grid_side(int level) {
 }
 
 typedef struct {
-  /* An upper bound of the log density: the largest of all finest cells inside and next to it, and of samples
-   * inside. */
+  /* An upper bound on the log density: the largest value of all finest cells inside and next to it, and of
+   * samples inside. */
   double top;
   double mean; /* log of the mean density; at the finest level the log density at the centre */
-  uint32_t column, row; /* finest cell of `top` or next to it; the nearest to the centre among equals */
+  uint32_t column, row; /* finest cell of `top` or next to it; on ties the closest to the centre */
 } PriorGridEntry;
 
 typedef struct {
   const Prior *prior; /* not owned; d = 2, with a log density */
   double low[2], size[2]; /* the box: lower corner and sides */
-  PriorGridEntry *table; /* [cells of all levels], level by level; the quarters of a cell side by side */
-  /* [SIDE, SIDE]: a sample met a far higher density than the centres of the finest cells around it, so the
+  PriorGridEntry *table; /* [cells of all levels], level by level; the quarters of a cell are adjacent */
+  /* [SIDE, SIDE]: a sample had a far higher density than the centres of the finest cells around it, so the
    * support may be thinner than a cell. */
   bool *thin;
 } PriorGrid;
 
-/* Creates the grid. The box spans 32768 samples of the prior (on streams of their own, the same for all)
- * and half as much again on each side: for a Gaussian 8 standard deviations. Mass beyond it is neglected. */
+/* Creates the grid. The box spans 32768 samples of the prior (from separate streams, always the same) and
+ * half their range more on each side: for a Gaussian about 8 standard deviations. Mass outside of it is
+ * neglected. */
 Status prior_grid_create(Arena *memory, const Prior *prior, PriorGrid *out);
 
-/* Looks up what `top` and `mean` say of cell[n], and point[2, n], a place in the cell or next to it where
- * the density is high. A `top` of -infinity means that no density was found. The cells come in fours, the
- * quarters of one cell, row by row. Below the finest level both come from the density at the centre and
- * the four corners of the cell, 13 points for 4 cells; scratch[10, n]. */
+/* Looks up `top` and `mean` of cell[n], and point[2, n], a place in the cell or next to it where the density
+ * is high. A `top` of -infinity means that no density was found. The cells come in fours, the quarters of one
+ * cell, row by row. Below the finest level both are computed from the density at the centre and the four
+ * corners of the cell, 13 points for 4 cells; scratch[10, n]. */
 void prior_grid_look_up(const PriorGrid *grid, int n, const GridCell *cell, double *top, double *mean,
                         double *point, double *scratch);
 

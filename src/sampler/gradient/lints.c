@@ -1,10 +1,10 @@
 /* Linear Thompson sampling as the VITS paper runs it (Agrawal and Goyal 2013): draws from N(V^-1 b, V^-1 /
- * eta), V = lambda I + X'X, b = X'y, which is the target exp(-U) of potential.h when that is quadratic. With
- * `eta: auto` and lambda = 1 it is the posterior, and the method is that of `ts`.
+ * eta), V = lambda I + X'X, b = X'y, which is the target exp(-U) of potential.h if U is quadratic. With `eta:
+ * auto` and lambda = 1 the target is the posterior, and the method is the same as `ts`.
  *
- * Rewards of any other likelihood are taken as if they were linear ones (with `eta: auto`, of the problem's
- * noise): the misspecified rival in the paper's logistic experiments (Figures 3 and 6). Their X'X and X'y are
- * kept here, one update for each row that is new; a run with fewer rows than before begins again.
+ * Rewards of any other likelihood are treated as Gaussian with a linear mean (with the problem's noise if
+ * `eta: auto`): this is the misspecified rival in the paper's logistic experiments (Figures 3 and 6). Their
+ * X'X and X'y are kept here and updated once per new row; a run with fewer rows than before starts over.
  *
  * A draw uses d normals of its stream. */
 #include "core/chunk.h"
@@ -22,14 +22,14 @@ typedef struct {
   double *inverse; /* [d, d, n] */
   int *jitters; /* [n] */
   /* For a likelihood that is not Gaussian: */
-  Likelihood gaussian; /* of the same noise */
+  Likelihood gaussian; /* with the same noise */
   double *precision, *vector; /* [d, d, B], [d, B]: the evidence of all rows under it */
-  int *rows; /* [B]: that the evidence of each run holds */
+  int *rows; /* [B]: how many rows the evidence of each run holds */
   double *phi; /* [d] */
   History linear; /* with that evidence */
 } Lints;
 
-static Status lints_create(Sampler *sampler, const SamplerSetup *setup) {
+static Status lints_sampler_create(Sampler *sampler, const SamplerSetup *setup) {
   Arena *memory = sampler->memory;
   const size_t vectors = (size_t)sampler->d * (size_t)setup->runs;
   SamplerSetup linear = *setup;
@@ -52,7 +52,7 @@ static Status lints_create(Sampler *sampler, const SamplerSetup *setup) {
   return STATUS_OK;
 }
 
-static void forget_rows(Lints *self, int run) {
+static void lints_sampler_forget_rows(Lints *self, int run) {
   const int d = self->linear.d, runs = self->linear.runs;
   for (int i = 0; i < d; i++) self->vector[i * runs + run] = 0;
   for (int i = 0; i < d * d; i++) self->precision[i * runs + run] = 0;
@@ -60,7 +60,7 @@ static void forget_rows(Lints *self, int run) {
 }
 
 /* Adds the next observation of a run. */
-static void lints_add_row(Lints *self, const History *history, int run) {
+static void lints_sampler_add_row(Lints *self, const History *history, int run) {
   const int d = self->linear.d, runs = self->linear.runs;
   const double weight = 1 / (self->gaussian.noise * self->gaussian.noise);
   const double y = history_observation(history, run, self->rows[run]++, 1, self->phi);
@@ -72,12 +72,12 @@ static void lints_add_row(Lints *self, const History *history, int run) {
 }
 
 /* Returns the history as a linear model sees it. */
-static const History *as_linear(Lints *self, const History *history) {
+static const History *lints_linear_history(Lints *self, const History *history) {
   if (likelihood_is_conjugate(history->likelihood)) return history;
   for (int run = 0; run < history->runs; run++) {
     const int total = history_observations(history, run);
-    if (self->rows[run] > total) forget_rows(self, run);
-    while (self->rows[run] < total) lints_add_row(self, history, run);
+    if (self->rows[run] > total) lints_sampler_forget_rows(self, run);
+    while (self->rows[run] < total) lints_sampler_add_row(self, history, run);
   }
   history_set_evidence(&self->linear, history->rounds, 1, self->precision, self->vector);
   self->linear.temper = history->temper;
@@ -88,7 +88,7 @@ static const History *as_linear(Lints *self, const History *history) {
 static void lints_sample(Sampler *sampler, const History *history, RngLanes rng, int draws, double *theta,
                          int64_t *fallbacks) {
   Lints *self = sampler->state;
-  const History *linear = as_linear(self, history);
+  const History *linear = lints_linear_history(self, history);
   double *factor = self->potential.precision, *mean = self->potential.vector;
   const int d = sampler->d;
   for (Chunk chunk = chunk_begin(rng); chunk.lanes > 0; chunk_next(&chunk, rng)) {
@@ -107,7 +107,7 @@ static void lints_sample(Sampler *sampler, const History *history, RngLanes rng,
 static void lints_moments(Sampler *sampler, const History *history, double *mean, double *covariance,
                           int64_t *fallbacks) {
   Lints *self = sampler->state;
-  const History *linear = as_linear(self, history);
+  const History *linear = lints_linear_history(self, history);
   double *factor = self->potential.precision, *vector = self->potential.vector;
   const int d = sampler->d, runs = history->runs;
   for (int first = 0; first < runs; first += CHUNK_LANES) {
@@ -123,8 +123,8 @@ static void lints_moments(Sampler *sampler, const History *history, double *mean
   }
 }
 
-/* Returns the cost. Rewards of any likelihood but the Gaussian are taken in one by one. */
-static double lints_cost(const SamplerWork *work) {
+/* Returns the cost. Rewards that are not Gaussian are added to the evidence one by one. */
+static double lints_sampler_cost(const SamplerWork *work) {
   const double d = work->d, row = work->conjugate ? 0 : cost_share(work->runs) * (50 + 30 * d);
   return row + work->drawn * work->draws * cost_share(cost_drawn_lanes(work)) * cost_gaussian(work);
 }
@@ -141,8 +141,8 @@ const SamplerOps sampler_lints = {
     .exact = true,
     .by_observation = true,
     .keys = KEYS,
-    .create = lints_create,
+    .create = lints_sampler_create,
     .sample = lints_sample,
     .moments = lints_moments,
-    .cost = lints_cost,
+    .cost = lints_sampler_cost,
 };

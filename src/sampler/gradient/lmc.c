@@ -1,21 +1,21 @@
 /* Langevin Monte Carlo Thompson sampling (Xu et al. 2022; VITS paper, Section 1 and Appendix F): each draw is
- * the state of a chain of its own,
+ * the state of its own chain,
  *
  *     theta <- theta - h grad U(theta) + sqrt(2 h) z,
  *
- * moved by `steps` updates after every observation, from where the last round left it. It starts as a draw
- * from the prior, brought towards the prior's mean by 1 / sqrt(eta lambda): the tempered prior where that is
- * Gaussian. theta can be the weights of a network.
+ * which makes `steps` updates after every observation, starting from where the last round left it. A chain
+ * starts as a draw from the prior, shrunk towards the prior's mean by the factor 1 / sqrt(eta lambda); for a
+ * Gaussian prior that is a draw from the tempered prior. theta can be the weights of a network.
  *
  * Under the rule `lambda_max` a Gaussian prior is whitened (potential.h): steps are then preconditioned by
- * its covariance, and only the evidence makes the target slow. The rule `eta_t` is the paper's, in theta as
- * it is.
+ * its covariance, so that only the evidence can make the chain slow. The rule `eta_t` is the paper's, in
+ * theta itself.
  *
- * Nothing is rejected, so a chain on a Gaussian target of precision P settles at the covariance (P - h P^2 /
- * 2)^-1: too wide by 1 / (1 - a / 2) where a = h times the eigenvalue.
+ * No step is rejected, so a chain on a Gaussian target of precision P settles at the covariance (P - h P^2 /
+ * 2)^-1, whose variances are too large by the factor 1 / (1 - a / 2), a being h times the eigenvalue of P.
  *
- * M draws for each run are M chains; the streams of an update are (RNG_OBSERVE, run, round, chain). A draw
- * uses no random numbers of its own. */
+ * M draws per run are M chains; the streams of an update are (RNG_OBSERVE, run, round, chain). Returning the
+ * draws uses no further random numbers. */
 #include "core/chunk.h"
 #include "core/linalg.h"
 #include "core/real.h"
@@ -27,11 +27,11 @@
 #include <float.h>
 #include <string.h>
 
-/* How far a chain may be from the start's mean, in standard deviations of the start. */
+/* How far a chain may stray from the mean of the start, in standard deviations of the start. */
 static const double GUARD = 100;
 
-/* Steps on a quadratic potential whose numbers are drawn before they are made: so many as a round makes by
- * default. */
+/* Steps on a quadratic potential whose normals are drawn ahead in one batch: the default number in a
+ * round. */
 enum { MOVES = 10 };
 
 typedef struct {
@@ -39,17 +39,17 @@ typedef struct {
   StepSize step;
   CatchUp catch_up;
   double feel_good; /* mu of the feel-good term; 0: none */
-  double *theta; /* [d, B M] in chunks, lane last within each; z where that is whitened */
+  double *theta; /* [d, B M] in chunks, lane last within each; z if the potential is whitened */
   double *gradient, *normal, *h, *pull; /* [d, n], [d, n], [n], [n] */
   double *hessian; /* [d, d, n]; NULL with a network */
-  /* NULL unless the potential is quadratic: z; of a vector of chains P and b, theta, P theta. */
+  /* NULL unless the potential is quadratic: the normals; P, b, theta and P theta of one vector of chains. */
   double *normals; /* [MOVES, d, n] */
   Real *precision, *vector, *chain, *image; /* [d, d], [d] */
-  double *guard_unit; /* [d]: 1 over how far a coordinate may be from the start's mean */
+  double *guard_unit; /* [d]: 1 over the distance that a coordinate may have from the start's mean */
 } Lmc;
 
-/* Returns the chains from lane `first` on, the beginning of a chunk. */
-static double *chains_at(const Lmc *self, int d, int first) {
+/* Returns the chains of the chunk that starts at lane `first`. */
+static double *lmc_chains_at(const Lmc *self, int d, int first) {
   return self->theta + (size_t)d * (size_t)first;
 }
 
@@ -58,20 +58,20 @@ static void lmc_begin(Sampler *sampler, int runs) {
   const int d = sampler->d, draws = sampler->setup.draws, total = runs * draws;
   for (int first = 0; first < total; first += CHUNK_LANES) {
     RngLanes rng = catch_up_streams(sampler, 0, draws, first, chunk_size(total, first, CHUNK_LANES));
-    potential_start(&self->potential, &rng, chains_at(self, d, first));
+    potential_start(&self->potential, &rng, lmc_chains_at(self, d, first));
   }
 }
 
-/* ---- the feel-good term of Feel-Good Thompson sampling (Zhang 2022): from U it subtracts, for every round
- * s, mu max_a phi(x_s, a)' theta, the best reward that theta promises there.
+/* ---- the feel-good term of Feel-Good Thompson sampling (Zhang 2022): for every round s it subtracts mu
+ * max_a phi(x_s, a)' theta from U, the best reward that theta promises in that round.
  *
- * A history holds the arms that were played, not those that could have been. So the best reward is taken
- * over the ball that the features lie in, where it is R |theta|, R the root mean square length of the
- * features that were met: near the truth where arms fill a ball, and a stand-in elsewhere. Zhang's cap on
- * it is left out: the prior outweighs what grows linearly. eta multiplies it as it does the loss. With
- * rewards that are not Gaussian the natural parameter phi' theta counts. */
+ * A history holds only the arms that were played, not all that were available. So the maximum is taken over
+ * the ball that the features lie in, where it is R |theta| with R the root mean square length of the features
+ * seen so far: close to the truth if the arms fill a ball, and a stand-in otherwise. Zhang's cap on the term
+ * is left out, since the prior outweighs a term that grows linearly. eta multiplies the term as it does the
+ * loss. If rewards are not Gaussian, the natural parameter phi' theta takes the place of the reward. */
 
-/* Computes pull[n] = weight mu times rounds times R, for the lanes of the potential's view. */
+/* Computes pull[n] = mu eta temper times rounds times R, for the lanes of the potential's view. */
 static void feel_good_begin(const Potential *potential, double mu, double *pull) {
   const HistoryView *view = &potential->view;
   const History *history = view->history;
@@ -84,8 +84,8 @@ static void feel_good_begin(const Potential *potential, double mu, double *pull)
   }
 }
 
-/* Subtracts from gradient[d, n] of U at z[d, n], the coordinates of the potential, that of the feel-good
- * term; push[d, n] is scratch. */
+/* Subtracts the gradient of the feel-good term from gradient[d, n], that of U at z[d, n] in the potential's
+ * coordinates; push[d, n] is scratch. */
 static void feel_good_subtract(Potential *potential, const double *pull, const double *z, double *push,
                                double *gradient) {
   const int d = potential->d, lanes = potential->view.lanes;
@@ -105,9 +105,9 @@ static void feel_good_subtract(Potential *potential, const double *pull, const d
 
 /* ---- steps */
 
-/* Brings coordinate i back within the guard, and to the start's mean where it is not finite; returns whether
- * it was beyond. */
-static inline bool guard_coordinate(const Potential *potential, int i, double *x) {
+/* Brings coordinate i back within the guard, or to the start's mean if it is not finite. Returns whether it
+ * was beyond. */
+static inline bool lmc_guard_coordinate(const Potential *potential, int i, double *x) {
   const double middle = potential->start_mean[i], limit = GUARD * potential->start_deviation[i];
   const double away = *x - middle;
   if (isfinite(away) && fabs(away) <= limit) return false;
@@ -119,24 +119,25 @@ static void lmc_guard(const Potential *potential, double *theta, int64_t *fallba
   const HistoryView *view = &potential->view;
   for (int i = 0; i < potential->d; i++)
     for (int n = 0; n < view->lanes; n++)
-      if (guard_coordinate(potential, i, &theta[i * view->lanes + n]))
+      if (lmc_guard_coordinate(potential, i, &theta[i * view->lanes + n]))
         fallbacks[(view->first + n) / view->draws]++;
 }
 
-/* Returns where the rule `lambda_max` takes the curvature: with logistic rewards it is largest at theta =
- * 0; that of a network is known nowhere else than where the chain is. */
-static const double *reference(Lmc *self, const double *theta) {
+/* Returns the point at which the rule `lambda_max` takes the curvature: theta = 0, where that of logistic
+ * rewards is largest, or with a network the chain itself, the only place where the curvature is known. */
+static const double *lmc_curvature_reference(Lmc *self, const double *theta) {
   if (self->potential.network) return theta;
   memset(self->gradient, 0,
          (size_t)(self->potential.d * self->potential.view.lanes) * sizeof *self->gradient);
   return self->gradient;
 }
 
-/* ---- steps on a quadratic potential: all steps of a vector of chains, whose matrices stay in the
- * first-level cache, before those of the next */
+/* ---- steps on a quadratic potential: a vector of chains makes all its steps before the next one starts, so
+ * that its matrices stay in the first-level cache */
 
-/* Returns whether that can serve: the feel-good term needs theta itself. */
-static bool is_quadratic(const Lmc *self, int lanes) {
+/* Returns whether such steps apply: not to one large matrix, and not in z with the feel-good term, which
+ * needs theta. */
+static bool lmc_can_step_quadratic(const Lmc *self, int lanes) {
   return self->normals && !(self->feel_good > 0 && self->potential.root) &&
          !linalg_is_single(self->potential.d, lanes);
 }
@@ -149,19 +150,19 @@ INLINE Real feel_good_factor(int d, const Real *theta, Real pull) {
 }
 
 /* Brings the chains of lanes `at` back within the guard. */
-static void guard_chains(const Lmc *self, RealLanes at, int64_t *fallbacks) {
+static void lmc_guard_chains(const Lmc *self, RealLanes at, int64_t *fallbacks) {
   const HistoryView *view = &self->potential.view;
   for (int i = 0; i < self->potential.d; i++)
     for (int n = 0; n < (int)at.count; n++) {
       double x = self->chain[i][n];
-      if (guard_coordinate(&self->potential, i, &x))
+      if (lmc_guard_coordinate(&self->potential, i, &x))
         fallbacks[(view->first + (int)at.first + n) / view->draws]++;
       self->chain[i][n] = x;
     }
 }
 
-/* Makes one step of the chains of lanes `at`, with normal[d, N]. None is beyond the guard while the squares
- * of all coordinates, in units of it, add up to less than 1. */
+/* Makes one step of the chains of lanes `at` with normal[d, N]. As long as the squares of their coordinates,
+ * in units of the guard, add up to less than 1, no chain is beyond it. */
 INLINE void step_chains(const Lmc *self, RealLanes at, Real h, Real noise, Real pull, const double *normal,
                         int64_t *fallbacks) {
   const int d = self->potential.d;
@@ -172,15 +173,15 @@ INLINE void step_chains(const Lmc *self, RealLanes at, Real h, Real noise, Real 
   for (int i = 0; i < d; i++) {
     real_load(at, 1, normal + (size_t)i * at.lanes, &z);
     theta[i] -= h * (self->image[i] - self->vector[i] - factor * theta[i]);
-    theta[i] += noise * z; /* by itself: of two products either may be fused with the sum */
+    theta[i] += noise * z; /* separate: of two products in one sum, either could be fused with it */
     away = self->guard_unit[i] * (theta[i] - self->potential.start_mean[i]);
     square += away * away;
   }
   for (int n = 0; n < VECTOR_LANES; n++) total += square[n];
-  if (!(total < 1)) guard_chains(self, at, fallbacks);
+  if (!(total < 1)) lmc_guard_chains(self, at, fallbacks);
 }
 
-/* Makes `steps` steps of theta[d, lanes] with the normals. */
+/* Moves theta[d, lanes] by `steps` steps with the normals drawn ahead. */
 SIMD_CLONES
 static void step_quadratic(const Lmc *self, int lanes, int steps, double *theta, int64_t *fallbacks) {
   const int d = self->potential.d;
@@ -189,7 +190,7 @@ static void step_quadratic(const Lmc *self, int lanes, int steps, double *theta,
     real_load(at, d * d, self->potential.precision, self->precision);
     real_load(at, d, self->potential.vector, self->vector);
     real_load(at, d, theta, self->chain);
-    real_pad((int)at.count, d, self->chain); /* at steps of length 0 */
+    real_pad((int)at.count, d, self->chain); /* copies make steps of length 0 */
     real_load(at, 1, self->h, &h);
     if (self->feel_good > 0) real_load(at, 1, self->pull, &pull);
     const Real noise = real_root(2 * h);
@@ -199,8 +200,9 @@ static void step_quadratic(const Lmc *self, int lanes, int steps, double *theta,
   }
 }
 
-/* Makes the steps of a round. All have the same length, and each is counted where it was shortened. */
-static void move_on_quadratic(Lmc *self, RngLanes *rng, double *theta, int64_t *fallbacks) {
+/* Makes the steps of a round. All have the same length, and if it was shortened, every step counts as a
+ * fallback. */
+static void lmc_move_on_quadratic(Lmc *self, RngLanes *rng, double *theta, int64_t *fallbacks) {
   const int d = self->potential.d, lanes = self->potential.view.lanes;
   for (int left = self->step.steps; left > 0; left -= MOVES) {
     const int count = left < MOVES ? left : MOVES;
@@ -223,9 +225,9 @@ static void lmc_move(int d, int lanes, const double *restrict h, const double *r
       theta[i * lanes + n] += special_two_products(sqrt(2 * h[n]), z[i * lanes + n], -h[n], g[i * lanes + n]);
 }
 
-/* Makes the steps of a round. With Gaussian rewards and a linear mean the Hessian is known, that of a network
- * costs more than the steps; otherwise it is taken in every step. */
-static void move_on_any(Lmc *self, RngLanes *rng, double *theta, int64_t *fallbacks) {
+/* Makes the steps of a round. Every step computes the Hessian, unless the rewards are Gaussian with a linear
+ * mean, so that it is known, or the mean is a network, whose Hessian would cost more than the steps. */
+static void lmc_move_on_any(Lmc *self, RngLanes *rng, double *theta, int64_t *fallbacks) {
   Potential *potential = &self->potential;
   double *hessian = potential->conjugate ? NULL : self->hessian;
   for (int k = 0; k < self->step.steps; k++) {
@@ -244,11 +246,12 @@ static void lmc_update(Sampler *sampler, const History *history, int round, int6
   for (int first = 0; first < total; first += CHUNK_LANES) {
     const HistoryView view = {history, draws, first, chunk_size(total, first, CHUNK_LANES), NULL, NULL};
     RngLanes rng = catch_up_streams(sampler, round, draws, first, view.lanes);
-    double *theta = chains_at(self, sampler->d, first);
+    double *theta = lmc_chains_at(self, sampler->d, first);
     potential_at(&self->potential, &view);
-    step_size_begin(&self->step, &self->potential, reference(self, theta));
+    step_size_begin(&self->step, &self->potential, lmc_curvature_reference(self, theta));
     if (self->feel_good > 0) feel_good_begin(&self->potential, self->feel_good, self->pull);
-    (is_quadratic(self, view.lanes) ? move_on_quadratic : move_on_any)(self, &rng, theta, fallbacks);
+    (lmc_can_step_quadratic(self, view.lanes) ? lmc_move_on_quadratic : lmc_move_on_any)(self, &rng, theta,
+                                                                                         fallbacks);
   }
 }
 
@@ -257,7 +260,7 @@ static void lmc_observe(Sampler *sampler, const History *history, int64_t *fallb
   catch_up_history(sampler, &self->catch_up, CATCH_UP_MOST, lmc_begin, lmc_update, history, fallbacks);
 }
 
-/* Draws from the first `draws` chains of every run. */
+/* Returns the first `draws` chains of every run as its draws. */
 static void lmc_sample(Sampler *sampler, const History *history, RngLanes rng, int draws, double *theta,
                        int64_t *fallbacks) {
   Lmc *self = sampler->state;
@@ -265,7 +268,7 @@ static void lmc_sample(Sampler *sampler, const History *history, RngLanes rng, i
   lmc_observe(sampler, history, fallbacks);
   for (int n = 0; n < (int)rng.lanes; n++) {
     const int chain = n / draws * chains + n % draws, first = chain / CHUNK_LANES * CHUNK_LANES;
-    const double *chunk = chains_at(self, d, first);
+    const double *chunk = lmc_chains_at(self, d, first);
     const int lanes = chunk_size(total, first, CHUNK_LANES);
     double *z = self->gradient;
     for (int i = 0; i < d; i++) z[i] = chunk[i * lanes + chain - first];
@@ -296,8 +299,8 @@ static Status lmc_create(Sampler *sampler, const SamplerSetup *setup) {
   return STATUS_OK;
 }
 
-/* Returns the cost of a step of each of M chains, and with `optimism` a reward promised. The moves of a
- * network's weights are its normals. */
+/* Returns the cost of the steps of M chains, with the promised reward if there is `optimism`. Moving a
+ * network's weights costs what their normals cost. */
 static double lmc_cost(const SamplerWork *work) {
   const double d = work->d, lanes = cost_drawn_lanes(work);
   const bool optimism = config_has(work->options, "optimism");

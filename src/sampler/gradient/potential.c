@@ -7,10 +7,10 @@
 
 #include <string.h>
 
-/* Mean and covariance of a prior that has no closed form, from this many draws. */
+/* Draws from which the mean and covariance of a prior without a closed form are computed. */
 enum { MOMENT_DRAWS = 1024 };
 
-static Status draw_prior_moments(const SamplerSetup *setup, double *mean, double *covariance) {
+static Status potential_draw_prior_moments(const SamplerSetup *setup, double *mean, double *covariance) {
   SCRATCH_ARENA(scratch);
   const Prior *prior = setup->prior;
   RngLanes rng = {
@@ -27,7 +27,7 @@ static Status potential_set_start(Potential *potential, const SamplerSetup *setu
   if (setup->prior->mixture)
     mixture_moments(setup->prior->mixture, potential->start_mean, potential->start_root);
   else
-    TRY(draw_prior_moments(setup, potential->start_mean, potential->start_root));
+    TRY(potential_draw_prior_moments(setup, potential->start_mean, potential->start_root));
   const double shrink = 1 / sqrt(potential->prior_weight);
   for (size_t i = 0; i < d; i++)
     potential->start_deviation[i] = shrink * sqrt(potential->start_root[i * (d + 1)]);
@@ -38,7 +38,7 @@ static Status potential_set_start(Potential *potential, const SamplerSetup *setu
   return STATUS_OK;
 }
 
-static Status set_stiffest(Potential *potential) {
+static Status potential_set_stiffest(Potential *potential) {
   SCRATCH_ARENA(scratch);
   const Prior *prior = potential->prior;
   const size_t d = (size_t)potential->d;
@@ -61,7 +61,7 @@ static Status set_stiffest(Potential *potential) {
   return STATUS_OK;
 }
 
-static void set_weights(const SamplerSetup *setup, Potential *out) {
+static void potential_set_weights(const SamplerSetup *setup, Potential *out) {
   const double lambda = config_real(setup->options, "lambda"), noise = likelihood_noise(setup->likelihood);
   const double variance = noise * noise;
   if (config_is(setup->options, "eta", "auto")) {
@@ -85,13 +85,13 @@ Status potential_create(Arena *memory, const SamplerSetup *setup, int capacity, 
                      .conjugate = likelihood_is_conjugate(setup->likelihood),
                      .network = likelihood_has_network(setup->likelihood),
                      .self_concordance = setup->likelihood->ops->self_concordance};
-  set_weights(setup, out);
+  potential_set_weights(setup, out);
   if (out->closed_prior) {
     out->prior_precision = setup->prior->mixture->precision;
     out->prior_information = setup->prior->mixture->information;
   }
   ALLOCATE_ARRAYS(memory, d, out->start_mean, out->start_deviation);
-  if (out->network) { /* has nothing that grows as d^2 for each lane */
+  if (out->network) { /* has no array that grows as d^2 per lane */
     for (size_t i = 0; i < d; i++) out->start_deviation[i] = 1 / sqrt(out->prior_weight);
     return network_rows_create(memory, &setup->likelihood->network, &out->rows);
   }
@@ -99,7 +99,7 @@ Status potential_create(Arena *memory, const SamplerSetup *setup, int capacity, 
   ALLOCATE_ARRAYS(memory, d * vector, out->precision, out->curvature);
   ALLOCATE_ARRAYS(memory, vector, out->vector, out->slope, out->score, out->column, out->image);
   TRY(potential_set_start(out, setup));
-  return set_stiffest(out);
+  return potential_set_stiffest(out);
 }
 
 /* Computes out[rows, lanes] <- weight out + prior_weight prior[rows]; `prior` may be NULL. */
@@ -139,7 +139,7 @@ bool potential_is_quadratic(const Potential *potential) {
   return potential->closed_prior && potential->conjugate;
 }
 
-/* Subtracts prior_weight times the Hessian of the log density from hessian, column by column. */
+/* Subtracts prior_weight times the Hessian of the prior's log density from hessian, column by column. */
 static void add_prior_hessian(Potential *potential, const double *theta, double *hessian) {
   const int d = potential->d, lanes = potential->view.lanes;
   const size_t row = (size_t)lanes * sizeof(double);
@@ -155,8 +155,9 @@ static void add_prior_hessian(Potential *potential, const double *theta, double 
   matrix_lanes_symmetrise(d, lanes, hessian);
 }
 
-/* Adds the rows' part; to the gradient alone when hessian is NULL, which is the cheaper pass. */
-static void add_rows(Potential *potential, const double *theta, double *gradient, double *hessian) {
+/* Adds the part of the rows to gradient and hessian; if hessian is NULL, to the gradient alone, which is a
+ * cheaper pass. */
+static void potential_add_rows(Potential *potential, const double *theta, double *gradient, double *hessian) {
   const int d = potential->d, lanes = potential->view.lanes;
   double *deviance = potential->curvature;
   if (hessian) {
@@ -171,9 +172,9 @@ static void add_rows(Potential *potential, const double *theta, double *gradient
               hessian);
 }
 
-/* Computes the derivatives with the prior N(0, I). */
-static void network_derivatives(Potential *potential, const double *theta, double *gradient,
-                                double *hessian) {
+/* Computes the derivatives with a network, whose prior is N(0, I). */
+static void potential_network_derivatives(Potential *potential, const double *theta, double *gradient,
+                                          double *hessian) {
   const int d = potential->d, lanes = potential->view.lanes;
   if (hessian)
     network_rows_derivatives(&potential->rows, &potential->view, theta, gradient, hessian);
@@ -188,10 +189,10 @@ static void network_derivatives(Potential *potential, const double *theta, doubl
     for (int n = 0; n < lanes; n++) hessian[i * (d + 1) * lanes + n] += potential->prior_weight;
 }
 
-/* Adds what is not quadratic; to the gradient alone when hessian is NULL. */
+/* Adds what is not quadratic to gradient and hessian; if hessian is NULL, to the gradient alone. */
 static void add_beyond_quadratic(Potential *potential, const double *theta, double *gradient,
                                  double *hessian) {
-  if (!history_is_quadratic(potential->view.history)) add_rows(potential, theta, gradient, hessian);
+  if (!history_is_quadratic(potential->view.history)) potential_add_rows(potential, theta, gradient, hessian);
   if (potential->closed_prior) return;
   potential->prior->ops->score(potential->prior, potential->view.lanes, theta, potential->score);
   lanes_add((size_t)potential->d * (size_t)potential->view.lanes, -potential->prior_weight, potential->score,
@@ -202,7 +203,7 @@ static void add_beyond_quadratic(Potential *potential, const double *theta, doub
 void potential_derivatives(Potential *potential, const double *theta, double *gradient, double *hessian) {
   const int d = potential->d, lanes = potential->view.lanes;
   if (potential->network) {
-    network_derivatives(potential, theta, gradient, hessian);
+    potential_network_derivatives(potential, theta, gradient, hessian);
     return;
   }
   linalg_multiply_lanes(d, lanes, potential->precision, theta, gradient);
@@ -217,7 +218,7 @@ void potential_gradients(Potential *potential, int count, const double *theta, d
     matrix_lanes_multiply_vectors(count, d, lanes, theta, false, potential->precision, gradient);
   for (int k = 0; k < count; k++, theta += d * lanes, gradient += d * lanes) {
     if (potential->network) {
-      network_derivatives(potential, theta, gradient, NULL);
+      potential_network_derivatives(potential, theta, gradient, NULL);
       continue;
     }
     lanes_add((size_t)d * (size_t)lanes, -1, potential->vector, gradient);
@@ -256,16 +257,16 @@ void potential_ceiling(Potential *potential, const double *reference, double *bo
   for (int n = 0; n < lanes; n++) bound[n] += potential->stiffest;
 }
 
-/* Returns the cost of a network's float32 passes, with the Hessian of Gauss and Newton. */
-static double network_rows_cost(const SamplerWork *work, bool hessian) {
+/* Returns the cost of a network's float32 passes, including the Gauss-Newton Hessian if `hessian` is set. */
+static double potential_network_cost(const SamplerWork *work, bool hessian) {
   const double p = work->weights, lanes = NETWORK_LANES;
   return p * ceil(work->rows / lanes) * lanes * (hessian ? 0.3 * p : 1);
 }
 
-/* Returns the cost; the Hessian of a learned prior takes a product for each coordinate. */
+/* Returns the cost. The Hessian of a learned prior takes one product per coordinate. */
 double potential_cost(const SamplerWork *work, double lanes, bool hessian) {
   const double d = work->d;
-  if (work->weights > 0) return network_rows_cost(work, hessian);
+  if (work->weights > 0) return potential_network_cost(work, hessian);
   const double rows = cost_rows(work, lanes, hessian), score = cost_share(lanes) * cost_score(work, lanes);
   if (work->components == 1) return rows;
   if (!hessian) return rows + score;
@@ -273,12 +274,12 @@ double potential_cost(const SamplerWork *work, double lanes, bool hessian) {
                                       : score * (1 + d));
 }
 
-/* The value, for what weighs points by their density. */
+/* ---- the value of U, for methods that weigh points by their density */
 
 /* Computes value[n] = x' (y / 2 - b). */
 SIMD_CLONES
-static void half_form(int d, int lanes, const double *restrict x, const double *restrict y,
-                      const double *restrict b, double *restrict value) {
+static void potential_quadratic_value(int d, int lanes, const double *restrict x, const double *restrict y,
+                                      const double *restrict b, double *restrict value) {
   for (int n = 0; n < lanes; n++) value[n] = 0;
   for (int i = 0; i < d; i++)
     for (int n = 0; n < lanes; n++)
@@ -289,7 +290,7 @@ void potential_value(Potential *potential, const double *theta, const double *lo
   const int d = potential->d, lanes = potential->view.lanes;
   double *log_likelihood = potential->column;
   linalg_multiply_lanes(d, lanes, potential->precision, theta, potential->image);
-  half_form(d, lanes, theta, potential->image, potential->vector, value);
+  potential_quadratic_value(d, lanes, theta, potential->image, potential->vector, value);
   if (!potential->closed_prior)
     for (int n = 0; n < lanes; n++) value[n] -= potential->prior_weight * log_prior[n];
   if (history_is_quadratic(potential->view.history)) return;

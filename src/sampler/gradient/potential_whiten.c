@@ -14,7 +14,7 @@ static void pull_back(Potential *potential, int lanes, double *matrix, double *v
   potential_to_gradient(potential, lanes, vector);
 }
 
-/* Sets the start to the prior, tempered: N(A^-1 m, I / prior_weight). */
+/* Sets the start to the tempered prior, N(A^-1 m, I / prior_weight). */
 static void potential_whiten_set_start(Potential *potential) {
   const int d = potential->d;
   const double shrink = 1 / sqrt(potential->prior_weight);
@@ -31,7 +31,7 @@ static void potential_whiten_set_start(Potential *potential) {
 
 Status potential_whiten(Arena *memory, Potential *potential) {
   const size_t d = (size_t)potential->d, vector = d * (size_t)potential->capacity;
-  const size_t chunk = d * CHUNK_LANES; /* of draws, which may be more than updates take at once */
+  const size_t chunk = d * CHUNK_LANES; /* of draws, which may have more lanes than updates take at once */
   const Mixture *prior = potential->prior->mixture;
   if (!potential->closed_prior || potential->network || mixture_is_white(prior)) return STATUS_OK;
   ALLOCATE_ARRAYS(memory, d * d, potential->root, potential->inverse_root, potential->white_precision);

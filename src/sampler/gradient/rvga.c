@@ -1,19 +1,20 @@
-/* Recursive variational Gaussian approximation (Lambert, Bonnabel and Bach 2022): one Gaussian for each run,
- * one pass over the observations, one update for each. With q_t = N(mu_t, P_t^-1) it solves the implicit
+/* Recursive variational Gaussian approximation (Lambert, Bonnabel and Bach 2022): one Gaussian per run, in
+ * one pass over the observations with one update each. With q_t = N(mu_t, P_t^-1) it solves the implicit
  * equations
  *
  *     P_t  = P_{t-1} + E_{q_t}[-l''(u)] phi phi'
  *     mu_t = mu_{t-1} + P_{t-1}^-1 phi E_{q_t}[l'(u)],      u = phi' theta, l(u) = log p(y | u)
  *
- * which, as l depends on theta through u alone, are two equations in the mean alpha and the variance nu of u
- * under q_t:
+ * Since l depends on theta through u alone, these reduce to two equations for the mean alpha and the variance
+ * nu of u under q_t:
  *
  *     alpha = alpha_0 + nu_0 E[l'(u)],   nu = nu_0 / (1 + nu_0 E[-l''(u)]),   u ~ N(alpha, nu)
  *
  * with alpha_0, nu_0 those under q_{t-1}. The expectations are Gauss-Hermite sums. For Gaussian rewards the
- * recursion is that of Kalman and depends on the evidence only: it is taken from there, in one step.
+ * recursion is the Kalman filter, whose result depends on the evidence alone and is computed from it in one
+ * step.
  *
- * q starts as the tempered prior of potential.h, of a prior that is not Gaussian as the Gaussian with its
+ * q starts as the tempered prior of potential.h; if the prior is not Gaussian, as the Gaussian with its
  * moments. A draw uses d normals of its stream. */
 #include "core/chunk.h"
 #include "core/lanes.h"
@@ -36,13 +37,13 @@ typedef struct {
   CatchUp catch_up;
   double node[NODES], weight[NODES]; /* of the standard normal distribution */
   double *start_precision; /* [d, d] */
-  int *absorbed; /* [B]: observations of each run that its Gaussian has taken in */
+  int *absorbed; /* [B]: how many observations of each run its Gaussian has absorbed */
   double *mean, *precision; /* [d, B], [d, d, B] in chunks, lane last within each */
   /* For a chunk: */
   double *factor, *inverse; /* [d, d, n]: of the precision */
   double *phi, *whitened, *normal; /* [d, n] */
   double *drawn_mean; /* [d, n] */
-  double *reward; /* [n]: with phi */
+  double *reward; /* [n]: y of the row phi */
   int *jitters; /* [n] */
 } Rvga;
 
@@ -52,7 +53,7 @@ typedef struct {
   const Rvga *self;
   const Likelihood *likelihood;
   double y, tempering; /* tempering multiplies l */
-  double alpha0, nu0; /* under the Gaussian before */
+  double alpha0, nu0; /* under q_{t-1} */
 } Scalar;
 
 /* Computes E[l'(u)] and E[-l''(u)], u ~ N(alpha, nu). */
@@ -70,9 +71,10 @@ static void rvga_expect(const Scalar *scalar, double alpha, double nu, double *s
   }
 }
 
-/* Solves for alpha given nu: alpha - alpha_0 - nu_0 E[l'] grows with alpha, with slope 1 + nu_0 E[-l''].
- * It is Newton's method, by steps along which the curvature changes little, starting from *alpha. */
-static void solve_alpha(const Scalar *scalar, double nu, double *alpha, double *slope, double *curvature) {
+/* Solves for alpha given nu: alpha - alpha_0 - nu_0 E[l'] increases in alpha, with slope 1 + nu_0 E[-l''].
+ * Uses Newton's method from *alpha, with steps so short that the curvature changes little along each. */
+static void rvga_solve_alpha(const Scalar *scalar, double nu, double *alpha, double *slope,
+                             double *curvature) {
   enum { ITERATIONS = 100 };
   const double longest = 1 / fmax(scalar->likelihood->ops->self_concordance, 1e-300);
   for (int k = 0; k < ITERATIONS; k++) {
@@ -84,14 +86,13 @@ static void solve_alpha(const Scalar *scalar, double nu, double *alpha, double *
   }
 }
 
-/* Solves both equations, nu by bisection between 0 and nu_0: out come E[l'] and E[-l''] under the Gaussian
- * after. */
-static void solve(const Scalar *scalar, double *slope, double *curvature) {
+/* Solves both equations, with nu by bisection between 0 and nu_0, and returns E[l'] and E[-l''] under q_t. */
+static void rvga_solve_implicit(const Scalar *scalar, double *slope, double *curvature) {
   enum { HALVINGS = 40 };
   double low = 0, high = scalar->nu0, alpha = scalar->alpha0;
   for (int k = 0; k < HALVINGS; k++) {
     double nu = 0.5 * (low + high);
-    solve_alpha(scalar, nu, &alpha, slope, curvature);
+    rvga_solve_alpha(scalar, nu, &alpha, slope, curvature);
     if (nu * (1 + scalar->nu0 * *curvature) < scalar->nu0)
       low = nu;
     else
@@ -100,7 +101,7 @@ static void solve(const Scalar *scalar, double *slope, double *curvature) {
   }
 }
 
-/* ---- the Gaussians q of a chunk of runs, `lanes` from `first` on */
+/* ---- the Gaussians q of a chunk: `lanes` runs from `first` on */
 
 typedef struct {
   int first, lanes;
@@ -124,14 +125,14 @@ static void rvga_begin(Sampler *sampler, int runs) {
   }
 }
 
-static void factorise_precision(Rvga *self, const RvgaChunk *q, int d, int64_t *fallbacks) {
+static void rvga_factorise_precision(Rvga *self, const RvgaChunk *q, int d, int64_t *fallbacks) {
   memcpy(self->factor, q->precision, (size_t)(d * d * q->lanes) * sizeof *self->factor);
   memset(self->jitters, 0, CHUNK_LANES * sizeof *self->jitters);
   linalg_cholesky_lanes(d, q->lanes, self->factor, self->jitters);
   for (int n = 0; n < q->lanes; n++) fallbacks[q->first + n] += self->jitters[n];
 }
 
-/* Takes the evidence of Gaussian rewards: P = P_0 + w Lambda, mu = P^-1 (P_0 mu_0 + w b). */
+/* Computes P and mu from the evidence of Gaussian rewards: P = P_0 + w Lambda, mu = P^-1 (P_0 mu_0 + w b). */
 static void rvga_take_evidence(Rvga *self, const RvgaChunk *q, const History *history, int64_t *fallbacks) {
   const int d = history->d, lanes = q->lanes;
   const double weight = self->potential.likelihood_weight;
@@ -147,12 +148,12 @@ static void rvga_take_evidence(Rvga *self, const RvgaChunk *q, const History *hi
         *entry = self->start_precision[i * d + j] + weight * *entry;
       }
   }
-  factorise_precision(self, q, d, fallbacks);
+  rvga_factorise_precision(self, q, d, fallbacks);
   linalg_solve_lanes(d, lanes, self->factor, q->mean);
 }
 
-/* Runs the last two lines of the recursion for lane n, phi and P_{t-1}^-1 phi given. */
-static void absorb(Rvga *self, const RvgaChunk *q, const History *history, int n) {
+/* Updates P and mu of lane n by its observation, given phi and P_{t-1}^-1 phi. */
+static void rvga_absorb_lane(Rvga *self, const RvgaChunk *q, const History *history, int n) {
   const int d = history->d, lanes = q->lanes;
   Scalar scalar = {.self = self,
                    .likelihood = history->likelihood,
@@ -163,7 +164,7 @@ static void absorb(Rvga *self, const RvgaChunk *q, const History *history, int n
     scalar.alpha0 += self->phi[i * lanes + n] * q->mean[i * lanes + n];
     scalar.nu0 += self->phi[i * lanes + n] * self->whitened[i * lanes + n];
   }
-  solve(&scalar, &slope, &curvature);
+  rvga_solve_implicit(&scalar, &slope, &curvature);
   for (int i = 0; i < d; i++) {
     q->mean[i * lanes + n] += slope * self->whitened[i * lanes + n];
     for (int j = 0; j < d; j++)
@@ -172,8 +173,8 @@ static void absorb(Rvga *self, const RvgaChunk *q, const History *history, int n
   }
 }
 
-/* Takes the next observation of every run that has one. */
-static void take_row(Rvga *self, const RvgaChunk *q, const History *history, int64_t *fallbacks) {
+/* Absorbs the next observation of every run that has one. */
+static void rvga_absorb_rows(Rvga *self, const RvgaChunk *q, const History *history, int64_t *fallbacks) {
   const int d = history->d, lanes = q->lanes;
   memset(self->phi, 0, (size_t)(d * lanes) * sizeof *self->phi);
   for (int n = 0; n < lanes; n++) {
@@ -181,13 +182,13 @@ static void take_row(Rvga *self, const RvgaChunk *q, const History *history, int
     if (row == history_observations(history, run)) continue;
     self->reward[n] = history_observation(history, run, row, (size_t)lanes, self->phi + n);
   }
-  factorise_precision(self, q, d, fallbacks);
+  rvga_factorise_precision(self, q, d, fallbacks);
   memcpy(self->whitened, self->phi, (size_t)(d * lanes) * sizeof *self->phi);
   linalg_solve_lanes(d, lanes, self->factor, self->whitened);
   for (int n = 0; n < lanes; n++) {
     const int run = q->first + n;
     if (self->absorbed[run] == history_observations(history, run)) continue;
-    absorb(self, q, history, n);
+    rvga_absorb_lane(self, q, history, n);
     self->absorbed[run]++;
   }
 }
@@ -201,7 +202,7 @@ static void rvga_update(Sampler *sampler, const History *history, int round, int
     if (conjugate)
       rvga_take_evidence(self, &q, history, fallbacks);
     else
-      take_row(self, &q, history, fallbacks);
+      rvga_absorb_rows(self, &q, history, fallbacks);
   }
 }
 
@@ -286,8 +287,8 @@ static Status rvga_create(Sampler *sampler, const SamplerSetup *setup) {
   return quadrature_hermite(NODES, self->node, self->weight);
 }
 
-/* Returns the cost; with rewards that are not Gaussian two equations are solved by bisection and Newton,
- * over NODES nodes. */
+/* Returns the cost. If rewards are not Gaussian, every update solves two equations by bisection and Newton's
+ * method, over NODES nodes. */
 static double rvga_cost(const SamplerWork *work) {
   const double implicit = work->conjugate ? 0 : 210000;
   return implicit +

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-/* a = h lambda_max of a step that was shortened, and the most that `lambda_max` takes. */
+/* The a = h lambda_max that a step is shortened to, and the largest that the rule `lambda_max` uses. */
 static const double SAFE = 0.5;
 
 Status step_size_create(Arena *memory, const SamplerSetup *setup, int capacity, double limit, StepSize *out) {
@@ -25,8 +25,8 @@ Status step_size_create(Arena *memory, const SamplerSetup *setup, int capacity, 
   return STATUS_OK;
 }
 
-/* Computes h[n] of the rule eta_t, before anything shortens it. */
-static void ask_by_evidence(const StepSize *step, const Potential *potential, double *h) {
+/* Computes h[n] by the rule eta_t, before any shortening. */
+static void step_size_by_evidence(const StepSize *step, const Potential *potential, double *h) {
   const HistoryView *view = &potential->view;
   for (int n = 0; n < view->lanes; n++) {
     const double t = fmax(1, history_observations(view->history, (view->first + n) / view->draws));
@@ -34,15 +34,16 @@ static void ask_by_evidence(const StepSize *step, const Potential *potential, do
   }
 }
 
-/* Begins a rule. eta_t only asks whether L is small enough, and for rewards that are not Gaussian not even
- * that; so the bound that costs two products is taken where the other one does not decide. */
+/* Begins a rule. eta_t only needs to know whether L is small enough, and for rewards that are not Gaussian
+ * not even that; so it computes the fine bound, which costs two products, only if the coarse one does not
+ * decide. */
 void step_size_begin(StepSize *step, Potential *potential, const double *reference) {
   const int lanes = potential->view.lanes;
   bool enough = !step->by_curvature && !potential->network;
   if (enough && !potential->conjugate) return;
   if (enough) {
     potential_ceiling(potential, reference, step->bound, NULL);
-    ask_by_evidence(step, potential, step->checked);
+    step_size_by_evidence(step, potential, step->checked);
     for (int n = 0; n < lanes; n++) enough = enough && step->checked[n] * step->bound[n] < step->limit;
   }
   if (!enough) potential_ceiling(potential, reference, step->bound, step->scratch);
@@ -50,8 +51,8 @@ void step_size_begin(StepSize *step, Potential *potential, const double *referen
 
 /* Computes h <- SAFE / bound where h bound >= limit. */
 SIMD_CLONES
-static void shorten(int lanes, double limit, const double *restrict bound, double *restrict h,
-                    double *restrict shortened) {
+static void step_size_shorten(int lanes, double limit, const double *restrict bound, double *restrict h,
+                              double *restrict shortened) {
   for (int n = 0; n < lanes; n++) {
     int far = h[n] * bound[n] >= limit;
     h[n] = far ? SAFE / (bound[n] > DBL_MIN ? bound[n] : DBL_MIN) : h[n];
@@ -59,11 +60,11 @@ static void shorten(int lanes, double limit, const double *restrict bound, doubl
   }
 }
 
-/* Keeps h lambda_max below the limit, a cheap bound of it in step->checked: of the matrix, or with `gram`
- * of M'M. The fine bound costs two products, so it is taken only where some lane needs it, and counts only
- * there; of a network's matrices, never. */
-static void keep_below(StepSize *step, int d, int lanes, const double *matrix, bool gram, double limit,
-                       double *h) {
+/* Keeps h lambda_max below the limit, for the matrix M or with `gram` for M'M; step->checked holds a cheap
+ * bound on lambda_max. The fine bound costs two products, so it is computed only if some lane needs it and
+ * used only in such lanes; never for a network's matrices. */
+static void step_size_keep_stable(StepSize *step, int d, int lanes, const double *matrix, bool gram,
+                                  double limit, double *h) {
   bool all = true;
   for (int n = 0; n < lanes; n++) all = all && h[n] * step->checked[n] < limit;
   if (all) return;
@@ -72,11 +73,11 @@ static void keep_below(StepSize *step, int d, int lanes, const double *matrix, b
   if (square) matrix_lanes_fine_bound(d, lanes, gram ? square : matrix, fine, step->scratch);
   for (int n = 0; n < lanes && square; n++)
     if (h[n] * step->checked[n] >= limit) step->checked[n] = fine[n];
-  shorten(lanes, limit, step->checked, h, step->shortened);
+  step_size_shorten(lanes, limit, step->checked, h, step->shortened);
 }
 
-/* Computes h <- the part of it that can be trusted. */
-static void keep_near(StepSize *step, Potential *potential, const double *gradient, double *h) {
+/* Shortens h to the part of the step that can be trusted (potential_trust). */
+static void step_size_keep_trusted(StepSize *step, Potential *potential, const double *gradient, double *h) {
   const int d = potential->d, lanes = potential->view.lanes;
   if (potential->self_concordance == 0) return;
   for (int i = 0; i < d; i++)
@@ -93,19 +94,19 @@ void step_size_choose(StepSize *step, Potential *potential, const double *gradie
   const int d = potential->d, lanes = potential->view.lanes;
   const HistoryView *view = &potential->view;
   memset(step->shortened, 0, (size_t)lanes * sizeof *step->shortened);
-  if (!step->by_curvature) ask_by_evidence(step, potential, h);
+  if (!step->by_curvature) step_size_by_evidence(step, potential, h);
   for (int n = 0; n < lanes && step->by_curvature; n++) h[n] = step->size / fmax(step->bound[n], DBL_MIN);
   if (potential->conjugate || potential->network)
-    shorten(lanes, step->limit, step->bound, h, step->shortened);
+    step_size_shorten(lanes, step->limit, step->bound, h, step->shortened);
   if (hessian) {
     (step->scratch ? matrix_lanes_moment_bound : matrix_lanes_coarse_bound)(d, lanes, hessian, step->checked);
-    keep_below(step, d, lanes, hessian, false, step->limit, h);
+    step_size_keep_stable(step, d, lanes, hessian, false, step->limit, h);
   }
   if (factor) {
     memcpy(step->checked, factor_bound, (size_t)lanes * sizeof *factor_bound);
-    keep_below(step, d, lanes, factor, true, 1, h);
+    step_size_keep_stable(step, d, lanes, factor, true, 1, h);
   }
-  keep_near(step, potential, gradient, h);
+  step_size_keep_trusted(step, potential, gradient, h);
   if (step->by_curvature) return;
   for (int n = 0; n < lanes; n++)
     if (step->shortened[n] > 0) fallbacks[(view->first + n) / view->draws]++;

@@ -1,16 +1,16 @@
 /* Step sizes of the samplers that move along the gradient of a potential U (potential.h).
  *
- * step_rule `eta_t`: h / (eta t), t the number of observations, which is what the VITS paper's grid search
- * works with (h / eta diverges). With `eta: auto` the precision of one reward stands for eta. `lambda_max`
- * (default): h / L, h <= 1/2, L a bound on the largest eigenvalue of the Hessian, taken once a round and not
- * at the points where gradients are: a chain whose step h(theta) depends on where it is settles at exp(-U) /
- * h(theta), however small h.
+ * step_rule `eta_t`: h / (eta t) with t the number of observations, the rule that works with the VITS paper's
+ * grid search (h / eta diverges). With `eta: auto` the precision of one reward takes the place of eta.
+ * `lambda_max` (default): h / L with h <= 1/2, where L bounds the largest eigenvalue of the Hessian. L is
+ * computed once per round, not at every point where a gradient is taken, because a chain whose step h(theta)
+ * depends on its position settles at exp(-U) / h(theta), however small h is.
  *
- * VITS is stable for a = h lambda_max < 1, Langevin for a < 2. A step that would leave the stable region at
- * the point where it is taken is shortened to a = 1/2; so is one that would move phi' theta so far that the
- * Hessian there says little about the way (potential_trust). Under `lambda_max`, whose steps are as long as
- * is stable, both belong to the rule, and so does a C of VITS-II that has to be computed again; under
- * `eta_t` they are fallbacks, and counted. */
+ * VITS is stable for a = h lambda_max < 1, Langevin for a < 2. A step that would be unstable at the point
+ * where it is taken is shortened to a = 1/2; a step that would move phi' theta so far that the Hessian says
+ * little about the path is shortened too (potential_trust). Under `lambda_max`, whose steps are as long as
+ * stability allows, both are part of the rule, and so is recomputing C of VITS-II; under `eta_t` they count
+ * as fallbacks. */
 #pragma once
 
 #include "sampler/gradient/potential.h"
@@ -30,21 +30,22 @@ typedef struct {
   int steps; /* K_t */
   bool by_curvature; /* step_rule lambda_max */
   double size; /* h */
-  double limit; /* a is below it */
+  double limit; /* a stays below it */
   double *bound; /* [n]: L */
   double *checked; /* [n] */
-  double *shortened; /* [n]: 1 where a step was */
+  double *shortened; /* [n]: 1 where the step was shortened */
   double *trial; /* [d, n] */
   double *scratch; /* [3, d, d, n]; NULL with a network */
 } StepSize;
 
 Status step_size_create(Arena *memory, const SamplerSetup *setup, int capacity, double limit, StepSize *out);
 
-/* Begins again after the potential was moved to other lanes or evidence. L is taken at reference[d, n]
+/* Prepares for the lanes and evidence that the potential has been moved to. L is taken at reference[d, n]
  * (potential_ceiling). */
 void step_size_begin(StepSize *step, Potential *potential, const double *reference);
-/* Chooses h[n] for the lanes of the potential's view at a point with this gradient[d, n]. With hessian[d,
- * d, n], that of the point: h lambda_max stays below the limit; NULL: L is enough. With factor[d, d, n], h
- * lambda_max of F'F stays below 1, given a cheap bound[n] of that (core/matrix_lanes.h); NULL: none. */
+/* Chooses h[n] for the lanes of the potential's view at a point with this gradient[d, n]. With the hessian[d,
+ * d, n] there, h lambda_max stays below the limit; NULL if L is enough. With F = factor[d, d, n] (or NULL), h
+ * lambda_max of F'F stays below 1, given factor_bound[n], a cheap bound on that lambda_max
+ * (core/matrix_lanes.h). */
 void step_size_choose(StepSize *step, Potential *potential, const double *gradient, const double *hessian,
                       const double *factor, const double *factor_bound, double *h, int64_t *fallbacks);

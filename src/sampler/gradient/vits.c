@@ -1,20 +1,21 @@
 /* VITS, variational inference Thompson sampling (Clavier et al. 2024, Algorithms 1 to 3): each run carries
  * one Gaussian q, moved towards the target exp(-U) of potential.h by `steps` updates after every observation
- * (vits_step.h), from where the last round left it. A draw is a draw from q.
+ * (vits_step.h), starting from where the last round left it. A draw is a draw from q.
  *
- * q starts as the prior, its log density multiplied by eta lambda: N(0, I / (eta lambda)) in Algorithm 1. The
- * algorithm box also draws the first mean at random, the analysis (equation 30) begins at 0; here it is 0, so
- * that draws before the first observation are draws from the prior. The weights of a network do start at a
- * random mean: at 0 all hidden units are alike, and stay so for long. From a prior that is not Gaussian q
- * takes mean and covariance: one Gaussian can then only settle in one mode, or span several. With
- * `components` q is a mixture of J Gaussians, one for each mode as far as they reach (vits_mixture.h).
+ * q starts as the prior with its log density multiplied by eta lambda: N(0, I / (eta lambda)) in Algorithm 1.
+ * The paper's algorithm box also draws the first mean at random, while its analysis (equation 30) begins at
+ * 0; here it is the prior's mean, so that draws before the first observation are draws from the prior. The
+ * weights of a network do start at a random mean, because at 0 all hidden units are alike and stay so for
+ * long. If the prior is not Gaussian, q starts with its mean and covariance, and a single Gaussian can only
+ * settle in one mode, or span several. With `components` q is a mixture of J Gaussians, at best one per mode
+ * (vits_mixture.h).
  *
- * Under the rule `lambda_max` one Gaussian lives in the coordinates in which a Gaussian prior is N(m, I)
- * (potential.h). The rule `eta_t` is the paper's, in theta as it is.
+ * Under the rule `lambda_max` a single Gaussian is kept in the coordinates in which a Gaussian prior is N(m,
+ * I) (potential.h). The rule `eta_t` is the paper's, in theta itself.
  *
  * At a fixed step the mean of Algorithms 2 and 3 keeps a variance of about a / (2 - a) times that of the
- * target, a = h lambda_max, because gradients are taken at draws, and all draws of a call share its error. A
- * control variate takes most of that away (`gradient`, vits_step.h).
+ * target, a = h lambda_max, because gradients are taken at draws, and all draws of a call share the error of
+ * the mean. A control variate removes most of it (`gradient`, vits_step.h).
  *
  * Component j of run n is lane n J + j. Updates use the streams (RNG_OBSERVE, run, round, component); a draw
  * uses d normals of its own stream, after 1 uniform when J > 1. */
@@ -30,11 +31,11 @@
 #include <limits.h>
 #include <string.h>
 
-/* Lanes that are updated at once, or as many of whole runs: of large matrices no more than a tile of a
- * history has, so that a chunk stays in cache. Networks, whose matrices are each a job for BLAS, take one
- * lane. */
+/* Up to this dimension CHUNK_LANES lanes are updated at once, above it no more than a tile of a history has,
+ * so that a chunk stays in cache; either is rounded down to whole runs. Networks take one lane at a time,
+ * since each of their matrices is a job for BLAS. */
 enum { SMALL_DIMENSION = 8 };
-/* What the matrices of the runs of a block may take. */
+/* The most memory that the matrices of a block of runs may take. */
 static const double MOST_BYTES = 16e9;
 
 typedef struct {
@@ -53,8 +54,8 @@ typedef struct {
   double *uniform, *normal, *theta; /* [n], [d, n], [d, n] */
 } Vits;
 
-/* Returns the Gaussians of the lanes from `first` on, the beginning of a chunk. */
-static VitsGaussian chunk_gaussians(const Vits *self, int d, int first) {
+/* Returns the Gaussians of the chunk that starts at lane `first`. */
+static VitsGaussian vits_chunk_gaussians(const Vits *self, int d, int first) {
   const size_t vector = (size_t)d * (size_t)first, matrix = (size_t)d * vector;
   return (VitsGaussian){self->q.mean + vector, self->q.root + matrix, self->q.inverse + matrix};
 }
@@ -64,7 +65,7 @@ static void vits_begin(Sampler *sampler, int runs) {
   const int total = runs * self->components;
   for (int first = 0; first < total; first += self->width) {
     const int lanes = chunk_size(total, first, self->width);
-    const VitsGaussian q = chunk_gaussians(self, sampler->d, first);
+    const VitsGaussian q = vits_chunk_gaussians(self, sampler->d, first);
     vits_mixture_start(&self->mixture, &self->potential, lanes, q, self->weight + first);
     if (!self->potential.network) continue;
     RngLanes rng = catch_up_streams(sampler, 0, 1, first, lanes);
@@ -78,7 +79,7 @@ static void vits_update(Sampler *sampler, const History *history, int round, int
   const int components = self->components, total = history->runs * components;
   for (int first = 0; first < total; first += self->width) {
     const int lanes = chunk_size(total, first, self->width);
-    const VitsGaussian q = chunk_gaussians(self, sampler->d, first);
+    const VitsGaussian q = vits_chunk_gaussians(self, sampler->d, first);
     RngLanes rng = catch_up_streams(sampler, round, components, first, lanes);
     potential_at(&self->potential, &(HistoryView){history, components, first, lanes, NULL, NULL});
     vits_step_round(&self->work, &self->potential, q, &rng, fallbacks);
@@ -94,18 +95,18 @@ static void vits_observe(Sampler *sampler, const History *history, int64_t *fall
 /* Copies lane `from` of `total` to lane n of the draws. */
 static void vits_gather(const Vits *self, int d, int total, int from, int lanes, int n) {
   const int first = from / self->width * self->width, from_lanes = chunk_size(total, first, self->width);
-  const VitsGaussian q = chunk_gaussians(self, d, first);
+  const VitsGaussian q = vits_chunk_gaussians(self, d, first);
   lanes_copy(d, 1, q.mean + from - first, from_lanes, self->drawn.mean + n, lanes);
   lanes_copy(d * d, 1, q.root + from - first, from_lanes, self->drawn.root + n, lanes);
 }
 
-static void carry_lane(const Sampler *from, int from_lane, Sampler *to, int to_lane) {
+static void vits_carry_lane(const Sampler *from, int from_lane, Sampler *to, int to_lane) {
   const Vits *source = from->state, *target = to->state;
   const int d = from->d, width = source->width;
   const int first = from_lane / width * width, place = to_lane / width * width;
   const int lanes = chunk_size(from->setup.runs * source->components, first, source->width),
             to_lanes = chunk_size(to->setup.runs * target->components, place, target->width);
-  const VitsGaussian q = chunk_gaussians(source, d, first), p = chunk_gaussians(target, d, place);
+  const VitsGaussian q = vits_chunk_gaussians(source, d, first), p = vits_chunk_gaussians(target, d, place);
   lanes_copy(d, 1, q.mean + from_lane - first, lanes, p.mean + to_lane - place, to_lanes);
   lanes_copy(d * d, 1, q.root + from_lane - first, lanes, p.root + to_lane - place, to_lanes);
   lanes_copy(d * d, 1, q.inverse + from_lane - first, lanes, p.inverse + to_lane - place, to_lanes);
@@ -117,11 +118,11 @@ static void vits_carry(const Sampler *from, int from_run, Sampler *to, int to_ru
   Vits *target = to->state;
   const int components = source->components;
   for (int j = 0; j < components; j++)
-    carry_lane(from, from_run * components + j, to, to_run * components + j);
+    vits_carry_lane(from, from_run * components + j, to, to_run * components + j);
   target->catch_up = (CatchUp){to->setup.runs, source->catch_up.rounds};
 }
 
-/* Picks the component of a run that a uniform number stands for. */
+/* Returns the component of a run that the uniform number falls on. */
 static int vits_pick(const Vits *self, int run, double uniform) {
   const double *weight = self->weight + run * self->components;
   int j = 0;
@@ -134,7 +135,7 @@ static void vits_sample(Sampler *sampler, const History *history, RngLanes rng, 
   Vits *self = sampler->state;
   const int d = sampler->d, components = self->components;
   vits_observe(sampler, history, fallbacks);
-  const bool in_place = components == 1 && draws == 1; /* a chunk of draws is one of Gaussians */
+  const bool in_place = components == 1 && draws == 1; /* a chunk of draws is a chunk of Gaussians */
   const int most = in_place && self->width < self->drawn_lanes ? self->width : self->drawn_lanes;
   for (Chunk chunk = chunk_begin_narrow(rng, most); chunk.lanes > 0; chunk_next(&chunk, rng)) {
     if (components > 1) rng_lanes_uniform(&chunk.rng, 1, self->uniform);
@@ -144,8 +145,8 @@ static void vits_sample(Sampler *sampler, const History *history, RngLanes rng, 
                   run * components + vits_pick(self, run, self->uniform[n]), chunk.lanes, n);
     }
     rng_lanes_normal(&chunk.rng, d, self->normal);
-    vits_place(d, chunk.lanes, in_place ? chunk_gaussians(self, d, chunk.first) : self->drawn, self->normal,
-               self->theta);
+    vits_place(d, chunk.lanes, in_place ? vits_chunk_gaussians(self, d, chunk.first) : self->drawn,
+               self->normal, self->theta);
     chunk_store(&chunk, d, potential_theta(&self->potential, chunk.lanes, self->theta), theta);
   }
 }
@@ -156,7 +157,7 @@ static void vits_gaussian(const Sampler *sampler, double *mean, double *covarian
   ASSERT(self->components == 1);
   for (int first = 0; first < runs; first += self->width) {
     const int lanes = chunk_size(runs, first, self->width);
-    const VitsGaussian q = chunk_gaussians(self, d, first);
+    const VitsGaussian q = vits_chunk_gaussians(self, d, first);
     double *product = self->work.product;
     matrix_lanes_product_by_transposed(d, lanes, q.root, q.root, product);
     potential_covariance(&self->potential, lanes, product);
@@ -208,29 +209,29 @@ static Status vits_create(Sampler *sampler, const SamplerSetup *setup) {
   return STATUS_OK;
 }
 
-/* Returns the cost of an update of one Gaussian beside the derivatives of the potential: products of d x d
- * matrices, with an inverse for VITS-I; of a network's weights one at a time. */
-static double update_cost(const SamplerWork *work, VitsKind kind) {
+/* Returns the cost of an update of one Gaussian without the derivatives of the potential: products of d x d
+ * matrices, with an inverse for VITS-I. A network's Gaussians are updated one at a time. */
+static double vits_update_cost(const SamplerWork *work, VitsKind kind) {
   const double d = work->d, p = work->weights;
   if (p > 0) return kind == VITS_ONE ? 2000 * p * p + 4.5 * p * p * p : 1000 * p * p + 6 * p * p * p;
   return kind == VITS_ONE ? 150 + 150 * d + 3 * d * d * d : 150 + 100 * d + 2 * d * d * d;
 }
 
-/* Returns the cost of a gradient of the Hessian-free version, and its part of the Hessian. */
-static double sample_cost(const SamplerWork *work) {
+/* Returns the cost of one sample of the Hessian-free version: a gradient and its part of the Hessian. */
+static double vits_sample_cost(const SamplerWork *work) {
   const double d = work->d, p = work->weights;
   return p > 0 ? 80 * p * p : 30 + 40 * d + 8 * d * d;
 }
 
-/* Returns the cost of `steps` updates of J Gaussians; the weights of several are iterated over the draws
- * of all pairs. */
+/* Returns the cost of `steps` updates of J Gaussians, and of the draws. If J > 1, the weights are iterated
+ * over the draws of all pairs. */
 static double vits_cost(const SamplerWork *work, VitsKind kind) {
   const double components = (double)config_int(work->options, "components"), lanes = work->runs * components;
   const double theta = work->weights > 0 ? work->weights : work->d;
-  double share = work->weights > 0 ? 1 : cost_share(lanes), step = share * update_cost(work, kind);
+  double share = work->weights > 0 ? 1 : cost_share(lanes), step = share * vits_update_cost(work, kind);
   if (kind == VITS_HESSIAN_FREE)
     step += (double)config_int(work->options, "samples") *
-            (share * sample_cost(work) + potential_cost(work, lanes, false));
+            (share * vits_sample_cost(work) + potential_cost(work, lanes, false));
   else
     step += potential_cost(work, lanes, true);
   const double weights = components > 1 ? 40000 * components : 0,

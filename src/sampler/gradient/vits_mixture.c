@@ -11,15 +11,15 @@
 
 enum { PRIOR_DRAWS = 1024, FIT_STARTS = 4, PAIRS = 8, DRAWS = 2 * PAIRS, ITERATIONS = 100 };
 
-static const double ENOUGH = 1e-3; /* change of a weight */
+static const double ENOUGH = 1e-3; /* largest change of a weight at which iterations end */
 
-/* -U where it is not finite: no weight, and sums of it are finite. */
+/* Replaces a -U that is not finite: the draw gets no weight, and sums stay finite. */
 static const double NEVER = -1e300;
 
 /* ---- start */
 
-/* Fits the mixture of PRIOR_DRAWS draws from the prior. */
-static Status fit_prior(Arena *memory, const SamplerSetup *setup, int components, Mixture *out) {
+/* Fits the mixture to PRIOR_DRAWS draws from the prior. */
+static Status vits_mixture_fit_prior(Arena *memory, const SamplerSetup *setup, int components, Mixture *out) {
   SCRATCH_ARENA(scratch);
   const Prior *prior = setup->prior;
   const RngKey key = rng_key(setup->seed, RNG_COMPONENTS);
@@ -31,8 +31,9 @@ static Status fit_prior(Arena *memory, const SamplerSetup *setup, int components
                      rng_subkey(key, RNG_MIXTURE_START), 0, out, NULL);
 }
 
-/* Computes weights of f_j^w, whose mass is f_j's weight^w |S_j|^((1 - w) / 2), up to a constant of all j. */
-static void temper_weights(VitsMixture *self, double prior_weight) {
+/* Computes the weights of the tempered f_j^w, whose masses are weight_j^w |S_j|^((1 - w) / 2) up to a
+ * constant that all j share. */
+static void vits_mixture_temper_weights(VitsMixture *self, double prior_weight) {
   const int d = self->d;
   double top, total;
   for (int j = 0; j < self->components; j++) {
@@ -47,12 +48,12 @@ static Status vits_mixture_set_start(Arena *memory, VitsMixture *self, const Sam
                                      double prior_weight) {
   const size_t d = (size_t)self->d, components = (size_t)self->components, size = sizeof(double);
   const double shrink = 1 / sqrt(prior_weight);
-  TRY(fit_prior(memory, setup, self->components, &self->fitted));
+  TRY(vits_mixture_fit_prior(memory, setup, self->components, &self->fitted));
   memcpy(self->start_mean, self->fitted.mean, components * d * size);
   for (size_t i = 0; i < components * d * d; i++) self->start_root[i] = shrink * self->fitted.cholesky[i];
   memcpy(self->start_inverse, self->start_root, components * d * d * size);
   for (size_t j = 0; j < components; j++) linalg_invert_triangle(self->d, self->start_inverse + j * d * d);
-  temper_weights(self, prior_weight);
+  vits_mixture_temper_weights(self, prior_weight);
   return STATUS_OK;
 }
 
@@ -106,7 +107,7 @@ static void vits_mixture_factorise(VitsMixture *self, const HistoryView *view, V
   }
 }
 
-static void evaluate_energy(VitsMixture *self, Potential *potential, double *energy) {
+static void vits_mixture_energy(VitsMixture *self, Potential *potential, double *energy) {
   const Prior *prior = potential->prior;
   const int lanes = potential->view.lanes;
   if (prior->ops->log_density)
@@ -117,8 +118,9 @@ static void evaluate_energy(VitsMixture *self, Potential *potential, double *ene
   for (int n = 0; n < lanes; n++) energy[n] = isfinite(self->value[n]) ? -self->value[n] : NEVER;
 }
 
-/* Computes out[n] = log q_j at theta of component (j + k) % J of the same run, without d log 2 pi / 2. */
-static void evaluate_density(VitsMixture *self, int lanes, VitsGaussian q, int k, double *out) {
+/* Computes out[n] = log q_j at the theta of component (j + k) % J of the same run, without -d log(2 pi) /
+ * 2. */
+static void vits_component_log_density(VitsMixture *self, int lanes, VitsGaussian q, int k, double *out) {
   const int d = self->d, components = self->components;
   for (int n = 0; n < lanes; n++) {
     const int j = n % components, from = n - j + (j + k) % components;
@@ -134,22 +136,24 @@ static void evaluate_density(VitsMixture *self, int lanes, VitsGaussian q, int k
 }
 
 /* Computes the tables energy and log_density. */
-static void evaluate_draws(VitsMixture *self, Potential *potential, VitsGaussian q, RngLanes *rng) {
+static void vits_mixture_evaluate_draws(VitsMixture *self, Potential *potential, VitsGaussian q,
+                                        RngLanes *rng) {
   const int d = self->d, lanes = potential->view.lanes, components = self->components;
   for (int s = 0; s < DRAWS; s++) {
     if (s % 2 == 0) rng_lanes_normal(rng, d, self->eps);
     if (s % 2 == 1)
       for (int i = 0; i < d * lanes; i++) self->eps[i] = -self->eps[i];
     vits_place(d, lanes, q, self->eps, self->theta);
-    evaluate_energy(self, potential, self->energy + s * lanes);
+    vits_mixture_energy(self, potential, self->energy + s * lanes);
     for (int k = 0; k < components; k++)
-      evaluate_density(self, lanes, q, k, self->log_density + (s * components + k) * lanes);
+      vits_component_log_density(self, lanes, q, k, self->log_density + (s * components + k) * lanes);
   }
 }
 
-/* Gathers the draws of one run as the weights meet them: share[J, DRAWS, J], q_i at draw s of component j
- * divided by the largest of all i; excess[J], E_j[-U - log of that largest]. */
-static void gather_run(const VitsMixture *self, int lanes, int first, double *share, double *excess) {
+/* Gathers the draws of one run in the form that the weights need: share[J, DRAWS, J], q_i at draw s of
+ * component j, divided by the largest over all i; excess[J], E_j[-U - log of that largest]. */
+static void vits_mixture_gather_run(const VitsMixture *self, int lanes, int first, double *share,
+                                    double *excess) {
   const int components = self->components;
   for (int j = 0; j < components; j++) {
     excess[j] = 0;
@@ -166,7 +170,7 @@ static void gather_run(const VitsMixture *self, int lanes, int first, double *sh
   }
 }
 
-/* Returns E_j[log q] beyond the largest density. */
+/* Returns E_j[log (q / largest density)]. */
 static double mean_log_density(int components, const double *weight, const double *share) {
   double sum = 0;
   for (int s = 0; s < DRAWS; s++) {
@@ -177,8 +181,9 @@ static double mean_log_density(int components, const double *weight, const doubl
   return sum / DRAWS;
 }
 
-/* Takes one step of weight[J]; returns the largest change. */
-static double improve(int components, const double *share, const double *excess, double *weight) {
+/* Takes one step of weight[J] and returns the largest change. */
+static double vits_mixture_improve_weights(int components, const double *share, const double *excess,
+                                           double *weight) {
   double bound[VITS_COMPONENTS], most = NEVER, sum = 0, change = 0;
   for (int j = 0; j < components; j++) {
     bound[j] = excess[j] - mean_log_density(components, weight, share + j * DRAWS * components);
@@ -199,12 +204,12 @@ void vits_mixture_weigh(VitsMixture *mixture, Potential *potential, VitsGaussian
   ASSERT(view->draws == components && lanes % components == 0 && view->first % components == 0);
   if (components == 1) return;
   vits_mixture_factorise(mixture, view, q, fallbacks);
-  evaluate_draws(mixture, potential, q, rng);
+  vits_mixture_evaluate_draws(mixture, potential, q, rng);
   for (int first = 0; first < lanes; first += components) {
     double share[VITS_COMPONENTS * DRAWS * VITS_COMPONENTS], excess[VITS_COMPONENTS];
-    gather_run(mixture, lanes, first, share, excess);
+    vits_mixture_gather_run(mixture, lanes, first, share, excess);
     for (int j = 0; j < components; j++) weight[first + j] = 1.0 / components;
     for (int k = 0; k < ITERATIONS; k++)
-      if (improve(components, share, excess, weight + first) < ENOUGH) break;
+      if (vits_mixture_improve_weights(components, share, excess, weight + first) < ENOUGH) break;
   }
 }

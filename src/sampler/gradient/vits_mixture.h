@@ -1,22 +1,24 @@
-/* Several Gaussians for each run, q = sum_j pi_j q_j with q_j = N(mu_j, B_j B_j'): vits_step.h moves each as
- * if it were alone, so each can settle in a mode of its own, where one Gaussian would choose among the modes
- * or span them.
+/* Several Gaussians per run, q = sum_j pi_j q_j with q_j = N(mu_j, B_j B_j'): vits_step.h moves each as if it
+ * were alone, so each can settle in a different mode, whereas a single Gaussian would settle in one of the
+ * modes or span them.
  *
- * They start as the mixture that expectation maximisation fits to draws from the prior, covariances divided
- * by the weight of the log prior in U (potential.h); one Gaussian starts with the prior's moments.
+ * They start as the mixture that expectation maximisation fits to draws from the prior, with covariances
+ * divided by the weight of the log prior in U (potential.h); a single Gaussian starts with the prior's
+ * moments.
  *
- * The weights maximise the evidence lower bound of q, components as they are (Jordan et al. 1999 for one
+ * The weights maximise the evidence lower bound of q for fixed components (Jordan et al. 1999 for one
  * Gaussian; Jaakkola and Jordan 1998 for mixtures):
  *
  *     F(pi) = sum_j pi_j E_j[-U - log q],    E_j over q_j.
  *
  * F is concave in pi, and the step pi_j <- pi_j exp(E_j[-U - log q]), normalised, raises it (Blahut 1972,
- * Arimoto 1972). Where components do not overlap the first step arrives: pi_j is proportional to the
- * exponential of component j's own bound. Two that have settled in one mode share the weight of that mode.
- * E_j is an average over pairs mu_j + B_j eps, mu_j - B_j eps, in which errors that are odd in eps cancel.
+ * Arimoto 1972). If the components do not overlap, the first step reaches the maximum: pi_j is proportional
+ * to the exponential of component j's own bound. Two components that have settled in the same mode share its
+ * weight. E_j is an average over pairs mu_j + B_j eps, mu_j - B_j eps, in which errors that are odd in eps
+ * cancel.
  *
- * U needs the log density of the prior. A learned score does not show how much mass lies in modes far apart;
- * its place is taken by the mixture fitted to the prior's draws.
+ * U needs the log density of the prior. A learned score does not tell how much mass lies in modes far apart,
+ * so the mixture fitted to the prior's draws takes the place of the density.
  *
  * N lanes, lane last: lane n is component n % J of run n / J. */
 #pragma once
@@ -45,11 +47,11 @@ typedef struct {
 Status vits_mixture_create(Arena *memory, const SamplerSetup *setup, const Potential *potential,
                            int components, int capacity, VitsMixture *out);
 
-/* Sets lanes 0 .. lanes - 1 of whole runs to where they start; weight[lanes]. */
+/* Sets lanes 0 .. lanes - 1, which are whole runs, and their weight[lanes] to the start. */
 void vits_mixture_start(const VitsMixture *mixture, const Potential *potential, int lanes, VitsGaussian q,
                         double *weight);
 
-/* Computes weight[n] for the lanes of the potential's view, which holds whole runs with J draws each. Uses
- * d normals of every stream for each pair. */
+/* Computes weight[n] for the lanes of the potential's view, which holds whole runs with J draws each. Uses d
+ * normals of every stream per pair. */
 void vits_mixture_weigh(VitsMixture *mixture, Potential *potential, VitsGaussian q, RngLanes *rng,
                         double *weight, int64_t *fallbacks);

@@ -8,11 +8,11 @@
 
 #include <string.h>
 
-/* How far from the start's mean a mean may be, and how wide a Gaussian, in standard deviations of the start:
- * beyond, a learned score says nothing. */
+/* How far a mean may be from the start's mean, and how wide a Gaussian may be, in standard deviations of the
+ * start: beyond that, a learned score means nothing. */
 static const double GUARD = 100;
 
-/* Updates between two refreshments of C: so many as a round makes by default. */
+/* Updates between two refreshes of C: the default number in a round. */
 enum { REFRESH = 10 };
 
 Status vits_step_create(Arena *memory, VitsKind kind, const SamplerSetup *setup, int capacity,
@@ -58,7 +58,7 @@ void vits_place(int d, int lanes, VitsGaussian q, const double *eps, double *the
 
 /* Computes x[rows, lanes] -= h[lanes] y[rows, lanes]. */
 SIMD_CLONES
-static void subtract_scaled(int rows, int lanes, const double *h, const double *y, double *x) {
+static void vits_step_subtract_scaled(int rows, int lanes, const double *h, const double *y, double *x) {
   for (RealLanes at = real_begin(lanes); at.count > 0; real_next(&at)) {
     Real step, own, other;
     real_load(at, 1, h, &step);
@@ -71,10 +71,10 @@ static void subtract_scaled(int rows, int lanes, const double *h, const double *
   }
 }
 
-/* Computes B += h (C' - AB), product = AB, and spread[d, n]: the sums of squares of the rows of B. */
+/* Computes B += h (C' - AB), given product = AB, and spread[d, n], the sums of squares of the rows of B. */
 SIMD_CLONES
-static void move_root(int d, int lanes, const double *h, const double *inverse, const double *product,
-                      double *root, double *spread) {
+static void vits_step_move_root(int d, int lanes, const double *h, const double *inverse,
+                                const double *product, double *root, double *spread) {
   for (RealLanes at = real_begin(lanes); at.count > 0; real_next(&at)) {
     Real step, c, x, b;
     real_load(at, 1, h, &step);
@@ -93,13 +93,13 @@ static void move_root(int d, int lanes, const double *h, const double *inverse, 
   }
 }
 
-/* Computes X -= A, both symmetric, and bound[n] = matrix_moment_bound of what X was. */
+/* Computes X -= A, both symmetric, and bound[n] = matrix_moment_bound of the X before. */
 SIMD_CLONES
-static void subtract_and_bound(int d, int lanes, const double *a, double *excess, double *bound) {
+static void vits_step_subtract_hessian(int d, int lanes, const double *a, double *excess, double *bound) {
   for (RealLanes at = real_begin(lanes); at.count > 0; real_next(&at)) {
     Real trace = {0}, square = {0}, x, subtracted;
     for (int i = 0; i < d; i++) {
-      Real beside = {0}; /* the diagonal */
+      Real beside = {0}; /* off the diagonal */
       for (int j = 0; j <= i; j++) {
         real_load(at, 1, a + (i * d + j) * lanes, &subtracted);
         real_load(at, 1, excess + (i * d + j) * lanes, &x);
@@ -119,7 +119,8 @@ static void subtract_and_bound(int d, int lanes, const double *a, double *excess
 
 /* Returns whether every coordinate of mu and every variance is within the guard. */
 SIMD_CLONES
-static bool is_guarded(const Potential *potential, int lanes, const double *mean, const double *spread) {
+static bool vits_step_is_guarded(const Potential *potential, int lanes, const double *mean,
+                                 const double *spread) {
   int64_t beyond = 0;
   for (int i = 0; i < potential->d; i++) {
     const double limit = GUARD * potential->start_deviation[i], middle = potential->start_mean[i];
@@ -129,26 +130,27 @@ static bool is_guarded(const Potential *potential, int lanes, const double *mean
   return beyond == 0;
 }
 
-/* ---- the Hessian-free estimate: gradients at the points of a set together */
+/* ---- the Hessian-free estimate: the gradients at all points of a set are computed together */
 
 /* Multiplies x[rows, lanes] by weight[lanes]. */
 SIMD_CLONES
-static void weigh_rows(int rows, int lanes, const double *restrict weight, double *restrict x) {
+static void vits_step_scale_directions(int rows, int lanes, const double *restrict weight,
+                                       double *restrict x) {
   for (int i = 0; i < rows; i++)
     for (int n = 0; n < lanes; n++) x[i * lanes + n] *= weight[n];
 }
 
 /* Computes x[count, n] += y[n]. */
 SIMD_CLONES
-static void add_to_each(int count, int n, const double *restrict y, double *restrict x) {
+static void vits_step_shift_points(int count, int n, const double *restrict y, double *restrict x) {
   for (int m = 0; m < count; m++)
     for (int k = 0; k < n; k++) x[m * n + k] += y[k];
 }
 
-/* Computes r_m of one sample for its gradient, and its part of g. */
+/* Replaces the gradient of one sample by its r_m, and adds its part of g to sum. */
 SIMD_CLONES
-static void take_controls(int n, const double *restrict linear, const double *restrict at_mean,
-                          double *restrict gradient, double *restrict sum) {
+static void vits_step_subtract_controls(int n, const double *restrict linear, const double *restrict at_mean,
+                                        double *restrict gradient, double *restrict sum) {
   for (int k = 0; k < n; k++) {
     const double rest = gradient[k] - linear[k];
     sum[k] += rest;
@@ -162,27 +164,30 @@ static void average_samples(int n, double samples, const double *restrict base, 
   for (int k = 0; k < n; k++) sum[k] = sum[k] / samples + base[k];
 }
 
-/* Draws eps[count, d, lanes] of a set, standard normal and orthogonal: a length does not depend on any
- * direction, so that their product is still standard normal. */
-static void draw_set(VitsStep *work, int count, int lanes, RngLanes *rng) {
+/* Draws eps[count, d, lanes] of a set, each standard normal and all orthogonal: lengths are independent of
+ * directions, so length times direction is still standard normal. */
+static void vits_step_draw_directions(VitsStep *work, int count, int lanes, RngLanes *rng) {
   const int d = work->d, vector = d * lanes;
   double *eps = work->directions;
   for (int m = 0; m < count; m++) rng_lanes_normal(rng, d, eps + m * vector);
   linalg_orthonormalise_lanes(count, d, lanes, eps, work->lengths);
-  for (int m = 0; m < count; m++) weigh_rows(d, lanes, work->lengths + m * lanes, eps + m * vector);
+  for (int m = 0; m < count; m++)
+    vits_step_scale_directions(d, lanes, work->lengths + m * lanes, eps + m * vector);
 }
 
-/* Computes sum[d, d, n] += eps r' of a set, g += what stands in it. */
-static void add_set(VitsStep *work, Potential *potential, VitsGaussian q, int count, double *sum) {
+/* Adds eps r' of a set to sum[d, d, n], and the parts of g to work->gradient. */
+static void vits_step_add_directions(VitsStep *work, Potential *potential, VitsGaussian q, int count,
+                                     double *sum) {
   const int d = work->d, lanes = potential->view.lanes, vector = d * lanes;
   double *eps = work->directions, *point = work->hessian, *gradient = work->copy;
   matrix_lanes_multiply_vectors(count, d, lanes, eps, false, q.root, point);
-  add_to_each(count, vector, q.mean, point);
+  vits_step_shift_points(count, vector, q.mean, point);
   potential_gradients(potential, count, point, gradient);
   double *linear = point;
   matrix_lanes_multiply_vectors(count, d, lanes, eps, true, q.inverse, linear);
   for (int m = 0; m < count; m++)
-    take_controls(vector, linear + m * vector, work->at_mean, gradient + m * vector, work->gradient);
+    vits_step_subtract_controls(vector, linear + m * vector, work->at_mean, gradient + m * vector,
+                                work->gradient);
   matrix_lanes_add_outer(count, d, lanes, eps, gradient, sum);
 }
 
@@ -194,8 +199,8 @@ void vits_step_estimate(VitsStep *work, Potential *potential, VitsGaussian q, Rn
   potential_derivatives(potential, q.mean, work->at_mean, NULL);
   for (int first = 0; first < work->samples; first += d) {
     const int count = work->samples - first < d ? work->samples - first : d;
-    draw_set(work, count, lanes, rng);
-    add_set(work, potential, q, count, sum);
+    vits_step_draw_directions(work, count, lanes, rng);
+    vits_step_add_directions(work, potential, q, count, sum);
   }
   for (int i = 0; i < d * lanes; i++) work->gradient[i] /= work->samples;
   average_samples(matrix, work->samples, q.inverse, sum);
@@ -205,7 +210,7 @@ void vits_step_estimate(VitsStep *work, Potential *potential, VitsGaussian q, Rn
 
 /* ---- updates */
 
-/* Computes g and A at one draw; returns A, which is the potential's own where it does not depend on the
+/* Computes g and A at one draw and returns A, which is the potential's precision if it does not depend on the
  * draw. */
 static const double *evaluate_at_draw(VitsStep *work, Potential *potential, VitsGaussian q, RngLanes *rng) {
   const bool known = potential_is_quadratic(potential);
@@ -220,10 +225,11 @@ static const double *evaluate_at_draw(VitsStep *work, Potential *potential, Vits
   return known ? potential->precision : work->hessian;
 }
 
-/* Brings C, which drifts from B^-1, back by one iteration of Newton and Schulz, C <- C (2I - BC). Where it
- * is too far for that, C is B^-1 computed again, which long steps bring about (step_size.h says when it
- * counts). */
-static void refresh_inverse(VitsStep *work, const HistoryView *view, VitsGaussian q, int64_t *fallbacks) {
+/* Brings C, which drifts from B^-1, back by one Newton-Schulz iteration, C <- C (2I - BC). If long steps have
+ * taken it too far away for that, B^-1 is computed again (step_size.h says when this counts as a
+ * fallback). */
+static void vits_step_refresh_inverse(VitsStep *work, const HistoryView *view, VitsGaussian q,
+                                      int64_t *fallbacks) {
   const int d = work->d, lanes = view->lanes, matrix = d * d * lanes;
   double *residual = work->product, *refreshed = work->hessian, *inverted = work->excess;
   bool all = true;
@@ -251,7 +257,7 @@ static void refresh_inverse(VitsStep *work, const HistoryView *view, VitsGaussia
 void vits_step_excess(VitsStep *work, int lanes, const double *hessian, VitsGaussian q) {
   const int d = work->d;
   matrix_lanes_gram(d, lanes, q.inverse, work->excess);
-  subtract_and_bound(d, lanes, hessian, work->excess, work->dot);
+  vits_step_subtract_hessian(d, lanes, hessian, work->excess, work->dot);
 }
 
 /* Computes X <- I + h X. */
@@ -265,10 +271,10 @@ void vits_step_move(VitsStep *work, int lanes, const double *hessian, VitsGaussi
   const int d = work->d;
   double *excess = work->excess;
   matrix_lanes_product(d, lanes, hessian, q.root, work->product);
-  move_root(d, lanes, work->h, q.inverse, work->product, q.root, work->spread);
+  vits_step_move_root(d, lanes, work->h, q.inverse, work->product, q.root, work->spread);
   if (work->kind != VITS_ONE) {
     matrix_lanes_product(d, lanes, q.inverse, excess, work->product);
-    subtract_scaled(d * d, lanes, work->h, work->product, q.inverse);
+    vits_step_subtract_scaled(d * d, lanes, work->h, work->product, q.inverse);
   } else if (!linalg_is_single(d, lanes)) { /* C <- C S^-1 */
     step_matrix(d, lanes, work->h, excess);
     matrix_kernel_invert(d, lanes, excess, work->scratch);
@@ -277,7 +283,7 @@ void vits_step_move(VitsStep *work, int lanes, const double *hessian, VitsGaussi
   }
 }
 
-/* Runs the lines "mu <-", "B <-" and "C <-". */
+/* Updates mu, B and C by the lines of vits_step.h. */
 static void vits_step_update(VitsStep *work, Potential *potential, const double *hessian, VitsGaussian q,
                              int64_t *fallbacks) {
   const int d = work->d, lanes = potential->view.lanes;
@@ -285,13 +291,13 @@ static void vits_step_update(VitsStep *work, Potential *potential, const double 
   vits_step_excess(work, lanes, hessian, q);
   step_size_choose(&work->step, potential, work->gradient, hessian == potential->precision ? NULL : hessian,
                    q.inverse, work->dot, work->h, fallbacks);
-  subtract_scaled(d, lanes, work->h, work->gradient, q.mean);
+  vits_step_subtract_scaled(d, lanes, work->h, work->gradient, q.mean);
   vits_step_move(work, lanes, hessian, q);
 }
 
-/* Brings the coordinates of mu of lane n back within the guard, and B, with C, by the factor that its widest
- * variance needs. Returns whether anything was beyond. */
-static bool guard_lane(const VitsStep *work, const Potential *potential, int n, VitsGaussian q) {
+/* Brings the coordinates of mu of lane n back within the guard, and shrinks B (C grows by the same factor)
+ * until its largest variance is within it. Returns whether anything was beyond. */
+static bool vits_step_guard_lane(const VitsStep *work, const Potential *potential, int n, VitsGaussian q) {
   const int d = work->d, lanes = potential->view.lanes;
   double shrink = 1;
   bool touched = false;
@@ -307,17 +313,17 @@ static bool guard_lane(const VitsStep *work, const Potential *potential, int n, 
   return touched;
 }
 
-static void keep_guarded(const VitsStep *work, const Potential *potential, VitsGaussian q,
-                         int64_t *fallbacks) {
+static void vits_step_keep_guarded(const VitsStep *work, const Potential *potential, VitsGaussian q,
+                                   int64_t *fallbacks) {
   const HistoryView *view = &potential->view;
-  if (is_guarded(potential, view->lanes, q.mean, work->spread)) return;
+  if (vits_step_is_guarded(potential, view->lanes, q.mean, work->spread)) return;
   for (int n = 0; n < view->lanes; n++)
-    if (guard_lane(work, potential, n, q)) fallbacks[(view->first + n) / view->draws]++;
+    if (vits_step_guard_lane(work, potential, n, q)) fallbacks[(view->first + n) / view->draws]++;
 }
 
-/* Computes sum[n] += x - x over the rows: 0 as long as all are finite, else not a number. */
+/* Adds x - x over the rows to sum[n]: 0 as long as all are finite, else not a number. */
 SIMD_CLONES
-static void add_differences(int rows, int lanes, const double *restrict x, double *restrict sum) {
+static void vits_step_flag_not_finite(int rows, int lanes, const double *restrict x, double *restrict sum) {
   for (int i = 0; i < rows; i++)
     for (int n = 0; n < lanes; n++) sum[n] += x[i * lanes + n] - x[i * lanes + n];
 }
@@ -327,23 +333,23 @@ void vits_step_round(VitsStep *work, Potential *potential, VitsGaussian q, RngLa
   const HistoryView view = potential->view;
   const int d = work->d, lanes = view.lanes;
   const int64_t before =
-      (int64_t)rng->round * work->step.steps; /* updates of the rounds before, from round 0 on */
+      (int64_t)rng->round * work->step.steps; /* updates in the rounds before, counted from round 0 */
   const bool drifts = work->kind != VITS_ONE || !linalg_is_single(d, lanes);
   step_size_begin(&work->step, potential, q.mean);
   for (int k = 0; k < work->step.steps; k++) {
-    if (drifts && (before + k) % REFRESH == 0) refresh_inverse(work, &view, q, fallbacks);
+    if (drifts && (before + k) % REFRESH == 0) vits_step_refresh_inverse(work, &view, q, fallbacks);
     const double *hessian = work->hessian;
     if (work->kind == VITS_HESSIAN_FREE)
       vits_step_estimate(work, potential, q, rng);
     else
       hessian = evaluate_at_draw(work, potential, q, rng);
     vits_step_update(work, potential, hessian, q, fallbacks);
-    keep_guarded(work, potential, q, fallbacks);
+    vits_step_keep_guarded(work, potential, q, fallbacks);
   }
   memset(work->dot, 0, (size_t)lanes * sizeof *work->dot);
-  add_differences(d, lanes, q.mean, work->dot);
-  add_differences(d * d, lanes, q.root, work->dot);
-  add_differences(d * d, lanes, q.inverse, work->dot);
+  vits_step_flag_not_finite(d, lanes, q.mean, work->dot);
+  vits_step_flag_not_finite(d * d, lanes, q.root, work->dot);
+  vits_step_flag_not_finite(d * d, lanes, q.inverse, work->dot);
   for (int n = 0; n < lanes; n++) {
     if (isfinite(work->dot[n])) continue;
     vits_start(potential, lanes, n, n + 1, q);

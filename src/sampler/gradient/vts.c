@@ -1,16 +1,16 @@
 /* VTS, variational Thompson sampling (Urteaga and Wiggins 2018; VITS paper, Section 1 and Appendix D): each
  * run carries a mixture of mean-field Gaussians q, fitted to the target exp(-U) of potential.h after every
- * observation by steps that raise a lower bound (vts_ascent.h), from where the last round left it. A draw is
- * a draw from q.
+ * observation by steps that raise a lower bound (vts_ascent.h), starting from where the last round left it. A
+ * draw is a draw from q.
  *
- * It differs from the paper, where the mixture is the model: rewards of an arm there are a mixture of linear
- * regressions with unknown weights and noise, and variational EM gives each its factors, all arms apart. Here
- * the model is the bandit's own and the mixture is the approximation of its posterior, which is how the VITS
- * paper describes its rival; `posterior: per_arm` keeps the arms apart.
+ * It differs from the original paper, where the mixture is the model: the rewards of an arm are a mixture of
+ * linear regressions with unknown weights and noise, and variational EM fits their factors, separately for
+ * each arm. Here the model is that of the bandit, and the mixture approximates its posterior, which is how
+ * the VITS paper describes its rival; `posterior: per_arm` keeps the arms separate.
  *
- * The means start as draws from the prior (of one component: at the prior's mean), the variances as those of
- * the prior; before the first observation q is fitted to the prior. Streams of a start are (RNG_OBSERVE, run,
- * round 0, component). A draw uses 1 uniform and d normals of its stream. */
+ * The means start as draws from the prior (a single component at the prior's mean), the variances as those of
+ * the prior; before the first observation q is fitted to the prior. The streams of the start are
+ * (RNG_OBSERVE, run, round 0, component). A draw uses 1 uniform and d normals of its stream. */
 #include "core/chunk.h"
 #include "io/config/config_rows.h"
 #include "sampler/cost.h"
@@ -26,17 +26,17 @@ typedef struct {
   VtsAscent ascent;
   CatchUp catch_up;
   int components, steps; /* M */
-  bool fitted; /* since `begin` */
+  bool fitted; /* since vts_begin */
   VtsMixture q; /* [G], of groups of VECTOR_LANES runs */
   double *start; /* [d, M] */
   double *uniform, *normal; /* [n], [d, n] of a chunk */
 } Vts;
 
-/* Steps end where the bound rises by no more than this, in nats. */
+/* Steps end once the bound rises by no more than this, in nats. */
 static const double ENOUGH = 1e-9;
 
-/* Returns q of the group of a run, which is lane run % VECTOR_LANES there. */
-static VtsMixture group_of(const Vts *self, int run) {
+/* Returns q of the group of a run; the run is lane run % VECTOR_LANES of the group. */
+static VtsMixture vts_group_of_run(const Vts *self, int run) {
   const int first = run / VECTOR_LANES * self->components, d = self->potential.d;
   return (VtsMixture){self->q.weight + first, self->q.mean + first * d, self->q.variance + first * d};
 }
@@ -47,7 +47,7 @@ static void vts_begin(Sampler *sampler, int runs) {
   const int d = sampler->d, components = self->components;
   self->fitted = false;
   for (int run = 0; run < runs; run++) {
-    const VtsMixture q = group_of(self, run);
+    const VtsMixture q = vts_group_of_run(self, run);
     const int n = run % VECTOR_LANES;
     RngLanes rng = catch_up_streams(sampler, 0, components, run * components, components);
     if (components > 1) potential->prior->ops->sample(potential->prior, &rng, self->start);
@@ -68,7 +68,7 @@ static void vts_update(Sampler *sampler, const History *history, int round, int6
     const HistoryView view = {history, 1, first, chunk_size(history->runs, first, CHUNK_LANES), NULL, NULL};
     potential_at(&self->potential, &view);
     for (int run = first; run < first + view.lanes; run += VECTOR_LANES) {
-      const VtsMixture q = group_of(self, run);
+      const VtsMixture q = vts_group_of_run(self, run);
       vts_ascend(&self->ascent, &q, run, self->steps, ENOUGH, fallbacks);
     }
   }
@@ -81,18 +81,18 @@ static void vts_observe(Sampler *sampler, const History *history, int64_t *fallb
   if (!self->fitted) vts_update(sampler, history, 0, fallbacks);
 }
 
-static void carry_lane(int rows, const Real *from, int from_run, Real *to, int to_run) {
+static void vts_carry_lane(int rows, const Real *from, int from_run, Real *to, int to_run) {
   for (int k = 0; k < rows; k++) to[k][to_run % VECTOR_LANES] = from[k][from_run % VECTOR_LANES];
 }
 
 static void vts_carry(const Sampler *from, int from_run, Sampler *to, int to_run) {
   const Vts *source = from->state;
   Vts *target = to->state;
-  const VtsMixture q = group_of(source, from_run), p = group_of(target, to_run);
+  const VtsMixture q = vts_group_of_run(source, from_run), p = vts_group_of_run(target, to_run);
   const int components = source->components, vector = components * from->d;
-  carry_lane(components, q.weight, from_run, p.weight, to_run);
-  carry_lane(vector, q.mean, from_run, p.mean, to_run);
-  carry_lane(vector, q.variance, from_run, p.variance, to_run);
+  vts_carry_lane(components, q.weight, from_run, p.weight, to_run);
+  vts_carry_lane(vector, q.mean, from_run, p.mean, to_run);
+  vts_carry_lane(vector, q.variance, from_run, p.variance, to_run);
   target->catch_up = (CatchUp){to->setup.runs, source->catch_up.rounds};
   target->fitted = source->fitted;
 }
@@ -114,7 +114,7 @@ static void vts_sample(Sampler *sampler, const History *history, RngLanes rng, i
     rng_lanes_normal(&chunk.rng, d, self->normal);
     for (int n = 0; n < chunk.lanes; n++) {
       const int run = (chunk.first + n) / draws, lane = run % VECTOR_LANES;
-      const VtsMixture q = group_of(self, run);
+      const VtsMixture q = vts_group_of_run(self, run);
       const int m = vts_pick(&q, self->components, lane, self->uniform[n]);
       for (int i = 0; i < d; i++) {
         double *z = &self->normal[i * chunk.lanes + n];
@@ -125,14 +125,14 @@ static void vts_sample(Sampler *sampler, const History *history, RngLanes rng, i
   }
 }
 
-/* Returns the moments of the mixture of mean-field Gaussians, whose weights add up to 1. */
+/* Computes the moments of the mixture of mean-field Gaussians, whose weights add up to 1. */
 static void vts_moments(Sampler *sampler, const History *history, double *mean, double *covariance,
                         int64_t *fallbacks) {
   const Vts *self = sampler->state;
   const int d = sampler->d, components = self->components;
   vts_observe(sampler, history, fallbacks);
   for (RealLanes runs = real_begin(history->runs); runs.count > 0; real_next(&runs)) {
-    const VtsMixture q = group_of(self, (int)runs.first);
+    const VtsMixture q = vts_group_of_run(self, (int)runs.first);
     for (int i = 0; i < d; i++)
       for (int j = 0; j <= i; j++) {
         Real m_i = {0}, m_j = {0}, sum = {0};
@@ -171,9 +171,9 @@ static Status vts_create(Sampler *sampler, const SamplerSetup *setup) {
   return STATUS_OK;
 }
 
-/* Steps end early where the bound no longer rises, which is rare. A row costs its expectations; pairs of
- * components, and components of a mixture prior, bounds of their own. Where U is quadratic runs go side by
- * side. */
+/* Returns the cost. Steps rarely end early because the bound no longer rises. A row costs its expectations;
+ * every pair of components, and every component of a mixture prior, costs a bound. If U is quadratic, runs
+ * are computed side by side. */
 static double vts_cost(const SamplerWork *work) {
   const double d = work->d, components = (double)config_int(work->options, "components"),
                steps = (double)config_int(work->options, "steps"),
@@ -199,7 +199,7 @@ const SamplerOps sampler_vts = {
     .summary = "Variational Thompson sampling: a mixture of mean-field Gaussians",
     .reference = "Urteaga and Wiggins (2018); VITS paper, Appendix D",
     .default_prior = "standard",
-    /* Mean-field: what its coordinates have in common is lost. Beyond a factor of two it counts. */
+    /* Mean-field: correlations between coordinates are lost. Only a factor beyond two counts as an error. */
     .narrow = 0.5,
     .wide = 2,
     .needs = NEEDS_MIXTURE,

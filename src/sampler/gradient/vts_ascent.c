@@ -2,7 +2,7 @@
 
 #include "core/quadrature.h"
 
-static const double FARTHEST = 300; /* |u|: expectations of exp(u) stay finite */
+static const double FARTHEST = 300; /* largest |u|, so that expectations of exp(u) stay finite */
 
 Status vts_ascent_create(Arena *memory, const Potential *potential, int components, VtsAscent *out) {
   const size_t d = (size_t)potential->d,
@@ -19,8 +19,8 @@ Status vts_ascent_create(Arena *memory, const Potential *potential, int componen
   return quadrature_hermite(VTS_NODES, out->node, out->node_weight);
 }
 
-/* ---- e_m: the three parts of E[-U] under component m. With `slopes`, their gradient and Hessian are added
- * to step and subtracted from `hessian`. */
+/* ---- e_m: the three parts of E[-U] under component m. With `slopes` their gradients are added to `step`,
+ * and their Hessians subtracted from `hessian`. */
 
 static Real quadratic_energy(const VtsAscent *at, int m) {
   const int d = at->d;
@@ -34,7 +34,7 @@ static Real quadratic_energy(const VtsAscent *at, int m) {
   return sum;
 }
 
-/* Returns E[log f_c], f_c the weight times the density of a component of the prior. */
+/* Returns E[log f_c], where f_c is the weight times the density of component c of the prior. */
 static Real component_energy(const Mixture *prior, int c, const Real *mean, const Real *variance) {
   const int d = prior->d;
   const double *centre = prior->mean + c * d, *precision = prior->precision + (size_t)c * (size_t)(d * d);
@@ -48,8 +48,8 @@ static Real component_energy(const Mixture *prior, int c, const Real *mean, cons
 }
 
 /* Returns a lower bound on E_q[log p(theta)] under Gaussian m, times the weight of the prior: the logarithm
- * of sum_c exp(E_q[log w_c N(theta; mu_c, Sigma_c)]), by Jensen. `slopes`: step and hessian get its
- * derivatives. */
+ * of sum_c exp(E_q[log w_c N(theta; mu_c, Sigma_c)]), by Jensen's inequality. With `slopes` its derivatives
+ * go into step and hessian. */
 static Real log_prior_bound(const VtsAscent *at, int m, bool slopes) {
   const Mixture *prior = at->potential->prior->mixture;
   const int d = at->d;
@@ -73,8 +73,8 @@ static Real log_prior_bound(const VtsAscent *at, int m, bool slopes) {
   return weight * (top + real_log(sum));
 }
 
-/* Loads phi of one row of every run; returns the rewards. Where a run has no such row *present is 0. */
-static Real load_row(const VtsAscent *at, int row, Real *present) {
+/* Loads phi of one row of every run and returns the rewards. *present is 0 in runs without such a row. */
+static Real vts_ascent_load_row(const VtsAscent *at, int row, Real *present) {
   const History *history = at->potential->view.history;
   Real reward = {0};
   *present = (Real){0};
@@ -88,14 +88,14 @@ static Real load_row(const VtsAscent *at, int row, Real *present) {
 }
 
 /* Returns the energy of a row, whose u = phi' theta is normal under the component. */
-static Real row_energy(const VtsAscent *at, int m, int row, bool slopes) {
+static Real vts_ascent_row_energy(const VtsAscent *at, int m, int row, bool slopes) {
   const int d = at->d;
   const History *history = at->potential->view.history;
   const Likelihood *likelihood = history->likelihood;
   const Real *mean = at->q.mean + m * d, *variance = at->q.variance + m * d;
   Real present, middle = {0}, square = {0}, sum = {0}, first = {0}, second = {0};
   Real y[VTS_NODES], u[VTS_NODES], deviance[VTS_NODES], slope[VTS_NODES], curvature[VTS_NODES];
-  const Real reward = load_row(at, row, &present);
+  const Real reward = vts_ascent_load_row(at, row, &present);
   for (int i = 0; i < d; i++) middle += at->phi[i] * mean[i], square += at->phi[i] * at->phi[i] * variance[i];
   square = real_root(square);
   for (int k = 0; k < VTS_NODES; k++) {
@@ -118,23 +118,23 @@ static Real row_energy(const VtsAscent *at, int m, int row, bool slopes) {
   return -0.5 * weight * sum;
 }
 
-static Real rows_energy(const VtsAscent *at, int m, bool slopes) {
+static Real vts_ascent_rows_energy(const VtsAscent *at, int m, bool slopes) {
   Real sum = {0};
-  for (int row = 0; row < at->rows; row++) sum += row_energy(at, m, row, slopes);
+  for (int row = 0; row < at->rows; row++) sum += vts_ascent_row_energy(at, m, row, slopes);
   return sum;
 }
 
-static Real energy_of(const VtsAscent *at, int m) {
+static Real vts_ascent_energy(const VtsAscent *at, int m) {
   Real energy = quadratic_energy(at, m);
   if (!at->potential->closed_prior) energy += log_prior_bound(at, m, false);
-  return energy + rows_energy(at, m, false);
+  return energy + vts_ascent_rows_energy(at, m, false);
 }
 
 /* ---- the bound */
 
-/* Returns the log of the overlap of components m and j. The logarithm is that of the product of a few
- * variances, which are far from the ends of the range of numbers. */
-static Real log_overlap(const VtsMixture *q, int d, int m, int j) {
+/* Returns the log of the overlap of components m and j. Each logarithm is taken of the product of a few
+ * variances, which is far from overflow and underflow. */
+static Real vts_ascent_log_overlap(const VtsMixture *q, int d, int m, int j) {
   enum { TOGETHER = 4 };
   const Real *mean = q->mean + m * d, *other_mean = q->mean + j * d;
   const Real *variance = q->variance + m * d, *other_variance = q->variance + j * d;
@@ -151,13 +151,13 @@ static Real log_overlap(const VtsMixture *q, int d, int m, int j) {
   return -0.5 * sum;
 }
 
-static void find_overlaps(VtsAscent *at, int m) {
+static void vts_ascent_find_overlaps(VtsAscent *at, int m) {
   for (int j = 0; j < at->components; j++)
-    at->entropy.overlap[m][j] = at->entropy.overlap[j][m] = log_overlap(&at->q, at->d, m, j);
+    at->entropy.overlap[m][j] = at->entropy.overlap[j][m] = vts_ascent_log_overlap(&at->q, at->d, m, j);
 }
 
 /* Computes densities and bound from the overlaps. */
-static void find_entropy(VtsAscent *at) {
+static void vts_ascent_find_entropy(VtsAscent *at) {
   VtsEntropy *entropy = &at->entropy;
   entropy->value = (Real){0};
   for (int m = 0; m < at->components; m++) {
@@ -169,7 +169,7 @@ static void find_entropy(VtsAscent *at) {
   }
 }
 
-static Real bound_of(const VtsAscent *at) {
+static Real vts_ascent_bound(const VtsAscent *at) {
   Real value = at->entropy.value;
   for (int m = 0; m < at->components; m++) value += at->q.weight[m] * at->energy[m];
   return value;
@@ -177,7 +177,7 @@ static Real bound_of(const VtsAscent *at) {
 
 /* ---- steps */
 
-static void factorise(VtsAscent *at, Mask active) {
+static void vts_ascent_factorise(VtsAscent *at, Mask active) {
   Real bad = {0};
   memcpy(at->root, at->hessian, (size_t)(at->d * at->d) * sizeof *at->root);
   real_cholesky(at->d, at->root, at->column, &bad);
@@ -185,17 +185,18 @@ static void factorise(VtsAscent *at, Mask active) {
   at->jitters += real_choose(active, bad, real_of(0));
 }
 
-/* Finds the way of component m: step = H^-1 (s_mu / pi_m - E[grad U]), growth = log of the ratio of
- * variances. Both make F rise at first: H is positive definite, and growth_i has the sign of dF / dv_i. */
-static void aim(VtsAscent *at, int m, Mask active) {
+/* Finds the direction of component m: step = H^-1 (s_mu / pi_m - E[grad U]), growth = log of the ratio of new
+ * to old variances. Along both F rises at first: H is positive definite, and growth_i has the sign of dF /
+ * dv_i. */
+static void vts_ascent_aim_component(VtsAscent *at, int m, Mask active) {
   const int d = at->d;
   const Real *mean = at->q.mean + m * d, *variance = at->q.variance + m * d;
   for (int i = 0; i < d; i++) at->step[i] = at->vector[i] - at->image[m * d + i], at->growth[i] = (Real){0};
   if (at->hessian != at->precision) {
     memcpy(at->hessian, at->precision, (size_t)(d * d) * sizeof *at->hessian);
     if (!at->potential->closed_prior) log_prior_bound(at, m, true);
-    rows_energy(at, m, true);
-    factorise(at, active);
+    vts_ascent_rows_energy(at, m, true);
+    vts_ascent_factorise(at, active);
   }
   for (int j = 0; j < at->components; j++) {
     Real share = real_exp(at->entropy.overlap[m][j] - at->entropy.density[m]);
@@ -205,7 +206,7 @@ static void aim(VtsAscent *at, int m, Mask active) {
       const Real gap = mean[i] - at->q.mean[j * d + i], total = variance[i] + at->q.variance[j * d + i];
       const Real part = share / total;
       at->step[i] += part * gap;
-      at->growth[i] += j == m ? part : 0.5 * part * (1 - gap * gap / total); /* its own counts twice */
+      at->growth[i] += j == m ? part : 0.5 * part * (1 - gap * gap / total); /* with itself, twice */
     }
   }
   real_lower(d, at->root, at->step, at->column);
@@ -217,8 +218,9 @@ static void aim(VtsAscent *at, int m, Mask active) {
   }
 }
 
-/* Moves component m by a share of its way; where that is 0, it is where it was. */
-static void go(VtsAscent *at, int m, Real length) {
+/* Moves component m along its direction by the share `length`; a length of 0 puts it back exactly where it
+ * was. */
+static void vts_ascent_place_component(VtsAscent *at, int m, Real length) {
   const Mask still = length == 0;
   for (int i = 0; i < at->d; i++) {
     const Real mean = at->old_mean[i] + length * at->step[i];
@@ -228,35 +230,35 @@ static void go(VtsAscent *at, int m, Real length) {
   }
 }
 
-/* Halves the lengths of the runs whose F falls, to 0 after VTS_HALVINGS; returns whether there are none.
- * Where a length stays, the same numbers come out again. */
-static bool shorten(const VtsAscent *at, Real after, int tries, Real *length) {
+/* Halves the lengths of the runs whose F falls, down to 0 after VTS_HALVINGS tries. Returns whether there are
+ * none. A run whose length stays will get the same numbers again. */
+static bool vts_ascent_halve_lengths(const VtsAscent *at, Real after, int tries, Real *length) {
   const Mask kept = (*length == 0) | (~(after < at->value) & (after > -INFINITY) & (after < INFINITY));
   const Real shorter = tries + 1 < VTS_HALVINGS ? 0.5 * *length : (Real){0};
   *length = real_choose(kept, *length, shorter);
   return real_everywhere(kept);
 }
 
-static void move_component(VtsAscent *at, int m, Mask active) {
+static void vts_ascent_move_component(VtsAscent *at, int m, Mask active) {
   const size_t bytes = (size_t)at->d * sizeof(Real);
   const Real before = at->entropy.value;
   Real length = real_choose(active, real_of(1), real_of(0)), energy, after;
-  aim(at, m, active);
+  vts_ascent_aim_component(at, m, active);
   memcpy(at->old_mean, at->q.mean + m * at->d, bytes);
   memcpy(at->old_variance, at->q.variance + m * at->d, bytes);
   for (int tries = 0;; tries++) {
-    go(at, m, length);
-    energy = energy_of(at, m);
-    find_overlaps(at, m);
-    find_entropy(at);
+    vts_ascent_place_component(at, m, length);
+    energy = vts_ascent_energy(at, m);
+    vts_ascent_find_overlaps(at, m);
+    vts_ascent_find_entropy(at);
     after = at->value + at->q.weight[m] * (energy - at->energy[m]) + at->entropy.value - before;
-    if (shorten(at, after, tries, &length)) break;
+    if (vts_ascent_halve_lengths(at, after, tries, &length)) break;
   }
   at->energy[m] = energy;
   at->value = real_choose(length != 0, after, at->value);
 }
 
-/* Multiplies pi_m by exp(length slope_m), normalised; where the length is 0, it stays. */
+/* Multiplies pi_m by exp(length slope_m) and normalises; where the length is 0, the weights stay. */
 static void vts_ascent_weigh(VtsAscent *at, Real length, const Real *old, const Real *slope) {
   Real sum = {0};
   for (int m = 0; m < at->components; m++)
@@ -265,7 +267,7 @@ static void vts_ascent_weigh(VtsAscent *at, Real length, const Real *old, const 
     at->q.weight[m] = real_choose(length == 0, old[m], at->q.weight[m] / sum);
 }
 
-static void move_weights(VtsAscent *at, Mask active) {
+static void vts_ascent_move_weights(VtsAscent *at, Mask active) {
   const VtsEntropy *entropy = &at->entropy;
   Real old[VTS_COMPONENTS], slope[VTS_COMPONENTS], top = real_of(-INFINITY), after;
   Real length = real_choose(active, real_of(1), real_of(0));
@@ -279,9 +281,9 @@ static void move_weights(VtsAscent *at, Mask active) {
   for (int m = 0; m < at->components; m++) slope[m] -= top;
   for (int tries = 0;; tries++) {
     vts_ascent_weigh(at, length, old, slope);
-    find_entropy(at);
-    after = bound_of(at);
-    if (shorten(at, after, tries, &length)) break;
+    vts_ascent_find_entropy(at);
+    after = vts_ascent_bound(at);
+    if (vts_ascent_halve_lengths(at, after, tries, &length)) break;
   }
   at->value = real_choose(length != 0, after, at->value);
 }
@@ -306,13 +308,13 @@ static void vts_ascent_begin(VtsAscent *at, const VtsMixture *q, int first) {
     const int rows = history_observations(view->history, first + n);
     at->rows = rows > at->rows ? rows : at->rows;
   }
-  if (at->hessian == at->precision) factorise(at, ~(Mask){0});
+  if (at->hessian == at->precision) vts_ascent_factorise(at, ~(Mask){0});
   for (int m = 0; m < components; m++) {
-    at->energy[m] = energy_of(at, m);
-    find_overlaps(at, m);
+    at->energy[m] = vts_ascent_energy(at, m);
+    vts_ascent_find_overlaps(at, m);
   }
-  find_entropy(at);
-  at->value = bound_of(at);
+  vts_ascent_find_entropy(at);
+  at->value = vts_ascent_bound(at);
 }
 
 void vts_ascend(VtsAscent *self, const VtsMixture *q, int first, int steps, double enough,
@@ -321,9 +323,9 @@ void vts_ascend(VtsAscent *self, const VtsMixture *q, int first, int steps, doub
   Real before = real_of(-INFINITY);
   vts_ascent_begin(self, q, first);
   for (int k = 0; k < steps && !real_everywhere(~active); k++) {
-    self->value = bound_of(self);
-    for (int m = 0; m < self->components; m++) move_component(self, m, active);
-    if (self->components > 1) move_weights(self, active);
+    self->value = vts_ascent_bound(self);
+    for (int m = 0; m < self->components; m++) vts_ascent_move_component(self, m, active);
+    if (self->components > 1) vts_ascent_move_weights(self, active);
     active &= ~(self->value - before <= enough);
     before = self->value;
   }

@@ -15,12 +15,13 @@
  *
  *     mu + H^-1 (-E[grad U] + s_mu / pi_m),    v_i = 2 v_i s_i / (pi_m H_ii),      H = E[Hessian of U]
  *
- * with (s_mu, s) the derivatives of the entropy bound with respect to mu and v (v_i geometrically); the
- * weights go to pi_m exp(dF / dpi_m), normalised. Both directions lead upwards; they are halved until F is
- * not lower than before, so that F never falls. For one component and quadratic U = theta' P theta / 2 -
- * theta' b the first step arrives at the mean-field solution mu = P^-1 b, v_i = 1 / P_ii.
+ * where (s_mu, s) are the derivatives of the entropy bound with respect to mu and v, and v_i moves
+ * geometrically; the weights move towards pi_m exp(dF / dpi_m), normalised. F rises at first in both cases; a
+ * step is halved until F is not lower than before, so that F never falls. With one component and quadratic U
+ * = theta' P theta / 2 - theta' b the first step reaches the mean-field solution mu = P^-1 b, v_i = 1 / P_ii.
  *
- * Eight runs go side by side. Each halves its steps by itself, and rests when its bound no longer rises. */
+ * Eight runs are processed side by side. Each halves its own steps, and rests once its bound no longer
+ * rises. */
 #pragma once
 
 #include "core/real.h"
@@ -35,7 +36,7 @@ typedef struct {
   Real *mean, *variance; /* [M, d] */
 } VtsMixture;
 
-/* The entropy of q by parts: log N(mu_m; mu_j, diag(v_m + v_j)), log sum_j pi_j times that, the bound. */
+/* The parts of the entropy of q: log N(mu_m; mu_j, diag(v_m + v_j)); log sum_j pi_j N(same); the bound. */
 typedef struct {
   Real overlap[VTS_COMPONENTS][VTS_COMPONENTS], density[VTS_COMPONENTS], value;
 } VtsEntropy;
@@ -44,7 +45,7 @@ typedef struct {
   const Potential *potential; /* not owned */
   int d, components; /* M */
   double node[VTS_NODES], node_weight[VTS_NODES];
-  /* The runs: from `first` on, `count` of them, and how many rows the longest history has. */
+  /* The runs: `count` of them from `first` on, and the number of rows of the longest history. */
   int first, count, rows;
   VtsMixture q;
   Real *energy; /* [M] */
@@ -52,10 +53,10 @@ typedef struct {
   VtsEntropy entropy;
   Real value; /* F */
   Real jitters; /* factorisations that were jittered */
-  /* U: its quadratic part, E[Hessian], which is P where U is quadratic, and the inverse of its Cholesky
-   * factor. */
+  /* U: its quadratic part; H = E[Hessian], which is P if U is quadratic; the inverse of the Cholesky factor
+   * of H. */
   Real *precision, *vector, *hessian, *root; /* [d, d], [d], [d, d], [d, d] */
-  /* The way of the component that moves, and where it was. */
+  /* The direction of the component that moves, and where it was before. */
   Real *step, *growth; /* [d]: of mu, of log v */
   Real *old_mean, *old_variance; /* [d] */
   Real *column, *phi, *share; /* scratch: [d], [d], [components of the prior] */
@@ -63,8 +64,8 @@ typedef struct {
 
 Status vts_ascent_create(Arena *memory, const Potential *potential, int components, VtsAscent *out);
 
-/* Takes at most `steps` steps, while each raises F by more than `enough`, of the runs first, first + 1, .. of
- * the potential's view (one draw for each), eight or what is left of them; self->value gets F, and the runs'
- * jittered factorisations are added to fallbacks[..]. */
+/* Takes at most `steps` steps, while each raises F by more than `enough`, for the runs first, first + 1, ..
+ * of the potential's view (one draw each): eight, or what is left of them. Sets self->value to F, and adds
+ * the jittered factorisations of each run to fallbacks[run]. */
 void vts_ascend(VtsAscent *self, const VtsMixture *q, int first, int steps, double enough,
                 int64_t *fallbacks);

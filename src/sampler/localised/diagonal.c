@@ -1,10 +1,10 @@
 /* Stochastic localisation in the eigenbasis of the evidence (sampler/diagonal.h). Added precision stays a
  * multiple of I, so that a component of the prior, N(m_c, v_c I), has the posterior mean (m_c + v_c b) / (1 +
- * v_c p) and variance v_c / (1 + v_c p) in each coordinate, p = q + s, and
+ * v_c p) and variance v_c / (1 + v_c p) in each coordinate, with p = q + s, and
  *
  *     C = diag(sum_c r_c v_c / (1 + v_c p)) + sum_c r_c (D_c - D) (D_c - D)',
  *
- * a draw of which takes d + C normals and no matrix. */
+ * and a draw from it takes d normals, one more per component, and no matrix. */
 #include "sampler/diagonal.h"
 #include "core/chunk.h"
 #include "core/lanes.h"
@@ -18,17 +18,17 @@ typedef struct {
   double scale; /* of x: precisions are in units of 1 / scale^2 */
   double *vector, *mean, *variance, *normal; /* [d, n]: b, D, the diagonal part of C */
   double *share; /* [components, n]: r_c */
-  double *along; /* [components, n]: normals of the rest of C */
+  double *along; /* [components, n]: normals for the rest of C */
 } Walk;
 
-static double component_mean(const Walk *walk, int c, int i, double p, double b) {
+static double localised_component_mean(const Walk *walk, int c, int i, double p, double b) {
   const Isotropic *prior = walk->posterior->prior;
   const double v = prior->variance[c];
   return (prior->mean[c * prior->d + i] + v * b) / (1 + v * p);
 }
 
-/* Finds share, with added precision s. */
-static void find_shares(Walk *walk, int lanes, double s) {
+/* Computes share at added precision s. */
+static void localised_find_shares(Walk *walk, int lanes, double s) {
   const Isotropic *prior = walk->posterior->prior;
   const int count = prior->components;
   double top[CHUNK_LANES], total[CHUNK_LANES];
@@ -48,9 +48,9 @@ static void find_shares(Walk *walk, int lanes, double s) {
   for (int k = 0; k < count * lanes; k++) walk->share[k] /= total[k % lanes];
 }
 
-static void find_moments(Walk *walk, int lanes, double s) {
+static void localised_find_moments(Walk *walk, int lanes, double s) {
   const Isotropic *prior = walk->posterior->prior;
-  find_shares(walk, lanes, s);
+  localised_find_shares(walk, lanes, s);
   for (int i = 0; i < prior->d; i++) {
     const double p = walk->posterior->q[i] + s;
     double *restrict mean = walk->mean + i * lanes, *restrict variance = walk->variance + i * lanes;
@@ -58,15 +58,15 @@ static void find_moments(Walk *walk, int lanes, double s) {
     for (int c = 0; c < prior->components; c++) {
       const double *restrict share = walk->share + c * lanes, v = prior->variance[c];
       for (int n = 0; n < lanes; n++) {
-        mean[n] += share[n] * component_mean(walk, c, i, p, walk->vector[i * lanes + n]);
+        mean[n] += share[n] * localised_component_mean(walk, c, i, p, walk->vector[i * lanes + n]);
         variance[n] += share[n] * v / (1 + v * p);
       }
     }
   }
 }
 
-/* Computes x[d, n] += N(gain D, gain^2 C + noise I) of the moments at added precision s. */
-static void add_draw(Walk *walk, double s, double gain, double noise, RngLanes *rng, double *x) {
+/* Adds a draw from N(gain D, gain^2 C + noise I) to x[d, n], with the moments at added precision s. */
+static void localised_add_draw(Walk *walk, double s, double gain, double noise, RngLanes *rng, double *x) {
   const Isotropic *prior = walk->posterior->prior;
   const int lanes = (int)rng->lanes, count = prior->components;
   rng_lanes_normal(rng, prior->d, walk->normal);
@@ -77,7 +77,8 @@ static void add_draw(Walk *walk, double s, double gain, double noise, RngLanes *
       double step = walk->mean[k];
       for (int c = 0; c < count; c++)
         step += sqrt(walk->share[c * lanes + n]) * walk->along[c * lanes + n] *
-                (component_mean(walk, c, i, walk->posterior->q[i] + s, walk->vector[k]) - walk->mean[k]);
+                (localised_component_mean(walk, c, i, walk->posterior->q[i] + s, walk->vector[k]) -
+                 walk->mean[k]);
       walk->normal[k] =
           special_two_products(gain, step, sqrt(gain * gain * walk->variance[k] + noise), walk->normal[k]);
     }
@@ -91,11 +92,11 @@ static void walk_draw(Walk *walk, int steps, const double *precision, RngLanes *
   memset(x, 0, (size_t)(d * lanes) * sizeof *x);
   for (int k = 0; k <= steps; k++) {
     const double s = unit * precision[k], delta = k < steps ? unit * precision[k + 1] - s : 0;
-    find_moments(walk, lanes, s);
+    localised_find_moments(walk, lanes, s);
     if (k < steps)
-      add_draw(walk, s, delta, delta, rng, walk->vector);
+      localised_add_draw(walk, s, delta, delta, rng, walk->vector);
     else
-      add_draw(walk, s, 1, 0, rng, x);
+      localised_add_draw(walk, s, 1, 0, rng, x);
   }
 }
 
@@ -111,7 +112,8 @@ static Status walk_create(Arena *memory, const Diagonal *posterior, Walk *out) {
   return STATUS_OK;
 }
 
-static Status diagonal_draw(const Diagonal *posterior, RngLanes rng, double *x, int64_t *fallbacks) {
+static Status localised_diagonal_draw(const Diagonal *posterior, RngLanes rng, double *x,
+                                      int64_t *fallbacks) {
   SCRATCH_ARENA(memory);
   const Config *options = posterior->options;
   const int d = posterior->prior->d, steps = (int)config_int(options, "steps");
@@ -130,7 +132,7 @@ static Status diagonal_draw(const Diagonal *posterior, RngLanes rng, double *x, 
   return STATUS_OK;
 }
 
-static Status diagonal_check(const Config *options) {
+static Status localised_diagonal_check(const Config *options) {
   const double first = config_real(options, "first_precision"), last = config_real(options, "last_precision");
   if (!config_is(options, "covariance", "jacobian"))
     return status_set(STATUS_INPUT, "key 'covariance': large settings have it in closed form; leave it out");
@@ -140,4 +142,4 @@ static Status diagonal_check(const Config *options) {
   return STATUS_OK;
 }
 
-const DiagonalOps diagonal_localised = {.check = diagonal_check, .draw = diagonal_draw};
+const DiagonalOps diagonal_localised = {.check = localised_diagonal_check, .draw = localised_diagonal_draw};

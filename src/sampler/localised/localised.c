@@ -2,10 +2,11 @@
  * steps.
  *
  * With Gaussian rewards the posterior is p(. | b, Lambda), and adding precision to it leads to a draw. With
- * any other (b, Lambda) is evidence in their place by expectation propagation, and with
- * `particles` a draw is one of several under it, chosen by the weight that the likelihood has relative to it,
- * exp(l(z) - b' z + z' Lambda z / 2), which is right when these are many, and nearly so when they are few.
- * Without observations it is a draw from the prior, bit for bit that of a learned denoiser's own.
+ * any other rewards (b, Lambda) is the evidence that expectation propagation puts in their place. With
+ * `particles` a draw is one of several candidates under it, chosen by the weight of the likelihood relative
+ * to that evidence, exp(l(z) - b' z + z' Lambda z / 2); this is right for many candidates, and nearly so for
+ * few. Without observations a draw is one from the prior, bit for bit the same as a learned denoiser makes
+ * itself.
  *
  * The marginal likelihood of a history is Z(b, Lambda) (model/denoiser/normaliser.h) times the mean of those
  * weights. */
@@ -27,21 +28,22 @@
 /* ---- rewards that are not Gaussian: Gaussian evidence in their place, by expectation propagation
  * (model/history/ep.h).
  *
- * The prior is known by its denoiser: mean D and covariance C of the posterior for evidence (b, Lambda). Each
- * such posterior is that of one Gaussian, of the precision C^-1 - Lambda and the vector C^-1 D - b, in the
- * prior's place. Expectation propagation under this Gaussian leads to the next evidence, until both agree;
- * with a Gaussian prior they do at once. What the evidence is wrong by then, weights can make good. */
+ * The prior is known through its denoiser: the mean D and covariance C of the posterior for evidence (b,
+ * Lambda). In place of the prior, a Gaussian with precision C^-1 - Lambda and vector C^-1 D - b has a
+ * posterior with the same moments. Expectation propagation under this Gaussian leads to the next evidence,
+ * until both agree; with a Gaussian prior they do at once. Weights can correct the error that the evidence
+ * has by then. */
 
-/* How often the Gaussian is found; the first is right where the prior is one. */
+/* How many times the Gaussian is computed; the first is right if the prior is Gaussian. */
 enum { GAUSSIANS = 5 };
-/* What the Gaussian may have, in the coordinates of the denoiser. */
+/* Lower bounds for the Gaussian, in the coordinates of the denoiser. */
 static const double LEAST_PRECISION = 1e-3, LEAST_VARIANCE = 1e-9;
 
 /* n <= DENOISER_LANES lanes, lane last. */
 typedef struct {
   Irls irls;
   Ep ep;
-  int *lane_fallbacks; /* [n]: of the denoiser on the way, which are ignored */
+  int *lane_fallbacks; /* [n]: of the denoiser during the search, which are ignored */
   double *precision, *vector; /* [d, d, n], [d, n]: Lambda, b */
   double *basis, *eigenvalue; /* [d, d, n], [d, n]: Lambda's decomposition */
   double *prior_precision, *prior_vector; /* [d, d, n], [d, n]: of the Gaussian in the prior's place */
@@ -59,10 +61,9 @@ static Status linearised_create(Arena *memory, int d, Linearised *out) {
   return STATUS_OK;
 }
 
-/* Finds the Gaussian in the prior's place: with it mean and covariance of the posterior under the evidence
- * are D and C. Where C is wider than such a Gaussian can make it, between modes, the Gaussian is a wide one
- * that keeps D. */
-static void find_gaussian(Linearised *self, Localisation *walk, int lanes) {
+/* Finds the Gaussian in the prior's place: with it the posterior under the evidence has mean D and covariance
+ * C. Where C is wider than any Gaussian allows, as it is between modes, takes a wide one that keeps D. */
+static void linearised_find_gaussian(Linearised *self, Localisation *walk, int lanes) {
   const int d = walk->denoiser->d, entries = d * lanes;
   memcpy(self->scratch, self->vector, (size_t)entries * sizeof *self->vector);
   localisation_moments(walk, 0, lanes, self->basis, self->eigenvalue, self->scratch, self->lane_fallbacks);
@@ -77,18 +78,19 @@ static void find_gaussian(Linearised *self, Localisation *walk, int lanes) {
   for (int i = 0; i < entries; i++) self->prior_vector[i] -= self->vector[i];
 }
 
-/* Finds the evidence for runs, draws = 1: expectation propagation from the mode under the prior's Gaussian,
- * then under the Gaussian that the prior is there, and again. */
-static void find_evidence_of_runs(Linearised *self, Localisation *walk, const HistoryView *view,
-                                  int64_t *fallbacks) {
+/* Finds the evidence for runs (draws = 1) by expectation propagation, first from the mode under the Gaussian
+ * of the prior without evidence, and then repeatedly under the Gaussian in the prior's place at the evidence
+ * found so far. */
+static void linearised_find_of_runs(Linearised *self, Localisation *walk, const HistoryView *view,
+                                    int64_t *fallbacks) {
   const int d = walk->denoiser->d, lanes = view->lanes;
   localisation_no_evidence(d, lanes, self->basis, self->eigenvalue, self->vector);
   memset(self->precision, 0, (size_t)(d * d * lanes) * sizeof *self->precision);
-  find_gaussian(self, walk, lanes);
+  linearised_find_gaussian(self, walk, lanes);
   irls_solve(&self->irls, view, self->prior_precision, self->prior_vector, self->precision, self->vector,
              self->scratch, fallbacks);
   for (int pass = 1; pass <= GAUSSIANS; pass++) {
-    if (pass > 1) find_gaussian(self, walk, lanes);
+    if (pass > 1) linearised_find_gaussian(self, walk, lanes);
     ep_solve(&self->ep, view, self->prior_precision, self->prior_vector, self->precision, self->vector,
              self->log_evidence, fallbacks);
     linalg_eigen_lanes(d, lanes, self->precision, self->basis, self->eigenvalue);
@@ -96,23 +98,23 @@ static void find_evidence_of_runs(Linearised *self, Localisation *walk, const Hi
   }
 }
 
-/* Finds the evidence for the lanes of the view, in the denoiser's coordinates, the same for every draw of a
- * run: fills basis, eigenvalue, precision and vector. Fallbacks are added to fallbacks[B]. */
+/* Finds the evidence for the lanes of the view, in the denoiser's coordinates and the same for every draw of
+ * a run: basis, eigenvalue, precision and vector. Fallbacks are added to fallbacks[B]. */
 static void linearised_find(Linearised *self, Localisation *walk, const HistoryView *view,
                             int64_t *fallbacks) {
   const int d = walk->denoiser->d, first = view->first / view->draws / TILE_LANES * TILE_LANES;
   const int runs = (view->first + view->lanes - 1) / view->draws - first + 1;
   const HistoryView once = {view->history, 1, first, runs, view->shift, view->scale};
   ASSERT(runs <= DENOISER_LANES);
-  find_evidence_of_runs(self, walk, &once, fallbacks);
+  linearised_find_of_runs(self, walk, &once, fallbacks);
   history_repeat_runs(view, first, runs, d * d, self->precision, self->scratch);
   history_repeat_runs(view, first, runs, d * d, self->basis, self->scratch);
   history_repeat_runs(view, first, runs, d, self->eigenvalue, self->scratch);
   history_repeat_runs(view, first, runs, d, self->vector, self->scratch);
 }
 
-/* Computes out[n]: the log likelihood at draw[d, n], up to a constant of the run, without that evidence b'
- * x - x' Lambda x / 2. */
+/* Computes out[n]: the log likelihood at draw[d, n], up to a constant of the run, minus the evidence b' x -
+ * x' Lambda x / 2. */
 static void linearised_log_ratio(Linearised *self, const HistoryView *view, const double *draw, double *out) {
   const int d = view->history->d, lanes = view->lanes;
   history_log_likelihood(view, draw, out, NULL);
@@ -140,8 +142,8 @@ typedef struct {
   double *log_weight, *uniform; /* [n] */
 } Localised;
 
-/* Finds basis, eigenvalue and vector. */
-static void find_evidence(Localised *self, const HistoryView *view) {
+/* Computes basis, eigenvalue and vector of the evidence. */
+static void localised_find_evidence(Localised *self, const HistoryView *view) {
   const int d = view->history->d, lanes = view->lanes;
   if (view->history->rounds == 0) {
     localisation_no_evidence(d, lanes, self->basis, self->eigenvalue, self->vector);
@@ -153,7 +155,7 @@ static void find_evidence(Localised *self, const HistoryView *view) {
   linalg_multiply_lanes(d, lanes, self->basis, self->rotated, self->vector);
 }
 
-/* Draws a candidate for each lane under the evidence in place of the rewards, and its log_weight. */
+/* Draws a candidate for each lane under the evidence in place of the rewards, and computes its log_weight. */
 static void draw_candidate(Localised *self, const HistoryView *view, RngLanes *rng) {
   const Linearised *at = &self->linearised;
   memcpy(self->vector, at->vector, (size_t)(view->history->d * view->lanes) * sizeof *self->vector);
@@ -162,7 +164,7 @@ static void draw_candidate(Localised *self, const HistoryView *view, RngLanes *r
   linearised_log_ratio(&self->linearised, view, self->candidate, self->log_weight);
 }
 
-/* Makes weighted draws; ess[run] is the mean over its draws. */
+/* Makes weighted draws, and adds the mean effective sample size over the draws of each run to ess[run]. */
 static void draw_weighted(Localised *self, const HistoryView *view, RngLanes *rng, double *ess,
                           int64_t *fallbacks) {
   linearised_find(&self->linearised, &self->walk, view, fallbacks);
@@ -177,10 +179,10 @@ static void draw_weighted(Localised *self, const HistoryView *view, RngLanes *rn
     ess[(view->first + n) / view->draws] += reservoir_ess(&self->reservoir, n) / view->draws;
 }
 
-static void draw_chunk_of_lanes(Localised *self, const HistoryView *view, RngLanes *rng, double *ess,
-                                int64_t *fallbacks) {
+static void localised_draw_lanes(Localised *self, const HistoryView *view, RngLanes *rng, double *ess,
+                                 int64_t *fallbacks) {
   if (history_is_quadratic(view->history)) {
-    find_evidence(self, view);
+    localised_find_evidence(self, view);
     localisation_draw(&self->walk, view->lanes, self->basis, self->eigenvalue, self->vector, rng, self->z,
                       self->lane_fallbacks);
   } else {
@@ -197,7 +199,7 @@ static void localised_sample(Sampler *sampler, const History *history, RngLanes 
   for (Chunk chunk = chunk_begin(rng); chunk.lanes > 0; chunk_next(&chunk, rng)) {
     const HistoryView view = {history, draws, chunk.first, chunk.lanes, denoiser->shift, denoiser->scale};
     memset(self->lane_fallbacks, 0, CHUNK_LANES * sizeof *self->lane_fallbacks);
-    draw_chunk_of_lanes(self, &view, &chunk.rng, sampler->ess, fallbacks);
+    localised_draw_lanes(self, &view, &chunk.rng, sampler->ess, fallbacks);
     chain_guard(&chunk, sampler->d, self->z, fallbacks);
     localisation_to_theta(&self->walk, chunk.lanes, self->z);
     chunk_store(&chunk, sampler->d, self->z, theta);
@@ -207,7 +209,8 @@ static void localised_sample(Sampler *sampler, const History *history, RngLanes 
 
 /* ---- the marginal likelihood, run by run */
 
-/* Computes the logarithm of the mean weight of so many draws of a run, and the standard error of it. */
+/* Returns the logarithm of the mean weight of rng.draws draws of a run, and sets *error to its standard
+ * error. */
 static double log_mean_weight(Localised *self, const History *history, int run, RngLanes rng, double *error,
                               int64_t *fallbacks) {
   const Denoiser *denoiser = self->walk.denoiser;
@@ -228,12 +231,12 @@ static double log_mean_weight(Localised *self, const History *history, int run, 
 static double marginal_of_run(Localised *self, const History *history, int run, RngLanes rng, double *error,
                               int64_t *fallbacks) {
   const Denoiser *denoiser = self->walk.denoiser;
-  /* The first of two draws: lanes that share a run. */
+  /* The first of two draws, since a view with one draw per run must begin at a tile of runs. */
   const HistoryView view = {history, 2, 2 * run, 1, denoiser->shift, denoiser->scale};
   double weight, weight_error = 0;
   int lane_fallbacks = 0;
   if (history_is_quadratic(history)) {
-    find_evidence(self, &view);
+    localised_find_evidence(self, &view);
     history_residual(&view, &weight);
     weight *= -0.5;
   } else {
@@ -291,9 +294,10 @@ static Status localised_create(Sampler *sampler, const SamplerSetup *setup) {
   return linearised_create(memory, sampler->d, &self->linearised);
 }
 
-/* Returns the cost. A step evaluates the denoiser and its Jacobian: a mixture, the one that a learned
- * denoiser corrects or the prior itself, and the network; or the vertices of a hypercube. Rewards that are
- * not Gaussian take some more once a run, for evidence in their place, with sweeps over the rows. */
+/* Returns the cost. A step evaluates the denoiser and its Jacobian: a mixture (the one that a learned
+ * denoiser corrects, or the prior itself) and the network, or the vertices of a hypercube. Rewards that are
+ * not Gaussian take a few more evaluations per run, and sweeps over the rows, to find the evidence in their
+ * place. */
 static double localised_cost(const SamplerWork *work) {
   enum { CORRECTED = 10, PASSES = 5 };
   const double lanes = cost_drawn_lanes(work), d = work->d,

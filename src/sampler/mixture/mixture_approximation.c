@@ -6,7 +6,8 @@
 
 #include <string.h>
 
-/* Tolerances of modes: those that expectation propagation begins at need not be as good as Laplace's. */
+/* Tolerances of modes: those from which expectation propagation starts need not be as accurate as
+ * Laplace's. */
 static const double START_TOLERANCE = 1e-2, MODE_TOLERANCE = 1e-8;
 
 Status mixture_approximation_create(Arena *memory, const Mixture *prior, int runs, bool laplace,
@@ -32,29 +33,32 @@ bool mixture_approximation_is_warm(const MixtureApproximation *self, const Histo
   return self->last_rounds > 0 && (news == 0 || news == 1);
 }
 
-/* Returns Lambda or b of component c for the runs of `view` in the last round. */
-static double *last_precision_of(const MixtureApproximation *self, int c, const HistoryView *view) {
+/* Returns Lambda (and the next function b) of component c for the runs of `view`, as kept in the last
+ * round. */
+static double *mixture_posterior_last_precision(const MixtureApproximation *self, int c,
+                                                const HistoryView *view) {
   return self->last_precision + (size_t)(c * self->prior->d * self->prior->d) * (size_t)self->runs +
          view->first;
 }
-static double *last_vector_of(const MixtureApproximation *self, int c, const HistoryView *view) {
+static double *mixture_posterior_last_vector(const MixtureApproximation *self, int c,
+                                             const HistoryView *view) {
   return self->last_vector + (size_t)(c * self->prior->d) * (size_t)self->runs + view->first;
 }
 
-/* Sets the precision and vector to start from: those of the round before, or none. */
+/* Sets the precision and vector to start from: those of the previous round, or 0. */
 static void start_evidence(const MixtureApproximation *self, int c, const HistoryView *view, bool warm,
                            double *precision, double *vector) {
   const int d = self->prior->d, lanes = view->lanes;
   if (warm) {
-    lanes_copy(d * d, lanes, last_precision_of(self, c, view), self->runs, precision, lanes);
-    lanes_copy(d, lanes, last_vector_of(self, c, view), self->runs, vector, lanes);
+    lanes_copy(d * d, lanes, mixture_posterior_last_precision(self, c, view), self->runs, precision, lanes);
+    lanes_copy(d, lanes, mixture_posterior_last_vector(self, c, view), self->runs, vector, lanes);
   } else {
     memset(precision, 0, (size_t)(d * d * lanes) * sizeof *precision);
     memset(vector, 0, (size_t)(d * lanes) * sizeof *vector);
   }
 }
 
-static void set_prior(MixtureApproximation *self, int c, const HistoryView *view) {
+static void mixture_posterior_set_prior(MixtureApproximation *self, int c, const HistoryView *view) {
   const int d = self->prior->d;
   lanes_repeat(d * d, view->lanes, self->prior->precision + c * d * d, self->prior_precision);
   lanes_repeat(d, view->lanes, self->prior->information + c * d, self->prior_vector);
@@ -77,14 +81,14 @@ static void offset_at_mode(MixtureApproximation *self, const HistoryView *view, 
     }
 }
 
-/* Starts expectation propagation at the mode or, where at most one click can have come since the round
- * before, where that one ended. */
+/* Starts expectation propagation at the mode or, if each run can have at most one new click since the
+ * previous round, where that round ended. */
 void mixture_approximation_find(MixtureApproximation *self, int c, const HistoryView *view, bool warm,
                                 double *precision, double *vector, int64_t *fallbacks) {
   const History rows = mixture_approximation_rows(view->history);
   const HistoryView there = {&rows, 1, view->first, view->lanes, NULL, NULL};
   const bool bounded = rows.likelihood->ops == &likelihood_logistic; /* so no site overshoots */
-  set_prior(self, c, view);
+  mixture_posterior_set_prior(self, c, view);
   start_evidence(self, c, view, warm && rows.rounds > 0, precision, vector);
   self->empty = rows.rounds == 0;
   if (self->empty) {
@@ -114,8 +118,8 @@ void mixture_approximation_weigh(const MixtureApproximation *self, int lanes, do
 void mixture_approximation_keep(MixtureApproximation *self, int c, const HistoryView *view,
                                 const double *precision, const double *vector) {
   const int d = self->prior->d, lanes = view->lanes;
-  lanes_copy(d * d, lanes, precision, lanes, last_precision_of(self, c, view), self->runs);
-  lanes_copy(d, lanes, vector, lanes, last_vector_of(self, c, view), self->runs);
+  lanes_copy(d * d, lanes, precision, lanes, mixture_posterior_last_precision(self, c, view), self->runs);
+  lanes_copy(d, lanes, vector, lanes, mixture_posterior_last_vector(self, c, view), self->runs);
 }
 
 void mixture_approximation_kept(MixtureApproximation *self, const History *history) {

@@ -12,21 +12,22 @@
 
 #include <string.h>
 
-enum { CANDIDATES = 8 }; /* `auto`, and where there are no options */
+enum { CANDIDATES = 8 }; /* `auto`, and the default without options */
 
-/* For candidates, whose weights are right wherever the sites are: it leaves them 2% wider apart. */
+/* For candidates, whose weights are right whatever the sites are: it makes these weights 2% more spread
+ * out. */
 static const double WEIGHED_TOLERANCE = 0.02;
 
-/* Moments of components first .. end - 1, taken in one after the other. */
+/* Moments of components first .. end - 1, which are merged one after the other. */
 typedef struct {
   int first, end;
-  int runs; /* B: from a row of the next two to the following one */
-  double *mean, *covariance; /* [d, n], [d, d, n], of those so far */
-  double *inverse, *total, *share; /* [d, d, n], [n], [n], of the one that is taken in */
+  int runs; /* B: the stride between rows of the next two */
+  double *mean, *covariance; /* [d, n], [d, d, n], of the components so far */
+  double *inverse, *total, *share; /* [d, d, n], [n], [n], of the component that is merged */
 } MixtureMoments;
 
-/* C components. Runs are taken CHUNK_LANES at a time, their draws again so many: n <= CHUNK_LANES lanes, lane
- * last, of runs first and then of draws. */
+/* C components. Runs are processed CHUNK_LANES at a time, and so are their draws: n <= CHUNK_LANES lanes,
+ * lane last, first of runs and then of draws. */
 struct MixturePosterior {
   const Mixture *prior; /* not owned */
   int runs; /* B */
@@ -34,8 +35,8 @@ struct MixturePosterior {
   double *shrink; /* [C]: multiplies the standard deviations of draws */
   double *constant; /* [C]: mixture_evidence_constants */
   /* For runs: */
-  double *precision, *vector; /* [C, d, d, n], [C, d, n]: Lambda and b; where they are shared, C = 1 */
-  double *weight; /* [C, n]: first its logarithm, then the sum of weights so far */
+  double *precision, *vector; /* [C, d, d, n], [C, d, n]: Lambda and b; C = 1 if all components share them */
+  double *weight; /* [C, n]: first the logarithms, then the cumulative sums */
   double *largest; /* [n] */
   double *offset; /* [C, n]: of an approximation */
   /* For runs, then for draws: */
@@ -44,14 +45,14 @@ struct MixturePosterior {
   int *jitters; /* [n] */
   double *inverse; /* [d, d, n]: P_c^-1 */
   Precise *precise; /* of a conjugate likelihood */
-  bool beyond; /* it takes some of the runs */
+  bool beyond; /* it handles some of the runs */
   /* For draws: */
   int *component; /* [n] */
-  double *uniform, *draw; /* [n]; [d + 1, n], below the draw its component */
+  double *uniform, *draw; /* [n]; [d + 1, n], the draw and in the last row its component */
   /* For an approximation: */
   MixtureOptions options;
   MixtureApproximation approximation;
-  double *forgotten_precision, *forgotten_vector; /* [d, d], [d]: of a run of a history that forgets */
+  double *forgotten_precision, *forgotten_vector; /* [d, d], [d]: of one run of a history that forgets */
   /* For several candidates: */
   Reservoir reservoir;
   double *own_precision, *own_vector; /* [d, d, n], [d, n]: evidence of the component of each draw */
@@ -59,7 +60,8 @@ struct MixturePosterior {
   double *kept; /* [d + 1, n] */
 };
 
-/* Returns the number of candidates for a draw, which are weighed by the rows that are there. */
+/* Returns the number of candidates per draw. They are weighed by rows, which a filtered history does not
+ * keep. */
 static int candidates_of(const Config *options, bool laplace, bool filtered) {
   if (laplace) return 1;
   if (!config_is(options, "candidates", "auto")) return (int)config_int(options, "candidates");
@@ -146,31 +148,33 @@ void mixture_posterior_scale_component(MixturePosterior *state, int component, d
 
 /* ---- runs: the evidence and the weight of each component */
 
-/* Turns weight[C, parts] from its logarithm into the sum of the weights so far, up to a factor of the
+/* Turns weight[C, parts] from logarithms into cumulative sums over the components, up to a factor of the
  * part. */
-static void cumulate_weights(int components, int parts, double *largest, double *weight) {
+static void mixture_posterior_sum_weights(int components, int parts, double *largest, double *weight) {
   double total[CHUNK_LANES];
   lanes_exponentiate(components, parts, weight, largest, total);
   for (int k = parts; k < components * parts; k++) weight[k] += weight[k - parts];
 }
 
-/* Returns Lambda or b of a component. */
-static double *precision_of(const MixturePosterior *state, int c) {
+/* Returns Lambda (and the next function b) of a component. */
+static double *mixture_posterior_precision(const MixturePosterior *state, int c) {
   const int own = state->exact ? 0 : c;
   return state->precision + (size_t)(own * state->prior->d * state->prior->d) * CHUNK_LANES;
 }
-static double *vector_of(const MixturePosterior *state, int c) {
+static double *mixture_posterior_vector(const MixturePosterior *state, int c) {
   const int own = state->exact ? 0 : c;
   return state->vector + (size_t)(own * state->prior->d) * CHUNK_LANES;
 }
 
 static void keep_approximations(MixturePosterior *state, const HistoryView *view) {
   for (int c = 0; c < state->prior->components; c++)
-    mixture_approximation_keep(&state->approximation, c, view, precision_of(state, c), vector_of(state, c));
+    mixture_approximation_keep(&state->approximation, c, view, mixture_posterior_precision(state, c),
+                               mixture_posterior_vector(state, c));
 }
 
-/* Takes in component c, whose L_c and L_c^-1 h_c are in state: N(P^-1 h, P^-1), shrunk. */
-static void add_component(MixturePosterior *state, int c, int lanes, MixtureMoments *moments) {
+/* Merges component c into the moments, N(P^-1 h, P^-1), shrunk; its L_c and L_c^-1 h_c are in state. */
+static void mixture_posterior_add_moments(MixturePosterior *state, int c, int lanes,
+                                          MixtureMoments *moments) {
   const int d = state->prior->d;
   const double shrink = state->shrink[c] * state->shrink[c];
   linalg_backward_lanes(d, lanes, state->factor, state->whitened);
@@ -184,15 +188,15 @@ static void add_component(MixturePosterior *state, int c, int lanes, MixtureMome
 }
 
 /* Finds Lambda and b of the runs of `view`, which all components share. */
-static void share_evidence(MixturePosterior *state, const HistoryView *view) {
+static void mixture_posterior_set_evidence(MixturePosterior *state, const HistoryView *view) {
   history_evidence(view, state->precision, state->vector);
   state->beyond = precise_find(state->precise, view);
 }
 
 /* Computes state->factor[d, d, lanes] = P_c and state->whitened[d, lanes] = h_c, from evidence that all
  * components share or that is approximated here. */
-static void find_component(MixturePosterior *state, int c, const HistoryView *view, bool warm,
-                           int64_t *fallbacks) {
+static void mixture_posterior_condition(MixturePosterior *state, int c, const HistoryView *view, bool warm,
+                                        int64_t *fallbacks) {
   const int lanes = view->lanes, entries = state->prior->d * lanes, squares = state->prior->d * entries;
   MixtureApproximation *own = &state->approximation;
   if (state->exact) {
@@ -200,23 +204,25 @@ static void find_component(MixturePosterior *state, int c, const HistoryView *vi
                          state->whitened);
     return;
   }
-  mixture_approximation_find(own, c, view, warm, precision_of(state, c), vector_of(state, c), fallbacks);
-  for (int k = 0; k < squares; k++) state->factor[k] = own->prior_precision[k] + precision_of(state, c)[k];
-  for (int k = 0; k < entries; k++) state->whitened[k] = own->prior_vector[k] + vector_of(state, c)[k];
+  mixture_approximation_find(own, c, view, warm, mixture_posterior_precision(state, c),
+                             mixture_posterior_vector(state, c), fallbacks);
+  for (int k = 0; k < squares; k++)
+    state->factor[k] = own->prior_precision[k] + mixture_posterior_precision(state, c)[k];
+  for (int k = 0; k < entries; k++)
+    state->whitened[k] = own->prior_vector[k] + mixture_posterior_vector(state, c)[k];
 }
 
-/* Computes state->weight, the logarithm of the weight of every component for the runs of `view`, with
- * `rewards` as in precise.h; and, unless `moments` is NULL, the moments of the components that it asks
- * for. */
+/* Computes state->weight, the log weight of every component for the runs of `view`, with `rewards` as in
+ * precise.h; and, unless `moments` is NULL, the moments of the components that it selects. */
 static void weigh_components(MixturePosterior *state, const HistoryView *view, bool warm, bool rewards,
                              MixtureMoments *moments, int64_t *fallbacks) {
   const Mixture *prior = state->prior;
   const int d = prior->d, lanes = view->lanes;
-  if (state->exact) share_evidence(state, view);
+  if (state->exact) mixture_posterior_set_evidence(state, view);
   memset(state->jitters, 0, CHUNK_LANES * sizeof *state->jitters);
   for (int c = 0; c < prior->components; c++) {
     double *log_weight = state->weight + c * lanes;
-    find_component(state, c, view, warm, fallbacks);
+    mixture_posterior_condition(state, c, view, warm, fallbacks);
     linalg_cholesky_lanes(d, lanes, state->factor, state->jitters);
     linalg_forward_lanes(d, lanes, state->factor, state->whitened);
     mixture_evidence_weigh(d, lanes, state->constant[c], state->factor, state->whitened, log_weight);
@@ -224,27 +230,29 @@ static void weigh_components(MixturePosterior *state, const HistoryView *view, b
       mixture_approximation_weigh(&state->approximation, lanes, state->constant[c], log_weight,
                                   state->offset + c * lanes);
     if (state->beyond) precise_weigh(state->precise, c, rewards, log_weight);
-    if (moments && c >= moments->first && c < moments->end) add_component(state, c, lanes, moments);
+    if (moments && c >= moments->first && c < moments->end)
+      mixture_posterior_add_moments(state, c, lanes, moments);
   }
   for (int n = 0; n < lanes; n++)
     if (!(state->beyond && precise_takes(state->precise, n))) fallbacks[view->first + n] += state->jitters[n];
 }
 
 /* Prepares what the draws of the runs of `view` need: evidence, and sums of weights. */
-static void prepare_runs(MixturePosterior *state, const HistoryView *view, bool warm, int64_t *fallbacks) {
+static void mixture_posterior_prepare(MixturePosterior *state, const HistoryView *view, bool warm,
+                                      int64_t *fallbacks) {
   if (state->prior->components == 1 && state->exact) {
-    share_evidence(state, view);
+    mixture_posterior_set_evidence(state, view);
     return;
   }
   weigh_components(state, view, warm, false, NULL, fallbacks);
-  cumulate_weights(state->prior->components, view->lanes, state->largest, state->weight);
+  mixture_posterior_sum_weights(state->prior->components, view->lanes, state->largest, state->weight);
 }
 
 void mixture_posterior_evidence(MixturePosterior *state, const History *history, double *log_evidence,
                                 int64_t *fallbacks) {
   const int components = state->prior->components;
   state->approximation.ep.tolerance = EP_TOLERANCE;
-  const double unit = 0.5 * state->prior->d * log(2 * M_PI); /* that the normalisers of the prior have */
+  const double unit = 0.5 * state->prior->d * log(2 * M_PI); /* which the normalisers of the prior contain */
   for (int first = 0; first < history->runs; first += CHUNK_LANES) {
     const int lanes = chunk_size(history->runs, first, CHUNK_LANES);
     const HistoryView view = {history, 1, first, lanes, NULL, NULL};
@@ -264,7 +272,7 @@ double mixture_posterior_log_sum(int components, int stride, const double *log_e
 
 /* ---- draws */
 
-/* Picks the first component at which the sum of part r's weights exceeds this share of all. */
+/* Picks the first component at which the cumulative weight of part r exceeds this share of its total. */
 static int pick_component(int components, int parts, int r, const double *sum, double uniform) {
   const double below = uniform * sum[(components - 1) * parts + r];
   int low = 0, high = components - 1;
@@ -278,14 +286,15 @@ static int pick_component(int components, int parts, int r, const double *sum, d
   return low;
 }
 
-/* Sets column n of to[rows, lanes] <- column r of from[rows, parts], plus[rows] added to it. */
-static void put_column(int rows, int n, int lanes, const double *from, int r, int parts, const double *plus,
-                       double *to) {
+/* Sets column n of to[rows, lanes] <- column r of from[rows, parts], plus plus[rows] unless that is NULL. */
+static void mixture_posterior_copy_column(int rows, int n, int lanes, const double *from, int r, int parts,
+                                          const double *plus, double *to) {
   for (int i = 0; i < rows; i++) to[i * lanes + n] = from[i * parts + r] + (plus ? plus[i] : 0);
 }
 
-/* Adds what component c of a run has forgotten to its P_c and h_c. */
-static void add_forgotten(MixturePosterior *state, const History *history, int run, int c, int n, int lanes) {
+/* Adds what a run has forgotten to P_c and h_c of its component c, in lane n. */
+static void mixture_posterior_add_forgotten(MixturePosterior *state, const History *history, int run, int c,
+                                            int n, int lanes) {
   const int d = state->prior->d;
   const HistoryView view = {history, 1, run, 1, NULL, NULL};
   double log_scale;
@@ -296,9 +305,10 @@ static void add_forgotten(MixturePosterior *state, const History *history, int r
   for (int i = 0; i < d; i++) state->whitened[i * lanes + n] += state->forgotten_vector[i];
 }
 
-/* Gathers the component that each lane draws, its P_c and h_c, and for candidates its evidence. Draws of a
- * run are M neighbouring lanes. */
-static void gather_chosen(MixturePosterior *state, const HistoryView *runs, const HistoryView *view) {
+/* Picks the component that each lane draws from and gathers its P_c and h_c, and for candidates its evidence.
+ * The M draws of a run are adjacent lanes. */
+static void mixture_posterior_gather_drawn(MixturePosterior *state, const HistoryView *runs,
+                                           const HistoryView *view) {
   const Mixture *prior = state->prior;
   const int d = prior->d, lanes = view->lanes, parts = runs->lanes;
   for (int n = 0; n < lanes; n++) {
@@ -306,21 +316,23 @@ static void gather_chosen(MixturePosterior *state, const HistoryView *runs, cons
     const int c = prior->components > 1
                       ? pick_component(prior->components, parts, r, state->weight, state->uniform[n])
                       : 0;
-    const double *precision = precision_of(state, c), *vector = vector_of(state, c);
+    const double *precision = mixture_posterior_precision(state, c),
+                 *vector = mixture_posterior_vector(state, c);
     state->component[n] = c;
-    put_column(d * d, n, lanes, precision, r, parts, prior->precision + c * d * d, state->factor);
-    put_column(d, n, lanes, vector, r, parts, prior->information + c * d, state->whitened);
+    mixture_posterior_copy_column(d * d, n, lanes, precision, r, parts, prior->precision + c * d * d,
+                                  state->factor);
+    mixture_posterior_copy_column(d, n, lanes, vector, r, parts, prior->information + c * d, state->whitened);
     if (state->exact) continue;
-    if (state->options.forgets) add_forgotten(state, view->history, runs->first + r, c, n, lanes);
+    if (state->options.forgets)
+      mixture_posterior_add_forgotten(state, view->history, runs->first + r, c, n, lanes);
     if (state->options.candidates == 1) continue;
-    put_column(d * d, n, lanes, precision, r, parts, NULL, state->own_precision);
-    put_column(d, n, lanes, vector, r, parts, NULL, state->own_vector);
+    mixture_posterior_copy_column(d * d, n, lanes, precision, r, parts, NULL, state->own_precision);
+    mixture_posterior_copy_column(d, n, lanes, vector, r, parts, NULL, state->own_vector);
     state->own_offset[n] = state->offset[c * parts + r];
   }
 }
 
-/* Sets state->draw <- the draws of the runs that are taken in square-root form, from the same numbers z[d,
- * lanes]. */
+/* Redraws state->draw in square-root form for the runs that need it, from the same normals z[d, lanes]. */
 static void draw_precisely(MixturePosterior *state, const HistoryView *runs, const HistoryView *view,
                            double *z) {
   const int d = state->prior->d, lanes = view->lanes;
@@ -331,9 +343,9 @@ static void draw_precisely(MixturePosterior *state, const HistoryView *runs, con
   }
 }
 
-/* Adds what the lanes had to be jittered; in square-root form it was not. */
-static void count_jitters(const MixturePosterior *state, const HistoryView *runs, const HistoryView *view,
-                          int64_t *fallbacks) {
+/* Adds the number of jitters of the lanes to their fallbacks, except for runs in square-root form. */
+static void mixture_posterior_count_jitters(const MixturePosterior *state, const HistoryView *runs,
+                                            const HistoryView *view, int64_t *fallbacks) {
   for (int n = 0; n < view->lanes; n++) {
     const int run = (view->first + n) / view->draws;
     if (!(state->beyond && precise_takes(state->precise, run - runs->first)))
@@ -341,14 +353,15 @@ static void count_jitters(const MixturePosterior *state, const HistoryView *runs
   }
 }
 
-/* Widens z[d, lanes] to sqrt(1 + 1 / (4 d)) z, and computes log_excess[lanes], the logarithm of the density
- * of N(0, I) over that of what z is from then, up to a constant. With wide priors the posterior of clicks has
- * a longer tail on one side than its approximation, which more candidates reach so: in the plane, where the
- * prior's standard deviation is 10, sixteen are at 1.05 times the floor in place of 1.12. Where the
- * approximation is right eight of them are 1% wider in variance, and twice as wide a margin would make it 2%.
- */
+/* Scales z[d, lanes] by sqrt(1 + 1 / (4 d)), and computes log_excess[lanes], the log ratio of the density of
+ * N(0, I) to that of the scaled z, up to a constant. With wide priors the posterior of clicks has a longer
+ * tail on one side than its approximation, and this way more candidates reach it: in the plane, with a prior
+ * standard deviation of 10, sixteen candidates come to 1.05 times the floor instead of 1.12. If the
+ * approximation is exact, a choice among eight is 1% wider in variance; with twice the margin it would be
+ * 2%. */
 SIMD_CLONES
-static void widen_normals(int d, int lanes, double *restrict z, double *restrict log_excess) {
+static void mixture_posterior_widen_normals(int d, int lanes, double *restrict z,
+                                            double *restrict log_excess) {
   const double more = 0.25 / d, factor = sqrt(1 + more);
   memset(log_excess, 0, (size_t)lanes * sizeof *log_excess);
   for (int i = 0; i < d; i++)
@@ -358,22 +371,22 @@ static void widen_normals(int d, int lanes, double *restrict z, double *restrict
     }
 }
 
-/* Sets state->draw <- L^-T (L^-1 h + z) of a drawn component: a draw from N(P^-1 h, P^-1), z standard normal;
- * a wider one, and state->log_excess, where it is to be `weighted`. What a single component has is the same
- * in each candidate. */
+/* Sets state->draw <- L^-T (L^-1 h + z) of a random component: a draw from N(P^-1 h, P^-1), z standard
+ * normal. If it is to be `weighted`, draws from a wider one and sets state->log_excess. The factors of a
+ * single component are computed for the first candidate only. */
 static void draw_candidate(MixturePosterior *state, const HistoryView *runs, const HistoryView *view,
                            RngLanes *rng, bool weighted, bool first, int64_t *fallbacks) {
   const int d = state->prior->d, lanes = view->lanes;
   const bool single = state->prior->components == 1;
   rng_lanes_uniform(rng, 1, state->uniform);
   rng_lanes_normal(rng, d, state->draw);
-  if (weighted) widen_normals(d, lanes, state->draw, state->log_excess);
+  if (weighted) mixture_posterior_widen_normals(d, lanes, state->draw, state->log_excess);
   if (first || !single) {
-    gather_chosen(state, runs, view);
+    mixture_posterior_gather_drawn(state, runs, view);
     memset(state->jitters, 0, CHUNK_LANES * sizeof *state->jitters);
     linalg_cholesky_lanes(d, lanes, state->factor, state->jitters);
     linalg_forward_lanes(d, lanes, state->factor, state->whitened);
-    if (single) count_jitters(state, runs, view, fallbacks); /* else those of the weights are the same */
+    if (single) mixture_posterior_count_jitters(state, runs, view, fallbacks); /* else counted already */
   }
   double *z = state->inverse;
   if (state->beyond) memcpy(z, state->draw, (size_t)(d * lanes) * sizeof *z);
@@ -385,7 +398,7 @@ static void draw_candidate(MixturePosterior *state, const HistoryView *runs, con
   if (state->beyond) draw_precisely(state, runs, view, z);
 }
 
-/* Computes log_ratio[lanes]: of the likelihood at the draws over what stands for it. */
+/* Turns log_ratio[lanes], the log likelihood at the draws, into its log ratio to the approximation. */
 SIMD_CLONES
 static void subtract_approximation(int d, int lanes, const double *restrict precision,
                                    const double *restrict vector, const double *restrict offset,
@@ -399,7 +412,7 @@ static void subtract_approximation(int d, int lanes, const double *restrict prec
     }
 }
 
-/* Takes one of the candidates of each lane as state->draw, and its component as state->component. */
+/* Sets state->draw to one of the candidates of each lane, and state->component to its component. */
 static void draw_weighted(MixturePosterior *state, const HistoryView *runs, const HistoryView *view,
                           RngLanes *rng, int64_t *fallbacks) {
   const int d = state->prior->d, lanes = view->lanes;
@@ -422,9 +435,9 @@ static void draw_weighted(MixturePosterior *state, const HistoryView *runs, cons
   for (int n = 0; n < lanes; n++) state->component[n] = (int)state->kept[d * lanes + n];
 }
 
-/* Makes the draws of some runs, the lanes of `runs`, whose streams are `rng`. */
-static void draw_of_runs(MixturePosterior *state, const HistoryView *runs, RngLanes rng, int total,
-                         double *theta, int *component, int64_t *fallbacks) {
+/* Makes the draws of some runs, the lanes of `runs`; `rng` has the streams of all runs. */
+static void mixture_posterior_draw_runs(MixturePosterior *state, const HistoryView *runs, RngLanes rng,
+                                        int total, double *theta, int *component, int64_t *fallbacks) {
   const int draws = (int)rng.draws, from = runs->first * draws;
   const History *history = runs->history;
   const bool weighted =
@@ -444,8 +457,8 @@ static void draw_of_runs(MixturePosterior *state, const HistoryView *runs, RngLa
   }
 }
 
-/* Returns whether the last round is a start for this one. */
-static bool is_warm(const MixturePosterior *state, const History *history) {
+/* Returns whether this round can start from the results of the last one. */
+static bool mixture_posterior_is_warm(const MixturePosterior *state, const History *history) {
   return !state->options.alone && mixture_approximation_is_warm(&state->approximation, history);
 }
 
@@ -453,12 +466,12 @@ void mixture_posterior_sample(MixturePosterior *state, const History *history, R
                               double *theta, int *component, int64_t *fallbacks) {
   const bool follows = draws == 1 && !state->exact;
   if (state->options.candidates > 1) state->approximation.ep.tolerance = WEIGHED_TOLERANCE;
-  const bool warm = follows && is_warm(state, history);
+  const bool warm = follows && mixture_posterior_is_warm(state, history);
   for (int first = 0; first < history->runs; first += CHUNK_LANES) {
     const HistoryView runs = {history, 1, first, chunk_size(history->runs, first, CHUNK_LANES), NULL, NULL};
-    prepare_runs(state, &runs, warm, fallbacks);
+    mixture_posterior_prepare(state, &runs, warm, fallbacks);
     if (follows) keep_approximations(state, &runs);
-    draw_of_runs(state, &runs, rng, (int)rng.lanes, theta, component, fallbacks);
+    mixture_posterior_draw_runs(state, &runs, rng, (int)rng.lanes, theta, component, fallbacks);
   }
   if (follows) mixture_approximation_kept(&state->approximation, history);
 }
@@ -472,7 +485,7 @@ void mixture_posterior_moments(MixturePosterior *state, const History *history, 
                             .inverse = state->inverse,
                             .total = state->uniform,
                             .share = state->draw};
-  const bool warm = !state->exact && is_warm(state, history);
+  const bool warm = !state->exact && mixture_posterior_is_warm(state, history);
   for (int lane = 0; lane < history->runs; lane += CHUNK_LANES) {
     const HistoryView view = {history, 1, lane, chunk_size(history->runs, lane, CHUNK_LANES), NULL, NULL};
     moments.mean = mean + lane;

@@ -4,10 +4,11 @@
  * With evidence (Lambda, b) the posterior is a mixture again, with new weights
  * (model/mixture/mixture_evidence.h; Hong et al. 2022, Thompson sampling with a mixture prior).
  *
- * With `candidates` J > 1 a draw is one of J draws theta from that mixture, made a little wider, each of some
- * component c: one is kept with probability proportional to p(y | theta) over its approximation under c, and
- * to how much more probable it was in the narrower mixture (core/reservoir.h), so that for large J draws
- * are from the posterior itself, whatever the approximation. Few are enough where it is near. */
+ * With `candidates` J > 1 a draw is one of J draws theta from that mixture, made a little wider, each from
+ * some component c: one is kept with probability proportional to p(y | theta) over its approximation under c,
+ * and to the ratio of the densities of c before and after widening (core/reservoir.h). For large J the draws
+ * are therefore from the posterior itself, whatever the approximation; a few candidates are enough if it is
+ * good. */
 #pragma once
 
 #include "io/config/config_rows.h"
@@ -16,20 +17,20 @@
 
 typedef struct MixturePosterior MixturePosterior;
 
-/* For a likelihood that is not conjugate. */
+/* Options for a likelihood that is not conjugate. */
 typedef struct {
   bool laplace;
   int candidates; /* J >= 1 */
-  bool forgets; /* histories do (model/history/history_filtered.h), */
-  int keep; /* but for so many rows */
-  bool alone; /* of SamplerSetup */
+  bool forgets; /* histories forget (model/history/history_filtered.h) */
+  int keep; /* at least this many of the last rows are not forgotten */
+  bool alone; /* as in SamplerSetup */
 } MixtureOptions;
 
-/* Returns what the options say, where there are such options, otherwise the defaults. */
+/* Returns the values of these options, or the defaults if `options` is NULL or does not have them. */
 MixtureOptions mixture_posterior_options(const Config *options);
-/* Returns STATUS_INPUT with one sentence where they contradict each other. */
+/* Returns STATUS_INPUT with one sentence if these options contradict each other or others. */
 Status mixture_posterior_check(const Config *options);
-/* The keys of that: for the own options of a sampler. */
+/* The keys of these options, to be included in a sampler's own keys. */
 #define MIXTURE_POSTERIOR_KEYS                                                                               \
   {WORD("approximation", "ep",                                                                               \
         "of a posterior whose rewards are not Gaussian, for each component of the prior: ep, by "            \
@@ -48,24 +49,25 @@ Status mixture_posterior_check(const Config *options);
         "observations that stay as they are; older ones, N at a time, become Gaussians")                     \
   }
 
-/* Creates the posterior for histories of at most `runs` runs; the prior outlives it. */
+/* Creates the posterior for histories of at most `runs` runs; the prior must outlive it. */
 Status mixture_posterior_create(Arena *memory, const Mixture *prior, const Likelihood *likelihood, int runs,
                                 MixtureOptions options, MixturePosterior **out);
 /* Multiplies the standard deviations of draws from this component by `factor` from now on. */
 void mixture_posterior_scale_component(MixturePosterior *state, int component, double factor);
-/* Draws as sampler_sample does: theta[d, N]; component[N], unless it is NULL, is the one that each draw is
- * from. A draw uses 1 uniform and d normals of its stream, and with several candidates one more uniform for
- * each. */
+/* Draws theta[d, N] as sampler_sample does, and sets component[N], unless it is NULL, to the component that
+ * each draw is from. A draw uses 1 uniform and d normals of its stream; with several candidates each of them
+ * uses these and one more uniform. */
 void mixture_posterior_sample(MixturePosterior *state, const History *history, RngLanes rng, int draws,
                               double *theta, int *component, int64_t *fallbacks);
-/* Computes mean[d, B] and covariance[d, d, B] of these draws, or of the approximation before candidates, in
- * closed form: for draws from components first .. end - 1 alone, whose weights are taken to add up to 1. */
+/* Computes mean[d, B] and covariance[d, d, B] of these draws (with several candidates, of the approximation)
+ * in closed form, for draws from components first .. end - 1 alone, with their weights scaled to add up to
+ * 1. */
 void mixture_posterior_moments(MixturePosterior *state, const History *history, int first, int end,
                                double *mean, double *covariance, int64_t *fallbacks);
 /* Computes log_evidence[C, B]: the logarithm of the weight of each component times the mean likelihood under
- * it; with a conjugate likelihood up to half the residual (history_residual), with any other approximately,
- * and up to what history_log_likelihood leaves out. */
+ * it. With a conjugate likelihood it is exact up to half the residual (history_residual); with any other it
+ * is approximate, and up to what history_log_likelihood leaves out. */
 void mixture_posterior_evidence(MixturePosterior *state, const History *history, double *log_evidence,
                                 int64_t *fallbacks);
-/* Returns the logarithm of the sum of so many components' evidence, `stride` apart. */
+/* Returns the logarithm of the summed evidence of this many components, whose entries are `stride` apart. */
 double mixture_posterior_log_sum(int components, int stride, const double *log_evidence);

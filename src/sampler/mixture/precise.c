@@ -5,22 +5,22 @@
 #include <math.h>
 #include <string.h>
 
-/* Evidence over prior from which on the square root is used: sums have 7 digits left of what the prior
- * says. */
+/* Ratio of evidence to prior above which the square root is used: sums still have 7 digits of the prior
+ * there. */
 static const double BEYOND = 1e9;
 
 struct Precise {
   const Mixture *prior; /* not owned */
-  double variance; /* the largest of a component */
+  double variance; /* the largest trace of a component's covariance */
   HistoryView view;
   bool *takes; /* [parts] */
   double *root, *conditioned, *row; /* [d + 1, d + 1] twice, [d + 1] */
-  int part, component; /* that `conditioned` is of; -1: none */
+  int part, component; /* of `conditioned`; -1: none */
   double *x, *work, *covariance; /* [d], [d, d] twice */
 };
 
-/* Returns the largest trace of the covariance of a component: no direction has more. */
-static double largest_variance(const Mixture *prior) {
+/* Returns the largest trace of the covariance of a component: no direction has a larger variance. */
+static double precise_mixture_variance(const Mixture *prior) {
   double largest = 0;
   for (int c = 0; c < prior->components; c++) {
     double trace = 0;
@@ -36,7 +36,7 @@ Status precise_create(Arena *memory, const Mixture *prior, int parts, Precise **
   ALLOCATE(memory, self, 1);
   *out = self;
   self->prior = prior;
-  self->variance = largest_variance(prior);
+  self->variance = precise_mixture_variance(prior);
   ALLOCATE(memory, self->takes, parts);
   ALLOCATE_ARRAYS(memory, n * n, self->root, self->conditioned);
   ALLOCATE(memory, self->row, n);
@@ -45,15 +45,18 @@ Status precise_create(Arena *memory, const Mixture *prior, int parts, Precise **
   return STATUS_OK;
 }
 
-static int run_of(const Precise *self, int r) { return (self->view.first + r) / self->view.draws; }
+static int precise_mixture_run(const Precise *self, int r) {
+  return (self->view.first + r) / self->view.draws;
+}
 
 bool precise_find(Precise *self, const HistoryView *view) {
   bool any = false;
   self->view = *view;
   self->part = -1;
   for (int r = 0; r < view->lanes; r++) {
-    self->takes[r] = history_precision_trace(view->history, run_of(self, r)) * self->variance > BEYOND &&
-                     history_root(view->history, run_of(self, r), self->root);
+    self->takes[r] =
+        history_precision_trace(view->history, precise_mixture_run(self, r)) * self->variance > BEYOND &&
+        history_root(view->history, precise_mixture_run(self, r), self->root);
     any = any || self->takes[r];
   }
   return any;
@@ -63,7 +66,7 @@ bool precise_takes(const Precise *self, int r) { return self->takes[r]; }
 
 static const double *condition_component(Precise *self, int r, int c) {
   if (self->part != r || self->component != c) {
-    history_root(self->view.history, run_of(self, r), self->root);
+    history_root(self->view.history, precise_mixture_run(self, r), self->root);
     square_root_condition(self->prior, c, self->root, self->row, self->conditioned);
     self->part = r, self->component = c;
   }
@@ -108,7 +111,7 @@ Status precise_hidden(const Mixture *prior, const History *history, int run, dou
   const HistoryView view = {history, 1, run, 1, NULL, NULL};
   Precise *self;
   *out = 1;
-  if (!(history_precision_trace(history, run) * largest_variance(prior) > BEYOND)) return STATUS_OK;
+  if (!(history_precision_trace(history, run) * precise_mixture_variance(prior) > BEYOND)) return STATUS_OK;
   TRY(precise_create(&scratch, prior, 1, &self));
   if (!precise_find(self, &view)) return STATUS_OK;
   for (int c = 0; c < prior->components; c++)

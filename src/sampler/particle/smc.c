@@ -1,15 +1,15 @@
 /* Sequential Monte Carlo (DiffTS paper, Appendix C.4): each run carries a cloud of particles, drawn from the
  * prior. In round k the particles are perturbed by Gaussian noise of standard deviation step_size sigma /
- * sqrt(k), weighted by the likelihood of the round's observation, and resampled (systematic). A draw is a
- * particle.
+ * sqrt(k), weighted by the likelihood of the round's observation, and resampled (systematic). A draw is one
+ * of the particles.
  *
- * The paper publishes neither the fraction of the observation noise nor its decay: step_size = 0.2 and
- * sqrt(k) are ours. Where rewards are not Gaussian sigma is 1.
+ * The paper states neither the fraction of the observation noise nor its decay: step_size = 0.2 and sqrt(k)
+ * are ours. If rewards are not Gaussian, sigma is 1.
  *
- * Observations that the cloud was not notified of one by one are absorbed in one step, when it is drawn from
- * or at the next `observe`. The perturbation is never undone, so the cloud is only near the posterior, and it
- * impoverishes where the likelihood is narrow: smc_tempered.c avoids both. Where all weights vanish every
- * particle is kept, which counts as a fallback; so does a cloud of which one particle is left. */
+ * Observations that the cloud was not notified of one by one are absorbed in one step, at the next draw or
+ * the next `observe`. The perturbation is never undone, so the cloud is only close to the posterior, and it
+ * degenerates if the likelihood is narrow: smc_tempered.c avoids both. If all weights vanish every particle
+ * is kept, which counts as a fallback; so does a cloud that is down to a single particle. */
 #include "core/arena.h"
 #include "core/particles.h"
 #include "core/simd.h"
@@ -23,34 +23,34 @@ typedef struct {
   int particles; /* P */
   double step_size;
   RngKey key;
-  int seen, *rows; /* rounds that the clouds have absorbed; [B], observations of each run among them */
+  int seen, *rows; /* rounds that the clouds have absorbed; [B], observations of each run in these rounds */
   double *cloud; /* [B, d, P] */
-  double *precision, *vector; /* [B, d, d], [B, d]: the evidence seen, of a conjugate likelihood */
+  double *precision, *vector; /* [B, d, d], [B, d]: the evidence absorbed, with a conjugate likelihood */
   double *new_precision, *new_vector, *origin; /* [d, d], [d], [d]: zeros */
   double *moved; /* [d, P] */
   double *weight; /* [P] */
   int *chosen; /* [P] */
 } Smc;
 
-static double *cloud_of(const Sampler *sampler, int b) {
+static double *smc_cloud_of_run(const Sampler *sampler, int b) {
   const Smc *self = sampler->state;
   return self->cloud + (size_t)b * (size_t)sampler->d * (size_t)self->particles;
 }
 
-/* Returns the particles' streams of run b in a round. */
-static RngLanes streams_of(const Sampler *sampler, int b, int round) {
+/* Returns the streams of the particles of run b in a round. */
+static RngLanes smc_particle_streams(const Sampler *sampler, int b, int round) {
   const Smc *self = sampler->state;
   return particles_streams(self->key, sampler->setup.first_run + (uint32_t)b, (uint32_t)round,
                            self->particles);
 }
 
-static void start_from_prior(Sampler *sampler) {
+static void smc_start_from_prior(Sampler *sampler) {
   Smc *self = sampler->state;
   const Prior *prior = sampler->setup.prior;
   const size_t runs = (size_t)sampler->setup.runs, d = (size_t)sampler->d;
   for (int b = 0; b < sampler->setup.runs; b++) {
-    RngLanes rng = streams_of(sampler, b, 0);
-    prior->ops->sample(prior, &rng, cloud_of(sampler, b));
+    RngLanes rng = smc_particle_streams(sampler, b, 0);
+    prior->ops->sample(prior, &rng, smc_cloud_of_run(sampler, b));
     sampler->ess[b] = self->particles;
   }
   memset(self->precision, 0, runs * d * d * sizeof *self->precision);
@@ -66,16 +66,16 @@ static void smc_add_noise(size_t count, double sd, const double *restrict cloud,
 }
 
 /* Computes moved[d, P] = cloud + sd normals. */
-static void perturb_cloud(Sampler *sampler, int b, int round, double sd) {
+static void smc_perturb_cloud(Sampler *sampler, int b, int round, double sd) {
   Smc *self = sampler->state;
-  RngLanes rng = streams_of(sampler, b, round);
+  RngLanes rng = smc_particle_streams(sampler, b, round);
   rng_lanes_normal(&rng, sampler->d, self->moved);
-  smc_add_noise((size_t)sampler->d * (size_t)self->particles, sd, cloud_of(sampler, b), self->moved);
+  smc_add_noise((size_t)sampler->d * (size_t)self->particles, sd, smc_cloud_of_run(sampler, b), self->moved);
 }
 
-/* Computes weight[P] <- the log likelihood of what run b has not absorbed, by the difference of its
+/* Computes weight[P] <- the log likelihood of what run b has not yet absorbed, from the change in its
  * evidence. */
-static void weigh_evidence(Sampler *sampler, const History *history, int b) {
+static void smc_weigh_by_evidence(Sampler *sampler, const History *history, int b) {
   Smc *self = sampler->state;
   const int d = sampler->d;
   double *precision = self->precision + (size_t)b * (size_t)(d * d),
@@ -88,8 +88,8 @@ static void weigh_evidence(Sampler *sampler, const History *history, int b) {
   memcpy(vector, self->new_vector, (size_t)d * sizeof *vector);
 }
 
-/* Weighs by the rows. */
-static void weigh_rows(Sampler *sampler, const History *history, int b) {
+/* Does the same for a likelihood that is not conjugate, from the new rows. */
+static void smc_weigh_by_rows(Sampler *sampler, const History *history, int b) {
   Smc *self = sampler->state;
   const int particles = self->particles;
   const History recent = history_since(history, self->rows[b]);
@@ -98,7 +98,7 @@ static void weigh_rows(Sampler *sampler, const History *history, int b) {
   self->rows[b] = history_observations(history, b);
 }
 
-static void absorb_run(Sampler *sampler, const History *history, int b, int64_t *fallbacks) {
+static void smc_absorb_run(Sampler *sampler, const History *history, int b, int64_t *fallbacks) {
   Smc *self = sampler->state;
   const int particles = self->particles;
   const bool conjugate = likelihood_is_conjugate(history->likelihood);
@@ -106,26 +106,26 @@ static void absorb_run(Sampler *sampler, const History *history, int b, int64_t 
   double offset;
   Rng rng =
       particles_cloud_stream(self->key, sampler->setup.first_run + (uint32_t)b, (uint32_t)history->rounds);
-  perturb_cloud(sampler, b, history->rounds, self->step_size * sigma / sqrt(history->rounds));
+  smc_perturb_cloud(sampler, b, history->rounds, self->step_size * sigma / sqrt(history->rounds));
   if (conjugate)
-    weigh_evidence(sampler, history, b);
+    smc_weigh_by_evidence(sampler, history, b);
   else
-    weigh_rows(sampler, history, b);
+    smc_weigh_by_rows(sampler, history, b);
   bool left = particles_weigh(particles, self->weight, self->weight);
   sampler->ess[b] = particles_ess(particles, self->weight);
   if (!left || sampler->ess[b] < 1 + 1e-6) fallbacks[b]++;
   rng_uniform(&rng, 1, &offset);
   particles_resample(particles, self->weight, offset, particles, self->chosen);
-  particles_gather(sampler->d, particles, self->moved, particles, self->chosen, cloud_of(sampler, b));
+  particles_gather(sampler->d, particles, self->moved, particles, self->chosen, smc_cloud_of_run(sampler, b));
 }
 
-/* Takes in whatever the clouds have not seen of the history; one that is shorter than what they have seen
- * is another, and begins with the prior. */
+/* Absorbs whatever the clouds have not seen of the history. A history that is shorter than what they have
+ * seen is a new one, for which they start again from the prior. */
 static void smc_observe(Sampler *sampler, const History *history, int64_t *fallbacks) {
   Smc *self = sampler->state;
-  if (history->rounds < self->seen) start_from_prior(sampler);
+  if (history->rounds < self->seen) smc_start_from_prior(sampler);
   if (history->rounds == self->seen) return;
-  for (int b = 0; b < history->runs; b++) absorb_run(sampler, history, b, fallbacks);
+  for (int b = 0; b < history->runs; b++) smc_absorb_run(sampler, history, b, fallbacks);
   self->seen = history->rounds;
 }
 
@@ -137,7 +137,7 @@ static void smc_sample(Sampler *sampler, const History *history, RngLanes rng, i
   smc_observe(sampler, history, fallbacks);
   rng_lanes_uniform(&rng, 1, uniform);
   for (int b = 0; b < history->runs; b++)
-    particles_pick(sampler->d, self->particles, cloud_of(sampler, b), draws,
+    particles_pick(sampler->d, self->particles, smc_cloud_of_run(sampler, b), draws,
                    uniform + (size_t)b * (size_t)draws, lanes, theta + (size_t)b * (size_t)draws);
 }
 
@@ -160,11 +160,11 @@ static Status smc_create(Sampler *sampler, const SamplerSetup *setup) {
   ALLOCATE_ARRAYS(memory, d, self->new_vector, self->origin);
   ALLOCATE(memory, self->moved, d * particles);
   ALLOCATE_ARRAYS(memory, particles, self->weight, self->chosen);
-  start_from_prior(sampler);
+  smc_start_from_prior(sampler);
   return STATUS_OK;
 }
 
-/* Returns the cost: perturb, weigh and resample each particle once. */
+/* Returns the cost of perturbing, weighing and resampling each particle once. */
 static double smc_cost(const SamplerWork *work) {
   const double d = work->d;
   const double reward = work->conjugate ? 0 : 140;

@@ -1,14 +1,14 @@
 /* Adaptive tempered sequential Monte Carlo (Del Moral, Doucet and Jasra 2006; Jasra et al. 2011): a cloud of
  * particles is carried from the prior to the posterior through the densities prior(theta)
  * likelihood(theta)^e, e from 0 to 1. Each exponent is the one at which the effective sample size falls to
- * half of the particles; there the cloud is weighted, resampled (systematic), and moved by `steps` steps of
- * random-walk Metropolis with the covariance of the cloud times 2.38^2 / d (Roberts, Gelman and Gilks 1997).
- * A draw is a particle of the last cloud.
+ * half the number of particles; there the cloud is weighted, resampled (systematic), and moved by `steps`
+ * steps of random-walk Metropolis with the covariance of the cloud times 2.38^2 / d (Roberts, Gelman and
+ * Gilks 1997). A draw is one of the particles of the last cloud.
  *
  * Every call starts from the prior again, so nothing is carried from round to round, and the error does not
- * grow with the number of rounds. All runs have their own cloud. The effective sample size that is reported
- * is that of the last weighting. A path of more than EXPONENTS exponents is cut short, and where no
- * particle has a likelihood the cloud stays that of the prior: both count as fallbacks. */
+ * grow with the number of rounds. Each run has its own cloud. The reported effective sample size is that of
+ * the last weighting. A path of more than EXPONENTS exponents is cut short, and if no particle has a positive
+ * likelihood the cloud stays that of the prior: both count as fallbacks. */
 #include "core/arena.h"
 #include "core/linalg.h"
 #include "core/particles.h"
@@ -20,9 +20,9 @@
 #include <float.h>
 
 enum { EXPONENTS = 200, BISECTIONS = 60 };
-/* How near to one half of the particles, as a share of them, the effective sample size is brought. */
+/* How close the effective sample size is brought to half the number of particles, as a share of them. */
 static const double HALF_TOLERANCE = 0.01;
-/* Added to the evidence where its centre is computed, as a share of its trace. */
+/* Added to the diagonal of the evidence when its centre is computed, as a share of its trace. */
 static const double RIDGE = 1e-10;
 
 /* The cloud of one run: P particles. */
@@ -34,12 +34,13 @@ typedef struct {
   double *new_prior, *new_likelihood; /* [P]: at the proposal */
   double *weight, *uniform; /* [P] */
   int *chosen; /* [P] */
-  /* For a conjugate likelihood: the evidence, the vector about `centre`, which is near the mode. */
+  /* For a conjugate likelihood: the evidence, with the vector taken about `centre`, which is close to the
+   * mode. */
   double *precision, *vector, *centre; /* [d, d], [d], [d] */
   double *mean, *root; /* [d], [d, d]: of the cloud; the Cholesky factor of its covariance */
 } Tempered;
 
-/* What a step of the cloud needs to know. */
+/* What a step of the cloud depends on. */
 typedef struct {
   const Sampler *sampler;
   const History *history;
@@ -48,9 +49,8 @@ typedef struct {
   Rng rng_resample;
 } Run;
 
-/* Finds the evidence about the point that it is for, Lambda^-1 b but for a ridge that makes it exist: what
- * is left of b is small, so that nothing cancels in the log likelihood near there, however little noise
- * there is. */
+/* Finds the evidence about its own centre, Lambda^-1 b with a ridge so that it exists: what is left of b is
+ * small, so that nothing cancels in the log likelihood close to it, however little noise there is. */
 static void find_centre(Tempered *self, const Run *run, int64_t *fallbacks) {
   const int d = run->sampler->d;
   double trace = 0;
@@ -59,7 +59,7 @@ static void find_centre(Tempered *self, const Run *run, int64_t *fallbacks) {
   memcpy(self->root, self->precision, (size_t)(d * d) * sizeof *self->root);
   memcpy(self->centre, self->vector, (size_t)d * sizeof *self->centre);
   for (int i = 0; i < d; i++) trace += self->precision[i * d + i];
-  for (int i = 0; i < d; i++) self->root[i * d + i] += RIDGE * trace + DBL_MIN; /* no evidence */
+  for (int i = 0; i < d; i++) self->root[i * d + i] += RIDGE * trace + DBL_MIN; /* even without evidence */
   linalg_cholesky_lanes(d, 1, self->root, &jitters);
   linalg_solve_lanes(d, 1, self->root, self->centre);
   for (int i = 0; i < d; i++)
@@ -68,7 +68,7 @@ static void find_centre(Tempered *self, const Run *run, int64_t *fallbacks) {
 }
 
 /* Computes out[P] = the log likelihood of x[d, P], up to a constant. */
-static void log_likelihood(const Tempered *self, const Run *run, const double *x, double *out) {
+static void smc_tempered_log_likelihood(const Tempered *self, const Run *run, const double *x, double *out) {
   const int particles = self->particles;
   if (likelihood_is_conjugate(run->history->likelihood)) {
     particles_quadratic(run->sampler->d, particles, self->precision, self->vector, self->centre, x, out);
@@ -78,13 +78,13 @@ static void log_likelihood(const Tempered *self, const Run *run, const double *x
   history_log_likelihood(&view, x, out, NULL);
 }
 
-static void log_prior(const Tempered *self, const Run *run, const double *x, double *out) {
+static void smc_tempered_log_prior(const Tempered *self, const Run *run, const double *x, double *out) {
   const Prior *prior = run->sampler->setup.prior;
   prior->ops->log_density(prior, self->particles, x, out);
 }
 
-/* Returns the next exponent: 1, or where the effective sample size of the step there is half of the
- * particles. */
+/* Returns the next exponent: 1, or the one at which the effective sample size of the step is half the number
+ * of particles. */
 static double next_exponent(Tempered *self, double exponent) {
   const int particles = self->particles;
   const double half = 0.5 * particles, tolerance = HALF_TOLERANCE * particles,
@@ -114,7 +114,7 @@ static void smc_tempered_resample(Tempered *self, Run *run) {
   memcpy(self->likelihood, self->new_likelihood, (size_t)particles * sizeof *self->likelihood);
 }
 
-/* Rows i, i + 1, .. of z <- x + factor L z; rows beyond them are done. */
+/* Computes rows i, i + 1, .. of z <- x + factor L z in place; the rows after them are done already. */
 enum { PROPOSE_ROWS = 4 };
 INLINE void propose_rows(int d, int i, const int rows, RealLanes at, double factor, const double *root,
                          const double *x, double *z) {
@@ -136,7 +136,7 @@ INLINE void propose_rows(int d, int i, const int rows, RealLanes at, double fact
   real_store(at, rows, sum, z + (size_t)i * at.lanes);
 }
 
-/* Computes z[d, n] <- x + factor L z, from the last coordinates on. */
+/* Computes z[d, n] <- x + factor L z in place, from the last coordinates back to the first. */
 SIMD_CLONES
 static void smc_tempered_propose(int d, int n, double factor, const double *root, const double *restrict x,
                                  double *restrict z) {
@@ -148,7 +148,8 @@ static void smc_tempered_propose(int d, int n, double factor, const double *root
   }
 }
 
-/* Computes accepted[n] = whether uniform[n] < ratio of the densities, 1 or 0. May be in place of uniform. */
+/* Replaces uniform[n] by 1 if it is below the ratio of the densities, so that the proposal is accepted, else
+ * by 0. */
 SIMD_CLONES
 static void smc_tempered_decide(int n, double exponent, const double *restrict prior,
                                 const double *restrict likelihood, const double *restrict new_prior,
@@ -176,8 +177,8 @@ static void smc_tempered_move(Tempered *self, Run *run, double exponent, int64_t
     rng_lanes_normal(&run->rng, d, self->proposal);
     rng_lanes_uniform(&run->rng, 1, self->uniform);
     smc_tempered_propose(d, particles, 2.38 / sqrt(d), self->root, self->x, self->proposal);
-    log_prior(self, run, self->proposal, self->new_prior);
-    log_likelihood(self, run, self->proposal, self->new_likelihood);
+    smc_tempered_log_prior(self, run, self->proposal, self->new_prior);
+    smc_tempered_log_likelihood(self, run, self->proposal, self->new_likelihood);
     smc_tempered_decide(particles, exponent, self->prior, self->likelihood, self->new_prior,
                         self->new_likelihood, self->uniform);
     for (int i = 0; i < d; i++)
@@ -195,8 +196,8 @@ static double carry_to_posterior(Tempered *self, Run *run, int64_t *fallbacks) {
   prior->ops->sample(prior, &run->rng, self->x);
   if (run->history->rounds == 0) return ess;
   if (likelihood_is_conjugate(run->history->likelihood)) find_centre(self, run, fallbacks);
-  log_prior(self, run, self->x, self->prior);
-  log_likelihood(self, run, self->x, self->likelihood);
+  smc_tempered_log_prior(self, run, self->x, self->prior);
+  smc_tempered_log_likelihood(self, run, self->x, self->likelihood);
   if (!particles_weigh(self->particles, self->likelihood, self->weight)) {
     fallbacks[run->b]++;
     return ess;
@@ -238,15 +239,16 @@ static void tempered_sample(Sampler *sampler, const History *history, RngLanes r
   }
 }
 
-/* Returns P; auto grows with the dimension, as the particles must that a cloud of the same quality takes. */
-static double particles_of(const Config *options, double d) {
+/* Returns P; auto grows with the dimension, as a cloud of the same quality requires. */
+static double smc_tempered_particle_count(const Config *options, double d) {
   if (!config_is(options, "particles", "auto")) return (double)config_int(options, "particles");
   return fmin(fmax(1000, 20 * d * d), 100000);
 }
 
 static Status tempered_create(Sampler *sampler, const SamplerSetup *setup) {
   Arena *memory = sampler->memory;
-  const size_t d = (size_t)sampler->d, particles = (size_t)particles_of(setup->options, sampler->d);
+  const size_t d = (size_t)sampler->d,
+               particles = (size_t)smc_tempered_particle_count(setup->options, sampler->d);
   TRY(particles_check_size("smc_tempered", (int64_t)particles, setup->runs, "runs"));
   Tempered *self;
   ALLOCATE(memory, self, 1);
@@ -263,7 +265,7 @@ static Status tempered_create(Sampler *sampler, const SamplerSetup *setup) {
 }
 
 static double tempered_cost(const SamplerWork *work) {
-  const double particles = particles_of(work->options, work->d),
+  const double particles = smc_tempered_particle_count(work->options, work->d),
                steps = (double)config_int(work->options, "steps");
   return work->drawn * (cost_tempering(work, particles, steps) + work->draws * 10 * work->d);
 }

@@ -9,8 +9,9 @@
 
 /* ---- exact */
 
-/* Finds share[C] of the components: w_c times the integral of N(x; m_c, v_c) exp(b' x - sum q x^2 / 2). */
-static void find_shares(const Diagonal *posterior, double *share) {
+/* Computes share[C] of the components: w_c times the integral of N(x; m_c, v_c) exp(b' x - sum q x^2 / 2),
+ * normalised. */
+static void tilted_component_shares(const Diagonal *posterior, double *share) {
   const Isotropic *prior = posterior->prior;
   double top, total;
   for (int c = 0; c < prior->components; c++) {
@@ -33,7 +34,7 @@ static Status draw_exact(const Diagonal *posterior, RngLanes rng, double *x, int
   const size_t lanes = rng.lanes;
   double *u;
   ALLOCATE(&scratch, u, lanes);
-  find_shares(posterior, share);
+  tilted_component_shares(posterior, share);
   rng_lanes_uniform(&rng, 1, u);
   rng_lanes_normal(&rng, prior->d, x);
   for (size_t n = 0; n < lanes; n++) {
@@ -50,12 +51,12 @@ static Status draw_exact(const Diagonal *posterior, RngLanes rng, double *x, int
 
 /* ---- Langevin steps and the reverse process */
 
-/* n <= CHUNK_LANES lanes; vectors [d] of the stage where the steps are taken. */
+/* n <= CHUNK_LANES lanes; vectors [d] are those of the stage at which the steps are taken. */
 typedef struct {
   const Chain *chain;
-  int t; /* of the steps: 0 for mala */
+  int t; /* stage of the steps: 0 for mala */
   double *q, *b, *mean, *variance;
-  double *wide_q, *wide_b, *wide_mean, *wide_variance; /* [d, n]: for every lane */
+  double *wide_q, *wide_b, *wide_mean, *wide_variance; /* [d, n]: repeated for every lane */
   double *s, *normal, *eps; /* [d, n] */
   Langevin langevin;
 } DiagonalWork;
@@ -72,7 +73,7 @@ static Status diagonal_work_create(Arena *memory, const Diagonal *posterior, Dia
   return langevin_create(memory, posterior->prior->d, CHUNK_LANES, &out->langevin);
 }
 
-/* Computes the tilt, and mean and variance of the prior, at the last stage that the evidence leaves
+/* Computes the tilt, and the prior's mean and variance, at the last stage that the evidence allows
  * (tilt_reverse.h). */
 static void flow_to_stage(DiagonalWork *work, double margin) {
   const Schedule *schedule = &work->chain->schedule;
@@ -94,7 +95,7 @@ static void diagonal_stage_density(const void *context, int lanes, double *x, do
   work->chain->density(work->chain, work->t, lanes, x, log_density, score);
 }
 
-/* Sets s[d, n] to the end of the steps. */
+/* Takes the Langevin steps and leaves their final states in s[d, n]. */
 static void take_steps(DiagonalWork *work, const Chunk *chunk, bool accept, int steps, double step_size) {
   const int d = work->chain->d, lanes = chunk->lanes;
   const LangevinPrior prior = {diagonal_stage_density, work, accept};
@@ -110,7 +111,7 @@ static void take_steps(DiagonalWork *work, const Chunk *chunk, bool accept, int 
 
 static void diagonal_reverse(DiagonalWork *work, const Chunk *chunk, int64_t *fallbacks) {
   const int d = work->chain->d;
-  Chunk all = *chunk; /* one run: every fallback counts for it */
+  Chunk all = *chunk; /* there is one run, and every fallback counts for it */
   all.first = 0;
   all.rng.draws = UINT32_MAX;
   for (int t = work->t; t >= 1; t--) {

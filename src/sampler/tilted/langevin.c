@@ -4,7 +4,7 @@
 #include "sampler/cost.h"
 
 static const double ACCEPTANCE = 0.574, STEP_LEAST = 1e-10, STEP_MOST = 4;
-/* A state that leaves this many standard deviations of the Gaussian has diverged. */
+/* A state further than this from the mean, in standard deviations of the Gaussian, has diverged. */
 static const double FURTHEST = 1e6;
 
 Status langevin_create(Arena *memory, int d, int capacity, Langevin *out) {
@@ -19,7 +19,7 @@ Status langevin_create(Arena *memory, int d, int capacity, Langevin *out) {
 
 /* ---- the target */
 
-/* Projects m_0 and v along eigenvector k, of every lane: mean[lanes], variance[lanes]. */
+/* Projects the prior's mean and covariance onto eigenvector k of every lane: mean[lanes], variance[lanes]. */
 SIMD_CLONES
 static void project_moments(int d, int lanes, int k, const double *restrict basis,
                             const double *restrict prior_mean, const double *restrict covariance,
@@ -76,7 +76,7 @@ static void langevin_place(const Langevin *self, const double *u, double *y, dou
 
 void langevin_positions(const Langevin *self, double *x) { langevin_place(self, self->u, self->score, x); }
 
-/* Computes gradient <- r gradient - q r^2 u + r g; log_target += the tilt. */
+/* Computes gradient <- r gradient - q r^2 u + r g, and adds the log of the tilt to log_target. */
 SIMD_CLONES
 static void add_tilt(int d, int lanes, const double *restrict r, const double *restrict stiffness,
                      const double *restrict slope, const double *restrict u, double *restrict gradient,
@@ -112,13 +112,13 @@ static void langevin_propose(int d, int lanes, const double *restrict step, cons
     }
 }
 
-/* Finds chance[lanes] of acceptance, the exponential of its log ratio up to 0; 1/2 sum z^2 - (z + sqrt(e)
- * (gradient + new gradient) / 2)^2 is that of the proposals. */
+/* Computes chance[lanes] of acceptance, the exponential of min(0, log ratio). The proposals contribute 1/2
+ * sum (z^2 - (z + sqrt(e) (gradient + new gradient) / 2)^2) to the log ratio. */
 SIMD_CLONES
-static void find_chance(int d, int lanes, const double *restrict root, const double *restrict log_target,
-                        const double *restrict new_log_target, const double *restrict gradient,
-                        const double *restrict new_gradient, const double *restrict z,
-                        double *restrict chance) {
+static void langevin_find_acceptance(int d, int lanes, const double *restrict root,
+                                     const double *restrict log_target, const double *restrict new_log_target,
+                                     const double *restrict gradient, const double *restrict new_gradient,
+                                     const double *restrict z, double *restrict chance) {
   for (int n = 0; n < lanes; n++) chance[n] = new_log_target[n] - log_target[n];
   for (int i = 0; i < d; i++)
     for (int n = 0; n < lanes; n++) {
@@ -143,7 +143,7 @@ static void langevin_take(int rows, int lanes, const double *restrict uniform, c
     }
 }
 
-/* Adapts the sizes of the next step, and their roots. */
+/* Adapts the step sizes, and their roots. */
 SIMD_CLONES
 static void langevin_adapt(int lanes, double rate, const double *restrict chance, double *restrict step,
                            double *restrict root) {
@@ -155,19 +155,19 @@ static void langevin_adapt(int lanes, double rate, const double *restrict chance
   }
 }
 
-/* Accepts or reject by uniform[n]; `rate` 0 leaves the step sizes. */
+/* Accepts or rejects the proposals by uniform[n]; a `rate` of 0 leaves the step sizes as they are. */
 static void langevin_judge(Langevin *self, double rate) {
   const int d = self->d, lanes = self->lanes;
   const double *uniform = self->uniform, *chance = self->chance;
-  find_chance(d, lanes, self->root, self->log_target, self->new_log_target, self->gradient,
-              self->new_gradient, self->normal, self->chance);
+  langevin_find_acceptance(d, lanes, self->root, self->log_target, self->new_log_target, self->gradient,
+                           self->new_gradient, self->normal, self->chance);
   langevin_take(d, lanes, uniform, chance, self->new_u, self->u);
   langevin_take(d, lanes, uniform, chance, self->new_gradient, self->gradient);
   langevin_take(1, lanes, uniform, chance, self->new_log_target, self->log_target);
   if (rate > 0) langevin_adapt(lanes, rate, chance, self->step, self->root);
 }
 
-static void swap_arrays(double **a, double **b) {
+static void langevin_swap_states(double **a, double **b) {
   double *kept = *a;
   *a = *b, *b = kept;
 }
@@ -178,15 +178,15 @@ static void langevin_move(Langevin *self, RngLanes *rng, double rate) {
   if (self->prior.has_density)
     rng_lanes_uniform(rng, 1, self->uniform);
   else
-    rng->position++; /* that of the uniform, which ula has no use for */
+    rng->position++; /* skips the uniform, which ula does not need */
   langevin_propose(d, lanes, self->step, self->root, self->u, self->gradient, self->normal, self->new_u);
   evaluate_target(self, self->new_u, self->new_gradient, self->new_log_target);
   if (self->prior.has_density) {
     langevin_judge(self, rate);
     return;
   }
-  swap_arrays(&self->u, &self->new_u);
-  swap_arrays(&self->gradient, &self->new_gradient);
+  langevin_swap_states(&self->u, &self->new_u);
+  langevin_swap_states(&self->gradient, &self->new_gradient);
 }
 
 void langevin_run(Langevin *self, RngLanes rng, int steps, double step_size) {

@@ -1,16 +1,17 @@
-/* MALA on the posterior itself, with no transport: the comparison for tilted transport, whose baseline is the
- * same steps on an easier law (langevin.h). A chain for each draw starts from the Gaussian that the posterior
- * would be under a Gaussian prior of the same mean and covariance, so every draw is independent, and the
- * share of draws that end in a mode is set by where they started when the modes are far apart.
+/* MALA on the posterior itself, without transport: the comparison for tilted transport, whose baseline takes
+ * the same steps on an easier law (langevin.h). Each draw has its own chain, which starts from the Gaussian
+ * that the posterior would be under a Gaussian prior with the same mean and covariance. So draws are
+ * independent, and if the modes are far apart, the share of draws that end in a mode is set by where they
+ * started.
  *
- * With a Gaussian prior the chain is one of x, theta = A x with A A' the covariance of the prior, which is
- * then N(A^-1 m, I): the Gaussian that it starts from is the posterior itself, however the prior is
- * conditioned. N(A^-1 m, I) is as simple in the eigenbasis of the evidence, so its steps are taken there, and
- * no step multiplies by a matrix.
+ * With a Gaussian prior and Gaussian rewards the chain runs in x, theta = A x with A A' the covariance of the
+ * prior, which in x is N(A^-1 m, I): the Gaussian that the chain starts from is the posterior itself, however
+ * badly the prior is conditioned. N(A^-1 m, I) is just as simple in the eigenbasis of the evidence, so the
+ * steps are taken there, and no step multiplies by a matrix.
  *
- * With clicks or counts the tilt of langevin.h is the evidence at the mode under the Gaussian of the prior's
- * moments, and what the likelihood has beyond it is part of the density: the target is the posterior itself,
- * so that long chains are a reference for other samplers. */
+ * With clicks or counts the tilt of langevin.h is the evidence at the mode under the Gaussian with the
+ * prior's moments, and the rest of the likelihood is part of the density. So the target is still the
+ * posterior itself, and long chains are a reference for other samplers. */
 #include "core/lanes.h"
 #include "sampler/cost.h"
 #include "sampler/tilted/langevin.h"
@@ -23,7 +24,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Tolerance of the mode, in standard deviations: it sets the preconditioner alone. */
+/* Tolerance of the mode, in standard deviations: it affects only the preconditioner. */
 static const double MODE_TOLERANCE = 1e-3;
 
 /* n <= CHUNK_LANES lanes, lane last. */
@@ -39,7 +40,7 @@ typedef struct {
   double *prior_mean, *prior_variance; /* [d, n]: in the eigenbasis */
   double *theta, *gradient; /* [d, n] */
   /* For rewards that are not Gaussian, whose evidence is matrix and vector; else NULL. */
-  double *precision, *information; /* [d, d], [d]: of the Gaussian of these moments */
+  double *precision, *information; /* [d, d], [d]: of the Gaussian with these moments */
   double *prior_precision, *prior_vector; /* [d, d, n], [d, n]: the same in every lane */
   double *log_likelihood, *image; /* [n], [d, n] */
   HistoryView view;
@@ -52,7 +53,8 @@ static void mala_density(const void *context, int lanes, double *x, double *log_
   mixture_density(self->prior, lanes, x, self->gradient, log_density, score);
 }
 
-/* Adds to log_density and score those of the likelihood, less those of the evidence, which the tilt has. */
+/* Adds the log likelihood and its gradient to log_density and score, and subtracts those of the evidence,
+ * which are in the tilt. */
 SIMD_CLONES
 static void mala_correct(int d, int lanes, const double *restrict vector, const double *restrict image,
                          const double *restrict x, const double *restrict log_likelihood,
@@ -91,10 +93,10 @@ static void mala_linearise(Mala *self, int64_t *fallbacks) {
   evidence_basis_apply(&self->basis, d, lanes, true, self->vector, self->b);
 }
 
-/* Finds N(mean, I), mean[d, lanes]. */
+/* Evaluates the log density of N(mean, I), mean[d, lanes], up to a constant, and its score at x. */
 SIMD_CLONES
-static void find_white(int d, int lanes, const double *restrict mean, const double *restrict x,
-                       double *restrict log_density, double *restrict score) {
+static void mala_find_white(int d, int lanes, const double *restrict mean, const double *restrict x,
+                            double *restrict log_density, double *restrict score) {
   for (int n = 0; n < lanes; n++) log_density[n] = 0;
   for (int i = 0; i < d; i++)
     for (int n = 0; n < lanes; n++) {
@@ -104,12 +106,13 @@ static void find_white(int d, int lanes, const double *restrict mean, const doub
     }
 }
 
-static void white_density(const void *context, int lanes, double *x, double *log_density, double *score) {
+static void mala_white_density(const void *context, int lanes, double *x, double *log_density,
+                               double *score) {
   const Mala *self = context;
-  find_white(self->langevin.d, lanes, self->prior_mean, x, log_density, score);
+  mala_find_white(self->langevin.d, lanes, self->prior_mean, x, log_density, score);
 }
 
-/* Computes theta[d, lanes] <- A U x, where the steps were taken in the eigenbasis. */
+/* Computes theta[d, lanes] <- A U theta, after steps in the eigenbasis. */
 static void mala_leave_eigenbasis(Mala *self, int d, int lanes) {
   evidence_basis_apply(&self->basis, d, lanes, false, self->theta, self->vector);
   if (self->root)
@@ -118,8 +121,8 @@ static void mala_leave_eigenbasis(Mala *self, int d, int lanes) {
     memcpy(self->theta, self->vector, (size_t)(d * lanes) * sizeof *self->theta);
 }
 
-/* Returns the lanes whose steps are taken together: half of a chunk where all the bases of one, which each
- * step reads twice, would leave the first-level cache. */
+/* Returns how many lanes take their steps together: half a chunk if the bases of a whole one, which each step
+ * reads twice, would not fit in the first-level cache. */
 static int mala_lanes(const Mala *self, int d) {
   const size_t bases = (size_t)(d * d) * CHUNK_LANES * sizeof *self->basis.u;
   return self->white || bases < 32768 ? CHUNK_LANES : CHUNK_LANES / 2;
@@ -130,7 +133,7 @@ static void mala_sample(Sampler *sampler, const History *history, RngLanes rng, 
   Mala *self = sampler->state;
   const bool rows = self->prior_precision;
   const LangevinPrior prior = {rows          ? mala_rows_density
-                               : self->white ? white_density
+                               : self->white ? mala_white_density
                                              : mala_density,
                                self, true};
   const int d = sampler->d;
@@ -152,7 +155,7 @@ static void mala_sample(Sampler *sampler, const History *history, RngLanes rng, 
   }
 }
 
-/* Whitens by mean and covariance of a Gaussian prior in x. */
+/* Sets A, and the mean and covariance that a Gaussian prior has in x. */
 static Status mala_whiten(Arena *memory, Mala *self, const Mixture *prior) {
   const size_t d = (size_t)prior->d;
   double *inverse = self->covariance;
@@ -165,7 +168,7 @@ static Status mala_whiten(Arena *memory, Mala *self, const Mixture *prior) {
   return STATUS_OK;
 }
 
-/* Allocates memory for rewards that are not Gaussian. */
+/* Prepares for rewards that are not Gaussian. */
 static Status mala_take_rows(Arena *memory, Mala *self, int d) {
   const size_t vector = (size_t)d * CHUNK_LANES;
   ALLOCATE(memory, self->prior_precision, (size_t)d * vector);

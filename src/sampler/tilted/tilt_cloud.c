@@ -70,7 +70,7 @@ Status tilt_cloud_create(Arena *memory, const SamplerSetup *setup, int particles
   return sampler_create(memory, &sampler_smc_tempered, &inner, &self->sampler);
 }
 
-/* Returns the cost with as many Metropolis steps as smc_tempered has by default. */
+/* Returns the cost with the default number of Metropolis steps of smc_tempered. */
 double tilt_cloud_cost(const SamplerWork *work) {
   return work->drawn * cost_tempering(work, (double)config_int(work->options, "particles"), 5);
 }
@@ -85,7 +85,7 @@ static void set_tilt(TiltCloud *self, int rounds, const double *basis, const dou
       self->vector[i] += basis[i * d + k] * b[k];
       for (int j = 0; j < d; j++) self->precision[i * d + j] += basis[i * d + k] * q[k] * basis[j * d + k];
     }
-  history_set_evidence(&self->tilt, rounds, 1, self->precision, self->vector); /* rounds name the streams */
+  history_set_evidence(&self->tilt, rounds, 1, self->precision, self->vector); /* rounds key the streams */
 }
 
 double tilt_cloud_draw(TiltCloud *cloud, int t, const double *basis, const double *q, const double *b,

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-/* An eigenvalue this near to the largest, relatively, is the largest but for rounding. */
+/* An eigenvalue this close to the largest, relatively, is equal to it but for rounding. */
 static const double SAME = 1e-10;
 
 Status tilt_end_create(Arena *memory, int d, TiltEnd *out) {
@@ -35,9 +35,9 @@ Status tilt_end_set(TiltEnd *self, const double *precision, const double *vector
 
 double tilt_end_alpha(const TiltEnd *self) { return self->largest / (1 + self->largest); }
 
-/* Computes the smallest eigenvalue at lane n of `lanes`: U' (d eps / d s) U / sqrt(1 - abar) + diag(q_T*),
- * U the directions that are free. */
-static Status smallest_at(TiltEnd *self, int lanes, int n, double *out) {
+/* Computes the smallest eigenvalue at lane n of `lanes`, that of U' (d eps / d s) U / sqrt(1 - abar) +
+ * diag(q_T*), where U are the free directions. */
+static Status tilt_end_least_eigenvalue(TiltEnd *self, int lanes, int n, double *out) {
   const int d = self->d, r = self->free;
   const double l = self->largest, over = sqrt(1 + l), *u = self->basis;
   double *half = self->vectors; /* [d, r] */
@@ -63,7 +63,7 @@ Status tilt_end_curvature(TiltEnd *self, const Chain *chain, int lanes, const do
   for (int n = 0; n < lanes; n++) out[n] = INFINITY;
   if (self->free == 0) return STATUS_OK;
   chain_noise_jacobian(chain, 1, lanes, x, self->eps, self->jacobian, self->scratch);
-  for (int n = 0; n < lanes; n++) TRY(smallest_at(self, lanes, n, &out[n]));
+  for (int n = 0; n < lanes; n++) TRY(tilt_end_least_eigenvalue(self, lanes, n, &out[n]));
   return STATUS_OK;
 }
 
@@ -107,7 +107,7 @@ double tilt_end_bound(const TiltEnd *self, double susceptibility) {
 }
 
 /* Returns whether every covariance is delta I. */
-static bool is_spherical(const Mixture *prior, double delta) {
+static bool tilt_end_is_spherical(const Mixture *prior, double delta) {
   const int d = prior->d;
   for (int k = 0; k < prior->components * d * d; k++)
     if (fabs(prior->covariance[k] - (k % (d * d) % (d + 1) == 0 ? delta : 0)) > 1e-12 * delta) return false;
@@ -118,7 +118,7 @@ double tilt_end_susceptibility(const TiltEnd *self, const Mixture *prior, double
   const int d = prior->d;
   const double delta = prior->covariance[0], shrink = 1 / (1 + self->largest * delta);
   double diameter_2 = 0;
-  if (!is_spherical(prior, delta)) return NAN;
+  if (!tilt_end_is_spherical(prior, delta)) return NAN;
   for (int a = 0; a < prior->components; a++)
     for (int b = 0; b < a; b++) {
       double square = 0;

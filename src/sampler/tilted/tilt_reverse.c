@@ -21,7 +21,7 @@ Status tilt_reverse_create(Arena *memory, const SamplerSetup *setup, bool expone
   return denoised_moments_create(memory, setup->prior, false, &out->moments);
 }
 
-/* Computes e^h = 1 / sqrt(alpha_t), e^2h - 1 = beta_t / alpha_t. */
+/* Takes the stage with e^h = 1 / sqrt(alpha_t) and e^2h - 1 = beta_t / alpha_t. */
 void tilt_reverse_exponential(const Chain *chain, int t, int count, double *s, const double *normal,
                               double *eps) {
   const Schedule *schedule = &chain->schedule;
@@ -46,9 +46,9 @@ static void add_bridge(int d, int lanes, double square, double beta_tilde, doubl
 
 /* Computes s <- w0 denoised + wt s + L z. */
 SIMD_CLONES
-static void draw_gaussian(int d, int lanes, double of_denoised, const double *restrict denoised,
-                          double of_state, const double *restrict l, const double *restrict z,
-                          double *restrict s) {
+static void tilt_reverse_draw_gaussian(int d, int lanes, double of_denoised, const double *restrict denoised,
+                                       double of_state, const double *restrict l, const double *restrict z,
+                                       double *restrict s) {
   for (int i = 0; i < d; i++) {
     double *restrict s_i = s + i * lanes;
     for (int n = 0; n < lanes; n++)
@@ -60,9 +60,9 @@ static void draw_gaussian(int d, int lanes, double of_denoised, const double *re
   }
 }
 
-/* Repairs the matrix of lane m, which is no covariance: its lower triangle holds a failed factor, the
- * upper one and diagonal[d, count] the matrix. Its eigenvalues are raised to `least`, and it is factorised
- * again. */
+/* Repairs the matrix of lane m, which is not a covariance: raises its eigenvalues to `least` and factorises
+ * it again. Its lower triangle holds the failed factor; the upper one and diagonal[d, count] hold the
+ * matrix. */
 static void repair_covariance(TiltReverse *self, int count, int m, double least, const double *diagonal) {
   const int d = self->chain->d;
   double *matrix = self->repaired, *basis = matrix + d * d, *eigenvalue = basis + d * d;
@@ -83,7 +83,7 @@ static void repair_covariance(TiltReverse *self, int count, int m, double least,
     for (int j = 0; j <= i; j++) self->covariance[(i * d + j) * count + m] = matrix[i * d + j];
 }
 
-/* Factors w0^2 C_t + beta_tilde I; a learned predictor can give a C_t that is no covariance. */
+/* Factorises w0^2 C_t + beta_tilde I. A learned predictor can give a C_t that is not a covariance. */
 static void tilt_reverse_factorise(TiltReverse *self, int count, double least) {
   const int d = self->chain->d;
   double *diagonal = self->z;
@@ -95,7 +95,7 @@ static void tilt_reverse_factorise(TiltReverse *self, int count, double least) {
     if (self->jitters[m]) repair_covariance(self, count, m, least, diagonal);
 }
 
-static void step_moments(TiltReverse *self, int t, int count) {
+static void tilt_reverse_step_moments(TiltReverse *self, int t, int count) {
   const Schedule *schedule = &self->chain->schedule;
   const int d = self->chain->d;
   double of_denoised, of_state;
@@ -103,19 +103,20 @@ static void step_moments(TiltReverse *self, int t, int count) {
   denoised_moments_covariance(&self->moments, t, count, self->s, self->eps, self->covariance, self->z);
   add_bridge(d, count, of_denoised * of_denoised, schedule->beta_tilde[t], self->covariance);
   tilt_reverse_factorise(self, count, schedule->beta_tilde[t] + of_denoised * of_denoised * VARIANCE_LEAST);
-  draw_gaussian(d, count, of_denoised, self->eps, of_state, self->covariance, self->normal, self->s);
+  tilt_reverse_draw_gaussian(d, count, of_denoised, self->eps, of_state, self->covariance, self->normal,
+                             self->s);
 }
 
 void tilt_reverse_stage(TiltReverse *self, int t, int count) {
   if (self->exponential)
     tilt_reverse_exponential(self->chain, t, count, self->s, self->normal, self->eps);
   else
-    step_moments(self, t, count);
+    tilt_reverse_step_moments(self, t, count);
 }
 
-/* Steps from s_t to s_{t-1} for all lanes that have come to stage t. */
-static void take_stage(TiltReverse *self, const Chunk *chunk, int t, const int *stage, double *s,
-                       int64_t *fallbacks) {
+/* Steps from s_t to s_{t-1} in all lanes that have reached stage t. */
+static void tilt_reverse_take_stage(TiltReverse *self, const Chunk *chunk, int t, const int *stage, double *s,
+                                    int64_t *fallbacks) {
   const int d = self->chain->d, lanes = chunk->lanes;
   RngLanes rng = chunk->rng;
   int count = 0;
@@ -132,8 +133,9 @@ static void take_stage(TiltReverse *self, const Chunk *chunk, int t, const int *
   chain_guard(chunk, d, s, fallbacks);
 }
 
-/* Draws the clean sample given s_t of the lanes that start at stage t. */
-static void draw_denoised(TiltReverse *self, const Chunk *chunk, int t, const int *stage, double *s) {
+/* Draws the clean sample given s_t in the lanes that start at stage t. */
+static void tilt_reverse_draw_denoised(TiltReverse *self, const Chunk *chunk, int t, const int *stage,
+                                       double *s) {
   const int d = self->chain->d, lanes = chunk->lanes;
   RngLanes rng = chunk->rng;
   int count = 0;
@@ -153,9 +155,9 @@ void tilt_reverse_run(TiltReverse *self, const Chunk *chunk, const int *stage, d
                       int64_t *fallbacks) {
   for (int t = self->chain->schedule.stages; t >= 1; t--) {
     if (self->chain->denoise)
-      draw_denoised(self, chunk, t, stage, s);
+      tilt_reverse_draw_denoised(self, chunk, t, stage, s);
     else
-      take_stage(self, chunk, t, stage, s, fallbacks);
+      tilt_reverse_take_stage(self, chunk, t, stage, s, fallbacks);
   }
 }
 

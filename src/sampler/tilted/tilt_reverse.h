@@ -1,17 +1,18 @@
-/* The unconditional reverse process of a chain, from any stage on, with no evidence in it.
+/* The unconditional reverse process of a chain, from any stage on, without evidence.
  *
- * `moments`: s_{t-1} given s_t as a Gaussian with the mean and covariance that the chain gives it,
+ * `moments`: draws s_{t-1} given s_t from the Gaussian with the mean and covariance that the chain gives it,
  *
  *   N(w0 s0_hat + wt s_t, beta_tilde_t I + w0^2 C_t),
  *
- * by the moments of the clean sample (denoised_moments.h); exact for Gaussian priors at any number of stages.
- * Where the C_t of a learned predictor is no covariance, the least eigenvalues are raised. `exponential`: the
- * exponential integrator of the reverse equation dx = (x + 2 score) ds + sqrt(2) dw, which freezes the score
- * over a stage and solves the rest exactly, so that its law is off by an error of first order in h,
+ * computed from the moments of the clean sample (denoised_moments.h). It is exact for Gaussian priors with
+ * any number of stages. If the C_t of a learned predictor is not a covariance, the least eigenvalues are
+ * raised. `exponential`: the exponential integrator of the reverse equation dx = (x + 2 score) ds + sqrt(2)
+ * dw, which freezes the score over a stage and solves the rest exactly, so that the error of its law is of
+ * first order in h,
  *
  *   x' = e^h x + 2 (e^h - 1) score + sqrt(e^2h - 1) normal,  e^h = 1 / sqrt(alpha_t).
  *
- * Where the chain can draw the clean sample exactly, one such draw is the whole process. */
+ * If the chain can draw the clean sample exactly, one such draw is the whole process. */
 #pragma once
 
 #include "core/chunk.h"
@@ -24,20 +25,20 @@ typedef struct {
   const Chain *chain;
   bool exponential;
   DenoisedMoments moments;
-  int *lane; /* [n]: those that a stage is about */
-  double *z, *s, *normal, *eps; /* [d, n]; the last three of the lanes at hand */
-  double *covariance, *repaired; /* [d, d, n], [2 d + 1, d]; of `moments` */
+  int *lane; /* [n]: the lanes that take part in a stage */
+  double *z, *s, *normal, *eps; /* [d, n]; the last three are packed for these lanes */
+  double *covariance, *repaired; /* [d, d, n], [2 d + 1, d]; only with `moments` */
   int *jitters; /* [n] */
 } TiltReverse;
 
 Status tilt_reverse_create(Arena *memory, const SamplerSetup *setup, bool exponential, TiltReverse *out);
 
-/* Takes one stage of `count` lanes: self->s[d, count], s_t before and s_{t-1} after, from the standard
- * normals self->normal[d, count]. */
+/* Takes one stage in `count` lanes: self->s[d, count] goes from s_t to s_{t-1}, with the standard normals
+ * self->normal[d, count]. */
 void tilt_reverse_stage(TiltReverse *self, int t, int count);
 
-/* Runs from stage[n] (0: nothing to do) to the clean sample, in place on s[d, n]. The streams are those of
- * REVERSE that belong to the chunk's: d normals for each of the stages, at positions of their own. */
+/* Runs from stage[n] (0: nothing to do) to the clean sample, in place on s[d, n]. The streams are the REVERSE
+ * substreams of the chunk's: d normals per stage, each stage at a different position. */
 void tilt_reverse_run(TiltReverse *self, const Chunk *chunk, const int *stage, double *s, int64_t *fallbacks);
 /* Takes one stage of `exponential`, from t to t - 1, in place on s[d, n]; eps[d, n] is scratch. */
 void tilt_reverse_exponential(const Chain *chain, int t, int count, double *s, const double *normal,
@@ -51,16 +52,16 @@ void tilt_reverse_exponential(const Chain *chain, int t, int count, double *s, c
  *
  *   q_t = (1 + c) q / (1 - c q),  b_t = sqrt(1 + c) b / (1 - c q):
  *
- * when X_t has the law nu_t ~ p_t(x) exp(b_t' x - x' Q_t x / 2), the reverse process of the prior, with no
- * evidence in it, takes it to the posterior nu_0. The flow ends where c lambda_max(Q) = 1 (the time T* of the
- * paper); the distance to it is measured by the number 1 - c lambda_max. */
+ * if X_t has the law nu_t ~ p_t(x) exp(b_t' x - x' Q_t x / 2), the reverse process of the prior, without any
+ * evidence, takes it to the posterior nu_0. The flow ends where c lambda_max(Q) = 1 (the time T* of the
+ * paper); the distance to that end is measured by 1 - c lambda_max. */
 
 /* Returns c of a stage, 0 .. T. */
 double tilt_flow_reach(const Schedule *schedule, int t);
 
-/* Returns the last stage with c largest <= 1 - margin, at most T; 0 when there is none. */
+/* Returns the last stage with c largest <= 1 - margin, at most T; 0 if there is none. */
 int tilt_flow_stage(const Schedule *schedule, double largest, double margin);
 
-/* Takes q[n] and b[n], `stride` apart, eigenvalue by eigenvalue, to those at c, in place; c q < 1. Zeros
- * stay zeros. */
+/* Moves q[n] and b[n], `stride` apart, to their values at c, in place, eigenvalue by eigenvalue; c q < 1.
+ * Zeros stay zeros. */
 void tilt_flow(int n, int stride, double c, double *q, double *b);

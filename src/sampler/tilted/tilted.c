@@ -1,23 +1,23 @@
 /* Tilted transport (Bruna and Han 2024, Provable posterior sampling with denoising oracles via tilted
  * transport): the posterior of a diffusion prior under a quadratic likelihood is reached by the unconditional
- * reverse process of the prior, when that starts from nu_t ~ p_t(x) exp(b_t' x - x' Q_t x / 2), the law of
- * stage t under a tilt that has flowed there (tilt_reverse.h). The evidence is used in the start, and nowhere
- * after.
+ * reverse process of the prior, if that starts from nu_t ~ p_t(x) exp(b_t' x - x' Q_t x / 2), the law of
+ * stage t under a tilt that has flowed there (tilt_reverse.h). The evidence is used only for the start.
  *
  * Each lane starts at the last stage t_0 with (1 - alpha_bar) lambda_max < alpha_bar (the paper's T~, on the
- * grid of the stages, where a learned chain knows its score). Two steps:
+ * grid of the stages, where a learned chain knows its score). There are two steps:
  *
- * 1. The baseline draws from nu_t0: preconditioned MALA (langevin.h) where the chain knows the density of its
- *    stages, ULA where it knows only the score; `smc` (tilt_cloud.h); `exact` by adding noise to exact
- * posterior draws: X_t given X_0 = x_0 is N(sqrt(alpha_bar) x_0, 1 - alpha_bar) times the tilt of stage t.
- * 2. The reverse process from t_0 to 0 (tilt_reverse.h).
+ * 1. The baseline draws from nu_t0: preconditioned MALA (langevin.h) if the chain knows the density of its
+ *    stages, ULA if it knows only the score; `smc` (tilt_cloud.h); `exact`, which adds noise to exact
+ *    posterior draws: X_t given X_0 = x_0 is N(sqrt(alpha_bar) x_0, 1 - alpha_bar) times the tilt of stage t.
+ * 2. The reverse process runs from t_0 to 0 (tilt_reverse.h).
  *
- * Evidence so strong that t_0 = 0 leaves the baseline alone, on the posterior. Chains without a density of
- * the clean sample then start at stage 1 with the evidence as it is, on sqrt(alpha_bar_1) z instead of z: the
- * prior is blurred by the noise of that stage, and there is no reverse process.
+ * If the evidence is so strong that t_0 = 0, only the baseline is left, on the posterior itself. Chains
+ * without a density of the clean sample then start at stage 1 with the evidence as it is, applied to
+ * sqrt(alpha_bar_1) z instead of z: the prior is blurred by the noise of that stage, and there is no reverse
+ * process.
  *
- * The streams of a draw are those of the baseline; TILT_NOISE and REVERSE that belong to them are for the
- * rest. */
+ * The baseline uses the streams of the draws; everything else uses their substreams TILT_NOISE and
+ * REVERSE. */
 #include "core/lanes.h"
 #include "core/linalg.h"
 #include "sampler/cost.h"
@@ -41,17 +41,17 @@ typedef struct {
   EvidenceBasis basis; /* of the tilt */
   double *matrix, *q, *b; /* [d, d, n], [d, n], [d, n]: the tilt, q and b in its eigenbasis */
   int *stage; /* [n]: t_0 */
-  bool *beyond; /* [n]: stage 1 without its reverse process */
-  /* Lanes by their stages: those at group_stage[g] are lane[m], group[g] <= m < group[g + 1]. */
+  bool *beyond; /* [n]: starts at stage 1 without a reverse process */
+  /* Lanes grouped by stage: those at group_stage[g] are lane[m], group[g] <= m < group[g + 1]. */
   int groups, *group_stage, *group, *lane; /* [n], [n + 1], [n] */
   double *s, *z; /* [d, n] */
   double *stage_mean, *stage_variance; /* [d, n]: of s_t0, in the eigenbasis */
-  /* What is known of the lanes of one stage, side by side (lanes.h). */
+  /* Position, log density and score of the lanes of one stage, packed (lanes.h). */
   double *some_x, *some_log, *some_score; /* [d, n], [n], [d, n] */
   Langevin langevin;
   TiltReverse reverse;
-  Sampler exact; /* of BASELINE_EXACT */
-  TiltCloud *cloud; /* of BASELINE_SMC */
+  Sampler exact; /* for BASELINE_EXACT */
+  TiltCloud *cloud; /* for BASELINE_SMC */
 } Tilted;
 
 /* ---- the tilt */
@@ -75,13 +75,13 @@ static void flow_lane(Tilted *self, int lanes, int n) {
   }
 }
 
-static void find_tilt(Tilted *self, const HistoryView *view) {
+static void tilted_find_tilt(Tilted *self, const HistoryView *view) {
   evidence_decompose(view, NULL, self->matrix, self->z, &self->basis, self->q, self->b);
   for (int n = 0; n < view->lanes; n++) flow_lane(self, view->lanes, n);
 }
 
 /* Groups the lanes that start at the same stage, from the last stage down. */
-static void group_lanes(Tilted *self, int lanes) {
+static void tilted_group_lanes(Tilted *self, int lanes) {
   int filled = 0;
   self->groups = 0;
   for (int t = self->chain->schedule.stages; t >= 0; t--) {
@@ -95,7 +95,8 @@ static void group_lanes(Tilted *self, int lanes) {
 
 /* ---- step 1: the baseline */
 
-/* Computes the density of s_t. A learned predictor is kept near its data. */
+/* Computes log density and score of s_t. A learned predictor is evaluated only near its data, so x is
+ * clamped. */
 static void tilted_stage_density(const Chain *chain, int t, int lanes, double *x, double *log_density,
                                  double *score) {
   const int count = chain->d * lanes;
@@ -110,7 +111,7 @@ static void tilted_stage_density(const Chain *chain, int t, int lanes, double *x
   for (int k = 0; k < count; k++) score[k] *= factor;
 }
 
-/* Computes the density of every lane at its own stage. */
+/* Computes log density and score of every lane at its own stage. */
 static void tilted_density(const void *context, int lanes, double *x, double *log_density, double *score) {
   const Tilted *self = context;
   const int d = self->chain->d;
@@ -128,7 +129,7 @@ static void tilted_density(const void *context, int lanes, double *x, double *lo
   }
 }
 
-/* Finds mean and variance of s_t0 of every lane. */
+/* Computes the mean and variance of s_t0 in every lane. */
 static void find_stage_moments(Tilted *self, int lanes) {
   const int d = self->chain->d;
   langevin_project(d, lanes, &self->basis, self->mean, self->covariance, self->stage_mean,
@@ -140,10 +141,10 @@ static void find_stage_moments(Tilted *self, int lanes) {
   }
 }
 
-/* Takes Langevin steps of all lanes, each at its stage. */
+/* Takes Langevin steps in all lanes, each at its own stage. */
 static void tilted_langevin(Tilted *self, const Chunk *chunk) {
   const LangevinPrior prior = {tilted_density, self, self->chain->density && self->baseline == BASELINE_MALA};
-  group_lanes(self, chunk->lanes);
+  tilted_group_lanes(self, chunk->lanes);
   find_stage_moments(self, chunk->lanes);
   langevin_target(&self->langevin, &prior, chunk->lanes, &self->basis, self->q, self->b, self->stage_mean,
                   self->stage_variance);
@@ -151,8 +152,8 @@ static void tilted_langevin(Tilted *self, const Chunk *chunk) {
   langevin_positions(&self->langevin, self->s);
 }
 
-/* Draws s_t0 given exact posterior draws: in the eigenbasis of the tilt N((sqrt(abar) y / (1 - abar) + b) /
- * p, 1 / p) with p = 1 / (1 - abar) + q. */
+/* Draws s_t0 given exact posterior draws: in the eigenbasis of the tilt from N((sqrt(abar) y / (1 - abar) +
+ * b) / p, 1 / p) with p = 1 / (1 - abar) + q. */
 static void tilted_add_noise(Tilted *self, const Chunk *chunk, const double *theta) {
   const Chain *chain = self->chain;
   const int d = chain->d, lanes = chunk->lanes;
@@ -178,9 +179,9 @@ static void tilted_add_noise(Tilted *self, const Chunk *chunk, const double *the
     if (self->stage[k % lanes] == 0) self->s[k] = drawn[k];
 }
 
-/* Starts of all draws, theta[d, N], from a cloud for each run. */
-static void draw_clouds(Sampler *sampler, const History *history, RngLanes rng, int draws, double *theta,
-                        int64_t *fallbacks) {
+/* Draws the starts of all draws, theta[d, N], from one cloud per run. */
+static void tilted_draw_clouds(Sampler *sampler, const History *history, RngLanes rng, int draws,
+                               double *theta, int64_t *fallbacks) {
   Tilted *self = sampler->state;
   const int total = (int)rng.lanes;
   for (int run = 0; run < history->runs; run++) {
@@ -188,13 +189,14 @@ static void draw_clouds(Sampler *sampler, const History *history, RngLanes rng, 
     RngLanes streams = rng;
     streams.first_lane += (uint32_t)(run * draws);
     streams.lanes = (uint32_t)draws;
-    find_tilt(self, &view);
+    tilted_find_tilt(self, &view);
     sampler->ess[run] = tilt_cloud_draw(self->cloud, self->stage[0], self->basis.u, self->q, self->b, history,
                                         run, streams, total, theta + (size_t)run * (size_t)draws, fallbacks);
   }
 }
 
-/* Starts s[d, n] at the stages of the lanes; theta[d, N] has what was drawn for all of them at once. */
+/* Sets s[d, n] to the starts at the stages of the lanes; theta[d, N] holds what was drawn for all lanes at
+ * once. */
 static void tilted_start(Tilted *self, const Chunk *chunk, const double *theta) {
   switch (self->baseline) {
   case BASELINE_EXACT: tilted_add_noise(self, chunk, theta); break;
@@ -226,10 +228,10 @@ static void tilted_sample(Sampler *sampler, const History *history, RngLanes rng
   Tilted *self = sampler->state;
   const Chain *chain = self->chain;
   if (self->baseline == BASELINE_EXACT) sampler_sample(&self->exact, history, rng, draws, theta, fallbacks);
-  if (self->baseline == BASELINE_SMC) draw_clouds(sampler, history, rng, draws, theta, fallbacks);
+  if (self->baseline == BASELINE_SMC) tilted_draw_clouds(sampler, history, rng, draws, theta, fallbacks);
   for (Chunk chunk = chunk_begin(rng); chunk.lanes > 0; chunk_next(&chunk, rng)) {
     const HistoryView view = {history, draws, chunk.first, chunk.lanes, chain->shift, chain->scale};
-    find_tilt(self, &view);
+    tilted_find_tilt(self, &view);
     tilted_start(self, &chunk, theta);
     tilted_reverse(self, &chunk, fallbacks);
     chain_to_theta(chain, chunk.lanes, self->s);
@@ -237,8 +239,8 @@ static void tilted_sample(Sampler *sampler, const History *history, RngLanes rng
   }
 }
 
-/* Sets mean and covariance of the clean sample, which the reverse chain knows as Q diag(r^2) Q'. */
-static void set_moments(Tilted *self) {
+/* Sets the mean and covariance of the clean sample; the reverse chain stores the latter as Q diag(r^2) Q'. */
+static void tilted_set_prior_moments(Tilted *self) {
   const DenoisedMoments *from = &self->reverse.moments;
   const int d = self->chain->d;
   memcpy(self->mean, from->mean, (size_t)d * sizeof *self->mean);
@@ -262,13 +264,13 @@ static Status tilted_allocate(Arena *memory, Tilted *self, int d) {
   return langevin_create(memory, d, CHUNK_LANES, &self->langevin);
 }
 
-static Baseline baseline_of(const Config *options) {
+static Baseline tilted_baseline(const Config *options) {
   if (config_is(options, "baseline", "ula")) return BASELINE_ULA;
   if (config_is(options, "baseline", "smc")) return BASELINE_SMC;
   return config_is(options, "baseline", "exact") ? BASELINE_EXACT : BASELINE_MALA;
 }
 
-static bool is_exponential(const Config *options, double d) {
+static bool tilted_reverse_is_exponential(const Config *options, double d) {
   return config_is(options, "reverse", "auto") ? d > LINALG_BATCH_DIMENSION
                                                : config_is(options, "reverse", "exponential");
 }
@@ -279,13 +281,14 @@ static Status tilted_create(Sampler *sampler, const SamplerSetup *setup) {
   ALLOCATE(sampler->memory, self, 1);
   sampler->state = self;
   self->chain = setup->prior->chain;
-  self->baseline = baseline_of(options);
+  self->baseline = tilted_baseline(options);
   self->steps = (int)config_int(options, "steps");
   self->step_size = config_real(options, "step_size");
   self->margin = config_real(options, "margin");
   TRY(tilted_allocate(sampler->memory, self, sampler->d));
-  TRY(tilt_reverse_create(sampler->memory, setup, is_exponential(options, sampler->d), &self->reverse));
-  set_moments(self);
+  TRY(tilt_reverse_create(sampler->memory, setup, tilted_reverse_is_exponential(options, sampler->d),
+                          &self->reverse));
+  tilted_set_prior_moments(self);
   if (self->baseline == BASELINE_SMC)
     return tilt_cloud_create(sampler->memory, setup, (int)config_int(options, "particles"), &self->cloud);
   if (self->baseline != BASELINE_EXACT) return STATUS_OK;
@@ -295,18 +298,18 @@ static Status tilted_create(Sampler *sampler, const SamplerSetup *setup) {
   return status == STATUS_OK ? status : status_prefix(status, "baseline exact: ");
 }
 
-/* Returns the cost. Lanes that start at the same stage go together. In the first rounds the stages of the
- * runs of a block are many, and few lanes are at each; then t_0 is the first stage for all, and there is no
+/* Returns the cost. Lanes that start at the same stage are computed together. In the first rounds the runs of
+ * a block start at many stages, with few lanes at each; later t_0 is the first stage for all, and there is no
  * reverse process. */
 static double tilted_cost(const SamplerWork *work) {
   const Config *options = work->options;
   const double lanes = cost_drawn_lanes(work), early = fmin(1, 50 / work->rounds),
                scattered = 1 + early / work->draws;
   const double step = scattered * langevin_cost(work->d, lanes, cost_noise(work, lanes)),
-               stage = is_exponential(options, work->d) ? cost_noise(work, lanes)
-                                                        : cost_stage_moments(work, lanes);
+               stage = tilted_reverse_is_exponential(options, work->d) ? cost_noise(work, lanes)
+                                                                       : cost_stage_moments(work, lanes);
   const double rest = work->drawn * work->draws * early * work->stages / 3 * stage;
-  switch (baseline_of(options)) {
+  switch (tilted_baseline(options)) {
   case BASELINE_EXACT: return sampler_exact.cost(work) + rest;
   case BASELINE_SMC: return tilt_cloud_cost(work) + rest;
   default: return work->drawn * work->draws * (double)config_int(options, "steps") * step + rest;
