@@ -7,9 +7,9 @@
 #include <math.h>
 #include <string.h>
 
-/* Returns whether x is beyond the guard, or NaN. They are compared as integers, where NaN is larger than
+/* Returns whether x is beyond the guard, or NaN. Numbers are compared as integers, where NaN is larger than
  * every number: a floating-point comparison would raise "invalid" on NaN once it is vectorised. */
-static inline bool is_outside(double x) {
+static inline bool denoiser_state_is_outside(double x) {
   const double limit = CHAIN_GUARD;
   uint64_t bits, limit_bits;
   memcpy(&bits, &x, sizeof bits);
@@ -18,19 +18,19 @@ static inline bool is_outside(double x) {
 }
 
 SIMD_CLONES
-static long count_outside(int n, const double *s) {
+static long denoiser_count_outside(int n, const double *s) {
   long outside = 0;
-  for (int i = 0; i < n; i++) outside += is_outside(s[i]);
+  for (int i = 0; i < n; i++) outside += denoiser_state_is_outside(s[i]);
   return outside;
 }
 
 void chain_guard(const Chunk *chunk, int d, double *s, int64_t *fallbacks) {
   int lanes = chunk->lanes;
-  if (count_outside(d * lanes, s) == 0) return;
+  if (denoiser_count_outside(d * lanes, s) == 0) return;
   for (int i = 0; i < d; i++)
     for (int n = 0; n < lanes; n++) {
       double *x = &s[i * lanes + n];
-      if (!is_outside(*x)) continue;
+      if (!denoiser_state_is_outside(*x)) continue;
       *x = isnan(*x) ? 0 : copysign(CHAIN_GUARD, *x);
       fallbacks[(uint32_t)(chunk->first + n) / chunk->rng.draws]++;
     }
@@ -63,7 +63,8 @@ void chain_noise_jacobian(const Chain *chain, int t, int lanes, const double *s,
 
 /* Computes y[n] = a x[n] + b y[n]. */
 SIMD_CLONES
-static void chain_combine(size_t n, double a, const double *restrict x, double b, double *restrict y) {
+static void denoiser_chain_mix_noise(size_t n, double a, const double *restrict x, double b,
+                                     double *restrict y) {
   for (size_t i = 0; i < n; i++) y[i] = special_two_products(a, x[i], b, y[i]);
 }
 
@@ -71,7 +72,7 @@ void chain_mean(const Chain *chain, int t, int lanes, const double *s, double *m
   double of_state, of_noise;
   schedule_mean_factors(&chain->schedule, t, &of_state, &of_noise);
   chain->noise(chain, t, lanes, s, mu);
-  chain_combine((size_t)chain->d * (size_t)lanes, of_state, s, of_noise, mu);
+  denoiser_chain_mix_noise((size_t)chain->d * (size_t)lanes, of_state, s, of_noise, mu);
 }
 
 void chain_to_theta(const Chain *chain, int lanes, double *z) {
@@ -83,8 +84,8 @@ void chain_to_theta(const Chain *chain, int lanes, double *z) {
 
 /* Computes s[n] = mu[n] + sd z[n], within the guard. */
 SIMD_CLONES
-static void chain_step(size_t n, const double *restrict mu, double sd, const double *restrict z,
-                       double *restrict s) {
+static void denoiser_chain_step(size_t n, const double *restrict mu, double sd, const double *restrict z,
+                                double *restrict s) {
   for (size_t i = 0; i < n; i++) {
     double next = mu[i] + sd * z[i];
     s[i] = next > CHAIN_GUARD ? CHAIN_GUARD : next < -CHAIN_GUARD ? -CHAIN_GUARD : next;
@@ -99,7 +100,7 @@ void chain_sample(const Chain *chain, RngLanes *rng, double *theta, double *scra
   for (int t = chain->schedule.stages; t >= 1; t--) {
     chain_mean(chain, t, lanes, theta, mu);
     rng_lanes_normal(rng, chain->d, z);
-    chain_step(n, mu, sqrt(schedule_variance(&chain->schedule, t, chain->last_stage)), z, theta);
+    denoiser_chain_step(n, mu, sqrt(schedule_variance(&chain->schedule, t, chain->last_stage)), z, theta);
   }
   chain_to_theta(chain, lanes, theta);
 }

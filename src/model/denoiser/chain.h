@@ -21,12 +21,12 @@ struct Chain {
   void (*noise)(const Chain *chain, int t, int lanes, const double *s, double *eps);
   /* out[d, N] = (d eps / d s)' v. */
   void (*noise_vjp)(const Chain *chain, int t, int lanes, const double *s, const double *v, double *out);
-  /* OPTIONAL. eps[d, N] and jacobian[d, d, N] = d eps / d s, row by row, for less than d + 1 calls of the two
-   * above. */
+  /* OPTIONAL. eps[d, N] and jacobian[d, d, N] = d eps / d s, row by row, at a lower cost than d + 1 calls of
+   * the two above. */
   void (*noise_jacobian)(const Chain *chain, int t, int lanes, const double *s, double *eps,
                          double *jacobian);
-  /* OPTIONAL. log_density[N] of the law of s_t, up to a constant of the stage, and its gradient score[d, N],
-   * at stages t = density_from .. T. */
+  /* OPTIONAL. log_density[N] of the law of s_t, up to a constant per stage, and its gradient score[d, N], at
+   * stages t = density_from .. T. */
   void (*density)(const Chain *chain, int t, int lanes, const double *s, double *log_density, double *score);
   int density_from; /* 0: the clean sample has a density too; 1: it has none */
   /* OPTIONAL. An exact draw of the clean sample given s_t, from uniform[d, N]: out[d, N]. */
@@ -40,23 +40,23 @@ struct Chain {
  * its sign, NaN becomes 0 (the prior's mean). Each coordinate that was changed adds one to fallbacks[run]. */
 void chain_guard(const Chunk *chunk, int d, double *s, int64_t *fallbacks);
 
-/* Creates everything but noise, noise_vjp, noise_jacobian, loss and state; shift is 0 and scale 1. The
+/* Creates everything but noise, noise_vjp, noise_jacobian, loss and state, with shift 0 and scale 1; the
  * owner sets the rest. */
 Status chain_create(Arena *memory, Chain *chain, int d, const ScheduleRule *rule, LastStage last_stage);
 
-/* Computes eps[d, N] and jacobian[d, d, N] = d eps / d s, row by row, of every chain. scratch[d, N]. */
+/* Computes eps[d, N] and jacobian[d, d, N] = d eps / d s, row by row, of any chain. scratch[d, N]. */
 void chain_noise_jacobian(const Chain *chain, int t, int lanes, const double *s, double *eps,
                           double *jacobian, double *scratch);
 /* Computes mu[d, N] = mu_t(s): the mean of s_{t-1} given s_t under the chain. mu may not overlap s. */
 void chain_mean(const Chain *chain, int t, int lanes, const double *s, double *mu);
 /* Computes theta = shift + scale z, in place on [d, N]. */
 void chain_to_theta(const Chain *chain, int lanes, double *z);
-/* Draws an unconditional sample for every lane, theta[d, N] (Algorithm 2 without history). scratch[2, d,
- * N]. Each stream gives d normals for s_T, then d for each stage t = T .. 1 (also when Sigma_1 = 0), by T
- * + 1 calls of rng_lanes_normal with n = d: two share a counter value, so for odd d the number of calls
+/* Draws an unconditional sample for every lane, theta[d, N] (Algorithm 2 without history). scratch[2, d, N].
+ * Each stream gives d normals for s_T, then d for each stage t = T .. 1 (also when Sigma_1 = 0), by T + 1
+ * calls of rng_lanes_normal with n = d: two normals share a counter value, so for odd d the number of calls
  * matters. s_{t-1} = mu_t(s_t) + sqrt(Sigma_t) z, guarded. A sampler without history gives the same bits. */
 void chain_sample(const Chain *chain, RngLanes *rng, double *theta, double *scratch);
-/* Draws the same, theta[d, N], by parts of at most `width` lanes, for chains whose scratch has so many.
- * part_theta[d, width], scratch[2, d, width]. */
+/* Draws the same theta[d, N] in parts of at most `width` lanes, for chains whose scratch has no room for
+ * more. part_theta[d, width], scratch[2, d, width]. */
 void chain_sample_parts(const Chain *chain, int width, RngLanes *rng, double *part_theta, double *scratch,
                         double *theta);

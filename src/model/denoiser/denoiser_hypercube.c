@@ -1,11 +1,11 @@
 /* The denoiser of the uniform distribution on the vertices of {-1, 1}^d, by enumeration: p(x | b, M) is an
  * Ising model.
  *
- * A tree fixes the coordinates one by one, from the last: with k of them free and f = b - M x the field of
- * the fixed ones, the logarithm of the weight exp(b' x - x' M x / 2) changes by x_i f_i - M_ii / 2 when
- * coordinate i = k - 1 becomes x_i, and the field of those that are still free by -M_ji x_i. The sums over a
- * branch follow from those over its two halves, as x_i is constant in each. Both take k or k^2 operations at
- * one of 2^(d - k) nodes, a few for each vertex. A first walk finds the largest weight. */
+ * A tree fixes the coordinates one by one, from the last. With k of them free and f = b - M x the field of
+ * the fixed ones, setting coordinate i = k - 1 to x_i changes the logarithm of the weight exp(b' x - x' M x /
+ * 2) by x_i f_i - M_ii / 2, and the field of each coordinate j that is still free by -M_ji x_i. The sums over
+ * a branch follow from those over its two halves, as x_i is constant in each. The two take k and k^2
+ * operations at each of 2^(d - k) nodes, a few for each vertex. A first walk finds the largest weight. */
 #include "core/special.h"
 #include "model/denoiser/denoiser.h"
 
@@ -16,17 +16,17 @@ typedef struct {
   int d, lanes;
   const double *precision; /* [d, d, n]: M */
   double *top; /* [n]: the largest log weight */
-  /* At k = 0 .. d free coordinates: log weight and field, [k + 1, n]; sums, [vertex_sums(k), n], with x_{k} =
-   * 1 and with x_k = -1. */
+  /* For k = 0 .. d free coordinates: log weight and field, [k + 1, n]; sums, [vertex_sums(k), n], for x_k = 1
+   * and for x_k = -1. */
   double *at[DENOISER_MOST_VERTICES + 1], *sums[DENOISER_MOST_VERTICES + 1][2];
 } Tree;
 
-/* Computes the sums over a branch with k free coordinates: of the weights, with x_i, and with x_i x_j for
- * j < i. */
+/* Returns the number of sums over a branch with k free coordinates: those of the weights, of the weights
+ * times x_i, and times x_i x_j for j < i. */
 static inline int vertex_sums(int k) { return 1 + k + k * (k - 1) / 2; }
 static inline int pair_index(int k, int i, int j) { return 1 + k + i * (i - 1) / 2 + j; }
 
-/* Sets in `to` the log weight and field after x_i = spin, from those before. */
+/* Computes in `to` the log weight and field once x_i = spin, from those before it. */
 SIMD_CLONES
 static void fix_spin(int d, int lanes, int i, double spin, const double *restrict precision,
                      const double *restrict from, double *restrict to) {
@@ -39,31 +39,31 @@ static void fix_spin(int d, int lanes, int i, double spin, const double *restric
 }
 
 SIMD_CLONES
-static void raise_top(int lanes, const double *restrict log_weight, double *restrict top) {
+static void denoiser_raise_top_weight(int lanes, const double *restrict log_weight, double *restrict top) {
   for (int n = 0; n < lanes; n++) top[n] = top[n] > log_weight[n] ? top[n] : log_weight[n];
 }
 
-static void find_top(const Tree *tree, int k) {
+static void denoiser_find_top_vertex(const Tree *tree, int k) {
   if (k == 0) {
-    raise_top(tree->lanes, tree->at[0], tree->top);
+    denoiser_raise_top_weight(tree->lanes, tree->at[0], tree->top);
     return;
   }
   for (int half = 0; half < 2; half++) {
     fix_spin(tree->d, tree->lanes, k - 1, half ? -1 : 1, tree->precision, tree->at[k], tree->at[k - 1]);
-    find_top(tree, k - 1);
+    denoiser_find_top_vertex(tree, k - 1);
   }
 }
 
 SIMD_CLONES
-static void weigh_vertices(int lanes, const double *restrict log_weight, const double *restrict top,
-                           double *restrict weight) {
+static void denoiser_weigh_vertices(int lanes, const double *restrict log_weight, const double *restrict top,
+                                    double *restrict weight) {
   for (int n = 0; n < lanes; n++) weight[n] = special_exp(log_weight[n] - top[n]);
 }
 
 /* Computes the sums over k free coordinates from those of the two halves, x_{k - 1} = 1 and -1. */
 SIMD_CLONES
-static void join_halves(int k, int lanes, const double *restrict plus, const double *restrict minus,
-                        double *restrict sums) {
+static void denoiser_join_halves(int k, int lanes, const double *restrict plus, const double *restrict minus,
+                                 double *restrict sums) {
   const int i = k - 1;
   for (int n = 0; n < lanes; n++) {
     sums[n] = plus[n] + minus[n];
@@ -82,16 +82,16 @@ static void join_halves(int k, int lanes, const double *restrict plus, const dou
   }
 }
 
-static void add_up(const Tree *tree, int k, double *sums) {
+static void denoiser_sum_vertices(const Tree *tree, int k, double *sums) {
   if (k == 0) {
-    weigh_vertices(tree->lanes, tree->at[0], tree->top, sums);
+    denoiser_weigh_vertices(tree->lanes, tree->at[0], tree->top, sums);
     return;
   }
   for (int half = 0; half < 2; half++) {
     fix_spin(tree->d, tree->lanes, k - 1, half ? -1 : 1, tree->precision, tree->at[k], tree->at[k - 1]);
-    add_up(tree, k - 1, tree->sums[k - 1][half]);
+    denoiser_sum_vertices(tree, k - 1, tree->sums[k - 1][half]);
   }
-  join_halves(k, tree->lanes, tree->sums[k - 1][0], tree->sums[k - 1][1], sums);
+  denoiser_join_halves(k, tree->lanes, tree->sums[k - 1][0], tree->sums[k - 1][1], sums);
 }
 
 /* Turns sums into D and C, both triangles. */
@@ -110,8 +110,8 @@ static void finish_vertices(int d, int lanes, const double *restrict sums, doubl
   }
 }
 
-/* Lays out the places of the tree in the workspace, after the precision. */
-static void lay_out(int d, int lanes, double *workspace, Tree *tree) {
+/* Lays out the arrays of the tree in the workspace, after the precision. */
+static void denoiser_lay_out_tree(int d, int lanes, double *workspace, Tree *tree) {
   *tree = (Tree){.d = d, .lanes = lanes, .precision = workspace, .top = workspace + d * d * lanes};
   double *next = tree->top + lanes;
   for (int k = 0; k <= d; k++) {
@@ -135,13 +135,13 @@ static void hypercube_moments(const Denoiser *denoiser, int lanes, const double 
   const size_t row = (size_t)lanes;
   Tree tree;
   (void)lane_fallbacks;
-  lay_out(d, lanes, workspace, &tree);
+  denoiser_lay_out_tree(d, lanes, workspace, &tree);
   denoiser_spectral(d, lanes, basis, eigenvalue, workspace);
   memset(tree.at[d], 0, row * sizeof *workspace);
   memcpy(tree.at[d] + row, vector, (size_t)d * row * sizeof *workspace);
   for (int n = 0; n < lanes; n++) tree.top[n] = -INFINITY;
-  find_top(&tree, d);
-  add_up(&tree, d, tree.sums[d][0]);
+  denoiser_find_top_vertex(&tree, d);
+  denoiser_sum_vertices(&tree, d, tree.sums[d][0]);
   finish_vertices(d, lanes, tree.sums[d][0], mean, covariance);
 }
 

@@ -1,10 +1,10 @@
 /* The denoiser of a Gaussian mixture, in closed form: with precision P_c = S_c^-1 + M and h_c = S_c^-1 m_c +
- * b component c becomes N(P_c^-1 h_c, P_c^-1), of the weight
+ * b component c becomes N(P_c^-1 h_c, P_c^-1), with the weight
  *
  *     r_c ~ w_c |S_c|^-1/2 |P_c|^-1/2 exp(-m_c' S_c^-1 m_c / 2 + h_c' P_c^-1 h_c / 2),
  *
- * and D and C are the mean and covariance of these. They are summed by the update of weighted moments (West
- * 1979) relative to the largest weight met so far, so that nothing cancels or overflows. */
+ * and D and C are the mean and covariance of the new mixture. They are summed by updates of weighted moments
+ * (West 1979) relative to the largest weight so far, so that nothing cancels or overflows. */
 #include "core/lanes.h"
 #include "core/linalg.h"
 #include "model/denoiser/denoiser.h"
@@ -18,11 +18,11 @@ typedef struct {
   double *constant; /* [C]: log weight of a component without its P_c and h_c */
 } Closed;
 
-/* One component, for n lanes; and the sums so far. */
+/* One component for n lanes, and the sums so far. */
 typedef struct {
   double *precision; /* [d, d, n]: M */
   double *factor; /* [d, d, n]: P_c, then its Cholesky factor */
-  double *mean; /* [d, n]: h_c, then P_c^-1 h_c, then its distance to the mean so far */
+  double *mean; /* [d, n]: h_c, then P_c^-1 h_c, then its difference from the mean so far */
   double *inverse; /* [d, d, n]: P_c^-1 */
   double *log_weight, *top, *total, *old_share, *share; /* [n]: weights relative to exp(top) */
   double *part, *spread; /* [n]: share / total, and (total - share) of that */
@@ -44,7 +44,8 @@ void denoiser_spectral(int d, int lanes, const double *restrict basis, const dou
     }
 }
 
-/* Takes log_weight into the running total. Pointers in a structure would keep the compiler from vectors. */
+/* Adds log_weight to the running total. The arguments are separate because pointers in a structure would keep
+ * the compiler from vectorising. */
 SIMD_CLONES
 static void join_component(bool first, int lanes, const double *restrict log_weight, double *restrict top,
                            double *restrict total, double *restrict old_share, double *restrict share,
@@ -56,10 +57,11 @@ static void join_component(bool first, int lanes, const double *restrict log_wei
   }
 }
 
-/* Adds the component to the mean; at->mean becomes its distance to the mean before. */
+/* Adds the component to the mean; `away`, the component's mean, becomes its difference from the mean
+ * before. */
 SIMD_CLONES
-static void add_mean(int count, int lanes, const double *restrict part, double *restrict away,
-                     double *restrict mean) {
+static void denoiser_add_mean(int count, int lanes, const double *restrict part, double *restrict away,
+                              double *restrict mean) {
   for (int i = 0; i < count; i += lanes)
     for (int n = 0; n < lanes; n++) {
       away[i + n] -= mean[i + n];
@@ -67,9 +69,9 @@ static void add_mean(int count, int lanes, const double *restrict part, double *
     }
 }
 
-/* Adds the component to the sum covariance, lower triangle. */
+/* Adds the component to the sum for the covariance, lower triangle. */
 SIMD_CLONES
-static void add_covariance(int d, int lanes, const Component *at, double *restrict covariance) {
+static void denoiser_add_covariance(int d, int lanes, const Component *at, double *restrict covariance) {
   const double *restrict old_share = at->old_share, *restrict share = at->share,
                          *restrict spread = at->spread;
   for (int i = 0; i < d; i++) {
@@ -85,9 +87,10 @@ static void add_covariance(int d, int lanes, const Component *at, double *restri
   }
 }
 
-/* Divides the covariance by the total, both triangles. */
+/* Divides the covariance by the total, and fills both triangles. */
 SIMD_CLONES
-static void finish_covariance(int d, int lanes, const double *restrict total, double *restrict covariance) {
+static void denoiser_finish_covariance(int d, int lanes, const double *restrict total,
+                                       double *restrict covariance) {
   for (int i = 0; i < d; i++)
     for (int j = 0; j <= i; j++) {
       double *restrict low = covariance + (i * d + j) * lanes;
@@ -131,16 +134,16 @@ static void mixture_moments_at(const Denoiser *denoiser, int lanes, const double
     linalg_backward_lanes(d, lanes, at.factor, at.mean);
     join_component(c == 0, lanes, at.log_weight, at.top, at.total, at.old_share, at.share, at.part,
                    at.spread);
-    add_mean(d * lanes, lanes, at.part, at.mean, mean);
+    denoiser_add_mean(d * lanes, lanes, at.part, at.mean, mean);
     if (!covariance) continue;
     linalg_inverse_lanes(d, lanes, at.factor, at.inverse);
-    add_covariance(d, lanes, &at, covariance);
+    denoiser_add_covariance(d, lanes, &at, covariance);
   }
-  if (covariance) finish_covariance(d, lanes, at.total, covariance);
+  if (covariance) denoiser_finish_covariance(d, lanes, at.total, covariance);
 }
 
-/* Sets shift and scale, from the moments of the mixture where that is wanted, and the mixture of z.
- * covariance[d, d] is scratch. */
+/* Sets shift and scale, from the moments of the mixture if `wanted`, and the mixture of z. covariance[d, d]
+ * is scratch. */
 static Status standardise_mixture(Closed *self, const Mixture *from, bool wanted, double *covariance) {
   Mixture *to = &self->mixture;
   const size_t d = (size_t)from->d;

@@ -9,15 +9,15 @@ enum { LANES = DENOISER_LANES };
 
 _Static_assert((int)DENOISER_LANES == (int)NETWORK_LANES, "the lanes of a call are those of a network");
 
-static int inputs_of(int d) { return 2 * d + d * (d + 1) / 2; }
+static int denoiser_input_count(int d) { return 2 * d + d * (d + 1) / 2; }
 
 NetworkShape denoiser_network_shape(int d, int hidden_count, const int *hidden) {
-  NetworkShape shape = network_shape(inputs_of(d), hidden_count, hidden);
+  NetworkShape shape = network_shape(denoiser_input_count(d), hidden_count, hidden);
   shape.width[shape.layers] = d;
   return shape;
 }
 
-/* What a call works on, for n = LANES lanes. */
+/* Workspace of a call, for n = LANES lanes. */
 enum { MATRICES = 8, VECTORS = 6 };
 typedef struct {
   double *basis, *eigenvalue, *vector; /* [d, d, n], [d, n], [d, n]: U, q, b */
@@ -30,46 +30,47 @@ typedef struct {
 } Work;
 
 /* Returns the next array of a workspace. */
-static double *take_doubles(double **at, size_t doubles) {
+static double *denoiser_take_workspace(double **at, size_t doubles) {
   double *taken = *at;
   *at += doubles;
   return taken;
 }
 
-static Work work_of(const DenoiserNetwork *self, double *workspace) {
+static Work denoiser_lay_out_work(const DenoiserNetwork *self, double *workspace) {
   const size_t vector = (size_t)self->d * LANES, matrix = (size_t)self->d * vector,
-               inputs = (size_t)inputs_of(self->d) * LANES;
+               inputs = (size_t)denoiser_input_count(self->d) * LANES;
   Work at;
   double **matrices[] = {&at.basis,      &at.shrunk, &at.root,  &at.inverse_root,
                          &at.covariance, &at.slope,  &at.other, &at.matrix};
   double **vectors[] = {&at.eigenvalue, &at.vector, &at.mean, &at.linear, &at.v, &at.column};
-  for (int i = 0; i < MATRICES; i++) *matrices[i] = take_doubles(&workspace, matrix);
-  for (int i = 0; i < VECTORS; i++) *vectors[i] = take_doubles(&workspace, vector);
-  at.start = take_doubles(&workspace, self->start->workspace);
-  at.x =
-      (float *)take_doubles(&workspace, inputs / 2); /* two floats in the room of a double; LANES is even */
-  at.y = (float *)take_doubles(&workspace, vector / 2);
-  at.jacobian = (float *)take_doubles(&workspace, (size_t)self->d * inputs / 2);
+  for (int i = 0; i < MATRICES; i++) *matrices[i] = denoiser_take_workspace(&workspace, matrix);
+  for (int i = 0; i < VECTORS; i++) *vectors[i] = denoiser_take_workspace(&workspace, vector);
+  at.start = denoiser_take_workspace(&workspace, self->start->workspace);
+  at.x = (float *)denoiser_take_workspace(
+      &workspace, inputs / 2); /* two floats take the room of a double; LANES is even */
+  at.y = (float *)denoiser_take_workspace(&workspace, vector / 2);
+  at.jacobian = (float *)denoiser_take_workspace(&workspace, (size_t)self->d * inputs / 2);
   at.network = (float *)workspace;
   return at;
 }
 
 size_t denoiser_network_workspace(const DenoiserNetwork *self) {
   const size_t vector = (size_t)self->d * LANES, matrix = (size_t)self->d * vector,
-               inputs = (size_t)inputs_of(self->d) * LANES;
+               inputs = (size_t)denoiser_input_count(self->d) * LANES;
   return MATRICES * matrix + VECTORS * vector + self->start->workspace +
          (inputs + vector + (size_t)self->d * inputs + network_workspace(&self->shape) + 1) / 2;
 }
 
-/* Computes to[rows, LANES] = from[rows, lanes], zeros beyond. */
-static void gather_lanes(int rows, int lanes, const double *from, double *to) {
+/* Computes to[rows, LANES] = from[rows, lanes], with zeros in the other lanes. */
+static void denoiser_pad_lanes(int rows, int lanes, const double *from, double *to) {
   memset(to, 0, (size_t)(rows * LANES) * sizeof *to);
   lanes_copy(rows, lanes, from, lanes, to, LANES);
 }
 
 /* Computes out[count] = -log(1 + q) / 2, with q at most `most`. */
 SIMD_CLONES
-static void half_log(size_t count, double most, const double *restrict q, double *restrict out) {
+static void denoiser_log_shrinkage(size_t count, double most, const double *restrict q,
+                                   double *restrict out) {
   for (size_t k = 0; k < count; k += VECTOR_LANES) {
     Real x;
     double bounded[VECTOR_LANES];
@@ -81,16 +82,17 @@ static void half_log(size_t count, double most, const double *restrict q, double
   }
 }
 
-/* Computes x[rows of x_row] = values[rows, LANES]; of a matrix[d, d, LANES], its upper triangle. */
+/* Converts values[rows, LANES] to floats in x, whose rows are x_row apart. */
 SIMD_CLONES
-static void to_floats(int rows, const double *restrict values, float *restrict x, size_t x_row) {
+static void denoiser_write_inputs(int rows, const double *restrict values, float *restrict x, size_t x_row) {
   for (int k = 0; k < rows; k++)
     for (int n = 0; n < LANES; n++) x[(size_t)k * x_row + (size_t)n] = (float)values[k * LANES + n];
 }
 
 /* Computes out[d, d, LANES] = A B. */
 SIMD_CLONES
-static void multiply_square(int d, const double *restrict a, const double *restrict b, double *restrict out) {
+static void denoiser_matrix_product(int d, const double *restrict a, const double *restrict b,
+                                    double *restrict out) {
   for (int i = 0; i < d; i++)
     for (int j = 0; j < d; j++) {
       double sum[LANES] = {0};
@@ -100,7 +102,7 @@ static void multiply_square(int d, const double *restrict a, const double *restr
     }
 }
 
-/* Computes slope[d, d, LANES] <- C_0 + the symmetric part of it. */
+/* Replaces slope[d, d, LANES] by C_0 plus its symmetric part. */
 SIMD_CLONES
 static void symmetrise_slope(int d, const double *restrict covariance, double *restrict slope) {
   for (int i = 0; i < d; i++)
@@ -113,54 +115,55 @@ static void symmetrise_slope(int d, const double *restrict covariance, double *r
 
 /* Computes out[count] = 1 / (1 + q). */
 SIMD_CLONES
-static void shrink_factors(size_t count, const double *restrict q, double *restrict out) {
+static void denoiser_shrink_factors(size_t count, const double *restrict q, double *restrict out) {
   for (size_t k = 0; k < count; k++) out[k] = 1 / (1 + q[k]);
 }
 SIMD_CLONES
-static void take_roots(size_t count, double *x) {
+static void denoiser_root_factors(size_t count, double *x) {
   for (size_t k = 0; k < count; k++) x[k] = sqrt(x[k]);
 }
 SIMD_CLONES
-static void invert_each(size_t count, double *x) {
+static void denoiser_invert_factors(size_t count, double *x) {
   for (size_t k = 0; k < count; k++) x[k] = 1 / x[k];
 }
 SIMD_CLONES
-static void subtract_each(size_t count, const double *a, const double *b, double *out) {
+static void denoiser_subtract(size_t count, const double *a, const double *b, double *out) {
   for (size_t k = 0; k < count; k++) out[k] = a[k] - b[k];
 }
 
-/* Computes everything up to the inputs, from U, q and b of LANES lanes; and what the moments need besides. */
-static void prepare_inputs(const DenoiserNetwork *self, bool whole, const double *basis,
-                           const double *eigenvalue, const double *vector, const Work *at, float *x,
-                           size_t x_row) {
+/* Computes the network's inputs from U, q and b of LANES lanes and, if `whole`, what else the moments
+ * need. */
+static void denoiser_prepare_inputs(const DenoiserNetwork *self, bool whole, const double *basis,
+                                    const double *eigenvalue, const double *vector, const Work *at, float *x,
+                                    size_t x_row) {
   const int d = self->d;
   const size_t count = (size_t)d * LANES;
   int lane_fallbacks[LANES] = {
-      0}; /* of the mixture's Cholesky factors, whose matrices are positive definite */
-  shrink_factors(count, eigenvalue, at->column);
+      0}; /* of the mixture's Cholesky factors; not reported, as their matrices are positive definite */
+  denoiser_shrink_factors(count, eigenvalue, at->column);
   denoiser_spectral(d, LANES, basis, at->column, at->shrunk);
-  take_roots(count, at->column);
+  denoiser_root_factors(count, at->column);
   if (whole) denoiser_spectral(d, LANES, basis, at->column, at->root);
-  invert_each(count, at->column);
+  denoiser_invert_factors(count, at->column);
   denoiser_spectral(d, LANES, basis, at->column, at->inverse_root);
-  half_log(count, self->most_precision, eigenvalue, at->column);
+  denoiser_log_shrinkage(count, self->most_precision, eigenvalue, at->column);
   denoiser_spectral(d, LANES, basis, at->column, at->matrix);
   linalg_multiply_lanes(d, LANES, at->shrunk, vector, at->linear);
   self->start->moments(self->start, LANES, basis, eigenvalue, vector, at->mean, whole ? at->covariance : NULL,
                        lane_fallbacks, at->start);
-  subtract_each(count, at->mean, at->linear, at->column);
+  denoiser_subtract(count, at->mean, at->linear, at->column);
   linalg_multiply_lanes(d, LANES, at->inverse_root, at->column, at->v);
-  to_floats(d, at->linear, x, x_row);
+  denoiser_write_inputs(d, at->linear, x, x_row);
   x += (size_t)d * x_row;
   for (int i = 0; i < d; x += (size_t)(d - i) * x_row, i++)
-    to_floats(d - i, at->matrix + (i * d + i) * LANES, x, x_row);
-  to_floats(d, at->v, x, x_row);
+    denoiser_write_inputs(d - i, at->matrix + (i * d + i) * LANES, x, x_row);
+  denoiser_write_inputs(d, at->v, x, x_row);
 }
 
 void denoiser_network_inputs(const DenoiserNetwork *self, const double *basis, const double *eigenvalue,
                              const double *vector, float *x, size_t x_row, double *v, double *workspace) {
-  const Work at = work_of(self, workspace);
-  prepare_inputs(self, false, basis, eigenvalue, vector, &at, x, x_row);
+  const Work at = denoiser_lay_out_work(self, workspace);
+  denoiser_prepare_inputs(self, false, basis, eigenvalue, vector, &at, x, x_row);
   memcpy(v, at.v, (size_t)(self->d * LANES) * sizeof *v);
 }
 
@@ -170,14 +173,14 @@ double denoiser_network_strength(int d, double most_precision, size_t stride, co
   return DENOISER_BINS * sum / (d * log1p(most_precision));
 }
 
-/* Returns w of this strength. */
-static double share_at(const DenoiserNetwork *self, double strength) {
+/* Returns w at this strength. */
+static double denoiser_network_share(const DenoiserNetwork *self, double strength) {
   const double place = fmin(fmax(strength - 0.5, 0), DENOISER_BINS - 1);
   const int low = (int)place, high = low + 1 < DENOISER_BINS ? low + 1 : low;
   return self->share[low] + (place - low) * (self->share[high] - self->share[low]);
 }
 
-static bool is_used(const DenoiserNetwork *self) {
+static bool denoiser_network_is_used(const DenoiserNetwork *self) {
   for (int k = 0; k < DENOISER_BINS; k++)
     if (self->share[k] > 0) return true;
   return false;
@@ -185,14 +188,14 @@ static bool is_used(const DenoiserNetwork *self) {
 
 /* Computes x[count, LANES] *= share[LANES]. */
 SIMD_CLONES
-static void take_share(int count, const double *restrict share, double *restrict x) {
+static void denoiser_apply_share(int count, const double *restrict share, double *restrict x) {
   for (int k = 0; k < count; k++)
     for (int n = 0; n < LANES; n++) x[k * LANES + n] *= share[n];
 }
 
-/* Counts lanes with an eigenvalue above what the network was trained for, where it is still used. */
-static void count_beyond(const DenoiserNetwork *self, int lanes, const double *eigenvalue,
-                         int *lane_fallbacks) {
+/* Counts lanes with an eigenvalue above what the network was trained for, unless it has no share there. */
+static void denoiser_count_untrained(const DenoiserNetwork *self, int lanes, const double *eigenvalue,
+                                     int *lane_fallbacks) {
   if (self->share[DENOISER_BINS - 1] == 0) return;
   for (int n = 0; n < lanes; n++) {
     bool beyond = false;
@@ -201,27 +204,27 @@ static void count_beyond(const DenoiserNetwork *self, int lanes, const double *e
   }
 }
 
-/* Computes out[d, d, LANES] = d inputs of the Jacobian, from `first` on. */
-static void take_slope(int d, const float *jacobian, int first, double *out) {
+/* Copies to out[d, d, LANES] the columns of the Jacobian that belong to d inputs, from `first` on. */
+static void denoiser_unpack_jacobian(int d, const float *jacobian, int first, double *out) {
   for (int i = 0; i < d; i++)
     for (int k = 0; k < d * LANES; k++)
-      out[i * d * LANES + k] = (double)jacobian[(i * inputs_of(d) + first) * LANES + k];
+      out[i * d * LANES + k] = (double)jacobian[(i * denoiser_input_count(d) + first) * LANES + k];
 }
 
 /* Computes y, and C in at->slope. */
-static void covariance_from_slope(const DenoiserNetwork *self, const double *share, const Work *at) {
+static void denoiser_network_covariance(const DenoiserNetwork *self, const double *share, const Work *at) {
   const int d = self->d;
   const size_t count = (size_t)d * (size_t)d * LANES;
   network_jacobian(&self->shape, self->parameters, LANES, at->x, at->y, at->jacobian, at->network);
-  take_slope(d, at->jacobian, inputs_of(d) - d, at->slope);
-  multiply_square(d, at->slope, at->inverse_root, at->other);
-  subtract_each(count, at->covariance, at->shrunk, at->slope);
-  multiply_square(d, at->other, at->slope, at->matrix); /* (dh / dv) S^-1/2 (C_0 - S) */
-  take_slope(d, at->jacobian, 0, at->slope);
-  multiply_square(d, at->slope, at->shrunk, at->other);
+  denoiser_unpack_jacobian(d, at->jacobian, denoiser_input_count(d) - d, at->slope);
+  denoiser_matrix_product(d, at->slope, at->inverse_root, at->other);
+  denoiser_subtract(count, at->covariance, at->shrunk, at->slope);
+  denoiser_matrix_product(d, at->other, at->slope, at->matrix); /* (dh / dv) S^-1/2 (C_0 - S) */
+  denoiser_unpack_jacobian(d, at->jacobian, 0, at->slope);
+  denoiser_matrix_product(d, at->slope, at->shrunk, at->other);
   lanes_add(count, 1, at->matrix, at->other);
-  take_share(d * d, share, at->other);
-  multiply_square(d, at->root, at->other, at->slope);
+  denoiser_apply_share(d * d, share, at->other);
+  denoiser_matrix_product(d, at->root, at->other, at->slope);
   symmetrise_slope(d, at->covariance, at->slope);
 }
 
@@ -229,26 +232,27 @@ void denoiser_network_moments(const DenoiserNetwork *self, bool slope, int lanes
                               const double *eigenvalue, const double *vector, double *mean,
                               double *covariance, int *lane_fallbacks, double *workspace) {
   const int d = self->d;
-  const Work at = work_of(self, workspace);
+  const Work at = denoiser_lay_out_work(self, workspace);
   double share[LANES];
-  if (!is_used(self)) {
+  if (!denoiser_network_is_used(self)) {
     self->start->moments(self->start, lanes, basis, eigenvalue, vector, mean, covariance, lane_fallbacks,
                          workspace);
     return;
   }
-  count_beyond(self, lanes, eigenvalue, lane_fallbacks);
-  gather_lanes(d * d, lanes, basis, at.basis);
-  gather_lanes(d, lanes, eigenvalue, at.eigenvalue);
-  gather_lanes(d, lanes, vector, at.vector);
+  denoiser_count_untrained(self, lanes, eigenvalue, lane_fallbacks);
+  denoiser_pad_lanes(d * d, lanes, basis, at.basis);
+  denoiser_pad_lanes(d, lanes, eigenvalue, at.eigenvalue);
+  denoiser_pad_lanes(d, lanes, vector, at.vector);
   for (int n = 0; n < LANES; n++)
-    share[n] = share_at(self, denoiser_network_strength(d, self->most_precision, LANES, at.eigenvalue + n));
-  prepare_inputs(self, true, at.basis, at.eigenvalue, at.vector, &at, at.x, LANES);
+    share[n] = denoiser_network_share(
+        self, denoiser_network_strength(d, self->most_precision, LANES, at.eigenvalue + n));
+  denoiser_prepare_inputs(self, true, at.basis, at.eigenvalue, at.vector, &at, at.x, LANES);
   if (slope)
-    covariance_from_slope(self, share, &at);
+    denoiser_network_covariance(self, share, &at);
   else
     network_forward(&self->shape, self->parameters, LANES, at.x, at.y, at.network);
   for (int k = 0; k < d * LANES; k++) at.v[k] = (double)at.y[k];
-  take_share(d, share, at.v);
+  denoiser_apply_share(d, share, at.v);
   linalg_multiply_lanes(d, LANES, at.root, at.v, at.column);
   lanes_add((size_t)d * LANES, 1, at.column, at.mean);
   lanes_copy(d, lanes, at.mean, LANES, mean, lanes);

@@ -1,18 +1,18 @@
-/* One network that is the denoiser for every precision M, by correcting that of a mixture.
+/* One network that is the denoiser for every precision M: it corrects the denoiser of a mixture.
  *
- * With S = (I + M)^-1 and m = S b, which are covariance and mean under the prior N(0, I), with D_0 and C_0
- * those under a mixture of Gaussians in closed form, and with v = S^-1/2 (D_0 - m),
+ * Let S = (I + M)^-1 and m = S b be covariance and mean under the prior N(0, I), let C_0 and D_0 be those
+ * under a mixture of Gaussians, in closed form, and let v = S^-1/2 (D_0 - m). Then
  *
  *   D(b, M) = D_0 + S^1/2 h(m, log(S) / 2, v),
  *   C(b, M) = dD / db = C_0 + S^1/2 [(dh / dm) S + (dh / dv) S^-1/2 (C_0 - S)],
  *
  * where h regresses S^-1/2 (z - D_0), which is of unit size for every M. Its inputs are m, the upper triangle
  * of log(S) / 2, row by row, and v. The weights of the mixture's modes, softmax functions of b and M, are
- * what is hard to learn from m and S; the network has them in v and does the rest.
+ * hard to learn from m and S; the network gets them in v and has to learn only the rest.
  *
- * Of h a share w(M) counts, which is chosen on samples that the network did not learn from: a network that
- * has seen too few samples makes the mixture worse. As w does not depend on b it only multiplies h and its
- * slopes above. */
+ * h is multiplied by a share w(M), which is chosen on samples that the network was not trained on: a network
+ * that has seen too few samples makes the mixture worse. As w does not depend on b, it only multiplies h and
+ * its derivatives above. */
 #pragma once
 
 #include "model/denoiser/denoiser.h"
@@ -25,9 +25,9 @@ typedef struct {
   NetworkShape shape;
   const float *parameters; /* not owned */
   const Denoiser *start; /* of the mixture, in coordinates z; not owned */
-  double most_precision; /* eigenvalues of M above it are taken for it among the inputs */
-  /* w in the middle of each of equal bins of log det(I + M), up to d log(1 + most_precision); linear
-   * between, constant before the first and after the last. */
+  double most_precision; /* eigenvalues of M above this are replaced by it in the inputs */
+  /* w at the centre of each of equal bins of log det(I + M), up to d log(1 + most_precision); linear in
+   * between, constant before the first centre and after the last. */
   double share[DENOISER_BINS];
 } DenoiserNetwork;
 
@@ -36,16 +36,16 @@ NetworkShape denoiser_network_shape(int d, int hidden_count, const int *hidden);
 /* Returns the doubles of scratch for the two calls below. */
 size_t denoiser_network_workspace(const DenoiserNetwork *self);
 
-/* Computes, for DENOISER_LANES = n lanes, the inputs x, in rows of x_row, and v[d, n], for M = U diag(q)
- * U' and b, from basis[d, d, n], eigenvalue[d, n], vector[d, n]. */
+/* Computes, for n = DENOISER_LANES lanes, the inputs x, in rows of x_row, and v[d, n], for M = U diag(q) U'
+ * and b, from basis[d, d, n], eigenvalue[d, n], vector[d, n]. */
 void denoiser_network_inputs(const DenoiserNetwork *self, const double *basis, const double *eigenvalue,
                              const double *vector, float *x, size_t x_row, double *v, double *workspace);
 
 /* Returns log det(I + M) in units of bins, from eigenvalue[d] of M, `stride` apart. */
 double denoiser_network_strength(int d, double most_precision, size_t stride, const double *eigenvalue);
 
-/* Implements Denoiser.moments; without the slope, Denoiser.moments_from_mixture. Where every share is 0 the
- * network is not asked. */
+/* Implements Denoiser.moments or, without `slope`, Denoiser.moments_from_mixture. If every share is 0 the
+ * network is not used. */
 void denoiser_network_moments(const DenoiserNetwork *self, bool slope, int lanes, const double *basis,
                               const double *eigenvalue, const double *vector, double *mean,
                               double *covariance, int *lane_fallbacks, double *workspace);

@@ -14,7 +14,7 @@ Status isotropic_create(Arena *memory, int d, int components, Isotropic *out) {
 void isotropic_sample(const Isotropic *mixture, RngLanes *rng, double *theta) {
   RngLanes uniforms = *rng;
   const size_t lanes = rng->lanes, d = (size_t)mixture->d;
-  rng->position++; /* that of the uniform */
+  rng->position++; /* the position of the uniform */
   rng_lanes_normal(rng, mixture->d, theta);
   for (size_t n = 0; n < lanes; n++) {
     RngLanes one = uniforms;
@@ -44,7 +44,7 @@ void isotropic_moments(const Isotropic *mixture, double *mean, double *variance)
   }
 }
 
-/* Computes the log[C, CHUNK_LANES] of weight times density of each component. */
+/* Computes part[C, CHUNK_LANES], the logarithm of weight times density of each component. */
 SIMD_CLONES
 static void log_parts(const Isotropic *mixture, double signal, int lanes, const double *restrict s,
                       double (*restrict part)[CHUNK_LANES]) {
@@ -62,7 +62,7 @@ static void log_parts(const Isotropic *mixture, double signal, int lanes, const 
   }
 }
 
-/* Computes pull[c] = responsibility over variance, in place of the logarithms; returns the log densities. */
+/* Replaces the logarithms by pull[c] = responsibility over variance, and computes the log densities. */
 static void find_responsibilities(const Isotropic *mixture, double signal, int lanes,
                                   double (*part)[CHUNK_LANES], double *log_density) {
   for (int n = 0; n < lanes; n++) {
@@ -77,8 +77,9 @@ static void find_responsibilities(const Isotropic *mixture, double signal, int l
 
 /* Computes score = sum_c pull_c (sqrt(signal) m_c - s). */
 SIMD_CLONES
-static void add_pulls(const Isotropic *mixture, double signal, int lanes, const double *restrict s,
-                      double (*restrict pull)[CHUNK_LANES], double *restrict score) {
+static void isotropic_mixture_score(const Isotropic *mixture, double signal, int lanes,
+                                    const double *restrict s, double (*restrict pull)[CHUNK_LANES],
+                                    double *restrict score) {
   const double root = sqrt(signal);
   const size_t d = (size_t)mixture->d;
   for (size_t i = 0; i < d; i++) {
@@ -98,7 +99,7 @@ void isotropic_density(const Isotropic *mixture, double signal, int lanes, const
   ASSERT(lanes <= CHUNK_LANES);
   log_parts(mixture, signal, lanes, s, part);
   find_responsibilities(mixture, signal, lanes, part, log_density ? log_density : total);
-  if (score) add_pulls(mixture, signal, lanes, s, part, score);
+  if (score) isotropic_mixture_score(mixture, signal, lanes, s, part, score);
 }
 
 void isotropic_nearest(const Isotropic *mixture, int lanes, const double *theta, int *component) {
@@ -120,8 +121,8 @@ static void isotropic_noise(const Chain *chain, int t, int lanes, const double *
   for (size_t k = 0; k < (size_t)chain->d * (size_t)lanes; k++) eps[k] *= factor;
 }
 
-static void chain_density(const Chain *chain, int t, int lanes, const double *s, double *log_density,
-                          double *score) {
+static void isotropic_noised_density(const Chain *chain, int t, int lanes, const double *s,
+                                     double *log_density, double *score) {
   isotropic_density(chain->state, chain->schedule.alpha_bar[t], lanes, s, log_density, score);
 }
 
@@ -129,6 +130,6 @@ Status isotropic_chain(Arena *memory, const Isotropic *mixture, const ScheduleRu
   TRY(chain_create(memory, out, mixture->d, rule, LAST_STAGE_REPAIRED));
   out->state = mixture;
   out->noise = isotropic_noise;
-  out->density = chain_density;
+  out->density = isotropic_noised_density;
   return STATUS_OK;
 }

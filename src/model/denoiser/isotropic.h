@@ -1,5 +1,5 @@
-/* A mixture of isotropic Gaussians: no matrices, so that d may be in the thousands, and any rotation of it is
- * one too.
+/* A mixture of isotropic Gaussians. It needs no matrices, so d may be in the thousands, and any rotation of
+ * it is again such a mixture.
  *
  * Letters: C components, N lanes, lane last: theta[d, N]. */
 #pragma once
@@ -7,7 +7,7 @@
 #include "core/tiling.h"
 #include "model/denoiser/chain.h"
 
-enum { ISOTROPIC_COMPONENTS = 16 /* C at most */ };
+enum { ISOTROPIC_COMPONENTS = 16 /* most components C */ };
 
 typedef struct {
   int d, components; /* C */
@@ -17,7 +17,7 @@ typedef struct {
 
 /* Creates components with means of zero; the caller sets weights and variances. */
 Status isotropic_create(Arena *memory, int d, int components, Isotropic *out);
-/* Draws N lanes, theta[d, N], by the same numbers as mixture_sample. */
+/* Draws N lanes, theta[d, N], from the same random numbers as mixture_sample. */
 void isotropic_sample(const Isotropic *mixture, RngLanes *rng, double *theta);
 /* Computes mean[d] and variance[d] of each coordinate. */
 void isotropic_moments(const Isotropic *mixture, double *mean, double *variance);
@@ -26,8 +26,8 @@ void isotropic_moments(const Isotropic *mixture, double *mean, double *variance)
  * pi)^(-d/2), and score[d, N] at s[d, N]. Either may be NULL. */
 void isotropic_density(const Isotropic *mixture, double signal, int lanes, const double *s,
                        double *log_density, double *score);
-/* Finds the component of the highest density at each point: component[N]. */
+/* Finds the component with the largest weight times density at each point: component[N]. */
 void isotropic_nearest(const Isotropic *mixture, int lanes, const double *theta, int *component);
 
-/* Creates the exact reverse chain, in the coordinates of theta. `mixture` outlives it. */
+/* Creates the exact reverse chain, in the coordinates of theta. `mixture` must outlive it. */
 Status isotropic_chain(Arena *memory, const Isotropic *mixture, const ScheduleRule *rule, Chain *out);

@@ -36,7 +36,7 @@ void localisation_no_evidence(int d, int lanes, double *basis, double *eigenvalu
 }
 
 /* Brings a mean beyond the guard of a chain's states back to it; NaN becomes 0. */
-static void guard_mean(int d, int lanes, double *mean, int *lane_fallbacks) {
+static void denoiser_guard_mean(int d, int lanes, double *mean, int *lane_fallbacks) {
   for (int i = 0; i < d; i++)
     for (int n = 0; n < lanes; n++) {
       double *x = &mean[i * lanes + n];
@@ -48,7 +48,7 @@ static void guard_mean(int d, int lanes, double *mean, int *lane_fallbacks) {
 
 /* Clips learned variances, which may be negative. */
 SIMD_CLONES
-static void clip_variance(size_t count, double *variance) {
+static void denoiser_clip_variance(size_t count, double *variance) {
   for (size_t k = 0; k < count; k++) variance[k] = variance[k] > 0 ? variance[k] : 0;
 }
 
@@ -60,35 +60,36 @@ void localisation_moments(Localisation *self, int k, int lanes, const double *ba
   (self->from_mixture ? denoiser->moments_from_mixture
                       : denoiser->moments)(denoiser, lanes, basis, self->eigenvalue, vector, self->mean,
                                            self->covariance, lane_fallbacks, self->workspace);
-  guard_mean(d, lanes, self->mean, lane_fallbacks);
+  denoiser_guard_mean(d, lanes, self->mean, lane_fallbacks);
   linalg_eigen_lanes(d, lanes, self->covariance, self->axes, self->variance);
-  clip_variance((size_t)d * (size_t)lanes, self->variance);
+  denoiser_clip_variance((size_t)d * (size_t)lanes, self->variance);
 }
 
 /* Computes normal <- sqrt(gain^2 c + noise) normal. */
 SIMD_CLONES
-static void colour_normals(size_t count, double gain, double noise, const double *restrict variance,
-                           double *restrict normal) {
+static void denoiser_colour_normals(size_t count, double gain, double noise, const double *restrict variance,
+                                    double *restrict normal) {
   for (size_t k = 0; k < count; k++) normal[k] *= sqrt(gain * gain * variance[k] + noise);
 }
 
 /* Computes x += N(gain D, gain^2 C + noise I). */
-static void add_draw(Localisation *self, double gain, double noise, RngLanes *rng, double *x) {
+static void denoiser_add_gaussian_draw(Localisation *self, double gain, double noise, RngLanes *rng,
+                                       double *x) {
   const int d = self->denoiser->d, lanes = (int)rng->lanes;
   rng_lanes_normal(rng, d, self->normal);
-  colour_normals((size_t)d * (size_t)lanes, gain, noise, self->variance, self->normal);
+  denoiser_colour_normals((size_t)d * (size_t)lanes, gain, noise, self->variance, self->normal);
   linalg_multiply_lanes(d, lanes, self->axes, self->normal, self->moved);
   for (int i = 0; i < d * lanes; i++) x[i] += gain * self->mean[i] + self->moved[i];
 }
 
 void localisation_observe(Localisation *self, int k, RngLanes *rng, double *vector) {
   const double delta = self->precision[k + 1] - self->precision[k];
-  add_draw(self, delta, delta, rng, vector);
+  denoiser_add_gaussian_draw(self, delta, delta, rng, vector);
 }
 
 void localisation_end(Localisation *self, RngLanes *rng, double *z) {
   memset(z, 0, (size_t)self->denoiser->d * rng->lanes * sizeof *z);
-  add_draw(self, 1, 0, rng, z);
+  denoiser_add_gaussian_draw(self, 1, 0, rng, z);
 }
 
 void localisation_draw(Localisation *self, int lanes, const double *basis, const double *eigenvalue,

@@ -5,14 +5,13 @@
  *
  *   b <- b + delta z + sqrt(delta) eps,   M <- M + delta I,   z ~ p(. | b, M),
  *
- * leaves the law of z unchanged on average. So added precision leads from any p(. | b, M) (denoiser.h) to a
- * point that is a draw from it; where (b, M) is the evidence of Gaussian rewards that is an exact draw from
- * the posterior, and nothing is guided on the way. The reverse process of a diffusion model is the case b =
- * 0, M = 0.
+ * leaves the law of z unchanged on average. So adding precision leads from any p(. | b, M) (denoiser.h) to a
+ * point that is a draw from it. If (b, M) is the evidence of Gaussian rewards, that is an exact draw from the
+ * posterior, with no guidance on the way. The reverse process of a diffusion model is the case b = 0, M = 0.
  *
- * A step takes z to be Gaussian, N(D, C), so that its observation is b <- N(b + delta D, delta^2 C + delta
- * I); the last one draws z ~ N(D, C). K steps take K + 1 evaluations of D and C. For a Gaussian prior every K
- * is exact; for others the error is that of N(D, C) for what is left after a step.
+ * A step approximates z by a Gaussian, N(D, C), so that its observation is b <- N(b + delta D, delta^2 C +
+ * delta I); the last step draws z ~ N(D, C). K steps need K + 1 evaluations of D and C. For a Gaussian prior
+ * every K is exact; for others the error is that of N(D, C) for what is left after a step.
  *
  * A draw uses d normals of its stream for each of K + 1 evaluations. */
 #pragma once
@@ -22,9 +21,9 @@
 
 typedef struct {
   const Denoiser *denoiser; /* not owned */
-  bool from_mixture; /* moments_from_mixture in place of moments */
+  bool from_mixture; /* use moments_from_mixture instead of moments */
   int steps; /* K */
-  double *precision; /* [K + 1]: s_0 = 0, then s_1 .. s_K, even in their logarithm */
+  double *precision; /* [K + 1]: s_0 = 0, then s_1 .. s_K, evenly spaced in logarithm */
   /* n <= DENOISER_LANES lanes, lane last. */
   double *mean; /* [d, n]: D */
   double *axes, *variance; /* [d, d, n], [d, n]: C = Q diag(c) Q', c >= 0 */
@@ -32,7 +31,8 @@ typedef struct {
   double *workspace; /* of the denoiser */
 } Localisation;
 
-/* Creates the steps for 0 < first <= last: s_1 and s_K, in units of 1 / scale^2; one step takes `last`. */
+/* Creates the steps from s_1 = first to s_K = last, 0 < first <= last, in units of 1 / scale^2; a single step
+ * uses `last`. */
 Status localisation_create(Arena *memory, const Denoiser *denoiser, bool from_mixture, int steps,
                            double first, double last, Localisation *out);
 
@@ -43,28 +43,28 @@ void localisation_precisions(int steps, double first, double last, double *preci
 void localisation_no_evidence(int d, int lanes, double *basis, double *eigenvalue, double *vector);
 
 /* Draws from p(z | b, U diag(q) U') for n lanes: z[d, n], from basis[d, d, n], eigenvalue[d, n], and
- * vector[d, n] = b, which is used up. rng has the lanes' streams. Numerical fallbacks are added to
+ * vector[d, n] = b, which is overwritten. rng has the lanes' streams. Numerical fallbacks are added to
  * lane_fallbacks[n]. */
 void localisation_draw(Localisation *self, int lanes, const double *basis, const double *eigenvalue,
                        double *vector, RngLanes *rng, double *z, int *lane_fallbacks);
 
-/* The same by its parts, for evidence that depends on where z is thought to be. */
+/* The parts of localisation_draw, for evidence that depends on the current estimate of z. */
 /* Computes D, Q and c of p(z | b, U diag(q + s_k) U'). */
 void localisation_moments(Localisation *self, int k, int lanes, const double *basis, const double *eigenvalue,
                           const double *vector, int *lane_fallbacks);
-/* Adds to vector[d, n], after evaluation k, the observation that leads to s_{k + 1}; k = K: z[d, n] ~ N(D,
- * C). */
+/* Adds to vector[d, n], after evaluation k < K, the observation that leads to s_{k + 1}. After evaluation K
+ * localisation_end draws z[d, n] ~ N(D, C). */
 void localisation_observe(Localisation *self, int k, RngLanes *rng, double *vector);
 void localisation_end(Localisation *self, RngLanes *rng, double *z);
 /* Computes theta = shift + scale z, in place on [d, n]. */
 void localisation_to_theta(const Localisation *self, int lanes, double *z);
 
-/* Samples with no evidence, of the distribution of theta itself. */
+/* Sampling without evidence, from the distribution of theta itself. */
 typedef struct {
   Localisation walk; /* with the defaults of the sampler `localised` */
   double *basis, *zero, *vector, *z; /* [d, d, n], then [d, n], n = DENOISER_LANES */
 } Unconditional;
 
 Status localisation_sample_create(Arena *memory, const Denoiser *denoiser, Unconditional *out);
-/* Draws theta[d, lanes] for the lanes of rng, and moves its position on. */
+/* Draws theta[d, lanes] for the lanes of rng, and advances its position. */
 void localisation_sample(Unconditional *self, RngLanes *rng, double *theta);

@@ -6,8 +6,8 @@
 #include <math.h>
 #include <string.h>
 
-/* Intervals of the finest sum, one for each lane of a call; halvings of their number; how small the largest
- * eigenvalue of u M is at the first node, in whose unit a prior has variance about 1. */
+/* Intervals of the finest sum, one per lane of a call; sums that are extrapolated; largest eigenvalue of u M
+ * at the first node, in units in which a prior has variance about 1. */
 enum { NODES = DENOISER_LANES, LEVELS = 3 };
 static const double FIRST_PRECISION = 1e-3;
 
@@ -53,9 +53,9 @@ static double gaussian_normaliser(const Normaliser *self) {
 }
 
 /* Computes moments of the denoiser and of the Gaussian at all nodes u[NODES], the last of which is 1; returns
- * the Gaussian's log Z there. */
-static double evaluate_nodes(Normaliser *self, const double *basis, const double *eigenvalue,
-                             const double *vector, const double *u) {
+ * the Gaussian's log Z at that node. */
+static double denoiser_evaluate_path(Normaliser *self, const double *basis, const double *eigenvalue,
+                                     const double *vector, const double *u) {
   const int d = self->denoiser->d;
   for (int n = 0; n < NODES; n++)
     for (int i = 0; i < d; i++) {
@@ -79,7 +79,7 @@ static double evaluate_nodes(Normaliser *self, const double *basis, const double
 }
 
 /* Returns b' (D - D_g) - tr(M (C + D D' - C_g - D_g D_g')) / 2 at node n, g the Gaussian. */
-static double node_slope(const Normaliser *self, const double *vector, int n) {
+static double denoiser_path_slope(const Normaliser *self, const double *vector, int n) {
   const int d = self->denoiser->d;
   double sum = 0;
   for (int i = 0; i < d; i++) {
@@ -93,8 +93,8 @@ static double node_slope(const Normaliser *self, const double *vector, int n) {
   return sum;
 }
 
-/* Returns the integral of f[NODES + 1], `step` apart. */
-static double integrate_romberg(const double *f, double step, double *error) {
+/* Returns the integral of f[NODES + 1], whose nodes are `step` apart. */
+static double denoiser_integrate_path(const double *f, double step, double *error) {
   double sums[LEVELS];
   for (int level = 0; level < LEVELS; level++) {
     const int apart = 1 << (LEVELS - 1 - level);
@@ -121,13 +121,13 @@ double normaliser_find(Normaliser *self, const double *basis, const double *eige
   for (int n = 0; n < NODES; n++) u[n] = n == NODES - 1 ? 1 : first * exp((n + 1) * step);
   memset(self->lane_fallbacks, 0, NODES * sizeof *self->lane_fallbacks);
   denoiser_spectral(d, 1, basis, eigenvalue, self->precision);
-  const double gaussian = evaluate_nodes(self, basis, eigenvalue, vector, u);
+  const double gaussian = denoiser_evaluate_path(self, basis, eigenvalue, vector, u);
   for (int n = 0; n < NODES; n++) {
-    f[n + 1] = u[n] * node_slope(self, vector, n);
+    f[n + 1] = u[n] * denoiser_path_slope(self, vector, n);
     *lane_fallbacks += self->lane_fallbacks[n];
   }
-  f[0] = f[1] * exp(-2 * step); /* the slope is linear in u there, so that f[0] / 2 is left below it */
-  const double sum = integrate_romberg(f, step, error);
+  f[0] = f[1] * exp(-2 * step); /* the slope is linear in u there, so f[0] / 2 is left below it */
+  const double sum = denoiser_integrate_path(f, step, error);
   *error += fabs(f[0] / 2);
   return gaussian + sum + f[0] / 2;
 }

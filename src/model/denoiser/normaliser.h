@@ -2,13 +2,13 @@
  *
  *   log Z(b, M) = log E exp(b' z - z' M z / 2),  z from the prior,
  *
- * and with it the marginal likelihood of a history, by the path of evidence from none to all of it (Gelman
- * and Meng 1998, path sampling): d log Z(u b, u M) / du = b' D - tr(M (C + D D')) / 2 at (u b, u M).
+ * and with it the marginal likelihood of a history, by integration along a path from no evidence to all of it
+ * (Gelman and Meng 1998, path sampling): d log Z(u b, u M) / du = b' D - tr(M (C + D D')) / 2 at (u b, u M).
  *
- * What is integrated is the difference from the Gaussian N(D(0, 0), C(0, 0)), whose Z is known: it vanishes
- * at u = 0, and everywhere for a Gaussian prior. The nodes are even in log u; trapezoidal sums of 16, 32 and
- * 64 intervals are extrapolated (Romberg), and the last change is the estimate of the error. Errors of a
- * learned denoiser are not in it. */
+ * The integrand is the difference from that of the Gaussian N(D(0, 0), C(0, 0)), whose Z is known: it
+ * vanishes at u = 0, and everywhere for a Gaussian prior. The nodes are evenly spaced in log u; trapezoidal
+ * sums of 16, 32 and 64 intervals are extrapolated (Romberg), and the last change is the error estimate. It
+ * does not include errors of a learned denoiser. */
 #pragma once
 
 #include "model/denoiser/denoiser.h"
@@ -26,8 +26,8 @@ typedef struct {
 } Normaliser;
 
 Status normaliser_create(Arena *memory, const Denoiser *denoiser, Normaliser *out);
-/* Returns log Z(b, U diag(q) U') from basis[d, d] = U, eigenvalue[d] = q and vector[d] = b; *error is how far
- * it may be off. The number of nodes at which M lies outside the range that the denoiser was trained on is
- * added to *lane_fallbacks. */
+/* Returns log Z(b, U diag(q) U') from basis[d, d] = U, eigenvalue[d] = q and vector[d] = b; *error estimates
+ * how far it may be off. The number of nodes at which M lies outside the range that the denoiser was trained
+ * on is added to *lane_fallbacks. */
 double normaliser_find(Normaliser *self, const double *basis, const double *eigenvalue, const double *vector,
                        double *error, int *lane_fallbacks);

@@ -23,7 +23,8 @@ void schedule_describe(const ScheduleRule *rule, FILE *out) {
     fprintf(out, "stages %d alpha %a keep %d", rule->stages, rule->alpha, rule->keep_signal);
 }
 
-/* Returns alpha_bar_t where the logarithm of r_t = alpha_bar_t / (1 - alpha_bar_t) is linear in t. */
+/* Returns alpha_bar_t of the schedule in which the logarithm of r_t = alpha_bar_t / (1 - alpha_bar_t) is
+ * linear in t. */
 static double even_alpha_bar(const ScheduleRule *rule, int t) {
   if (t == 0) return 1;
   const double share = rule->stages > 1 ? (t - 1.0) / (rule->stages - 1) : 1,

@@ -1,5 +1,5 @@
-/* The noise schedule of a diffusion model (DiffTS paper, Section 3 and equation 14, misprint repaired:
- * sqrt(alpha_t)). */
+/* The noise schedule of a diffusion model (DiffTS paper, Section 3 and equation 14, with a misprint
+ * corrected: sqrt(alpha_t)). */
 #pragma once
 
 #include "core/arena.h"
@@ -7,15 +7,16 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* What the last stage's covariance Sigma_1 is. beta_tilde_1 = 0, so the last stage as printed ignores the
+/* The last stage's covariance Sigma_1. As beta_tilde_1 = 0, the last stage as printed ignores the
  * evidence. */
 typedef enum {
   LAST_STAGE_REPAIRED, /* Sigma_1 = beta_tilde_2 (beta_1 when T = 1) */
   LAST_STAGE_LITERAL /* Sigma_1 = beta_tilde_1 = 0, the papers' */
 } LastStage;
 
-/* How the stages of a schedule follow from a few numbers: a constant alpha, or stages even in the logarithm
- * of the signal-to-noise ratio (of powers) r_t = alpha_bar_t / (1 - alpha_bar_t), from r_1 to r_T. */
+/* How the stages of a schedule follow from a few numbers: a constant alpha, or stages that are evenly spaced
+ * in the logarithm of the signal-to-noise ratio (of powers) r_t = alpha_bar_t / (1 - alpha_bar_t), from r_1
+ * to r_T. */
 typedef struct {
   int stages; /* T */
   bool log_snr;
@@ -23,7 +24,7 @@ typedef struct {
    * (T ablation). */
   double alpha;
   bool keep_signal;
-  double first_snr, last_snr; /* log_snr: r_1 > r_T; one stage takes last_snr */
+  double first_snr, last_snr; /* log_snr: r_1 > r_T; a single stage uses last_snr */
 } ScheduleRule;
 
 /* All arrays have T + 1 entries and are indexed by stage t = 1 .. T; entry 0 is "no noise" (alpha_bar[0] =
@@ -36,14 +37,14 @@ typedef struct {
   double *beta_tilde; /* variance of s_{t-1} given s_t and s_0; [1] is 0 */
 } Schedule;
 
-/* Returns STATUS_INPUT, with a sentence, when no schedule follows from the rule. */
+/* Returns STATUS_INPUT, with a message, if the rule gives no schedule. */
 Status schedule_check(const ScheduleRule *rule);
-/* Checks the rule. */
+/* Checks the rule and creates its schedule. */
 Status schedule_create(Arena *memory, const ScheduleRule *rule, Schedule *out);
-/* Prints everything that the schedule depends on: rules that print the same give the same. */
+/* Prints everything that the schedule depends on: rules that print the same give the same schedule. */
 void schedule_describe(const ScheduleRule *rule, FILE *out);
-/* Fills alpha_bar, beta and beta_tilde from alpha[1 .. T]. STATUS_INPUT when one of those is not between 0
- * and 1. */
+/* Fills alpha_bar, beta and beta_tilde from alpha[1 .. T]. Returns STATUS_INPUT if an alpha_t is not between
+ * 0 and 1. */
 Status schedule_derive(Schedule *schedule);
 
 /* Returns Sigma_t, the reverse variance of stage t. */

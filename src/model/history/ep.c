@@ -8,11 +8,11 @@
 
 enum { CELLS = TILE_ROWS * TILE_LANES };
 
-/* Sites overshoot when all of them move at once, by a tenth or so; after QUICK sweeps they may be going to
- * and fro. */
+/* Sites overshoot by about a tenth when all of them move at once; after QUICK sweeps they may be
+ * oscillating. */
 enum { QUICK = 12 };
 
-/* Variances of u below this are 0 to rounding: of a row without features, and of lanes without the row. */
+/* Variances of u below this are 0 up to rounding: in rows without features, and in lanes without the row. */
 static const double LEAST = 1e-12;
 
 Status ep_create(Arena *memory, int d, int capacity, double tolerance, Ep *out) {
@@ -26,13 +26,13 @@ Status ep_create(Arena *memory, int d, int capacity, double tolerance, Ep *out) 
   return STATUS_OK;
 }
 
-/* ---- a sweep, as its rows see it */
+/* ---- a sweep over rows */
 
 typedef struct {
   Ep *ep;
   const History *history;
   bool first;
-  double step; /* share of the way that sites move */
+  double step; /* fraction of the full update by which sites move */
 } Sweep;
 
 /* The rows of a tile, [TILE_ROWS, TILE_LANES] each. */
@@ -44,7 +44,7 @@ typedef struct {
   double log_spread[CELLS]; /* log(1 + lambda v_c) */
 } Tile;
 
-static void get_sites(const HistoryMarginals *cells, Tile *tile) {
+static void history_load_sites(const HistoryMarginals *cells, Tile *tile) {
   for (int k = 0; k < cells->n; k += TILE_LANES) {
     const double *site = cells->site + k * HISTORY_SITE;
     memcpy(tile->lambda + k, site, TILE_LANES * sizeof *site);
@@ -52,7 +52,7 @@ static void get_sites(const HistoryMarginals *cells, Tile *tile) {
   }
 }
 
-static void put_sites(const HistoryMarginals *cells, const Tile *tile) {
+static void history_store_sites(const HistoryMarginals *cells, const Tile *tile) {
   for (int k = 0; k < cells->n; k += TILE_LANES) {
     double *site = cells->site + k * HISTORY_SITE;
     memcpy(site, tile->lambda + k, TILE_LANES * sizeof *site);
@@ -60,8 +60,9 @@ static void put_sites(const HistoryMarginals *cells, const Tile *tile) {
   }
 }
 
-/* Expands the likelihood about the mean. */
-static void expand(const Likelihood *likelihood, const HistoryMarginals *cells, Tile *tile) {
+/* Sets the sites to the expansion of the likelihood about the mean. */
+static void history_expand_likelihood(const Likelihood *likelihood, const HistoryMarginals *cells,
+                                      Tile *tile) {
   likelihood->ops->derivatives(likelihood, cells->n, cells->y, cells->mean, tile->move, tile->lambda);
   for (int k = 0; k < cells->n; k++) {
     tile->lambda[k] *= -tile->counts[k];
@@ -70,7 +71,7 @@ static void expand(const Likelihood *likelihood, const HistoryMarginals *cells, 
 }
 
 SIMD_CLONES
-static void leave_out(int n, const double *restrict mean, Tile *restrict tile) {
+static void history_site_cavities(int n, const double *restrict mean, Tile *restrict tile) {
   for (int k = 0; k < n; k++) {
     const double rest = 1 - tile->lambda[k] * tile->variance[k], inverse = 1 / (rest > LEAST ? rest : LEAST);
     tile->cavity_variance[k] = tile->variance[k] * inverse;
@@ -78,7 +79,7 @@ static void leave_out(int n, const double *restrict mean, Tile *restrict tile) {
   }
 }
 
-static void tilt(const Sweep *sweep, const HistoryMarginals *cells, Tile *tile) {
+static void history_tilt_rows(const Sweep *sweep, const HistoryMarginals *cells, Tile *tile) {
   const Likelihood *likelihood = sweep->history->likelihood;
   const TiltedCells tilted = {cells->n, cells->y, tile->counts, tile->cavity_mean, tile->cavity_variance};
   if (likelihood->ops == &likelihood_logistic && history_rows_are_single(sweep->history))
@@ -89,7 +90,7 @@ static void tilt(const Sweep *sweep, const HistoryMarginals *cells, Tile *tile) 
 }
 
 SIMD_CLONES
-static void find_log_spread(int n, Tile *tile) {
+static void history_site_log_spread(int n, Tile *tile) {
   for (int k = 0; k < n; k += VECTOR_LANES) {
     Real lambda, variance;
     memcpy(&lambda, tile->lambda + k, sizeof lambda);
@@ -99,10 +100,10 @@ static void find_log_spread(int n, Tile *tile) {
   }
 }
 
-/* Computes log s_i of the sites as they are, and by how much they miss the fixed point. */
+/* Sums log s_i of the current sites, and finds by how much they miss the fixed point at most. */
 SIMD_CLONES
-static void judge_misses(const HistoryMarginals *cells, const Tile *tile, double *restrict miss,
-                         double *restrict log_scale) {
+static void history_judge_sites(const HistoryMarginals *cells, const Tile *tile, double *restrict miss,
+                                double *restrict log_scale) {
   const int lanes = cells->lanes - cells->lane;
   for (int k = 0; k < cells->n; k += TILE_LANES)
     for (int n = 0; n < lanes; n++) {
@@ -111,7 +112,7 @@ static void judge_misses(const HistoryMarginals *cells, const Tile *tile, double
       const double off = fabs(m + tile->move[k + n] - mu) / sqrt(v),
                    wide = fabs(tile->shrink[k + n] * w / v - 1), worst = off > wide ? off : wide;
       const double spread = 1 + lambda * w;
-      /* m^2 / w - (m / w + nu)^2 / (1 / w + lambda), over the same denominator. */
+      /* m^2 / w - (m / w + nu)^2 / (1 / w + lambda), over a common denominator. */
       const double square = (m * (m * lambda - 2 * nu) - nu * nu * w) / spread;
       const double here = tile->counts[k + n] > 0 ? 1 : 0;
       miss[n] = here * worst > miss[n] ? here * worst : miss[n];
@@ -119,9 +120,9 @@ static void judge_misses(const HistoryMarginals *cells, const Tile *tile, double
     }
 }
 
-/* Moves the sites of lanes that have not settled. */
+/* Moves the sites of lanes that have not settled by `step` of the way to the matched moments. */
 SIMD_CLONES
-static void match(const HistoryMarginals *cells, double step, const bool *settled, Tile *tile) {
+static void history_match_sites(const HistoryMarginals *cells, double step, const bool *settled, Tile *tile) {
   const int lanes = cells->lanes - cells->lane;
   for (int k = 0; k < cells->n; k += TILE_LANES)
     for (int n = 0; n < lanes; n++) {
@@ -134,7 +135,7 @@ static void match(const HistoryMarginals *cells, double step, const bool *settle
     }
 }
 
-static void ep_visit(void *context, const HistoryMarginals *cells) {
+static void history_visit_sites(void *context, const HistoryMarginals *cells) {
   const Sweep *sweep = context;
   Ep *ep = sweep->ep;
   Tile tile;
@@ -143,15 +144,15 @@ static void ep_visit(void *context, const HistoryMarginals *cells) {
     tile.variance[k] = cells->variance[k] > LEAST ? cells->variance[k] : LEAST;
   }
   if (sweep->first)
-    expand(sweep->history->likelihood, cells, &tile);
+    history_expand_likelihood(sweep->history->likelihood, cells, &tile);
   else
-    get_sites(cells, &tile);
-  leave_out(cells->n, cells->mean, &tile);
-  tilt(sweep, cells, &tile);
-  find_log_spread(cells->n, &tile);
-  judge_misses(cells, &tile, ep->miss + cells->lane, ep->log_scale + cells->lane);
-  match(cells, sweep->step, ep->settled + cells->lane, &tile);
-  put_sites(cells, &tile);
+    history_load_sites(cells, &tile);
+  history_site_cavities(cells->n, cells->mean, &tile);
+  history_tilt_rows(sweep, cells, &tile);
+  history_site_log_spread(cells->n, &tile);
+  history_judge_sites(cells, &tile, ep->miss + cells->lane, ep->log_scale + cells->lane);
+  history_match_sites(cells, sweep->step, ep->settled + cells->lane, &tile);
+  history_store_sites(cells, &tile);
   for (int k = 0; k < cells->n; k++) {
     cells->curvature[k] = tile.lambda[k];
     cells->slope[k] = tile.nu[k] - tile.lambda[k] * cells->mean[k];
@@ -160,9 +161,10 @@ static void ep_visit(void *context, const HistoryMarginals *cells) {
 
 /* ---- the posterior of the sites */
 
-/* Computes S, m and their volume. */
-static void find_posterior(Ep *ep, int lanes, const double *prior_precision, const double *prior_vector,
-                           const double *precision, const double *vector) {
+/* Computes S, m and the volume. */
+static void history_site_posterior(Ep *ep, int lanes, const double *prior_precision,
+                                   const double *prior_vector, const double *precision,
+                                   const double *vector) {
   const int d = ep->d;
   const size_t entries = (size_t)d * (size_t)lanes;
   lanes_sum(entries * (size_t)d, prior_precision, precision, ep->factor);
@@ -175,9 +177,10 @@ static void find_posterior(Ep *ep, int lanes, const double *prior_precision, con
   linalg_inverse_lanes(d, lanes, ep->factor, ep->covariance);
 }
 
-/* Returns what the sites of a lane are multiplied by in z, where u = phi' (shift + scale z): the logarithm of
- * exp(b_z' r + r' Lambda_z r / 2), r = shift / scale. */
-static double log_shifted(const HistoryView *view, const double *precision, const double *vector, int n) {
+/* Returns the logarithm of the factor by which the sites of a lane grow in z, where u = phi' (shift + scale
+ * z): b_z' r + r' Lambda_z r / 2 with r = shift / scale. */
+static double history_site_log_shift(const HistoryView *view, const double *precision, const double *vector,
+                                     int n) {
   const int d = view->history->d, lanes = view->lanes;
   double sum = 0;
   for (int i = 0; i < d && view->shift; i++) {
@@ -189,14 +192,14 @@ static double log_shifted(const HistoryView *view, const double *precision, cons
   return sum;
 }
 
-/* Takes the outcome of a sweep, for the lanes that have not settled; returns how many go on. */
-static int take_sites(Ep *ep, const HistoryView *view, bool first, double *precision, double *vector,
-                      double *log_evidence) {
+/* Accepts the result of a sweep for the lanes that have not settled; returns how many are still moving. */
+static int history_accept_sites(Ep *ep, const HistoryView *view, bool first, double *precision,
+                                double *vector, double *log_evidence) {
   const int lanes = view->lanes;
   int moving = 0;
   for (int n = 0; n < lanes; n++) {
     if (ep->settled[n]) continue;
-    log_evidence[n] = ep->volume[n] + ep->log_scale[n] + log_shifted(view, precision, vector, n);
+    log_evidence[n] = ep->volume[n] + ep->log_scale[n] + history_site_log_shift(view, precision, vector, n);
     for (int k = n; k < ep->d * lanes; k += lanes) vector[k] = ep->next_vector[k];
     for (int k = n; k < ep->d * ep->d * lanes; k += lanes) precision[k] = ep->next_precision[k];
     ep->settled_scale[n] = ep->log_scale[n];
@@ -213,13 +216,13 @@ void ep_solve(Ep *ep, const HistoryView *view, const double *prior_precision, co
   ASSERT(lanes <= ep->capacity && view->history->d == ep->d);
   memset(ep->settled, 0, (size_t)lanes * sizeof *ep->settled);
   for (int pass = 0, moving = lanes; pass < EP_SWEEPS && moving > 0; pass++, sweep.first = false) {
-    find_posterior(ep, lanes, prior_precision, prior_vector, precision, vector);
+    history_site_posterior(ep, lanes, prior_precision, prior_vector, precision, vector);
     sweep.step = sweep.first ? 1 : pass < QUICK ? 0.9 : 0.5;
     memset(ep->miss, 0, (size_t)lanes * sizeof *ep->miss);
     memset(ep->log_scale, 0, (size_t)lanes * sizeof *ep->log_scale);
-    history_visit_marginals(view, ep->mean, ep->covariance, ep_visit, &sweep, ep->next_precision,
+    history_visit_marginals(view, ep->mean, ep->covariance, history_visit_sites, &sweep, ep->next_precision,
                             ep->next_vector);
-    moving = take_sites(ep, view, sweep.first, precision, vector, log_evidence);
+    moving = history_accept_sites(ep, view, sweep.first, precision, vector, log_evidence);
   }
   for (int n = 0; n < lanes; n++) {
     log_evidence[n] -= history_excess(view, n);
@@ -227,24 +230,24 @@ void ep_solve(Ep *ep, const HistoryView *view, const double *prior_precision, co
   }
 }
 
-/* Sweeps over the rows from `row` on, of which no site moves. */
-static void look(Ep *ep, const HistoryView *view, int row) {
+/* Sweeps over the rows from `row` on without moving a site, for their evidence and log s_i. */
+static void history_inspect_sites(Ep *ep, const HistoryView *view, int row) {
   const History rest = history_since(view->history, row);
   HistoryView rows = *view;
   Sweep sweep = {.ep = ep, .history = &rest};
   rows.history = &rest;
   memset(ep->log_scale, 0, (size_t)view->lanes * sizeof *ep->log_scale);
-  history_visit_marginals(&rows, ep->mean, ep->covariance, ep_visit, &sweep, ep->next_precision,
+  history_visit_marginals(&rows, ep->mean, ep->covariance, history_visit_sites, &sweep, ep->next_precision,
                           ep->next_vector);
 }
 
 void ep_split(Ep *ep, const HistoryView *view, const double *prior_precision, const double *prior_vector,
               int row, double *precision, double *vector, double *log_scale) {
   const size_t lanes = (size_t)view->lanes, entries = (size_t)ep->d * lanes;
-  find_posterior(ep, view->lanes, prior_precision, prior_vector, precision, vector);
-  look(ep, view, 0);
+  history_site_posterior(ep, view->lanes, prior_precision, prior_vector, precision, vector);
+  history_inspect_sites(ep, view, 0);
   memcpy(log_scale, ep->log_scale, lanes * sizeof *log_scale);
-  look(ep, view, row);
+  history_inspect_sites(ep, view, row);
   lanes_add(lanes, -1, ep->log_scale, log_scale);
   lanes_add(entries, -1, ep->next_vector, vector);
   lanes_add(entries * (size_t)ep->d, -1, ep->next_precision, precision);

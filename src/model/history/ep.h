@@ -1,29 +1,29 @@
 /* Expectation propagation (Minka 2001; for generalised linear models Seeger 2008, Bayesian inference and
- * optimal design for the sparse linear model): the Gaussian that shares its mean and covariance, as far as
- * each row can tell, with a Gaussian prior N(P^-1 h, P^-1) times the likelihood of a history that keeps rows,
- * for many lanes at once.
+ * optimal design for the sparse linear model): a Gaussian approximation of a Gaussian prior N(P^-1 h, P^-1)
+ * times the likelihood of a history that keeps rows, with the same mean and covariance as far as each single
+ * row can tell; for many lanes at once.
  *
  * The likelihood of row i, p(y_i | u_i)^c_i with u_i = phi_i' theta, is replaced by a site, a Gaussian factor
  * exp(nu_i u_i - lambda_i u_i^2 / 2), so that the posterior is N(m, S), S = (P + Lambda)^-1, m = S (h + b),
- * with the evidence Lambda = sum lambda_i phi_i phi_i', b = sum nu_i phi_i. A sweep takes all sites at once.
- * For row i, let v = phi_i' S phi_i and mu = phi_i' m; the cavity, which is the posterior without this site,
- * has the variance v_c = 1 / (1/v - lambda_i) and the mean m_c = v_c (mu/v - nu_i); and the site becomes the
- * one with which the cavity has the mean m_1 and the variance v_1 of N(u; m_c, v_c) p(y_i | u)^c_i
+ * with the evidence Lambda = sum lambda_i phi_i phi_i', b = sum nu_i phi_i. A sweep updates all sites at
+ * once. For row i, let v = phi_i' S phi_i and mu = phi_i' m. The cavity, which is the posterior without this
+ * site, has the variance v_c = 1 / (1/v - lambda_i) and the mean m_c = v_c (mu/v - nu_i). The new site is the
+ * one that gives the cavity the mean m_1 and the variance v_1 of N(u; m_c, v_c) p(y_i | u)^c_i
  * (tilted_moments.h):
  *
  *     lambda_i = 1/v_1 - 1/v_c,   nu_i = m_1/v_1 - m_c/v_c.
  *
  * At the fixed point m_1 = mu and v_1 = v. A lane stops after a sweep, its second at the earliest, in which
- * no row missed that by more than the tolerance, |m_1 - mu| in standard deviations and v_1 in parts of v.
- * Sites begin as the expansion of the likelihood about the mean under the evidence to start from: that of the
- * mode (irls.h), or of the history one observation ago.
+ * no row misses this by more than the tolerance, with |m_1 - mu| in standard deviations and v_1 relative to
+ * v. Sites start as the expansion of the likelihood about the mean under the evidence to start from: that at
+ * the mode (irls.h), or that of the history one observation ago.
  *
  * The mass Z_i of the tilted Gaussians gives the evidence of the model: with site i scaled by
  *
  *     s_i = Z_i (1 + lambda_i v_c)^1/2 exp(m_c^2 / (2 v_c) - (m_c/v_c + nu_i)^2 / (2 (1/v_c + lambda_i)))
  *
- * it is the integral of the prior times all sites. It does not change to first order with sites near their
- * fixed point, so that of the sites before the last sweep is as good as that of those after it. */
+ * it is the integral of the prior times all sites. Near the fixed point it does not change with the sites to
+ * first order, so its value for the sites before the last sweep is as good as for those after it. */
 #pragma once
 
 #include "model/history/history.h"
@@ -32,7 +32,7 @@
 #include <stdint.h>
 
 enum { EP_SWEEPS = 100 };
-/* For draws: it leaves 1% of a standard deviation (tests/test_ep.c). */
+/* For draws: it leaves an error of 1% of a standard deviation (tests/test_ep.c). */
 #define EP_TOLERANCE 0.0025
 
 /* n <= capacity lanes, lane last. */
@@ -43,7 +43,7 @@ typedef struct {
   double *factor, *covariance, *mean; /* [d, d, n], [d, d, n], [d, n]: Cholesky factor of P + Lambda, S, m */
   double *next_precision, *next_vector; /* [d, d, n], [d, n]: evidence of the sites after a sweep */
   double *volume; /* [n]: |L^-1 (h + b)|^2 / 2 - log |L| */
-  double *miss, *log_scale; /* [n]: of a sweep, by how much at most; sum of log s_i */
+  double *miss, *log_scale; /* [n]: largest miss of a sweep; sum of log s_i */
   double *settled_scale; /* [n]: that sum for the evidence that ep_solve returned */
   bool *settled; /* [n] */
   int *jitters; /* [n] */
@@ -53,20 +53,21 @@ Status ep_create(Arena *memory, int d, int capacity, double tolerance, Ep *out);
 
 /* Finds the sites for the lanes of the view, draws = 1, with the prior P[d, d, lanes], h[d, lanes] in its
  * coordinates. precision[d, d, lanes] and vector[d, lanes] are the evidence to start from and become that of
- * the sites. log_evidence[lanes]: of the integral above the factor that depends on nothing but the prior,
- * |P|^1/2 exp(-h' P^-1 h / 2), as in mixture_evidence.h; likelihoods as history_log_likelihood has them.
- * Lanes that did not stop within EP_SWEEPS, and pivots that were jittered, are added to fallbacks[B]. */
+ * the sites. log_evidence[lanes] is the logarithm of the integral without the factor that depends only on the
+ * prior, |P|^1/2 exp(-h' P^-1 h / 2), as in mixture_evidence.h, and with likelihoods as in
+ * history_log_likelihood. Lanes that did not stop within EP_SWEEPS, and pivots that were jittered, are added
+ * to fallbacks[B]. */
 void ep_solve(Ep *ep, const HistoryView *view, const double *prior_precision, const double *prior_vector,
               double *precision, double *vector, double *log_evidence, int64_t *fallbacks);
 
-/* Splits what ep_solve found for these lanes, before the next call and with the same prior, by rows: the part
- * of the evidence precision[d, d, lanes], vector[d, lanes] that is of rows before `row`, and the sum of their
- * log s_i, log_scale[lanes], where the sites of all rows are as they were left. */
+/* Splits what the preceding ep_solve found for these lanes, with the same prior, by rows: precision[d, d,
+ * lanes] and vector[d, lanes], the evidence of all rows, become that of the rows before `row`, and
+ * log_scale[lanes] the sum of their log s_i, with the sites of all rows as they were left. */
 void ep_split(Ep *ep, const HistoryView *view, const double *prior_precision, const double *prior_vector,
               int row, double *precision, double *vector, double *log_scale);
 
-/* Finds the sites lambda[n], nu[n] and log s[n] of the only click y of a lane whose prior gives u the mean
- * and variance: the cavity is that prior, so that nothing is iterated. Variances are raised to what counts as
- * 0. */
+/* Finds the sites lambda[n] and nu[n] and log_scale[n] = log s of lanes with a single click y[n], where u has
+ * the given mean and variance under the prior: the cavity is that prior, so nothing is iterated. Variances
+ * that count as 0 are raised to the smallest that does not. */
 void ep_click(const TiltedNodes *nodes, int n, const double *y, const double *mean, double *variance,
               double *lambda, double *nu, double *log_scale);

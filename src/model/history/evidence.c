@@ -14,14 +14,14 @@ void evidence_basis_apply(const EvidenceBasis *basis, int d, int lanes, bool tra
     (transpose ? linalg_multiply_transposed_lanes : linalg_multiply_lanes)(d, lanes, basis->u, x, y);
 }
 
-static int runs_of(const HistoryView *view) {
+static int history_view_runs(const HistoryView *view) {
   return (view->first + view->lanes - 1) / view->draws - view->first / view->draws + 1;
 }
 
-/* Decomposes with a basis for each run: basis[d, d, runs]. */
-static void decompose_runs(const HistoryView *view, const double *root, double *matrix, double *column,
-                           double *basis, double *q, double *b) {
-  const int d = view->history->d, first_run = view->first / view->draws, runs = runs_of(view);
+/* Decomposes the evidence of each run: basis[d, d, runs]. */
+static void history_decompose_runs(const HistoryView *view, const double *root, double *matrix,
+                                   double *column, double *basis, double *q, double *b) {
+  const int d = view->history->d, first_run = view->first / view->draws, runs = history_view_runs(view);
   const HistoryView each = {view->history, 1, first_run, runs, view->shift, view->scale};
   history_evidence(&each, matrix, column);
   if (root) {
@@ -38,8 +38,8 @@ static void decompose_runs(const HistoryView *view, const double *root, double *
 
 void evidence_decompose(const HistoryView *view, const double *root, double *matrix, double *column,
                         EvidenceBasis *basis, double *q, double *b) {
-  const int d = view->history->d, runs = runs_of(view);
-  decompose_runs(view, root, matrix, column, basis->u, q, b);
+  const int d = view->history->d, runs = history_view_runs(view);
+  history_decompose_runs(view, root, matrix, column, basis->u, q, b);
   basis->shared = runs == 1;
   if (!basis->shared) history_repeat_runs(view, view->first / view->draws, runs, d * d, basis->u, matrix);
 }

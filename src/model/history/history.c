@@ -1,9 +1,10 @@
-/* What all forms of a history have in common: which one it is, its memory, and the count of observations. */
+/* What all forms of a history have in common: the choice of the form, its memory, and the counts of
+ * observations. */
 #include "model/history/history_internal.h"
 
 #include <string.h>
 
-static const HistoryOps *form_of(const Likelihood *likelihood, int arms) {
+static const HistoryOps *history_choose_form(const Likelihood *likelihood, int arms) {
   if (likelihood_is_conjugate(likelihood)) return &history_form_evidence;
   if (likelihood_has_network(likelihood)) return &history_form_inputs;
   return arms > 0 ? &history_form_arms : &history_form_rows;
@@ -26,8 +27,8 @@ Status history_begin(Arena *memory, int d, int runs, int share, const HistoryOps
   return STATUS_OK;
 }
 
-static Status create_form(Arena *memory, int d, int runs, int share, int arms, const HistoryOps *form,
-                          const Likelihood *likelihood, History *out) {
+static Status history_create_form(Arena *memory, int d, int runs, int share, int arms, const HistoryOps *form,
+                                  const Likelihood *likelihood, History *out) {
   ASSERT(arms >= 0);
   TRY(history_begin(memory, d, runs, share, form, likelihood, out));
   out->content->arms = arms;
@@ -35,22 +36,24 @@ static Status create_form(Arena *memory, int d, int runs, int share, int arms, c
 }
 
 Status history_create(Arena *memory, int d, int runs, const Likelihood *likelihood, History *out) {
-  return create_form(memory, d, runs, 1, 0, form_of(likelihood, 0), likelihood, out);
+  return history_create_form(memory, d, runs, 1, 0, history_choose_form(likelihood, 0), likelihood, out);
 }
 
 Status history_create_by_arm(Arena *memory, int d, int runs, int arms, const Likelihood *likelihood,
                              History *out) {
-  return create_form(memory, d, runs, 1, arms, form_of(likelihood, arms), likelihood, out);
+  return history_create_form(memory, d, runs, 1, arms, history_choose_form(likelihood, arms), likelihood,
+                             out);
 }
 
 Status history_create_rows(Arena *memory, int d, int runs, const Likelihood *likelihood, History *out) {
-  return create_form(memory, d, runs, 1, 0, &history_form_rows, likelihood, out);
+  return history_create_form(memory, d, runs, 1, 0, &history_form_rows, likelihood, out);
 }
 
 Status history_create_per_arm(Arena *memory, int d, int runs, int arms, const Likelihood *likelihood,
                               History *out) {
   ASSERT(!likelihood_has_network(likelihood));
-  return create_form(memory, d, runs * arms, arms, 0, form_of(likelihood, 0), likelihood, out);
+  return history_create_form(memory, d, runs * arms, arms, 0, history_choose_form(likelihood, 0), likelihood,
+                             out);
 }
 
 Status history_reserve(History *history, int rounds) {

@@ -1,15 +1,17 @@
-/* What B runs have observed so far, as a block; run last in every array.
+/* What B runs have observed so far, in one block; the run is the last index of every array.
  *
- * How observations are kept is the business of a form, one small file each (history_internal.h). With a
- * conjugate likelihood it is the evidence, the pair (Lambda, b) of a precision and a precision-weighted mean
- * (DiffTS paper, equation 3; never the marginal likelihood here): memory does not grow with rounds. With any
- * other likelihood the observations are kept row by row, and the evidence is taken at a point, in one pass
- * over them (network_rows.h where the mean reward is a network). Where the arms stay what they are from round
- * to round a row can stand for all observations of an arm, by their number and their mean reward, on which
- * alone the log likelihood depends: then there are no more rows than arms, however many rounds.
+ * How observations are kept depends on the form of the history; each form has its own small file
+ * (history_internal.h). A conjugate likelihood keeps the evidence, the pair (Lambda, b) of a precision and a
+ * precision-weighted mean (DiffTS paper, equation 3; here the word never means the marginal likelihood), so
+ * memory does not grow with the number of rounds. Any other likelihood keeps the observations row by row, and
+ * one pass over the rows gives the evidence at a point (network_rows.h if the mean reward is a network). If
+ * the arms do not change from round to round, one row can represent all observations of an arm by their
+ * number and mean reward, which is all that the log likelihood depends on: then there are no more rows than
+ * arms, however many rounds there are.
  *
- * Whichever the form, usually every run has an observation in every round. Where each of K arms has a
- * posterior of its own a run of the history is one arm of a run of the bandit, and one in K has one. */
+ * In every form each run usually has one observation in every round. If each of K arms has its own posterior,
+ * however, a run of the history is one arm of a run of the bandit, and only one run in K has an
+ * observation. */
 #pragma once
 
 #include "core/arena.h"
@@ -17,61 +19,64 @@
 #include "model/history/likelihood.h"
 
 typedef struct {
-  Arena *memory; /* of whoever created it */
+  Arena *memory; /* the creator's arena */
   int d, runs; /* entries of phi; B */
   int rounds; /* so far */
-  int each_round; /* runs that have an observation in a round: B, or one in K */
+  int each_round; /* runs that get an observation in a round: B, or B / K */
   const Likelihood *likelihood; /* not owned */
-  double temper; /* multiplies the log likelihood in every function that reads a history; 1 to begin with */
-  int skipped; /* rows that passes leave out (history_since); else 0 */
-  const struct HistoryOps *ops; /* of its form */
-  struct HistoryContent *content; /* in `memory`; a copy of this struct is a view of the same */
+  double temper; /* multiplies the log likelihood in every function that reads a history; initially 1 */
+  int skipped; /* leading rows that passes leave out (history_since); otherwise 0 */
+  const struct HistoryOps *ops; /* operations of its form */
+  struct HistoryContent *content; /* in `memory`; a copy of this struct is a view of the same content */
 } History;
 
-/* Creates an empty history. The likelihood must outlive it; it lives as long as `memory`. */
+/* Creates an empty history. The likelihood must outlive it; the history lives as long as `memory`. */
 Status history_create(Arena *memory, int d, int runs, const Likelihood *likelihood, History *out);
-/* Creates a history for K arms that stay what they are: where rows are kept they are arms. Such a history
- * is for those who read it by the passes below, and not one observation at a time. */
+/* Creates a history for K arms that do not change: if rows are kept, there is one per arm. Such a history can
+ * be read only by the passes below, not one observation at a time. */
 Status history_create_by_arm(Arena *memory, int d, int runs, int arms, const Likelihood *likelihood,
                              History *out);
-/* Creates a history for those who read it one observation at a time (history_observation), whatever the
- * likelihood: where that is conjugate there is no evidence, and memory grows with rounds. */
+/* Creates a history that can be read one observation at a time (history_observation), whatever the
+ * likelihood. It has no evidence even if the likelihood is conjugate, and its memory grows with the number of
+ * rounds. */
 Status history_create_rows(Arena *memory, int d, int runs, const Likelihood *likelihood, History *out);
-/* Creates a history of runs K runs, where each of K arms has a posterior of its own: arm k of run n is run
- * n K + k. */
+/* Creates a history of `runs` times K runs, for K arms that each have their own posterior: arm k of run n is
+ * run n K + k. */
 Status history_create_per_arm(Arena *memory, int d, int runs, int arms, const Likelihood *likelihood,
                               History *out);
-/* Makes room for `rounds` rounds in all: needed before the first history_record unless the likelihood is
- * conjugate, when there is nothing to do. Empties the history. Call it once: what was reserved before
+/* Makes room for a total of `rounds` rounds and empties the history. Required before the first history_record
+ * unless the likelihood is conjugate, when there is nothing to do. Call it once: what was reserved before
  * stays in `memory`. */
 Status history_reserve(History *history, int rounds);
 void history_clear(History *history);
-/* Records one round, whatever the form: arm[each_round], phi[d, each_round] of those arms and
- * y[each_round]. `arm` can be NULL where neither rows nor runs are arms. Where it is negative nothing was
- * observed, and phi and y are 0. */
+/* Records one round, whatever the form: arm[each_round], phi[d, each_round] of those arms and y[each_round].
+ * `arm` may be NULL if neither rows nor runs are arms. If an arm is negative nothing was observed, and its
+ * phi and y are 0. */
 void history_record(History *history, const int *arm, const double *phi, const double *y);
-/* Multiplies what every observation so far says of theta, its log likelihood, by `factor`: the posterior goes
- * back towards the prior. Not where the mean reward is a network. What reads observations one by one
- * (history_observation, history_since) does not see it. */
+/* Multiplies the log likelihood of every observation so far by `factor` from 0 to 1, which moves the
+ * posterior back towards the prior. Not available if the mean reward is a network. Readers of single
+ * observations (history_observation, history_since) do not see the factor. */
 void history_discount(History *history, double factor);
-/* Copies runs run[B] of `from` to `to`, a history of B runs with room for as many rounds. */
+/* Copies runs run[B] of `from` to `to`, a history of B runs that has room for all rounds of `from`. */
 void history_gather(const History *from, const int *run, History *to);
 
 /* Returns the number of observations of a run so far. */
 int history_observations(const History *history, int run);
-/* Returns, for [each_round], the runs that the last round's observations belong to. */
+/* Returns the runs that the last round's observations belong to, [each_round]. */
 const int *history_latest_runs(const History *history);
 /* Returns the sum of |phi|^2 over the observations of a run. */
 double history_squares(const History *history, int run);
-/* Stores what a run has observed, by itself, where that has a fixed size: state[history_state(history)]; and
- * puts it in place of what a run had, of so many observations. Other forms have the size 0. A conjugate
- * likelihood has d (d + 1) / 2 entries of the precision, row by row from the diagonal on, the vector, d, and
- * the sum of (y / sigma)^2. Clear a history before its runs are loaded. */
+/* Returns the size of the state of a run, 0 for forms without a fixed size. history_store copies what a run
+ * has observed to state[history_state(history)]; history_load puts it in place of what a run had, with its
+ * number of observations. The state of a conjugate likelihood is the upper triangle of the precision, row by
+ * row (d (d + 1) / 2 numbers), the vector (d numbers), and the sum of (y / sigma)^2. Clear a history before
+ * loading its runs. */
 size_t history_state(const History *history);
 void history_store(const History *history, int run, double *state);
 void history_load(History *history, int run, int observations, const double *state);
-/* Reads phi[d] of observation l of a run, entries `stride` apart, and returns its reward. For a history
- * that keeps one row for each observation; a run can have fewer than rounds (history_observations). */
+/* Reads phi[d] of observation l of a run, with entries `stride` apart, and returns its reward. Only for a
+ * history that keeps one row per observation; a run can have fewer observations than rounds
+ * (history_observations). */
 double history_observation(const History *history, int run, int l, size_t stride, double *phi);
 
 /* Lanes first .. first + lanes - 1 of a history, where lane n belongs to run n / draws, in coordinates z with
@@ -82,55 +87,55 @@ typedef struct {
   const double *shift, *scale;
 } HistoryView;
 
-/* Repeats the columns of x[rows, runs], which are of the runs from `first` on, for the lanes of the view:
- * x[rows, lanes]. Scratch: [rows, runs]. */
+/* Expands x[rows, runs], whose columns belong to the runs from `first` on, to the lanes of the view: x[rows,
+ * lanes]. Scratch: [rows, runs]. */
 void history_repeat_runs(const HistoryView *view, int first, int runs, int rows, double *x, double *scratch);
 
-/* ---- what is quadratic: the evidence of a conjugate likelihood */
+/* ---- quadratic: the evidence of a conjugate likelihood */
 
-/* Computes the evidence: precision[d, d, lanes], vector[d, lanes]; zeros where rows are kept. */
+/* Computes the evidence: precision[d, d, lanes], vector[d, lanes]; zeros if rows are kept. */
 void history_evidence(const HistoryView *view, double *precision, double *vector);
-/* Returns whether the evidence says all: the likelihood is conjugate, or nothing was observed. */
+/* Returns whether the evidence is the whole log likelihood: the likelihood is conjugate, or nothing was
+ * observed. */
 static inline bool history_is_quadratic(const History *history) {
   return history->rounds == 0 || likelihood_is_conjugate(history->likelihood);
 }
 /* Returns the trace of Lambda of a run. */
 double history_precision_trace(const History *history, int run);
-/* Computes root[d + 1, d + 1] of a run (square_root.h); returns false where none is kept: the evidence is far
- * from precise enough to need it, or was set. */
+/* Computes root[d + 1, d + 1] of a run (square_root.h). Returns false if none is kept, because the evidence
+ * is not nearly precise enough to need one, or was set or loaded. */
 bool history_root(const History *history, int run, double *root);
-/* Returns whether one is kept for any run. */
+/* Returns whether a root is kept for any run. */
 bool history_has_root(const History *history);
 /* Computes residual[lanes] >= 0: the sum of ((y - phi' shift) / sigma)^2 over the observations of each
  * lane. */
 void history_residual(const HistoryView *view, double *residual);
-/* Makes a history of this many rounds, with the evidence factor precision[d, d, B] and factor vector[d, B]
- * in place of its own; its residual is not known. */
+/* Replaces the content by this many rounds with the evidence factor precision[d, d, B] and factor vector[d,
+ * B]; the residual is then unknown. */
 void history_set_evidence(History *history, int rounds, double factor, const double *precision,
                           const double *vector);
 
-/* ---- any other: rows. One call is one pass over them. Lanes that share a run share its rows; the result for
- * a lane does not depend on the others. */
+/* ---- any other: rows. Each call makes one pass over them. Lanes of the same run share its rows; the result
+ * for a lane does not depend on the other lanes. */
 
-/* Returns the observations from `row` of each run on, of a history that keeps one row for each: a view that
- * owns nothing. */
+/* Returns a view, which owns nothing, of the observations from `row` on of each run. Only for a history that
+ * keeps one row per observation. */
 History history_since(const History *history, int row);
 /* Computes, at z[d, lanes], gradient[d, lanes] of the log likelihood with respect to z, and minus its
- * Hessian, precision[d, d, lanes]. Columns of tiles in which every settled[lanes] is true are left as they
- * are (NULL: none is). */
+ * Hessian, precision[d, d, lanes]. Columns of tiles in which every settled[lanes] is true are left unchanged
+ * (NULL: none is). */
 void history_derivatives(const HistoryView *view, const double *z, const bool *settled, double *gradient,
                          double *precision);
-/* Computes, at z[d, lanes], deviance[lanes], the sum over observations, and gradient[d, lanes] of the log
- * likelihood, unless that is NULL. */
+/* Computes, at z[d, lanes], deviance[lanes], summed over the observations, and gradient[d, lanes] of the log
+ * likelihood unless that is NULL. */
 void history_deviance(const HistoryView *view, const double *z, double *deviance, double *gradient);
-/* Computes the log likelihood, up to a constant of the run: minus half of that deviance. */
+/* Computes the log likelihood, up to a constant per run: minus half the deviance. */
 void history_log_likelihood(const HistoryView *view, const double *z, double *log_likelihood,
                             double *gradient);
-/* What the rows of a tile answer to u = phi' theta ~ N(mean, variance): of cells [n], the slope and minus the
- * curvature in u of a Gaussian log factor, about the mean. `lane` of the view is that of the first cell, cell
- * k is of lane + k % TILE_LANES, and lanes of the view end at `lanes`. Each cell has counts (0: no row) and
- * rewards as in a history, and numbers that it keeps from pass to pass, site[n / TILE_LANES, HISTORY_SITE,
- * TILE_LANES]. */
+/* The rows of a tile, whose u = phi' theta ~ N(mean, variance): for cells [n] a visitor computes the slope
+ * and minus the curvature in u of a Gaussian log factor, at the mean. Cell k is in lane `lane` + k %
+ * TILE_LANES of the view, whose lanes end at `lanes`. Each cell has counts (0: no row) and rewards as in a
+ * history, and numbers that are kept from pass to pass, site[n / TILE_LANES, HISTORY_SITE, TILE_LANES]. */
 enum { HISTORY_SITE = 2 };
 typedef struct {
   int n, lane, lanes;
@@ -143,13 +148,12 @@ typedef void HistoryVisit(void *context, const HistoryMarginals *cells);
  * phi. */
 void history_visit_marginals(const HistoryView *view, const double *mean, const double *covariance,
                              HistoryVisit *visit, void *context, double *precision, double *vector);
-/* Returns whether every row is one observation with its whole likelihood: neither an arm's nor tempered nor
- * discounted. */
+/* Returns whether every row is one observation with its whole likelihood: no arms, temper or discount. */
 bool history_rows_are_single(const History *history);
-/* Returns what history_log_likelihood takes off every value of a lane, as rows that are arms do not show
- * it. */
+/* Returns what history_log_likelihood subtracts from every value of a lane because rows that are arms do not
+ * contain it. */
 double history_excess(const HistoryView *view, int lane);
-/* Computes reach[lanes]: by how much a step[d, lanes] in z moves phi' theta, at most over all
- * observations. It is an upper bound, |phi| |theta step|, where that is below `enough` for all lanes of a
- * tile; the exact maximum, by a pass, elsewhere. */
+/* Computes reach[lanes]: the most by which a step[d, lanes] in z moves phi' theta, over all observations. It
+ * is the upper bound |phi| |theta step| if that is at most `enough`; otherwise the exact maximum, which takes
+ * a pass over the rows of the tiles. */
 void history_reach(const HistoryView *view, const double *step, double enough, double *reach);

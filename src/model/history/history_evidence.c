@@ -6,8 +6,8 @@
 #include <math.h>
 #include <string.h>
 
-/* Trace of Lambda from which on a run has its square root too: far from where sums lose digits of a prior,
- * whose variances are not beyond 1e6. */
+/* Trace of Lambda above which a run also keeps a square root: far below where Lambda would lose digits of a
+ * prior, whose variances are at most 1e6. */
 static const double ROOT_FROM = 1e6;
 
 typedef struct {
@@ -16,8 +16,8 @@ typedef struct {
   double *precision; /* [d, d, B]: sum phi phi' / sigma^2 */
   double *vector; /* [d, B]: sum phi y / sigma^2 */
   double *reward_squares; /* [B]: sum y^2 / sigma^2 */
-  double *root; /* [d + 1, d + 1, B], of the runs that have one */
-  bool *rooted; /* [B] */
+  double *root; /* [d + 1, d + 1, B], for runs that have one */
+  bool *rooted; /* [B]: the run has a root */
   double *row, *square; /* [d + 1], [d + 1, d + 1]: scratch */
 } Evidence;
 
@@ -26,17 +26,17 @@ static Evidence *evidence_of(const History *history) {
   return (Evidence *)history->content;
 }
 
-static double inverse_variance(const History *history) {
+static double likelihood_precision(const History *history) {
   return 1 / (history->likelihood->noise * history->likelihood->noise);
 }
 
-static size_t sums(int d) { return (size_t)d * (size_t)d + (size_t)d + 1; }
+static size_t history_evidence_entries(int d) { return (size_t)d * (size_t)d + (size_t)d + 1; }
 
 static Status evidence_reserve(History *history, int rounds) {
   Evidence *self = evidence_of(history);
   const size_t vectors = (size_t)history->d * (size_t)history->runs;
   (void)rounds; /* memory does not grow with them */
-  ALLOCATE(history->memory, self->precision, sums(history->d) * (size_t)history->runs);
+  ALLOCATE(history->memory, self->precision, history_evidence_entries(history->d) * (size_t)history->runs);
   self->vector = self->precision + vectors * (size_t)history->d;
   self->reward_squares = self->vector + vectors;
   const size_t n = (size_t)history->d + 1;
@@ -49,39 +49,39 @@ static Status evidence_reserve(History *history, int rounds) {
 
 static void evidence_clear(History *history) {
   const Evidence *self = evidence_of(history);
-  memset(self->precision, 0, sums(history->d) * (size_t)history->runs * sizeof(double));
+  memset(self->precision, 0, history_evidence_entries(history->d) * (size_t)history->runs * sizeof(double));
   memset(self->rooted, 0, (size_t)history->runs * sizeof *self->rooted);
 }
 
 /* Computes sum[n] += factor a[n] b[n]. */
-static inline void add_product(int count, double factor, const double *restrict a, const double *restrict b,
-                               double *restrict sum) {
+static inline void history_add_product(int count, double factor, const double *restrict a,
+                                       const double *restrict b, double *restrict sum) {
   for (int n = 0; n < count; n++) sum[n] += factor * a[n] * b[n];
 }
 
-/* Appends one observation. Both triangles meet the same factors in the same order: the precision stays
- * symmetric to the last bit. */
+/* Appends one observation to every run. Both triangles multiply the same factors in the same order, so the
+ * precision stays symmetric to the last bit. */
 SIMD_CLONES
-static void history_evidence_append(int d, int runs, double inverse_variance, const double *phi,
+static void history_evidence_append(int d, int runs, double likelihood_precision, const double *phi,
                                     const double *y, double *precision, double *vector,
                                     double *reward_squares) {
   size_t stride = (size_t)runs;
   for (int i = 0; i < d; i++) {
     for (int j = 0; j < d; j++) {
       int low = i < j ? i : j, high = i < j ? j : i;
-      add_product(runs, inverse_variance, phi + (size_t)low * stride, phi + (size_t)high * stride,
-                  precision + (size_t)(i * d + j) * stride);
+      history_add_product(runs, likelihood_precision, phi + (size_t)low * stride, phi + (size_t)high * stride,
+                          precision + (size_t)(i * d + j) * stride);
     }
-    add_product(runs, inverse_variance, phi + (size_t)i * stride, y, vector + (size_t)i * stride);
+    history_add_product(runs, likelihood_precision, phi + (size_t)i * stride, y, vector + (size_t)i * stride);
   }
-  for (int n = 0; n < runs; n++) reward_squares[n] += inverse_variance * y[n] * y[n];
+  for (int n = 0; n < runs; n++) reward_squares[n] += likelihood_precision * y[n] * y[n];
 }
 
-/* Appends to some runs only. */
-static void append_to(const History *history, const double *phi, const double *y) {
+/* Appends the round's observations if only some runs have one. */
+static void history_append_to_latest(const History *history, const double *phi, const double *y) {
   const Evidence *self = evidence_of(history);
   const size_t d = (size_t)history->d, runs = (size_t)history->runs, count = (size_t)history->each_round;
-  const double weight = inverse_variance(history);
+  const double weight = likelihood_precision(history);
   for (size_t m = 0; m < count; m++) {
     const size_t n = (size_t)self->common.latest[m];
     for (size_t i = 0; i < d; i++) {
@@ -95,7 +95,7 @@ static void append_to(const History *history, const double *phi, const double *y
   }
 }
 
-static double precision_trace(const History *history, size_t run) {
+static double history_run_trace(const History *history, size_t run) {
   const size_t d = (size_t)history->d;
   double sum = 0;
   for (size_t i = 0; i < d; i++)
@@ -104,7 +104,7 @@ static double precision_trace(const History *history, size_t run) {
 }
 
 /* Starts the root from what a run has observed so far. */
-static void start_root(const History *history, size_t run) {
+static void history_start_root(const History *history, size_t run) {
   const Evidence *self = evidence_of(history);
   const size_t d = (size_t)history->d, n = d + 1, runs = (size_t)history->runs;
   for (size_t i = 0; i < d; i++) {
@@ -116,18 +116,19 @@ static void start_root(const History *history, size_t run) {
   self->rooted[run] = true;
 }
 
-/* Appends one more observation to the roots, before it is in the sums. */
-static void append_to_roots(const History *history, const int *arm, const double *phi, const double *y) {
+/* Appends the round's observations to the roots, before the evidence includes them. */
+static void history_append_to_roots(const History *history, const int *arm, const double *phi,
+                                    const double *y) {
   const Evidence *self = evidence_of(history);
   const size_t d = (size_t)history->d, runs = (size_t)history->runs, count = (size_t)history->each_round;
-  const double weight = inverse_variance(history);
+  const double weight = likelihood_precision(history);
   for (size_t m = 0; m < count; m++) {
     const size_t run = (size_t)self->common.latest[m];
     double square = 0;
     if (arm && arm[m] < 0) continue;
     for (size_t i = 0; i < d; i++) square += phi[i * count + m] * phi[i * count + m];
-    if (!self->rooted[run] && !(precision_trace(history, run) + weight * square > ROOT_FROM)) continue;
-    if (!self->rooted[run]) start_root(history, run);
+    if (!self->rooted[run] && !(history_run_trace(history, run) + weight * square > ROOT_FROM)) continue;
+    if (!self->rooted[run]) history_start_root(history, run);
     for (size_t i = 0; i < d; i++) self->row[i] = phi[i * count + m] / history->likelihood->noise;
     self->row[d] = y[m] / history->likelihood->noise;
     square_root_add((int)d + 1, runs, self->root + run, self->row);
@@ -136,18 +137,19 @@ static void append_to_roots(const History *history, const int *arm, const double
 
 static void evidence_append(History *history, const int *arm, const double *phi, const double *y) {
   const Evidence *self = evidence_of(history);
-  append_to_roots(history, arm, phi, y);
+  history_append_to_roots(history, arm, phi, y);
   if (history->each_round == history->runs)
-    history_evidence_append(history->d, history->runs, inverse_variance(history), phi, y, self->precision,
+    history_evidence_append(history->d, history->runs, likelihood_precision(history), phi, y, self->precision,
                             self->vector, self->reward_squares);
   else
-    append_to(history, phi, y);
+    history_append_to_latest(history, phi, y);
 }
 
 static void evidence_copy_run(const History *from, int m, History *to, int n) {
   const Evidence *old = evidence_of(from), *new = evidence_of(to);
   const int size = from->d + 1;
-  lanes_copy((int)sums(from->d), 1, old->precision + m, from->runs, new->precision + n, to->runs);
+  lanes_copy((int)history_evidence_entries(from->d), 1, old->precision + m, from->runs, new->precision + n,
+             to->runs);
   new->rooted[n] = old->rooted[m];
   if (old->rooted[m]) lanes_copy(size * size, 1, old->root + m, from->runs, new->root + n, to->runs);
 }
@@ -155,7 +157,7 @@ static void evidence_copy_run(const History *from, int m, History *to, int n) {
 static void evidence_discount(History *history, double factor) {
   const Evidence *self = evidence_of(history);
   const size_t n = (size_t)history->d + 1, runs = (size_t)history->runs;
-  for (size_t k = 0; k < sums(history->d) * runs; k++) self->precision[k] *= factor;
+  for (size_t k = 0; k < history_evidence_entries(history->d) * runs; k++) self->precision[k] *= factor;
   for (size_t k = 0; k < n * n * runs; k++) self->root[k] *= sqrt(factor);
 }
 
@@ -178,12 +180,12 @@ INLINE void take_lanes(int count, const int *restrict run, double factor, const 
     for (int n = 0; n < count; n++) to[n] = factor * a[run[n]];
 }
 
-/* Computes one chunk of lanes: lane n belongs to run[n], rising. In z the log likelihood is -1/2 z' S A S
- * z + z' S (b - A shift). */
+/* Computes the evidence of a chunk of lanes, where lane n belongs to run[n], in ascending order. In z the log
+ * likelihood is -1/2 z' S A S z + z' S (b - A shift), with S = diag(scale) and A = Lambda. */
 SIMD_CLONES
-static void evidence_chunk(const History *history, const Evidence *self, int count, const int *restrict run,
-                           size_t stride, const double *shift, const double *scale,
-                           double *restrict precision, double *restrict vector) {
+static void history_evidence_chunk(const History *history, const Evidence *self, int count,
+                                   const int *restrict run, size_t stride, const double *shift,
+                                   const double *scale, double *restrict precision, double *restrict vector) {
   const size_t d = (size_t)history->d, runs = (size_t)history->runs;
   const double temper = history->temper;
   for (size_t i = 0; i < d; i++) {
@@ -212,13 +214,13 @@ void history_evidence(const HistoryView *view, double *precision, double *vector
   for (int from = 0; from < view->lanes; from += CHUNK_LANES) {
     int run[CHUNK_LANES], count = view->lanes - from < CHUNK_LANES ? view->lanes - from : CHUNK_LANES;
     for (int n = 0; n < count; n++) run[n] = (view->first + from + n) / view->draws;
-    evidence_chunk(view->history, self, count, run, (size_t)view->lanes, view->shift, view->scale,
-                   precision + from, vector + from);
+    history_evidence_chunk(view->history, self, count, run, (size_t)view->lanes, view->shift, view->scale,
+                           precision + from, vector + from);
   }
 }
 
 double history_precision_trace(const History *history, int run) {
-  return history->temper * precision_trace(history, (size_t)run);
+  return history->temper * history_run_trace(history, (size_t)run);
 }
 
 bool history_root(const History *history, int run, double *root) {
@@ -263,12 +265,12 @@ void history_set_evidence(History *history, int rounds, double factor, const dou
 
 static size_t evidence_size(const History *history) { return HISTORY_EVIDENCE_SIZE(history->d); }
 
-static void evidence_store(const History *history, int run, double *evidence) {
+static void history_store_evidence(const History *history, int run, double *evidence) {
   const Evidence *self = evidence_of(history);
   *history_pack(history, run, self->precision, self->vector, evidence) = self->reward_squares[run];
 }
 
-static void evidence_load(History *history, int run, const double *evidence) {
+static void history_load_evidence(History *history, int run, const double *evidence) {
   const Evidence *self = evidence_of(history);
   self->reward_squares[run] = *history_unpack(history, run, evidence, self->precision, self->vector);
   self->rooted[run] = false;
@@ -281,6 +283,6 @@ const HistoryOps history_form_evidence = {.size = sizeof(Evidence),
                                           .copy_run = evidence_copy_run,
                                           .discount = evidence_discount,
                                           .state = evidence_size,
-                                          .store = evidence_store,
-                                          .load = evidence_load,
+                                          .store = history_store_evidence,
+                                          .load = history_load_evidence,
                                           .squares = evidence_squares};

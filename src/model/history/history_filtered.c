@@ -9,23 +9,22 @@
 
 #include <string.h>
 
-/* Tolerance of the mode at which expectation propagation begins. */
+/* Tolerance of the mode from which expectation propagation starts. */
 static const double START_TOLERANCE = 1e-2;
 
-/* C components; m = each_round lanes of `recent`, one for each run that a round may tell of; n <=
- * CHUNK_LANES. */
+/* C components; m = each_round lanes of `recent`, one for each observation of a round; n <= CHUNK_LANES. */
 typedef struct {
   struct HistoryContent common;
   Mixture prior;
-  int keep, capacity; /* rows: that stay; that a run has before it forgets */
+  int keep, capacity; /* rows that stay; rows at which a run forgets */
   double *precision, *vector, *log_scale; /* [C, d, d, B], [C, d, B], [C, B] */
-  History recent, spare; /* of m runs; scratch */
-  bool *full; /* [m] */
+  History recent, spare; /* rows of m runs; scratch */
+  bool *full; /* [m]: has rows to forget */
   int64_t *fallbacks; /* [m], of the last round */
   /* Scratch. */
   Irls irls;
   Ep ep;
-  double *prior_precision, *prior_vector; /* [d, d, n], [d, n]: of a component, with what it has forgotten */
+  double *prior_precision, *prior_vector; /* [d, d, n], [d, n]: of a component with what it has forgotten */
   double *own_precision, *own_vector, *own_scale; /* [d, d, n], [d, n], [n]: of the rows to forget */
   double *mode, *log_evidence; /* [d, n], [n] */
   double *row; /* [d] */
@@ -37,7 +36,7 @@ static Filtered *filtered_of(const History *history) {
   return (Filtered *)history->content;
 }
 
-static Status filtered_reserve(History *history, int rounds) {
+static Status history_filtered_reserve(History *history, int rounds) {
   Filtered *self = filtered_of(history);
   const size_t d = (size_t)history->d, cells = (size_t)self->prior.components * (size_t)history->runs;
   (void)rounds; /* memory does not grow with them */
@@ -48,7 +47,7 @@ static Status filtered_reserve(History *history, int rounds) {
   return STATUS_OK;
 }
 
-static Status create_scratch(Arena *memory, int d, int lanes, Filtered *self) {
+static Status history_create_scratch(Arena *memory, int d, int lanes, Filtered *self) {
   const size_t n = CHUNK_LANES, vector = (size_t)d * n;
   ALLOCATE_ARRAYS(memory, lanes, self->full, self->fallbacks);
   TRY(irls_create(memory, d, CHUNK_LANES, START_TOLERANCE, &self->irls));
@@ -72,20 +71,20 @@ Status history_create_filtered(Arena *memory, const Mixture *prior, int keep, in
   TRY(history_reserve(&self->recent, self->capacity));
   TRY(history_create_rows(memory, prior->d, out->each_round, likelihood, &self->spare));
   TRY(history_reserve(&self->spare, self->capacity));
-  TRY(create_scratch(memory, prior->d, out->each_round, self));
-  return filtered_reserve(out, 0);
+  TRY(history_create_scratch(memory, prior->d, out->each_round, self));
+  return history_filtered_reserve(out, 0);
 }
 
 bool history_is_filtered(const History *history) { return history->ops == &history_form_filtered; }
 
-/* Returns the rows of a history, which may be a view of the first runs of another one. */
-static History first_runs(const History *rows, const History *history) {
+/* Returns `rows` with the runs of `history`, which may be a view of the first runs of another history. */
+static History history_first_runs(const History *rows, const History *history) {
   History view = *rows;
   view.runs = view.each_round = history->each_round;
   return view;
 }
 
-static void filtered_clear(History *history) {
+static void history_filtered_clear(History *history) {
   Filtered *self = filtered_of(history);
   const size_t d = (size_t)history->d, cells = (size_t)self->prior.components * (size_t)history->runs;
   memset(self->precision, 0, cells * d * d * sizeof *self->precision);
@@ -96,33 +95,33 @@ static void filtered_clear(History *history) {
 }
 
 History history_retained(const History *history) {
-  History view = first_runs(&filtered_of(history)->recent, history);
+  History view = history_first_runs(&filtered_of(history)->recent, history);
   view.temper = history->temper;
   return view;
 }
 
 /* Computes to[rows, lanes] += from[rows, B] of runs run[lanes]. */
-static void filtered_gather(int rows, int lanes, const int *run, size_t runs, const double *from,
-                            double *to) {
+static void history_gather_lanes(int rows, int lanes, const int *run, size_t runs, const double *from,
+                                 double *to) {
   for (int i = 0; i < rows; i++)
     for (int n = 0; n < lanes; n++) to[i * lanes + n] += from[(size_t)i * runs + (size_t)run[n]];
 }
 
-/* Does the same the other way round, for the lanes that are `full`. */
-static void filtered_scatter(int rows, int lanes, const bool *full, const int *run, size_t runs,
-                             const double *from, double *to) {
+/* Adds from[rows, lanes] of the lanes that are `full` to runs run[lanes] of to[rows, B]. */
+static void history_scatter_lanes(int rows, int lanes, const bool *full, const int *run, size_t runs,
+                                  const double *from, double *to) {
   for (int i = 0; i < rows; i++)
     for (int n = 0; n < lanes; n++)
       if (full[n]) to[(size_t)i * runs + (size_t)run[n]] += from[i * lanes + n];
 }
 
-static double *precision_of(const History *history, int c) {
+static double *history_forgotten_precision(const History *history, int c) {
   return filtered_of(history)->precision + (size_t)(c * history->d * history->d) * (size_t)history->runs;
 }
-static double *vector_of(const History *history, int c) {
+static double *history_forgotten_vector(const History *history, int c) {
   return filtered_of(history)->vector + (size_t)(c * history->d) * (size_t)history->runs;
 }
-static double *log_scale_of(const History *history, int c) {
+static double *history_forgotten_scale(const History *history, int c) {
   return filtered_of(history)->log_scale + (size_t)c * (size_t)history->runs;
 }
 
@@ -133,16 +132,16 @@ void history_forgotten(const HistoryView *view, int c, double *precision, double
   int run[CHUNK_LANES];
   ASSERT(view->draws == 1 && lanes <= CHUNK_LANES && !view->shift && !view->scale);
   for (int n = 0; n < lanes; n++) run[n] = view->first + n, log_scale[n] = 0;
-  filtered_gather(d * d, lanes, run, runs, precision_of(history, c), precision);
-  filtered_gather(d, lanes, run, runs, vector_of(history, c), vector);
-  filtered_gather(1, lanes, run, runs, log_scale_of(history, c), log_scale);
+  history_gather_lanes(d * d, lanes, run, runs, history_forgotten_precision(history, c), precision);
+  history_gather_lanes(d, lanes, run, runs, history_forgotten_vector(history, c), vector);
+  history_gather_lanes(1, lanes, run, runs, history_forgotten_scale(history, c), log_scale);
 }
 
-/* ---- to forget */
+/* ---- forgetting */
 
-/* Finds own_precision, own_vector and own_scale, what stands for the rows of these lanes that are to go,
+/* Finds own_precision, own_vector and own_scale, the Gaussians that replace the rows these lanes forget,
  * under a component. */
-static void find_sites(Filtered *self, const HistoryView *view) {
+static void history_find_sites(Filtered *self, const HistoryView *view) {
   const int d = view->history->d, lanes = view->lanes;
   memset(self->own_precision, 0, (size_t)(d * d * lanes) * sizeof *self->own_precision);
   memset(self->own_vector, 0, (size_t)(d * lanes) * sizeof *self->own_vector);
@@ -157,34 +156,36 @@ static void find_sites(Filtered *self, const HistoryView *view) {
     memcpy(self->own_scale, self->ep.settled_scale, (size_t)lanes * sizeof *self->own_scale);
 }
 
-/* Sets prior_precision and prior_vector to what component c believes of these runs before the rows. */
-static void gather_belief(const History *history, int c, int lanes, const int *run) {
+/* Sets prior_precision and prior_vector to component c with what it has forgotten of these runs. */
+static void history_gather_belief(const History *history, int c, int lanes, const int *run) {
   Filtered *self = filtered_of(history);
   const int d = history->d;
   const size_t runs = (size_t)history->runs;
   lanes_repeat(d * d, lanes, self->prior.precision + c * d * d, self->prior_precision);
   lanes_repeat(d, lanes, self->prior.information + c * d, self->prior_vector);
-  filtered_gather(d * d, lanes, run, runs, precision_of(history, c), self->prior_precision);
-  filtered_gather(d, lanes, run, runs, vector_of(history, c), self->prior_vector);
+  history_gather_lanes(d * d, lanes, run, runs, history_forgotten_precision(history, c),
+                       self->prior_precision);
+  history_gather_lanes(d, lanes, run, runs, history_forgotten_vector(history, c), self->prior_vector);
 }
 
-/* Adds the rows of these lanes that are to go to what component c has forgotten. */
-static void forget_rows(const History *history, const HistoryView *view, int c) {
+/* Adds the rows that these lanes forget to what component c has forgotten. */
+static void history_forget_rows(const History *history, const HistoryView *view, int c) {
   Filtered *self = filtered_of(history);
   const int d = history->d, lanes = view->lanes, *run = history_latest_runs(history) + view->first;
   const size_t runs = (size_t)history->runs;
   const bool *full = self->full + view->first;
-  gather_belief(history, c, lanes, run);
-  find_sites(self, view);
-  filtered_scatter(d * d, lanes, full, run, runs, self->own_precision, precision_of(history, c));
-  filtered_scatter(d, lanes, full, run, runs, self->own_vector, vector_of(history, c));
-  filtered_scatter(1, lanes, full, run, runs, self->own_scale, log_scale_of(history, c));
+  history_gather_belief(history, c, lanes, run);
+  history_find_sites(self, view);
+  history_scatter_lanes(d * d, lanes, full, run, runs, self->own_precision,
+                        history_forgotten_precision(history, c));
+  history_scatter_lanes(d, lanes, full, run, runs, self->own_vector, history_forgotten_vector(history, c));
+  history_scatter_lanes(1, lanes, full, run, runs, self->own_scale, history_forgotten_scale(history, c));
 }
 
-/* Computes the mean and variance of u = phi' theta, in prior_vector[lanes] and own_scale[lanes], from the
- * belief and own_vector[d, lanes] = phi. */
+/* Computes the mean and variance of u = phi' theta, in prior_vector[lanes] and own_scale[lanes], from
+ * prior_precision, prior_vector and own_vector[d, lanes] = phi. */
 SIMD_CLONES
-static void find_marginals(Filtered *self, int d, int lanes, int *jitters) {
+static void history_find_marginals(Filtered *self, int d, int lanes, int *jitters) {
   double *restrict half = self->prior_vector, *restrict row = self->own_vector, *restrict v = self->own_scale;
   linalg_cholesky_lanes(d, lanes, self->prior_precision, jitters);
   linalg_forward_lanes(d, lanes, self->prior_precision, half);
@@ -195,24 +196,24 @@ static void find_marginals(Filtered *self, int d, int lanes, int *jitters) {
       half[n] += half[i * lanes + n] * row[i * lanes + n], v[n] += row[i * lanes + n] * row[i * lanes + n];
 }
 
-/* Takes in a click of the lanes from `first` on that are full, without a row, under component c. */
-static void absorb_clicks(const History *history, int first, int lanes, int c, const double *phi,
-                          const double *y) {
+/* Adds one click of each full lane from `first` on to what component c has forgotten, without a row. */
+static void history_absorb_clicks(const History *history, int first, int lanes, int c, const double *phi,
+                                  const double *y) {
   Filtered *self = filtered_of(history);
   const int d = history->d, *run = history_latest_runs(history) + first, stride = history->each_round;
   const size_t runs = (size_t)history->runs;
   const bool *full = self->full + first;
-  double *precision = precision_of(history, c), *vector = vector_of(history, c);
+  double *precision = history_forgotten_precision(history, c), *vector = history_forgotten_vector(history, c);
   int jitters[CHUNK_LANES] = {0};
-  gather_belief(history, c, lanes, run);
+  history_gather_belief(history, c, lanes, run);
   lanes_copy(d, lanes, phi + first, stride, self->own_vector, lanes);
-  find_marginals(self, d, lanes, jitters);
+  history_find_marginals(self, d, lanes, jitters);
   ep_click(&self->ep.nodes, lanes, y + first, self->prior_vector, self->own_scale, self->lambda, self->nu,
            self->log_evidence);
   for (int n = 0; n < lanes; n++) {
     self->fallbacks[first + n] += jitters[n];
     if (!full[n]) self->lambda[n] = self->nu[n] = self->log_evidence[n] = 0;
-    log_scale_of(history, c)[run[n]] += self->log_evidence[n];
+    history_forgotten_scale(history, c)[run[n]] += self->log_evidence[n];
   }
   for (int i = 0; i < d; i++)
     for (int n = 0; n < lanes; n++) {
@@ -226,8 +227,9 @@ static void absorb_clicks(const History *history, int first, int lanes, int c, c
     }
 }
 
-/* Copies the rows from `from` on of run m of one history, as the last rows of run n of another. */
-static void filtered_copy_rows(const History *rows, int m, int from, double *phi, History *to, int n) {
+/* Appends the rows of run m of one history, from row `from` on, to run n of another. phi[d] is scratch. */
+static void history_filtered_copy_rows(const History *rows, int m, int from, double *phi, History *to,
+                                       int n) {
   const int end = history_rows(rows)->length[m];
   for (int l = from; l < end; l++) {
     const double y = history_observation(rows, m, l, 1, phi);
@@ -236,24 +238,25 @@ static void filtered_copy_rows(const History *rows, int m, int from, double *phi
   if (end - from > to->rounds) to->rounds = end - from;
 }
 
-/* Drops rows of the lanes that are full: they keep the last ones. */
-static void filtered_drop(const History *history) {
+/* Drops the forgotten rows of full lanes, which keep the last `keep`. */
+static void history_drop_forgotten(const History *history) {
   Filtered *self = filtered_of(history);
-  const History before = first_runs(&self->recent, history);
-  History after = first_runs(&self->spare, history);
+  const History before = history_first_runs(&self->recent, history);
+  History after = history_first_runs(&self->spare, history);
   history_clear(&after);
   for (int m = 0; m < history->each_round && self->keep > 0; m++)
-    filtered_copy_rows(&before, m, self->full[m] ? self->capacity - self->keep : 0, self->row, &after, m);
+    history_filtered_copy_rows(&before, m, self->full[m] ? self->capacity - self->keep : 0, self->row, &after,
+                               m);
   const struct HistoryContent *content = (struct HistoryContent *)after.content;
   self->spare.content = self->recent.content;
   self->recent.content = (struct HistoryContent *)content;
   self->recent.rounds = after.rounds;
 }
 
-/* Adds this round's rows to the recent ones; returns whether a lane is full then. */
-static bool keep_rows(const History *history, const int *arm, const double *phi, const double *y) {
+/* Adds this round's rows to the recent ones; returns whether any lane is then full. */
+static bool history_keep_rows(const History *history, const int *arm, const double *phi, const double *y) {
   Filtered *self = filtered_of(history);
-  History recent = first_runs(&self->recent, history);
+  History recent = history_first_runs(&self->recent, history);
   bool any = false;
   history_record(&recent, arm, phi, y);
   self->recent.rounds = recent.rounds;
@@ -264,24 +267,24 @@ static bool keep_rows(const History *history, const int *arm, const double *phi,
   return any;
 }
 
-static void filtered_append(History *history, const int *arm, const double *phi, const double *y) {
+static void history_filtered_append(History *history, const int *arm, const double *phi, const double *y) {
   Filtered *self = filtered_of(history);
   const bool clicks = history->likelihood->ops == &likelihood_logistic && self->capacity == 1;
   const int lanes = history->each_round;
   memset(self->fallbacks, 0, (size_t)lanes * sizeof *self->fallbacks);
   for (int m = 0; m < lanes && clicks; m++) self->full[m] = !arm || arm[m] >= 0;
-  if (!clicks && !keep_rows(history, arm, phi, y)) return;
-  const History recent = first_runs(&self->recent, history);
+  if (!clicks && !history_keep_rows(history, arm, phi, y)) return;
+  const History recent = history_first_runs(&self->recent, history);
   for (int first = 0; first < lanes; first += CHUNK_LANES) {
     const int left = lanes - first, count = left < CHUNK_LANES ? left : CHUNK_LANES;
     const HistoryView view = {&recent, 1, first, count, NULL, NULL};
     for (int c = 0; c < self->prior.components; c++)
       if (clicks)
-        absorb_clicks(history, first, count, c, phi, y);
+        history_absorb_clicks(history, first, count, c, phi, y);
       else
-        forget_rows(history, &view, c);
+        history_forget_rows(history, &view, c);
   }
-  if (!clicks) filtered_drop(history);
+  if (!clicks) history_drop_forgotten(history);
 }
 
 void history_filtered_fallbacks(const History *history, int64_t *fallbacks) {
@@ -290,8 +293,8 @@ void history_filtered_fallbacks(const History *history, int64_t *fallbacks) {
     fallbacks[history_latest_runs(history)[m]] += self->fallbacks[m];
 }
 
-/* Multiplies what is forgotten by a factor. */
-static void filtered_discount(History *history, double factor) {
+/* Multiplies what was forgotten by a factor. */
+static void history_filtered_discount(History *history, double factor) {
   Filtered *self = filtered_of(history);
   const size_t d = (size_t)history->d, cells = (size_t)self->prior.components * (size_t)history->runs;
   ASSERT(self->keep == 0); /* rows are copied without their factors */
@@ -300,30 +303,31 @@ static void filtered_discount(History *history, double factor) {
   for (size_t k = 0; k < cells; k++) self->log_scale[k] *= factor;
 }
 
-/* ---- a run by itself */
+/* ---- single runs */
 
-static void filtered_copy_run(const History *from, int m, History *to, int n) {
+static void history_filtered_copy_run(const History *from, int m, History *to, int n) {
   const Filtered *old = filtered_of(from), *new = filtered_of(to);
   const int d = from->d, components = old->prior.components;
   lanes_copy(components * d * d, 1, old->precision + m, from->runs, new->precision + n, to->runs);
   lanes_copy(components * d, 1, old->vector + m, from->runs, new->vector + n, to->runs);
   lanes_copy(components, 1, old->log_scale + m, from->runs, new->log_scale + n, to->runs);
-  if (old->keep > 0) filtered_copy_rows(&old->recent, m, 0, old->row, &filtered_of(to)->recent, n);
+  if (old->keep > 0) history_filtered_copy_rows(&old->recent, m, 0, old->row, &filtered_of(to)->recent, n);
 }
 
-/* Returns the size of a run: each component as evidence is stored, with log s_c last; then the number of
- * rows, and rows. */
-static size_t filtered_size(const History *history) {
+/* Returns the size of a run's state: for each component its packed evidence, followed by log s_c; then the
+ * number of rows, and the rows. */
+static size_t history_filtered_size(const History *history) {
   const Filtered *self = filtered_of(history);
   const size_t own = (size_t)self->prior.components * (size_t)HISTORY_EVIDENCE_SIZE(history->d);
   return own + (self->keep > 0 ? 1 + (size_t)self->capacity * ((size_t)history->d + 1) : 0);
 }
 
-static void filtered_store(const History *history, int run, double *out) {
+static void history_filtered_store(const History *history, int run, double *out) {
   const Filtered *self = filtered_of(history);
   for (int c = 0; c < self->prior.components; c++) {
-    out = history_pack(history, run, precision_of(history, c), vector_of(history, c), out);
-    *out++ = log_scale_of(history, c)[run];
+    out = history_pack(history, run, history_forgotten_precision(history, c),
+                       history_forgotten_vector(history, c), out);
+    *out++ = history_forgotten_scale(history, c)[run];
   }
   if (self->keep == 0) return;
   const int rows = history_rows(&self->recent)->length[run];
@@ -332,11 +336,12 @@ static void filtered_store(const History *history, int run, double *out) {
     out[d] = history_observation(&self->recent, run, l, 1, out);
 }
 
-static void filtered_load(History *history, int run, const double *from) {
+static void history_filtered_load(History *history, int run, const double *from) {
   Filtered *self = filtered_of(history);
   for (int c = 0; c < self->prior.components; c++) {
-    from = history_unpack(history, run, from, precision_of(history, c), vector_of(history, c));
-    log_scale_of(history, c)[run] = *from++;
+    from = history_unpack(history, run, from, history_forgotten_precision(history, c),
+                          history_forgotten_vector(history, c));
+    history_forgotten_scale(history, c)[run] = *from++;
   }
   if (self->keep == 0) return;
   const int rows = (int)*from++;
@@ -346,11 +351,11 @@ static void filtered_load(History *history, int run, const double *from) {
 }
 
 const HistoryOps history_form_filtered = {.size = sizeof(Filtered),
-                                          .reserve = filtered_reserve,
-                                          .append = filtered_append,
-                                          .clear = filtered_clear,
-                                          .copy_run = filtered_copy_run,
-                                          .discount = filtered_discount,
-                                          .state = filtered_size,
-                                          .store = filtered_store,
-                                          .load = filtered_load};
+                                          .reserve = history_filtered_reserve,
+                                          .append = history_filtered_append,
+                                          .clear = history_filtered_clear,
+                                          .copy_run = history_filtered_copy_run,
+                                          .discount = history_filtered_discount,
+                                          .state = history_filtered_size,
+                                          .store = history_filtered_store,
+                                          .load = history_filtered_load};

@@ -1,9 +1,10 @@
-/* The rows of each run by themselves, for a mean reward that is a network; network_rows.c reads them. */
+/* Rows that are kept separately for each run, for a mean reward that is a network; network_rows.c reads
+ * them. */
 #include "model/history/history_internal.h"
 
 #include <string.h>
 
-static Status inputs_reserve(History *history, int rounds) {
+static Status history_inputs_reserve(History *history, int rounds) {
   HistoryInputs *self = history_inputs(history);
   const size_t runs = (size_t)history->runs;
   const int width = (rounds + NETWORK_LANES - 1) / NETWORK_LANES * NETWORK_LANES;
@@ -14,14 +15,14 @@ static Status inputs_reserve(History *history, int rounds) {
   return STATUS_OK;
 }
 
-static void inputs_clear(History *history) {
+static void history_inputs_clear(History *history) {
   const HistoryInputs *self = history_inputs(history);
   const size_t responses = (size_t)history->runs * (size_t)self->width;
   memset(self->inputs, 0, responses * (size_t)history->d * sizeof *self->inputs);
   memset(self->responses, 0, responses * sizeof *self->responses);
 }
 
-static void inputs_append(History *history, const int *arm, const double *phi, const double *y) {
+static void history_inputs_append(History *history, const int *arm, const double *phi, const double *y) {
   const HistoryInputs *self = history_inputs(history);
   const size_t d = (size_t)history->d, runs = (size_t)history->runs, width = (size_t)self->width;
   ASSERT(history->rounds < self->capacity);
@@ -33,5 +34,7 @@ static void inputs_append(History *history, const int *arm, const double *phi, c
   }
 }
 
-const HistoryOps history_form_inputs = {
-    .size = sizeof(HistoryInputs), .reserve = inputs_reserve, .append = inputs_append, .clear = inputs_clear};
+const HistoryOps history_form_inputs = {.size = sizeof(HistoryInputs),
+                                        .reserve = history_inputs_reserve,
+                                        .append = history_inputs_append,
+                                        .clear = history_inputs_clear};

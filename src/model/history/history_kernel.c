@@ -1,55 +1,56 @@
 /* Sums over the rows of a history, for a column of tiles. Compiled once for each instruction level
  * (core/simd.h).
  *
- * Rows are taken a tile at a time, so that their features are read from memory once and then used from the
- * first-level cache. A column has the features of neighbouring runs, or shares those of one: `shared` is a
- * constant in each of the two versions that the compiler makes of a function. */
+ * Rows are processed a tile at a time, so that their features are read from memory once and then used from
+ * the first-level cache. A column either has the features of neighbouring runs or shares those of one run;
+ * `shared` is a compile-time constant in each of the two versions of a function. */
 #include "model/history/history_kernel.h"
 
 #include "core/real.h"
 #include "model/history/likelihoods.h"
 
 enum { VECTORS = TILE_LANES / SIMD_DOUBLES, CELLS = TILE_ROWS * TILE_LANES };
-/* Coordinates that are taken at once: in a prediction; in the sums, few with sanitizers (core/simd.h). */
+/* Coordinates that are processed at once: in a prediction; in the sums, fewer with sanitizers
+ * (core/simd.h). */
 #ifdef SIMD_ONE_VERSION
 enum { COORDINATES = 8, GROUP = 2 };
 #else
 enum { COORDINATES = 8, GROUP = 5 };
 #endif
-enum { ROWS = VECTORS < 8 ? 8 / VECTORS : 1 }; /* of a prediction, side by side */
+enum { ROWS = VECTORS < 8 ? 8 / VECTORS : 1 }; /* rows of a prediction that are processed side by side */
 
 typedef double Vector __attribute__((vector_size(8 * SIMD_DOUBLES)));
 typedef double Unaligned __attribute__((vector_size(8 * SIMD_DOUBLES), aligned(8), may_alias));
-/* Vector v of the column; the number that all its lanes share. */
+/* Loads vector v of the column, or the number that all its lanes share. */
 #define LOAD(from, v) ((Vector)(*(const Unaligned *)((from) + (v)*SIMD_DOUBLES)))
 #define LOAD_OR_SHARE(from, shared, v) ((shared) ? *(from) - (Vector){0} : LOAD(from, v))
 
-/* Returns how many rows to take: in lanes whose run has fewer rows the rest count 0 times. */
+/* Returns how many rows to process; lanes whose run has fewer have counts of 0 for the rest. */
 INLINE int history_rows_of(const HistoryColumn *column, const bool shared) {
   return shared ? column->rows->length[column->run] : column->rows->filled[column->run / TILE_LANES];
 }
 
-/* Returns how many of the rows from `row` on are on its tile. */
+/* Returns how many rows, from `row` on, are in the tile of `row`. */
 INLINE int rows_of_tile(int row, int total_rows) {
   const int tile = TILE_ROWS - row % TILE_ROWS, left = total_rows - row;
   return left < tile ? left : tile;
 }
 
-/* Returns the first lane's number in row `row` of rewards or counts. */
+/* Returns where the first lane's number in row `row` of rewards or counts is. */
 INLINE const double *number_of(const HistoryColumn *column, int row, const double *numbers) {
   return numbers + history_row(column->rows, column->run / TILE_LANES, row) * TILE_LANES +
          column->run % TILE_LANES;
 }
 
-/* Returns the row's feature of coordinate i; the next coordinate is TILE_LANES further. */
+/* Returns where coordinate i of the features of row `row` + r is; coordinates are TILE_LANES apart. */
 INLINE const double *feature_of(const HistoryColumn *column, int row, int r, int i) {
   const size_t d = (size_t)column->history->d;
   const size_t at = history_row(column->rows, column->run / TILE_LANES, row) + (size_t)r;
   return column->rows->features + (at * d + (size_t)i) * TILE_LANES + column->run % TILE_LANES;
 }
 
-/* Loads vector v of the column's lanes in a row of an array; lanes past the last are 0. Stores it; lanes
- * past the last are not written. */
+/* Loads vector v of the column's lanes from a row of an array; lanes past the last become 0. `put` stores it;
+ * lanes past the last are not written. */
 INLINE void get(const HistoryColumn *column, int v, const double *from, Vector *lanes) {
   int count = column->count - v * SIMD_DOUBLES;
   *lanes = (Vector){0};
@@ -67,8 +68,8 @@ INLINE void put(const HistoryColumn *column, int v, const Vector *lanes, double 
     memcpy(to + v * SIMD_DOUBLES, lanes, (size_t)count * sizeof *to);
 }
 
-/* Computes u[TILE_ROWS, TILE_LANES] of `height` rows from `row` + r on, for `count` coordinates from
- * `from` on. */
+/* Adds to u[TILE_ROWS, TILE_LANES] what `count` coordinates from `from` on contribute, in `height` rows from
+ * `row` + r on; with from = 0 the sums start at 0. */
 INLINE void predict_rows(const HistoryColumn *column, const bool shared, int row, int r, const int height,
                          int from, int count, Vector theta[][VECTORS], double *u) {
   const size_t next = (size_t)column->history->d * TILE_LANES;
@@ -83,7 +84,8 @@ INLINE void predict_rows(const HistoryColumn *column, const bool shared, int row
   for (int q = 0; q < height; q++) memcpy(u + (r + q) * TILE_LANES, sum[q], sizeof sum[q]);
 }
 
-/* Computes u[TILE_ROWS, TILE_LANES] = phi' theta of `rows` rows from `row` on, theta = shift + scale z. */
+/* Computes u[TILE_ROWS, TILE_LANES] = phi' theta for `rows` rows from `row` on, with theta = shift + scale
+ * z. */
 INLINE void predict(const HistoryColumn *column, const bool shared, int row, int rows, const double *shift,
                     const double *z, double *u) {
   const int d = column->history->d;
@@ -102,8 +104,8 @@ INLINE void predict(const HistoryColumn *column, const bool shared, int row, int
   }
 }
 
-/* Finds the rewards or counts of `rows` rows, [.., TILE_LANES]: where they are, or spread over the lanes that
- * share them. */
+/* Returns the rewards or counts of `rows` rows, [.., TILE_LANES]: in place, or, if the lanes share them,
+ * copied to each lane of `spread`. */
 INLINE const double *fetch(const HistoryColumn *column, const bool shared, int row, int rows,
                            const double *numbers, double *spread) {
   const double *from = number_of(column, row, numbers);
@@ -131,7 +133,7 @@ INLINE void history_add_gradient(const HistoryColumn *column, const bool shared,
     }
 }
 
-/* What a pass for derivatives reads, [TILE_ROWS, TILE_LANES], and adds to, [d, ..] and [d, d, ..]. */
+/* What a pass for derivatives reads, [TILE_ROWS, TILE_LANES], and what it adds to, [d, ..] and [d, d, ..]. */
 typedef struct {
   const double *slope, *curvature;
   double *gradient, *precision;
@@ -171,7 +173,7 @@ INLINE void add_group(const int height, const HistoryColumn *column, const bool 
   }
 }
 
-/* Computes the gradient and the lower triangle of the precision, GROUP rows and columns at a time. */
+/* Adds rows to the gradient and to the lower triangle of the precision, GROUP rows and columns at a time. */
 INLINE void add_derivatives(const HistoryColumn *column, const bool shared, int row, int rows,
                             const Sums *sums) {
   const int d = column->history->d;
@@ -186,7 +188,7 @@ INLINE void add_derivatives(const HistoryColumn *column, const bool shared, int 
       }
 }
 
-static void clear(const HistoryColumn *column, size_t rows, double *array) {
+static void history_kernel_clear(const HistoryColumn *column, size_t rows, double *array) {
   for (size_t i = 0; i < rows; i++)
     memset(array + i * column->stride, 0, (size_t)column->count * sizeof *array);
 }
@@ -197,8 +199,8 @@ INLINE void derivatives(const HistoryColumn *column, const bool shared, const do
   const int total_rows = history_rows_of(column, shared);
   double spread_y[CELLS], spread_counts[CELLS], u[CELLS], slope[CELLS], curvature[CELLS];
   const Sums sums = {slope, curvature, gradient, precision};
-  clear(column, (size_t)h->d, gradient);
-  clear(column, (size_t)h->d * (size_t)h->d, precision);
+  history_kernel_clear(column, (size_t)h->d, gradient);
+  history_kernel_clear(column, (size_t)h->d * (size_t)h->d, precision);
   for (int row = column->history->skipped, rows; row < total_rows; row += rows) {
     rows = rows_of_tile(row, total_rows);
     predict(column, shared, row, rows, column->shift, z, u);
@@ -219,8 +221,9 @@ void history_kernel_derivatives(const HistoryColumn *column, const double *z, do
     derivatives(column, false, z, gradient, precision);
 }
 
-/* Adds the deviance of single clicks, [rows, TILE_LANES], to total[TILE_LANES]: 2 log of the product over
- * rows of 1 + exp(-|u|), which is at most 2^TILE_ROWS, and what is linear in u. */
+/* Adds the deviance of single clicks, [rows, TILE_LANES], to total[TILE_LANES]: twice the logarithm of the
+ * product over rows of 1 + exp(-|u|), which is at most 2^TILE_ROWS, plus twice the terms that are linear in
+ * u. */
 INLINE void add_clicks(int rows, const double *y, const double *counts, const double *u, double *total) {
   double e[CELLS] = {0}, product[TILE_LANES], linear[TILE_LANES] = {0};
   for (int k = 0; k < rows * TILE_LANES; k++) {
@@ -252,7 +255,7 @@ INLINE void deviance_and_gradient(const HistoryColumn *column, const bool shared
   double total[TILE_LANES] = {0};
   const bool clicks = !gradient && h->likelihood->ops == &likelihood_logistic &&
                       h->ops == &history_form_rows && !column->rows->discounted;
-  if (gradient) clear(column, (size_t)h->d, gradient);
+  if (gradient) history_kernel_clear(column, (size_t)h->d, gradient);
   for (int row = column->history->skipped, rows; row < total_rows; row += rows) {
     rows = rows_of_tile(row, total_rows);
     predict(column, shared, row, rows, column->shift, z, u);
@@ -312,7 +315,8 @@ INLINE Vector covariance_of(const HistoryColumn *column, int v, int i, int j, co
   return scale ? entry * (scale[i] * scale[j]) : entry;
 }
 
-/* Computes variance[TILE_ROWS, TILE_LANES] = phi' C phi of `height` rows from `row` + r on. */
+/* Computes variance[TILE_ROWS, TILE_LANES] = phi' C phi for `height` rows from `row` + r on, with C the
+ * covariance of theta. */
 INLINE void spread_rows(const HistoryColumn *column, int row, int r, const int height,
                         const double *covariance, double *variance) {
   const int d = column->history->d;
@@ -344,8 +348,8 @@ void history_kernel_marginals(const HistoryColumn *column, int lane, const doubl
   const int total_rows = history_rows_of(column, false);
   double u[CELLS], variance[CELLS], slope[CELLS], curvature[CELLS], negative[CELLS];
   const Sums sums = {slope, negative, vector, precision};
-  clear(column, (size_t)h->d, vector);
-  clear(column, (size_t)h->d * (size_t)h->d, precision);
+  history_kernel_clear(column, (size_t)h->d, vector);
+  history_kernel_clear(column, (size_t)h->d * (size_t)h->d, precision);
   for (int row = h->skipped, rows; row < total_rows; row += rows) {
     int r = 0;
     rows = rows_of_tile(row, total_rows);

@@ -1,13 +1,13 @@
-/* The sums over rows behind history_passes.c; one version for each instruction level (core/simd.h). v3 and v4
- * give the same bits. */
+/* The sums over rows behind history_passes.c; compiled once for each instruction level (core/simd.h). v3 and
+ * v4 give the same bits. */
 #pragma once
 
 #include "model/history/history_internal.h"
 
 #include <stddef.h>
 
-/* The tiles of at most TILE_LANES lanes. The arrays of a call begin at the first of these lanes; their next
- * row is `stride` further. */
+/* The tiles of at most TILE_LANES lanes. The arrays of a call begin at the first of these lanes, and their
+ * rows are `stride` apart. */
 typedef struct {
   const History *history;
   const HistoryRows *rows; /* its content */
@@ -20,8 +20,8 @@ typedef struct {
 
 /* Computes derivatives: gradient[d, ..] of the log likelihood and the lower triangle of precision[d, d, ..],
  * both with respect to theta. deviance: deviance[..], and that gradient unless it is NULL. reach: the largest
- * |phi' scale step| of each lane. marginals: of history_visit_marginals, the sums of slope phi and of
- * curvature phi phi', its lower triangle, with covariance[d, d, ..] of theta; never shared. */
+ * |phi' scale step| of each lane. marginals: for history_visit_marginals, the sums of slope phi and, in the
+ * lower triangle, of curvature phi phi', with covariance[d, d, ..] in coordinates z; never shared. */
 void history_kernel_derivatives(const HistoryColumn *column, const double *z, double *gradient,
                                 double *precision);
 void history_kernel_deviance(const HistoryColumn *column, const double *z, double *deviance,

@@ -1,13 +1,13 @@
-/* Passes over the rows of a history at given points: what a likelihood that is not conjugate has in place of
- * evidence. A call is cut into columns of tiles; history_kernel.c does the sums. */
+/* Passes over the rows of a history at given points, which likelihoods that are not conjugate use instead of
+ * evidence. A call is cut into columns of tiles; history_kernel.c computes the sums. */
 #include "core/simd.h"
 #include "model/history/history_kernel.h"
 
 #include <math.h>
 
-/* Returns the lanes from `first` of the view on that share tiles: never of two runs that have several
- * draws each; with one draw for each run a column of the history. */
-static HistoryColumn column_at(const HistoryView *view, int first) {
+/* Returns the lanes from `first` of the view on that are processed together: draws of a single run or, with
+ * one draw per run, a column of the history. */
+static HistoryColumn history_column_at(const HistoryView *view, int first) {
   const int draws = view->draws, lane = view->first + first, left = view->lanes - first;
   int count = draws == 1 ? TILE_LANES : draws - lane % draws;
   count = count < TILE_LANES ? count : TILE_LANES;
@@ -21,12 +21,12 @@ static HistoryColumn column_at(const HistoryView *view, int first) {
                          .scale = view->scale};
 }
 
-static void check_view(const HistoryView *view) {
+static void history_check_tile_view(const HistoryView *view) {
   history_check_view(view);
   ASSERT(view->draws > 1 || view->first % TILE_LANES == 0);
 }
 
-/* Converts derivatives from theta to z, tempered, and fills the upper triangle. */
+/* Converts derivatives from theta to z, tempers them, and fills the upper triangle. */
 SIMD_CLONES
 static void scale_derivatives(const HistoryColumn *column, double *gradient, double *precision) {
   const double *scale = column->scale, temper = column->history->temper;
@@ -42,7 +42,7 @@ static void scale_derivatives(const HistoryColumn *column, double *gradient, dou
   }
 }
 
-static bool all_settled(int count, const bool *settled) {
+static bool history_lanes_settled(int count, const bool *settled) {
   for (int n = 0; n < count; n++)
     if (!settled[n]) return false;
   return true;
@@ -50,10 +50,10 @@ static bool all_settled(int count, const bool *settled) {
 
 void history_derivatives(const HistoryView *view, const double *z, const bool *settled, double *gradient,
                          double *precision) {
-  check_view(view);
+  history_check_tile_view(view);
   for (int first = 0; first < view->lanes;) {
-    HistoryColumn column = column_at(view, first);
-    if (!settled || !all_settled(column.count, settled + first)) {
+    HistoryColumn column = history_column_at(view, first);
+    if (!settled || !history_lanes_settled(column.count, settled + first)) {
       history_kernel_derivatives(&column, z + first, gradient + first, precision + first);
       scale_derivatives(&column, gradient + first, precision + first);
     }
@@ -64,9 +64,9 @@ void history_derivatives(const HistoryView *view, const double *z, const bool *s
 void history_deviance(const HistoryView *view, const double *z, double *deviance, double *gradient) {
   const size_t d = (size_t)view->history->d, stride = (size_t)view->lanes;
   const double temper = view->history->temper, *excess = history_rows(view->history)->excess;
-  check_view(view);
+  history_check_tile_view(view);
   for (int first = 0; first < view->lanes;) {
-    HistoryColumn column = column_at(view, first);
+    HistoryColumn column = history_column_at(view, first);
     history_kernel_deviance(&column, z + first, deviance + first, gradient ? gradient + first : NULL);
     first += column.count;
   }
@@ -77,8 +77,9 @@ void history_deviance(const HistoryView *view, const double *z, double *deviance
       gradient[i * stride + n] *= temper * (view->scale ? view->scale[i] : 1);
 }
 
-/* Bounds |phi| |theta step| of every lane; returns whether all are at most `enough`. */
-static bool bound_reach(const HistoryColumn *column, const double *step, double enough, double *reach) {
+/* Computes the bound |phi| |theta step| of every lane; returns whether all bounds are at most `enough`. */
+static bool history_bound_reach(const HistoryColumn *column, const double *step, double enough,
+                                double *reach) {
   bool all = true;
   for (int n = 0; n < column->count; n++) {
     double square = 0;
@@ -108,13 +109,13 @@ double history_excess(const HistoryView *view, int lane) {
 }
 
 void history_reach(const HistoryView *view, const double *step, double enough, double *reach) {
-  check_view(view);
+  history_check_tile_view(view);
   for (int first = 0; first < view->lanes;) {
-    HistoryColumn column = column_at(view, first);
+    HistoryColumn column = history_column_at(view, first);
     double bound[TILE_LANES], *found = reach + first;
-    if (!bound_reach(&column, step + first, enough, bound))
+    if (!history_bound_reach(&column, step + first, enough, bound))
       history_kernel_reach(&column, step + first, found);
-    /* A lane whose bound is enough keeps the bound, so that it does not depend on its neighbours in the
+    /* A lane whose bound is small enough keeps it, so that the lane does not depend on its neighbours in the
      * column. */
     for (int n = 0; n < column.count; n++)
       if (bound[n] <= enough) found[n] = bound[n];
@@ -122,7 +123,7 @@ void history_reach(const HistoryView *view, const double *step, double enough, d
   }
 }
 
-/* Adds precision mean to vector, fills the upper triangle, and goes from theta to z. */
+/* Converts the evidence from theta to z, fills the upper triangle, and adds precision mean to vector. */
 SIMD_CLONES
 static void complete_evidence(const HistoryColumn *column, const double *mean, double *vector,
                               double *precision) {
@@ -144,10 +145,10 @@ static void complete_evidence(const HistoryColumn *column, const double *mean, d
 
 void history_visit_marginals(const HistoryView *view, const double *mean, const double *covariance,
                              HistoryVisit *visit, void *context, double *precision, double *vector) {
-  check_view(view);
+  history_check_tile_view(view);
   ASSERT(view->draws == 1);
   for (int first = 0; first < view->lanes;) {
-    HistoryColumn column = column_at(view, first);
+    HistoryColumn column = history_column_at(view, first);
     history_kernel_marginals(&column, first, mean + first, covariance + first, visit, context, vector + first,
                              precision + first);
     complete_evidence(&column, mean + first, vector + first, precision + first);

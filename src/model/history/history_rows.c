@@ -1,4 +1,4 @@
-/* Rows of neighbouring runs side by side, a row for each observation; and what history_arms.c shares. */
+/* Rows of neighbouring runs side by side, one row per observation; also what history_arms.c shares. */
 #include "model/history/history_internal.h"
 
 #include <limits.h>
@@ -6,13 +6,15 @@
 #include <stdint.h>
 #include <string.h>
 
-static int columns(const History *history) { return (history->runs + TILE_LANES - 1) / TILE_LANES; }
+static int history_tile_columns(const History *history) {
+  return (history->runs + TILE_LANES - 1) / TILE_LANES;
+}
 
-/* Reserves the rows. A column of tiles has as many rows as its longest run, so all of them together have
- * no more than there are observations; and each can waste most of one tile. */
+/* Reserves the rows. A column of tiles has only the rows of its longest run, so all of them together have no
+ * more rows than there are observations, but each can waste most of one tile. */
 Status history_rows_reserve(History *history, int rows) {
   HistoryRows *self = history_rows(history);
-  const int count = columns(history);
+  const int count = history_tile_columns(history);
   const int64_t column_tiles = ((int64_t)rows + TILE_ROWS - 1) / TILE_ROWS;
   const int64_t observations = (int64_t)rows * history->each_round;
   int64_t tiles = observations / TILE_ROWS + count;
@@ -36,7 +38,7 @@ Status history_rows_reserve(History *history, int rows) {
 void history_rows_clear(History *history) {
   HistoryRows *self = history_rows(history);
   const size_t runs = (size_t)history->runs, cells = (size_t)self->used * TILE_ROWS * TILE_LANES;
-  memset(self->filled, 0, (size_t)columns(history) * sizeof *self->filled);
+  memset(self->filled, 0, (size_t)history_tile_columns(history) * sizeof *self->filled);
   memset(self->length, 0, runs * sizeof *self->length);
   memset(self->longest, 0, runs * sizeof *self->longest);
   memset(self->excess, 0, runs * sizeof *self->excess);
@@ -55,8 +57,8 @@ void history_rows_discount(History *history, double factor) {
   self->discounted |= factor < 1;
 }
 
-/* Makes row l of a run writable: its column gets the tile. */
-static void open_row(HistoryRows *self, int run, int l) {
+/* Makes row l of a run writable: hands out a tile to its column if needed. */
+static void history_open_row(HistoryRows *self, int run, int l) {
   const int column = run / TILE_LANES;
   ASSERT(l < self->capacity);
   if (l < self->filled[column]) return;
@@ -72,7 +74,7 @@ void history_rows_add(const History *history, int run, size_t stride, const doub
   HistoryRows *self = history_rows(history);
   const size_t d = (size_t)history->d, lane = (size_t)(run % TILE_LANES);
   double square = 0;
-  open_row(self, run, self->length[run]);
+  history_open_row(self, run, self->length[run]);
   const size_t row = history_row(self, run / TILE_LANES, self->length[run]++);
   for (size_t i = 0; i < d; i++) {
     double x = self->features[(row * d + i) * TILE_LANES + lane] = phi[i * stride];
@@ -83,7 +85,7 @@ void history_rows_add(const History *history, int run, size_t stride, const doub
   self->longest[run] = fmax(self->longest[run], sqrt(square));
 }
 
-static void rows_append(History *history, const int *arm, const double *phi, const double *y) {
+static void history_rows_append(History *history, const int *arm, const double *phi, const double *y) {
   const int *run = history_latest_runs(history), count = history->each_round;
   for (int m = 0; m < count; m++)
     if (!arm || arm[m] >= 0) history_rows_add(history, run[m], (size_t)count, phi + m, y[m]);
@@ -96,17 +98,17 @@ static const double *history_rows_features_of(const History *history, int run, i
   return self->features + row * (size_t)history->d * TILE_LANES + run % TILE_LANES;
 }
 
-static double reward_of(const History *history, int run, int l) {
+static double history_reward_of(const History *history, int run, int l) {
   const HistoryRows *self = history_rows(history);
   return self->rewards[history_row(self, run / TILE_LANES, l) * TILE_LANES + (size_t)(run % TILE_LANES)];
 }
 
-static void rows_copy_run(const History *from, int m, History *to, int n) {
+static void history_rows_copy_run(const History *from, int m, History *to, int n) {
   for (int l = 0; l < history_rows(from)->length[m]; l++)
-    history_rows_add(to, n, TILE_LANES, history_rows_features_of(from, m, l), reward_of(from, m, l));
+    history_rows_add(to, n, TILE_LANES, history_rows_features_of(from, m, l), history_reward_of(from, m, l));
 }
 
-static double rows_squares(const History *history, int run) {
+static double history_rows_squares(const History *history, int run) {
   double sum = 0;
   for (int i = 0; i < history->d; i++)
     for (int l = 0; l < history_rows(history)->length[run]; l++) {
@@ -120,7 +122,7 @@ double history_observation(const History *history, int run, int l, size_t stride
   ASSERT(history->ops == &history_form_rows); /* SamplerOps.by_observation */
   const double *from = history_rows_features_of(history, run, l);
   for (size_t i = 0; i < (size_t)history->d; i++) phi[i * stride] = from[i * TILE_LANES];
-  return reward_of(history, run, l);
+  return history_reward_of(history, run, l);
 }
 
 History history_since(const History *history, int row) {
@@ -132,8 +134,8 @@ History history_since(const History *history, int row) {
 
 const HistoryOps history_form_rows = {.size = sizeof(HistoryRows),
                                       .reserve = history_rows_reserve,
-                                      .append = rows_append,
+                                      .append = history_rows_append,
                                       .clear = history_rows_clear,
-                                      .copy_run = rows_copy_run,
+                                      .copy_run = history_rows_copy_run,
                                       .discount = history_rows_discount,
-                                      .squares = rows_squares};
+                                      .squares = history_rows_squares};

@@ -16,18 +16,19 @@ Status irls_create(Arena *memory, int d, int capacity, double tolerance, Irls *o
   return STATUS_OK;
 }
 
-/* Computes factor = P + Lambda, and its Cholesky factor. */
-static void irls_factorise(Irls *irls, int lanes, const double *prior_precision, const double *precision) {
+/* Computes factor = P + Lambda and then its Cholesky factor. */
+static void history_mode_factorise(Irls *irls, int lanes, const double *prior_precision,
+                                   const double *precision) {
   lanes_sum((size_t)(irls->d * irls->d) * (size_t)lanes, prior_precision, precision, irls->factor);
   memset(irls->jitters, 0, (size_t)lanes * sizeof *irls->jitters);
   linalg_cholesky_lanes(irls->d, lanes, irls->factor, irls->jitters);
 }
 
-/* Computes gradient += h - P z: of the log posterior. */
+/* Adds the prior's h - P z, which makes `gradient` that of the log posterior. */
 SIMD_CLONES
-static void add_prior(int d, int lanes, const double *restrict prior_precision,
-                      const double *restrict prior_vector, const double *restrict z,
-                      double *restrict gradient) {
+static void history_mode_add_prior(int d, int lanes, const double *restrict prior_precision,
+                                   const double *restrict prior_vector, const double *restrict z,
+                                   double *restrict gradient) {
   for (int i = 0; i < d; i++) {
     double *restrict g = gradient + (size_t)i * (size_t)lanes;
     const double *restrict h = prior_vector + (size_t)i * (size_t)lanes;
@@ -42,39 +43,40 @@ static void add_prior(int d, int lanes, const double *restrict prior_precision,
 
 /* Computes out[lanes] = a' b. */
 SIMD_CLONES
-static void inner_product(int d, int lanes, const double *restrict a, const double *restrict b,
-                          double *restrict out) {
+static void history_mode_products(int d, int lanes, const double *restrict a, const double *restrict b,
+                                  double *restrict out) {
   for (int n = 0; n < lanes; n++) out[n] = 0;
   for (int i = 0; i < d; i++)
     for (int n = 0; n < lanes; n++) out[n] += a[i * lanes + n] * b[i * lanes + n];
 }
 
-/* Makes a pass at z: evidence as (Lambda, g), and the gradient of the log posterior. */
-static void differentiate(Irls *irls, const HistoryView *view, const double *prior_precision,
-                          const double *prior_vector, const double *z, const bool *skip, double *precision,
-                          double *g) {
+/* Makes a pass at z, which gives the evidence as (Lambda, g) and the gradient of the log posterior. */
+static void history_mode_gradient(Irls *irls, const HistoryView *view, const double *prior_precision,
+                                  const double *prior_vector, const double *z, const bool *skip,
+                                  double *precision, double *g) {
   const int d = irls->d, lanes = view->lanes;
   history_derivatives(view, z, skip, g, precision);
   memcpy(irls->gradient, g, (size_t)(d * lanes) * sizeof *g);
-  add_prior(d, lanes, prior_precision, prior_vector, z, irls->gradient);
+  history_mode_add_prior(d, lanes, prior_precision, prior_vector, z, irls->gradient);
 }
 
-/* Computes the pass at z, Cholesky factor, step, delta^2 and R of every lane. */
-static void newton_step(Irls *irls, const HistoryView *view, const double *prior_precision,
-                        const double *prior_vector, const double *z, double *precision, double *g) {
+/* Makes a pass at z, and computes the Cholesky factor, step, delta^2 and R of every lane. */
+static void history_mode_newton_step(Irls *irls, const HistoryView *view, const double *prior_precision,
+                                     const double *prior_vector, const double *z, double *precision,
+                                     double *g) {
   const int d = irls->d, lanes = view->lanes;
   const double concordance = view->history->likelihood->ops->self_concordance;
-  differentiate(irls, view, prior_precision, prior_vector, z, irls->settled, precision, g);
-  irls_factorise(irls, lanes, prior_precision, precision);
+  history_mode_gradient(irls, view, prior_precision, prior_vector, z, irls->settled, precision, g);
+  history_mode_factorise(irls, lanes, prior_precision, precision);
   memcpy(irls->step, irls->gradient, (size_t)(d * lanes) * sizeof *g);
   linalg_solve_lanes(d, lanes, irls->factor, irls->step);
-  inner_product(d, lanes, irls->gradient, irls->step, irls->decrement);
+  history_mode_products(d, lanes, irls->gradient, irls->step, irls->decrement);
   if (concordance > 0) history_reach(view, irls->step, IRLS_FULL_STEP / concordance, irls->reach);
   for (int n = 0; n < lanes; n++) irls->reach[n] = concordance > 0 ? concordance * irls->reach[n] : 0;
 }
 
-/* Settles the lanes that are near enough; returns how many are still on their way. */
-static int settle(Irls *irls, int lanes) {
+/* Settles the lanes that are close enough; returns how many are still moving. */
+static int history_mode_settle(Irls *irls, int lanes) {
   int moving = 0;
   for (int n = 0; n < lanes; n++) {
     double reach = irls->reach[n], delta = sqrt(fmax(irls->decrement[n], 0));
@@ -86,16 +88,16 @@ static int settle(Irls *irls, int lanes) {
   return moving;
 }
 
-/* Computes trial = z + a p; z, bit for bit, where a = 0. */
-static void set_trial(Irls *irls, int lanes, const double *z) {
+/* Computes trial = z + a p, which is z bit for bit if a = 0. */
+static void history_mode_set_trial(Irls *irls, int lanes, const double *z) {
   for (int i = 0; i < irls->d; i++)
     for (int k = i * lanes, n = 0; n < lanes; k++, n++)
       irls->trial[k] = irls->length[n] > 0 ? z[k] + irls->length[n] * irls->step[k] : z[k];
 }
 
-/* Takes full steps for the lanes that are on their way; returns how many of them reach too far to be taken
- * without a trial. */
-static int start_search(Irls *irls, int lanes) {
+/* Sets full steps for the lanes that are moving; returns how many of these reach too far to step without a
+ * trial. */
+static int history_mode_start_search(Irls *irls, int lanes) {
   int searching = 0;
   for (int n = 0; n < lanes; n++) {
     const double reach = irls->reach[n];
@@ -108,9 +110,9 @@ static int start_search(Irls *irls, int lanes) {
   return searching;
 }
 
-/* Halves, after a trial, the brackets of the searching lanes; returns how many are to go on. A bracket
- * with no number between its ends is as narrow as it gets, and its lane is stuck. */
-static int bisect(Irls *irls, int lanes) {
+/* Halves the brackets of the searching lanes after a trial; returns how many continue. A bracket with no
+ * number between its ends cannot become narrower, and its lane is stuck. */
+static int history_mode_bisect(Irls *irls, int lanes) {
   int searching = 0;
   for (int n = 0; n < lanes; n++) {
     if (irls->idle[n]) continue;
@@ -124,25 +126,25 @@ static int bisect(Irls *irls, int lanes) {
   return searching;
 }
 
-/* Moves the lanes that are on their way. */
-static void irls_move(Irls *irls, const HistoryView *view, const double *prior_precision,
-                      const double *prior_vector, double *z, double *precision, double *g) {
+/* Moves the lanes that are neither settled nor stuck. */
+static void history_mode_move(Irls *irls, const HistoryView *view, const double *prior_precision,
+                              const double *prior_vector, double *z, double *precision, double *g) {
   const int d = irls->d, lanes = view->lanes;
-  int searching = start_search(irls, lanes);
-  set_trial(irls, lanes, z);
+  int searching = history_mode_start_search(irls, lanes);
+  history_mode_set_trial(irls, lanes, z);
   while (searching > 0) {
-    differentiate(irls, view, prior_precision, prior_vector, irls->trial, irls->idle, precision, g);
-    inner_product(d, lanes, irls->gradient, irls->step, irls->slope);
-    searching = bisect(irls, lanes);
-    set_trial(irls, lanes, z);
+    history_mode_gradient(irls, view, prior_precision, prior_vector, irls->trial, irls->idle, precision, g);
+    history_mode_products(d, lanes, irls->gradient, irls->step, irls->slope);
+    searching = history_mode_bisect(irls, lanes);
+    history_mode_set_trial(irls, lanes, z);
   }
   memcpy(z, irls->trial, (size_t)(d * lanes) * sizeof *z);
 }
 
-/* Converts the evidence at z from (Lambda, g) to (Lambda, b), and takes the last step. Where a lane has
- * not settled b is such that z is the mode. */
-static void irls_finish(const Irls *irls, const HistoryView *view, double *z, const double *precision,
-                        double *b, int64_t *fallbacks) {
+/* Converts the evidence at z from (Lambda, g) to (Lambda, b), and takes the last step. If a lane has not
+ * settled, its b makes z the mode. */
+static void history_mode_finish(const Irls *irls, const HistoryView *view, double *z, const double *precision,
+                                double *b, int64_t *fallbacks) {
   const int d = irls->d, lanes = view->lanes;
   for (int n = 0; n < lanes; n++)
     fallbacks[(view->first + n) / view->draws] += irls->jitters[n] + (irls->settled[n] ? 0 : 1);
@@ -165,12 +167,12 @@ void irls_solve(Irls *irls, const HistoryView *view, const double *prior_precisi
   ASSERT(lanes <= irls->capacity && view->history->d == irls->d);
   for (int n = 0; n < lanes; n++) irls->settled[n] = irls->stuck[n] = false;
   lanes_sum((size_t)irls->d * (size_t)lanes, prior_vector, vector, mode);
-  irls_factorise(irls, lanes, prior_precision, precision);
+  history_mode_factorise(irls, lanes, prior_precision, precision);
   linalg_solve_lanes(irls->d, lanes, irls->factor, mode);
-  newton_step(irls, view, prior_precision, prior_vector, mode, precision, vector);
-  for (int pass = 1; settle(irls, lanes) > 0 && pass < IRLS_PASSES; pass++) {
-    irls_move(irls, view, prior_precision, prior_vector, mode, precision, vector);
-    newton_step(irls, view, prior_precision, prior_vector, mode, precision, vector);
+  history_mode_newton_step(irls, view, prior_precision, prior_vector, mode, precision, vector);
+  for (int pass = 1; history_mode_settle(irls, lanes) > 0 && pass < IRLS_PASSES; pass++) {
+    history_mode_move(irls, view, prior_precision, prior_vector, mode, precision, vector);
+    history_mode_newton_step(irls, view, prior_precision, prior_vector, mode, precision, vector);
   }
-  irls_finish(irls, view, mode, precision, vector, fallbacks);
+  history_mode_finish(irls, view, mode, precision, vector, fallbacks);
 }

@@ -33,7 +33,8 @@ static void gaussian_deviance(const Likelihood *likelihood, int n, const double 
   const double inverse_variance = 1 / (likelihood->noise * likelihood->noise);
   for (int i = 0; i < n; i++) deviance[i] = inverse_variance * (y[i] - u[i]) * (y[i] - u[i]);
 }
-static double gaussian_sample(const Likelihood *likelihood, double u, double uniform, double normal) {
+static double likelihood_draw_gaussian(const Likelihood *likelihood, double u, double uniform,
+                                       double normal) {
   (void)uniform;
   return u + likelihood->noise * normal;
 }
@@ -49,19 +50,19 @@ const LikelihoodOps likelihood_gaussian = {.name = "gaussian",
                                            .log_likelihood = gaussian_log_likelihood,
                                            .derivatives = gaussian_derivatives,
                                            .deviance = gaussian_deviance,
-                                           .sample = gaussian_sample};
+                                           .sample = likelihood_draw_gaussian};
 
 /* ---- Logistic: P(y = 1) = 1 / (1 + e^-u). With e = e^-|u| <= 1 nothing below can overflow or cancel. */
 
-/* Returns -|u|; beyond 700 that of 700, for which e is zero beside 1. */
-static inline double exponent(double u) {
+/* Returns -|u|, but not less than -700, where e is already negligible next to 1. */
+static inline double logistic_exponent(double u) {
   double size = fabs(u);
   return size < 700 ? -size : -700;
 }
 
 static bool logistic_admits(double y) { return y == 0 || y == 1; }
 static inline double logistic_chance(double u) {
-  double e = special_exp_inside(exponent(u));
+  double e = special_exp_inside(logistic_exponent(u));
   return (u >= 0 ? 1 : e) / (1 + e);
 }
 static void logistic_mean(const Likelihood *likelihood, int n, const double *u, double *mean) {
@@ -70,7 +71,7 @@ static void logistic_mean(const Likelihood *likelihood, int n, const double *u, 
 }
 /* Returns -log p = log(1 + e^u) - y u. */
 static inline double logistic_loss(double y, double u) {
-  double loss = special_log1p(special_exp_inside(exponent(u)));
+  double loss = special_log1p(special_exp_inside(logistic_exponent(u)));
   return u < 0 ? loss - y * u : loss + (1 - y) * u;
 }
 static double logistic_log_likelihood(const Likelihood *likelihood, double y, double u) {
@@ -85,7 +86,7 @@ static void logistic_derivatives(const Likelihood *likelihood, int n, const doub
   for (int from = 0; from < n; from += REAL_LANES) {
     int count = n - from < REAL_LANES ? n - from : REAL_LANES;
     double e[REAL_LANES] = {0};
-    for (int i = 0; i < count; i++) e[i] = exponent(u[from + i]);
+    for (int i = 0; i < count; i++) e[i] = logistic_exponent(u[from + i]);
     real_exp_many(e);
     for (int i = 0; i < count; i++) {
       double larger = 1 / (1 + e[i]), smaller = e[i] * larger;
@@ -100,7 +101,8 @@ static void logistic_deviance(const Likelihood *likelihood, int n, const double 
   (void)likelihood;
   for (int i = 0; i < n; i++) deviance[i] = 2 * logistic_loss(y[i], u[i]);
 }
-static double logistic_sample(const Likelihood *likelihood, double u, double uniform, double normal) {
+static double likelihood_draw_logistic(const Likelihood *likelihood, double u, double uniform,
+                                       double normal) {
   (void)likelihood;
   (void)normal;
   return uniform < logistic_chance(u) ? 1 : 0;
@@ -117,10 +119,10 @@ const LikelihoodOps likelihood_logistic = {.name = "logistic",
                                            .log_likelihood = logistic_log_likelihood,
                                            .derivatives = logistic_derivatives,
                                            .deviance = logistic_deviance,
-                                           .sample = logistic_sample};
+                                           .sample = likelihood_draw_logistic};
 
-/* ---- Poisson: a count of rate e^u. Beyond RATE_LIMIT the rate stays what it is there, 6e34, which a float
- * can hold, so that sums of products of rates are finite. */
+/* ---- Poisson: a count with rate e^u. Beyond RATE_LIMIT the rate stays constant at 6e34, which fits into a
+ * float, so that sums of products of rates are finite. */
 
 static const double RATE_LIMIT = 80;
 
@@ -148,16 +150,16 @@ static void poisson_derivatives(const Likelihood *likelihood, int n, const doubl
     curvature[i] = -rate;
   }
 }
-/* Computes the deviance; rounding leaves a difference of large numbers below zero at times. */
+/* Computes the deviance, at least 0: rounding can leave a difference of large numbers below zero. */
 static void poisson_deviance(const Likelihood *likelihood, int n, const double *y, const double *u,
                              double *deviance) {
   (void)likelihood;
   for (int i = 0; i < n; i++)
     deviance[i] = fmax(0, 2 * (poisson_best(y[i]) - (y[i] * u[i] - poisson_rate(u[i]))));
 }
-/* Draws by inversion up to a rate of 500; above that, rounds the normal number with the Cornish-Fisher
- * correction for its skewness: the distribution function is then accurate to 1e-4. */
-static double poisson_sample(const Likelihood *likelihood, double u, double uniform, double normal) {
+/* Draws by inversion up to a rate of 500. Above that, rounds the normal number with the Cornish-Fisher
+ * correction for skewness, which makes the distribution function accurate to 1e-4. */
+static double likelihood_draw_poisson(const Likelihood *likelihood, double u, double uniform, double normal) {
   (void)likelihood;
   double rate = poisson_rate(u);
   if (rate > 500) return fmax(0, floor(rate + sqrt(rate) * normal + (normal * normal - 1) / 6 + 0.5));
@@ -180,7 +182,7 @@ const LikelihoodOps likelihood_poisson = {.name = "poisson",
                                           .log_likelihood = poisson_log_likelihood,
                                           .derivatives = poisson_derivatives,
                                           .deviance = poisson_deviance,
-                                          .sample = poisson_sample};
+                                          .sample = likelihood_draw_poisson};
 
 static const LikelihoodOps *const families[] = {
 #define LIKELIHOOD_ENTRY(name) &likelihood_##name,

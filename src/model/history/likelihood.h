@@ -16,7 +16,7 @@ typedef struct Likelihood Likelihood;
 
 typedef struct {
   const char *name, *summary, *reference;
-  bool quadratic; /* log p(y | u) is, in u; likelihood_is_conjugate asks the same of theta */
+  bool quadratic; /* log p(y | u) is quadratic in u; for theta see likelihood_is_conjugate */
   /* M with |third derivative of log p(y | u)| <= M |second derivative| everywhere (generalised
    * self-concordance, Bach 2010): how fast the curvature can change, on which the safeguard and the stopping
    * rule of IRLS rest (model/history/irls.h). */
@@ -30,18 +30,19 @@ typedef struct {
   /* First and second derivative of log p(y | u) with respect to u: slope[n], curvature[n] <= 0. */
   void (*derivatives)(const Likelihood *likelihood, int n, const double *y, const double *u, double *slope,
                       double *curvature);
-  /* deviance[n] >= 0: twice what log p(y | u) falls short of its largest value over u. y can be the mean of
-   * several rewards (history.h), here and in `derivatives`: but for terms without u, log p is linear in y. */
+  /* deviance[n] >= 0: twice the difference between the largest log p(y | u) over u and the one at u. Here and
+   * in `derivatives`, y can be the mean of several rewards (history.h), as log p is linear in y but for terms
+   * without u. */
   void (*deviance)(const Likelihood *likelihood, int n, const double *y, const double *u, double *deviance);
-  /* A reward, from one uniform and one normal number of the round's reward stream (so that every arm would
-   * meet the same noise). */
+  /* Draws a reward from one uniform and one normal number of the round's reward stream, so that every arm
+   * would meet the same noise. */
   double (*sample)(const Likelihood *likelihood, double u, double uniform, double normal);
 } LikelihoodOps;
 
 struct Likelihood {
   const LikelihoodOps *ops;
   double noise; /* sigma, standard deviation of Gaussian rewards */
-  NetworkShape network; /* of one output u; no layers: u = phi' theta */
+  NetworkShape network; /* with one output u; no layers: u = phi' theta */
 };
 
 static inline bool likelihood_has_network(const Likelihood *likelihood) {
@@ -52,16 +53,17 @@ static inline bool likelihood_has_network(const Likelihood *likelihood) {
 static inline bool likelihood_is_conjugate(const Likelihood *likelihood) {
   return likelihood->ops->quadratic && !likelihood_has_network(likelihood);
 }
-/* Returns the standard deviation of the rewards in the unit of u: sigma of Gaussian ones, 1 of any other,
- * which have no such parameter (the root of the dispersion; McCullagh and Nelder 1989, Section 2.2). */
+/* Returns the standard deviation of the rewards in units of u: sigma for Gaussian rewards, and 1 for all
+ * others, which have no such parameter (the root of the dispersion; McCullagh and Nelder 1989, Section
+ * 2.2). */
 static inline double likelihood_noise(const Likelihood *likelihood) {
   return likelihood->ops->self_concordance > 0 ? 1 : likelihood->noise;
 }
-/* Returns the number of entries of theta where phi has d. */
+/* Returns the number of entries of theta if phi has d. */
 static inline int likelihood_parameters(const Likelihood *likelihood, int d) {
   return likelihood_has_network(likelihood) ? (int)network_parameters(&likelihood->network) : d;
 }
 
-const LikelihoodOps *likelihood_family(int index); /* registry; NULL ends */
+const LikelihoodOps *likelihood_family(int index); /* registry; NULL after the last */
 const LikelihoodOps *likelihood_find(const char *name);
 const char *likelihood_name(int index);

@@ -47,8 +47,10 @@ static void load_weights(NetworkRows *rows, const double *theta, int lanes, int 
   for (int i = 0; i < rows->parameters; i++) rows->theta[i] = (float)theta[i * lanes + lane];
 }
 
-/* Computes slopes and curvatures of LANES rows from `first` on, with the outputs y; 0 beyond the last row. */
-static void derive(const Part *part, int first, const float *y, double *slope, double *curvature) {
+/* Computes slopes and curvatures of LANES rows from `first` on, given the outputs y; 0 beyond the last
+ * row. */
+static void network_rows_derive(const Part *part, int first, const float *y, double *slope,
+                                double *curvature) {
   double u[LANES] = {0};
   const int left = part->count - first, count = left < LANES ? left : LANES;
   for (int n = 0; n < count; n++) u[n] = y[n];
@@ -58,25 +60,25 @@ static void derive(const Part *part, int first, const float *y, double *slope, d
 
 static void network_rows_slope_of(void *context, int first, const float *y, float *slope) {
   double exact[LANES], curvature[LANES];
-  derive(context, first, y, exact, curvature);
+  network_rows_derive(context, first, y, exact, curvature);
   for (int n = 0; n < LANES; n++) slope[n] = (float)exact[n];
 }
 
-static int whole(int count) { return (count + LANES - 1) / LANES * LANES; }
+static int network_padded_rows(int count) { return (count + LANES - 1) / LANES * LANES; }
 
 void network_rows_gradient(NetworkRows *rows, const HistoryView *view, const double *theta,
                            double *gradient) {
   for (int n = 0; n < view->lanes; n++) {
     Part part = network_rows_part_of(view, n);
     load_weights(rows, theta, view->lanes, n);
-    network_gradient(&rows->shape, rows->theta, whole(part.count), part.x, part.width, network_rows_slope_of,
-                     &part, rows->gradient, rows->workspace);
+    network_gradient(&rows->shape, rows->theta, network_padded_rows(part.count), part.x, part.width,
+                     network_rows_slope_of, &part, rows->gradient, rows->workspace);
     for (int i = 0; i < rows->parameters; i++)
       gradient[i * view->lanes + n] = part.temper * rows->gradient[i];
   }
 }
 
-/* Computes gradient += J' slope; J <- diag(weight)^1/2 J. */
+/* Computes gradient += J' slope, then J <- diag(root) J. */
 SIMD_CLONES
 static void network_rows_weigh(int p, const float *restrict slope, const float *restrict root,
                                float *restrict jacobian, float *restrict gradient) {
@@ -88,14 +90,14 @@ static void network_rows_weigh(int p, const float *restrict slope, const float *
   }
 }
 
-/* Takes LANES rows from `first` on: J with rows multiplied by (-l'')^1/2; their gradient is added to
+/* Computes J for LANES rows from `first` on, with rows multiplied by (-l'')^1/2, and adds their gradient to
  * rows->gradient. */
-static void take_jacobian(NetworkRows *rows, const Part *part, int first) {
+static void network_rows_jacobian(NetworkRows *rows, const Part *part, int first) {
   float y[LANES], slope[LANES], root[LANES];
   double exact[LANES], curvature[LANES];
   network_sensitivity(&rows->shape, rows->theta, part->x + first, part->width, y, rows->jacobian,
                       rows->workspace);
-  derive(part, first, y, exact, curvature);
+  network_rows_derive(part, first, y, exact, curvature);
   for (int n = 0; n < LANES; n++) slope[n] = (float)exact[n], root[n] = (float)sqrt(-curvature[n]);
   network_rows_weigh(rows->parameters, slope, root, rows->jacobian, rows->gradient);
 }
@@ -109,7 +111,7 @@ void network_rows_derivatives(NetworkRows *rows, const HistoryView *view, const 
     memset(rows->gradient, 0, (size_t)p * sizeof *rows->gradient);
     memset(rows->square, 0, (size_t)p * (size_t)p * sizeof *rows->square);
     for (int first = 0; first < part.count; first += LANES) {
-      take_jacobian(rows, &part, first);
+      network_rows_jacobian(rows, &part, first);
       linalg_add_square(p, LANES, rows->jacobian, rows->square);
     }
     for (int i = 0; i < p; i++) {
@@ -122,7 +124,7 @@ void network_rows_derivatives(NetworkRows *rows, const HistoryView *view, const 
 }
 
 SIMD_CLONES
-static double sum_of_squares(size_t count, const float *restrict x) {
+static double network_sum_squares(size_t count, const float *restrict x) {
   float sum[LANES] = {0};
   double total = 0;
   for (size_t k = 0; k < count; k += LANES)
@@ -137,8 +139,8 @@ void network_rows_trace(NetworkRows *rows, const HistoryView *view, const double
     load_weights(rows, theta, view->lanes, n);
     trace[n] = 0;
     for (int first = 0; first < part.count; first += LANES) {
-      take_jacobian(rows, &part, first);
-      trace[n] += part.temper * sum_of_squares((size_t)rows->parameters * LANES, rows->jacobian);
+      network_rows_jacobian(rows, &part, first);
+      trace[n] += part.temper * network_sum_squares((size_t)rows->parameters * LANES, rows->jacobian);
     }
   }
 }

@@ -1,12 +1,12 @@
-/* Passes over the rows of a history whose mean reward is a network, u = f(phi; theta): what history_passes.c
- * is for u = phi' theta. The log likelihood and its derivatives with respect to theta, p numbers.
+/* Passes over the rows of a history whose mean reward is a network, u = f(phi; theta): the counterpart of
+ * history_passes.c, where u = phi' theta. They give the derivatives of the log likelihood with respect to
+ * theta, which has p entries.
  *
- * The Hessian is that of Gauss and Newton: with J the derivatives of the outputs, J' diag(-l''(u)) J stands
- * for minus the Hessian of the log likelihood; what is left out is the sum over rows of l'(u) times the
- * Hessian of f, which is zero where the network fits.
+ * The Hessian is the Gauss-Newton approximation: with J the derivatives of the outputs, J' diag(-l''(u)) J
+ * replaces minus the Hessian of the log likelihood. It omits the sum over rows of l'(u) times the Hessian of
+ * f, which is zero if the network fits.
  *
- * Lane n belongs to run n / draws; its result does not depend on the
- * others. float32 inside. */
+ * Lane n belongs to run n / draws; its result does not depend on the other lanes. Computed in float32. */
 #pragma once
 
 #include "model/history/history.h"
@@ -23,7 +23,7 @@ Status network_rows_create(Arena *memory, const NetworkShape *shape, NetworkRows
 
 /* Computes, at theta[p, lanes], gradient[p, lanes] of the tempered log likelihood. */
 void network_rows_gradient(NetworkRows *rows, const HistoryView *view, const double *theta, double *gradient);
-/* Computes also minus its Gauss-Newton Hessian, precision[p, p, lanes]. */
+/* Computes that gradient and minus the Gauss-Newton Hessian, precision[p, p, lanes]. */
 void network_rows_derivatives(NetworkRows *rows, const HistoryView *view, const double *theta,
                               double *gradient, double *precision);
 /* Computes trace[lanes] of that matrix, which bounds its eigenvalues. */

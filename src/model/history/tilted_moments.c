@@ -7,12 +7,12 @@
 enum { NODES = 2 * TILTED_PAIRS + 1 };
 static const double STEP = 0.45, WIDE_STEP = 0.9;
 
-/* Standard deviations of u up to which WIDE_STEP leaves 3e-8 of clicks; and of counts, whose likelihood bends
- * faster. */
+/* Standard deviations of u up to which WIDE_STEP leaves an error of 3e-8: with clicks, and with counts, whose
+ * likelihood bends faster. */
 static const double NARROW = 1.25, COUNTED_NARROW = 0.6;
 
-/* Computes weight[pairs + 1] of nodes that are `distance` apart; returns h. */
-static double tilted_rule(int pairs, double distance, double *weight) {
+/* Computes weight[pairs + 1] of nodes that are `distance` apart; returns h, which gives them variance 1. */
+static double likelihood_node_weights(int pairs, double distance, double *weight) {
   double mass = 0, square = 0;
   for (int k = 0; k <= pairs; k++) {
     const double z = distance * k, both = k > 0 ? 2 : 1;
@@ -26,13 +26,13 @@ static double tilted_rule(int pairs, double distance, double *weight) {
 
 void tilted_moments_nodes(TiltedNodes *out) {
   *out = (TiltedNodes){0};
-  out->step = tilted_rule(TILTED_PAIRS, STEP, out->weight);
-  out->wide_step = tilted_rule(TILTED_FEW, WIDE_STEP, out->few_weight);
+  out->step = likelihood_node_weights(TILTED_PAIRS, STEP, out->weight);
+  out->wide_step = likelihood_node_weights(TILTED_FEW, WIDE_STEP, out->few_weight);
 }
 
-/* Adds up 2 pairs + 1 nodes for VECTOR_LANES cells, in units of the standard deviation, from odds = exp(-w),
- * w the mean in the direction of the reward, and ratio = exp(-h s): sigma(w +- k h s) = 1 / (1 + odds
- * ratio^+-k). */
+/* Sums over 2 pairs + 1 nodes for VECTOR_LANES cells, in units of the standard deviation, from odds =
+ * exp(-w), where w is the mean in the direction of the reward, and ratio = exp(-h s): sigma(w +- k h s) = 1 /
+ * (1 + odds ratio^+-k). */
 INLINE void click_sums(const int pairs, double step, const double *weights, Real odds, Real ratio,
                        Real sums[3]) {
   const Real zero = {0}, one = real_of(1);
@@ -50,7 +50,7 @@ INLINE void click_sums(const int pairs, double step, const double *weights, Real
   sums[0] = sum, sums[1] = moment / sum, sums[2] = square / sum;
 }
 
-/* Does so by the few nodes where cells are `narrow`, and by all of them elsewhere. */
+/* Sums over the few nodes for cells that are `narrow`, and over all nodes for the others. */
 INLINE void click_moments(const TiltedNodes *nodes, Mask narrow, Real odds, Real ratio, Real sums[3]) {
   Real few[3] = {{0}}, all[3] = {{0}};
   const bool none = real_everywhere(~narrow), every = real_everywhere(narrow);
@@ -59,16 +59,16 @@ INLINE void click_moments(const TiltedNodes *nodes, Mask narrow, Real odds, Real
   for (int k = 0; k < 3; k++) sums[k] = every ? few[k] : none ? all[k] : real_choose(narrow, few[k], all[k]);
 }
 
-/* Standard deviations of u from which on the logistic distribution counts as the normal one of its variance,
- * pi^2 / 3, in whose place it stands: its fourth cumulant is 6e-4 of theirs together, and nodes would be too
- * far apart. */
+/* Standard deviation of u above which the logistic distribution is replaced by the normal one of the same
+ * variance, pi^2 / 3: its fourth cumulant is 0.8% of the squared variance of both together, and nodes would
+ * be too far apart. */
 static const double WIDE = 6;
 
 /* Tilts one cell in closed form: sigma(w) ~ Phi(w sqrt(3) / pi). */
-static void tilt_widely(double sign, double mean, double variance, double *log_mass, double *move,
-                        double *shrink) {
+static void likelihood_tilt_widely(double sign, double mean, double variance, double *log_mass, double *move,
+                                   double *shrink) {
   const double total = variance + M_PI * M_PI / 3, t = sign * mean / sqrt(total), far = 30;
-  /* phi(t) / Phi(t), t below and above -far. */
+  /* phi(t) / Phi(t), for t below and above -far. */
   const double mills = t < -far ? -t / (1 - 1 / (t * t) + 3 / pow(t, 4))
                                 : exp(-0.5 * t * t) / sqrt(2 * M_PI) / (0.5 * erfc(-t / M_SQRT2));
   *log_mass = t < -far ? -0.5 * t * t - log(sqrt(2 * M_PI) * mills) : log(0.5 * erfc(-t / M_SQRT2));
@@ -76,7 +76,7 @@ static void tilt_widely(double sign, double mean, double variance, double *log_m
   *shrink = 1 - variance * mills * (t + mills) / total;
 }
 
-/* Beyond this |m| a reward in whose disfavour it is has a probability that counts as this one's. */
+/* Largest |m| in use: beyond it, a reward that m speaks against gets the probability that it has here. */
 static const double FAR = 300;
 
 SIMD_CLONES
@@ -85,7 +85,7 @@ void tilted_moments_of_clicks(const TiltedNodes *nodes, const TiltedCells *cells
   for (int from = 0; from < cells->n; from += VECTOR_LANES) {
     const int left = cells->n - from, count = left < VECTOR_LANES ? left : VECTOR_LANES;
     double sign[VECTOR_LANES], deviation[VECTOR_LANES], exponent[2 * VECTOR_LANES];
-    int64_t few[VECTOR_LANES]; /* lanes of a vector are written through memory, or one by one */
+    int64_t few[VECTOR_LANES]; /* the lanes of a vector can only be written through memory or one by one */
     Real odds, ratio, sums[3];
     Mask narrow;
     for (int i = 0; i < VECTOR_LANES; i++) {
@@ -109,21 +109,22 @@ void tilted_moments_of_clicks(const TiltedNodes *nodes, const TiltedCells *cells
       move[from + i] = sign[i] * deviation[i] * sums[1][i];
       shrink[from + i] = sums[2][i] - sums[1][i] * sums[1][i];
       if (deviation[i] > WIDE)
-        tilt_widely(sign[i], cells->mean[from + i], cells->variance[from + i], &log_mass[from + i],
-                    &move[from + i], &shrink[from + i]);
+        likelihood_tilt_widely(sign[i], cells->mean[from + i], cells->variance[from + i], &log_mass[from + i],
+                               &move[from + i], &shrink[from + i]);
     }
   }
 }
 
-/* Cells from .. from + VECTOR_LANES - 1 of any likelihood; beyond the last one, the first of them again. */
+/* Cells from .. from + VECTOR_LANES - 1 of any likelihood; past the last cell, copies of the first of
+ * them. */
 typedef struct {
   double y[VECTOR_LANES], counts[VECTOR_LANES], mean[VECTOR_LANES], variance[VECTOR_LANES];
   double centre[VECTOR_LANES], spread[VECTOR_LANES], deviation[VECTOR_LANES];
   double log_mass[VECTOR_LANES], move[VECTOR_LANES], shrink[VECTOR_LANES];
 } TiltedGroup;
 
-static void tilted_load(const TiltedCells *cells, int from, int count, const double *centre,
-                        const double *spread, TiltedGroup *out) {
+static void likelihood_load_cells(const TiltedCells *cells, int from, int count, const double *centre,
+                                  const double *spread, TiltedGroup *out) {
   for (int i = 0; i < VECTOR_LANES; i++) {
     const int k = from + (i < count ? i : 0);
     out->y[i] = cells->y[k], out->counts[i] = cells->counts[k];
@@ -133,10 +134,10 @@ static void tilted_load(const TiltedCells *cells, int from, int count, const dou
   }
 }
 
-/* Computes u[2 pairs + 1, VECTOR_LANES] at the nodes, and y of each. */
+/* Computes u[2 pairs + 1, VECTOR_LANES] at the nodes, and repeats y for each. */
 SIMD_CLONES
-static void tilted_place(int pairs, double step, const TiltedGroup *group, double *restrict u,
-                         double *restrict y) {
+static void likelihood_place_nodes(int pairs, double step, const TiltedGroup *group, double *restrict u,
+                                   double *restrict y) {
   for (int k = 0; k <= 2 * pairs; k++)
     for (int i = 0; i < VECTOR_LANES; i++) {
       u[k * VECTOR_LANES + i] = group->centre[i] + (k - pairs) * step * group->deviation[i];
@@ -144,10 +145,10 @@ static void tilted_place(int pairs, double step, const TiltedGroup *group, doubl
     }
 }
 
-/* Adds up the nodes from their u and deviances. */
+/* Sums over the nodes, from their u and deviances. */
 SIMD_CLONES
-static void tilted_add(int pairs, double step, const double *weights, const double *restrict u,
-                       double *restrict deviance, TiltedGroup *restrict group) {
+static void likelihood_sum_nodes(int pairs, double step, const double *weights, const double *restrict u,
+                                 double *restrict deviance, TiltedGroup *restrict group) {
   double top[VECTOR_LANES], mass[VECTOR_LANES] = {0}, first[VECTOR_LANES] = {0}, second[VECTOR_LANES] = {0};
   for (int i = 0; i < VECTOR_LANES; i++) top[i] = -INFINITY;
   for (int k = 0; k <= 2 * pairs; k++)
@@ -174,15 +175,15 @@ static void tilted_add(int pairs, double step, const double *weights, const doub
     group->log_mass[i] += log(mass[i]) + 0.5 * log(group->spread[i] / group->variance[i]);
 }
 
-/* Finds the moments of a group by the few nodes, or by all. */
-static void tilted_find(const TiltedNodes *nodes, bool few, const Likelihood *likelihood,
-                        TiltedGroup *group) {
+/* Finds the moments of a group with the few nodes, or with all. */
+static void likelihood_tilt_group(const TiltedNodes *nodes, bool few, const Likelihood *likelihood,
+                                  TiltedGroup *group) {
   const int pairs = few ? TILTED_FEW : TILTED_PAIRS;
   const double step = few ? nodes->wide_step : nodes->step;
   double u[NODES * VECTOR_LANES], y[NODES * VECTOR_LANES], deviance[NODES * VECTOR_LANES];
-  tilted_place(pairs, step, group, u, y);
+  likelihood_place_nodes(pairs, step, group, u, y);
   likelihood->ops->deviance(likelihood, (2 * pairs + 1) * VECTOR_LANES, y, u, deviance);
-  tilted_add(pairs, step, few ? nodes->few_weight : nodes->weight, u, deviance, group);
+  likelihood_sum_nodes(pairs, step, few ? nodes->few_weight : nodes->weight, u, deviance, group);
 }
 
 void tilted_moments(const TiltedNodes *nodes, const Likelihood *likelihood, const TiltedCells *cells,
@@ -192,11 +193,11 @@ void tilted_moments(const TiltedNodes *nodes, const Likelihood *likelihood, cons
     const int left = cells->n - from, count = left < VECTOR_LANES ? left : VECTOR_LANES;
     TiltedGroup group[2];
     int narrow = 0;
-    tilted_load(cells, from, count, centre, spread, &group[0]);
+    likelihood_load_cells(cells, from, count, centre, spread, &group[0]);
     for (int i = 0; i < VECTOR_LANES; i++) narrow += group[0].deviation[i] <= COUNTED_NARROW;
     group[1] = group[0];
-    if (narrow < VECTOR_LANES) tilted_find(nodes, false, likelihood, &group[0]);
-    if (narrow > 0) tilted_find(nodes, true, likelihood, &group[1]);
+    if (narrow < VECTOR_LANES) likelihood_tilt_group(nodes, false, likelihood, &group[0]);
+    if (narrow > 0) likelihood_tilt_group(nodes, true, likelihood, &group[1]);
     for (int i = 0; i < count; i++) {
       const TiltedGroup *own = &group[group[0].deviation[i] <= COUNTED_NARROW];
       log_mass[from + i] = own->log_mass[i];

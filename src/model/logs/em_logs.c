@@ -7,32 +7,32 @@
 
 #include <string.h>
 
-enum { N = LOGS_BLOCK }; /* tasks of a chunk: the lanes below */
+enum { N = LOGS_BLOCK }; /* tasks per chunk: the lanes below */
 
-/* One chunk of tasks; lanes that are not used have no evidence. */
+/* One chunk of tasks; unused lanes have no evidence. */
 typedef struct EmLogsScratch {
   int used;
-  double *gram, *moment; /* [d, d, N] and [d, N]: X'X and X'y of z */
+  double *gram, *moment; /* [d, d, N] and [d, N]: X'X and X'y in coordinates z */
   double *square, *count; /* [N]: y'y, n */
-  double *precision, *vector; /* [d, d, N], [d, N]: evidence, of one component where that has its own */
+  double *precision, *vector; /* [d, d, N], [d, N]: evidence, of one component if each has its own */
   double *factor, *mean, *inverse; /* [d, d, N], [d, N], [d, d, N]: L_c, P_c^-1 h_c, P_c^-1 */
   double *constant; /* [C] of the mixture */
   double *features; /* [C, F, N]: expected under each component */
   double *share; /* [C, N]: log weight, then responsibility */
   double *log_sum; /* [N]: log marginal likelihood */
   double *expected; /* [F, N]: expected under all components */
-  double *one_precision, *one_vector; /* [d, d, N], [d, N]: one component's, in each lane */
+  double *one_precision, *one_vector; /* [d, d, N], [d, N]: prior of one component, in each lane */
   int *jitters; /* [N] */
   double *slices; /* [EM_LOGS_SLICES, 3 + C F]: log likelihood, squared residuals, n, sums */
-  EmLogsRows rows; /* of other than conjugate likelihoods */
+  EmLogsRows rows; /* for likelihoods that are not conjugate */
 } Scratch;
 
-static size_t features_of(const EmLogs *self) { return em_features(self->data.d); }
+static size_t em_logs_feature_count(const EmLogs *self) { return em_features(self->data.d); }
 
 /* ---- evidence of a chunk */
 
-/* Writes y - X shift and X scale in place of y and X, in lane n of the chunk. */
-static void load_task(const EmLogs *self, const double *task, int n) {
+/* Loads a task into lane n of the chunk, with y - X shift in place of y and X scale in place of X. */
+static void em_logs_load_task(const EmLogs *self, const double *task, int n) {
   const size_t d = (size_t)self->data.d, packed = d * (d + 1) / 2;
   const double *gram = task, *moment = task + packed, *shift = self->frame.shift, *scale = self->frame.scale;
   Scratch *at = self->scratch;
@@ -51,11 +51,12 @@ static void load_task(const EmLogs *self, const double *task, int n) {
   at->count[n] = moment[d + 1];
 }
 
-static void scale_rows(int rows, double factor, const double *restrict from, double *restrict to) {
+static void em_logs_scale_evidence(int rows, double factor, const double *restrict from,
+                                   double *restrict to) {
   for (int i = 0; i < rows * N; i++) to[i] = from[i] * factor;
 }
 
-static void load_chunk(const EmLogs *self, int first, int items) {
+static void em_logs_load_chunk(const EmLogs *self, int first, int items) {
   const int d = self->data.d;
   Scratch *at = self->scratch;
   at->used = items - first < N ? items - first : N;
@@ -66,13 +67,14 @@ static void load_chunk(const EmLogs *self, int first, int items) {
     memset(at->count, 0, N * sizeof *at->count);
   }
   for (int n = 0; n < at->used; n++)
-    load_task(self, logs_task(self->logs, (self->first + first + n) % self->logs->tasks), n);
-  scale_rows(d * d, 1 / self->variance, at->gram, at->precision);
-  scale_rows(d, 1 / self->variance, at->moment, at->vector);
+    em_logs_load_task(self, logs_task(self->logs, (self->first + first + n) % self->logs->tasks), n);
+  em_logs_scale_evidence(d * d, 1 / self->variance, at->gram, at->precision);
+  em_logs_scale_evidence(d, 1 / self->variance, at->moment, at->vector);
 }
 
-/* Computes the evidence of the priors that stand in each lane, where each has its own. */
-static void approximate_tasks(const EmLogs *self, int first, double *log_evidence) {
+/* Computes each lane's evidence by expectation propagation, under the prior in one_precision and
+ * one_vector. */
+static void em_logs_approximate_tasks(const EmLogs *self, int first, double *log_evidence) {
   Scratch *at = self->scratch;
   em_logs_rows_evidence(&at->rows, first / N, self->frame.shift, self->frame.scale, at->one_precision,
                         at->one_vector, at->precision, at->vector, log_evidence);
@@ -82,8 +84,8 @@ static void approximate_tasks(const EmLogs *self, int first, double *log_evidenc
 
 /* Computes feature[F, N]: 1, the mean, and covariance + mean mean', lower triangle. */
 SIMD_CLONES
-static void fill_features(int d, const double *restrict mean, const double *restrict covariance,
-                          double *restrict feature) {
+static void em_logs_fill_features(int d, const double *restrict mean, const double *restrict covariance,
+                                  double *restrict feature) {
   for (int n = 0; n < N; n++) feature[n] = 1;
   memcpy(feature + N, mean, (size_t)(d * N) * sizeof *mean);
   double *restrict row = feature + (1 + d) * N;
@@ -93,7 +95,8 @@ static void fill_features(int d, const double *restrict mean, const double *rest
         row[n] = covariance[(i * d + j) * N + n] + mean[i * N + n] * mean[j * N + n];
 }
 
-static void weigh_component(const EmLogs *self, const Mixture *mixture, int c, int first, double *feature) {
+static void em_logs_weigh_component(const EmLogs *self, const Mixture *mixture, int c, int first,
+                                    double *feature) {
   const int d = self->data.d;
   Scratch *at = self->scratch;
   const double constant = at->constant[c] + 0.5 * d * log(2 * M_PI);
@@ -101,7 +104,7 @@ static void weigh_component(const EmLogs *self, const Mixture *mixture, int c, i
   if (logs_has_rows(self->logs)) {
     lanes_repeat(d * d, N, mixture->precision + (size_t)c * (size_t)(d * d), at->one_precision);
     lanes_repeat(d, N, mixture->information + (size_t)c * (size_t)d, at->one_vector);
-    approximate_tasks(self, first, log_evidence);
+    em_logs_approximate_tasks(self, first, log_evidence);
   }
   mixture_evidence_add(mixture, c, N, at->precision, at->vector, at->factor, at->mean);
   linalg_cholesky_lanes(d, N, at->factor, at->jitters);
@@ -111,10 +114,10 @@ static void weigh_component(const EmLogs *self, const Mixture *mixture, int c, i
   if (!feature) return;
   linalg_backward_lanes(d, N, at->factor, at->mean);
   linalg_inverse_lanes(d, N, at->factor, at->inverse);
-  fill_features(d, at->mean, at->inverse, feature);
+  em_logs_fill_features(d, at->mean, at->inverse, feature);
 }
 
-/* Turns share[C, N] from logarithms into responsibilities, 0 in lanes that are not used; log_sum[N]. */
+/* Turns share[C, N] from logarithms into responsibilities, 0 in unused lanes, and computes log_sum[N]. */
 static void normalise_shares(int components, int used, double *share, double *log_sum) {
   double top[N], total[N];
   lanes_exponentiate(components, N, share, top, total);
@@ -124,29 +127,31 @@ static void normalise_shares(int components, int used, double *share, double *lo
     for (int n = 0; n < N; n++) share[c * N + n] *= total[n];
 }
 
-/* Adds log p(y | X) without the prior: - n / 2 log(2 pi sigma^2) - y'y / (2 sigma^2). */
-static void add_rewards(const EmLogs *self, double *log_sum) {
+/* Adds the part of log p(y | X) that does not depend on the prior: - n / 2 log(2 pi sigma^2) - y'y / (2
+ * sigma^2). */
+static void em_logs_add_reward_terms(const EmLogs *self, double *log_sum) {
   const Scratch *at = self->scratch;
   if (logs_has_rows(self->logs)) return;
   for (int n = 0; n < at->used; n++)
     log_sum[n] -= 0.5 * (at->count[n] * log(2 * M_PI * self->variance) + at->square[n] / self->variance);
 }
 
-/* Computes responsibilities, log marginal likelihoods and, unless `features` is false, expected features. */
-static void evaluate_chunk(const EmLogs *self, const Mixture *mixture, int first, int items, bool features) {
+/* Computes responsibilities, log marginal likelihoods and, if `features`, expected features. */
+static void em_logs_evaluate_chunk(const EmLogs *self, const Mixture *mixture, int first, int items,
+                                   bool features) {
   Scratch *at = self->scratch;
-  const size_t size = features_of(self) * N;
-  load_chunk(self, first, items);
+  const size_t size = em_logs_feature_count(self) * N;
+  em_logs_load_chunk(self, first, items);
   mixture_evidence_constants(mixture, at->constant);
   for (int c = 0; c < mixture->components; c++)
-    weigh_component(self, mixture, c, first, features ? at->features + (size_t)c * size : NULL);
+    em_logs_weigh_component(self, mixture, c, first, features ? at->features + (size_t)c * size : NULL);
   normalise_shares(mixture->components, at->used, at->share, at->log_sum);
-  add_rewards(self, at->log_sum);
+  em_logs_add_reward_terms(self, at->log_sum);
 }
 
 /* ---- sums */
 
-static double sum_of(const double *x) {
+static double em_logs_sum_lanes(const double *x) {
   double part[VECTOR_LANES] = {0}, sum = 0;
   for (int n = 0; n < N; n += VECTOR_LANES)
     for (int k = 0; k < VECTOR_LANES; k++) part[k] += x[n + k];
@@ -154,10 +159,12 @@ static double sum_of(const double *x) {
   return sum;
 }
 
-/* Adds shares times features to sums[C, F]; expected[F, N] becomes the features under all components. */
+/* Adds shares times features to sums[C, F] and sets expected[F, N] to the features expected under the whole
+ * mixture. */
 SIMD_CLONES
-static void add_features(int components, int features, const double *restrict share,
-                         const double *restrict feature, double *restrict expected, double *restrict sums) {
+static void em_logs_sum_features(int components, int features, const double *restrict share,
+                                 const double *restrict feature, double *restrict expected,
+                                 double *restrict sums) {
   memset(expected, 0, (size_t)(features * N) * sizeof *expected);
   for (int c = 0; c < components; c++)
     for (int f = 0; f < features; f++, feature += N) {
@@ -173,7 +180,7 @@ static void add_features(int components, int features, const double *restrict sh
 }
 
 /* Returns the expected |y - X z|^2 of the chunk. */
-static double squared_residual(const EmLogs *self) {
+static double em_logs_squared_residual(const EmLogs *self) {
   const int d = self->data.d;
   const Scratch *at = self->scratch;
   const double *mean = at->expected + N, *second = at->expected + (1 + d) * N;
@@ -184,34 +191,34 @@ static double squared_residual(const EmLogs *self) {
     for (int j = 0; j <= i; j++, second += N)
       for (int n = 0; n < N; n++) residual[n] += (i == j ? 1 : 2) * at->gram[(i * d + j) * N + n] * second[n];
   }
-  return sum_of(residual);
+  return em_logs_sum_lanes(residual);
 }
 
-/* Computes slice[3 + C F] of the chunks first .. end - 1. */
-static void sum_slice(const EmLogs *self, const Mixture *mixture, int first, int end, int items,
-                      double *slice) {
+/* Adds the chunks first .. end - 1 to slice[3 + C F]. */
+static void em_logs_sum_slice(const EmLogs *self, const Mixture *mixture, int first, int end, int items,
+                              double *slice) {
   Scratch *at = self->scratch;
   for (int chunk = first; chunk < end; chunk++) {
-    evaluate_chunk(self, mixture, chunk * N, items, true);
-    add_features(mixture->components, (int)features_of(self), at->share, at->features, at->expected,
-                 slice + 3);
-    slice[0] += sum_of(at->log_sum);
-    slice[1] += squared_residual(self);
-    slice[2] += sum_of(at->count);
+    em_logs_evaluate_chunk(self, mixture, chunk * N, items, true);
+    em_logs_sum_features(mixture->components, (int)em_logs_feature_count(self), at->share, at->features,
+                         at->expected, slice + 3);
+    slice[0] += em_logs_sum_lanes(at->log_sum);
+    slice[1] += em_logs_squared_residual(self);
+    slice[2] += em_logs_sum_lanes(at->count);
   }
 }
 
 static double logs_expect(EmData *data, int items, const Mixture *mixture, double *sums) {
   EmLogs *self = (EmLogs *)data;
-  const size_t width = 3 + (size_t)mixture->components * features_of(self);
+  const size_t width = 3 + (size_t)mixture->components * em_logs_feature_count(self);
   const int chunks = (items + N - 1) / N, size = self->ranks ? self->ranks->size : 1,
             rank = self->ranks ? self->ranks->rank : 0;
   double *slices = self->scratch->slices, total[3] = {0};
   memset(slices, 0, EM_LOGS_SLICES * width * sizeof *slices);
   for (int s = 0; s < EM_LOGS_SLICES; s++)
     if (em_logs_owner(s, size) == rank)
-      sum_slice(self, mixture, em_logs_slice(s, chunks), em_logs_slice(s + 1, chunks), items,
-                slices + (size_t)s * width);
+      em_logs_sum_slice(self, mixture, em_logs_slice(s, chunks), em_logs_slice(s + 1, chunks), items,
+                        slices + (size_t)s * width);
   if (self->ranks) self->ranks->combine(self->ranks->context, EM_LOGS_SLICES * width, slices);
   for (size_t s = 0; s < EM_LOGS_SLICES; s++) {
     for (size_t k = 0; k < 3; k++) total[k] += slices[s * width + k];
@@ -223,14 +230,14 @@ static double logs_expect(EmData *data, int items, const Mixture *mixture, doubl
 
 void em_logs_density(EmLogs *self, const Mixture *mixture, double *density) {
   for (int first = 0; first < self->data.items; first += N) {
-    evaluate_chunk(self, mixture, first, self->data.items, false);
+    em_logs_evaluate_chunk(self, mixture, first, self->data.items, false);
     memcpy(density + first, self->scratch->log_sum, (size_t)self->scratch->used * sizeof *density);
   }
 }
 
 /* ---- draws */
 
-/* Returns the component at which the sum of lane n's responsibilities reaches `uniform`. */
+/* Returns the component at which the running sum of lane n's responsibilities exceeds `uniform`. */
 static int pick_component(const Scratch *at, int components, int n, double uniform) {
   int c = 0;
   for (double below = at->share[n]; c + 1 < components && below <= uniform; below += at->share[c * N + n])
@@ -238,9 +245,10 @@ static int pick_component(const Scratch *at, int components, int n, double unifo
   return c;
 }
 
-/* Makes one draw for each task of an evaluated chunk: z[d, N] = L^-T (L^-1 h + z), z standard normal at
- * first, c[N] the component. */
-static void draw_chunk(const EmLogs *self, const Mixture *mixture, int first, const int *c, double *z) {
+/* Draws once for each task of an evaluated chunk, from component c[N]: z[d, N] = L^-T (L^-1 h + z), where z
+ * is standard normal on entry. */
+static void em_logs_draw_chunk(const EmLogs *self, const Mixture *mixture, int first, const int *c,
+                               double *z) {
   const int d = self->data.d;
   Scratch *at = self->scratch;
   double ignored[N];
@@ -248,7 +256,7 @@ static void draw_chunk(const EmLogs *self, const Mixture *mixture, int first, co
     for (int i = 0; i < d * d; i++) at->one_precision[i * N + n] = mixture->precision[c[n] * d * d + i];
     for (int i = 0; i < d; i++) at->one_vector[i * N + n] = mixture->information[c[n] * d + i];
   }
-  if (logs_has_rows(self->logs)) approximate_tasks(self, first, ignored);
+  if (logs_has_rows(self->logs)) em_logs_approximate_tasks(self, first, ignored);
   for (int i = 0; i < d * d * N; i++) at->factor[i] = at->one_precision[i] + at->precision[i];
   for (int i = 0; i < d * N; i++) at->mean[i] = at->one_vector[i] + at->vector[i];
   linalg_cholesky_lanes(d, N, at->factor, at->jitters);
@@ -257,9 +265,9 @@ static void draw_chunk(const EmLogs *self, const Mixture *mixture, int first, co
   linalg_backward_lanes(d, N, at->factor, z);
 }
 
-/* Draws z[d, N] and c[N] of the used lanes for draw_chunk, from the streams (key, run, round = item,
- * draw). */
-static void draw_noise(const EmLogs *self, int components, int first, Rng stream, int *c, double *z) {
+/* Draws the normals z[d, N] and components c[N] of the used lanes for em_logs_draw_chunk, from the streams
+ * (key, run, round = item, draw). */
+static void em_logs_draw_noise(const EmLogs *self, int components, int first, Rng stream, int *c, double *z) {
   const int d = self->data.d;
   double *normal = self->scratch->expected; /* [d] */
   for (int n = 0; n < self->scratch->used; n++) {
@@ -278,12 +286,12 @@ void em_logs_draw(EmLogs *self, const Mixture *mixture, int draws, RngKey key, u
   const size_t stride = (size_t)items * (size_t)draws;
   double *chunk = self->scratch->features; /* [d, N] */
   for (int first = 0; first < items; first += N) {
-    evaluate_chunk(self, mixture, first, items, false);
+    em_logs_evaluate_chunk(self, mixture, first, items, false);
     for (int m = 0; m < draws; m++) {
       int c[N] = {0};
-      draw_noise(self, mixture->components, first, (Rng){.key = key, .run = run, .draw = (uint32_t)m}, c,
-                 chunk);
-      draw_chunk(self, mixture, first, c, chunk);
+      em_logs_draw_noise(self, mixture->components, first, (Rng){.key = key, .run = run, .draw = (uint32_t)m},
+                         c, chunk);
+      em_logs_draw_chunk(self, mixture, first, c, chunk);
       for (int i = 0; i < d; i++)
         for (int n = 0; n < self->scratch->used; n++)
           z[(size_t)i * stride + (size_t)(first + n) * (size_t)draws + (size_t)m] = chunk[i * N + n];
@@ -295,50 +303,50 @@ void em_logs_means(EmLogs *self, const Mixture *gaussian, double *z) {
   const int d = self->data.d, items = self->data.items, c[N] = {0};
   double *chunk = self->scratch->features; /* [d, N] */
   for (int first = 0; first < items; first += N) {
-    load_chunk(self, first, items);
+    em_logs_load_chunk(self, first, items);
     memset(chunk, 0, (size_t)(d * N) * sizeof *chunk);
-    draw_chunk(self, gaussian, first, c, chunk);
+    em_logs_draw_chunk(self, gaussian, first, c, chunk);
     lanes_copy(d, self->scratch->used, chunk, N, z + first, items);
   }
 }
 
 /* ---- starts */
 
-/* Computes z[d], the mean of an item's posterior under the common Gaussian, or a draw from it with `rng`. */
-static void common_posterior(const EmLogs *self, int item, Rng *rng, double *z) {
+/* Computes z[d], a draw from an item's posterior under the common Gaussian, or its mean if `rng` is NULL. */
+static void em_logs_common_posterior(const EmLogs *self, int item, Rng *rng, double *z) {
   const int d = self->data.d, first = item / N * N, n = item % N, c[N] = {0};
   Scratch *at = self->scratch;
   double *chunk = at->features;
-  evaluate_chunk(self, self->common, first, self->data.items, false);
+  em_logs_evaluate_chunk(self, self->common, first, self->data.items, false);
   memset(chunk, 0, (size_t)(d * N) * sizeof *chunk);
   if (rng) {
     rng_normal(rng, d, at->expected);
     for (int i = 0; i < d; i++) chunk[i * N + n] = at->expected[i];
   }
-  draw_chunk(self, self->common, first, c, chunk);
+  em_logs_draw_chunk(self, self->common, first, c, chunk);
   for (int i = 0; i < d; i++) z[i] = chunk[i * N + n];
 }
 
 static void logs_place(EmData *data, int item, double *z) {
   const EmLogs *self = (const EmLogs *)data, *from = self->sample ? self->sample : self;
-  common_posterior(from, item % from->data.items, NULL, z);
+  em_logs_common_posterior(from, item % from->data.items, NULL, z);
 }
 
-/* Starts from equal weights; means are draws from posteriors of tasks under the common Gaussian,
- * covariances its own times C^(-2/d). */
+/* Starts from equal weights, with means drawn from posteriors of tasks under the common Gaussian, and its
+ * covariance times C^(-2/d). */
 static void logs_seed(EmData *data, int items, int components, Rng *rng, double *sums) {
   const EmLogs *self = (const EmLogs *)data, *from = self->sample ? self->sample : self;
   const int d = data->d;
   const double count = (double)items / components, spread = pow(components, -2.0 / d);
   for (int c = 0; c < components; c++) {
     double *mean = sums + 1, *second = mean + d;
-    common_posterior(from, (int)rng_index(rng, (uint64_t)from->data.items), rng, mean);
+    em_logs_common_posterior(from, (int)rng_index(rng, (uint64_t)from->data.items), rng, mean);
     sums[0] = count;
     for (int i = 0; i < d; i++)
       for (int j = 0; j <= i; j++)
         *second++ = count * (mean[i] * mean[j] + spread * self->common->covariance[i * d + j]);
     for (int i = 0; i < d; i++) mean[i] *= count;
-    sums += features_of(self);
+    sums += em_logs_feature_count(self);
   }
 }
 

@@ -4,18 +4,20 @@
 
 enum { N = LOGS_BLOCK };
 
-/* How far off modes may be, which expectation propagation begins at, and then its sites: what they miss
- * averages out over tasks. */
+/* Tolerances of the modes that expectation propagation starts from, and of its sites: the remaining errors
+ * average out over tasks. */
 static const double START_TOLERANCE = 1e-2, SITE_TOLERANCE = 2e-2;
 
-static int rows_of(const Logs *logs, int task) { return (int)logs_task(logs, task)[logs_width(logs->d) - 1]; }
+static int logs_task_rows(const Logs *logs, int task) {
+  return (int)logs_task(logs, task)[logs_width(logs->d) - 1];
+}
 
-/* Rows in order of task: row[start[task]] .. row[start[task + 1] - 1]. */
+/* Row numbers sorted by task: those of `task` are row[start[task]] .. row[start[task + 1] - 1]. */
 typedef struct {
   int64_t *start, *row;
 } Index;
 
-static Status index_create(Arena *memory, const Logs *logs, Index *out) {
+static Status logs_index_rows_by_task(Arena *memory, const Logs *logs, Index *out) {
   SCRATCH_ARENA(scratch);
   int64_t *next;
   ALLOCATE(memory, out->start, logs->tasks + 1);
@@ -23,7 +25,7 @@ static Status index_create(Arena *memory, const Logs *logs, Index *out) {
   ALLOCATE(&scratch, next, logs->tasks);
   for (int t = 0; t < logs->tasks; t++) {
     next[t] = out->start[t];
-    out->start[t + 1] = out->start[t] + rows_of(logs, t);
+    out->start[t + 1] = out->start[t] + logs_task_rows(logs, t);
   }
   for (int64_t r = 0; r < logs->observations; r++) {
     const int task = (int)logs_row(logs, r)[logs->d + 1];
@@ -32,9 +34,10 @@ static Status index_create(Arena *memory, const Logs *logs, Index *out) {
   return STATUS_OK;
 }
 
-/* Arranges the rows of one chunk, task[N] (-1: none), as rounds of a history. */
-static Status fill_history(Arena *memory, const Logs *logs, const Index *index, const int *task,
-                           History *history, double *padding) {
+/* Arranges the rows of one chunk, with tasks task[N] (-1: none), as rounds of a history, and computes
+ * padding[N]. */
+static Status em_logs_rows_fill_history(Arena *memory, const Logs *logs, const Index *index, const int *task,
+                                        History *history, double *padding) {
   SCRATCH_ARENA(scratch);
   const int d = logs->d;
   const double zero = 0;
@@ -42,14 +45,14 @@ static Status fill_history(Arena *memory, const Logs *logs, const Index *index, 
   double *phi, y[N], none;
   ALLOCATE(&scratch, phi, d * N);
   for (int n = 0; n < N; n++)
-    if (task[n] >= 0 && rows_of(logs, task[n]) > rounds) rounds = rows_of(logs, task[n]);
+    if (task[n] >= 0 && logs_task_rows(logs, task[n]) > rounds) rounds = logs_task_rows(logs, task[n]);
   TRY(history_create(memory, d, N, logs->likelihood, history));
   TRY(history_reserve(history, rounds));
   for (int k = 0; k < rounds; k++) {
     memset(phi, 0, (size_t)(d * N) * sizeof *phi);
     memset(y, 0, sizeof y);
     for (int n = 0; n < N; n++) {
-      if (task[n] < 0 || k >= rows_of(logs, task[n])) continue;
+      if (task[n] < 0 || k >= logs_task_rows(logs, task[n])) continue;
       const double *row = logs_row(logs, index->row[index->start[task[n]] + k]);
       for (int i = 0; i < d; i++) phi[i * N + n] = row[i];
       y[n] = row[d];
@@ -57,7 +60,8 @@ static Status fill_history(Arena *memory, const Logs *logs, const Index *index, 
     history_record(history, NULL, phi, y);
   }
   logs->likelihood->ops->deviance(logs->likelihood, 1, &zero, &zero, &none);
-  for (int n = 0; n < N; n++) padding[n] = -none / 2 * (rounds - (task[n] >= 0 ? rows_of(logs, task[n]) : 0));
+  for (int n = 0; n < N; n++)
+    padding[n] = -none / 2 * (rounds - (task[n] >= 0 ? logs_task_rows(logs, task[n]) : 0));
   return STATUS_OK;
 }
 
@@ -72,12 +76,13 @@ Status em_logs_rows_create(Arena *memory, const Logs *logs, int first, int items
   ALLOCATE(memory, out->fallbacks, N);
   TRY(irls_create(memory, logs->d, N, START_TOLERANCE, &out->irls));
   TRY(ep_create(memory, logs->d, N, SITE_TOLERANCE, &out->ep));
-  TRY(index_create(&scratch, logs, &index));
+  TRY(logs_index_rows_by_task(&scratch, logs, &index));
   for (int chunk = 0; chunk < chunks; chunk++) {
     int task[N];
     for (int n = 0; n < N; n++)
       task[n] = chunk * N + n < items ? (int)(((int64_t)first + chunk * N + n) % logs->tasks) : -1;
-    TRY(fill_history(memory, logs, &index, task, &out->history[chunk], out->padding + chunk * N));
+    TRY(em_logs_rows_fill_history(memory, logs, &index, task, &out->history[chunk],
+                                  out->padding + chunk * N));
   }
   return STATUS_OK;
 }

@@ -11,9 +11,9 @@ Status logs_create(Arena *memory, int d, const Likelihood *likelihood, Logs *out
   return STATUS_OK;
 }
 
-/* Makes room for block `index`, of `size` doubles, in a list of blocks that doubles; a new block is of
- * zeros. */
-static Status grow_blocks(Arena *memory, size_t index, size_t size, size_t *capacity, double ***blocks) {
+/* Makes sure that block `index`, of `size` doubles, exists; a new block is zeroed. The list of blocks grows
+ * by doubling. */
+static Status logs_grow_blocks(Arena *memory, size_t index, size_t size, size_t *capacity, double ***blocks) {
   if (index >= *capacity) {
     const size_t larger = *capacity > 0 ? 2 * *capacity : 16;
     double **list;
@@ -26,9 +26,10 @@ static Status grow_blocks(Arena *memory, size_t index, size_t size, size_t *capa
   return STATUS_OK;
 }
 
-static Status add_row(Logs *logs, int task, const double *x, double y) {
+static Status logs_add_row(Logs *logs, int task, const double *x, double y) {
   const size_t d = (size_t)logs->d, index = (size_t)logs->observations;
-  TRY(grow_blocks(logs->memory, index / LOGS_ROWS, LOGS_ROWS * (d + 2), &logs->row_blocks, &logs->row_block));
+  TRY(logs_grow_blocks(logs->memory, index / LOGS_ROWS, LOGS_ROWS * (d + 2), &logs->row_blocks,
+                       &logs->row_block));
   double *row = logs->row_block[index / LOGS_ROWS] + index % LOGS_ROWS * (d + 2);
   memcpy(row, x, d * sizeof *x);
   row[d] = y;
@@ -40,12 +41,12 @@ const double *logs_row(const Logs *logs, int64_t index) {
   return logs->row_block[index / LOGS_ROWS] + (size_t)(index % LOGS_ROWS) * (size_t)(logs->d + 2);
 }
 
-/* Makes room for one more task. */
-static Status begin_task(Logs *logs) {
+/* Adds a task without observations. */
+static Status logs_begin_task(Logs *logs) {
   const int task = logs->tasks;
   if (task == INT_MAX) return status_set(STATUS_INPUT, "logs of more than %d tasks", INT_MAX);
-  TRY(grow_blocks(logs->memory, (size_t)task / LOGS_BLOCK, LOGS_BLOCK * logs_width(logs->d), &logs->blocks,
-                  &logs->block));
+  TRY(logs_grow_blocks(logs->memory, (size_t)task / LOGS_BLOCK, LOGS_BLOCK * logs_width(logs->d),
+                       &logs->blocks, &logs->block));
   logs->tasks++;
   return STATUS_OK;
 }
@@ -53,7 +54,7 @@ static Status begin_task(Logs *logs) {
 Status logs_add_task(Logs *logs, const double *entry) {
   const size_t width = logs_width(logs->d);
   ASSERT(!logs_has_rows(logs));
-  TRY(begin_task(logs));
+  TRY(logs_begin_task(logs));
   memcpy(logs_task(logs, logs->tasks - 1), entry, width * sizeof *entry);
   logs->observations += (int64_t)entry[width - 1];
   return STATUS_OK;
@@ -62,8 +63,8 @@ Status logs_add_task(Logs *logs, const double *entry) {
 Status logs_add(Logs *logs, int task, const double *x, double y) {
   const int d = logs->d;
   ASSERT(task >= 0 && task <= logs->tasks);
-  if (task == logs->tasks) TRY(begin_task(logs));
-  if (logs_has_rows(logs)) TRY(add_row(logs, task, x, y));
+  if (task == logs->tasks) TRY(logs_begin_task(logs));
+  if (logs_has_rows(logs)) TRY(logs_add_row(logs, task, x, y));
   logs->observations++;
   double *entry = logs_task(logs, task);
   for (int i = 0; i < d; i++)
@@ -74,13 +75,14 @@ Status logs_add(Logs *logs, int task, const double *x, double y) {
   return STATUS_OK;
 }
 
-/* Computes place[tasks of `logs`]: where a task stands in the selection, or -1. */
-static Status select_rows(const Logs *logs, const int *place, Logs *out) {
+/* Copies the rows of the selected tasks: place[tasks of `logs`] is the number of each task in `out`, or
+ * -1. */
+static Status logs_select_rows(const Logs *logs, const int *place, Logs *out) {
   for (int64_t r = 0; r < logs->observations; r++) {
     const double *row = logs_row(logs, r);
     const int to = place[(int)row[logs->d + 1]];
     if (to < 0) continue;
-    TRY(add_row(out, to, row, row[logs->d]));
+    TRY(logs_add_row(out, to, row, row[logs->d]));
     out->observations++;
   }
   return STATUS_OK;
@@ -95,13 +97,13 @@ Status logs_select(Arena *memory, const Logs *logs, int count, const int *task, 
   ALLOCATE(&scratch, place, logs->tasks);
   memset(place, -1, (size_t)logs->tasks * sizeof *place);
   for (int k = 0; k < count; k++) {
-    TRY(grow_blocks(memory, (size_t)k / LOGS_BLOCK, LOGS_BLOCK * width, &out->blocks, &out->block));
+    TRY(logs_grow_blocks(memory, (size_t)k / LOGS_BLOCK, LOGS_BLOCK * width, &out->blocks, &out->block));
     memcpy(logs_task(out, k), logs_task(logs, task[k]), width * sizeof(double));
     if (!logs_has_rows(logs)) out->observations += (int64_t)logs_task(out, k)[width - 1];
     place[task[k]] = k;
   }
   out->tasks = count;
-  return logs_has_rows(logs) ? select_rows(logs, place, out) : STATUS_OK;
+  return logs_has_rows(logs) ? logs_select_rows(logs, place, out) : STATUS_OK;
 }
 
 Status logs_sample(Arena *memory, const Logs *logs, int most, uint64_t seed, Logs *out) {
@@ -127,12 +129,12 @@ typedef struct {
   void (*progress)(double done, double total);
 } Target;
 
-static Status begin_rows(void *context, int d) {
+static Status logs_begin_file(void *context, int d) {
   const Target *target = context;
   return logs_create(target->memory, d, target->likelihood, target->logs);
 }
 
-static Status take_file_row(void *context, int task, const double *x, double y) {
+static Status logs_take_file_row(void *context, int task, const double *x, double y) {
   const Target *target = context;
   const LikelihoodOps *ops = target->likelihood->ops;
   if (!ops->admits(y))
@@ -141,7 +143,7 @@ static Status take_file_row(void *context, int task, const double *x, double y) 
   return logs_add(target->logs, task, x, y);
 }
 
-static void show_progress(void *context, double done, double total) {
+static void logs_show_read_progress(void *context, double done, double total) {
   const Target *target = context;
   target->progress(done, total);
 }
@@ -150,9 +152,9 @@ Status logs_read(Arena *memory, const char *path, const Likelihood *likelihood, 
                  void (*progress)(double done, double total), Logs *out) {
   Target target = {memory, likelihood, out, progress};
   const LogsSink sink = {.context = &target,
-                         .begin = begin_rows,
-                         .row = take_file_row,
-                         .progress = progress ? show_progress : NULL};
+                         .begin = logs_begin_file,
+                         .row = logs_take_file_row,
+                         .progress = progress ? logs_show_read_progress : NULL};
   TRY(logs_file_read(path, &sink));
   out->estimate_noise = estimate_noise;
   return STATUS_OK;

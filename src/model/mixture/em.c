@@ -5,16 +5,16 @@
 #include <math.h>
 #include <string.h>
 
-/* A component that explains fewer items than this is started again. */
+/* A component that explains fewer items than this is restarted. */
 static const double LEAST_COUNT = 1e-3;
 
 typedef struct {
   EmData *data;
   const EmPlan *plan;
-  Mixture now; /* the present parameters */
+  Mixture now; /* the current parameters */
   double *sums; /* [C, features] */
   double *common; /* [d], variances of the items about the means of their components */
-  Rng rng; /* of repairs */
+  Rng rng; /* for restarts of empty components */
 } Em;
 
 static Status em_create(Arena *memory, EmData *data, const EmPlan *plan, int components, Em *em) {
@@ -25,12 +25,12 @@ static Status em_create(Arena *memory, EmData *data, const EmPlan *plan, int com
   return STATUS_OK;
 }
 
-static void clear_sums(Em *em) {
+static void em_clear_sums(Em *em) {
   memset(em->sums, 0, (size_t)em->now.components * em_features(em->now.d) * sizeof *em->sums);
 }
 
-/* Starts component c again: where some item is, with the covariance of all. */
-static void start_afresh(Em *em, size_t c) {
+/* Restarts component c at a random item, with unit variances. */
+static void em_restart_component(Em *em, size_t c) {
   const size_t d = (size_t)em->now.d;
   double *covariance = em->now.covariance + c * d * d;
   em->data->place(em->data, (int)rng_index(&em->rng, (uint64_t)em->data->items), em->now.mean + c * d);
@@ -40,7 +40,7 @@ static void start_afresh(Em *em, size_t c) {
 }
 
 /* Computes `common`, from the sums of 1, z and z z' over the items of each component. */
-static void find_common(Em *em, double items) {
+static void em_common_variances(Em *em, double items) {
   const size_t d = (size_t)em->now.d, features = em_features(em->now.d);
   memset(em->common, 0, d * sizeof *em->common);
   for (int c = 0; c < em->now.components; c++) {
@@ -68,7 +68,7 @@ static void maximise_component(const Em *em, size_t c, const double *sums) {
   }
 }
 
-/* Gives the first components one covariance: the mean of theirs by the items that they explain. */
+/* Gives the first components one covariance: the mean of theirs, weighted by the items that they explain. */
 static void tie_covariances(Em *em) {
   const size_t d = (size_t)em->now.d, square = d * d, features = em_features(em->now.d);
   const int tied = em->plan->tied < em->now.components ? em->plan->tied : em->now.components;
@@ -91,11 +91,11 @@ static void maximise_parameters(Em *em) {
   const size_t features = em_features(em->now.d);
   double items = 0, total = 0;
   for (int c = 0; c < em->now.components; c++) items += em->sums[(size_t)c * features];
-  find_common(em, items);
+  em_common_variances(em, items);
   for (int c = 0; c < em->now.components; c++) {
     const double *sums = em->sums + (size_t)c * features;
     if (sums[0] < LEAST_COUNT) {
-      start_afresh(em, (size_t)c);
+      em_restart_component(em, (size_t)c);
     } else {
       em->now.weight[c] = sums[0] / items;
       maximise_component(em, (size_t)c, sums);
@@ -110,7 +110,7 @@ static void maximise_parameters(Em *em) {
 static Status iterate_em(Em *em, int items, double *likelihood) {
   TRY(tick_check());
   TRY(mixture_prepare(&em->now));
-  clear_sums(em);
+  em_clear_sums(em);
   *likelihood = em->data->expect(em->data, items, &em->now, em->sums) / items;
   maximise_parameters(em);
   return STATUS_OK;
@@ -130,40 +130,40 @@ static Status converge_em(Em *em, double *likelihood) {
   return STATUS_OK;
 }
 
-static Status begin_start(Em *em, int items, Rng rng, double *likelihood) {
+static Status em_begin_start(Em *em, int items, Rng rng, double *likelihood) {
   em->rng = rng;
-  clear_sums(em);
+  em_clear_sums(em);
   em->data->seed(em->data, items, em->now.components, &em->rng, em->sums);
   maximise_parameters(em);
   for (int k = 0; k < em->plan->trial_iterations; k++) TRY(iterate_em(em, items, likelihood));
   return STATUS_OK;
 }
 
-static int best_of(int starts, const double *likelihood) {
+static int em_best_start(int starts, const double *likelihood) {
   int chosen = 0;
   for (int start = 1; start < starts; start++)
     if (likelihood[start] > likelihood[chosen]) chosen = start;
   return chosen;
 }
 
-/* Runs the starts: trials[starts] get their parameters, likelihood[starts] what they have reached. */
-static Status run_trials(Arena *memory, Em *em, RngKey key, uint32_t run, Mixture *trials,
-                         double *likelihood) {
+/* Runs the starts: trials[starts] get their parameters, likelihood[starts] the likelihoods they reached. */
+static Status em_run_trials(Arena *memory, Em *em, RngKey key, uint32_t run, Mixture *trials,
+                            double *likelihood) {
   const int items = em->data->items < em->plan->trial_items ? em->data->items : em->plan->trial_items;
   for (int start = 0; start < em->plan->starts; start++) {
     TRY(mixture_create(memory, em->now.d, em->now.components, &trials[start]));
     const Rng rng = {.key = key, .run = run, .round = (uint32_t)(em->plan->first_start + start)};
-    TRY(begin_start(em, items, rng, &likelihood[start]));
+    TRY(em_begin_start(em, items, rng, &likelihood[start]));
     mixture_copy_parameters(&em->now, &trials[start]);
   }
   return STATUS_OK;
 }
 
-static Status run_finals(Em *em, RngKey key, uint32_t run, const Mixture *trials, double *likelihood,
-                         Mixture *out, double *highest) {
+static Status em_run_finals(Em *em, RngKey key, uint32_t run, const Mixture *trials, double *likelihood,
+                            Mixture *out, double *highest) {
   *highest = -INFINITY;
   for (int rank = 0; rank < em->plan->finalists && rank < em->plan->starts; rank++) {
-    const int chosen = best_of(em->plan->starts, likelihood);
+    const int chosen = em_best_start(em->plan->starts, likelihood);
     double reached;
     likelihood[chosen] = -INFINITY;
     mixture_copy_parameters(&trials[chosen], &em->now);
@@ -186,8 +186,8 @@ Status em_fit(Arena *memory, EmData *data, int components, const EmPlan *plan, R
   TRY(em_create(&scratch, data, plan, components, &em));
   TRY(mixture_create(memory, data->d, components, out));
   ALLOCATE_ARRAYS(&scratch, plan->starts, trials, reached);
-  TRY(run_trials(&scratch, &em, key, run, trials, reached));
-  TRY(run_finals(&em, key, run, trials, reached, out, &highest));
+  TRY(em_run_trials(&scratch, &em, key, run, trials, reached));
+  TRY(em_run_finals(&em, key, run, trials, reached, out, &highest));
   if (likelihood) *likelihood = highest;
   return STATUS_OK;
 }
@@ -218,7 +218,7 @@ Status em_step(EmData *data, const EmPlan *plan, Rng rng, Mixture *mixture, doub
 }
 
 double em_cost(const EmPlan *plan, double components, double items, double item) {
-  const double used = 0.6; /* of the iterations that are allowed, until it ends */
+  const double used = 0.6; /* share of the allowed iterations until EM converges */
   const double trials = plan->starts * plan->trial_iterations * fmin(items, plan->trial_items),
                finals = fmin(plan->finalists, plan->starts) * used * plan->most_iterations * items;
   return components * item * (trials + finals);

@@ -1,9 +1,9 @@
 /* Expectation maximisation for a mixture of Gaussians with full covariances (Dempster, Laird and Rubin 1977).
  *
- * It is fitted to items of which each says something about a z in R^d of its own: a sample says all. What an
- * item is, only its E-step knows, which gives the expected moments of z under each component; so the same EM
- * serves samples (em_samples.h), tasks of logs (em_logs.h) and anything else that has such moments. z is
- * expected in coordinates of unit variance, which the floor of the covariances is made for. */
+ * The data are items, each of which tells something about its z in R^d; a sample tells everything. Only the
+ * E-step knows what an item is: it gives the expected moments of z under each component, so that the same EM
+ * serves samples (em_samples.h), tasks of logs (em_logs.h) and anything else that has such moments. z should
+ * be in coordinates of unit variance, for which the floor of the covariances is made. */
 #pragma once
 
 #include "model/mixture/mixture.h"
@@ -16,45 +16,48 @@ static inline size_t em_features(int d) { return (size_t)(1 + d + d * (d + 1) / 
 typedef struct EmData EmData;
 struct EmData {
   int d, items;
-  /* sums[C, em_features] += expected features of z and the component, over the first `items` items, under a
-   * prepared mixture. Returns the sum of the items' log likelihoods. */
+  /* Adds to sums[C, em_features] the expected features of z and the component, over the first `items` items,
+   * under a prepared mixture. Returns the sum of the items' log likelihoods. */
   double (*expect)(EmData *self, int items, const Mixture *mixture, double *sums);
-  /* The same where every item is given to one of `components` centres, chosen among the first `items`. */
+  /* The same with every item assigned to one of `components` centres, which are chosen among the first
+   * `items`. */
   void (*seed)(EmData *self, int items, int components, Rng *rng, double *sums);
-  /* A place z[d] where an item puts its own. */
+  /* Computes z[d], a place where an item puts its z. */
   void (*place)(EmData *self, int item, double *z);
 };
 
-/* All starts run trial_iterations on the first trial_items; the best `finalists` of them go on with all items
- * until the mean log likelihood rises by no more than `tolerance` of itself, and the best of these wins. */
+/* All starts run trial_iterations on the first trial_items; the best `finalists` of them continue with all
+ * items until the mean log likelihood rises by no more than `tolerance` of itself, and the best of these
+ * wins. */
 typedef struct {
   int starts, finalists, trial_items, trial_iterations, most_iterations;
-  int first_start; /* names the streams of the first */
+  int first_start; /* names the random streams of the first start */
   double tolerance;
-  /* Every covariance has so many items of covariance C^(-2/d) I beside its own (Fraley and Raftery 2007); 0
-   * is maximum likelihood. */
+  /* Every covariance includes this many items of covariance C^(-2/d) I in addition to its items (Fraley and
+   * Raftery 2007); 0 is maximum likelihood. */
   double prior_items;
-  /* And so many whose variances are those of all items about the means of their components, without
+  /* And this many whose variances are those of all items about the means of their components, without
    * correlations. */
   double shared_items;
-  /* The first so many components have one covariance, the mean of theirs, with prior_items once beside it. */
+  /* This many of the first components share one covariance, the mean of theirs, with prior_items added only
+   * once. */
   int tied;
 } EmPlan;
 
-/* Fits the mixture, not yet prepared. Before each iteration the tick of the thread is asked (core/tick.h).
+/* Fits a mixture, which is not prepared. Calls the tick of the thread before each iteration (core/tick.h).
  * The streams of a start are (key, run, round = first_start + start). *likelihood is the mean log likelihood
- * of the items; NULL allowed. data->items >= components. */
+ * of the items; may be NULL. Requires data->items >= components. */
 Status em_fit(Arena *memory, EmData *data, int components, const EmPlan *plan, RngKey key, uint32_t run,
               Mixture *out, double *likelihood);
 /* Continues from the parameters in `mixture`, with all items. */
 Status em_continue(EmData *data, const EmPlan *plan, RngKey key, uint32_t run, Mixture *mixture,
                    double *likelihood);
 
-/* Runs one iteration with all items. *likelihood is their mean log likelihood before it; `rng` says where
- * a component that has become empty begins again. */
+/* Runs one iteration with all items. *likelihood is their mean log likelihood before it; `rng` chooses where
+ * a component that has become empty restarts. */
 Status em_step(EmData *data, const EmPlan *plan, Rng rng, Mixture *mixture, double *likelihood);
-/* Returns the operations of em_fit (SamplerOps.cost), where an E-step has `item` of them for each item and
+/* Returns the operations of em_fit (SamplerOps.cost) if an E-step takes `item` of them per item and
  * component. */
 double em_cost(const EmPlan *plan, double components, double items, double item);
-/* Returns whether EM ends: the mean log likelihood has risen by no more than the tolerance. */
+/* Returns whether EM has converged: the mean log likelihood has risen by no more than the tolerance. */
 bool em_has_converged(const EmPlan *plan, double before, double now);

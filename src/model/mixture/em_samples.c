@@ -5,13 +5,13 @@
 #include <cblas.h>
 #include <string.h>
 
-/* Limits of the features of a chunk: in many dimensions it takes fewer samples at a time. */
+/* Limits of a chunk: in many dimensions it has fewer samples, for the sake of their features. */
 enum { MOST_FEATURES = 1 << 21, LEAST_CHUNK = 8 };
 
 /* Fills features[F, chunk] of the chunk at z. */
 SIMD_CLONES
-static void fill_features(int d, int chunk, size_t stride, const double *restrict z,
-                          double *restrict features) {
+static void em_fill_features(int d, int chunk, size_t stride, const double *restrict z,
+                             double *restrict features) {
   double *restrict row = features + (size_t)(1 + d) * (size_t)chunk;
   for (int n = 0; n < chunk; n++) features[n] = 1;
   for (int i = 0; i < d; i++) {
@@ -25,7 +25,7 @@ static void fill_features(int d, int chunk, size_t stride, const double *restric
 }
 
 /* Computes coefficient[C, F], which multiplies the features in log weight_c N(z | c). */
-static void fill_coefficients(const Mixture *mixture, double *coefficient) {
+static void em_fill_coefficients(const Mixture *mixture, double *coefficient) {
   const size_t d = (size_t)mixture->d;
   for (size_t c = 0; c < (size_t)mixture->components; c++) {
     const double *precision = mixture->precision + c * d * d, *information = mixture->information + c * d;
@@ -40,8 +40,8 @@ static void fill_coefficients(const Mixture *mixture, double *coefficient) {
   }
 }
 
-/* Replaces share[C, chunk] by exp(share - the largest of a sample), with inverse[n] of their sums, 0 for
- * samples that are not used. Returns the sum of the logarithms of what was summed. */
+/* Replaces share[C, chunk] by exp(share - the largest of the sample), and sets inverse[n] to 1 over their
+ * sum, 0 for samples that are not used. Returns the sum of the log densities of the used samples. */
 static double exponentiate_shares(int components, int chunk, int used, double *share, double *inverse) {
   double top[CHUNK_SAMPLES], total[CHUNK_SAMPLES], sum = 0;
   lanes_exponentiate(components, chunk, share, top, total);
@@ -50,41 +50,41 @@ static double exponentiate_shares(int components, int chunk, int used, double *s
   return sum;
 }
 
-/* Scales features[F, chunk] row by row. */
+/* Multiplies each row of features[F, chunk] by factor[chunk]. */
 SIMD_CLONES
-static void scale_features(int rows, int chunk, const double *restrict factor, double *restrict features) {
+static void em_scale_features(int rows, int chunk, const double *restrict factor, double *restrict features) {
   for (int f = 0; f < rows; f++)
     for (int n = 0; n < chunk; n++) features[f * chunk + n] *= factor[n];
 }
 
 /* Adds share features' to sums[C, F]. */
-static void add_features(const EmSamples *self, int components, double *sums) {
+static void em_add_features(const EmSamples *self, int components, double *sums) {
   const int features = (int)em_features(self->data.d);
   cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasTrans, components, features, self->chunk, 1, self->share,
               self->chunk, self->features, self->chunk, 1, sums, features);
 }
 
-static double samples_expect(EmData *data, int items, const Mixture *mixture, double *sums) {
+static double em_samples_expect(EmData *data, int items, const Mixture *mixture, double *sums) {
   EmSamples *self = (EmSamples *)data;
   const int features = (int)em_features(data->d), components = mixture->components, chunk = self->chunk;
   double inverse[CHUNK_SAMPLES], sum = 0;
-  fill_coefficients(mixture, self->coefficient);
+  em_fill_coefficients(mixture, self->coefficient);
   for (int first = 0; first < items; first += chunk) {
-    fill_features(data->d, chunk, (size_t)self->padded, self->z + first, self->features);
+    em_fill_features(data->d, chunk, (size_t)self->padded, self->z + first, self->features);
     cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, components, chunk, features, 1, self->coefficient,
                 features, self->features, chunk, 0, self->share, chunk);
     sum += exponentiate_shares(components, chunk, items - first < chunk ? items - first : chunk, self->share,
                                inverse);
-    scale_features(features, chunk, inverse, self->features);
-    add_features(self, components, sums);
+    em_scale_features(features, chunk, inverse, self->features);
+    em_add_features(self, components, sums);
   }
   return sum;
 }
 
-/* Lowers distance[padded] and sets nearest[padded] where `centre` is closer than all before; returns the
- * sum of distances of the first `items`. */
+/* Lowers distance[padded] and sets nearest[padded] where `centre` is closer than all before; returns the sum
+ * of the squared distances of the first `items`. */
 SIMD_CLONES
-static double approach_centre(EmSamples *self, int items, int c) {
+static double em_approach_centre(EmSamples *self, int items, int c) {
   const size_t stride = (size_t)self->padded;
   const int chunk = self->chunk;
   const double *restrict z = self->z;
@@ -107,15 +107,15 @@ static double approach_centre(EmSamples *self, int items, int c) {
   return sum;
 }
 
-static void samples_place(EmData *data, int item, double *z) {
+static void em_samples_place(EmData *data, int item, double *z) {
   const EmSamples *self = (const EmSamples *)data;
   for (size_t i = 0; i < (size_t)data->d; i++) z[i] = self->z[i * (size_t)self->padded + (size_t)item];
 }
 
-/* Takes samples as centres: by k-means++ in even starts, with probability proportional to the squared
- * distance from the centres so far; uniform in odd starts, which finds optima where one component lies on
- * another (measured: swirl). Every sample is given to the nearest. */
-static void samples_seed(EmData *data, int items, int components, Rng *rng, double *sums) {
+/* Chooses samples as centres: by k-means++ in even starts, with probability proportional to the squared
+ * distance from the centres so far; uniformly in odd starts, which finds optima where one component lies on
+ * another (measured: swirl). Every sample is assigned to the nearest centre. */
+static void em_samples_seed(EmData *data, int items, int components, Rng *rng, double *sums) {
   EmSamples *self = (EmSamples *)data;
   const int chunk = self->chunk;
   double sum = 0;
@@ -127,15 +127,15 @@ static void samples_seed(EmData *data, int items, int components, Rng *rng, doub
       double below = u * sum;
       for (k = 0; k + 1 < items && below >= self->distance[k]; k++) below -= self->distance[k];
     }
-    samples_place(data, k, self->centre);
-    sum = approach_centre(self, items, c);
+    em_samples_place(data, k, self->centre);
+    sum = em_approach_centre(self, items, c);
   }
   for (int first = 0; first < items; first += chunk) {
     for (int c = 0; c < components; c++)
       for (int n = 0; n < chunk; n++)
         self->share[c * chunk + n] = first + n < items && self->nearest[first + n] == c;
-    fill_features(data->d, chunk, (size_t)self->padded, self->z + first, self->features);
-    add_features(self, components, sums);
+    em_fill_features(data->d, chunk, (size_t)self->padded, self->z + first, self->features);
+    em_add_features(self, components, sums);
   }
 }
 
@@ -147,9 +147,9 @@ Status em_samples_create(Arena *memory, int d, int n, const double *z, int first
   const int padded = (items + chunk - 1) / chunk * chunk;
   *out = (EmSamples){.data = {.d = d,
                               .items = items,
-                              .expect = samples_expect,
-                              .seed = samples_seed,
-                              .place = samples_place},
+                              .expect = em_samples_expect,
+                              .seed = em_samples_seed,
+                              .place = em_samples_place},
                      .chunk = chunk,
                      .padded = padded};
   ALLOCATE(memory, out->z, (size_t)d * (size_t)padded);

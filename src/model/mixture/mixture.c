@@ -1,10 +1,9 @@
-/* Density, score and samples of a Gaussian mixture. Lanes are taken CHUNK_LANES at a time; every inner loop
- * runs over them.
+/* Density, score and samples of a Gaussian mixture. Lanes are processed CHUNK_LANES at a time; every inner
+ * loop runs over them.
  *
  * With precision P_c, mean m_c and l_c = log_norm_c - 1/2 (x - m_c)' P_c (x - m_c): the log density is log
- * sum_c exp l_c, and r_c = exp(l_c) / sum exp l is the responsibility of component c. The largest l met so
- * far ("top") is taken out of the sum as it grows, so that a point far from all components is as safe as
- * any. */
+ * sum_c exp l_c, and r_c = exp(l_c) / sum exp l is the responsibility of component c. The largest l so far
+ * ("top") is factored out of the running sum, so that a point far from all components is as safe as any. */
 #include "model/mixture/mixture.h"
 
 #include "core/lanes.h"
@@ -88,11 +87,12 @@ void mixture_moments(const Mixture *mixture, double *mean, double *covariance) {
   }
 }
 
-/* Colours normals: theta[d, count], with rows `stride` apart, holds z and becomes mean_c + L_c z, c[count]
- * the component. Rows go from the last to the first, so that row i still finds z_j, j <= i. */
+/* Colours normals: theta[d, count], with rows `stride` apart, holds z and becomes mean_c + L_c z, where
+ * c[count] are the components. Rows are computed from the last to the first, so that row i still finds z_j, j
+ * <= i. */
 SIMD_CLONES
-static void colour_normals(const Mixture *mixture, const int *restrict c, int count, size_t stride,
-                           double *restrict theta) {
+static void mixture_colour_normals(const Mixture *mixture, const int *restrict c, int count, size_t stride,
+                                   double *restrict theta) {
   int d = mixture->d;
   const double *restrict mean = mixture->mean, *restrict cholesky = mixture->cholesky;
   for (int i = d - 1; i >= 0; i--) {
@@ -122,7 +122,7 @@ void mixture_sample(const Mixture *mixture, RngLanes *rng, double *theta) {
       below += mixture->weight[c];
       for (uint32_t n = 0; n < part.lanes; n++) chosen[n] += u[n] >= below;
     }
-    colour_normals(mixture, chosen, (int)part.lanes, rng->lanes, theta + first);
+    mixture_colour_normals(mixture, chosen, (int)part.lanes, rng->lanes, theta + first);
   }
 }
 
@@ -134,7 +134,8 @@ typedef struct {
 } Points;
 
 /* Computes out[n] = (P_c (x - m_c))_i: row i of minus the gradient of component c's log density. */
-static inline void pull_to_mean(const Mixture *mixture, int c, int i, Points points, double *restrict out) {
+static inline void mixture_pull_to_mean(const Mixture *mixture, int c, int i, Points points,
+                                        double *restrict out) {
   size_t d = (size_t)mixture->d;
   const double *mean = mixture->mean + (size_t)c * d,
                *row = mixture->precision + ((size_t)c * d + (size_t)i) * d;
@@ -147,8 +148,8 @@ static inline void pull_to_mean(const Mixture *mixture, int c, int i, Points poi
   }
 }
 
-/* out[rows] = rows i, i + 1, .. of P_c (x - m_c), for the lanes `at`: a vector of x that is loaded meets
- * several rows, whose sums stay in registers. */
+/* Computes out[rows] = rows i, i + 1, .. of P_c (x - m_c), for the lanes `at`: each vector of x that is
+ * loaded serves several rows, whose sums stay in registers. */
 enum { PULL_ROWS = 4 };
 INLINE void pull_rows(const Mixture *mixture, int c, size_t i, const int rows, RealLanes at, const double *x,
                       Real *out) {
@@ -166,8 +167,8 @@ INLINE void pull_rows(const Mixture *mixture, int c, size_t i, const int rows, R
   }
 }
 
-/* Subtracts (x - m_c)_i (P_c (x - m_c))_i / 2 from log_density for rows i, i + 1, ..; with `gradient`[d,
- * CHUNK_LANES] they become rows of g_c. */
+/* Subtracts (x - m_c)_i (P_c (x - m_c))_i / 2 from log_density for rows i, i + 1, ..; unless gradient[d,
+ * CHUNK_LANES] is NULL, writes these rows of g_c to it. */
 INLINE void add_rows(const Mixture *mixture, int c, size_t i, const int rows, RealLanes at, const double *x,
                      Real *log_density, double *gradient) {
   Real pulled[PULL_ROWS];
@@ -214,8 +215,8 @@ INLINE void log_normaliser(const Mixture *mixture, Points points, double *restri
 }
 
 SIMD_CLONES
-static void log_density_chunk(const Mixture *mixture, Points points, double *restrict top,
-                              double *restrict total) {
+static void mixture_log_density_chunk(const Mixture *mixture, Points points, double *restrict top,
+                                      double *restrict total) {
   log_normaliser(mixture, points, top, total);
 }
 
@@ -231,7 +232,7 @@ INLINE void pull_points(const Mixture *mixture, int c, size_t i, const int rows,
 }
 
 SIMD_CLONES
-static void score_chunk(const Mixture *mixture, Points points, double *restrict out) {
+static void mixture_score_chunk(const Mixture *mixture, Points points, double *restrict out) {
   double log_density[CHUNK_LANES], top[CHUNK_LANES], total[CHUNK_LANES], old_share[CHUNK_LANES],
       share[CHUNK_LANES], pulled[PULL_ROWS * CHUNK_LANES];
   const int d = mixture->d;
@@ -263,8 +264,8 @@ static void score_chunk(const Mixture *mixture, Points points, double *restrict 
 
 /* Computes density and score in one pass over the components; gradient[d, CHUNK_LANES] is scratch. */
 SIMD_CLONES
-static void density_chunk(const Mixture *mixture, Points points, double *restrict gradient,
-                          double *restrict top, double *restrict total, double *restrict score) {
+static void mixture_density_chunk(const Mixture *mixture, Points points, double *restrict gradient,
+                                  double *restrict top, double *restrict total, double *restrict score) {
   double log_density[CHUNK_LANES], old_share[CHUNK_LANES], share[CHUNK_LANES];
   for (int c = 0; c < mixture->components; c++) {
     component_gradient(mixture, c, points, gradient, log_density);
@@ -288,13 +289,13 @@ static void density_chunk(const Mixture *mixture, Points points, double *restric
 }
 
 /* Computes out[n] = g_c' v, with g_c the score of component c. */
-static inline void slope_along(const Mixture *mixture, int c, Points points, const double *v,
-                               double *restrict out) {
+static inline void mixture_slope_along(const Mixture *mixture, int c, Points points, const double *v,
+                                       double *restrict out) {
   double row[CHUNK_LANES];
   for (int n = 0; n < points.count; n++) out[n] = 0;
   for (int i = 0; i < mixture->d; i++) {
     const double *restrict v_i = v + (size_t)i * points.stride;
-    pull_to_mean(mixture, c, i, points, row);
+    mixture_pull_to_mean(mixture, c, i, points, row);
     for (int n = 0; n < points.count; n++) out[n] -= row[n] * v_i[n];
   }
 }
@@ -302,8 +303,8 @@ static inline void slope_along(const Mixture *mixture, int c, Points points, con
 /* Computes H v = sum_c r_c (-P_c v + g_c (g_c' v - g' v)), with g = sum_c r_c g_c the score of the
  * mixture. */
 SIMD_CLONES
-static void hessian_chunk(const Mixture *mixture, Points points, const double *restrict v,
-                          double *restrict out) {
+static void mixture_hessian_chunk(const Mixture *mixture, Points points, const double *restrict v,
+                                  double *restrict out) {
   size_t d = (size_t)mixture->d;
   double log_density[CHUNK_LANES], top[CHUNK_LANES], total[CHUNK_LANES], along[CHUNK_LANES],
       share[CHUNK_LANES], mean_along[CHUNK_LANES], row[CHUNK_LANES];
@@ -314,7 +315,7 @@ static void hessian_chunk(const Mixture *mixture, Points points, const double *r
   for (int pass = 0; pass < 2; pass++) {
     for (int c = 0; c < mixture->components; c++) {
       component_log_density(mixture, c, points, log_density);
-      slope_along(mixture, c, points, v, along);
+      mixture_slope_along(mixture, c, points, v, along);
       for (int n = 0; n < points.count; n++) share[n] = special_exp(log_density[n] - top[n]) / total[n];
       if (pass == 0) {
         for (int n = 0; n < points.count; n++) mean_along[n] += share[n] * along[n];
@@ -323,7 +324,7 @@ static void hessian_chunk(const Mixture *mixture, Points points, const double *r
       for (size_t i = 0; i < d; i++) {
         double *restrict out_i = out + i * points.stride;
         const double *p = mixture->precision + ((size_t)c * d + i) * d;
-        pull_to_mean(mixture, c, (int)i, points, row);
+        mixture_pull_to_mean(mixture, c, (int)i, points, row);
         for (int n = 0; n < points.count; n++) out_i[n] -= share[n] * row[n] * (along[n] - mean_along[n]);
         for (size_t j = 0; j < d; j++) {
           const double *restrict v_j = v + j * points.stride;
@@ -334,13 +335,14 @@ static void hessian_chunk(const Mixture *mixture, Points points, const double *r
   }
 }
 
-/* Takes component c into the running mean of the scores, score[d], and into the running sum hessian[d, d],
- * lower triangle, by the update of weighted moments (West 1979), so that nothing cancels where scores are
- * large. gradient[d, CHUNK_LANES] holds g_c and becomes g_c - score. */
-static inline void join_hessian(const Mixture *mixture, int c, Points points,
-                                const double *restrict old_share, const double *restrict share,
-                                const double *restrict step, const double *restrict spread,
-                                double *restrict gradient, double *restrict score, double *restrict hessian) {
+/* Adds component c to the running mean of the scores, score[d], and to the running sum hessian[d, d], lower
+ * triangle, by updates of weighted moments (West 1979), so that nothing cancels where scores are large.
+ * gradient[d, CHUNK_LANES] holds g_c and becomes g_c - score. */
+static inline void mixture_join_hessian(const Mixture *mixture, int c, Points points,
+                                        const double *restrict old_share, const double *restrict share,
+                                        const double *restrict step, const double *restrict spread,
+                                        double *restrict gradient, double *restrict score,
+                                        double *restrict hessian) {
   const size_t d = (size_t)mixture->d;
   const double *precision = mixture->precision + (size_t)c * d * d;
   for (size_t i = 0; i < d; i++) {
@@ -360,8 +362,8 @@ static inline void join_hessian(const Mixture *mixture, int c, Points points,
 
 /* Computes H = sum_c r_c ((g_c - g) (g_c - g)' - P_c). */
 SIMD_CLONES
-static void score_hessian_chunk(const Mixture *mixture, Points points, double *restrict gradient,
-                                double *restrict score, double *restrict hessian) {
+static void mixture_score_hessian_chunk(const Mixture *mixture, Points points, double *restrict gradient,
+                                        double *restrict score, double *restrict hessian) {
   const size_t d = (size_t)mixture->d;
   double log_density[CHUNK_LANES], top[CHUNK_LANES], total[CHUNK_LANES], old_share[CHUNK_LANES],
       share[CHUNK_LANES], step[CHUNK_LANES], spread[CHUNK_LANES];
@@ -377,7 +379,7 @@ static void score_hessian_chunk(const Mixture *mixture, Points points, double *r
       step[n] = share[n] / total[n];
       spread[n] = (total[n] - share[n]) * step[n];
     }
-    join_hessian(mixture, c, points, old_share, share, step, spread, gradient, score, hessian);
+    mixture_join_hessian(mixture, c, points, old_share, share, step, spread, gradient, score, hessian);
   }
   for (size_t i = 0; i < d; i++)
     for (size_t j = 0; j <= i; j++) {
@@ -388,7 +390,7 @@ static void score_hessian_chunk(const Mixture *mixture, Points points, double *r
     }
 }
 
-static Points chunk_of(int lanes, int first, const double *theta) {
+static Points mixture_chunk_points(int lanes, int first, const double *theta) {
   return (Points){.stride = (size_t)lanes,
                   .count = lanes - first < CHUNK_LANES ? lanes - first : CHUNK_LANES,
                   .x = theta + first};
@@ -396,7 +398,7 @@ static Points chunk_of(int lanes, int first, const double *theta) {
 
 /* Computes out[count] += log total, which is 0 for one component. */
 SIMD_CLONES
-static void add_logs(const Mixture *mixture, int count, const double *total, double *out) {
+static void mixture_add_logs(const Mixture *mixture, int count, const double *total, double *out) {
   if (mixture->components == 1) return;
   for (RealLanes at = real_begin(count); at.count > 0; real_next(&at)) {
     Real x, sum;
@@ -411,9 +413,9 @@ static void add_logs(const Mixture *mixture, int count, const double *total, dou
 void mixture_log_density(const Mixture *mixture, int lanes, const double *theta, double *out) {
   for (int first = 0; first < lanes; first += CHUNK_LANES) {
     double total[CHUNK_LANES];
-    Points points = chunk_of(lanes, first, theta);
-    log_density_chunk(mixture, points, out + first, total);
-    add_logs(mixture, points.count, total, out + first);
+    Points points = mixture_chunk_points(lanes, first, theta);
+    mixture_log_density_chunk(mixture, points, out + first, total);
+    mixture_add_logs(mixture, points.count, total, out + first);
   }
 }
 
@@ -421,25 +423,26 @@ void mixture_density(const Mixture *mixture, int lanes, const double *theta, dou
                      double *log_density, double *score) {
   for (int first = 0; first < lanes; first += CHUNK_LANES) {
     double total[CHUNK_LANES];
-    Points points = chunk_of(lanes, first, theta);
-    density_chunk(mixture, points, gradient, log_density + first, total, score + first);
-    add_logs(mixture, points.count, total, log_density + first);
+    Points points = mixture_chunk_points(lanes, first, theta);
+    mixture_density_chunk(mixture, points, gradient, log_density + first, total, score + first);
+    mixture_add_logs(mixture, points.count, total, log_density + first);
   }
 }
 
 void mixture_score(const Mixture *mixture, int lanes, const double *theta, double *out) {
   for (int first = 0; first < lanes; first += CHUNK_LANES)
-    score_chunk(mixture, chunk_of(lanes, first, theta), out + first);
+    mixture_score_chunk(mixture, mixture_chunk_points(lanes, first, theta), out + first);
 }
 
 void mixture_hessian_product(const Mixture *mixture, int lanes, const double *theta, const double *v,
                              double *out) {
   for (int first = 0; first < lanes; first += CHUNK_LANES)
-    hessian_chunk(mixture, chunk_of(lanes, first, theta), v + first, out + first);
+    mixture_hessian_chunk(mixture, mixture_chunk_points(lanes, first, theta), v + first, out + first);
 }
 
 void mixture_score_hessian(const Mixture *mixture, int lanes, const double *theta, double *gradient,
                            double *score, double *hessian) {
   for (int first = 0; first < lanes; first += CHUNK_LANES)
-    score_hessian_chunk(mixture, chunk_of(lanes, first, theta), gradient, score + first, hessian + first);
+    mixture_score_hessian_chunk(mixture, mixture_chunk_points(lanes, first, theta), gradient, score + first,
+                                hessian + first);
 }

@@ -1,4 +1,4 @@
-/* A mixture of Gaussians in R^d, and what can be asked of it. A Gaussian is a mixture of one.
+/* A mixture of Gaussians in R^d, and its operations. A single Gaussian is a mixture of one component.
  *
  * Letters: C components, N lanes, lane last: theta[d, N]. */
 #pragma once
@@ -24,12 +24,12 @@ typedef struct {
 
 /* Creates a mixture of zeros. */
 Status mixture_create(Arena *memory, int d, int components, Mixture *out);
-/* Fills the derived fields from weight, mean, covariance. STATUS_INPUT when a covariance is not positive
- * definite or a weight not in (0, 1]; components are counted from 0. */
+/* Fills the derived fields from weight, mean, covariance. Returns STATUS_INPUT if a covariance is not
+ * positive definite or a weight is not in (0, 1]; the message counts components from 0. */
 Status mixture_prepare(Mixture *mixture);
-/* Checks a mixture before it is prepared: STATUS_INPUT, with `name` in the message, when weights do not sum
- * to 1, a covariance is not symmetric, or a value is not finite or so extreme that simple arithmetic on it
- * would not stay finite. Weights and covariances that are off by the rounding of a float are corrected. */
+/* Checks a mixture before it is prepared. Returns STATUS_INPUT, with `name` in the message, if weights do not
+ * sum to 1, a covariance is not symmetric, or a value is not finite or so extreme that simple arithmetic on
+ * it would not stay finite. Weights and covariances that are off by the rounding of a float are corrected. */
 Status mixture_check(const char *name, Mixture *mixture);
 /* Copies weight, mean and covariance of a mixture of the same size. */
 void mixture_copy_parameters(const Mixture *from, const Mixture *to);
@@ -45,13 +45,13 @@ void mixture_moments(const Mixture *mixture, double *mean, double *covariance);
 /* Draws N lanes, theta[d, N]; uses 1 uniform (which component), then d normals of each stream. */
 void mixture_sample(const Mixture *mixture, RngLanes *rng, double *theta);
 
-/* These read mean, precision and log_norm only. Their result for a lane does not depend on the other
- * lanes. */
-/* Computes out[N]. */
+/* The functions below read only mean, precision and log_norm. Their result for a lane does not depend on the
+ * other lanes. */
+/* Computes the log density, out[N]. */
 void mixture_log_density(const Mixture *mixture, int lanes, const double *theta, double *out);
 /* Computes out[d, N], the gradient of the log density. */
 void mixture_score(const Mixture *mixture, int lanes, const double *theta, double *out);
-/* Computes both of them, bit for bit, in one pass. Scratch: gradient[d, CHUNK_LANES]. */
+/* Computes both, with the same bits, in one pass. Scratch: gradient[d, CHUNK_LANES]. */
 void mixture_density(const Mixture *mixture, int lanes, const double *theta, double *gradient,
                      double *log_density, double *score);
 /* Computes out[d, N] = H(theta) v with H the Hessian of the log density. out must not overlap v. */

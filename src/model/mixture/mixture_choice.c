@@ -2,15 +2,15 @@
 
 #include <math.h>
 
-static double mean_of(int n, const double *x) {
+static double mixture_choice_mean(int n, const double *x) {
   double sum = 0;
   for (int i = 0; i < n; i++) sum += x[i];
   return sum / n;
 }
 
-/* Returns the standard error of the mean of x - y; infinity with less than two. */
-static double difference_error(int n, const double *x, const double *y) {
-  double mean = mean_of(n, x) - mean_of(n, y), square = 0;
+/* Returns the standard error of the mean of x - y; infinity with fewer than two samples. */
+static double mixture_choice_error(int n, const double *x, const double *y) {
+  double mean = mixture_choice_mean(n, x) - mixture_choice_mean(n, y), square = 0;
   for (int i = 0; i < n; i++) square += (x[i] - y[i] - mean) * (x[i] - y[i] - mean);
   return n > 1 ? sqrt(square / (n - 1) / n) : INFINITY;
 }
@@ -21,11 +21,11 @@ void mixture_choice_make(int n, int count, const int *components, const double *
   int best = 0;
   for (int k = 0; k < count; k++) {
     out->components[k] = components[k];
-    out->held_out[k] = mean_of(n, density[k]);
+    out->held_out[k] = mixture_choice_mean(n, density[k]);
     if (out->held_out[k] > out->held_out[best]) best = k;
   }
   for (int k = count - 1; k >= 0; k--) {
-    out->error[k] = difference_error(n, density[k], density[best]);
+    out->error[k] = mixture_choice_error(n, density[k], density[best]);
     if (out->held_out[best] - out->held_out[k] <= out->error[k]) out->chosen = k;
   }
 }
@@ -54,7 +54,8 @@ Status mixture_choice_save(const MixtureChoice *choice, StoreFile *file) {
   return store_put(file, error, choice->error);
 }
 
-/* Files from before variances were shared have none, and all that was tried is listed. */
+/* Loads `shared` and `most`. Files from before variances were shared have neither: nothing was shared, and
+ * the candidates are all that was tried. */
 static Status load_shared(StoreFile *file, size_t count, MixtureChoice *out) {
   int64_t most;
   out->most = out->components[count - 1];

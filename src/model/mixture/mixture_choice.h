@@ -10,13 +10,12 @@ enum { MIXTURE_MOST_CANDIDATES = 16 };
 
 typedef struct {
   int count; /* 0: there was no choice */
-  int components[MIXTURE_MOST_CANDIDATES]; /* rising */
+  int components[MIXTURE_MOST_CANDIDATES]; /* ascending */
   double held_out[MIXTURE_MOST_CANDIDATES]; /* mean log density */
-  double
-      error[MIXTURE_MOST_CANDIDATES]; /* standard error of its difference to the highest, sample by sample */
+  double error[MIXTURE_MOST_CANDIDATES]; /* standard error of its paired difference to the highest */
   double shared[MIXTURE_MOST_CANDIDATES]; /* EmPlan.shared_items of its fit */
   int chosen;
-  int most; /* number of components that was tried and is not above the last candidate's, or was no better */
+  int most; /* most components that were tried: the last candidate's, or more that were no better */
 } MixtureChoice;
 
 /* Chooses the fewest components whose mean is below the highest by no more than one standard error of the
@@ -24,10 +23,10 @@ typedef struct {
 void mixture_choice_make(int n, int count, const int *components, const double *const *density,
                          MixtureChoice *out);
 
-/* Returns whether more components than the chosen ones were not tried. */
+/* Returns whether the chosen number of components is the largest that was tried. */
 bool mixture_choice_ends(const MixtureChoice *choice);
 
-/* Saves the choice: nothing where there was none. Loads the choice: nothing where the file has none. */
+/* Saves the choice, if there was one. mixture_choice_load reads it back; count is 0 if the file has none. */
 Status mixture_choice_save(const MixtureChoice *choice, StoreFile *file);
 Status mixture_choice_load(StoreFile *file, MixtureChoice *out);
 /* Reports one line for each candidate. */

@@ -13,8 +13,8 @@ void mixture_evidence_constants(const Mixture *mixture, double *out) {
 
 /* Computes out[rows, lanes] = a[rows] + b[rows, lanes]. */
 SIMD_CLONES
-static void add_each(int rows, int lanes, const double *restrict a, const double *restrict b,
-                     double *restrict out) {
+static void mixture_add_to_lanes(int rows, int lanes, const double *restrict a, const double *restrict b,
+                                 double *restrict out) {
   for (int i = 0; i < rows; i++)
     for (int n = 0; n < lanes; n++) out[i * lanes + n] = a[i] + b[i * lanes + n];
 }
@@ -22,12 +22,12 @@ static void add_each(int rows, int lanes, const double *restrict a, const double
 void mixture_evidence_add(const Mixture *mixture, int c, int lanes, const double *precision, const double *b,
                           double *factor, double *vector) {
   const int d = mixture->d;
-  add_each(d * d, lanes, mixture->precision + (size_t)c * (size_t)(d * d), precision, factor);
-  add_each(d, lanes, mixture->information + c * d, b, vector);
+  mixture_add_to_lanes(d * d, lanes, mixture->precision + (size_t)c * (size_t)(d * d), precision, factor);
+  mixture_add_to_lanes(d, lanes, mixture->information + c * d, b, vector);
 }
 
-/* Weighs `count` <= VECTOR_LANES lanes, from the first one on; a count that the compiler knows is a plain
- * move of a vector. */
+/* Weighs `count` <= VECTOR_LANES lanes, from the first one on; with a count that the compiler knows, loads
+ * and stores are plain vector moves. */
 INLINE void weigh_vector(int d, int lanes, size_t count, double constant, const double *factor,
                          const double *whitened, double *log_weight) {
   Real sum = {0}, one = {0};

@@ -1,7 +1,7 @@
-/* A mixture of Gaussians fitted to samples of theta, with a number of components that is given, or chosen by
- * the likelihood of samples that were held out.
+/* A mixture of Gaussians fitted to samples of theta, with a given number of components, or one that is chosen
+ * by the likelihood of held-out samples.
  *
- * Samples are standardised for each coordinate first, so that the floor on the variances means the same at
+ * Each coordinate of the samples is standardised first, so that the floor on the variances means the same at
  * any scale. */
 #include "model/mixture/mixture_fit.h"
 
@@ -13,7 +13,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Standardised samples, theta = shift + scale z, in an order of their own. */
+/* Standardised samples, theta = shift + scale z, possibly in another order. */
 typedef struct {
   int d, n;
   double *shift, *scale, *z; /* [d], [d], [d, n] */
@@ -25,9 +25,9 @@ static bool is_constant(int n, const double *row) {
   return true;
 }
 
-/* Finds mean and standard deviation of a coordinate; one that does not vary keeps its unit: its variance
- * is 0, whatever the rounding of its mean makes of it. */
-static void find_scale(int n, const double *row, double *shift, double *scale) {
+/* Finds mean and standard deviation of a coordinate. One that does not vary gets a scale of 1: its variance
+ * is 0, even if rounding of the mean makes it seem larger. */
+static void mixture_fit_scale(int n, const double *row, double *shift, double *scale) {
   double variance;
   linalg_moments(1, n, row, shift, &variance);
   const bool constant = is_constant(n, row);
@@ -35,8 +35,8 @@ static void find_scale(int n, const double *row, double *shift, double *scale) {
   *scale = !constant && variance > 0 ? sqrt(variance) : 1;
 }
 
-/* Creates the standardised samples; order[n] says which sample stands where, NULL: as they come. */
-static Status standardised_create(Arena *memory, int d, int n, const double *theta, const int *order,
+/* Creates the standardised samples, sample order[k] at position k (NULL: in their own order). */
+static Status mixture_standardise(Arena *memory, int d, int n, const double *theta, const int *order,
                                   Standardised *out) {
   *out = (Standardised){.d = d, .n = n};
   ALLOCATE_ARRAYS(memory, d, out->shift, out->scale);
@@ -44,7 +44,7 @@ static Status standardised_create(Arena *memory, int d, int n, const double *the
   for (size_t i = 0; i < (size_t)d; i++) {
     const double *row = theta + i * (size_t)n;
     double *z = out->z + i * (size_t)n;
-    find_scale(n, row, &out->shift[i], &out->scale[i]);
+    mixture_fit_scale(n, row, &out->shift[i], &out->scale[i]);
     for (int k = 0; k < n; k++) z[k] = (row[order ? order[k] : k] - out->shift[i]) / out->scale[i];
   }
   return STATUS_OK;
@@ -57,7 +57,7 @@ static double standardising_log_jacobian(const Standardised *samples) {
   return sum;
 }
 
-/* Fits a mixture of one, the moments: EM has nothing to do. */
+/* Fits a single Gaussian by its moments; there is nothing for EM to do. */
 static Status fit_one(Arena *memory, const Standardised *samples, Mixture *out) {
   const int d = samples->d;
   TRY(mixture_create(memory, d, 1, out));
@@ -78,8 +78,8 @@ static Status mean_log_density(const Mixture *mixture, int n, const double *thet
   return STATUS_OK;
 }
 
-/* Returns the plan for a number of components that is given. */
-static EmPlan plan_given(int starts) {
+/* Returns the plan for a given number of components. */
+static EmPlan em_plan_given(int starts) {
   return (EmPlan){.starts = starts,
                   .finalists = 5,
                   .trial_items = INT_MAX,
@@ -88,21 +88,21 @@ static EmPlan plan_given(int starts) {
                   .tolerance = 1e-8};
 }
 
-/* Returns the plan for a mixture that stands in for another prior: a millionth of the likelihood is as
- * good there as 1e-8, which takes ten times as long. */
-static EmPlan plan_rough(int starts) {
-  EmPlan plan = plan_given(starts);
+/* Returns the plan for a mixture that only approximates another prior: there a tolerance of a millionth is as
+ * good as 1e-8, which takes ten times as long. */
+static EmPlan em_plan_rough(int starts) {
+  EmPlan plan = em_plan_given(starts);
   plan.finalists = 2, plan.most_iterations = 200, plan.tolerance = 1e-6;
   return plan;
 }
 
 double mixture_fit_cost(int d, double n, int components, int starts) {
-  const EmPlan plan = plan_given(starts);
+  const EmPlan plan = em_plan_given(starts);
   return components == 1 ? 0 : em_cost(&plan, components, n, em_samples_cost(d, components));
 }
 
 double mixture_fit_roughly_cost(int d, double n, int components, int starts) {
-  const EmPlan plan = plan_rough(starts);
+  const EmPlan plan = em_plan_rough(starts);
   return components == 1 ? 0 : em_cost(&plan, components, n, em_samples_cost(d, components));
 }
 
@@ -117,7 +117,7 @@ static Status fit_components(Arena *memory, int d, int n, const double *theta, i
     return status_set(STATUS_INPUT,
                       "a mixture of %d components needs at least as many samples, but there are %d",
                       components, n);
-  TRY(standardised_create(&scratch, d, n, theta, NULL, &samples));
+  TRY(mixture_standardise(&scratch, d, n, theta, NULL, &samples));
   if (components == 1) {
     TRY(fit_one(memory, &samples, out));
   } else {
@@ -129,24 +129,23 @@ static Status fit_components(Arena *memory, int d, int n, const double *theta, i
 
 Status mixture_fit(Arena *memory, int d, int n, const double *theta, int components, int starts, RngKey key,
                    uint32_t run, Mixture *out, double *mean_log_likelihood) {
-  const EmPlan plan = plan_given(starts);
+  const EmPlan plan = em_plan_given(starts);
   TRY(fit_components(memory, d, n, theta, components, &plan, key, run, out));
   return mean_log_likelihood ? mean_log_density(out, n, theta, mean_log_likelihood) : STATUS_OK;
 }
 
 Status mixture_fit_roughly(Arena *memory, int d, int n, const double *theta, int components, int starts,
                            RngKey key, uint32_t run, Mixture *out) {
-  const EmPlan plan = plan_rough(starts);
+  const EmPlan plan = em_plan_rough(starts);
   return fit_components(memory, d, n, theta, components, &plan, key, run, out);
 }
 
-/* n samples are cut into parts of a tenth, of which as many are held out, one after the other, as have a
- * thousand samples together. */
+/* n samples are cut into tenths, which are held out one after another until a thousand samples have been. */
 typedef struct {
   int count, size;
 } Folds;
 
-static Folds folds_of(int n) {
+static Folds mixture_folds(int n) {
   enum { ENOUGH = 1000, MOST_FOLDS = 10 };
   const int tenth = n / 10, size = tenth < 1                       ? 1
                                    : tenth > MIXTURE_MOST_HELD_OUT ? MIXTURE_MOST_HELD_OUT
@@ -155,40 +154,44 @@ static Folds folds_of(int n) {
   return (Folds){.count = wanted < most ? wanted : most, .size = size};
 }
 
-/* Candidates, from the one that takes longest: ranks then end at the same time. */
+/* Candidates, the slowest first, so that ranks end at the same time. */
 static const int CANDIDATES[MIXTURE_MOST_CANDIDATES] = {256, 192, 128, 96, 64, 48, 32, 24,
                                                         16,  12,  8,   6,  4,  3,  2,  1};
-/* Most numbers of a candidate, so that all of them fit into memory in many dimensions too. */
+/* Most parameters of a candidate, so that all of them fit into memory in many dimensions too. */
 static const double MOST_NUMBERS = 1 << 20;
 /* The largest candidate is doubled up to this. */
 static const int MOST_COMPONENTS = 1024;
 
-static bool has_room(int d, int components) { return components * (1 + d + (double)d * d) <= MOST_NUMBERS; }
+static bool mixture_has_room(int d, int components) {
+  return components * (1 + d + (double)d * d) <= MOST_NUMBERS;
+}
 
 int mixture_candidate(int d, int index) {
   int first = 0;
-  while (first < MIXTURE_MOST_CANDIDATES - 1 && !has_room(d, CANDIDATES[first])) first++;
+  while (first < MIXTURE_MOST_CANDIDATES - 1 && !mixture_has_room(d, CANDIDATES[first])) first++;
   return first + index < MIXTURE_MOST_CANDIDATES ? CANDIDATES[first + index] : 0;
 }
 
 int mixture_most(int d) {
   int components = mixture_candidate(d, 0);
-  while (2 * components <= MOST_COMPONENTS && has_room(d, 2 * components)) components *= 2;
+  while (2 * components <= MOST_COMPONENTS && mixture_has_room(d, 2 * components)) components *= 2;
   return components;
 }
 
 bool mixture_candidate_fits(int d, int n, int components) {
   enum { LEAST = 8 };
-  return components == 1 || components * fmax(d + 1.0, LEAST) <= n - folds_of(n).size;
+  return components == 1 || components * fmax(d + 1.0, LEAST) <= n - mixture_folds(n).size;
 }
 
-/* Returns whether the largest candidate may be doubled to this: with two samples for each parameter. */
-static bool may_grow(int d, int n, int components) {
-  return components <= mixture_most(d) && 2.0 * components * (double)em_features(d) <= n - folds_of(n).size;
+/* Returns whether the largest candidate may be doubled to this: it needs two samples for each parameter. */
+static bool mixture_may_grow(int d, int n, int components) {
+  return components <= mixture_most(d) &&
+         2.0 * components * (double)em_features(d) <= n - mixture_folds(n).size;
 }
 
-/* Returns the plan. Few components have several optima, many have a good one near most starts. */
-static EmPlan plan_of(int components, int starts) {
+/* Returns the plan for a candidate. Few components have several optima, while many have a good one close to
+ * most starts. */
+static EmPlan em_plan_candidate(int components, int starts) {
   enum { SHARED = 40, LEAST = 2, TRIAL_ITEMS = 4096, TRIAL_EACH = 64 };
   const int share = SHARED / components > LEAST ? SHARED / components : LEAST;
   return (EmPlan){.starts = components == 1  ? 1
@@ -203,17 +206,18 @@ static EmPlan plan_of(int components, int starts) {
                   .prior_items = 1};
 }
 
-int mixture_fold(int n) { return folds_of(n).size; }
+int mixture_fold(int n) { return mixture_folds(n).size; }
 
 int mixture_held_out(int n) {
-  const Folds folds = folds_of(n);
+  const Folds folds = mixture_folds(n);
   return folds.count * folds.size;
 }
 
-/* Fits one fold's mixture to the samples outside of it, from nothing or from what it is, and computes
- * density[size] of the samples first .. first + size - 1 of the fold. */
-static Status hold_out(Arena *memory, const Standardised *samples, int first, int size, int components,
-                       const EmPlan *plan, RngKey key, uint32_t run, Mixture *fit, double *density) {
+/* Fits one fold's mixture to the samples outside the fold, from scratch or from its present parameters, and
+ * computes density[size], the log density of samples first .. first + size - 1 of the fold. */
+static Status mixture_fit_fold(Arena *memory, const Standardised *samples, int first, int size,
+                               int components, const EmPlan *plan, RngKey key, uint32_t run, Mixture *fit,
+                               double *density) {
   const int d = samples->d, n = samples->n;
   SCRATCH_ARENA(scratch);
   EmSamples training;
@@ -230,14 +234,14 @@ static Status hold_out(Arena *memory, const Standardised *samples, int first, in
   return STATUS_OK;
 }
 
-/* Chooses plan->shared_items, by hill climbing from the strongest that is not above eight times the items of
- * a component: each fit continues from the one before. held_out and `out`, the first fold's fit, are those of
- * the choice. */
+/* Chooses plan->shared_items by hill climbing, from the largest value that is not above eight times the
+ * samples per component: each fit continues from the one before. held_out and `out`, the first fold's fit,
+ * are those of the choice. */
 static Status choose_shrinkage(Arena *memory, const Standardised *samples, int components, EmPlan *plan,
                                RngKey key, uint32_t run, Mixture *out, double *held_out) {
   enum { COUNT = 5 };
   static const double SHARED[COUNT] = {2048, 256, 32, 4, 0};
-  const Folds folds = folds_of(samples->n);
+  const Folds folds = mixture_folds(samples->n);
   const int held = folds.count * folds.size;
   SCRATCH_ARENA(scratch);
   Mixture *fits;
@@ -251,8 +255,8 @@ static Status choose_shrinkage(Arena *memory, const Standardised *samples, int c
     trial.shared_items = SHARED[k];
     if (SHARED[k] > 8.0 * samples->n / components) continue;
     for (int f = 0; f < folds.count; f++)
-      TRY(hold_out(&scratch, samples, f * folds.size, folds.size, components, &trial, key, run, &fits[f],
-                   density + f * folds.size));
+      TRY(mixture_fit_fold(&scratch, samples, f * folds.size, folds.size, components, &trial, key, run,
+                           &fits[f], density + f * folds.size));
     for (int i = 0; i < held; i++) mean += density[i] / held;
     if (mean < highest) break;
     highest = mean;
@@ -265,7 +269,7 @@ static Status choose_shrinkage(Arena *memory, const Standardised *samples, int c
 
 Status mixture_try(Arena *memory, int d, int n, const double *theta, int components, int starts, RngKey key,
                    uint32_t run, Mixture *out, double *held_out, double *shared) {
-  EmPlan plan = plan_of(components, starts);
+  EmPlan plan = em_plan_candidate(components, starts);
   SCRATCH_ARENA(scratch);
   Standardised samples;
   EmSamples all;
@@ -274,7 +278,7 @@ Status mixture_try(Arena *memory, int d, int n, const double *theta, int compone
   if (n < 2) return mixture_fit(memory, d, n, theta, components, starts, key, run, out, NULL);
   ALLOCATE(&scratch, order, n);
   rng_permutation(&(Rng){.key = rng_subkey(key, RNG_MIXTURE_FOLD), .run = run}, n, order);
-  TRY(standardised_create(&scratch, d, n, theta, order, &samples));
+  TRY(mixture_standardise(&scratch, d, n, theta, order, &samples));
   TRY(choose_shrinkage(memory, &samples, components, &plan, key, run, out, held_out));
   TRY(em_samples_create(&scratch, d, n, samples.z, 0, n, components, &all));
   TRY(em_continue(&all.data, &plan, key, run, out, NULL));
@@ -290,7 +294,7 @@ Status mixture_try_more(Arena *memory, int d, int n, const double *theta, int st
   double *density, items;
   ALLOCATE(&scratch, density, held);
   TRY(mixture_try(memory, d, n, theta, components, starts, key, run, out, held_out, shared));
-  for (*most = components; may_grow(d, n, 2 * components); components *= 2) {
+  for (*most = components; mixture_may_grow(d, n, 2 * components); components *= 2) {
     Mixture fit;
     MixtureChoice choice;
     *most = 2 * components;
@@ -304,18 +308,18 @@ Status mixture_try_more(Arena *memory, int d, int n, const double *theta, int st
 }
 
 double mixture_try_cost(int d, double n, int components, int starts) {
-  enum { ITERATIONS = 60 }; /* of each fit, until it ends */
-  const double later = 2; /* strengths after the first, whose fits continue from it */
-  const EmPlan plan = plan_of(components, starts);
+  enum { ITERATIONS = 60 }; /* of each fit, until it converges */
+  const double later = 2; /* values of shared_items after the first, whose fits continue from it */
+  const EmPlan plan = em_plan_candidate(components, starts);
   const double trials = plan.starts * plan.trial_iterations * fmin(n, plan.trial_items),
                fits =
                    (fmin(plan.finalists, plan.starts) + later) * fmin(ITERATIONS, plan.most_iterations) * n;
-  return folds_of((int)n).count * components * em_samples_cost(d, components) * (trials + fits);
+  return mixture_folds((int)n).count * components * em_samples_cost(d, components) * (trials + fits);
 }
 
 double mixture_try_more_cost(int d, double n, int starts) {
   double sum = 0;
-  for (int components = mixture_candidate(d, 0); may_grow(d, (int)n, 2 * components); components *= 2)
+  for (int components = mixture_candidate(d, 0); mixture_may_grow(d, (int)n, 2 * components); components *= 2)
     sum += mixture_try_cost(d, n, 2 * components, starts);
   return sum;
 }

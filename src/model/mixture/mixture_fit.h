@@ -3,39 +3,41 @@
 
 #include "model/mixture/mixture.h"
 
-/* Fits by expectation maximisation with full covariances, best of `starts` by likelihood; prepared. The
- * streams of a start are (key, run, round = start). mean_log_likelihood may be NULL. Returns STATUS_INPUT
- * with fewer samples than components. To each variance 1e-6 of itself is added (1e-6 where it is zero): so
- * few or flat samples have a fit too; one component is the Gaussian of their mean and covariance (divided
- * by n). */
+/* Fits by expectation maximisation with full covariances, and keeps the best of `starts` by likelihood; the
+ * mixture is prepared. The streams of a start are (key, run, round = start). mean_log_likelihood may be NULL.
+ * Returns STATUS_INPUT with fewer samples than components. Each variance is raised by 1e-6 of itself (by 1e-6
+ * if it is zero), so few or constant samples have a fit too; one component is the Gaussian of their mean and
+ * covariance (divided by n). */
 Status mixture_fit(Arena *memory, int d, int n, const double *theta, int components, int starts, RngKey key,
                    uint32_t run, Mixture *out, double *mean_log_likelihood);
-/* Fits until the likelihood rises by a millionth of itself, from the best two starts: for a mixture that
- * stands in for another prior. */
+/* Fits until the likelihood rises by no more than a millionth of itself, from the best two starts: for a
+ * mixture that only approximates another prior. */
 Status mixture_fit_roughly(Arena *memory, int d, int n, const double *theta, int components, int starts,
                            RngKey key, uint32_t run, Mixture *out);
 
-/* Returns the numbers of components to choose from in d dimensions, index = 0, 1, ..: at most 256, falling to
- * 1; 0 ends. */
+/* Returns the candidate numbers of components in d dimensions, index = 0, 1, ..: from at most 256 down to 1,
+ * then 0. */
 int mixture_candidate(int d, int index);
-/* Returns the most that mixture_try_more tries: at most 1 024. */
+/* Returns the most components that mixture_try_more tries: at most 1 024. */
 int mixture_most(int d);
-/* Returns whether n samples are enough for a candidate: d + 1 for each component are, and no less than 8. */
+/* Returns whether n samples are enough for a candidate: those outside a fold must be at least d + 1, and at
+ * least 8, for each component. */
 bool mixture_candidate_fits(int d, int n, int components);
 /* How many of n samples are held out to choose by: a thousand, in up to ten folds of a tenth each. */
 enum { MIXTURE_MOST_HELD_OUT = 2048 };
 int mixture_held_out(int n);
-int mixture_fold(int n); /* how many a fold has */
-/* Tries one candidate, whole and apart from the others: held_out[mixture_held_out(n)] gets the log density
- * of samples under fits to the other folds, the same samples for all candidates, and `out` the fit to all
- * samples, with the streams of mixture_fit. Its covariances have one sample of covariance C^(-2/d) of all
- * samples' variances beside their own, and *shared samples of what all components have in common
- * (EmPlan.shared_items): of 0 to 2 048 as many as the held-out samples' mean log density is highest with. */
+int mixture_fold(int n); /* samples of a fold */
+/* Tries one candidate, independently of the others: held_out[mixture_held_out(n)] gets the log density of
+ * samples under fits to the samples outside their folds, the same samples for all candidates, and `out` the
+ * fit to all samples, with the streams of mixture_fit. In addition to its own samples, each covariance
+ * includes one sample whose covariance is C^(-2/d) times the variances of all samples, and *shared samples of
+ * what all components have in common (EmPlan.shared_items): the number from 0 to 2 048 for which the mean log
+ * density of the held-out samples is highest. */
 Status mixture_try(Arena *memory, int d, int n, const double *theta, int components, int starts, RngKey key,
                    uint32_t run, Mixture *out, double *held_out, double *shared);
-/* Tries the largest candidate, and twice as many components for as long as that raises the held-out mean by
- * more than a standard error and there are two samples for each parameter. *most is the most that was
- * tried. */
+/* Tries the largest candidate, then doubles the number of components while that raises the held-out mean by
+ * more than a standard error and there are two samples for each parameter. *most is the largest number that
+ * was tried. */
 Status mixture_try_more(Arena *memory, int d, int n, const double *theta, int starts, RngKey key,
                         uint32_t run, Mixture *out, double *held_out, double *shared, int *most);
 
@@ -43,5 +45,6 @@ Status mixture_try_more(Arena *memory, int d, int n, const double *theta, int st
 double mixture_fit_cost(int d, double n, int components, int starts);
 double mixture_fit_roughly_cost(int d, double n, int components, int starts);
 double mixture_try_cost(int d, double n, int components, int starts);
-/* Returns those beyond mixture_try_cost of the largest candidate, if each number that is tried is better. */
+/* Returns the operations of mixture_try_more beyond mixture_try_cost of the largest candidate, if every
+ * doubling is better. */
 double mixture_try_more_cost(int d, double n, int starts);

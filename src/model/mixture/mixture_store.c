@@ -2,11 +2,11 @@
 
 #include <math.h>
 
-/* ---- what a mixture must be to serve as a prior: in a file that somebody wrote, and as the result of a fit,
+/* ---- what a mixture must satisfy to serve as a prior, whether somebody wrote it to a file or it was fitted,
  * so that what is saved can be read */
 
-/* Checks weights; those that sum to 1 but for the rounding of a float are brought to 1. */
-static Status check_weights(const char *name, Mixture *mixture) {
+/* Checks weights, and normalises those that sum to 1 up to the rounding of a float. */
+static Status mixture_check_weights(const char *name, Mixture *mixture) {
   double sum = 0;
   for (int c = 0; c < mixture->components; c++) {
     if (!isfinite(mixture->weight[c]) || mixture->weight[c] <= 0)
@@ -21,8 +21,8 @@ static Status check_weights(const char *name, Mixture *mixture) {
   return STATUS_OK;
 }
 
-/* Checks that parameters lie within what squares, inverses and ratios of a few of them keep finite; far
- * beyond any prior's use. */
+/* Checks that parameters lie in a range, far wider than any prior needs, in which squares, inverses and
+ * ratios of a few of them stay finite. */
 static Status mixture_check_range(const char *name, int c, size_t i, double mean, double variance) {
   const double most_mean = 1e50, least_variance = 1e-100, most_variance = 1e100;
   if (fabs(mean) > most_mean)
@@ -34,9 +34,9 @@ static Status mixture_check_range(const char *name, int c, size_t i, double mean
   return STATUS_OK;
 }
 
-/* Checks that a component is finite, and symmetric but for the rounding of a float; then makes it
+/* Checks that a component is finite, and symmetric up to the rounding of a float; then makes it exactly
  * symmetric. */
-static Status check_component(const char *name, int c, Mixture *mixture) {
+static Status mixture_check_component(const char *name, int c, Mixture *mixture) {
   size_t d = (size_t)mixture->d;
   double *s = mixture->covariance + (size_t)c * d * d;
   for (size_t i = 0; i < d; i++) {
@@ -62,8 +62,8 @@ static Status check_component(const char *name, int c, Mixture *mixture) {
 }
 
 Status mixture_check(const char *name, Mixture *mixture) {
-  TRY(check_weights(name, mixture));
-  for (int c = 0; c < mixture->components; c++) TRY(check_component(name, c, mixture));
+  TRY(mixture_check_weights(name, mixture));
+  for (int c = 0; c < mixture->components; c++) TRY(mixture_check_component(name, c, mixture));
   return STATUS_OK;
 }
 

@@ -5,7 +5,8 @@
 #include "io/store.h"
 #include "model/mixture/mixture.h"
 
-/* Adds the dimensions too; *dim is the id of that of theta. */
+/* Saves a mixture together with its dimensions; *dim is the id of the dimension of theta. */
 Status mixture_save(const Mixture *mixture, StoreFile *file, int *dim);
-/* Returns STATUS_INPUT, with a sentence, where a number is out of range; the mixture is not prepared. */
+/* Loads a mixture, which is not prepared. Returns STATUS_INPUT, with a message, if a number is out of
+ * range. */
 Status mixture_load(Arena *memory, StoreFile *file, Mixture *out);

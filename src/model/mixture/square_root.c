@@ -30,7 +30,7 @@ void square_root_of(int width, const double *a, size_t stride, double *root) {
       double sum = a[i * n + j];
       for (size_t k = 0; k < i && k <= j; k++) sum -= root[(k * n + i) * stride] * root[(k * n + j) * stride];
       double *entry = root + (i * n + j) * stride, pivot = root[(i * n + i) * stride];
-      if (j == i) /* what is left of a pivot below rounding says nothing */
+      if (j == i) /* what is left of a pivot below rounding error carries no information */
         *entry = sum > 16 * DBL_EPSILON * a[i * n + i] ? sqrt(sum) : 0;
       else
         *entry = j > i && pivot > 0 ? sum / pivot : 0;

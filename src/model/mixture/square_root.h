@@ -1,9 +1,9 @@
 /* The evidence in square-root form (Bierman 1977, Factorization Methods for Discrete Sequential Estimation):
  * an upper triangular root[d + 1, d + 1] with root' root = sum of (phi, y)(phi, y)' / sigma^2. Its rows are
- * observations: of (Lambda, b) = (R'R, R'z) the first d have (R, z), the last one (0, root of what no theta
- * explains). Where the evidence is 10^16 times as precise in one direction as prior and evidence are in
- * another, P + Lambda has no digit of the latter; the root, whose entries are square roots, has half of
- * them. */
+ * like observations: with (Lambda, b) = (R'R, R'z), the first d rows are (R, z), and the last one is (0, root
+ * of what no theta explains). If the evidence is 10^16 times as precise in one direction as prior and
+ * evidence are in another, P + Lambda keeps no digit of the latter; the root, whose entries are square roots,
+ * keeps half of them. */
 #pragma once
 
 #include "model/mixture/mixture.h"
@@ -15,10 +15,10 @@ void square_root_add(int width, size_t stride, double *root, double *row);
  * apart. */
 void square_root_of(int width, const double *a, size_t stride, double *root);
 /* Computes the posterior of component c of a mixture in x, theta = m + A x with A A' its covariance: out[d +
- * 1, d + 1] is the root of (T, t), with the prior N(0, I) of x in it, so that T x - t is N(0, I). The square
- * of the last entry is by how much it falls short of explaining y. Scratch: row[d + 1]. */
+ * 1, d + 1] is the root (T, t), which includes the prior N(0, I) of x, so that T x - t is N(0, I). The square
+ * of the last entry is what this posterior leaves unexplained in y. Scratch: row[d + 1]. */
 void square_root_condition(const Mixture *prior, int c, const double *root, double *row, double *out);
-/* Computes x[d] <- m + A T^-1 (t + x) for x standard normal: a draw; from 0 the mean. */
+/* Computes x[d] <- m + A T^-1 (t + x): a draw if x is standard normal, the mean if x is 0. */
 void square_root_draw(const Mixture *prior, int c, const double *conditioned, double *x);
 /* Computes covariance[d, d] of theta. Scratch: work[d, d]. */
 void square_root_covariance(const Mixture *prior, int c, const double *conditioned, double *work,

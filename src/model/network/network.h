@@ -3,9 +3,9 @@
  * (VITS paper, Section 4.1, network_rows.h).
  *
  * float32, many inputs at once: x[width_0, lanes], lane last, `lanes` a multiple of NETWORK_GRAIN in the
- * first three calls and of NETWORK_LANES in training (pad with zeros). Parameters of one network lie in one
- * block: for each layer the weights w[out, in], then the biases b[out]. T networks of one prior:
- * parameters[T, network_parameters(shape)]. */
+ * first three calls of network_kernel.h and of NETWORK_LANES in training (pad with zeros). Parameters of one
+ * network lie in one block: for each layer the weights w[out, in], then the biases b[out]. T networks of one
+ * prior: parameters[T, network_parameters(shape)]. */
 #pragma once
 
 #include "core/tiling.h"

@@ -24,24 +24,24 @@ typedef float Vector __attribute__((vector_size(4 * SIMD_FLOATS), aligned(4), ma
 typedef int Mask __attribute__((vector_size(4 * SIMD_FLOATS), aligned(4), may_alias));
 typedef float Quad __attribute__((vector_size(16), aligned(4), may_alias));
 
-static inline Vector load_vector(const float *from) { return *(const Vector *)from; }
-static inline void store_vector(float *to, Vector value) { *(Vector *)to = value; }
-/* Keeps the lanes of `value` where `switch_` is above zero, zero elsewhere. */
-static inline Vector keep_positive(Vector value, Vector switch_) {
+static inline Vector network_load_vector(const float *from) { return *(const Vector *)from; }
+static inline void network_store_vector(float *to, Vector value) { *(Vector *)to = value; }
+/* Keeps the lanes of `value` for which `switch_` is above zero, and sets the others to zero. */
+static inline Vector relu_mask_vector(Vector value, Vector switch_) {
   return (Vector)((Mask)value & (Mask)(switch_ > (Vector){0}));
 }
-/* Returns max(0, value), which takes NaN to 0. */
-static inline Vector positive_part(Vector value) {
+/* Returns max(0, value), which turns NaN into 0. */
+static inline Vector relu_vector(Vector value) {
 #if defined(__AVX512F__)
   return (Vector)_mm512_max_ps((__m512)value, _mm512_setzero_ps());
 #elif defined(__AVX2__) && defined(__FMA__)
   return (Vector)_mm256_max_ps((__m256)value, _mm256_setzero_ps());
 #else
-  return keep_positive(value, value);
+  return relu_mask_vector(value, value);
 #endif
 }
 
-/* C[rows, columns] = A[rows, depth] B[depth, columns] with a start and an end. */
+/* C[rows, columns] = A[rows, depth] B[depth, columns] with a choice of how each tile starts and ends. */
 typedef struct {
   int rows, columns, depth; /* columns: a multiple of 16 */
   const float *a; /* element (i, k) at a[i * a_row + k * a_depth] */
@@ -56,7 +56,7 @@ typedef struct {
   const float *active; /* end: C where active[rows, columns] > 0, else 0 (row stride LANES); NULL: all */
 } NetworkProduct;
 
-/* Each start and end of a tile has a loop of its own, so that nothing is asked again for every vector. */
+/* Each kind of start and end of a tile has its own loop, so that nothing is tested again for every vector. */
 #define TILE_EACH(statement)                                                                                 \
   SIMD_UNROLL(6) for (int i = 0; i < rows; i++) {                                                            \
     SIMD_UNROLL(4) for (int v = 0; v < vectors; v++) statement;                                              \
@@ -66,20 +66,20 @@ INLINE void network_tile(const int rows, const NetworkProduct *p, int row, int c
   Vector sum[SUM_ROWS][SUM_VECTORS];
   float *c = p->c + (size_t)row * p->c_row + column;
   if (p->add)
-    TILE_EACH(sum[i][v] = load_vector(c + i * p->c_row + v * SIMD_FLOATS))
+    TILE_EACH(sum[i][v] = network_load_vector(c + i * p->c_row + v * SIMD_FLOATS))
   else if (p->bias)
     TILE_EACH(sum[i][v] = p->bias[row + i] - (Vector){0})
   else
     TILE_EACH(sum[i][v] = (Vector){0})
   const float *a = p->a + (size_t)row * p->a_row, *b = p->b + column;
   const size_t a_row = p->a_row, a_depth = p->a_depth, b_row = p->b_row;
-  const float *next = a + rows * a_row; /* fetched ahead: the networks of a chain do not fit in the caches */
+  const float *next = a + rows * a_row; /* prefetched: the networks of a chain do not fit in the caches */
   SIMD_UNROLL(2)
   for (int k = 0; k < p->depth; k++, a += a_depth, b += b_row, next += rows) {
     Vector right[SUM_VECTORS];
     __builtin_prefetch(next);
     SIMD_UNROLL(4)
-    for (int v = 0; v < vectors; v++) right[v] = load_vector(b + v * SIMD_FLOATS);
+    for (int v = 0; v < vectors; v++) right[v] = network_load_vector(b + v * SIMD_FLOATS);
     SIMD_UNROLL(6)
     for (int i = 0; i < rows; i++) {
       Vector left = a[i * a_row] - (Vector){0};
@@ -87,21 +87,22 @@ INLINE void network_tile(const int rows, const NetworkProduct *p, int row, int c
       for (int v = 0; v < vectors; v++) sum[i][v] += left * right[v];
     }
   }
-  if (p->relu) TILE_EACH(sum[i][v] = positive_part(sum[i][v]))
+  if (p->relu) TILE_EACH(sum[i][v] = relu_vector(sum[i][v]))
   if (p->active) {
     const float *active = p->active + (size_t)row * LANES + column;
-    TILE_EACH(sum[i][v] = keep_positive(sum[i][v], load_vector(active + i * LANES + v * SIMD_FLOATS)))
+    TILE_EACH(sum[i][v] =
+                  relu_mask_vector(sum[i][v], network_load_vector(active + i * LANES + v * SIMD_FLOATS)))
   }
-  TILE_EACH(store_vector(c + i * p->c_row + v * SIMD_FLOATS, sum[i][v]))
+  TILE_EACH(network_store_vector(c + i * p->c_row + v * SIMD_FLOATS, sum[i][v]))
 }
 
-static void tile_full(const NetworkProduct *p, int row, int column, int rows) {
+static void network_full_tile(const NetworkProduct *p, int row, int column, int rows) {
   SIMD_CALL(rows, SUM_ROWS, network_tile, p, row, column, SUM_VECTORS)
 }
 
 #if defined(__AVX512F__)
-/* Computes what is left of a width that is no multiple of 64. */
-static void tile_narrow(const NetworkProduct *p, int row, int column, int rows, int vectors) {
+/* Computes the rest of a width that is not a multiple of 64. */
+static void network_narrow_tile(const NetworkProduct *p, int row, int column, int rows, int vectors) {
   switch (vectors) {
   case 1: SIMD_CALL(rows, SUM_ROWS, network_tile, p, row, column, 1) break;
   case 2: SIMD_CALL(rows, SUM_ROWS, network_tile, p, row, column, 2) break;
@@ -118,20 +119,21 @@ static void network_product(const NetworkProduct *p) {
       int rows = height + (i < higher);
 #if defined(__AVX512F__)
       if (p->columns - column < width)
-        tile_narrow(p, row, column, rows, (p->columns - column) / SIMD_FLOATS);
+        network_narrow_tile(p, row, column, rows, (p->columns - column) / SIMD_FLOATS);
       else
 #endif
-        tile_full(p, row, column, rows);
+        network_full_tile(p, row, column, rows);
       row += rows;
     }
   }
 }
 
-/* Where the weights of each layer, and the activations after it, begin. */
+/* Where the weights of each layer and the arrays of the workspace begin. */
 typedef struct {
   const float *weight[NETWORK_MAX_LAYERS];
   float *active[NETWORK_MAX_LAYERS]; /* [width, 64] after the ReLU of hidden layer l, at l */
-  float *delta[2]; /* [widest, 64]: derivative of the loss by what a layer gives, in turns */
+  float
+      *delta[2]; /* [widest, 64]: derivatives of the loss with respect to a layer's outputs, used in turns */
   /* For the loss gradient, for layer l with columns = network_kernel_columns(inputs): */
   float *transposed[NETWORK_MAX_LAYERS]; /* [64, columns]: inputs, a one, zeros */
   float *gradient[NETWORK_MAX_LAYERS]; /* [out, columns]: weights, bias, zeros */
@@ -159,7 +161,7 @@ static Layout layout_of(const NetworkShape *shape, const float *parameters, floa
   return at;
 }
 
-/* Takes `columns` lanes, 64 or what is left, through all layers; the last one writes y with row stride
+/* Runs `columns` lanes, 64 or what is left of them, through all layers; the last one writes y with row stride
  * y_row. */
 static void forward_layers(const NetworkShape *shape, const Layout *at, int columns, const float *x,
                            size_t x_row, float *y, size_t y_row) {
@@ -181,8 +183,8 @@ static void forward_layers(const NetworkShape *shape, const Layout *at, int colu
   }
 }
 
-/* Takes these lanes back through layer l: from the slope by its output, W' delta, to that by its input,
- * zero where the ReLU before was off. */
+/* Propagates the lanes back through layer l: from delta, the slope with respect to its output, to W' delta,
+ * the slope with respect to its input, which is zero where the preceding ReLU was off. */
 static void network_backward(const NetworkShape *shape, const Layout *at, int l, int columns,
                              const float *delta, size_t delta_row, float *out, size_t out_row) {
   network_product(&(NetworkProduct){.rows = shape->width[l],
@@ -198,7 +200,7 @@ static void network_backward(const NetworkShape *shape, const Layout *at, int l,
                                     .active = l ? at->active[l - 1] : NULL});
 }
 
-/* Does the same for the last layer, whose delta is 1 at output i and 0 elsewhere. */
+/* Does the same for the last layer with a delta of 1 at output i and 0 elsewhere. */
 static void backward_output(const NetworkShape *shape, const Layout *at, int i, int columns, float *out,
                             size_t out_row) {
   const int l = shape->layers - 1;
@@ -238,14 +240,15 @@ static void network_transpose(int n, const float *x, size_t x_row, int columns, 
     for (int i = quads; i < n; i++) to[(size_t)lane * columns + i] = x[(size_t)i * x_row + lane];
 }
 
-static int columns_at(int lanes, int first) { return lanes - first < LANES ? lanes - first : LANES; }
+static int network_lanes_left(int lanes, int first) { return lanes - first < LANES ? lanes - first : LANES; }
 
 void network_forward(const NetworkShape *shape, const float *parameters, int lanes, const float *x, float *y,
                      float *workspace) {
   Layout at = layout_of(shape, parameters, workspace);
   ASSERT(lanes % NETWORK_GRAIN == 0);
   for (int lane = 0; lane < lanes; lane += LANES)
-    forward_layers(shape, &at, columns_at(lanes, lane), x + lane, (size_t)lanes, y + lane, (size_t)lanes);
+    forward_layers(shape, &at, network_lanes_left(lanes, lane), x + lane, (size_t)lanes, y + lane,
+                   (size_t)lanes);
 }
 
 void network_vjp(const NetworkShape *shape, const float *parameters, int lanes, const float *x,
@@ -254,7 +257,7 @@ void network_vjp(const NetworkShape *shape, const float *parameters, int lanes, 
   int last = shape->layers - 1;
   ASSERT(lanes % NETWORK_GRAIN == 0);
   for (int lane = 0; lane < lanes; lane += LANES) {
-    const int columns = columns_at(lanes, lane);
+    const int columns = network_lanes_left(lanes, lane);
     forward_layers(shape, &at, columns, x + lane, (size_t)lanes, at.active[last], LANES);
     const float *delta = v + lane;
     size_t delta_row = (size_t)lanes;
@@ -273,7 +276,7 @@ void network_jacobian(const NetworkShape *shape, const float *parameters, int la
   const int last = shape->layers - 1;
   ASSERT(lanes % NETWORK_GRAIN == 0);
   for (int lane = 0; lane < lanes; lane += LANES) {
-    const int columns = columns_at(lanes, lane);
+    const int columns = network_lanes_left(lanes, lane);
     forward_layers(shape, &at, columns, x + lane, (size_t)lanes, y + lane, (size_t)lanes);
     for (int i = 0; i < shape->width[last + 1]; i++) {
       float *row = jacobian + (size_t)i * (size_t)shape->width[0] * (size_t)lanes + lane;
@@ -288,7 +291,7 @@ void network_jacobian(const NetworkShape *shape, const float *parameters, int la
   }
 }
 
-/* A loss that is minimised: what its slopes are taken from, and what its terms sum to in each lane. */
+/* A loss to minimise: what its slopes are computed from, and the sum of its terms in each lane. */
 typedef struct {
   int out;
   const float *target; /* [out, lanes] */
@@ -297,7 +300,7 @@ typedef struct {
   float sum[LANES];
 } Loss;
 
-static void squared_error(void *context, int first, const float *y, float *slope) {
+static void network_squared_loss(void *context, int first, const float *y, float *slope) {
   Loss *loss = context;
   for (int j = 0; j < loss->out; j++) {
     const float *target = loss->target + (size_t)j * loss->target_row + first;
@@ -311,7 +314,7 @@ static void squared_error(void *context, int first, const float *y, float *slope
 
 /* Computes -sum_j target_j log p_j, p = softmax(y), where the targets of a lane sum to 1; its slope is p -
  * target. */
-static void cross_entropy(void *context, int first, const float *y, float *slope) {
+static void network_entropy_loss(void *context, int first, const float *y, float *slope) {
   Loss *loss = context;
   const int out = loss->out;
   for (int lane = 0; lane < LANES; lane++) {
@@ -328,8 +331,9 @@ static void cross_entropy(void *context, int first, const float *y, float *slope
   }
 }
 
-/* Begins with zero gradients and a column of ones beside the inputs, which makes the bias one more weight. */
-static void begin_gradient(const NetworkShape *shape, const Layout *at) {
+/* Sets the gradients to zero, and puts a column of ones after the inputs, which makes the bias one more
+ * weight. */
+static void network_begin_gradient(const NetworkShape *shape, const Layout *at) {
   for (int l = 0; l < shape->layers; l++) {
     int in = shape->width[l], out = shape->width[l + 1], columns = network_kernel_columns(in);
     memset(at->transposed[l], 0,
@@ -338,7 +342,7 @@ static void begin_gradient(const NetworkShape *shape, const Layout *at) {
   }
 }
 
-/* Adds what 64 lanes give to the gradient of layer l: delta [x', 1]. */
+/* Adds what 64 lanes contribute to the gradient of layer l, delta [x', 1]. */
 static void network_add_gradient(const NetworkShape *shape, const Layout *at, int l, const float *x,
                                  size_t x_row, const float *delta) {
   int columns = network_kernel_columns(shape->width[l]);
@@ -376,7 +380,7 @@ void network_gradient(const NetworkShape *shape, const float *parameters, int la
   Layout at = layout_of(shape, parameters, workspace);
   int last = shape->layers - 1;
   ASSERT(lanes % NETWORK_LANES == 0);
-  begin_gradient(shape, &at);
+  network_begin_gradient(shape, &at);
   for (int lane = 0; lane < lanes; lane += LANES) {
     forward_layers(shape, &at, LANES, x + lane, x_row, at.active[last], LANES);
     float *delta = at.delta[0], *next = at.delta[1];
@@ -392,10 +396,10 @@ void network_gradient(const NetworkShape *shape, const float *parameters, int la
   pack_gradient(shape, &at, gradient);
 }
 
-/* Returns the mean of a loss over `count` terms, and its gradient. */
-static float loss_gradient(const NetworkShape *shape, const float *parameters, int lanes, const float *x,
-                           const float *target, NetworkSlope *loss_of, double count, float *gradient,
-                           float *workspace) {
+/* Returns the mean of a loss over `count` terms, and computes its gradient. */
+static float network_mean_loss(const NetworkShape *shape, const float *parameters, int lanes, const float *x,
+                               const float *target, NetworkSlope *loss_of, double count, float *gradient,
+                               float *workspace) {
   Loss loss = {.out = shape->width[shape->layers],
                .target = target,
                .target_row = (size_t)lanes,
@@ -409,16 +413,19 @@ static float loss_gradient(const NetworkShape *shape, const float *parameters, i
 float network_loss_gradient(const NetworkShape *shape, const float *parameters, int lanes, const float *x,
                             const float *target, float *gradient, float *workspace) {
   double count = (double)lanes * shape->width[shape->layers];
-  return loss_gradient(shape, parameters, lanes, x, target, squared_error, count, gradient, workspace);
+  return network_mean_loss(shape, parameters, lanes, x, target, network_squared_loss, count, gradient,
+                           workspace);
 }
 
 float network_entropy_gradient(const NetworkShape *shape, const float *parameters, int lanes, const float *x,
                                const float *target, float *gradient, float *workspace) {
-  return loss_gradient(shape, parameters, lanes, x, target, cross_entropy, lanes, gradient, workspace);
+  return network_mean_loss(shape, parameters, lanes, x, target, network_entropy_loss, lanes, gradient,
+                           workspace);
 }
 
-/* Computes delta [x', 1] of every lane apart: to[out in + out, 64]. */
-static void outer_products(int in, int out, const float *x, size_t x_row, const float *delta, float *to) {
+/* Computes delta [x', 1] for each lane separately: to[out in + out, 64]. */
+static void network_weight_slopes(int in, int out, const float *x, size_t x_row, const float *delta,
+                                  float *to) {
   for (int j = 0; j < out; j++)
     for (int k = 0; k < in; k++)
       for (int lane = 0; lane < LANES; lane++)
@@ -434,11 +441,11 @@ void network_sensitivity(const NetworkShape *shape, const float *parameters, con
   forward_layers(shape, &at, LANES, x, x_row, y, LANES);
   for (int lane = 0; lane < LANES; lane++) delta[lane] = 1;
   for (int l = shape->layers - 1; l > 0; l--) {
-    outer_products(shape->width[l], shape->width[l + 1], at.active[l - 1], LANES, delta,
-                   jacobian + (at.weight[l] - parameters) * LANES);
+    network_weight_slopes(shape->width[l], shape->width[l + 1], at.active[l - 1], LANES, delta,
+                          jacobian + (at.weight[l] - parameters) * LANES);
     network_backward(shape, &at, l, LANES, delta, LANES, next, LANES);
     float *swap = delta;
     delta = next, next = swap;
   }
-  outer_products(shape->width[0], shape->width[1], x, x_row, delta, jacobian);
+  network_weight_slopes(shape->width[0], shape->width[1], x, x_row, delta, jacobian);
 }

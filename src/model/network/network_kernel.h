@@ -1,11 +1,11 @@
-/* Forward and backward passes of a network (network.h), with memory of network_workspace floats; one version
- * for each instruction level (core/simd.h). v3 and v4 give the same bits. */
+/* Forward and backward passes of a network (network.h), with a workspace of network_workspace floats;
+ * compiled once for each instruction level (core/simd.h). v3 and v4 give the same bits. */
 #pragma once
 
 #include "model/network/network.h"
 
-/* Returns the columns of the transposed inputs of a layer, and of its gradient: its inputs, a column of ones
- * for the bias, and zeros up to a multiple of the widest vector. */
+/* Returns the number of columns of the transposed inputs of a layer, and of its gradient: its inputs, a
+ * column of ones for the bias, and zeros up to a multiple of the widest vector. */
 static inline int network_kernel_columns(int inputs) { return (inputs + 1 + 15) / 16 * 16; }
 
 /* Computes y[width_L, lanes] = network(x[width_0, lanes]). */
@@ -19,14 +19,15 @@ void network_vjp(const NetworkShape *shape, const float *parameters, int lanes, 
  * width_0, lanes], its rows bit for bit what network_vjp gives for unit vectors. */
 void network_jacobian(const NetworkShape *shape, const float *parameters, int lanes, const float *x, float *y,
                       float *jacobian, float *workspace);
-/* The gradient[network_parameters] of any function of the outputs that is a sum over lanes, x in rows of
- * x_row: slope_of gives its derivatives slope[width_L, NETWORK_LANES] by the outputs y[width_L,
- * NETWORK_LANES] of lanes first, first + 1, .. */
+/* Computes gradient[network_parameters] of any function of the outputs that is a sum over lanes, with x in
+ * rows of x_row: slope_of computes its derivatives slope[width_L, NETWORK_LANES] with respect to the outputs
+ * y[width_L, NETWORK_LANES] of lanes first, first + 1, .. */
 typedef void NetworkSlope(void *context, int first, const float *y, float *slope);
 void network_gradient(const NetworkShape *shape, const float *parameters, int lanes, const float *x,
                       size_t x_row, NetworkSlope *slope_of, void *context, float *gradient, float *workspace);
 /* Computes, for a network with one output and NETWORK_LANES lanes of x in rows of x_row, y[NETWORK_LANES]
- * and its derivatives by the parameters for every lane apart, jacobian[network_parameters, NETWORK_LANES]. */
+ * and, for each lane separately, its derivatives with respect to the parameters, jacobian[network_parameters,
+ * NETWORK_LANES]. */
 void network_sensitivity(const NetworkShape *shape, const float *parameters, const float *x, size_t x_row,
                          float *y, float *jacobian, float *workspace);
 /* Returns the mean over lanes and outputs of (network(x) - target)^2, and its

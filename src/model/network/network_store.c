@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Returns where the weights and the biases of layer l = 0 .. layers - 1 stand among the parameters of a
+/* Returns the offset of layer l = 0 .. layers - 1, its weights and then its biases, in the parameters of a
  * network. */
 static size_t layer_offset(const NetworkShape *shape, int l) {
   NetworkShape before = *shape;
@@ -14,7 +14,8 @@ static size_t layer_offset(const NetworkShape *shape, int l) {
   return network_parameters(&before);
 }
 
-/* Saves a variable weight_1(count, units_1, units_0), bias_1(count, units_1), ... for each layer. */
+/* Saves the variables of layer l, such as weight_1(count, units_1, units_0) and bias_1(count, units_1) for l
+ * = 0. */
 static Status save_layer(const NetworkShape *shape, int count, const float *parameters, StoreFile *file,
                          int l, int dimension, const int *units) {
   char weight_name[32], bias_name[32];
@@ -73,7 +74,8 @@ Status network_load_hidden(StoreFile *file, size_t count, size_t inputs, size_t 
   return STATUS_OK;
 }
 
-/* Loads a variable with `values` values for each of `count` networks to `offset` of their parameters. */
+/* Loads a variable with `values` values for each of `count` networks into their parameters, from `offset`
+ * on. */
 static Status load_part(const NetworkShape *shape, size_t count, StoreFile *file, const char *kind, int l,
                         size_t offset, size_t values, float *buffer, float *parameters) {
   char name[32];

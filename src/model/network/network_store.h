@@ -5,14 +5,14 @@
 #include "io/store.h"
 #include "model/network/network.h"
 
-enum { NETWORK_MOST_HIDDEN = 6, NETWORK_MOST_UNITS = 1 << 16 /* of a layer that a file may have */ };
+enum { NETWORK_MOST_HIDDEN = 6, NETWORK_MOST_UNITS = 1 << 16 /* most units of a layer in a file */ };
 
-/* Saves parameters[count, network_parameters] along the dimension of that id and length. */
+/* Saves parameters[count, network_parameters] along the dimension with this id, whose length is `count`. */
 Status network_save(const NetworkShape *shape, int count, const float *parameters, StoreFile *file,
                     int dimension);
-/* Loads the widths of the hidden layers of a file with `count` networks: hidden[NETWORK_MOST_HIDDEN].
- * Returns STATUS_INPUT where the layers do not lead from so many inputs to so many outputs. */
+/* Loads the widths of the hidden layers of a file with `count` networks: hidden[NETWORK_MOST_HIDDEN]. Returns
+ * STATUS_INPUT if the layers do not lead from this many inputs to this many outputs. */
 Status network_load_hidden(StoreFile *file, size_t count, size_t inputs, size_t outputs, int *hidden_count,
                            int *hidden);
-/* Loads parameters[count, network_parameters]; STATUS_INPUT where one is not finite. */
+/* Loads parameters[count, network_parameters]. Returns STATUS_INPUT if one is not finite. */
 Status network_load(const NetworkShape *shape, size_t count, StoreFile *file, float *parameters);

@@ -6,11 +6,11 @@
 #include <string.h>
 
 enum {
-  SAMPLES_EACH = 20, /* for a component */
-  STARTS = 4 /* of a mixture that is for the guard alone */
+  SAMPLES_EACH = 20, /* per component */
+  STARTS = 4 /* starts of EM, for a mixture that serves only the guard */
 };
 
-static int components_of(int n) {
+static int beside_component_count(int n) {
   const int wanted = n / SAMPLES_EACH, most = wanted < BESIDE_COMPONENTS ? wanted : BESIDE_COMPONENTS;
   return most < 1 ? 1 : most;
 }
@@ -37,7 +37,7 @@ Status beside_unpack(Arena *memory, int d, const double *values, Mixture *out) {
   return STATUS_OK;
 }
 
-static Status set(Prior *prior, Mixture *mixture) {
+static Status beside_set_mixture(Prior *prior, Mixture *mixture) {
   prior->beside = mixture;
   return mixture_prepare(mixture);
 }
@@ -54,14 +54,16 @@ Status beside_fit_part(const PriorFit *fit, const Samples *samples, double *part
   SCRATCH_ARENA(scratch);
   Mixture mixture;
   if (samples->d > BESIDE_MOST) return STATUS_OK;
-  TRY(mixture_fit_roughly(&scratch, samples->d, samples->n, samples->theta, components_of(samples->n), STARTS,
-                          rng_key(fit->seed, RNG_BESIDE), fit->replicate, &mixture));
+  TRY(mixture_fit_roughly(&scratch, samples->d, samples->n, samples->theta,
+                          beside_component_count(samples->n), STARTS, rng_key(fit->seed, RNG_BESIDE),
+                          fit->replicate, &mixture));
   beside_pack(&mixture, part);
   return STATUS_OK;
 }
 
 double beside_part_cost(int d, double samples) {
-  return d > BESIDE_MOST ? 0 : mixture_fit_roughly_cost(d, samples, components_of((int)samples), STARTS);
+  return d > BESIDE_MOST ? 0
+                         : mixture_fit_roughly_cost(d, samples, beside_component_count((int)samples), STARTS);
 }
 
 Status beside_assemble(Prior *prior, const double *part) {
@@ -70,7 +72,7 @@ Status beside_assemble(Prior *prior, const double *part) {
   ALLOCATE(prior->memory, mixture, 1);
   TRY(beside_unpack(prior->memory, prior->d, part, mixture));
   TRY(mixture_check("the mixture beside the fitted prior", mixture));
-  return set(prior, mixture);
+  return beside_set_mixture(prior, mixture);
 }
 
 Status beside_load(Prior *prior, StoreFile *file) {
@@ -78,7 +80,7 @@ Status beside_load(Prior *prior, StoreFile *file) {
   if (!store_has_variable(file, "weight")) return STATUS_OK;
   ALLOCATE(prior->memory, mixture, 1);
   TRY(mixture_load(prior->memory, file, mixture));
-  if (mixture->d == prior->d) return set(prior, mixture);
+  if (mixture->d == prior->d) return beside_set_mixture(prior, mixture);
   return status_set(STATUS_INPUT, "%s: a mixture in %d dimensions beside networks in %d", store_path(file),
                     mixture->d, prior->d);
 }

@@ -6,7 +6,7 @@
 
 enum { LANES = DENOISER_LANES };
 
-/* Shares of the matrices that are a multiple of I, and that have a common floor. */
+/* Shares of the matrices that are multiples of I, and whose eigenvalues have a common floor. */
 static const double EQUAL = 0.35, FLOORED = 0.30;
 
 Status denoiser_cases_create(Arena *memory, int d, DenoiserCases *out) {
@@ -21,8 +21,8 @@ Status denoiser_cases_create(Arena *memory, int d, DenoiserCases *out) {
 
 /* Draws eigenvalue[d, LANES] from own[d, LANES], common[LANES] and kind[LANES], all uniform in (0, 1). */
 SIMD_CLONES
-static void draw_eigenvalues(int d, const double *restrict own, const double *restrict common,
-                             const double *restrict kind, double *restrict eigenvalue) {
+static void training_case_draw_spectrum(int d, const double *restrict own, const double *restrict common,
+                                        const double *restrict kind, double *restrict eigenvalue) {
   const double least = log(DENOISER_LEAST_PRECISION), range = log(DENOISER_MOST_PRECISION) - least;
   for (int i = 0; i < d; i++)
     for (int n = 0; n < LANES; n++) {
@@ -32,10 +32,10 @@ static void draw_eigenvalues(int d, const double *restrict own, const double *re
     }
 }
 
-/* Orthonormalises the columns of q[d, d, LANES], which are normals, by Gram and Schmidt: uniform among all
- * bases. */
+/* Orthonormalises the columns of q[d, d, LANES], which hold normals, by Gram-Schmidt, which gives a uniformly
+ * distributed basis. */
 SIMD_CLONES
-static void orthonormalise_basis(int d, double *restrict q) {
+static void training_case_make_basis(int d, double *restrict q) {
   double product[LANES];
   for (int k = 0; k < d; k++) {
     for (int j = 0; j < k; j++) {
@@ -54,11 +54,11 @@ static void orthonormalise_basis(int d, double *restrict q) {
   }
 }
 
-/* Computes mean and error of z[d, LANES], from normal[d, LANES] = U' eps. */
+/* Computes mean = U' m and error = U' u of z, [d, LANES] each, from normal[d, LANES] = U' eps. */
 SIMD_CLONES
-static void observe_case(int d, const double *restrict basis, const double *restrict eigenvalue,
-                         const double *restrict z, const double *restrict normal, double *restrict mean,
-                         double *restrict error) {
+static void training_case_observe(int d, const double *restrict basis, const double *restrict eigenvalue,
+                                  const double *restrict z, const double *restrict normal,
+                                  double *restrict mean, double *restrict error) {
   for (int i = 0; i < d; i++) {
     double rotated[LANES] = {0};
     for (int j = 0; j < d; j++)
@@ -76,17 +76,17 @@ void denoiser_cases_draw(DenoiserCases *cases, const TrainingSamples *samples, b
   const int d = cases->d;
   const size_t vector = (size_t)d * LANES;
   double *pick = cases->uniform, *kind = pick + LANES, *common = kind + LANES, *own = common + LANES;
-  double *z = cases->normal + vector; /* once the basis is made of what stands there */
+  double *z = cases->normal + vector; /* free once the basis is made from these normals */
   rng_uniform(rng, (3 + d) * LANES, cases->uniform);
   rng_normal(rng, (d + d * d) * LANES, cases->normal);
-  draw_eigenvalues(d, own, common, kind, cases->eigenvalue);
+  training_case_draw_spectrum(d, own, common, kind, cases->eigenvalue);
   memcpy(cases->basis, z, (size_t)d * vector * sizeof *z);
-  orthonormalise_basis(d, cases->basis);
+  training_case_make_basis(d, cases->basis);
   for (int n = 0; n < LANES; n++) {
     const int place = held_out ? samples->training + (int)(pick[n] * samples->held_out)
                                : training_samples_pick(samples, pick[n]);
     cases->sample[n] = place;
     for (int i = 0; i < d; i++) z[i * LANES + n] = (double)samples->z[(size_t)place * (size_t)d + (size_t)i];
   }
-  observe_case(d, cases->basis, cases->eigenvalue, z, cases->normal, cases->mean, cases->error);
+  training_case_observe(d, cases->basis, cases->eigenvalue, z, cases->normal, cases->mean, cases->error);
 }

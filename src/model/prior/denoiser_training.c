@@ -12,7 +12,7 @@
 
 enum { LANES = DENOISER_LANES, CHECK_TILES = 512 };
 
-/* The share of itself that the average of the weights keeps in a step, once there are many. */
+/* Decay per step of the running average of the weights, once there have been many steps. */
 static const double KEPT = 0.999;
 
 typedef struct {
@@ -22,7 +22,7 @@ typedef struct {
   int d, batch;
   DenoiserCases cases;
   double *column, *vector, *error, *start; /* [d, n]: scratch, b, u, v */
-  double *inputs; /* scratch of the inputs */
+  double *inputs; /* scratch for the inputs */
   float *x, *target; /* [inputs, batch], [d, batch] */
   float *weights, *gradient, *first, *second; /* [network_parameters] */
   float *workspace; /* of the network */
@@ -44,21 +44,21 @@ static Status denoiser_training_allocate(Arena *memory, const PriorFit *fit, con
   return STATUS_OK;
 }
 
-/* Computes out[d, n] = b of the cases, U ((1 + q) U' m). column[d, n] is scratch. */
-static void observation_of(const DenoiserCases *cases, double *column, double *out) {
+/* Computes the observations b = U ((1 + q) U' m) of the cases, out[d, n]. column[d, n] is scratch. */
+static void training_case_observation(const DenoiserCases *cases, double *column, double *out) {
   for (int k = 0; k < cases->d * LANES; k++) column[k] = (1 + cases->eigenvalue[k]) * cases->mean[k];
   linalg_multiply_lanes(cases->d, LANES, cases->basis, column, out);
 }
 
-/* Draws a batch for step = 1 .. steps: x and target. */
-static void draw_batch(Training *self, int step) {
+/* Draws the batch of step = 1 .. steps: x and target. */
+static void denoiser_training_draw_batch(Training *self, int step) {
   const int d = self->d;
   const size_t row = (size_t)self->batch;
   DenoiserCases *cases = &self->cases;
   Rng rng = {rng_key(self->fit->seed, RNG_DENOISER_TRAINING), self->fit->replicate, 0, (uint32_t)step, 0};
   for (int lane = 0; lane < self->batch; lane += LANES) {
     denoiser_cases_draw(cases, self->samples, false, &rng);
-    observation_of(cases, self->column, self->vector);
+    training_case_observation(cases, self->column, self->vector);
     linalg_multiply_lanes(d, LANES, cases->basis, cases->error, self->error);
     denoiser_network_inputs(self->network, cases->basis, cases->eigenvalue, self->vector, self->x + lane, row,
                             self->start, self->inputs);
@@ -71,11 +71,12 @@ static void draw_batch(Training *self, int step) {
 
 /* Computes average += share (weights - average). */
 SIMD_CLONES
-static void take_average(size_t count, float share, const float *restrict weights, float *restrict average) {
+static void training_average_weights(size_t count, float share, const float *restrict weights,
+                                     float *restrict average) {
   for (size_t i = 0; i < count; i++) average[i] += share * (weights[i] - average[i]);
 }
 
-static void train(Training *self, float *parameters) {
+static void denoiser_training_run(Training *self, float *parameters) {
   const PriorFit *fit = self->fit;
   const NetworkShape *shape = &self->network->shape;
   const size_t count = network_parameters(shape);
@@ -83,12 +84,13 @@ static void train(Training *self, float *parameters) {
   learning_start(shape, &start, self->weights);
   memcpy(parameters, self->weights, count * sizeof *parameters);
   for (int step = 1; step <= fit->steps && tick_allows(); step++) {
-    draw_batch(self, step);
+    denoiser_training_draw_batch(self, step);
     network_loss_gradient(shape, self->weights, self->batch, self->x, self->target, self->gradient,
                           self->workspace);
     learning_adam(count, learning_rate(fit->learning_rate, step, fit->steps), self->gradient, self->first,
                   self->second, self->weights);
-    take_average(count, (float)(1 - fmin(KEPT, (1.0 + step) / (10.0 + step))), self->weights, parameters);
+    training_average_weights(count, (float)(1 - fmin(KEPT, (1.0 + step) / (10.0 + step))), self->weights,
+                             parameters);
   }
 }
 
@@ -97,7 +99,7 @@ Status denoiser_train(const PriorFit *fit, const TrainingSamples *samples, const
   SCRATCH_ARENA(scratch);
   Training training;
   TRY(denoiser_training_allocate(&scratch, fit, samples, network, &training));
-  train(&training, parameters);
+  denoiser_training_run(&training, parameters);
   return tick_check();
 }
 
@@ -106,10 +108,10 @@ Status denoiser_train(const PriorFit *fit, const TrainingSamples *samples, const
 typedef struct {
   int d;
   DenoiserCases cases;
-  double *vector, *column, *mean, *covariance, *workspace; /* [d, n] twice, D, C, of the denoiser */
+  double *vector, *column, *mean, *covariance, *workspace; /* b, U' D, D, C, the denoiser's scratch */
 } Check;
 
-static Status check_create(Arena *memory, int d, size_t workspace, Check *out) {
+static Status training_check_create(Arena *memory, int d, size_t workspace, Check *out) {
   const size_t vector = (size_t)d * LANES;
   *out = (Check){.d = d};
   TRY(denoiser_cases_create(memory, d, &out->cases));
@@ -120,7 +122,7 @@ static Status check_create(Arena *memory, int d, size_t workspace, Check *out) {
 }
 
 /* Returns tr K of lane n: the sum over eigenvectors of (1 + q) U' C U. */
-static double claimed_of(const Check *self, int n) {
+static double training_check_claimed_trace(const Check *self, int n) {
   const int d = self->d;
   const double *basis = self->cases.basis, *c = self->covariance;
   double sum = 0;
@@ -132,8 +134,8 @@ static double claimed_of(const Check *self, int n) {
   return sum;
 }
 
-/* Returns the bin of lane n. */
-static int bin_of(const DenoiserCases *cases, int n) {
+/* Returns the bin of the case in lane n. */
+static int denoiser_training_bin(const DenoiserCases *cases, int n) {
   const int bin =
       (int)denoiser_network_strength(cases->d, DENOISER_MOST_PRECISION, LANES, cases->eigenvalue + n);
   return bin < DENOISER_BINS ? bin : DENOISER_BINS - 1;
@@ -143,8 +145,8 @@ double denoiser_check_end(int d, int bin) {
   return (bin + 1.0) / DENOISER_BINS * d * log1p(DENOISER_MOST_PRECISION);
 }
 
-/* Adds lane n, whose U' D stands in column, to its bin. */
-static void add_case(const Check *self, int n, DenoiserCheck *out) {
+/* Adds the case in lane n, whose U' D is in column, to its bin. */
+static void training_check_add_case(const Check *self, int n, DenoiserCheck *out) {
   const int d = self->d;
   double error = 0, signal = 0, agreement = 0;
   for (int i = 0; i < d; i++) {
@@ -153,23 +155,23 @@ static void add_case(const Check *self, int n, DenoiserCheck *out) {
     const double g = sqrt(1 + q) * (self->column[k] - self->cases.mean[k]);
     error += (u - g) * (u - g), signal += g * g, agreement += u * g;
   }
-  const int bin = bin_of(&self->cases, n);
+  const int bin = denoiser_training_bin(&self->cases, n);
   out->count[bin]++;
   out->error[bin] += error / d;
-  out->claimed[bin] += claimed_of(self, n) / d;
+  out->claimed[bin] += training_check_claimed_trace(self, n) / d;
   out->signal[bin] += signal / d;
   out->agreement[bin] += agreement / d;
 }
 
-static void check_tile(Check *self, const Denoiser *denoiser, DenoiserCheck *out) {
+static void training_check_add_tile(Check *self, const Denoiser *denoiser, DenoiserCheck *out) {
   const int d = self->d;
   const DenoiserCases *cases = &self->cases;
   int lane_fallbacks[LANES] = {0};
-  observation_of(cases, self->column, self->vector);
+  training_case_observation(cases, self->column, self->vector);
   denoiser->moments(denoiser, LANES, cases->basis, cases->eigenvalue, self->vector, self->mean,
                     self->covariance, lane_fallbacks, self->workspace);
   linalg_multiply_transposed_lanes(d, LANES, cases->basis, self->mean, self->column);
-  for (int n = 0; n < LANES; n++) add_case(self, n, out);
+  for (int n = 0; n < LANES; n++) training_check_add_case(self, n, out);
 }
 
 Status denoiser_check(const PriorFit *fit, const TrainingSamples *samples, const Denoiser *denoiser,
@@ -177,30 +179,30 @@ Status denoiser_check(const PriorFit *fit, const TrainingSamples *samples, const
   SCRATCH_ARENA(scratch);
   Check check;
   memset(out, 0, sizeof *out);
-  TRY(check_create(&scratch, denoiser->d, denoiser->workspace, &check));
-  /* Draw 0: steps of the training count from 1. */
+  TRY(training_check_create(&scratch, denoiser->d, denoiser->workspace, &check));
+  /* Draw 0 is free, as training steps count from 1. */
   Rng rng = {rng_key(fit->seed, RNG_DENOISER_TRAINING), fit->replicate, 0, 0, 0};
   for (int tile = 0; tile < CHECK_TILES; tile++) {
     denoiser_cases_draw(&check.cases, samples, true, &rng);
-    check_tile(&check, denoiser, out);
+    training_check_add_tile(&check, denoiser, out);
   }
   return STATUS_OK;
 }
 
 /* ---- how much of the network is kept */
 
-/* Sums by bin and held-out sample j, over its cases: agreement[bin, j] = h' r, of what is left of the error
- * by the mixture, r, and the network's h; square[bin] = h' h. */
+/* Sums over the cases of each bin, with r the error that the mixture leaves and h the network's correction:
+ * agreement[bin, j] = h' r, for each held-out sample j; square[bin] = h' h. */
 typedef struct {
   double *start; /* [d, n]: U' D_0 */
   double *agreement; /* [DENOISER_BINS, held_out] */
   double square[DENOISER_BINS];
 } Shares;
 
-/* Adds the cases of a tile, whose U' D stands in column. */
-static void add_shares(const Check *self, const TrainingSamples *samples, Shares *out) {
+/* Adds the cases of a tile, whose U' D is in column. */
+static void denoiser_training_add_shares(const Check *self, const TrainingSamples *samples, Shares *out) {
   for (int n = 0; n < LANES; n++) {
-    const int bin = bin_of(&self->cases, n);
+    const int bin = denoiser_training_bin(&self->cases, n);
     double *agreement = out->agreement + bin * samples->held_out + self->cases.sample[n] - samples->training;
     for (int i = 0; i < self->d; i++) {
       const int k = i * LANES + n;
@@ -211,7 +213,7 @@ static void add_shares(const Check *self, const TrainingSamples *samples, Shares
   }
 }
 
-static double share_of(int held_out, const double *agreement, double square) {
+static double denoiser_training_best_share(int held_out, const double *agreement, double square) {
   double sum = 0, squares = 0;
   for (int j = 0; j < held_out; j++) sum += agreement[j], squares += agreement[j] * agreement[j];
   return square > 0 ? fmin(fmax((sum - sqrt(squares)) / square, 0), 1) : 0;
@@ -223,26 +225,26 @@ Status denoiser_choose_shares(const PriorFit *fit, const TrainingSamples *sample
   Check check;
   Shares shares = {.square = {0}};
   int lane_fallbacks[LANES] = {0};
-  TRY(check_create(&scratch, network->d, denoiser_network_workspace(network), &check));
+  TRY(training_check_create(&scratch, network->d, denoiser_network_workspace(network), &check));
   ALLOCATE(&scratch, shares.start, network->d * LANES);
   ALLOCATE(&scratch, shares.agreement, DENOISER_BINS * samples->held_out);
   for (int k = 0; k < DENOISER_BINS; k++) network->share[k] = 1;
-  /* The draw after the last step of the training; 0 is that of the check. */
+  /* The draw after the last training step; the check has draw 0. */
   Rng rng = {rng_key(fit->seed, RNG_DENOISER_TRAINING), fit->replicate, 0, (uint32_t)fit->steps + 1, 0};
   for (int tile = 0; tile < CHECK_TILES; tile++) {
     const DenoiserCases *cases = &check.cases;
     denoiser_cases_draw(&check.cases, samples, true, &rng);
-    observation_of(cases, check.column, check.vector);
+    training_case_observation(cases, check.column, check.vector);
     start->moments(start, LANES, cases->basis, cases->eigenvalue, check.vector, check.mean, NULL,
                    lane_fallbacks, check.workspace);
     linalg_multiply_transposed_lanes(check.d, LANES, cases->basis, check.mean, shares.start);
     denoiser_network_moments(network, false, LANES, cases->basis, cases->eigenvalue, check.vector, check.mean,
                              check.covariance, lane_fallbacks, check.workspace);
     linalg_multiply_transposed_lanes(check.d, LANES, cases->basis, check.mean, check.column);
-    add_shares(&check, samples, &shares);
+    denoiser_training_add_shares(&check, samples, &shares);
   }
   for (int k = 0; k < DENOISER_BINS; k++)
-    network->share[k] =
-        share_of(samples->held_out, shares.agreement + k * samples->held_out, shares.square[k]);
+    network->share[k] = denoiser_training_best_share(
+        samples->held_out, shares.agreement + k * samples->held_out, shares.square[k]);
   return STATUS_OK;
 }

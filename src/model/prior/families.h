@@ -1,4 +1,4 @@
-/* Internal to src/model: the registry's list, one line for each family of priors. `name` is the name in study
+/* Internal to src/model: the registry's list, one line per family of priors. `name` is the name in study
  * files; prior_NAME is the descriptor, defined in the file that the comment names. */
 #pragma once
 

@@ -8,15 +8,15 @@ const ConfigKey fit_keys[] = {
 #undef FIT_KEY
     {.name = NULL}};
 
-/* Returns 0 where the choice is left to the family, or to the samples. */
-static int int_or_auto(const Config *config, const char *key) {
+/* Returns the value of a key, or 0 for `auto`, which leaves the choice to the family or to the samples. */
+static int prior_fit_int_or_auto(const Config *config, const char *key) {
   return config_is(config, key, "auto") ? 0 : (int)config_int(config, key);
 }
 
 PriorFit fit_of_keys(const Config *config, const char *prefix, uint64_t seed, uint32_t replicate) {
   char key[64];
 #define KEY(name) (snprintf(key, sizeof key, "%s%s", prefix, name), key)
-  PriorFit fit = {.components = int_or_auto(config, KEY("components")),
+  PriorFit fit = {.components = prior_fit_int_or_auto(config, KEY("components")),
                   .starts = (int)config_int(config, KEY("mixture_starts")),
                   .schedule = {.stages = (int)config_int(config, KEY("stages")),
                                .log_snr = config_is(config, KEY("schedule"), "log_snr"),
@@ -26,8 +26,8 @@ PriorFit fit_of_keys(const Config *config, const char *prefix, uint64_t seed, ui
                                .last_snr = config_real(config, KEY("last_snr"))},
                   .standardise = config_bool(config, KEY("standardise")),
                   .last_stage = schedule_last_stage(config_text(config, KEY("last_stage"))),
-                  .steps = int_or_auto(config, KEY("training_steps")),
-                  .batch = int_or_auto(config, KEY("training_batch")),
+                  .steps = prior_fit_int_or_auto(config, KEY("training_steps")),
+                  .batch = prior_fit_int_or_auto(config, KEY("training_batch")),
                   .patience = (int)config_int(config, KEY("patience")),
                   .contamination = config_real(config, KEY("contamination")),
                   .guard_width = config_real(config, KEY("guard_width")),

@@ -17,7 +17,7 @@ typedef struct {
   double square, count;
 } Totals;
 
-static Status totals_create(Arena *memory, const Logs *logs, Totals *out) {
+static Status prior_fit_sum_logs(Arena *memory, const Logs *logs, Totals *out) {
   const size_t d = (size_t)logs->d;
   *out = (Totals){0};
   ALLOCATE(memory, out->gram, d * d);
@@ -36,8 +36,8 @@ static Status totals_create(Arena *memory, const Logs *logs, Totals *out) {
   return STATUS_OK;
 }
 
-/* Fits all tasks together by least squares, with a ridge that only matters where X'X is singular. Returns
- * the mean squared residual. */
+/* Fits all tasks together by least squares, with a ridge that matters only if X'X is singular. Returns the
+ * mean squared residual. */
 static double pooled_fit(Arena *scratch, int d, const Totals *totals, double *theta, Status *status) {
   double *factor, trace = 0, explained = 0;
   *status = arena_new(scratch, (void **)&factor, (size_t)d * (size_t)d, sizeof *factor);
@@ -52,22 +52,22 @@ static double pooled_fit(Arena *scratch, int d, const Totals *totals, double *th
   return fmax(totals->square - explained, 1e-12 * totals->square) / totals->count;
 }
 
-/* Sets the frame's centre to the pooled fit, in units in which theta would explain all of the residual; with
- * non-Gaussian rewards to 0, in units in which phi' theta is about 1. */
-static Status crude_frame(const Logs *logs, LogsFrame *frame) {
+/* Sets the frame's centre to the pooled fit and its units so that theta alone would explain the residual;
+ * with non-Gaussian rewards the centre is 0, and phi' theta is about 1 in these units. */
+static Status prior_fit_crude_frame(const Logs *logs, LogsFrame *frame) {
   SCRATCH_ARENA(scratch);
   Totals totals;
   Status status = STATUS_OK;
   const int d = logs->d;
   double residual = 1;
-  TRY(totals_create(&scratch, logs, &totals));
+  TRY(prior_fit_sum_logs(&scratch, logs, &totals));
   if (!logs_has_rows(logs)) residual = pooled_fit(&scratch, d, &totals, frame->shift, &status);
   TRY(status);
   for (int i = 0; i < d; i++) {
     const double mean_square = totals.gram[i * (d + 1)] / totals.count;
     frame->scale[i] = mean_square > 0 && residual > 0 ? sqrt(residual / mean_square) : 1;
   }
-  /* What rounding leaves of sums of squared rewards. */
+  /* The rounding error of sums of squared rewards. */
   frame->least_variance = totals.square > 0 ? 1e-12 * totals.square / totals.count : 1e-12;
   frame->variance = !logs->estimate_noise ? logs->likelihood->noise * logs->likelihood->noise
                     : residual > 0        ? residual
@@ -84,8 +84,8 @@ Status logs_items(Arena *memory, const Logs *logs, const LogsFrame *frame, int f
   return STATUS_OK;
 }
 
-/* Fits the best Gaussian in this frame, then sets the frame in which it is standard. */
-static Status frame_step(const Logs *logs, LogsFrame *frame) {
+/* Fits the best Gaussian in this frame, then moves the frame so that it has mean 0 and variances 1. */
+static Status prior_fit_refine_frame(const Logs *logs, LogsFrame *frame) {
   const EmPlan plan = {.most_iterations = 2000, .tolerance = logs_has_rows(logs) ? 1e-9 : 1e-12};
   SCRATCH_ARENA(scratch);
   EmLogs items;
@@ -106,15 +106,15 @@ static Status frame_step(const Logs *logs, LogsFrame *frame) {
 }
 
 Status logs_frame(Arena *memory, const Logs *logs, LogsFrame *out) {
-  enum { STEPS = 2 }; /* the first leaves the crude units */
+  enum { STEPS = 2 }; /* the first replaces the crude units */
   const int d = logs->d;
   *out = (LogsFrame){0};
   ALLOCATE_ARRAYS(memory, d, out->shift, out->scale);
   TRY(mixture_create(memory, d, 1, &out->common));
   out->common.weight[0] = 1;
   for (int i = 0; i < d; i++) out->common.covariance[i * (d + 1)] = 1;
-  TRY(crude_frame(logs, out));
-  for (int step = 0; step < STEPS; step++) TRY(frame_step(logs, out));
+  TRY(prior_fit_crude_frame(logs, out));
+  for (int step = 0; step < STEPS; step++) TRY(prior_fit_refine_frame(logs, out));
   return STATUS_OK;
 }
 
@@ -136,8 +136,8 @@ Status mixture_to_frame(const LogsFrame *frame, Mixture *mixture) {
 
 /* ---- EM */
 
-/* Returns the plan of EM. Evidence leaves more optima of equal height than samples do; one item of prior
- * keeps components from collapsing on a few tasks. */
+/* Returns the plan of EM. With evidence there are more optima of equal height than with samples; a prior
+ * worth one item keeps components from collapsing on a few tasks. */
 EmPlan logs_plan(int components, int starts, bool choosing) {
   enum { SHARED = 40, LEAST = 2, TRIAL_ITEMS = 4096, TRIAL_EACH = 64 };
   const int share = SHARED / components > LEAST ? SHARED / components : LEAST;
@@ -151,7 +151,8 @@ EmPlan logs_plan(int components, int starts, bool choosing) {
                   .prior_items = components > 1};
 }
 
-/* Fits in the frame, prepared. Noise is learned to the end with the mixture that has won. */
+/* Fits a mixture in the frame, prepared. If noise is estimated, EM continues with the best mixture, so that
+ * the noise converges too. */
 static Status fit_items(Arena *memory, EmLogs *items, int components, const EmPlan *plan, RngKey key,
                         uint32_t run, Mixture *out) {
   if (components == 1) {
@@ -164,11 +165,11 @@ static Status fit_items(Arena *memory, EmLogs *items, int components, const EmPl
   return mixture_prepare(out);
 }
 
-/* Computes density[size] of the tasks first .. first + size - 1 under a fit to the others, which is left
- * in `out` for the first of the folds. */
-static Status hold_out(Arena *memory, const Logs *logs, const LogsFrame *frame, int first, int size,
-                       int components, const EmPlan *plan, RngKey key, uint32_t run, Mixture *out,
-                       double *density) {
+/* Computes density[size] of the tasks first .. first + size - 1 under a fit to the others; the fit of the
+ * first fold is copied to `out`. */
+static Status prior_fit_hold_out_tasks(Arena *memory, const Logs *logs, const LogsFrame *frame, int first,
+                                       int size, int components, const EmPlan *plan, RngKey key, uint32_t run,
+                                       Mixture *out, double *density) {
   SCRATCH_ARENA(scratch);
   EmLogs training, held;
   Mixture fit;
@@ -201,7 +202,8 @@ Status logs_fit(Arena *memory, const Logs *logs, int components, int starts, Rng
   TRY(logs_frame(&scratch, logs, &frame));
   TRY(logs_items(&scratch, logs, &frame, 0, n, components, &all));
   for (int first = 0; first < held; first += size)
-    TRY(hold_out(memory, logs, &frame, first, size, components, &plan, key, run, out, held_out + first));
+    TRY(prior_fit_hold_out_tasks(memory, logs, &frame, first, size, components, &plan, key, run, out,
+                                 held_out + first));
   if (held > 0)
     TRY(em_continue(&all.data, &plan, key, run, out, NULL));
   else
@@ -210,8 +212,8 @@ Status logs_fit(Arena *memory, const Logs *logs, int components, int starts, Rng
   return mixture_from_frame(&frame, out);
 }
 
-/* Returns the cost; expectation propagation of a task under a component sweeps over its rows, from the mode
- * on. */
+/* Returns the cost. For each task and component, expectation propagation starts at the mode and sweeps over
+ * the rows. */
 double logs_fit_cost(int d, double tasks, double rows, int components, int starts, bool choosing) {
   const double frame = 600, sweeps = 12, square = (double)d * d;
   const double item = 100 + 20 * square + 5 * d * square + sweeps * rows * (40 + 8 * d + square);
@@ -226,8 +228,9 @@ const PriorOps *logs_family(const PriorOps *family) {
   return family->fit_logs_part ? family : &prior_mixture;
 }
 
-/* Takes all tasks as items in coordinates of theta itself. */
-static Status items_of_theta(Arena *memory, const Logs *logs, int components, double noise, EmLogs *out) {
+/* Makes items of all tasks, in the coordinates of theta itself. */
+static Status prior_fit_theta_items(Arena *memory, const Logs *logs, int components, double noise,
+                                    EmLogs *out) {
   double *shift, *scale;
   ALLOCATE_ARRAYS(memory, logs->d, shift, scale);
   for (int i = 0; i < logs->d; i++) scale[i] = 1;
@@ -236,7 +239,7 @@ static Status items_of_theta(Arena *memory, const Logs *logs, int components, do
   return STATUS_OK;
 }
 
-static Status theta_of_tasks(Arena *memory, const Logs *logs, int each, Samples *out) {
+static Status prior_fit_create_samples(Arena *memory, const Logs *logs, int each, Samples *out) {
   *out = (Samples){.d = logs->d};
   if (logs->tasks > INT_MAX / each)
     return status_set(STATUS_INPUT, "too many tasks to draw from: %d", logs->tasks);
@@ -249,8 +252,8 @@ Status logs_draws(Arena *memory, const Logs *logs, const PriorFit *fit, const Mi
                   Samples *out) {
   SCRATCH_ARENA(scratch);
   EmLogs items;
-  TRY(theta_of_tasks(memory, logs, LOGS_DRAWS, out));
-  TRY(items_of_theta(&scratch, logs, mixture->components, noise, &items));
+  TRY(prior_fit_create_samples(memory, logs, LOGS_DRAWS, out));
+  TRY(prior_fit_theta_items(&scratch, logs, mixture->components, noise, &items));
   em_logs_draw(&items, mixture, LOGS_DRAWS, rng_key(fit->seed, RNG_PAST_DRAWS), fit->replicate, out->theta);
   return STATUS_OK;
 }
@@ -258,8 +261,8 @@ Status logs_draws(Arena *memory, const Logs *logs, const PriorFit *fit, const Mi
 Status logs_means(Arena *memory, const Logs *logs, const Mixture *gaussian, double noise, Samples *out) {
   SCRATCH_ARENA(scratch);
   EmLogs items;
-  TRY(theta_of_tasks(memory, logs, 1, out));
-  TRY(items_of_theta(&scratch, logs, 1, noise, &items));
+  TRY(prior_fit_create_samples(memory, logs, 1, out));
+  TRY(prior_fit_theta_items(&scratch, logs, 1, noise, &items));
   em_logs_means(&items, gaussian, out->theta);
   return STATUS_OK;
 }
@@ -267,7 +270,7 @@ Status logs_means(Arena *memory, const Logs *logs, const Mixture *gaussian, doub
 Status logs_density(const Logs *logs, const Mixture *mixture, double *density) {
   SCRATCH_ARENA(scratch);
   EmLogs items;
-  TRY(items_of_theta(&scratch, logs, mixture->components, logs->likelihood->noise, &items));
+  TRY(prior_fit_theta_items(&scratch, logs, mixture->components, logs->likelihood->noise, &items));
   em_logs_density(&items, mixture, density);
   return STATUS_OK;
 }

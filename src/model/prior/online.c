@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Each component has EACH (d + 1) tasks or more. */
+/* Each component needs at least EACH (d + 1) tasks. */
 enum {
   STEPS = 2,
   SETTLING = 10,
@@ -16,10 +16,10 @@ enum {
   PSEUDO = 8,
   EACH = 3,
   STARTS = 4,
-  BUDGET = 100000 /* tasks times components of an update, where there are more than TRIAL_TASKS */
+  BUDGET = 100000 /* tasks times components per update, if there are more than TRIAL_TASKS tasks */
 };
-static const double GROWTH = 1.25; /* or so many NEW_TASKS: until fits from new starts are due */
-/* Tasks that count for the Gaussian of the start beside those that it explains. */
+static const double GROWTH = 1.25; /* until fits from new starts are due, or NEW_TASKS if sooner */
+/* Number of tasks credited to the start's Gaussian, in addition to those that it explains. */
 static const double START_TASKS = 1;
 
 static const EmPlan PLAN = {.starts = STARTS,
@@ -30,7 +30,7 @@ static const EmPlan PLAN = {.starts = STARTS,
                             .tolerance = 1e-6,
                             .prior_items = 1};
 
-/* Coordinates theta = shift + scale z in which what is believed has mean 0 and variances 1. */
+/* Coordinates theta = shift + scale z in which the current belief has mean 0 and variances 1. */
 typedef struct {
   double *shift, *scale, *inverse_shift, *inverse_scale; /* [d] */
   Mixture common; /* N(0, I) of z */
@@ -46,7 +46,7 @@ Status online_create(Arena *memory, const Mixture *start, int most, const Likeli
   return mixture_copy(memory, start, &out->now);
 }
 
-static Status frame_create(Arena *memory, const Mixture *believed, Frame *out) {
+static Status online_prior_frame_create(Arena *memory, const Mixture *believed, Frame *out) {
   const int d = believed->d;
   double *covariance;
   ALLOCATE_ARRAYS(memory, d, out->shift, out->scale, out->inverse_shift, out->inverse_scale);
@@ -63,16 +63,16 @@ static Status frame_create(Arena *memory, const Mixture *believed, Frame *out) {
   return mixture_prepare(&out->common);
 }
 
-/* Returns the plan of EM for so many learned components. */
-static EmPlan plan_of(int learned, bool tied) {
+/* Returns the plan of EM for this many learned components. */
+static EmPlan online_prior_em_plan(int learned, bool tied) {
   EmPlan plan = PLAN;
   plan.tied = tied ? learned : 0;
   return plan;
 }
 
-/* Creates a mixture of the components of `learned` and, last, the Gaussian of the start with this weight. */
-static Status with_start(Arena *memory, const Mixture *learned, const Mixture *start, double weight,
-                         Mixture *out) {
+/* Creates a mixture of the components of `learned` and, last, the start's Gaussian with this weight. */
+static Status online_prior_add_start(Arena *memory, const Mixture *learned, const Mixture *start,
+                                     double weight, Mixture *out) {
   const int d = start->d;
   const size_t last = (size_t)learned->components;
   TRY(mixture_create(memory, d, learned->components + 1, out));
@@ -87,11 +87,11 @@ static Status with_start(Arena *memory, const Mixture *learned, const Mixture *s
   return mixture_prepare(out);
 }
 
-/* Runs EM over all tasks, where the last component keeps the mean and the covariance of `start`; *likelihood
- * is that before the last step. */
-static Status settle(Online *self, EmLogs *items, const Mixture *start, int steps, bool tied,
-                     Mixture *mixture, double *likelihood) {
-  const EmPlan plan = plan_of(mixture->components - 1, tied);
+/* Runs `steps` steps of EM over all tasks, in which the last component keeps the mean and the covariance of
+ * `start`; *likelihood is the one before the last step. */
+static Status online_prior_run_em(Online *self, EmLogs *items, const Mixture *start, int steps, bool tied,
+                                  Mixture *mixture, double *likelihood) {
+  const EmPlan plan = online_prior_em_plan(mixture->components - 1, tied);
   const size_t d = (size_t)start->d, last = (size_t)mixture->components - 1;
   const double tasks = items->data.items, all = tasks + START_TASKS;
   const Rng rng = {.key = self->key, .run = self->run};
@@ -107,9 +107,10 @@ static Status settle(Online *self, EmLogs *items, const Mixture *start, int step
   return STATUS_OK;
 }
 
-/* Learns the weights again, from the last tasks, beside which those of all tasks count for as many as PSEUDO:
- * a world that has changed shows in them first. */
-static Status weigh_recent(Arena *memory, const Online *self, const Frame *frame, Mixture *mixture) {
+/* Learns the weights again, from the last tasks; the weights from all tasks count as PSEUDO further tasks. A
+ * world that has changed shows in the last tasks first. */
+static Status online_prior_weigh_recent(Arena *memory, const Online *self, const Frame *frame,
+                                        Mixture *mixture) {
   const int tasks = self->logs.tasks, components = mixture->components;
   EmLogs recent;
   Mixture step;
@@ -130,54 +131,58 @@ static Status weigh_recent(Arena *memory, const Online *self, const Frame *frame
   return STATUS_OK;
 }
 
-/* Returns the log likelihood of all tasks less the price of the learned parameters. */
-static double score(const Mixture *mixture, bool tied, double tasks, double likelihood) {
+/* Returns the log likelihood of all tasks minus the number of learned parameters (AIC). */
+static double online_prior_score_mixture(const Mixture *mixture, bool tied, double tasks, double likelihood) {
   const double d = mixture->d, learned = mixture->components - 1;
   return tasks * likelihood - learned * (1 + d) - (tied ? 1 : learned) * d * (d + 1) / 2;
 }
 
-/* Keeps a mixture of the frame, and its likelihood, for the next step of the fit. */
-static Status keep(const Frame *frame, const Mixture *mixture, double likelihood, OnlineContest *out) {
+/* Keeps a mixture, in coordinates of the frame, and its likelihood for the next step of the fit. */
+static Status online_prior_keep_fit(const Frame *frame, const Mixture *mixture, double likelihood,
+                                    OnlineContest *out) {
   out->mixture.components = mixture->components;
   out->likelihood = likelihood;
   mixture_copy_parameters(mixture, &out->mixture);
   return mixture_transform(&out->mixture, frame->shift, frame->scale);
 }
 
-/* Runs one of the new starts on the last tasks; the best of them is kept. */
-static Status run_start(Arena *memory, Online *self, const Frame *frame, EmLogs *last) {
+/* Runs one of the new starts on the last tasks, and keeps it if it is the best so far. */
+static Status online_prior_run_start(Arena *memory, Online *self, const Frame *frame, EmLogs *last) {
   OnlineContest *at = &self->contest;
-  EmPlan one = plan_of(at->components, at->tied);
+  EmPlan one = online_prior_em_plan(at->components, at->tied);
   Mixture fit;
   double likelihood = 0;
   one.starts = 1, one.first_start = at->step;
-  one.trial_iterations--, one.most_iterations = 1; /* which tells the likelihood */
+  one.trial_iterations--, one.most_iterations = 1; /* the one that gives the likelihood */
   self->work += (int64_t)PLAN.trial_iterations * last->data.items * at->components;
-  if (at->components == 1) { /* one Gaussian needs no other start */
+  if (at->components == 1) { /* a single Gaussian needs no other start */
     TRY(mixture_copy(memory, &frame->common, &fit));
     at->step = STARTS - 1;
-    return keep(frame, &fit, likelihood, at);
+    return online_prior_keep_fit(frame, &fit, likelihood, at);
   }
   TRY(em_fit(memory, &last->data, at->components, &one, self->key, self->run, &fit, &likelihood));
-  return at->step == 0 || likelihood > at->likelihood ? keep(frame, &fit, likelihood, at) : STATUS_OK;
+  return at->step == 0 || likelihood > at->likelihood ? online_prior_keep_fit(frame, &fit, likelihood, at)
+                                                      : STATUS_OK;
 }
 
-/* Goes on with the best start until it has converged; then the Gaussian of the start is beside it. */
-static Status finish(Arena *memory, Online *self, const Frame *frame, const Mixture *start, EmLogs *last) {
+/* Continues EM from the best start until it has converged, then adds the start's Gaussian. */
+static Status online_prior_finish_fit(Arena *memory, Online *self, const Frame *frame, const Mixture *start,
+                                      EmLogs *last) {
   OnlineContest *at = &self->contest;
-  const EmPlan plan = plan_of(at->components, at->tied);
+  const EmPlan plan = online_prior_em_plan(at->components, at->tied);
   Mixture fit, mixture;
   double likelihood;
   self->work += (int64_t)PLAN.most_iterations * last->data.items * at->components;
   TRY(mixture_copy(memory, &at->mixture, &fit));
   TRY(mixture_transform(&fit, frame->inverse_shift, frame->inverse_scale));
   TRY(em_continue(&last->data, &plan, self->key, self->run, &fit, &likelihood));
-  TRY(with_start(memory, &fit, start, START_TASKS / (self->logs.tasks + START_TASKS), &mixture));
-  return keep(frame, &mixture, likelihood, at);
+  TRY(online_prior_add_start(memory, &fit, start, START_TASKS / (self->logs.tasks + START_TASKS), &mixture));
+  return online_prior_keep_fit(frame, &mixture, likelihood, at);
 }
 
-/* Goes to the next fit: the same number of components with one covariance, then more components. */
-static void begin_next(Online *self) {
+/* Moves on to the next fit: the same number of components with one covariance, then twice as many components,
+ * if these are allowed. */
+static void online_prior_begin_fit(Online *self) {
   OnlineContest *at = &self->contest;
   const int next = 2 * at->components;
   at->step = -1;
@@ -186,32 +191,33 @@ static void begin_next(Online *self) {
   at->components = next <= self->most && at->tasks >= EACH * (self->logs.d + 1) * next ? next : 0;
 }
 
-/* Takes a step over all tasks. After the last one the fit competes, and the next begins. */
-static Status settle_once(Arena *memory, Online *self, const Frame *frame, const Mixture *start, EmLogs *all,
-                          Mixture *best, double *most) {
+/* Takes one step over all tasks. After the last step the fit competes with `best`, and the next fit
+ * begins. */
+static Status online_prior_settle_step(Arena *memory, Online *self, const Frame *frame, const Mixture *start,
+                                       EmLogs *all, Mixture *best, double *most) {
   OnlineContest *at = &self->contest;
   Mixture mixture;
   double likelihood;
   const int tasks = self->logs.tasks;
   TRY(mixture_copy(memory, &at->mixture, &mixture));
   TRY(mixture_transform(&mixture, frame->inverse_shift, frame->inverse_scale));
-  TRY(settle(self, all, start, 1, at->tied, &mixture, &likelihood));
-  TRY(keep(frame, &mixture, likelihood, at));
+  TRY(online_prior_run_em(self, all, start, 1, at->tied, &mixture, &likelihood));
+  TRY(online_prior_keep_fit(frame, &mixture, likelihood, at));
   if (at->step < STARTS + SETTLING) return STATUS_OK;
-  if (score(&mixture, at->tied, tasks, likelihood) > *most) {
-    *most = score(&mixture, at->tied, tasks, likelihood);
+  if (online_prior_score_mixture(&mixture, at->tied, tasks, likelihood) > *most) {
+    *most = online_prior_score_mixture(&mixture, at->tied, tasks, likelihood);
     *best = mixture;
     self->tied = at->tied;
   }
-  begin_next(self);
+  online_prior_begin_fit(self);
   return STATUS_OK;
 }
 
-/* Lets fits from new starts compete: all of them or, where tasks are many and come one by one, until the work
- * of this update is done. A fit is STARTS steps, one that goes on with the best of these, and SETTLING steps
- * over all tasks. */
-static Status compete(Arena *memory, Online *self, const Frame *frame, const Mixture *start, EmLogs *all,
-                      Mixture *best, double *most) {
+/* Lets fits from new starts compete with `best`: all of them or, if there are many tasks that come one by
+ * one, until this update's budget of work is spent. A fit takes STARTS steps, one that continues from the
+ * best of these, and SETTLING steps over all tasks. */
+static Status online_prior_run_contest(Arena *memory, Online *self, const Frame *frame, const Mixture *start,
+                                       EmLogs *all, Mixture *best, double *most) {
   OnlineContest *at = &self->contest;
   const int used = at->tasks < TRIAL_TASKS ? at->tasks : TRIAL_TASKS;
   const bool spread = self->in_order && self->now.components > 1 && self->logs.tasks > TRIAL_TASKS;
@@ -224,20 +230,23 @@ static Status compete(Arena *memory, Online *self, const Frame *frame, const Mix
       last.common = &frame->common;
     }
     if (at->step < STARTS)
-      TRY(run_start(memory, self, frame, &last));
+      TRY(online_prior_run_start(memory, self, frame, &last));
     else if (at->step == STARTS)
-      TRY(finish(memory, self, frame, start, &last));
+      TRY(online_prior_finish_fit(memory, self, frame, start, &last));
     else
-      TRY(settle_once(memory, self, frame, start, all, best, most));
+      TRY(online_prior_settle_step(memory, self, frame, start, all, best, most));
   }
   return STATUS_OK;
 }
 
-/* Returns how many new tasks fits from new starts wait for, so that they stay a small part of the work. */
-static double due_after(double tasks) { return fmax(NEW_TASKS, tasks / NEW_SHARE); }
+/* Returns how many new tasks must come before fits from new starts, so that these remain a small part of the
+ * work. */
+static double online_prior_refit_interval(double tasks) { return fmax(NEW_TASKS, tasks / NEW_SHARE); }
 
-/* Finds what predicts the tasks best: what there is, or a fit from new starts where those are due. */
-static Status find_best(Arena *memory, Online *self, Frame *frame, const Mixture *start, Mixture *best) {
+/* Finds the mixture that predicts the tasks best: the current one, or a fit from new starts if these are
+ * due. */
+static Status online_prior_find_best(Arena *memory, Online *self, Frame *frame, const Mixture *start,
+                                     Mixture *best) {
   const int tasks = self->logs.tasks;
   EmLogs all;
   double likelihood = -INFINITY, most = -INFINITY;
@@ -247,15 +256,17 @@ static Status find_best(Arena *memory, Online *self, Frame *frame, const Mixture
   if (self->now.components > 1) {
     TRY(mixture_copy(memory, &self->now, best));
     TRY(mixture_transform(best, frame->inverse_shift, frame->inverse_scale));
-    TRY(settle(self, &all, start, STEPS, self->tied, best, &likelihood));
-    most = score(best, self->tied, tasks, likelihood);
+    TRY(online_prior_run_em(self, &all, start, STEPS, self->tied, best, &likelihood));
+    most = online_prior_score_mixture(best, self->tied, tasks, likelihood);
   }
   if (self->contest.components == 0 &&
-      tasks >= fmin(GROWTH * self->fitted, self->fitted + due_after(self->fitted))) {
+      tasks >= fmin(GROWTH * self->fitted, self->fitted + online_prior_refit_interval(self->fitted))) {
     self->fitted = self->contest.tasks = tasks;
     self->contest.components = 1, self->contest.step = 0;
   }
-  return self->contest.components > 0 ? compete(memory, self, frame, start, &all, best, &most) : STATUS_OK;
+  return self->contest.components > 0
+             ? online_prior_run_contest(memory, self, frame, start, &all, best, &most)
+             : STATUS_OK;
 }
 
 Status online_learn(Online *self) {
@@ -263,11 +274,11 @@ Status online_learn(Online *self) {
   Frame frame;
   Mixture start, best;
   if (self->logs.tasks < ONLINE_LEAST) return STATUS_OK;
-  TRY(frame_create(&scratch, &self->now, &frame));
+  TRY(online_prior_frame_create(&scratch, &self->now, &frame));
   TRY(mixture_copy(&scratch, &self->start, &start));
   TRY(mixture_transform(&start, frame.inverse_shift, frame.inverse_scale));
-  TRY(find_best(&scratch, self, &frame, &start, &best));
-  TRY(weigh_recent(&scratch, self, &frame, &best));
+  TRY(online_prior_find_best(&scratch, self, &frame, &start, &best));
+  TRY(online_prior_weigh_recent(&scratch, self, &frame, &best));
   TRY(mixture_transform(&best, frame.shift, frame.scale));
   if (best.components != self->now.components) return mixture_copy(self->memory, &best, &self->now);
   mixture_copy_parameters(&best, &self->now);
@@ -283,6 +294,6 @@ double online_cost(int d, double tasks, double rows, int most, double every) {
   const double item = 100 + 20 * square + 5 * d * square + newton * rows * (40 + 8 * d + square);
   const double components = online_components(d, tasks, most), kinds = 2;
   const double starts = em_cost(&PLAN, kinds * 2 * components, trials, item),
-               due = fmin((GROWTH - 1) * fmax(tasks, 1), due_after(tasks));
+               due = fmin((GROWTH - 1) * fmax(tasks, 1), online_prior_refit_interval(tasks));
   return components * item * STEPS * tasks / every + starts / fmax(due, every);
 }

@@ -1,4 +1,4 @@
-/* The prior families, fitting one in a single process, and prior files. */
+/* The registry of prior families, fits in a single process, and prior files. */
 #include "model/prior/prior.h"
 
 #include "model/prior/beside.h"
@@ -42,8 +42,8 @@ const char *prior_closed_name(int index) {
   return NULL;
 }
 
-/* Returns the names of all families. */
-static const char *family_names(size_t size, char *text) {
+/* Writes the names of all families to text[size] and returns it. */
+static const char *prior_family_names(size_t size, char *text) {
   size_t used = 0;
   for (int i = 0; prior_name(i) && used < size; i++)
     used += (size_t)snprintf(text + used, size - used, "%s%s", i ? " | " : "", prior_name(i));
@@ -97,14 +97,14 @@ Status prior_save(const Prior *prior, const char *path) {
   return store_finish(file, prior_put(prior, file));
 }
 
-static Status load_prior(StoreFile *file, const PriorFit *chain_settings, Prior *out) {
+static Status prior_load_family(StoreFile *file, const PriorFit *chain_settings, Prior *out) {
   char *name, allowed[256] = "";
   TRY(store_get_text_attribute(file, NULL, "prior", &name));
   const PriorOps *family = prior_find(name);
   Status status = STATUS_OK;
   if (!family)
     status = status_set(STATUS_INPUT, "%s: the attribute 'prior' is '%s'; it names a family: %s",
-                        store_path(file), name, family_names(sizeof allowed, allowed));
+                        store_path(file), name, prior_family_names(sizeof allowed, allowed));
   free(name);
   TRY(status);
   out->ops = family;
@@ -127,13 +127,13 @@ static Status load_prior(StoreFile *file, const PriorFit *chain_settings, Prior 
 
 Status prior_get(Arena *memory, StoreFile *file, const PriorFit *chain_settings, Prior *out) {
   *out = (Prior){.memory = memory};
-  Status status = load_prior(file, chain_settings, out);
+  Status status = prior_load_family(file, chain_settings, out);
   if (status != STATUS_OK) *out = (Prior){0};
   return status;
 }
 
-static Status load_by(Status (*open)(const char *path, StoreFile **out), Arena *memory, const char *path,
-                      const PriorFit *chain_settings, Prior *out) {
+static Status prior_load_file(Status (*open)(const char *path, StoreFile **out), Arena *memory,
+                              const char *path, const PriorFit *chain_settings, Prior *out) {
   StoreFile *file;
   *out = (Prior){0};
   TRY(open(path, &file));
@@ -143,9 +143,9 @@ static Status load_by(Status (*open)(const char *path, StoreFile **out), Arena *
 }
 
 Status prior_load(Arena *memory, const char *path, const PriorFit *chain_settings, Prior *out) {
-  return load_by(store_open, memory, path, chain_settings, out);
+  return prior_load_file(store_open, memory, path, chain_settings, out);
 }
 
 Status prior_load_own(Arena *memory, const char *path, const PriorFit *chain_settings, Prior *out) {
-  return load_by(store_open_own, memory, path, chain_settings, out);
+  return prior_load_file(store_open_own, memory, path, chain_settings, out);
 }

@@ -1,8 +1,8 @@
 /* Priors: what an agent believes about theta before the first observation, and what that belief can do.
  *
- * One constant descriptor for each family; an instance is {ops, capabilities, state}. A capability that is
- * NULL means "cannot do it"; samplers list what they need and are refused a prior that lacks it. N lanes,
- * lane last: theta[d, N]. */
+ * Each family has one constant descriptor; an instance is {ops, capabilities, state}. A capability that is
+ * NULL means "cannot do it"; samplers list what they need, and a prior that lacks it is refused. Arrays hold
+ * N lanes, lane last: theta[d, N]. */
 #pragma once
 
 #include "io/config/config.h"
@@ -16,171 +16,170 @@ typedef struct Prior Prior;
 
 /* How a prior is fitted; a plain copy of the keys `prior.*` of a study. */
 typedef struct {
-  int components, starts; /* mixture: number of components, 0 is chosen by held-out likelihood; EM starts */
+  int components, starts; /* mixture: number of components (0: by held-out likelihood); starts of EM */
   ScheduleRule schedule; /* of a chain */
   bool standardise;
-  int hidden_count, hidden[NETWORK_MOST_HIDDEN]; /* widths of the hidden layers; none: PriorOps.settle */
+  int hidden_count, hidden[NETWORK_MOST_HIDDEN]; /* widths of the hidden layers; none: by PriorOps.settle */
   LastStage last_stage;
-  /* Network training: Adam steps at most; batch; checks without improvement before an early stop. 0 steps,
-   * batch or learning_rate: PriorOps.settle. */
+  /* Training of networks: most Adam steps; batch; checks without improvement before an early stop. Steps,
+   * batch and learning_rate that are 0 are set by PriorOps.settle. */
   int steps, batch, patience;
   double learning_rate;
   double contamination, guard_width; /* contamination.h */
   uint64_t seed;
-  uint32_t replicate; /* names the streams of this fit, with `seed` */
+  uint32_t replicate; /* with `seed`, names the streams of this fit */
 } PriorFit;
 
 /* What every prior of a family can do, known before one is fitted. */
 enum { PRIOR_MIXTURE = 1 << 0, PRIOR_CHAIN = 1 << 1, PRIOR_DENOISER = 1 << 2 };
 
-/* A family of the registry can be fitted and has files. A prior outside of it, such as the known distribution
- * of theta* (problem/theta_prior.h), only needs `sample`; the rest of what families must have
- * is NULL. */
+/* A family in the registry can be fitted and stored. A prior outside the registry, such as the known
+ * distribution of theta* (problem/theta_prior.h), needs only `sample`; the other members that families must
+ * have are then NULL. */
 typedef struct {
   const char *name, *summary, *reference;
   unsigned able; /* of a family: PRIOR_MIXTURE | .. */
 
-  /* REQUIRED. N samples: theta[d, N]. */
+  /* REQUIRED. Draw N samples, theta[d, N]. */
   void (*sample)(const Prior *prior, RngLanes *rng, double *theta);
-  /* REQUIRED of a family. Write to and read from a prior file; `load` fills a zeroed instance. */
+  /* REQUIRED of a family. Write a prior to a file, and read it back; `load` fills a zeroed instance. */
   Status (*save)(const Prior *prior, StoreFile *file);
   Status (*load)(Prior *prior, StoreFile *file, const PriorFit *chain_settings);
 
   /* REQUIRED of a family. Fitting is split into independent parts so that ranks can share it: `parts` of
-   * them, each giving part_size doubles; `assemble` makes the prior of all parts [parts, part_size].
+   * them, each giving part_size doubles; `assemble` makes the prior from all parts[parts, part_size].
    * `fit_part` does not depend on other parts, on ranks or on order. */
   int (*parts)(const PriorFit *fit);
   size_t (*part_size)(const PriorFit *fit, int d);
   Status (*fit_part)(const PriorFit *fit, const Samples *samples, int part, double *out);
   Status (*assemble)(Prior *prior, const PriorFit *fit, const Samples *samples, const double *parts);
-  /* OPTIONAL. Parameters of its network, or of that of a stage; NULL: it has none. */
+  /* OPTIONAL. Number of parameters of its network, or of one stage's network; NULL: it has no network. */
   size_t (*network_size)(const PriorFit *fit, int d);
-  /* OPTIONAL. The same from logs of past tasks (logs_fit.h); a family without is fitted to posterior draws of
-   * the tasks. */
+  /* OPTIONAL. part_size, fit_part and assemble for logs of past tasks (logs_fit.h); a family without them is
+   * fitted to draws from the tasks' posteriors. */
   size_t (*logs_part_size)(const PriorFit *fit, int d);
   Status (*fit_logs_part)(const PriorFit *fit, const Logs *logs, int part, double *out);
   Status (*assemble_logs)(Prior *prior, const PriorFit *fit, const Logs *logs, const double *parts);
-  /* REQUIRED of a family. Print everything of `fit` that the fitted prior depends on: fits that print the
-   * same are the same. */
+  /* REQUIRED of a family. Print everything in `fit` that the fitted prior depends on: fits that print the
+   * same text are the same. */
   void (*describe_fit)(const PriorFit *fit, FILE *out);
-  /* OPTIONAL. What all parts together cost, fitted to so many samples, or to so many tasks with so many rows
-   * of each (0 where none are kept): operations as those of SamplerOps.cost, within a factor of 3. NULL: next
-   * to nothing. */
+  /* OPTIONAL. Cost of all parts together, fitted to this many samples, or to this many tasks with this many
+   * rows each (0 if none are kept): operations as in SamplerOps.cost, within a factor of 3. NULL:
+   * negligible. */
   double (*cost)(const PriorFit *fit, int d, double samples);
   double (*logs_cost)(const PriorFit *fit, int d, double tasks, double rows);
-  /* OPTIONAL, so that samplers can refuse a prior before the fit: of how many Gaussians it is a mixture in
-   * closed form. */
+  /* OPTIONAL. Number of Gaussians in the mixture that the prior will be, in closed form; with it samplers can
+   * refuse a prior before the fit. */
   int (*components)(const PriorFit *fit);
 
-  /* OPTIONAL, of families that learn networks. Choose what `fit` leaves to the family, for d dimensions. */
+  /* OPTIONAL, for families that learn networks. Choose what `fit` leaves to the family, for d dimensions. */
   void (*settle)(PriorFit *fit, int d);
-  /* OPTIONAL. What the fit found out about itself, as the end of a sentence, or more lines. */
+  /* OPTIONAL. Print what the fit found out about itself, as the end of a sentence or as several lines. */
   void (*report)(const Prior *prior, FILE *out);
-  /* OPTIONAL. Returns a sentence where the fit's own check on held-out samples fails, else NULL. */
+  /* OPTIONAL. Return a sentence if the fit's own check on held-out samples fails, else NULL. */
   const char *(*doubt)(const Prior *prior);
 
-  /* OPTIONAL. out[N]; out[d, N]. */
+  /* OPTIONAL. Compute the log density, out[N], and the score, out[d, N]. */
   void (*log_density)(const Prior *prior, int lanes, const double *theta, double *out);
   void (*score)(const Prior *prior, int lanes, const double *theta, double *out);
-  /* out[d, N] = J(theta)' v with J the Jacobian of the score. That of a density is its Hessian and symmetric;
-   * that of a learned score need not be. out must not overlap v. */
+  /* Compute out[d, N] = J(theta)' v, with J the Jacobian of the score. For a density J is the Hessian of its
+   * logarithm and symmetric; for a learned score it need not be. out must not overlap v. */
   void (*hessian_product)(const Prior *prior, int lanes, const double *theta, const double *v, double *out);
 } PriorOps;
 
-/* What stands beside a prior that may be wrong (sampler/guard.h): a Gaussian of this weight and of so many
- * standard deviations of the prior; `shrink` multiplies those of posterior draws from it. Weight 0:
- * nothing. */
+/* A guard for a prior that may be wrong (sampler/guard.h): a wide Gaussian with this weight and `width` times
+ * the prior's standard deviations; `shrink` multiplies the standard deviations of draws from its posterior.
+ * Weight 0: no guard. */
 typedef struct {
   double weight, width, shrink;
-  int tasks; /* that the weight is learned from (wide.h); 0: it is given */
+  int tasks; /* number of tasks that the weight is learned from (wide.h); 0: it is given */
 } PriorGuard;
 
 struct Prior {
-  Arena *memory; /* of whoever created it: where the state and all of its arrays are */
+  Arena *memory; /* the creator's; holds the state and all of its arrays */
   const PriorOps *ops;
   int d;
-  const Mixture *mixture; /* NULL: not a mixture (of one or more) in closed form */
+  const Mixture *mixture; /* NULL: not a mixture (of one or more Gaussians) in closed form */
   const Chain *chain; /* NULL: no reverse chain */
-  const Denoiser *denoiser; /* NULL: no posterior moments for any precision */
-  /* For a prior that is no mixture itself: one that was fitted to the same samples; NULL: none. */
+  const Denoiser *denoiser; /* NULL: no posterior moments for observations of arbitrary precision */
+  /* For a prior that is not itself a mixture: a mixture fitted to the same samples; NULL: none. */
   const Mixture *beside;
-  PriorGuard guard; /* what samplers put beside it unless they are told otherwise */
+  PriorGuard guard; /* what samplers use unless told otherwise */
   bool hypercube; /* uniform on the vertices of {-1, 1}^d */
-  /* CPU seconds that the fit took, that of a prior before it included, stored in the prior file; 0 when it
-   * was not fitted. */
+  /* CPU seconds of the fit, and of the fit of any prior it is based on, stored in the prior file; 0 if it was
+   * not fitted. */
   double seconds_fit;
-  /* Standard deviation of the Gaussian rewards of the logs that it was learned from, given or learned; 0 of
-   * any other prior. Stored in the prior file. */
+  /* Standard deviation of the Gaussian rewards in the logs it was learned from, given or learned; 0 for any
+   * other prior. Stored in the prior file. */
   double noise;
-  /* Name of the sampler that was chosen with it (train --family auto), stored in the prior file; else
+  /* Name of the sampler that was chosen with it (train --family auto), stored in the prior file; otherwise
    * NULL. */
   const char *auto_sampler;
-  void *state; /* known to one .c file */
+  void *state; /* private to one .c file */
 };
 
-/* Calls family->settle, where there is one. */
+/* Calls family->settle if there is one. */
 void prior_settle(const PriorOps *family, PriorFit *fit, int d);
 
-/* Returns what prior->ops->doubt says, NULL where there is none. */
+/* Returns the result of prior->ops->doubt; NULL if there is none. */
 const char *prior_doubt(const Prior *prior);
 
-/* Returns a mixture in closed form in the place of the prior: itself, or the one beside it; NULL: none. */
+/* Returns a closed-form mixture to use in place of the prior: its `mixture`, else `beside`, else NULL. */
 const Mixture *prior_stand_in(const Prior *prior);
-/* Returns STATUS_INPUT where there is none, so that nothing can be put beside this prior. */
+/* Returns STATUS_INPUT if prior_stand_in finds none, so that this prior cannot have a guard. */
 Status prior_check_guard(const Prior *prior);
 
-/* Returns the standard deviation of Gaussian rewards: `given`, or if that is 0 the prior's `noise`, or 1. */
+/* Returns the standard deviation of Gaussian rewards: `given`; if that is 0, the prior's `noise`; else 1. */
 double prior_noise(const Prior *prior, double given);
 
-/* Returns a member of the registry; NULL ends. */
+/* Returns a family of the registry or its name; NULL past the end, or if no family has this name. */
 const PriorOps *prior_family(int index);
 const PriorOps *prior_find(const char *name);
 const char *prior_name(int index);
-const char *prior_closed_name(int index); /* of the families in closed form */
+const char *prior_closed_name(int index); /* counts only the families in closed form */
 
-/* Fits all parts here, in order, and assembles (tests, `train`; a study spreads the parts over ranks with
- * the same result). */
+/* Fits all parts in this process, in order, and assembles them (for tests and `train`; a study spreads the
+ * parts over ranks, with the same result). */
 Status prior_fit(Arena *memory, const PriorOps *family, const PriorFit *fit, const Samples *samples,
                  Prior *out);
 /* Creates a Gaussian or mixture prior with these components (copied) and the exact chain of
  * `chain_settings`. */
 Status prior_from_mixture(Arena *memory, const Mixture *mixture, const PriorFit *chain_settings, Prior *out);
-/* Creates a closed-form prior that is the same but for the mixture, of as many components (copied). */
+/* Creates a copy of a closed-form prior with another mixture (copied) of the same number of components. */
 Status prior_replace_mixture(Arena *memory, const Prior *prior, const Mixture *mixture,
                              const PriorFit *chain_settings, Prior *out);
 /* Creates N(0, I_d). */
 Status prior_standard(Arena *memory, int d, const PriorFit *chain_settings, Prior *out);
-/* Creates the same for the d weights of a network (prior_weights.c): no matrices, so d can be large, and
- * no chain. Outside of the registry. */
+/* Creates the same for the d weights of a network (prior_weights.c): it has no matrices, so d can be large,
+ * and no chain. Outside the registry. */
 Status prior_weights(int d, Prior *out);
-/* Creates the uniform prior on the vertices of {-1, 1}^d (prior_ising.c). Outside of the registry: nothing
- * is fitted or stored. */
+/* Creates the uniform prior on the vertices of {-1, 1}^d (prior_ising.c). Outside the registry: nothing is
+ * fitted or stored. */
 Status prior_ising(Arena *memory, int d, const PriorFit *chain_settings, Prior *out);
 /* Computes, for m observations of theta, mean[m, d] and covariance[m, d, d] of the prior times exp(b' theta -
- * theta' M theta / 2), from b[m, d] and M[m, d, d]. Returns 0, or anything else when it cannot: the draws
- * that asked are numerical fallbacks then, as those with a result that is not finite. */
+ * theta' M theta / 2), from b[m, d] and M[m, d, d]. Returns 0, or another number on failure: the draws that
+ * needed it then count as numerical fallbacks, as do those whose results are not finite. */
 typedef int GivenDenoiser(void *context, int m, int d, const double *b, const double *precision, double *mean,
                           double *covariance);
-/* Creates a prior with this denoiser (prior_given.c). Outside of the registry: nothing is fitted or
- * stored. */
+/* Creates a prior with this denoiser (prior_given.c). Outside the registry: nothing is fitted or stored. */
 Status prior_given(Arena *memory, int d, GivenDenoiser *function, void *context, Prior *out);
 /* Computes, for m noisy samples x[m, d] of stage t = 1 .. T, mean[m, d] = E[x_0 | x_t = x], where x_t =
- * sqrt(alpha_bar_t) x_0 + sqrt(1 - alpha_bar_t) noise. Returns 0, or anything else when it cannot: draws that
- * asked are not finite then, and numerical fallbacks. */
+ * sqrt(alpha_bar_t) x_0 + sqrt(1 - alpha_bar_t) noise. Returns 0, or another number on failure: the draws
+ * that needed it are then not finite, and count as numerical fallbacks. */
 typedef int GivenMean(void *context, int m, int d, const double *x, int t, double *mean);
-/* Creates a prior with the chain of this function, for alpha_bar[T], which falls from below 1 to above 0
- * (prior_score.c). Outside of the registry: nothing is fitted or stored. */
+/* Creates a prior whose chain comes from this function, for alpha_bar[T], which falls from below 1 to above 0
+ * (prior_score.c). Outside the registry: nothing is fitted or stored. */
 Status prior_score(Arena *memory, int d, int stages, const double *alpha_bar, GivenMean *function,
                    void *context, Prior *out);
 
-/* Saves a prior file (NetCDF, attribute `prior` = family name). Loads a prior file, also a hand-written
- * Gaussian or mixture; `chain_settings` gives the schedule of their exact chain. After a failure *out is
- * zero. */
+/* Saves a prior file (NetCDF, attribute `prior` = family name). prior_load reads one, which may be a
+ * hand-written Gaussian or mixture; `chain_settings` gives the schedule of their exact chain. After a failure
+ * *out is zero. */
 Status prior_save(const Prior *prior, const char *path);
 /* Writes the prior into an open file, which may hold other attributes. */
 Status prior_put(const Prior *prior, StoreFile *file);
 Status prior_load(Arena *memory, const char *path, const PriorFit *chain_settings, Prior *out);
-/* Reads the prior out of an open file, which may hold more. After a failure *out is zero. */
+/* Reads the prior from an open file, which may hold more. After a failure *out is zero. */
 Status prior_get(Arena *memory, StoreFile *file, const PriorFit *chain_settings, Prior *out);
-/* Loads a file that prior_save has written, where nobody else writes (store_open_own). */
+/* Loads a file that prior_save wrote to a place where nobody else writes (store_open_own). */
 Status prior_load_own(Arena *memory, const char *path, const PriorFit *chain_settings, Prior *out);

@@ -1,8 +1,8 @@
 /* The fits of the closed-form priors, to samples of theta and to logs of past tasks.
  *
- * A part is one fit, whose starts compete and stay together: of the number of components asked for, or one
- * for each candidate. It is weight[C], mean[C, d], covariance[C, d, d], and of a candidate, before them, a
- * head and the log densities of held-out samples. */
+ * A part is one fit with all of its starts, since these compete: with the number of components asked for, or
+ * one part for each candidate number. It holds weight[C], mean[C, d], covariance[C, d, d]; in a candidate's
+ * part, a head and the log densities of held-out samples come first. */
 #include "model/prior/prior_closed.h"
 
 #include "model/mixture/mixture_fit.h"
@@ -16,25 +16,26 @@ int prior_gaussian_parts(const PriorFit *fit) {
 }
 int prior_mixture_parts(const PriorFit *fit) { return fit->components > 0 ? 1 : MIXTURE_MOST_CANDIDATES; }
 
-/* Returns 0 where there are fewer candidates in d dimensions. */
+/* Returns the components of a part, or 0 if there are fewer candidates in d dimensions. */
 static int part_components(const PriorFit *fit, int d, int part) {
   return fit->components > 0 ? fit->components : mixture_candidate(d, part);
 }
 
-static size_t packed_size(int components, int d) {
+static size_t prior_closed_packed_size(int components, int d) {
   return (size_t)components * (1 + (size_t)d + (size_t)d * (size_t)d);
 }
 
 size_t prior_gaussian_part_size(const PriorFit *fit, int d) {
   (void)fit;
-  return packed_size(1, d);
+  return prior_closed_packed_size(1, d);
 }
 size_t prior_mixture_part_size(const PriorFit *fit, int d) {
-  return fit->components > 0 ? packed_size(fit->components, d) : BEFORE + packed_size(mixture_most(d), d);
+  return fit->components > 0 ? prior_closed_packed_size(fit->components, d)
+                             : BEFORE + prior_closed_packed_size(mixture_most(d), d);
 }
 
-/* Returns the three arrays of a part, in a mixture that owns nothing. */
-static Mixture unpack(int components, int d, double *part) {
+/* Returns the three arrays of a part as a mixture, which owns nothing. */
+static Mixture prior_closed_view_part(int components, int d, double *part) {
   size_t count = (size_t)components;
   return (Mixture){.d = d,
                    .components = components,
@@ -45,15 +46,15 @@ static Mixture unpack(int components, int d, double *part) {
 
 static Status fit_components(const PriorFit *fit, const Samples *samples, int components, double *out) {
   SCRATCH_ARENA(scratch);
-  Mixture fitted, part = unpack(components, samples->d, out);
+  Mixture fitted, part = prior_closed_view_part(components, samples->d, out);
   TRY(mixture_fit(&scratch, samples->d, samples->n, samples->theta, components, fit->starts,
                   rng_key(fit->seed, RNG_MIXTURE_START), fit->replicate, &fitted, NULL));
   mixture_copy_parameters(&fitted, &part);
   return STATUS_OK;
 }
 
-static void put_candidate(const Mixture *fitted, int most, double shared, double *part) {
-  Mixture to = unpack(fitted->components, fitted->d, part + BEFORE);
+static void prior_closed_put_candidate(const Mixture *fitted, int most, double shared, double *part) {
+  Mixture to = prior_closed_view_part(fitted->components, fitted->d, part + BEFORE);
   part[HEAD_COMPONENTS] = fitted->components, part[HEAD_MOST] = most, part[HEAD_SHARED] = shared;
   mixture_copy_parameters(fitted, &to);
 }
@@ -71,7 +72,7 @@ static Status fit_candidate(const PriorFit *fit, const Samples *samples, int com
   else
     TRY(mixture_try(&scratch, d, n, samples->theta, components, fit->starts, key, fit->replicate, &fitted,
                     out + HEAD, &shared));
-  put_candidate(&fitted, most, shared, out);
+  prior_closed_put_candidate(&fitted, most, shared, out);
   return STATUS_OK;
 }
 
@@ -93,12 +94,12 @@ Status prior_mixture_fit_part(const PriorFit *fit, const Samples *samples, int p
              : STATUS_OK;
 }
 
-/* Assembles a prior; what the reader of prior files would refuse is not made. */
+/* Assembles a prior; fails if the reader of prior files would refuse it. */
 static Status assemble_components(Prior *prior, const PriorFit *fit, const MixtureChoice *choice,
                                   int components, int d, const double *part) {
   Mixture mixture;
   TRY(mixture_create(prior->memory, d, components, &mixture));
-  const Mixture fitted = unpack(components, d, (double *)(uintptr_t)part);
+  const Mixture fitted = prior_closed_view_part(components, d, (double *)(uintptr_t)part);
   mixture_copy_parameters(&fitted, &mixture);
   TRY(mixture_check("the fitted prior", &mixture));
   return prior_closed_create(prior, &mixture, choice, fit);
@@ -118,7 +119,7 @@ static Status assemble_mixture(Prior *prior, const PriorFit *fit, int d, int n,
   if (fit->components > 0) return assemble_components(prior, fit, &choice, fit->components, d, parts);
   int components[MIXTURE_MOST_CANDIDATES], count = 0, most = 0;
   const double *candidate[MIXTURE_MOST_CANDIDATES], *held_out[MIXTURE_MOST_CANDIDATES];
-  for (int part = prior_mixture_parts(fit) - 1; part >= 0; part--) { /* they come falling */
+  for (int part = prior_mixture_parts(fit) - 1; part >= 0; part--) { /* candidates fall, these arrays rise */
     const int asked = mixture_candidate(d, part);
     if (asked == 0 || !tried(d, n, asked)) continue;
     candidate[count] = parts + (size_t)part * size;
@@ -139,7 +140,7 @@ Status prior_mixture_assemble(Prior *prior, const PriorFit *fit, const Samples *
                           prior_mixture_part_size(fit, samples->d), parts);
 }
 
-/* ---- from logs: a part has the noise too, behind the rest */
+/* ---- from logs: a part ends with the noise */
 
 size_t prior_gaussian_logs_part_size(const PriorFit *fit, int d) {
   return prior_gaussian_part_size(fit, d) + 1;
@@ -148,7 +149,7 @@ size_t prior_mixture_logs_part_size(const PriorFit *fit, int d) {
   return prior_mixture_part_size(fit, d) + 1;
 }
 
-/* Fits to logs, for a candidate with held_out. */
+/* Fits to logs; held_out is NULL unless this is a candidate. */
 static Status fit_logs_components(Arena *memory, const PriorFit *fit, const Logs *logs, int components,
                                   double *held_out, Mixture *out, double *noise) {
   return logs_fit(memory, logs, components, fit->starts, rng_key(fit->seed, RNG_MIXTURE_START),
@@ -157,7 +158,7 @@ static Status fit_logs_components(Arena *memory, const PriorFit *fit, const Logs
 
 Status prior_gaussian_fit_logs_part(const PriorFit *fit, const Logs *logs, int part, double *out) {
   SCRATCH_ARENA(scratch);
-  Mixture fitted, to = unpack(1, logs->d, out);
+  Mixture fitted, to = prior_closed_view_part(1, logs->d, out);
   (void)part;
   TRY(fit_logs_components(&scratch, fit, logs, 1, NULL, &fitted,
                           out + prior_gaussian_part_size(fit, logs->d)));
@@ -170,12 +171,12 @@ Status prior_mixture_fit_logs_part(const PriorFit *fit, const Logs *logs, int pa
   const bool candidate = fit->components == 0;
   double *noise = out + prior_mixture_part_size(fit, logs->d);
   SCRATCH_ARENA(scratch);
-  Mixture fitted, to = unpack(components, logs->d, out);
+  Mixture fitted, to = prior_closed_view_part(components, logs->d, out);
   if (candidate && (components == 0 || !logs_candidate_fits(logs->d, logs->tasks, components)))
     return STATUS_OK;
   TRY(fit_logs_components(&scratch, fit, logs, components, candidate ? out + HEAD : NULL, &fitted, noise));
   if (candidate)
-    put_candidate(&fitted, components, 0, out);
+    prior_closed_put_candidate(&fitted, components, 0, out);
   else
     mixture_copy_parameters(&fitted, &to);
   return STATUS_OK;
@@ -197,8 +198,8 @@ Status prior_mixture_assemble_logs(Prior *prior, const PriorFit *fit, const Logs
   return STATUS_OK;
 }
 
-/* Describes the fit. The chain is exact and made again from the study's keys when a file is loaded, so a
- * fit does not depend on the schedule. */
+/* Describes the fit. The chain is exact and is rebuilt from the study's keys when a file is loaded, so a fit
+ * does not depend on the schedule. */
 void prior_gaussian_describe_fit(const PriorFit *fit, FILE *out) {
   (void)fit;
   fprintf(out, "maximum likelihood");

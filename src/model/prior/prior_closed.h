@@ -5,7 +5,8 @@
 #include "model/mixture/mixture_choice.h"
 #include "model/prior/prior.h"
 
-/* Creates the prior of `mixture`, which is in its memory and prepared here, with its exact chain. */
+/* Creates the prior of `mixture`, which is in the prior's memory and is prepared here, with its exact
+ * chain. */
 Status prior_closed_create(Prior *prior, const Mixture *mixture, const MixtureChoice *choice,
                            const PriorFit *settings);
 

@@ -1,6 +1,6 @@
-/* The learned denoiser (denoiser_network.h) as a prior: what stochastic localisation needs to know of a
- * distribution of theta that only samples are known of. It is always standardised. Samples of it are draws
- * with no evidence. The mixture that its network corrects is fitted to the same samples. */
+/* The learned denoiser (denoiser_network.h) as a prior: it tells stochastic localisation what it needs to
+ * know about a distribution of theta that is known only by its samples. It is always standardised. Samples of
+ * it are draws without evidence. The mixture that its network corrects is fitted to the same samples. */
 #include "io/digest.h"
 #include "model/denoiser/localisation.h"
 #include "model/mixture/mixture_choice.h"
@@ -17,27 +17,27 @@
 #include <string.h>
 
 enum {
-  MOST_DIMENSIONS = 1000, /* of a file */
+  MOST_DIMENSIONS = 1000, /* limit for files */
   MOST_COMPONENTS = 256, /* of the mixture alone */
-  MOST_CORRECTED = 32 /* of one with a network, whose training pays for them */
+  MOST_CORRECTED = 32 /* of one with a network, whose training costs more with each */
 };
 
 typedef struct {
   Denoiser denoiser;
   Mixture mixture; /* of z */
-  Denoiser start; /* that of the mixture */
+  Denoiser start; /* the mixture's denoiser */
   DenoiserNetwork network;
   float *parameters; /* [network_parameters] */
   double *shift, *scale; /* [d] */
   DenoiserCheck check;
-  int64_t samples; /* how many it was fitted to */
+  int64_t samples; /* number of samples it was fitted to */
   char samples_sha256[DIGEST_SIZE];
   Unconditional unconditional;
 } Learned;
 
-static void moments(const Denoiser *denoiser, int lanes, const double *basis, const double *eigenvalue,
-                    const double *vector, double *mean, double *covariance, int *lane_fallbacks,
-                    double *workspace) {
+static void prior_denoiser_moments(const Denoiser *denoiser, int lanes, const double *basis,
+                                   const double *eigenvalue, const double *vector, double *mean,
+                                   double *covariance, int *lane_fallbacks, double *workspace) {
   const Learned *self = denoiser->state;
   denoiser_network_moments(&self->network, true, lanes, basis, eigenvalue, vector, mean, covariance,
                            lane_fallbacks, workspace);
@@ -51,9 +51,9 @@ static void moments_from_mixture(const Denoiser *denoiser, int lanes, const doub
                            lane_fallbacks, workspace);
 }
 
-/* Creates a prior with everything allocated; parameters, shift and scale still to be set. Takes over the
- * mixture, also when it fails. */
-static Status denoiser_prior_create(Prior *prior, const Mixture *mixture, int hidden_count, const int *hidden,
+/* Creates a prior with everything allocated; parameters, shift and scale are still to be set. Takes over the
+ * mixture, even on failure. */
+static Status prior_denoiser_create(Prior *prior, const Mixture *mixture, int hidden_count, const int *hidden,
                                     Learned **out) {
   Arena *memory = prior->memory;
   const int d = mixture->d;
@@ -75,7 +75,7 @@ static Status denoiser_prior_create(Prior *prior, const Mixture *mixture, int hi
                               .scale = self->scale,
                               .workspace = denoiser_network_workspace(&self->network),
                               .state = self,
-                              .moments = moments,
+                              .moments = prior_denoiser_moments,
                               .moments_from_mixture = moments_from_mixture};
   TRY(localisation_sample_create(memory, &self->denoiser, &self->unconditional));
   prior->denoiser = &self->denoiser;
@@ -83,22 +83,22 @@ static Status denoiser_prior_create(Prior *prior, const Mixture *mixture, int hi
   return STATUS_OK;
 }
 
-static void denoiser_sample(const Prior *prior, RngLanes *rng, double *theta) {
+static void prior_denoiser_sample(const Prior *prior, RngLanes *rng, double *theta) {
   Learned *self = prior->state;
   localisation_sample(&self->unconditional, rng, theta);
 }
 
-/* ---- fitting: one part, as a network is learned in one piece */
+/* ---- fitting: a single part, because a network is trained in one piece */
 
 enum { CHECK_VALUES = sizeof(DenoiserCheck) / sizeof(double) };
 
-/* Where a part holds what. */
+/* Layout of a part. */
 typedef struct {
   double *mixture; /* [beside_packed_size(d, MOST_COMPONENTS)] */
   double *check, *share, *parameters;
 } Part;
 
-static Part part_of(int d, const double *values) {
+static Part prior_denoiser_view_part(int d, const double *values) {
   Part part = {.mixture = (double *)(uintptr_t)values};
   part.check = part.mixture + beside_packed_size(d, MOST_COMPONENTS);
   part.share = part.check + CHECK_VALUES;
@@ -106,8 +106,8 @@ static Part part_of(int d, const double *values) {
   return part;
 }
 
-/* Returns the candidate of this index for n samples in d dimensions; 0 ends. */
-static int candidate(int d, int n, int index) {
+/* Returns the candidate number of components at this index, for n samples in d dimensions; 0 past the end. */
+static int prior_denoiser_candidate(int d, int n, int index) {
   int first = 0;
   while (mixture_candidate(d, first) > MOST_COMPONENTS ||
          !mixture_candidate_fits(d, n, mixture_candidate(d, first)))
@@ -115,8 +115,8 @@ static int candidate(int d, int n, int index) {
   return mixture_candidate(d, first + index);
 }
 
-/* Fits mixtures to the samples that are not held out, as many components as their held-out likelihood
- * chooses: `out`, and `corrected` among those of at most MOST_CORRECTED. */
+/* Fits mixtures to the samples that are not held out, and chooses the number of components by held-out
+ * likelihood: for `out` among all candidates, for `corrected` among those of at most MOST_CORRECTED. */
 static Status fit_mixture(Arena *memory, const PriorFit *fit, const TrainingSamples *samples,
                           Mixture *corrected, Mixture *out) {
   SCRATCH_ARENA(scratch);
@@ -130,10 +130,10 @@ static Status fit_mixture(Arena *memory, const PriorFit *fit, const TrainingSamp
   ALLOCATE(&scratch, z, (size_t)d * (size_t)n);
   for (int i = 0; i < d; i++)
     for (int j = 0; j < n; j++) z[i * n + j] = (double)samples->z[j * d + i];
-  while (candidate(d, n, count) > 0) count++;
-  for (int k = 0; k < count; k++) { /* rising */
+  while (prior_denoiser_candidate(d, n, count) > 0) count++;
+  for (int k = 0; k < count; k++) { /* in rising order */
     double *held_out, shared;
-    components[k] = candidate(d, n, count - 1 - k);
+    components[k] = prior_denoiser_candidate(d, n, count - 1 - k);
     few += components[k] <= MOST_CORRECTED;
     ALLOCATE(&scratch, held_out, mixture_held_out(n));
     TRY(mixture_try(&scratch, d, n, z, components[k], fit->starts, key, fit->replicate, &fits[k], held_out,
@@ -146,7 +146,7 @@ static Status fit_mixture(Arena *memory, const PriorFit *fit, const TrainingSamp
   return mixture_copy(memory, &fits[choice.chosen], out);
 }
 
-static void denoiser_settle(PriorFit *fit, int d) {
+static void prior_denoiser_settle(PriorFit *fit, int d) {
   if (fit->hidden_count == 0) {
     fit->hidden_count = 2;
     fit->hidden[0] = fit->hidden[1] = d <= 2 ? 64 : d <= 5 ? 128 : 256;
@@ -156,50 +156,50 @@ static void denoiser_settle(PriorFit *fit, int d) {
   if (fit->learning_rate == 0) fit->learning_rate = d <= 2 ? 0.003 : 0.006;
 }
 
-static void denoiser_describe_fit(const PriorFit *fit, FILE *out) {
+static void prior_denoiser_describe_fit(const PriorFit *fit, FILE *out) {
   fprintf(out, "shared variances or a mixture alone, starts %d steps %d batch %d rate %a hidden", fit->starts,
           fit->steps, fit->batch, fit->learning_rate);
   for (int i = 0; i < fit->hidden_count; i++) fprintf(out, " %d", fit->hidden[i]);
 }
 
-static int denoiser_network_count(const PriorFit *fit) {
+static int prior_denoiser_parts(const PriorFit *fit) {
   (void)fit;
   return 1;
 }
 
-static size_t denoiser_network_size(const PriorFit *fit, int d) {
+static size_t prior_denoiser_network_size(const PriorFit *fit, int d) {
   const NetworkShape shape = denoiser_network_shape(d, fit->hidden_count, fit->hidden);
   return network_parameters(&shape);
 }
 
-static size_t denoiser_part_size(const PriorFit *fit, int d) {
+static size_t prior_denoiser_part_size(const PriorFit *fit, int d) {
   return beside_packed_size(d, MOST_COMPONENTS) + CHECK_VALUES + DENOISER_BINS +
-         denoiser_network_size(fit, d);
+         prior_denoiser_network_size(fit, d);
 }
 
-static double mixtures_cost(int d, double samples, int starts) {
+static double prior_denoiser_mixtures_cost(int d, double samples, int starts) {
   const int n = samples > INT_MAX ? INT_MAX : (int)samples;
   double sum = 0;
-  for (int i = 0, components; (components = candidate(d, n, i)) > 0; i++)
+  for (int i = 0, components; (components = prior_denoiser_candidate(d, n, i)) > 0; i++)
     sum += mixture_try_cost(d, samples, components, starts);
   return sum;
 }
 
-static double denoiser_cost(const PriorFit *fit, int d, double samples) {
-  return learning_cost(fit->steps, fit->batch, (double)denoiser_network_size(fit, d)) +
-         mixtures_cost(d, samples, fit->starts);
+static double prior_denoiser_cost(const PriorFit *fit, int d, double samples) {
+  return learning_cost(fit->steps, fit->batch, (double)prior_denoiser_network_size(fit, d)) +
+         prior_denoiser_mixtures_cost(d, samples, fit->starts);
 }
 
-static double error_of(const DenoiserCheck *check) {
+static double prior_denoiser_total_error(const DenoiserCheck *check) {
   double sum = 0;
   for (int k = 0; k < DENOISER_BINS; k++) sum += check->error[k];
   return sum;
 }
 
-/* Replaces mixture and network by the larger mixture alone where its error on held-out samples, of the same
- * cases, is less. */
-static Status fall_back(const PriorFit *fit, const TrainingSamples *samples, const Mixture *mixture,
-                        Learned *self) {
+/* Replaces mixture and network by the larger mixture alone if its error is less, on the same held-out
+ * cases. */
+static Status prior_denoiser_fall_back(const PriorFit *fit, const TrainingSamples *samples,
+                                       const Mixture *mixture, Learned *self) {
   SCRATCH_ARENA(scratch);
   Denoiser alone;
   DenoiserCheck check;
@@ -208,27 +208,27 @@ static Status fall_back(const PriorFit *fit, const TrainingSamples *samples, con
   TRY(mixture_copy(&scratch, mixture, &copy));
   TRY(denoiser_mixture_create(&scratch, &copy, false, &alone));
   TRY(denoiser_check(fit, samples, &alone, &check));
-  if (error_of(&check) >= error_of(&self->check)) return STATUS_OK;
+  if (prior_denoiser_total_error(&check) >= prior_denoiser_total_error(&self->check)) return STATUS_OK;
   self->check = check;
   self->mixture = *mixture;
   memset(self->network.share, 0, sizeof self->network.share);
   return STATUS_OK;
 }
 
-/* Learns and checks in an instance of its own. */
+/* Learns and checks a denoiser in the temporary `prior`, and packs it into the part `out`. */
 static Status fit_learned(const PriorFit *fit, const TrainingSamples *samples, Prior *prior, double *out) {
-  const Part part = part_of(samples->d, out);
+  const Part part = prior_denoiser_view_part(samples->d, out);
   Mixture corrected, mixture;
   Learned *self;
   TRY(fit_mixture(prior->memory, fit, samples, &corrected, &mixture));
-  TRY(denoiser_prior_create(prior, &corrected, fit->hidden_count, fit->hidden, &self));
+  TRY(prior_denoiser_create(prior, &corrected, fit->hidden_count, fit->hidden, &self));
   const size_t count = network_parameters(&self->network.shape);
   memcpy(self->shift, samples->shift, (size_t)samples->d * sizeof *self->shift);
   memcpy(self->scale, samples->scale, (size_t)samples->d * sizeof *self->scale);
   TRY(denoiser_train(fit, samples, &self->network, self->parameters));
   TRY(denoiser_choose_shares(fit, samples, &self->network));
   TRY(denoiser_check(fit, samples, &self->denoiser, &self->check));
-  TRY(fall_back(fit, samples, &mixture, self));
+  TRY(prior_denoiser_fall_back(fit, samples, &mixture, self));
   beside_pack(&self->mixture, part.mixture);
   memcpy(part.check, &self->check, sizeof self->check);
   memcpy(part.share, self->network.share, sizeof self->network.share);
@@ -236,7 +236,7 @@ static Status fit_learned(const PriorFit *fit, const TrainingSamples *samples, P
   return STATUS_OK;
 }
 
-static Status denoiser_fit_part(const PriorFit *fit, const Samples *samples, int part, double *out) {
+static Status prior_denoiser_fit_part(const PriorFit *fit, const Samples *samples, int part, double *out) {
   SCRATCH_ARENA(scratch);
   (void)part;
   TrainingSamples training;
@@ -245,13 +245,13 @@ static Status denoiser_fit_part(const PriorFit *fit, const Samples *samples, int
   return fit_learned(fit, &training, &prior, out);
 }
 
-static Status denoiser_assemble(Prior *prior, const PriorFit *fit, const Samples *samples,
-                                const double *parts) {
-  const Part part = part_of(samples->d, parts);
+static Status prior_denoiser_assemble(Prior *prior, const PriorFit *fit, const Samples *samples,
+                                      const double *parts) {
+  const Part part = prior_denoiser_view_part(samples->d, parts);
   Mixture mixture;
   Learned *self;
   TRY(beside_unpack(prior->memory, samples->d, part.mixture, &mixture));
-  TRY(denoiser_prior_create(prior, &mixture, fit->hidden_count, fit->hidden, &self));
+  TRY(prior_denoiser_create(prior, &mixture, fit->hidden_count, fit->hidden, &self));
   const size_t count = network_parameters(&self->network.shape),
                values = (size_t)samples->d * (size_t)samples->n;
   for (size_t i = 0; i < count; i++) self->parameters[i] = (float)part.parameters[i];
@@ -269,7 +269,7 @@ static bool keeps_network(const DenoiserNetwork *network) {
   return false;
 }
 
-static void denoiser_report(const Prior *prior, FILE *out) {
+static void prior_denoiser_report(const Prior *prior, FILE *out) {
   const Learned *self = prior->state;
   const DenoiserCheck *check = &self->check;
   const char *form = keeps_network(&self->network)
@@ -286,8 +286,8 @@ static void denoiser_report(const Prior *prior, FILE *out) {
               check->claimed[k] / check->error[k], check->agreement[k] / check->signal[k]);
 }
 
-static const char *denoiser_doubt(const Prior *prior) {
-  const double most_left = 1.1, least_claimed = 0.8; /* these told good priors from bad ones */
+static const char *prior_denoiser_doubt(const Prior *prior) {
+  const double most_left = 1.1, least_claimed = 0.8; /* these separated good priors from bad ones */
   const DenoiserCheck *check = &((const Learned *)prior->state)->check;
   for (int k = 0; k < DENOISER_BINS; k++)
     if (check->error[k] > most_left * check->count[k] || check->claimed[k] < least_claimed * check->error[k])
@@ -299,7 +299,7 @@ static const char *denoiser_doubt(const Prior *prior) {
 
 /* ---- prior files */
 
-/* What the check holds, and the variable of each. */
+/* The arrays of the check, and the variable of each in a file. */
 static const struct {
   const char *name, *long_name;
   size_t offset;
@@ -312,7 +312,7 @@ static const struct {
                offsetof(DenoiserCheck, agreement)}};
 enum { CHECK_COUNT = sizeof CHECKS / sizeof *CHECKS };
 
-static Status denoiser_save(const Prior *prior, StoreFile *file) {
+static Status prior_denoiser_save(const Prior *prior, StoreFile *file) {
   const Learned *self = prior->state;
   int member, dim, bin;
   double ends[DENOISER_BINS];
@@ -337,7 +337,7 @@ static Status denoiser_save(const Prior *prior, StoreFile *file) {
   return network_save(&self->network.shape, 1, self->parameters, file, member);
 }
 
-static Status load_vectors(Learned *self, StoreFile *file, size_t d) {
+static Status prior_denoiser_load_vectors(Learned *self, StoreFile *file, size_t d) {
   size_t bins = DENOISER_BINS;
   TRY(store_shape(file, "shift", 1, &d));
   TRY(store_shape(file, "scale", 1, &d));
@@ -354,8 +354,8 @@ static Status load_vectors(Learned *self, StoreFile *file, size_t d) {
   return STATUS_OK;
 }
 
-/* Files from before shares were chosen keep the whole of the network. */
-static Status load_shares(Learned *self, StoreFile *file) {
+/* Loads the shares. Files written before shares were chosen keep the whole network. */
+static Status prior_denoiser_load_shares(Learned *self, StoreFile *file) {
   size_t bins = DENOISER_BINS;
   double *share = self->network.share;
   for (size_t k = 0; k < bins; k++) share[k] = 1;
@@ -369,7 +369,7 @@ static Status load_shares(Learned *self, StoreFile *file) {
   return STATUS_OK;
 }
 
-static Status load_provenance(Learned *self, StoreFile *file) {
+static Status prior_denoiser_load_provenance(Learned *self, StoreFile *file) {
   char *text;
   TRY(store_get_int_attribute(file, NULL, "training_samples", &self->samples));
   TRY(store_get_text_attribute(file, NULL, "training_samples_sha256", &text));
@@ -381,7 +381,7 @@ static Status load_provenance(Learned *self, StoreFile *file) {
                     store_path(file), self->network.most_precision);
 }
 
-static Status denoiser_load(Prior *prior, StoreFile *file, const PriorFit *chain_settings) {
+static Status prior_denoiser_load(Prior *prior, StoreFile *file, const PriorFit *chain_settings) {
   Learned *self;
   Mixture mixture;
   int hidden_count, hidden[NETWORK_MOST_HIDDEN];
@@ -391,10 +391,10 @@ static Status denoiser_load(Prior *prior, StoreFile *file, const PriorFit *chain
   if (d > MOST_DIMENSIONS)
     return status_set(STATUS_INPUT, "%s: %zu dimensions are not a denoiser's", store_path(file), d);
   TRY(network_load_hidden(file, 1, 2 * d + d * (d + 1) / 2, d, &hidden_count, hidden));
-  TRY(denoiser_prior_create(prior, &mixture, hidden_count, hidden, &self));
-  TRY(load_vectors(self, file, d));
-  TRY(load_shares(self, file));
-  TRY(load_provenance(self, file));
+  TRY(prior_denoiser_create(prior, &mixture, hidden_count, hidden, &self));
+  TRY(prior_denoiser_load_vectors(self, file, d));
+  TRY(prior_denoiser_load_shares(self, file));
+  TRY(prior_denoiser_load_provenance(self, file));
   TRY(beside_scale(prior, &self->mixture, self->shift, self->scale));
   return network_load(&self->network.shape, 1, file, self->parameters);
 }
@@ -406,17 +406,17 @@ const PriorOps prior_denoiser = {
         "corrects a mixture",
     .reference = "El Alaoui and Montanari (2022); Eldan (2013)",
     .able = PRIOR_DENOISER,
-    .sample = denoiser_sample,
-    .save = denoiser_save,
-    .load = denoiser_load,
-    .parts = denoiser_network_count,
-    .part_size = denoiser_part_size,
-    .network_size = denoiser_network_size,
-    .fit_part = denoiser_fit_part,
-    .assemble = denoiser_assemble,
-    .cost = denoiser_cost,
-    .describe_fit = denoiser_describe_fit,
-    .settle = denoiser_settle,
-    .report = denoiser_report,
-    .doubt = denoiser_doubt,
+    .sample = prior_denoiser_sample,
+    .save = prior_denoiser_save,
+    .load = prior_denoiser_load,
+    .parts = prior_denoiser_parts,
+    .part_size = prior_denoiser_part_size,
+    .network_size = prior_denoiser_network_size,
+    .fit_part = prior_denoiser_fit_part,
+    .assemble = prior_denoiser_assemble,
+    .cost = prior_denoiser_cost,
+    .describe_fit = prior_denoiser_describe_fit,
+    .settle = prior_denoiser_settle,
+    .report = prior_denoiser_report,
+    .doubt = prior_denoiser_doubt,
 };

@@ -24,7 +24,7 @@ typedef struct {
   NetworkShape shape;
   float *parameters; /* [T, P], P = network_parameters */
   double *loss; /* [T + 1] */
-  int64_t samples; /* how many the networks were fitted to */
+  int64_t samples; /* number of samples the networks were fitted to */
   char samples_sha256[DIGEST_SIZE];
   /* Scratch for 64 lanes. */
   float *input, *vector, *output, *workspace; /* [d, 64] each */
@@ -32,21 +32,21 @@ typedef struct {
   double *theta, *scratch; /* [d, 64], [2, d, 64] */
 } Diffusion;
 
-static const float *stage_parameters(const Diffusion *diffusion, int t) {
+static const float *prior_diffusion_stage_weights(const Diffusion *diffusion, int t) {
   return diffusion->parameters + (size_t)(t - 1) * network_parameters(&diffusion->shape);
 }
 
-/* Lanes first .. of `lanes`, at most 64 at a time, and in how many the networks take them. */
+/* Lanes first .. first + count - 1 of `lanes`, at most 64, which are padded to `width` for the networks. */
 typedef struct {
   int lanes, first, count, width;
 } Part;
 
-static Part part_at(int lanes, int first) {
+static Part prior_diffusion_lanes_at(int lanes, int first) {
   const int count = lanes - first < LANES ? lanes - first : LANES;
   return (Part){lanes, first, count, (count + NETWORK_GRAIN - 1) / NETWORK_GRAIN * NETWORK_GRAIN};
 }
 
-/* Computes to[d, width] = the lanes of from[d, lanes], zeros beyond the last. */
+/* Copies the part's lanes of from[d, lanes] to to[d, width], with zeros after the last. */
 SIMD_CLONES
 static void prior_diffusion_gather(int d, Part part, const double *from, float *to) {
   for (int i = 0; i < d; i++, to += part.width) {
@@ -56,102 +56,105 @@ static void prior_diffusion_gather(int d, Part part, const double *from, float *
   }
 }
 
-/* Scatters back. */
+/* Scatters from[d, width] back to the part's lanes of to[d, lanes]. */
 SIMD_CLONES
-static void scatter(int d, Part part, const float *from, double *to) {
+static void prior_diffusion_scatter(int d, Part part, const float *from, double *to) {
   for (int i = 0; i < d; i++, from += part.width) {
     double *row = to + (size_t)i * (size_t)part.lanes + part.first;
     for (int n = 0; n < part.count; n++) row[n] = from[n];
   }
 }
 
-static void diffusion_noise(const Chain *chain, int t, int lanes, const double *s, double *eps) {
+static void prior_diffusion_noise(const Chain *chain, int t, int lanes, const double *s, double *eps) {
   const Diffusion *self = chain->state;
   for (int first = 0; first < lanes; first += LANES) {
-    const Part part = part_at(lanes, first);
+    const Part part = prior_diffusion_lanes_at(lanes, first);
     prior_diffusion_gather(chain->d, part, s, self->input);
-    network_forward(&self->shape, stage_parameters(self, t), part.width, self->input, self->output,
-                    self->workspace);
-    scatter(chain->d, part, self->output, eps);
+    network_forward(&self->shape, prior_diffusion_stage_weights(self, t), part.width, self->input,
+                    self->output, self->workspace);
+    prior_diffusion_scatter(chain->d, part, self->output, eps);
   }
 }
 
-static void diffusion_noise_vjp(const Chain *chain, int t, int lanes, const double *s, const double *v,
-                                double *out) {
+static void prior_diffusion_noise_vjp(const Chain *chain, int t, int lanes, const double *s, const double *v,
+                                      double *out) {
   const Diffusion *self = chain->state;
   for (int first = 0; first < lanes; first += LANES) {
-    const Part part = part_at(lanes, first);
+    const Part part = prior_diffusion_lanes_at(lanes, first);
     prior_diffusion_gather(chain->d, part, s, self->input);
     prior_diffusion_gather(chain->d, part, v, self->vector);
-    network_vjp(&self->shape, stage_parameters(self, t), part.width, self->input, self->vector, self->output,
-                self->workspace);
-    scatter(chain->d, part, self->output, out);
+    network_vjp(&self->shape, prior_diffusion_stage_weights(self, t), part.width, self->input, self->vector,
+                self->output, self->workspace);
+    prior_diffusion_scatter(chain->d, part, self->output, out);
   }
 }
 
-static void diffusion_noise_jacobian(const Chain *chain, int t, int lanes, const double *s, double *eps,
-                                     double *jacobian) {
+static void prior_diffusion_noise_jacobian(const Chain *chain, int t, int lanes, const double *s, double *eps,
+                                           double *jacobian) {
   const Diffusion *self = chain->state;
   for (int first = 0; first < lanes; first += LANES) {
-    const Part part = part_at(lanes, first);
+    const Part part = prior_diffusion_lanes_at(lanes, first);
     prior_diffusion_gather(chain->d, part, s, self->input);
-    network_jacobian(&self->shape, stage_parameters(self, t), part.width, self->input, self->output,
-                     self->jacobian, self->workspace);
-    scatter(chain->d, part, self->output, eps);
-    scatter(chain->d * chain->d, part, self->jacobian, jacobian);
+    network_jacobian(&self->shape, prior_diffusion_stage_weights(self, t), part.width, self->input,
+                     self->output, self->jacobian, self->workspace);
+    prior_diffusion_scatter(chain->d, part, self->output, eps);
+    prior_diffusion_scatter(chain->d * chain->d, part, self->jacobian, jacobian);
   }
 }
 
-static void diffusion_sample(const Prior *prior, RngLanes *rng, double *theta) {
+static void prior_diffusion_sample(const Prior *prior, RngLanes *rng, double *theta) {
   const Diffusion *self = prior->state;
   chain_sample_parts(&self->chain, LANES, rng, self->theta, self->scratch, theta);
 }
 
-/* Computes to[d, count] = columns first .. of from[d, lanes] in the chain's coordinates when `shift` is
- * given, and divided by its scale. */
-static void scale_columns(const Chain *chain, const double *shift, int lanes, int first, int count,
-                          const double *from, double *to) {
+/* Computes to[d, count] = columns first .. of from[d, lanes], minus `shift` unless it is NULL, divided by the
+ * chain's scale. */
+static void prior_diffusion_scale_lanes(const Chain *chain, const double *shift, int lanes, int first,
+                                        int count, const double *from, double *to) {
   for (int i = 0; i < chain->d; i++)
     for (int n = 0; n < count; n++)
       to[i * count + n] =
           (from[(size_t)i * (size_t)lanes + (size_t)(first + n)] - (shift ? shift[i] : 0)) / chain->scale[i];
 }
 
-/* Scatters back: out = factor / scale times x[d, count]. */
-static void scatter_scaled(const Chain *chain, double factor, int lanes, int first, int count,
-                           const double *x, double *out) {
+/* Scatters x[d, count], times factor / scale, to columns first .. of out[d, lanes]. */
+static void prior_diffusion_scatter_scaled(const Chain *chain, double factor, int lanes, int first, int count,
+                                           const double *x, double *out) {
   for (int i = 0; i < chain->d; i++)
     for (int n = 0; n < count; n++)
       out[(size_t)i * (size_t)lanes + (size_t)(first + n)] = factor / chain->scale[i] * x[i * count + n];
 }
 
-/* Returns the factor of the score of s_1, which is theta but for noise of variance 1 - alpha_bar_1 in
- * standardised coordinates: -eps_1(z) / sqrt(1 - alpha_bar_1) with respect to z. */
-static double score_factor(const Chain *chain) { return -1 / sqrt(1 - chain->schedule.alpha_bar[1]); }
+/* Returns the factor of the score of s_1, which is -eps_1(z) / sqrt(1 - alpha_bar_1) with respect to z. s_1
+ * is nearly theta in standardised coordinates: its noise has variance 1 - alpha_bar_1. */
+static double prior_diffusion_score_factor(const Chain *chain) {
+  return -1 / sqrt(1 - chain->schedule.alpha_bar[1]);
+}
 
-static void diffusion_score(const Prior *prior, int lanes, const double *theta, double *out) {
+static void prior_diffusion_score(const Prior *prior, int lanes, const double *theta, double *out) {
   const Diffusion *self = prior->state;
   const Chain *chain = &self->chain;
   double *z = self->scratch, *eps = self->theta;
   for (int first = 0; first < lanes; first += LANES) {
     int count = lanes - first < LANES ? lanes - first : LANES;
-    scale_columns(chain, chain->shift, lanes, first, count, theta, z);
-    diffusion_noise(chain, 1, count, z, eps);
-    scatter_scaled(chain, score_factor(chain), lanes, first, count, eps, out);
+    prior_diffusion_scale_lanes(chain, chain->shift, lanes, first, count, theta, z);
+    prior_diffusion_noise(chain, 1, count, z, eps);
+    prior_diffusion_scatter_scaled(chain, prior_diffusion_score_factor(chain), lanes, first, count, eps, out);
   }
 }
 
-static void diffusion_hessian_product(const Prior *prior, int lanes, const double *theta, const double *v,
-                                      double *out) {
+static void prior_diffusion_hessian_product(const Prior *prior, int lanes, const double *theta,
+                                            const double *v, double *out) {
   const Diffusion *self = prior->state;
   const Chain *chain = &self->chain;
   double *z = self->scratch, *direction = z + prior->d * LANES, *pulled = self->theta;
   for (int first = 0; first < lanes; first += LANES) {
     int count = lanes - first < LANES ? lanes - first : LANES;
-    scale_columns(chain, chain->shift, lanes, first, count, theta, z);
-    scale_columns(chain, NULL, lanes, first, count, v, direction);
-    diffusion_noise_vjp(chain, 1, count, z, direction, pulled);
-    scatter_scaled(chain, score_factor(chain), lanes, first, count, pulled, out);
+    prior_diffusion_scale_lanes(chain, chain->shift, lanes, first, count, theta, z);
+    prior_diffusion_scale_lanes(chain, NULL, lanes, first, count, v, direction);
+    prior_diffusion_noise_vjp(chain, 1, count, z, direction, pulled);
+    prior_diffusion_scatter_scaled(chain, prior_diffusion_score_factor(chain), lanes, first, count, pulled,
+                                   out);
   }
 }
 
@@ -163,7 +166,7 @@ static Status prior_diffusion_check_dimension(size_t d) {
 
 /* Creates a prior with everything allocated; the networks' parameters, losses, shift and scale are still
  * to be set. */
-static Status diffusion_create(Prior *prior, const PriorFit *fit, int d, Diffusion **out) {
+static Status prior_diffusion_create(Prior *prior, const PriorFit *fit, int d, Diffusion **out) {
   Arena *memory = prior->memory;
   Diffusion *self;
   ALLOCATE(memory, self, 1);
@@ -180,29 +183,29 @@ static Status diffusion_create(Prior *prior, const PriorFit *fit, int d, Diffusi
   ALLOCATE(memory, self->scratch, 2 * block);
   self->chain.loss = self->loss;
   self->chain.state = self;
-  self->chain.noise = diffusion_noise;
-  self->chain.noise_vjp = diffusion_noise_vjp;
-  self->chain.noise_jacobian = diffusion_noise_jacobian;
+  self->chain.noise = prior_diffusion_noise;
+  self->chain.noise_vjp = prior_diffusion_noise_vjp;
+  self->chain.noise_jacobian = prior_diffusion_noise_jacobian;
   prior->chain = &self->chain;
   *out = self;
   return STATUS_OK;
 }
 
-static size_t diffusion_network_size(const PriorFit *fit, int d) {
+static size_t prior_diffusion_network_size(const PriorFit *fit, int d) {
   const NetworkShape shape = network_shape(d, fit->hidden_count, fit->hidden);
   return network_parameters(&shape);
 }
 
-/* Groups of stages, and last the mixture beside them. */
-static int diffusion_parts(const PriorFit *fit) { return training_groups(fit) + 1; }
+/* Returns the number of parts: the groups of stages, and last the mixture for prior->beside. */
+static int prior_diffusion_parts(const PriorFit *fit) { return training_groups(fit) + 1; }
 
-static size_t diffusion_part_size(const PriorFit *fit, int d) {
+static size_t prior_diffusion_part_size(const PriorFit *fit, int d) {
   const size_t group = TRAINING_GROUP * training_stage_values(fit, d),
                beside = d <= BESIDE_MOST ? beside_packed_size(d, BESIDE_COMPONENTS) : 0;
   return group > beside ? group : beside;
 }
 
-static Status diffusion_fit_part(const PriorFit *fit, const Samples *samples, int part, double *out) {
+static Status prior_diffusion_fit_part(const PriorFit *fit, const Samples *samples, int part, double *out) {
   SCRATCH_ARENA(scratch);
   TrainingSetup setup;
   TRY(prior_diffusion_check_dimension((size_t)samples->d));
@@ -211,8 +214,8 @@ static Status diffusion_fit_part(const PriorFit *fit, const Samples *samples, in
   return training_group(&setup, part, out);
 }
 
-/* Checks that everything that was fitted or read is a number. */
-static Status check_vectors(const Diffusion *self, const char *name) {
+/* Checks that losses, shift and scale, fitted or read, are finite and that scale is above 0. */
+static Status prior_diffusion_check_vectors(const Diffusion *self, const char *name) {
   const Chain *chain = &self->chain;
   const size_t stages = (size_t)chain->schedule.stages;
   for (size_t t = 1; t <= stages; t++)
@@ -225,8 +228,8 @@ static Status check_vectors(const Diffusion *self, const char *name) {
   return STATUS_OK;
 }
 
-/* Checks parameters as the reader of networks does for files (network_store.c). */
-static Status check_parameters(const Diffusion *self, const char *name) {
+/* Checks that all parameters are finite, as network_store.c does for files. */
+static Status prior_diffusion_check_weights(const Diffusion *self, const char *name) {
   const size_t count = network_parameters(&self->shape), stages = (size_t)self->chain.schedule.stages;
   for (size_t k = 0; k < stages * count; k++)
     if (!isfinite(self->parameters[k]))
@@ -235,13 +238,13 @@ static Status check_parameters(const Diffusion *self, const char *name) {
   return STATUS_OK;
 }
 
-/* Assembles a prior; what the reader of prior files would refuse is not made. */
-static Status diffusion_assemble(Prior *prior, const PriorFit *fit, const Samples *samples,
-                                 const double *parts) {
+/* Assembles a prior; fails if the reader of prior files would refuse it. */
+static Status prior_diffusion_assemble(Prior *prior, const PriorFit *fit, const Samples *samples,
+                                       const double *parts) {
   Diffusion *self;
-  TRY(diffusion_create(prior, fit, samples->d, &self));
+  TRY(prior_diffusion_create(prior, fit, samples->d, &self));
   size_t count = network_parameters(&self->shape), values = (size_t)samples->d * (size_t)samples->n;
-  const size_t size = diffusion_part_size(fit, samples->d);
+  const size_t size = prior_diffusion_part_size(fit, samples->d);
   for (int t = 0; t < fit->schedule.stages; t++) {
     const double *fitted =
         parts + (size_t)(t / TRAINING_GROUP) * size + (size_t)(t % TRAINING_GROUP) * (count + 1);
@@ -252,26 +255,26 @@ static Status diffusion_assemble(Prior *prior, const PriorFit *fit, const Sample
   training_standardise(fit->standardise, samples, self->chain.shift, self->chain.scale);
   self->samples = samples->n;
   TRY(digest_hex(samples->theta, values * sizeof *samples->theta, self->samples_sha256));
-  TRY(check_vectors(self, "the fitted prior"));
-  TRY(check_parameters(self, "the fitted prior"));
+  TRY(prior_diffusion_check_vectors(self, "the fitted prior"));
+  TRY(prior_diffusion_check_weights(self, "the fitted prior"));
   return beside_assemble(prior, parts + (size_t)training_groups(fit) * size);
 }
 
-static void diffusion_report(const Prior *prior, FILE *out) {
+static void prior_diffusion_report(const Prior *prior, FILE *out) {
   const Diffusion *self = prior->state;
   const int stages = self->chain.schedule.stages;
   fprintf(out, "mean squared error of the noise %.3g (stage 1) to %.3g (stage %d)\n", self->loss[1],
           self->loss[stages], stages);
 }
 
-static void diffusion_describe_fit(const PriorFit *fit, FILE *out) {
+static void prior_diffusion_describe_fit(const PriorFit *fit, FILE *out) {
   schedule_describe(&fit->schedule, out);
   fprintf(out, " standardise %d last %d steps %d batch %d patience %d rate %a hidden", fit->standardise,
           fit->last_stage, fit->steps, fit->batch, fit->patience, fit->learning_rate);
   for (int i = 0; i < fit->hidden_count; i++) fprintf(out, " %d", fit->hidden[i]);
 }
 
-static Status diffusion_save(const Prior *prior, StoreFile *file) {
+static Status prior_diffusion_save(const Prior *prior, StoreFile *file) {
   const Diffusion *self = prior->state;
   const Chain *chain = &self->chain;
   int stage, dim;
@@ -297,8 +300,8 @@ static Status diffusion_save(const Prior *prior, StoreFile *file) {
   return network_save(&self->shape, chain->schedule.stages, self->parameters, file, stage);
 }
 
-/* Loads stages, dimension and layer widths of a file, as a fit. */
-static Status load_shape(StoreFile *file, PriorFit *fit, size_t *d) {
+/* Loads the number of stages, the dimension and the layer widths of a file, as settings of a fit. */
+static Status prior_diffusion_load_shape(StoreFile *file, PriorFit *fit, size_t *d) {
   size_t stages = SIZE_MAX;
   *d = SIZE_MAX;
   TRY(store_shape(file, "alpha", 1, &stages));
@@ -311,7 +314,7 @@ static Status load_shape(StoreFile *file, PriorFit *fit, size_t *d) {
   return network_load_hidden(file, stages, *d, *d, &fit->hidden_count, fit->hidden);
 }
 
-static Status load_provenance(Diffusion *self, StoreFile *file) {
+static Status prior_diffusion_load_provenance(Diffusion *self, StoreFile *file) {
   char *text;
   TRY(store_get_int_attribute(file, NULL, "training_samples", &self->samples));
   TRY(store_get_text_attribute(file, NULL, "training_samples_sha256", &text));
@@ -328,7 +331,7 @@ static Status load_provenance(Diffusion *self, StoreFile *file) {
   return status;
 }
 
-static Status load_vectors(Diffusion *self, StoreFile *file) {
+static Status prior_diffusion_load_vectors(Diffusion *self, StoreFile *file) {
   Chain *chain = &self->chain;
   size_t stages = (size_t)chain->schedule.stages, d = (size_t)chain->d;
   TRY(store_shape(file, "loss", 1, &stages));
@@ -341,18 +344,18 @@ static Status load_vectors(Diffusion *self, StoreFile *file) {
   return store_get_doubles(file, "scale", chain->scale);
 }
 
-/* Loads a prior. The file says everything, so that a stored prior is used as it was fitted. */
-static Status diffusion_load(Prior *prior, StoreFile *file, const PriorFit *chain_settings) {
-  PriorFit fit = {.schedule.alpha = 0.5}; /* until load_vectors */
+/* Loads a prior. All settings come from the file, so that a stored prior is used as it was fitted. */
+static Status prior_diffusion_load(Prior *prior, StoreFile *file, const PriorFit *chain_settings) {
+  PriorFit fit = {.schedule.alpha = 0.5}; /* replaced by prior_diffusion_load_vectors */
   size_t d;
   Diffusion *self;
   (void)chain_settings;
-  TRY(load_shape(file, &fit, &d));
-  TRY(diffusion_create(prior, &fit, (int)d, &self));
-  TRY(load_vectors(self, file));
-  TRY(load_provenance(self, file));
+  TRY(prior_diffusion_load_shape(file, &fit, &d));
+  TRY(prior_diffusion_create(prior, &fit, (int)d, &self));
+  TRY(prior_diffusion_load_vectors(self, file));
+  TRY(prior_diffusion_load_provenance(self, file));
   TRY(network_load(&self->shape, (size_t)self->chain.schedule.stages, file, self->parameters));
-  TRY(check_vectors(self, store_path(file)));
+  TRY(prior_diffusion_check_vectors(self, store_path(file)));
   return beside_load(prior, file);
 }
 
@@ -361,18 +364,18 @@ const PriorOps prior_diffusion = {
     .summary = "diffusion model: one network for each stage predicts the noise, learned from samples",
     .reference = "DiffTS paper, Section 3 and Appendix B",
     .able = PRIOR_CHAIN,
-    .sample = diffusion_sample,
-    .save = diffusion_save,
-    .load = diffusion_load,
-    .parts = diffusion_parts,
-    .part_size = diffusion_part_size,
-    .network_size = diffusion_network_size,
-    .fit_part = diffusion_fit_part,
-    .assemble = diffusion_assemble,
+    .sample = prior_diffusion_sample,
+    .save = prior_diffusion_save,
+    .load = prior_diffusion_load,
+    .parts = prior_diffusion_parts,
+    .part_size = prior_diffusion_part_size,
+    .network_size = prior_diffusion_network_size,
+    .fit_part = prior_diffusion_fit_part,
+    .assemble = prior_diffusion_assemble,
     .cost = training_cost,
-    .describe_fit = diffusion_describe_fit,
+    .describe_fit = prior_diffusion_describe_fit,
     .settle = training_settle,
-    .report = diffusion_report,
-    .score = diffusion_score,
-    .hessian_product = diffusion_hessian_product,
+    .report = prior_diffusion_report,
+    .score = prior_diffusion_score,
+    .hessian_product = prior_diffusion_hessian_product,
 };

@@ -1,6 +1,6 @@
-/* A prior of which somebody else has the denoiser: a function that gives mean and covariance of theta for any
- * observation of it. Nothing is fitted or stored, and theta is taken as it is, so it should be on the scale
- * of 1 (localisation.h). Samples are draws with no evidence. */
+/* A prior whose denoiser is the caller's: a function that gives the mean and covariance of theta for any
+ * observation of it. Nothing is fitted or stored, and theta is used as it is, so it should be on the scale of
+ * 1 (localisation.h). Samples are draws without evidence. */
 #include "model/denoiser/localisation.h"
 #include "model/prior/prior.h"
 
@@ -14,41 +14,41 @@ typedef struct {
   void *context;
 } Given;
 
-/* Computes to[n, rows] from from[rows, n]. */
-static void transpose_rows(size_t rows, size_t n, const double *from, double *to) {
+/* Transposes from[rows, n] to to[n, rows]. */
+static void prior_given_transpose(size_t rows, size_t n, const double *from, double *to) {
   for (size_t i = 0; i < rows; i++)
     for (size_t k = 0; k < n; k++) to[k * rows + i] = from[i * n + k];
 }
 
-static bool all_finite(size_t count, const double *values) {
+static bool prior_given_all_finite(size_t count, const double *values) {
   for (size_t i = 0; i < count; i++)
     if (!isfinite(values[i])) return false;
   return true;
 }
 
-static void given_moments(const Denoiser *denoiser, int lanes, const double *basis, const double *eigenvalue,
-                          const double *vector, double *mean, double *covariance, int *lane_fallbacks,
-                          double *workspace) {
+static void prior_given_moments(const Denoiser *denoiser, int lanes, const double *basis,
+                                const double *eigenvalue, const double *vector, double *mean,
+                                double *covariance, int *lane_fallbacks, double *workspace) {
   const Given *self = denoiser->state;
   const size_t d = (size_t)denoiser->d, n = (size_t)lanes, matrix = d * d * DENOISER_LANES;
   double *precision = workspace, *by_lane = precision + matrix, *moments = by_lane + matrix;
   double *b = moments + matrix, *means = b + d * DENOISER_LANES;
   denoiser_spectral(denoiser->d, lanes, basis, eigenvalue, precision);
-  transpose_rows(d * d, n, precision, by_lane);
-  transpose_rows(d, n, vector, b);
+  prior_given_transpose(d * d, n, precision, by_lane);
+  prior_given_transpose(d, n, vector, b);
   const bool done = self->function(self->context, lanes, denoiser->d, b, by_lane, means, moments) == 0;
   for (size_t k = 0; k < n; k++) {
     double *m = means + k * d, *c = moments + k * d * d;
-    if (done && all_finite(d, m) && all_finite(d * d, c)) continue;
+    if (done && prior_given_all_finite(d, m) && prior_given_all_finite(d * d, c)) continue;
     memset(m, 0, d * sizeof *m);
     memset(c, 0, d * d * sizeof *c);
     lane_fallbacks[k]++;
   }
-  transpose_rows(n, d, means, mean);
-  transpose_rows(n, d * d, moments, covariance);
+  prior_given_transpose(n, d, means, mean);
+  prior_given_transpose(n, d * d, moments, covariance);
 }
 
-static void given_sample(const Prior *prior, RngLanes *rng, double *theta) {
+static void prior_given_sample(const Prior *prior, RngLanes *rng, double *theta) {
   Given *self = prior->state;
   localisation_sample(&self->samples, rng, theta);
 }
@@ -56,7 +56,7 @@ static void given_sample(const Prior *prior, RngLanes *rng, double *theta) {
 static const PriorOps given_ops = {.name = "given",
                                    .summary = "a denoiser that is somebody else's function",
                                    .reference = "Eldan 2013",
-                                   .sample = given_sample};
+                                   .sample = prior_given_sample};
 
 Status prior_given(Arena *memory, int d, GivenDenoiser *function, void *context, Prior *out) {
   const size_t size = (size_t)d;
@@ -67,6 +67,6 @@ Status prior_given(Arena *memory, int d, GivenDenoiser *function, void *context,
   TRY(denoiser_standard(memory, d, &self->denoiser));
   self->denoiser.workspace = (3 * size + 2) * size * DENOISER_LANES;
   self->denoiser.state = self;
-  self->denoiser.moments = given_moments;
+  self->denoiser.moments = prior_given_moments;
   return localisation_sample_create(memory, &self->denoiser, &self->samples);
 }

@@ -10,25 +10,26 @@
 
 #include <string.h>
 
-/* Returns tanh a from e = exp(-2 |a|) <= 1. */
-static inline double tanh_of_exponential(double a) {
+/* Returns e = exp(-2 |a|) <= 1, with which |tanh a| = (1 - e) / (1 + e). */
+static inline double prior_ising_exponential(double a) {
   double size = fabs(a);
   return special_exp_inside(size < 350 ? -2 * size : -700);
 }
 static inline double mean_spin(double a) {
-  double e = tanh_of_exponential(a);
+  double e = prior_ising_exponential(a);
   return copysign((1 - e) / (1 + e), a);
 }
 
 /* Computes eps = (s - sqrt(abar) tanh a) / sqrt(1 - abar). */
 SIMD_CLONES
-static void noise_of(size_t count, double alpha_bar, const double *restrict s, double *restrict eps) {
+static void prior_ising_noise_of(size_t count, double alpha_bar, const double *restrict s,
+                                 double *restrict eps) {
   const double root = sqrt(alpha_bar), gain = root / (1 - alpha_bar), over = 1 / sqrt(1 - alpha_bar);
   for (size_t k = 0; k < count; k++) eps[k] = over * (s[k] - root * mean_spin(gain * s[k]));
 }
 
 static void ising_noise(const Chain *chain, int t, int lanes, const double *s, double *eps) {
-  noise_of((size_t)chain->d * (size_t)lanes, chain->schedule.alpha_bar[t], s, eps);
+  prior_ising_noise_of((size_t)chain->d * (size_t)lanes, chain->schedule.alpha_bar[t], s, eps);
 }
 
 /* Computes out = v d eps / d s = v (1 - abar / (1 - abar) (1 - tanh^2 a)) / sqrt(1 - abar). */
@@ -38,7 +39,7 @@ static void prior_ising_slope_of(size_t count, double alpha_bar, const double *r
   const double gain = sqrt(alpha_bar) / (1 - alpha_bar), over = 1 / sqrt(1 - alpha_bar),
                odds = alpha_bar / (1 - alpha_bar);
   for (size_t k = 0; k < count; k++) {
-    double e = tanh_of_exponential(gain * s[k]), variance = 4 * e / ((1 + e) * (1 + e));
+    double e = prior_ising_exponential(gain * s[k]), variance = 4 * e / ((1 + e) * (1 + e));
     out[k] = v[k] * over * (1 - odds * variance);
   }
 }
@@ -57,15 +58,15 @@ static void ising_noise_jacobian(const Chain *chain, int t, int lanes, const dou
   for (size_t n = 0; n < row; n++) eps[n] = 1;
   for (size_t i = 0; i < d; i++)
     prior_ising_slope_of(row, alpha_bar, s + i * row, eps, jacobian + (i * d + i) * row);
-  noise_of(d * row, alpha_bar, s, eps);
+  prior_ising_noise_of(d * row, alpha_bar, s, eps);
 }
 
 SIMD_CLONES
-static void density_row(int lanes, double alpha_bar, const double *restrict s, double *restrict log_density,
-                        double *restrict score) {
+static void prior_ising_density_row(int lanes, double alpha_bar, const double *restrict s,
+                                    double *restrict log_density, double *restrict score) {
   const double root = sqrt(alpha_bar), gain = root / (1 - alpha_bar), over = 1 / (1 - alpha_bar);
   for (int n = 0; n < lanes; n++) {
-    const double a = gain * s[n], e = tanh_of_exponential(a);
+    const double a = gain * s[n], e = prior_ising_exponential(a);
     log_density[n] += fabs(a) + special_log1p(e) - 0.5 * over * s[n] * s[n];
     score[n] = over * (root * copysign((1 - e) / (1 + e), a) - s[n]);
   }
@@ -75,7 +76,8 @@ static void ising_density(const Chain *chain, int t, int lanes, const double *s,
                           double *score) {
   memset(log_density, 0, (size_t)lanes * sizeof *log_density);
   for (int i = 0; i < chain->d; i++)
-    density_row(lanes, chain->schedule.alpha_bar[t], s + i * lanes, log_density, score + i * lanes);
+    prior_ising_density_row(lanes, chain->schedule.alpha_bar[t], s + i * lanes, log_density,
+                            score + i * lanes);
 }
 
 static void ising_denoise(const Chain *chain, int t, int lanes, const double *s, const double *uniform,

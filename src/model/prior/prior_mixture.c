@@ -17,7 +17,7 @@
 #include <string.h>
 
 typedef struct { /* the mixture of one stage */
-  int stage; /* the stage that `mixture` is of; -1: none yet */
+  int stage; /* of `mixture`; -1: none yet */
   Mixture mixture; /* mean, precision and log_norm are set */
   double *gradient; /* [d, CHUNK_LANES] */
 } DiffusedMixture;
@@ -29,7 +29,7 @@ typedef struct {
   double *basis, *eigenvalue; /* [C, d, d] and [C, d], of the covariances of z */
   DiffusedMixture *diffused;
   Denoiser denoiser;
-  MixtureChoice choice; /* how many components it was to have */
+  MixtureChoice choice; /* how the number of components was chosen */
 } Closed;
 
 /* Computes P_c = Q diag(1 / (abar l + 1 - abar)) Q' and log_norm_c of stage t. */
@@ -46,7 +46,7 @@ static void diffuse_to_stage(const Closed *self, int t) {
       log_determinant += log(variance);
       for (size_t i = 0; i < d; i++) {
         double scaled = q[i * d + k] / variance;
-        if (scaled == 0) continue; /* independent coordinates */
+        if (scaled == 0) continue; /* as with independent coordinates */
         for (size_t j = 0; j < d; j++) p[i * d + j] += scaled * q[j * d + k];
       }
     }
@@ -62,38 +62,38 @@ static const Mixture *diffused_mixture(const Chain *chain, int t) {
   return &self->diffused->mixture;
 }
 
-/* Computes x <- -sqrt(1 - abar_t) x. */
+/* Turns scores, or their derivatives, into noise: x <- -sqrt(1 - abar_t) x. */
 static void score_to_noise(const Chain *chain, int t, int lanes, double *x) {
   double factor = -sqrt(1 - chain->schedule.alpha_bar[t]);
   for (size_t i = 0; i < (size_t)chain->d * (size_t)lanes; i++) x[i] *= factor;
 }
 
-static void closed_noise(const Chain *chain, int t, int lanes, const double *s, double *eps) {
+static void prior_closed_noise(const Chain *chain, int t, int lanes, const double *s, double *eps) {
   mixture_score(diffused_mixture(chain, t), lanes, s, eps);
   score_to_noise(chain, t, lanes, eps);
 }
 
-static void closed_noise_vjp(const Chain *chain, int t, int lanes, const double *s, const double *v,
-                             double *out) {
+static void prior_closed_noise_vjp(const Chain *chain, int t, int lanes, const double *s, const double *v,
+                                   double *out) {
   mixture_hessian_product(diffused_mixture(chain, t), lanes, s, v, out);
   score_to_noise(chain, t, lanes, out);
 }
 
-static void closed_noise_jacobian(const Chain *chain, int t, int lanes, const double *s, double *eps,
-                                  double *jacobian) {
+static void prior_closed_noise_jacobian(const Chain *chain, int t, int lanes, const double *s, double *eps,
+                                        double *jacobian) {
   const Closed *self = chain->state;
   mixture_score_hessian(diffused_mixture(chain, t), lanes, s, self->diffused->gradient, eps, jacobian);
   score_to_noise(chain, t, lanes, eps);
   score_to_noise(chain, t, chain->d * lanes, jacobian);
 }
 
-static void closed_density(const Chain *chain, int t, int lanes, const double *s, double *log_density,
-                           double *score) {
+static void prior_closed_density(const Chain *chain, int t, int lanes, const double *s, double *log_density,
+                                 double *score) {
   const Closed *self = chain->state;
   mixture_density(diffused_mixture(chain, t), lanes, s, self->diffused->gradient, log_density, score);
 }
 
-/* Sets shift and scale of the chain: the mixture's own mean and standard deviations, or none. */
+/* Sets the chain's shift and scale to the mixture's own mean and standard deviations, if wanted. */
 static Status prior_mixture_standardise(Closed *self, bool wanted) {
   SCRATCH_ARENA(scratch);
   if (!wanted) return STATUS_OK;
@@ -121,12 +121,13 @@ static Status prior_mixture_decompose(Closed *self) {
     }
     status = linalg_eigen((int)d, covariance, self->basis + c * d * d, self->eigenvalue + c * d);
     double *l = self->eigenvalue + c * d;
-    for (size_t k = 0; k < d; k++) l[k] = fmax(l[k], DBL_EPSILON * l[d - 1]); /* l rises */
+    for (size_t k = 0; k < d; k++) l[k] = fmax(l[k], DBL_EPSILON * l[d - 1]); /* l is in rising order */
   }
   return status;
 }
 
-/* Creates the prior of `mixture`, which is in its memory and prepared here, and builds the chain. */
+/* Creates the prior of `mixture`, which is in the prior's memory and is prepared here, and builds the
+ * chain. */
 Status prior_closed_create(Prior *prior, const Mixture *mixture, const MixtureChoice *choice,
                            const PriorFit *settings) {
   Arena *memory = prior->memory;
@@ -149,10 +150,10 @@ Status prior_closed_create(Prior *prior, const Mixture *mixture, const MixtureCh
   TRY(prior_mixture_decompose(self));
   TRY(denoiser_mixture_create(memory, &self->mixture, true, &self->denoiser));
   self->chain.state = self;
-  self->chain.noise = closed_noise;
-  self->chain.noise_vjp = closed_noise_vjp;
-  self->chain.noise_jacobian = closed_noise_jacobian;
-  self->chain.density = closed_density;
+  self->chain.noise = prior_closed_noise;
+  self->chain.noise_vjp = prior_closed_noise_vjp;
+  self->chain.noise_jacobian = prior_closed_noise_jacobian;
+  self->chain.density = prior_closed_density;
   prior->mixture = &self->mixture;
   prior->chain = &self->chain;
   prior->denoiser = &self->denoiser;
@@ -177,24 +178,24 @@ Status prior_replace_mixture(Arena *memory, const Prior *prior, const Mixture *m
   return prior_closed_create(out, &copy, &self->choice, chain_settings);
 }
 
-static void closed_sample(const Prior *prior, RngLanes *rng, double *theta) {
+static void prior_closed_sample(const Prior *prior, RngLanes *rng, double *theta) {
   mixture_sample(prior->mixture, rng, theta);
 }
 
-static void closed_log_density(const Prior *prior, int lanes, const double *theta, double *out) {
+static void prior_closed_log_density(const Prior *prior, int lanes, const double *theta, double *out) {
   mixture_log_density(prior->mixture, lanes, theta, out);
 }
 
-static void closed_score(const Prior *prior, int lanes, const double *theta, double *out) {
+static void prior_closed_score(const Prior *prior, int lanes, const double *theta, double *out) {
   mixture_score(prior->mixture, lanes, theta, out);
 }
 
-static void closed_hessian_product(const Prior *prior, int lanes, const double *theta, const double *v,
-                                   double *out) {
+static void prior_closed_hessian_product(const Prior *prior, int lanes, const double *theta, const double *v,
+                                         double *out) {
   mixture_hessian_product(prior->mixture, lanes, theta, v, out);
 }
 
-static void mixture_report(const Prior *prior, FILE *out) {
+static void prior_mixture_report(const Prior *prior, FILE *out) {
   const Closed *self = prior->state;
   if (self->choice.count > 0)
     mixture_choice_report(&self->choice, out);
@@ -202,7 +203,7 @@ static void mixture_report(const Prior *prior, FILE *out) {
     fprintf(out, "%d components\n", self->mixture.components);
 }
 
-static const char *mixture_doubt(const Prior *prior) {
+static const char *prior_mixture_doubt(const Prior *prior) {
   const MixtureChoice *choice = &((const Closed *)prior->state)->choice;
   if (choice->count < 2 || !mixture_choice_ends(choice) || choice->most < mixture_candidate(prior->d, 0))
     return NULL;
@@ -210,14 +211,14 @@ static const char *mixture_doubt(const Prior *prior) {
          "this prior; compare a diffusion prior with the sampler twisted, or give a larger number";
 }
 
-static Status closed_save(const Prior *prior, StoreFile *file) {
+static Status prior_closed_save(const Prior *prior, StoreFile *file) {
   const Closed *self = prior->state;
   int dim;
   TRY(mixture_choice_save(&self->choice, file));
   return mixture_save(prior->mixture, file, &dim);
 }
 
-static Status closed_load(Prior *prior, StoreFile *file, const PriorFit *chain_settings) {
+static Status prior_closed_load(Prior *prior, StoreFile *file, const PriorFit *chain_settings) {
   Mixture mixture;
   MixtureChoice choice;
   TRY(mixture_choice_load(file, &choice));
@@ -230,9 +231,9 @@ static Status closed_load(Prior *prior, StoreFile *file, const PriorFit *chain_s
 }
 
 #define CLOSED_OPS                                                                                           \
-  .able = PRIOR_MIXTURE | PRIOR_CHAIN | PRIOR_DENOISER, .sample = closed_sample, .save = closed_save,        \
-  .load = closed_load, .log_density = closed_log_density, .score = closed_score,                             \
-  .hessian_product = closed_hessian_product
+  .able = PRIOR_MIXTURE | PRIOR_CHAIN | PRIOR_DENOISER, .sample = prior_closed_sample,                       \
+  .save = prior_closed_save, .load = prior_closed_load, .log_density = prior_closed_log_density,             \
+  .score = prior_closed_score, .hessian_product = prior_closed_hessian_product
 
 const PriorOps prior_gaussian = {.name = "gaussian",
                                  .summary = "one Gaussian with the samples' mean and covariance",
@@ -263,7 +264,7 @@ const PriorOps prior_mixture = {
     .cost = prior_mixture_cost,
     .logs_cost = prior_mixture_logs_cost,
     .describe_fit = prior_mixture_describe_fit,
-    .report = mixture_report,
-    .doubt = mixture_doubt,
+    .report = prior_mixture_report,
+    .doubt = prior_mixture_doubt,
     .components = prior_mixture_components,
     CLOSED_OPS};

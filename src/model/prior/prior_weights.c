@@ -1,4 +1,5 @@
-/* N(0, I) on the weights of a network, many as they are: no matrix is formed. Nothing is fitted or stored. */
+/* N(0, I) on the weights of a network, which are many, so no matrix is formed. Nothing is fitted or
+ * stored. */
 #include "model/prior/prior.h"
 
 static void weights_sample(const Prior *prior, RngLanes *rng, double *theta) {

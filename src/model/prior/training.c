@@ -11,13 +11,13 @@
 
 enum {
   CHECKED_LANES = 2048, /* enough that the held-out loss is known to about 2% in d = 2 */
-  CHECKS = 10 /* held-out evaluations in a full training */
+  CHECKS = 10 /* held-out evaluations per full training */
 };
 
-/* Share of the steps that the noisiest stages take, and so does one that starts from its neighbour. */
+/* Least share of the steps, for the noisiest stages and for a stage that starts from its neighbour. */
 static const double LEAST_SHARE = 1.0 / 3;
 
-static Status create_scratch(Arena *memory, TrainingSetup *setup) {
+static Status training_create_scratch(Arena *memory, TrainingSetup *setup) {
   size_t parameters = network_parameters(&setup->shape), d = (size_t)setup->d;
   size_t batch = (size_t)setup->batch, checked = (size_t)setup->checked;
   size_t lanes = d * (batch > checked ? batch : checked);
@@ -36,24 +36,24 @@ Status training_create(Arena *memory, const PriorFit *fit, const Samples *sample
   out->batch = (fit->batch + NETWORK_LANES - 1) / NETWORK_LANES * NETWORK_LANES;
   out->shape = network_shape(samples->d, fit->hidden_count, fit->hidden);
   TRY(schedule_create(memory, &fit->schedule, &out->schedule));
-  TRY(create_scratch(memory, out));
+  TRY(training_create_scratch(memory, out));
   training_standardise(!fit->standardise, samples, out->mean, out->deviation);
   return STATUS_OK;
 }
 
-/* ---- what the training of a stage starts from: the best predictor of its noise that is linear in each
- * coordinate, beside random hidden units that the output does not use yet. In eight dimensions it saves more
- * than half of the steps; the last stages, where a state is nearly all noise, hardly need more than it. */
+/* ---- the start of a stage's training: the best predictor of its noise that is linear in each coordinate,
+ * plus random hidden units that the output does not use yet. In eight dimensions it saves more than half of
+ * the steps; the last stages, where a state is nearly all noise, hardly need more than it. */
 
-/* Returns whether there is room: two units for each coordinate pass it on, max(0, x) and max(0, -x); they
- * are at most half of a layer. */
+/* Returns whether the layers have room for it: two units per coordinate pass it on, max(0, x) and max(0, -x),
+ * and they may be at most half of a layer. */
 static bool training_start_has_room(const NetworkShape *shape) {
   for (int l = 1; l < shape->layers; l++)
     if (shape->width[l] < 4 * shape->width[0]) return false;
   return true;
 }
 
-/* Makes row k of a layer with weights[out, in] take input j alone, times slope. */
+/* Makes row k of a layer with weights[out, in] take only input j, times slope. */
 static void pass_input(const NetworkShape *shape, int layer, int k, int j, double slope, float *weights) {
   const size_t in = (size_t)shape->width[layer], out = (size_t)shape->width[layer + 1];
   float *row = weights + (size_t)k * in;
@@ -107,49 +107,50 @@ static void training_add_noise(int n, float signal, float spread, float sign, co
   }
 }
 
-/* Diffuses z in x[n] to s_t, with the noise[n] that is added. */
-static void add_noise(const TrainingSetup *setup, int t, int n, float sign, const double *normal, float *x,
-                      float *noise) {
+/* Diffuses x[n] from z to s_t; noise[n] is the noise that is added. */
+static void training_diffuse(const TrainingSetup *setup, int t, int n, float sign, const double *normal,
+                             float *x, float *noise) {
   const double bar = setup->schedule.alpha_bar[t];
   training_add_noise(n, (float)sqrt(bar), (float)sqrt(1 - bar), sign, normal, x, noise);
 }
 
 /* Writes sample j into column `lane` of x[d, lanes]. */
-static void put_sample(const TrainingSetup *setup, int j, int lane, int lanes, float *x) {
+static void training_put_sample(const TrainingSetup *setup, int j, int lane, int lanes, float *x) {
   const float *z = setup->samples.z + (size_t)j * (size_t)setup->d;
   for (int i = 0; i < setup->d; i++) x[(size_t)i * (size_t)lanes + (size_t)lane] = z[i];
 }
 
-/* Draws x[d, batch], noise[d, batch]: training samples drawn with replacement, at stage t, each with a
- * noise and with its negative (antithetic variates). */
-static void draw_batch(const TrainingSetup *setup, int t, int step) {
+/* Draws x[d, batch], noise[d, batch]: training samples drawn with replacement, at stage t, each once with a
+ * noise and once with its negative (antithetic variates). */
+static void training_draw_batch(const TrainingSetup *setup, int t, int step) {
   Rng rng = {rng_key(setup->fit->seed, RNG_NETWORK_TRAINING), setup->fit->replicate, (uint32_t)t,
              (uint32_t)step, 0};
   const int lanes = setup->batch, pairs = lanes / 2;
   rng_uniform(&rng, pairs, setup->uniform);
   for (int lane = 0; lane < lanes; lane++)
-    put_sample(setup, training_samples_pick(&setup->samples, setup->uniform[lane % pairs]), lane, lanes,
-               setup->x);
+    training_put_sample(setup, training_samples_pick(&setup->samples, setup->uniform[lane % pairs]), lane,
+                        lanes, setup->x);
   rng_normal(&rng, setup->d * pairs, setup->normal);
   for (int i = 0; i < setup->d; i++) {
     const size_t row = (size_t)i * (size_t)lanes;
     const double *normal = setup->normal + (size_t)i * (size_t)pairs;
-    add_noise(setup, t, pairs, 1, normal, setup->x + row, setup->noise + row);
-    add_noise(setup, t, pairs, -1, normal, setup->x + row + pairs, setup->noise + row + pairs);
+    training_diffuse(setup, t, pairs, 1, normal, setup->x + row, setup->noise + row);
+    training_diffuse(setup, t, pairs, -1, normal, setup->x + row + pairs, setup->noise + row + pairs);
   }
 }
 
-/* Draws held_x, held_noise[d, checked]: the held-out samples in turns, each time with its own noise. */
-static void draw_held_out(const TrainingSetup *setup, int t) {
+/* Draws held_x, held_noise[d, checked]: the held-out samples in turn, each time with new noise. */
+static void training_draw_held_out(const TrainingSetup *setup, int t) {
   Rng rng = {rng_key(setup->fit->seed, RNG_HELD_OUT), setup->fit->replicate, (uint32_t)t, 0, 0};
   int lanes = setup->checked;
   for (int lane = 0; lane < lanes; lane++)
-    put_sample(setup, setup->samples.training + lane % setup->samples.held_out, lane, lanes, setup->held_x);
+    training_put_sample(setup, setup->samples.training + lane % setup->samples.held_out, lane, lanes,
+                        setup->held_x);
   rng_normal(&rng, setup->d * lanes, setup->normal);
-  add_noise(setup, t, setup->d * lanes, 1, setup->normal, setup->held_x, setup->held_noise);
+  training_diffuse(setup, t, setup->d * lanes, 1, setup->normal, setup->held_x, setup->held_noise);
 }
 
-static double held_out_loss(const TrainingSetup *setup, const float *parameters) {
+static double training_held_out_loss(const TrainingSetup *setup, const float *parameters) {
   int n = setup->d * setup->checked;
   network_forward(&setup->shape, parameters, setup->checked, setup->held_x, setup->predicted,
                   setup->workspace);
@@ -163,38 +164,39 @@ static double held_out_loss(const TrainingSetup *setup, const float *parameters)
 
 /* Returns the fraction of the steps that a stage takes: all of them if it starts afresh, fewer if it starts
  * from the network of the stage before, whose signal-to-noise ratio is close. */
-static double share_of(const Schedule *schedule, int t) {
+static double training_stage_share(const Schedule *schedule, int t) {
   const double *bar = schedule->alpha_bar;
   if ((t - 1) % TRAINING_GROUP == 0) return 1;
   const double drop = log(bar[t - 1] / (1 - bar[t - 1]) * (1 - bar[t]) / bar[t]);
   return fmin(1, fmax(LEAST_SHARE, drop / 2));
 }
 
-/* Returns the steps of a stage; one of much noise has less to learn. */
-static int stage_steps(const PriorFit *fit, const Schedule *schedule, int t, double share) {
+/* Returns the number of steps of a stage; very noisy stages have less to learn. */
+static int training_stage_steps(const PriorFit *fit, const Schedule *schedule, int t, double share) {
   return (int)ceil(share * fit->steps * fmax(schedule->alpha_bar[t], LEAST_SHARE));
 }
 
-/* Trains from what parameters[] holds: the less there is to learn, the smaller the steps. */
+/* Trains a stage from the current parameters[]: the smaller its share, the smaller the learning rate. */
 static void train_stage(TrainingSetup *setup, int t, double share, float *parameters, double *loss) {
   const PriorFit *fit = setup->fit;
-  const int steps = stage_steps(fit, &setup->schedule, t, share), interval = (steps + CHECKS - 1) / CHECKS;
+  const int steps = training_stage_steps(fit, &setup->schedule, t, share),
+            interval = (steps + CHECKS - 1) / CHECKS;
   size_t count = network_parameters(&setup->shape), bytes = count * sizeof *parameters;
   const double rate = share * share * fit->learning_rate;
   int failures = 0;
-  draw_held_out(setup, t);
+  training_draw_held_out(setup, t);
   memset(setup->first, 0, bytes);
   memset(setup->second, 0, bytes);
   memcpy(setup->best, parameters, bytes);
-  *loss = held_out_loss(setup, parameters);
+  *loss = training_held_out_loss(setup, parameters);
   for (int step = 1; step <= steps && failures < fit->patience && tick_allows(); step++) {
-    draw_batch(setup, t, step);
+    training_draw_batch(setup, t, step);
     network_loss_gradient(&setup->shape, parameters, setup->batch, setup->x, setup->noise, setup->gradient,
                           setup->workspace);
     learning_adam(count, learning_rate(rate, step, steps), setup->gradient, setup->first, setup->second,
                   parameters);
     if (step % interval != 0 && step != steps) continue;
-    double found = held_out_loss(setup, parameters);
+    double found = training_held_out_loss(setup, parameters);
     failures++;
     if (!(found < *loss)) continue;
     failures = 0;
@@ -227,7 +229,7 @@ Status training_group(TrainingSetup *setup, int group, double *out) {
   float *parameters;
   ALLOCATE(&scratch, parameters, count);
   for (int t = first; t <= last && t <= setup->schedule.stages; t++) {
-    const double share = share_of(&setup->schedule, t);
+    const double share = training_stage_share(&setup->schedule, t);
     if (share < 1)
       train_stage(setup, t, share, parameters, &out[count]);
     else
@@ -257,6 +259,7 @@ double training_cost(const PriorFit *fit, int d, double samples) {
   Schedule schedule;
   double steps = 0;
   if (schedule_create(&scratch, &fit->schedule, &schedule) != STATUS_OK) return 0;
-  for (int t = 1; t <= schedule.stages; t++) steps += stage_steps(fit, &schedule, t, share_of(&schedule, t));
+  for (int t = 1; t <= schedule.stages; t++)
+    steps += training_stage_steps(fit, &schedule, t, training_stage_share(&schedule, t));
   return learning_cost(steps, fit->batch, (double)network_parameters(&shape)) + beside_part_cost(d, samples);
 }

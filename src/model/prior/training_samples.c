@@ -10,8 +10,7 @@ void training_standardise(bool wanted, const Samples *samples, double *shift, do
     const double *row = samples->theta + (size_t)i * (size_t)n;
     shift[i] = 0, scale[i] = 1;
     if (!wanted) continue;
-    double mean = 0,
-           squares = 0; /* of the distance to the first sample, so that a constant has variance 0 exactly */
+    double mean = 0, squares = 0; /* of distances to the first sample, so that constants have variance 0 */
     for (int j = 0; j < n; j++) mean += (row[j] - row[0]) / n;
     for (int j = 0; j < n; j++) squares += (row[j] - row[0] - mean) * (row[j] - row[0] - mean) / n;
     shift[i] = row[0] + mean;
@@ -19,9 +18,9 @@ void training_standardise(bool wanted, const Samples *samples, double *shift, do
   }
 }
 
-/* Checks that samples that are used as they are have a size that the noise of a stage, of variance below
- * 1, still shows in: floats have 24 bits. */
-static Status check_range(bool standardise, const Samples *samples) {
+/* Checks that samples used without standardisation are small enough: the noise of a stage, of variance below
+ * 1, must still show in floats, which have 24 bits. */
+static Status training_samples_check_range(bool standardise, const Samples *samples) {
   const double most = 1e6;
   const size_t n = (size_t)samples->n, count = (size_t)samples->d * n;
   for (size_t k = 0; k < count && !standardise; k++)
@@ -40,13 +39,13 @@ Status training_samples_create(Arena *memory, const PriorFit *fit, bool standard
   int held_out = tenth < 1 ? 1 : tenth > MOST_HELD_OUT ? MOST_HELD_OUT : tenth;
   *out = (TrainingSamples){.d = d, .training = n - held_out, .held_out = held_out};
   if (n < 1) return status_set(STATUS_INPUT, "a prior cannot be learned from no samples");
-  TRY(check_range(standardise, samples));
+  TRY(training_samples_check_range(standardise, samples));
   ALLOCATE_ARRAYS(memory, d, out->shift, out->scale);
   training_standardise(standardise, samples, out->shift, out->scale);
   ALLOCATE(memory, out->z, (size_t)d * (size_t)n);
   ALLOCATE(&scratch, order, n);
-  /* The same order for everything that is learned from these samples. Round 0 of the training streams, since
-   * stages count from 1. */
+  /* Everything learned from these samples uses the same order. It is drawn from round 0 of the training
+   * streams, since stages count from 1. */
   rng_permutation(&(Rng){.key = rng_key(fit->seed, RNG_NETWORK_TRAINING), .run = fit->replicate}, n, order);
   for (int i = 0; i < d; i++)
     for (int j = 0; j < n; j++) {

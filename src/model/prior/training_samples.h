@@ -1,4 +1,4 @@
-/* The samples of theta that a network learns a prior from: standardised, shuffled, and some of them held
+/* The samples of theta from which a network learns a prior: standardised, shuffled, and some of them held
  * out. */
 #pragma once
 
@@ -10,14 +10,14 @@ typedef struct {
   float *z; /* [training + held_out, d], standardised, in the order of the split */
 } TrainingSamples;
 
-/* Computes shift[d] and scale[d] of the standardisation of theta[d, n]: mean and standard deviation of
- * each coordinate (1 when that is zero); 0 and 1 where it is not wanted. */
+/* Computes shift[d] and scale[d] of the standardisation of theta[d, n]: mean and standard deviation of each
+ * coordinate (1 if that is zero), or 0 and 1 if it is not wanted. */
 void training_standardise(bool wanted, const Samples *samples, double *shift, double *scale);
 
 /* Holds out a tenth of the samples (1 .. 2048 of them); a single sample serves as both. The split depends
- * on the seed and replicate of `fit` only. */
+ * only on the seed and replicate of `fit`. */
 Status training_samples_create(Arena *memory, const PriorFit *fit, bool standardise, const Samples *samples,
                                TrainingSamples *out);
 
-/* Returns the training sample at this uniform number: its place in z. */
+/* Returns the place in z of the training sample that this uniform number picks. */
 int training_samples_pick(const TrainingSamples *samples, double uniform);

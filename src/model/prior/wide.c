@@ -16,8 +16,8 @@ Status wide_create(Arena *memory, const Mixture *mixture, double width, Mixture 
   return mixture_prepare(out);
 }
 
-/* Returns the posterior mean under the urn of Eggenberger and Polya: with k of t tasks wide the next one
- * is so with probability (g0 + k) / (1 + t). share[k] is the posterior probability of k, updated task by
+/* Returns the posterior mean by the urn of Eggenberger and Polya: if k of t tasks are wide, the next one is
+ * wide with probability (g0 + k) / (1 + t). share[k] is the posterior probability of k, updated task by
  * task. */
 double wide_posterior_mean(double weight, int tasks, const double *log_ratio, double *share) {
   double mean = 0;
