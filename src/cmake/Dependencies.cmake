@@ -1,4 +1,4 @@
-# What thompson is built on, under any of the names that systems give it: pkg-config first, then CMake's own search.
+# The libraries that thompson is built on, under any of the names that systems give them: pkg-config first, then CMake's own search.
 # Every dependency NAME becomes a target `thompson_NAME`; what was found is kept for the summary and for the installed
 # pkg-config file and CMake package.
 include(CheckCSourceCompiles)
@@ -6,7 +6,7 @@ include(CheckSymbolExists)
 find_package(PkgConfig)
 
 set(thompson_summary)   # lines: "what: where it was found"
-set(thompson_static)    # linker flags that programs need which link libthompson.a
+set(thompson_static)    # linker flags for programs that link libthompson.a
 
 function(thompson_note what text)
   string(LENGTH "${what}" length)
@@ -16,7 +16,7 @@ function(thompson_note what text)
 endfunction()
 
 # thompson_dependency(NAME [OPTIONAL] PKG module... [HEADER file] [LIBRARY name...] [HINT debian-package] [PROGRAM])
-#   HEADER and LIBRARY are looked for where pkg-config knows none of the modules. PROGRAM: the library does without it.
+#   HEADER and LIBRARY are searched for if pkg-config knows none of the modules. PROGRAM: the library does not need it.
 function(thompson_dependency name)
   cmake_parse_arguments(arg "OPTIONAL;PROGRAM" "HEADER;HINT" "PKG;LIBRARY" ${ARGN})
   string(TOUPPER ${name} upper)
@@ -56,7 +56,7 @@ function(thompson_dependency name)
   set(thompson_summary ${thompson_summary} PARENT_SCOPE)
 endfunction()
 
-# A program with these headers and this body can be linked with these targets.
+# Checks that a program with these headers and this body can be linked with these targets.
 function(thompson_links result headers body)
   set(CMAKE_REQUIRED_LIBRARIES ${ARGN})
   set(CMAKE_REQUIRED_QUIET ON)
@@ -99,7 +99,7 @@ thompson_dependency(zlib PKG zlib HEADER zlib.h LIBRARY z zlib HINT zlib1g-dev)
 thompson_dependency(random123 PROGRAM HEADER Random123/philox.h HINT librandom123-dev)
 thompson_dependency(sleef PKG sleef HEADER sleef.h LIBRARY sleef HINT libsleef-dev)
 
-# BLAS with its C interface, and LAPACK with its own: one library or several. With BLA_VENDOR given, FindBLAS decides.
+# BLAS with its C interface, and LAPACK with its own: in one library or several. If BLA_VENDOR is given, FindBLAS decides.
 if(BLA_VENDOR)
   find_package(BLAS REQUIRED)
   find_path(BLAS_INCLUDE_DIR cblas.h PATH_SUFFIXES blis openblas flexiblas mkl)
@@ -136,7 +136,7 @@ set_property(CACHE THOMPSON_SCALAPACK PROPERTY STRINGS AUTO ON OFF)
 set(THOMPSON_HAS_SCALAPACK OFF)
 set(scalapack_found "off: large matrices stay on one rank")
 if(THOMPSON_SCALAPACK AND NOT THOMPSON_LIBRARY_ONLY)
-  # By name and not by pkg-config or its CMake package: both of Debian's ask for whichever MPI is the default one.
+  # Found by name, not by pkg-config or its CMake package: Debian's versions of both ask for whichever MPI is the default one.
   get_filename_component(mpi_folder "${MPI_C_COMPILER}" DIRECTORY)
   find_library(SCALAPACK_LIBRARY NAMES scalapack-${mpi_name} scalapack mkl_scalapack_lp64 HINTS ${mpi_folder}/../lib ${MPI_mpi_LIBRARY}/..)
   if(SCALAPACK_LIBRARY)

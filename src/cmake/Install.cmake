@@ -1,7 +1,7 @@
-# What `cmake --install` puts in place beside the library (src/library/CMakeLists.txt). Nothing in it knows the build folder.
+# What `cmake --install` installs in addition to the library (src/library/CMakeLists.txt). Nothing installed refers to the build folder.
 install(TARGETS thompson RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 
-# Manual pages, printed by the program from the tables that --help is made of; a cross build without an emulator has none.
+# Manual pages, printed by the program from the tables that also make --help; a cross build without an emulator has none.
 if(NOT CMAKE_CROSSCOMPILING OR CMAKE_CROSSCOMPILING_EMULATOR)
   file(STRINGS src/app/main.c verb_lines REGEX "^    {\"[a-z]+\", \"")
   set(manual_folder ${CMAKE_CURRENT_BINARY_DIR}/manual)
@@ -20,7 +20,7 @@ endif()
 
 install(FILES jobs/completion.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME thompson)
 install(DIRECTORY analysis/thompson DESTINATION ${CMAKE_INSTALL_LIBDIR}/python3/dist-packages FILES_MATCHING PATTERN "*.py")
-# The scripts find the package beside their folders, as in the source tree: by a link, which has no absolute path.
+# The scripts find the package next to their folders, as in the source tree, through a relative link.
 install(DIRECTORY analysis/ DESTINATION ${CMAKE_INSTALL_DATADIR}/thompson/analysis USE_SOURCE_PERMISSIONS FILES_MATCHING PATTERN "*.py" PATTERN "*.css" PATTERN "*.js"
         PATTERN "thompson" EXCLUDE PATTERN "__pycache__" EXCLUDE)
 file(RELATIVE_PATH package ${CMAKE_INSTALL_FULL_DATADIR}/thompson/analysis ${CMAKE_INSTALL_FULL_LIBDIR}/python3/dist-packages/thompson)

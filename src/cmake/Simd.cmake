@@ -1,6 +1,6 @@
-# Compile each file of kernels once for each instruction level. A function that the header of one of them declares at the
-# beginning of a line gets a version f_v1, f_v3, f_v4 for each; its own name is bound to one of them when the program is
-# loaded. `result` gets the objects.
+# Compiles each file of kernels once for each instruction level. A function that the header of one of them declares at the
+# beginning of a line gets a version f_v1, f_v3, f_v4 for each level; its own name is bound to one of them when the program is
+# loaded. `result` receives the objects.
 function(thompson_simd_objects result dispatcher)
   set(functions)
   foreach(file IN LISTS ARGN)
@@ -20,7 +20,7 @@ function(thompson_simd_objects result dispatcher)
     if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64" AND NOT level EQUAL 1)
       target_compile_options(${dispatcher}_v${level} PRIVATE -march=x86-64-v${level} -mprefer-vector-width=512)
     endif()
-    if(THOMPSON_SANITIZE) # compiles in a third of the time; the sanitizers see no less
+    if(THOMPSON_SANITIZE) # compiles in a third of the time, and the sanitizers see just as much
       target_compile_options(${dispatcher}_v${level} PRIVATE -O1)
     endif()
     list(APPEND objects $<TARGET_OBJECTS:${dispatcher}_v${level}>)
@@ -29,7 +29,7 @@ function(thompson_simd_objects result dispatcher)
   list(JOIN dispatches "\n" dispatches)
   set(source ${CMAKE_BINARY_DIR}/generated/core/${dispatcher}.c)
   configure_file(${PROJECT_SOURCE_DIR}/src/core/simd_dispatch.c.in ${source} @ONLY)
-  # The loader runs it before the sanitizers are set up.
+  # The loader runs it before the sanitizers are initialised.
   set_source_files_properties(${source} ${PROJECT_SOURCE_DIR}/src/core/simd.c
     PROPERTIES COMPILE_OPTIONS "$<$<BOOL:${THOMPSON_SANITIZE}>:-fno-sanitize=all>")
   set(${result} ${objects} PARENT_SCOPE)
