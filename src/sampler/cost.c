@@ -60,7 +60,7 @@ double cost_sweeps(const SamplerWork *work) {
   if (work->conjugate) return 0;
   if (options && config_has(options, "approximation") && config_is(options, "approximation", "laplace"))
     return 0;
-  return 8000 * work->rows + 3000 * work->d * work->d;
+  return 4500 * work->rows + 1200 * work->d * work->d;
 }
 
 /* Returns `work` with only those rows that a history with this memory still has. */

@@ -157,7 +157,7 @@ static Status twisted_create(Sampler *sampler, const SamplerSetup *setup) {
 
 static double twisted_cost(const SamplerWork *work) {
   const double particles = (double)config_int(work->options, "particles");
-  return 1.85 * work->drawn * work->draws * particles *
+  return 1.1 * work->drawn * work->draws * particles *
          joint_chain_cost(work, particles * cost_drawn_lanes(work));
 }
 

@@ -220,7 +220,7 @@ static double vits_update_cost(const SamplerWork *work, VitsKind kind) {
 /* Returns the cost of one sample of the Hessian-free version: a gradient and its part of the Hessian. */
 static double vits_sample_cost(const SamplerWork *work) {
   const double d = work->d, p = work->weights;
-  return p > 0 ? 80 * p * p : 30 + 40 * d + 8 * d * d;
+  return p > 0 ? 80 * p * p : 90 + 40 * d + 8 * d * d;
 }
 
 /* Returns the cost of `steps` updates of J Gaussians, and of the draws. If J > 1, the weights are iterated

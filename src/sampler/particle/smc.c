@@ -168,7 +168,7 @@ static Status smc_create(Sampler *sampler, const SamplerSetup *setup) {
 static double smc_cost(const SamplerWork *work) {
   const double d = work->d;
   const double reward = work->conjugate ? 0 : 140;
-  return (double)config_int(work->options, "particles") * (100 + 65 * d + 0.4 * d * d + reward) +
+  return (double)config_int(work->options, "particles") * (130 + 85 * d + 0.4 * d * d + reward) +
          work->drawn * work->draws * 10 * d;
 }
 
