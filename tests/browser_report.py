@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""The page of analysis/tools/report.py in a real browser: it opens without a network and without a word on the console, its curves are
-read and switched with pointer and keys, it fits a phone and prints.
+"""The page of analysis/tools/report.py in a real browser: it opens without a network and without console messages, its curves can be
+read and switched with pointer and keys, and it fits a phone and prints.
 
-Needs Chromium and its driver, and python3-selenium; exits with 77 and the reason where one of them is missing, which CTest
+Needs Chromium and its driver, and python3-selenium; if one of them is missing, exits with 77 and the reason, which CTest
 counts as skipped.
 """
 import json
@@ -83,7 +83,7 @@ class Report(unittest.TestCase):
         self.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
     def open(self, module=report, *arguments):
-        """The page of the folder, as the script writes it."""
+        """Open the page of the folder as the script writes it."""
         status, out, err = study_fixture.call(module, self.folder, *arguments)
         self.assertEqual((status, err), (0, ""), err)
         self.driver.get_log("performance")
@@ -91,7 +91,7 @@ class Report(unittest.TestCase):
         self.quiet()
 
     def quiet(self):
-        """No word on the console, no request but for the page and what it holds itself."""
+        """Check that there are no console messages, and no requests except for the page and what it contains."""
         self.assertEqual(self.driver.get_log("browser"), [])
         events = [json.loads(entry["message"])["message"] for entry in self.driver.get_log("performance")]
         asked = [event["params"]["request"]["url"] for event in events if event["method"] == "Network.requestWillBeSent"]
@@ -125,7 +125,7 @@ class Report(unittest.TestCase):
         self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", PHONE)
         deadline = time.monotonic() + 60
         while not self.is_narrow() and time.monotonic() < deadline:
-            time.sleep(0.1)  # charts are drawn again a moment after the width has changed
+            time.sleep(0.1)  # charts are redrawn a moment after the width has changed
         self.assertTrue(self.is_narrow())
         for svg in self.find(".chart svg")[:2]:
             self.assertGreater(svg.rect["width"], 300)
@@ -156,7 +156,7 @@ class Report(unittest.TestCase):
         self.quiet()
 
     def test_claims(self):
-        """The page of a paper opens as quietly and fits a phone, where a figure keeps its size and scrolls by itself."""
+        """The page of a paper opens just as quietly and fits a phone, where a figure keeps its size and scrolls separately."""
         place = self.folder / "figure2"
         place.mkdir()
         study_fixture.write_results(place, study_fixture.PRIORS, runs=8, rounds=20)
@@ -168,7 +168,7 @@ class Report(unittest.TestCase):
         self.assertEqual(image.rect["width"], 720)  # 45rem
 
     def test_claims_are_chosen_by_verdict(self):
-        """A box, by click or by key, hides the claims of a verdict, in the overview and below; no page says where it was made."""
+        """A box, by click or by key, hides the claims with a verdict, in the overview and below; no page reveals where it was made."""
         place = self.folder / "figure2"
         place.mkdir()
         study_fixture.write_results(place, study_fixture.PRIORS, runs=8, rounds=20)
@@ -280,7 +280,7 @@ class Report(unittest.TestCase):
         began = self.page_seconds()
         self.driver.find_element(By.ID, "all").click()
         self.assertEqual(len(self.lines()), 150)
-        self.assertLess(self.page_seconds() - began, 5)  # it takes .4
+        self.assertLess(self.page_seconds() - began, 5)  # it takes 0.4
         self.fits_a_phone()
 
     def test_texts_are_not_markup(self):

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""Random faults against small studies, each resumed on a random number of ranks until it is done, and what they cost: results that were
-reported done and are lost or computed again, files that cannot be read, hangs, wrong exit codes, files of others that were touched. All must be zero.
+"""Random faults against small studies, each resumed on a random number of ranks until it is done, and the damage counted: results that were
+reported done and are lost or computed again, files that cannot be read, hangs, wrong exit codes, touched files of others. All must be zero.
 
     tests/campaign.py --kills 200 --seed 1 [--program build/release/thompson] [--without tail]
     tests/campaign.py --damages 2000 --seed 1
 
 Every second study has many short tasks. --damages damages the journals of one finished study at random, again and again: no task that can be read
-may differ, none may be lost but those that a byte of theirs was changed of, and now and then the study is resumed and must give the same bytes.
+may differ, none may be lost except those with a changed byte, and now and then the study is resumed and must give the same bytes.
 
-A fault is one of: kill -9 of a rank, of mpiexec, of all at once; SIGTERM and SIGUSR1 to mpiexec; a full disk (a small tmpfs, where mounting
+A fault is one of: kill -9 of a rank, of mpiexec, of all at once; SIGTERM and SIGUSR1 to mpiexec; a full disk (a small tmpfs, if mounting
 is allowed); kill -9 of all and zeros in the tail of a journal or prior, as a power cut leaves them; files and links of others planted
-in the folder while the job runs, then kill -9 of all. A study with such files is overwritten in the end, too. 200 take some 20 minutes.
+in the folder while the job runs, then kill -9 of all. A study with such files is overwritten in the end, too. 200 faults take some 20 minutes.
 tests/program_campaign.py is the short version."""
 
 import argparse
@@ -43,17 +43,17 @@ prior: {{train_samples: 500, replicates: 2, stages: 8, training_steps: 60, hidde
 sweep:
   problem.theta: [cross, rays]
 """
-# Runs, blocks and tasks of a study; of how many rounds it takes, the share; how many seconds it lives on average before it is struck.
+# Runs, blocks and tasks of a study; its share of the rounds; its average lifetime in seconds before a fault strikes.
 FEW = {"runs": 40, "block": 8, "tasks": 60, "share": 1, "life": 0.67}
 MANY = {"runs": 110, "block": 1, "tasks": 1100, "share": 0.4, "life": 1.5}
 PRIOR = r"[a-z]+-[0-9a-f]{20}\.nc"
 HANG = 300 if os.environ.get("THOMPSON_SANITIZED") == "1" else 30  # seconds that a job may take to end after a fault
-# What may come out, besides 0 when the work was done before the fault. mpiexec itself ends with 1 or 143 on SIGTERM, whatever its ranks say, and by
-# SIGUSR1 (-10) where that comes when its ranks have ended and it hands on no signals any more.
+# Exit codes that are allowed, besides 0 if the work was done before the fault. mpiexec itself ends with 1 or 143 on SIGTERM, whatever its ranks say, and by
+# SIGUSR1 (-10) if that comes when its ranks have ended and it no longer passes signals on.
 CODES = {"rank": {137, 9}, "mpiexec": {-9}, "all": {-9, 137}, "term": {1, 75, 143, 15}, "usr1": {75, -10}, "disk": {4}, "tail": {-9, 137},
          "foreign": {-9, 137}}
-TAIL = 4096  # bytes that are zeroed at most
-# Files and links that are none of the program's, though some are close; a link points to a file or to a folder of others.
+TAIL = 4096  # most bytes that are zeroed
+# Files and links that do not belong to the program, though some names are close; a link points to a file or to a folder of others.
 FOREIGN_FILES = ["notes.txt", "results.nc.old", ".results.nc.tmp", ".notes.txt.1.1.tmp", "lock.txt", "tasks/notes.nc", "tasks/42.nc", "tasks/0123456789abcdef.journal.orig", "tasks/123.journal",
                  "tasks/.hidden.nc", "priors/mine.nc", "priors/mixture-0123.nc", "priors/.mine.nc.4711.0.tmp"]
 FOREIGN_LINKS = ["link", "folder", "tasks/link.nc", "tasks/.0123456789abcdef.journal.4711.0.tmp", "tasks/folder", "priors/link.nc", "priors/.results.nc.1.0.tmp"]
@@ -65,7 +65,7 @@ def ranks_of(job):
 
 
 def alive(processes):
-    """Those that run; a zombie does not."""
+    """The processes that are running; a zombie is not."""
     running = []
     for process in processes:
         try:
@@ -78,7 +78,7 @@ def alive(processes):
 
 
 def state_of(path):
-    """Bytes and time of a file; target of a link, and the state of that."""
+    """Bytes and time of a file; target of a link, and the state of the target."""
     if os.path.islink(path):
         return os.readlink(path), state_of(os.path.realpath(path))
     if os.path.isdir(path):
@@ -90,13 +90,13 @@ def state_of(path):
 
 
 def bad_files(path):
-    """Files that were set aside under the name `path`."""
+    """Files that were set aside for the name `path`."""
     folder, name = os.path.split(path)
     return [found for found in os.listdir(folder) if found.startswith(f"{name}.bad")]
 
 
 def same_values(first, second):
-    """Equal to the byte in every variable but the seconds."""
+    """Whether every variable except the seconds is equal to the byte."""
     with netCDF4.Dataset(first) as one, netCDF4.Dataset(second) as two:
         one.set_auto_maskandscale(False)
         two.set_auto_maskandscale(False)
@@ -113,7 +113,7 @@ class Campaign:
         self.slowest = 0.0
         self.kinds = [kind for kind in CODES if kind not in without]
         self.kind = FEW
-        self.foreign, self.damaged = {}, collections.Counter()  # of the present study: {path: state}, {path: how often}
+        self.foreign, self.damaged = {}, collections.Counter()  # for the current study: {path: state}, {path: how often}
 
     def path(self, name):
         return os.path.join(self.folder, name)
@@ -154,12 +154,12 @@ class Campaign:
         return ranks
 
     def choose(self, kinds):
-        """One of the kinds that were struck least often."""
+        """One of the kinds that struck least often."""
         fewest = min(self.faults[kind] for kind in kinds)
         return self.chance.choice([kind for kind in kinds if self.faults[kind] == fewest])
 
     def plant(self, out):
-        """Some files and links of others; what they point to stands outside the study's folder."""
+        """Add some files and links of others; the targets are outside the study's folder."""
         theirs = self.path("theirs")
         if not os.path.isdir(theirs):
             os.mkdir(theirs)
@@ -182,7 +182,7 @@ class Campaign:
                 self.blame("foreign", f"{path} was touched")
 
     def damage(self, out):
-        """Zeros in the tail of a random journal or prior. What the tail held is not done any more, all else is."""
+        """Zero the tail of a random journal or prior. What was in the tail no longer counts as done, everything else does."""
         priors = os.path.join(out, "priors")
         files = journals.files(out) + [os.path.join(priors, name) for name in sorted(os.listdir(priors)) if re.fullmatch(PRIOR, name)]
         files = [path for path in files if path not in self.foreign and os.path.getsize(path) > 0]
@@ -197,7 +197,7 @@ class Campaign:
             file.write(bytes(zeros))
         self.damaged[path] += 1
         if path.endswith(".nc") and len(bad_files(path)) + 1 < self.damaged[path]:
-            self.damaged[path] -= 1  # it was damaged before, and nobody has noticed yet
+            self.damaged[path] -= 1  # it was damaged before, and the program has not noticed yet
         if not journals.done(out) <= before:
             self.blame("lost", f"zeros in {path} made tasks")
         self.check_kept("tail", out, before - hit, set(), 0)
@@ -208,7 +208,7 @@ class Campaign:
         subprocess.run(["mount", "-o", f"remount,size={FREE['size']}", mount], check=False, capture_output=True)
 
     def check_end(self, fault, job, ranks, struck):
-        """All processes gone in time; the exit code one that may be."""
+        """Check that all processes ended in time, with an exit code that is allowed."""
         deadline = struck + HANG
         while time.time() < deadline and (job.poll() is None or alive(ranks)):
             time.sleep(0.02)
@@ -223,7 +223,7 @@ class Campaign:
             self.blame("exit code", f"{fault}: {job.returncode}: {self.log()[-500:]}")
 
     def live(self, out, fault):
-        """One life of the study, struck at a random moment. True when it was done."""
+        """One life of the study, with a fault at a random moment. True if it was done before the fault."""
         kept, ranks = journals.done(out), self.chance.randint(1, 4)
         lock = os.path.join(out, "lock")
         before = os.stat(lock).st_mtime_ns if os.path.exists(lock) else 0
@@ -251,7 +251,7 @@ class Campaign:
         return False
 
     def finish(self, out, reference):
-        """Undisturbed to the end: only what is left is computed, every file can be read, the bytes are those of the reference."""
+        """Run undisturbed to the end: only what is left is computed, every file can be read, and the bytes are those of the reference."""
         kept = len(journals.done(out))
         job = self.begin(out, self.chance.randint(1, 4))
         status = job.wait(timeout=600)
@@ -267,7 +267,7 @@ class Campaign:
             self.blame("lost", "the results differ from those of an undisturbed run")
 
     def check_kept(self, fault, out, before, seen, reported):
-        """Every task that could be read before this life or just before its end can still be read, and all that it reported; the program agrees."""
+        """Check that every task readable before this life or just before its end is still readable, and all that it reported; the program agrees."""
         now = journals.done(out)
         if not before | seen <= now or len(now) < len(before) + reported:
             self.blame("lost", f"{fault}: {len(before)} could be read before, {len(seen)} at the end, {reported} were reported, and {len(now)} can be "
@@ -276,7 +276,7 @@ class Campaign:
             self.blame("lost", f"{fault}: {len(now)} tasks can be read, and {self.status(out)} count as done")
 
     def check_files(self, out):
-        """No leftovers; of what was damaged, priors were set aside; all tasks can be read."""
+        """Check that there are no leftovers, damaged priors were set aside, and all tasks can be read."""
         files = [os.path.join(where, name) for where, _, names in os.walk(out) for name in names]
         files = [path for path in files if path not in self.foreign]
         bad = {path: len(bad_files(path)) for path in self.damaged if path.endswith(".nc")}
@@ -286,7 +286,7 @@ class Campaign:
             self.blame("lost", "the journals do not hold every task")
 
     def overwrite(self, out):
-        """The study goes, the files of others stay."""
+        """Overwrite the study: its own files go, the files of others stay."""
         answer = subprocess.run([self.program, "run", self.path("study.yaml"), "-o", out, "--overwrite", "--set", "policies=[random]"],
                                 capture_output=True, text=True, check=False)
         if answer.returncode != 0:
@@ -294,7 +294,7 @@ class Campaign:
         self.check_foreign()
 
     def study(self, kills):
-        """A study of its own seed, struck until it is done, or `kills` times."""
+        """A study with its own seed, struck until it is done, or `kills` times."""
         self.studies += 1
         self.kind = MANY if self.studies % 2 == 0 else FEW
         self.foreign, self.damaged = {}, collections.Counter()
@@ -333,7 +333,7 @@ class Campaign:
         return not self.wrong
 
     def damages(self, count):
-        """Damage a finished study `count` times: flips, zeros, ones, cuts, strangers' bytes at the end, of one journal or several."""
+        """Damage a finished study `count` times: flips, zeros, ones, cuts, foreign bytes at the end, in one journal or several."""
         begin, believed, lost, wrong_end, checked = time.time(), 0, 0, 0, 0
         self.kind = {**MANY, "runs": 24, "tasks": 240}
         with open(self.path("study.yaml"), "w", encoding="utf-8") as file:
@@ -365,7 +365,7 @@ class Campaign:
         return lost + believed + wrong_end == 0
 
     def damage_once(self, path):
-        """Damage one journal; the tasks of which a byte was touched."""
+        """Damage one journal; returns the tasks with a changed byte."""
         with open(path, "rb") as file:
             data = bytearray(file.read())
         whole, how = journals.read(path)[0], self.chance.choice(["flip", "zeros", "ones", "cut", "append", "tail"])

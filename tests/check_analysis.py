@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Tests of analysis/: every script on results files made here with netCDF4, in the form that the program writes them.
+"""Tests of analysis/: every script on results files made here with netCDF4, in the form that the program writes.
 
-The numbers expected are computed here from the per-run values with plain NumPy. Ends with one line "N passed, N failed".
+The expected numbers are computed here from the per-run values with plain NumPy. Ends with one line "N passed, N failed".
 """
 import csv
 import importlib
@@ -96,7 +96,7 @@ class Analysis(StudyTest):
         self.assertEqual((self.folder / "figure_diffts_2.pdf").read_bytes()[:5], b"%PDF-")
 
     def test_figure_draws_the_numbers(self):
-        """Every line and dot of the figure, read back from its artists."""
+        """Every line and dot of the figure, read from its artists."""
         write_results(self.folder, PRIORS, failed=[(2, 3, 0)])
         theta = write_priors(self.folder, PRIORS)
         dataset = store.results(self.folder)
@@ -156,12 +156,12 @@ class Analysis(StudyTest):
         scale = np.array([1.0, 5.0, 0.1, 2.0])
         drawn, names = prior.plane({"true": rng.standard_normal((20000, 4)) * scale})
         spread = drawn["true"].std(axis=0)
-        # 20 000 samples: relative error of a standard deviation is 1 / sqrt(40 000) = .005; 4 of these.
+        # 20 000 samples: relative error of a standard deviation is 1 / sqrt(40 000) = 0.005; 4 of these.
         np.testing.assert_allclose(spread, [5, 2], rtol=0.02)
         self.assertIn("(83%)", names[0])  # 25 / 30.01
 
     def real_study(self, likelihood, policies, seed):
-        """Results as of a study on an embedding file, with their prior samples."""
+        """Results in the form of a study on an embedding file, with their prior samples."""
         write_results(self.folder, ["x"], policies={name: POLICIES[name] for name in policies}, runs=16, rounds=30, seed=seed)
         write_priors(self.folder, ["x"], n=60, dimensions=[5])
         dataset, priors = store.results(self.folder).load(), store.prior_samples(self.folder).load()
@@ -194,7 +194,7 @@ class Analysis(StudyTest):
         self.refused(figure_diffts_3, "3 settings; this figure is for studies with one")
 
     def test_map_keeps_neighbours(self):
-        """Three clusters in five dimensions, two sources: in the map, too, the nearest point is of the same cluster."""
+        """Three clusters in five dimensions, two sources: on the map, too, the nearest point belongs to the same cluster."""
         rng = np.random.default_rng(4)
         centres = 20 * np.eye(5)[:3]
         points = {source: np.repeat(centres, 20, axis=0) + rng.standard_normal((60, 5)) for source in ("true", "diffusion")}
@@ -227,7 +227,7 @@ class Analysis(StudyTest):
         self.refused(table, "has no variable regret_diff_se")
 
     def test_cost_of_a_logistic_round(self):
-        """The lines are the numbers of the file, in milliseconds; the guide has slope 1."""
+        """The lines are the file's numbers, in milliseconds; the guide has slope 1."""
         rows = [(name, n, (1e-3 + 1e-5 * n) if name == "logistic" else 1e-3, 1.5) for n in (100, 10, 1000)
                 for name in ("gaussian", "logistic", "logistic_arms")]
         lines = "\n".join(",".join(map(str, row)) for row in rows)
@@ -284,7 +284,7 @@ class Analysis(StudyTest):
         self.assertEqual(len({(str(one["color"]), str(one["linestyle"]), one["marker"]) for one in variants}), 12)
 
     def test_policies_without_an_entry(self):
-        """Colour and marker follow from the name, in every process and whatever else is drawn; no colour is one of the chosen."""
+        """Colour and marker follow from the name, in every process and whatever else is drawn; no colour is one of the chosen ones."""
         names = [f"sampler{i}" for i in range(200)]
         styles = style.lines({name: name for name in names})
         self.assertEqual({name: style.lines({name: name})[name] for name in reversed(names)}, styles)

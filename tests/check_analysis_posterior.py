@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Tests of analysis/ on posterior studies, ablations and calibration, with results files made here.
 
-The numbers expected are computed here from the per-run values with plain NumPy. Ends with one line "N passed, N failed".
+The expected numbers are computed here from the per-run values with plain NumPy. Ends with one line "N passed, N failed".
 """
 import csv
 import io
@@ -77,7 +77,7 @@ class Posterior(StudyTest):
         self.assert_close(rows.kl, kl[0, :, :, -1].mean(axis=1))
 
     def test_errors_are_the_larger_of_two(self):
-        """Over runs or over learned priors; and the captions say which. What tests are over depends on the number of priors."""
+        """Over runs or over learned priors; and the captions say which. What tests are taken over depends on the number of priors."""
         for replicates, words, tests in ((1, "over runs;", "over runs"),
                                          (3, "over runs or over the 3 learned priors, whichever is larger;",
                                           "over runs, given the 3 priors that were learned"),
@@ -139,7 +139,7 @@ class Posterior(StudyTest):
             kept = [0, 1, 2, 4]  # dps leaves the axis
             self.assertEqual(len(drawn), len(kept))
             for p, (x, y, half) in zip(kept, drawn):
-                # Policies stand aside by at most half of DODGE of an axis of 2.3 decades and room.
+                # Policies are shifted by at most half of DODGE of an axis of 2.3 decades and room.
                 np.testing.assert_allclose(x, SIZES, rtol=10 ** (0.5 * panel.DODGE * 2.6) - 1)
                 self.assert_close(y, np.nanmean(curves["emd"][s, p], axis=0))
                 groups = [np.nanmean(curves["emd"][s, p, r * 4:(r + 1) * 4], axis=0) for r in range(6)]
@@ -166,7 +166,7 @@ class Posterior(StudyTest):
             self.assertIn(part, caption)
 
     def test_figure_7_as_a_program(self):
-        """From another folder, without prior samples."""
+        """It runs from another folder, without prior samples."""
         write_posterior(self.folder)
         done = run("figure_diffts_7.py", self.folder)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
@@ -208,7 +208,7 @@ class Posterior(StudyTest):
         self.assertEqual((status, out, err), (0, f"{self.folder / 'a.svg'}\n", ""))
 
     def test_ablation_against_words(self):
-        """A swept key that is a word: its values side by side, in the order of the study, with the means of the runs."""
+        """A swept key with words as values: the values side by side, in the order of the study, with the means of the runs."""
         curves = write_posterior(self.folder)
         dataset = store.results(self.folder, None)
         for metric in ("emd", "rank", "seconds", "seconds_train", "fallbacks"):
@@ -318,8 +318,8 @@ class Posterior(StudyTest):
         self.assertLess(max(narrow.p, narrow.p_ecdf), 1e-9)
 
     def test_band(self):
-        """20 000 samples of uniform ranks: as many stay inside the band as it says (binomial, 4 standard deviations: 0.006), which is 95% or hardly
-        more; a sample leaves it when its p-value is below what the band leaves; of one point the band is the binomial interval."""
+        """20 000 samples of uniform ranks: the share inside the band is as stated (binomial, 4 standard deviations: 0.006), which is 95% or hardly
+        more; a sample leaves it when its p-value is below the band's complement; for one point the band is the binomial interval."""
         rng, runs = np.random.default_rng(11), 64
         ends = calibration.edges(DRAWS, 64)[1:-1].astype(int)
         points = tuple(ends / (DRAWS + 1))

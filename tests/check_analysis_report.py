@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Tests of analysis/ on what tells studies apart and together: significance, table, compare, scaling, and the page of report.
+"""Tests of the parts of analysis/ that compare policies and studies: significance, table, compare, scaling, and the page of report.
 
-Numbers expected are computed here: Holm's correction by its definition as a closed test, t-tests by SciPy, means by NumPy. What a
-browser makes of the page is in browser_report.py. Ends with one line "N passed, N failed".
+The expected numbers are computed here: Holm's correction by its definition as a closed test, t-tests by SciPy, means by NumPy. What a
+browser makes of the page is tested in browser_report.py. Ends with one line "N passed, N failed".
 """
 import csv
 import html.parser
@@ -35,7 +35,7 @@ def closed_test(p):
 
 
 class Parser(html.parser.HTMLParser):
-    """Which elements are open at the end, and every address that the page names."""
+    """Which elements are open at the end, and every address in the page."""
 
     def __init__(self):
         super().__init__()
@@ -94,7 +94,7 @@ class Report(StudyTest):
         self.assertAlmostEqual(significance.unequal(values, replicate).p, stats.ttest_1samp(means, 0).pvalue, places=12)
         few = np.repeat(np.arange(2), 64)
         self.assertAlmostEqual(significance.unequal(values, few).p, stats.ttest_1samp(values, 0).pvalue, places=12)
-        # Replicates whose means agree by chance: the error is that over runs, the degrees of freedom those of the replicates.
+        # Replicates whose means agree by chance: the error is that over runs, with the degrees of freedom of the replicates.
         agree = values - means[replicate] + 0.1
         found = significance.unequal(agree, replicate)
         self.assertAlmostEqual(found.se, stats.sem(agree), places=12)
@@ -103,7 +103,7 @@ class Report(StudyTest):
     # ---- table
 
     def test_bold_only_beyond_doubt(self):
-        """The best is bold where it beats every other policy, p-values of all settings corrected together; oracle takes no part."""
+        """The best is bold if it beats every other policy, with p-values of all settings corrected together; oracle does not take part."""
         policies = {"ts": (50, 4), "diffts": (20, 4), "mixts": (48, 4), "oracle": (0, 0)}
         regret = write_results(self.folder, ["a", "b"], policies, runs=40)
         ends = regret[..., -1]
@@ -124,7 +124,7 @@ class Report(StudyTest):
         self.assertEqual({row["best"] for row in csv.DictReader(io.StringIO(text))}, {"False"})
 
     def test_best_is_nearest_to_one_where_that_is_right(self):
-        """For ratios the one closest to 1 run by run, for effective sample sizes the largest."""
+        """For ratios the best is the one closest to 1 run by run, for effective sample sizes the largest."""
         rng = np.random.default_rng(4)
         ratio = np.array([0.7, 1.0, 1.3])[:, None, None] + 0.02 * rng.normal(size=(1, 3, 30, 2))
         policies = {name: (name, 0) for name in ("dps", "exact", "smc")}
@@ -140,7 +140,7 @@ class Report(StudyTest):
         self.assertIn(r"b\textasciicircum{}\textasciitilde{}\textbackslash{}\textless{}", text)
 
     def test_adaptive_study(self):
-        """A setting that stopped early is finished; what is missing below its last run is not."""
+        """A setting that stopped early is finished; a run that is missing below its last run is not."""
         gone = [("a", p, r) for p in range(3) for r in range(20, 40)]
         policies = {"ts": (50, 4), "diffts": (20, 4), "linucb": (30, 4)}
         write_results(self.folder, ["a", "b"], policies, runs=40, rounds=10, not_run=[(0, p, r) for _, p, r in gone] + [(1, 2, 7)])
@@ -185,7 +185,7 @@ class Report(StudyTest):
         self.assertAlmostEqual(row.se, np.sqrt(x.var(ddof=1) / 64 + y.var(ddof=1) / 64), places=9)
 
     def test_a_change_is_found_run_by_run(self):
-        """The same worlds, one policy better by a tenth of the spread of its runs: paired, that is far beyond chance."""
+        """The same worlds, one policy better by a tenth of the spread of its runs: in a paired test that is far beyond chance."""
         other = self.beside("other")
         regret = write_results(self.folder, PRIORS, runs=64, rounds=20)
         shutil.copy(self.folder / "results.nc", other)
@@ -232,7 +232,7 @@ class Report(StudyTest):
     # ---- scaling
 
     def job(self, name, ranks, wall, runs=16, cpu=None, **attributes):
-        """Results of a job on so many ranks."""
+        """Results of a job on `ranks` ranks."""
         folder = self.beside(name)
         write_results(folder, ["a"], {"ts": (10, 1), "mixts": (9, 1)}, runs=runs, rounds=5)
         with netCDF4.Dataset(folder / "results.nc", "a") as file:
@@ -307,7 +307,7 @@ class Report(StudyTest):
         self.has(page, "Unfinished: 383 of 384 runs are in, 1 failed")
 
     def test_labels_do_not_touch_the_script(self):
-        """In a script, "<!--" with "<script" after it makes the browser pass over the closing tag; U+2028 ends a line there."""
+        """In a script, "<!--" with "<script" after it makes the browser skip the closing tag; U+2028 ends a line there."""
         labels = ["<!--<script>", "</script>", "]]>", "a\u2028b\u2029c", "\u00e9"]
         write_results(self.folder, ["a"], {label: (10 + i, 1) for i, label in enumerate(labels)}, runs=4, rounds=5)
         page = self.page()
@@ -342,7 +342,7 @@ class Report(StudyTest):
         self.has(page, "The same at n = 10")
         self.has(page, "Simulation-based calibration")
         drawn = [one for one in self.data(page)["charts"] if one["kind"] == "curves"]
-        self.assertEqual(len(drawn), 3 * 2)  # not the ranks
+        self.assertEqual(len(drawn), 3 * 2)  # without the ranks
         np.testing.assert_allclose(drawn[0]["mean"], curves["emd"][0].mean(axis=1), rtol=1e-3)
         np.testing.assert_allclose(drawn[0]["floor"], curves["emd_floor"][0, 0].mean(axis=0), rtol=1e-3)
 
@@ -362,11 +362,11 @@ class Report(StudyTest):
             self.assertIn(part, page)
 
     def test_switches_once_where_only_ranks_are_measured(self):
-        """A part without charts between others: one set of switches, whose ids are those of the page."""
+        """A part without charts between others: one set of switches, whose ids appear once in the page."""
         write_posterior(self.folder)
         with netCDF4.Dataset(self.folder / "results.nc", "a") as file:
             for name in ("sd_ratio", "mode_weight_error"):
-                file.renameVariable(name, f"{name}_of_floor")  # a floor is no curve
+                file.renameVariable(name, f"{name}_of_floor")  # a floor does not count as a curve
         page = self.page()
         self.assertEqual(page.count('class="switches"'), 1)
         self.has(page, "Are the ranks of theta* uniform?")
@@ -374,14 +374,14 @@ class Report(StudyTest):
         self.assertEqual(len(ids), len(set(ids)))
 
     def test_page_of_a_convergence_study(self):
-        """The curve is the divergence; steps to the target are one number for a run, and how many runs arrived is told."""
+        """The curve is the divergence; the number of steps to the target is one number per run, and the page says how many runs arrived."""
         convergence(self.folder)
         page = self.page()
         self.assertEqual({one["ylabel"] for one in self.data(page)["charts"] if one["kind"] == "curves"}, {"kl"})
         self.has(page, "7 of 12 runs")
 
     def test_front(self):
-        """Against the definition: nobody is cheaper and at least as good, or as cheap and better."""
+        """Against the definition: no other point is cheaper and at least as good, or equally cheap and better."""
         rng = np.random.default_rng(6)
         for _ in range(30):
             cost, value = rng.integers(1, 6, (2, 12)).astype(float)
@@ -394,7 +394,7 @@ class Report(StudyTest):
             self.assertEqual(len(found), len(there))
 
     def test_colours_are_seen_on_both_grounds(self):
-        """Contrast of at least 2 to 1 with white and with the dark page (WCAG's measure; lines have labels and dashes beside it)."""
+        """Contrast of at least 2 to 1 with white and with the dark page (WCAG's measure; lines also have labels and dashes)."""
         def luminance(colour):
             channels = np.array([int(colour[i:i + 2], 16) for i in (1, 3, 5)]) / 255
             return np.where(channels <= 0.03928, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4) @ [0.2126, 0.7152, 0.0722]
@@ -412,7 +412,7 @@ class Report(StudyTest):
             self.assertGreater(contrast(policy["dark"], ground), 2)
 
     def test_figures_of_studies_exist(self):
-        """The script that a study names (key figure) is there, with its options."""
+        """The script that a study names (key figure) exists, and has the options."""
         named = {path.name: match[1] for path in (ROOT / "jobs").rglob("*.yaml")
                  for match in re.finditer(r"^figure: (.*)$", path.read_text(), re.MULTILINE)}
         self.assertIn("vits_figure1.yaml", named)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Every script of analysis/: works from any folder, on studies that are not finished or have not begun, and answers a wrong or
+"""Every script of analysis/ works from any folder, on studies that are not finished or have not begun, and answers a wrong or
 incomplete file with one sentence.
 
 Scripts are found, not listed. Ends with one line "N passed, N failed".
@@ -24,13 +24,13 @@ from study_fixture import (
 
 import claims_diffts
 
-NOT_OF_STUDIES = {"alarm_power", "beyond", "clicks", "glm_cost", "figure_tilted_deblur", "score_samplers"}  # of measurements, of draws, of priors
+NOT_OF_STUDIES = {"alarm_power", "beyond", "clicks", "glm_cost", "figure_tilted_deblur", "score_samplers"}  # these read measurements, draws or priors
 FOR_ANY_STUDY = {"table", "report", "claims", "compare", "ablation", "calibration", "selection", "figure_diffts_2", "figure_diffts_7", "figure_vits",
                  "figure_vits_4"}
 
 
 def arguments(name, folder):
-    """What the script is given, for the study in this folder: twice for compare; for claims, as every study of a paper."""
+    """The script's arguments, for the study in this folder: given twice for compare; for claims, given as every study of a paper."""
     if name != "claims":
         return [folder] * (2 if name == "compare" else 1)
     studies = folder.parent / "studies"
@@ -42,7 +42,7 @@ def arguments(name, folder):
 
 
 def unfinished(folder, kind):
-    """A study of this kind, some of whose runs are not in; "none": not one is."""
+    """A study of this kind with some runs missing; "none": with all of them missing."""
     lost = [(0, 1, 0), (0, 1, 1), (0, 0, 2)]
     if kind == "bandit":
         write_results(folder, PRIORS[:1], runs=8, rounds=20, not_run=lost, failed=[(0, 2, 5)])
@@ -60,7 +60,7 @@ def unfinished(folder, kind):
 
 
 def draw_only(figure, path, **_):
-    """In place of Figure.savefig: draws all of it, once and without compressing it."""
+    """Replaces Figure.savefig: draws the whole figure once, without compressing it."""
     if path.suffix == ".png":
         figure.canvas.draw()
 
@@ -76,7 +76,7 @@ class Scripts(unittest.TestCase):
         self.enterContext(contextlib.chdir(elsewhere.name))
 
     def run_script(self, name):
-        """Its exit status; it may end well or with one sentence, and writes nothing where it stands."""
+        """The script's exit status; it may succeed or end with one sentence, and writes nothing into the current folder."""
         module = importlib.import_module(name)
         with (warnings.catch_warnings(), unittest.mock.patch("matplotlib.figure.Figure.savefig", draw_only),
               unittest.mock.patch("figure_diffts_3.embed", lambda points: (points[:, :2], "MAP"))):  # the real one compiles for ten seconds
@@ -101,7 +101,7 @@ class Scripts(unittest.TestCase):
             self.assertEqual(path.read_text().startswith("#!/usr/bin/env python3\n"), is_script, path.name)
 
     def test_without_packages(self):
-        """A Python that has none of them (-S: without its folder of packages) is told so in a sentence."""
+        """A Python that has none of the packages (-S: without its package folder) is told so in a sentence."""
         for name, path in SCRIPTS.items():
             process = subprocess.run([sys.executable, "-S", path], capture_output=True, text=True, check=False)
             with self.subTest(name):
@@ -109,7 +109,7 @@ class Scripts(unittest.TestCase):
                 self.assertRegex(process.stderr, rf"^{name}.py: \S+ has no \w+; `source jobs/environment.sh` puts")
 
     def test_unfinished_studies(self):
-        """Scripts that are not made for one study alone take at least one kind, unfinished as it is."""
+        """Scripts that are not made for a particular study accept at least one kind of study, unfinished as it is."""
         well = set()
         for kind in ("bandit", "grid", "posterior", "convergence"):
             unfinished(self.folder, kind)
@@ -121,7 +121,7 @@ class Scripts(unittest.TestCase):
         self.run_all()
 
     def test_a_running_study(self):
-        """What to do where results are not written yet, and where tasks are newer than they."""
+        """The scripts say what to do when results are not written yet, and when tasks are newer than the results."""
         def said(name):
             return call(importlib.import_module(name), self.folder)
 
@@ -143,7 +143,7 @@ class Scripts(unittest.TestCase):
                 file.unlink()
 
     def test_wrong_files(self):
-        """No file; one that is no NetCDF; one that was cut off; one without what every study has; one of something else."""
+        """No file; one that is not NetCDF; one that was cut off; one that lacks what every study has; one of another kind."""
         self.assertEqual(set(self.run_all().values()), {3})
         path = self.folder / "results.nc"
         path.write_text("x1,x2,y\n1,2,3\n")
@@ -164,7 +164,7 @@ class Scripts(unittest.TestCase):
         self.assertEqual(set(self.run_all().values()), {3})
 
     def test_files_of_others(self):
-        """Pages and figures replace those that were made here, and nothing else; no link is followed."""
+        """Pages and figures replace files that were made here, and nothing else; no link is followed."""
         bandit(self.folder)
         target = self.folder / "target"
         for script, name in (("report", "page.html"), *(("figure_vits", f"figure.{ending}") for ending in ("png", "pdf", "svg")), ("table", "table.md")):
@@ -185,7 +185,7 @@ class Scripts(unittest.TestCase):
                 path.unlink()
 
     def test_results_without_their_configuration(self):
-        """A file whose attribute config says nothing: what needs it says so."""
+        """A file whose attribute config says nothing: scripts that need it say so."""
         bandit(self.folder)
         describe(self.folder, {})
         self.run_all()

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Selection as a control, the figures of regret against temper, over its floor and by rule, and the two errors of a sampler, on made results."""
+"""Selection as a control, the figures of regret against temper, over its floor and by rule, and the two errors of a sampler, on artificial results."""
 import pathlib
 import tempfile
 import unittest
@@ -29,7 +29,7 @@ class Temper(unittest.TestCase):
         self.folder = pathlib.Path(place.name)
 
     def test_control(self):
-        """A half reports the point that was chosen on the other one; the fixed point is that of temper 1."""
+        """A half reports the point that was chosen on the other half; the fixed point is that of temper 1."""
         regret = bandit(self.folder, policies=TEMPERS)[..., -1]
         table = selection.control(store.results(self.folder), "temper", "1", minus="mixts")
         self.assertEqual(list(table.method), 2 * ["ts", "mixts"])
@@ -54,7 +54,7 @@ class Temper(unittest.TestCase):
             self.assertIn(sentence, err)
 
     def test_figure(self):
-        """A panel for each setting, a line for each method over the tempers."""
+        """A panel for each setting, with a line for each method over the tempers."""
         regret = bandit(self.folder, policies=TEMPERS)[..., -1].mean(axis=2)
         panels = figure_temper.panels(store.results(self.folder))
         self.assertEqual(len(panels), 2)
@@ -64,8 +64,8 @@ class Temper(unittest.TestCase):
         self.assertEqual(call(figure_temper, self.folder, "-o", self.folder / "x.svg")[0] or 0, 0)
 
     def test_decisions(self):
-        """A row for each setting, named by what it has that the first one has not; regret of Thompson sampling and of the rule that the other half
-        chose, and the floor, at the last round. Without a floor it is refused."""
+        """A row for each setting, named by how it differs from the first; regret of Thompson sampling and of the rule that the other half
+        chose, and the floor, at the last round. A study without a floor is refused."""
         settings = [{"problem.theta": "gm_cross", "problem.noise": 1}, {"problem.theta": "gm_cross", "problem.noise": 2}]
         regret = bandit(self.folder, settings, RULES)[..., -1]
         status, _, err = call(figure_decisions, self.folder)
@@ -82,7 +82,7 @@ class Temper(unittest.TestCase):
         self.assertEqual(call(figure_decisions, self.folder, "-o", self.folder / "x.svg")[0] or 0, 0)
 
     def test_rules(self):
-        """The colour says which prior, the dashes which rule; each rule has its marks side by side, with two standard errors."""
+        """The colour shows the prior, the dashes the rule; the marks of each rule are side by side, with two standard errors."""
         regret = bandit(self.folder, [{"problem.noise": 1}], {**RULES, "learned": ("exact", {"rule": "greedy", "prior": "x/gaussian.nc"})})[0, ..., -1]
         dataset = store.results(self.folder)
         found = figure_rules.kinds(dataset)
@@ -100,7 +100,7 @@ class Temper(unittest.TestCase):
         self.assertEqual(call(figure_rules, self.folder, "-o", self.folder / "x.svg")[0] or 0, 0)
 
     def test_errors(self):
-        """whole = learning + approximation + rest; of a chain the right sampler is twisted, of a mixture its own."""
+        """whole = learning + approximation + rest; the right sampler is twisted for a chain, and the mixture's own for a mixture."""
         regret = bandit(self.folder, policies=SAMPLERS)[..., -1]
         table = errors.frame(store.results(self.folder))
         self.assertEqual(list(table.sampler), 2 * ["diffts", "twisted", "mixts"])

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Tests of the figures of tilted transport in analysis/, with results files made here.
 
-The numbers expected are computed here from the per-run values with plain NumPy. Ends with one line "N passed, N failed".
+The expected numbers are computed here from the per-run values with plain NumPy. Ends with one line "N passed, N failed".
 """
 import pathlib
 
@@ -37,7 +37,7 @@ def write(folder, settings=GRID, runs=10, concavity=True, **more):
 
 class Tilted(StudyTest):
     def printed(self, module):
-        """The files that the script writes are there."""
+        """Check that the files that the script reports exist."""
         status, out, err = call(module, self.folder)
         self.assertEqual((status, err), (0, ""))
         for path in out.split():
@@ -73,7 +73,7 @@ class Tilted(StudyTest):
         np.testing.assert_allclose(found.ravel(), np.median(curves["log_concavity"].reshape(len(GRID), -1), axis=1), rtol=1e-12)
 
     def test_lines_are_where_the_eigenvalue_is_zero(self):
-        """Between two settings a border lies where linear interpolation has it."""
+        """Between two settings a border lies where linear interpolation puts it."""
         border = np.tile([1.0, -1.0, -3.0], (2, 1))
         axis = self.figure(style.plt.figure()).add_subplot()
         figure_tilted_map.draw_panel(axis, "", np.array(KAPPA), np.array(SNR), np.zeros((2, 3)),

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Tests of analysis/ on the studies of the VITS paper, with results files made here.
 
-The numbers expected are computed here from the per-run values with plain NumPy. Ends with one line "N passed, N failed".
+The expected numbers are computed here from the per-run values with plain NumPy. Ends with one line "N passed, N failed".
 """
 import csv
 import io
@@ -129,7 +129,7 @@ class Vits(StudyTest):
             self.assertEqual([list(line.get_ydata()) for line in dashed], [[LIMIT, LIMIT]])
 
     def test_slope(self):
-        """A power law has its exponent, whatever its factor; else it is the least squares of numpy."""
+        """For a power law the slope is its exponent, whatever its factor; otherwise it is NumPy's least squares."""
         x = np.array([1.0, 3.0, 7.0, 20.0])
         self.assertAlmostEqual(speed.slope(x, 5 * x ** 1.3)[0], 1.3, places=12)
         y = np.array([2.0, 9.0, 11.0, 70.0])
@@ -180,7 +180,7 @@ class Vits(StudyTest):
             self.assert_close(y, 1e6 * each[:, p])
 
     def test_cost_of_a_round(self):
-        """Time that is quadratic in the rounds has rounds that cost in proportion to the observations."""
+        """If time is quadratic in the rounds, the cost of a round is proportional to the observations."""
         settings = [{"problem.dimension": d, "problem.rounds": n} for d in (5, 20) for n in (100, 50, 200)]
         n, d = (np.array([one[f"problem.{key}"] for one in settings], float) for key in ("rounds", "dimension"))
         seconds = np.repeat((d * (3e-6 * n ** 2 + 1))[:, None, None] * np.ones((6, 6, 1)), 20, axis=2)
@@ -241,7 +241,7 @@ class Vits(StudyTest):
             self.assert_close([row.difference, row.difference_se], [gap.mean(), gap.std(ddof=1) / np.sqrt(10)])
 
     def test_tuning_is_too_low_on_the_runs_it_saw(self):
-        """All points are alike, so what looks best was lucky: reported is higher than tuned on average."""
+        """All points are alike, so the one that looks best was lucky: reported is higher than tuned on average."""
         policies = {f"lmc {i}": ("lmc", {"steps": i}) for i in range(40)}
         bandit(self.folder, [{"problem.zeta": float(s)} for s in range(10)], policies)
         table = selection.frame(store.results(self.folder))
@@ -262,7 +262,7 @@ class Vits(StudyTest):
         table = selection.frame(store.results(self.folder))
         row = table.iloc[0]
         self.assertEqual((row.chosen, row.points, row.failed), ("vits2 h=0.1", 2, 1))
-        runs = [r for r in range(20) if r != 4]  # a run that one policy has not done yet is not compared
+        runs = [r for r in range(20) if r != 4]  # a run that one policy has not completed is not compared
         self.assert_close(row.reported, regret[0, 1, runs[10:], -1].mean())
         with netCDF4.Dataset(self.folder / "results.nc", "a") as file:
             file["status"][0, 1, 0] = 2

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests of what is made of the papers' claims: each judgement on results whose verdict is known, and that each claim can be judged
+"""Tests of the judgements on the papers' claims: each judgement on results whose verdict is known, and that each claim can be judged
 on what its study in jobs/ writes.
 
 Results are made here from the study files, with every metric that they ask for. Ends with one line "N passed, N failed".
@@ -30,14 +30,14 @@ import write_papers  # noqa: E402
 MAP = 48        # settings of jobs/papers/tilted_map.yaml
 REPORTED = ("a constant ratio of two costs depends on the implementations", "times of programs are reported")
 CLAIMS = [claim for paper in claims.PAPERS.values() for claim in paper.CLAIMS]
-# Curves of each metric of a posterior study.
+# Curves for each metric of a posterior study.
 CURVES = {"emd": ["emd"], "sd_ratio": ["sd_ratio"], "mode_weight": ["mode_weight_error", "largest_mode"],
           "moments": ["mean_error", "covariance_error"], "distance": ["distance"], "rank": ["rank"],
           "log_concavity": ["log_concavity", "log_concavity_bound", "log_concavity_sharp"]}
 
 
 def settings_of(study):
-    """[{swept key: value}] of a study file, numbers and words as the results have them."""
+    """[{swept key: value}] for a study file, with numbers and words in the form in which results have them."""
     keys = {key: [str(value).lower() if isinstance(value, bool) else float(value) if isinstance(value, (int, float)) else value
                   for value in values] for key, values in study.get("sweep", {}).items() if key != "zip"}
     combine = zip if study.get("sweep", {}).get("zip") else itertools.product
@@ -51,7 +51,7 @@ def policies_of(study):
 
 
 def from_study(folder, study, values, runs=16, replicates=1):
-    """folder/results.nc of a study, given as it is written; `values` {curve: {label: number}} are the level of a policy in each run
+    """folder/results.nc for a study, given as it is written; `values` {curve: {label: number}} are the level of a policy in each run
     (a number, or one for each setting, or [setting, point])."""
     rng = np.random.default_rng(11)
     axis = {"bandit": "round", "posterior": "sample_size", "convergence": "step"}[study["study"]]
@@ -109,28 +109,28 @@ class Claims(StudyTest):
             self.assertEqual(judge.verdict([judge.Cell(truth, "") for truth in truths]), expected, truths)
 
     def test_no_verdict_hides_a_contrary_mean(self):
-        """One cell is significant, the other is not: its mean may be for the claim, against it or not there at all."""
+        """One cell is significant, the other is not: its mean may support the claim, contradict it or be missing."""
         for truth, expected in ((True, judge.SO_FAR), (False, judge.PARTLY), (None, judge.SO_FAR)):
             cells = [judge.Cell(True, "", 0.001), judge.Cell(truth, "", np.nan if truth is None else 0.4)]
             self.assertEqual(judge.verdict(cells), expected, truth)
         self.assertEqual(judge.verdict([judge.Cell(False, "", 0.001), judge.Cell(True, "", 0.4)]), judge.FAILS)
 
     def test_several_cells_are_corrected_alike(self):
-        """Holm by hand: of p = .001, .02, .03, .04 the second is compared with .05 / 3, so one of four is significant, for a claim as
-        against it; cells that are no tests count for nothing."""
+        """Holm by hand: of p = 0.001, 0.02, 0.03, 0.04 the second is compared with 0.05 / 3, so one of four is significant, for a claim as
+        well as against it; cells that are not tests do not count."""
         p = [0.02, 0.001, 0.03, 0.04]
         for truth, expected in ((True, judge.SO_FAR), (False, judge.FAILS)):
             cells = [judge.Cell(truth, "", one) for one in p]
             self.assertEqual([cell.truth for cell in judge.decided(cells)], [None, truth, None, None])
             self.assertEqual(judge.verdict(cells), expected)
             self.assertEqual(judge.verdict(cells[:1]), judge.HOLDS if truth else judge.FAILS)   # alone it is significant
-            self.assertEqual(judge.verdict([cells[0], cells[2]]), judge.HOLDS if truth else judge.FAILS)   # .04 and .04
+            self.assertEqual(judge.verdict([cells[0], cells[2]]), judge.HOLDS if truth else judge.FAILS)   # 0.04 and 0.04
             self.assertEqual([cell.truth for cell in judge.decided([cells[0], judge.Cell(truth, "")])], [truth, truth])
         self.assertEqual([cell.truth for cell in judge.decided([judge.Cell(True, "", np.nan), judge.Cell(False, "", 0.04)])], [None, False])
 
     def test_chance_alone_gives_no_verdict(self):
-        """Of 200 studies of 20 cells without any difference, at most 5% may speak for or against the claim (40 cells a study without
-        correction: nearly all would): 10 expected at most, 20 allowed."""
+        """In 200 studies of 20 cells without any difference, at most 5% may speak for or against the claim (40 cells per study; without
+        correction nearly all would): 10 expected at most, 20 allowed."""
         rng, spoke = np.random.default_rng(5), 0
         for _ in range(200):
             cells = [judge.positive(judge.significance.unequal(rng.standard_normal(30), np.zeros(30)), "") for _ in range(20)]
@@ -179,7 +179,7 @@ class Claims(StudyTest):
         self.assertEqual(self.verdict(judge.falls("b"), dataset), judge.FAILS)
         self.assertEqual(self.verdict(judge.falls("a", share=0.6), dataset), judge.HOLDS)   # by two thirds
         self.assertEqual(self.verdict(judge.falls("a", share=0.7), dataset), judge.FAILS)
-        self.assertEqual(self.verdict(judge.falls("b", rival="c"), dataset), judge.HOLDS)   # 3, 2, 1 more
+        self.assertEqual(self.verdict(judge.falls("b", rival="c"), dataset), judge.HOLDS)   # an excess of 3, 2, 1
         self.assertEqual(self.verdict(judge.falls("a", rival="c"), dataset), judge.FAILS)
         slope = dict(key="prior.stages", metric="seconds", low=0.8, high=1.2)
         self.assertEqual(self.verdict(judge.exponent("a", **slope), dataset), judge.HOLDS)
@@ -197,7 +197,7 @@ class Claims(StudyTest):
             judge.where("prior.stages", "7", judge.falls("a"))(dataset)
 
     def test_straight_line(self):
-        """20 + 17 x is straight though its exponent is below 1; with x^2 / 4 it bends by 23 of 460 between 1 and 20, with x^2 by 90 of 760."""
+        """20 + 17 x is straight though its exponent is below 1; adding x^2 / 4 bends it by 23 out of 460 between 1 and 20, adding x^2 by 90 out of 760."""
         x = np.array([1, 5, 10, 15, 20])
         values = {"a": 20 + 17 * x, "b": 20 + 17 * x + x ** 2 / 4, "c": 20 + 17 * x + x ** 2}
         dataset = self.bandit({"regret": values}, sweep={"prior.stages": x.tolist()})
@@ -210,7 +210,7 @@ class Claims(StudyTest):
             judge.straight("a", "prior.stages", "regret", 0.1)(dataset.isel(setting=[0, 1]))
 
     def test_constants_of_cost_are_reported(self):
-        """However many times as much a method costs, that gives no verdict; how the cost of a step grows with the dimension does."""
+        """A constant ratio between the costs of two methods gives no verdict, however large; how the cost of a step grows with the dimension does."""
         dataset = self.bandit({"seconds": {"a": 0.3, "b": 0.01, "c": 10}})
         with self.assertRaisesRegex(judge.Untestable, "here a costs 30.00 times as much as b; c costs 33.33 times as much as a; in the paper, 120"):
             judge_cost.reported([("a", "b"), ("c", "a")], "120")(dataset)
@@ -221,12 +221,12 @@ class Claims(StudyTest):
             self.assertEqual(self.verdict(judge_cost.step_grows_at_most(name, 2.2, 5), dataset), expected, name)
 
     def test_tuned_on_the_other_half(self):
-        """Each half of the runs takes the eta that the other half prefers, run by run as NumPy says."""
+        """Each half of the runs uses the eta that is best on the other half, checked run by run with NumPy."""
         rng = np.random.default_rng(8)
         labels = ["lints eta=1", "lmc 50 eta=1", "lints eta=10", "lmc 50 eta=10"]
         dataset = self.bandit({}, policies=labels, sweep={"problem.zeta": [0.1, 1]})
         dataset["regret"].values[:] = regret = rng.normal(10, 1, (2, 4, 16, 3))
-        regret[0, 2, :8], regret[0, 0, 8:] = 0, 5         # each half of the runs likes another eta of lints
+        regret[0, 2, :8], regret[0, 0, 8:] = 0, 5         # the two halves prefer different eta for lints
         dataset["regret"].values[:] = regret
         expected = np.empty((2, 2, 16))
         for s in range(2):
@@ -236,7 +236,7 @@ class Claims(StudyTest):
         seen = []
         judge.tuned(lambda found: seen.append([judge.numbers(found, name) for name in ("lints", "lmc 50")]) or [])(dataset)
         np.testing.assert_allclose(np.array(seen[0]).swapaxes(0, 1), expected)
-        self.assertEqual(expected[0, 0, :8].min(), regret[0, 0, :8, -1].min())    # so it does not get the regret of 0 that it was tuned on
+        self.assertEqual(expected[0, 0, :8].min(), regret[0, 0, :8, -1].min())    # so it does not report the regret of 0 on which it was tuned
 
     def test_along_points(self):
         study = {"study": "posterior", "metrics": ["distance"], "problem": {"theta": "x", "sample_sizes": [10, 100, 1000]},
@@ -259,14 +259,14 @@ class Claims(StudyTest):
         self.assertTrue(at_each[2].sentence.startswith("sample size 1000, x: a minus b"))
 
     def test_growth(self):
-        """Regret of the square root of rounds 50 and 100, and less, and more."""
+        """Regret that grows, between rounds 50 and 100, slower or faster than the square root of the rounds."""
         dataset = self.bandit({"regret": {"a": [[1, 50 ** 0.45, 100 ** 0.45]], "b": [[1, 50 ** 0.55, 100 ** 0.55]], "c": 1}})
         self.assertEqual(self.verdict(judge.grows_at_most(("a", "c"), 0.5), dataset), judge.HOLDS)
         self.assertEqual(self.verdict(judge.grows_at_most(("a", "b"), 0.5), dataset), judge.PARTLY)
         self.assertIn("power 0.45", judge.grows_at_most(("a",), 0.5)(dataset)[0].sentence)
 
     def test_resemblance(self):
-        """Samples of the same law are as far as those among themselves; others of the same mean and covariance are not."""
+        """Samples from the same distribution are as far from the true ones as these are from each other; others with the same mean and covariance are not."""
         rng = np.random.default_rng(1)
         dataset = self.bandit({}, sweep={"problem.theta": ["cross", "rays"]})
         theta = write_priors(self.folder, ["cross", "rays"], n=1000)
@@ -287,7 +287,7 @@ class Claims(StudyTest):
     # ---- tilted transport
 
     def tilted(self, name, inside, excess, bound=None):
-        """Results of a study in which `inside` [setting] have a log-concave start, with `tilted` so far above the floor of .5."""
+        """Results of a study in which `inside` [setting] have a log-concave start, with `tilted` this much `excess` above the floor of 0.5."""
         study = study_file(name)
         labels = policies_of(study)
         curvature = np.where(inside, 1.0, -1.0)
@@ -318,7 +318,7 @@ class Claims(StudyTest):
     def test_beats_leaves_out_dominant_modes(self):
         study = study_file("tilted_inverse")
         snr = np.array(study["sweep"]["problem.snr"])
-        worse = np.where(snr > 0.2, 2.0, 0.5)  # where one mode dominates, in what is left out
+        worse = np.where(snr > 0.2, 2.0, 0.5)  # worse where one mode dominates, in the problems that are left out
         dominant = dict.fromkeys(policies_of(study), np.where(snr > 0.2, 0.99, 0.3))
         dataset = self.dataset(study, {"mode_weight_error": {"tilted": worse}, "largest_mode": dominant})
         cells = claims_tilted.beats("tilted", "mala")(dataset)
@@ -328,7 +328,7 @@ class Claims(StudyTest):
     # ---- the claims of the papers
 
     def test_every_claim_can_be_judged(self):
-        """On the form that its study writes, whatever its numbers; but for those that say why not."""
+        """Every claim can be judged on results in the form that its study writes, whatever the numbers, except those that say why they cannot."""
         for name in dict.fromkeys(claim.study for claim in CLAIMS if claim.study):
             place = self.folder / name
             place.mkdir()
@@ -340,7 +340,7 @@ class Claims(StudyTest):
                 verdict, evidence = claims.judged(claim, {claim.study: claim.study and store.results(self.folder / claim.study, kind=None)})
                 self.assertTrue(evidence, claim.says)
                 self.assertNotEqual(verdict, judge.NOT_RUN, claim.says)
-                # What can't be tested has no study that would have to run for it, but for costs, which are reported.
+                # A claim that can't be tested has no study that would have to run for it, except for costs, which are reported.
                 self.assertEqual(verdict == judge.UNTESTED, not claim.study or evidence[0].startswith(REPORTED), claim.says)
 
     def test_reasons_have_their_study(self):
@@ -365,7 +365,7 @@ class Claims(StudyTest):
     # ---- the page
 
     def test_page(self):
-        """Well formed, with the evidence and the figure in it, no address outside; what is missing was not run, and the page says so."""
+        """Well formed, with the evidence and the figure in it, and no external address; missing studies were not run, and the page says so."""
         place = self.folder / "figure2"
         place.mkdir()
         from_study(place, study_file("figure2"), {"regret": {"diffts": 0.5}})
@@ -377,7 +377,7 @@ class Claims(StudyTest):
         self.assertTrue(out.startswith("holds  "), out)
         page = (self.folder / "diffts.html").read_text()
         parser = Parser()
-        parser.feed(page.replace("<img ", "<input "))  # no end either
+        parser.feed(page.replace("<img ", "<input "))  # these have no end tag either
         self.assertEqual((parser.open, parser.wrong), ([], []))
         self.assertEqual([address for address in parser.addresses if not address.startswith(("#", "data:"))], [])
         self.assertEqual(page.count("data:image/png;base64,iVBORw=="), 1)
@@ -402,7 +402,7 @@ class Claims(StudyTest):
             self.assertIn("none of the studies of this paper", err)
 
     def test_pages_of_the_reproduction(self):
-        """Every claim is on the page of its paper, what does not hold is told with its reason, and a reason that is missing is an error."""
+        """Every claim is on the page of its paper, a claim that does not hold is given with its reason, and a missing reason is an error."""
         studies = {"figure2": {"regret": {"diffts": 2.0}}, "vits_figure1": {"regret": {"lmc": 2.0}}, "tilted_bandit": {}}
         for study, values in studies.items():
             (self.folder / study).mkdir()
@@ -411,7 +411,7 @@ class Claims(StudyTest):
                 file.setncatts({"title": study, "source": "thompson", "history": "2026-01-01T00:00:00Z: run", "mpi_library": "MPI"})
         status, _, err = call(write_papers, self.folder, "--note", "one core", "-o", self.folder / "pages")
         self.assertEqual(status, 3)
-        self.assertIn("Section 6.2, Figure 2: DiffTS has a lower regret than Thompson sampling", err)    # holds in truth, so has none
+        self.assertIn("Section 6.2, Figure 2: DiffTS has a lower regret than Thompson sampling", err)    # holds in reality, so it has no reason
         lowest = claims_diffts.CLAIMS[1]
         with unittest.mock.patch.multiple(lowest, reason="It is above.", shown="figure4"):     # which did not run
             self.assertIn("reasons are shown by studies that did not run: figure4", call(write_papers, self.folder, "--note", "", "-o", self.folder / "pages")[2])

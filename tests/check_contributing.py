@@ -1,4 +1,4 @@
-"""CONTRIBUTING.md works: its steps, all followed in one copy of the tree, give members that are listed, pass the conformance tests and the
+"""CONTRIBUTING.md works: following all its steps in one copy of the tree gives members that are listed, pass the conformance tests and the
 checks of the tree, and can be studied."""
 
 import os
@@ -64,9 +64,9 @@ class Contributing(unittest.TestCase):
 
     @classmethod
     def copy_build(cls):
-        """The build as if it had been made of the copy: what CMake wrote names the new folders, and no file is newer than it was, so that only
-        what the steps change is compiled."""
-        def others(folder, names):  # of tests that run
+        """Copy the build as if it had been made from the copy: what CMake wrote names the new folders, and no file is newer than before, so that
+        only what the steps change is compiled."""
+        def others(folder, names):  # folders of other tests that are running
             made = {"CMakeFiles", "Makefile", "cmake_install.cmake", "CTestTestfile.cmake"}
             return {"Testing"} | (set(names) - made if pathlib.Path(folder) == BUILD / "tests" else set())
 
@@ -115,7 +115,7 @@ class Contributing(unittest.TestCase):
             self.assertIn(self.members[family], self.call(self.program, "list", verb))
 
     def test_conformance(self):
-        """The new members beside all others; those are tested with each other in the tree itself."""
+        """The new members combined with all others; the others are tested with each other in the tree itself."""
         self.environment["THOMPSON_MEMBERS"] = ",".join(self.members.values())
         for name in CONFORMANCE:
             with self.subTest(name):

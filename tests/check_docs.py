@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""The pages: what they link to exists, the paths that they name exist, what is generated says so, pages of results say when they were measured, those
-of newcomers are short, the picture of the architecture is that of the source, the map of the tests names every test, and pages and scripts for users
-name the program where the preset for users builds it, which is no other preset's folder. Quoted numbers are for check_numbers.py."""
+"""The pages: links have targets, the paths that they name exist, generated pages say so, pages of results say when they were measured, pages for
+newcomers are short, the picture of the architecture matches the source, the map of the tests names every test, and pages and scripts for users
+name the program where the preset for users builds it, which is not the folder of any other preset. Quoted numbers are for check_numbers.py."""
 
 import json
 import pathlib
@@ -12,10 +12,10 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FOLDERS = "src|tests|docs|jobs|analysis|data"
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
-# A path in code, such as `src/core/rng.h` or `jobs/figure2.yaml`; not a pattern and not a place to be written to.
+# A path in code, such as `src/core/rng.h` or `jobs/figure2.yaml`; not a pattern and not an output path.
 NAMED_PATH = re.compile(rf"`(?:\./)?((?:{FOLDERS})/[\w./-]+\.[a-z]+)[^`]*`")
 WRITTEN = {"data/movielens.nc", "data/mnist.nc"}     # by the commands of the pages
-# What newcomers read, and how many words it may have in all.
+# What newcomers read, and how many words it may have in total.
 NEWCOMERS = ("README.md", "docs/tutorial.md", "docs/which_sampler.md", "docs/guide.md", "docs/install.md", "docs/results.md")
 MOST_WORDS = 7000
 TEST_FILES = ("test_*.c", "mpi_*.c", "program_*.py", "check_*.py", "browser_*.py", "cluster_*.py")
@@ -52,7 +52,7 @@ def missing_paths(page):
 
 
 def unsaid(page):
-    """A page that a program writes says so in its first line; a page of results says when it was measured and by which commit."""
+    """Reports a generated page that does not say so in its first line, and a page of results that does not say when it was measured and by which commit."""
     text = page.read_text(encoding="utf-8")
     writer = re.search(r"Written by `((?:docs|tests)/[\w/]+\.py)`", text)
     if writer and not text.startswith(f"<!-- Written by {writer[1]}"):
@@ -62,17 +62,17 @@ def unsaid(page):
 
 
 def words(page):
-    """How many words a reader meets, with code and tables and without comments."""
+    """How many words a reader sees, including code and tables but not comments."""
     return len(re.sub(r"<!--.*?-->", "", page.read_text(encoding="utf-8"), flags=re.DOTALL).split())
 
 
 def wrong_programs(folders):
-    """Where users would look for the program in a folder that is not that of their preset; `folders` are those of all presets."""
+    """Pages that send users to the program in a folder other than their preset's; `folders` are those of all presets."""
     if len(set(folders.values())) < len(folders):
         yield ROOT / "CMakePresets.json", f"two presets have one folder: {folders}"
     for file in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *filter(pathlib.Path.is_file, (ROOT / "jobs").rglob("*")), *(ROOT / "data").glob("*.sh")]:
         for folder, verb in re.findall(r"(build/\w+)/thompson( \w+)?", file.read_text(encoding="utf-8")):
-            if folder != folders["user"] and verb != " bench":     # which the pages of measurements run beside the benchmarks
+            if folder != folders["user"] and verb != " bench":     # which the pages of measurements run along with the benchmarks
                 yield file, f"names {folder}/thompson, but `cmake --preset user` builds {folders['user']}/thompson"
 
 

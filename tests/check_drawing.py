@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The look of figures: the options that all scripts share, labels that do not collide, and names at the ends of twelve curves."""
+"""The look of figures: the options that all scripts share, labels that do not overlap, and names at the ends of twelve curves."""
 import importlib
 import importlib.util
 import pathlib
@@ -17,7 +17,7 @@ import style
 LOOK = ("--size", "--output")
 VALUES = ("--ylim", "--log", "--no-caption")
 STUDIES = ("--policies", "--without")
-# Scripts whose axis of values, or whose policies, nobody chooses.
+# Scripts whose axis of values, or whose policies, cannot be chosen.
 OF_FIXED_AXIS, OF_NO_STUDY = {"figure_tilted_deblur", "beyond"}, {"figure_tilted_deblur", "glm_cost", "scaling", "beyond"}
 TWELVE = {f"sampler{i} of a long name": ("mixts", {"components": i}) for i in range(12)}
 
@@ -38,7 +38,7 @@ class Drawing(StudyTest):
     # ---- pictures of the pages
 
     def test_kept_colours(self):
-        """A picture that is made small enough to keep has every method's colour to the digit, beside blends with white."""
+        """A picture that is compressed keeps every method's colour exactly, next to blends with white."""
         spec = importlib.util.spec_from_file_location("draw_pictures", pathlib.Path(__file__).parent.parent / "docs/draw_pictures.py")
         pictures = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(pictures)
@@ -51,7 +51,7 @@ class Drawing(StudyTest):
             self.assertEqual(wanted - {colour for _, colour in image.convert("RGB").getcolors(1 << 24)}, set())
 
     def test_thin_line_among_dots(self):
-        """A line of one method, of few pixels, keeps its colour beside a cloud of thousands of colours, all of them in more pixels."""
+        """A line of one method, of few pixels, keeps its colour next to a cloud of thousands of colours, each with more pixels."""
         spec = importlib.util.spec_from_file_location("draw_pictures", pathlib.Path(__file__).parent.parent / "docs/draw_pictures.py")
         pictures = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(pictures)
@@ -75,7 +75,7 @@ class Drawing(StudyTest):
                 self.assertIn(option, out, name)
 
     def test_policies(self):
-        """Those that are named, in that order; a label with a comma is one label."""
+        """The named policies, in that order; a label with a comma is one label."""
         write_results(self.folder, ["cross"])
         mean = self.drawn("figure_vits").axes[0].lines[2].get_ydata()
         figure = self.drawn("figure_vits", "--policies", "diffts,mixts", "--policies", "ts", "--without", "ts")
@@ -87,7 +87,7 @@ class Drawing(StudyTest):
         self.assertEqual(len(self.drawn("figure_vits", "--policies", "VITS, II").axes[0].lines), 1)
 
     def test_axis_of_values(self):
-        """The ends that are asked for; nobody leaves a log axis, and the axis is the script's own again afterwards."""
+        """The limits are the ones asked for; no policy leaves a log axis, and the axis is the script's own again afterwards."""
         write_results(self.folder, PRIORS)
         write_priors(self.folder, PRIORS, n=50)
         for name in ("figure_vits", "figure_diffts_2"):
@@ -113,7 +113,7 @@ class Drawing(StudyTest):
     # ---- labels and legends
 
     def test_labels_do_not_collide(self):
-        """Twelve points in three tight groups, with lines through them: the boxes of all labels are apart, on no point and in the axes."""
+        """Twelve points in three tight groups, with lines through them: the boxes of all labels are apart, cover no point and are inside the axes."""
         style.use()
         rng = np.random.default_rng(1)
         figure, axis = style.plt.subplots(figsize=(3.4, 3.2))
@@ -127,7 +127,7 @@ class Drawing(StudyTest):
         labels.place(axis, wanted, lines)
         self.assertEqual([text.get_text() for text in axis.texts], [label.text for label in wanted])
         figure.canvas.draw()
-        boxes = [Text.get_window_extent(text) for text in axis.texts]  # without the leader
+        boxes = [Text.get_window_extent(text) for text in axis.texts]  # without the leader line
         spots = axis.transData.transform(points)
         for k, box in enumerate(boxes):
             self.assertFalse(any(box.contains(*spot) for spot in spots))
@@ -139,8 +139,8 @@ class Drawing(StudyTest):
         self.assertEqual(len(axis.texts), count)
 
     def test_names_of_twelve_curves(self):
-        """Each beside the end of its line, in its colour and in the order of the ends, apart from the others, right of the panel and in the figure;
-        also in a narrow one. The caption is below the panel."""
+        """Each name is next to the end of its line, in its colour and in the order of the ends, apart from the others, right of the panel and inside
+        the figure, even in a narrow one. The caption is below the panel."""
         bandit(self.folder, policies=TWELVE)
         for size in ((), ("--size", 3.5, 3)):
             figure = self.drawn("figure_vits", *size)
@@ -161,7 +161,7 @@ class Drawing(StudyTest):
             self.assertLess(self.boxes(figure, [figure.texts[-1]])[0].y1, axis.get_tightbbox(figure.canvas.get_renderer()).y0)
 
     def test_places_apart(self):
-        """As close to where they would be as can be: two that are too close move by the same, one at the border pushes its neighbour."""
+        """Positions are as close to the wanted ones as possible: two that are too close move equally, one at the border pushes its neighbour."""
         for wanted, expected in (([5, 50], [5, 50]), ([50, 54], [47, 57]), ([54, 50], [57, 47]), ([1, 2], [0, 10]), ([99, 97, 3], [100, 90, 3])):
             np.testing.assert_allclose(labels.apart(wanted, 10, 0, 100), expected)
 

@@ -24,7 +24,7 @@ class Frontier(StudyTest):
         self.dataset = store.results(self.folder, "posterior")
 
     def test_points(self):
-        """What has no chain is there once; the rest at every number of stages. Distances are geometric means over sizes."""
+        """A sampler without a chain appears once; the rest appear at every number of stages. Distances are geometric means over sizes."""
         panels = figure_frontier.points(self.dataset)
         self.assertEqual(list(panels), ["cross", "rays"])
         self.assertEqual([(one.name, one.size, one.exact) for one in panels["rays"]],
@@ -42,7 +42,7 @@ class Frontier(StudyTest):
             self.assertAlmostEqual(one.cost, 1e6 * seconds / (20 * len(SIZES)))
 
     def test_front(self):
-        """Learned priors alone, and none that another one beats in both."""
+        """Only learned priors, and only those that no other one beats in both."""
         here = [figure_frontier.Point("twisted", "", exact, cost, value, 0.1)
                 for exact, cost, value in ((False, 3, 1.5), (False, 1, 4), (True, 0.5, 1), (False, 2, 5), (False, 4, 1.5), (False, 5, 1.2))]
         self.assertEqual([one.cost for one in figure_frontier.front(here)], [1, 3, 5])

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The figure of guards, and the chart of a metric that is measured at a few rounds alone, on made results."""
+"""The figure of guards, and the chart of a metric that is measured only at a few rounds, on artificial results."""
 import pathlib
 import tempfile
 import unittest
@@ -19,8 +19,8 @@ SPREAD = 0.5
 
 
 def study(regret):
-    """regret[weight, world, prior] of the second policy; that of the first is 10 everywhere, in each of two runs, which differ by SPREAD times the
-    ratio in the first and in the second as well, so that the second is 2 SPREAD off what the first lets expect."""
+    """regret[weight, world, prior] of the second policy; the first has 10 everywhere. There are two runs, in which the first policy is off its mean by
+    -SPREAD and SPREAD, and the second by the opposite times the ratio, so that the second is 2 SPREAD times the ratio off what the first predicts."""
     settings = [(world, file, weight) for world in range(2) for file in range(2) for weight in range(2)]
     mean = np.array([[[10.0], [regret[w, i, j]]] for i, j, w in settings])
     runs = mean[:, :, None] + SPREAD * np.array([-1, 1])[:, None] * np.array([np.ones_like(mean[:, 0]), -mean[:, 1] / 10]).transpose(1, 0, 2)[:, :, None]
@@ -34,7 +34,7 @@ class Guard(unittest.TestCase):
     REGRET = np.array([[[5.0, 40], [30, 8]], [[6, 12], [11, 8.4]]])
 
     def test_numbers(self):
-        """Rows are worlds, columns the priors; losses are those of the diagonal, over no guard."""
+        """Rows are worlds, columns the priors; losses are those on the diagonal, relative to no guard."""
         with unittest.mock.patch.object(figure_guard.averages, "at_end", lambda dataset, values: np.asarray(values)[..., -1]), \
              unittest.mock.patch.object(figure_guard.averages, "moments", lambda dataset, curve: (dataset["regret_mean"].values, None)):
             worlds, weights, ratio, error, regret = figure_guard.ratios(study(self.REGRET))
@@ -48,7 +48,7 @@ class Guard(unittest.TestCase):
         np.testing.assert_allclose(worst, [4, 1.2])
 
     def test_tasks(self):
-        """For another world the largest and the median, for this world the largest and the mean."""
+        """For other worlds the largest and the median, for the world itself the largest and the mean."""
         ratio = np.array([[[0.7, 2.0, 1.2], [3.0, 0.8, 1.0], [1.5, 1.1, 0.6]]])
         wrong, right = figure_guard_tasks.summaries(ratio, 0.1 * ratio)
         np.testing.assert_allclose(wrong, [[[3.0], [0.3]], [[1.35], [0.15]]])      # 1.35 lies between 1.2 and 1.5
@@ -62,7 +62,7 @@ class Guard(unittest.TestCase):
                 self.assertIn("none", err)
 
     def test_chart_of_few_rounds(self):
-        """The rounds at which it is not measured are left out, so that the others are joined."""
+        """The rounds at which it is not measured are left out, so the others are joined."""
         means = np.array([[[0.5, np.nan, np.nan, 0.25], [np.nan] * 4]])
         dataset = xr.Dataset(coords={"round": [1, 2, 3, 4]})
         with unittest.mock.patch.multiple(chart.averages, last_rounds=lambda dataset: [3], moments=lambda dataset, metric: (means, 0 * means),

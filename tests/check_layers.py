@@ -17,8 +17,8 @@ LAYERS = [
 MPI_LAYERS = {"parallel", "app"}
 LEAVES = {"library"}                # what is installed for others; the program does not use it
 # Headers *_internal.h stay in their folder.
-# Folders inside a layer. What stands directly in a layer is its interface and includes no header of these; their headers stay in the room,
-# but for the doors.
+# Folders inside a layer. The files directly in a layer are its interface and include no header of these folders; headers stay in their room,
+# except for the doors listed here.
 ROOMS = {
     "io/config": {"config.h", "config_rows.h"},
     "sampler/exact": set(),
@@ -27,16 +27,16 @@ ROOMS = {
     "sampler/gradient": set(),
     "sampler/tilted": {"tilt_end.h"},  # the study of log-concavity measures where tilted transport starts
     "sampler/particle": set(),
-    # `prepare` turns data of others into embedding files by these, and `parallel` shares the factorisation out among ranks.
+    # `prepare` uses these to turn other people's data into embedding files, and `parallel` shares the factorisation among ranks.
     "problem/embedding": {"classifier.h", "embedding_file.h", "factorisation.h", "idx.h", "linear_fit.h", "ratings.h"},
 }
 # Arrows between rooms of one layer: (from, header), with the reason.
 BETWEEN = {
-    # The reverse process of tilted transport has the Gaussian moments of the denoised sample, as joint moments do.
+    # The reverse process of tilted transport uses the Gaussian moments of the denoised sample, as joint moments do.
     ("sampler/tilted", "sampler/diffusion/denoised_moments.h"),
 }
 
-# A random stream has a purpose of its own (core/rng.h), never a reserved place in another one.
+# Each random stream has its own purpose (core/rng.h), never a reserved place in another stream.
 RESERVED_STREAM = re.compile(r"\.(?:run|round|draw|position)\s*\|?=\s*(?:UINT32_MAX|0x[0-9a-fA-F]{8}|1u\s*<<|[A-Z_]{3,}\b(?!\())|\bRNG_\w+\b[^;{}]*\|\s*[A-Z_]{3,}")
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+(["<])([^">]+)[">]', re.MULTILINE)
@@ -67,7 +67,7 @@ def check_include(room, kind, name):
 
 
 def check_guard(file, text):
-    """Headers are read once; the installed one says so in standard C."""
+    """Headers have include guards; the installed one has one in standard C."""
     once = re.search(r"^#pragma once$", text, re.MULTILINE)
     return "lacks #pragma once" if not once and file.name != "thompson.h" else None
 
@@ -91,7 +91,7 @@ def check_sources(report):
 
 
 def check_tests(report):
-    """Every test program is found by a GLOB of tests/CMakeLists.txt that is turned into tests."""
+    """Every test program matches a GLOB of tests/CMakeLists.txt that is turned into tests."""
     build = ROOT / "tests" / "CMakeLists.txt"
     text = build.read_text()
     globs = re.findall(r"file\(\s*GLOB\s+(\w+)\s+(?:CONFIGURE_DEPENDS\s+)?([^)\s]+)\s*\)", text)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""clang-tidy finds nothing in src by the checks of .clang-tidy."""
+"""clang-tidy finds nothing in src with the checks of .clang-tidy."""
 
 import os
 import pathlib
@@ -11,7 +11,7 @@ import tools
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILD = pathlib.Path(os.environ["THOMPSON_PROGRAM"]).parent
-AT_ONCE = 16  # files of one process
+AT_ONCE = 16  # files per process
 
 
 def main():

@@ -27,7 +27,7 @@ class Logs(StudyTest):
         self.dataset = store.results(self.folder, "bandit")
 
     def test_panels(self):
-        """A panel for each policy and problem, a line for each source, observations rising; runs that are not in are told."""
+        """A panel for each policy and problem, a line for each source, observations ascending; missing runs are reported."""
         made = figure_logs.panels(self.dataset)
         self.assertEqual([one.title for one in made], [f"{what} {theta}" for what in ("diffts", "mixts", "diffusion") for theta in ("rays", "cross")])
         self.assertEqual(list(made[3].names), ["theta", "logs"])
@@ -37,7 +37,7 @@ class Logs(StudyTest):
         self.assertEqual(list(made[0].done), [5, 6])
 
     def test_distances(self):
-        """A prior that is the true one moved by v is |v| away: every matching moves the mean by v."""
+        """A prior that is the true one shifted by v is at distance |v|: every matching moves the mean by v."""
         made = figure_logs.panels(self.dataset)
         np.testing.assert_allclose(made[4].means, [[0.5, 0], [1.5, 1]], atol=1e-9)
         np.testing.assert_allclose(made[5].means, [[2.5, 2], [3.5, 3]], atol=1e-9)

@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""Numbers that a page quotes are those of the table that they come from, found by key and not by text.
+"""Numbers that a page quotes agree with the table from which they come, found by key and not by text.
 
-Behind a number stands where it is from, in a comment that no reader of the rendered page sees:
+Each quoted number is followed by its source, in a comment that readers of the rendered page do not see:
 
     1.27<!-- guard; `diffts`, draws of the guard shrunk to 0.4; 0.3 -->     page of docs/results; row (the first cell); column (its heading)
     7%<!-- guard; `diffts`, draws of the guard shrunk to 0.4; 0.3; 2 -->    the second number of that cell
     0.4<!-- past_tasks; max; logs -->                                       the largest of a column, or of a row (`ROW; max`)
-    55%<!-- decisions; saved by the known prior, most -->                   a number that DERIVED makes of a table
-    122<!-- priors; =auto -->                                               a number that stands in the text of that page, before <!-- =auto -->
+    55%<!-- decisions; saved by the known prior, most -->                   a number that DERIVED computes from a table
+    122<!-- priors; =auto -->                                               a number in the text of that page, before <!-- =auto -->
 
-A table may be named by the heading above it (`guard#a-weight-that-is-learned`) or by its first heading cell (`past_tasks#DiffTS`), a page that is
-not in docs/results by its path, a row by how it begins (`three mixtures...`). A quoted number has the value of its source, rounded to its own
-digits. In the pages of QUOTING every number that is not in code has such a comment, but for those that say what was set (SETTING). Ends with
+A table may be named by the heading above it (`guard#a-weight-that-is-learned`) or by its first heading cell (`past_tasks#DiffTS`), a page outside
+docs/results by its path, a row by how it begins (`three mixtures...`). A quoted number has the value of its source, rounded to its own digits.
+In the pages of QUOTING every number that is not in code has such a comment, except those that say what was set (SETTING). Ends with
 "N passed, N failed".
 
     tests/check_numbers.py [ROOT]       another tree, such as one in which a digit was changed
@@ -28,7 +28,7 @@ WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight",
 VALUE = r"[-+−]?(?:\d{1,3}(?: \d{3})+|\d+)(?:\.\d+)?"
 QUOTED = re.compile(rf"({VALUE}|\b(?:{'|'.join(WORDS)})\b) ?%?<!-- ([^>]*?) -->", re.IGNORECASE)
 COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
-# A number that was set and not measured: of what it counts, or in a name.
+# A number that was set and not measured: what it counts, or the name that contains it.
 COUNTED = ("(?:samples|tasks|observations|rounds|dimensions|stages|bandits|Gaussians|runs|users|steps|pairs|clicks|components|settings|priors|shapes|"
            "problems|claims|standard error|particles)")
 OF = "(?:bandits|dimensions|temper|alpha|weight|standard deviations?)"
@@ -42,12 +42,12 @@ def number(text):
 
 
 def values(cell):
-    """The numbers of a cell, in order; a minus after a digit is a range's."""
+    """The numbers of a cell, in order; a minus after a digit denotes a range."""
     return [float(found.replace(" ", "").replace("−", "-")) for found in re.findall(rf"(?<![\w.]){VALUE}", COMMENT.sub("", cell))]
 
 
 def plain(cell):
-    """A cell without marks of code, bold and links."""
+    """A cell without markup for code, bold and links."""
     return re.sub(r"[`*]|<br>", "", re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", COMMENT.sub("", cell))).strip()
 
 
@@ -56,7 +56,7 @@ def cells_of(line):
 
 
 def tables(page, anchor=""):
-    """[(heading cells, [row cells])] of a page, or of what stands under the heading with this anchor."""
+    """[(heading cells, [row cells])] of a page, or of the part under the heading with this anchor."""
     found, under, head = [], not anchor, None
     for line in page.read_text(encoding="utf-8").splitlines():
         if line.startswith("#"):
@@ -72,7 +72,7 @@ def tables(page, anchor=""):
 
 
 class Wrong(Exception):
-    """A comment that names nothing, or more than one thing."""
+    """A comment that refers to nothing, or to more than one thing."""
 
 
 def source(root, name):
@@ -90,14 +90,14 @@ def only(found, what):
 
 
 def columns(root, page, heading):
-    """[[(row, numbers)]], of each table of the page that has a column with this heading."""
+    """[[(row, numbers)]], for each table of the page that has a column with this heading."""
     path, anchor = source(root, page)
     having = [(head.index(plain(heading)), rows) for head, rows in tables(path, anchor) if plain(heading) in head]
     return [[(plain(row[0]), values(row[at])) for row in rows if values(row[at])] for at, rows in having]
 
 
 def column(root, page, heading):
-    """The same of the only such table."""
+    """The same for the only such table."""
     return only(columns(root, page, heading), f"the column {heading} of {page}")
 
 
@@ -112,14 +112,14 @@ def named(root, page, name):
 
 
 def row_of(found, name):
-    """The only row with this name, or that begins so."""
+    """The only row with this name, or whose name begins with it."""
     beginning = plain(name.removesuffix("..."))
     having = [cells for first, cells in found if first == beginning or name.endswith("...") and first.startswith(beginning)]
     return only(having, f"the row {name}")
 
 
 def decisions(root):
-    """What the known prior and the rules take off: arrows are Thompson sampling -> best rule, each pair with its standard error last."""
+    """What the known prior and the rules save: arrows are Thompson sampling -> best rule, each pair with its standard error last."""
     tasks = ("decisions#rules-and-priors", "decisions#the-six-priors-of-the-diffts-paper")
     known, none = ([cell for page in tasks for row, cell in column(root, page, heading) if row != "gaussian"] for heading in ("known prior", "N(0, I)"))
     every = [[cell for page in tasks for _, cell in column(root, page, heading)] for heading in ("known prior", "N(0, I)")]
@@ -128,7 +128,7 @@ def decisions(root):
 
 
 def guard(root):
-    """What a wrong prior costs without a guard: the first column of the six designs."""
+    """What a wrong prior costs without a guard: the first column for the six designs."""
     return {"worst without a guard": [cell[0] for _, cell in column(root, "guard#weight", "0")]}
 
 
@@ -140,7 +140,7 @@ def posterior(root):
 
 
 def regret(root):
-    """Percent that a mixture of ten Gaussians is above DiffTS."""
+    """Percent by which a mixture of ten Gaussians is above DiffTS."""
     heading = "2 048 runs, 32 learned priors"
     (_, rows), = [table for table in tables(source(root, "regret")[0]) if table[0][0] == heading]
     mixture, difference = ([values(cell)[0] for cell in row[1:]] for row in rows)
@@ -148,7 +148,7 @@ def regret(root):
 
 
 def stream(root):
-    """Percent above the known prior, of the last 20 bandits, and above N(0, I), of the first 20 in the plane."""
+    """Percent above the known prior, for the last 20 bandits, and above N(0, I), for the first 20 in the plane."""
     ends = ("cross, thompson", "cross, bayes_ucb", "rays, thompson", "rays, bayes_ucb")
     first = [values(row[1])[0] for row in tables(source(root, "stream")[0])[0][1]]
     return {"above the known prior": [100 * (named(root, "stream", name) - 1) for name in ends],
@@ -170,7 +170,7 @@ def papers(root):
     return {"all": [sum(counts)], **{re.sub(r"^\W+ ", "", name): [count] for name, count in zip(head[1:], counts)}}
 
 
-# of a page, {name: numbers}; quoted as "NAME, least" or "NAME, most"
+# For each page, {name: numbers}; quoted as "NAME, least" or "NAME, most"
 DERIVED = {"decisions": decisions, "guard": guard, "posterior": posterior, "regret": regret, "stream": stream, "localised": localised, "docs/papers/README.md": papers}
 
 
@@ -217,7 +217,7 @@ def wrong_numbers(root, page):
 
 
 def without_source(page):
-    """Numbers of a quoting page that have no comment and are no setting."""
+    """Numbers of a quoting page that have no comment and are not settings."""
     text = re.sub(r"^(```.*?^```|    .*?$|!\[.*?$)", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
     text = re.sub(r"`[^`]*`", "", re.sub(r"\]\([^)]*\)", "]", QUOTED.sub("", text)))
     text = SETTING.sub("", COMMENT.sub("", text))
@@ -225,7 +225,7 @@ def without_source(page):
 
 
 def with_other_digits(text):
-    """A page with every digit of its tables changed, but for the headings and the names of rows, by which cells are found."""
+    """A page with every digit of its tables changed, except in the headings and the names of rows, by which cells are found."""
     lines, head = [], True
     for line in text.splitlines():
         if line.startswith("|") and not head:
@@ -237,7 +237,7 @@ def with_other_digits(text):
 
 
 def unseen_changes():
-    """Numbers that are quoted from a cell, and would still pass if every digit of every table were another."""
+    """Numbers that are quoted from a cell, and would still pass if every digit of every table were different."""
     with tempfile.TemporaryDirectory() as folder:
         copy = pathlib.Path(folder)
         for page in (ROOT / "docs").rglob("*.md"):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The table of papers on results made by hand: means, errors and which cells are bold, worked out below."""
+"""The table for papers on results made by hand: means, errors and which cells are bold, worked out below."""
 import numpy as np
 
 from study_fixture import SIZES, StudyTest, call, main, write_posterior, write_study
@@ -9,9 +9,9 @@ import paper_table
 import table
 
 A = np.array([1.0, 2.0, 3.0, 4.0])
-# In the first problem b is worse than a by 1 in every run, nearly (t = 24 with 3 degrees of freedom), c by 0.2 ± 0.5; the oracle takes no part.
+# In the first problem b is worse than a by about 1 in every run (t = 24 with 3 degrees of freedom), c by 0.2 ± 0.5; the oracle does not take part.
 FIRST = [A, A + [1, 1.1, 0.9, 1], A + [-1, 1.2, 0.6, 0], 0 * A]
-# In the second a has not run, and c is worse than b by the same in every run.
+# In the second a has not run, and c is worse than b by the same amount in every run.
 SECOND = [np.nan * A, 1 + 0 * A, 1.01 + 0 * A, 0 * A]
 MARKDOWN = """\
 | policy |             cross |            ra_ys |
@@ -51,7 +51,7 @@ class PaperTable(StudyTest):
         self.assertEqual(call(table, self.folder, "--layout", "paper", "-f", "csv")[0], 2)
 
     def test_columns_of_a_posterior_study(self):
-        """One for each setting and number of observations; a metric that has no best has no bold cell."""
+        """One column for each setting and number of observations; a metric without a best value has no bold cell."""
         write_posterior(self.folder)
         dataset = store.results(self.folder, None)
         heading = paper_table.printed(dataset, "emd", "markdown").splitlines()[0]

@@ -1,4 +1,4 @@
-"""Under a real Slurm: jobs that are pre-empted and requeued, and arrays of shards, give the bytes of an undisturbed run."""
+"""Under a real Slurm: jobs that are pre-empted and requeued, and arrays of shards, give the same bytes as an undisturbed run."""
 
 import os
 import sys
@@ -10,8 +10,8 @@ import slurm
 
 SKIPPED = 77  # the exit status that CTest reads as "not run"
 JOBS = os.path.join(program.SOURCE, "jobs")
-# Long enough to be disturbed three times, on a fast machine too: 360 tasks, some 20 CPU seconds, and about one wall second before a disturbance comes.
-# A job is disturbed when FEW tasks were done since it began.
+# Long enough to be disturbed three times, even on a fast machine: 360 tasks, some 20 CPU seconds, and about one wall second before a disturbance comes.
+# A job is disturbed once FEW tasks have been done since it began.
 LONGER = ("--set", "problem.rounds=10000", "--set", "runs=80", "--set", "block=4")
 TASKS = 360
 FEW = 5
@@ -31,7 +31,7 @@ class Slurm(program.ProgramTest):
             time.sleep(0.1)
 
     def done(self, folder):
-        """Finished tasks, as `thompson status` tells while the job runs."""
+        """Finished tasks, as `thompson status` reports while the job runs."""
         process = program.thompson("status", folder)
         return int(process.stdout.split(" tasks: ")[1].split(" done")[0]) if process.returncode == 0 else 0
 
@@ -45,7 +45,7 @@ class Slurm(program.ProgramTest):
         self.assertEqual(set(CLUSTER.states(job)), {"COMPLETED"}, CLUSTER.logs())
 
     def test_preempted_and_requeued(self):
-        """A job of a higher partition takes the node twice; then the batch script's own signal, as before the time limit."""
+        """A job of a higher partition takes the node twice; then the batch script gets its own signal, as before the time limit."""
         out = self.path("out")
         job = CLUSTER.submit("--ntasks=2", os.path.join(JOBS, "requeue.sbatch"), self.study, "-o", out, *LONGER)
         for life in range(2):
@@ -73,7 +73,7 @@ class Slurm(program.ProgramTest):
         self.assert_same_results(os.path.join(out, "results.nc"), self.path("undisturbed/results.nc"))
 
     def test_killed_rank(self):
-        """kill -9 of a rank ends the step; the same script, submitted again, goes on."""
+        """kill -9 of a rank ends the step; the same script, submitted again, continues."""
         out = self.path("out")
         script = os.path.join(JOBS, "single.sbatch")
         job = CLUSTER.submit("--ntasks=2", script, self.study, "-o", out, *LONGER)

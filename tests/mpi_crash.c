@@ -1,5 +1,5 @@
 /* The last rank crashes inside MPI_Finalize, after its work: the job has not failed. The status of this test
- * is mpiexec's. */
+ * is that of mpiexec. */
 #include "parallel/parallel.h"
 
 #include <mpi.h>
@@ -7,7 +7,8 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-/* MPI_Finalize begins with the attributes of MPI_COMM_SELF (MPI 3.1, section 8.7.1). */
+/* Crashes from an attribute: MPI_Finalize begins with the attributes of MPI_COMM_SELF (MPI 3.1, section
+ * 8.7.1). */
 static int crash(MPI_Comm communicator, int key, void *value, void *extra) {
   (void)communicator, (void)key, (void)value, (void)extra;
   raise(SIGSEGV);

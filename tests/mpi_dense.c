@@ -1,5 +1,5 @@
-/* Dense algebra on a grid of ranks against LAPACK on one, against Gram and Schmidt, and against what defines
- * it. Sizes are not multiples of the blocks. */
+/* Dense algebra on a grid of ranks against LAPACK on one rank, against Gram-Schmidt, and against its
+ * definitions. Sizes are not multiples of the blocks. */
 #include "core/dense.h"
 #include "core/memory.h"
 #include "mpi_harness.h"
@@ -13,7 +13,7 @@ enum { CASES = 5, MOST = 64 * 64 };
 
 static const Rng STREAM = {.key = {{3, 4}}, .run = 1, .position = 100};
 
-/* The elements of a matrix of normals, by both; x[rows, columns] is row-major. */
+/* The elements of a matrix of normals, stored both ways; x[rows, columns] is row-major. */
 typedef struct {
   Dense dense;
   DenseMatrix matrix;
@@ -28,7 +28,7 @@ static Side make(Dense dense, int rows, int columns) {
 
 static void gather(const Side *side, double *x) { dense_gather(&side->dense, &side->matrix, x); }
 
-/* Largest difference of n numbers. */
+/* Returns the largest difference of n numbers. */
 static double difference(int n, const double *a, const double *b) {
   double most = 0;
   for (int i = 0; i < n; i++) most = fmax(most, fabs(a[i] - b[i]));
@@ -58,8 +58,8 @@ static void test_elements(void) {
   }
 }
 
-/* What a rank holds of a matrix: all parts together are the whole, and none is larger than its share of the
- * rows and columns and a block more both ways. */
+/* Checks the parts of a matrix that ranks hold: together they are the whole, and none is larger than its
+ * share of the rows and columns plus a block in each direction. */
 static void test_shares(void) {
   static const int SHAPES[][2] = {{1000, 1000}, {1000, 130}, {37, 1000}, {3, 2}};
   for (int c = 0; c < 8; c++) {
@@ -77,7 +77,8 @@ static void test_shares(void) {
   }
 }
 
-/* Every column goes to one rank in one round, from there and back; and what is taken of all elements. */
+/* Checks that each round takes every column to one rank and back, and the quantities that are computed over
+ * all elements. */
 static void test_columns(void) {
   enum { ROWS = 7, MOST_COLUMNS = 600 };
   static const int COLUMNS[] = {1, 3, 64, 65, 257, 600}, BLOCKS[] = {5, 64};
@@ -129,7 +130,7 @@ static void test_columns(void) {
   }
 }
 
-/* A B, A' B, A B' and A' A, element by element. */
+/* Checks A B, A' B, A B' and A' A, element by element. */
 static void test_products(void) {
   for (int c = 0; c < CASES; c++) {
     const int n = SIZES[c][0], m = n - 4;
@@ -178,7 +179,7 @@ static void test_products(void) {
   }
 }
 
-/* The orthogonal factor is that of Gram and Schmidt, and so the same on any grid: square and tall. */
+/* Checks that the orthogonal factor is that of Gram-Schmidt, and so the same on any grid: square and tall. */
 static void test_orthogonal(void) {
   for (int c = 0; c < CASES; c++)
     for (int columns = SIZES[c][0]; columns > 0; columns -= 15) {
@@ -201,7 +202,8 @@ static void test_orthogonal(void) {
     }
 }
 
-/* A = G' G / n + diag(i), by grid and by LAPACK: values, vectors with their signs; and A u = w u. */
+/* Compares the eigenvectors of A = G' G / n + diag(i) by grid and by LAPACK: values, and vectors with their
+ * signs; checks that A u = w u. */
 static void test_eigenvectors(void) {
   for (int c = 0; c < CASES; c++) {
     const int n = SIZES[c][0];
@@ -236,13 +238,13 @@ static void test_eigenvectors(void) {
   }
 }
 
-/* Of LAPACK on the last rank of the grid alone. */
+/* Fails on the last rank of the grid only, in place of LAPACK. */
 static int fail_on_last(const Dense *dense, DenseMatrix *a, double *w) {
   (void)a, (void)w;
   return dense->row == dense->grid_rows - 1 && dense->column == dense->grid_columns - 1 ? 7 : 0;
 }
 
-/* All ranks hear of it, with one kind of error. */
+/* Checks that all ranks learn of a failure, with one kind of error. */
 static void test_failure(void) {
   Dense grid = grid_create(&ranks, 5), one = dense_lapack(ranks.rank, ranks.size, parallel_sum_all);
   const Dense *const sides[] = {&grid, &one};

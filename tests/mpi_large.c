@@ -1,5 +1,5 @@
 /* Large settings on any number of ranks: the matrix is that of the ordinary inverse problem, its eigenvalues
- * those that were asked for, and a block gives the same numbers with ScaLAPACK as with LAPACK. */
+ * are the requested ones, and a block gives the same numbers with ScaLAPACK as with LAPACK. */
 #include "mpi_harness.h"
 #include "parallel/grid.h"
 #include "study/keys.h"
@@ -77,7 +77,7 @@ static void say_nothing(const char *what, double seconds) {
   (void)seconds;
 }
 
-/* Bytes of the heap in use; 0 where nobody counts them, as under sanitizers. */
+/* Returns the bytes of the heap in use; 0 where they are not counted, as under sanitizers. */
 static double heap_in_use(void) {
 #if defined(__GLIBC__) && (__GLIBC__ > 2 || __GLIBC_MINOR__ >= 33)
   const struct mallinfo2 heap = mallinfo2();
@@ -93,9 +93,9 @@ static bool keep_heap(void *context, double fraction) {
   return true;
 }
 
-/* What a rank holds when its run is about to draw: its part of the eigenvectors and of the exact draws, which
- * are padded by a block both ways at most, its columns of two rounds, and vectors, of which 64 are allowed.
- */
+/* Checks the memory that a rank holds when its run is about to draw: its part of the eigenvectors and of the
+ * exact draws, which are padded by at most a block in each direction, its columns of two rounds, and vectors,
+ * of which 64 are allowed. */
 static void test_memory(void) {
   enum { D = 600, DRAWS = 60, SIDE = 16, VECTORS = 64 };
   double heap = 0;

@@ -1,6 +1,6 @@
-/* The queue that ranks take tasks from: every task to one rank, once, also from the parts of other groups; a
- * slow policy is found out and brought forward; short tasks come in batches; what failed and who asked to
- * stop is known to all. */
+/* The queue that ranks take tasks from: every task goes to one rank, once, also from the parts of other
+ * groups; a slow policy is detected and moved forward; short tasks come in batches; all ranks know what
+ * failed and who asked to stop. */
 #include "mpi_harness.h"
 #include "parallel/queue.h"
 #include "parallel/worklist.h"
@@ -28,7 +28,7 @@ typedef struct {
   Queue *queue;
 } Case;
 
-/* All tasks but every seventh, which was done before. */
+/* Makes all tasks except every seventh, which was done before. */
 static void make_case(int groups, Case *c) {
   *c = (Case){.study = make_study()};
   const int tasks = c->study.task_count;
@@ -50,7 +50,7 @@ static void free_case(Case *c) {
   free(c->cost);
 }
 
-/* Take tasks until `most` are taken or none is left: taken[i] counts how often task i was. */
+/* Takes tasks until `most` are taken or none is left: taken[i] counts how often task i was taken. */
 static void take_tasks(const Case *c, int most, double *taken) {
   for (int task, i = 0; i < most && (task = queue_take(c->queue)) >= 0; i++) {
     taken[task]++;
@@ -59,7 +59,8 @@ static void take_tasks(const Case *c, int most, double *taken) {
   queue_look(c->queue);
 }
 
-/* Over all ranks, every task of the list was taken once, and the counters say what became of it. */
+/* Checks that over all ranks every task of the list was taken once, and that the counters say what became of
+ * it. */
 static void check_all_taken(const Case *c, const double *taken) {
   int64_t failed = 0;
   parallel_barrier();
@@ -84,8 +85,8 @@ static void test_every_task_once(void) {
   }
 }
 
-/* The last rank takes nearly all parts alone, and stops with a batch in its hands if it has one; the others
- * come when it has gone. Then each finds nothing, in its own part or any other. */
+/* Checks late ranks: the last rank takes nearly all parts alone, and stops holding a batch if it has one; the
+ * others start when it has gone. Then each finds nothing, in its own part or any other. */
 static void test_late_ranks(void) {
   for (int groups = 1; groups <= ranks.size; groups++) {
     Case c;
@@ -127,9 +128,9 @@ static void test_stop_reaches_all(void) {
   free_case(&c);
 }
 
-/* Three policies of which the model says 1, 2, 3 units a task, though they take 30, 2, 1 s; two equal workers
- * without any delay. Each is begun once; from then on the slow policy comes first, and the end is at most one
- * short task later than half of all work. */
+/* Checks three policies that the model puts at 1, 2, 3 units per task, though they take 30, 2, 1 s; two equal
+ * workers without any delay. Each policy is started once; from then on the slow one comes first, and the end
+ * is at most one short task later than half of all work. */
 static void test_slow_policy_comes_forward(void) {
   enum { LINES = 3, EACH = 60, WORKERS = 2 };
   static const double model[LINES] = {1, 2, 3}, truth[LINES] = {30, 2, 1};
@@ -149,30 +150,31 @@ static void test_slow_policy_comes_forward(void) {
   }
   CU_ASSERT_EQUAL(worklist_choose(LINES, lines, 0), -1);
   CU_ASSERT_EQUAL(order[0], 0);
-  CU_ASSERT_EQUAL(order[1], 1); /* the second worker begins with another */
+  CU_ASSERT_EQUAL(order[1], 1); /* the second worker starts with another policy */
   for (int line = 0; line < LINES; line++) CU_ASSERT_EQUAL(lines[line].left, 0);
   CU_ASSERT_TRUE(fmax(free_at[0], free_at[1]) <= work / WORKERS + 2);
 }
 
 static void test_batches(void) {
-  /* .1 s for a unit of the first policy, so .2 s a task; with the other two 300 s of work remain */
+  /* 0.1 s per unit of the first policy, so 0.2 s per task; with the other two, 300 s of work remain */
   const WorkLine lines[] = {{.left = 1000, .begun = true, .next = 2, .cost = 10, .seconds = 1},
                             {.left = 50, .begun = true, .next = 1, .cost = 2, .seconds = 4},
                             {.left = 0, .begun = true, .next = 1, .cost = 1, .seconds = 9}};
   CU_ASSERT_EQUAL(worklist_batch(3, lines, 0, 10), 5); /* a second */
-  CU_ASSERT_EQUAL(worklist_batch(3, lines, 0, 300), 2); /* half of the second that remains for each */
+  CU_ASSERT_EQUAL(worklist_batch(3, lines, 0, 300), 2); /* half of the remaining second for each */
   CU_ASSERT_EQUAL(worklist_batch(3, lines, 0, 1500), 1);
-  CU_ASSERT_EQUAL(worklist_batch(3, lines, 1, 10), 1); /* 2 s a task */
+  CU_ASSERT_EQUAL(worklist_batch(3, lines, 1, 10), 1); /* 2 s per task */
   WorkLine unknown = {.left = 1000, .begun = true, .next = 1e-6};
   CU_ASSERT_EQUAL(worklist_batch(1, &unknown, 0, 1), 1);
   unknown.cost = 1, unknown.seconds = 1e-3, unknown.left = 2;
   CU_ASSERT_TRUE(worklist_batch(1, &unknown, 0, 1e-9) <= 2);
-  /* Finished in less than the microsecond that counters count in. */
+  /* Finished in less than a microsecond, the unit of the counters. */
   const WorkLine instant = {.left = 100, .begun = true, .next = 1, .cost = 3};
   CU_ASSERT_EQUAL(worklist_batch(1, &instant, 0, 10), 5);
 }
 
-/* Every group has ranks of its own and its part of a line, and the parts make the line. */
+/* Checks that every group has ranks of its own and its part of a line, and that the parts make up the
+ * line. */
 static void test_groups(void) {
   for (int size = 1; size <= 5000; size += 613) {
     const int groups = worklist_groups(size);

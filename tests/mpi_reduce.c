@@ -1,5 +1,5 @@
-/* The reducer on any number of ranks: large curves, which the ranks that read them write into the file, give
- * the same values as small ones, which rank 0 compresses; a failed and a missing task included. */
+/* The reducer on any number of ranks: large curves, which are written into the file by the ranks that read
+ * them, give the same values as small ones, which rank 0 compresses; a failed and a missing task included. */
 #include "core/rng.h"
 #include "io/store.h"
 #include "mpi_harness.h"
@@ -49,7 +49,7 @@ static void make_folder(const char *folder, const Study *study) {
   lock_release(lock);
 }
 
-/* The values of a variable are the same in both files, bit by bit, and not all missing. */
+/* Checks that the values of a variable are the same in both files, bit by bit, and not all missing. */
 static void check_same(StoreFile *one, StoreFile *other, const char *name, int axes, const size_t *shape) {
   static double values[2][SETTINGS * POLICIES * RUNS * POINTS];
   size_t size = 1, there = 0;
@@ -64,7 +64,8 @@ static void check_same(StoreFile *one, StoreFile *other, const char *name, int a
   CU_ASSERT_TRUE(there > 0);
 }
 
-/* Runs that the first policy lacks, in a failed and a missing task, have the floor from another policy. */
+/* Checks that runs that the first policy lacks, in a failed and a missing task, get the floor from another
+ * policy. */
 static void check_floor(StoreFile *file) {
   static double floor[SETTINGS * RUNS * POINTS];
   CHECK_OK(store_get_doubles(file, "regret_floor", floor));

@@ -47,7 +47,7 @@ class Adaptive(program.ProgramTest):
             return {name: np.ma.filled(data[name][...], np.nan) if data[name].dtype.kind == "f" else np.asarray(data[name][...]) for name in data.variables}
 
     def expected_runs(self, regret, block, least, most, target):
-        """The rule once more, from the regret[policy, run] at the last round: waves of whole blocks until the largest standard error is there."""
+        """The rule implemented again, from regret[policy, run] at the last round: waves of whole blocks until the largest standard error is small enough."""
         runs = math.ceil(least / block) * block
         while True:
             largest = max(se(policy[:runs] - regret[0, :runs]) for policy in regret[1:])
@@ -80,7 +80,7 @@ class Adaptive(program.ProgramTest):
         self.assertEqual(data["status"].shape[-1], 50)
 
     def test_runs_are_those_of_a_fixed_study(self):
-        """With one replicate a run has the same world and the same prior however many there are."""
+        """With one replicate, a run has the same world and the same prior however many runs there are."""
         adaptive = self.load(self.run_study("one", "--set", "prior.replicates=1"))
         fixed = self.load(self.run_study("two", "--set", "prior.replicates=1", "--set", "runs=60"))
         runs = min(60, (adaptive["status"][0, 0] == 1).sum())
@@ -95,7 +95,7 @@ class Adaptive(program.ProgramTest):
         self.assertIn("same", self.succeed("verify", self.path("ranks3")).stdout)
 
     def test_killed_and_resumed(self):
-        """kill -9 of a rank, three times, on different numbers of ranks; then resumed to the end on another."""
+        """kill -9 of a rank, three times, on different numbers of ranks; then resumed to the end on yet another."""
         reference = self.run_study("one")
         chance = random.Random(2)
         killed = 0
@@ -110,7 +110,7 @@ class Adaptive(program.ProgramTest):
         self.assert_same_results(reference, self.run_study("killed", "--resume", ranks=4))
 
     def test_tasks_that_are_damaged_between_jobs(self):
-        """Records of the first wave and of later ones, of several policies and settings: one job repairs all, and runs nothing else."""
+        """Records of the first wave and of later ones, of several policies and settings: one job repairs all of them, and runs nothing else."""
         reference = self.run_study("one")
         for ranks in (1, 3):
             out = self.run_study(f"torn{ranks}").removesuffix("results.nc")
@@ -123,7 +123,7 @@ class Adaptive(program.ProgramTest):
             self.assert_same_results(reference, out + "results.nc")
 
     def test_failure_before_what_an_earlier_job_did(self):
-        """A job stopped at a failure in the first wave, while tasks of later waves are there, is no job with damaged records."""
+        """A job that stops at a failure in the first wave, while tasks of later waves exist, does not count as one with damaged records."""
         more = ("--set", "problem.rounds=20000", "--set", "policies=[ts, linucb]", "--set", "runs.target_se=0.1", "--set", "problem.theta=cross")
         reference = self.run_study("one", *more)
         self.run_study("out", *more)
@@ -134,7 +134,8 @@ class Adaptive(program.ProgramTest):
         self.assert_same_results(reference, self.run_study("out", *more, "--resume"))
 
     def test_first_policy_that_always_fails(self):
-        """Nothing can be compared with it: the setting ends after its first runs and says so; its failed tasks make the exit status."""
+        """If the first policy always fails, nothing can be compared with it: the setting ends after its first runs and says so; its failed tasks
+        determine the exit status."""
         first = "policies=[{name: vits1, steps: 100000}, linucb, random]"
         process = program.thompson("run", self.study, "-o", self.path("out"), "--set", first, "--set", "problem.dimension=30",
                                    "--set", "problem.theta=gaussian", "--task-timeout", "0.5")
@@ -148,7 +149,7 @@ class Adaptive(program.ProgramTest):
         self.assertTrue((data["status"][0, 0] == 2).all() and (data["status"][0, 1:] == 1).all())
 
     def test_partial_results(self):
-        """An early stop between waves: `status` and `reduce` tell what is there, --resume goes on."""
+        """An early stop between waves: `status` and `reduce` report what is there, --resume continues."""
         reference = self.run_study("one")
         job = subprocess.Popen([program.PROGRAM, "run", self.study, "-o", self.path("part")], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         while not journals.files(self.path("part")) and job.poll() is None:

@@ -9,7 +9,7 @@ import netCDF4
 import numpy as np
 import program
 
-# Networks that are quickly learned; they do not have to be good.
+# Networks that are learned quickly; they do not have to be good.
 FAST = ["--option", "training_steps=40", "--option", "hidden=[8, 8]", "--option", "stages=4", "--option", "mixture_starts=1"]
 
 
@@ -19,8 +19,8 @@ class Auto(program.ProgramTest):
         return self.succeed("train", "--family", "auto", "--theta", self.path("theta.csv"), "-o", self.path("prior.nc"), *FAST, *more, **options)
 
     def test_gaussian(self):
-        """A Gaussian world, in which the mixture is of one component, takes the least expensive of equals. Its scores, known from the closed
-        form: with S the covariance of the posterior a score is E|theta - x| - E|x - x'| / 2, and all three are drawn from it. 128 tasks of
+        """In a Gaussian world, where the mixture has one component, the least expensive of equal families is chosen. Its scores are known in closed
+        form: with S the covariance of the posterior a score is E|theta - x| - E|x - x'| / 2, and all three are drawn from it. 128 tasks in
         the program and 4000 here: 5 standard errors of the first, from the table of NumPy's scores."""
         rng = np.random.default_rng(4)
         out = self.train(rng.normal(size=(700, 2)), "--noise", "0.5").stdout
@@ -29,7 +29,7 @@ class Auto(program.ProgramTest):
             self.assertEqual((data.prior, data.auto_sampler, int(data.auto_chosen), int(data.auto_tasks)), ("gaussian", "mixts", 0, 128))
             scores, ratio = data["auto_score"][...], data["auto_ratio"][...]
             self.assertTrue((data["auto_seconds_draw"][...] > 0).all())
-            # The file's own seconds are those of all fits and of the one that was chosen.
+            # The file's own seconds are those of all fits plus those of the chosen one.
             self.assertLess(data["auto_seconds_fit"][2], data["auto_seconds_fit"][...].sum())
             self.assertLess(data["auto_seconds_fit"][...].sum(), float(data.seconds_fit))
         np.testing.assert_allclose(ratio, (scores / scores[0]).mean(1), rtol=1e-12)
@@ -42,8 +42,8 @@ class Auto(program.ProgramTest):
             self.assertLess(abs(score - sampled.mean()), 5 * sampled.std() / np.sqrt(128))
 
     def test_few_held_out(self):
-        """128 of 2 600 are a small share, so the Gaussian is kept that was fitted without them: what they add to the mean of all is the mean of
-        128."""
+        """128 of 2 600 is a small share, so the Gaussian that was fitted without them is kept: their contribution to the mean of all samples is
+        the mean of 128."""
         theta = np.random.default_rng(8).normal(size=(2600, 2))
         self.assertIn("on 128 held-out tasks, fitted without them", self.train(theta).stdout)
         with netCDF4.Dataset(self.path("prior.nc")) as data:
@@ -55,7 +55,7 @@ class Auto(program.ProgramTest):
 
     def test_mixture(self):
         """Two narrow Gaussians far apart: one Gaussian is clearly worse, and the networks, hardly trained, are not better. The file opens
-        with the sampler that was chosen, by its name `auto` too, and is the same on any number of ranks."""
+        with the sampler that was chosen, also by the name `auto`, and is the same on any number of ranks."""
         rng = np.random.default_rng(5)
         theta = 0.1 * rng.normal(size=(200, 2)) + np.where(rng.random((200, 1)) < 0.5, -2, 2)
         self.assertRegex(self.train(theta).stdout, "mixture +mixts .*chosen")
@@ -98,8 +98,8 @@ policies: [ts, auto, {name: auto, rule: bayes_ucb, label: ucb}]
             return data["regret"][0, :, :, -1], files
 
     def test_study(self):
-        """Both policies share one prior of 40 tasks after 3 and 15 of 30 rounds; the regret is that of the chosen sampler with the same file, and
-        results and table are the same on any number of ranks. A study of other rounds is judged by others, and has a prior of its own."""
+        """Both policies share one prior, judged on 40 tasks after 3 and 15 of 30 rounds; the regret is that of the chosen sampler with the same file, and
+        results and table are the same on any number of ranks. A study with another number of rounds is judged at other sizes, and has its own prior."""
         regret, (file,) = self.play("one")
         with netCDF4.Dataset(file) as data:
             self.assertEqual((int(data.auto_tasks), list(data["auto_size"][...])), (40, [3, 15]))
@@ -116,8 +116,8 @@ policies: [ts, auto, {name: auto, rule: bayes_ucb, label: ucb}]
         self.assertNotEqual(os.path.basename(self.play("one", "problem.rounds=20", "policies=[auto]")[1][0]), os.path.basename(file))
 
     def test_logs(self):
-        """Two far Gaussians that only rewards are known of: one Gaussian predicts the other half of a task's rewards clearly worse. 50 tasks of 150 are held
-        out, and the file is the same on three ranks."""
+        """Two distant Gaussians, known only through rewards: one Gaussian predicts the other half of a task's rewards clearly worse. 50 tasks of 150 are
+        held out, and the file is the same on three ranks."""
         rng = np.random.default_rng(6)
         task, x = np.repeat(np.arange(150), 8), rng.normal(size=(1200, 2))
         theta = 0.2 * rng.normal(size=(150, 2)) + np.where(rng.random((150, 1)) < 0.5, -2, 2)
@@ -137,7 +137,7 @@ policies: [ts, auto, {name: auto, rule: bayes_ucb, label: ucb}]
             np.testing.assert_array_equal(one, other)
 
     def test_halves_of_evidence(self):
-        """Tasks that all have the same theta: prior and half of the evidence know it, so what is left to predict is noise, N(0, I) in the two directions of
+        """Tasks that all have the same theta: prior and half of the evidence determine it, so only noise is left to predict, N(0, I) in the two directions of
         the other half, and the energy score is E|e - e'| / 2 = sqrt(pi) / 2. Its standard deviation from task to task is about 0.5, and 200 are held out."""
         rng = np.random.default_rng(7)
         task, x = np.repeat(np.arange(600), 4), rng.normal(size=(2400, 2))

@@ -1,4 +1,4 @@
-"""`thompson bench`: every registered sampler, with speeds and shares that can be, and work that agrees with pencil and paper."""
+"""`thompson bench`: every registered sampler, with plausible speeds and shares, and work that agrees with a calculation by hand."""
 
 import json
 import os
@@ -12,7 +12,7 @@ TINY = ["--seconds", "0.002", "--set", "problem.arms=20", "--set", "problem.roun
 class Bench(program.ProgramTest):
     @staticmethod
     def seconds():
-        """CPU seconds of the programs that have ended."""
+        """CPU seconds of the child programs that have ended."""
         usage = resource.getrusage(resource.RUSAGE_CHILDREN)
         return usage.ru_utime + usage.ru_stime
 
@@ -31,12 +31,12 @@ class Bench(program.ProgramTest):
             for key in ("seconds_per_draw", "rounds_per_second", "flops_per_round", "bytes_per_round", "round_fraction_of_bandwidth"):
                 self.assertGreater(row[key], 0, (row["sampler"], key))
             self.assertGreater(row["round_fraction_of_peak"], 0)
-            self.assertLess(row["round_fraction_of_peak"], 1.2, row["sampler"])     # the peak is measured too, at other moments
+            self.assertLess(row["round_fraction_of_peak"], 1.2, row["sampler"])     # the peak is measured too, at another time
             self.assertLessEqual(2, row["rounds_reached"])
 
     def test_work(self):
-        """Networks 2-8-6-2 in 12 stages: 2 (16 + 48 + 12) operations each; dps takes a product with the Jacobian too, as much again, forward
-        and back. Beside them the scores of 20 arms, 2 d each."""
+        """Networks 2-8-6-2 in 12 stages: 2 (16 + 48 + 12) operations each; dps also multiplies by the Jacobian, the same work again, forward
+        and back. In addition, the scores of 20 arms, 2 d each."""
         rows = self.bench("--samplers", "ts,diffts,dps", "--set", "prior.hidden=[8,6]", "--set", "prior.stages=12")["rows"]
         network = 12 * 2 * (2 * 8 + 8 * 6 + 6 * 2)
         for row, draw in zip(rows, (None, network, 3 * network)):
@@ -44,7 +44,7 @@ class Bench(program.ProgramTest):
             self.assertAlmostEqual(row["flops_per_round"], (draw or 0) + 80, places=6)
         self.assertEqual([row["stages"] for row in rows], [None, 12, 12])
         self.assertEqual([row["hidden"] for row in rows], [[], [8, 6], [8, 6]])
-        weights = 12 * 4 * (2 * 8 + 8 + 8 * 6 + 6 + 6 * 2 + 2) / 16      # of 16 runs that share them
+        weights = 12 * 4 * (2 * 8 + 8 + 8 * 6 + 6 + 6 * 2 + 2) / 16      # shared by 16 runs
         evidence = 2 * 8 * (4 + 2)
         self.assertAlmostEqual(rows[0]["bytes_per_round"], 8 * 2 * 20 + evidence)
         self.assertAlmostEqual(rows[1]["bytes_per_round"], 8 * 2 * 20 + evidence + weights)
@@ -62,20 +62,20 @@ class Bench(program.ProgramTest):
         self.assertEqual(len(found["rows"]), 2)
 
     def test_rows_by_arm(self):
-        """With five arms that stay what they are a draw reads five rows, not one for each of two thousand observations, as in the rounds."""
+        """With five arms that stay fixed a draw reads five rows, not one for each of two thousand observations, as in the rounds."""
         for row in self.bench("--samplers", "ts", "--set", "likelihood=logistic", "--set", "problem.arms=5", "--set", "problem.rounds=2000")["rows"]:
             self.assertEqual(row["observations"], 2000)
-            self.assertLess(row["seconds_per_draw"], 5 / row["rounds_per_second"])     # twenty times a round otherwise
+            self.assertLess(row["seconds_per_draw"], 5 / row["rounds_per_second"])     # otherwise twenty times a round
 
     def test_short_simulations(self):
-        """What they begin with is no part of a round, but must not keep the measurement going."""
+        """The start of a simulation does not count towards a round, but must not prolong the measurement."""
         start = self.seconds()
         row, = self.bench("--samplers", "ts", "--set", "problem.rounds=2", "--seconds", "0.1")["rows"]
         self.assertEqual(row["rounds_reached"], 2)
         self.assertLess(self.seconds() - start, 100 if program.SANITIZED else 10)
 
     def test_folder_too_long(self):
-        """A path that is cut is another folder: it stays as it was."""
+        """A truncated path is another folder, which must stay as it was."""
         cut = self.folder
         while len(cut) < 2047:
             cut += "/" + "x" * min(200, max(1, 2047 - len(cut) - 1))

@@ -1,4 +1,4 @@
-"""The short version of tests/campaign.py: random faults, each kind twice; and that the campaign notices what it looks for."""
+"""The short version of tests/campaign.py: random faults, each kind twice; and the campaign notices what it looks for."""
 
 import os
 import tempfile
@@ -16,10 +16,10 @@ class Campaign(unittest.TestCase):
         strikes = campaign.Campaign(program.PROGRAM, seed=2, rounds=300)
         self.assertTrue(strikes.run(FAULTS))
         for kind in campaign.CODES:
-            self.assertGreater(strikes.faults[kind], 0 if kind != "disk" else -1, kind)  # where nothing may be mounted there is no small disk
+            self.assertGreater(strikes.faults[kind], 0 if kind != "disk" else -1, kind)  # without permission to mount there is no small disk
 
     def test_files_of_others_that_are_touched_are_noticed(self):
-        """Removed, written again, a link replaced by what it points to, the target of a link written."""
+        """Files removed or rewritten, a link replaced by its target, the target of a link written."""
         def remove(path):
             os.remove(path)
 
@@ -46,7 +46,7 @@ class Campaign(unittest.TestCase):
                 self.assertEqual({kind for kind, _ in strikes.wrong}, {"foreign"})
 
     def test_lost_results_are_noticed(self):
-        """A task that is gone, one that was reported and is not there, and tasks that only the program does not see."""
+        """A task that is gone, one that was reported and is missing, and tasks that only the program does not see."""
         with tempfile.TemporaryDirectory() as out:
             os.mkdir(os.path.join(out, "tasks"))
             strikes = campaign.Campaign(program.PROGRAM, seed=2, rounds=300, report=lambda text: None)

@@ -1,4 +1,4 @@
-"""Files that the program wrote and a power cut or a disk damaged: each is found by `verify` and computed again by `run --resume`, to the same bytes."""
+"""Files of the program that a power cut or a disk damaged: each is found by `verify` and computed again by `run --resume`, with the same bytes."""
 
 import os
 import shutil
@@ -16,7 +16,7 @@ block: 4
 problem: {theta: cross, arms: 5, rounds: 20}
 policies: [ts, mixts]
 """
-SEAL = 72  # bytes of the checksum behind the data
+SEAL = 72  # bytes of the checksum after the data
 
 
 def zeros(data, length):
@@ -28,7 +28,7 @@ def ones(data, length):
 
 
 def cut_and_flipped(data, length):
-    """`length` bytes of the checksum are gone, and one byte in the middle of the data is another."""
+    """Remove `length` bytes of the checksum, and change one byte in the middle of the data."""
     damaged = bytearray(data[: len(data) - length])
     damaged[len(data) * length // (2 * SEAL + 2)] ^= 0x5A
     return bytes(damaged)
@@ -77,7 +77,7 @@ class Damage(program.ProgramTest):
         return process
 
     def test_tasks(self):
-        """What the results would be with zeros in a curve, which read as another regret; of every task in turn."""
+        """Damage each task in turn, including zeros in a curve, which would read as another regret."""
         shutil.copytree(self.whole, self.out)
         for task in range(8):
             with self.subTest(task=task):
@@ -102,7 +102,7 @@ class Damage(program.ProgramTest):
                             self.assertGreater(len(again.read()), SEAL)
 
     def test_prior_of_unfinished_tasks(self):
-        """The policy that needs the prior has not run: it must not run with the damaged one."""
+        """The policy that needs the prior has not run: it must not run with the damaged prior."""
         names = self.files("priors")
         for how, lengths in DAMAGES:
             with self.subTest(how=how.__name__):
@@ -121,7 +121,7 @@ class Damage(program.ProgramTest):
                 self.assertIn("same", self.succeed("verify", self.out).stdout)
 
     def test_reduce_says_what_it_leaves_out(self):
-        """`reduce` learns nothing: a damaged prior costs its samples and its time, and it says so."""
+        """`reduce` learns nothing: it leaves out the samples and the time of a damaged prior, and says so."""
         study = self.write("d.yaml", STUDY.replace("mixts]", "diffts]") + "prior: {stages: 4, train_samples: 100, training_steps: 20, hidden: [4]}\n")
         self.succeed("run", study, "-o", self.whole, "--overwrite")
         self.damage_all(self.files("priors"), zeros, [500])

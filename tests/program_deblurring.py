@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The commands of docs/deblurring.md, with a prior that is hardly trained: the data are what they are said to be, and the picture and the
-numbers beside it come from the files.
+"""The commands of docs/deblurring.md, with a prior that is hardly trained: the data have the stated properties, and the picture and its
+numbers come from the files.
 """
 import os
 import re
@@ -35,7 +35,7 @@ class Deblurring(ProgramTest):
         self.assertTrue(0 <= shapes.min() < 0.01 and 0.99 < shapes.max() <= 1)
         self.assertGreater(np.abs(shapes - truth).sum(axis=1).min(), 0)
         side = int(np.sqrt(len(truth)))
-        point = matrix[:, side * 3 + 4].reshape(side, side)  # what one pixel becomes: a Gaussian of 2 pi .7^2 at its height
+        point = matrix[:, side * 3 + 4].reshape(side, side)  # what one pixel becomes: a Gaussian with normalisation 2 pi 0.7^2
         np.testing.assert_allclose(point[3, 4], 1 / (2 * np.pi * 0.49), rtol=1e-12)
         np.testing.assert_allclose(point[4, 6] / point[3, 4], np.exp(-0.5 * 5 / 0.49), rtol=1e-12)
         noise = self.variable("blurred.nc", "y") - matrix @ truth

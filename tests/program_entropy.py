@@ -1,4 +1,4 @@
-"""The entropy of the best arm: known values, nothing else moves, and policies without a posterior have none."""
+"""The entropy of the best arm: known values, it changes nothing else, and policies without a posterior have none."""
 
 import math
 
@@ -30,8 +30,8 @@ class Entropy(program.ProgramTest):
             return {key: np.ma.filled(data[key][...], np.nan)[0] for key in ("regret", "optimal_arm_entropy") if key in data.variables}
 
     def test_known_values(self):
-        """Each of two arms is best with probability 1/2 under N(0, I), so that H is log 2, less about 1 / (2 M); the mean of 64 runs has an
-        error of 0.0002. With the rounds the agent learns which is best, and H falls."""
+        """Each of two arms is best with probability 1/2 under N(0, I), so H is log 2, minus about 1 / (2 M); the mean of 64 runs has an
+        error of 0.0002. Over the rounds the agent learns which is best, and H falls."""
         asked, plain = self.curves("asked", "optimal_arm_entropy"), self.curves("plain", "emd")
         self.assertNotIn("optimal_arm_entropy", plain)
         self.assertEqual(asked["regret"].tobytes(), plain["regret"].tobytes())

@@ -38,7 +38,7 @@ class StudyErrors(program.ProgramTest):
         self.refuse("egreedy", '{name: egreedy, label: "a\u2066b"}', "U+2066")
 
     def test_bytes_that_are_no_text(self):
-        """Every verb that reads a study refuses what it cannot have read to its end; a byte order mark of UTF-8 is none of that."""
+        """Every verb that reads a study refuses one that it could not have read to the end; a UTF-8 byte order mark is accepted."""
         text = program.SMALL_STUDY
         cases = ((text.encode() + b"\n\0\nruns: banana", f"study.yaml:{text.count(chr(10)) + 2}:1: a NUL byte"),
                  (text.encode("utf-16"), "UTF-16"), (text.encode("utf-16-be"), "UTF-16 (big endian)"), (text.encode("utf-32"), "UTF-32"))
@@ -51,7 +51,7 @@ class StudyErrors(program.ProgramTest):
         self.assertEqual(self.succeed("plan", study).stdout, self.succeed("plan", self.study).stdout)
 
     def test_files_without_end(self):
-        """Refused at once, and within 2 GB of address space (which the sanitizers alone exceed)."""
+        """Refused at once, and within 2 GB of address space (which the sanitizers alone would exceed)."""
         limit = "" if program.SANITIZED else "ulimit -v 2000000;"
         with open(self.path("sparse.yaml"), "wb") as file:
             file.truncate(10 << 30)
@@ -147,7 +147,7 @@ class Files(program.ProgramTest):
             self.assertEqual(float(file["regret_mean"][:].max()), 0)
 
     def test_full_disk(self):
-        """A tmpfs of 300 kB: one sentence, status 4, and what was there before is untouched; the run goes on when there is room."""
+        """A tmpfs of 300 kB: one sentence, status 4, and earlier files are untouched; the run continues when there is room."""
         mount = self.path("small")
         os.mkdir(mount)
         if os.geteuid() != 0 or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=300k", "tmpfs", mount], check=False, capture_output=True).returncode:
@@ -164,7 +164,7 @@ class Files(program.ProgramTest):
             subprocess.run(["umount", mount], check=False)
 
     def test_output_is_tried_first(self):
-        """A file that cannot be written in the end is refused before the work is done: a prior of a minute here, inputs that are missing."""
+        """A file that cannot be written at the end is refused before the work is done: here a prior that takes a minute, and inputs that are missing."""
         for path, part in ((self.folder, "no regular file"), (self.path("no/such.nc"), "No such file")):
             sentence = self.fail_with(4, part, "train", self.study, "--option", "training_steps=10000000", "-o", path)
             self.assertIn(path, sentence)
@@ -175,7 +175,7 @@ class Files(program.ProgramTest):
         self.fail_with(4, "small.yaml: cannot make the folder: a file stands there", "run", self.study, "-o", self.study)
 
     def test_backslash(self):
-        """NetCDF would take it for a slash, and fail after all the work is done."""
+        """NetCDF would treat it as a slash, and fail after all the work is done."""
         for arguments in (["run", self.study], ["plan", self.study, "--slurm"], ["train", self.study], ["prepare", "mnist", "x"],
                           ["sample", "--prior", "x", "--data", "y", "--sampler", "ts"]):
             self.fail_with_usage("backslash", *arguments, "-o", self.path("a\\b"))
@@ -183,7 +183,7 @@ class Files(program.ProgramTest):
         self.fail_with(3, "backslash", "run", self.study, "-o", self.path("out"), "--set", f"policies=[{{name: ts, prior: '{self.path('a')}\\b.nc'}}]")
 
     def test_output_that_cannot_be_written(self):
-        """Every verb ends with status 4 when its stdout is full or closed; what it wrote to files is whole."""
+        """Every verb ends with status 4 when its stdout is full or closed; the files that it wrote are complete."""
         few = ["--set", "policies=[ts]", "--set", "sweep.problem.theta=[cross]", "--set", "prior.replicates=1"]
         self.succeed("run", self.study, "-o", self.path("out"), *few)
         self.write("history.csv", "x1,x2,y\n1,0,1\n")
@@ -201,7 +201,7 @@ class Files(program.ProgramTest):
         self.assert_same_results(self.path("out/results.nc"), self.path("again/results.nc"))
 
     def test_closed_streams(self):
-        """No file of the program takes the place of a stream that its caller closed."""
+        """No file of the program takes the file descriptor of a stream that its caller closed."""
         few = ["--set", "policies=[ts]", "--set", "sweep.problem.theta=[cross]"]
         self.succeed("run", self.study, "-o", self.path("out"), *few)
         process = subprocess.run(["bash", "-c", '"$@" <&- >&- 2>&-', "bash", program.PROGRAM, "run", self.study, "-o", self.path("closed"), *few],
@@ -213,7 +213,7 @@ class Files(program.ProgramTest):
             self.assertEqual(process.returncode, code)
 
     def test_hash_that_is_disabled(self):
-        """Settings of the system under which libcrypto has no SHA-256."""
+        """System settings under which libcrypto has no SHA-256."""
         lines = ("openssl_conf = settings", "[settings]", "providers = providers", "[providers]", "null = none", "[none]", "activate = 1", "")
         settings = self.write("openssl.cnf", "\n".join(lines))
         self.fail_with(1, "SHA-256", "run", self.study, "-o", self.path("out"), environment={"OPENSSL_CONF": settings})

@@ -1,4 +1,4 @@
-"""What goes wrong on a cluster: each fault ends as documented (docs/cluster.md), nothing finished is lost, and the run goes on to the same bytes."""
+"""What goes wrong on a cluster: each fault ends as documented (docs/cluster.md), nothing finished is lost, and the run continues to the same bytes."""
 
 import os
 import shlex
@@ -16,7 +16,7 @@ import campaign
 import journals
 import program
 
-# A policy whose single round takes minutes: nothing in the process can stop it politely.
+# A policy whose single round takes minutes: nothing in the process can stop it gracefully.
 HANGING_STUDY = """
 name: hanging
 study: bandit
@@ -32,7 +32,7 @@ TASKS = 108
 
 
 class FaultTest(program.ProgramTest):
-    """Runs of the small study in the folder `out`, begun in the background, and what is there afterwards."""
+    """Runs of the small study in the folder `out`, started in the background, and checks of what they leave."""
 
     reference = None
 
@@ -48,12 +48,12 @@ class FaultTest(program.ProgramTest):
         return job
 
     def done(self):
-        """Finished tasks, as `thompson status` tells while the job runs."""
+        """Finished tasks, as `thompson status` reports while the job runs."""
         process = program.thompson("status", self.out)
         return int(process.stdout.split(" tasks: ")[1].split(" done")[0]) if process.returncode == 0 else 0
 
     def wait_for_progress(self, job, tasks=3):
-        """Wait until so many tasks stand in the journals: read here, as a program that is asked needs as long as many tasks."""
+        """Wait until this many tasks are in the journals: they are read here, since starting a program to ask takes as long as many tasks."""
         deadline = time.time() + program.PATIENCE
         while len(journals.done(self.out)) < tasks:
             self.assertIsNone(job.poll(), "the run was over too soon")
@@ -61,12 +61,12 @@ class FaultTest(program.ProgramTest):
             time.sleep(0.001)
 
     def end(self, job):
-        """Exit status and stderr of a job that must end by itself."""
+        """Exit status and stderr of a job that must end without help."""
         error = job.communicate(timeout=program.PATIENCE)[1]
         return job.returncode, error
 
     def assert_goes_on(self, ranks=0):
-        """--resume computes what is left, no more, and ends with the bytes of an undisturbed run."""
+        """--resume computes only what is left, and ends with the bytes of an undisturbed run."""
         left = TASKS - self.done()
         process = self.succeed("run", self.study, "-o", self.out, *LONGER, "--resume", ranks=ranks)
         if left:
@@ -87,7 +87,7 @@ class FaultTest(program.ProgramTest):
 
 
 class Tasks(FaultTest):
-    """A task that hangs or crashes costs itself only, with --task-timeout."""
+    """With --task-timeout, a task that hangs or crashes costs only itself."""
 
     def test_hanging_task(self):
         study = self.write("hanging.yaml", HANGING_STUDY)
@@ -100,7 +100,7 @@ class Tasks(FaultTest):
         self.assertIn(b"--task-timeout", failed[0].payload)
 
     def test_message_of_a_failed_task(self):
-        """With a folder whose name the shell would take apart: what is printed can be pasted."""
+        """In a folder whose name the shell would split: what is printed can be pasted."""
         study, out = self.write("hanging.yaml", HANGING_STUDY), self.path("it's $HOME; out")
         process = program.thompson("run", study, "-o", out, "--task-timeout", "2", "--set", "runs=4")
         self.assertIn("task 1 failed (setting default, policy vits1, runs 0 to 3, seed 7): not done after the 2 s", process.stderr)
@@ -114,7 +114,7 @@ class Tasks(FaultTest):
         victim = 0
         while not victim:
             for task in program.children(job.pid):
-                if self.freeze(task):  # so that it cannot end before it is killed
+                if self.freeze(task):  # so it cannot end before it is killed
                     victim = task
             self.assertIsNone(job.poll())
         os.kill(victim, signal.SIGKILL)
@@ -125,7 +125,7 @@ class Tasks(FaultTest):
 
     @staticmethod
     def freeze(process):
-        """Stop a process; False when it has ended."""
+        """Stop a process; False if it has ended."""
         try:
             os.kill(process, signal.SIGSTOP)
             for _ in range(1000):
@@ -179,7 +179,7 @@ class Stops(FaultTest):
         self.assert_goes_on()
 
     def test_end_of_the_slurm_job(self):
-        """SLURM_JOB_END_TIME ends the run 15 s before; one in the past says nothing."""
+        """SLURM_JOB_END_TIME ends the run 15 s before that time; a time in the past has no effect."""
         job = self.begin(environment={"SLURM_JOB_END_TIME": str(int(time.time()) + 15)})
         self.assertEqual(self.end(job)[0], 75)
         self.succeed("run", self.study, "-o", self.out, *LONGER, "--resume", environment={"SLURM_JOB_END_TIME": str(int(time.time()) - 100)})
@@ -194,7 +194,7 @@ class Locks(FaultTest):
     def test_second_job_while_the_first_lives_and_after_it_was_killed(self):
         job = self.begin(ranks=2)
         self.wait_for_progress(job, 1)
-        os.kill(job.pid, signal.SIGSTOP)  # the ranks go on; mpiexec would else see them stop
+        os.kill(job.pid, signal.SIGSTOP)  # only mpiexec, which would otherwise see its ranks stop
         for rank in program.children(job.pid):
             os.kill(rank, signal.SIGSTOP)
         self.assertIn(f"pid {program.children(job.pid)[0]}", self.refuse("--resume"))
@@ -217,7 +217,7 @@ class Locks(FaultTest):
         self.assert_goes_on()
 
     def test_different_studies_that_begin_at_once(self):
-        """Two shards, of studies that differ in one key, in an empty folder: one of them makes the study, the other is refused."""
+        """Two shards, of studies that differ in one key, in an empty folder: one of them creates the study, the other is refused."""
         for attempt in range(8):
             self.out = self.path(f"out{attempt}")
             jobs = [self.begin("--set", "policies=[random]", "--set", f"runs={8 * (shard + 1)}", "--shard", f"{shard}/2") for shard in range(2)]
@@ -231,7 +231,7 @@ class Locks(FaultTest):
         self.assertIn("other shards", process.stderr)
 
     def test_job_on_another_machine(self):
-        """Its text in the lock file changes while it lives: refused; then not any more: taken over, in some 20 s."""
+        """While the other job lives, its text in the lock file changes: refused. When the text stops changing, the run takes over, in some 20 s."""
         os.mkdir(self.out)
         lives = threading.Event()
         lives.set()
@@ -259,7 +259,7 @@ class Locks(FaultTest):
             self.assertEqual(file.read(), "")
 
     def test_lock_that_was_taken_over(self):
-        """A job that was frozen while another took its folder ends by itself."""
+        """A job that was frozen while another took its folder stops when it notices."""
         job = self.begin("--set", "problem.rounds=50000")
         self.wait_for_progress(job, 1)
         with open(os.path.join(self.out, "lock"), "w", encoding="utf-8") as file:
@@ -270,10 +270,10 @@ class Locks(FaultTest):
 
 
 class Folder(FaultTest):
-    """The folder and what is in it."""
+    """The folder and its contents."""
 
     def test_damaged_torn_and_missing_records(self):
-        """What cannot be used is said and computed again; the rest is not."""
+        """What cannot be used is reported and computed again; the rest is not."""
         self.succeed("run", self.study, "-o", self.out, *LONGER)
         (path,) = journals.files(self.out)
         last = journals.records(self.out)[-1]
@@ -352,7 +352,7 @@ class Folder(FaultTest):
         self.assertIn("Read-only", error)
 
     def test_quota(self):
-        """A limit on the size of files stands for a quota: both fail in write(2). Small limits would hit MPI itself."""
+        """A limit on the size of files simulates a quota: both fail in write(2). Small limits would affect MPI itself."""
         big = ("--set", "problem.rounds=100000", "--set", "policies=[random]")
         limited = ["bash", "-c", 'ulimit -f 5000; exec "$@"', "bash", program.PROGRAM, "run", self.study, "-o", self.out, *big]
         process = subprocess.run(limited, capture_output=True, text=True, timeout=program.PATIENCE, check=False)
@@ -361,7 +361,7 @@ class Folder(FaultTest):
         self.succeed("run", self.study, "-o", self.out, *big, "--resume")
 
     def test_disk_full_at_any_moment(self):
-        """A tmpfs of every size from nothing to enough for the priors: one sentence, status 4, however far the library had come."""
+        """A tmpfs of every size from nothing to enough for the priors: one sentence, status 4, however far the library has come."""
         os.mkdir(self.out)
         if subprocess.run(["mount", "-t", "tmpfs", "tmpfs", self.out], check=False, capture_output=True).returncode:
             self.skipTest("needs the right to mount")
@@ -372,7 +372,7 @@ class Folder(FaultTest):
             self.fail_with(4, "No space left", "run", self.study, "-o", self.out, "--resume")
 
     def test_clock_that_jumped(self):
-        """Files of last year and of next year, the lock's too: nothing depends on their times."""
+        """Files from last year and from next year, including the lock: nothing depends on their times."""
         self.succeed("run", self.study, "-o", self.out, *LONGER, "--shard", "0/2")
         for name, years in ((journals.files(self.out)[0], 1), (os.path.join(self.out, "lock.0"), -1)):
             stamp = time.time() + years * 365 * 86400

@@ -1,4 +1,4 @@
-"""Rewards that come in batches, late, or never: nothing changes at the defaults, every policy and likelihood, the same bytes for any ranks and blocks,
+"""Rewards that come in batches, late, or never: nothing changes with the defaults; every policy and likelihood; the same bytes for any ranks and blocks;
 and rules that count choices."""
 
 import glob
@@ -27,7 +27,7 @@ prior: {train_samples: 200, stages: 4, training_steps: 30, hidden: [8, 8], compo
 policies: %s
 """
 LATE = ("--set", "feedback.delay=2", "--set", "feedback.delay_distribution=geometric", "--set", "feedback.drop=0.3", "--set", "feedback.batch=2")
-# Policies whose draws are a function of the history alone: without a reward they play from the prior, however many rounds have passed. With clicks and
+# Policies whose draws depend only on the history: without a reward they play from the prior, however many rounds have passed. With clicks and
 # counts `ts` and `mixts` draw candidates once a round has passed.
 STATELESS = {"gaussian": [0, 1, 2, 3, 4, 5, 6, 7, 11, 19, 20, 21, 22], "logistic": [2, 3, 4, 5, 6, 7, 11, 19, 20], "poisson": [2, 3, 4, 5, 6, 7, 11, 19, 20]}
 
@@ -41,7 +41,7 @@ class Feedback(program.ProgramTest):
             return np.ma.filled(data["regret"][0], np.nan)
 
     def test_defaults(self):
-        """One round a batch, at once, none lost."""
+        """One round per batch, no delay, no losses."""
         self.regret("plain")
         self.regret("given", "--set", "feedback.batch=1", "--set", "feedback.delay=0", "--set", "feedback.drop=0", "--set", "feedback.delay_distribution=constant")
         self.regret("no_wait", "--set", "feedback.delay_distribution=geometric")
@@ -50,7 +50,7 @@ class Feedback(program.ProgramTest):
             self.assertEqual(one["regret"][...].tobytes(), other["regret"][...].tobytes())
 
     def test_every_policy(self):
-        """Blocks of other sizes give the same regret to the bit, although runs learn at different times; a delay or a batch as long as the study is no feedback at all."""
+        """Blocks of another size give the same regret to the bit, although runs learn at different times; a delay or a batch as long as the study means no feedback at all."""
         for likelihood in ("gaussian", "logistic", "poisson"):
             late = self.regret(f"late_{likelihood}", *LATE, likelihood=likelihood)
             blocks = self.regret(f"blocks_{likelihood}", *LATE, "--set", "block=3", likelihood=likelihood)
@@ -62,7 +62,7 @@ class Feedback(program.ProgramTest):
             self.assertTrue((late != never).any(axis=(1, 2)).all())
 
     def test_constant_delay(self):
-        """With a delay D the first D + 1 choices are those without any reward, and the next is not; with batches of m the first m."""
+        """With a delay D the first D + 1 choices are those without any reward, and the next is not; with batches of m this holds for the first m."""
         never, delayed, gathered = (self.regret(key, "--set", f"feedback.{key}={value}", policies="[ts, linucb]") for key, value in (("drop", 1), ("delay", 4), ("batch", 5)))
         for late in (delayed, gathered):
             self.assertEqual(never[:, :, :5].tobytes(), late[:, :, :5].tobytes())
@@ -81,7 +81,7 @@ class Feedback(program.ProgramTest):
         self.assert_same_results(self.path("one/results.nc"), self.path("shards/results.nc"))
 
     def test_killed(self):
-        """kill -9 once the first task is in, with rewards late, in batches and lost: resumed on 1, 2 and 3 ranks, the same bytes."""
+        """kill -9 once the first task is in, with rewards late, in batches and lost: resumed on 1, 2 and 3 ranks, with the same bytes."""
         more = (*LATE, "--set", "runs=120", "--set", "block=4")
         small = "[ts, vits2, {name: ts, posterior: per_arm, label: arms}]"
         self.regret("whole", *more, policies=small)
@@ -97,8 +97,8 @@ class Feedback(program.ProgramTest):
             self.assert_same_results(self.path("whole/results.nc"), f"{killed}/results.nc")
 
     def test_rounds_are_choices(self):
-        """Arm 0 has mean 0 and standard deviation 1, arm 1 mean .7 and .01: without rewards Bayes-UCB takes arm 0 as long as
-        Phi^-1(1 - 1 / (2 (1 + .1 (n - t)))) (1 - .01) > .7, t rounds after the first."""
+        """Arm 0 has mean 0 and standard deviation 1, arm 1 mean 0.7 and 0.01: without rewards Bayes-UCB plays arm 0 as long as
+        Phi^-1(1 - 1 / (2 (1 + 0.1 (n - t)))) (1 - 0.01) > 0.7, t rounds after the first."""
         with netCDF4.Dataset(self.path("two.nc"), "w") as data:
             data.prior = "gaussian"
             for name, size in (("component", 1), ("dim", 2), ("dim2", 2)):

@@ -1,4 +1,4 @@
-"""Finished work is never thrown away, and files of others in a study's folder are never touched."""
+"""Finished work is never thrown away, and other people's files in a study's folder are never touched."""
 
 import os
 import shutil
@@ -35,7 +35,7 @@ class FolderTest(program.ProgramTest):
         self.results = os.path.join(self.out, "results.nc")
 
     def journal(self):
-        """The journal of the one rank that ran."""
+        """The journal of the only rank that ran."""
         (path,) = journals.files(self.out)
         return path
 
@@ -63,7 +63,7 @@ class FolderTest(program.ProgramTest):
             return int((file["status"][:] == 1).sum())
 
     def snapshot(self, folder=None):
-        """Everything in a folder, but locks: what kind, bytes, time, target."""
+        """Everything in a folder except locks: type, bytes, time, target."""
         found = {}
         for where, folders, files in os.walk(folder or self.out):
             for name in folders + files:
@@ -80,7 +80,7 @@ class FolderTest(program.ProgramTest):
         return found
 
     def refuse(self, code, part, *arguments, ranks=0, folder=None):
-        """The program must end with this exit status and sentence, and leave every byte as it was."""
+        """Check that the program ends with this exit status and sentence, and leaves every byte as it was."""
         before = self.snapshot(folder)
         sentence = self.fail_with(code, part, *arguments, ranks=ranks)
         self.assertEqual(self.snapshot(folder), before)
@@ -99,7 +99,7 @@ class Reduce(FolderTest):
         self.refuse(6, "finished tasks of another study", "reduce", self.out)
 
     def test_changed_study_with_resume(self):
-        """Also when the user's own study is changed in the same way; the results tell which key, the tasks that it is another study."""
+        """Refused even if the user's own study is changed in the same way; the results show which key differs, the tasks only that it is another study."""
         self.change()
         self.refuse(6, "problem.noise", "run", self.study, "-o", self.out, "--resume")
         for part in ("problem.noise", "finished tasks of another study"):
@@ -111,7 +111,7 @@ class Reduce(FolderTest):
                 os.remove(self.results)
 
     def test_results_of_another_study(self):
-        """Known before the first task runs."""
+        """The mismatch is found before the first task runs."""
         self.succeed("run", self.study, "-o", self.path("foreign"), "--seed", "8")
         shutil.copy(self.path("foreign/results.nc"), self.results)
         journals.remove(self.out, 0)
@@ -145,7 +145,7 @@ class Reduce(FolderTest):
         self.assert_same_results(self.results, self.path("whole.nc"))
 
     def test_other_tasks_as_many(self):
-        """Not only the number counts: results with task 0 are not replaced by results with task 1."""
+        """The number of tasks is not enough: results with task 0 are not replaced by results with task 1."""
         path = self.journal()
         whole, _ = journals.read(path)
         journals.remove(self.out, 1)
@@ -171,7 +171,7 @@ class Reduce(FolderTest):
         self.succeed("verify", self.out)
 
     def test_damaged_headers(self):
-        """A record whose header cannot be read costs its own task; after it ran again nothing is damaged any more."""
+        """A record with an unreadable header costs only its own task; after that has run again nothing is damaged any more."""
         shutil.copy(self.results, self.path("whole.nc"))
         os.remove(self.results)
         journals.damage_header(self.out, 2, 7)
@@ -190,7 +190,7 @@ class Reduce(FolderTest):
         self.succeed("verify", self.out)
 
     def test_run_never_replaces_by_fewer(self):
-        """A task of a complete study is gone, and its repeat fails: the complete results stay."""
+        """A task of a complete study is gone, and running it again fails: the complete results stay."""
         failing = ("--task-timeout", "0.001", "--set", "problem.rounds=20000", "--set", "runs=8")
         out = self.path("slow")
         self.succeed("run", self.study, "-o", out, *failing[2:])
@@ -203,7 +203,7 @@ class Reduce(FolderTest):
         self.assertEqual(self.snapshot(out)[results], whole[results])
 
     def test_damaged_results(self):
-        """They are rebuilt; the damaged file is kept."""
+        """Damaged results are rebuilt; the damaged file is kept."""
         shutil.copy(self.results, self.path("whole.nc"))
         for verb in (["reduce", self.out], ["run", self.study, "-o", self.out, "--resume"]):
             self.tear(self.results, os.path.getsize(self.results) - 10)
@@ -226,7 +226,7 @@ class Reduce(FolderTest):
             shutil.move(self.path("kept"), path)
 
     def test_file_that_was_set_aside_is_not_replaced(self):
-        """A journal in which nothing can be read."""
+        """A journal in which nothing can be read is set aside."""
         path = self.journal()
         bad = self.plant(f"tasks/{os.path.basename(path)}.bad")
         self.tear(path)
@@ -237,7 +237,7 @@ class Reduce(FolderTest):
 
 
 class Adaptive(FolderTest):
-    """The same with runs until a target is reached."""
+    """The same for runs until a target is reached."""
 
     arguments = ADAPTIVE
 
@@ -258,7 +258,7 @@ class Adaptive(FolderTest):
 
 
 class Shards(FolderTest):
-    """Shards share a folder; the reducer ends them."""
+    """Shards share a folder; the reducer completes them."""
 
     def setUp(self):
         super().setUp()
@@ -279,13 +279,13 @@ class Shards(FolderTest):
 
 
 class Others(FolderTest):
-    """Files of others in the folder, in the place of ours and beside them."""
+    """Other people's files in the folder, in place of ours and next to them."""
 
     def overwrite(self, *arguments):
         return ["run", self.study, "-o", self.out, "--overwrite", *arguments]
 
     def test_results_without_a_study(self):
-        """In every mode, and nothing is made."""
+        """Refused in every mode, and nothing is created."""
         os.remove(os.path.join(self.out, "study.yaml"))
         for mode in ([], ["--resume"], ["--overwrite"]):
             self.refuse(4, "no study.yaml", "run", self.study, "-o", self.out, *mode)
@@ -294,7 +294,7 @@ class Others(FolderTest):
             self.refuse(4, "results.nc but no study.yaml", "run", self.study, "-o", self.out, *mode, ranks=2)
 
     def test_overwrite_removes_the_study_only(self):
-        """Neither files with other names, nor links, nor what links point to."""
+        """Files with other names, links and the targets of links stay."""
         target = self.write("target", "of another program")
         names = ["notes.txt", "results.nc.orig", "tasks/notes.txt", "tasks/42.nc", "tasks/0000001.nc", "tasks/.hidden", "tasks/.x.1.2.tmp",
                  "priors/mine.nc", "priors/mixture-0123.nc", "priors/.a.nc.1.1.tmp", ".notes.tmp", ".results.nc.tmp", "lock.txt", "lockfile"]
@@ -341,7 +341,7 @@ class Others(FolderTest):
             self.refuse(4, "study.yaml is a link", "run", self.study, "-o", self.out, mode)
 
     def test_linked_parts(self):
-        """tasks/ or priors/ that are links to folders of others."""
+        """tasks/ or priors/ that are links to other people's folders."""
         for part in ("tasks", "priors"):
             elsewhere = self.path(f"elsewhere-{part}")
             os.rename(os.path.join(self.out, part), elsewhere)
@@ -386,7 +386,7 @@ class Others(FolderTest):
             self.assertEqual(file.read(), "of another program")
 
     def test_lock_of_a_shard_that_is_none(self):
-        """A file lock.txt, held by its owner, hinders nobody."""
+        """A file lock.txt, locked by its owner, does not block anybody."""
         path = self.plant("lock.txt")
         with subprocess.Popen(["flock", path, "sleep", "100"]) as holder:
             try:
@@ -404,7 +404,7 @@ class Others(FolderTest):
 
 
 class Outputs(program.ProgramTest):
-    """-o FILE of train and sample replaces files of this program only."""
+    """-o FILE of train and sample only replaces files of this program."""
 
     def test_outputs(self):
         self.write("theta.csv", "1,2\n3,4\n5,6\n7,9\n")

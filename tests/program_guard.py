@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The guard beside a prior, as a user meets it: in studies, as an option of a policy, and in thompson sample."""
+"""The guard of a prior, as users meet it: in studies, as an option of a policy, and in thompson sample."""
 import netCDF4
 import numpy as np
 
@@ -26,8 +26,8 @@ class Guard(program.ProgramTest):
             return data["regret"][...].filled(np.nan)[0]
 
     def test_study(self):
-        """Weight 0 is no guard, byte for byte; one that is there moves the policies whose prior was learned, on any number of ranks; and an
-        option of a policy goes before the study's key."""
+        """Weight 0 means no guard, byte for byte; another weight changes the policies whose prior was learned, on any number of ranks; and an
+        option of a policy takes precedence over the study's key."""
         plain = self.regret("plain", POLICIES)
         guarded = self.regret("guarded", POLICIES, ", guard: 0.3")
         self.assertEqual(plain.tobytes(), self.regret("zero", POLICIES, ", guard: 0, guard_width: 5").tobytes())
@@ -46,8 +46,8 @@ class Guard(program.ProgramTest):
             self.assertEqual(chosen[policy].tobytes(), like[policy].tobytes())
 
     def test_learned_weight(self):
-        """No tasks leave the weight as it is given, byte for byte; from some it is learned, the same on any number of ranks, for policies with
-        a learned prior alone. Tasks that the prior was not learned from must be left."""
+        """With no tasks the weight stays as given, byte for byte; with some it is learned, the same on any number of ranks, only for policies with
+        a learned prior. There must be tasks left from which the prior was not learned."""
         given, learned = self.regret("given", POLICIES, ", guard: 0.3"), self.regret("learned", POLICIES, ", guard: 0.3, guard_tasks: 4")
         self.assertEqual(given.tobytes(), self.regret("none", POLICIES, ", guard: 0.3, guard_tasks: 0, past_observations: 7").tobytes())
         self.assertEqual(learned.tobytes(), self.regret("ranks", POLICIES, ", guard: 0.3, guard_tasks: 4", ranks=2).tobytes())
@@ -66,7 +66,7 @@ class Guard(program.ProgramTest):
         self.assertIn("take a smaller prior.train_samples", few.stderr)
 
     def test_contamination(self):
-        """Contamination of the samples that priors are fitted to: a share of 0 moves nothing, another one every learned prior, on any number of ranks."""
+        """Contamination of the samples to which priors are fitted: a share of 0 changes nothing, another every learned prior, on any number of ranks."""
         plain = self.regret("plain", POLICIES)
         self.assertEqual(plain.tobytes(), self.regret("none", POLICIES, ", contamination: 0").tobytes())
         some = self.regret("some", POLICIES, ", contamination: 0.3")
@@ -76,8 +76,8 @@ class Guard(program.ProgramTest):
             self.assertNotEqual(plain[policy].tobytes(), some[policy].tobytes())
 
     def test_p_values(self):
-        """In a study they are at 1, 2, 5, .. observations and the last one, of policies with a prior, and move nothing else; together with the
-        other curve that is asked for, too."""
+        """In a study they are given at 1, 2, 5, .. observations and the last one, for policies with a prior, and change nothing else; also
+        together with the other curve that can be requested."""
         plain = self.regret("plain", "[ts, mixts, linucb]")
         for metrics in ("[prior_p_value]", "[optimal_arm_entropy, prior_p_value]"):
             study = self.write("asked.yaml", STUDY % ("[ts, mixts, linucb]", "") + f"metrics: {metrics}\ndraws: 50\n")
@@ -101,8 +101,8 @@ class Guard(program.ProgramTest):
             return out, data["theta"][...].filled(np.nan), getattr(data, "guard_weight", None)
 
     def test_sample(self):
-        """The prior N(1, 1) has no place for what was observed, which is far beyond it: the weight by the closed form, and draws about the
-        posterior mean of the wide Gaussian, within 5 standard errors."""
+        """The prior N(1, 1) is incompatible with the observations, which are far from it: the weight agrees with the closed form, and the mean of the
+        draws with the exact one, mostly that of the wide Gaussian, within 5 standard errors."""
         with netCDF4.Dataset(self.path("prior.nc"), "w") as file:
             file.prior = "gaussian"
             for name in ("component", "dim", "dim2"):
@@ -129,7 +129,7 @@ class Guard(program.ProgramTest):
         mean = (1 - exact) * (1 + 11) / 3 + exact * (0.25 + 11) / 2.25
         self.assertAlmostEqual(theta.mean(), mean, delta=5 * theta.std() / np.sqrt(4000))
 
-        # auto: weight 0.3, and the draws from the wide Gaussian m + 0.4 z where they would be m + z.
+        # auto: weight 0.3, and draws from the wide Gaussian are m + 0.4 z where they would be m + z.
         _, full, before = self.sample("--option", "guard=0.3")
         _, shrunk, after = self.sample("--option", "guard=auto")
         self.assertEqual(before, after)
@@ -137,12 +137,12 @@ class Guard(program.ProgramTest):
         self.assertAlmostEqual(wide.mean(), before, delta=5 * np.sqrt(before * (1 - before) / 4000))
         np.testing.assert_allclose((shrunk - 0.4 * full)[wide], 0.6 * (0.25 + 11) / 2.25, rtol=1e-12)
 
-        # Of 40 clicks of probability .56 at the prior's mean, .73 at 4, all come.
+        # All of 40 clicks come, each with probability 0.56 at the prior's mean, 0.73 at 4.
         self.write("clicks.csv", "x1,y\n" + "0.25,1\n" * 40)
         out = self.succeed("sample", "--prior", self.path("prior.nc"), "--data", self.path("clicks.csv"), "--sampler", "mixts", "--likelihood",
                            "logistic", "-o", self.path("draws.nc")).stdout
         self.assertIn("the prior may be wrong", out)
-        # A task like the history: g is Beta(.1, .9), whose mean after it is (.1 + exact) / 2.
+        # A task like the history: g is Beta(0.1, 0.9), whose mean after it is (0.1 + exact) / 2.
         self.write("recent.csv", "task,x1,y\na,1,6\na,1,5\n")
         learned = (0.1 + exact) / 2
         exact = learned * density(4) / (learned * density(4) + (1 - learned) * density(1))

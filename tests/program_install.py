@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""An installed copy, in a prefix of its own that was moved after it was installed: what is in it, that nothing knows where it was built, C
+"""An installed copy, in its own prefix that was moved after the installation: its contents, no trace of where it was built, C
 programs that find it through pkg-config and CMake, and the Python package, whose draws are those of `thompson sample`."""
 
 import concurrent.futures
@@ -73,7 +73,7 @@ class Contents(unittest.TestCase):
                 self.assertNotIn(bytes(place), content, file)
 
     def test_symbols(self):
-        """Nothing but the interface can be seen, in the shared and in the static library, and all of it is in the header."""
+        """Only the interface is visible, in the shared and in the static library, and all of it is in the header."""
         shared = output("nm", "-D", "--defined-only", PREFIX / "lib/libthompson.so")
         static = output("nm", "-g", "--defined-only", PREFIX / "lib/libthompson.a")
         for listing in (shared, static):
@@ -112,8 +112,8 @@ HIDING = ["unshare", "--map-root-user", "--mount", "bash", "-euc"]
 
 @unittest.skipIf(subprocess.run([*HIDING, "mount -t tmpfs none /mnt"], capture_output=True, check=False).returncode, "needs a mount namespace")
 class SourceRemoved(unittest.TestCase):
-    """With source and build folder hidden, from the first command to the last: a study on two ranks, its table, figure and report, a sampler of
-    one's own, both examples, the manual and the completion."""
+    """With source and build folder hidden throughout: a study on two ranks, its table, figure and report, a user's own
+    sampler, both examples, the manual and the completion."""
 
     def test_end_to_end(self):
         alone = FOLDER / "alone"
@@ -157,7 +157,7 @@ class SourceRemoved(unittest.TestCase):
 
 
 class CPrograms(unittest.TestCase):
-    """docs/example.c, with the flags of pkg-config and of find_package, shared and static: the same regret, as is the wrapper's."""
+    """docs/example.c, with the flags of pkg-config and of find_package, shared and static: all give the same regret, and so does the wrapper."""
 
     def test_example(self):
         prior = FOLDER / "example prior.nc"
@@ -211,7 +211,7 @@ class Package(unittest.TestCase):
             return draws.theta.values
 
     def test_draws_are_those_of_the_program(self):
-        """Every sampler, with every likelihood and the first prior that fits: all at once or one by one, and fewer of them."""
+        """Every sampler, with every likelihood and the first prior that fits: drawn all at once, one by one, and fewer of them."""
         tried = 0
         for sampler in [entry["name"] for entry in json.loads(output(PROGRAM, "list", "samplers", "--json"))]:
             for likelihood, y in self.y.items():
@@ -239,7 +239,7 @@ class Package(unittest.TestCase):
                 xr.testing.assert_equal(theirs, ours)
 
     def test_logs(self):
-        """Arrays, with any names of tasks, and a file give what the program gives."""
+        """Arrays, with any names of tasks, and a file give the same as the program."""
         rng = np.random.default_rng(7)
         task, x = rng.choice(["Ann", "Bob", "Zoe, or \"Z\"", "a"], size=200), rng.standard_normal((200, 3))
         y = x @ [1.0, -1.0, 2.0] + rng.standard_normal(200)
@@ -258,7 +258,7 @@ class Package(unittest.TestCase):
         self.assertRaises(ValueError, self.thompson.train, logs=(task[:-1], x, y))
 
     def test_threads(self):
-        """Objects of several threads at once: the draws of one thread."""
+        """Objects in several threads at once: the same draws as in one thread."""
         def loop(seed):
             agent = self.thompson.Posterior(FOLDER / "mixture.nc", ("diffts", "localised", "exact", "smc")[seed % 4], noise=0.5, seed=seed)
             theta = []
@@ -268,7 +268,7 @@ class Package(unittest.TestCase):
                 try:
                     self.thompson.Posterior(agent.prior, f"nobody{seed}")
                 except self.thompson.Error as error:
-                    assert f"nobody{seed}" in str(error), error        # each thread has its own sentence
+                    assert f"nobody{seed}" in str(error), error        # each thread has its own error message
             return np.concatenate(theta)
 
         alone = [loop(seed) for seed in range(8)]
@@ -277,7 +277,7 @@ class Package(unittest.TestCase):
                 np.testing.assert_array_equal(one, other)
 
     def test_choose(self):
-        """The best arm for the draw that would have been made instead."""
+        """It returns the best arm for the draw that would otherwise have been made."""
         arms = np.random.default_rng(3).standard_normal((20, 2))
         agents = [self.thompson.Posterior(self.priors["diffusion"], "diffts", noise=0.5, seed=1) for _ in range(2)]
         for _ in range(20):
@@ -287,7 +287,7 @@ class Package(unittest.TestCase):
                 agent.observe(arms[arm], arms[arm] @ [1, 0.5])
 
     def test_mixture_of_arrays(self):
-        """Known moments, through a file and back; samples within 6 standard errors of their mean."""
+        """Known moments, through a file and back; samples have their mean within 6 standard errors."""
         weight, mean, covariance = [0.25, 0.75], [[-1.0, 2.0], [1.0, 0.0]], [np.eye(2), [[2.0, 0.5], [0.5, 1.0]]]
         prior = self.thompson.Prior.from_mixture(weight, mean, covariance)
         self.assertEqual((prior.family, prior.dimension), ("mixture", 2))
@@ -318,7 +318,7 @@ class Package(unittest.TestCase):
             Posterior(prior, "diffts").observe([1, 2, 3], 1)
 
     def test_noise_of_the_prior(self):
-        """Without one: what the prior learned from logs, as `thompson sample` takes it; 1 where it learned none."""
+        """If no noise is given: what the prior learned from logs, as in `thompson sample`; 1 if it learned none."""
         rng = np.random.default_rng(4)
         task, x = np.repeat(np.arange(60), 8), rng.standard_normal((480, 2))
         y = np.einsum("nd,nd->n", x, rng.standard_normal((60, 2))[task]) + 0.05 * rng.standard_normal(480)
@@ -332,7 +332,7 @@ class Package(unittest.TestCase):
         np.testing.assert_array_equal(agents[0].draw(5), again.draw(5))
 
     def test_arviz_layout(self):
-        """Groups, dimensions and attributes of ArviZ' schema."""
+        """Groups, dimensions and attributes follow ArviZ's schema."""
         agent = self.thompson.Posterior(self.priors["mixture"], "localised", noise=0.5)
         agent.observe(self.x, self.y["gaussian"])
         groups = agent.to_arviz(50)
@@ -355,7 +355,7 @@ class Package(unittest.TestCase):
             np.testing.assert_array_equal(posterior.theta, groups["posterior"].theta)
 
     def test_study(self):
-        """A study from a dictionary, resumed on other ranks, with a key replaced; what is refused is an exception; the installed scripts read it."""
+        """A study from a dictionary, resumed on another number of ranks, with a key replaced; refusals are exceptions; the installed scripts read it."""
         study = {"name": "dict", "study": "bandit", "runs": 8, "block": 4, "problem": {"theta": "cross", "arms": np.int64(5), "rounds": 10},
                  "policies": ["ts", {"name": "lints", "label": "mine"}]}
         dataset = self.thompson.run(study, output=FOLDER / "results", ranks=2, problem__noise=[0.5, 1.0])
@@ -376,7 +376,7 @@ class Package(unittest.TestCase):
         output(sys.executable, "-B", scripts / "tools/report.py", FOLDER / "results", "-o", FOLDER / "report.html", env=alone, cwd="/")
 
     def test_example(self):
-        """docs/example.py, by the installed copy alone; on a problem this easy both agents find theta*."""
+        """docs/example.py, with only the installed copy; on a problem this easy both agents find theta*."""
         environment = dict(os.environ, PYTHONPATH=str(PREFIX / "lib/python3/dist-packages"))
         said = output(sys.executable, SOURCE / "docs/example.py", env=environment, cwd=FOLDER)
         for name in ("DiffTS", "localised"):

@@ -1,7 +1,7 @@
 """Instructions of one block of each policy, and of training, counted by callgrind and compared with tests/instructions.json: a slower program is
-seen without a clock. Counts are repeatable to a hundredth of a percent for one compiler and one instruction level (callgrind knows AVX2, no AVX-512).
+detected without a clock. Counts are repeatable to a hundredth of a percent for one compiler and one instruction level (callgrind knows AVX2, not AVX-512).
 
-After a change that is meant to cost or save: tests/program_instructions.py --record, with the environment of the tests, in a Release build.
+After a change that is meant to add or save work: tests/program_instructions.py --record, with the environment of the tests, in a Release build.
 """
 
 import json
@@ -28,7 +28,7 @@ STUDIES = {
              ["lints", "{name: vits1, steps: 3}", "{name: vits2, steps: 3}", "lmc", "fgts", "{name: vits2_hf, steps: 3, samples: 4}",
               "{name: lmc, label: network, model: network, hidden: [10], steps: 2}"]),
 }
-OBJECTS = {}    # names that a profile, or one before it of the same run, has given to its numbers
+OBJECTS = {}    # names of the numbers, from this profile or an earlier one of the same run
 TRAINING = ("name: training, study: bandit, runs: 2, policies: [diffts], problem: {rounds: 1, arms: 2}, "
             "prior: {stages: 1, train_samples: 100, mixture_starts: 1, training_steps: 2, hidden: [100, 100]}")
 
@@ -38,7 +38,7 @@ def label(policy):
 
 
 def own_instructions(text):
-    """Counts the program's own code in a callgrind profile: what libraries execute depends on the processor's features (memcpy) and on their versions."""
+    """Counts the program's own code in a callgrind profile: what libraries execute depends on the processor's features (memcpy) and on library versions."""
     total, own, skip = 0, False, False
     for line in text.splitlines():
         if line.startswith("ob="):
@@ -51,7 +51,7 @@ def own_instructions(text):
             if found[2]:
                 OBJECTS[found[1]] = found[2]
         elif line.startswith("calls="):
-            skip = True     # the next line is what was called, which has lines of its own
+            skip = True     # the next line is for the called function, which has its own lines
         elif re.match(r"[0-9+*-]", line):
             total += int(line.split()[1]) if own and not skip else 0
             skip = False
@@ -78,7 +78,7 @@ def counts_of(function, folder, *arguments):
 
 
 def measure_study(name, folder):
-    """Learn the priors at full speed, then run the tasks again under callgrind: with one task a policy they come in the order of the study."""
+    """Learn the priors at full speed, then run the tasks again under callgrind: with one task per policy they come in the order of the study."""
     settings, policies = STUDIES[name]
     study, out = os.path.join(folder, f"{name}.yaml"), os.path.join(folder, name)
     with open(study, "w", encoding="utf-8") as file:
@@ -104,7 +104,7 @@ def measure(folder):
 
 
 def compiler():
-    """The compiler and its flags, as the program has them in its results."""
+    """The compiler and its flags, as the program records them in its results."""
     with open(os.path.join(os.path.dirname(program.PROGRAM), "CMakeCache.txt"), encoding="utf-8") as file:
         kind = re.search(r"^CMAKE_BUILD_TYPE:\w+=(.*)", file.read(), re.MULTILINE).group(1)
     version = subprocess.run(["cc", "-dumpfullversion", "-dumpmachine"], capture_output=True, text=True, check=True).stdout.split()

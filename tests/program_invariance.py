@@ -24,7 +24,7 @@ class Invariance(program.ProgramTest):
         program.thompson("run", study, "-o", os.path.join(cls.once, "one"), ranks=1)
 
     def reference(self):
-        """Results of a copy of its folder, which the test may change."""
+        """Results in a copy of the study's folder, which the test may change."""
         shutil.copytree(os.path.join(self.once, "one"), self.path("one"))
         return self.path("one/results.nc")
 
@@ -39,7 +39,7 @@ class Invariance(program.ProgramTest):
         self.assert_same_results(self.reference(), self.path("alone/results.nc"))
 
     def test_block_order(self):
-        """Shards run the blocks in another order: the last third first."""
+        """Shards run the blocks in a different order: the last third first."""
         reference = self.reference()
         for shard in (2, 0, 1):
             self.succeed("run", self.study, "-o", self.path("shards"), "--shard", f"{shard}/3")
@@ -47,7 +47,7 @@ class Invariance(program.ProgramTest):
         self.assert_same_results(reference, self.path("shards/results.nc"))
 
     def test_killed_twice_and_resumed(self):
-        """kill -9 of a rank at a random moment, twice, on different numbers of ranks; then resumed to the end on another."""
+        """kill -9 of a rank at a random moment, twice, on different numbers of ranks; then resumed to the end on yet another."""
         reference = self.reference()
         chance = random.Random(1)
         killed = 0
@@ -71,7 +71,7 @@ class Invariance(program.ProgramTest):
         self.assert_same_results(reference, self.path("torn/results.nc"))
 
     def test_reduce_on_many_ranks(self):
-        """All ranks but the first read; a damaged record is found wherever it is read, and an error ends all ranks."""
+        """All ranks except the first read; a damaged record is found whichever rank reads it, and an error ends all ranks."""
         reference = self.reference()
         os.rename(reference, self.path("kept.nc"))
         self.succeed("reduce", self.path("one"), ranks=3)

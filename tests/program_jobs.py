@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Every study of jobs/, made small: it runs, and the script that `run` names at its end draws it."""
+"""Every study of jobs/, made small: it runs, and it is drawn by the script that `run` names at its end."""
 
 import importlib
 import json
@@ -18,7 +18,7 @@ JOBS = pathlib.Path(program.SOURCE, "jobs")
 MOST = {"runs": 4, "block": 2, "draws": 24, "reference_draws": 24, "problem.rounds": 6, "problem.arms": 6, "problem.dimension": 12,
         "prior.train_samples": 120, "prior.stages": 3, "prior.replicates": 1, "prior.training_steps": 4, "prior.past_tasks": 30, "steps": 4,
         "prior.guard_tasks": 4, "particles": 8, "problem.sample_sizes": 4, "max_steps": 2000}
-# What training costs by default is not in a study that does not say it.
+# Replaces the defaults of the training keys that a study does not set, to keep training cheap.
 TRAINING = {"prior.train_samples": 120, "prior.stages": 3, "prior.training_steps": 4, "prior.mixture_starts": 1, "prior.replicates": 1}
 SWEPT = {"problem.dimension", "problem.arms"}  # at most 32, then 64, so that zipped lists stay as long as the others
 
@@ -46,7 +46,7 @@ def least(key, value):
 
 
 def small(path):
-    """The study with few runs, rounds, draws and samples; of each swept key its first two values."""
+    """The study with few runs, rounds, draws and samples; with the first two values of each swept key."""
     keys = {key: least(key, value) for key, value in flat(yaml.safe_load(path.read_text(encoding="utf-8"))).items()}
     sweep = keys.get("sweep", {})
     for key, values in sweep.items():
@@ -58,19 +58,19 @@ def small(path):
 
 
 def kind(study):
-    """What decides which script draws a study and whether it can: the key `figure`, or the kind of study and what it measures."""
+    """What determines which script draws a study and whether it can: the key `figure`, or the kind of study and what it measures."""
     return study.get("figure") or (study.get("study", "bandit"), tuple(study.get("metrics", ())))
 
 
 def draw_only(figure, path, **_):
-    """In place of Figure.savefig: draws all of it, once and without compressing it."""
+    """Replaces Figure.savefig: draws the whole figure once, without compressing it."""
     if path.suffix == ".png":
         figure.canvas.draw()
 
 
 class Jobs(program.ProgramTest):
     def run_small(self, path, study):
-        """What `run` printed; None where the job's data or priors are not here."""
+        """What `run` printed; None if the job's data or priors are not here."""
         made = program.thompson("run", self.write(path.name, json.dumps(study)), "-o", self.path(path.stem), "--progress", "none", cwd=self.folder)
         if made.returncode == 4 and re.search(r"cannot read (data|results)/", made.stderr):
             return None
@@ -78,7 +78,7 @@ class Jobs(program.ProgramTest):
         return made.stdout
 
     def test_figures(self):
-        """One study for every way to draw one."""
+        """One study for each way to draw one."""
         drawn = set()
         for path in sorted(JOBS.rglob("*.yaml")):
             study = small(path)

@@ -1,4 +1,4 @@
-"""The journals of finished tasks: the results are those of the same runs in few tasks, whatever happened, files are few, and damage is noticed."""
+"""The journals of finished tasks: results do not depend on how runs are split into tasks, whatever happened; there are few files, and damage is noticed."""
 
 import os
 import random
@@ -31,17 +31,17 @@ def zeros(data):
 
 
 def cut(data):
-    """Within a record."""
+    """Cut within a record."""
     return data[:-100]
 
 
 def flipped(data):
-    """One byte of a curve."""
+    """Change one byte of a curve."""
     return data[:-40] + bytes([data[-40] ^ 1]) + data[-39:]
 
 
 def header(data):
-    """One byte of the first header."""
+    """Change one byte of the first header."""
     return data[:80] + bytes([data[80] ^ 1]) + data[81:]
 
 
@@ -59,7 +59,7 @@ class JournalTest(program.ProgramTest):
         self.out, self.results = self.path("out"), self.path("out/results.nc")
 
     def assert_same_values(self, first, second):
-        """All variables but the seconds, to the byte."""
+        """Check that all variables except the seconds are equal to the byte."""
         with netCDF4.Dataset(first) as one, netCDF4.Dataset(second) as two:
             self.assertEqual(set(one.variables), set(two.variables))
             for name in one.variables:
@@ -69,7 +69,7 @@ class JournalTest(program.ProgramTest):
 
 class Whole(JournalTest):
     def test_same_results_on_any_number_of_ranks(self):
-        """And the same as of 20 tasks; one journal for each rank that had a task, in which a reader of its own finds each task once."""
+        """Results are also the same as with 20 tasks; there is one journal for each rank that had a task, in which a separate reader finds each task once."""
         self.succeed("run", self.study, "-o", self.path("few"), "--set", "block=60")
         for ranks in (0, 2, 4):
             with self.subTest(ranks=ranks):
@@ -87,7 +87,7 @@ class Whole(JournalTest):
         self.assert_same_values(self.results, self.path("few/results.nc"))
 
     def test_shards(self):
-        """At once, into one folder."""
+        """Two shards at once, into one folder."""
         jobs = [subprocess.Popen([program.PROGRAM, "run", self.study, "-o", self.out, "--shard", f"{shard}/2", "--progress", "none"]) for shard in range(2)]
         self.assertEqual([job.wait(timeout=program.PATIENCE) for job in jobs], [0, 0])
         self.assertEqual(len(journals.files(self.out)), 2)
@@ -101,7 +101,7 @@ class Adaptive(JournalTest):
     ARGUMENTS = ("--set", "runs={min: 300, max: 1200, target_se: 0.3}", "--set", "policies=[ts, egreedy]")
 
     def test_waves(self):
-        """Every rank reads what the others wrote in the wave; damage is repaired before the next one."""
+        """Every rank reads what the others wrote in a wave; damage is repaired before the next one."""
         self.succeed("run", self.study, "-o", self.path("one"), *self.ARGUMENTS)
         self.succeed("run", self.study, "-o", self.out, *self.ARGUMENTS, ranks=3)
         self.assert_same_results(self.results, self.path("one/results.nc"))
@@ -118,7 +118,7 @@ class Adaptive(JournalTest):
 
 class Damage(JournalTest):
     def test_damage(self):
-        """`verify` names it; `reduce` writes the results of the others and ends with 5; `run --resume` computes what cannot be read, and after it
+        """`verify` names the damage; `reduce` writes the results of the others and ends with 5; `run --resume` computes what cannot be read, after which
         nothing is damaged any more."""
         whole = self.path("whole")
         self.succeed("run", self.study, "-o", whole, ranks=3)
@@ -154,7 +154,7 @@ class Damage(JournalTest):
 
 class Kills(JournalTest):
     def test_kills_and_stops(self):
-        """What counted as done is there after kill -9; what was drained too, and nothing is left over."""
+        """What counted as done is there after kill -9, and so is what a stopped job still wrote; nothing is left over."""
         self.succeed("run", self.study, "-o", self.path("whole"), *LONGER)
         chance = random.Random(3)
         for sign in (signal.SIGKILL, signal.SIGUSR1):

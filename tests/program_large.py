@@ -35,7 +35,7 @@ class Large(program.ProgramTest):
         return xr.open_dataset(self.path(f"{name}/results.nc"))
 
     def test_any_number_of_ranks(self):
-        """Distributed settings agree to 1e-10; the others, in the same file, to the byte."""
+        """Distributed settings agree to 1e-10; the other settings, in the same file, agree to the byte."""
         for ranks in (1, 2, 3):
             self.succeed("run", self.study, "-o", self.path(f"on{ranks}"), ranks=ranks)
         with self.results("on1") as one, self.results("on2") as two, self.results("on3") as three:
@@ -51,7 +51,7 @@ class Large(program.ProgramTest):
                     np.testing.assert_allclose(variable, other[name], rtol=0, atol=1e-10, err_msg=name)
 
     def test_shared_matrices(self):
-        """Asked for in 64 dimensions, a shared matrix changes the draws and not their spread: within 4 errors of a ratio of 1 000 draws."""
+        """If requested in 64 dimensions, a shared matrix changes the draws but not their spread: within 4 errors of a ratio of 1 000 draws."""
         ratios = {}
         for name, least in (("alone", "auto"), ("shared", "64")):
             self.succeed("run", self.study, "-o", self.path(name), "--set", "runs=1", "--set", "draws=1000", "--set", "metrics=[sd_ratio]",
@@ -63,7 +63,7 @@ class Large(program.ProgramTest):
         self.assertAlmostEqual(ratios["alone"], ratios["shared"], delta=4 * np.sqrt(2) / np.sqrt(2 * 1000))
 
     def test_resume(self):
-        """A job that was stopped at once goes on, on another number of ranks."""
+        """A job that was stopped at once continues on another number of ranks."""
         whole = self.succeed("run", self.study, "-o", self.path("whole"))
         self.assertIn("LAPACK on one rank", whole.stderr)
         self.fail_with(75, "--resume", "run", self.study, "-o", self.path("parts"), "--time-limit", "0.001")
@@ -74,7 +74,7 @@ class Large(program.ProgramTest):
         self.assertIn("spread over all ranks", self.succeed("plan", self.study).stdout)
 
     def test_ranks_of_theta_are_uniform(self):
-        """Simulation-based calibration (Talts et al. 2018), from the matrix to the draw: exact draws pass, too narrow a prior does not."""
+        """Simulation-based calibration (Talts et al. 2018), from the matrix to the draw: exact draws pass, a prior that is too narrow does not."""
         self.succeed("run", self.study, "-o", self.path("ranks"), "--set", f"runs={RUNS}", "--set", "block=128", "--set", f"draws={DRAWS}",
                      "--set", "metrics=[rank]", "--set", "problem.dimension=3", "--set", "problem.arms=4", "--set", "problem.snr=0.2",
                      "--set", "linear_algebra.distributed_from=2", "--set",

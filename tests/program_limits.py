@@ -1,4 +1,4 @@
-"""Files that ask for more than they hold, and values that no arithmetic can carry: refused in one sentence, with status 3, before memory is taken."""
+"""Files that declare more than they hold, and values that no arithmetic can handle: refused in one sentence, with status 3, before memory is allocated."""
 
 import os
 import pathlib
@@ -12,12 +12,12 @@ import numpy as np
 
 import program
 
-MEMORY = 1 << 30  # bytes of address space: the program alone takes a quarter of it
+MEMORY = 1 << 30  # bytes of address space; the program alone uses a quarter of it
 MANY = 50000
 
 
 def limited(*arguments):
-    """Run the program with little address space. Sanitizers reserve terabytes of it: under them only the sentence is checked."""
+    """Run the program with little address space. Sanitizers reserve terabytes of it, so with them only the sentence is checked."""
     environment = dict(os.environ, OPENBLAS_NUM_THREADS="1")
     def limit():
         if not program.SANITIZED:
@@ -29,8 +29,8 @@ class Threads(program.ProgramTest):
     @unittest.skipIf(program.SANITIZED, "sanitizers have threads of their own")
     @unittest.skipIf(len(os.sched_getaffinity(0)) == 1, "on one processor OpenBLAS has one thread, whatever it is told")
     def test_blas_has_one(self):
-        """Without a word in the environment the main thread does all the work, on any number of processors. (That there are other threads tells nothing:
-        they are there before main, and sleep.)"""
+        """Without settings in the environment the main thread does all the work, on any number of processors. (The existence of other threads means nothing:
+        they are created before main, and sleep.)"""
         environment = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
         ticks = {}
         with subprocess.Popen([program.PROGRAM, "bench", "--samplers", "ts", "--seconds", "0.5", "--set", "problem.dimension=200", "--set", "runs=4", "--set", "block=4"],
@@ -51,7 +51,7 @@ class Threads(program.ProgramTest):
 class Limits(program.ProgramTest):
     @unittest.skipIf(program.SANITIZED, "sanitizers reserve terabytes of address space")
     def test_of_the_shell(self):
-        """Too little to begin with: one sentence and exit status 4, where libraries would spin, crash or be silent. What is just enough is enough."""
+        """Limits that are too low to start with: one sentence and exit status 4, where libraries would spin, crash or be silent. Limits that just suffice work."""
         for option, too_low, enough in (("v", 200000, 512 * 1024), ("s", 64, 1024), ("n", 8, 32)):
             for limit, code in ((too_low, 4), (enough, 0)):
                 process = subprocess.run(["bash", "-c", f'ulimit -{option} {limit}; exec "$0" "$@"', program.PROGRAM, "run", self.study, "-o", self.path(option)],
@@ -63,7 +63,7 @@ class Limits(program.ProgramTest):
 
 
 class Declared(program.ProgramTest):
-    """Variables that are declared and never written take no room in a netCDF-4 file."""
+    """Variables that are declared and never written take no space in a netCDF-4 file."""
 
     def setUp(self):
         super().setUp()
@@ -161,7 +161,7 @@ class Values(program.ProgramTest):
             self.succeed("sample", "--prior", self.path("prior.nc"), "--data", history, "--sampler", "diffts", "-n", "5", "-o", self.path("draws.nc"))
 
     def test_history_that_cannot_be_used(self):
-        """What ended in LAPACK with NaN, or in an assertion."""
+        """Histories that used to end in LAPACK with NaN, or in an assertion."""
         path = self.path("prior.nc")
         with netCDF4.Dataset(path, "w") as file:
             file.prior = "gaussian"

@@ -1,5 +1,5 @@
-"""`thompson train --logs`: against an EM of its own in NumPy, the same bytes on 1 to 4 ranks and after kill -9, partial files of all
-kinds, and what bad logs are answered with."""
+"""`thompson train --logs`: compared with a separate EM in NumPy, the same bytes on 1 to 4 ranks and after kill -9, partial files of all
+kinds, and the responses to bad logs."""
 
 import fcntl
 import glob
@@ -42,7 +42,7 @@ def evidences(task, x, y):
 
 
 def log_likelihood(task, x, y, weight, mean, covariance, noise):
-    """Mean log marginal likelihood of a task, by the covariance matrices of its rewards."""
+    """Mean log marginal likelihood per task, from the covariance matrices of its rewards."""
     total = 0
     for t in np.unique(task):
         rows, rewards = x[task == t], y[task == t]
@@ -56,7 +56,7 @@ def log_likelihood(task, x, y, weight, mean, covariance, noise):
 
 
 def fit(task, x, y, weight, mean, covariance, noise, iterations, learn):
-    """EM from these parameters, in coordinates of theta."""
+    """EM from these parameters, in the coordinates of theta."""
     gram, moment, square, count = evidences(task, x, y)
     weight, mean, covariance = (np.array(a, float) for a in (weight, mean, covariance))
     for _ in range(iterations):
@@ -91,8 +91,8 @@ class Logs(ProgramTest):
             return {v: file[v][...].tobytes() for v in file.variables}, {a: file.getncattr(a) for a in file.ncattrs() if a != "seconds_fit"}
 
     def test_numpy(self):
-        """A Gaussian, and noise learned with it, is the fixed point of EM in NumPy, 1e-3 (both add a floor of 1e-6 of the variance); a mixture
-        of two is as likely as the best of EM in NumPy from the truth, up to 2e-3 nats a task: it has one task of prior (em.h)."""
+        """A Gaussian, and noise learned with it, is the fixed point of EM in NumPy to 1e-3 (both add a floor of 1e-6 of the variance); a mixture
+        of two is as likely as the best of EM in NumPy from the truth, up to 2e-3 nats per task: its prior counts as one task (em.h)."""
         data = simulate(400, 8, 1)
         self.write("logs.csv", table(*data))
         self.train(family="gaussian")
@@ -108,7 +108,7 @@ class Logs(ProgramTest):
         self.assertGreater(log_likelihood(*data, *got), log_likelihood(*data, *expected) - 2e-3)
 
     def test_noise_of_the_prior(self):
-        """`sample` takes the noise that the prior learned and says so, unless it is given one."""
+        """`sample` uses the noise that the prior learned and says so, unless one is given."""
         self.write("logs.csv", table(*simulate(100, 8, 1, noise=0.05)))
         self.train(family="gaussian")
         learned = self.read("prior.nc")[3]
@@ -130,7 +130,7 @@ class Logs(ProgramTest):
         self.fail_with(3, "attribute 'noise' is -1", "sample", "--prior", self.path("prior.nc"), "--data", self.path("history.csv"), "--sampler", "ts")
 
     def test_ranks(self):
-        """More tasks than the sample: EM over all of them is shared by tasks. The same bytes on 1 to 4 ranks, for networks too."""
+        """More tasks than the sample: EM over all of them is divided by tasks. The same bytes on 1 to 4 ranks, also for networks."""
         self.write("logs.csv", table(*simulate(17000, 2, 2)))
         settings = ("--option", "components=3", "--option", "mixture_starts=2")
         for ranks in (1, 2, 3, 4):
@@ -142,13 +142,13 @@ class Logs(ProgramTest):
         self.assertEqual(self.bytes_of("d1.nc"), self.bytes_of("d3.nc"))
         weight, mean, sd = (np.asarray(TRUE[name]) for name in ("weight", "mean", "sd"))
         spread = np.sqrt(weight @ (mean**2 + sd[:, None] ** 2) - (weight @ mean) ** 2)
-        with netCDF4.Dataset(self.path("d1.nc")) as file:  # of the draws; 1 or 2 observations say little, so within a tenth
+        with netCDF4.Dataset(self.path("d1.nc")) as file:  # moments of the draws; 1 or 2 observations say little, so within a tenth
             np.testing.assert_allclose(file["shift"][:], weight @ mean, atol=0.15)
             np.testing.assert_allclose(file["scale"][:], spread, rtol=0.1)
         self.assertEqual(glob.glob(self.path("*.partial*")), [])
 
     def test_likelihoods(self):
-        """Rewards of 0 and 1, and counts: the means of theta come out within 5 standard errors."""
+        """Rewards of 0 and 1, and counts: the means of theta are found within 5 standard errors."""
         rng = np.random.default_rng(3)
         theta = np.array([0.5, -0.3]) + 0.5 * rng.standard_normal((500, D))
         task = np.repeat(np.arange(500), 30)
@@ -164,8 +164,8 @@ class Logs(ProgramTest):
                 self.assertNotIn("noise", file.ncattrs())
 
     def kill_when_saved(self, command):
-        """Start, and kill -9 once there is a partial file. The end of its second bar of progress, that of the iterations over all tasks, finds no
-        room in the pipe, so that the job cannot end before."""
+        """Start, and kill -9 once there is a partial file. The end of its second progress bar, for the iterations over all tasks, does not fit
+        into the pipe, so the job cannot end before."""
         reader, writer = os.pipe()
         size = fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 4096)
         os.write(writer, b"." * (size - len("learning the prior: 1/1 in 1234 s\n")))
@@ -183,8 +183,8 @@ class Logs(ProgramTest):
             os.close(writer)
 
     def test_kill(self):
-        """Kill -9 with a partial file there, then the same command: the bytes of a run that nobody killed. Partial files of other logs are refused,
-        damaged ones set aside, and those of others left alone."""
+        """Kill -9 when there is a partial file, then the same command: the bytes of an undisturbed run. Partial files from other logs are refused,
+        damaged ones set aside, and other people's left alone."""
         self.write("logs.csv", table(*simulate(17000, 2, 4)))
         settings = ("--option", "components=3", "--option", "mixture_starts=2")
         command = ("train", "--logs", self.path("logs.csv"), "--family", "mixture", *settings, "-o", self.path("killed.nc"))
@@ -197,7 +197,7 @@ class Logs(ProgramTest):
         self.assertEqual(self.bytes_of("killed.nc"), self.bytes_of("whole.nc"))
         self.assertFalse(os.path.exists(partial))
 
-        self.write_bytes("killed.nc.partial", good)  # of other settings
+        self.write_bytes("killed.nc.partial", good)  # made with other settings
         self.fail_with(6, "was made from other logs or settings", *command[:-2], "--noise", 1, *command[-2:])
         self.assertTrue(os.path.exists(partial))
         bad = bytearray(good)
@@ -230,7 +230,7 @@ class Logs(ProgramTest):
         self.assertFalse(os.path.exists(self.path("prior.nc")))
 
     def test_few(self):
-        """One task of one observation, and tasks that are all the same, have a prior."""
+        """One task of one observation, and tasks that are all the same, give a prior."""
         for text in ("task,x1,x2,y\na,1,2,3\n", "task,x1,x2,y\n" + "".join(f"{i},1,0,2\n" for i in range(50)), "task,x1,x2,y\na,0,0,0\nb,0,0,0\n"):
             self.write("logs.csv", text)
             for family in ("gaussian", "mixture"):

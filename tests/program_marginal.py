@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""thompson sample writes the marginal likelihood of the history where the sampler has one: with all constants, against NumPy."""
+"""thompson sample writes the marginal likelihood of the history if the sampler has one: with all constants, compared with NumPy."""
 import netCDF4
 import numpy as np
 
@@ -45,7 +45,7 @@ class Marginal(program.ProgramTest):
         self.assertAlmostEqual(value, np.log(exact), delta=2 * error + 1e-9)
 
     def test_other_rewards(self):
-        """A grid of the plane, whose error is far below the standard error that is claimed."""
+        """Compared with a grid in the plane, whose error is far below the claimed standard error."""
         side = np.linspace(-9, 9, 1001)
         theta = np.stack(np.meshgrid(side, side), -1).reshape(-1, 2)
         prior = sum(w * normal(theta, m, c) for w, m, c in zip(WEIGHT, MEAN, COVARIANCE)) * (side[1] - side[0])**2
@@ -57,7 +57,7 @@ class Marginal(program.ProgramTest):
             self.assertAlmostEqual(value, np.log(np.sum(prior * np.exp(log_p(rewards).sum(1)))), delta=5 * error)
 
     def test_precise_evidence(self):
-        """Sums of 1e18 cancel: what is left of the digits is claimed. For a noise that goes to zero the integral over theta is the prior at the solution."""
+        """Sums of 1e18 cancel: only the remaining digits are claimed. As the noise goes to zero, the integral over theta is the prior at the solution."""
         theta, sigma = np.array([0.4, 1.1]), 1e-9
         prior = sum(w * normal(theta, m, c) for w, m, c in zip(WEIGHT, MEAN, COVARIANCE))
         exact = np.log(prior) - 1.5 * np.log(2 * np.pi * sigma**2) - 0.5 * np.log(np.linalg.det(FEATURES.T @ FEATURES))

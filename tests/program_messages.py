@@ -11,7 +11,7 @@ import netCDF4
 import numpy as np
 import program
 
-# Arguments, exit status, what the sentence must have. NOWHERE, HERE, STUDY and LOGS stand for paths.
+# Arguments, exit status, what the sentence must contain. NOWHERE, HERE, STUDY and LOGS are placeholders for paths.
 MISTAKES = (
     (["rnu", "STUDY"], 2, ["'rnu' is not a verb", "did you mean 'run'?"]),
     (["frobnicate"], 2, ["allowed: run | plan | status"]),
@@ -24,7 +24,7 @@ MISTAKES = (
     (["bench", "--samplers", "difts"], 2, ["did you mean 'diffts'?"]),
     (["sample", "--prior", "NOWHERE", "--data", "NOWHERE"], 2, ["--sampler is required"]),
     (["sample", "--prior", "NOWHERE", "--data", "NOWHERE", "--sampler", "ts", "--likelihood", "logistic", "--noise", "2"], 2, ["logistic has none"]),
-    # A folder that is not there is a file that is not there; one without a study is bad input.
+    # A missing folder is treated as a missing file; a folder without a study is bad input.
     (["status", "NOWHERE"], 4, ["cannot read", "No such file"]),
     (["reduce", "NOWHERE"], 4, ["cannot read", "No such file"]),
     (["verify", "NOWHERE"], 4, ["cannot read", "No such file"]),
@@ -53,7 +53,7 @@ class Messages(program.ProgramTest):
             self.assertEqual("problem.noise is 0.5, but rewards with the likelihood logistic have no noise" in self.succeed(*study, *words).stderr, noted)
 
     def test_few_tasks(self):
-        """A prior from too few tasks is learned, and the program says what it is worth; ten for each component are taken without a word."""
+        """A prior from too few tasks is learned, and the program warns about its value; ten tasks per component are accepted silently."""
         self.write("few.csv", "task,x1,y\na,1,0\nb,1,1\n")
         self.write("theta.csv", "".join(f"{i % 7 - 3},{i % 11 - 5}\n" for i in range(20)))
         for words, part in ((["--logs", self.path("few.csv"), "--likelihood", "logistic"], "note: 2 past tasks for a prior of 1 component:"),
@@ -77,7 +77,7 @@ class Messages(program.ProgramTest):
             file.createVariable("held_out_error", "f8", ("candidate",))[:] = 0
 
     def test_most_components(self):
-        """A mixture of as many components as are tried at most says so in `sample` and, once however many policies have it, in `run`."""
+        """For a mixture with the largest number of components that is tried, `sample` says so, and so does `run`, once however many policies use it."""
         self.write("none.csv", "x1,y\n")
         study = ("name: one\nruns: 2\nproblem: {theta: gaussian, dimension: 1, arms: 2, rounds: 2}\n"
                  f"policies: [{{name: mixts, prior: {self.path('mixture.nc')}}}, {{name: mixts, label: again, prior: {self.path('mixture.nc')}}}, "
@@ -93,7 +93,7 @@ class Messages(program.ProgramTest):
                 self.assertEqual(out.stderr.count("(1 more like it in this study)"), notes, out.stderr)
 
     def test_denoisers_that_fail_their_check(self):
-        """That a denoiser fails its check is noted by `train`, by `sample`, and once by `run`, also with its file as the prior: nothing predicts held-out
+        """A denoiser that fails its check is reported by `train`, by `sample`, and once by `run`, even if its file is the prior: nothing predicts held-out
         samples of a Cauchy distribution."""
         np.savetxt(self.path("theta.csv"), np.random.default_rng(1).standard_t(1, size=(200, 2)), delimiter=",")
         np.savetxt(self.path("few.csv"), np.random.default_rng(1).standard_t(1, size=(150, 2)), delimiter=",")
@@ -123,11 +123,11 @@ prior: {{train_samples: 150, training_steps: 10, hidden: [4, 4], replicates: 2}}
         self.assertEqual(shown.count("required: "), 3)
 
     def small(self, name, *more):
-        """A study of two tasks in a folder."""
+        """Run a study of two tasks in a folder."""
         self.succeed("run", self.study, "--set", "runs=8", "--set", "policies=[ts]", "--set", "prior.replicates=1", *more, "-o", self.path(name))
 
     def test_folder_of_another_study(self):
-        """Only the folder's own study is told to resume."""
+        """Only the folder's own study is advised to resume."""
         self.small("out")
         keys = ["--set", "runs=8", "--set", "policies=[ts]", "--set", "prior.replicates=1"]
         own = self.fail_with(4, "already holds this study", "run", self.study, *keys, "-o", self.path("out"))
@@ -139,7 +139,7 @@ prior: {{train_samples: 150, training_steps: 10, hidden: [4, 4], replicates: 2}}
         self.assertIn("--overwrite", self.fail_with(6, "seed: 7 -> 8", "run", self.study, *keys, "--seed", "8", "-o", self.path("out"), "--resume"))
 
     def test_failed_policy(self):
-        """A policy whose runs all failed has dashes in the table, and the others keep their numbers."""
+        """A policy whose runs have all failed has dashes in the table, and the others keep their numbers."""
         self.write("broken.py", "def broken(x, y, rng, about):\n    return about['noise']\n")
         process = program.thompson("run", self.study, "--set", "runs=8", "--set", "policies=[{name: python, module: broken, callable: broken}, ts]",
                                    "--set", "prior.replicates=1", "-o", self.path("out"), cwd=self.folder)
@@ -150,7 +150,7 @@ prior: {{train_samples: 150, training_steps: 10, hidden: [4, 4], replicates: 2}}
         self.assertIn("about['noise'] is written about.noise; about has arms, ", process.stderr)
 
     def test_last_part_of_a_swept_key(self):
-        """--against noise is --against problem.noise."""
+        """--against noise means --against problem.noise."""
         self.small("out", "--set", "problem.noise=[0.5,1]")
         script = os.path.join(program.SOURCE, "analysis/figures/ablation.py")
         for against, code in (("noise", 0), ("problem.noise", 0), ("nois", 1)):

@@ -1,5 +1,5 @@
-"""`thompson prepare mnist`: made digits in every form of file and on any number of ranks; what is wrong with bad files; a study on
-the embeddings; the real digits where THOMPSON_DATA has them."""
+"""`thompson prepare mnist`: artificial digits in every form of file and on any number of ranks; errors in bad files; a study on
+the embeddings; the real digits if THOMPSON_DATA has them."""
 
 import gzip
 import os
@@ -17,7 +17,7 @@ REAL = os.path.join(os.environ.get("THOMPSON_DATA", ""), "mnist")
 
 
 def files_of(folder):
-    """The four files in a folder, compressed or not; None where one is missing."""
+    """The four files in a folder, compressed or not; None if one is missing."""
     found = [next((path for path in (os.path.join(folder, name), os.path.join(folder, name + ".gz")) if os.path.isfile(path)), None)
              for name in NAMES]
     return None if None in found else found
@@ -46,7 +46,7 @@ class Mnist(program.ProgramTest):
             return [file[name][...] for name in names]
 
     def test_every_form(self):
-        """Compressed or not, under other names, in another order, on several ranks: the same file."""
+        """Compressed or not, under other names, in another order, on several ranks: all give the same file."""
         _, reference = self.prepare(files_of(SAMPLE), samples=20)
         plain = [self.write_bytes(name, unpacked(path)) for name, path in zip(NAMES, files_of(SAMPLE))]
         packed = [self.write_bytes(name + ".gz", gzip.compress(unpacked(path))) for name, path in zip(NAMES, files_of(SAMPLE))]
@@ -71,11 +71,11 @@ class Mnist(program.ProgramTest):
             self.assertEqual((file.noise, file.training_digits, file.test_digits, file.epochs, file.units_alive), (1, 300, 100, 100, 8))
             self.assertGreater(file.test_accuracy, 0.9)
             self.assertIn(f"test accuracy of the classifier {file.test_accuracy:.4f} (100 epochs); 8 of 8", process.stdout)
-        # 20 points of reward 1 and -1: the models must say so of the other digits too.
+        # 20 points of reward 1 and -1: the models must predict the same for the other digits.
         reward, own = features @ theta.T, label[:, None] == positive[None, :]
         self.assertGreater(reward[own].mean(), 0.5)
         self.assertLess(reward[~own].mean(), -0.4)
-        # Models of one label lie together: the variance between labels is most of the variance.
+        # Models of one label are close together: the variance between labels is most of the variance.
         centre = np.array([theta[positive == value].mean(axis=0) for value in range(10)])[positive]
         self.assertGreater(((centre - theta.mean(axis=0)) ** 2).sum(), ((theta - centre) ** 2).sum())
 
@@ -123,7 +123,7 @@ class Mnist(program.ProgramTest):
         self.assertFalse(os.path.exists(self.path("out.nc")))
 
     def test_studies(self):
-        """The studies of Figure 5, made small, on the made digits: informed policies beat chance."""
+        """The studies of Figure 5, made small, on the artificial digits: informed policies beat chance."""
         _, path = self.prepare(files_of(SAMPLE), epochs=100, samples=1000)
         small = ["runs=64", "block=32", "problem.rounds=60", "prior.replicates=2", "prior.stages=10", "prior.training_steps=200",
                  "policies=[diffts, ts, tuned_ts, random, oracle]", f"problem.file={path}"]

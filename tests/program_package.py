@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""The Python package under hostile use: whatever a caller does wrong is an exception, never the end of the interpreter or a wrong number.
+"""The Python package under hostile use: whatever a caller does wrong is an exception, never a crash of the interpreter or a wrong number.
 
-TABLE is what was tried. It runs in a process of its own, which names each row before it is tried, so that a death has a name."""
+TABLE lists what is tried. It runs in a separate process, which names each row before it is tried, so that a crash can be attributed."""
 
 import concurrent.futures
 import copy
@@ -35,7 +35,7 @@ import thompson
 D = 3
 X, Y = np.random.default_rng(1).standard_normal((6, D)), np.arange(6.0)
 ARMS = np.random.default_rng(2).standard_normal((9, D))
-# One for each sampler that carries a state from round to round, and for two that do not.
+# Each sampler that carries a state from round to round, and two that do not.
 SAMPLERS = ("mixts", "localised", "smc", "lmc", "vts", "rvga")
 
 
@@ -68,7 +68,7 @@ def of_gaussian(**arguments):
 
 
 def with_file(thing, kind, change=lambda content: content):
-    """Saves the thing and opens it as another kind, or after a change."""
+    """Saves the thing and opens it as another kind, or after changing the file."""
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder, "saved.nc")
         thing.save(path)
@@ -196,7 +196,7 @@ TABLE = {
 
 
 def try_table():
-    """Each row raises; prints its name before."""
+    """Check that each row raises; prints its name before."""
     for name, action in TABLE.items():
         print(name, flush=True)
         try:
@@ -208,7 +208,7 @@ def try_table():
 
 
 def in_a_process(code, **options):
-    """A Python that has this file as module `package`."""
+    """A Python process that has this file as module `package`."""
     start = f"import runpy, sys, threading; sys.argv[0] = 'package'; package = runpy.run_path({__file__!r})\n"
     return subprocess.Popen([sys.executable, "-c", start + code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
 
@@ -227,7 +227,7 @@ class Hostile(unittest.TestCase):
         np.testing.assert_array_equal(one.draw(3), other.draw(3))
 
     def test_layouts(self):
-        """Strides, orders of bytes, integers, lists, what the caller changes later: the numbers of a plain array."""
+        """Strides, byte orders, integers, lists, later changes by the caller: all give the numbers of a plain array."""
         want = agent()
         want.observe(X, Y)
         want = want.draw(4)
@@ -247,8 +247,8 @@ class Hostile(unittest.TestCase):
 
 class Streams(unittest.TestCase):
     def test_agents_differ(self):
-        """Without a seed no two draw the same: eight choices of nine arms are equal with probability 9^-7 at most where arms are as good, and draws
-        are never; the seed that the repr shows repeats them."""
+        """Without a seed no two draw the same: eight choices of nine arms are equal with probability 9^-7 at most if arms are equally good, and draws
+        are never equal; the seed that the repr shows repeats them."""
         agents = [thompson.Posterior(prior()) for _ in range(8)]
         self.assertEqual(len({one.draw(1).tobytes() for one in agents}), 8)
         again = thompson.Posterior(agents[0].prior, seed=agents[0].seed)
@@ -257,7 +257,7 @@ class Streams(unittest.TestCase):
         np.testing.assert_array_equal(agents[0].draw(2), again.draw(2))
 
     def test_forget_keeps_the_stream(self):
-        """What is drawn after it was not drawn before, also by samplers that draw as they observe; and a fresh agent that has drawn as often agrees."""
+        """What is drawn after forget was not drawn before, even by samplers that draw as they observe; and a fresh agent that has drawn as often agrees."""
         for sampler in SAMPLERS:
             one = agent(sampler=sampler)
             seen = set()
@@ -275,7 +275,7 @@ class Streams(unittest.TestCase):
         np.testing.assert_array_equal(one.draw(3), other.draw(3))
 
     def test_copies(self):
-        """A copy has what was observed and goes on with the same numbers; then both go their own ways."""
+        """A copy has what was observed and continues with the same numbers; then the two are independent."""
         for sampler in SAMPLERS:
             for how in (copy.copy, copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))):
                 one = agent(sampler=sampler)
@@ -299,7 +299,7 @@ class Streams(unittest.TestCase):
             np.testing.assert_array_equal(one.sample(5), other.sample(5))
 
     def test_defaults(self):
-        """The sampler that is made for the prior."""
+        """The default sampler is the one for the prior's family."""
         for likelihood, sampler in (("gaussian", "mixts"), ("logistic", "mixts")):
             self.assertEqual(thompson.Posterior(prior(), likelihood=likelihood).sampler, sampler)
         self.assertEqual(thompson.train(theta=np.random.default_rng(3).standard_normal((200, 2)), components=2).family, "mixture")
@@ -313,7 +313,7 @@ class Agents(unittest.TestCase):
 
     def test_at_once_or_one_by_one(self):
         """Whatever the order of ids, in one call or in many, uneven or with repeats: the same arms and draws to the bit, and agent 0 is the posterior
-        of that seed. Each sampler, both rules that differ in what they need."""
+        of that seed. Each sampler, and both rules, which differ in what they need."""
         rng = np.random.default_rng(4)
         for sampler, likelihood, options in [(sampler, "gaussian", {"noise": 0.5}) for sampler in self.CONJUGATE] + [(sampler, "logistic", {}) for sampler in self.CLICKS] + [
                 ("mixts", "gaussian", {"rule": "bayes_ucb", "horizon": 50}), ("mixts", "logistic", {"memory": "filtered"}), ("mixts", "logistic", {"memory": {"keep": 2}})]:
@@ -339,7 +339,7 @@ class Agents(unittest.TestCase):
                 np.testing.assert_array_equal(theta[0], alone.draw(3))
 
     def test_every_sampler(self):
-        """Each sampler that a posterior of this prior takes is one of agents too, or is refused by a sentence that names those that are not."""
+        """Each sampler that a posterior with this prior accepts works for agents too, or is refused by a sentence that names the ones that do not."""
         with self.assertRaises(thompson.Error) as unknown:
             agent(sampler="nobody")
         names = re.search("allowed: (.*)", str(unknown.exception))[1].split(" | ")
@@ -348,7 +348,7 @@ class Agents(unittest.TestCase):
             try:
                 agent(sampler=name)
             except thompson.Error:
-                continue  # not of this prior
+                continue  # not for this prior
             try:
                 some = agents(sampler=name)
             except thompson.Error as error:
@@ -365,8 +365,8 @@ class Agents(unittest.TestCase):
         self.assertFalse(set(refused) & set(sentence.split(", ")))
 
     def test_order(self):
-        """With clicks too, where an approximation is found step by step, an agent does not notice who was asked before it, to the bit; and a posterior
-        not whether it was opened or copied."""
+        """With clicks too, where an approximation is computed step by step, an agent does not depend on which others were called before it, to the bit;
+        nor does a posterior depend on whether it was opened or copied."""
         rng = np.random.default_rng(12)
         for options in ({}, {"memory": "filtered"}, {"rule": "bayes_ucb", "horizon": 50}, {"approximation": "laplace"}, {"guard": 0.3}):
             with self.subTest(**options):
@@ -384,7 +384,7 @@ class Agents(unittest.TestCase):
                     self.assertEqual(len(set(first)), 1)
 
     def test_streams(self):
-        """Agents that know the same draw apart; the seed repeats all; forget and add keep the streams."""
+        """Agents with the same knowledge draw differently; the seed repeats everything; forget and add keep the streams."""
         one, other = (thompson.Agents(prior(), 50, seed=9) for _ in range(2))
         theta = one.draw(range(50))
         self.assertEqual(len({row.tobytes() for row in theta}), 50)
@@ -399,7 +399,7 @@ class Agents(unittest.TestCase):
         self.assertEqual(one.draw([59]).shape, (1, 1, D))
 
     def test_posterior_is_exact(self):
-        """Against NumPy: mean and covariance of 40 000 draws of an agent with a Gaussian prior, within five standard errors."""
+        """Compared with NumPy: mean and covariance of 40 000 draws of an agent with a Gaussian prior, within five standard errors."""
         gaussian = thompson.Prior.from_mixture([1.0], np.ones((1, D)), [np.eye(D)])
         agents = thompson.Agents(gaussian, 3, noise=0.5, seed=1)
         agents.observe([1] * 6, X, Y)
@@ -411,8 +411,8 @@ class Agents(unittest.TestCase):
         np.testing.assert_allclose(np.cov(theta.T), covariance, atol=5 * np.sqrt(2 / 40000) * covariance.diagonal().max())
 
     def test_age(self):
-        """Evidence times discount ** rounds, in closed form; a posterior, a copy and a saved one the same; filtered clicks that are old enough leave
-        the prior; what keeps more than evidence is refused."""
+        """Evidence times discount ** rounds, in closed form; the same for a posterior, a copy and a saved one; filtered clicks that are old enough leave
+        only the prior; samplers that keep more than evidence are refused."""
         made = thompson.Prior.from_mixture([1], [[0.5, 0]], [np.eye(2)])
         x, y = np.array([[1, 0.2], [0.3, 1], [1, 1]]), np.array([1.0, -1, 2])
         agents = thompson.Agents(made, 2, noise=0.5, seed=3, discount=0.9)
@@ -447,7 +447,7 @@ class Agents(unittest.TestCase):
         self.assertRaises((ValueError, TypeError, thompson.Error), agents.age, [0], -1)
 
     def test_memory(self):
-        """10 000 agents, d = 10, a mixture of eight: 25 MB beside the prior, and no more after 20 rounds. Measured by the process itself."""
+        """10 000 agents, d = 10, a mixture of eight: 25 MB in addition to the prior, and no more after 20 rounds. Measured by the process itself."""
         code = """
 import resource, numpy as np, thompson
 d, rng = 10, np.random.default_rng(1)
@@ -478,7 +478,7 @@ class Saved(unittest.TestCase):
             ("mixts", "logistic", {"memory": "filtered"}), ("mixts", "poisson", {"memory.keep": 4}), ("mixts", "gaussian", {"rule": "bayes_ucb", "horizon": 50, "floor": 0.01})]
 
     def test_posteriors(self):
-        """What is opened has the arguments and the observations of what was saved, and goes on with the same draws; also after `forget`, and empty."""
+        """An opened posterior has the arguments and the observations of the saved one, and continues with the same draws; also after `forget`, and empty."""
         for sampler, likelihood, options in self.MADE:
             with self.subTest(sampler=sampler, likelihood=likelihood, **options):
                 one = thompson.Posterior(prior(), sampler, likelihood, seed=2 ** 53, **options)
@@ -498,7 +498,7 @@ class Saved(unittest.TestCase):
                         one.forget()
 
     def test_agents(self):
-        """Likewise, ten of them that know different things, one nothing; by file, copy and pickle; and none at all."""
+        """The same for ten agents with different knowledge, one with none; by file, copy and pickle; and for no agents at all."""
         rng = np.random.default_rng(6)
         for sampler, likelihood, options in self.MADE:
             if sampler in ("smc", "lmc", "vts", "rvga"):
@@ -527,7 +527,7 @@ class Saved(unittest.TestCase):
             np.testing.assert_array_equal(thompson.Prior.open(path).sample(4), prior().sample(4))
 
     def test_damage(self):
-        """A byte that changes anywhere is found, and so is a file that ends early."""
+        """A byte that changes anywhere is detected, and so is a file that ends early."""
         one, rng = agents(), np.random.default_rng(9)
         one.observe([0, 1], X[:2], Y[:2])
         with tempfile.TemporaryDirectory() as folder:
@@ -541,9 +541,9 @@ class Saved(unittest.TestCase):
                 self.assertRaises(thompson.Error, thompson.Agents.open, path)
 
     def test_earlier_versions(self):
-        """Files that earlier versions wrote open for ever, with the draws that they would have gone on with. tests/golden/saved.py wrote them. With clicks
-        the random numbers are the same, but where the approximation's iterations end, and how wide candidates are drawn, is not promised: the numbers
-        are recorded again when that changes, and the change log says so."""
+        """Files that earlier versions wrote can always be opened, and continue with the draws that they would have given. tests/golden/saved.py wrote them.
+        With clicks the random numbers are the same, but where the approximation's iterations end, and how wide candidates are drawn, is not promised: the
+        numbers are recorded again when that changes, and the change log says so."""
         golden = pathlib.Path(os.environ["THOMPSON_SOURCE"], "tests", "golden")
         for name, precise in (("saved_1_posterior", 1e-6), ("saved_1_clicks", 1e-3)):
             one = thompson.Posterior.open(golden / f"{name}.nc")
@@ -555,8 +555,8 @@ class Saved(unittest.TestCase):
             np.testing.assert_allclose(many.draw(range(3))[:, 0], np.loadtxt(golden / f"{name}.txt"), rtol=precise)
 
     def test_killed(self):
-        """kill -9 at any moment of a loop of observe, choose and save: the file opens, has what the last save that ended had, or the one under way, and
-        is byte for byte an agent that stopped there."""
+        """kill -9 at any moment of a loop of observe, choose and save: the file opens, has the state of the last completed save, or of the one under way,
+        and equals, byte for byte, an agent that stopped there."""
         code = """
 import numpy as np, thompson
 rng = np.random.default_rng(3)
@@ -586,7 +586,7 @@ for step in range(10**9):
 
 
 class Service(unittest.TestCase):
-    """docs/service.py: what it learned outlives kill -9, its random numbers too."""
+    """docs/service.py: what it learned survives kill -9, and so do its random numbers."""
 
     def start(self, folder):
         process = subprocess.Popen([sys.executable, pathlib.Path(os.environ["THOMPSON_SOURCE"], "docs/service.py"), folder, "0"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
@@ -671,7 +671,7 @@ class Denoisers(unittest.TestCase):
         self.assertEqual(one.fallbacks, 0)
 
     def test_mixture(self):
-        """Draws are those of the same mixture in closed form, by the same sampler and seed, up to rounding; agents and clicks too."""
+        """Draws equal those of the same mixture in closed form, by the same sampler and seed, up to rounding; agents and clicks too."""
         closed = thompson.Prior.from_mixture([0.5, 0.5], self.MEAN, self.COVARIANCE)
         given = thompson.Prior.from_denoiser(self.mixture, 2)
         for likelihood in ("gaussian", "logistic"):
@@ -686,7 +686,7 @@ class Denoisers(unittest.TestCase):
         self.assertEqual(agents.choose([0, 1, 2], X[:, :2]).shape, (3,))
 
     def test_what_goes_wrong(self):
-        """What the function raises arrives, also Control-C; wrong shapes are refused; results that are not finite are counted; there is no file."""
+        """What the function raises reaches the caller, also Control-C; wrong shapes are refused; results that are not finite are counted; no file is written."""
         def sometimes(b, precision):
             if answers:
                 return answers[0](b, precision)
@@ -694,7 +694,7 @@ class Denoisers(unittest.TestCase):
 
         answers = []
         given = thompson.Prior.from_denoiser(sometimes, 2)
-        self.assertRaises(KeyboardInterrupt, thompson.Posterior, given)  # which asks for its first moments
+        self.assertRaises(KeyboardInterrupt, thompson.Posterior, given)  # which calls for its first moments
         self.assertRaises(KeyboardInterrupt, given.sample, 3)
         answers.append(self.mixture)
         one, many = thompson.Posterior(given), thompson.Agents(given, 2)
@@ -714,7 +714,7 @@ class Denoisers(unittest.TestCase):
 
 
 class LearnPrior(unittest.TestCase):
-    """Agents learn their prior from what all of them have observed, and go on with it."""
+    """Agents learn their prior from what all of them have observed, and continue with it."""
     MODES = np.array([[1.5, -1.5], [-1.5, 1.5]])
     START = thompson.Prior.from_mixture([1.0], np.zeros((1, 2)), np.eye(2)[None])
 
@@ -733,8 +733,8 @@ class LearnPrior(unittest.TestCase):
         return made, seen
 
     def test_modes(self):
-        """Two modes of standard deviation 0.2, 300 agents: means within 5 standard errors of 150 theta known to 0.5 / sqrt(20), and an agent that has seen nothing draws
-        from them. As for Gaussian rewards so, roughly, for clicks, of which 40 say less."""
+        """Two modes of standard deviation 0.2, 300 agents: means within 5 standard errors of 150 theta known to 0.5 / sqrt(20), and an agent that has seen
+        nothing draws from them. As for Gaussian rewards, so roughly for clicks, 40 of which say less."""
         for likelihood, rounds, error in (("gaussian", 20, 5 * np.hypot(0.2, 0.5 / np.sqrt(20)) / np.sqrt(150)), ("logistic", 40, 0.4)):
             agents, _ = self.agents(rounds=rounds, likelihood=likelihood)
             prior = agents.learn_prior()
@@ -747,8 +747,8 @@ class LearnPrior(unittest.TestCase):
             self.assertGreater((np.abs(fresh[:, 0]) > 0.6).mean(), 0.85)
 
     def test_nothing_is_lost(self):
-        """An agent's posterior is that of its observations under the new prior: equal in mean and covariance, of 4 000 draws, to a posterior that is made of both;
-        what is saved opens with the learned prior, and draws the same; learning again goes on."""
+        """An agent's posterior is that of its observations under the new prior: equal in mean and covariance, over 4 000 draws, to a posterior made from both;
+        a saved file opens with the learned prior, and draws the same; learning again works."""
         agents, seen = self.agents()
         prior = agents.learn_prior()
         one = thompson.Posterior(prior, sampler="mixts", noise=0.5, seed=3)
@@ -765,7 +765,7 @@ class LearnPrior(unittest.TestCase):
         np.testing.assert_allclose(np.abs(again).mean(axis=0), np.abs(prior.sample(4000, seed=2)).mean(axis=0), atol=0.05)
 
     def test_refused(self):
-        """What is refused leaves the agents as they were."""
+        """A refused call leaves the agents as they were."""
         few, _ = self.agents(n=3)
         forgetful, _ = self.agents(n=8, likelihood="logistic", memory="filtered")
         narrow = thompson.Agents(self.START, 8, sampler="ts", noise=0.5, seed=1)
@@ -782,8 +782,8 @@ class LearnPrior(unittest.TestCase):
 
 
 class ScoreNetworks(unittest.TestCase):
-    """Prior.from_score_network with the denoised mean of a mixture, in closed form in NumPy: two components that differ in their first coordinate, of mean
-    0 and variance 1 in all, so that the chain of the same mixture is not standardised into another one."""
+    """Prior.from_score_network with the denoised mean of a mixture, in closed form in NumPy: two components that differ in their first coordinate, with mean
+    0 and variance 1 overall, so that the chain of the same mixture is not changed by standardisation."""
 
     APART, SCHEDULE = 0.9, 0.97 ** np.arange(1, 101)
 
@@ -802,8 +802,8 @@ class ScoreNetworks(unittest.TestCase):
         return thompson.Prior.from_mixture([0.5, 0.5], centre, np.stack([covariance, covariance]))
 
     def test_mixture(self):
-        """Samples are those of the mixture's own chain, seed by seed, up to rounding; posterior draws up to the central differences, whose error is 1e-5 of
-        a stage and is carried through a hundred of them."""
+        """Samples equal those of the mixture's own chain, seed by seed, up to rounding; posterior draws agree up to the central differences, whose error is
+        1e-5 per stage and is carried through a hundred stages."""
         for d in (2, 5):
             given, closed = thompson.Prior.from_score_network(self.mean, d), self.closed(d)
             self.assertEqual((given.family, given.dimension), ("score_network", d))
@@ -821,8 +821,8 @@ class ScoreNetworks(unittest.TestCase):
         self.assertEqual(thompson.Posterior(given).sampler, "diffts")
 
     def test_tilted(self):
-        """`tilted` has a density of the mixture and none of a function, so that its draws differ: mean and spread are those of exact draws, within 0.1, of
-        which four standard errors of 4 000 draws are 0.09."""
+        """`tilted` has a density for the mixture but not for a function, so its draws differ: mean and spread are those of exact draws, within 0.1;
+        four standard errors of 4 000 draws are 0.09."""
         x = np.random.default_rng(3).normal(size=(4, 3))
         mine, exact = (thompson.Posterior(prior, sampler, seed=2)
                        for prior, sampler in ((thompson.Prior.from_score_network(self.mean, 3), "tilted"), (self.closed(3), "mixts")))
@@ -833,7 +833,7 @@ class ScoreNetworks(unittest.TestCase):
         np.testing.assert_allclose(np.cov(mine.T), np.cov(exact.T), atol=0.1)
 
     def test_what_goes_wrong(self):
-        """What the function raises arrives and nothing more is asked; wrong shapes and schedules are refused; what is not finite is counted; no file."""
+        """What the function raises reaches the caller and it is not called again; wrong shapes and schedules are refused; values that are not finite are counted; no file."""
         def sometimes(x, t):
             calls.append(t)
             return answers[0](x, t)
@@ -871,7 +871,7 @@ class ScoreNetworks(unittest.TestCase):
 
 class Public(unittest.TestCase):
     def test_documented(self):
-        """What people meet has types that can be read, a sentence, and a repr of one line."""
+        """Everything public has readable types, a sentence, and a repr of one line."""
         for kind in (thompson.Prior, thompson.Posterior, thompson.Agents):
             for name, member in inspect.getmembers(kind):
                 if name.startswith("_") and name != "__init__" or name == "__init__" and kind is thompson.Prior:
@@ -888,7 +888,7 @@ class Public(unittest.TestCase):
             self.assertNotIn("\n", repr(thing))
 
     def test_p_value(self):
-        """That of `thompson sample` with the same seed; none without observations, and small where the prior is wrong."""
+        """The p-value of `thompson sample` with the same seed; none without observations, and small if the prior is wrong."""
         one = agent(noise=0.5)
         self.assertRaises(thompson.Error, one.p_value)
         one.observe(X, Y)
@@ -903,7 +903,7 @@ class Public(unittest.TestCase):
         self.assertLess(one.p_value(), 0.05)
 
     def test_silence(self):
-        """xarray reads and writes files after this package has, and HDF5 says nothing of what it looks for in vain."""
+        """xarray reads and writes files after this package has, and HDF5 prints nothing about what it fails to find."""
         code = """
 import os, tempfile, xarray as xr
 with tempfile.TemporaryDirectory() as folder:
@@ -917,8 +917,8 @@ with tempfile.TemporaryDirectory() as folder:
 
 class Propensities(unittest.TestCase):
     def test_frequencies(self):
-        """10 000 agents that know the same choose once: how often each of three sets of arms is taken agrees with the probabilities of 100 000 draws, by
-        chi-squared, and so do arms picked by estimates from ten draws each. Two rules."""
+        """10 000 agents with the same knowledge choose once: how often each of three sets of arms is chosen agrees with the probabilities from 100 000 draws, by
+        a chi-squared test, and so do arms picked by estimates from ten draws each. Two rules."""
         agents = 10000
         gaussian = thompson.Prior.from_mixture([1.0], np.ones((1, D)), [np.eye(D)])
         for made, rule in ((prior(), {}), (gaussian, {}), (prior(), {"rule": "greedy", "floor": 0.1}), (prior(), {"floor": 0.05})):
@@ -936,7 +936,7 @@ class Propensities(unittest.TestCase):
                     self.assertLess(((count - expected) ** 2 / expected).sum(), 30, (rule, p, count))  # quantile 1 - 5e-6 of chi-squared with 4 degrees
 
     def test_closed_form(self):
-        """Two arms under one Gaussian: Phi of the standardised difference, by NumPy."""
+        """Two arms under one Gaussian: Phi of the standardised difference, computed with NumPy."""
         gaussian = thompson.Prior.from_mixture([1.0], np.ones((1, D)), [np.eye(D)])
         one = thompson.Posterior(gaussian, noise=0.5, seed=1)
         one.observe(X, Y)
@@ -948,7 +948,7 @@ class Propensities(unittest.TestCase):
             np.testing.assert_allclose(one.probabilities(pair), [first, 1 - first], atol=1e-12)
 
     def test_returned(self):
-        """The number returned is the one announced; asking moves nothing; agent 0 is the posterior; a sampler with a state, an approximate one, clicks."""
+        """The probability returned is the announced one; asking changes nothing; agent 0 is the posterior; a sampler with a state, an approximate one, clicks."""
         for options in ({}, {"sampler": "localised"}, {"likelihood": "logistic"}, {"rule": "greedy", "floor": 0.05}, {"sampler": "smc"}, {"sampler": "vts"}):
             with self.subTest(**options):
                 one, other = (agent(propensity_draws=200, **options) for _ in range(2))
@@ -967,8 +967,8 @@ class Propensities(unittest.TestCase):
                 np.testing.assert_array_equal(one.draw(3), other.draw(3))
 
     def test_value_of_another_policy(self):
-        """A thousand logs of agents that learn, with probabilities from 20 draws: the mean of the estimates by inverse propensity of what a fixed
-        policy is worth is within two standard errors of what it is worth."""
+        """A thousand logs of agents that learn, with probabilities from 20 draws: the mean of the inverse-propensity estimates of a fixed policy's value
+        is within two standard errors of the true value."""
         rng, logs, rounds = np.random.default_rng(8), 1000, 30
         truth, fixed = np.array([1.0, -0.5, 0.3]), np.array([1.0, 0.5, 0.0])
         many = thompson.Agents(prior(), logs, noise=0.5, seed=2, propensity_draws=20, floor=0.05)
@@ -993,7 +993,7 @@ class Propensities(unittest.TestCase):
         self.assertRaises(TypeError, agent().choose, ARMS, propensity=1)
 
     def test_floor_of_a_study(self):
-        """With the floor 1 / arms policies take any arm alike, by the same random numbers: shared or per arm, whatever the rule; more is refused."""
+        """With the floor 1 / arms policies choose all arms equally often, by the same random numbers: shared or per arm, whatever the rule; a larger floor is refused."""
         study = {"name": "floor", "study": "bandit", "runs": 16, "problem": {"theta": "gaussian", "arms": 2, "rounds": 30, "resample_arms": False},
                  "policies": ["ts", {"name": "ts", "floor": 0.5, "label": "any"}, {"name": "ts", "rule": "greedy", "floor": 0.5, "label": "any greedy"},
                               {"name": "ts", "posterior": "per_arm", "floor": 0.5, "label": "apart"},
@@ -1045,7 +1045,7 @@ class Threads(unittest.TestCase):
         self.assertEqual(os.read(ends[0], 8 * 4 * D), one.draw(4).tobytes())
 
     def test_few_tasks(self):
-        """A prior of too few tasks is made, with a warning; one of enough without."""
+        """A prior from too few tasks is made, with a warning; one from enough tasks without."""
         theta = np.random.default_rng(1).standard_normal((20, 2))
         with self.assertWarnsRegex(UserWarning, "20 past tasks for a prior of 8 components"):
             thompson.train(theta=theta, components=8)
@@ -1056,7 +1056,7 @@ class Threads(unittest.TestCase):
             thompson.train(theta=theta, components=2)
 
     def test_failed_check(self):
-        """A denoiser whose own check fails warns when it is made, opened, or taken by a posterior."""
+        """A denoiser whose own check fails gives a warning when it is made, opened, or used by a posterior."""
         theta = np.random.default_rng(1).standard_t(1, size=(150, 2))
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "denoiser.nc")
@@ -1066,7 +1066,7 @@ class Threads(unittest.TestCase):
                     make()
 
     def test_interrupt(self):
-        """Control-C ends the fit of a prior, and the thread that works on it: these fits would take hours."""
+        """Control-C ends the fit of a prior, and the thread that runs it: these fits would take hours."""
         code = """
 import numpy as np, thompson
 print("began", flush=True)
@@ -1087,7 +1087,7 @@ except KeyboardInterrupt:
 
 class Rules(unittest.TestCase):
     def test_bayes_ucb(self):
-        """Mean + z sd of an agent with prior N(0, I), by NumPy; the rounds left are those since the last `forget`."""
+        """Mean + z sd for an agent with prior N(0, I), computed with NumPy; the rounds left are counted from the last `forget`."""
         horizon, alpha = 8, 0.3
         gaussian = thompson.Prior.from_mixture([1], np.zeros((1, D)), [np.eye(D)])
         one = thompson.Posterior(gaussian, rule="bayes_ucb", horizon=horizon, bayes_ucb_alpha=alpha, noise=0.5, seed=1)
@@ -1115,7 +1115,7 @@ class Rules(unittest.TestCase):
 
 class Programs(unittest.TestCase):
     def test_much_is_printed(self):
-        """More than a pipe holds, on both of them: 1 MB of each, in turns."""
+        """More than a pipe holds, on both of them: 1 MB each, alternating."""
         with tempfile.TemporaryDirectory() as folder:
             script = pathlib.Path(folder, "thompson")
             script.write_text(f"#!{sys.executable}\nimport sys\nfor _ in range(1000):\n    sys.stdout.write('o' * 1023 + '\\n')\n    sys.stderr.write('e' * 1023 + '\\n')\n",

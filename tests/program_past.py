@@ -1,5 +1,5 @@
 """Studies whose priors are learned from past tasks: the same bytes on any number of ranks, the prior of `train`, what is refused,
-and a prior that is better than what it replaces."""
+and a prior that is better than the one that it replaces."""
 
 import glob
 
@@ -27,8 +27,8 @@ class Past(program.ProgramTest):
         for ranks in (2, 3, 4):
             self.succeed("run", study, "-o", self.path(f"{ranks}"), ranks=ranks)
             self.assert_same_results(self.path("one/results.nc"), self.path(f"{ranks}/results.nc"))
-        # For two replicates: from logs a Gaussian, which posterior means are taken under too; the mixture of mixts is what the
-        # networks are learned under; and for each rival all four.
+        # For two replicates: from logs a Gaussian, under which posterior means are computed too; the mixture of mixts, under which the
+        # networks are learned; and all four for each rival.
         count = {family: len(glob.glob(self.path(f"one/priors/{family}-*.nc"))) for family in ("gaussian", "mixture", "diffusion", "denoiser")}
         self.assertEqual(count, {"gaussian": 6, "mixture": 6, "diffusion": 6, "denoiser": 6})
 
@@ -54,8 +54,8 @@ class Past(program.ProgramTest):
                                                          "-o", self.path("prior.nc")).stdout)
 
     def test_nearer_to_the_truth(self):
-        """Theta of `cross` has unit variances. With 10 observations of each of 2000 tasks estimates and means of posteriors, which
-        shrink, show less, and EM does not. 5 standard errors of a variance from 2000 samples are .16; from logs a little more."""
+        """Theta of `cross` has unit variances. With 10 observations of each of 2000 tasks, estimates and means of posteriors, which
+        shrink, underestimate them, and EM does not. 5 standard errors of a variance from 2000 samples are 0.16; from logs a little more."""
         study = self.write("gaussian.yaml", STUDY)
         variance = {}
         for source in ("theta", "logs", "estimates", "posterior_means"):

@@ -1,4 +1,4 @@
-"""`thompson plan`: its estimates and its calibration against what a run really takes, and a batch script that runs."""
+"""`thompson plan`: its estimates and its calibration compared with what a run really takes, and a batch script that runs."""
 
 import json
 import os
@@ -11,8 +11,8 @@ import numpy as np
 
 import program
 
-LIMIT = 3  # within which sampler.h and prior.h promise their costs
-ATTEMPTS = 5  # at a measurement in which other processes may be in the way
+LIMIT = 3  # the factor within which sampler.h and prior.h promise their costs
+ATTEMPTS = 5  # at a measurement that other processes may disturb
 
 
 class Plan(program.ProgramTest):
@@ -37,13 +37,13 @@ class Plan(program.ProgramTest):
             planned = np.minimum(planned, [whole, *(plan["seconds_per_run"][label] for label in labels)])
             seconds = self.seconds_of_runs(self.study, settings)
             taken = np.minimum(taken, [seconds.sum(), *seconds[0].mean(1)])
-            # diffts and dps differ by a tenth, which a busy machine turns round
+            # diffts and dps differ by a tenth, and on a busy machine the order may be reversed
             if abs(np.log(planned[0] / taken[0])) < np.log(LIMIT) and taken[1 + np.argmax(planned[1:])] > taken[1:].max() / 1.5:
                 return
         self.fail(f"seconds of the whole study and of {labels}: {planned} planned, {taken} taken")
 
     def seconds_of_runs(self, study, sets):
-        """CPU seconds [setting, policy, run] of a study that is run."""
+        """CPU seconds [setting, policy, run] of a study that is actually run."""
         out = self.path("timed")
         self.succeed("run", study, "-o", out, *sets)
         with netCDF4.Dataset(os.path.join(out, "results.nc")) as data:
@@ -52,9 +52,9 @@ class Plan(program.ProgramTest):
         return seconds
 
     def within_limit(self, measure):
-        """Of CPU seconds over those planned, by case, relative to their median: a factor that all have in common is the machine's, whose core is not that
-        of the constants and may be shared. Others on the machine can only slow a case down, so that its least ratio counts, and all are measured again
-        where one is outside of the limit.
+        """Check the ratios of measured to planned CPU seconds, by case, relative to their median: a common factor is due to the machine, whose core is not
+        the one for which the constants were fitted and may be shared. Other processes can only slow a case down, so its smallest ratio counts, and all
+        cases are measured again if one is outside the limit.
         """
         least = {}
         for _ in range(ATTEMPTS):
@@ -66,7 +66,7 @@ class Plan(program.ProgramTest):
         self.fail(f"{wrong} of CPU seconds over those planned, relative to the median of {median:.2f}")
 
     def ratios(self, names, runs, *settings):
-        """CPU seconds that runs took over those that were planned, by sampler; of its blocks the fastest."""
+        """Measured over planned CPU seconds of runs, by sampler, from the fastest block."""
         file = self.write("costs.yaml", f"""
             name: costs
             runs: {runs}
@@ -81,13 +81,13 @@ class Plan(program.ProgramTest):
         return {f"{name} {' '.join(settings)}": taken / plan[name] for name, taken in zip(names, seconds)}
 
     def test_costs_of_samplers(self):
-        """What the op `cost` of every sampler says against what its runs take, in settings that differ in dimension and likelihood, with small networks
-        and larger ones: within the factor of 3 that sampler.h promises."""
+        """What the op `cost` of every sampler predicts compared with what its runs take, in settings that differ in dimension and likelihood, with small
+        networks and larger ones: within the factor of 3 that sampler.h promises."""
         samplers = json.loads(self.succeed("list", "samplers", "--json").stdout)
         names = [sampler["name"] for sampler in samplers]
         free = [sampler["name"] for sampler in samplers if "conjugate likelihood" not in sampler["needs"]]
         gaussian, logistic = "likelihood=gaussian", "likelihood=logistic"
-        clouds = {"smc_tempered", "twisted", "smc", "vts"}  # too slow for as many runs as the others need to be timed well
+        clouds = {"smc_tempered", "twisted", "smc", "vts"}  # too slow for the number of runs that the others need for good timing
         cases = ((names, [gaussian, "problem.dimension=2", "problem.rounds=50"]), (names, [gaussian, "problem.dimension=6", "problem.rounds=30"]),
                  (free, [logistic, "problem.dimension=2", "problem.rounds=30"]),
                  (["mixts", "diffts", "localised"], [gaussian, "problem.rounds=50", "prior.guard=0.1"]),
@@ -105,9 +105,9 @@ class Plan(program.ProgramTest):
         self.within_limit(measure)
 
     def test_costs_of_fits(self):
-        """What learning a prior is said to cost against what it takes: networks, mixtures beside them, EM on samples and on logs, with the mixture that
-        comes before networks. Mixtures have most of what a denoiser costs in one case, the network in the next. That a mixture is doubled beyond the
-        largest candidate is planned as if each were better, and is in no case here."""
+        """The predicted cost of learning a prior compared with the actual cost: networks, mixtures next to them, EM on samples and on logs, with the mixture that
+        precedes networks. The mixture dominates the cost of a denoiser in one case, the network in the next. Doubling a mixture beyond the largest candidate is
+        planned as if each were better, and occurs in no case here."""
         file = self.write("fits.yaml", """
             name: fits
             runs: 1
@@ -163,7 +163,7 @@ class Plan(program.ProgramTest):
             self.assertEqual(len(data.dimensions["policy"]), 2)
 
     def test_a_name_is_no_command(self):
-        """Nothing of a file's name stands in the script outside of quotes."""
+        """No part of a file's name appears in the script outside quotes."""
         study = self.path("small\ntouch made.yaml")
         os.rename(self.study, study)
         script = self.succeed("plan", study, "--slurm", "--set", "policies=[oracle]").stdout
@@ -171,8 +171,8 @@ class Plan(program.ProgramTest):
         self.assertIn(f"run '{study}' --set", script)
 
     def test_floor_of_regret(self):
-        """It is planned once for each setting, however many policies there are, and within a factor of 3 of what was measured: CPU microseconds of a
-        round of a run on one core of an AMD EPYC, where a plan takes 5e-5 of them for an operation."""
+        """It is planned once for each setting, however many policies there are, and within a factor of 3 of what was measured: CPU microseconds per
+        round of a run on one core of an AMD EPYC, where a plan assumes 5e-5 of them for an operation."""
         base = ["--set", "runs=64", "--set", "block=64", "--set", "problem.arms=100", "--set", "problem.rounds=200"]
 
         def floor(policies, *settings):

@@ -40,7 +40,7 @@ policies: [{name: tilted, prior: exact}, {name: joint, prior: exact}]
 prior: {stages: 8, alpha: 0.8}
 """
 
-# Runs, bins and the level of the test of uniform ranks: one false alarm in 10 000 seeds for each calibrated sampler.
+# Runs, bins and the level of the test for uniform ranks: one false alarm in 10 000 seeds for each calibrated sampler.
 RUNS, BINS, LEVEL = 2048, 16, 1e-4
 
 
@@ -67,7 +67,7 @@ class Posterior(program.ProgramTest):
                 np.testing.assert_array_equal(data[f"{name}_floor"][:, 0], data[f"{name}_floor"][:, 1])
             np.testing.assert_array_equal(data["sample_size"], [1, 4, 20])
             self.assertTrue(((data["rank"] >= 0) & (data["rank"] <= 40)).all())
-            # Projections contract: what is moved in a slice is at most what is moved in the plane.
+            # Projections contract: the transport in a slice is at most that in the plane.
             self.assertTrue((data["sliced_wasserstein"] <= data["max_sliced_wasserstein"] + 1e-12).all())
             self.assertTrue((data["max_sliced_wasserstein"] <= data["emd"] + 1e-12).all())
             # The distance between two clouds is at least that between their means.
@@ -75,7 +75,7 @@ class Posterior(program.ProgramTest):
             self.assertTrue((data["status"] == 1).all() and (data["seconds"] > 0).all())
 
     def test_sizes_of_settings(self):
-        """Settings with sizes of their own stand at these sizes, whatever the others have, and are what they are alone."""
+        """Settings with their own sizes have results at these sizes, whatever the others have, and the same as when run alone."""
         common = STUDY[:STUDY.index("sweep")].replace("runs: 12", "runs: 4").replace("diffts", "mixts").replace("[1, 4, 20]", "arms")
         self.write("arms.yaml", common + "sweep:\n  zip: true\n  problem.arms: [5, 3, 7]\n  prior.components: [1, 2, 2]\n")
         self.succeed("run", self.path("arms.yaml"), "-o", self.path("arms"), ranks=2)
@@ -93,7 +93,7 @@ class Posterior(program.ProgramTest):
         self.assertEqual([row["sample_size"] for row in csv.DictReader(io.StringIO(shown))], ["5", "5", "3", "3", "7", "7"])
 
     def test_any_number_of_ranks(self):
-        """All samplers of the registry, on the problem's own prior where they can use it."""
+        """All samplers of the registry, with the problem's own prior if they can use it."""
         samplers = json.loads(self.succeed("list", "samplers", "--json").stdout)
         names = [one["name"] for one in samplers if "gaussian" not in one.get("needs", [])]
         options = {"smc": ", particles: 50", "smc_tempered": ", particles: 50", "twisted": ", particles: 4"}
@@ -114,7 +114,7 @@ class Posterior(program.ProgramTest):
             self.fail_with(3, part, "run", self.write("bad.yaml", STUDY.replace(old, new)), "-o", self.path("bad"))
 
     def test_log_concavity(self):
-        """At the start of tilted transport: what draws meet is at least the sharp bound, and that at least the printed one."""
+        """At the start of tilted transport: the curvature at the draws is at least the sharp bound, and that at least the printed one."""
         study = self.write("inverse.yaml", INVERSE)
         self.succeed("run", study, "-o", self.path("out"))
         with xr.open_dataset(self.path("out/results.nc")) as data:
@@ -122,7 +122,7 @@ class Posterior(program.ProgramTest):
             self.assertTrue(np.isfinite([met, bound, sharp]).all())
             self.assertTrue((bound < sharp).all() and (sharp <= met).all())
             np.testing.assert_array_equal(met[:, 0], met[:, 1])
-            # Q of all three rows has the eigenvalues snr^2 and 0, in every run.
+            # The Q of all three rows has the eigenvalues snr^2 and 0, in every run.
             np.testing.assert_allclose(bound[..., -1], bound[0, 0, 0, -1], rtol=1e-9)
         self.succeed("run", study, "-o", self.path("ising"), "--set", "problem.theta=ising")
         with xr.open_dataset(self.path("ising/results.nc")) as data:
@@ -136,7 +136,7 @@ class Posterior(program.ProgramTest):
                        "problem.dimension=21", "--set", "policies=[{name: tilted, prior: exact}]")
 
     def ranks(self, theta, policies, metric="rank", *more, sizes="[5]"):
-        """The p-value of uniform ranks by policy: theta* drawn again for each of RUNS runs, 5 observations or `sizes`, 63 draws."""
+        """The p-value of uniform ranks by policy: theta* redrawn for each of RUNS runs, 5 observations or `sizes`, 63 draws."""
         self.succeed("run", self.study, "-o", self.path(theta), "--set", f"runs={RUNS}", "--set", "block=128", "--set", "draws=63", "--set",
                      f"metrics=[{metric}]", "--set", f"problem.sample_sizes={sizes}", "--set", f"problem.theta={theta}", "--set", "prior.stages=100",
                      "--set", "prior.replicates=1", "--set", f"policies=[{policies}]", "--overwrite", *more, ranks=2)
@@ -147,7 +147,7 @@ class Posterior(program.ProgramTest):
             return dict(zip(data["policy"].values.astype(str), chi_squared_tail(statistic, BINS)))
 
     def test_ranks_of_norms_and_likelihoods(self):
-        """Uniform too where draws are exact, with Gaussian rewards and with clicks; DPS is far too narrow."""
+        """Ranks are uniform too if draws are exact, with Gaussian rewards and with clicks; DPS is far too narrow."""
         for metric in ("rank_norm", "rank_log_likelihood"):
             p = self.ranks("gm_cross", "exact, {name: mixts, prior: exact}, {name: dps, prior: exact}", metric)
             self.assertGreater(p["exact"], LEVEL)
@@ -156,7 +156,7 @@ class Posterior(program.ProgramTest):
             self.assertGreater(self.ranks("rays", "exact", metric, "--set", "likelihood=logistic")["exact"], LEVEL)
 
     def test_calibration_with_clicks(self):
-        """Ranks need no exact posterior, which nobody has in five dimensions with clicks; Laplace's Gaussian is told from it."""
+        """Ranks need no exact posterior, which is not available in five dimensions with clicks; Laplace's Gaussian is told apart from it."""
         five = [word for key in ("problem.dimension=5", "problem.features=gaussian", "problem.resample_arms=true", "likelihood=logistic")
                 for word in ("--set", key)]
         p = self.ranks("gaussian", "{name: ts, prior: exact}, {name: ts, label: laplace, prior: exact, approximation: laplace}", "rank_norm",

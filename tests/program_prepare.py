@@ -1,5 +1,5 @@
-"""`thompson prepare movielens`: the same vectors from every form of the ratings and any number of ranks; least squares by NumPy;
-a study on them; the real ratings where THOMPSON_DATA has them."""
+"""`thompson prepare movielens`: the same vectors from every form of the ratings and on any number of ranks; least squares by NumPy;
+a study on them; the real ratings if THOMPSON_DATA has them."""
 
 import os
 import unittest
@@ -54,7 +54,7 @@ class Movielens(program.ProgramTest):
         self.assert_same_results(reference, path)
 
     def test_least_squares(self):
-        """The movie vectors are the last to be updated: NumPy's ridge regression on the user vectors gives them again."""
+        """The movie vectors are the last to be updated: NumPy's ridge regression on the user vectors reproduces them."""
         process, path = self.prepare(self.sample(), dimension=3, ridge=0.5, sweeps=20)
         rows = np.loadtxt(os.path.join(SAMPLES, FORMS[3]), delimiter=",", skiprows=1)[:, :3]
         with netCDF4.Dataset(path) as file:
@@ -79,8 +79,8 @@ class Movielens(program.ProgramTest):
         self.assertIn(f"mean rating alone {rows[:, 2].std():.4f}, factorisation of rank 3 {residual:.4f}", process.stdout)
 
     def test_users(self):
-        """Held-out users are tasks: their theta* is NumPy's ridge regression on the movies' vectors, which do not know their
-        ratings; those of the others are the logs."""
+        """Held-out users are tasks: their theta* is NumPy's ridge regression on the movies' vectors, which are fitted without their
+        ratings; the ratings of the others are the logs."""
         inputs = self.sample(3)
         process, path = self.prepare(inputs, tasks="users", dimension=3, ridge=0.5, sweeps=20, test_fraction=0.25)
         _, other = self.prepare(inputs, name="ranks.nc", ranks=3, tasks="users", dimension=3, ridge=0.5, sweeps=20, test_fraction=0.25)
@@ -104,7 +104,7 @@ class Movielens(program.ProgramTest):
             expected = np.linalg.solve(phi.T @ phi + 0.5 * np.eye(3), phi.T @ (rated[:, 2] - mean))
             np.testing.assert_allclose(vector, expected, atol=1e-11)
         self.assertIn(f"{held.sum()} more users are held out", process.stdout)
-        # Without the ratings of those held out, the movies are the same to the last bit.
+        # Without the ratings of held-out users, the movies are the same to the last bit.
         with open(inputs[0], encoding="utf-8") as file:
             lines = file.readlines()
         others = self.write("others.csv", lines[0] + "".join(line for line, gone in zip(lines[1:], own) if not gone))

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Policy `python`: samplers of a user's own, in Python, as policies of a study: against policies of the program that are the same method, on any
-number of ranks, and whatever such code can do wrong."""
+"""Policy `python`: a user's own samplers, in Python, as policies of a study: compared with policies of the program that are the same method, on any
+number of ranks, and with everything that such code can do wrong."""
 
 import os
 import pathlib
@@ -125,7 +125,7 @@ class Python(program.ProgramTest):
         return xr.open_dataset(self.path(f"{out}/results.nc"))
 
     def test_same_method_same_arms(self):
-        """The greedy rule in Python takes the arms of `egreedy` without exploration, in every round of every run."""
+        """The greedy rule in Python chooses the arms of `egreedy` without exploration, in every round of every run."""
         for likelihood in ("problem.resample_arms=true", "problem.resample_arms=false"):
             self.run_study("{name: egreedy, epsilon: 0}", self.own("ridge"), self.own("stateful"), self.own("outer.inner", "inner"),
                            extra=("--set", likelihood, "--overwrite"))
@@ -138,8 +138,8 @@ class Python(program.ProgramTest):
                 self.assertTrue((results.seconds.values > 0).all())
 
     def test_example_has_the_regret_of_thompson_sampling(self):
-        """The LinTS of docs/lints.py is `ts`: the same law, with other random numbers. The paired difference over 1024 runs is within four
-        standard errors of 0 at the end, and these are at most a twentieth of the regret: a sampler with twice the noise is found out."""
+        """The LinTS of docs/lints.py is `ts`: the same distribution, with other random numbers. The paired difference over 1024 runs is within four
+        standard errors of 0 at the end, and a standard error is at most a twentieth of the regret: a sampler with twice the noise is detected."""
         self.run_study("ts", "{name: python, module: lints, callable: sample}", rounds=50, runs=1024)
         with self.results() as results:
             mean = results.regret_mean.isel(setting=0, round=-1).values
@@ -149,7 +149,7 @@ class Python(program.ProgramTest):
         self.assertLess(error, mean[0] / 20)
 
     def test_ranks_and_isolation(self):
-        """The same bytes alone, on ranks, and with every task in a process of its own."""
+        """The same bytes alone, on several ranks, and with every task in its own process."""
         policies = ("ts", "{name: python, module: lints, callable: sample}")
         self.run_study(*policies, out="alone")
         for out, options in (("two", {"ranks": 2}), ("three", {"ranks": 3}), ("apart", {"extra": ("--task-timeout", "100")})):
@@ -158,8 +158,8 @@ class Python(program.ProgramTest):
         self.succeed("verify", self.path("alone"), environment={"PYTHONPATH": os.path.join(program.SOURCE, "docs")})
 
     def test_posterior_study(self):
-        """Draws in Python from the exact posterior: the distances to exact draws of `ts`, in law. Means over 256 runs of the earth mover's distance at
-        two sizes differ by at most four standard errors of the paired difference;
+        """Draws in Python from the exact posterior: their distances to exact draws are distributed as those of `ts`. Means over 256 runs of the earth mover's
+        distance at two sizes differ by at most four standard errors of the paired difference;
         a callable may return theta[runs, 1, d] in a bandit, the same as theta[runs, d]. The bytes do not depend on ranks."""
         study = self.write("posterior.yaml", """
 name: quality
@@ -190,7 +190,7 @@ policies: [ts, {name: python, module: samplers, callable: conjugate}]
         self.run_study(self.own("checked"), extra=("--set", "likelihood=logistic"), ranks=2)
 
     def test_failures(self):
-        """A sampler that fails, fails its tasks and no other: exit status 5, and a sentence that names module, callable and round."""
+        """A sampler that fails makes only its own tasks fail: exit status 5, and a sentence that names module, callable and round."""
         cases = {"raises": "round 3: ZeroDivisionError: division by zero (samplers.py, line", "leaves": "round 3: its process ended with status 9",
                  "exits": "round 3: SystemExit: enough (", "killed": "round 3: its process ended by signal 9 (Killed)",
                  "writes": "round 3: ValueError: assignment destination is read-only (samplers.py, line",
@@ -205,7 +205,7 @@ policies: [ts, {name: python, module: samplers, callable: conjugate}]
             self.assertEqual(results.status.values[0, :, 0].tolist(), [1] + [2] * len(cases))
 
     def test_refusals(self):
-        """What cannot run is refused before there is a folder."""
+        """What cannot run is refused before a folder is created."""
         self.write("unfinished.py", "import samplers\nfrom samplers import nothing\n")
         empty = self.path("no python")
         for policy, sentence, environment in (
@@ -222,10 +222,10 @@ policies: [ts, {name: python, module: samplers, callable: conjugate}]
                 self.fail_with(3, sentence, "run", study, "-o", self.path("refused"), environment={"PYTHONPATH": self.folder, **environment}, ranks=ranks)
             self.assertFalse(os.path.exists(self.path("refused")))
         study = self.write("study.yaml", STUDY.format(runs=32, rounds=20, policies="{name: python, module: absent, callable: f}"))
-        self.succeed("plan", study)  # where the module is not
+        self.succeed("plan", study)  # where the module is missing
 
     def test_finds_a_python(self):
-        """A python3 in front that has no NumPy is passed over."""
+        """A python3 that comes first in the path but has no NumPy is skipped."""
         other = pathlib.Path(self.path("bin"), "python3")
         other.parent.mkdir()
         other.write_text("#!/bin/sh\nexit 1\n", encoding="utf-8")
@@ -237,8 +237,8 @@ policies: [ts, {name: python, module: samplers, callable: conjugate}]
         self.succeed("run", study, "-o", self.path("out"), environment=environment)
 
     def test_a_stop_does_not_wait(self):
-        """SIGTERM to the program alone, while the callable, or the import of its module, lets it wait for a day: exit status 75, and the callable has
-        not failed."""
+        """SIGTERM to the program alone, while the callable, or the import of its module, makes it wait for a day: exit status 75, and the callable does
+        not count as failed."""
         self.write("sleeper.py", "import samplers\nsamplers.sleeps(0, 0, 0, 0)\n")
         for policy in (self.own("sleeps"), "{name: python, module: sleeper, callable: f}"):
             study = self.write("study.yaml", STUDY.format(runs=32, rounds=5, policies=policy))
@@ -254,7 +254,7 @@ policies: [ts, {name: python, module: samplers, callable: conjugate}]
             began.unlink()
 
     def test_a_stop_is_no_failure(self):
-        """A signal that goes to all processes of the job ends it early, with nothing failed; and no process stays."""
+        """A signal to all processes of the job ends it early, with nothing failed; and no process is left."""
         study = self.write("study.yaml", STUDY.format(runs=32, rounds=1000, policies=self.own("slow")))
         for number, code in ((signal.SIGTERM, 75), (signal.SIGKILL, -signal.SIGKILL)):
             with subprocess.Popen([program.PROGRAM, "run", study, "-o", self.path("out"), "--resume"], start_new_session=True, text=True,

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What can be written and where it is said: `thompson list` with its keys and names, the JSON schema of study files, docs/keys.md and docs/files.md."""
+"""What can be written and where it is documented: `thompson list` with its keys and names, the JSON schema of study files, docs/keys.md and docs/files.md."""
 
 import json
 import pathlib
@@ -24,14 +24,14 @@ def listed(*arguments):
 
 class Listing(unittest.TestCase):
     def test_keys(self):
-        """Type, range, words and default, from the table that study files are checked by."""
+        """Type, range, words and default, from the table against which study files are checked."""
         keys = {key["name"]: key for key in listed("keys")}
         self.assertEqual(keys["prior.stages"]["default"], "100")
         self.assertEqual((keys["runs"]["minimum"], keys["runs"]["type"]), (1, "integer"))
         self.assertIn("cross", keys["problem.theta"]["words"])
 
     def test_one_name(self):
-        """A member with its own options only, a key, a section; a typo is told what was meant."""
+        """A member with only its own options, a key, a section; for a typo the answer suggests what was meant."""
         text = program.thompson("list", "localised").stdout
         self.assertIn("first_precision", text)
         self.assertNotIn("temper", text)
@@ -52,23 +52,23 @@ class Listing(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
     def test_page_of_the_files(self):
-        """Every variable, dimension and attribute of every file, and of every file what the page has."""
+        """Every variable, dimension and attribute of every file is on the page, and nothing else is."""
         done = subprocess.run([sys.executable, SOURCE / "docs/write_files.py", "--check"], capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
 
 class Short(program.ProgramTest):
-    """What is shown without being asked for everything."""
+    """What is shown unless everything is requested."""
 
     def test_samplers_once(self):
-        """Under policies a sampler has its name alone; the whole list has each summary once."""
+        """Under policies a sampler appears only by name; the whole list has each summary once."""
         whole = program.thompson("list").stdout
         for entry in listed("samplers"):
             self.assertEqual(whole.count(f"  {entry['name']:12} {entry['summary']}"), 1, entry["name"])
         self.assertIn("diffts", program.thompson("list", "policies").stdout)
 
     def test_plan(self):
-        """The cost comes first, then what the study changes; --all has every key. Both are studies: their plans have one hash."""
+        """The cost comes first, then what the study changes; --all shows every key. Both are studies: their plans have the same hash."""
         study = self.write("study.yaml", "name: x\nruns: 16\nproblem: {theta: rays}\nprior: {stages: 100}\n"
                                          "policies: [ts, {name: mixts, components: auto}, {name: ts, label: cold, temper: 0.50}]\nsweep: {problem.arms: [5, 10]}\n")
         brief, whole = (self.succeed("plan", study, *more).stdout for more in ([], ["--all"]))
@@ -81,7 +81,7 @@ class Short(program.ProgramTest):
         self.assertEqual(hashes, {json.loads(self.succeed("plan", study, "--json").stdout)["config_sha256"]})
 
     def complete(self, *words):
-        """What Tab offers, in bash, for the last word."""
+        """What Tab offers in bash for the last word."""
         script, line = SOURCE / "jobs/completion.bash", " ".join(f"'{word}'" for word in words)
         shown = subprocess.run(["bash", "-c", f"compopt() {{ :; }}; source '{script}'; COMP_WORDS=('{program.PROGRAM}' {line}); "
                                               f"COMP_CWORD={len(words)}; _thompson; printf '%s\n' \"${{COMPREPLY[@]}}\""],
@@ -106,7 +106,7 @@ class Short(program.ProgramTest):
 
 @unittest.skipUnless(jsonschema, "needs python3-jsonschema: jobs/install_debian.sh --tests")
 class Schema(unittest.TestCase):
-    """The schema takes what the program takes, and refuses what it refuses."""
+    """The schema accepts what the program accepts, and refuses what it refuses."""
 
     @classmethod
     def setUpClass(cls):

@@ -36,8 +36,8 @@ class RegretFloor(program.ProgramTest):
             return {key: (data[key].dimensions, np.ma.filled(data[key][...], np.nan)) for key in data.variables if key.startswith("regret")}
 
     def test_two_arms(self):
-        """Two Gaussian arms, whose optimum is known: after 10, 50, 200 rounds the floor is 1.16, 1.61, 2.00 and Thompson sampling has 2.61, 5.00, 7.74, from
-        another implementation with 40 000 runs. Bounds: four standard errors of both."""
+        """Two Gaussian arms, whose optimum is known: after 10, 50, 200 rounds the floor is 1.16, 1.61, 2.00 and Thompson sampling has 2.61, 5.00, 7.74,
+        according to another implementation with 40 000 runs. Bounds: four standard errors of both."""
         found = self.results("two", TWO_ARMS)
         for rounds, floor, thompson in ((10, 1.16, 2.61), (50, 1.61, 5.00), (200, 2.00, 7.74)):
             for name, expected, share in (("regret_floor", floor, ()), ("regret", thompson, (0,))):
@@ -47,7 +47,7 @@ class RegretFloor(program.ProgramTest):
             self.assertGreater(found["regret_mean"][1][0, 0, rounds - 1], bayes_optimum.OPTIMUM[rounds])
 
     def test_dynamic_program(self):
-        """The optimum itself: on a coarser grid within .1% of what 801 and 1 601 points agree on."""
+        """The optimum itself: on a coarser grid within 0.1% of the value on which 801 and 1 601 points agree."""
         for rounds in (10, 30):
             self.assertAlmostEqual(bayes_optimum.optimum(rounds, 401) / bayes_optimum.optimum(rounds, 801), 1, delta=1e-3)
         self.assertAlmostEqual(bayes_optimum.optimum(10) / bayes_optimum.OPTIMUM[10], 1, delta=1e-3)
@@ -55,7 +55,7 @@ class RegretFloor(program.ProgramTest):
         self.assertAlmostEqual(bayes_optimum.optimum(1), 1 / np.sqrt(np.pi), delta=1e-9)
 
     def test_every_policy_is_above(self):
-        """Paired over runs, within three standard errors; the oracle, which knows theta*, is no policy."""
+        """Paired over runs, within three standard errors; the oracle, which knows theta*, does not count as a policy."""
         found = self.results("settings", SETTINGS)
         dimensions, floor = found["regret_floor"]
         self.assertEqual(dimensions, ("setting", "run", "round"))

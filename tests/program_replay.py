@@ -1,4 +1,4 @@
-"""The replay study: equal to its estimators in NumPy, intervals that hold the truth, logs of bandit studies, any ranks, kill and resume; damaged logs and
+"""The replay study: equal to its estimators in NumPy, intervals that contain the truth, logs of bandit studies, any ranks, kill and resume; damaged logs and
 policies without probabilities are refused."""
 
 import glob
@@ -41,8 +41,8 @@ class Replay(program.ProgramTest):
         return self.write(name, "x1,x2,x3,arm,reward,propensity\n" + "\n".join(rows) + "\n")
 
     def test_numpy(self):
-        """Each run has a split of its own, and the value is the mean over runs; 1e-10, as sums of 400 terms differ in their order. The bootstrap has 1 000
-        samples, so that its standard error has an error of 2.2%; that of ips is known (one run, 200 events)."""
+        """Each run has its own split, and the value is the mean over runs; to 1e-10, since sums of 400 terms are taken in a different order. The bootstrap has
+        1 000 samples, so its standard error has an error of 2.2%; that of ips is known (one run, 200 events)."""
         for runs in (1, 3):
             got = self.results(f"runs{runs}", *ALL, "--set", f"runs={runs}", "--set", "block=2")
             frozen = [replay.values(self.log, run=run)[0] for run in range(runs)]
@@ -62,7 +62,7 @@ class Replay(program.ProgramTest):
         self.assertEqual(csv["value_low"].tobytes(), self.results("netcdf", *ALL)["value_low"].tobytes())
 
     def test_coverage(self):
-        """100 logs: four standard errors of a share of 95% are 9%. tests/bench/replay_coverage.py has 1 000."""
+        """100 logs: four standard errors of a share of 95% are 9%. tests/bench/replay_coverage.py uses 1 000."""
         for name, share in replay.coverage(lambda *arguments: self.succeed("run", *arguments), self.folder, 100).items():
             self.assertGreater(share, 0.86, name)
 
@@ -88,7 +88,7 @@ class Replay(program.ProgramTest):
         with netCDF4.Dataset(self.path("one/events/default-random.nc")) as data:
             uniform = np.ma.filled(data["arm"][:])
             self.assertTrue((data["propensity"][:] == 1 / 3).all())
-            # All policies meet the same arms and noise: what two of them took alike has the same reward.
+            # All policies get the same arms and noise: the same choices have the same rewards.
             same = uniform == log["arm"]
             self.assertEqual(np.ma.filled(data["reward"][:])[same].tobytes(), log["reward"][same].tobytes())
         self.assertTrue((regret >= 0).all() and (regret == 0).any())
@@ -99,7 +99,7 @@ class Replay(program.ProgramTest):
         self.assertAlmostEqual(got["value"][0, 0], rewards[replay.order(280, 1, 0)[140:]].mean(), delta=1e-12)
 
     def test_killed(self):
-        """kill -9 while policies are valued, then while logs are made: resumed, the same bytes."""
+        """kill -9 while policies are valued, then while logs are made: after resuming, the same bytes."""
         log = self.write("log.yaml", BANDIT % 60)
         cases = ((self.study, ("--set", "runs=20", "--set", "policies=[ts, {name: ts, label: again}]", *ALL), ["results.nc"]),
                  (log, (), ["results.nc", "events/default-random.nc", "events/default-arms.nc"]))
@@ -123,7 +123,7 @@ class Replay(program.ProgramTest):
             self.assert_same_results(self.path("one/results.nc"), self.path(f"{ranks}/results.nc"))
 
     def test_overlap(self):
-        """A log of one arm alone says nothing of a policy that takes others; the table says so in one sentence."""
+        """A log of only one arm says nothing about a policy that chooses others; the table says so in one sentence."""
         log = dict(self.log, arm=np.where(np.arange(400) == 0, 2, 0), propensity=np.ones(400))
         replay.write(self.path("one_arm.nc"), log)
         for change, there in ((f"problem.file={self.path('one_arm.nc')}", True), (f"problem.file={self.path('log.nc')}", False)):

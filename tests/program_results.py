@@ -1,4 +1,4 @@
-"""The results file keeps its contract: dimensions, names, CF attributes, and statistics recomputed with NumPy; draws, priors and training from files."""
+"""The results file keeps its contract: dimensions, names, CF attributes, and statistics as recomputed with NumPy; draws, priors and training from files."""
 
 import json
 import os
@@ -22,14 +22,14 @@ def write_prior(path, kind, weight, mean, covariance):
                 "covariance": (("component", "dim", "dim2"), np.asarray(covariance, float))}, attrs={"prior": kind}).to_netcdf(path)
 
 
-# CF-1.10, Appendix E (the methods that have no further arguments), and the standard names and units that our files use.
+# CF-1.10, Appendix E (the methods without further arguments), and the standard names and units that our files use.
 CF_METHODS = {"point", "sum", "maximum", "maximum_absolute_value", "median", "mid_range", "minimum", "minimum_absolute_value", "mean",
               "mean_absolute_value", "mean_of_upper_decile", "mode", "range", "root_mean_square", "standard_deviation", "sum_of_squares", "variance"}
 STANDARD_NAMES, UNITS = {"realization"}, {"1", "s"}
 
 
 def cf_violations(file):
-    """What the CF conventions (1.10) have to say against a netCDF4 dataset, as sentences; the rules that our kind of file can break."""
+    """The violations of the CF conventions (1.10) in a netCDF4 dataset, as sentences; the rules that a file of our kind can break."""
     found = []
 
     def rule(holds, name, words):
@@ -103,7 +103,7 @@ class ResultsFile(program.ProgramTest):
             self.assertTrue(np.isnan(data["seconds_train"].sel(policy="linucb")).all())
 
     def test_conventions(self):
-        """CF, and what we ask for beyond it: every attribute of provenance, NaN as fill value, char variables that xarray reads."""
+        """CF, and our own requirements: every attribute of provenance, NaN as fill value, char variables that xarray can read."""
         for name in ("results.nc", "prior_samples.nc"):
             with netCDF4.Dataset(self.path(f"out/{name}")) as file:
                 self.assertEqual(cf_violations(file), [])
@@ -158,7 +158,7 @@ class ResultsFile(program.ProgramTest):
             self.assertIn(part, text)
 
     def test_wall_clock_time(self):
-        """seconds_wall is the time of the whole job: at least what the runs took on one rank, at most what this test waited."""
+        """seconds_wall is the time of the whole job: at least the time of the runs on one rank, at most the time that this test waited."""
         start = time.monotonic()
         self.succeed("run", self.study, "-o", self.path("again"))
         waited = time.monotonic() - start
@@ -166,7 +166,7 @@ class ResultsFile(program.ProgramTest):
             self.assertTrue(float(data["seconds"].sum()) < float(data["seconds_wall"]) < waited)
 
     def test_where_to_look_next(self):
-        """The end of a run: the table, and the commands that draw the figure and the report, as the study names them."""
+        """The end of a run: the table, and the commands that draw the figure and the report, with the script that the study names."""
         out = self.path("again")
         lines = self.succeed("run", self.study, "-o", out).stdout.splitlines()
         self.assertIn("difference: paired with the first policy, same theta*, arms and noise", lines)
@@ -181,7 +181,7 @@ class ResultsFile(program.ProgramTest):
         self.assertEqual(lines[-2], f"figure:  analysis/figures/ablation.py --metric seconds {out}")
 
     def test_fallbacks_are_shown(self):
-        """A line for each policy and setting that has any, with the numbers of the file, and where they are explained; else no word."""
+        """A line for each policy and setting that has any, with the numbers of the file, and where they are explained; otherwise nothing."""
         study = self.write("precise.yaml", "name: precise\nstudy: bandit\nruns: 8\nproblem: {arms: 10, rounds: 30}\npolicies: [ts, localised]\n"
                            "prior: {train_samples: 500, training_steps: 60}\nsweep:\n  problem.noise: [0.02, 2]\n")
         shown = self.succeed("run", study, "-o", self.path("precise")).stdout
@@ -204,10 +204,10 @@ class ResultsFile(program.ProgramTest):
         self.assertEqual(plan["tasks"], 2 * 9 * 6)  # two replicates of 20 runs in blocks of 8
 
     def test_status_before_the_first_task(self):
-        """A setting that has not begun has not ended, whatever the others did."""
+        """A setting that has not begun does not count as ended, whatever the others did."""
         sets = ("--set", "policies=[oracle, random]", "--set", "runs=16")
         self.succeed("run", self.study, "-o", self.path("begun"), *sets)
-        journals.remove(self.path("begun"), 2, *range(4, 8))  # those from 4 on are of the second setting
+        journals.remove(self.path("begun"), 2, *range(4, 8))  # tasks from 4 on belong to the second setting
         first, second = json.loads(self.succeed("status", self.path("begun"), "--json").stdout)["settings"]
         counts = ("tasks", "done", "failed", "left", "ended", "runs")
         self.assertEqual([first[name] for name in counts], [4, 3, 0, 1, False, {"oracle": 16, "random": 8}])
@@ -247,7 +247,7 @@ policies: [ts, {name: python, module: slow, callable: sample, label: slow}, linu
 """
 
 
-# 2 s for each task, on a machine of any speed, where the other policies take a thousandth.
+# Each task takes 2 s, on a machine of any speed, while the other policies take a thousandth of that.
 SLOW_SAMPLER = """
 import time
 import numpy as np
@@ -261,7 +261,7 @@ def sample(x, y, rng, about):
 
 class FailingTask(program.ProgramTest):
     def test_recorded_and_tried_again(self):
-        """Tasks that do not end within their time fail alone: status 5, the others are in the results, and --resume repairs it."""
+        """Only tasks that do not end within their time fail: status 5, the others are in the results, and --resume completes them."""
         study = self.write("slow.yaml", SLOW_STUDY)
         self.write("slow.py", SLOW_SAMPLER)
         environment = {"PYTHONPATH": self.folder, "THOMPSON_PYTHON": sys.executable}
@@ -287,7 +287,7 @@ class OwnData(program.ProgramTest):
     """The user's own arrays: a prior and a history for `sample`; samples of theta for `train` and for a study."""
 
     def test_sample_against_the_closed_form(self):
-        """Gaussian prior, Gaussian likelihood: mean and covariance of 40 000 draws against dense algebra (5 standard errors)."""
+        """Gaussian prior, Gaussian likelihood: mean and covariance of 40 000 draws compared with dense algebra (5 standard errors)."""
         chance = np.random.default_rng(3)
         mean, covariance, noise, n = np.array([1.0, -2.0, 0.5]), np.diag([1.0, 4.0, 0.25]) + 0.1, 0.7, 40000
         write_prior(self.path("prior.nc"), "gaussian", [1], [mean], [covariance])
@@ -320,8 +320,8 @@ class OwnData(program.ProgramTest):
         self.assertLess(abs(share - 0.75), 5 * np.sqrt(0.75 * 0.25 / 20000))
 
     def test_draws_that_cannot_have_reached_their_target(self):
-        """A prior of correlation 1 - 1e-6 is no trouble by itself; evidence of 1e8 beside it is more than ten steps of Langevin can follow, which
-        the program says with a number that is right, and counts."""
+        """A prior with correlation 1 - 1e-6 alone is not a problem; together with evidence of 1e8 it is more than ten steps of Langevin can follow, which
+        the program reports, with a correct number, and counts."""
         correlation = 1 - 1e-6
         covariance = np.array([[1, correlation], [correlation, 1]])
         phi, y = np.array([[1, 0.5], [-0.3, 1], [0.5, 0.1]]), [0.7, 0.2, 0.4]
@@ -341,7 +341,7 @@ class OwnData(program.ProgramTest):
                 self.assertLess(abs(float(complaint[1]) / widest - 1), 0.01)
 
     def test_evidence_beyond_the_digits(self):
-        """Noise of 1e-9: draws of `localised` are those of the Gaussian, from formulas, and it says what was done."""
+        """Noise of 1e-9: draws of `localised` are those of the Gaussian, from formulas, and the program says so."""
         write_prior(self.path("prior.nc"), "gaussian", [1], [[1, 0]], [0.1 * np.eye(2)])
         self.write("history.csv", "x1,x2,y\n" + "1,2,1\n" * 2)
         text = self.succeed("sample", "--prior", self.path("prior.nc"), "--data", self.path("history.csv"), "--sampler", "localised", "--noise", 1e-9,
@@ -352,7 +352,7 @@ class OwnData(program.ProgramTest):
         np.testing.assert_allclose(spread, [0.2 ** 0.5 * 2 / 10 ** 0.5, 0.2 ** 0.5 / 10 ** 0.5], rtol=0.08)  # 5 standard errors
 
     def test_train_and_sample(self):
-        """A diffusion prior of the user's samples: the same bytes on 1, 2 and 3 ranks, and unconditional draws with their mean."""
+        """A diffusion prior from the user's samples: the same bytes on 1, 2 and 3 ranks, and unconditional draws with their mean."""
         chance = np.random.default_rng(1)
         theta = np.concatenate([chance.normal([5, 0, 0], 0.5, (300, 3)), chance.normal([-5, 0, 1], 0.5, (300, 3))])
         np.savetxt(self.path("theta.csv"), theta, delimiter=",")
@@ -371,12 +371,12 @@ class OwnData(program.ProgramTest):
                      self.path("draws.nc"))
         with xr.open_dataset(self.path("draws.nc")) as data:
             draws = data["theta"].values
-        self.assertLess(abs((draws[:, 0] > 0).mean() - 0.5), 0.1)       # both modes, within what 300 steps of training give
+        self.assertLess(abs((draws[:, 0] > 0).mean() - 0.5), 0.1)       # both modes, as far as 300 steps of training allow
         self.assertGreater((abs(abs(draws[:, 0]) - 5) < 2.5).mean(), 0.9)
 
     def test_denoiser(self):
-        """A denoiser of the user's samples: the same bytes on 1 and 2 ranks, draws from both modes, from one of them after an observation, and a
-        sentence for a prior that has no denoiser."""
+        """A denoiser from the user's samples: the same bytes on 1 and 2 ranks, draws from both modes, from one of them after an observation, and a
+        sentence if the prior has no denoiser."""
         chance = np.random.default_rng(3)
         theta = np.concatenate([chance.normal([5, 0], 0.5, (300, 2)), chance.normal([-5, 0], 0.5, (300, 2))])
         np.savetxt(self.path("theta.csv"), theta, delimiter=",")
@@ -428,7 +428,7 @@ class Memory(program.ProgramTest):
 
     @unittest.skipIf(program.SANITIZED, "sanitizers keep freed memory")
     def test_flat_in_rounds_and_runs(self):
-        """Beyond the stored curves (8 bytes a round and run, for two policies at once in the reducer) memory does not grow: 3 MB of slack for the
+        """Apart from the stored curves (8 bytes per round and run, for two policies at once in the reducer) memory does not grow: 3 MB of slack for the
         allocator and NetCDF's buffers."""
         small = self.peak("runs=64", "problem.rounds=50")
         longer = self.peak("runs=64", "problem.rounds=2000")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`thompson score`: what it exports, what it says of draws that are made here in NumPy, by formulas and not by the program, and what it refuses.
+"""`thompson score`: what it exports, what it reports on draws that are made here in NumPy, from formulas and not by the program, and what it refuses.
 """
 import csv
 import json
@@ -26,7 +26,7 @@ ATTRIBUTES = {"pack", "problem", "likelihood", "noise", "draws"}
 
 
 class Problem:
-    """A problem as its folder has it."""
+    """A problem as read from its folder."""
 
     def __init__(self, folder):
         with netCDF4.Dataset(folder / "prior.nc") as file:
@@ -38,7 +38,7 @@ class Problem:
             self.histories = [(x[:n], y[:n]) for x, y, n in zip(file["x"][:], file["y"][:], self.observations)]
 
     def draw(self, rng, x, y, draws=DRAWS):
-        """From the posterior given Gaussian rewards, in closed form; of components without covariance, by their weights."""
+        """Draw from the posterior given Gaussian rewards, in closed form; for components without covariance, by their weights."""
         precision, vector = x.T @ x / self.noise ** 2, x.T @ y / self.noise ** 2
         if not self.covariance.any():
             log_weight = np.log(self.weight) + self.mean @ vector - 0.5 * np.einsum("ci,ij,cj->c", self.mean, precision, self.mean)
@@ -80,13 +80,13 @@ class Score(ProgramTest):
         return pathlib.Path(self.path(folder), pathlib.Path(name).stem if not name.endswith(".nc") else "own")
 
     def exact(self):
-        """Exact draws of sphere5, and what is said of them: once for all tests, as a score takes seconds."""
+        """Exact draws of sphere5, and their score: computed once for all tests, as a score takes seconds."""
         if not self.shared:
             theta = Problem(self.export("sphere5", "shared")).exact(1)
             self.shared.update(theta=theta, scored=self.score("sphere5", theta))
         return self.shared["theta"], self.shared["scored"]
 
-    # ---- what there is
+    # ---- the problems
 
     def test_list(self):
         listed = json.loads(self.succeed("score", "--list", "--json").stdout)
@@ -98,7 +98,7 @@ class Score(ProgramTest):
             self.assertEqual((entry["histories"], entry["draws"], entry["pack"]), (96, DRAWS, "thompson-1"))
 
     def test_export(self):
-        """NetCDF and CSV are the same numbers, nothing else is in them, and no number of ranks changes a byte."""
+        """NetCDF and CSV contain the same numbers and nothing else, and the number of ranks does not change a byte."""
         folder = self.export("rays")
         problem = Problem(folder)
         with netCDF4.Dataset(folder / "histories.nc") as file:
@@ -136,11 +136,11 @@ class Score(ProgramTest):
         os.mkdir(self.path("empty"))
         self.export("cross", "empty")
 
-    # ---- what it says of draws
+    # ---- scores of draws
 
     def test_even_draws(self):
-        """Sobol points in each component, as many as its weight says: closer to exact draws than these are to each other, which is said; of
-        exact draws, shares rounded or not, nothing is (one in a thousand seeds)."""
+        """Sobol points in each component, in proportion to its weight: closer to exact draws than these are to each other, which is reported; for
+        exact draws, with rounded shares or not, it is not reported (except for one in a thousand seeds)."""
         problem = Problem(self.export("sphere5"))
 
         def balanced(x, y, rng, points):
@@ -190,7 +190,7 @@ class Score(ProgramTest):
                     self.assertLess(abs(row["mode_weight_error"]["mean"] - row["mode_weight_floor"]["mean"]), 4 * se)
 
     def test_wrong_draws(self):
-        """Draws of half the width, which are found by their ranks too."""
+        """Draws of half the width, which are detected by their ranks too."""
         exact, scored = self.exact()
         center = exact.mean(axis=1, keepdims=True)
         narrow = self.score("sphere5", center + 0.5 * (exact - center))
@@ -199,8 +199,8 @@ class Score(ProgramTest):
         self.assertEqual(narrow["rank_p_value_exact"], scored["rank_p_value_exact"])
 
     def test_distance_is_that_of_scipy(self):
-        """The distance of prior draws to exact ones, by SciPy's assignment and the exact draws of this file. Other exact draws move the distance
-        of a history by less than the floor, and independently of each other. The prior ignores the history."""
+        """The distance of prior draws to exact ones, by SciPy's assignment and the exact draws of this file. Other exact draws change the distance
+        for a history by less than the floor, and independently of each other. The prior ignores the history."""
         problem = Problem(self.export("cross"))
         theta, exact = problem.prior(4), problem.exact(5)
         rows = self.score("cross", theta)["by_observations"]
@@ -218,7 +218,7 @@ class Score(ProgramTest):
         self.assertLess(abs(np.std(distances, ddof=1) / np.sqrt(len(group)) / row["distance"]["se"] - 1), 0.05)
 
     def test_own_prior(self):
-        """A prior file of the user's makes a problem with Gaussian rewards."""
+        """A user's prior file defines a problem with Gaussian rewards."""
         mean = np.array([[0.0, 0, 0], [2, 1, 0]])
         path = self.path("it's a prior.nc")
         with netCDF4.Dataset(path, "w") as file:
@@ -251,7 +251,7 @@ class Score(ProgramTest):
         return done.stdout
 
     def test_page(self):
-        """The sampler of docs/score.md, as it stands there, has the score that stands there."""
+        """The sampler on docs/score.md, as given there, has the score given there."""
         page = pathlib.Path(SOURCE, "docs/score.md").read_text(encoding="utf-8")
         code = re.search(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE).group(1)
         ratio = float(re.search(r"^\| SMC of this page \| (\d\.\d+) ±", page, re.MULTILINE).group(1))
@@ -261,7 +261,7 @@ class Score(ProgramTest):
 
     @unittest.skipIf(SANITIZED, "Python cannot load a library with the sanitizers")
     def test_script(self):
-        """Among our own samplers exact draws are at the floor, and N(0, I) is no prior of modes far apart."""
+        """Among our own samplers exact draws are at the floor, and N(0, I) is not a prior of modes far apart."""
         text = self.python(os.path.join(ANALYSIS, "tools/score_samplers.py"), "--samplers", "exact", "ts", "--problems", "sphere5")
         (exact, exact_se), (ts, _) = [map(float, cell) for cell in re.findall(r"\| (\S+) ± (\S+) \|", text)]
         self.assertLess(abs(exact - 1), 4 * exact_se + 0.005)  # as printed
@@ -298,7 +298,7 @@ class Score(ProgramTest):
         self.assertFalse(os.path.exists(self.path("x")))
 
     def test_more_draws(self):
-        """If there are more draws, the first ones are scored; a coordinate of histories in order is welcome."""
+        """If there are more draws, the first ones are scored; a coordinate of histories is accepted if it is in order."""
         theta, one = self.exact()
         theta = np.concatenate([theta, theta[:, :7] + 1], axis=1)
         other = json.loads(self.succeed("score", "--problem", "sphere5", "--draws", self.write_draws(theta, history=np.arange(96)), "--json").stdout)
@@ -314,7 +314,7 @@ def write_draws(path, theta):
 
 
 class Reference(ProgramTest):
-    """`thompson score --reference`: draws beside draws."""
+    """`thompson score --reference`: one set of draws compared with another."""
 
     def compare(self, draws, reference):
         write_draws(self.path("draws.nc"), draws)
@@ -325,7 +325,7 @@ class Reference(ProgramTest):
         return np.random.default_rng(seed).standard_normal((n, d)) * np.arange(1, d + 1)
 
     def test_same_law(self):
-        """Draws of the reference's own law are about as far from it as its halves are from each other; the seeds are fixed."""
+        """Draws from the reference's own distribution are about as far from it as its halves are from each other; the seeds are fixed."""
         for n, m in ((1000, 4000), (4000, 2000)):
             scored = self.compare(self.normal(n), self.normal(m, 2))
             self.assertEqual(scored["sliced_wasserstein"]["points"], min(n, m // 2))
@@ -336,7 +336,7 @@ class Reference(ProgramTest):
             self.assertEqual((scored["distinct"], scored["reference_distinct"]), (1, 1))
 
     def test_wrong_draws(self):
-        """A shift of coordinate 2 by half of its standard deviation, a third coordinate of half the width, copies: NumPy's numbers."""
+        """A shift of coordinate 2 by half its standard deviation, a third coordinate of half the width, copies: checked against NumPy's numbers."""
         draws, reference = self.normal(1000), self.normal(4000, 2)
         draws[:, 1] += 1
         draws[:, 2] /= 2
@@ -352,7 +352,7 @@ class Reference(ProgramTest):
         self.assertGreater(scored["sliced_wasserstein"]["ratio"], 3)
 
     def test_distance_is_that_of_numpy(self):
-        """In one dimension, and with all points in every partition, the earth mover's distance is the mean difference of sorted points."""
+        """In one dimension, and with all points in every partition, the earth mover's distance is the mean difference of the sorted points."""
         draws, reference = self.normal(400, 3, 1) + 3, self.normal(800, 4, 1)
         scored = self.compare(draws, reference)
         whole = np.abs(np.sort(draws[:, 0])[:, None] - np.sort(reference[:, 0]).reshape(400, 2)).mean()
@@ -360,7 +360,7 @@ class Reference(ProgramTest):
             self.assertAlmostEqual(scored[name]["distance"] / whole, 1, delta=0.05)
 
     def test_clicks(self):
-        """Long chains of mala with clicks are draws of the posterior: beside exact ones, by rejection, in the plane."""
+        """Long chains of mala with clicks are draws from the posterior: compared with exact ones, by rejection, in the plane."""
         rng = np.random.default_rng(5)
         x = rng.standard_normal((12, 2))
         y = rng.random(12) < 1 / (1 + np.exp(-x @ [2.0, -1.0]))

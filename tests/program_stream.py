@@ -1,4 +1,4 @@
-"""The stream study: its bandits are those of a bandit study, a prior that is learned lowers regret, a switch of world, any ranks, kill and resume; what it
+"""The stream study: its bandits are those of a bandit study, a learned prior lowers regret, a switch of world, any ranks, kill and resume; what it
 refuses."""
 
 import glob
@@ -42,7 +42,7 @@ class Stream(program.ProgramTest):
             wanted = data["regret"][0, :, :, -1].reshape(4, 4, 12)
         np.testing.assert_array_equal(regret, wanted)
         np.testing.assert_array_equal(known[1:3], [wanted[1]] * 2)
-        self.assertTrue(np.isnan(known[[0, 3]]).all())  # ts takes one Gaussian alone, linucb no prior
+        self.assertTrue(np.isnan(known[[0, 3]]).all())  # ts takes only a single Gaussian, linucb no prior
         late, _ = self.results("late", policies, "stream.every=12")
         np.testing.assert_array_equal(late, regret)
         wide, _ = self.results("wide", policies, "stream.learn=none", "stream.start=wide")
@@ -50,8 +50,8 @@ class Stream(program.ProgramTest):
         np.testing.assert_array_equal(wide[[0, 1, 3]], regret[[0, 1, 3]])
 
     def test_learning_pays(self):
-        """24 streams of 60 bandits of 50 rounds among four modes: beyond 3 paired standard errors below N(0, I) from bandit 31 on, for both rules (5 and more
-        were measured), and closer to the known prior than to N(0, I); a Gaussian learns less of four modes than a mixture, but it learns."""
+        """24 streams of 60 bandits of 50 rounds with four modes: more than 3 paired standard errors below N(0, I) from bandit 31 on, for both rules (5 and more
+        were measured), and closer to the known prior than to N(0, I); a Gaussian learns less about four modes than a mixture, but it learns."""
         policies = "[ts, mixts, {name: ts, rule: bayes_ucb, label: ts_ucb}, {name: mixts, rule: bayes_ucb, label: ucb}]"
         changes = ("runs=24", "block=12", "problem.theta=gm_four", "problem.rounds=50", "stream.tasks=60", "stream.start=wide")
         regret, known = self.results("mixture", policies, *changes, ranks=2)
@@ -65,8 +65,8 @@ class Stream(program.ProgramTest):
         self.assertLess(gaussian[0, :, 30:].mean(), late[0].mean())
 
     def test_pooled(self):
-        """Where all bandits have one theta, pooled ridge regression is right: bandits 9 to 12 have less than a tenth of the regret of the first, which is that
-        of N(0, I). Where they have not, it is confidently wrong: above N(0, I) from bandit 5 on."""
+        """If all bandits have the same theta, pooled ridge regression is right: bandits 9 to 12 have less than a tenth of the regret of the first, which is that
+        of N(0, I). If they do not, it is confidently wrong: above N(0, I) from bandit 5 on."""
         samples = self.write("theta.csv", "1,-1\n" * 40)
         regret, _ = self.results("one", "[ts, mixts]", "problem.theta=file", f"problem.file={samples}", "stream.learn=pooled", "runs=8")
         np.testing.assert_array_equal(regret[0, :, 0], regret[1, :, 0])
@@ -75,7 +75,7 @@ class Stream(program.ProgramTest):
         self.assertGreater(other[1, :, 4:].mean(), other[0, :, 4:].mean())
 
     def test_switch(self):
-        """Nothing before it changes; behind it the known prior is that of the other world."""
+        """Nothing changes before it; after it the known prior is that of the other world."""
         before, known = self.results("still", "[ts, mixts]")
         after, other = self.results("switched", "[ts, mixts]", "stream.switch_at=7")
         np.testing.assert_array_equal(before[:, :, :7], after[:, :, :7])
@@ -85,7 +85,7 @@ class Stream(program.ProgramTest):
         np.testing.assert_array_equal(other[1, :, 7:], right[0, :, 7:])
 
     def test_one_gaussian(self):
-        """A sampler that takes one Gaussian alone is given the moments of what is learned; before that it is the one with N(0, I)."""
+        """A sampler that takes only a single Gaussian is given the moments of what is learned; before that it equals the one with N(0, I)."""
         regret, _ = self.results("gaussian", "[ts, {name: ts, prior: mixture, label: learned}]")
         np.testing.assert_array_equal(regret[0, :, :4], regret[1, :, :4])
         self.assertTrue(np.isfinite(regret[1]).all() and (regret[0, :, 4:] != regret[1, :, 4:]).any())
@@ -119,7 +119,7 @@ class Stream(program.ProgramTest):
         self.assert_same_results(self.path("whole/results.nc"), self.path("killed/results.nc"))
 
     def test_plan(self):
-        """No prior is to be trained, and learning costs: more where it is done after every bandit."""
+        """There is no prior to train, and learning costs time: more if it is done after every bandit."""
         study = self.write("stream.yaml", STUDY % SMALL)
         plans = [json.loads(self.succeed("plan", study, "--json", "--set", f"stream.every={every}").stdout) for every in (1, 6)]
         self.assertEqual([plan["training_core_hours"] for plan in plans], [0, 0])

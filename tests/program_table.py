@@ -1,4 +1,4 @@
-"""Bandits from tables of rewards: NetCDF and CSV of one table, clicks, any ranks; policies and priors that do not fit."""
+"""Bandits from tables of rewards: NetCDF and CSV of one table, clicks, any ranks; policies and priors that do not fit are refused."""
 
 import netCDF4
 import numpy as np
@@ -38,7 +38,7 @@ class Table(program.ProgramTest):
             return np.ma.filled(data["regret"][0], np.nan)
 
     def test_forms_and_ranks(self):
-        """The same regret from both forms, on any ranks; random errs in two of three; whoever learns does much better."""
+        """The same regret from both forms, on any ranks; random is wrong in two of three rounds; every policy that learns does much better."""
         csv, netcdf = self.regret("csv", "table.csv"), self.regret("nc", "table.nc", ranks=3)
         self.assertEqual(csv.tobytes(), netcdf.tobytes())
         self.assertTrue((csv[4] == 0).all())

@@ -1,4 +1,4 @@
-"""`thompson tune`: the same on any number of ranks, the regret of `thompson run` on the same distribution, a policy line that a study takes."""
+"""`thompson tune`: the same on any number of ranks, the regret of `thompson run` on the same distribution, and a policy line that a study accepts."""
 
 import json
 
@@ -35,8 +35,8 @@ class Tune(program.ProgramTest):
         self.assertEqual(means, sorted(means))
 
     def test_regret_is_that_of_run(self):
-        """N(0, I) is the prior of `ts` and the distribution of theta* too: means of independent tasks agree within 4 standard errors.
-        The better of two policies is found, and its line is one of a study."""
+        """N(0, I) is both the prior of `ts` and the distribution of theta*: means over independent tasks agree within 4 standard errors.
+        The better of two policies is found, and its line works in a study."""
         policies = "{name: ts, label: slow, temper: 0.3}, {name: ts, label: fast, rule: bayes_ucb, bayes_ucb_alpha: 0.2}"
         output = self.path("best.txt")
         found = self.tuned(policies, "-o", output)
@@ -55,7 +55,7 @@ class Tune(program.ProgramTest):
             self.assertGreater(row["percentile_95"], row["mean"])
 
     def test_guard(self):
-        """Regret is higher where theta* is of a Gaussian of three times the standard deviation."""
+        """Regret is higher if theta* is drawn from a Gaussian with three times the standard deviation."""
         found = self.tuned("{name: mixts, prior: mixture, guard: 0.2}", "--tolerance", "0.3", "--set", "prior.guard_width=3", "--set", "prior.guard=0.2")
         for row in found["policies"]:
             self.assertGreater(row["mean_wide"], row["mean"])
@@ -70,7 +70,7 @@ class Tune(program.ProgramTest):
 
 class Ranks(program.ProgramTest):
     def test_rules(self):
-        """Rules on moments in closed form, on those of draws, and beside a guard: the same bytes on one rank and on three."""
+        """Rules based on moments in closed form, on those of draws, and with a guard: the same bytes on one rank and on three."""
         policies = ", ".join(f"{{name: {name}, label: {name} {rule}, rule: {rule}{more}}}" for name, more in (
             ("mixts", ", prior: mixture, guard: 0.3"), ("vits2", ", rule_draws: 8"), ("ts", "")) for rule in ("bayes_ucb", "greedy"))
         study = self.write("ranks.yaml", STUDY % policies)
@@ -81,8 +81,8 @@ class Ranks(program.ProgramTest):
 
 class PerArm(program.ProgramTest):
     def test_unit_vectors(self):
-        """With one unit vector for each arm and N(0, I) an arm's own posterior has the same mean and variance as the shared one: rules that need no
-        draw take the same arms, with the horizon that is given too."""
+        """With one unit vector for each arm and N(0, I), an arm's own posterior has the same mean and variance as the shared one: rules that need no
+        draw choose the same arms, also with a given horizon."""
         policies = [f"{{name: {name}, rule: {rule}, posterior: {posterior}, label: {name} {rule.split(',')[0]} {posterior}}}" for name in ("ts", "rvga")
                     for rule in ("greedy", "bayes_ucb", "bayes_ucb, horizon: 100") for posterior in ("shared", "per_arm")]
         policies = [policy.replace("label: ", f"label: {k} ") for k, policy in enumerate(policies)]

@@ -1,5 +1,5 @@
-"""The README and the tutorial as a reader types them: every block of commands, in order, in one folder that looks like a clone with a built program;
-what the tutorial says they print, they print, but for the digits of numbers."""
+"""The README and the tutorial as a reader types them: every block of commands, in order, in one folder that looks like a clone with a built program.
+They print what the tutorial says, except for the digits of numbers."""
 
 import os
 import re
@@ -10,9 +10,9 @@ import program
 BLOCK = re.compile(r"^```(sh|text|yaml)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 LEFT = ("results/noise/results.nc", "results/noise/report.html", "results/noise/ablation_regret.png", "prior.nc", "from_logs.nc", "draws.nc",
         "results/mine/results.nc", "results/mine/report.html", "mine.pdf", "results/right/results.nc", "results/value/figure_replay.png", "results/right/calibration.png")
-# They install packages, build, or run this test.
+# Blocks that are skipped: they install packages, build, or run this test.
 NOT_HERE = re.compile(r"(jobs/quickstart\.sh|tests/run\.sh|cmake --preset|ctest --preset) ?")
-# Changes to the README's study and to the tutorial's commands, which take two minutes of CPU time each as they stand: less of the same.
+# Changes to the README's study and to the tutorial's commands, which take two minutes of CPU time each as they are: the same with less work.
 SMALLER = {"runs: 512": "runs: 16", "arms: 100, rounds: 200": "arms: 10, rounds: 20", "stages: 25, train_samples: 10000, replicates: 8":
            "stages: 3, train_samples: 300, replicates: 2, training_steps: 60, mixture_starts: 2"}
 SMALLER_TUTORIAL = {"rng.uniform(-3, 3, 3000), 0.2 * rng.standard_normal(3000), rng.random(3000)":
@@ -23,7 +23,7 @@ SMALLER_TUTORIAL = {"rng.uniform(-3, 3, 3000), 0.2 * rng.standard_normal(3000), 
 
 
 def masked(text):
-    """The lines of a text without widths of columns and with one mark for each number."""
+    """The lines of a text, ignoring the widths of columns, with one mark for each number."""
     return [re.sub(r"[-+]?\d[\d.e-]*", "#", " ".join(line.split())).replace("[ ", "[") for line in text.splitlines()]
 
 
@@ -33,7 +33,7 @@ def page(*name):
 
 
 def smaller(text, changes):
-    """The text with each of these changes made, none of which may be missing in it."""
+    """The text with each of these changes made; each must occur in it."""
     for old, new in changes.items():
         if old not in text:
             raise AssertionError(f"the page has no '{old}' any more, which this test makes smaller")
@@ -43,7 +43,7 @@ def smaller(text, changes):
 
 class Tutorial(program.ProgramTest):
     def test_every_block(self):
-        """The README's first, as its reader goes on to the tutorial in the same folder."""
+        """The README's blocks come first, since its reader continues with the tutorial in the same folder."""
         readme, tutorial = page("README.md"), BLOCK.findall(smaller(page("docs", "tutorial.md"), SMALLER_TUTORIAL))
         self.assertGreaterEqual(sum(kind == "sh" for kind, _ in tutorial), 6)
         self.assertEqual(len(re.findall(r"(?m)^    (cmake|mpiexec|jobs/|analysis/|source)", readme)), 0, "a block of commands without ```sh is not run")

@@ -1,4 +1,4 @@
-"""Studies say whose draws are not where the posterior is: quiet on 200 right ones, caught where they are off; old results stay readable."""
+"""Studies report policies whose draws are not where the posterior is: none in 200 correct runs, and those that are off are named; old results stay readable."""
 
 import hashlib
 
@@ -20,7 +20,7 @@ policies: [{policies}]
 
 
 def without_watched(out, runs):
-    """Rewrites a folder's records as an earlier version wrote them: payloads end before watched[2, runs] of so many runs each."""
+    """Rewrites a folder's records as an earlier version wrote them: payloads end before watched[2, runs], for the given number of runs each."""
     for path in journals.files(out):
         records = []
         for record in journals.read(path)[0]:
@@ -33,7 +33,7 @@ def without_watched(out, runs):
 
 class Watch(program.ProgramTest):
     def watched(self, kind, components, policies, size):
-        """theta* of a mixture of standard deviation 5, and features of length 1."""
+        """theta* from a mixture of standard deviation 5, and features of length 1."""
         file = self.path(f"prior{components}.nc")
         mean = np.zeros((1, 2)) if components == 1 else np.array([[-3.0, 0], [3, 0], [0, 4]])
         xr.Dataset({"weight": ("component", np.full(components, 1 / components)), "mean": (("component", "dim"), mean),
@@ -42,11 +42,11 @@ class Watch(program.ProgramTest):
         return self.write(f"{kind}{components}.yaml", STUDY.format(kind=kind, file=file, policies=policies, size=size, more="\nmetrics: [rank]" if kind == "posterior" else ""))
 
     def lines(self, shown):
-        """The policies that are named below the title."""
+        """The policies named below the title."""
         return [line.split(",")[1].split(":")[0].strip() for line in shown.split(TITLE)[1].splitlines()[1:] if ", " in line] if TITLE in shown else []
 
     def test_clicks(self):
-        """In 200 runs each: Laplace's Gaussian (half a deviation short at this width) and LinTS are named, ep is not,
+        """In 200 runs each: Laplace's Gaussian (half a deviation too low at this width) and LinTS are named, ep is not,
         with one component and with three, in both kinds of study."""
         wrong = "{name: mixts, prior: exact, approximation: laplace, label: wrong}"
         for components in (1, 3):
@@ -83,7 +83,7 @@ class Watch(program.ProgramTest):
         self.succeed("verify", out)
 
     def test_feedback_and_event_log(self):
-        """Rewards that come late and in batches change nothing about who is named; where arms are picked by probabilities no draw decides, and none is watched."""
+        """Rewards that come late and in batches do not change which policies are named; if arms are picked by probabilities no draw decides, and none is watched."""
         study = self.watched("bandit", 1, "{name: mixts, prior: exact, propensity_draws: 50}, {name: lints, prior: exact, propensity_draws: 50}", "rounds: 30")
         for name, *changes in (("late", "feedback.delay=3", "feedback.batch=2"), ("log", "event_log=true")):
             shown = self.succeed("run", study, "-o", self.path(name), *(word for change in changes for word in ("--set", change))).stdout
@@ -97,8 +97,8 @@ class Watch(program.ProgramTest):
                 self.assertTrue(np.isnan(offset).all() and np.isnan(spread).all())
 
     def test_memory(self):
-        """A study and `sample` with each kind of memory: quiet under a prior as narrow as filtering allows, means within 0.2 of a deviation (0.05 measured
-        and the error of 2 000 draws), no fallback, and no dependence on blocks."""
+        """A study and `sample` with each kind of memory: nothing is reported under a prior as narrow as filtering allows, means are within 0.2 of a deviation (0.05
+        measured plus the error of 2 000 draws), there are no fallbacks, and no dependence on blocks."""
         kinds = "[{name: mixts, prior: exact}, {name: mixts, prior: exact, memory: filtered, label: f}, {name: mixts, prior: exact, memory: {keep: 9}, label: k}]"
         study = self.write("memory.yaml", "name: memory\nstudy: bandit\nruns: 40\nlikelihood: logistic\n"
                            "problem: {theta: gaussian, dimension: 2, arms: 9, resample_arms: true, rounds: 50}\npolicies: " + kinds + "\n")

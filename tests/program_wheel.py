@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""`pip install .` without a network: the wheel holds the library, needs neither MPI nor the program, and says in one sentence what does need it.
+"""`pip install .` without a network: the wheel contains the library, needs neither MPI nor the program, and says in one sentence what needs the program.
 
-The library is the one of this build; that CMake can configure it alone, without MPI, is tried, its compilation is not."""
+The library is the one of this build; that CMake can configure it alone, without MPI, is tested, compiling it is not."""
 
 import importlib.util
 import os
@@ -36,7 +36,7 @@ def run(*command, **options):
 
 
 def setUpModule():
-    """The wheel of a copy of what it is made of, since pip leaves files in the source."""
+    """Build the wheel from a copy of its sources, since pip leaves files in the source."""
     for name in ("pip", "setuptools", "wheel"):
         if not importlib.util.find_spec(name):
             raise unittest.SkipTest(f"{name} is missing")
@@ -72,7 +72,7 @@ class Wheel(unittest.TestCase):
         self.assertLessEqual({"thompson/__init__.py", "thompson/__main__.py", "thompson/py.typed", "thompson/libthompson.so.0"}, names)
 
     def test_use(self):
-        """Also where a folder of that name would be taken for a package without code."""
+        """It also works where a folder of that name would be taken for a package without code."""
         used = python("-c", USE)
         self.assertEqual((used.returncode, used.stdout.count(".")), (0, 2), used.stderr)
 
@@ -92,14 +92,14 @@ class Wheel(unittest.TestCase):
         self.assertIn("docs/install.md", said.stderr)
 
     def test_module_is_the_program(self):
-        """Where there is a program, `python -m thompson` is it."""
+        """If there is a program, `python -m thompson` runs it."""
         said = run(FOLDER / "root/bin/python", "-m", "thompson", "--version", env={**ENVIRONMENT, "THOMPSON_PROGRAM": os.environ["THOMPSON_PROGRAM"]})
         self.assertEqual((said.returncode, said.stdout), (0, run(os.environ["THOMPSON_PROGRAM"], "--version").stdout))
 
 
 class Configured(unittest.TestCase):
     def test_library_alone(self):
-        """CMake, told to build the library alone, looks for no MPI and has no program to build."""
+        """CMake, told to build only the library, does not look for MPI and has no program to build."""
         made = run("cmake", "-S", SOURCE, "-B", FOLDER / "library", "-DTHOMPSON_LIBRARY_ONLY=ON", "-DCMAKE_BUILD_TYPE=Release", "-DCMAKE_DISABLE_FIND_PACKAGE_MPI=ON")
         self.assertEqual(made.returncode, 0, made.stderr)
         targets = run("cmake", "--build", FOLDER / "library", "--target", "help").stdout

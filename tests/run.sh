@@ -1,7 +1,7 @@
 #!/bin/bash
 # Every test of the project: installs missing packages, builds with warnings as errors, runs CTest. The last line is
-# "N passed, N failed", counted in CTest tests, and the exit status says the same. Tests that cannot run here (Slurm without
-# root) are named before it, with their reason, and count as neither.
+# "N passed, N failed", counted in CTest tests, and the exit status agrees with it. Tests that cannot run here (Slurm without
+# root) are named before it, with the reason, and count as neither.
 set -euo pipefail
 
 usage() {
@@ -37,10 +37,10 @@ source jobs/environment.sh
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 all_passed=0 all_failed=0
-# Two more than there are processors: some tests of the program mostly wait, for locks, limits and ranks.
+# Two more jobs than processors: some tests of the program mostly wait, for locks, limits and ranks.
 at_once=$(($(nproc) + 2))
 
-# Build and run a preset; adds to the numbers.
+# Build and run a preset, and add its tests to the counts.
 run_preset() {
   local preset=$1 status=0 summary failed total
   cmake --preset "$preset" || fail "cmake could not configure preset $preset; its messages are above"
@@ -50,9 +50,9 @@ run_preset() {
   summary=$(sed -nE 's/^[0-9]+% tests passed, ([0-9]+) tests failed out of ([0-9]+)$/\1 \2/p' "$log" | tail -n 1)
   [ -n "$summary" ] || fail "ctest ran no tests of preset $preset (status $status)"
   read -r failed total <<<"$summary"
-  # A test that passes while CTest reports an error (or the other way round) must not look well.
+  # A test that passes while CTest reports an error (or the other way round) must not look like success.
   [ "$status" -eq 0 ] || [ "$failed" -gt 0 ] || fail "ctest ended with status $status although no test failed"
-  # CTest counts skipped tests as passed and hides what they say.
+  # CTest counts skipped tests as passed and hides their output.
   mapfile -t skipped < <(sed -nE 's/^ *[0-9]+\/[0-9]+ Test +#[0-9]+: ([^ ]+) .*\*\*\*Skipped.*/\1/p' "$log")
   for test in "${skipped[@]}"; do
     reason=$(sed -nE '/^[0-9]+\/[0-9]+ Testing: '"$test"'$/,/^<end of output>$/s/^skipped: //p' "build/$preset/Testing/Temporary/LastTest.log")

@@ -1,12 +1,12 @@
-/* P-values of histories under a prior (src/sampler/check/alarm.h): uniform where the prior is right, small
- * where the world is another. */
+/* P-values of histories under a prior (src/sampler/check/alarm.h): uniform when the prior is right, small
+ * when the world differs from it. */
 #include "sampler_fixture.h"
 
 #include "sampler/check/alarm.h"
 
 enum { HISTORIES = 2048, FEWER = 256, SIMULATED = 199 };
 
-/* n observations of each theta[2, HISTORIES], at arms uniform in the square [-1, 1]^2. */
+/* Makes n observations of each theta[2, HISTORIES], at arms uniform in the square [-1, 1]^2. */
 static History observe(Arena *memory, const double *theta, int n, const Likelihood *likelihood) {
   History history;
   static double phi[2 * HISTORIES], y[HISTORIES];
@@ -39,7 +39,7 @@ static int rising(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* The largest distance of the distribution of x[n] from the uniform one. */
+/* Returns the largest distance of the distribution of x[n] from the uniform one. */
 static double uniform_distance(int n, double *x) {
   double most = 0;
   qsort(x, (size_t)n, sizeof *x, rising);
@@ -47,7 +47,8 @@ static double uniform_distance(int n, double *x) {
   return most;
 }
 
-/* The Kolmogorov-Smirnov distance is below its .1% quantile, 1.95 / sqrt(n), and the step of the p-values. */
+/* Checks that the Kolmogorov-Smirnov distance is below its upper 0.1% quantile, 1.95 / sqrt(n), plus the step
+ * of the p-values. */
 static void check_uniform(const Prior *prior, Likelihood likelihood, int histories, int n) {
   SCRATCH_ARENA(memory);
   static double theta[2 * HISTORIES], p[HISTORIES];
@@ -65,13 +66,14 @@ static void test_mixture(void) {
   PriorFit fit = fixture_fit(2, 0.9, LAST_STAGE_REPAIRED);
   Mixture mixture = fixture_mixture(&memory, 2, 3, 2);
   const Prior prior = fixture_exact_prior(&memory, &mixture, &fit);
-  check_uniform(&prior, fixture_likelihood(1), HISTORIES, 1); /* fewer than dimensions */
+  check_uniform(&prior, fixture_likelihood(1), HISTORIES, 1); /* fewer than the dimensions */
   check_uniform(&prior, fixture_likelihood(1), HISTORIES, 10);
   check_uniform(&prior, (Likelihood){.ops = likelihood_find("logistic")}, FEWER, 5);
   check_uniform(&prior, (Likelihood){.ops = likelihood_find("poisson")}, FEWER, 5);
 }
 
-/* Its own samples and the mixture beside it differ, as it has hardly learned anything. */
+/* Checks a learned prior: its own samples and the mixture next to it differ, as it has hardly learned
+ * anything. */
 static void test_learned(void) {
   SCRATCH_ARENA(memory);
   enum { SAMPLES = 400 };
@@ -86,7 +88,7 @@ static void test_learned(void) {
   check_uniform(&prior, fixture_likelihood(1), HISTORIES, 5);
 }
 
-/* Worlds on four rays along the axes, under the prior `cross` along the diagonals: p < .01 for most of the
+/* Checks worlds on four rays along the axes, under the prior `cross` along the diagonals: p < 0.01 for most
  * histories of 50 observations. */
 static void check_wrong_world(Likelihood likelihood, int asked) {
   SCRATCH_ARENA(memory);

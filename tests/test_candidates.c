@@ -1,11 +1,11 @@
-/* How the candidates of family auto are fitted. */
+/* Fits of the candidates of family auto. */
 #include "harness.h"
 
 #include "model/prior/fit_keys.h"
 #include "study/candidates.h"
 
-/* Networks of a chain take 12 000 steps where none are given, all others what their family takes; steps that
- * are given are everybody's. */
+/* Checks that networks of a chain take 12 000 steps by default, all other candidates the default of their
+ * family; a given number of steps applies to all. */
 static void test_steps(void) {
   PriorFit fit;
   CHECK_OK(fit_of_options("defaults", 0, NULL, 1, &fit));

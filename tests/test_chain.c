@@ -41,8 +41,8 @@ static void test_keep_signal(void) {
   }
 }
 
-/* The logarithm of r_t = alpha_bar_t / (1 - alpha_bar_t) rises in equal steps; one stage has the last ratio.
- */
+/* Checks that the logarithm of r_t = alpha_bar_t / (1 - alpha_bar_t) rises in equal steps; a single stage has
+ * the last ratio. */
 static void test_log_snr(void) {
   SCRATCH_ARENA(memory);
   for (int i = 0, stages[] = {1, 2, 7, 300}; i < 4; i++) {
@@ -72,7 +72,8 @@ static void test_log_snr_refusals(void) {
   CHECK_FAILS(schedule_create(&memory, &rule, &schedule), STATUS_INPUT, "between 0 and 1"); /* no step left */
 }
 
-/* What names a fitted prior holds the numbers that its schedule uses, and no others. */
+/* Checks that the description of a fitted prior contains the numbers that its schedule uses, and no
+ * others. */
 static void test_description(void) {
   const ScheduleRule base = {.stages = 9, .alpha = 0.97, .first_snr = 200, .last_snr = 0.05};
   for (int log_snr = 0; log_snr <= 1; log_snr++) {
@@ -90,8 +91,8 @@ static void test_description(void) {
   }
 }
 
-/* The mean of q(s_{t-1} | s_t, s_0) at the s_0 that the noise implies (Ho et al. 2020, equation 7) is mu_t.
- */
+/* Checks that the mean of q(s_{t-1} | s_t, s_0) at the s_0 that the noise implies (Ho et al. 2020, equation
+ * 7) is mu_t. */
 static void test_mean_factors(void) {
   SCRATCH_ARENA(memory);
   Schedule c;
@@ -106,7 +107,7 @@ static void test_mean_factors(void) {
   }
 }
 
-/* The exact noise for data N(0, I): E[eps | s] = sqrt(1 - alpha_bar) s. */
+/* Computes the exact noise for data N(0, I): E[eps | s] = sqrt(1 - alpha_bar) s. */
 static void gaussian_noise(const Chain *chain, int t, int lanes, const double *s, double *eps) {
   for (int i = 0; i < chain->d * lanes; i++) eps[i] = sqrt(1 - chain->schedule.alpha_bar[t]) * s[i];
 }
@@ -127,7 +128,7 @@ static Chain gaussian_chain(Arena *memory, int stages, LastStage last_stage) {
   return chain;
 }
 
-/* Each lane by itself, with its own stream. d is odd, so the number of calls is part of the contract. */
+/* Checks each lane alone, with its own stream. d is odd, so the number of calls is part of the contract. */
 static void test_chain_stream(void) {
   SCRATCH_ARENA(memory);
   for (int last = LAST_STAGE_REPAIRED; last <= LAST_STAGE_LITERAL; last++) {

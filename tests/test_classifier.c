@@ -1,4 +1,4 @@
-/* The classifier of digits and what it is trained with: gradients against differences, outputs against the
+/* The classifier of digits and the means of its training: gradients against differences, outputs against the
  * plain double-precision network, a separable problem. */
 #include "harness.h"
 #include "levels.h"
@@ -53,7 +53,7 @@ static double *normals(Rng *rng, size_t n, double scale, float **single) {
   return out;
 }
 
-/* Targets: a certain class in even lanes, probabilities in odd ones. */
+/* Draws targets: a certain class in even lanes, probabilities in odd lanes. */
 static void draw_targets(Example *e, Rng *rng) {
   e->target = zeros((size_t)e->out * (size_t)e->lanes, sizeof *e->target);
   e->target_single = zeros((size_t)e->out * (size_t)e->lanes, sizeof *e->target_single);
@@ -84,7 +84,7 @@ static void example_free(Example *e) {
   for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) free(blocks[i]);
 }
 
-/* Mean cross entropy by its definition, through the reference network. */
+/* Computes the mean cross entropy by its definition, through the reference network. */
 static double reference_loss(const Example *e) {
   double loss = 0, x[MOST_WIDTH], y[MOST_WIDTH];
   for (int lane = 0; lane < e->lanes; lane++) {
@@ -97,7 +97,7 @@ static double reference_loss(const Example *e) {
   return loss;
 }
 
-/* slope[parameters]: central differences of the reference loss for every `stride`-th parameter. */
+/* Returns slope[parameters]: central differences of the reference loss for every `stride`-th parameter. */
 static double *differences(Example *e, size_t stride) {
   const double h = 1e-6;
   double *slope = zeros(e->parameters, sizeof *slope);
@@ -113,7 +113,8 @@ static double *differences(Example *e, size_t stride) {
   return slope;
 }
 
-/* The differences are good to about 1e-9 here; float32 to 5e-6 of the largest entry, as in test_network.c. */
+/* Checks gradients against differences, which are good to about 1e-9 here; float32 to 5e-6 of the largest
+ * entry, as in test_network.c. */
 static void test_gradient_against_differences(void) {
   for (int i = 0; i < SHAPES; i++) {
     Example e = example(i, i == 0 ? 64 : 192);
@@ -152,8 +153,8 @@ static void test_same_bits(void) {
   }
 }
 
-/* Outputs 1000 apart: exp must neither overflow nor make a zero that is divided by; the loss is their
- * distance. */
+/* Checks outputs 1000 apart: exp must neither overflow nor give a zero divisor; the loss is the distance of
+ * the outputs. */
 static void test_extreme_outputs(void) {
   const NetworkShape shape = {1, {1, 2}};
   const float parameters[4] = {1000, -1000, 0, 0};
@@ -168,8 +169,8 @@ static void test_extreme_outputs(void) {
   free(workspace);
 }
 
-/* Weights of variance 2 / inputs (128 x 20 and 64 x 128 of them: 4 standard errors of a variance), no biases.
- */
+/* Checks that weights start with variance 2 / inputs (128 x 20 and 64 x 128 of them: 4 standard errors of a
+ * variance), and biases at 0. */
 static void test_start(void) {
   const NetworkShape *shape = &shapes[2];
   float *parameters = zeros(network_parameters(shape), sizeof *parameters), *p = parameters;
@@ -187,8 +188,7 @@ static void test_start(void) {
   free(parameters);
 }
 
-/* Kingma and Ba: whatever its size, a gradient that stays the same moves a parameter by the rate in each
- * step. */
+/* Checks Adam (Kingma and Ba): a constant gradient of any size moves a parameter by the rate in each step. */
 static void test_adam(void) {
   enum { STEPS = 100 };
   const float gradient[3] = {1e-3f, -50, 0};
@@ -205,8 +205,8 @@ static void test_adam(void) {
   CHECK_NEAR(learning_rate(1, STEPS, STEPS), 0, 1e-3);
 }
 
-/* Label l lights pixel l of 16, at random strength, the others are noise below it: separable by its largest
- * pixel. */
+/* Makes digits: label l lights pixel l of 16, at random strength, and the others are noise below it:
+ * separable by the largest pixel. */
 static Digits toy_digits(int count, uint32_t run) {
   Digits digits = {.count = count, .inputs = 16};
   Rng rng = {.key = rng_key(2, RNG_TEST), .run = run};
@@ -237,7 +237,7 @@ static void test_separable_problem(void) {
   CU_ASSERT_EQUAL(told, 40 * classifier.starts);
   CU_ASSERT_EQUAL(last_start, classifier.starts);
   CU_ASSERT_EQUAL(last_epoch, 40);
-  CHECK_NEAR(first_loss, log(10), 0.7); /* nothing known yet: about that of a guess */
+  CHECK_NEAR(first_loss, log(10), 0.7); /* nothing learned yet: about the loss of a guess */
   CU_ASSERT(last_loss < 0.02);
   CHECK_OK(classifier_accuracy(&classifier, &test, &accuracy));
   CHECK_NEAR(accuracy, 1, 0.01);
@@ -259,14 +259,15 @@ static void test_same_seed_same_classifier(void) {
   digits_free(&training);
 }
 
-/* Embeddings and accuracy of 300 digits (more than one chunk, the last one part full) by the reference
- * network. */
+/* Checks embeddings and accuracy of 300 digits (more than one chunk, the last one partly full) against the
+ * reference network. */
 static void test_outputs_against_the_reference(void) {
   Digits digits = toy_digits(300, 2);
   Classifier classifier;
   double features[300 * CLASSIFIER_EMBEDDING], accuracy, p[128 * 17 + 64 * 129 + 8 * 65 + 10 * 9];
   int right = 0;
-  CHECK_OK(classifier_train(&digits, 2, 1, NULL, &classifier)); /* not finished: some digits are wrong */
+  CHECK_OK(
+      classifier_train(&digits, 2, 1, NULL, &classifier)); /* training not finished: some digits are wrong */
   CHECK_OK(classifier_embed(&classifier, &digits, features));
   CHECK_OK(classifier_accuracy(&classifier, &digits, &accuracy));
   NetworkShape whole = {4, {16, 128, 64, 8, 10}}, part = {3, {16, 128, 64, 8}};
@@ -289,7 +290,8 @@ static void test_outputs_against_the_reference(void) {
   digits_free(&digits);
 }
 
-/* Black images leave every unit off, whatever the start: all starts are tried, and the outcome tells. */
+/* Checks dead units: black images leave every unit off, whatever the start, so all starts are tried and the
+ * outcome is reported. */
 static void test_dead_units_are_noticed(void) {
   Digits digits = toy_digits(128, 0);
   Classifier classifier;

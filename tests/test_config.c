@@ -22,7 +22,7 @@ static const char full[] = "policies: [ts, {name: vits2, step_size: 1e-3, label:
                            "  problem:\n"
                            "    noise: [.1, 1e2, 3]\n";
 
-/* Written by hand from the table; its hash is sha256sum's. */
+/* Written by hand from the table; its hash is from sha256sum. */
 static const char full_resolved[] =
     "name: \"figure 2\"\n"
     "seed: 2024\n"
@@ -191,7 +191,7 @@ static void resolved_text_is_the_whole_study(void) {
   config_study_free(again);
 }
 
-/* Reals, quoted text and zipped sweeps come back as they were. */
+/* Checks that reals, quoted text and zipped sweeps come back as they were. */
 static void round_trip_is_exact(void) {
   static const char *const reals[] = {
       "0.1", "1e-5", "123456789.123456789", "5e-324", "1.7976931348623157e308", "0.30000000000000004"};
@@ -217,7 +217,7 @@ static void round_trip_is_exact(void) {
   }
 }
 
-/* A bare 1e-05 is text to YAML 1.1 readers such as PyYAML. */
+/* Checks that small reals stay numbers: a bare 1e-05 is text to YAML 1.1 readers such as PyYAML. */
 static void small_reals_stay_numbers(void) {
   StudyFile *study;
   CHECK_OK(toy_parse("name: x\nprior.shift: 1e-5\n", NULL, NULL, NULL, &study));
@@ -225,7 +225,7 @@ static void small_reals_stay_numbers(void) {
   config_study_free(study);
 }
 
-/* Layout, order, number format and swept-over values do not change a study. */
+/* Checks that layout, order, number format and swept-over values do not change a study. */
 static void spelling_does_not_matter(void) {
   StudyFile *a, *b;
   CHECK_OK(toy_parse("name: x\nproblem: {arms: 5, noise: 1.50}\nsweep: {prior.shift: [1, 2]}\n", NULL, NULL,
@@ -266,7 +266,7 @@ static void differences_name_the_key(void) {
   CU_ASSERT_STRING_EQUAL(difference, "a.b: 1 -> (not there)");
   CU_ASSERT_TRUE(config_first_difference("a: [", "c: 2\n", sizeof difference, difference));
   CU_ASSERT_STRING_EQUAL(difference, "the old configuration cannot be read");
-  /* A label that is no text, which somebody wrote by hand. */
+  /* A label that is not text, written by hand. */
   CU_ASSERT_TRUE(
       config_first_difference("a: 1\n", "a:\n  - {label: {b: 1}}\n", sizeof difference, difference));
   CU_ASSERT_STRING_EQUAL(difference, "a: 1 -> [{label: {b: 1}}]");
@@ -297,7 +297,8 @@ static void options_stand_alone(void) {
               "a list where one value belongs");
 }
 
-/* What config_study_text makes of a file of these bytes: OK with `text`, or a refusal with that part. */
+/* Checks what config_study_text makes of a file of these bytes: OK with `text`, or a refusal that contains
+ * that part. */
 static void check_bytes(size_t size, const char *bytes, const char *text, const char *part) {
   char path[] = "/tmp/test_config_XXXXXX", *found;
   int descriptor = mkstemp(path);
@@ -338,7 +339,7 @@ static void files_are_text(void) {
   CHECK_NO_TEXT("\0\0\0n\0\0\0a", "this is UTF-32 (big endian)");
 }
 
-/* A study of 1 MiB is read, one byte more is not. */
+/* Checks that a study of 1 MiB is read, and that one byte more is refused. */
 static void long_files_are_refused(void) {
   enum { MOST = 1 << 20 };
   char *text = malloc(MOST + 2);

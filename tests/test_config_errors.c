@@ -1,4 +1,4 @@
-/* Study files that are wrong: one clear sentence for each, with the place, the key, the value and what is
+/* Study files that are wrong: each gets one clear sentence, with the place, the key, the value and what is
  * allowed. */
 #include "config_toy.h"
 #include "core/status.h"
@@ -8,7 +8,7 @@
 
 enum { BIG = (1 << 20) + 100 };
 
-/* The study refuses `text` (and set) with a sentence that contains `part`. */
+/* Tells whether the study refuses `text` (and set) with a sentence that contains `part`. */
 static bool refuses(const char *text, const char *set, const char *part) {
   StudyFile *study;
   bool good =
@@ -152,7 +152,8 @@ static void yaml_is_strict(void) {
   CHECK_REFUSED("name: \xed\xa0\x80\n", "not UTF-8 text");
 }
 
-/* Characters that turn the reading direction make a label seem to be another one. */
+/* Checks that characters that turn the reading direction are refused: they make a label look like another
+ * one. */
 static void directions_are_refused(void) {
   static const unsigned directions[] = {0x061C, 0x200E, 0x200F, 0x202A, 0x202B, 0x202C,
                                         0x202D, 0x202E, 0x2066, 0x2067, 0x2068, 0x2069};
@@ -170,7 +171,7 @@ static void directions_are_refused(void) {
   config_study_free(study);
 }
 
-/* `head`, then `count` times `piece`, then `tail`, in memory that the caller frees. */
+/* Returns `head`, then `count` times `piece`, then `tail`, in memory that the caller frees. */
 static char *repeat(const char *head, int count, const char *piece, const char *tail) {
   size_t length = strlen(piece);
   char *text = malloc(strlen(head) + (size_t)count * length + strlen(tail) + 1), *end = text;

@@ -12,9 +12,9 @@ static void cholesky_lower(int d, const double *a, double *l) {
     }
 }
 
-/* What the documented use of the stream (1 uniform, d normals) must give: component by inverse cumulative
- * weights, then mean + L^-T z with L L' the precision. Returns false when the uniform is too near to a
- * boundary to tell. */
+/* Computes what the documented use of the stream (1 uniform, d normals) must give: component by inverse
+ * cumulative weights, then mean + L^-T z with L L' the precision. Returns false when the uniform is too close
+ * to a boundary to tell. */
 static bool expected_draw(int d, int components, const FixturePosterior *posterior, Rng rng, double *theta) {
   double u, z[FIXTURE_DIMENSION], precision[FIXTURE_DIMENSION * FIXTURE_DIMENSION],
       l[FIXTURE_DIMENSION * FIXTURE_DIMENSION];
@@ -36,7 +36,8 @@ static bool expected_draw(int d, int components, const FixturePosterior *posteri
   return true;
 }
 
-/* Every single draw, to rounding: weights, means and covariances of all components at once. */
+/* Checks every single draw, to rounding: this tests weights, means and covariances of all components at
+ * once. */
 static void test_draws_follow_the_closed_form(void) {
   SCRATCH_ARENA(memory);
   enum { DRAWS = 300 };
@@ -61,7 +62,7 @@ static void test_draws_follow_the_closed_form(void) {
       }
 }
 
-/* Prior density times likelihood at theta, straight from the definitions. */
+/* Computes prior density times likelihood at theta, straight from the definitions. */
 static double unnormalised(const Mixture *mixture, const FixtureData *data, const double *theta) {
   const int d = data->d;
   double density = 0, inverse[4], exponent = 0;
@@ -81,8 +82,8 @@ static double unnormalised(const Mixture *mixture, const FixtureData *data, cons
   return density * exp(exponent);
 }
 
-/* Mass of theta_1 > split, mean and covariance by the rectangle rule on [-8, 8]^d: exact to 1e-6 for
- * densities this smooth. */
+/* Computes the mass of theta_1 > split, mean and covariance by the rectangle rule on [-8, 8]^d: exact to 1e-6
+ * for densities this smooth. */
 static void quadrature(const Mixture *mixture, const FixtureData *data, double split, double *mass,
                        double *mean, double *covariance) {
   enum { POINTS = 320 };
@@ -122,11 +123,11 @@ static void test_mixture_posterior_against_quadrature(void) {
       FixturePosterior exact = fixture_posterior(&mixture, &data);
       double mass, mean[2], covariance[4], right = 0;
       quadrature(&mixture, &data, split, &mass, mean, covariance);
-      /* 5 standard errors of 40 000 draws. */
+      /* 5 standard errors for 40 000 draws. */
       for (int m = 0; m < DRAWS; m++) right += theta[run * DRAWS + m] > split;
       CHECK_NEAR(right / DRAWS, mass, 5 * sqrt(mass * (1 - mass) / DRAWS));
       fixture_check_moments(d, 2, DRAWS, run, theta, mean, covariance, 5);
-      /* The closed form that the other tests rely on agrees with quadrature too. */
+      /* The closed form that the other tests rely on also agrees with quadrature. */
       for (int i = 0; i < d; i++) CHECK_NEAR(exact.total_mean[i], mean[i], 1e-6);
       for (int i = 0; i < d * d; i++) CHECK_NEAR(exact.total_covariance[i], covariance[i], 1e-6);
     }

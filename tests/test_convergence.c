@@ -25,7 +25,7 @@ typedef struct {
   double *kl, *steps; /* [runs, points] */
 } Course;
 
-/* All blocks of a policy in the first setting. */
+/* Runs all blocks of a policy in the first setting. */
 static Course run_policy(const Study *study, int policy) {
   const int points = study->points;
   Course course = {.runs = (int)study->runs.most, .points = points};
@@ -62,8 +62,8 @@ static double mean_at(const Course *course, const double *curve, int point) {
   return sum;
 }
 
-/* KL is the sum of its one-dimensional closed forms when both Gaussians are diagonal, and an affine map x ->
- * M x of both leaves it as it is. */
+/* Checks that KL is the sum of its one-dimensional closed forms when both Gaussians are diagonal, and that an
+ * affine map x -> M x of both does not change it. */
 static void test_divergence(void) {
   enum { D = 3, LANES = 40 };
   static double mean[D * LANES], mu[D * LANES], covariance[D * D * LANES], precision[D * D * LANES],
@@ -109,9 +109,9 @@ static void test_divergence(void) {
   for (int n = 0; n < LANES; n++) CHECK_NEAR(out[n], log_determinant[n], 1e-9);
 }
 
-/* A has the precisions 1 .. 1/kappa in orthogonal directions that are uniform on the sphere, and mu* is
- * N(0, A^-1), so that phi' mu* is standard normal for every arm; a run's target does not depend on its block.
- */
+/* Checks the target: A has the precisions 1 .. 1/kappa in orthogonal directions that are uniform on the
+ * sphere, and mu* is N(0, A^-1), so that phi' mu* is standard normal for every arm; a run's target does not
+ * depend on its block. */
 static void test_target(void) {
   SCRATCH_ARENA(memory);
   enum { RUNS = 3000, D = 4 };
@@ -142,7 +142,7 @@ static void test_target(void) {
   for (int k = 0; k < D; k++) CHECK_NEAR(squares[k], 1, 4 * sqrt(2.0 / RUNS));
   Samples samples;
   CHECK_OK(problem_training_samples(&memory, &problem, 0, RUNS, &samples));
-  double square = 0, expected = (1 + 2 + 4 + 8) / 4.0; /* mean of the variances; 4 errors of .06 */
+  double square = 0, expected = (1 + 2 + 4 + 8) / 4.0; /* mean of the variances; 4 errors of 0.06 */
   for (int n = 0; n < D * RUNS; n++) square += samples.theta[n] * samples.theta[n] / (D * RUNS);
   CHECK_NEAR(square, expected, 0.24);
   for (int i = 0; i < D * D; i++) CHECK_NEAR(world.features[i * RUNS + 11], alone.features[i], 0);
@@ -152,8 +152,9 @@ static void test_target(void) {
   study_destroy(&study);
 }
 
-/* With A = I, VITS-I and VITS-II keep B = I, and mu - mu* <- (1 - h)(mu - mu*) - h eps. So the mean
- * divergence after k steps from mu = 0 is d/2 (r^k + h^2 (1 - r^k) / (1 - r)), r = (1 - h)^2. */
+/* Checks the course of VITS: with A = I, VITS-I and VITS-II keep B = I, and mu - mu* <- (1 - h)(mu - mu*) - h
+ * eps. So the mean divergence after k steps from mu = 0 is d/2 (r^k + h^2 (1 - r^k) / (1 - r)), r = (1 -
+ * h)^2. */
 static void test_course_of_vits(void) {
   enum { RUNS = 800, D = 3 };
   const double h = 0.1, r = (1 - h) * (1 - h);
@@ -167,10 +168,10 @@ static void test_course_of_vits(void) {
     for (int i = 0; i < study.points; i++) {
       double k = study.ops->axis_value(study.file->settings[0], i), left = pow(r, k);
       double expected = D / 2.0 * (left + h * h * (1 - left) / (1 - r));
-      /* A chi^2 with 3 degrees of freedom, scaled: standard deviation sqrt(2 / 3) of the mean; 4 errors. */
+      /* A scaled chi^2 with 3 degrees of freedom: standard deviation sqrt(2 / 3) of the mean; 4 errors. */
       CHECK_NEAR(mean_at(&course, course.kl, i), expected, 4 * expected * sqrt(2.0 / D / RUNS));
     }
-    for (int b = 0; b < RUNS; b++) { /* while every step is stored: the first one at the target or below */
+    for (int b = 0; b < RUNS; b++) { /* while every step is stored: the first step at the target or below */
       int first = 0;
       while (first < 8 && course.kl[b * study.points + first] > 0.3) first++;
       double steps = course.steps[b * study.points];
@@ -181,9 +182,10 @@ static void test_course_of_vits(void) {
   study_destroy(&study);
 }
 
-/* On A = I, Langevin with step h has the stationary variance v = 1 / (1 - h / 2): the divergence of its time
- * average goes to d/2 (v - 1 - log v). With h = 1/2 states k apart have correlation 2^-k, so 20 000 of them
- * are worth 6 700 and leave a divergence of about (d + d (d + 1) / 2) / 2 / 6700 < .001 beside it. */
+/* Checks the course of Langevin: on A = I, with step h it has the stationary variance v = 1 / (1 - h / 2), so
+ * the divergence of its time average tends to d/2 (v - 1 - log v). With h = 1/2 states k steps apart have
+ * correlation 2^-k, so 20 000 of them are worth 6 700 independent ones and leave an additional divergence of
+ * about (d + d (d + 1) / 2) / 2 / 6700 < 0.001. */
 static void test_course_of_langevin(void) {
   Study study;
   CHECK_OK(make_study("name: t\nstudy: convergence\nruns: 40\nproblem: {dimension: 2}\nmax_steps: 20000\n"
@@ -192,12 +194,14 @@ static void test_course_of_langevin(void) {
   Course course = run_policy(&study, 0);
   const double v = 1 / 0.75;
   CHECK_NEAR(mean_at(&course, course.kl, study.points - 1), v - 1 - log(v), 0.01);
-  CU_ASSERT_TRUE(isnan(course.kl[0]) && isnan(course.kl[1])); /* d states span no space about their mean */
+  CU_ASSERT_TRUE(isnan(course.kl[0]) &&
+                 isnan(course.kl[1])); /* d states do not span the space about their mean */
   course_free(&course);
   study_destroy(&study);
 }
 
-/* Larger steps are there sooner within the stable range; ill-conditioned targets take longer. */
+/* Checks that larger steps arrive sooner within the stable range, and that ill-conditioned targets take
+ * longer. */
 static void test_steps_to_target(void) {
   double steps[3];
   static const char *const variants[] = {"step_size: 0.02", "step_size: 0.05", "step_size: 0.1"};
@@ -222,7 +226,7 @@ static void test_steps_to_target(void) {
   }
 }
 
-/* The same bytes whatever the block. */
+/* Checks that the bytes do not depend on the block. */
 static void test_blocks(void) {
   static const char *const blocks[] = {"block: 64", "block: 5"};
   Course courses[2][2];
@@ -276,7 +280,8 @@ static void test_refusals(void) {
   study_destroy(&study);
 }
 
-/* What the study has no use for is refused, key by key; what it sets itself may be said. */
+/* Checks that what the study has no use for is refused, key by key, and that what it sets itself may be
+ * given. */
 static void test_unused_options(void) {
   static const struct {
     const char *policy, *sentence;
@@ -330,7 +335,7 @@ static void test_unused_keys(void) {
   CHECK_OK(make_study("name: t\nstudy: convergence\npolicies: [vits1]\nprior: {replicates: 2}\n"
                       "problem: {dimension: 3, condition_number: 4}\n",
                       &study));
-  /* What the study resolves to, every value filled in, is read again without complaint. */
+  /* The resolved study, with every value filled in, is read again without complaint. */
   Study again;
   CHECK_OK(make_study(study.file->resolved, &again));
   study_destroy(&again);

@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Does `action` end the process by SIGABRT? Run in a child without its message. */
+/* Tells whether `action` ends the process by SIGABRT; runs in a child, without its message. */
 static bool aborts(void (*action)(void)) {
   fflush(NULL);
   pid_t child = fork();
@@ -87,7 +87,8 @@ static void test_keys(void) {
     for (int j = 0; j < i; j++) CU_ASSERT(memcmp(&keys[i], &keys[j], sizeof keys[i]) != 0);
 }
 
-/* Every lane is the stream of its name, whatever the number of lanes, draws, rows and the first lane. */
+/* Checks that every lane is the stream of its name, whatever the number of lanes, draws and rows, and the
+ * first lane. */
 static void test_lanes(void) {
   const int shapes[][4] = {{1, 1, 0, 1}, {64, 1, 0, 2}, {130, 3, 0, 5}, {7, 500, 498, 3}, {65, 2, 33, 4}};
   for (int s = 0; s < 5; s++) {
@@ -148,7 +149,8 @@ static int compare(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* Largest distance of the empirical distribution of x[N] to a distribution function; sorts x. */
+/* Returns the largest distance of the empirical distribution of x[N] from a distribution function; sorts
+ * x. */
 static double kolmogorov(double *x, double (*cdf)(double)) {
   qsort(x, N, sizeof *x, compare);
   double largest = 0;
@@ -162,8 +164,9 @@ static double kolmogorov(double *x, double (*cdf)(double)) {
 static double uniform_cdf(double x) { return x; }
 static double normal_cdf(double x) { return 0.5 * erfc(-x / sqrt(2)); }
 
-/* Tolerances: 5 standard errors of each moment; Kolmogorov's 1.95 / sqrt(N) is passed in all but .1% of
- * cases, once, as the seed is fixed. Streams are read along positions and along lanes (runs). */
+/* Checks distributions. Tolerances: 5 standard errors of each moment; Kolmogorov's distance is below 1.95 /
+ * sqrt(N) in all but 0.1% of cases, a chance that is taken only once, since the seed is fixed. Streams are
+ * read along positions and along lanes (runs). */
 static void test_distributions(void) {
   double *x = malloc(N * sizeof *x);
   for (int along = 0; along < 2; along++) {
@@ -191,7 +194,7 @@ static void test_distributions(void) {
   free(x);
 }
 
-/* Streams that differ in one word of their name are not correlated: 5 standard errors. */
+/* Checks that streams that differ in one word of their name are not correlated: 5 standard errors. */
 static void test_independence(void) {
   enum { COUNT = 20000 };
   double *x = malloc(COUNT * sizeof *x), *y = malloc(COUNT * sizeof *y);
@@ -219,7 +222,7 @@ static void test_index(void) {
     CU_ASSERT_FATAL(index < 7);
     count[index]++;
   }
-  double chi_square = 0; /* 6 degrees of freedom: above 22.5 in .1% of cases */
+  double chi_square = 0; /* 6 degrees of freedom: above 22.5 in 0.1% of cases */
   for (int k = 0; k < 7; k++) chi_square += pow(count[k] - 10000, 2) / 10000;
   CU_ASSERT(chi_square < 22.5);
   for (int i = 0; i < 100; i++) CU_ASSERT_EQUAL(rng_index(&rng, 1), 0);
@@ -238,7 +241,7 @@ static void test_special_exp(void) {
   CU_ASSERT_EQUAL(special_exp(1e300), special_exp(709));
 }
 
-/* Eight mantissas at every magnitude of the normal numbers. */
+/* Checks eight mantissas at every magnitude of the normal numbers. */
 static void test_special_inverse_root(void) {
   double worst = 0;
   for (int i = -1020; i <= 1020; i++) {

@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* What happens in the child: its stderr is read into text, waitpid's word is returned. */
+/* Runs `act` in a child: its stderr is read into text, waitpid's status is returned. */
 static int in_child(void (*act)(void), char text[4096]) {
   int ends[2];
   CU_ASSERT_EQUAL_FATAL(pipe(ends), 0);
@@ -51,7 +51,7 @@ static void bus_in_a_thread(void) {
 
 static void waits_too_long(void) {
   crash_counts_as(STATUS_TASKS_FAILED);
-  alarm(1); /* instead of its minute */
+  alarm(1); /* instead of after its minute */
   for (;;) pause();
 }
 

@@ -21,7 +21,7 @@ static Status parse(const char *text, CsvForm form, Table *table) {
   return parse_bytes(text, strlen(text), form, table);
 }
 
-/* The text is refused, and the sentence contains `part`. */
+/* Checks that the text is refused with a sentence that contains `part`. */
 static void refused(const char *text, CsvForm form, const char *part) {
   Table table;
   CHECK_FAILS(parse(text, form, &table), STATUS_INPUT, part);
@@ -48,8 +48,8 @@ static void test_number_forms(void) {
               CSV_NO_HEADER, 2, 3, values);
 }
 
-/* The C library's strtod rounds correctly; the reader must agree to the last bit on numbers of every length.
- */
+/* Checks that numbers are rounded correctly: the C library's strtod rounds correctly; the reader must agree
+ * to the last bit on numbers of every length. */
 static void test_numbers_are_rounded_correctly(void) {
   static const char *const hard[] = {"9007199254740993",
                                      "9007199254740992.999999999999",
@@ -134,8 +134,8 @@ static void test_header(void) {
   refused("x1,y\n1\n", CSV_X_Y_HEADER, "line 2: fewer values");
 }
 
-/* One line of 10 000 numbers is longer than any buffer of the reader; so is a field of 100 000 characters,
- * which is no number. */
+/* Checks long lines: one line of 10 000 numbers is longer than any buffer of the reader; so is a field of 100
+ * 000 characters, which is not a number. */
 static void test_long_lines(void) {
   enum { D = 10000 };
   char *text;
@@ -167,7 +167,7 @@ static const char *golden(const char *name) {
   return path;
 }
 
-/* Write text to a file of the working directory. */
+/* Writes text to a file in the working directory. */
 static const char *file_of(const char *text) {
   static const char name[] = "test_dataset.csv";
   FILE *stream = fopen(name, "wb");
@@ -241,7 +241,8 @@ static void test_observations(void) {
   remove("test_dataset.csv");
 }
 
-/* The fuzzer's corpus, in all forms: whatever is accepted is finite, whatever is refused has a sentence. */
+/* Reads the fuzzer's corpus in all forms: whatever is accepted is finite, whatever is refused has a
+ * sentence. */
 static void test_corpus(void) {
   char folder[4096];
   snprintf(folder, sizeof folder, "%s", golden("../fuzz/corpus_dataset"));

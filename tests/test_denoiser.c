@@ -16,7 +16,7 @@
 
 enum { LANES = DENOISER_LANES, MOST = 3 };
 
-/* n samples of a mixture in R^d. */
+/* Draws n samples of a mixture in R^d. */
 static Samples draw_samples(const Mixture *mixture, int n) {
   RngLanes rng = {.key = rng_key(FIXTURE_SEED, RNG_TEST), .draws = 1, .lanes = (uint32_t)n, .round = 8000};
   Samples samples = {.d = mixture->d, .n = n};
@@ -36,8 +36,8 @@ static PriorFit short_fit(int steps) {
                     .replicate = 2};
 }
 
-/* The moments of many cases of z ~ N(0, I): M is orthogonally invariant with eigenvalues in range, and u has
- * mean 0, variance 1 and no correlation with m, by the choice of S. Within 5 standard errors. */
+/* Checks the moments of many cases of z ~ N(0, I): M is orthogonally invariant with eigenvalues in range, and
+ * u has mean 0, variance 1 and no correlation with m, by the choice of S. Within 5 standard errors. */
 static void test_cases(void) {
   SCRATCH_ARENA(memory);
   enum { D = 3, TILES = 300, N = TILES * LANES };
@@ -80,7 +80,7 @@ static void test_cases(void) {
   free(samples.theta);
 }
 
-/* Random M = U diag(q) U' and b for LANES lanes. */
+/* Makes random M = U diag(q) U' and b for LANES lanes. */
 static void random_evidence(int d, uint32_t round, double *basis, double *eigenvalue, double *vector) {
   static double root[MOST * MOST * LANES], precision[MOST * MOST * LANES];
   Rng rng = fixture_rng(1, round);
@@ -97,7 +97,7 @@ static void random_evidence(int d, uint32_t round, double *basis, double *eigenv
   for (int k = 0; k < d * LANES; k++) eigenvalue[k] = fmax(eigenvalue[k], 0);
 }
 
-/* U diag((1 + q)^power) U' of lane n; power 0: of -log(1 + q) / 2. */
+/* Computes U diag((1 + q)^power) U' of lane n; power 0: that of -log(1 + q) / 2. */
 static void power_of(int d, const double *basis, const double *eigenvalue, int n, double power, double *out) {
   memset(out, 0, (size_t)(d * d) * sizeof *out);
   for (int k = 0; k < d; k++) {
@@ -108,8 +108,8 @@ static void power_of(int d, const double *basis, const double *eigenvalue, int n
   }
 }
 
-/* D by the formula, for one lane with matrices written out and the network in double precision, given b and
- * the mean of the mixture. */
+/* Computes D by the formula, for one lane with matrices written out and the network in double precision,
+ * given b and the mean of the mixture. */
 static void expected_mean(const DenoiserNetwork *network, const double *weights, const double *basis,
                           const double *eigenvalue, const double *b, const double *start, int n,
                           double *mean) {
@@ -137,9 +137,9 @@ static void expected_mean(const DenoiserNetwork *network, const double *weights,
   }
 }
 
-/* D against the formula, to the rounding of floats; C against central differences of it, symmetrised. The
- * network is piecewise linear, so that a lane in which a unit switches within the step is off: one in eight
- * may be. */
+/* Checks D against the formula, to the rounding of floats, and C against central differences of the formula,
+ * symmetrised. The network is piecewise linear, so a lane in which a unit switches within the step is off:
+ * one in eight may be. */
 static void check_formula(const DenoiserNetwork *network, const double *weights, const double *basis,
                           const double *eigenvalue, const double *vector, const double *mean,
                           const double *covariance) {
@@ -187,7 +187,7 @@ static void check_formula(const DenoiserNetwork *network, const double *weights,
   free(workspace);
 }
 
-/* Without the slope: the same D to the bit, and the covariance of the mixture. */
+/* Checks that without the slope D is the same to the bit, and the covariance is that of the mixture. */
 static void check_mixture(const DenoiserNetwork *network, const double *basis, const double *eigenvalue,
                           const double *vector, const double *mean, double *workspace) {
   static double same[MOST * LANES], covariance[MOST * MOST * LANES], unused[MOST * LANES],
@@ -239,8 +239,9 @@ static void test_network(void) {
   }
 }
 
-/* Beyond the eigenvalues of training the inputs log(S) / 2 stay at the edge and the lane is counted; the rest
- * of the formula goes on: D tends to M^-1 b. Fewer lanes than LANES give the same bits. */
+/* Checks what happens beyond the eigenvalues of training: the inputs log(S) / 2 stay at the edge and the lane
+ * is counted; the rest of the formula still applies: D tends to M^-1 b. Fewer lanes than LANES give the same
+ * bits. */
 static void test_beyond(void) {
   SCRATCH_ARENA(memory);
   static double basis[3] = {1, 1, 1}, eigenvalue[3] = {1000, 2e9, 0}, vector[3] = {1000, 2e9, 0}, mean[3],
@@ -289,10 +290,10 @@ static SharedMoments moments_with(DenoiserNetwork *network, const double *share,
   return out;
 }
 
-/* Moments are linear in the share, which is linear between the middles of the bins; without any, they are the
- * mixture's to the bit. A network of random weights is not kept; one that learned what a single Gaussian
- * misses of a cross is kept where that can be seen, which is where the evidence is neither nothing nor
- * everything (0.97 of it in the second bin, measured). */
+/* Checks that moments are linear in the share, which is linear between the middles of the bins; without a
+ * share they are the mixture's to the bit. A network of random weights is not kept; one that learned what a
+ * single Gaussian misses of a cross is kept where that shows, which is where the evidence is neither
+ * negligible nor overwhelming (0.97 of it in the second bin, measured). */
 static void test_shares(void) {
   SCRATCH_ARENA(memory);
   enum { D = SHARES_D };
@@ -345,9 +346,9 @@ static void test_shares(void) {
   free(workspace), free(weights), free(parameters), free(samples.theta);
 }
 
-/* What is learned from samples of a mixture is near its closed form: over new cases the mean squared error of
- * S^-1/2 D is 0.0009 (measured), where that of the linear estimate is 0.09. The self-check knows the same
- * without the closed form: variance and slope are right within 4% and 10%. */
+/* Checks that what is learned from samples of a mixture is close to its closed form: over new cases the mean
+ * squared error of S^-1/2 D is 0.0009 (measured), while that of the linear estimate is 0.09. The self-check
+ * finds the same without the closed form: variance and slope are right within 4% and 10%. */
 static void test_learned_mixture(void) {
   SCRATCH_ARENA(memory);
   enum { N = 10000, TILES = 200 };
@@ -399,7 +400,7 @@ static void test_learned_mixture(void) {
   free(samples.theta);
 }
 
-/* The mean squared error of the self-check. */
+/* Returns the mean squared error of the self-check. */
 static double error_of(const PriorFit *fit, const TrainingSamples *samples, const Denoiser *denoiser) {
   DenoiserCheck check;
   double error = 0, count = 0;
@@ -408,8 +409,8 @@ static double error_of(const PriorFit *fit, const TrainingSamples *samples, cons
   return error / count;
 }
 
-/* For a prior that is no mixture, points on a thin spiral, the network learns what ten Gaussians miss: 0.913
- * against 0.923 (measured), on cases that neither has met. */
+/* Checks that for a prior that is not a mixture, points on a thin spiral, the network learns what ten
+ * Gaussians miss: 0.913 against 0.923 (measured), on cases that neither has seen. */
 static void test_corrects_mixture(void) {
   SCRATCH_ARENA(memory);
   enum { N = 10000 };
@@ -442,7 +443,7 @@ static void test_corrects_mixture(void) {
   free(samples.theta);
 }
 
-/* What the report of a prior that is fitted says first. */
+/* Returns the beginning of the report of a prior that is fitted. */
 static void report_of(const PriorFit *fit, const Samples *samples, size_t size, char *out) {
   SCRATCH_ARENA(memory);
   Prior prior;
@@ -456,9 +457,9 @@ static void report_of(const PriorFit *fit, const Samples *samples, size_t size, 
   free(text);
 }
 
-/* On a thin spiral held-out likelihood takes more than 32 Gaussians. A network that has hardly been trained
- * corrects 32 of them no better, so that the larger mixture takes the place of both; a trained one has less
- * error than that. */
+/* Checks the larger mixture: on a thin spiral held-out likelihood asks for more than 32 Gaussians. A network
+ * that has hardly been trained corrects 32 of them no better, so the larger mixture replaces both; a trained
+ * network has a lower error than the larger mixture. */
 static void test_mixture_alone(void) {
   enum { N = 1000 };
   Samples samples = {.d = 2, .n = N, .theta = fixture_new(2 * N, sizeof(double))};
@@ -481,7 +482,7 @@ static void test_mixture_alone(void) {
   free(samples.theta);
 }
 
-/* Without observations the sampler gives the samples of the prior, to the bit. */
+/* Checks that without observations the sampler returns the samples of the prior, to the bit. */
 static void test_no_history(void) {
   SCRATCH_ARENA(memory);
   enum { DRAWS = 100 };
@@ -506,7 +507,7 @@ static void test_no_history(void) {
   free(samples.theta);
 }
 
-/* What `auto` leaves to the family. */
+/* Checks what `auto` leaves to the family. */
 static void test_settle(void) {
   PriorFit fit = {0};
   prior_settle(&prior_denoiser, &fit, 2);
@@ -518,7 +519,7 @@ static void test_settle(void) {
   CU_ASSERT(fit.hidden_count == 1 && fit.hidden[0] == 7 && fit.steps == 3 && fit.batch == 128);
 }
 
-/* A file by another hand: every fault is a sentence. */
+/* Checks a file by another hand: every fault gives a sentence. */
 static void test_bad_files(void) {
   SCRATCH_ARENA(memory);
   const char *path = "test_denoiser_bad.nc";

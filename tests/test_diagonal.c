@@ -1,5 +1,6 @@
-/* Large d in small: mixtures of isotropic Gaussians against mixtures with matrices; draws in the eigenbasis
- * against those of the ordinary samplers, one by one, when the evidence is diagonal already. */
+/* Methods for large d, tested in small dimensions: mixtures of isotropic Gaussians against mixtures with
+ * matrices; draws in the eigenbasis against those of the ordinary samplers, one by one, when the evidence is
+ * already diagonal. */
 #include "core/arena.h"
 #include "model/denoiser/isotropic.h"
 #include "sampler/diagonal.h"
@@ -20,7 +21,7 @@ static Isotropic make_isotropic(Arena *memory) {
   return out;
 }
 
-/* The law of sqrt(signal) theta + sqrt(1 - signal) noise, with matrices. */
+/* Makes the law of sqrt(signal) theta + sqrt(1 - signal) noise, with matrices. */
 static Mixture make_mixture(Arena *memory, double signal) {
   Mixture out;
   CHECK_OK(mixture_create(memory, D, COMPONENTS, &out));
@@ -93,7 +94,7 @@ static FixtureData axes(void) {
   return data;
 }
 
-/* theta[D, draws], from the streams of fixture_draw. */
+/* Returns theta[D, draws], from the streams of fixture_draw. */
 static double *draw_diagonal(const SamplerOps *method, int draws, int set_count, const char *const *sets) {
   SCRATCH_ARENA(memory);
   Isotropic prior = make_isotropic(&memory);
@@ -112,8 +113,8 @@ static double *draw_diagonal(const SamplerOps *method, int draws, int set_count,
   return theta;
 }
 
-/* The same numbers lead to the same draws: two paths through the same formulas. Few steps, as those let
- * rounding grow. */
+/* Checks that the same numbers lead to the same draws: two paths through the same formulas. Few steps,
+ * because more would let rounding grow. */
 static void test_same_draws_as_ordinary_samplers(void) {
   SCRATCH_ARENA(memory);
   static const char *const mala[] = {"steps=20"}, *const tilted[] = {"steps=20", "reverse=exponential"},
@@ -143,7 +144,7 @@ static void test_same_draws_as_ordinary_samplers(void) {
   }
 }
 
-/* Mean and covariance within 5 standard errors of the closed form. */
+/* Checks mean and covariance within 5 standard errors of the closed form. */
 static void check_moments(const SamplerOps *method, int set_count, const char *const *sets) {
   SCRATCH_ARENA(memory);
   Mixture mixture = make_mixture(&memory, 1);
@@ -166,7 +167,7 @@ static void check_moments(const SamplerOps *method, int set_count, const char *c
 
 static void test_exact(void) { check_moments(&sampler_exact, 0, NULL); }
 
-/* The error of 40 steps is below the standard error of 20 000 draws. */
+/* Checks localised draws: the error of 40 steps is below the standard error of 20 000 draws. */
 static void test_localised(void) {
   static const char *const steps[] = {"steps=40"};
   check_moments(&sampler_localised, 1, steps);

@@ -1,6 +1,6 @@
 /* Training and the learned prior: against closed forms for Gaussian data, the exact posterior mean of the
- * noise for a mixture, and the plain network. Seeds are fixed, so a test that passes goes on passing;
- * tolerances say what another seed would give. */
+ * noise for a mixture, and the plain network. Seeds are fixed, so a test that passes keeps passing;
+ * tolerances allow for what another seed would give. */
 #include "harness.h"
 #include "network_reference.h"
 
@@ -39,7 +39,7 @@ enum { N = 10000 };
 
 static const double CROSS[2] = {0.99, -0.9}; /* correlations of the two arms, each with weight 1/2 */
 
-/* theta[d, n] of the cross (d = 2) or of N(0, I). */
+/* Draws theta[d, n] of the cross (d = 2) or of N(0, I). */
 static Samples draw_samples(int d, int n, bool cross) {
   Samples samples = {d, n, doubles((size_t)(d * n))};
   double *u = doubles((size_t)n);
@@ -54,7 +54,7 @@ static Samples draw_samples(int d, int n, bool cross) {
   return samples;
 }
 
-/* E[eps | s] for the cross: minus sqrt(1 - alpha_bar) times the score of the diffused mixture. */
+/* Computes E[eps | s] for the cross: minus sqrt(1 - alpha_bar) times the score of the diffused mixture. */
 static void cross_noise(double bar, const double s[2], double eps[2]) {
   double total = 0, score[2] = {0, 0};
   for (int k = 0; k < 2; k++) {
@@ -69,7 +69,7 @@ static void cross_noise(double bar, const double s[2], double eps[2]) {
 
 /* ---- Training ---- */
 
-/* Mean squared error for each coordinate, on fresh s_t of `samples`, of the noise itself and of a given
+/* Mean squared error per coordinate, on fresh s_t of `samples`, of the predicted noise itself and of a given
  * posterior mean of it. */
 typedef struct {
   double loss, bayes, excess;
@@ -110,9 +110,9 @@ static Errors stage_errors(const TrainingSetup *setup, const Samples *fresh, int
 
 static void standard_noise_1d(double bar, const double *s, double *eps) { eps[0] = sqrt(1 - bar) * s[0]; }
 
-/* Data 3 + N(0, 0.1^2), standardised: the best predictor is sqrt(1 - alpha_bar) s and its error alpha_bar.
- * What training adds is below 0.006; the reported loss has a standard error of sqrt(2 / 2048) = 3% of itself,
- * and three of those are allowed. */
+/* Checks the loss for data 3 + N(0, 0.1^2), standardised: the best predictor is sqrt(1 - alpha_bar) s and its
+ * error alpha_bar. What training adds is below 0.006; the reported loss has a standard error of sqrt(2 /
+ * 2048) = 3% of itself, and three standard errors are allowed. */
 static void test_gaussian_loss(void) {
   SCRATCH_ARENA(memory);
   Samples samples = draw_samples(1, N, false), fresh = draw_samples(1, 4 * N, false);
@@ -133,10 +133,10 @@ static void test_gaussian_loss(void) {
   free(samples.theta), free(fresh.theta);
 }
 
-/* An independent NumPy implementation gave .79 and .046 for each coordinate at t = 1 and 100. The reported
- * loss has a standard error of sqrt(2 / 4096) = 2.2% of itself; .03 and .004 are one and a half to four of
- * those. What training leaves above the exact predictor, which a held-out set cannot blur, is 2% of the loss.
- */
+/* Checks the loss for the cross. An independent NumPy implementation gave 0.79 and 0.046 per coordinate at t
+ * = 1 and 100. The reported loss has a standard error of sqrt(2 / 4096) = 2.2% of itself; 0.03 and 0.004 are
+ * one and a half to four standard errors. The excess of training over the exact predictor, which a held-out
+ * set cannot blur, is 2% of the loss. */
 static void test_cross_loss(void) {
   SCRATCH_ARENA(memory);
   Samples samples = draw_samples(2, N, true), fresh = draw_samples(2, 8 * N, true);
@@ -155,7 +155,7 @@ static void test_cross_loss(void) {
   free(samples.theta), free(fresh.theta);
 }
 
-/* A constant coordinate has scale 1; few samples train to something finite. */
+/* Checks few samples: a constant coordinate has scale 1; few samples train to something finite. */
 static void test_few_samples(void) {
   SCRATCH_ARENA(memory);
   PriorFit fit = standard_fit;
@@ -178,7 +178,8 @@ static void test_few_samples(void) {
   CHECK_FAILS(training_create(&memory, &fit, &none, &setup), STATUS_INPUT, "no samples");
 }
 
-/* Patience of one check at a learning rate that only does harm: the start is kept, and its loss reported. */
+/* Checks that the best is kept: with patience of one check and a learning rate that only does harm, the start
+ * is kept and its loss reported. */
 static void test_best_is_kept(void) {
   SCRATCH_ARENA(memory);
   PriorFit fit = standard_fit;
@@ -200,7 +201,7 @@ static void test_best_is_kept(void) {
 
 static size_t part_size(const PriorFit *fit, int d) { return prior_diffusion.part_size(fit, d); }
 
-/* parts[T, part_size], fitted in an order that must not matter. */
+/* Fits parts[T, part_size] in an order that must not matter. */
 static double *fit_parts(const PriorFit *fit, const Samples *samples) {
   size_t size = part_size(fit, samples->d);
   int count = prior_diffusion.parts(fit);
@@ -232,8 +233,8 @@ static Prior assembled(Arena *memory, const PriorFit *fit, const Samples *sample
   return prior;
 }
 
-/* The chain's noise and its vector-Jacobian product are the plain network's of that stage, for any number of
- * lanes. */
+/* Checks that the chain's noise and its vector-Jacobian product are those of the plain network of that stage,
+ * for any number of lanes. */
 static void test_noise(void) {
   SCRATCH_ARENA(memory);
   PriorFit fit = standard_fit;
@@ -291,12 +292,12 @@ static void cross_chain_noise(const Chain *chain, int t, int lanes, const double
   }
 }
 
-/* Unconditional draws from the learned cross. 100 stages lose about a tenth of the variance, since beta_tilde
- * is the reverse variance of a single point, so the variances are compared with those of the chain that has
- * the exact noise and meets the same random numbers. With standard errors of .011 for a mean, .013 for a
- * variance, .02 for the covariance and .0055 for the share of draws whose coordinates agree in sign (which is
- * sum_k 1/2 (1/2 + asin(c_k) / pi) = .549 for the cross), tolerances are two to four of them, and leave the
- * learning the rest. */
+/* Checks unconditional draws from the learned cross. 100 stages lose about a tenth of the variance, since
+ * beta_tilde is the reverse variance of a single point, so the variances are compared with those of the chain
+ * that has the exact noise and uses the same random numbers. Standard errors are 0.011 for a mean, 0.013 for
+ * a variance, 0.02 for the covariance and 0.0055 for the share of draws whose coordinates agree in sign
+ * (which is sum_k 1/2 (1/2 + asin(c_k) / pi) = 0.549 for the cross); tolerances are two to four of them, and
+ * leave the rest for errors of learning. */
 static void check_moments(const Chain *learned, const double *theta, double *exact_theta, double *scratch) {
   SCRATCH_ARENA(memory);
   Chain exact;
@@ -314,7 +315,8 @@ static void check_moments(const Chain *learned, const double *theta, double *exa
   CHECK_NEAR(found.agree, agree, 0.025);
 }
 
-/* Written, read and drawn from again: the same bits. Then what a damaged file says. */
+/* Checks that a prior that is written, read and drawn from again gives the same bits, then what is said of a
+ * damaged file. */
 static void check_file(const Prior *prior, const double *theta) {
   const char *path = "test_diffusion.nc";
   StoreFile *file;
@@ -354,7 +356,7 @@ static void test_prior(void) {
   free(parts), free(theta), free(whole), free(scratch), free(samples.theta);
 }
 
-/* A file by another hand: every fault is a sentence. */
+/* Checks a file by another hand: every fault gives a sentence. */
 static void test_bad_files(void) {
   const char *path = "test_diffusion_bad.nc";
   static const struct {

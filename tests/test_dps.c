@@ -7,7 +7,8 @@
 
 static const SamplerOps *dps(void) { return sampler_find("dps"); }
 
-/* Sum of squared residuals at S_0_hat(s), from the observations; S_0_hat of one lane into clean[d]. */
+/* Computes the sum of squared residuals at S_0_hat(s), from the observations; S_0_hat of one lane goes to
+ * clean[d]. */
 static double residual_at(const Chain *chain, int t, const FixtureData *data, const double *s,
                           double *clean) {
   const double bar = chain->schedule.alpha_bar[t];
@@ -23,7 +24,8 @@ static double residual_at(const Chain *chain, int t, const FixtureData *data, co
   return sum;
 }
 
-/* -sum (y - phi' theta) phi scale / sigma^2: minus the score of the likelihood with respect to S_0_hat. */
+/* Computes -sum (y - phi' theta) phi scale / sigma^2: minus the score of the likelihood with respect to
+ * S_0_hat. */
 static void score_at(const Chain *chain, const FixtureData *data, const double *clean, double *gradient) {
   for (int i = 0; i < chain->d; i++) gradient[i] = 0;
   for (int l = 0; l < data->n; l++) {
@@ -35,8 +37,8 @@ static void score_at(const Chain *chain, const FixtureData *data, const double *
   }
 }
 
-/* Central differences of the residual through S_0_hat(S_t); the mixture's exact chain is smooth, so the step
- * 1e-5 gives 1e-7. */
+/* Computes the gradient by central differences of the residual through S_0_hat(S_t); the mixture's exact
+ * chain is smooth, so the step 1e-5 gives 1e-7. */
 static void gradient_by_differences(const Chain *chain, int t, const FixtureData *data, const double *s,
                                     double *gradient) {
   const double h = 1e-5;
@@ -93,7 +95,7 @@ static void test_gradient(void) {
   }
 }
 
-/* One draw of Algorithm 4, misprints corrected, from the observations and from its stream. */
+/* Makes one draw by Algorithm 4, misprints corrected, from the observations and from its stream. */
 static void algorithm_4(const Chain *chain, const FixtureData *data, bool through_network, double step_size,
                         Rng rng, double *s) {
   const int d = chain->d;
@@ -117,7 +119,8 @@ static void algorithm_4(const Chain *chain, const FixtureData *data, bool throug
   for (int i = 0; i < d; i++) s[i] = chain->shift[i] + chain->scale[i] * s[i];
 }
 
-/* Four stages, so that the error of the finite differences is not blown up: 1e-5. */
+/* Checks that draws follow Algorithm 4, with four stages, so that the error of the finite differences is not
+ * blown up: 1e-5. */
 static void check_draws_follow_algorithm_4(double noise) {
   SCRATCH_ARENA(memory);
   enum { DRAWS = 5, OBSERVATIONS = 4, D = 2 };
@@ -150,8 +153,8 @@ static void test_draws_follow_algorithm_4(void) {
   check_draws_follow_algorithm_4(2);
 }
 
-/* Without observations, and with step 0, it is chain_sample with the literal last stage, up to the rounding
- * of another order of the same sum. */
+/* Checks that without observations, and with step 0, it is chain_sample with the literal last stage, up to
+ * the rounding of another order of the same sum. */
 static void test_no_evidence_is_the_chain(void) {
   SCRATCH_ARENA(memory);
   enum { DRAWS = 70, D = 2 };
@@ -173,9 +176,10 @@ static void test_no_evidence_is_the_chain(void) {
   }
 }
 
-/* The step does not shrink with the evidence: with 1 000 observations of features of size 10 it is 2 sqrt(1
- * 000) 10 = 630 in the last stages, wherever the state is. The chain runs away (Section 6.2 of the paper),
- * states are held at the guard and counted, no draw is NaN. A step 1 000 times smaller behaves. */
+/* Checks that divergence is guarded. The step does not shrink with the evidence: with 1 000 observations of
+ * features of size 10 it is 2 sqrt(1 000) 10 = 630 in the last stages, wherever the state is. The chain runs
+ * away (Section 6.2 of the paper), states are held at the guard and counted, and no draw is NaN. A step 1 000
+ * times smaller behaves. */
 static void test_divergence_is_guarded(void) {
   SCRATCH_ARENA(memory);
   enum { DRAWS = 20, D = 2 };
@@ -204,8 +208,8 @@ static void test_divergence_is_guarded(void) {
   free(theta);
 }
 
-/* A reward of exactly 0, where the residual at theta = 0 vanishes but not the one at S_0_hat: guided all the
- * same. */
+/* Checks a reward of exactly 0, where the residual at theta = 0 vanishes but not the one at S_0_hat: the draw
+ * is guided all the same. */
 static void test_zero_reward(void) {
   SCRATCH_ARENA(memory);
   enum { DRAWS = 5 };

@@ -26,7 +26,7 @@ static Problem make_problem(const char *keys) {
   return problem;
 }
 
-/* The best arm of each run is that of the present theta*, and so are expected rewards. */
+/* Checks that the best arm of each run, and expected rewards, are those of the present theta*. */
 static void check_best(const World *world) {
   const Problem *problem = world->problem;
   for (int b = 0; b < RUNS; b++) {
@@ -46,8 +46,8 @@ static void check_best(const World *world) {
   }
 }
 
-/* N(0, I): over 40 segments and 64 runs the mean of a coordinate is within 5 standard errors of 0, and that
- * of its product with the same run's in the segment before too. */
+/* Checks segments of N(0, I): over 40 segments and 64 runs the mean of a coordinate is within 5 standard
+ * errors of 0, and so is the mean of its product with the same run's coordinate in the previous segment. */
 static void test_segments(void) {
   static const char *const kinds[] = {"theta: gaussian, dimension: 3, arms: 5",
                                       "theta: gaussian, dimension: 3, arms: 5, resample_arms: true",
@@ -77,9 +77,9 @@ static void test_segments(void) {
   }
 }
 
-/* After rounds 1 .. 6 with a factor before each, round t counts factor^(6 - t): the log likelihood at a
- * point, up to the same constant for all points, and the evidence. The tolerance is that of sums of a few
- * terms. */
+/* Checks the discount: after rounds 1 .. 6 with a factor before each, round t counts factor^(6 - t): the log
+ * likelihood at a point, up to the same constant for all points, and the evidence. The tolerance is that of
+ * sums of a few terms. */
 static void test_discount(void) {
   static const char *const likelihoods[] = {"gaussian", "logistic", "poisson"};
   const double factor = 0.7;
@@ -123,8 +123,8 @@ static void test_discount(void) {
   }
 }
 
-/* Beyond a trace of 1e6 a run has the square root of its evidence too: R'R is still the discounted evidence.
- */
+/* Checks the root: beyond a trace of 1e6 a run also has the square root of its evidence: R'R is still the
+ * discounted evidence. */
 static void test_root(void) {
   SCRATCH_ARENA(memory);
   const Likelihood likelihood = {.ops = likelihood_find("gaussian"), .noise = 1e-4};

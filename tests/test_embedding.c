@@ -1,5 +1,5 @@
-/* Embedding files and the bandits on them: rows come back as they are in the file, arms are uniform, theta*
- * is never learned from, and files that do not fit are refused. */
+/* Embedding files and the bandits on them: rows come back as they are in the file, arms are uniform, priors
+ * never learn from theta*, and files that do not fit are refused. */
 #include "harness.h"
 
 #include "problem/embedding/embedding_file.h"
@@ -12,12 +12,12 @@
 
 enum { ITEMS = 50, ARMS = 7, D = 3, MOST = 60 };
 
-/* Where a test's file departs from a good one. */
+/* How a test's file departs from a good one. */
 typedef struct {
   StoreType type;
   int items, theta_columns, arms, feature_columns;
   bool no_theta, no_features, transposed, no_noise;
-  int held_step, held_value; /* every so many items are marked, by this value; 0: none, and no variable */
+  int held_step, held_value; /* one item in so many is marked, by this value; 0: none, and no variable */
   double first_theta, noise;
 } Form;
 
@@ -29,7 +29,8 @@ static const Form good = {.type = STORE_DOUBLE,
                           .first_theta = 0,
                           .noise = 0.5};
 
-/* theta[item, i] = item + i / 8; features[arm, i] = -arm - i / 8: each number tells its place. */
+/* Returns the value at a place: theta[item, i] = item + i / 8; features[arm, i] = -arm - i / 8: each number
+ * tells its place. */
 static double place(int row, int column) { return row + column / 8.0; }
 
 static void put_matrix(StoreFile *file, const Form *form, const char *name, const char *rows_name, int rows,
@@ -91,7 +92,7 @@ static void close_problem(StudyFile *study, Problem *problem) {
   config_study_free(study);
 }
 
-/* Reals and floats, and what embedding_create writes, come back. */
+/* Checks that reals and floats, and the files of embedding_create, are read back unchanged. */
 static void test_round_trip(void) {
   SCRATCH_ARENA(memory);
   for (int kind = 0; kind < 3; kind++) {
@@ -194,7 +195,7 @@ static void test_noise(void) {
   }
 }
 
-/* The row of the file that arm k of run b is; -1 when it is none. */
+/* Returns the row of the file that arm k of run b is; -1 when it is none of them. */
 static int row_of(const World *world, int k, int b) {
   double first = world->features[(size_t)(k * D) * (size_t)world->runs + (size_t)b];
   int row = (int)-first;
@@ -203,8 +204,8 @@ static int row_of(const World *world, int k, int b) {
   return row >= 0 && row < ARMS ? row : -1;
 }
 
-/* Arms are whole rows, each row equally often, drawn afresh in each round; the same for more arms, for other
- * blocks, and for each visit. */
+/* Checks that arms are whole rows, each row equally often, drawn afresh in each round; they do not change
+ * with more arms, other blocks, or another visit. */
 static void test_arms(void) {
   enum { K = 4, RUNS = 10, ROUNDS = 100 };
   StudyFile *study, *wider;
@@ -231,7 +232,7 @@ static void test_arms(void) {
       }
   }
   CU_ASSERT_EQUAL(same, K * RUNS * ROUNDS);
-  /* 4000 draws: 571.4 a row, sd sqrt(4000 (1/7) (6/7)) = 22; a change with probability 6/7; 4.5 sd each. */
+  /* 4000 draws: 571.4 per row, sd sqrt(4000 (1/7) (6/7)) = 22; a change with probability 6/7; 4.5 sd each. */
   for (int row = 0; row < ARMS; row++) CHECK_NEAR(count[row], 4000.0 / 7, 4.5 * 22.2);
   CHECK_NEAR(changed, 4000.0 * 6 / 7, 4.5 * 22.2);
   world_destroy(&world), world_destroy(&other), world_destroy(&alone);
@@ -246,7 +247,7 @@ static void test_arms(void) {
   close_problem(study, &problem);
 }
 
-/* theta* comes from the test part, priors from the rest, both are whole rows. */
+/* Checks that theta* comes from the test part and priors from the rest, and that both are whole rows. */
 static void test_split(void) {
   SCRATCH_ARENA(memory);
   enum { RUNS = 500 };
@@ -275,8 +276,8 @@ static void test_split(void) {
   close_problem(study, &problem);
 }
 
-/* Where the file says which are held out they are theta* of every replicate, and all others are learned from;
- * also when the file has been written again. */
+/* Checks marked items: the items that the file marks as held out are theta* of every replicate, and priors
+ * learn from all others; also when the file has been written again. */
 static void test_held_out(void) {
   SCRATCH_ARENA(memory);
   enum { RUNS = 500, HELD = 17 };

@@ -9,7 +9,8 @@
 #include <float.h>
 #include <string.h>
 
-/* To a part in 1e9, for the rounding of POT's potentials; exchanging the clouds to a part in 1e12. */
+/* Checks golden values to a part in 1e9, for the rounding of POT's potentials; exchanging the clouds to a
+ * part in 1e12. */
 static void test_golden(void) {
   SCRATCH_ARENA(memory);
   EmdGolden golden = emd_golden_open();
@@ -32,7 +33,7 @@ static void test_golden(void) {
 
 enum { FEW = 6 };
 
-/* Least total length of all ways to match x[2, n] and y[2, n] from the k-th on. */
+/* Returns the least total length of all ways to match x[2, n] and y[2, n] from the k-th on. */
 static double least_by_permutation(int n, const double *x, const double *y, int k, bool *used) {
   if (k == n) return 0;
   double least = INFINITY;
@@ -46,7 +47,8 @@ static double least_by_permutation(int n, const double *x, const double *y, int 
   return least;
 }
 
-/* Half of the problems have points on a grid of nine places, so ties and equal points abound. */
+/* Compares with all permutations; half of the problems have points on a grid of nine places, so ties and
+ * equal points abound. */
 static void test_permutations(void) {
   SCRATCH_ARENA(memory);
   Emd *emd;
@@ -64,7 +66,7 @@ static void test_permutations(void) {
   }
 }
 
-/* Dual objective of v, per row, with the best u for it, and the mean cost. */
+/* Returns the dual objective of v, per row, with the best u for it, and the mean cost. */
 static double dual_objective(int n, int stride, const double *cost, const double *v, double *mean) {
   double sum = 0;
   *mean = 0;
@@ -80,7 +82,7 @@ static double dual_objective(int n, int stride, const double *cost, const double
   return sum;
 }
 
-/* Against plain loops, on costs with many equal ones. */
+/* Checks reduced rows against plain loops, on costs with many equal ones. */
 static void test_reduced_rows(void) {
   enum { MOST = 100 };
   static _Alignas(64) double c[MOST + ASSIGNMENT_LANES], v[MOST + ASSIGNMENT_LANES];
@@ -105,9 +107,10 @@ static void test_reduced_rows(void) {
   }
 }
 
-/* An auction ends with every row within epsilon of its best column, so its prices miss the optimum by epsilon
- * for each row at most, which has come down to .15 of the mean cost by n, and by a fifth of it, to which
- * costs are rounded; also where all points are far from all others, or one cloud is shifted. */
+/* Checks the auction: it ends with every row within epsilon of its best column, so its prices miss the
+ * optimum by at most epsilon for each row, which has come down to 0.15 of the mean cost divided by n, and by
+ * a fifth of it, to which costs are rounded; also where all points are far from all others, or one cloud is
+ * shifted. */
 static void test_auction(void) {
   SCRATCH_ARENA(memory);
   enum { N = 200, D = 2 };
@@ -139,8 +142,8 @@ static void test_auction(void) {
   }
 }
 
-/* Equal clouds in another order: 0 exactly. A shift of every point by s: |s|, because the triangle inequality
- * gives both bounds. */
+/* Checks closed forms. Equal clouds in another order: exactly 0. A shift of every point by s: |s|, because
+ * the triangle inequality gives both bounds. */
 static void test_closed_forms(void) {
   SCRATCH_ARENA(memory);
   enum { N = 200, D = 4 };
@@ -159,14 +162,14 @@ static void test_closed_forms(void) {
   CHECK_NEAR(distance, 5, 1e-13);
   CHECK_OK(emd_distance(emd, D, N, x, N, y, &again));
   CU_ASSERT(memcmp(&distance, &again, sizeof again) == 0);
-  for (int e = -1000; e <= 1000; e += 500) { /* at the edges of what a double holds */
+  for (int e = -1000; e <= 1000; e += 500) { /* at the edges of the range of a double */
     for (int k = 0; k < D * N; k++) scaled_x[k] = ldexp(x[k], e), scaled_y[k] = ldexp(y[k], e);
     CHECK_OK(emd_distance(emd, D, N, scaled_x, N, scaled_y, &distance));
     CHECK_NEAR(ldexp(distance, -e), 5, 1e-13);
   }
 }
 
-/* The first points of the larger cloud stand for it. */
+/* Checks unequal sizes: the first points of the larger cloud represent it. */
 static void test_unequal_sizes(void) {
   SCRATCH_ARENA(memory);
   Emd *emd;

@@ -1,6 +1,6 @@
 /* Expectation propagation: a public posterior whose moments are known from elsewhere; a plain version, row by
- * row and with quadrature of its own; lanes that do not notice each other; the moments that sites are made
- * of; and draws that candidates bring to the posterior itself. */
+ * row and with quadrature of its own; lanes that do not affect each other; the moments that sites are made
+ * of; and draws that candidates move to the posterior itself. */
 #include "glm_fixture.h"
 
 #include "bernoulli_glm.h"
@@ -12,7 +12,7 @@ enum { RUNS = 19 };
 
 /* ---- moments of a tilted Gaussian */
 
-/* log mass, mean and variance of N(u; m, v) exp(-c deviance / 2), by the rectangle rule. */
+/* Computes log mass, mean and variance of N(u; m, v) exp(-c deviance / 2), by the rectangle rule. */
 static void integrate(const Likelihood *likelihood, double y, double c, double m, double v, int points,
                       double *out) {
   double mass = 0, first = 0, second = 0, top = -INFINITY;
@@ -32,9 +32,9 @@ static void integrate(const Likelihood *likelihood, double y, double c, double m
   out[2] = second / mass - out[1] * out[1];
 }
 
-/* To 1e-5 of the tilted Gaussian's own units, 1e-4 of its variance, up to a standard deviation of 3; beyond,
- * to 2% and 6%, which is met at 5, before the closed form takes over, of a reward that is 3 deviations off.
- */
+/* Checks clicks to 1e-5 of the tilted Gaussian's own units and 1e-4 of its variance, up to a standard
+ * deviation of 3; beyond, to 2% and 6%, errors that are reached at 5, before the closed form takes over, for
+ * a reward that is 3 deviations off. */
 static void test_clicks(void) {
   const Likelihood likelihood = glm("logistic");
   TiltedNodes nodes;
@@ -52,7 +52,7 @@ static void test_clicks(void) {
   }
 }
 
-/* Any likelihood and count, with the nodes where the answer lies. */
+/* Checks any likelihood and count, with the nodes where the answer lies. */
 static void test_counted(void) {
   static const char *const families[] = {"logistic", "poisson"};
   TiltedNodes nodes;
@@ -82,7 +82,7 @@ typedef struct {
   int64_t fallbacks[RUNS];
 } Solved;
 
-/* From the mode, or from the evidence that is there. */
+/* Solves from the mode, or from the evidence that is already there. */
 static void solve(Arena *memory, const History *history, double tolerance, bool from_mode, Solved *self) {
   const int runs = history->runs;
   const HistoryView view = {history, 1, 0, runs, NULL, NULL};
@@ -116,8 +116,9 @@ static void check_public(const Solved *solved, double tolerance) {
   }
 }
 
-/* The fixed point to the digits that are known; what the default tolerance leaves, from the mode and from the
- * posterior of one click less, of which the evidence, second order, is the better part. */
+/* Checks the public posterior: the fixed point to the digits that are known; the error that the default
+ * tolerance leaves, from the mode and from the posterior of one click less, where the evidence, of second
+ * order, is the better part. */
 static void test_public_posterior(void) {
   SCRATCH_ARENA(memory);
   const Likelihood likelihood = glm("logistic");
@@ -149,7 +150,7 @@ typedef struct {
   double mean[D_MOST], covariance[SQUARE_MOST], log_evidence; /* up to that of the prior alone */
 } Plain;
 
-/* S and m; returns log |S|. */
+/* Computes S and m; returns log |S|. */
 static double plain_posterior(const Rows *rows, const double *prior, const double *h, const double *lambda,
                               const double *nu, Plain *out) {
   const int d = rows->d;
@@ -180,7 +181,7 @@ static void plain_marginal(const Rows *rows, int l, const Plain *self, double *m
   }
 }
 
-/* Each row in turn, with the posterior brought up to date after it (Minka 2001). */
+/* Visits each row in turn, updating the posterior after it (Minka 2001). */
 static void plain_ep(const Rows *rows, double temper, const double *prior, const double *h, Plain *out) {
   double lambda[ROWS_MOST] = {0}, nu[ROWS_MOST] = {0}, scale = 0;
   plain_posterior(rows, prior, h, lambda, nu, out);
@@ -200,7 +201,8 @@ static void plain_ep(const Rows *rows, double temper, const double *prior, const
   out->log_evidence += scale;
 }
 
-/* Runs with the same observations in lanes of their own, and beside them harder ones. */
+/* Compares runs with the same observations in lanes of their own, next to harder ones, with the plain
+ * version. */
 static void check_against_plain(const char *family, double temper, double length) {
   SCRATCH_ARENA(memory);
   enum { D = 3, N = 18 };
@@ -251,7 +253,7 @@ static void test_plain(void) {
 
 /* ---- lanes and rows */
 
-/* A run alone has the bits that it has among others. */
+/* Checks that a run alone has the same bits as among others. */
 static void test_alone(void) {
   SCRATCH_ARENA(memory);
   const Likelihood likelihood = glm("logistic");

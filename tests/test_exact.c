@@ -1,4 +1,4 @@
-/* The exact sampler: by rejection against closed forms, quadrature and importance sampling; calibration over
+/* The exact sampler: rejection against closed forms, quadrature and importance sampling; calibration over
  * worlds drawn from the prior. */
 #include "core/arena.h"
 #include "plane_fixture.h"
@@ -16,7 +16,7 @@ static void bare_log_density(const Prior *prior, int lanes, const double *theta,
 }
 static const PriorOps BARE_OPS = {.name = "bare", .sample = bare_sample, .log_density = bare_log_density};
 
-/* The mixture without saying that it is one: the exact sampler must go by the density. */
+/* Returns the mixture without saying that it is one: the exact sampler must use the density. */
 static Prior bare_prior(Mixture *mixture) { return (Prior){.ops = &BARE_OPS, .d = 2, .state = mixture}; }
 
 static ThetaSource source_of(const char *name) {
@@ -27,8 +27,8 @@ static ThetaSource source_of(const char *name) {
 
 /* ---- worlds */
 
-/* `runs` runs with theta* of the source (streams of `first_run` on) and n observations of arms uniform in the
- * disc; theta_star[2, runs] may be NULL. The likelihood must outlive the history. */
+/* Makes `runs` runs with theta* from the source (streams from `first_run` on) and n observations of arms
+ * uniform in the disc; theta_star[2, runs] may be NULL. The likelihood must outlive the history. */
 static History world(Arena *memory, const ThetaSource *source, const Likelihood *likelihood,
                      uint32_t first_run, int runs, int n, double *theta_star) {
   double *theta = fixture_new(2 * (size_t)runs, sizeof *theta),
@@ -54,7 +54,7 @@ static History world(Arena *memory, const ThetaSource *source, const Likelihood 
   return history;
 }
 
-/* log p(y | theta) of run b straight from the rows or the evidence. */
+/* Computes log p(y | theta) of run b straight from the rows or the evidence. */
 static double log_likelihood(const History *history, int b, double x, double y) {
   const Likelihood *likelihood = history->likelihood;
   if (likelihood_is_conjugate(likelihood)) {
@@ -72,8 +72,8 @@ static double log_likelihood(const History *history, int b, double x, double y) 
 
 /* ---- against the closed form */
 
-/* The mean over draws of the probability that a draw belongs to component c is its weight w. Such a
- * probability has at most the variance w (1 - w): 5 standard errors. */
+/* Checks that the mean over draws of the probability that a draw belongs to component c is its weight w. Such
+ * a probability has at most the variance w (1 - w): 5 standard errors. */
 static void check_weights(const PlanePosterior *exact, int components, int stride, int draws,
                           const double *x) {
   for (int c = 0; c < components; c++) {
@@ -95,7 +95,8 @@ static void check_weights(const PlanePosterior *exact, int components, int strid
   }
 }
 
-/* 10 000 draws: a mean is good to .05 of a standard deviation, a variance to 7%. */
+/* Checks the closed form with 10 000 draws, which determine a mean to 0.05 of a standard deviation and a
+ * variance to 7%. */
 static void test_closed_form(void) {
   SCRATCH_ARENA(memory);
   static const char *const priors[] = {"gm_cross", "gm_rays", "gm_triangles"};
@@ -125,7 +126,7 @@ static void test_closed_form(void) {
     }
 }
 
-/* With a prior that says it is a mixture, and Gaussian rewards, the draws are those of mixts. */
+/* Checks that with a prior that says it is a mixture, and Gaussian rewards, the draws are those of mixts. */
 static void test_delegation(void) {
   SCRATCH_ARENA(memory);
   ThetaSource source = source_of("gm_rays");
@@ -141,7 +142,7 @@ static void test_delegation(void) {
   theta_destroy(&source);
 }
 
-/* ---- against quadrature: the rectangle rule on [-9, 9]^2 with cells of .025, a quarter of the standard
+/* ---- against quadrature: the rectangle rule on [-9, 9]^2 with cells of 0.025, a quarter of the standard
  * deviation of the narrowest ridge; the edges of H lie between cells. Draws of a mixture and of a swirl under
  * likelihoods without a closed form; 5 standard errors of 20 000 draws. */
 static void quadrature(const Prior *prior, const History *history, int b, double *mean, double *covariance) {
@@ -234,9 +235,9 @@ static void test_importance_sampling(void) {
   free(point);
 }
 
-/* ---- calibration: with theta* from the prior and data from the model, the rank of theta* among DRAWS exact
- * draws along any direction is uniform (Talts et al. 2018). Chi-squared with 15 degrees of freedom, level
- * 1e-4. */
+/* ---- calibration: with theta* drawn from the prior and data from the model, the rank of theta* among DRAWS
+ * exact draws is uniform along any direction (Talts et al. 2018). Chi-squared with 15 degrees of freedom,
+ * level 1e-4. */
 static void test_calibration(void) {
   SCRATCH_ARENA(memory);
   static const struct {
@@ -278,7 +279,7 @@ static void test_calibration(void) {
 
 /* ---- cost and failure */
 
-/* Proposals for each draw, and cells, stay few however narrow the posterior: at most 4, and 1500. */
+/* Checks that proposals per draw, and cells, stay few however narrow the posterior: at most 4, and 1500. */
 static void test_envelope(void) {
   SCRATCH_ARENA(memory);
   static const struct {
@@ -314,14 +315,14 @@ static void test_envelope(void) {
     }
     CU_ASSERT(taken > PROPOSALS / 4.0);
     CU_ASSERT(envelope.count < 1500);
-    /* It is a bound, but for the tip of the swirl and kinks below a cell. */
+    /* The envelope is a bound, except at the tip of the swirl and at kinks smaller than a cell. */
     CU_ASSERT(above < 0.002 * PROPOSALS);
     theta_destroy(&source);
   }
 }
 
-/* Data far outside of the prior. A Gaussian prior is cut at the edge of its box, which is counted; a uniform
- * one gives the nearest corner of its support. */
+/* Checks data far outside the prior. A Gaussian prior is cut at the edge of its box, which is counted; a
+ * uniform prior gives the closest corner of its support. */
 static void test_disagreement(void) {
   SCRATCH_ARENA(memory);
   enum { DRAWS = 10 };
@@ -337,7 +338,7 @@ static void test_disagreement(void) {
     double *theta = fixture_draw(sampler_find("exact"), uniform ? &exact : &bare, &history, 0, DRAWS, 0, NULL,
                                  &fallbacks);
     CU_ASSERT_EQUAL(fallbacks, uniform ? 0 : DRAWS);
-    /* Mean 100, sd .1: the density falls by e^-970 for each .1 to the left of the tip at 3. */
+    /* Mean 100, sd 0.1: the density falls by a factor of e^-970 for each 0.1 to the left of the tip at 3. */
     for (int m = 0; m < DRAWS && uniform; m++) CHECK_NEAR(theta[m], 3, 0.03);
     free(theta);
     theta_destroy(&source);

@@ -1,5 +1,5 @@
 /* The closed-form priors and their exact reverse chains, against SciPy's densities, differences of the noised
- * density, and the linear recursion that the chain of a Gaussian is. */
+ * density, and the linear recursion that the chain of a Gaussian follows. */
 #include "core/arena.h"
 #include "mixture_golden.h"
 
@@ -30,8 +30,8 @@ static void test_golden_density(void) {
   store_abandon(file);
 }
 
-/* The mixture of stage t by its definition: z = (theta - shift) / scale, then sqrt(abar) z + sqrt(1 - abar)
- * noise. */
+/* Makes the mixture of stage t by its definition: z = (theta - shift) / scale, then sqrt(abar) z + sqrt(1 -
+ * abar) noise. */
 static Mixture noised(Arena *memory, const Mixture *mixture, const Chain *chain, int t) {
   int d = mixture->d;
   double signal = chain->schedule.alpha_bar[t];
@@ -51,8 +51,8 @@ static Mixture noised(Arena *memory, const Mixture *mixture, const Chain *chain,
   return out;
 }
 
-/* eps = -sqrt(1 - abar) grad log q(s_t), by differences of the density of the noised mixture; stages in any
- * order; far points (100 standard deviations) too. */
+/* Checks eps = -sqrt(1 - abar) grad log q(s_t), by differences of the density of the noised mixture; stages
+ * in any order; also at far points (100 standard deviations). */
 static void test_exact_noise(void) {
   SCRATCH_ARENA(memory);
   enum { POINTS = 40 };
@@ -99,9 +99,9 @@ static void test_exact_noise(void) {
   store_abandon(file);
 }
 
-/* d eps / d s by central differences of eps, whose error is of the order of the third derivatives times the
- * square of the step, and of the rounding of eps over the step. Far points too, where a wrong order of sums
- * would cancel; components with independent coordinates too, which have zeros to skip. */
+/* Checks d eps / d s by central differences of eps, whose error is of the order of the third derivatives
+ * times the square of the step, plus the rounding of eps over the step. Also at far points, where a wrong
+ * order of sums would cancel, and for components with independent coordinates, which have zeros to skip. */
 static void test_exact_jacobian(void) {
   SCRATCH_ARENA(memory);
   enum { POINTS = 70, MOST = GOLDEN_MOST };
@@ -146,7 +146,7 @@ static void test_exact_jacobian(void) {
   store_abandon(file);
 }
 
-/* For a Gaussian the reverse chain is linear: along the coordinates of a diagonal covariance the variance
+/* Checks the chain of a Gaussian. It is linear: along the coordinates of a diagonal covariance the variance
  * follows v_{t-1} = g_t^2 v_t + Sigma_t with g_t = (1 - beta_t / (abar_t l + 1 - abar_t)) / sqrt(alpha_t). 5
  * standard errors. */
 static void test_gaussian_chain(void) {
@@ -182,10 +182,10 @@ static void test_gaussian_chain(void) {
   }
 }
 
-/* The exact chain gives back the mixture's moments as its step shrinks. The chain is narrower than the
- * mixture, because beta_tilde is the reverse variance of a point mass: by up to .11 of a variance with 100
- * stages, .06 with 400, .03 with 1600 (measured; the statistical error is .01 of a standard deviation, .02 of
- * a variance). */
+/* Checks that the exact chain gives back the mixture's moments as its step shrinks. The chain is narrower
+ * than the mixture, because beta_tilde is the reverse variance of a point mass: by up to 0.11 of a variance
+ * with 100 stages, 0.06 with 400, 0.03 with 1600 (measured; the statistical error is 0.01 of a standard
+ * deviation, 0.02 of a variance). */
 static void test_mixture_chain(void) {
   SCRATCH_ARENA(memory);
   enum { N = 20000 };
@@ -217,8 +217,8 @@ static void test_mixture_chain(void) {
   store_abandon(file);
 }
 
-/* What prior_score asks of a function, here of the exact chain: E[x_0 | x_t] = (x - sqrt(1 - abar) eps) /
- * sqrt(abar). */
+/* Computes what prior_score asks of a function, here for the exact chain: E[x_0 | x_t] = (x - sqrt(1 - abar)
+ * eps) / sqrt(abar). */
 static int mean_of_chain(void *context, int m, int d, const double *x, int t, double *mean) {
   const Chain *chain = context;
   enum { MOST = 128 };
@@ -233,9 +233,9 @@ static int mean_of_chain(void *context, int m, int d, const double *x, int t, do
   return 0;
 }
 
-/* A chain of somebody else's means: the noise up to rounding, products with its Jacobian up to the central
- * differences (3e-3 of the noise: 1e-4 of a product, measured 2e-5 at most), a direction of 0, and no numbers
- * where the function fails; with lanes beyond what one question holds. */
+/* Checks a chain made from means that a function supplies: the noise up to rounding, products with its
+ * Jacobian up to the central differences (3e-3 of the noise: 1e-4 of a product, measured 2e-5 at most), a
+ * direction of 0, and NaN where the function fails; with more lanes than one question holds. */
 static void test_chain_of_means(void) {
   SCRATCH_ARENA(memory);
   enum { POINTS = 200 };

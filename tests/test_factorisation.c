@@ -1,5 +1,5 @@
-/* Alternating least squares: one half-sweep is ridge regression, NumPy agrees over many sweeps, a low-rank
- * matrix is found again. */
+/* Alternating least squares: one half-sweep is ridge regression, NumPy agrees over many sweeps, and a
+ * low-rank matrix is recovered. */
 #include "harness.h"
 
 #include "core/arena.h"
@@ -17,7 +17,7 @@ static double *array(size_t count) {
   return out;
 }
 
-/* All pairs of `users` and `items` for which keep(u, i); value[users, items]. */
+/* Makes all pairs of `users` and `items` for which keep(u, i); value[users, items]. */
 static Ratings make(int users, int items, bool (*keep)(int user, int item), const double *value) {
   Ratings ratings = {.users = users, .items = items};
   ratings.rating = calloc((size_t)users * (size_t)items, sizeof *ratings.rating);
@@ -36,7 +36,8 @@ static void normals(uint32_t run, int n, double *out) {
 static bool keep_most(int user, int item) { return (user * 7 + item * 3) % 5 != 0; }
 static bool keep_all(int user, int item) { return user >= 0 && item >= 0; }
 
-/* w = (X'X + ridge I)^-1 X'y by one dense inverse, written apart from the program's own loops. */
+/* Computes w = (X'X + ridge I)^-1 X'y by one dense inverse, written separately from the program's own
+ * loops. */
 static void ridge_regression(int n, int d, double ridge, const double *x, const double *y, double *w) {
   double *a = array((size_t)d * d), *inverse = array((size_t)d * d), *b = array((size_t)d);
   for (int i = 0; i < d; i++)
@@ -55,8 +56,8 @@ static void ridge_regression(int n, int d, double ridge, const double *x, const 
   free(a), free(inverse), free(b);
 }
 
-/* Ranks below and above LINALG_BATCH_DIMENSION, both sides, rows with more and fewer ratings than the rank.
- */
+/* Checks a half-sweep with ranks below and above LINALG_BATCH_DIMENSION, both sides, rows with more and fewer
+ * ratings than the rank. */
 static void test_half_sweep(void) {
   enum { USERS = 13, ITEMS = 11, MOST = 20 };
   double value[USERS * ITEMS], other[USERS * MOST], own[USERS * MOST], workspace[MOST * MOST];
@@ -81,13 +82,13 @@ static void test_half_sweep(void) {
         }
         ridge_regression(n, d, setup.ridge, x, y, w);
         for (int i = 0; i < d; i++)
-          CHECK_NEAR(own[row * d + i], w[i], 1e-11); /* well conditioned by the ridge */
+          CHECK_NEAR(own[row * d + i], w[i], 1e-11); /* well conditioned because of the ridge */
       }
     }
   ratings_free(&ratings);
 }
 
-/* All sweeps, from the item vectors that are there; user[users, d], item[items, d]. */
+/* Performs all sweeps, from the given item vectors; user[users, d], item[items, d]. */
 static void alternate(const Ratings *ratings, const FactorisationSetup *setup, double *user, double *item) {
   SCRATCH_ARENA(memory);
   SparseRows users, items;
@@ -147,9 +148,9 @@ enum { LOW_USERS = 40, LOW_ITEMS = 30, LOW_RANK = 3 };
 
 static bool keep_mirrored(int user, int item) { return keep_most(user % (LOW_USERS / 2), item); }
 
-/* Without noise, with a tiny ridge and a fifth of the entries missing, a matrix of rank 3 is found again, the
- * missing entries included. The second half of the users mirrors the first, so that the mean rating is 3.5
- * exactly and the rank is not changed by its subtraction. */
+/* Checks that without noise, with a tiny ridge and a fifth of the entries missing, a matrix of rank 3 is
+ * recovered, the missing entries included. The second half of the users mirrors the first, so that the mean
+ * rating is exactly 3.5 and its subtraction does not change the rank. */
 static void test_low_rank(void) {
   double u[LOW_USERS * LOW_RANK], v[LOW_ITEMS * LOW_RANK], value[LOW_USERS * LOW_ITEMS];
   int half = LOW_USERS / 2 * LOW_RANK;
@@ -175,14 +176,14 @@ static void test_low_rank(void) {
       for (int k = 0; k < LOW_RANK; k++) guess += found.user[r * LOW_RANK + k] * found.item[i * LOW_RANK + k];
       worst = fmax(worst, fabs(guess - value[r * LOW_ITEMS + i]));
     }
-  /* The bias is about the ridge over the smallest squared singular value of what a row sees, 1e-9 / 1. */
+  /* The bias is about the ridge over the smallest squared singular value that a row sees, 1e-9 / 1. */
   CHECK_NEAR(worst, 0, 1e-7);
   CHECK_NEAR(found.rmse[setup.sweeps - 1], 0, 1e-7);
   ratings_free(&ratings);
 }
 
-/* The penalised sum of squares never rises, so with a tiny ridge the residuals never do. The start depends on
- * the seed and lies in (-1, 1). */
+/* Checks that the penalised sum of squares never rises, so with a tiny ridge the residuals never do. The
+ * start depends on the seed and lies in (-1, 1). */
 static void test_descent_and_start(void) {
   enum { USERS = 25, ITEMS = 20 };
   double value[USERS * ITEMS];
@@ -199,12 +200,12 @@ static void test_descent_and_start(void) {
   double start[1000 * 3], more[1001 * 3], sum = 0, squares = 0;
   factorisation_start(&setup, 1000, start);
   factorisation_start(&setup, 1001, more);
-  CU_ASSERT_EQUAL(memcmp(start, more, sizeof start), 0); /* more items leave the first ones as they are */
+  CU_ASSERT_EQUAL(memcmp(start, more, sizeof start), 0); /* with more items the first ones stay as they are */
   for (int i = 0; i < 3000; i++) {
     CU_ASSERT_TRUE(fabs(start[i]) < 1);
     sum += start[i] / 3000, squares += start[i] * start[i] / 3000;
   }
-  /* U(-1, 1): mean 0, sd .577; mean square 1/3, sd .298; 3000 draws, 4 standard errors. */
+  /* U(-1, 1): mean 0, sd 0.577; mean square 1/3, sd 0.298; 3000 draws, 4 standard errors. */
   CHECK_NEAR(sum, 0, 4 * 0.577 / sqrt(3000));
   CHECK_NEAR(squares, 1.0 / 3, 4 * 0.298 / sqrt(3000));
   ratings_free(&ratings);

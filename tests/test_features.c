@@ -1,4 +1,4 @@
-/* Features of any size that a double has: every sampler ends, and soon, with finite draws. */
+/* Features of any size that a double can hold: every sampler ends, and soon, with finite draws. */
 #include "core/arena.h"
 #include "sampler_fixture.h"
 
@@ -7,7 +7,7 @@
 
 enum { D = 2, DRAWS = 20 };
 
-/* Seconds of this process that `method` takes. */
+/* Returns the seconds of this process that `method` takes. */
 static double seconds(const SamplerOps *method, const Prior *prior, const History *history) {
   const clock_t start = clock();
   double *theta = fixture_draw(method, prior, history, 0, DRAWS, 0, NULL, NULL);
@@ -16,9 +16,9 @@ static double seconds(const SamplerOps *method, const Prior *prior, const Histor
   return (double)(clock() - start) / CLOCKS_PER_SEC;
 }
 
-/* Features of mixed sizes, of either sign, and rewards of both kinds. Infinities on the way are what is
- * tested, so they are not trapped. The limit is eight times what the slowest takes, .12 s of twisted; with
- * sanitizers, which are some 40 times slower, every second size and a limit to match. */
+/* Checks features of mixed sizes, of either sign, and rewards of both kinds. Infinities on the way are what
+ * is tested, so they are not trapped. The limit is eight times the 0.12 s of the slowest, twisted; with
+ * sanitizers, which are some 40 times slower, every second size and a matching limit. */
 static void test_every_sampler_ends(void) {
   SCRATCH_ARENA(memory);
   const double sizes[] = {1e-300, 1e-16, 1, 1e8, 1e16, 1e150, 1e300};

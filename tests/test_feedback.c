@@ -1,5 +1,5 @@
-/* When rewards arrive: constant delays, batches, and geometric ones against their distribution; what is
- * dropped never comes, and nothing comes twice. */
+/* Arrival of rewards: constant delays, batches, and geometric delays against their distribution; what is
+ * dropped never arrives, and nothing arrives twice. */
 #include "harness.h"
 
 #include "study/feedback.h"
@@ -23,7 +23,7 @@ static Feedback make(Arena *memory, Problem *problem, const char *keys) {
   return feedback;
 }
 
-/* Hands in round k: its number is in arm, phi and y, with the run. */
+/* Hands in the observation of round k: its number is in arm, phi and y, with the run. */
 static int play(Feedback *feedback, int k) {
   int arm[RUNS];
   double phi[D * RUNS], y[RUNS];
@@ -31,7 +31,7 @@ static int play(Feedback *feedback, int k) {
   return feedback_exchange(feedback, k, arm, phi, y);
 }
 
-/* The round that run b learns of; 0: none. */
+/* Returns the round whose reward reaches run b; 0: none. */
 static int round_of(const FeedbackSlot *slot, int b) {
   const int k = slot->arm[b] < 0 ? 0 : slot->arm[b];
   CU_ASSERT_EQUAL(slot->phi[b], k);
@@ -60,9 +60,9 @@ static void test_constant(void) {
   }
 }
 
-/* P(delay = t) = (1 - p)^t p with p = 1 / (1 + mean): chi-squared over 20 cells and the rest, 20 degrees of
- * freedom, below its 1 - 1e-6 quantile 66.7; the mean within 5 standard errors. Whatever was not dropped
- * arrives once. */
+/* Checks P(delay = t) = (1 - p)^t p with p = 1 / (1 + mean): chi-squared over 20 cells and the rest, 20
+ * degrees of freedom, below its 1 - 1e-6 quantile 66.7; the mean within 5 standard errors. Whatever was not
+ * dropped arrives once. */
 static void test_geometric(void) {
   enum { MEAN = 6, CELLS = 21, DROPPED = 4 };
   static int count[CELLS], seen[ROUNDS + 1][RUNS];

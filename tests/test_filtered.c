@@ -1,6 +1,6 @@
-/* Histories that forget: a plain version of assumed-density filtering, row by row; windows that have
- * forgotten nothing yet, which are full histories; long streams beside the full history; a run that moves to
- * another history; and options that contradict each other. */
+/* Histories that forget: a plain version of assumed-density filtering, row by row; windows that have not
+ * forgotten anything yet, which equal full histories; long streams compared with the full history; a run that
+ * moves to another history; and options that contradict each other. */
 #include "glm_fixture.h"
 
 #include "model/history/history_filtered.h"
@@ -36,7 +36,7 @@ typedef struct {
   double precision[D * D], vector[D], log_scale;
 } Site;
 
-/* log mass, mean and variance of N(u; m, v) p(y | u), by the rectangle rule. */
+/* Computes log mass, mean and variance of N(u; m, v) p(y | u), by the rectangle rule. */
 static void integrate(const Likelihood *likelihood, double y, double m, double v, double *out) {
   enum { POINTS = 4000 };
   const double reach = 14 * sqrt(v) + 2 * v, step = 2 * reach / POINTS;
@@ -53,7 +53,8 @@ static void integrate(const Likelihood *likelihood, double y, double m, double v
   out[2] = second / mass - out[1] * out[1];
 }
 
-/* The posterior before the row is its cavity: the site is what takes it to the moments after it. */
+/* Takes a row: the posterior before the row is its cavity, and the site takes it to the moments after the
+ * row. */
 static void plain_take(const Mixture *mixture, int c, const Rows *rows, int l, Site *self) {
   double p[D * D], s[D * D], mu = 0, v = 0, tilted[3];
   for (int i = 0; i < D * D; i++) p[i] = mixture->precision[c * D * D + i] + self->precision[i];
@@ -73,8 +74,9 @@ static void plain_take(const Mixture *mixture, int c, const Rows *rows, int l, S
                      0.5 * (mu * mu / v - (mu / v + nu) * (mu / v + nu) / (1 / v + lambda));
 }
 
-/* A click is taken in without iterating, so to what quadratures differ by, in units of the largest entry; a
- * count to the default tolerance of expectation propagation, which adds up over 25 rows in the factor. */
+/* Checks against the plain version. A click is absorbed without iterating, so the difference is that of the
+ * quadratures, in units of the largest entry; a count is absorbed to the default tolerance of expectation
+ * propagation, which adds up over 25 rows in the factor. */
 static void check_plain(const char *family, double tolerance) {
   SCRATCH_ARENA(memory);
   enum { C = 2, FEW = 25 };
@@ -117,7 +119,7 @@ static Prior exact_prior(Arena *memory, const Mixture *mixture) {
   return fixture_exact_prior(memory, mixture, &fit);
 }
 
-/* The same bytes as long as nothing is forgotten. */
+/* Checks that the bytes are the same as long as nothing is forgotten. */
 static void test_window(void) {
   SCRATCH_ARENA(memory);
   enum { KEEP = 12, DRAWS = 3 };
@@ -140,8 +142,8 @@ static void test_window(void) {
   free(a), free(b), free(rows);
 }
 
-/* How far moments of component-wise posteriors are from those of the full history at most: of means in
- * standard deviations, of variances. */
+/* Computes how far moments of component-wise posteriors are at most from those of the full history: means in
+ * standard deviations, and variances. */
 static void find_farthest(int keep, double *mean_off, double *variance_off) {
   SCRATCH_ARENA(memory);
   const Likelihood likelihood = glm("logistic");
@@ -164,8 +166,8 @@ static void find_farthest(int keep, double *mean_off, double *variance_off) {
   free(rows);
 }
 
-/* After 60 clicks in each of 19 runs: windows forget little, the filter more, none what matters (the bounds
- * are twice what was measured). */
+/* Checks 60 clicks in each of 19 runs: windows forget little, the filter more, and neither forgets anything
+ * that matters (the bounds are twice what was measured). */
 static void test_stream(void) {
   double mean[3], variance[3];
   find_farthest(0, &mean[0], &variance[0]);
@@ -177,9 +179,10 @@ static void test_stream(void) {
   CU_ASSERT_TRUE(mean[1] < mean[0] && mean[2] < 0.1 && variance[2] < 0.1);
 }
 
-/* ---- a run by itself */
+/* ---- a run on its own */
 
-/* Runs that are stored, loaded elsewhere in another order and go on there have the same bits. */
+/* Checks that runs that are stored, loaded elsewhere in another order and continued there have the same
+ * bits. */
 static void check_moved(int keep) {
   SCRATCH_ARENA(memory);
   enum { HALF = N / 2 };

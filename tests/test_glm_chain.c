@@ -1,6 +1,6 @@
 /* Chain samplers under generalised linear models: every stage of diffts and whole draws follow a dense Newton
- * iteration (glm_fixture.h); the tolerance of IRLS does not show; the gradient of dps is that of finite
- * differences. */
+ * iteration (glm_fixture.h); the tolerance of IRLS has no visible effect; the gradient of dps is that of
+ * finite differences. */
 #include "core/arena.h"
 #include "sampler/diffusion/dps.h"
 #include "sampler/diffusion/laplace_dps.h"
@@ -9,11 +9,11 @@
 
 /* ---- Theorem 4 */
 
-/* A stage of one run in coordinates shift + scale z, from IRLS's last evidence on. The mean of the draw is
- * sqrt(alpha_bar) times the dense maximum of log p(h | s / sqrt(alpha_bar)) + log N(s; mu, v I); its
+/* Checks a stage of one run in coordinates shift + scale z, from IRLS's last evidence on. The mean of the
+ * draw is sqrt(alpha_bar) times the dense maximum of log p(h | s / sqrt(alpha_bar)) + log N(s; mu, v I); its
  * covariance is that of the Laplace approximation there. IRLS stops within 1e-3 standard deviations of the
- * mode, after a step with R of at most about sqrt(2e-3), and the precision is that from before the step: 5%.
- */
+ * mode, after a step with R of at most about sqrt(2e-3), and the precision is the one before that step:
+ * 5%. */
 static void test_stage(void) {
   SCRATCH_ARENA(memory);
   enum { D = 3, LANES = 4, STAGES = 6 };
@@ -26,7 +26,8 @@ static void test_stage(void) {
     Rows rows = make_rows(&likelihood, D, 30, 2, 5);
     History history = make_history(&memory, 1, &rows, &likelihood);
     const HistoryView view = {&history, LANES, 0, LANES, shift, scale};
-    LaplaceGlm stage[D + 1]; /* one for the mean and for each column of the root: all see the same stages */
+    LaplaceGlm
+        stage[D + 1]; /* one for the mean and one for each column of the root: all see the same stages */
     Rng rng = fixture_rng(1, 8);
     for (int e = 0; e <= D; e++) {
       CHECK_OK(laplace_glm_create(&memory, D, LANES, &stage[e]));
@@ -67,8 +68,9 @@ static void test_stage(void) {
   }
 }
 
-/* Whole draws of Algorithm 2 with Theorem 4 in d = 1, where the root of the covariance is unique. The errors
- * of the stages, 1e-3 standard deviations of the mean and up to 2% of the deviation, hardly add up: 0.01. */
+/* Checks whole draws of Algorithm 2 with Theorem 4 in d = 1, where the root of the covariance is unique. The
+ * errors of the stages, 1e-3 standard deviations of the mean and up to 2% of the deviation, hardly add up:
+ * 0.01. */
 static void test_algorithm_2(void) {
   SCRATCH_ARENA(memory);
   enum { DRAWS = 40, STAGES = 12 };
@@ -106,11 +108,11 @@ static void test_algorithm_2(void) {
   }
 }
 
-/* ---- what the tolerance of IRLS costs */
+/* ---- the effect of the tolerance of IRLS */
 
 enum { TOLERANCE_D = 3 };
 
-/* s[TOLERANCE_D, lanes] <- draws of Algorithm 2, always from the same normals. */
+/* Computes s[TOLERANCE_D, lanes] <- draws of Algorithm 2, always from the same normals. */
 static void draw_chain(LaplaceGlm *glm_state, const Chain *chain, const HistoryView *view, double *s) {
   const Schedule *schedule = &chain->schedule;
   const int lanes = view->lanes, n = TOLERANCE_D * lanes;
@@ -130,9 +132,9 @@ static void draw_chain(LaplaceGlm *glm_state, const Chain *chain, const HistoryV
   free(z);
 }
 
-/* Draws of 50 stages with IRLS as it is against the same draws with IRLS to rounding: mean and deviation
- * within 1e-3 standard deviations (measured: 4e-4), single draws within 0.1 (measured: 0.04; a draw between
- * two modes of the prior is thrown). */
+/* Compares draws of 50 stages with IRLS as it is with the same draws with IRLS to rounding: mean and
+ * deviation within 1e-3 standard deviations (measured: 4e-4), single draws within 0.1 (measured: 0.04; a draw
+ * between two modes of the prior is thrown). */
 static void test_tolerance(void) {
   SCRATCH_ARENA(memory);
   enum { D = TOLERANCE_D, LANES = 2000 };
@@ -174,7 +176,7 @@ static void test_tolerance(void) {
 
 /* ---- dps */
 
-/* Deviance at S_0_hat(s); S_0_hat into clean[d]. */
+/* Returns the deviance at S_0_hat(s); S_0_hat goes to clean[d]. */
 static double deviance_at(const Chain *chain, int t, const Rows *rows, const double *s, double *clean) {
   const double bar = chain->schedule.alpha_bar[t];
   double theta[D_MOST], sum = 0;
@@ -191,7 +193,7 @@ static double deviance_at(const Chain *chain, int t, const Rows *rows, const dou
   return sum;
 }
 
-/* Central differences of step 1e-5: 1e-6 of the deviance. */
+/* Checks the gradient of dps by central differences of step 1e-5: 1e-6 of the deviance. */
 static void test_dps_gradient(void) {
   SCRATCH_ARENA(memory);
   enum { D = 3, STAGES = 20 };

@@ -1,6 +1,6 @@
-/* Samplers under generalised linear models: with an identity link the closed form, draw by draw; nothing
- * depends on neighbours; every draw of ts and mixts follows a dense Newton iteration (glm_fixture.h), and its
- * law is compared with brute-force quadrature of the posterior itself. test_glm_chain.c has the stages of
+/* Samplers under generalised linear models: with an identity link the closed form, draw by draw; no lane
+ * depends on its neighbours; every draw of ts and mixts follows a dense Newton iteration (glm_fixture.h), and
+ * its law is compared with brute-force quadrature of the posterior itself. test_glm_chain.c has the stages of
  * diffts and dps. */
 #include "core/arena.h"
 #include "policy/policy.h"
@@ -16,9 +16,9 @@ static bool has_key(const SamplerOps *method, const char *name) {
   return false;
 }
 
-/* Gaussian rewards that are not known to be conjugate, so that the history keeps rows. As many observations
- * as dimensions or more: with fewer the null space has no basis of its own. To rounding, which dps with its
- * full step blows up. */
+/* Checks Gaussian rewards that are not known to be conjugate, so that the history keeps rows. The
+ * observations are not fewer than the dimensions: with fewer the null space has no basis of its own. To
+ * rounding, which dps with its full step blows up. */
 static void test_identity_link(void) {
   SCRATCH_ARENA(memory);
   enum { RUNS = 3, DRAWS = 30 };
@@ -33,7 +33,7 @@ static void test_identity_link(void) {
       for (int i = 0; sampler_method(i); i++) {
         const SamplerOps *method = sampler_method(i);
         const bool dps = strcmp(method->name, "dps") == 0; /* its deviance is that of variance 1 */
-        /* vts stops where its bound gains less than 1e-9, which rounding moves. */
+        /* vts stops where its bound gains less than 1e-9, and rounding moves that point. */
         const double tolerance = strcmp(method->name, "vts") == 0 ? 1e-6 : 1e-9;
         const Likelihood closed = fixture_likelihood(dps ? 1 : 0.7),
                          by_rows = {.ops = &rows_ops, .noise = closed.noise};
@@ -75,7 +75,7 @@ static void test_no_history(void) {
       chain_sample(prior.chain, &rng, expected, scratch);
       CU_ASSERT(memcmp(theta, expected, (size_t)(d * LANES) * sizeof *theta) == 0);
       free(theta);
-      /* The mixture's own law: as with conjugate rewards, which test_conjugate.c compares with it. */
+      /* The mixture's own law, as with conjugate rewards, against which test_conjugate.c checks it. */
       theta = fixture_draw(sampler_find("mixts"), &prior, &history, 0, DRAWS, 0, NULL, NULL);
       double *other = fixture_draw(sampler_find("mixts"), &prior, &plain, 0, DRAWS, 0, NULL, NULL);
       for (int i = 0; i < d * LANES; i++) CHECK_NEAR(theta[i], other[i], 1e-11);
@@ -84,9 +84,9 @@ static void test_no_history(void) {
     }
 }
 
-/* ---- nothing about a lane depends on the lanes beside it */
+/* ---- no lane depends on its neighbours */
 
-/* Runs of quite different difficulty side by side, one draw each and several; more than one chunk. */
+/* Checks runs of quite different difficulty side by side, one draw each and several; more than one chunk. */
 static void test_neighbours(void) {
   SCRATCH_ARENA(memory);
   enum { RUNS = 70, D = 3, N = 25 };
@@ -136,8 +136,8 @@ static void cholesky_lower(int d, const double *a, double *l) {
     }
 }
 
-/* The draw that 1 uniform and d normals of the stream must give (mixture_posterior.c); returns its component,
- * or -1 when the uniform is within 1e-6 of a boundary. */
+/* Computes the draw that 1 uniform and d normals of the stream must give (mixture_posterior.c); returns its
+ * component, or -1 when the uniform is within 1e-6 of a boundary. */
 static int expected_draw(int d, int components, const FixturePosterior *posterior, Rng rng, double *theta) {
   double u, z[D_MOST], precision[SQUARE_MOST], l[SQUARE_MOST];
   int c = 0;
@@ -158,9 +158,9 @@ static int expected_draw(int d, int components, const FixturePosterior *posterio
   return c;
 }
 
-/* Every draw is the Laplace approximation's, to 2e-4: the last step of IRLS has R delta <= 1e-8 with R and
- * delta alike, and the precision is taken before it, so right to about R = 1e-4. The draws with u near a
- * boundary fix the weights to the spacing of 4 000 uniforms. */
+/* Checks that every draw is that of the Laplace approximation, to 2e-4: the last step of IRLS has R delta <=
+ * 1e-8 with R and delta alike, and the precision is taken before it, so it is right to about R = 1e-4. The
+ * draws with u close to a boundary fix the weights to the spacing of 4 000 uniforms. */
 static void test_draws_follow_laplace(void) {
   SCRATCH_ARENA(memory);
   enum { DRAWS = 4000 };
@@ -191,8 +191,8 @@ static void test_draws_follow_laplace(void) {
         }
 }
 
-/* Evidence, mean[2] and covariance[2, 2] of prior component c times likelihood, and the mass of theta_1 >
- * split, by the rectangle rule on [-9, 9]^2: exact to 1e-6 for densities this smooth. */
+/* Computes evidence, mean[2] and covariance[2, 2] of prior component c times likelihood, and the mass of
+ * theta_1 > split, by the rectangle rule on [-9, 9]^2: exact to 1e-6 for densities this smooth. */
 typedef struct {
   double evidence, right, mean[2], covariance[4];
 } Moments;
@@ -219,8 +219,8 @@ static Moments quadrature(const Mixture *mixture, int c, const Rows *rows, doubl
   return out;
 }
 
-/* ts with 40 000 draws: mean and covariance of the Laplace approximation within 5 standard errors; those of
- * the posterior itself within the bias of that approximation with 60 observations, here 0.15
+/* Checks ts with 40 000 draws: mean and covariance of the Laplace approximation within 5 standard errors;
+ * those of the posterior itself within the bias of that approximation with 60 observations, here 0.15
  * standard deviations and 5% of the deviation (measured: 0.06 and 2.6%). */
 static void test_ts_law(void) {
   SCRATCH_ARENA(memory);
@@ -249,9 +249,10 @@ static void test_ts_law(void) {
   }
 }
 
-/* mixts with 40 000 draws: the share of every component against the weights by Laplace evidence, 5 standard
- * errors; those against the weights by quadrature within 0.01 more, for the error of the Laplace evidences
- * (measured: 0.002); the mass of a half-space of the posterior itself within 0.02 more (measured: 0.005). */
+/* Checks mixts with 40 000 draws: the share of every component against the weights by Laplace evidence, 5
+ * standard errors; those against the weights by quadrature within 0.01 more, for the error of the Laplace
+ * evidences (measured: 0.002); the mass of a half-space under the posterior itself within 0.02 more
+ * (measured: 0.005). */
 static void test_mixts_law(void) {
   SCRATCH_ARENA(memory);
   enum { DRAWS = 40000, C = 3 };

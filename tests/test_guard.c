@@ -1,5 +1,5 @@
-/* The guard beside a prior (src/sampler/guard.h): every registered sampler with every family of priors,
- * against the explicit mixture with one more component, quadrature, and a prior that is wrong. */
+/* The guard of a prior (src/sampler/guard.h): every registered sampler with every family of priors, against
+ * the explicit mixture with one more component, quadrature, and a prior that is wrong. */
 #include "catch_up_fixture.h"
 
 #include "model/prior/contamination.h"
@@ -7,7 +7,7 @@
 enum { RUNS = 3, DRAWS = 40 };
 static const double G = 0.3, WIDTH = 2;
 
-/* The components of `prior` and the wide Gaussian, by formulas of its own. */
+/* Makes the components of `prior` and the wide Gaussian, by separate formulas. */
 static Mixture guarded(Arena *memory, const Mixture *prior, double g) {
   const int d = prior->d, last = prior->components;
   Mixture out;
@@ -56,8 +56,8 @@ static bool same_lane(int d, int n, const double *a, const double *b) {
   return true;
 }
 
-/* Weight 0 changes no byte; otherwise the lanes that the guard does not take keep theirs, and it takes as
- * many as its weight says, within 5 standard errors. */
+/* Checks that weight 0 changes no byte; otherwise the lanes that the guard does not take keep theirs, and the
+ * number that it takes matches its weight, within 5 standard errors. */
 static void check_lanes(const SamplerOps *method, const Prior *prior, const Likelihood *likelihood) {
   SCRATCH_ARENA(memory);
   const char *none = "guard=0", *half = "guard=0.5";
@@ -101,7 +101,7 @@ static void test_every_sampler(void) {
 
 /* ---- one more component */
 
-/* Mean and covariance of 20 000 draws are those of the posterior under the explicit mixture. */
+/* Checks that mean and covariance of 20 000 draws are those of the posterior under the explicit mixture. */
 static void test_more_component(void) {
   SCRATCH_ARENA(memory);
   enum { MANY = 20000 };
@@ -128,8 +128,8 @@ static void test_more_component(void) {
 
 /* ---- weights */
 
-/* The sum over a grid of the weight of a component, its density and exp(log likelihood of the first n
- * observations of a run); its error is below 1e-6 of it. */
+/* Sums over a grid the weight of a component times its density times exp(log likelihood of the first n
+ * observations of a run); the relative error is below 1e-6. */
 static double quadrature(const Mixture *mixture, int c, const Likelihood *likelihood, int n, int run) {
   const int d = mixture->d, side = d == 1 ? 20000 : 1000;
   const double most = 16, step = 2 * most / side, *m = mixture->mean + c * d,
@@ -152,8 +152,8 @@ static double quadrature(const Mixture *mixture, int c, const Likelihood *likeli
   return total * pow(step, d);
 }
 
-/* The Laplace evidence of a component, by damped Newton steps of its own: the height at the mode times (2
- * pi)^(d/2) over the root of the determinant of the curvature there, which for d <= 2 is written out. */
+/* Computes the Laplace evidence of a component, by its own damped Newton steps: the height at the mode times
+ * (2 pi)^(d/2) over the root of the determinant of the curvature there, which for d <= 2 is written out. */
 static double laplace(const Mixture *mixture, int c, const Likelihood *likelihood, int n, int run) {
   const int d = mixture->d;
   const double *m = mixture->mean + c * d, *p = mixture->precision + c * d * d;
@@ -186,7 +186,7 @@ static double laplace(const Mixture *mixture, int c, const Likelihood *likelihoo
   return exp(height) * pow(2 * M_PI, 0.5 * d) / sqrt(determinant);
 }
 
-/* log_norm has the weight of the component in it, so that the sums do. */
+/* Computes a weight; log_norm contains the weight of the component, so the sums do too. */
 static double weight_by(double (*evidence)(const Mixture *, int, const Likelihood *, int, int),
                         const Mixture *more, const Likelihood *likelihood, int n, int run) {
   double sum = 0, last = 0;
@@ -194,9 +194,9 @@ static double weight_by(double (*evidence)(const Mixture *, int, const Likelihoo
   return last / sum;
 }
 
-/* To rounding with Gaussian rewards. With binary ones IRLS ends with the precision from before a step of R
- * delta / 2 <= 1e-8 (irls.h), so with R below 2e-4 here, which is the error of a log determinant, and moves a
- * weight by at most a quarter of that for each of the two dimensions. */
+/* Checks weights. With Gaussian rewards they agree to rounding. With binary ones IRLS ends with the precision
+ * from before a step of R delta / 2 <= 1e-8 (irls.h), so with R below 2e-4 here, which is the error of a log
+ * determinant, and moves a weight by at most a quarter of that for each of the two dimensions. */
 static void test_weights(void) {
   SCRATCH_ARENA(memory);
   const char *likelihoods[] = {"gaussian", "logistic"}, *sets[] = {"guard=0.3", "approximation=laplace"};
@@ -220,7 +220,8 @@ static void test_weights(void) {
     }
 }
 
-/* That under the prior and the wide Gaussian together, by quadrature; the path's own error is below 1e-3. */
+/* Compares with the marginal likelihood under the prior and the wide Gaussian together, by quadrature; the
+ * path's own error is below 1e-3. */
 static void test_marginal(void) {
   SCRATCH_ARENA(memory);
   const char *set = "guard=0.3";
@@ -243,7 +244,7 @@ static void test_marginal(void) {
 
 /* ---- a prior that is wrong */
 
-/* 50 observations of `truth` with noise .5, at arms that are standard normal. */
+/* Makes 50 observations of `truth` with noise 0.5, at arms that are standard normal. */
 static History observe(Arena *memory, const double *truth, const Likelihood *likelihood) {
   enum { OBSERVATIONS = 50 };
   History history;
@@ -259,9 +260,9 @@ static History observe(Arena *memory, const double *truth, const Likelihood *lik
   return history;
 }
 
-/* Every learned prior is 8 away from the truth in each coordinate, five or more of its standard deviations.
- * With the guard the mean of the draws is within .35 of the truth, four posterior standard deviations of .07
- * and the pull of the wide Gaussian; with both the weight of the guard is 1. */
+/* Checks wrong priors: every learned prior is off by 8 in each coordinate, five or more of its standard
+ * deviations. With the guard the mean of the draws is within 0.35 of the truth: four posterior standard
+ * deviations of 0.07 and the pull of the wide Gaussian. With both, the weight of the guard is 1. */
 static void test_wrong_prior(void) {
   const struct {
     const char *family, *method;
@@ -287,7 +288,7 @@ static void test_wrong_prior(void) {
   }
 }
 
-/* Draws of the wide Gaussian alone, which has all of the weight: half of its standard deviation. */
+/* Checks draws from the wide Gaussian alone, which has all the weight: half of its standard deviation. */
 static void test_shrink(void) {
   SCRATCH_ARENA(memory);
   enum { MANY = 20000 };
@@ -307,8 +308,8 @@ static void test_shrink(void) {
 
 /* ---- contamination */
 
-/* As many samples are replaced as asked for, by some of twice the standard deviation about the mean of all,
- * within 5 standard errors; the others stay, and with a share of 0 all do. */
+/* Checks that the requested share of samples is replaced, by samples of twice the standard deviation about
+ * the mean of all, within 5 standard errors; the others stay, and with a share of 0 all do. */
 static void test_contamination(void) {
   enum { SAMPLES = 4000 };
   static double theta[2 * SAMPLES], before[2 * SAMPLES];
@@ -353,7 +354,7 @@ static void test_files(void) {
     CU_ASSERT(memcmp(saved->mean, read->mean, (size_t)(2 * read->components) * sizeof(double)) == 0);
     CU_ASSERT(memcmp(saved->log_norm, read->log_norm, (size_t)read->components * sizeof(double)) == 0);
   }
-  /* A file of before, with networks alone. */
+  /* A file from before, with networks only. */
   Prior prior = fitted_prior(&memory, prior_find("diffusion"), 2, 0), loaded;
   prior.beside = NULL;
   CHECK_OK(prior_save(&prior, "guard_prior.nc"));

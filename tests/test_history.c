@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* slope and curvature are the derivatives of log_likelihood; samples have mean g(u). Walks the registry. */
+/* Checks that slope and curvature are the derivatives of log_likelihood and that samples have mean g(u).
+ * Walks the registry. */
 static void test_likelihoods(void) {
   const LikelihoodOps *family;
   int count = 0;
@@ -45,7 +46,7 @@ static void test_likelihoods(void) {
   CU_ASSERT_PTR_NULL(likelihood_name(count));
 }
 
-/* The normal density, at its peak and one standard deviation away. */
+/* Checks the normal density, at its peak and one standard deviation away. */
 static void test_gaussian(void) {
   Likelihood likelihood = {.ops = likelihood_find("gaussian"), .noise = 2};
   CHECK_NEAR(likelihood.ops->log_likelihood(&likelihood, 3, 3), log(0.3989422804014327 / 2), 1e-15);
@@ -78,7 +79,7 @@ static void test_append(void) {
   Case self;
   case_create(&memory, &self);
   static const double zero[D] = {0};
-  double lambda[D * D * RUNS], b[D * RUNS], residual[RUNS]; /* at theta = 0 that of the rewards */
+  double lambda[D * D * RUNS], b[D * RUNS], residual[RUNS]; /* at theta = 0 the one of the rewards */
   const HistoryView view = {&self.history, 1, 0, RUNS, zero, NULL};
   CU_ASSERT_EQUAL(self.history.rounds, ROUNDS);
   history_evidence(&view, lambda, b);
@@ -112,8 +113,8 @@ static void test_append(void) {
   for (int k = 0; k < RUNS; k++) CU_ASSERT_EQUAL(residual[k], 0);
 }
 
-/* The log likelihood of all rewards at theta = shift + scale z, by its definition; differences of two z must
- * agree with -1/2 z' Lambda_z z + z' b_z. */
+/* Computes the log likelihood of all rewards at theta = shift + scale z, by its definition; differences
+ * between two z must agree with -1/2 z' Lambda_z z + z' b_z. */
 static double log_likelihood(const Case *self, int run, const double *theta) {
   double sum = 0;
   for (int t = 0; t < ROUNDS; t++) {
@@ -156,8 +157,8 @@ static void test_evidence(void) {
   }
 }
 
-/* ---- a history that keeps rows: derivatives at a point, deviance and reach against sums over observations
- */
+/* ---- a history that keeps rows: derivatives at a point, deviance and reach against sums over
+ * observations */
 
 enum { ROWS_D = 5, ROWS_RUNS = 20, ROWS_DRAWS = 3, ROWS_LANES = ROWS_RUNS * ROWS_DRAWS, OBSERVATIONS = 37 };
 enum { ROWS_ARMS = 19 }; /* where rows are arms: more than a page of rows */
@@ -174,8 +175,8 @@ typedef struct {
   double phi[OBSERVATIONS][ROWS_D * ROWS_RUNS], y[OBSERVATIONS][ROWS_RUNS], z[ROWS_D * ROWS_LANES];
 } RowsCase;
 
-/* One of a run's first arms, so that runs differ in how many they have played; the last one comes back to
- * some of them. */
+/* Returns one of a run's first arms, so that runs differ in how many they have played; the run with the most
+ * arms returns to some of them. */
 static int arm_of(int t, int run) { return (7 * t + run) % (1 + run % ROWS_ARMS); }
 
 static void rows_create(Arena *memory, const LikelihoodOps *family, int d, int draws, bool mapped,
@@ -209,7 +210,7 @@ static void rows_create(Arena *memory, const LikelihoodOps *family, int d, int d
                              .scale = mapped ? scale : NULL};
 }
 
-/* What lane n should get, at z and for the step z. */
+/* Sums up what lane n should get, at z and for the step z. */
 static Sums sum_rows(const RowsCase *self, int n) {
   const HistoryView *view = &self->view;
   const int d = self->history.d, run = n / view->draws;
@@ -243,7 +244,7 @@ static void check_rows(const RowsCase *self) {
   const int d = self->history.d, lanes = view->lanes;
   history_derivatives(view, self->z, NULL, gradient, precision);
   history_deviance(view, self->z, deviance, also);
-  history_reach(view, self->z, 0, reach); /* nothing is enough: the exact maximum */
+  history_reach(view, self->z, 0, reach); /* `enough` is never reached: the exact maximum */
   for (int n = 0; n < lanes; n++) {
     const Sums sums = sum_rows(self, n);
     for (int i = 0; i < d; i++) {
@@ -259,7 +260,8 @@ static void check_rows(const RowsCase *self) {
   }
 }
 
-/* An upper bound is enough where it is below `enough`: never below the maximum, never above |phi| |step|. */
+/* Checks that an upper bound is enough where it is below `enough`: never below the maximum, never above |phi|
+ * |step|. */
 static void check_bound(const RowsCase *self) {
   const HistoryView *view = &self->view;
   const int d = self->history.d, lanes = view->lanes;
@@ -278,7 +280,8 @@ static void check_bound(const RowsCase *self) {
   }
 }
 
-/* Strips where all lanes have settled keep what they had; others get every lane. */
+/* Checks that strips where all lanes have settled keep what they had, and that the others update every
+ * lane. */
 static void check_settled(const RowsCase *self) {
   static double gradient[ROWS_D * ROWS_LANES], precision[ROWS_D * ROWS_D * ROWS_LANES];
   const HistoryView *view = &self->view;
@@ -295,7 +298,7 @@ static void check_settled(const RowsCase *self) {
   }
 }
 
-/* Draws of a run share its rows; as they are and in coordinates theta = shift + scale z. */
+/* Checks that draws of a run share its rows, as they are and in coordinates theta = shift + scale z. */
 static void check_each_case(bool by_arm) {
   SCRATCH_ARENA(memory);
   static const int dimensions[] = {1, 2, 5};
@@ -315,8 +318,8 @@ static void check_each_case(bool by_arm) {
 
 static void test_rows(void) { check_each_case(false); }
 
-/* Arms for rows: the same sums over observations, from as many rows as a run has arms; none after
- * history_clear. */
+/* Checks a history that stores arms in place of rows: the same sums over observations, with one row for each
+ * arm of a run; none after history_clear. */
 static void test_arms(void) {
   SCRATCH_ARENA(memory);
   static RowsCase self;
@@ -341,7 +344,7 @@ static void test_arms(void) {
   check_rows(&self);
 }
 
-/* An uneven history against one history for each run, which has that run's observations alone; gathered runs
+/* An uneven history against one history for each run, with that run's observations only; gathered runs
  * too. */
 typedef struct {
   double gradient[2], precision[4], deviance, reach, longest;
@@ -399,7 +402,7 @@ static void test_uneven(void) {
       history_clear(&uneven);
       for (int n = 0; n < R; n++) history_clear(&alone[n]), count[n] = 0;
       for (int t = 0; t < T; t++) {
-        /* Arms of the first two often, of the last seldom, the last run never. */
+        /* Arms of the first two are played often, those of the last seldom, and the last run never. */
         double phi[2 * EACH], y[EACH];
         const int arm[EACH] = {t % 10, t % 9, (t * t) % 13};
         int run[EACH];
@@ -431,8 +434,8 @@ static void test_uneven(void) {
   }
 }
 
-/* Bytes of the rows of 64 runs with 100 arms each over 1000 rounds, whichever arms they take: tiles never run
- * out, and are far below 1 GB. */
+/* Checks the bytes of the rows of 64 runs with 100 arms each over 1000 rounds, whichever arms they choose:
+ * tiles never run out, and are far below 1 GB. */
 static void test_memory(void) {
   SCRATCH_ARENA(memory);
   enum { R = 64, ARMS = 100, T = 1000, DIM = 5 };
@@ -456,8 +459,8 @@ static void test_memory(void) {
   }
 }
 
-/* Whatever the form: observations are counted, those that are kept row by row come back, and there is
- * evidence or zeros; evidence that is set is the evidence. */
+/* Checks that in every form observations are counted, observations that are kept row by row come back, and
+ * there is evidence or zeros; evidence that is set is the evidence. */
 static void test_forms(void) {
   SCRATCH_ARENA(memory);
   enum { R = 19, K = 3, T = 21 };
@@ -504,7 +507,7 @@ static void test_forms(void) {
         CHECK_NEAR(x[3], phi[t][R + n], 0);
       }
       if (f < 2 || f >= 4) CHECK_NEAR(history_squares(h, n), squares, 1e-12 * squares);
-      if (f == 5) continue; /* has observations alone */
+      if (f == 5) continue; /* has only observations */
       CHECK_NEAR(precision[n], f < 2 ? lambda : 0, 1e-12 * lambda);
       if (f >= 2) CHECK_NEAR(vector[n], 0, 0);
     }

@@ -1,5 +1,5 @@
-/* IDX files of images and labels: good ones, and every way in which they can be cut off, damaged or mixed up.
- */
+/* IDX files of images and labels: good files, and every way in which they can be cut off, damaged or mixed
+ * up. */
 #include "core/status.h"
 #include "harness.h"
 #include "problem/embedding/idx.h"
@@ -27,7 +27,7 @@ static void write_bytes(const char *name, const void *bytes, size_t size) {
   fclose(file);
 }
 
-/* The bytes as gzip data: out[MOST]; returns their number. */
+/* Compresses the bytes as gzip data: out[MOST]; returns their number. */
 static size_t compress_bytes(const void *bytes, size_t size, unsigned char *out) {
   z_stream stream = {
       .next_in = (Bytef *)(uintptr_t)bytes, .avail_in = (uInt)size, .next_out = out, .avail_out = MOST};
@@ -83,7 +83,7 @@ static void test_good_files(void) {
   CU_ASSERT_PTR_NULL(file.values);
 }
 
-/* Longer than the first block of memory of the reader, and not a multiple of it. */
+/* Checks a file that is longer than the reader's first block of memory, and not a multiple of it. */
 static void test_long_file(void) {
   enum { COUNT = 300001 };
   unsigned char *bytes = calloc(COUNT + 8, 1);
@@ -120,7 +120,7 @@ static void test_too_long(void) {
   refused(packed, compress_bytes(longer, sizeof longer, packed), "goes on at byte 34");
 }
 
-/* Any change of the header makes it disagree with the rest of the file. */
+/* Checks that any change of the header makes it disagree with the rest of the file. */
 static void test_every_header_byte_damaged(void) {
   unsigned char bytes[SIZE];
   for (int i = 0; i < HEADER; i++)
@@ -132,8 +132,8 @@ static void test_every_header_byte_damaged(void) {
     }
 }
 
-/* Damaged gzip data are refused, or (time stamp, system, flags that mean nothing here) say the same as
- * before. */
+/* Checks that damaged gzip data are refused, or (time stamp, system, flags that mean nothing here) read the
+ * same as before. */
 static void test_every_packed_byte_damaged(void) {
   unsigned char packed[MOST], bytes[MOST];
   size_t size = compress_bytes(images, sizeof images, packed);
@@ -163,7 +163,7 @@ static void test_bad_headers(void) {
           "the number of rows is 0 at byte 8");
   refused((unsigned char[]){0, 0, 8, 3, 0, 0, 0, 1, 0, 1, 0, 0, 0, 0, 0, 2}, 16,
           "images of 65536 x 2 pixels");
-  /* Promises 70 TB: must be found out before the memory is asked for. */
+  /* Promises 70 TB: this must be detected before the memory is requested. */
   refused((unsigned char[]){0, 0, 8, 3, 64, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 1, 42}, 17,
           "after 0 of the 1073741824 images");
   refused((unsigned char[]){0, 0, 8, 1, 0, 0, 0, 3, 1, 10, 2}, 11,
@@ -176,7 +176,8 @@ static void test_unreadable(void) {
   CHECK_FAILS(read_path(".", &file), STATUS_FILE, "directory");
 }
 
-/* A labelled set of `count` digits with labels 0, 1, ..., all pixels of an image equal to its label. */
+/* Writes a labelled set of `count` digits with labels 0, 1, ..., all pixels of an image equal to its
+ * label. */
 static void write_set(const char *image_name, const char *label_name, int count, int columns) {
   unsigned char bytes[MOST] = {0, 0, 8, 3, 0, 0, 0, (unsigned char)count,
                                0, 0, 0, 2, 0, 0, 0, (unsigned char)columns};
@@ -214,7 +215,7 @@ static void mixed_up(int count, const char *const *paths, const char *part) {
   digits_free(&test);
 }
 
-/* All 24 orders of four files. */
+/* Tries all 24 orders of four files. */
 static void in_every_order(const char *const *names, int training_count, int test_count) {
   for (int code = 0; code < 256; code++) {
     const char *paths[4];
@@ -266,7 +267,8 @@ static void test_mixed_up_sets(void) {
   CHECK_FAILS(idx_read_digits(4, good, &training, &test), STATUS_FILE, "train-l");
 }
 
-/* The fuzzer's corpus: whatever is accepted agrees with its header, whatever is refused has a sentence. */
+/* Reads the fuzzer's corpus: whatever is accepted agrees with its header, whatever is refused has a
+ * sentence. */
 static void test_corpus(void) {
   char folder[4096];
   const char *source = getenv("THOMPSON_SOURCE");

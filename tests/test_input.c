@@ -38,7 +38,7 @@ static void regular_files_are_read(void) {
   CU_ASSERT_PTR_NULL(stream);
 }
 
-/* A file of several blocks: the digest of its parts is that of the whole. */
+/* Checks a file of several blocks: the digest of its parts is that of the whole. */
 static void files_are_hashed(void) {
   enum { SIZE = 200001 };
   const char *path = in_folder("long.txt");
@@ -55,7 +55,7 @@ static void files_are_hashed(void) {
   CHECK_FAILS(digest_file(path, parts), STATUS_FILE, strerror(ENOENT));
 }
 
-/* Every reader of a user's file refuses `path` with `part`. */
+/* Checks that every reader of a user's file refuses `path` with `part`. */
 static void check_refused(const char *path, const char *part) {
   SCRATCH_ARENA(memory);
   Samples samples;
@@ -75,7 +75,7 @@ static void check_refused(const char *path, const char *part) {
   CHECK_FAILS(digest_file(path, hash), STATUS_FILE, part);
 }
 
-/* A FIFO without a writer is not waited for: the alarm would end this test. */
+/* Checks that a FIFO without a writer is not waited for: the alarm would end this test. */
 static void everything_else_is_refused(void) {
   const char *fifo = in_folder("fifo");
   CU_ASSERT_EQUAL_FATAL(mkfifo(fifo, 0600), 0);

@@ -1,5 +1,5 @@
-/* Linear inverse problems: the matrix has the singular values that were asked for, and the history is the
- * whole of y; the mixture on the sphere. */
+/* Linear inverse problems: the matrix has the requested singular values, and the history contains all of y;
+ * the mixture on the sphere. */
 #include "core/linalg.h"
 #include "harness.h"
 #include "problem/problem.h"
@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The problem of a study with these keys; the caller ends with both. */
+/* Makes the problem of a study with these keys; the caller frees both. */
 static StudyFile *make_with(const char *vectors, int d, int m, double kappa, double snr, double noise,
                             Problem *problem) {
   char text[400];
@@ -28,7 +28,7 @@ static StudyFile *make(int d, int m, double kappa, double snr, double noise, Pro
   return make_with("random", d, m, kappa, snr, noise, problem);
 }
 
-/* Eigenvalues of Q = A' A / sigma^2, rising, of run b. */
+/* Computes the eigenvalues of Q = A' A / sigma^2, rising, of run b. */
 static void eigenvalues(const World *world, int b, double *q, double *w) {
   const int d = world->problem->d, runs = world->runs;
   const double noise = world->problem->likelihood.noise;
@@ -43,8 +43,8 @@ static void eigenvalues(const World *world, int b, double *q, double *w) {
   CHECK_OK(linalg_eigen(d, q, vectors, w));
 }
 
-/* Square, tall and wide: the eigenvalues are snr^2 kappa^(2 k / (r - 1)), k = 0 .. r - 1, after d - r zeros.
- */
+/* Checks square, tall and wide matrices: the eigenvalues are snr^2 kappa^(2 k / (r - 1)), k = 0 .. r - 1,
+ * after d - r zeros. */
 static void test_singular_values(void) {
   const int shapes[][2] = {{4, 4}, {4, 9}, {5, 3}, {3, 1}, {1, 1}};
   for (int k = 0; k < 5; k++) {
@@ -66,7 +66,7 @@ static void test_singular_values(void) {
         CHECK_NEAR(w[i], expected, 1e-12 * snr * snr * kappa * kappa);
       }
     }
-    CU_ASSERT(d == 1 || world.features[0] != world.features[1]); /* runs have matrices of their own */
+    CU_ASSERT(d == 1 || world.features[0] != world.features[1]); /* each run has a matrix of its own */
     World alone;
     CHECK_OK(world_create(&problem, 0, 4, 1, &alone));
     for (int i = 0; i < d * m; i++) CHECK_NEAR(alone.features[i], world.features[2 * i + 1], 0);
@@ -77,8 +77,8 @@ static void test_singular_values(void) {
   }
 }
 
-/* The first right singular vector is uniform on the sphere: E v v' = I / d, within 5 standard errors (the
- * fourth moment 3 / (d (d + 2)) bounds the variance). */
+/* Checks that the first right singular vector is uniform on the sphere: E v v' = I / d, within 5 standard
+ * errors (the fourth moment 3 / (d (d + 2)) bounds the variance). */
 static void test_directions_are_uniform(void) {
   enum { DIMENSION = 3, RUNS = 2000 };
   Problem problem;
@@ -96,9 +96,9 @@ static void test_directions_are_uniform(void) {
   config_study_free(file);
 }
 
-/* Q and the covariance of theta* share their eigenvectors, and what varies more is measured less: Q C is
- * symmetric, and along the axes the eigenvalues of Q fall as those of C rise, so Q shows the most of the axis
- * of least variance. */
+/* Checks that Q and the covariance of theta* share their eigenvectors, and that directions that vary more are
+ * measured less: Q C is symmetric, and along the axes the eigenvalues of Q fall as those of C rise, so Q is
+ * largest along the axis of least variance. */
 static void test_principal_directions(void) {
   enum { D = 4 };
   Problem problem;
@@ -123,7 +123,7 @@ static void test_principal_directions(void) {
   config_study_free(file);
 }
 
-/* The principal axes are known of mixtures alone. */
+/* Checks a refusal: principal axes are known of mixtures only. */
 static void test_refusal(void) {
   Problem problem;
   StudyFile *file = NULL;

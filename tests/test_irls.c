@@ -1,5 +1,5 @@
 /* IRLS: modes against scikit-learn and SciPy; separable data, long features and far starts; the closed form
- * under a Gaussian likelihood; what it leaves behind. */
+ * under a Gaussian likelihood; the evidence that it leaves. */
 #include "core/arena.h"
 #include "sampler_fixture.h"
 
@@ -20,8 +20,8 @@ typedef struct {
 static double scale_of(const Problem *self, int i) { return self->view.scale ? self->view.scale[i] : 1; }
 static double shift_of(const Problem *self, int i) { return self->view.shift ? self->view.shift[i] : 0; }
 
-/* Every run gets the same observations in another order, every lane the same prior and another start
- * (lane 0 that without evidence). */
+/* Makes a problem in which every run gets the same observations in another order, and every lane the same
+ * prior and another start (lane 0 the start without evidence). */
 static void problem_create(Arena *memory, const GoldenMode *golden, const Likelihood *likelihood, int draws,
                            bool mapped, double tolerance, Problem *self) {
   static const double shift[D] = {0.5, -1, 2, 0}, scale[D] = {2, 0.3, 1, 5};
@@ -63,7 +63,7 @@ static void lane_theta(const Problem *self, int n, double theta[D]) {
     theta[i] = shift_of(self, i) + scale_of(self, i) * self->mode[i * self->view.lanes + n];
 }
 
-/* gradient[D] and Hessian, negated, of the log posterior at theta, by its definition. */
+/* Computes gradient[D] and Hessian, negated, of the log posterior at theta, by its definition. */
 static void posterior(const GoldenMode *golden, const Likelihood *likelihood, const double *theta,
                       double *gradient, double *hessian) {
   for (int i = 0; i < D; i++) {
@@ -85,7 +85,7 @@ static void posterior(const GoldenMode *golden, const Likelihood *likelihood, co
   }
 }
 
-/* sqrt(v' A v) */
+/* Returns sqrt(v' A v). */
 static double norm(const double *a, const double *v) {
   double sum = 0;
   for (int i = 0; i < D; i++)
@@ -93,7 +93,7 @@ static double norm(const double *a, const double *v) {
   return sqrt(sum);
 }
 
-/* What irls.h promises of a solution, settled or not: (P + Lambda) mode = h + b. */
+/* Checks what irls.h promises of a solution, settled or not: (P + Lambda) mode = h + b. */
 static void check_evidence(const Problem *self, int n) {
   const int lanes = self->view.lanes;
   for (int i = 0; i < D; i++) {
@@ -107,7 +107,7 @@ static void check_evidence(const Problem *self, int n) {
   }
 }
 
-/* L L' = P + Lambda. */
+/* Checks L L' = P + Lambda. */
 static void check_factor(const Problem *self, int n) {
   const int lanes = self->view.lanes;
   for (int i = 0; i < D; i++)
@@ -121,9 +121,9 @@ static void check_factor(const Problem *self, int n) {
     }
 }
 
-/* The golden modes are stationary to 2e-9 (checked when they were made). The distance to the mode in
- * posterior standard deviations is that of the gradient in the inverse Hessian; the asked-for tolerance is
- * 1e-10 and rounding comes on top. */
+/* Checks the golden modes, which are stationary to 2e-9 (checked when they were made). The distance to the
+ * mode in posterior standard deviations is that of the gradient in the inverse Hessian; the requested
+ * tolerance is 1e-10, plus rounding. */
 static void test_golden_modes(void) {
   SCRATCH_ARENA(memory);
   for (size_t c = 0; c < sizeof golden_modes / sizeof *golden_modes; c++)
@@ -156,7 +156,8 @@ static void test_golden_modes(void) {
       }
 }
 
-/* One pass and the closed form, from any start; as rows, because the family is made to look not conjugate. */
+/* Checks that one pass gives the closed form, from any start; as rows, because the family is made to look not
+ * conjugate. */
 static void test_gaussian_closed_form(void) {
   SCRATCH_ARENA(memory);
   LikelihoodOps rows = *likelihood_find("gaussian");
@@ -198,7 +199,7 @@ static void test_gaussian_closed_form(void) {
   }
 }
 
-/* With nothing observed the mode is the prior's mean. */
+/* Checks that with nothing observed the mode is the prior's mean. */
 static void test_no_observations(void) {
   SCRATCH_ARENA(memory);
   const Likelihood likelihood = {.ops = likelihood_find("poisson"), .noise = 1};
@@ -210,7 +211,7 @@ static void test_no_observations(void) {
     for (int i = 0; i < D; i++) CHECK_NEAR(self.mode[i * LANES + n], golden_modes[2].mean[i], 1e-12);
 }
 
-/* Logistic rewards of features of one length, every run with its own: y = 1 where phi' theta > 0, but for the
+/* Logistic rewards of features of one length, every run with its own: y = 1 where phi' theta > 0, except in
  * rows that are flipped. */
 typedef struct {
   int n; /* rows */
@@ -237,15 +238,16 @@ static void make_labels(double length, int n, int flip_every, Labels *out) {
   }
 }
 
-/* |gradient of the log posterior| of run b at theta[D] under the prior N(0, I), in posterior standard
- * deviations. */
+/* Computes |gradient of the log posterior| of run b at theta[D] under the prior N(0, I), in posterior
+ * standard deviations. */
 static double from_mode(const Labels *labels, int b, const double *theta) {
   double gradient[D], hessian[D * D] = {0}, covariance[D * D];
   for (int i = 0; i < D; i++) gradient[i] = -theta[i], hessian[i * (D + 1)] = 1;
   for (int t = 0; t < labels->n; t++) {
     double u = 0;
     for (int i = 0; i < D; i++) u += labels->phi[t][i][b] * theta[i];
-    double wrong = 1 / (1 + exp(fmin(labels->y[t][b] > 0 ? u : -u, 700))); /* chance of the other reward */
+    double wrong =
+        1 / (1 + exp(fmin(labels->y[t][b] > 0 ? u : -u, 700))); /* probability of the other reward */
     for (int i = 0; i < D; i++) {
       gradient[i] += (labels->y[t][b] > 0 ? wrong : -wrong) * labels->phi[t][i][b];
       for (int j = 0; j < D; j++)
@@ -256,8 +258,8 @@ static double from_mode(const Labels *labels, int b, const double *theta) {
   return norm(covariance, gradient);
 }
 
-/* Starts of size 0 to 1e6 from N(0, I). Rounding of a sum of 200 terms of size 1e3, with a curvature of up to
- * 1e6 each: 1e-8 standard deviations. */
+/* Checks starts of size 0 to 1e6 from N(0, I). Rounding of a sum of 200 terms of size 1e3, with a curvature
+ * of up to 1e6 each: 1e-8 standard deviations. */
 static void check_labels(double length, int n, int flip_every) {
   SCRATCH_ARENA(memory);
   static const double starts[] = {0, 1, 1e3, 1e6};
@@ -290,7 +292,7 @@ static void check_labels(double length, int n, int flip_every) {
   }
 }
 
-/* Separable, and with every tenth reward flipped. */
+/* Checks separable rewards, and rewards with every tenth one flipped. */
 static void test_long_features(void) {
   static const int rows[] = {5, 20, 60, ROWS_MOST};
   for (double length = 1; length <= 1000; length *= 10)
@@ -300,9 +302,10 @@ static void test_long_features(void) {
     }
 }
 
-/* A Poisson rate falls by about e in a step and has a limit of e^80 (likelihood.c), beyond which the slope
- * says nothing, so that from e^300 the mode is out of reach: every such lane counts once, its neighbour that
- * starts well does not, and the evidence fits the mode all the same. */
+/* Checks lanes that do not settle. A Poisson rate falls by a factor of about e per step and has a limit of
+ * e^80 (likelihood.c), beyond which the slope carries no information, so that from e^300 the mode is out of
+ * reach: every such lane counts once, its neighbour that starts well does not, and the evidence still fits
+ * the mode. */
 static void test_lanes_that_do_not_settle_count(void) {
   SCRATCH_ARENA(memory);
   const Likelihood likelihood = {.ops = likelihood_find("poisson"), .noise = 1};

@@ -33,13 +33,14 @@ static void test_samples(void) {
   free(theta);
 }
 
-/* log of 1/2 N(s; root, noise) + 1/2 N(s; -root, noise), by its definition. */
+/* Computes the log of 1/2 N(s; root, noise) + 1/2 N(s; -root, noise), by its definition. */
 static double log_coordinate(double alpha_bar, double s) {
   double root = sqrt(alpha_bar), noise = 1 - alpha_bar;
   return log(exp(-(s - root) * (s - root) / (2 * noise)) + exp(-(s + root) * (s + root) / (2 * noise)));
 }
 
-/* Density, score, noise and Jacobian at one point, by differences of the definition (error about 1e-9). */
+/* Checks density, score, noise and Jacobian at one point, by differences of the definition (error about
+ * 1e-9). */
 static void test_chain(void) {
   SCRATCH_ARENA(memory);
   const int stages[] = {1, 10, 60};
@@ -72,7 +73,7 @@ static void test_chain(void) {
     }
 }
 
-/* P(x = 1 | s) = 1 / (1 + exp(-2 e^-T s / (1 - e^-2T))). */
+/* Checks P(x = 1 | s) = 1 / (1 + exp(-2 e^-T s / (1 - e^-2T))). */
 static void test_denoise(void) {
   SCRATCH_ARENA(memory);
   enum { POINTS = 1000 };
@@ -87,7 +88,7 @@ static void test_denoise(void) {
     }
 }
 
-/* Mean and second moments of the posterior by enumeration. */
+/* Computes mean and second moments of the posterior by enumeration. */
 static void enumerate(const FixtureData *data, double *mean, double *second) {
   double total = 0;
   memset(mean, 0, D * sizeof *mean);
@@ -110,8 +111,8 @@ static void enumerate(const FixtureData *data, double *mean, double *second) {
   for (int i = 0; i < D * D; i++) second[i] /= total;
 }
 
-/* The last step of tilted transport is exact, so only the draws' own error is left: 5 standard errors (of at
- * most 1), 8 for a cloud of as many particles. */
+/* Checks the posterior: the last step of tilted transport is exact, so only the draws' own error is left: 5
+ * standard errors (of at most 1), 8 for a cloud with the same number of particles. */
 static void test_posterior(void) {
   SCRATCH_ARENA(memory);
   static const struct {
@@ -145,7 +146,8 @@ static void test_posterior(void) {
     }
 }
 
-/* Every corner by the definition of its weight: the uniform numbers that give it make up its probability. */
+/* Checks every corner by the definition of its weight: the uniform numbers that give it make up its
+ * probability. */
 static void test_hypercube(void) {
   SCRATCH_ARENA(memory);
   enum { GRID = 200000 };
@@ -181,7 +183,7 @@ static void test_hypercube(void) {
     }
 }
 
-/* Evidence beyond the first stage still ends on corners; here it leaves the true one. */
+/* Checks that evidence beyond the first stage still ends on corners; here only the true corner remains. */
 static void test_strong_evidence(void) {
   SCRATCH_ARENA(memory);
   Prior prior = make(&memory, D, 100, 0.97);
@@ -198,7 +200,7 @@ static void test_strong_evidence(void) {
   free(theta);
 }
 
-/* Every sampler that takes the prior runs on it. */
+/* Checks that every sampler that accepts the prior runs on it. */
 static void test_every_sampler(void) {
   SCRATCH_ARENA(memory);
   const Likelihood likelihood = fixture_likelihood(1.5);

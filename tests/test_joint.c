@@ -19,7 +19,8 @@ typedef struct {
   double mean_x[D], x[D * D], mean_o[OBSERVED], o[OBSERVED * OBSERVED], cross[D * OBSERVED];
 } Dense;
 
-/* m, S: prior; phi: rows times scale; bar, before: alpha_bar_t and alpha_bar_{t-1}. */
+/* Fills in the joint law; m, S: prior; phi: rows times scale; bar, before: alpha_bar_t and
+ * alpha_bar_{t-1}. */
 static Dense dense(const double *m, const double *s, double before, double bar, double phi[ROWS][D],
                    double variance) {
   Dense out;
@@ -46,7 +47,7 @@ static Dense dense(const double *m, const double *s, double before, double bar, 
   return out;
 }
 
-/* x given the components first .. first + count - 1 of o; returns the log density of those but for a
+/* Conditions x on the components first .. first + count - 1 of o; returns the log density of those up to a
  * constant. */
 static double condition(const Dense *joint_law, int first, int count, const double *o, double *mean,
                         double *covariance) {
@@ -73,7 +74,7 @@ static double condition(const Dense *joint_law, int first, int count, const doub
   return log_density;
 }
 
-/* log N(x; mean, covariance) but for a constant. */
+/* Computes log N(x; mean, covariance) up to a constant. */
 static double log_gaussian(const double *x, const double *mean, const double *covariance) {
   double inverse[D * D], out = -0.5 * fixture_invert(D, covariance, inverse);
   for (int i = 0; i < D; i++)
@@ -81,9 +82,9 @@ static double log_gaussian(const double *x, const double *mean, const double *co
   return out;
 }
 
-/* Lane 0 has z = 0, which gives the mean; lanes 1 .. D a unit vector, which gives columns of a root of the
- * covariance; the last lane normals and another state s_t. C_t is that of stage t + 1 carried on where it is
- * not due: true. */
+/* Checks a stage: lane 0 has z = 0, which gives the mean; lanes 1 .. D have a unit vector, which gives
+ * columns of a root of the covariance; the last lane has normals and another state s_t. C_t is that of stage
+ * t + 1 carried over where it is not due: true. */
 static bool check_stage(const Prior *prior, const History *history, const FixtureData *data, int t) {
   SCRATCH_ARENA(memory);
   enum { LANES = D + 2 };
@@ -166,7 +167,8 @@ static void test_stage_is_the_conditional_law(void) {
 
 /* ---- the covariance of the clean sample */
 
-/* d eps / d s = [[-1000, 0], [2, 40]] everywhere: no covariance. */
+/* Computes noise with d eps / d s = [[-1000, 0], [2, 40]] everywhere, which does not come from any
+ * covariance. */
 static void odd_noise(const Chain *chain, int t, int lanes, const double *s, double *eps) {
   (void)chain, (void)t;
   for (int n = 0; n < lanes; n++) eps[n] = -1000 * s[n], eps[lanes + n] = 2 * s[n] + 40 * s[lanes + n];
@@ -178,7 +180,7 @@ static void odd_vjp(const Chain *chain, int t, int lanes, const double *s, const
     out[n] = -1000 * v[n] + 2 * v[lanes + n], out[lanes + n] = 40 * v[lanes + n];
 }
 
-/* Eigenvalues beyond [1e-9, 50] are brought there; from the loss, C is a number. */
+/* Checks that eigenvalues outside [1e-9, 50] are clipped to it, and that C from the loss is a scalar. */
 static void test_covariance(void) {
   SCRATCH_ARENA(memory);
   enum { LANES = 3, STAGES = 4 };
@@ -224,15 +226,15 @@ static void test_loss_is_refused_for_an_exact_chain(void) {
 
 /* ---- the law of the draws */
 
-/* 20 000 draws: a mean is good to .04 of a standard deviation, a variance to 5%. */
+/* Checks 20 000 draws, which determine a mean to 0.04 of a standard deviation and a variance to 5%. */
 static void test_exact_for_a_gaussian_prior(void) {
   const int observations[] = {0, 1, 6};
   fixture_check_gaussian_prior(joint(), 20000, 0, NULL, 3, observations);
 }
 
-/* Without observations and with a mixture the chain is the reverse process with Gaussian stages: at 100
- * stages its mean and covariance are those of the prior to 2% of a variance (measured: 0.6%), beside the 1%
- * that 20 000 draws are good for. */
+/* Checks a mixture without observations: the chain is the reverse process with Gaussian stages; at 100 stages
+ * its mean and covariance are those of the prior to 2% of a variance (measured: 0.6%), in addition to the 1%
+ * error of 20 000 draws. */
 static void test_no_history_mixture(void) {
   SCRATCH_ARENA(memory);
   enum { DRAWS = 20000 };
@@ -255,9 +257,9 @@ static void test_no_history_mixture(void) {
 
 /* ---- extremes */
 
-/* Prior covariances of condition number 1 to 1e6 (turned by 30 degrees, so that standardising does not cure
- * it) and evidence of precision 1e-6 to 1e8: no fallback, and mean and covariance of the exact posterior
- * within 5 standard errors of 2 000 draws. */
+/* Checks prior covariances of condition number 1 to 1e6 (turned by 30 degrees, so that standardising does not
+ * remove it) and evidence of precision 1e-6 to 1e8: no fallback, and mean and covariance of the exact
+ * posterior within 5 standard errors of 2 000 draws. */
 static void test_extremes(void) {
   SCRATCH_ARENA(memory);
   enum { DRAWS = 2000 };
@@ -290,7 +292,8 @@ static void test_extremes(void) {
     }
 }
 
-/* The learned prior too: states far from its training data give odd Jacobians, and stay finite. */
+/* Checks extremes with a learned prior too: states far from its training data give odd Jacobians, but draws
+ * stay finite. */
 static void test_learned_extremes(void) {
   SCRATCH_ARENA(memory);
   enum { SAMPLES = 400, DRAWS = 40 };

@@ -1,5 +1,5 @@
-/* Journals of finished tasks: what is written comes back, damage costs the tasks that are damaged and nothing
- * else, and two jobs never meet in one file. */
+/* Journals of finished tasks: what is written comes back, damage costs the damaged tasks and nothing else,
+ * and two jobs never share a file. */
 #include "fuzz/journal_damage.h"
 #include "harness.h"
 
@@ -15,7 +15,7 @@ static size_t whole_size;
 static Study study;
 static Lock *lock;
 
-/* In no order. */
+/* In no particular order. */
 static const int some[] = {5, 1, 3, 0};
 enum { SOME = sizeof some / sizeof *some };
 
@@ -24,7 +24,7 @@ static void test_a_study(void) {
   CHECK_OK(checkpoint_open(folder, &study, CHECKPOINT_RESUME, -1, &lock));
 }
 
-/* Which tasks can be read are those of a bit mask, and no promise is broken. */
+/* Checks that exactly the tasks of a bit mask can be read, and that no promise is broken. */
 static void check_tasks(unsigned tasks) {
   const JournalRead read = journal_damage_read(folder, &study, false);
   CU_ASSERT_PTR_NULL(read.broken);
@@ -54,7 +54,7 @@ static void test_names(void) {
     CU_ASSERT_FALSE(folder_is_journal_name(others[i]));
 }
 
-/* Any flipped bit costs one task. */
+/* Checks that any flipped bit costs one task. */
 static void test_flips(void) {
   char *bytes = malloc(whole_size);
   CU_ASSERT_PTR_NOT_NULL_FATAL(bytes);
@@ -71,7 +71,7 @@ static void test_flips(void) {
   free(bytes);
 }
 
-/* Tails of any length that are zeros, ones or missing. */
+/* Checks tails of any length that are zeros, ones or missing. */
 static void test_tails(void) {
   char *bytes = malloc(whole_size);
   CU_ASSERT_PTR_NOT_NULL_FATAL(bytes);
@@ -85,7 +85,7 @@ static void test_tails(void) {
   free(bytes);
 }
 
-/* The corpus of the fuzz target. */
+/* Walks the corpus of the fuzz target. */
 static void test_corpus(void) {
   char inputs[PATH_MAX / 2], input[PATH_MAX], own[] = "/tmp/thompson-journal-XXXXXX", command[100];
   const char *source = getenv("THOMPSON_SOURCE");
@@ -112,7 +112,7 @@ static void test_corpus(void) {
   CU_ASSERT_EQUAL(system(command), 0);
 }
 
-/* Several jobs: of two records of a task either will do, and a success comes before a failure. */
+/* Checks several jobs: of two records of a task either will do, and a success is preferred to a failure. */
 static void test_two_journals(void) {
   SCRATCH_ARENA(memory);
   Journal *journal;
@@ -144,7 +144,7 @@ static void test_two_journals(void) {
   free(bytes);
 }
 
-/* A record that is being written is not damaged: who looks again finds it. */
+/* Checks that a record that is being written is not taken for damage: a later look finds it. */
 static void test_growing(void) {
   SCRATCH_ARENA(memory);
   Finished finished;
@@ -165,7 +165,7 @@ static void test_growing(void) {
   finished_close(&finished);
 }
 
-/* What does not fit on the disk is taken back, and what follows is whole. */
+/* Checks that a record that does not fit on the disk is removed, and that what follows is whole. */
 static void test_full_disk(void) {
   SCRATCH_ARENA(memory);
   Journal *journal;

@@ -11,7 +11,7 @@ static const SamplerOps *diffts(void) { return sampler_find("diffts"); }
 
 /* ---- without observations */
 
-/* The draws with the option `set` are those of the chain with that last stage, to the bit. */
+/* Checks that the draws with the option `set` are those of the chain with that last stage, to the bit. */
 static void laplace_check_no_history(const Prior *prior, LastStage option, const char *set) {
   SCRATCH_ARENA(memory);
   enum { RUNS = 2, DRAWS = 37, LANES = RUNS * DRAWS };
@@ -30,9 +30,9 @@ static void laplace_check_no_history(const Prior *prior, LastStage option, const
 
 /* ---- one stage */
 
-/* Theorem 2 = Lemma 6: with z = 0 the draw is the mean, with z a unit vector the mean plus a column of a root
- * of the covariance. Lane by lane, random evidence of full and of deficient rank, v / alpha_bar times its
- * eigenvalues up to 1e3. */
+/* Checks that Theorem 2 = Lemma 6: with z = 0 the draw is the mean, with z a unit vector the mean plus a
+ * column of a root of the covariance. Lane by lane, random evidence of full and of deficient rank, v /
+ * alpha_bar times its eigenvalues up to 1e3. */
 static void laplace_check_product(void) {
   SCRATCH_ARENA(memory);
   enum { D = 4, LANES = 8, SQUARE = D * D };
@@ -103,8 +103,8 @@ typedef struct {
   double mean[FIXTURE_DIMENSION], covariance[FIXTURE_DIMENSION * FIXTURE_DIMENSION];
 } Moments;
 
-/* (mean, covariance) of x ~ N(m, C) multiplied by the evidence N(precision, vector), where m = A s + a with s
- * of the moments given and C = v I: s_{t-1} of a stage. */
+/* Computes (mean, covariance) of x ~ N(m, C) multiplied by the evidence N(precision, vector), where m = A s +
+ * a with s of the moments given and C = v I: s_{t-1} of a stage. */
 static void propagate(int d, const double *a_matrix, const double *a_vector, double v,
                       const double *precision, const double *vector, Moments *moments) {
   double total[64], sigma[64], gain[64], half[64], mean[8];
@@ -126,9 +126,9 @@ static void propagate(int d, const double *a_matrix, const double *a_vector, dou
   memcpy(moments->mean, mean, (size_t)d * sizeof *mean);
 }
 
-/* LaplaceDPS with T stages of constant alpha, last stage repaired, prior N(m, S) with its exact chain and
- * evidence (lambda, b), all in the chain's coordinates: mu_t(s) = (s - beta_t (abar_t S + (1 - abar_t) I)^-1
- * (s - sqrt(abar_t) m)) / sqrt(alpha). */
+/* Computes the law of LaplaceDPS with T stages of constant alpha, last stage repaired, prior N(m, S) with its
+ * exact chain and evidence (lambda, b), all in the chain's coordinates: mu_t(s) = (s - beta_t (abar_t S + (1
+ * - abar_t) I)^-1 (s - sqrt(abar_t) m)) / sqrt(alpha). */
 static Moments laplace_law(int d, int stages, double alpha, const double *m, const double *s,
                            const double *lambda, const double *b) {
   double precision[64], vector[8], a_matrix[64] = {0}, a_vector[8] = {0}, marginal[64], inverse[64];
@@ -156,7 +156,7 @@ static Moments laplace_law(int d, int stages, double alpha, const double *m, con
   return moments;
 }
 
-/* Evidence of fixture_data in coordinates z = (theta - shift) / scale. */
+/* Computes the evidence of fixture_data in coordinates z = (theta - shift) / scale. */
 static void standardised_evidence(const FixtureData *data, const double *shift, const double *scale,
                                   double *lambda, double *b) {
   const int d = data->d;
@@ -173,7 +173,8 @@ static void standardised_evidence(const FixtureData *data, const double *shift, 
   }
 }
 
-/* The expected bias: mean and covariance of 20 000 draws against the recursion, within 5 standard errors. */
+/* Checks the expected bias: mean and covariance of 20 000 draws against the recursion, within 5 standard
+ * errors. */
 static void laplace_check_finite_stages(void) {
   SCRATCH_ARENA(memory);
   enum { DRAWS = 20000, RUNS = 2, OBSERVATIONS = 4 };
@@ -207,7 +208,7 @@ static void laplace_check_finite_stages(void) {
   }
 }
 
-/* One observation with phi = 1 and noise 1 / sqrt(precision) for a single run in d = 1. */
+/* Makes one observation with phi = 1 and noise 1 / sqrt(precision) for a single run in d = 1. */
 static History one_observation(Arena *memory, double y, const Likelihood *likelihood) {
   History history;
   const double phi = 1;
@@ -243,7 +244,7 @@ static void test_stage_is_a_product_of_gaussians(void) { laplace_check_product()
 
 static void test_gaussian_prior_finite_stages(void) { laplace_check_finite_stages(); }
 
-/* e^x E_n(x) = integral over w in (0, 1) of exp(-x (1/w - 1)) w^(n-2), midpoint rule: 1e-8. */
+/* Computes e^x E_n(x) = integral over w in (0, 1) of exp(-x (1/w - 1)) w^(n-2), midpoint rule: 1e-8. */
 static double scaled_exponential_integral(int n, double x) {
   enum { POINTS = 100000 };
   double sum = 0;
@@ -254,11 +255,11 @@ static double scaled_exponential_integral(int n, double x) {
   return sum / POINTS;
 }
 
-/* For N(0, 1), evidence precision L and many stages the variance tends to e^2L E2(2L),
- * the mean to L e^L E1(L) theta-bar; sd over the posterior's is .745 at L = 1 and .709 at L = 10. The
- * recursion at alpha = .999, T = 8 000 is within 1% of the limit (the error is of the order (1 - alpha) log(1
- * - alpha)); 8 000 draws at alpha = .998, T = 4 000 agree with the recursion there within 5 standard errors.
- */
+/* Checks the limit of many stages: for N(0, 1) and evidence precision L the variance tends to e^2L E2(2L),
+ * and the mean to L e^L E1(L) theta-bar; sd over the posterior's is 0.745 at L = 1 and 0.709 at L = 10. The
+ * recursion at alpha = 0.999, T = 8 000 is within 1% of the limit (the error is of the order (1 - alpha)
+ * log(1 - alpha)); 8 000 draws at alpha = 0.998, T = 4 000 agree with the recursion there within 5 standard
+ * errors. */
 static void test_gaussian_prior_many_stages(void) {
   SCRATCH_ARENA(memory);
   enum { DRAWS = 8000, STAGES = 4000 };
@@ -285,9 +286,9 @@ static void test_gaussian_prior_many_stages(void) {
 
 /* ---- consistency and guard */
 
-/* Theorem 3. With evidence of precision 1e8 the repaired chain sits on theta-bar to 5 x 1e-4; the literal one
- * is off by (1 - alpha) theta-bar for N(0, 1), because its last stage is the prior's mean of s_0 given s_1.
- */
+/* Checks Theorem 3. With evidence of precision 1e8 the repaired chain is within 5 x 1e-4 of theta-bar; the
+ * literal one is off by (1 - alpha) theta-bar for N(0, 1), because its last stage is the prior's mean of s_0
+ * given s_1. */
 static void test_consistency_needs_the_repair(void) {
   SCRATCH_ARENA(memory);
   enum { DRAWS = 200 };
@@ -308,8 +309,9 @@ static void test_consistency_needs_the_repair(void) {
   free(biased);
 }
 
-/* A reward a million standard deviations from the prior in the second of two runs, which ends in the second
- * chunk: its states are held at CHAIN_GUARD and each time is counted, for that run only. */
+/* Checks the guard with a reward a million standard deviations from the prior in the second of two runs,
+ * which ends in the second chunk: its states are held at CHAIN_GUARD and each time is counted, for that run
+ * only. */
 static void test_guard(void) {
   SCRATCH_ARENA(memory);
   enum { DRAWS = 50, STAGES = 10 };

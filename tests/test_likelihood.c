@@ -50,8 +50,8 @@ static void test_admits(void) {
       CU_ASSERT_EQUAL(likelihood_find(expected[f][0])->admits(values[k]), expected[f][1][k] == '1');
 }
 
-/* Central differences: wrong by h^2 / 6 times a third derivative of the size of the values, and by rounding
- * over h. */
+/* Checks derivatives by central differences, which are off by h^2 / 6 times a third derivative of the size of
+ * the values, and by rounding over h. */
 static void test_derivatives(void) {
   const double h = 1e-4;
   WALK_FAMILIES(likelihood) {
@@ -72,7 +72,7 @@ static void test_derivatives(void) {
   }
 }
 
-/* log p(y | u) = (y u - A(u)) / scale + a function of y: the mean is A'(u). */
+/* Checks log p(y | u) = (y u - A(u)) / scale + a function of y: the mean is A'(u). */
 static void test_mean_is_derivative_of_log_partition(void) {
   const double h = 1e-4;
   WALK_FAMILIES(likelihood) {
@@ -86,8 +86,8 @@ static void test_mean_is_derivative_of_log_partition(void) {
   }
 }
 
-/* Probabilities, or densities by the trapezoidal rule (exact to rounding here), of all rewards add up to 1,
- * and rewards weighted by them to the mean. */
+/* Checks that probabilities of all rewards, or densities by the trapezoidal rule (exact to rounding here),
+ * add up to 1, and that rewards weighted by them add up to the mean. */
 static void test_normalisation(void) {
   WALK_FAMILIES(likelihood) {
     const bool counts = !likelihood.ops->admits(0.5);
@@ -106,7 +106,8 @@ static void test_normalisation(void) {
   }
 }
 
-/* Twice the distance to the best u, by the values of a fine grid around it; 0 at the best. */
+/* Checks that the deviance is twice the distance to the best u, by the values on a fine grid around it; 0 at
+ * the best. */
 static void test_deviance(void) {
   WALK_FAMILIES(likelihood) {
     for (double y = 0; y <= 3; y++) {
@@ -124,7 +125,8 @@ static void test_deviance(void) {
   }
 }
 
-/* Arrays of every length give what single numbers give (blocks and their rests), up to contraction. */
+/* Checks that arrays of every length give what single numbers give (blocks and their remainders), up to
+ * contraction. */
 static void test_arrays(void) {
   enum { N = 75 };
   double y[N], u[N], slope[N], curvature[N], deviance[N];
@@ -148,7 +150,8 @@ static void test_arrays(void) {
   }
 }
 
-/* Everything is finite, of the right sign, and raises nothing (harness_run traps) up to |u| = 1000. */
+/* Checks that everything is finite, of the right sign, and raises no exception (harness_run traps them) up to
+ * |u| = 1000. */
 static void test_far_out(void) {
   const double sizes[] = {0, 1e-300, 1e-8, 30, 99, 101, 499, 700, 708.5, 709.5, 745, 999, 1000};
   const double uniforms[] = {1e-17, 0.5, 1 - 0x1p-53}, normals[] = {-8.5, 0, 8.5};
@@ -171,7 +174,7 @@ static void test_far_out(void) {
   }
 }
 
-/* Tails to full relative accuracy, where 1 - g(u) would cancel. */
+/* Checks tails to full relative accuracy, where 1 - g(u) would cancel. */
 static void test_logistic_tails(void) {
   Likelihood likelihood = {.ops = likelihood_find("logistic"), .noise = 1};
   double slope, curvature;
@@ -182,7 +185,7 @@ static void test_logistic_tails(void) {
   CHECK_NEAR(curvature / -exp(-40), 1, 1e-14);
 }
 
-/* Mean and, by the score, variance of samples: within 5 standard errors. */
+/* Checks the mean and, through the score, the variance of samples: within 5 standard errors. */
 static void test_samples(void) {
   enum { N = 20000 };
   static double uniform[N], normal[N];
@@ -208,7 +211,7 @@ static void test_samples(void) {
   }
 }
 
-/* The normal density, at its peak and one standard deviation away. */
+/* Checks the normal density, at its peak and one standard deviation away. */
 static void test_gaussian(void) {
   Likelihood likelihood = {.ops = likelihood_find("gaussian"), .noise = 2};
   CHECK_NEAR(log_likelihood(&likelihood, 3, 3), log(0.3989422804014327 / 2), 1e-15);

@@ -14,7 +14,7 @@ enum { DIMENSION_COUNT = 8, MOST = 24 * 24 };
 
 static Rng test_rng(int stream) { return (Rng){.key = rng_key(7, RNG_TEST), .run = (uint32_t)stream}; }
 
-/* Element (i, j) of lane n. */
+/* Returns element (i, j) of lane n. */
 static double at(int d, int lanes, const double *a, int i, int j, int n) {
   return a[(i * d + j) * lanes + n];
 }
@@ -25,7 +25,7 @@ static double *new_array(int count) {
   return array;
 }
 
-/* a[d, d, lanes]: symmetric, from Gaussian numbers; positive definite when `ridge` is above zero. */
+/* Returns a[d, d, lanes]: symmetric, from Gaussian numbers; positive definite when `ridge` is above zero. */
 static double *random_symmetric(int d, int lanes, double ridge, int stream) {
   double *a = new_array(d * d * lanes), g[MOST];
   Rng rng = test_rng(stream);
@@ -42,7 +42,7 @@ static double *random_symmetric(int d, int lanes, double ridge, int stream) {
   return a;
 }
 
-/* The larger of an error so far and |error|; not a number stays. */
+/* Returns the larger of an error so far and |error|; a NaN stays. */
 static double worse(double so_far, double error) {
   return isnan(so_far) || fabs(error) <= so_far ? so_far : fabs(error);
 }
@@ -52,8 +52,8 @@ static int compare(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* Reconstruction, orthogonality, and LAPACK's eigenvalues; 1e-13 of the largest eigenvalue is about 100
- * roundings per row. */
+/* Checks reconstruction, orthogonality, and LAPACK's eigenvalues; 1e-13 of the largest eigenvalue is about
+ * 100 roundings per row. */
 static void check_eigen(int d, int lanes, const double *a, const double *q, const double *w) {
   for (int n = 0; n < lanes; n++) {
     double matrix[MOST], expected[24], sorted[24], tiny = 1e-300;
@@ -99,7 +99,7 @@ static void test_eigen_lanes(void) {
   }
 }
 
-/* One lane of many gives the bits that it gives alone. */
+/* Checks that one lane of many gives the same bits as alone. */
 static void test_eigen_alone(void) {
   for (int c = 0; c < DIMENSION_COUNT; c++) {
     int d = DIMENSIONS[c], lanes = 37;
@@ -117,8 +117,8 @@ static void test_eigen_alone(void) {
   }
 }
 
-/* Diagonal matrices exactly; zero, rank-one, repeated, tiny and huge ones without a floating-point exception.
- */
+/* Checks diagonal matrices exactly; and zero, rank-one, repeated, tiny and huge ones without a floating-point
+ * exception. */
 static void test_eigen_special(void) {
   enum { LANES = 9 };
   for (int c = 0; c < DIMENSION_COUNT; c++) {
@@ -187,8 +187,8 @@ static void test_cholesky_lanes(void) {
       }
       CHECK_NEAR(wrong_factor, 0, 1e-14);
       CHECK_NEAR(wrong_upper, 0, 0);
-      /* The smallest eigenvalue is at least .1 and the largest below 200: errors stay under 2000 roundings.
-       */
+      /* The smallest eigenvalue is at least 0.1 and the largest below 200: errors stay under 2000
+       * roundings. */
       Rng rng = test_rng(200 + d);
       rng_normal(&rng, d * lanes, b);
       linalg_multiply_lanes(d, lanes, a, b, x);
@@ -203,7 +203,7 @@ static void test_cholesky_lanes(void) {
       }
       linalg_solve_lanes(d, lanes, l, x);
       for (int k = 0; k < d * lanes; k++) CHECK_NEAR(x[k], b[k], 1e-11);
-      /* Forward then L, and backward then L', give back what was there. */
+      /* Forward then L, and backward then L', give back the original. */
       memcpy(x, b, (size_t)(d * lanes) * sizeof *b);
       memcpy(y, b, (size_t)(d * lanes) * sizeof *b);
       linalg_forward_lanes(d, lanes, l, x);
@@ -222,7 +222,7 @@ static void test_cholesky_lanes(void) {
   }
 }
 
-/* A transposed product of a matrix that is not symmetric. */
+/* Checks a transposed product of a matrix that is not symmetric. */
 static void test_multiply(void) {
   for (int c = 0; c < DIMENSION_COUNT; c++) {
     for (int lanes = 1; lanes < 20; lanes += 9) {
@@ -247,7 +247,8 @@ static void test_multiply(void) {
   }
 }
 
-/* One matrix for all lanes gives the bits of a copy for each: small ones, and one beyond a packed block. */
+/* Checks that one matrix for all lanes gives the same bits as a copy for each: small matrices, and one larger
+ * than a packed block. */
 static void test_multiply_shared(void) {
   for (int c = 0; c <= DIMENSION_COUNT; c++) {
     for (int lanes = 1; lanes < 20; lanes += 9) {
@@ -269,7 +270,8 @@ static void test_multiply_shared(void) {
   }
 }
 
-/* Zero, singular and indefinite lanes are counted and stay finite; their neighbours do not notice. */
+/* Checks that zero, singular and indefinite lanes are counted and stay finite, and that their neighbours are
+ * not affected. */
 static void test_jitter(void) {
   enum { LANES = 6 };
   for (int c = 0; c < DIMENSION_COUNT; c++) {
@@ -344,7 +346,7 @@ static void test_single(void) {
 }
 
 /* 1, 2, .. n and their negatives doubled, far from zero: mean and variance of an arithmetic progression. */
-/* Products, inverses and squares of one general matrix, from their definitions. */
+/* Checks products, inverses and squares of one general matrix, from their definitions. */
 static void test_general(void) {
   enum { D = 21, K = 5 };
   static double a[D * D], b[D * D], c[D * D];

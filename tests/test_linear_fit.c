@@ -30,8 +30,8 @@ static double *fit(const LabelledRows *rows, double ridge, uint64_t seed, int n,
   return theta;
 }
 
-/* Two labels of ten rows each: every row is in every set, once, so theta_i = y_i size / (size^2 + r size^2).
- */
+/* Checks two labels of ten rows each: every row is in every set, once, so theta_i = y_i size / (size^2 + r
+ * size^2). */
 static void test_closed_form(void) {
   static UnitRows unit;
   enum { N = 50 };
@@ -45,10 +45,10 @@ static void test_closed_form(void) {
   free(theta);
 }
 
-/* Sets by their theta: ten rows of the positive label (theta 1 / (1 + r)), ten others (minus that), all
- * different, the rest not chosen (0). Each row of a kind is chosen equally often: chi-square, of the 50
+/* Checks sets by their theta: ten rows of the positive label (theta 1 / (1 + r)), ten others (minus that),
+ * all different, the rest not chosen (0). Each row of a kind is chosen equally often: chi-square, for the 50
  * others of label 0 with 49 degrees of freedom less the dependence in a set, must be below 85 (probability
- * .001). */
+ * 0.001). */
 static void test_sets(void) {
   static UnitRows unit;
   enum { N = 600, ROWS = 60 };
@@ -75,7 +75,7 @@ static void test_sets(void) {
   free(theta);
 }
 
-/* 9 degrees of freedom: chi-square below 27.9 has probability .999. */
+/* Checks labels with 9 degrees of freedom: chi-square is below 27.9 with probability 0.999. */
 static void test_labels_are_uniform(void) {
   enum { N = 10000 };
   static double x[MOST];
@@ -93,7 +93,8 @@ static void test_labels_are_uniform(void) {
   free(theta);
 }
 
-/* Scaled rows give models of equal rewards, another seed other models, more models the same first ones. */
+/* Checks that scaled rows give models of equal rewards, another seed gives other models, and more models
+ * leave the first ones as they are. */
 static void test_scale_and_streams(void) {
   enum { N = 40, ROWS = 90, D = 5 };
   static double x[ROWS * D], scaled[ROWS * D];

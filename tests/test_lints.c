@@ -1,4 +1,5 @@
-/* Linear Thompson sampling on rewards that are not linear: draws against sums over the rows, taken here. */
+/* Linear Thompson sampling on rewards that are not linear: draws against sums over the rows, computed
+ * here. */
 #include "catch_up_fixture.h"
 #include "core/arena.h"
 
@@ -12,7 +13,7 @@ typedef struct {
   double phi[ROUNDS][D], y[ROUNDS];
 } Seen;
 
-/* Draw by draw: V^-1 b + L^-T z with eta (lambda I + temper X'X) = L L', V the part in brackets. */
+/* Checks draw by draw: V^-1 b + L^-T z with eta (lambda I + temper X'X) = L L', V the part in brackets. */
 static void check_draws(const Seen *seen, const double *theta) {
   for (int run = 0; run < RUNS; run++) {
     double precision[D * D], inverse[D * D], pull[D] = {0};
@@ -44,7 +45,8 @@ static void check_draws(const Seen *seen, const double *theta) {
   }
 }
 
-/* Runs observe at different times; draws are asked for after some rounds only; then a shorter history. */
+/* Checks runs that observe at different times; draws are requested only after some rounds; then a shorter
+ * history. */
 static void check_rewards(const char *name) {
   SCRATCH_ARENA(memory);
   static const char *const sets[] = {"eta=5", "lambda=0.4", "temper=2"};

@@ -15,7 +15,7 @@ static Prior standard_prior(Arena *memory, int d) {
   return prior;
 }
 
-/* theta[d, chains] after `steps` more updates than the start, on the evidence of `n` rounds. */
+/* Returns theta[d, chains] after `steps` updates from the start, on the evidence of `n` rounds. */
 static double *run_chains(Arena *memory, const char *name, int d, int n, int chains, int set_count,
                           const char *const *sets, const Likelihood *likelihood, double *precision,
                           double *covariance, double *mean, double eta) {
@@ -33,9 +33,9 @@ static double *run_chains(Arena *memory, const char *name, int d, int n, int cha
   return theta;
 }
 
-/* theta' = (I - h P) theta + .. + sqrt(2 h) z settles at the mean of the target and the covariance S with S =
- * (I - h P) S (I - h P) + 2 h I: S = (P - h P^2 / 2)^-1. Within 5 standard errors of 20 000 chains; h = 0.6 /
- * lambda_max would be off by 40 %, so the bias itself is tested. */
+/* Checks that theta' = (I - h P) theta + .. + sqrt(2 h) z settles at the mean of the target and the
+ * covariance S with S = (I - h P) S (I - h P) + 2 h I: S = (P - h P^2 / 2)^-1. Within 5 standard errors of 20
+ * 000 chains; h = 0.6 / lambda_max would be off by 40 %, so the bias itself is tested. */
 static void test_stationary_law(void) {
   SCRATCH_ARENA(memory);
   enum { CHAINS = 20000, N = 8 };
@@ -47,7 +47,7 @@ static void test_stationary_law(void) {
     double precision[9], covariance[9], mean[3], biased[9], expected[9];
     double *theta =
         run_chains(&memory, "lmc", d, N, CHAINS, 4, sets, &likelihood, precision, covariance, mean, 3);
-    /* Each round redoes `steps` updates, catching up makes N of them. */
+    /* Each round repeats `steps` updates; catching up makes N of them. */
     double trace = 0;
     for (int i = 0; i < d; i++) {
       trace += precision[i * d + i];
@@ -58,14 +58,14 @@ static void test_stationary_law(void) {
       }
     }
     fixture_invert(d, biased, expected);
-    CU_ASSERT(h * trace / d > 0.1 && h * trace < 2); /* the bias shows, the chain is stable */
+    CU_ASSERT(h * trace / d > 0.1 && h * trace < 2); /* the bias is visible, the chain is stable */
     fixture_check_moments(d, 1, CHAINS, 0, theta, mean, expected, 5);
     free(theta);
   }
 }
 
-/* Small steps, logistic rewards: mean and covariance by quadrature in two dimensions, within 5 standard
- * errors plus 2 % for the bias of a = 0.02 (1 %). */
+/* Checks small steps and logistic rewards: mean and covariance by quadrature in two dimensions, within 5
+ * standard errors plus 2 % for the bias of a = 0.02 (1 %). */
 static void test_logistic_law(void) {
   SCRATCH_ARENA(memory);
   enum { CHAINS = 4000, N = 20, POINTS = 201, D = 2 };
@@ -99,7 +99,7 @@ static void test_logistic_law(void) {
   free_sampler(&chain);
 }
 
-/* Draws are the first chains of each run, whatever their number. */
+/* Checks that draws are the first chains of each run, whatever their number. */
 static void test_draws_are_chains(void) {
   SCRATCH_ARENA(memory);
   enum { RUNS = 3, CHAINS = 50, FEW = 7, D = 2 };
@@ -121,7 +121,8 @@ static void test_draws_are_chains(void) {
   free_rounds(&rounds);
 }
 
-/* A chain in a mixture prior starts as a draw from it: both modes are there before the first observation. */
+/* Checks that a chain in a mixture prior starts as a draw from it: both modes are present before the first
+ * observation. */
 static void test_start_covers_the_modes(void) {
   SCRATCH_ARENA(memory);
   enum { CHAINS = 4000 };
@@ -162,8 +163,9 @@ static void test_without_feel_good(void) {
   free(some);
 }
 
-/* In one dimension the target is exp(-P (x - m)^2 / 2 + eta mu rounds R |x|), by quadrature: mean of x and of
- * |x|, within 5 standard errors plus 1 % of a standard deviation for the bias of small steps. */
+/* Checks the feel-good term in one dimension. The target is exp(-P (x - m)^2 / 2 + eta mu rounds R |x|), by
+ * quadrature: mean of x and of |x|, within 5 standard errors plus 1 % of a standard deviation for the bias of
+ * small steps. */
 static void test_feel_good(void) {
   SCRATCH_ARENA(memory);
   enum { CHAINS = 10000, N = 6, POINTS = 40001 };
@@ -184,14 +186,14 @@ static void test_feel_good(void) {
   double tolerance = (5 / sqrt(CHAINS) + 0.01) * sqrt(square - first * first);
   CHECK_NEAR(sums[0], first, tolerance);
   CHECK_NEAR(sums[1], size, tolerance);
-  CU_ASSERT(fabs(first - mean) > 2 * tolerance); /* the term shows */
+  CU_ASSERT(fabs(first - mean) > 2 * tolerance); /* the effect of the term is visible */
   free(theta);
 }
 
 /* ---- steps on quadratic potentials */
 
-/* A step as it is written: theta - h (P (theta - mean) - pull theta / |theta|) + sqrt(2 h) z, and back to the
- * limit; returns how many coordinates were beyond. */
+/* Takes a step as it is written: theta - h (P (theta - mean) - pull theta / |theta|) + sqrt(2 h) z, clipped
+ * to the limit; returns how many coordinates were beyond it. */
 static int plain_step(int d, const double *precision, const double *mean, double pull, double h, double limit,
                       const double *z, double *theta) {
   double moved[STEP_DIMENSION], square = 0;
@@ -209,8 +211,8 @@ static int plain_step(int d, const double *precision, const double *mean, double
   return touched;
 }
 
-/* Three steps of the first round, from where the chains start; of the larger feel-good term most leave the
- * guard of 100 deviations. */
+/* Checks three steps of the first round, from where the chains start; of those with the larger feel-good term
+ * most leave the guard of 100 deviations. */
 static void check_steps(int d, int chains, const char *name, double optimism) {
   SCRATCH_ARENA(memory);
   enum { STEPS = 3 };

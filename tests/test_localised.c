@@ -10,7 +10,7 @@
 
 enum { MOST = 5 * 5 * DENOISER_LANES };
 
-/* The moments of p(z | b, M) of n lanes, with M[d, d, n] decomposed here. */
+/* Computes the moments of p(z | b, M) of n lanes, decomposing M[d, d, n] here. */
 static void moments_at(const Denoiser *denoiser, int lanes, const double *precision, const double *vector,
                        double *mean, double *covariance) {
   static double basis[MOST], eigenvalue[MOST];
@@ -22,7 +22,7 @@ static void moments_at(const Denoiser *denoiser, int lanes, const double *precis
   free(workspace);
 }
 
-/* precision[d, d, n], the product of a random matrix and its transpose; vector[d, n]. */
+/* Draws precision[d, d, n], the product of a random matrix and its transpose, and vector[d, n]. */
 static void random_evidence(int d, int lanes, double size, double *precision, double *vector) {
   Rng rng = fixture_rng(3, 4000);
   for (int n = 0; n < lanes; n++) {
@@ -38,7 +38,7 @@ static void random_evidence(int d, int lanes, double size, double *precision, do
   rng_normal(&rng, d * lanes, vector);
 }
 
-/* Against the posterior written out in the coordinates of theta, to rounding. */
+/* Checks against the posterior written out in the coordinates of theta, to rounding. */
 static void test_closed_form(void) {
   SCRATCH_ARENA(memory);
   enum { N = 20 };
@@ -66,7 +66,7 @@ static void test_closed_form(void) {
   }
 }
 
-/* C = dD / db by central differences: their error is about 1e-8. */
+/* Checks C = dD / db by central differences: their error is about 1e-8. */
 static void test_covariance_is_slope(void) {
   SCRATCH_ARENA(memory);
   enum { N = 30 };
@@ -92,7 +92,7 @@ static void test_covariance_is_slope(void) {
   }
 }
 
-/* Exact in law for a Gaussian prior, whatever the number of steps. */
+/* Checks that the draws are exact in law for a Gaussian prior, whatever the number of steps. */
 static void test_gaussian_prior(void) {
   const char *const steps[] = {"steps=1", "steps=3", "steps=12"};
   const int observations[] = {0, 1, 6};
@@ -104,8 +104,8 @@ static void test_gaussian_prior(void) {
 
 enum { HISTORIES = 6, DRAWS = 500 };
 
-/* A history of n observations for each of HISTORIES runs: arms uniform on the sphere, theta* from the prior.
- */
+/* Makes a history of n observations for each of HISTORIES runs: arms uniform on the sphere, theta* from the
+ * prior. */
 static History sphere_history(Arena *memory, const Mixture *mixture, int n, const Likelihood *likelihood) {
   const int d = mixture->d;
   static double theta[8 * HISTORIES], phi[8 * HISTORIES];
@@ -133,13 +133,14 @@ static History sphere_history(Arena *memory, const Mixture *mixture, int n, cons
   return history;
 }
 
-/* Columns of one run: out[d, DRAWS]. */
+/* Copies the columns of one run: out[d, DRAWS]. */
 static void columns(int d, int run, const double *theta, double *out) {
   for (int i = 0; i < d; i++)
     memcpy(out + i * DRAWS, theta + (i * HISTORIES + run) * DRAWS, DRAWS * sizeof *out);
 }
 
-/* The mean distance of the localised draws to draws of `exact`, over that of two sets of the latter. */
+/* Returns the mean distance of the localised draws to draws of `exact`, divided by that between two sets of
+ * the latter. */
 static double distance_over_floor(const Mixture *mixture, int n, const Likelihood *likelihood,
                                   const char *steps) {
   SCRATCH_ARENA(memory);
@@ -172,7 +173,7 @@ static double distance_over_floor(const Mixture *mixture, int n, const Likelihoo
   return sum[2] / sum[1];
 }
 
-/* Six Gaussians of variance 0.1 on a sphere of radius 2. */
+/* Returns six Gaussians of variance 0.1 on a sphere of radius 2. */
 static Mixture sphere(Arena *memory, int d) {
   Mixture mixture;
   Rng rng = fixture_rng(4, 7000);
@@ -191,8 +192,8 @@ static Mixture sphere(Arena *memory, int d) {
   return mixture;
 }
 
-/* At the floor: ratios of the means over six histories have a standard deviation of about 0.1 (measured); a
- * sampler that leaves a mode out or halves a variance is at 1.5 and more. */
+/* Checks that the distance is at the floor: ratios of the means over six histories have a standard deviation
+ * of about 0.1 (measured); a sampler that misses a mode or halves a variance is at 1.5 and more. */
 static void test_mixture_posterior(void) {
   SCRATCH_ARENA(memory);
   const Likelihood likelihood = fixture_likelihood(1);
@@ -204,7 +205,7 @@ static void test_mixture_posterior(void) {
     CHECK_NEAR(distance_over_floor(&ball, many[i], &likelihood, "steps=12"), 1, 0.25);
 }
 
-/* The linearised likelihood, against rejection sampling. */
+/* Checks the linearised likelihood, against rejection sampling. */
 static void test_logistic_rewards(void) {
   SCRATCH_ARENA(memory);
   const Likelihood likelihood = {.ops = likelihood_find("logistic"), .noise = 1};
@@ -214,8 +215,8 @@ static void test_logistic_rewards(void) {
     CHECK_NEAR(distance_over_floor(&cross, observations[i], &likelihood, "steps=12"), 1, 0.25);
 }
 
-/* Four modes far apart, where the unweighted walk is at 1.19 with logistic rewards and 1.7 with Poisson ones:
- * weights bring it to the floor. */
+/* Checks four modes far apart, where the unweighted walk is at 1.19 with logistic rewards and 1.7 with
+ * Poisson ones: weights bring it to the floor. */
 static void test_weighted_draws(void) {
   const Likelihood likelihood = {.ops = likelihood_find("logistic"), .noise = 1};
   const int observations[] = {1, 10, 50};
@@ -225,8 +226,8 @@ static void test_weighted_draws(void) {
     CHECK_NEAR(distance_over_floor(&four, observations[i], &likelihood, "particles=16"), 1, 0.25);
 }
 
-/* Candidates 0, 1, 2 of weights 1, 0 and 3 in lane 0, none, 1 and 1 in lane 1: each kept as often as its
- * weight says, in 40 000 trials within 5 standard errors (0.0125). */
+/* Checks candidates 0, 1, 2 with weights 1, 0 and 3 in lane 0 and none, 1 and 1 in lane 1: the share of each
+ * matches its weight, in 40 000 trials within 5 standard errors (0.0125). */
 static void test_reservoir(void) {
   enum { TRIALS = 40000 };
   const double weights[2][3] = {{1, 0, 3}, {0, 2, 2}}, ess[2] = {1.6, 2},
@@ -256,7 +257,7 @@ static void test_reservoir(void) {
 
 /* ---- corners of a cube */
 
-/* D and C by the sum over all corners, written out. */
+/* Checks D and C against the sum over all corners, written out. */
 static void test_corners(void) {
   SCRATCH_ARENA(memory);
   enum { D = 5, N = 10 };
@@ -289,8 +290,8 @@ static void test_corners(void) {
   }
 }
 
-/* Draws end on corners, each as often as in the exact posterior: frequencies of 40 000 draws within 0.02,
- * five standard errors and what 20 steps are off by. */
+/* Checks that draws end on corners, each with its frequency in the exact posterior: frequencies of 40 000
+ * draws within 0.02, five standard errors plus the error of 20 steps. */
 static void test_corner_posterior(void) {
   SCRATCH_ARENA(memory);
   enum { D = 3, MANY = 40000 };
@@ -334,7 +335,8 @@ static void test_refusals(void) {
                   "sampler localised needs a prior with a denoiser for any precision");
 }
 
-/* A denoiser that diverges: its mean is brought back, and counted at every evaluation. */
+/* Returns the moments of a denoiser that diverges: its mean is clipped, which is counted at every
+ * evaluation. */
 static void far_moments(const Denoiser *self, int lanes, const double *basis, const double *eigenvalue,
                         const double *vector, double *mean, double *covariance, int *lane_fallbacks,
                         double *workspace) {

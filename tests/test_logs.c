@@ -1,5 +1,5 @@
 /* Priors from logs of past tasks: the E-step against dense Gaussian algebra, EM against closed forms, noise
- * and evidence of clicks against what they stand for. */
+ * and evidence of clicks against what they represent. */
 #include "harness.h"
 
 #include "core/linalg.h"
@@ -21,7 +21,7 @@ typedef struct {
   double x[MOST_ROWS][D], y[MOST_ROWS];
 } Task;
 
-/* Tasks of 1 to MOST_ROWS rows; theta ~ N(1, 1). */
+/* Makes tasks of 1 to MOST_ROWS rows; theta ~ N(1, 1). */
 static void make_tasks(int tasks, double noise, Task *out) {
   Rng rng = {.key = rng_key(11, RNG_TEST)};
   for (int t = 0; t < tasks; t++) {
@@ -57,8 +57,8 @@ static void two_gaussians(Arena *memory, Mixture *out) {
   CHECK_OK(mixture_prepare(out));
 }
 
-/* log N(y; X m, X S X' + sigma^2 I), and mean and covariance of theta given y: the n x n algebra that the
- * E-step never does. */
+/* Computes log N(y; X m, X S X' + sigma^2 I), and mean and covariance of theta given y: the n x n algebra
+ * that the E-step never does. */
 static double dense(const Task *task, double sigma, const double *m, const double *s, double *mean,
                     double *covariance) {
   const int n = task->n;
@@ -92,7 +92,7 @@ static double dense(const Task *task, double sigma, const double *m, const doubl
   return -0.5 * (square + linalg_log_determinant(n, a) + n * log(2 * M_PI));
 }
 
-/* Log marginal likelihoods and expected features, in coordinates of another place and scale too. */
+/* Checks log marginal likelihoods and expected features, also in shifted and scaled coordinates. */
 static void test_expect(void) {
   enum { TASKS = 150, F = 1 + D + D * (D + 1) / 2, ITEMS = 131, FIRST = 40 };
   static Task task[TASKS];
@@ -135,9 +135,9 @@ static void test_expect(void) {
   for (int f = 0; f < 2 * F; f++) CHECK_NEAR(sums[f], expected[f], 1e-9 * (1 + fabs(expected[f])));
 }
 
-/* Iterations never lower the log marginal likelihood, but for what the floor of the variances, 1e-6, takes:
- * its slope in a variance is below 1e3 here. With one covariance for both Gaussians the start, which has two,
- * does not count. */
+/* Checks that iterations never lower the log marginal likelihood, except for the effect of the floor of the
+ * variances, 1e-6: the slope in a variance is below 1e3 here. With one covariance for both Gaussians the
+ * start, which has two, does not count. */
 static void test_monotone(void) {
   enum { TASKS = 120, F = 1 + D + D * (D + 1) / 2 };
   static Task task[TASKS];
@@ -168,8 +168,8 @@ static void test_monotone(void) {
   }
 }
 
-/* One observation y = theta + noise of each task: the Gaussian that fits best has the mean of y, and its
- * variance less that of the noise, 0 where that is below 0. */
+/* Checks one observation y = theta + noise of each task: the best-fitting Gaussian has the mean of y, and the
+ * variance of y less that of the noise, or 0 where that is negative. */
 static void test_one_dimension(void) {
   enum { TASKS = 400 };
   SCRATCH_ARENA(memory);
@@ -197,11 +197,12 @@ static void test_one_dimension(void) {
 /* Takes the count down, and gives up at 0. */
 static bool count_down(void *context, double fraction) {
   int *left = context;
-  CU_ASSERT_EQUAL(fraction, 0); /* nobody knows how many iterations there will be */
+  CU_ASSERT_EQUAL(fraction, 0); /* the number of iterations is not known in advance */
   return (*left)-- > 0;
 }
 
-/* A fit that is watched gives the same mixture; one that is given up after 3 iterations says so. */
+/* Checks that a fit that is watched gives the same mixture, and that one that is abandoned after 3 iterations
+ * says so. */
 static void test_tick(void) {
   enum { TASKS = 40, MANY = 1000000 };
   static Task task[TASKS];
@@ -224,8 +225,9 @@ static void test_tick(void) {
   tick_exchange((Tick){NULL, NULL});
 }
 
-/* What least squares knows of the noise, and so EM at least: sum of (n - d) over tasks with more rows than
- * dimensions are the degrees of freedom, and the standard error of sigma is sigma / sqrt(2 of them). */
+/* Checks the noise: EM knows at least what least squares knows. The degrees of freedom are the sum of (n - d)
+ * over tasks with more rows than dimensions, and the standard error of sigma is sigma / sqrt(2 times
+ * that). */
 static void test_noise(void) {
   enum { TASKS = 3000 };
   static Task task[TASKS];
@@ -239,14 +241,14 @@ static void test_noise(void) {
   for (int t = 0; t < TASKS; t++) freedom += task[t].n > D ? task[t].n - D : 0;
   CHECK_OK(logs_fit(&memory, &logs, 1, 1, rng_key(1, RNG_TEST), 0, &mixture, &noise, NULL));
   CHECK_NEAR(noise, 0.4, 3 * 0.4 / sqrt(2 * freedom));
-  for (int i = 0; i < D; i++) { /* N(1, 1), within 4 standard errors of a mean and variance of so many */
+  for (int i = 0; i < D; i++) { /* N(1, 1), within 4 standard errors of a mean and variance of that many */
     CHECK_NEAR(mixture.mean[i], 1, 4 * 1.2 / sqrt(TASKS));
     CHECK_NEAR(mixture.covariance[i * (D + 1)], 1, 4 * 2 / sqrt(TASKS));
   }
 }
 
-/* Posterior draws have the moments of the dense posterior: 4 standard errors of the mean of so many draws,
- * and of their variance. */
+/* Checks that posterior draws have the moments of the dense posterior: 4 standard errors of the mean of that
+ * many draws, and of their variance. */
 static void test_draws(void) {
   enum { TASKS = 70, DRAWS = 4000 };
   static Task task[TASKS];
@@ -276,8 +278,8 @@ static void test_draws(void) {
   }
 }
 
-/* Marginal likelihoods of clicks against quadrature in one dimension, under a narrow and a wide prior, where
- * those of Laplace are 0.02 and up to 0.08 off. */
+/* Checks marginal likelihoods of clicks against quadrature in one dimension, under a narrow and a wide prior,
+ * where those of Laplace are 0.02 and up to 0.08 off. */
 static void test_logistic(void) {
   enum { TASKS = 130, GRID = 4001 };
   const Likelihood likelihood = {.ops = &likelihood_logistic};
@@ -315,7 +317,7 @@ static void test_logistic(void) {
   }
 }
 
-/* A whole fit, of every family: finite samples, about where the tasks are. */
+/* Checks a whole fit of every family: finite samples, roughly where the tasks are. */
 static void test_families(void) {
   enum { TASKS = 200 };
   static Task task[TASKS];
@@ -345,9 +347,9 @@ static void test_families(void) {
   }
 }
 
-/* A Gaussian learned from clicks alone is the one that the tasks came from, N(3, 1): its mean within four
- * standard errors, a task's own estimate having a standard deviation of 1.5 or so; its variance by as much.
- * Fitted by Laplace's method its mean is 0.2 less. */
+/* Checks that a Gaussian learned from clicks alone is the one that the tasks came from, N(3, 1): its mean
+ * within four standard errors, where a task's own estimate has a standard deviation of 1.5 or so; its
+ * variance within the same. Fitted by Laplace's method its mean is 0.2 less. */
 static void test_clicks(void) {
   enum { TASKS = 3000, CLICKS = 15 };
   const Likelihood likelihood = {.ops = &likelihood_logistic, .noise = 1};
@@ -394,9 +396,9 @@ static void importance_mean(const Task *task, const double *prior, Rng *rng, dou
   for (int i = 0; i < D; i++) mean[i] /= total;
 }
 
-/* Posterior means under a Gaussian: with Gaussian rewards those of the dense algebra, with logistic ones
- * those of draws of the prior by their likelihood, of effective size above 1 600, so that 0.1 is four of
- * their errors. */
+/* Checks posterior means under a Gaussian: with Gaussian rewards those of the dense algebra, with logistic
+ * rewards those of draws of the prior weighted by their likelihood, of effective size above 1 600, so that
+ * 0.1 is four of their errors. */
 static void test_means(void) {
   enum { TASKS = 70 };
   static const Likelihood logistic = {.ops = &likelihood_logistic, .noise = 1};

@@ -103,7 +103,7 @@ static void test_refusals(void) {
   refused(HEAD "\xc0\xaf,1,2,3\n", "0xc0, is not UTF-8");
 }
 
-/* Rewards that the likelihood does not have, with their line. */
+/* Checks that rewards outside the support of the likelihood are refused, with their line. */
 static void test_rewards(void) {
   char path[64];
   const Likelihood logistic = {.ops = &likelihood_logistic};
@@ -153,7 +153,7 @@ static void test_netcdf(void) {
   unlink(path);
 }
 
-/* A million names, some of which meet in the table: each keeps its number. */
+/* Checks a million names, some of which collide in the hash table: each keeps its number. */
 static void test_names(void) {
   enum { COUNT = 1000000 };
   Names names = {0};
@@ -180,7 +180,8 @@ static Status ignore(void *context, int d) {
   return d >= 1 ? STATUS_OK : STATUS_INTERNAL;
 }
 
-/* The fuzzer's corpus: what is accepted has observations, what is refused a sentence with the file's name. */
+/* Reads the fuzzer's corpus: what is accepted has observations, what is refused has a sentence with the
+ * file's name. */
 static void test_corpus(void) {
   char folder[4096];
   const char *source = getenv("THOMPSON_SOURCE");

@@ -6,7 +6,7 @@
 
 enum { RUNS = 3, DRAWS = 512 };
 
-/* The marginal likelihoods of runs 0 .. RUNS - 1, with the option `set`. */
+/* Finds the marginal likelihoods of runs 0 .. RUNS - 1, with the option `set`. */
 static void find(const Prior *prior, const History *history, const char *set, double *value, double *error) {
   SCRATCH_ARENA(memory);
   const SamplerOps *method = sampler_find("localised");
@@ -22,7 +22,8 @@ static void find(const Prior *prior, const History *history, const char *set, do
   for (int run = 0; run < RUNS; run++) CU_ASSERT_EQUAL(fallbacks[run], 0);
 }
 
-/* log p(y) + n log(2 pi sigma^2) / 2 of data of `n` observations, by the gain form of every component. */
+/* Computes log p(y) + n log(2 pi sigma^2) / 2 of data of `n` observations, by the gain form of every
+ * component. */
 static double closed_form(const Mixture *mixture, const FixtureData *data) {
   const int d = mixture->d;
   double mean[FIXTURE_DIMENSION], covariance[FIXTURE_DIMENSION * FIXTURE_DIMENSION], total = 0, top = -1e300,
@@ -37,7 +38,8 @@ static double closed_form(const Mixture *mixture, const FixtureData *data) {
   return top + log(total);
 }
 
-/* To rounding for a Gaussian prior; for mixtures within twice the error that is claimed, which is small. */
+/* Checks Gaussian rewards: to rounding for a Gaussian prior; for mixtures within twice the claimed error,
+ * which is small. */
 static void check_gaussian_rewards(int components, double noise, double most_error) {
   SCRATCH_ARENA(memory);
   const Likelihood likelihood = fixture_likelihood(noise);
@@ -69,7 +71,7 @@ static void test_mixture_prior(void) {
   check_gaussian_rewards(3, 0.05, 0.01);
 }
 
-/* Doubled evidence is that of a noise smaller by sqrt(2). */
+/* Checks that doubled evidence is that of a noise smaller by a factor of sqrt(2). */
 static void test_temper(void) {
   SCRATCH_ARENA(memory);
   const Likelihood likelihood = fixture_likelihood(0.8), sharp = fixture_likelihood(0.8 / sqrt(2));
@@ -88,7 +90,7 @@ static void test_temper(void) {
   for (int run = 0; run < RUNS; run++) CHECK_NEAR(doubled[run], value[run], 1e-10);
 }
 
-/* The sum over a grid of the plane of p(theta) exp(l(theta)), whose error is below 1e-6. */
+/* Sums p(theta) exp(l(theta)) over a grid of the plane; the error is below 1e-6. */
 static double quadrature(const Mixture *mixture, const History *history, int run) {
   enum { SIDE = 1201 };
   const double most = 9, step = 2 * most / (SIDE - 1);
@@ -108,8 +110,8 @@ static double quadrature(const Mixture *mixture, const History *history, int run
   return log(total * step * step);
 }
 
-/* Within 5 standard errors; those of 512 draws are small, as the linearised evidence is near the likelihood.
- */
+/* Checks other rewards within 5 standard errors; those of 512 draws are small, as the linearised evidence is
+ * close to the likelihood. */
 static void check_other_rewards(const char *name) {
   SCRATCH_ARENA(memory);
   const Likelihood likelihood = {.ops = likelihood_find(name), .noise = 1};
@@ -130,7 +132,7 @@ static void check_other_rewards(const char *name) {
 static void test_logistic_rewards(void) { check_other_rewards("logistic"); }
 static void test_poisson_rewards(void) { check_other_rewards("poisson"); }
 
-/* A method without one says so. */
+/* Checks that a method without a marginal likelihood says so. */
 static void test_none(void) {
   SCRATCH_ARENA(memory);
   const Likelihood likelihood = fixture_likelihood(1);

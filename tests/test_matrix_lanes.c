@@ -1,5 +1,5 @@
 /* Products, inverses, Cholesky factors and bounds of small matrices, lane last, against their definitions,
- * for every shape of a tile: dimensions and lanes that divide by its sizes and that do not. */
+ * for every shape of a tile: dimensions and lanes that are multiples of its sizes and others. */
 #include "harness.h"
 #include "levels.h"
 
@@ -31,12 +31,12 @@ static void each_shape(void (*check)(int d, int lanes)) {
     }
 }
 
-/* Entry (i, j) of lane n, or that of the transpose. */
+/* Returns entry (i, j) of lane n, or that of the transpose. */
 static double at(const double *x, int d, int lanes, bool transposed, int i, int j, int n) {
   return x[(transposed ? j * d + i : i * d + j) * lanes + n];
 }
 
-/* c against sums of products, to d roundings of terms below 30. */
+/* Checks c against sums of products, to d roundings of terms below 30. */
 static void check_product(int d, int lanes, bool transpose_a, const double *right, bool transpose_right) {
   for (int n = 0; n < lanes; n++)
     for (int i = 0; i < d; i++)
@@ -48,7 +48,7 @@ static void check_product(int d, int lanes, bool transpose_a, const double *righ
       }
 }
 
-/* C += A B of rectangles, [d, 3] and [3, d], taken out of a and b. */
+/* Checks C += A B of rectangles, [d, 3] and [3, d], taken from a and b. */
 static void check_added(int d, int lanes) {
   enum { DEPTH = 3 };
   const MatrixShape shape = {d, d, DEPTH, lanes};
@@ -84,8 +84,8 @@ static void check_gram(int d, int lanes) {
         CU_ASSERT_TRUE(at(c, d, lanes, false, i, j, n) == at(c, d, lanes, false, j, i, n));
 }
 
-/* The same bits at every place among other lanes; a lane by itself of more than 16 dimensions goes to BLAS,
- * so two of them. */
+/* Checks that the bits are the same at every place among other lanes; a single lane of more than 16
+ * dimensions goes to BLAS, so two of them. */
 static void check_alone(int d, int lanes) {
   if (lanes < 2) return;
   matrix_lanes_product(d, lanes, a, b, c);
@@ -99,7 +99,8 @@ static void check_alone(int d, int lanes) {
   }
 }
 
-/* A A^-1 = I, by the product; random matrices of these sizes have condition numbers up to some thousand. */
+/* Checks A A^-1 = I, by the product; random matrices of these sizes have condition numbers up to some
+ * thousand. */
 static void check_inverse(int d, int lanes) {
   memcpy(b, a, sizeof b);
   matrix_lanes_invert(d, lanes, b, c);
@@ -109,7 +110,7 @@ static void check_inverse(int d, int lanes) {
       for (int j = 0; j < d; j++) CHECK_NEAR(at(b, d, lanes, false, i, j, n), i == j, 1e-10);
 }
 
-/* A A^-1 = I of A = I + G'G / d, whose condition number is about 5; symmetric to the last bit. */
+/* Checks A A^-1 = I for A = I + G'G / d, whose condition number is about 5; symmetric to the last bit. */
 static void check_definite(int d, int lanes) {
   const size_t matrix = (size_t)(d * d * lanes);
   static _Alignas(64) double work[D * 64];
@@ -128,8 +129,8 @@ static void check_definite(int d, int lanes) {
       }
 }
 
-/* The Rayleigh quotient of any vector, here of 20 power iterations, is below the bounds, and the fine bound
- * is at most d^(1/8) above the largest eigenvalue. */
+/* Checks that the Rayleigh quotient of any vector, here of 20 power iterations, is below the bounds, and that
+ * the fine bound is at most d^(1/8) above the largest eigenvalue. */
 static void check_bounds(int d, int lanes) {
   double coarse[LANES], moment[LANES], fine[LANES],
       *scratch = calloc((size_t)(2 * d * d * lanes), sizeof *scratch);
@@ -157,7 +158,7 @@ static void check_bounds(int d, int lanes) {
   free(scratch);
 }
 
-/* L of one lane, column by column, each product fused with its sum; a bad pivot as linalg.h says. */
+/* Computes L of one lane, column by column, each product fused with its sum; a bad pivot as linalg.h says. */
 static void plain_cholesky(int d, int lanes, double *x, int *jitters) {
   double least = 0x1p-1000;
   for (int i = 0; i < d; i++) least = fmax(least, 0x1p-52 * x[i * (d + 1) * lanes]);
@@ -174,9 +175,9 @@ static void plain_cholesky(int d, int lanes, double *x, int *jitters) {
   }
 }
 
-/* Factors at every instruction level are those of plain loops: the same bits where products and sums are
- * fused, else to some roundings. The Gram matrix of square Gaussian ones is as badly conditioned as d^2; a
- * lane is not definite. */
+/* Checks that factors at every instruction level are those of plain loops: the same bits where products and
+ * sums are fused, else to some roundings. The Gram matrix of square Gaussian ones has a condition number of
+ * about d^2; one lane is not definite. */
 static void check_cholesky(int d, int lanes) {
   typedef void (*Kernel)(int d, int lanes, size_t stride, double *a, int *jitters);
   const Kernel kernels[] = {cholesky_kernel_factor_v1, cholesky_kernel_factor_v3, cholesky_kernel_factor_v4};

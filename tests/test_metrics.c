@@ -13,7 +13,8 @@ enum { DIRECTIONS = 40 };
 
 static Rng stream(uint32_t run) { return (Rng){.key = rng_key(31, RNG_TEST), .run = run}; }
 
-/* In one dimension every direction is +-1, so sliced, max-sliced and earth mover's distance are one. */
+/* Checks that in one dimension, where every direction is +-1, sliced, max-sliced and earth mover's distance
+ * are the same. */
 static void test_one_dimension(void) {
   SCRATCH_ARENA(memory);
   EmdGolden golden = emd_golden_open();
@@ -33,7 +34,7 @@ static void test_one_dimension(void) {
   emd_golden_close(&golden);
 }
 
-/* Fraction of x[d, n] whose projection is at most t. */
+/* Returns the fraction of x[d, n] whose projection is at most t. */
 static double fraction_below(int d, int n, const double *x, const double *direction, double t) {
   int count = 0;
   for (int i = 0; i < n; i++) {
@@ -44,7 +45,7 @@ static double fraction_below(int d, int n, const double *x, const double *direct
   return (double)count / n;
 }
 
-/* int |F(t) - G(t)| dt along a direction: the other formula of W1. */
+/* Computes int |F(t) - G(t)| dt along a direction: the other formula of W1. */
 static double by_distribution(int d, int n, const double *x, int m, const double *y,
                               const double *direction) {
   double knots[256], sum = 0;
@@ -89,8 +90,8 @@ static void test_sliced(void) {
   }
 }
 
-/* A network that sorts all sequences of zeros and ones sorts all (Knuth 5.3.4, Theorem Z): every one of up
- * to 12. */
+/* Checks every network of up to 12 inputs: one that sorts all sequences of zeros and ones sorts all sequences
+ * (Knuth 5.3.4, Theorem Z). */
 static void test_network_of_slices(void) {
   enum { MOST = 12 };
   double values[MOST * WASSERSTEIN_SLICES];
@@ -108,9 +109,9 @@ static void test_network_of_slices(void) {
     }
 }
 
-/* A scan of the half circle in steps of 1e-3. W1 is Lipschitz in the angle, here with a constant below 3, so
- * no direction is more than 1.5e-3 above the scan. With so few points W1 has many local maxima; the one found
- * is to be within 3% of the largest. */
+/* Scans the half circle in steps of 1e-3. W1 is Lipschitz in the angle, here with a constant below 3, so no
+ * direction is more than 1.5e-3 above the scan. With so few points W1 has many local maxima; the one found
+ * must be within 3% of the largest. */
 static void test_max_sliced_scan(void) {
   SCRATCH_ARENA(memory);
   enum { N = 40, M = 30 };
@@ -131,8 +132,8 @@ static void test_max_sliced_scan(void) {
   }
 }
 
-/* A shift by s: W1 is |direction' s|. Its largest is |s|; its mean over the sphere in three dimensions is |s|
- * / 2, with variance s^2 / 12: 4 standard errors of 4000 directions. */
+/* Checks a shift by s: W1 is |direction' s|. Its largest is |s|; its mean over the sphere in three dimensions
+ * is |s| / 2, with variance s^2 / 12: 4 standard errors of 4000 directions. */
 static void test_shift(void) {
   SCRATCH_ARENA(memory);
   enum { N = 30, MANY = 4000 };
@@ -148,7 +149,7 @@ static void test_shift(void) {
   CU_ASSERT_EQUAL(wasserstein_max_sliced(wasserstein, 3, N, x, N, x, 5, stream(4)), 0);
 }
 
-/* y = 2 x + (3, 4): four times the covariance of x. */
+/* Checks moments of y = 2 x + (3, 4): four times the covariance of x. */
 static void test_moments(void) {
   enum { D = 2, N = 50 };
   double x[D * N], y[D * N], mean[D], covariance[D * D], mean_y[D], covariance_y[D * D];
@@ -169,7 +170,7 @@ static void test_moments(void) {
   CU_ASSERT(isnan(metric_covariance_error(D, full, none)));
 }
 
-/* The clouds of check_metric: order 0 as drawn, 1 with the points of x and y the other way round. */
+/* Returns the clouds of check_metric: order 0 as drawn, 1 with the points of x and y in reverse. */
 static Cloud cloud(int d, int n, uint32_t run, bool reversed, double *theta, double *moments) {
   double points[200];
   Rng rng = stream(run);
@@ -179,8 +180,9 @@ static Cloud cloud(int d, int n, uint32_t run, bool reversed, double *theta, dou
   return (Cloud){.n = n, .theta = theta, .mean = moments, .covariance = moments + d};
 }
 
-/* Every metric of the list: finite, the same when it is taken again, and, but for rounding, the same for the
- * points in another order (the search of the largest slice may end elsewhere by it: 1e-6). */
+/* Checks every metric of the list: finite, the same when it is computed again, and, except for rounding, the
+ * same for the points in another order (the search for the largest slice may end elsewhere because of it:
+ * 1e-6). */
 static void test_every_metric(void) {
   SCRATCH_ARENA(memory);
   enum { D = 3, N = 40 };
@@ -208,7 +210,7 @@ static void test_every_metric(void) {
   CHECK_OK(wasserstein_create(&memory, D, N, &comparison.wasserstein));
   for (size_t k = 0; k < sizeof metrics / sizeof *metrics; k++) {
     const int m =
-        metrics[k].measure == measure_emd ? N : 30; /* of unequal clouds emd takes the first points */
+        metrics[k].measure == measure_emd ? N : 30; /* of unequal clouds emd uses the first points */
     double value[3];
     CU_ASSERT(metrics[k].word[0] != 0);
     for (int order = 0; order < 3; order++) {
@@ -233,7 +235,7 @@ static Mixture two_modes(Arena *memory, double weight, double mean, double varia
   return modes;
 }
 
-/* .9 N(0, 1) + .1 N(2, 1) changes hands at 1 + log(9) / 2 = 2.0986. */
+/* Checks mode weights. 0.9 N(0, 1) + 0.1 N(2, 1) changes hands at 1 + log(9) / 2 = 2.0986. */
 static void test_mode_weights(void) {
   SCRATCH_ARENA(memory);
   double x[4] = {-5, 2.09, 2.11, 9}, y[5] = {2.0985, 0, 1, 2.0987, 3}, work[2 * 5 + 2 * 3];
@@ -241,7 +243,7 @@ static void test_mode_weights(void) {
   CHECK_NEAR(metric_mode_weight_error(&modes, 4, x, 5, y, work), 0.6 - 0.5, 1e-15);
   CHECK_NEAR(metric_mode_weight_error(&modes, 4, x, 4, x, work), 0, 0);
   CHECK_NEAR(metric_largest_mode(&modes, 5, y, work), 0.6, 1e-15);
-  /* .5 N(0, 1) + .5 N(0, 9): the narrow one has |x| < sqrt(9/4 log 3) = 1.57223. */
+  /* 0.5 N(0, 1) + 0.5 N(0, 9): the narrow one has |x| < sqrt(9/4 log 3) = 1.57223. */
   modes = two_modes(&memory, 0.5, 0, 9);
   double inside[3] = {-1.572, 0, 1.572}, mixed[4] = {-1.573, 0.5, 1.573, 40};
   CHECK_NEAR(metric_mode_weight_error(&modes, 3, inside, 4, mixed, work), 0.75, 1e-15);
@@ -258,7 +260,8 @@ static void test_mode_weights(void) {
   CHECK_NEAR(metric_mode_weight_error(&modes, 2, first, 3, others, work), 1, 1e-15);
 }
 
-/* Draws 0 .. 9 on the first axis, their negatives on the second; equal values are not below. */
+/* Checks ranks of draws 0 .. 9 on the first axis, their negatives on the second; equal values do not count as
+ * below. */
 static void test_rank(void) {
   double x[20], truth[2] = {4.5, -1}, tie[2] = {4, 0};
   double first[2] = {1, 0}, second[2] = {0, 1}, both[2] = {1, 2};
@@ -272,8 +275,8 @@ static void test_rank(void) {
   CU_ASSERT_EQUAL(metric_rank(2, 10, x, truth, first), 0);
 }
 
-/* The same ranks of |theta| and of the likelihood: sums over the rows of two runs' histories, up to a
- * constant of the run. */
+/* Checks log likelihoods, from which ranks are taken as from |theta|: they are sums over the rows of two
+ * runs' histories, up to a constant of the run. */
 static void check_likelihoods(const char *name, double noise) {
   enum { D = 2, RUNS = 2, ROWS = 3, N = 5 };
   static const double phi[ROWS][D * RUNS] = {{1, 0, 0.5, -1}, {-0.5, 2, 1, 1}, {0.3, 0.1, -2, 0}},
@@ -316,7 +319,8 @@ static void test_other_ranks(void) {
   check_likelihoods("poisson", 1);
 }
 
-/* Four points, two of them equal; in their first coordinates there are three values, in the second two. */
+/* Checks distinct values: four points, two of them equal; in their first coordinates there are three values,
+ * in the second two. */
 static void test_distinct(void) {
   const double x[8] = {1, 2, 1, 3, 5, 5, 5, -5};
   double share;
@@ -326,13 +330,13 @@ static void test_distinct(void) {
   CHECK_NEAR(share, 0.5, 0);
 }
 
-/* Distances 5, 0 and 13 to (1, 2). */
+/* Checks distances 5, 0 and 13 to (1, 2). */
 static void test_distance(void) {
   double x[6] = {4, 1, 6, 6, 2, 14}, truth[2] = {1, 2};
   CHECK_NEAR(metric_distance(2, 3, x, truth), 6, 1e-15);
 }
 
-/* Mean distance 6, less half of the mean distance of the three pairs. */
+/* Checks the energy score: mean distance 6, less half of the mean distance of the three pairs. */
 static void test_energy_score(void) {
   double x[6] = {4, 1, 6, 6, 2, 14}, truth[2] = {1, 2};
   const double pairs = 5 + hypot(2, 8) + hypot(5, 12);

@@ -1,5 +1,5 @@
-/* Gaussian mixtures against SciPy and scikit-learn (golden/mixture.py), finite differences and closed forms.
- */
+/* Gaussian mixtures against SciPy and scikit-learn (golden/mixture.py), finite differences and closed
+ * forms. */
 #include "core/arena.h"
 #include "mixture_golden.h"
 
@@ -38,8 +38,8 @@ static void test_density_and_score(void) {
   store_abandon(file);
 }
 
-/* Central differences of the score, step 1e-5: error about 1e-9 of the third derivatives, which are below 1e3
- * here. */
+/* Checks products with the Hessian by central differences of the score, step 1e-5: error about 1e-9 of the
+ * third derivatives, which are below 1e3 here. */
 static void test_hessian_product(void) {
   SCRATCH_ARENA(memory);
   StoreFile *file = golden_open();
@@ -63,8 +63,8 @@ static void test_hessian_product(void) {
   store_abandon(file);
 }
 
-/* A lane's numbers do not depend on its place or on the others, nor on whether density and score are taken
- * together. */
+/* Checks that a lane's numbers depend neither on its place nor on the others, nor on whether density and
+ * score are computed together. */
 static void test_lanes(void) {
   SCRATCH_ARENA(memory);
   enum { LANES = 150 };
@@ -95,7 +95,7 @@ static void test_lanes(void) {
   store_abandon(file);
 }
 
-/* 1e5 standard deviations away the nearest component is all there is; no exception, nothing lost. */
+/* Checks that at 1e5 standard deviations only the closest component counts; no exception, nothing lost. */
 static void test_far(void) {
   SCRATCH_ARENA(memory);
   Mixture mixture;
@@ -112,14 +112,14 @@ static void test_far(void) {
   CHECK_NEAR(density[1], log(0.25) - 0.5 * log(2e-6 * M_PI) - 0.5e6 * 99 * 99, 1e-5);
   CHECK_NEAR(score[0], -98e6, 1e-6);
   CHECK_NEAR(score[1], 99e6, 1e-6);
-  /* Half way, r = 1/4, 3/4 and the scores are -+1.5e6. */
+  /* Half-way between, r = 1/4, 3/4 and the scores are -+1.5e6. */
   CHECK_NEAR(score[2], 0.5 * 1.5e6, 1e-3);
   CHECK_NEAR(product[0], -1e6, 1e-6);
   CHECK_NEAR(product[2] / 1e12, -1e-6 + 2.25 - 0.5625, 1e-8);
 }
 
-/* Moments within 5 standard errors; and each lane is one uniform (the component), then d normals of its
- * stream. */
+/* Checks moments within 5 standard errors, and that each lane uses one uniform (the component), then d
+ * normals of its stream. */
 static void test_sample(void) {
   SCRATCH_ARENA(memory);
   enum { LANES = 20000 };
@@ -167,7 +167,8 @@ static void test_prepare_errors(void) {
   CHECK_FAILS(mixture_prepare(&mixture), STATUS_INPUT, "component 0 of the mixture has weight 0");
 }
 
-/* Not below the best of 120 starts of scikit-learn by more than 1e-4, for three keys each. */
+/* Checks that the fit is not below the best of 120 starts of scikit-learn by more than 1e-4, for three keys
+ * each. */
 static void test_fit_against_sklearn(void) {
   SCRATCH_ARENA(memory);
   enum { FAMILIES = 4, COUNTS = 2, N = 1000 };
@@ -193,8 +194,9 @@ static void test_fit_against_sklearn(void) {
   store_abandon(file);
 }
 
-/* The rough fit may stop where the likelihood still rises by a millionth in each step, and at another of the
- * optima: .01 nats, a third of a standard error of a mean of 1000 log densities of unit variance. */
+/* Checks the rough fit, which may stop where the likelihood still rises by a millionth per step, and at
+ * another of the optima: 0.01 nats, a third of a standard error of a mean of 1000 log densities of unit
+ * variance. */
 static void test_rough_fit(void) {
   SCRATCH_ARENA(memory);
   enum { FAMILIES = 4, N = 1000, COMPONENTS = 4, STARTS = 4 };
@@ -214,7 +216,8 @@ static void test_rough_fit(void) {
   store_abandon(file);
 }
 
-/* The fit follows a change of unit and origin, and a key and run give the same bits twice. */
+/* Checks that the fit follows a change of unit and origin, and that a key and run give the same bits
+ * twice. */
 static void test_fit_equivariance(void) {
   SCRATCH_ARENA(memory);
   enum { N = 1000 };
@@ -233,7 +236,7 @@ static void test_fit_equivariance(void) {
   store_abandon(file);
 }
 
-/* Three well separated clumps of 2, 3 and 5 points of known moments are found. */
+/* Checks that three well separated clumps of 2, 3 and 5 points of known moments are found. */
 static void test_fit_recovers(void) {
   SCRATCH_ARENA(memory);
   double x[10] = {-101, -99, 0, 1, 2, 200, 201, 202, 203, 204};
@@ -277,7 +280,7 @@ static void test_fit_gaussian(void) {
     CHECK_NEAR(mixture.covariance[i], covariance[i] * (i % (D + 1) == 0 ? 1 + 1e-6 : 1), 1e-12);
 }
 
-/* Too few, repeated, constant and collinear samples: a sentence, or a mixture with finite numbers. */
+/* Checks too few, repeated, constant and collinear samples: a sentence, or a mixture with finite numbers. */
 static void test_degenerate(void) {
   SCRATCH_ARENA(memory);
   enum { N = 300 };
@@ -314,7 +317,7 @@ static void test_degenerate(void) {
   CHECK_NEAR(mixture.mean[1], 4, 1e-12);
   CHECK_NEAR(mixture.covariance[3], 1e-6, 1e-15);
   CHECK_OK(mixture_fit(&memory, 1, 4, (double[]){1, 2, 3, 4}, 4, 5, key, 0, &mixture,
-                       NULL)); /* as many as samples */
+                       NULL)); /* one component per sample */
 }
 
 int main(void) {

@@ -7,8 +7,8 @@
 #include "model/mixture/mixture_fit.h"
 #include "model/prior/families.h"
 
-/* The E-step against sums over components one by one; the samples begin in the middle. Products of features
- * are multiplied out, so that 1e-11 is lost. */
+/* Checks the E-step against sums over components one by one; the samples begin in the middle. Products of
+ * features are multiplied out, which loses 1e-11. */
 static void test_expect(void) {
   SCRATCH_ARENA(memory);
   enum { N = 700, FIRST = 300 };
@@ -46,9 +46,9 @@ static void test_expect(void) {
   store_abandon(file);
 }
 
-/* Computes expected[n], the log density of x[n] under mean and covariance of the others, with one sample more
- * of all samples' variance and `shared` of their own variance, in the two coordinates where these have no
- * correlation. Returns the mean. */
+/* Computes expected[n], the log density of x[n] under mean and covariance of the other samples, plus one
+ * sample with the variance of all samples and `shared` samples with the variance of the others, all without
+ * correlation between the two coordinates. Returns the mean. */
 static double leave_one_out(int count, const double *x, double shared, double *expected) {
   double sum = 0, mean[2] = {0}, variance[2] = {0};
   for (int i = 0; i < 2; i++) {
@@ -79,9 +79,9 @@ static double leave_one_out(int count, const double *x, double shared, double *e
   return sum;
 }
 
-/* One Gaussian of few samples, whose folds are its samples: each under a fit to the others, with the shared
- * variance that is best, of those that eight times the samples reach. Correlated coordinates take none, and
- * the fit is the moments; independent ones take all. */
+/* Checks one Gaussian of few samples, whose folds are its samples: each under a fit to the others, with the
+ * best amount of shared variance among the amounts that eight times the samples allow. Correlated coordinates
+ * take none, and the fit is given by the moments; independent ones take the most. */
 static void test_held_out(void) {
   enum { N = 12 };
   const double x[2][2 * N] = {
@@ -100,7 +100,7 @@ static void test_held_out(void) {
                          &shared));
     CU_ASSERT_EQUAL(shared, tried[chosen]);
     CU_ASSERT_EQUAL(mixture_held_out(N), 10);
-    for (int n = 0; n < 10; n++) { /* in an order that nobody knows */
+    for (int n = 0; n < 10; n++) { /* in no particular order */
       double nearest = INFINITY;
       for (int k = 0; k < N; k++) nearest = fmin(nearest, fabs(held_out[n] - expected[chosen][k]));
       CHECK_NEAR(nearest, 0, 1e-12);
@@ -113,10 +113,10 @@ static void test_held_out(void) {
   CU_ASSERT(mixture_candidate_fits(19, 44, 2) && !mixture_candidate_fits(19, 43, 2)); /* or 20 */
 }
 
-/* Sixty samples about each of four places in twelve dimensions, where a covariance has 78 entries: with the
- * variances that they have in common the fit to fresh samples is closer than with covariances of their own,
- * whose samples hardly tell them. The largest candidate grows where samples are many and held-out likelihood
- * rises, and says so. */
+/* Checks shrinkage: sixty samples about each of four places in twelve dimensions, where a covariance has 78
+ * entries. With the variances that they have in common the fit to fresh samples is closer than with
+ * covariances of their own, which the samples hardly determine. The largest candidate grows where samples are
+ * many and held-out likelihood rises, and this is reported. */
 static void test_shrinkage(void) {
   SCRATCH_ARENA(memory);
   enum { D = 12, N = 240, C = 4, FRESH = 4000 };
@@ -142,14 +142,15 @@ static void test_shrinkage(void) {
     mixture_log_density(of[k], FRESH, y, density);
     for (int n = 0; n < FRESH; n++) mean[k] += density[n] / FRESH;
   }
-  CU_ASSERT(mean[1] > mean[0] - 0.5); /* 51 and 12 parameters cost half a nat each over 240 samples: 0.13 */
-  CU_ASSERT(mean[2] < mean[0] - 0.5); /* 351 of them: 0.73, and more, as samples are few */
+  CU_ASSERT(mean[1] >
+            mean[0] - 0.5); /* 51 and 12 parameters cost half a nat each, divided by 240 samples: 0.13 */
+  CU_ASSERT(mean[2] < mean[0] - 0.5); /* 351 parameters: 0.73, and more, as samples are few */
   free(x), free(y), free(density);
 }
 
-/* A square of 24 x 24 places, 17 samples about each: 256 Gaussians are too few for it, and 512 are tried, for
- * which there are two samples for each parameter, but not 1 024. One place does not ask for more than 256,
- * and 5 000 samples are not enough to try. */
+/* Checks growth: a square of 24 x 24 places, 17 samples about each, where 256 Gaussians are too few. 512 are
+ * tried, for which there are two samples per parameter, but not 1 024. One place does not need more than 256,
+ * and 5 000 samples are not enough to try more. */
 static void test_growth(void) {
   SCRATCH_ARENA(memory);
   enum { N = 10000, SIDE = 24 };
@@ -176,7 +177,8 @@ static void test_growth(void) {
   free(x);
 }
 
-/* The highest mean wins, unless fewer components are below it by less than the noise of the difference. */
+/* Checks that the highest mean wins, unless fewer components are below it by less than the noise of the
+ * difference. */
 static void test_choice(void) {
   const double one[4] = {-3, -3, -3, -3}, two[4] = {-1, -2, -1, -2}, three[4] = {-1.2, -1.7, -1.1, -1.9};
   const double *density[3] = {one, two, three};
@@ -190,7 +192,7 @@ static void test_choice(void) {
   mixture_choice_make(4, 1, components, density, &choice);
   CU_ASSERT_EQUAL(choice.chosen, 0);
   mixture_choice_make(1, 3, components, density, &choice);
-  CU_ASSERT_EQUAL(choice.components[choice.chosen], 1); /* of one sample nothing can be said */
+  CU_ASSERT_EQUAL(choice.components[choice.chosen], 1); /* a single sample decides nothing */
 }
 
 static void test_candidates(void) {
@@ -215,7 +217,7 @@ static void fit_auto(Arena *memory, const Samples *samples, uint32_t replicate, 
   CHECK_OK(prior_fit(memory, &prior_mixture, &fit, samples, out));
 }
 
-/* Mean log density of fresh samples under a prior and under the truth. */
+/* Computes the mean log density of fresh samples under a prior and under the truth. */
 static void compare(const Prior *prior, const Mixture *truth, double *reached, double *best) {
   enum { FRESH = 20000 };
   double *x = golden_array((size_t)truth->d * FRESH), *density = golden_array(FRESH);
@@ -229,10 +231,11 @@ static void compare(const Prior *prior, const Mixture *truth, double *reached, d
   free(x), free(density);
 }
 
-/* Samples of one Gaussian, and of four six units apart: never fewer are chosen, and at most two more (the
- * rule of one standard error takes one of many candidates by chance now and then). On fresh samples the fit
- * is below the truth by what its parameters cost, on average half a nat each over the number of samples
- * (Akaike 1973), and more where a component was fitted to noise; four times that is allowed. */
+/* Checks samples of one Gaussian, and of four that are six units apart: never fewer are chosen, and at most
+ * two more (the rule of one standard error picks one of many candidates by chance now and then). On fresh
+ * samples the fit is below the truth by the cost of its parameters, on average half a nat each divided by the
+ * number of samples (Akaike 1973), and more where a component was fitted to noise; four times that is
+ * allowed. */
 static void test_known(void) {
   SCRATCH_ARENA(memory);
   enum { N = 1000 };
@@ -259,7 +262,7 @@ static void test_known(void) {
   }
 }
 
-/* The choice is in the file and comes back. */
+/* Checks that the choice is written to the file and read back. */
 static void test_file(void) {
   SCRATCH_ARENA(memory);
   static const char NAME[] = "test_mixture_choice.nc";
@@ -282,8 +285,8 @@ static void test_file(void) {
   remove(NAME);
 }
 
-/* One sample, copies of one or of few, a constant, a line, an outlier, heavy tails: a prior of finite
- * numbers, made without a sentence. */
+/* Checks one sample, copies of one or of few, a constant, a line, an outlier, heavy tails: each gives a prior
+ * of finite numbers, without an error. */
 static void test_awkward(void) {
   SCRATCH_ARENA(memory);
   enum { N = 300 };

@@ -101,7 +101,7 @@ static void example_free(Example *e) {
   for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) free(blocks[i]);
 }
 
-/* Column `lane` of x[d, lanes]. */
+/* Copies column `lane` of x[d, lanes]. */
 static void column(const Example *e, const double *x, int lane, double *out) {
   for (int i = 0; i < e->shape.width[0]; i++) out[i] = x[i * e->lanes + lane];
 }
@@ -119,9 +119,9 @@ static void expect(Example *e, Pass pass) {
   }
 }
 
-/* Largest difference over the largest expected size. float32 keeps 6e-8; sums of a few hundred terms through
- * a few layers lose a factor of 100 at most, unless a ReLU switches within rounding: none does in these
- * examples. */
+/* Checks the largest difference divided by the largest expected size. float32 keeps 6e-8; sums of a few
+ * hundred terms through a few layers lose a factor of 100 at most, unless a ReLU switches within rounding:
+ * none does in these examples. */
 static void check_close(size_t n, const float *actual, const double *expected) {
   double error = 0, size = 0;
   for (size_t i = 0; i < n; i++) {
@@ -158,7 +158,7 @@ static void test_vjp(void) {
     }
 }
 
-/* To the bit what `forward`, and `vjp` for unit vectors, give. */
+/* Checks that the Jacobian is to the bit what `forward`, and `vjp` for unit vectors, give. */
 static void test_jacobian(void) {
   for (int i = 0; i < SHAPES; i++) {
     enum { LANES = 128 };
@@ -197,15 +197,16 @@ static void test_loss_gradient(void) {
     }
 }
 
-/* Slopes of lane n of the outputs' sum: v. */
+/* Uses v as the slopes: those of sum_n v_n y_n. */
 static void take_slopes(void *context, int first, const float *y, float *slope) {
   const Example *e = context;
   (void)y;
   for (int n = 0; n < NETWORK_LANES; n++) slope[n] = e->v[first + n];
 }
 
-/* With one output: the derivatives by the parameters of lane n are the gradient of (y - t)^2 with t = y -
- * 1/2; and the gradient of sum_n v_n y_n is their sum. Inputs in rows wider than the lanes that are used. */
+/* Checks derivatives by the parameters with one output: those of lane n are the gradient of (y - t)^2 with t
+ * = y - 1/2, and the gradient of sum_n v_n y_n is their sum. Inputs are in rows wider than the lanes that are
+ * used. */
 static void test_parameter_derivatives(void) {
   enum { LANES = 128, WIDE = 192 };
   for (int i = 0; i < SHAPES; i++) {
@@ -259,7 +260,7 @@ static void test_same_bits(void) {
   }
 }
 
-/* A lane does not depend on which lanes are beside it. */
+/* Checks that a lane does not depend on the lanes next to it. */
 static void test_lanes_are_independent(void) {
   Example e = example(0, 128);
   float *shifted = floats(e.block), *out = floats(e.block);
@@ -274,7 +275,7 @@ static void test_lanes_are_independent(void) {
   example_free(&e);
 }
 
-/* Nor on how many they are, in whole grains: of 64 and 16, 32 and 48 more. */
+/* Checks that a lane does not depend on how many there are, in whole grains: of 64 and 16, 32 and 48 more. */
 static void test_few_lanes(void) {
   for (int lanes = 64 + NETWORK_GRAIN; lanes < 128; lanes += NETWORK_GRAIN)
     for (int i = 0; i < SHAPES; i++) {
@@ -301,8 +302,8 @@ static void test_few_lanes(void) {
     }
 }
 
-/* Central differences of the reference; the loss is piecewise quadratic, so their error is rounding, 1e-16 /
- * h. */
+/* Checks the gradient by central differences of the reference; the loss is piecewise quadratic, so their
+ * error is rounding, 1e-16 / h. */
 static void test_reference_gradient(void) {
   const double h = 1e-6;
   for (int i = 0; i < 6; i++) {

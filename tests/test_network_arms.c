@@ -1,4 +1,4 @@
-/* Policies whose mean reward is a network: the arm they take, what they are refused, and that they learn a
+/* Policies whose mean reward is a network: the arm that they choose, what they refuse, and that they learn a
  * reward that no linear model can. */
 #include "core/arena.h"
 #include "network_reference.h"
@@ -9,7 +9,7 @@
 #include "study/belief.h"
 #include "study/keys.h"
 
-/* The arm of the largest output, from plain double precision. */
+/* Checks that the chosen arm is that of the largest output, computed in plain double precision. */
 static void test_arms(void) {
   SCRATCH_ARENA(memory);
   enum { D = 3, K = 70, B = 3 };
@@ -56,7 +56,7 @@ static StudyFile *parse(const char *policy) {
   return study;
 }
 
-/* regret[runs] of one block, as the bandit study plays it. */
+/* Plays one block as the bandit study does: regret[runs]. */
 static void play(const char *policy, int runs, double *regret) {
   SCRATCH_ARENA(memory);
   StudyFile *study = parse(policy);
@@ -103,8 +103,8 @@ static void play(const char *policy, int runs, double *regret) {
   for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) free(blocks[i]);
 }
 
-/* Rewards (phi' theta*)^2, which no linear function of phi follows. Paired with it, the network's regret is
- * lower by more than three standard errors. */
+/* Checks that the network beats a linear model on rewards (phi' theta*)^2, which no linear function of phi
+ * follows. Paired with it, the network's regret is lower by more than three standard errors. */
 static void test_network_beats_linear(void) {
   enum { RUNS = 144 };
   static const char *const networks[] = {

@@ -1,12 +1,12 @@
 /* A network as mean reward: gradient, Gauss-Newton and exact Hessian against finite differences in double
- * precision, batches, and samplers that take it. */
+ * precision, batches, and samplers that accept it. */
 #include "catch_up_fixture.h"
 #include "network_reference.h"
 
 #include "core/arena.h"
 #include "sampler/gradient/potential.h"
 
-/* p = 4 * 5 + 5 * 4 + 5. 70 rows are more than the network takes at once. */
+/* p = 4 * 5 + 5 * 4 + 5. 70 rows are more than the network processes at once. */
 enum { D = 3, P = 49, RUNS = 2, ROWS = 70 };
 static const int HIDDEN[] = {5, 4};
 static const double ETA = 2.5, LAMBDA = 0.6;
@@ -33,13 +33,13 @@ static double output(const Case *c, int run, int row, const double *theta) {
   return u;
 }
 
-/* theta of a run, as the program rounds it. */
+/* Returns theta of a run, as the program rounds it. */
 static void weights(const Case *c, int run, double *theta) {
   for (int i = 0; i < P; i++) theta[i] = (float)c->theta[i * RUNS + run];
 }
 
-/* `residual` NAN: any rewards; else every reward is the network's output plus residual times a number of its
- * row. */
+/* Begins a case. `residual` NAN: any rewards; otherwise every reward is the network's output plus residual
+ * times a number of its row. */
 static void begin(Arena *memory, Case *c, int rows, double residual) {
   const char *sets[] = {"eta=2.5", "lambda=0.6"};
   Rng rng = fixture_rng(0, 8000);
@@ -70,7 +70,7 @@ static void begin(Arena *memory, Case *c, int rows, double residual) {
 
 static void end(Case *c) { free_sampler(&c->lmc); }
 
-/* U of a run from its definition. */
+/* Computes U of a run from its definition. */
 static double definition(const Case *c, int run, const double *theta) {
   double loss = 0, square = 0;
   for (int i = 0; i < P; i++) square += theta[i] * theta[i];
@@ -82,7 +82,7 @@ static double definition(const Case *c, int run, const double *theta) {
 }
 
 /* Central differences of a function of theta along coordinate i, or i and j. No ReLU of these examples
- * switches within the step, but for the few that a tolerance on the worst would show. */
+ * switches within the step, except for the few that a tolerance on the worst would reveal. */
 static const double STEP = 1e-5, WIDE = 1e-3;
 
 static double slope_of(const Case *c, int run, int i) {
@@ -105,8 +105,8 @@ static double output_slope(const Case *c, int run, int row, int i) {
   return (side[1] - side[0]) / (2 * STEP);
 }
 
-/* Entry (i, j) of the Hessian of U, by four corners: f is linear in each weight where no ReLU switches, so
- * the step can be wide. */
+/* Returns entry (i, j) of the Hessian of U, by four corners: f is linear in each weight where no ReLU
+ * switches, so the step can be wide. */
 static double curvature_of(const Case *c, int run, int i, int j) {
   double u[4];
   for (int corner = 0; corner < 4; corner++) {
@@ -119,7 +119,7 @@ static double curvature_of(const Case *c, int run, int i, int j) {
   return (u[3] - u[1] - u[2] + u[0]) / (4 * WIDE * WIDE);
 }
 
-/* The gradient to single precision, and the Gauss-Newton Hessian eta (lambda I + J'J). */
+/* Checks the gradient to single precision, and the Gauss-Newton Hessian eta (lambda I + J'J). */
 static void test_derivatives(void) {
   SCRATCH_ARENA(memory);
   static Case c;
@@ -155,11 +155,12 @@ static void test_derivatives(void) {
   end(&c);
 }
 
-/* The layer of a weight: f is linear in those of one layer, so the Hessian of f has no entries within. */
+/* Returns the layer of a weight: f is linear in those of one layer, so the Hessian of f has no entries within
+ * a layer. */
 static int layer_of(int i) { return i < 20 ? 0 : i < 44 ? 1 : 2; }
 
-/* Exact less Gauss-Newton Hessian: nothing where the network fits the rewards or within a layer; elsewhere in
- * proportion to the residuals, and not nothing. */
+/* Checks exact minus Gauss-Newton Hessian: zero where the network fits the rewards or within a layer;
+ * elsewhere proportional to the residuals, and not zero. */
 static void test_exact_hessian(void) {
   SCRATCH_ARENA(memory);
   enum { FEW = 6 };
@@ -194,8 +195,8 @@ static double *draw(Arena *memory, const SamplerOps *method, const Prior *prior,
   return theta;
 }
 
-/* Every sampler that takes networks: finite draws, the same bytes again, and a run's draws do not depend on
- * the runs beside it. */
+/* Checks every sampler that accepts networks: finite draws, the same bytes when repeated, and a run's draws
+ * do not depend on its neighbours. */
 static void test_every_sampler(void) {
   SCRATCH_ARENA(memory);
   const int hidden[] = {4, 3};
@@ -231,9 +232,9 @@ static void test_every_sampler(void) {
   CU_ASSERT(methods >= 4);
 }
 
-/* A network without hidden layers is linear, f = w' phi + b, so Langevin chains settle where those of the
- * linear model with features (phi, 1) do: at N(V^-1 b, V^-1 / eta). Mean over chains after many steps; the
- * discretisation moves no mean. */
+/* Checks a network without hidden layers: it is linear, f = w' phi + b, so Langevin chains settle where those
+ * of the linear model with features (phi, 1) do: at N(V^-1 b, V^-1 / eta). Mean over chains after many steps;
+ * the discretisation moves no mean. */
 static void test_linear_network(void) {
   SCRATCH_ARENA(memory);
   enum { CHAINS = 400, DIM = SMALL_D + 1 };
@@ -278,7 +279,7 @@ static void test_refusals(void) {
   CU_ASSERT_PTR_NOT_NULL(strstr(sentence, "one of vits1, vits2, vits2_hf, lmc"));
   CU_ASSERT_TRUE(sampler_misfit(sampler_find("lmc"), &prior, &logistic, sizeof sentence, sentence));
   CU_ASSERT_FALSE(sampler_misfit(sampler_find("lmc"), &prior, &gaussian, sizeof sentence, sentence));
-  /* Matrices of a network that no machine should be asked for. */
+  /* Matrices of a network that are larger than any machine should be asked for. */
   const int wide[] = {60, 60};
   const Likelihood large = network_likelihood("gaussian", 20, 2, wide);
   CHECK_OK(prior_weights((int)network_parameters(&large.network), &prior));

@@ -1,5 +1,5 @@
-/* A prior that is learned while tasks go on: what it believes against the truth and against a fit of all
- * tasks from scratch, and what a changed world does to it. */
+/* A prior that is learned while tasks continue: what it believes against the truth and against a fit of all
+ * tasks from scratch, and the effect of a changed world. */
 #include "harness.h"
 
 #include "core/rng.h"
@@ -12,7 +12,7 @@
 
 enum { ROWS = 30, MOST = 8, HELD_OUT = 2000 };
 
-/* Two narrow ridges, far from any single Gaussian. */
+/* Makes two narrow ridges, far from any single Gaussian. */
 static void make_truth(Arena *memory, int d, double centre, Mixture *out) {
   CHECK_OK(mixture_create(memory, d, 2, out));
   for (int c = 0; c < 2; c++) {
@@ -25,8 +25,8 @@ static void make_truth(Arena *memory, int d, double centre, Mixture *out) {
   CHECK_OK(mixture_prepare(out));
 }
 
-/* Adds tasks of this distribution: rows of x ~ N(0, I), noise 0.5; numbered from `first`, whose streams they
- * have. */
+/* Adds tasks from this distribution: rows of x ~ N(0, I), noise 0.5; numbered from `first`, which also
+ * selects their streams. */
 static void add_tasks(const Mixture *truth, int first, int tasks, Logs *logs) {
   enum { D = 8 };
   const int d = truth->d;
@@ -45,7 +45,7 @@ static void add_tasks(const Mixture *truth, int first, int tasks, Logs *logs) {
   }
 }
 
-/* Returns the mean log marginal likelihood of tasks that nobody has learned from. */
+/* Returns the mean log marginal likelihood of tasks that the prior has not learned from. */
 static double predict(const Logs *logs, const Mixture *mixture) {
   static double density[HELD_OUT];
   double sum = 0;
@@ -63,10 +63,10 @@ static void create(Arena *memory, int d, int most, const Likelihood *likelihood,
   CHECK_OK(online_create(memory, &start, most, likelihood, rng_key(1, RNG_MIXTURE_START), 0, out));
 }
 
-/* Task by task. What it loses against the truth, in log likelihood of a task that it has not seen, falls, and
- * after 200 tasks is at most 0.15 in d = 2 and 0.5 in d = 5: k parameters cost k / (2 n) (Wilks 1938), 11 and
- * 41 of them 0.03 and 0.1; the rest is for starts that end in a lesser optimum. Before the first it is
- * over 1. */
+/* Learns task by task. Its loss against the truth, in log likelihood of a task that it has not seen, falls,
+ * and after 200 tasks is at most 0.15 in d = 2 and 0.5 in d = 5: k parameters cost k / (2 n) (Wilks 1938), 11
+ * and 41 of them 0.03 and 0.1; the rest allows for starts that end in a lesser optimum. Before the first task
+ * it is over 1. */
 static void test_learns(void) {
   static const double allowed[] = {0.15, 0.5};
   static const int dimensions[] = {2, 5};
@@ -96,10 +96,10 @@ static void test_learns(void) {
   }
 }
 
-/* Six narrow Gaussians of one covariance, d = 5, 300 tasks: all that is learned has one covariance, and the
- * loss is below the 0.999 quantile, 102.2, of chi-squared for the 62 parameters of eight such Gaussians
- * (Wilks 1938), and what the start takes. Covariances of their own, of few tasks each, or fewer components
- * lose more. */
+/* Checks six narrow Gaussians of one covariance, d = 5, 300 tasks: all that is learned has one covariance,
+ * and the loss is below the 0.999 quantile, 102.2, of chi-squared for the 62 parameters of eight such
+ * Gaussians (Wilks 1938), plus the cost of the start. Separate covariances, each learned from few tasks, or
+ * fewer components lose more. */
 static void test_one_covariance(void) {
   enum { D = 5, TRUE = 6, TASKS = 300 };
   SCRATCH_ARENA(memory);
@@ -131,8 +131,9 @@ static void test_one_covariance(void) {
   if (!(lost < allowed)) printf("%d components lose %g\n", online.now.components, lost);
 }
 
-/* One Gaussian is what EM on all tasks gives (logs_fit), but for the weight of the start: within a tenth of a
- * standard deviation, as START_TASKS count for it and one item of the prior for the covariance. */
+/* Checks that one Gaussian is what EM on all tasks gives (logs_fit), except for the weight of the start:
+ * within a tenth of a standard deviation, as START_TASKS count for it and one item of the prior for the
+ * covariance. */
 static void test_gaussian(void) {
   SCRATCH_ARENA(memory);
   enum { D = 3 };
@@ -159,8 +160,8 @@ static void test_gaussian(void) {
   }
 }
 
-/* With fewer than ONLINE_LEAST tasks nothing changes; learning twice from the same tasks goes on with EM
- * alone, and what comes of the same tasks is the same to the bit. */
+/* Checks that with fewer than ONLINE_LEAST tasks nothing changes, that learning twice from the same tasks
+ * only continues EM, and that the same tasks give the same result to the bit. */
 static void test_repeats(void) {
   SCRATCH_ARENA(memory);
   const Likelihood likelihood = {.ops = likelihood_find("gaussian"), .noise = 0.5};
@@ -183,7 +184,8 @@ static void test_repeats(void) {
       0);
 }
 
-/* Begins with N(0, I) in the plane, with tasks that come in order; held-out tasks are of the other world. */
+/* Begins with N(0, I) in the plane, with tasks that arrive in order; held-out tasks are from the other
+ * world. */
 static void create_changing(Arena *memory, const Likelihood *likelihood, Mixture *truth, Mixture *other,
                             Logs *held_out, Online *online) {
   make_truth(memory, 2, 1.5, truth);
@@ -194,8 +196,8 @@ static void create_changing(Arena *memory, const Likelihood *likelihood, Mixture
   online->in_order = true;
 }
 
-/* After 200 tasks of one world 30 of another one, the negative of it, are enough to predict these half as
- * badly. */
+/* Checks that after 200 tasks of one world 30 of another one, the negative of it, are enough to halve the
+ * loss in predicting these. */
 static void test_changed_world(void) {
   SCRATCH_ARENA(memory);
   const Likelihood likelihood = {.ops = likelihood_find("gaussian"), .noise = 0.5};
@@ -217,13 +219,13 @@ static void test_changed_world(void) {
   if (!(after < before / 2)) printf("changed world: %g, then %g\n", before, after);
 }
 
-/* Where tasks are many, fits from new starts are spread: after 3 000 of them no update does more than two EM
- * steps with what is believed, 100 000 tasks times components, and the one step that goes beyond these (40
- * iterations on the last 512 tasks, or one over all). All are done within 64 updates, and a world that came
- * with the last 600 tasks is then known. Allowed is the sum of what it may lose: the last 32 tasks count
- * beside eight of all, a fifth of which are new, so that the new world has 0.84 of the weight; log likelihood
- * ratios are chi-squared (Wilks 1938), whose 0.999 quantiles are 10.83 for the one weight within the new
- * world, of 40 tasks, and 29.59 for the ten other parameters, of 600. */
+/* Checks that where tasks are many, fits from new starts are spread out: after 3 000 tasks no update does
+ * more than two EM steps with the current belief, 100 000 tasks times components, and the one step that
+ * exceeds these (40 iterations on the last 512 tasks, or one over all). All are done within 64 updates, and a
+ * world that appeared with the last 600 tasks is then known. The allowed loss is the sum of its parts: the
+ * last 32 tasks count in addition to eight of all, a fifth of which are new, so that the new world has 0.84
+ * of the weight; log likelihood ratios are chi-squared (Wilks 1938), with 0.999 quantiles 10.83 for the one
+ * weight within the new world, from 40 tasks, and 29.59 for the ten other parameters, from 600. */
 static void test_spread(void) {
   enum { MANY = 3000, NEW = 600, BUDGET = 100000 };
   SCRATCH_ARENA(memory);
@@ -250,7 +252,7 @@ static void test_spread(void) {
   if (!(lost < allowed)) printf("spread over %d updates: lost %g\n", updates, lost);
 }
 
-/* Clicks: rows are kept, and the mixture predicts other tasks better than N(0, I). */
+/* Checks clicks: rows are kept, and the mixture predicts other tasks better than N(0, I). */
 static void test_clicks(void) {
   SCRATCH_ARENA(memory);
   const Likelihood likelihood = {.ops = likelihood_find("logistic"), .noise = 1};

@@ -49,7 +49,8 @@ static void test_kinds(void) {
   CU_ASSERT_EQUAL(owner("."), OWNERSHIP_OTHER);
 }
 
-/* One of ours whose last byte is gone is not provably ours any more, but still carries what is in it. */
+/* Checks that one of our files whose last byte is missing is not provably ours any more, but still contains
+ * its text. */
 static void test_damaged(void) {
   struct stat info;
   CHECK_OK(write_ours("damaged.nc"));
@@ -60,7 +61,7 @@ static void test_damaged(void) {
   CU_ASSERT_FALSE(ownership_carries(AT_FDCWD, in_folder("damaged.nc"), "name: b"));
 }
 
-/* At every place around the end of a block of 64 KiB. */
+/* Checks every place around the end of a block of 64 KiB. */
 static void test_text_across_blocks(void) {
   enum { BLOCK = 1 << 16 };
   static char text[2 * BLOCK];

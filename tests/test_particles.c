@@ -5,7 +5,7 @@
 
 enum { MOST = 1000 };
 
-/* n weights of sum 1, of very different sizes, some of them 0. */
+/* Draws n weights of sum 1, of very different sizes, some of them 0. */
 static void random_weights(int n, uint32_t run, double *weight) {
   Rng rng = fixture_rng(run, 5000);
   double sum = 0;
@@ -14,7 +14,7 @@ static void random_weights(int n, uint32_t run, double *weight) {
   for (int j = 0; j < n; j++) weight[j] /= sum;
 }
 
-/* Straight from the definition, also far from 0, where exp would overflow or vanish. */
+/* Checks weights against the definition, also far from 0, where exp would overflow or vanish. */
 static void test_weights(void) {
   const int sizes[] = {1, 2, 7, 8, 9, 33, 1000};
   const double shifts[] = {0, 1e4, -1e4};
@@ -31,7 +31,8 @@ static void test_weights(void) {
     }
 }
 
-/* NaN and infinities have no part in it and raise nothing; when no particle is left the weights are equal. */
+/* Checks that NaN and infinities are left out and raise nothing; when no particle is left the weights are
+ * equal. */
 static void test_weights_of_numbers_that_are_not_finite(void) {
   double x[12] = {NAN, 1, INFINITY, 2, -INFINITY, -NAN, 1, NAN, NAN, -1e300, NAN, 2}, weight[12];
   const double e = exp(-1), sum = 2 + 2 * e;
@@ -73,7 +74,7 @@ static void test_ess_at(void) {
   CU_ASSERT_EQUAL(particles_ess_at(MOST, log_weight, -INFINITY, 1, scratch), MOST);
 }
 
-/* Against the loop of the definition, to the last pick. */
+/* Checks resampling against the loop of the definition, to the last pick. */
 static void test_resampling_reference(void) {
   for (uint32_t run = 0; run < 300; run++) {
     const int n = 1 + (int)(run * 37 % MOST), picks = 1 + (int)(run * 71 % 1500);
@@ -82,7 +83,7 @@ static void test_resampling_reference(void) {
     Rng rng = fixture_rng(run, 5004);
     random_weights(n, run, weight);
     rng_uniform(&rng, 1, &offset);
-    if (run % 5 == 0) /* sums that are whole numbers, and offsets beside them */
+    if (run % 5 == 0) /* sums that are whole numbers, and offsets next to them */
       for (int k = 0; k < n; k++) weight[k] = 1.0 / n;
     if (run % 10 == 0) offset = run % 20 ? 0x1p-53 : 1 - 0x1p-53;
     particles_resample(n, weight, offset, picks, chosen);
@@ -94,7 +95,8 @@ static void test_resampling_reference(void) {
   }
 }
 
-/* Every count is picks w_j rounded down or up, for any offset (1e-9: rounding of the running sum). */
+/* Checks that every count is picks w_j rounded down or up, for any offset (1e-9: rounding of the running
+ * sum). */
 static void test_counts_are_rounded(void) {
   const double offsets[] = {1e-12, 0.25, 0.5, 0.999, 1 - 1e-12};
   for (int n = 1; n <= MOST; n = 3 * n + 1)
@@ -116,8 +118,8 @@ static void test_counts_are_rounded(void) {
       }
 }
 
-/* Over a grid of offsets the mean count is picks w_j: a count is a step function of the offset with at most
- * two steps, so the grid of 10 000 errs by at most 2e-4. */
+/* Checks that over a grid of offsets the mean count is picks w_j: a count is a step function of the offset
+ * with at most two steps, so the grid of 10 000 errs by at most 2e-4. */
 static void test_counts_are_unbiased(void) {
   enum { N = 20, PICKS = 13, GRID = 10000 };
   double weight[N], mean[N] = {0};

@@ -51,8 +51,8 @@ static double predictor(const Past *past, const Samples *theta, int task, int l)
   return u;
 }
 
-/* Rewards less their means have mean zero, the variance of the likelihood, and nothing to do with phi; all
- * within 5 standard errors, taken from the sample. */
+/* Checks that rewards less their means have mean zero, the variance of the likelihood, and no correlation
+ * with phi; all within 5 standard errors, estimated from the sample. */
 static void check_rewards(const Problem *problem, const Past *past, const Samples *theta) {
   enum { SUMS = D + 2 };
   double sum[SUMS] = {0}, square[SUMS] = {0};
@@ -72,11 +72,11 @@ static void check_rewards(const Problem *problem, const Past *past, const Sample
       for (int i = 0; i < SUMS; i++) sum[i] += x[i], square[i] += x[i] * x[i];
     }
   for (int i = 0; i < SUMS; i++) CHECK_NEAR(sum[i], 0, 5 * sqrt(square[i]));
-  CU_ASSERT(square[0] > 0.01 * rows); /* and there is something to measure */
+  CU_ASSERT(square[0] > 0.01 * rows); /* and the sums are not empty */
 }
 
-/* E phi = 0 and E phi phi' = I / (d + 2) in the unit ball; each entry within 5 standard errors: the variance
- * of phi_i is at most 1 / (d + 2), that of phi_i phi_j at most 3 / ((d + 2) (d + 4)). */
+/* Checks E phi = 0 and E phi phi' = I / (d + 2) in the unit ball; each entry within 5 standard errors: the
+ * variance of phi_i is at most 1 / (d + 2), that of phi_i phi_j at most 3 / ((d + 2) (d + 4)). */
 static void check_arms(const Past *past) {
   const int rows = past->tasks * past->observations;
   for (int i = 0; i < D; i++) {
@@ -116,7 +116,8 @@ static void test_law(void) {
   }
 }
 
-/* Where arms stay, a task has K of them, and takes each as often: 20 x 2000 of 4 within 5 standard errors. */
+/* Checks that where arms stay, a task has K of them and plays each equally often: 20 x 2000 of 4 within 5
+ * standard errors. */
 static void test_arms_that_stay(void) {
   enum { K = 4 };
   StudyFile *file;
@@ -141,8 +142,8 @@ static void test_arms_that_stay(void) {
   problem_destroy(&problem), config_study_free(file);
 }
 
-/* More tasks, more observations of each, and where one begins, leave tasks as they are; replicates share
- * nothing. */
+/* Checks that tasks stay the same with more tasks, with more observations of each, and wherever one begins;
+ * replicates share nothing. */
 static void test_names(void) {
   StudyFile *file;
   Problem problem;
@@ -164,7 +165,7 @@ static void test_names(void) {
   problem_destroy(&problem), config_study_free(file);
 }
 
-/* No arm and no theta* of the first runs is that of a past task, of whatever number. */
+/* Checks that no arm and no theta* of the first runs is that of a past task, whatever its number. */
 static void test_runs_are_others(void) {
   SCRATCH_ARENA(memory);
   enum { RUNS = 64 };
@@ -187,7 +188,7 @@ static void test_runs_are_others(void) {
   problem_destroy(&problem), config_study_free(file);
 }
 
-/* A finite set gives as many tasks as it has samples to learn from. */
+/* Checks that a finite set gives one task for each sample to learn from. */
 static void test_finite_set(void) {
   StudyFile *file;
   Problem problem;
@@ -216,7 +217,7 @@ static void test_arms_of_theta(void) {
   problem_destroy(&problem), config_study_free(file);
 }
 
-/* Families of many keys, and a theta* for each arm: finite numbers of the right shape. */
+/* Checks families with many keys, and a theta* for each arm: finite numbers of the right shape. */
 static void test_other_problems(void) {
   static const char *const problems[] = {"{family: pool, dimension: 4, reward: quadratic}",
                                          "{family: inverse, theta: cross, arms: 3}",

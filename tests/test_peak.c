@@ -12,7 +12,7 @@ DECLARE_LEVELS(peak_kernel_double);
 
 enum { STEPS = 1000, CHAINS = 12 };
 
-/* Chain i starts at i a; its sum over all chains and lanes. */
+/* Returns the sum over all chains and lanes; chain i starts at i a. */
 static double closed_form(double a, double b, double flops) {
   const double lanes = flops / (2.0 * CHAINS * STEPS), decay = pow(a, STEPS);
   return lanes * (decay * a * CHAINS * (CHAINS - 1) / 2 + CHAINS * b * (1 - decay) / (1 - a));
@@ -24,8 +24,8 @@ static void check(double (*kernel)(long, double *), double a, double b, double t
   CHECK_NEAR(sum, expected, tolerance * expected);
 }
 
-/* Rounding by 6e-8 (float) or 1e-16 in each of a thousand steps, twice where there is no fused multiply-add.
- */
+/* Checks chains, whose rounding is 6e-8 (float) or 1e-16 in each of a thousand steps, twice where there is no
+ * fused multiply-add. */
 static void test_chains(void) {
   const double a = (double)0.999f, b = (double)1e-3f;
   check(peak_kernel_float_v1, a, b, 2e-4);
@@ -38,7 +38,7 @@ static void test_chains(void) {
   check(peak_kernel_double_v4, 0.999, 1e-3, 1e-12);
 }
 
-/* Every try goes on where the last one ended, and round and round. */
+/* Checks that every try continues where the last one ended, and wraps around. */
 static void check_memory(int sharers, size_t least, size_t most) {
   PeakMemory memory;
   CHECK_OK(peak_memory_create(sharers, &memory));

@@ -1,5 +1,5 @@
 /* A theta* and a posterior for each arm: the world's draws, Thompson sampling against separate posteriors
- * worked out here arm by arm, samplers that carry a state, independence of the block, refusals. */
+ * computed here arm by arm, samplers that carry a state, independence of the block, refusals. */
 #include "core/arena.h"
 #include "glm_fixture.h"
 
@@ -14,7 +14,7 @@ enum { D = 3, K = 5, B = 6, ROUNDS = 60, SEED = 3 };
 typedef struct {
   StudyFile *study;
   Problem problem;
-  Likelihood likelihood; /* what the policy believes */
+  Likelihood likelihood; /* what the policy assumes */
   World world;
   History history;
   Policy policy;
@@ -61,7 +61,7 @@ static void game_end(Game *game) {
   config_study_free(game->study);
 }
 
-/* One round; what was seen goes to phi[D, runs] and y[runs]. Returns the summed regret. */
+/* Plays one round; what was seen goes to phi[D, runs] and y[runs]. Returns the summed regret. */
 static double play_round(Game *game, int round, int *arm, double *phi, double *y) {
   double regret[B], sum = 0;
   int64_t fallbacks[B] = {0};
@@ -93,8 +93,8 @@ static Prior make_prior(Arena *memory) {
 
 /* ---- Thompson sampling against K posteriors for each run */
 
-/* L^-T (L^-1 h + z): mean[d] and covariance[d, d] are given, so draw mean + R z with R R' = covariance and R
- * = L^-T upper triangular, which is unique. */
+/* Draws theta = L^-T (L^-1 h + z), that is, mean + R z with R R' = covariance and R = L^-T upper triangular,
+ * which is unique. */
 static void draw(const double *mean, const double *precision, const double *z, double *theta) {
   double l[D][D] = {{0}};
   for (int i = 0; i < D; i++)
@@ -111,7 +111,7 @@ static void draw(const double *mean, const double *precision, const double *z, d
   for (int i = 0; i < D; i++) theta[i] += mean[i];
 }
 
-/* Ridge regression from the rows. */
+/* Computes ridge regression from the rows. */
 static void ridge(const Rows *rows, double *mean, double *precision) {
   double covariance[D * D], h[D] = {0};
   for (int i = 0; i < D * D; i++) precision[i] = i % (D + 1) == 0;
@@ -254,8 +254,8 @@ static bool has_key(const SamplerOps *ops, const char *name) {
   return false;
 }
 
-/* A state that was carried to a sampler of fewer runs, and its history with it, gives the same draws there.
- */
+/* Checks that a state carried to a sampler of fewer runs, together with its history, gives the same draws
+ * there. */
 static void test_carry(void) {
   SCRATCH_ARENA(memory);
   enum { MANY = 70, FEW = 5, OFFSET = 63 };
@@ -308,7 +308,7 @@ static void test_carry(void) {
 
 /* ---- every sampler */
 
-/* The same arms however the runs are cut into blocks; better than chance. */
+/* Checks that the arms are the same however the runs are cut into blocks, and better than chance. */
 static void test_every_sampler(void) {
   SCRATCH_ARENA(memory);
   static const char *const likelihoods[] = {"gaussian", "logistic"};
@@ -350,8 +350,8 @@ static void test_every_sampler(void) {
 
 /* ---- worlds */
 
-/* theta_k* are independent N(0, I), also across arms of a run; the context is new in each round; regret is
- * the distance to the best expected reward. */
+/* Checks that theta_k* are independent N(0, I), also across arms of a run, that the context is new in each
+ * round, and that regret is the distance to the best expected reward. */
 static void test_synthetic_world(void) {
   enum { RUNS = 4000 };
   StudyFile *study;
@@ -399,7 +399,7 @@ static void test_synthetic_world(void) {
 enum { ITEMS = 60, USERS = 9 };
 static char path[64];
 
-/* theta[item, i] = item + i / 8. */
+/* Writes theta[item, i] = item + i / 8. */
 static void write_items(void) {
   StoreFile *file;
   double theta[D * ITEMS], features[USERS * D];
@@ -413,8 +413,8 @@ static void write_items(void) {
   CHECK_OK(store_commit(file));
 }
 
-/* The arms of a run are different items, all equally often, and none that priors are fitted to; every run has
- * one user in a round. */
+/* Checks that the arms of a run are different items, all equally often, and none that priors are fitted to,
+ * and that every run has one user in a round. */
 static void test_items(void) {
   SCRATCH_ARENA(memory);
   enum { RUNS = 3000, ARMS = 8, KEPT = 12 };
@@ -458,7 +458,7 @@ static void test_items(void) {
   unlink(path);
 }
 
-/* The theta* of a run do not depend on the block. */
+/* Checks that the theta* of a run do not depend on the block. */
 static void test_world_blocks(void) {
   StudyFile *study;
   Problem problem;

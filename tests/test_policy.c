@@ -42,7 +42,7 @@ static void game_end(Game *game) {
   config_study_free(game->study);
 }
 
-/* Mean regret of a run over the game; the arms of every round go to arms[ROUNDS, B]. */
+/* Returns the mean regret of a run over the game; the arms of every round go to arms[ROUNDS, B]. */
 static double play(Game *game, int *arms) {
   double phi[2 * B], y[B], regret[B], sum = 0;
   int64_t fallbacks[B] = {0};
@@ -58,7 +58,8 @@ static double play(Game *game, int *arms) {
   return sum;
 }
 
-/* A mixture of one: every sampler fits it, exact chain included, also as one that was chosen with it. */
+/* Makes a mixture of one component: every sampler fits it, including its exact chain, and so does `auto`,
+ * because a sampler was chosen with it. */
 static Prior make_prior(Arena *memory) {
   Prior prior;
   PriorFit chain = {.schedule.stages = 20, .schedule.alpha = 0.9};
@@ -92,7 +93,7 @@ static void test_every_policy(void) {
   }
 }
 
-/* Dense 2 x 2 ridge regression of one run: theta and the inverse of I + Lambda. */
+/* Computes dense 2 x 2 ridge regression of one run: theta and the inverse of I + Lambda. */
 static void ridge(const Game *game, int b, double *theta, double *inverse) {
   double a[4 * B], v[2 * B];
   history_evidence(&(HistoryView){&game->history, 1, 0, B, NULL, NULL}, a, v);
@@ -102,8 +103,8 @@ static void ridge(const Game *game, int b, double *theta, double *inverse) {
   theta[1] = inverse[1] * v[b] + inverse[2] * v[B + b];
 }
 
-/* LinUCB takes the arm of the highest bound; with an immense width that of the largest uncertainty, with none
- * the greedy one. */
+/* Checks that LinUCB chooses the arm of the highest bound; with an immense width that of the largest
+ * uncertainty, with width 0 the greedy one. */
 static void test_linucb(void) {
   SCRATCH_ARENA(memory);
   static const double widths[] = {0, 1, 1e6};
@@ -137,8 +138,8 @@ static void test_linucb(void) {
   }
 }
 
-/* With epsilon 0 every choice is greedy; else the share of choices that are not is epsilon / 2 sqrt(n / k) (1
- * - 1 / K). */
+/* Checks that with epsilon 0 every choice is greedy, and otherwise the share of choices that are not is
+ * epsilon / 2 sqrt(n / k) (1 - 1 / K). */
 static void test_egreedy(void) {
   SCRATCH_ARENA(memory);
   static const double epsilons[] = {0, 0.2};

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The problem of a study of one setting, `world` in its section `problem`. */
+/* Makes the problem of a study of one setting, with `world` in its section `problem`. */
 static Status make_problem(const char *world, const char *likelihood, Problem *out) {
   char text[512];
   StudyFile *study;
@@ -59,7 +59,7 @@ static void test_defaults(void) {
   problem_destroy(&problem);
 }
 
-/* alpha as printed in Appendix H, times problem.noise. */
+/* Checks alpha as printed in Appendix H, times problem.noise. */
 static void test_noise(void) {
   static const struct {
     const char *world;
@@ -76,8 +76,8 @@ static void test_noise(void) {
   }
 }
 
-/* A signal to noise ratio of 1 means E signal^2 = alpha^2. Over 4000 independent runs of one arm; the
- * standard error is 4000^-1/2 times the standard deviation of (phi' theta)^2 / alpha^2, 1.5 for d = 20,
+/* Checks that a signal to noise ratio of 1 means E signal^2 = alpha^2. Over 4000 independent runs of one arm;
+ * the standard error is 4000^-1/2 times the standard deviation of (phi' theta)^2 / alpha^2, 1.5 for d = 20,
  * and of its square, 3.9. Four of them. */
 static void test_signal_to_noise(void) {
   for (int quadratic = 0; quadratic < 2; quadratic++) {
@@ -107,7 +107,7 @@ static void test_theta(void) {
   double *theta = malloc(20 * RUNS * sizeof *theta), mean = 0, square = 0;
   problem_theta(&problem, 0, 0, RUNS, theta);
   for (int n = 0; n < 20 * RUNS; n++) mean += theta[n], square += theta[n] * theta[n];
-  /* 80 000 normals of variance 1 / 20: standard errors sqrt(.05 / 80000) and .05 sqrt(2 / 80000); 4. */
+  /* 80 000 normals of variance 1 / 20: standard errors sqrt(0.05 / 80000) and 0.05 sqrt(2 / 80000); 4. */
   CHECK_NEAR(mean / (20 * RUNS), 0, 0.0032);
   CHECK_NEAR(square / (20 * RUNS), 0.05, 0.001);
   Samples samples;
@@ -121,8 +121,8 @@ static void test_theta(void) {
   problem_destroy(&problem);
 }
 
-/* Without noise every feature vector is one of K, the same in all rounds of a run and others in another run;
- * with replacement: of K members about K / e are missed in a round. */
+/* Checks that without noise every feature vector is one of K, the same in all rounds of a run and different
+ * in another run; with replacement: of K members about K / e are missing in a round. */
 static void test_pool(void) {
   enum { ARMS = 40, RUNS = 25, ROUNDS = 30 };
   Problem problem;
@@ -146,17 +146,18 @@ static void test_pool(void) {
     }
   }
   for (int b = 0; b < RUNS; b++) {
-    CU_ASSERT_EQUAL(counts[b], ARMS); /* 30 rounds of 40 draws: one is missed with probability 40 e^-30 */
+    CU_ASSERT_EQUAL(counts[b], ARMS); /* 30 rounds of 40 draws: one is missing with probability 40 e^-30 */
     for (int c = 0; c < b; c++) CU_ASSERT_TRUE(seen[b][0] != seen[c][0]);
   }
-  /* (1 - 1/40)^40 = .3632; 750 rounds, whose missed part has standard deviation .05 each. */
+  /* (1 - 1/40)^40 = 0.3632; 750 rounds, whose missing share has standard deviation 0.05 each. */
   CHECK_NEAR(missed, 0.3632, 0.0075);
   world_destroy(&world);
   problem_destroy(&problem);
 }
 
-/* Features have mean 0 and variance 1 + zeta^2, of which zeta^2 is fresh in each round. Within a run the
- * members' part is shared, so averages are over runs: one arm of 20 coordinates in 500 runs, 2 rounds. */
+/* Checks that features have mean 0 and variance 1 + zeta^2, of which zeta^2 is fresh in each round. Within a
+ * run the members' part is shared, so averages are over runs: one arm of 20 coordinates in 500 runs, 2
+ * rounds. */
 static void test_features(void) {
   enum { RUNS = 500, D = 20 };
   Problem problem;
@@ -181,7 +182,8 @@ static void test_features(void) {
   problem_destroy(&problem);
 }
 
-/* A run meets the same world in every block; rewards add alpha times the round's noise to the mean. */
+/* Checks that a run meets the same world in every block, and that rewards add alpha times the round's noise
+ * to the mean. */
 static void test_common_random_numbers(void) {
   Problem problem, same;
   World block, alone;
@@ -202,7 +204,8 @@ static void test_common_random_numbers(void) {
   problem_destroy(&problem), problem_destroy(&same);
 }
 
-/* The best arm of a quadratic world has the largest |phi' theta*|, and regret is that of the squares. */
+/* Checks that the best arm of a quadratic world has the largest |phi' theta*|, and that regret is that of the
+ * squares. */
 static void test_quadratic(void) {
   enum { RUNS = 50, ARMS = 12 };
   Problem problem;
@@ -223,14 +226,14 @@ static void test_quadratic(void) {
     CHECK_NEAR(y[b], mine * mine + problem.likelihood.noise * world.noise[RUNS + b],
                1e-12 * (1 + fabs(y[b])));
   }
-  CU_ASSERT_TRUE(negative > 5); /* a best arm that a linear reward would call the worst */
+  CU_ASSERT_TRUE(negative > 5); /* a best arm that a linear reward would rank last */
   world_play(&world, world.best, phi, y, regret);
   for (int b = 0; b < RUNS; b++) CHECK_NEAR(regret[b], 0, 0);
   world_destroy(&world);
   problem_destroy(&problem);
 }
 
-/* Bernoulli rewards of probability sigmoid(phi' theta*), and never with quadratic rewards. */
+/* Checks Bernoulli rewards of probability sigmoid(phi' theta*), which never go with quadratic rewards. */
 static void test_logistic(void) {
   Problem problem;
   World world;

@@ -1,4 +1,4 @@
-/* The potential that VITS and Langevin work on: derivatives against finite differences of its definition, the
+/* The potential that VITS and Langevin use: derivatives against finite differences of its definition, the
  * bound on its Hessian, and the score of a learned prior against its chain. */
 #include "core/arena.h"
 #include "sampler/gradient/potential.h"
@@ -6,8 +6,8 @@
 #include "catch_up_fixture.h"
 #include "glm_fixture.h"
 
-/* U of one run straight from the definition: eta (lambda (-log p) + loss), loss = sum (y - phi' theta)^2 / 2
- * for Gaussian rewards and minus the log likelihood for any other. */
+/* Computes U of one run straight from the definition: eta (lambda (-log p) + loss), loss = sum (y - phi'
+ * theta)^2 / 2 for Gaussian rewards and minus the log likelihood for any other. */
 static double definition(const Prior *prior, const Rows *rows, double eta, double lambda, bool gaussian,
                          const double *theta) {
   double log_prior, loss = 0;
@@ -19,7 +19,7 @@ static double definition(const Prior *prior, const Rows *rows, double eta, doubl
   return eta * (loss - lambda * log_prior);
 }
 
-/* Gradients and Hessians of two runs, by central differences of U: errors of the order of step^2. */
+/* Checks gradients and Hessians of two runs, by central differences of U: errors of the order of step^2. */
 static void check_derivatives(const Prior *prior, const char *name, double noise) {
   SCRATCH_ARENA(memory);
   enum { D = 3, RUNS = 2 };
@@ -62,7 +62,7 @@ static void check_derivatives(const Prior *prior, const char *name, double noise
       CHECK_NEAR(gradient[i * RUNS + run], (u[2] - u[0]) / (2 * step), 1e-5);
       CHECK_NEAR(hessian[(i * D + i) * RUNS + run], (u[2] - 2 * u[1] + u[0]) / (step * step), 1e-4);
     }
-  /* The value: what the definition gives, up to a constant, and differences that give the gradient. */
+  /* The value: that of the definition, up to a constant; its differences give the gradient. */
   double log_prior[RUNS], zeroth[RUNS], low[RUNS], high[RUNS], point[D * RUNS];
   prior->ops->log_density(prior, RUNS, zero, log_prior);
   potential_value(&potential, zero, log_prior, zeroth);
@@ -102,8 +102,8 @@ static void test_derivatives(void) {
   }
 }
 
-/* A whitened potential at z is the plain one at theta = A z: its gradient is A' g, its Hessian A' H A, its
- * value the same but for a constant, and starts and draws are those of theta. */
+/* Checks that a whitened potential at z is the plain one at theta = A z: its gradient is A' g, its Hessian A'
+ * H A, its value the same up to a constant, and starts and draws are those of theta. */
 static void check_whitened(const Prior *prior, const char *name) {
   SCRATCH_ARENA(memory);
   enum { D = 3 };
@@ -163,9 +163,9 @@ static void test_whitened(void) {
   for (int i = 0; likelihood_family(i); i++) check_whitened(&prior, likelihood_family(i)->name);
 }
 
-/* A learned score is -eps_1(z) / sqrt(1 - alpha_bar_1) in z = (theta - shift) / scale, and v' J w by the
- * product with v is its difference along w: networks are linear but for their kinks and compute in single
- * precision, hence the tolerance. 70 lanes are more than the network takes at once. */
+/* Checks that a learned score is -eps_1(z) / sqrt(1 - alpha_bar_1) in z = (theta - shift) / scale, and that
+ * v' J w by the product with v is its difference along w: networks are linear except for their kinks and
+ * compute in single precision, hence the tolerance. 70 lanes are more than the network processes at once. */
 static void test_learned_score(void) {
   SCRATCH_ARENA(memory);
   enum { D = 2, LANES = 70, SAMPLES = 400 };
@@ -206,7 +206,7 @@ static void test_learned_score(void) {
   free(samples.theta);
 }
 
-/* What cannot be had is refused in a sentence. */
+/* Checks that what is not available is refused in a sentence. */
 static void test_refusal(void) {
   SCRATCH_ARENA(memory);
   static const PriorOps bare_ops = {.name = "bare"};

@@ -1,5 +1,5 @@
-/* Evidence far more precise than the prior: the samplers that work in square-root form are right without a
- * fallback, and every other one is right or counts one. The truth is from formulas of this file. */
+/* Evidence far more precise than the prior: samplers that work in square-root form are right without a
+ * fallback, and every other one is right or counts a fallback. The truth comes from formulas of this file. */
 #include "harness.h"
 
 #include "library/thompson.h"
@@ -23,7 +23,7 @@ typedef struct {
 static const Belief shifted = {1, {1}, {1, 0}, {0.1, 0, 0, 0.1}}, standard = {1, {1}, {0, 0}, {1, 0, 0, 1}},
                     two = {2, {0.5, 0.5}, {1, 0, 0, 1}, {0.1, 0, 0, 0.1, 0.1, 0, 0, 0.1}};
 
-/* n observations (x, y) of that noise; the moments of DRAWS draws, and the fallbacks. */
+/* Takes n observations (x, y) with that noise; computes the moments of DRAWS draws, and the fallbacks. */
 static int64_t draw(const Belief *belief, const char *sampler, double noise, int n, const double *x,
                     const double *y, Moments *out) {
   static double theta[DRAWS * D];
@@ -55,7 +55,8 @@ static int64_t draw(const Belief *belief, const char *sampler, double noise, int
   return fallbacks;
 }
 
-/* The mean within 5 standard errors, the standard deviation, which has one of sd / sqrt(2 M), within 8%. */
+/* Tells whether the mean is within 5 standard errors, and the standard deviation, whose own is sd / sqrt(2
+ * M), within 8%. */
 static bool is_right(const Moments *truth, const Moments *found) {
   bool right = true;
   for (int i = 0; i < D; i++)
@@ -64,8 +65,9 @@ static bool is_right(const Moments *truth, const Moments *found) {
   return right;
 }
 
-/* x = (1, 2) five times with y = 1: x' theta = 1 but for the noise, which is nothing here. Given that, a
- * component N(m, v I) is N(m + x (1 - x' m) / 5, v (I - x x' / 5)), with the weight of N(1; x' m, 5 v). */
+/* Conditions on x = (1, 2) observed five times with y = 1: x' theta = 1 up to the noise, which is negligible
+ * here. Given that, a component N(m, v I) is N(m + x (1 - x' m) / 5, v (I - x x' / 5)), with the weight of
+ * N(1; x' m, 5 v). */
 static void condition(const Belief *belief, Moments *out) {
   double total = 0, square[D] = {0};
   *out = (Moments){{0}, {0}};
@@ -106,9 +108,9 @@ static void test_little_noise(void) {
       }
 }
 
-/* Two time stamps in seconds, 100 s apart and one observation a day: precise about the sum of theta, and
- * about their difference only as far as the two are apart. In the coordinates s and e of sum and difference
- * over the root of 2, with features a and b, the posterior under N(0, I) in long double. */
+/* Checks two time stamps in seconds, 100 s apart, and one observation a day: precise about the sum of theta,
+ * but about their difference only as far as the two are apart. In the coordinates s and e of sum and
+ * difference over the root of 2, with features a and b, the posterior under N(0, I) in long double. */
 static void test_time_stamps(void) {
   double x[ROWS * D], y[ROWS];
   long double aa = 1, ab = 0, bb = 1, ay = 0, by = 0;

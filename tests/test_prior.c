@@ -8,7 +8,7 @@ static const int DIMENSIONS[] = {1, 2, 5};
 enum { DIMENSION_COUNT = 3, TRAINING = 500, LANES = 4000 };
 static const char FILE_NAME[] = "test_prior_file.nc";
 
-/* Samples of the golden mixture in d dimensions. */
+/* Draws samples of the golden mixture in d dimensions. */
 static Samples training_samples(Arena *memory, int d) {
   StoreFile *file = golden_open();
   Mixture mixture = golden_mixture(memory, file, d);
@@ -19,10 +19,10 @@ static Samples training_samples(Arena *memory, int d) {
   return samples;
 }
 
-/* Samples of the prior have the training samples' moments. Closed-form fits keep them exactly, so the
- * samples' error is statistical: 5 standard errors. Twenty coarse stages trained for 150 steps: .25 standard
- * deviations of the mean, .4 of the covariance, which still tells apart a wrong scale, centre or correlation.
- */
+/* Checks that samples of the prior have the training samples' moments. Closed-form fits keep them exactly, so
+ * the error of the samples is statistical: 5 standard errors. Twenty coarse stages trained for 150 steps:
+ * 0.25 standard deviations of the mean, 0.4 of the covariance, which still reveals a wrong scale, centre or
+ * correlation. */
 static void check_moments(const Prior *prior, const Samples *samples) {
   int d = prior->d;
   double mean[GOLDEN_MOST], covariance[25], fitted_mean[GOLDEN_MOST], fitted_covariance[25];
@@ -44,8 +44,8 @@ static void check_moments(const Prior *prior, const Samples *samples) {
   free(theta);
 }
 
-/* Central differences of step 1e-5 have an error of about 1e-10 here, and the densities' rounding gives
- * 1e-10. */
+/* Checks the score by central differences of step 1e-5, which have an error of about 1e-10 here; the
+ * densities' rounding adds 1e-10. */
 static void check_score(const Prior *prior) {
   enum { POINTS = 50 };
   if (!prior->ops->score || !prior->ops->log_density) return;
@@ -68,8 +68,8 @@ static void check_score(const Prior *prior) {
   }
 }
 
-/* u' (J' v) against the difference of v' eps along u. Networks are piecewise linear and in single precision:
- * a longer step, rounding of 1e-4, and one lane in eight may have a kink within the step. */
+/* Checks u' (J' v) against the difference of v' eps along u. Networks are piecewise linear and in single
+ * precision: a longer step, rounding of 1e-4, and one lane in eight may have a kink within the step. */
 static void check_noise_vjp(const Prior *prior) {
   enum { POINTS = 64 };
   if (!prior->chain) return;
@@ -103,7 +103,7 @@ static void check_noise_vjp(const Prior *prior) {
   CU_ASSERT(missed <= (smooth ? 0 : 3 * POINTS / 8));
 }
 
-/* Both give the same samples, and their chains too, bit for bit. */
+/* Checks that both give the same samples, and their chains too, bit for bit. */
 static void check_same(const Prior *one, const Prior *two) {
   int d = one->d;
   CU_ASSERT_PTR_EQUAL(one->ops, two->ops);
@@ -135,7 +135,7 @@ static void check_round_trip(const Prior *prior, const PriorFit *fit) {
   remove(FILE_NAME);
 }
 
-/* Parts fitted in the opposite order, each in memory of its own, make the same prior. */
+/* Checks that parts fitted in the opposite order, each in memory of its own, make the same prior. */
 static void check_parts(const Prior *prior, const PriorFit *fit, const Samples *samples) {
   const PriorOps *family = prior->ops;
   int count = family->parts(fit);
@@ -154,7 +154,7 @@ static void check_parts(const Prior *prior, const PriorFit *fit, const Samples *
   free(parts);
 }
 
-/* describe_fit prints what changes the fit, and the same for the same settings. */
+/* Checks that describe_fit prints what changes the fit, and the same for the same settings. */
 static void check_description(const PriorOps *family) {
   char first[1024], second[1024], other[1024];
   PriorFit fit = golden_fit(), changed = fit;
@@ -213,7 +213,7 @@ static void test_standard(void) {
   CHECK_NEAR(out, -1.5 * log(2 * M_PI) - 4.5, 1e-14);
 }
 
-/* What a hand-written file holds. */
+/* The contents of a hand-written file. */
 typedef struct {
   const char *prior; /* NULL: no attribute */
   int components, means, columns; /* lengths of the dimensions of weight, mean and the last of covariance */
@@ -287,7 +287,7 @@ static void test_written_files(void) {
   CHECK_FAILS(write_and_load(&memory, w, &prior), STATUS_INPUT,
               "'mean' are (k, dim); they must be (component, dim)");
   w = GOOD, w.names[0] = "dim",
-  w.names[2] = "component"; /* transposed, with as many components as dimensions */
+  w.names[2] = "component"; /* transposed, and the number of components equals the dimension */
   CHECK_FAILS(write_and_load(&memory, w, &prior), STATUS_INPUT,
               "'mean' are (dim, component); they must be (component");
   w = GOOD, w.names[2] = "dim2", w.names[3] = "dim";
@@ -296,7 +296,7 @@ static void test_written_files(void) {
   CHECK_FAILS(write_and_load(&memory, w, &prior), STATUS_INPUT, "covariance");
 }
 
-/* A file in single precision, from xarray (golden/prior.py). */
+/* Checks a file in single precision, from xarray (golden/prior.py). */
 static void test_xarray_file(void) {
   SCRATCH_ARENA(memory);
   const char *root = getenv("THOMPSON_SOURCE");

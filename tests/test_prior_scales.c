@@ -1,6 +1,6 @@
-/* Whatever a fit saves, the reader of prior files reads: samples of any scale and of odd shapes are refused
- * in a sentence that names the file, or give a prior that survives its file bit for bit and can be drawn
- * from. */
+/* Whatever a fit saves, the reader of prior files reads: samples of any scale and of odd shapes are either
+ * refused in a sentence that names the file, or give a prior that survives its file bit for bit and can be
+ * drawn from. */
 #include "harness.h"
 
 #include "core/arena.h"
@@ -84,7 +84,7 @@ static PriorFit small_fit(bool standardise) {
                     .seed = 1};
 }
 
-/* Draws of two priors are the same numbers, and finite. */
+/* Checks that draws of two priors are the same numbers, and finite. */
 static void check_draws(const Prior *fitted, const Prior *again) {
   double draws[D * DRAWS], same[D * DRAWS];
   RngLanes rng = {.key = rng_key(2, RNG_TEST), .draws = DRAWS, .lanes = DRAWS}, second = rng;
@@ -94,7 +94,7 @@ static void check_draws(const Prior *fitted, const Prior *again) {
   for (int k = 0; k < D * DRAWS; k++) CU_ASSERT(isfinite(draws[k]));
 }
 
-/* Fit, save, read. Whether there was a prior at all. */
+/* Fits, saves and reads; tells whether there was a prior at all. */
 static bool survives(const PriorOps *family, const PriorFit *fit, const Samples *samples) {
   SCRATCH_ARENA(memory);
   Prior fitted, again;
@@ -109,12 +109,12 @@ static bool survives(const PriorOps *family, const PriorFit *fit, const Samples 
   return true;
 }
 
-/* A family that offers a mixture, a chain or a denoiser must learn at every ordinary scale; any other may
- * refuse, in a sentence. */
+/* Tells whether a family must learn: one that offers a mixture, a chain or a denoiser must learn at every
+ * ordinary scale; any other may refuse, in a sentence. */
 static int promises(const PriorOps *family) { return family->able != 0; }
 
-/* All families in both coordinates; how many of those that promise gave a prior, or -1 when the samples were
- * refused. */
+/* Fits all families in both coordinates; returns how many of the families that must learn gave a prior, or -1
+ * when the samples were refused. */
 static int count_priors(int n, double scale, Shape *shape) {
   SCRATCH_ARENA(memory);
   Samples samples;
@@ -142,10 +142,10 @@ static void test_any_scale(void) {
     for (int s = 0; s < SHAPES; s++)
       for (int n = 0; n < 3; n++) {
         int count = count_priors(sizes[n], pow(10, exponent), shapes[s]);
-        /* Ordinary scales work, all families in both coordinates. */
+        /* Ordinary scales work, for all families in both coordinates. */
         if (exponent == 0) CU_ASSERT_EQUAL(count, 2 * families);
-        /* Far from them all do, but for a learned chain without standardisation, and for columns 1e30 apart.
-         */
+        /* Far from ordinary scales all work, except a learned chain without standardisation, and columns 1e30
+         * apart. */
         if (abs(exponent) <= 30 && shapes[s] != mixed_scales && shapes[s] != far_from_zero)
           CU_ASSERT(count >= 2 * families - 1);
         if (exponent > 45) CU_ASSERT(count == -1);
@@ -174,7 +174,7 @@ static void test_sentences(void) {
   CHECK_OK(read_text("1,5e-50\n2,5e-50\n"));
 }
 
-/* Without standardisation a chain cannot see the noise beside a large theta. */
+/* Checks raw samples: without standardisation a chain cannot see the noise next to a large theta. */
 static void test_raw_samples(void) {
   SCRATCH_ARENA(memory);
   double theta[4] = {1, 2, 3, 2e6};

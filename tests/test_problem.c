@@ -12,14 +12,14 @@
 
 enum { RUNS = 4000 };
 
-/* A study of one setting from text; the caller frees. */
+/* Reads a study of one setting from text; the caller frees it. */
 static StudyFile *read_study(const char *text) {
   StudyFile *file = NULL;
   CHECK_OK(config_study_parse("test", text, &study_schema, 0, NULL, &file));
   return file;
 }
 
-/* Definitions, written a second time: 1 when u lies in the support. */
+/* Tells whether u lies in the support; definitions, written a second time. */
 static bool in_support(const char *name, double x, double y) {
   double r = sqrt(x * x + y * y);
   bool square = fabs(x) <= 3 && fabs(y) <= 3;
@@ -34,7 +34,7 @@ static bool in_support(const char *name, double x, double y) {
   return true;
 }
 
-/* Whether the two definitions of this file are of that distribution too. */
+/* Tells whether both definitions of this file cover that distribution. */
 static bool defined_here(const char *name) {
   static const char *const names[] = {"cross",    "rays",    "triangles",    "swirl",   "H",        "corners",
                                       "gm_cross", "gm_rays", "gm_triangles", "gm_four", "gaussian", "ising"};
@@ -43,13 +43,14 @@ static bool defined_here(const char *name) {
   return false;
 }
 
-/* Mean and covariance by the definition: numerical integration over the square, or closed forms. The mixture
- * variants have the moments of what they stand for. out: mean x, y, var x, var y, cov. */
+/* Computes mean and covariance by the definition: numerical integration over the square, or closed forms. The
+ * mixture variants have the moments of the distributions that they replace. out: mean x, y, var x, var y,
+ * cov. */
 static void moments(const char *name, double *out) {
   if (!strncmp(name, "gm_", 3)) name += 3;
   double sum = 0, m[5] = {0};
   enum { CELLS = 1200 };
-  if (!strcmp(name, "four")) { /* (3^2 + 0) / 2 + .1 */
+  if (!strcmp(name, "four")) { /* (3^2 + 0) / 2 + 0.1 */
     memcpy(out, (double[]){0, 0, 4.6, 4.6, 0}, 5 * sizeof *out);
     return;
   }
@@ -74,14 +75,14 @@ static void moments(const char *name, double *out) {
   out[0] = m[0], out[1] = m[1], out[2] = m[2] - m[0] * m[0], out[3] = m[3] - m[1] * m[1],
   out[4] = m[4] - m[0] * m[1];
   if (!strcmp(name, "cross"))
-    memcpy(out, (double[]){0, 0, 1, 1, 0.045}, 5 * sizeof *out); /* (.99 - .9) / 2 */
+    memcpy(out, (double[]){0, 0, 1, 1, 0.045}, 5 * sizeof *out); /* (0.99 - 0.9) / 2 */
   if (!strcmp(name, "gaussian") || !strcmp(name, "ising"))
     memcpy(out, (double[]){0, 0, 1, 1, 0}, 5 * sizeof *out);
 }
 
-/* What holds of every distribution: it is of one form; the theta* of a run and the samples for priors do not
- * depend on what is drawn beside them; and both are from one distribution: their means agree within 5
- * standard errors. Those that need a file are tested below and by the program tests. */
+/* Checks what holds for every distribution: it has one form; the theta* of a run and the samples for priors
+ * do not depend on what else is drawn; and both are from one distribution: their means agree within 5
+ * standard errors. Distributions that need a file are tested below and by the program tests. */
 static void check_distribution(const ThetaOps *ops) {
   SCRATCH_ARENA(memory);
   ThetaSource source;
@@ -155,9 +156,9 @@ static void test_definitions(void) {
   CU_ASSERT_EQUAL(count, 12); /* all that are defined here are registered */
 }
 
-/* The components of gm_rays against samples of the real rays, told apart by the axis that they are nearest
- * to: weight, mean and covariance within 5 standard errors of 4000 points. For those of the covariance: a
- * deviation from the mean has a square of at most 4.5 along a ray, .9 across. */
+/* Checks the components of gm_rays against samples of the real rays, told apart by the axis that they are
+ * closest to: weight, mean and covariance within 5 standard errors of 4000 points. For the standard errors of
+ * the covariance: a deviation from the mean has a square of at most 4.5 along a ray, 0.9 across. */
 static void test_mixture_of_rays(void) {
   enum { N = 16000 };
   static double theta[2 * N];
@@ -186,10 +187,10 @@ static void test_mixture_of_rays(void) {
   theta_destroy(&mixture);
 }
 
-/* Log densities: the integral over the cells of a grid against the share of samples in each: chi-squared at
- * level 1e-4; all cells together give 1. The integrals are by the midpoint rule, FINE^2 points a cell: their
- * error is below 1% of a cell's mass, but in the cells around the tip of the swirl, where the density has no
- * bound; these are left out. */
+/* Checks log densities: the integral over the cells of a grid against the share of samples in each,
+ * chi-squared at level 1e-4; all cells together give 1. The integrals are by the midpoint rule, FINE^2 points
+ * per cell: their error is below 1% of a cell's mass, except in the cells around the tip of the swirl, where
+ * the density has no bound; these are left out. */
 static void test_log_densities(void) {
   SCRATCH_ARENA(memory);
   enum { N = 40000, CELLS = 18, FINE = 60 };
@@ -230,7 +231,7 @@ static void test_log_densities(void) {
     }
     if (swirl)
       CU_ASSERT(lost / N < 0.1); /* the wide end of the swirl reaches out to y = 3 but no further left */
-    /* Beside the rule's error, 5 standard errors of the share that lies outside of the grid. */
+    /* In addition to the rule's error, 5 standard errors of the share that lies outside the grid. */
     CHECK_NEAR(total, 1 - lost / N, (swirl ? 0.01 : 0.005) + 5 * sqrt(lost) / N);
     /* Wilson and Hilferty: (chi / f)^(1/3) is normal with variance 2 / (9 f). */
     CU_ASSERT(cbrt(chi / freedom) < 1 - 2 / (9 * freedom) + 3.72 * sqrt(2 / (9 * freedom)));
@@ -240,8 +241,8 @@ static void test_log_densities(void) {
   CU_ASSERT(densities >= 5);
 }
 
-/* The prior of a density samples what theta_draw draws: same streams, same numbers; also for a part of the
- * lanes. */
+/* Checks that the prior of a density samples what theta_draw draws: same streams, same numbers; also for some
+ * of the lanes. */
 static void test_prior_of_a_density(void) {
   SCRATCH_ARENA(memory);
   ThetaSource source;
@@ -259,11 +260,11 @@ static void test_prior_of_a_density(void) {
     for (int i = 0; i < 2; i++) CU_ASSERT_EQUAL(point[2 * i + n], theta[4 * i + 1 + n]);
   rest.position = rng.position;
   prior.ops->sample(&prior, &rest, other);
-  for (int n = 0; n < 4; n++) CU_ASSERT(other[n] != point[n]); /* the streams went on */
+  for (int n = 0; n < 4; n++) CU_ASSERT(other[n] != point[n]); /* the streams have advanced */
   theta_destroy(&source);
 }
 
-/* Mixtures with a chain, densities without. */
+/* Checks that mixtures have a chain and densities do not. */
 static void test_exact_prior(void) {
   SCRATCH_ARENA(memory);
   static const char *const names[] = {"cross", "rays"};
@@ -303,7 +304,7 @@ static void test_file_split(void) {
     CU_ASSERT_EQUAL(train.n, N - 21); /* 0.2 x 103 rounds to 21 */
     for (int s = 0; s < train.n; s++) {
       int member = (int)train.theta[s];
-      CU_ASSERT_FALSE(seen[member]); /* a permutation: nobody twice */
+      CU_ASSERT_FALSE(seen[member]); /* a permutation: no repeats */
       CHECK_NEAR(train.theta[train.n + s], -member, 0);
       seen[member] = true;
     }
@@ -358,7 +359,7 @@ static void test_features(void) {
         if (kind == 1) CHECK_NEAR(length, 1, 1e-12);
       }
     /* E |phi|^2 is d / (d + 2) in the ball, 1 on the sphere, d for a Gaussian; n = 4000, 4 standard errors
-     * (sd .26, 0, 2.4). */
+     * (sd 0.26, 0, 2.4). */
     static const double expected[] = {3.0 / 5, 1, 3}, tolerance[] = {0.017, 1e-12, 0.16};
     CHECK_NEAR(square, expected[kind], tolerance[kind]);
     CHECK_NEAR(mean, 0, 0.04);
@@ -370,10 +371,10 @@ static void test_features(void) {
   }
 }
 
-/* E[phi phi'] has the eigenvalues c kappa^(-i / (d - 1)), c that of the features as they come, along axes
- * that differ between runs. In the frame of those axes every second moment is known: with 4000 arms its
- * standard error is below sqrt(2 / 4000) of itself (Gaussian; less in the ball), here 5 of them, and 2% for
- * the eigenvalues, which the errors of the off-diagonal elements move too. */
+/* Checks the condition number: E[phi phi'] has the eigenvalues c kappa^(-i / (d - 1)), c that of the unscaled
+ * features, along axes that differ between runs. In the frame of those axes every second moment is known:
+ * with 4000 arms its standard error is below sqrt(2 / 4000) of itself (Gaussian; less in the ball), here 5 of
+ * them, and 2% for the eigenvalues, which the errors of the off-diagonal elements move too. */
 static void test_condition_number(void) {
   enum { D = 3, RUNS_HERE = 4, ARMS = 4000 };
   static const char *const kinds[] = {"ball", "gaussian"};
@@ -423,7 +424,7 @@ static void test_condition_number(void) {
   }
 }
 
-/* A registered problem, as its keys are by default. */
+/* Checks a registered problem with its keys at their defaults. */
 static void check_problem(const Problem *problem) {
   SCRATCH_ARENA(memory);
   enum { B = 5, AT = 3 };
@@ -450,7 +451,7 @@ static void check_problem(const Problem *problem) {
   world_destroy(&block), world_destroy(&alone);
 }
 
-/* Those that need a file are refused without one, in a sentence that says so. */
+/* Checks every problem: problems that need a file are refused without one, in a sentence that says so. */
 static void test_every_problem(void) {
   SCRATCH_ARENA(memory);
   int count = 0;
@@ -482,8 +483,8 @@ static void test_every_problem(void) {
   CU_ASSERT(count >= 4);
 }
 
-/* A run meets the same world whatever block it is in, whatever the number of arms, and whatever was played.
- */
+/* Checks that a run meets the same world whatever block it is in, whatever the number of arms, and whatever
+ * was played. */
 static void test_common_random_numbers(void) {
   StudyFile *study =
       read_study("name: t\nproblem: {arms: 7}\npolicies: [ts]\nsweep: {problem.arms: [7, 12]}\n");

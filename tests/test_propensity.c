@@ -1,4 +1,4 @@
-/* Probabilities of arms: against closed forms, against the frequencies of the rule, and arms picked by them
+/* Probabilities of arms: against closed forms and against the frequencies of the rule; arms picked by them
  * against themselves. */
 #include "sampler_fixture.h"
 
@@ -42,8 +42,8 @@ static void make_arms(uint32_t set, int arms, double *features) {
   rng_normal(&rng, arms * D * RUNS, features);
 }
 
-/* The chi-squared statistic of counts over arms of positive probability, of which there are *degrees + 1;
- * elsewhere there is no count. */
+/* Computes the chi-squared statistic of counts over arms of positive probability, of which there are *degrees
+ * + 1; elsewhere the count is 0. */
 static double chi_squared(int arms, const double *p, const double *count, double total, int *degrees) {
   double sum = 0;
   *degrees = -1;
@@ -54,14 +54,14 @@ static double chi_squared(int arms, const double *p, const double *count, double
   return sum;
 }
 
-/* The quantile 1 - 1e-5 for 1 to 4 degrees of freedom, 19.5 to 28.5, rounded up. */
+/* Returns the quantile 1 - 1e-5 for 1 to 4 degrees of freedom, 19.5 to 28.5, rounded up. */
 static double most_chi_squared(int degrees) { return degrees <= 0 ? 1e-9 : 17 + 3 * degrees; }
 
 static const char *const RULES[2][3] = {{"rule=thompson", "propensity_draws=300"},
                                         {"rule=bayes_ucb", "floor=0.1", "propensity_draws=1"}};
 static const int RULE_SETS[2] = {2, 3};
 
-/* Ten thousand choices by p: three sets of arms, two rules. */
+/* Checks ten thousand choices by p: three sets of arms, two rules. */
 static void test_picked(void) {
   SCRATCH_ARENA(memory);
   Belief belief;
@@ -90,8 +90,8 @@ static void test_picked(void) {
     }
 }
 
-/* What the rule takes by itself, round after round, has the probabilities that 200 000 draws say; with the
- * floor too. */
+/* Checks that what the rule takes on its own, round after round, has the probabilities that 200 000 draws
+ * give; with the floor too. */
 static void test_taken(void) {
   SCRATCH_ARENA(memory);
   static const char *const sets[2][3] = {{"propensity_draws=200000"},
@@ -112,7 +112,7 @@ static void test_taken(void) {
         rule_explore(&rule, round, RUNS, arms, false, arm);
         for (int b = 0; b < RUNS; b++) count[b * arms + arm[b]]++;
       }
-      /* Within five standard errors, of the count and of p (1 / 20 of it). */
+      /* Within five standard errors, those of the count and those of p (1 / 20 of the former). */
       for (int i = 0; i < RUNS * arms; i++) {
         const double error = sqrt(1.05 * fmax(p[i] * (1 - p[i]), 1e-4) / ROUNDS);
         CHECK_NEAR(count[i] / ROUNDS, p[i], 5 * error);
@@ -121,10 +121,10 @@ static void test_taken(void) {
     }
 }
 
-/* P(u > 0), u ~ N(mean, variance). */
+/* Returns P(u > 0), u ~ N(mean, variance). */
 static double above_zero(double mean, double variance) { return 0.5 * (1 + erf(mean / sqrt(2 * variance))); }
 
-/* x' m and x' S x of a run under one Gaussian. */
+/* Computes x' m and x' S x of a run under one Gaussian. */
 static void project(const Belief *belief, uint32_t run, const double *x, double *mean, double *variance) {
   const FixtureData data = fixture_data(D, N, belief->likelihood.noise, run);
   const FixturePosterior exact = fixture_posterior(belief->prior.mixture, &data);
@@ -133,7 +133,7 @@ static void project(const Belief *belief, uint32_t run, const double *x, double 
   *variance = x[0] * x[0] * s[0] + 2 * x[0] * x[1] * s[1] + x[1] * x[1] * s[3];
 }
 
-/* Two arms under one Gaussian: Phi, to rounding; of the same two the first. */
+/* Checks two arms under one Gaussian: Phi, to rounding; of two equal arms the first. */
 static void test_pair(void) {
   SCRATCH_ARENA(memory);
   Belief belief;
@@ -155,8 +155,8 @@ static void test_pair(void) {
   for (int b = 0; b < RUNS; b++) CU_ASSERT(p[2 * b] == 1 && p[2 * b + 1] == 0);
 }
 
-/* A posterior for each of two arms: the difference of two independent Gaussians, within five standard errors
- * of 20 000 draws; a rule that draws nothing is certain of the larger mean. */
+/* Checks a posterior for each of two arms: the difference of two independent Gaussians, within five standard
+ * errors of 20 000 draws; a rule that draws nothing is certain of the larger mean. */
 static void test_apart(void) {
   SCRATCH_ARENA(memory);
   enum { ARMS_APART = 2, DRAWS = 20000 };

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-/* FIPS 180-2, appendix B, and the digest of nothing. */
+/* Checks FIPS 180-2, appendix B, and the digest of nothing. */
 static void test_digest(void) {
   char hex[DIGEST_SIZE];
   CHECK_OK(digest_hex("", 0, hex));
@@ -24,7 +24,7 @@ static void test_digest(void) {
   CU_ASSERT_STRING_EQUAL(hex, "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
 }
 
-/* However it is cut. */
+/* Checks that the digest does not depend on how the text is cut. */
 static void test_digest_in_parts(void) {
   enum { SIZE = 1000 };
   unsigned char data[SIZE];
@@ -57,7 +57,7 @@ static void check_attribute(StoreFile *file, const char *name, const char *expec
   free(text);
 }
 
-/* The attribute is there and contains `part`. */
+/* Checks that the attribute is there and contains `part`. */
 static void check_contains(StoreFile *file, const char *name, const char *part) {
   char *text = attribute(file, name);
   CU_ASSERT(strlen(text) > 3 && strstr(text, part));

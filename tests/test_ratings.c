@@ -1,4 +1,4 @@
-/* Readers of ratings: every form, and what is said about files that are wrong. */
+/* Readers of ratings: every form, and the messages about files that are wrong. */
 #include "harness.h"
 
 #include "core/status.h"
@@ -41,7 +41,7 @@ static Status read_text(const char *text, size_t size, const char *format, Ratin
   return status;
 }
 
-/* The text is refused with STATUS_INPUT, at ":LINE: ", and the sentence contains `part`. */
+/* Checks that the text is refused with STATUS_INPUT, at ":LINE: ", and that the sentence contains `part`. */
 static void refused_as(const char *format, const char *text, int line, const char *part) {
   Ratings ratings;
   char place[32];
@@ -53,7 +53,7 @@ static void refused_as(const char *format, const char *text, int line, const cha
 
 static void refused(const char *text, int line, const char *part) { refused_as("auto", text, line, part); }
 
-/* Three ratings: user 3 rates 7 with 4.5 and 9 with 1, user 20 rates 7 with -2. */
+/* Checks three ratings: user 3 rates 7 with 4.5 and 9 with 1, user 20 rates 7 with -2. */
 static void check_three(const Ratings *ratings) {
   CU_ASSERT_EQUAL_FATAL(ratings->count, 3);
   CU_ASSERT_EQUAL(ratings->users, 2);
@@ -151,7 +151,8 @@ static void test_wrong_files(void) {
   CHECK_FAILS(read_text("1::2::3\n4::\0::5\n", 16, "auto", &ratings), STATUS_INPUT, ":2: a byte of value 0");
 }
 
-/* Every prefix of a compressed file is refused as cut off, and every flipped byte of its data as damaged. */
+/* Checks that every prefix of a compressed file is refused as cut off, and every flipped byte of its data as
+ * damaged. */
 static void test_damaged_gzip(void) {
   char path[PATH_SIZE], *text;
   const char *input = path;
@@ -185,7 +186,7 @@ static void test_damaged_gzip(void) {
   unlink(path);
 }
 
-/* The made samples hold the same ratings in four forms. */
+/* Checks that the made samples hold the same ratings in four forms. */
 static void test_samples(void) {
   static const char *const names[] = {"ratings_1m.dat", "ratings_1m_no_timestamp.dat.gz", "ratings_100k.data",
                                       "ratings.csv"};
@@ -211,8 +212,8 @@ static void test_samples(void) {
   ratings_free(&first);
 }
 
-/* The fuzzer's corpus, in every format: whatever is accepted is in range, whatever is refused has a sentence.
- */
+/* Reads the fuzzer's corpus in every format: whatever is accepted is in range, whatever is refused has a
+ * sentence. */
 static void test_corpus(void) {
   static const char *const formats[] = {"auto", "1m", "100k", "csv"};
   const char *root = getenv("THOMPSON_SOURCE");
@@ -240,7 +241,8 @@ static void test_corpus(void) {
   CU_ASSERT_TRUE(seen >= 10);
 }
 
-/* Twelve users rate items 1 to 6 by (user + item) % 3 == 0, and user u alone rates item 100 + u. */
+/* Reads ratings in which twelve users rate items 1 to 6 by (user + item) % 3 == 0, and user u alone rates
+ * item 100 + u. */
 static Status read_square(Ratings *out) {
   char text[4096] = "";
   for (int u = 1; u <= 12; u++)
@@ -256,14 +258,15 @@ static bool has_id(int count, const int64_t *ids, int64_t id) {
   return false;
 }
 
-/* Each rating of an item that those who are learned from rated is in one part, and under its own ids. */
+/* Checks that each rating of an item that was rated by the users learned from is in one part, under its own
+ * ids. */
 static void test_split(void) {
   Ratings all, learned, held_out, again, other;
   CHECK_OK(read_square(&all));
   CHECK_OK(ratings_split(&all, 0.25, 1, &learned, &held_out));
   CU_ASSERT_EQUAL(learned.users, 9);
   CU_ASSERT_EQUAL(held_out.users, 3);
-  CU_ASSERT_EQUAL(learned.items, 6 + 9); /* no items that only those held out rated */
+  CU_ASSERT_EQUAL(learned.items, 6 + 9); /* no items that were rated only by held-out users */
   CU_ASSERT_EQUAL(held_out.items, learned.items);
   CU_ASSERT_EQUAL(learned.count + held_out.count, all.count - 3);
   const Ratings *parts[] = {&learned, &held_out};

@@ -1,5 +1,5 @@
-/* The algebra of eight runs (core/real.h) against that of many lanes (core/linalg.h) and against definitions.
- */
+/* The algebra of eight runs (core/real.h) against that of many lanes (core/linalg.h) and against
+ * definitions. */
 #include "harness.h"
 
 #include "core/linalg.h"
@@ -8,7 +8,7 @@
 
 enum { MOST = 5, LANES = 11 }; /* eight lanes, and three */
 
-/* a[d, d, LANES], symmetric and positive definite. */
+/* Fills in a[d, d, LANES], symmetric and positive definite. */
 static void fill(int d, double *a) {
   double g[MOST * MOST * LANES];
   RngLanes rng = {.key = rng_key(3, RNG_TEST), .draws = 1, .lanes = LANES};
@@ -22,7 +22,7 @@ static void fill(int d, double *a) {
       }
 }
 
-/* L as linalg_cholesky_lanes has it, W L = I, and the logarithm of its diagonal. */
+/* Checks L as linalg_cholesky_lanes has it, W L = I, and the logarithm of its diagonal. */
 static void test_cholesky(void) {
   for (int d = 1; d <= MOST; d++) {
     double a[MOST * MOST * LANES], l[MOST * MOST * LANES], w[MOST * MOST * LANES], log_sum[LANES];
@@ -55,7 +55,7 @@ static void test_cholesky(void) {
   }
 }
 
-/* Products with a matrix, its transpose and its lower triangle, on columns of the identity. */
+/* Checks products with a matrix, its transpose and its lower triangle, on columns of the identity. */
 static void test_multiply(void) {
   enum { D = 3 };
   Real a[D * D], unit[D], out[D];
@@ -77,7 +77,8 @@ static void test_multiply(void) {
   }
 }
 
-/* [[1, 1], [1, 1]] and [[4, 2], [2, -3]] are not positive definite; in the other lanes all is well. */
+/* Checks jitter: [[1, 1], [1, 1]] and [[4, 2], [2, -3]] are not positive definite; the other lanes are
+ * unaffected. */
 static void test_jitter(void) {
   double a[4 * VECTOR_LANES];
   int counted[VECTOR_LANES] = {0};
@@ -97,7 +98,7 @@ static void test_jitter(void) {
   }
 }
 
-/* What lies beyond the lanes is neither read nor written. */
+/* Checks that what lies beyond the lanes is neither read nor written. */
 static void test_last_lanes(void) {
   double from[2 * LANES], to[2 * LANES + 1];
   for (int k = 0; k < 2 * LANES; k++) from[k] = k + 1;

@@ -1,6 +1,6 @@
 /* The floor of regret: the oracle's posterior means against closed forms, integrals and enumeration; what it
- * learns in a round; where there is no floor. What it comes to in known cases is in program_regret_floor.py.
- */
+ * learns in a round; where there is no floor. Its value in known cases is tested in
+ * program_regret_floor.py. */
 #include "harness.h"
 
 #include "model/denoiser/denoiser.h"
@@ -22,9 +22,9 @@ static Status make_problem(const char *keys, Problem *out) {
   return status;
 }
 
-/* theta ~ N(m_c, S_c), weights w_c: after evidence (precision l I, vector b) component c has the mean (S_c^-1
- * + l I)^-1 (S_c^-1 m_c + b), and its weight is multiplied by N(b / l; m_c, S_c + I / l). For gm_cross all
- * m_c are 0, and both axes (1, 1) and (1, -1) are principal. */
+/* Computes the posterior mean for theta ~ N(m_c, S_c), weights w_c: after evidence (precision l I, vector b)
+ * component c has the mean (S_c^-1 + l I)^-1 (S_c^-1 m_c + b), and its weight is multiplied by N(b / l; m_c,
+ * S_c + I / l). For gm_cross all m_c are 0, and both axes (1, 1) and (1, -1) are principal. */
 static void cross_mean(double precision, const double *vector, double *mean) {
   static const double variance[2][2] = {{1.99, 0.01}, {0.1, 1.9}}; /* along (1, 1) and (1, -1) */
   double along[2] = {(vector[0] + vector[1]) / sqrt(2), (vector[0] - vector[1]) / sqrt(2)}, sum[2] = {0},
@@ -42,14 +42,14 @@ static void cross_mean(double precision, const double *vector, double *mean) {
   mean[0] = (sum[0] + sum[1]) / sqrt(2), mean[1] = (sum[0] - sum[1]) / sqrt(2);
 }
 
-/* The mass of N(m, s^2) between a and b, and the integral of x over it. */
+/* Computes the mass of N(m, s^2) between a and b, and the integral of x over it. */
 static void truncated(double m, double s, double a, double b, double *mass, double *first) {
   const double low = (a - m) / s, high = (b - m) / s;
   *mass = 0.5 * (erf(high / sqrt(2)) - erf(low / sqrt(2)));
   *first = m * *mass + s * (exp(-low * low / 2) - exp(-high * high / 2)) / sqrt(2 * acos(-1));
 }
 
-/* Uniform on the letter H: three rectangles. */
+/* Computes the mean for the uniform distribution on the letter H: three rectangles. */
 static void h_mean(double precision, const double *vector, double *mean) {
   static const double box[3][4] = {{-3, -2.5, -3, 3}, {2.5, 3, -3, 3}, {-2.5, 2.5, -0.25, 0.25}};
   const double s = 1 / sqrt(precision);
@@ -64,8 +64,9 @@ static void h_mean(double precision, const double *vector, double *mean) {
   mean[0] = sum[0] / total, mean[1] = sum[1] / total;
 }
 
-/* Within a share of the smaller of 1 and the evidence's standard deviation. A smooth density is summed to a
- * thousandth of it; the edges of H are off by up to half a cell, .0065, where the sum is over the table. */
+/* Checks means to within a share of the smaller of 1 and the evidence's standard deviation. A smooth density
+ * is summed to a thousandth of it; the edges of H are off by up to half a cell, 0.0065, where the sum is over
+ * the table. */
 static void check_plane(const char *theta, void (*expected)(double, const double *, double *), double share) {
   static const double precisions[] = {0.3, 1, 5, 40, 200, 1000, 1e4, 1e6},
                       places[][2] = {{2.7, 1.5}, {0.1, 0.05}, {-2.6, -2.4}};
@@ -104,8 +105,8 @@ enum { RUNS = 200, ROUNDS = 3 };
 
 typedef void Expected(const RegretFloor *, int b, double *mean);
 
-/* Some rounds of a block: means as expected, and all that was learned is theta* plus noise of variance 1 /
- * precision, whatever the arms. */
+/* Checks some rounds of a block: means as expected, and all that was learned is theta* plus noise of variance
+ * 1 / precision, whatever the arms. */
 static void check_rounds(const char *keys, int d, Expected *expected) {
   Problem problem;
   World world;
@@ -144,7 +145,7 @@ static void check_rounds(const char *keys, int d, Expected *expected) {
   memcpy(vector, floor.vector, (size_t)d * RUNS * sizeof *vector);
   regret_floor_play(&floor, &world, regret);
   double *now = floor.precision, *there = floor.vector;
-  floor.precision = precision, floor.vector = vector; /* what the means of the last round rest on */
+  floor.precision = precision, floor.vector = vector; /* the evidence behind the means of the last round */
   for (int b = 0; b < RUNS; b++) {
     expected(&floor, b, mean);
     for (int i = 0; i < d; i++) CHECK_NEAR(floor.mean[i * RUNS + b], mean[i], 1e-9);
@@ -166,7 +167,8 @@ static void expect_signs(const RegretFloor *floor, int b, double *mean) {
   for (int i = 0; i < floor->d; i++) mean[i] = tanh(floor->vector[i * RUNS + b]);
 }
 
-/* The file holds (k, k^2 / 10), k = 0 .. 9; eight of them are kept for theta*, which are those that occur. */
+/* Computes what is expected of the file, which holds (k, k^2 / 10), k = 0 .. 9; eight of them are kept for
+ * theta*, and only these occur. */
 static void expect_file(const RegretFloor *floor, int b, double *mean) {
   double total = 0;
   CU_ASSERT_EQUAL(floor->members, 8);

@@ -1,4 +1,5 @@
-/* The kernels of the random numbers at every instruction level of this machine, beside Random123 and libm. */
+/* The kernels of the random numbers at every instruction level of this machine, against Random123 and
+ * libm. */
 #include "harness.h"
 #include "levels.h"
 
@@ -18,7 +19,7 @@ static const uint32_t KNOWN[3][10] = {{0, 0, 0, 0, 0, 0, 0x6627e8d5, 0xe169c58d,
                                       {0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344, 0xa4093822, 0x299f31d0,
                                        0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}};
 
-/* The middle of the cell of (0, 1) that 64 bits point to. */
+/* Returns the middle of the cell of (0, 1) that 64 bits point to. */
 static double cell_middle(uint32_t low, uint32_t high) {
   return ldexp((double)(((uint64_t)high << 32 | low) >> 12) + 0.5, -52);
 }
@@ -56,8 +57,8 @@ static philox4x32_ctr_t words_of(const RngCounters *counters, int i, uint32_t po
   return philox4x32(counter, key);
 }
 
-/* Every instruction level of this machine gives the uniforms of Random123's own function, extreme words
- * included, for whole calls and parts of them. */
+/* Checks that every instruction level of this machine gives the uniforms of Random123's own function, extreme
+ * words included, for whole calls and parts of them. */
 static void test_uniform_kernels(void) {
   enum { POSITIONS = 3, STRIDE = COUNTERS + 5 };
   RngCounters counters = {.key = {0xa4093822, 0x299f31d0}};
@@ -83,12 +84,12 @@ static void test_uniform_kernels(void) {
     }
 }
 
-/* Counter i becomes the one that gives these words: the rounds of Philox, of which each can be undone, from
- * the last to the first. */
+/* Makes counter i the one that gives these words: each round of Philox can be undone, from the last to the
+ * first. */
 static void make_counter(RngCounters *counters, int i, const uint32_t word[4]) {
   uint32_t c[4], key[2], inverse[2] = {1, 1};
   const uint32_t factor[2] = {PHILOX_M4x32_0, PHILOX_M4x32_1};
-  for (int step = 0; step < 5; step++) /* Newton: bits that are right double */
+  for (int step = 0; step < 5; step++) /* Newton: the number of correct bits doubles */
     for (int k = 0; k < 2; k++) inverse[k] *= 2 - factor[k] * inverse[k];
   memcpy(c, word, sizeof c);
   for (uint32_t round = philox4x32_rounds; round-- > 0;) {
@@ -116,8 +117,8 @@ static void check_normals(const RngCounters *counters) {
   if (runnable_levels() == 3) CU_ASSERT(memcmp(normal[1], normal[2], sizeof normal[1]) == 0);
 }
 
-/* Box-Muller at every instruction level against libm: 1e-14 of the radius is some units in its last place.
- * The first uniform at both ends, in the middle and about the ends of the logarithm's interval, the second at
+/* Checks Box-Muller at every instruction level against libm: 1e-14 of the radius is some units in its last
+ * place. The first uniform covers both ends, the middle and the ends of the logarithm's interval, the second
  * every eighth of a turn. */
 static void test_normal_kernels(void) {
   RngCounters counters = {.key = {0xa4093822, 0x299f31d0}};
@@ -129,7 +130,7 @@ static void test_normal_kernels(void) {
   const double ends[] = {0, 0.375, 0.5, 0.75, 1};
   for (int end = 0; end < 5; end++)
     for (int eighth = 0; eighth <= 8; eighth++)
-      for (int side = 0; side < 4; side++) { /* cells below and above, of either */
+      for (int side = 0; side < 4; side++) { /* cells below and above each place, for both */
         const uint64_t cells = 1ULL << 52;
         uint64_t u = (uint64_t)(ends[end] * (double)cells), v = (uint64_t)eighth * (cells / 8);
         u -= u == cells || (u > 0 && side % 2), v -= v == cells || (v > 0 && side / 2);

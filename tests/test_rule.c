@@ -1,5 +1,5 @@
-/* Rules. Conformance: every registered rule with every sampler; the index of Bayes-UCB against its formula.
- */
+/* Rules. Conformance: every registered rule with every sampler; the index of Bayes-UCB against its
+ * formula. */
 #include "sampler_fixture.h"
 
 #include "policy/policy.h"
@@ -22,21 +22,21 @@ static Rule make_rule(Arena *memory, const SamplerOps *method, const Prior *prio
   return rule;
 }
 
-/* features[K, d, B], normal numbers. */
+/* Draws features[K, d, B], normal numbers. */
 static void make_arms(int arms, double *features) {
   Rng rng = fixture_rng(0, 4000);
   rng_normal(&rng, arms * D * RUNS, features);
 }
 
-/* phi' theta of an arm and a run. */
+/* Returns phi' theta of an arm and a run. */
 static double score(const double *features, const double *theta, int arm, int run) {
   double sum = 0;
   for (int i = 0; i < D; i++) sum += features[(arm * D + i) * RUNS + run] * theta[i];
   return sum;
 }
 
-/* Where theta is known any rule takes the best arm; of equal arms the first; the only one of one; and all
- * this also with a single round. */
+/* Checks that where theta is known any rule takes the best arm, of equal arms the first, and the only arm if
+ * there is one; and all this also with a single round. */
 static void check_rule(const RuleOps *ops, const SamplerOps *method, const Prior *prior,
                        const Likelihood *likelihood, const double *theta, int horizon) {
   SCRATCH_ARENA(memory);
@@ -87,8 +87,9 @@ static void test_every_rule_and_sampler(void) {
   CU_ASSERT(pairs > 30);
 }
 
-/* What rule `bayes_ucb` takes has the largest E[r] + z sd[r], and `top` is that: moments of the posterior as
- * the fixture has them, z as Python has it: -statistics.NormalDist().inv_cdf(0.5 / (1 + alpha (n - t))). */
+/* Checks that the arm that rule `bayes_ucb` takes has the largest E[r] + z sd[r], and that `top` is that
+ * value: moments of the posterior as the fixture has them, z as Python computes it:
+ * -statistics.NormalDist().inv_cdf(0.5 / (1 + alpha (n - t))). */
 static void check_index(const Prior *prior, const Likelihood *likelihood, int horizon, int choices,
                         int set_count, const char *const *sets, double z) {
   SCRATCH_ARENA(memory);
@@ -139,8 +140,8 @@ static void test_bayes_ucb(void) {
   check_index(&prior, &likelihood, 0, 5, 2, low, -0.5244005127080407);
 }
 
-/* A sampler without a closed form, whose draws are exact for a Gaussian prior: moments of 20 000 draws within
- * 5 standard errors of the posterior's, sqrt((s_ii s_jj + s_ij^2) / M) for a covariance. */
+/* Checks a sampler without a closed form, whose draws are exact for a Gaussian prior: moments of 20 000 draws
+ * within 5 standard errors of the posterior's, sqrt((s_ii s_jj + s_ij^2) / M) for a covariance. */
 static void test_moments_of_draws(void) {
   SCRATCH_ARENA(memory);
   enum { MANY = 20000, N = 3 };

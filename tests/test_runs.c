@@ -1,4 +1,4 @@
-/* Adaptive numbers of runs: blocks and replicates, the size of waves, joined moments against sums over all
+/* Adaptive numbers of runs: blocks and replicates, the size of waves, combined moments against sums over all
  * values, the keys in their two forms. */
 #include "harness.h"
 
@@ -78,11 +78,11 @@ static void test_waves(void) {
   CU_ASSERT_EQUAL(runs_next_wave(&runs, 10, INFINITY), 40);
   CU_ASSERT_EQUAL(runs_next_wave(&runs, 10, NAN), 10); /* more runs would not help */
   CU_ASSERT_EQUAL(runs_next_wave(&runs, 1000, 5), 1563); /* all there are */
-  CU_ASSERT_EQUAL(runs_next_wave(&runs, 1563, 5), 1563); /* no more */
+  CU_ASSERT_EQUAL(runs_next_wave(&runs, 1563, 5), 1563); /* none left */
 }
 
 static void test_moments(void) {
-  /* Numbers of very different size: a sum of squares minus a square of sums would lose all digits. */
+  /* Numbers of very different size, where a sum of squares minus a square of sums would lose all digits. */
   double values[7] = {1e9 + 1, 1e9 + 2, 1e9 - 4, 1e9 + 8, 1e9, 1e9 + 0.5, 1e9 - 7};
   double sum = 0, squares = 0;
   for (int i = 0; i < 7; i++) sum += (values[i] - 1e9) / 7;
@@ -107,7 +107,8 @@ static void check_runs_text(const StudyFile *file, const char *part) {
   config_study_free(again);
 }
 
-/* `runs` as a number or as a mapping: the later source decides, the resolved text has one of them. */
+/* Checks `runs` as a number and as a mapping: the later source decides, and the resolved text has one of
+ * them. */
 static void test_two_forms(void) {
   static const char number[] = "name: t\nruns: 77\npolicies: [ts]\n",
                     mapping[] = "name: t\nruns: {target_se: 0.25, max: 99}\npolicies: [ts]\n";
@@ -178,8 +179,8 @@ static void test_refusals(void) {
   refuse("runs: {target_se: 1, min: 10, max: 10}\nprior: {replicates: 9}", "only 5 blocks of 2 runs");
 }
 
-/* From 1% after 5 s nothing is known; from a tenth, or after a minute, the rest takes as long in proportion.
- */
+/* Checks the time left: at 1% after 5 s nothing is known; from a tenth, or after a minute, the rest takes
+ * time in proportion. */
 static void test_time_left(void) {
   CU_ASSERT_TRUE(isnan(progress_left(5, 0.01)));
   CU_ASSERT_TRUE(isnan(progress_left(100, 0)));

@@ -41,7 +41,7 @@ static void test_gaussian_rewards(void) {
   }
 }
 
-/* E[l'(u)] and E[-l''(u)] for u ~ N(alpha, nu), by the trapezoidal rule. */
+/* Computes E[l'(u)] and E[-l''(u)] for u ~ N(alpha, nu), by the trapezoidal rule. */
 static void expect(const Rows *rows, double y, double alpha, double nu, double *slope, double *curvature) {
   enum { POINTS = 2001 };
   double total = 0;
@@ -56,8 +56,8 @@ static void expect(const Rows *rows, double y, double alpha, double nu, double *
   *slope /= total, *curvature /= total;
 }
 
-/* After one observation from N(0, I): P = I + k phi phi', mu = s phi with s = E[l'], k = E[-l''] under N(mu,
- * P^-1) itself. Tolerance: the error of 20 nodes at variances up to 6. */
+/* Checks the implicit equations after one observation from N(0, I): P = I + k phi phi', mu = s phi with s =
+ * E[l'], k = E[-l''] under N(mu, P^-1) itself. Tolerance: the error of 20 nodes at variances up to 6. */
 static void test_implicit_equations(void) {
   SCRATCH_ARENA(memory);
   enum { D = 3, RUNS = 20 };
@@ -87,9 +87,9 @@ static void test_implicit_equations(void) {
   }
 }
 
-/* 60 logistic observations in two dimensions: mean within a quarter of a posterior standard deviation and
- * variances within 10 % of the posterior's, by quadrature. (One pass over
- * the observations errs by this much: the first ones are absorbed under a wide Gaussian.) */
+/* Checks 60 logistic observations in two dimensions: mean within a quarter of a posterior standard deviation
+ * and variances within 10 % of the posterior's, by quadrature. (One pass over the observations errs by this
+ * much: the first ones are absorbed under a wide Gaussian.) */
 static void test_posterior(void) {
   SCRATCH_ARENA(memory);
   enum { D = 2, N = 60, POINTS = 301 };
@@ -124,7 +124,7 @@ static void test_posterior(void) {
   }
 }
 
-/* Told round by round or all at once: the recursion is the same. */
+/* Checks that the recursion is the same whether told round by round or all at once. */
 static void test_catching_up(void) {
   SCRATCH_ARENA(memory);
   enum { D = 4, RUNS = 3, N = 9 };

@@ -1,5 +1,6 @@
-/* Conformance: every registered sampler with every prior family and every likelihood that it fits. A new
- * sampler is tested by being registered. What is special to one method is in the test of its own file. */
+/* Conformance: every registered sampler with every prior family and every likelihood that it fits.
+ * Registering a new sampler is enough to test it. What is special to one method is in the test of its own
+ * file. */
 #include "core/arena.h"
 #include "sampler_fixture.h"
 
@@ -7,7 +8,7 @@ enum { RUNS = 3, DRAWS = 40 };
 
 static const int DIMENSIONS[] = {1, 2, 5};
 
-/* A prior of the family fitted to samples of a mixture in R^d, with a chain of either schedule. */
+/* Fits a prior of the family to samples of a mixture in R^d, with a chain of either schedule. */
 static Prior fitted_prior(Arena *memory, const PriorOps *family, int d, bool log_snr) {
   enum { SAMPLES = 400 };
   PriorFit fit = fixture_fit(10, 0.8, LAST_STAGE_REPAIRED);
@@ -25,7 +26,8 @@ static Prior fitted_prior(Arena *memory, const PriorOps *family, int d, bool log
   return prior;
 }
 
-/* theta[d, 1 x columns] equals columns of block[d, RUNS x DRAWS] from `first` on, byte for byte. */
+/* Tells whether theta[d, 1 x columns] equals columns of block[d, RUNS x DRAWS] from `first` on, byte for
+ * byte. */
 static bool same_columns(int d, int columns, const double *theta, const double *block, int first) {
   for (int i = 0; i < d; i++)
     if (memcmp(theta + i * columns, block + i * RUNS * DRAWS + first, (size_t)columns * sizeof *theta) != 0)
@@ -33,8 +35,8 @@ static bool same_columns(int d, int columns, const double *theta, const double *
   return true;
 }
 
-/* Finite draws; the same key gives the same bytes; a draw does not depend on how many runs and draws there
- * are beside it. */
+/* Checks finite draws; the same key gives the same bytes; a draw does not depend on how many other runs and
+ * draws there are. */
 static void check_streams(const SamplerOps *method, const Prior *prior, const Likelihood *likelihood) {
   SCRATCH_ARENA(memory);
   const int d = prior->d;
@@ -64,8 +66,8 @@ static void check_streams(const SamplerOps *method, const Prior *prior, const Li
   free(again);
 }
 
-/* Mean and covariance of 20 000 draws against the exact posterior, within 5 standard errors; also without
- * observations. */
+/* Checks mean and covariance of 20 000 draws against the exact posterior, within 5 standard errors; also
+ * without observations. */
 static void check_exact(const SamplerOps *method, const Prior *prior, const Likelihood *likelihood) {
   SCRATCH_ARENA(memory);
   enum { MANY = 20000 };
@@ -87,9 +89,9 @@ static bool has_key(const SamplerOps *method, const char *name) {
   return false;
 }
 
-/* Moments in closed form against 20 000 draws, within 5 standard errors, and, where these are from the exact
- * posterior, against it to rounding; the same bytes for a run on its own. With rewards that are not Gaussian
- * the moments are those of the approximation, which draws of one candidate each are from. */
+/* Checks moments in closed form against 20 000 draws, within 5 standard errors, and, where these are from the
+ * exact posterior, against it to rounding; the same bytes for a run on its own. With rewards that are not
+ * Gaussian the moments are those of the approximation, from which draws of one candidate each are made. */
 static void check_moments(const SamplerOps *method, const Prior *prior, const Likelihood *likelihood,
                           const char *set) {
   SCRATCH_ARENA(memory);
@@ -127,7 +129,7 @@ static void check_moments(const SamplerOps *method, const Prior *prior, const Li
   }
 }
 
-/* Every method that needs all of `needs` and fits the prior and the likelihood, one of the three being
+/* Checks every method that needs all of `needs` and fits the prior and the likelihood, if any of the three is
  * wanted; adds to the numbers of tests. */
 static void check_methods(unsigned needs, const Prior *prior, const Likelihood *likelihood, int *pairs,
                           int *exact) {
@@ -164,7 +166,7 @@ static void test_every_sampler_prior_and_likelihood(void) {
   CU_ASSERT((pairs > 0 && exact > 0) || !harness_wants(NULL));
 }
 
-/* Every sampler of a reverse chain, with stages even in the logarithm of the signal-to-noise ratio. */
+/* Checks every sampler of a reverse chain, with stages even in the logarithm of the signal-to-noise ratio. */
 static void test_every_chain_of_even_stages(void) {
   int pairs = 0, exact = 0;
   for (int family = 0; prior_family(family); family++) {
@@ -272,7 +274,7 @@ static void test_non_finite_draw_is_replaced(void) {
   free(theta);
 }
 
-/* Lanes, and the entries of the matrices of a chunk of them, must not overflow. */
+/* Checks that lanes, and the entries of the matrices of a chunk of them, do not overflow. */
 static void test_too_many_draws(void) {
   SCRATCH_ARENA(memory);
   const Likelihood likelihood = fixture_likelihood(1);

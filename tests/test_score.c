@@ -1,5 +1,5 @@
-/* The pack of frozen problems, and what scores draws on it: the histories are those that were frozen, they
- * are of their theta*, which no exported file has, and exact draws are told from narrow and from shifted
+/* The pack of frozen problems, and the scoring of draws on it: the histories are the frozen ones, they come
+ * from their theta*, which no exported file has, and exact draws are told from narrow and from shifted
  * ones. */
 #include "harness.h"
 
@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What the histories of the pack are; other ones need another PACK_NAME. */
+/* The digests of the histories of the pack; other histories need another PACK_NAME. */
 static const struct {
   const char *name, *sha256;
 } frozen[] = {
@@ -44,7 +44,7 @@ static void test_frozen(void) {
   CU_ASSERT_PTR_NULL(pack_name(count));
 }
 
-/* Residual of observation k of history h: y - x' theta*. */
+/* Returns the residual of observation k of history h: y - x' theta*. */
 static double residual(const PackGroup *group, int d, int h, int k) {
   const size_t at = (size_t)h * (size_t)group->observations + (size_t)k;
   double u = 0;
@@ -53,7 +53,8 @@ static double residual(const PackGroup *group, int d, int h, int k) {
   return group->y[at] - u;
 }
 
-/* Rewards are of theta*: the mean square of n residuals is 1 within 5 standard errors, sqrt(2 / n). */
+/* Checks that rewards come from theta*: the mean square of n residuals is 1 within 5 standard errors, sqrt(2
+ * / n). */
 static void test_histories(void) {
   SCRATCH_ARENA(memory);
   Pack pack;
@@ -82,15 +83,16 @@ static void test_refusals(void) {
 
 /* ---- scores */
 
-/* A problem with fewer draws than are asked of others: the distance in the plane takes more than their
- * square, and every bound below is in standard errors or in floors, which are of as many draws. */
+/* Makes a problem with fewer draws than usual: the cost of the distance in the plane grows faster than their
+ * square, and every bound below is in standard errors or in floors, which are computed from the same number
+ * of draws. */
 static void create_small(Arena *memory, const char *name, Pack *out) {
   CHECK_OK(pack_create(memory, name, out));
   out->draws = 200;
 }
 
-/* Draws of all histories by the exact sampler, from streams that the score does not use; then theta <- center
- * + factor (theta - center) + shift, where the center is their mean: theta[histories, M, d]. */
+/* Draws for all histories by the exact sampler, from streams that the score does not use; then theta <-
+ * center + factor (theta - center) + shift, where the center is their mean: theta[histories, M, d]. */
 static double *draw(Arena *memory, const Pack *pack, double factor, double shift) {
   const int d = pack->problem.d, m = pack->draws;
   double *out = NULL, *at;
@@ -122,7 +124,7 @@ static double *draw(Arena *memory, const Pack *pack, double factor, double shift
   return out;
 }
 
-/* 4 standard errors of a ratio, one in 16 000 at random; ranks at the same level. */
+/* Checks exact draws: 4 standard errors of a ratio, one in 16 000 at random; ranks at the same level. */
 static void test_exact_draws(void) {
   const char *const names[] = {"rays_logistic", "ising8"};
   for (int i = 0; i < 2; i++) {
@@ -141,8 +143,8 @@ static void test_exact_draws(void) {
   }
 }
 
-/* Draws of half the width, and draws moved by 1 in each coordinate; the mode weights are those of exact
- * draws, or not. */
+/* Checks draws of half the width, and draws moved by 1 in each coordinate; the mode weights are those of
+ * exact draws, or not. */
 static void test_wrong_draws(void) {
   SCRATCH_ARENA(memory);
   Pack pack;
@@ -152,7 +154,7 @@ static void test_wrong_draws(void) {
   CHECK_OK(score_draws(&memory, &pack, draw(&memory, &pack, 1, 1), &moved));
   for (int r = 0; r < narrow.rows; r++) {
     CU_ASSERT_TRUE(narrow.row[r].ratio.mean > 1 + 4 * narrow.row[r].ratio.se);
-    /* Nowhere can a cloud be moved by this much at a smaller cost. */
+    /* A cloud cannot be moved by this much at a smaller cost anywhere. */
     CU_ASSERT_TRUE(moved.row[r].distance.mean > sqrt(2) - moved.row[r].floor.mean);
     CU_ASSERT_TRUE(moved.row[r].distance.mean < sqrt(2) + moved.row[r].floor.mean);
   }
@@ -164,8 +166,8 @@ static void test_wrong_draws(void) {
   pack_destroy(&pack);
 }
 
-/* Draws that are all theta* are shared out at random; with no other ones ranks are uniform whatever theta*
- * is. */
+/* Checks ties: draws equal to theta* are ranked on either side at random; with no other draws ranks are
+ * uniform whatever theta* is. */
 static void test_ties(void) {
   SCRATCH_ARENA(memory);
   Pack pack;
@@ -185,7 +187,7 @@ static void test_ties(void) {
   pack_destroy(&pack);
 }
 
-/* scipy.stats.chisquare of the counts 18, 2, 10, ..., 10. */
+/* Checks against scipy.stats.chisquare of the counts 18, 2, 10, ..., 10. */
 static void test_uniform_p(void) {
   double u[110];
   for (int i = 0; i < 110; i++) u[i] = (i % 11 + 0.5) / 11;
@@ -206,7 +208,7 @@ static bool is_theta(double value) {
   return false;
 }
 
-/* How many numbers of a text file are a coordinate of a theta*. */
+/* Counts the numbers of a text file that are a coordinate of a theta*. */
 static int count_theta(const char *path) {
   char *text = NULL, *end;
   size_t size;
@@ -220,7 +222,7 @@ static int count_theta(const char *path) {
   return found;
 }
 
-/* The same of the doubles of histories.nc, at any place of the file. */
+/* Counts the same among the doubles of histories.nc, at any place of the file. */
 static int count_theta_in_netcdf(const char *path) {
   StoreFile *file;
   SCRATCH_ARENA(memory);
@@ -238,7 +240,7 @@ static int count_theta_in_netcdf(const char *path) {
   return found;
 }
 
-/* Nothing that is exported is a coordinate of a theta*; and the count would find one. */
+/* Checks that nothing that is exported is a coordinate of a theta*, and that the count would find one. */
 static void test_theta_is_kept_back(void) {
   SCRATCH_ARENA(memory);
   char folder[] = "/tmp/thompson-score-XXXXXX", path[512], one[64];

@@ -31,14 +31,14 @@ static void test_a_study(void) {
   CU_ASSERT_TRUE(study_has_shared(&study));
 }
 
-/* The task of the second block. */
+/* Returns the task of the second block. */
 static Task task_of(int policy) { return study_task(&study, study_task_index(&study, 0, policy, 1)); }
 
 static const double *curve_of(const TaskResult *result, int curve) {
   return result->curves + curve * result->runs * result->points;
 }
 
-/* How many curves of the kind differ. */
+/* Counts the curves of the kind that differ. */
 static int differences(const TaskResult *a, const TaskResult *b, bool shared) {
   int count = 0;
   for (int c = 0; c < study.curve_count; c++)
@@ -70,7 +70,8 @@ static void test_same_for_all(void) {
   }
 }
 
-/* A task that has them measures neither them nor less of its own: values of no meaning stay. */
+/* Checks that a task that is given shared curves does not measure them again, and measures all of its own:
+ * meaningless values stay. */
 static void test_not_measured_again(void) {
   for (int p = 0; p < POLICIES; p++) {
     const Task task = task_of(p);
@@ -90,7 +91,7 @@ static void test_not_measured_again(void) {
   }
 }
 
-/* What the folder gives a task of the first policy. */
+/* Tells whether the folder gives a task of the first policy its shared curves. */
 static bool found_in_folder(Finished *finished, TaskResult *result) {
   const Task task = task_of(0);
   CHECK_OK(task_result_create(&study, &task, result));
@@ -99,8 +100,8 @@ static bool found_in_folder(Finished *finished, TaskResult *result) {
   return result->has_shared;
 }
 
-/* Not from another block, nor from a record that cannot be read; and what another rank has written since is
- * seen. */
+/* Checks that curves come neither from another block nor from a record that cannot be read, and that what
+ * another rank has written since is seen. */
 static void test_from_the_folder(void) {
   SCRATCH_ARENA(memory);
   Lock *lock;

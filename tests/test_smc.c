@@ -1,12 +1,12 @@
-/* smc, against a second implementation straight from its description, number by number, which without
- * perturbation is importance weighting of prior samples; and, with smc_tempered, that runs do not depend on
- * each other and nothing breaks when the cloud does. */
+/* smc, against a second implementation straight from its description, number by number; without perturbation
+ * this is importance weighting of prior samples. Together with smc_tempered: runs do not depend on each
+ * other, and nothing breaks when the cloud does. */
 #include "core/arena.h"
 #include "smc_fixture.h"
 
 #include "core/linalg.h"
 
-/* Row l of fixture_data with rewards that the likelihood admits, for runs first_run on; appended. */
+/* Appends row l of fixture_data with rewards that the likelihood admits, for runs first_run on. */
 static void append_row(History *history, const Likelihood *likelihood, uint32_t first_run, int rows, int l) {
   double phi[FIXTURE_DIMENSION * 16], y[16];
   for (int run = 0; run < history->runs; run++) {
@@ -37,7 +37,7 @@ static Reference reference_start(const Prior *prior, uint32_t run) {
   return out;
 }
 
-/* Rows from .. to - 1, absorbed together in round `to`. */
+/* Absorbs rows from .. to - 1 together in round `to`. */
 static void reference_absorb(Reference *cloud, const Likelihood *likelihood, const FixtureData *data,
                              uint32_t run, int from, int to, double step_size, double temper) {
   const double sigma = likelihood_is_conjugate(likelihood) ? likelihood->noise : 1;
@@ -66,8 +66,8 @@ static void reference_absorb(Reference *cloud, const Likelihood *likelihood, con
       memcpy(cloud->x[m], moved.x[j], sizeof moved.x[j]);
 }
 
-/* 1e-9 relative: the difference of evidence against the observation itself. The draw picks by its uniform
- * number. */
+/* Checks to 1e-9 relative: the difference of evidence against the observation itself. The draw picks by its
+ * uniform number. */
 static void check_against_reference(const Sampler *sampler, const Reference *cloud, int run, int runs,
                                     int draws, const double *theta) {
   CHECK_NEAR(sampler->ess[run], cloud->ess, 1e-9 * cloud->ess);
@@ -80,7 +80,7 @@ static void check_against_reference(const Sampler *sampler, const Reference *clo
   }
 }
 
-/* Told row by row, or of all rows at once by the first draw. */
+/* Checks smc that is told row by row, or of all rows at once by the first draw. */
 static void check_smc(const char *likelihood_name, const char *step_size, double temper, bool told) {
   SCRATCH_ARENA(memory);
   enum { RUNS = 3, DRAWS = 60 };
@@ -131,7 +131,7 @@ static void test_smc_with_perturbation(void) {
   }
 }
 
-/* A history that is shorter than what has been seen is another one. */
+/* Checks that a history that is shorter than what has been seen counts as another one. */
 static void test_smc_starts_afresh(void) {
   SCRATCH_ARENA(memory);
   enum { DRAWS = 50 };
@@ -152,7 +152,8 @@ static void test_smc_starts_afresh(void) {
   CU_ASSERT(memcmp(used, fresh, sizeof used) == 0);
 }
 
-/* A block of runs, told round by round and drawn from in between, against each run alone, byte by byte. */
+/* Checks a block of runs, told round by round and drawn from in between, against each run alone, byte by
+ * byte. */
 static void check_blocks(const char *name, const char *likelihood_name) {
   SCRATCH_ARENA(memory);
   enum { RUNS = 3, DRAWS = 7, FIRST = 5 };
@@ -193,8 +194,8 @@ static void test_blocks(void) {
   }
 }
 
-/* Evidence of standard deviation 1e-4, 1e4 times narrower than the prior: smc is left with one particle,
- * counted; smc_tempered arrives: mean and variance within 5 standard errors of 900 draws. */
+/* Checks evidence of standard deviation 1e-4, 1e4 times narrower than the prior: smc is left with one
+ * particle, counted; smc_tempered arrives: mean and variance within 5 standard errors of 900 draws. */
 static void test_narrow_evidence(void) {
   SCRATCH_ARENA(memory);
   enum { DRAWS = 20000 };

@@ -10,9 +10,9 @@ static double component_density(const Mixture *mixture, int c, const double *the
   return mixture->weight[c] * exp(-0.5 * (s[3] * x * x - 2 * s[1] * x * y + s[0] * y * y) / det) / sqrt(det);
 }
 
-/* One expectation under the posterior, f[draws]: the draws pick from a cloud that is worth ess independent
- * draws, so that the variance of their mean is var(f) (1 / draws + 1 / ess). 5 standard errors. var(f) is
- * that of the draws, or `least` where that is larger. */
+/* Checks one expectation under the posterior, f[draws]: the draws pick from a cloud that is worth ess
+ * independent draws, so that the variance of their mean is var(f) (1 / draws + 1 / ess). 5 standard errors.
+ * var(f) is that of the draws, or `least` where that is larger. */
 static void check_expectation(int draws, double ess, const double *f, double least, double expected) {
   double sum = 0, squares = 0;
   for (int m = 0; m < draws; m++) sum += f[m], squares += f[m] * f[m];
@@ -20,8 +20,8 @@ static void check_expectation(int draws, double ess, const double *f, double lea
   CHECK_NEAR(sum / draws, expected, 5 * sqrt(fmax(variance, least) * (1.0 / draws + 1 / ess)));
 }
 
-/* Draws theta[2, runs x draws] of one run; the prior's weight of component 0 at theta has the posterior
- * weight of component 0 as its mean. */
+/* Checks draws theta[2, runs x draws] of one run; the prior's weight of component 0 at theta has the
+ * posterior weight of component 0 as its mean. */
 static void check_plane(const Mixture *prior, const PlanePosterior *exact, int runs, int draws, int run,
                         double ess, const double *theta) {
   double *f = fixture_new((size_t)draws, sizeof *f);
@@ -36,12 +36,12 @@ static void check_plane(const Mixture *prior, const PlanePosterior *exact, int r
     const double point[2] = {x[0][m], x[1][m]}, first = component_density(prior, 0, point);
     f[m] = first / (first + component_density(prior, 1, point));
   }
-  /* A share: its variance is at most p (1 - p), which draws of a rare mode do not show. */
+  /* A share: its variance is at most p (1 - p), which draws of a rare mode underestimate. */
   check_expectation(draws, ess, f, exact->weight[0] * (1 - exact->weight[0]), exact->weight[0]);
   free(f);
 }
 
-/* n unit-ball rows for theta* = (.8, .8) or (.8, -.8) by the run; sums into lambda[4], b[2]. */
+/* Draws n unit-ball rows for theta* = (0.8, 0.8) or (0.8, -0.8) by the run; sums into lambda[4], b[2]. */
 static void cross_row(Rng *rng, int run, double *phi, double *y, double *lambda, double *b) {
   double normal[3], length;
   rng_normal(rng, 3, normal);
@@ -93,7 +93,8 @@ static void test_tempered_has_the_exact_posterior(void) {
   free(theta);
 }
 
-/* The posterior by the midpoint rule on [-6, 6]^2 (steps of .02, against a narrowest scale of .07). */
+/* Computes the posterior by the midpoint rule on [-6, 6]^2 (steps of 0.02, against a narrowest scale of
+ * 0.07). */
 static PlanePosterior quadrature(const Mixture *prior, const Rows *rows) {
   enum { GRID = 600 };
   PlanePosterior out = {.total_mean = {0}};
@@ -148,7 +149,8 @@ static void test_tempered_with_other_likelihoods(void) {
   check_quadrature("poisson");
 }
 
-/* Two particles have no covariance in the plane: the Cholesky factor needs jitter, and that is counted. */
+/* Checks two particles, which have no covariance in the plane: the Cholesky factor needs jitter, and that is
+ * counted. */
 static void test_two_particles(void) {
   SCRATCH_ARENA(memory);
   enum { DRAWS = 10 };
@@ -166,7 +168,8 @@ static void test_two_particles(void) {
   free(theta);
 }
 
-/* By default there are 20 d^2 particles, at least 1000: the last weighting leaves half of them or more. */
+/* Checks that by default there are 20 d^2 particles, at least 1000: the last weighting leaves half of them or
+ * more. */
 static void test_particles_grow(void) {
   static const int dimensions[] = {3, 20}, particles[] = {1000, 8000};
   for (int k = 0; k < 2; k++) {

@@ -1,6 +1,6 @@
 /* Samplers against priors and rewards that are hard to follow: draws have the spread of the posterior in
- * every direction, or are known not to. What this compares with is computed apart from the program, in long
- * double and in the coordinates in which the prior is N(0, I). */
+ * every direction, or are known not to. The reference is computed apart from the program, in long double and
+ * in the coordinates in which the prior is N(0, I). */
 #include "core/arena.h"
 #include "sampler_fixture.h"
 
@@ -13,7 +13,7 @@
 
 enum { MOST = 3, ROWS = 5, DRAWS = 2000 };
 
-/* A Gaussian prior of mean 0 by the root A of its covariance, A A'. */
+/* A Gaussian prior of mean 0, given by the root A of its covariance, A A'. */
 typedef struct {
   const char *name;
   int d;
@@ -46,7 +46,7 @@ static Prior make_prior(Arena *memory, const Case *c) {
   return prior;
 }
 
-/* n observations of a theta that the prior may well have drawn. */
+/* Makes n observations of a theta that the prior may well have drawn. */
 static FixtureData make_data(const Case *c, int n, double noise) {
   FixtureData data = fixture_data(c->d, n, noise, 3);
   Rng rng = fixture_rng(5, 1001);
@@ -61,8 +61,8 @@ static FixtureData make_data(const Case *c, int n, double noise) {
   return data;
 }
 
-/* Draws as `thompson sample` makes and judges them: the history observation by observation, then all draws.
- * Returns whether there is a complaint. */
+/* Draws as `thompson sample` does and judges the draws: the history observation by observation, then all
+ * draws. Returns whether there is a complaint. */
 static bool draw(const SamplerOps *method, const Prior *prior, const FixtureData *data,
                  const Likelihood *likelihood, double *theta, char *sentence) {
   SCRATCH_ARENA(memory);
@@ -93,7 +93,8 @@ static bool draw(const SamplerOps *method, const Prior *prior, const FixtureData
   return complains;
 }
 
-/* The Cholesky factor of I + A' Phi' Phi A / sigma^2: the posterior's precision in z, theta = A z. */
+/* Computes the Cholesky factor of I + A' Phi' Phi A / sigma^2: the posterior's precision in z, theta = A
+ * z. */
 static void factorise(const Case *c, const FixtureData *data, long double *l) {
   const int d = c->d;
   for (int i = 0; i < d; i++)
@@ -112,7 +113,8 @@ static void factorise(const Case *c, const FixtureData *data, long double *l) {
     }
 }
 
-/* Least and largest standard deviation of the draws over that of the posterior, over all directions. */
+/* Computes the least and the largest standard deviation of the draws divided by that of the posterior, over
+ * all directions. */
 static void spread(const Case *c, const FixtureData *data, const double *theta, double *least,
                    double *largest) {
   const int d = c->d;
@@ -135,15 +137,16 @@ static void spread(const Case *c, const FixtureData *data, const double *theta, 
   free(e);
 }
 
-/* Least and largest spread within 10%, 4 standard errors and what the largest of d exceeds 1 by. */
+/* Tells whether least and largest spread are within 10%, plus 4 standard errors, plus the amount by which the
+ * largest of d exceeds 1. */
 static bool is_near(const SamplerOps *method, int d, double least, double largest) {
   const double narrow = method->narrow > 0 ? method->narrow : 1, wide = method->wide > 0 ? method->wide : 1;
   const double slack = 4 / sqrt(2.0 * DRAWS) + sqrt((double)d / DRAWS);
   return least >= narrow * 0.9 * (1 - slack) && largest <= wide * 1.1 * (1 + slack);
 }
 
-/* Evidence of 1e16 is more than a double can add to a prior, and then exact methods complain too. What
- * happens on the way may divide by zero. */
+/* Checks the spread. Evidence of 1e16 is more than a double can add to a prior, and then exact methods
+ * complain too. Intermediate steps may divide by zero. */
 static void test_spread(void) {
   SCRATCH_ARENA(memory);
   char sentence[256];
@@ -181,8 +184,8 @@ static void test_spread(void) {
   free(theta);
 }
 
-/* Chains that are whitened follow every prior, and the likelihood of tempering keeps its digits: 3
- * observations at noise 1, and 1 at noise 1e-8. */
+/* Checks that chains that are whitened follow every prior, and that the likelihood of tempering keeps its
+ * digits: 3 observations at noise 1, and 1 at noise 1e-8. */
 static void test_followed(void) {
   SCRATCH_ARENA(memory);
   static const char *const methods[] = {"lmc", "fgts", "vits1", "vits2", "vits2_hf", "mala", "smc_tempered"};
@@ -199,7 +202,7 @@ static void test_followed(void) {
       const FixtureData data = make_data(c, tempered ? 1 : 3, likelihood.noise);
       draw(method, &prior, &data, &likelihood, theta, sentence);
       spread(c, &data, theta, &least, &largest);
-      if (tempered && k == 0) continue; /* the evidence itself has lost what the prior says */
+      if (tempered && k == 0) continue; /* the evidence itself has lost the information of the prior */
       if (!is_near(method, c->d, least, largest))
         printf("\n    %s, %s: spread %g to %g", methods[m], c->name, least, largest);
       CU_ASSERT(is_near(method, c->d, least, largest));
@@ -208,8 +211,8 @@ static void test_followed(void) {
   free(theta);
 }
 
-/* With rewards that are not Gaussian: what samplers draw passes, but for dps, which diverges; the same draws,
- * three times as wide, do not, and the number says so. */
+/* Checks rewards that are not Gaussian: the draws of samplers pass, except those of dps, which diverges; the
+ * same draws, three times as wide, do not, and the number says so. */
 static void test_other_rewards(void) {
   SCRATCH_ARENA(memory);
   static const char *const families[] = {"logistic", "poisson"};
@@ -231,9 +234,9 @@ static void test_other_rewards(void) {
           .setup = {.prior = &prior, .likelihood = &likelihood, .runs = 1, .draws = DRAWS},
           .d = prior.d,
           .temper = 1};
-      /* vits1 and vits2 give all draws one error of the mean. With counts of 20 steps of the default size are
-       * too long for these and for lmc, fgts and vits2_hf: 1.5 times as wide, the mean 1.6 to 2 deviations
-       * off, while mixts, twisted and smc_tempered agree to 5%. */
+      /* vits1 and vits2 give all draws the same error of the mean. With counts of 20, steps of the default
+       * size are too long for these and for lmc, fgts and vits2_hf: 1.5 times as wide, the mean 1.6 to 2
+       * deviations off, while mixts, twisted and smc_tempered agree to 5%. */
       const bool vits = strncmp(method->name, "vits", 4) == 0,
                  known = vits ||
                          (f == 1 && (strcmp(method->name, "lmc") == 0 || strcmp(method->name, "fgts") == 0));
@@ -259,7 +262,7 @@ static void test_other_rewards(void) {
 
 /* ---- rewards that are not Gaussian, and mixtures */
 
-/* The complaint about draws of `method` with clicks of theta ~ the prior, d = 3; "" for none. */
+/* Returns the complaint about draws of `method` with clicks of theta ~ the prior, d = 3; "" for none. */
 static void draw_with_clicks(const char *method, const Prior *prior, int n, uint32_t run, char *sentence) {
   SCRATCH_ARENA(memory);
   enum { D = 3, LESS = 400 };
@@ -297,9 +300,9 @@ static void draw_with_clicks(const char *method, const Prior *prior, int n, uint
   spread_complaint(&found, 256, sentence);
 }
 
-/* Quiet on 200 posteriors that are right, with one component and with three; and LinTS, which takes clicks
- * for Gaussian rewards, is caught, which of its mean and its spread is further off. A prior of standard
- * deviation 2: Laplace is not off by a quarter there. */
+/* Checks that it is quiet on 200 posteriors that are right, with one component and with three, and that
+ * LinTS, which takes clicks for Gaussian rewards, is caught by whichever of its mean and its spread is
+ * further off. A prior of standard deviation 2: Laplace is not off by a quarter there. */
 static void test_clicks(void) {
   SCRATCH_ARENA(memory);
   char sentence[256];
@@ -322,8 +325,9 @@ static void test_clicks(void) {
   }
 }
 
-/* The public posterior of bernoulli_glm.h, where Laplace's mean is off by a quarter to a half of a deviation
- * in each coordinate, without and with this failure; and LaplaceDPS, whose spread is 0.7 in one direction. */
+/* Checks the public posterior of bernoulli_glm.h, where Laplace's mean is off by a quarter to a half of a
+ * deviation in each coordinate, without and with this failure; and LaplaceDPS, whose spread is 0.7 in one
+ * direction. */
 static void test_public_posterior(void) {
   SCRATCH_ARENA(memory);
   enum { MANY = 8000 };

@@ -1,4 +1,5 @@
-/* NetCDF and text files: what is written is read back, by us and by others; nothing is ever half there. */
+/* NetCDF and text files: what is written is read back, by us and by others; a file is never visible half
+ * written. */
 #include "core/status.h"
 #include "harness.h"
 #include "io/store.h"
@@ -25,7 +26,7 @@ static const char *in_folder(const char *name) {
   return paths[turn];
 }
 
-/* Number of entries of the folder, and whether the only one is `name`. */
+/* Tells whether the folder holds `name` and nothing else (NULL: nothing at all). */
 static bool folder_holds_only(const char *name) {
   int others = 0, found = 0;
   DIR *entries = opendir(folder);
@@ -38,8 +39,8 @@ static bool folder_holds_only(const char *name) {
 
 static double value_at(int i, int j) { return sin(i + 0.37 * j) * 1e3; }
 
-/* A file with something of every kind: regret[policy, round] (large enough to be compressed), and small
- * things. */
+/* Fills in a file with something of every kind: regret[policy, round] (large enough to be compressed), and
+ * small variables. */
 static Status fill_sample(StoreFile *file) {
   static double regret[ROWS * COLUMNS], round_axis[COLUMNS];
   static float single[ROWS];
@@ -140,7 +141,7 @@ static void test_round_trip(void) {
   }
 }
 
-/* What xarray makes of the file, without arguments. */
+/* Checks what xarray makes of the file, without arguments. */
 static void test_xarray_reads_it(void) {
   static const char script[] =
       "import sys, numpy as np, xarray as xr\n"
@@ -169,7 +170,7 @@ static void test_xarray_reads_it(void) {
   remove(text);
 }
 
-/* Only large variables of netCDF-4 files are compressed. */
+/* Checks that only large variables of netCDF-4 files are compressed. */
 static void test_compression(void) {
   const char *path = in_folder("it.nc");
   CHECK_OK(write_sample(path, STORE_NETCDF4));
@@ -202,7 +203,8 @@ static void test_same_content_same_bytes(void) {
   }
 }
 
-/* Until the commit only a hidden file with our process id is there, and what stood at the name stays. */
+/* Checks that until the commit only a hidden file with our process id is there, and that an existing file of
+ * that name stays. */
 static void test_temporary_name(void) {
   for (int f = 0; f < FORMATS; f++) {
     const char *path = in_folder("it.nc");
@@ -229,7 +231,7 @@ static void test_temporary_name(void) {
   store_abandon(NULL);
 }
 
-/* The first of several that write a file stays, and nothing else is left. */
+/* Checks that the first of several writers of a file wins, and that nothing else is left. */
 static void test_first_text(void) {
   const char *path = in_folder("it.txt");
   char *text;
@@ -306,7 +308,7 @@ static void test_wrong_content(void) {
   remove(path);
 }
 
-/* A double that no float holds is an error, although the tests trap overflow. */
+/* Checks that a double that no float can hold is an error, although the tests trap overflow. */
 static void test_value_out_of_range(void) {
   for (int f = 0; f < FORMATS; f++) {
     const char *path = in_folder("it.nc");
@@ -353,7 +355,8 @@ static void test_texts(void) {
   free(text);
 }
 
-/* Files of other programs: float with another missing value, text as netCDF-4 string, record variables. */
+/* Checks files of other programs: float with another missing value, text as netCDF-4 string, record
+ * variables. */
 static void test_foreign_files(void) {
   char path[PATH_MAX];
   const char *source = getenv("THOMPSON_SOURCE");

@@ -1,5 +1,5 @@
 /* The corpora of the NetCDF fuzz targets: whatever is accepted is finite and agrees with its shape, whatever
- * is refused has a sentence. Then what the fuzzer cannot try: sizes beyond any memory. */
+ * is refused has a sentence. Then sizes that exceed any memory, which the fuzzer cannot try. */
 #include "core/arena.h"
 #include "fuzz/store_contents.h"
 #include "fuzz/store_damage.h"
@@ -14,8 +14,8 @@
 
 static char scratch[PATH_MAX]; /* a NetCDF file of this test */
 
-/* Call `check` with every file of a corpus; how many there were. Overflow on the way to a refusal is allowed,
- * as in the program. */
+/* Calls `check` with every file of a corpus; returns how many there were. Overflow on the way to a refusal is
+ * allowed, as in the program. */
 static int walk(const char *corpus, void (*check)(const char *path)) {
   const char *source = getenv("THOMPSON_SOURCE");
   char folder[PATH_MAX / 2], path[PATH_MAX];
@@ -75,7 +75,7 @@ static void test_seal(void) {
   remove(scratch);
 }
 
-/* The corpora begin with one valid file of each kind in each format. */
+/* Checks one kind; the corpora begin with one valid file of each kind in each format. */
 static void check_kind(const char *path) {
   SCRATCH_ARENA(memory);
   static const PriorFit settings = {.schedule.stages = 3, .schedule.alpha = 0.8};
@@ -152,7 +152,7 @@ static Status read_embedding(const char *path) {
   return status;
 }
 
-/* Classic files that the library opens. The first four led past the end of an array or a buffer. */
+/* Checks classic files that the library opens. The first four led past the end of an array or a buffer. */
 static void test_refusals(void) {
   static const struct {
     Status (*read)(const char *path);
@@ -189,7 +189,7 @@ static void test_refusals(void) {
   }
 }
 
-/* A covariance of 2^64 elements, never written: its size in bytes is 0 in 64 bits. */
+/* Checks a covariance of 2^64 elements, never written: its size in bytes is 0 in 64 bits. */
 static void test_sizes_overflow(void) {
   enum { COMPONENTS = 1 << 6, D = 1 << 29 };
   StoreFile *file;

@@ -20,7 +20,7 @@ enum { FORMATS = 2, ROWS = 40, COLUMNS = 300, SEAL = 72 /* bytes of the checksum
 static char folder[] = "/tmp/test_store_damage.XXXXXX";
 static char path[PATH_MAX];
 
-/* regret[policy, round], which the netCDF-4 format compresses, and a few small things. */
+/* Fills in regret[policy, round], which the netCDF-4 format compresses, and a few small variables. */
 static Status fill_sample(StoreFile *file) {
   static double regret[ROWS * COLUMNS];
   const char *labels[ROWS];
@@ -48,7 +48,7 @@ static void write_and_load(StoreFormat format, char **bytes, size_t *size) {
 
 typedef Status Open(const char *path, StoreFile **out);
 
-/* Write the first `size` bytes, and try to read all of it. */
+/* Writes the first `size` bytes, and tries to read all of them. */
 static Status read_bytes_by(Open *open, const char *bytes, size_t size) {
   FILE *stream = fopen(path, "wb");
   if (!stream || fwrite(bytes, 1, size, stream) != size || fclose(stream) != 0) return STATUS_INTERNAL;
@@ -64,7 +64,7 @@ static Status read_bytes_by(Open *open, const char *bytes, size_t size) {
 
 static Status read_bytes(const char *bytes, size_t size) { return read_bytes_by(store_open, bytes, size); }
 
-/* Cut off anywhere within NetCDF's own bytes (the checksum follows them), the file is refused. */
+/* Checks that a file cut off anywhere within NetCDF's own bytes (the checksum follows them) is refused. */
 static void test_truncated(void) {
   for (int f = 0; f < FORMATS; f++) {
     char *bytes;
@@ -83,7 +83,7 @@ static void test_truncated(void) {
   }
 }
 
-/* One flipped bit anywhere before the checksum is noticed. */
+/* Checks that one flipped bit anywhere before the checksum is noticed. */
 static void test_flipped_bits(void) {
   for (int f = 0; f < FORMATS; f++) {
     char *bytes;
@@ -102,8 +102,8 @@ static void test_flipped_bits(void) {
   }
 }
 
-/* The last `length` bytes are `filler`: what a power cut leaves of a file whose name reached the disk before
- * its content. */
+/* Counts accepted files whose last `length` bytes are `filler`: what a power cut leaves of a file whose name
+ * reached the disk before its content. */
 static int count_accepted_tails(Open *open, const char *bytes, size_t size, int filler) {
   char *damaged = malloc(size);
   int accepted = 0;
@@ -117,7 +117,8 @@ static int count_accepted_tails(Open *open, const char *bytes, size_t size, int 
   return accepted;
 }
 
-/* `cut` bytes of the checksum are gone and one byte of the data is flipped. */
+/* Counts accepted files in which `cut` bytes of the checksum are missing and one byte of the data is
+ * flipped. */
 static int count_accepted_flips(Open *open, char *bytes, size_t size, size_t cut) {
   int accepted = 0;
   for (size_t at = 0; at < size - SEAL; at += size / 20) {
@@ -128,7 +129,7 @@ static int count_accepted_flips(Open *open, char *bytes, size_t size, size_t cut
   return accepted;
 }
 
-/* Whoever reads them, bytes behind the data that are no checksum are what is left of one. */
+/* Checks that both readers treat bytes behind the data that are not a checksum as the remains of one. */
 static void test_damaged_tails(void) {
   static Open *const readers[] = {store_open, store_open_own};
   for (int f = 0; f < FORMATS; f++) {
@@ -148,7 +149,7 @@ static void test_damaged_tails(void) {
   }
 }
 
-/* The bytes of a classic file with n numbers, without its checksum. */
+/* Writes the bytes of a classic file with n numbers, without its checksum. */
 static void write_numbers(size_t n, char **bytes, size_t *size) {
   StoreFile *file;
   int axis, id;
@@ -160,8 +161,8 @@ static void write_numbers(size_t n, char **bytes, size_t *size) {
   *size -= SEAL;
 }
 
-/* A file of somebody else that is padded is not one that lost its checksum: the netCDF library pads classic
- * files that are written without fill values to a page. */
+/* Checks that a padded file of another program is not taken for one that lost its checksum: the netCDF
+ * library pads classic files that are written without fill values to a page. */
 static void test_padding(void) {
   enum { PAGE = 4096 };
   char *bytes, padded[PAGE] = {0};
@@ -169,7 +170,7 @@ static void test_padding(void) {
   StoreFile *file;
   write_numbers(1, &bytes, &header);
   free(bytes);
-  write_numbers((PAGE - header) / 8 - 2, &bytes, &size); /* less than a checksum is missing to a page */
+  write_numbers((PAGE - header) / 8 - 2, &bytes, &size); /* less than a checksum short of a page */
   CU_ASSERT_FATAL(size < PAGE && size + SEAL >= PAGE);
   memcpy(padded, bytes, size);
   Open *const open[] = {store_open, store_open_own};
@@ -188,7 +189,8 @@ static void test_padding(void) {
   remove(path);
 }
 
-/* Without any checksum a file may be somebody else's, unless it stands where only this program writes. */
+/* Checks that a file without any checksum is taken for another program's, unless it is at a place where only
+ * this program writes. */
 static void test_missing_checksum(void) {
   for (int f = 0; f < FORMATS; f++) {
     char *bytes;
@@ -203,8 +205,8 @@ static void test_missing_checksum(void) {
   }
 }
 
-/* A classic file of somebody else has no checksum: flips may go unnoticed, but must not crash or overrun
- * (sanitizers). */
+/* Checks flipped bits in a classic file of another program, which has no checksum: flips may go unnoticed,
+ * but must not crash or overrun (sanitizers). */
 static void test_flipped_bits_without_checksum(void) {
   char *bytes;
   size_t size;
@@ -222,7 +224,7 @@ static void test_flipped_bits_without_checksum(void) {
   remove(path);
 }
 
-/* Number of files in a folder, hidden ones included. */
+/* Returns the number of files in a folder, hidden ones included. */
 static int count_files(const char *name) {
   int count = 0;
   DIR *entries = opendir(name);
@@ -231,7 +233,7 @@ static int count_files(const char *name) {
   return count;
 }
 
-/* Both formats fail with `reason`, and leave what stood there and nothing else. */
+/* Checks that both formats fail with `reason`, and leave what was there and nothing else. */
 static void check_no_room(const char *name, const char *reason) {
   char *text;
   size_t size;
@@ -243,7 +245,7 @@ static void check_no_room(const char *name, const char *reason) {
   }
 }
 
-/* A limit on the size of files stands for a full disk where no file system can be mounted. */
+/* Checks a limit on the size of files, in place of a full disk where no file system can be mounted. */
 static void test_file_size_limit(void) {
   struct rlimit saved, small;
   CHECK_OK(store_write_text(path, "old"));

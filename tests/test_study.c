@@ -1,5 +1,5 @@
 /* Studies: tasks cover every run once and no block spans two replicates; statistics of a cell against NumPy's
- * definitions by hand. */
+ * definitions, computed by hand. */
 #include "harness.h"
 
 #include "parallel/cell.h"
@@ -74,7 +74,8 @@ static void test_statistics(void) {
   study_destroy(&study);
 }
 
-/* Linear between order statistics: of 1 2 4 8 16 the place .9 (n - 1) = 3.6 is 8 + .6 x 8. */
+/* Checks that quantiles are linear between order statistics: in 1 2 4 8 16 the place 0.9 (n - 1) = 3.6 gives
+ * 8 + 0.6 x 8. */
 static void test_quantiles(void) {
   const double values[14] = {16, 10, 2, NAN, 4, 40, NAN, NAN, 8, NAN, 1, NAN, NAN, 20};
   const double expected[STUDY_QUANTILES] = {4, 12.8, 14.4, 15.68, 16}, two[] = {20, 36, 38, 39.6, 40};
@@ -123,7 +124,8 @@ static void test_beliefs(void) {
   CU_ASSERT_TRUE(strcmp(hash[0][3], hash[1][3]) != 0); /* a diffusion model does */
   CU_ASSERT_STRING_EQUAL(hash[0][3], hash[0][4]); /* diffts and dps share it */
   CU_ASSERT_STRING_EQUAL(hash[0][1], hash[0][5]); /* so do mixts and a chain on the mixture */
-  CU_ASSERT_STRING_EQUAL(hash[0][1], hash[0][6]); /* components of vits2 are not those of its prior */
+  CU_ASSERT_STRING_EQUAL(hash[0][1],
+                         hash[0][6]); /* the components of vits2 are its own, not those of its prior */
   CU_ASSERT_TRUE(strcmp(hash[0][1], hash[0][2]) != 0); /* another number of components is another fit */
   study_destroy(&study);
 }

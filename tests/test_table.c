@@ -1,5 +1,5 @@
 /* Tables of rewards as bandits: every run meets every event once, with its context and rewards; the noise by
- * its definition; what is refused. */
+ * its definition; refusals. */
 #include "harness.h"
 
 #include "problem/problem.h"
@@ -62,7 +62,7 @@ static void test_events(void) {
   problem_destroy(&problem);
 }
 
-/* One coordinate: theta = sum x y / (1 + sum x^2). */
+/* Checks the noise with one coordinate: theta = sum x y / (1 + sum x^2). */
 static void test_noise(void) {
   Problem problem;
   CHECK_OK(make(", rounds: 4", "x1,class\n1,0\n2,0\n-1,1\n3,1\n", &problem));

@@ -1,5 +1,5 @@
-/* The library in several threads at once: each thread has the numbers that it has alone, and sentences of its
- * own. Under ThreadSanitizer (tests/README.md) it also looks for accesses that nothing orders. */
+/* The library in several threads at once: each thread has the numbers that it has alone, and messages of its
+ * own. Under ThreadSanitizer (tests/README.md) it also looks for accesses without an order. */
 #include "harness.h"
 #include "library/thompson.h"
 
@@ -15,7 +15,7 @@ typedef struct {
   int number; /* of the thread */
   const thompson_prior *diffusion, *mixture; /* every thread's */
   const double *samples; /* [SAMPLES, D] */
-  double theta[NUMBERS], own[D]; /* draws; a sample of a prior of its own */
+  double theta[NUMBERS], own[D]; /* draws; a sample from a prior of its own */
   bool well;
 } Work;
 
@@ -27,7 +27,7 @@ static bool has_own_sentence(const Work *self) {
          strstr(thompson_error(), name);
 }
 
-/* A prior is fitted, written and read again. */
+/* Fits, writes and reads a prior of its own, and samples from it; tells whether all went well. */
 static bool use_own_prior(Work *self) {
   char path[40];
   thompson_prior *fitted, *prior = NULL;

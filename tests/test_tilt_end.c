@@ -1,5 +1,5 @@
-/* The end of the flow: Hessians against differences of the densities, Theorem 2 with what it says of mixtures
- * and of Ising models, in closed form. */
+/* The end of the flow: Hessians against differences of the densities; Theorem 2 with its consequences for
+ * mixtures and for Ising models, in closed form. */
 #include "core/arena.h"
 #include "core/linalg.h"
 #include "sampler/tilted/tilt_end.h"
@@ -12,14 +12,15 @@ static TiltEnd make(Arena *memory, int d, const double *precision, const double 
   return end;
 }
 
-/* A chain of one stage that ends at T*. */
+/* Returns a chain of one stage that ends at T*. */
 static PriorFit fit_of(const TiltEnd *end) {
   PriorFit fit = fixture_fit(1, tilt_end_alpha(end), LAST_STAGE_REPAIRED);
   fit.standardise = false;
   return fit;
 }
 
-/* The weakest of Q along the angle, at which a second direction has kappa^2 times as much. */
+/* Fills in Q with its weakest direction along the angle, where a second direction has kappa^2 times as
+ * much. */
 static void plane(double smallest, double kappa, double angle, double *precision) {
   const double u[2] = {cos(angle), sin(angle)}, v[2] = {-u[1], u[0]};
   for (int i = 0; i < 4; i++)
@@ -28,7 +29,7 @@ static void plane(double smallest, double kappa, double angle, double *precision
 
 /* ---- mixtures */
 
-/* Two points at the distance R, blurred by N(0, delta). */
+/* Makes two points at the distance R, blurred by N(0, delta). */
 static Mixture two_points(Arena *memory, double distance, double delta, double angle, double weight) {
   Mixture mixture;
   CHECK_OK(mixture_create(memory, 2, 2, &mixture));
@@ -42,7 +43,8 @@ static Mixture two_points(Arena *memory, double distance, double delta, double a
   return mixture;
 }
 
-/* The least over the line through both points, which holds the worst x whatever the weights are. */
+/* Returns the least curvature on the line through both points, which contains the worst x whatever the
+ * weights are. */
 static double least_on_line(Arena *memory, TiltEnd *end, const Mixture *mixture, double angle) {
   PriorFit fit = fit_of(end);
   Prior prior = fixture_exact_prior(memory, mixture, &fit);
@@ -59,13 +61,13 @@ static double least_on_line(Arena *memory, TiltEnd *end, const Mixture *mixture,
   return least;
 }
 
-/* R of the bound on mixtures as the poster prints it. */
+/* Returns R of the bound on mixtures as the poster prints it. */
 static double printed_radius(double delta, double kappa, double snr_2) {
   return sqrt((1 + delta * snr_2) * (delta * kappa * kappa + 1 / snr_2) / (kappa * kappa - 1));
 }
 
-/* The Hessian of the program changes sign at twice the R of the poster: |Cov| <= R^2 / 4 on a set of that
- * diameter, where its proof has R^2. */
+/* Checks that the Hessian of the program changes sign at twice the R of the poster: |Cov| <= R^2 / 4 on a set
+ * of that diameter, where its proof has R^2. */
 static void test_radius(void) {
   SCRATCH_ARENA(memory);
   const double angle = 0.4, cases[][3] = {{0.1, 2, 0.01}, {0.1, 10, 0.1}, {0.5, 1.2, 3}, {0.01, 50, 0.001}};
@@ -86,8 +88,8 @@ static void test_radius(void) {
     }
 }
 
-/* The two bounds of the program: the poster's is 0 at its R, that with 1/4 at twice it, where it is reached
- * by the Hessian. */
+/* Checks the two bounds of the program: the poster's is 0 at its R, and the one with 1/4 at twice it, where
+ * the Hessian reaches it. */
 static void test_bounds(void) {
   SCRATCH_ARENA(memory);
   const double angle = 0.4, none[2] = {0}, delta = 0.1, kappa = 3;
@@ -105,7 +107,7 @@ static void test_bounds(void) {
     }
 }
 
-/* log nu_T* along two directions at right angles to the last eigenvector, up to a constant. */
+/* Computes log nu_T* along two directions at right angles to the last eigenvector, up to a constant. */
 static double log_law(const TiltEnd *end, const Mixture *noised, const double *x, const double *u, double a,
                       const double *v, double b) {
   const int d = end->d;
@@ -120,7 +122,7 @@ static double log_law(const TiltEnd *end, const Mixture *noised, const double *x
   return out;
 }
 
-/* The smaller eigenvalue of the 2 x 2 Hessian of second differences, whose error is about 1e-6. */
+/* Checks the smaller eigenvalue of the 2 x 2 Hessian of second differences, whose error is about 1e-6. */
 static void test_curvature(void) {
   SCRATCH_ARENA(memory);
   enum { D = 3, POINTS = 10 };
@@ -160,8 +162,8 @@ static void test_curvature(void) {
   }
 }
 
-/* The prior N(0, I), whose nu_T* is known along each eigenvector: N(b_T / (1 + q_T), 1 / (1 + q_T)), and
- * e^-T* b / l along the last. 5 standard errors. */
+/* Checks draws for the prior N(0, I), whose nu_T* is known along each eigenvector: N(b_T / (1 + q_T), 1 / (1
+ * + q_T)), and e^-T* b / l along the last. 5 standard errors. */
 static void test_draws(void) {
   SCRATCH_ARENA(memory);
   enum { D = 3, N = 20000 };
@@ -188,8 +190,9 @@ static void test_draws(void) {
   free(x);
 }
 
-/* With draws of the posterior all along a line of two modes: a segment between the modes meets the saddle
- * when there are both, and none when there is one. kappa 1: nu_T* is one point. */
+/* Checks the least curvature with draws of the posterior all along a line of two modes: a segment between the
+ * modes meets the saddle when there are draws in both, and none when all are in one. kappa 1: nu_T* is one
+ * point. */
 static void test_least(void) {
   SCRATCH_ARENA(memory);
   enum { N = 40 };
@@ -226,7 +229,7 @@ static void test_unlike_covariances(void) {
 
 /* ---- Ising models: chi = 1, and the worst x is 0 */
 
-/* Q of any eigenvectors with eigenvalues between m and l, both among them. */
+/* Draws Q with any eigenvectors and with eigenvalues between m and l, including m and l. */
 static void random_precision(int d, double smallest, double largest, uint32_t run, double *precision) {
   double root[FIXTURE_DIMENSION * FIXTURE_DIMENSION], square[FIXTURE_DIMENSION * FIXTURE_DIMENSION],
       basis[FIXTURE_DIMENSION * FIXTURE_DIMENSION], w[FIXTURE_DIMENSION];

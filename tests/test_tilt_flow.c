@@ -1,5 +1,5 @@
-/* The flow of a quadratic tilt: against its differential equation, and what Theorem 1 says of it, in closed
- * form, to 1e-12. */
+/* The flow of a quadratic tilt: against its differential equation, and against what Theorem 1 says of it, in
+ * closed form, to 1e-12. */
 #include "core/arena.h"
 #include "core/linalg.h"
 #include "sampler/tilted/tilt_reverse.h"
@@ -7,8 +7,8 @@
 
 /* ---- the differential equation */
 
-/* dQ/dt = 2 (1 + Q) Q, db/dt = (1 + 2 Q) b by the classical Runge-Kutta method. A step has a relative error
- * of (h Q)^5, and h Q stays below 1e-3 here: 1e-14 in all. */
+/* Integrates dQ/dt = 2 (1 + Q) Q, db/dt = (1 + 2 Q) b by the classical Runge-Kutta method. A step has a
+ * relative error of (h Q)^5, and h Q stays below 1e-3 here: 1e-14 in all. */
 static void integrate(long double time, int steps, long double *q, long double *b) {
   const long double h = time / steps;
   for (int k = 0; k < steps; k++) {
@@ -41,7 +41,7 @@ static void test_equation(void) {
   }
 }
 
-/* Powers of two, of which 1 - c q is exact: next to the end, and with an end next to 0. */
+/* Checks powers of two, for which 1 - c q is exact: next to the end, and with an end next to 0. */
 static void test_next_to_the_end(void) {
   for (int power = -20; power <= 60; power += 8)
     for (int left = -1; left >= -40; left -= 3) {
@@ -60,7 +60,7 @@ static void test_next_to_the_end(void) {
 
 enum { D = 3, DD = D * D };
 
-/* out = a b, or a b' . */
+/* Computes out = a b, or a b' . */
 static void product(const double *a, const double *b, bool transposed, double *out) {
   for (int i = 0; i < D; i++)
     for (int j = 0; j < D; j++) {
@@ -69,13 +69,14 @@ static void product(const double *a, const double *b, bool transposed, double *o
     }
 }
 
-/* out += factor a v. */
+/* Computes out += factor a v. */
 static void apply(double factor, const double *a, const double *v, double *out) {
   for (int i = 0; i < D; i++)
     for (int j = 0; j < D; j++) out[i] += factor * a[i * D + j] * v[j];
 }
 
-/* The evidence of the history at c: matrix and vector of the tilt there, by the flow of each eigenvalue. */
+/* Computes the evidence of the history at c: matrix and vector of the tilt there, by the flow of each
+ * eigenvalue. */
 static void flow(const History *history, double share, double *c, double *matrix, double *vector) {
   double precision[DD], evidence[D], basis[DD], q[D], b[D] = {0}, scaled[DD];
   history_evidence(&(HistoryView){history, 1, 0, 1, NULL, NULL}, precision, evidence);
@@ -92,8 +93,8 @@ static void flow(const History *history, double share, double *c, double *matrix
   apply(1, basis, b, vector);
 }
 
-/* Component N(mu, sigma) of the prior: its part of nu_t, N(m, P^-1), and that after the reverse kernel,
- * mean[D] and covariance[D, D]. Returns the log weight in nu_t. */
+/* Computes, for component N(mu, sigma) of the prior, its part of nu_t, N(m, P^-1), and that after the reverse
+ * kernel, mean[D] and covariance[D, D]. Returns the log weight in nu_t. */
 static double carry_back(const double *mu, const double *sigma, double c, const double *matrix,
                          const double *vector, double *mean, double *covariance) {
   const double signal = 1 / (1 + c), root = sqrt(signal);
@@ -117,8 +118,8 @@ static double carry_back(const double *mu, const double *sigma, double c, const 
   return log_weight;
 }
 
-/* Fewer observations than dimensions, or none, leave Q singular. With the sign of b that the poster prints it
- * is another law. */
+/* Checks Theorem 1. Fewer observations than dimensions, or none, leave Q singular. With the sign of b that
+ * the poster prints the law is a different one. */
 static void test_theorem_1(void) {
   SCRATCH_ARENA(memory);
   enum { COMPONENTS = 3 };
@@ -147,7 +148,8 @@ static void test_theorem_1(void) {
     }
 }
 
-/* ---- all eigenvalues of Q the same: X_T* = e^-T* A'y, and the posterior is the clean sample given that */
+/* ---- all eigenvalues of Q the same: X_T* = e^-T* A'y, and the posterior is the law of the clean sample
+ * given that */
 
 static void test_kappa_one(void) {
   SCRATCH_ARENA(memory);
@@ -172,7 +174,7 @@ static void test_kappa_one(void) {
       for (int j = 0; j < K; j++)
         CHECK_NEAR(noise * noise * ((i == j) - noise * back * jacobian[i * K + j]),
                    exact.total_covariance[i * K + j], 1e-12);
-      /* the tilt closes in on it: its centre b_t / q_t comes within its variance 1 / q_t */
+      /* the tilt contracts to it: its centre b_t / q_t comes within its variance 1 / q_t */
       tilt_flow(1, 1, (1 - 1e-13) / q, &q, &b);
       CHECK_NEAR(b / q, s[i], 1e-12);
       CHECK_NEAR(1 / q, 0, 1e-12);
@@ -182,7 +184,7 @@ static void test_kappa_one(void) {
 
 /* ---- the stages */
 
-/* The last stage before T*, which is 1/2 log(1 + 1/largest). */
+/* Checks the last stage before T*, which is 1/2 log(1 + 1/largest). */
 static void test_stage(void) {
   SCRATCH_ARENA(memory);
   Schedule schedule;

@@ -11,7 +11,7 @@ static const double PI = 3.14159265358979323846, LOW = -8, STEP = 0.025,
 
 static double place(int k) { return LOW + STEP * k; }
 
-/* s_0 or s_t on the grid, by the definition s_t = sqrt(abar) s_0 + noise. */
+/* Computes the law of s_0 or s_t on the grid, by the definition s_t = sqrt(abar) s_0 + noise. */
 static void law(const Mixture *mixture, double alpha_bar, double *density) {
   for (int k = 0; k < CELLS; k++) {
     density[k] = 0;
@@ -23,7 +23,8 @@ static void law(const Mixture *mixture, double alpha_bar, double *density) {
   }
 }
 
-/* shift[CELLS] and scale[CELLS]: the stage takes place(k) to shift + scale z, z the standard normal. */
+/* Computes shift[CELLS] and scale[CELLS]: the stage moves place(k) to shift + scale z, z the standard
+ * normal. */
 static void kernel(TiltReverse *reverse, int t, double *shift, double *scale) {
   for (int from = 0; from < CELLS; from += CHUNK_LANES)
     for (int z = 0; z <= 1; z++) {
@@ -37,7 +38,8 @@ static void kernel(TiltReverse *reverse, int t, double *shift, double *scale) {
     }
 }
 
-/* The law after a stage; sums over the grid are exact to rounding while the scale is above 1.5 STEP. */
+/* Carries the law through a stage; sums over the grid are exact to rounding while the scale is above 1.5
+ * STEP. */
 static void carry(TiltReverse *reverse, int t, double *density) {
   double shift[CELLS], scale[CELLS], after[CELLS] = {0};
   kernel(reverse, t, shift, scale);
@@ -51,7 +53,8 @@ static void carry(TiltReverse *reverse, int t, double *density) {
   memcpy(density, after, sizeof after);
 }
 
-/* Total variation between the prior and the end of the reverse process that starts from the law of s_T. */
+/* Computes the total variation between the prior and the end of the reverse process that starts from the law
+ * of s_T. */
 static double error_of(bool exponential, int components, int stages) {
   SCRATCH_ARENA(memory);
   PriorFit fit = fixture_fit(stages, pow(END, 1.0 / stages), LAST_STAGE_REPAIRED);
@@ -70,13 +73,13 @@ static double error_of(bool exponential, int components, int stages) {
   return sum;
 }
 
-/* A Gaussian prior has Gaussian stages, so `moments` makes no error but that of rounding. */
+/* Checks that for a Gaussian prior, which has Gaussian stages, `moments` makes no error except rounding. */
 static void test_gaussian(void) {
   for (int stages = 1; stages <= 16; stages *= 4) CHECK_NEAR(error_of(false, 1, stages), 0, 1e-13);
 }
 
-/* Half the stage, half the error: 2 to the order, which the next order bends by less than the tolerance here.
- */
+/* Checks the order: halving the stages divides the error by 2 to the order, from which the next order
+ * deviates by less than the tolerance here. */
 static void check_order(bool exponential, double factor, double tolerance) {
   for (int components = exponential ? 1 : 2; components <= 3; components++) {
     double error[3];

@@ -1,7 +1,6 @@
 /* Tilted transport: the densities of the stages against mixtures noised by hand, draws against the exact
  * posterior. The flow and the reverse process have tests of their own (test_tilt_flow.c,
- * test_tilt_reverse.c).
- */
+ * test_tilt_reverse.c). */
 #include "core/arena.h"
 #include "sampler/methods.h"
 #include "sampler/tilted/tilt_reverse.h"
@@ -11,7 +10,8 @@ enum { MANY = 6000 };
 
 /* ---- densities of the stages of a closed-form prior */
 
-/* The law of s_t by its definition: z = (theta - shift) / scale, then sqrt(abar) z + sqrt(1 - abar) noise. */
+/* Computes the law of s_t by its definition: z = (theta - shift) / scale, then sqrt(abar) z + sqrt(1 - abar)
+ * noise. */
 static Mixture noised(Arena *memory, const Mixture *mixture, const Chain *chain, int t) {
   const int d = mixture->d;
   const double signal = chain->schedule.alpha_bar[t];
@@ -59,8 +59,8 @@ static void test_stage_densities(void) {
 static const char *const EXACT[] = {"baseline=exact"}, *const MALA[] = {"baseline=mala"},
                          *const SMC[] = {"baseline=smc", "particles=8000"};
 
-/* Mean and covariance of the draws of two runs within `deviations` standard errors, and beyond them `slack`
- * of a standard deviation (of a variance) of the posterior. */
+/* Checks mean and covariance of the draws of two runs within `deviations` standard errors, plus `slack` of a
+ * standard deviation (of a variance) of the posterior. */
 static void check_posterior(const Prior *prior, double noise, int n, int set_count, const char *const *sets,
                             double deviations, double slack) {
   SCRATCH_ARENA(memory);
@@ -92,9 +92,9 @@ static void check_posterior(const Prior *prior, double noise, int n, int set_cou
   free(theta);
 }
 
-/* For a Gaussian prior the moments of every stage are right, so the only error left is that of the draws, 5
- * standard errors; a cloud of as many particles has errors of its own, which all draws share. Fewer
- * observations than dimensions: a singular Q. No observation: the prior. */
+/* Checks a Gaussian prior, for which the moments of every stage are right, so the only error left is that of
+ * the draws, 5 standard errors; a cloud of the same number of particles has errors of its own, which all
+ * draws share. Fewer observations than dimensions: a singular Q. No observation: the prior. */
 static void test_gaussian_prior(void) {
   SCRATCH_ARENA(memory);
   PriorFit fit = fixture_fit(60, 0.96, LAST_STAGE_REPAIRED);
@@ -109,7 +109,7 @@ static void test_gaussian_prior(void) {
   }
 }
 
-/* A mixture: with the right start the moments of each stage are right and only its shape is not. */
+/* Checks a mixture: with the right start the moments of each stage are right and only its shape is not. */
 static void test_mixture_prior(void) {
   SCRATCH_ARENA(memory);
   PriorFit fit = fixture_fit(100, 0.97, LAST_STAGE_REPAIRED);
@@ -120,13 +120,12 @@ static void test_mixture_prior(void) {
     check_posterior(&prior, 1.5, n, 1, MALA, 5, 0.02);
   }
   check_posterior(&prior, 1.5, 3, 2, SMC, 10, 0.01);
-  check_posterior(&prior, 0.05, 6, 1, MALA, 5,
-                  0.01); /* lambda_max above 1000: no stage is left, MALA alone */
+  check_posterior(&prior, 0.05, 6, 1, MALA, 5, 0.01); /* lambda_max above 1000: no stage is left, MALA only */
 }
 
-/* The integrator with the score frozen is of first order: on N(0, 1), its own variance recursion. A stage
- * maps s to (g + 2 (g - 1) slope) s with g = 1 / sqrt(alpha) and slope -1, the score being -s, and adds g^2
- * - 1. */
+/* Checks the integrator with the score frozen, which is of first order: on N(0, 1), its own variance
+ * recursion. A stage maps s to (g + 2 (g - 1) slope) s with g = 1 / sqrt(alpha) and slope -1, the score being
+ * -s, and adds g^2 - 1. */
 static void test_exponential_integrator(void) {
   SCRATCH_ARENA(memory);
   PriorFit fit = fixture_fit(40, 0.9, LAST_STAGE_REPAIRED);
@@ -144,8 +143,8 @@ static void test_exponential_integrator(void) {
   free(theta);
 }
 
-/* d eps / d s of the plane with the eigenvalues 4 / root along (1, 1) and -2 / root along (1, -1), root =
- * sqrt(1 - alpha_bar): C_t has -3 and 3 times (1 - alpha_bar) / alpha_bar. */
+/* Computes d eps / d s in the plane with the eigenvalues 4 / root along (1, 1) and -2 / root along (1, -1),
+ * root = sqrt(1 - alpha_bar): C_t has -3 and 3 times (1 - alpha_bar) / alpha_bar. */
 static void odd_jacobian(const Chain *chain, int t, int lanes, const double *s, double *eps,
                          double *jacobian) {
   const double root = sqrt(1 - chain->schedule.alpha_bar[t]);
@@ -156,8 +155,8 @@ static void odd_jacobian(const Chain *chain, int t, int lanes, const double *s, 
   }
 }
 
-/* The last stage from s_1 = 0 draws from N(0, C_1), which is no covariance: the negative eigenvalue becomes
- * 1e-9, the other stays. 5 standard errors of the variance of as many draws. */
+/* Checks that the last stage from s_1 = 0 draws from N(0, C_1), where C_1 is not a covariance: the negative
+ * eigenvalue becomes 1e-9, the other stays. 5 standard errors of the variance of that many draws. */
 static void test_no_covariance(void) {
   SCRATCH_ARENA(memory);
   enum { CHUNKS = 60, N = CHUNKS * CHUNK_LANES };
@@ -192,7 +191,7 @@ static void test_no_covariance(void) {
 }
 
 /* ---- where the flow ends: Q = q I with q such that 1 - c q = left at stage 30. The start is then e^-T y,
- * all but exactly, and the reverse process alone makes the posterior. */
+ * almost exactly, and the reverse process alone makes the posterior. */
 static void test_kappa_one(void) {
   SCRATCH_ARENA(memory);
   enum { D = 2, STAGE = 30 };
@@ -230,10 +229,11 @@ static void test_score_only(void) {
   Chain chain = *prior.chain;
   chain.density = NULL;
   blind.chain = &chain;
-  check_posterior(&blind, 1.5, 3, 2, sets, 5, 0.03); /* the bias of steps of .03 is about .01 of a variance */
-  check_posterior(&blind, 0.05, 6, 2, sets, 5, 0.1); /* beyond stage 1; the noise there is .17 */
-  /* with a density that is not used, the same score to rounding, which 200 contracting steps do not amplify
-   */
+  check_posterior(&blind, 1.5, 3, 2, sets, 5,
+                  0.03); /* the bias of steps of 0.03 is about 0.01 of a variance */
+  check_posterior(&blind, 0.05, 6, 2, sets, 5, 0.1); /* beyond stage 1; the noise there is 0.17 */
+  /* with a density that is not used, the same score to rounding, which 200 contracting steps do not
+   * amplify */
   History history = fixture_history(&memory, D, 1, 0, 3, &likelihood);
   double *theta = fixture_draw(&sampler_tilted, &prior, &history, 0, FEW, 1, ula, NULL);
   double *same = fixture_draw(&sampler_tilted, &blind, &history, 0, FEW, 0, NULL, NULL);
@@ -244,7 +244,8 @@ static void test_score_only(void) {
 
 /* ---- streams, extremes, refusals */
 
-/* A draw is the same to the bit whatever is beside it: runs start at stages of their own. */
+/* Checks that a draw is the same to the bit whatever the other draws are: runs start at stages of their
+ * own. */
 static void test_composition(void) {
   SCRATCH_ARENA(memory);
   enum { D = 3, RUNS = 4, DRAWS = 30 };
@@ -273,7 +274,7 @@ static void test_composition(void) {
   }
 }
 
-/* Evidence of any size, and rewards far from anything that the prior expects. */
+/* Checks evidence of any size, and rewards far from anything that the prior expects. */
 static void test_extremes(void) {
   SCRATCH_ARENA(memory);
   enum { D = 3, DRAWS = 20 };
@@ -328,7 +329,7 @@ static void test_refusals(void) {
   CHECK_FAILS(create(&scored, &gaussian, "baseline=smc"), STATUS_INPUT, "baseline smc needs the density");
 }
 
-/* ---- MALA on the posterior itself: one mode, which needs no luck with the start */
+/* ---- MALA on the posterior itself: one mode, which does not depend on a lucky start */
 static void test_mala(void) {
   SCRATCH_ARENA(memory);
   enum { D = 3 };

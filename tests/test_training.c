@@ -1,5 +1,4 @@
-/* What the stages of a diffusion prior are trained from and with: their start, their batches, their defaults.
- */
+/* The training of the stages of a diffusion prior: their start, their batches, their defaults. */
 #include "harness.h"
 
 #include "core/arena.h"
@@ -32,7 +31,7 @@ static Start start_of(Arena *memory, int d, int hidden_count, const int *hidden,
   return start;
 }
 
-/* Outputs for states of every size; x[d, LANES] too. */
+/* Computes outputs for states of every size; x[d, LANES] too. */
 static void outputs_of(const Start *start, float *x, float *y) {
   double normal[MOST * LANES];
   const int n = start->shape.width[0] * LANES;
@@ -42,8 +41,8 @@ static void outputs_of(const Start *start, float *x, float *y) {
   network_forward(&start->shape, start->parameters, LANES, x, y, start->workspace);
 }
 
-/* With room for it the start is the regression of eps on s = sqrt(bar) z + sqrt(1 - bar) eps, coordinate by
- * coordinate: slope Cov(eps, s) / Var(s), through the means. */
+/* Checks that, where there is room for it, the start is the regression of eps on s = sqrt(bar) z + sqrt(1 -
+ * bar) eps, coordinate by coordinate: slope Cov(eps, s) / Var(s), through the means. */
 static void test_regression(void) {
   static const struct {
     int d, hidden_count, hidden[3];
@@ -62,7 +61,7 @@ static void test_regression(void) {
     }
 }
 
-/* Without room the network is 0; its hidden units are random all the same. */
+/* Checks that without room the network is 0; its hidden units are random all the same. */
 static void test_no_room(void) {
   SCRATCH_ARENA(memory);
   float x[MOST * LANES], y[MOST * LANES];
@@ -72,8 +71,8 @@ static void test_no_room(void) {
   for (size_t k = 0; k < start.count - 3 * 12; k++) CU_ASSERT(start.parameters[k] != 0);
 }
 
-/* Of 2000 units the first 2 d pass the coordinates on; biases and weights of the others are N(0, 2 / d), and
- * the mean of so many squares is within 4 of its standard errors, sqrt(2 / 2000). */
+/* Checks that the first 2 d of 2000 units pass the coordinates on; biases and weights of the others are N(0,
+ * 2 / d), and the mean of that many squares is within 4 of its standard errors, sqrt(2 / 2000). */
 static void test_spread(void) {
   SCRATCH_ARENA(memory);
   enum { D = 2, UNITS = 2000 };
@@ -89,7 +88,7 @@ static void test_spread(void) {
   for (int k = 0; k < 2 * D; k++) CU_ASSERT_EQUAL(bias[k], 0);
 }
 
-/* The second half of a batch has the samples of the first, and minus its noise. */
+/* Checks that the second half of a batch has the samples of the first, with its noise negated. */
 static void test_pairs(void) {
   SCRATCH_ARENA(memory);
   enum { N = 20, BATCH = 128, PAIRS = BATCH / 2, STAGE = 9 };
@@ -115,8 +114,9 @@ static void test_pairs(void) {
   }
 }
 
-/* The first stage of a group is what it is by itself; the next one is that network, trained on, which one
- * step at a rate of next to nothing leaves as it is; and one that is far away starts by itself. */
+/* Checks groups: the first stage of a group is what it is alone; the next one is that network, trained
+ * further, which one step at a rate close to 0 leaves as it is; and a stage that is far away starts on its
+ * own. */
 static void test_groups(void) {
   enum { N = 50, PARAMETERS = 25 };
   PriorFit fit = {.schedule = {.stages = 12, .alpha = 0.9},

@@ -27,9 +27,9 @@ static double dot(const World *world, int k, int l, int b) {
   return sum;
 }
 
-/* Squared sine of the angle between theta* and its twin theta* + .1 e: with e's part p along theta* and the
- * rest r, it is .01 r^2 / ((1 + .1 p)^2 + .01 r^2), averaged over p ~ N(0, 1), r^2 ~ chi^2 with 9 degrees by
- * quadrature on a grid. */
+/* Computes the squared sine of the angle between theta* and its twin theta* + 0.1 e: with e's part p along
+ * theta* and the rest r, it is 0.01 r^2 / ((1 + 0.1 p)^2 + 0.01 r^2), averaged over p ~ N(0, 1), r^2 ~ chi^2
+ * with 9 degrees by quadrature on a grid. */
 static double expected_sine(void) {
   double sum = 0, weights = 0;
   for (double p = -6; p <= 6; p += 0.05)
@@ -66,9 +66,10 @@ static void test_arms(void) {
       squares += world.mean[k * RUNS + b] * world.mean[k * RUNS + b] / (8 * RUNS);
     }
   }
-  /* The squared sine has standard deviation .036 (about .01 chi^2 of 9): 4 standard errors over 2000 runs. */
+  /* The squared sine has standard deviation 0.036 (about 0.01 chi^2 of 9): 4 standard errors over 2000
+   * runs. */
   CHECK_NEAR(sine, expected_sine(), 0.0033);
-  /* A random direction makes phi' theta* of mean 0, variance 1/10, and fourth moment 3/120: 16 000 of them,
+  /* A random direction gives phi' theta* mean 0, variance 1/10, and fourth moment 3/120: 16 000 of them,
    * independent given theta*; 4 standard errors. */
   CHECK_NEAR(others, 0, 0.01);
   CHECK_NEAR(squares, 0.1, 0.0040);
@@ -77,7 +78,7 @@ static void test_arms(void) {
   problem_destroy(&problem);
 }
 
-/* The arms stay for the run, whatever the block and the number of arms. */
+/* Checks that the arms stay for the run, whatever the block and the number of arms. */
 static void test_common_random_numbers(void) {
   Problem few, many;
   World block, alone, more;

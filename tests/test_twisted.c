@@ -9,15 +9,17 @@ static const SamplerOps *twisted(void) { return sampler_find("twisted"); }
 
 /* ---- Gaussian prior */
 
-/* All weights are equal. 2 000 draws: a mean is good to .11 of a standard deviation, a variance to 16%; with
- * one particle the draws are those of joint, for which there is a finer test. */
+/* Checks a Gaussian prior, for which all weights are equal. 2 000 draws determine a mean to 0.11 of a
+ * standard deviation, a variance to 16%; with one particle the draws are those of joint, for which there is a
+ * finer test. */
 static void test_exact_for_a_gaussian_prior(void) {
   const char *particles = "particles=5";
   const int observations[] = {0, 6};
   fixture_check_gaussian_prior(twisted(), 2000, 1, &particles, 2, observations);
 }
 
-/* With one particle it is joint, draw by draw; with a Gaussian prior all particles weigh the same. */
+/* Checks that with one particle it is joint, draw by draw, and that with a Gaussian prior all particles weigh
+ * the same. */
 static void test_joint_and_effective_size(void) {
   SCRATCH_ARENA(memory);
   enum { DRAWS = 70, RUNS = 2, LANES = RUNS * DRAWS, P = 7 };
@@ -55,8 +57,8 @@ static void test_joint_and_effective_size(void) {
 
 /* ---- mixture */
 
-/* Probability of the second component given theta, averaged over draws [first, first + draws): its mean under
- * the exact posterior is the posterior weight. */
+/* Computes the probability of the second component given theta, averaged over draws [first, first + draws):
+ * its mean under the exact posterior is the posterior weight. */
 static double second_weight(const Mixture *mixture, const double *theta, int total, int first, int draws) {
   double sum = 0;
   for (int m = first; m < first + draws; m++) {
@@ -70,8 +72,8 @@ static double second_weight(const Mixture *mixture, const double *theta, int tot
   return sum / draws;
 }
 
-/* Errors over 8 histories: root mean square of the weight's, and of mean and covariance in units of the
- * posterior's deviations. */
+/* Errors over 8 histories: root mean square of the error of the weight, and of mean and covariance in units
+ * of the posterior's deviations. */
 typedef struct {
   double weight, mean, covariance;
 } Errors;
@@ -102,11 +104,12 @@ static Errors cross_errors(const char *particles, const Mixture *mixture, const 
   return (Errors){sqrt(out.weight / runs), sqrt(out.mean / runs), sqrt(out.covariance / runs)};
 }
 
-/* Eight observations, eight histories, 50 stages, 1 000 draws. Sampling error alone is .032 for a mean, about
- * .04 for a covariance and .01 for the weight; that the stages are Gaussian adds about .03 to the weight.
- * Measured with 1, 4, 16, 64 particles: weight .098, .039, .033, .038; mean .221, .054, .043, .039;
- * covariance .314, .063, .044, .046. One particle is biased by far more than 4 and 16 may be; 64 are not run,
- * as they take three times as long as all others and find the same. */
+/* Checks that the bias falls with the number of particles. Eight observations, eight histories, 50 stages, 1
+ * 000 draws. Sampling error alone is 0.032 for a mean, about 0.04 for a covariance and 0.01 for the weight;
+ * the Gaussian stages add about 0.03 to the weight. Measured with 1, 4, 16, 64 particles: weight 0.098,
+ * 0.039, 0.033, 0.038; mean 0.221, 0.054, 0.043, 0.039; covariance 0.314, 0.063, 0.044, 0.046. One particle
+ * is biased by far more than 4 and 16 may be; 64 are not run, as they take three times as long as all others
+ * together and find the same. */
 static void test_bias_falls_with_particles(void) {
   SCRATCH_ARENA(memory);
   enum { RUNS = 8 };
@@ -126,8 +129,8 @@ static void test_bias_falls_with_particles(void) {
   }
 }
 
-/* Without observations all particles weigh the same: mean and covariance of the prior, 1 and 0.045 off the
- * diagonal, to .08: 4 000 draws are good for .03 (measured: .03). */
+/* Checks that without observations all particles weigh the same: mean and covariance of the prior, 1 and
+ * 0.045 off the diagonal, to 0.08, where 4 000 draws have errors of 0.03 (measured: 0.03). */
 static void test_no_history(void) {
   SCRATCH_ARENA(memory);
   enum { DRAWS = 4000 };
@@ -148,8 +151,8 @@ static void test_no_history(void) {
 
 /* ---- rewards that are not Gaussian */
 
-/* mean[2] and covariance[2, 2] of the posterior for one Gaussian prior, by the rectangle rule on [-9, 9]^2.
- */
+/* Computes mean[2] and covariance[2, 2] of the posterior for one Gaussian prior, by the rectangle rule on
+ * [-9, 9]^2. */
 static void quadrature(const Mixture *mixture, const Rows *rows, double *mean, double *covariance) {
   enum { POINTS = 360 };
   const double step = 18.0 / POINTS;
@@ -168,9 +171,9 @@ static void quadrature(const Mixture *mixture, const Rows *rows, double *mean, d
   for (int i = 0; i < 4; i++) covariance[i] = covariance[i] / total - mean[i / 2] * mean[i % 2];
 }
 
-/* A Gaussian prior and few logistic or Poisson rewards, where the Laplace approximation is visibly off: 16
- * particles bring mean and covariance of 4 000 draws within 5 standard errors of quadrature; joint is within
- * the bias of Laplace (measured: .15 deviations, 3% of one). */
+/* Checks a Gaussian prior and few logistic or Poisson rewards, where the Laplace approximation is visibly
+ * off: 16 particles bring mean and covariance of 4 000 draws within 5 standard errors of quadrature; joint is
+ * within the bias of Laplace (measured: 0.15 deviations, 3% of one). */
 static void test_quadrature(void) {
   SCRATCH_ARENA(memory);
   enum { DRAWS = 4000 };
@@ -200,8 +203,8 @@ static void test_quadrature(void) {
 
 /* ---- lanes and numbers */
 
-/* 3 runs of 9 draws against each run and fewer draws alone, byte for byte, for groups that fill a chunk, that
- * leave a rest, and that are larger than one. */
+/* Checks 3 runs of 9 draws against each run and fewer draws alone, byte for byte, for groups that fill a
+ * chunk, that leave a remainder, and that are larger than one. */
 static void test_neighbours(void) {
   SCRATCH_ARENA(memory);
   enum { RUNS = 3, DRAWS = 9, D = 2, LANES = RUNS * DRAWS };
@@ -232,8 +235,8 @@ static void test_neighbours(void) {
   }
 }
 
-/* A mixture in which both components have condition number 1 to 1e6, evidence of precision 1e-6 to 1e8:
- * finite, and no fallback. */
+/* Checks a mixture in which both components have condition number 1 to 1e6, with evidence of precision 1e-6
+ * to 1e8: finite draws, and no fallback. */
 static void test_extremes(void) {
   SCRATCH_ARENA(memory);
   enum { DRAWS = 50 };

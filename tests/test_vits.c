@@ -1,5 +1,5 @@
-/* VITS-I, II and Hessian-free, and the linear Thompson sampling that they approximate: against closed forms
- * in the linear model, plain versions of Algorithms 2 and 3 written out here, and quadrature. */
+/* VITS-I, II and Hessian-free, and linear Thompson sampling, which they approximate: against closed forms in
+ * the linear model, plain versions of Algorithms 2 and 3 written out here, and quadrature. */
 #include "core/arena.h"
 #include "core/matrix_lanes.h"
 #include "sampler/gradient/vits_step.h"
@@ -16,7 +16,7 @@ static Prior standard_prior(Arena *memory, int d) {
 
 /* ---- lints */
 
-/* Draw by draw: V^-1 b + L^-T z with eta (lambda I + X'X) = L L', z the normals of the stream. */
+/* Checks draw by draw: V^-1 b + L^-T z with eta (lambda I + X'X) = L L', z the normals of the stream. */
 static void test_lints_is_the_closed_form(void) {
   SCRATCH_ARENA(memory);
   enum { RUNS = 3, DRAWS = 5 };
@@ -52,8 +52,8 @@ static void test_lints_is_the_closed_form(void) {
 
 /* ---- convergence in the linear model */
 
-/* Returns the mean over runs and coordinates of the squared distance between their means[d, runs] and that of
- * all, in standard deviations of the target with this precision[d, d]. */
+/* Returns the mean over runs and coordinates of the squared distance of means[d, runs] from the mean of all,
+ * in standard deviations of the target with this precision[d, d]. */
 static double scatter(int d, int runs, const double *means, const double *precision) {
   double sum = 0, centre[20] = {0};
   for (int i = 0; i < d * runs; i++) centre[i / runs] += means[i] / runs;
@@ -64,10 +64,11 @@ static double scatter(int d, int runs, const double *means, const double *precis
   return sum / (d * runs);
 }
 
-/* All runs have the same data, so the mean of their means (and over rounds) is free of the noise that a fixed
- * step leaves in each; the covariances of VITS-I and II do not depend on the draws. KL < 1e-3. Under
- * `lambda_max` the control variate leaves no noise once q has arrived: 1e-3 of the target's variance, where
- * plain gradients at draws leave about a / (2 - a) of its stiffest direction, 0.008 to 0.017 here. */
+/* Checks convergence. All runs have the same data, so the mean of their means (and over rounds) is free of
+ * the noise that a fixed step leaves in each; the covariances of VITS-I and II do not depend on the draws. KL
+ * < 1e-3. Under `lambda_max` the control variate leaves no noise once q has arrived: 1e-3 of the target's
+ * variance, where plain gradients at draws leave about a / (2 - a) in its stiffest direction, 0.008 to 0.017
+ * here. */
 static void check_convergence(const char *name, int d, bool by_curvature, const char *eta) {
   SCRATCH_ARENA(memory);
   enum { RUNS = 16, SNAPSHOTS = 25 };
@@ -161,7 +162,7 @@ static void plain_update(VitsKind kind, const Rows *rows, const double *eps, dou
   for (int i = 0; i < SQUARE; i++) q->inverse[i] -= h * change[i];
 }
 
-/* C <- C (2I - BC). */
+/* Computes C <- C (2I - BC). */
 static void plain_refresh(Plain *q) {
   double product[SQUARE], change[SQUARE];
   multiply(q->root, q->inverse, product);
@@ -169,7 +170,7 @@ static void plain_refresh(Plain *q) {
   for (int i = 0; i < SQUARE; i++) q->inverse[i] = 2 * q->inverse[i] - change[i];
 }
 
-/* A root that is not symmetric, and its inverse. */
+/* Makes a root that is not symmetric, and its inverse. */
 static Plain some_gaussian(int lane) {
   Plain q;
   Rng rng = fixture_rng((uint32_t)lane, 6000);
@@ -189,7 +190,7 @@ static void check_lane(int rows, const double *expected, int lane, const double 
     CHECK_NEAR(actual[i * LANES + lane], expected[i], 1e-12 * (1 + fabs(expected[i])));
 }
 
-/* In round 2, after 46 updates: VITS-II refreshes C before the 5th and the 15th. */
+/* Checks updates in round 2, after 46 updates: VITS-II refreshes C before the 5th and the 15th. */
 static void test_updates(void) {
   SCRATCH_ARENA(memory);
   enum { STEPS = 23 };
@@ -235,8 +236,8 @@ static void test_updates(void) {
   }
 }
 
-/* One update of VITS-II against its definition, at dimensions and lanes that divide by the sizes of a tile
- * and that do not; sums of d terms in another order. */
+/* Checks one update of VITS-II against its definition, at dimensions and lanes that are multiples of the
+ * sizes of a tile and at others; sums of d terms in another order. */
 static void check_move(int d, int lanes) {
   SCRATCH_ARENA(memory);
   static const char *const sets[] = {"steps=1"};
@@ -284,8 +285,8 @@ static void check_move(int d, int lanes) {
   free_sampler(&vits);
 }
 
-/* VITS-I at any Gaussian: B and C are still each other's inverse after 10 steps of the longest kind,
- * refreshed by nothing, to the rounding of inverses of condition numbers up to some thousand. */
+/* Checks VITS-I at any Gaussian: B and C are still each other's inverse after 10 steps of the longest kind,
+ * without any refresh, to the rounding of inverses of condition numbers up to some thousand. */
 static void check_inverse_follows(int d, int lanes) {
   SCRATCH_ARENA(memory);
   static const char *const sets[] = {"steps=1"};
@@ -329,8 +330,8 @@ static void test_moves(void) {
 
 /* ---- the Hessian-free estimate */
 
-/* E_q of gradient and Hessian of U by the trapezoidal rule over eps in [-8, 8]^2, which converges faster than
- * any power. */
+/* Computes E_q of gradient and Hessian of U by the trapezoidal rule over eps in [-8, 8]^2, which converges
+ * faster than any power. */
 static void expected_derivatives(const Rows *rows, const double *mean, const double *root, double *gradient,
                                  double *hessian) {
   enum { POINTS = 121 };
@@ -352,7 +353,7 @@ static void expected_derivatives(const Rows *rows, const double *mean, const dou
   for (int i = 0; i < 4; i++) hessian[i] /= total;
 }
 
-/* Mean of 64 000 estimates within 5 standard errors of the quadrature. */
+/* Checks that the mean of 64 000 estimates is within 5 standard errors of the quadrature. */
 static void test_hessian_free_is_unbiased(void) {
   SCRATCH_ARENA(memory);
   enum { MANY = 64, ROUNDS = 1000 };
@@ -394,8 +395,8 @@ static void test_hessian_free_is_unbiased(void) {
   free_sampler(&vits);
 }
 
-/* Without the second control variate, as q is the target of a quadratic U, the estimate would err by about
- * 1/sqrt(samples); with both it is the Hessian. */
+/* Checks the estimate at the target. Without the second control variate, as q is the target of a quadratic U,
+ * it would err by about 1/sqrt(samples); with both it is the Hessian. */
 static void test_hessian_free_is_exact_at_the_target(void) {
   SCRATCH_ARENA(memory);
   enum { RUNS = 2, D = 3 };
@@ -437,7 +438,7 @@ static void test_hessian_free_is_exact_at_the_target(void) {
 static const char *const SAMPLERS[] = {"vits1", "vits2", "vits2_hf", "lmc", "fgts", "rvga"};
 enum { SAMPLER_COUNT = sizeof SAMPLERS / sizeof *SAMPLERS };
 
-/* Before the first observation: N(0, I / (eta lambda)), within 5 standard errors. */
+/* Checks the start, before the first observation: N(0, I / (eta lambda)), within 5 standard errors. */
 static void test_start(void) {
   SCRATCH_ARENA(memory);
   enum { D = 3, MANY = 20000 };
@@ -457,7 +458,7 @@ static void test_start(void) {
   free_rounds(&rounds);
 }
 
-/* Observe five rounds of these runs, then draw two for each: theta[d, 2 runs]. */
+/* Observes five rounds of these runs, then draws two for each: theta[d, 2 runs]. */
 static double *play(const char *name, const Prior *prior, const Likelihood *likelihood, int first_run,
                     int runs) {
   SCRATCH_ARENA(memory);
@@ -475,7 +476,7 @@ static double *play(const char *name, const Prior *prior, const Likelihood *like
   return theta;
 }
 
-/* A run's draws are the same, bit for bit, alone and in a block of 75. */
+/* Checks that a run's draws are the same, bit for bit, alone and in a block of 75. */
 static void test_no_run_depends_on_another(void) {
   SCRATCH_ARENA(memory);
   enum { RUNS = 75 };
@@ -500,7 +501,8 @@ static void test_no_run_depends_on_another(void) {
   }
 }
 
-/* Drawing does not move the state; a history that is shorter than before starts it again. */
+/* Checks that drawing does not move the state, and that a history that is shorter than before starts it
+ * again. */
 static void test_drawing_and_restart(void) {
   SCRATCH_ARENA(memory);
   const Likelihood likelihood = fixture_likelihood(0.7);
@@ -529,8 +531,8 @@ static void test_drawing_and_restart(void) {
   free_rounds(&rounds);
 }
 
-/* Evidence of 1 and 1e8, steps up to 100, every likelihood and rule: finite draws, and no exception (the
- * harness traps them). */
+/* Checks evidence of 1 and 1e8, steps up to 100, every likelihood and rule: finite draws, and no exception
+ * (the harness traps them). */
 static void test_stability(void) {
   SCRATCH_ARENA(memory);
   enum { RUNS = 2, D = 3 };

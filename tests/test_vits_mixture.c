@@ -24,7 +24,7 @@ static void given_destroy(Given *given) {
   free(given->weight);
 }
 
-/* Weights of components j = component[j] of the exact posteriors. */
+/* Computes weights of components j = component[j] of the exact posteriors. */
 static Given weigh_exact(Arena *memory, const Prior *prior, const Mixture *truth,
                          const Likelihood *likelihood, const History *history, int components,
                          const int *component) {
@@ -58,9 +58,9 @@ static Given weigh_exact(Arena *memory, const Prior *prior, const Mixture *truth
   return given;
 }
 
-/* With the components of the exact posterior -U - log q is the same number everywhere once the weights are
- * right, whatever the draws and however much components overlap. The steps stop at changes of 1e-3, which
- * leaves some 1e-2 where overlap slows them. */
+/* Checks weights. With the components of the exact posterior -U - log q is the same number everywhere once
+ * the weights are right, whatever the draws and however much components overlap. The steps stop at changes of
+ * 1e-3, which leaves some 1e-2 where overlap slows them. */
 static void test_weights_of_the_exact_posterior(void) {
   SCRATCH_ARENA(memory);
   static const int all[] = {0, 1, 2};
@@ -80,7 +80,8 @@ static void test_weights_of_the_exact_posterior(void) {
   }
 }
 
-/* Components of one mode share its weight: three of the first and one of the second weigh as one of each. */
+/* Checks that components of one mode share its weight: three of the first and one of the second together
+ * weigh the same as one of each. */
 static void test_components_of_one_mode_share_its_weight(void) {
   SCRATCH_ARENA(memory);
   static const int repeated[] = {0, 1, 0, 0};
@@ -99,12 +100,12 @@ static void test_components_of_one_mode_share_its_weight(void) {
     CHECK_NEAR(weight[0] + weight[1] + weight[2] + weight[3], 1, 1e-12);
     balanced = balanced || (exact.weight[0] > 0.1 && exact.weight[0] < 0.9);
   }
-  CU_ASSERT_TRUE(balanced); /* some run can tell */
+  CU_ASSERT_TRUE(balanced); /* at least one run can tell */
   given_destroy(&given);
 }
 
-/* Without a density of the prior, by the mixture fitted to its draws: 1024 of them give a weight of 1/3 to
- * .015, and log densities near the modes to some .1, so weights to some .03. */
+/* Checks weights without a density of the prior, by the mixture fitted to its draws: 1024 of them give a
+ * weight of 1/3 to 0.015, and log densities near the modes to some 0.1, so weights to some 0.03. */
 static void test_weights_without_a_density(void) {
   SCRATCH_ARENA(memory);
   static const int both[] = {0, 1};
@@ -126,7 +127,7 @@ static void test_weights_without_a_density(void) {
 
 /* ---- start and draws */
 
-/* 0.3 N((-3, 0), diag(1/4, 1)) + 0.7 N((3, 0), I). */
+/* Returns 0.3 N((-3, 0), diag(1/4, 1)) + 0.7 N((3, 0), I). */
 static Mixture two_modes(Arena *memory) {
   static const double mean[4] = {-3, 0, 3, 0}, covariance[8] = {0.25, 0, 0, 1, 1, 0, 0, 1};
   Mixture mixture;
@@ -147,9 +148,9 @@ static double left_share(int many, const double *theta, double *variance) {
   return count / many;
 }
 
-/* Before the first observation: p^lambda, whose modes have the masses weight^lambda |S|^((1 - lambda) / 2)
- * and the covariances S / lambda. Expectation maximisation on 1024 draws gives a weight of .3 to .015 and log
- * |S| to .08, so the share at lambda = 3 to .07; 20 000 draws add .004. */
+/* Checks the start, before the first observation: p^lambda, whose modes have the masses weight^lambda |S|^((1
+ * - lambda) / 2) and the covariances S / lambda. Expectation maximisation on 1024 draws gives a weight of 0.3
+ * to 0.015 and log |S| to 0.08, so the share at lambda = 3 to 0.07; 20 000 draws add 0.004. */
 static void test_start(void) {
   SCRATCH_ARENA(memory);
   enum { MANY = 20000 };
@@ -174,9 +175,9 @@ static void test_start(void) {
   free_rounds(&rounds);
 }
 
-/* Observations of theta_2 alone leave both modes their weights. With steps this small q_j is nearly component
- * j of the posterior, so the weights are right to .03 in the mean of 32 runs and .15 in each; one Gaussian
- * has at most one mode and a bit. */
+/* Checks that observations of theta_2 alone leave both modes their weights. With steps this small q_j is
+ * nearly component j of the posterior, so the weights are right to 0.03 in the mean of 32 runs and 0.15 in
+ * each; one Gaussian covers at most one mode and a bit. */
 static void test_modes_keep_their_weights(void) {
   SCRATCH_ARENA(memory);
   enum { N = 32, MANY = 500, OBSERVED = 8 };
@@ -213,7 +214,7 @@ static void test_modes_keep_their_weights(void) {
 
 /* ---- streams */
 
-/* Observe five rounds of these runs, then draw two for each: theta[d, 2 runs]. */
+/* Observes five rounds of these runs, then draws two for each: theta[d, 2 runs]. */
 static double *play(const Prior *prior, const Likelihood *likelihood, const char *components, int first_run,
                     int runs) {
   SCRATCH_ARENA(memory);
@@ -231,8 +232,8 @@ static double *play(const Prior *prior, const Likelihood *likelihood, const char
   return theta;
 }
 
-/* A run's draws are the same, bit for bit, alone and in a block of 75: blocks of lanes hold whole runs, 21 or
- * 5 of three components, 12 or 3 of five. */
+/* Checks that a run's draws are the same, bit for bit, alone and in a block of 75: blocks of lanes hold whole
+ * runs, 21 or 5 of three components, 12 or 3 of five. */
 static void test_no_run_depends_on_another(void) {
   SCRATCH_ARENA(memory);
   enum { BLOCK = 75 };

@@ -1,5 +1,5 @@
-/* VTS: the mean-field solution of a Gaussian target, the bound (never falls, below the log evidence by brute
- * force, greatest where the steps end), runs side by side, draws, extreme data. */
+/* VTS: the mean-field solution of a Gaussian target; the bound, which never falls, is below the log evidence
+ * by brute force, and is greatest where the steps end; runs side by side, draws, extreme data. */
 #include "catch_up_fixture.h"
 #include "core/arena.h"
 #include "glm_fixture.h"
@@ -58,7 +58,7 @@ static Prior standard_prior(Arena *memory, int d) {
   return prior;
 }
 
-/* .7 N(2, S) + .3 N(-2, 1/2 I) with S_ij = .6^|i - j|, along all coordinates. */
+/* Returns 0.7 N(2, S) + 0.3 N(-2, 1/2 I) with S_ij = 0.6^|i - j|, along all coordinates. */
 static Prior two_modes(Arena *memory, int d) {
   Prior prior;
   Mixture mixture;
@@ -77,7 +77,7 @@ static Prior two_modes(Arena *memory, int d) {
   return prior;
 }
 
-/* One component, Gaussian prior and rewards: there after the first step, from anywhere. */
+/* Checks one component with Gaussian prior and rewards: it arrives in the first step, from anywhere. */
 static void test_mean_field(void) {
   SCRATCH_ARENA(memory);
   enum { DIM = 4 };
@@ -98,7 +98,8 @@ static void test_mean_field(void) {
   }
 }
 
-/* Never falls, and is what the steps say it is. At the end no small change of a parameter raises it. */
+/* Checks that the bound never falls, and that its value is what the steps report. At the end no small change
+ * of a parameter raises it. */
 static void check_ascent(const Prior *prior, const History *history, int components, uint32_t start) {
   SCRATCH_ARENA(memory);
   enum { STEPS = 300 };
@@ -152,7 +153,7 @@ static void test_ascent(void) {
     }
 }
 
-/* F of one run under the Gaussian target with this precision and vector, term by term. */
+/* Computes F of one run under the Gaussian target with this precision and vector, term by term. */
 static double plain_bound(const Potential *potential, int run, int components, const Real *weight,
                           const Real *mean, const Real *variance) {
   const int d = potential->d, lanes = potential->view.lanes, n = run % VECTOR_LANES;
@@ -191,14 +192,14 @@ static VtsMixture side_group(Side *q, int d, int components, int run) {
   return (VtsMixture){q->weight + first, q->mean + first * d, q->variance + first * d};
 }
 
-/* Run `run` of q has the same bits as lane `lane` of the first group of p. */
+/* Checks that run `run` of q has the same bits as lane `lane` of the first group of p. */
 static void check_same(int rows, const Real *q, int run, const Real *p, int lane) {
   for (int k = 0; k < rows; k++)
     CU_ASSERT(q[run / VECTOR_LANES * rows + k][run % VECTOR_LANES] == p[k][lane]);
 }
 
-/* Runs side by side: what the steps say F is is F, term by term; a run has the same bits alone, and at the
- * levels whose processors fuse products and sums. */
+/* Checks runs side by side: the F that the steps report equals F, term by term; a run has the same bits
+ * alone, and at the levels whose processors fuse products and sums. */
 static void check_side(const Prior *prior, const History *history, int components, int steps) {
   SCRATCH_ARENA(memory);
   Case self;
@@ -261,8 +262,8 @@ static void test_side_by_side(void) {
   }
 }
 
-/* One dimension: F is at most log of the integral of exp(-U), and not far below: the bounds on entropy and
- * prior cost (1 - log 2) / 2 for one component and log 2 or so where modes overlap. */
+/* Checks in one dimension that F is at most the log of the integral of exp(-U), and not far below: the bounds
+ * on entropy and prior cost (1 - log 2) / 2 for one component and log 2 or so where modes overlap. */
 static void test_log_evidence(void) {
   SCRATCH_ARENA(memory);
   static const char *const names[] = {"logistic", "poisson"};
@@ -297,7 +298,8 @@ static void test_log_evidence(void) {
     }
 }
 
-/* Draws of the sampler under a Gaussian target have the mean and the variances of the mean-field solution. */
+/* Checks that draws of the sampler under a Gaussian target have the mean and the variances of the mean-field
+ * solution. */
 static void test_draws(void) {
   SCRATCH_ARENA(memory);
   enum { DIM = 3, DRAWS = 20000 };
@@ -321,8 +323,8 @@ static void test_draws(void) {
   free_sampler(&fixture);
 }
 
-/* Two far modes and no observation: with components started from the prior's samples, the mixture of all
- * runs' draws has both modes, as one component never has. */
+/* Checks two far modes and no observation: with components started from the prior's samples, the mixture of
+ * all runs' draws has both modes, while one component never has. */
 static void test_modes(void) {
   SCRATCH_ARENA(memory);
   enum { RUNS = 400 };
@@ -338,8 +340,9 @@ static void test_modes(void) {
     int low = 0;
     for (int n = 0; n < RUNS; n++) low += theta[n] + theta[RUNS + n] < 0;
     if (k == 0) CU_ASSERT_TRUE(low == 0 || low == RUNS);
-    /* 3 of 10 are below; all four starts in one mode with probability .7^4 + .3^4 = .25, when that mode gets
-     * everything: .3 stays the mean. Components of one mode share its weight; sd sqrt(.3 .7 / 400) = .023. */
+    /* 3 of 10 are below; all four starts in one mode with probability 0.7^4 + 0.3^4 = 0.25, when that mode
+     * gets everything: the mean is still 0.3. Components of one mode share its weight; sd sqrt(0.3 0.7 / 400)
+     * = 0.023. */
     if (k == 1) CHECK_NEAR(low / (double)RUNS, 0.3, 0.12);
     free(theta);
     free_sampler(&fixture);
@@ -347,7 +350,7 @@ static void test_modes(void) {
   free_rounds(&rounds);
 }
 
-/* Separable and huge data: finite draws, no fallbacks. */
+/* Checks separable and huge data: finite draws, no fallbacks. */
 static void test_extremes(void) {
   SCRATCH_ARENA(memory);
   static const char *const names[] = {"gaussian", "logistic", "poisson"};

@@ -1,5 +1,5 @@
 /* The weight of a guard, learned from tasks (src/model/prior/wide.h): against sums over all ways to divide
- * the tasks among the prior and the wide Gaussian, and against quadrature. */
+ * the tasks between the prior and the wide Gaussian, and against quadrature. */
 #include "harness.h"
 
 #include "core/rng.h"
@@ -8,8 +8,9 @@
 
 enum { TASKS = 8, EACH = 5 };
 
-/* The posterior mean of g ~ Beta(g0, 1 - g0): each of the 2^n divisions, with k tasks wide, has the weight
- * exp(sum of their ratios) Beta(g0 + k, 1 - g0 + n - k), and under it the mean is (g0 + k) / (1 + n). */
+/* Computes the posterior mean of g ~ Beta(g0, 1 - g0): each of the 2^n divisions, with k tasks wide, has the
+ * weight exp(sum of their ratios) Beta(g0 + k, 1 - g0 + n - k), and under it the mean is (g0 + k) / (1 +
+ * n). */
 static double by_enumeration(double g0, int n, const double *log_ratio) {
   double sum = 0, mean = 0;
   for (unsigned division = 0; division < 1u << n; division++) {
@@ -32,7 +33,7 @@ static void test_enumeration(void) {
       CHECK_NEAR(wide_posterior_mean(g0[k], n, log_ratio, share), by_enumeration(g0[k], n, log_ratio), 1e-12);
 }
 
-/* Tasks that are certain count one each, however many and however certain. */
+/* Checks that tasks that are certain count one each, however many and however certain. */
 static void test_certain(void) {
   enum { MANY = 2000 };
   static double log_ratio[MANY], share[MANY + 1];
@@ -44,7 +45,7 @@ static double log_normal(double x, double mean, double variance) {
   return -0.5 * (x - mean) * (x - mean) / variance - 0.5 * log(2 * M_PI * variance);
 }
 
-/* The mean of exp(log likelihood) over theta ~ sum of weight N(mean, variance), on a grid. */
+/* Computes the mean of exp(log likelihood) over theta ~ sum of weight N(mean, variance), on a grid. */
 static double marginal(const Likelihood *likelihood, const double (*rows)[2], int components,
                        const double *weight, const double *mean, const double *variance) {
   const double step = 0.002;
@@ -59,9 +60,9 @@ static double marginal(const Likelihood *likelihood, const double (*rows)[2], in
   return sum;
 }
 
-/* Tasks of theta = -4 .. 3, under .7 N(1, .2) + .3 N(-1, .5) or the wide Gaussian of 3 times its standard
- * deviation. The Laplace approximation of binary rewards is worth less: .03 of the weight, as the logarithm
- * of the marginal likelihood of five of them is off by up to .1, and by less in ratios. */
+/* Checks tasks of theta = -4 .. 3, under 0.7 N(1, 0.2) + 0.3 N(-1, 0.5) or the wide Gaussian of 3 times its
+ * standard deviation. The Laplace approximation of binary rewards costs precision: 0.03 of the weight, as the
+ * logarithm of the marginal likelihood of five of them is off by up to 0.1, and by less in ratios. */
 static void check_learned(const Likelihood *likelihood, double tolerance) {
   SCRATCH_ARENA(memory);
   const double weight[] = {0.7, 0.3}, mean[] = {1, -1}, variance[] = {0.2, 0.5}, one = 1;
@@ -89,7 +90,7 @@ static void check_learned(const Likelihood *likelihood, double tolerance) {
   }
   CHECK_OK(wide_learn(&mixture, 3, &logs, &learned));
   CHECK_NEAR(learned, by_enumeration(0.2, TASKS, log_ratio), tolerance);
-  CU_ASSERT(learned > 0.3); /* theta of most is elsewhere */
+  CU_ASSERT(learned > 0.3); /* most have theta elsewhere */
 }
 
 static void test_learned(void) {

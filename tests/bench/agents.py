@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Agents by the thousand beside NumPy: CPU time of a choice and an observation, and memory, for the exact posterior under a mixture of Gaussians.
+"""Agents by the thousand compared with NumPy: CPU time of a choice and an observation, and memory, for the exact posterior under a mixture of Gaussians.
 
     tests/bench/agents.py [--agents 10000] [--clicks OPTION=VALUE,...]
 
-`loop` is an agent after the other in NumPy, `batched` all of them in one array of matrices; both have the evidence and draw by Cholesky factors, as
+`loop` serves one agent after the other in NumPy, `batched` all of them in one array of matrices; both keep the evidence and draw by Cholesky factors, as
 the library does. With --clicks only the library is measured, with logistic rewards and these options of the sampler."""
 
 import argparse
@@ -11,7 +11,7 @@ import os
 import resource
 import time
 
-os.environ["OPENBLAS_NUM_THREADS"] = "1"      # one core for both, before NumPy reads it
+os.environ["OPENBLAS_NUM_THREADS"] = "1"      # one core for both; set before NumPy reads it
 
 import numpy as np  # noqa: E402
 
@@ -21,12 +21,12 @@ D, COMPONENTS, ARMS, NOISE = 10, 8, 10, 0.5
 
 
 def peak():
-    """The most memory so far, in MB."""
+    """The peak memory so far, in MB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 class Numpy:
-    """n agents; evidence as arrays, draws for any of them at once."""
+    """n agents; evidence as arrays, draws for any number of them at once."""
 
     def __init__(self, n, weight, mean, covariance):
         self.inverse = np.linalg.inv(covariance)
@@ -53,7 +53,7 @@ class Numpy:
 
 
 def measure(agents, ids, arms, rounds, each=None):
-    """Microseconds of CPU time for an agent's choice and observation, the least of some rounds; `each`: agents in one call."""
+    """Microseconds of CPU time for an agent's choice and observation, the minimum over some rounds; `each`: agents per call."""
     rng, best = np.random.default_rng(2), np.inf
     for _ in range(rounds):
         begin = time.process_time()
@@ -75,7 +75,7 @@ def main():
     prior, arms = thompson.Prior.from_mixture(*mixture), rng.standard_normal((ARMS, D))
     made = {"likelihood": "gaussian", "noise": NOISE} if arguments.clicks is None else {
         "likelihood": "logistic", **dict(pair.split("=") for pair in arguments.clicks.split(",") if pair)}
-    thompson.Agents(prior, 100, **made).choose(range(100), arms)  # what is there once
+    thompson.Agents(prior, 100, **made).choose(range(100), arms)  # memory that is allocated once
     before = peak()
     agents = thompson.Agents(prior, arguments.agents, seed=1, **made)
     spent = measure(agents, ids, arms, arguments.rounds)

@@ -1,8 +1,8 @@
-/* How much of the peak of a core the training of a denoiser reaches: the gradient of its network alone, and
- * whole steps with everything that a step needs (cases, the mixture that is corrected, Adam, averages).
- * Operations of matrix products count, at two for each weight and lane forward and twice that back; no
- * gradient by the inputs. What does not grow with the steps cancels. Usage: bench_denoiser, which writes JSON
- * for peers.py */
+/* Measures how much of a core's peak the training of a denoiser reaches: the gradient of its network alone,
+ * and whole steps with everything that a step needs (cases, the mixture that is corrected, Adam, averages).
+ * Only operations of matrix products count: two for each weight and lane forward and twice that backward,
+ * without a gradient with respect to the inputs. Costs that do not grow with the number of steps cancel.
+ * Usage: bench_denoiser, which writes JSON for peers.py */
 #include "core/clock.h"
 #include "core/peak.h"
 #include "core/quantile.h"
@@ -52,7 +52,7 @@ static double seconds_of_fit(PriorFit fit, const Samples *samples, int steps) {
   return clock_cpu() - start;
 }
 
-/* Each try stands between tries at the peak, as a core that is shared changes its speed. */
+/* Times each try between two tries at the peak, because a shared core changes its speed. */
 static void measure(int d, const char *separator) {
   PriorFit fit = FIT;
   double theta[SAMPLES * 16], gradient[TRIES], step[TRIES], seconds[TRIES];

@@ -1,5 +1,5 @@
-/* The dense algebra of a large inverse problem by LAPACK on one rank and by ScaLAPACK on all: seconds of each
- * step, largest differences between the two, and the most memory that a rank has held.
+/* Times the dense algebra of a large inverse problem by LAPACK on one rank and by ScaLAPACK on all ranks:
+ * seconds of each step, largest differences between the two, and the most memory that any rank held.
  *
  *   mpiexec -n 4 bench_dense 2000          both, and their differences
  *   mpiexec -n 4 bench_dense 2000 grid     ScaLAPACK alone, for its memory
@@ -17,7 +17,7 @@
 
 enum { DRAWS = 100 };
 
-/* What one implementation came to; matrices are whole, and NULL where they are not to be compared. */
+/* The results of one implementation; matrices are whole, and NULL where they are not compared. */
 typedef struct {
   double *q, *gram, *basis, *product; /* [d], [d, d], [d, d], [d, d] */
   double *draws; /* [d, DRAWS] */
@@ -49,7 +49,7 @@ static double *whole(const Dense *dense, bool wanted, const DenseMatrix *matrix)
   return out;
 }
 
-/* Singular values from .1 to 1, as in jobs/papers/tilted_large.yaml. */
+/* Uses singular values from 0.1 to 1, as in jobs/papers/tilted_large.yaml. */
 static void run(const Dense *dense, int d, bool compared, Outcome *out) {
   DenseMatrix left, right, a, q;
   Rng rng = {.key = rng_key(1, RNG_TEST)};
@@ -87,7 +87,7 @@ static void run(const Dense *dense, int d, bool compared, Outcome *out) {
   must(dense_apply(dense, false, &q, DRAWS, x, out->draws));
   time = report("100 draws rotated", time);
   out->basis = whole(dense, compared, &q);
-  if (compared) { /* U diag(q) U', which ought to be Q */
+  if (compared) { /* U diag(q) U', which should equal Q */
     DenseMatrix scaled, product;
     must(dense_matrix_create(dense, d, d, &scaled));
     must(dense_matrix_create(dense, d, d, &product));
@@ -109,7 +109,7 @@ static double difference(size_t n, const double *a, const double *b) {
   return most;
 }
 
-/* Compares the lower triangles, which is all that a Gram matrix has. */
+/* Compares the lower triangles, since a Gram matrix has no other. */
 static double triangle(int d, const double *a, const double *b) {
   double most = 0;
   for (int i = 0; i < d; i++)

@@ -1,7 +1,8 @@
-/* Speed of a whole DiffTS simulation (DiffTS paper, Section 6.2: d = 2, T = 100, 200 rounds, 100 arms, one
- * block of 64 runs) through the study, beside the FMA peak at the same moment; then its parts by themselves,
- * and what `twisted` costs beside it. Only the products of the networks count as work. The weights are hardly
- * trained: speed does not depend on them. Usage: bench_diffts [WIDTH of the hidden layers] */
+/* Measures the speed of a whole DiffTS simulation (DiffTS paper, Section 6.2: d = 2, T = 100, 200 rounds, 100
+ * arms, one block of 64 runs) run through the study, relative to the FMA peak at the same moment; then of its
+ * parts alone, and the cost of `twisted` relative to it. Only the products of the networks count as work. The
+ * weights are hardly trained: speed does not depend on them. Usage: bench_diffts [WIDTH of the hidden
+ * layers] */
 #include "core/arena.h"
 #include "core/chunk.h"
 #include "core/clock.h"
@@ -22,7 +23,7 @@ static void ok(Status status) {
   exit((int)status);
 }
 
-/* A study with two tasks, the prior of both, and what the parts work on. */
+/* A study with two tasks, the prior that both share, and the inputs of the parts. */
 typedef struct {
   Study study;
   Task task, rival; /* DiffTS, and the same with twisted */
@@ -46,7 +47,7 @@ static void make_prior(Arena *memory, Case *c) {
   ok(prior_fit(memory, belief.family, &belief.fit, &samples, &c->prior));
 }
 
-/* Evidence and state as in the middle of a simulation: 100 observations of the unit disc. */
+/* Makes evidence and state as in the middle of a simulation: 100 observations of the unit disc. */
 static void make_parts(Arena *memory, Case *c) {
   RngLanes rng = {.key = rng_key(1, RNG_TEST), .draws = 1, .lanes = RUNS};
   ok(world_create(&c->problem, 0, 0, RUNS, &c->world));
@@ -99,7 +100,7 @@ static void run_task(Case *c, const Task *task) {
 }
 static void simulation(Case *c) { run_task(c, &c->task); }
 
-/* The parts, as often as one round needs them. */
+/* Runs each part as often as one round needs it. */
 static void network(Case *c) {
   for (int t = STAGES; t >= 1; t--) c->prior.chain->noise(c->prior.chain, t, RUNS, c->s, c->mu);
 }
@@ -131,9 +132,9 @@ static const struct {
              {"arm scoring", arm_scoring, ROUNDS}};
 enum { PARTS = sizeof parts / sizeof *parts };
 
-/* Each part in turns with the peak, many times: a shared core changes its speed for seconds at a time, the
- * ratios much less. seconds[PARTS] is the best try, peak_flops[PARTS] the median of what the peak would have
- * done in the time. */
+/* Times each part in alternation with the peak, many times: a shared core changes its speed for seconds at a
+ * time, but the ratios change much less. seconds[PARTS] is the best try, peak_flops[PARTS] the median number
+ * of operations that the peak would have done in that time. */
 static void measure(Case *c, double *seconds, double *peak_flops) {
   double product[PARTS][TRIES], roof = peak_float();
   for (int i = 0; i < TRIES; i++)
@@ -148,8 +149,8 @@ static void measure(Case *c, double *seconds, double *peak_flops) {
   for (int p = 0; p < PARTS; p++) peak_flops[p] = quantile_median(TRIES, product[p]);
 }
 
-/* How many times the cost of DiffTS `twisted` with four particles has: the median of five tries, each between
- * two of DiffTS. */
+/* Returns how many times as much `twisted` with four particles costs as DiffTS: the median of five tries,
+ * each between two tries of DiffTS. */
 static double rival_ratio(Case *c) {
   enum { TURNS = 5 };
   double ratio[TURNS];

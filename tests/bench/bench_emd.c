@@ -1,6 +1,6 @@
-/* Earth mover's distances of pairs of clouds in a file, for emd_vs_pot.py.
- * Usage: bench_emd FILE D N M REPEATS; FILE holds x[D, N] and y[D, M] of each pair as raw doubles. Prints for
- * each pair the distance and the least CPU seconds of REPEATS. */
+/* Computes earth mover's distances of pairs of clouds in a file, for emd_vs_pot.py. Usage: bench_emd FILE D N
+ * M REPEATS; FILE holds x[D, N] and y[D, M] of each pair as raw doubles. Prints for each pair the distance
+ * and the lowest CPU seconds of REPEATS tries. */
 #include "core/clock.h"
 #include "metric/emd.h"
 

@@ -1,9 +1,9 @@
-/* How much of the peak of a core the sweeps of expectation propagation reach, with clicks: sweeps of a block
- * of runs over ROWS rows each, as many as EP_SWEEPS, which no tolerance ends. Counted are, for each row, v =
- * phi' S phi, mu = phi' m, the sums Lambda (its lower triangle) and b, and the nodes of the tilted Gaussian,
- * of which there are the few, as u is nearly known; for each sweep the Cholesky factor and the inverse. No
- * divisions' or exponentials' own cost. Prints CSV: d, CPU microseconds of a sweep of one run, share of the
- * peak in float64. Usage: bench_ep */
+/* Measures how much of a core's peak the sweeps of expectation propagation reach for clicks: sweeps of a
+ * block of runs over ROWS rows each, EP_SWEEPS of them, since no tolerance ends them. Operations count as
+ * follows: for each row, v = phi' S phi, mu = phi' m, the sums Lambda (its lower triangle) and b, and the
+ * nodes of the tilted Gaussian, which are few because u is nearly known; for each sweep, the Cholesky factor
+ * and the inverse. The cost of divisions and exponentials themselves does not count. Prints CSV: d, CPU
+ * microseconds of a sweep of one run, share of the peak in float64. Usage: bench_ep */
 #include "core/arena.h"
 #include "core/clock.h"
 #include "core/peak.h"
@@ -28,7 +28,7 @@ static double operations(int d) {
   return ROWS * (row + nodes) + 4 * pow(d, 3) / 3;
 }
 
-/* Features N(0, I / d), so that u has at most the prior's standard deviation, 1. */
+/* Observes features N(0, I / d), so that the standard deviation of u is at most the prior's, 1. */
 static void observe(int d, History *history) {
   static double phi[MOST * RUNS], y[RUNS];
   static int arm[RUNS];
@@ -67,7 +67,7 @@ static double seconds_of_sweep(Ep *ep, const HistoryView *view) {
   return (clock_cpu() - start) / EP_SWEEPS;
 }
 
-/* The median of tries, each between tries at the peak. */
+/* Takes the median of tries, each timed between tries at the peak. */
 static void measure(int d) {
   SCRATCH_ARENA(memory);
   const Likelihood likelihood = {.ops = likelihood_find("logistic"), .noise = 1};

@@ -1,5 +1,5 @@
-/* Cholesky factors of 64 matrices, side by side in lanes and one by one by LAPACK, beside the peak of the
- * core: d^3 / 3 operations each. Usage: bench_factors, which writes JSON for peers.py */
+/* Measures Cholesky factors of 64 matrices, side by side in lanes and one by one by LAPACK, relative to the
+ * peak of the core: d^3 / 3 operations each. Usage: bench_factors, which writes JSON for peers.py */
 #include "core/clock.h"
 #include "core/linalg.h"
 #include "core/peak.h"
@@ -10,12 +10,12 @@
 #include <string.h>
 
 enum { LANES = 64, MOST = 50, TRIES = 15 };
-static const double SECONDS = 0.02; /* of a try, at least */
+static const double SECONDS = 0.02; /* minimum of a try */
 
 static double matrices[MOST * MOST * LANES], work[MOST * MOST * LANES];
 
-/* Diagonally dominant: 1 + d on the diagonal, 1 / (1 + |i - j|) beside it, each lane scaled by itself; lane
- * last, or matrix after matrix. */
+/* Fills in diagonally dominant matrices: 1 + d on the diagonal, 1 / (1 + |i - j|) off it, each lane scaled by
+ * its own factor; lane last, or matrix after matrix. */
 static void fill(int d, bool lane_last) {
   for (int n = 0; n < LANES; n++)
     for (int i = 0; i < d; i++)
@@ -31,7 +31,7 @@ static void factor_singly(int d) {
     if (linalg_cholesky(d, work + n * d * d) != STATUS_OK) abort();
 }
 
-/* CPU seconds of a factor, less the copy that gives the matrices back. */
+/* Returns the CPU seconds of a factor, less those of the copy that restores the matrices. */
 static double seconds_of(int d, void (*factor)(int d), bool lane_last) {
   const size_t bytes = (size_t)(d * d * LANES) * sizeof *work;
   double best[2] = {INFINITY, INFINITY};

@@ -1,7 +1,8 @@
-/* What a draw of the samplers with particles, of Langevin steps and of rejection has to do at least, beside
- * what it takes: floating-point operations at the peak, bytes that no cache holds at the rate of memory, and
- * random numbers and exponentials at the rates at which this program makes them, one after the other. All are
- * measured between the tries. Usage: bench_floors, which writes JSON for peers.py */
+/* Measures the least work that a draw needs, and the time that it takes, for the samplers with particles, for
+ * Langevin steps and for rejection. The least work is floating-point operations at the peak, bytes that no
+ * cache holds at the rate of memory, and random numbers and exponentials at the rates at which this program
+ * makes them, one after the other. All rates are measured between the tries. Usage: bench_floors, which
+ * writes JSON for peers.py */
 #include "core/clock.h"
 #include "core/peak.h"
 #include "core/simd.h"
@@ -17,9 +18,9 @@
 #include <string.h>
 
 enum { RUNS = 64, OBSERVATIONS = 100, TRIES = 5, NUMBERS = 64 * 64, MOST_DIMENSION = 10 };
-static const double SECONDS = 0.04; /* of a try, at least */
+static const double SECONDS = 0.04; /* minimum of a try */
 
-/* What a draw does, and the rates of a core: one of each a second. */
+/* The work of a draw, or the rates of a core: how many of each per second. */
 typedef struct {
   double operations, floats, bytes, uniforms, normals, exponentials, densities;
 } Work;
@@ -85,7 +86,7 @@ static void write_row(const char *label, int d, Work work, Work rate, double sec
   begun = true;
 }
 
-/* ---- a prior that counts the points at which its density is asked for */
+/* ---- a prior that counts the points at which its density is evaluated */
 
 static double looked_up;
 static const PriorOps *counted;
@@ -102,7 +103,7 @@ static void count_densities(Prior *prior, PriorOps *ops) {
   prior->ops = ops;
 }
 
-/* Two Gaussians of unit variances, whose coordinates have different correlations. */
+/* Makes two Gaussians of unit variances whose coordinates have different correlations. */
 static void cross(Arena *memory, int d, Prior *out) {
   Mixture mixture;
   const PriorFit chain = {.schedule = {.stages = 100, .alpha = 0.97}};
@@ -152,7 +153,7 @@ static void begin_case(Arena *memory, const SamplerOps *method, const Prior *pri
   }
 }
 
-/* CPU seconds of a draw of one run, the best try, and the densities that each looks up. */
+/* Returns the CPU seconds of a draw of one run, the best try, and how many densities each draw evaluates. */
 static double time_draws(Case *c, double *densities) {
   static double theta[MOST_DIMENSION * RUNS];
   static int64_t fallbacks[RUNS];
@@ -172,7 +173,7 @@ static double time_draws(Case *c, double *densities) {
   return best;
 }
 
-/* An observation of smc: every particle of 3000 is moved, weighed and copied, to and from memory. */
+/* Measures an observation of smc: each of 3000 particles is moved, weighed and copied, to and from memory. */
 static void measure_smc(int d, Work rate) {
   SCRATCH_ARENA(memory);
   Prior prior;
@@ -187,7 +188,8 @@ static void measure_smc(int d, Work rate) {
   write_row("smc, an observation", d, work, rate, c.observe_seconds);
 }
 
-/* A proposal takes a density: two Gaussians, of which one has an exponential, and their sum a logarithm. */
+/* Measures tempered steps: a proposal needs a density, that is, two Gaussians, one of which needs an
+ * exponential, and a logarithm of their sum. */
 static void measure_tempered(int d, Work rate) {
   SCRATCH_ARENA(memory);
   Prior prior;
@@ -205,8 +207,8 @@ static void measure_tempered(int d, Work rate) {
   write_row("smc_tempered", d, work, rate, seconds);
 }
 
-/* A step multiplies by the eigenvectors of the evidence and back; one Gaussian is spared both, and its
- * density costs d. */
+/* Measures MALA: a step multiplies by the eigenvectors of the evidence and back; a single Gaussian needs
+ * neither, and its density costs d. */
 static void measure_mala(int d, bool gaussian, Work rate) {
   SCRATCH_ARENA(memory);
   Prior prior;
@@ -227,7 +229,7 @@ static void measure_mala(int d, bool gaussian, Work rate) {
   write_row(gaussian ? "mala, one Gaussian" : "mala, two Gaussians", d, work, rate, seconds);
 }
 
-/* Langevin steps with the network of a stage, whose operations are in float32. */
+/* Measures Langevin steps with the network of a stage, whose operations are in float32. */
 static void measure_tilted(int d, Work rate) {
   SCRATCH_ARENA(memory);
   Prior prior;
@@ -250,7 +252,7 @@ static void measure_tilted(int d, Work rate) {
   write_row("tilted", d, work, rate, seconds);
 }
 
-/* CPU seconds of the density at points of the support of a distribution in the plane. */
+/* Returns the CPU seconds of the density at points in the support of a distribution in the plane. */
 static double density_rate(const Prior *prior) {
   double best = 0, out[NUMBERS / 2];
   RngLanes rng = {.key = rng_key(1, RNG_TEST), .draws = NUMBERS / 2, .lanes = NUMBERS / 2};
@@ -263,7 +265,8 @@ static double density_rate(const Prior *prior) {
   return best;
 }
 
-/* Rejection in the plane: points at which the prior is asked for its density, at the rate of the density. */
+/* Measures rejection in the plane: the points at which the prior's density is evaluated, at the rate of the
+ * density. */
 static void measure_exact(const ThetaOps *distribution, Work rate) {
   SCRATCH_ARENA(memory);
   ThetaSource source;
@@ -284,7 +287,7 @@ static void measure_exact(const ThetaOps *distribution, Work rate) {
   theta_destroy(&source);
 }
 
-/* The arm that a network likes best, of 100, for each of 64 networks. */
+/* Measures the choice of the best of 100 arms by each of 64 networks. */
 static void measure_arms(int d, int hidden, Work rate) {
   SCRATCH_ARENA(memory);
   enum { ARMS = 100 };

@@ -1,8 +1,8 @@
-/* Speed of one round of DiffTS with logistic and with Gaussian rewards against the number of observations
- * (DiffTS paper, Sections 4.2 and 6: d = 5, T = 100, one block of 64 runs, one draw for each). Evidence of
- * Gaussian rewards has a fixed size; logistic rewards are passed over at every stage, once for each iteration
- * of IRLS; of ARMS arms that stay what they are (logistic_arms) the sums alone. Prints CSV: likelihood,
- * observations, CPU seconds of the block's draw (median), IRLS passes a stage. Plotted by
+/* Measures the speed of one round of DiffTS with logistic and with Gaussian rewards against the number of
+ * observations (DiffTS paper, Sections 4.2 and 6: d = 5, T = 100, one block of 64 runs, one draw for each).
+ * Evidence of Gaussian rewards has a fixed size; with logistic rewards every stage passes over all rewards,
+ * once for each iteration of IRLS; with ARMS fixed arms (logistic_arms) it passes over the sums only. Prints
+ * CSV: likelihood, observations, CPU seconds of the block's draw (median), IRLS passes per stage. Plotted by
  * analysis/figures/glm_cost.py. Usage: bench_glm */
 #include "core/arena.h"
 #include "core/clock.h"
@@ -24,7 +24,7 @@ static void ok(Status status) {
   exit((int)status);
 }
 
-/* A diffusion prior learned from N(0, I), well enough for its states to move as they do in a study. */
+/* Learns a diffusion prior from N(0, I), well enough for its states to move as they do in a study. */
 static void make_prior(Prior *prior) {
   const PriorFit fit = {.schedule.stages = STAGES,
                         .schedule.alpha = 0.97,
@@ -43,7 +43,7 @@ static void make_prior(Prior *prior) {
                prior));
 }
 
-/* Features uniform in the unit ball: phi[D, RUNS]. */
+/* Draws features uniform in the unit ball: phi[D, RUNS]. */
 static void draw_features(Rng *rng, double *phi) {
   double size[RUNS];
   rng_normal(rng, D * RUNS, phi);
@@ -55,7 +55,8 @@ static void draw_features(Rng *rng, double *phi) {
   }
 }
 
-/* Each run has a theta of its own from N(0, I). From fixed arms a run takes any with the same probability. */
+/* Adds observations; each run has a theta of its own from N(0, I). With fixed arms a run chooses each with
+ * the same probability. */
 static void observe(const Likelihood *likelihood, int observations, bool fixed, History *history) {
   SCRATCH_ARENA(memory);
   static double arms[ARMS][D * RUNS];
@@ -82,7 +83,7 @@ static void observe(const Likelihood *likelihood, int observations, bool fixed, 
   }
 }
 
-/* The draws of TRIES rounds. */
+/* Returns the median CPU seconds of the draws of TRIES rounds. */
 static double median_seconds(const Prior *prior, const History *history) {
   SCRATCH_ARENA(memory);
   static double theta[D * RUNS], seconds[TRIES];
@@ -103,7 +104,7 @@ static double median_seconds(const Prior *prior, const History *history) {
   return quantile_median(TRIES, seconds);
 }
 
-/* Rewards that IRLS looks at, counted where it asks for their derivatives. */
+/* Counts the rewards that IRLS visits, at the calls for their derivatives. */
 static const LikelihoodOps *counted;
 static int64_t looks;
 static void count_derivatives(const Likelihood *likelihood, int n, const double *y, const double *u,
@@ -122,7 +123,7 @@ static void report(const Prior *prior, const char *family, bool fixed, int obser
   observe(&likelihood, observations, fixed, &history);
   double seconds = median_seconds(prior, &history);
   const int *length = history_rows(&history)->length;
-  int64_t rows = 0; /* of the longest run of each strip, which the others share */
+  int64_t rows = 0; /* of the longest run of each strip, which sets the cost for the others */
   for (int from = 0; from < RUNS; from += TILE_LANES) {
     int most = 0;
     for (int n = from; n < from + TILE_LANES; n++) most = length[n] > most ? length[n] : most;

@@ -1,5 +1,5 @@
-/* Speed of the stage networks beside the FMA peak at the same moment: forward, vector-Jacobian product and
- * loss gradient, matrix products counted only. Usage: bench_network */
+/* Measures the speed of the stage networks relative to the FMA peak at the same moment: forward,
+ * vector-Jacobian product and loss gradient, counting matrix products only. Usage: bench_network */
 #include "core/clock.h"
 #include "core/peak.h"
 #include "core/quantile.h"
@@ -34,8 +34,8 @@ static void run(const Case *c, Pass pass, int lanes) {
   }
 }
 
-/* Multiply-adds of the weights for each lane, times two: once forward, once each back through inputs and
- * weights. */
+/* Returns the multiply-adds of the weights for each lane, times two: one pass forward, one pass back through
+ * the inputs and one through the weights. */
 static double flops(const NetworkShape *shape, Pass pass) {
   double products = 0, first = (double)shape->width[0] * shape->width[1];
   for (int l = 0; l < shape->layers; l++) products += (double)shape->width[l] * shape->width[l + 1];
@@ -46,7 +46,7 @@ typedef struct {
   double rate, of_peak; /* best of the tries, flop/s; median over the tries of the share of the peak */
 } Speed;
 
-/* Each try stands between two tries at the peak, so that all three meet the same clock and the same
+/* Times each try between two tries at the peak, so that all three run at the same clock and with the same
  * neighbours on a shared machine. */
 static Speed measure(const Case *c, Pass pass, int lanes) {
   double work = flops(&c->shape, pass) * lanes, share[TRIES], roof = peak_float();

@@ -1,4 +1,4 @@
-/* How long does the reducer take?
+/* Measures how long the reducer takes.
  *
  * bench_reduce write FOLDER TASKS RUNS ROUNDS
  *
@@ -6,8 +6,8 @@
  *
  * mpiexec -n N bench_reduce reduce FOLDER PLAIN_FROM
  *
- * Reduces the study in FOLDER, its curves as large ones if they have PLAIN_FROM bytes, and prints the CPU
- * seconds of every rank, without those in MPI, where a rank that waits for another polls. */
+ * Reduces the study in FOLDER, treating its curves as large if they have PLAIN_FROM bytes or more, and prints
+ * the CPU seconds of every rank, excluding those in MPI, where a rank that waits for another polls. */
 #include "core/clock.h"
 #include "core/rng.h"
 #include "parallel/checkpoint.h"
@@ -37,7 +37,7 @@ static void read_study(const char *name, const char *text, Study *study) {
 
 /* Finished tasks. */
 
-/* Curves that grow like regret, so that they compress like it. */
+/* Makes curves that grow like regret, so that they compress like regret. */
 static void make_result(const Task *task, Rng *rng, TaskResult *result) {
   for (int b = 0; b < task->runs; b++) {
     double *curve = result->curves + b * result->points;

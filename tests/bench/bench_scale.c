@@ -1,18 +1,17 @@
-/* How far does a study scale? The scheduler, fed with more tasks and ranks than this machine has.
+/* Measures how far a study scales, by running the scheduler with more tasks and ranks than this machine has.
  *
  * bench_scale schedule STUDY.yaml RESULTS.nc RANKS TASKS MEAN TRIP SAVE EVERY
  *
  * Replays the task list of STUDY, repeated until it has TASKS tasks, on RANKS ranks. Groups, order and
- * batches are the program's (parallel/worklist.h), trips to the counters as in parallel/queue.c; how long a
- * task takes is drawn from what RESULTS measured for its setting and policy, all multiplied so that their
+ * batches are the program's (parallel/worklist.h), trips to the counters are as in parallel/queue.c; the
+ * duration of a task is drawn from those in RESULTS for its setting and policy, all multiplied so that their
  * mean is MEAN seconds. A rank asks the counters of a host (first come first served, COUNTER_SECONDS for each
- * counter, plus TRIP seconds there and back), works, and saves in SAVE seconds what it finished, when that
- * took EVERY seconds or nothing is left (0: each task by itself).
+ * counter, plus TRIP seconds for the round trip), works, and saves finished work, which takes SAVE seconds,
+ * once that work took EVERY seconds or nothing is left (0: after each task).
  *
  * mpiexec -n N bench_scale counter REQUESTS
  *
- * Every rank asks the shared counters REQUESTS times, nine in one trip and nine in nine trips.
- */
+ * Every rank asks the shared counters REQUESTS times, nine in one trip and nine in nine trips. */
 #include "core/clock.h"
 #include "core/rng.h"
 #include "io/store.h"
@@ -47,7 +46,7 @@ static void read_study(const char *name, const char *text, Study *study) {
 
 /* The schedule. */
 
-static const double COUNTER_SECONDS = 1e-6; /* an atomic operation of the counters' host */
+static const double COUNTER_SECONDS = 1e-6; /* an atomic operation on the host of the counters */
 static const double ASK_AGAIN = 1, ASK_ALONG = 0.5; /* as in parallel/queue.c */
 enum { OF_WHOLE = 3, OF_LINE = 3 }; /* counters */
 
@@ -66,7 +65,7 @@ typedef struct {
   int count;
 } Line;
 
-/* Lines of `count` jobs in all. */
+/* Lists `count` jobs in all. */
 static Line *list_jobs(const Study *study, const char *results, int count, double mean) {
   size_t shape[3] = {(size_t)study->file->setting_count, (size_t)study->file->policy_count,
                      (size_t)study->runs.most};
@@ -97,9 +96,9 @@ static Line *list_jobs(const Study *study, const char *results, int count, doubl
   return lines;
 }
 
-/* A rank: when it acts next, on what it knows. */
+/* A rank: the time of its next action, and what it knows. */
 typedef struct {
-  double at; /* it polls, or has done its work and asks for more */
+  double at; /* it polls, or has finished its work and asks for more */
   double work_left, unsaved; /* seconds */
   double seen_whole, seen_lines;
   int number, home, visited;
@@ -114,12 +113,12 @@ typedef struct {
   double trip, save, every;
   WorkLine *shared; /* [groups, lines] */
   int *taken; /* [groups, lines] */
-  double *server, *busy; /* [groups]: when the host of the counters is free, and how long it was not */
+  double *server, *busy; /* [groups]: when the host of the counters is free, and how long it was busy */
   double wait, longest_wait, work, last, first_idle;
   long trips, saves;
 } Replay;
 
-/* A heap: the first rank acts first. */
+/* Restores the heap, in which the rank that acts first is on top. */
 static void sift(int ranks, Rank *heap, Rank moved) {
   int at = 0;
   for (int child; (child = 2 * at + 1) < ranks; at = child) {
@@ -134,7 +133,7 @@ static int group_of(const Replay *replay, const Rank *rank) {
   return (rank->home + rank->visited) % replay->groups;
 }
 
-/* What is left of a line in a group's part. */
+/* Updates what is left of a line in a group's part. */
 static void update_shared(Replay *replay, int group, int l) {
   WorkLine *shared = &replay->shared[group * replay->count + l];
   const int taken = replay->taken[group * replay->count + l];
@@ -144,7 +143,7 @@ static void update_shared(Replay *replay, int group, int l) {
   shared->next = shared->left ? replay->lines[l].jobs[group + taken * replay->groups].modelled : 0;
 }
 
-/* A trip to some counters of one host; returns when the rank has the answer. */
+/* Makes a trip to some counters of one host; returns when the rank has the answer. */
 static double visit(Replay *replay, int group, double at, int counters) {
   const double answer = COUNTER_SECONDS * counters;
   replay->server[group] = fmax(replay->server[group], at + replay->trip / 2) + answer;
@@ -152,8 +151,8 @@ static double visit(Replay *replay, int group, double at, int counters) {
   return replay->server[group] + replay->trip / 2;
 }
 
-/* A trip to the counters of the group, and of the whole when it is time: report the last batch, take `wanted`
- * tasks of line l (none: l < 0), learn the news of the lines that are asked for. */
+/* Makes a trip to the counters of the group, and to those of the whole when that is due: report the last
+ * batch, take `wanted` tasks of line l (none: l < 0), and get the news of the lines that are asked for. */
 static void exchange(Replay *replay, Rank *rank, int l, int wanted, bool all) {
   const int group = group_of(replay, rank), reported = rank->line;
   WorkLine *shared = replay->shared + group * replay->count;
@@ -179,7 +178,7 @@ static void exchange(Replay *replay, Rank *rank, int l, int wanted, bool all) {
   replay->longest_wait = fmax(replay->longest_wait, rank->at - from);
 }
 
-/* Seconds that a rank works on a task and saves what is to be saved. */
+/* Returns the seconds that a rank works on a task and saves what is due. */
 static double work_on(Replay *replay, const Job *job, Rank *rank) {
   replay->work += job->seconds;
   rank->cost += job->modelled;
@@ -191,7 +190,8 @@ static double work_on(Replay *replay, const Job *job, Rank *rank) {
   return job->seconds + replay->save;
 }
 
-/* queue_take: a batch of the group's part, or a trip to the next group; false: nothing is left. */
+/* Takes work as queue_take does: a batch of the group's part, or a trip to the next group; false: nothing is
+ * left. */
 static bool take(Replay *replay, Rank *rank) {
   const int l = worklist_choose(replay->count, rank->known, rank->number);
   if (l < 0) {
@@ -212,9 +212,9 @@ static bool take(Replay *replay, Rank *rank) {
   return true;
 }
 
-/* What a rank does next, and how long that takes; false: it has ended. */
+/* Performs a rank's next action and determines how long it takes; false: the rank has ended. */
 static bool act(Replay *replay, Rank *rank) {
-  if (rank->work_left > 0) { /* the poll whether others have stopped, once a second */
+  if (rank->work_left > 0) { /* the poll, once a second, whether others have stopped */
     const double at = rank->at;
     rank->at = visit(replay, 0, at, OF_WHOLE), rank->seen_whole = at;
     replay->wait += rank->at - at;

@@ -1,11 +1,11 @@
 #!/usr/bin/python3
-"""How the cost of a draw grows, sampler by sampler: its exponents in dimensions, observations, stages and runs, beside those of theory.
+"""How the cost of a draw grows, sampler by sampler: its exponents in dimensions, observations, stages and runs, compared with theory.
 
 Usage: cost_exponents.py PATH_OF_thompson [--json FILE]
 
-Each number is doubled several times with the others fixed, all sizes REPEATS times over; the sizes are those of `thompson bench --set`, which measures a draw
-after n observations, with taking in the last of them. The exponent is the slope of log CPU seconds on log size, by least squares over the least of the
-repeats (other programs only ever add), with the slope of the last doubling beside it, which is closer to the limit that theory speaks of. About 3 CPU minutes.
+Each number is doubled several times with the others fixed, with REPEATS passes over all sizes; the sizes are passed to `thompson bench --set`, which measures a
+draw after n observations, including the update with the last of them. The exponent is the slope of log CPU seconds on log size, by least squares over the minimum
+of the repeats (other programs can only add time), and next to it the slope of the last doubling, which is closer to the limit that theory describes. About 3 CPU minutes.
 """
 
 import os
@@ -22,7 +22,7 @@ import numpy as np
 
 REPEATS = 2
 FEW = ["runs=8", "block=8", "problem.dimension=3", "prior.hidden=[32,32]", "prior.stages=10"]
-# number: (keys that hold it, sizes, the other settings, CPU seconds for each sampler and size: all observations are to be taken in within them)
+# number: (keys that hold it, sizes, the other settings, CPU seconds for each sampler and size: all observations must be made within them)
 NUMBERS = {
     "d": (["problem.dimension"], [5, 10, 20, 40], ["runs=16", "block=16", "prior.hidden=[32,32]", "prior.stages=10", "problem.rounds=10"], 0.1),
     "n": (["problem.rounds"], [50, 100, 200, 400], FEW, 0.4),
@@ -31,10 +31,11 @@ NUMBERS = {
     "B": (["runs", "block"], [64, 128, 256, 512], ["problem.dimension=3", "prior.hidden=[32,32]", "prior.stages=10", "problem.rounds=5"], 0.1),
 }
 CHAIN = ["diffts", "dps", "joint", "twisted", "tilted"]
-# Exponents of the terms that grow fastest, for many of one number and the others fixed. In d: 3 is a factor, an inverse or a product of d x d matrices, 2 a product of such
-# a matrix with a vector, 1 a vector alone. In n: 0 where the posterior depends on sums over the history (rewards are Gaussian, or taken to be) or an observation is
-# taken in once and forgotten, 1 where all rows are gone through: as many as
-# there are arms that were played, since the rewards of an arm are collected, so there are more arms here than observations. Every sampler has 1 in B, and in T those that go through the stages of a chain.
+# Exponents of the fastest-growing terms, for large values of one number and the others fixed. In d: 3 is a factor, an inverse or a product of d x d
+# matrices, 2 a product of such a matrix with a vector, 1 only vectors. In n: 0 where the posterior depends on sums over the history (rewards are
+# Gaussian, or treated as such) or an observation is used once and forgotten, 1 where all rows are visited: there are as many rows as arms that were
+# played, since the rewards of an arm are collected, so there are more arms here than observations. Every sampler has exponent 1 in B, and those that
+# go through the stages of a chain have 1 in T.
 THEORY = {
     "ts": (3, 0, 1), "tuned_ts": (3, 0, 1), "mixts": (3, 0, 1), "exact": (3, 0, None), "diffts": (3, 0, 1), "dps": (2, 0, 1), "joint": (3, 0, 1),
     "twisted": (3, 0, 1), "localised": (3, 0, 1), "smc": (1, 0, 0), "smc_tempered": (2, 0, 1), "lints": (3, 0, 0), "vits1": (3, 0, 1), "vits2": (3, 0, 1),
@@ -51,7 +52,7 @@ def theory(sampler, number):
 
 
 def measure(program, samplers, number):
-    """{sampler: {size: CPU seconds of a draw of one run}}."""
+    """{sampler: {size: CPU seconds per draw of one run}}."""
     keys, sizes, others, seconds = NUMBERS[number]
     found = {sampler: {} for sampler in samplers}
     for size in sizes:
@@ -61,7 +62,7 @@ def measure(program, samplers, number):
         if process.returncode:
             sys.exit(f"cost_exponents: {' '.join(command)} failed: {process.stderr}")
         for row in json.loads(process.stdout)["rows"]:
-            if row["observations"] == row["rounds"]:    # all of them were reached in the time
+            if row["observations"] == row["rounds"]:    # all of them were made in the time
                 found[row["sampler"]][size] = row["seconds_per_draw"] * (size if number == "B" else 1)
     return found
 

@@ -1,11 +1,11 @@
 #!/usr/bin/python3
-"""Our earth mover's distance beside POT's ot.emd2: CPU time and values, in one run.
+"""Our earth mover's distance compared with POT's ot.emd2: CPU time and values, in one run.
 
 Usage: emd_vs_pot.py PATH_OF_bench_emd [--json FILE]
 
-Clouds are draws from the posterior of the cross (two crossing Gaussians, twenty observations of unit noise), other draws of the same posterior against
-them, as in the posterior study; the same with one of them half a standard deviation away (shifted); and standard normal points in more dimensions. Ours
-includes the costs and the certificate; POT's is emd2 alone, with the costs given. Medians over the pairs of the best of three, and the median ratio; of
+Clouds are draws from the posterior of the cross (two crossing Gaussians, twenty observations with unit noise), against other draws of the same posterior,
+as in the posterior study; the same with one of them shifted by half a standard deviation (shifted); and standard normal points in more dimensions. Our time
+includes the costs and the certificate; POT's is for emd2 alone, with the costs given. Medians over the pairs of the best of three, and the median ratio; for
 2000 points and more there are two pairs or one, and each is solved once. About 45 CPU s.
 """
 

@@ -1,10 +1,10 @@
-"""What peers.py measures us against: Thompson sampling in the plane as one writes it in Python, from the algorithms of the DiffTS paper.
+"""What peers.py measures us against: Thompson sampling in the plane as people write it in Python, from the algorithms of the DiffTS paper.
 
-Loops, one run after the other, as published code has it: DiffTS (Algorithms 2 and 3) with a scikit-learn regressor for each stage that predicts one row at a
-time, and Gaussian TS. Batches, B runs at once: DiffTS in NumPy, as one writes it at first (plain) and for speed (tuned), and in PyTorch; TS and MixTS in
-NumPy. Tuned: everything of a round that does not depend on the state computed for all stages at once, biases as a row of ones, no temporary arrays in the
-loop over stages; both have float32 networks and an eigenbasis of the evidence that is computed once a round. All draw from the same posteriors as ours: the
-networks are those of our prior file, the last stage has the repaired variance.
+Loops, one run after the other, as in published code: DiffTS (Algorithms 2 and 3) with a scikit-learn regressor for each stage that predicts one row at a
+time, and Gaussian TS. Batches, B runs at once: DiffTS in NumPy, as in a first version (plain) and written for speed (tuned), and in PyTorch; TS and MixTS in
+NumPy. Tuned: everything in a round that does not depend on the state is computed for all stages at once, biases are a row of ones, and the loop over stages
+has no temporary arrays; plain and tuned both have float32 networks and an eigenbasis of the evidence that is computed once per round. All draw from the same
+posteriors as we do: the networks are those of our prior file, and the last stage has the repaired variance.
 """
 
 import netCDF4
@@ -28,12 +28,12 @@ class Diffusion:
         self.variance[0] = self.variance[1]
         self.of_state = 1 / np.sqrt(self.alpha)
         self.of_noise = -(1 - self.alpha) / np.sqrt(1 - self.alpha_bar) * self.of_state
-        # The product of stage t is with the evidence diffused up to t - 1; that of the start, with mean 0 and variance 1, up to T.
+        # The product at stage t uses the evidence diffused up to t - 1; that of the start, with mean 0 and variance 1, up to T.
         self.product_variance = np.append(self.variance, 1)
         self.product_alpha_bar = np.append(before, self.alpha_bar[-1])
 
     def evidence(self, precision, vector):
-        """Turns precision and vector of theta, [.., d, d] and [.., d], into the coordinates of the chain."""
+        """Convert precision and vector of theta, [.., d, d] and [.., d], to the coordinates of the chain."""
         shifted = vector - precision @ self.shift if precision.ndim == 2 else vector - np.einsum("bij,j->bi", precision, self.shift)
         return self.scale[:, None] * precision * self.scale, self.scale * shifted
 
@@ -52,7 +52,7 @@ def regressors(diffusion):
 
 
 class LoopDiffTS:
-    """Algorithm 2, a draw at a time."""
+    """Algorithm 2, one draw at a time."""
 
     def __init__(self, diffusion, rng):
         self.diffusion, self.rng, self.networks = diffusion, rng, regressors(diffusion)
@@ -73,7 +73,7 @@ class LoopDiffTS:
 
 
 class LoopTS:
-    """The posterior of N(0, I)."""
+    """The posterior under N(0, I)."""
 
     def __init__(self, rng):
         self.rng = rng
@@ -84,7 +84,7 @@ class LoopTS:
 
 
 def cross(rng, runs):
-    """theta*[runs, 2]: two zero-mean Gaussians with unit variances and correlations .99 and -.9."""
+    """theta*[runs, 2]: two zero-mean Gaussians with unit variances and correlations 0.99 and -0.9."""
     correlation = np.where(rng.random(runs) < 0.5, 0.99, -0.9)
     first, second = rng.standard_normal((2, runs))
     return np.column_stack([first, correlation * first + np.sqrt(1 - correlation**2) * second])
@@ -97,7 +97,7 @@ def disc(rng, runs, arms):
 
 
 def loop_run(policy, rng, arms, rounds):
-    """Algorithm 3 in one run: its regret."""
+    """Algorithm 3 for one run: its regret."""
     theta, arm = cross(rng, 1)[0], disc(rng, 1, arms)[0]
     precision, vector, regret = np.zeros((D, D)), np.zeros(D), 0.0
     best = (arm @ theta).max()
@@ -111,7 +111,7 @@ def loop_run(policy, rng, arms, rounds):
 
 
 class Evidence:
-    """Of B runs: precision[B, d, d] and vector[B, d]."""
+    """Evidence of B runs: precision[B, d, d] and vector[B, d]."""
 
     def __init__(self, runs):
         self.precision, self.vector = np.zeros((runs, D, D)), np.zeros((runs, D))
@@ -122,7 +122,7 @@ class Evidence:
 
 
 class PlainDiffTS:
-    """Algorithm 2 for B runs in NumPy, as it reads."""
+    """Algorithm 2 for B runs in NumPy, written as it reads."""
 
     def __init__(self, diffusion, rng, runs):
         self.diffusion, self.rng, self.runs = diffusion, rng, runs
@@ -180,7 +180,7 @@ def products(diffusion, precision, vector, z):
 
 
 def folded(diffusion):
-    """Layers [out, in + 1] of every stage, biases in the last column, the factor of the noise in the last layer."""
+    """Layers [out, in + 1] of every stage, with biases in the last column and the factor of the noise in the last layer."""
     layers = []
     for l, (weight, bias) in enumerate(zip(diffusion.weights, diffusion.biases)):
         joined = np.concatenate([weight, bias[:, :, None]], axis=2)
@@ -191,7 +191,7 @@ def folded(diffusion):
 
 
 class TunedDiffTS:
-    """The same, for speed."""
+    """The same, written for speed."""
 
     def __init__(self, diffusion, rng, runs):
         self.diffusion, self.rng, self.runs = diffusion, rng, runs
@@ -248,7 +248,7 @@ class TorchDiffTS:
 
 
 class BatchMixture:
-    """The posterior of a Gaussian mixture for B runs: weights[C], means[C, d], precisions[C, d, d]. TS has N(0, I), MixTS the cross."""
+    """The posterior under a Gaussian mixture for B runs: weights[C], means[C, d], precisions[C, d, d]. TS uses N(0, I), MixTS the cross."""
 
     def __init__(self, rng, runs, weights, means, covariances):
         self.rng, self.lanes = rng, np.arange(runs)
@@ -270,7 +270,7 @@ class BatchMixture:
 
 
 def batch_runs(policy, rng, runs, arms, rounds):
-    """Algorithm 3 in B runs: their regret[B]."""
+    """Algorithm 3 for B runs: their regret[B]."""
     theta, arm = cross(rng, runs), disc(rng, runs, arms)
     lanes, first, second = np.arange(runs), np.ascontiguousarray(arm[:, :, 0]), np.ascontiguousarray(arm[:, :, 1])
     mean = first * theta[:, :1] + second * theta[:, 1:]

@@ -1,15 +1,15 @@
 #!/usr/bin/python3
-"""Our speed beside that of Python programs that do the same, in one run on one core each; checks that both draw from the same posterior.
+"""Our speed compared with that of Python programs that do the same, in one run on one core each; checks that both draw from the same posterior.
 
 Usage: peers.py [--program build/release/thompson] [-o peers.json] [--only loops,batches,torch,twisted,posterior,training,denoiser,vits,gradient,floors,factors,emd,scale,exponents,bench]
        performance_page.py peers.json > docs/internals/performance.md
 
 DiffTS paper, Section 6.2: d = 2, 100 arms in the unit disc, 200 rounds, noise 1, prior of the cross, T = 100 stages, two hidden layers of 100 (published) or
 of 20 (our default in the plane). Peers (peer_bandit.py) and we use the same networks; CPU seconds are those of whole simulations, ours in blocks of 64 runs.
-Peer and ours take turns, so that a busy machine meets both: ratios are medians over turns, with the lowest and the highest.
-Each part of --only is written to the file as soon as it is done and stays there until it is measured again, so that a run that was stopped can be continued
-by naming the rest. A part that needs a package or a program that is not there is skipped, with a sentence. CPU seconds of the parts: loops 45, batches 40,
-torch 15, twisted 15, posterior 40, training 45, denoiser 45, vits 35, gradient 30, floors 5, factors 4, emd 15, scale 40, exponents 180, bench 85, the priors among them: about ten minutes together on an idle core.
+Peer and ours take turns, so that other load on the machine affects both: ratios are medians over turns, with the lowest and the highest.
+Each part of --only is written to the file as soon as it is done and stays there until it is measured again, so a run that was stopped can be continued
+by naming the remaining parts. A part that needs a missing package or program is skipped, with a sentence. CPU seconds of the parts: loops 45, batches 40,
+torch 15, twisted 15, posterior 40, training 45, denoiser 45, vits 35, gradient 30, floors 5, factors 4, emd 15, scale 40, exponents 180, bench 85, including the priors: about ten minutes in all on an idle core.
 """
 
 import os
@@ -56,7 +56,7 @@ class Skipped(Exception):
 
 
 class Ours:
-    """The program, a folder to work in, and priors that are fitted when they are first asked for."""
+    """The program, a working folder, and priors that are fitted when they are first needed."""
 
     def __init__(self, program, folder):
         self.program, self.folder, self.turn = pathlib.Path(program).resolve(), pathlib.Path(folder), 0
@@ -86,7 +86,7 @@ class Ours:
         return path
 
     def seconds(self, policies, runs, width=20):
-        """CPU seconds of a simulated run, by policy: {"diffts": .., ..}."""
+        """CPU seconds per simulated run, by policy: {"diffts": .., ..}."""
         self.turn += 1
         out = self.folder / "run"
         self.call("run", self.folder / "study.yaml", "-o", out, "--overwrite", "--progress", "none", "--seed", self.turn, "--set", f"runs={runs}", "--set",
@@ -115,7 +115,7 @@ def spread(values):
 
 
 def in_turns(ours, name, what, their_seconds, policy, width=20, turns=TURNS, **more):
-    """A row: CPU seconds of a run of 200 rounds, theirs (a function) and ours."""
+    """A row: CPU seconds per run of 200 rounds, theirs (a function) and ours."""
     pairs = [(their_seconds(), ours.seconds(OUR_POLICY[policy], OUR_RUNS[policy], width)[policy]) for _ in range(turns)]
     row = {"peer": name, "peer_method": what, "ours": policy, **({"hidden": [width, width]} if policy == "diffts" else {}), **more,
            "peer_seconds": spread([a for a, _ in pairs]), "our_seconds": spread([b for _, b in pairs]), "ratio": spread([a / b for a, b in pairs])}
@@ -146,7 +146,7 @@ def loops(ours):
 
 
 def batch_seconds(make, rng, batch, rounds):
-    """CPU seconds of a run of 200 rounds; a round costs the same at all times."""
+    """CPU seconds per run of 200 rounds; all rounds cost the same."""
     return cpu(lambda: peer.batch_runs(make(), rng, batch, ARMS, rounds)) / batch * ROUNDS / rounds
 
 
@@ -186,7 +186,7 @@ def torch_batches(ours):
 
 
 def twisted(ours):
-    """Four particles against LaplaceDPS, both ours, in the same study."""
+    """Four particles compared with LaplaceDPS, both ours, in the same study."""
     rows = []
     for width in WIDTHS:
         pairs = [ours.seconds("diffts, {name: twisted, particles: 4}", 64, width) for _ in range(TURNS)]
@@ -232,7 +232,7 @@ def repeated(policy, history):
 
 
 def posterior_cases(ours, rng):
-    """(peer, our sampler, our prior, width, their draws of a history, mixture of the reference)."""
+    """(peer, our sampler, our prior, width, the peer's draws for a history, mixture of the reference)."""
     try:
         torch = load_torch()
     except Skipped:
@@ -253,7 +253,7 @@ def posterior_cases(ours, rng):
 
 
 def posterior(ours):
-    """EMD to exact draws of peer and ours, for the same histories: the same law, when the paired difference is within noise."""
+    """EMD to exact draws for peer and ours, on the same histories: the distributions are the same if the paired difference is within noise."""
     rng, rows = np.random.default_rng(4), []
     histories = []
     for _ in range(HISTORIES):
@@ -276,7 +276,7 @@ def posterior(ours):
 
 
 def script(ours, name, program):
-    """A benchmark of its own, with the program of the build that it takes; what it writes with --json."""
+    """A separate benchmark script, run with the program of the build that it needs; returns what it writes with --json."""
     path, out = HERE / name, ours.folder / "part.json"
     binary = ours.program if program == "thompson" else ours.program.parent / "tests" / program
     for needed in (path, binary):
@@ -289,31 +289,31 @@ def script(ours, name, program):
 
 
 def bench(ours):
-    """Every sampler; and those with networks once more, in the plane with layers of the published size."""
+    """Every sampler; and those with networks a second time, in the plane with layers of the published size."""
     published = ("--samplers", "diffts,dps,joint,twisted", "--set", "problem.dimension=2", "--set", "prior.hidden=[100,100]")
     return [row for arguments in ((), published) for row in json.loads(ours.call("bench", "--json", *arguments))["rows"]]
 
 
-UPDATES, SAMPLES = 10, 20  # defaults: updates of a round; gradients of an update of vits2_hf
-OPERATIONS = {  # of a draw after one new observation, two for each product with its sum: the products of matrices and vectors that the algorithm asks for
+UPDATES, SAMPLES = 10, 20  # defaults: updates per round; gradients per update of vits2_hf
+OPERATIONS = {  # operations per draw after one new observation, two for each multiply-add: the products of matrices and vectors that the algorithm needs
     "lints": lambda d: d**3 / 3 + 2 * d**2,  # a Cholesky factor, two triangles
-    "lmc": lambda d: 2 * d**3 + UPDATES * 2 * d**2,  # two squares of a symmetric matrix for the length of a step; gradients
+    "lmc": lambda d: 2 * d**3 + UPDATES * 2 * d**2,  # two squares of a symmetric matrix for the step length; gradients
     "fgts": lambda d: 2 * d**3 + UPDATES * 2 * d**2,
     "vits1": lambda d: 6 * d**3 + UPDATES * 6 * d**3,  # C'C, A B, the inverse of a definite matrix, C times it, and C refreshed once
     "vits2": lambda d: 6 * d**3 + UPDATES * 5 * d**3,  # C'C, A B, C (C'C - A), and C refreshed once
-    "vits2_hf": lambda d: 6 * d**3 + UPDATES * (7 * d**3 + SAMPLES * 10 * d**2),  # the same, A in a product, directions made orthogonal and used
+    "vits2_hf": lambda d: 6 * d**3 + UPDATES * (7 * d**3 + SAMPLES * 10 * d**2),  # the same, with A in a product, directions made orthogonal and used
 }
 
 
 def gradient(ours):
-    """Samplers of small dense algebra: operations of a draw over its time, beside the peak of the same run."""
+    """Samplers of small dense algebra: operations per draw over its time, next to the peak in the same run."""
     found = json.loads(ours.call("bench", "--json", "--samplers", ",".join(OPERATIONS), "--set", "problem.dimension=[5,10,20,50]", "--seconds", "0.3"))
     return [{"sampler": row["sampler"], "d": row["dimension"], "seconds_per_draw": row["seconds_per_draw"], "operations": OPERATIONS[row["sampler"]](row["dimension"]),
              "of_peak": OPERATIONS[row["sampler"]](row["dimension"]) / row["seconds_per_draw"] / found["machine"]["peak_double_flops"]} for row in found["rows"]]
 
 
 def own(ours, name):
-    """What a benchmark in C writes."""
+    """The output of a benchmark in C."""
     binary = ours.program.parent / "tests" / name
     if not binary.exists():
         raise Skipped(f"{binary.name} is not there")
@@ -328,7 +328,7 @@ PARTS = {"loops": loops, "batches": batches, "torch": torch_batches, "twisted": 
 
 
 def blas():
-    """The linear algebra that NumPy has loaded."""
+    """The linear algebra library that NumPy has loaded."""
     np.ones((2, 2)) @ np.ones((2, 2))
     maps = pathlib.Path("/proc/self/maps").read_text().split()
     return sorted({pathlib.Path(word).name for word in maps if word.startswith("/") and pathlib.Path(word).name.startswith(("libopenblas", "libblas", "libmkl"))})

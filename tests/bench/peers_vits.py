@@ -1,14 +1,14 @@
 #!/usr/bin/python3
-"""Thompson sampling, VITS and Langevin beside the same methods in batched NumPy: CPU seconds and regret, in one run.
+"""Thompson sampling, VITS and Langevin compared with the same methods in batched NumPy: CPU seconds and regret, in one run.
 
 Usage: peers_vits.py PATH_OF_thompson [--json FILE] [--runs N] [--rounds N] [--repeats N]
 
-Two worlds: `plane`, d = 2, 100 arms in the unit disc that stay, 200 rounds (DiffTS paper, Section 6.2); and `pool`, d = 20, 50 arms from a pool redrawn each
+Two worlds: `plane`, d = 2, 100 fixed arms in the unit disc, 200 rounds (DiffTS paper, Section 6.2); and `pool`, d = 20, 50 arms from a pool redrawn in each
 round (VITS paper, Section 4.1), whose methods run with the settings of jobs/papers/vits_figure1.yaml. The NumPy versions follow the same equations for a batch of
-runs at once, with einsum and matmul and one thread, and the step, the number of updates and the refreshed inverse that ours have; TS and LinTS keep the
+runs at once, with einsum and matmul and one thread, and with the same step, number of updates and refreshed inverse as ours; TS and LinTS maintain the
 inverse of the precision by rank-one updates. CPU seconds of both are those of the whole simulation: arms, rewards, updates, draws, choices. The two take turns;
-the figures are medians, the speeds those of the ratios: ours over NumPy with its runs in batches, and over the same NumPy code with one run at a time, as
-published implementations go. Ours must have the regret of NumPy within three standard errors, else the exit status is 1.
+the figures are medians, and the speeds are medians of ratios: ours over NumPy with its runs in batches, and over the same NumPy code with one run at a time, as
+in published implementations. Our regret must agree with NumPy's within three standard errors, otherwise the exit status is 1.
 """
 
 import os
@@ -39,7 +39,7 @@ policies: [{policy}]
 class Plane:
     """Fixed arms, uniform in the unit disc; theta* ~ N(0, I)."""
 
-    d, arms, batch, block = 2, 100, 256, 128  # NumPy's runs at a time, and ours: the best of a few
+    d, arms, batch, block = 2, 100, 256, 128  # runs at a time in NumPy and in ours: the best of a few values tried
     prior = 1.0
     problem = "{{theta: gaussian, dimension: 2, arms: 100, rounds: {rounds}, noise: 1}}"
 
@@ -56,7 +56,7 @@ class Plane:
 
 
 class Pool:
-    """Arms are members of a pool plus zeta times N(0, I), drawn again in each round; theta* ~ N(0, I / d)."""
+    """Arms are members of a pool plus zeta times N(0, I), redrawn in each round; theta* ~ N(0, I / d)."""
 
     d, arms, batch, block = 20, 50, 64, 64
     zeta = 0.1
@@ -76,7 +76,7 @@ class Pool:
 
 
 class Linear:
-    """Draws from N(V^-1 b, V^-1 / eta), V = I + X'X, b = X'y; with eta = 1 the posterior under unit noise. V^-1 by Sherman and Morrison's formula."""
+    """Draws from N(V^-1 b, V^-1 / eta), V = I + X'X, b = X'y; with eta = 1 the posterior under unit noise. V^-1 by the Sherman-Morrison formula."""
 
     def __init__(self, rng, runs, d, eta=1.0):
         self.rng, self.eta = rng, eta
@@ -126,7 +126,7 @@ class Langevin(Potential):
 
 
 class Vits(Potential):
-    """q = N(mean, root root'); inverse is near root^-1 (VITS-II), or that (VITS-I)."""
+    """q = N(mean, root root'); inverse is close to root^-1 (VITS-II), or equal to it (VITS-I)."""
 
     def __init__(self, rng, runs, d, carry, **settings):
         super().__init__(rng, runs, d, **settings)

@@ -10,7 +10,7 @@ LITTLE = 3      # a gain below this is listed as small
 
 
 def figure(x, digits=2):
-    """Three digits or so, without an exponent where that reads well."""
+    """About three digits, without an exponent if that reads well."""
     if x is None:
         return "-"
     if x != 0 and not 1e-3 <= abs(x) < 1e6:
@@ -37,7 +37,7 @@ def within(spread):
 
 
 def section(results, name, write):
-    """What a part measured, or why it did not."""
+    """What a part measured, or why it measured nothing."""
     part = results.get(name, {"skipped": "it was not asked for"})
     return write(part["rows"]) if "rows" in part else f"Not measured: {part['skipped']}."
 
@@ -51,14 +51,14 @@ def machine(results):
 
 
 def programs(results):
-    """One program, or which one each part was measured with."""
+    """The one program, or the program with which each part was measured."""
     of_part = {name: part["program"] for name, part in results.items() if "rows" in part}
     names = sorted(set(of_part.values()))
     return names[0] if len(names) == 1 else "; ".join(f"{', '.join(part for part in of_part if of_part[part] == name)}: {name}" for name in names)
 
 
 def floor(rows):
-    """What a round takes at least, and what it takes: its shares of the peaks are these times over that of the round."""
+    """A lower bound on the time of a round, and the actual time: its shares of the peaks are these bounds over the time of the round."""
     lines = []
     for row in rows:
         if row["sampler"] not in ("ts", "diffts", "dps", "joint", "twisted"):
@@ -84,7 +84,7 @@ def peers(rows):
 
 
 def goals(results):
-    """Goals that were set before anything was measured, and what came out."""
+    """Goals that were set before anything was measured, and the results."""
     def ratios(part, chosen):
         return [(row["ratio"]["median"], f" in a batch of {row['batch']}" if row.get("batch", 1) > 1 else hidden(row) if part == "twisted" else "")
                 for row in results.get(part, {}).get("rows", []) if chosen(row)]
@@ -134,7 +134,7 @@ def goals(results):
 
 
 def small_gains(results):
-    """Every comparison with another program in which ours is less than LITTLE times faster, the smallest first."""
+    """Every comparison with another program in which ours is less than LITTLE times faster, smallest first."""
     found = [(row["ratio"]["median"], row["peer"], row["ours"] + hidden(row)) for part in ("loops", "batches", "torch")
              for row in results.get(part, {}).get("rows", []) if row["peer_method"] == row["ours"]]
     found += [(row["speed"], "NumPy, batched", f"{row['policy']}, d = {row['d']}") for row in results.get("vits", {}).get("rows", [])]
@@ -180,7 +180,7 @@ def denoiser(rows):
 
 
 def floors(rows):
-    """What a draw does, and the time that this takes at the rates of the machine, one thing after the other."""
+    """The operations of a draw, and the time that they take at the rates of the machine, one after the other."""
     kinds = ("operations", "floats", "bytes", "uniforms", "normals", "exponentials", "densities")
     return table(["sampler", "d", "kflop in float64", "in float32", "kB of memory", "uniforms", "normals", "exponentials", "densities", "floor, us", "measured, us", "times"],
                  [[row["label"], row["d"], *[figure(row[kind] / (1e3 if place < 3 else 1)) if row[kind] else "-" for place, kind in enumerate(kinds)],
@@ -209,7 +209,7 @@ def gradient(rows):
 
 
 def vits_floor(rows, found):
-    """Why a batch of NumPy cannot be beaten by much: an update of VITS-II, a step of LMC, and what is the world's."""
+    """Why a batch in NumPy cannot be beaten by much: an update of VITS-II, a step of LMC, and the cost of the world."""
     of = {row["policy"]: row for row in rows}
     rounds, updates, d = of["vits2"]["rounds"], 10, of["vits2"]["d"]
 

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""How near a prior that was learned from logs of past tasks is to the true one (docs/results/logs.md): earth mover's distance of 2 000 samples of
-it to 2 000 theta of the problem, for logs of 1 000 tasks, random arms in the unit ball, noise 1.
+"""How close a prior learned from logs of past tasks is to the true one (docs/results/logs.md): earth mover's distance between 2 000 samples of
+it and 2 000 theta of the problem, for logs of 1 000 tasks, random arms in the unit ball, noise 1.
 
     PYTHONPATH=analysis tests/bench/priors_from_logs.py --observations 5 20 100 --components auto 10
     PYTHONPATH=analysis tests/bench/priors_from_logs.py --observations 20 --family diffusion
     PYTHONPATH=analysis tests/bench/priors_from_logs.py --problems rays rays_and_cross --observations 50 --components 10 --family diffusion --rounds 3
 
---rounds are of Monte-Carlo EM: DRAWS of the posterior of each task under the prior, by `twisted`, and a new prior fitted to them.
+--rounds sets the rounds of Monte-Carlo EM: DRAWS of the posterior of each task under the prior, by `twisted`, and a new prior fitted to them.
 """
 import argparse
 
@@ -37,7 +37,7 @@ PROBLEMS = {problem.__name__: problem for problem in (rays, cross, rays_and_cros
 
 
 def logs(theta, observations, likelihood, rng):
-    """task, x, y: `observations` of each theta."""
+    """task, x, y: `observations` for each theta."""
     tasks, d = theta.shape
     x = rng.standard_normal((tasks, observations, d))
     x *= rng.uniform(size=x.shape[:2])[..., None] ** (1 / d) / np.linalg.norm(x, axis=-1, keepdims=True)
@@ -47,7 +47,7 @@ def logs(theta, observations, likelihood, rng):
 
 
 def posterior_draws(prior, data, observations, likelihood, seed):
-    """theta[task, draw], the tasks' posteriors one below the other; every task has random numbers of its own."""
+    """theta[task, draw], the tasks' posteriors one below the other; every task has its own random numbers."""
     _, x, y = data
     out = []
     for task in range(len(y) // observations):

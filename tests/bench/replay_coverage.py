@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Coverage of the replay study's 95% intervals: synthetic logs of 600 events by a policy with unequal probabilities, each valued for the greedy policy that was
+"""Coverage of the replay study's 95% intervals: synthetic logs of 600 events by a policy with unequal probabilities, each used to value the greedy policy
 learned on half of its own events, whose true value is known to 0.004.
 
     tests/bench/replay_coverage.py [LOGS] [PROGRAM]         1 000 logs take about half a minute"""

@@ -3,10 +3,10 @@
 
 Usage: scaling_law.py PATH_OF_thompson [--json FILE]
 
-DiffTS in the plane with hidden layers of 20, as in peers.py. Each number is doubled four times, with the others fixed, five times over in a random order
-(of the whole list, so that a busy machine meets all sizes alike). The exponent is the slope of log CPU seconds on log size, by least squares, with its 95%
-interval. CPU seconds are those of the simulations (variable seconds), priors apart; what a round costs beside its stages holds the exponent of the stages
-below 1. Memory is the largest resident set of the program with Gaussian TS: of one shard of two, which runs its tasks and no more, and of the whole study,
+DiffTS in the plane with hidden layers of 20, as in peers.py. Each number is doubled four times, with the others fixed, and measured five times in a random order
+(of the whole list, so that other load on the machine affects all sizes alike). The exponent is the slope of log CPU seconds on log size, by least squares, with its
+95% interval. CPU seconds are those of the simulations (variable seconds), without priors; the cost of a round outside the stages keeps the exponent of the stages
+below 1. Memory is the largest resident set of the program with Gaussian TS: for one shard of two, which only runs its tasks, and for the whole study,
 whose reducer holds the curves of all runs.
 """
 
@@ -40,12 +40,12 @@ prior: {stages: 100, hidden: [20, 20], train_samples: 2000, training_steps: 10}
 """
 
 
-# A child counts the memory of the process that started it too, so that process must be small.
+# The memory of a child also counts that of the process that started it, so that process must be small.
 START = "import os, sys; pid = os.spawnv(os.P_NOWAIT, sys.argv[1], sys.argv[1:]); _, status, usage = os.wait4(pid, 0); print(status, usage.ru_maxrss, file=sys.stderr)"
 
 
 def run(program, folder, *arguments):
-    """CPU seconds of all simulations, None without a reducer, and the largest resident set of the program in bytes."""
+    """CPU seconds of all simulations (None without a reducer), and the largest resident set of the program in bytes."""
     out = pathlib.Path(folder) / "out"
     shutil.rmtree(out, ignore_errors=True)
     command = [program, "run", os.path.join(folder, "study.yaml"), "-o", str(out), "--progress", "none", *arguments]

@@ -1,11 +1,11 @@
 #!/usr/bin/python3
-"""How a study gets faster with the ranks that this machine has: wall-clock seconds on 1, 2, 4 ... ranks, of the same study and of one that grows with them.
+"""How much faster a study gets with the ranks of this machine: wall-clock seconds on 1, 2, 4 ... ranks, for the same study and for one that grows with them.
 
 Usage: scaling_ranks.py PATH_OF_thompson [--study STUDY.yaml] [--set KEY=VALUE]... [--turns N] [--most N]
 
-Strong: the study as it is; its efficiency on N ranks is T(1) / (N T(N)). Weak: N times the runs; T(1) / T(N). Whole jobs by the clock, from the start of
-mpiexec to results.nc, and so only meaningful where nothing else runs: the load before each turn is printed beside it. The ranks take turns, and each
-efficiency is that of one turn.
+Strong: the study as it is; its efficiency on N ranks is T(1) / (N T(N)). Weak: N times the runs; T(1) / T(N). Times are wall-clock times of whole jobs, from the
+start of mpiexec to results.nc, and so only meaningful if nothing else runs: the load before each turn is printed. The rank counts take turns, and each
+efficiency is computed within one turn.
 """
 
 import argparse

@@ -1,8 +1,8 @@
 /* Trains stages for training_vs_sklearn.py. Usage: training_stages SAMPLES D WIDTH STEPS BATCH RATE PATIENCE
- * STAGE... SAMPLES: raw float64 theta[d, n]. A setting of 0 is the default. For each stage one line on
- * standard output: stage, CPU seconds (the mean over its group), flop/s at the peak just before and after,
- * reported loss, width, steps and batch, then the parameters (weights and biases of each layer, as network.h
- * stores them). As `thompson train` does, but samples are not standardised, as scikit-learn's are not. */
+ * STAGE... SAMPLES: raw float64 theta[d, n]. A setting of 0 is the default. Prints one line per stage: stage,
+ * CPU seconds (the mean over its group), flop/s at the peak just before and after, reported loss, width,
+ * steps and batch, then the parameters (weights and biases of each layer, as network.h stores them). Trains
+ * as `thompson train` does, but without standardising the samples, like scikit-learn. */
 #include "core/clock.h"
 #include "core/peak.h"
 #include "model/prior/families.h"

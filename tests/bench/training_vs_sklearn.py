@@ -1,4 +1,4 @@
-"""Training of stage networks beside scikit-learn's MLPRegressor: CPU seconds and error on fresh data, in one run.
+"""Training of stage networks compared with scikit-learn's MLPRegressor: CPU seconds and error on fresh data, in one run.
 
 Usage: training_vs_sklearn.py PATH_OF_training_stages [--priors cross,rays,six] [--every N] [--json FILE]
 
@@ -30,21 +30,21 @@ OURS = {"default": (0, 0, 0, 0, 10), "100 wide, else default": (100, 0, 0, 0, 10
 
 
 def cross(rng, n):
-    """theta[n, 2]: two zero-mean Gaussians with unit variances and correlations .99 and -.9."""
+    """theta[n, 2]: two zero-mean Gaussians with unit variances and correlations 0.99 and -0.9."""
     correlation = np.where(rng.random(n) < 0.5, 0.99, -0.9)
     first, second = rng.standard_normal((2, n))
     return np.column_stack([first, correlation * first + np.sqrt(1 - correlation**2) * second])
 
 
 def rays(rng, n):
-    """theta[n, 2]: uniform within 3 of the origin where one coordinate is over .95 of the distance from it."""
+    """theta[n, 2]: uniform within 3 of the origin where one coordinate is over 0.95 of the distance from it."""
     theta = rng.uniform(-3, 3, (30 * n, 2))
     radius = np.hypot(*theta.T)
     return theta[(radius < 3) & (np.abs(theta).max(axis=1) > 0.95 * radius)][:n]
 
 
 def six(rng, n):
-    """theta[n, 5]: six Gaussians of equal weight with means at 2 from the origin and covariances of their own."""
+    """theta[n, 5]: six Gaussians of equal weight with means at distance 2 from the origin and different covariances."""
     d, shape = 5, np.random.default_rng(5)
     mean = shape.standard_normal((6, d))
     mean *= 2 / np.linalg.norm(mean, axis=1)[:, None]
@@ -64,7 +64,7 @@ def diffuse(rng, theta, stage):
 
 
 def train_sklearn(state, noise):
-    """CPU seconds, the network, its epochs."""
+    """CPU seconds, the network, its number of epochs."""
     network = MLPRegressor((100, 100), activation="relu", solver="adam", learning_rate_init=1e-3, batch_size=200, alpha=1e-4, tol=1e-4,
                            n_iter_no_change=10, random_state=1)
     start = time.process_time()
@@ -73,7 +73,7 @@ def train_sklearn(state, noise):
 
 
 def train_ours(program, samples, d, settings, stage):
-    """CPU seconds, the network, its share of the peak of this core at that moment, width, steps and batch that the defaults gave."""
+    """CPU seconds, the network, its share of the peak of this core at that moment, and the width, steps and batch that the defaults gave."""
     command = [program, samples, str(d), *map(str, settings), str(stage)]
     row = np.array(subprocess.run(command, check=True, capture_output=True, text=True).stdout.split(), float)
     width, steps, batch = map(int, row[4:7])
@@ -81,7 +81,7 @@ def train_ours(program, samples, d, settings, stage):
 
 
 def forward(parameters, width, state):
-    """Our network, from the order that src/model/network/network.h says."""
+    """Our network, with parameters in the order given in src/model/network/network.h."""
     d = state.shape[1]
     sizes = [d, width, width, d]
     for layer, (inputs, outputs) in enumerate(zip(sizes, sizes[1:])):
@@ -94,7 +94,7 @@ def forward(parameters, width, state):
 
 
 def steps_of(steps, stage):
-    """The mean over the group of ten that a stage is trained in (src/model/prior/training.h)."""
+    """The mean over the group of ten with which a stage is trained (src/model/prior/training.h)."""
     def ratio(t):
         return ALPHA**t / (1 - ALPHA**t)
 
@@ -104,7 +104,7 @@ def steps_of(steps, stage):
 
 
 def flops(d, width, steps, batch):
-    """Operations of the matrix products in all steps of a stage: forward, and back through inputs (but the first layer's) and weights."""
+    """Operations of the matrix products in all steps of a stage: forward, and back through inputs (except the first layer's) and weights."""
     return steps * batch * 2 * (3 * (2 * d * width + width**2) - d * width)
 
 
@@ -129,7 +129,7 @@ def measure_stage(program, samples, prior, theta, fresh, stage):
 
 
 def summary(rows):
-    """Sums over the stages of one prior, by name, compared with scikit-learn's."""
+    """Sums over the stages of one prior, by name, with ratios to scikit-learn's."""
     sklearn = sum(row["scikit-learn"]["cpu_seconds"] for row in rows)
     out = {"scikit-learn": {"cpu_seconds": sklearn, "loss": np.mean([row["scikit-learn"]["loss"] for row in rows])}}
     for name in OURS:

@@ -1,9 +1,9 @@
 #!/usr/bin/python3
-"""Verdicts on claims of the three papers, found once more by a program that shares nothing with this project but the settings of its studies.
+"""Verdicts on claims of the three papers, reached independently by a program that shares nothing with this project but the settings of its studies.
 
-It is NumPy and SciPy alone, written from the papers' texts, with random numbers of its own. Each verdict names the claim, prints the numbers that it
-was judged by (± one standard error, differences paired by run) and says whether it agrees with docs/papers; ends with exit status 1 if one does not.
-Where a text leaves something open, the comment at that place says what was taken. The whole takes 100 CPU seconds, --quick 15.
+It uses only NumPy and SciPy, is written from the papers' texts, and has its own random numbers. Each verdict names the claim, prints the numbers on which
+it is based (± one standard error, differences paired by run) and says whether it agrees with docs/papers; the exit status is 1 if one does not.
+Where a text leaves something open, the comment at that place says what was assumed. The whole takes 100 CPU seconds, --quick 15.
 """
 
 import argparse
@@ -24,7 +24,7 @@ def show(name, x, digits=2):
 
 
 def judge(low, high, *settings):
-    """Whether the mean over the runs of each setting is between two numbers, by two standard errors."""
+    """Whether the mean over the runs of each setting lies between two numbers, by two standard errors."""
     verdicts = set()
     for x in settings:
         mean, two = x.mean(), 2 * x.std(ddof=1) / np.sqrt(len(x))
@@ -32,13 +32,13 @@ def judge(low, high, *settings):
     return PART if {HOLDS, NOT} <= verdicts else OPEN if OPEN in verdicts else verdicts.pop()
 
 
-# DiffTS: a diffusion prior of T stages whose denoiser is known, since theta has the law of `cross`; noise 1.
-STAGES, ALPHA, DELTA = 100, 0.97, 0.1                           # DELTA is of tilted transport
+# DiffTS: a diffusion prior of T stages whose denoiser is known, since theta has the distribution `cross`; noise 1.
+STAGES, ALPHA, DELTA = 100, 0.97, 0.1                           # DELTA is for tilted transport
 CROSS = np.full(2, 0.5), np.zeros((2, 2)), np.array([[[1, 0.99], [0.99, 1]], [[1, -0.9], [-0.9, 1]]])      # weights, means, covariances
 
 
 def draw_mixture(rng, mixture, runs, n):
-    """n draws in each of r runs from weights[r, k], means[r, k, d] and covariances[r, k, d, d], or the same for all runs."""
+    """n draws in each of r runs from weights[r, k], means[r, k, d] and covariances[r, k, d, d], which may also be the same for all runs."""
     weights, means, covariances = (np.broadcast_to(x, (runs, *mixture[0].shape[-1:], *x.shape[x.ndim - i:])) for i, x in enumerate(mixture))
     r, k = np.arange(runs)[:, None], (rng.random((runs, n, 1)) > weights.cumsum(1)[:, None, :-1]).sum(2)
     return means[r, k] + np.einsum("rnij,rnj->rni", np.linalg.cholesky(covariances)[r, k], rng.standard_normal((runs, n, means.shape[2])))
@@ -55,9 +55,9 @@ def posterior(prior, precision, b):
 
 
 def laplace_dps(rng, precision, b, n, repaired=True):
-    """Algorithm 2, n draws for r histories. As printed the last stage has no variance; repaired it has that of the stage before."""
+    """Algorithm 2, n draws for r histories. As printed, the last stage has no variance; repaired, it has that of the stage before."""
     values, basis = np.linalg.eigh(precision)
-    turned = np.einsum("rji,rj->ri", basis, b)[:, None]         # b in the eigenbasis of the evidence, where products of Gaussians are taken
+    turned = np.einsum("rji,rj->ri", basis, b)[:, None]         # b in the eigenbasis of the evidence, in which products of Gaussians are computed
 
     def product(mean, variance, bar):
         after = 1 / (1 / variance + values[:, None] / bar)
@@ -65,8 +65,8 @@ def laplace_dps(rng, precision, b, n, repaired=True):
 
     s = product(0, 1, ALPHA**STAGES)
     for t in range(STAGES, 0, -1):
-        bar, before = ALPHA**t, ALPHA ** (t - 1)                # equation 14; the factor of s_t has the root of alpha_t, by equation 4
-        weights, means, _ = posterior(CROSS, bar / (1 - bar) * np.eye(2), np.sqrt(bar) / (1 - bar) * s)       # of s_0, which s_t shows with noise
+        bar, before = ALPHA**t, ALPHA ** (t - 1)                # equation 14; the factor of s_t contains the root of alpha_t, by equation 4
+        weights, means, _ = posterior(CROSS, bar / (1 - bar) * np.eye(2), np.sqrt(bar) / (1 - bar) * s)       # posterior of s_0, of which s_t is a noisy observation
         mean = np.sqrt(before) * (1 - ALPHA) / (1 - bar) * (weights[..., None] * means).sum(-2) + np.sqrt(ALPHA) * (1 - before) / (1 - bar) * s
         variance = (1 - ALPHA) ** 2 / (1 - ALPHA**2) if repaired and t == 1 else (1 - ALPHA) * (1 - before) / (1 - bar)
         s = product(mean @ basis, variance, before) if variance > 0 else mean
@@ -74,7 +74,7 @@ def laplace_dps(rng, precision, b, n, repaired=True):
 
 
 def histories(rng, runs, *sizes):
-    """theta* of each run, as many random arms as the largest of the sizes, and the evidence of each size."""
+    """theta* of each run, random arms for the largest of the sizes, and the evidence at each size."""
     theta, angle, n = draw_mixture(rng, CROSS, runs, 1), 2 * np.pi * rng.random((runs, max(sizes))), max(sizes)
     arms = np.sqrt(rng.random((runs, n, 1))) * np.stack([np.cos(angle), np.sin(angle)], -1)              # uniform in the disc
     x_y = arms * ((arms * theta).sum(2) + rng.standard_normal((runs, n)))[..., None]
@@ -154,8 +154,8 @@ def vits_pool(rng, quick, d=20, arms=50, zeta=1, eta=10, h=0.01):
 
 
 def vits_target(rng, quick, d=5, h=0.05, goal=0.1):
-    """Appendix F. The start is N(0, I), precisions a are uniform in [1 / kappa, 1], both ends among them, and the target's mean is drawn from N(0, 1 / a).
-    All is invariant under rotations, so the target is diagonal, and B and C stay so. Burn-in is not counted. The line of lmc depends on the law of a."""
+    """Appendix F. The start is N(0, I), precisions a are uniform in [1 / kappa, 1], including both ends, and the target's mean is drawn from N(0, 1 / a).
+    Everything is invariant under rotations, so the target is diagonal, and B and C stay so. Burn-in is not counted. The line of lmc depends on how a is drawn."""
     runs, kappa, names = 64 if quick else 384, np.array([1, 2.5, 5, 7.5, 10, 15, 20]), ("vits1", "vits2", "lmc")
     a = 1 + (1 / kappa[:, None, None] - 1) * np.concatenate([np.zeros((runs, 1)), np.ones((runs, 1)), rng.random((runs, d - 2))], 1)    # [kappa, run, d]
     centre = rng.standard_normal((runs, d)) / np.sqrt(a)
@@ -204,7 +204,7 @@ def diffused(x, means, t):
 
 
 def reverse(rng, x, means, t):
-    """The reverse equation from t to 0 by Euler and Maruyama, in 200 steps that get shorter towards 0."""
+    """The reverse equation from t to 0 by Euler-Maruyama, in 200 steps that get shorter towards 0."""
     for now, after in itertools.pairwise(t * np.linspace(1, 0, 201) ** 2):
         parts, centre, variance = diffused(x, means, now)
         score = (softmax(parts, 2) @ centre - x) / variance
@@ -260,7 +260,7 @@ def tilted_bound(rng, quick):
             parts, centre, variance = diffused(bound * np.stack([x.real, x.imag], 1)[None], means[None], t)
             weights = rng.dirichlet(np.ones(len(means))) if found is curvatures[0] else np.full(2, 0.5)
             r, first = softmax(np.log(weights) + parts[0], 1), centre[0, :, 0]
-            scatter = r @ first**2 - (r @ first) ** 2           # in the weak direction of Q, the first; in the other one Q is without bound
+            scatter = r @ first**2 - (r @ first) ** 2           # in the weak direction of Q, the first; in the other direction Q is unbounded
             found.append((1 / variance - scatter / variance**2 + np.exp(2 * t) * snr**2 / (1 - kappa**-2)).min())
     share = [f"{np.mean(np.array(found) > 0):.0%}" for found in curvatures]
     yield ("Tilted transport, Theorem 2: nu_T* of a mixture is log-concave wherever R^2 is below the printed bound", {HOLDS},
@@ -275,7 +275,7 @@ def tilted_baseline(rng, quick):
         means, b, exact = inverse_problems(rng, q, problems)
         t = np.log1p(0.999 / q.max()) / 2                       # a little before T*
         draws = mala(rng, means, q, b, 0, n), reverse(rng, mala(rng, means, q, b, t, n), means, t), draw_mixture(rng, exact, problems, n)
-        errors = [weight_error(x, means, exact)[exact[0].max(1) < 0.95] for x in draws]         # where not all is one mode
+        errors = [weight_error(x, means, exact)[exact[0].max(1) < 0.95] for x in draws]         # problems not dominated by one mode
         gains.append(errors[0] - errors[1])
         numbers.append("kappa {}, SNR {}, d = {}: mala {:.3f}, tilted {:.3f}, exact {:.3f}".format(kappa, snr, d, *(x.mean() for x in errors))
                        + show(", mala minus tilted", gains[-1], 4))

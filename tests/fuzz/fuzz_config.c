@@ -1,4 +1,4 @@
-/* Coverage-guided fuzzing of study files: whatever the bytes, one sentence or a study that survives a round
+/* Coverage-guided fuzzing of study files: any bytes give either one sentence or a study that survives a round
  * trip.
  *
  * Input: the bytes of a study file, read as from a disk; each byte 0x1E (record separator) starts a --set.
@@ -14,7 +14,7 @@ enum { SETS = 4, SEPARATOR = 0x1E };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Everything that one setting can be asked for. */
+/* Reads everything that one setting offers. */
 static void read_setting(const Config *config) {
   const int64_t *integers;
   const char *const *words;
@@ -46,7 +46,8 @@ static void check_sentence(Status status) {
   ASSERT(status == STATUS_INPUT && *status_message() && !strchr(status_message(), '\n'));
 }
 
-/* The text of a file with these bytes, all of them but for a byte order mark; NULL when it is refused. */
+/* Returns the text of a file with these bytes, all of them except a byte order mark; NULL when it is
+ * refused. */
 static char *read_text(const uint8_t *data, size_t size) {
   static int file = -1;
   char path[40], *text;

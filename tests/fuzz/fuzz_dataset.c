@@ -1,7 +1,7 @@
 /* libFuzzer target for CSV samples, histories and logs of events (src/io/dataset.c).
  *
- * Every input is read in these forms. A table that was accepted must hold finite numbers only, and must come
- * back bit for bit when it is printed with 17 digits and read again.
+ * Every input is read in each of these forms. A table that is accepted must hold finite numbers only, and
+ * must come back bit for bit when it is printed with 17 digits and read again.
  *
  * Built and run by preset clang, with -max_len=4096 (tests/fuzz/CMakeLists.txt). */
 #include "core/status.h"
@@ -24,7 +24,7 @@ static Status parse(const void *text, size_t size, CsvForm form, Table *table) {
   return status;
 }
 
-/* Print a table as CSV; *text is the caller's. */
+/* Prints a table as CSV; *text belongs to the caller. */
 static size_t print(const Table *table, CsvForm form, char **text) {
   size_t size;
   FILE *stream = open_memstream(text, &size);

@@ -1,8 +1,8 @@
 /* libFuzzer target for IDX files, compressed or not (src/problem/embedding/idx.c, src/io/gzip.c).
  *
- * A file that was accepted must agree with its header: as many bytes as it promises, labels below 10. It must
- * be refused when the last byte is missing, unless it is compressed (then zlib's own check is tested by
- * reading it at all).
+ * A file that is accepted must agree with its header: the number of bytes that the header promises, and
+ * labels below 10. It must be refused when the last byte is missing, unless it is compressed (then merely
+ * reading it tests zlib's own check).
  *
  * Built and run by preset clang, with -max_len=4096 (tests/fuzz/CMakeLists.txt). */
 #include "core/status.h"

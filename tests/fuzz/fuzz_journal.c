@@ -1,6 +1,6 @@
 /* libFuzzer target for damage to journals of finished tasks: the input says what is flipped, overwritten, cut
- * off or appended (journal_damage.h). A task that can be read is as it was written; repair costs nothing that
- * could be read, and what was damaged is seen once.
+ * off or appended (journal_damage.h). A task that can be read is as it was written; a repair loses nothing
+ * that could be read, and each damaged place is reported once.
  *
  * Built and run by preset clang, with -max_len=32 (tests/fuzz/CMakeLists.txt). */
 #include "journal_damage.h"
@@ -12,7 +12,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   static FILE *silence;
   if (!silence) {
     if (!mkdtemp(folder)) abort();
-    silence = freopen("/dev/null", "w", stderr); /* what is repaired is reported there */
+    silence = freopen("/dev/null", "w", stderr); /* where repairs are reported */
   }
   const char *broken = journal_damage_run(folder, data, size);
   if (broken) {

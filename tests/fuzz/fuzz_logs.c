@@ -1,7 +1,7 @@
 /* libFuzzer target for CSV logs of past tasks (src/io/logs_file.c).
  *
- * Observations that were accepted must be finite, of tasks that are numbered as they first appear, and come
- * back bit for bit when they are printed with 17 digits and read again.
+ * Observations that are accepted must be finite, their tasks must be numbered in order of first appearance,
+ * and all must come back bit for bit when they are printed with 17 digits and read again.
  *
  * Built and run by preset clang, with -max_len=4096 (tests/fuzz/CMakeLists.txt). */
 #include "io/logs_file.h"

@@ -1,7 +1,7 @@
 /* libFuzzer target for ratings (src/problem/embedding/ratings.c), compressed or not.
  *
- * Ratings that were accepted must be sorted, each pair once, ids ascending and in range, values in range, and
- * come back the same when they are printed as CSV and read again.
+ * Ratings that are accepted must be sorted, with each pair once, ids ascending and in range, and values in
+ * range, and must come back the same when they are printed as CSV and read again.
  *
  * Built and run by preset clang, with -max_len=4096 (tests/fuzz/CMakeLists.txt). */
 #include "core/status.h"

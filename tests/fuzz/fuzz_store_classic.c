@@ -1,8 +1,8 @@
-/* libFuzzer target for classic NetCDF files (CDF-1, 2, 5), byte by byte: the walk of src/io/store_classic.c,
- * the library behind it, and all readers.
+/* libFuzzer target for the bytes of classic NetCDF files (CDF-1, 2, 5): the checks in src/io/store_classic.c,
+ * the library behind them, and all readers.
  *
- * Inputs that are not classic NetCDF are left out: HDF5 1.10 is known to crash on hostile files, and what our
- * readers do with the contents of netCDF-4 files is for fuzz_store_contents.c.
+ * Inputs that are not classic NetCDF are skipped: HDF5 1.10 is known to crash on hostile files, and
+ * fuzz_store_contents.c tests what our readers do with the contents of netCDF-4 files.
  *
  * Built and run by preset clang, with -max_len=7000 (tests/fuzz/CMakeLists.txt). */
 #include "store_readers.h"

@@ -1,6 +1,6 @@
 /* libFuzzer target for the contents of NetCDF files: the input describes dimensions, variables, attributes
  * and values (store_contents.h); the library writes them as netCDF-4 or a classic file, and all readers read
- * it. One flipped bit in a file with a seal must be noticed.
+ * it. A flipped bit in a file with a seal must be noticed.
  *
  * Built and run by preset clang, with -max_len=600 (tests/fuzz/CMakeLists.txt). */
 #include "store_contents.h"

@@ -1,6 +1,6 @@
-/* libFuzzer target for damage to files with a checksum (results, priors, histories): the input says
- * what is flipped, overwritten, cut off or appended (store_damage.h). What stands where only this program
- * writes is taken when it is whole and refused otherwise; the readers of users' files keep their promises.
+/* libFuzzer target for damage to files with a checksum (results, priors, histories): the input says what is
+ * flipped, overwritten, cut off or appended (store_damage.h). A file at a place where only this program
+ * writes is accepted when it is whole and refused otherwise; the readers of users' files keep their promises.
  *
  * Built and run by preset clang, with -max_len=33 (tests/fuzz/CMakeLists.txt). */
 #include "store_damage.h"

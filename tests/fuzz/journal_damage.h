@@ -1,6 +1,6 @@
-/* Damage to a journal of finished tasks, as a few bytes tell it: for fuzz_journal.c, and for test_journal.c,
- * which walks its corpus and tries much more. The steps are those of store_damage.h: flip a byte, fill what
- * is behind a place, cut it off, append. */
+/* Damage to a journal of finished tasks, described by a few bytes: for fuzz_journal.c, and for
+ * test_journal.c, which walks its corpus and tries much more. The steps are those of store_damage.h: flip a
+ * byte, fill everything behind a place, cut it off, append. */
 #ifndef FUZZ_JOURNAL_DAMAGE_H
 #define FUZZ_JOURNAL_DAMAGE_H
 
@@ -26,8 +26,8 @@ static inline void journal_fixture_study(const char *seed, Study *out) {
     abort();
 }
 
-/* Made-up numbers, one of them missing; `failed` with a message. The last task has one run, the others two.
- */
+/* Makes up numbers, one of them missing; `failed` with a message. The last task has one run, the others
+ * two. */
 static inline void journal_fixture_result(const Study *study, int index, bool failed, Task *task,
                                           TaskResult *result) {
   *task = study_task(study, index);
@@ -39,7 +39,7 @@ static inline void journal_fixture_result(const Study *study, int index, bool fa
   if (failed && task_result_fail(study, "a reason", result) != STATUS_OK) abort();
 }
 
-/* The numbers of a task that was loaded are those that were made. */
+/* Tells whether the numbers of a loaded task are the made-up ones. */
 static inline bool journal_fixture_same(const Study *study, int index, const TaskResult *found) {
   Task task;
   TaskResult made;
@@ -61,7 +61,7 @@ static inline void journal_fixture_append(const Study *study, Journal *journal, 
   task_result_destroy(&result);
 }
 
-/* The one journal in a folder. */
+/* Finds the one journal in a folder. */
 static inline void journal_fixture_path(const char *folder, size_t size, char *path) {
   snprintf(path, size, "%s/tasks", folder);
   DIR *entries = opendir(path);
@@ -90,14 +90,14 @@ static inline void journal_fixture_put(const char *path, const char *bytes, size
   if (!stream || fwrite(bytes, 1, size, stream) != size || fclose(stream) != 0) abort();
 }
 
-/* What can be read in a folder after damage. */
+/* What can still be read in a folder after damage. */
 typedef struct {
   bool loads[JOURNAL_TASKS]; /* tasks that can be read */
-  int damage; /* stretches and torn ends that a scan sees */
-  const char *broken; /* a promise that was; NULL */
+  int damage; /* damaged stretches and torn ends that a scan finds */
+  const char *broken; /* a promise that was broken; NULL */
 } JournalRead;
 
-/* Reads all tasks. A task must be as it was made, or be refused. */
+/* Reads all tasks. A task must either be as it was made, or be refused. */
 static inline JournalRead journal_damage_read(const char *folder, const Study *study, bool repair) {
   SCRATCH_ARENA(memory);
   JournalRead read = {.broken = NULL};
@@ -124,7 +124,7 @@ static inline JournalRead journal_damage_read(const char *folder, const Study *s
   return read;
 }
 
-/* Does the reader keep its promises of these bytes? NULL, or what was broken. */
+/* Tells whether the reader keeps its promises for these bytes: NULL, or the promise that was broken. */
 static inline const char *journal_damage_check(const char *folder, const char *path, const Study *study,
                                                const char *bytes, size_t size) {
   char bad[4200];
@@ -143,7 +143,7 @@ static inline const char *journal_damage_check(const char *folder, const char *p
   return after.damage == 0 ? NULL : "damage is reported once";
 }
 
-/* Damages the journal of a folder as the bytes say, and checks. */
+/* Damages the journal of a folder as the bytes say, and checks it. */
 static inline const char *journal_damage_run(const char *folder, const uint8_t *data, size_t length) {
   static const int all[JOURNAL_TASKS] = {5, 1, 0, 2, 4, 3};
   static Study study;

@@ -1,8 +1,8 @@
-/* A NetCDF file as a few bytes tell it: dimensions, variables, types, attributes and values, valid for the
- * format but as odd as the bytes want. For fuzz_store_contents.c, and for test_store_corpus.c, which walks
- * its corpus.
+/* A NetCDF file described by a few bytes: dimensions, variables, types, attributes and values, valid for the
+ * format but as odd as the bytes make them. For fuzz_store_contents.c, and for test_store_corpus.c, which
+ * walks its corpus.
  *
- * Bytes, each modulo the size of what it chooses from, zeros behind the end:
+ * The bytes, each modulo the number of its choices, followed by zeros:
  *   format, seal, D, D times (name, length), V, V times (name, type, rank, dimensions[rank], A, A
  * attributes), A, A global attributes, V times the values. An attribute is name, type, length, values. What
  * the library refuses to write is left out. */
@@ -33,7 +33,7 @@ static const char *next_name(Script *script, size_t count, const char *const *na
   return names[next_byte(script) % count];
 }
 
-/* Most are small multiples of 1/16; then everything that arithmetic stumbles over. */
+/* Returns a value: mostly small multiples of 1/16, otherwise one that arithmetic stumbles over. */
 static double next_value(Script *script) {
   static const double odd[] = {
       NAN,        INFINITY,       -INFINITY,   1e308,   -1e308, 1e200,   -1e200,   1e154, 1e100,
@@ -138,7 +138,7 @@ static void add_variable(Script *script, Contents *contents) {
   add_attributes(script, contents, contents->variable[v]);
 }
 
-/* Unwritten, one value, a ramp, identity matrices, or a value for each element. */
+/* Fills in no values, one value, a ramp, identity matrices, or a value for each element. */
 static void fill(Script *script, size_t elements, size_t last, double *values) {
   enum { ONE_VALUE, RAMP, IDENTITY, EACH, FORMS };
   size_t form = next_byte(script) % FORMS;
@@ -166,7 +166,7 @@ static void put_values(Script *script, const Contents *contents, int v) {
   nc_put_vara_double(file, id, start, count, values);
 }
 
-/* Write the file; false when the library cannot. *sealed tells whether it has a seal. */
+/* Writes the file; false when the library cannot. *sealed tells whether it has a seal. */
 static bool store_contents_write(const char *path, const uint8_t *data, size_t size, bool *sealed) {
   static const int modes[] = {NC_NETCDF4, 0, NC_64BIT_OFFSET, NC_64BIT_DATA};
   Script script = {data, data + size};

@@ -1,9 +1,9 @@
-/* Damage to a file with a checksum, as a few bytes tell it: for fuzz_store_seal.c, and for
+/* Damage to a file with a checksum, described by a few bytes: for fuzz_store_seal.c, and for
  * test_store_corpus.c, which walks its corpus.
  *
- * Bytes, zeros behind the end: which file, then steps of four: what, two for a place (from the end of the
- * file, modulo its length), and a value. What: flip a byte, fill everything behind the place, cut it off,
- * append. */
+ * The bytes, followed by zeros: the file, then steps of four bytes: the kind of damage, two for a place (from
+ * the end of the file, modulo its length), and a value. Kinds: flip a byte, fill everything behind the place,
+ * cut it off, append. */
 #ifndef FUZZ_STORE_DAMAGE_H
 #define FUZZ_STORE_DAMAGE_H
 
@@ -23,7 +23,7 @@ typedef struct {
   bool classic;
 } DamageFile;
 
-/* Results of four runs. */
+/* Fills in results of four runs. */
 static Status damage_fill_runs(StoreFile *file) {
   enum { RUNS = 4, ROUNDS = 20 };
   int axes[2], seconds, regret;
@@ -53,7 +53,7 @@ static Status damage_write_prior(const char *path) {
   return prior_save(&prior, path);
 }
 
-/* A history, as a user's file with a checksum of ours. */
+/* Fills in a history, like a user's file with a checksum of ours. */
 static Status damage_fill_history(StoreFile *file) {
   int axes[2], x, y;
   TRY(store_dimension(file, "observation", 3, &axes[0]));
@@ -70,7 +70,7 @@ static Status damage_write_history(const char *path) {
   return store_finish(file, damage_fill_history(file));
 }
 
-/* The undamaged files, written once in the folder of `path`. */
+/* Returns the undamaged files, written once in the folder of `path`. */
 static const DamageFile *damage_files(const char *path) {
   static Status (*const writers[DAMAGE_FILES])(const char *) = {damage_write_runs, damage_write_prior,
                                                                 damage_write_history};
@@ -85,7 +85,7 @@ static const DamageFile *damage_files(const char *path) {
   return files;
 }
 
-/* bytes[size + DAMAGE_MOST_APPENDED]: one step of damage. */
+/* Applies one step of damage to bytes[size + DAMAGE_MOST_APPENDED]. */
 static inline void damage_step(const uint8_t step[4], size_t whole, char *bytes, size_t *size) {
   size_t place = (size_t)step[1] << 8 | step[2], behind = *size > 0 ? place % *size + 1 : 0;
   switch (step[0] % 4) {
@@ -100,9 +100,9 @@ static inline void damage_step(const uint8_t step[4], size_t whole, char *bytes,
   }
 }
 
-/* Do the openers keep their promises of this file? NULL, or what was broken. An HDF5 file whose data are
- * damaged is shown only to store_open_own: without a checksum the library reads it, and HDF5 1.10 is known to
- * crash. */
+/* Tells whether the openers keep their promises for this file: NULL, or the promise that was broken. An HDF5
+ * file whose data are damaged is passed only to store_open_own: without a checksum the library reads it, and
+ * HDF5 1.10 is known to crash. */
 static const char *damage_check(const char *path, const DamageFile *whole, const char *bytes, size_t size) {
   StoreFile *file;
   const size_t data = whole->size - DAMAGE_SEAL;
@@ -121,7 +121,7 @@ static const char *damage_check(const char *path, const DamageFile *whole, const
   return broken_reader(path);
 }
 
-/* Damage a file as the bytes say, write it to `path`, and check. */
+/* Damages a file as the bytes say, writes it to `path`, and checks it. */
 static inline const char *damage_run(const char *path, const uint8_t *data, size_t length) {
   const int which = length > 0 ? data[0] % DAMAGE_FILES : 0;
   const DamageFile *whole = &damage_files(path)[which];

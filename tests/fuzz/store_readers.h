@@ -1,8 +1,9 @@
-/* What the readers of NetCDF files promise, checked on one file whatever it holds: shared by the fuzz targets
- * fuzz_store_classic.c and fuzz_store_contents.c and by test_store_corpus.c, which walks their corpora.
+/* The promises of the readers of NetCDF files, checked on one file with any contents: shared by the fuzz
+ * targets fuzz_store_classic.c and fuzz_store_contents.c and by test_store_corpus.c, which walks their
+ * corpora.
  *
- * What is accepted is finite and agrees with its shape; what is refused leaves nothing behind and has a
- * sentence that names the file. */
+ * What is accepted is finite and agrees with its shape; a refusal leaves nothing behind and its sentence
+ * names the file. */
 #ifndef FUZZ_STORE_READERS_H
 #define FUZZ_STORE_READERS_H
 
@@ -23,7 +24,8 @@ static bool all_finite(size_t count, const double *values) {
   return true;
 }
 
-/* A refusal of what a file holds: bad input, or a file that the library cannot read. */
+/* Tells whether this is a proper refusal of a file's contents: bad input, or a file that the library cannot
+ * read. */
 static bool refused_well(Status status, const char *path) {
   return (status == STATUS_INPUT || status == STATUS_FILE) && strstr(status_message(), path);
 }
@@ -53,7 +55,7 @@ static bool good_chain(const Chain *chain, int d) {
          (!chain->loss || all_finite(stages, chain->loss + 1));
 }
 
-/* Draw from a prior and evaluate its noise, while the sanitizers look on. Closed forms give numbers; a
+/* Draws from a prior and evaluates its noise, so that the sanitizers check both. Closed forms give numbers; a
  * network with weights near the largest float may not. */
 static bool can_be_used(const Prior *prior) {
   enum { LANES = 3 };
@@ -140,8 +142,8 @@ static bool good_events(const char *path) {
   return good;
 }
 
-/* The file as a prior, as samples, as a history, as a table of rewards, as a log of events and as an
- * embedding; NULL, or the kind whose promise was broken. */
+/* Reads the file as a prior, as samples, as a history, as a table of rewards, as a log of events and as an
+ * embedding; returns NULL, or the kind whose promise was broken. */
 static const char *broken_reader(const char *path) {
   if (!good_prior(path)) return "prior";
   if (!good_samples(path)) return "samples";

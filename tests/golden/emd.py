@@ -1,9 +1,9 @@
 #!/usr/bin/python3
-"""Golden numbers for test_emd.c, from POT; writes emd.nc beside this file.
+"""Golden numbers for test_emd.c, from POT; writes emd.nc next to this file.
 
 Each case is a pair of clouds x[d, n], y[d, m] (stored one after the other) and their earth mover's distance. A second, slower answer from SciPy
-(linear assignment, for unequal sizes of points repeated to their least common multiple) must agree before a number is written. The clouds scaled by
-powers of two have exactly scaled distances: POT's own tolerances do not reach that far.
+(linear assignment; clouds of unequal size have their points repeated to the least common multiple) must agree before a number is written. The clouds
+scaled by powers of two have exactly scaled distances: POT's own tolerances do not reach that far.
 """
 
 import math

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
-"""Golden numbers for test_factorisation.c, from NumPy; writes factorisation.nc beside this file.
+"""Golden numbers for test_factorisation.c, from NumPy; writes factorisation.nc next to this file.
 
-Alternating least squares on the made ratings of data/samples: a dense mask and one linear solve for each row, from first
-movie vectors that stand in the file.
+Alternating least squares on the artificial ratings of data/samples: a dense mask and one linear solve for each row, starting from the
+movie vectors in the file.
 """
 
 import pathlib

@@ -2,8 +2,8 @@
 """Golden numbers for test_irls.c, from scikit-learn and SciPy; writes ../support/irls_golden.h.
 
 Modes of a Gaussian prior times a logistic or Poisson likelihood. scikit-learn penalises |w|^2 / 2 with C = 1; with
-theta = L w and features phi L that is the prior N(0, L L'). Poisson modes, under a prior with a mean, are SciPy's: Newton's
-method in a trust region.
+theta = L w and features phi L that is the prior N(0, L L'). Poisson modes, under a prior with a mean, are computed with SciPy:
+Newton's method in a trust region.
 """
 
 import pathlib
@@ -73,7 +73,7 @@ precision, _ = prior()
 mean = rng.standard_normal(D).round(3)
 cases.append(case("poisson", "poisson", y, phi, precision, mean, poisson(phi, y, precision, mean)))
 
-# Only the prior keeps the rates from zero.
+# Only the prior keeps the rates away from zero.
 none, wide = np.zeros(ROWS, int), 10
 cases.append(case("no counts", "poisson", none, phi, precision / wide**2, mean,
                   poisson(phi, none, precision / wide**2, mean)))

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Golden numbers of Gaussian mixtures, from NumPy, SciPy and scikit-learn; writes mixture.nc beside this file.
+"""Golden numbers of Gaussian mixtures, from NumPy, SciPy and scikit-learn; writes mixture.nc next to this file.
 
 Samples of four priors of the DiffTS paper with the best mean log likelihood that scikit-learn's GaussianMixture finds in
 many starts (some minutes); and densities, scores and moments of fixed mixtures.

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""A prior file as a user would write it with xarray, in single precision; writes prior_mixture.nc beside this file."""
+"""A prior file as a user would write it with xarray, in single precision; writes prior_mixture.nc next to this file."""
 
 import pathlib
 

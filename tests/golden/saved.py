@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Files of posteriors and agents as this version writes them, and the draws that come next. Run once for each format (SAVED_FORMAT of
-src/library/saved.c): what it wrote stays, so that later versions are held to open it (tests/program_package.py).
+src/library/saved.c): the files are kept, so that later versions are required to open them (tests/program_package.py).
 
     PYTHONPATH=analysis THOMPSON_LIBRARY=build/release/src/library/libthompson.so tests/golden/saved.py
 """

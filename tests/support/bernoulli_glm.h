@@ -1,7 +1,7 @@
 /* Observation 1 of the task bernoulli_glm of a public benchmark of simulation-based inference (Lueckmann et
  * al. 2021, sbi-benchmark/sbibm, MIT licence): 100 clicks in 10 dimensions, and the moments of the posterior,
  * by importance sampling (effective size 286 789, standard errors up to 0.0012) and by expectation
- * propagation at its fixed point, both of NumPy programs that share no code with this one. */
+ * propagation at its fixed point, both from NumPy programs that share no code with this one. */
 #ifndef TESTS_BERNOULLI_GLM_H
 #define TESTS_BERNOULLI_GLM_H
 
@@ -38,9 +38,8 @@ static const double GLM_EP_SD[GLM_D] = {0.39466, 0.45269, 0.61162, 0.50206, 0.30
                                         0.38651, 0.48440, 0.40775, 0.33227, 0.38608};
 static const double GLM_LOG_EVIDENCE = -28.4164, GLM_EP_LOG_EVIDENCE = -28.4486;
 
-/* precision[D, D] of the prior, whose mean is 0: variance 2 of the first entry, and F'F of the others, F = B
- * B
- * + diag(sqrt(i / 9)), B = I with -1 below the diagonal. */
+/* Fills in precision[D, D] of the prior, whose mean is 0: variance 2 of the first entry, and F'F of the
+ * others, F = B B + diag(sqrt(i / 9)), B = I with -1 below the diagonal. */
 static inline void glm_prior_precision(double *precision) {
   double f[9][9] = {{0}};
   for (int i = 0; i < 9; i++) {
@@ -55,14 +54,14 @@ static inline void glm_prior_precision(double *precision) {
       for (int k = 0; k < 9; k++) precision[(i + 1) * GLM_D + j + 1] += f[k][i] * f[k][j];
 }
 
-/* Row l: 1, then the stimulus at l and before. */
+/* Computes row l: 1, then the stimulus at l and before; returns its click. */
 static inline double glm_row(int l, double phi[GLM_D]) {
   phi[0] = 1;
   for (int k = 0; k < 9; k++) phi[k + 1] = l >= k ? GLM_STIMULUS[l - k] : 0;
   return GLM_CLICKS[l] - '0';
 }
 
-/* The history, `runs` times side by side; `likelihood` is logistic and outlives it. */
+/* Returns the history, `runs` times side by side; `likelihood` is logistic and outlives it. */
 static inline History glm_history(Arena *memory, int runs, const Likelihood *likelihood) {
   History history;
   double *phi = (double *)fixture_new((size_t)(GLM_D * runs), sizeof *phi),

@@ -8,7 +8,7 @@
 
 #include "core/linalg.h"
 
-/* ---- data: n rounds for every run, the same ones for all runs when `shared` */
+/* ---- data: n rounds for every run, the same for all runs when `shared` */
 
 typedef struct {
   int d, runs, n;
@@ -88,7 +88,7 @@ static inline FixtureSampler make_sampler(Arena *memory, const char *name, const
 
 static inline void free_sampler(FixtureSampler *fixture) { free(fixture->fallbacks); }
 
-/* theta[d, runs * draws]; the caller frees. */
+/* Returns theta[d, runs * draws]; the caller frees it. */
 static inline double *draw_from(FixtureSampler *fixture, const History *history, int draws) {
   const int lanes = history->runs * draws;
   double *theta = (double *)fixture_new((size_t)(history->d * lanes), sizeof(double));
@@ -119,7 +119,7 @@ static inline void linear_target(const History *history, int run, double eta, do
   free(vector);
 }
 
-/* KL(N(mean, covariance) | N(target_mean, precision^-1)). */
+/* Returns KL(N(mean, covariance) | N(target_mean, precision^-1)). */
 static inline double gaussian_kl(int d, const double *mean, const double *covariance,
                                  const double *target_mean, const double *precision) {
   double *inverse = (double *)fixture_new((size_t)(d * d), sizeof(double)), kl = -d;

@@ -92,7 +92,7 @@ static const ConfigKey *toy_policy_keys(const char *name) {
 
 static const ConfigSchema toy_schema = {toy_keys, toy_policy, toy_policy_keys};
 
-/* Parse with up to three --set; NULL ends them. */
+/* Parses with up to three --set; NULL ends them. */
 static inline Status toy_parse(const char *text, const char *a, const char *b, const char *c,
                                StudyFile **out) {
   const char *sets[] = {a, b, c};

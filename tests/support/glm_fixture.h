@@ -37,7 +37,7 @@ static inline Rows make_rows(const Likelihood *likelihood, int d, int n, double 
   return rows;
 }
 
-/* The history of rows[runs], which have the same d and n; `likelihood` outlives it. */
+/* Returns the history of rows[runs], which have the same d and n; `likelihood` outlives it. */
 static inline History make_history(Arena *memory, int runs, const Rows *rows, const Likelihood *likelihood) {
   const int d = rows[0].d;
   History history;
@@ -86,7 +86,8 @@ static inline double log_normal(int d, const double *theta, const double *mu, co
   return -0.5 * square;
 }
 
-/* gradient and negative Hessian of log N(theta; mu, P^-1) + log likelihood at shift + scale theta. */
+/* Computes gradient and negative Hessian of log N(theta; mu, P^-1) + log likelihood at shift + scale
+ * theta. */
 static inline void derivatives(const Rows *rows, const double *shift, const double *scale, const double *mu,
                                const double *prior, const double *theta, double *gradient, double *hessian) {
   const int d = rows->d;
@@ -109,7 +110,7 @@ static inline void derivatives(const Rows *rows, const double *shift, const doub
 
 static const double ZEROS[D_MOST] = {0}, ONES[D_MOST] = {1, 1, 1, 1, 1};
 
-/* Newton's method with the step cut to length 1/2, from mu: log-concave, so it arrives. mode[d] and
+/* Takes Newton steps, cut to length 1/2, from mu: the target is log-concave, so they arrive. mode[d] and
  * covariance[d, d] of the Laplace approximation; returns log det of its precision. */
 static inline double newton(const Rows *rows, const double *shift, const double *scale, const double *mu,
                             const double *prior, double *mode, double *covariance) {
@@ -133,7 +134,8 @@ static inline double newton(const Rows *rows, const double *shift, const double 
   return log_det;
 }
 
-/* Laplace approximation of every component of a mixture prior; weights by the Laplace evidence. */
+/* Returns the Laplace approximation of every component of a mixture prior; weights by the Laplace
+ * evidence. */
 static inline FixturePosterior laplace_posterior(const Mixture *prior, const Rows *rows) {
   FixturePosterior out;
   const int d = prior->d;

@@ -13,7 +13,8 @@ int harness_run(const char *suite, CU_TestInfo *tests) {
     return EXIT_FAILURE;
   store_prepare_library();
   CU_basic_set_mode(CU_BRM_NORMAL);
-#ifndef __clang__ /* which may divide before it is known whether to: a trap says nothing about the source */
+#ifndef __clang__ /* which may divide before it is known whether it should: a trap says nothing about the    \
+                     source */
   feenableexcept(FE_DIVBYZERO | FE_INVALID | FE_OVERFLOW);
 #endif
   CU_basic_run_tests();

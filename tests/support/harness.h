@@ -1,5 +1,5 @@
-/* What every CUnit test program shares: run a table of tests, trap floating-point exceptions, print one
- * closing line, set the exit status. */
+/* Shared by all CUnit test programs: run a table of tests, trap floating-point exceptions, print one closing
+ * line, set the exit status. */
 #ifndef TESTS_HARNESS_H
 #define TESTS_HARNESS_H
 
@@ -8,16 +8,16 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* Run tests[] (ends with CU_TEST_INFO_NULL) as one suite. Division by zero, invalid operations and overflow
- * raise SIGFPE while they run. Prints "suite: N passed, N failed" and returns the exit status. With MPI, only
- * rank 0 prints. */
+/* Runs tests[] (which ends with CU_TEST_INFO_NULL) as one suite. Division by zero, invalid operations and
+ * overflow raise SIGFPE while they run. Prints "suite: N passed, N failed" and returns the exit status. With
+ * MPI, only rank 0 prints. */
 int harness_run(const char *suite, CU_TestInfo *tests);
 
-/* Tells whether the tests that walk a registry take this member: all of them, unless the environment's
- * THOMPSON_MEMBERS names those that are wanted ("lmc,student"). NULL asks whether all are. */
+/* Tells whether the tests that walk a registry take this member: all of them, unless THOMPSON_MEMBERS in the
+ * environment names the wanted ones ("lmc,student"). NULL asks whether all are taken. */
 bool harness_wants(const char *member);
 
-/* |actual - expected| <= tolerance, and says all three when it is not so. NaN fails. */
+/* |actual - expected| <= tolerance; prints all three when that fails. NaN fails. */
 #define CHECK_NEAR(actual, expected, tolerance)                                                              \
   CU_assertImplementation(harness_near((actual), (expected), (tolerance), #actual, __FILE__, __LINE__),      \
                           __LINE__, "CHECK_NEAR(" #actual ", " #expected ")", __FILE__, "", CU_FALSE)

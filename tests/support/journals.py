@@ -1,4 +1,4 @@
-"""Journals of finished tasks (src/parallel/journal.h), read and changed without the program."""
+"""Journals of finished tasks (src/parallel/journal.h), read and modified without the program."""
 
 import collections
 import glob
@@ -18,7 +18,7 @@ def files(out):
 
 
 def read(path):
-    """The records of one journal that are whole, and how many bytes are none."""
+    """The complete records of one journal, and how many bytes belong to none."""
     with open(path, "rb") as file:
         data = file.read()
     found, at, bad = [], 0, 0
@@ -44,7 +44,7 @@ def read(path):
 
 
 def records(out):
-    """All whole records of a study's folder."""
+    """All complete records in a study's folder."""
     return [record for path in files(out) for record in read(path)[0]]
 
 
@@ -60,13 +60,13 @@ def write(path, kept):
 
 
 def record(task, finished, payload=b""):
-    """A whole record of a task that succeeded at this time."""
+    """A complete record of a task that succeeded at this time."""
     fields = struct.pack("<8s64sqqqd64s", MARK, b"0" * 64, task, 1, len(payload), finished, hashlib.sha256(payload).hexdigest().encode())
     return Record(None, 0, task, 1, fields + hashlib.sha256(fields).hexdigest()[:16].encode(), payload)
 
 
 def remove(out, *tasks):
-    """Take all records of tasks away."""
+    """Remove all records of tasks."""
     for path in files(out):
         whole, bad = read(path)
         assert bad == 0, path

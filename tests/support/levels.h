@@ -6,7 +6,7 @@
 
 #define DECLARE_LEVELS(f) extern __typeof__(f) f##_v1, f##_v3, f##_v4
 
-/* How many of v1, v3, v4 this machine runs. */
+/* Returns how many of v1, v3, v4 this machine runs. */
 static inline int runnable_levels(void) {
   return simd_level() == SIMD_V4 ? 3 : simd_level() == SIMD_V3 ? 2 : 1;
 }

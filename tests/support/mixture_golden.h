@@ -29,7 +29,7 @@ static inline void golden_read(StoreFile *file, const char *name, int d, double 
   CHECK_OK(store_get_doubles(file, full, out));
 }
 
-/* The mixture in d = 1 (3 components), 2 (2) or 5 (4). */
+/* Returns the mixture in d = 1 (3 components), 2 (2) or 5 (4). */
 static inline Mixture golden_mixture(Arena *memory, StoreFile *file, int d) {
   Mixture mixture;
   CHECK_OK(mixture_create(memory, d, d == 1 ? 3 : d == 2 ? 2 : 4, &mixture));
@@ -51,8 +51,8 @@ static inline RngLanes golden_lanes(int lanes, uint32_t round) {
       .key = rng_key(GOLDEN_SEED, RNG_TEST), .draws = 1, .round = round, .lanes = (uint32_t)lanes};
 }
 
-/* Largest difference in the moments of x[d, n] from mean and covariance, in standard errors estimated from x.
- */
+/* Returns the largest difference in the moments of x[d, n] from mean and covariance, in standard errors
+ * estimated from x. */
 static inline double golden_moment_error(int d, int n, const double *x, const double *mean,
                                          const double *covariance) {
   double worst = 0;
@@ -72,7 +72,7 @@ static inline double golden_moment_error(int d, int n, const double *x, const do
   return worst;
 }
 
-/* mean[d] and covariance[d, d] of x[d, n]. */
+/* Computes mean[d] and covariance[d, d] of x[d, n]. */
 static inline void golden_moments(int d, int n, const double *x, double *mean, double *covariance) {
   for (int i = 0; i < d; i++) {
     mean[i] = 0;
@@ -87,7 +87,7 @@ static inline void golden_moments(int d, int n, const double *x, double *mean, d
   }
 }
 
-/* Short training: for tests of what does not depend on how well a prior is fitted. */
+/* Returns settings of a short training, for tests that do not depend on how well a prior is fitted. */
 static inline PriorFit golden_fit(void) {
   return (PriorFit){.components = 2,
                     .starts = 5,

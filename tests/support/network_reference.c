@@ -24,8 +24,8 @@ static void forward(const NetworkShape *shape, const double *parameters, const d
   }
 }
 
-/* From the derivative by y, delta[width_L], to the derivative by x, in place; adds the derivatives by the
- * parameters to gradient when it is not NULL. */
+/* Turns the derivative with respect to y, delta[width_L], into that with respect to x, in place; adds the
+ * derivatives with respect to the parameters to gradient when it is not NULL. */
 static void network_reference_backward(const NetworkShape *shape, const double *parameters, Units unit,
                                        double *delta, double *gradient) {
   size_t end = network_parameters(shape);

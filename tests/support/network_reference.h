@@ -1,10 +1,11 @@
-/* The network in plain double precision, one input at a time: what the fast kernels are tested against. */
+/* The network in plain double precision, one input at a time: the reference for the fast kernels. */
 #ifndef TESTS_NETWORK_REFERENCE_H
 #define TESTS_NETWORK_REFERENCE_H
 
 #include "model/network/network.h"
 
-/* As model/network/network.h has them, of one input x; the gradient of `lanes`. */
+/* Evaluates, like the two functions below, what model/network/network.h defines, for one input x; the
+ * gradient is that of `lanes` inputs. */
 void network_reference_forward(const NetworkShape *shape, const double *parameters, const double *x,
                                double *y);
 void network_reference_vjp(const NetworkShape *shape, const double *parameters, const double *x,

@@ -1,6 +1,6 @@
 /* The exact posterior in the plane of a mixture prior and the evidence of Gaussian rewards, precision lambda
  * and vector b: products of two Gaussians, written out. For tests with more rows than sampler_fixture.h
- * takes. */
+ * allows. */
 #ifndef TESTS_PLANE_FIXTURE_H
 #define TESTS_PLANE_FIXTURE_H
 

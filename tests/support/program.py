@@ -17,10 +17,10 @@ PROGRAM = os.environ["THOMPSON_PROGRAM"]
 SOURCE = os.environ["THOMPSON_SOURCE"]
 MPIEXEC = os.environ.get("THOMPSON_MPIEXEC", "mpiexec")
 SANITIZED = os.environ.get("THOMPSON_SANITIZED") == "1"  # slow, and with memory of its own
-# Seconds of the clock after which what has to end counts as hanging: far more than anything takes, as twenty others may be at work on two cores.
+# Wall-clock seconds after which a process that has to end counts as hanging: far more than anything takes, as twenty others may run on two cores.
 PATIENCE = 6000 if SANITIZED else 600
 
-# Attributes that tell where a file came from; they may differ between files that are otherwise equal.
+# Attributes that say where a file came from; they may differ between files that are otherwise equal.
 PROVENANCE = {"history", "source", "hostname", "mpi_ranks", "mpi_library", "compiler", "compiler_flags", "blas"}
 
 SMALL_STUDY = """
@@ -47,7 +47,7 @@ def thompson(*arguments, ranks=0, environment=None, cwd=None):
 
 
 def children(process):
-    """The processes of the program that another one has started: ranks of mpiexec, the task of a rank. MPICH's ranks are its grandchildren."""
+    """The processes of the program that a process has started: ranks of mpiexec, the task of a rank. MPICH's ranks are its grandchildren."""
     def started(*pattern):
         command = ["pgrep", "-P", str(process), *pattern]
         return [int(p) for p in subprocess.run(command, capture_output=True, text=True, check=False).stdout.split()]
@@ -56,7 +56,7 @@ def children(process):
 
 
 class ProgramTest(unittest.TestCase):
-    """A test with a folder of its own, and the small study in it."""
+    """A test with its own folder, and the small study in it."""
 
     def setUp(self):
         self.folder = tempfile.mkdtemp(prefix="thompson-test-")
@@ -82,7 +82,7 @@ class ProgramTest(unittest.TestCase):
         return process
 
     def fail_with(self, code, part, *arguments, **options):
-        """The program must end with this exit status and one sentence on stderr that contains `part`."""
+        """Check that the program ends with this exit status and one sentence on stderr that contains `part`."""
         process = thompson(*arguments, **options)
         self.assertEqual(process.returncode, code, f"stdout: {process.stdout}\nstderr: {process.stderr}")
         sentences = [line for line in process.stderr.splitlines() if line.startswith("thompson:")]
@@ -91,13 +91,13 @@ class ProgramTest(unittest.TestCase):
         return sentences[0]
 
     def fail_with_usage(self, part, *arguments):
-        """The command line itself must be refused, with a sentence that contains `part`."""
+        """Check that the command line itself is refused, with a sentence that contains `part`."""
         process = thompson(*arguments)
         self.assertEqual(process.returncode, 2, process.stderr)
         self.assertIn(part, process.stderr.splitlines()[0])
 
     def kill_a_rank(self, folder, job, chance):
-        """Wait until a few tasks or priors in `folder` are finished, then kill -9 one rank. False when the job was done before that."""
+        """Wait until a few tasks or priors in `folder` are finished, then kill -9 one rank. False if the job ended before that."""
         def finished():
             return sum(len(files) for _, _, files in os.walk(folder))
 

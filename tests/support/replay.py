@@ -1,4 +1,4 @@
-"""The replay study written a second time, in NumPy: streams of random numbers, the order of events, a greedy policy on Bayesian linear regression of each
+"""The replay study written a second time, in NumPy: streams of random numbers, the order of events, a greedy policy on Bayesian linear regression for each
 arm, and the estimators; and logs of a world whose truth is known."""
 
 import os
@@ -30,7 +30,7 @@ def events_key(seed):
 
 
 def order(n, seed, run):
-    """The order in which a run meets n events: a Feistel permutation that walks its cycles back into [0, n)."""
+    """The order in which a run sees n events: a Feistel permutation with cycle walking to stay within [0, n)."""
     bits, key, out = 2, events_key(seed), []
     while 1 << bits < n:
         bits += 2
@@ -50,7 +50,7 @@ def order(n, seed, run):
 
 
 def ridge(x, arm, reward, arms, noise=1):
-    """The posterior means under N(0, I), theta[arm, d]: with noise 1, ridge regression."""
+    """The posterior means under N(0, I), theta[arm, d]: ridge regression if noise is 1."""
     theta = []
     for k in range(arms):
         own = x[arm == k]
@@ -59,7 +59,7 @@ def ridge(x, arm, reward, arms, noise=1):
 
 
 def values(log, seed=1, run=0, fraction=0.5):
-    """ips, snips, dr and their effective sample size, of the greedy policy that has learned on its part of the events; and its theta[arm, d]."""
+    """ips, snips, dr and their effective sample size, for the greedy policy that has learned on its part of the events; and its theta[arm, d]."""
     x, arm, reward, propensity = (log[name] for name in ("context", "arm", "reward", "propensity"))
     arms, n = arm.max() + 1, len(arm)
     place = order(n, seed, run)
@@ -74,7 +74,7 @@ def values(log, seed=1, run=0, fraction=0.5):
 
 
 def replayed(log, seed=1, run=0):
-    """The value of the greedy policy that learns as it goes, and the number of events whose arm it takes as well."""
+    """The value of the greedy policy that learns along the way, and the number of events whose arm it chooses as well."""
     x, arm, reward = log["context"], log["arm"], log["reward"]
     arms, d = arm.max() + 1, x.shape[1]
     square, vector, met = np.tile(np.eye(d), (arms, 1, 1)), np.zeros((arms, d)), []
@@ -101,7 +101,7 @@ class World:
         return {"context": x, "arm": arm, "reward": (x @ self.theta.T)[np.arange(n), arm] + rng.normal(size=n), "propensity": p[np.arange(n), arm]}
 
     def value(self, theta, x):
-        """The mean reward of the arms that are best by theta[arm, d]."""
+        """The mean reward of the best arms according to theta[arm, d]."""
         return (x @ self.theta.T)[np.arange(len(x)), (x @ theta.T).argmax(axis=1)].mean()
 
 
@@ -114,7 +114,7 @@ def write(path, log):
 
 
 def coverage(run, folder, logs, events=600, seed=5):
-    """Shares of logs[logs] whose 95% interval holds the true value of the policy that was learned from the log, by estimator; run(study, *arguments)."""
+    """Shares of logs[logs] whose 95% interval contains the true value of the policy that was learned from the log, by estimator; run(study, *arguments)."""
     rng, world, truth = np.random.default_rng(seed), World(), []
     fresh, names = world.contexts(rng, 100000), []
     for i in range(logs):

@@ -1,4 +1,4 @@
-/* What the sampler tests share: priors, linear-Gaussian data, draws, and the exact posterior by formulas that
+/* Shared by the sampler tests: priors, linear-Gaussian data, draws, and the exact posterior by formulas that
  * the program does not use (in the space of observations, with a plain dense inverse). */
 #ifndef TESTS_SAMPLER_FIXTURE_H
 #define TESTS_SAMPLER_FIXTURE_H
@@ -26,7 +26,7 @@ static inline void *fixture_new(size_t count, size_t size) {
 
 /* ---- dense algebra */
 
-/* inverse[n, n] of a[n, n] by Gauss-Jordan elimination with pivoting; returns log |det a|. */
+/* Computes inverse[n, n] of a[n, n] by Gauss-Jordan elimination with pivoting; returns log |det a|. */
 static inline double fixture_invert(int n, const double *a, double *inverse) {
   double *m = (double *)fixture_new((size_t)(n * n), sizeof(double)), log_determinant = 0;
   memcpy(m, a, (size_t)(n * n) * sizeof(double));
@@ -66,7 +66,7 @@ typedef struct {
   double phi[FIXTURE_OBSERVATIONS][FIXTURE_DIMENSION], y[FIXTURE_OBSERVATIONS];
 } FixtureData;
 
-/* The data of run `run`, which do not depend on how many runs there are. */
+/* Returns the data of run `run`, which do not depend on how many runs there are. */
 static inline FixtureData fixture_data(int d, int n, double noise, uint32_t run) {
   FixtureData data = {.d = d, .n = n, .noise = noise};
   Rng rng = fixture_rng(run, 1000);
@@ -86,12 +86,13 @@ static inline Likelihood fixture_likelihood(double noise) {
   return (Likelihood){.ops = likelihood_find("gaussian"), .noise = noise};
 }
 
-/* A reward that the likelihood admits: y where it does, else the median at u = y, which is kept small. */
+/* Returns a reward that the likelihood admits: y if it does, else the median at u = y, which is kept
+ * small. */
 static inline double fixture_reward(const Likelihood *likelihood, double y) {
   return likelihood->ops->admits(y) ? y : likelihood->ops->sample(likelihood, fmin(y, 3), 0.5, 0);
 }
 
-/* Runs first_run .. first_run + runs - 1 of fixture_data as one block. */
+/* Returns runs first_run .. first_run + runs - 1 of fixture_data as one block. */
 static inline History fixture_history(Arena *memory, int d, int runs, uint32_t first_run, int n,
                                       const Likelihood *likelihood) {
   History history;
@@ -126,7 +127,7 @@ static inline PriorFit fixture_fit(int stages, double alpha, LastStage last_stag
                     .seed = FIXTURE_SEED};
 }
 
-/* A mixture with correlated covariances, unequal weights and means of size `spread`. */
+/* Returns a mixture with correlated covariances, unequal weights and means of size `spread`. */
 static inline Mixture fixture_mixture(Arena *memory, int d, int components, double spread) {
   Mixture mixture;
   Rng rng = fixture_rng(0, 2000);
@@ -149,7 +150,7 @@ static inline Mixture fixture_mixture(Arena *memory, int d, int components, doub
   return mixture;
 }
 
-/* 1/2 N(0, [1, .99; .99, 1]) + 1/2 N(0, [1, -.9; -.9, 1]): the prior `cross`. */
+/* Returns 1/2 N(0, [1, 0.99; 0.99, 1]) + 1/2 N(0, [1, -0.9; -0.9, 1]): the prior `cross`. */
 static inline Mixture fixture_cross(Arena *memory) {
   const double covariance[8] = {1, 0.99, 0.99, 1, 1, -0.9, -0.9, 1};
   Mixture mixture;
@@ -160,7 +161,7 @@ static inline Mixture fixture_cross(Arena *memory) {
   return mixture;
 }
 
-/* A prior with that mixture and its exact chain. */
+/* Returns a prior with that mixture and its exact chain. */
 static inline Prior fixture_exact_prior(Arena *memory, const Mixture *mixture, const PriorFit *fit) {
   Prior prior;
   Status status = prior_from_mixture(memory, mixture, fit, &prior);
@@ -176,8 +177,8 @@ typedef struct {
   double total_mean[FIXTURE_DIMENSION], total_covariance[FIXTURE_DIMENSION * FIXTURE_DIMENSION];
 } FixturePosterior;
 
-/* N(mu, Sigma) given the data, by the gain Sigma Phi' (Phi Sigma Phi' + sigma^2 I)^-1; returns the log
- * density of y. */
+/* Conditions N(mu, Sigma) on the data, by the gain Sigma Phi' (Phi Sigma Phi' + sigma^2 I)^-1; returns the
+ * log density of y. */
 static inline double fixture_condition(const FixtureData *data, const double *mu, const double *sigma,
                                        double *mean, double *covariance) {
   const int d = data->d, n = data->n;
@@ -238,8 +239,8 @@ static inline FixturePosterior fixture_posterior(const Mixture *prior, const Fix
 
 /* ---- draws */
 
-/* theta[d, runs * draws] of a fresh sampler with default options or "key=value" sets; fallbacks[runs] may be
- * NULL. The caller frees. */
+/* Returns theta[d, runs * draws] of a fresh sampler with default options or "key=value" sets; fallbacks[runs]
+ * may be NULL. The caller frees it. */
 static inline double *fixture_draw(const SamplerOps *method, const Prior *prior, const History *history,
                                    uint32_t first_run, int draws, int set_count, const char *const *sets,
                                    int64_t *fallbacks) {
@@ -265,8 +266,8 @@ static inline double *fixture_draw(const SamplerOps *method, const Prior *prior,
   return theta;
 }
 
-/* sampler_moments of a fresh sampler, of so many draws where they are not in closed form: mean[d, runs] and
- * covariance[d, d, runs]. */
+/* Computes sampler_moments of a fresh sampler, from this number of draws where they are not in closed form:
+ * mean[d, runs] and covariance[d, d, runs]. */
 static inline void fixture_moments(const SamplerOps *method, const Prior *prior, const History *history,
                                    int draws, int set_count, const char *const *sets, double *mean,
                                    double *covariance) {
@@ -290,7 +291,8 @@ static inline void fixture_moments(const SamplerOps *method, const Prior *prior,
   free(counted);
 }
 
-/* `method` with the option `set` is refused for so many draws, with a sentence that holds `part`. */
+/* Checks that `method` with the option `set` is refused for this number of draws, with a sentence that
+ * contains `part`. */
 static inline void fixture_refused(const char *method, const Prior *prior, const Likelihood *likelihood,
                                    int runs, int draws, const char *set, const char *part) {
   SCRATCH_ARENA(memory);
@@ -303,8 +305,8 @@ static inline void fixture_refused(const char *method, const Prior *prior, const
   CHECK_FAILS(sampler_create(&memory, ops, &setup, &sampler), STATUS_INPUT, part);
 }
 
-/* The draws of one run have this mean and covariance, within `deviations` standard errors (estimated from the
- * draws). */
+/* Checks that the draws of one run have this mean and covariance, within `deviations` standard errors
+ * (estimated from the draws). */
 static inline void fixture_check_moments(int d, int runs, int draws, int run, const double *theta,
                                          const double *mean, const double *covariance, double deviations) {
   const double *x = theta + run * draws;
@@ -322,8 +324,9 @@ static inline void fixture_check_moments(int d, int runs, int draws, int run, co
     }
 }
 
-/* Gaussian prior, exact chain: mean and covariance of the exact posterior given these numbers of observations
- * (0: of the prior), within 5 standard errors, for any number of stages and both schedules. */
+/* Checks a Gaussian prior with its exact chain: mean and covariance are those of the exact posterior given
+ * these numbers of observations (0: those of the prior), within 5 standard errors, for any number of stages
+ * and both schedules. */
 static inline void fixture_check_gaussian_prior(const SamplerOps *method, int draws, int set_count,
                                                 const char *const *sets, int count, const int *observations) {
   SCRATCH_ARENA(memory);
@@ -333,7 +336,7 @@ static inline void fixture_check_gaussian_prior(const SamplerOps *method, int dr
   for (int a = 0; a < 18; a++) {
     const int d = dimensions[a / 6], t = stages[a / 2 % 3];
     const bool log_snr = a % 2;
-    if (t == 100 && (d != 2 || log_snr)) continue; /* as the others, and slow */
+    if (t == 100 && (d != 2 || log_snr)) continue; /* like the others, and slow */
     PriorFit fit = fixture_fit(t, 0.97, LAST_STAGE_LITERAL);
     fit.schedule.log_snr = log_snr;
     Mixture mixture = fixture_mixture(&memory, d, 1, 1.5);

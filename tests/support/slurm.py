@@ -1,4 +1,4 @@
-"""A Slurm of our own: one node on loopback, in a temporary folder, with its own key, sockets and ports; gone afterwards."""
+"""A private Slurm: one node on loopback, in a temporary folder, with its own key, sockets and ports; removed afterwards."""
 
 import os
 import shutil
@@ -11,10 +11,10 @@ import time
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "scontrol", "squeue")
 SEARCH = os.environ["PATH"] + ":/usr/sbin:/sbin"
 
-# Two partitions on the one node: jobs of the second end and requeue those of the first.
-# cred_expire is also the time that a requeued job waits (120 s unless told): 5 s is the least. A shorter wait, by
-# `scontrol update StartTime=now`, can fail: a life that begins in the second in which the former one's credential was revoked
-# has a credential that counts as revoked too. TmpFS: PMIx names its folder there after user, job and step, which two Slurms share.
+# Two partitions on the one node: jobs of the second stop and requeue those of the first.
+# cred_expire is also the time that a requeued job waits (120 s by default): 5 s is the minimum. A shorter wait, by
+# `scontrol update StartTime=now`, can fail: a life that begins in the same second in which the credential of the previous one was
+# revoked has a credential that counts as revoked too. TmpFS: PMIx names its folder there after user, job and step, which two Slurms would share.
 CONFIGURATION = """
 ClusterName=thompson
 SlurmctldHost={host}(127.0.0.1)
@@ -54,7 +54,7 @@ PartitionName=urgent Nodes={host} MaxTime=INFINITE State=UP PriorityTier=2 Preem
 
 
 class Unavailable(Exception):
-    """Why there can be no Slurm here."""
+    """The reason why no Slurm can run here."""
 
 
 def find(name):
@@ -62,7 +62,7 @@ def find(name):
 
 
 def require_programs():
-    """Unavailable, with a reason, where Slurm is not installed or cannot be started."""
+    """Raises Unavailable, with a reason, if Slurm is not installed or cannot be started."""
     if os.geteuid() != 0:
         raise Unavailable("Slurm's daemons need root")
     missing = [name for name in PROGRAMS if not find(name)]
@@ -79,7 +79,7 @@ def free_ports(count):
 
 
 def listening(host):
-    """On loopback alone, where the machine's name has an address; without one Slurm 24 finds no socket that it may listen on."""
+    """Settings to listen only on loopback, if the machine's name has an address; without one Slurm 24 would find no socket that it may listen on."""
     try:
         socket.gethostbyname(host)
     except OSError:
@@ -88,7 +88,7 @@ def listening(host):
 
 
 class Cluster:
-    """Start the daemons; Unavailable when they do not come up. `stop` ends them and removes the folder."""
+    """Start the daemons; raises Unavailable if they do not come up. `stop` ends them and removes the folder."""
 
     def __init__(self):
         require_programs()
@@ -136,7 +136,7 @@ class Cluster:
             return f"no log of {name}"
 
     def logs(self):
-        """What the jobs have printed, and the last that the daemons said of them."""
+        """What the jobs have printed, and the last messages of the daemons about them."""
         texts = [f"{name}: {self.log(name, 15)}" for name in ("slurmctld", "slurmd")]
         for name in sorted(os.listdir(self.folder)):
             if name.startswith("thompson-"):
@@ -148,7 +148,7 @@ class Cluster:
         return subprocess.run(arguments, env=self.environment, capture_output=True, text=True, timeout=30, check=check).stdout.strip()
 
     def submit(self, *arguments):
-        """sbatch; returns the number of the job."""
+        """Run sbatch; returns the number of the job."""
         return self.command("sbatch", "--parsable", f"--chdir={self.folder}", *arguments)
 
     def states(self, job):

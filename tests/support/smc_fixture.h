@@ -1,4 +1,4 @@
-/* What the tests of sequential Monte Carlo share: a sampler that lives through several calls. */
+/* Shared by the tests of sequential Monte Carlo: a sampler that lives through several calls. */
 #ifndef TESTS_SMC_FIXTURE_H
 #define TESTS_SMC_FIXTURE_H
 

@@ -1,6 +1,6 @@
-"""Results of made studies, in the form that the program writes them, for the tests of analysis/; and what these tests share.
+"""Results of artificial studies, in the form that the program writes, for the tests of analysis/; and what these tests share.
 
-Numbers that a test expects are computed by the test from the per-run values that the makers return.
+Each test computes its expected numbers from the per-run values that the makers return.
 """
 import contextlib
 import io
@@ -24,7 +24,7 @@ ANALYSIS = ROOT / "analysis"
 FILES = sorted(path for folder in ("figures", "claims", "tools") for path in (ANALYSIS / folder).glob("*.py") if not path.is_symlink())
 SCRIPTS = {path.stem: path for path in FILES if "__main__" in path.read_text()}
 PRIORS = ["cross", "rays", "triangles"]
-# Final regret and its spread over runs, near what a study gives; dps diverges.
+# Final regret and its spread over runs, close to those of a real study; dps diverges.
 POLICIES = {"ts": (19, 8), "tuned_ts": (18.5, 8), "mixts": (16, 8), "mixts10": (14, 8), "diffts": (13, 8), "dps": (200, 90),
             "linucb": (24, 5), "egreedy": (40, 30)}
 BANDIT = """name: figure2
@@ -42,7 +42,7 @@ policies:
 {policies}
 """
 SIZES = [1, 10, 50, 200]
-# A posterior study; label: registered name, distance over that of exact draws at one observation.
+# A posterior study; label: registered name, distance relative to that of exact draws at one observation.
 SAMPLERS = {"ts": ("ts", 3.0), "diffts": ("diffts", 1.6), "diffts exact chain": ("diffts", 1.4), "dps": ("dps", 60.0),
             "exact": ("exact", 1.0)}
 THETAS = [{"problem.theta": "gm_cross"}, {"problem.theta": "gm_rays"}]
@@ -67,7 +67,7 @@ WORDS = {"regret": "cumulative expected regret", "sample_size": "number of obser
 # ---- files
 
 def texts(file, name, dimension, values):
-    """A char variable as src/io/store.h writes it: NUL-padded, _Encoding = utf-8."""
+    """A char variable in the form that src/io/store.h writes: NUL-padded, _Encoding = utf-8."""
     encoded = [value.encode() for value in values]
     width = max(map(len, encoded))
     length = f"{name}_length"
@@ -79,7 +79,7 @@ def texts(file, name, dimension, values):
 
 
 def over_runs(values):
-    """Mean, standard error and number of the values of completed runs; the run is the last dimension but one."""
+    """Mean, standard error and number of the values of completed runs; the run is the second-to-last dimension."""
     n = np.isfinite(values).sum(axis=-2)
     mean = np.nansum(values, axis=-2) / np.where(n > 0, n, np.nan)
     square = np.nansum((values - mean[..., None, :]) ** 2, axis=-2)
@@ -95,7 +95,7 @@ def write_study(folder, axis, points, curves, settings, policies, replicates=1, 
         for place in places:
             status[place] = code
     replicate = np.arange(runs) * replicates // runs
-    (folder / "results.nc").unlink(missing_ok=True)  # it may be open still
+    (folder / "results.nc").unlink(missing_ok=True)  # it may still be open
     with netCDF4.Dataset(folder / "results.nc", "w") as file:
         for name, length in (("setting", count), ("policy", width), ("run", runs), (axis, len(points))):
             file.createDimension(name, length)
@@ -199,7 +199,7 @@ def write_priors(folder, settings, n=1000, dimensions=2, seed=2, learned=True):
         theta[s, :, :, :d] = both
     if not learned:
         theta[:, 1] = np.nan
-    # A script may have one open still: HDF5 refuses to write over it, but not beside it.
+    # A script may still have it open: HDF5 refuses to overwrite it, but not to write a new file.
     (folder / "prior_samples.nc").unlink(missing_ok=True)
     with netCDF4.Dataset(folder / "prior_samples.nc", "w") as file:
         for name, length in zip(("setting", "source", "sample", "dim"), theta.shape):
@@ -234,7 +234,7 @@ def write_posterior(folder, settings=THETAS, policies=SAMPLERS, sizes=SIZES, run
 
 
 def describe(folder, policies, family="pool", likelihood="gaussian"):
-    """Make attribute config that of a study with these policies {label: (name, options)}."""
+    """Set attribute config to that of a study with these policies {label: (name, options)}."""
     listed = "".join(f'  - {{name: {name}, label: "{label}", prior: default, '
                      + ", ".join(f"{key}: {value}" for key, value in chosen.items()) + "}\n"
                      for label, (name, chosen) in policies.items())
@@ -262,7 +262,7 @@ def convergence(folder, key="problem.condition_number", values=(1, 5, 10, 20), r
     steps[-1, 0, :5] = np.nan
     stored = np.array([1, 10, 100, 1000, LIMIT])
     kl = np.exp(-stored / 300) * rng.uniform(1, 2, (*steps.shape, 1))
-    kl[:, 0, :, 0] = np.nan  # so few states have no covariance
+    kl[:, 0, :, 0] = np.nan  # too few states for a covariance
     write_study(folder, "step", stored, {"steps_to_target": np.repeat(steps[..., None], 5, axis=-1), "kl": kl},
                 [{key: value} for value in values], policies, seconds=seconds)
     describe(folder, policies)
@@ -272,13 +272,13 @@ def convergence(folder, key="problem.condition_number", values=(1, 5, 10, 20), r
 # ---- tests
 
 def run(script, *arguments):
-    """A script as a user starts it, from another folder."""
+    """Run a script as a user starts it, from another folder."""
     return subprocess.run([sys.executable, "-B", str(SCRIPTS[script.removesuffix(".py")]), *map(str, arguments)], cwd="/", capture_output=True,
                           text=True, timeout=100, check=False)
 
 
 def call(module, *arguments):
-    """The same within this process, which is quicker: (exit status, stdout, stderr)."""
+    """The same within this process, which is faster: (exit status, stdout, stderr)."""
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), \
             unittest.mock.patch.object(sys, "argv", [module.__file__, *map(str, arguments)]), \
@@ -304,7 +304,7 @@ class StudyTest(unittest.TestCase):
         return made
 
     def refused(self, module, part, *arguments):
-        """The script ends with status 3 and one sentence that contains `part`."""
+        """Check that the script ends with status 3 and one sentence that contains `part`."""
         status, out, err = call(module, self.folder, *arguments)
         self.assertEqual((status, out), (3, ""), err)
         self.assertEqual(len(err.strip().splitlines()), 1, err)

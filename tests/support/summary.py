@@ -1,4 +1,4 @@
-"""Run unittest tests; the last line is `N passed, N failed`, in tests, and the exit status says the same."""
+"""Run unittest tests; the last line is `N passed, N failed`, counting tests, and the exit status agrees with it."""
 
 import sys
 import unittest
@@ -13,12 +13,12 @@ class Tally(unittest.TextTestResult):
 
 
 def names(outcomes):
-    """The tests behind failures or skips; one of several subtests stands for its test."""
+    """The tests behind failures or skips; a subtest counts as its test."""
     return {getattr(test, "test_case", test).id() for test, _ in outcomes}
 
 
 def run(suite, verbosity=1):
-    """Ends the process: 0 when all tests that are not skipped passed and there was one."""
+    """Ends the process: with 0 if all tests that were not skipped passed and there was at least one."""
     result = unittest.TextTestRunner(verbosity=verbosity, resultclass=Tally).run(suite)
     failed = names(result.failures + result.errors)
     skipped = names(result.skipped) - failed

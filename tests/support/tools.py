@@ -1,4 +1,4 @@
-"""clang's tools for C, of the one version whose answers the tree was made with: another version formats and warns differently."""
+"""clang's tools for C, in the one version with which the tree was made: other versions format and warn differently."""
 
 import re
 import shutil
@@ -10,7 +10,7 @@ SKIPPED = 77  # the exit status that CTest reads as "not run"
 
 
 def find(name):
-    """The path of the tool and None, or None and why it cannot be used."""
+    """The path of the tool and None, or None and the reason why it cannot be used."""
     reason = f"{name} {VERSION} is needed, and there is none"
     for path in filter(None, map(shutil.which, (f"{name}-{VERSION}", name))):
         printed = subprocess.run([path, "--version"], capture_output=True, text=True, check=False).stdout
@@ -22,7 +22,7 @@ def find(name):
 
 
 def require(name):
-    """The path of the tool; without it the test is skipped."""
+    """The path of the tool; if it is missing the test is skipped."""
     path, reason = find(name)
     if not path:
         print(f"skipped: {reason}")
