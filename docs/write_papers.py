@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Write docs/papers: what the three papers claim, claim by claim, beside what the studies of jobs/reproduce_all.sh measured.
+"""Write docs/papers: each claim of the three papers, compared with what the studies of jobs/reproduce_all.sh measured.
 
     docs/write_papers.py results/reproduce_full --note "two cores of ..., 70 minutes"
 
-A page for each paper, with a small picture of each study, and docs/papers/README.md with all verdicts in one table and the reason of each claim
-that does not hold, holds in part or stays open; such a claim without a reason in analysis/claims/claims_*.py is an error.
+Writes a page for each paper, with a small picture of each study, and docs/papers/README.md with all verdicts in one table and the reason for
+each claim that does not hold, holds in part or stays open; such a claim without a reason in analysis/claims/claims_*.py is an error.
 """
 import argparse
 import collections
@@ -23,10 +23,10 @@ import script  # noqa: E402
 from draw_pictures import shrink  # noqa: E402
 from thompson import Error, averages, significance  # noqa: E402
 
-# Studies whose own figure shows vectors of single users of MovieLens, which its licence keeps from being passed on: their regret alone.
+# Studies whose own figure shows vectors of single MovieLens users, which its licence does not allow to be passed on: only their regret is shown.
 OF_USERS = ("figure3_linear", "figure3_logistic")
 GENERATED = "<!-- Written by docs/write_papers.py: change that, not this page. -->\n"
-OURS = "Not in the paper"        # where claims of our own say that they stand
+OURS = "Not in the paper"        # the place that our own claims give
 MARKS = {judge.HOLDS: "🟢", judge.SO_FAR: "🟢", judge.PARTLY: "🟡", judge.FAILS: "🔴"}
 SHORT = {"diffts": "DiffTS", "vits": "VITS", "tilted": "Tilted transport"}
 
@@ -44,7 +44,7 @@ def table(heading, rows):
 
 
 def picture(root, study, folder):
-    """The figure of a study, kept small in `folder`; its Markdown, or nothing where it has none."""
+    """Keep the figure of a study, made small, in `folder`; returns its Markdown, or nothing if it has no figure."""
     drawn = sorted((root / study).glob("figure*.png"))
     if not drawn:
         return ""
@@ -57,7 +57,7 @@ def picture(root, study, folder):
 
 
 def page(root, paper, rows, datasets, folder):
-    """The page of a paper: all verdicts, then each study with its picture and the evidence of its claims."""
+    """The page for a paper: all verdicts, then each study with its picture and the evidence for its claims."""
     text = GENERATED + f"# {SHORT[paper]}, claim by claim\n\n{claims.PAPERS[paper].TITLE}. "
     text += "Written by `docs/write_papers.py`; how claims are judged and what all this took: [the three papers](README.md).\n\n"
     text += table(["", "claim", "where", "verdict"],
@@ -92,8 +92,9 @@ def overview(note, papers, datasets):
     whole, ours = sum(counts.values(), collections.Counter()), sum(map(len, papers.values())) - sum(map(len, of_paper.values()))
     shown = [verdict for verdict in judge.VERDICTS if whole[verdict]]
     text = GENERATED + "# The papers, claim by claim\n\n"
-    text += (f"**Of {sum(whole.values())} claims in figures, tables and theorems of the three papers {whole[judge.HOLDS]} hold, "
-             f"{whole[judge.SO_FAR]} more wherever runs are enough, {whole[judge.PARTLY]} in part, and {whole[judge.FAILS]} do not hold; {whole[judge.OPEN]} stay open.**\n"
+    text += (f"**The three papers make {sum(whole.values())} claims in figures, tables and theorems: {whole[judge.HOLDS]} hold, "
+             f"{whole[judge.SO_FAR]} more hold wherever runs are enough, {whole[judge.PARTLY]} hold in part, {whole[judge.FAILS]} do not hold, "
+             f"{whole[judge.OPEN]} stay open, and {whole[judge.UNTESTED]} cannot be tested here.**\n"
              f"{ours} more claims, \"not in the paper\", are our own.\n\n")
     text += table(["", *(marked(verdict) for verdict in shown)],
                   [(f"[{SHORT[paper]}]({paper}.md)", *(counts[paper][verdict] for verdict in shown)) for paper in papers])

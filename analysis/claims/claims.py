@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""What a paper claims, claim by claim, beside what our studies measured: verdict and evidence, as one HTML page.
+"""Judges each claim of a paper by what our studies measured: verdict and evidence, as one HTML page.
 
-Reads FOLDER/STUDY/results.nc of the studies that jobs/reproduce_all.sh runs, and the figures beside them; claims of studies that are
-not there are "not run", and the page says which. Writes FOLDER/PAPER.html and a summary on stdout. Verdicts: holds, holds where
+Reads FOLDER/STUDY/results.nc of the studies that jobs/reproduce_all.sh runs, and the figures next to them; claims whose studies are
+missing are "not run", and the page says which. Writes FOLDER/PAPER.html and a summary on stdout. Verdicts: holds, holds where
 runs are enough, holds in part, does not hold, undecided (too few runs), not run, can't be tested here. Differences count when they
-are significant at 5%, in a paired test over learned priors, or over runs where few were learned, with Holm's correction for the tests
-under one verdict.
+are significant at 5%, in a paired test over learned priors, or over runs where few priors were learned, with Holm's correction for the
+tests under one verdict.
 """
 import needs
 import argparse
@@ -22,7 +22,7 @@ import judge
 import script
 from page import document, grid, paragraph, prose, tag
 
-SHARP, READABLE = 0.55, "45rem"     # size of a figure on the page: its pixels' share, and where the page is narrower
+SHARP, READABLE = 0.55, "45rem"     # size of a figure on the page: share of its pixels; width on a narrower page
 HOW = (f"Each claim is judged in each setting, by paired t-tests at {significance.LEVEL:.0%}. Where several settings or rivals make one verdict, "
        "their tests get Holm's correction, by the same rule whether they speak for the claim or against it. ± is one standard error, "
        "taken over the units (runs or replicates) that the list of studies gives for each study. Divergence, the similarity of samples and the "
@@ -33,8 +33,8 @@ PAPERS = {"diffts": claims_diffts, "vits": claims_vits, "tilted": claims_tilted}
 
 
 def judged(claim, datasets):
-    """(verdict, sentences of evidence, of which the first is the reason where there is one to give). A study that is missing, or lacks
-    what the claim is about, was not run."""
+    """(verdict, sentences of evidence, the first of which is the reason if one is to be given). A study that is missing, or lacks
+    what the claim is about, counts as not run."""
     found = datasets.get(claim.study)
     if isinstance(found, str):
         return judge.NOT_RUN, [found]
@@ -48,8 +48,8 @@ def judged(claim, datasets):
 
 
 def opened(root, claims, failed):
-    """{study: its dataset, or in a sentence why it has none}; refuses a folder with none. `failed`: studies whose results may be of
-    an earlier run."""
+    """{study: its dataset, or a sentence that says why it has none}; refuses a folder without any. `failed`: studies whose results may be
+    from an earlier run."""
     found = {study: f"the study {study} failed" for study in failed if study in {claim.study for claim in claims}}
     for study in filter(None, (claim.study for claim in claims)):
         if study not in found:
@@ -64,11 +64,11 @@ def opened(root, claims, failed):
 
 
 def pictures(folder):
-    """The figures of a study, in the page itself; on a narrow page they keep a size at which they can be read, and scroll."""
+    """The figures of a study, embedded in the page; on a narrow page they keep a readable size, and scroll."""
     shown = ""
     for path in sorted(folder.glob("figure*.png")):
         data = path.read_bytes()
-        width = SHARP * int.from_bytes(data[16:20], "big")  # PNG has it there
+        width = SHARP * int.from_bytes(data[16:20], "big")  # where PNG stores the width
         image = (f'<img alt="figure of study {html.escape(folder.name)}" style="width:{width:.0f}px;max-width:max(100%,{READABLE})" '
                  f'src="data:image/png;base64,{base64.b64encode(data).decode()}">')
         shown += tag("div", image, class_="wide", tabindex="0", role="region", aria_label=f"figure of study {folder.name}")
@@ -76,17 +76,17 @@ def pictures(folder):
 
 
 def said(claim):
-    """A cell of what is claimed, and where."""
+    """A cell with the claim and where the paper makes it."""
     return tag("td", html.escape(claim.says) + tag("small", html.escape(claim.where)), class_="text")
 
 
 def marked(verdict):
-    """A verdict in its colour; report.css has one for each place in the list."""
+    """A verdict in its colour; report.css has a colour for each place in the list."""
     return tag("b", html.escape(verdict), class_="verdict", data_verdict=judge.VERDICTS.index(verdict))
 
 
 def choice(rows):
-    """How many claims have each verdict, with a box that hides them; it takes no script."""
+    """How many claims have each verdict, with a box that hides them, without a script."""
     boxes = rules = ""
     for verdict, count in sorted(collections.Counter(verdict for _, verdict, _ in rows).items(), key=lambda one: judge.VERDICTS.index(one[0])):
         k = judge.VERDICTS.index(verdict)
@@ -106,7 +106,7 @@ def overview(note, rows, datasets):
 
 
 def write(root, title, note, rows, datasets):
-    """The page: an overview, then a section for each claim; the figures of a study come with its first."""
+    """The page: an overview, then a section for each claim; the figures of a study appear with its first claim."""
     parts, shown = [("overview", "Overview", overview(note, rows, datasets))], set()
     for number, (claim, verdict, evidence) in enumerate(rows, 1):
         items = "".join(tag("li", html.escape(sentence.replace(f"{root}/", ""))) for sentence in evidence)

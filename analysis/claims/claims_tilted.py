@@ -1,4 +1,4 @@
-"""What the tilted-transport paper claims, and the study that tests it; with the judgements that only this paper needs."""
+"""What the tilted-transport paper claims, and the study that tests each claim; with the judgements that only this paper needs."""
 import numpy as np
 
 from thompson import Error, averages, design, significance, store, wording
@@ -7,18 +7,18 @@ from judge import Cell, Claim, difference, index, level, mean, numbers, positive
 
 OURS = "Not in the paper"
 TITLE = "Provable Posterior Sampling with Denoising Oracles via Tilted Transport (Bruna and Han)"
-MOST = 0.95                       # share of the runs in which a start is log-concave, to call it that
-SHARP = "log_concavity_sharp"     # holds everywhere; log_concavity, between draws, misses what lies between modes that no draw visits
+MOST = 0.95                       # a start that is log-concave in this share of the runs is called so
+SHARP = "log_concavity_sharp"     # valid everywhere; log_concavity, between draws, misses what lies between modes that no draw visits
 
 
 def concave(dataset, curve="log_concavity"):
-    """The share of the runs whose start nu_T* has positive curvature (infinite where it is a point), [setting]; NaN where none is known."""
+    """The share of the runs whose start nu_T* has positive curvature (infinite where it is a point), [setting]; NaN where it is unknown."""
     return np.array([mean(np.where(np.isnan(row), np.nan, row > 0)) for row in inverse.curvature(dataset, curve)])
 
 
 def at_floor(policy, metric, room, inside, curve="log_concavity"):
-    """Over the settings in which the start is log-concave by `curve`, or over the others, the metric of `policy` exceeds that of a
-    second set of exact draws by less than `room`."""
+    """In the settings whose start is log-concave by `curve`, or in the others, the metric of `policy` exceeds that of a second set of
+    exact draws by less than `room`."""
     def judge(dataset):
         share = concave(dataset, curve)
         settings = np.flatnonzero(share >= MOST if inside else share < MOST)
@@ -46,7 +46,7 @@ def bound(dataset):
 
 
 def threshold(below):
-    """The start of an Ising model is log-concave in every run below spread 1; or in none above."""
+    """The start of an Ising model is log-concave in every run below spread 1, or in no run above it."""
     def judge(dataset):
         spread, order = inverse.spread(dataset)
         cells = []
@@ -59,8 +59,8 @@ def threshold(below):
 
 
 def beats(policy, rival):
-    """The error of the mode weights of `policy` is below the rival's, in each cell of condition number and SNR, over all its problems
-    without a dominant mode."""
+    """The error of the mode weights of `policy` is below the rival's, in each cell of condition number and SNR, over all problems of the
+    cell without a dominant mode."""
     def judge(dataset):
         over = inverse.excess(dataset)
         more = over[:, index(dataset, rival)] - over[:, index(dataset, policy)]
@@ -84,31 +84,31 @@ CLAIMS = [
     Claim("Theorem 1", "For Ising models too the reverse process turns draws of nu_t into draws of the posterior (judged where "
           "the start is log-concave between draws: error of the mean less than "
           "0.05 above that of exact draws).", "tilted_ising", at_floor("tilted", "mean_error", 0.05, inside=True)),
-    Claim(OURS, "Mixtures beyond the sharp bound of Theorem 2: at the floor too (judged as above).",
+    Claim(OURS, "For mixtures beyond the sharp bound of Theorem 2 the error is at the floor too (judged as above).",
           "tilted_map", at_floor("tilted", "mode_weight_error", 0.01, inside=False, curve=SHARP),
-          reason="In the mean they are near what was asked for, with most of the error at a high condition number and strong evidence, "
-                 "where the start is the posterior itself.", shown="tilted_map"),
+          reason="The mean error is nearly twice the tolerance; most of it comes from a high condition number and strong evidence, where the "
+                 "start is the posterior itself.", shown="tilted_map"),
     Claim("Key takeaway, numerical results", "nu_t is easier to sample from than the posterior, so tilted transport "
           "beats its baseline, MALA on the posterior (error of the mode weights).", "tilted_inverse", beats("tilted", "mala"),
           reason="At condition number 10 and SNR 1 its mean is above that of MALA, within the error: the start has fallen to the posterior "
                  "there, which MALA draws from in both.", shown="tilted_inverse"),
     Claim(OURS, "Tilted transport from an SMC start beats SMC on the posterior.", "tilted_inverse",
           beats("tilted smc", "smc_tempered"),
-          reason="It is level within the errors or above. We have no explanation."),
+          reason="Its error is level with that of SMC within the errors, or above it. We have no explanation."),
     Claim("Numerical results", "Tilted transport beats DPS.", "tilted_inverse", beats("tilted", "dps")),
     Claim(OURS, "Tilted transport beats LaplaceDPS.", "tilted_inverse", beats("tilted", "diffts"),
-          reason="At condition number 10 and SNR 1, where the start has fallen to the posterior and MALA locks into modes, LaplaceDPS "
-                 "errs less; elsewhere tilted transport does.", shown="tilted_inverse"),
+          reason="At condition number 10 and SNR 1, where the start has become the posterior itself and MALA gets stuck in modes, LaplaceDPS errs "
+                 "less; elsewhere tilted transport does, but at condition number 50 only within the error.", shown="tilted_inverse"),
     Claim("Theorem 2", "nu_T* is strongly log-concave where the susceptibility of the prior is below (1 / |Q|) k / (k - 1), k the condition "
           "number of Q.", None, untested("the susceptibility is a supremum over space; the next claims are its two special cases")),
     Claim("Theorem 2, Gaussian mixtures", "nu_T* is strongly log-concave wherever R^2 is below the printed bound.", "tilted_map", bound),
     Claim("Theorem 2, Ising models", "nu_T* is log-concave when the spread of Q is below 1 (judged between draws).", "tilted_ising",
           threshold(below=True)),
-    Claim(OURS, "Draws see that nu_T* is not log-concave when the spread of Q is above 1.", "tilted_ising", threshold(below=False),
+    Claim(OURS, "Draws reveal that nu_T* is not log-concave when the spread of Q is above 1.", "tilted_ising", threshold(below=False),
           reason="At the largest spread all draws of some runs sit in one mode and none lie between modes, so these runs look "
                  "log-concave.", shown="tilted_ising"),
     Claim("Theorem 2, Ising models", "The bound matches a computational lower bound.", None,
-          untested("that is a statement on all algorithms")),
+          untested("that is a statement about all algorithms")),
     Claim(OURS, "As a Thompson sampler with the exact chain it has the regret of exact Thompson sampling (judged: within "
           "a tenth).", "tilted_bandit", level("tilted exact chain", ["exact"], 0.1)),
     Claim("Background", "Where lambda_min(Q) is far above 1 the posterior is strongly log-concave, and Langevin dynamics relax fast.", None,

@@ -1,11 +1,11 @@
-"""What the VITS paper claims, and the study that tests it."""
+"""What the VITS paper claims, and the study that tests each claim."""
 from judge import Claim, both, falls, grows_at_most, level, lower, straight, tuned, untested, where
 from judge_cost import arrivals, reported, step_grows_at_most
 
 OURS = "Not in the paper"
 TITLE = "VITS: Variational Inference Thompson Sampling for contextual bandits (Clavier, Huix and Durmus)"
 LANGEVIN = ("lmc", "lmc 50")
-STEPS = (0.01, 0.05, 0.1)         # of Figure 4
+STEPS = (0.01, 0.05, 0.1)         # in Figure 4
 
 
 def ill(one):
@@ -17,7 +17,7 @@ def well(one):
 
 
 def at_grid(policy, rivals, share=0.0):
-    """`policy` is below its rivals by more than a share, all at the same inverse temperature, at both of the paper's grid that were run."""
+    """`policy` is below its rivals by more than a share, at equal inverse temperature, for both values of the paper's grid that were run."""
     return both(*(lower(f"{policy} eta={eta}", [f"{rival} eta={eta}" for rival in rivals], share=share) for eta in (10, 100)))
 
 
@@ -26,8 +26,8 @@ GRID_LANGEVIN = ("lmc 10", "lmc 50")
 TUNED = "eta tuned on one half of the runs for the other"
 CLAIMS = [
     Claim("Theorem 3.5", "The regret of VITS-I and VITS-II is of order sqrt(T).", None,
-          untested("it is of a number of steps K and an inverse temperature eta that no figure of the paper has, and that no study could afford; the next "
-                   "claim is the same at those of Figure 1")),
+          untested("it is about a number of steps K and an inverse temperature eta that no figure of the paper uses and no study could afford; the "
+                   "next claim is the same at those of Figure 1")),
     Claim(OURS, "At the hyper-parameters of Figure 1 the regret of VITS-I and VITS-II grows no faster than sqrt(T) from half of the rounds on.",
           "vits_figure1", grows_at_most(("vits1", "vits2"), 0.5)),
     Claim("Comparison table, column Regret", "Bounds of order sqrt(dT) or d^1.5 sqrt(T), or none.", None,
@@ -38,12 +38,12 @@ CLAIMS = [
           reported([("vits2_hf", rival) for rival in ("lints", *LANGEVIN)])),
     Claim("Section 3", "VITS-II does without the inverse, which costs O(d^3), and is of order d^2 (judged: exponent of the CPU time of a step at most "
           "2.2, between 5 and 20 dimensions).", "vits_cost", step_grows_at_most("vits2", 2.2, 5)),
-    Claim("Section 3", "The Hessian-free version is of order d^2 (judged alike).", "vits_cost",
+    Claim("Section 3", "The Hessian-free version is of order d^2 (judged in the same way).", "vits_cost",
           step_grows_at_most("vits2_hf", 2.2, 5)),
     Claim("Section 1, comparison table, Appendix D", "VTS is computationally expensive.", "vits_figure1",
           reported([("vts", rival) for rival in ("lints", *LANGEVIN, "vits1", "vits2", "vits2_hf")])),
     Claim("Comparison table, column Conditioning", "An ill-conditioned problem hurts VITS-II more than LinTS, and LMC-TS more than VITS-II "
-          "(judged: what the latter has more regret falls from zeta = 0.1 to 1).", "vits_figure1",
+          "(judged: the excess regret of the method that is hurt more falls from zeta = 0.1 to 1).", "vits_figure1",
           both(falls("lints", rival="vits2"), *(falls("vits2", rival=name) for name in LANGEVIN))),
     Claim("Section 4.1", "With diverse contexts, a well-conditioned problem, all approximations perform identically (judged: within a tenth "
           "of LinTS, at zeta = 3).", "vits_diverse", both(*(level(name, ["lints"], 0.1) for name in (*LANGEVIN, "vits1", "vits2")))),
@@ -54,8 +54,8 @@ CLAIMS = [
           reason="It is a little below LinTS.", shown="vits_langevin"),
     Claim("Section 4.1, Figure 1", f"zeta = 0.1: LMC underperforms even with 50 steps (judged: VITS-II is lower by more than a tenth; {GRID}).", "vits_grid",
           ill(tuned(lower("vits2", GRID_LANGEVIN, share=0.1))),
-          reason="With a temperature and a step of its own LMC is level with VITS-II in the mean; to exclude a tenth takes some 800 runs, four hours of "
-                 "CPU time. At h = 0.01 for both, the claim after the next, it is above.",
+          reason="When its temperature and step are tuned separately, LMC is level with VITS-II in the mean; excluding a tenth would take some 800 "
+                 "runs, four hours of CPU time. With h = 0.01 for both (the claim after the next) its regret is higher.",
           shown="vits_grid"),
     Claim("Section 4.1, Figure 1", f"VITS-II performs similarly to LinTS (judged: within a tenth; {GRID}).", "vits_grid",
           tuned(level("vits2", ["lints"], 0.1))),
@@ -67,35 +67,36 @@ CLAIMS = [
     Claim("Section 4.1", "VITS-I performs identically to VITS-II (judged: within a twentieth).", "vits_figure1",
           level("vits1", ["vits2"], 0.05)),
     Claim("Section 4.1", "VTS has a linear and high regret in the ill-conditioned setting.", None,
-          untested("Appendix D runs the VTS of Urteaga and Wiggins, with a posterior for each arm, and the arms of a pool are drawn again in each round "
-                   "here, so that they have none; ours has one posterior for all arms")),
+          untested("Appendix D runs the VTS of Urteaga and Wiggins, which keeps a posterior for each arm; here the arms of a pool are drawn again in "
+                   "each round, so an arm cannot have one. Ours has one posterior for all arms")),
     Claim("Section 4.1, Figure 1", "The Hessian-free version has a slightly higher regret than VITS-II.", "vits_figure1",
           lower("vits2", ["vits2_hf"])),
     Claim("Section 4.1", "The Hessian-free version costs less than VITS-II.", "vits_figure1", reported([("vits2_hf", "vits2")])),
     Claim("Appendix E", "With few draws the Hessian-free version becomes unstable at high eta.", None,
-          untested("ours takes orthogonal directions and control variates, which are exact for a quadratic target; the paper's plain average is not in "
-                   "the program")),
+          untested("ours uses orthogonal directions and control variates, which are exact for a quadratic target; the paper's plain average is not "
+                   "in the program")),
     Claim("Section 4.1, Figure 2", "Quadratic rewards: LinTS is not adapted to them; VITS-II and LMC on a network have a lower regret than LinTS, and "
           "VITS-II than LMC, by less in the well-conditioned setting, and slightly than its Hessian-free version.", None,
-          untested("the paper has eta from 10 on, 2 000 rounds and VITS-II on a network of 20 and 20 units with 10 steps in each round, too many for a "
-                   "study here; the next claims are of a smaller setting: 400 rounds, eta = 1, VITS-II on 8 units")),
+          untested("the paper uses eta of at least 10, 2 000 rounds and VITS-II on a network of 20 and 20 units with 10 steps in each round, too "
+                   "many for a study here; the next claims are for a smaller setting: 400 rounds, eta = 1, VITS-II on 8 units")),
     Claim(OURS, "Quadratic rewards: LinTS is not adapted to them; VITS-II and LMC on a network have a lower "
           "regret (judged at round 400: LMC on the paper's network, VITS-II on a smaller one).", "vits_figure2",
           both(lower("lmc 50, network", ["lints"]), lower("vits2, network of 8", ["lints"])),
-          reason="After 400 rounds networks are level with LinTS within the errors, but for Langevin sampling in the well-conditioned pool, "
-                 "which is far behind. We have no explanation."),
+          reason="After 400 rounds networks are level with LinTS within the errors, except for Langevin sampling in the well-conditioned pool, which "
+                 "is far behind. We have no explanation."),
     Claim(OURS, "Quadratic rewards: VITS-II has a lower regret than LMC (judged at round 400, both on a network of "
           "8 hidden units).", "vits_figure2", lower("vits2, network of 8", ["lmc 50, network of 8"]),
           reason="The means agree with the claim, but the difference is less than two standard errors over 300 runs; regret varies so much between runs "
                  "that settling it would take some 1 200 runs, two and a half hours of CPU time.", shown="vits_figure2"),
     Claim(OURS, "The excess regret of LMC over VITS-II is smaller in the well-conditioned setting.", "vits_figure2",
           falls("vits2, network of 8", rival="lmc 50, network of 8"),
-          reason="A difference of two differences, of 22 with an error of 47; that takes some 5 000 runs, ten hours of CPU time.", shown="vits_figure2"),
+          reason="This is a difference of two differences, -22 with an error of 47, so against the claim but within the error; settling it would "
+                 "take some 5 000 runs, ten hours of CPU time.", shown="vits_figure2"),
     Claim("Section 5, Figure 3", f"MovieLens: LinTS is ill-suited; VITS and LMC, which know that rewards are logistic, do better ({TUNED}: 10 or "
           "100).", "vits_figure3_eta", tuned(both(lower("vits2", ["lints"]), lower("lmc", ["lints"])))),
     Claim("Section 5, Figure 3", f"MovieLens: VITS has a lower regret than LMC (judged: by more than a twentieth; {TUNED}: 10 or 100).",
           "vits_figure3_eta", tuned(lower("vits2", ["lmc"], share=0.05)),
-          reason="At the temperature that suits each they are within a twentieth of each other.", shown="vits_figure3_eta"),
+          reason="With each at its best temperature, they are within a twentieth of each other.", shown="vits_figure3_eta"),
     Claim("Section 5, Figure 3", "MovieLens: VITS has a lower regret than LMC at equal eta, 10 and 100 (judged: by more than a twentieth).",
           "vits_figure3_eta", at_grid("vits2", ["lmc"], share=0.05),
           reason="At both they are within a twentieth of each other.", shown="vits_figure3_eta"),
@@ -121,12 +122,12 @@ CLAIMS = [
           f"of LinTS; {TUNED}).", "vits_figure5_eta", tuned(lower("lints", LANGEVIN))),
     Claim("Appendix G, Figure 5", f"VITS-I and VITS-II are comparable to LinTS (judged: within a tenth; {TUNED}).", "vits_figure5_eta",
           tuned(both(level("vits1", ["lints"], 0.1), level("vits2", ["lints"], 0.1))),
-          reason="Both are below LinTS by 8%, too near to a tenth to tell; that takes some 100 000 runs, two hours of CPU time, as regret differs "
-                 "much between runs.", shown="vits_figure5_eta"),
+          reason="Both are 8% below LinTS, too close to a tenth to tell; because regret varies so much between runs, settling it would take some "
+                 "100 000 runs, two hours of CPU time.", shown="vits_figure5_eta"),
     Claim(OURS, "Linear twin bandit at eta = 1, outside the paper's grid: VITS-I has a lower regret than the other approximate "
           "samplers, VTS among them.", "vits_figure5", lower("vits1", (*LANGEVIN, "vts")),
-          reason="At the posterior's own temperature Langevin sampling with 50 steps is below VITS-I; the paper's order is that of its "
-                 "grid.", shown="vits_figure5_eta"),
+          reason="At the posterior's own temperature Langevin sampling with 50 steps has a lower regret than VITS-I; the paper's order is that on "
+                 "its grid.", shown="vits_figure5_eta"),
     Claim(OURS, "At eta = 1: VITS-I and VITS-II are comparable to LinTS (judged: within a tenth).", "vits_figure5",
           both(level("vits1", ["lints"], 0.1), level("vits2", ["lints"], 0.1))),
     Claim("Appendix G, Figure 6", f"Logistic twin bandit: VITS has a lower regret than all other approximate samplers and LinTS ({TUNED}: 10 or "
@@ -137,7 +138,8 @@ CLAIMS = [
           tuned(level("vits2", ["vits1"], 0.05))),
     Claim(OURS, "Logistic twin bandit at eta = 1, outside the paper's grid: VITS has a lower regret than all other approximate "
           "samplers and LinTS.", "vits_figure6", both(*(lower(name, [*LANGEVIN, "lints"]) for name in ("vits1", "vits2"))),
-          reason="Both are below LinTS and Langevin sampling with 10 steps; with 50 steps its mean is below theirs, within the error.", shown="vits_figure6"),
+          reason="VITS-I and VITS-II are both below LinTS and below Langevin sampling with 10 steps; with 50 steps the mean of Langevin sampling is "
+                 "below theirs, within the error.", shown="vits_figure6"),
     Claim(OURS, "Logistic twin bandit at eta = 1: VITS, the recursive Gaussian approximation (rvga) and the Laplace approximation (ts) are level "
           "(judged: within a tenth).", "vits_figure6", both(*(level(name, ["rvga", "ts"], 0.1) for name in ("vits1", "vits2")))),
     Claim("Appendix G", f"Linear twin bandit: VITS-I has a lower regret than VTS ({TUNED}: 10 or 100).", "vits_figure5_eta", tuned(lower("vits1", ["vts"]))),

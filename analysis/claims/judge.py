@@ -1,8 +1,8 @@
-"""Judging what a paper claims by what a study measured.
+"""Judges what a paper claims by what a study measured.
 
 A judgement is a function of a study's dataset that returns cells, one for each setting and rival. Differences are paired, and
-tested as significance.py does, at its level; the tests of the cells under one verdict get Holm's correction, whether they speak
-for the claim or against it. What is judged by means alone (costs, judge_cost.py, among it) is no test.
+tested as in significance.py, at its level; the tests of the cells under one verdict get Holm's correction, whether they speak
+for the claim or against it. What is judged by means alone (such as costs, in judge_cost.py) is not a test.
 """
 import dataclasses
 
@@ -13,41 +13,41 @@ import convergence
 
 HOLDS, SO_FAR, PARTLY = "holds", "holds where runs are enough", "holds in part"
 FAILS, OPEN, NOT_RUN, UNTESTED = "does not hold", "undecided, too few runs", "not run", "can't be tested here"
-EXPLAINED = (PARTLY, FAILS, OPEN) # verdicts that want a reason
+EXPLAINED = (PARTLY, FAILS, OPEN) # verdicts that need a reason
 VERDICTS = (HOLDS, SO_FAR, PARTLY, FAILS, OPEN, NOT_RUN, UNTESTED)
 
 
 class Untestable(Error):
-    """No study of ours can test it, and the text says why."""
+    """No study of ours can test the claim; the text says why."""
 
 
 @dataclasses.dataclass
 class Claim:
     where: str                    # place in the paper
     says: str
-    study: str                    # name of its file in jobs/, and of its results folder; None where no study can test it
-    judge: callable               # of its dataset: cells
-    reason: str = ""              # why it does not hold, holds in part or stays open; said where that is the verdict
-    shown: str = ""               # the study that shows the reason; empty where the reason says that there is no explanation
+    study: str                    # name of its file in jobs/, and of its results folder; None if no study can test it
+    judge: callable               # maps its dataset to cells
+    reason: str = ""              # why it does not hold, holds in part or stays open; given where that is the verdict
+    shown: str = ""               # the study that shows the reason; empty if the reason says that there is no explanation
 
 
 @dataclasses.dataclass
 class Cell:
-    truth: bool                   # of what the means say; None where there are none
+    truth: bool                   # whether the means support it; None if there are no means
     sentence: str
-    p: float = None               # that chance alone makes them say so, two-sided, NaN where runs are too few; None: no test
+    p: float = None               # p-value of that, two-sided, NaN if there are too few runs; None: not a test
 
 
 def decided(cells):
-    """The cells with truth None where it is not significant, after Holm's correction for the number of tests among them."""
+    """The cells, with truth None where it is not significant after Holm's correction for the number of tests among them."""
     tested = [cell for cell in cells if cell.p is not None]
     certain = {id(cell) for cell, p in zip(tested, significance.holm([cell.p for cell in tested])) if p < significance.LEVEL}
     return [cell if cell.p is None or id(cell) in certain else dataclasses.replace(cell, truth=None) for cell in cells]
 
 
 def verdict(cells):
-    """All cells true, it holds; some true, where runs suffice if no mean speaks against the claim, else in part; none true, it does
-    not hold where one is false, and is undecided where there are too few runs for all."""
+    """If all cells are true, the claim holds; if some are, it holds where runs suffice if no mean speaks against it, else in part; if none is,
+    it does not hold if one is false, and is undecided if there are too few runs for all."""
     truths, means = {cell.truth for cell in decided(cells)}, {cell.truth for cell in cells}
     if True in truths:
         return PARTLY if False in means else SO_FAR if None in truths else HOLDS
@@ -64,7 +64,7 @@ def index(dataset, policy):
 
 
 def numbers(dataset, policy, metric=None, at=-1):
-    """A metric of each run, [setting, run], NaN where a run is missing: of the last point of each setting, or of another one. A run
+    """A metric of each run, [setting, run], NaN where a run is missing: at the last point of each setting, or at another one. A run
     that never reached its target counts as max_steps; `seconds` has no points."""
     metric = store.chosen(dataset, metric, ("seconds",))
     values = dataset[metric].values[:, index(dataset, policy)]
@@ -90,18 +90,18 @@ def swept(dataset, key):
 
 
 def difference(dataset, values):
-    """The paired difference of values [run] from 0."""
+    """The paired difference of the values [run] from 0."""
     return significance.unequal(values, significance.of_runs(dataset))
 
 
 def positive(found, sentence):
-    """The cell of: a difference is above 0."""
+    """The cell for: a difference is above 0."""
     return Cell(bool(found.mean > 0) if np.isfinite(found.mean) else None, sentence, found.p)
 
 
 def inside(dataset, low, values, high, sentence):
-    """The cell of: the mean of values [run] lies between the two. It does where two tests say so, one for each end; it does not where
-    the one at the end that it lies beyond does."""
+    """The cell for: the mean of values [run] lies between the two. It does if two tests say so, one for each end; it does not if
+    the test at the end beyond which it lies says so."""
     over, under = difference(dataset, values - low), difference(dataset, values - high)
     if not np.isfinite(over.mean):
         return Cell(None, sentence, np.nan)
@@ -111,7 +111,7 @@ def inside(dataset, low, values, high, sentence):
 
 
 def settings(dataset, key, holds):
-    """The settings in which the value of a swept key, as text, is one that `holds`."""
+    """The settings in which the value of a swept key, as text, satisfies `holds`."""
     keep = [s for s, found in enumerate(swept(dataset, key)) if holds(wording.plain(found))]
     if not keep:
         raise Error(f"the study has no such setting of {key}; it has {', '.join(map(wording.plain, swept(dataset, key)))}")
@@ -170,7 +170,7 @@ def diverges(policy, rival):
 
 
 def falls(policy, rival=None, metric=None, share=0.0):
-    """From the first to the last setting (runs are paired across settings too) the metric falls, or what the rival has more of it, by more
+    """From the first to the last setting (runs are paired across settings too) the metric, or the rival's excess over it, falls by more
     than a share of its first mean."""
     def judge(dataset):
         values = numbers(dataset, policy, metric)
@@ -184,7 +184,7 @@ def falls(policy, rival=None, metric=None, share=0.0):
 
 
 def settles(policy, key, value, share):
-    """From where a swept number has this value on, the regret stays within a share of what it is there."""
+    """From the setting where a swept number has this value on, the regret stays within a share of its value there."""
     def judge(dataset):
         values, number = numbers(dataset, policy), swept(dataset, key).astype(float)
         first = settings(dataset, key, lambda found: float(found) == value)[0]
@@ -199,7 +199,7 @@ def settles(policy, key, value, share):
 
 
 def falls_along(policy, metric):
-    """Between the last two points the metric falls, in each setting."""
+    """Between the last two points the metric falls in each setting."""
     def judge(dataset):
         points = dataset.sizes[store.axis(dataset)]
         before, last = (numbers(dataset, policy, metric, at) for at in (points - 2, points - 1))
@@ -209,7 +209,7 @@ def falls_along(policy, metric):
 
 
 def grows_at_most(policies, power):
-    """From half of the rounds to all of them, regret grows at most as this power of their number."""
+    """From half of the rounds to all of them, regret grows at most as this power of the number of rounds."""
     def judge(dataset):
         cells = []
         for policy in policies:
@@ -224,7 +224,7 @@ def grows_at_most(policies, power):
 
 
 def rises_along(policy, metric, over_floor=False):
-    """Within each setting the metric rises from the first to the last point; `over_floor`: as a multiple of the mean that exact draws reach."""
+    """Within each setting the metric rises from the first to the last point; with `over_floor` as a multiple of the mean that exact draws reach."""
     def judge(dataset):
         cells = []
         first, last = (numbers(dataset, policy, metric, at) for at in (0, -1))
@@ -256,7 +256,7 @@ def exponent(policy, key, metric, low, high, start=0):
 
 
 def rate(policy, metric, low, high):
-    """Between the last two points the exponent of the metric in a run lies in [low, high], in each setting."""
+    """Between the last two points the exponent of the metric in each run lies in [low, high], in each setting."""
     def judge(dataset):
         cells = []
         n = dataset[store.axis(dataset)].values.astype(float)
@@ -280,13 +280,13 @@ def near(policy, number, share, metric=None, at=-1):
 
 
 def straight(policy, key, metric, share):
-    """The metric against a swept number is a straight line, with an intercept: what the quadratic term of a parabola through the settings
-    of each run bends between the first and the last is within a share of the mean at the last."""
+    """The metric against a swept number is a straight line, with an intercept: the bend between the first and the last setting, from the
+    quadratic term of a parabola through the settings of each run, is within a share of the mean at the last."""
     def judge(dataset):
         x, values = swept(dataset, key).astype(float), numbers(dataset, policy, metric)
         if len(x) < 3:
             raise Error(f"the study has fewer than three values of {key}")
-        bend = np.linalg.pinv(np.vander(x, 3))[0] @ values * (x.max() - x.min()) ** 2 / 4   # the most that it is off its chord
+        bend = np.linalg.pinv(np.vander(x, 3))[0] @ values * (x.max() - x.min()) ** 2 / 4   # its largest deviation from the chord
         room, line = share * abs(mean(values[np.argmax(x)])), np.polyfit(x, [mean(row) for row in values], 1)
         return [inside(dataset, -room, bend, room, f"{policy}: {metric} {wording.value(line[1])} + {wording.value(line[0])} times {key}, bent by "
                                                    f"{said(difference(dataset, bend))} of {wording.value(mean(values[np.argmax(x)]))}")]
@@ -319,20 +319,20 @@ def at_each(one):
 
 
 def chosen_points(dataset, groups):
-    """Which policy stands for each method in each run, [setting, method, run]: of its policies, `groups` [method] lists of indices, the one
-    that has the least mean regret over the other half of the runs."""
+    """Which policy represents each method in each run, [setting, method, run]: among its policies, `groups` [method] lists of indices, the one
+    with the least mean regret over the other half of the runs."""
     runs, final = dataset.sizes["run"], averages.at_end(dataset, dataset["regret"].values)   # [setting, policy, run]
     points = np.zeros((len(final), len(groups), runs), int)
     halves = np.array_split(np.arange(runs), 2)
     for mine, others in (halves, halves[::-1]):
         for m, members in enumerate(groups):
-            scores = np.nan_to_num(final[:, members][..., others].mean(axis=-1), nan=np.inf)   # a point with a run that failed is not chosen
+            scores = np.nan_to_num(final[:, members][..., others].mean(axis=-1), nan=np.inf)   # a point with a failed run is not chosen
             points[:, m, mine] = np.array(members)[scores.argmin(axis=1)][:, None]
     return points
 
 
 def tuned(one, option="eta"):
-    """A judgement of methods at the value of an option that suits each: policies are labelled METHOD OPTION=VALUE, and in each half of the
+    """A judgement of methods at the best value of an option for each: policies are labelled METHOD OPTION=VALUE, and in each half of the
     runs a method has the value that is best for it in the other half."""
     def judge(dataset):
         methods = {}
@@ -349,7 +349,7 @@ def tuned(one, option="eta"):
 
 
 def untested(reason):
-    """In place of a judgement, where no study of ours can test the claim."""
+    """Takes the place of a judgement if no study of ours can test the claim."""
     def judge(_):
         raise Untestable(reason)
     return judge

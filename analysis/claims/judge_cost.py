@@ -1,7 +1,7 @@
-"""What a paper says of costs, beside CPU seconds of this program.
+"""Judges what a paper says about costs by the CPU seconds of this program.
 
-One rule for all ratios of costs: how a cost grows is a property of the method and is judged (judge.exponent); a constant, so many times the cost
-of another method, is one of two programs and is reported, with the verdict that it can't be tested here.
+One rule applies to all ratios of costs: how a cost grows is a property of the method and is judged (judge.exponent); a constant factor over
+the cost of another method is a property of two programs and is reported, with the verdict that it can't be tested here.
 """
 import numpy as np
 
@@ -17,7 +17,7 @@ def ratios(dataset, policy, rival):
 
 
 def reported(pairs, paper=""):
-    """How many times the CPU seconds of its rival each policy of `pairs` takes here; `paper`: what it says in numbers."""
+    """How many times the CPU seconds of its rival each policy of `pairs` takes here; `paper`: the numbers that the paper gives."""
     def judge(dataset):
         found = [f"{policy} costs {', '.join(wording.value(ratio) for _, ratio, *_ in ratios(dataset, policy, rival))} times as much as {rival}"
                  for policy, rival in pairs]
@@ -27,7 +27,7 @@ def reported(pairs, paper=""):
 
 
 def step_grows_at_most(policy, power, start):
-    """From `start` dimensions on, CPU seconds of a step grow at most as this power of the dimension, by a straight line through the logarithms."""
+    """From `start` dimensions on, CPU seconds per step grow at most as this power of the dimension, by a straight line through the logarithms."""
     def judge(dataset):
         dimension = swept(dataset, "problem.dimension").astype(float)
         use = dimension >= start
@@ -37,7 +37,7 @@ def step_grows_at_most(policy, power, start):
 
 
 def arrivals(policies):
-    """CPU milliseconds to the target divergence, all steps of runs that do not arrive among them, reported."""
+    """CPU milliseconds to the target divergence, including all steps of runs that do not arrive, reported."""
     def judge(dataset):
         one, waiting = convergence.step_cost(dataset), convergence.burn_in(dataset)
         steps, _, missing = convergence.steps(dataset)
