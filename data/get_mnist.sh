@@ -1,6 +1,6 @@
 #!/bin/sh
-# Purpose: MNIST for jobs/figure5_linear.yaml and figure5_logistic.yaml: says where it comes from, checks your copy, and makes
-#          data/mnist.nc of it. Downloads nothing.
+# Purpose: MNIST for jobs/figure5_linear.yaml and figure5_logistic.yaml: says where to get it, checks your copy, and makes
+#          data/mnist.nc from it. Downloads nothing.
 # Cost:    6 s
 # Output:  data/mnist.nc: embeddings of all digits, and linear models
 set -eu
@@ -37,7 +37,7 @@ command -v sha256sum >/dev/null || fail "sha256sum is missing (package coreutils
 
 folder=$1
 set --
-# Sets `file` to the one of that name, whose unpacked bytes must have this sum.
+# Sets `file` to the file of that name; its unpacked bytes must have this checksum.
 check() {
   file=$folder/$1
   [ -r "$file" ] || file=$file.gz

@@ -1,8 +1,8 @@
 #!/bin/sh
-# Purpose: MovieLens 1M for jobs/figure3_linear.yaml and figure3_logistic.yaml: says where it comes from and under which
-#          licence, checks your copy, and makes data/movielens.nc of it. Downloads nothing.
+# Purpose: MovieLens 1M for jobs/figure3_linear.yaml and figure3_logistic.yaml: says where to get it and under which
+#          licence, checks your copy, and makes data/movielens.nc from it. Downloads nothing.
 # Cost:    3 s
-# Output:  data/movielens.nc, which holds vectors of movies and users, no single ratings
+# Output:  data/movielens.nc, which holds vectors of movies and users but no individual ratings
 set -eu
 
 usage() {
@@ -36,8 +36,8 @@ esac
 [ -r "$1" ] || fail "cannot read $1" 4
 command -v sha256sum >/dev/null || fail "sha256sum is missing (package coreutils)" 4
 
-# The sum of the first three columns, sorted by user and movie: the same for ratings.dat, with its own order and time stamps, and for
-# copies without them.
+# The checksum of the first three columns, sorted by user and movie: the same for ratings.dat, with its own order and time stamps, and
+# for copies without them.
 expected=be2b1c5d3fcd73e17a17f953249f8653354832268f250857aaa7e6307725b02c
 sum=$(gzip -cdf "$1" | awk -F:: '{ print $1 "::" $2 "::" $3 }' | LC_ALL=C sort | sha256sum | cut -d ' ' -f 1)
 [ "$sum" = "$expected" ] ||

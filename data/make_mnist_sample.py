@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Made images of digits in the form of MNIST, so that the tests run anywhere: ten random strokes, moved and blurred. None is real.
+"""Artificial images of digits in the format of MNIST, so that the tests run anywhere: ten random strokes, moved and blurred. None is real.
 
-Writes samples/mnist/{train,t10k}-{images-idx3,labels-idx1}-ubyte beside this script, the training set compressed with gzip, as MNIST
-is published, the test set not. Its run is not needed to build or test.
+Writes samples/mnist/{train,t10k}-{images-idx3,labels-idx1}-ubyte next to this script; the training set is compressed with gzip, as MNIST
+is published, the test set is not. Building and testing do not need this script.
 """
 import gzip
 import pathlib
@@ -26,7 +26,7 @@ def strokes(rng):
 
 
 def made_digits(rng, drawn, count):
-    """As many of each label, in random order: the stroke at random strength, moved by up to one pixel, with noise where it is."""
+    """The same number of each label, in random order: the stroke at random strength, moved by up to one pixel, with noise on its pixels."""
     labels = rng.permutation(np.arange(count) % LABELS)
     images = np.empty((count, SIZE, SIZE), np.uint8)
     for image, label in zip(images, labels):

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Made ratings in the forms of the public MovieLens sets, so that the tests run anywhere. All numbers are random, none is real.
+"""Artificial ratings in the formats of the public MovieLens sets, so that the tests run anywhere. All numbers are random, none is real.
 
 Writes samples/ratings_1m.dat (user::movie::rating::timestamp), the same ratings as ratings_1m_no_timestamp.dat.gz,
-ratings_100k.data (between tabs) and ratings.csv (with a header), beside this script. Its run is not needed to build or test.
+ratings_100k.data (separated by tabs) and ratings.csv (with a header), next to this script. Building and testing do not need this script.
 """
 import gzip
 import pathlib
@@ -14,7 +14,7 @@ FOLDER = pathlib.Path(__file__).resolve().parent / "samples"
 
 
 def made_ratings(rng):
-    """Rows (user id, movie id, stars from 1 to 5, seconds), each pair once; the ids have gaps, as the real ones do."""
+    """Rows (user id, movie id, stars from 1 to 5, seconds), each pair once; the ids have gaps, as in the real data."""
     user_ids = np.sort(rng.choice(np.arange(1, 3 * USERS), USERS, replace=False))
     movie_ids = np.sort(rng.choice(np.arange(1, 5 * MOVIES), MOVIES, replace=False))
     taste = rng.standard_normal((USERS, RANK)) @ rng.standard_normal((RANK, MOVIES)) / RANK ** 0.5
@@ -41,7 +41,7 @@ def main():
     FOLDER.mkdir(exist_ok=True)
     write("ratings_1m.dat", ["::".join(map(str, row)) for row in rows])
     write("ratings_1m_no_timestamp.dat.gz", ["::".join(map(str, row[:3])) for row in rows])
-    shuffled = [rows[i] for i in rng.permutation(len(rows))]  # 100K comes in no order
+    shuffled = [rows[i] for i in rng.permutation(len(rows))]  # 100K is unsorted
     write("ratings_100k.data", ["\t".join(map(str, row)) for row in shuffled])
     write("ratings.csv", ["userId,movieId,rating,timestamp"] + [f"{u},{m},{s:.1f},{t}" for u, m, s, t in rows])
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Made pictures for the deblurring example (docs/deblurring.md): discs, rings, bars and crosses of random place and size.
+"""Artificial pictures for the deblurring example (docs/deblurring.md): discs, rings, bars and crosses of random place and size.
 
-Writes shapes.nc, pictures to learn a prior from as theta(sample, dim), and blurred.nc, an inverse problem y = A x + noise: the rows of
-a Gaussian blur A as x(observation, dim), what was observed as y(observation), and the picture behind it, which is in no training
+Writes shapes.nc, pictures from which to learn a prior, as theta(sample, dim), and blurred.nc, an inverse problem y = A x + noise: the rows
+of a Gaussian blur A as x(observation, dim), the observations as y(observation), and the true picture, which is not in any training
 set, as truth(dim). A picture of SIDE x SIDE pixels is a vector, row by row.
 """
 import argparse
@@ -35,7 +35,7 @@ def shapes(rng, count):
 
 
 def blur():
-    """The matrix of a Gaussian blur; what would come from beyond the frame is dark."""
+    """The matrix of a Gaussian blur; everything beyond the frame is dark."""
     line = np.exp(-0.5 * ((np.arange(SIDE)[:, None] - np.arange(SIDE)) / BLUR) ** 2) / (np.sqrt(2 * np.pi) * BLUR)
     return np.kron(line, line)
 

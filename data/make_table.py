@@ -5,8 +5,9 @@
     data/make_table.py breast_cancer -o cancer.nc                # 569 tumours, two classes
     data/make_table.py routing routing.jsonl -o routing.nc       # which of four language models answers a prompt? (data/README.md)
 
-Contexts are standardised principal components (`--components`), after TF-IDF for prompts, and a constant 1. `--halves` writes NAME-first.nc and NAME-second.nc
-instead, a random half of the events each, and NAME-logs.csv: the first half as past tasks, an arm and forty events each, for `thompson train --logs`."""
+Contexts are standardised principal components (`--components`), computed after TF-IDF for prompts, and a constant 1. `--halves` instead writes
+NAME-first.nc and NAME-second.nc, a random half of the events each, and NAME-logs.csv: the first half as past tasks of one arm and forty events
+each, for `thompson train --logs`."""
 
 import argparse
 import json
@@ -49,7 +50,7 @@ def write(path, context, reward):
 
 
 def write_logs(path, context, reward):
-    """Every arm of every forty events is a task, whose theta nobody has seen."""
+    """Each arm on each block of forty events is a task, whose theta was never observed."""
     with open(path, "w", encoding="utf-8") as file:
         print("task", *(f"x{i + 1}" for i in range(context.shape[1])), "y", sep=",", file=file)
         for event, (x, rewards) in enumerate(zip(context, reward)):

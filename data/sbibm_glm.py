@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Convert the task bernoulli_glm of a clone of sbi-benchmark/sbibm to files of this program.
+"""Convert the task bernoulli_glm from a clone of sbi-benchmark/sbibm to files of this program.
 
-    data/sbibm_glm.py CLONE OBSERVATION DIR      observations 1 to 10; DIR is made
+    data/sbibm_glm.py CLONE OBSERVATION DIR      observations 1 to 10; creates DIR
 
 Writes prior.nc (the task's Gaussian prior), history.csv (features and clicks) and reference.nc (the benchmark's reference draws), for
 `thompson sample` and `thompson score --reference`. The features are those of the clone's design_matrix.pt, which needs PyTorch.
@@ -42,7 +42,7 @@ def write_draws(path, theta):
 
 
 def read_table(path):
-    """The numbers of a CSV file with a header, whatever separates its lines; .bz2 is unpacked."""
+    """The numbers of a CSV file with a header and any line ending; .bz2 is unpacked."""
     return np.loadtxt(path, delimiter=",", skiprows=1, ndmin=2)
 
 

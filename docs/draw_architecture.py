@@ -3,8 +3,8 @@
 
 usage: docs/draw_architecture.py [--check]
 
-Writes docs/architecture.svg; with --check only says whether that file is what the includes give (exit status 1 where it is not). Rows and
-columns are the rooms in include order, so everything stands on or below the diagonal. Counts are left out, so that the picture changes
+Writes docs/architecture.svg; with --check only reports whether that file matches the includes (exit status 1 if it does not). Rows and
+columns are the rooms in include order, so everything lies on or below the diagonal. Counts are left out, so the picture changes only
 when the architecture does. The order of the layers and their rooms is that of tests/check_layers.py, which enforces it.
 """
 import argparse

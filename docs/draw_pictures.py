@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""The pictures of docs/results and the README, drawn from results folders and made small enough to keep.
+"""The pictures of docs/results and the README, drawn from results folders and compressed enough to keep in the repository.
 
-Usage: draw_pictures.py RESULTS [NAME...]      all whose studies are in RESULTS, or those named
+Usage: draw_pictures.py RESULTS [NAME...]      all pictures whose studies are in RESULTS, or the named ones
 
-RESULTS holds one folder for each study below, by the name of its job. A picture whose study is missing is left as it is, and said so.
+RESULTS holds one folder for each study below, under the name of its job. A picture whose study is missing is left as it is, with a message.
 """
 import argparse
 import pathlib
@@ -18,12 +18,12 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "analysis" / "figures"))
 
 import style  # noqa: E402
-WIDTH, COLOURS = 1300, 256        # of a picture in pixels; of its palette
-SEEN, SHARES = 20, (1, 0.75, 0.5, 0.25)      # pixels of a colour that is drawn; of it in its blends with white
-SHADES = (0, 0.1, 0.2, 0.35, 0.55)           # of the colour of a method: its own, its name's and those of its variants
+WIDTH, COLOURS = 1300, 256        # width of a picture in pixels; size of its palette
+SEEN, SHARES = 20, (1, 0.75, 0.5, 0.25)      # least number of pixels of a drawn colour; its share in its blends with white
+SHADES = (0, 0.1, 0.2, 0.35, 0.55)           # black mixed into a method's colour: for its own line, its name and its variants
 METHODS = {tuple(int(255 * channel + 0.5) for channel in style.darker(colour, shade))
            for colour in [*(colour for colour, _ in style.POLICIES.values()), *style.COLOURS] for shade in SHADES}
-# Where it goes: the script and its options, and the studies that it reads.
+# Picture: the script and its options, and the studies that it reads.
 PICTURES = {
     "docs/frontier.png": (["figure_frontier.py"], ["frontier", "frontier_exact"]),
     "docs/study.png": (["ablation.py", "--against", "problem.noise"], ["noise"]),      # the README's own study
@@ -40,8 +40,8 @@ PICTURES = {
 
 
 def shrink(picture, target):
-    """The picture, made small enough to keep. Its palette is of the colours of methods that are in it and their blends with white, which thin lines
-    are made of, and of the colours that most pixels have; others become the closest of them."""
+    """Compress the picture enough to keep it. Its palette consists of the colours of methods that occur in it and their blends with white, which thin
+    lines are made of, and of the most frequent other colours; the rest are mapped to the closest of these."""
     with Image.open(picture) as image:
         image = image.convert("RGB")
         drawn = {colour for count, colour in image.getcolors(1 << 24) if count >= SEEN}

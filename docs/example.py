@@ -1,4 +1,4 @@
-"""Thompson sampling in an environment of one's own: what two agents with learned priors lose over 200 rounds."""
+"""Thompson sampling in your own environment: what two agents with learned priors lose over 200 rounds."""
 import numpy as np
 
 import thompson

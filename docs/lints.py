@@ -1,4 +1,4 @@
-"""A sampler of one's own for policy `python`: linear Thompson sampling (Agrawal and Goyal 2013) with the prior N(0, I)."""
+"""A user's own sampler for policy `python`: linear Thompson sampling (Agrawal and Goyal 2013) with the prior N(0, I)."""
 import numpy as np
 
 

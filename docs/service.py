@@ -1,5 +1,5 @@
-"""Ten thousand users, an agent for each: service.py FOLDER, in which prior.nc is. POST {"user": 3, "arms": [[...], ...]} to /choose, and what it
-answers, with a "reward" added, to /observe: soon, late or never."""
+"""Ten thousand users, one agent for each: service.py FOLDER, which contains prior.nc. POST {"user": 3, "arms": [[...], ...]} to /choose, and its
+answer, with a "reward" added, to /observe: soon, late or never."""
 import http.server
 import json
 import pathlib
@@ -14,7 +14,7 @@ log, lock = (FOLDER / "events.jsonl").open("a+b"), threading.Lock()
 
 
 def save():
-    """The name says how much of the log has been learned: after a crash the rest is learned again."""
+    """The name says how much of the log has been learned; after a crash the rest is learned again."""
     with lock:
         name = FOLDER / f"agents-{log.tell():015d}.nc"
         agents.save(name)
@@ -60,7 +60,7 @@ class Service(http.server.BaseHTTPRequestHandler):
 saved = max(FOLDER.glob("agents-*.nc"), default=None)
 agents = thompson.Agents.open(saved) if saved else thompson.Agents(FOLDER / "prior.nc", 10000, floor=0.01)
 learned = log.seek(int(saved.stem[7:]) if saved else 0)
-late, end, _ = log.read().rpartition(b"\n")  # a last line without an end was cut off, and nobody was told of it
+late, end, _ = log.read().rpartition(b"\n")  # a last line without an end was cut off, and its sender got no answer
 log.truncate(learned + len(late + end))
 log.seek(0, 2)
 for line in late.splitlines():

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Write docs/files.md from files that the program itself wrote just now; with --check, tell whether the page is that.
+"""Write docs/files.md from files that the program has just written; with --check, report whether the page is up to date.
 
     THOMPSON_PROGRAM=build/release/thompson docs/write_files.py
 
-Every variable and every attribute of every file is on the page; an attribute without a sentence below, and a sentence without an attribute, are
-errors. What the page says of input files is tried: the program reads the examples.
+Every variable and every attribute of every file is on the page; an attribute without a sentence below, or a sentence without an attribute, is
+an error. What the page says about input files is tested: the program reads the examples.
 """
 import collections
 import os
@@ -85,12 +85,12 @@ def cell(text):
 
 
 def general(name):
-    """weight_1, weight_2, ... are one row."""
+    """Use one row for weight_1, weight_2, ..."""
     return re.sub(r"^(weight|bias|units)_\d+$", r"\1_L", name)
 
 
 class Described:
-    """Variables and attributes of some files of one kind."""
+    """Variables and attributes of the files of one kind."""
 
     def __init__(self, kind, *paths):
         self.kind, self.variables, self.attributes = kind, {}, set()
@@ -115,7 +115,7 @@ class Described:
         return "\n".join(rows)
 
     def attribute_table(self, used):
-        """The kind's own; those of provenance are said once."""
+        """The attributes of this kind; those of provenance are described once."""
         known = ATTRIBUTES[self.kind]
         unknown = self.attributes - set(known) - set(PROVENANCE)
         assert not unknown, f"{self.kind}: no sentence for {unknown}"
@@ -125,7 +125,7 @@ class Described:
 
 
 def make(folder):
-    """A file of every kind."""
+    """Write a file of every kind."""
     rng = np.random.default_rng(1)
     theta = np.concatenate([rng.standard_normal((200, 2)), rng.standard_normal((200, 2)) + 3])
     np.savetxt(folder / "theta.csv", theta, delimiter=",")
@@ -167,7 +167,7 @@ def put(file, name, dimensions, values):
 
 
 def results_part(folder, used):
-    """Variables that all studies have, those of a curve by the example of `regret`, and the other curves."""
+    """Variables that all studies have, those of a curve with `regret` as the example, and the other curves."""
     studies = {name: Described("results", folder / name / "results.nc") for name in ("bandit", "posterior", "convergence", "stream")}
     bandit = studies["bandit"].variables
     companions = [name[len("regret"):] for name in bandit if name.startswith("regret_")]
@@ -253,7 +253,7 @@ def page(folder):
 
 
 def saved_part(used):
-    """What is saved beside the prior, by the samples of the tests."""
+    """What is saved in addition to the prior, from the samples of the tests."""
     described = Described("saved", *(ROOT / "tests" / "golden" / f"saved_1_{name}.nc" for name in ("agents", "agents_clicks", "posterior")))
     described.attributes -= {"prior", "seconds_fit"}
     own = [name for name in described.variables if name not in ("weight", "mean", "covariance")]

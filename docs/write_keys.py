@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Write docs/keys.md from what `thompson list --json` says; with --check, tell whether the page is that.
+"""Write docs/keys.md from the output of `thompson list --json`; with --check, report whether the page is up to date.
 
     THOMPSON_PROGRAM=build/release/thompson docs/write_keys.py
 """

@@ -1,5 +1,5 @@
-# Purpose: what the scripts that build the program and then run studies have in common, for them to source
-# Cost:    none; build_program builds the program alone
+# Purpose: what the scripts that build the program and then run studies have in common; they source this file
+# Cost:    none; only build_program builds the program
 # Output:  functions
 # shellcheck shell=bash
 fail() {
@@ -7,7 +7,7 @@ fail() {
   exit "${2:-1}"
 }
 
-# take_option OPTION...: one of those that all these scripts have, at the head of what is left of the command line. Sets `install`,
+# take_option OPTION...: parses one of the options that all these scripts share, from the front of the command line. Sets `install`,
 # `ranks`, and `taken`, the number of words to shift.
 install=yes ranks=
 # shellcheck disable=SC2034 # taken is read by the scripts
@@ -21,7 +21,7 @@ take_option() {
   esac
 }
 
-# Sets `ranks`: as it is, or all cores, but at most 16, where it is empty.
+# Sets `ranks` where it is empty: to the number of cores, but at most 16.
 check_ranks() {
   if [ -z "$ranks" ]; then
     ranks=$(nproc)
@@ -30,7 +30,7 @@ check_ranks() {
   [[ "$ranks" =~ ^[1-9][0-9]*$ ]] || fail "-n $ranks: expected a positive number of ranks" 2
 }
 
-# In the root of the repository; looks for missing packages first where `install` is yes.
+# Runs in the root of the repository; looks for missing packages first if `install` is yes.
 build_program() {
   [ "$install" = no ] || jobs/install_debian.sh
   source jobs/environment.sh

@@ -1,6 +1,6 @@
-# Purpose: complete verbs, options, names, keys and result folders of `thompson` in bash: source jobs/completion.bash (an installed copy is
-#          found by itself)
-# Cost:    one call of the program for each Tab; it answers from the tables that it checks its arguments by
+# Purpose: complete verbs, options, names, keys and result folders of `thompson` in bash: source jobs/completion.bash (bash finds an
+#          installed copy without that)
+# Cost:    one call of the program for each Tab; it answers from the tables that it checks its arguments against
 # Output:  words to choose from
 # shellcheck shell=bash
 _thompson() {
@@ -10,7 +10,7 @@ _thompson() {
   elif [ "$before" = = ]; then
     before=${COMP_WORDS[COMP_CWORD - 2]}
   fi
-  # `--set key=va` comes as the words --set, key, =, va.
+  # bash splits `--set key=va` into the words --set, key, =, va.
   case "${COMP_WORDS[COMP_CWORD - 3]-} ${COMP_WORDS[COMP_CWORD - 1]}" in "--set =") key=$before ;; esac
   if [ "$COMP_CWORD" -eq 1 ]; then
     words="$("$program" --help 2>/dev/null | sed -n 's/^  \([a-z][a-z]*\)  *.*/\1/p') --help --version"
@@ -45,7 +45,7 @@ _thompson_names() { "${COMP_WORDS[0]}" list "$@" 2>/dev/null | sed -n 's/^  \([a
 # The keys that `thompson list` describes under a name.
 _thompson_keys() { "${COMP_WORDS[0]}" list "$1" 2>/dev/null | sed -n 's/^\([a-z][a-z0-9_.]*\): .*/\1/p'; }
 
-# What --option takes: keys of prior.* without the prefix in `train`, options of the sampler that is named already in `sample`.
+# What --option accepts: in `train` the keys of prior.* without the prefix, in `sample` the options of the sampler already named.
 _thompson_options() {
   local i
   case "$1" in
@@ -58,7 +58,7 @@ _thompson_options() {
   esac
 }
 
-# Folders that hold a study, here and in results/.
+# Folders that contain a study, here and in results/.
 _thompson_results() {
   local study
   for study in "$1"*/study.yaml results/*/study.yaml; do

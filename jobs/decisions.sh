@@ -1,9 +1,9 @@
 #!/bin/bash
-# Purpose: the studies of docs/results/decisions.md, their picture and their tables.
-# Needs:   data/movielens.nc and data/mnist.nc for two of them, which are skipped without; see data/README.md
+# Purpose: runs the studies of docs/results/decisions.md, draws their picture and prints their tables.
+# Needs:   data/movielens.nc and data/mnist.nc for two of them, which are skipped if the files are missing; see data/README.md
 # Cost:    about 8 min of CPU time
 # Output:  results/decisions/figure_decisions.png, results/decisions*/results.nc
-# Usage:   jobs/decisions.sh [PROGRAM]     in the folder of the results; PROGRAM is thompson by default
+# Usage:   jobs/decisions.sh [PROGRAM]     run in the folder that holds the results; PROGRAM is thompson by default
 set -euo pipefail
 
 program=${1:-thompson} jobs=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Purpose: install the Debian packages that thompson needs to be built, tested and run, and its results to be drawn.
-# Cost:    a download on a bare system; nothing at all when everything is there.
-# Output:  none; calls apt-get only when a package is missing (as root, or through sudo).
+# Purpose: install the Debian packages needed to build, test and run thompson and to draw its results.
+# Cost:    a download on a bare system; nothing at all if everything is installed.
+# Output:  none; calls apt-get only if a package is missing (as root, or through sudo).
 set -eu
 
 packages="
@@ -12,7 +12,7 @@ netcdf-bin nco
 python3 python3-numpy python3-scipy python3-xarray python3-netcdf4 python3-yaml python3-matplotlib python3-pandas python3-sklearn python3-pot
 "
 
-# Debian 12 has it, Debian 13 does not; figure_diffts_3.py does without.
+# Debian 12 has it, Debian 13 does not; figure_diffts_3.py works without it.
 optional="umap-learn"
 
 fail() {
@@ -60,6 +60,6 @@ $as_root apt-get update || fail "apt-get update failed: is there a network, and 
 for package in $optional; do
   [ -z "$(apt-cache madison "$package")" ] || missing="$missing $package"
 done
-# shellcheck disable=SC2086  # one word for each package
+# shellcheck disable=SC2086  # split into one word per package
 $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $missing ||
   fail "apt-get could not install:$missing"

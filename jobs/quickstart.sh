@@ -1,6 +1,6 @@
 #!/bin/bash
 # Purpose: from a fresh clone to a figure: install packages, build, run a bandit study on all cores, print its table, draw its figure.
-# Cost:    build and jobs/quickstart.yaml: measured, see README
+# Cost:    the build, and that of jobs/quickstart.yaml
 # Output:  results/NAME/ with results.nc, prior_samples.nc, figure_diffts_2.png and .pdf, report.html, where the study file is NAME.yaml
 set -euo pipefail
 

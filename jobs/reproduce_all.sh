@@ -1,12 +1,12 @@
 #!/bin/bash
-# Purpose: every figure of the three papers in one go, and a page for each paper: what it claims, claim by claim, beside what we measure.
+# Purpose: every figure of the three papers in one go, and a page for each paper that sets each of its claims against what we measure.
 # Cost:    --scale full, the studies as they are in jobs/, MovieLens and MNIST included: 2.5 hours of CPU time;
-#          --scale quick: 14 CPU minutes, 20 min on two cores that had other work too
+#          --scale quick: 14 CPU minutes, 20 min on two cores that were also busy with other work
 # Output:  results/reproduce_SCALE/STUDY/ with results.nc, figures and report.html; results/reproduce_SCALE/diffts.html, vits.html and
 #          tilted.html
 set -euo pipefail
 
-# Study | its figure | data that it needs | --set at quick scale
+# Study | its figure | data that it needs | --set options at quick scale
 studies='
 figure2                 | figure_diffts_2.py                   |                   | runs=128 prior.replicates=2
 figure2_neurips         | figure_diffts_2.py                   |                   | runs=128 prior.replicates=2
@@ -78,11 +78,11 @@ build_program
 results=results/reproduce_$scale
 failed=() skipped=() without=()
 
-# A signal is answered when the command that runs has ended; from a terminal it reaches that too.
+# A signal is handled when the current command has ended; a signal from a terminal reaches that command too.
 stop() { fail "stopped; start it again to go on" 75; }
 trap stop INT TERM
 
-# note WHAT STATUS: a command failed, and the others go on.
+# note WHAT STATUS: records that a command failed; the others continue.
 note() {
   [ "$2" -ne 75 ] || stop
   failed+=("$1 (exit status $2)")
@@ -104,7 +104,7 @@ while IFS='|' read -r study figure data quick <&3; do
   [ -f "$file" ] || file=jobs/papers/$study.yaml
   mpiexec -n "$ranks" build/user/thompson run "$file" -o "$results/$study" --resume "${options[@]}" || status=$?
   [ "$status" -eq 0 ] || note "$study" "$status"
-  # 5: some tasks failed and the results of the others are written. Otherwise results in the folder are of an earlier run.
+  # 5: some tasks failed and the results of the others are written. Otherwise the results in the folder are from an earlier run.
   if [ "$status" -ne 0 ] && [ "$status" -ne 5 ]; then
     without+=(--failed "$study")
     continue
@@ -124,7 +124,7 @@ for paper in diffts vits tilted; do
   status=0
   "$THOMPSON_PYTHON" analysis/claims/claims.py "$results" --paper "$paper" "${without[@]}" \
     --note "Studies of jobs/reproduce_all.sh --scale $scale." || status=$?
-  # 3: none of its studies is there, which is told.
+  # 3: none of its studies is there; claims.py says so.
   [ "$status" -eq 0 ] || [ "$status" -eq 3 ] || note "claims of $paper" "$status"
 done
 

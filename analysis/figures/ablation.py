@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Any metric of a study against any key that it sweeps.
 
-One line for each policy, one panel for each combination of the other swept keys; values of a key that are words stand side by
+One line for each policy, one panel for each combination of the other swept keys; values of a key that are words appear side by
 side in the order of the study. Metrics: the curves of the study (regret, emd, sd_ratio, ...) at one point (the last round or
 sample size, or --at), and seconds (CPU for one run without training), seconds_train (CPU to learn the prior once), fallbacks
-(numerical fallbacks for one run). Error bars are one standard error, over runs or over learned priors, whichever is larger (of
-what is counted once a run, over learned priors). Grey band: the Monte-Carlo floor, the error of a second set of exact draws.
+(numerical fallbacks in one run). Error bars are one standard error, over runs or over learned priors, whichever is larger (for
+metrics with one number per run, over learned priors). Grey band: the Monte-Carlo floor, the error of a second set of exact draws.
 
 Reads DIR/results.nc; writes DIR/ablation_METRIC.png and .pdf.
 """
@@ -33,7 +33,7 @@ def is_number(values):
 
 
 def places(values):
-    """Where the values of a key [setting] stand, and their words where they are no numbers: (x [setting], words or None)."""
+    """Positions of the values of a key [setting], and their words if they are not numbers: (x [setting], words or None)."""
     if is_number(values):
         return values, None
     words = list(dict.fromkeys(map(wording.plain, values)))
@@ -41,7 +41,7 @@ def places(values):
 
 
 def named(keys, name):
-    """The key of that name, or the only one that ends with it: `noise` for problem.noise."""
+    """The key with that name, or the only one that ends with it: `noise` for problem.noise."""
     found = [key for key in keys if name in (key, key.rpartition(".")[2])]
     if len(found) != 1:
         raise Error(f"the study does not sweep {name}; it sweeps {', '.join(keys)}")

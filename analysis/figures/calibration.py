@@ -4,14 +4,14 @@
 One column for each setting, with what the study measured. Top: standard deviation of the draws over that of exact draws
 (metric sd_ratio; below 1: too narrow). Middle: total variation between mode weights of draws and of exact draws (metric
 mode_weight). Both against the number of observations, with the Monte-Carlo floor that exact draws reach. Bottom: for each policy the
-distribution function of the rank of theta* among the draws at one number of observations (metric rank), less that of uniform ranks, with a
-band that holds all of it with 95% probability when the draws are exact (Säilynoja, Bürkner and Vehtari 2022). Draws that are too narrow
-have it above on the left and below on the right, too wide ones the reverse; it stays on one side when they are off to one side.
+distribution function of the rank of theta* among the draws at one number of observations (metric rank), minus that of uniform ranks, with a
+band that contains the whole curve with 95% probability when the draws are exact (Säilynoja, Bürkner and Vehtari 2022). If draws are too
+narrow, the curve is above on the left and below on the right; if too wide, the reverse; if biased to one side, it stays on one side.
 
-The table that is printed also has the ranks of |theta*| and of the likelihood at theta* (metrics rank_norm and rank_log_likelihood), which find
+The printed table also has the ranks of |theta*| and of the likelihood at theta* (metrics rank_norm and rank_log_likelihood), which reveal
 errors that coordinates do not.
 
-Two p-values that ranks are uniform (simulation-based calibration): p of the chi-squared test, p ecdf of the band, as in the figure.
+Two p-values that ranks are uniform (simulation-based calibration): p for the chi-squared test, p ecdf for the band, as in the figure.
 Settings and sample sizes share their random numbers, so they are tested one by one, never pooled. Prints the tests too.
 
 Reads DIR/results.nc; writes DIR/calibration.png and .pdf.
@@ -30,12 +30,12 @@ import panel
 import script
 import style
 
-# Curves of the upper panels; whether on a log axis (a total variation may be zero).
+# Curves of the upper panels; whether they use a log axis (a total variation may be zero).
 CURVES = {"sd_ratio": None, "mode_weight_error": False}
-PER_BIN = 8         # expected runs in a bin, at least
+PER_BIN = 8         # least expected number of runs in a bin
 MOST_BINS = 20
-POINTS = 64         # of a distribution function, at most
-REACH = 2.0         # so many times the band are drawn
+POINTS = 64         # most points of a distribution function
+REACH = 2.0         # the axis extends to this multiple of the band
 LEVEL = 0.05
 BESIDE = 3          # distribution functions side by side
 
@@ -47,7 +47,7 @@ class Ranks:
     expected: np.ndarray    # [bins]
     statistic: float
     p: float
-    points: tuple           # [point], as shares of the range of ranks
+    points: tuple           # [point], as fractions of the range of ranks
     below: np.ndarray       # [point], ranks below each
     p_ecdf: float
 
@@ -55,12 +55,12 @@ class Ranks:
         return int(self.counts.sum())
 
     def band(self):
-        """What the distribution function is less that of uniform ranks, at most and at least, in the band: [point] each."""
+        """The distribution function minus that of uniform ranks, at most and at least, within the band: [point] each."""
         return tuple(edge / self.runs() - np.array(self.points) for edge in ecdf.band(self.runs(), self.points, 1 - LEVEL))
 
 
 def edges(draws, parts):
-    """[parts + 1] ends of parts of the ranks; these are whole numbers, so parts may differ by one."""
+    """[parts + 1] ends of parts of the ranks; ranks are whole numbers, so the sizes of parts may differ by one."""
     return np.rint(np.linspace(0, draws + 1, parts + 1))
 
 
@@ -80,7 +80,7 @@ def ranks(values, draws):
 
 
 def number_of_draws(dataset):
-    """Draws in each setting, [setting]."""
+    """Number of draws in each setting, [setting]."""
     swept = design.swept(dataset).get("draws")
     if swept is not None:
         return swept.astype(int)
@@ -91,7 +91,7 @@ def number_of_draws(dataset):
 
 
 def tests(dataset, at, rank="rank"):
-    """{(setting index, label): Ranks} of this rank at this sample size."""
+    """{(setting index, label): Ranks} for this rank at this sample size."""
     where, draws = metrics.points(dataset, at), number_of_draws(dataset)
     return {(s, label): ranks(dataset[rank].values[s, p, :, where[s]], draws[s])
             for s in range(len(where)) for p, label in enumerate(design.policy_names(dataset))}
@@ -108,7 +108,7 @@ def p_text(p):
 
 
 def draw_ranks(axis, found, label, colour, threshold):
-    """One small distribution function of ranks less that of uniform ones."""
+    """One small distribution function of ranks, minus that of uniform ones."""
     axis.axhline(0, color=style.FAINT, linewidth=0.6, linestyle=":", zorder=4)
     if found.points:
         low, high = found.band()
@@ -181,7 +181,7 @@ def draw(dataset, at=None):
 
 
 def measured(dataset):
-    """The ranks that the study measured."""
+    """The kinds of ranks that the study measured."""
     return [rank for rank in significance.RANKS if rank in store.curves(dataset)]
 
 

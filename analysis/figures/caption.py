@@ -1,9 +1,9 @@
-"""What stands below a figure: which runs, priors, seed and rewards its study has, and how to read its lines, in whole sentences."""
+"""The caption below a figure: which runs, priors, seed and rewards its study has, and how to read its lines, in whole sentences."""
 from thompson import averages, design, significance, store
 
 
 def rewards(dataset):
-    """What a reward is, beside its mean; None where there are no rewards, all are in a table, or noise is part of the signal to noise ratio."""
+    """What a reward consists of besides its mean; None if there are no rewards, all are in a table, or noise is part of the signal-to-noise ratio."""
     if store.axis(dataset) == "step" or design.config(dataset, "problem.family") in ("inverse", "table"):
         return None
     likelihood, noise = design.config(dataset, "likelihood"), design.config(dataset, "problem.noise")
@@ -15,7 +15,7 @@ def rewards(dataset):
 
 
 def of_study(dataset):
-    """What one must know of a study to judge its lines: runs, priors, seed, rewards."""
+    """What readers must know about a study to judge its lines: runs, priors, seed, rewards."""
     failed = averages.counts(dataset)[1]
     parts = [f"{averages.run_words(dataset)} for each policy" + (f" ({failed.sum()} failed)" if failed.any() else "")]
     if averages.replicates(dataset) > 1:
@@ -25,12 +25,12 @@ def of_study(dataset):
 
 
 def facts(datasets):
-    """The same of each study, a list; the same sentence once."""
+    """The same for each study, as a list; identical sentences appear once."""
     return list(dict.fromkeys(map(of_study, datasets)))
 
 
 def draws(dataset):
-    """How many draws were compared, where the file says."""
+    """How many draws were compared, if the file says so."""
     number = design.config(dataset, "draws")
     return f"{number} draws for each history. " if number else ""
 
@@ -42,7 +42,7 @@ def curves(datasets):
 
 
 def points(datasets, floor):
-    """How to read lines with error bars; `floor`: one is drawn."""
+    """How to read lines with error bars; `floor`: whether one is drawn."""
     text = (f"Lines: mean over completed runs; bars: one standard error {significance.errors_over(datasets)}; policies are shifted slightly "
             "sideways.")
     if floor:

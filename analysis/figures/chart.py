@@ -1,6 +1,6 @@
 """What the charts of a report show, as plain numbers that report.js draws: curves of a metric, and the metric against its cost.
 
-Policies go by their index in the study. Numbers have four digits; a curve has at most POINTS points.
+Policies are identified by their index in the study. Numbers have four digits; a curve has at most POINTS points.
 """
 import numpy as np
 
@@ -10,7 +10,7 @@ import style
 
 POINTS = 120
 SHOWN = 8           # policies that are switched on at first: the first of the study and the best
-FEW = 12            # as many policies or fewer are all switched on, with the colours of style.py where these tell them apart
+FEW = 12            # up to this number, all policies are switched on, with the colours of style.py if these tell them apart
 PALETTE = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#332288", "#882255", "#117733", "#56B4E9", "#666666"]
 DASHES = ["", "6 3", "2 2", "8 2 2 2"]
 DARK = 0.35         # colours of a lower luminance are mixed with white on a dark page
@@ -23,7 +23,7 @@ def along(dataset):
 
 
 def at_end(dataset, metric):
-    """A metric in words, and where its last point is."""
+    """A metric in words, and the position of its last point."""
     return metrics.label(dataset, metric) if has_curve(dataset, metric) else metrics.words(dataset, metric)
 
 
@@ -33,7 +33,7 @@ def rounded(values):
 
 
 def on_dark(colour):
-    """`colour`, as it is seen on a dark page too."""
+    """`colour`, adjusted so that it can be seen on a dark page too."""
     rgb = np.array(style.matplotlib.colors.to_rgb(colour))
     luminance = rgb @ [0.2126, 0.7152, 0.0722]
     mixed = rgb if luminance > DARK else rgb + (1 - rgb) * (DARK + 0.3 - luminance)
@@ -53,7 +53,7 @@ def at_the_end(dataset, metric):
 
 
 def diverged(dataset, metric):
-    """Which policies leave the axis in some setting, as in the figures."""
+    """Which policies leave the axis in some setting, in the same way as in the figures."""
     ends = at_the_end(dataset, metric)[0]
     cuts = [panel.ceiling(row) for row in ends]
     return np.any([np.zeros(len(row), bool) if cut is None else row > cut for row, cut in zip(ends, cuts)], axis=0)
@@ -78,12 +78,12 @@ def policies(dataset, metric):
 
 
 def thinned(count):
-    """At most POINTS indices of so many points, the first and the last among them."""
+    """At most POINTS indices of `count` points, including the first and the last."""
     return np.unique(np.linspace(0, count - 1, min(count, POINTS)).round().astype(int))
 
 
 def has_curve(dataset, metric):
-    """Whether a metric changes along the axis; some are one number for the whole run."""
+    """Whether a metric changes along the axis; some metrics are one number for the whole run."""
     means = dataset[f"{metric}_mean"].values
     known = np.isfinite(means).any(axis=-1)
     return means.shape[-1] > 1 and not (known.any() and all(np.ptp(row[np.isfinite(row)]) == 0 for row in means[known]))
@@ -94,7 +94,7 @@ def of_curve(dataset, metric, s, title):
     axis = store.axis(dataset)
     means, errors = (values[s] for values in averages.moments(dataset, metric))
     points = np.arange(averages.last_rounds(dataset)[s] + 1)
-    known = points[np.isfinite(means[:, points]).any(axis=0)]  # some are measured at a few points alone
+    known = points[np.isfinite(means[:, points]).any(axis=0)]  # some are measured only at a few points
     use = known[thinned(len(known))] if len(known) else points[thinned(len(points))]
     x = dataset[axis].values[use]
     means, errors = means[:, use], errors[:, use]
@@ -107,7 +107,7 @@ def of_curve(dataset, metric, s, title):
 
 
 def front(costs, values):
-    """Indices of the points that no other beats in cost and value, cheapest first."""
+    """Indices of the points that no other point beats in both cost and value, cheapest first."""
     best, found = np.inf, []
     for p in np.lexsort((values, costs)):
         if np.isfinite(costs[p]) and values[p] < best:
@@ -117,7 +117,7 @@ def front(costs, values):
 
 
 def of_cost(dataset, metric, s, title):
-    """The chart of a metric at the last point against CPU seconds of a run, in setting s; `oracle`, which knows theta*, takes no part in
+    """The chart of a metric at the last point against CPU seconds per run, in setting s; `oracle`, which knows theta*, is not part of
     the front."""
     values, errors, _ = (numbers[s] for numbers in at_the_end(dataset, metric))
     costs = metrics.over_runs(dataset, "seconds")[0][s]

@@ -1,4 +1,4 @@
-"""How soon a method reaches a known target, in steps and in CPU seconds, and how that grows with a number."""
+"""How soon a method reaches a known target, in steps and in CPU seconds, and how that grows with a swept number."""
 import numpy as np
 
 from thompson import averages, design, store
@@ -10,14 +10,14 @@ CHAINS = {"lmc"}
 
 
 def maximum(dataset):
-    """The step at which a run ends that has not reached the target."""
+    """The step at which a run that has not reached the target ends."""
     limit = design.config(dataset, "max_steps")
     return float(limit) if limit else float(dataset["step"].values[-1])
 
 
 def steps(dataset):
-    """For the completed runs: mean number of steps and its standard error, those that did not arrive counted with all steps, and how
-    many these are: [setting, policy] each."""
+    """For the completed runs: mean number of steps and its standard error, counting all steps of runs that did not arrive, and the
+    number of such runs: [setting, policy] each."""
     ok = dataset["status"].values == store.STATUS_OK
     reached = dataset[STEPS].values[..., -1]
     mean, error, _ = averages.mean_and_error(np.where(ok, np.where(np.isfinite(reached), reached, maximum(dataset)), np.nan))
@@ -25,7 +25,7 @@ def steps(dataset):
 
 
 def burn_in(dataset):
-    """Steps that a policy makes before its first counted one, [policy]."""
+    """Steps that a policy takes before its first counted one, [policy]."""
     return np.array([BURN_IN if name in CHAINS else 0 for name in design.policy_names(dataset).values()])
 
 

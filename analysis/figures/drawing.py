@@ -1,4 +1,4 @@
-"""The command line of the scripts that draw: which studies and policies, how the figure looks and where it goes."""
+"""The command line of the drawing scripts: which studies and policies, how the figure looks and where it goes."""
 import argparse
 import pathlib
 
@@ -10,7 +10,7 @@ ENDINGS = (".png", ".pdf", ".svg")
 
 
 def figure_file(name):
-    """A file that is given with -o."""
+    """A file given with -o."""
     path = pathlib.Path(name)
     if path.suffix not in ENDINGS:
         raise argparse.ArgumentTypeError(f"{path}: the file name must end with one of {' '.join(ENDINGS)}")
@@ -26,7 +26,7 @@ def inches(text):
 
 
 def options(description, values=True):
-    """The command line of a script that draws; `values`: it has an axis of values and sentences below."""
+    """The command line of a drawing script; `values`: the figure has an axis of values and sentences below it."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("-o", "--output", metavar="FILE", action="append", type=figure_file,
                         help="write there instead, the format by the ending (may be repeated)")
@@ -39,7 +39,7 @@ def options(description, values=True):
 
 
 def study_options(description, study, several=False):
-    """The same with the results folder of a study, or of several; `study` says of which."""
+    """The same with the results folder of one study, or of several; `study` says which kind."""
     parser = options(description)
     parser.add_argument("folders", metavar="DIR", nargs="+" if several else 1, help=f"results folder of {study}")
     for option, what in (("policies", "draw these policies alone, in this order"), ("without", "leave these policies out")):
@@ -48,14 +48,14 @@ def study_options(description, study, several=False):
 
 
 def parse(parser):
-    """The arguments; their look is that of every figure which follows."""
+    """The arguments; the look that they ask for applies to every figure that follows."""
     arguments = parser.parse_args()
     style.LOOK = style.Look(**{name: given for name, given in vars(arguments).items() if name in style.Look.__annotations__})
     return arguments
 
 
 def results(arguments, kind="bandit"):
-    """The studies of the command line, a list, with the policies that it names."""
+    """The studies on the command line, as a list, with the policies that it names."""
     return design.selected([store.results(folder, kind) for folder in arguments.folders], arguments.policies, arguments.without)
 
 
@@ -65,7 +65,7 @@ def outputs(arguments, name):
 
 
 def save(figure, paths):
-    """Write the figure to every path, the format by its ending, and print where."""
+    """Write the figure to every path, in the format of its suffix, and print where."""
     for path in paths:
         mark = {"Software" if path.suffix == ".png" else "Creator": script.MARK}
         figure.savefig(script.writable(path), bbox_inches="tight", facecolor="white", metadata=mark)

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Regret over the floor of regret: a row for each setting, a colour for each prior, hollow for Thompson sampling, filled for the rule
-that was chosen on the other half of the runs.
+"""Regret relative to the floor of regret: a row for each setting, a colour for each prior, hollow marks for Thompson sampling, filled marks for
+the rule that was chosen on the other half of the runs.
 
-For bandit studies with the metric regret_floor whose policies are methods with several rules (jobs/decisions.yaml and its kin). What is left between
-the filled marks of a row is what a better prior is worth once the rule is right.
+For bandit studies with the metric regret_floor whose policies are methods with several rules (jobs/decisions.yaml and the like). The distance
+between the filled marks of a row is what a better prior gains once the rule is right.
 
 Reads results.nc of each DIR; writes figure_decisions.png and .pdf into the first DIR, and prints the numbers.
 """
@@ -25,7 +25,7 @@ PRIORS = {"ts": ("#777777", "o", "N(0, I)"), "tuned_ts": ("#E69F00", "v", "Gauss
 
 
 def names(dataset):
-    """What each setting is of, and what else it has that the first one has not."""
+    """The name of each setting: its distribution of theta*, and the swept values in which it differs from the first setting."""
     swept = {key: [wording.plain(value) for value in values] for key, values in design.swept(dataset).items()}
     theta = swept.pop("problem.theta", None)
     if theta is None:
@@ -53,7 +53,7 @@ def draw(tables, datasets):
     style.use()
     rows = [(name, group) for found in tables for name, group in found.groupby("name", sort=False)]
     figure, axis = plt.subplots(figsize=style.LOOK.size or (8, 1.2 + 0.34 * len(rows)), layout="constrained")
-    used = {}  # by the words of a prior: its mark
+    used = {}  # {words of a prior: its mark}
     for y, (_, group) in enumerate(rows):
         for k, one in enumerate(group.itertuples()):
             colour, marker, words = PRIORS.get(one.method, ("black", "*", one.method))

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Figures 2 and 4 of "Online Posterior Sampling with a Diffusion Prior" (DiffTS), for any bandit study.
 
-One column for each setting. Upper panel: samples of the true prior (blue) and of the learned diffusion prior (red); in more
-than two dimensions their first two principal components. Lower panel: cumulative regret against the round, mean over
+One column for each setting. Upper panel: samples of the true prior (blue) and of the learned diffusion prior (red), in more
+than two dimensions as their first two principal components. Lower panel: cumulative regret against the round, mean over
 completed runs with a band of one standard error. A policy that diverges leaves the axis, and the panel says where it ends.
 
 Reads DIR/results.nc and DIR/prior_samples.nc; writes DIR/figure_diffts_2.png and .pdf.

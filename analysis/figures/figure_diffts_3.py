@@ -2,8 +2,8 @@
 """Figures 3 (MovieLens) and 5 (MNIST) of "Online Posterior Sampling with a Diffusion Prior" (DiffTS): bandits on real data.
 
 Give the folders of the linear and of the logistic study, or one of them. Left: samples of the true prior (blue) and of the
-learned diffusion prior (red) of the first study, once as their first two principal components, which keep distances, and once
-through UMAP as in the paper (t-SNE where the package umap-learn is missing), which keeps neighbours. Right: for each study the
+learned diffusion prior (red) of the first study, once as their first two principal components, which preserve distances, and once
+through UMAP as in the paper (t-SNE if the package umap-learn is missing), which preserves neighbours. Right: for each study the
 cumulative regret against the round, mean over completed runs with a band of one standard error.
 
 Reads results.nc and prior_samples.nc of each DIR; writes figure_diffts_3.png and .pdf into the first DIR.
@@ -24,9 +24,9 @@ import style
 
 
 def embed(points):
-    """A map of points [n, d] into the plane that keeps neighbours, and its name: ([n, 2], name)."""
+    """A map of points [n, d] into the plane that preserves neighbours, and its name: ([n, 2], name)."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # both libraries announce changes of their defaults
+        warnings.simplefilter("ignore")  # both libraries warn of changes to their defaults
         try:
             from umap import UMAP
             return UMAP(random_state=0).fit_transform(points), "UMAP"
@@ -38,8 +38,8 @@ def embed(points):
 
 
 def neighbours(samples):
-    """As prior.plane, by a map of all sources together. A theta that was drawn more than once from a finite set
-    stands for itself once: repeated points would make clusters of their own."""
+    """As prior.plane, by one map of all sources together. A theta that was drawn more than once from a finite set
+    is used once: repeated points would form clusters of their own."""
     samples = {source: np.unique(rows, axis=0) for source, rows in samples.items()}
     mapped, name = embed(np.concatenate(list(samples.values())))
     ends = np.cumsum([len(rows) for rows in samples.values()])
@@ -47,7 +47,7 @@ def neighbours(samples):
 
 
 def draw(studies):
-    """The whole figure, of [(results, prior samples), ...]: two panels of priors, one of regret for each study."""
+    """The whole figure, from [(results, prior samples), ...]: two panels of priors, one of regret for each study."""
     style.use()
     styles = style.lines({label: name for dataset, _ in studies for label, name in design.policy_names(dataset).items()})
     figure, places = panel.grid(2 + len(studies), names=styles)

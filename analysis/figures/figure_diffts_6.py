@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Figure 6 of "Online Posterior Sampling with a Diffusion Prior" (DiffTS): what learning and the number of stages are worth.
+"""Figure 6 of "Online Posterior Sampling with a Diffusion Prior" (DiffTS): what training samples and stages gain.
 
 Give one or more results folders of bandit studies that sweep prior.train_samples or prior.stages; the panels that they allow
 are drawn: (a) regret at the last round against the number of training samples, (b) against the number of stages, one panel for
@@ -20,7 +20,7 @@ SAMPLES, STAGES, KEEP = "prior.train_samples", "prior.stages", "prior.keep_signa
 
 
 def titled(panels, letter, words=None):
-    """The same panels; their titles have the letter of the paper's figure, and say `words` where given."""
+    """The same panels; their titles begin with the letter of the paper's figure, and say `words` if given."""
     for one in panels:
         one.title = " ".join(filter(None, [f"({letter})", words or one.title]))
     return panels
@@ -33,14 +33,14 @@ def of_study(dataset):
         made += titled(ablation.panels(dataset, "regret", SAMPLES), "a", None if len(keys) > 1 else "training set")
     if STAGES in keys:
         made += titled(ablation.panels(dataset, "regret", STAGES), "b", None if len(keys) > 1 else "stages")
-        one = design.swept(dataset)[KEEP][0] if KEEP in design.swept(dataset) else None  # time does not depend on it
+        one = design.swept(dataset)[KEEP][0] if KEEP in design.swept(dataset) else None  # time does not depend on keep_signal
         for metric, words in (("seconds", "one run"), ("seconds_train", "learning")):
             made += titled(ablation.panels(dataset, metric, STAGES, select=lambda other: other.get(KEEP) == one), "c", words)
     return made
 
 
 def draw(datasets):
-    """The whole figure, of the results of one or more studies."""
+    """The whole figure, from the results of one or more studies."""
     studies = [of_study(dataset) for dataset in datasets]
     panels = sorted((one for made in studies for one in made), key=lambda one: one.title[:3])
     if not panels:

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Figure 7 of "Online Posterior Sampling with a Diffusion Prior" (DiffTS): distance of each sampler to the exact posterior.
 
-One column for each setting. Upper panel, where DIR/prior_samples.nc exists: samples of the true prior (blue) and of the
-learned diffusion prior (red). Lower panel: distance between the draws of a sampler and exact posterior draws (the first that the study
-measured: in the paper the earth mover's), against the number of observations; the grey band is the Monte-Carlo floor, the distance between two sets of exact draws, which a perfect
-sampler reaches. Dashed: the same sampler with other options, such as the exact chain. A sampler that diverges leaves the axis,
-and the panel says how far.
+One column for each setting. Upper panel, if DIR/prior_samples.nc exists: samples of the true prior (blue) and of the learned
+diffusion prior (red). Lower panel: distance between the draws of a sampler and exact posterior draws (the first distance that the
+study measured; the paper uses the earth mover's), against the number of observations; the grey band is the Monte-Carlo floor, the
+distance between two sets of exact draws, which a perfect sampler reaches. Dashed: the same sampler with other options, such as the
+exact chain. A sampler that diverges leaves the axis, and the panel says how far.
 
 Reads DIR/results.nc and DIR/prior_samples.nc; writes DIR/figure_diffts_7.png and .pdf.
 """

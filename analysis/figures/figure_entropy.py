@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""How sure an agent is of the best arm: the entropy H(A*) under its posterior draws before each round, and its regret beside the bound
+"""How sure an agent is of the best arm: the entropy H(A*) under its posterior draws before each round, and its regret compared with the bound
 of Russo and Van Roy (2016, An information-theoretic analysis of Thompson sampling): sqrt(2 s^2 d H(A*) n) after n rounds of exact
-Thompson sampling with linear rewards, H(A*) before the first round and s the standard deviation of a reward under the prior.
+Thompson sampling with linear rewards, with H(A*) before the first round and s the standard deviation of a reward under the prior.
 
-Two panels for each setting of a bandit study with metrics: [optimal_arm_entropy] (jobs/questions/entropy.yaml). Policies without one posterior
-of theta* have no curve of entropy and are left out. The bound takes H(A*) from the policy that has the highest.
+Two panels for each setting of a bandit study with metrics: [optimal_arm_entropy] (jobs/questions/entropy.yaml). Policies without a single
+posterior of theta* have no entropy curve and are left out. The bound uses the H(A*) of the policy that has the highest.
 
 Reads DIR/results.nc; writes DIR/figure_entropy.png and .pdf.
 """
@@ -19,18 +19,18 @@ import panel
 import script
 
 CURVE = "optimal_arm_entropy"
-POINTS = 16         # rounds that are drawn, even in their logarithm
+POINTS = 16         # rounds that are drawn, evenly spaced in their logarithm
 BOUND = "bound of Russo and Van Roy"
 
 
 def bounded(lines, bound):
-    """The panel with one more line, which has no error."""
+    """The panel with the bound as one more line, without error bars."""
     return dataclasses.replace(lines, means=np.vstack([lines.means, bound]), errors=np.vstack([lines.errors, 0 * bound]),
                                names={**lines.names, BOUND: BOUND}, done=np.append(lines.done, lines.wanted))
 
 
 def panels(dataset, spread, dimension):
-    """The entropy, then the regret with the bound, of each setting."""
+    """For each setting a panel of the entropy, then one of the regret with the bound."""
     if CURVE not in store.curves(dataset):
         raise Error(f"no {CURVE}: the study has no metrics: [{CURVE}]")
     rounds = dataset["round"].values

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Which sampler to take: distance of the draws to the exact posterior, over what exact draws reach, against the CPU time of a draw.
+"""Which sampler to choose: distance of the draws to the exact posterior, relative to that of exact draws, against the CPU time per draw.
 
 One panel for each distribution of theta*, from one or more posterior studies. Distances are geometric means over numbers of
-observations of the mean over runs; the time is that of all of them together. Points of one sampler are joined, with its size at each:
-the last word of the policy's label, and the number of stages where the prior is a chain. They are open where the prior is known (prior:
-exact) instead of learned. The stairs are the Pareto front: no other sampler of a learned prior is both closer and faster than those on it.
+observations of the mean over runs; the time covers all of them together. Points of one sampler are joined and labelled with its size:
+the last word of the policy's label, and the number of stages if the prior is a chain. They are open if the prior is known (prior:
+exact) instead of learned. The staircase is the Pareto front: no other sampler of a learned prior is both closer and faster than a point on it.
 
 Reads results.nc of each DIR; writes figure_frontier.png and .pdf into the first DIR, and prints the points.
 """
@@ -26,7 +26,7 @@ import script
 import style
 
 MICRO = 1e6
-# By the kind of prior that a sampler needs: marker, words; and the samplers that need another one than a diffusion model.
+# For each kind of prior that a sampler needs: marker, words; and the samplers that need a prior other than a diffusion model.
 KINDS = {"gaussian": ("o", "Gaussian"), "mixture": ("^", "mixture of Gaussians (components)"),
          "diffusion": ("D", "diffusion model (particles / stages)"), "denoiser": ("s", "denoiser for any precision (steps)")}
 KIND_OF = {"ts": "gaussian", "tuned_ts": "gaussian", "mixts": "mixture", "localised": "denoiser"}
@@ -38,7 +38,7 @@ class Point:
     name: str        # of the sampler
     size: str
     exact: bool      # the prior is known, not learned
-    cost: float      # CPU microseconds of a draw
+    cost: float      # CPU microseconds per draw
     value: float     # distance over floor
     error: float     # standard error of the value
 
@@ -48,13 +48,13 @@ class Point:
 
 
 def size(label, name, stages):
-    """What a policy's label says of its size, and the stages of its chain."""
+    """The size that a policy's label gives, and the stages of its chain."""
     own = label.split()[-1] if " " in label and label.split()[-1] != name else ""
     return " / ".join(filter(None, (own, stages if KIND_OF.get(name, "diffusion") == "diffusion" else "")))
 
 
 def spread(dataset, curve, mean, floor):
-    """The standard error of the logarithm of the distance over the floor, [setting, policy], to first order; runs have both."""
+    """The standard error of the logarithm of the distance over the floor, [setting, policy], to first order; both are measured in the same runs."""
     runs, exact = averages.of_completed(dataset, curve), averages.of_completed(dataset, curve + store.FLOOR)     # [setting, policy, run, point]
     with np.errstate(invalid="ignore"):
         more = (runs / mean[:, :, None] - exact / floor[:, None, None]).mean(axis=-1)
@@ -63,8 +63,8 @@ def spread(dataset, curve, mean, floor):
 
 
 def points(dataset):
-    """{title of a panel: its points} of one study. If a sampler is the same in several settings of a panel, as those without a chain
-    are at every number of stages, the first one is taken."""
+    """{title of a panel: its points} of one study. If a sampler is the same in several settings of a panel, as one without a chain
+    is at every number of stages, the first setting is used."""
     curve, swept, found = store.curves(dataset)[0], design.swept(dataset), {}
     if averages.floor(dataset, curve) is None:
         raise Error(f"metric {curve} has no floor to compare with")
@@ -88,7 +88,7 @@ def points(dataset):
 
 
 def merged(datasets):
-    """The points of all studies by panel, in the order of the first."""
+    """The points of all studies by panel, in the order of the first study."""
     panels = {}
     for dataset in datasets:
         for title, here in points(dataset).items():
@@ -103,7 +103,7 @@ def front(here):
 
 
 def draw_sampler(axis, series):
-    """The points of one sampler, all of learned or all of known priors."""
+    """The points of one sampler, all of them with learned or all with known priors."""
     colour, learned = style.colour_and_marker(series[0].name)[0], not series[0].exact
     axis.errorbar([one.cost for one in series], [one.value for one in series], [one.error for one in series], linestyle="-",
                   marker=KINDS[series[0].kind][0], color=colour, linewidth=0.8, elinewidth=0.7, capsize=1.5, markersize=4.5 if learned else 3.5,
@@ -111,7 +111,7 @@ def draw_sampler(axis, series):
 
 
 def write_labels(axis, here):
-    """The names of the samplers of learned priors, and the sizes that find a place."""
+    """The names of the samplers of learned priors, and the sizes for which there is room."""
     learned = [one for one in here if not one.exact]
     first = {one.name: one for one in reversed(learned)}
     names = [labels.Label(one.name, (one.cost, one.value), {"fontsize": 7, "fontweight": "bold", "color": style.colour_and_marker(one.name)[0]})
@@ -137,7 +137,7 @@ def draw_panel(axis, title, here):
 
 
 def draw(datasets, panels):
-    """The whole figure, all panels with the same distances."""
+    """The whole figure, with the same distance axis in all panels."""
     style.use()
     figure, places = panel.grid(len(panels))
     points_of_all = [one for here in panels.values() for one in here]

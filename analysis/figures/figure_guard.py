@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""A prior that was learned in another world: the regret it costs, with and without a guard beside it.
+"""A prior that was learned in another world: the regret it costs, with and without a guard.
 
 For bandit studies that sweep problem.theta, prior.file and prior.guard, whose first policy is the reference (jobs/questions/guard.yaml,
-jobs/questions/guard_localised.yaml and jobs/questions/guard_mixture.yaml). Above, for each study, the ratio of regret to the reference for every world and prior:
-without a guard, and with the weight of --guard. Below, the worst of these ratios against the largest loss where the prior is right, a point for
-each weight.
+jobs/questions/guard_localised.yaml and jobs/questions/guard_mixture.yaml). Above, for each study, the ratio of regret to the reference for every
+world and prior: without a guard, and with the weight of --guard. Below, the worst of these ratios against the largest loss where the prior is
+right, a point for each weight.
 
 Reads results.nc of each DIR; writes figure_guard.png and .pdf into the first DIR.
 """
@@ -24,8 +24,8 @@ import style
 
 def ratios(dataset, by="prior_guard"):
     """The worlds and the weights of the guard (or the values of another key), and the ratio, its standard error and the regret of the second
-    policy: ratio[weight, world, prior], the others likewise. The error is that of the paired differences from the reference times the ratio, to
-    first order."""
+    policy: ratio[weight, world, prior], the others likewise. The error is that of the paired differences from (the ratio times the reference),
+    to first order."""
     for key in ("problem_theta", "prior_file", by):
         if key not in dataset:
             raise Error(f"the study does not sweep {key.replace('_', '.', 1)}")
@@ -91,7 +91,7 @@ def draw(datasets, guard):
     curve.set(xlabel="largest loss where the prior is right, in %", ylabel="worst ratio of regret to ts")
     curve.set_title("by weight of the guard")
     style.values(curve)
-    figure.canvas.draw()            # the layout, so that names find their place, and which then stays
+    figure.canvas.draw()            # fixes the layout, so that names can be placed
     figure.set_layout_engine("none")
     labels.ends(curve, ends)
     style.caption(figure, -0.01, [*caption.facts(datasets), "±, bars: one standard error of the ratio, paired; for the worst one it leaves out that it "

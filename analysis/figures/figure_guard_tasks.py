@@ -3,7 +3,7 @@
 
 For bandit studies that sweep problem.theta, prior.file and prior.guard_tasks, whose first policy is the reference (jobs/questions/guard_tasks.yaml,
 jobs/questions/guard_tasks_localised.yaml). Left, the largest and the median ratio of regret to the reference among the priors of other worlds; right,
-the largest and the mean ratio among those of the world itself.
+the largest and the mean ratio among the priors of the world itself.
 
 Reads results.nc of each DIR; writes figure_guard_tasks.png and .pdf into the first DIR.
 """
@@ -20,8 +20,8 @@ import style
 
 
 def summaries(ratio, error):
-    """For ratio[tasks, world, prior]: the largest and the median of the wrong priors, the largest and the mean of the right ones, each with its
-    standard error; that of the largest and of the median is the error of that one ratio (for an even number the larger of the two in the middle)."""
+    """For ratio[tasks, world, prior]: the largest and the median for the wrong priors, the largest and the mean for the right ones, each with its
+    standard error; the error of the largest or the median is that of the one ratio (for an even number, the larger error of the two in the middle)."""
     right = np.eye(ratio.shape[1], dtype=bool)
     wrong, own, of_wrong, of_own = ratio[:, ~right], ratio[:, right], error[:, ~right], error[:, right]
     rows, order = np.arange(len(ratio)), np.argsort(wrong, axis=1)

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Regret against what past tasks were observed: a line for each source of the prior, a panel for each policy and problem; and how far
+"""Regret against the observations of past tasks: a line for each source of the prior, a panel for each policy and problem; and how far
 the prior is from the true one.
 
 For bandit studies that sweep prior.learned_from and one of prior.past_observations and prior.past_tasks
-(jobs/questions/ablation_logs.yaml); other swept keys make more panels. A prior from the true theta does not depend on the observations, and
-is the level that the others come down to. Distances are between samples of the true and of the learned prior, of the first family
-that the study learns and of one replicate.
+(jobs/questions/ablation_logs.yaml); other swept keys make more panels. A prior from the true theta does not depend on the observations; its
+regret is the level that the others approach. Distances are between samples of the true and of the learned prior, for the first family
+that the study learns and for one replicate.
 
 Reads results.nc and prior_samples.nc of each DIR; writes figure_logs.png and .pdf into the first DIR.
 """
@@ -21,7 +21,7 @@ import prior
 import script
 
 AXES = {"prior_past_observations": "observations of each past task", "prior_past_tasks": "past tasks"}
-SAMPLES = 500     # of each prior, for the distance
+SAMPLES = 500     # samples of each prior, for the distance
 
 
 def column(dataset, name):
@@ -31,7 +31,7 @@ def column(dataset, name):
 
 @dataclasses.dataclass
 class Grid:
-    """Where each setting stands: on which line, at which x and in whose panel."""
+    """Where each setting belongs: on which line, at which x and in which panel."""
     axis: str
     source: list
     place: list
@@ -69,7 +69,7 @@ def distances(dataset):
 
 
 def panels(dataset):
-    """One panel for each policy and each setting of the keys that are not drawn, and one of distances for each of these."""
+    """One panel for each policy and each setting of the other keys, and one of distances for each setting of these keys."""
     grid = grid_of(dataset)
     means, errors = (averages.at_end(dataset, values) for values in averages.moments(dataset, "regret"))
     done, wanted = averages.counts(dataset)[0], averages.asked(dataset)
@@ -88,7 +88,7 @@ def decades(axis, one):
 
 
 def draw(datasets):
-    """The whole figure, of the results of one or more studies."""
+    """The whole figure, from the results of one or more studies."""
     made = [one for dataset in datasets for one in panels(dataset)]
     return panel.page(made, datasets, finish=decades)
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Values of policies from a log of events (a replay study): each estimator's value with its 95% interval, one panel for each setting. A hollow
-marker: the log has hardly anything of what the policy does, and the value is not to be trusted.
+marker: the log contains hardly anything that the policy would do, so the value is not to be trusted.
 
 Reads DIR/results.nc; writes DIR/figure_replay.png and .pdf.
 """
@@ -15,7 +15,7 @@ import style
 
 AXES = ("setting", "policy", "estimator")
 NEEDED = {name: AXES for name in ("value", "value_low", "value_high", "effective_sample_size", "mean_weight")}
-FEW, LEAST_WEIGHT = 50, 0.8     # as of the table that `thompson run` prints
+FEW, LEAST_WEIGHT = 50, 0.8     # as in the table that `thompson run` prints
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7")
 
 
@@ -33,7 +33,7 @@ def draw(dataset):
             axis.scatter(value, place, color=np.where(doubtful, "white", COLOURS[e]), edgecolor=COLOURS[e], zorder=3, label=estimator)
         axis.set(title=settings[s] if len(settings) > 1 else "", xlabel="mean reward of an event, 95% interval",
                  yticks=range(len(policies)), yticklabels=policies, xscale="log" if style.LOOK.log else "linear")
-        if style.LOOK.ylim:  # of the axis of values, which lies here
+        if style.LOOK.ylim:  # limits of the axis of values, which is horizontal here
             axis.set_xlim(*style.LOOK.ylim)
     axes[0][0].invert_yaxis()
     if not style.LOOK.no_caption:

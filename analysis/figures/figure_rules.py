@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Rules and priors side by side: cumulative regret, and regret at the last round, a colour for each prior and a line for each rule.
+"""Rules and priors side by side: cumulative regret, and regret at the last round, with a colour for each prior and a line style for each rule.
 
 For bandit studies of one setting whose policies are methods with several rules and priors (docs/recipes/routing.md). Left: mean over completed runs
 with a band of one standard error; right: the last round, a mark for each policy with a bar of two standard errors.
@@ -20,8 +20,8 @@ import script
 import style
 
 DASHES = {"thompson": "-", "bayes_ucb": (0, (5, 2)), "greedy": (0, (1, 1.2))}
-WIDTH = 0.3                           # of the marks of a rule
-FITTED = {"gaussian": "tuned_ts"}     # prior files in the colour of the method that learns such a prior
+WIDTH = 0.3                           # width of the marks of a rule
+FITTED = {"gaussian": "tuned_ts"}     # prior files drawn in the colour of the method that learns such a prior
 
 
 def kinds(dataset):
@@ -34,7 +34,7 @@ def kinds(dataset):
 
 
 def styles_of(found):
-    """{label: keyword arguments of plot}: colour and marker of the method, or of what learns such a prior; dashes of the rule."""
+    """{label: keyword arguments of plot}: colour and marker of the method, or of the one that learns such a prior; dashes of the rule."""
     styles = {}
     for label, (method, prior, rule) in found.items():
         colour, marker = style.colour_and_marker(FITTED.get(prior, method))

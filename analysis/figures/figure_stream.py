@@ -2,7 +2,7 @@
 """Regret of bandits that come one after the other while priors are learned (a stream study), one panel for each setting.
 
 Lines: regret of a bandit at its end, mean over streams and over windows of bandits, with a band of one standard error over streams. Dashed:
-the same policy with the known prior, in the same bandits.
+the same policy with the known prior, on the same bandits.
 
 Reads DIR/results.nc; writes DIR/figure_stream.png and .pdf.
 """
@@ -21,7 +21,7 @@ WINDOWS = 20    # at most
 
 
 def windows(regret):
-    """Bandits by windows, for regret[streams, bandits]: the middle of each window, mean and standard error over streams."""
+    """Averages over windows of bandits, for regret[streams, bandits]: the middle of each window, mean and standard error over streams."""
     regret = regret[~np.isnan(regret).all(axis=1)]
     parts = np.array_split(np.arange(regret.shape[1]), min(WINDOWS, regret.shape[1]))
     means = np.stack([regret[:, part].mean(axis=1) for part in parts])

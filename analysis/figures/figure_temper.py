@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Regret against temper, the factor of the evidence: a line for each method, a panel for each problem.
 
-For bandit studies whose policies are methods at several values of the option temper (jobs/questions/temper.yaml and its kin for real data).
-Where the lines of two methods are the same curve moved sideways, one is the other with more or less evidence.
-analysis/tools/selection.py --control temper=1 has the table: what is left of a difference when every method may choose its temper.
+For bandit studies whose policies are methods at several values of the option temper (jobs/questions/temper.yaml and its versions for real data).
+Where the lines of two methods are the same curve shifted sideways, one method is the other with more or less evidence.
+analysis/tools/selection.py --control temper=1 prints the table: the difference that is left when every method may choose its temper.
 
 Reads results.nc of each DIR; writes figure_temper.png and .pdf into the first DIR.
 """
@@ -48,7 +48,7 @@ def doubling(axis, one):
 
 
 def draw(datasets):
-    """The whole figure, of the results of one or more studies."""
+    """The whole figure, from the results of one or more studies."""
     return panel.page([one for dataset in datasets for one in panels(dataset)], datasets, finish=doubling)
 
 

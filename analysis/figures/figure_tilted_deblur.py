@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Posterior draws of a blurred picture (docs/deblurring.md): the truth, what was observed, mean and standard deviation of the draws
+"""Posterior draws of a blurred picture (docs/deblurring.md): the truth, the observations, mean and standard deviation of the draws
 for each pixel, and some of the draws.
 
-Reads the history that data/make_shapes.py wrote, with truth(dim), and one or more files of draws from `thompson sample`, a row of
+Reads the history that data/make_shapes.py wrote, with truth(dim), and one or more files of draws from `thompson sample`, and draws a row of
 pictures for each; prints root mean squared errors; writes figure_tilted_deblur.png.
 """
 import needs
@@ -18,7 +18,7 @@ import style
 from style import plt
 
 SHOWN = 5       # draws
-RANGE = (0, 1)  # of the pixels
+RANGE = (0, 1)  # of pixel values
 
 
 def history(path):

@@ -3,8 +3,8 @@
 
 All eigenvalues of Q are 0 or snr^2, so its spread is snr^2. Left: the smallest eigenvalue of the Hessian of -log nu_T*, the start
 of tilted transport, against the spread l: in closed form at its worst point, (1 + l)(1 - l), which changes sign at 1; and at
-the draws. Right: error of each sampler against the exact posterior, which enumerates all corners; the grey band is the Monte-Carlo floor,
-what a second set of exact draws reaches.
+the draws. Right: error of each sampler against the exact posterior, computed by enumerating all corners; the grey band is the Monte-Carlo
+floor, the error of a second set of exact draws.
 
 Reads DIR/results.nc; writes DIR/figure_tilted_ising.png and .pdf.
 """
@@ -26,7 +26,7 @@ MET = style.TEXT
 
 
 def worst(l):
-    """The smallest eigenvalue at x = 0, where it is smallest of all."""
+    """The smallest eigenvalue at x = 0, where it is at its minimum."""
     return (1 + l) * (1 - l)
 
 

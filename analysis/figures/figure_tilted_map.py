@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """The map of tilted transport (Bruna and Han, Theorem 2), from a posterior study of jobs/papers/tilted_map.yaml.
 
-One panel for each policy. Axes: condition number of A and signal to noise ratio. Colour and number in a cell: how far the error
-of the policy is above the Monte-Carlo floor, which a second set of exact draws reaches. Lines, the same in all panels: up to where the start
-nu_T* of tilted transport is log-concave, by the theorem's bound for mixtures as printed; by the same bound with a quarter of the
-diameter's square, which two points reach; and by the Hessian itself, between draws from nu_T*, in half of the runs. Lines run
-between the settings by interpolation.
+One panel for each policy. Axes: condition number of A and signal-to-noise ratio. Colour and number in a cell: how far the error
+of the policy is above the Monte-Carlo floor, which a second set of exact draws reaches. The lines, the same in all panels, bound the region
+in which the start nu_T* of tilted transport is log-concave: by the theorem's bound for mixtures as printed; by the same bound with a quarter
+of the diameter's square, which two points reach; and by the Hessian itself, between draws from nu_T*, in half of the runs. Lines are
+interpolated between the settings.
 
 Reads DIR/results.nc; writes DIR/figure_tilted_map.png and .pdf.
 """
@@ -21,17 +21,17 @@ import script
 import style
 
 CONDITION, SNR = inverse.CONDITION, inverse.SNR
-# Variable: what its line means, dashes.
+# Variable: meaning of its line, dashes.
 LINES = {"log_concavity_bound": ("bound of Theorem 2, as printed", ":"),
          "log_concavity_sharp": ("its sharp form (R/2 for R)", "--"),
          "log_concavity": ("Hessian between draws, half of the runs", "-")}
 COLOURS = "YlOrRd"
-HUGE = 1e6              # in place of infinite curvature, which has no contour
+HUGE = 1e6              # replaces infinite curvature, which has no contour
 DARK = 0.6              # share of the colour scale above which numbers are white
 
 
 def axes_of(dataset):
-    """The values of both swept keys, rising, and the place of each setting among them: (kappa, snr, row, column)."""
+    """The values of both swept keys, in ascending order, and the position of each setting among them: (kappa, snr, row, column)."""
     swept = design.swept(dataset)
     if set(swept) != {CONDITION, SNR}:
         raise Error(f"this needs a study that sweeps {CONDITION} and {SNR}; this one sweeps {', '.join(swept) or 'nothing'}")
@@ -60,14 +60,14 @@ def excess(dataset, curve):
 
 
 def concavity(dataset, name):
-    """The median over runs of the smallest eigenvalue, [snr, kappa]; infinite where the start is a point, NaN where no run has one."""
+    """The median over runs of the smallest eigenvalue, [snr, kappa]; infinite where the start is a point, NaN where no run has a value."""
     values = inverse.curvature(dataset, name)
     known = ~np.isnan(values).all(axis=1)
     return on_grid(dataset, [np.nanmedian(row) if good else np.nan for row, good in zip(values, known)])
 
 
 def draw_panel(axis, title, kappa, snr, above, borders, top):
-    """Settings stand evenly, whatever their distance."""
+    """Settings are evenly spaced, whatever their values."""
     x, y = np.arange(len(kappa)), np.arange(len(snr))
     mesh = axis.pcolormesh(x, y, np.clip(above, 0, top), shading="nearest", cmap=COLOURS, vmin=0, vmax=top, zorder=1)
     for (i, j), value in np.ndenumerate(above):

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Tilted transport and its rivals in linear inverse problems: error of the posterior's mode weights, and where it comes from.
 
-A cell is a condition number and a signal to noise ratio. Printed for each cell: the mean over histories of the total variation
-between the mode weights of the draws and of exact ones, less the Monte-Carlo floor that a second set of exact draws reaches, with its
-standard error; all dimensions and directions of a cell together. A history in which one mode holds 95% of the posterior or
-more says nothing about mode weights and is left out; so is one that a policy has not run. The figure has one panel for each
-cell: the same by dimension.
+A cell is a condition number and a signal-to-noise ratio. Printed for each cell: the mean over histories of the total variation
+between the mode weights of the draws and of exact ones, minus the Monte-Carlo floor that a second set of exact draws reaches, with its
+standard error, pooled over all dimensions and directions of the cell. A history in which one mode holds at least 95% of the
+posterior says nothing about mode weights and is left out; so is one that a policy has not run. The figure has one panel for each
+cell: the same quantity by dimension.
 
 Reads DIR/results.nc of a posterior study with metric mode_weight that sweeps problem.condition_number and problem.snr; prints
 Markdown; writes DIR/figure_tilted_table.png and .pdf.
@@ -24,7 +24,7 @@ DIMENSION = "problem.dimension"
 
 
 def summary(values):
-    """Mean, standard error and number over the histories of values [setting, policy, run]: [policy] each."""
+    """Mean, standard error and number of values [setting, policy, run] over the histories: [policy] each."""
     flat = np.moveaxis(values, 1, 0).reshape(values.shape[1], -1)
     return averages.mean_and_error(flat)
 

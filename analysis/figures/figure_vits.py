@@ -2,8 +2,8 @@
 """Figures 1, 2, 3, 5 and 6 of "VITS: Variational Inference Thompson Sampling for contextual bandits": cumulative regret.
 
 One panel for each setting of each study: mean over completed runs against the round, with a band of one standard error. A
-policy far above the others leaves the axis, and the panel says where it ends. Draws any bandit study, also one without
-samples of a prior. Those of the paper:
+policy far above the others leaves the axis, and the panel says where it ends. Draws any bandit study, even one without
+samples of a prior. The studies of the paper:
 
   1  jobs/papers/vits_figure1.yaml  linear bandits, arms from a pool       5  jobs/papers/vits_figure5.yaml  linear bandit, twin arm
   2  jobs/papers/vits_figure2.yaml  quadratic bandits, arms from a pool    6  jobs/papers/vits_figure6.yaml  logistic bandit, twin arm
@@ -25,7 +25,7 @@ OF_PAPER = ("lints", "lmc", "vits1", "vits2", "vits2_hf", "vts")
 
 
 def sentences(datasets):
-    """What one must know to judge the lines."""
+    """What readers must know to judge the lines."""
     found = caption.facts(datasets)
     if any(design.config(dataset, "problem.family") == "pool" for dataset in datasets):
         found.append("Reward noise of a pool: in units of the deviation at which the signal to noise ratio is 1.")
@@ -33,13 +33,13 @@ def sentences(datasets):
 
 
 def others(dataset):
-    """The policies that are not the paper's, where more than FEW of its methods are there."""
+    """The policies that are not the paper's, if more than FEW of the paper's methods are there."""
     found = [label for label, name in design.policy_names(dataset).items() if name not in OF_PAPER]
     return found if dataset.sizes["policy"] - len(found) > FEW else []
 
 
 def left_out(datasets):
-    """In a sentence, the policies without a line and where they end."""
+    """A sentence about the policies without a line and where they end."""
     ends = []
     for dataset in datasets:
         means, errors = (averages.at_end(dataset, values) for values in averages.moments(dataset, "regret"))
@@ -50,7 +50,7 @@ def left_out(datasets):
 
 
 def draw(datasets):
-    """The whole figure, of the results of one or more studies."""
+    """The whole figure, from the results of one or more studies."""
     whole, datasets = datasets, [dataset.isel(policy=[label not in others(dataset) for label in design.labels(dataset)]) for dataset in datasets]
     style.use()
     styles = style.lines({label: name for dataset in datasets for label, name in design.policy_names(dataset).items()})

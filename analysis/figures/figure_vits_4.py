@@ -3,9 +3,9 @@
 
 One panel for each step size (option step_size of the policies). Steps until the Kullback-Leibler divergence is at most
 target_kl for the first time: mean over runs, bars of one standard error; the dashed line is max_steps, at which the study
-stops. Where some runs are not there yet their steps count as max_steps, the marker is open, and the mean is a lower bound.
-Prints the slope of a straight line through log steps against log condition number, over the means without such runs: 1 is
-a cost proportional to the condition number.
+stops. Runs that have not arrived count as max_steps; the marker is then open, and the mean is a lower bound.
+Prints the slope of a straight line through log steps against log condition number, over the means without such runs: a slope of 1
+means that the cost is proportional to the condition number.
 
 Reads DIR/results.nc; writes DIR/figure_vits_4.png and .pdf.
 """
@@ -28,7 +28,7 @@ LIMIT = "#B00020"
 
 
 def by_step_size(dataset):
-    """{step size: indices of its policies}, step sizes rising."""
+    """{step size: indices of its policies}, in order of step size."""
     sizes = {}
     for p, chosen in enumerate(design.options(dataset).values()):
         sizes.setdefault(chosen.get("step_size", "auto"), []).append(p)
@@ -36,7 +36,7 @@ def by_step_size(dataset):
 
 
 def conditions(dataset):
-    """The condition number of each setting, [setting], and the order in which they rise."""
+    """The condition number of each setting, [setting], and their ascending order."""
     swept = design.swept(dataset)
     if list(swept) != [CONDITION]:
         raise Error(f"this figure is for a study that sweeps {CONDITION} alone; this one sweeps "
@@ -46,7 +46,7 @@ def conditions(dataset):
 
 
 def slopes(dataset):
-    """One row for each policy: its step size, the slope, and over which condition numbers."""
+    """One row for each policy: its step size, its slope, and the condition numbers that it covers."""
     mean, _, late = convergence.steps(dataset)
     kappa, order = conditions(dataset)
     rows = []

@@ -2,13 +2,13 @@
 """CPU time of VITS and its rivals (VITS paper, Appendix I), from convergence and bandit studies.
 
 Give one or more results folders; the panels that they allow are drawn. From a convergence study: Kullback-Leibler divergence from
-the target against CPU time, one panel for each setting, mean over runs with a band of one standard error; and, where it sweeps
+the target against CPU time, one panel for each setting, mean over runs with a band of one standard error; and, if it sweeps
 problem.dimension, the cost of one step against d. From a bandit study that sweeps problem.rounds: the cost of a round against the
-number of observations so far, which is what more rounds cost more, one panel for each setting of the other keys; and, where it
+number of observations so far, which is the extra cost of extra rounds, one panel for each setting of the other keys; and, if it
 also sweeps problem.dimension, the cost of the last rounds against d.
 
-Time is that of the whole block divided by its runs, which advance together in vector lanes; a Markov chain pays for its burn-in
-too. Prints the slopes of straight lines through log cost against log d and log t.
+Time is that of the whole block divided by its runs, which advance together in vector lanes; for a Markov chain it includes the
+burn-in. Prints the slopes of straight lines through log cost against log d and log t.
 
 Reads results.nc of each DIR; writes figure_vits_cost.png and .pdf into the first DIR.
 """
@@ -30,7 +30,7 @@ import style
 
 DIMENSION, ROUNDS = "problem.dimension", "problem.rounds"
 MICRO = 1e6
-LOWEST = 1e-4           # divergences below leave the axis
+LOWEST = 1e-4           # divergences below this leave the axis
 
 
 @dataclasses.dataclass
@@ -68,7 +68,7 @@ def of_convergence(dataset):
 
 
 def of_rounds(dataset):
-    """Between two numbers of rounds a round costs the difference in time over that in rounds, at the middle between them."""
+    """Between two numbers of rounds, a round costs the difference in time over the difference in rounds, at the midpoint between them."""
     swept, cost = design.swept(dataset), metrics.over_runs(dataset, "seconds")[0]
     rounds = swept[ROUNDS].astype(float)
     others = [tuple((key, wording.plain(values[s])) for key, values in swept.items() if key != ROUNDS) for s in range(len(rounds))]

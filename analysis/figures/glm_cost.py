@@ -3,7 +3,7 @@
 
 Reads the CSV that tests/bench/bench_glm prints (a file, or - for standard input); writes glm_cost.png. Upper panel: time of one
 draw for each run of a block; the guide has the slope of a cost that is proportional to the observations. Lower panel: IRLS
-passes over the observations a stage.
+passes over the observations per stage.
 """
 import needs
 import csv

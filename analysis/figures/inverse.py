@@ -1,17 +1,17 @@
 """Posterior studies of linear inverse problems with tilted transport: the error of mode weights above its floor, by condition number
-and signal to noise ratio; the spread of an Ising model; and the curvature of the start nu_T*."""
+and signal-to-noise ratio; the spread of an Ising model; and the curvature of the start nu_T*."""
 import numpy as np
 
 from thompson import Error, averages, design, store
 
 
 CONDITION, SNR = "problem.condition_number", "problem.snr"
-DOMINANT = 0.95         # of the posterior in one mode, which says nothing about mode weights
+DOMINANT = 0.95         # share of the posterior in one mode; such a history says nothing about mode weights
 ERROR = "mode_weight_error"
 
 
 def excess(dataset):
-    """Error less floor of each history at the last sample size, [setting, policy, run]; NaN where one mode dominates, or where some
+    """Error minus floor of each history at the last sample size, [setting, policy, run]; NaN where one mode dominates, or where some
     policy has not run."""
     for curve in (ERROR, "largest_mode"):
         store.chosen(dataset, curve)
@@ -30,7 +30,7 @@ def cells(dataset):
 
 
 def spread(dataset):
-    """snr^2, the spread of the Q of an Ising model, of each setting and their rising order: (spread[settings], order)."""
+    """snr^2, the spread of the Q of an Ising model, for each setting, and their ascending order: (spread[settings], order)."""
     swept = design.swept(dataset)
     if list(swept) != [SNR] or len(swept[SNR]) < 2:
         raise Error(f"this needs a study that sweeps {SNR} alone; this one sweeps {', '.join(swept) or 'nothing'}")
@@ -47,7 +47,7 @@ def spread(dataset):
 
 def curvature(dataset, curve="log_concavity"):
     """The smallest eigenvalue of the Hessian of -log nu_T* in each run of each policy, [setting, runs]; infinite where nu_T* is a point,
-    NaN where none is known."""
+    NaN where it is unknown."""
     if curve not in dataset:
         raise Error(f"the study has not measured {curve}")
     return averages.at_end(dataset, dataset[curve].values).reshape(dataset.sizes["setting"], -1)

@@ -1,34 +1,34 @@
-"""Labels beside points that meet neither points nor lines nor each other, and names at the ends of lines, one below the other; a thin line leads
-to those that had to move away."""
+"""Places labels next to points so that they overlap neither points nor lines nor each other, and names at the ends of lines, one below the other;
+a thin line leads to those that had to move away."""
 import dataclasses
 
 import numpy as np
 
 DIRECTIONS = np.stack([np.cos(turn := np.pi / 8 * np.arange(16)), np.sin(turn)], axis=1)
-DISTANCES = (4, 8, 13, 19, 26, 34, 43)      # of a label's edge from its point, in typographical points
-LEADER = 10                                 # labels that are farther away have a line
-STEP = 2                                    # lines are seen as points at this distance
+DISTANCES = (4, 8, 13, 19, 26, 34, 43)      # distances of a label's edge from its point, in typographical points
+LEADER = 10                                 # labels farther away than this get a line
+STEP = 2                                    # lines are treated as points at this distance
 ROOM = 1.5                                  # around a label
 NAME = 7.5                                  # size of the name of a line
-AWAY, MEETS = 1e4, 20.0                     # cost of leaving the axes; of each point, or point of a line, under a label
+AWAY, MEETS = 1e4, 20.0                     # cost of leaving the axes; cost of each point, or point of a line, under a label
 
 
 @dataclasses.dataclass
 class Label:
     text: str
     point: tuple            # in data coordinates
-    look: dict              # of the text
-    needed: bool = True     # else it is left out where there is no free place
+    look: dict              # keyword arguments of the text
+    needed: bool = True     # if False, it is left out when there is no free place
 
 
 def along(line):
-    """Points STEP apart on a line through [n, 2]."""
+    """Points at distance STEP on a line through [n, 2]."""
     parts = [np.linspace(a, b, 2 + int(np.hypot(*(b - a)) / STEP)) for a, b in zip(line[:-1], line[1:])]
     return np.concatenate(parts) if parts else line
 
 
 def under(boxes, points):
-    """How many of points [m, 2] lie in each of boxes [n, 2 corners, 2]."""
+    """How many of the points [m, 2] lie in each of the boxes [n, 2 corners, 2]."""
     inside = (points >= boxes[:, :1]) & (points <= boxes[:, 1:])
     return inside.all(axis=2).sum(axis=1)
 
@@ -39,7 +39,7 @@ def overlapping(boxes, others):
 
 
 def place(axis, labels, lines):
-    """Write the labels, in this order, whose axes have their final limits; `lines`: arrays [n, 2] of points that are joined."""
+    """Write the labels, in this order; their axes must have their final limits. `lines`: arrays [n, 2] of points that are joined."""
     unit = axis.figure.dpi / 72
     seen = [axis.transData.transform(line) / unit for line in lines]
     taken = np.concatenate([np.empty((0, 2)), *map(along, seen), *([point] for line in seen for point in line for _ in range(3))])
@@ -66,10 +66,10 @@ def place(axis, labels, lines):
 
 
 def apart(wanted, height, low, high):
-    """Places closest to `wanted` [n], in the same order, `height` apart and within [low, high] where that has room (least squares: places that
+    """Positions closest to `wanted` [n], in the same order, `height` apart and within [low, high] if that has room (least squares: positions that
     would be too close are pooled)."""
     order = np.argsort(wanted, kind="stable")
-    pools = []                              # [mean, count] of places less what stands below them
+    pools = []                              # [mean, count] of positions minus the height of the names below them
     for k, place in enumerate(np.asarray(wanted, float)[order]):
         pools.append([place - k * height, 1])
         while len(pools) > 1 and pools[-2][0] > pools[-1][0]:
@@ -82,8 +82,8 @@ def apart(wanted, height, low, high):
 
 
 def ends(axis, lines):
-    """Write the name of each line to the right of the axes, which have their final limits, as high as its last point; `lines`: [(name, colour, x,
-    y)]. Those that end outside are left out."""
+    """Write the name of each line to the right of the axes, which must have their final limits, at the height of its last point; `lines`:
+    [(name, colour, x, y)]. Lines that end outside are left out."""
     unit, frame, shown = axis.figure.dpi / 72, np.array(axis.bbox.get_points()), []
     for name, colour, x, y in lines:
         known = np.flatnonzero(np.isfinite(np.asarray(y, float)))

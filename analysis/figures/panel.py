@@ -1,5 +1,5 @@
-"""One panel of all posterior and ablation figures: a line for each policy, with error bars, against a number; the floor that
-exact draws reach as a grey band; and the page around such panels. Notes, legends and the layout are those of all figures.
+"""The panel that all posterior and ablation figures share: a line for each policy, with error bars, against a number; the floor that
+exact draws reach as a grey band; and the page around such panels. Notes, legends and the layout are shared by all figures.
 """
 import dataclasses
 import math
@@ -18,11 +18,11 @@ import style
 from style import plt
 
 DIVERGED = 3.0      # a policy this many times above the next lower one, and above the median, leaves the axis
-DECADE = 10.0       # values that span more than this have a log axis
-COLUMNS = 4         # panels side by side; more go into further bands
-DODGE = 0.05        # policies are shifted sideways, over this share of the axis, so that equal ones are seen
-ROOM, LETTER = 0.2, 0.062   # inches to the right of a panel for names at the ends of lines: for all, and for each letter
-LABELS = 0.075      # tick labels stand this share of the axis apart, or are left out
+DECADE = 10.0       # values that span more than this factor get a log axis
+COLUMNS = 4         # panels side by side; more go into further rows
+DODGE = 0.05        # policies are shifted sideways, over this share of the axis, so that equal ones stay visible
+ROOM, LETTER = 0.2, 0.062   # inches to the right of a panel for names at the ends of lines: fixed, and for each letter
+LABELS = 0.075      # tick labels are at least this share of the axis apart, or are left out
 FLOOR = "#BDBDBD"
 
 
@@ -36,13 +36,13 @@ class Panel:
     means: np.ndarray             # [policy, points]
     errors: np.ndarray            # as means
     names: dict
-    done: np.ndarray              # [policy], completed runs at the point with fewest
+    done: np.ndarray              # [policy], completed runs at the point that has fewest
     wanted: int
     floor: tuple | None = None    # mean and error, [points] each
-    ideal: float | None = None    # where a perfect sampler would be, when that is a number
-    log: bool | None = None       # a log axis for the values; None: where they span more than a decade
+    ideal: float | None = None    # the value of a perfect sampler, if there is one
+    log: bool | None = None       # whether the values have a log axis; None: if they span more than a decade
     cut: bool = True              # a policy far above the others leaves the axis
-    ticks: list | None = None     # words for x = 0, 1, ..., where these stand for no numbers
+    ticks: list | None = None     # words for x = 0, 1, ..., if these are not numbers
 
 
 def of_study(dataset, curve, s, title, **more):
@@ -60,7 +60,7 @@ def of_study(dataset, curve, s, title, **more):
 
 def ceiling(finals):
     """Where to cut the axis, from the final value of each policy: above the last one before a jump by DIVERGED. At least half of the
-    policies stay. None when nobody leaves, or the command line says what the axis is."""
+    policies stay. None if no policy leaves, or if the command line sets the axis."""
     if style.LOOK.log or style.LOOK.ylim:
         return None
     ranked = np.sort(finals[np.isfinite(finals)])
@@ -71,7 +71,7 @@ def ceiling(finals):
 
 
 def unfinished(labels, styles, done, wanted):
-    """Notes on the policies whose runs are not all in; one for all of them when they are many."""
+    """Notes on the policies whose runs are incomplete; a single note if there are many."""
     short = [(policy, n) for policy, n in zip(labels, done) if n < wanted]
     if len(short) > 3:
         low, high = min(n for _, n in short), max(n for _, n in short)
@@ -81,7 +81,7 @@ def unfinished(labels, styles, done, wanted):
 
 
 def write_notes(axis, notes):
-    """Remarks [(text, colour)] in the upper right corner of a panel, one below the other: lines that leave it do so further left."""
+    """Remarks [(text, colour)] in the upper right corner of a panel, one below the other: lines that leave it do so further to the left."""
     for line, (text, colour) in enumerate(notes):
         axis.annotate(text, (0.98, 0.99), (0, -11 * line), xycoords="axes fraction", textcoords="offset points", va="top", ha="right",
                       color=style.darker(colour, 0.2), fontsize=7.5, zorder=4,
@@ -100,13 +100,13 @@ def wide(values):
 
 
 def highest(rows):
-    """Largest finite value of each row of [n, points]; NaN where there is none."""
+    """Largest finite value of each row of [n, points]; NaN if there is none."""
     finite = np.isfinite(rows)
     return np.where(finite.any(axis=1), np.where(finite, rows, -np.inf).max(axis=1), np.nan)
 
 
 def spread_out(axis, x, ticks=None):
-    """Label the values of x themselves, as many as fit, the first and the last always; words all, in small letters where they are many."""
+    """Label the values of x, as many as fit, always including the first and last; words are all shown, in small letters if there are many."""
     if ticks:
         axis.set_xticks(range(len(ticks)), ticks, fontsize=8 if sum(map(len, ticks)) < 40 else 5.5)
         return
@@ -124,7 +124,7 @@ def spread_out(axis, x, ticks=None):
 
 
 def values_axis(axis, panel, low, high, notes):
-    """Scale and limits of the values; notes stand above all lines that stay, each takes a share of the axis."""
+    """Scale and limits of the values; notes are above all lines that stay, and each takes a share of the axis."""
     free = max(0.3, 1 - 0.065 * len(notes))
     log = style.LOOK.log or (high > DECADE * low if panel.log is None else panel.log)
     if low > 0 and log:
@@ -152,14 +152,14 @@ def points_axis(axis, x):
 
 
 def beside(axis, x, p, count):
-    """x of policy p of `count`, a little aside."""
+    """x of policy p of `count`, shifted slightly sideways."""
     share = DODGE * ((p + 0.5) / count - 0.5)
     low, high = axis.get_xlim()
     return x * (high / low) ** share if axis.get_xscale() == "log" else x + share * (high - low)
 
 
 def draw_floor(axis, panel):
-    """The floor: mean with a band of one standard error, and the ground below where smaller is better."""
+    """The floor: mean with a band of one standard error, and the area below it if smaller is better."""
     mean, error = panel.floor
     error = np.where(np.isfinite(error), error, 0)
     if panel.ideal is None:
@@ -168,7 +168,7 @@ def draw_floor(axis, panel):
 
 
 def draw(axis, panel, styles):
-    """One panel. A policy that diverges leaves the axis, and a note says how far."""
+    """One panel. A policy that diverges leaves the axis, and a note says how far off it is."""
     peaks = highest(panel.means)
     cut = ceiling(peaks) if panel.cut else None
     stays = np.ones(len(peaks), bool) if cut is None else ~(peaks > cut)
@@ -203,7 +203,7 @@ def styles_of(panels):
 
 
 def name_lines(axis, x, rows, styles):
-    """The names of the policies at the ends of their lines, rows [policy, points], when the axis has its final limits."""
+    """Write the names of the policies at the ends of their lines, rows [policy, points], once the axis has its final limits."""
     labels.ends(axis, [(label, style.darker(drawn["color"], 0.1), x, row) for (label, drawn), row in zip(styles.items(), rows)])
 
 
@@ -213,7 +213,7 @@ def lines(styles):
 
 
 def handles(panels):
-    """Legend entry of the floor, where it is drawn; lines have their names at their ends."""
+    """Legend entry of the floor, if it is drawn; lines have their names at their ends."""
     return [Patch(color=FLOOR, label="Monte-Carlo floor")] if any(panel.floor for panel in panels) else []
 
 
@@ -241,7 +241,7 @@ def grid(count, heights=(1,), names=()):
     columns = math.ceil(count / bands)
     width, height = style.LOOK.size or (max(5.6, (3.4 + room) * columns), 3.2 * sum(heights) * bands)
     gap = 0.65 + room
-    own = max((width - 0.9 - room - gap * (columns - 1)) / columns, 0.2 * width / columns)     # of one panel
+    own = max((width - 0.9 - room - gap * (columns - 1)) / columns, 0.2 * width / columns)     # width of one panel
     figure, axes = plt.subplots(tall * bands, columns, figsize=(width, height), squeeze=False,
                                 height_ratios=tuple(heights) * bands)
     figure.subplots_adjust(left=0.75 / width, right=1 - (0.15 + room) / width, bottom=0.5 / height, top=1 - 0.35 / height,
@@ -253,8 +253,8 @@ def grid(count, heights=(1,), names=()):
 
 
 def page(panels, datasets, sentences=None, finish=None):
-    """A whole figure of panels, those with the same values on the same axis; `sentences` instead of the facts; `finish` gives each axis, and its
-    panel, the scale that it is to have."""
+    """A whole figure of panels; panels with the same values share an axis. `sentences` replace the facts; `finish` sets the scale of each axis,
+    given the axis and its panel."""
     style.use()
     styles = styles_of(panels)
     figure, places = grid(len(panels), names=styles)
@@ -273,7 +273,7 @@ def page(panels, datasets, sentences=None, finish=None):
 
 
 def main(description, name, what, draw):
-    """A script that draws one posterior study by one of its metrics: figure DIR/NAME.png and .pdf; `what` says which study."""
+    """A script that draws one posterior study by one of its metrics: figure DIR/NAME.png and .pdf; `what` says which studies it accepts."""
     parser = drawing.study_options(description, f"a posterior study{what}")
     parser.add_argument("--metric", metavar="NAME", help="the error to show (default: the first that the study measured)")
     arguments = drawing.parse(parser)

@@ -1,4 +1,4 @@
-"""Samples of the true prior and of the learned diffusion prior, in one panel; in more than two dimensions their first two principal
+"""Samples of the true prior and of the learned diffusion prior, in one panel; in more than two dimensions as their first two principal
 components."""
 import numpy as np
 from matplotlib.lines import Line2D
@@ -18,7 +18,7 @@ def complete_rows(theta):
 
 
 def distance(one, other):
-    """Earth mover's distance between as many samples [n, d] of each."""
+    """Earth mover's distance between equal numbers of samples [n, d]."""
     cost = cdist(one, other)
     return cost[linear_sum_assignment(cost)].mean()
 
@@ -26,7 +26,7 @@ def distance(one, other):
 def plane(samples):
     """Two coordinates to draw for each source, and the axis labels: {source: [n, 2]}, (x, y).
 
-    In more than two dimensions: the first two principal components of the first source that has samples (the true prior)."""
+    In more than two dimensions these are the first two principal components of the first source that has samples (the true prior)."""
     reference = next(iter(samples.values()))
     d = reference.shape[1]
     if d <= 2:

@@ -1,5 +1,5 @@
 """Cumulative regret against the round, in one panel: mean over completed runs with a band of one standard error. A policy that
-diverges leaves the axis, and the panel says where it ends. Grey area: the floor, where the study has measured it."""
+diverges leaves the axis, and the panel says where it ends. Grey area: the floor, if the study has measured it."""
 import numpy as np
 
 from thompson import averages, design, wording
@@ -11,7 +11,7 @@ WORLDS = {"pool": "arms from a pool", "twin": "twin arm"}
 
 
 def titles(dataset):
-    """A title for each setting; a study of one setting is named by its likelihood too, and without a sweep by what it simulates."""
+    """A title for each setting; a study with one setting is also named by its likelihood, and without a sweep by what it simulates."""
     likelihood, found = design.config(dataset, "likelihood"), design.titles(dataset)
     if len(found) > 1 or likelihood is None:
         return found
@@ -37,7 +37,7 @@ def draw(axis, dataset, s, styles):
     notes += panel.unfinished(design.labels(dataset), styles, averages.counts(dataset)[0][s], averages.asked(dataset)[s])
     axis.set_xlim(0, rounds[-1])
     top = cut if cut is not None else axis.get_ylim()[1]
-    # Notes stand above all lines that stay: each takes a share of the axis.
+    # Notes are above all lines that stay: each takes a share of the axis.
     axis.set_ylim(0, top / max(0.3, 1 - 0.07 * len(notes)) if np.isfinite(top) and top > 0 else 1)
     style.values(axis)
     panel.write_notes(axis, notes)

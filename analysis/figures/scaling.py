@@ -2,14 +2,14 @@
 """Parallel efficiency against the number of ranks, strong and weak, from results folders of one study on different numbers of ranks.
 
 Give the folders of runs that differ in `mpi_ranks` and, for weak scaling, in the key `runs`. Folders with the same number of runs
-make a strong line, those with the same number of runs for each rank a weak one; a folder may be of both. Throughput is completed
-runs (of all settings and policies) for each second of the whole job, learning the priors and writing the results included; the
-efficiency is throughput for each rank over that of the fewest ranks of the line, 1 being perfect. Folders with as many ranks and
+form a strong line, folders with the same number of runs per rank a weak one; a folder may belong to both. Throughput is completed
+runs (of all settings and policies) per second of the whole job, including learning the priors and writing the results;
+efficiency is throughput per rank relative to that of the fewest ranks of the line, 1 being perfect. Folders with equal ranks and
 runs are repetitions: the line goes through their median.
 
-Each study must have run in one piece, since only the last job's wall-clock time is in its results (variable seconds_wall). A file
-that `thompson reduce` wrote is refused, and one whose CPU seconds do not fit into ranks times wall-clock seconds, which was
-resumed. `busy` is the share of these that runs took; the rest is learning, writing and waiting. Prints the table too.
+Each study must have run in one piece, since its results contain only the last job's wall-clock time (variable seconds_wall). Files
+written by `thompson reduce` are refused, and so are files whose CPU seconds exceed ranks times wall-clock seconds, since these were
+resumed. `busy` is the share of that product that runs took; the rest is learning, writing and waiting. Prints the table too.
 
 Reads results.nc of each DIR; writes scaling.png and .pdf into the first DIR.
 """
@@ -25,12 +25,12 @@ from style import plt
 
 LINES = {"strong": ("runs", style.TRUE_PRIOR, "o"), "weak": ("runs_per_rank", style.LEARNED_PRIOR, "s")}
 COLUMNS = ["line", "ranks", "runs", "runs_per_rank", "wall", "throughput", "speedup", "efficiency", "busy", "folder"]
-SLACK = 1.1         # of CPU seconds over ranks times wall-clock seconds: clocks and rounding
+SLACK = 1.1         # allowed ratio of CPU seconds to ranks times wall-clock seconds: clocks and rounding
 FREE = {"runs"}     # keys that may differ
 
 
 def one(folder):
-    """What a study says of its own time, as a row."""
+    """What a study says about its own time, as a row."""
     dataset = store.results(folder, kind=None)
     if "seconds_wall" not in dataset:
         raise Error(f"{folder}: the results have no wall-clock time (variable seconds_wall), being of an older program")
@@ -49,7 +49,7 @@ def one(folder):
 
 
 def frame(folders):
-    """One row for each folder and line it is of: ranks, runs, wall-clock seconds, throughput, speed-up and efficiency."""
+    """One row for each folder and each line to which it belongs: ranks, runs, wall-clock seconds, throughput, speed-up and efficiency."""
     rows, first = [], None
     for folder in folders:
         row, keys = one(folder)

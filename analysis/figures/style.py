@@ -1,8 +1,8 @@
-"""One style for all figures: colour and marker of each policy, fonts and sizes, and what the command line asks of them.
+"""One style for all figures: colour and marker of each policy, fonts and sizes, and the options of the command line.
 
-Policies that usually share a figure have colours and markers that were chosen for them; every other gets a pair from its name.
-Chosen colours are Okabe and Ito's (Color Universal Design, 2008) and Tol's "muted" scheme (2021), both safe for colour-blind readers.
-Policies that usually share a figure have different colours; the marker distinguishes the rest, and print without colour.
+Policies that usually share a figure have colours and markers that were chosen for them; for every other policy a pair follows from its name.
+The chosen colours are Okabe and Ito's (Color Universal Design, 2008) and Tol's "muted" scheme (2021), both safe for colour-blind readers.
+Policies that usually share a figure have different colours; the marker distinguishes the rest, and all of them in black and white.
 """
 import dataclasses
 import textwrap
@@ -22,16 +22,16 @@ FAINT = "#666666"
 
 @dataclasses.dataclass
 class Look:
-    """What the command line asks of a figure; None leaves it to the script."""
+    """What the command line asks for in a figure; None leaves it to the script."""
     size: tuple | None = None       # inches
     no_caption: bool = False
-    ylim: tuple | None = None       # of the axis of values
+    ylim: tuple | None = None       # limits of the axis of values
     log: bool = False
 
 
 LOOK = Look()
 
-# Policy name: colour, marker. A policy needs no entry here; one that often shares a figure with others may get it.
+# Policy name: colour, marker. A policy needs no entry here, but one that often shares a figure with others may get one.
 POLICIES = {
     "ts": ("#0072B2", "o"),
     "tuned_ts": ("#56B4E9", "s"),
@@ -61,13 +61,13 @@ POLICIES = {
     "oracle": ("#000000", "p"),
 }
 
-# The policy under its own name, then variants of it under other labels, which keep its hue: share of black, dashes, how the marker
+# The policy under its own name, then variants of it under other labels, which keep its hue: share of black, dashes, and how the marker
 # is filled.
 OPEN = {"markerfacecolor": "white"}
 VARIANTS = [(0.0, "-", {}), (0.35, (0, (4, 1.5)), OPEN), (0.55, (0, (1, 1)), {"fillstyle": "bottom", "markerfacecoloralt": "white"}),
             (0.2, (0, (5, 1, 1, 1)), {"fillstyle": "left", "markerfacecoloralt": "white"}),
             (0.7, (0, (8, 2)), {"fillstyle": "top", "markerfacecoloralt": "white"}), (0.45, (0, (3, 1, 1, 1, 1, 1)), OPEN)]
-# For all other policies: each colour the farthest in OKLab from those of POLICIES and from those before it, and dark enough on white.
+# For all other policies: each colour is the farthest in OKLab from those of POLICIES and from those before it, and dark enough on white.
 COLOURS = ["#F91AF9", "#651AF9", "#AF1AF9", "#05BD05", "#BD0505", "#781DA5", "#0606E5", "#F91A8A"]
 MARKERS = "os^Dv<>PXph8Hd*"
 
@@ -102,7 +102,7 @@ def darker(colour, share):
 
 
 def colour_and_marker(name):
-    """Colour and marker of a policy: those of POLICIES, or a pair that follows from the name alone and is none of them."""
+    """Colour and marker of a policy: those of POLICIES, or a pair that depends only on the name and differs from all of them."""
     if name in POLICIES:
         return POLICIES[name]
     number = zlib.crc32(name.encode())
@@ -127,7 +127,7 @@ def lines(names):
 
 
 def wrapped(sentence, width):
-    """A sentence below a figure of `width` inches, on as few lines as hold it, which are about as long as each other."""
+    """A sentence below a figure of `width` inches, on as few lines as possible, of about equal length."""
     most, sentence = int(15.5 * width), sentence.replace(" ± ", "\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}")
     count = len(textwrap.wrap(sentence, most))
     even = (size for size in range(1 + len(sentence) // max(count, 1), most) if len(textwrap.wrap(sentence, size)) <= count)
@@ -135,7 +135,7 @@ def wrapped(sentence, width):
 
 
 def title(axis, text):
-    """The title of a panel on one line, in smaller letters where it is long."""
+    """The title of a panel on one line, in smaller letters if it is long."""
     axis.set_title(text, fontsize=max(6.5, min(10, 10 * 42 / max(len(text), 1))))
 
 
@@ -147,7 +147,7 @@ def caption(figure, y, sentences):
 
 
 def values(axis):
-    """The axis of values as the command line wants it."""
+    """Set up the axis of values as the command line asks."""
     if LOOK.log and axis.get_yscale() == "linear":
         axis.set_yscale("log")
         axis.autoscale(axis="y")

@@ -9,8 +9,8 @@
     agents = thompson.Agents(prior, 10000)                            # one for each user: agents.choose(ids, arms), agents.observe(ids, x, y)
     ds = thompson.run("study.yaml", ranks=8)                          # a whole study, as an xarray Dataset
 
-Draws come from the library (libthompson), studies from the program (`thompson`); an installed copy finds both beside itself. The environment
-variables THOMPSON_LIBRARY and THOMPSON_PROGRAM name others. What the figures and tables of a study are made of:
+Draws come from the library (libthompson), studies from the program (`thompson`); an installed copy of this package finds both next to itself. The
+environment variables THOMPSON_LIBRARY and THOMPSON_PROGRAM name others. The functions behind the figures and tables of a study:
 
     from thompson import averages, design, metrics, selection, significance, store
     ds = store.results("results/figure2")                             # checked; read when used

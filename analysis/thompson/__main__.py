@@ -1,4 +1,4 @@
-"""`python -m thompson ...` is the program `thompson ...`."""
+"""`python -m thompson ...` runs the program `thompson ...`."""
 import os
 import sys
 

@@ -1,4 +1,4 @@
-"""libthompson by ctypes: its functions with their types, and its errors as exceptions (thompson.h says what each one does)."""
+"""libthompson through ctypes: its functions with their types, and its errors as exceptions (thompson.h says what each one does)."""
 import ctypes
 import ctypes.util
 import json
@@ -11,7 +11,7 @@ import threading
 import numpy as np
 
 SONAME = "libthompson.so.0"
-BAD_INPUT = 3  # status of what a user gave and can correct
+BAD_INPUT = 3  # status of errors in what the user gave, which the user can correct
 MOST_INT = 2 ** 31 - 1
 MOST_SEED = 2 ** 53
 
@@ -25,7 +25,7 @@ class Error(Exception):
 
 
 def beside(*names):
-    """The first file of these names, relative to a prefix, in the prefix that this package is installed in; or None."""
+    """The first file with one of these names, relative to a prefix, in the prefix that this package is installed in; or None."""
     for folder in pathlib.Path(__file__).resolve().parents:
         for name in names:
             for file in sorted(folder.glob(name)):
@@ -34,7 +34,7 @@ def beside(*names):
 
 
 def of_wheel():
-    """The library that a wheel has in the package itself, or None."""
+    """The library that a wheel carries in the package itself, or None."""
     file = pathlib.Path(__file__).resolve().with_name(SONAME)
     return str(file) if file.exists() else None
 
@@ -47,7 +47,7 @@ def load():
 
 
 class HANDLE:
-    """An object of the library: C does not ask whether it is there."""
+    """An object of the library: C does not check that it exists."""
 
     @classmethod
     def from_param(cls, handle):
@@ -67,7 +67,7 @@ SCORE_NETWORK = ctypes.CFUNCTYPE(INT, ARRAY, INT, INT, ctypes.POINTER(ctypes.c_d
 DENOISER = ctypes.CFUNCTYPE(INT, ARRAY, INT, INT, *[ctypes.POINTER(ctypes.c_double)] * 4)
 OUT = ctypes.POINTER(ctypes.c_void_p)
 
-# Function: type of the result, types of the arguments. A result of STATUS is checked.
+# Function: type of the result, types of the arguments. A result of type STATUS is checked.
 STATUS = object()
 FUNCTIONS = {
     "version": (TEXT,),
@@ -134,7 +134,7 @@ def check(code, _function, _arguments):
 
 
 def __getattr__(name):
-    """A function of the library. It is loaded when one is first needed: to read results takes none."""
+    """A function of the library, which is loaded when one is first needed: reading results does not need it."""
     if name not in FUNCTIONS:
         raise AttributeError(name)
     library = load()
@@ -149,7 +149,7 @@ def __getattr__(name):
 
 
 def numbers(name, values):
-    """An array of doubles of any shape, of real numbers: what would lose its meaning on the way (an imaginary part, a mask, a text) is refused."""
+    """An array of doubles of any shape, from real numbers: anything that would lose its meaning in the conversion (an imaginary part, a mask, a text) is refused."""
     array = np.asarray(values)
     if array.dtype.kind not in "biuf" or isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         what = "masked values" if array.dtype.kind in "biuf" else f"values of type {array.dtype}"
@@ -158,7 +158,7 @@ def numbers(name, values):
 
 
 def doubles(values, *shape):
-    """A row-major array of doubles of this shape; None stands for any length."""
+    """A row-major array of doubles of this shape; None allows any length."""
     array = np.ascontiguousarray(numbers("the array", values)) if np.ndim(values) else np.empty(())
     if array.ndim != len(shape) or any(wanted is not None and have != wanted for have, wanted in zip(array.shape, shape)):
         wanted = ", ".join("any" if length is None else str(length) for length in shape)
@@ -167,7 +167,7 @@ def doubles(values, *shape):
 
 
 def integer(name, value, least, most):
-    """An integer in a range: what C would cut off is refused."""
+    """An integer in a range: values that C would truncate are refused."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, kinds.Integral):
         raise TypeError(f"{name} is {value!r}: an integer is needed")
     if not least <= value <= most:
@@ -227,7 +227,7 @@ def options_text(options):
 
 
 def options_of(text):
-    """The dictionary that `options_text` had, of a text with no spaces in it."""
+    """The dictionary that `options_text` was given, from a text without spaces."""
     def value(word):
         if word.startswith("["):
             return [value(part) for part in word[1:-1].split(",")]

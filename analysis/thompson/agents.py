@@ -1,4 +1,4 @@
-"""Agents by the thousand: posteriors of one prior that share all but what each has learned."""
+"""Agents by the thousand: posteriors under one prior that share everything except what each has learned."""
 from __future__ import annotations
 
 import os
@@ -12,7 +12,7 @@ from .priors import Prior
 
 
 class Agents(Belief):
-    """n posteriors of one prior, numbered from 0.
+    """n posteriors under one prior, numbered from 0.
 
     Parameters
     ----------
@@ -21,13 +21,13 @@ class Agents(Belief):
     n : int
         How many; `add` makes more.
     sampler, likelihood, noise, rule, seed, **options
-        As those of `Posterior`. Samplers that carry a state from observation to observation (smc, lmc, vts and others) are refused.
+        As for `Posterior`. Samplers that carry a state from observation to observation (smc, lmc, vts and others) are refused.
 
     Notes
     -----
-    What an agent keeps is what it has learned: d (d + 3) / 2 + 1 doubles with Gaussian rewards, its observations with clicks or counts. `ids` are the
-    numbers of m agents, in any order; one that is there twice is served twice, in order. Each has random numbers of its own: what it does depends
-    neither on the other agents nor on whether they are asked at once, and agent 0 is the `Posterior` of the same seed. Threads take turns.
+    An agent stores only what it has learned: d (d + 3) / 2 + 1 doubles with Gaussian rewards, its observations with clicks or counts. `ids` are the
+    numbers of m agents, in any order; an agent that is listed twice is served twice, in order. Each has its own random numbers: what it does depends
+    neither on the other agents nor on whether they are called together, and agent 0 is the `Posterior` of the same seed. Threads take turns.
     """
 
     __slots__ = ()
@@ -44,7 +44,7 @@ class Agents(Belief):
         return library.agents_count(self._handle)
 
     def _ids(self, ids):
-        """ids[m] as C has them; which agents there are, C checks."""
+        """ids[m] in the layout of C, which checks that the agents exist."""
         ids = np.asarray(ids)
         if ids.dtype.kind not in "iu" and ids.size or ids.ndim != 1:
             raise TypeError(f"ids is {ids.ndim}-dimensional, of type {ids.dtype}: a list of integers is needed")
@@ -53,7 +53,7 @@ class Agents(Belief):
         return np.ascontiguousarray(ids, dtype=np.int32)
 
     def add(self, n: int) -> int:
-        """n more agents; returns the number of the first."""
+        """Add n agents; returns the number of the first."""
         n = library.integer("n", n, 0, library.MOST_INT)
         with self._lock:
             first = len(self)
@@ -61,7 +61,7 @@ class Agents(Belief):
         return first
 
     def observe(self, ids: ArrayLike, x: ArrayLike, y: ArrayLike) -> None:
-        """Add one observation for each of the agents; they may come late, and in any order.
+        """Add one observation for each of the agents; observations may come late, and in any order.
 
         Parameters
         ----------
@@ -78,7 +78,7 @@ class Agents(Belief):
             library.agents_observe(self._handle, len(ids), ids.ctypes.data, x.ctypes.data, y.ctypes.data)
 
     def _arms(self, ids, arms):
-        """arms[k, d] or arms[m, k, d] as C has them: k, the numbers, whether each has its own."""
+        """arms[k, d] or arms[m, k, d] in the layout of C: k, the numbers, and whether each agent has its own."""
         apart = np.ndim(arms) == 3
         arms = library.doubles(arms, len(ids), None, self._d) if apart else library.doubles(arms, None, self._d)
         return arms.shape[-2], arms, apart
@@ -91,15 +91,15 @@ class Agents(Belief):
         ids : array_like of int, shape (m,)
             Which agents.
         arms : array_like, shape (k, d) or (m, k, d)
-            Features of the arms, the same for all or for each its own.
+            Features of the arms, the same for all agents or separate for each.
         propensity : bool
-            Pick arms by `probabilities(ids, arms)`, and return with what probability each was chosen.
+            Pick arms by `probabilities(ids, arms)`, and also return the probability with which each was chosen.
 
         Returns
         -------
         arm : ndarray of int, shape (m,)
         p : ndarray, shape (m,)
-            With `propensity` only.
+            Only with `propensity`.
         """
         with self._lock:
             ids = self._ids(ids)
@@ -112,7 +112,7 @@ class Agents(Belief):
         return arm, p
 
     def probabilities(self, ids: ArrayLike, arms: ArrayLike) -> np.ndarray:
-        """The probabilities, shape (m, k), by which the next `choose(ids, arms, propensity=True)` picks an arm for each of the agents, as `Posterior.probabilities`."""
+        """The probabilities, shape (m, k), with which the next `choose(ids, arms, propensity=True)` picks an arm for each of the agents, as `Posterior.probabilities`."""
         with self._lock:
             ids = self._ids(ids)
             k, arms, apart = self._arms(ids, arms)
@@ -130,29 +130,29 @@ class Agents(Belief):
         return theta
 
     def forget(self, ids: ArrayLike) -> None:
-        """These agents drop what they have observed; their random numbers go on."""
+        """Make these agents drop what they have observed; their random numbers continue."""
         with self._lock:
             ids = self._ids(ids)
             library.agents_forget(self._handle, len(ids), ids.ctypes.data)
 
     def age(self, ids: ArrayLike, rounds: int = 1) -> None:
-        """What these agents have learned counts `discount` ** `rounds` times as much, as `Posterior.age`."""
+        """Make what these agents have learned count `discount` ** `rounds` times as much, as `Posterior.age` does."""
         with self._lock:
             ids = self._ids(ids)
             library.agents_age(self._handle, len(ids), ids.ctypes.data, library.integer("rounds", rounds, 0, library.MOST_INT))
 
     def learn_prior(self) -> Prior:
-        """Learn a prior from what all agents have observed, and go on with it.
+        """Learn a prior from what all agents have observed, and continue with it.
 
         Returns
         -------
         prior : Prior
-            A mixture, of which one component has the mean and the variances of the prior so far.
+            A mixture, one component of which has the mean and the variances of the previous prior.
 
         Notes
         -----
-        Each agent that has observed something is a task, four or more are needed, and the more rewards each of them has had the more is learned.
-        What agents have observed stays as it is. Not with `memory`, which keeps it under the prior so far.
+        Each agent that has observed something is a task; at least four are needed, and the more rewards each of them has had, the better the prior.
+        What agents have observed is kept. Not available with `memory`, which stores it in terms of the previous prior.
         """
         with self._lock:
             self._prior = Prior._made_by(library.agents_learn_prior, self._handle)
@@ -160,7 +160,7 @@ class Agents(Belief):
 
     @property
     def fallbacks(self) -> int:
-        """Numerical fallbacks so far, of all agents; not 0: look at the draws before you trust them."""
+        """Numerical fallbacks so far, of all agents; if this is not 0, check the draws before you trust them."""
         with self._lock:
             return library.agents_fallbacks(self._handle)
 

@@ -1,9 +1,9 @@
-"""Means over the runs of a study with their standard errors, over runs or over learned priors, and how many runs are in."""
+"""Means over the runs of a study with their standard errors, over runs or over learned priors, and how many runs are complete."""
 import numpy as np
 
 from . import design, store
 
-LEARNED = 5  # learned priors from which a standard error over them can be trusted; of fewer it says next to nothing
+LEARNED = 5  # learned priors needed to trust a standard error over them; with fewer it says next to nothing
 
 
 def replicates(dataset):
@@ -12,14 +12,14 @@ def replicates(dataset):
 
 
 def over_replicates(dataset):
-    """Whether tests are over learned priors, which includes the randomness of learning; else they are over runs."""
+    """Whether tests are over learned priors, which includes the randomness of learning; otherwise they are over runs."""
     return replicates(dataset) >= LEARNED
 
 
 def moments(dataset, curve):
-    """Mean of a curve over completed runs and its standard error, [setting, policy, point] each. The error is that over runs or over
-    the means of learned priors, whichever is larger: runs that share a prior are not independent of it, and the spread of
-    few priors may be small by chance."""
+    """Mean of a curve over completed runs and its standard error, [setting, policy, point] each. The error is over runs or over the
+    means of learned priors, whichever is larger: runs that share a prior are not independent of it, and the spread of a few priors
+    may be small by chance."""
     error = dataset[f"{curve}_se"].values
     if f"{curve}_se_replicate" in dataset:
         error = np.fmax(error, dataset[f"{curve}_se_replicate"].values)
@@ -27,9 +27,9 @@ def moments(dataset, curve):
 
 
 def floor(dataset, curve):
-    """What exact draws reach, or what no policy's regret stays below in the mean: mean and standard error over runs (nothing is learned),
-    [setting, point] each, or None where a curve has no floor. That of draws is the same for all policies but for the runs that are in, so it is of the policy with most of
-    them."""
+    """What exact draws reach, or a lower bound on the mean regret of every policy: mean and standard error over runs (nothing is learned),
+    [setting, point] each, or None if a curve has no floor. The floor of draws is the same for all policies except for which runs are complete,
+    so it is that of the policy with the most of them."""
     if f"{curve}{store.FLOOR}_mean" not in dataset:
         return None
     most = counts(dataset)[0].argmax(axis=1)
@@ -39,7 +39,7 @@ def floor(dataset, curve):
 
 
 def tail(dataset, curve):
-    """The 95th percentile over runs [setting, policy, point], or None where it is not stored."""
+    """The 95th percentile over runs [setting, policy, point], or None if it is not stored."""
     name = f"{curve}_quantile"
     return dataset[name].sel(quantile=0.95, method="nearest").values if name in dataset else None
 
@@ -55,13 +55,13 @@ def at_end(dataset, values):
 
 
 def of_completed(dataset, name):
-    """A variable [setting, policy, run, ...], NaN where a run is not completed."""
+    """A variable [setting, policy, run, ...], NaN for runs that are not completed."""
     values, done = dataset[name].values, dataset["status"].values == store.STATUS_OK
     return np.where(done.reshape(done.shape + (1,) * (values.ndim - done.ndim)), values, np.nan)
 
 
 def mean_and_error(values):
-    """Mean over the last dimension, its standard error, and of how many, leaving out what is not finite; NaN where too little is left."""
+    """Mean over the last dimension, its standard error, and the number of values, ignoring those that are not finite; NaN if too few are left."""
     n = np.isfinite(values).sum(axis=-1)
     mean = np.nansum(values, axis=-1) / np.where(n > 0, n, np.nan)
     square = np.nansum((values - mean[..., None]) ** 2, axis=-1)
@@ -69,14 +69,14 @@ def mean_and_error(values):
 
 
 def of_replicates(values, replicate):
-    """The means of `values` [run] under each learned prior, leaving out what is not finite."""
+    """The means of `values` [run] under each learned prior, ignoring values that are not finite."""
     known = np.isfinite(values)
     return np.array([values[known & (replicate == group)].mean() for group in np.unique(replicate[known])])
 
 
 def larger_error(values, replicate, least=2):
-    """The standard error of the mean of `values` [run]: over runs or, of at least `least` learned priors, over their means, whichever is
-    larger, as in moments."""
+    """The standard error of the mean of `values` [run]: over runs or, if there are at least `least` learned priors, over their means,
+    whichever is larger, as in moments."""
     groups = of_replicates(values, replicate)
     return np.fmax(mean_and_error(values)[1], mean_and_error(groups)[1] if len(groups) >= least else np.nan)
 
@@ -88,7 +88,7 @@ def counts(dataset):
 
 
 def asked(dataset):
-    """How many runs each setting should have, [setting]: all, or in an adaptive study up to the last run that any of its policies has."""
+    """How many runs each setting should have, [setting]: all, or in an adaptive study, up to the last run that any of its policies has."""
     there = (dataset["status"].values != store.STATUS_NOT_RUN).any(axis=1)
     if not design.adaptive(dataset):
         return np.full(len(there), there.shape[-1])
@@ -96,7 +96,7 @@ def asked(dataset):
 
 
 def run_words(dataset):
-    """How many runs are in, by policy and setting: "128 runs", "64 to 512 runs" of an adaptive study, "0 to 90 of 128 runs are in"."""
+    """How many runs are complete, by policy and setting: "128 runs", "64 to 512 runs" for an adaptive study, "0 to 90 of 128 runs are in"."""
     done, most = counts(dataset)[0], asked(dataset)
 
     def span(values):
@@ -106,13 +106,13 @@ def run_words(dataset):
 
 
 def last_rounds(dataset):
-    """Index of the last point of each setting, [setting]; settings may have different numbers of rounds, NaN beyond."""
+    """Index of the last point of each setting, [setting]; settings may have different numbers of rounds, with NaN beyond them."""
     there = np.isfinite(dataset[f"{store.curves(dataset)[0]}_mean"].values).any(axis=1)
     return np.where(there.any(axis=1), there.shape[1] - 1 - there[:, ::-1].argmax(axis=1), there.shape[1] - 1)
 
 
 def shown(dataset):
-    """Index of the points that a table shows, for each setting: of a posterior study all but those that only other settings have."""
+    """Index of the points that a table shows, for each setting: in a posterior study all except those that only other settings have."""
     if store.axis(dataset) == "sample_size":
         there = np.isfinite(dataset[f"{store.curves(dataset)[0]}_mean"].values).any(axis=1)
         return [np.flatnonzero((own | ~there.any(axis=0))[:last + 1]) for own, last in zip(there, last_rounds(dataset))]

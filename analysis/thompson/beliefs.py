@@ -1,4 +1,4 @@
-"""What posteriors and agents share: what they are made of, which never changes, and their turns."""
+"""What posteriors and agents share: what they are made of, which never changes, and how threads take turns."""
 from __future__ import annotations
 
 import ctypes
@@ -11,14 +11,14 @@ from .priors import Prior, bytes_of, of_bytes
 
 
 def made_for(family):
-    """The sampler that is made for priors of this family."""
+    """The sampler that is the default for priors of this family."""
     if family in ("gaussian", "mixture"):
         return "mixts"
     return "diffts" if family in ("diffusion", "score_network") else "localised"
 
 
 class Belief:
-    """An object of the library that was made of a prior, a sampler, a likelihood, a rule and a seed. One thread at a time is served."""
+    """An object of the library made from a prior, a sampler, a likelihood, a rule and a seed. It serves one thread at a time."""
 
     __slots__ = ("_prior", "_sampler", "_likelihood", "_rule", "_seed", "_options", "_d", "_handle", "_lock", "__weakref__")
     _kind = None  # posterior or agents, in the names of the library's functions
@@ -37,7 +37,7 @@ class Belief:
         try:
             create(self._prior._handle, *words, text, self._seed, ctypes.byref(handle))
         except BaseException:
-            if handle:  # a function of the user's raised, and the library knows nothing of it
+            if handle:  # a function of the user's raised an exception, and the library does not know of it
                 self._of_kind("free")(handle)
             raise
         self._hold(handle)
@@ -47,7 +47,7 @@ class Belief:
         self._handle = handle
 
     def _copy_onto(self, handle):
-        """An object that was made of the same, with another handle."""
+        """An object made from the same arguments, with another handle."""
         copy = object.__new__(type(self))
         for name in ("_prior", "_sampler", "_likelihood", "_rule", "_seed", "_options"):
             setattr(copy, name, getattr(self, name))
@@ -55,14 +55,14 @@ class Belief:
         return copy
 
     def save(self, path: str | os.PathLike) -> None:
-        """Write a file that `open` goes on from: the prior, what was observed, the position in the random numbers. It is written under another
-        name, synced and renamed, so that whatever dies meanwhile leaves the old file or the new one (docs/files.md)."""
+        """Write a file from which `open` continues: the prior, the observations, the position in the random numbers. It is written under another
+        name, synced and renamed, so that a crash at any moment leaves either the old file or the new one (docs/files.md)."""
         with self._lock:
             self._of_kind("save")(self._handle, library.path(path))
 
     @classmethod
     def open(cls, path: str | os.PathLike) -> Belief:
-        """What was saved, by this version or an earlier one; it goes on with the same random numbers."""
+        """Read what was saved, by this version or an earlier one; it continues with the same random numbers."""
         prior, handle, arguments = ctypes.c_void_p(), ctypes.c_void_p(), library.Arguments()
         cls._of_kind("open")(library.path(path), ctypes.byref(prior), ctypes.byref(handle))
         cls._of_kind("arguments")(handle, ctypes.byref(arguments))
@@ -77,7 +77,7 @@ class Belief:
 
     @classmethod
     def _of_kind(cls, verb):
-        """A function of the library, of posteriors or of agents."""
+        """A function of the library, for posteriors or for agents."""
         return getattr(library, f"{cls._kind}_{verb}")
 
     def __del__(self):

@@ -1,4 +1,4 @@
-"""What a study was asked to do, read from its results: settings, policies and their options, any key of its configuration."""
+"""What a study was asked to do, read from its results: settings, policies and their options, and any key of its configuration."""
 import functools
 import pathlib
 
@@ -10,7 +10,7 @@ from ._library import Error
 
 
 def swept(dataset):
-    """{dotted key: its value in each setting, [setting]} of the keys that the study sweeps."""
+    """{dotted key: its value in each setting, [setting]} for the keys that the study sweeps."""
     mark = "swept key "
     return {dataset[name].attrs["long_name"].removeprefix(mark): dataset[name].values for name in dataset.variables
             if dataset[name].dims == ("setting",) and dataset[name].attrs.get("long_name", "").startswith(mark)}
@@ -23,12 +23,12 @@ def adaptive(dataset):
 
 @functools.lru_cache
 def parsed(text):
-    """YAML with every scalar as the text that it is."""
+    """YAML with every scalar kept as text."""
     return yaml.load(text, yaml.BaseLoader)
 
 
 def study(dataset):
-    """The resolved study that the program wrote into the results (attribute config), nested; empty where the file has none."""
+    """The resolved study that the program wrote into the results (attribute config), nested; empty if the file has none."""
     try:
         found = parsed(dataset.attrs.get("config", ""))
     except yaml.YAMLError as error:
@@ -38,7 +38,7 @@ def study(dataset):
 
 
 def keys(dataset):
-    """{dotted key: its value as text} of the resolved study, without its policies."""
+    """{dotted key: its value as text} for the resolved study, without its policies."""
     def flat(tree, prefix):
         for key, value in tree.items():
             if isinstance(value, dict):
@@ -54,7 +54,7 @@ def listed(value):
 
 
 def config(dataset, key):
-    """The value of a scalar key ("problem.noise") in the study, as text: all its values when it was swept; None when the
+    """The value of a scalar key ("problem.noise") in the study, as text: all its values if it was swept; None if the
     file does not say."""
     variable = key.replace(".", "_")
     if variable in dataset.variables:
@@ -68,13 +68,13 @@ def labels(dataset):
 
 
 def recorded(dataset):
-    """{label: {option: its text}} of the policies that the study explains, with `name` among the options."""
+    """{label: {option: its text}} for the policies that the study describes, with `name` among the options."""
     return {one.get("label", one["name"]): {key: listed(value) for key, value in one.items()}
             for one in study(dataset).get("policies") or []}
 
 
 def options(dataset):
-    """The same of all policies, in their order; refuses a study that does not explain one of them."""
+    """The same for all policies, in their order; refuses a study that does not describe one of them."""
     found = recorded(dataset)
     missing = [label for label in labels(dataset) if label not in found]
     if missing:
@@ -83,7 +83,7 @@ def options(dataset):
 
 
 def policy_names(dataset):
-    """{label: registered name} of the policies, in their order; a label that the study does not explain names itself."""
+    """{label: registered name} for the policies, in their order; a label that the study does not describe is its own name."""
     found = recorded(dataset)
     return {label: found[label]["name"] if label in found else label for label in labels(dataset)}
 
@@ -94,7 +94,7 @@ def rivals(dataset):
 
 
 def titles(dataset):
-    """A short title for each setting: its values of the swept keys that differ between settings."""
+    """A short title for each setting: its values of the swept keys that vary between settings."""
     keys = swept(dataset)
     if not keys:
         family = config(dataset, "problem.family")
@@ -108,7 +108,7 @@ def titles(dataset):
 
 
 def named(texts, known):
-    """The labels in texts, each a label or several with commas between."""
+    """The labels in texts, each of which is a label or several separated by commas."""
     found = [label for text in texts for label in ([text] if text in known else text.split(","))]
     missing = [label for label in found if label not in known]
     if missing:
@@ -117,7 +117,7 @@ def named(texts, known):
 
 
 def selected(datasets, policies=(), without=()):
-    """The studies with these policies alone, in this order, or with all of them; and without those."""
+    """The studies with only these policies, in this order (all of them if none are named), minus those in `without`."""
     known = list(dict.fromkeys(label for dataset in datasets for label in labels(dataset)))
     order, dropped = named(policies, known) or known, named(without, known)
     found = [dataset.isel(policy=[labels(dataset).index(label) for label in order if label in labels(dataset) and label not in dropped])

@@ -1,8 +1,8 @@
-"""Is a sample uniform? Its empirical distribution function with a band that holds all of it at once, and the test that goes with it.
+"""Is a sample uniform? Its empirical distribution function with a simultaneous band, and the corresponding test.
 
 Säilynoja, Bürkner and Vehtari 2022, "Graphical test for discrete uniformity and its applications in goodness-of-fit evaluation and multiple
 sample comparison", Statistics and Computing 32. The counts below points z are a Markov chain with binomial steps, so the probability that all of
-them are inside their bounds is computed, not simulated.
+them lie within their bounds is computed, not simulated.
 """
 import functools
 
@@ -20,19 +20,19 @@ def tails(n, z):
 
 
 def bounds(n, z, level):
-    """Least and largest count at each point of which neither tail is below level / 2: [point] each."""
+    """Least and largest count at each point for which neither tail is below level / 2: [point] each."""
     lower, upper = tails(n, z)
     return (lower > level / 2).argmax(axis=1), n - (upper > level / 2)[:, ::-1].argmax(axis=1)
 
 
 def inside(n, z, low, high):
-    """Probability that the counts of n uniform values below the rising points z are all within low..high."""
+    """Probability that the counts of n uniform values below the ascending points z all lie within low..high."""
     factorial = special.gammaln(np.arange(n + 1) + 1.0)
     chance, reached, before = np.ones(1), np.zeros(1, int), 0.0
     for share, least, most in zip((np.array(z) - [0, *z[:-1]]) / (1 - np.array([0, *z[:-1]])), low, high):
         to = np.arange(least, most + 1)
         more, left = to[:, None] - reached, n - reached
-        some = np.maximum(more, 0)  # those that are less are not reached
+        some = np.maximum(more, 0)  # negative steps are impossible
         log = factorial[left] - factorial[some] - factorial[np.maximum(left - some, 0)] + special.xlogy(some, share) + special.xlog1py(left - some, -share)
         chance, reached = np.where(more >= 0, np.exp(log), 0.0) @ chance, to
     return float(chance.sum())
@@ -40,8 +40,8 @@ def inside(n, z, low, high):
 
 @functools.lru_cache
 def band(n, z, coverage=0.95):
-    """Bounds of the counts of n uniform values below the points z, a tuple, of which all hold together with at least this probability."""
-    none, all_points = (1 - coverage) / len(z), 1 - coverage  # as if the points were disjoint, or one
+    """Bounds of the counts of n uniform values below the points z, a tuple, that all hold simultaneously with at least this probability."""
+    none, all_points = (1 - coverage) / len(z), 1 - coverage  # the levels if the points were disjoint, or were a single one
     for _ in range(HALVINGS):
         level = (none + all_points) / 2
         none, all_points = (level, all_points) if inside(n, z, *bounds(n, z, level)) >= coverage else (none, level)
@@ -49,7 +49,7 @@ def band(n, z, coverage=0.95):
 
 
 def p_value(n, z, below):
-    """How likely uniform values are as far out at any of the points as these counts `below` [point] are."""
+    """The probability that uniform values are, at some point, as extreme as these counts `below` [point]."""
     lower, upper = tails(n, z)
     at = np.arange(len(z))
     return 1 - inside(n, z, *bounds(n, z, 2 * np.minimum(lower[at, below], upper[at, below]).min()))

@@ -1,10 +1,10 @@
-"""A metric in words, and its number in each setting: a curve at one point, or what is counted once a run."""
+"""A metric in words, and its number in each setting: a curve at one point, or a number per run."""
 import numpy as np
 
 from . import averages, store, wording
 from ._library import Error
 
-# Metrics of whole runs, beside the curves: label of the axis.
+# Metrics of whole runs, in addition to the curves: label of the axis.
 WHOLE = {"seconds": "CPU seconds per run", "seconds_train": "CPU seconds to learn the prior",
          "fallbacks": "numerical fallbacks per run"}
 NAMES = {"regret": "cumulative regret", "emd": "earth mover's distance", "distance": "mean distance to theta*",
@@ -16,7 +16,7 @@ IDEAL = {"sd_ratio": 1.0}
 
 
 def points(dataset, at):
-    """Index of the point to take in each setting: that of value `at` of the axis, or the last."""
+    """Index of the point to use in each setting: the one at value `at` of the axis, or the last."""
     if at is None:
         return averages.last_rounds(dataset)
     axis = store.axis(dataset)
@@ -30,7 +30,7 @@ def points(dataset, at):
 
 def over_runs(dataset, metric):
     """Mean and standard error, [setting, policy], of a number for each completed run; runs of a block share their seconds, so
-    the error is over replicates, or unknown where these are few."""
+    the error is over replicates, or unknown if there are few of these."""
     values = averages.of_completed(dataset, metric)
     groups = dataset["replicate"].values if "replicate" in dataset.variables else np.zeros(values.shape[-1], int)
     shares = np.stack([averages.mean_and_error(values[..., groups == group])[0] for group in np.unique(groups)], axis=-1)
@@ -56,7 +56,7 @@ def words(dataset, metric):
 
 
 def label(dataset, metric, at=None):
-    """The axis of the values: what, and at which point."""
+    """The label of the axis of values: what is shown, and at which point."""
     if metric in WHOLE:
         return WHOLE[metric]
     where = dataset[store.axis(dataset)].values[points(dataset, at)]

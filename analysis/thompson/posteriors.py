@@ -1,4 +1,4 @@
-"""Posteriors: a prior, a sampler, a likelihood and what has been observed so far; agents for a loop of your own."""
+"""Posteriors: a prior, a sampler, a likelihood and the observations so far; agents for a loop of your own."""
 from __future__ import annotations
 
 import ctypes
@@ -15,31 +15,31 @@ from .priors import Prior
 
 
 class Posterior(Belief):
-    """p(theta | observations), as a sampler sees it.
+    """p(theta | observations), as a sampler represents it.
 
     Parameters
     ----------
     prior : Prior or path
         What is believed before the first observation.
     sampler : str, optional
-        A name of `thompson list samplers`; by default the one that is made for the prior: mixts for a Gaussian or a mixture, diffts for a diffusion
+        A name from `thompson list samplers`; by default the one for the prior's family: mixts for a Gaussian or a mixture, diffts for a diffusion
         model, localised for a denoiser. `auto`: the one that `thompson train --family auto` chose.
     likelihood : str
         gaussian, logistic (clicks), poisson (counts): `thompson list likelihoods`.
     noise : float, optional
-        Standard deviation of Gaussian rewards; by default the one that the prior learned from logs, else 1. With other rewards it is refused.
+        Standard deviation of Gaussian rewards; by default the one that the prior learned from logs, otherwise 1. Refused with other rewards.
     rule : str
-        What `choose` does: thompson, bayes_ucb, greedy. bayes_ucb needs `horizon`, the number of choices in all since the last `forget`, or a
+        What `choose` does: thompson, bayes_ucb, greedy. bayes_ucb needs `horizon`, the total number of choices since the last `forget`, or a
         constant `quantile`.
     seed : int, optional
-        Repeats the random numbers; the repr shows it. Without one each posterior draws its own numbers.
+        Makes the random numbers repeatable; the repr shows it. Without a seed each posterior draws its own numbers.
     **options
         Options of the sampler and the rule: `thompson list NAME`.
 
     Notes
     -----
-    Draws depend on nothing but the arguments, the observations and how many calls drew before; the first draw(m) equals `thompson sample -n m` with
-    that seed. A copy, a pickle and an opened file go on with the same numbers; for independent ones give each a seed. Threads take turns.
+    Draws depend only on the arguments, the observations and how many calls drew before; the first draw(m) equals `thompson sample -n m` with
+    that seed. A copy, a pickle and an opened file continue with the same numbers; for independent ones give each a seed. Threads take turns.
     """
 
     __slots__ = ("_arm",)
@@ -83,13 +83,13 @@ class Posterior(Belief):
             library.observe(self._handle, y.size, x.ctypes.data, y.ctypes.data)
 
     def forget(self) -> None:
-        """Drop the observations. The random numbers go on, so that what follows is independent of what came before."""
+        """Drop the observations. The random numbers continue, so what follows is independent of what came before."""
         with self._lock:
             library.forget(self._handle)
 
     def age(self, rounds: int = 1) -> None:
-        """What was learned so far counts `discount` ** `rounds` times as much (an option, 1 without it), so that the posterior moves towards the prior.
-        For Gaussian rewards and for memory="filtered", with samplers that read evidence."""
+        """Make what was learned so far count `discount` ** `rounds` times as much (an option, 1 by default), so that the posterior moves towards the
+        prior. For Gaussian rewards and for memory="filtered", with samplers that read evidence."""
         with self._lock:
             library.age(self._handle, library.integer("rounds", rounds, 0, library.MOST_INT))
 
@@ -101,14 +101,14 @@ class Posterior(Belief):
         return theta
 
     def choose(self, arms: ArrayLike, propensity: bool = False) -> int | tuple[int, float]:
-        """The arm to play, by the rule: with `thompson` the best one for one draw.
+        """The arm to play, by the rule: with `thompson` the best arm for one draw.
 
         Parameters
         ----------
         arms : array_like, shape (k, d)
             Features of the arms.
         propensity : bool
-            Pick the arm by `probabilities(arms)`, and return with what probability it was chosen.
+            Pick the arm by `probabilities(arms)`, and also return the probability with which it was chosen.
 
         Returns
         -------
@@ -125,11 +125,11 @@ class Posterior(Belief):
             return self._arm.value, p.value
 
     def probabilities(self, arms: ArrayLike) -> np.ndarray:
-        """The probabilities, shape (k,), by which the next `choose(arms, propensity=True)` picks one of arms[k, d].
+        """The probabilities, shape (k,), with which the next `choose(arms, propensity=True)` picks one of arms[k, d].
 
         With rule `thompson` they are the shares of `propensity_draws` (1000) draws in which each arm is the best, in closed form for two arms under
-        one Gaussian; other rules are certain of their arm. The option `floor` is the least probability of any arm. Nothing moves on: asked again they
-        are the same."""
+        one Gaussian; other rules are certain of their arm. The option `floor` is the least probability of any arm. Calling this changes nothing:
+        called again, it gives the same probabilities."""
         arms = library.doubles(arms, None, self._d)
         p = np.empty(len(arms))
         with self._lock:
@@ -137,8 +137,8 @@ class Posterior(Belief):
         return p
 
     def p_value(self) -> float:
-        """How surprising the observations are under the prior: small where the prior may be wrong, else uniform in (0, 1]; exact where features did
-        not depend on rewards. What `thompson sample` prints with the same seed."""
+        """How surprising the observations are under the prior: small if the prior may be wrong, otherwise uniform in (0, 1]; exact if features did
+        not depend on rewards. `thompson sample` prints the same with the same seed."""
         p = ctypes.c_double()
         with self._lock:
             library.p_value(self._handle, p)
@@ -146,7 +146,7 @@ class Posterior(Belief):
 
     @property
     def fallbacks(self) -> int:
-        """Numerical fallbacks so far; not 0: look at the draws before you trust them."""
+        """Numerical fallbacks so far; if this is not 0, check the draws before you trust them."""
         with self._lock:
             return library.fallbacks(self._handle)
 

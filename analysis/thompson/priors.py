@@ -1,4 +1,4 @@
-"""Priors: learned from samples of theta or from logs of past tasks, put together from arrays, or read from a file."""
+"""Priors: learned from samples of theta or from logs of past tasks, built from arrays, or read from a file."""
 from __future__ import annotations
 
 import concurrent.futures
@@ -57,7 +57,7 @@ class Prior:
 
     @classmethod
     def open(cls, path: str | os.PathLike) -> Prior:
-        """The prior of a prior file, or of saved posteriors or agents (docs/files.md)."""
+        """Read the prior of a prior file, or of saved posteriors or agents (docs/files.md)."""
         return cls._made_by(library.prior_open, library.path(path))
 
     @classmethod
@@ -78,20 +78,20 @@ class Prior:
 
     @classmethod
     def from_denoiser(cls, f: Callable[[np.ndarray, np.ndarray], tuple[ArrayLike, ArrayLike]], d: int) -> Prior:
-        """A prior that is known by its denoiser: for the sampler `localised`.
+        """A prior given by its denoiser: for the sampler `localised`.
 
         Parameters
         ----------
         f : callable
             f(b[m, d], M[m, d, d]) -> (mean[m, d], covariance[m, d, d]) of the prior times exp(b' theta - theta' M theta / 2), which is the posterior
-            after Gaussian observations of theta with precision M. Called with up to 64 at a time, from M = 0 on; what it raises is raised by the call
-            that needed it.
+            after Gaussian observations of theta with precision M. Called with up to 64 rows at a time, from M = 0 on; an exception in f is raised by
+            the call that needed it.
         d : int
-            Entries of theta, which should be on the scale of 1.
+            Entries of theta, which should be of order 1.
 
         Notes
         -----
-        Such a prior, and what is made with it, cannot be saved or pickled: f is code.
+        Such a prior, and anything made with it, cannot be saved or pickled: f is code.
         """
         d = library.count("d", d)
 
@@ -104,23 +104,23 @@ class Prior:
 
     @classmethod
     def from_score_network(cls, f: Callable[[np.ndarray, int], ArrayLike], d: int, schedule: ArrayLike | None = None) -> Prior:
-        """A prior that is known by a diffusion model: for samplers that walk its chain (`diffts`, `tilted` and the like).
+        """A prior given by a diffusion model: for samplers that walk its chain (`diffts`, `tilted` and the like).
 
         Parameters
         ----------
         f : callable
             f(x[m, d], t) -> E[x_0 | x_t = x][m, d] at stage t = 1 .. T, an int, where x_t = sqrt(schedule[t - 1]) x_0 + sqrt(1 - schedule[t - 1]) noise.
-            A network eps of the noise has it as (x - sqrt(1 - a) eps(x, t)) / sqrt(a) with a = schedule[t - 1], one of the score s as
-            (x + (1 - a) s(x, t)) / sqrt(a). Called with up to 128 rows at a time; what it raises is raised by the call that needed it.
+            From a network eps of the noise this is (x - sqrt(1 - a) eps(x, t)) / sqrt(a) with a = schedule[t - 1], from one of the score s it is
+            (x + (1 - a) s(x, t)) / sqrt(a). Called with up to 128 rows at a time; an exception in f is raised by the call that needed it.
         d : int
-            Entries of theta, which should be on the scale of 1.
+            Entries of theta, which should be of order 1.
         schedule : array_like, shape (T,)
-            The share of the signal's variance (alpha_bar) that stages 1 .. T keep: falling, between 0 and 1, the last nearly 0. By default that of
-            `thompson train --family diffusion`: 0.97 ** t, t = 1 .. 100.
+            The share of the signal's variance (alpha_bar) that stages 1 .. T keep: decreasing, between 0 and 1, the last nearly 0. The default is
+            that of `thompson train --family diffusion`: 0.97 ** t, t = 1 .. 100.
 
         Notes
         -----
-        Such a prior, and what is made with it, cannot be saved or pickled: f is code.
+        Such a prior, and anything made with it, cannot be saved or pickled: f is code.
         """
         d = library.count("d", d)
         alpha_bar = library.doubles(0.97 ** np.arange(1, 101) if schedule is None else schedule, None)
@@ -143,7 +143,7 @@ class Prior:
 
     @property
     def family(self) -> str:
-        """gaussian, mixture, diffusion or denoiser; given or score_network: a function of your own."""
+        """gaussian, mixture, diffusion or denoiser; given or score_network for a function of your own."""
         return library.prior_family(self._handle).decode()
 
     def save(self, path: str | os.PathLike) -> None:
@@ -161,7 +161,7 @@ class Prior:
 
 
 def _answering(f, ask):
-    """`ask`, which asks the user's f, as the library calls it: 0, or 1 after f has raised something. Then nothing is asked until the call has ended."""
+    """`ask`, which calls the user's f, as the library calls it: returns 0, or 1 once f has raised; f is then not called again until the call has ended."""
     if not callable(f):
         raise TypeError(f"f is {f!r}: a function is needed")
 
@@ -183,7 +183,7 @@ def _array(pointer, *shape):
 
 
 def bytes_of(thing):
-    """What `thing.save` writes, of a prior, a posterior or agents."""
+    """What `thing.save` writes, for a prior, a posterior or agents."""
     with tempfile.TemporaryDirectory(prefix="thompson-") as folder:
         file = pathlib.Path(folder, "saved.nc")
         thing.save(file)
@@ -191,7 +191,7 @@ def bytes_of(thing):
 
 
 def of_bytes(kind, content):
-    """What `bytes_of` was given."""
+    """The object that `bytes_of` was given."""
     with tempfile.TemporaryDirectory(prefix="thompson-") as folder:
         file = pathlib.Path(folder, "saved.nc")
         file.write_bytes(content)
@@ -199,8 +199,8 @@ def of_bytes(kind, content):
 
 
 def _interruptible(function):
-    """The result of function(stop), a long call of the library, made in a thread of its own, so that KeyboardInterrupt arrives meanwhile. It then
-    sets `stop`, and waits for the call to end; a second one does not wait."""
+    """The result of function(stop), a long call of the library, made in its own thread so that KeyboardInterrupt can arrive meanwhile. An interrupt
+    sets `stop` and waits for the call to end; a second one does not wait."""
     outcome, stop = concurrent.futures.Future(), ctypes.c_int(0)
 
     def call():
@@ -230,13 +230,13 @@ def train(theta: ArrayLike | None = None, family: str = "mixture", ranks: int = 
     family : str
         mixture, gaussian, diffusion or denoiser (`thompson list priors`).
     ranks : int
-        Processes that share the work; the result is the same on any number.
+        Processes that share the work; the result does not depend on their number.
     seed : int
-        Names the random numbers.
+        Determines the random numbers.
     logs : path, or (task[n], x[n, d], y[n])
-        In place of theta: what was observed in tasks whose parameters nobody knows.
+        In place of theta: observations from tasks whose parameters are unknown.
     likelihood : str
-        What the rewards in logs are; gaussian by default.
+        The kind of rewards in logs; gaussian by default.
     noise : float or "estimate"
         Standard deviation of Gaussian rewards in logs.
     **options
@@ -254,7 +254,7 @@ def train(theta: ArrayLike | None = None, family: str = "mixture", ranks: int = 
     if theta is not None:
         theta = library.doubles(theta, None, None)
         if ranks == 1:
-            theta = theta.copy()  # the thread's own
+            theta = theta.copy()  # the thread's own copy
             text = library.options_text({"seed": seed, **options})
             _warn_of_few(len(theta), options.get("components", 1) if family == "mixture" else 1)
             family = library.word("family", family)
@@ -270,7 +270,7 @@ def train(theta: ArrayLike | None = None, family: str = "mixture", ranks: int = 
 
 
 def _warn_of_few(tasks, components):
-    """What the program says of them."""
+    """Give the program's warning about few tasks."""
     if isinstance(components, int) and tasks < 10 * components:
         warnings.warn(f"{tasks} past tasks for a prior of {components} components: with fewer than 10 for each it follows single tasks, and a posterior "
                       "under it may be far too sure", stacklevel=3)
@@ -283,7 +283,7 @@ def _write_theta(theta, folder):
 
 
 def _logs_file(logs, folder):
-    """A file of logs: the one that is named, or one of the arrays, tasks numbered in order of first appearance."""
+    """A file of logs: the named one, or one made from the arrays, with tasks numbered in order of first appearance."""
     if isinstance(logs, (str, os.PathLike)):
         return os.fspath(logs)
     task, x, y = logs

@@ -1,4 +1,4 @@
-"""Draws of any sampler, scored by the program on its frozen problems (docs/score.md)."""
+"""Scores draws of any sampler with the program, on its frozen problems (docs/score.md)."""
 from __future__ import annotations
 
 import dataclasses
@@ -17,10 +17,10 @@ from . import studies
 
 @dataclasses.dataclass(repr=False)
 class Problem:
-    """What a sampler is given: the prior, a mixture of Gaussians, and histories (x[n, d], y[n]); `draws` of each are wanted."""
+    """What a sampler is given: the prior, a mixture of Gaussians, and histories (x[n, d], y[n]); `draws` are wanted for each history."""
     weight: np.ndarray        # [components]
     mean: np.ndarray          # [components, d]
-    covariance: np.ndarray    # [components, d, d]; 0: the components are points
+    covariance: np.ndarray    # [components, d, d]; if 0, the components are points
     histories: list
     likelihood: str
     noise: float
@@ -32,7 +32,7 @@ class Problem:
 
 
 def problems(name: str | None = None) -> dict[str, Problem]:
-    """{name: Problem} of the whole pack, or of one problem or prior file."""
+    """{name: Problem} for the whole set, or for one problem or prior file."""
     with tempfile.TemporaryDirectory(prefix="thompson-") as folder:
         place = pathlib.Path(folder, "problems")
         studies.call("score", "--export", place, *([] if name is None else ["--problem", name]))
@@ -47,7 +47,7 @@ def read(folder):
 
 
 def score(problem: str, theta: ArrayLike) -> dict:
-    """What `thompson score --json` says of theta[history, draw, d], histories in the order of the problem."""
+    """What `thompson score --json` reports on theta[history, draw, d], with histories in the order of the problem."""
     theta = library.doubles(theta, None, None, None)
     with tempfile.TemporaryDirectory(prefix="thompson-") as folder:
         path = os.path.join(folder, "draws.nc")

@@ -1,4 +1,4 @@
-"""The best setting of each method's options, chosen on one half of the runs and reported on the other, which nobody tuned for."""
+"""The best setting of each method's options, chosen on one half of the runs and reported on the other, on which nothing was tuned."""
 import numpy as np
 import pandas as pd
 
@@ -16,7 +16,7 @@ def methods(dataset, by=()):
 
 
 def finals(dataset, s):
-    """Regret at the last round in setting s, [policy, run]: of runs that all policies without a failure have completed; and which
+    """Regret at the last round in setting s, [policy, run], for runs that all policies without a failure have completed; and which
     policies failed, [policy]."""
     status = dataset["status"].values[s]
     failed = (status == store.STATUS_FAILED).any(axis=1)
@@ -51,7 +51,7 @@ COLUMNS = ["setting", "half", "method", "chosen", "tuned", "tuned_se", "reported
 
 
 def frame(dataset, by=(), tune=None):
-    """One row for each setting, half and method, numbers unrounded."""
+    """One row for each setting, half and method, with unrounded numbers."""
     groups, labels, rows = methods(dataset, by), design.labels(dataset), []
     for s, title in enumerate(design.titles(dataset)):
         regret, failed = finals(dataset, s)
@@ -81,7 +81,7 @@ def same(one, other):
 
 
 def control_rows(regret, failed, groups, fixed):
-    """{method: (policies chosen on the first and the second half, regret fixed and reported, [run] each)}. What a half reports is of the point chosen on the other one."""
+    """{method: (policies chosen on the first and the second half, regret fixed and reported, [run] each)}. A half reports the point that was chosen on the other half."""
     halves, rows = np.array_split(np.arange(regret.shape[1]), 2), {}
     for method, members in groups.items():
         start = [p for p in members if p in fixed and not failed[p]]
@@ -94,7 +94,7 @@ def control_rows(regret, failed, groups, fixed):
 
 
 def control(dataset, option, value, by=(), minus=None):
-    """One row for each setting and method, columns CONTROL, numbers unrounded; differences are to method `minus`, or to the first."""
+    """One row for each setting and method, columns CONTROL, with unrounded numbers; differences are to the method `minus`, or to the first."""
     groups, options, labels, rows = methods(dataset, by), list(design.options(dataset).values()), design.labels(dataset), []
     if minus is not None and minus not in groups:
         raise Error(f"--minus {minus}: the methods are {', '.join(groups)}")

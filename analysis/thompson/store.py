@@ -1,4 +1,4 @@
-"""A results folder, opened and checked: what is wrong with it is said in one sentence.
+"""Opens and checks a results folder; reports what is wrong with it in one sentence.
 
     from thompson import averages, store
     ds = store.results("results/figure2")                        # an xarray Dataset, read when used
@@ -15,7 +15,7 @@ from ._library import Error
 
 # The axis of a study's curves determines its kind.
 AXES = {"round": "bandit", "sample_size": "posterior", "step": "convergence", "bandit_task": "stream"}
-# Variable: dimensions, of every study; and what the reducer writes for each curve, by ending.
+# Variables of every study, with their dimensions; and what the reducer writes for each curve, by suffix.
 RUNS = {
     "seconds": ("setting", "policy", "run"),
     "seconds_train": ("setting", "policy"),
@@ -41,7 +41,7 @@ def opened(path, what):
 
 
 def checked(path, dataset, needed, what):
-    """The dataset with all variables of `needed` in memory."""
+    """The dataset, with all variables of `needed` in memory."""
     for name, dimensions in needed.items():
         if name not in dataset.variables:
             raise Error(f"{path} has no variable {name}; {what}")
@@ -61,13 +61,13 @@ def checked(path, dataset, needed, what):
 
 
 def folder_of(path):
-    """The results folder, where the file in it is named."""
+    """The results folder, if the file in it is named."""
     path = pathlib.Path(path)
     return path.parent if path.suffix == ".nc" else path
 
 
 def tasks(folder, since=0.0):
-    """How many tasks of a study have been finished since this time, by the headers in its journals (src/parallel/journal.h)."""
+    """How many tasks of a study have finished since this time, by the headers in its journals (src/parallel/journal.h)."""
     header, found = struct.Struct("<8s64sqqqd64s16s"), set()
     for path in (folder / "tasks").glob("*.journal"):
         with path.open("rb") as file:
@@ -89,8 +89,8 @@ def absent(folder):
 
 
 def results(folder, kind="bandit"):
-    """DIR/results.nc of a study of this kind, or the file that is named in place of DIR; of any kind when it is None. Warns of results that are
-    older than tasks which they lack."""
+    """DIR/results.nc of a study of this kind (any kind if None), or the file that is named in place of DIR. Warns if the results are
+    older than tasks that they lack."""
     folder, path = folder_of(folder), pathlib.Path(folder)
     path = path if path.suffix == ".nc" else path / "results.nc"
     dataset = opened(path, absent(folder))
@@ -114,7 +114,7 @@ def results(folder, kind="bandit"):
 
 
 def prior_samples(folder):
-    """DIR/prior_samples.nc: samples of the true and of the learned prior of each setting."""
+    """DIR/prior_samples.nc: samples of the true and of the learned prior for each setting."""
     path, what = folder_of(folder) / "prior_samples.nc", "`thompson run` and `thompson reduce` write it beside results.nc"
     return checked(path, opened(path, what), PRIOR_SAMPLES, what)
 
@@ -125,13 +125,13 @@ def axis(dataset):
 
 
 def curves(dataset):
-    """Names of what was measured, [setting, policy, run, axis], without their floors; the first is the study's own."""
+    """Names of what was measured, [setting, policy, run, axis], without the floors; the first is the study's own curve."""
     whole = ("setting", "policy", "run", axis(dataset))
     return [name for name in dataset.data_vars if dataset[name].dims == whole and not name.endswith(FLOOR)]
 
 
 def chosen(dataset, curve, others=()):
-    """`curve`, or the first measured one for None; refuses what the file does not have. `others`: further names allowed."""
+    """`curve`, or the first measured one if None; refuses what the file does not have. `others`: other names that are allowed."""
     known = [*curves(dataset), *others]
     if curve is not None and curve not in known:
         raise Error(f"the study has no metric {curve}; it has {', '.join(known)}")

@@ -1,4 +1,4 @@
-"""Whole studies, by the program: run one, read what it wrote."""
+"""Whole studies, run by the program: run one, read what it wrote."""
 from __future__ import annotations
 
 import json
@@ -18,15 +18,15 @@ from . import _library as library
 from . import store
 
 SOME_FAILED = 5  # exit status: some tasks failed, the results of the others are written
-# One machine with more ranks than cores, root in a container: what Open MPI asks to be told. What is set already stays.
-# Those of mpiexec have other names from its version 5 on.
+# One machine with more ranks than cores, root in a container: settings that Open MPI needs for these. Variables that are already set keep their
+# values. The settings of mpiexec have other names from version 5 on.
 OPEN_MPI = {"OMPI_MCA_rmaps_base_oversubscribe": "1", "OMPI_MCA_hwloc_base_binding_policy": "none", "OMPI_MCA_mpi_yield_when_idle": "1",
             "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe", "PRTE_MCA_hwloc_default_binding_policy": "none"}
 OPEN_MPI_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
 
 def program():
-    """The program `thompson`: that of THOMPSON_PROGRAM, the one beside this package, or the one in the path."""
+    """The program `thompson`: the one named by THOMPSON_PROGRAM, the one next to this package, or the one in the path."""
     path = os.environ.get("THOMPSON_PROGRAM") or library.beside("bin/thompson") or shutil.which("thompson")
     if not path:
         raise FileNotFoundError("studies, logs of past tasks and several ranks need the program thompson, which pip does not install: build it by CMake "
@@ -35,13 +35,13 @@ def program():
 
 
 def call(*arguments, ranks=1, progress=False):
-    """Run the program; its last sentence becomes an Error, unless some tasks just failed. Returns what it printed."""
+    """Run the program; its last sentence becomes an Error, unless only some tasks failed. Returns what it printed."""
     command = [program(), *map(str, arguments)]
     environment = {"OPENBLAS_NUM_THREADS": "1", **os.environ}
     if ranks > 1:
         command = [os.environ.get("THOMPSON_MPIEXEC", "mpiexec"), "-n", str(ranks), *command]
         environment = {**OPEN_MPI, **(OPEN_MPI_ROOT if os.geteuid() == 0 else {}), **environment}
-    # What is printed goes to a file: of two pipes one would fill while the other one is read.
+    # Output goes to a file: with two pipes, one would fill up while the other is read.
     with tempfile.TemporaryFile("w+") as output, subprocess.Popen(command, stdout=output, stderr=subprocess.PIPE, text=True, env=environment) as process:
         lines = []
         try:
@@ -67,7 +67,7 @@ def call(*arguments, ranks=1, progress=False):
 
 
 def plain(value):
-    """NumPy's numbers and arrays, and paths, as JSON has them."""
+    """Convert NumPy's numbers and arrays, and paths, to what JSON supports."""
     if isinstance(value, (np.ndarray, np.generic)):
         return value.tolist()
     return os.fspath(value)
@@ -75,27 +75,27 @@ def plain(value):
 
 def run(study: dict | str | os.PathLike, output: str | os.PathLike | None = None, ranks: int = 1, resume: bool = False, overwrite: bool = False,
         progress: bool = False, **keys) -> xr.Dataset:
-    """Run a study by the program `thompson`.
+    """Run a study with the program `thompson`.
 
     Parameters
     ----------
     study : path or dict
-        The study file, or its keys.
+        The study file, or its keys as a dictionary.
     output : path, optional
-        Where the results stay; results/NAME by default.
+        The results folder; results/NAME by default.
     ranks : int
         Processes that share the work.
     resume, overwrite : bool
-        Go on with what is in `output`, or replace it.
+        Continue from what is in `output`, or replace it.
     progress : bool
-        Show what the program says meanwhile.
+        Show the program's messages while it runs.
     **keys
-        Replace keys of the study, double underscores for dots: run("figure2.yaml", runs=64, prior__stages=50).
+        Replace keys of the study, with double underscores for dots: run("figure2.yaml", runs=64, prior__stages=50).
 
     Returns
     -------
     xarray.Dataset
-        As `results`.
+        As returned by `results`.
     """
     if resume and overwrite:
         raise TypeError("give either resume or overwrite")

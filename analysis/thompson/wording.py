@@ -3,14 +3,14 @@ import numpy as np
 
 
 def plain(value):
-    """Numbers as one would write them: 1, 0.5; text as it is."""
+    """Numbers as people write them: 1, 0.5; text unchanged."""
     if isinstance(value, (bytes, np.bytes_)):
         return value.decode()
     return f"{value:g}" if isinstance(value, (int, float, np.number)) else str(value)
 
 
 def value(mean, se=np.nan, signed=False):
-    """A number with its standard error, as many digits as that carries."""
+    """A number with its standard error, with as many digits as the error supports."""
     if not np.isfinite(mean):
         return "–"
     if not np.isfinite(se) and 0 < abs(mean) < 0.1:

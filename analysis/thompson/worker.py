@@ -1,7 +1,8 @@
-"""The process beside a rank in which policy `python` of a study runs a sampler of the user's own (docs/python.md).
+"""The process next to a rank in which policy `python` of a study runs the user's own sampler (docs/python.md).
 
-The program carries this file, starts it by `python3 -c` with the names of a module and of a callable in it, and talks to it over its standard
-input, a socket: what a block is made of, then request after request what every run has observed since, and back comes theta. It needs NumPy alone.
+The program carries this file, starts it with `python3 -c` and the names of a module and of a callable in it, and talks to it over its standard
+input, a socket: first a description of the block, then in each request what every run has observed since the last; the answer is theta.
+It needs only NumPy.
 """
 import importlib
 import os
@@ -13,25 +14,25 @@ import traceback
 import types
 
 BEGIN = struct.Struct("=QQqqqqd32s")  # seed, first run, runs, d, arms, rounds, noise, likelihood
-REQUEST = struct.Struct("=qqq")       # new observations of every run, rounds played, draws (0: one theta, of a bandit)
+REQUEST = struct.Struct("=qqq")       # new observations of every run, rounds played, draws (0: one theta, for a bandit)
 ANSWER = struct.Struct("=qq")         # kind, bytes that follow
 OK, ERROR = range(2)
-LONGEST = 399                         # bytes of a sentence
+LONGEST = 399                         # most bytes of a sentence
 
 
 class About(types.SimpleNamespace):
-    """What a sampler is told of its block."""
+    """What a sampler is told about its block."""
 
     def __getitem__(self, name):
         raise TypeError(f"about[{name!r}] is written about.{name}; about has {', '.join(sorted(vars(self)))}")
 
 
 class Refused(Exception):
-    """What the program is to say of the sampler."""
+    """What the program is to report about the sampler."""
 
 
 def read(stream, size):
-    """So many bytes; ends the process where the program has closed its end."""
+    """Read `size` bytes; ends the process if the program has closed its end."""
     content = stream.read(size)
     if len(content) < size:
         sys.exit()
@@ -44,7 +45,7 @@ def answer(stream, kind, content=b""):
 
 
 def raised(error):
-    """An exception of the user's code in one sentence, with the line that it comes from."""
+    """An exception of the user's code in one sentence, with the line that raised it."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(("<string>", "<frozen"))]
     place = f" ({os.path.basename(frames[-1].filename)}, line {frames[-1].lineno})" if frames else ""
     text = " ".join(str(error).split())
@@ -52,7 +53,7 @@ def raised(error):
 
 
 def find(module, name):
-    """The callable."""
+    """Find the callable."""
     try:
         found = importlib.import_module(module)
         for part in name.split("."):
@@ -65,7 +66,7 @@ def find(module, name):
 
 
 def draw(np, sampler, x, y, rng, about, draws):
-    """theta[runs, d] of one round, or theta[runs, draws, d]."""
+    """theta[runs, d] for one round, or theta[runs, draws, d]."""
     try:
         theta = np.asarray(sampler(x, y, rng, about))
         if np.iscomplexobj(theta):
@@ -84,7 +85,7 @@ def draw(np, sampler, x, y, rng, about, draws):
 
 
 def serve(np, stream, sampler):
-    """Request after request of one block."""
+    """Answer one request of a block after another."""
     seed, first_run, runs, d, arms, rounds, noise, likelihood = BEGIN.unpack(read(stream, BEGIN.size))
     about = About(likelihood=likelihood.rstrip(b"\0").decode(), noise=noise, arms=arms, rounds=rounds, first_run=first_run, round=0)
     x, y = np.empty((runs, rounds, d)), np.empty((runs, rounds))

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""How often a history of another world is found out at the level .01: by the alarm, by the guard, and by the best test that there is.
+"""How often a history from another world is detected at level 0.01: by the alarm, by the guard, and by the best possible test.
 
-For every pair of the mixtures FILE (jobs/questions/guard_priors.sh makes them) one is the world, whose theta* are drawn from it, and one the prior. The
-statistics are ranked among histories that are simulated from the prior at the same features:
+For every pair of the mixtures FILE (jobs/questions/guard_priors.sh makes them) one is the world, from which theta* is drawn, and the other is the
+prior. The statistics are ranked among histories that are simulated from the prior at the same features:
 alarm: marginal likelihood under the prior over the largest likelihood (metric prior_p_value);
 guard: over the marginal likelihood under a Gaussian of twice the prior's standard deviations;
-best: over that under the world itself, which nobody knows; by the lemma of Neyman and Pearson no test of this level finds out more.
-The logarithms of several tasks are summed. Arms are at random in the unit ball, as in the past tasks of a study, or those that Thompson sampling
-with the prior takes of 100; rewards have noise 1.
+best: over that under the world itself, which is unknown in practice; by the Neyman-Pearson lemma no test of this level detects more.
+The logarithms of several tasks are summed. Arms are random in the unit ball, as in the past tasks of a study, or chosen out of 100 by Thompson
+sampling with the prior; rewards have noise 1.
 """
 import needs
 import argparse
@@ -29,7 +29,7 @@ def mixture(path):
 
 
 def wide(prior):
-    """The Gaussian of a guard beside it."""
+    """The Gaussian of a guard for this prior."""
     weight, mean, covariance = prior
     center = weight @ mean
     variance = weight @ (np.diagonal(covariance, axis1=1, axis2=2) + (mean - center)**2)
@@ -37,7 +37,7 @@ def wide(prior):
 
 
 def posterior(prior, precision, vector):
-    """For evidence precision[n, d, d], vector[n, d]: log weight[n, c] with the marginal likelihood in it, mean[n, c, d], covariance[n, c, d, d]."""
+    """For evidence precision[n, d, d], vector[n, d]: log weight[n, c] including the marginal likelihood, mean[n, c, d], covariance[n, c, d, d]."""
     weight, mean, covariance = prior
     inverse = np.linalg.inv(covariance)
     pull = np.einsum("cij,cj->ci", inverse, mean)
@@ -54,7 +54,7 @@ def log_marginal(prior, precision, vector):
 
 
 def draw(rng, log_weight, mean, covariance):
-    """One of each mixture [n, c]."""
+    """One draw from each mixture [n, c]."""
     n = np.arange(len(log_weight))
     chosen = np.argmax(log_weight + rng.gumbel(size=log_weight.shape), axis=1)
     root = np.linalg.cholesky(covariance[n, chosen])
@@ -71,7 +71,7 @@ def ball(rng, *shape, d):
 
 
 def play(rng, theta, rounds, prior):
-    """Evidence of histories of theta[n, d]: arms at random, or chosen by Thompson sampling with `prior`."""
+    """Evidence from histories of theta[n, d]: arms at random, or chosen by Thompson sampling with `prior`."""
     n, d = theta.shape
     arms = ball(rng, n, ARMS, d=d)
     precision, vector = np.zeros((n, d, d)), np.zeros((n, d))
@@ -88,14 +88,14 @@ def play(rng, theta, rounds, prior):
 
 
 def statistics(prior, world, precision, vector):
-    """[3, n], small where the prior is wrong."""
+    """[3, n], small if the prior is wrong."""
     likelihood = 0.5 * np.einsum("ni,nij,nj->n", vector, np.linalg.pinv(precision, rcond=1e-12, hermitian=True), vector)
     here = log_marginal(prior, precision, vector)
     return here - np.stack([likelihood, log_marginal(wide(prior), precision, vector), log_marginal(world, precision, vector)])
 
 
 def found_out(rng, prior, world, theta, rounds, tasks, chosen):
-    """The share of p-values of at most LEVEL, [3], of theta[tasks n, d]: n times so many tasks."""
+    """The share of p-values that are at most LEVEL, [3], for theta[n tasks, d]: n groups of `tasks` tasks each."""
     precision, vector = play(rng, theta, rounds, prior if chosen else None)
     value, root = np.linalg.eigh(precision)
     square = np.einsum("nij,nj->nij", root, np.sqrt(value.clip(0)))

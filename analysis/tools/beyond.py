@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Priors that are no mixtures of a few Gaussians: how near the draws of learned priors come to the posterior, over the floor.
+"""Priors that are not mixtures of a few Gaussians: how close the draws of learned priors come to the posterior, relative to the floor.
 
-Worlds, samples of which priors are learned from: `torus` (three circles), `shell`, `rays` (thirty), `banana` (rotated) and `box`. The truth is
-NumPy's: the first, third and fourth are mixtures over a fine grid of angles or places, whose posterior is drawn exactly; the box is drawn by Gibbs
-sampling and the shell by Metropolis steps, 1 000 chains each, whose own error is a second such set of draws over the floor. Features have length 1,
-noise is 1. A distance is the mean over random directions of W1 between 500 draws and 500 of the truth, over that between two such sets of the truth.
+Worlds, from samples of which priors are learned: `torus` (three circles), `shell`, `rays` (thirty), `banana` (rotated) and `box`. The true posterior
+is computed in NumPy: the first, third and fourth worlds are mixtures over a fine grid of angles or places, whose posterior is drawn exactly; the box is
+drawn by Gibbs sampling and the shell by Metropolis steps, 1 000 chains each, whose own error is a second such set of draws over the floor. Features have
+length 1, noise is 1. A distance is the mean over random directions of W1 between 500 draws and 500 true ones, over that between two sets of true ones.
 `measure` trains the priors of the cells that are missing in a file of results, one JSON line for each sampler, cell and history, and adds them;
-`table` prints a Markdown table of one or more such files and what it says of `auto`, and draws it with -o.
+`table` prints a Markdown table of one or more such files and what it says about `auto`, and draws it with -o.
 """
 import needs
 import json
@@ -36,7 +36,7 @@ NAMES = [*SAMPLERS.values(), "auto"]
 
 
 class Curve:
-    """N(mean, diag(scale^2)) with a mean that is uniform over a fine grid: theta @ rotation."""
+    """N(mean, diag(scale^2)) whose mean is uniform over a fine grid: theta @ rotation."""
 
     def __init__(self, mean, weight, scale, rotation=None):
         self.mean, self.scale, self.d = mean, scale, mean.shape[1]
@@ -75,7 +75,7 @@ class Box:
             for i in range(self.d):
                 sd = a[i, i]**-0.5
                 m = (b[i] - theta @ a[i] + theta[:, i] * a[i, i]) / a[i, i]
-                sign = np.where(m > 0, -1, 1)  # the tail that is drawn from is the lower one
+                sign = np.where(m > 0, -1, 1)  # draws are from the lower tail
                 low, high = ndtr((-1 - sign * m) / sd), ndtr((1 - sign * m) / sd)
                 u = low + (high - low) * rng.random(CHAINS)
                 theta[:, i] = np.clip(sign * (sign * m + sd * ndtri(np.clip(u, 1e-300, 1 - 1e-16))), -1, 1)
@@ -140,7 +140,7 @@ def make_world(name, d):
 
 
 def train(program, folder, theta, family, replicate, more=()):
-    """A prior file, the CPU seconds that it took, and what was printed."""
+    """A prior file, the CPU seconds that training took, and what was printed."""
     path, log = folder / f"{family}.nc", folder / f"{family}.txt"
     if not path.exists():
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -188,7 +188,7 @@ def measure_cell(arguments, world, d, samples, replicate, write):
     for family in SAMPLERS:
         if family not in arguments.families:
             continue
-        if family == picked:  # the same fit, with the same draws; fitted again, its seconds are what the judged ones leave
+        if family == picked:  # the same fit, with the same draws; if fitted again, it took the seconds that the judged fits leave
             again = float(re.search(r"(\S+) CPU seconds", printed).group(1)) - sum(fits.values())
             path, seconds[family] = priors.pop("auto")[0], again if "fitted again" in printed else fits[family]
         else:
@@ -222,14 +222,14 @@ def read(path):
 
 
 def mean_and_error(priors):
-    """Mean over learned priors, lists of histories each, and the larger of the standard errors over histories and over priors."""
+    """Mean over learned priors, each a list of histories, and the larger of the standard errors over histories and over priors."""
     every, means = np.concatenate(priors), [np.mean(values) for values in priors]
     errors = [np.std(values, ddof=1) / np.sqrt(len(values)) for values in (every, means) if len(values) > 1]
     return np.mean(means), max(errors)
 
 
 def collect(paths):
-    """{(world, d, samples, name): {n: (mean, error)}}, the microseconds per draw of each name, and the rows of what was learned."""
+    """{(world, d, samples, name): {n: (mean, error)}}, the microseconds per draw for each name, and the rows about learning."""
     ratio, spent, learned = {}, {}, []
     for row in (row for path in paths for row in read(path)):
         if "name" in row:
@@ -246,7 +246,7 @@ def words(world, d, samples):
 
 
 def cell(values):
-    """Means after 5, 50 and 500 observations, and the largest standard error of one."""
+    """Means after 5, 50 and 500 observations, and the largest of their standard errors."""
     return ", ".join(f"{values[n][0]:.2f}" for n in SIZES) + f" ({max(values[n][1] for n in SIZES):.2f})" if values else ""
 
 
@@ -280,7 +280,7 @@ def draw(found, cells):
     figure, axes = style.plt.subplots(len(counts), len(worlds), sharex=True, sharey=True, squeeze=False,
                                       figsize=style.LOOK.size or (1.6 * len(worlds), 2.4 * len(counts)))
     looks = style.lines({name: name for name in NAMES[:3]})
-    # Whatever it picked lies below it.
+    # The family that auto picked is drawn underneath it.
     looks["auto"] = {"color": style.TEXT, "marker": "o", "markersize": 10, "linestyle": "none", "markerfacecolor": "none"}
     for key in cells:
         axis = axes[counts.index(key[2]), worlds.index(key[:2])]

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""How near the draws of samplers come to posteriors of clicks: sliced Wasserstein distance over its floor.
+"""How close the draws of samplers come to posteriors given clicks: sliced Wasserstein distance over its floor.
 
-The truth is importance sampling by a NumPy program of its own: multivariate t about expectation propagation's Gaussians, whose effective size
-is printed. A distance is the mean over random directions of W1 between 500 draws and 500 of the truth, over that between two such sets of the
-truth; both are means over all pairs of eight sets of draws and 32 of the truth. What CASES may be:
+The truth is importance sampling by a separate NumPy program: multivariate t distributions about the Gaussians of expectation propagation; their effective
+sample size is printed. A distance is the mean over random directions of W1 between 500 draws and 500 true ones, over that between two such sets of true
+ones; both are means over all pairs of eight sets of draws and 32 of the truth. Values of CASES:
 
-wide: priors N(0, tau^2 I), features of length 1, clicks of a theta* of the prior; for tau = 3 mixtures of three Gaussians too, with means from
+wide: priors N(0, tau^2 I), features of length 1, clicks of a theta* from the prior; for tau = 3 also mixtures of three Gaussians, with means from
 N(0, 9 I) and covariances I; -o draws it.
 glm: the prior and features of the public benchmark's bernoulli_glm, d = 10, 100 clicks, ten histories of our own.
 learned: priors learned from 10 000 samples of mixtures of three Gaussians, d = 5 and 8, with clicks and with Gaussian rewards of noise 1.
@@ -28,7 +28,7 @@ import style
 import thompson
 
 DIRECTIONS, DRAWS, SETS, TRUE, TRUTH = 100, 500, 8, 16, 200_000
-TASKS, RANKS, BINS = 512, 63, 8         # of a calibration: tasks, draws in each, bins of ranks
+TASKS, RANKS, BINS = 512, 63, 8         # calibration: tasks, draws in each, bins of ranks
 TAUS = (0.3, 1.0, 3.0, 10.0)
 SAMPLERS = {
     "`mixts`": ("mixts", {}),
@@ -56,7 +56,7 @@ def make_case(rng, d, n, tau, components=1):
 
 
 def glm_case(rng):
-    """The same of the task bernoulli_glm: an offset, and a filter of nine values of one stimulus with a smooth prior."""
+    """The same for the task bernoulli_glm: an offset, and a filter of nine values of one stimulus with a smooth prior."""
     difference = np.eye(9) - np.eye(9, k=-1)
     smooth = difference @ difference + np.diag(np.sqrt(np.arange(9) / 9))
     covariance = np.zeros((1, 10, 10))
@@ -81,7 +81,7 @@ def log_likelihood(theta, x, y):
 
 
 def propagate(mean, covariance, x, y):
-    """Expectation propagation by NumPy: mean and covariance of the approximation of one Gaussian prior."""
+    """Expectation propagation in NumPy: mean and covariance of the approximation for one Gaussian prior."""
     node, weight = np.polynomial.hermite_e.hermegauss(61)
     weight = weight / weight.sum()
     precision, lam, nu = np.linalg.inv(covariance), np.full(len(y), 0.05), y - 0.5
@@ -105,7 +105,7 @@ def propagate(mean, covariance, x, y):
 
 
 def truth(rng, weight, mean, covariance, x, y):
-    """Draws of the posterior, and the effective size behind them."""
+    """Draws of the posterior, and their effective sample size."""
     d, nu = mean.shape[1], 8
     theta, log_q, log_p = [], [], []
     parts = [propagate(m, c, x, y) for m, c in zip(mean, covariance)]
@@ -126,7 +126,7 @@ def truth(rng, weight, mean, covariance, x, y):
 
 
 def ratio(rng, draws, theta, p):
-    """Distance over floor of draws[SETS, DRAWS, d], against twice TRUE sets of the truth, all pairs of sets."""
+    """Distance over floor for draws[SETS, DRAWS, d], against twice TRUE sets of the truth, over all pairs of sets."""
     columns = nearness.directions(rng, theta.shape[1], DIRECTIONS)
     true = nearness.along(theta[rng.choice(len(p), (2 * TRUE, DRAWS), p=p)], columns)
     return nearness.distance(nearness.along(draws, columns), true) / nearness.distance(true[:TRUE], true[TRUE:])
@@ -156,7 +156,7 @@ def measure(rng, case, samplers, seconds):
 
 
 def cell(values):
-    """Mean, and the worst."""
+    """The mean and the worst value."""
     return "-" if np.isnan(values).any() else f"{np.mean(values):.2f} ({np.max(values):.2f})"
 
 
@@ -215,7 +215,7 @@ def glm(rng, arguments):
 
 
 def gaussian_truth(rng, weight, mean, covariance, x, y):
-    """Draws of the posterior of Gaussian rewards with noise 1, in closed form, with equal weights."""
+    """Draws of the posterior for Gaussian rewards with noise 1, in closed form, with equal weights."""
     log_weight, center, spread = (part[0] for part in alarm_power.posterior((weight, mean, covariance), (x.T @ x)[None], (x.T @ y)[None]))
     share = np.exp(log_weight - np.logaddexp.reduce(log_weight))
     chosen, z = rng.choice(len(weight), TRUTH, p=share), rng.standard_normal((TRUTH, mean.shape[1]))

@@ -2,13 +2,13 @@
 """The same study twice: what changed, and by how many standard errors?
 
 Compares two results files (or their folders) policy by policy, setting by setting, for every metric at the last round or step, or
-at each sample size. With the same seed the runs have the same theta*, arms and noise, so the difference is taken run by run; else the two means
-are independent. What is listed: keys of the configuration that differ, where the files came from when that differs, settings,
-policies and metrics that only one of them has, and every mean that moved, those that moved most first.
+at each sample size. With the same seed the runs have the same theta*, arms and noise, so the difference is taken run by run; otherwise the
+two means are independent. Lists the keys of the configuration that differ, where the files came from if that differs, the settings,
+policies and metrics that only one of them has, and every mean that moved, largest moves first.
 
 Exit status: 0 the same: nothing is missing on either side and no mean moved by more than chance explains (two-sided t-tests at 5%
-with Holm's correction for all of them; what moved by less than 1e-9 of itself is rounding); 1 different; 3 and 4 a file that
-cannot be used. Differences of the configuration alone do not make it 1, nor do runs that are missing.
+with Holm's correction for all of them; relative changes below 1e-9 count as rounding); 1 different; 3 and 4 a file that
+cannot be used. Differences in the configuration alone do not make it 1, nor do missing runs.
 """
 import needs
 import argparse
@@ -27,7 +27,7 @@ ORIGIN = ("source", "hostname", "mpi_ranks", "mpi_library", "compiler", "compile
 
 
 def keys(dataset, labels):
-    """{key: its text} of the resolved study; of the policies with these labels by label and option."""
+    """{key: its text} for the resolved study, and for the policies with these labels, by label and option."""
     found = design.keys(dataset)
     for label, chosen in design.options(dataset).items():
         if label in labels:
@@ -41,12 +41,12 @@ def differences(a, b):
 
 
 def only(a, b, what):
-    """Sentences on what only one side has."""
+    """Sentences about what only one side has."""
     return [f"only {side} has {what} {name}" for side, mine, other in (("A", a, b), ("B", b, a)) for name in mine if name not in other]
 
 
 def independent(x, y):
-    """Welch's test of two samples."""
+    """Welch's test for two samples."""
     x, y = x[np.isfinite(x)], y[np.isfinite(y)]
     if min(len(x), len(y)) < 2:
         return significance.Difference(y.mean() - x.mean() if len(x) and len(y) else np.nan, np.nan, np.nan)
@@ -57,19 +57,19 @@ def independent(x, y):
 
 
 def common(a, b):
-    """How many runs both have with the same random numbers, with one seed; None with two, where all runs of either count."""
+    """How many runs both have with the same random numbers, if they share one seed; None if not, in which case all runs of both are used."""
     return min(a.sizes["run"], b.sizes["run"]) if a.attrs.get("seed") == b.attrs.get("seed") else None
 
 
 def moved(x, y, a, b):
-    """How the mean of one place moved from x to y, [run] each."""
+    """By how much the mean at one place moved from x to y, [run] each."""
     if common(a, b):
         return significance.unequal(y - x, significance.of_runs(a)[:len(x)])
     return independent(*(significance.sample(values, significance.of_runs(dataset)) for values, dataset in ((x, a), (y, b))))
 
 
 def places(a, b, axis):
-    """[(setting, point of a, point of b)] of the points that both have."""
+    """[(setting, point of a, point of b)] for the points that both have."""
     titles = [list(map(str, dataset["setting"].values)) for dataset in (a, b)]
     found = []
     for s, title in enumerate(titles[0]):

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""The regret of each sampler above that of exact draws, split into the error of learning and the error of approximation.
+"""The regret of each sampler in excess of that of exact draws, split into the error of learning and the error of approximation.
 
-For a bandit study that has samplers of a learned prior, the same samplers with `prior: exact`, a sampler that is right for a learned
+For a bandit study that has samplers of a learned prior, the same samplers with `prior: exact`, a sampler that is exact for a learned
 prior, and the policy `exact` (jobs/questions/errors.yaml). For each setting and sampler, in regret at the last round, run by run:
 
   whole          learned prior, this sampler, minus exact
   learning       learned prior, the right sampler, minus exact
   approximation  exact prior, this sampler, minus exact
-  rest           whole minus both: what the two errors do to each other
+  rest           whole minus both: the interaction of the two errors
 
-The right sampler of a diffusion prior is `twisted` (particles make it asymptotically exact); one in closed form is its own. SE: over
-runs, or over learned priors where these say more.
+The right sampler for a diffusion prior is `twisted` (particles make it asymptotically exact); for a sampler in closed form it is that sampler
+itself. SE: over runs, or over learned priors if that is larger.
 
 Reads DIR/results.nc; writes nothing but the table.
 """
@@ -28,13 +28,13 @@ PARTS = ["whole", "learning", "approximation", "rest"]
 
 
 def named(dataset):
-    """{(registered name, whether its prior is the exact one): its policy}."""
+    """{(registered name, whether its prior is the exact one): the policy}."""
     return {(chosen["name"], chosen["name"] == "exact" or chosen.get("prior") == "exact"): p
             for p, chosen in enumerate(design.options(dataset).values())}
 
 
 def split(regret, policies, name):
-    """{part: difference by run} of one sampler, those that the study allows; regret [policy, run]."""
+    """{part: difference by run} for one sampler, those parts that the study allows; regret [policy, run]."""
     exact = regret[policies["exact", True]]
     right = RIGHT if name in OF_A_CHAIN else name
     parts = {"whole": (name, False), "learning": (right, False), "approximation": (name, True)}
@@ -45,14 +45,14 @@ def split(regret, policies, name):
 
 
 def error(values, replicate):
-    """Standard error of the mean over runs, or over the means of replicates where these say more."""
+    """Standard error of the mean over runs, or over the means of replicates if that is larger."""
     over_runs = averages.mean_and_error(values)[1]
     means = np.array([values[replicate == r].mean() for r in np.unique(replicate)])
     return float(np.fmax(over_runs, averages.mean_and_error(means)[1]))
 
 
 def frame(dataset):
-    """One row for each setting and sampler, numbers unrounded."""
+    """One row for each setting and sampler, with unrounded numbers."""
     policies, rows = named(dataset), []
     if ("exact", True) not in policies:
         raise Error("the study has no policy exact to compare with")

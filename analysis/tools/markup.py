@@ -16,12 +16,12 @@ def markdown(heading, rows, caption, words=2):
 
 
 def escaped(text):
-    """As LaTeX writes it."""
+    """Text escaped for LaTeX."""
     return "".join(SPECIAL.get(letter, letter) for letter in text)
 
 
 def latex(heading, rows, caption, words=2, rules=()):
-    """The same in LaTeX with booktabs, from escaped texts; a rule stands above the rows `rules`."""
+    """The same in LaTeX with booktabs, from escaped texts; a rule is drawn above each row in `rules`."""
     def line(row):
         return " & ".join(row) + " \\\\\n"
 

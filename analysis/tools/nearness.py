@@ -1,4 +1,4 @@
-"""How near draws come to a posterior: what scripts that have its draws share. Sets of draws are [sets, draws, d]."""
+"""How close draws come to a posterior: what the scripts that measure this share. Sets of draws are [sets, draws, d]."""
 import time
 
 import numpy as np
@@ -11,18 +11,18 @@ def unit_rows(rng, n, d):
 
 
 def directions(rng, d, count):
-    """Columns of length 1."""
+    """Columns of length 1, the directions."""
     out = rng.standard_normal((d, count))
     return out / np.linalg.norm(out, axis=0)
 
 
 def along(sets, columns):
-    """Values of each set in order along each direction, for `distance`."""
+    """Values of each set along each direction, sorted, for `distance`."""
     return np.sort(sets @ columns, axis=1)
 
 
 def distance(a, b):
-    """Mean W1 between each of the sets a[., draws, directions] and each of b, whose values are in order along each direction."""
+    """Mean W1 between each of the sets a[., draws, directions] and each of b, whose values are sorted along each direction."""
     return np.mean([np.abs(one - b).mean() for one in a])
 
 

@@ -1,5 +1,5 @@
-"""Imported first by every script, which it lets find the package `thompson` and the modules of all folders here; and one sentence where the
-Python that runs it lacks packages which another one may have. figures/ and claims/ have links to this file."""
+"""Imported first by every script: lets it find the package `thompson` and the modules of all folders here, and prints one sentence if the
+Python that runs it lacks packages which another one may have. figures/ and claims/ link to this file."""
 import os
 import pathlib
 import sys
@@ -9,7 +9,7 @@ sys.path[1:1] = [str(ANALYSIS / folder) for folder in ("figures", "claims", "too
 
 
 def explain(kind, error, trace):
-    """In place of sys.excepthook."""
+    """Replaces sys.excepthook."""
     if not issubclass(kind, ModuleNotFoundError):
         return sys.__excepthook__(kind, error, trace)
     print(f"{os.path.basename(sys.argv[0])}: {sys.executable} has no {error.name}; `source jobs/environment.sh` puts a Python that has all in front, "

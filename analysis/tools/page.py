@@ -1,4 +1,4 @@
-"""A page of HTML that needs no network and no other file: elements, tables, charts that report.js draws, and the whole document."""
+"""An HTML page that needs neither a network nor any other file: elements, tables, charts that report.js draws, and the whole document."""
 import html
 import itertools
 import json
@@ -9,7 +9,7 @@ from thompson import design, wording
 import chart
 import script
 
-MOST_LINKS = 12     # parts that the head of a page lists; more are for a table in its text
+MOST_LINKS = 12     # most parts that the head of a page lists; more need a table in its text
 OPEN = 6            # settings whose charts are open at first
 ABSOLUTE = re.compile(r"(?<![^\s=:'\"(\[])/(?:[^\s/'\"]+/)+(?=[^\s/'\"])")
 HERE = pathlib.Path(__file__).resolve().parent
@@ -17,13 +17,13 @@ POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inli
 
 
 def tag(name, content="", **attributes):
-    """An element; `content` is HTML already, attributes are text. A trailing underscore of a name is dropped, others are dashes."""
+    """An element; `content` is already HTML, attributes are text. A trailing underscore in a name is dropped, others become dashes."""
     words = "".join(f' {key.rstrip("_").replace("_", "-")}="{html.escape(str(value))}"' for key, value in attributes.items())
     return f"<{name}{words}>{content}</{name}>"
 
 
 def shortened(words):
-    """Without the folders of absolute paths, which say where the maker of a page works."""
+    """Absolute paths without their folders, which would reveal where the maker of a page works."""
     return ABSOLUTE.sub("", words)
 
 
@@ -40,16 +40,16 @@ def folded(summary, content, **attributes):
 
 
 def prose(value, name="td"):
-    """A cell of words, which may break."""
+    """A cell of words, in which lines may break."""
     return tag(name, text(value), class_="text")
 
 
 def grid(heading, rows, label, **attributes):
-    """A table that scrolls by itself on a narrow page, or with the class `board` has a row of blocks there in place of each row of the table; the
+    """A table that scrolls separately on a narrow page; with the class `board` it has a row of blocks there in place of each row of the table. The
     first cell of a row is its heading. Cells are HTML; a row may be (attributes, cells)."""
     head = tag("thead", tag("tr", "".join(tag("th", cell, scope="col") for cell in heading)))
     body = ""
-    named = attributes.get("class_") == "board"     # its cells say what they are of, for where there is no row of headings
+    named = attributes.get("class_") == "board"     # its cells say what they show, for layouts without a row of headings
     names = [{"data_of": html.unescape(re.sub(r"<[^>]*>", "", cell))} if named else {} for cell in heading[1:]]
     for row in rows:
         extra, (first, *cells) = row if isinstance(row, tuple) else ({}, row)
@@ -70,7 +70,7 @@ class Charts:
         self.all = []
 
     def figure(self, one):
-        """The figure of a chart as chart.py makes it."""
+        """The figure for a chart made by chart.py."""
         self.all.append(one)
         keys = "Arrow keys read the values." if one["kind"] == "curves" else "Arrow keys go from policy to policy."
         name = f"{one['ylabel']} against {one['xlabel']}, {one['title']}. {keys}"
@@ -80,7 +80,7 @@ class Charts:
         return tag("figure", caption + drawing + tip, class_="chart", data_chart=len(self.all) - 1)
 
     def of_settings(self, dataset, make):
-        """make(setting, title) for each setting; those beyond the first OPEN are folded away together."""
+        """make(setting, title) for each setting; those after the first OPEN are folded away together."""
         alone = {"class": "alone"} if dataset.sizes["setting"] == 1 else {}
         figures = [self.figure(make(s, title)) for s, title in enumerate(design.titles(dataset))]
         shown = tag("div", "".join(tag("div", figure, **alone) for figure in figures[:OPEN]), class_="charts")
@@ -89,7 +89,7 @@ class Charts:
 
 
 def switches(count):
-    """Where report.js puts one switch for each policy; open where they are few."""
+    """The place where report.js puts one switch for each policy; open if there are few."""
     search = '<label>find <input id="filter" type="search" size="12"></label>' if count > chart.FEW else ""
     buttons = "".join(tag("button", word, type="button", id=word) for word in ("best", "all", "none"))
     tools = tag("div", tag("span", class_="state", role="status") + search + buttons, class_="tools")
@@ -104,8 +104,8 @@ def section(name, title, content):
 
 
 def document(title, parts, data=None):
-    """The whole page of parts [(id, title, HTML)]. `data` is what report.js draws the charts from; the switches of the policies
-    stay in sight beside the parts from the first with a chart to the last."""
+    """The whole page from parts [(id, title, HTML)]. `data` is what report.js draws the charts from; the switches of the policies stay
+    visible next to the parts, from the first with a chart to the last."""
     links = "".join(tag("a", html.escape(words), href=f"#{name}") for name, words, _ in parts)
     contents = tag("nav", links, aria_label="contents") if len(parts) <= MOST_LINKS else ""
     has = ['class="chart"' in content for _, _, content in parts]

@@ -1,5 +1,5 @@
-"""A study as papers print it: policies x problems, mean ± one standard error; bold is the best of each column and what is not significantly
-worse than it."""
+"""A study as papers print it: policies x problems, mean ± one standard error; the best of each column is bold, and so is what is not significantly
+worse."""
 import numpy as np
 
 from thompson import averages, design, significance, store, wording
@@ -19,7 +19,7 @@ def columns(dataset, metric):
 
 
 def bold(dataset, metric, found):
-    """Which cells are bold, [policy, column]: Holm's correction is for all comparisons of the table."""
+    """Which cells are bold, [policy, column]: Holm's correction covers all comparisons of the table."""
     rivals, replicate = design.rivals(dataset), significance.of_runs(dataset)
     best, p = zip(*(significance.winners(significance.scores(metric, values), rivals, replicate) for _, values, _, _ in found))
     adjusted = np.split(significance.holm(np.concatenate(p)), np.cumsum([len(one) for one in p])[:-1])

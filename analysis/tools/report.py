@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """One page that shows a study: the question, its settings, a leaderboard, curves, posterior quality, cost, failures, provenance.
 
-Writes DIR/report.html, a page that needs no network and no other file: values of the curves are read with the pointer or the
-arrow keys, policies are switched on and off. It shows what is in, and says how many runs are missing, so it can be made while a
-study is running (after `thompson reduce DIR`).
+Writes DIR/report.html, a page that needs neither a network nor any other file: values of the curves are read with the pointer or the
+arrow keys, and policies are switched on and off. It shows the runs that are complete, and says how many are missing, so it can be made
+while a study is running (after `thompson reduce DIR`).
 
 Reads DIR/results.nc; writes DIR/report.html.
 """
@@ -28,8 +28,8 @@ PROVENANCE = ("source", "history", "hostname", "mpi_ranks", "mpi_library", "comp
 KINDS = {"bandit": "cumulative regret by round", "posterior": "how near the draws of each sampler are to the exact posterior",
          "convergence": "how fast each method approaches a known target",
          "stream": "regret of bandits that come one after the other, while priors are learned"}
-MOST = 20           # failures that are listed at once
-NAMED = 12          # policies that a sentence names
+MOST = 20           # most failures that are listed unfolded
+NAMED = 12          # most policies that a sentence names
 
 
 def plural(count, one, many):
@@ -40,10 +40,10 @@ def star(p):
     return " *" if p < significance.LEVEL else ""
 
 
-# ---- what is asked, and what is in
+# ---- the question, and the progress
 
 def progress(dataset):
-    """How much of the study is in, a sentence; and whether that is all."""
+    """A sentence on how much of the study is complete; and whether that is all of it."""
     done, failed, _ = averages.counts(dataset)
     total, there = int(averages.asked(dataset).sum()) * done.shape[1], int(done.sum())
     if there == total:
@@ -93,7 +93,7 @@ def policies(dataset):
 # ---- the leaderboard
 
 def score(metric, row):
-    """A row's mean of the metric with its standard error, bold where table.py finds it best."""
+    """A row's mean of the metric with its standard error, bold if table.py finds it best."""
     shown = wording.value(getattr(row, metric), np.fmax(row.se, row.se_replicate))
     return tag("b", shown) if row.best else shown
 
@@ -105,7 +105,7 @@ def difference(row):
 
 
 def tail(row):
-    """The 95th percentile over runs, where the metric has it."""
+    """The 95th percentile over runs, if the metric has it."""
     high = getattr(row, "quantile_95", np.nan)
     return f"95%: {wording.plain(float(f'{high:.3g}'))}" if np.isfinite(high) else ""
 
@@ -115,7 +115,7 @@ def heading(dataset, p):
 
 
 def board(dataset, metric, frame, order, where):
-    """Policies by settings, at point `where` [setting]; below each mean what is to be known of it."""
+    """Policies by settings, at point `where` [setting]; below each mean what readers need to know about it."""
     axis, titles, numbers = store.axis(dataset), design.titles(dataset), dataset[f"{metric}_n"].values
     found = {(row.setting, row.policy, getattr(row, axis)): row for row in frame.itertuples()}
     rows = []
@@ -134,7 +134,7 @@ def board(dataset, metric, frame, order, where):
 
 
 def single(dataset, metric, frame, order, where):
-    """The policies of the only setting, with all that is known of each in a row."""
+    """The policies of a study with one setting, with everything known about each in a row."""
     axis, numbers = store.axis(dataset), dataset[f"{metric}_n"].values[0, :, where[0]]
     here = list(frame[frame[axis] == int(dataset[axis].values[where[0]])].itertuples())
     rows = []
@@ -171,7 +171,7 @@ def leaderboard(dataset, metric):
 # ---- charts
 
 def curves(dataset, charts, drawn, main):
-    """Charts of the metrics `drawn`; `main` is that of the leaderboard."""
+    """Charts of the metrics `drawn`; `main` is the leaderboard's metric."""
     gone = [one["label"] for one, far in zip(chart.policies(dataset, main), chart.diverged(dataset, main)) if far and not one["on"]]
     names = ", ".join(gone[:NAMED]) + (" and others" if len(gone) > NAMED else "")
     floor = any(f"{metric}_floor_mean" in dataset for metric in drawn)
@@ -233,10 +233,10 @@ def wall(dataset):
                      f"{np.nansum(dataset['seconds'].values):.3g} CPU seconds in all.")
 
 
-# ---- what went wrong, and where it came from
+# ---- failures, and provenance
 
 def watched(dataset):
-    """Where draws are beside the posterior, in the mean over runs."""
+    """Where draws are relative to the posterior, in the mean over runs."""
     if "draws_offset" not in dataset:
         return ""
     rows = []
@@ -297,7 +297,7 @@ def commands(dataset, folder):
 # ---- the page
 
 def sections(dataset, folder, charts):
-    """[(id, title, HTML)] of a study, and the metric of its leaderboard."""
+    """[(id, title, HTML)] for a study, and the metric of its leaderboard."""
     measured, axis = store.curves(dataset), store.axis(dataset)
     main, *others = [metric for metric in measured if metric not in (*significance.RANKS, "ess")] or measured
     drawn = [metric for metric in (main, *others) if chart.has_curve(dataset, metric)]

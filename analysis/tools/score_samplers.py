@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""The samplers of this program on its frozen problems, from their draws alone, as `thompson score` takes anybody's.
+"""The samplers of this program on its frozen problems, judged only by their draws, which `thompson score` accepts from any sampler.
 
-Every sampler is given the problem's own prior, but for `ts`, which has N(0, I), and `mixts auto`, which has a mixture fitted to 10 000 samples
+Every sampler is given the problem's own prior, except `ts`, which has N(0, I), and `mixts auto`, which has a mixture fitted to 10 000 samples
 of the prior, its number of components chosen by held-out likelihood. Prints two Markdown tables: distance over floor (mean over numbers of
-observations, with its standard error), and the p-value that ranks of theta* are uniform; and the CPU seconds of all draws.
+observations, with its standard error), and the p-value that ranks of theta* are uniform; and the CPU seconds for all draws.
 """
 import needs
 import argparse
@@ -15,7 +15,7 @@ import numpy as np
 import script
 import thompson
 
-SAMPLES = 10000     # of the prior, that `mixts auto` is fitted to
+SAMPLES = 10000     # samples of the prior to which `mixts auto` is fitted
 LEFT_OUT = "-"
 
 
@@ -52,7 +52,7 @@ class Row:
 
 
 def draw(problem, sampler, prior):
-    """theta[history, draw, d]; every history has random numbers of its own."""
+    """theta[history, draw, d]; every history has its own random numbers."""
     def of(number, x, y):
         posterior = thompson.Posterior(prior, sampler, problem.likelihood, problem.noise, seed=number + 1)
         if len(y):
@@ -64,7 +64,7 @@ def draw(problem, sampler, prior):
 
 def measure(name, problem, label):
     sampler, make_prior = SAMPLERS[label]
-    if not problem.covariance.any():  # points are no prior of the library
+    if not problem.covariance.any():  # the library has no prior of points
         return Row()
     prior = make_prior(problem)
     start = time.process_time()

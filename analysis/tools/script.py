@@ -5,12 +5,12 @@ import warnings
 
 from thompson import Error
 
-BAD_FILE = 4  # exit status, as of the program
+BAD_FILE = 4  # exit status, as in the program
 MARK = "thompson-analysis"  # in every page and figure that is made here
 
 
 def writable(path, marked=True):
-    """The path, when it may be written: nothing stands there, or an empty file, or one that was made here (`marked`: bears MARK). A link
+    """The path, if it may be written: nothing is there, or an empty file, or one that was made here (`marked`: it contains MARK). A link
     is neither followed nor replaced."""
     path = pathlib.Path(path)
     if path.is_symlink() or (path.exists() and not path.is_file()):
@@ -21,8 +21,8 @@ def writable(path, marked=True):
 
 
 def run(main):
-    """Run a script's main(); bad input or a file that cannot be written becomes one sentence on stderr and an exit status, and so does a
-    warning of the package, without one."""
+    """Run a script's main(). Bad input or a file that cannot be written becomes one sentence on stderr and an exit status; a warning of the
+    package becomes a sentence without an exit status."""
     def say(sentence, *_):
         print(f"{pathlib.Path(sys.argv[0]).name}: {sentence}", file=sys.stderr)
 

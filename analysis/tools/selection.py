@@ -1,24 +1,24 @@
 #!/usr/bin/env python3
 """The best setting of each method's options, chosen on one half of the runs and reported on the other.
 
-For a bandit study whose policies are the points of a grid search (jobs/papers/vits_grid.yaml). Policies of the same registered name are
-one method; --by OPTION distinguishes them by the value of an option too (--by steps: Langevin with 10 and with 50 steps are two).
-In each setting the grid point of least mean regret at the last round on one half of the runs is chosen, and its regret on the
-other half is what is reported, which nobody tuned for; then the halves change places. Columns:
+For a bandit study whose policies are the points of a grid search (jobs/papers/vits_grid.yaml). Policies with the same registered name are
+one method; --by OPTION also distinguishes them by the value of an option (with --by steps, Langevin with 10 and with 50 steps are two).
+In each setting the grid point with the least mean regret at the last round on one half of the runs is chosen, and its regret is reported on
+the other half, on which nothing was tuned; then the halves change places. Columns:
 
   chosen             the grid point
   tuned, SE          its regret on the runs it was chosen on: too low, because it was chosen for being low
   reported, SE       its regret on the other runs
-  best               the least regret of the method's points on those other runs, which nobody could have known
+  best               the least regret of the method's points on those other runs, which cannot be known when choosing
   median, worst      of the method's points on those other runs
   minus FIRST, SE    reported regret minus that of the first method, run by run
   points, failed     size of the grid; points with a run that failed, which cannot be chosen
 
-With --control OPTION=VALUE the table asks what choosing an option does to the comparison of methods: for each setting and method the
+With --control OPTION=VALUE the table shows how choosing an option changes the comparison of methods: for each setting and method the
 regret of the point with that value, and that of the points chosen on the other half, both over all runs and with their paired
 differences to the first method, or to that of --minus.
 
-With --tune N only N runs of the half are used to choose, as a search on few runs would. analysis/tools/table.py lists the whole grid.
+With --tune N only N runs of the half are used to choose, as in a search with few runs. analysis/tools/table.py lists the whole grid.
 
 Reads DIR/results.nc; writes nothing but the table.
 """
@@ -37,7 +37,7 @@ def printed_control(table, what, minus):
 
 
 def printed(table):
-    """The table as text; the names of its columns say what they are compared with."""
+    """The table as text; the column names say what the methods are compared with."""
     head = {"half": "tuned on", "tuned_se": "SE", "reported_se": "SE", "difference": f"minus {table.method[0]}",
             "difference_se": "SE"}
     return table.rename(columns=head).to_string(index=False, na_rep="", float_format="{:.2f}".format)

@@ -1,16 +1,15 @@
 #!/usr/bin/env python3
 """The results of a study as a table: Markdown, CSV or LaTeX.
 
-One row for each setting and policy, of a posterior study also for each sample size. The metric (regret, emd, ...) at the last
-round or at the sample size, of regret its 95th percentile over runs (95%), the floor (that exact draws reach; of regret what no policy
-stays below in the mean), the paired difference to the first policy, CPU seconds
-for one run without training, CPU seconds of training, numerical fallbacks over all runs, and how many runs are in. p: that the
-paired difference is 0, two-sided t-test, Holm's correction for all differences of the table (thompson/significance.py says what the sample
-is). Standard errors (SE) are over runs or, where priors were learned several times, over the means of these replicates, whichever
-is larger; CSV has both. Bold in Markdown and LaTeX: the best of a setting and sample size, only where its paired difference to
-every other policy is significant at 5%, with Holm's correction for all these comparisons; `oracle`, which knows theta*, takes no
-part. CSV has the same as a column `best`. With --layout paper: policies x problems, mean ± SE, bold what is not significantly worse
-than the best of its column.
+One row for each setting and policy, and in a posterior study for each sample size. Columns: the metric (regret, emd, ...) at the last
+round or at the sample size; for regret its 95th percentile over runs (95%); the floor (what exact draws reach; for regret, a lower bound on
+the mean of every policy); the paired difference to the first policy; CPU seconds for one run without training; CPU seconds of training;
+numerical fallbacks over all runs; and how many runs are complete. p: that the paired difference is 0, two-sided t-test, with Holm's
+correction for all differences of the table (thompson/significance.py says what the sample is). Standard errors (SE) are over runs or, if
+priors were learned several times, over the means of these replicates, whichever is larger; CSV has both. Bold in Markdown and LaTeX: the
+best of a setting and sample size, only if its paired difference to every other policy is significant at 5%, with Holm's correction for
+all these comparisons; `oracle`, which knows theta*, does not take part. CSV has the same as a column `best`. With --layout paper: policies
+x problems, mean ± SE; bold are the best of each column and what is not significantly worse.
 """
 import needs
 import argparse
@@ -47,7 +46,7 @@ def tests(dataset, metric, places):
 
 
 def frame(dataset, metric=None):
-    """One row for each setting, policy and point, numbers unrounded. The metric's column has its name; a floor only where the
+    """One row for each setting, policy and point, with unrounded numbers. The metric's column has its name; there is a floor only if the
     metric has one."""
     metric, axis = store.chosen(dataset, metric), store.axis(dataset)
     done, failed, _ = averages.counts(dataset)
@@ -81,7 +80,7 @@ def frame(dataset, metric=None):
 
 
 def caption(dataset, metric):
-    """What the table shows and what its tests are, for a reader of the table alone."""
+    """What the table shows and what its tests are, for someone who reads only the table."""
     long_name = dataset[metric].attrs.get("long_name", metric)
     first = design.labels(dataset)[0]
     failed = averages.counts(dataset)[1]
@@ -101,12 +100,12 @@ def probability(p):
 
 
 def point_of(table):
-    """Name of the column of the points, and of the metric's: the third and the fourth."""
+    """Names of the column of the points, and of the metric's: the third and the fourth."""
     return table.columns[2], table.columns[3]
 
 
 def cells(row, table):
-    """The texts of one printed row; the first policy is what the others are compared with."""
+    """The texts of one printed row; the others are compared with the first policy."""
     axis, metric = point_of(table)
     first = row.policy == table.policy[0]
     form = "{:.2f}" if metric == "regret" else "{:.3g}"
@@ -124,7 +123,7 @@ def cells(row, table):
 
 
 def printed(table):
-    """Heading and rows of texts, with the column of the metric and the index of the best row of each setting and point."""
+    """Heading and rows of texts, with the column of the metric and the index of the best row for each setting and point."""
     axis, metric = point_of(table)
     each = axis == "sample_size"
     name = metric if each else f"{metric} at {table[axis][0]}" if table[axis].nunique() == 1 else f"{metric} at the end"

@@ -1,5 +1,5 @@
-/* Arms in clusters (Gentile, Li and Zappella 2014, Online clustering of bandits, has users in such): those of
- * a run are near one of four centres, which are N(0, I) and stay for the run. theta* is N(0, I). */
+/* Arms in clusters, as the users in Gentile, Li and Zappella 2014 (Online clustering of bandits): the arms of
+ * a run lie near one of four centres, which are N(0, I) and fixed for the run. theta* is N(0, I). */
 #include "problem/problems.h"
 
 enum { CENTRES = 4 };
@@ -12,7 +12,7 @@ static Status clustered_create(Problem *self, const Config *config) {
   return theta_create_gaussian(self->d, self->seed, &self->theta);
 }
 
-/* What a run keeps are its centres, kept[B, CENTRES, d]. */
+/* A run keeps only its centres, kept[B, CENTRES, d]. */
 static void clustered_keep(World *world) {
   const Problem *self = world->problem;
   for (int b = 0; b < world->runs; b++) {
@@ -21,7 +21,7 @@ static void clustered_keep(World *world) {
   }
 }
 
-/* Arm k is near centre k mod CENTRES; more arms leave the first ones as they are. */
+/* Arm k is near centre k mod CENTRES; adding arms leaves the first ones unchanged. */
 static void clustered_features(World *world) {
   const int d = world->problem->d, vectors = problem_vectors(world->problem), runs = world->runs;
   RngLanes rng = world_streams(world, RNG_ARMS);

@@ -1,5 +1,5 @@
-/* Energy distance (Szekely and Rizzo 2013): the root of 2 E|X - Y| - E|X - X'| - E|Y - Y'|, with the means
- * over all pairs of points; no direction is chosen and no assignment solved. */
+/* Energy distance (Szekely and Rizzo 2013): the root of 2 E|X - Y| - E|X - X'| - E|Y - Y'|, with means over
+ * all pairs of points; it needs neither directions nor an assignment. */
 #include "metric/metrics.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
-/* Explore, then commit (Lattimore and Szepesvari 2020, Chapter 6): the arms in turn for the first rounds,
- * then the best by the regularised estimate of ridge.h. */
+/* Explore, then commit (Lattimore and Szepesvari 2020, Chapter 6): the first rounds play the arms in turn,
+ * all others play the best arm by the regularised estimate of ridge.h. */
 #include "core/arena.h"
 #include "policy/policies.h"
 #include "policy/ridge.h"

@@ -1,6 +1,6 @@
 /* Perturb and solve (Papandreou and Yuille 2010, Gaussian sampling by local perturbations): the posterior of
- * a Gaussian prior has the precision A = P + Lambda, and A theta = P m + b + L eps with A = L L' and standard
- * normal eps has a draw from it for its solution. */
+ * a Gaussian prior has the precision A = P + Lambda, and the solution of A theta = P m + b + L eps, with
+ * A = L L' and standard normal eps, is a draw from it. */
 #include "core/arena.h"
 #include "core/chunk.h"
 #include "core/linalg.h"

@@ -13,7 +13,7 @@
 
 enum { NU = 6 };
 
-/* The state is N(m, S), a mixture of one. */
+/* The state is N(m, S), a mixture with one component. */
 static void student_sample(const Prior *prior, RngLanes *rng, double *theta) {
   const Mixture *gaussian = prior->state;
   mixture_sample(gaussian, rng, theta);
@@ -28,7 +28,7 @@ static void student_sample(const Prior *prior, RngLanes *rng, double *theta) {
       *x = gaussian->mean[i] + sqrt((NU - 2) / square) * (*x - gaussian->mean[i]);
     }
   }
-  rng->position += (NU / 2 + 1) / 2; /* of two numbers each */
+  rng->position += (NU / 2 + 1) / 2; /* two numbers each */
 }
 
 /* From the log density of N(m, S). */
@@ -54,7 +54,7 @@ static double gaussian_score(const Mixture *gaussian, size_t i, size_t stride, c
   return sum;
 }
 
-/* (nu + d) / (nu - 2 + q) g, where q = -g' (theta - m). */
+/* (nu + d) / (nu - 2 + q) g, with q = -g' (theta - m). */
 static void student_score(const Prior *prior, int lanes, const double *theta, double *out) {
   const Mixture *gaussian = prior->state;
   const size_t d = (size_t)prior->d, stride = (size_t)lanes;

@@ -4,7 +4,7 @@ import itertools
 
 ETA = [10, 100, 500, 1000]
 LAMBDA = [0.1, 1, 10]
-STEP_SIZE = [0.001, 0.01, 0.1]      # of all methods h / (eta t), see step_rule
+STEP_SIZE = [0.001, 0.01, 0.1]      # for all methods h / (eta t), see step_rule
 LMC_STEPS = [10, 50]
 VITS_STEPS, SAMPLES = 10, 20
 
@@ -37,7 +37,7 @@ sweep:
 
 
 def policy(name, label, **options):
-    """One line of the list; the label says where in the grid it stands."""
+    """One line of the list; the label gives its place in the grid."""
     point = " ".join(f"{short}={options[key]}" for short, key in (("eta", "eta"), ("lambda", "lambda"), ("h", "step_size"))
                      if key in options)
     listed = ", ".join(f"{key}: {value}" for key, value in options.items())
@@ -49,7 +49,7 @@ def section(words, lines):
 
 
 def stepping(name, label, steps, **more):
-    """All points of a method that makes steps."""
+    """All points of a method that takes steps."""
     return [policy(name, label, eta=eta, **{"lambda": weight}, steps=steps, step_rule="eta_t", step_size=h, **more)
             for eta, weight, h in itertools.product(ETA, LAMBDA, STEP_SIZE)]
 

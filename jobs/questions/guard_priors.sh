@@ -1,9 +1,9 @@
 #!/bin/bash
-# Purpose: the priors of jobs/questions/guard.yaml, guard_localised.yaml and guard_mixture.yaml: a diffusion model, a denoiser and a mixture of ten
-#          learned in each of six worlds.
+# Purpose: learns the priors for jobs/questions/guard.yaml, guard_localised.yaml and guard_mixture.yaml: a diffusion model, a denoiser and a
+#          mixture of ten in each of six worlds.
 # Cost:    about 1 min of CPU time
-# Output:  results/guard_priors/FAMILY-WORLD.nc; files that are there stay as they are
-# Usage:   jobs/questions/guard_priors.sh [PROGRAM]     in the folder of the results; PROGRAM is thompson by default
+# Output:  results/guard_priors/FAMILY-WORLD.nc; existing files are left unchanged
+# Usage:   jobs/questions/guard_priors.sh [PROGRAM]     run in the folder that holds the results; PROGRAM is thompson by default
 set -euo pipefail
 
 program=${1:-thompson} folder=results/guard_priors
