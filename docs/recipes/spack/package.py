@@ -1,7 +1,7 @@
 # Spack package of thompson. Copy this folder into a repository of your own as packages/thompson/, or:
 #   spack repo create mine && mkdir -p mine/packages/thompson && cp package.py mine/packages/thompson/ && spack repo add mine
 #   spack install thompson
-# Not tried: written after Spack's documentation.
+# Not tested: written from Spack's documentation.
 from spack.package import *
 
 
