@@ -135,15 +135,7 @@ INLINE Real real_log(Real x) {
   const Real m = (Real)((shifted & fraction) + least);
   const Real s = (m - 1) / (m + 1), square = s * s;
   Real p = real_of(1.0 / 21);
-  p = p * square + 1.0 / 19;
-  p = p * square + 1.0 / 17;
-  p = p * square + 1.0 / 15;
-  p = p * square + 1.0 / 13;
-  p = p * square + 1.0 / 11;
-  p = p * square + 1.0 / 9;
-  p = p * square + 1.0 / 7;
-  p = p * square + 1.0 / 5;
-  p = p * square + 1.0 / 3;
+  SIMD_UNROLL(9) for (int odd = 19; odd >= 3; odd -= 2) p = p * square + 1.0 / odd;
   return k * 0x1.62e42fefa39efp-1 + (2 * s + 2 * s * square * p);
 }
 

@@ -65,21 +65,7 @@ static inline double special_log_sum(double a, double b) { return fmax(a, b) + l
  * 1/3, by its series up to s^33 (remainder below 2^-58). */
 static inline double special_log1p(double x) {
   double s = x / (2 + x), square = s * s, p = 1.0 / 33;
-  p = p * square + 1.0 / 31;
-  p = p * square + 1.0 / 29;
-  p = p * square + 1.0 / 27;
-  p = p * square + 1.0 / 25;
-  p = p * square + 1.0 / 23;
-  p = p * square + 1.0 / 21;
-  p = p * square + 1.0 / 19;
-  p = p * square + 1.0 / 17;
-  p = p * square + 1.0 / 15;
-  p = p * square + 1.0 / 13;
-  p = p * square + 1.0 / 11;
-  p = p * square + 1.0 / 9;
-  p = p * square + 1.0 / 7;
-  p = p * square + 1.0 / 5;
-  p = p * square + 1.0 / 3;
+  SIMD_UNROLL(15) for (int odd = 31; odd >= 3; odd -= 2) p = p * square + 1.0 / odd;
   return special_two_products(2, s, 2 * s * square, p);
 }
 

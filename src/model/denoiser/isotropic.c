@@ -1,6 +1,7 @@
 #include "model/denoiser/isotropic.h"
 
-#include "core/simd.h"
+#include "core/lanes.h"
+#include "core/special.h"
 
 #include <math.h>
 
@@ -100,6 +101,27 @@ void isotropic_density(const Isotropic *mixture, double signal, int lanes, const
   log_parts(mixture, signal, lanes, s, part);
   find_responsibilities(mixture, signal, lanes, part, log_density ? log_density : total);
   if (score) isotropic_mixture_score(mixture, signal, lanes, s, part, score);
+}
+
+void isotropic_shares(const Isotropic *mixture, const double *q, double added, int lanes, const double *b,
+                      double *share) {
+  const int count = mixture->components;
+  double top[CHUNK_LANES], total[CHUNK_LANES];
+  ASSERT(lanes <= CHUNK_LANES);
+  for (int c = 0; c < count; c++) {
+    double *restrict out = share + c * lanes;
+    const double v = mixture->variance[c];
+    for (int n = 0; n < lanes; n++) out[n] = log(mixture->weight[c]);
+    for (int i = 0; i < mixture->d; i++) {
+      const double p = q[i] + added, m = mixture->mean[c * mixture->d + i], spread = log1p(p * v);
+      const double *restrict row = b + i * lanes;
+      for (int n = 0; n < lanes; n++)
+        out[n] += 0.5 * ((special_two_products(row[n] * row[n], v, 2 * row[n], m) - m * m * p) / (1 + p * v) -
+                         spread);
+    }
+  }
+  lanes_exponentiate(count, lanes, share, top, total);
+  for (int k = 0; k < count * lanes; k++) share[k] /= total[k % lanes];
 }
 
 void isotropic_nearest(const Isotropic *mixture, int lanes, const double *theta, int *component) {

@@ -26,6 +26,11 @@ void isotropic_moments(const Isotropic *mixture, double *mean, double *variance)
  * pi)^(-d/2), and score[d, N] at s[d, N]. Either may be NULL. */
 void isotropic_density(const Isotropic *mixture, double signal, int lanes, const double *s,
                        double *log_density, double *score);
+/* Computes share[C, N], the weights of the components after the evidence b[d, N] and q[d] + added: weight
+ * times the integral of N(x; m_c, v_c I) exp(b' x - sum (q + added) x^2 / 2), normalised. N <= CHUNK_LANES.
+ */
+void isotropic_shares(const Isotropic *mixture, const double *q, double added, int lanes, const double *b,
+                      double *share);
 /* Finds the component with the largest weight times density at each point: component[N]. */
 void isotropic_nearest(const Isotropic *mixture, int lanes, const double *theta, int *component);
 

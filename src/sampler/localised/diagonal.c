@@ -27,30 +27,9 @@ static double localised_component_mean(const Walk *walk, int c, int i, double p,
   return (prior->mean[c * prior->d + i] + v * b) / (1 + v * p);
 }
 
-/* Computes share at added precision s. */
-static void localised_find_shares(Walk *walk, int lanes, double s) {
-  const Isotropic *prior = walk->posterior->prior;
-  const int count = prior->components;
-  double top[CHUNK_LANES], total[CHUNK_LANES];
-  for (int c = 0; c < count; c++) {
-    double *restrict share = walk->share + c * lanes;
-    const double v = prior->variance[c];
-    for (int n = 0; n < lanes; n++) share[n] = log(prior->weight[c]);
-    for (int i = 0; i < prior->d; i++) {
-      const double p = walk->posterior->q[i] + s, m = prior->mean[c * prior->d + i], spread = log1p(p * v);
-      const double *restrict b = walk->vector + i * lanes;
-      for (int n = 0; n < lanes; n++)
-        share[n] +=
-            0.5 * ((special_two_products(b[n] * b[n], v, 2 * b[n], m) - m * m * p) / (1 + p * v) - spread);
-    }
-  }
-  lanes_exponentiate(count, lanes, walk->share, top, total);
-  for (int k = 0; k < count * lanes; k++) walk->share[k] /= total[k % lanes];
-}
-
 static void localised_find_moments(Walk *walk, int lanes, double s) {
   const Isotropic *prior = walk->posterior->prior;
-  localised_find_shares(walk, lanes, s);
+  isotropic_shares(prior, walk->posterior->q, s, lanes, walk->vector, walk->share);
   for (int i = 0; i < prior->d; i++) {
     const double p = walk->posterior->q[i] + s;
     double *restrict mean = walk->mean + i * lanes, *restrict variance = walk->variance + i * lanes;
@@ -135,9 +114,10 @@ static Status localised_diagonal_draw(const Diagonal *posterior, RngLanes rng, d
 static Status localised_diagonal_check(const Config *options) {
   const double first = config_real(options, "first_precision"), last = config_real(options, "last_precision");
   if (!config_is(options, "covariance", "jacobian"))
-    return status_set(STATUS_INPUT, "key 'covariance': large settings have it in closed form; leave it out");
+    return status_set(STATUS_INPUT,
+                      "key 'covariance': large settings compute it in closed form; leave it out");
   if (first > last)
-    return status_set(STATUS_INPUT, "first_precision %g is above last_precision %g; precision is added",
+    return status_set(STATUS_INPUT, "first_precision %g is above last_precision %g; precision must increase",
                       first, last);
   return STATUS_OK;
 }

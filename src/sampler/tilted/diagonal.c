@@ -9,23 +9,6 @@
 
 /* ---- exact */
 
-/* Computes share[C] of the components: w_c times the integral of N(x; m_c, v_c) exp(b' x - sum q x^2 / 2),
- * normalised. */
-static void tilted_component_shares(const Diagonal *posterior, double *share) {
-  const Isotropic *prior = posterior->prior;
-  double top, total;
-  for (int c = 0; c < prior->components; c++) {
-    const double *mean = prior->mean + (size_t)c * (size_t)prior->d, v = prior->variance[c];
-    share[c] = log(prior->weight[c]);
-    for (int i = 0; i < prior->d; i++) {
-      const double q = posterior->q[i], b = posterior->b[i], m = mean[i];
-      share[c] += 0.5 * ((b * b * v + 2 * b * m - m * m * q) / (1 + q * v) - log1p(q * v));
-    }
-  }
-  lanes_exponentiate(prior->components, 1, share, &top, &total);
-  for (int c = 0; c < prior->components; c++) share[c] /= total;
-}
-
 static Status draw_exact(const Diagonal *posterior, RngLanes rng, double *x, int64_t *fallbacks) {
   SCRATCH_ARENA(scratch);
   (void)fallbacks;
@@ -34,7 +17,7 @@ static Status draw_exact(const Diagonal *posterior, RngLanes rng, double *x, int
   const size_t lanes = rng.lanes;
   double *u;
   ALLOCATE(&scratch, u, lanes);
-  tilted_component_shares(posterior, share);
+  isotropic_shares(prior, posterior->q, 0, 1, posterior->b, share);
   rng_lanes_uniform(&rng, 1, u);
   rng_lanes_normal(&rng, prior->d, x);
   for (size_t n = 0; n < lanes; n++) {
@@ -140,10 +123,10 @@ static Status draw_mala(const Diagonal *posterior, RngLanes rng, double *x, int6
 
 static Status check_tilted(const Config *options) {
   if (!config_is(options, "baseline", "mala") && !config_is(options, "baseline", "ula"))
-    return status_set(STATUS_INPUT, "key 'baseline': %s; large settings have mala and ula",
+    return status_set(STATUS_INPUT, "key 'baseline': %s; large settings allow mala and ula",
                       config_text(options, "baseline"));
   if (config_is(options, "reverse", "moments"))
-    return status_set(STATUS_INPUT, "key 'reverse': moments; large settings have exponential");
+    return status_set(STATUS_INPUT, "key 'reverse': moments; large settings allow exponential");
   return STATUS_OK;
 }
 
