@@ -60,7 +60,7 @@ class Posterior(StudyTest):
             file.createDimension("estimator", 3)
             file.createVariable("value", "f8", ("estimator",))[:] = 0
         for script in (table, report):
-            self.refused(script, "is of a replay study, which figure_replay.py draws")
+            self.refused(script, "is of a replay study: figure_replay.py draws it")
         with netCDF4.Dataset(self.folder / "results.nc", "w") as file:
             file.createDimension("run", 2)
         with netCDF4.Dataset(self.folder / "results.nc", "a") as file:
@@ -368,7 +368,7 @@ class Posterior(StudyTest):
     def test_calibration_of_what_was_measured(self):
         emd = np.ones((1, 5, 8, 2))
         write_study(self.folder, "sample_size", [1, 2], {"emd": emd}, [{}], SAMPLERS)
-        self.refused(calibration, "measured none of sd_ratio, mode_weight, rank")
+        self.refused(calibration, "did not measure sd_ratio, mode_weight or rank")
         write_study(self.folder, "sample_size", [1, 2], {"rank": emd}, [{}], SAMPLERS)
         figure = self.figure(calibration.draw(store.results(self.folder, "posterior")))
         self.assertEqual(sum(axis.get_visible() for axis in figure.axes), 5)

@@ -265,7 +265,7 @@ class Report(StudyTest):
         self.refused("no two folders differ", one)
         self.refused("was resumed", one, self.job("two", 2, 1.0, cpu=3.0))
         self.refused("written by `thompson reduce`", one, self.job("two", 2, 20.0, history="2026: thompson reduce two"))
-        self.refused("another study than", one, self.job("two", 2, 20.0, config="seed: 3\n"))
+        self.refused("not the same study as", one, self.job("two", 2, 20.0, config="seed: 3\n"))
         write_results(self.beside("old"), ["a"], runs=4, rounds=5)
         self.refused("no wall-clock time", one, self.folder / "old")
         unfinished = self.job("three", 2, 30.0)

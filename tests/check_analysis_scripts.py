@@ -130,7 +130,7 @@ class Scripts(unittest.TestCase):
         for name in ("table", "report", "figure_vits"):
             self.assertIn(f"no task of the study is finished; `thompson status {self.folder}`", said(name)[2])
             journals.write(tasks / "0.journal", [journals.record(k, 1.0) for k in range(3)])
-            self.assertIn(f"results.nc does not exist; 3 tasks of the study are finished, of which `thompson reduce {self.folder}` writes it", said(name)[2])
+            self.assertIn(f"results.nc does not exist; 3 tasks of the study are finished; `thompson reduce {self.folder}` writes it from them", said(name)[2])
             bandit(self.folder, runs=20)
             written = (self.folder / "results.nc").stat().st_mtime
             journals.write(tasks / "0.journal", [journals.record(k, written + 1000 * k - 500) for k in range(3)])
@@ -138,7 +138,7 @@ class Scripts(unittest.TestCase):
             bandit(self.folder, runs=20, not_run=[(0, 0, 19)])
             status, _, err = said(name)
             self.assertEqual((status, len(err.splitlines())), (0, 1), err)
-            self.assertRegex(err, rf"^{name}.py: .*results.nc lacks runs, and 2 tasks are newer than it; `thompson reduce {self.folder}` writes it with them$")
+            self.assertRegex(err, rf"^{name}.py: .*results.nc lacks runs, and 2 tasks are newer than this file; `thompson reduce {self.folder}` writes it again with them$")
             for file in (*tasks.iterdir(), *self.folder.glob("*.*")):
                 file.unlink()
 

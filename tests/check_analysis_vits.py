@@ -197,7 +197,7 @@ class Vits(StudyTest):
 
     def test_cost_needs_two_numbers_of_rounds(self):
         bandit(self.folder, [{"problem.rounds": 50.0}])
-        self.refused(figure_vits_cost, "needs two values of problem.rounds")
+        self.refused(figure_vits_cost, "needs at least two values of problem.rounds")
 
     def test_cost_figure(self):
         other = self.folder / "rounds"

@@ -399,7 +399,7 @@ class Claims(StudyTest):
         for folder in (self.folder, self.folder / "nowhere"):
             status, out, err = call(claims, folder, "--paper", "vits")
             self.assertEqual((status, out), (3, ""))
-            self.assertIn("none of the studies of this paper", err)
+            self.assertIn("contains no study of this paper", err)
 
     def test_pages_of_the_reproduction(self):
         """Every claim is on the page of its paper, a claim that does not hold is given with its reason, and a missing reason is an error."""

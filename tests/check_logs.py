@@ -50,7 +50,7 @@ class Logs(StudyTest):
     def test_other_study(self):
         self.dataset.close()
         write_results(self.folder, ["cross"])
-        self.refused(figure_logs, "sweeps no prior.learned_from")
+        self.refused(figure_logs, "does not sweep prior.learned_from")
 
 
 if __name__ == "__main__":

@@ -128,7 +128,7 @@ class Adaptive(program.ProgramTest):
         reference = self.run_study("one", *more)
         self.run_study("out", *more)
         journals.remove(self.path("out"), 0, 1, 20, 21, 5, 25)  # all of the first wave, some of the last
-        self.fail_with(5, "1 tasks failed, the rest was not begun", "run", self.study, "-o", self.path("out"), *more, "--resume", "--fail-fast",
+        self.fail_with(5, "1 tasks failed, the rest were not started", "run", self.study, "-o", self.path("out"), *more, "--resume", "--fail-fast",
                        "--task-timeout", "0.001")
         self.assertEqual(sum(record.status == 2 for record in journals.records(self.path("out"))), 1)
         self.assert_same_results(reference, self.run_study("out", *more, "--resume"))
@@ -140,7 +140,7 @@ class Adaptive(program.ProgramTest):
         process = program.thompson("run", self.study, "-o", self.path("out"), "--set", first, "--set", "problem.dimension=30",
                                    "--set", "problem.theta=gaussian", "--task-timeout", "0.5")
         self.assertEqual(process.returncode, 5, process.stderr)
-        lines = [line for line in process.stderr.splitlines() if "target not reached" in line]
+        lines = [line for line in process.stderr.splitlines() if "without reaching its target" in line]
         self.assertEqual(len(lines), 1, process.stderr)
         for part in ("after 12 runs", "regret_diff", "vits1"):
             self.assertIn(part, lines[0])
@@ -198,7 +198,7 @@ prior: {train_samples: 200}
         self.fail_with(2, "runs=512", "run", self.study, "-o", self.path("out"), "--shard", "0/2")
         fixed = self.write("fixed.yaml", STUDY.replace("runs: {min: 12, max: 120, target_se: 1.4, of: regret_diff}", "runs: 12"))
         sentence = self.fail_with(3, "--set runs.max=70: key 'runs.max': needs 'runs.target_se'", "plan", fixed, "--set", "runs=64", "--set", "runs.max=70")
-        self.assertIn("where 'runs' is to be one value, leave 'runs.max' out", sentence)
+        self.assertIn("to give 'runs' as one value, leave out 'runs.max'", sentence)
         self.assertFalse(os.path.exists(self.path("out")))
         self.run_study("one")
         self.fail_with(6, "runs.target_se: 1.4 -> 1.3", "run", self.study, "-o", self.path("one"), "--resume", "--set", "runs.target_se=1.3")

@@ -150,9 +150,9 @@ policies: [ts, auto, {name: auto, rule: bayes_ucb, label: ucb}]
 
     def test_study_refused(self):
         study = self.write("one.yaml", self.STUDY)
-        for sets, sentence in ((["policies=[mixts]"], "prior auto is chosen together with its sampler; take the policy auto"),
-                               (["prior.family=mixture"], "sampler auto is of priors by"),
-                               (["policies=[{name: auto, prior: standard}]"], "none was chosen with this one")):
+        for sets, sentence in ((["policies=[mixts]"], "prior auto is chosen together with its sampler; use the policy auto"),
+                               (["prior.family=mixture"], "sampler auto needs a prior from"),
+                               (["policies=[{name: auto, prior: standard}]"], "no sampler was chosen with this one")):
             self.fail_with(3, sentence, "run", study, "-o", self.path("refused"), *(f for s in sets for f in ("--set", s)))
 
     def test_refused(self):
@@ -160,12 +160,12 @@ policies: [ts, auto, {name: auto, rule: bayes_ucb, label: ucb}]
         self.write("theta.csv", "\n".join(str(k) for k in range(49)) + "\n")
         self.fail_with(3, "49 samples; family auto needs at least 50", "train", "--family", "auto", "--theta", self.path("theta.csv"), "-o", self.path("prior.nc"))
         self.succeed("train", "--family", "gaussian", "--theta", self.path("theta.csv"), "-o", self.path("prior.nc"))
-        self.fail_with(3, "sampler auto is of priors by", "sample", "--prior", self.path("prior.nc"), "--data", self.path("history.csv"),
+        self.fail_with(3, "sampler auto needs a prior from", "sample", "--prior", self.path("prior.nc"), "--data", self.path("history.csv"),
                        "--sampler", "auto", "-o", self.path("draws.nc"))
-        self.fail_with_usage("--noise estimate is of --logs", "train", "--family", "auto", "--theta", self.path("theta.csv"), "--noise", "estimate")
-        for sizes, sentence in (("5,5", "must rise"), ("1,2,3,4", "at most 3 numbers"), ("0", "not an integer")):
+        self.fail_with_usage("--noise estimate needs --logs", "train", "--family", "auto", "--theta", self.path("theta.csv"), "--noise", "estimate")
+        for sizes, sentence in (("5,5", "must increase"), ("1,2,3,4", "at most 3 numbers"), ("0", "not an integer")):
             self.fail_with_usage(sentence, "train", "--family", "auto", "--theta", self.path("theta.csv"), "--observations", sizes)
-        self.fail_with_usage("--observations is of --theta with --family auto", "train", "--theta", self.path("theta.csv"), "--observations", "5")
+        self.fail_with_usage("--observations needs --theta with --family auto", "train", "--theta", self.path("theta.csv"), "--observations", "5")
 
 
 if __name__ == "__main__":

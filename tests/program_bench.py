@@ -89,7 +89,7 @@ class Bench(program.ProgramTest):
         process = program.thompson("bench", "--samplers", "difts")
         self.assertEqual(process.returncode, 2)
         self.assertIn("did you mean 'diffts'", process.stderr)
-        self.fail_with(3, "a measurement is of study bandit", "bench", "--samplers", "ts", "--set", "study=posterior")
+        self.fail_with(3, "only study bandit is measured", "bench", "--samplers", "ts", "--set", "study=posterior")
         self.fail_with(3, "problem.rounds", "bench", "--samplers", "ts", "--set", "problem.rounds=1")
         self.fail_with(3, "problem.arm", "bench", "--samplers", "ts", "--set", "problem.arm=5")
         self.fail_with(3, "problem.arm", "bench", "--samplers", "ts", "--set", "problem.arm=5", ranks=2)

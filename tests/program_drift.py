@@ -66,11 +66,11 @@ class Drift(program.ProgramTest):
 
     def test_refused(self):
         study = self.write("drift.yaml", STUDY % (600, "[ts]"))
-        for changes, part in ((["metrics=[regret_floor]"], "a theta* that stays"), (["problem.drift.every=0"], "problem.drift"), (["problem.drift.kind=none"], "problem.drift"),
+        for changes, part in ((["metrics=[regret_floor]"], "a fixed theta*"), (["problem.drift.every=0"], "problem.drift"), (["problem.drift.kind=none"], "problem.drift"),
                               (["problem.family=twin", "problem.arms=5"], "arms that do not depend on theta*"), (["study=posterior"], "study posterior"),
                               (["policies=[{name: smc, discount: 0.9}]"], "sampler smc"), (["policies=[{name: vits1, model: network, discount: 0.9}]"], "model: network"),
                               (["policies=[{name: vits1, posterior: per_arm, discount: 0.9}]"], "sampler vits1"),
-                              (["study=posterior", "problem.drift.kind=none", "problem.drift.every=0", "policies=[{name: ts, discount: 0.9}]"], "study bandit only")):
+                              (["study=posterior", "problem.drift.kind=none", "problem.drift.every=0", "policies=[{name: ts, discount: 0.9}]"], "discounted only in study bandit")):
             self.fail_with(3, part, "run", study, "-o", self.path("no"), *(word for change in changes for word in ("--set", change)))
 
 

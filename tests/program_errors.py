@@ -91,7 +91,7 @@ class StudyErrors(program.ProgramTest):
         self.assertIn("prior 'exact'", sentence)
 
     def test_schedules_that_are_none(self):
-        for sets, part in ((["prior.keep_signal=true"], "keep_signal is about a constant alpha"), (["prior.first_snr=0.01"], "above last_snr 0.05")):
+        for sets, part in ((["prior.keep_signal=true"], "keep_signal needs a constant alpha"), (["prior.first_snr=0.01"], "above last_snr 0.05")):
             sets = [word for text in ["prior.schedule=log_snr"] + sets for word in ("--set", text)]
             sentence = self.fail_with(3, part, "run", self.study, "-o", self.path("out"), *sets)
             self.assertIn("prior.schedule", sentence)
@@ -165,14 +165,14 @@ class Files(program.ProgramTest):
 
     def test_output_is_tried_first(self):
         """A file that cannot be written at the end is refused before the work is done: here a prior that takes a minute, and inputs that are missing."""
-        for path, part in ((self.folder, "no regular file"), (self.path("no/such.nc"), "No such file")):
+        for path, part in ((self.folder, "not a regular file"), (self.path("no/such.nc"), "No such file")):
             sentence = self.fail_with(4, part, "train", self.study, "--option", "training_steps=10000000", "-o", path)
             self.assertIn(path, sentence)
             self.fail_with(4, part, "sample", "--prior", "x", "--data", "y", "--sampler", "ts", "-o", path)
             self.fail_with(4, part, "prepare", "mnist", "x", "-o", path)
             self.fail_with(4, part, "prepare", "mnist", "x", "-o", path, ranks=2)
         self.assertEqual(os.listdir(self.folder), ["small.yaml"])
-        self.fail_with(4, "small.yaml: cannot make the folder: a file stands there", "run", self.study, "-o", self.study)
+        self.fail_with(4, "small.yaml: cannot make the folder: a file has this name", "run", self.study, "-o", self.study)
 
     def test_backslash(self):
         """NetCDF would treat it as a slash, and fail after all the work is done."""

@@ -103,7 +103,7 @@ class Tasks(FaultTest):
         """In a folder whose name the shell would split: what is printed can be pasted."""
         study, out = self.write("hanging.yaml", HANGING_STUDY), self.path("it's $HOME; out")
         process = program.thompson("run", study, "-o", out, "--task-timeout", "2", "--set", "runs=4")
-        self.assertIn("task 1 failed (setting default, policy vits1, runs 0 to 3, seed 7): not done after the 2 s", process.stderr)
+        self.assertIn("task 1 failed (setting default, policy vits1, runs 0 to 3, seed 7): not finished within the 2 s", process.stderr)
         again = [line.split("to try it again: ")[1] for line in process.stderr.splitlines() if "to try it again: " in line]
         self.assertEqual([shlex.split(line) for line in again], [["thompson", "run", f"{out}/study.yaml", "-o", out, "--resume"]])
         self.assertEqual(shlex.split(process.stdout.splitlines()[-1]), ["report:", "analysis/tools/report.py", out])
@@ -175,7 +175,7 @@ class Stops(FaultTest):
     def test_nothing_done_within_the_limit(self):
         self.fail_with(75, "stopped early", "run", self.study, "-o", self.out, *LONGER, "--time-limit", "0.001")
         self.succeed("run", self.study, "-o", self.out, *LONGER, "--resume", "--shard", "0/108")  # the priors
-        self.fail_with(75, "not one was done", "run", self.study, "-o", self.out, *LONGER, "--resume", "--time-limit", "0.001")
+        self.fail_with(75, "none was done in this job", "run", self.study, "-o", self.out, *LONGER, "--resume", "--time-limit", "0.001")
         self.assert_goes_on()
 
     def test_end_of_the_slurm_job(self):
@@ -266,7 +266,7 @@ class Locks(FaultTest):
             file.write("host elsewhere, pid 1, since 2026-01-01; boot another, beat 0000000001\n")
         status, error = self.end(job)
         self.assertEqual(status, 4, error)
-        self.assertIn("took this folder over", error)
+        self.assertIn("took over this folder", error)
 
 
 class Folder(FaultTest):

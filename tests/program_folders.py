@@ -93,8 +93,8 @@ class Reduce(FolderTest):
     def test_changed_study(self):
         self.change()
         for ranks in (0, 3):
-            self.assertIn("problem.noise", self.refuse(6, "is of another study", "reduce", self.out, ranks=ranks))
-        self.refuse(6, "is of another study", "reduce", self.out, "--overwrite")
+            self.assertIn("problem.noise", self.refuse(6, "belongs to another study", "reduce", self.out, ranks=ranks))
+        self.refuse(6, "belongs to another study", "reduce", self.out, "--overwrite")
         os.remove(self.results)
         self.refuse(6, "finished tasks of another study", "reduce", self.out)
 
@@ -131,7 +131,7 @@ class Reduce(FolderTest):
             path = self.plant(f"tasks/{name}")
             for verb in (["run", self.study, "-o", self.out, "--resume"], ["run", self.study, "-o", self.out, "--overwrite"], ["reduce", self.out],
                          ["status", self.out], ["verify", self.out]):
-                self.refuse(6, f"tasks/{name} was written by a version of this program that kept a file for each task", *verb)
+                self.refuse(6, f"tasks/{name} was written by a version of this program that kept one file per task", *verb)
             os.remove(path)
 
     def test_fewer_tasks(self):
@@ -162,7 +162,7 @@ class Reduce(FolderTest):
         for ranks in (0, 3):
             process = program.thompson("reduce", self.out, ranks=ranks)
             self.assertEqual(process.returncode, 5, process.stderr)
-            self.assertIn("2 records of tasks cannot be read", process.stderr)
+            self.assertIn("2 task records cannot be read", process.stderr)
             self.assertEqual(self.done(), 24)
         process = self.succeed("run", self.study, "-o", self.out, "--resume")
         self.assertEqual(process.stderr.count("it runs again"), 2, process.stderr)
@@ -198,7 +198,7 @@ class Reduce(FolderTest):
         journals.remove(out, 1)
         process = program.thompson("run", self.study, "-o", out, *failing, "--resume")
         self.assertEqual(process.returncode, 5, process.stderr)
-        self.assertIn("4 finished runs that the journals lack, and stays as it is", process.stderr)
+        self.assertIn("4 finished runs that the journals lack, so it is left as it is", process.stderr)
         results = os.path.join(out, "results.nc")
         self.assertEqual(self.snapshot(out)[results], whole[results])
 
@@ -254,7 +254,7 @@ class Adaptive(FolderTest):
 
     def test_changed_target(self):
         self.change("target_se: 0.5", "target_se: 0.4")
-        self.assertIn("target_se", self.refuse(6, "is of another study", "reduce", self.out))
+        self.assertIn("target_se", self.refuse(6, "belongs to another study", "reduce", self.out))
 
 
 class Shards(FolderTest):

@@ -59,11 +59,11 @@ class Guard(program.ProgramTest):
         self.write("theta.csv", "".join(f"{i % 7},{i % 5}\n" for i in range(40)))
         finite = STUDY.replace("theta: cross", f"theta: file, file: {self.path('theta.csv')}") % ("[mixts]", ", guard: 0.3, guard_tasks: 4, components: 1")
         study = self.write("finite.yaml", finite)
-        self.fail_with(3, "train_samples: all no theta is left", "run", study, "-o", self.path("out"), "--set", "prior.train_samples=all")
+        self.fail_with(3, "train_samples: all leaves no theta", "run", study, "-o", self.path("out"), "--set", "prior.train_samples=all")
         self.succeed("run", study, "-o", self.path("enough"), "--progress", "none", "--set", "prior.train_samples=30")
         few = program.thompson("run", study, "-o", self.path("few"), "--set", "prior.train_samples=32")
         self.assertEqual(few.returncode, 5)
-        self.assertIn("take a smaller prior.train_samples", few.stderr)
+        self.assertIn("use a smaller prior.train_samples", few.stderr)
 
     def test_contamination(self):
         """Contamination of the samples to which priors are fitted: a share of 0 changes nothing, another every learned prior, on any number of ranks."""
@@ -92,7 +92,7 @@ class Guard(program.ProgramTest):
 
     def test_refused(self):
         study = self.write("ising.yaml", STUDY % ("[{name: localised, prior: ising, guard: 0.1}]", ""))
-        self.fail_with(3, "no mixture of Gaussians beside it", "plan", study)
+        self.fail_with(3, "no companion mixture of Gaussians", "plan", study)
 
     def sample(self, *options):
         out = self.succeed("sample", "--prior", self.path("prior.nc"), "--data", self.path("history.csv"), "--sampler", "mixts", "-n", "4000", "-o",
@@ -147,7 +147,7 @@ class Guard(program.ProgramTest):
         learned = (0.1 + exact) / 2
         exact = learned * density(4) / (learned * density(4) + (1 - learned) * density(1))
         out, _, weight = self.sample("--option", "guard=0.1", "--recent", self.path("recent.csv"))
-        self.assertIn(f"1 tasks take the weight of the guard from 0.1 to {learned:.3g}", out)
+        self.assertIn(f"1 tasks change the weight of the guard from 0.1 to {learned:.3g}", out)
         self.assertAlmostEqual(weight, exact, places=10)
         self.write("plane.csv", "task,x1,x2,y\na,1,2,3\n")
         for options, sentence in (((), "--option guard=0.2"), (("--option", "guard=0"), "--option guard=0.2"),

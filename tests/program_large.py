@@ -87,13 +87,13 @@ class Large(program.ProgramTest):
 
     def test_refusals(self):
         for old, new, part in (
-            ("sample_sizes: arms", "sample_sizes: [4]", "the whole of y"),
-            ("metrics: [sd_ratio", "metrics: [emd", "emd is not there in large settings"),
-            ("metrics: [sd_ratio", "metrics: [log_concavity", "log_concavity is not there in large settings"),
+            ("sample_sizes: arms", "sample_sizes: [4]", "all of y"),
+            ("metrics: [sd_ratio", "metrics: [emd", "emd is not available in large settings"),
+            ("metrics: [sd_ratio", "metrics: [log_concavity", "log_concavity is not available in large settings"),
             ("standardise: false", "standardise: true", "large settings need false"),
             ("tilted, prior: exact", "tilted, prior: gaussian", "isotropic priors"),
-            ("tilted, prior: exact", "tilted, prior: exact, reverse: moments", "large settings have exponential"),
-            ("name: tilted, prior: exact", "name: diffts, prior: exact", "no form for large settings"),
+            ("tilted, prior: exact", "tilted, prior: exact, reverse: moments", "large settings allow exponential"),
+            ("name: tilted, prior: exact", "name: diffts, prior: exact", "does not support large settings"),
             ("theta: gm_sphere", "theta: ising", "gaussian or gm_sphere"),
             ("family: inverse", "family: synthetic", "only posterior studies of problem.family = inverse"),
             ("problem: {", "likelihood: logistic\nproblem: {", "large settings need gaussian"),

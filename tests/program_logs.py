@@ -119,7 +119,7 @@ class Logs(ProgramTest):
             command = ("sample", "--prior", self.path("prior.nc"), "--data", self.path("history.csv"), "--sampler", "ts", "-o", self.path("draws.nc"))
             said = self.succeed(*command, *noise).stdout
             with netCDF4.Dataset(self.path("draws.nc")) as file:
-                return file["theta"][:].data.tobytes(), file.getncattr("noise"), "which the prior learned" in said
+                return file["theta"][:].data.tobytes(), file.getncattr("noise"), "learned from logs with the prior" in said
 
         own, given, one = draws(), draws("--noise", repr(learned)), draws("--noise", 1)
         self.assertEqual(own, (given[0], learned, True))
@@ -193,7 +193,7 @@ class Logs(ProgramTest):
         partial = self.path("killed.nc.partial")
         with open(partial, "rb") as file:
             good = file.read()
-        self.assertIn("going on from the partial file", self.succeed(*command).stdout)
+        self.assertIn("continued from the partial file", self.succeed(*command).stdout)
         self.assertEqual(self.bytes_of("killed.nc"), self.bytes_of("whole.nc"))
         self.assertFalse(os.path.exists(partial))
 
@@ -219,13 +219,13 @@ class Logs(ProgramTest):
         self.fail_with(3, "logs.csv, line 3, column 2: 'inf' is not finite", *command)
         self.fail_with(3, "logs.csv, line 3", *command, ranks=2)
         self.write("logs.csv", "task,x1,y\na,1,2\nb,1,0.5\n")
-        self.fail_with(3, "needs at least as many tasks, but there are 2", *command, "--family", "mixture", "--option", "components=3")
-        self.fail_with(3, "logs.csv, line 2: the reward 2; with the likelihood 'logistic' rewards are 0 or 1", *command, "--likelihood", "logistic")
+        self.fail_with(3, "needs at least that many tasks, but there are 2", *command, "--family", "mixture", "--option", "components=3")
+        self.fail_with(3, "logs.csv, line 2: the reward is 2; with the likelihood 'logistic' it must be 0 or 1", *command, "--likelihood", "logistic")
         self.fail_with(4, "cannot read", "train", "--logs", self.path("none.csv"), "-o", self.path("prior.nc"))
         for arguments, part in (((*command, "--theta", "a.csv"), "give either"), ((*command, "--noise", "-1"), "--noise"),
                                 ((*command, "--likelihood", "probit"), "--likelihood: 'probit' is not a likelihood; allowed: gaussian | logistic | poisson"),
-                                ((*command, "--likelihood", "logistic", "--noise", "1"), "--noise is of Gaussian rewards"),
-                                (("train", self.study, "--noise", "1"), "--likelihood and --noise are of --logs")):
+                                ((*command, "--likelihood", "logistic", "--noise", "1"), "--noise is for Gaussian rewards"),
+                                (("train", self.study, "--noise", "1"), "--likelihood and --noise need --logs, or --theta with --family auto")):
             self.fail_with_usage(part, *arguments)
         self.assertFalse(os.path.exists(self.path("prior.nc")))
 

@@ -23,7 +23,7 @@ MISTAKES = (
     (["plan", "STUDY", "--set", "problem.likelihood=logistic"], 3, ["unknown key", "did you mean 'likelihood'?"]),
     (["bench", "--samplers", "difts"], 2, ["did you mean 'diffts'?"]),
     (["sample", "--prior", "NOWHERE", "--data", "NOWHERE"], 2, ["--sampler is required"]),
-    (["sample", "--prior", "NOWHERE", "--data", "NOWHERE", "--sampler", "ts", "--likelihood", "logistic", "--noise", "2"], 2, ["logistic has none"]),
+    (["sample", "--prior", "NOWHERE", "--data", "NOWHERE", "--sampler", "ts", "--likelihood", "logistic", "--noise", "2"], 2, ["logistic has no noise"]),
     # A missing folder is treated as a missing file; a folder without a study is bad input.
     (["status", "NOWHERE"], 4, ["cannot read", "No such file"]),
     (["reduce", "NOWHERE"], 4, ["cannot read", "No such file"]),
@@ -86,10 +86,10 @@ class Messages(program.ProgramTest):
             self.write_prior(chosen)
             shutil.copy(self.path("mixture.nc"), self.path("other.nc"))
             out = self.succeed("sample", "--prior", self.path("mixture.nc"), "--data", self.path("none.csv"), "--sampler", "mixts", "-o", self.path("draws.nc"))
-            self.assertEqual(out.stderr.count("took the most components that it tries"), notes)
+            self.assertEqual(out.stderr.count("chose the largest number of components that it tries"), notes)
             for ranks in (0, 2):
                 out = self.succeed("run", self.write("one.yaml", study), "-o", self.path(f"one{chosen}{ranks}"), "--progress", "none", ranks=ranks)
-                self.assertEqual(out.stderr.count("took the most components that it tries"), notes, out.stderr)
+                self.assertEqual(out.stderr.count("chose the largest number of components that it tries"), notes, out.stderr)
                 self.assertEqual(out.stderr.count("(1 more like it in this study)"), notes, out.stderr)
 
     def test_denoisers_that_fail_their_check(self):
@@ -147,7 +147,7 @@ prior: {{train_samples: 150, training_steps: 10, hidden: [4, 4], replicates: 2}}
         self.assertNotIn("nan", process.stdout)
         self.assertRegex(process.stdout, r"(?m)^  python +- +- +0$")
         self.assertRegex(process.stdout, r"(?m)^  ts +[\d.]+ +[\d.]+ +- +- +8$")
-        self.assertIn("about['noise'] is written about.noise; about has arms, ", process.stderr)
+        self.assertIn("about['noise'] must be written about.noise; about has arms, ", process.stderr)
 
     def test_last_part_of_a_swept_key(self):
         """--against noise means --against problem.noise."""

@@ -107,7 +107,7 @@ class Mnist(program.ProgramTest):
             self.fail_with(3, "'epoch'", "prepare", "mnist", *good, *out, "--option", "epoch=1", ranks=ranks)
         few = struct.pack(">II", 2049, 300) + bytes(i % 9 for i in range(300))
         nines = struct.pack(">II", 2049, 100) + bytes([9] * 5 + [0] * 95)
-        self.fail_with(3, "label 9 has 5 rows; each label needs 10", "prepare", "mnist", good[0], self.write_bytes("train-few", few), good[2],
+        self.fail_with(3, "label 9 has 5 rows; each label needs at least 10", "prepare", "mnist", good[0], self.write_bytes("train-few", few), good[2],
                        self.write_bytes("t10k-nines", nines), *out)
         short = self.write_bytes("train-short", struct.pack(">II", 2049, 299) + few[8:-1])
         self.fail_with(3, "300 images, but", "prepare", "mnist", good[0], short, *good[2:], *out)

@@ -73,9 +73,9 @@ class Past(program.ProgramTest):
         for family in ("ising", "file"):
             self.fail_with(3, f"with prior.family: {family} the prior is given and nothing is learned", "run", study, "-o", self.path("out"),
                            "--set", f"prior.family={family}", "--set", "prior.file=x.nc")
-        self.fail_with(3, "in problem.family = twin the arms are made of theta*", "run", study, "-o", self.path("out"),
+        self.fail_with(3, "in problem.family = twin the arms depend on theta*", "run", study, "-o", self.path("out"),
                        "--set", "problem.family=twin")
-        self.fail_with(3, "a gaussian prior is learned from logs without any", "run", study, "-o", self.path("out"),
+        self.fail_with(3, "a gaussian prior is learned from logs without samples", "run", study, "-o", self.path("out"),
                        "--set", "prior.contamination=0.1")
         self.fail_with(3, "past_tasks", "run", study, "-o", self.path("out"), "--set", "prior.past_tasks=0")
 

@@ -108,7 +108,7 @@ class Posterior(program.ProgramTest):
 
     def test_refusals(self):
         for old, new, part in (("policies: [ts, diffts]", "policies: [ts, linucb]", "does not sample"),
-                               ("sample_sizes: [1, 4, 20]", "sample_sizes: [1, 4, 4]", "must rise"),
+                               ("sample_sizes: [1, 4, 20]", "sample_sizes: [1, 4, 4]", "they must increase"),
                                ("[gm_cross, gm_rays]", "[gm_cross, rays]", "mode_weight needs"),
                                ("[gm_cross, gm_rays]", "[gm_cross, file]", "problem.file")):
             self.fail_with(3, part, "run", self.write("bad.yaml", STUDY.replace(old, new)), "-o", self.path("bad"))

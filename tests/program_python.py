@@ -195,7 +195,7 @@ policies: [ts, {name: python, module: samplers, callable: conjugate}]
                  "exits": "round 3: SystemExit: enough (", "killed": "round 3: its process ended by signal 9 (Killed)",
                  "writes": "round 3: ValueError: assignment destination is read-only (samplers.py, line",
                  "shape": "round 3: returned an array of shape (32, 3) where (32, 2) is needed",
-                 "closes": "round 3: its process closed its connection", "garbage": "round 3: its process sent what is no answer",
+                 "closes": "round 3: its process closed its connection", "garbage": "round 3: its process sent an invalid answer",
                  "imaginary": "round 3: TypeError: complex numbers where real ones are needed",
                  "nan": "round 3: returned a theta that is not finite, for run 2", "words": "round 3: ValueError: could not convert string"}
         process = self.run_study("ts", *map(self.own, cases), runs=32, code=5)
@@ -213,7 +213,7 @@ policies: [ts, {name: python, module: samplers, callable: conjugate}]
                 ("{name: python, module: unfinished, callable: f}", "module unfinished, callable f: ImportError: cannot import name 'nothing'", {}),
                 (self.own("absent"), "module samplers, callable absent: AttributeError: module 'samplers' has no attribute 'absent'", {}),
                 (self.own("number"), "module samplers, callable number: it cannot be called", {}),
-                (self.own("ridge"), f"policy python: {empty}, of the environment variable THOMPSON_PYTHON, is no Python with NumPy",
+                (self.own("ridge"), f"policy python: {empty}, from the environment variable THOMPSON_PYTHON, is not a Python with NumPy",
                  {"THOMPSON_PYTHON": empty}),
                 ("{name: python, callable: f}", "key 'policies.python.module': must be given", {}),
                 ("python", "key 'policies.python.module': must be given", {})):
@@ -232,7 +232,7 @@ policies: [ts, {name: python, module: samplers, callable: conjugate}]
         other.chmod(0o755)
         study = self.write("study.yaml", STUDY.format(runs=32, rounds=5, policies=self.own("ridge")))
         environment = {"PYTHONPATH": self.folder, "PATH": f"{other.parent}:{os.environ['PATH']}"}
-        self.fail_with(3, f"{other}, of the environment", "run", study, "-o", self.path("out"), environment={**environment, "THOMPSON_PYTHON": str(other)})
+        self.fail_with(3, f"{other}, from the environment", "run", study, "-o", self.path("out"), environment={**environment, "THOMPSON_PYTHON": str(other)})
         del os.environ["THOMPSON_PYTHON"]
         self.succeed("run", study, "-o", self.path("out"), environment=environment)
 

@@ -128,7 +128,7 @@ class Replay(program.ProgramTest):
         replay.write(self.path("one_arm.nc"), log)
         for change, there in ((f"problem.file={self.path('one_arm.nc')}", True), (f"problem.file={self.path('log.nc')}", False)):
             printed = self.succeed("run", self.study, "-o", self.path(f"overlap{there}"), "--set", "policies=[random]", "--progress", "none", "--set", change).stdout
-            self.assertEqual("not to be trusted" in printed, there, printed)
+            self.assertEqual("do not trust the value" in printed, there, printed)
 
     def test_refused(self):
         def refused(log, part, *changes):
@@ -136,7 +136,7 @@ class Replay(program.ProgramTest):
             self.fail_with(3, part, "run", self.study, "-o", self.path("no"), "--set", f"problem.file={self.path('bad.nc')}", *changes)
 
         odd = {name: value.copy() for name, value in self.log.items()}
-        for name, value, part in (("propensity", 0.0, "bad.nc, event (from 0) 7: propensity is 0; allowed: above 0, up to 1"), ("propensity", np.nan, "propensity[7] is nan"),
+        for name, value, part in (("propensity", 0.0, "bad.nc, event (from 0) 7: propensity is 0; allowed: above 0 and at most 1"), ("propensity", np.nan, "propensity[7] is nan"),
                                   ("arm", -1, "bad.nc, event (from 0) 7: arm is -1; allowed: a whole number from 0"), ("reward", np.inf, "reward[7] is inf")):
             damaged = dict(odd, **{name: odd[name].copy()})
             damaged[name][7] = value
@@ -145,19 +145,19 @@ class Replay(program.ProgramTest):
                 self.write_csv("bad.csv", damaged)
                 self.fail_with(3, f"bad.csv, line 9: {name}", "run", self.study, "-o", self.path("no"), "--set", f"problem.file={self.path('bad.csv')}")
         refused({name: odd[name] for name in ("context", "arm", "reward")}, "propensity")
-        refused(odd, "with likelihood logistic it is 0 or 1", "--set", "likelihood=logistic")
+        refused(odd, "with likelihood logistic it must be 0 or 1", "--set", "likelihood=logistic")
         refused(odd, "problem.arms: 2, but", "--set", "problem.arms=2")
         refused(odd, "oracle knows theta*", "--set", "policies=[oracle]")
         refused(odd, "no theta*", "--set", "policies=[mixts]")
-        refused(odd, "takes a fixed number", "--set", "runs={target_se: 0.1}")
+        refused(odd, "needs a fixed number", "--set", "runs={target_se: 0.1}")
         refused(odd, "needs problem.family: logged", "--set", "problem.family=synthetic")
         refused(odd, "is for study replay", "--set", "study=bandit")
         self.write("bad.csv", "x1,arm,reward\n1,0,1\n")
         self.fail_with(3, "must end with the column 'propensity' (x1,...,xd,arm,reward,propensity)", "run", self.study, "-o", self.path("no"), "--set",
                        f"problem.file={self.path('bad.csv')}")
         log = self.write("log.yaml", BANDIT % 2)
-        self.fail_with(3, "does not say by which probability", "run", log, "-o", self.path("no"), "--set", "policies=[{name: vits2, model: network}]")
-        self.fail_with(3, "too long for the name of a file", "run", log, "-o", self.path("no"), "--set", f"policies=[{{name: random, label: {'/' * 100}}}]")
+        self.fail_with(3, "does not give the probability", "run", log, "-o", self.path("no"), "--set", "policies=[{name: vits2, model: network}]")
+        self.fail_with(3, "too long for a file name", "run", log, "-o", self.path("no"), "--set", f"policies=[{{name: random, label: {'/' * 100}}}]")
 
 
 if __name__ == "__main__":

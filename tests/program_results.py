@@ -213,7 +213,7 @@ class ResultsFile(program.ProgramTest):
         self.assertEqual([first[name] for name in counts], [4, 3, 0, 1, False, {"oracle": 16, "random": 8}])
         self.assertEqual([second[name] for name in counts], [4, 0, 0, 4, False, {"oracle": 0, "random": 0}])
         self.assertEqual(second["se"], {"oracle": None, "random": None})
-        self.assertIn("problem.theta=rays: not begun", self.succeed("status", self.path("begun")).stdout)
+        self.assertIn("problem.theta=rays: not started", self.succeed("status", self.path("begun")).stdout)
         self.succeed("run", self.study, "-o", self.path("begun"), *sets, "--resume")
         self.assertTrue(all(setting["ended"] for setting in json.loads(self.succeed("status", self.path("begun"), "--json").stdout)["settings"]))
 
@@ -346,7 +346,7 @@ class OwnData(program.ProgramTest):
         self.write("history.csv", "x1,x2,y\n" + "1,2,1\n" * 2)
         text = self.succeed("sample", "--prior", self.path("prior.nc"), "--data", self.path("history.csv"), "--sampler", "localised", "--noise", 1e-9,
                             "-n", 2000, "-o", self.path("draws.nc")).stdout
-        self.assertIn("beyond the digits of this sampler: the draws are exact ones", text)
+        self.assertIn("beyond the precision of this sampler: the draws are exact ones", text)
         with netCDF4.Dataset(self.path("draws.nc")) as file:
             spread = np.asarray(file["theta"][:]).std(axis=0)
         np.testing.assert_allclose(spread, [0.2 ** 0.5 * 2 / 10 ** 0.5, 0.2 ** 0.5 / 10 ** 0.5], rtol=0.08)  # 5 standard errors

@@ -168,7 +168,7 @@ class Score(ProgramTest):
         self.assertLess(scored["even_p_value"], 1e-9)
         self.assertLess(scored["ratio"]["mean"], 0.95)
         text = self.succeed("score", "--problem", "sphere5", "--draws", self.path("draws.nc")).stdout
-        self.assertIn("more even than independent draws are", text)
+        self.assertIn("more even than independent draws (p = ", text)
         exact = self.exact()[1]
         self.assertFalse(exact["too_even"])
         self.assertGreater(exact["even_p_value"], 1e-3)
@@ -276,11 +276,11 @@ class Score(ProgramTest):
             self.fail_with(3, part, "score", "--problem", "cross", "--draws", self.write_draws(theta, **options))
 
         refused("'theta' has 95 histories; problem cross has 96", good[1:])
-        refused("'theta' has 499 draws of each history; 500 are needed", good[:, 1:])
+        refused("'theta' has 499 draws per history; 500 are needed", good[:, 1:])
         refused("'theta' has 3 dimensions; problem cross has 2", np.zeros((96, DRAWS, 3)))
         refused("history", np.zeros((DRAWS, 96, 2)), axes=("draw", "history", "dim"))
         refused("'theta' has shape", np.zeros((96, DRAWS)), axes=("history", "draw"))
-        refused("draws stand in the order of the export", good, history=np.arange(96)[::-1])
+        refused("draws must be in the order of the export", good, history=np.arange(96)[::-1])
         wrong = good.copy()
         wrong[3, 7, 1] = np.nan
         refused("history 3, draw 7: theta[1] is nan, which is not finite", wrong)
@@ -291,9 +291,9 @@ class Score(ProgramTest):
         self.fail_with(3, "did you mean 'cross'?", "score", "--problem", "croos", "--draws", self.path("nothing.nc"))
 
     def test_usage(self):
-        self.fail_with_usage("one of --list, --export DIR, and --problem NAME --draws FILE", "score")
+        self.fail_with_usage("give one of --list, --export DIR, --problem NAME --draws FILE, or --reference FILE --draws FILE", "score")
         self.fail_with_usage("one of --list", "score", "--list", "--export", self.path("x"))
-        self.fail_with_usage("--draws needs --problem", "score", "--draws", "x.nc")
+        self.fail_with_usage("--draws needs either --problem", "score", "--draws", "x.nc")
         self.fail_with_usage("--json is for", "score", "--export", self.path("x"), "--json")
         self.assertFalse(os.path.exists(self.path("x")))
 

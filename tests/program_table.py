@@ -54,7 +54,7 @@ class Table(program.ProgramTest):
             sentence = program.thompson("run", study, "-o", self.path("no"), "--set", change).stderr
             self.assertIn(part, sentence)
         self.write_netcdf("half.nc", 0.5 * np.eye(3)[self.classes])
-        self.fail_with(3, "with likelihood logistic it is 0 or 1", "run", study, "-o", self.path("no"), "--set", "likelihood=logistic", "--set", f"problem.file={self.path('half.nc')}")
+        self.fail_with(3, "with likelihood logistic it must be 0 or 1", "run", study, "-o", self.path("no"), "--set", "likelihood=logistic", "--set", f"problem.file={self.path('half.nc')}")
 
 
 if __name__ == "__main__":

@@ -66,8 +66,7 @@ static void test_log_snr_refusals(void) {
   ScheduleRule rule = {.stages = 3, .log_snr = true, .first_snr = 0.05, .last_snr = 0.05};
   CHECK_FAILS(schedule_create(&memory, &rule, &schedule), STATUS_INPUT, "first_snr 0.05 above last_snr 0.05");
   rule.first_snr = 200, rule.keep_signal = true;
-  CHECK_FAILS(schedule_create(&memory, &rule, &schedule), STATUS_INPUT,
-              "keep_signal is about a constant alpha");
+  CHECK_FAILS(schedule_create(&memory, &rule, &schedule), STATUS_INPUT, "keep_signal needs a constant alpha");
   rule.keep_signal = false, rule.stages = 100000, rule.first_snr = 1e9, rule.last_snr = 1e9 - 1;
   CHECK_FAILS(schedule_create(&memory, &rule, &schedule), STATUS_INPUT, "between 0 and 1"); /* no step left */
 }

@@ -263,7 +263,7 @@ static void differences_name_the_key(void) {
   check_difference("policies=[ts,{name: vits2, label: VITS-II}]",
                    "policies.VITS-II.step_size: 0.001 -> 0.01");
   CU_ASSERT_TRUE(config_first_difference("a: {b: 1}\n", "c: 2\n", sizeof difference, difference));
-  CU_ASSERT_STRING_EQUAL(difference, "a.b: 1 -> (not there)");
+  CU_ASSERT_STRING_EQUAL(difference, "a.b: 1 -> (absent)");
   CU_ASSERT_TRUE(config_first_difference("a: [", "c: 2\n", sizeof difference, difference));
   CU_ASSERT_STRING_EQUAL(difference, "the old configuration cannot be read");
   /* A label that is not text, written by hand. */

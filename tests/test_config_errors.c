@@ -49,11 +49,11 @@ static void numbers_are_strict(void) {
   CHECK_REFUSED("name: x\nruns: '10'\n", "value '\"10\"' is quoted text");
   CHECK_REFUSED("name: x\nruns: 0\n", "is out of range");
   CHECK_REFUSED("name: x\nseed: 99999999999999999999\n",
-                "does not fit a 64-bit integer; allowed: an integer of at least 0");
+                "does not fit in a 64-bit integer; allowed: an integer of at least 0");
   CHECK_REFUSED("name: x\nprior.shift: .nan\n", "value '.nan' is not finite; allowed: a number");
   CHECK_REFUSED("name: x\nprior.shift: -inf\n", "is not finite");
-  CHECK_REFUSED("name: x\nprior.shift: 1e999\n", "does not fit a double");
-  CHECK_REFUSED("name: x\nprior.shift: 1e-999\n", "does not fit a double");
+  CHECK_REFUSED("name: x\nprior.shift: 1e999\n", "does not fit in a double");
+  CHECK_REFUSED("name: x\nprior.shift: 1e-999\n", "does not fit in a double");
   CHECK_REFUSED("name: x\nprior.shift: 1,5\n", "is not a number");
   CHECK_REFUSED("name: x\nprior.shift: 1e\n", "is not a number");
   CHECK_REFUSED("name: x\nprior.shift: .\n", "is not a number");
@@ -72,12 +72,12 @@ static void words_and_lists_are_strict(void) {
                 "a list where one value belongs (lists go under sweep)");
   CHECK_REFUSED("name: x\nproblem.sizes: [1, 10]\n",
                 "t.yaml:2:20: key 'problem.sizes': value '10' is out of range");
-  CHECK_REFUSED("name: x\nproblem.sizes: []\n", "a list without a value is not allowed");
-  CHECK_REFUSED("name: x\nproblem.sizes: [1, [2]]\n", "a list cannot stand within the list");
-  CHECK_REFUSED("name: x\nmetrics: [emd, emd]\n", "value 'emd' stands twice");
+  CHECK_REFUSED("name: x\nproblem.sizes: []\n", "a list without values is not allowed");
+  CHECK_REFUSED("name: x\nproblem.sizes: [1, [2]]\n", "a list is not allowed inside the list");
+  CHECK_REFUSED("name: x\nmetrics: [emd, emd]\n", "value 'emd' is listed twice");
   CHECK_REFUSED("name: x\nprior.hidden: atuo\n",
                 "allowed: a list of integers, each in [1, 4096], or auto; did you mean 'auto'?");
-  CHECK_REFUSED("name: {a: 1}\n", "key 'name': a mapping is not what this key takes; allowed: text");
+  CHECK_REFUSED("name: {a: 1}\n", "key 'name': a mapping is not allowed for this key; allowed: text");
   CHECK_REFUSED("name: x\nproblem: 4\n",
                 "key 'problem': value '4' where a mapping of keys belongs; allowed in it: theta | arms");
 }
@@ -128,7 +128,7 @@ static void policies_are_strict(void) {
       "t.yaml:2:33: key 'policies.vits2.steps': value '0' is out of range; allowed: an integer in [1, 1000]");
   CHECK_REFUSED("name: x\npolicies: [{name: ts, steps: 1}]\n", "allowed here: none");
   CHECK_REFUSED("name: x\npolicies: [{label: ts}]\n", "a policy needs a name");
-  CHECK_REFUSED("name: x\npolicies: [{name: ts, label: ''}]\n", "a label has 1 to 200 bytes");
+  CHECK_REFUSED("name: x\npolicies: [{name: ts, label: ''}]\n", "a label must have 1 to 200 bytes");
   CHECK_REFUSED("name: x\npolicies: [[ts]]\n", "a list where one value belongs");
 }
 

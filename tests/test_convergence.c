@@ -269,7 +269,7 @@ static void test_axis(void) {
 static void test_refusals(void) {
   Study study;
   CHECK_FAILS(make_study("name: t\nstudy: convergence\npolicies: [ts]\n", &study), STATUS_INPUT,
-              "policy 'ts': it does not step towards a target, and study convergence counts steps: take one "
+              "policy 'ts': it does not step towards a target, and study convergence counts steps: use one "
               "of vits1, vits2, vits2_hf, lmc, rvga");
   study_destroy(&study);
   CHECK_FAILS(make_study("name: t\nstudy: convergence\npolicies: [egreedy]\n", &study), STATUS_INPUT,
@@ -286,13 +286,13 @@ static void test_unused_options(void) {
   static const struct {
     const char *policy, *sentence;
   } refused[] = {
-      {"{name: lmc, steps: 20}", "policy 'lmc': option steps = 20, but study convergence makes one step "
-                                 "after another: leave it out, or give 1"},
+      {"{name: lmc, steps: 20}", "policy 'lmc': option steps = 20, but study convergence takes one step at a "
+                                 "time: leave it out, or use 1"},
       {"{name: lmc, eta: 10}", "option eta = 10, but study convergence has a target that is not tempered"},
       {"{name: lmc, lambda: 0.5}", "option lambda = 0.5, but"},
       {"{name: lmc, temper: 2}", "option temper = 2, but"},
       {"{name: vits1, prior: gaussian}", "option prior = gaussian, but study convergence starts every method "
-                                         "at N(0, I): leave it out, or give standard"},
+                                         "at N(0, I): leave it out, or use standard"},
       {"{name: vits2, components: 4}", "option components = 4, but study convergence compares one Gaussian"},
       {"{name: lmc, components: 4}", "option components = 4, but"},
       {"{name: fgts}", "does not step towards a target"}};
@@ -318,7 +318,7 @@ static void test_unused_options(void) {
 
 static void test_unused_keys(void) {
   static const char *const refused[][2] = {
-      {"problem: {arms: 7}", "key 'problem.arms': 7, but study convergence has no use for it"},
+      {"problem: {arms: 7}", "key 'problem.arms': 7, but study convergence does not use it"},
       {"problem: {family: pool}", "key 'problem.family': pool, but"},
       {"problem: {theta: rays}", "key 'problem.theta': rays, but"},
       {"problem: {noise: 2}", "key 'problem.noise': 2, but"},

@@ -94,8 +94,8 @@ static void test_numbers_are_rounded_correctly(void) {
 static void test_bad_tables(void) {
   refused("", CSV_NO_HEADER, "it.csv is empty");
   refused("\n\n", CSV_NO_HEADER, "it.csv is empty");
-  refused("1,2\n3\n", CSV_NO_HEADER, "line 2: fewer values than the 2 of line 1");
-  refused("1,2\n3,4\n5,6,7\n", CSV_NO_HEADER, "line 3: more values than the 2 of line 1");
+  refused("1,2\n3\n", CSV_NO_HEADER, "line 2: fewer values than the 2 in line 1");
+  refused("1,2\n3,4\n5,6,7\n", CSV_NO_HEADER, "line 3: more values than the 2 in line 1");
   refused("1,2\n\n3,4\n", CSV_NO_HEADER, "line 2 is blank");
   refused("1,2\n3,\n", CSV_NO_HEADER, "line 2, column 2: the value is missing");
   refused("1,2\n3,abc\n", CSV_NO_HEADER, "line 2, column 2: 'abc' is not a number");
@@ -130,7 +130,7 @@ static void test_header(void) {
   refused("x1,x2\n", CSV_X_Y_HEADER, "must end with the column 'y'");
   refused("x1,y,x2\n", CSV_X_Y_HEADER, "'y' must be the last column");
   refused("x1,Y\n", CSV_X_Y_HEADER, "'Y'");
-  refused("x1,y\n1,2,3\n", CSV_X_Y_HEADER, "line 2: more values than the 2 of line 1");
+  refused("x1,y\n1,2,3\n", CSV_X_Y_HEADER, "line 2: more values than the 2 in line 1");
   refused("x1,y\n1\n", CSV_X_Y_HEADER, "line 2: fewer values");
 }
 

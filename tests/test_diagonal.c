@@ -179,11 +179,11 @@ static void test_refusals(void) {
   static const char *const smc[] = {"baseline=smc"}, *const moments[] = {"reverse=moments"};
   Config *options = NULL;
   CHECK_OK(config_options(&memory, "test", sampler_keys(&sampler_tilted), 1, smc, &options));
-  CHECK_FAILS(diagonal_tilted.check(options), STATUS_INPUT, "large settings have mala and ula");
+  CHECK_FAILS(diagonal_tilted.check(options), STATUS_INPUT, "large settings allow mala and ula");
   CHECK_OK(config_options(&memory, "test", sampler_keys(&sampler_tilted), 1, moments, &options));
-  CHECK_FAILS(diagonal_tilted.check(options), STATUS_INPUT, "large settings have exponential");
+  CHECK_FAILS(diagonal_tilted.check(options), STATUS_INPUT, "large settings allow exponential");
   CHECK_OK(config_options(&memory, "test", sampler_keys(&sampler_localised), 1, mixture, &options));
-  CHECK_FAILS(diagonal_localised.check(options), STATUS_INPUT, "large settings have it in closed form");
+  CHECK_FAILS(diagonal_localised.check(options), STATUS_INPUT, "large settings compute it in closed form");
 }
 
 int main(void) {

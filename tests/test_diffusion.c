@@ -367,7 +367,7 @@ static void test_bad_files(void) {
   } cases[] = {{1.2, 1, 0.5f, 1, "between 0 and 1"},
                {0.9, 0, 0.5f, 1, "scale 0"},
                {0.9, 1, INFINITY, 1, "not finite"},
-               {0.9, 1, 0.5f, 2, "do not lead"}};
+               {0.9, 1, 0.5f, 2, "do not connect"}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     StoreFile *file;
     int stage, dim, out, id;

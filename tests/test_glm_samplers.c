@@ -330,7 +330,7 @@ static void test_refusal(void) {
   CHECK_FAILS(
       policy_create(&memory, &method, &setup, &policy), STATUS_INPUT,
       "policy linucb needs a likelihood that is quadratic in phi' theta (gaussian); likelihood logistic "
-      "is not: take glm_ucb");
+      "is not: use glm_ucb");
   CU_ASSERT_PTR_NULL(strchr(status_message(), '\n'));
   problem_destroy(&problem);
   config_study_free(study);

@@ -359,7 +359,7 @@ static void test_files(void) {
   prior.beside = NULL;
   CHECK_OK(prior_save(&prior, "guard_prior.nc"));
   CHECK_OK(prior_load(&memory, "guard_prior.nc", &fit, &loaded));
-  fixture_refused("diffts", &loaded, &likelihood, 1, 1, "guard=0.1", "learn it again");
+  fixture_refused("diffts", &loaded, &likelihood, 1, 1, "guard=0.1", "train it again");
   remove("guard_prior.nc");
 }
 

@@ -116,8 +116,8 @@ static void test_cut_off_at_every_length(void) {
 static void test_too_long(void) {
   unsigned char longer[SIZE + 1] = {0}, packed[MOST];
   memcpy(longer, images, sizeof images);
-  refused(longer, sizeof longer, "goes on at byte 34, after the 3 images");
-  refused(packed, compress_bytes(longer, sizeof longer, packed), "goes on at byte 34");
+  refused(longer, sizeof longer, "continues at byte 34, after the 3 images");
+  refused(packed, compress_bytes(longer, sizeof longer, packed), "continues at byte 34");
 }
 
 /* Checks that any change of the header makes it disagree with the rest of the file. */
@@ -255,7 +255,7 @@ static void test_mixed_up_sets(void) {
   mixed_up(3, good, "3 files were given; four are needed, in any order: training images");
   mixed_up(4, three, "3 of the 4 files hold images and 1 labels");
   mixed_up(4, twice, "both train-i and ./train-i hold training images");
-  mixed_up(4, equal, "idx-a holds 5 images; nothing says whether they are for training or for test");
+  mixed_up(4, equal, "idx-a holds 5 images; nothing says whether they are for training or testing");
   write_set("t10k-i", "idx-b", 6, 3);
   mixed_up(4, good, "t10k-i holds 6 images, but test-l 7 labels");
   write_set("t10k-i", "test-l", 7, 2);

@@ -83,7 +83,7 @@ static void test_refusals(void) {
   refused("task,x1,y,x2\n", "column 3: 'y' must be the last column");
   refused(HEAD, "it.csv has a header, but no observations");
   refused(HEAD "a,1,2,3\nb,1,2\n", "it.csv, line 3: 3 values, but the header has 4");
-  refused(HEAD "a,1,2,3,4\n", "it.csv, line 2: more values than the 4 of the header");
+  refused(HEAD "a,1,2,3,4\n", "it.csv, line 2: more values than the 4 in the header");
   refused(HEAD "a\n", "it.csv, line 2: 1 values, but the header has 4");
   refused(HEAD "a,nan,2,3\n", "it.csv, line 2, column 2: 'nan' is not finite");
   refused(HEAD "a,1,,3\n", "it.csv, line 2, column 3: the value is missing");

@@ -150,7 +150,7 @@ static void test_refusals(void) {
   refuse("{name: mixts, model: network}", "prior: standard");
   refuse("{name: lmc, model: network, prior: exact}", "prior: standard");
   refuse("{name: lmc, model: network, posterior: per_arm}", "posterior must be shared");
-  refuse("{name: lmc, model: network, hidden: [1, 1, 1, 1, 1, 1, 1, 1]}", "7 hidden layers at most");
+  refuse("{name: lmc, model: network, hidden: [1, 1, 1, 1, 1, 1, 1, 1]}", "at most 7 hidden layers");
 }
 
 int main(void) {

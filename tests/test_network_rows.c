@@ -283,7 +283,7 @@ static void test_refusals(void) {
   const int wide[] = {60, 60};
   const Likelihood large = network_likelihood("gaussian", 20, 2, wide);
   CHECK_OK(prior_weights((int)network_parameters(&large.network), &prior));
-  fixture_refused("vits2", &prior, &large, 64, 1, "eta=1", "lower block");
+  fixture_refused("vits2", &prior, &large, 64, 1, "eta=1", "reduce block");
 }
 
 int main(void) {

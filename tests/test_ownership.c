@@ -80,7 +80,7 @@ static void test_output(void) {
   CHECK_OK(ownership_check_output(in_folder("new.nc")));
   CHECK_OK(store_write_text(in_folder("output.nc"), "mine"));
   CHECK_FAILS(ownership_check_output(in_folder("output.nc")), STATUS_FILE, "did not write");
-  CHECK_FAILS(ownership_check_output(folder), STATUS_FILE, "no regular file");
+  CHECK_FAILS(ownership_check_output(folder), STATUS_FILE, "not a regular file");
 }
 
 static void test_temporary_names(void) {
@@ -115,7 +115,7 @@ static void test_set_aside(void) {
 static void test_link_is_not_replaced(void) {
   char *temporary;
   CU_ASSERT_EQUAL(symlink("nowhere", in_folder("dangling")), 0);
-  CHECK_FAILS(durable_begin(in_folder("dangling"), &temporary), STATUS_FILE, "a symbolic link stands there");
+  CHECK_FAILS(durable_begin(in_folder("dangling"), &temporary), STATUS_FILE, "it is a symbolic link");
 }
 
 static void clean_up(void) {

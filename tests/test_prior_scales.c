@@ -168,9 +168,8 @@ static void test_sentences(void) {
               "line 2, column 2: '1e200' is too large; values are at most 1e+45 in size");
   CHECK_FAILS(read_text("1,2\n-1.1e45,4\n"), STATUS_INPUT, "line 2, column 1: '-1.1e45' is too large");
   CHECK_OK(read_text("1,2\n-1e45,4\n"));
-  CHECK_FAILS(
-      read_text("1,5e-50\n1,6e-50\n1,4e-50\n"), STATUS_INPUT,
-      "coordinate 2 of theta is between 4e-50 (sample 3) and 6e-50 (sample 2); where it varies at all");
+  CHECK_FAILS(read_text("1,5e-50\n1,6e-50\n1,4e-50\n"), STATUS_INPUT,
+              "coordinate 2 of theta is between 4e-50 (sample 3) and 6e-50 (sample 2); if it varies at all");
   CHECK_OK(read_text("1,5e-50\n2,5e-50\n"));
 }
 

@@ -133,10 +133,10 @@ static void test_wrong_lines(void) {
 static void test_wrong_files(void) {
   refused("1::F::1::10::48067\n", 1, "5 fields"); /* users.dat */
   refused("1::Toy Story (1995)::Animation\n", 1, "the item is 'Toy Story (1995)'"); /* movies.dat */
-  refused("1|24|M|technician|85711\n", 1, "'1|24|M|technician|85711' is no rating"); /* 100K's u.user */
+  refused("1|24|M|technician|85711\n", 1, "'1|24|M|technician|85711' is not a rating"); /* 100K's u.user */
   refused("userId,movieId,tag,timestamp\n1,2,funny,3\n", 1, "no column 'rating'"); /* tags.csv */
   refused("1,2,3,4\n", 1, "no column 'userId'");
-  refused("\x1b[31mhello\n", 1, "'?[31mhello' is no rating");
+  refused("\x1b[31mhello\n", 1, "'?[31mhello' is not a rating");
   refused_as("1m", "1\t2\t3\t4\n", 1, "1 field, expected 4: user::movie::rating");
   refused_as("100k", "1::2::3\n", 1, "(format 100k)");
   refused_as("csv", "1::2::3\n", 1, "no column 'userId'");
@@ -148,7 +148,7 @@ static void test_wrong_files(void) {
   CHECK_FAILS(read_text("\n\n", 2, "auto", &ratings), STATUS_INPUT, "no ratings");
   CHECK_FAILS(read_text("userId,movieId,rating\n", 22, "auto", &ratings), STATUS_INPUT, "no ratings");
   CHECK_FAILS(read_text("PK\3\4\0\0", 6, "auto", &ratings), STATUS_INPUT, "zip archive");
-  CHECK_FAILS(read_text("1::2::3\n4::\0::5\n", 16, "auto", &ratings), STATUS_INPUT, ":2: a byte of value 0");
+  CHECK_FAILS(read_text("1::2::3\n4::\0::5\n", 16, "auto", &ratings), STATUS_INPUT, ":2: a zero byte");
 }
 
 /* Checks that every prefix of a compressed file is refused as cut off, and every flipped byte of its data as
@@ -288,10 +288,11 @@ static void test_split(void) {
     ratings_free(&again), ratings_free(&other);
   }
   CU_ASSERT(different >= 5); /* of 10; each is the same with probability 1 / 220 */
-  CHECK_FAILS(ratings_split(&all, 0.99, 1, &other, &again), STATUS_INPUT, "nobody is left to learn from");
+  CHECK_FAILS(ratings_split(&all, 0.99, 1, &other, &again), STATUS_INPUT, "no users are left to learn from");
   ratings_free(&learned), ratings_free(&held_out), ratings_free(&all);
   CHECK_OK(read_text("1::1::1\n2::2::2\n", 16, "1m", &all));
-  CHECK_FAILS(ratings_split(&all, 0.1, 1, &other, &again), STATUS_INPUT, "rated what others did");
+  CHECK_FAILS(ratings_split(&all, 0.1, 1, &other, &again), STATUS_INPUT,
+              "held-out users rated no item that other users rated");
   ratings_free(&other), ratings_free(&again), ratings_free(&all);
 }
 

@@ -209,7 +209,7 @@ static void test_refusals(void) {
   check_refused("likelihood: logistic, problem: {theta: cross}", "Gaussian rewards");
   check_refused("problem: {theta: cross, unknown: per_arm}", "per_arm");
   check_refused("problem: {family: pool, reward: quadratic}", "quadratic");
-  check_refused("problem: {family: twin}", "tell nothing of theta*");
+  check_refused("problem: {family: twin}", "reveal nothing about theta*");
   check_refused("problem: {theta: ising, dimension: 21}", "distribution is known");
 }
 

@@ -173,7 +173,7 @@ static void test_refusals(void) {
   refuse("study: posterior\nruns: {target_se: 1, of: emd}\nproblem: {family: inverse, theta: gm_sphere, "
          "dimension: "
          "40, arms: 40}\nlinear_algebra: {distributed_from: 40}",
-         "take a fixed number");
+         "need a fixed number");
   refuse("runs: {target_se: 1, min: 4}\nprior: {replicates: 5}",
          "'prior.replicates': 5, but there are only 4");
   refuse("runs: {target_se: 1, min: 10, max: 10}\nprior: {replicates: 9}", "only 5 blocks of 2 runs");

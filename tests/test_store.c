@@ -248,11 +248,11 @@ static void test_first_text(void) {
 static void test_cannot_create(void) {
   StoreFile *file;
   CHECK_FAILS(store_create(in_folder("a\\b.nc"), STORE_CLASSIC, &file), STATUS_INPUT,
-              "a\\b.nc' holds a backslash, which NetCDF takes for a slash");
-  CHECK_FAILS(store_open(in_folder("a\\b.nc"), &file), STATUS_INPUT, "a\\b.nc' holds a backslash");
+              "a\\b.nc' contains a backslash, which NetCDF treats as a slash");
+  CHECK_FAILS(store_open(in_folder("a\\b.nc"), &file), STATUS_INPUT, "a\\b.nc' contains a backslash");
   CHECK_FAILS(store_create(in_folder("no/such/it.nc"), STORE_NETCDF4, &file), STATUS_FILE, "No such file");
   CHECK_FAILS(store_create(in_folder(""), STORE_CLASSIC, &file), STATUS_FILE, "does not name a file");
-  CHECK_FAILS(store_create(folder, STORE_CLASSIC, &file), STATUS_FILE, "a folder stands there");
+  CHECK_FAILS(store_create(folder, STORE_CLASSIC, &file), STATUS_FILE, "it is a folder");
   CHECK_FAILS(store_create("/dev/null", STORE_CLASSIC, &file), STATUS_FILE, "not a regular file");
   CHECK_FAILS(store_write_text(in_folder("no/such/it.txt"), "x"), STATUS_FILE, "No such file");
   CU_ASSERT_PTR_NULL(file);
@@ -300,10 +300,11 @@ static void test_wrong_content(void) {
   CHECK_FAILS(store_get_text_attribute(file, NULL, "title", &text), STATUS_INPUT, "has no attribute 'title'");
   CHECK_FAILS(store_get_text_attribute(file, "regret", "title", &text), STATUS_INPUT,
               "attribute 'regret:title'");
-  CHECK_FAILS(store_get_text_attribute(file, NULL, "seed", &text), STATUS_INPUT, "'seed' is not a text");
+  CHECK_FAILS(store_get_text_attribute(file, NULL, "seed", &text), STATUS_INPUT, "'seed' is not text");
   CHECK_FAILS(store_get_real_attribute(file, NULL, "config", &real), STATUS_INPUT,
-              "'config' is not one number");
-  CHECK_FAILS(store_get_int_attribute(file, "regret", "noise", &integer), STATUS_INPUT, "is not one integer");
+              "'config' is not a single number");
+  CHECK_FAILS(store_get_int_attribute(file, "regret", "noise", &integer), STATUS_INPUT,
+              "is not a single integer");
   store_abandon(file);
   remove(path);
 }

@@ -143,7 +143,7 @@ static void test_damaged_tails(void) {
       for (size_t cut = 1; cut < SEAL; cut += 5)
         CU_ASSERT_EQUAL(count_accepted_flips(readers[r], bytes, size, cut), 0);
     }
-    CHECK_FAILS(read_bytes(bytes, size - 1), STATUS_INPUT, "the last 71 bytes, behind its data, are not a");
+    CHECK_FAILS(read_bytes(bytes, size - 1), STATUS_INPUT, "the last 71 bytes, after its data, are not a");
     free(bytes);
     remove(path);
   }

@@ -23,8 +23,8 @@ import script
 from page import document, grid, paragraph, prose, tag
 
 SHARP, READABLE = 0.55, "45rem"     # size of a figure on the page: share of its pixels; width on a narrower page
-HOW = (f"Each claim is judged in each setting, by paired t-tests at {significance.LEVEL:.0%}. Where several settings or rivals make one verdict, "
-       "their tests get Holm's correction, by the same rule whether they speak for the claim or against it. ± is one standard error, "
+HOW = (f"Each claim is judged in each setting, by paired t-tests at {significance.LEVEL:.0%}. Where several settings or rivals enter one verdict, "
+       "their tests get Holm's correction, by the same rule for and against the claim. ± is one standard error, "
        "taken over the units (runs or replicates) that the list of studies gives for each study. Divergence, the similarity of samples and the "
        "growth of costs are judged by their means alone; a constant ratio of costs depends on how the two programs were implemented, so it is "
        "reported but not judged. A claim holds if it holds in every setting. It holds where runs are enough if it holds in some settings "
@@ -59,7 +59,7 @@ def opened(root, claims, failed):
                 found[study] = str(error)
     errors = [error for error in found.values() if isinstance(error, str)]
     if len(errors) == len(found):
-        raise Error(f"{root} holds none of the studies of this paper: {errors[0]}")
+        raise Error(f"{root} contains no study of this paper: {errors[0]}")
     return found
 
 
@@ -98,7 +98,7 @@ def choice(rows):
 def overview(note, rows, datasets):
     listed = grid(["", "claim", "verdict"], [[tag("a", number, href=f"#claim{number}"), said(claim), tag("td", marked(verdict), class_="text")]
                                              for number, (claim, verdict, _) in enumerate(rows, 1)], "claims", class_="plain")
-    runs = [[html.escape(study), *((prose("not there"), "") if isinstance(found, str) else
+    runs = [[html.escape(study), *((prose("missing"), "") if isinstance(found, str) else
                                    (prose(averages.run_words(found)), prose(significance.over([found]))))] for study, found in datasets.items()]
     there = [found for found in datasets.values() if not isinstance(found, str)]
     return (paragraph(note) + paragraph(HOW, significance.caution(there)) + choice(rows) + listed
@@ -121,10 +121,10 @@ def write(root, title, note, rows, datasets):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", metavar="FOLDER", help="the folder of the results folders")
+    parser.add_argument("folder", metavar="FOLDER", help="folder that contains the results folders")
     parser.add_argument("--paper", choices=PAPERS, required=True)
-    parser.add_argument("--note", default="", help="a sentence for the top of the page, such as the scale of the studies")
-    parser.add_argument("--failed", metavar="STUDY", action="append", default=[], help="a study that is left out, because it failed")
+    parser.add_argument("--note", default="", help="sentence for the top of the page, such as the scale of the studies")
+    parser.add_argument("--failed", metavar="STUDY", action="append", default=[], help="study to leave out because it failed")
     parser.add_argument("-o", "--output", metavar="FILE", help="default: FOLDER/PAPER.html")
     arguments = parser.parse_args()
 

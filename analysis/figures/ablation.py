@@ -76,8 +76,8 @@ def panels(dataset, metric=None, against=None, at=None, select=lambda others: Tr
 
 def main():
     parser = drawing.study_options(__doc__, "a study with a sweep")
-    parser.add_argument("--metric", metavar="NAME", help="what to draw (default: the first that was measured)")
-    parser.add_argument("--against", metavar="KEY", help="swept key to draw against (default: that with most values)")
+    parser.add_argument("--metric", metavar="NAME", help="metric to draw (default: the first one measured)")
+    parser.add_argument("--against", metavar="KEY", help="swept key to draw against (default: the one with the most values)")
     parser.add_argument("--at", metavar="VALUE", type=float, help="round or sample size (default: the last)")
     arguments = drawing.parse(parser)
     dataset, = drawing.results(arguments, kind=None)

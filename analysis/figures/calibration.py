@@ -86,7 +86,7 @@ def number_of_draws(dataset):
         return swept.astype(int)
     number = design.config(dataset, "draws")
     if number is None:
-        raise Error("the results do not say how many draws were taken (key draws of attribute config)")
+        raise Error("the results do not say how many draws were made (key draws of attribute config)")
     return np.full(dataset.sizes["setting"], int(number))
 
 
@@ -146,7 +146,7 @@ def sentences(dataset, panels, found, at):
         text.append(caption.draws(dataset) + panel.reading(panels, [dataset]))
     if found:
         text.append(
-            f"Small panels: distribution of the rank of theta* among the draws, n = {wording.plain(at)}, less the uniform one; grey: {1 - LEVEL:.0%} band of "
+            f"Small panels: distribution of the rank of theta* among the draws, n = {wording.plain(at)}, minus the uniform one; grey: {1 - LEVEL:.0%} band of "
             f"exact draws; bold: p below {LEVEL:g} / {len(found)} tests. Up on the left, down on the right: draws too narrow; the reverse: too wide.")
     return text
 
@@ -158,7 +158,7 @@ def draw(dataset, at=None):
     at = middle(dataset) if at is None else at
     found = tests(dataset, at) if "rank" in store.curves(dataset) else {}
     if not have and not found:
-        raise Error("the study measured none of sd_ratio, mode_weight, rank (key metrics)")
+        raise Error("the study did not measure sd_ratio, mode_weight or rank (key metrics)")
     names = design.policy_names(dataset)
     styles = style.lines(names)
     rows = -(-len(names) // BESIDE)

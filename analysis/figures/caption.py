@@ -37,7 +37,7 @@ def draws(dataset):
 
 def curves(datasets):
     """How to read curves of regret."""
-    floor = " Grey area: the floor, which no policy stays below in the mean." if any("regret_floor_mean" in one for one in datasets) else ""
+    floor = " Grey area: the floor, below which no policy stays on average." if any("regret_floor_mean" in one for one in datasets) else ""
     return f"Lines: mean over completed runs; bands: one standard error {significance.errors_over(datasets)}.{floor}"
 
 
@@ -46,6 +46,6 @@ def points(datasets, floor):
     text = (f"Lines: mean over completed runs; bars: one standard error {significance.errors_over(datasets)}; policies are shifted slightly "
             "sideways.")
     if floor:
-        text += (" Monte-Carlo floor: the same of a second set of exact draws, which differs from the first by chance alone, with one standard "
+        text += (" Monte-Carlo floor: the same for a second set of exact draws, which differs from the first by chance alone, with one standard "
                  "error over runs.")
     return text

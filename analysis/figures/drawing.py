@@ -21,7 +21,7 @@ def inches(text):
     """A length of --size."""
     length = float(text)
     if not 0.5 <= length <= 50:
-        raise argparse.ArgumentTypeError(f"{text}: a figure has 0.5 to 50 inches")
+        raise argparse.ArgumentTypeError(f"{text}: a figure must measure 0.5 to 50 inches")
     return length
 
 
@@ -29,12 +29,12 @@ def options(description, values=True):
     """The command line of a drawing script; `values`: the figure has an axis of values and sentences below it."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("-o", "--output", metavar="FILE", action="append", type=figure_file,
-                        help="write there instead, the format by the ending (may be repeated)")
-    parser.add_argument("--size", nargs=2, type=inches, metavar=("WIDTH", "HEIGHT"), help="inches that all panels take together")
+                        help="file to write instead, in the format of its ending (may be repeated)")
+    parser.add_argument("--size", nargs=2, type=inches, metavar=("WIDTH", "HEIGHT"), help="size of all panels together, in inches")
     if values:
-        parser.add_argument("--no-caption", action="store_true", help="no sentences below the figure")
-        parser.add_argument("--ylim", nargs=2, type=float, metavar=("LOW", "HIGH"), help="ends of the axis of values")
-        parser.add_argument("--log", action="store_true", help="a log axis of values, which no policy leaves")
+        parser.add_argument("--no-caption", action="store_true", help="omit the sentences below the figure")
+        parser.add_argument("--ylim", nargs=2, type=float, metavar=("LOW", "HIGH"), help="limits of the value axis")
+        parser.add_argument("--log", action="store_true", help="logarithmic value axis, with no policy cut off")
     return parser
 
 
@@ -42,7 +42,7 @@ def study_options(description, study, several=False):
     """The same with the results folder of one study, or of several; `study` says which kind."""
     parser = options(description)
     parser.add_argument("folders", metavar="DIR", nargs="+" if several else 1, help=f"results folder of {study}")
-    for option, what in (("policies", "draw these policies alone, in this order"), ("without", "leave these policies out")):
+    for option, what in (("policies", "draw only these policies, in this order"), ("without", "leave these policies out")):
         parser.add_argument(f"--{option}", metavar="LABEL,...", action="append", default=[], help=f"{what} (may be repeated)")
     return parser
 

@@ -42,7 +42,7 @@ def draw(dataset, priors, curve="emd"):
 
 def main():
     parser = drawing.study_options(__doc__, "a posterior study")
-    parser.add_argument("--metric", metavar="NAME", help="what to draw (default: the first that was measured)")
+    parser.add_argument("--metric", metavar="NAME", help="metric to draw (default: the first one measured)")
     arguments = drawing.parse(parser)
     dataset, = drawing.results(arguments, "posterior")
     curve = store.chosen(dataset, arguments.metric)

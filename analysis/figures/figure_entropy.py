@@ -53,8 +53,8 @@ def panels(dataset, spread, dimension):
 def main():
     parser = drawing.study_options(__doc__, "a bandit study")
     parser.add_argument("--spread", type=float, metavar="S",
-                        help="standard deviation of a reward under the prior, its noise included (1.73 for jobs/questions/entropy.yaml); draws the bound")
-    parser.add_argument("--dimension", type=int, default=2, metavar="D", help="of theta* (default: %(default)s)")
+                        help="standard deviation of a reward under the prior, including its noise (1.73 for jobs/questions/entropy.yaml); draws the bound")
+    parser.add_argument("--dimension", type=int, default=2, metavar="D", help="dimension of theta* (default: %(default)s)")
     arguments = drawing.parse(parser)
     dataset, = drawing.results(arguments)
     drawing.save(panel.page(panels(dataset, arguments.spread, arguments.dimension), [dataset]), drawing.outputs(arguments, "figure_entropy"))

@@ -128,7 +128,7 @@ def draw_panel(axis, title, here):
     axis.axhline(1, color=panel.FLOOR, linewidth=1, linestyle=(0, (4, 2)), zorder=0)
     for name, exact in dict.fromkeys((one.name, one.exact) for one in here):
         draw_sampler(axis, [one for one in here if (one.name, one.exact) == (name, exact)])
-    axis.set(xscale="log", yscale="log", title=title, xlabel="CPU microseconds of a draw")
+    axis.set(xscale="log", yscale="log", title=title, xlabel="CPU microseconds per draw")
     axis.yaxis.set_major_locator(FixedLocator(TICKS))
     axis.yaxis.set_minor_locator(FixedLocator([]))
     for each in (axis.xaxis, axis.yaxis):
@@ -153,7 +153,7 @@ def draw(datasets, panels):
     entries = [Line2D([], [], color=style.FAINT, marker=marker, linestyle="", label=words) for kind, (marker, words) in KINDS.items() if kind in kinds]
     panel.below(figure, entries, [*caption.facts(datasets),
                                   caption.draws(datasets[0]) + "Bars: one standard error. Filled: the prior is learned; open: it is known. Stairs: the samplers of "
-                                  "learned priors that no other one beats in both. Dashed: exact draws."])
+                                  "learned priors that no other beats in both. Dashed: exact draws."])
     return figure
 
 

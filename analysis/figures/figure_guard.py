@@ -94,8 +94,8 @@ def draw(datasets, guard):
     figure.canvas.draw()            # fixes the layout, so that names can be placed
     figure.set_layout_engine("none")
     labels.ends(curve, ends)
-    style.caption(figure, -0.01, [*caption.facts(datasets), "±, bars: one standard error of the ratio, paired; for the worst one it leaves out that it "
-                                                            "was chosen."])
+    style.caption(figure, -0.01, [*caption.facts(datasets), "±, bars: one standard error of the ratio, paired; for the worst one it ignores that it "
+                                                            "was selected."])
     return figure
 
 

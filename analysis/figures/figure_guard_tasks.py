@@ -46,7 +46,7 @@ def draw(datasets):
             axis.set_xticks(range(len(tasks)), [f"{count:g}" for count in tasks])
             print(f"{name}: tasks, largest, {middle}:", ", ".join(f"{t:g} {x:.2f} {y:.2f}" for t, (x, _), (y, _) in zip(tasks, *(zip(*one) for one in pair))))
     for axis, title in zip(axes, ("the prior of another world", "the prior of this world")):
-        axis.set(title=title, xlabel="tasks that the weight is learned from")
+        axis.set(title=title, xlabel="tasks from which the weight is learned")
         style.values(axis)
         labels.ends(axis, ends[axis])
     axes[0].set_ylabel("ratio of regret to ts")

@@ -20,7 +20,7 @@ import panel
 import prior
 import script
 
-AXES = {"prior_past_observations": "observations of each past task", "prior_past_tasks": "past tasks"}
+AXES = {"prior_past_observations": "observations per past task", "prior_past_tasks": "past tasks"}
 SAMPLES = 500     # samples of each prior, for the distance
 
 
@@ -52,7 +52,7 @@ class Grid:
 def grid_of(dataset):
     axis = next((name for name in AXES if name in dataset.variables), None)
     if axis is None or "prior_learned_from" not in dataset.variables:
-        raise Error("the study sweeps no prior.learned_from with prior.past_observations or prior.past_tasks")
+        raise Error("the study does not sweep prior.learned_from with prior.past_observations or prior.past_tasks")
     others = [name for name in dataset.variables if name.startswith(("problem_", "prior_"))
               and name not in (axis, "prior_learned_from") and dataset[name].dims == ("setting",)]
     source = column(dataset, "prior_learned_from")

@@ -31,13 +31,13 @@ def draw(dataset):
             doubtful = (size < FEW) | (weight < LEAST_WEIGHT)
             axis.errorbar(value, place, xerr=[value - low, high - value], fmt="none", color=COLOURS[e], capsize=2)
             axis.scatter(value, place, color=np.where(doubtful, "white", COLOURS[e]), edgecolor=COLOURS[e], zorder=3, label=estimator)
-        axis.set(title=settings[s] if len(settings) > 1 else "", xlabel="mean reward of an event, 95% interval",
+        axis.set(title=settings[s] if len(settings) > 1 else "", xlabel="mean reward per event, 95% interval",
                  yticks=range(len(policies)), yticklabels=policies, xscale="log" if style.LOOK.log else "linear")
         if style.LOOK.ylim:  # limits of the axis of values, which is horizontal here
             axis.set_xlim(*style.LOOK.ylim)
     axes[0][0].invert_yaxis()
     if not style.LOOK.no_caption:
-        figure.supxlabel("Intervals: bootstrap over events. Hollow: the log holds hardly anything of what the policy does.", fontsize="small")
+        figure.supxlabel("Intervals: bootstrap over events. Hollow: the log contains hardly any of the policy's choices.", fontsize="small")
     axes[0][-1].legend(frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
     return figure
 

@@ -65,7 +65,7 @@ def draw(dataset):
     regret.draw(left, dataset, 0, styles)
     left.set_ylabel("cumulative regret")
     draw_ends(right, dataset, found, styles)
-    panel.below(figure, panel.lines(styles), [*caption.facts([dataset]), caption.curves([dataset]), "On the right two standard errors."])
+    panel.below(figure, panel.lines(styles), [*caption.facts([dataset]), caption.curves([dataset]), "Right: two standard errors."])
     return figure
 
 

@@ -33,7 +33,7 @@ def panels(dataset):
             for p in members:
                 lines[:, row, np.searchsorted(x, tempers[p])] = means[s, p], errors[s, p]
         fewest = np.array([done[s, members].min() for members in groups.values()])
-        made.append(panel.Panel(title, "temper: factor of the evidence", "regret at the last round", x, *lines,
+        made.append(panel.Panel(title, "temper: factor on the evidence", "regret at the last round", x, *lines,
                                 {method: method for method in groups}, fewest, wanted[s], log=False))
     return made
 

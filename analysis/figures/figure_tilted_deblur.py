@@ -41,7 +41,7 @@ def draws(path, pixels):
 def square(path, vector):
     side = math.isqrt(len(vector))
     if side * side != len(vector):
-        raise Error(f"{path}: {len(vector)} numbers are no square picture")
+        raise Error(f"{path}: {len(vector)} numbers are not a square picture")
     return vector.reshape(side, side)
 
 

@@ -75,12 +75,12 @@ def draw(dataset, curve):
     for axis in places[:, 0]:
         axis.axvline(1, color=style.FAINT, linewidth=0.8, linestyle="--", zorder=1)
     drawn = [Line2D([], [], color=THRESHOLD, label="worst point: (1 + l)(1 - l)"),
-             Line2D([], [], color=MET, marker="o", linestyle="none", label="least between draws"),
+             Line2D([], [], color=MET, marker="o", linestyle="none", label="minimum between draws"),
              *panel.handles([errors])]
     panel.below(figure, drawn, [
         *caption.facts([dataset]),
-        f"{caption.draws(dataset)}Spread: largest less smallest eigenvalue of Q. Dashed: spread 1, up to which Theorem 2 guarantees "
-        "a log-concave start (eigenvalue above 0). Least between draws: median and range over runs. "
+        f"{caption.draws(dataset)}Spread: largest minus smallest eigenvalue of Q. Dashed: spread 1, up to which Theorem 2 guarantees "
+        "a log-concave start (eigenvalue above 0). Minimum between draws: median and range over runs. "
         + panel.reading([errors], [dataset])])
     return figure
 

@@ -38,7 +38,7 @@ def axes_of(dataset):
     kappa, column = np.unique(swept[CONDITION], return_inverse=True)
     snr, row = np.unique(swept[SNR], return_inverse=True)
     if min(len(kappa), len(snr)) < 2 or len(set(zip(row, column))) != len(kappa) * len(snr):
-        raise Error(f"this needs every value of {CONDITION} with every value of {SNR}, and two of each at least")
+        raise Error(f"this needs every value of {CONDITION} with every value of {SNR}, and at least two of each")
     return kappa, snr, row, column
 
 
@@ -100,9 +100,9 @@ def draw(dataset, curve):
     drawn = [Line2D([], [], color="#0B3C8C", linewidth=1.8, linestyle=dashes, label=text) for text, dashes in LINES.values()]
     panel.below(figure, drawn, [
         *caption.facts([dataset]),
-        f"{caption.draws(dataset)}Cells: {words}, mean over completed runs, less the same of a second set of exact draws. Lines: "
-        "where the smallest eigenvalue of the Hessian of -log nu_T* is zero; on the side of the lower left corner it is positive, "
-        "and the start of tilted transport log-concave. Signal to noise ratio: smallest singular value of A over the standard deviation of the noise."])
+        f"{caption.draws(dataset)}Cells: {words}, mean over completed runs, minus the same for a second set of exact draws. Lines: "
+        "where the smallest eigenvalue of the Hessian of -log nu_T* is zero; towards the lower left corner it is positive, "
+        "and the start of tilted transport is log-concave. Signal to noise ratio: smallest singular value of A over the standard deviation of the noise."])
     return figure
 
 

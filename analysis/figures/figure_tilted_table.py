@@ -65,7 +65,7 @@ def main():
     values = inverse.excess(dataset)
     drawn = panels(dataset, values)
     print("\n".join(printed(dataset, values)))
-    text = f"Histories in which the fullest mode holds less than {inverse.DOMINANT:.0%} of the posterior; a gap: there is none. "
+    text = f"Histories in which the fullest mode holds less than {inverse.DOMINANT:.0%} of the posterior; a gap: no such history. "
     drawing.save(panel.page(drawn, [dataset], [*caption.facts([dataset]), text + caption.draws(dataset)]), drawing.outputs(arguments, "figure_tilted_table"))
 
 

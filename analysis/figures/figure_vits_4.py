@@ -99,7 +99,7 @@ def draw(dataset):
         panel.name_lines(axis, kappa[order], mean[here], {names[p]: styles[names[p]] for p in here})
     entries = [Line2D([], [], color=LIMIT, linewidth=1, linestyle=(0, (4, 2)), label="max_steps")]
     text = [*caption.facts([dataset]), "Lines: mean over completed runs; bars: one standard error; policies are shifted slightly "
-            "sideways. Open markers: some runs did not arrive and count as max_steps. A Markov chain is the Gaussian of its time "
+            "sideways. Open markers: some runs did not reach the target and count as max_steps. A Markov chain is represented by the Gaussian of its time "
             "average after burn-in."]
     panel.below(figure, entries, text)
     return figure

@@ -47,7 +47,7 @@ def divergence(dataset):
     """Panels of the divergence against time."""
     (mean, error), cost, before = averages.moments(dataset, "kl"), convergence.step_cost(dataset), convergence.burn_in(dataset)
     steps, labels = dataset["step"].values, design.labels(dataset)
-    return [Cost(title, "CPU milliseconds of a run", "divergence from the target (KL)",
+    return [Cost(title, "CPU milliseconds per run", "divergence from the target (KL)",
                  {label: (1e3 * cost[s, p] * (before[p] + steps), mean[s, p], error[s, p]) for p, label in enumerate(labels)},
                  False) for s, title in enumerate(design.titles(dataset))]
 
@@ -77,7 +77,7 @@ def of_rounds(dataset):
         here = np.array([s for s, one in enumerate(others) if one == other])
         here = here[np.argsort(rounds[here], kind="stable")]
         if len(here) < 2:
-            raise Error(f"the cost of a round needs two values of {ROUNDS} at least")
+            raise Error(f"the cost of a round needs at least two values of {ROUNDS}")
         each = np.diff(cost[here], axis=0) / np.diff(rounds[here])[:, None]
         middle = (rounds[here][1:] + rounds[here][:-1]) / 2
         made.append(Cost(", ".join(["one round", *(f"{key.split('.')[-1]} = {value}" for key, value in other)]),
@@ -146,7 +146,7 @@ def draw(datasets, made):
     blocks = list(dict.fromkeys(filter(None, (design.config(dataset, "block") for dataset in datasets))))
     text = ["CPU time of a run: that of a block of runs that advance together" + (f" ({' or '.join(blocks)})" if blocks else "")
             + ", divided by their number. Bands: one standard error over runs; a divergence below "
-            f"{LOWEST:g} leaves the axis."]
+            f"{LOWEST:g} is off the axis."]
     panel.below(figure, [], [*caption.facts(datasets), *text])
     return figure
 

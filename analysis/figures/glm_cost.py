@@ -22,7 +22,7 @@ from style import plt
 COLUMNS = {"likelihood", "observations", "seconds", "passes"}
 STYLES = {"gaussian": {"color": "#0072B2", "marker": "o", "label": "Gaussian rewards: evidence of fixed size"},
          "logistic": {"color": "#D55E00", "marker": "D", "label": "logistic rewards: passes over all observations"},
-         "logistic_arms": {"color": "#009E73", "marker": "s", "label": "logistic rewards of 50 arms that stay: over their sums"}}
+         "logistic_arms": {"color": "#009E73", "marker": "s", "label": "logistic rewards of 50 fixed arms: over their sums"}}
 
 
 def read(path):
@@ -39,7 +39,7 @@ def read(path):
         try:
             numbers = [float(row[name]) for name in ("observations", "seconds", "passes")]
         except (TypeError, ValueError) as error:
-            raise Error(f"{path}: a row is not complete ({error})") from error
+            raise Error(f"{path}: incomplete row ({error})") from error
         found.setdefault(row["likelihood"], []).append(numbers)
     if set(found) != set(STYLES):
         raise Error(f"{path} has the likelihoods {', '.join(found)}, expected {', '.join(STYLES)}")
@@ -58,11 +58,11 @@ def draw(data):
                  linestyle=(0, (4, 2)), label="slope 1", zorder=0)
     upper.set_ylim(0.5 * 1e3 * data["gaussian"][1].min(), 2e3 * seconds.max())
     style.values(upper)
-    upper.set_ylabel("CPU ms of a block of 64 draws")
+    upper.set_ylabel("CPU ms per block of 64 draws")
     upper.legend(loc="upper left")
     lower.semilogx(observations, passes, color=STYLES["logistic"]["color"], marker=STYLES["logistic"]["marker"])
     lower.set_ylim(0.9, max(2, 1.1 * passes.max()))
-    lower.set_ylabel("IRLS passes\na stage")
+    lower.set_ylabel("IRLS passes\nper stage")
     lower.set_xlabel("observations of each run")
     lower.set_xticks(observations)
     lower.xaxis.set_major_formatter(ScalarFormatter())

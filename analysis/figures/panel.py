@@ -275,7 +275,7 @@ def page(panels, datasets, sentences=None, finish=None):
 def main(description, name, what, draw):
     """A script that draws one posterior study by one of its metrics: figure DIR/NAME.png and .pdf; `what` says which studies it accepts."""
     parser = drawing.study_options(description, f"a posterior study{what}")
-    parser.add_argument("--metric", metavar="NAME", help="the error to show (default: the first that the study measured)")
+    parser.add_argument("--metric", metavar="NAME", help="error to show (default: the first one that the study measured)")
     arguments = drawing.parse(parser)
     dataset, = drawing.results(arguments, "posterior")
     drawing.save(draw(dataset, store.chosen(dataset, arguments.metric)), drawing.outputs(arguments, name))

@@ -33,14 +33,14 @@ def one(folder):
     """What a study says about its own time, as a row."""
     dataset = store.results(folder, kind=None)
     if "seconds_wall" not in dataset:
-        raise Error(f"{folder}: the results have no wall-clock time (variable seconds_wall), being of an older program")
+        raise Error(f"{folder}: the results have no wall-clock time (variable seconds_wall), because an older program wrote them")
     done = averages.counts(dataset)[0]
     if (done < averages.asked(dataset)[:, None]).any():
-        raise Error(f"{folder}: {averages.run_words(dataset)}; scaling is of finished studies")
+        raise Error(f"{folder}: {averages.run_words(dataset)}; scaling needs finished studies")
     wall, ranks = float(dataset["seconds_wall"]), int(dataset.attrs.get("mpi_ranks", 1))
     spent = float(np.nansum(dataset["seconds"].values))
     if " reduce " in dataset.attrs.get("history", ""):
-        raise Error(f"{folder}: the results were written by `thompson reduce`, so that the time of the run is not in them")
+        raise Error(f"{folder}: the results were written by `thompson reduce`, so they do not contain the time of the run")
     if spent > SLACK * wall * ranks:
         raise Error(f"{folder}: {spent:.3g} CPU seconds do not fit into {wall:.3g} s on {ranks} ranks; the study was resumed, "
                     "and the time of its first job is not in the results")
@@ -56,7 +56,7 @@ def frame(folders):
         first = keys if first is None else first
         other = [key for key in {**first, **keys} if first.get(key) != keys.get(key)]
         if other:
-            raise Error(f"{folder}: another study than {folders[0]}; key {other[0]} is {keys.get(other[0])} there and "
+            raise Error(f"{folder}: not the same study as {folders[0]}; key {other[0]} is {keys.get(other[0])} there and "
                         f"{first.get(other[0])} here")
         rows.append(row)
     table = pd.DataFrame(rows)
@@ -72,7 +72,7 @@ def frame(folders):
                 group.throughput / group.ranks) / (fewest.throughput / fewest.ranks).median())
             found.append(group.sort_values("ranks", kind="stable"))
     if not found:
-        raise Error("no two folders differ in mpi_ranks and have the same number of runs, or of runs for each rank")
+        raise Error("no two folders differ in mpi_ranks and have the same number of runs, or of runs per rank")
     return pd.concat(found, ignore_index=True)[COLUMNS]
 
 
@@ -93,7 +93,7 @@ def draw(table):
     axis.set(xlabel="ranks", ylabel="parallel efficiency", ylim=(0, max(1.1, 1.05 * table.efficiency.max())))
     style.values(axis)
     axis.legend(loc="lower left")
-    text = ("Runs a second of the whole job, learning and writing included, for each rank, over the same on the fewest ranks. Dotted: perfect. "
+    text = ("Runs per second of the whole job, including learning and writing, per rank, relative to the fewest ranks. Dotted: perfect. "
             "Faint: single jobs; lines: their median.")
     style.caption(figure, -0.02, [text])
     return figure

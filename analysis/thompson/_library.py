@@ -42,7 +42,7 @@ def of_wheel():
 def load():
     path = os.environ.get("THOMPSON_LIBRARY") or of_wheel() or beside(f"lib/{SONAME}", f"lib64/{SONAME}", f"lib/*/{SONAME}") or ctypes.util.find_library("thompson")
     if not path:
-        raise ImportError(f"{SONAME} was found neither beside this package nor by the system; install thompson, or name the file in THOMPSON_LIBRARY")
+        raise ImportError(f"{SONAME} was found neither next to this package nor by the system; install thompson, or name the file in THOMPSON_LIBRARY")
     return ctypes.CDLL(path)
 
 
@@ -213,7 +213,7 @@ def options_text(options):
         if isinstance(value, (float, np.floating)):
             return repr(float(value))
         if not isinstance(value, (str, kinds.Integral)) or re.search(r"[,\[\]=\0\s]", str(value)):
-            raise ValueError(f"{value!r} is no value of an option: a number, a word or a list of them is needed")
+            raise ValueError(f"{value!r} is not a valid value of an option: a number, a word or a list of them is needed")
         return str(value)
 
     flat = {}
@@ -221,7 +221,7 @@ def options_text(options):
         parts = value if isinstance(value, dict) else {None: value}     # memory={"keep": 100} is memory.keep=100
         for name in (key, *parts):
             if not (name is None or isinstance(name, str) and re.fullmatch(r"[A-Za-z_][A-Za-z0-9_.]*", name)):
-                raise ValueError(f"{name!r} is no name of an option")
+                raise ValueError(f"{name!r} is not a valid name of an option")
         flat.update({key if name is None else f"{key}.{name}": one for name, one in parts.items()})
     return ",".join(f"{key}={text(value)}" for key, value in flat.items()).encode()
 

@@ -38,7 +38,7 @@ class Agents(Belief):
         n = library.integer("n", n, 0, library.MOST_INT)
         self._make(lambda prior, *rest: library.agents_new(prior, n, *rest), prior, sampler, likelihood, noise, rule, seed, options)
 
-    noise = property(lambda self: library.agents_noise(self._handle), doc="The standard deviation of Gaussian rewards that is used.")
+    noise = property(lambda self: library.agents_noise(self._handle), doc="The standard deviation that is used for Gaussian rewards.")
 
     def __len__(self) -> int:
         return library.agents_count(self._handle)

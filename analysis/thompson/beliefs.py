@@ -99,5 +99,5 @@ class Belief:
     sampler = property(lambda self: self._sampler, doc="Its name.")
     likelihood = property(lambda self: self._likelihood, doc="Its name.")
     rule = property(lambda self: self._rule, doc="What `choose` does; its name.")
-    seed = property(lambda self: self._seed, doc="What names the random numbers.")
-    options = property(lambda self: dict(self._options), doc="Options of the sampler and the rule, as they were given.")
+    seed = property(lambda self: self._seed, doc="What determines the random numbers.")
+    options = property(lambda self: dict(self._options), doc="Options of the sampler and the rule, as given.")

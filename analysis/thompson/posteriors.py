@@ -59,7 +59,7 @@ class Posterior(Belief):
             library.posterior_copy(self._handle, ctypes.byref(handle))
             return self._copy_onto(handle)
 
-    noise = property(lambda self: library.posterior_noise(self._handle), doc="The standard deviation of Gaussian rewards that is used.")
+    noise = property(lambda self: library.posterior_noise(self._handle), doc="The standard deviation that is used for Gaussian rewards.")
 
     def observe(self, x: ArrayLike, y: ArrayLike) -> None:
         """Add one observation, x[d] and its reward y, or n of them.

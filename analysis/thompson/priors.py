@@ -249,7 +249,7 @@ def train(theta: ArrayLike | None = None, family: str = "mixture", ranks: int = 
     if (theta is None) == (logs is None):
         raise TypeError("give either theta or logs")
     if logs is None and (likelihood is not None or noise is not None):
-        raise TypeError("likelihood and noise are of logs")
+        raise TypeError("likelihood and noise need logs")
     ranks, seed = library.count("ranks", ranks), library.seed_of(seed)
     if theta is not None:
         theta = library.doubles(theta, None, None)
@@ -273,7 +273,7 @@ def _warn_of_few(tasks, components):
     """Give the program's warning about few tasks."""
     if isinstance(components, int) and tasks < 10 * components:
         warnings.warn(f"{tasks} past tasks for a prior of {components} components: with fewer than 10 for each it follows single tasks, and a posterior "
-                      "under it may be far too sure", stacklevel=3)
+                      "under it may be far too certain", stacklevel=3)
 
 
 def _write_theta(theta, folder):

@@ -58,7 +58,7 @@ def frame(dataset, by=(), tune=None):
         runs = np.arange(regret.shape[1])
         halves = np.array_split(runs, 2)
         if len(runs) < 4:
-            raise Error(f"{title}: {len(runs)} runs are complete for all policies, and choosing on one half needs 4")
+            raise Error(f"{title}: {len(runs)} runs are complete for all policies, but choosing on one half needs 4")
         for name, tuning, reporting in (("first", *halves), ("second", *halves[::-1])):
             if tune is not None and not 1 <= tune <= len(tuning):
                 raise Error(f"--tune {tune}: a half has {len(tuning)} runs")
@@ -102,7 +102,7 @@ def control(dataset, option, value, by=(), minus=None):
     for s, title in enumerate(design.titles(dataset)):
         regret, failed = finals(dataset, s)
         if regret.shape[1] < 4:
-            raise Error(f"{title}: {regret.shape[1]} runs are complete for all policies, and choosing on one half needs 4")
+            raise Error(f"{title}: {regret.shape[1]} runs are complete for all policies, but choosing on one half needs 4")
         found = control_rows(regret, failed, groups, fixed)
         base = found[minus or next(iter(found))]
         for method, (chosen, plain, reported) in found.items():

@@ -84,8 +84,8 @@ def absent(folder):
     if not (folder / "tasks").is_dir():
         return "this needs the results of a study, which `thompson run` or `thompson reduce` writes"
     if not tasks(folder):
-        return f"no task of the study is finished; `thompson status {folder}` says how it goes"
-    return f"{tasks(folder)} tasks of the study are finished, of which `thompson reduce {folder}` writes it, also while the study is running"
+        return f"no task of the study is finished; `thompson status {folder}` shows its progress"
+    return f"{tasks(folder)} tasks of the study are finished; `thompson reduce {folder}` writes it from them, even while the study is running"
 
 
 def results(folder, kind="bandit"):
@@ -97,7 +97,7 @@ def results(folder, kind="bandit"):
     what = f"this needs the results of a {f'{kind} ' if kind else ''}study"
     along = [name for name in AXES if name in dataset.dims]
     if "estimator" in dataset.dims:
-        raise Error(f"{path} is of a replay study, which figure_replay.py draws, and whose table `thompson reduce {folder}` prints; {what}")
+        raise Error(f"{path} is of a replay study: figure_replay.py draws it, and `thompson reduce {folder}` prints its table; {what}")
     if len(along) != 1:
         raise Error(f"{path} has {'several' if along else 'none'} of the dimensions {', '.join(AXES)}; {what}")
     if kind not in (None, AXES[along[0]]):
@@ -109,13 +109,13 @@ def results(folder, kind="bandit"):
     dataset = checked(path, dataset, {**means, **RUNS, along[0]: (along[0],)}, what)
     newer = tasks(folder, path.stat().st_mtime)
     if newer and (dataset["status"].values == STATUS_NOT_RUN).any():
-        warnings.warn(f"{path} lacks runs, and {newer} tasks are newer than it; `thompson reduce {folder}` writes it with them", stacklevel=2)
+        warnings.warn(f"{path} lacks runs, and {newer} tasks are newer than this file; `thompson reduce {folder}` writes it again with them", stacklevel=2)
     return dataset
 
 
 def prior_samples(folder):
     """DIR/prior_samples.nc: samples of the true and of the learned prior for each setting."""
-    path, what = folder_of(folder) / "prior_samples.nc", "`thompson run` and `thompson reduce` write it beside results.nc"
+    path, what = folder_of(folder) / "prior_samples.nc", "`thompson run` and `thompson reduce` write it next to results.nc"
     return checked(path, opened(path, what), PRIOR_SAMPLES, what)
 
 

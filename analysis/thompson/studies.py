@@ -29,7 +29,7 @@ def program():
     """The program `thompson`: the one named by THOMPSON_PROGRAM, the one next to this package, or the one in the path."""
     path = os.environ.get("THOMPSON_PROGRAM") or library.beside("bin/thompson") or shutil.which("thompson")
     if not path:
-        raise FileNotFoundError("studies, logs of past tasks and several ranks need the program thompson, which pip does not install: build it by CMake "
+        raise FileNotFoundError("studies, logs of past tasks and several ranks need the program thompson, which pip does not install: build it with CMake "
                                 "(docs/install.md) and put it into PATH, or name it in THOMPSON_PROGRAM")
     return path
 

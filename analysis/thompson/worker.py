@@ -24,7 +24,7 @@ class About(types.SimpleNamespace):
     """What a sampler is told about its block."""
 
     def __getitem__(self, name):
-        raise TypeError(f"about[{name!r}] is written about.{name}; about has {', '.join(sorted(vars(self)))}")
+        raise TypeError(f"about[{name!r}] must be written about.{name}; about has {', '.join(sorted(vars(self)))}")
 
 
 class Refused(Exception):

@@ -110,11 +110,11 @@ def found_out(rng, prior, world, theta, rounds, tasks, chosen):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("files", metavar="FILE", nargs="+", help="prior files of the family mixture, two or more, of one dimension")
-    parser.add_argument("--rounds", type=int, default=50, help="of each history (default: 50)")
+    parser.add_argument("files", metavar="FILE", nargs="+", help="two or more prior files of the family mixture, of equal dimension")
+    parser.add_argument("--rounds", type=int, default=50, help="rounds of each history (default: 50)")
     parser.add_argument("--tasks", type=int, default=1, help="histories whose logarithms are summed (default: 1)")
-    parser.add_argument("--histories", type=int, default=128, help="times so many tasks, of each pair (default: 128)")
-    parser.add_argument("--bandit", action="store_true", help="arms are chosen by Thompson sampling with the prior")
+    parser.add_argument("--histories", type=int, default=128, help="groups of --tasks histories for each pair of priors (default: 128)")
+    parser.add_argument("--bandit", action="store_true", help="choose arms by Thompson sampling with the prior")
     arguments = parser.parse_args()
     priors = [mixture(path) for path in arguments.files]
     rng = np.random.default_rng(1)

@@ -304,13 +304,13 @@ def draw(found, cells):
 def main():
     parser = drawing.options(__doc__, values=False)
     parser.add_argument("what", choices=["measure", "table"])
-    parser.add_argument("results", nargs="+", help="JSON lines; the first is what is added to")
+    parser.add_argument("results", nargs="+", help="files of JSON lines; measure appends to the first")
     parser.add_argument("--program", default="thompson")
-    parser.add_argument("--folder", default="beyond", help="of the priors")
-    parser.add_argument("--replicates", type=int, default=1, help="learned priors for each cell")
-    parser.add_argument("--histories", type=int, default=6, help="for each prior and n")
+    parser.add_argument("--folder", default="beyond", help="folder for the priors")
+    parser.add_argument("--replicates", type=int, default=1, help="learned priors per cell")
+    parser.add_argument("--histories", type=int, default=6, help="histories for each prior and n")
     parser.add_argument("--families", nargs="*", default=[*SAMPLERS, "auto"], choices=[*SAMPLERS, "auto"])
-    parser.add_argument("--cells", nargs="*", help="such as torus6-300; all without")
+    parser.add_argument("--cells", nargs="*", help="cells, such as torus6-300 (default: all)")
     arguments = drawing.parse(parser)
     if arguments.what == "table":
         table(arguments)

@@ -273,9 +273,9 @@ CASES = {"wide": wide, "glm": glm, "learned": learned, "calibration": calibratio
 def main():
     parser = drawing.options(__doc__, values=False)
     parser.add_argument("cases", metavar="CASES", nargs="?", default="wide", choices=CASES, help="wide (default), glm, learned or calibration")
-    parser.add_argument("--histories", type=int, default=4, help="wide, learned: for each prior, dimension and number of clicks (default: 4)")
+    parser.add_argument("--histories", type=int, default=4, help="wide, learned: histories for each prior, dimension and number of clicks (default: 4)")
     parser.add_argument("--samplers", metavar="NAME", nargs="+", default=list(SAMPLERS), choices=list(SAMPLERS),
-                        help="of " + ", ".join(SAMPLERS))
+                        help="among " + ", ".join(SAMPLERS))
     arguments = drawing.parse(parser)
     CASES[arguments.cases](np.random.default_rng(20260), arguments)
 

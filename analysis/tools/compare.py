@@ -145,7 +145,7 @@ def compare(a, b):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("first", metavar="DIR", help="A: results folder of a study, or the file in it")
-    parser.add_argument("second", metavar="DIR2", help="B: the same of the other")
+    parser.add_argument("second", metavar="DIR2", help="B: the same for the other study")
     arguments = parser.parse_args()
     lines, same = compare(*(store.results(path, kind=None) for path in (arguments.first, arguments.second)))
     print("\n".join(lines))

@@ -12,7 +12,7 @@ def explain(kind, error, trace):
     """Replaces sys.excepthook."""
     if not issubclass(kind, ModuleNotFoundError):
         return sys.__excepthook__(kind, error, trace)
-    print(f"{os.path.basename(sys.argv[0])}: {sys.executable} has no {error.name}; `source jobs/environment.sh` puts a Python that has all in front, "
+    print(f"{os.path.basename(sys.argv[0])}: {sys.executable} has no {error.name}; `source jobs/environment.sh` puts a Python that has everything first in PATH, "
           "and jobs/install_debian.sh installs one", file=sys.stderr)
     return None
 

@@ -72,7 +72,7 @@ class Charts:
     def figure(self, one):
         """The figure for a chart made by chart.py."""
         self.all.append(one)
-        keys = "Arrow keys read the values." if one["kind"] == "curves" else "Arrow keys go from policy to policy."
+        keys = "Arrow keys read the values." if one["kind"] == "curves" else "Arrow keys move from policy to policy."
         name = f"{one['ylabel']} against {one['xlabel']}, {one['title']}. {keys}"
         caption = tag("figcaption", f"{text(one['title'])}<br><small>{text(one['ylabel'])}</small>")
         drawing = tag("svg", role="img", tabindex="0", aria_label=name)
@@ -93,7 +93,7 @@ def switches(count):
     search = '<label>find <input id="filter" type="search" size="12"></label>' if count > chart.FEW else ""
     buttons = "".join(tag("button", word, type="button", id=word) for word in ("best", "all", "none"))
     tools = tag("div", tag("span", class_="state", role="status") + search + buttons, class_="tools")
-    listed = tag("div", class_="list", role="group", aria_label="policies that are shown")
+    listed = tag("div", class_="list", role="group", aria_label="policies shown")
     state = {"open": ""} if count <= chart.FEW else {}
     return folded("Policies in the charts", tools + listed, class_="switches", **state)
 

@@ -25,9 +25,9 @@ from page import Charts, capital, document, folded, grid, paragraph, prose, shor
 
 PROVENANCE = ("source", "history", "hostname", "mpi_ranks", "mpi_library", "compiler", "compiler_flags", "blas", "seed",
               "config_sha256", "references", "Conventions")
-KINDS = {"bandit": "cumulative regret by round", "posterior": "how near the draws of each sampler are to the exact posterior",
+KINDS = {"bandit": "cumulative regret by round", "posterior": "how close the draws of each sampler are to the exact posterior",
          "convergence": "how fast each method approaches a known target",
-         "stream": "regret of bandits that come one after the other, while priors are learned"}
+         "stream": "regret of successive bandits while priors are learned"}
 MOST = 20           # most failures that are listed unfolded
 NAMED = 12          # most policies that a sentence names
 
@@ -150,12 +150,12 @@ def single(dataset, metric, frame, order, where):
 
 def leaderboard(dataset, metric):
     frame, order, one = table.frame(dataset, metric), chart.ranking(dataset, metric), dataset.sizes["setting"] == 1
-    rank, where = ("best first", "Beside it") if one else ("best mean rank first", "Below it")
+    rank, where = ("best first", "Next to it") if one else ("best mean rank first", "Below it")
     few = "" if chart.has_curve(dataset, metric) else "Where a mean is over fewer runs than are in, their number is given."
-    listed = "Only the policies that are switched on below are listed." if len(order) > chart.FEW else ""
+    listed = "Only policies switched on below are listed." if len(order) > chart.FEW else ""
     tails = "; 95%: the 95th percentile over runs" if averages.tail(dataset, metric) is not None else ""
     note = paragraph(
-        f"{capital(chart.at_end(dataset, metric))}: mean ± standard error, {rank}. {where}: the paired difference to {design.labels(dataset)[0]} ± standard "
+        f"{capital(chart.at_end(dataset, metric))}: mean ± standard error, {rank}. {where}: the paired difference from {design.labels(dataset)[0]} ± standard "
         f"error{tails}. Standard errors are {significance.errors_over([dataset])}. Tests are {significance.over([dataset])}, at {significance.LEVEL:.0%}: * the "
         "difference is not 0 (t-test, Holm's correction for all differences of the study); bold: the best of its column, "
         "significantly better than every other policy.", significance.caution([dataset]), few, listed, class_="faint")
@@ -175,12 +175,12 @@ def curves(dataset, charts, drawn, main):
     gone = [one["label"] for one, far in zip(chart.policies(dataset, main), chart.diverged(dataset, main)) if far and not one["on"]]
     names = ", ".join(gone[:NAMED]) + (" and others" if len(gone) > NAMED else "")
     floor = any(f"{metric}_floor_mean" in dataset for metric in drawn)
-    words = ("the floor of regret, which no policy stays below in the mean" if store.axis(dataset) == "round" else
-             "the Monte-Carlo floor, the same of a second set of exact draws, which differs from the first by chance alone")
+    words = ("the floor of regret, below which no policy stays on average" if store.axis(dataset) == "round" else
+             "the Monte-Carlo floor, the same for a second set of exact draws, which differs from the first by chance alone")
     shown = paragraph(
         f"Against the {chart.along(dataset)}: mean over completed runs with a band of one standard error {significance.errors_over([dataset])}.",
         f"Grey area: {words}." if floor else "",
-        f"Switched off at first, because far above the others: {names}." if gone else "", class_="faint")
+        f"Switched off at first because they are far above the others: {names}." if gone else "", class_="faint")
     for metric in drawn:
         if len(drawn) > 1:
             shown += tag("h3", text(capital(metrics.words(dataset, metric))))
@@ -212,7 +212,7 @@ def quality(dataset, charts, drawn, main):
 def cost(dataset, charts, metric):
     seconds, train = metrics.over_runs(dataset, "seconds")[0], dataset["seconds_train"].values
     note = paragraph("CPU seconds of one run, without training. The line joins the larger dots, the policies that no other beats in both "
-                     "(the Pareto front of all policies, also those that are switched off; oracle, which knows theta*, takes no part). "
+                     "(the Pareto front of all policies, including those switched off; oracle, which knows theta*, is left out). "
                      "Bars: one standard error.", class_="faint")
     drawn = charts.of_settings(dataset, lambda s, title: chart.of_cost(dataset, metric, s, title))
     rows = []
@@ -249,7 +249,7 @@ def watched(dataset):
                 rows.append([f"{text(label)}, {text(title)}", f"{offset[known].mean():+.2f} ± {se:.2f}", f"{np.sqrt(spread[known].mean()):.2f}"])
     if not rows:
         return ""
-    listed = grid(["policy, setting", "mean of draws beyond the posterior's, in its sd", "spread over the posterior's"], rows, "draws and the posterior")
+    listed = grid(["policy, setting", "mean of draws beyond the posterior's, in posterior sd", "spread over the posterior's"], rows, "draws and the posterior")
     listed = listed if len(rows) <= MOST else folded(f"Draws of {len(rows)} policies and settings", listed)
     return tag("h3", "Are the draws from the posterior?") + listed
 
@@ -265,9 +265,9 @@ def failures(dataset):
                 rows.append([f"{text(label)}, {text(title)}", *map(str, counts)])
     if not rows:
         return paragraph("Every run was completed, and none needed a numerical fallback.")
-    listed = grid(["policy, setting", "failed", "not run", "numerical fallbacks", "runs with one"], rows, "failures and numerical fallbacks")
+    listed = grid(["policy, setting", "failed", "not run", "numerical fallbacks", "runs with a fallback"], rows, "failures and numerical fallbacks")
     note = paragraph("A numerical fallback is a factorisation that needed jitter, a draw that was not finite, or a learned prior that was asked for "
-                     "more precision than it was trained for; what is not listed had none.",
+                     "more precision than it was trained for; policies and settings not listed had none.",
                      class_="faint")
     return note + (listed if len(rows) <= MOST else folded(f"{len(rows)} policies and settings", listed))
 
@@ -325,7 +325,7 @@ def report(dataset, folder):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", metavar="DIR", help="results folder of a study of any kind")
-    parser.add_argument("-o", "--output", metavar="FILE", help="write there instead")
+    parser.add_argument("-o", "--output", metavar="FILE", help="file to write instead")
     arguments = parser.parse_args()
     path = script.writable(arguments.output or store.folder_of(arguments.folder) / "report.html")
     path.write_text(report(store.results(arguments.folder, kind=None), arguments.folder), encoding="utf-8")

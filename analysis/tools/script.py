@@ -14,9 +14,9 @@ def writable(path, marked=True):
     is neither followed nor replaced."""
     path = pathlib.Path(path)
     if path.is_symlink() or (path.exists() and not path.is_file()):
-        raise FileExistsError(f"{path}: what stands there is a link or no regular file")
+        raise FileExistsError(f"{path} is a link or not a regular file")
     if marked and path.exists() and path.stat().st_size > 0 and MARK.encode() not in path.read_bytes():
-        raise FileExistsError(f"{path}: a file that was not made here stands there; remove it or choose another name")
+        raise FileExistsError(f"{path} exists and was not made by these scripts; remove it or choose another name")
     return path
 
 

@@ -48,9 +48,9 @@ def main():
     parser.add_argument("folder", metavar="DIR", help="results folder of a bandit study")
     parser.add_argument("--by", metavar="OPTION", action="append", default=[],
                         help="distinguish methods by this option too (may be repeated)")
-    parser.add_argument("--control", metavar="OPTION=VALUE", help="compare methods at this value and where it was chosen")
+    parser.add_argument("--control", metavar="OPTION=VALUE", help="compare methods at this value and at the chosen one")
     parser.add_argument("--minus", metavar="METHOD", help="with --control: differences to this method (default: the first)")
-    parser.add_argument("--tune", metavar="N", type=int, help="choose on so many runs of the half only")
+    parser.add_argument("--tune", metavar="N", type=int, help="choose on only this many runs of the half")
     parser.add_argument("-f", "--format", choices=("text", "csv"), default="text")
     arguments = parser.parse_args()
     dataset = store.results(arguments.folder)

@@ -86,7 +86,7 @@ def caption(dataset, metric):
     failed = averages.counts(dataset)[1]
     runs = averages.run_words(dataset) + (f", {failed.sum()} failed" if failed.any() else "")
     return (f"{dataset.attrs.get('title', 'Results')}: {long_name}, mean and standard error (SE) {significance.errors_over([dataset])}; {runs}. "
-            f"p: two-sided paired t-test of the difference to {first} {significance.over([dataset])}, Holm's correction for all of the table. Bold: the best of "
+            f"p: two-sided paired t-test of the difference from {first} {significance.over([dataset])}, Holm's correction for all of the table. Bold: the best of "
             f"its group, significantly so against every other policy (same test at {significance.LEVEL:.0%}, Holm's correction for "
             f"all such comparisons of the table). {significance.caution([dataset])}").rstrip()
 
@@ -96,7 +96,7 @@ def number(value, form="{:.2f}"):
 
 
 def probability(p):
-    return "" if np.isnan(p) else "<.001" if p < 0.001 else f"{p:.2g}" if p < 0.1 else f"{p:.2f}"
+    return "" if np.isnan(p) else "<0.001" if p < 0.001 else f"{p:.2g}" if p < 0.1 else f"{p:.2f}"
 
 
 def point_of(table):
@@ -162,11 +162,11 @@ FORMATS = {"markdown": markdown, "csv": comma_separated, "latex": latex}
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", metavar="DIR", help="results folder of a study")
-    parser.add_argument("--metric", metavar="NAME", help="what to list (default: the first that was measured)")
+    parser.add_argument("--metric", metavar="NAME", help="metric to list (default: the first one measured)")
     parser.add_argument("-f", "--format", choices=FORMATS, default="markdown")
     parser.add_argument("--layout", choices=("rows", "paper"), default="rows",
-                        help="paper: policies x problems, mean ± standard error; bold what is not significantly worse than the best")
-    parser.add_argument("-o", "--output", metavar="FILE", help="write there instead of on stdout")
+                        help="paper: policies x problems, mean ± standard error; bold: not significantly worse than the best")
+    parser.add_argument("-o", "--output", metavar="FILE", help="file to write instead of stdout")
     arguments = parser.parse_args()
 
     dataset = store.results(arguments.folder, kind=None)

@@ -75,7 +75,7 @@ void app_unknown_name(struct argp_state *state, const char *option, const char *
 }
 
 void app_take(struct argp_state *state, const char **slot, const char *text, const char *what) {
-  if (*slot) argp_error(state, "one %s at a time; '%s' is the second", what, text);
+  if (*slot) argp_error(state, "only one %s is allowed; '%s' is a second one", what, text);
   *slot = text;
 }
 
@@ -85,7 +85,7 @@ void app_need(struct argp_state *state, const char *slot, const char *what) {
 
 void app_texts_add(struct argp_state *state, AppTexts *texts, const char *text) {
   int most = sizeof texts->texts / sizeof *texts->texts;
-  if (texts->count == most) argp_error(state, "more than %d times the same option", most);
+  if (texts->count == most) argp_error(state, "the same option is given more than %d times", most);
   texts->texts[texts->count++] = text;
 }
 
@@ -95,7 +95,7 @@ void app_take_seed(struct argp_state *state, AppTexts *sets, char space[40], con
 }
 
 void app_take_output(struct argp_state *state, const char **slot, const char *text) {
-  if (!*text) argp_error(state, "-o: an empty name");
+  if (!*text) argp_error(state, "-o: the name is empty");
   if (store_path_check(text) != STATUS_OK) argp_error(state, "-o: %s", status_message());
   *slot = text;
 }
@@ -201,7 +201,7 @@ static size_t app_table_row(const Study *study, int setting, int policy) {
 }
 
 /* Prints a number in a column, or "-" if it is NaN: all runs failed, or one alone has no standard error. */
-static void print_number(const char *sign, int width, int digits, double x) {
+static void app_print_number(const char *sign, int width, int digits, double x) {
   if (isnan(x))
     printf("%*s", width, "-");
   else
@@ -222,8 +222,8 @@ static void print_points(const Study *study, int setting, double *const columns[
     printf("  %-*s", widest, study->file->policies[p].label);
     for (int i = 0; i < points; i++) {
       const size_t at = row + (size_t)study_place(study, config, i);
-      print_number("", 9, 3, columns[MEAN][at]);
-      print_number("", 9, 2, columns[SE][at]);
+      app_print_number("", 9, 3, columns[MEAN][at]);
+      app_print_number("", 9, 2, columns[SE][at]);
     }
     printf(" %6.0f\n", columns[COUNT][row + (size_t)study_place(study, config, 0)]);
   }
@@ -240,13 +240,13 @@ static void print_last(const Study *study, int setting, double *const columns[])
   for (int p = 0; p < study->file->policy_count; p++) {
     size_t at = app_table_row(study, setting, p) + (size_t)last;
     printf("  %-*s", widest, study->file->policies[p].label);
-    print_number("", 11, 4, columns[MEAN][at]);
-    print_number("", 9, 2, columns[SE][at]);
+    app_print_number("", 11, 4, columns[MEAN][at]);
+    app_print_number("", 9, 2, columns[SE][at]);
     if (p == 0) {
       printf("%24s", "");
     } else {
-      print_number("+", 15, 4, columns[DIFF_MEAN][at]);
-      print_number("", 9, 2, columns[DIFF_SE][at]);
+      app_print_number("+", 15, 4, columns[DIFF_MEAN][at]);
+      app_print_number("", 9, 2, columns[DIFF_SE][at]);
     }
     printf(" %6.0f\n", columns[COUNT][at]);
   }
@@ -272,9 +272,8 @@ static void print_fallbacks(const Study *study, int setting, int policy, size_t 
   for (size_t r = 0; r < runs; r++) count += fallbacks[r], hit += fallbacks[r] > 0;
   if (count == 0) return;
   if (*first)
-    printf(
-        "\nnumerical fallbacks: where a number went wrong, or a learned prior was asked for more than it was "
-        "trained on, something simpler took its place (docs/guide.md#numerical-fallbacks)\n");
+    printf("\nnumerical fallbacks: a simpler method was used where a number went wrong, or a learned prior "
+           "was asked for more than it was trained on (docs/guide.md#numerical-fallbacks)\n");
   *first = false;
   printf("  %s, %s: %lld in %zu of %zu runs (%.2g%%)\n", study->file->setting_labels[setting],
          study->file->policies[policy].label, count, hit, runs, 100.0 * (double)hit / (double)runs);
@@ -319,8 +318,9 @@ static void print_watched(const Study *study, int setting, int policy, int64_t r
       !app_mean_is_outside(mean[1], se[1], narrow * narrow, wide * wide))
     return;
   if (*first)
-    printf("\ndraws that are not where the posterior is, in the mean over runs: along the way of its mean, "
-           "and in their distance from that mean (docs/guide.md#draws-that-are-not-from-the-posterior)\n");
+    printf("\ndraws that are not where the posterior is, averaged over runs: their offset in the direction "
+           "from the prior's mean to the posterior's, and their distance from the latter "
+           "(docs/guide.md#draws-that-are-not-from-the-posterior)\n");
   *first = false;
   printf("  %s, %s: %.2g +- %.1g standard deviations %s, spread %.3g times the posterior's\n",
          study->file->setting_labels[setting], chosen->label, fabs(mean[0]), se[0],
@@ -354,8 +354,9 @@ static bool print_estimate(double *const columns[], size_t at) {
   const double size = columns[ESTIMATES_of_effective_sample_size][at];
   const bool fails = size < FEW_EVENTS || columns[ESTIMATES_of_mean_weight][at] < LEAST_WEIGHT;
   for (int i = 0; i < ESTIMATES_of_effective_sample_size; i++)
-    print_number("", i == ESTIMATES_of_value_se ? 9 : 11, i == ESTIMATES_of_value_se ? 2 : 4, columns[i][at]);
-  print_number("", 10, 4, size);
+    app_print_number("", i == ESTIMATES_of_value_se ? 9 : 11, i == ESTIMATES_of_value_se ? 2 : 4,
+                     columns[i][at]);
+  app_print_number("", 10, 4, size);
   printf(fails ? " !\n" : "\n");
   return fails;
 }
@@ -378,7 +379,7 @@ static Status print_estimates(StoreFile *file, const Study *study) {
   }
   size_t at = 0;
   for (int s = 0; s < settings->setting_count; s++) {
-    printf("\n%s: value of a policy, its mean reward of an event\n", settings->setting_labels[s]);
+    printf("\n%s: value of a policy, its mean reward per event\n", settings->setting_labels[s]);
     printf("  %-*s %-9s %10s %8s %22s %9s\n", widest, "policy", "estimator", "value", "se", "95% interval",
            "events");
     for (int p = 0; p < settings->policy_count; p++)
@@ -389,8 +390,8 @@ static Status print_estimates(StoreFile *file, const Study *study) {
   }
   printf("\nevents: effective sample size; interval: bootstrap over events\n");
   if (doubtful)
-    printf("!: the log has hardly anything of what the policy does (fewer than %g events, or a mean weight "
-           "below %g where it should be 1): the value and its interval are not to be trusted\n",
+    printf("!: the log shows too little of what the policy does (fewer than %g events, or a mean weight "
+           "below %g where it should be 1): do not trust the value and its interval\n",
            FEW_EVENTS, LEAST_WEIGHT);
   return STATUS_OK;
 }

@@ -40,21 +40,21 @@ static const struct argp_option options[] = {
      0},
     {"seconds", KEY_SECONDS, "S", 0, "CPU seconds for each sampler and size, draws and rounds (default: 1)",
      0},
-    {"quick", KEY_QUICK, NULL, 0, "two dimensions only, 0.1 s each", 0},
+    {"quick", KEY_QUICK, NULL, 0, "only two dimensions, 0.1 s each", 0},
     {"json", 'j', NULL, 0, "as JSON", 0},
     {0}};
 
-static void add_sampler(Arguments *arguments, const char *name) {
+static void bench_add_sampler(Arguments *arguments, const char *name) {
   const size_t used = strlen(arguments->policies);
   snprintf(arguments->policies + used, POLICIES_SIZE - used, "%s%s", used ? ", " : "", name);
 }
 
 /* Adds the samplers of a list such as "ts,diffts". */
-static void take_samplers(struct argp_state *state, Arguments *arguments, const char *text) {
+static void bench_take_samplers(struct argp_state *state, Arguments *arguments, const char *text) {
   char *copy = strdup(text), *rest = copy;
   for (const char *name; copy && (name = strsep(&rest, ","));) {
     if (!sampler_find(name)) app_unknown_name(state, "--samplers", name, "a sampler", sampler_name);
-    add_sampler(arguments, name);
+    bench_add_sampler(arguments, name);
   }
   free(copy);
 }
@@ -62,7 +62,7 @@ static void take_samplers(struct argp_state *state, Arguments *arguments, const 
 static error_t bench_parse(int key, char *text, struct argp_state *state) {
   Arguments *arguments = state->input;
   switch (key) {
-  case KEY_SAMPLERS: take_samplers(state, arguments, text); return 0;
+  case KEY_SAMPLERS: bench_take_samplers(state, arguments, text); return 0;
   case KEY_SET: app_texts_add(state, &arguments->sets, text); return 0;
   case KEY_SECONDS: arguments->seconds = app_real(state, "--seconds", text, 1e-3, 1e6); return 0;
   case KEY_QUICK: arguments->quick = true; return 0;
@@ -71,7 +71,7 @@ static error_t bench_parse(int key, char *text, struct argp_state *state) {
     if (arguments->seconds == 0) arguments->seconds = arguments->quick ? 0.1 : 1;
     for (int i = 0; !arguments->policies[0] || i > 0; i++) {
       if (!sampler_name(i)) break;
-      add_sampler(arguments, sampler_name(i));
+      bench_add_sampler(arguments, sampler_name(i));
     }
     return 0;
   default: return ARGP_ERR_UNKNOWN;
@@ -124,7 +124,8 @@ static json_t *bench_throughput_json(const Study *study, int setting, int policy
 static void print_machine(const Meter *meter, int ranks) {
   char name[256];
   read_processor_name(sizeof name, name);
-  if (ranks > 1) printf("%d ranks at once: times and shares are means over them, peaks rank 0's; ", ranks);
+  if (ranks > 1)
+    printf("%d ranks at once: times and shares are means over ranks, peaks are rank 0's; ", ranks);
   printf("%s, x86-64-v%d; one core at its peak: %.1f Gflop/s float, %.1f double, %.1f GB/s of memory\n", name,
          (int)simd_level(), meter->best.floats * 1e-9, meter->best.doubles * 1e-9, meter->best.bytes * 1e-9);
   printf("%-14s %4s %9s %4s %6s %6s %5s %12s %8s %12s %8s %8s\n", "sampler", "d", "hidden", "T", "K", "n",
@@ -157,16 +158,16 @@ static void print_throughput(const ConfigPolicy *policy, const Throughput *throu
 
 static void print_notes(void) {
   printf(
-      "\nd dimension, T stages, K arms, n rounds (<n: as far as the time went), B runs in a block; CPU time "
-      "of one core, peaks measured in between.\n"
-      "s/draw     one draw for one run after n observations, with taking in the last of them\n"
-      "of peak    products of the sampler's networks, the only work of a draw that is counted; -: it has "
-      "none\n"
+      "\nd dimension, T stages, K arms, n rounds (<n: as many as the time allowed), B runs in a block; CPU "
+      "time of one core, peaks measured in between.\n"
+      "s/draw     one draw for one run after n observations, including processing the last of them\n"
+      "of peak    products of the sampler's networks, the only work of a draw that is counted; -: it has no "
+      "networks\n"
       "rounds/s   whole rounds of one run in a simulation: arms, draw, scores of all arms, reward, history\n"
       "of peak    products of networks and of the arms with the draw, at their peaks, over the time of the "
       "round; nothing else is counted\n"
-      "of mem.    features of all arms, evidence and weights of networks, each once a round, over the bytes "
-      "that memory gives in the time; above 100%%: they stay in a cache\n");
+      "of mem.    features of all arms, evidence and weights of networks, each once per round, over the "
+      "bytes that memory delivers in that time; above 100%%: they stay in a cache\n");
 }
 
 /* Averages over the ranks, which all measure the same thing at the same time. Collective. */
@@ -226,7 +227,7 @@ static Status bench_measure_and_print(const Parallel *parallel, const Arguments 
 static Status bench_study(const Parallel *parallel, const Arguments *arguments, const Study *study) {
   char folder[SCRATCH_PATH];
   if (strcmp(study->ops->name, "bandit") != 0)
-    return status_set(STATUS_INPUT, "key 'study': value '%s': a measurement is of study bandit",
+    return status_set(STATUS_INPUT, "key 'study': value '%s': only study bandit is measured",
                       study->ops->name);
   Status status = parallel_agree(parallel, parallel->rank == 0 ? scratch_create(folder) : STATUS_OK);
   parallel_broadcast(folder, sizeof folder);
@@ -238,13 +239,13 @@ static Status bench_study(const Parallel *parallel, const Arguments *arguments, 
 }
 
 Status app_bench(int argc, char **argv) {
-  static const struct argp argp = {.options = options,
-                                   .parser = bench_parse,
-                                   .doc = "Measure the speed of every sampler on one core, in a bandit "
-                                          "study, beside the peaks of the core that are measured at the same "
-                                          "time. Under mpiexec or srun all ranks measure at once: what a "
-                                          "core does on a full machine; times and shares are means over "
-                                          "ranks, the peaks that are printed those of rank 0."};
+  static const struct argp argp = {
+      .options = options,
+      .parser = bench_parse,
+      .doc = "Measure the speed of every sampler on one core, in a bandit study, together with the core's "
+             "peaks, measured at the same time. Under mpiexec or srun all ranks measure at once, which shows "
+             "what a core does on a full machine; times and shares are means over ranks, and the peaks "
+             "printed are those of rank 0."};
   Arguments arguments = {.seconds = 0};
   char text[sizeof STUDY + sizeof SIZES + POLICIES_SIZE + 16];
   Study study;

@@ -147,6 +147,6 @@ json_t *keys_schema(const ConfigSchema *study) {
   keys_json_put(root, "policies", app_policies_schema(study));
   keys_json_put(root, "sweep", sweep);
   json_object_set_new(root, "$schema", json_string("https://json-schema.org/draft/2020-12/schema"));
-  json_object_set_new(root, "title", json_string("a study file of thompson"));
+  json_object_set_new(root, "title", json_string("a thompson study file"));
   return root;
 }

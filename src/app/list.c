@@ -101,7 +101,7 @@ static json_t *json_of_entry(const Entry *entry, const ConfigKey *keys) {
 /* Prints each option in a few words; `list NAME` describes it in full. */
 static void print_options(const char *indent, const ConfigKey *keys) {
   for (const ConfigKey *key = keys; key && key->name; key++)
-    printf("%s%-12s %s; %s%s\n", indent, key->name, key->help, key->fallback ? "default " : "must be given",
+    printf("%s%-12s %s; %s%s\n", indent, key->name, key->help, key->fallback ? "default " : "required",
            key->fallback ? key->fallback : "");
 }
 
@@ -182,7 +182,7 @@ static void print_name(const char *name) {
 }
 
 /* Returns name `index` among those of all members and keys, or NULL after the last. */
-static const char *any_name(int index) {
+static const char *list_any_name(int index) {
   Entry entry;
   for (int f = 0; f < FAMILIES; f++)
     for (int i = 0; families[f].entry(i, &entry); i++)
@@ -220,19 +220,18 @@ static error_t list_parse(int key, char *text, struct argp_state *state) {
   case 'j': arguments->json = true; return 0;
   case KEY_SCHEMA: arguments->schema = true; return 0;
   case ARGP_KEY_ARG:
-    if (state->arg_num > 0) argp_error(state, "one name at a time; '%s' is the second", text);
+    if (state->arg_num > 0) argp_error(state, "only one name is allowed; '%s' is a second one", text);
     arguments->keys = strcmp(text, "keys") == 0;
     for (int f = 0; f < FAMILIES; f++)
       if (strcmp(text, families[f].name) == 0) arguments->family = f;
     if (arguments->keys || arguments->family >= 0) return 0;
     arguments->name = text;
     if (!list_knows_name(text)) {
-      const char *near = config_nearest(text, any_name);
-      argp_error(
-          state,
-          "'%s' is none of policies, samplers, rules, priors, likelihoods, problems, studies, keys, nor the "
-          "name of a member or a key%s%s%s",
-          text, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+      const char *near = config_nearest(text, list_any_name);
+      argp_error(state,
+                 "unknown name '%s'; allowed: policies, samplers, rules, priors, likelihoods, problems, "
+                 "studies, keys, or the name of a member or a key%s%s%s",
+                 text, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
     }
     return 0;
   default: return ARGP_ERR_UNKNOWN;
@@ -265,8 +264,8 @@ Status app_list(int argc, char **argv) {
       .options = options,
       .parser = list_parse,
       .args_doc = "[policies|samplers|rules|priors|likelihoods|problems|studies|keys|NAME]",
-      .doc = "List what is registered, the keys of a study file, or all about the members and keys of one "
-             "name."};
+      .doc = "List what is registered, the keys of a study file, or everything about the members and keys "
+             "with one name."};
   Arguments arguments = {.family = -1};
   app_parse(&argp, argc, argv, &arguments);
   if (!arguments.json && !arguments.schema) {

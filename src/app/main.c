@@ -41,8 +41,9 @@ static void output_begin(void) {
 static const AppVerb verbs[] = {
     {"run", "run a study, alone or under mpiexec or srun", app_run},
     {"plan", "show settings, tasks and estimated cost of a study; run nothing", app_plan},
-    {"status", "what is done, failed and left in a results folder", app_status},
-    {"list", "policies, samplers, rules, priors, likelihoods, problems, studies, and keys of a study file",
+    {"status", "show what is done, failed and left in a results folder", app_status},
+    {"list",
+     "list policies, samplers, rules, priors, likelihoods, problems, studies, and keys of a study file",
      app_list},
     {"train", "fit a prior", app_train},
     {"sample", "draw from a posterior: a prior file and a history", app_sample},
@@ -50,8 +51,8 @@ static const AppVerb verbs[] = {
     {"reduce", "rebuild results.nc from the finished tasks", app_reduce},
     {"score", "score anyone's posterior draws against exact ones, on a frozen pack of problems", app_score},
     {"verify", "read all finished tasks, run random ones again and compare every byte", app_verify},
-    {"tune", "which rule and constants are best for a prior, horizon, arms and noise", app_tune},
-    {"bench", "speed of every sampler, beside the measured peaks of a core", app_bench},
+    {"tune", "find the best rule and constants for a prior, horizon, arms and noise", app_tune},
+    {"bench", "measure the speed of every sampler and the peaks of a core", app_bench},
     {NULL, NULL, NULL}};
 
 static void print_help(void) {

@@ -64,7 +64,7 @@ void manual_program(const AppVerb *verbs) {
   print_head("THOMPSON", "thompson",
              "posterior sampling for contextual bandits with rich priors, at cluster scale");
   printf("\\fBthompson\\fR \\fIVERB\\fR [\\fIOPTION\\fR...]\n.SH DESCRIPTION\n"
-         "Runs alone and under mpiexec or srun. Each verb has a manual page of its own, such as "
+         "Runs alone and under mpiexec or srun. Each verb has its own manual page, such as "
          "\\fBthompson\\-run\\fR(1).\n.SH VERBS\n");
   for (; verbs->name; verbs++) {
     printf(".TP\n\\fB%s\\fR\n", verbs->name);

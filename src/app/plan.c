@@ -94,8 +94,8 @@ static Status small_study(const char *path, const char *text, const AppTexts *se
   const char *const more[] = {"prior.replicates=1", "prior.mixture_starts=1", training};
   int most = sizeof all.texts / sizeof *all.texts, count = steps > 0 ? 3 : 2;
   if (whole->axis_count > 16 || all.count + whole->axis_count + count > most)
-    return status_set(STATUS_INPUT, "%s: a calibration takes at most 16 swept keys and %d --set", path,
-                      most - 19);
+    return status_set(STATUS_INPUT, "%s: a calibration allows at most 16 swept keys and %d --set options",
+                      path, most - 19);
   for (int a = 0; a < whole->axis_count; a++) {
     snprintf(axes[a], sizeof axes[a], "%s=%s", whole->axes[a].key, whole->axes[a].texts[0]);
     all.texts[all.count++] = axes[a];
@@ -174,9 +174,9 @@ static error_t plan_parse(int key, char *text, struct argp_state *state) {
   case ARGP_KEY_ARG: app_take(state, &arguments->study, text, "study file"); return 0;
   case ARGP_KEY_END:
     app_need(state, arguments->study, "study file");
-    if (arguments->slurm && arguments->json) argp_error(state, "--slurm and --json exclude each other");
+    if (arguments->slurm && arguments->json) argp_error(state, "--slurm and --json cannot be combined");
     if (arguments->directory && !arguments->slurm)
-      argp_error(state, "-o goes with --slurm: a plan writes nothing");
+      argp_error(state, "-o is for --slurm: a plan writes nothing");
     return 0;
   default: return ARGP_ERR_UNKNOWN;
   }
@@ -186,8 +186,8 @@ static error_t plan_parse(int key, char *text, struct argp_state *state) {
 static const char *plan_describe_matrices(const Config *setting) {
   if (!problem_is_large(setting)) return "";
   return problem_is_distributed(setting)
-             ? ": matrices shared by all draws and spread over all ranks (ScaLAPACK; LAPACK where there is "
-               "one rank), as d is at least linear_algebra.distributed_from"
+             ? ": matrices shared by all draws and spread over all ranks (ScaLAPACK; LAPACK on a single "
+               "rank), as d is at least linear_algebra.distributed_from"
              : ": matrices shared by all draws, on one rank (LAPACK), as d is below "
                "linear_algebra.distributed_from";
 }
@@ -234,7 +234,7 @@ static void print_cost(const Study *study, const Speed *speed, const Estimate *e
   print_runs(study);
   for (int s = 0; s < file->setting_count; s++)
     printf("#   %s%s\n", file->setting_labels[s], plan_describe_matrices(file->settings[s]));
-  if (speed->measured) printf("# seconds of a run, measured in setting %s:\n", file->setting_labels[0]);
+  if (speed->measured) printf("# seconds per run, measured in setting %s:\n", file->setting_labels[0]);
   for (int p = 0; p < file->policy_count && speed->measured; p++)
     printf("#   %s %.3g\n", file->policies[p].label, estimate_run(study, speed, 0, p));
   printf("# about %.2g core-hours, %.2g of them training (%s)\n", estimate->hours + estimate->training_hours,
@@ -245,7 +245,7 @@ static void print_cost(const Study *study, const Speed *speed, const Estimate *e
            estimate->least_hours + estimate->training_hours);
   if (estimate->large > 0)
     printf(
-        "# about %.2g GB of memory for the matrices of the largest setting, over all ranks that have them\n",
+        "# about %.2g GB of memory for the matrices of the largest setting, over all ranks that hold them\n",
         estimate->large / 1e9);
   printf("# about %.0f MB of memory for each rank, %.1f MB of files\n", estimate->memory / 1e6,
          estimate->bytes / 1e6);
@@ -290,8 +290,8 @@ static void print_program(void) {
 
 static void print_command(const Study *study, const char *path, const char *directory, const AppTexts *sets) {
   printf(
-      "# Where every process of the job believes to be the only rank, srun needs --mpi=pmix or --mpi=pmi2\n"
-      "# (`srun --mpi=list` shows what there is).\n"
+      "# If every process of the job believes that it is the only rank, srun needs --mpi=pmix or --mpi=pmi2\n"
+      "# (`srun --mpi=list` shows what is available).\n"
       "srun --kill-on-bad-exit=1 ");
   print_program();
   printf(" run ");
@@ -317,19 +317,19 @@ static void slurm_print(const Study *study, const Estimate *estimate, const char
   long cores = sysconf(_SC_NPROCESSORS_ONLN);
   double nodes = ceil(ranks / (double)cores), each = ceil(ranks / nodes);
   printf("#!/bin/bash\n"
-         "# Study %s: about %.2g core-hours%s (%.2g of them "
-         "training), the longest task %.2g s, by a calibration\n"
-         "# of a few seconds on this machine; %d tasks. Submit it in the folder where it was printed.\n",
+         "# Study %s: about %.2g core-hours%s (%.2g of them training), the longest task %.2g s, from a "
+         "calibration\n"
+         "# of a few seconds on this machine; %d tasks. Submit it from the folder where it was printed.\n",
          study->name, hours, study->runs.adaptive ? " at most" : "", estimate->training_hours,
          estimate->longest_task, study->task_count);
-  if (most > 1) printf("# More nodes and less time do as well, up to about %.0f ranks.\n", most);
+  if (most > 1) printf("# More nodes and less time work as well, up to about %.0f ranks.\n", most);
   print_job_name(study->name);
   printf("#SBATCH --nodes=%.0f\n#SBATCH --ntasks-per-node=%.0f\n#SBATCH --cpus-per-task=1\n", nodes, each);
   /* Matrices that are not spread are all on one rank, and Slurm gives every rank the same memory. */
   const double shared = estimate->large_is_spread ? estimate->large / (nodes * each) : estimate->large;
   printf("#SBATCH --mem-per-cpu=%.0fM\n", ceil(SLURM_MARGIN * (estimate->memory + shared) / 1048576));
   print_time(SLURM_START + SLURM_MARGIN * (hours * 3600 / (nodes * each) + estimate->longest_task));
-  printf("##SBATCH --partition=NAME  # where the cluster asks for one: see `sinfo -s`\n"
+  printf("##SBATCH --partition=NAME  # if the cluster requires one: see `sinfo -s`\n"
          "##SBATCH --account=NAME    # see `sacctmgr show associations user=$USER`\n"
          "#SBATCH --requeue\n#SBATCH --open-mode=append\n#SBATCH --output=%%x-%%j.log\nset -uo pipefail\n\n"
          "# thompson stops a little before the end of the job, and the job goes back into the queue.\n"
@@ -360,7 +360,8 @@ static Status plan_measure(const Arguments *arguments, const char *text, int arg
   Status status =
       parallel.size == 1
           ? plan_calibrate(&parallel, arguments->study, text, &arguments->sets, speed)
-          : status_set(STATUS_USAGE, "a calibration runs on one rank: thompson plan without mpiexec or srun");
+          : status_set(STATUS_USAGE,
+                       "a calibration runs on one rank: run thompson plan without mpiexec or srun");
   return app_end_parallel(status);
 }
 
@@ -375,12 +376,12 @@ static Status app_plan_study(const Arguments *arguments, const char *text, int a
 }
 
 Status app_plan(int argc, char **argv) {
-  static const struct argp argp = {
-      .options = options,
-      .parser = plan_parse,
-      .args_doc = "STUDY.yaml",
-      .doc = "Show the tasks and the estimated cost of a study, and its keys. Runs nothing, but "
-             "for the seconds of --calibrate and --slurm."};
+  static const struct argp argp = {.options = options,
+                                   .parser = plan_parse,
+                                   .args_doc = "STUDY.yaml",
+                                   .doc =
+                                       "Show the tasks and the estimated cost of a study, and its keys. Runs "
+                                       "nothing, except for a few seconds with --calibrate or --slurm."};
   Arguments arguments = {0};
   SCOPED(char *, text, memory_free_text);
   app_parse(&argp, argc, argv, &arguments);

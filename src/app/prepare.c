@@ -25,15 +25,15 @@ typedef struct {
 enum { KEY_SEED = 256, KEY_OPTION };
 
 static const struct argp_option options[] = {
-    {"output", 'o', "FILE", 0, "embedding file to write (needed)", 0},
+    {"output", 'o', "FILE", 0, "required: embedding file to write", 0},
     {"seed", KEY_SEED, "N", 0, "seed (default: 1)", 0},
     {"option", KEY_OPTION, "KEY=VALUE", 0, "an option of the data set, see below", 0},
     {0}};
 
-static void take_set(Arguments *arguments, const char *text, struct argp_state *state) {
+static void app_prepare_take_set(Arguments *arguments, const char *text, struct argp_state *state) {
   for (int s = 0; s < SETS; s++)
     if (strcmp(text, sets[s].name) == 0) arguments->set = s;
-  if (arguments->set < 0) argp_error(state, "'%s' is not a data set; there are movielens and mnist", text);
+  if (arguments->set < 0) argp_error(state, "unknown data set '%s'; allowed: movielens, mnist", text);
 }
 
 static error_t prepare_parse(int key, char *text, struct argp_state *state) {
@@ -44,15 +44,16 @@ static error_t prepare_parse(int key, char *text, struct argp_state *state) {
   case KEY_OPTION: app_texts_add(state, &arguments->options, text); return 0;
   case ARGP_KEY_ARG:
     if (arguments->set < 0)
-      take_set(arguments, text, state);
+      app_prepare_take_set(arguments, text, state);
     else
       app_texts_add(state, &arguments->inputs, text);
     return 0;
   case ARGP_KEY_END:
-    if (arguments->set < 0) argp_error(state, "which data set? movielens or mnist");
+    if (arguments->set < 0) argp_error(state, "no data set given; allowed: movielens, mnist");
     if (arguments->inputs.count == 0)
-      argp_error(state, "%s: give %s", sets[arguments->set].name, sets[arguments->set].inputs);
-    if (!arguments->output) argp_error(state, "-o FILE is needed");
+      argp_error(state, "%s: no input given; needed: %s", sets[arguments->set].name,
+                 sets[arguments->set].inputs);
+    if (!arguments->output) argp_error(state, "-o FILE is required");
     return 0;
   default: return ARGP_ERR_UNKNOWN;
   }
@@ -88,13 +89,12 @@ static Status app_prepare_data_set(const Arguments *arguments) {
 }
 
 Status app_prepare(int argc, char **argv) {
-  static const struct argp argp = {
-      .options = options,
-      .parser = prepare_parse,
-      .args_doc = "movielens|mnist INPUT...",
-      .doc = "Learn embeddings from a public data set, for problem.family = embedding. "
-             "data/README.md says how to get the sets.",
-      .help_filter = help_with_options};
+  static const struct argp argp = {.options = options,
+                                   .parser = prepare_parse,
+                                   .args_doc = "movielens|mnist INPUT...",
+                                   .doc = "Learn embeddings from a public data set, for problem.family = "
+                                          "embedding. data/README.md says how to get the data.",
+                                   .help_filter = help_with_options};
   Arguments arguments = {.set = -1, .seed = 1};
   app_parse(&argp, argc, argv, &arguments);
   Parallel parallel = app_begin_parallel(&argc, &argv);

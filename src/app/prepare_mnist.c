@@ -23,13 +23,13 @@
 static const double NOISE = 1; /* of the rewards, as in the paper */
 
 const ConfigKey prepare_mnist_keys[] = {
-    {INT("epochs", 1, 100000, "10", "how often the classifier sees the training digits")},
-    {INT("samples", 1, 10000000, "10000", "linear models theta that are fitted")},
+    {INT("epochs", 1, 100000, "10", "number of times the classifier sees the training digits")},
+    {INT("samples", 1, 10000000, "10000", "number of linear models theta to fit")},
     {REAL("ridge", 1e-9, 1e9, "0.1",
-          "penalty on |theta|^2, in units of the mean squared length of the embeddings; a linear model has "
-          "20 points")},
+          "penalty on |theta|^2, in units of the mean squared length of the embeddings; a linear model is "
+          "fitted to 20 points")},
     {WORD("scale", "unit",
-          "unit: mean squared length of the embeddings is 1; none: as the classifier gives them"),
+          "unit: embeddings scaled to a mean squared length of 1; none: as the classifier gives them"),
      .words = "unit none"},
     {.name = NULL}};
 

@@ -96,20 +96,21 @@ static Status prepare_movielens_write_logs(StoreFile *file, int dim, const Ratin
   TRY(store_dimension(file, "observation", (size_t)ratings->count, &axis[0]));
   TRY(store_variable(file, "task", STORE_INT64, 1, axis, "user of the input files", NULL, &variable[0]));
   TRY(store_variable(file, "x", STORE_DOUBLE, 2, axis, "features of the movie", "1", &variable[1]));
-  TRY(store_variable(file, "y", STORE_DOUBLE, 1, axis, "rating less the mean rating", "1", &variable[2]));
+  TRY(store_variable(file, "y", STORE_DOUBLE, 1, axis, "rating minus the mean rating", "1", &variable[2]));
   for (int64_t first = 0; first < ratings->count; first += ROWS)
     TRY(prepare_movielens_write_rows(file, variable, ratings, result, first, task, x, y));
   return STATUS_OK;
 }
 
 const ConfigKey prepare_movielens_keys[] = {
-    {WORD("format", "auto", "form of the ratings; auto: as the first line of each file shows"),
+    {WORD("format", "auto", "format of the ratings; auto: recognised from the first line of each file"),
      .words = RATINGS_FORMATS},
     {WORD("tasks", "movies",
-          "what theta is of: movies, with users as arms, as in the paper; or users, with movies as arms, "
-          "some users held out and the ratings of the others as logs for `train --logs`"),
+          "what each theta belongs to: movies, with users as arms, as in the paper; or users, with movies as "
+          "arms, "
+          "some users held out and the ratings of the others written as logs for `train --logs`"),
      .words = "movies users"},
-    {REAL("test_fraction", 1e-9, 0.999999999, "0.2", "tasks=users: share of the users that are held out")},
+    {REAL("test_fraction", 1e-9, 0.999999999, "0.2", "tasks=users: share of users to hold out")},
     {INT("dimension", 1, 1000, "5", "rank d of the factorisation")},
     {REAL("ridge", 1e-9, 1e9, "1", "penalty on the squared length of every vector")},
     {INT("sweeps", 1, 100000, "50", "sweeps of alternating least squares")},

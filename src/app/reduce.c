@@ -31,8 +31,8 @@ static Status app_reduce_report(const Study *study, const char *directory, const
   printf("\n%d tasks done, %d failed, %d not run\n", counts->ok, counts->failed, counts->missing);
   if (counts->damaged > 0)
     return status_set(STATUS_TASKS_FAILED,
-                      "%d records of tasks cannot be read; results of the others written; `thompson run "
-                      "--resume` runs them again",
+                      "%d task records cannot be read; results of the others written; `thompson run "
+                      "--resume` runs these tasks again",
                       counts->damaged);
   if (counts->failed > 0)
     return status_set(STATUS_TASKS_FAILED, "%d tasks failed; results written", counts->failed);

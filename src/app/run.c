@@ -76,16 +76,17 @@ static const struct argp_option options[] = {
     {"output", 'o', "DIR", 0, "results folder (default: results/NAME)", 0},
     {"set", KEY_SET, "KEY=VALUE", 0, "change a key of the study; a list makes a sweep", 0},
     {"seed", KEY_SEED, "N", 0, "the study's seed", 0},
-    {"resume", KEY_RESUME, NULL, 0, "go on with what the folder holds", 0},
+    {"resume", KEY_RESUME, NULL, 0, "continue with what the folder holds", 0},
     {"overwrite", KEY_OVERWRITE, NULL, 0, "replace what the folder holds", 0},
     {"fail-fast", KEY_FAIL_FAST, NULL, 0, "the same as --max-failures 0", 0},
     {"max-failures", KEY_MAX_FAILURES, "N", 0,
-     "begin no task after more than N have failed; running tasks get 7 more seconds", 0},
+     "start no task once more than N have failed; running tasks get 7 more seconds", 0},
     {"time-limit", KEY_TIME_LIMIT, "SECONDS", 0,
-     "end after this time, beginning nothing that will not fit; exit 75", 0},
+     "stop after this time and start nothing that would not finish in it; exit status 75", 0},
     {"task-timeout", KEY_TASK_TIMEOUT, "SECONDS", 0,
-     "run every task in a process of its own; one that takes longer than this, or crashes, has failed", 0},
-    {"shard", KEY_SHARD, "I/N", 0, "run part I (from 0) of N only; `thompson reduce DIR` ends them", 0},
+     "run every task in its own process; a task that takes longer than this, or crashes, has failed", 0},
+    {"shard", KEY_SHARD, "I/N", 0, "run only part I (from 0) of N; `thompson reduce DIR` combines the parts",
+     0},
     {"progress", KEY_PROGRESS, "MODE", 0, "auto, plain or none", 0},
     {0}};
 
@@ -101,7 +102,7 @@ static ProgressMode parse_progress(struct argp_state *state, const char *text) {
   static const char *const words[] = {"auto", "plain", "none"};
   for (int i = 0; i < 3; i++)
     if (strcmp(text, words[i]) == 0) return (ProgressMode)i;
-  argp_error(state, "--progress: '%s' is none of auto, plain, none", text);
+  argp_error(state, "--progress: unknown value '%s'; allowed: auto, plain, none", text);
   return PROGRESS_AUTO;
 }
 
@@ -131,7 +132,7 @@ static error_t run_parse(int key, char *text, struct argp_state *state) {
   case ARGP_KEY_END:
     app_need(state, arguments->study, "study file");
     if (arguments->resume && arguments->overwrite)
-      argp_error(state, "--resume and --overwrite exclude each other");
+      argp_error(state, "--resume and --overwrite cannot be combined");
     if (arguments->tasks.shards > 1 && arguments->overwrite)
       argp_error(state, "--overwrite would remove what other shards have done; remove the folder first");
     return 0;
@@ -194,24 +195,24 @@ static Status app_run_write_results(const Parallel *parallel, const Study *study
   return parallel_agree(parallel, status);
 }
 
-static bool too_many_failed(const TasksOutcome *outcome, int64_t max_failures) {
+static bool app_run_has_too_many_failed(const TasksOutcome *outcome, int64_t max_failures) {
   return max_failures >= 0 && outcome->failed > max_failures;
 }
 
-static Status judge_outcome(const TasksOutcome *outcome, int lost, int64_t max_failures,
-                            const char *directory) {
+static Status app_run_judge_outcome(const TasksOutcome *outcome, int lost, int64_t max_failures,
+                                    const char *directory) {
   long long failed = outcome->failed, left = outcome->left;
-  if (left > 0 && !too_many_failed(outcome, max_failures))
+  if (left > 0 && !app_run_has_too_many_failed(outcome, max_failures))
     return status_set(
         STATUS_STOPPED, "stopped early: %lld tasks left in %s%s; run again with --resume", left, directory,
-        outcome->here > 0 ? "" : ", not one was done in this job (more time or a smaller block?)");
+        outcome->here > 0 ? "" : ", none was done in this job (try more time or a smaller block)");
   if (lost > 0)
     return status_set(STATUS_TASKS_FAILED,
                       "%d finished tasks in %s can no longer be read; run again with --resume", lost,
                       directory);
   if (failed > 0)
     return status_set(STATUS_TASKS_FAILED, "%lld tasks failed%s; run again with --resume to try them again",
-                      failed, left > 0 ? ", the rest was not begun" : "");
+                      failed, left > 0 ? ", the rest were not started" : "");
   return STATUS_OK;
 }
 
@@ -221,9 +222,9 @@ static Status judge_outcome(const TasksOutcome *outcome, int lost, int64_t max_f
 static Status app_run_conclude(Status finished, const TasksOutcome *outcome, int lost, int64_t max_failures,
                                const char *directory) {
   char kept[1024];
-  if (finished == STATUS_OK) return judge_outcome(outcome, lost, max_failures, directory);
+  if (finished == STATUS_OK) return app_run_judge_outcome(outcome, lost, max_failures, directory);
   snprintf(kept, sizeof kept, "%s", status_message());
-  Status status = judge_outcome(outcome, lost, max_failures, directory);
+  Status status = app_run_judge_outcome(outcome, lost, max_failures, directory);
   if (status == STATUS_OK) return status_set(finished, "%s", kept);
   if (app_speaks) fprintf(stderr, "%s\n", kept);
   return status;
@@ -232,9 +233,9 @@ static Status app_run_conclude(Status finished, const TasksOutcome *outcome, int
 static Status app_run_check_lock(const Parallel *parallel, const char *directory) {
   Status status = STATUS_OK;
   if (lock_lost(lock))
-    status = status_set(STATUS_FILE,
-                        "%s: another job took this folder over while this one was frozen, or it is gone",
-                        directory);
+    status = status_set(
+        STATUS_FILE, "%s: another job took over this folder while this job was frozen, or the folder is gone",
+        directory);
   return parallel_agree(parallel, status);
 }
 
@@ -261,7 +262,7 @@ static Status run_and_reduce(const Parallel *parallel, const Study *study, Argum
   TasksOutcome outcome;
   int lost = 0;
   TRY(app_run_all_tasks(parallel, study, arguments, &outcome));
-  const bool stopped = outcome.left > 0 && !too_many_failed(&outcome, max_failures);
+  const bool stopped = outcome.left > 0 && !app_run_has_too_many_failed(&outcome, max_failures);
   Status finished = STATUS_OK;
   if (arguments->tasks.shards == 1 && !stopped)
     finished = app_run_write_results(parallel, study, directory, outcome.left, &lost);
@@ -306,12 +307,11 @@ Status app_run(int argc, char **argv) {
       .options = options,
       .parser = run_parse,
       .args_doc = "STUDY.yaml",
-      .doc =
-          "Run a study, alone or under mpiexec or srun.\vResults go to DIR/results.nc; finished tasks are "
-          "kept, so a killed job continues with --resume on any number of ranks. Where Open MPI's mpiexec "
-          "refuses root, set OMPI_ALLOW_RUN_AS_ROOT=1 and OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 (`source "
-          "jobs/environment.sh` does). SIGTERM, SIGUSR1 and SIGUSR2, --time-limit and Slurm's end of the job "
-          "end the run early and keep what is finished (exit status 75)."};
+      .doc = "Run a study, alone or under mpiexec or srun.\vResults go to DIR/results.nc; finished tasks are "
+             "kept, so a killed job continues with --resume on any number of ranks. If Open MPI's mpiexec "
+             "refuses to run as root, set OMPI_ALLOW_RUN_AS_ROOT=1 and OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "
+             "(`source jobs/environment.sh` does). SIGTERM, SIGUSR1 and SIGUSR2, --time-limit and the end of "
+             "the Slurm job stop the run early and keep what is finished (exit status 75)."};
   Arguments arguments = {
       .tasks = {.max_failures = -1, .shards = 1, .stop = stop_asked, .time_left = app_run_time_left}};
   app_parse(&argp, argc, argv, &arguments);

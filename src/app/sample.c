@@ -28,12 +28,12 @@ typedef struct {
 enum { KEY_PRIOR = 256, KEY_DATA, KEY_RECENT, KEY_SAMPLER, KEY_LIKELIHOOD, KEY_NOISE, KEY_SEED, KEY_OPTION };
 
 static const struct argp_option options[] = {
-    {"prior", KEY_PRIOR, "FILE", 0, "required: prior file, written by `train` or by yourself", 0},
+    {"prior", KEY_PRIOR, "FILE", 0, "required: prior file, written by `train` or by you", 0},
     {"data", KEY_DATA, "FILE", 0,
-     "required: history; CSV with header x1,...,xd,y, or NetCDF x(observation, dim), y(observation)", 0},
+     "required: history, as CSV with header x1,...,xd,y, or NetCDF x(observation, dim), y(observation)", 0},
     {"recent", KEY_RECENT, "FILE", 0,
-     "logs of other tasks than the prior was learned from, as of `train --logs`: the weight of the guard "
-     "(--option guard=0.2) is learned from them",
+     "logs of tasks other than those the prior was learned from, in the format of `train --logs`: the weight "
+     "of the guard (--option guard=0.2) is learned from them",
      0},
     {"sampler", KEY_SAMPLER, "NAME", 0, "required: posterior sampler; see `thompson list samplers`", 0},
     {"likelihood", KEY_LIKELIHOOD, "NAME", 0, "likelihood (default: gaussian)", 0},
@@ -58,7 +58,9 @@ static error_t sample_parse(int key, char *text, struct argp_state *state) {
   case KEY_NOISE: arguments->noise = app_real(state, "--noise", text, 1e-12, 1e6); return 0;
   case KEY_SEED: arguments->seed = (uint64_t)app_integer(state, "--seed", text, 0, 1LL << 53); return 0;
   case KEY_OPTION: app_texts_add(state, &arguments->options, text); return 0;
-  case ARGP_KEY_ARG: argp_error(state, "'%s': everything is given by options", text); return 0;
+  case ARGP_KEY_ARG:
+    argp_error(state, "unexpected argument '%s': everything is given by options", text);
+    return 0;
   case ARGP_KEY_END:
     if (!arguments->prior || !arguments->data || !arguments->sampler)
       argp_error(state, "%s is required: give --prior, --data and --sampler",
@@ -82,7 +84,7 @@ static Status find_methods(const Arguments *arguments, const SamplerOps **sample
     return status_prefix(STATUS_INPUT, "--likelihood: ");
   }
   if (arguments->noise > 0 && !likelihood->ops->quadratic)
-    return status_set(STATUS_USAGE, "--noise is of Gaussian rewards; --likelihood %s has none",
+    return status_set(STATUS_USAGE, "--noise is for Gaussian rewards; --likelihood %s has no noise",
                       likelihood->ops->name);
   return STATUS_OK;
 }
@@ -98,11 +100,12 @@ static Status app_sample_take_auto(Arena *memory, Arguments *arguments) {
   return status == STATUS_OK ? status : status_prefix(status, "%s: ", arguments->prior);
 }
 
-static Status check_rewards(const Arguments *arguments, const Likelihood *likelihood,
-                            const Observations *observations) {
+static Status app_sample_check_rewards(const Arguments *arguments, const Likelihood *likelihood,
+                                       const Observations *observations) {
   for (int row = 0; row < observations->rows; row++)
     if (!likelihood->ops->admits(observations->rewards[row]))
-      return status_set(STATUS_INPUT, "%s: the reward of observation %d is %g; with likelihood %s it is %s",
+      return status_set(STATUS_INPUT,
+                        "%s: the reward of observation %d is %g; allowed with likelihood %s: %s",
                         arguments->data, row + 1, observations->rewards[row], likelihood->ops->name,
                         likelihood->ops->rewards);
   return STATUS_OK;
@@ -141,7 +144,7 @@ static Status app_sample_observe(const Arguments *arguments, int d, History *his
   if (observations.rows > 0 && observations.d != d)
     return status_set(STATUS_INPUT, "%s: features in %d dimensions, but the prior %s has %d", arguments->data,
                       observations.d, arguments->prior, d);
-  TRY(check_rewards(arguments, history->likelihood, &observations));
+  TRY(app_sample_check_rewards(arguments, history->likelihood, &observations));
   for (int row = 0; row < observations.rows; row++) {
     history_record(history, NULL, observations.features + (size_t)row * (size_t)d,
                    observations.rewards + row);
@@ -196,7 +199,7 @@ static void app_sample_print_summary(const Arguments *arguments, int d, const do
     printf("  %-6d %12.5g %12.5g\n", i + 1, mean, sqrt(variance));
   }
   if (findings->learned)
-    printf("noise %.6g, which the prior learned from logs; --noise S sets another\n", findings->noise);
+    printf("noise %.6g, learned from logs with the prior; --noise S sets another\n", findings->noise);
   if (findings->marginal)
     printf("log marginal likelihood of the history %.6g, error about %.2g\n", findings->log_marginal,
            findings->error);
@@ -305,8 +308,9 @@ static Status app_sample_learn_guard(const Arguments *arguments, const Likelihoo
   Logs all, tasks;
   if (!arguments->recent) return STATUS_OK;
   if (config_is(config, "guard", "study") || !(guard_asked(config) > 0))
-    return status_set(STATUS_INPUT, "--recent learns the weight of a guard, and has to know what to expect "
-                                    "of it: --option guard=0.2");
+    return status_set(
+        STATUS_INPUT,
+        "--recent learns the weight of a guard and needs a weight to start from: --option guard=0.2");
   TRY(prior_check_guard(prior));
   TRY(logs_read(&scratch, arguments->recent, likelihood, false, NULL, &all));
   if (all.d != prior->d)
@@ -316,7 +320,7 @@ static Status app_sample_learn_guard(const Arguments *arguments, const Likelihoo
   const double before = guard_asked(config);
   prior->guard = (PriorGuard){.weight = before, .width = WIDE_WIDTH, .shrink = 1, .tasks = tasks.tasks};
   TRY(wide_learn(prior_stand_in(prior), prior->guard.width, &tasks, &prior->guard.weight));
-  printf("%s: %d tasks take the weight of the guard from %.3g to %.3g\n", arguments->recent, tasks.tasks,
+  printf("%s: %d tasks change the weight of the guard from %.3g to %.3g\n", arguments->recent, tasks.tasks,
          before, prior->guard.weight);
   return STATUS_OK;
 }

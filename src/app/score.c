@@ -19,30 +19,32 @@ enum { KEY_PROBLEM = 256, KEY_EXPORT, KEY_DRAWS, KEY_LIST, KEY_REFERENCE };
 static const struct argp_option options[] = {
     {"list", KEY_LIST, NULL, 0, "list the problems", 0},
     {"export", KEY_EXPORT, "DIR", 0,
-     "write priors and histories, as NetCDF and CSV, to a new folder: of all problems, or of --problem", 0},
+     "write priors and histories, as NetCDF and CSV, to a new folder, for all problems or for --problem", 0},
     {"problem", KEY_PROBLEM, "NAME", 0,
-     "a problem of the list; or a Gaussian or mixture prior file, whose problem has Gaussian rewards of "
+     "a problem from the list; or a Gaussian or mixture prior file, for a problem with Gaussian rewards and "
      "noise 1",
      0},
     {"draws", KEY_DRAWS, "FILE", 0,
      "draws to score: NetCDF theta(history, draw, dim), histories in the order of the export; with "
-     "--reference theta(draw, dim)",
+     "--reference, theta(draw, dim)",
      0},
     {"reference", KEY_REFERENCE, "FILE", 0,
-     "draws of the same posterior by whatever is trusted, NetCDF theta(draw, dim) or CSV without header, to "
-     "compare with",
+     "draws from the same posterior by a method that you trust, to compare with: NetCDF theta(draw, dim) or "
+     "CSV without header",
      0},
     {"json", 'j', NULL, 0, "as JSON", 0},
     {0}};
 
 static void app_score_check_arguments(const Arguments *arguments, struct argp_state *state) {
   if (arguments->list + (arguments->export != NULL) + (arguments->draws != NULL) != 1)
-    argp_error(state, "one of --list, --export DIR, and --problem NAME --draws FILE or --reference FILE "
-                      "--draws FILE is needed");
+    argp_error(
+        state,
+        "give one of --list, --export DIR, --problem NAME --draws FILE, or --reference FILE --draws FILE");
   if (arguments->draws && !arguments->problem == !arguments->reference)
-    argp_error(state, "--draws needs --problem NAME or --reference FILE, and not both");
+    argp_error(state, "--draws needs either --problem NAME or --reference FILE, not both");
   if (arguments->reference && !arguments->draws) argp_error(state, "--reference needs --draws FILE");
-  if (arguments->list && arguments->problem) argp_error(state, "--list has all problems; without --problem");
+  if (arguments->list && arguments->problem)
+    argp_error(state, "--list shows all problems; leave out --problem");
   if (arguments->export && arguments->json) argp_error(state, "--json is for --list and --draws");
 }
 
@@ -55,14 +57,18 @@ static error_t score_parse(int key, char *text, struct argp_state *state) {
   case KEY_EXPORT: app_take_output(state, &arguments->export, text); return 0;
   case KEY_DRAWS: arguments->draws = text; return 0;
   case KEY_REFERENCE: arguments->reference = text; return 0;
-  case ARGP_KEY_ARG: argp_error(state, "'%s': everything is given by options", text); return 0;
+  case ARGP_KEY_ARG:
+    argp_error(state, "unexpected argument '%s': everything is given by options", text);
+    return 0;
   case ARGP_KEY_END: app_score_check_arguments(arguments, state); return 0;
   default: return ARGP_ERR_UNKNOWN;
   }
 }
 
 /* Returns the number, or null if it is not finite. */
-static json_t *finite_json(double value) { return isfinite(value) ? json_real(value) : json_null(); }
+static json_t *app_score_finite_json(double value) {
+  return isfinite(value) ? json_real(value) : json_null();
+}
 
 /* ---- problems */
 
@@ -130,14 +136,15 @@ static Status export_problems(const char *directory, const Packs *packs) {
     TRY(score_export(&packs->packs[i], directory));
     printf("%s/%s: %d histories\n", directory, packs->packs[i].name, packs->packs[i].histories);
   }
-  printf("%s/README.md says what is to be drawn\n", directory);
+  printf("%s/README.md says what to draw\n", directory);
   return STATUS_OK;
 }
 
 /* ---- a score */
 
 static json_t *mean_json(ScoreMean mean) {
-  return json_pack("{s:o, s:o}", "mean", finite_json(mean.mean), "se", finite_json(mean.se));
+  return json_pack("{s:o, s:o}", "mean", app_score_finite_json(mean.mean), "se",
+                   app_score_finite_json(mean.se));
 }
 
 static json_t *row_json(const ScoreRow *row) {
@@ -156,11 +163,11 @@ static void score_json(const Arguments *arguments, const Pack *pack, const Score
   for (int r = 0; r < SCORE_RANKS; r++) {
     char name[64];
     snprintf(name, sizeof name, "%s_p_value", score_rank_names[r]);
-    json_object_set_new(root, name, finite_json(score->rank_p[r]));
+    json_object_set_new(root, name, app_score_finite_json(score->rank_p[r]));
     snprintf(name, sizeof name, "%s_p_value_exact", score_rank_names[r]);
-    json_object_set_new(root, name, finite_json(score->rank_p_exact[r]));
+    json_object_set_new(root, name, app_score_finite_json(score->rank_p_exact[r]));
   }
-  json_object_set_new(root, "even_p_value", finite_json(score->even_p));
+  json_object_set_new(root, "even_p_value", app_score_finite_json(score->even_p));
   json_object_set_new(root, "too_even", json_boolean(score->even_p < SCORE_TOO_EVEN));
   json_object_set_new(root, "by_observations", rows);
   app_print_json(root, 6);
@@ -192,16 +199,16 @@ static void score_text(const Arguments *arguments, const Pack *pack, const Score
   printf("\ndistance over floor, mean of the rows: %.3f, se %.3f (exact draws: 1)\n", score->ratio.mean,
          score->ratio.se);
   if (score->even_p < SCORE_TOO_EVEN)
-    printf("these draws are more even than independent draws are (p = %.2g that exact ones have so low a "
-           "ratio): quasi-random or balanced, so that the ratio does not say how near they are\n",
+    printf("these draws are more even than independent draws (p = %.2g that exact draws have so low a "
+           "ratio): quasi-random or balanced, so the ratio does not say how close they are\n",
            score->even_p);
   static const char *const ranks[SCORE_RANKS] = {"theta* in a random direction", "|theta*|",
                                                  "the likelihood of theta*"};
   for (int r = 0; r < SCORE_RANKS; r++)
     printf("ranks of %s among the draws: p = %.3g that they are uniform (exact draws: %.3g)\n", ranks[r],
            score->rank_p[r], score->rank_p_exact[r]);
-  printf("floor: the same of other exact draws; modes: total variation of the mode weights; "
-         "se: over histories\n");
+  printf("floor: the same for other exact draws; modes: total variation of the mode weights; se: over "
+         "histories\n");
 }
 
 static Status score_file(const Arguments *arguments, const Pack *pack) {
@@ -218,19 +225,20 @@ static Status score_file(const Arguments *arguments, const Pack *pack) {
 
 static json_t *distance_json(const ScoreDistance *distance) {
   return json_pack("{s:i, s:o, s:o, s:o}", "points", distance->points, "distance",
-                   finite_json(distance->distance), "floor", finite_json(distance->floor), "ratio",
-                   finite_json(distance->distance / distance->floor));
+                   app_score_finite_json(distance->distance), "floor", app_score_finite_json(distance->floor),
+                   "ratio", app_score_finite_json(distance->distance / distance->floor));
 }
 
 static void reference_json(const Arguments *arguments, int d, int n, int m, const ScoreReference *score) {
   app_print_json(json_pack("{s:s, s:s, s:i, s:i, s:i, s:o, s:o, s:o, s:i, s:o, s:o, s:o, s:o}", "draws",
                            arguments->draws, "reference", arguments->reference, "dimension", d, "draws_count",
                            n, "reference_count", m, "sliced_wasserstein", distance_json(&score->sliced),
-                           "emd", distance_json(&score->emd), "mean_error", finite_json(score->mean_error),
-                           "mean_error_dimension", score->mean_error_at + 1, "sd_ratio_low",
-                           finite_json(score->sd_low), "sd_ratio_high", finite_json(score->sd_high),
-                           "distinct", finite_json(score->distinct), "reference_distinct",
-                           finite_json(score->reference_distinct)),
+                           "emd", distance_json(&score->emd), "mean_error",
+                           app_score_finite_json(score->mean_error), "mean_error_dimension",
+                           score->mean_error_at + 1, "sd_ratio_low", app_score_finite_json(score->sd_low),
+                           "sd_ratio_high", app_score_finite_json(score->sd_high), "distinct",
+                           app_score_finite_json(score->distinct), "reference_distinct",
+                           app_score_finite_json(score->reference_distinct)),
                  6);
 }
 
@@ -301,8 +309,8 @@ Status app_score(int argc, char **argv) {
       .args_doc = "--list | --export DIR | --problem NAME --draws FILE | --reference FILE --draws FILE",
       .doc = "Score posterior draws, whatever made them: their distance to exact draws over the Monte-Carlo "
              "floor, mode weights and calibration, on a frozen pack of problems whose exact posteriors can "
-             "be drawn from. The true parameters are not exported. With --reference the exact draws are "
-             "yours. Under mpiexec the first rank does it all."};
+             "be drawn from. The true parameters are not exported. With --reference you provide the exact "
+             "draws. Under mpiexec the first rank does all the work."};
   Arguments arguments = {0};
   app_parse(&argp, argc, argv, &arguments);
   Parallel parallel = app_begin_parallel(&argc, &argv);

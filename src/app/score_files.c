@@ -24,7 +24,7 @@ Status score_folder(const char *directory) {
     empty = strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0;
   closedir(folder);
   if (empty) return STATUS_OK;
-  return status_set(STATUS_FILE, "%s is not empty; an export takes a new folder or an empty one", directory);
+  return status_set(STATUS_FILE, "%s is not empty; an export needs a new or empty folder", directory);
 }
 
 /* ---- text files */
@@ -55,7 +55,7 @@ static const char README[] =
     "Written by `%s`.\n"
     "Each folder is one problem: a prior, and histories of observations of an unknown theta that was drawn "
     "from it.\n"
-    "For every history draw theta from its posterior, and let the program score the draws:\n"
+    "For every history, draw theta from its posterior, and let the program score the draws:\n"
     "\n"
     "    thompson score --problem NAME --draws draws.nc\n"
     "\n"
@@ -63,18 +63,18 @@ static const char README[] =
     "|---|---|\n"
     "| `prior.nc` | a mixture of Gaussians: `weight(component)`, `mean(component, dim)`, "
     "`covariance(component, dim, dim2)` |\n"
-    "| `prior.csv` | the same, a component in each row, the covariance row by row |\n"
-    "| `histories.nc` | all histories: `x(history, observation, dim)`, `y(history, observation)`, NaN behind "
-    "the `observations(history)` that a history has; attributes `likelihood`, `noise` |\n"
-    "| `history_000.csv` | history 0 alone, an observation in each row, as `thompson sample --data` takes it "
+    "| `prior.csv` | the same, one component per row, the covariance row by row |\n"
+    "| `histories.nc` | all histories: `x(history, observation, dim)`, `y(history, observation)`, NaN after "
+    "the first `observations(history)` of a history; attributes `likelihood`, `noise` |\n"
+    "| `history_000.csv` | history 0 alone, one observation per row, as `thompson sample --data` expects it "
     "|\n"
     "\n"
     "With likelihood `gaussian` y is N(x' theta, noise^2); with `logistic` it is 1 with probability 1 / (1 + "
     "exp(-x' theta)) and 0 otherwise.\n"
-    "Where covariances are 0 (attribute `prior` is `ising`) the components are points.\n"
+    "If covariances are 0 (attribute `prior` is `ising`), the components are points.\n"
     "\n"
     "`draws.nc` is a NetCDF file with `theta(history, draw, dim)`: histories in the order of `histories.nc`, "
-    "and as many independent draws of each as the table says; of more, the first ones are scored.\n"
+    "with the number of independent draws that the table lists; if there are more, the first are scored.\n"
     "\n"
     "| problem | d | likelihood | noise | histories | draws | what it is |\n"
     "|---|---|---|---|---|---|---|\n";
@@ -201,7 +201,7 @@ static Status app_score_fill_histories(const Pack *pack, StoreFile *file) {
   return store_put(file, id[2], observations);
 }
 
-static Status export_prior(const Pack *pack, const char *folder) {
+static Status app_score_export_prior(const Pack *pack, const char *folder) {
   SCRATCH_ARENA(scratch);
   const char *path;
   Mixture prior;
@@ -233,7 +233,7 @@ Status score_export(const Pack *pack, const char *directory) {
   const char *folder;
   TRY(arena_print(&scratch, &folder, "%s/%s", directory, pack->name));
   TRY(app_score_make_folder(folder));
-  TRY(export_prior(pack, folder));
+  TRY(app_score_export_prior(pack, folder));
   return app_score_export_histories(pack, folder);
 }
 
@@ -250,7 +250,7 @@ static Status app_score_check_order(Arena *scratch, const Pack *pack, StoreFile 
   for (int h = 0; h < pack->histories; h++)
     if (number[h] != h)
       return status_set(STATUS_INPUT,
-                        "%s: 'history' has %lld at place %d; draws stand in the order of the export",
+                        "%s: 'history' is %lld at position %d; draws must be in the order of the export",
                         store_path(file), (long long)number[h], h);
   return STATUS_OK;
 }
@@ -262,8 +262,8 @@ static Status app_score_check_shape(const Pack *pack, StoreFile *file, size_t sh
     return status_set(STATUS_INPUT, "%s: 'theta' has %zu histories; problem %s has %d", store_path(file),
                       shape[0], pack->name, pack->histories);
   if (shape[1] < (size_t)pack->draws)
-    return status_set(STATUS_INPUT, "%s: 'theta' has %zu draws of each history; %d are needed",
-                      store_path(file), shape[1], pack->draws);
+    return status_set(STATUS_INPUT, "%s: 'theta' has %zu draws per history; %d are needed", store_path(file),
+                      shape[1], pack->draws);
   if (shape[2] != (size_t)pack->problem.d)
     return status_set(STATUS_INPUT, "%s: 'theta' has %zu dimensions; problem %s has %d", store_path(file),
                       shape[2], pack->name, pack->problem.d);

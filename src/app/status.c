@@ -172,12 +172,12 @@ static void print_settings(const Overview *overview) {
     int worst = app_status_worst_policy(overview, moments);
     printf("  %s: ", study->file->setting_labels[s]);
     if (worst < 0)
-      printf(overview->setting[s].done + overview->setting[s].failed > 0 ? "none yet" : "not begun");
+      printf(overview->setting[s].done + overview->setting[s].failed > 0 ? "none yet" : "not started");
     else
       printf("%.3g (%s, %lld runs)", moments_se(moments[worst]), study->file->policies[worst].label,
              (long long)moments[worst].n);
     if (study->runs.adaptive)
-      printf(app_status_has_ended(overview, s) ? "; ended with %lld runs" : "; %lld runs asked for",
+      printf(app_status_has_ended(overview, s) ? "; ended with %lld runs" : "; %lld runs requested",
              (long long)runs_in_blocks(&study->runs, at->wanted));
     printf("\n");
   }
@@ -188,18 +188,18 @@ static void status_print_text(const Overview *overview) {
   printf("%d tasks: %d done, %d failed, %d left\n", all->tasks, all->done, all->failed,
          app_status_tasks_left(all));
   if (overview->seconds_per_task >= 0)
-    printf("%.3g seconds a task, about %.0f seconds left at that speed\n", overview->seconds_per_task,
+    printf("%.3g seconds per task, about %.0f seconds left at that speed\n", overview->seconds_per_task,
            overview->seconds_left);
   print_settings(overview);
 }
 
 Status app_status(int argc, char **argv) {
-  static const struct argp argp = {.options = options,
-                                   .parser = status_parse,
-                                   .args_doc = "DIR",
-                                   .doc = "Tell what is done, failed and left in a results folder, and how "
-                                          "large standard errors are now. With "
-                                          "an adaptive number of runs, `left` is of the present wave."};
+  static const struct argp argp = {
+      .options = options,
+      .parser = status_parse,
+      .args_doc = "DIR",
+      .doc = "Show what is done, failed and left in a results folder, and how large standard errors are now. "
+             "With an adaptive number of runs, `left` counts only the current wave."};
   Arguments arguments = {0};
   Overview overview;
   app_parse(&argp, argc, argv, &arguments);

@@ -248,7 +248,7 @@ static Status bench_measure_case(Case *c, const char *directory, Throughput *out
                       .draw_flops = NAN,
                       .draw_of_peak = NAN};
   if (c->problem.rounds < 2)
-    return status_set(STATUS_INPUT, "key 'problem.rounds': a measurement takes 2 or more");
+    return status_set(STATUS_INPUT, "key 'problem.rounds': a measurement needs 2 or more");
   TRY(belief_create(setting, c->policy, &c->problem, c->task.replicate, &c->belief));
   TRY(belief_prior(&c->memory, &c->belief, &c->problem, directory, &c->prior));
   const PriorFit *fit = &c->belief.fit;

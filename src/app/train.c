@@ -40,20 +40,20 @@ static const struct argp_option options[] = {
      "dim), y(observation)",
      0},
     {"likelihood", KEY_LIKELIHOOD, "NAME", 0,
-     "of the rewards in logs, or of the tasks of --theta with --family auto: gaussian (default), logistic, "
-     "poisson",
+     "likelihood of the rewards in logs, or in the tasks of --theta with --family auto: gaussian (default), "
+     "logistic, poisson",
      0},
     {"noise", KEY_NOISE, "S|estimate", 0,
-     "standard deviation of Gaussian rewards in logs (default: estimate, learned with the prior), or of the "
+     "standard deviation of Gaussian rewards in logs (default: estimate, learned with the prior), or in the "
      "tasks of --theta with --family auto (default: 1)",
      0},
     {"observations", KEY_OBSERVATIONS, "N[,N..]", 0,
-     "of the tasks of --theta with --family auto, before draws are scored: up to three numbers that rise "
-     "(default: 5,50,500)",
+     "observations of a task of --theta with --family auto before draws are scored: up to three increasing "
+     "numbers (default: 5,50,500)",
      0},
     {"family", KEY_FAMILY, "NAME", 0,
-     "family of the prior, see `thompson list priors`, or auto: the one, with a sampler, whose posterior "
-     "draws are best on held-out tasks (default: diffusion)",
+     "family of the prior, see `thompson list priors`, or auto: the family and sampler whose posterior draws "
+     "are best on held-out tasks (default: diffusion)",
      0},
     {"output", 'o', "FILE", 0, "prior file (default: prior.nc)", 0},
     {"seed", KEY_SEED, "N", 0, "seed of the fit (default: the study's, or 1)", 0},
@@ -65,12 +65,12 @@ static const struct argp_option options[] = {
 static void app_train_check_noise(struct argp_state *state, Arguments *arguments) {
   const char *noise = arguments->noise;
   if (noise && arguments->likelihood && !arguments->likelihood->quadratic)
-    argp_error(state, "--noise is of Gaussian rewards; --likelihood %s has none",
+    argp_error(state, "--noise is for Gaussian rewards; --likelihood %s has no noise",
                arguments->likelihood->name);
   if (noise && strcmp(noise, "estimate") != 0)
     arguments->sigma = app_real(state, "--noise", noise, 1e-40, 1e40);
   else if (noise && arguments->theta)
-    argp_error(state, "--noise estimate is of --logs; --family auto simulates tasks and needs a number");
+    argp_error(state, "--noise estimate needs --logs; --family auto simulates tasks and needs a number");
 }
 
 static void app_train_parse_observations(struct argp_state *state, Arguments *arguments, const char *text) {
@@ -84,7 +84,7 @@ static void app_train_parse_observations(struct argp_state *state, Arguments *ar
     snprintf(part, sizeof part, "%.*s", (int)length, at);
     const int size = (int)app_integer(state, "--observations", part, 1, MOST);
     if (arguments->sizes > 0 && size <= arguments->size[arguments->sizes - 1])
-      argp_error(state, "--observations %s: the numbers must rise", text);
+      argp_error(state, "--observations %s: the numbers must increase", text);
     arguments->size[arguments->sizes++] = size;
     at += length;
     if (*at == '\0') return;
@@ -95,9 +95,9 @@ static void app_train_parse_observations(struct argp_state *state, Arguments *ar
 static void app_train_check_tasks(struct argp_state *state, const Arguments *arguments) {
   const bool simulated = arguments->theta && arguments->family == &prior_auto;
   if (!arguments->logs && !simulated && (arguments->likelihood || arguments->noise))
-    argp_error(state, "--likelihood and --noise are of --logs");
+    argp_error(state, "--likelihood and --noise need --logs, or --theta with --family auto");
   if (!simulated && arguments->sizes > 0)
-    argp_error(state, "--observations is of --theta with --family auto");
+    argp_error(state, "--observations needs --theta with --family auto");
 }
 
 static error_t train_parse(int key, char *text, struct argp_state *state) {
@@ -134,7 +134,7 @@ static error_t train_parse(int key, char *text, struct argp_state *state) {
 }
 
 /* Turns --option KEY=VALUE into --set prior.KEY=VALUE for a study. */
-static Status study_sets(Arena *memory, const Arguments *arguments, AppTexts *sets) {
+static Status app_train_study_sets(Arena *memory, const Arguments *arguments, AppTexts *sets) {
   sets->count = arguments->options.count;
   for (int i = 0; i < sets->count; i++)
     TRY(arena_print(memory, &sets->texts[i], "prior.%s", arguments->options.texts[i]));
@@ -148,7 +148,7 @@ static Status app_train_from_study(Arguments *arguments, Belief *belief, FitData
   SCOPED(Study, study, study_destroy);
   SCOPED(Problem, problem, problem_destroy);
   AppTexts sets;
-  TRY(study_sets(&scratch, arguments, &sets));
+  TRY(app_train_study_sets(&scratch, arguments, &sets));
   TRY(config_study_text(arguments->study, &text));
   TRY(app_study_of_file(arguments->study, text, &sets, &study));
   const Config *setting = study.file->settings[0];
@@ -218,7 +218,7 @@ static void train_warn_of_few(const Prior *prior, int tasks) {
   if (tasks < ENOUGH * components)
     fprintf(stderr,
             "note: %d past task%s for a prior of %d component%s: with fewer than %d for each it follows "
-            "single tasks, and a posterior under it may be far too sure\n",
+            "single tasks, and a posterior under it may be far too certain\n",
             tasks, tasks == 1 ? "" : "s", components, components == 1 ? "" : "s", ENOUGH);
 }
 
@@ -226,7 +226,7 @@ static void app_train_report_logs(const Arguments *arguments, const Logs *logs, 
                                   const LogsLearned *learned) {
   printf("%s: %s prior in %d dimensions from %lld observations of %d tasks%s, %.3g CPU seconds",
          arguments->output, prior->ops->name, prior->d, (long long)logs->observations, logs->tasks,
-         learned->resumed ? " (going on from the partial file)" : "", prior->seconds_fit);
+         learned->resumed ? " (continued from the partial file)" : "", prior->seconds_fit);
   if (!logs_has_rows(logs))
     printf("; noise %.6g (%s)", prior->noise, arguments->sigma == 0 ? "learned" : "given");
   if (learned->iterations > 0) printf("; %d iterations over all tasks", learned->iterations);
@@ -344,10 +344,10 @@ Status app_train(int argc, char **argv) {
       .args_doc = "[STUDY.yaml]",
       .doc =
           "Fit a prior on a study's distribution of theta*, on your own samples of theta, or on logs of past "
-          "tasks.\vWith --logs nobody has to know theta: a Gaussian or a mixture is fitted by expectation "
-          "maximisation to what each task's observations say about its own, with a number of components "
+          "tasks.\vWith --logs theta need not be known: a Gaussian or a mixture is fitted by expectation "
+          "maximisation to what each task's observations say about its theta, with a number of components "
           "chosen on other tasks (--option components=N sets it), and networks to draws under that mixture. "
-          "Memory grows with tasks and not with observations, but for likelihoods other than gaussian. A "
+          "Memory grows with tasks and not with observations, except for likelihoods other than gaussian. A "
           "killed fit continues from OUTPUT.partial when the same command is given again."};
   Arguments arguments = {
       .output = "prior.nc", .seed = 1, .family = prior_find("diffusion"), .sizes = 0, .size = {5, 50, 500}};

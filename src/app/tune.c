@@ -22,7 +22,7 @@ enum { KEY_SET = 256, KEY_SEED, KEY_TOLERANCE };
 
 static const struct argp_option options[] = {
     {"tolerance", KEY_TOLERANCE, "SHARE", 0,
-     "how well the best is known in the end, as a share of its regret (default: 0.02)", 0},
+     "how precisely to find the best, as a share of its regret (default: 0.02)", 0},
     {"set", KEY_SET, "KEY=VALUE", 0, "change a key of the study", 0},
     {"seed", KEY_SEED, "N", 0, "the study's seed", 0},
     {"output", 'o', "FILE", 0, "write the best policy as a line for `policies` to FILE", 0},
@@ -89,8 +89,8 @@ static void policy_line(const ConfigPolicy *policy, bool varied, char *out) {
 
 /* Adds a candidate to a list of policies: the policy that is written `base`, with entry i of DEFAULTS and a
  * discount. */
-static Status add_candidate(Arena *memory, const ConfigPolicy *policy, const char *base, int i,
-                            double discount, const char **list) {
+static Status tune_add_candidate(Arena *memory, const ConfigPolicy *policy, const char *base, int i,
+                                 double discount, const char **list) {
   const double factor = DEFAULTS[i].temper * config_real(policy->options, "temper");
   char more[128] = "";
   int used = 0;
@@ -108,7 +108,7 @@ static Status tune_default_candidates(Arena *memory, const ConfigPolicy *policy,
   policy_line(policy, true, base);
   for (int i = 0; i < DEFAULT_COUNT; i++)
     for (int k = 0; k < (drifts && DEFAULTS[i].discounted ? DISCOUNT_COUNT : 1); k++)
-      TRY(add_candidate(memory, policy, base, i, DISCOUNTS[k], &list));
+      TRY(tune_add_candidate(memory, policy, base, i, DISCOUNTS[k], &list));
   return arena_print(memory, out, "%s]", list);
 }
 
@@ -120,10 +120,10 @@ static Status tune_check_tasks(const Study *study) {
     return status_set(STATUS_INPUT, "key 'study': value '%s': rules are tuned in study bandit",
                       study->ops->name);
   if (study->file->setting_count > 1)
-    return status_set(STATUS_INPUT,
-                      "key 'sweep': %d settings; rules are tuned in one: --set KEY=VALUE takes "
-                      "a swept key at one value",
-                      study->file->setting_count);
+    return status_set(
+        STATUS_INPUT,
+        "key 'sweep': %d settings; rules are tuned in one: --set KEY=VALUE fixes a swept key at one value",
+        study->file->setting_count);
   TRY(problem_create(setting, &problem));
   if (!problem.per_arm && !problem.quadratic && !problem.ops->arms_of_theta) return STATUS_OK;
   return status_set(
@@ -141,7 +141,7 @@ static Status read_candidates(Arena *memory, const Arguments *arguments, const c
   TRY(app_study_of_file(arguments->study, text, &sets, priors));
   TRY(tune_check_tasks(priors));
   if (sets.count + 2 > (int)(sizeof sets.texts / sizeof *sets.texts))
-    return status_set(STATUS_INPUT, "%d --set are too many", sets.count);
+    return status_set(STATUS_INPUT, "%d --set options are too many", sets.count);
   PolicyMethod method;
   if (priors->file->policy_count == 1 && policy_find(priors->file->policies[0].name, &method) &&
       method.sampler) {
@@ -174,12 +174,12 @@ static Status tune_load_priors(Arena *memory, const Study *study, const char *fo
     if (*first < 0 && belief.kind != BELIEF_NONE) *first = p;
     if (belief.kind == BELIEF_WEIGHTS)
       return status_set(STATUS_INPUT,
-                        "policy %s: model: network: its prior is of weights, and rules are "
-                        "tuned on tasks of phi' theta*",
+                        "policy %s: model: network: its prior is over weights, and rules are tuned on tasks "
+                        "with rewards that depend on phi' theta*",
                         study->file->policies[p].label);
   }
   if (*first >= 0) return STATUS_OK;
-  return status_set(STATUS_INPUT, "policies: none has a prior that tasks could be simulated from");
+  return status_set(STATUS_INPUT, "policies: none has a prior from which tasks can be simulated");
 }
 
 /* ---- what is found */
@@ -208,7 +208,7 @@ static void tune_print_table(const Arguments *arguments, const Found *found) {
   int widest = 6;
   for (int p = 0; p < file->policy_count; p++)
     if ((int)strlen(file->policies[p].label) > widest) widest = (int)strlen(file->policies[p].label);
-  printf("tasks of the prior of policy %s (%s): cumulative regret after %d rounds\n",
+  printf("tasks from the prior of policy %s (%s): cumulative regret after %d rounds\n",
          file->policies[found->first].name, found->prior, rounds);
   printf("  %-*s %10s %8s %8s %8s %12s %8s %8s %10s%s\n", widest, "policy", "mean", "se", "95%", "largest",
          "difference", "se", "runs", "us/round", found->wide ? "       wide       se" : "");
@@ -225,13 +225,12 @@ static void tune_print_table(const Arguments *arguments, const Found *found) {
     if (found->wide) printf(" %10.4g %8.2g", found->wide[p].mean, found->wide[p].se);
     printf("\n");
   }
-  printf("\n95%%: of runs have at most this regret; difference: paired with the best\n");
+  printf("\n95%%: 95%% of runs have at most this regret; difference: paired with the best\n");
   if (found->wide)
-    printf("wide: regret where theta* is not of the prior but of the wide Gaussian that guards it\n");
-  printf(found->known
-             ? "The first is the best of these to %g of its regret, at 95%% confidence, if tasks are "
-               "of that prior.\n"
-             : "After %2$d runs it is still open which is best to %1$g of its regret.\n",
+    printf("wide: regret if theta* is not from the prior but from the wide Gaussian that guards it\n");
+  printf(found->known ? "The first is the best of these to within %g of its regret, at 95%% confidence, if "
+                        "tasks are from that prior.\n"
+                      : "After %2$d runs it is still open which is best to within %1$g of its regret.\n",
          arguments->tolerance, found->results[found->best].runs);
 }
 
@@ -268,7 +267,7 @@ static Status tune_report(const Arguments *arguments, Found *found) {
   FILE *file = fopen(arguments->output, "w");
   const bool written = file && fprintf(file, "%s\n", line) > 0;
   if ((file && fclose(file) != 0) || !written)
-    return status_set(STATUS_FILE, "%s: cannot be written", arguments->output);
+    return status_set(STATUS_FILE, "%s: cannot write the file", arguments->output);
   return STATUS_OK;
 }
 
@@ -344,14 +343,13 @@ Status app_tune(int argc, char **argv) {
       .options = options,
       .parser = tune_parse,
       .args_doc = "STUDY.yaml",
-      .doc =
-          "Find which rule, constants and temper have the least regret for a prior, horizon, arms and noise, "
-          "alone or under mpiexec or srun.\vThe candidates are the policies of the study or, where that has "
-          "a single one, a list of rules on top of it. All meet the same tasks, whose theta* is drawn from "
-          "the prior of the first policy that samples: what is found is best if that prior is right. With a "
-          "guard beside the prior there is a column of regret for tasks of the wide Gaussian too. Runs are "
-          "added until the best is known to the tolerance. The last line is a policy for `policies`; -o "
-          "writes it to a file."};
+      .doc = "Find which rule, constants and temper have the least regret for a prior, horizon, arms and "
+             "noise, alone or under mpiexec or srun.\vThe candidates are the policies of the study or, if it "
+             "has only one, a list of rules on top of it. All face the same tasks, whose theta* is drawn "
+             "from the prior of the first policy that samples: the result is best if that prior is right. If "
+             "the prior has a guard, another column shows the regret for tasks from the wide Gaussian. Runs "
+             "are added until the best is known to within the tolerance. The last line is a policy for "
+             "`policies`; -o writes it to a file."};
   Arguments arguments = {.tolerance = 0.02};
   app_parse(&argp, argc, argv, &arguments);
   Parallel parallel = app_begin_parallel(&argc, &argv);

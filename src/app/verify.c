@@ -19,7 +19,7 @@ typedef struct {
 
 enum { KEY_TASKS = 256 };
 static const struct argp_option options[] = {
-    {"tasks", KEY_TASKS, "N", 0, "how many tasks to run again (default: 5)", 0}, {0}};
+    {"tasks", KEY_TASKS, "N", 0, "number of tasks to run again (default: 5)", 0}, {0}};
 
 static error_t verify_parse(int key, char *text, struct argp_state *state) {
   Arguments *arguments = state->input;
@@ -102,7 +102,7 @@ static void verify_check_journals(Found *found) {
     found->others++;
     if (all || (journal->damaged == 0 && journal->rest == 0)) continue;
     found->others_damaged++;
-    printf("tasks/%s: UNUSABLE: %d damaged stretches, %lld bytes at its end that are no record\n",
+    printf("tasks/%s: UNUSABLE: %d damaged stretches, %lld bytes at its end that are not a record\n",
            journal->name, journal->damaged, (long long)journal->rest);
   }
 }
@@ -173,11 +173,11 @@ static Status verify_folder(Arena *memory, const Arguments *arguments, Found *fo
     different += !same;
   }
   if (different == 0 && found->damaged == 0 && found->others_damaged == 0) return STATUS_OK;
-  return status_set(
-      STATUS_DIFFERENT,
-      "%s: %d of %d tasks that were run again differ, %d of %d finished tasks and %d of %d other "
-      "files cannot be used",
-      directory, different, again, found->damaged, found->read, found->others_damaged, found->others);
+  return status_set(STATUS_DIFFERENT,
+                    "%s: %d of %d tasks that were run again differ; %d of %d finished tasks and %d of %d "
+                    "other files cannot be used",
+                    directory, different, again, found->damaged, found->read, found->others_damaged,
+                    found->others);
 }
 
 Status app_verify(int argc, char **argv) {

@@ -17,7 +17,7 @@ Status arena_new(Arena *arena, void **out, size_t count, size_t size) {
     return status_set(STATUS_INTERNAL, "cannot allocate %zu elements of %zu bytes: too large", count, size);
   size_t rounded = (bytes + MEMORY_ALIGNMENT - 1) / MEMORY_ALIGNMENT * MEMORY_ALIGNMENT;
   ArenaBlock *block = aligned_alloc(MEMORY_ALIGNMENT, sizeof *block + rounded);
-  if (!block) return status_set(STATUS_INTERNAL, "out of memory: %zu bytes were asked for", bytes);
+  if (!block) return status_set(STATUS_INTERNAL, "out of memory: %zu bytes were requested", bytes);
   block->before = arena->last;
   arena->last = block;
   *out = memset(block + 1, 0, rounded);

@@ -35,7 +35,7 @@ Status dense_agree(const Dense *dense, Status mine) {
   double failed = mine != STATUS_OK;
   dense->sum(1, &failed);
   if (mine != STATUS_OK || failed == 0) return mine;
-  return status_set(STATUS_INTERNAL, "another rank failed, or its memory is short");
+  return status_set(STATUS_INTERNAL, "another rank failed or ran out of memory");
 }
 
 Status dense_matrix_create(const Dense *dense, int rows, int columns, DenseMatrix *out) {

@@ -2,12 +2,12 @@
 
 #include <stdlib.h>
 
-static int compare_doubles(const void *a, const void *b) {
+static int quantile_compare(const void *a, const void *b) {
   const double x = *(const double *)a, y = *(const double *)b;
   return (x > y) - (x < y);
 }
 
-void quantile_sort(int64_t n, double *values) { qsort(values, (size_t)n, sizeof *values, compare_doubles); }
+void quantile_sort(int64_t n, double *values) { qsort(values, (size_t)n, sizeof *values, quantile_compare); }
 
 double quantile_of_sorted(int64_t n, const double *values, double share) {
   const double place = share * (double)(n - 1);

@@ -10,9 +10,9 @@
 #define STATUS_LIST(ENTRY)                                                                                   \
   ENTRY(OK, 0, "all done")                                                                                   \
   ENTRY(INTERNAL, 1, "internal error or out of memory")                                                      \
-  ENTRY(USAGE, 2, "wrong command line")                                                                      \
+  ENTRY(USAGE, 2, "bad command line")                                                                        \
   ENTRY(INPUT, 3, "bad configuration or input")                                                              \
-  ENTRY(FILE, 4, "file or disk")                                                                             \
+  ENTRY(FILE, 4, "file or disk error")                                                                       \
   ENTRY(TASKS_FAILED, 5, "some tasks failed; results written")                                               \
   ENTRY(RESUME, 6, "resume refused")                                                                         \
   ENTRY(DIFFERENT, 7, "verify found a difference")                                                           \

@@ -11,5 +11,5 @@ Tick tick_exchange(Tick tick) {
 bool tick_allows(void) { return tick_goes_on(of_thread, 0); }
 
 Status tick_check(void) {
-  return tick_allows() ? STATUS_OK : status_set(STATUS_STOPPED, "stopped during the fit of a prior");
+  return tick_allows() ? STATUS_OK : status_set(STATUS_STOPPED, "stopped while fitting a prior");
 }

@@ -101,7 +101,7 @@ static int csv_peek_byte(CsvReader *reader) {
 
 static Status csv_append_byte(CsvReader *reader, int c) {
   if (reader->length == CSV_FIELD_SIZE)
-    return CSV_FIELD_ERROR(reader, "more than %d characters in a text", CSV_FIELD_SIZE);
+    return CSV_FIELD_ERROR(reader, "a text of more than %d characters", CSV_FIELD_SIZE);
   reader->field[reader->length++] = (char)c;
   return STATUS_OK;
 }
@@ -124,8 +124,7 @@ static Status csv_read_plain(CsvReader *reader) {
   for (int c; (c = csv_peek_byte(reader)) >= 0 && c != ',' && c != '\n'; reader->position++) {
     if (c == '"')
       return CSV_FIELD_ERROR(reader,
-                             "a quote inside a text; such a text stands between quotes, and the quote "
-                             "is doubled");
+                             "a quote inside a text; put the whole text in quotes, and double the quote");
     TRY(csv_append_byte(reader, c));
   }
   while (reader->length > 0 && reader->field[reader->length - 1] == '\r') reader->length--;

@@ -31,7 +31,7 @@ static Status dataset_read_csv_row(Arena *memory, CsvReader *reader, Table *tabl
     GROW(memory, table->values, *count);
     TRY(csv_number(reader, &table->values[(*count)++]));
     if (*columns > 0 && (last ? reader->column != *columns : reader->column == *columns))
-      return status_set(STATUS_INPUT, "%s, line %ld: %s values than the %d of line 1", reader->name,
+      return status_set(STATUS_INPUT, "%s, line %ld: %s values than the %d in line 1", reader->name,
                         reader->line, last ? "fewer" : "more", *columns);
     if (last) break;
     if (reader->column == INT_MAX) return CSV_FIELD_ERROR(reader, "too many columns");
@@ -140,8 +140,8 @@ Status samples_check_spread(const char *path, const Samples *samples) {
     double spread = row[high] - row[low];
     if (spread > 0 && spread < least)
       return status_set(STATUS_INPUT,
-                        "%s: coordinate %d of theta is between %g (sample %d) and %g (sample %d); where it "
-                        "varies at all, it must by at least %g",
+                        "%s: coordinate %d of theta is between %g (sample %d) and %g (sample %d); if it "
+                        "varies at all, it must vary by at least %g",
                         path, i + 1, row[low], low + 1, row[high], high + 1, least);
   }
   return STATUS_OK;
@@ -234,7 +234,7 @@ static Status read_csv_table(Arena *memory, const char *path, RewardTable *out) 
 Status dataset_read_table(Arena *memory, const char *path, RewardTable *out) {
   TRY(store_is_netcdf(path) ? read_netcdf_table(memory, path, out) : read_csv_table(memory, path, out));
   if (out->rows >= 1 && out->arms >= 2) return STATUS_OK;
-  return status_set(STATUS_INPUT, "%s: %d events and %d arms; a table has at least one event and two arms",
+  return status_set(STATUS_INPUT, "%s: %d events and %d arms; a table needs at least one event and two arms",
                     path, out->rows, out->arms);
 }
 
@@ -284,7 +284,7 @@ static Status event_error(const char *path, int event, const char *name, double 
 }
 
 /* Checks propensities and arms, arm[rows] as real numbers, and converts the arms to integers. */
-static Status check_events(Arena *memory, const char *path, const double *arm, EventLog *out) {
+static Status dataset_check_events(Arena *memory, const char *path, const double *arm, EventLog *out) {
   enum { MOST = 10000 };
   char allowed[64];
   const int arms = out->has_features ? out->arms : MOST;
@@ -294,13 +294,14 @@ static Status check_events(Arena *memory, const char *path, const double *arm, E
     if (!(arm[e] >= 0 && arm[e] < arms && arm[e] == floor(arm[e])))
       return event_error(path, e, "arm", arm[e], allowed);
     if (!(out->propensity[e] > 0 && out->propensity[e] <= 1))
-      return event_error(path, e, "propensity", out->propensity[e], "above 0, up to 1");
+      return event_error(path, e, "propensity", out->propensity[e], "above 0 and at most 1");
     out->arm[e] = (int)arm[e];
     if (out->arm[e] >= out->arms) out->arms = out->arm[e] + 1;
   }
   if (out->rows >= 2 && out->d >= 1) return STATUS_OK;
-  return status_set(STATUS_INPUT, "%s: %d events in %d dimensions; a log has at least two events in one",
-                    path, out->rows, out->d);
+  return status_set(STATUS_INPUT,
+                    "%s: %d events in %d dimensions; a log needs at least two events and one dimension", path,
+                    out->rows, out->d);
 }
 
 Status dataset_read_events(Arena *memory, const char *path, EventLog *out) {
@@ -308,5 +309,5 @@ Status dataset_read_events(Arena *memory, const char *path, EventLog *out) {
   *out = (EventLog){0};
   TRY(store_is_netcdf(path) ? read_netcdf_events(memory, path, out, &arm)
                             : read_csv_events(memory, path, out, &arm));
-  return check_events(memory, path, arm, out);
+  return dataset_check_events(memory, path, arm, out);
 }

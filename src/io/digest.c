@@ -33,7 +33,8 @@ Status digest_end(Digest *digest, char out[DIGEST_SIZE]) {
   unsigned char bytes[EVP_MAX_MD_SIZE];
   const bool good = digest->context && EVP_DigestFinal_ex(digest->context, bytes, NULL);
   digest_free_unless(digest, false);
-  if (!good) return status_set(STATUS_INTERNAL, "libcrypto computes no SHA-256: out of memory, or disabled");
+  if (!good)
+    return status_set(STATUS_INTERNAL, "libcrypto cannot compute SHA-256: out of memory, or disabled");
   for (int i = 0; i < DIGEST_SIZE / 2; i++) snprintf(out + 2 * i, 3, "%02x", bytes[i]);
   return STATUS_OK;
 }

@@ -22,7 +22,7 @@ Status durable_begin(const char *path, char **temporary) {
     return status_set(STATUS_FILE, "cannot write '%s': it does not name a file", path);
   struct stat info;
   if (lstat(path, &info) == 0 && !S_ISREG(info.st_mode))
-    return status_set(STATUS_FILE, "cannot write %s: %s stands there", path,
+    return status_set(STATUS_FILE, "cannot write %s: it is %s", path,
                       S_ISDIR(info.st_mode)   ? "a folder"
                       : S_ISLNK(info.st_mode) ? "a symbolic link"
                                               : "something that is not a regular file");

@@ -34,7 +34,7 @@ static Status read_numbers(LogsReader *reader, double *y) {
     TRY(csv_number(csv, csv->column < columns ? &reader->x[csv->column - 2] : y));
   }
   if (csv->end == CSV_END_COMMA)
-    return status_set(STATUS_INPUT, "%s, line %ld: more values than the %d of the header", csv->name, line,
+    return status_set(STATUS_INPUT, "%s, line %ld: more values than the %d in the header", csv->name, line,
                       columns);
   return STATUS_OK;
 }
@@ -57,7 +57,7 @@ static void logs_file_show_progress(LogsReader *reader, long row) {
   if (at >= 0) reader->sink->progress(reader->sink->context, (double)at, reader->size);
 }
 
-static Status read_log(Arena *scratch, LogsReader *reader) {
+static Status logs_file_read_opened(Arena *scratch, LogsReader *reader) {
   enum { MOST = 10000 /* dimensions */ };
   CsvReader *csv = &reader->csv;
   long rows = 0;
@@ -88,7 +88,7 @@ Status logs_csv_read(FILE *stream, const char *name, double size, const LogsSink
   /* A number that is too large is the user's error: it is reported, not trapped. */
   fenv_t environment;
   feholdexcept(&environment);
-  const Status status = read_log(&scratch, reader);
+  const Status status = logs_file_read_opened(&scratch, reader);
   fesetenv(&environment);
   names_free(&reader->names);
   return status;

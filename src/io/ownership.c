@@ -55,10 +55,10 @@ Status ownership_check_output(const char *path) {
   case OWNERSHIP_OURS: return durable_try(path);
   case OWNERSHIP_UNKNOWN:
     return status_set(STATUS_FILE,
-                      "cannot write %s: a file that this program did not write (or that is damaged) stands "
-                      "there; remove it or choose another name",
+                      "cannot write %s: it exists, but this program did not write it (or it is damaged); "
+                      "remove it or choose another name",
                       path);
   case OWNERSHIP_OTHER: break;
   }
-  return status_set(STATUS_FILE, "cannot write %s: what stands there is a link or no regular file", path);
+  return status_set(STATUS_FILE, "cannot write %s: it is a link or not a regular file", path);
 }

@@ -80,8 +80,8 @@ void store_release(StoreFile *file) {
 
 Status store_path_check(const char *path) {
   if (!strchr(path, '\\')) return STATUS_OK;
-  return status_set(STATUS_INPUT, "'%s' holds a backslash, which NetCDF takes for a slash; use another name",
-                    path);
+  return status_set(STATUS_INPUT,
+                    "'%s' contains a backslash, which NetCDF treats as a slash; use another name", path);
 }
 
 static Status store_begin(const char *path, int mode, StoreFile *file) {
@@ -163,8 +163,8 @@ Status store_dimension(StoreFile *file, const char *name, size_t length, int *id
 }
 
 /* Finds whether `name` is the name of one of the dimensions. */
-static Status is_coordinate(StoreFile *file, const char *name, int rank, const int *dimensions,
-                            bool *coordinate) {
+static Status store_is_coordinate(StoreFile *file, const char *name, int rank, const int *dimensions,
+                                  bool *coordinate) {
   *coordinate = false;
   for (int axis = 0; axis < rank; axis++) {
     char dimension[NC_MAX_NAME + 1];
@@ -217,7 +217,7 @@ Status store_define(StoreFile *file, const char *name, StoreType type, int rank,
                     const char *long_name, const char *units, int *id) {
   TRY(store_enter_define_mode(file));
   bool coordinate;
-  TRY(is_coordinate(file, name, rank, dimensions, &coordinate));
+  TRY(store_is_coordinate(file, name, rank, dimensions, &coordinate));
   int code = nc_def_var(file->ncid, name, external_types[type], rank, dimensions, id);
   TRY(store_check(file, code, "define the variable '%s'", name));
   /* CF: a coordinate variable has no missing values. */

@@ -17,7 +17,7 @@ Status store_plain_variable(StoreFile *file, const char *name, int rank, const i
   TRY(store_define(file, name, STORE_DOUBLE, rank, dimensions, long_name, units, id));
   int code = nc_def_var_chunking(file->ncid, *id, NC_CONTIGUOUS, NULL);
   if (code == NC_NOERR) code = nc_def_var_fill(file->ncid, *id, NC_NOFILL, NULL);
-  return store_check(file, code, "store the variable '%s' as it is", name);
+  return store_check(file, code, "store the variable '%s' uncompressed", name);
 }
 
 /* Writes one value, which makes the library allocate the whole variable in the file; also returns its
@@ -56,7 +56,7 @@ Status store_plain_place(StoreFile *file, int count, const int *ids, uint64_t *o
     if (hdf5 >= 0) H5Fclose(hdf5);
     if (!good) status = status_set(STATUS_FILE, "%s: cannot place its variables", file->path);
     const Status opened =
-        store_check(file, nc_open(file->temporary, NC_WRITE, &file->ncid), "go on writing it");
+        store_check(file, nc_open(file->temporary, NC_WRITE, &file->ncid), "continue writing it");
     if (status == STATUS_OK) status = opened;
   }
   free(names);

@@ -67,7 +67,8 @@ enum { MOST_PACKED = 1032 };
 
 /* Checks that the file is long enough to hold a variable of this shape. Otherwise it would consist of missing
  * values, and a file of a few bytes could make us allocate any amount of memory. */
-static Status check_size(StoreFile *file, const char *name, nc_type type, int rank, const size_t *lengths) {
+static Status store_check_size(StoreFile *file, const char *name, nc_type type, int rank,
+                               const size_t *lengths) {
   size_t bytes, most;
   size_t packed = file->format == STORE_CLASSIC ? 1 : MOST_PACKED;
   TRY(store_check(file, nc_inq_type(file->ncid, type, NULL, &bytes), "inspect the variable '%s'", name));
@@ -86,13 +87,14 @@ static Status check_size(StoreFile *file, const char *name, nc_type type, int ra
 }
 
 /* Checks the size of the chunks: HDF5 reads whole chunks, and they may be larger than the variable. */
-static Status check_chunk(StoreFile *file, const char *name, const Variable *variable) {
+static Status store_check_chunk(StoreFile *file, const char *name, const Variable *variable) {
   int storage = NC_CONTIGUOUS;
   size_t chunk[NC_MAX_VAR_DIMS];
   if (file->format == STORE_CLASSIC || variable->rank == 0) return STATUS_OK;
   int code = nc_inq_var_chunking(file->ncid, variable->id, &storage, chunk);
   TRY(store_check(file, code, "inspect the chunks of the variable '%s'", name));
-  return storage == NC_CHUNKED ? check_size(file, name, variable->type, variable->rank, chunk) : STATUS_OK;
+  return storage == NC_CHUNKED ? store_check_size(file, name, variable->type, variable->rank, chunk)
+                               : STATUS_OK;
 }
 
 Status store_shape(StoreFile *file, const char *name, int rank, size_t *lengths) {
@@ -117,8 +119,8 @@ Status store_shape(StoreFile *file, const char *name, int rank, size_t *lengths)
                : status_set(STATUS_INPUT, "%s: the variable '%s' has shape %s, expected %d dimension%s",
                             file->path, name, found_text, rank, rank == 1 ? "" : "s");
   }
-  TRY(check_size(file, name, variable.type, rank, found));
-  TRY(check_chunk(file, name, &variable));
+  TRY(store_check_size(file, name, variable.type, rank, found));
+  TRY(store_check_chunk(file, name, &variable));
   for (int axis = 0; axis < rank; axis++) lengths[axis] = found[axis];
   return STATUS_OK;
 }
@@ -212,8 +214,9 @@ static Status store_missing_value(StoreFile *file, const char *name, const Varia
   size_t length;
   if (nc_inq_att(file->ncid, variable->id, "_FillValue", &type, &length) == NC_NOERR &&
       (length != 1 || type != variable->type))
-    return status_set(STATUS_INPUT, "%s: the _FillValue of '%s' is not one number of the variable's type",
-                      file->path, name);
+    return status_set(STATUS_INPUT,
+                      "%s: the _FillValue of '%s' is not a single number of the variable's type", file->path,
+                      name);
   void *fill = variable->type == NC_DOUBLE ? (void *)&as_double : &as_float;
   int code = nc_inq_var_fill(file->ncid, variable->id, NULL, fill);
   TRY(store_check(file, code, "read the missing value of '%s'", name));
@@ -329,7 +332,7 @@ Status store_get_text_attribute(StoreFile *file, const char *variable, const cha
   TRY(find_attribute(file, variable, name, &owner, &type, &length));
   if (type == NC_STRING && length == 1) return get_string_attribute(file, owner, name, out);
   if (type != NC_CHAR)
-    return status_set(STATUS_INPUT, "%s: the attribute '%s' is not a text", file->path, name);
+    return status_set(STATUS_INPUT, "%s: the attribute '%s' is not text", file->path, name);
   NEW(*out, length + 1);
   Status status =
       store_check(file, nc_get_att_text(file->ncid, owner, name, *out), "read the attribute '%s'", name);
@@ -347,7 +350,7 @@ static Status store_find_number_attribute(StoreFile *file, const char *variable,
   size_t length;
   TRY(find_attribute(file, variable, name, owner, &type, &length));
   if (length != 1 || (!is_integer(type) && (integer_only || !is_real(type))))
-    return status_set(STATUS_INPUT, "%s: the attribute '%s' is not one %s", file->path, name,
+    return status_set(STATUS_INPUT, "%s: the attribute '%s' is not a single %s", file->path, name,
                       integer_only ? "integer" : "number");
   return STATUS_OK;
 }

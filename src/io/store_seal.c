@@ -70,7 +70,7 @@ Status store_seal_verify(const char *path, bool *sealed) {
   }
   fclose(stream);
   if (whole || status != STATUS_OK) return status;
-  return status_set(STATUS_INPUT, "%s is damaged: its checksum does not fit its content", path);
+  return status_set(STATUS_INPUT, "%s is damaged: its checksum does not match its content", path);
 }
 
 /* Returns whether the last `length` bytes are padding: the netCDF library pads a classic file that is written
@@ -87,7 +87,7 @@ static bool is_padding(const char *path, uint64_t size, size_t length) {
 
 Status store_seal_check_tail(const char *path, uint64_t size, uint64_t end) {
   if (size <= end || size - end > SEAL_SIZE || is_padding(path, size, (size_t)(size - end))) return STATUS_OK;
-  return status_set(STATUS_INPUT, "%s is damaged: the last %ju bytes, behind its data, are not a checksum",
+  return status_set(STATUS_INPUT, "%s is damaged: the last %ju bytes, after its data, are not a checksum",
                     path, (uintmax_t)(size - end));
 }
 

@@ -19,7 +19,7 @@ static Status agents_refuse_sampler(const char *sampler) {
       TRY(arena_print(&memory, &names, "%s%s%s", names, *names ? ", " : "", sampler_name(i)));
   return status_set(STATUS_INPUT,
                     "sampler %s carries a state from observation to observation, which agents cannot keep "
-                    "apart: take a posterior for each, or one of %s",
+                    "apart: use a posterior for each agent, or one of %s",
                     sampler, names);
 }
 
@@ -40,7 +40,8 @@ thompson_status thompson_agents_add(thompson_agents *self, int n) {
   SCRATCH_ARENA(memory);
   Agent *agent;
   double *evidence;
-  if (n < 0 || n > INT_MAX - self->count) return (thompson_status)status_set(STATUS_INPUT, "%d agents", n);
+  if (n < 0 || n > INT_MAX - self->count)
+    return (thompson_status)status_set(STATUS_INPUT, "cannot add %d agents", n);
   const size_t kept = (size_t)self->count, count = kept + (size_t)n, size = (size_t)self->size;
   Status status = arena_new(&memory, (void **)&agent, count, sizeof *agent);
   if (status == STATUS_OK) status = arena_new(&memory, (void **)&evidence, count * size, sizeof *evidence);
@@ -93,10 +94,10 @@ void thompson_agents_arguments(const thompson_agents *self, thompson_arguments *
 /* ---- chunks */
 
 static Status agents_check_ids(const thompson_agents *self, int m, const int *ids) {
-  if (m < 0) return status_set(STATUS_INPUT, "%d agents", m);
+  if (m < 0) return status_set(STATUS_INPUT, "%d agents; allowed: 0 or more", m);
   for (int i = 0; i < m; i++)
     if (ids[i] < 0 || ids[i] >= self->count)
-      return status_set(STATUS_INPUT, "ids: element %d, from 0, is %d; there are agents 0 to %d", i, ids[i],
+      return status_set(STATUS_INPUT, "ids: element %d (from 0) is %d; allowed: agents 0 to %d", i, ids[i],
                         self->count - 1);
   return STATUS_OK;
 }
@@ -354,7 +355,7 @@ static Status agents_draw_chunk(thompson_agents *self, int length, const int *id
 thompson_status thompson_agents_draw(thompson_agents *self, int m, const int *ids, int draws, double *theta) {
   const size_t d = (size_t)self->posterior->d;
   Status status = draws >= 1 ? agents_check_ids(self, m, ids)
-                             : status_set(STATUS_INPUT, "%d draws were asked for", draws);
+                             : status_set(STATUS_INPUT, "%d draws requested; at least 1 is needed", draws);
   if (status == STATUS_OK && draws > self->posterior->rule.sampler.setup.draws)
     status = posterior_begin_sampler(self->posterior, draws);
   for (int at = 0; at < m && status == STATUS_OK;) {

@@ -41,7 +41,7 @@ static Status agents_gather_logs(Arena *scratch, const thompson_agents *self, Lo
   }
   if (logs->tasks >= ONLINE_LEAST) return STATUS_OK;
   return status_set(STATUS_INPUT,
-                    "%d of %d agents have observed something; a prior is learned from %d or more",
+                    "%d of %d agents have observed something; learning a prior needs at least %d",
                     logs->tasks, self->count, ONLINE_LEAST);
 }
 
@@ -54,13 +54,13 @@ static Status agents_learn_prior(Arena *memory, const thompson_agents *self, Pri
   Online online;
   PriorFit defaults;
   if (posterior->forgets)
-    return status_set(STATUS_INPUT, "a prior is learned from evidence or observations, and memory = filtered "
-                                    "or keep keeps neither apart from the prior");
+    return status_set(STATUS_INPUT, "learning a prior needs evidence or observations, and memory = filtered "
+                                    "or keep stores neither apart from the prior");
   if (!present)
-    return status_set(STATUS_INPUT,
-                      "a prior is learned from where the present one has a mixture, or one "
-                      "beside it; a %s prior has none",
-                      posterior->prior->ops->name);
+    return status_set(
+        STATUS_INPUT,
+        "learning a prior starts from a mixture that the present prior is or has; a %s prior has none",
+        posterior->prior->ops->name);
   TRY(wide_create(&scratch, present, 1, &start));
   TRY(online_create(&scratch, &start, COMPONENTS, &posterior->likelihood,
                     rng_key(posterior->seed, RNG_MIXTURE_START), 0, &online));

@@ -16,7 +16,7 @@ Status library_check(const char *name, size_t count, const double *values) {
   for (size_t i = 0; i < count; i++)
     if (!(fabs(values[i]) <= DATASET_MOST))
       return status_set(STATUS_INPUT,
-                        "%s: element %zu, from 0, is %g; every value must be finite and at most %g in size",
+                        "%s: element %zu (from 0) is %g; every value must be finite and at most %g in size",
                         name, i, values[i], DATASET_MOST);
   return STATUS_OK;
 }

@@ -116,7 +116,7 @@ static Status library_read_discount(thompson_posterior *self, const char *text) 
   char *end = NULL;
   self->discount = text ? strtod(text, &end) : 1;
   if (text && (end == text || *end || !(self->discount >= 0 && self->discount <= 1)))
-    return status_set(STATUS_INPUT, "option discount=%s: it is a number from 0 to 1", text);
+    return status_set(STATUS_INPUT, "option discount=%s; allowed: a number from 0 to 1", text);
   return STATUS_OK;
 }
 
@@ -127,13 +127,12 @@ static Status library_read_options(thompson_posterior *self, LibraryOptions *opt
   const ConfigKey *keys;
   char *end;
   if (noise && self->likelihood.ops->self_concordance > 0)
-    return status_set(
-        STATUS_INPUT,
-        "option noise=%s: it is the standard deviation of Gaussian rewards, and likelihood %s has none",
-        noise, self->likelihood.ops->name);
+    return status_set(STATUS_INPUT,
+                      "option noise=%s: noise is for Gaussian rewards; likelihood %s has no noise", noise,
+                      self->likelihood.ops->name);
   self->likelihood.noise = noise ? strtod(noise, &end) : prior_noise(self->prior, 0);
   if (noise && (end == noise || *end || !(self->likelihood.noise >= 1e-12 && self->likelihood.noise <= 1e6)))
-    return status_set(STATUS_INPUT, "option noise=%s: it is a number from 1e-12 to 1e6", noise);
+    return status_set(STATUS_INPUT, "option noise=%s; allowed: a number from 1e-12 to 1e6", noise);
   TRY(library_read_discount(self, library_take_option(options, "discount")));
   TRY(library_join_keys(self, &keys));
   return config_options(&self->memory, "options", keys, options->count, options->text, &self->options);
@@ -236,12 +235,13 @@ thompson_status thompson_forget(thompson_posterior *self) {
 
 Status posterior_check(const thompson_posterior *self, int n, const double *x, const double *y) {
   const LikelihoodOps *likelihood = self->likelihood.ops;
-  if (n < 0 || n > INT_MAX - self->history.rounds) return status_set(STATUS_INPUT, "%d observations", n);
+  if (n < 0 || n > INT_MAX - self->history.rounds)
+    return status_set(STATUS_INPUT, "cannot add %d observations", n);
   TRY(library_check("x", (size_t)n * (size_t)self->d, x));
   for (int row = 0; row < n; row++)
     if (!likelihood->admits(y[row]))
       return status_set(STATUS_INPUT,
-                        "y: the reward of observation %d, from 0, is %g; with likelihood %s it is %s", row,
+                        "y: the reward of observation %d (from 0) is %g; allowed with likelihood %s: %s", row,
                         y[row], likelihood->name, likelihood->rewards);
   return library_check("y", (size_t)n, y);
 }
@@ -269,14 +269,15 @@ thompson_status thompson_observe(thompson_posterior *self, int n, const double *
 }
 
 Status posterior_age_factor(const thompson_posterior *self, int rounds, double *factor) {
-  if (rounds < 0) return status_set(STATUS_INPUT, "%d rounds", rounds);
+  if (rounds < 0) return status_set(STATUS_INPUT, "%d rounds; allowed: 0 or more", rounds);
   const bool evidence = likelihood_is_conjugate(&self->likelihood) ||
                         (self->forgets && mixture_posterior_options(self->options).keep == 0);
   if (!evidence || self->method->observe || self->method->by_observation)
-    return status_set(STATUS_INPUT,
-                      "sampler %s with likelihood %s keeps more than evidence, and cannot age; it can with "
-                      "Gaussian rewards, or memory = filtered, and a sampler that reads evidence, like mixts",
-                      self->method->name, self->likelihood.ops->name);
+    return status_set(
+        STATUS_INPUT,
+        "sampler %s with likelihood %s keeps more than evidence and cannot age; ageing needs Gaussian "
+        "rewards or memory = filtered, and a sampler that reads evidence, such as mixts",
+        self->method->name, self->likelihood.ops->name);
   *factor = pow(self->discount, rounds);
   return STATUS_OK;
 }
@@ -327,7 +328,7 @@ static Status library_judge_draws(thompson_posterior *self, int m) {
 
 /* Draws m samples into self->rule.theta[d, m]. */
 static Status library_posterior_draw(thompson_posterior *self, int m) {
-  if (m < 1) return status_set(STATUS_INPUT, "%d draws were asked for", m);
+  if (m < 1) return status_set(STATUS_INPUT, "%d draws requested; at least 1 is needed", m);
   if (m > self->rule.sampler.setup.draws) TRY(posterior_begin_sampler(self, m));
   const RngLanes rng = {.key = self->key, .draws = (uint32_t)m, .lanes = (uint32_t)m, .round = self->round};
   sampler_sample(&self->rule.sampler, &self->history, rng, m, self->rule.theta, &self->fallbacks);
@@ -344,7 +345,7 @@ thompson_status thompson_draw(thompson_posterior *self, int m, double *theta) {
 }
 
 Status posterior_check_arms(const thompson_posterior *self, int sets, int k, const double *arms) {
-  if (k < 1) return status_set(STATUS_INPUT, "%d arms", k);
+  if (k < 1) return status_set(STATUS_INPUT, "%d arms; at least 1 is needed", k);
   TRY(rule_check_arms(self->options, k));
   return library_check("arms", (size_t)sets * (size_t)k * (size_t)self->d, arms);
 }

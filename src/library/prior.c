@@ -45,7 +45,7 @@ static Status library_read_seed(const char *text, uint64_t *seed) {
   errno = 0;
   *seed = strtoull(text, &end, 10);
   if (*text >= '0' && *text <= '9' && !*end && errno == 0 && *seed <= 1ULL << 53) return STATUS_OK;
-  return status_set(STATUS_INPUT, "option seed=%s: it is an integer from 0 to 2^53", text);
+  return status_set(STATUS_INPUT, "option seed=%s; allowed: an integer from 0 to 2^53", text);
 }
 
 static Status library_fit_prior(const double *theta, int n, int d, const char *name, const char *text,
@@ -57,7 +57,8 @@ static Status library_fit_prior(const double *theta, int n, int d, const char *n
   Samples samples = {.d = d, .n = n};
   uint64_t seed;
   if (!family) return status_set(STATUS_INPUT, "'%s' is not a family of priors", name);
-  if (n < 1 || d < 1) return status_set(STATUS_INPUT, "theta: %d samples in %d dimensions", n, d);
+  if (n < 1 || d < 1)
+    return status_set(STATUS_INPUT, "theta: %d samples in %d dimensions; at least 1 of each is needed", n, d);
   TRY(library_check("theta", (size_t)n * (size_t)d, theta));
   TRY(library_options(&scratch, text, &options));
   TRY(library_read_seed(library_take_option(&options, "seed"), &seed));
@@ -96,7 +97,8 @@ static Status library_copy_mixture(int c, int d, const double *weight, const dou
   SCRATCH_ARENA(scratch);
   PriorFit defaults;
   Mixture mixture;
-  if (c < 1 || d < 1) return status_set(STATUS_INPUT, "%d components in %d dimensions", c, d);
+  if (c < 1 || d < 1)
+    return status_set(STATUS_INPUT, "%d components in %d dimensions; at least 1 of each is needed", c, d);
   TRY(fit_of_options("defaults", 0, NULL, 1, &defaults));
   TRY(mixture_create(&scratch, d, c, &mixture));
   const size_t entries = (size_t)c * (size_t)d;
@@ -118,7 +120,7 @@ thompson_status thompson_prior_from_denoiser(int d, thompson_denoiser *denoiser,
                                              thompson_prior **out) {
   Status status = library_prior_new(out);
   if (status == STATUS_OK)
-    status = d < 1 ? status_set(STATUS_INPUT, "a denoiser in %d dimensions", d)
+    status = d < 1 ? status_set(STATUS_INPUT, "a denoiser in %d dimensions; at least 1 is needed", d)
                    : prior_given(&(*out)->memory, d, denoiser, context, &(*out)->prior);
   return library_finish_prior(status, out);
 }
@@ -128,7 +130,7 @@ thompson_status thompson_prior_from_score_network(int d, int stages, const doubl
                                                   thompson_prior **out) {
   Status status = library_prior_new(out);
   if (status == STATUS_OK)
-    status = d < 1 ? status_set(STATUS_INPUT, "a score network in %d dimensions", d)
+    status = d < 1 ? status_set(STATUS_INPUT, "a score network in %d dimensions; at least 1 is needed", d)
                    : prior_score(&(*out)->memory, d, stages, alpha_bar, network, context, &(*out)->prior);
   return library_finish_prior(status, out);
 }
@@ -142,7 +144,7 @@ thompson_status thompson_prior_save(const thompson_prior *self, const char *path
 
 static Status library_sample_prior(const Prior *prior, int m, uint64_t seed, double *theta) {
   SCRATCH_ARENA(scratch);
-  if (m < 1) return status_set(STATUS_INPUT, "%d samples were asked for", m);
+  if (m < 1) return status_set(STATUS_INPUT, "%d samples requested; at least 1 is needed", m);
   RngLanes rng = {.key = rng_key(seed, RNG_UNCONDITIONAL), .draws = (uint32_t)m, .lanes = (uint32_t)m};
   const size_t d = (size_t)prior->d;
   double *lanes; /* [d, m] */

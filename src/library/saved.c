@@ -32,7 +32,7 @@ static Status library_put_counts(StoreFile *file, const Saved *saved, int agent)
   } counts[] = {{"observations", "observations so far", saved->observations},
                 {"choices", "choices since the agent was told to forget", saved->choices},
                 {"random_round", "position in the stream of random numbers", saved->round},
-                {"lives", "how often the agent was told to forget", saved->lives}};
+                {"lives", "number of times the agent was told to forget", saved->lives}};
   for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
     TRY(store_write(file, counts[i].name, STORE_INT64, 1, &agent, counts[i].text, NULL, counts[i].values));
   }
@@ -52,7 +52,7 @@ static Status library_put_rows(StoreFile *file, const Saved *saved, int d) {
   int axis[2];
   TRY(store_dimension(file, "observation", saved->rows, &axis[0]));
   TRY(store_dimension(file, "feature", (size_t)d, &axis[1]));
-  TRY(store_write(file, "x", STORE_DOUBLE, 2, axis, "features, one agent after the other", NULL, saved->x));
+  TRY(store_write(file, "x", STORE_DOUBLE, 2, axis, "features, agent by agent", NULL, saved->x));
   return store_write(file, "y", STORE_DOUBLE, 1, axis, "rewards", NULL, saved->y);
 }
 
@@ -155,7 +155,7 @@ thompson_status thompson_agents_save(const thompson_agents *self, const char *pa
 /* ---- read */
 
 static Status library_refuse_damaged(StoreFile *file, const char *what) {
-  return status_set(STATUS_INPUT, "%s: %s is not what a saved file has", store_path(file), what);
+  return status_set(STATUS_INPUT, "%s: %s is out of range", store_path(file), what);
 }
 
 static Status library_get_text(StoreFile *file, Arena *memory, const char *name, const char **out) {
@@ -256,12 +256,12 @@ static Status library_read_saved(const char *path, Arena *memory, thompson_prior
 /* Creates a posterior in the state that was saved. */
 static Status library_restore_posterior(const Saved *saved, const thompson_prior *prior,
                                         thompson_posterior **out) {
-  if (saved->count != 1) return status_set(STATUS_INPUT, "it is not one posterior");
+  if (saved->count != 1) return status_set(STATUS_INPUT, "it does not hold exactly one posterior");
   TRY(posterior_new(&prior->prior, saved->sampler, saved->likelihood, saved->options, (uint64_t)saved->seed,
                     1, out));
   thompson_posterior *self = *out;
   if (saved->size != (self->forgets ? history_state(&self->history) : 0))
-    return status_set(STATUS_INPUT, "its evidence does not fit its options");
+    return status_set(STATUS_INPUT, "its evidence does not match its options");
   TRY(posterior_check(self, (int)saved->rows, saved->x, saved->y));
   self->lives = (uint32_t)*saved->lives;
   TRY(posterior_begin_sampler(self, 1));
@@ -281,7 +281,7 @@ static Status library_restore_agents(const Saved *saved, const thompson_prior *p
                                   (uint64_t)saved->seed, out));
   thompson_agents *self = *out;
   if (saved->count > 0 && (size_t)self->size != saved->size)
-    return status_set(STATUS_INPUT, "its evidence does not fit its likelihood");
+    return status_set(STATUS_INPUT, "its evidence does not match its likelihood");
   TRY(posterior_check(self->posterior, (int)saved->rows, saved->x, saved->y));
   self->posterior->fallbacks = saved->fallbacks;
   if (saved->size > 0) memcpy(self->evidence, saved->evidence, saved->count * saved->size * sizeof(double));

@@ -82,7 +82,7 @@ Status emd_distance(Emd *emd, int d, int n, const double *x, int m, const double
   const double length = emd_cloud_extent(d, n, x, m, y);
   if (!isfinite(length))
     return status_set(STATUS_INPUT,
-                      "no distance between clouds of points that are not finite or too far apart");
+                      "cannot compute a distance between points that are not finite or too far apart");
   *out = 0;
   if (length == 0) return STATUS_OK;
   const int exponent = ilogb(length);

@@ -17,16 +17,16 @@
          "max-sliced Wasserstein distance to exact posterior draws")                                         \
   BESIDE(sd_ratio, "sd_ratio", "standard deviation of the draws over that of exact posterior draws")         \
   BESIDE(mode_weight_error, "mode_weight",                                                                   \
-         "total variation between the mode weights of the draws and of exact ones")                          \
-  EXACT(largest_mode, "mode_weight", "share of the exact draws that is in the fullest mode")                 \
-  BESIDE(mean_error, "moments", "distance between the means of the draws and of exact ones")                 \
+         "total variation between the mode weights of the draws and of exact draws")                         \
+  EXACT(largest_mode, "mode_weight", "share of the exact draws in the fullest mode")                         \
+  BESIDE(mean_error, "moments", "distance between the means of the draws and of exact draws")                \
   BESIDE(covariance_error, "moments",                                                                        \
-         "relative Frobenius distance between the covariances of the draws and of exact ones")               \
+         "relative Frobenius distance between the covariances of the draws and of exact draws")              \
   BESIDE(distance, "distance", "mean distance of the draws to theta*")                                       \
   ALONE(rank, "rank", "rank of theta* among the draws, in a random direction")                               \
-  ALONE(rank_norm, "rank_norm", "rank of |theta*| among those of the draws")                                 \
+  ALONE(rank_norm, "rank_norm", "rank of |theta*| among the norms of the draws")                             \
   ALONE(rank_log_likelihood, "rank_log_likelihood",                                                          \
-        "rank of the history's likelihood at theta* among those at the draws")
+        "rank of the history's likelihood at theta* among its values at the draws")
 
 /* Points and their moments (linalg_moments). */
 typedef struct {

@@ -131,10 +131,10 @@ static void adaptive_report_no_error(const Adaptive *adaptive, int setting) {
   char target[64];
   study_target(study, sizeof target, target);
   fprintf(stderr,
-          "thompson: setting %s ends after %lld runs, its target not reached: no policy has a standard error "
-          "of %s, which takes two runs that succeed%s%s\n",
+          "thompson: setting %s stops after %lld runs without reaching its target: no policy has a standard "
+          "error of %s, which needs two successful runs%s%s\n",
           study->file->setting_labels[setting], (long long)runs_in_blocks(&study->runs, at->seen), target,
-          study->target_paired ? ", of the policy and of the first one, " : "",
+          study->target_paired ? " of both the policy and the first one, " : "",
           study->target_paired ? study->file->policies[0].label : "");
 }
 

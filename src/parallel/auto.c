@@ -232,21 +232,20 @@ static Status auto_put_table(const AutoChoice *choice, StoreFile *file) {
   TRY(store_dimension(file, "auto_candidate", CANDIDATES, &axes[0]));
   TRY(store_dimension(file, "auto_size", (size_t)choice->sizes, &axes[1]));
   TRY(store_variable(file, "auto_size", STORE_INT, 1, axes + 1,
-                     "observations of a held-out task before draws are scored; 0: half of those that it has",
+                     "observations of a held-out task before draws are scored; 0: half of its observations",
                      "1", &size));
   TRY(store_variable(file, "auto_score", STORE_DOUBLE, 2, axes,
                      choice->logs ? "mean energy score of predicted rewards of held-out tasks"
                                   : "mean energy score of posterior draws on held-out tasks",
                      "1", &score));
   TRY(store_variable(file, "auto_ratio", STORE_DOUBLE, 1, axes,
-                     "score over that of the first candidate, mean over sizes; 0 where it was not judged",
-                     "1", &ratio));
+                     "score relative to that of the first candidate, mean over sizes; 0 if not judged", "1",
+                     &ratio));
   TRY(store_variable(file, "auto_error", STORE_DOUBLE, 1, axes,
                      "standard error of its difference to the lowest ratio, paired by task", "1", &error));
   TRY(store_variable(file, "auto_seconds_fit", STORE_DOUBLE, 1, axes, "CPU time of the fit", "s", &fit));
   TRY(store_variable(file, "auto_seconds_draw", STORE_DOUBLE, 1, axes,
-                     "CPU time of a posterior draw on held-out tasks; 0 where it was not judged", "s",
-                     &draw));
+                     "CPU time of a posterior draw on held-out tasks; 0 if not judged", "s", &draw));
   TRY(store_put(file, size, choice->size));
   TRY(store_put(file, score, scores));
   TRY(store_put(file, ratio, choice->ratio));
@@ -276,13 +275,13 @@ Status auto_save(const AutoChoice *choice, const Prior *prior, const char *path)
 
 void auto_report(const AutoChoice *choice, FILE *out) {
   fprintf(out,
-          "auto: the first within %g standard errors of the best on %d held-out tasks, fitted %s\n"
+          "auto: the first candidate within %g standard errors of the best on %d held-out tasks, fitted %s\n"
           "  energy score of ",
           choice->level, choice->tasks, choice->kept ? "without them" : "again with them");
-  if (choice->logs) fprintf(out, "predicted rewards, from half of the others");
+  if (choice->logs) fprintf(out, "half of the rewards, predicted from the other half");
   for (int s = 0; s < choice->sizes && !choice->logs; s++)
     fprintf(out, "%s%d", s == 0 ? "draws after " : s == choice->sizes - 1 ? " and " : ", ", choice->size[s]);
-  fprintf(out, "%s; over gaussian (error to the best); CPU s of the fit, us of a draw\n",
+  fprintf(out, "%s; relative to gaussian (error to the best); CPU s per fit, us per draw\n",
           choice->logs ? "" : " observations");
   for (int c = 0; c < CANDIDATES; c++) {
     fprintf(out, "  %-9s  %-9s ", candidates[c].family, candidates[c].sampler);
@@ -291,6 +290,6 @@ void auto_report(const AutoChoice *choice, FILE *out) {
       fprintf(out, "  %8.3f (%.3f)  %8.3g %8.3g%s\n", choice->ratio[c], choice->error[c],
               choice->seconds_fit[c], 1e6 * choice->seconds_draw[c], c == choice->chosen ? "  chosen" : "");
     else
-      fprintf(out, " does not take this likelihood\n");
+      fprintf(out, " does not support this likelihood\n");
   }
 }

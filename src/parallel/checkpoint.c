@@ -32,7 +32,7 @@ static Status checkpoint_make_folder(const char *path) {
   }
   struct stat info;
   if (stat(path, &info) == 0 && !S_ISDIR(info.st_mode))
-    return status_set(STATUS_FILE, "%s: cannot make the folder: a file stands there", path);
+    return status_set(STATUS_FILE, "%s: cannot make the folder: a file has this name", path);
   return STATUS_OK;
 }
 
@@ -88,8 +88,8 @@ static Status checkpoint_inspect_folder(const char *directory, const Study *stud
   if (!*exists && work[0] != '\0')
     return status_set(
         STATUS_FILE,
-        "%s holds %s but no study.yaml that says of what; move it away, or use -o for another folder",
-        directory, work);
+        "%s holds %s but no study.yaml to identify it; move it away, or use -o for another folder", directory,
+        work);
   return *exists && mode == CHECKPOINT_FRESH ? checkpoint_refuse_study(directory, study) : STATUS_OK;
 }
 
@@ -101,11 +101,10 @@ static Status checkpoint_remove_study(const char *directory) {
   TRY(checkpoint_study(directory, &text));
   Status status = config_study_parse(directory, text, &study_schema, 0, NULL, &file);
   if (status != STATUS_OK || strcmp(file->resolved, text) != 0)
-    status =
-        status_set(STATUS_FILE,
-                   "%s/study.yaml is not as this program writes it and will not be removed; move it away "
-                   "or use another folder",
-                   directory);
+    status = status_set(STATUS_FILE,
+                        "%s/study.yaml differs from what this program writes and will not be removed; move "
+                        "it away or use another folder",
+                        directory);
   else
     status = folder_remove_study(directory, file->sha256);
   config_study_free(file);

@@ -4,11 +4,11 @@
  *   DIR/tasks/HEX.journal   the tasks that one rank of one job finished (parallel/journal.h)
  *   DIR/priors/             fitted priors (study/belief.h)
  *   .bad, .bad.2, ...       appended to the name of a file that could not be used
- *   DIR/lock, lock.I        held by the jobs that write here (parallel/lock.h)
+ *   DIR/lock, lock.I        held by the jobs that write here (io/lock.h)
  *   DIR/results.nc, DIR/prior_samples.nc     written by the reducer */
 #pragma once
 
-#include "parallel/lock.h"
+#include "io/lock.h"
 #include "study/study.h"
 
 typedef enum { CHECKPOINT_FRESH, CHECKPOINT_RESUME, CHECKPOINT_OVERWRITE } CheckpointMode;

@@ -13,7 +13,7 @@ static struct sigaction former_segv, former_bus, former_alarm;
  * printing or in another thread, exits at once. */
 static void leave_after_crash(int number) {
   static const char sentence[] =
-      "thompson: the MPI library crashed at its end, after all work was done and written; its stack:\n";
+      "thompson: the MPI library crashed at shutdown, after all work was done and written; its stack:\n";
   void *frame[FRAMES];
   (void)number;
   if (!crashed) {

@@ -52,8 +52,8 @@ Status events_check(const Study *study) {
       events_file_name(study->file, s, p, sizeof name, name);
       if (strlen(name) > LONGEST)
         return status_set(STATUS_INPUT,
-                          "event_log: '%s' is too long for the name of a file (%zu bytes, at most %d); give "
-                          "the policy a shorter label, or sweep less",
+                          "event_log: '%s' is too long for a file name (%zu bytes, at most %d); give the "
+                          "policy a shorter label, or sweep fewer keys",
                           name, strlen(name), LONGEST);
     }
   return STATUS_OK;
@@ -78,12 +78,12 @@ static Status events_define_variables(EventWriter *writer, size_t events, const 
     TRY(store_real_attribute(file, NULL, "noise", problem->likelihood.noise));
   TRY(store_variable(file, context ? "context" : "features", STORE_DOUBLE, along, dimension,
                      context ? "context, the same for all arms" : "features of each arm", "1", &writer->x));
-  TRY(store_variable(file, "arm", STORE_INT, 1, dimension, "arm that was played, from 0", "1",
+  TRY(store_variable(file, "arm", STORE_INT, 1, dimension, "arm that was played, counted from 0", "1",
                      &writer->kept[ARM]));
   TRY(store_variable(file, "reward", STORE_DOUBLE, 1, dimension, "reward of that arm", "1",
                      &writer->kept[REWARD]));
   TRY(store_variable(file, "propensity", STORE_DOUBLE, 1, dimension,
-                     "probability by which the arm was picked", "1", &writer->kept[PROPENSITY]));
+                     "probability with which the arm was picked", "1", &writer->kept[PROPENSITY]));
   TRY(store_variable(file, "run", STORE_INT, 1, dimension, "number of the run, from 0", "1", &writer->run));
   return store_variable(file, "round", STORE_INT, 1, dimension, "round of the run, from 1", "1",
                         &writer->round);

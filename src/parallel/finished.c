@@ -112,8 +112,8 @@ static Status finished_report_repairs(const Finished *finished) {
     char path[PATH_SIZE];
     if (journal->damaged == 0 && journal->rest == 0) continue;
     finished_journal_path(finished, i, path);
-    fprintf(stderr, "%s: %s; the tasks that were there run again\n", path,
-            journal->end == 0       ? "no record can be read and the file is set aside"
+    fprintf(stderr, "%s: %s; lost tasks run again\n", path,
+            journal->end == 0       ? "no record can be read, so the file is set aside"
             : journal->damaged == 0 ? "its last record is torn and is dropped"
                                     : "damaged records are dropped");
     if (journal->end == 0) TRY(durable_set_aside(path));

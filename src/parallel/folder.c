@@ -93,9 +93,10 @@ static Status folder_walk_part(Walk *walk, Status (*visit)(const Walk *walk, con
   walk->folder = folder_open_part(walk);
   if (walk->folder < 0 && errno == ENOENT) return STATUS_OK;
   if (walk->folder < 0 && (errno == ELOOP || errno == ENOTDIR))
-    return status_set(STATUS_FILE,
-                      "%s/%s is a link or no folder: it is not the study's own; use another folder",
-                      walk->directory, walk->part->name);
+    return status_set(
+        STATUS_FILE,
+        "%s/%s is a link or not a folder, so it does not belong to the study; use another folder",
+        walk->directory, walk->part->name);
   DIR *stream = walk->folder < 0 ? NULL : fdopendir(walk->folder);
   if (!stream)
     return status_set(STATUS_FILE, "%s/%s: cannot read the folder: %s", walk->directory, walk->part->name,
@@ -105,11 +106,10 @@ static Status folder_walk_part(Walk *walk, Status (*visit)(const Walk *walk, con
     if (walk->part->has(entry->d_name) || folder_is_temporary(walk->part, entry->d_name))
       status = visit(walk, entry->d_name);
     else if (walk->part == parts && folder_is_old_task_name(entry->d_name))
-      status =
-          status_set(STATUS_RESUME,
-                     "%s/tasks/%s was written by a version of this program that kept a file for each task; "
-                     "use another folder, or finish with that version",
-                     walk->directory, entry->d_name);
+      status = status_set(STATUS_RESUME,
+                          "%s/tasks/%s was written by a version of this program that kept one file per task; "
+                          "use another folder, or finish with that version",
+                          walk->directory, entry->d_name);
   closedir(stream);
   return status;
 }
@@ -131,9 +131,10 @@ static bool folder_file_is_regular(const Walk *walk, const char *name) {
 
 static Status folder_check_regular(const Walk *walk, const char *name) {
   if (folder_is_temporary(walk->part, name) || folder_file_is_regular(walk, name)) return STATUS_OK;
-  return status_set(STATUS_FILE,
-                    "%s/%s/%s is a link or no regular file: it is not the study's own; use another folder",
-                    walk->directory, walk->part->name, name);
+  return status_set(
+      STATUS_FILE,
+      "%s/%s/%s is a link or not a regular file, so it does not belong to the study; use another folder",
+      walk->directory, walk->part->name, name);
 }
 
 static Status folder_note_work(const Walk *walk, const char *name) {
@@ -153,7 +154,7 @@ static bool folder_file_is_own(const Walk *walk, const char *name) {
 static Status folder_check_own(const Walk *walk, const char *name) {
   if (folder_is_temporary(walk->part, name) || folder_file_is_own(walk, name)) return STATUS_OK;
   return status_set(STATUS_FILE,
-                    "%s/%s/%s is damaged, or not a file of the study in this folder, and will not be "
+                    "%s/%s/%s is damaged or does not belong to the study in this folder, and will not be "
                     "removed; move it away or use another folder",
                     walk->directory, walk->part->name, name);
 }

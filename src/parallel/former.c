@@ -12,13 +12,13 @@ static Status former_results_refuse(StoreFile *file, const Study *study) {
   char difference[1024] = "its configuration differs";
   TRY(store_get_text_attribute(file, NULL, "config", &config));
   config_first_difference(config, study->file->resolved, sizeof difference, difference);
-  return status_set(STATUS_RESUME, "%s is of another study; %s", store_path(file), difference);
+  return status_set(STATUS_RESUME, "%s belongs to another study; %s", store_path(file), difference);
 }
 
 static Status former_results_check_study(StoreFile *file, const Study *study) {
   SCOPED(char *, sha, memory_free_text);
   if (!store_has_attribute(file, "config_sha256"))
-    return status_set(STATUS_FILE, "%s is not a file of results; move it away or use another folder",
+    return status_set(STATUS_FILE, "%s is not a results file; move it away or use another folder",
                       store_path(file));
   TRY(store_get_text_attribute(file, NULL, "config_sha256", &sha));
   return strcmp(sha, study->file->sha256) == 0 ? STATUS_OK : former_results_refuse(file, study);

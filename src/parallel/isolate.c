@@ -104,17 +104,18 @@ static Status isolated_task_conclude(const Study *study, const Report *report, O
   char message[256];
   if (outcome == STOPPED) return status_set(STATUS_STOPPED, "stopped");
   if (outcome == LATE) {
-    snprintf(message, sizeof message, "not done after the %g s of --task-timeout (%.0f%% of its rounds)",
-             timeout, 100 * report->fraction);
+    snprintf(message, sizeof message,
+             "not finished within the %g s of --task-timeout (%.0f%% of its rounds done)", timeout,
+             100 * report->fraction);
     return task_result_fail(study, message, result);
   }
   if (WIFSIGNALED(how)) {
-    snprintf(message, sizeof message, "its process was ended by signal %d (%s)", WTERMSIG(how),
+    snprintf(message, sizeof message, "its process was killed by signal %d (%s)", WTERMSIG(how),
              strsignal(WTERMSIG(how)));
     return task_result_fail(study, message, result);
   }
   if (WEXITSTATUS(how) != EXIT_SUCCESS) {
-    snprintf(message, sizeof message, "its process ended with status %d", WEXITSTATUS(how));
+    snprintf(message, sizeof message, "its process exited with status %d", WEXITSTATUS(how));
     return task_result_fail(study, message, result);
   }
   if (report->status != STATUS_OK) return status_set(report->status, "%s", report->sentence);
@@ -125,7 +126,7 @@ static Status isolated_task_conclude(const Study *study, const Report *report, O
 static Status isolated_task_fork(const Study *study, const Task *task, const char *directory, double timeout,
                                  Tick tick, Report *report, TaskResult *result) {
   int ends[2];
-  if (pipe(ends) != 0) return status_set(STATUS_INTERNAL, "cannot make a pipe: %s", strerror(errno));
+  if (pipe(ends) != 0) return status_set(STATUS_INTERNAL, "cannot create a pipe: %s", strerror(errno));
   pid_t parent = getpid(), process = fork();
   if (process == 0) {
     close(ends[0]);

@@ -95,7 +95,7 @@ static Status journal_make_file(Journal *journal) {
     uint64_t number;
     char name[FOLDER_NAME];
     if (getrandom(&number, sizeof number, 0) != sizeof number)
-      return status_set(STATUS_INTERNAL, "the system gives no random numbers: %s", strerror(errno));
+      return status_set(STATUS_INTERNAL, "cannot get random numbers from the system: %s", strerror(errno));
     folder_journal_name(number, name);
     TRY(arena_print(journal->memory, &journal->path, "%s/tasks/%s", journal->directory, name));
     file = open(journal->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
@@ -159,7 +159,7 @@ static Status journal_read_bytes(int file, const char *path, int64_t at, void *b
     const ssize_t n = pread(file, (char *)bytes + done, size - done, (off_t)at + (off_t)done);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return journal_cannot_read(path);
-    if (n == 0) return status_set(STATUS_INPUT, "%s is damaged: it ends within a record", path);
+    if (n == 0) return status_set(STATUS_INPUT, "%s is damaged: it ends in the middle of a record", path);
     done += (size_t)n;
   }
   return STATUS_OK;

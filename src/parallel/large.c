@@ -42,7 +42,7 @@ static void large_task_report_setting(Runner *runner, int setting, const Dense *
           file->setting_labels[setting], dense->ops->name,
           problem_is_distributed(file->settings[setting]) ? "at least" : "below",
           !grid_is_available()          ? " and this build has no ScaLAPACK"
-          : runner->parallel->size == 1 ? " and there is one rank"
+          : runner->parallel->size == 1 ? " and there is only one rank"
                                         : "");
 }
 
@@ -52,7 +52,7 @@ static void all_ranks_report_memory(const Runner *runner) {
   getrusage(RUSAGE_SELF, &usage);
   const double here = (double)usage.ru_maxrss * 1024, all = parallel_sum(here);
   if (speaks)
-    fprintf(stderr, "  peak memory: %.2f GB on the first rank, %.2f GB for each on average\n", here / 1e9,
+    fprintf(stderr, "  peak memory: %.2f GB on the first rank, %.2f GB per rank on average\n", here / 1e9,
             all / 1e9 / runner->parallel->size);
 }
 

@@ -69,7 +69,7 @@ static Status fit_checkpoint_read(Arena *memory, const char *path, const PriorFi
   if (status == STATUS_OK) status = prior_load_own(memory, path, fit, prior);
   *found = status == STATUS_OK;
   if (status != STATUS_INPUT) return status;
-  fprintf(stderr, "%s; the file is set aside and the fit begins again\n", status_message());
+  fprintf(stderr, "%s; the file is set aside and the fit starts over\n", status_message());
   return durable_set_aside(path);
 }
 

@@ -159,8 +159,8 @@ static Status reducer_begin_file(Reducer *reducer) {
 static Status reducer_check_lost_runs(const Reducer *reducer) {
   if (reducer->lost == 0 || reducer->options->overwrite) return STATUS_OK;
   return status_set(STATUS_RESUME,
-                    "%s has %lld finished runs that the journals lack, and stays as it is; `thompson reduce "
-                    "--overwrite` replaces it",
+                    "%s has %lld finished runs that the journals lack, so it is left as it is; `thompson "
+                    "reduce --overwrite` replaces it",
                     reducer->path, (long long)reducer->lost);
 }
 

@@ -119,8 +119,9 @@ static Status reducer_define_runs(Reducer *reducer) {
        "how far the mean of the draws lies beyond the posterior mean, on the line from the prior mean, in "
        "posterior standard deviations",
        "1", STORE_DOUBLE, &reducer->watched[0]},
-      {"draws_spread", "mean squared distance of the draws from the posterior's mean over its expectation",
-       "1", STORE_DOUBLE, &reducer->watched[1]},
+      {"draws_spread",
+       "mean squared distance of the draws from the posterior mean, relative to its expectation", "1",
+       STORE_DOUBLE, &reducer->watched[1]},
       {"status", "outcome of the run", NULL, STORE_BYTE, &reducer->status}};
   for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
     TRY(store_variable(file, variables[i].name, variables[i].type, 3, dimensions, variables[i].words,
@@ -128,7 +129,7 @@ static Status reducer_define_runs(Reducer *reducer) {
     TRY(reducer_name_coordinates(reducer, variables[i].name, OF_RUNS));
   }
   TRY(store_variable(file, "seconds_train", STORE_DOUBLE, 2, dimensions,
-                     "CPU seconds to fit the priors of the policy, all replicates", "s",
+                     "CPU seconds to fit the policy's priors, over all replicates", "s",
                      &reducer->seconds_train));
   TRY(reducer_name_coordinates(reducer, "seconds_train", OF_POLICIES));
   TRY(store_bytes_attribute(file, "status", "flag_values", 3,
@@ -213,7 +214,7 @@ static Status reducer_put_coordinates(Reducer *reducer) {
   if (study->ops->estimates) return STATUS_OK;
   if (reducer_has_tails(study)) {
     TRY(store_write(reducer->file, "quantile", STORE_DOUBLE, 1, &reducer->quantile,
-                    "share of runs that are at most this", "1", study_quantiles));
+                    "share of runs whose value is at most this", "1", study_quantiles));
   }
   return store_write(reducer->file, study->ops->axis, STORE_DOUBLE, 1, &reducer->axis,
                      study->ops->axis_long_name, "1", study->axis);

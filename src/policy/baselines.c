@@ -44,14 +44,14 @@ static double random_policy_cost(const PolicyMethod *method, const PolicyWork *w
 }
 
 const PolicyOps policy_oracle = {.name = "oracle",
-                                 .summary = "takes the best arm; zero regret by construction",
+                                 .summary = "chooses the best arm; zero regret by construction",
                                  .reference = "baseline",
                                  .create = baselines_create,
                                  .choose = oracle_policy_choose,
                                  .sure = true,
                                  .cost = oracle_policy_cost};
 const PolicyOps policy_random = {.name = "random",
-                                 .summary = "takes an arm uniformly at random",
+                                 .summary = "chooses an arm uniformly at random",
                                  .reference = "baseline",
                                  .create = baselines_create,
                                  .choose = random_policy_choose,

@@ -44,8 +44,8 @@ static Status per_arm_policy_create(Policy *self) {
   self->state = state;
   if (lanes > INT32_MAX || ((int64_t)setup->first_run + setup->runs) * arms > UINT32_MAX)
     return status_set(STATUS_INPUT,
-                      "posterior: per_arm has a random stream for each arm of each run, and %lld arms in run "
-                      "%lld are too many",
+                      "posterior: per_arm needs a random stream for each arm of each run, and %lld arms in "
+                      "run %lld are too many",
                       (long long)arms, (long long)setup->first_run + setup->runs);
   ALLOCATE(memory, state->context, setup->problem->d * lanes);
   ALLOCATE_ARRAYS(memory, lanes, state->index, state->only, state->fallbacks);

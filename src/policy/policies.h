@@ -15,8 +15,8 @@ extern const PolicyOps policy_per_arm;
 #define POLICY_DISCOUNT_KEY                                                                                  \
   {                                                                                                          \
     REAL("discount", 0, 1, "1",                                                                              \
-         "what the evidence is multiplied by in every round of a bandit, which brings the posterior back "   \
-         "towards the prior: for worlds that change (problem.drift)")                                        \
+         "factor on the evidence in every round of a bandit, which moves the posterior back towards the "    \
+         "prior: for worlds that change (problem.drift)")                                                    \
   }
 
 #define POLICY_LIST(ENTRY)                                                                                   \

@@ -42,20 +42,21 @@ bool policy_find(const char *name, PolicyMethod *out) {
 /* Options of every policy that samples. */
 static const ConfigKey sampling_keys[] = {
     {TEXT("prior", "default",
-          "standard | ising | exact | a family of `thompson list priors` | a prior file; default: what the "
-          "method is made for")},
+          "standard | ising | exact | a family of `thompson list priors` | a prior file; default: the one "
+          "the method is made for")},
     {INT("components", 1, 1000, "study",
-         "components of this policy's fitted mixture; auto: by held-out likelihood; study: prior.components"),
+         "components of this policy's fitted mixture; auto: chosen by held-out likelihood; study: as "
+         "prior.components"),
      .words = "study auto"},
     {WORD("posterior", "auto",
-          "one posterior for all arms, or one for each, learned from its own rewards; auto: as the world is, "
-          "so per_arm with problem.unknown: per_arm and problem.family: table"),
+          "one posterior for all arms, or one for each arm, learned from its own rewards; auto: to match the "
+          "world, so per_arm with problem.unknown: per_arm and with problem.family: table"),
      .words = "auto shared per_arm"},
     POLICY_DISCOUNT_KEY,
     {WORD("model", "linear",
-          "theta is what phi is multiplied by, or the weights of a ReLU network that phi goes into"),
+          "linear: theta multiplies phi; network: theta holds the weights of a ReLU network with input phi"),
      .words = "linear network"},
-    {INTS("hidden", 1, 4096, "[20, 20]", "with model: network, widths of its hidden layers")},
+    {INTS("hidden", 1, 4096, "[20, 20]", "widths of the hidden layers with model: network")},
     {.name = NULL}};
 static const ConfigKey no_keys[] = {{.name = NULL}};
 
@@ -125,10 +126,8 @@ static Status policy_check_posterior(const PolicyMethod *method, const Config *o
     return status_set(STATUS_INPUT, "model: network is one network for all arms; posterior must be shared");
   if (config_has(options, "memory") && mixture_posterior_options(options).forgets &&
       !likelihood_is_conjugate(&problem->likelihood))
-    return status_set(
-        STATUS_INPUT,
-        "memory: a posterior for each arm (posterior: per_arm) keeps all of its clicks or counts; "
-        "take memory: full");
+    return status_set(STATUS_INPUT, "memory: a posterior for each arm (posterior: per_arm) keeps all of its "
+                                    "clicks or counts; use memory: full");
   if (!problem->per_arm && problem->resample_arms)
     return status_set(STATUS_INPUT,
                       "posterior: per_arm needs arms that stay the same from round to round; here they are "
@@ -136,7 +135,7 @@ static Status policy_check_posterior(const PolicyMethod *method, const Config *o
   if (sampler->observe && !sampler->carry && !sampler->restless)
     return status_set(STATUS_INPUT,
                       "sampler %s carries a state from round to round that cannot be kept for each arm "
-                      "apart, so it has no posterior: per_arm",
+                      "separately, so it does not support posterior: per_arm",
                       method->name);
   return STATUS_OK;
 }
@@ -152,13 +151,12 @@ static Status policy_check_discount(const PolicyMethod *method, const Config *op
   if (policy_discount(options) == 1 || !sampler) return STATUS_OK;
   if (policy_has_network(method, options))
     return status_set(STATUS_INPUT,
-                      "discount: what a network (model: network) has learned is not discounted");
+                      "discount: what a network (model: network) has learned cannot be discounted");
   if (sampler->by_observation || (policy_is_per_arm(method, options, problem->per_arm) && sampler->carry))
-    return status_set(
-        STATUS_INPUT,
-        "discount: sampler %s takes observations in once and for all, and cannot discount them; "
-        "take another, such as ts or mixts",
-        method->name);
+    return status_set(STATUS_INPUT,
+                      "discount: sampler %s absorbs each observation for good and cannot discount it later; "
+                      "use another, such as ts or mixts",
+                      method->name);
   return STATUS_OK;
 }
 
@@ -166,7 +164,7 @@ static Status policy_check_network(const PolicyMethod *method, const Config *opt
   const int64_t *hidden;
   if (!policy_has_network(method, options) || config_ints(options, "hidden", &hidden) < NETWORK_MAX_LAYERS)
     return STATUS_OK;
-  return status_set(STATUS_INPUT, "hidden: a network has %d hidden layers at most", NETWORK_MAX_LAYERS - 1);
+  return status_set(STATUS_INPUT, "hidden: a network has at most %d hidden layers", NETWORK_MAX_LAYERS - 1);
 }
 
 Status policy_check(const PolicyMethod *method, const Config *options, const Problem *problem) {
@@ -180,7 +178,7 @@ Status policy_check(const PolicyMethod *method, const Config *options, const Pro
     return STATUS_OK;
   return status_set(STATUS_INPUT,
                     "policy %s needs a likelihood that is quadratic in phi' theta (gaussian); likelihood %s "
-                    "is not: take glm_ucb",
+                    "is not: use glm_ucb",
                     method->name, problem->likelihood.ops->name);
 }
 
@@ -222,7 +220,7 @@ Status policy_weigh(Policy *policy, const World *world, const History *history, 
 Status policy_check_weigh(const PolicyMethod *method, const Config *options, const Problem *problem) {
   const PolicyOps *ops = policy_find_ops(method, options, problem->per_arm);
   if ((ops->weigh || ops->sure) && !policy_has_network(method, options)) return STATUS_OK;
-  return status_set(STATUS_INPUT, "policy %s%s does not say by which probability it takes an arm",
+  return status_set(STATUS_INPUT, "policy %s%s does not give the probability with which it chooses an arm",
                     method->name, policy_has_network(method, options) ? " with model: network" : "");
 }
 

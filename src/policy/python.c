@@ -58,7 +58,7 @@ static Status python_policy_start_process(const char *const *arguments, Tick tic
   int ends[2];
   *out = (Child){.socket = -1, .tick = tick};
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
-    return status_set(STATUS_INTERNAL, "cannot make a socket: %s", strerror(errno));
+    return status_set(STATUS_INTERNAL, "cannot create a socket: %s", strerror(errno));
   const pid_t parent = getpid(), process = fork();
   if (process == 0) python_policy_become_worker(arguments, parent, ends[1]);
   const int error = errno;
@@ -187,7 +187,7 @@ static bool python_policy_receive_answer(Child *child, size_t size, void *bytes,
     sentence[answer.size] = '\0';
     if (python_policy_receive(child, sentence, (size_t)answer.size)) return false;
   }
-  char how[SENTENCE / 2] = "sent what is no answer";
+  char how[SENTENCE / 2] = "sent an invalid answer";
   python_policy_end_worker(child, whole ? 0 : sizeof how, how);
   snprintf(sentence, SENTENCE, "its process %s", how);
   return false;
@@ -218,14 +218,14 @@ static Status find_python(const Config *options, Tick tick, Child *child) {
     if (found) return STATUS_OK;
     return status_set(
         STATUS_INPUT,
-        "policy python: %s, of the environment variable THOMPSON_PYTHON, is no Python with NumPy", named);
+        "policy python: %s, from the environment variable THOMPSON_PYTHON, is not a Python with NumPy",
+        named);
   }
   TRY(python_policy_try_interpreter("python3", options, tick, child, &found));
   if (!found) TRY(python_policy_try_interpreter("/usr/bin/python3", options, tick, child, &found));
   if (found) return STATUS_OK;
-  return status_set(STATUS_INPUT,
-                    "policy python: neither python3 in the path nor /usr/bin/python3 is a Python with NumPy; "
-                    "name one in the environment variable THOMPSON_PYTHON");
+  return status_set(STATUS_INPUT, "policy python: neither python3 in PATH nor /usr/bin/python3 is a Python "
+                                  "with NumPy; name one in the environment variable THOMPSON_PYTHON");
 }
 
 static Status python_policy_start_worker(const Config *options, Tick tick, Child *child) {
@@ -334,7 +334,7 @@ static double python_cost(const PolicyMethod *method, const PolicyWork *work) {
 }
 
 static const ConfigKey keys[] = {
-    {TEXT("module", NULL, "name of the Python module, found in the present folder or by PYTHONPATH")},
+    {TEXT("module", NULL, "name of the Python module, found in the current folder or through PYTHONPATH")},
     {TEXT("callable", NULL,
           "its function (x[runs, t, d], y[runs, t], rng, about) -> theta[runs, d], or theta[runs, "
           "about.draws, d]; docs/python.md")},
@@ -342,7 +342,8 @@ static const ConfigKey keys[] = {
 
 const PolicyOps policy_python = {
     .name = "python",
-    .summary = "Thompson sampling with a sampler of your own in Python, in a process beside each rank: slow",
+    .summary =
+        "Thompson sampling with a sampler of your own in Python, in a separate process for each rank: slow",
     .reference = "docs/python.md",
     .one_theta = true,
     .by_observation = true,

@@ -169,7 +169,7 @@ static Status theta_star_load_mixture(Arena *memory, const char *file, Mixture *
   TRY(prior_load(&scratch, file, &chain, &prior));
   if (!prior.mixture)
     return status_set(STATUS_INPUT,
-                      "%s: problem.theta = mixture needs a Gaussian or mixture prior file, this one holds a "
+                      "%s: problem.theta = mixture needs a Gaussian or mixture prior file; this one holds a "
                       "diffusion prior",
                       file);
   return mixture_copy(memory, prior.mixture, out);
@@ -301,7 +301,7 @@ const ThetaOps theta_distributions[] = {
      .log_density = theta_star_log_density_h},
     {"corners", "uniform on four corners of a square", PAPER, .dimension = 2,
      .sample = theta_star_sample_corners, .log_density = theta_star_log_density_corners},
-    {"gm_cross", "cross, which is a mixture of Gaussians already", VARIANT, .dimension = 2,
+    {"gm_cross", "cross, which is already a mixture of Gaussians", VARIANT, .dimension = 2,
      .mixture = theta_star_mix_cross},
     {"gm_rays", "four Gaussians with the moments of the rays", VARIANT, .dimension = 2,
      .mixture = theta_star_mix_rays},
@@ -316,9 +316,9 @@ const ThetaOps theta_distributions[] = {
      .mixture = theta_star_mix_gaussian, .isotropic = theta_star_isotropic_gaussian},
     {"gm_sphere", "six narrow Gaussians on a sphere, in any dimension", BRUNA_HAN,
      .mixture = theta_star_mix_sphere, .isotropic = theta_star_isotropic_sphere},
-    {"spiral", "about a curve, two turns of a rising spiral, in any dimension", NEITHER,
+    {"spiral", "near a curve, two turns of a rising spiral, in any dimension", NEITHER,
      .mixture = theta_star_mix_spiral},
-    {"roll", "about a surface, a rolled sheet, in any dimension", NEITHER, .mixture = theta_star_mix_roll},
+    {"roll", "near a surface, a rolled sheet, in any dimension", NEITHER, .mixture = theta_star_mix_roll},
     {"student", "Student's t with 3 degrees of freedom, in any dimension", NEITHER,
      .mixture = theta_star_mix_student},
     {"ising", "uniform on the corners of the hypercube, in any dimension", BRUNA_HAN, .prior = prior_ising},

@@ -125,7 +125,7 @@ static Status inverse_problem_draw_matrix(const Problem *self, uint32_t run, con
 }
 
 const ProblemOps problem_inverse = {.name = "inverse",
-                                    .summary = "y = A theta* + noise, the rows of A in order as the arms",
+                                    .summary = "y = A theta* + noise; the arms are the rows of A, in order",
                                     .reference = "Bruna and Han (2024), Tilted transport",
                                     .create = inverse_problem_create,
                                     .features = inverse_problem_draw_features,

@@ -75,7 +75,8 @@ static Status logged_bandit_check(Problem *self, const Config *config, const cha
     return status_set(STATUS_INPUT, "problem.family: logged is for study replay; this is study %s",
                       config_text(config, "study"));
   if (self->d > 0 && self->d != log->d)
-    return status_set(STATUS_INPUT, "problem.dimension: %d, but events of %s have %d", self->d, path, log->d);
+    return status_set(STATUS_INPUT, "problem.dimension: %d, but the events of %s have %d", self->d, path,
+                      log->d);
   if (!config_is(config, "problem.arms", "auto")) {
     if (self->arms < log->arms || (log->has_features && self->arms > log->arms))
       return status_set(STATUS_INPUT, "problem.arms: %d, but %s has %d", self->arms, path, log->arms);
@@ -84,8 +85,8 @@ static Status logged_bandit_check(Problem *self, const Config *config, const cha
   for (int e = 0; e < log->rows; e++)
     if (!ops->admits(log->reward[e]))
       return status_set(STATUS_INPUT,
-                        "%s: the reward of event %d (from 0) is %g; with likelihood %s it is %s", path, e,
-                        log->reward[e], ops->name, ops->rewards);
+                        "%s: the reward of event %d (from 0) is %g; with likelihood %s it must be %s", path,
+                        e, log->reward[e], ops->name, ops->rewards);
   return STATUS_OK;
 }
 
@@ -129,8 +130,7 @@ static void rewards(World *world) {
 }
 
 const ProblemOps problem_logged = {.name = "logged",
-                                   .summary =
-                                       "events of a log, with the arm that was taken and its probability",
+                                   .summary = "events of a log, with the arm taken and its probability",
                                    .reference = "Li, Chu, Langford and Wang 2011",
                                    .per_arm = true,
                                    .create = logged_bandit_create,

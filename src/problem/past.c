@@ -6,12 +6,11 @@ enum { BLOCK = 256 /* tasks that are played together */ };
 
 Status past_check(const Problem *problem) {
   if (problem->ops->rewards)
-    return status_set(STATUS_INPUT, "problem.family = %s has no theta* that past tasks could have",
-                      problem->ops->name);
+    return status_set(STATUS_INPUT, "problem.family = %s has no theta* for past tasks", problem->ops->name);
   if (problem->ops->arms_of_theta)
     return status_set(STATUS_INPUT,
-                      "past tasks (prior.learned_from, prior.guard_tasks) take arms at random, but in "
-                      "problem.family = %s the arms are made of theta*",
+                      "past tasks (prior.learned_from, prior.guard_tasks) play random arms, but in "
+                      "problem.family = %s the arms depend on theta*",
                       problem->ops->name);
   return STATUS_OK;
 }

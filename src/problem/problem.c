@@ -71,7 +71,7 @@ static Status problem_check_unknown(Problem *problem) {
   problem->resample_arms = true;
   if (problem->ops->per_arm) return STATUS_OK;
   return status_set(STATUS_INPUT,
-                    "problem.unknown: per_arm, but in problem.family = %s all arms share one theta*; take "
+                    "problem.unknown: per_arm, but in problem.family = %s all arms share one theta*; use "
                     "synthetic or embedding",
                     problem->ops->name);
 }
@@ -80,7 +80,7 @@ static Status problem_check_unknown(Problem *problem) {
 static Status problem_check_drift(const Config *config, const Problem *problem) {
   const bool drifts = config_is(config, "problem.drift.kind", "switch");
   if (drifts != (config_int(config, "problem.drift.every") > 0))
-    return status_set(STATUS_INPUT, "problem.drift: kind switch and every > 0 belong together; every is %lld",
+    return status_set(STATUS_INPUT, "problem.drift: kind switch and every > 0 go together; every is %lld",
                       (long long)config_int(config, "problem.drift.every"));
   if (drifts &&
       (problem->ops->arms_of_theta || problem->ops->rewards || !config_is(config, "study", "bandit")))
@@ -184,7 +184,7 @@ Status problem_check_exact_prior(const Problem *problem) {
   return status_set(
       STATUS_INPUT,
       "there is no exact prior: theta* is drawn from a finite set, or its density is not known; "
-      "problem.family = pool has one, and synthetic with every problem.theta but 'file'");
+      "problem.family = pool has one, and so does synthetic with any problem.theta except 'file'");
 }
 
 Status problem_exact_prior(Arena *memory, const Problem *problem, const PriorFit *chain_settings,

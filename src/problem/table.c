@@ -14,8 +14,9 @@ static Status table_bandit_check_rewards(const Problem *self, const char *path, 
   for (size_t i = 0; i < (size_t)table->rows * (size_t)table->arms; i++) {
     if (ops->admits(table->reward[i])) continue;
     return status_set(
-        STATUS_INPUT, "%s: the reward of event %zu and arm %zu (from 0) is %g; with likelihood %s it is %s",
-        path, i / (size_t)table->arms, i % (size_t)table->arms, table->reward[i], ops->name, ops->rewards);
+        STATUS_INPUT,
+        "%s: the reward of event %zu and arm %zu (from 0) is %g; with likelihood %s it must be %s", path,
+        i / (size_t)table->arms, i % (size_t)table->arms, table->reward[i], ops->name, ops->rewards);
   }
   return STATUS_OK;
 }
@@ -28,10 +29,11 @@ static Status table_bandit_check_sizes(Problem *self, const Config *config, cons
   if (!config_is(config, "problem.arms", "auto") && self->arms != table->arms)
     return status_set(STATUS_INPUT, "problem.arms: %d, but %s has %d", self->arms, path, table->arms);
   if (self->d > 0 && self->d != table->d)
-    return status_set(STATUS_INPUT, "problem.dimension: %d, but contexts of %s have %d", self->d, path,
+    return status_set(STATUS_INPUT, "problem.dimension: %d, but the contexts of %s have %d", self->d, path,
                       table->d);
   if (self->rounds > table->rows)
-    return status_set(STATUS_INPUT, "problem.rounds: %d, but %s has %d events, and a run meets none twice",
+    return status_set(STATUS_INPUT,
+                      "problem.rounds: %d, but %s has %d events, and a run uses each at most once",
                       self->rounds, path, table->rows);
   return table_bandit_check_rewards(self, path, table);
 }
@@ -104,7 +106,7 @@ static void rewards(World *world) {
 }
 
 const ProblemOps problem_table = {.name = "table",
-                                  .summary = "events of a file in which the reward of every arm is known",
+                                  .summary = "events from a file that gives the reward of every arm",
                                   .reference = "Riquelme, Tucker and Snoek 2018 (data sets as bandits)",
                                   .per_arm = true,
                                   .create = table_bandit_create,

@@ -51,7 +51,7 @@ Status theta_create(const ThetaOps *ops, int dimension, const char *file, double
     TRY(ops->prior(&out->memory, out->d, &chain, &out->prior));
   }
   if (ops->dimension && out->d != ops->dimension)
-    return status_set(STATUS_INPUT, "problem.dimension: %d, but problem.theta = %s lives in %d dimensions",
+    return status_set(STATUS_INPUT, "problem.dimension: %d, but problem.theta = %s has %d dimensions",
                       dimension, ops->name, ops->dimension);
   return theta_star_check_dimension(dimension, out->d, source);
 }
@@ -64,8 +64,8 @@ Status theta_create_large(const ThetaOps *ops, int d, uint64_t seed, ThetaSource
   *out = (ThetaSource){.ops = ops, .d = d, .seed = seed};
   if (!ops->isotropic)
     return status_set(STATUS_INPUT,
-                      "problem.theta: %s, but in %d dimensions the matrices of a setting are shared by all "
-                      "draws, and theta* is from a mixture of isotropic Gaussians: gaussian or gm_sphere",
+                      "problem.theta: %s, but in %d dimensions all draws share the matrices of a setting, "
+                      "and theta* must be from a mixture of isotropic Gaussians: gaussian or gm_sphere",
                       ops->name, d);
   return ops->isotropic(&out->memory, d, &out->isotropic);
 }

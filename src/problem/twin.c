@@ -24,7 +24,7 @@ static Status twin_bandit_create(Problem *self, const Config *config) {
   (void)config;
   if (self->arms < 2)
     return status_set(STATUS_INPUT,
-                      "problem.arms: %d, but problem.family = twin has at least 2: theta* and its twin",
+                      "problem.arms: %d, but problem.family = twin needs at least 2: theta* and its twin",
                       self->arms);
   if (self->resample_arms)
     return status_set(STATUS_INPUT,

@@ -19,9 +19,8 @@ void rule_best(int arms, int d, int runs, const double *features, const double *
 
 static Status bayes_ucb_create(Rule *self) {
   if (self->horizon > 0 || !config_is(self->sampler.setup.options, "quantile", "auto")) return STATUS_OK;
-  return status_set(STATUS_INPUT,
-                    "rule bayes_ucb needs to know how many choices there will be: set its option horizon, or "
-                    "a constant quantile");
+  return status_set(STATUS_INPUT, "rule bayes_ucb needs to know how many choices there will be: set its "
+                                  "option horizon or a constant quantile");
 }
 
 /* Returns z_t. */
@@ -58,7 +57,7 @@ static void greedy_choose(const Rule *self, const RuleBelief *belief, int choice
 static double rule_linear_index_cost(double d, double arms) { return 2 * arms * d; }
 
 const RuleOps rule_thompson = {.name = "thompson",
-                               .summary = "one draw of theta, and the arm that is best under it",
+                               .summary = "the arm that is best under one draw of theta",
                                .reference = "Thompson 1933",
                                .needs = RULE_NEEDS_DRAW,
                                .choose = thompson_choose,
@@ -66,13 +65,13 @@ const RuleOps rule_thompson = {.name = "thompson",
 
 static const ConfigKey bayes_ucb_keys[] = {
     {REAL("bayes_ucb_alpha", 0, 1e6, "0.1",
-          "of rule bayes_ucb: explores more where it is larger; with k rounds left the quantile is 1 - 1 / "
-          "(2 (1 + alpha k))")},
+          "for rule bayes_ucb: larger values explore more; with k rounds left the quantile is 1 - 1 / (2 (1 "
+          "+ alpha k))")},
     {REAL("quantile", 1e-12, 1 - 1e-12, "auto",
-          "of rule bayes_ucb, in all rounds; auto: from bayes_ucb_alpha and the rounds left"),
+          "for rule bayes_ucb: constant quantile; auto: from bayes_ucb_alpha and the rounds left"),
      .words = "auto"},
     {INT("horizon", 1, 1000000000, "study",
-         "choices that there will be in all; study: its rounds; where there is no study it is needed, or a "
+         "for rule bayes_ucb: total number of choices; study: its rounds; outside a study, set this or a "
          "quantile"),
      .words = "study"},
     {.name = NULL}};

@@ -24,15 +24,15 @@ const RuleOps *rule_of(const Config *options) {
 }
 
 static const ConfigKey SHARED[] = {
-    {WORD("rule", "thompson", "what to do with the posterior: a rule of `thompson list rules`"),
+    {WORD("rule", "thompson", "how to choose an arm by the posterior: a rule of `thompson list rules`"),
      .word = rule_name},
     {INT("rule_draws", 2, 100000, "64",
-         "draws that a rule takes mean and covariance from where the sampler has no closed form")},
-    {REAL(
-        "floor", 0, 0.5, "0",
-        "least probability of every arm, at most 1 / arms: with probability arms * floor any arm is taken")},
+         "draws from which a rule computes mean and covariance if the sampler has no closed form")},
+    {REAL("floor", 0, 0.5, "0",
+          "minimum probability of every arm, at most 1 / arms: with probability arms * floor the arm is "
+          "drawn uniformly")},
     {INT("propensity_draws", 1, 1000000, "1000",
-         "draws that the probabilities of arms are taken from where they are asked for (event logs)")},
+         "draws from which the probabilities of arms are estimated when they are requested (event logs)")},
     {.name = NULL}};
 
 enum { SHARED_KEYS = sizeof SHARED / sizeof *SHARED - 1, KEYS = 16 };
@@ -64,7 +64,7 @@ Status rule_check(const Config *options, const Likelihood *likelihood) {
       if (!config_has(options, key->name)) continue;
       config_show(options, key->name, sizeof value, value);
       if (strcmp(value, key->fallback) != 0)
-        return status_set(STATUS_INPUT, "option %s belongs to rule: %s, and this policy has rule: %s",
+        return status_set(STATUS_INPUT, "option %s belongs to rule: %s, but this policy has rule: %s",
                           key->name, RULES[i]->name, rule->name);
     }
   if (!likelihood_has_network(likelihood)) return STATUS_OK;
@@ -97,7 +97,7 @@ static bool rule_draws_are_gaussian(const Rule *rule) {
          sampler_has_moments(sampler->ops, mixture, sampler->setup.likelihood);
 }
 
-static Status create_propensity(Arena *memory, const Config *options, Rule *self) {
+static Status rule_create_propensity(Arena *memory, const Config *options, Rule *self) {
   self->propensity_draws = options && config_has(options, "propensity_draws")
                                ? (int)config_int(options, "propensity_draws")
                                : 1000;
@@ -127,7 +127,7 @@ Status rule_create(Arena *memory, const SamplerOps *method, const SamplerSetup *
   TRY(rule_check(options, setup->likelihood));
   TRY(sampler_create(memory, method, &sampler, &out->sampler));
   ALLOCATE(memory, out->theta, d * runs * (size_t)sampler.draws);
-  if (propensity) TRY(create_propensity(memory, options, out));
+  if (propensity) TRY(rule_create_propensity(memory, options, out));
   if (ops->needs & RULE_NEEDS_MOMENTS || out->gaussian) {
     ALLOCATE(memory, out->mean, d * runs);
     ALLOCATE(memory, out->covariance, d * d * runs);

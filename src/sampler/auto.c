@@ -7,8 +7,8 @@
 #include <string.h>
 
 #define NEEDS_CHOICE                                                                                         \
-  "sampler auto is of priors by `thompson train --family auto` or prior.family: auto; none was chosen with " \
-  "this one"
+  "sampler auto needs a prior from `thompson train --family auto` or prior.family: auto; no sampler was "    \
+  "chosen with this one"
 
 Status sampler_take_auto(const Prior *prior, const char **name) {
   if (strcmp(*name, "auto") != 0) return STATUS_OK;
@@ -75,7 +75,7 @@ static double auto_cost(const SamplerWork *work) {
 
 const SamplerOps sampler_auto = {
     .name = "auto",
-    .summary = "the sampler that was chosen with its prior by held-out tasks (prior.family: auto)",
+    .summary = "the sampler chosen together with its prior on held-out tasks (prior.family: auto)",
     .reference = "Gneiting and Raftery 2007 (energy score)",
     .default_prior = "auto",
     .fits = auto_fits,

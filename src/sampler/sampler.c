@@ -51,8 +51,8 @@ bool sampler_misfit(const SamplerOps *method, const Prior *prior, const Likeliho
   const Mixture *mixture = prior->mixture;
   if (likelihood_has_network(likelihood) && !(method->networks && likelihood->ops->quadratic))
     snprintf(sentence, size,
-             "sampler %s needs a mean reward that depends on phi' theta; that of a network is for likelihood "
-             "gaussian and one of%s",
+             "sampler %s needs a mean reward that depends on phi' theta; a network needs likelihood gaussian "
+             "and one of%s",
              name, sampler_network_methods(sizeof able, able));
   else if ((needs & NEEDS_CONJUGATE) && !likelihood_is_conjugate(likelihood))
     snprintf(sentence, size,
@@ -86,8 +86,8 @@ bool sampler_misfit(const SamplerOps *method, const Prior *prior, const Likeliho
 static const ConfigKey COMMON[] = {
     {REAL("temper", 1e-6, 1e6, "1", "multiplies the log likelihood; 2 doubles the evidence")},
     {REAL("guard", 0, 0.999999, "study",
-          "weight of a wide Gaussian beside the prior, which may be wrong; study: prior.guard with a learned "
-          "prior, else 0; auto: 0.3, with draws from it shrunk to 0.4"),
+          "weight of a wide Gaussian added to the prior, which may be wrong; study: prior.guard with a "
+          "learned prior, else 0; auto: 0.3, with draws from it shrunk to 0.4"),
      .words = "study auto"},
     {.name = NULL}};
 
@@ -144,11 +144,10 @@ Status sampler_history(Arena *memory, const SamplerOps *method, const SamplerSet
   const MixtureOptions options = mixture_posterior_options(setup->options);
   if (!options.forgets || likelihood_is_conjugate(setup->likelihood)) return STATUS_OK;
   if (options.keep > 0 && share > 1)
-    return status_set(
-        STATUS_INPUT,
-        "sampler %s: memory {keep: %d} is of one posterior for all arms; with one for each it can "
-        "be full or filtered",
-        method->name, options.keep);
+    return status_set(STATUS_INPUT,
+                      "sampler %s: memory {keep: %d} needs one posterior for all arms; with one for each "
+                      "arm, memory must be full or filtered",
+                      method->name, options.keep);
   Mixture guarded;
   const double g = guard_of(setup);
   if (g > 0) TRY(guard_mixture(&scratch, prior, g, &guarded));

@@ -130,7 +130,7 @@ static Status belief_check_source(const Config *setting) {
     return STATUS_OK;
   return status_set(STATUS_INPUT,
                     "prior.learned_from: %s, but with prior.family: %s the prior is given and nothing is "
-                    "learned; take prior.family: samples, gaussian or mixture",
+                    "learned; use prior.family: samples, gaussian or mixture",
                     config_text(setting, "prior.learned_from"), family);
 }
 
@@ -145,7 +145,7 @@ static Status belief_check_contamination(const Belief *belief) {
     return STATUS_OK;
   return status_set(STATUS_INPUT,
                     "prior.contamination replaces training samples, but a %s prior is learned from logs "
-                    "without any; take prior.guard",
+                    "without samples; use prior.guard",
                     belief->family->name);
 }
 
@@ -188,8 +188,9 @@ static Status belief_first_guard_task(const Belief *belief, int64_t *out) {
   if (belief->kind != BELIEF_FITTED) return STATUS_OK;
   *out = belief->learned_from == LEARNED_FROM_THETA ? belief->train_samples : belief->past_tasks;
   if (*out >= 0) return STATUS_OK;
-  return status_set(STATUS_INPUT, "prior.guard_tasks: with prior.train_samples: all no theta is left for "
-                                  "other tasks; take a number");
+  return status_set(
+      STATUS_INPUT,
+      "prior.guard_tasks: prior.train_samples: all leaves no theta for other tasks; use a number");
 }
 
 /* Completes a belief, whose kind and fit are known, by adding the guard. */
@@ -213,8 +214,8 @@ static Status belief_learn_guard(const Belief *belief, const Problem *problem, P
   TRY(past_logs(problem, belief->fit.replicate, (int)first, prior->guard.tasks, belief->past_observations,
                 &tasks));
   if (tasks.tasks == 0)
-    return status_set(STATUS_INPUT, "prior.guard_tasks: all theta that there are to learn from are the "
-                                    "prior's; take a smaller prior.train_samples or prior.past_tasks");
+    return status_set(STATUS_INPUT, "prior.guard_tasks: the prior is learned from all available theta; use a "
+                                    "smaller prior.train_samples or prior.past_tasks");
   return wide_learn(prior_stand_in(prior), prior->guard.width, &tasks, &prior->guard.weight);
 }
 
@@ -240,7 +241,7 @@ Status belief_create(const Config *setting, const ConfigPolicy *policy, const Pr
     return status_set(STATUS_INPUT, "model: network needs prior: standard, N(0, I) on its weights");
   }
   if (!word)
-    return status_set(STATUS_INPUT, "key 'prior.file' is needed with prior.family = file and is not given");
+    return status_set(STATUS_INPUT, "prior.family = file needs key 'prior.file', which is not given");
   out->kind = belief_kind_of_word(word);
   if (out->kind == BELIEF_FILE) out->file = word;
   if (out->kind == BELIEF_EXACT) {
@@ -251,13 +252,13 @@ Status belief_create(const Config *setting, const ConfigPolicy *policy, const Pr
   if (out->learns) out->kind = BELIEF_STANDARD;
   if (out->kind == BELIEF_FITTED && problem->ops->rewards)
     return status_set(STATUS_INPUT,
-                      "prior '%s': problem.family = %s has no theta* that a prior could be fitted to; take "
+                      "prior '%s': problem.family = %s has no theta* that a prior could be fitted to; use "
                       "prior: standard, or a prior file (thompson train --logs)",
                       word, problem->ops->name);
   if (out->kind == BELIEF_FITTED) {
     const PriorOps *family = candidates_family(word);
     if (family == &prior_auto && method.sampler != &sampler_auto)
-      return status_set(STATUS_INPUT, "prior auto is chosen together with its sampler; take the policy auto");
+      return status_set(STATUS_INPUT, "prior auto is chosen together with its sampler; use the policy auto");
     TRY(belief_fit_prior(setting, family, problem, out));
   }
   return belief_add_guard(setting, policy, problem, out);

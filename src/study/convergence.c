@@ -23,8 +23,8 @@
 
 static const struct {
   const char *key, *value, *because;
-} FIXED[] = {{"steps", "1", "makes one step after another"},
-             {"step_rule", "eta_t", "makes steps that are step_size long"},
+} FIXED[] = {{"steps", "1", "takes one step at a time"},
+             {"step_rule", "eta_t", "takes steps of length step_size"},
              {"eta", "1", "has a target that is not tempered"},
              {"lambda", "1", "has a target that is not tempered"},
              {"temper", "1", "has a target that is not tempered"},
@@ -61,7 +61,7 @@ static Status study_refuse_method(void) {
       snprintf(names + length, sizeof names - length, "%s%s", length ? ", " : "", sampler_name(i));
   }
   return status_set(STATUS_INPUT,
-                    "it does not step towards a target, and study convergence counts steps: take one of %s",
+                    "it does not step towards a target, and study convergence counts steps: use one of %s",
                     names);
 }
 
@@ -82,7 +82,7 @@ static Status study_check_fixed_options(const Config *options, const Config *def
   for (int i = 0; i < FIXED_OPTIONS; i++)
     if (config_has(options, FIXED[i].key) &&
         !study_key_is_left_alone(options, defaults, set, FIXED[i].key, shown))
-      return status_set(STATUS_INPUT, "option %s = %s, but study convergence %s: leave it out, or give %s",
+      return status_set(STATUS_INPUT, "option %s = %s, but study convergence %s: leave it out, or use %s",
                         FIXED[i].key, shown, FIXED[i].because, FIXED[i].value);
   return STATUS_OK;
 }
@@ -120,7 +120,7 @@ static Status study_convergence_check_setting(const Study *study, const Config *
     if (study_key_is_unused(study_keys[i].name) &&
         !study_key_is_left_alone(setting, defaults, NULL, study_keys[i].name, shown))
       return status_set(STATUS_INPUT,
-                        "key '%s': %s, but study convergence has no use for it: its target has "
+                        "key '%s': %s, but study convergence does not use it: its target is set by "
                         "problem.dimension and problem.condition_number, and its methods start at N(0, I)",
                         study_keys[i].name, shown);
   return STATUS_OK;
@@ -384,7 +384,7 @@ const StudyOps study_convergence = {
     .reference = "VITS, Appendices F and I",
     .figure = "figure_vits_4.py",
     .axis = "step",
-    .axis_long_name = "steps of the method; of a Markov chain, those after 1000 steps of burn-in",
+    .axis_long_name = "steps of the method; for a Markov chain, those after 1000 burn-in steps",
     .curves = curves,
     .points = study_convergence_points,
     .axis_value = study_convergence_axis_value,

@@ -19,12 +19,12 @@ enum {
 
 /* What results.nc stores for each estimator, in this order: the name of the variable, and its meaning. */
 #define ESTIMATES_LIST(ENTRY)                                                                                \
-  ENTRY(value, "mean reward of an event, mean over completed runs")                                          \
-  ENTRY(value_se, "standard error of value, by the bootstrap over events")                                   \
-  ENTRY(value_low, "lower end of the 95% interval of value, by the bootstrap over events")                   \
-  ENTRY(value_high, "upper end of the 95% interval of value, by the bootstrap over events")                  \
-  ENTRY(effective_sample_size, "number of events that say as much when they all count the same")             \
-  ENTRY(mean_weight, "mean weight of an event; 1 where the log takes what the policy takes")
+  ENTRY(value, "mean reward per event, mean over completed runs")                                            \
+  ENTRY(value_se, "standard error of value, from a bootstrap over events")                                   \
+  ENTRY(value_low, "lower end of the 95% interval of value, from a bootstrap over events")                   \
+  ENTRY(value_high, "upper end of the 95% interval of value, from a bootstrap over events")                  \
+  ENTRY(effective_sample_size, "number of equally weighted events that would carry the same information")    \
+  ENTRY(mean_weight, "mean weight of an event; 1 if the log and the policy take the same arms")
 
 enum {
 #define ESTIMATES_ENUM(name, text) ESTIMATES_of_##name,

@@ -12,24 +12,26 @@ const ConfigKey study_keys[] = {
     {TEXT("name", NULL, "name of the study; results go to results/NAME"), .fixed = true},
     {TEXT("title", "null", "one sentence on what the study asks"), .fixed = true},
     {TEXT("figure", "null",
-          "script in analysis/figures/ (or FOLDER/SCRIPT in analysis/) that draws the results; null: that of "
-          "the kind of study"),
+          "script in analysis/figures/ (or FOLDER/SCRIPT in analysis/) that draws the results; null: the "
+          "default for this kind of study"),
      .fixed = true},
     {WORD("study", "bandit", "what is looped over, measured and stored"), .word = study_kind_name,
      .fixed = true},
-    {INT("seed", 0, 9007199254740992.0, "1", "names all random streams"), .fixed = true},
+    {INT("seed", 0, 9007199254740992.0, "1", "seed of all random streams"), .fixed = true},
     {INT("runs", 1, MOST_RUNS, "512",
-         "independent simulations for each setting and policy; a mapping asks for as many as it takes"),
+         "independent simulations for each setting and policy; with a mapping, runs are added until "
+         "runs.target_se is reached"),
      .fixed = true, .parts = true},
-    {INT("runs.min", 2, MOST_RUNS, "64", "runs of every setting, before the first standard error is taken"),
+    {INT("runs.min", 2, MOST_RUNS, "64", "runs of every setting before the first standard error is computed"),
      .fixed = true},
-    {INT("runs.max", 2, MOST_RUNS, "4096", "runs of a setting, at most"), .fixed = true},
+    {INT("runs.max", 2, MOST_RUNS, "4096", "maximum number of runs of a setting"), .fixed = true},
     {REAL("runs.target_se", TINY, 1e12, NULL,
           "blocks are added to a setting until the standard error is at most this for every policy, at the "
           "last point of the curve"),
      .fixed = true},
     {WORD("runs.of", "regret_diff",
-          "whose standard error: a curve, or with _diff its paired difference to the first policy"),
+          "curve whose standard error is compared with runs.target_se; with _diff, its paired difference to "
+          "the first policy"),
      .word = study_target_name, .fixed = true},
     {INT("block", 1, 4096, "64", "runs that advance together: the unit of work and of rounding"),
      .fixed = true},
@@ -45,8 +47,8 @@ const ConfigKey study_keys[] = {
      .words = "auto"},
     {INT("problem.rounds", 1, 10000000, "200", "number of rounds n")},
     {WORD("problem.drift.kind", "none",
-          "bandit study: how the world changes; switch: a fresh theta* of problem.theta every so many "
-          "rounds, and regret is against the best arm of the present one"),
+          "bandit study: how the world changes; switch: a new theta* from problem.theta every "
+          "problem.drift.every rounds, with regret against the best arm of the current one"),
      .words = "none switch"},
     {INT("problem.drift.every", 0, 10000000, "0", "rounds after which theta* is drawn again")},
     {INT("problem.dimension", 1, 10000, "auto",
@@ -57,26 +59,27 @@ const ConfigKey study_keys[] = {
           "distribution of the arms' features; basis: the d unit vectors, one for each arm"),
      .words = SYNTHETIC_FEATURES},
     {REAL("problem.condition_number", 1, 1e12, "1",
-          "kappa: of the second moment of the synthetic problem's features, of the inverse problem's matrix, "
+          "kappa of the second moment of the synthetic problem's features, of the inverse problem's matrix, "
           "or of the convergence study's target; 1: the same in all directions")},
     {REAL("problem.snr", TINY, 1e12, "1",
           "inverse problem: the smallest singular value of its matrix over sigma")},
     {WORD("problem.singular_vectors", "random",
-          "inverse problem: the right singular vectors of its matrix, uniform among all; or principal: the "
-          "principal axes of theta*, that of most variance with the smallest singular value"),
+          "inverse problem: the right singular vectors of its matrix; random: uniformly distributed; "
+          "principal: the principal axes of theta*, the one of most variance with the smallest singular "
+          "value"),
      .words = INVERSE_SINGULAR_VECTORS},
     {BOOL("problem.resample_arms", "false",
           "new arms each round, as always in a pool; false: one set for each run")},
     {REAL("problem.noise", TINY, 1e6, "auto",
           "reward standard deviation sigma; auto: 1, or what an embedding file says; in a pool it multiplies "
-          "that of a signal to noise ratio of 1"),
+          "the one that gives a signal-to-noise ratio of 1"),
      .words = "auto"},
     {REAL("problem.zeta", 0, 1e6, "1", "noise on the members of a pool, which are N(0, I)")},
     {WORD("problem.reward", "linear", "what a reward in a pool depends on: phi' theta or its square"),
      .words = POOL_REWARDS},
     {WORD("problem.unknown", "shared",
-          "one theta* for all arms; or per_arm: a theta* for each arm, and in every round one context, the "
-          "same for all arms"),
+          "one theta* for all arms; or per_arm: a theta* for each arm, and one context per round, the same "
+          "for all arms"),
      .words = "shared per_arm"},
     {.name = "problem.sample_sizes",
      .type = KEY_INTS,
@@ -84,22 +87,20 @@ const ConfigKey study_keys[] = {
      .maximum = 10000000,
      .fallback = "[1, 10, 50, 200, 1000]",
      .words = "arms",
-     .help =
-         "posterior study: numbers of observations at which draws are compared, in rising order; arms: once, "
-         "at as many as there are arms"},
+     .help = "posterior study: numbers of observations at which draws are compared, in increasing order; "
+             "arms: only one number, that of the arms"},
     {INT("feedback.batch", 1, 10000000, "1",
          "bandit study: rounds whose rewards arrive together, at the end of the last of them")},
     {INT("feedback.delay", 0, 1000000, "0",
-         "bandit study: rounds that a reward is late; in the mean, where delays are geometric")},
-    {WORD(
-         "feedback.delay_distribution", "constant",
-         "constant: every reward is that late; geometric: a reward that waits arrives in each round with the "
-         "same probability, and no two of a run in one round"),
+         "bandit study: rounds by which a reward is late; the mean, if delays are geometric")},
+    {WORD("feedback.delay_distribution", "constant",
+          "constant: every reward is that late; geometric: a waiting reward arrives in each round with the "
+          "same probability, at most one per round in a run"),
      .words = "constant geometric"},
     {REAL("feedback.drop", 0, 1, "0", "bandit study: probability that a reward never arrives")},
     {BOOL("event_log", "false",
-          "bandit study: writes what each policy met, took and got, with the probability of the arm, to "
-          "DIR/events/SETTING-POLICY.nc; arms are then picked by these probabilities"),
+          "bandit study: write what each policy saw, played and received, with the probability of the arm, "
+          "to DIR/events/SETTING-POLICY.nc; arms are then picked with these probabilities"),
      .fixed = true},
     {WORD("likelihood", "gaussian", "how a reward depends on phi' theta"), .word = likelihood_name},
     {INT("draws", 2, 20000, "500",
@@ -107,91 +108,86 @@ const ConfigKey study_keys[] = {
          "each round; prior_p_value: simulated histories"),
      .fixed = true},
     {INT("reference_draws", 2, 20000, "draws",
-         "posterior study: draws from the exact posterior to compare with; draws: as many"),
+         "posterior study: exact posterior draws to compare with; draws: the same number"),
      .words = "draws", .fixed = true},
     {.name = "metrics",
      .type = KEY_WORDS,
      .fallback = "[emd]",
      .word = study_metric_name,
      .help =
-         "posterior study: what is measured against the exact posterior; the ranks need none, and are there "
+         "posterior study: what is measured against the exact posterior; the ranks do not need it and work "
          "with any prior and reward; log_concavity: of the start of tilted transport; bandit study: "
-         "optimal_arm_entropy, H(A*) before each round, "
-         "prior_p_value, how surprising the history is under the prior, and regret_floor, what no policy "
-         "stays below in the mean (Gaussian rewards)"},
+         "optimal_arm_entropy, H(A*) before each round, prior_p_value, how surprising the history is under "
+         "the prior, and regret_floor, a lower bound on the mean regret of any policy (Gaussian rewards)"},
 
     {INT("linear_algebra.distributed_from", 1, 10000, "auto",
          "inverse problem in the posterior study: dimension from which its matrices are spread over all "
          "ranks (ScaLAPACK); auto: 8192, below which one rank is faster (LAPACK). Below 1024 dimensions each "
-         "batch of draws has matrices of its own; 64 or more shares them there too, on one rank as on "
-         "several"),
+         "batch of draws has its own matrices; a lower value, such as 64, shares them from there on, on one "
+         "rank or several"),
      .words = "auto"},
 
     {.name = "estimators",
      .type = KEY_WORDS,
      .fallback = "[ips, snips, dr]",
      .word = study_estimator_name,
-     .help = "replay study: estimators of a policy's value; ips, snips and dr are of a policy that learns on "
-             "one part of the events and is then frozen, replay of one that learns as it goes"},
+     .help = "replay study: estimators of a policy's value; ips, snips and dr evaluate a policy that learns "
+             "on one part of the events and is then frozen, replay one that learns as it goes"},
     {REAL("train_fraction", 0, 0.999, "0.5",
-          "replay study: part of the events that a policy learns on, at random, before it is frozen")},
+          "replay study: random share of the events that a policy learns on before it is frozen")},
 
     {INT("stream.tasks", 1, 1000000, "300", "stream study: bandits of a stream, one after the other")},
     {WORD("stream.learn", "mixture",
-          "stream study: what is learned of theta on the way, from all bandits so far, by policies whose "
-          "prior would otherwise be fitted; pooled: one theta for all bandits, by ridge regression; none: "
-          "they "
-          "keep what they start with"),
+          "stream study: what is learned about theta along the way, from all bandits so far, by policies "
+          "whose prior would otherwise be fitted; pooled: one theta for all bandits, by ridge regression; "
+          "none: they keep their initial prior"),
      .words = "mixture gaussian pooled none"},
     {WORD("stream.start", "standard",
-          "stream study: what these believe before the first bandit, and beside what is learned: standard, "
-          "N(0, I), or wide, N(0, 4 I)"),
+          "stream study: the prior of these policies before the first bandit, which stays mixed with what is "
+          "learned: standard, N(0, I), or wide, N(0, 4 I)"),
      .words = "standard wide"},
     {INT("stream.every", 1, 1000000, "1", "stream study: bandits after which the prior is learned again")},
     {INT("stream.switch_at", 0, 1000000, "0",
-         "stream study: bandits before theta* is of stream.switch_to; 0: it stays what it is")},
+         "stream study: bandits before theta* is drawn from stream.switch_to; 0: it never is")},
     {WORD("stream.switch_to", "gm_rays", "stream study: distribution of theta* after the switch"),
      .word = theta_name},
 
     {REAL("target_kl", TINY, 1e6, "0.1",
-          "convergence study: a method is there when its KL divergence is at most this")},
+          "convergence study: a method has reached the target when its KL divergence is at most this")},
     {INT("max_steps", 1, 100000000, "50000", "convergence study: steps of each method"), .fixed = true},
 
     {WORD("prior.family", "samples",
-          "what informed policies believe: a prior fitted to samples of problem.theta (each policy's own "
-          "kind), or that kind for all; auto: the family that held-out tasks choose, with its sampler, for "
-          "the policy auto; ising: uniform on the corners of {-1, 1}^d"),
+          "prior of informed policies; samples: each policy's own kind, fitted to samples of problem.theta; "
+          "a kind: that one for all; auto: the family and sampler that do best on held-out tasks, for the "
+          "policy auto; ising: uniform on the corners of {-1, 1}^d"),
      .words = "samples ising file auto", .word = prior_closed_name},
-    {TEXT("prior.file", "null", "prior file, with prior.family = file; used as it is")},
+    {TEXT("prior.file", "null", "prior file for prior.family = file; used as it is")},
     {INT("prior.train_samples", 1, HUGE_INT, "10000",
-         "samples of theta that priors are fitted to; all: as many as there are (10000 when endless)"),
+         "samples of theta that priors are fitted to; all: every one there is (10000 if unlimited)"),
      .words = "all"},
-    {REAL(
-        "prior.test_fraction", 0, 1, "0.2",
-        "of a finite set of theta: kept for theta*, split again for each replicate; not where the file says "
-        "which are held out")},
-    {WORD(
-         "prior.learned_from", "theta",
-         "what fitted priors are learned from: theta, the samples above; logs, past tasks with arms taken at "
-         "random, whose theta nobody has seen; or rivals of the latter that take a guess of each task for a "
-         "sample of theta: estimates, the posterior mean under N(0, I) (ridge); posterior_means, that under "
-         "the "
-         "Gaussian that fits the logs best"),
+    {REAL("prior.test_fraction", 0, 1, "0.2",
+          "share of a finite set of theta that is kept for theta*, split again for each replicate; ignored "
+          "if the file says which are held out")},
+    {WORD("prior.learned_from", "theta",
+          "what fitted priors are learned from: theta, the samples above; logs, past tasks with random arms, "
+          "whose theta is never seen; or rivals of logs that use an estimate for each task as a sample of "
+          "theta: estimates, the posterior mean under N(0, I) (ridge); posterior_means, that under the "
+          "Gaussian that fits the logs best"),
      .words = "theta logs estimates posterior_means"},
     {INT("prior.past_tasks", 1, HUGE_INT, "1000",
-         "past tasks that logs hold, or as many as a finite set of theta has to learn from; train_samples is "
-         "then ignored")},
+         "past tasks in the logs, or fewer if a finite set of theta has fewer to learn from; train_samples "
+         "is then ignored")},
     {INT("prior.past_observations", 1, 1000000, "20", "observations of each past task")},
     {INT("prior.replicates", 1, 100000, "1",
          "how many times priors are learned, each for a contiguous part of the runs"),
      .fixed = true},
     {REAL("prior.guard", 0, 0.999999, "0",
-          "weight g of a wide Gaussian beside every learned prior, which may be wrong; the data decide. "
+          "weight g of a wide Gaussian mixed with every learned prior, which may be wrong; the data decide. "
           "auto: 0.3, with draws from it shrunk to 0.4 (prior.guard_shrink is then ignored)"),
      .words = "auto"},
     {INT("prior.guard_tasks", 0, 10000, "0",
-         "later tasks of past_observations each, whose theta nobody has seen either, that the weight is "
-         "learned from; prior.guard is what is expected before the first")},
+         "later tasks of past_observations each, whose theta is never seen either, from which the weight is "
+         "learned; prior.guard is its expected value before the first")},
     {REAL("prior.guard_shrink", 0, 1, "1",
           "multiplies the standard deviation of posterior draws from the guard; below 1 they explore less")},
 #define FIT_KEY(name) "prior." name

@@ -148,7 +148,7 @@ Status pack_create(Arena *memory, const char *name, Pack *out) {
 
 void pack_destroy(Pack *pack) { problem_destroy(&pack->problem); }
 
-static void digest_reals(Digest *digest, size_t n, const double *x) {
+static void pack_digest_reals(Digest *digest, size_t n, const double *x) {
   char text[32];
   for (size_t i = 0; i < n; i++) {
     const int length = snprintf(text, sizeof text, "%.6e\n", x[i]);
@@ -162,8 +162,8 @@ Status pack_digest(const Pack *pack, char out[DIGEST_SIZE]) {
   for (int g = 0; g < pack->groups; g++) {
     const PackGroup *group = &pack->group[g];
     const size_t rows = (size_t)group->histories * (size_t)group->observations;
-    digest_reals(&digest, rows * (size_t)pack->problem.d, group->x);
-    digest_reals(&digest, rows, group->y);
+    pack_digest_reals(&digest, rows * (size_t)pack->problem.d, group->x);
+    pack_digest_reals(&digest, rows, group->y);
   }
   return digest_end(&digest, out);
 }

@@ -18,7 +18,7 @@ typedef struct {
 
 /* Finds the box that holds SAMPLES samples of the prior, with a margin of a sixteenth on each side; theta[2,
  * SAMPLES] is scratch. */
-static void find_box(PlanarMean *self, double *theta) {
+static void planar_mean_find_box(PlanarMean *self, double *theta) {
   RngLanes rng = {.key = rng_key(0, RNG_PRIOR_BOX), .draws = SAMPLES, .lanes = SAMPLES};
   self->prior->ops->sample(self->prior, &rng, theta);
   for (int i = 0; i < 2; i++) {
@@ -54,7 +54,7 @@ Status planar_mean_create(Arena *memory, const Prior *prior, PlanarMean *out) {
   ALLOCATE(&scratch, theta, 2 * SAMPLES);
   ALLOCATE(memory, out->density, SIDE * SIDE);
   ALLOCATE(memory, out->local, LOCAL * LOCAL);
-  find_box(out, theta);
+  planar_mean_find_box(out, theta);
   study_planar_fill_density(prior, &(Axis){out->low[0], out->step[0], 0, SIDE},
                             &(Axis){out->low[1], out->step[1], 0, SIDE}, out->density);
   return STATUS_OK;
@@ -62,7 +62,8 @@ Status planar_mean_create(Arena *memory, const Prior *prior, PlanarMean *out) {
 
 /* Computes the centres relative to `middle`, away[to - from], and weight[to - from] = exp(-precision away^2 /
  * 2). */
-static void weigh_axis(const Axis *axis, double precision, double middle, double *away, double *weight) {
+static void planar_mean_weigh_axis(const Axis *axis, double precision, double middle, double *away,
+                                   double *weight) {
   for (int i = axis->from; i < axis->to; i++) {
     const double x = axis->low + axis->step * (i + 0.5) - middle;
     away[i - axis->from] = x, weight[i - axis->from] = special_exp(-0.5 * precision * x * x);
@@ -74,8 +75,8 @@ static void weigh_axis(const Axis *axis, double precision, double middle, double
 static void sum_cells(const Axis *x, const Axis *y, double precision, const double middle[2],
                       const double *density, int stride, double mean[2]) {
   double away[2][SIDE], weight[2][SIDE], total = 0, sum[2] = {0};
-  weigh_axis(x, precision, middle[0], away[0], weight[0]);
-  weigh_axis(y, precision, middle[1], away[1], weight[1]);
+  planar_mean_weigh_axis(x, precision, middle[0], away[0], weight[0]);
+  planar_mean_weigh_axis(y, precision, middle[1], away[1], weight[1]);
   for (int j = 0; j < y->to - y->from; j++) {
     const double *row = density + j * stride;
     double mass = 0, first = 0;

@@ -62,12 +62,11 @@ static Status study_posterior_check_setting(const Study *study, const Config *se
                                             const Problem *problem) {
   for (int i = 1; i < posterior_points(setting); i++)
     if (posterior_size(setting, i) <= posterior_size(setting, i - 1))
-      return status_set(STATUS_INPUT, "key 'problem.sample_sizes': %lld after %lld; they must rise",
+      return status_set(STATUS_INPUT, "key 'problem.sample_sizes': %lld after %lld; they must increase",
                         (long long)posterior_size(setting, i), (long long)posterior_size(setting, i - 1));
   if (problem->per_arm || problem->quadratic)
-    return status_set(STATUS_INPUT,
-                      "study posterior is about one theta* with rewards that depend on phi' theta*; "
-                      "problem.unknown must be shared and problem.reward linear");
+    return status_set(STATUS_INPUT, "study posterior needs one theta* and rewards that depend on phi' "
+                                    "theta*; problem.unknown must be shared and problem.reward linear");
   if (!study_needs_exact_draws(study)) return STATUS_OK;
   PriorFit chain = fit_of_keys(setting, "prior.", study->seed, 0);
   SCRATCH_ARENA(scratch);
@@ -82,11 +81,10 @@ static Status study_posterior_check_setting(const Study *study, const Config *se
         "key 'metrics': all but rank, rank_norm and rank_log_likelihood need the exact posterior: %s",
         sentence);
   if (study_measures(study, "emd") && posterior_draws(setting) != posterior_reference_draws(setting))
-    return status_set(
-        STATUS_INPUT,
-        "key 'metrics': emd compares equal numbers of draws, and there are %d draws and %d exact "
-        "ones; use reference_draws: draws, or the metric sliced_wasserstein",
-        posterior_draws(setting), posterior_reference_draws(setting));
+    return status_set(STATUS_INPUT,
+                      "key 'metrics': emd compares equal numbers of draws, but there are %d draws and %d "
+                      "exact ones; use reference_draws: draws, or the metric sliced_wasserstein",
+                      posterior_draws(setting), posterior_reference_draws(setting));
   if (study_measures(study, "mode_weight") && !modes)
     return status_set(STATUS_INPUT,
                       "key 'metrics': mode_weight needs theta* from a "
@@ -102,9 +100,9 @@ static Status study_posterior_check_setting(const Study *study, const Config *se
 
 static Status study_posterior_check_policy(const PolicyMethod *method, const Config *options) {
   if (policy_discount(options) < 1)
-    return status_set(STATUS_INPUT, "discount: what was observed is discounted in study bandit only");
+    return status_set(STATUS_INPUT, "discount: observations are discounted only in study bandit");
   if (method->sampler || method->ops->draw) return STATUS_OK;
-  return status_set(STATUS_INPUT, "it does not sample theta, and study posterior compares draws");
+  return status_set(STATUS_INPUT, "it does not sample theta, but study posterior compares draws");
 }
 
 /* Returns the cost: M draws at each size, and a transport problem for each run and size, of about a 36th of
@@ -147,19 +145,19 @@ static const StudyCurve curves[] = {
     MEASURED("ess", "effective sample size behind the draws", NULL, false),
     {.name = NULL}};
 
-const StudyOps study_posterior = {.name = "posterior",
-                                  .summary =
-                                      "draws of every sampler compared with exact posterior draws, no bandit",
-                                  .reference = "DiffTS, Appendix C.4",
-                                  .figure = "figure_diffts_7.py",
-                                  .axis = "sample_size",
-                                  .axis_long_name = "number of observations",
-                                  .curves = curves,
-                                  .points = posterior_points,
-                                  .axis_value = study_posterior_axis_value,
-                                  .check_setting = study_posterior_check_setting,
-                                  .check_policy = study_posterior_check_policy,
-                                  .cost = study_posterior_cost,
-                                  .check_large = posterior_check_large,
-                                  .run_large = posterior_run_large,
-                                  .run = posterior_run_block};
+const StudyOps study_posterior = {
+    .name = "posterior",
+    .summary = "draws of every sampler compared with exact posterior draws, without a bandit",
+    .reference = "DiffTS, Appendix C.4",
+    .figure = "figure_diffts_7.py",
+    .axis = "sample_size",
+    .axis_long_name = "number of observations",
+    .curves = curves,
+    .points = posterior_points,
+    .axis_value = study_posterior_axis_value,
+    .check_setting = study_posterior_check_setting,
+    .check_policy = study_posterior_check_policy,
+    .cost = study_posterior_cost,
+    .check_large = posterior_check_large,
+    .run_large = posterior_run_large,
+    .run = posterior_run_block};

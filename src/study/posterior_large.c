@@ -318,17 +318,17 @@ static Status study_large_check_policy(const Config *setting, const ConfigPolicy
   ASSERT(policy_find(policy->name, &method));
   if (!method.sampler || !method.sampler->diagonal)
     return status_set(STATUS_INPUT,
-                      "it has no form for large settings; exact, localised, mala and tilted have one");
+                      "it does not support large settings; exact, localised, mala and tilted do");
   TRY(policy_check(&method, policy->options, problem));
   TRY(belief_create(setting, policy, problem, 0, &belief));
   if (belief.kind != BELIEF_EXACT && belief.kind != BELIEF_STANDARD)
-    return status_set(STATUS_INPUT, "large settings need isotropic priors; give "
-                                    "it 'prior: exact' or 'prior: standard'");
+    return status_set(STATUS_INPUT,
+                      "large settings need isotropic priors; use 'prior: exact' or 'prior: standard'");
   if (config_real(policy->options, "temper") != 1)
     return status_set(STATUS_INPUT, "key 'temper': %g; large settings have no tempered evidence",
                       config_real(policy->options, "temper"));
   if (belief.guard.weight > 0)
-    return status_set(STATUS_INPUT, "key 'guard': %g; large settings have none", belief.guard.weight);
+    return status_set(STATUS_INPUT, "key 'guard': %g; large settings have no guard", belief.guard.weight);
   const DiagonalOps *ops = method.sampler->diagonal;
   return ops->check ? ops->check(policy->options) : STATUS_OK;
 }
@@ -336,25 +336,28 @@ static Status study_large_check_policy(const Config *setting, const ConfigPolicy
 static Status study_large_check_keys(const Study *study, const Config *setting, const Problem *problem) {
   static const char there[] = " sd_ratio mode_weight moments distance rank ";
   if (study->ops->points(setting) != 1 || posterior_size(setting, 0) != problem->arms)
-    return status_set(STATUS_INPUT, "key 'problem.sample_sizes': large settings take the whole of y; 'arms'");
+    return status_set(STATUS_INPUT,
+                      "key 'problem.sample_sizes': large settings use all of y; it must be arms");
   const char *word;
   for (int i = 0; (word = study_metric_name(i)); i++) {
     char whole[64];
     snprintf(whole, sizeof whole, " %s ", word);
     if (study_measures(study, word) && !strstr(there, whole))
       return status_set(STATUS_INPUT,
-                        "key 'metrics': %s is not there in large settings; they have sd_ratio, mode_weight, "
-                        "moments, distance and rank",
+                        "key 'metrics': %s is not available in large settings; they have sd_ratio, "
+                        "mode_weight, moments, distance and rank",
                         word);
   }
   if (!likelihood_is_conjugate(&problem->likelihood))
     return status_set(STATUS_INPUT, "likelihood: %s, but large settings need gaussian",
                       problem->likelihood.ops->name);
   if (problem->resample_arms)
-    return status_set(STATUS_INPUT, "key 'problem.resample_arms': large settings have one matrix for a run");
+    return status_set(
+        STATUS_INPUT,
+        "key 'problem.resample_arms': large settings have one matrix per run; it must be false");
   if (config_bool(setting, "prior.standardise"))
-    return status_set(STATUS_INPUT, "key 'prior.standardise': large settings need false: scales of their own "
-                                    "would make isotropic priors differ from direction to direction");
+    return status_set(STATUS_INPUT, "key 'prior.standardise': large settings need false: scaling each "
+                                    "coordinate would make isotropic priors anisotropic");
   return STATUS_OK;
 }
 

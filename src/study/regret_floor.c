@@ -14,11 +14,10 @@ Status regret_floor_check(const Problem *problem) {
   if (!likelihood_is_conjugate(&problem->likelihood)) return regret_floor_refuse("Gaussian rewards only");
   if (problem->quadratic)
     return regret_floor_refuse("rewards that are linear in theta*; problem.reward is quadratic");
-  if (problem->drift_every > 0)
-    return regret_floor_refuse("a theta* that stays; with problem.drift it changes");
+  if (problem->drift_every > 0) return regret_floor_refuse("a fixed theta*; with problem.drift it changes");
   if (problem->per_arm) return regret_floor_refuse("one theta* for all arms; problem.unknown is per_arm");
   if (problem->ops->arms_of_theta)
-    return regret_floor_refuse("arms that tell nothing of theta*; those of this problem.family do");
+    return regret_floor_refuse("arms that reveal nothing about theta*; those of this problem.family do");
   if (problem->ops->transform ||
       !(theta->set.n > 0 || theta->has_mixture || theta->ops->log_density || enumerated))
     return regret_floor_refuse(

@@ -310,7 +310,8 @@ static Status study_replay_check_setting(const Study *study, const Config *setti
   }
   const double trained = config_real(setting, "train_fraction") * problem->rounds;
   if (trained < problem->rounds) return STATUS_OK;
-  return status_set(STATUS_INPUT, "train_fraction: it leaves none of %d events", problem->rounds);
+  return status_set(STATUS_INPUT, "train_fraction: all %d events would be used for training",
+                    problem->rounds);
 }
 
 static int study_replay_points(const Config *setting) {
@@ -351,7 +352,7 @@ static const StudyCurve curves[] = {
                .unpublished = true},
     [DR] = {.name = "dr", .long_name = "doubly robust", .units = "1", .metric = "dr", .unpublished = true},
     [REPLAY] = {.name = "replay",
-                .long_name = "events whose arm the policy takes as well",
+                .long_name = "events whose arm the policy also takes",
                 .units = "1",
                 .metric = "replay",
                 .unpublished = true},

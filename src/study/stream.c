@@ -283,13 +283,13 @@ static Status study_stream_check_setting(const Study *study, const Config *setti
     return status_set(STATUS_INPUT,
                       "stream.learn: pooled is ridge regression, which needs likelihood: gaussian");
   if (problem->ops->rewards || problem->per_arm)
-    return status_set(STATUS_INPUT, "a stream needs one theta* for all arms, from which rewards come");
+    return status_set(STATUS_INPUT, "a stream needs one theta* for all arms, which determines the rewards");
   if (config_is(setting, "prior.guard", "auto") || config_real(setting, "prior.guard") > 0)
     return status_set(STATUS_INPUT,
-                      "prior.guard: in a stream the Gaussian of the start stays beside what is "
-                      "learned, with a learned weight; for one policy there is the option guard");
+                      "prior.guard: in a stream the initial Gaussian stays mixed with what is learned, with "
+                      "a learned weight; to guard one policy, use its option guard");
   if ((double)study->runs.most * tasks > UINT32_MAX)
-    return status_set(STATUS_INPUT, "runs and stream.tasks: at most %u bandits in all", UINT32_MAX);
+    return status_set(STATUS_INPUT, "runs and stream.tasks: at most %u bandits in total", UINT32_MAX);
   if (config_int(setting, "stream.switch_at") == 0) return STATUS_OK;
   if (strcmp(problem->ops->name, "synthetic") != 0)
     return status_set(STATUS_INPUT, "stream.switch_at needs problem.family: synthetic; this is %s",
@@ -344,7 +344,7 @@ static const StudyCurve curves[] = {
     {.name = NULL}};
 
 const StudyOps study_stream = {.name = "stream",
-                               .summary = "bandits one after the other, and priors learned while they go on",
+                               .summary = "bandits one after the other, with priors learned along the way",
                                .reference = "Kveton et al. 2021 (MetaTS)",
                                .figure = "figure_stream.py",
                                .axis = "bandit_task",

@@ -72,7 +72,7 @@ void study_target(const Study *study, size_t size, char *out) {
 static Status study_find_target(Study *study) {
   char name[NAME_SIZE], allowed[512] = "";
   if (study->ops->estimates && study->runs.adaptive)
-    return status_set(STATUS_INPUT, "key 'runs': study %s takes a fixed number, not runs.target_se",
+    return status_set(STATUS_INPUT, "key 'runs': study %s needs a fixed number, not runs.target_se",
                       study->ops->name);
   study->target_paired = !study->curves[0]->shared;
   if (!study->runs.adaptive) return STATUS_OK;
@@ -85,8 +85,8 @@ static Status study_find_target(Study *study) {
       snprintf(allowed + strlen(allowed), sizeof allowed - strlen(allowed), "%s%s", *allowed ? " | " : "",
                name);
     }
-  return status_set(STATUS_INPUT, "key 'runs.of': value '%s' is not what this study measures; allowed: %s",
-                    of, allowed);
+  return status_set(STATUS_INPUT, "key 'runs.of': this study does not measure '%s'; allowed: %s", of,
+                    allowed);
 }
 
 /* Checks that a policy that samples fits its prior, and fills in what its cost depends on. */
@@ -96,7 +96,7 @@ static Status study_check_belief(const Study *study, const Config *setting, cons
   TRY(belief_create(setting, policy, problem, 0, &belief));
   if (belief.kind == BELIEF_WEIGHTS && !study->ops->networks)
     return status_set(STATUS_INPUT,
-                      "model: network has other parameters than theta*, with which study %s compares",
+                      "model: network has parameters other than theta*, but study %s compares with theta*",
                       study->ops->name);
   TRY(belief_check(&belief, sampler, problem));
   work->learns = belief.learns;
@@ -144,7 +144,7 @@ static Status study_check_policies(const Study *study, const Config *setting, Po
 static Status study_list_blocks(Study *study) {
   int64_t total = (int64_t)study->runs.blocks * study->file->setting_count * study->file->policy_count;
   if (total > 1000000000)
-    return status_set(STATUS_INPUT, "%lld tasks: too many; raise block, lower runs, or sweep less",
+    return status_set(STATUS_INPUT, "%lld tasks: too many; raise block, lower runs, or sweep fewer values",
                       (long long)total);
   study->task_count = (int)total;
   ALLOCATE(&study->memory, study->blocks, study->runs.blocks);
@@ -171,11 +171,11 @@ static Status study_check_names(const StudyFile *file) {
   const char *name = config_text(file->settings[0], "name");
   if (name[0] == '\0' || strchr(".-", name[0]) || strpbrk(name, "/\\"))
     return status_set(STATUS_INPUT,
-                      "key 'name': '%s' cannot be the name of a folder; it must not be empty, begin with a "
-                      "dot or a dash, or hold a slash or a backslash",
+                      "key 'name': '%s' cannot be a folder name; it must not be empty, begin with a dot or a "
+                      "dash, or contain a slash or a backslash",
                       name);
   if (strlen(name) > MOST_NAME)
-    return status_set(STATUS_INPUT, "key 'name': %zu bytes; at most %d are allowed in the name of a folder",
+    return status_set(STATUS_INPUT, "key 'name': %zu bytes; at most %d are allowed in a folder name",
                       strlen(name), MOST_NAME);
   if (file->policy_count == 0)
     return status_set(STATUS_INPUT, "key 'policies' is needed: a list such as [ts, diffts]");
@@ -246,7 +246,7 @@ Status study_create(StudyFile *file, Study *out) {
     if (out->runs.adaptive && problem_is_large(file->settings[s]))
       return status_set(
           STATUS_INPUT,
-          "key 'runs': settings with shared matrices (%s) take a fixed number, not runs.target_se",
+          "key 'runs': settings with shared matrices (%s) need a fixed number, not runs.target_se",
           file->setting_labels[s]);
     Status status = study_check_policies(out, file->settings[s], out->work + s * file->policy_count,
                                          &out->shared_cost[s]);

@@ -40,7 +40,7 @@ static Status config_difference_side(Comparison *self, int side, const char *pat
   Status status = fclose(stream) == 0 ? STATUS_OK : status_set(STATUS_INTERNAL, "out of memory");
   if (status == STATUS_OK)
     status = arena_print(&self->memory, out, "%s%s", swept ? "swept over " : "",
-                         node ? config_shown(text).text : "(not there)");
+                         node ? config_shown(text).text : "(absent)");
   free(text);
   return status;
 }

@@ -102,7 +102,8 @@ static Status config_read_policy_label(Arena *memory, const ConfigNode *node, Co
   if (label) TRY(config_value_parse(memory, &label_key, owner, "label", label, &value));
   policy->label = value.word ? value.word : policy->name;
   if (value.word && (!*value.word || strlen(value.word) > CONFIG_LABEL_LIMIT))
-    return config_refuse(label->place, "key '%slabel': a label has 1 to %d bytes", owner, CONFIG_LABEL_LIMIT);
+    return config_refuse(label->place, "key '%slabel': a label must have 1 to %d bytes", owner,
+                         CONFIG_LABEL_LIMIT);
   return STATUS_OK;
 }
 

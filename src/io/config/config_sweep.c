@@ -66,7 +66,7 @@ static Status config_sweep_count(ConfigPlace place, const ConfigKey *keys, const
                            CONFIG_SETTING_LIMIT);
     if (sweep->zip && sweep->counts[a] != sweep->counts[0])
       return config_refuse(
-          place, "key 'sweep': zip: true needs lists of one length, but '%s' has %d values and '%s' has %d",
+          place, "key 'sweep': zip: true needs lists of equal length, but '%s' has %d values and '%s' has %d",
           keys[sweep->keys[0]].name, sweep->counts[0], keys[sweep->keys[a]].name, sweep->counts[a]);
   }
   *out = (int)count;

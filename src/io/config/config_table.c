@@ -51,7 +51,7 @@ void config_given_put(ConfigGiven *given, int key, const ConfigNode *node) {
 }
 
 /* Returns whether the key is given in parts, or is a part of a key that is given whole or not at all. */
-static bool is_absent(const ConfigGiven *given, int key) {
+static bool config_key_is_absent(const ConfigGiven *given, int key) {
   const ConfigKey *keys = given->keys;
   bool part = false, given_in_parts = false;
   for (int i = 0; keys[i].name; i++) {
@@ -87,7 +87,7 @@ static void config_list_section(const ConfigKey *keys, const char *section, size
 }
 
 /* Returns the length of `name` when it is cut to the number of parts that `typo` has. */
-static int cut_to_depth(const char *name, const char *typo) {
+static int config_cut_key_to_depth(const char *name, const char *typo) {
   const char *end = name;
   for (;; end++) {
     end += strcspn(end, ".");
@@ -100,7 +100,7 @@ static int cut_to_depth(const char *name, const char *typo) {
 /* Offers a name cut to the depth of the typo ("problm"), whole, by its last part ("arms" for "problem.arms"),
  * and finally if the last parts of both are equal ("problem.likelihood" for "likelihood"). */
 static void consider_key(ConfigNearest *nearest, const char *name) {
-  int length = (int)strlen(name), cut = cut_to_depth(name, nearest->typo);
+  int length = (int)strlen(name), cut = config_cut_key_to_depth(name, nearest->typo);
   const char *last = strrchr(name, '.');
   config_nearest_offer(nearest, name, cut, name, cut);
   config_nearest_offer(nearest, name, length, name, length);
@@ -184,8 +184,8 @@ static Status missing_key(const ConfigGiven *given, int missing, const char *own
   const char *name = given->keys[part].name;
   int whole = (int)(strrchr(name, '.') - name);
   return config_refuse(given->node[part]->key_place,
-                       "key '%s%s': needs '%s', which is not given (%s; allowed: %s); where '%.*s' is to "
-                       "be one value, leave '%s' out",
+                       "key '%s%s': needs '%s', which is not given (%s; allowed: %s); to give '%.*s' as one "
+                       "value, leave out '%s'",
                        owner, name, key->name, key->help, allowed, whole, name, name);
 }
 
@@ -195,7 +195,7 @@ Status config_table_values(Arena *memory, const char *owner, ConfigPlace place, 
   ALLOCATE(memory, *values, config_key_count(keys));
   for (int i = 0; keys[i].name; i++) {
     if (!given->node[i] && swept && swept->node[i]) continue;
-    (*values)[i].absent = is_absent(given, i);
+    (*values)[i].absent = config_key_is_absent(given, i);
     if ((*values)[i].absent) continue;
     if (!given->node[i] && !keys[i].fallback) return missing_key(given, i, owner, place);
     TRY(config_value_parse(memory, &keys[i], owner, keys[i].name, given->node[i], &(*values)[i]));

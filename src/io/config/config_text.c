@@ -21,7 +21,7 @@ static const struct {
                  {"UTF-16 (big endian)", 4, {0, LETTER, 0, LETTER}},
                  {"UTF-16 (little endian)", 4, {LETTER, 0, LETTER, 0}}};
 
-static bool begins_with(size_t size, const char *bytes, int length, const int *head) {
+static bool config_text_begins_with(size_t size, const char *bytes, int length, const int *head) {
   if (size < (size_t)length) return false;
   for (int i = 0; i < length; i++) {
     int byte = (unsigned char)bytes[i];
@@ -31,7 +31,7 @@ static bool begins_with(size_t size, const char *bytes, int length, const int *h
 }
 
 /* Returns the position of bytes[at], with the column counted in characters. */
-static ConfigPlace place_at(const char *source, const char *bytes, size_t at) {
+static ConfigPlace config_text_place(const char *source, const char *bytes, size_t at) {
   ConfigPlace place = {.source = source, .line = 1, .column = 1};
   for (size_t i = 0; i < at; i++) {
     if (((unsigned char)bytes[i] & 0xC0) != 0x80) place.column++;
@@ -43,12 +43,12 @@ static ConfigPlace place_at(const char *source, const char *bytes, size_t at) {
 /* Checks that bytes[size] can be parsed: neither UTF-16 nor UTF-32, and without NUL. */
 static Status check_bytes(const char *source, size_t size, const char *bytes) {
   for (size_t i = 0; i < sizeof encodings / sizeof *encodings; i++)
-    if (begins_with(size, bytes, encodings[i].length, encodings[i].head))
+    if (config_text_begins_with(size, bytes, encodings[i].length, encodings[i].head))
       return config_refuse((ConfigPlace){.source = source}, "this is %s; a study file is text in UTF-8",
                            encodings[i].name);
   size_t text = strnlen(bytes, size);
   if (text < size)
-    return config_refuse(place_at(source, bytes, text), "a NUL byte; a study file is text in UTF-8");
+    return config_refuse(config_text_place(source, bytes, text), "a NUL byte; a study file is text in UTF-8");
   return STATUS_OK;
 }
 

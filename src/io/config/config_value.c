@@ -57,10 +57,10 @@ static Status read_integer(const Check *check, const ConfigNode *node, int64_t *
     return config_value_refuse(check, node, "is a real number; write an integer with digits only");
   }
   if (*digits == '0' && length > 1)
-    return config_value_refuse(check, node, "starts with 0, which some readers take as octal");
+    return config_value_refuse(check, node, "starts with 0, which some readers treat as octal");
   errno = 0;
   *out = strtoll(text, NULL, 10);
-  if (errno == ERANGE) return config_value_refuse(check, node, "does not fit a 64-bit integer");
+  if (errno == ERANGE) return config_value_refuse(check, node, "does not fit in a 64-bit integer");
   return in_range(check->key, (double)*out) ? STATUS_OK : config_value_refuse(check, node, "is out of range");
 }
 
@@ -73,7 +73,7 @@ static Status read_real(const Check *check, const ConfigNode *node, double *out)
   if (!config_is_number(node->text)) return config_value_refuse(check, node, "is not a number");
   *out = config_parse_real(node->text) + 0.0; /* no negative zero */
   if (errno == ERANGE && (isinf(*out) || *out == 0))
-    return config_value_refuse(check, node, "does not fit a double");
+    return config_value_refuse(check, node, "does not fit in a double");
   return in_range(check->key, *out) ? STATUS_OK : config_value_refuse(check, node, "is out of range");
 }
 
@@ -83,20 +83,20 @@ static Status read_list(const Check *check, const ConfigNode *node, ConfigValue 
   const ConfigNode *item = node->kind == NODE_SEQUENCE ? node->first : node;
   int count = node->kind == NODE_SEQUENCE ? node->count : 1;
   if (count == 0 && !(fallback && strcmp(fallback, "[]") == 0))
-    return config_value_refuse(check, node, "without a value is not allowed");
+    return config_value_refuse(check, node, "without values is not allowed");
   int64_t *integers;
   const char **texts;
   ALLOCATE(check->memory, integers, words ? 0 : count);
   ALLOCATE(check->memory, texts, words ? count : 0);
   for (int i = 0; i < count; i++, item = item->next) {
-    if (item->kind != NODE_SCALAR) return config_value_refuse(check, item, "cannot stand within the list");
+    if (item->kind != NODE_SCALAR) return config_value_refuse(check, item, "is not allowed inside the list");
     if (!words) {
       TRY(read_integer(check, item, &integers[i]));
       continue;
     }
     if (!is_word(check->key, item->text)) return config_value_refuse(check, item, "is unknown");
     for (int j = 0; j < i; j++)
-      if (strcmp(texts[j], item->text) == 0) return config_value_refuse(check, item, "stands twice");
+      if (strcmp(texts[j], item->text) == 0) return config_value_refuse(check, item, "is listed twice");
     texts[i] = item->text;
   }
   out->count = count;
@@ -112,7 +112,7 @@ static Status read_bool(const Check *check, const ConfigNode *node, bool *out) {
 }
 
 /* Reads the default in the table; if it is wrong, that is our mistake, not the user's. */
-static Status read_fallback(const Check *check, ConfigValue *out) {
+static Status config_read_fallback(const Check *check, ConfigValue *out) {
   ConfigNode *node;
   const char *fallback = check->key->fallback;
   if (check->key->type == KEY_TEXT && strcmp(fallback, "null") == 0) return STATUS_OK;
@@ -128,14 +128,14 @@ Status config_value_parse(Arena *memory, const ConfigKey *key, const char *owner
   Check check = {.memory = memory, .key = key, .owner = owner, .path = path};
   bool list = key->type == KEY_INTS || key->type == KEY_WORDS;
   *out = (ConfigValue){0};
-  if (!node) return read_fallback(&check, out);
-  if (node->kind == NODE_MAPPING) return config_value_refuse(&check, node, "is not what this key takes");
+  if (!node) return config_read_fallback(&check, out);
+  if (node->kind == NODE_MAPPING) return config_value_refuse(&check, node, "is not allowed for this key");
   if (node->kind == NODE_SEQUENCE && !list)
     return config_value_refuse(&check, node, "where one value belongs (lists go under sweep)");
   if (key->type == KEY_TEXT) {
     if (!config_node_null(node)) return out->word = node->text, STATUS_OK;
-    return key->fallback ? read_fallback(&check, out)
-                         : config_value_refuse(&check, node, "means not given, but it must be given");
+    return key->fallback ? config_read_fallback(&check, out)
+                         : config_value_refuse(&check, node, "means not given, but this key is required");
   }
   if (key->type != KEY_WORDS && node->kind == NODE_SCALAR && is_word(key, node->text))
     return out->word = node->text, STATUS_OK;

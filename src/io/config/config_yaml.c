@@ -83,7 +83,7 @@ static Status take_scalar(Reader *reader, const yaml_event_t *raw, Event *event)
   return arena_print(reader->memory, &event->text, "%s", (const char *)value);
 }
 
-static Status take_event(Reader *reader, const yaml_event_t *raw, Event *event) {
+static Status config_yaml_take_event(Reader *reader, const yaml_event_t *raw, Event *event) {
   const void *anchor = NULL, *tag = NULL;
   *event = (Event){.type = raw->type, .place = config_yaml_place_of(reader, raw->start_mark)};
   switch (raw->type) {
@@ -105,10 +105,10 @@ static Status take_event(Reader *reader, const yaml_event_t *raw, Event *event) 
   return raw->type == YAML_SCALAR_EVENT ? take_scalar(reader, raw, event) : STATUS_OK;
 }
 
-static Status next_event(Reader *reader, Event *event) {
+static Status config_yaml_next_event(Reader *reader, Event *event) {
   yaml_event_t raw;
   if (!yaml_parser_parse(&reader->parser, &raw)) return parser_error(reader);
-  Status status = take_event(reader, &raw, event);
+  Status status = config_yaml_take_event(reader, &raw, event);
   yaml_event_delete(&raw);
   return status;
 }
@@ -120,7 +120,7 @@ static Status read_children(Reader *reader, ConfigNode *parent, yaml_event_type_
   ConfigNode **link = &parent->first;
   for (;; parent->count++, link = &(*link)->next) {
     Event event, key = {.type = YAML_NO_EVENT};
-    TRY(next_event(reader, &event));
+    TRY(config_yaml_next_event(reader, &event));
     if (event.type == end) return STATUS_OK;
     if (parent->kind == NODE_MAPPING) {
       key = event;
@@ -132,7 +132,7 @@ static Status read_children(Reader *reader, ConfigNode *parent, yaml_event_type_
       if (twin)
         return config_refuse(key.place, "key '%s': given twice%s", config_shown(key.text).text,
                              reader->lines ? " in one mapping" : "");
-      TRY(next_event(reader, &event));
+      TRY(config_yaml_next_event(reader, &event));
     }
     TRY(read_node(reader, &event, depth + 1, link));
     (*link)->key = key.text;
@@ -157,15 +157,15 @@ static Status read_node(Reader *reader, const Event *start, int depth, ConfigNod
 
 static Status read_stream(Reader *reader, ConfigNode **out) {
   Event event;
-  TRY(next_event(reader, &event));
+  TRY(config_yaml_next_event(reader, &event));
   ASSERT(event.type == YAML_STREAM_START_EVENT);
-  TRY(next_event(reader, &event));
+  TRY(config_yaml_next_event(reader, &event));
   if (event.type == YAML_STREAM_END_EVENT) return STATUS_OK;
-  TRY(next_event(reader, &event));
+  TRY(config_yaml_next_event(reader, &event));
   TRY(read_node(reader, &event, 0, out));
-  TRY(next_event(reader, &event));
+  TRY(config_yaml_next_event(reader, &event));
   ASSERT(event.type == YAML_DOCUMENT_END_EVENT);
-  TRY(next_event(reader, &event));
+  TRY(config_yaml_next_event(reader, &event));
   if (event.type != YAML_STREAM_END_EVENT)
     return config_refuse(event.place, "a second YAML document starts here; one study is one document");
   return STATUS_OK;

@@ -8,7 +8,8 @@ Status schedule_check(const ScheduleRule *rule) {
     return status_set(STATUS_INPUT, "a diffusion model needs at least 1 stage, not %d", rule->stages);
   if (!rule->log_snr) return STATUS_OK;
   if (rule->keep_signal)
-    return status_set(STATUS_INPUT, "keep_signal is about a constant alpha; schedule: log_snr has none");
+    return status_set(STATUS_INPUT,
+                      "keep_signal needs a constant alpha, which schedule: log_snr does not have");
   if (!(rule->last_snr > 0 && rule->first_snr > rule->last_snr))
     return status_set(STATUS_INPUT,
                       "schedule: log_snr needs first_snr %g above last_snr %g, and both above 0",

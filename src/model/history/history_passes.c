@@ -125,8 +125,8 @@ void history_reach(const HistoryView *view, const double *step, double enough, d
 
 /* Converts the evidence from theta to z, fills the upper triangle, and adds precision mean to vector. */
 SIMD_CLONES
-static void complete_evidence(const HistoryColumn *column, const double *mean, double *vector,
-                              double *precision) {
+static void history_complete_evidence(const HistoryColumn *column, const double *mean, double *vector,
+                                      double *precision) {
   const size_t d = (size_t)column->history->d, stride = column->stride, count = (size_t)column->count;
   const double *scale = column->scale;
   for (size_t i = 0; i < d; i++) {
@@ -151,7 +151,7 @@ void history_visit_marginals(const HistoryView *view, const double *mean, const 
     HistoryColumn column = history_column_at(view, first);
     history_kernel_marginals(&column, first, mean + first, covariance + first, visit, context, vector + first,
                              precision + first);
-    complete_evidence(&column, mean + first, vector + first, precision + first);
+    history_complete_evidence(&column, mean + first, vector + first, precision + first);
     first += column.count;
   }
 }

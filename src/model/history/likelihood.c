@@ -8,7 +8,7 @@
 
 /* ---- Gaussian: y = u + sigma e, log p(y | u) = -1/2 ((y - u) / sigma)^2 - log sigma - 1/2 log 2 pi. */
 
-static bool gaussian_admits(double y) { return isfinite(y); }
+static bool likelihood_gaussian_admits(double y) { return isfinite(y); }
 static void gaussian_mean(const Likelihood *likelihood, int n, const double *u, double *mean) {
   (void)likelihood;
   memcpy(mean, u, (size_t)n * sizeof *mean);
@@ -45,7 +45,7 @@ const LikelihoodOps likelihood_gaussian = {.name = "gaussian",
                                            .quadratic = true,
                                            .self_concordance = 0,
                                            .rewards = "any number",
-                                           .admits = gaussian_admits,
+                                           .admits = likelihood_gaussian_admits,
                                            .mean = gaussian_mean,
                                            .log_likelihood = gaussian_log_likelihood,
                                            .derivatives = gaussian_derivatives,

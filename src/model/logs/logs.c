@@ -44,7 +44,7 @@ const double *logs_row(const Logs *logs, int64_t index) {
 /* Adds a task without observations. */
 static Status logs_begin_task(Logs *logs) {
   const int task = logs->tasks;
-  if (task == INT_MAX) return status_set(STATUS_INPUT, "logs of more than %d tasks", INT_MAX);
+  if (task == INT_MAX) return status_set(STATUS_INPUT, "the logs have more than %d tasks", INT_MAX);
   TRY(logs_grow_blocks(logs->memory, (size_t)task / LOGS_BLOCK, LOGS_BLOCK * logs_width(logs->d),
                        &logs->blocks, &logs->block));
   logs->tasks++;
@@ -138,7 +138,7 @@ static Status logs_take_file_row(void *context, int task, const double *x, doubl
   const Target *target = context;
   const LikelihoodOps *ops = target->likelihood->ops;
   if (!ops->admits(y))
-    return status_set(STATUS_INPUT, "the reward %g; with the likelihood '%s' rewards are %s", y, ops->name,
+    return status_set(STATUS_INPUT, "the reward is %g; with the likelihood '%s' it must be %s", y, ops->name,
                       ops->rewards);
   return logs_add(target->logs, task, x, y);
 }

@@ -26,8 +26,8 @@ Status mixture_prepare(Mixture *mixture) {
   for (int c = 0; c < mixture->components; c++) {
     double weight = mixture->weight[c];
     if (!(weight > 0 && weight <= 1))
-      return status_set(STATUS_INPUT, "component %d of the mixture has weight %g; weights are in (0, 1]", c,
-                        weight);
+      return status_set(STATUS_INPUT, "component %d of the mixture has weight %g; weights must be in (0, 1]",
+                        c, weight);
     double *cholesky = mixture->cholesky + (size_t)c * matrix,
            *precision = mixture->precision + (size_t)c * matrix;
     memcpy(cholesky, mixture->covariance + (size_t)c * matrix, matrix * sizeof *cholesky);

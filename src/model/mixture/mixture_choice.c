@@ -38,14 +38,15 @@ Status mixture_choice_save(const MixtureChoice *choice, StoreFile *file) {
   int axis, components, held_out, error, shared;
   if (choice->count == 0) return STATUS_OK;
   TRY(store_dimension(file, "candidate", (size_t)choice->count, &axis));
-  TRY(store_variable(file, "candidate_components", STORE_INT, 1, &axis, "number of components that was tried",
-                     "1", &components));
+  TRY(store_variable(file, "candidate_components", STORE_INT, 1, &axis, "number of components tried", "1",
+                     &components));
   TRY(store_variable(file, "held_out_log_likelihood", STORE_DOUBLE, 1, &axis,
                      "mean log density of held-out samples", "1", &held_out));
   TRY(store_variable(file, "held_out_error", STORE_DOUBLE, 1, &axis,
-                     "standard error of its difference to the highest", "1", &error));
+                     "standard error of its difference from the highest", "1", &error));
   TRY(store_variable(file, "candidate_shared_samples", STORE_DOUBLE, 1, &axis,
-                     "samples of the variances common to all components in each covariance", "1", &shared));
+                     "weight, in samples, of the variances common to all components in each covariance", "1",
+                     &shared));
   TRY(store_int_attribute(file, NULL, "candidate_chosen", choice->chosen));
   TRY(store_int_attribute(file, NULL, "candidate_most", choice->most));
   TRY(store_put(file, components, choice->components));
@@ -56,7 +57,7 @@ Status mixture_choice_save(const MixtureChoice *choice, StoreFile *file) {
 
 /* Loads `shared` and `most`. Files from before variances were shared have neither: nothing was shared, and
  * the candidates are all that was tried. */
-static Status load_shared(StoreFile *file, size_t count, MixtureChoice *out) {
+static Status mixture_choice_load_shared(StoreFile *file, size_t count, MixtureChoice *out) {
   int64_t most;
   out->most = out->components[count - 1];
   if (!store_has_variable(file, "candidate_shared_samples")) return STATUS_OK;
@@ -64,7 +65,8 @@ static Status load_shared(StoreFile *file, size_t count, MixtureChoice *out) {
   TRY(store_get_doubles(file, "candidate_shared_samples", out->shared));
   TRY(store_get_int_attribute(file, NULL, "candidate_most", &most));
   if (most < 1 || most > INT32_MAX)
-    return status_set(STATUS_INPUT, "%s: candidate_most is %lld", store_path(file), (long long)most);
+    return status_set(STATUS_INPUT, "%s: candidate_most is %lld; it must be from 1 to 2147483647",
+                      store_path(file), (long long)most);
   out->most = (int)most;
   return STATUS_OK;
 }
@@ -83,8 +85,9 @@ Status mixture_choice_load(StoreFile *file, MixtureChoice *out) {
   TRY(store_get_int64s(file, "candidate_components", components));
   for (size_t k = 0; k < count; k++) {
     if (components[k] < 1 || components[k] > INT32_MAX)
-      return status_set(STATUS_INPUT, "%s: candidate_components[%zu] is %lld", store_path(file), k,
-                        (long long)components[k]);
+      return status_set(STATUS_INPUT,
+                        "%s: candidate_components[%zu] is %lld; it must be from 1 to 2147483647",
+                        store_path(file), k, (long long)components[k]);
     out->components[k] = (int)components[k];
   }
   TRY(store_get_doubles(file, "held_out_log_likelihood", out->held_out));
@@ -95,16 +98,15 @@ Status mixture_choice_load(StoreFile *file, MixtureChoice *out) {
                       store_path(file), (long long)chosen, count);
   out->chosen = (int)chosen;
   out->count = (int)count;
-  return load_shared(file, count, out);
+  return mixture_choice_load_shared(file, count, out);
 }
 
 void mixture_choice_report(const MixtureChoice *choice, FILE *out) {
-  fprintf(
-      out,
-      "%d components, the fewest within one standard error of the best\n"
-      "  components  mean log density of held-out samples (standard error of the difference to the best); "
-      "samples of shared variances\n",
-      choice->components[choice->chosen]);
+  fprintf(out,
+          "%d components, the fewest within one standard error of the best\n"
+          "  components  mean log density of held-out samples (standard error of the difference from the "
+          "best); samples of shared variances\n",
+          choice->components[choice->chosen]);
   for (int k = 0; k < choice->count; k++)
     fprintf(out, "  %10d  %10.4f (%.4f)  %5.0f%s\n", choice->components[k], choice->held_out[k],
             choice->error[k], choice->shared[k], k == choice->chosen ? "  chosen" : "");

@@ -19,7 +19,7 @@ typedef struct {
   double *shift, *scale, *z; /* [d], [d], [d, n] */
 } Standardised;
 
-static bool is_constant(int n, const double *row) {
+static bool em_coordinate_is_constant(int n, const double *row) {
   for (int k = 1; k < n; k++)
     if (row[k] != row[0]) return false;
   return true;
@@ -30,7 +30,7 @@ static bool is_constant(int n, const double *row) {
 static void mixture_fit_scale(int n, const double *row, double *shift, double *scale) {
   double variance;
   linalg_moments(1, n, row, shift, &variance);
-  const bool constant = is_constant(n, row);
+  const bool constant = em_coordinate_is_constant(n, row);
   if (constant) *shift = row[0];
   *scale = !constant && variance > 0 ? sqrt(variance) : 1;
 }
@@ -115,7 +115,7 @@ static Status fit_components(Arena *memory, int d, int n, const double *theta, i
   ASSERT(plan->starts >= 1 && components >= 1);
   if (n < components)
     return status_set(STATUS_INPUT,
-                      "a mixture of %d components needs at least as many samples, but there are %d",
+                      "a mixture of %d components needs at least that many samples, but there are %d",
                       components, n);
   TRY(mixture_standardise(&scratch, d, n, theta, NULL, &samples));
   if (components == 1) {

@@ -10,12 +10,12 @@ static Status mixture_check_weights(const char *name, Mixture *mixture) {
   double sum = 0;
   for (int c = 0; c < mixture->components; c++) {
     if (!isfinite(mixture->weight[c]) || mixture->weight[c] <= 0)
-      return status_set(STATUS_INPUT, "%s: weight[%d] is %g; weights are above 0", name, c,
+      return status_set(STATUS_INPUT, "%s: weight[%d] is %g; weights must be above 0", name, c,
                         mixture->weight[c]);
     sum += mixture->weight[c];
   }
   if (fabs(sum - 1) > 1e-6)
-    return status_set(STATUS_INPUT, "%s: the weights sum to %.9g instead of 1", name, sum);
+    return status_set(STATUS_INPUT, "%s: the weights sum to %.9g, not to 1", name, sum);
   bool exact = fabs(sum - 1) <= 1e-14; /* our own files, to be read back bit for bit */
   for (int c = 0; c < mixture->components && !exact; c++) mixture->weight[c] /= sum;
   return STATUS_OK;
@@ -26,10 +26,10 @@ static Status mixture_check_weights(const char *name, Mixture *mixture) {
 static Status mixture_check_range(const char *name, int c, size_t i, double mean, double variance) {
   const double most_mean = 1e50, least_variance = 1e-100, most_variance = 1e100;
   if (fabs(mean) > most_mean)
-    return status_set(STATUS_INPUT, "%s: mean[%d, %zu] is %g; means are at most %g in size", name, c, i, mean,
-                      most_mean);
+    return status_set(STATUS_INPUT, "%s: mean[%d, %zu] is %g; means must be at most %g in absolute value",
+                      name, c, i, mean, most_mean);
   if (variance > 0 && (variance < least_variance || variance > most_variance))
-    return status_set(STATUS_INPUT, "%s: covariance[%d, %zu, %zu] is %g; variances are between %g and %g",
+    return status_set(STATUS_INPUT, "%s: covariance[%d, %zu, %zu] is %g; variances must be between %g and %g",
                       name, c, i, i, variance, least_variance, most_variance);
   return STATUS_OK;
 }
@@ -88,7 +88,7 @@ Status mixture_load(Arena *memory, StoreFile *file, Mixture *out) {
   size_t shape[3] = {SIZE_MAX, SIZE_MAX, SIZE_MAX};
   TRY(store_shape(file, "mean", 2, shape));
   if (shape[0] < 1 || shape[1] < 1 || shape[0] > INT32_MAX || shape[1] > INT32_MAX)
-    return status_set(STATUS_INPUT, "%s: 'mean' has shape (%zu, %zu); it is (component, dim)",
+    return status_set(STATUS_INPUT, "%s: 'mean' has shape (%zu, %zu); expected (component, dim)",
                       store_path(file), shape[0], shape[1]);
   shape[2] = shape[1];
   TRY(store_axes(file, "mean", 2, (const char *[]){"component", "dim"}));

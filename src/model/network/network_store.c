@@ -65,12 +65,12 @@ Status network_load_hidden(StoreFile *file, size_t count, size_t inputs, size_t 
     ++*hidden_count;
     width = lengths[1];
     if (width < 1 || width > NETWORK_MOST_UNITS)
-      return status_set(STATUS_INPUT, "%s: %s has %zu units; a layer has 1 to %d", store_path(file), name,
-                        width, NETWORK_MOST_UNITS);
+      return status_set(STATUS_INPUT, "%s: %s has %zu units; a layer must have 1 to %d", store_path(file),
+                        name, width, NETWORK_MOST_UNITS);
   }
   if (*hidden_count < 0 || width != outputs)
-    return status_set(STATUS_INPUT, "%s: the layers do not lead from %zu to %zu units", store_path(file),
-                      inputs, outputs);
+    return status_set(STATUS_INPUT, "%s: the layers do not connect %zu inputs to %zu outputs",
+                      store_path(file), inputs, outputs);
   return STATUS_OK;
 }
 
@@ -84,7 +84,7 @@ static Status load_part(const NetworkShape *shape, size_t count, StoreFile *file
   TRY(store_get_floats(file, name, buffer));
   for (size_t i = 0; i < count * values; i++)
     if (!isfinite(buffer[i]))
-      return status_set(STATUS_INPUT, "%s: %s holds a value that is not finite", store_path(file), name);
+      return status_set(STATUS_INPUT, "%s: %s contains a value that is not finite", store_path(file), name);
   for (size_t t = 0; t < count; t++)
     memcpy(parameters + t * stride + offset, buffer + t * values, values * sizeof *buffer);
   return STATUS_OK;

@@ -71,7 +71,7 @@ Status beside_assemble(Prior *prior, const double *part) {
   if (prior->d > BESIDE_MOST) return STATUS_OK;
   ALLOCATE(prior->memory, mixture, 1);
   TRY(beside_unpack(prior->memory, prior->d, part, mixture));
-  TRY(mixture_check("the mixture beside the fitted prior", mixture));
+  TRY(mixture_check("the companion mixture of the fitted prior", mixture));
   return beside_set_mixture(prior, mixture);
 }
 
@@ -81,6 +81,6 @@ Status beside_load(Prior *prior, StoreFile *file) {
   ALLOCATE(prior->memory, mixture, 1);
   TRY(mixture_load(prior->memory, file, mixture));
   if (mixture->d == prior->d) return beside_set_mixture(prior, mixture);
-  return status_set(STATUS_INPUT, "%s: a mixture in %d dimensions beside networks in %d", store_path(file),
-                    mixture->d, prior->d);
+  return status_set(STATUS_INPUT, "%s: the mixture has %d dimensions, but the networks have %d",
+                    store_path(file), mixture->d, prior->d);
 }

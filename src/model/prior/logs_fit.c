@@ -153,8 +153,8 @@ EmPlan logs_plan(int components, int starts, bool choosing) {
 
 /* Fits a mixture in the frame, prepared. If noise is estimated, EM continues with the best mixture, so that
  * the noise converges too. */
-static Status fit_items(Arena *memory, EmLogs *items, int components, const EmPlan *plan, RngKey key,
-                        uint32_t run, Mixture *out) {
+static Status prior_fit_log_items(Arena *memory, EmLogs *items, int components, const EmPlan *plan,
+                                  RngKey key, uint32_t run, Mixture *out) {
   if (components == 1) {
     TRY(mixture_copy(memory, items->common, out));
     TRY(em_continue(&items->data, plan, key, run, out, NULL));
@@ -174,7 +174,7 @@ static Status prior_fit_hold_out_tasks(Arena *memory, const Logs *logs, const Lo
   EmLogs training, held;
   Mixture fit;
   TRY(logs_items(&scratch, logs, frame, first + size, logs->tasks - size, components, &training));
-  TRY(fit_items(&scratch, &training, components, plan, key, run, &fit));
+  TRY(prior_fit_log_items(&scratch, &training, components, plan, key, run, &fit));
   TRY(logs_items(&scratch, logs, frame, first, size, components, &held));
   held.variance = training.variance;
   em_logs_density(&held, &fit, density);
@@ -197,8 +197,8 @@ Status logs_fit(Arena *memory, const Logs *logs, int components, int starts, Rng
   *out = (Mixture){0};
   if (n < components)
     return status_set(STATUS_INPUT,
-                      "a mixture of %d components needs at least as many tasks, but there are %d", components,
-                      n);
+                      "a mixture of %d components needs at least that many tasks, but there are %d",
+                      components, n);
   TRY(logs_frame(&scratch, logs, &frame));
   TRY(logs_items(&scratch, logs, &frame, 0, n, components, &all));
   for (int first = 0; first < held; first += size)
@@ -207,7 +207,7 @@ Status logs_fit(Arena *memory, const Logs *logs, int components, int starts, Rng
   if (held > 0)
     TRY(em_continue(&all.data, &plan, key, run, out, NULL));
   else
-    TRY(fit_items(memory, &all, components, &plan, key, run, out));
+    TRY(prior_fit_log_items(memory, &all, components, &plan, key, run, out));
   *noise = sqrt(all.variance);
   return mixture_from_frame(&frame, out);
 }

@@ -60,11 +60,11 @@ const Mixture *prior_stand_in(const Prior *prior) { return prior->mixture ? prio
 Status prior_check_guard(const Prior *prior) {
   if (prior_stand_in(prior)) return STATUS_OK;
   return status_set(STATUS_INPUT,
-                    "guard: prior %s has no mixture of Gaussians beside it, from which its spread and the "
-                    "marginal likelihood of a history are known%s",
+                    "guard: prior %s has no companion mixture of Gaussians, which gives its spread and the "
+                    "marginal likelihood of a history%s",
                     prior->ops->name,
-                    prior->d > BESIDE_MOST ? "; in so many dimensions none is fitted"
-                    : prior->ops->save     ? ": learn it again with this version"
+                    prior->d > BESIDE_MOST ? "; none is fitted in this many dimensions"
+                    : prior->ops->save     ? "; train it again with this version"
                                            : "");
 }
 
@@ -83,7 +83,8 @@ Status prior_standard(Arena *memory, int d, const PriorFit *chain_settings, Prio
 
 Status prior_put(const Prior *prior, StoreFile *file) {
   if (!prior->ops->save)
-    return status_set(STATUS_INPUT, "prior %s has no file: it is not made of numbers", prior->ops->name);
+    return status_set(STATUS_INPUT, "prior %s cannot be saved to a file: it is not a set of numbers",
+                      prior->ops->name);
   TRY(store_text_attribute(file, NULL, "prior", prior->ops->name));
   TRY(store_real_attribute(file, NULL, "seconds_fit", prior->seconds_fit));
   if (prior->noise > 0) TRY(store_real_attribute(file, NULL, "noise", prior->noise));
@@ -103,15 +104,15 @@ static Status prior_load_family(StoreFile *file, const PriorFit *chain_settings,
   const PriorOps *family = prior_find(name);
   Status status = STATUS_OK;
   if (!family)
-    status = status_set(STATUS_INPUT, "%s: the attribute 'prior' is '%s'; it names a family: %s",
-                        store_path(file), name, prior_family_names(sizeof allowed, allowed));
+    status = status_set(STATUS_INPUT, "%s: the attribute 'prior' is '%s'; allowed: %s", store_path(file),
+                        name, prior_family_names(sizeof allowed, allowed));
   free(name);
   TRY(status);
   out->ops = family;
   if (store_has_attribute(file, "noise")) {
     TRY(store_get_real_attribute(file, NULL, "noise", &out->noise));
     if (!(out->noise >= 1e-40 && out->noise <= 1e40))
-      return status_set(STATUS_INPUT, "%s: the attribute 'noise' is %g; a standard deviation is above 0",
+      return status_set(STATUS_INPUT, "%s: the attribute 'noise' is %g; a standard deviation must be above 0",
                         store_path(file), out->noise);
   }
   if (store_has_attribute(file, "seconds_fit"))

@@ -95,8 +95,8 @@ Status prior_mixture_fit_part(const PriorFit *fit, const Samples *samples, int p
 }
 
 /* Assembles a prior; fails if the reader of prior files would refuse it. */
-static Status assemble_components(Prior *prior, const PriorFit *fit, const MixtureChoice *choice,
-                                  int components, int d, const double *part) {
+static Status prior_closed_assemble_components(Prior *prior, const PriorFit *fit, const MixtureChoice *choice,
+                                               int components, int d, const double *part) {
   Mixture mixture;
   TRY(mixture_create(prior->memory, d, components, &mixture));
   const Mixture fitted = prior_closed_view_part(components, d, (double *)(uintptr_t)part);
@@ -107,16 +107,17 @@ static Status assemble_components(Prior *prior, const PriorFit *fit, const Mixtu
 
 Status prior_gaussian_assemble(Prior *prior, const PriorFit *fit, const Samples *samples,
                                const double *parts) {
-  return assemble_components(prior, fit, &(MixtureChoice){.count = 0}, 1, samples->d, parts);
+  return prior_closed_assemble_components(prior, fit, &(MixtureChoice){.count = 0}, 1, samples->d, parts);
 }
 
 /* Assembles a mixture fitted to n items; `tried` says whether these are enough for a number of components.
  * Parts are `size` apart. */
-static Status assemble_mixture(Prior *prior, const PriorFit *fit, int d, int n,
-                               bool (*tried)(int d, int n, int components), size_t size,
-                               const double *parts) {
+static Status prior_closed_assemble_mixture(Prior *prior, const PriorFit *fit, int d, int n,
+                                            bool (*tried)(int d, int n, int components), size_t size,
+                                            const double *parts) {
   MixtureChoice choice = {.count = 0};
-  if (fit->components > 0) return assemble_components(prior, fit, &choice, fit->components, d, parts);
+  if (fit->components > 0)
+    return prior_closed_assemble_components(prior, fit, &choice, fit->components, d, parts);
   int components[MIXTURE_MOST_CANDIDATES], count = 0, most = 0;
   const double *candidate[MIXTURE_MOST_CANDIDATES], *held_out[MIXTURE_MOST_CANDIDATES];
   for (int part = prior_mixture_parts(fit) - 1; part >= 0; part--) { /* candidates fall, these arrays rise */
@@ -130,14 +131,14 @@ static Status assemble_mixture(Prior *prior, const PriorFit *fit, int d, int n,
   mixture_choice_make(mixture_held_out(n), count, components, held_out, &choice);
   for (int k = 0; k < count; k++) choice.shared[k] = candidate[k][HEAD_SHARED];
   choice.most = most;
-  return assemble_components(prior, fit, &choice, components[choice.chosen], d,
-                             candidate[choice.chosen] + BEFORE);
+  return prior_closed_assemble_components(prior, fit, &choice, components[choice.chosen], d,
+                                          candidate[choice.chosen] + BEFORE);
 }
 
 Status prior_mixture_assemble(Prior *prior, const PriorFit *fit, const Samples *samples,
                               const double *parts) {
-  return assemble_mixture(prior, fit, samples->d, samples->n, mixture_candidate_fits,
-                          prior_mixture_part_size(fit, samples->d), parts);
+  return prior_closed_assemble_mixture(prior, fit, samples->d, samples->n, mixture_candidate_fits,
+                                       prior_mixture_part_size(fit, samples->d), parts);
 }
 
 /* ---- from logs: a part ends with the noise */
@@ -185,12 +186,12 @@ Status prior_mixture_fit_logs_part(const PriorFit *fit, const Logs *logs, int pa
 Status prior_gaussian_assemble_logs(Prior *prior, const PriorFit *fit, const Logs *logs,
                                     const double *parts) {
   if (!logs_has_rows(logs)) prior->noise = parts[prior_gaussian_part_size(fit, logs->d)];
-  return assemble_components(prior, fit, &(MixtureChoice){.count = 0}, 1, logs->d, parts);
+  return prior_closed_assemble_components(prior, fit, &(MixtureChoice){.count = 0}, 1, logs->d, parts);
 }
 
 Status prior_mixture_assemble_logs(Prior *prior, const PriorFit *fit, const Logs *logs, const double *parts) {
   const size_t size = prior_mixture_logs_part_size(fit, logs->d);
-  TRY(assemble_mixture(prior, fit, logs->d, logs->tasks, logs_candidate_fits, size, parts));
+  TRY(prior_closed_assemble_mixture(prior, fit, logs->d, logs->tasks, logs_candidate_fits, size, parts));
   if (logs_has_rows(logs)) return STATUS_OK;
   for (int part = 0; part < prior_mixture_parts(fit); part++)
     if (part_components(fit, logs->d, part) == prior->mixture->components)

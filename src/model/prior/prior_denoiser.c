@@ -216,7 +216,8 @@ static Status prior_denoiser_fall_back(const PriorFit *fit, const TrainingSample
 }
 
 /* Learns and checks a denoiser in the temporary `prior`, and packs it into the part `out`. */
-static Status fit_learned(const PriorFit *fit, const TrainingSamples *samples, Prior *prior, double *out) {
+static Status prior_denoiser_fit_learned(const PriorFit *fit, const TrainingSamples *samples, Prior *prior,
+                                         double *out) {
   const Part part = prior_denoiser_view_part(samples->d, out);
   Mixture corrected, mixture;
   Learned *self;
@@ -242,7 +243,7 @@ static Status prior_denoiser_fit_part(const PriorFit *fit, const Samples *sample
   TrainingSamples training;
   Prior prior = {.memory = &scratch, .ops = &prior_denoiser};
   TRY(training_samples_create(&scratch, fit, true, samples, &training));
-  return fit_learned(fit, &training, &prior, out);
+  return prior_denoiser_fit_learned(fit, &training, &prior, out);
 }
 
 static Status prior_denoiser_assemble(Prior *prior, const PriorFit *fit, const Samples *samples,
@@ -263,7 +264,7 @@ static Status prior_denoiser_assemble(Prior *prior, const PriorFit *fit, const S
   return beside_scale(prior, &self->mixture, self->shift, self->scale);
 }
 
-static bool keeps_network(const DenoiserNetwork *network) {
+static bool prior_denoiser_keeps_network(const DenoiserNetwork *network) {
   for (int k = 0; k < DENOISER_BINS; k++)
     if (network->share[k] > 0) return true;
   return false;
@@ -272,13 +273,13 @@ static bool keeps_network(const DenoiserNetwork *network) {
 static void prior_denoiser_report(const Prior *prior, FILE *out) {
   const Learned *self = prior->state;
   const DenoiserCheck *check = &self->check;
-  const char *form = keeps_network(&self->network)
+  const char *form = prior_denoiser_keeps_network(&self->network)
                          ? "a network on a mixture of %d\n"
                          : "a mixture of %d alone, as no network lowers its error on held-out samples\n";
   fprintf(out, form, self->mixture.components);
   fprintf(out, "on held-out samples, by log det(I + M):\n"
                "  up to  cases  network kept  error left  variance claimed / error  slope of the mean (each "
-               "1 when right)\n");
+               "ideally 1)\n");
   for (int k = 0; k < DENOISER_BINS; k++)
     if (check->count[k] > 0)
       fprintf(out, "  %5.1f  %5.0f  %11.0f%%  %10.3f  %24.3f  %17.3f\n", denoiser_check_end(prior->d, k),
@@ -292,8 +293,7 @@ static const char *prior_denoiser_doubt(const Prior *prior) {
   for (int k = 0; k < DENOISER_BINS; k++)
     if (check->error[k] > most_left * check->count[k] || check->claimed[k] < least_claimed * check->error[k])
       return "the denoiser fails its own check on held-out samples (error left above 1.1, or variance "
-             "claimed "
-             "below 0.8 of the error), so its draws are not to be trusted; a mixture is the safer prior";
+             "claimed below 0.8 of the error), so do not trust its draws; a mixture is the safer prior";
   return NULL;
 }
 
@@ -303,13 +303,14 @@ static const char *prior_denoiser_doubt(const Prior *prior) {
 static const struct {
   const char *name, *long_name;
   size_t offset;
-} CHECKS[] = {{"check_count", "held-out cases in the bin", offsetof(DenoiserCheck, count)},
-              {"check_error", "sum of the squared error of S^-1/2 z for each coordinate",
-               offsetof(DenoiserCheck, error)},
-              {"check_claimed", "sum of the variance claimed for it", offsetof(DenoiserCheck, claimed)},
-              {"check_signal", "sum of the square of what is denoised", offsetof(DenoiserCheck, signal)},
-              {"check_agreement", "sum of its product with the error of the linear estimate",
-               offsetof(DenoiserCheck, agreement)}};
+} CHECKS[] = {
+    {"check_count", "held-out cases in the bin", offsetof(DenoiserCheck, count)},
+    {"check_error", "sum of the squared error of S^-1/2 z for each coordinate",
+     offsetof(DenoiserCheck, error)},
+    {"check_claimed", "sum of the variance claimed for this error", offsetof(DenoiserCheck, claimed)},
+    {"check_signal", "sum of squares of the quantity that is denoised", offsetof(DenoiserCheck, signal)},
+    {"check_agreement", "sum of products of this quantity and the error of the linear estimate",
+     offsetof(DenoiserCheck, agreement)}};
 enum { CHECK_COUNT = sizeof CHECKS / sizeof *CHECKS };
 
 static Status prior_denoiser_save(const Prior *prior, StoreFile *file) {
@@ -333,7 +334,7 @@ static Status prior_denoiser_save(const Prior *prior, StoreFile *file) {
     TRY(store_write(file, CHECKS[i].name, STORE_DOUBLE, 1, &bin, CHECKS[i].long_name, "1",
                     (const double *)(const void *)((const char *)&self->check + CHECKS[i].offset)));
   TRY(store_write(file, "network_share", STORE_DOUBLE, 1, &bin,
-                  "share of the network's correction that is kept in the bin", "1", self->network.share));
+                  "share of the network's correction kept in the bin", "1", self->network.share));
   return network_save(&self->network.shape, 1, self->parameters, file, member);
 }
 
@@ -345,8 +346,9 @@ static Status prior_denoiser_load_vectors(Learned *self, StoreFile *file, size_t
   TRY(store_get_doubles(file, "scale", self->scale));
   for (size_t i = 0; i < d; i++)
     if (!isfinite(self->shift[i]) || !(self->scale[i] > 0) || !isfinite(self->scale[i]))
-      return status_set(STATUS_INPUT, "%s: shift %g, scale %g of coordinate %zu", store_path(file),
-                        self->shift[i], self->scale[i], i);
+      return status_set(STATUS_INPUT,
+                        "%s: shift %g, scale %g of coordinate %zu; both must be finite, and scale above 0",
+                        store_path(file), self->shift[i], self->scale[i], i);
   for (int i = 0; i < CHECK_COUNT; i++) {
     TRY(store_shape(file, CHECKS[i].name, 1, &bins));
     TRY(store_get_doubles(file, CHECKS[i].name, (double *)(void *)((char *)&self->check + CHECKS[i].offset)));
@@ -364,8 +366,8 @@ static Status prior_denoiser_load_shares(Learned *self, StoreFile *file) {
   TRY(store_get_doubles(file, "network_share", share));
   for (size_t k = 0; k < bins; k++)
     if (!(share[k] >= 0 && share[k] <= 1))
-      return status_set(STATUS_INPUT, "%s: network_share[%zu] is %g; it is from 0 to 1", store_path(file), k,
-                        share[k]);
+      return status_set(STATUS_INPUT, "%s: network_share[%zu] is %g; it must be from 0 to 1",
+                        store_path(file), k, share[k]);
   return STATUS_OK;
 }
 
@@ -389,7 +391,7 @@ static Status prior_denoiser_load(Prior *prior, StoreFile *file, const PriorFit 
   TRY(mixture_load(prior->memory, file, &mixture));
   const size_t d = (size_t)mixture.d;
   if (d > MOST_DIMENSIONS)
-    return status_set(STATUS_INPUT, "%s: %zu dimensions are not a denoiser's", store_path(file), d);
+    return status_set(STATUS_INPUT, "%s: %zu dimensions are too many for a denoiser", store_path(file), d);
   TRY(network_load_hidden(file, 1, 2 * d + d * (d + 1) / 2, d, &hidden_count, hidden));
   TRY(prior_denoiser_create(prior, &mixture, hidden_count, hidden, &self));
   TRY(prior_denoiser_load_vectors(self, file, d));
@@ -401,9 +403,8 @@ static Status prior_denoiser_load(Prior *prior, StoreFile *file, const PriorFit 
 
 const PriorOps prior_denoiser = {
     .name = "denoiser",
-    .summary =
-        "one network for the mean given Gaussian observations of any precision, learned from samples; it "
-        "corrects a mixture",
+    .summary = "one network for the mean given Gaussian observations of any precision, learned from samples "
+               "as a correction to a mixture",
     .reference = "El Alaoui and Montanari (2022); Eldan (2013)",
     .able = PRIOR_DENOISER,
     .sample = prior_denoiser_sample,

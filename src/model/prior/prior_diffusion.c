@@ -220,11 +220,13 @@ static Status prior_diffusion_check_vectors(const Diffusion *self, const char *n
   const size_t stages = (size_t)chain->schedule.stages;
   for (size_t t = 1; t <= stages; t++)
     if (!isfinite(self->loss[t]))
-      return status_set(STATUS_INPUT, "%s: the loss of stage %zu is %g", name, t, self->loss[t]);
+      return status_set(STATUS_INPUT, "%s: the loss of stage %zu is %g; it must be finite", name, t,
+                        self->loss[t]);
   for (int i = 0; i < chain->d; i++)
     if (!isfinite(chain->shift[i]) || !(chain->scale[i] > 0) || !isfinite(chain->scale[i]))
-      return status_set(STATUS_INPUT, "%s: shift %g, scale %g of coordinate %d", name, chain->shift[i],
-                        chain->scale[i], i);
+      return status_set(STATUS_INPUT,
+                        "%s: shift %g, scale %g of coordinate %d; both must be finite, and scale above 0",
+                        name, chain->shift[i], chain->scale[i], i);
   return STATUS_OK;
 }
 
@@ -233,8 +235,8 @@ static Status prior_diffusion_check_weights(const Diffusion *self, const char *n
   const size_t count = network_parameters(&self->shape), stages = (size_t)self->chain.schedule.stages;
   for (size_t k = 0; k < stages * count; k++)
     if (!isfinite(self->parameters[k]))
-      return status_set(STATUS_INPUT, "%s: the network of stage %zu holds a value that is not finite", name,
-                        k / count + 1);
+      return status_set(STATUS_INPUT, "%s: the network of stage %zu contains a value that is not finite",
+                        name, k / count + 1);
   return STATUS_OK;
 }
 
@@ -307,7 +309,8 @@ static Status prior_diffusion_load_shape(StoreFile *file, PriorFit *fit, size_t 
   TRY(store_shape(file, "alpha", 1, &stages));
   TRY(store_shape(file, "shift", 1, d));
   if (stages < 1 || stages > INT_MAX)
-    return status_set(STATUS_INPUT, "%s: %zu stages are not a prior", store_path(file), stages);
+    return status_set(STATUS_INPUT, "%s: the file has %zu stages; allowed: 1 to 2147483647", store_path(file),
+                      stages);
   Status status = prior_diffusion_check_dimension(*d);
   if (status != STATUS_OK) return status_prefix(status, "%s: ", store_path(file));
   fit->schedule.stages = (int)stages;
@@ -323,7 +326,7 @@ static Status prior_diffusion_load_provenance(Diffusion *self, StoreFile *file) 
   TRY(store_get_text_attribute(file, NULL, "last_stage", &text));
   Status status = STATUS_OK;
   if (strcmp(text, "literal") != 0 && strcmp(text, "repaired") != 0)
-    status = status_set(STATUS_INPUT, "%s: the attribute 'last_stage' is '%s'; it is literal or repaired",
+    status = status_set(STATUS_INPUT, "%s: the attribute 'last_stage' is '%s'; allowed: literal, repaired",
                         store_path(file), text);
   else
     self->chain.last_stage = schedule_last_stage(text);

@@ -54,7 +54,7 @@ static void prior_given_sample(const Prior *prior, RngLanes *rng, double *theta)
 }
 
 static const PriorOps given_ops = {.name = "given",
-                                   .summary = "a denoiser that is somebody else's function",
+                                   .summary = "a denoiser supplied as a function",
                                    .reference = "Eldan 2013",
                                    .sample = prior_given_sample};
 

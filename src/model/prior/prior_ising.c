@@ -15,7 +15,7 @@ static inline double prior_ising_exponential(double a) {
   double size = fabs(a);
   return special_exp_inside(size < 350 ? -2 * size : -700);
 }
-static inline double mean_spin(double a) {
+static inline double prior_ising_mean_spin(double a) {
   double e = prior_ising_exponential(a);
   return copysign((1 - e) / (1 + e), a);
 }
@@ -25,7 +25,7 @@ SIMD_CLONES
 static void prior_ising_noise_of(size_t count, double alpha_bar, const double *restrict s,
                                  double *restrict eps) {
   const double root = sqrt(alpha_bar), gain = root / (1 - alpha_bar), over = 1 / sqrt(1 - alpha_bar);
-  for (size_t k = 0; k < count; k++) eps[k] = over * (s[k] - root * mean_spin(gain * s[k]));
+  for (size_t k = 0; k < count; k++) eps[k] = over * (s[k] - root * prior_ising_mean_spin(gain * s[k]));
 }
 
 static void ising_noise(const Chain *chain, int t, int lanes, const double *s, double *eps) {
@@ -83,7 +83,8 @@ static void ising_density(const Chain *chain, int t, int lanes, const double *s,
 static void ising_denoise(const Chain *chain, int t, int lanes, const double *s, const double *uniform,
                           double *out) {
   const double alpha_bar = chain->schedule.alpha_bar[t], gain = sqrt(alpha_bar) / (1 - alpha_bar);
-  for (int k = 0; k < chain->d * lanes; k++) out[k] = 2 * uniform[k] - 1 < mean_spin(gain * s[k]) ? 1 : -1;
+  for (int k = 0; k < chain->d * lanes; k++)
+    out[k] = 2 * uniform[k] - 1 < prior_ising_mean_spin(gain * s[k]) ? 1 : -1;
 }
 
 static void ising_sample(const Prior *prior, RngLanes *rng, double *theta) {

@@ -33,7 +33,7 @@ typedef struct {
 } Closed;
 
 /* Computes P_c = Q diag(1 / (abar l + 1 - abar)) Q' and log_norm_c of stage t. */
-static void diffuse_to_stage(const Closed *self, int t) {
+static void prior_mixture_diffuse_to_stage(const Closed *self, int t) {
   Mixture *now = &self->diffused->mixture;
   size_t d = (size_t)self->mixture.d;
   double signal = self->chain.schedule.alpha_bar[t];
@@ -58,7 +58,7 @@ static void diffuse_to_stage(const Closed *self, int t) {
 
 static const Mixture *diffused_mixture(const Chain *chain, int t) {
   const Closed *self = chain->state;
-  if (self->diffused->stage != t) diffuse_to_stage(self, t);
+  if (self->diffused->stage != t) prior_mixture_diffuse_to_stage(self, t);
   return &self->diffused->mixture;
 }
 
@@ -207,8 +207,8 @@ static const char *prior_mixture_doubt(const Prior *prior) {
   const MixtureChoice *choice = &((const Closed *)prior->state)->choice;
   if (choice->count < 2 || !mixture_choice_ends(choice) || choice->most < mixture_candidate(prior->d, 0))
     return NULL;
-  return "`components: auto` took the most components that it tries, so a mixture may not be the shape of "
-         "this prior; compare a diffusion prior with the sampler twisted, or give a larger number";
+  return "`components: auto` chose the largest number of components that it tries, so a mixture may not suit "
+         "this prior; compare a diffusion prior with the sampler twisted, or set a larger number";
 }
 
 static Status prior_closed_save(const Prior *prior, StoreFile *file) {
@@ -252,7 +252,8 @@ const PriorOps prior_gaussian = {.name = "gaussian",
 
 const PriorOps prior_mixture = {
     .name = "mixture",
-    .summary = "Gaussians fitted by expectation maximisation, as many as asked for or best predict",
+    .summary =
+        "Gaussians fitted by expectation maximisation, of a given number or the one that predicts best",
     .reference = "DiffTS, Section 6.1 (MixTS); Hong et al. 2022",
     .parts = prior_mixture_parts,
     .part_size = prior_mixture_part_size,

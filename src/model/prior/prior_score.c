@@ -85,15 +85,15 @@ static void score_noise_vjp(const Chain *chain, int t, int lanes, const double *
   }
 }
 
-static void score_sample(const Prior *prior, RngLanes *rng, double *theta) {
+static void prior_score_sample(const Prior *prior, RngLanes *rng, double *theta) {
   const Score *self = prior->state;
   chain_sample_parts(&self->chain, LANES, rng, self->theta, self->scratch, theta);
 }
 
 static const PriorOps score_ops = {.name = "score_network",
-                                   .summary = "a diffusion model that is somebody else's function",
+                                   .summary = "a diffusion model supplied as a function",
                                    .reference = "DiffTS paper, Section 3; Efron 2011 (Tweedie's formula)",
-                                   .sample = score_sample};
+                                   .sample = prior_score_sample};
 
 /* Sets the schedule from alpha_bar[T]. */
 static Status prior_score_set_schedule(Schedule *schedule, const double *alpha_bar) {
@@ -101,7 +101,8 @@ static Status prior_score_set_schedule(Schedule *schedule, const double *alpha_b
   for (int t = 1; t <= schedule->stages; before = alpha_bar[t - 1], t++)
     schedule->alpha[t] = alpha_bar[t - 1] / before;
   const Status status = schedule_derive(schedule);
-  return status == STATUS_OK ? status : status_prefix(status, "alpha_bar falls from below 1 to above 0: ");
+  return status == STATUS_OK ? status
+                             : status_prefix(status, "alpha_bar must fall from below 1 to above 0: ");
 }
 
 Status prior_score(Arena *memory, int d, int stages, const double *alpha_bar, GivenMean *function,

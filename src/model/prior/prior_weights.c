@@ -2,7 +2,7 @@
  * stored. */
 #include "model/prior/prior.h"
 
-static void weights_sample(const Prior *prior, RngLanes *rng, double *theta) {
+static void prior_weights_sample(const Prior *prior, RngLanes *rng, double *theta) {
   rng_lanes_normal(rng, prior->d, theta);
 }
 
@@ -19,7 +19,7 @@ static void weights_hessian_product(const Prior *prior, int lanes, const double 
 static const PriorOps weights_ops = {.name = "standard",
                                      .summary = "N(0, I) on the weights of a network",
                                      .reference = "VITS paper, Section 2",
-                                     .sample = weights_sample,
+                                     .sample = prior_weights_sample,
                                      .score = weights_score,
                                      .hessian_product = weights_hessian_product};
 

@@ -69,8 +69,8 @@ static void set_identity_units(const NetworkShape *shape, int layer, float *weig
 }
 
 /* Sets output i to offset_i + slope_i x_i: the regression of eps on s = sqrt(bar) z + sqrt(1 - bar) eps. */
-static void put_regression(const NetworkShape *shape, double bar, const double *mean, const double *deviation,
-                           float *weights) {
+static void training_set_regression(const NetworkShape *shape, double bar, const double *mean,
+                                    const double *deviation, float *weights) {
   const int last = shape->layers - 1, d = shape->width[0];
   const size_t in = (size_t)shape->width[last];
   for (int i = 0; i < d; i++) {
@@ -92,7 +92,7 @@ void training_start(const NetworkShape *shape, double alpha_bar, const double *m
     parameters += count;
   }
   memset(parameters, 0, (size_t)(shape->width[last + 1] * (shape->width[last] + 1)) * sizeof *parameters);
-  if (linear) put_regression(shape, alpha_bar, mean, deviation, parameters);
+  if (linear) training_set_regression(shape, alpha_bar, mean, deviation, parameters);
 }
 
 /* ---- steps */

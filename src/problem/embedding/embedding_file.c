@@ -49,10 +49,10 @@ static Status embedding_read_held_out(StoreFile *file, Embedding *out) {
     out->held_out += (int)held[m];
   }
   if (out->held_out == 0 || out->held_out == n)
-    return status_set(STATUS_INPUT,
-                      "%s: %s of the %d items are held out; some must be, for theta*, and some not, to learn "
-                      "from",
-                      store_path(file), out->held_out ? "all" : "none", n);
+    return status_set(
+        STATUS_INPUT,
+        "%s: %s of the %d items are held out; some are needed for theta*, and others to learn from",
+        store_path(file), out->held_out ? "all" : "none", n);
   return embedding_held_out_first(held, out->held_out, &out->theta);
 }
 
@@ -76,7 +76,8 @@ Status embedding_read(Arena *memory, const char *path, Embedding *out) {
   TRY(dataset_read_matrix(memory, file, "features", "arm", &out->arms, &columns, &out->features));
   if (out->arms == 0) return status_set(STATUS_INPUT, "%s: 'features' has no arms", store_path(file));
   if (columns != out->d)
-    return status_set(STATUS_INPUT, "%s: 'theta' has %d columns, but 'features' has %d; both live in R^d",
+    return status_set(STATUS_INPUT,
+                      "%s: 'theta' has %d columns, but 'features' has %d; the numbers must agree",
                       store_path(file), out->d, columns);
   return embedding_read_noise(file, &out->noise);
 }

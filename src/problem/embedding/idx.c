@@ -50,9 +50,10 @@ static Status digits_read_idx_header(GzipFile *file, const char *name, int *at, 
     *lengths[axis] = (int)length;
   }
   if ((int64_t)out->rows * out->columns > IDX_MAX_PIXELS)
-    return status_set(STATUS_INPUT,
-                      "%s: images of %d x %d pixels, by bytes 8 to 15; at most %d pixels are supported", name,
-                      out->rows, out->columns, IDX_MAX_PIXELS);
+    return status_set(
+        STATUS_INPUT,
+        "%s: images of %d x %d pixels, according to bytes 8 to 15; at most %d pixels are supported", name,
+        out->rows, out->columns, IDX_MAX_PIXELS);
   return STATUS_OK;
 }
 
@@ -85,8 +86,8 @@ static Status digits_read_values(GzipFile *file, const char *name, int at, IdxFi
                       name, (size_t)at + done, done / one, out->count, digits_file_kind(out));
   TRY(gzip_read(file, &next, 1, &more));
   if (more)
-    return status_set(STATUS_INPUT, "%s goes on at byte %zu, after the %d %s that its header promises", name,
-                      (size_t)at + size, out->count, digits_file_kind(out));
+    return status_set(STATUS_INPUT, "%s continues at byte %zu, after the %d %s that its header promises",
+                      name, (size_t)at + size, out->count, digits_file_kind(out));
   for (size_t i = 0; out->magic == IDX_LABELLED && i < size; i++)
     if (out->values[i] >= IDX_LABELS)
       return status_set(STATUS_INPUT, "%s: label %zu, at byte %zu, is %d; labels are 0 to %d", name, i,
@@ -131,7 +132,7 @@ static Status digits_is_training_file(int i, const char *const *paths, const Idx
     if (other >= 0 || files[i].count != files[j].count) return STATUS_OK;
   }
   return status_set(STATUS_INPUT,
-                    "%s holds %d %s; nothing says whether they are for training or for test: let its name "
+                    "%s holds %d %s; nothing says whether they are for training or testing: its name should "
                     "begin with train- or t10k-",
                     paths[i], files[i].count, digits_file_kind(&files[i]));
 }
@@ -152,8 +153,8 @@ static Status digits_find_file_roles(const char *const *paths, const IdxFile fil
     Role role = files[i].magic == IDX_IMAGES ? (training ? TRAINING_IMAGES : TEST_IMAGES)
                                              : (training ? TRAINING_LABELS : TEST_LABELS);
     if (at[role] >= 0)
-      return status_set(STATUS_INPUT, "both %s and %s hold %s by their names", paths[at[role]], paths[i],
-                        roles[role]);
+      return status_set(STATUS_INPUT, "both %s and %s hold %s according to their names", paths[at[role]],
+                        paths[i], roles[role]);
     at[role] = i;
   }
   return STATUS_OK;
@@ -164,7 +165,7 @@ static Status digits_pair_labels(const char *const *paths, IdxFile files[ROLES],
                                  Digits *out) {
   IdxFile *image = &files[images], *label = &files[labels];
   if (image->count != label->count)
-    return status_set(STATUS_INPUT, "%s holds %d images, but %s %d labels", paths[images], image->count,
+    return status_set(STATUS_INPUT, "%s holds %d images, but %s holds %d labels", paths[images], image->count,
                       paths[labels], label->count);
   *out = (Digits){image->count, image->rows * image->columns, image->values, label->values};
   image->values = label->values = NULL;
@@ -177,7 +178,7 @@ static Status digits_combine_files(const char *const *paths, IdxFile files[ROLES
   TRY(digits_find_file_roles(paths, files, at));
   const IdxFile *one = &files[at[TRAINING_IMAGES]], *two = &files[at[TEST_IMAGES]];
   if (one->rows != two->rows || one->columns != two->columns)
-    return status_set(STATUS_INPUT, "%s holds images of %d x %d pixels, but %s of %d x %d",
+    return status_set(STATUS_INPUT, "%s holds images of %d x %d pixels, but %s holds images of %d x %d",
                       paths[at[TRAINING_IMAGES]], one->rows, one->columns, paths[at[TEST_IMAGES]], two->rows,
                       two->columns);
   TRY(digits_pair_labels(paths, files, at[TRAINING_IMAGES], at[TRAINING_LABELS], training));

@@ -22,7 +22,7 @@ static Status labelled_rows_sort(Arena *memory, const LabelledRows *rows, Sorted
   }
   for (int l = 0; l < rows->labels; l++) {
     if (out->begin[l + 1] < LINEAR_FIT_EACH)
-      return status_set(STATUS_INPUT, "label %d has %d rows; each label needs %d at least", l,
+      return status_set(STATUS_INPUT, "label %d has %d rows; each label needs at least %d", l,
                         out->begin[l + 1], LINEAR_FIT_EACH);
     out->begin[l + 1] += out->begin[l];
     next[l] = out->begin[l];

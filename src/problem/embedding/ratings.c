@@ -36,8 +36,8 @@ typedef struct {
 
 static const Format formats[] = {
     {"1m", "::", "user::movie::rating or user::movie::rating::timestamp", false},
-    {"100k", "\t", "user, item, rating and perhaps a time stamp between tabs", false},
-    {"csv", ",", "the columns of the header between commas", true}};
+    {"100k", "\t", "user, item, rating and optionally a timestamp, separated by tabs", false},
+    {"csv", ",", "the columns of the header, separated by commas", true}};
 enum { FORMATS = sizeof formats / sizeof *formats };
 
 /* Columns that a header must name, and the names that they have in public sets. */
@@ -79,15 +79,14 @@ static Status ratings_next_line(Lines *lines, bool *end) {
   *end = length == 0;
   if (length > 0 && lines->line[length - 1] == '\n') length--;
   if (length > LINE_SIZE)
-    return LINE_ERROR(lines, "more than %d characters without a line end; is this a file of ratings?",
+    return LINE_ERROR(lines, "more than %d characters without a line end; is this a ratings file?",
                       LINE_SIZE);
   if (length > 0 && lines->line[length - 1] == '\r') length--;
   lines->line[length] = '\0';
   if (lines->number == 1 && strncmp(lines->line, "PK\3\4", 4) == 0)
-    return status_set(STATUS_INPUT, "%s is a zip archive; unpack it and give the file of ratings in it",
+    return status_set(STATUS_INPUT, "%s is a zip archive; unpack it and give the ratings file in it",
                       lines->path);
-  if (memchr(lines->line, '\0', length))
-    return LINE_ERROR(lines, "a byte of value 0; is this a file of ratings?");
+  if (memchr(lines->line, '\0', length)) return LINE_ERROR(lines, "a zero byte; is this a ratings file?");
   if (lines->number == 1 && strncmp(lines->line, "\xef\xbb\xbf", 3) == 0) /* a byte order mark */
     memmove(lines->line, lines->line + 3, length - 2);
   return STATUS_OK;
@@ -176,8 +175,8 @@ static Status ratings_choose_format(Lines *lines, const char *format) {
     if (strstr(lines->line, formats[f].separator)) lines->format = &formats[f];
   if (lines->format) return STATUS_OK;
   return LINE_ERROR(lines,
-                    "'%s' is no rating; known forms are user::movie::rating::timestamp (with or without the "
-                    "time stamp), the same between tabs, and CSV with a header",
+                    "'%s' is not a rating; known forms are user::movie::rating::timestamp (with or without "
+                    "the timestamp), the same with tabs, and CSV with a header",
                     ratings_shown_text(lines->line, text));
 }
 
@@ -381,7 +380,7 @@ Status ratings_split(const Ratings *ratings, double fraction, uint64_t seed, Rat
   bool *held, *rest, *seen, *known;
   *learned = *held_out = (Ratings){0};
   if (count >= ratings->users)
-    return status_set(STATUS_INPUT, "%d of %d users held out: nobody is left to learn from", count,
+    return status_set(STATUS_INPUT, "%d of %d users held out: no users are left to learn from", count,
                       ratings->users);
   ALLOCATE_ARRAYS(&scratch, ratings->users, held, rest, seen);
   ALLOCATE(&scratch, known, ratings->items);
@@ -394,5 +393,5 @@ Status ratings_split(const Ratings *ratings, double fraction, uint64_t seed, Rat
   TRY(take_ratings(ratings, rest, known, learned));
   TRY(take_ratings(ratings, seen, known, held_out));
   if (held_out->count > 0) return STATUS_OK;
-  return status_set(STATUS_INPUT, "none of the %d users held out rated what others did", count);
+  return status_set(STATUS_INPUT, "the %d held-out users rated no item that other users rated", count);
 }

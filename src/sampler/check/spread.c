@@ -37,7 +37,7 @@ bool spread_is_known(const Sampler *sampler) {
 }
 
 /* Returns whether the posterior is a Gaussian that is known up to rounding. */
-static bool is_gaussian(const Sampler *sampler) {
+static bool spread_posterior_is_gaussian(const Sampler *sampler) {
   return likelihood_is_conjugate(sampler->setup.likelihood) && sampler->setup.prior->mixture->components == 1;
 }
 
@@ -46,14 +46,15 @@ static bool is_gaussian(const Sampler *sampler) {
 static void set_bounds(const Sampler *sampler, int draws, Spread *out) {
   const SamplerOps *ops = sampler->ops;
   const double slack = (double)ERRORS / sqrt(2.0 * draws) + sqrt((double)sampler->d / draws);
-  const double factor = 1 + (is_gaussian(sampler) ? CLOSE : SKEWED);
+  const double factor = 1 + (spread_posterior_is_gaussian(sampler) ? CLOSE : SKEWED);
   out->least = (ops->narrow > 0 ? ops->narrow : 1) / factor * (1 - slack);
   out->most = (ops->wide > 0 ? ops->wide : 1) * factor * (1 + slack);
-  out->farthest = is_gaussian(sampler) ? INFINITY : FAR + (sqrt(sampler->d) + ERRORS) / sqrt(draws);
+  out->farthest =
+      spread_posterior_is_gaussian(sampler) ? INFINITY : FAR + (sqrt(sampler->d) + ERRORS) / sqrt(draws);
 }
 
 /* Computes map <- T A^-1 from the evidence in square-root form. */
-static Status find_map_of_root(SpreadWork *work, const Mixture *prior, const double *evidence) {
+static Status spread_find_map_of_root(SpreadWork *work, const Mixture *prior, const double *evidence) {
   SCRATCH_ARENA(scratch);
   const size_t d = (size_t)prior->d, n = d + 1;
   double *row, *conditioned;
@@ -100,7 +101,7 @@ static Status find_moments(SpreadWork *work, const Sampler *sampler, const Histo
   return STATUS_OK;
 }
 
-static Status spread_compare(SpreadWork *work, int d, int draws, const double *theta, Spread *out) {
+static Status spread_compare_draws(SpreadWork *work, int d, int draws, const double *theta, Spread *out) {
   for (int i = 0; i < d; i++)
     for (int n = 0; n < draws; n++) {
       double sum = 0;
@@ -135,7 +136,7 @@ static Status find_map(SpreadWork *work, const Mixture *prior, const History *hi
   double *evidence, hidden = out->hidden;
   ALLOCATE(&scratch, evidence, n * n);
   *found = true;
-  if (history_root(history, 0, evidence)) return find_map_of_root(work, prior, evidence);
+  if (history_root(history, 0, evidence)) return spread_find_map_of_root(work, prior, evidence);
   *found = find_map_of_sums(work, prior->d, prior->cholesky, &hidden);
   out->hidden = fmax(out->hidden, hidden);
   out->lost = out->lost || stand_in_needed(hidden);
@@ -155,17 +156,17 @@ Status spread_measure(const Sampler *sampler, const History *history, int draws,
   if (!out->known) return STATUS_OK;
   set_bounds(sampler, draws, out);
   TRY(spread_create(&scratch, d, draws, &work));
-  if (!is_gaussian(sampler)) {
+  if (!spread_posterior_is_gaussian(sampler)) {
     out->known = !stand_in_needed(out->hidden); /* otherwise the narrowest direction has no digits */
     if (!out->known) return STATUS_OK;
     TRY(find_moments(&work, sampler, &tempered, &out->known));
-    return out->known ? spread_compare(&work, d, draws, theta, out) : STATUS_OK;
+    return out->known ? spread_compare_draws(&work, d, draws, theta, out) : STATUS_OK;
   }
   linalg_mean(d, draws, theta, work.mean);
   if (history->rounds > 0) /* otherwise Lambda is 0, as allocated */
     history_evidence(&(HistoryView){&tempered, 1, 0, 1, NULL, NULL}, work.precision, work.value);
   TRY(find_map(&work, sampler->setup.prior->mixture, &tempered, out, &found));
-  return found ? spread_compare(&work, d, draws, theta, out) : STATUS_OK;
+  return found ? spread_compare_draws(&work, d, draws, theta, out) : STATUS_OK;
 }
 
 bool spread_complaint(const Spread *spread, size_t size, char *sentence) {
@@ -184,16 +185,15 @@ bool spread_complaint(const Spread *spread, size_t size, char *sentence) {
         "away from its mean",
         spread->offset);
   else if (spread->lost)
-    snprintf(
-        sentence, size,
-        "the draws cannot have reached the target: the evidence is %.1g times what it leaves to the prior in "
-        "some direction, which is beyond the digits of a double",
-        spread->hidden);
+    snprintf(sentence, size,
+             "the draws cannot have reached the target: the evidence is %.1g times what it leaves to the "
+             "prior in some direction, which is beyond the precision of a double",
+             spread->hidden);
   else if (spread->replaced)
     snprintf(
         sentence, size,
         "the evidence is %.1g times what it leaves to the prior in some direction, which is beyond the "
-        "digits of this sampler: the draws are exact ones under the prior's mixture, or the one beside it",
+        "precision of this sampler: the draws are exact ones under the prior's mixture or companion mixture",
         spread->hidden);
   else
     return false;

@@ -153,7 +153,7 @@ static double dps_cost(const SamplerWork *work) {
 }
 
 static const ConfigKey KEYS[] = {{WORD("gradient", "through_network",
-                                       "through_network: with respect to S_t (Algorithm 4); at_estimate: the "
+                                       "through_network: with respect to S_t (Algorithm 4); at_estimate: "
                                        "score of the likelihood at S_0_hat (published code)"),
                                   .words = "through_network at_estimate"},
                                  {REAL("step_size", 0, 1000, "1", "multiplies zeta_t of Appendix D")},

@@ -11,7 +11,7 @@ static const double MODE_TOLERANCE = 1e-4;
 
 /* ---- creation */
 
-static size_t lane_row_count(size_t d) { return 4 * d + 2 * d * d + 1; }
+static size_t joint_chain_lane_rows(size_t d) { return 4 * d + 2 * d * d + 1; }
 
 /* Scratch for the algebra of VECTOR_LANES lanes: three matrices and six vectors. Two dimensions, as in the
  * paper, have a separate copy of the algebra, whose loops the compiler unrolls and whose numbers it keeps in
@@ -20,7 +20,7 @@ static size_t lane_row_count(size_t d) { return 4 * d + 2 * d * d + 1; }
 
 static Status joint_chain_allocate(Arena *memory, JointChain *self) {
   const size_t d = (size_t)self->d, n = (size_t)self->capacity;
-  ALLOCATE(memory, self->lane_rows, lane_row_count(d) * n);
+  ALLOCATE(memory, self->lane_rows, joint_chain_lane_rows(d) * n);
   ALLOCATE_ARRAYS(memory, d * d * n, self->precision, self->matrix);
   ALLOCATE_ARRAYS(memory, d * n, self->vector, self->column);
   ALLOCATE(memory, self->vectors, SCRATCH_VECTORS(d));
@@ -70,7 +70,7 @@ void joint_chain_begin(JointChain *self, const HistoryView *view) {
 
 void joint_chain_copy_lanes(JointChain *self, const int *from) {
   const int lanes = self->view->lanes;
-  const size_t rows = lane_row_count((size_t)self->d);
+  const size_t rows = joint_chain_lane_rows((size_t)self->d);
   double *copy = self->column;
   for (size_t k = 0; k < rows; k++) {
     double *row = self->lane_rows + k * (size_t)lanes;

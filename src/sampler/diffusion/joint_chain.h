@@ -58,7 +58,8 @@ typedef struct {
 /* The key `covariance`, for the options of a sampler. */
 #define JOINT_COVARIANCE_KEY                                                                                 \
   WORD("covariance", "jacobian",                                                                             \
-       "of the clean sample given a state: jacobian of the noise predictor, or the training loss"),          \
+       "covariance of the clean sample given a state: by the jacobian of the noise predictor, or by the "    \
+       "training loss"),                                                                                     \
       .words = "jacobian loss"
 
 /* Creates a chain for up to `capacity` lanes. Returns STATUS_INPUT, with a sentence, if `from_loss` is set

@@ -63,7 +63,7 @@ static void twisted_resample(Twisted *self, int groups, const Chunk *particles, 
 }
 
 /* Computes log_weight[lanes] += sign gain. */
-static void gain_weight(Twisted *self, int lanes, double sign, const double *gain) {
+static void twisted_add_log_weight(Twisted *self, int lanes, double sign, const double *gain) {
   for (int n = 0; n < lanes; n++) self->log_weight[n] += sign * gain[n];
 }
 
@@ -73,13 +73,13 @@ static void twisted_stage(Twisted *self, int t, int groups, Chunk *particles, Rn
   JointChain *chain = &self->chain;
   if (joint_chain_condition(chain, t, fallbacks)) {
     joint_chain_marginal(chain);
-    gain_weight(self, particles->lanes, 1, chain->log_marginal);
+    twisted_add_log_weight(self, particles->lanes, 1, chain->log_marginal);
     twisted_resample(self, groups, particles, choices, fallbacks);
-    gain_weight(self, particles->lanes, -1, chain->log_marginal);
+    twisted_add_log_weight(self, particles->lanes, -1, chain->log_marginal);
   }
   rng_lanes_normal(&particles->rng, chain->d, self->z);
   joint_chain_draw(chain, t, self->z, self->log_ratio, fallbacks);
-  gain_weight(self, particles->lanes, 1, self->log_ratio);
+  twisted_add_log_weight(self, particles->lanes, 1, self->log_ratio);
   chain_guard(particles, chain->d, chain->s, fallbacks);
 }
 
@@ -89,7 +89,7 @@ static void twisted_pick(Twisted *self, int groups, int first, int total, RngLan
                          double *ess) {
   const int count = self->particles, lanes = groups * count;
   joint_chain_log_likelihood(&self->chain, self->chain.s, self->log_ratio);
-  gain_weight(self, lanes, 1, self->log_ratio);
+  twisted_add_log_weight(self, lanes, 1, self->log_ratio);
   rng_lanes_uniform(choices, 1, self->uniform);
   for (int g = 0; g < groups; g++) {
     int chosen;
@@ -162,13 +162,13 @@ static double twisted_cost(const SamplerWork *work) {
 }
 
 static const ConfigKey KEYS[] = {{JOINT_COVARIANCE_KEY},
-                                 {INT("particles", 1, PARTICLES_MOST, "16", "particles for each draw")},
+                                 {INT("particles", 1, PARTICLES_MOST, "16", "particles per draw")},
                                  {.name = NULL}};
 
 const SamplerOps sampler_twisted = {
     .name = "twisted",
     .summary = "Twisted sequential Monte Carlo: particles moved by joint moments, weighted by the evidence "
-               "one step ahead; right for many particles",
+               "one step ahead; exact in the limit of many particles",
     .reference = "Wu, Trippe, Naesseth, Blei, Cunningham (2023), twisted diffusion sampler",
     .default_prior = "diffusion",
     .needs = NEEDS_CHAIN,

@@ -29,8 +29,8 @@ static bool exact_fits(const Prior *prior, const Likelihood *likelihood, size_t 
   if (prior->ops->log_density && prior->d == 2) return true;
   snprintf(sentence, size,
            "sampler exact needs a mixture prior, or prior ising in at most %d dimensions, with likelihood "
-           "gaussian; or a prior with a density in two dimensions; prior %s (%d dimensions) with likelihood "
-           "%s is none of these",
+           "gaussian; or a prior with a density in two dimensions; not prior %s (%d dimensions) with "
+           "likelihood %s",
            HYPERCUBE_MOST_DIMENSIONS, prior->ops->name, prior->d, likelihood->ops->name);
   return false;
 }

@@ -133,8 +133,8 @@ static const ConfigKey KEYS[] = {POTENTIAL_KEYS, {.name = NULL}};
 
 const SamplerOps sampler_lints = {
     .name = "lints",
-    .summary = "Linear Thompson sampling: draws from the Gaussian of precision eta (lambda I + X'X); takes "
-               "rewards of any likelihood as if they were linear",
+    .summary = "Linear Thompson sampling: draws from the Gaussian of precision eta (lambda I + X'X); treats "
+               "rewards of any likelihood as linear",
     .reference = "Agrawal and Goyal (2013); VITS paper, Section 4.1",
     .default_prior = "standard",
     .needs = NEEDS_GAUSSIAN,

@@ -337,7 +337,7 @@ const SamplerOps sampler_lmc = {
 
 const SamplerOps sampler_fgts = {
     .name = "fgts",
-    .summary = "Feel-Good Thompson sampling: Langevin Monte Carlo that favours theta of high reward",
+    .summary = "Feel-Good Thompson sampling: Langevin Monte Carlo that favours theta with a high reward",
     .reference = "Zhang (2022); Huix, Zhang and Durmus (2023)",
     .by_observation = true,
     .keys = FEEL_GOOD_KEYS,

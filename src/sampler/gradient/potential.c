@@ -190,8 +190,8 @@ static void potential_network_derivatives(Potential *potential, const double *th
 }
 
 /* Adds what is not quadratic to gradient and hessian; if hessian is NULL, to the gradient alone. */
-static void add_beyond_quadratic(Potential *potential, const double *theta, double *gradient,
-                                 double *hessian) {
+static void potential_add_beyond_quadratic(Potential *potential, const double *theta, double *gradient,
+                                           double *hessian) {
   if (!history_is_quadratic(potential->view.history)) potential_add_rows(potential, theta, gradient, hessian);
   if (potential->closed_prior) return;
   potential->prior->ops->score(potential->prior, potential->view.lanes, theta, potential->score);
@@ -209,7 +209,7 @@ void potential_derivatives(Potential *potential, const double *theta, double *gr
   linalg_multiply_lanes(d, lanes, potential->precision, theta, gradient);
   lanes_add((size_t)d * (size_t)lanes, -1, potential->vector, gradient);
   if (hessian) memcpy(hessian, potential->precision, (size_t)(d * d * lanes) * sizeof *hessian);
-  add_beyond_quadratic(potential, theta, gradient, hessian);
+  potential_add_beyond_quadratic(potential, theta, gradient, hessian);
 }
 
 void potential_gradients(Potential *potential, int count, const double *theta, double *gradient) {
@@ -222,7 +222,7 @@ void potential_gradients(Potential *potential, int count, const double *theta, d
       continue;
     }
     lanes_add((size_t)d * (size_t)lanes, -1, potential->vector, gradient);
-    add_beyond_quadratic(potential, theta, gradient, NULL);
+    potential_add_beyond_quadratic(potential, theta, gradient, NULL);
   }
 }
 

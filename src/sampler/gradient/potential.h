@@ -28,9 +28,9 @@
 
 /* The keys `eta` and `lambda`, for a table of options. */
 #define POTENTIAL_KEYS                                                                                       \
-  {REAL(                                                                                                     \
-       "eta", 1e-9, 1e9, "auto",                                                                             \
-       "inverse temperature of prior and loss, rewards not divided by their variance; auto: the posterior"), \
+  {REAL("eta", 1e-9, 1e9, "auto",                                                                            \
+        "inverse temperature of prior and loss, with rewards not divided by their variance; auto: the "      \
+        "posterior's"),                                                                                      \
    .words = "auto"},                                                                                         \
   {                                                                                                          \
     REAL("lambda", 1e-9, 1e9, "1", "multiplies the log prior")                                               \

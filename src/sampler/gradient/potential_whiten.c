@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* Computes matrix[d, d, n] <- A' matrix A, and vector[d, n] <- A' vector. */
-static void pull_back(Potential *potential, int lanes, double *matrix, double *vector) {
+static void potential_pull_back(Potential *potential, int lanes, double *matrix, double *vector) {
   matrix_lanes_congruence(potential->d, lanes, true, potential->root, matrix, potential->half);
   potential_to_gradient(potential, lanes, vector);
 }
@@ -68,13 +68,13 @@ void potential_to_gradient(const Potential *potential, int lanes, double *gradie
 void potential_evidence(Potential *potential, double *precision, double *vector) {
   const HistoryView *view = &potential->view;
   history_evidence(view, precision, vector);
-  if (potential->root && potential->conjugate) pull_back(potential, view->lanes, precision, vector);
+  if (potential->root && potential->conjugate) potential_pull_back(potential, view->lanes, precision, vector);
 }
 
 void potential_rows(Potential *potential, const double *z, double *gradient, double *precision) {
   const int lanes = potential->view.lanes;
   history_derivatives(&potential->view, potential_theta(potential, lanes, z), NULL, gradient, precision);
-  if (potential->root) pull_back(potential, lanes, precision, gradient);
+  if (potential->root) potential_pull_back(potential, lanes, precision, gradient);
 }
 
 void potential_covariance(Potential *potential, int lanes, double *covariance) {

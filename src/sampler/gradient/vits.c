@@ -184,11 +184,11 @@ static Status vits_create(Sampler *sampler, const SamplerSetup *setup) {
     return status_set(STATUS_INPUT, "sampler %s: %d components for each of %d runs are too many",
                       sampler->ops->name, components, setup->runs);
   if (network && components > 1)
-    return status_set(STATUS_INPUT, "sampler %s: components must be 1 on the weights of a network",
+    return status_set(STATUS_INPUT, "sampler %s: components must be 1 for the weights of a network",
                       sampler->ops->name);
   if (bytes > MOST_BYTES)
     return status_set(STATUS_INPUT,
-                      "sampler %s: two matrices of %d x %d for each of %d runs take %.0f GB; lower block",
+                      "sampler %s: two matrices of %d x %d for each of %d runs take %.0f GB; reduce block",
                       sampler->ops->name, sampler->d, sampler->d, setup->runs, bytes * 1e-9);
   self->components = components;
   self->width = network ? 1 : most / components * components;
@@ -253,8 +253,8 @@ static const ConfigKey KEYS[] = {
     STEP_KEYS,
     {COMPONENTS_KEY},
     {WORD("gradient", "auto",
-          "of the mean: plain, at a draw as in the paper; or controlled, less what has mean 0 there, which "
-          "takes the noise of single draws from the mean; auto: controlled with lambda_max"),
+          "gradient for the mean: plain, at a draw as in the paper; or controlled, with a control variate "
+          "that removes the noise of single draws; auto: controlled with lambda_max"),
      .words = "auto plain controlled"},
     {.name = NULL}};
 
@@ -262,7 +262,7 @@ static const ConfigKey HESSIAN_FREE_KEYS[] = {
     POTENTIAL_KEYS,
     STEP_KEYS,
     {COMPONENTS_KEY},
-    {INT("samples", 1, 100000, "20", "gradients that each update averages")},
+    {INT("samples", 1, 100000, "20", "gradients averaged in each update")},
     {.name = NULL}};
 
 #define VITS_OPS                                                                                             \
@@ -281,7 +281,7 @@ const SamplerOps sampler_vits1 = {
 
 const SamplerOps sampler_vits2 = {
     .name = "vits2",
-    .summary = "VITS-II: as VITS-I, the inverse carried along by a first-order update",
+    .summary = "VITS-II: as VITS-I, with the inverse tracked by a first-order update",
     .reference = "Clavier, Huix and Durmus (2024), VITS paper, Algorithms 1 and 3",
     .keys = KEYS,
     .cost = vits2_cost,
@@ -290,7 +290,7 @@ const SamplerOps sampler_vits2 = {
 
 const SamplerOps sampler_vits2_hf = {
     .name = "vits2_hf",
-    .summary = "VITS-II Hessian-free: as VITS-II, the Hessian estimated from gradients",
+    .summary = "VITS-II Hessian-free: as VITS-II, with the Hessian estimated from gradients",
     .reference = "Clavier, Huix and Durmus (2024), VITS paper, Algorithms 1 and 3, equation 13",
     .keys = HESSIAN_FREE_KEYS,
     .cost = vits2_hf_cost,

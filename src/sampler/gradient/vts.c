@@ -191,7 +191,7 @@ static double vts_cost(const SamplerWork *work) {
 static const ConfigKey KEYS[] = {
     POTENTIAL_KEYS,
     {INT("components", 1, VTS_COMPONENTS, "2", "Gaussians of the approximation")},
-    {INT("steps", 1, 100000, "10", "updates of all parameters after each observation, at most")},
+    {INT("steps", 1, 100000, "10", "maximum number of updates of all parameters after each observation")},
     {.name = NULL}};
 
 const SamplerOps sampler_vts = {

@@ -275,9 +275,10 @@ static Status localised_create(Sampler *sampler, const SamplerSetup *setup) {
                       "exact (use covariance: jacobian)",
                       setup->prior->ops->name);
   if (first > last)
-    return status_set(STATUS_INPUT,
-                      "sampler localised: first_precision %g is above last_precision %g; precision is added",
-                      first, last);
+    return status_set(
+        STATUS_INPUT,
+        "sampler localised: first_precision %g is above last_precision %g; precision must increase", first,
+        last);
   ALLOCATE(memory, self, 1);
   sampler->state = self;
   TRY(localisation_create(memory, setup->prior->denoiser, from_mixture,
@@ -317,22 +318,22 @@ static double localised_cost(const SamplerWork *work) {
 
 static const ConfigKey KEYS[] = {
     {INT("steps", 1, 100000, "12",
-         "additions of precision; each takes one evaluation of the denoiser and its Jacobian")},
+         "steps that add precision; each needs one evaluation of the denoiser and its Jacobian")},
     {REAL("first_precision", 1e-9, 1e9, "0.05",
-          "precision after the first step, apart from the evidence, in standardised coordinates")},
+          "precision after the first step, not counting the evidence, in standardised coordinates")},
     {REAL("last_precision", 1e-9, 1e9, "300",
-          "precision after the last step; those between are even in their logarithm")},
+          "precision after the last step; steps between are evenly spaced in its logarithm")},
     {INT("particles", 1, 100000, "1",
-         "candidates of a draw, one of which is kept by its weight, where rewards are not Gaussian; 1: not "
-         "weighted")},
+         "candidates per draw, of which one is kept by weight if rewards are not Gaussian; 1: no weighting")},
     {WORD("covariance", "jacobian",
-          "of theta in a step: jacobian of the denoiser, or that of the mixture which it corrects, for less"),
+          "covariance of theta in a step: by the jacobian of the denoiser, or of the mixture that it "
+          "corrects, which is cheaper"),
      .words = "jacobian mixture"},
     {.name = NULL}};
 
 const SamplerOps sampler_localised = {
     .name = "localised",
-    .summary = "stochastic localisation from the evidence, by a denoiser for any precision",
+    .summary = "stochastic localisation started at the evidence, with a denoiser for any precision",
     .reference = "Eldan (2013); El Alaoui and Montanari (2022); started at the evidence",
     .default_prior = "denoiser",
     .needs = NEEDS_DENOISER,

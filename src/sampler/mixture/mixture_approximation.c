@@ -68,8 +68,8 @@ static void mixture_posterior_set_prior(MixtureApproximation *self, int c, const
 }
 
 /* Computes value[lanes] = l(m) - b' m + m' Lambda m / 2 at the mode m. */
-static void offset_at_mode(MixtureApproximation *self, const HistoryView *view, const double *precision,
-                           const double *vector) {
+static void mixture_offset_at_mode(MixtureApproximation *self, const HistoryView *view,
+                                   const double *precision, const double *vector) {
   const int d = view->history->d, lanes = view->lanes;
   history_log_likelihood(view, self->mode, self->value, NULL);
   for (int i = 0; i < d; i++)
@@ -99,7 +99,7 @@ void mixture_approximation_find(MixtureApproximation *self, int c, const History
     irls_solve(&self->irls, &there, self->prior_precision, self->prior_vector, precision, vector, self->mode,
                fallbacks);
   if (self->laplace)
-    offset_at_mode(self, &there, precision, vector);
+    mixture_offset_at_mode(self, &there, precision, vector);
   else
     ep_solve(&self->ep, &there, self->prior_precision, self->prior_vector, precision, vector, self->value,
              fallbacks);

@@ -62,7 +62,7 @@ struct MixturePosterior {
 
 /* Returns the number of candidates per draw. They are weighed by rows, which a filtered history does not
  * keep. */
-static int candidates_of(const Config *options, bool laplace, bool filtered) {
+static int mixture_posterior_candidates(const Config *options, bool laplace, bool filtered) {
   if (laplace) return 1;
   if (!config_is(options, "candidates", "auto")) return (int)config_int(options, "candidates");
   return filtered ? 1 : CANDIDATES;
@@ -74,7 +74,7 @@ MixtureOptions mixture_posterior_options(const Config *options) {
              keeps = !config_present(options, "memory"),
              filtered = !keeps && config_is(options, "memory", "filtered");
   return (MixtureOptions){.laplace = laplace,
-                          .candidates = candidates_of(options, laplace, filtered),
+                          .candidates = mixture_posterior_candidates(options, laplace, filtered),
                           .forgets = keeps || filtered,
                           .keep = keeps ? (int)config_int(options, "memory.keep") : 0};
 }
@@ -83,17 +83,19 @@ Status mixture_posterior_check(const Config *options) {
   const MixtureOptions chosen = mixture_posterior_options(options);
   if (!chosen.forgets) return STATUS_OK;
   if (chosen.laplace)
-    return status_set(STATUS_INPUT, "memory: what is forgotten stays by expectation propagation; "
-                                    "approximation must be ep");
+    return status_set(
+        STATUS_INPUT,
+        "memory: forgotten observations are kept by expectation propagation; approximation must be ep");
   if (config_real(options, "temper") != 1)
-    return status_set(STATUS_INPUT, "memory: what is forgotten cannot be tempered; temper must be 1");
+    return status_set(STATUS_INPUT, "memory: forgotten observations cannot be tempered; temper must be 1");
   if (chosen.keep > 0 && config_has(options, "discount") && config_real(options, "discount") != 1)
-    return status_set(STATUS_INPUT, "memory: observations that are kept cannot be discounted; memory must be "
-                                    "full or filtered");
+    return status_set(
+        STATUS_INPUT,
+        "memory: the last observations in {keep: N} cannot be discounted; memory must be full or filtered");
   if (chosen.keep == 0 && chosen.candidates > 1)
     return status_set(STATUS_INPUT,
-                      "candidates = %d: with memory = filtered there are no rows to weigh candidates by; it "
-                      "must be 1, or memory {keep: N}",
+                      "candidates = %d: with memory = filtered there are no rows to weigh candidates by; use "
+                      "candidates = 1, or memory {keep: N}",
                       chosen.candidates);
   return STATUS_OK;
 }

@@ -33,20 +33,20 @@ Status mixture_posterior_check(const Config *options);
 /* The keys of these options, to be included in a sampler's own keys. */
 #define MIXTURE_POSTERIOR_KEYS                                                                               \
   {WORD("approximation", "ep",                                                                               \
-        "of a posterior whose rewards are not Gaussian, for each component of the prior: ep, by "            \
-        "expectation propagation; laplace, the papers'"),                                                    \
+        "approximation of the posterior if rewards are not Gaussian, for each component of the prior: ep, "  \
+        "expectation propagation; laplace, as in the papers"),                                               \
    .words = "ep laplace"},                                                                                   \
       {INT("candidates", 1, 100000, "auto",                                                                  \
-           "of a draw by ep, one of which is kept by its likelihood; 1: the approximation itself; auto: 8, " \
-           "and 1 with memory: filtered"),                                                                   \
+           "candidates per draw by ep, of which one is kept by likelihood; 1: the approximation itself; "    \
+           "auto: 8, or 1 with memory: filtered"),                                                           \
        .words = "auto"},                                                                                     \
       {WORD("memory", "full",                                                                                \
-            "of rewards that are not Gaussian: full, all observations; filtered, the Gaussians that ep "     \
-            "puts in their place, one after the other; {keep: N}, these, and the last N observations"),      \
+            "what is kept if rewards are not Gaussian: full, all observations; filtered, the Gaussians "     \
+            "with which ep replaces them one by one; {keep: N}, these and the last N observations"),         \
        .words = "full filtered", .parts = true},                                                             \
   {                                                                                                          \
     INT("memory.keep", 1, 1000000, NULL,                                                                     \
-        "observations that stay as they are; older ones, N at a time, become Gaussians")                     \
+        "observations kept unchanged; older ones are replaced by Gaussians, N at a time")                    \
   }
 
 /* Creates the posterior for histories of at most `runs` runs; the prior must outlive it. */

@@ -51,7 +51,7 @@ typedef struct {
 
 /* Finds the evidence about its own centre, Lambda^-1 b with a ridge so that it exists: what is left of b is
  * small, so that nothing cancels in the log likelihood close to it, however little noise there is. */
-static void find_centre(Tempered *self, const Run *run, int64_t *fallbacks) {
+static void smc_tempered_find_centre(Tempered *self, const Run *run, int64_t *fallbacks) {
   const int d = run->sampler->d;
   double trace = 0;
   int jitters = 0;
@@ -195,7 +195,7 @@ static double carry_to_posterior(Tempered *self, Run *run, int64_t *fallbacks) {
   double exponent = 0, ess = self->particles;
   prior->ops->sample(prior, &run->rng, self->x);
   if (run->history->rounds == 0) return ess;
-  if (likelihood_is_conjugate(run->history->likelihood)) find_centre(self, run, fallbacks);
+  if (likelihood_is_conjugate(run->history->likelihood)) smc_tempered_find_centre(self, run, fallbacks);
   smc_tempered_log_prior(self, run, self->x, self->prior);
   smc_tempered_log_likelihood(self, run, self->x, self->likelihood);
   if (!particles_weigh(self->particles, self->likelihood, self->weight)) {
@@ -273,7 +273,7 @@ static double tempered_cost(const SamplerWork *work) {
 static const ConfigKey KEYS[] = {
     {INT("particles", 2, 10000000, "auto",
          "particles in the cloud of a run; auto: 20 d^2, at least 1000 and at most 100000. Draws are picked "
-         "from them: more draws are copies"),
+         "from the particles; further draws are copies"),
      .words = "auto"},
     {INT("steps", 1, 100000, "5", "Metropolis steps of every particle at each exponent")},
     {.name = NULL}};

@@ -42,10 +42,10 @@ typedef struct {
 } Langevin;
 
 /* The keys `steps` and `step_size`, for the options of a sampler. */
-#define LANGEVIN_STEPS_KEY INT("steps", 0, 1000000, "200", "of mala or ula, for each draw")
+#define LANGEVIN_STEPS_KEY INT("steps", 0, 1000000, "200", "steps of mala or ula per draw")
 #define LANGEVIN_STEP_SIZE_KEY                                                                               \
   REAL("step_size", 1e-6, 4, "0.1",                                                                          \
-       "of ula, in the variances of the preconditioner; mala begins with it and adapts")
+       "step size of ula, in units of the preconditioner's variances; mala starts with it and adapts")
 
 /* Returns the cost of one step of one lane, given that of the prior (sampler.h, `cost`). */
 double langevin_cost(double d, double lanes, double prior);

@@ -214,7 +214,7 @@ static const ConfigKey KEYS[] = {{LANGEVIN_STEPS_KEY}, {LANGEVIN_STEP_SIZE_KEY},
 
 const SamplerOps sampler_mala = {
     .name = "mala",
-    .summary = "Metropolis-adjusted Langevin steps on the posterior itself, preconditioned",
+    .summary = "preconditioned Metropolis-adjusted Langevin steps on the posterior itself",
     .reference = "Roberts and Tweedie (1996), Bernoulli 2",
     .default_prior = "mixture",
     .needs = NEEDS_MIXTURE,

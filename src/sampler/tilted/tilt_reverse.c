@@ -63,7 +63,8 @@ static void tilt_reverse_draw_gaussian(int d, int lanes, double of_denoised, con
 /* Repairs the matrix of lane m, which is not a covariance: raises its eigenvalues to `least` and factorises
  * it again. Its lower triangle holds the failed factor; the upper one and diagonal[d, count] hold the
  * matrix. */
-static void repair_covariance(TiltReverse *self, int count, int m, double least, const double *diagonal) {
+static void tilt_repair_covariance(TiltReverse *self, int count, int m, double least,
+                                   const double *diagonal) {
   const int d = self->chain->d;
   double *matrix = self->repaired, *basis = matrix + d * d, *eigenvalue = basis + d * d;
   for (int i = 0; i < d; i++)
@@ -92,7 +93,7 @@ static void tilt_reverse_factorise(TiltReverse *self, int count, double least) {
   memset(self->jitters, 0, (size_t)count * sizeof *self->jitters);
   linalg_cholesky_lanes(d, count, self->covariance, self->jitters);
   for (int m = 0; m < count; m++)
-    if (self->jitters[m]) repair_covariance(self, count, m, least, diagonal);
+    if (self->jitters[m]) tilt_repair_covariance(self, count, m, least, diagonal);
 }
 
 static void tilt_reverse_step_moments(TiltReverse *self, int t, int count) {

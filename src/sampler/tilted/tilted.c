@@ -318,17 +318,17 @@ static double tilted_cost(const SamplerWork *work) {
 
 static const ConfigKey KEYS[] = {
     {WORD("baseline", "mala",
-          "draws the start: mala (ula where the prior has no density), ula, smc, or exact (of mixtures and "
-          "Ising models, for tests)"),
+          "how the start is drawn: mala (ula if the prior has no density), ula, smc, or exact (for mixtures "
+          "and Ising models, in tests)"),
      .words = "mala ula smc exact"},
     {LANGEVIN_STEPS_KEY},
     {LANGEVIN_STEP_SIZE_KEY},
-    {INT("particles", 2, 10000000, "1000", "of smc, in the cloud of a run")},
+    {INT("particles", 2, 10000000, "1000", "particles of smc in the cloud of a run")},
     {REAL("margin", 1e-14, 1, "0.001",
           "distance to the end T* of the flow: 1 - (e^2T - 1) lambda_max is at least this")},
     {WORD("reverse", "auto",
           "stages of the reverse process: moments (Gaussians with the right mean and covariance, second "
-          "order, d^3 a stage), exponential (exponential integrator: the score frozen over a stage, first "
+          "order, d^3 per stage), exponential (exponential integrator: the score frozen over a stage, first "
           "order, d^2); auto: moments up to 16 dimensions"),
      .words = "auto moments exponential"},
     {.name = NULL}};

@@ -1,4 +1,4 @@
-#include "parallel/lock.h"
+#include "io/lock.h"
 
 #include "core/arena.h"
 
@@ -273,7 +273,7 @@ static Status lock_open_file(Lock *lock) {
   if (lock->file < 0 && errno != ELOOP)
     return status_set(STATUS_FILE, "%s: cannot write: %s", lock->path, strerror(errno));
   if (lock->file >= 0 && lock_file_is_lock(lock->file)) return STATUS_OK;
-  return status_set(STATUS_FILE, "%s is not a lock of this program; move it away or use another folder",
+  return status_set(STATUS_FILE, "%s is not a lock file of this program; move it away or use another folder",
                     lock->path);
 }
 
