@@ -7,8 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { D = 2, THREADS = 4, ROUNDS = 20, DRAWS = 4, SAMPLES = 200, NUMBERS = ROUNDS * DRAWS * D };
-static const char *const SAMPLERS[THREADS] = {"diffts", "localised", "exact", "smc"};
+enum { D = 2, THREADS = 8, ROUNDS = 100, DRAWS = 4, SAMPLES = 200, NUMBERS = ROUNDS * DRAWS * D };
+static const char *const SAMPLERS[THREADS] = {"diffts", "dps",       "vits1", "joint",
+                                              "tilted", "localised", "exact", "smc"};
 static const char *const FIT = "stages=3,training_steps=20,hidden=[4]";
 
 typedef struct {
@@ -41,7 +42,8 @@ static bool use_own_prior(Work *self) {
 }
 
 static bool use_shared_prior(Work *self) {
-  const thompson_prior *prior = self->number == 0 ? self->diffusion : self->mixture;
+  /* Two threads have each prior at the same time, and use its reverse chain. */
+  const thompson_prior *prior = self->number < 3 ? self->diffusion : self->mixture;
   thompson_posterior *posterior;
   bool well = !thompson_posterior_new(prior, SAMPLERS[self->number], "gaussian", "noise=0.5", 1, &posterior);
   for (int round = 0; well && round < ROUNDS; round++) {

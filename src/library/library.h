@@ -9,14 +9,16 @@
 struct thompson_prior {
   Arena memory; /* of all that follows */
   Prior prior;
+  pthread_mutex_t turn; /* prior.turn: the threads that share the prior */
 };
 
 /* Checks that the values of a caller's array are finite and at most DATASET_MOST in magnitude. The message of
  * STATUS_INPUT calls the array `name`. */
 Status library_check(const char *name, size_t count, const double *values);
 
-/* Creates a prior for the caller to fill. */
+/* Creates a prior for the caller to fill; library_prior_share then allows threads to share it. */
 Status library_prior_new(thompson_prior **out);
+void library_prior_share(thompson_prior *self);
 
 /* How HDF5 reported errors before. */
 typedef struct {

@@ -5,6 +5,7 @@
 #include "model/prior/fit_keys.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,9 +15,20 @@ Status library_prior_new(thompson_prior **out) {
   return STATUS_OK;
 }
 
-/* Finishes a call that makes a prior: after a failure frees it, and sets *out to NULL. */
+void library_prior_share(thompson_prior *self) {
+  pthread_mutexattr_t attributes;
+  pthread_mutexattr_init(&attributes);
+  pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_RECURSIVE); /* some samplers contain another */
+  pthread_mutex_init(&self->turn, &attributes);
+  pthread_mutexattr_destroy(&attributes);
+  self->prior.turn = &self->turn;
+}
+
+/* Finishes a call that makes a prior: shares it or, after a failure, frees it and sets *out to NULL. */
 static thompson_status library_finish_prior(Status status, thompson_prior **out) {
-  if (status != STATUS_OK) {
+  if (status == STATUS_OK) {
+    library_prior_share(*out);
+  } else {
     thompson_prior_close(*out);
     *out = NULL;
   }
@@ -149,7 +161,9 @@ static Status library_sample_prior(const Prior *prior, int m, uint64_t seed, dou
   const size_t d = (size_t)prior->d;
   double *lanes; /* [d, m] */
   ALLOCATE(&scratch, lanes, d * (size_t)m);
+  pthread_mutex_lock(prior->turn);
   prior->ops->sample(prior, &rng, lanes);
+  pthread_mutex_unlock(prior->turn);
   for (size_t n = 0; n < (size_t)m; n++)
     for (size_t i = 0; i < d; i++) theta[n * d + i] = lanes[i * (size_t)m + n];
   return STATUS_OK;
@@ -166,6 +180,8 @@ const char *thompson_prior_doubt(const thompson_prior *self) { return prior_doub
 const char *thompson_prior_family(const thompson_prior *self) { return self->prior.ops->name; }
 
 void thompson_prior_close(thompson_prior *self) {
-  if (self) arena_free(&self->memory);
+  if (!self) return;
+  if (self->prior.turn) pthread_mutex_destroy(&self->turn);
+  arena_free(&self->memory);
   free(self);
 }

@@ -302,6 +302,7 @@ static Status library_open_saved(const char *path, thompson_prior **prior, thomp
   Saved saved = {.kind = posterior ? "posterior" : "agents"};
   TRY(library_prior_new(prior));
   TRY(library_read_saved(path, &memory, *prior, &saved));
+  library_prior_share(*prior);
   Status status = posterior ? library_restore_posterior(&saved, *prior, posterior)
                             : library_restore_agents(&saved, *prior, agents);
   return status == STATUS_OK ? status : status_prefix(status, "%s: ", path);

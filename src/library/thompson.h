@@ -10,9 +10,10 @@
  * Every function that can fail returns a thompson_status, 0 on success; after a failure, thompson_error()
  * returns a sentence that says what was wrong in the calling thread. Objects share no state: different
  * threads may use different objects at the same time, and posteriors in different threads may share one
- * prior, but only one thread at a time may use a posterior. Files are read and written through HDF5, which
- * is called by one thread at a time; a program that calls HDF5 or NetCDF in other threads must not do so
- * while it opens or saves something here.
+ * prior, but only one thread at a time may use a posterior. Threads whose draws need the networks, the
+ * denoiser or the reverse chain of a shared prior take turns: to draw at the same time, open the prior once
+ * per thread. Files are read and written through HDF5, which is called by one thread at a time; a program
+ * that calls HDF5 or NetCDF in other threads must not do so while it opens or saves something here.
  *
  * Arrays are row-major. d is the length of theta and of the features x; there are n observations, m draws
  * and k arms. Draws are the same, byte for byte, as those of the program `thompson` with the same seed,

@@ -116,6 +116,20 @@ const ConfigKey *sampler_keys(const SamplerOps *method) {
 
 const ConfigKey *sampler_shared_keys(void) { return COMMON; }
 
+/* Returns the mutex of a prior in whose scratch the sampler works; NULL if there is none. */
+static pthread_mutex_t *sampler_turn(const Sampler *sampler) {
+  const bool scratch = sampler->ops->needs & (NEEDS_CHAIN | NEEDS_DENOISER) || !sampler->setup.prior->mixture;
+  return scratch ? sampler->setup.prior->turn : NULL;
+}
+
+/* Threads that share a prior take turns. */
+static void sampler_enter(const Sampler *sampler) {
+  if (sampler_turn(sampler)) pthread_mutex_lock(sampler_turn(sampler));
+}
+static void sampler_leave(const Sampler *sampler) {
+  if (sampler_turn(sampler)) pthread_mutex_unlock(sampler_turn(sampler));
+}
+
 Status sampler_create(Arena *memory, const SamplerOps *method, const SamplerSetup *setup, Sampler *out) {
   char sentence[256];
   *out = (Sampler){.memory = memory, .ops = method, .setup = *setup, .d = setup->prior->d, .temper = 1};
@@ -132,7 +146,10 @@ Status sampler_create(Arena *memory, const SamplerOps *method, const SamplerSetu
   for (int b = 0; b < setup->runs; b++) out->ess[b] = NAN;
   const double g = guard_of(setup);
   if (g > 0) TRY(guard_create(memory, setup, g, &out->guard));
-  return method->create(out, setup);
+  sampler_enter(out);
+  const Status status = method->create(out, setup);
+  sampler_leave(out);
+  return status;
 }
 
 Status sampler_history(Arena *memory, const SamplerOps *method, const SamplerSetup *setup, int share,
@@ -181,7 +198,9 @@ void sampler_sample(Sampler *sampler, const History *history, RngLanes rng, int 
   ASSERT(draws >= 1 && draws <= sampler->setup.draws);
   ASSERT((int)rng.draws == draws && (int)rng.lanes == history->runs * draws && rng.position == 0);
   const History tempered = sampler_tempered(sampler, history);
+  sampler_enter(sampler);
   sampler->ops->sample(sampler, &tempered, rng, draws, theta, fallbacks);
+  sampler_leave(sampler);
   stand_in_replace(sampler, &tempered, rng, draws, theta, fallbacks);
   if (sampler->guard) guard_replace(sampler->guard, &tempered, rng, draws, theta, fallbacks);
   sampler_replace_non_finite(sampler->d, history->runs * draws, draws, theta, fallbacks);
@@ -248,7 +267,9 @@ void sampler_moments(Sampler *sampler, const History *history, RngLanes rng, dou
     return;
   }
   const History tempered = sampler_tempered(sampler, history);
+  sampler_enter(sampler);
   sampler->ops->moments(sampler, &tempered, mean, covariance, fallbacks);
+  sampler_leave(sampler);
   if (sampler->guard) guard_moments(sampler->guard, &tempered, mean, covariance, fallbacks);
   replace_non_finite_moments(d, runs, mean, covariance, fallbacks);
 }
@@ -258,7 +279,9 @@ bool sampler_marginal(Sampler *sampler, const History *history, RngLanes rng, do
   if (!sampler->ops->marginal) return false;
   ASSERT(history->runs <= sampler->setup.runs && rng.lanes == (uint32_t)history->runs * rng.draws);
   const History tempered = sampler_tempered(sampler, history);
+  sampler_enter(sampler);
   sampler->ops->marginal(sampler, &tempered, rng, value, error, fallbacks);
+  sampler_leave(sampler);
   if (sampler->guard) guard_marginal_likelihood(sampler->guard, &tempered, value, fallbacks);
   return true;
 }
@@ -274,5 +297,7 @@ void sampler_observe(Sampler *sampler, const History *history, int64_t *fallback
   if (history_is_filtered(history)) history_filtered_fallbacks(history, fallbacks);
   if (!sampler->ops->observe) return;
   const History tempered = sampler_tempered(sampler, history);
+  sampler_enter(sampler);
   sampler->ops->observe(sampler, &tempered, fallbacks);
+  sampler_leave(sampler);
 }

@@ -12,6 +12,8 @@
 #include "model/logs/logs.h"
 #include "model/network/network_store.h"
 
+#include <pthread.h>
+
 typedef struct Prior Prior;
 
 /* How a prior is fitted; a plain copy of the keys `prior.*` of a study. */
@@ -116,6 +118,9 @@ struct Prior {
    * NULL. */
   const char *auto_sampler;
   void *state; /* private to one .c file */
+  /* Held while something works in the scratch of the prior, which its networks, its chain and its denoiser
+   * have; NULL: one thread uses the prior. */
+  pthread_mutex_t *turn;
 };
 
 /* Calls family->settle if there is one. */
