@@ -15,8 +15,8 @@ static int crash(MPI_Comm communicator, int key, void *value, void *extra) {
   return MPI_SUCCESS;
 }
 
-int main(int argc, char **argv) {
-  Parallel parallel = parallel_begin(&argc, &argv);
+int main(void) {
+  Parallel parallel = parallel_begin();
   bool last = parallel.rank == parallel.size - 1;
   int key;
   MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, crash, &key, NULL);

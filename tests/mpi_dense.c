@@ -261,7 +261,7 @@ static void test_failure(void) {
   grid_destroy(&grid);
 }
 
-int main(int argc, char **argv) {
+int main(void) {
   CU_TestInfo tests[] = {{"elements", test_elements},
                          {"shares of the ranks", test_shares},
                          {"columns in rounds", test_columns},
@@ -270,5 +270,5 @@ int main(int argc, char **argv) {
                          {"eigenvectors", test_eigenvectors},
                          {"a failure on one rank", test_failure},
                          CU_TEST_INFO_NULL};
-  return mpi_harness_main(argc, argv, "dense", tests);
+  return mpi_harness_main("dense", tests);
 }

@@ -151,10 +151,10 @@ static void test_block(void) {
   grid_destroy(&grid);
 }
 
-int main(int argc, char **argv) {
+int main(void) {
   CU_TestInfo tests[] = {{"matrix of the inverse problem", test_matrix},
                          {"a block of runs", test_block},
                          {"memory of a rank", test_memory},
                          CU_TEST_INFO_NULL};
-  return mpi_harness_main(argc, argv, "large", tests);
+  return mpi_harness_main("large", tests);
 }

@@ -192,7 +192,7 @@ static void test_groups(void) {
   }
 }
 
-int main(int argc, char **argv) {
+int main(void) {
   CU_TestInfo tests[] = {{"every task goes to one rank, once", test_every_task_once},
                          {"late ranks, and the parts of others", test_late_ranks},
                          {"the share of the work that is done", test_share_of_the_work},
@@ -201,5 +201,5 @@ int main(int argc, char **argv) {
                          {"how many tasks at once", test_batches},
                          {"groups and their parts", test_groups},
                          CU_TEST_INFO_NULL};
-  return mpi_harness_main(argc, argv, "queue", tests);
+  return mpi_harness_main("queue", tests);
 }

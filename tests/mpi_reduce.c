@@ -116,7 +116,7 @@ static void test_large_curves(void) {
   study_destroy(&study);
 }
 
-int main(int argc, char **argv) {
+int main(void) {
   CU_TestInfo tests[] = {{"large curves", test_large_curves}, CU_TEST_INFO_NULL};
-  return mpi_harness_main(argc, argv, "reduce", tests);
+  return mpi_harness_main("reduce", tests);
 }

@@ -84,7 +84,7 @@ static void words_and_lists_are_strict(void) {
 
 static void keys_are_strict(void) {
   CHECK_REFUSED("seed: 1\n", "t.yaml: key 'name': must be given (Name of the study.); allowed: text");
-  CHECK_REFUSED("name:\n", "must be given");
+  CHECK_REFUSED("name:\n", "this key is required");
   CHECK_REFUSED("name: x\nproblm: {arms: 3}\n", "t.yaml:2:1: key 'problm': unknown key; allowed here: name | "
                                                 "seed | runs | problem | prior | metrics | policies | "
                                                 "sweep; did you mean 'problem'?");

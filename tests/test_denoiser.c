@@ -218,7 +218,7 @@ static void test_network(void) {
     Denoiser start;
     CHECK_OK(denoiser_mixture_create(&memory, &mixture, false, &start));
     DenoiserNetwork network = {.d = d,
-                               .shape = denoiser_network_shape(d, 2, (int[]){24, 20}),
+                               .shape = network_shape(denoiser_input_count(d), 2, (int[]){24, 20}, d),
                                .start = &start,
                                .most_precision = 2000};
     keep_all(&network);
@@ -252,8 +252,10 @@ static void test_beyond(void) {
   Mixture mixture = fixture_mixture(&memory, 1, 2, 1);
   Denoiser start;
   CHECK_OK(denoiser_mixture_create(&memory, &mixture, false, &start));
-  DenoiserNetwork network = {
-      .d = 1, .shape = denoiser_network_shape(1, 1, (int[]){8}), .start = &start, .most_precision = 2000};
+  DenoiserNetwork network = {.d = 1,
+                             .shape = network_shape(denoiser_input_count(1), 1, (int[]){8}, 1),
+                             .start = &start,
+                             .most_precision = 2000};
   keep_all(&network);
   const int count = (int)network_parameters(&network.shape);
   Rng rng = fixture_rng(0, 8005);
@@ -310,7 +312,7 @@ static void test_shares(void) {
   CHECK_OK(training_samples_create(&memory, &fit, true, &samples, &training));
   CHECK_OK(denoiser_mixture_create(&memory, &one, false, &start));
   DenoiserNetwork network = {.d = D,
-                             .shape = denoiser_network_shape(D, 2, (int[]){32, 32}),
+                             .shape = network_shape(denoiser_input_count(D), 2, (int[]){32, 32}, D),
                              .start = &start,
                              .most_precision = DENOISER_MOST_PRECISION};
   const size_t count = network_parameters(&network.shape);
@@ -433,7 +435,7 @@ static void test_corrects_mixture(void) {
   Mixture mixture;
   Denoiser closed;
   Prior prior;
-  CHECK_OK(mixture_fit(&memory, 2, training.training, z, 10, 3, rng_key(1, RNG_TEST), 0, &mixture, NULL));
+  CHECK_OK(mixture_fit(&memory, 2, training.training, z, 10, 3, rng_key(1, RNG_TEST), 0, &mixture));
   CHECK_OK(denoiser_mixture_create(&memory, &mixture, false, &closed));
   CHECK_OK(prior_fit(&memory, &prior_denoiser, &fit, &samples, &prior));
   const double gaussians = error_of(&fit, &training, &closed),
@@ -548,8 +550,8 @@ static void test_bad_files(void) {
     CHECK_OK(store_create(path, STORE_NETCDF4, &file));
     CHECK_OK(store_text_attribute(file, NULL, "prior", "denoiser"));
     CHECK_OK(store_text_attribute(file, NULL, "training_samples_sha256", "none"));
-    CHECK_OK(store_int_attribute(file, NULL, "training_samples", 1));
-    CHECK_OK(store_real_attribute(file, NULL, "most_precision", cases[i].most));
+    CHECK_OK(store_int_attribute(file, "training_samples", 1));
+    CHECK_OK(store_real_attribute(file, "most_precision", cases[i].most));
     CHECK_OK(store_dimension(file, "member", 1, &member));
     CHECK_OK(mixture_save(&mixture, file, &dim));
     CHECK_OK(store_dimension(file, "bin", DENOISER_BINS, &bin));

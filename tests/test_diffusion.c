@@ -242,7 +242,7 @@ static void test_noise(void) {
   Samples samples = draw_samples(2, 300, true);
   double *parts = fit_parts(&fit, &samples);
   Prior prior = assembled(&memory, &fit, &samples, parts);
-  NetworkShape shape = network_shape(2, 3, fit.hidden);
+  NetworkShape shape = network_shape(2, 3, fit.hidden, 2);
   for (int i = 0, counts[] = {1, 63, 64, 65, 200}; i < 5; i++) {
     int lanes = counts[i], t = 1 + i % 4;
     double s[400], v[400], eps[400], out[400], lane_s[2], lane_v[2], expected[2];
@@ -380,7 +380,7 @@ static void test_bad_files(void) {
     CHECK_OK(store_dimension(file, "dim", 1, &dim));
     CHECK_OK(store_dimension(file, "out", (size_t)cases[i].units, &out));
     CHECK_OK(store_text_attribute(file, NULL, "last_stage", "repaired"));
-    CHECK_OK(store_int_attribute(file, NULL, "training_samples", 10));
+    CHECK_OK(store_int_attribute(file, "training_samples", 10));
     CHECK_OK(store_text_attribute(file, NULL, "training_samples_sha256", "0123"));
     const struct {
       const char *name;

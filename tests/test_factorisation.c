@@ -125,8 +125,8 @@ static void test_numpy(void) {
   CHECK_OK(store_open(numbers, &file));
   CHECK_OK(store_shape(file, "start", 2, shape));
   CHECK_OK(store_shape(file, "rmse", 1, &sweeps));
-  CHECK_OK(store_get_real_attribute(file, NULL, "mean", &mean));
-  CHECK_OK(store_get_real_attribute(file, NULL, "ridge", &setup.ridge));
+  CHECK_OK(store_get_real_attribute(file, "mean", &mean));
+  CHECK_OK(store_get_real_attribute(file, "ridge", &setup.ridge));
   CU_ASSERT_EQUAL_FATAL(shape[0], (size_t)ratings.items);
   CU_ASSERT_EQUAL_FATAL(shape[1], 4);
   size_t item_size = shape[0] * 4, user_size = (size_t)ratings.users * 4;

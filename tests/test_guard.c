@@ -2,7 +2,7 @@
  * the explicit mixture with one more component, quadrature, and a prior that is wrong. */
 #include "catch_up_fixture.h"
 
-#include "model/prior/contamination.h"
+#include "model/prior/training_samples.h"
 
 enum { RUNS = 3, DRAWS = 40 };
 static const double G = 0.3, WIDTH = 2;
@@ -41,6 +41,7 @@ static Prior fitted_prior(Arena *memory, const PriorOps *family, int d, double s
   samples.theta = fixture_new((size_t)(d * SAMPLES), sizeof(double));
   mixture_sample(&mixture, &rng, samples.theta);
   for (int k = 0; k < d * SAMPLES; k++) samples.theta[k] += shift;
+  prior_settle(family, &fit, d);
   Status status = prior_fit(memory, family, &fit, &samples, &prior);
   CHECK_OK(status);
   ASSERT(status == STATUS_OK);

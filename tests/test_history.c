@@ -468,7 +468,7 @@ static void test_forms(void) {
                    logistic = {.ops = likelihood_find("logistic"), .noise = 1};
   Likelihood network = gaussian;
   const int width = 4;
-  network.network = network_scalar_shape(2, 1, &width);
+  network.network = network_shape(2, 1, &width, 1);
   History history[6];
   CHECK_OK(history_create(&memory, 2, R, &gaussian, &history[0]));
   CHECK_OK(history_create_by_arm(&memory, 2, R, K, &gaussian, &history[1]));

@@ -257,9 +257,9 @@ static void test_mixed_up_sets(void) {
   mixed_up(4, twice, "both train-i and ./train-i hold training images");
   mixed_up(4, equal, "idx-a holds 5 images; nothing says whether they are for training or testing");
   write_set("t10k-i", "idx-b", 6, 3);
-  mixed_up(4, good, "t10k-i holds 6 images, but test-l 7 labels");
+  mixed_up(4, good, "t10k-i holds 6 images, but test-l holds 7 labels");
   write_set("t10k-i", "test-l", 7, 2);
-  mixed_up(4, good, "train-i holds images of 2 x 3 pixels, but t10k-i of 2 x 2");
+  mixed_up(4, good, "train-i holds images of 2 x 3 pixels, but t10k-i holds images of 2 x 2");
   write_bytes("test-l", labels, sizeof labels - 1);
   mixed_up(4, good, "test-l is cut off");
   Digits training, test;

@@ -25,7 +25,7 @@ static void regular_files_are_read(void) {
   FILE *stream;
   char text[8] = "";
   int fd;
-  CHECK_OK(store_write_text(path, "hello"));
+  CHECK_OK(store_write_text(path, "hello", true));
   CHECK_OK(input_open(path, &fd));
   CU_ASSERT_EQUAL(read(fd, text, sizeof text), 5);
   CU_ASSERT_STRING_EQUAL(text, "hello");
@@ -46,7 +46,7 @@ static void files_are_hashed(void) {
   CU_ASSERT_PTR_NOT_NULL_FATAL(text);
   for (int i = 0; i < SIZE; i++) text[i] = (char)('a' + i % 23);
   text[SIZE] = '\0';
-  CHECK_OK(store_write_text(path, text));
+  CHECK_OK(store_write_text(path, text, true));
   CHECK_OK(digest_file(path, parts));
   CHECK_OK(digest_hex(text, SIZE, whole));
   CU_ASSERT_STRING_EQUAL(parts, whole);

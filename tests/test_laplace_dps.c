@@ -5,6 +5,7 @@
 
 #include "core/arena.h"
 #include "core/chunk.h"
+#include "core/linalg.h"
 #include "sampler/diffusion/laplace_dps.h"
 
 static const SamplerOps *diffts(void) { return sampler_find("diffts"); }
@@ -54,7 +55,8 @@ static void laplace_check_product(void) {
         evidence.precision[(i * D + j) * LANES + n] = sum;
       }
     }
-  laplace_evidence_decompose(&evidence);
+  linalg_eigen_lanes(D, LANES, evidence.precision, evidence.basis, evidence.eigenvalue);
+  linalg_multiply_transposed_lanes(D, LANES, evidence.basis, evidence.vector, evidence.rotated);
   for (size_t a = 0; a < 4; a++)
     for (size_t q = 0; q < 3; q++) {
       const double v = variances[a], alpha_bar = alpha_bars[q];
@@ -229,6 +231,7 @@ static void test_no_history_is_the_chain(void) {
       Prior prior;
       RngLanes rng = {.key = rng_key(FIXTURE_SEED, RNG_TEST), .draws = 1, .lanes = SAMPLES, .round = 3000};
       mixture_sample(&mixture, &rng, samples_theta);
+      prior_settle(prior_family(family), &fit, d);
       CHECK_OK(prior_fit(&memory, prior_family(family), &fit, &samples, &prior));
       if (prior.chain) {
         laplace_check_no_history(&prior, LAST_STAGE_LITERAL, "last_stage=prior");

@@ -338,6 +338,7 @@ static void test_families(void) {
                     .seed = 1};
     double theta[D * 1000], mean, variance;
     log_tasks(&memory, TASKS, task, &gaussian, &logs);
+    prior_settle(prior_family(f), &fit, D);
     CHECK_OK(prior_fit_logs(&memory, prior_family(f), &fit, &logs, &prior));
     CHECK_NEAR(prior.noise, gaussian.noise, 0);
     RngLanes rng = {.key = rng_key(1, RNG_TEST), .draws = 1000, .lanes = 1000};

@@ -238,7 +238,7 @@ static Mixture two_modes(Arena *memory, double weight, double mean, double varia
 /* Checks mode weights. 0.9 N(0, 1) + 0.1 N(2, 1) changes hands at 1 + log(9) / 2 = 2.0986. */
 static void test_mode_weights(void) {
   SCRATCH_ARENA(memory);
-  double x[4] = {-5, 2.09, 2.11, 9}, y[5] = {2.0985, 0, 1, 2.0987, 3}, work[2 * 5 + 2 * 3];
+  double x[4] = {-5, 2.09, 2.11, 9}, y[5] = {2.0985, 0, 1, 2.0987, 3}, work[3 * 5 + 2 * 3];
   Mixture modes = two_modes(&memory, 0.9, 2, 1);
   CHECK_NEAR(metric_mode_weight_error(&modes, 4, x, 5, y, work), 0.6 - 0.5, 1e-15);
   CHECK_NEAR(metric_mode_weight_error(&modes, 4, x, 4, x, work), 0, 0);

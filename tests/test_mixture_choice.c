@@ -135,7 +135,7 @@ static void test_shrinkage(void) {
   mixture_sample(&truth, &rng, y);
   CHECK_OK(
       mixture_try(&memory, D, N, x, C, 20, rng_key(1, RNG_MIXTURE_START), 0, &fit[0], held_out, &shared));
-  CHECK_OK(mixture_fit(&memory, D, N, x, C, 20, rng_key(1, RNG_MIXTURE_START), 0, &fit[1], NULL));
+  CHECK_OK(mixture_fit(&memory, D, N, x, C, 20, rng_key(1, RNG_MIXTURE_START), 0, &fit[1]));
   CU_ASSERT(shared >= 256);
   const Mixture *of[3] = {&truth, &fit[0], &fit[1]};
   for (int k = 0; k < 3; k++) {

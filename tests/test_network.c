@@ -81,7 +81,8 @@ static double *doubles(size_t n) {
 
 static Example example(int index, int lanes) {
   Example e = {.lanes = lanes,
-               .shape = network_shape(shapes[index].d, shapes[index].hidden_count, shapes[index].hidden)};
+               .shape = network_shape(shapes[index].d, shapes[index].hidden_count, shapes[index].hidden,
+                                      shapes[index].d)};
   Rng rng = {.key = rng_key(1, RNG_TEST), .run = (uint32_t)index};
   e.parameters = network_parameters(&e.shape);
   e.block = (size_t)shapes[index].d * (size_t)lanes;
@@ -348,7 +349,7 @@ static void test_reference_vjp(void) {
 }
 
 static void test_shape(void) {
-  NetworkShape shape = network_shape(2, 2, (int[]){20, 30});
+  NetworkShape shape = network_shape(2, 2, (int[]){20, 30}, 2);
   CU_ASSERT_EQUAL(shape.layers, 3);
   CU_ASSERT_EQUAL(network_parameters(&shape), 2 * 20 + 20 + 20 * 30 + 30 + 30 * 2 + 2);
 }

@@ -14,7 +14,7 @@ static void test_arms(void) {
   SCRATCH_ARENA(memory);
   enum { D = 3, K = 70, B = 3 };
   const int hidden[] = {6};
-  const NetworkShape shape = network_scalar_shape(D, 1, hidden);
+  const NetworkShape shape = network_shape(D, 1, hidden, 1);
   const int p = (int)network_parameters(&shape);
   Problem problem = {.d = D, .arms = K};
   World world = {.problem = &problem, .runs = B};
@@ -77,16 +77,13 @@ static void play(const char *policy, int runs, double *regret) {
   CHECK_OK(world_create(&problem, 0, 0, runs, &world));
   CHECK_OK(belief_create(study->settings[0], chosen, &problem, 0, &belief));
   CHECK_OK(belief_prior(&memory, &belief, &problem, "", &prior));
-  CHECK_OK(
-      policy_history(&memory, &method, NULL, chosen->options, &problem, &belief.likelihood, runs, &history));
-  CHECK_OK(history_reserve(&history, problem.rounds));
   const PolicySetup setup = {.prior = &prior,
                              .likelihood = &belief.likelihood,
                              .problem = &problem,
                              .options = chosen->options,
                              .seed = FIXTURE_SEED,
                              .runs = runs};
-  CHECK_OK(policy_create(&memory, &method, &setup, &player));
+  CHECK_OK(policy_begin(&memory, &method, &setup, &history, &player));
   memset(regret, 0, (size_t)runs * sizeof *regret);
   for (int k = 1; k <= problem.rounds; k++) {
     world_advance(&world, (uint32_t)k);

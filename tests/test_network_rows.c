@@ -13,7 +13,7 @@ static const double ETA = 2.5, LAMBDA = 0.6;
 
 static Likelihood network_likelihood(const char *family, int d, int hidden_count, const int *hidden) {
   return (Likelihood){
-      .ops = likelihood_find(family), .noise = 0.7, .network = network_scalar_shape(d, hidden_count, hidden)};
+      .ops = likelihood_find(family), .noise = 0.7, .network = network_shape(d, hidden_count, hidden, 1)};
 }
 
 typedef struct {

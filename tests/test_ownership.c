@@ -35,9 +35,9 @@ static void test_kinds(void) {
   CU_ASSERT_EQUAL(owner("nothing.nc"), OWNERSHIP_NOTHING);
   CHECK_OK(write_ours("ours.nc"));
   CU_ASSERT_EQUAL(owner("ours.nc"), OWNERSHIP_OURS);
-  CHECK_OK(store_write_text(in_folder("theirs"), "mine"));
+  CHECK_OK(store_write_text(in_folder("theirs"), "mine", true));
   CU_ASSERT_EQUAL(owner("theirs"), OWNERSHIP_UNKNOWN);
-  CHECK_OK(store_write_text(in_folder("empty"), ""));
+  CHECK_OK(store_write_text(in_folder("empty"), "", true));
   CU_ASSERT_EQUAL(owner("empty"), OWNERSHIP_NOTHING);
   strcpy(target, in_folder("ours.nc"));
   CU_ASSERT_EQUAL(symlink(target, in_folder("link")), 0);
@@ -68,7 +68,7 @@ static void test_text_across_blocks(void) {
   for (int place = BLOCK - 12; place < BLOCK + 2; place++) {
     memset(text, '.', sizeof text - 1);
     memcpy(text + place, "0123456789", 10);
-    CHECK_OK(store_write_text(in_folder("long"), text));
+    CHECK_OK(store_write_text(in_folder("long"), text, true));
     CU_ASSERT_TRUE(ownership_carries(AT_FDCWD, in_folder("long"), "0123456789"));
     CU_ASSERT_FALSE(ownership_carries(AT_FDCWD, in_folder("long"), "01234567890"));
   }
@@ -78,7 +78,7 @@ static void test_output(void) {
   CHECK_OK(write_ours("output.nc"));
   CHECK_OK(ownership_check_output(in_folder("output.nc")));
   CHECK_OK(ownership_check_output(in_folder("new.nc")));
-  CHECK_OK(store_write_text(in_folder("output.nc"), "mine"));
+  CHECK_OK(store_write_text(in_folder("output.nc"), "mine", true));
   CHECK_FAILS(ownership_check_output(in_folder("output.nc")), STATUS_FILE, "did not write");
   CHECK_FAILS(ownership_check_output(folder), STATUS_FILE, "not a regular file");
 }
@@ -101,7 +101,7 @@ static void test_set_aside(void) {
   char *text;
   size_t size;
   for (int i = 0; i < 3; i++) {
-    CHECK_OK(store_write_text(in_folder("torn"), i == 0 ? "first" : "later"));
+    CHECK_OK(store_write_text(in_folder("torn"), i == 0 ? "first" : "later", true));
     CHECK_OK(durable_set_aside(in_folder("torn")));
   }
   CHECK_OK(durable_set_aside(in_folder("torn")));

@@ -1,4 +1,5 @@
 /* Weights, effective sample size and systematic resampling, against their definitions. */
+#include "core/lanes.h"
 #include "core/particles.h"
 
 #include "sampler_fixture.h"
@@ -136,7 +137,7 @@ static void test_gather_and_pick(void) {
   const double x[2 * 3] = {1, 2, 3, 10, 20, 30};
   const int chosen[5] = {0, 2, 2, 1, 0};
   double to[2 * 5], wide[2 * 6] = {0};
-  particles_gather(2, 3, x, 5, chosen, to);
+  lanes_gather(2, 3, 5, chosen, x, to);
   for (int m = 0; m < 5; m++) CU_ASSERT(to[m] == chosen[m] + 1 && to[5 + m] == 10 * to[m]);
   double *uniform = wide + 6; /* the last row is overwritten by the picks */
   for (int m = 0; m < 4; m++) uniform[m] = (m + 0.5) / 4;

@@ -42,9 +42,6 @@ static void game_begin(Arena *memory, const char *likelihood, const char *policy
   CHECK_OK(problem_create(game->study->settings[0], &game->problem));
   CHECK_OK(world_create(&game->problem, 0, first_run, runs, &game->world));
   game->likelihood = policy_likelihood(&method, chosen->options, &game->problem);
-  CHECK_OK(policy_history(memory, &method, prior, chosen->options, &game->problem, &game->likelihood, runs,
-                          &game->history));
-  CHECK_OK(history_reserve(&game->history, ROUNDS));
   PolicySetup setup = {.prior = prior,
                        .likelihood = &game->likelihood,
                        .problem = &game->problem,
@@ -52,6 +49,8 @@ static void game_begin(Arena *memory, const char *likelihood, const char *policy
                        .seed = SEED,
                        .first_run = first_run,
                        .runs = runs};
+  CHECK_OK(policy_history(memory, &method, &setup, &game->history));
+  CHECK_OK(history_reserve(&game->history, ROUNDS));
   CHECK_OK(policy_create(memory, &method, &setup, &game->policy));
 }
 

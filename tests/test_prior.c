@@ -138,7 +138,7 @@ static void check_round_trip(const Prior *prior, const PriorFit *fit) {
 /* Checks that parts fitted in the opposite order, each in memory of its own, make the same prior. */
 static void check_parts(const Prior *prior, const PriorFit *fit, const Samples *samples) {
   const PriorOps *family = prior->ops;
-  int count = family->parts(fit);
+  int count = prior_parts(family, fit);
   size_t size = family->part_size(fit, samples->d);
   double *parts = golden_array((size_t)count * size);
   for (int part = count - 1; part >= 0; part--) {
@@ -159,6 +159,8 @@ static void check_description(const PriorOps *family) {
   char first[1024], second[1024], other[1024];
   PriorFit fit = golden_fit(), changed = fit;
   changed.components = 3, changed.steps = 7;
+  prior_settle(family, &fit, 2);
+  prior_settle(family, &changed, 2);
   const PriorFit *fits[] = {&fit, &fit, &changed};
   char *texts[] = {first, second, other};
   for (int k = 0; k < 3; k++) {
@@ -167,7 +169,7 @@ static void check_description(const PriorOps *family) {
     fclose(out);
   }
   CU_ASSERT_STRING_EQUAL(first, second);
-  bool depends = family->part_size(&fit, 2) != family->part_size(&changed, 2) || family->settle;
+  bool depends = family->part_size(&fit, 2) != family->part_size(&changed, 2) || family->network_size;
   CU_ASSERT_EQUAL(strcmp(first, other) != 0, depends);
 }
 
@@ -185,6 +187,7 @@ static void test_conformance(void) {
       PriorFit fit = golden_fit();
       Samples samples = training_samples(&memory, DIMENSIONS[c]);
       Prior prior;
+      prior_settle(family, &fit, samples.d);
       CHECK_OK(prior_fit(&memory, family, &fit, &samples, &prior));
       CU_ASSERT_EQUAL(prior.d, samples.d);
       CU_ASSERT_EQUAL(prior.chain != NULL, (family->able & PRIOR_CHAIN) != 0);
@@ -322,6 +325,7 @@ static void test_fit_errors(void) {
   Samples samples = {.d = 2, .n = 1, .theta = theta};
   CHECK_FAILS(prior_fit(&memory, prior_find("mixture"), &fit, &samples, &prior), STATUS_INPUT,
               "2 components");
+  prior_settle(prior_find("gaussian"), &fit, samples.d);
   CHECK_OK(prior_fit(&memory, prior_find("gaussian"), &fit, &samples,
                      &prior)); /* the floor makes this a narrow Gaussian */
 }

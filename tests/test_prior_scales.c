@@ -98,7 +98,9 @@ static void check_draws(const Prior *fitted, const Prior *again) {
 static bool survives(const PriorOps *family, const PriorFit *fit, const Samples *samples) {
   SCRATCH_ARENA(memory);
   Prior fitted, again;
-  Status status = prior_fit(&memory, family, fit, samples, &fitted);
+  PriorFit settled = *fit;
+  prior_settle(family, &settled, samples->d);
+  Status status = prior_fit(&memory, family, &settled, samples, &fitted);
   if (status != STATUS_OK) {
     CU_ASSERT(status == STATUS_INPUT);
     return false;

@@ -47,7 +47,7 @@ static void test_digest_in_parts(void) {
 
 static char *attribute(StoreFile *file, const char *name) {
   char *text = NULL;
-  CHECK_OK(store_get_text_attribute(file, NULL, name, &text));
+  CHECK_OK(store_get_text_attribute(file, name, &text));
   return text ? text : strdup("");
 }
 
@@ -90,7 +90,7 @@ static void test_attributes(void) {
   check_contains(file, "source", "thompson ");
   check_contains(file, "source", "(commit ");
   int64_t ranks;
-  CHECK_OK(store_get_int_attribute(file, NULL, "mpi_ranks", &ranks));
+  CHECK_OK(store_get_int_attribute(file, "mpi_ranks", &ranks));
   CU_ASSERT_EQUAL(ranks, 3);
   CU_ASSERT_TRUE(provenance_elapsed() > begun);
 

@@ -152,7 +152,7 @@ static void test_moments_of_draws(void) {
   const SamplerOps *method = sampler_find("localised");
   double mean[D * RUNS], covariance[D * D * RUNS];
   History history = fixture_history(&memory, D, RUNS, 0, N, &likelihood);
-  CU_ASSERT_FALSE(sampler_has_moments(method, prior.mixture, &likelihood));
+  CU_ASSERT_FALSE(sampler_has_moments(method, true, true));
   fixture_moments(method, &prior, &history, MANY, 0, NULL, mean, covariance);
   for (int run = 0; run < RUNS; run++) {
     const FixtureData data = fixture_data(D, N, likelihood.noise, (uint32_t)run);

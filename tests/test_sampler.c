@@ -19,6 +19,7 @@ static Prior fitted_prior(Arena *memory, const PriorOps *family, int d, bool log
   RngLanes rng = {.key = rng_key(FIXTURE_SEED, RNG_TEST), .draws = 1, .lanes = SAMPLES, .round = 3000};
   samples.theta = fixture_new((size_t)(d * SAMPLES), sizeof(double));
   mixture_sample(&mixture, &rng, samples.theta);
+  prior_settle(family, &fit, d);
   int status = prior_fit(memory, family, &fit, &samples, &prior);
   CHECK_OK(status);
   ASSERT(status == STATUS_OK);
@@ -141,7 +142,7 @@ static void check_methods(unsigned needs, const Prior *prior, const Likelihood *
     if (sampler_misfit(method, prior, likelihood, sizeof sentence, sentence)) continue;
     check_streams(method, prior, likelihood);
     ++*pairs;
-    if (sampler_has_moments(method, prior->mixture, likelihood)) {
+    if (sampler_has_moments(method, prior->mixture, likelihood_is_conjugate(likelihood))) {
       check_moments(method, prior, likelihood, NULL);
       check_moments(method, prior, likelihood, "temper=0.5");
       if (prior_stand_in(prior)) check_moments(method, prior, likelihood, "guard=0.4");

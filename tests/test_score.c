@@ -263,7 +263,7 @@ static void test_theta_is_kept_back(void) {
   CU_ASSERT_EQUAL(texts, exported.histories + 1);
   snprintf(one, sizeof one, "x1,y\n1,%.17g\n", exported.group[1].theta[3]);
   snprintf(path, sizeof path, "%s/one.csv", folder);
-  CHECK_OK(store_write_text(path, one));
+  CHECK_OK(store_write_text(path, one, true));
   CU_ASSERT_EQUAL(count_theta(path), 1);
   unlink(path);
   snprintf(path, sizeof path, "%s/cross", folder);

@@ -237,7 +237,8 @@ static void test_narrow_evidence(void) {
 
 static void broken_prior_sample(const Prior *prior, RngLanes *rng, double *theta) {
   rng_lanes_normal(rng, prior->d, theta);
-  for (uint32_t k = 0; rng->run == 1 && k < (uint32_t)prior->d * rng->lanes; k++) theta[k] = NAN;
+  const uint32_t run = rng->run + rng->first_lane / rng->draws;
+  for (uint32_t k = 0; run == 1 && k < (uint32_t)prior->d * rng->lanes; k++) theta[k] = NAN;
 }
 
 static void broken_density(const Prior *prior, int lanes, const double *theta, double *out) {

@@ -70,8 +70,8 @@ static Status fill_sample(StoreFile *file) {
   TRY(store_variable(file, "unused", STORE_DOUBLE, 1, dimensions, NULL, NULL, &unused_id));
   TRY(store_text_attribute(file, NULL, "config", "name: a\nseed: 1\n"));
   TRY(store_text_attribute(file, NULL, "nothing", ""));
-  TRY(store_real_attribute(file, "regret", "noise", 0.1));
-  TRY(store_int_attribute(file, NULL, "seed", big));
+  TRY(store_real_attribute(file, "noise", 0.1));
+  TRY(store_int_attribute(file, "seed", big));
   for (size_t i = 0; i < ROWS; i++)
     TRY(store_put_part(file, regret_id, (size_t[]){i, 0}, (size_t[]){1, COLUMNS}, regret + i * COLUMNS));
   TRY(store_put(file, round_id, round_axis));
@@ -118,10 +118,10 @@ static void check_sample(const char *path) {
   char *config = NULL, *nothing = NULL;
   double noise;
   int64_t seed;
-  CHECK_OK(store_get_text_attribute(file, NULL, "config", &config));
-  CHECK_OK(store_get_text_attribute(file, NULL, "nothing", &nothing));
-  CHECK_OK(store_get_real_attribute(file, "regret", "noise", &noise));
-  CHECK_OK(store_get_int_attribute(file, NULL, "seed", &seed));
+  CHECK_OK(store_get_text_attribute(file, "config", &config));
+  CHECK_OK(store_get_text_attribute(file, "nothing", &nothing));
+  CHECK_OK(store_get_real_attribute(file, "noise", &noise));
+  CHECK_OK(store_get_int_attribute(file, "seed", &seed));
   CU_ASSERT(config && strcmp(config, "name: a\nseed: 1\n") == 0);
   CU_ASSERT(nothing && strcmp(nothing, "") == 0);
   CHECK_NEAR(noise, 0.1, 0);
@@ -152,13 +152,13 @@ static void test_xarray_reads_it(void) {
       "assert float(d.regret.sel(policy='größer', round=300)) == d.regret.values[1, 299]\n"
       "assert list(d.policy.values[:3]) == ['p0', 'größer', 'p2']\n"
       "assert np.isnan(d.unused).all() and np.isnan(d.unused.encoding['_FillValue'])\n"
-      "assert d.regret.attrs == {'long_name': 'cumulative regret', 'units': '1', 'noise': .1}, "
-      "d.regret.attrs\n"
+      "assert d.regret.attrs == {'long_name': 'cumulative regret', 'units': '1'}, d.regret.attrs\n"
       "assert '_FillValue' not in d['round'].encoding and '_FillValue' not in d.status.encoding\n"
-      "assert d.attrs == {'config': 'name: a\\nseed: 1\\n', 'nothing': '', 'seed': 2**63 - 2}, d.attrs\n"
+      "assert d.attrs == {'config': 'name: a\\nseed: 1\\n', 'nothing': '', 'seed': 2**63 - 2, 'noise': .1}, "
+      "d.attrs\n"
       "assert d.status.dtype == 'int8' and d.single.dtype == 'f4' and d.steps.dtype == 'i4'\n";
   const char *text = in_folder("read.py");
-  CHECK_OK(store_write_text(text, script));
+  CHECK_OK(store_write_text(text, script, true));
   for (int f = 0; f < FORMATS; f++) {
     const char *path = in_folder("it.nc");
     char command[2 * PATH_MAX + 64];
@@ -217,7 +217,7 @@ static void test_temporary_name(void) {
     store_abandon(file);
     CU_ASSERT(folder_holds_only(NULL));
 
-    CHECK_OK(store_write_text(path, "old"));
+    CHECK_OK(store_write_text(path, "old", true));
     CHECK_OK(store_create(path, formats[f], &file));
     CHECK_OK(store_read_text(path, SIZE_MAX, &text, &size));
     CU_ASSERT(size == 3 && strcmp(text, "old") == 0);
@@ -236,8 +236,8 @@ static void test_first_text(void) {
   const char *path = in_folder("it.txt");
   char *text;
   size_t size;
-  CHECK_OK(store_write_text_first(path, "first"));
-  CHECK_OK(store_write_text_first(path, "second"));
+  CHECK_OK(store_write_text(path, "first", false));
+  CHECK_OK(store_write_text(path, "second", false));
   CHECK_OK(store_read_text(path, SIZE_MAX, &text, &size));
   CU_ASSERT_STRING_EQUAL(text, "first");
   free(text);
@@ -254,7 +254,7 @@ static void test_cannot_create(void) {
   CHECK_FAILS(store_create(in_folder(""), STORE_CLASSIC, &file), STATUS_FILE, "does not name a file");
   CHECK_FAILS(store_create(folder, STORE_CLASSIC, &file), STATUS_FILE, "it is a folder");
   CHECK_FAILS(store_create("/dev/null", STORE_CLASSIC, &file), STATUS_FILE, "not a regular file");
-  CHECK_FAILS(store_write_text(in_folder("no/such/it.txt"), "x"), STATUS_FILE, "No such file");
+  CHECK_FAILS(store_write_text(in_folder("no/such/it.txt"), "x", true), STATUS_FILE, "No such file");
   CU_ASSERT_PTR_NULL(file);
   CU_ASSERT(folder_holds_only(NULL));
 }
@@ -267,11 +267,11 @@ static void test_cannot_open(void) {
   CU_ASSERT_EQUAL(mkfifo(path, 0600), 0);
   CHECK_FAILS(store_open(path, &file), STATUS_FILE, "not a regular file");
   remove(path);
-  CHECK_OK(store_write_text(path, ""));
+  CHECK_OK(store_write_text(path, "", true));
   CHECK_FAILS(store_open(path, &file), STATUS_INPUT, "is not a NetCDF file");
-  CHECK_OK(store_write_text(path, "x1,x2,y\n"));
+  CHECK_OK(store_write_text(path, "x1,x2,y\n", true));
   CHECK_FAILS(store_open(path, &file), STATUS_INPUT, "is not a NetCDF file");
-  CHECK_OK(store_write_text(path, "\211HDF\r\n\032\nand no more"));
+  CHECK_OK(store_write_text(path, "\211HDF\r\n\032\nand no more", true));
   CHECK_FAILS(store_open(path, &file), STATUS_INPUT, "damaged or cut off");
   CU_ASSERT_PTR_NULL(file);
   remove(path);
@@ -297,14 +297,11 @@ static void test_wrong_content(void) {
   CHECK_FAILS(store_get_doubles(file, "theta", reals), STATUS_INPUT, "has no variable 'theta'");
   CHECK_FAILS(store_get_doubles(file, "policy", reals), STATUS_INPUT, "'policy' does not hold numbers");
   CHECK_FAILS(store_get_int64s(file, "single", ints), STATUS_INPUT, "'single' does not hold integers");
-  CHECK_FAILS(store_get_text_attribute(file, NULL, "title", &text), STATUS_INPUT, "has no attribute 'title'");
-  CHECK_FAILS(store_get_text_attribute(file, "regret", "title", &text), STATUS_INPUT,
-              "attribute 'regret:title'");
-  CHECK_FAILS(store_get_text_attribute(file, NULL, "seed", &text), STATUS_INPUT, "'seed' is not text");
-  CHECK_FAILS(store_get_real_attribute(file, NULL, "config", &real), STATUS_INPUT,
+  CHECK_FAILS(store_get_text_attribute(file, "title", &text), STATUS_INPUT, "has no attribute 'title'");
+  CHECK_FAILS(store_get_text_attribute(file, "seed", &text), STATUS_INPUT, "'seed' is not text");
+  CHECK_FAILS(store_get_real_attribute(file, "config", &real), STATUS_INPUT,
               "'config' is not a single number");
-  CHECK_FAILS(store_get_int_attribute(file, "regret", "noise", &integer), STATUS_INPUT,
-              "is not a single integer");
+  CHECK_FAILS(store_get_int_attribute(file, "noise", &integer), STATUS_INPUT, "is not a single integer");
   store_abandon(file);
   remove(path);
 }
@@ -337,7 +334,7 @@ static void test_texts(void) {
   for (int i = 0; i < 300000; i++) large[i] = (char)('a' + i % 26);
   const char *const texts[] = {"", "one line\n", large};
   for (int i = 0; i < 3; i++) {
-    CHECK_OK(store_write_text(path, texts[i]));
+    CHECK_OK(store_write_text(path, texts[i], true));
     CU_ASSERT(folder_holds_only("it.txt"));
     CHECK_OK(store_read_text(path, SIZE_MAX, &text, &size));
     CU_ASSERT(size == strlen(texts[i]) && strcmp(text, texts[i]) == 0);
@@ -368,7 +365,7 @@ static void test_foreign_files(void) {
   signed char tag[4];
   snprintf(path, sizeof path, "%s/tests/golden/dataset_float.nc", source ? source : ".");
   CHECK_OK(store_open(path, &file));
-  CHECK_OK(store_get_text_attribute(file, NULL, "note", &note));
+  CHECK_OK(store_get_text_attribute(file, "note", &note));
   CU_ASSERT_STRING_EQUAL(note, "größer");
   free(note);
   CHECK_OK(store_get_doubles(file, "theta", theta));

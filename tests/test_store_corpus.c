@@ -99,7 +99,7 @@ static void check_kind(const char *path) {
     CHECK_OK(dataset_read_observations(&memory, file, &seen));
     CU_ASSERT(seen.rows == 3 && seen.d == 2);
   } else if (strncmp(name, "table", 5) == 0) {
-    RewardTable table;
+    EventLog table;
     CHECK_OK(dataset_read_table(&memory, file, &table));
     CU_ASSERT(table.rows == 3 && table.arms == 2 && table.d == 2);
   } else if (strncmp(name, "events", 6) == 0) {

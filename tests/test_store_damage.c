@@ -248,7 +248,7 @@ static void check_no_room(const char *name, const char *reason) {
 /* Checks a limit on the size of files, in place of a full disk where no file system can be mounted. */
 static void test_file_size_limit(void) {
   struct rlimit saved, small;
-  CHECK_OK(store_write_text(path, "old"));
+  CHECK_OK(store_write_text(path, "old", true));
   getrlimit(RLIMIT_FSIZE, &saved);
   small = (struct rlimit){.rlim_cur = 1 << 14, .rlim_max = saved.rlim_max};
   void (*handler)(int) = signal(SIGXFSZ, SIG_IGN);
@@ -272,14 +272,14 @@ static void test_full_disk(void) {
     return;
   }
   snprintf(name, sizeof name, "%s/it.nc", disk);
-  CHECK_OK(store_write_text(name, "old"));
+  CHECK_OK(store_write_text(name, "old", true));
   check_no_room(name, "No space left on device");
   char *large = calloc(100001, 1);
   CU_ASSERT_PTR_NOT_NULL_FATAL(large);
   memset(large, 'a', 100000);
-  CHECK_FAILS(store_write_text(name, large), STATUS_FILE, "it.nc: No space left on device");
+  CHECK_FAILS(store_write_text(name, large, true), STATUS_FILE, "it.nc: No space left on device");
   CU_ASSERT_EQUAL(count_files(disk), 1);
-  CHECK_OK(store_write_text(name, "fits"));
+  CHECK_OK(store_write_text(name, "fits", true));
   free(large);
   umount2(disk, MNT_DETACH);
   rmdir(disk);

@@ -21,7 +21,7 @@ typedef struct {
 } Start;
 
 static Start start_of(Arena *memory, int d, int hidden_count, const int *hidden, double bar) {
-  Start start = {.shape = network_shape(d, hidden_count, hidden)};
+  Start start = {.shape = network_shape(d, hidden_count, hidden, d)};
   Rng rng = {.key = rng_key(3, RNG_TEST)};
   start.count = network_parameters(&start.shape);
   CHECK_OK(arena_new(memory, (void **)&start.parameters, start.count, sizeof *start.parameters));

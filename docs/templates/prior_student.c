@@ -104,12 +104,7 @@ static Status student_load(Prior *prior, StoreFile *file, const PriorFit *chain_
   return mixture_prepare(gaussian);
 }
 
-/* One part: mean[d], covariance[d, d]. */
-static int student_parts(const PriorFit *fit) {
-  (void)fit;
-  return 1;
-}
-
+/* Returns the size of the only part: mean[d], covariance[d, d]. */
 static size_t student_part_size(const PriorFit *fit, int d) {
   (void)fit;
   return (size_t)d * (1 + (size_t)d);
@@ -147,7 +142,6 @@ const PriorOps prior_student = {.name = "student",
                                 .sample = student_sample,
                                 .save = student_save,
                                 .load = student_load,
-                                .parts = student_parts,
                                 .part_size = student_part_size,
                                 .fit_part = student_fit_part,
                                 .assemble = student_assemble,

@@ -1,6 +1,5 @@
 #include "app/app.h"
 
-#include "app/manual.h"
 #include "io/ownership.h"
 #include "io/provenance.h"
 #include "parallel/cell.h"
@@ -100,15 +99,17 @@ void app_take_output(struct argp_state *state, const char **slot, const char *te
   *slot = text;
 }
 
+json_t *app_json_number(double value) { return isfinite(value) ? json_real(value) : json_null(); }
+
 void app_print_json(json_t *root, size_t digits) {
   json_dumpf(root, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(digits));
   printf("\n");
   json_decref(root);
 }
 
-Parallel app_begin_parallel(int *argc, char ***argv) {
+Parallel app_begin_parallel(void) {
   char library[256];
-  Parallel parallel = parallel_begin(argc, argv);
+  Parallel parallel = parallel_begin();
   app_speaks = parallel.rank == 0;
   parallel_library(sizeof library, library);
   provenance_set_mpi(parallel.size, library);
@@ -215,7 +216,7 @@ static void print_points(const Study *study, int setting, double *const columns[
   const int points = ops->points(config), widest = label_width(study);
   printf("\n%s: %s by %s\n  %-*s", study->file->setting_labels[setting], study->curves[0]->long_name,
          ops->axis, widest, "policy");
-  for (int i = 0; i < points; i++) printf("  %7g %8s", ops->axis_value(config, i), "se");
+  for (int i = 0; i < points; i++) printf("  %7g %8s", study_axis_value(ops, config, i), "se");
   printf(" %6s\n", "runs");
   for (int p = 0; p < study->file->policy_count; p++) {
     size_t row = app_table_row(study, setting, p);
@@ -252,18 +253,6 @@ static void print_last(const Study *study, int setting, double *const columns[])
   }
 }
 
-static void print_table(const Study *study, double *columns[COLUMNS]) {
-  const bool few = study->points <= TABLE_POINTS;
-  const size_t count = app_table_row(study, study->file->setting_count, 0);
-  app_table_widen_errors(count, columns[SE], columns[SE_REPLICATE]);
-  app_table_widen_errors(count, columns[DIFF_SE], columns[DIFF_SE_REPLICATE]);
-  for (int s = 0; s < study->file->setting_count; s++)
-    few ? print_points(study, s, columns) : print_last(study, s, columns);
-  if (!few) printf("\ndifference: paired with the first policy, same theta*, arms and noise");
-  printf("\nse: standard error over runs%s\n",
-         study->runs.replicates > 1 ? ", or over the means of replicates where that is larger" : "");
-}
-
 /* Prints a line for a policy in a setting if it had fallbacks[runs]: how many, and in how many runs. */
 static void print_fallbacks(const Study *study, int setting, int policy, size_t runs,
                             const int64_t *fallbacks, bool *first) {
@@ -279,21 +268,6 @@ static void print_fallbacks(const Study *study, int setting, int policy, size_t 
          study->file->policies[policy].label, count, hit, runs, 100.0 * (double)hit / (double)runs);
 }
 
-static Status read_and_print_fallbacks(StoreFile *file, const Study *study) {
-  SCRATCH_ARENA(scratch);
-  const size_t settings = (size_t)study->file->setting_count, policies = (size_t)study->file->policy_count;
-  size_t shape[3] = {settings, policies, SIZE_MAX};
-  int64_t *fallbacks;
-  bool first = true;
-  TRY(store_shape(file, "fallbacks", 3, shape));
-  ALLOCATE(&scratch, fallbacks, settings * policies * shape[2]);
-  TRY(store_get_int64s(file, "fallbacks", fallbacks));
-  for (size_t s = 0; s < settings; s++)
-    for (size_t p = 0; p < policies; p++)
-      print_fallbacks(study, (int)s, (int)p, shape[2], fallbacks + (s * policies + p) * shape[2], &first);
-  return STATUS_OK;
-}
-
 /* Returns whether a mean over runs is outside [least, most] by more than WATCH_ERRORS standard errors. */
 static bool app_mean_is_outside(double mean, double se, double least, double most) {
   return mean - WATCH_ERRORS * se > most || mean + WATCH_ERRORS * se < least;
@@ -305,10 +279,9 @@ static void print_watched(const Study *study, int setting, int policy, int64_t r
                           const double *spread, bool *first) {
   enum { FEWEST = 8 /* runs needed for a standard error */ };
   const ConfigPolicy *chosen = &study->file->policies[policy];
-  PolicyMethod method;
+  const PolicyMethod method = policy_named(chosen->name);
   double mean[2], se[2];
   int n;
-  ASSERT(policy_find(chosen->name, &method));
   cell_mean(runs, 1, offset, NULL, &mean[0], &se[0], &n);
   cell_mean(runs, 1, spread, NULL, &mean[1], &se[1], &n);
   if (!method.sampler || n < FEWEST) return;
@@ -327,22 +300,27 @@ static void print_watched(const Study *study, int setting, int policy, int64_t r
          mean[0] < 0 ? "short of it" : "beyond it", sqrt(mean[1]));
 }
 
-static Status read_and_print_watched(StoreFile *file, const Study *study) {
+/* Prints which cells had fallbacks, then which had draws that are not where the posterior is. */
+static Status app_table_print_doubts(StoreFile *file, const Study *study) {
   SCRATCH_ARENA(scratch);
-  const size_t settings = (size_t)study->file->setting_count, policies = (size_t)study->file->policy_count;
-  size_t shape[3] = {settings, policies, SIZE_MAX};
+  const size_t policies = (size_t)study->file->policy_count;
+  size_t shape[3] = {(size_t)study->file->setting_count, policies, SIZE_MAX};
+  int64_t *fallbacks;
   double *offset, *spread;
   bool first = true;
+  TRY(store_shape(file, "fallbacks", 3, shape));
+  const size_t cells = shape[0] * policies, runs = shape[2];
+  ALLOCATE_ARRAYS(&scratch, cells * runs, fallbacks, offset, spread);
+  TRY(store_get_int64s(file, "fallbacks", fallbacks));
+  for (size_t c = 0; c < cells; c++)
+    print_fallbacks(study, (int)(c / policies), (int)(c % policies), runs, fallbacks + c * runs, &first);
   if (!store_has_variable(file, "draws_offset")) return STATUS_OK; /* results written by an earlier version */
-  TRY(store_shape(file, "draws_offset", 3, shape));
-  ALLOCATE_ARRAYS(&scratch, settings * policies * shape[2], offset, spread);
   TRY(store_get_doubles(file, "draws_offset", offset));
   TRY(store_get_doubles(file, "draws_spread", spread));
-  for (size_t s = 0; s < settings; s++)
-    for (size_t p = 0; p < policies; p++) {
-      const size_t at = (s * policies + p) * shape[2];
-      print_watched(study, (int)s, (int)p, (int64_t)shape[2], offset + at, spread + at, &first);
-    }
+  first = true;
+  for (size_t c = 0; c < cells; c++)
+    print_watched(study, (int)(c / policies), (int)(c % policies), (int64_t)runs, offset + c * runs,
+                  spread + c * runs, &first);
   return STATUS_OK;
 }
 
@@ -403,7 +381,15 @@ static Status print_means(StoreFile *file, const Study *study) {
   double *columns[COLUMNS];
   for (int i = 0; i < COLUMNS; i++)
     TRY(app_table_read_means(&scratch, file, study, suffixes[i], &columns[i]));
-  print_table(study, columns);
+  const bool few = study->points <= TABLE_POINTS;
+  const size_t count = app_table_row(study, study->file->setting_count, 0);
+  app_table_widen_errors(count, columns[SE], columns[SE_REPLICATE]);
+  app_table_widen_errors(count, columns[DIFF_SE], columns[DIFF_SE_REPLICATE]);
+  for (int s = 0; s < study->file->setting_count; s++)
+    few ? print_points(study, s, columns) : print_last(study, s, columns);
+  if (!few) printf("\ndifference: paired with the first policy, same theta*, arms and noise");
+  printf("\nse: standard error over runs%s\n",
+         study->runs.replicates > 1 ? ", or over the means of replicates where that is larger" : "");
   return STATUS_OK;
 }
 
@@ -413,6 +399,5 @@ Status app_print_table(const Study *study, const char *directory) {
   snprintf(path, sizeof path, "%s/results.nc", directory);
   TRY(store_open_own(path, &file));
   TRY(study->ops->estimates ? print_estimates(file, study) : print_means(file, study));
-  TRY(read_and_print_fallbacks(file, study));
-  return read_and_print_watched(file, study);
+  return app_table_print_doubts(file, study);
 }

@@ -30,6 +30,10 @@ Status app_bench(int argc, char **argv);
 /* Calls argp_parse, silently on all ranks but the first, so that `mpiexec -n 8 thompson run --help` answers
  * once. --help and usage errors end the program. */
 void app_parse(const struct argp *argp, int argc, char **argv, void *input);
+/* Prints the manual page of the program (its verbs, up to one whose name is NULL, and its exit status) or of
+ * a verb; `name` is "thompson run". */
+void manual_program(const AppVerb *verbs);
+void manual_verb(const struct argp *argp, const char *name);
 /* Parses a number from the command line; calls argp_error if `text` is not a number in [low, high]. */
 long long app_integer(struct argp_state *state, const char *option, const char *text, long long low,
                       long long high);
@@ -60,11 +64,13 @@ void app_texts_add(struct argp_state *state, AppTexts *texts, const char *text);
 /* Adds --seed N of a study as --set seed=N; `space` holds its text, and must live as long as `sets`. */
 void app_take_seed(struct argp_state *state, AppTexts *sets, char space[40], const char *text);
 
+/* Returns the number as JSON, or null if it is not finite. */
+json_t *app_json_number(double value);
 /* Prints JSON on stdout, real numbers with `digits` digits (0: all of them), and frees it. */
 void app_print_json(json_t *root, size_t digits);
 
 /* Starts MPI; from here on only rank 0 prints. */
-Parallel app_begin_parallel(int *argc, char ***argv);
+Parallel app_begin_parallel(void);
 
 /* Refuses, on all ranks, an output file that rank 0 would be unable to write at the end. Collective. */
 Status app_try_output(const Parallel *parallel, const char *path);
@@ -82,6 +88,13 @@ Status app_study_of_folder(const char *directory, Study *out);
 /* Creates a study from `text`, the contents of the study file `path`, with --set and --seed applied. The
  * caller must call study_destroy. */
 Status app_study_of_file(const char *path, const char *text, const AppTexts *sets, Study *out);
+
+/* Makes a temporary folder, laid out like the folder of a run, with one for priors inside it, in TMPDIR or
+ * /tmp: priors that are fitted for a measurement go there. The caller must call scratch_destroy, even after
+ * an error: if none was made, `folder` is empty and nothing is removed. */
+enum { SCRATCH_PATH = 2048 };
+Status scratch_create(char folder[SCRATCH_PATH]);
+void scratch_destroy(const char *folder);
 
 /* Notes on stderr, on rank 0, if problem.noise is set although the rewards have no noise. */
 void app_note_unused(const Study *study);

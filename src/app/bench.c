@@ -1,6 +1,5 @@
 /* thompson bench: how fast every sampler is on this machine, compared with its measured peaks. */
 #include "app/app.h"
-#include "app/scratch.h"
 #include "app/throughput.h"
 #include "core/simd.h"
 #include "io/provenance.h"
@@ -69,10 +68,8 @@ static error_t bench_parse(int key, char *text, struct argp_state *state) {
   case 'j': arguments->json = true; return 0;
   case ARGP_KEY_END:
     if (arguments->seconds == 0) arguments->seconds = arguments->quick ? 0.1 : 1;
-    for (int i = 0; !arguments->policies[0] || i > 0; i++) {
-      if (!sampler_name(i)) break;
-      bench_add_sampler(arguments, sampler_name(i));
-    }
+    if (!arguments->policies[0])
+      for (int i = 0; sampler_name(i); i++) bench_add_sampler(arguments, sampler_name(i));
     return 0;
   default: return ARGP_ERR_UNKNOWN;
   }
@@ -90,8 +87,6 @@ static void read_processor_name(size_t size, char *out) {
     }
   if (file) fclose(file);
 }
-
-static json_t *json_number(double value) { return isnan(value) ? json_null() : json_real(value); }
 
 static json_t *bench_machine_json(const Meter *meter, int ranks) {
   char name[256];
@@ -114,8 +109,8 @@ static json_t *bench_throughput_json(const Study *study, int setting, int policy
       throughput->stages ? json_integer(throughput->stages) : json_null(), "hidden", hidden, "arms",
       throughput->arms, "rounds", throughput->rounds, "runs", throughput->runs, "rounds_reached",
       throughput->rounds_reached, "observations", throughput->observations, "seconds_per_draw",
-      json_number(throughput->draw_seconds), "flops_per_draw", json_number(throughput->draw_flops),
-      "draw_fraction_of_peak", json_number(throughput->draw_of_peak), "rounds_per_second",
+      app_json_number(throughput->draw_seconds), "flops_per_draw", app_json_number(throughput->draw_flops),
+      "draw_fraction_of_peak", app_json_number(throughput->draw_of_peak), "rounds_per_second",
       1 / throughput->round_seconds, "flops_per_round", throughput->round_flops, "round_fraction_of_peak",
       throughput->round_of_peak, "bytes_per_round", throughput->round_bytes, "round_fraction_of_bandwidth",
       throughput->round_of_bandwidth);
@@ -204,19 +199,17 @@ static Status bench_measure_rows(const Parallel *parallel, const Arguments *argu
   return STATUS_OK;
 }
 
-static void bench_print_json(const Parallel *parallel, const Meter *meter, json_t *rows) {
-  json_t *root = json_pack("{s:o, s:O}", "machine", bench_machine_json(meter, parallel->size), "rows", rows);
-  app_print_json(root, 0);
-}
-
 static Status bench_measure_and_print(const Parallel *parallel, const Arguments *arguments,
                                       const Study *study, const char *folder) {
   Meter meter;
   json_t *rows = json_array();
   Status status = parallel_agree(parallel, meter_create(parallel->size, &meter));
   if (status == STATUS_OK) status = bench_measure_rows(parallel, arguments, study, folder, &meter, rows);
-  if (status == STATUS_OK && app_speaks)
-    arguments->json ? bench_print_json(parallel, &meter, rows) : print_notes();
+  if (status == STATUS_OK && app_speaks && arguments->json)
+    app_print_json(
+        json_pack("{s:o, s:O}", "machine", bench_machine_json(&meter, parallel->size), "rows", rows), 0);
+  else if (status == STATUS_OK && app_speaks)
+    print_notes();
   meter_destroy(&meter);
   json_decref(rows);
   return status;
@@ -252,7 +245,7 @@ Status app_bench(int argc, char **argv) {
   app_parse(&argp, argc, argv, &arguments);
   snprintf(text, sizeof text, STUDY, arguments.policies, arguments.quick ? 10 : 100,
            arguments.quick ? "" : SIZES);
-  Parallel parallel = app_begin_parallel(&argc, &argv);
+  Parallel parallel = app_begin_parallel();
   Status status = app_study_of_file("thompson bench", text, &arguments.sets, &study);
   if (status == STATUS_OK) status = bench_study(&parallel, &arguments, &study);
   study_destroy(&study);

@@ -29,8 +29,7 @@ double estimate_run(const Study *study, const Speed *speed, int setting, int pol
  * ten of work space; 0 if its sampler carries no Gaussian. */
 static double plan_network_bytes(const Study *study, const Belief *belief, const ConfigPolicy *policy,
                                  int d) {
-  PolicyMethod method;
-  ASSERT(policy_find(policy->name, &method));
+  const PolicyMethod method = policy_named(policy->name);
   const double p = likelihood_parameters(&belief->likelihood, d);
   const double runs = (double)study->runs.block;
   return method.sampler->gaussian ? (2 * runs + 10) * p * p * sizeof(double) : 0;

@@ -18,12 +18,9 @@ static json_t *key_number_json(const ConfigKey *key, double value) {
 /* Lists all words that the key takes. */
 static json_t *app_key_words_json(const ConfigKey *key) {
   json_t *list = json_array();
-  for (const char *word = key->words ? key->words : ""; *word;) {
-    size_t length = strcspn(word, " ");
-    if (length > 0) json_array_append_new(list, json_stringn(word, length));
-    word += length + strspn(word + length, " ");
-  }
-  for (int i = 0; key->word && key->word(i); i++) json_array_append_new(list, json_string(key->word(i)));
+  const char *word;
+  for (int i = 0, length; (word = config_key_word(key, i, &length)); i++)
+    json_array_append_new(list, json_stringn(word, (size_t)length));
   return list;
 }
 

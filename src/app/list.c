@@ -46,26 +46,19 @@ static bool list_rule_entry(int index, Entry *out) {
   out->keys = out->own = ops->keys;
   return true;
 }
-static bool list_prior_entry(int index, Entry *out) {
-  const PriorOps *ops = prior_family(index);
-  if (ops) *out = COPY(ops);
-  return ops != NULL;
-}
-static bool list_likelihood_entry(int index, Entry *out) {
-  const LikelihoodOps *ops = likelihood_family(index);
-  if (ops) *out = COPY(ops);
-  return ops != NULL;
-}
-static bool list_problem_entry(int index, Entry *out) {
-  const ProblemOps *ops = problem_family(index);
-  if (ops) *out = COPY(ops);
-  return ops != NULL;
-}
-static bool list_study_entry(int index, Entry *out) {
-  const StudyOps *ops = study_kind(index);
-  if (ops) *out = COPY(ops);
-  return ops != NULL;
-}
+
+/* The entries of a family whose members have no options. */
+#define PLAIN_ENTRY(family, Ops, member)                                                                     \
+  static bool list_##family##_entry(int index, Entry *out) {                                                 \
+    const Ops *ops = member(index);                                                                          \
+    if (ops) *out = COPY(ops);                                                                               \
+    return ops != NULL;                                                                                      \
+  }
+PLAIN_ENTRY(prior, PriorOps, prior_family)
+PLAIN_ENTRY(likelihood, LikelihoodOps, likelihood_family)
+PLAIN_ENTRY(problem, ProblemOps, problem_family)
+PLAIN_ENTRY(study, StudyOps, study_kind)
+#undef PLAIN_ENTRY
 
 static const struct {
   const char *name;

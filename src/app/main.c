@@ -1,6 +1,6 @@
 /* thompson: posterior sampling for contextual bandits. The verbs, and the one place where errors are
  * printed. */
-#include "app/manual.h"
+#include "app/app.h"
 #include "core/linalg.h"
 #include "io/config/config.h"
 #include "io/provenance.h"

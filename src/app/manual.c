@@ -1,5 +1,6 @@
-#include "app/manual.h"
-
+/* Manual pages, in the man(7) format, from the same tables as --help. The build calls `thompson --manual` and
+ * `thompson VERB --manual`. */
+#include "app/app.h"
 #include "io/provenance.h"
 
 #include <ctype.h>
@@ -7,9 +8,9 @@
 
 /* Prints text literally: escapes backslashes, hyphens, and a dot or quote at the start of a line, which mean
  * something to man. */
-static void manual_print_text(const char *text) {
-  if (*text == '.' || *text == '\'') fputs("\\&", stdout);
-  for (; *text; text++) {
+static void manual_print_part(const char *text, size_t length) {
+  if (length > 0 && (*text == '.' || *text == '\'')) fputs("\\&", stdout);
+  for (const char *end = text + length; text < end; text++) {
     if (*text == '\\') {
       fputs("\\e", stdout);
       continue;
@@ -19,27 +20,17 @@ static void manual_print_text(const char *text) {
   }
 }
 
-/* Prints the first sentence, without its full stop: the summary line of the page. */
-static void print_sentence(const char *text) {
-  char line[256];
-  size_t length = strcspn(text, ".\v");
-  if (length >= sizeof line) length = sizeof line - 1;
-  memcpy(line, text, length);
-  line[length] = '\0';
-  manual_print_text(line);
-}
+static void manual_print_text(const char *text) { manual_print_part(text, strlen(text)); }
 
 /* Prints the whole text, with the parts before and after its \v as paragraphs. */
 static void print_description(const char *text) {
-  const char *rest = strchr(text, '\v');
-  char part[2048];
-  snprintf(part, sizeof part, "%.*s", (int)(rest ? rest - text : (long)strlen(text)), text);
+  const size_t length = strcspn(text, "\v");
   printf(".SH DESCRIPTION\n");
-  manual_print_text(part);
+  manual_print_part(text, length);
   printf("\n");
-  if (!rest) return;
+  if (text[length] == '\0') return;
   printf(".PP\n");
-  manual_print_text(rest + 1);
+  manual_print_text(text + length + 1);
   printf("\n");
 }
 
@@ -49,7 +40,7 @@ static void print_head(const char *title, const char *name, const char *summary)
   printf("\" \"thompson\"\n.SH NAME\n");
   manual_print_text(name);
   printf(" \\- ");
-  print_sentence(summary);
+  manual_print_part(summary, strcspn(summary, ".\v")); /* the first sentence, without its full stop */
   printf("\n.SH SYNOPSIS\n");
 }
 

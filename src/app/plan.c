@@ -2,7 +2,6 @@
  * few seconds on request. */
 #include "app/app.h"
 #include "app/estimate.h"
-#include "app/scratch.h"
 #include "core/clock.h"
 #include "core/shell.h"
 #include "parallel/prepare.h"
@@ -354,25 +353,14 @@ static Status print_plan(const Arguments *arguments, const Study *study, const S
   return STATUS_OK;
 }
 
-static Status plan_measure(const Arguments *arguments, const char *text, int argc, char **argv,
-                           Speed *speed) {
-  Parallel parallel = app_begin_parallel(&argc, &argv);
+static Status plan_measure(const Arguments *arguments, const char *text, Speed *speed) {
+  Parallel parallel = app_begin_parallel();
   Status status =
       parallel.size == 1
           ? plan_calibrate(&parallel, arguments->study, text, &arguments->sets, speed)
           : status_set(STATUS_USAGE,
                        "a calibration runs on one rank: run thompson plan without mpiexec or srun");
   return app_end_parallel(status);
-}
-
-static Status app_plan_study(const Arguments *arguments, const char *text, int argc, char **argv) {
-  SCOPED(Study, study, study_destroy);
-  SCOPED(Speed, speed, speed_destroy);
-  TRY(app_study_of_file(arguments->study, text, &arguments->sets, &study));
-  app_note_unused(&study);
-  TRY(arguments->calibrate || arguments->slurm ? plan_measure(arguments, text, argc, argv, &speed)
-                                               : speed_assume(&study, &speed));
-  return print_plan(arguments, &study, &speed);
 }
 
 Status app_plan(int argc, char **argv) {
@@ -384,7 +372,13 @@ Status app_plan(int argc, char **argv) {
                                        "nothing, except for a few seconds with --calibrate or --slurm."};
   Arguments arguments = {0};
   SCOPED(char *, text, memory_free_text);
+  SCOPED(Study, study, study_destroy);
+  SCOPED(Speed, speed, speed_destroy);
   app_parse(&argp, argc, argv, &arguments);
   TRY(config_study_text(arguments.study, &text));
-  return app_plan_study(&arguments, text, argc, argv);
+  TRY(app_study_of_file(arguments.study, text, &arguments.sets, &study));
+  app_note_unused(&study);
+  TRY(arguments.calibrate || arguments.slurm ? plan_measure(&arguments, text, &speed)
+                                             : speed_assume(&study, &speed));
+  return print_plan(&arguments, &study, &speed);
 }

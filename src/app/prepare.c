@@ -97,7 +97,7 @@ Status app_prepare(int argc, char **argv) {
                                    .help_filter = help_with_options};
   Arguments arguments = {.set = -1, .seed = 1};
   app_parse(&argp, argc, argv, &arguments);
-  Parallel parallel = app_begin_parallel(&argc, &argv);
+  Parallel parallel = app_begin_parallel();
   Status status = app_try_output(&parallel, arguments.output);
   if (status == STATUS_OK && parallel.rank == 0) status = app_prepare_data_set(&arguments);
   status = parallel_agree(&parallel, status);

@@ -112,28 +112,23 @@ static Status prepare_mnist_hash(const Mnist *mnist, char hash[DIGEST_SIZE]) {
   return digest_end(&digest, hash);
 }
 
-static Status prepare_mnist_write_labels(StoreFile *file, const char *name, int dimension,
-                                         const char *long_name, const void *labels) {
-  return store_write(file, name, STORE_BYTE, 1, &dimension, long_name, NULL, labels);
-}
-
 static Status prepare_mnist_add_details(StoreFile *file, const PrepareJob *job, const Mnist *mnist, int item,
                                         int arm) {
   char hash[DIGEST_SIZE];
   TRY(prepare_mnist_hash(mnist, hash));
   TRY(store_text_attribute(file, NULL, "digits_sha256", hash));
-  TRY(store_int_attribute(file, NULL, "training_digits", mnist->training.count));
-  TRY(store_int_attribute(file, NULL, "test_digits", mnist->test.count));
-  TRY(store_real_attribute(file, NULL, "test_accuracy", mnist->accuracy));
-  TRY(store_int_attribute(file, NULL, "epochs", config_int(job->options, "epochs")));
-  TRY(store_int_attribute(file, NULL, "units_alive", mnist->classifier.alive));
-  TRY(store_real_attribute(file, NULL, "scale", mnist->scale));
-  TRY(store_real_attribute(file, NULL, "ridge", config_real(job->options, "ridge")));
-  TRY(store_int_attribute(file, NULL, "seed", (int64_t)job->seed));
-  TRY(prepare_mnist_write_labels(file, "positive_label", item, "label of reward 1 of a linear model",
-                                 mnist->positive));
-  return prepare_mnist_write_labels(file, "label", arm, "label of a digit; training digits come first",
-                                    mnist->label);
+  TRY(store_int_attribute(file, "training_digits", mnist->training.count));
+  TRY(store_int_attribute(file, "test_digits", mnist->test.count));
+  TRY(store_real_attribute(file, "test_accuracy", mnist->accuracy));
+  TRY(store_int_attribute(file, "epochs", config_int(job->options, "epochs")));
+  TRY(store_int_attribute(file, "units_alive", mnist->classifier.alive));
+  TRY(store_real_attribute(file, "scale", mnist->scale));
+  TRY(store_real_attribute(file, "ridge", config_real(job->options, "ridge")));
+  TRY(store_int_attribute(file, "seed", (int64_t)job->seed));
+  TRY(store_write(file, "positive_label", STORE_BYTE, 1, &item, "label of reward 1 of a linear model", NULL,
+                  mnist->positive));
+  return store_write(file, "label", STORE_BYTE, 1, &arm, "label of a digit; training digits come first", NULL,
+                     mnist->label);
 }
 
 static Status prepare_mnist_write(const PrepareJob *job, const Mnist *mnist) {

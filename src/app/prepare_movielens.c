@@ -12,10 +12,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* thompson prepare movielens --option tasks=users: the situation of a service that recommends movies to new
- * users. The movies' vectors, factorised from the ratings of some users, are the features of arms; each
- * held-out user is a task, whose theta* is the vector that fits this user's ratings of these movies; and the
- * ratings of the other users are the logs that a prior is learned from (`thompson train --logs`). */
 /* Samples of theta, and the id of each in the input files. */
 typedef struct {
   Samples samples;
@@ -38,13 +34,10 @@ static void prepare_movielens_put_rows(int first, int n, const int64_t *id, cons
     for (size_t i = 0; i < d; i++) out->samples.theta[i * stride + (size_t)first + m] = rows[m * d + i];
 }
 
-/* Creates samples, in `memory`, from rows[n, d]. */
-static Status prepare_movielens_copy_theta(Arena *memory, int n, const int64_t *id, int d, const double *rows,
-                                           NamedTheta *out) {
-  TRY(prepare_movielens_new_theta(memory, n, d, out));
-  prepare_movielens_put_rows(0, n, id, rows, out);
-  return STATUS_OK;
-}
+/* With --option tasks=users: the situation of a service that recommends movies to new
+ * users. The movies' vectors, factorised from the ratings of some users, are the features of arms; each
+ * held-out user is a task, whose theta* is the vector that fits this user's ratings of these movies; and the
+ * ratings of the other users are the logs that a prior is learned from (`thompson train --logs`). */
 
 /* Computes the users' samples: first the held-out users, by a ridge regression of their ratings on the
  * movies' vectors, then the other users, by their vectors in the factorisation. */
@@ -150,11 +143,6 @@ static Status prepare_movielens_hash(const Ratings *ratings, char hash[DIGEST_SI
   return digest_end(&digest, hash);
 }
 
-static Status prepare_movielens_write_ids(StoreFile *file, const char *name, int dimension,
-                                          const char *long_name, const int64_t *ids) {
-  return store_write(file, name, STORE_INT64, 1, &dimension, long_name, NULL, ids);
-}
-
 static Status prepare_movielens_add_details(StoreFile *file, const PrepareJob *job, const Movielens *work,
                                             const int *axes) {
   const bool users = work->held_out.users > 0;
@@ -163,18 +151,16 @@ static Status prepare_movielens_add_details(StoreFile *file, const PrepareJob *j
   int sweep;
   TRY(prepare_movielens_hash(&work->ratings, hash));
   TRY(store_text_attribute(file, NULL, "ratings_sha256", hash));
-  TRY(store_int_attribute(file, NULL, "ratings", work->ratings.count));
-  TRY(store_real_attribute(file, NULL, "rating_mean", result->mean));
-  TRY(store_real_attribute(file, NULL, "rmse_of_mean",
-                           prepare_movielens_baseline(&work->ratings, result->mean)));
-  TRY(store_real_attribute(file, NULL, "ridge", work->setup.ridge));
-  TRY(store_int_attribute(file, NULL, "seed", (int64_t)job->seed));
-  TRY(prepare_movielens_write_ids(file, "item_id", axes[0],
-                                  users ? "user of the input files" : "movie of the input files",
-                                  work->theta.id));
-  TRY(prepare_movielens_write_ids(file, "arm_id", axes[1],
-                                  users ? "movie of the input files" : "user of the input files",
-                                  users ? work->ratings.item_id : work->ratings.user_id));
+  TRY(store_int_attribute(file, "ratings", work->ratings.count));
+  TRY(store_real_attribute(file, "rating_mean", result->mean));
+  TRY(store_real_attribute(file, "rmse_of_mean", prepare_movielens_baseline(&work->ratings, result->mean)));
+  TRY(store_real_attribute(file, "ridge", work->setup.ridge));
+  TRY(store_int_attribute(file, "seed", (int64_t)job->seed));
+  TRY(store_write(file, "item_id", STORE_INT64, 1, &axes[0],
+                  users ? "user of the input files" : "movie of the input files", NULL, work->theta.id));
+  TRY(store_write(file, "arm_id", STORE_INT64, 1, &axes[1],
+                  users ? "movie of the input files" : "user of the input files", NULL,
+                  users ? work->ratings.item_id : work->ratings.user_id));
   TRY(store_dimension(file, "sweep", (size_t)result->sweeps, &sweep));
   TRY(store_write(file, "rmse", STORE_DOUBLE, 1, &sweep, "root mean squared residual after a sweep", "1",
                   result->rmse));
@@ -230,12 +216,14 @@ static Status prepare_movielens_all(const PrepareJob *job, Movielens *work) {
   SCRATCH_ARENA(scratch);
   TRY(prepare_movielens_read(job, work));
   TRY(factorise(&scratch, &work->ratings, &work->setup, prepare_movielens_report, &work->result));
-  if (work->held_out.users > 0)
+  if (work->held_out.users > 0) {
     TRY(prepare_movielens_users_theta(&scratch, &work->ratings, &work->held_out, &work->setup, &work->result,
                                       &work->theta));
-  else
-    TRY(prepare_movielens_copy_theta(&scratch, work->ratings.items, work->ratings.item_id, work->result.d,
-                                     work->result.item, &work->theta));
+  } else {
+    const int movies = work->ratings.items;
+    TRY(prepare_movielens_new_theta(&scratch, movies, work->result.d, &work->theta));
+    prepare_movielens_put_rows(0, movies, work->ratings.item_id, work->result.item, &work->theta);
+  }
   TRY(prepare_movielens_write(job, work));
   prepare_movielens_print_summary(job, work);
   return STATUS_OK;

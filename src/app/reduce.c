@@ -58,7 +58,7 @@ Status app_reduce(int argc, char **argv) {
       .doc = "Rebuild DIR/results.nc from the finished tasks, alone or under mpiexec or srun."};
   Arguments arguments = {0};
   app_parse(&argp, argc, argv, &arguments);
-  Parallel parallel = app_begin_parallel(&argc, &argv);
+  Parallel parallel = app_begin_parallel();
   Status status = reduce_folder(&parallel, &arguments);
   return app_end_parallel(status);
 }

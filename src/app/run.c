@@ -195,14 +195,10 @@ static Status app_run_write_results(const Parallel *parallel, const Study *study
   return parallel_agree(parallel, status);
 }
 
-static bool app_run_has_too_many_failed(const TasksOutcome *outcome, int64_t max_failures) {
-  return max_failures >= 0 && outcome->failed > max_failures;
-}
-
 static Status app_run_judge_outcome(const TasksOutcome *outcome, int lost, int64_t max_failures,
                                     const char *directory) {
   long long failed = outcome->failed, left = outcome->left;
-  if (left > 0 && !app_run_has_too_many_failed(outcome, max_failures))
+  if (left > 0 && failed <= max_failures)
     return status_set(
         STATUS_STOPPED, "stopped early: %lld tasks left in %s%s; run again with --resume", left, directory,
         outcome->here > 0 ? "" : ", none was done in this job (try more time or a smaller block)");
@@ -262,7 +258,7 @@ static Status run_and_reduce(const Parallel *parallel, const Study *study, Argum
   TasksOutcome outcome;
   int lost = 0;
   TRY(app_run_all_tasks(parallel, study, arguments, &outcome));
-  const bool stopped = outcome.left > 0 && !app_run_has_too_many_failed(&outcome, max_failures);
+  const bool stopped = outcome.left > 0 && outcome.failed <= max_failures;
   Status finished = STATUS_OK;
   if (arguments->tasks.shards == 1 && !stopped)
     finished = app_run_write_results(parallel, study, directory, outcome.left, &lost);
@@ -313,11 +309,11 @@ Status app_run(int argc, char **argv) {
              "(`source jobs/environment.sh` does). SIGTERM, SIGUSR1 and SIGUSR2, --time-limit and the end of "
              "the Slurm job stop the run early and keep what is finished (exit status 75)."};
   Arguments arguments = {
-      .tasks = {.max_failures = -1, .shards = 1, .stop = stop_asked, .time_left = app_run_time_left}};
+      .tasks = {.max_failures = INT64_MAX, .shards = 1, .stop = stop_asked, .time_left = app_run_time_left}};
   app_parse(&argp, argc, argv, &arguments);
   app_run_catch_signals();
   app_run_set_slurm_deadline();
-  Parallel parallel = app_begin_parallel(&argc, &argv);
+  Parallel parallel = app_begin_parallel();
   Study study = {0};
   Status status = run_study(&parallel, &arguments, &study);
   lock_release(lock);

@@ -72,32 +72,26 @@ static error_t sample_parse(int key, char *text, struct argp_state *state) {
   }
 }
 
-static Status find_methods(const Arguments *arguments, const SamplerOps **sampler, Likelihood *likelihood) {
-  *sampler = sampler_find(arguments->sampler);
-  if (!*sampler) {
-    config_unknown_name(STATUS_INPUT, arguments->sampler, "a sampler", sampler_name);
-    return status_prefix(STATUS_INPUT, "--sampler: ");
-  }
-  *likelihood = (Likelihood){.ops = likelihood_find(arguments->likelihood)};
-  if (!likelihood->ops) {
+static Status app_sample_find_likelihood(const Arguments *arguments, Likelihood *out) {
+  *out = (Likelihood){.ops = likelihood_find(arguments->likelihood)};
+  if (!out->ops) {
     config_unknown_name(STATUS_INPUT, arguments->likelihood, "a likelihood", likelihood_name);
     return status_prefix(STATUS_INPUT, "--likelihood: ");
   }
-  if (arguments->noise > 0 && !likelihood->ops->quadratic)
+  if (arguments->noise > 0 && !out->ops->quadratic)
     return status_set(STATUS_USAGE, "--noise is for Gaussian rewards; --likelihood %s has no noise",
-                      likelihood->ops->name);
+                      out->ops->name);
   return STATUS_OK;
 }
 
-/* Replaces --sampler auto by the sampler that was chosen with the prior. */
-static Status app_sample_take_auto(Arena *memory, Arguments *arguments) {
-  Prior prior;
-  PriorFit fit;
-  if (strcmp(arguments->sampler, "auto") != 0) return STATUS_OK;
-  TRY(fit_of_options("defaults", 0, NULL, arguments->seed, &fit));
-  TRY(prior_load(memory, arguments->prior, &fit, &prior));
-  const Status status = sampler_take_auto(&prior, &arguments->sampler);
-  return status == STATUS_OK ? status : status_prefix(status, "%s: ", arguments->prior);
+/* Finds the sampler; `auto` is the one that was chosen with the prior. */
+static Status app_sample_find_sampler(Arguments *arguments, const Prior *prior, const SamplerOps **out) {
+  const Status status = sampler_take_auto(prior, &arguments->sampler);
+  if (status != STATUS_OK) return status_prefix(status, "%s: ", arguments->prior);
+  *out = sampler_find(arguments->sampler);
+  if (*out) return STATUS_OK;
+  config_unknown_name(STATUS_INPUT, arguments->sampler, "a sampler", sampler_name);
+  return status_prefix(STATUS_INPUT, "--sampler: ");
 }
 
 static Status app_sample_check_rewards(const Arguments *arguments, const Likelihood *likelihood,
@@ -174,15 +168,15 @@ static Status app_sample_write_draws(const Arguments *arguments, StoreFile *file
     TRY(digest_file(arguments->recent, hash));
     TRY(store_text_attribute(file, NULL, "recent_sha256", hash));
   }
-  TRY(store_real_attribute(file, NULL, "noise", findings->noise));
-  TRY(store_int_attribute(file, NULL, "seed", (int64_t)arguments->seed));
-  TRY(store_int_attribute(file, NULL, "fallbacks", fallbacks));
+  TRY(store_real_attribute(file, "noise", findings->noise));
+  TRY(store_int_attribute(file, "seed", (int64_t)arguments->seed));
+  TRY(store_int_attribute(file, "fallbacks", fallbacks));
   if (findings->marginal) {
-    TRY(store_real_attribute(file, NULL, "log_marginal_likelihood", findings->log_marginal));
-    TRY(store_real_attribute(file, NULL, "log_marginal_likelihood_error", findings->error));
+    TRY(store_real_attribute(file, "log_marginal_likelihood", findings->log_marginal));
+    TRY(store_real_attribute(file, "log_marginal_likelihood_error", findings->error));
   }
-  if (findings->guarded) TRY(store_real_attribute(file, NULL, "guard_weight", findings->guard_weight));
-  if (findings->judged) TRY(store_real_attribute(file, NULL, "prior_p_value", findings->p_value));
+  if (findings->guarded) TRY(store_real_attribute(file, "guard_weight", findings->guard_weight));
+  if (findings->judged) TRY(store_real_attribute(file, "prior_p_value", findings->p_value));
   TRY(store_dimension(file, "draw", (size_t)arguments->draws, &dimension[0]));
   TRY(store_dimension(file, "dim", (size_t)d, &dimension[1]));
   return store_write(file, "theta", STORE_DOUBLE, 2, dimension, "draw from the posterior of theta", "1",
@@ -286,9 +280,7 @@ static Status app_sample_draw(const Arguments *arguments, const SamplerOps *meth
                               .draws = arguments->draws,
                               .seed = arguments->seed,
                               .options = config};
-  const RngLanes rng = {.key = rng_key(arguments->seed, RNG_AGENT),
-                        .draws = (uint32_t)arguments->draws,
-                        .lanes = (uint32_t)arguments->draws};
+  const RngLanes rng = rng_lanes(rng_key(arguments->seed, RNG_AGENT), 0, 1, arguments->draws, 0);
   ALLOCATE(&memory, theta, (size_t)d * (size_t)arguments->draws);
   TRY(sampler_create(&memory, method, &setup, &sampler));
   TRY(sampler_history(&memory, method, &setup, 1, &forgets, &history));
@@ -339,12 +331,12 @@ Status app_sample(int argc, char **argv) {
   Prior prior;
   app_parse(&argp, argc, argv, &arguments);
   TRY(ownership_check_output(arguments.output));
-  TRY(app_sample_take_auto(&memory, &arguments));
-  TRY(find_methods(&arguments, &method, &likelihood));
-  TRY(config_options(&memory, "--option", sampler_keys(method), arguments.options.count,
-                     arguments.options.texts, &config));
+  TRY(app_sample_find_likelihood(&arguments, &likelihood));
   TRY(fit_of_options("defaults", 0, NULL, arguments.seed, &fit));
   TRY(prior_load(&memory, arguments.prior, &fit, &prior));
+  TRY(app_sample_find_sampler(&arguments, &prior, &method));
+  TRY(config_options(&memory, "--option", sampler_keys(method), arguments.options.count,
+                     arguments.options.texts, &config));
   if (prior_doubt(&prior)) fprintf(stderr, "note: %s: %s\n", arguments.prior, prior_doubt(&prior));
   likelihood.noise = prior_noise(&prior, arguments.noise);
   TRY(app_sample_learn_guard(&arguments, &likelihood, config, &prior));

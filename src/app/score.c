@@ -65,11 +65,6 @@ static error_t score_parse(int key, char *text, struct argp_state *state) {
   }
 }
 
-/* Returns the number, or null if it is not finite. */
-static json_t *app_score_finite_json(double value) {
-  return isfinite(value) ? json_real(value) : json_null();
-}
-
 /* ---- problems */
 
 typedef struct {
@@ -143,8 +138,7 @@ static Status export_problems(const char *directory, const Packs *packs) {
 /* ---- a score */
 
 static json_t *mean_json(ScoreMean mean) {
-  return json_pack("{s:o, s:o}", "mean", app_score_finite_json(mean.mean), "se",
-                   app_score_finite_json(mean.se));
+  return json_pack("{s:o, s:o}", "mean", app_json_number(mean.mean), "se", app_json_number(mean.se));
 }
 
 static json_t *row_json(const ScoreRow *row) {
@@ -163,11 +157,11 @@ static void score_json(const Arguments *arguments, const Pack *pack, const Score
   for (int r = 0; r < SCORE_RANKS; r++) {
     char name[64];
     snprintf(name, sizeof name, "%s_p_value", score_rank_names[r]);
-    json_object_set_new(root, name, app_score_finite_json(score->rank_p[r]));
+    json_object_set_new(root, name, app_json_number(score->rank_p[r]));
     snprintf(name, sizeof name, "%s_p_value_exact", score_rank_names[r]);
-    json_object_set_new(root, name, app_score_finite_json(score->rank_p_exact[r]));
+    json_object_set_new(root, name, app_json_number(score->rank_p_exact[r]));
   }
-  json_object_set_new(root, "even_p_value", app_score_finite_json(score->even_p));
+  json_object_set_new(root, "even_p_value", app_json_number(score->even_p));
   json_object_set_new(root, "too_even", json_boolean(score->even_p < SCORE_TOO_EVEN));
   json_object_set_new(root, "by_observations", rows);
   app_print_json(root, 6);
@@ -225,8 +219,8 @@ static Status score_file(const Arguments *arguments, const Pack *pack) {
 
 static json_t *distance_json(const ScoreDistance *distance) {
   return json_pack("{s:i, s:o, s:o, s:o}", "points", distance->points, "distance",
-                   app_score_finite_json(distance->distance), "floor", app_score_finite_json(distance->floor),
-                   "ratio", app_score_finite_json(distance->distance / distance->floor));
+                   app_json_number(distance->distance), "floor", app_json_number(distance->floor), "ratio",
+                   app_json_number(distance->distance / distance->floor));
 }
 
 static void reference_json(const Arguments *arguments, int d, int n, int m, const ScoreReference *score) {
@@ -234,11 +228,11 @@ static void reference_json(const Arguments *arguments, int d, int n, int m, cons
                            arguments->draws, "reference", arguments->reference, "dimension", d, "draws_count",
                            n, "reference_count", m, "sliced_wasserstein", distance_json(&score->sliced),
                            "emd", distance_json(&score->emd), "mean_error",
-                           app_score_finite_json(score->mean_error), "mean_error_dimension",
-                           score->mean_error_at + 1, "sd_ratio_low", app_score_finite_json(score->sd_low),
-                           "sd_ratio_high", app_score_finite_json(score->sd_high), "distinct",
-                           app_score_finite_json(score->distinct), "reference_distinct",
-                           app_score_finite_json(score->reference_distinct)),
+                           app_json_number(score->mean_error), "mean_error_dimension",
+                           score->mean_error_at + 1, "sd_ratio_low", app_json_number(score->sd_low),
+                           "sd_ratio_high", app_json_number(score->sd_high), "distinct",
+                           app_json_number(score->distinct), "reference_distinct",
+                           app_json_number(score->reference_distinct)),
                  6);
 }
 
@@ -260,26 +254,21 @@ static void reference_text(const Arguments *arguments, int d, int n, int m, cons
          score->sd_high, 100 * score->distinct, 100 * score->reference_distinct);
 }
 
-static Status app_score_compare_samples(const Arguments *arguments, const Samples *draws,
-                                        const Samples *reference) {
-  ScoreReference score;
-  if (draws->d != reference->d)
-    return status_set(STATUS_INPUT, "%s: theta in %d dimensions, but %s has %d", arguments->draws, draws->d,
-                      arguments->reference, reference->d);
-  if (draws->n < 2 || reference->n < 4)
-    return status_set(STATUS_INPUT, "%d draws and a reference of %d; at least 2 and 4 are needed", draws->n,
-                      reference->n);
-  TRY(score_reference(draws->d, draws->n, draws->theta, reference->n, reference->theta, &score));
-  (arguments->json ? reference_json : reference_text)(arguments, draws->d, draws->n, reference->n, &score);
-  return STATUS_OK;
-}
-
 static Status app_score_against_reference(const Arguments *arguments) {
   SCRATCH_ARENA(scratch);
   Samples draws, reference;
+  ScoreReference score;
   TRY(dataset_read_samples(&scratch, arguments->draws, &draws));
   TRY(dataset_read_samples(&scratch, arguments->reference, &reference));
-  return app_score_compare_samples(arguments, &draws, &reference);
+  if (draws.d != reference.d)
+    return status_set(STATUS_INPUT, "%s: theta in %d dimensions, but %s has %d", arguments->draws, draws.d,
+                      arguments->reference, reference.d);
+  if (draws.n < 2 || reference.n < 4)
+    return status_set(STATUS_INPUT, "%d draws and a reference of %d; at least 2 and 4 are needed", draws.n,
+                      reference.n);
+  TRY(score_reference(draws.d, draws.n, draws.theta, reference.n, reference.theta, &score));
+  (arguments->json ? reference_json : reference_text)(arguments, draws.d, draws.n, reference.n, &score);
+  return STATUS_OK;
 }
 
 /* ---- the verb */
@@ -313,7 +302,7 @@ Status app_score(int argc, char **argv) {
              "draws. Under mpiexec the first rank does all the work."};
   Arguments arguments = {0};
   app_parse(&argp, argc, argv, &arguments);
-  Parallel parallel = app_begin_parallel(&argc, &argv);
+  Parallel parallel = app_begin_parallel();
   Status status =
       parallel_agree(&parallel, parallel.rank == 0 ? app_score_make_and_work(&arguments) : STATUS_OK);
   return app_end_parallel(status);

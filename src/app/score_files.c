@@ -44,7 +44,7 @@ static Status app_score_text_begin(Text *self) {
 static Status app_score_text_write(Text *self, const char *path) {
   const bool whole = fclose(self->out) == 0;
   Status status =
-      whole ? store_write_text_first(path, self->text) : status_set(STATUS_INTERNAL, "out of memory");
+      whole ? store_write_text(path, self->text, false) : status_set(STATUS_INTERNAL, "out of memory");
   free(self->text);
   return status;
 }
@@ -178,7 +178,7 @@ static Status app_score_fill_histories(const Pack *pack, StoreFile *file) {
   SCRATCH_ARENA(scratch);
   const int longest = pack->group[pack->groups - 1].observations;
   const size_t rows = (size_t)pack->histories * (size_t)longest;
-  int axis[3], id[3], *observations;
+  int axis[3], *observations;
   double *x, *y;
   ALLOCATE(&scratch, x, rows * (size_t)pack->problem.d);
   ALLOCATE(&scratch, y, rows);
@@ -188,17 +188,15 @@ static Status app_score_fill_histories(const Pack *pack, StoreFile *file) {
   TRY(store_text_attribute(file, NULL, "pack", PACK_NAME));
   TRY(store_text_attribute(file, NULL, "problem", pack->name));
   TRY(store_text_attribute(file, NULL, "likelihood", pack->problem.likelihood.ops->name));
-  TRY(store_real_attribute(file, NULL, "noise", pack->problem.likelihood.noise));
-  TRY(store_int_attribute(file, NULL, "draws", pack->draws));
+  TRY(store_real_attribute(file, "noise", pack->problem.likelihood.noise));
+  TRY(store_int_attribute(file, "draws", pack->draws));
   TRY(store_dimension(file, "history", (size_t)pack->histories, &axis[0]));
   TRY(store_dimension(file, "observation", (size_t)longest, &axis[1]));
   TRY(store_dimension(file, "dim", (size_t)pack->problem.d, &axis[2]));
-  TRY(store_variable(file, "x", STORE_DOUBLE, 3, axis, "features", "1", &id[0]));
-  TRY(store_variable(file, "y", STORE_DOUBLE, 2, axis, "reward", "1", &id[1]));
-  TRY(store_variable(file, "observations", STORE_INT, 1, axis, "observations of the history", "1", &id[2]));
-  TRY(store_put(file, id[0], x));
-  TRY(store_put(file, id[1], y));
-  return store_put(file, id[2], observations);
+  TRY(store_write(file, "x", STORE_DOUBLE, 3, axis, "features", "1", x));
+  TRY(store_write(file, "y", STORE_DOUBLE, 2, axis, "reward", "1", y));
+  return store_write(file, "observations", STORE_INT, 1, axis, "observations of the history", "1",
+                     observations);
 }
 
 static Status app_score_export_prior(const Pack *pack, const char *folder) {

@@ -1,4 +1,4 @@
-#include "app/scratch.h"
+#include "app/app.h"
 
 #include <ftw.h>
 #include <stdio.h>

@@ -36,7 +36,7 @@ typedef struct {
   Study study;
   Finished finished;
   Count all, *setting; /* [setting_count] */
-  double seconds_per_task, seconds_left; /* wall clock, over all ranks; negative when unknown */
+  double seconds_per_task, seconds_left; /* wall clock, over all ranks; NaN when unknown */
   Adaptive adaptive;
   Moments *moments; /* [setting_count, policy_count], of the runs that are finished */
 } Overview;
@@ -77,7 +77,7 @@ static void app_status_count_tasks(Overview *overview) {
 static bool app_status_too_many_tasks(const Overview *overview) { return overview->all.done > MOST_READ; }
 
 static Status look_over(const char *directory, Overview *overview) {
-  *overview = (Overview){.seconds_per_task = -1, .seconds_left = -1};
+  *overview = (Overview){.seconds_per_task = NAN, .seconds_left = NAN};
   const Study *study = &overview->study;
   TRY(app_study_of_folder(directory, &overview->study));
   int policies = study->file->policy_count;
@@ -99,10 +99,6 @@ static void overview_destroy(Overview *overview) {
   arena_free(&overview->memory);
 }
 
-static json_t *app_status_number_json(double value) {
-  return isfinite(value) ? json_real(value) : json_null();
-}
-
 /* Lists the tasks of a setting, the runs that were requested, and the runs and standard error of each policy,
  * which are null if there are too many tasks to read. */
 static json_t *setting_json(const Overview *overview, int setting) {
@@ -111,7 +107,7 @@ static json_t *setting_json(const Overview *overview, int setting) {
   json_t *se = json_object(), *runs = json_object();
   for (int p = 0; p < file->policy_count; p++) {
     Moments moments = overview->moments[setting * file->policy_count + p];
-    json_object_set_new(se, file->policies[p].label, app_status_number_json(moments_se(moments)));
+    json_object_set_new(se, file->policies[p].label, app_json_number(moments_se(moments)));
     json_object_set_new(runs, file->policies[p].label,
                         app_status_too_many_tasks(overview) ? json_null()
                                                             : json_integer((json_int_t)moments.n));
@@ -131,10 +127,8 @@ static Status status_print_json(const Overview *overview) {
                              all->failed, "left", app_status_tasks_left(all)),
          *settings = json_array();
   if (!object || !settings) return status_set(STATUS_INTERNAL, "out of memory");
-  json_object_set_new(object, "seconds_per_task",
-                      overview->seconds_per_task < 0 ? json_null() : json_real(overview->seconds_per_task));
-  json_object_set_new(object, "seconds_left",
-                      overview->seconds_left < 0 ? json_null() : json_real(overview->seconds_left));
+  json_object_set_new(object, "seconds_per_task", app_json_number(overview->seconds_per_task));
+  json_object_set_new(object, "seconds_left", app_json_number(overview->seconds_left));
   study_target(&overview->study, sizeof target, target);
   json_object_set_new(object, "se_of", json_string(target));
   json_object_set_new(object, "target_se",
@@ -187,7 +181,7 @@ static void status_print_text(const Overview *overview) {
   const Count *all = &overview->all;
   printf("%d tasks: %d done, %d failed, %d left\n", all->tasks, all->done, all->failed,
          app_status_tasks_left(all));
-  if (overview->seconds_per_task >= 0)
+  if (!isnan(overview->seconds_per_task))
     printf("%.3g seconds per task, about %.0f seconds left at that speed\n", overview->seconds_per_task,
            overview->seconds_left);
   print_settings(overview);

@@ -4,6 +4,59 @@
 
 #include <math.h>
 
+/* The CPU seconds of a piece of work. */
+
+enum { FIRST_TRIES = 20 };
+static const double PART = 0.02; /* CPU seconds of work between two measurements of the peaks */
+
+static MeterRates bench_meter_try_peaks(Meter *meter) {
+  MeterRates found = {peak_float(), peak_double(), peak_memory_rate(&meter->memory)};
+  meter->best.floats = fmax(meter->best.floats, found.floats);
+  meter->best.doubles = fmax(meter->best.doubles, found.doubles);
+  meter->best.bytes = fmax(meter->best.bytes, found.bytes);
+  return found;
+}
+
+Status meter_create(int ranks, Meter *out) {
+  *out = (Meter){0};
+  TRY(peak_memory_create(ranks, &out->memory));
+  for (int i = 0; i < FIRST_TRIES; i++) bench_meter_try_peaks(out);
+  return STATUS_OK;
+}
+
+void meter_destroy(Meter *meter) { peak_memory_destroy(&meter->memory); }
+
+void meter_clear(Meter *meter) {
+  meter->seconds = meter->part = 0;
+  meter->possible = (MeterRates){0};
+  meter->now = bench_meter_try_peaks(meter);
+}
+
+void meter_start(Meter *meter) { meter->since = clock_cpu(); }
+
+void meter_finish(Meter *meter) {
+  const double used = meter->part;
+  const MeterRates before = meter->now, after = bench_meter_try_peaks(meter);
+  meter->seconds += used;
+  meter->possible.floats += used * (before.floats + after.floats) / 2;
+  meter->possible.doubles += used * (before.doubles + after.doubles) / 2;
+  meter->possible.bytes += used * (before.bytes + after.bytes) / 2;
+  meter->now = after;
+  meter->part = 0;
+}
+
+void meter_stop(Meter *meter) {
+  meter->part += clock_cpu() - meter->since;
+  if (meter->part >= PART) meter_finish(meter);
+}
+
+void meter_mark(Meter *meter) {
+  meter_stop(meter);
+  meter_start(meter);
+}
+
+/* Counting the work of networks. */
+
 /* A prior that counts the work of its networks: what a sampler asks of a learned reverse chain, in operations
  * of the networks' matrix products and in bytes of their weights. */
 typedef struct {
@@ -100,21 +153,18 @@ static Status bench_draws_create(const Case *c, Draws *out) {
   const int runs = c->task.runs;
   TRY(world_create(&c->problem, c->task.replicate, c->task.first_run, runs, &out->world));
   out->likelihood = policy_likelihood(&c->method, c->policy->options, &c->problem);
-  TRY(policy_history(memory, &c->method, &c->counted.prior, c->policy->options, &c->problem, &out->likelihood,
-                     runs, &out->history));
+  const PolicySetup setup = {.prior = &c->counted.prior,
+                             .likelihood = &out->likelihood,
+                             .problem = &c->problem,
+                             .options = c->policy->options,
+                             .seed = c->study->seed,
+                             .first_run = c->task.first_run,
+                             .runs = runs};
+  const SamplerSetup sampler = policy_sampler_setup(&setup);
+  TRY(policy_history(memory, &c->method, &setup, &out->history));
   TRY(history_reserve(&out->history, c->problem.rounds));
-  const SamplerSetup setup = {.prior = &c->counted.prior,
-                              .likelihood = &out->likelihood,
-                              .runs = runs,
-                              .draws = 1,
-                              .seed = c->study->seed,
-                              .first_run = c->task.first_run,
-                              .options = c->policy->options};
-  TRY(sampler_create(memory, c->method.sampler, &setup, &out->sampler));
-  out->rng = (RngLanes){.key = rng_key(c->study->seed, RNG_AGENT),
-                        .run = c->task.first_run,
-                        .draws = 1,
-                        .lanes = (uint32_t)runs};
+  TRY(sampler_create(memory, c->method.sampler, &sampler, &out->sampler));
+  out->rng = rng_lanes(rng_key(c->study->seed, RNG_AGENT), c->task.first_run, runs, 1, 0);
   ALLOCATE_ARRAYS(memory, runs, out->arm, out->reward, out->regret, out->fallbacks);
   ALLOCATE(memory, out->phi, c->problem.d * runs);
   ALLOCATE(memory, out->theta, (size_t)c->prior.d * (size_t)runs);
@@ -153,29 +203,25 @@ static double bench_time_draw_calls(Draws *draws, int calls) {
   return clock_cpu() - start;
 }
 
-static void bench_time_draws(Case *c, Draws *draws, Throughput *out) {
-  const double an_observation = bench_time_observations(c, draws);
-  const int at_once = (int)fmax(1, CALLS_SECONDS / bench_time_draw_calls(draws, 1));
+static Status bench_measure_draws(Case *c, Throughput *out) {
+  SCOPED(Draws, draws, bench_draws_destroy);
+  TRY(bench_draws_create(c, &draws));
+  const double an_observation = bench_time_observations(c, &draws);
+  const int at_once = (int)fmax(1, CALLS_SECONDS / bench_time_draw_calls(&draws, 1));
   double calls = 0;
   meter_clear(c->meter);
   c->counted.flops = 0;
   meter_start(c->meter);
   do {
-    bench_time_draw_calls(draws, at_once);
+    bench_time_draw_calls(&draws, at_once);
     calls += at_once;
     meter_mark(c->meter);
   } while (c->meter->seconds < c->seconds);
-  out->observations = draws->history.rounds;
+  out->observations = draws.history.rounds;
   out->draw_seconds = (an_observation + c->meter->seconds / calls) / c->task.runs;
-  if (c->counted.flops == 0) return;
+  if (c->counted.flops == 0) return STATUS_OK;
   out->draw_flops = c->counted.flops / calls / c->task.runs;
   out->draw_of_peak = c->counted.flops / c->meter->possible.floats;
-}
-
-static Status bench_measure_draws(Case *c, Throughput *out) {
-  SCOPED(Draws, draws, bench_draws_destroy);
-  TRY(bench_draws_create(c, &draws));
-  bench_time_draws(c, &draws, out);
   return STATUS_OK;
 }
 
@@ -205,14 +251,16 @@ static bool throughput_tick(void *context, double fraction) {
   return c->meter->seconds < c->seconds;
 }
 
-static Status bench_time_rounds(Case *c, TaskResult *result, Throughput *out) {
+static Status bench_measure_rounds(Case *c, Throughput *out) {
+  SCOPED(TaskResult, result, task_result_destroy);
+  TRY(task_result_create(c->study, &c->task, &result));
   Clocked clocked = {.c = c};
   Status status = STATUS_OK;
   meter_clear(c->meter);
   const double end = clock_cpu() + MOST * c->seconds;
   while (status == STATUS_OK && c->meter->seconds < c->seconds && clock_cpu() < end)
     status =
-        c->study->ops->run(c->study, &c->task, &c->counted.prior, (Tick){throughput_tick, &clocked}, result);
+        c->study->ops->run(c->study, &c->task, &c->counted.prior, (Tick){throughput_tick, &clocked}, &result);
   if (status == STATUS_STOPPED) status = STATUS_OK;
   TRY(status);
   meter_finish(c->meter);
@@ -229,12 +277,6 @@ static Status bench_time_rounds(Case *c, TaskResult *result, Throughput *out) {
   out->round_bytes = problem_vectors(&c->problem) * d * sizeof(double) + evidence + clocked.bytes / runs;
   out->round_of_bandwidth = out->round_bytes * runs / meter->possible.bytes;
   return STATUS_OK;
-}
-
-static Status bench_measure_rounds(Case *c, Throughput *out) {
-  SCOPED(TaskResult, result, task_result_destroy);
-  TRY(task_result_create(c->study, &c->task, &result));
-  return bench_time_rounds(c, &result, out);
 }
 
 static Status bench_measure_case(Case *c, const char *directory, Throughput *out) {
@@ -254,7 +296,7 @@ static Status bench_measure_case(Case *c, const char *directory, Throughput *out
   const PriorFit *fit = &c->belief.fit;
   const bool chain = c->method.sampler && (c->method.sampler->needs & NEEDS_CHAIN),
              learned = chain && c->belief.kind == BELIEF_FITTED && !c->prior.mixture;
-  const NetworkShape shape = network_shape(c->problem.d, fit->hidden_count, fit->hidden);
+  const NetworkShape shape = network_shape(c->problem.d, fit->hidden_count, fit->hidden, c->problem.d);
   if (chain) out->stages = fit->schedule.stages;
   if (learned) out->hidden_count = fit->hidden_count;
   for (int l = 0; l < out->hidden_count; l++) out->hidden[l] = fit->hidden[l];
@@ -272,7 +314,7 @@ Status throughput_measure(const Study *study, int setting, int policy, const cha
             .policy = &study->file->policies[policy],
             .seconds = seconds,
             .meter = meter};
-  ASSERT(policy_find(c.policy->name, &c.method));
+  c.method = policy_named(c.policy->name);
   Status status = bench_measure_case(&c, directory, out);
   arena_free(&c.memory);
   problem_destroy(&c.problem);

@@ -1,8 +1,8 @@
 /* thompson train: fit a prior on a study's distribution of theta*, on the user's own samples, or on logs of
  * past tasks (--logs). Works under mpiexec. */
 #include "app/app.h"
-#include "model/prior/contamination.h"
 #include "model/prior/fit_keys.h"
+#include "model/prior/training_samples.h"
 #include "parallel/auto.h"
 #include "parallel/fits.h"
 #include "parallel/logs_learn.h"
@@ -277,7 +277,7 @@ static Status app_train_on_logs(const Parallel *parallel, const Arguments *argum
     if (status == STATUS_OK) fit = candidates_fit(&fit, choice.chosen, logs.d);
   }
   if (status == STATUS_OK)
-    status = logs_learn(&memory, parallel, family, &fit, &logs, partial, PROGRESS_AUTO, &prior, &learned);
+    status = logs_learn(&memory, parallel, family, &fit, &logs, partial, &prior, &learned);
   if (status == STATUS_INPUT) status = status_prefix(status, "%s: ", arguments->logs);
   TRY(status);
   if (parallel->rank == 0 && family != arguments->family) auto_finish(&choice, &prior);
@@ -352,7 +352,7 @@ Status app_train(int argc, char **argv) {
   Arguments arguments = {
       .output = "prior.nc", .seed = 1, .family = prior_find("diffusion"), .sizes = 0, .size = {5, 50, 500}};
   app_parse(&argp, argc, argv, &arguments);
-  Parallel parallel = app_begin_parallel(&argc, &argv);
+  Parallel parallel = app_begin_parallel();
   Status status = train_prior(&parallel, &arguments);
   return app_end_parallel(status);
 }

@@ -1,7 +1,6 @@
 /* thompson tune: which rule, constants and temper have the least regret for a prior, horizon, arms and noise,
  * found by simulating tasks from that prior. */
 #include "app/app.h"
-#include "app/scratch.h"
 #include "model/prior/wide.h"
 #include "parallel/prepare.h"
 #include "parallel/race.h"
@@ -306,11 +305,11 @@ static Status tune_race_policies(const Parallel *parallel, const Arguments *argu
                .world = &prior[found.first],
                .tolerance = arguments->tolerance,
                .most = RACE_MOST};
-  TRY(race_run(parallel, &race, PROGRESS_AUTO, found.results, &found.best, &found.known));
+  TRY(race_run(parallel, &race, found.results, &found.best, &found.known));
   if (guarded) {
     ALLOCATE(memory, found.wide, policies);
     race.world = &wide, race.most = 2 * RACE_FIRST, race.tolerance = 0;
-    TRY(race_run(parallel, &race, PROGRESS_AUTO, found.wide, &best, &ignored));
+    TRY(race_run(parallel, &race, found.wide, &best, &ignored));
   }
   return app_speaks ? tune_report(arguments, &found) : STATUS_OK;
 }
@@ -352,7 +351,7 @@ Status app_tune(int argc, char **argv) {
              "`policies`; -o writes it to a file."};
   Arguments arguments = {.tolerance = 0.02};
   app_parse(&argp, argc, argv, &arguments);
-  Parallel parallel = app_begin_parallel(&argc, &argv);
+  Parallel parallel = app_begin_parallel();
   Status status = app_tune_study(&parallel, &arguments);
   return app_end_parallel(status);
 }

@@ -45,18 +45,6 @@ static void print_task(const Study *study, const Task *task, const char *verdict
          task->first_run, task->first_run + (unsigned)task->runs - 1, verdict, reason);
 }
 
-/* Checks whether the record of a task, finished or failed, can be read, and reports it if not. */
-static Status verify_read_task(Finished *finished, const Task *task, bool *usable) {
-  const Study *study = finished->study;
-  SCOPED(TaskResult, kept, task_result_destroy);
-  TRY(task_result_create(study, task, &kept));
-  const Status status = finished_load(finished, task, &kept);
-  *usable = status == STATUS_OK;
-  if (status != STATUS_INPUT) return status;
-  print_task(study, task, "UNUSABLE: ", status_message());
-  return STATUS_OK;
-}
-
 /* Reads all tasks. Failed tasks, and tasks of large settings, are not run again. */
 static Status verify_read_tasks(Found *found) {
   Finished *finished = found->finished;
@@ -64,9 +52,10 @@ static Status verify_read_tasks(Found *found) {
   for (int i = 0; i < study->task_count; i++) {
     const Task task = study_task(study, i);
     const signed char state = finished->state[i];
-    bool usable;
+    bool usable = false;
     if (state == RUN_NOT_RUN) continue;
-    TRY(verify_read_task(finished, &task, &usable));
+    TRY(finished_try(finished, &task, &usable));
+    if (!usable) print_task(study, &task, "UNUSABLE: ", status_message());
     found->read++, found->damaged += !usable;
     if (usable && state == RUN_OK && !study_task_is_large(study, &task)) found->order[found->count++] = i;
   }

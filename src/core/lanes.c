@@ -2,12 +2,12 @@
 
 void lanes_gather(int rows, int lanes, int count, const int *lane, const double *from, double *to) {
   for (int i = 0; i < rows; i++)
-    for (int m = 0; m < count; m++) to[i * count + m] = from[i * lanes + lane[m]];
+    for (int m = 0; m < count; m++) to[(ptrdiff_t)i * count + m] = from[(ptrdiff_t)i * lanes + lane[m]];
 }
 
 void lanes_scatter(int rows, int lanes, int count, const int *lane, const double *from, double *to) {
   for (int i = 0; i < rows; i++)
-    for (int m = 0; m < count; m++) to[i * lanes + lane[m]] = from[i * count + m];
+    for (int m = 0; m < count; m++) to[(ptrdiff_t)i * lanes + lane[m]] = from[(ptrdiff_t)i * count + m];
 }
 
 void lanes_repeat(int rows, int lanes, const double *from, double *to) {
@@ -23,6 +23,12 @@ void lanes_add(size_t n, double factor, const double *restrict from, double *res
 SIMD_CLONES
 void lanes_sum(size_t n, const double *restrict a, const double *restrict b, double *restrict out) {
   for (size_t k = 0; k < n; k++) out[k] = a[k] + b[k];
+}
+
+int lanes_pick(int count, int stride, const double *weight, double uniform) {
+  int k = 0;
+  for (double left = uniform - *weight; left >= 0 && k < count - 1; left -= weight[k * stride]) k++;
+  return k;
 }
 
 SIMD_CLONES

@@ -23,6 +23,9 @@ INLINE void lanes_copy(int rows, int count, const double *from, int from_lanes, 
 void lanes_add(size_t n, double factor, const double *from, double *to);
 /* Computes out[n] = a[n] + b[n]; the arrays must not overlap. */
 void lanes_sum(size_t n, const double *a, const double *b, double *out);
+/* Returns the index that a uniform number falls on, given weights of sum 1 at weight[0], weight[stride], ...
+ */
+int lanes_pick(int count, int stride, const double *weight, double uniform);
 /* Replaces logarithms x[rows, lanes] by exp(x - top), where top[lanes] is the largest of each lane;
  * total[lanes] gets the sums. */
 void lanes_exponentiate(int rows, int lanes, double *x, double *top, double *total);

@@ -25,6 +25,9 @@ void linalg_one_thread(void);
  * cyclic Jacobi, or dsyevd above LINALG_BATCH_DIMENSION. Non-finite input gives non-finite output. */
 void linalg_eigen_lanes(int d, int lanes, const double *a, double *q, double *w);
 
+/* Computes A = Q diag(w) Q', both triangles, of q[d, d, N] and w[d, N]; a[d, d, N] must not overlap them. */
+void linalg_spectral_lanes(int d, int lanes, const double *q, const double *w, double *a);
+
 /* Factors A = L L' for N symmetric positive definite matrices, in place: a[d, d, N] gets L in its lower
  * triangle (the rest is left alone). Jitter: a pivot that is not above zero is replaced by 2^-52 times the
  * largest diagonal entry (2^-1000 when that is zero) and the column below it by zeros, so that L stays
@@ -43,6 +46,10 @@ void linalg_multiply_lanes(int d, int lanes, const double *q, const double *x, d
 void linalg_multiply_transposed_lanes(int d, int lanes, const double *q, const double *x, double *y);
 /* Computes the same, bit for bit, with one Q[d, d] for all lanes, transposed on request. */
 void linalg_multiply_shared(int d, int lanes, bool transpose, const double *q, const double *x, double *y);
+
+/* Computes out[N] += factor (b' x - x' A x / 2), and image[d, N] = A x, which must not overlap the others. */
+void linalg_add_quadratic_lanes(int d, int lanes, double factor, const double *a, const double *b,
+                                const double *x, double *image, double *out);
 
 /* Orthonormalises the vectors e[count, d, N], count <= d, by modified Gram-Schmidt; length[count, N] gets the
  * lengths that they had before. */

@@ -163,6 +163,22 @@ void linalg_eigen_lanes(int d, int lanes, const double *a, double *q, double *w)
   }
 }
 
+SIMD_CLONES
+void linalg_spectral_lanes(int d, int lanes, const double *restrict q, const double *restrict w,
+                           double *restrict a) {
+  for (int i = 0; i < d; i++)
+    for (int j = 0; j <= i; j++) {
+      double *restrict low = a + (i * d + j) * lanes;
+      for (int n = 0; n < lanes; n++) low[n] = 0;
+      for (int k = 0; k < d; k++) {
+        const double *restrict q_ik = q + (i * d + k) * lanes, *restrict q_jk = q + (j * d + k) * lanes,
+                               *restrict w_k = w + k * lanes;
+        for (int n = 0; n < lanes; n++) low[n] += q_ik[n] * w_k[n] * q_jk[n];
+      }
+      if (j < i) memcpy(a + (j * d + i) * lanes, low, (size_t)lanes * sizeof *low);
+    }
+}
+
 void linalg_cholesky_lanes(int d, int lanes, double *a, int *jitters) {
   if (linalg_is_single(d, lanes) || d > LINALG_TILE_DIMENSION)
     lapack_cholesky_lanes(d, lanes, a, jitters);
@@ -285,6 +301,20 @@ void linalg_multiply_shared(int d, int lanes, bool transpose, const double *q, c
     blas_multiply(d, transpose, q, x, y);
   else
     matrix_kernel_shared(d, lanes, q, matrix_order(d, transpose), x, y);
+}
+
+/* Computes out[lanes] += factor (b' x - x' image / 2). */
+SIMD_CLONES
+static void linalg_add_image(int d, int lanes, double factor, const double *restrict b,
+                             const double *restrict x, const double *restrict image, double *restrict out) {
+  for (int i = 0; i < d * lanes; i += lanes)
+    for (int n = 0; n < lanes; n++) out[n] += factor * x[i + n] * (b[i + n] - 0.5 * image[i + n]);
+}
+
+void linalg_add_quadratic_lanes(int d, int lanes, double factor, const double *a, const double *b,
+                                const double *x, double *image, double *out) {
+  linalg_multiply_lanes(d, lanes, a, x, image);
+  linalg_add_image(d, lanes, factor, b, x, image, out);
 }
 
 INLINE Real dot_product(RealLanes at, int d, const double *x, const double *y) {

@@ -10,11 +10,6 @@ Status particles_check_size(const char *sampler, int64_t particles, int64_t clou
                     (long long)particles, (long long)clouds, of);
 }
 
-RngLanes particles_streams(RngKey key, uint32_t run, uint32_t round, int particles) {
-  return (RngLanes){
-      .key = key, .run = run, .draws = (uint32_t)particles, .round = round, .lanes = (uint32_t)particles};
-}
-
 Rng particles_cloud_stream(RngKey key, uint32_t run, uint32_t round) {
   return (Rng){.key = rng_subkey(key, RNG_RESAMPLING), .run = run, .round = round};
 }
@@ -153,14 +148,6 @@ void particles_resample(int n, const double *weight, double offset, int picks, i
   for (int m = 0; m < picks; m++) {
     largest = chosen[m] > largest ? chosen[m] : largest;
     chosen[m] = largest;
-  }
-}
-
-void particles_gather(int d, int n, const double *x, int picks, const int *chosen, double *to) {
-  for (int i = 0; i < d; i++) {
-    const double *from = x + (size_t)i * (size_t)n;
-    double *row = to + (size_t)i * (size_t)picks;
-    for (int m = 0; m < picks; m++) row[m] = from[chosen[m]];
   }
 }
 

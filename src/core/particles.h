@@ -12,9 +12,8 @@
  * `of` says what has one cloud each, in the plural. */
 Status particles_check_size(const char *sampler, int64_t particles, int64_t clouds, const char *of);
 
-/* Returns the streams of a run's particles in a round, or (below) the stream of RESAMPLING that belongs to
- * them, for draws that concern the cloud as a whole. */
-RngLanes particles_streams(RngKey key, uint32_t run, uint32_t round, int particles);
+/* Returns the stream of RESAMPLING that belongs to a run's particles in a round, for draws that concern the
+ * cloud as a whole. */
 Rng particles_cloud_stream(RngKey key, uint32_t run, uint32_t round);
 
 /* Computes weight[n], proportional to exp(log_weight[n]) and of sum 1. A log weight that is NaN or +infinity
@@ -34,9 +33,6 @@ double particles_ess_at(int n, const double *log_weight, double largest, double 
  * n), in ascending order. With `offset` uniform in (0, 1), particle j is chosen picks * w_j times on average,
  * and always that number rounded down or up. The weights have sum 1. */
 void particles_resample(int n, const double *weight, double offset, int picks, int *chosen);
-
-/* Copies particle chosen[m] of x[d, n] to column m of to[d, picks]. */
-void particles_gather(int d, int n, const double *x, int picks, const int *chosen, double *to);
 
 /* Picks particles with replacement, each by its uniform number, and copies them to to[d, picks], whose rows
  * are `stride` apart. `uniform` may be the last row of `to`. */

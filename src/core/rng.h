@@ -117,6 +117,12 @@ typedef struct {
   const uint32_t *runs, *rounds; /* both or none */
 } RngLanes;
 
+/* Returns the streams of `draws` draws for each of the runs run .. run + runs - 1, in one round. */
+static inline RngLanes rng_lanes(RngKey key, uint32_t run, int runs, int draws, uint32_t round) {
+  const uint32_t each = (uint32_t)draws;
+  return (RngLanes){.key = key, .run = run, .draws = each, .round = round, .lanes = (uint32_t)runs * each};
+}
+
 /* Returns the stream of a lane, at position 0. */
 Rng rng_of_lane(const RngLanes *rng, uint32_t lane);
 

@@ -204,34 +204,34 @@ Status dataset_read_observations(Arena *memory, const char *path, Observations *
   return read_column(memory, file, "y", out->rows, &out->rewards);
 }
 
-static Status read_netcdf_table(Arena *memory, const char *path, RewardTable *out) {
+static Status read_netcdf_table(Arena *memory, const char *path, EventLog *out) {
   SCOPED(StoreFile *, file, store_close);
   int rows = 0;
   TRY(store_open(path, &file));
-  TRY(dataset_read_matrix(memory, file, "context", "event", &out->rows, &out->d, &out->context));
-  TRY(dataset_read_matrix(memory, file, "reward", "event", &rows, &out->arms, &out->reward));
+  TRY(dataset_read_matrix(memory, file, "context", "event", &out->rows, &out->d, &out->x));
+  TRY(dataset_read_matrix(memory, file, "reward", "event", &rows, &out->arms, &out->rewards));
   if (rows == out->rows) return STATUS_OK;
   return status_set(STATUS_INPUT, "%s: 'context' has %d events, 'reward' %d", path, out->rows, rows);
 }
 
 /* Reads a CSV table whose last column is the right class; the first event is in line 2. */
-static Status read_csv_table(Arena *memory, const char *path, RewardTable *out) {
+static Status read_csv_table(Arena *memory, const char *path, EventLog *out) {
   enum { MOST = 10000 };
   double *class;
-  *out = (RewardTable){0};
-  TRY(read_csv_parts(memory, path, CSV_X_CLASS_HEADER, &out->rows, &out->d, &out->context, &class));
+  TRY(read_csv_parts(memory, path, CSV_X_CLASS_HEADER, &out->rows, &out->d, &out->x, &class));
   for (int i = 0; i < out->rows; i++) {
     if (!(class[i] >= 0 && class[i] < MOST && class[i] == floor(class[i])))
       return status_set(STATUS_INPUT, "%s, line %d: class %g is not a whole number from 0 to %d", path, i + 2,
                         class[i], MOST - 1);
     if (class[i] >= out->arms) out->arms = (int)class[i] + 1;
   }
-  ALLOCATE(memory, out->reward, (size_t)out->rows * (size_t)out->arms);
-  for (size_t i = 0; i < (size_t)out->rows; i++) out->reward[i * (size_t)out->arms + (size_t) class[i]] = 1;
+  ALLOCATE(memory, out->rewards, (size_t)out->rows * (size_t)out->arms);
+  for (size_t i = 0; i < (size_t)out->rows; i++) out->rewards[i * (size_t)out->arms + (size_t) class[i]] = 1;
   return STATUS_OK;
 }
 
-Status dataset_read_table(Arena *memory, const char *path, RewardTable *out) {
+Status dataset_read_table(Arena *memory, const char *path, EventLog *out) {
+  *out = (EventLog){0};
   TRY(store_is_netcdf(path) ? read_netcdf_table(memory, path, out) : read_csv_table(memory, path, out));
   if (out->rows >= 1 && out->arms >= 2) return STATUS_OK;
   return status_set(STATUS_INPUT, "%s: %d events and %d arms; a table needs at least one event and two arms",
@@ -263,7 +263,7 @@ static Status read_netcdf_events(Arena *memory, const char *path, EventLog *out,
   TRY(read_column(memory, file, "arm", out->rows, arm));
   TRY(read_column(memory, file, "reward", out->rows, &out->reward));
   TRY(read_column(memory, file, "propensity", out->rows, &out->propensity));
-  return store_has_attribute(file, "noise") ? store_get_real_attribute(file, NULL, "noise", &out->noise)
+  return store_has_attribute(file, "noise") ? store_get_real_attribute(file, "noise", &out->noise)
                                             : STATUS_OK;
 }
 

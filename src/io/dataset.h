@@ -41,27 +41,23 @@ typedef struct {
  * observations is allowed. */
 Status dataset_read_observations(Arena *memory, const char *path, Observations *out);
 
-/* Events for which the reward of every arm is known: context[rows, d], reward[rows, arms]. */
-typedef struct {
-  int d, rows, arms;
-  double *context, *reward;
-} RewardTable;
-
-/* Reads NetCDF context(event, dim), reward(event, arm), or CSV with header x1,...,xd,class. Classes are whole
- * numbers from 0: each is an arm, and the reward is 1 for the right one, else 0. At least one event and two
- * arms are required. */
-Status dataset_read_table(Arena *memory, const char *path, RewardTable *out);
-
-/* Events in which one arm was played, with its reward and the probability with which it was chosen. An event
- * has either a context[rows, d], the same for all arms, or features[rows, arms, d] of each arm. */
+/* Events of a log, in which one arm was played, with its reward and the probability with which it was chosen;
+ * or of a table, which has the rewards of every arm. An event has either a context[rows, d], the same for all
+ * arms, or, in a log, features[rows, arms, d] of each arm. */
 typedef struct {
   int d, rows, arms;
   bool has_features;
   double *x; /* the context or the features */
-  int *arm; /* [rows], from 0 */
-  double *reward, *propensity; /* [rows] */
+  int *arm; /* [rows], from 0; in a log */
+  double *reward, *propensity; /* [rows], in a log */
   double noise; /* standard deviation of a reward; 0: the file does not have it */
+  double *rewards; /* [rows, arms], in a table */
 } EventLog;
+
+/* Reads NetCDF context(event, dim), reward(event, arm), or CSV with header x1,...,xd,class. Classes are whole
+ * numbers from 0: each is an arm, and the reward is 1 for the right one, else 0. At least one event and two
+ * arms are required. */
+Status dataset_read_table(Arena *memory, const char *path, EventLog *out);
 
 /* Reads NetCDF context(event, dim) or features(event, arm, dim), arm(event), reward(event), propensity(event)
  * and, if present, the attribute noise; or CSV with header x1,...,xd,arm,reward,propensity, where x is a

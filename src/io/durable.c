@@ -102,19 +102,13 @@ static int rename_unless_there(const char *temporary, const char *path) {
   return error == EEXIST ? 0 : error;
 }
 
-static Status publish(const char *temporary, const char *path, bool replace) {
+Status durable_publish(const char *temporary, const char *path, bool replace) {
   int error = sync_path(temporary, 0);
   if (error == 0 && replace) error = rename(temporary, path) == 0 ? 0 : errno;
   if (error == 0 && !replace) error = rename_unless_there(temporary, path);
   if (error == 0) return durable_sync_folder_of(path);
   unlink(temporary);
   return status_set(STATUS_FILE, "cannot write %s: %s", path, strerror(error));
-}
-
-Status durable_publish(const char *temporary, const char *path) { return publish(temporary, path, true); }
-
-Status durable_publish_first(const char *temporary, const char *path) {
-  return publish(temporary, path, false);
 }
 
 Status durable_set_aside(const char *path) {

@@ -19,13 +19,11 @@ Status durable_begin(const char *path, char **temporary);
  * compute. */
 Status durable_try(const char *path);
 
-/* Syncs the closed temporary file, renames it to `path`, and syncs the folder. On failure the temporary file
- * is removed, and what was at `path` is unchanged. */
-Status durable_publish(const char *temporary, const char *path);
-
-/* Publishes likewise, but keeps a file that another process has put at `path` in the meantime: if several
- * publish at once, on one machine or many, the first wins, and the files of the others are removed. */
-Status durable_publish_first(const char *temporary, const char *path);
+/* Syncs the closed temporary file, renames it to `path`, and syncs the folder. Unless `replace`, keeps a file
+ * that another process has put at `path` in the meantime: if several publish at once, on one machine or many,
+ * the first wins, and the files of the others are removed. On failure the temporary file is removed, and what
+ * was at `path` is unchanged. */
+Status durable_publish(const char *temporary, const char *path, bool replace);
 
 /* Returns whether `name`, without its folder, is one that durable_begin makes; of[size] is then the name of
  * the file it was meant to become. */

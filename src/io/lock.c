@@ -5,12 +5,14 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -36,9 +38,7 @@ struct Lock {
   bool beating;
   atomic_bool lost;
   pthread_t heart;
-  pthread_mutex_t mutex;
-  pthread_cond_t ended;
-  bool end;
+  int end; /* an event: the heart is to stop */
 };
 
 /* Another job's lock file, whose text alone can show whether that job is alive. */
@@ -53,11 +53,6 @@ typedef struct {
 } Suspects;
 
 static void lock_free_suspects(Suspects *suspects) { arena_free(&suspects->memory); }
-
-static void lock_pause_for(double seconds) {
-  struct timespec time = {(time_t)seconds, (long)(1e9 * (seconds - (double)(time_t)seconds))};
-  nanosleep(&time, NULL);
-}
 
 /* Who holds a lock. The boot id identifies the kernel; within one kernel the system's lock can be trusted. */
 
@@ -120,37 +115,27 @@ static bool lock_is_taken_over(const Lock *lock) {
 
 static void *lock_beat_forever(void *argument) {
   Lock *lock = argument;
-  pthread_mutex_lock(&lock->mutex);
-  for (unsigned long number = 1; !lock->end; number++) {
-    struct timespec next;
-    clock_gettime(CLOCK_MONOTONIC, &next);
-    next.tv_sec += BEAT;
-    while (!lock->end && pthread_cond_timedwait(&lock->ended, &lock->mutex, &next) == 0) continue;
-    if (lock->end) break;
+  struct pollfd end = {.fd = lock->end, .events = POLLIN};
+  for (unsigned long number = 1; poll(&end, 1, 1000 * BEAT) < 1; number++)
     if (lock_is_taken_over(lock))
       lock->lost = true;
     else
       lock_write_beat(lock, number);
-  }
-  pthread_mutex_unlock(&lock->mutex);
   return NULL;
 }
 
 static Status lock_start_heart(Lock *lock) {
-  pthread_condattr_t monotonic;
-  pthread_condattr_init(&monotonic);
-  pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-  pthread_mutex_init(&lock->mutex, NULL);
-  pthread_cond_init(&lock->ended, &monotonic);
-  pthread_condattr_destroy(&monotonic);
+  lock->end = eventfd(0, EFD_CLOEXEC);
+  if (lock->end < 0) return status_set(STATUS_INTERNAL, "cannot start a thread: %s", strerror(errno));
   sigset_t all, before; /* signals are for the main thread */
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
   int error = pthread_create(&lock->heart, NULL, lock_beat_forever, lock);
   pthread_sigmask(SIG_SETMASK, &before, NULL);
-  if (error) return status_set(STATUS_INTERNAL, "cannot start a thread: %s", strerror(error));
-  lock->beating = true;
-  return STATUS_OK;
+  lock->beating = error == 0;
+  if (lock->beating) return STATUS_OK;
+  close(lock->end);
+  return status_set(STATUS_INTERNAL, "cannot start a thread: %s", strerror(error));
 }
 
 /* Taking a lock. */
@@ -187,7 +172,7 @@ static Status lock_probe(int file, const char *path, Suspects *suspects) {
   char text[TEXT_SIZE];
   Holding holding = lock_try_flock(file);
   for (int tries = 0; holding == HELD && tries < 10 * LINGER; tries++) {
-    lock_pause_for(0.1);
+    usleep(100000);
     holding = lock_try_flock(file);
   }
   if (holding != HELD) return lock_judge_text(path, holding, suspects);
@@ -244,7 +229,7 @@ static Status lock_watch_suspects(const Suspects *suspects) {
       "%s: left by a job on another machine (%.*s); watching for %d s to see whether it is still running\n",
       suspects->items[0].path, (int)strcspn(suspects->items[0].text, ";"), suspects->items[0].text, PATIENCE);
   for (int second = 0; second < PATIENCE; second++) {
-    lock_pause_for(1);
+    sleep(1);
     for (int i = 0; i < suspects->count; i++) {
       char text[TEXT_SIZE];
       lock_read_text(suspects->items[i].path, text);
@@ -298,13 +283,9 @@ bool lock_lost(const Lock *lock) { return lock && lock->lost; }
 void lock_release(Lock *lock) {
   if (!lock) return;
   if (lock->beating) {
-    pthread_mutex_lock(&lock->mutex);
-    lock->end = true;
-    pthread_cond_signal(&lock->ended);
-    pthread_mutex_unlock(&lock->mutex);
+    eventfd_write(lock->end, 1);
     pthread_join(lock->heart, NULL);
-    pthread_cond_destroy(&lock->ended);
-    pthread_mutex_destroy(&lock->mutex);
+    close(lock->end);
     /* An empty text: nobody holds the lock. */
     if (!lock->lost && ftruncate(lock->file, 0) != 0) lock->lost = true;
   }

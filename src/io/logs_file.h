@@ -15,7 +15,7 @@ typedef struct {
    * prefixed with the place of the row. */
   Status (*row)(void *context, int task, const double *x, double y);
   /* OPTIONAL. Told how much of the file has been read. */
-  void (*progress)(void *context, double done, double total);
+  void (*progress)(double done, double total);
 } LogsSink;
 
 /* Reads a file. Returns STATUS_INPUT, with file, line and column (CSV) or element (NetCDF), for values that

@@ -2,6 +2,7 @@
 
 #include "core/arena.h"
 #include "core/clock.h"
+#include "core/shell.h"
 #include "io/version.h"
 
 #ifdef THOMPSON_OPENBLAS
@@ -27,22 +28,6 @@ static double start; /* by clock_wall */
 static char library[256] = "none";
 static int ranks = 1;
 
-/* Prints a word, quoted if necessary, so that a shell reads it back as one word. */
-static void provenance_print_quoted(FILE *out, const char *word) {
-  static const char safe[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=+,./:@%";
-  if (*word != '\0' && word[strspn(word, safe)] == '\0') {
-    fputs(word, out);
-    return;
-  }
-  fputc('\'', out);
-  for (; *word; word++)
-    if (*word == '\'')
-      fputs("'\\''", out);
-    else
-      fputc(*word, out);
-  fputc('\'', out);
-}
-
 void provenance_set_command(int argc, char *const *argv) {
   size_t size;
   start = clock_wall();
@@ -52,7 +37,7 @@ void provenance_set_command(int argc, char *const *argv) {
   if (!out) return;
   for (int i = 0; i < argc; i++) {
     if (i > 0) fputc(' ', out);
-    provenance_print_quoted(out, argv[i]);
+    shell_print(out, argv[i]);
   }
   fclose(out);
 }
@@ -105,7 +90,7 @@ Status provenance_write(StoreFile *file, const char *title, const char *referenc
   TRY(provenance_write_history(file));
   gethostname(host, sizeof host - 1);
   TRY(store_text_attribute(file, NULL, "hostname", host));
-  TRY(store_int_attribute(file, NULL, "mpi_ranks", ranks));
+  TRY(store_int_attribute(file, "mpi_ranks", ranks));
   TRY(store_text_attribute(file, NULL, "mpi_library", library));
   TRY(store_text_attribute(file, NULL, "compiler", VERSION_COMPILER));
   TRY(store_text_attribute(file, NULL, "compiler_flags", VERSION_FLAGS));

@@ -74,7 +74,6 @@ static void store_discard_temporary(const char *temporary) {
 
 void store_release(StoreFile *file) {
   free(file->temporary);
-  free(file->path);
   free(file);
 }
 
@@ -84,10 +83,15 @@ Status store_path_check(const char *path) {
                     "'%s' contains a backslash, which NetCDF treats as a slash; use another name", path);
 }
 
-static Status store_begin(const char *path, int mode, StoreFile *file) {
-  NEW(file->path, strlen(path) + 1);
-  strcpy(file->path, path);
-  TRY(durable_begin(path, &file->temporary));
+Status store_new(const char *path, StoreFile **out) {
+  TRY(store_path_check(path));
+  TRY(memory_new((void **)out, 1, sizeof **out + strlen(path) + 1));
+  strcpy((*out)->path, path);
+  return STATUS_OK;
+}
+
+static Status store_begin(StoreFile *file, int mode) {
+  TRY(durable_begin(file->path, &file->temporary));
   errno = 0;
   return store_check(file, nc_create(file->temporary, mode, &file->ncid), "create it");
 }
@@ -95,12 +99,11 @@ static Status store_begin(const char *path, int mode, StoreFile *file) {
 Status store_create(const char *path, StoreFormat format, StoreFile **out) {
   StoreFile *file;
   *out = NULL;
-  TRY(store_path_check(path));
-  NEW(file, 1);
+  TRY(store_new(path, &file));
   file->format = format;
   file->defining = true;
   const Status status =
-      store_begin(path, NC_CLOBBER | (format == STORE_CLASSIC ? NC_64BIT_DATA : NC_NETCDF4), file);
+      store_begin(file, NC_CLOBBER | (format == STORE_CLASSIC ? NC_64BIT_DATA : NC_NETCDF4));
   if (status == STATUS_OK) {
     *out = file;
   } else {
@@ -115,7 +118,7 @@ Status store_commit(StoreFile *file) {
   Status status = store_check(file, nc_close(file->ncid), "write it");
   if (status == STATUS_OK) status = store_check(file, store_seal(file->temporary), "write it");
   if (status == STATUS_OK)
-    status = durable_publish(file->temporary, file->path);
+    status = durable_publish(file->temporary, file->path, true);
   else
     store_discard_temporary(file->temporary);
   store_release(file);
@@ -236,42 +239,32 @@ Status store_variable(StoreFile *file, const char *name, StoreType type, int ran
                                        : STATUS_OK;
 }
 
-/* Enters define mode and finds the variable that an attribute belongs to. */
-static Status attribute_owner(StoreFile *file, const char *variable, int *id) {
+/* Writes values[count], which are in memory as in the file. */
+static Status store_put_attribute(StoreFile *file, const char *variable, const char *name, nc_type type,
+                                  size_t count, const void *values) {
+  int id = NC_GLOBAL;
   TRY(store_enter_define_mode(file));
-  *id = NC_GLOBAL;
-  if (!variable) return STATUS_OK;
-  return store_check(file, nc_inq_varid(file->ncid, variable, id), "find the variable '%s'", variable);
+  if (variable)
+    TRY(store_check(file, nc_inq_varid(file->ncid, variable, &id), "find the variable '%s'", variable));
+  return store_check(file, nc_put_att(file->ncid, id, name, type, count, values), "write the attribute '%s'",
+                     name);
 }
 
 Status store_text_attribute(StoreFile *file, const char *variable, const char *name, const char *value) {
-  int id;
-  TRY(attribute_owner(file, variable, &id));
-  int code = nc_put_att_text(file->ncid, id, name, strlen(value), value);
-  return store_check(file, code, "write the attribute '%s'", name);
+  return store_put_attribute(file, variable, name, NC_CHAR, strlen(value), value);
 }
 
-Status store_real_attribute(StoreFile *file, const char *variable, const char *name, double value) {
-  int id;
-  TRY(attribute_owner(file, variable, &id));
-  int code = nc_put_att_double(file->ncid, id, name, NC_DOUBLE, 1, &value);
-  return store_check(file, code, "write the attribute '%s'", name);
+Status store_real_attribute(StoreFile *file, const char *name, double value) {
+  return store_put_attribute(file, NULL, name, NC_DOUBLE, 1, &value);
 }
 
-Status store_int_attribute(StoreFile *file, const char *variable, const char *name, int64_t value) {
-  int id;
-  TRY(attribute_owner(file, variable, &id));
-  long long wide = value;
-  int code = nc_put_att_longlong(file->ncid, id, name, NC_INT64, 1, &wide);
-  return store_check(file, code, "write the attribute '%s'", name);
+Status store_int_attribute(StoreFile *file, const char *name, int64_t value) {
+  return store_put_attribute(file, NULL, name, NC_INT64, 1, &value);
 }
 
 Status store_bytes_attribute(StoreFile *file, const char *variable, const char *name, int count,
                              const signed char *values) {
-  int id;
-  TRY(attribute_owner(file, variable, &id));
-  int code = nc_put_att_schar(file->ncid, id, name, NC_BYTE, (size_t)count, values);
-  return store_check(file, code, "write the attribute '%s'", name);
+  return store_put_attribute(file, variable, name, NC_BYTE, (size_t)count, values);
 }
 
 static Status store_check_put(StoreFile *file, int variable, int code) {

@@ -55,10 +55,11 @@ Status store_plain_place(StoreFile *file, int count, const int *ids, uint64_t *o
 char *store_temporary(const StoreFile *file);
 /* Writes values[count] at byte `offset` of the file that `fd` is open on; messages call it `path`. */
 Status store_plain_write(int fd, const char *path, uint64_t offset, size_t count, const double *values);
-/* Writes an attribute; `variable` NULL means global. */
+/* Writes a global attribute. */
+Status store_real_attribute(StoreFile *file, const char *name, double value);
+Status store_int_attribute(StoreFile *file, const char *name, int64_t value);
+/* Writes an attribute of a variable; `variable` NULL means global. */
 Status store_text_attribute(StoreFile *file, const char *variable, const char *name, const char *value);
-Status store_real_attribute(StoreFile *file, const char *variable, const char *name, double value);
-Status store_int_attribute(StoreFile *file, const char *variable, const char *name, int64_t value);
 Status store_bytes_attribute(StoreFile *file, const char *variable, const char *name, int count,
                              const signed char *values);
 /* Writes a whole variable, or the hyperslab start[rank], count[rank]. `data` has the type of the variable. */
@@ -106,16 +107,14 @@ Status store_get_int64s_part(StoreFile *file, const char *name, const size_t *st
 Status store_get_floats(StoreFile *file, const char *name, float *out);
 Status store_get_int64s(StoreFile *file, const char *name, int64_t *out);
 Status store_get_bytes(StoreFile *file, const char *name, signed char *out);
-/* Reads a text attribute into allocated memory; free() *out. */
-Status store_get_text_attribute(StoreFile *file, const char *variable, const char *name, char **out);
-Status store_get_real_attribute(StoreFile *file, const char *variable, const char *name, double *out);
-Status store_get_int_attribute(StoreFile *file, const char *variable, const char *name, int64_t *out);
+/* Reads a global attribute: a text into allocated memory, free() *out; or one number. */
+Status store_get_text_attribute(StoreFile *file, const char *name, char **out);
+Status store_get_real_attribute(StoreFile *file, const char *name, double *out);
+Status store_get_int_attribute(StoreFile *file, const char *name, int64_t *out);
 
-/* Writes a text file in the same way (temporary name, fsync, rename). */
-Status store_write_text(const char *path, const char *text);
-/* Writes likewise, but keeps a file that is already at `path`, or that another process puts there
- * meanwhile. */
-Status store_write_text_first(const char *path, const char *text);
+/* Writes a text file in the same way (temporary name, fsync, rename). Unless `replace`, keeps a file that is
+ * already at `path`, or that another process puts there meanwhile. */
+Status store_write_text(const char *path, const char *text, bool replace);
 /* Reads a whole regular file of at most `limit` bytes as NUL-terminated text; free() it. A longer one is
  * STATUS_INPUT, and is never held in memory as a whole. */
 Status store_read_text(const char *path, size_t limit, char **out, size_t *size);

@@ -4,9 +4,7 @@
 #include "core/memory.h"
 #include "io/store_internal.h"
 
-#include <errno.h>
 #include <netcdf.h>
-#include <stdio.h>
 #include <string.h>
 
 enum { TAG_DIMENSION = 10, TAG_VARIABLE = 11, TAG_ATTRIBUTE = 12 };
@@ -170,14 +168,10 @@ static Status walk_header(Walk *walk, const char *path, uint64_t *end) {
   return STATUS_OK;
 }
 
-Status store_classic_check(const char *path, uint64_t *end) {
-  Walk walk = {.stream = fopen(path, "rb")};
-  if (!walk.stream) return status_set(STATUS_FILE, "cannot read %s: %s", path, strerror(errno));
-  fseeko(walk.stream, 0, SEEK_END);
-  walk.size = (uint64_t)ftello(walk.stream);
-  rewind(walk.stream);
+Status store_classic_check(const char *path, FILE *stream, uint64_t size, uint64_t *end) {
+  Walk walk = {.stream = stream, .size = size};
+  rewind(stream);
   Status status = walk_header(&walk, path, end);
-  fclose(walk.stream);
   free(walk.dimensions);
   return status;
 }

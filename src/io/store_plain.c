@@ -6,7 +6,6 @@
 #include "io/store_internal.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <hdf5.h>
 #include <netcdf.h>
 #include <string.h>

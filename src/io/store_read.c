@@ -24,29 +24,24 @@ bool store_has_dimension(StoreFile *file, const char *name) {
 
 Status store_dimension_length(StoreFile *file, const char *name, size_t *length) {
   int id;
-  if (!store_has_dimension(file, name))
+  if (nc_inq_dimid(file->ncid, name, &id) != NC_NOERR)
     return status_set(STATUS_INPUT, "%s has no dimension '%s'", file->path, name);
-  TRY(store_check(file, nc_inq_dimid(file->ncid, name, &id), "find the dimension '%s'", name));
   return store_check(file, nc_inq_dimlen(file->ncid, id, length), "read the dimension '%s'", name);
 }
 
-/* A variable to read: its id, external type and rank. */
+/* A variable to read, with its shape. */
 typedef struct {
-  int id, rank;
+  int id, rank, dimensions[NC_MAX_VAR_DIMS];
+  size_t lengths[NC_MAX_VAR_DIMS];
   nc_type type;
 } Variable;
 
-static Status store_read_find(StoreFile *file, const char *name, Variable *variable) {
-  if (!store_has_variable(file, name))
+static Status store_read_find(StoreFile *file, const char *name, Variable *out) {
+  if (nc_inq_varid(file->ncid, name, &out->id) != NC_NOERR)
     return status_set(STATUS_INPUT, "%s has no variable '%s'", file->path, name);
-  TRY(store_check(file, nc_inq_varid(file->ncid, name, &variable->id), "find the variable '%s'", name));
-  int code = nc_inq_var(file->ncid, variable->id, NULL, &variable->type, &variable->rank, NULL, NULL);
-  return store_check(file, code, "inspect the variable '%s'", name);
-}
-
-static Status find_dimensions(StoreFile *file, const char *name, const Variable *variable,
-                              int dimensions[NC_MAX_VAR_DIMS]) {
-  int code = nc_inq_vardimid(file->ncid, variable->id, dimensions);
+  int code = nc_inq_var(file->ncid, out->id, NULL, &out->type, &out->rank, out->dimensions, NULL);
+  for (int axis = 0; code == NC_NOERR && axis < out->rank; axis++)
+    code = nc_inq_dimlen(file->ncid, out->dimensions[axis], &out->lengths[axis]);
   return store_check(file, code, "inspect the variable '%s'", name);
 }
 
@@ -99,16 +94,11 @@ static Status store_check_chunk(StoreFile *file, const char *name, const Variabl
 
 Status store_shape(StoreFile *file, const char *name, int rank, size_t *lengths) {
   Variable variable;
-  int dimensions[NC_MAX_VAR_DIMS];
-  size_t found[NC_MAX_VAR_DIMS];
   TRY(store_read_find(file, name, &variable));
-  TRY(find_dimensions(file, name, &variable, dimensions));
+  const size_t *found = variable.lengths;
   bool same = variable.rank == rank;
-  for (int axis = 0; axis < variable.rank; axis++) {
-    int code = nc_inq_dimlen(file->ncid, dimensions[axis], &found[axis]);
-    TRY(store_check(file, code, "inspect the variable '%s'", name));
-    same = same && (lengths[axis] == SIZE_MAX || lengths[axis] == found[axis]);
-  }
+  for (int axis = 0; same && axis < rank; axis++)
+    same = lengths[axis] == SIZE_MAX || lengths[axis] == found[axis];
   if (!same) {
     char expected_text[128], found_text[128];
     store_print_shape(rank, lengths, sizeof expected_text, expected_text);
@@ -126,12 +116,11 @@ Status store_shape(StoreFile *file, const char *name, int rank, size_t *lengths)
 }
 
 bool store_axis_is(StoreFile *file, const char *name, int axis, const char *dimension) {
-  int id, rank, dimensions[NC_MAX_VAR_DIMS];
+  Variable variable;
   char found[NC_MAX_NAME + 1];
-  return nc_inq_varid(file->ncid, name, &id) == NC_NOERR &&
-         nc_inq_varndims(file->ncid, id, &rank) == NC_NOERR && axis < rank &&
-         nc_inq_vardimid(file->ncid, id, dimensions) == NC_NOERR &&
-         nc_inq_dimname(file->ncid, dimensions[axis], found) == NC_NOERR && strcmp(found, dimension) == 0;
+  return store_read_find(file, name, &variable) == STATUS_OK && axis < variable.rank &&
+         nc_inq_dimname(file->ncid, variable.dimensions[axis], found) == NC_NOERR &&
+         strcmp(found, dimension) == 0;
 }
 
 /* Prints names of dimensions as "(component, dim)". */
@@ -145,15 +134,13 @@ static void store_print_dimensions(int rank, const char *const *names, size_t si
 Status store_axes(StoreFile *file, const char *name, int rank, const char *const *names) {
   enum { MOST = 4 };
   Variable variable;
-  int dimensions[NC_MAX_VAR_DIMS];
   char found[MOST][NC_MAX_NAME + 1], found_text[128], expected_text[128];
   const char *found_names[MOST];
   bool same = true;
   TRY(store_read_find(file, name, &variable));
   ASSERT(variable.rank == rank && rank <= MOST);
-  TRY(find_dimensions(file, name, &variable, dimensions));
   for (int axis = 0; axis < rank; axis++) {
-    int code = nc_inq_dimname(file->ncid, dimensions[axis], found[axis]);
+    int code = nc_inq_dimname(file->ncid, variable.dimensions[axis], found[axis]);
     TRY(store_check(file, code, "inspect the variable '%s'", name));
     found_names[axis] = found[axis];
     same = same && strcmp(found[axis], names[axis]) == 0;
@@ -191,19 +178,6 @@ static Status store_find_numbers(StoreFile *file, const char *name, bool integer
 
 bool store_has_attribute(StoreFile *file, const char *name) { return has_attribute(file, NC_GLOBAL, name); }
 
-static Status count_elements(StoreFile *file, const char *name, const Variable *variable, size_t *count) {
-  int dimensions[NC_MAX_VAR_DIMS];
-  TRY(find_dimensions(file, name, variable, dimensions));
-  *count = 1;
-  for (int axis = 0; axis < variable->rank; axis++) {
-    size_t length;
-    int code = nc_inq_dimlen(file->ncid, dimensions[axis], &length);
-    TRY(store_check(file, code, "inspect the variable '%s'", name));
-    *count *= length;
-  }
-  return STATUS_OK;
-}
-
 /* Finds the value that means "missing" in a variable of reals: its _FillValue, or the library's default. The
  * library accepts a _FillValue of any length and type in a classic file, so that is checked here. */
 static Status store_missing_value(StoreFile *file, const char *name, const Variable *variable,
@@ -224,89 +198,73 @@ static Status store_missing_value(StoreFile *file, const char *name, const Varia
   return STATUS_OK;
 }
 
-/* Runs one read call of the library. A value that does not fit is reported by the library, not trapped. */
-#define READ(file, name, call)                                                                               \
-  do {                                                                                                       \
-    fenv_t environment_;                                                                                     \
-    feholdexcept(&environment_);                                                                             \
-    errno = 0;                                                                                               \
-    int code_ = (call);                                                                                      \
-    fesetenv(&environment_);                                                                                 \
-    TRY(store_check(file, code_, "read the variable '%s'", name));                                           \
-  } while (0)
-
 /* Replaces missing values by NaN. */
-static Status mark_missing(StoreFile *file, const char *name, const Variable *variable, size_t count,
+static Status mark_missing(StoreFile *file, const char *name, const Variable *variable, const size_t *count,
                            double *values) {
   double missing = NAN;
+  size_t elements = 1;
   if (!is_real(variable->type)) return STATUS_OK;
   TRY(store_missing_value(file, name, variable, &missing));
-  for (size_t i = 0; i < count; i++)
+  for (int axis = 0; axis < variable->rank; axis++) elements *= count[axis];
+  for (size_t i = 0; i < elements; i++)
     if (values[i] == missing) values[i] = NAN;
   return STATUS_OK;
 }
 
-Status store_get_doubles(StoreFile *file, const char *name, double *out) {
+/* Reads the hyperslab start[rank], count[rank] as `type`; the whole variable if `start` is NULL. A value that
+ * does not fit is reported by the library, not trapped. */
+static Status store_read_values(StoreFile *file, const char *name, StoreType type, const size_t *start,
+                                const size_t *count, void *out) {
+  static const size_t origin[NC_MAX_VAR_DIMS];
   Variable variable;
-  size_t count;
-  TRY(store_find_numbers(file, name, false, &variable));
-  READ(file, name, nc_get_var_double(file->ncid, variable.id, out));
-  TRY(count_elements(file, name, &variable, &count));
-  return mark_missing(file, name, &variable, count, out);
+  fenv_t environment;
+  int code;
+  TRY(store_find_numbers(file, name, type == STORE_INT64 || type == STORE_BYTE, &variable));
+  if (!start) start = origin, count = variable.lengths;
+  feholdexcept(&environment);
+  errno = 0;
+  switch (type) {
+  case STORE_FLOAT: code = nc_get_vara_float(file->ncid, variable.id, start, count, out); break;
+  case STORE_INT64: code = nc_get_vara_longlong(file->ncid, variable.id, start, count, out); break;
+  case STORE_BYTE: code = nc_get_vara_schar(file->ncid, variable.id, start, count, out); break;
+  default: code = nc_get_vara_double(file->ncid, variable.id, start, count, out); break;
+  }
+  fesetenv(&environment);
+  TRY(store_check(file, code, "read the variable '%s'", name));
+  return type == STORE_DOUBLE ? mark_missing(file, name, &variable, count, out) : STATUS_OK;
+}
+
+Status store_get_doubles(StoreFile *file, const char *name, double *out) {
+  return store_read_values(file, name, STORE_DOUBLE, NULL, NULL, out);
 }
 
 Status store_get_doubles_part(StoreFile *file, const char *name, const size_t *start, const size_t *count,
                               double *out) {
-  Variable variable;
-  size_t elements = 1;
-  TRY(store_find_numbers(file, name, false, &variable));
-  READ(file, name, nc_get_vara_double(file->ncid, variable.id, start, count, out));
-  for (int axis = 0; axis < variable.rank; axis++) elements *= count[axis];
-  return mark_missing(file, name, &variable, elements, out);
+  return store_read_values(file, name, STORE_DOUBLE, start, count, out);
 }
 
 Status store_get_floats(StoreFile *file, const char *name, float *out) {
-  Variable variable;
-  TRY(store_find_numbers(file, name, false, &variable));
-  READ(file, name, nc_get_var_float(file->ncid, variable.id, out));
-  return STATUS_OK;
+  return store_read_values(file, name, STORE_FLOAT, NULL, NULL, out);
 }
 
 Status store_get_int64s(StoreFile *file, const char *name, int64_t *out) {
-  Variable variable;
-  TRY(store_find_numbers(file, name, true, &variable));
   _Static_assert(sizeof(long long) == sizeof *out, "NetCDF reads 64-bit integers as long long");
-  READ(file, name, nc_get_var_longlong(file->ncid, variable.id, (long long *)out));
-  return STATUS_OK;
+  return store_read_values(file, name, STORE_INT64, NULL, NULL, out);
 }
 
 Status store_get_int64s_part(StoreFile *file, const char *name, const size_t *start, const size_t *count,
                              int64_t *out) {
-  Variable variable;
-  TRY(store_find_numbers(file, name, true, &variable));
-  READ(file, name, nc_get_vara_longlong(file->ncid, variable.id, start, count, (long long *)out));
-  return STATUS_OK;
+  return store_read_values(file, name, STORE_INT64, start, count, out);
 }
 
 Status store_get_bytes(StoreFile *file, const char *name, signed char *out) {
-  Variable variable;
-  TRY(store_find_numbers(file, name, true, &variable));
-  READ(file, name, nc_get_var_schar(file->ncid, variable.id, out));
-  return STATUS_OK;
+  return store_read_values(file, name, STORE_BYTE, NULL, NULL, out);
 }
 
-/* Finds an attribute; `variable` NULL means global. */
-static Status find_attribute(StoreFile *file, const char *variable, const char *name, int *owner,
-                             nc_type *type, size_t *length) {
-  *owner = NC_GLOBAL;
-  if (variable) {
-    Variable found;
-    TRY(store_read_find(file, variable, &found));
-    *owner = found.id;
-  }
-  if (nc_inq_att(file->ncid, *owner, name, type, length) != NC_NOERR)
-    return status_set(STATUS_INPUT, "%s has no attribute '%s%s%s'", file->path, variable ? variable : "",
-                      variable ? ":" : "", name);
+/* Finds an attribute of the file. */
+static Status find_attribute(StoreFile *file, const char *name, nc_type *type, size_t *length) {
+  if (nc_inq_att(file->ncid, NC_GLOBAL, name, type, length) != NC_NOERR)
+    return status_set(STATUS_INPUT, "%s has no attribute '%s'", file->path, name);
   if (*length > file->size)
     return status_set(STATUS_INPUT, "%s: the attribute '%s' has %zu values, but the file has %ju bytes",
                       file->path, name, *length, (uintmax_t)file->size);
@@ -314,9 +272,10 @@ static Status find_attribute(StoreFile *file, const char *variable, const char *
 }
 
 /* Reads an attribute of the netCDF-4 type string, as some Python programs write it. */
-static Status get_string_attribute(StoreFile *file, int owner, const char *name, char **out) {
+static Status get_string_attribute(StoreFile *file, const char *name, char **out) {
   char *text = NULL;
-  TRY(store_check(file, nc_get_att_string(file->ncid, owner, name, &text), "read the attribute '%s'", name));
+  TRY(store_check(file, nc_get_att_string(file->ncid, NC_GLOBAL, name, &text), "read the attribute '%s'",
+                  name));
   const size_t length = text ? strlen(text) : 0;
   const Status status = memory_new((void **)out, length + 1, 1);
   if (status == STATUS_OK && length > 0) memcpy(*out, text, length);
@@ -324,18 +283,17 @@ static Status get_string_attribute(StoreFile *file, int owner, const char *name,
   return status;
 }
 
-Status store_get_text_attribute(StoreFile *file, const char *variable, const char *name, char **out) {
-  int owner;
+Status store_get_text_attribute(StoreFile *file, const char *name, char **out) {
   nc_type type;
   size_t length;
   *out = NULL;
-  TRY(find_attribute(file, variable, name, &owner, &type, &length));
-  if (type == NC_STRING && length == 1) return get_string_attribute(file, owner, name, out);
+  TRY(find_attribute(file, name, &type, &length));
+  if (type == NC_STRING && length == 1) return get_string_attribute(file, name, out);
   if (type != NC_CHAR)
     return status_set(STATUS_INPUT, "%s: the attribute '%s' is not text", file->path, name);
   NEW(*out, length + 1);
   Status status =
-      store_check(file, nc_get_att_text(file->ncid, owner, name, *out), "read the attribute '%s'", name);
+      store_check(file, nc_get_att_text(file->ncid, NC_GLOBAL, name, *out), "read the attribute '%s'", name);
   if (status != STATUS_OK) {
     free(*out);
     *out = NULL;
@@ -343,29 +301,27 @@ Status store_get_text_attribute(StoreFile *file, const char *variable, const cha
   return status;
 }
 
-/* Finds an attribute that is one number. */
-static Status store_find_number_attribute(StoreFile *file, const char *variable, const char *name,
-                                          bool integer_only, int *owner) {
+/* Checks that an attribute is one number. */
+static Status store_check_number(StoreFile *file, const char *name, bool integer_only) {
   nc_type type;
   size_t length;
-  TRY(find_attribute(file, variable, name, owner, &type, &length));
+  TRY(find_attribute(file, name, &type, &length));
   if (length != 1 || (!is_integer(type) && (integer_only || !is_real(type))))
     return status_set(STATUS_INPUT, "%s: the attribute '%s' is not a single %s", file->path, name,
                       integer_only ? "integer" : "number");
   return STATUS_OK;
 }
 
-Status store_get_real_attribute(StoreFile *file, const char *variable, const char *name, double *out) {
-  int owner;
-  TRY(store_find_number_attribute(file, variable, name, false, &owner));
-  return store_check(file, nc_get_att_double(file->ncid, owner, name, out), "read the attribute '%s'", name);
+Status store_get_real_attribute(StoreFile *file, const char *name, double *out) {
+  TRY(store_check_number(file, name, false));
+  return store_check(file, nc_get_att_double(file->ncid, NC_GLOBAL, name, out), "read the attribute '%s'",
+                     name);
 }
 
-Status store_get_int_attribute(StoreFile *file, const char *variable, const char *name, int64_t *out) {
-  int owner;
-  TRY(store_find_number_attribute(file, variable, name, true, &owner));
+Status store_get_int_attribute(StoreFile *file, const char *name, int64_t *out) {
+  TRY(store_check_number(file, name, true));
   long long value = 0;
-  TRY(store_check(file, nc_get_att_longlong(file->ncid, owner, name, &value), "read the attribute '%s'",
+  TRY(store_check(file, nc_get_att_longlong(file->ncid, NC_GLOBAL, name, &value), "read the attribute '%s'",
                   name));
   *out = value;
   return STATUS_OK;

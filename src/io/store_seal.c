@@ -32,8 +32,7 @@ static Status digest_stream(FILE *stream, uint64_t size, char out[DIGEST_SIZE], 
   return digest_end(&digest, out);
 }
 
-/* Finds the length of an open stream and rewinds it; returns false on failure. */
-static bool store_stream_length(FILE *stream, uint64_t *size) {
+bool store_stream_length(FILE *stream, uint64_t *size) {
   if (fseeko(stream, 0, SEEK_END) != 0) return false;
   off_t end = ftello(stream);
   *size = (uint64_t)end;
@@ -54,39 +53,31 @@ int store_seal(const char *path) {
   return good ? 0 : errno != 0 ? errno : EIO;
 }
 
-Status store_seal_verify(const char *path, bool *sealed) {
-  FILE *stream = fopen(path, "rb");
-  if (!stream) return status_set(STATUS_FILE, "cannot read %s: %s", path, strerror(errno));
-  uint64_t size;
+Status store_seal_verify(const char *path, FILE *stream, uint64_t size, bool *sealed) {
   char tail[SEAL_SIZE], digest[DIGEST_SIZE];
-  *sealed = store_stream_length(stream, &size) && size >= SEAL_SIZE &&
-            fseeko(stream, -SEAL_SIZE, SEEK_END) == 0 && fread(tail, 1, SEAL_SIZE, stream) == SEAL_SIZE &&
-            memcmp(tail, mark, 8) == 0;
-  bool whole = !*sealed || fseeko(stream, 0, SEEK_SET) == 0;
-  Status status = STATUS_OK;
-  if (*sealed && whole) {
-    status = digest_stream(stream, size - SEAL_SIZE, digest, &whole);
-    whole = whole && memcmp(tail + 8, digest, DIGEST_SIZE - 1) == 0;
-  }
-  fclose(stream);
-  if (whole || status != STATUS_OK) return status;
+  bool whole;
+  *sealed = size >= SEAL_SIZE && fseeko(stream, -SEAL_SIZE, SEEK_END) == 0 &&
+            fread(tail, 1, SEAL_SIZE, stream) == SEAL_SIZE && memcmp(tail, mark, 8) == 0;
+  if (!*sealed) return STATUS_OK;
+  rewind(stream);
+  TRY(digest_stream(stream, size - SEAL_SIZE, digest, &whole));
+  if (whole && memcmp(tail + 8, digest, DIGEST_SIZE - 1) == 0) return STATUS_OK;
   return status_set(STATUS_INPUT, "%s is damaged: its checksum does not match its content", path);
 }
 
 /* Returns whether the last `length` bytes are padding: the netCDF library pads a classic file that is written
  * without fill values to a whole page, with zeros. */
-static bool is_padding(const char *path, uint64_t size, size_t length) {
+static bool is_padding(FILE *stream, uint64_t size, size_t length) {
   char tail[SEAL_SIZE];
-  FILE *stream = fopen(path, "rb");
-  bool zeros = stream && size % PAGE == 0 && fseeko(stream, -(off_t)length, SEEK_END) == 0 &&
+  bool zeros = size % PAGE == 0 && fseeko(stream, -(off_t)length, SEEK_END) == 0 &&
                fread(tail, 1, length, stream) == length;
   for (size_t i = 0; i < length && zeros; i++) zeros = tail[i] == 0;
-  if (stream) fclose(stream);
   return zeros;
 }
 
-Status store_seal_check_tail(const char *path, uint64_t size, uint64_t end) {
-  if (size <= end || size - end > SEAL_SIZE || is_padding(path, size, (size_t)(size - end))) return STATUS_OK;
+Status store_seal_check_tail(const char *path, FILE *stream, uint64_t size, uint64_t end) {
+  if (size <= end || size - end > SEAL_SIZE || is_padding(stream, size, (size_t)(size - end)))
+    return STATUS_OK;
   return status_set(STATUS_INPUT, "%s is damaged: the last %ju bytes, after its data, are not a checksum",
                     path, (uintmax_t)(size - end));
 }

@@ -119,9 +119,9 @@ static Status agents_reserve_features(thompson_agents *self, size_t room) {
 static int agents_chunk_length(thompson_agents *self, int m, const int *ids, bool draws) {
   const thompson_posterior *posterior = self->posterior;
   const Agent *first = &self->agent[ids[0]];
-  const bool even =
-      draws && (posterior->rule.ops->needs & RULE_NEEDS_MOMENTS ||
-                !sampler_has_moments(posterior->method, posterior->prior->mixture, &posterior->likelihood));
+  const bool even = draws && (posterior->rule.ops->needs & RULE_NEEDS_MOMENTS ||
+                              !sampler_has_moments(posterior->method, posterior->prior->mixture,
+                                                   likelihood_is_conjugate(&posterior->likelihood)));
   int length = 0;
   self->chunk++;
   for (; length < m && length < self->width; length++) {
@@ -338,7 +338,7 @@ thompson_status thompson_agents_probabilities(thompson_agents *self, int m, cons
 
 static Status agents_draw_chunk(thompson_agents *self, int length, const int *ids, int draws, double *theta) {
   thompson_posterior *posterior = self->posterior;
-  const size_t d = (size_t)posterior->d, lanes = (size_t)length * (size_t)draws;
+  const int lanes = length * draws;
   History history;
   TRY(agents_load_chunk(self, length, ids, &history));
   const RngLanes rng = {.key = posterior->key,
@@ -347,8 +347,7 @@ static Status agents_draw_chunk(thompson_agents *self, int length, const int *id
                         .runs = self->run,
                         .rounds = self->round};
   sampler_sample(&posterior->rule.sampler, &history, rng, draws, posterior->rule.theta, self->fallbacks);
-  for (size_t n = 0; n < lanes; n++)
-    for (size_t i = 0; i < d; i++) theta[n * d + i] = posterior->rule.theta[i * lanes + n];
+  dataset_transpose(posterior->d, lanes, posterior->rule.theta, theta);
   return agents_end_chunk(self, length, ids);
 }
 

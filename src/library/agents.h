@@ -28,7 +28,6 @@ struct thompson_agents {
   double *features; /* [K, d, B] */
   double *probability; /* [B, K], stored after the features */
   uint32_t run[AGENTS_CHUNK], round[AGENTS_CHUNK]; /* they name the random streams */
-  int arm[AGENTS_CHUNK];
   int64_t fallbacks[AGENTS_CHUNK];
 };
 

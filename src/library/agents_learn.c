@@ -89,8 +89,5 @@ thompson_status thompson_agents_learn_prior(thompson_agents *self, thompson_prio
   if (status == STATUS_OK) status = agents_learn_prior(&(*out)->memory, self, &(*out)->prior);
   if (status == STATUS_OK) library_prior_share(*out);
   if (status == STATUS_OK) status = agents_replace_prior(self, &(*out)->prior);
-  if (status == STATUS_OK) return THOMPSON_OK;
-  thompson_prior_close(*out);
-  *out = NULL;
-  return (thompson_status)status;
+  return library_finish_prior(status, out);
 }

@@ -16,9 +16,13 @@ struct thompson_prior {
  * STATUS_INPUT calls the array `name`. */
 Status library_check(const char *name, size_t count, const double *values);
 
-/* Creates a prior for the caller to fill; library_prior_share then allows threads to share it. */
+/* Creates a prior for the caller to fill. */
 Status library_prior_new(thompson_prior **out);
+/* Allows threads to share a prior that has been filled; a second call does nothing. Samplers that use the
+ * prior are created after it. */
 void library_prior_share(thompson_prior *self);
+/* Finishes a call that makes a prior: shares it or, after a failure, frees it and sets *out to NULL. */
+thompson_status library_finish_prior(Status status, thompson_prior **out);
 
 /* How HDF5 reported errors before. */
 typedef struct {

@@ -28,7 +28,7 @@ Status posterior_begin_sampler(thompson_posterior *self, int draws) {
   Rule rule;
   TRY(rule_create(&memory, self->method, &setup, 0, self->propensity, &rule));
   library_swap_arenas(&self->sampler_memory, &memory);
-  rule.memory = rule.sampler.memory = &self->sampler_memory;
+  rule.sampler.memory = &self->sampler_memory;
   rule.first_run = 0;
   self->rule = rule;
   if (!self->method->observe) return STATUS_OK;
@@ -43,11 +43,10 @@ Status posterior_begin_sampler(thompson_posterior *self, int draws) {
 }
 
 Status posterior_begin_propensity(thompson_posterior *self) {
-  const bool before = self->propensity;
-  if (before) return STATUS_OK;
+  if (self->propensity) return STATUS_OK;
   self->propensity = true;
   Status status = posterior_begin_sampler(self, self->rule.sampler.setup.draws);
-  if (status != STATUS_OK) self->propensity = before;
+  self->propensity = status == STATUS_OK;
   return status;
 }
 
@@ -98,20 +97,6 @@ static Status library_find_methods(thompson_posterior *self, const char *sampler
   return STATUS_OK;
 }
 
-/* Joins the keys of the rules and of the sampler into one table. */
-static Status library_join_keys(thompson_posterior *self, const ConfigKey **out) {
-  const ConfigKey *const parts[] = {rule_keys(), sampler_keys(self->method)};
-  ConfigKey *keys;
-  int count = 0;
-  for (int p = 0; p < 2; p++)
-    for (const ConfigKey *key = parts[p]; key->name; key++) count++;
-  ALLOCATE(&self->memory, keys, count + 1);
-  *out = keys;
-  for (int p = 0; p < 2; p++)
-    for (const ConfigKey *key = parts[p]; key->name; key++) *keys++ = *key;
-  return STATUS_OK;
-}
-
 static Status library_read_discount(thompson_posterior *self, const char *text) {
   char *end = NULL;
   self->discount = text ? strtod(text, &end) : 1;
@@ -123,8 +108,9 @@ static Status library_read_discount(thompson_posterior *self, const char *text) 
 /* Reads the options: the noise belongs to the likelihood, the discount to what was learned, and all others to
  * the rule and the sampler. */
 static Status library_read_options(thompson_posterior *self, LibraryOptions *options) {
+  enum { KEYS = 32 };
   const char *noise = library_take_option(options, "noise");
-  const ConfigKey *keys;
+  ConfigKey *keys;
   char *end;
   if (noise && self->likelihood.ops->self_concordance > 0)
     return status_set(STATUS_INPUT,
@@ -134,7 +120,9 @@ static Status library_read_options(thompson_posterior *self, LibraryOptions *opt
   if (noise && (end == noise || *end || !(self->likelihood.noise >= 1e-12 && self->likelihood.noise <= 1e6)))
     return status_set(STATUS_INPUT, "option noise=%s; allowed: a number from 1e-12 to 1e6", noise);
   TRY(library_read_discount(self, library_take_option(options, "discount")));
-  TRY(library_join_keys(self, &keys));
+  ALLOCATE(&self->memory, keys, KEYS);
+  config_join_keys(rule_keys(), NULL, KEYS, keys);
+  config_join_keys(sampler_keys(self->method), NULL, KEYS, keys);
   return config_options(&self->memory, "options", keys, options->count, options->text, &self->options);
 }
 
@@ -330,7 +318,7 @@ static Status library_judge_draws(thompson_posterior *self, int m) {
 static Status library_posterior_draw(thompson_posterior *self, int m) {
   if (m < 1) return status_set(STATUS_INPUT, "%d draws requested; at least 1 is needed", m);
   if (m > self->rule.sampler.setup.draws) TRY(posterior_begin_sampler(self, m));
-  const RngLanes rng = {.key = self->key, .draws = (uint32_t)m, .lanes = (uint32_t)m, .round = self->round};
+  const RngLanes rng = rng_lanes(self->key, 0, 1, m, self->round);
   sampler_sample(&self->rule.sampler, &self->history, rng, m, self->rule.theta, &self->fallbacks);
   self->round++;
   return library_judge_draws(self, m);
@@ -338,9 +326,7 @@ static Status library_posterior_draw(thompson_posterior *self, int m) {
 
 thompson_status thompson_draw(thompson_posterior *self, int m, double *theta) {
   Status status = library_posterior_draw(self, m);
-  const size_t d = (size_t)self->d;
-  for (size_t n = 0; n < (size_t)m && status == STATUS_OK; n++)
-    for (size_t i = 0; i < d; i++) theta[n * d + i] = self->rule.theta[i * (size_t)m + n];
+  if (status == STATUS_OK) dataset_transpose(self->d, m, self->rule.theta, theta);
   return (thompson_status)status;
 }
 

@@ -1,8 +1,8 @@
 /* Priors of the library: from files, samples and arrays. */
 #include "core/tick.h"
 #include "library/library.h"
-#include "model/prior/contamination.h"
 #include "model/prior/fit_keys.h"
+#include "model/prior/training_samples.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -17,6 +17,7 @@ Status library_prior_new(thompson_prior **out) {
 
 void library_prior_share(thompson_prior *self) {
   pthread_mutexattr_t attributes;
+  if (self->prior.turn) return;
   pthread_mutexattr_init(&attributes);
   pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_RECURSIVE); /* some samplers contain another */
   pthread_mutex_init(&self->turn, &attributes);
@@ -24,8 +25,7 @@ void library_prior_share(thompson_prior *self) {
   self->prior.turn = &self->turn;
 }
 
-/* Finishes a call that makes a prior: shares it or, after a failure, frees it and sets *out to NULL. */
-static thompson_status library_finish_prior(Status status, thompson_prior **out) {
+thompson_status library_finish_prior(Status status, thompson_prior **out) {
   if (status == STATUS_OK) {
     library_prior_share(*out);
   } else {
@@ -76,8 +76,7 @@ static Status library_fit_prior(const double *theta, int n, int d, const char *n
   TRY(library_read_seed(library_take_option(&options, "seed"), &seed));
   TRY(fit_of_options("options", options.count, options.text, seed, &fit));
   ALLOCATE(&scratch, samples.theta, (size_t)n * (size_t)d);
-  for (size_t row = 0; row < (size_t)n; row++)
-    for (size_t i = 0; i < (size_t)d; i++) samples.theta[i * (size_t)n + row] = theta[row * (size_t)d + i];
+  dataset_transpose(n, d, theta, samples.theta);
   TRY(samples_check_spread("theta", &samples));
   TRY(contaminate(&fit, &samples));
   prior_settle(family, &fit, d);
@@ -164,8 +163,7 @@ static Status library_sample_prior(const Prior *prior, int m, uint64_t seed, dou
   pthread_mutex_lock(prior->turn);
   prior->ops->sample(prior, &rng, lanes);
   pthread_mutex_unlock(prior->turn);
-  for (size_t n = 0; n < (size_t)m; n++)
-    for (size_t i = 0; i < d; i++) theta[n * d + i] = lanes[i * (size_t)m + n];
+  dataset_transpose(prior->d, m, lanes, theta);
   return STATUS_OK;
 }
 

@@ -11,12 +11,22 @@
 
 enum { SAVED_FORMAT = 1 };
 
+/* What is counted for each agent: its variable in the file, and the largest value. */
+enum { OBSERVATIONS, CHOICES, ROUND, LIVES, COUNTS };
+static const struct {
+  const char *name, *text;
+  int64_t most;
+} counts[COUNTS] = {[OBSERVATIONS] = {"observations", "observations so far", INT_MAX},
+                    [CHOICES] = {"choices", "choices since the agent was told to forget", INT_MAX},
+                    [ROUND] = {"random_round", "position in the stream of random numbers", UINT32_MAX},
+                    [LIVES] = {"lives", "number of times the agent was told to forget", UINT32_MAX}};
+
 typedef struct {
   const char *kind; /* posterior | agents */
   const char *sampler, *likelihood, *options;
   int64_t seed, fallbacks;
   size_t count; /* agents */
-  int64_t *observations, *choices, *round, *lives; /* [count] */
+  int64_t *counts[COUNTS]; /* [count] */
   size_t size; /* doubles of evidence per agent; 0: observations are kept instead */
   double *evidence; /* [count, size] */
   size_t rows; /* of all agents, one agent after the other */
@@ -26,16 +36,8 @@ typedef struct {
 /* ---- write */
 
 static Status library_put_counts(StoreFile *file, const Saved *saved, int agent) {
-  const struct {
-    const char *name, *text;
-    const int64_t *values;
-  } counts[] = {{"observations", "observations so far", saved->observations},
-                {"choices", "choices since the agent was told to forget", saved->choices},
-                {"random_round", "position in the stream of random numbers", saved->round},
-                {"lives", "number of times the agent was told to forget", saved->lives}};
-  for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
-    TRY(store_write(file, counts[i].name, STORE_INT64, 1, &agent, counts[i].text, NULL, counts[i].values));
-  }
+  for (int i = 0; i < COUNTS; i++)
+    TRY(store_write(file, counts[i].name, STORE_INT64, 1, &agent, counts[i].text, NULL, saved->counts[i]));
   return STATUS_OK;
 }
 
@@ -59,13 +61,13 @@ static Status library_put_rows(StoreFile *file, const Saved *saved, int d) {
 static Status library_put_saved(StoreFile *file, const Saved *saved, const Prior *prior) {
   int agent;
   TRY(prior_put(prior, file));
-  TRY(store_int_attribute(file, NULL, "saved_format", SAVED_FORMAT));
+  TRY(store_int_attribute(file, "saved_format", SAVED_FORMAT));
   TRY(store_text_attribute(file, NULL, "saved", saved->kind));
   TRY(store_text_attribute(file, NULL, "sampler", saved->sampler));
   TRY(store_text_attribute(file, NULL, "likelihood", saved->likelihood));
   TRY(store_text_attribute(file, NULL, "options", saved->options));
-  TRY(store_int_attribute(file, NULL, "seed", saved->seed));
-  TRY(store_int_attribute(file, NULL, "fallbacks", saved->fallbacks));
+  TRY(store_int_attribute(file, "seed", saved->seed));
+  TRY(store_int_attribute(file, "fallbacks", saved->fallbacks));
   if (saved->count == 0) return STATUS_OK;
   TRY(store_dimension(file, "agent", saved->count, &agent));
   TRY(library_put_counts(file, saved, agent));
@@ -102,19 +104,16 @@ static Status library_gather_evidence(Arena *memory, const thompson_posterior *s
 thompson_status thompson_posterior_save(const thompson_posterior *self, const char *path) {
   SCRATCH_ARENA(memory);
   Saved saved = library_saved_head("posterior", self);
-  int64_t observations = self->history.rounds, choices = self->choices, round = self->round,
-          lives = self->lives;
+  int64_t values[COUNTS] = {[OBSERVATIONS] = self->history.rounds,
+                            [CHOICES] = self->choices,
+                            [ROUND] = self->round,
+                            [LIVES] = self->lives};
   saved.count = 1, saved.x = self->x, saved.y = self->y;
   saved.rows = (size_t)thompson_observation_count(self);
-  saved.observations = &observations, saved.choices = &choices, saved.round = &round, saved.lives = &lives;
+  for (int i = 0; i < COUNTS; i++) saved.counts[i] = &values[i];
   Status status = self->forgets ? library_gather_evidence(&memory, self, &saved) : STATUS_OK;
   if (status == STATUS_OK) status = library_write_saved(path, &saved, self);
   return (thompson_status)status;
-}
-
-static Status library_allocate_counts(Arena *memory, Saved *saved) {
-  ALLOCATE_ARRAYS(memory, saved->count, saved->observations, saved->choices, saved->round, saved->lives);
-  return STATUS_OK;
 }
 
 static Status library_allocate_rows(Arena *memory, Saved *saved, int d) {
@@ -127,11 +126,11 @@ static Status library_allocate_rows(Arena *memory, Saved *saved, int d) {
 static Status library_gather_agents(Arena *memory, const thompson_agents *self, Saved *saved) {
   const size_t d = (size_t)self->posterior->d;
   saved->count = (size_t)self->count, saved->size = (size_t)self->size, saved->evidence = self->evidence;
-  TRY(library_allocate_counts(memory, saved));
+  for (int i = 0; i < COUNTS; i++) ALLOCATE(memory, saved->counts[i], saved->count);
   for (int i = 0; i < self->count; i++) {
     const Agent *agent = &self->agent[i];
-    saved->observations[i] = agent->observations, saved->choices[i] = agent->choices;
-    saved->round[i] = agent->round, saved->lives[i] = 0;
+    saved->counts[OBSERVATIONS][i] = agent->observations, saved->counts[CHOICES][i] = agent->choices;
+    saved->counts[ROUND][i] = agent->round;
     saved->rows += saved->size > 0 ? 0 : (size_t)agent->observations;
   }
   TRY(library_allocate_rows(memory, saved, self->posterior->d));
@@ -160,7 +159,7 @@ static Status library_refuse_damaged(StoreFile *file, const char *what) {
 
 static Status library_get_text(StoreFile *file, Arena *memory, const char *name, const char **out) {
   char *text;
-  TRY(store_get_text_attribute(file, NULL, name, &text));
+  TRY(store_get_text_attribute(file, name, &text));
   Status status = arena_print(memory, out, "%s", text);
   free(text);
   return status;
@@ -172,7 +171,7 @@ static Status library_get_head(StoreFile *file, Arena *memory, Saved *saved) {
   if (!store_has_attribute(file, "saved_format"))
     return status_set(STATUS_INPUT, "%s has no saved %s: it lacks the attribute 'saved_format'",
                       store_path(file), saved->kind);
-  TRY(store_get_int_attribute(file, NULL, "saved_format", &format));
+  TRY(store_get_int_attribute(file, "saved_format", &format));
   if (format > SAVED_FORMAT)
     return status_set(STATUS_INPUT,
                       "%s was written by a later version: its format is %lld, this one reads %d",
@@ -184,33 +183,26 @@ static Status library_get_head(StoreFile *file, Arena *memory, Saved *saved) {
   TRY(library_get_text(file, memory, "sampler", &saved->sampler));
   TRY(library_get_text(file, memory, "likelihood", &saved->likelihood));
   TRY(library_get_text(file, memory, "options", &saved->options));
-  TRY(store_get_int_attribute(file, NULL, "fallbacks", &saved->fallbacks));
-  return store_get_int_attribute(file, NULL, "seed", &saved->seed);
+  TRY(store_get_int_attribute(file, "fallbacks", &saved->fallbacks));
+  return store_get_int_attribute(file, "seed", &saved->seed);
 }
 
 static Status library_get_counts(StoreFile *file, Arena *memory, Saved *saved) {
   TRY(store_dimension_length(file, "agent", &saved->count));
   if (saved->count > INT_MAX) return library_refuse_damaged(file, "the number of agents");
-  TRY(library_allocate_counts(memory, saved));
-  const struct {
-    const char *name;
-    int64_t *values, most;
-  } counts[] = {{"observations", saved->observations, INT_MAX},
-                {"choices", saved->choices, INT_MAX},
-                {"random_round", saved->round, UINT32_MAX},
-                {"lives", saved->lives, UINT32_MAX}};
-  for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+  for (int i = 0; i < COUNTS; i++) ALLOCATE(memory, saved->counts[i], saved->count);
+  for (int i = 0; i < COUNTS; i++) {
     TRY(store_shape(file, counts[i].name, 1, &saved->count));
-    TRY(store_get_int64s(file, counts[i].name, counts[i].values));
+    TRY(store_get_int64s(file, counts[i].name, saved->counts[i]));
     for (size_t n = 0; n < saved->count; n++)
-      if (counts[i].values[n] < 0 || counts[i].values[n] > counts[i].most)
+      if (saved->counts[i][n] < 0 || saved->counts[i][n] > counts[i].most)
         return library_refuse_damaged(file, counts[i].name);
   }
   return STATUS_OK;
 }
 
 static Status library_get_rows(StoreFile *file, Arena *memory, size_t d, Saved *saved) {
-  for (size_t i = 0; i < saved->count; i++) saved->rows += (size_t)saved->observations[i];
+  for (size_t i = 0; i < saved->count; i++) saved->rows += (size_t)saved->counts[OBSERVATIONS][i];
   if (saved->rows == 0) return STATUS_OK;
   if (saved->rows > INT_MAX) return library_refuse_damaged(file, "the number of observations");
   size_t shape[] = {saved->rows, d};
@@ -263,13 +255,13 @@ static Status library_restore_posterior(const Saved *saved, const thompson_prior
   if (saved->size != (self->forgets ? history_state(&self->history) : 0))
     return status_set(STATUS_INPUT, "its evidence does not match its options");
   TRY(posterior_check(self, (int)saved->rows, saved->x, saved->y));
-  self->lives = (uint32_t)*saved->lives;
+  self->lives = (uint32_t)*saved->counts[LIVES];
   TRY(posterior_begin_sampler(self, 1));
   if (self->forgets)
-    history_load(&self->history, 0, (int)*saved->observations, saved->evidence);
+    history_load(&self->history, 0, (int)*saved->counts[OBSERVATIONS], saved->evidence);
   else
     TRY(posterior_observe(self, (int)saved->rows, saved->x, saved->y));
-  self->round = (uint32_t)*saved->round, self->choices = (int)*saved->choices;
+  self->round = (uint32_t)*saved->counts[ROUND], self->choices = (int)*saved->counts[CHOICES];
   self->fallbacks = saved->fallbacks;
   return STATUS_OK;
 }
@@ -287,9 +279,9 @@ static Status library_restore_agents(const Saved *saved, const thompson_prior *p
   if (saved->size > 0) memcpy(self->evidence, saved->evidence, saved->count * saved->size * sizeof(double));
   for (size_t i = 0, row = 0; i < saved->count; i++) {
     Agent *agent = &self->agent[i];
-    agent->choices = (int)saved->choices[i], agent->round = (uint32_t)saved->round[i];
-    if (saved->size > 0) agent->observations = (int)saved->observations[i];
-    for (; saved->size == 0 && agent->observations < saved->observations[i]; row++)
+    agent->choices = (int)saved->counts[CHOICES][i], agent->round = (uint32_t)saved->counts[ROUND][i];
+    if (saved->size > 0) agent->observations = (int)saved->counts[OBSERVATIONS][i];
+    for (; saved->size == 0 && agent->observations < saved->counts[OBSERVATIONS][i]; row++)
       TRY(agents_add_row(self, agent, saved->x + row * d, saved->y[row]));
   }
   return STATUS_OK;
@@ -311,19 +303,13 @@ static Status library_open_saved(const char *path, thompson_prior **prior, thomp
 thompson_status thompson_posterior_open(const char *path, thompson_prior **prior, thompson_posterior **out) {
   *out = NULL;
   Status status = library_open_saved(path, prior, out, NULL);
-  if (status == STATUS_OK) return THOMPSON_OK;
-  thompson_posterior_free(*out);
-  thompson_prior_close(*prior);
-  *out = NULL, *prior = NULL;
-  return (thompson_status)status;
+  if (status != STATUS_OK) thompson_posterior_free(*out), *out = NULL;
+  return library_finish_prior(status, prior);
 }
 
 thompson_status thompson_agents_open(const char *path, thompson_prior **prior, thompson_agents **out) {
   *out = NULL;
   Status status = library_open_saved(path, prior, NULL, out);
-  if (status == STATUS_OK) return THOMPSON_OK;
-  thompson_agents_free(*out);
-  thompson_prior_close(*prior);
-  *out = NULL, *prior = NULL;
-  return (thompson_status)status;
+  if (status != STATUS_OK) thompson_agents_free(*out), *out = NULL;
+  return library_finish_prior(status, prior);
 }

@@ -1,6 +1,8 @@
 /* Moments, mode weights and ranks. */
 #include "metric/draws.h"
 
+#include "io/dataset.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -49,27 +51,20 @@ static Mixture metric_mode_view(const Mixture *modes, int c) {
 }
 
 /* Computes fraction[C] of the points x[d, n] that belong to each component: a point belongs to the first
- * component that reaches its largest density. work[2 n] is scratch. */
+ * component that reaches its largest density. work[3 n] is scratch. */
 static void metric_mode_fractions(const Mixture *modes, int n, const double *x, double *work,
                                   double *fraction) {
-  double *best = work, *density = work + n;
-  for (int i = 0; i < n; i++) best[i] = -INFINITY;
+  double *best = work, *which = best + n, *density = which + n;
+  for (int i = 0; i < n; i++) best[i] = -INFINITY, which[i] = 0;
   for (int c = 0; c < modes->components; c++) {
-    Mixture alone = metric_mode_view(modes, c);
+    const Mixture alone = metric_mode_view(modes, c);
     mixture_log_density(&alone, n, x, density);
-    for (int i = 0; i < n; i++) best[i] = density[i] > best[i] ? density[i] : best[i];
+    fraction[c] = 0;
+    for (int i = 0; i < n; i++)
+      if (density[i] > best[i]) best[i] = density[i], which[i] = c;
   }
-  for (int c = 0; c < modes->components; c++) {
-    int count = 0;
-    Mixture alone = metric_mode_view(modes, c);
-    mixture_log_density(&alone, n, x, density);
-    for (int i = 0; i < n; i++) {
-      if (density[i] != best[i]) continue;
-      best[i] = INFINITY; /* taken */
-      count++;
-    }
-    fraction[c] = (double)count / n;
-  }
+  for (int i = 0; i < n; i++) fraction[(int)which[i]]++;
+  for (int c = 0; c < modes->components; c++) fraction[c] /= n;
 }
 
 double metric_mode_weight_error(const Mixture *modes, int n, const double *x, int m, const double *y,
@@ -120,8 +115,7 @@ Status metric_distinct(int d, int n, const double *x, double *out) {
   double *points; /* [n, d] */
   size_t bytes = (size_t)d * sizeof *x, distinct = 0;
   ALLOCATE(&scratch, points, (size_t)n * (size_t)d);
-  for (size_t k = 0; k < (size_t)n; k++)
-    for (size_t i = 0; i < (size_t)d; i++) points[k * (size_t)d + i] = x[i * (size_t)n + k];
+  dataset_transpose(d, n, x, points);
   qsort_r(points, (size_t)n, bytes, metric_compare_points, &bytes);
   for (size_t k = 0; k < (size_t)n; k++)
     distinct += k == 0 || memcmp(points + k * (size_t)d, points + (k - 1) * (size_t)d, bytes) != 0;

@@ -17,11 +17,11 @@ double metric_covariance_error(int d, const double *covariance_x, const double *
 
 /* Returns the total variation, 1/2 sum_c |p_c - q_c|, between the fractions p of x and q of y that belong to
  * each component of `modes`: a point belongs to the component with the largest w_c N(theta; mu_c, Sigma_c).
- * work[2 max(n, m) + 2 C] is scratch. */
+ * work[3 max(n, m) + 2 C] is scratch. */
 double metric_mode_weight_error(const Mixture *modes, int n, const double *x, int m, const double *y,
                                 double *work);
 
-/* Returns the largest of these fractions of x. work[2 n + C] is scratch. */
+/* Returns the largest of these fractions of x. work[3 n + C] is scratch. */
 double metric_largest_mode(const Mixture *modes, int n, const double *x, double *work);
 
 /* Returns the total variation between fractions p and q; metric_largest returns the largest fraction. */

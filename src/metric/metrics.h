@@ -52,7 +52,7 @@ typedef struct {
 
 /* Returns how many doubles a metric needs as scratch. */
 static inline size_t metric_work(int d, int points, int modes) {
-  return (size_t)d * (size_t)(d + 1) + 2 * (size_t)points + 2 * (size_t)modes;
+  return (size_t)d * (size_t)(d + 1) + 3 * (size_t)points + 2 * (size_t)modes;
 }
 
 /* Computes *out, the metric. Returns STATUS_INPUT if a point is not finite and the metric notices. */

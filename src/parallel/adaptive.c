@@ -104,24 +104,10 @@ static void adaptive_decide_wave(Adaptive *adaptive, int setting, const Moments 
   for (int p = study->target_paired ? 1 : 0; p < policies; p++) {
     double se = moments_se(moments[p]);
     if (isnan(se)) se = INFINITY; /* not all values are finite */
-    if (moments[p].n > 1 && (isnan(at->se) || se > at->se)) at->se = se, at->policy = p;
+    if (moments[p].n > 1 && (isnan(at->se) || se > at->se)) at->se = se;
   }
   at->wanted = runs_next_wave(&study->runs, at->seen, at->se);
   at->ended = at->wanted == at->seen;
-}
-
-/* Reads the new blocks of one setting; each rank reads a share, and rank 0 gets them all. */
-static Status adaptive_gather_wave(const Parallel *parallel, signed char *state, Adaptive *adaptive,
-                                   int setting, bool strict, Moments *wave) {
-  const AdaptiveSetting *at = &adaptive->settings[setting];
-  int policies = adaptive->study->file->policy_count;
-  Status status = STATUS_OK;
-  for (int k = at->seen; k < at->wanted && status == STATUS_OK; k++)
-    if ((k + setting) % parallel->size == parallel->rank)
-      status = adaptive_read_block(adaptive, state, setting, k, strict, wave + (k - at->seen) * policies);
-  TRY(parallel_agree(parallel, status));
-  return parallel_collect(parallel, 0, wave,
-                          (size_t)(at->wanted - at->seen) * (size_t)policies * sizeof *wave);
 }
 
 /* Reports that the setting ended because of failures, short of its target. */
@@ -138,13 +124,20 @@ static void adaptive_report_no_error(const Adaptive *adaptive, int setting) {
           study->target_paired ? study->file->policies[0].label : "");
 }
 
+/* Reads the new blocks of one setting, a share on each rank; if they are finished, rank 0 decides. */
 static Status adaptive_look_at_setting(const Parallel *parallel, signed char *state, Adaptive *adaptive,
                                        int setting, bool strict) {
   SCRATCH_ARENA(scratch);
   const AdaptiveSetting *at = &adaptive->settings[setting];
+  const int policies = adaptive->study->file->policy_count, moments = (at->wanted - at->seen) * policies;
+  Status status = STATUS_OK;
   Moments *wave;
-  ALLOCATE(&scratch, wave, (at->wanted - at->seen) * adaptive->study->file->policy_count);
-  TRY(adaptive_gather_wave(parallel, state, adaptive, setting, strict, wave));
+  ALLOCATE(&scratch, wave, moments);
+  for (int k = at->seen; k < at->wanted && status == STATUS_OK; k++)
+    if ((k + setting) % parallel->size == parallel->rank)
+      status = adaptive_read_block(adaptive, state, setting, k, strict, wave + (k - at->seen) * policies);
+  TRY(parallel_agree(parallel, status));
+  parallel_collect(parallel, wave, (size_t)moments * sizeof *wave);
   if (!adaptive_wave_is_finished(adaptive->study, state, setting, at->seen, at->wanted) || parallel->rank > 0)
     return STATUS_OK;
   adaptive_decide_wave(adaptive, setting, wave);

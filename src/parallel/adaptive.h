@@ -24,7 +24,6 @@ typedef struct {
   int seen; /* blocks that the standard errors include */
   bool ended; /* `wanted` is final */
   double se; /* the largest of any policy, after `seen` blocks; NaN: none yet, or none possible */
-  int policy; /* the policy that has it */
 } AdaptiveSetting;
 
 typedef struct {

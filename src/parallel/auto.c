@@ -262,8 +262,8 @@ static Status auto_put_choice(const AutoChoice *choice, const Prior *prior, Stor
     used += (size_t)snprintf(names + used, sizeof names - used, "%s%s with %s", c ? ", " : "",
                              candidates[c].family, candidates[c].sampler);
   TRY(store_text_attribute(file, NULL, "auto_candidates", names));
-  TRY(store_int_attribute(file, NULL, "auto_chosen", choice->chosen));
-  TRY(store_int_attribute(file, NULL, "auto_tasks", choice->tasks));
+  TRY(store_int_attribute(file, "auto_chosen", choice->chosen));
+  TRY(store_int_attribute(file, "auto_tasks", choice->tasks));
   return auto_put_table(choice, file);
 }
 

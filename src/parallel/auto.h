@@ -4,7 +4,7 @@
 #pragma once
 
 #include "model/history/likelihood.h"
-#include "model/prior/fit_source.h"
+#include "model/prior/prior.h"
 #include "parallel/parallel.h"
 #include "parallel/progress.h"
 #include "study/candidates.h"

@@ -31,12 +31,7 @@ static Status auto_tasks_allocate(Arena *memory, int d, int n, const Likelihood 
 }
 
 static RngLanes auto_tasks_streams(const AutoTasks *self, uint32_t round) {
-  const uint32_t lanes = (uint32_t)self->n;
-  return (RngLanes){.key = rng_key(self->seed, RNG_AUTO),
-                    .run = self->replicate * lanes,
-                    .round = round,
-                    .draws = 1,
-                    .lanes = lanes};
+  return rng_lanes(rng_key(self->seed, RNG_AUTO), self->replicate * (uint32_t)self->n, self->n, 1, round);
 }
 
 /* Observes one round of every task. */
@@ -83,12 +78,8 @@ static Status auto_tasks_halve_evidence(const double *entry, int k, double *work
   const size_t d = (size_t)out->d, n = (size_t)out->n, at = (size_t)k;
   double *matrix = work, *basis = matrix + d * d, *eigenvalue = basis + d * d, *noise = eigenvalue + d;
   const double *moment = entry + d * (d + 1) / 2;
-  Rng rng = rng_of_lane(&(RngLanes){.key = rng_key(out->seed, RNG_AUTO),
-                                    .run = out->replicate * (uint32_t)n,
-                                    .round = 1,
-                                    .draws = 1,
-                                    .lanes = (uint32_t)n},
-                        (uint32_t)k);
+  const RngLanes streams = auto_tasks_streams(out, 1);
+  Rng rng = rng_of_lane(&streams, (uint32_t)k);
   for (size_t i = 0, e = 0; i < d; i++)
     for (size_t j = 0; j <= i; j++, e++) matrix[i * d + j] = matrix[j * d + i] = entry[e];
   TRY(linalg_eigen((int)d, matrix, basis, eigenvalue));
@@ -209,10 +200,7 @@ Status auto_tasks_score(const AutoTasks *self, const Prior *prior, const char *n
   for (int s = 0; s < self->sizes; s++) {
     for (int k = history.rounds; k < self->size[s]; k++)
       history_record(&history, NULL, self->phi + (size_t)k * column, self->reward + k * n);
-    const RngLanes rng = {.key = rng_key(self->seed, RNG_AGENT),
-                          .round = (uint32_t)self->size[s],
-                          .draws = (uint32_t)draws,
-                          .lanes = (uint32_t)(n * draws)};
+    const RngLanes rng = rng_lanes(rng_key(self->seed, RNG_AGENT), 0, n, draws, (uint32_t)self->size[s]);
     const double start = clock_cpu();
     sampler_sample(&sampler, &history, rng, draws, theta, fallbacks);
     *seconds += (clock_cpu() - start) / (self->sizes * n * draws);

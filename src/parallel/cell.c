@@ -84,7 +84,7 @@ static Status cell_sum_fit_seconds(const Study *study, const char *directory, in
       fprintf(stderr, "thompson: %s; the time of its fit is left out\n", status_message());
       continue;
     }
-    if (store_get_real_attribute(file, NULL, "seconds_fit", &value) == STATUS_OK) sum += value, fitted++;
+    if (store_get_real_attribute(file, "seconds_fit", &value) == STATUS_OK) sum += value, fitted++;
   }
   *seconds = fitted ? sum : NAN;
   return STATUS_OK;

@@ -12,19 +12,11 @@
 
 enum { PATH_SIZE = 4096 };
 
-static Status checkpoint_path(size_t size, char *path, const char *directory, const char *name) {
-  int length = snprintf(path, size, "%s/%s", directory, name);
-  if (length < 0 || (size_t)length >= size)
-    return status_set(STATUS_FILE, "%s: the path is too long", directory);
-  return STATUS_OK;
-}
-
-/* Makes a folder and its parents, like mkdir -p. */
+/* Makes a folder, whose path is shorter than PATH_SIZE, and its parents, like mkdir -p. */
 static Status checkpoint_make_folder(const char *path) {
   char part[PATH_SIZE];
   for (size_t i = 1; i <= strlen(path); i++) {
     if (path[i] != '/' && path[i] != '\0') continue;
-    if (i >= sizeof part) return status_set(STATUS_FILE, "%s: the path is too long", path);
     memcpy(part, path, i);
     part[i] = '\0';
     if (mkdir(part, 0777) != 0 && errno != EEXIST)
@@ -36,35 +28,18 @@ static Status checkpoint_make_folder(const char *path) {
   return STATUS_OK;
 }
 
-/* Refuses a folder that holds a different study. */
-static Status checkpoint_compare_study(const char *directory, const Study *study) {
-  SCOPED(char *, old, memory_free_text);
-  char difference[1024];
-  TRY(checkpoint_study(directory, &old));
-  if (!config_first_difference(old, study->file->resolved, sizeof difference, difference)) return STATUS_OK;
-  return status_set(STATUS_RESUME, "%s holds another study; %s; use -o for another folder, or --overwrite",
-                    directory, difference);
-}
-
-/* Prepares the folder of a new or unfinished study, with everything that belongs in it. If several shards
- * begin at once, one of them writes the study. */
-static Status checkpoint_prepare_folder(const char *directory, const Study *study, bool exists) {
-  char path[PATH_SIZE];
-  TRY(checkpoint_path(sizeof path, path, directory, "tasks"));
-  TRY(checkpoint_make_folder(path));
-  TRY(checkpoint_path(sizeof path, path, directory, "priors"));
-  TRY(checkpoint_make_folder(path));
-  TRY(checkpoint_path(sizeof path, path, directory, "study.yaml"));
-  return exists ? STATUS_OK : store_write_text_first(path, study->file->resolved);
-}
-
-/* Refuses a new study in a folder that already holds one, and explains what to do: only the study in the
- * folder can continue there. */
-static Status checkpoint_refuse_study(const char *directory, const Study *study) {
+/* Refuses a folder that holds a different study or, if the study is to be new, any study, and explains what
+ * to do: only the study in the folder can continue there. */
+static Status checkpoint_compare_study(const char *directory, const Study *study, bool fresh) {
   SCOPED(char *, old, memory_free_text);
   char difference[1024] = "";
   TRY(checkpoint_study(directory, &old));
-  if (!config_first_difference(old, study->file->resolved, sizeof difference, difference))
+  const bool same = !config_first_difference(old, study->file->resolved, sizeof difference, difference);
+  if (same && !fresh) return STATUS_OK;
+  if (!fresh)
+    return status_set(STATUS_RESUME, "%s holds another study; %s; use -o for another folder, or --overwrite",
+                      directory, difference);
+  if (same)
     return status_set(STATUS_FILE,
                       "%s already holds this study; use --resume to continue it, --overwrite to replace it, "
                       "or -o for another folder",
@@ -75,6 +50,18 @@ static Status checkpoint_refuse_study(const char *directory, const Study *study)
                     directory, difference);
 }
 
+/* Prepares the folder of a new or unfinished study, with everything that belongs in it. If several shards
+ * begin at once, one of them writes the study. */
+static Status checkpoint_prepare_folder(const char *directory, const Study *study, bool exists) {
+  char path[PATH_SIZE];
+  snprintf(path, sizeof path, "%s/tasks", directory);
+  TRY(checkpoint_make_folder(path));
+  snprintf(path, sizeof path, "%s/priors", directory);
+  TRY(checkpoint_make_folder(path));
+  snprintf(path, sizeof path, "%s/study.yaml", directory);
+  return exists ? STATUS_OK : store_write_text(path, study->file->resolved, false);
+}
+
 /* Finds whether the folder holds a study. STATUS_FILE when it does but must not, and when it holds something
  * that this program must not touch. The search for work comes first, because a shard that begins meanwhile
  * writes the study before any work. */
@@ -83,14 +70,14 @@ static Status checkpoint_inspect_folder(const char *directory, const Study *stud
   char path[PATH_SIZE], work[PATH_SIZE];
   TRY(folder_check(directory));
   TRY(folder_find_work(directory, sizeof work, work));
-  TRY(checkpoint_path(sizeof path, path, directory, "study.yaml"));
+  snprintf(path, sizeof path, "%s/study.yaml", directory);
   *exists = access(path, F_OK) == 0;
   if (!*exists && work[0] != '\0')
     return status_set(
         STATUS_FILE,
         "%s holds %s but no study.yaml to identify it; move it away, or use -o for another folder", directory,
         work);
-  return *exists && mode == CHECKPOINT_FRESH ? checkpoint_refuse_study(directory, study) : STATUS_OK;
+  return *exists && mode == CHECKPOINT_FRESH ? checkpoint_compare_study(directory, study, true) : STATUS_OK;
 }
 
 /* Removes the study in the folder. Its study.yaml must be as this program writes it, with every value filled
@@ -117,7 +104,7 @@ static Status checkpoint_check_own_files(const char *directory, const Study *stu
   SCRATCH_ARENA(scratch);
   Former former;
   Finished finished;
-  TRY(checkpoint_compare_study(directory, study));
+  TRY(checkpoint_compare_study(directory, study, false));
   TRY(former_read(&scratch, directory, study, &former));
   TRY(folder_make_room(directory, "prior_samples.nc", study->file->sha256));
   return finished_open(&scratch, directory, study, alone, &finished);
@@ -127,6 +114,8 @@ Status checkpoint_open(const char *directory, const Study *study, CheckpointMode
                        Lock **lock) {
   bool exists;
   *lock = NULL;
+  if (strlen(directory) > PATH_SIZE - 512) /* room for the names of files */
+    return status_set(STATUS_FILE, "%s: the path is too long", directory);
   TRY(checkpoint_make_folder(directory));
   TRY(checkpoint_inspect_folder(directory, study, mode, &exists));
   TRY(lock_take(directory, shard, lock));
@@ -144,7 +133,7 @@ Status checkpoint_open(const char *directory, const Study *study, CheckpointMode
 
 Status checkpoint_study(const char *directory, char **text) {
   char path[PATH_SIZE];
-  TRY(checkpoint_path(sizeof path, path, directory, "study.yaml"));
+  snprintf(path, sizeof path, "%s/study.yaml", directory);
   if (access(directory, F_OK) != 0)
     return status_set(STATUS_FILE, "cannot read %s: %s", directory, strerror(errno));
   if (access(path, F_OK) != 0)

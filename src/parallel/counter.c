@@ -64,35 +64,27 @@ void counter_destroy(Counters *counters) {
   free(counters);
 }
 
-/* Fetches a counter into *before, then adds *amount to it. With several ranks *before is valid only after
- * counter_flush_host. */
-static void counter_fetch_and_add(Counters *counters, int host, int index, const int64_t *amount,
-                                  int64_t *before) {
-  if (counters->alone) {
-    *before = counters->alone[index];
-    counters->alone[index] += *amount;
-  } else {
-    MPI_Fetch_and_op(amount, before, MPI_INT64_T, counter_rank_of_host(counters, host), index, MPI_SUM,
-                     counters->window);
-  }
-}
-
-static void counter_flush_host(Counters *counters, int host) {
-  if (!counters->alone) MPI_Win_flush(counter_rank_of_host(counters, host), counters->window);
-}
-
 int64_t counter_add(Counters *counters, int index, int64_t amount) {
-  int64_t before;
-  counter_fetch_and_add(counters, 0, index, &amount, &before);
-  counter_flush_host(counters, 0);
-  return before;
+  CounterStop stop = {.host = 0, .index = index, .change = amount};
+  counter_exchange(counters, 1, &stop);
+  return stop.now - amount;
 }
 
 void counter_exchange(Counters *counters, int count, CounterStop *stops) {
-  for (int k = 0; k < count; k++)
-    counter_fetch_and_add(counters, stops[k].host, stops[k].index, &stops[k].change, &stops[k].now);
-  for (int k = 0; k < count; k++)
-    if (k + 1 == count || stops[k + 1].host != stops[k].host) counter_flush_host(counters, stops[k].host);
+  for (int k = 0; k < count; k++) {
+    CounterStop *stop = &stops[k];
+    if (counters->alone) {
+      stop->now = counters->alone[stop->index];
+      counters->alone[stop->index] += stop->change;
+    } else {
+      MPI_Fetch_and_op(&stop->change, &stop->now, MPI_INT64_T, counter_rank_of_host(counters, stop->host),
+                       stop->index, MPI_SUM, counters->window);
+    }
+  }
+  /* With several ranks `now` is valid only after this. */
+  for (int k = 0; k < count && !counters->alone; k++)
+    if (k + 1 == count || stops[k + 1].host != stops[k].host)
+      MPI_Win_flush(counter_rank_of_host(counters, stops[k].host), counters->window);
   for (int k = 0; k < count; k++) stops[k].now += stops[k].change;
 }
 

@@ -14,7 +14,7 @@ enum { ARM, REWARD, PROPENSITY, KEPT };
 /* A log that is being written. */
 typedef struct {
   const Study *study;
-  Problem problem;
+  const Problem *problem;
   StoreFile *file;
   int x, run, round, kept[KEPT]; /* variables */
   size_t event; /* number of the next event */
@@ -62,7 +62,7 @@ Status events_check(const Study *study) {
 static Status events_define_variables(EventWriter *writer, size_t events, const char *setting,
                                       const char *policy) {
   const Study *study = writer->study;
-  const Problem *problem = &writer->problem;
+  const Problem *problem = writer->problem;
   StoreFile *file = writer->file;
   const bool context = problem->per_arm;
   int dimension[3], along = 0;
@@ -75,7 +75,7 @@ static Status events_define_variables(EventWriter *writer, size_t events, const 
   TRY(store_text_attribute(file, NULL, "policy", policy));
   TRY(store_text_attribute(file, NULL, "likelihood", problem->likelihood.ops->name));
   if (likelihood_is_conjugate(&problem->likelihood))
-    TRY(store_real_attribute(file, NULL, "noise", problem->likelihood.noise));
+    TRY(store_real_attribute(file, "noise", problem->likelihood.noise));
   TRY(store_variable(file, context ? "context" : "features", STORE_DOUBLE, along, dimension,
                      context ? "context, the same for all arms" : "features of each arm", "1", &writer->x));
   TRY(store_variable(file, "arm", STORE_INT, 1, dimension, "arm that was played, counted from 0", "1",
@@ -100,15 +100,15 @@ static void events_copy_round(const EventWriter *writer, const World *world, siz
 /* Writes the contexts or features of consecutive runs: all rounds at once if the buffer has room, or else
  * those of a single run in pieces that fit. */
 static Status events_write_world(EventWriter *writer, World *world) {
-  const size_t rounds = (size_t)writer->problem.rounds, runs = (size_t)world->runs,
+  const size_t rounds = (size_t)writer->problem->rounds, runs = (size_t)world->runs,
                room = writer->room / writer->entry / runs, span = room < rounds ? room : rounds;
-  const size_t features = writer->problem.per_arm ? 0 : (size_t)writer->problem.arms;
+  const size_t features = writer->problem->per_arm ? 0 : (size_t)writer->problem->arms;
   for (size_t k = 0, begin = 0; k < rounds; k++) {
     world_advance(world, (uint32_t)k + 1);
     events_copy_round(writer, world, span, k - begin);
     if (k + 1 < rounds && k + 1 - begin < span) continue;
     const size_t start[3] = {writer->event + begin}, many = runs * (k + 1 - begin),
-                 d = (size_t)writer->problem.d;
+                 d = (size_t)writer->problem->d;
     TRY(store_put_part(writer->file, writer->x, start,
                        features ? (size_t[]){many, features, d} : (size_t[]){many, d}, writer->buffer));
     begin = k + 1;
@@ -117,13 +117,13 @@ static Status events_write_world(EventWriter *writer, World *world) {
 }
 
 static Status events_put_integers(const EventWriter *writer, int variable, size_t start) {
-  return store_put_part(writer->file, variable, &start, &(size_t){(size_t)writer->problem.rounds},
+  return store_put_part(writer->file, variable, &start, &(size_t){(size_t)writer->problem->rounds},
                         writer->integers);
 }
 
 /* Writes what the finished task holds of run b. */
 static Status events_write_run(const EventWriter *writer, const Task *task, const TaskResult *result, int b) {
-  const size_t rounds = (size_t)writer->problem.rounds, start = writer->event + (size_t)b * rounds;
+  const size_t rounds = (size_t)writer->problem->rounds, start = writer->event + (size_t)b * rounds;
   const double *kept[KEPT];
   for (int i = 0; i < KEPT; i++)
     kept[i] =
@@ -139,28 +139,24 @@ static Status events_write_run(const EventWriter *writer, const Task *task, cons
 }
 
 static Status events_write_task_result(EventWriter *writer, const Task *task, const TaskResult *result) {
-  const size_t rounds = (size_t)writer->problem.rounds, fitting = writer->room / writer->entry / rounds;
+  const size_t rounds = (size_t)writer->problem->rounds, fitting = writer->room / writer->entry / rounds;
   const int most = fitting > 1 ? (int)(fitting < INT_MAX ? fitting : INT_MAX) : 1;
   for (int b = 0; b < task->runs; b++) TRY(events_write_run(writer, task, result, b));
   for (int first = 0, runs; first < task->runs; first += runs) {
-    World world;
+    SCOPED(World, world, world_destroy);
     runs = task->runs - first < most ? task->runs - first : most;
-    TRY(world_create(&writer->problem, task->replicate, task->first_run + (uint32_t)first, runs, &world));
-    const Status status = events_write_world(writer, &world);
-    world_destroy(&world);
-    TRY(status);
+    TRY(world_create(writer->problem, task->replicate, task->first_run + (uint32_t)first, runs, &world));
+    TRY(events_write_world(writer, &world));
     writer->event += (size_t)runs * rounds;
   }
   return STATUS_OK;
 }
 
 static Status events_write_finished_task(EventWriter *writer, Finished *finished, const Task *task) {
-  TaskResult result;
-  Status status = task_result_create(writer->study, task, &result);
-  if (status == STATUS_OK) status = finished_load(finished, task, &result);
-  if (status == STATUS_OK) status = events_write_task_result(writer, task, &result);
-  task_result_destroy(&result);
-  return status;
+  SCOPED(TaskResult, result, task_result_destroy);
+  TRY(task_result_create(writer->study, task, &result));
+  TRY(finished_load(finished, task, &result));
+  return events_write_task_result(writer, task, &result);
 }
 
 static Status events_write_cell(EventWriter *writer, Finished *finished, int s, int p, int blocks,
@@ -168,7 +164,7 @@ static Status events_write_cell(EventWriter *writer, Finished *finished, int s, 
   enum { ROOM = 1 << 22 };
   SCRATCH_ARENA(scratch);
   const Study *study = writer->study;
-  const Problem *problem = &writer->problem;
+  const Problem *problem = writer->problem;
   writer->entry = (size_t)problem->d * (size_t)problem_vectors(problem);
   writer->room = writer->entry > ROOM ? writer->entry : ROOM;
   ALLOCATE(&scratch, writer->buffer, writer->room);
@@ -194,7 +190,8 @@ static size_t events_count_finished_runs(const Finished *finished, int s, int p,
 
 static Status events_write_log(Finished *finished, int s, int p, int blocks) {
   const Study *study = finished->study;
-  EventWriter writer = {.study = study};
+  SCOPED(Problem, problem, problem_destroy);
+  EventWriter writer = {.study = study, .problem = &problem};
   char name[NAME_ROOM], part[NAME_ROOM + 16], path[2 * NAME_ROOM];
   const size_t runs = events_count_finished_runs(finished, s, p, blocks);
   if (runs == 0) return STATUS_OK;
@@ -202,13 +199,10 @@ static Status events_write_log(Finished *finished, int s, int p, int blocks) {
   snprintf(part, sizeof part, "events/%s", name);
   TRY(folder_make_room(finished->directory, part, study->file->sha256));
   snprintf(path, sizeof path, "%s/%s", finished->directory, part);
-  TRY(problem_create(study->file->settings[s], &writer.problem));
-  Status status = store_create(path, STORE_NETCDF4, &writer.file);
-  if (status == STATUS_OK)
-    status = store_finish(writer.file, events_write_cell(&writer, finished, s, p, blocks,
-                                                         runs * (size_t)writer.problem.rounds));
-  problem_destroy(&writer.problem);
-  return status;
+  TRY(problem_create(study->file->settings[s], &problem));
+  TRY(store_create(path, STORE_NETCDF4, &writer.file));
+  return store_finish(writer.file,
+                      events_write_cell(&writer, finished, s, p, blocks, runs * (size_t)problem.rounds));
 }
 
 Status events_write(Finished *finished, const int *blocks) {

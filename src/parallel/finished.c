@@ -235,16 +235,12 @@ Status finished_share(Finished *finished, const Task *task, TaskResult *result) 
   return STATUS_OK;
 }
 
-/* Reads a task only to check that it can be read. */
-static Status finished_check_task(Finished *finished, int index, signed char *bad) {
-  const Task task = study_task(finished->study, index);
+Status finished_try(Finished *finished, const Task *task, bool *usable) {
   SCOPED(TaskResult, result, task_result_destroy);
-  TRY(task_result_create(finished->study, &task, &result));
-  const Status status = finished_load(finished, &task, &result);
-  if (status != STATUS_INPUT) return status;
-  fprintf(stderr, "%s; it runs again\n", status_message());
-  *bad = 1;
-  return STATUS_OK;
+  TRY(task_result_create(finished->study, task, &result));
+  const Status status = finished_load(finished, task, &result);
+  *usable = status == STATUS_OK;
+  return status == STATUS_INPUT ? STATUS_OK : status;
 }
 
 Status finished_check(const Parallel *parallel, int shard, int shards, Finished *finished) {
@@ -254,13 +250,15 @@ Status finished_check(const Parallel *parallel, int shard, int shards, Finished 
   Status status = arena_new(&scratch, (void **)&bad, (size_t)tasks, sizeof *bad);
   for (int i = shard, part = 0; i < tasks && status == STATUS_OK; i += shards) {
     if (finished->state[i] == RUN_NOT_RUN || part++ % parallel->size != parallel->rank) continue;
-    status = finished_check_task(finished, i, &bad[i]);
+    const Task task = study_task(finished->study, i);
+    bool usable = false;
+    status = finished_try(finished, &task, &usable);
+    if (status != STATUS_OK || usable) continue;
+    fprintf(stderr, "%s; it runs again\n", status_message());
+    bad[i] = 1;
   }
   TRY(parallel_agree(parallel, status));
-  if (parallel->size > 1) {
-    TRY(parallel_collect(parallel, 0, bad, (size_t)tasks));
-    parallel_broadcast(bad, (size_t)tasks);
-  }
+  parallel_collect(parallel, bad, (size_t)tasks);
   for (int i = 0; i < tasks; i++)
     if (bad[i]) finished->state[i] = RUN_NOT_RUN;
   return STATUS_OK;

@@ -64,6 +64,9 @@ Status finished_check(const Parallel *parallel, int shard, int shards, Finished 
 /* Reads a finished task into `result`, which is allocated, from the first of its records that is whole.
  * STATUS_INPUT when none is. */
 Status finished_load(Finished *finished, const Task *task, TaskResult *result);
+/* Reads a task, finished or failed, only to find whether it can be read; if not, status_message() says why.
+ */
+Status finished_try(Finished *finished, const Task *task, bool *usable);
 /* Copies the curves that all policies share from a finished task of the same setting and runs, if one can be
  * used. Also looks for what other ranks have finished meanwhile, in at most about a fiftieth of the time. */
 Status finished_share(Finished *finished, const Task *task, TaskResult *result);

@@ -4,7 +4,7 @@
 #include "parallel/counter.h"
 
 static Status fits_allocate_parts(Arena *memory, Fit *fit) {
-  fit->parts = fit->family->parts(fit->fit);
+  fit->parts = prior_parts(fit->family, fit->fit);
   fit->part_size = fit_source_part_size(&fit->source, fit->family, fit->fit);
   ALLOCATE(memory, fit->values, (size_t)fit->parts * fit->part_size);
   return STATUS_OK;
@@ -34,13 +34,6 @@ static Status fits_take_shared_parts(Counters *counters, int count, Fit *fits, b
   }
 }
 
-/* Gathers the parts of one fit on its owner. Collective. */
-static Status fits_gather_parts(const Parallel *parallel, Fit *fit) {
-  fit->seconds = parallel_sum(fit->seconds);
-  return parallel_collect(parallel, fit->owner, fit->values,
-                          (size_t)fit->parts * fit->part_size * sizeof *fit->values);
-}
-
 Status fits_run(Arena *memory, const Parallel *parallel, int count, Fit *fits, bool (*stop)(void),
                 Progress *progress) {
   Status status = STATUS_OK;
@@ -51,7 +44,11 @@ Status fits_run(Arena *memory, const Parallel *parallel, int count, Fit *fits, b
   status = fits_take_shared_parts(counters, count, fits, stop, progress);
   status = parallel_agree(parallel, status);
   counter_destroy(counters);
-  for (int f = 0; f < count && status == STATUS_OK; f++) status = fits_gather_parts(parallel, &fits[f]);
+  for (int f = 0; f < count && status == STATUS_OK; f++) {
+    fits[f].seconds = parallel_sum(fits[f].seconds);
+    parallel_collect(parallel, fits[f].values,
+                     (size_t)fits[f].parts * fits[f].part_size * sizeof *fits[f].values);
+  }
   return status;
 }
 

@@ -2,11 +2,11 @@
  * shared counter; the result is the same on any number of ranks. */
 #pragma once
 
-#include "model/prior/fit_source.h"
+#include "model/prior/prior.h"
 #include "parallel/parallel.h"
 #include "parallel/progress.h"
 
-/* One prior to fit: its parts are spread over ranks and gathered on the owner. */
+/* One prior to fit: its parts are spread over ranks, and the owner makes the prior of them. */
 typedef struct {
   const PriorOps *family;
   const PriorFit *fit;
@@ -18,7 +18,7 @@ typedef struct {
 } Fit;
 
 /* Fits the parts of all `fits`, in order. `stop`, which may be NULL, is called between parts and may end the
- * work (STATUS_STOPPED). Each owner then has the values of the fits that it owns. Collective. */
+ * work (STATUS_STOPPED). All ranks then have the values. Collective. */
 Status fits_run(Arena *memory, const Parallel *parallel, int count, Fit *fits, bool (*stop)(void),
                 Progress *progress);
 /* Makes the prior of a fit, on its owner. */

@@ -40,7 +40,8 @@ static bool folder_is_result_name(const char *name) {
   return strcmp(name, "results.nc") == 0 || strcmp(name, "prior_samples.nc") == 0;
 }
 
-bool folder_is_event_log(const char *name) {
+/* Returns whether a name in DIR/events can be that of an event log (parallel/events.h). */
+static bool folder_is_event_log(const char *name) {
   const size_t length = strlen(name);
   return length > 3 && name[0] != '.' && strcmp(name + length - 3, ".nc") == 0;
 }
@@ -78,29 +79,17 @@ typedef struct {
   char *found; /* [PATH_SIZE], if needed */
 } Walk;
 
-static int folder_open_part(const Walk *walk) {
-  const int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
-  int top = open(walk->directory, flags);
-  if (top < 0) return -1;
-  int folder = openat(top, walk->part->name, flags | O_NOFOLLOW);
-  const int error = errno;
-  close(top);
-  errno = error;
-  return folder;
-}
-
 static Status folder_walk_part(Walk *walk, Status (*visit)(const Walk *walk, const char *name)) {
-  walk->folder = folder_open_part(walk);
+  char path[PATH_SIZE + 16];
+  snprintf(path, sizeof path, "%s/%s", walk->directory, walk->part->name);
+  walk->folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
   if (walk->folder < 0 && errno == ENOENT) return STATUS_OK;
   if (walk->folder < 0 && (errno == ELOOP || errno == ENOTDIR))
-    return status_set(
-        STATUS_FILE,
-        "%s/%s is a link or not a folder, so it does not belong to the study; use another folder",
-        walk->directory, walk->part->name);
+    return status_set(STATUS_FILE,
+                      "%s is a link or not a folder, so it does not belong to the study; use another folder",
+                      path);
   DIR *stream = walk->folder < 0 ? NULL : fdopendir(walk->folder);
-  if (!stream)
-    return status_set(STATUS_FILE, "%s/%s: cannot read the folder: %s", walk->directory, walk->part->name,
-                      strerror(errno));
+  if (!stream) return status_set(STATUS_FILE, "%s: cannot read the folder: %s", path, strerror(errno));
   Status status = STATUS_OK;
   for (struct dirent *entry; status == STATUS_OK && (entry = readdir(stream));)
     if (walk->part->has(entry->d_name) || folder_is_temporary(walk->part, entry->d_name))

@@ -19,8 +19,6 @@ enum { FOLDER_NAME = 64 };
  * one. */
 void folder_journal_name(uint64_t number, char name[FOLDER_NAME]);
 bool folder_is_journal_name(const char *name);
-/* Returns whether a name in DIR/events can be that of an event log (parallel/events.h). */
-bool folder_is_event_log(const char *name);
 
 /* Checks the folder. STATUS_FILE when a link, a folder or the like is in the place of a file of the study, or
  * something other than a folder is at DIR/tasks or DIR/priors; STATUS_RESUME when an earlier version of this

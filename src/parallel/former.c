@@ -7,21 +7,18 @@
 #include <unistd.h>
 
 /* Refuses results of another study, and says which key has changed since they were written. */
-static Status former_results_refuse(StoreFile *file, const Study *study) {
-  SCOPED(char *, config, memory_free_text);
-  char difference[1024] = "its configuration differs";
-  TRY(store_get_text_attribute(file, NULL, "config", &config));
-  config_first_difference(config, study->file->resolved, sizeof difference, difference);
-  return status_set(STATUS_RESUME, "%s belongs to another study; %s", store_path(file), difference);
-}
-
 static Status former_results_check_study(StoreFile *file, const Study *study) {
   SCOPED(char *, sha, memory_free_text);
+  SCOPED(char *, config, memory_free_text);
+  char difference[1024] = "its configuration differs";
   if (!store_has_attribute(file, "config_sha256"))
     return status_set(STATUS_FILE, "%s is not a results file; move it away or use another folder",
                       store_path(file));
-  TRY(store_get_text_attribute(file, NULL, "config_sha256", &sha));
-  return strcmp(sha, study->file->sha256) == 0 ? STATUS_OK : former_results_refuse(file, study);
+  TRY(store_get_text_attribute(file, "config_sha256", &sha));
+  if (strcmp(sha, study->file->sha256) == 0) return STATUS_OK;
+  TRY(store_get_text_attribute(file, "config", &config));
+  config_first_difference(config, study->file->resolved, sizeof difference, difference);
+  return status_set(STATUS_RESUME, "%s belongs to another study; %s", store_path(file), difference);
 }
 
 static Status former_results_read_status(Arena *memory, StoreFile *file, const Study *study, Former *out) {
@@ -37,16 +34,13 @@ static Status former_results_read_status(Arena *memory, StoreFile *file, const S
 
 Status former_read(Arena *memory, const char *directory, const Study *study, Former *out) {
   char path[4096];
-  StoreFile *file;
+  SCOPED(StoreFile *, file, store_close);
   *out = (Former){0};
   snprintf(path, sizeof path, "%s/results.nc", directory);
   TRY(folder_make_room(directory, "results.nc", study->file->sha256));
   if (access(path, F_OK) != 0) return STATUS_OK;
   Status status = store_open(path, &file);
-  if (status == STATUS_OK) {
-    status = former_results_read_status(memory, file, study, out);
-    store_abandon(file);
-  }
+  if (status == STATUS_OK) status = former_results_read_status(memory, file, study, out);
   if (status != STATUS_INPUT) return status;
   fprintf(stderr, "%s; the file is set aside\n", status_message());
   return durable_set_aside(path);

@@ -1,6 +1,7 @@
 #include "parallel/isolate.h"
 
 #include "core/clock.h"
+#include "parallel/journal.h"
 
 #include <errno.h>
 #include <math.h>
@@ -14,46 +15,21 @@
 
 enum { TICK_MS = 20 };
 
-/* What the two processes share; the arrays of the result follow. */
+/* What the two processes share; the parts of the result follow. */
 typedef struct {
   volatile double fraction;
   Status status;
   RunStatus run_status;
-  char sentence[2048], message[sizeof((TaskResult *)0)->message];
+  char sentence[2048];
 } Report;
 
-typedef struct {
-  size_t curves, runs; /* bytes of a result's curves, and of each array [runs] */
-} Sizes;
-
-static Sizes isolated_task_sizes(const Study *study, const TaskResult *result) {
-  size_t runs = (size_t)result->runs;
-  return (Sizes){(size_t)study->curve_count * runs * (size_t)result->points * sizeof(double),
-                 runs * sizeof(double)};
-}
-
-static size_t isolated_task_report_size(Sizes sizes) {
-  return sizeof(Report) + sizes.curves + 4 * sizes.runs;
-}
-
-static void isolated_task_put_result(Report *report, Sizes sizes, const TaskResult *result) {
-  char *arrays = (char *)(report + 1);
-  memcpy(arrays, result->curves, sizes.curves);
-  memcpy(arrays + sizes.curves, result->seconds, sizes.runs);
-  memcpy(arrays + sizes.curves + sizes.runs, result->fallbacks, sizes.runs);
-  memcpy(arrays + sizes.curves + 2 * sizes.runs, result->watched, 2 * sizes.runs);
-  memcpy(report->message, result->message, sizeof report->message);
-  report->run_status = result->status;
-}
-
-static void isolated_task_get_result(const Report *report, Sizes sizes, TaskResult *result) {
-  const char *arrays = (const char *)(report + 1);
-  memcpy(result->curves, arrays, sizes.curves);
-  memcpy(result->seconds, arrays + sizes.curves, sizes.runs);
-  memcpy(result->fallbacks, arrays + sizes.curves + sizes.runs, sizes.runs);
-  memcpy(result->watched, arrays + sizes.curves + 2 * sizes.runs, 2 * sizes.runs);
-  memcpy(result->message, report->message, sizeof report->message);
-  result->status = report->run_status;
+/* Copies the parts of a result, with its message, to the bytes after the report, or back. */
+static void isolated_task_copy_parts(const Study *study, bool to_report, Report *report, TaskResult *result) {
+  JournalPart parts[JOURNAL_PARTS];
+  char *at = (char *)(report + 1);
+  journal_list_payload(study, RUN_FAILED, result, parts);
+  for (int i = 0; i < JOURNAL_PARTS; at += parts[i++].size)
+    memcpy(to_report ? at : parts[i].bytes, to_report ? parts[i].bytes : at, parts[i].size);
 }
 
 /* In the child. */
@@ -70,7 +46,8 @@ static void isolated_task_run_in_child(pid_t parent, const Study *study, const T
   if (getppid() != parent) _exit(EXIT_FAILURE);
   report->status = study_run_task(study, task, directory, (Tick){isolated_task_put_fraction, report}, result);
   snprintf(report->sentence, sizeof report->sentence, "%s", status_message());
-  isolated_task_put_result(report, isolated_task_sizes(study, result), result);
+  isolated_task_copy_parts(study, true, report, result);
+  report->run_status = result->status;
   _exit(EXIT_SUCCESS);
 }
 
@@ -99,27 +76,23 @@ static int isolated_task_reap(pid_t process) {
   return how;
 }
 
-static Status isolated_task_conclude(const Study *study, const Report *report, Outcome outcome, int how,
+static Status isolated_task_conclude(const Study *study, Report *report, Outcome outcome, int how,
                                      double timeout, TaskResult *result) {
-  char message[256];
+  char message[256] = "";
   if (outcome == STOPPED) return status_set(STATUS_STOPPED, "stopped");
-  if (outcome == LATE) {
+  if (outcome == LATE)
     snprintf(message, sizeof message,
              "not finished within the %g s of --task-timeout (%.0f%% of its rounds done)", timeout,
              100 * report->fraction);
-    return task_result_fail(study, message, result);
-  }
-  if (WIFSIGNALED(how)) {
+  else if (WIFSIGNALED(how))
     snprintf(message, sizeof message, "its process was killed by signal %d (%s)", WTERMSIG(how),
              strsignal(WTERMSIG(how)));
-    return task_result_fail(study, message, result);
-  }
-  if (WEXITSTATUS(how) != EXIT_SUCCESS) {
+  else if (WEXITSTATUS(how) != EXIT_SUCCESS)
     snprintf(message, sizeof message, "its process exited with status %d", WEXITSTATUS(how));
-    return task_result_fail(study, message, result);
-  }
+  if (message[0]) return task_result_fail(study, message, result);
   if (report->status != STATUS_OK) return status_set(report->status, "%s", report->sentence);
-  isolated_task_get_result(report, isolated_task_sizes(study, result), result);
+  isolated_task_copy_parts(study, false, report, result);
+  result->status = report->run_status;
   return STATUS_OK;
 }
 
@@ -148,7 +121,8 @@ static Status isolated_task_fork(const Study *study, const Task *task, const cha
 
 Status isolate_run_task(const Study *study, const Task *task, const char *directory, double timeout,
                         Tick tick, TaskResult *result) {
-  size_t size = isolated_task_report_size(isolated_task_sizes(study, result));
+  JournalPart parts[JOURNAL_PARTS];
+  size_t size = sizeof(Report) + (size_t)journal_list_payload(study, RUN_FAILED, result, parts);
   Report *report = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (report == MAP_FAILED)
     return status_set(STATUS_INTERNAL, "out of memory: %zu bytes for a task: %s", size, strerror(errno));

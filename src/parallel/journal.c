@@ -37,32 +37,27 @@ static bool journal_header_is_whole(const Header *header) {
          memcmp(header->check, again.check, CHECK_SIZE) == 0 && header->length >= 0;
 }
 
-/* The parts of a payload, in order. */
-typedef struct {
-  void *bytes;
-  size_t size;
-} Part;
+enum { WATCHED = JOURNAL_PARTS - 1 /* the part that records of earlier versions lack */ };
 
-enum { WATCHED = 4 /* records of earlier versions end before it */, PARTS };
-
-/* Lists the parts of a payload; returns their total length. */
-static int64_t journal_list_payload(const Study *study, RunStatus status, const TaskResult *result,
-                                    Part parts[PARTS]) {
+int64_t journal_list_payload(const Study *study, RunStatus status, const TaskResult *result,
+                             JournalPart parts[JOURNAL_PARTS]) {
   const size_t runs = (size_t)result->runs, points = (size_t)result->points;
   int64_t length = 0;
-  parts[0] = (Part){result->seconds, runs * sizeof *result->seconds};
-  parts[1] = (Part){result->fallbacks, runs * sizeof *result->fallbacks};
-  parts[2] = (Part){result->curves, (size_t)study->curve_count * runs * points * sizeof *result->curves};
-  parts[3] = (Part){(char *)(uintptr_t)result->message, status == RUN_FAILED ? sizeof result->message : 0};
-  parts[WATCHED] = (Part){result->watched, 2 * runs * sizeof *result->watched};
-  for (int i = 0; i < PARTS; i++) length += (int64_t)parts[i].size;
+  parts[0] = (JournalPart){result->seconds, runs * sizeof *result->seconds};
+  parts[1] = (JournalPart){result->fallbacks, runs * sizeof *result->fallbacks};
+  parts[2] =
+      (JournalPart){result->curves, (size_t)study->curve_count * runs * points * sizeof *result->curves};
+  parts[3] =
+      (JournalPart){(char *)(uintptr_t)result->message, status == RUN_FAILED ? sizeof result->message : 0};
+  parts[WATCHED] = (JournalPart){result->watched, 2 * runs * sizeof *result->watched};
+  for (int i = 0; i < JOURNAL_PARTS; i++) length += (int64_t)parts[i].size;
   return length;
 }
 
-static Status journal_digest_payload(const Part parts[PARTS], char out[DIGEST_SIZE]) {
+static Status journal_digest_payload(const JournalPart parts[JOURNAL_PARTS], char out[DIGEST_SIZE]) {
   Digest digest;
   digest_begin(&digest);
-  for (int i = 0; i < PARTS; i++) digest_add(&digest, parts[i].bytes, parts[i].size);
+  for (int i = 0; i < JOURNAL_PARTS; i++) digest_add(&digest, parts[i].bytes, parts[i].size);
   return digest_end(&digest, out);
 }
 
@@ -114,7 +109,7 @@ static double journal_seconds_since_1970(void) {
 }
 
 Status journal_append(Journal *journal, const Task *task, const TaskResult *result) {
-  Part parts[PARTS];
+  JournalPart parts[JOURNAL_PARTS];
   char digest[DIGEST_SIZE];
   Header header = {.task = task->index, .status = result->status, .finished = journal_seconds_since_1970()};
   memcpy(header.mark, MARK, sizeof MARK);
@@ -125,7 +120,7 @@ Status journal_append(Journal *journal, const Task *task, const TaskResult *resu
   TRY(journal_seal_header(&header));
   if (!journal->file) TRY(journal_make_file(journal));
   bool good = fwrite(&header, sizeof header, 1, journal->file) == 1;
-  for (int i = 0; i < PARTS; i++)
+  for (int i = 0; i < JOURNAL_PARTS; i++)
     good = good && fwrite(parts[i].bytes, 1, parts[i].size, journal->file) == parts[i].size;
   if (good && fflush(journal->file) == 0) {
     journal->end += (off_t)sizeof header + header.length;
@@ -258,7 +253,7 @@ Status journal_scan(const char *path, const Study *study, JournalScan *scan) {
 Status journal_load(int file, const char *path, const Study *study, const Task *task, int64_t at,
                     TaskResult *result) {
   Header header;
-  Part parts[PARTS];
+  JournalPart parts[JOURNAL_PARTS];
   char digest[DIGEST_SIZE];
   TRY(journal_read_bytes(file, path, at, &header, sizeof header));
   const int64_t length = journal_list_payload(study, (RunStatus)header.status, result, parts);
@@ -269,7 +264,7 @@ Status journal_load(int file, const char *path, const Study *study, const Task *
                (lacks_watched || length == header.length);
   if (whole) {
     at += (int64_t)sizeof header;
-    for (int i = 0; i < PARTS; at += (int64_t)parts[i++].size)
+    for (int i = 0; i < JOURNAL_PARTS; at += (int64_t)parts[i++].size)
       TRY(journal_read_bytes(file, path, at, parts[i].bytes, parts[i].size));
     TRY(journal_digest_payload(parts, digest));
     whole = memcmp(digest, header.digest, sizeof header.digest) == 0;

@@ -13,6 +13,18 @@
 
 #include "study/study.h"
 
+/* The parts of a payload, in order. */
+typedef struct {
+  void *bytes;
+  size_t size;
+} JournalPart;
+
+enum { JOURNAL_PARTS = 5 };
+
+/* Lists the parts of a payload; returns their total length. Only that of a failed task has a message. */
+int64_t journal_list_payload(const Study *study, RunStatus status, const TaskResult *result,
+                             JournalPart parts[JOURNAL_PARTS]);
+
 /* Writing. */
 
 typedef struct Journal Journal;

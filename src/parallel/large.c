@@ -106,7 +106,7 @@ static Status all_ranks_visit_block(Runner *runner, int setting, int block, cons
     runner->tasks[count] = &runner->listed[count];
     count++;
   }
-  const bool too_many = runner->options->max_failures >= 0 && outcome->failed > runner->options->max_failures;
+  const bool too_many = outcome->failed > runner->options->max_failures;
   if (count == 0 || too_many || !all_ranks_poll_for_stop(runner, 0)) {
     outcome->left += count;
     return STATUS_OK;

@@ -24,18 +24,11 @@ typedef struct {
 
 static Status fit_checkpoint_put(StoreFile *file, const LogsState *state, const Prior *prior) {
   TRY(store_text_attribute(file, NULL, "partial_of", state->of));
-  TRY(store_int_attribute(file, NULL, "iterations", state->iterations));
-  TRY(store_int_attribute(file, NULL, "converged", state->converged));
+  TRY(store_int_attribute(file, "iterations", state->iterations));
+  TRY(store_int_attribute(file, "converged", state->converged));
   if (isfinite(state->likelihood))
-    TRY(store_real_attribute(file, NULL, "log_marginal_likelihood", state->likelihood));
+    TRY(store_real_attribute(file, "log_marginal_likelihood", state->likelihood));
   return prior_put(prior, file);
-}
-
-/* Writes the prior so far, whole or not at all (io/store.h). */
-static Status fit_checkpoint_write(const char *path, const LogsState *state, const Prior *prior) {
-  StoreFile *file;
-  TRY(store_create(path, STORE_CLASSIC, &file));
-  return store_finish(file, fit_checkpoint_put(file, state, prior));
 }
 
 static Status fit_checkpoint_read_state(const char *path, LogsState *state) {
@@ -43,18 +36,18 @@ static Status fit_checkpoint_read_state(const char *path, LogsState *state) {
   SCOPED(char *, of, memory_free_text);
   int64_t iterations, converged;
   TRY(store_open_own(path, &file));
-  TRY(store_get_text_attribute(file, NULL, "partial_of", &of));
+  TRY(store_get_text_attribute(file, "partial_of", &of));
   if (strcmp(of, state->of) != 0)
     return status_set(STATUS_RESUME,
                       "%s was made from other logs or settings; remove it, or name another file with -o",
                       path);
-  TRY(store_get_int_attribute(file, NULL, "iterations", &iterations));
-  TRY(store_get_int_attribute(file, NULL, "converged", &converged));
+  TRY(store_get_int_attribute(file, "iterations", &iterations));
+  TRY(store_get_int_attribute(file, "converged", &converged));
   state->iterations = (int)iterations;
   state->converged = converged;
   state->likelihood = -INFINITY;
   return store_has_attribute(file, "log_marginal_likelihood")
-             ? store_get_real_attribute(file, NULL, "log_marginal_likelihood", &state->likelihood)
+             ? store_get_real_attribute(file, "log_marginal_likelihood", &state->likelihood)
              : STATUS_OK;
 }
 
@@ -80,7 +73,6 @@ typedef struct {
   const Parallel *parallel;
   const PriorFit *fit;
   const char *partial;
-  ProgressMode mode;
   const Logs *logs, *sample;
   double saved; /* time of the last save */
   LogsState state; /* rank 0's */
@@ -108,8 +100,8 @@ static size_t logs_shared_row_block_size(const Logs *logs) { return LOGS_ROWS * 
 /* Allocates the blocks of rank 0's logs, whose shape is in *logs: all of them, or the slices of this rank. */
 static Status logs_shared_allocate(const Parallel *parallel, bool whole, Logs *logs) {
   const int blocks = logs_shared_blocks(logs);
-  ALLOCATE(logs->memory, logs->block, logs->blocks);
-  ALLOCATE(logs->memory, logs->row_block, logs->row_blocks);
+  ALLOCATE(logs->memory, logs->block, blocks);
+  ALLOCATE(logs->memory, logs->row_block, logs_shared_row_blocks(logs));
   for (int s = 0; s < EM_LOGS_SLICES; s++)
     for (int b = em_logs_slice(s, blocks); b < em_logs_slice(s + 1, blocks); b++)
       if (whole || em_logs_owner(s, parallel->size) == parallel->rank)
@@ -168,9 +160,11 @@ static Status fit_checkpoint_make_prior(Arena *memory, const Learning *self, con
 static Status fit_checkpoint_save(Learning *self, const Mixture *mixture, double variance) {
   SCRATCH_ARENA(scratch);
   Prior now;
+  StoreFile *file;
   if (self->parallel->rank != 0 || clock_wall() - self->saved < SAVED_EVERY) return STATUS_OK;
   TRY(fit_checkpoint_make_prior(&scratch, self, mixture, variance, &now));
-  TRY(fit_checkpoint_write(self->partial, &self->state, &now));
+  TRY(store_create(self->partial, STORE_CLASSIC, &file)); /* the old file stays until the new one is whole */
+  TRY(store_finish(file, fit_checkpoint_put(file, &self->state, &now)));
   self->saved = clock_wall();
   return STATUS_OK;
 }
@@ -209,8 +203,7 @@ static Status fit_checkpoint_resume(Arena *memory, Learning *self, const PriorOp
 /* ---- EM over all tasks */
 
 static void ranks_combine_sums(const void *context, size_t count, double *values) {
-  (void)parallel_collect(context, 0, values, count * sizeof *values);
-  parallel_broadcast(values, count * sizeof *values);
+  parallel_collect(context, values, count * sizeof *values);
 }
 
 /* Shares rank 0's mixture and noise with all ranks, and prepares the mixture. */
@@ -235,9 +228,9 @@ static Status ranks_iterate_em(Learning *self, const LogsFrame *frame, EmLogs *i
   const Rng rng = {.key = rng_key(self->fit->seed, RNG_MIXTURE_REPAIR),
                    .run = self->fit->replicate,
                    .round = (uint32_t)self->state.iterations};
-  TRY(mixture_to_frame(frame, mixture));
+  TRY(mixture_standardise(mixture, frame->shift, frame->scale));
   TRY(em_step(&items->data, plan, rng, mixture, likelihood));
-  TRY(mixture_from_frame(frame, mixture));
+  TRY(mixture_transform(mixture, frame->shift, frame->scale));
   self->state.iterations++;
   return STATUS_OK;
 }
@@ -245,7 +238,7 @@ static Status ranks_iterate_em(Learning *self, const LogsFrame *frame, EmLogs *i
 static Status ranks_converge_em(Learning *self, const LogsFrame *frame, EmLogs *items, const EmPlan *plan,
                                 Mixture *mixture) {
   Progress progress =
-      progress_begin(self->mode, self->parallel->rank == 0, "iterations over all tasks, at most");
+      progress_begin(PROGRESS_AUTO, self->parallel->rank == 0, "iterations over all tasks, at most");
   LogsState *state = &self->state;
   while (!state->converged) {
     double likelihood;
@@ -275,7 +268,6 @@ static Status ranks_refine_mixture(Arena *memory, Learning *self, Mixture *mixtu
   if (status == STATUS_OK)
     status = logs_items(&scratch, self->logs, &frame, 0, self->logs->tasks, mixture->components, &items);
   TRY(parallel_agree(parallel, status));
-  parallel_broadcast(&self->state, sizeof self->state);
   items.sample = &sample;
   items.ranks = &ranks;
   if (!logs_has_rows(self->logs)) items.variance = *noise * *noise;
@@ -306,18 +298,16 @@ static Status ranks_learn_mixture(Arena *memory, Learning *self, const PriorOps 
   TRY(fit_checkpoint_resume(memory, self, family, resumed));
   if (!*resumed) {
     self->state.likelihood = -INFINITY;
-    self->fitting = progress_begin(self->mode, self->parallel->rank == 0, "learning the prior");
+    self->fitting = progress_begin(PROGRESS_AUTO, self->parallel->rank == 0, "learning the prior");
     const Tick before = tick_exchange((Tick){logs_learn_count_iteration, self});
     const Status status = fits_run_one(memory, self->parallel, family, self->fit,
-                                       &(FitSource){.logs = self->sample}, self->mode, NULL, &self->prior);
+                                       &(FitSource){.logs = self->sample}, PROGRESS_AUTO, NULL, &self->prior);
     tick_exchange(before);
     TRY(status);
     self->state.converged = self->sample->tasks == self->logs->tasks;
   }
   TRY(ranks_share_mixture(memory, self, mixture, noise));
-  TRY(parallel_agree(self->parallel, self->parallel->rank == 0
-                                         ? fit_checkpoint_save(self, mixture, *noise * *noise)
-                                         : STATUS_OK));
+  TRY(parallel_agree(self->parallel, fit_checkpoint_save(self, mixture, *noise * *noise)));
   parallel_broadcast(&self->state, sizeof self->state);
   return self->state.converged ? STATUS_OK : ranks_refine_mixture(memory, self, mixture, noise);
 }
@@ -330,13 +320,13 @@ static Status ranks_learn_networks(Arena *memory, const Learning *self, const Pr
   status = parallel_agree(self->parallel, status);
   if (status == STATUS_OK)
     status = fits_run_one(memory, self->parallel, family, self->fit, &(FitSource){.samples = &samples},
-                          self->mode, NULL, out);
+                          PROGRESS_AUTO, NULL, out);
   if (status == STATUS_OK && self->parallel->rank == 0) out->noise = noise;
   return status;
 }
 
 Status logs_learn(Arena *memory, const Parallel *parallel, const PriorOps *family, const PriorFit *fit,
-                  Logs *logs, const char *partial, ProgressMode mode, Prior *out, LogsLearned *learned) {
+                  Logs *logs, const char *partial, Prior *out, LogsLearned *learned) {
   const Likelihood *likelihood = logs->likelihood;
   const double start = clock_cpu();
   Logs sample;
@@ -345,13 +335,12 @@ Status logs_learn(Arena *memory, const Parallel *parallel, const PriorOps *famil
   Learning self = {.parallel = parallel,
                    .fit = fit,
                    .partial = partial,
-                   .mode = mode,
                    .logs = logs,
                    .sample = &sample,
                    .saved = -INFINITY};
   TRY(logs_learn_sample(memory, parallel, logs, fit->seed, &sample));
   TRY(ranks_share_logs(parallel, memory, likelihood, logs_has_rows(logs), logs));
-  *learned = (LogsLearned){.tasks = logs->tasks};
+  *learned = (LogsLearned){0};
   TRY(ranks_learn_mixture(memory, &self, logs_family(family), &mixture, &noise, &learned->resumed));
   learned->iterations = self.state.iterations;
   *out = self.prior;

@@ -11,12 +11,11 @@
 
 #include "model/prior/prior.h"
 #include "parallel/parallel.h"
-#include "parallel/progress.h"
 
 enum { LOGS_LEARN_SAMPLE = 16384 };
 
 typedef struct {
-  int tasks, networks_from; /* all tasks; those whose draws the networks learned from, 0: no networks */
+  int networks_from; /* tasks whose draws the networks learned from; 0: no networks */
   int iterations; /* of EM over all tasks; 0: all were in the sample */
   bool resumed; /* from PATH.partial */
 } LogsLearned;
@@ -28,6 +27,6 @@ Status logs_learn_sample(Arena *memory, const Parallel *parallel, const Logs *lo
  * prior exists on rank 0 only. STATUS_RESUME when `partial` belongs to other logs or settings, STATUS_FILE
  * when somebody else wrote it. A damaged one is set aside. Collective. */
 Status logs_learn(Arena *memory, const Parallel *parallel, const PriorOps *family, const PriorFit *fit,
-                  Logs *logs, const char *partial, ProgressMode mode, Prior *out, LogsLearned *learned);
+                  Logs *logs, const char *partial, Prior *out, LogsLearned *learned);
 /* Removes the partial file that logs_learn wrote or read, once the result is written. Called on rank 0. */
 Status logs_learn_done(const char *partial);

@@ -19,11 +19,11 @@ static void parallel_start_alone(void) {
   setenv("OMPI_MCA_orte_create_session_dirs", "0", 0);
 }
 
-Parallel parallel_begin(int *argc, char ***argv) {
+Parallel parallel_begin(void) {
   Parallel parallel;
   int provided; /* other threads never call MPI */
   parallel_start_alone();
-  MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &provided);
+  MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided);
   MPI_Comm_rank(MPI_COMM_WORLD, &parallel.rank);
   MPI_Comm_size(MPI_COMM_WORLD, &parallel.size);
   return parallel;
@@ -64,17 +64,10 @@ Status parallel_broadcast_text(const Parallel *parallel, char **text) {
   return STATUS_OK;
 }
 
-Status parallel_collect(const Parallel *parallel, int root, void *bytes, size_t size) {
-  if (parallel->size == 1) return STATUS_OK;
-  unsigned char *sum = NULL;
-  Status status = parallel->rank == root ? memory_new((void **)&sum, size, 1) : STATUS_OK;
-  TRY(parallel_agree(parallel, status));
-  for (size_t at = 0; at < size; at += PIECE)
-    MPI_Reduce((char *)bytes + at, sum ? sum + at : NULL, (int)(size - at < PIECE ? size - at : PIECE),
-               MPI_BYTE, MPI_BOR, root, MPI_COMM_WORLD);
-  if (sum) memcpy(bytes, sum, size);
-  free(sum);
-  return STATUS_OK;
+void parallel_collect(const Parallel *parallel, void *bytes, size_t size) {
+  for (size_t at = 0; parallel->size > 1 && at < size; at += PIECE)
+    MPI_Allreduce(MPI_IN_PLACE, (char *)bytes + at, (int)(size - at < PIECE ? size - at : PIECE), MPI_BYTE,
+                  MPI_BOR, MPI_COMM_WORLD);
 }
 
 void parallel_send(int to, const void *bytes, size_t size) {

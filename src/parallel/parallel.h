@@ -10,7 +10,7 @@ typedef struct {
 } Parallel;
 
 /* Starts MPI (once), alone or under mpiexec or srun. Collective. */
-Parallel parallel_begin(int *argc, char ***argv);
+Parallel parallel_begin(void);
 /* Ends MPI, once this rank has written everything. All ranks wait for each other; a crash inside MPI_Finalize
  * does not change the `outcome` (parallel/crash.h). Collective. */
 void parallel_end(Status outcome);
@@ -22,9 +22,9 @@ Status parallel_agree(const Parallel *parallel, Status mine);
 void parallel_broadcast(void *bytes, size_t size);
 /* Sends *text of rank 0 to all; the other ranks get an allocated copy to free(). Collective. */
 Status parallel_broadcast_text(const Parallel *parallel, char **text);
-/* Combines the bytes of all ranks by bitwise or, into the root's buffer (the other ranks' buffers stay as
- * they were); exact where only one rank has non-zero bytes. Collective. */
-Status parallel_collect(const Parallel *parallel, int root, void *bytes, size_t size);
+/* Combines the bytes of all ranks by bitwise or, on every rank; exact where only one rank has non-zero bytes.
+ * Collective. */
+void parallel_collect(const Parallel *parallel, void *bytes, size_t size);
 /* Sends bytes from one rank to another, or receives them; both call. */
 void parallel_send(int to, const void *bytes, size_t size);
 void parallel_receive(int from, void *bytes, size_t size);

@@ -197,7 +197,9 @@ static Status ranks_fit_auto_prior(const Parallel *parallel, const Study *study,
   return parallel_agree(parallel, parallel->rank == 0 ? auto_save(&choice, &prior, path) : STATUS_OK);
 }
 
-static int prepare_count_parts(const Need *need) { return need->belief.family->parts(&need->belief.fit); }
+static int prepare_count_parts(const Need *need) {
+  return prior_parts(need->belief.family, &need->belief.fit);
+}
 
 /* Returns the end of a wave, which has enough priors to keep every rank busy until its end, and few enough
  * that a stop loses little. */

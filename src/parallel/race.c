@@ -1,6 +1,9 @@
 #include "parallel/race.h"
 
+#include "core/quantile.h"
 #include "core/special.h"
+#include "parallel/cell.h"
+#include "parallel/progress.h"
 
 #include <string.h>
 
@@ -66,42 +69,23 @@ static Status race_run_wave_on_ranks(const Parallel *parallel, RaceState *state,
   return STATUS_OK;
 }
 
-/* Returns the mean of x[n], and computes its standard error. */
-static double race_mean_and_error(int n, const double *x, double *se) {
-  double sum = 0, square = 0;
-  for (int i = 0; i < n; i++) sum += x[i];
-  for (int i = 0; i < n; i++) square += (x[i] - sum / n) * (x[i] - sum / n);
-  *se = sqrt(square / (n - 1) / n);
-  return sum / n;
-}
-
-static int race_compare_regrets(const void *a, const void *b) {
-  const double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
 static void race_summarise_policy(RaceState *state, int policy, RaceResult *result) {
   const int n = state->runs;
+  int counted;
   result->runs = n;
-  result->mean = race_mean_and_error(n, race_regret_of_policy(state, policy), &result->se);
+  cell_mean(n, 1, race_regret_of_policy(state, policy), NULL, &result->mean, &result->se, &counted);
   result->seconds = state->seconds[policy] / n;
   memcpy(state->scratch, race_regret_of_policy(state, policy), (size_t)n * sizeof *state->scratch);
-  qsort(state->scratch, (size_t)n, sizeof *state->scratch, race_compare_regrets);
+  quantile_sort(n, state->scratch);
   result->tail = state->scratch[(int)ceil(0.95 * n) - 1];
   result->largest = state->scratch[n - 1];
-}
-
-static void race_compare_to_best(RaceState *state, int policy, int best, RaceResult *result) {
-  const double *own = race_regret_of_policy(state, policy), *least = race_regret_of_policy(state, best);
-  for (int i = 0; i < result->runs; i++) state->scratch[i] = own[i] - least[i];
-  result->difference = race_mean_and_error(result->runs, state->scratch, &result->difference_se);
 }
 
 /* Returns the policy of least regret, and finds whether it is known well enough; policies that are worse
  * leave. */
 static int race_judge_policies(RaceState *state, RaceResult *results, bool *known) {
   const double z = state->policies > 1 ? special_upper_quantile(RISK / (state->policies - 1)) : 0;
-  int best = -1;
+  int best = -1, counted;
   for (int p = 0; p < state->policies; p++) {
     if (state->out[p]) continue;
     race_summarise_policy(state, p, &results[p]);
@@ -110,7 +94,8 @@ static int race_judge_policies(RaceState *state, RaceResult *results, bool *know
   *known = true;
   for (int p = 0; p < state->policies; p++) {
     RaceResult *result = &results[p];
-    race_compare_to_best(state, p, best, result);
+    cell_mean(result->runs, 1, race_regret_of_policy(state, p), race_regret_of_policy(state, best),
+              &result->difference, &result->difference_se, &counted);
     if (p == best || state->out[p]) continue;
     if (z * result->difference_se - result->difference > state->race->tolerance * results[best].mean)
       *known = false;
@@ -119,12 +104,11 @@ static int race_judge_policies(RaceState *state, RaceResult *results, bool *know
   return best;
 }
 
-Status race_run(const Parallel *parallel, const Race *race, ProgressMode mode, RaceResult *results, int *best,
-                bool *known) {
+Status race_run(const Parallel *parallel, const Race *race, RaceResult *results, int *best, bool *known) {
   SCRATCH_ARENA(memory);
   RaceState state;
   TRY(race_state_create(&memory, race, &state));
-  Progress progress = progress_begin(mode, parallel->rank == 0, "simulating");
+  Progress progress = progress_begin(PROGRESS_AUTO, parallel->rank == 0, "simulating");
   for (int end = RACE_FIRST;; end *= 2) {
     if (end > race->most) end = race->most;
     TRY(race_run_wave_on_ranks(parallel, &state, end));

@@ -19,7 +19,7 @@ enum { SAMPLES = 1000, SOURCES = 2 };
 /* Returns the family that learns a reverse chain, whose samples the figures show next to the true ones. */
 static const PriorOps *reducer_learned_family(void) {
   for (int i = 0; prior_family(i); i++)
-    if (prior_family(i)->settle && (prior_family(i)->able & PRIOR_CHAIN)) return prior_family(i);
+    if (prior_family(i)->network_size && (prior_family(i)->able & PRIOR_CHAIN)) return prior_family(i);
   ASSERT(false);
   return NULL;
 }
@@ -164,19 +164,6 @@ static Status reducer_check_lost_runs(const Reducer *reducer) {
                     reducer->path, (long long)reducer->lost);
 }
 
-/* Moves the complete file into place, then writes the prior samples and the event logs. */
-static Status reducer_end_file(Reducer *reducer, const ReduceCounts *counts) {
-  const Status status = reducer_check_lost_runs(reducer);
-  if (status != STATUS_OK) {
-    store_abandon(reducer->file);
-    return status;
-  }
-  TRY(store_commit(reducer->file));
-  TRY(reducer_write_prior_samples(reducer->study, reducer->directory));
-  /* Logs that lack unreadable tasks would pass for complete ones. */
-  return counts->damaged > 0 ? STATUS_OK : events_write(&reducer->finished, reducer->blocks);
-}
-
 /* Writes the wall-clock time of this job; together with `mpi_ranks` it shows how well a study scales. */
 static Status reducer_put_wall_seconds(Reducer *reducer) {
   double seconds = provenance_elapsed();
@@ -184,19 +171,22 @@ static Status reducer_put_wall_seconds(Reducer *reducer) {
                      "wall-clock seconds of the job that wrote this file", "s", &seconds);
 }
 
-static Status reducer_write_file(Reducer *reducer, ReduceCounts *counts) {
-  Status status = parallel_agree(reducer->parallel, reducer_begin_file(reducer));
-  if (status == STATUS_OK) status = reduce_put_values(reducer, counts);
+/* Ends the file: moves it into place if all went well, then writes the prior samples and the event logs. */
+static Status reducer_end_file(Reducer *reducer, Status status, const ReduceCounts *counts) {
   if (status == STATUS_OK) status = reducer_put_wall_seconds(reducer);
-  if (status == STATUS_OK) return reducer_end_file(reducer, counts);
-  store_abandon(reducer->file);
-  return status;
+  if (status == STATUS_OK) status = reducer_check_lost_runs(reducer);
+  TRY(store_finish(reducer->file, status));
+  TRY(reducer_write_prior_samples(reducer->study, reducer->directory));
+  /* Logs that lack unreadable tasks would pass for complete ones. */
+  return counts->damaged > 0 ? STATUS_OK : events_write(&reducer->finished, reducer->blocks);
 }
 
-/* Does the work of the other ranks. */
-static Status reducer_help_write_file(Reducer *reducer, ReduceCounts *counts) {
-  TRY(parallel_agree(reducer->parallel, STATUS_OK));
-  return reduce_put_values(reducer, counts);
+/* Writes the file of rank 0. Collective. */
+static Status reducer_write_file(Reducer *reducer, ReduceCounts *counts) {
+  const bool first = reducer->parallel->rank == 0;
+  Status status = parallel_agree(reducer->parallel, first ? reducer_begin_file(reducer) : STATUS_OK);
+  if (status == STATUS_OK) status = reduce_put_values(reducer, counts);
+  return first ? reducer_end_file(reducer, status, counts) : status;
 }
 
 /* Checks, on rank 0, that nothing is in the way of the results. */
@@ -216,12 +206,10 @@ static Status reducer_write_results(Reducer *reducer, ReduceCounts *counts) {
   Status status = arena_new(&reducer->memory, (void **)&reducer->blocks, settings, sizeof *reducer->blocks);
   if (status == STATUS_OK && first) status = reducer_count_blocks(reducer);
   TRY(parallel_agree(parallel, status));
-  if (parallel->size > 1) {
-    parallel_broadcast(reducer->blocks, settings * sizeof *reducer->blocks);
-    parallel_broadcast(&reducer->runs, sizeof reducer->runs);
-  }
+  parallel_broadcast(reducer->blocks, settings * sizeof *reducer->blocks);
+  parallel_broadcast(&reducer->runs, sizeof reducer->runs);
   TRY(parallel_agree(parallel, reduce_prepare(reducer)));
-  status = first ? reducer_write_file(reducer, counts) : reducer_help_write_file(reducer, counts);
+  status = reducer_write_file(reducer, counts);
   const int damaged = first ? finished_report_damage(&reducer->finished) : 0;
   if (counts->missing > 0) counts->damaged += damaged; /* else other records hold the same tasks */
   return parallel_agree(parallel, status);

@@ -85,10 +85,10 @@ static Status reducer_define_curve(Reducer *reducer, int c) {
     snprintf(words, sizeof words, "%s%s", curve->long_name, parts[part].words);
     int *id = &reducer->curve_ids[c * PER_CURVE + part];
     if (part == VALUES && reducer->plain)
-      TRY(store_plain_variable(reducer->file, name, count, dimension, words, curve->units, id));
+      TRY(store_plain_variable(reducer->file, name, count, dimension, words, "1", id));
     else
       TRY(store_variable(reducer->file, name, part == COUNT ? STORE_INT : STORE_DOUBLE, count, dimension,
-                         words, part == COUNT ? "1" : curve->units, id));
+                         words, "1", id));
     TRY(reducer_name_coordinates(reducer, name, labels));
     if (parts[part].method)
       TRY(store_text_attribute(reducer->file, name, "cell_methods", parts[part].method));
@@ -253,7 +253,7 @@ static Status reducer_put_attributes(Reducer *reducer) {
   TRY(provenance_write(reducer->file, title ? title : study->name, references));
   TRY(store_text_attribute(reducer->file, NULL, "config", study->file->resolved));
   TRY(store_text_attribute(reducer->file, NULL, "config_sha256", study->file->sha256));
-  return store_int_attribute(reducer->file, NULL, "seed", (int64_t)study->seed);
+  return store_int_attribute(reducer->file, "seed", (int64_t)study->seed);
 }
 
 Status reduce_define(Reducer *reducer) {

@@ -34,10 +34,6 @@ static Status reducer_summarise_cell(const Reducer *reducer, int policy, Work *w
   return summary_compute(reducer->study, reducer_work_cell(work, policy), &work->first, &work->summary);
 }
 
-static Status reducer_load_cell(Reducer *reducer, int s, int p, Cell *cell, ReduceCounts *counts) {
-  return cell_load(&reducer->finished, s, p, reducer->blocks[s], cell, counts);
-}
-
 /* Writing into the file, on rank 0. */
 
 /* Writes into variable `part` of curve c, whose dimensions are setting, policy (unless the curve is of the
@@ -118,12 +114,6 @@ static Status reducer_put_curves(Reducer *reducer, int s, int p, const Work *wor
 
 /* Large curves, on the rank that has them. */
 
-static Status reducer_open_plain(Reducer *reducer, const char *path) {
-  reducer->plain_file = open(path, O_WRONLY | O_CLOEXEC);
-  if (reducer->plain_file >= 0) return STATUS_OK;
-  return status_set(STATUS_FILE, "%s: cannot write it: %s", path, strerror(errno));
-}
-
 /* Finds where plain curves begin in the file. */
 static Status reducer_find_plain_offsets(Reducer *reducer) {
   SCRATCH_ARENA(scratch);
@@ -147,7 +137,9 @@ static Status reducer_begin_plain(Reducer *reducer) {
   TRY(parallel_agree(parallel, status));
   TRY(parallel_broadcast_text(parallel, &path));
   parallel_broadcast(reducer->offsets, (size_t)curves * sizeof *reducer->offsets);
-  status = reducer_open_plain(reducer, path);
+  reducer->plain_file = open(path, O_WRONLY | O_CLOEXEC);
+  if (reducer->plain_file < 0)
+    status = status_set(STATUS_FILE, "%s: cannot write it: %s", path, strerror(errno));
   if (parallel->rank > 0) free(path);
   return parallel_agree(parallel, status);
 }
@@ -174,6 +166,14 @@ static Status reducer_end_plain(Reducer *reducer, Status status) {
   return parallel_agree(reducer->parallel, status);
 }
 
+/* Reads a cell, and summarises it where it is written from: on rank 0 or, if curves are large, on its reader.
+ */
+static Status reducer_make_cell(Reducer *reducer, int s, int p, Work *work, ReduceCounts *counts) {
+  TRY(cell_load(&reducer->finished, s, p, reducer->blocks[s], reducer_work_cell(work, p), counts));
+  if (reducer->plain || reducer->parallel->rank == 0) TRY(reducer_summarise_cell(reducer, p, work));
+  return reducer->plain ? reducer_write_plain(reducer, s, p, work) : STATUS_OK;
+}
+
 /* Between ranks. */
 
 typedef struct {
@@ -192,9 +192,7 @@ static void reducer_send_cell(Reducer *reducer, int s, int p, Work *work) {
   const Study *study = reducer->study;
   Cell *cell = reducer_work_cell(work, p);
   ReduceCounts counts = {0};
-  Status status = reducer_load_cell(reducer, s, p, cell, &counts);
-  if (status == STATUS_OK && reducer->plain) status = reducer_summarise_cell(reducer, p, work);
-  if (status == STATUS_OK && reducer->plain) status = reducer_write_plain(reducer, s, p, work);
+  const Status status = reducer_make_cell(reducer, s, p, work, &counts);
   const CellNews news = reducer_cell_news(status, &counts);
   parallel_send(0, &news, sizeof news);
   if (status != STATUS_OK) return;
@@ -221,14 +219,6 @@ static Status reducer_receive_cell(const Reducer *reducer, int from, int p, Work
   counts->missing += news.counts.missing;
   counts->damaged += news.counts.damaged;
   return reducer->plain ? STATUS_OK : reducer_summarise_cell(reducer, p, work);
-}
-
-/* Does the work of both on a single rank. */
-static Status reducer_process_cell(Reducer *reducer, int s, int p, Work *work, ReduceCounts *counts) {
-  Cell *cell = reducer_work_cell(work, p);
-  TRY(reducer_load_cell(reducer, s, p, cell, counts));
-  TRY(reducer_summarise_cell(reducer, p, work));
-  return reducer->plain ? reducer_write_plain(reducer, s, p, work) : STATUS_OK;
 }
 
 /* Which rank reads what. */
@@ -279,7 +269,7 @@ static Status reducer_put_all_cells(Reducer *reducer, Work *work, ReduceCounts *
     for (int r = 0, s, p; r < reducer_reading_ranks(reducer); r++) {
       if (!reducer_find_reader_cell(reducer, r, i, &s, &p)) continue;
       const int from = reducer_rank_of_reader(reducer, r);
-      Status status = from == 0 ? reducer_process_cell(reducer, s, p, work, counts)
+      Status status = from == 0 ? reducer_make_cell(reducer, s, p, work, counts)
                                 : reducer_receive_cell(reducer, from, p, work, counts);
       if (result != STATUS_OK) continue;
       if (status == STATUS_OK && !reducer->plain) status = reducer_put_curves(reducer, s, p, work);
@@ -296,19 +286,15 @@ static void reducer_send_all_cells(Reducer *reducer, Work *work) {
     reducer_send_cell(reducer, s, p, work);
 }
 
-static Status reducer_fill_values(Reducer *reducer, Work *work, ReduceCounts *counts) {
-  if (reducer->plain) TRY(reducer_begin_plain(reducer));
-  Status status = STATUS_OK;
-  if (reducer->parallel->rank == 0)
-    status = reducer_put_all_cells(reducer, work, counts);
-  else
-    reducer_send_all_cells(reducer, work);
-  return reducer->plain ? reducer_end_plain(reducer, status) : status;
-}
-
 Status reduce_put_values(Reducer *reducer, ReduceCounts *counts) {
   SCRATCH_ARENA(memory);
   Work work;
   TRY(parallel_agree(reducer->parallel, reducer_work_create(&memory, reducer, &work)));
-  return reducer_fill_values(reducer, &work, counts);
+  if (reducer->plain) TRY(reducer_begin_plain(reducer));
+  Status status = STATUS_OK;
+  if (reducer->parallel->rank == 0)
+    status = reducer_put_all_cells(reducer, &work, counts);
+  else
+    reducer_send_all_cells(reducer, &work);
+  return reducer->plain ? reducer_end_plain(reducer, status) : status;
 }

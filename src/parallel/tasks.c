@@ -40,7 +40,7 @@ typedef struct {
   Progress progress;
   signed char *state; /* [task_count], RunStatus; for the wave's tasks, what this rank knows */
   double *cost; /* [task_count] */
-  int *list; /* [count], tasks of the wave that are to be run */
+  int *list; /* [task_count], of which `count` are used: tasks of the wave that are to be run */
   int count;
   int64_t failed_before; /* in earlier waves and large settings */
   double stopped_at, polled_at; /* seconds; 0: not yet */
@@ -71,16 +71,11 @@ static bool tasks_wave_has_task(const Runner *runner, const Adaptive *adaptive, 
 }
 
 /* Lists the tasks of the wave that are not done. */
-static Status tasks_list_wave(Arena *memory, Runner *runner, const Adaptive *adaptive) {
-  int size = 0;
+static void tasks_list_wave(Runner *runner, const Adaptive *adaptive) {
   runner->count = 0;
-  for (int i = 0; i < runner->study->task_count; i++) size += tasks_wave_has_task(runner, adaptive, i);
-  ALLOCATE(memory, runner->list, size);
-  for (int i = 0; i < runner->study->task_count; i++) {
+  for (int i = 0; i < runner->study->task_count; i++)
     if (runner->state[i] == RUN_NOT_RUN && tasks_wave_has_task(runner, adaptive, i))
       runner->list[runner->count++] = i;
-  }
-  return STATUS_OK;
 }
 
 /* Stopping and progress. */
@@ -197,8 +192,7 @@ static Status tasks_run_one(Runner *runner, int index) {
 }
 
 static bool tasks_too_many_failed(const Runner *runner) {
-  const int64_t most = runner->options->max_failures;
-  return most >= 0 && runner->failed_before + queue_seen(runner->queue).failed > most;
+  return runner->failed_before + queue_seen(runner->queue).failed > runner->options->max_failures;
 }
 
 static Status tasks_take_from_queue(Runner *runner) {
@@ -249,21 +243,15 @@ static Status tasks_run_wave(const Parallel *parallel, Runner *runner, TasksOutc
   return status;
 }
 
-/* Shares with all ranks what each knows about the wave's tasks. Collective. */
-static Status tasks_share_state(const Parallel *parallel, const Runner *runner) {
-  TRY(parallel_collect(parallel, 0, runner->state, (size_t)runner->study->task_count));
-  parallel_broadcast(runner->state, (size_t)runner->study->task_count);
-  return STATUS_OK;
-}
-
 /* Runs wave after wave until every setting has its runs, or the work was stopped. Collective. */
-static Status tasks_run_waves(Arena *memory, const Parallel *parallel, Runner *runner, Adaptive *adaptive,
+static Status tasks_run_waves(const Parallel *parallel, Runner *runner, Adaptive *adaptive,
                               TasksOutcome *outcome) {
   for (bool open = true; open;) {
-    TRY(parallel_agree(parallel, tasks_list_wave(memory, runner, adaptive)));
+    tasks_list_wave(runner, adaptive);
     TRY(tasks_run_wave(parallel, runner, outcome));
     if (!runner->study->runs.adaptive || outcome->left > 0) return STATUS_OK;
-    TRY(tasks_share_state(parallel, runner));
+    /* What each rank knows about the wave's tasks: */
+    parallel_collect(parallel, runner->state, (size_t)runner->study->task_count);
     TRY(finished_look_all(parallel, runner->finished));
     TRY(adaptive_look(parallel, runner->state, adaptive, &open));
   }
@@ -272,7 +260,7 @@ static Status tasks_run_waves(Arena *memory, const Parallel *parallel, Runner *r
 
 static Status tasks_begin(Arena *memory, Runner *runner, Adaptive *adaptive) {
   const Study *study = runner->study;
-  ALLOCATE(memory, runner->state, study->task_count);
+  ALLOCATE_ARRAYS(memory, study->task_count, runner->state, runner->list);
   for (int i = 0; i < study->task_count; i++) /* failed tasks are tried again */
     runner->state[i] = runner->finished->state[i] == RUN_OK ? RUN_OK : RUN_NOT_RUN;
   TRY(tasks_rate_by_cost(memory, study, &runner->cost));
@@ -293,7 +281,7 @@ Status tasks_run(const Parallel *parallel, Finished *finished, const TasksOption
                      .finished = finished,
                      .failed_before = options->failed_before};
   Status status = parallel_agree(parallel, tasks_begin(&scratch, runner, &adaptive));
-  if (status == STATUS_OK) status = tasks_run_waves(&scratch, parallel, runner, &adaptive, outcome);
+  if (status == STATUS_OK) status = tasks_run_waves(parallel, runner, &adaptive, outcome);
   queue_destroy(runner->queue);
   journal_close(runner->journal);
   return status;

@@ -9,7 +9,7 @@
 
 typedef struct {
   ProgressMode progress;
-  int64_t max_failures; /* stop when more tasks than this have failed; < 0: never */
+  int64_t max_failures; /* stop when more tasks than this have failed */
   int64_t failed_before; /* failures of large tasks in this job (parallel/large.h), which count too */
   int shard, shards; /* run the tasks with index % shards == shard */
   double task_timeout; /* seconds; > 0: every task runs in its own process, which is killed after this time */

@@ -1,11 +1,6 @@
 /* Two baselines: `oracle` knows theta* and has no regret; `random` takes a random arm. */
 #include "policy/policies.h"
 
-static Status baselines_create(Policy *self) {
-  (void)self;
-  return STATUS_OK;
-}
-
 static Status oracle_policy_choose(Policy *self, const World *world, const History *history, int *arm,
                                    int64_t *fallbacks) {
   (void)self, (void)history, (void)fallbacks;
@@ -46,14 +41,12 @@ static double random_policy_cost(const PolicyMethod *method, const PolicyWork *w
 const PolicyOps policy_oracle = {.name = "oracle",
                                  .summary = "chooses the best arm; zero regret by construction",
                                  .reference = "baseline",
-                                 .create = baselines_create,
                                  .choose = oracle_policy_choose,
                                  .sure = true,
                                  .cost = oracle_policy_cost};
 const PolicyOps policy_random = {.name = "random",
                                  .summary = "chooses an arm uniformly at random",
                                  .reference = "baseline",
-                                 .create = baselines_create,
                                  .choose = random_policy_choose,
                                  .weigh = random_policy_weigh,
                                  .cost = random_policy_cost};

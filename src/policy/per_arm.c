@@ -11,8 +11,6 @@
 #include "rule/rule.h"
 #include "sampler/cost.h"
 
-#include <string.h>
-
 typedef struct {
   Rule rule; /* of B K runs */
   /* For a sampler that carries a state: */
@@ -24,14 +22,11 @@ typedef struct {
   int64_t *fallbacks; /* [B K] */
 } PerArm;
 
-static Status per_arm_policy_create_twin(Policy *self, PerArm *state, const SamplerSetup *setup) {
+static Status per_arm_policy_create_twin(Policy *self, PerArm *state) {
   const Problem *problem = self->setup.problem;
-  SamplerSetup few = *setup;
-  few.runs = self->setup.runs;
-  few.draws = 1;
-  few.first_run = self->setup.first_run;
+  const SamplerSetup few = policy_sampler_setup(&self->setup);
   TRY(sampler_create(self->memory, self->method.sampler, &few, &state->moving));
-  TRY(history_create(self->memory, problem->d, few.runs, setup->likelihood, &state->taken));
+  TRY(history_create(self->memory, problem->d, few.runs, few.likelihood, &state->taken));
   return history_reserve(&state->taken, problem->rounds);
 }
 
@@ -49,16 +44,12 @@ static Status per_arm_policy_create(Policy *self) {
                       (long long)arms, (long long)setup->first_run + setup->runs);
   ALLOCATE(memory, state->context, setup->problem->d * lanes);
   ALLOCATE_ARRAYS(memory, lanes, state->index, state->only, state->fallbacks);
-  SamplerSetup sampler = {.prior = setup->prior,
-                          .likelihood = setup->likelihood,
-                          .runs = (int)lanes,
-                          .draws = 1,
-                          .seed = setup->seed,
-                          .first_run = setup->first_run * (uint32_t)arms,
-                          .options = setup->options};
+  SamplerSetup sampler = policy_sampler_setup(setup);
+  sampler.runs = (int)lanes;
+  sampler.first_run *= (uint32_t)arms;
   TRY(rule_create(memory, self->method.sampler, &sampler, setup->problem->rounds, setup->weighs,
                   &state->rule));
-  return self->method.sampler->carry ? per_arm_policy_create_twin(self, state, &sampler) : STATUS_OK;
+  return self->method.sampler->carry ? per_arm_policy_create_twin(self, state) : STATUS_OK;
 }
 
 /* Adds the fallbacks of all arms to those of their runs and clears them. */

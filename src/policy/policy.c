@@ -39,6 +39,12 @@ bool policy_find(const char *name, PolicyMethod *out) {
   return false;
 }
 
+PolicyMethod policy_named(const char *name) {
+  PolicyMethod method;
+  ASSERT(policy_find(name, &method));
+  return method;
+}
+
 /* Options of every policy that samples. */
 static const ConfigKey sampling_keys[] = {
     {TEXT("prior", "default",
@@ -62,18 +68,6 @@ static const ConfigKey no_keys[] = {{.name = NULL}};
 
 const ConfigKey *policy_shared_keys(void) { return sampling_keys; }
 
-static int policy_count_keys(const ConfigKey *keys) {
-  int n = 0;
-  while (keys && keys[n].name) n++;
-  return n;
-}
-
-static bool policy_keys_include(const ConfigKey *keys, const char *name) {
-  for (; keys->name; keys++)
-    if (strcmp(keys->name, name) == 0) return true;
-  return false;
-}
-
 const ConfigKey *policy_keys(const char *name) {
   enum { POLICIES = 64, KEYS = 32 };
   static ConfigKey joined[POLICIES][KEYS];
@@ -81,15 +75,12 @@ const ConfigKey *policy_keys(const char *name) {
   for (int p = 0; policy_method(p, &method); p++) {
     if (strcmp(method.name, name) != 0) continue;
     if (!method.sampler) return method.ops->keys ? method.ops->keys : no_keys;
-    const ConfigKey *own_keys = sampler_keys(method.sampler), *of_rules = rule_keys();
-    int common = policy_count_keys(sampling_keys), rules = policy_count_keys(of_rules),
-        own = policy_count_keys(own_keys);
-    ASSERT(p < POLICIES && common + rules + own < KEYS);
-    int shared = 0; /* a sampler's own key replaces a common one of the same name */
-    for (int i = 0; i < common; i++)
-      if (!policy_keys_include(own_keys, sampling_keys[i].name)) joined[p][shared++] = sampling_keys[i];
-    for (int i = 0; i < rules; i++) joined[p][shared++] = of_rules[i];
-    for (int i = 0; i < own; i++) joined[p][shared + i] = own_keys[i];
+    ASSERT(p < POLICIES);
+    if (joined[p][0].name) return joined[p];
+    const ConfigKey *own = sampler_keys(method.sampler); /* replaces common keys of the same name */
+    config_join_keys(sampling_keys, own, KEYS, joined[p]);
+    config_join_keys(rule_keys(), NULL, KEYS, joined[p]);
+    config_join_keys(own, NULL, KEYS, joined[p]);
     return joined[p];
   }
   return NULL;
@@ -189,7 +180,14 @@ Status policy_create(Arena *memory, const PolicyMethod *method, const PolicySetu
                   .setup = *setup};
   TRY(policy_check(method, setup->options, setup->problem));
   if (!setup->likelihood) out->setup.likelihood = &setup->problem->likelihood;
-  return out->ops->create(out);
+  return out->ops->create ? out->ops->create(out) : STATUS_OK;
+}
+
+Status policy_begin(Arena *memory, const PolicyMethod *method, const PolicySetup *setup, History *history,
+                    Policy *out) {
+  TRY(policy_history(memory, method, setup, history));
+  TRY(history_reserve(history, setup->problem->rounds));
+  return policy_create(memory, method, setup, out);
 }
 
 void policy_destroy(Policy *policy) {
@@ -245,7 +243,7 @@ Likelihood policy_likelihood(const PolicyMethod *method, const Config *options, 
   if (!policy_has_network(method, options)) return likelihood;
   int hidden[NETWORK_MAX_LAYERS], count = config_ints(options, "hidden", &width);
   for (int i = 0; i < count; i++) hidden[i] = (int)width[i];
-  likelihood.network = network_scalar_shape(problem->d, count, hidden);
+  likelihood.network = network_shape(problem->d, count, hidden, 1);
   return likelihood;
 }
 
@@ -254,30 +252,32 @@ static bool policy_history_is_by_arm(const PolicyMethod *method, const Problem *
   return !problem->resample_arms && !by_observation;
 }
 
-/* Creates the history that the sampler itself requires, if any; *made says whether there is one. */
-static Status policy_create_sampler_history(Arena *memory, const PolicyMethod *method, const Prior *prior,
-                                            const Config *options, const Problem *problem,
-                                            const Likelihood *likelihood, int runs, bool *made,
-                                            History *out) {
-  const int share = policy_is_per_arm(method, options, problem->per_arm) ? problem->arms : 1;
-  const SamplerSetup setup = {
-      .prior = prior, .likelihood = likelihood, .runs = runs * share, .draws = 1, .options = options};
-  *made = false;
-  return method->sampler ? sampler_history(memory, method->sampler, &setup, share, made, out) : STATUS_OK;
+SamplerSetup policy_sampler_setup(const PolicySetup *setup) {
+  return (SamplerSetup){.prior = setup->prior,
+                        .likelihood = setup->likelihood,
+                        .runs = setup->runs,
+                        .draws = 1,
+                        .seed = setup->seed,
+                        .first_run = setup->first_run,
+                        .options = setup->options};
 }
 
-Status policy_history(Arena *memory, const PolicyMethod *method, const Prior *prior, const Config *options,
-                      const Problem *problem, const Likelihood *likelihood, int runs, History *out) {
-  bool made;
-  TRY(policy_create_sampler_history(memory, method, prior, options, problem, likelihood, runs, &made, out));
+Status policy_history(Arena *memory, const PolicyMethod *method, const PolicySetup *setup, History *out) {
+  const Problem *problem = setup->problem;
+  const Likelihood *likelihood = setup->likelihood;
+  const bool per_arm = policy_is_per_arm(method, setup->options, problem->per_arm);
+  const int d = problem->d, runs = setup->runs, arms = problem->arms, share = per_arm ? arms : 1;
+  SamplerSetup sampler = policy_sampler_setup(setup);
+  bool made = false; /* the sampler itself requires a history of some kind */
+  sampler.runs *= share;
+  if (method->sampler) TRY(sampler_history(memory, method->sampler, &sampler, share, &made, out));
   if (made) return STATUS_OK;
-  if (policy_is_per_arm(method, options, problem->per_arm))
-    return history_create_per_arm(memory, problem->d, runs, problem->arms, likelihood, out);
+  if (per_arm) return history_create_per_arm(memory, d, runs, arms, likelihood, out);
   if (method->ops && method->ops->by_observation)
-    return history_create_rows(memory, problem->d, runs, likelihood, out);
+    return history_create_rows(memory, d, runs, likelihood, out);
   return policy_history_is_by_arm(method, problem)
-             ? history_create_by_arm(memory, problem->d, runs, problem->arms, likelihood, out)
-             : history_create(memory, problem->d, runs, likelihood, out);
+             ? history_create_by_arm(memory, d, runs, arms, likelihood, out)
+             : history_create(memory, d, runs, likelihood, out);
 }
 
 PolicyWork policy_work(const PolicyMethod *method, const Config *options, const Problem *problem) {

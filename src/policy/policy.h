@@ -39,7 +39,7 @@ typedef struct {
   bool conjugate_only; /* rewards must be conjugate (likelihood.h) */
   bool one_theta; /* learns one theta for all arms */
   const ConfigKey *keys; /* own options, ends with a NULL name; may be NULL */
-  /* REQUIRED. The only place that allocates: in self->memory. */
+  /* OPTIONAL. The only place that allocates: in self->memory. */
   Status (*create)(Policy *self);
   /* REQUIRED. Chooses arm[B], the arm of every run in world->round, given what was observed before it.
    * Numerical fallbacks are added to fallbacks[B]. Returns STATUS_INPUT with one sentence if the user's own
@@ -90,6 +90,8 @@ struct Policy {
  * false past the end. */
 bool policy_method(int index, PolicyMethod *out);
 bool policy_find(const char *name, PolicyMethod *out);
+/* Returns the member of this name, which there must be. */
+PolicyMethod policy_named(const char *name);
 const char *policy_name(int index); /* NULL past the end */
 /* Returns the options of a policy in a study: those of every sampling policy (`prior`, `components`,
  * `temper`) and its own. The array is never freed. */
@@ -105,11 +107,12 @@ Likelihood policy_likelihood(const PolicyMethod *method, const Config *options, 
 /* Returns the option `discount`, by which the evidence is multiplied in every round; 1 if there is no such
  * option. */
 double policy_discount(const Config *options);
-/* Creates the history that a policy with this prior, these options and this likelihood reads: of the B runs,
- * with one row per arm if the arms never change and the policy can use that, or one that forgets; with
- * `posterior: per_arm`, of B K runs. */
-Status policy_history(Arena *memory, const PolicyMethod *method, const Prior *prior, const Config *options,
-                      const Problem *problem, const Likelihood *likelihood, int runs, History *out);
+/* Creates the history that a policy with this setup, which has a likelihood, reads: of the B runs, with one
+ * row per arm if the arms never change and the policy can use that, or one that forgets; with `posterior:
+ * per_arm`, of B K runs. */
+Status policy_history(Arena *memory, const PolicyMethod *method, const PolicySetup *setup, History *out);
+/* Returns the setup of the sampler behind a policy, for one draw per round. */
+SamplerSetup policy_sampler_setup(const PolicySetup *setup);
 /* Returns what follows from policy, options and problem, for one draw per round; the caller sets runs,
  * history and prior. The options must outlive it. */
 PolicyWork policy_work(const PolicyMethod *method, const Config *options, const Problem *problem);
@@ -121,6 +124,9 @@ Status policy_ready(const PolicyMethod *method, const Config *options, Tick tick
 /* Creates the policy. Returns STATUS_INPUT with one sentence if the policy does not fit the problem, or its
  * sampler the prior or the likelihood. The caller must call policy_destroy, even after an error. */
 Status policy_create(Arena *memory, const PolicyMethod *method, const PolicySetup *setup, Policy *out);
+/* Creates the history with room for all rounds of the problem, and the policy; errors as above. */
+Status policy_begin(Arena *memory, const PolicyMethod *method, const PolicySetup *setup, History *history,
+                    Policy *out);
 void policy_destroy(Policy *policy);
 Status policy_choose(Policy *policy, const World *world, const History *history, int *arm,
                      int64_t *fallbacks);

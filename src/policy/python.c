@@ -4,6 +4,7 @@
  * that its draws depend on no other block; its random numbers are named by (seed, first run, round). */
 #include "core/arena.h"
 #include "core/tick.h"
+#include "io/dataset.h"
 #include "policy/policies.h"
 #include "policy/python_worker.h"
 
@@ -302,8 +303,7 @@ static Status ask_worker(Policy *self, const History *history, int rounds, int d
                                  : python_refuse(self->setup.options, where, sentence);
   }
   self->elsewhere += state->answer[0];
-  for (size_t n = 0; n < lanes; n++)
-    for (size_t i = 0; i < d; i++) theta[i * lanes + n] = state->answer[1 + n * d + i];
+  dataset_transpose((int)lanes, (int)d, state->answer + 1, theta);
   return STATUS_OK;
 }
 

@@ -17,13 +17,7 @@ static Status thompson_policy_create(Policy *self) {
   self->state = state;
   if (likelihood_has_network(setup->likelihood))
     TRY(network_arms_create(memory, &setup->likelihood->network, setup->problem->arms, &state->arms));
-  const SamplerSetup sampler = {.prior = setup->prior,
-                                .likelihood = setup->likelihood,
-                                .runs = setup->runs,
-                                .draws = 1,
-                                .seed = setup->seed,
-                                .first_run = setup->first_run,
-                                .options = setup->options};
+  const SamplerSetup sampler = policy_sampler_setup(setup);
   TRY(rule_create(memory, self->method.sampler, &sampler, setup->problem->rounds, setup->weighs,
                   &state->rule));
   if (state->rule.ops->needs & RULE_NEEDS_DRAW)

@@ -41,17 +41,10 @@ static void confidence_width(const Policy *self, const World *world) {
   Ucb *state = self->state;
   int d = world->problem->d, runs = world->runs;
   double scale = config_real(self->setup.options, "width"), rounds = world->problem->rounds;
-  double sigma = likelihood_noise(&world->problem->likelihood);
-  for (int b = 0; b < runs; b++) {
-    double longest = 0; /* L^2 */
-    for (int k = 0; k < world->problem->arms; k++) {
-      double square = 0;
-      for (int i = 0; i < d; i++)
-        square += pow(world->features[(size_t)(k * d + i) * (size_t)runs + (size_t)b], 2);
-      longest = fmax(longest, square);
-    }
-    state->width[b] = scale * (sqrt(d) + sqrt(d * log((1 + rounds * longest / (sigma * sigma)) * rounds)));
-  }
+  double sigma = likelihood_noise(&world->problem->likelihood), *width = state->width;
+  world_longest_squares(world, width); /* L^2 */
+  for (int b = 0; b < runs; b++)
+    width[b] = scale * (sqrt(d) + sqrt(d * log((1 + rounds * width[b] / (sigma * sigma)) * rounds)));
 }
 
 static Status ucb_policy_choose(Policy *self, const World *world, const History *history, int *arm,

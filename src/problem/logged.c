@@ -108,7 +108,7 @@ static Status logged_bandit_create(Problem *self, const Config *config) {
   return theta_create_gaussian(log->d, self->seed, &self->theta);
 }
 
-static void features(World *world) {
+void logged_features_of_round(World *world) {
   const EventLog *log = world->problem->state;
   const size_t count = (size_t)log->d * (size_t)problem_vectors(world->problem), runs = (size_t)world->runs;
   for (size_t b = 0; b < runs; b++) {
@@ -134,5 +134,5 @@ const ProblemOps problem_logged = {.name = "logged",
                                    .reference = "Li, Chu, Langford and Wang 2011",
                                    .per_arm = true,
                                    .create = logged_bandit_create,
-                                   .features = features,
+                                   .features = logged_features_of_round,
                                    .rewards = rewards};

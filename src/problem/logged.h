@@ -1,14 +1,16 @@
-/* What the replay study needs from a log, apart from its features (problem/logged.c). */
+/* What the replay study needs from a log, and a table of rewards of every arm (problem/table.c) too. */
 #pragma once
 
 #include "io/dataset.h"
 #include "problem/problem.h"
 
-/* Returns the log of a problem of family `logged`, which owns it. */
+/* Returns the events of a problem of family `logged` or `table`, which owns them. */
 const EventLog *logged_events(const Problem *problem);
 /* Returns the event that a run meets in a round, counted from 1: each run meets all events in its own random
  * order. Streams: (EVENTS, run). */
 int logged_event(const Problem *problem, uint32_t run, uint32_t round);
+/* Sets the features of a round to those of the event that each run meets (ProblemOps.features). */
+void logged_features_of_round(World *world);
 
 /* Returns the features of an arm in an event, [d]. */
 static inline const double *logged_features(const EventLog *log, int event, int arm) {

@@ -1,6 +1,6 @@
 #include "problem/past.h"
 
-#include <string.h>
+#include "core/lanes.h"
 
 enum { BLOCK = 256 /* tasks that are played together */ };
 
@@ -59,10 +59,8 @@ static Status past_world_play_block(const Problem *past, const Samples *theta, i
                                     const Watch *watch) {
   const int runs = theta->n - first < BLOCK ? theta->n - first : BLOCK;
   SCOPED(World, world, world_destroy);
-  for (int i = 0; i < past->d; i++)
-    memcpy(watch->column + i * runs, theta->theta + (size_t)i * (size_t)theta->n + first,
-           (size_t)runs * sizeof *watch->column);
-  TRY(world_create_given(past, (uint32_t)first, runs, watch->column, &world));
+  lanes_copy(past->d, runs, theta->theta + first, theta->n, watch->column, runs);
+  TRY(world_create_given(past, 0, (uint32_t)first, runs, watch->column, &world));
   for (int round = 1; round <= observations; round++) TRY(past_world_observe(&world, (uint32_t)round, watch));
   return STATUS_OK;
 }

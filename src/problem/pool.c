@@ -3,6 +3,7 @@
  * directions are ever seen. theta* is N(0, I / d), so that phi' theta* has variance 1 + zeta^2 in every
  * dimension. */
 #include "core/simd.h"
+#include "io/dataset.h"
 #include "problem/problems.h"
 
 #include <math.h>
@@ -49,13 +50,9 @@ static void arm_pool_keep(World *world) {
   const Pool *state = self->state;
   const size_t d = (size_t)self->d, arms = (size_t)self->arms;
   for (uint32_t b = 0; b < (uint32_t)world->runs; b++) {
-    RngLanes rng = {.key = rng_key(self->seed, RNG_POOL),
-                    .run = world->first_run + b,
-                    .draws = (uint32_t)self->arms,
-                    .lanes = (uint32_t)self->arms};
+    RngLanes rng = rng_lanes(rng_key(self->seed, RNG_POOL), world->first_run + b, 1, self->arms, 0);
     rng_lanes_normal(&rng, self->d, state->pool);
-    for (size_t m = 0; m < arms; m++)
-      for (size_t i = 0; i < d; i++) world->kept[(b * arms + m) * d + i] = state->pool[i * arms + m];
+    dataset_transpose(self->d, self->arms, state->pool, world->kept + b * d * arms);
   }
 }
 

@@ -145,11 +145,8 @@ void problem_destroy(Problem *problem) {
 
 /* Transforms samples of `theta` into theta* of the runs, if the family does so. */
 static void problem_transform_theta(const Problem *problem, uint32_t first_run, int runs, double *theta) {
-  const RngLanes rng = {.key = rng_key(problem->seed, RNG_ROTATION),
-                        .run = first_run,
-                        .draws = 1,
-                        .round = problem->theta.segment,
-                        .lanes = (uint32_t)runs};
+  const RngLanes rng =
+      rng_lanes(rng_key(problem->seed, RNG_ROTATION), first_run, runs, 1, problem->theta.segment);
   if (problem->ops->transform) problem->ops->transform(problem, rng, theta);
 }
 
@@ -166,10 +163,8 @@ void problem_theta_for_pictures(const Problem *problem, int count, double *theta
 Status problem_training_samples(Arena *memory, const Problem *problem, uint32_t replicate, int64_t limit,
                                 Samples *out) {
   TRY(theta_training_samples(memory, &problem->theta, replicate, limit, out));
-  const RngLanes rng = {.key = rng_subkey(rng_key(problem->seed, RNG_PRIOR_SAMPLES), RNG_ROTATION),
-                        .run = replicate,
-                        .draws = (uint32_t)out->n,
-                        .lanes = (uint32_t)out->n};
+  const RngKey key = rng_subkey(rng_key(problem->seed, RNG_PRIOR_SAMPLES), RNG_ROTATION);
+  const RngLanes rng = rng_lanes(key, replicate, 1, out->n, 0);
   if (problem->ops->transform) problem->ops->transform(problem, rng, out->theta);
   return STATUS_OK;
 }
@@ -197,6 +192,19 @@ Status problem_exact_prior(Arena *memory, const Problem *problem, const PriorFit
 static const double *world_arm_features(const World *world, int k) {
   const size_t place = world->problem->per_arm ? 0 : (size_t)k;
   return world->features + place * (size_t)world->problem->d * (size_t)world->runs;
+}
+
+void world_longest_squares(const World *world, double *square) {
+  const int d = world->problem->d, runs = world->runs;
+  for (int b = 0; b < runs; b++) square[b] = 0;
+  for (int k = 0; k < problem_vectors(world->problem); k++) {
+    const double *phi = world_arm_features(world, k);
+    for (int b = 0; b < runs; b++) {
+      double own = 0;
+      for (int i = 0; i < d; i++) own += phi[i * runs + b] * phi[i * runs + b];
+      square[b] = fmax(square[b], own);
+    }
+  }
 }
 
 /* Returns a run's theta* for arm k; its coordinates are `stride` apart. */
@@ -306,35 +314,24 @@ void world_draw_theta(World *world, uint32_t segment) {
     problem_theta(&problem, world->replicate, world->first_run, world->runs, world->theta);
 }
 
-static Status world_begin(const Problem *problem, uint32_t first_run, int runs, World *out) {
-  *out = (World){.problem = problem, .first_run = first_run, .runs = runs};
-  Status status = world_allocate(out);
+Status world_create_given(const Problem *problem, uint32_t replicate, uint32_t first_run, int runs,
+                          const double *theta, World *out) {
+  ASSERT(!theta || (!problem->per_arm && !problem->ops->arms_of_theta));
+  *out = (World){.problem = problem, .replicate = replicate, .first_run = first_run, .runs = runs};
+  const Status status = world_allocate(out);
   if (status != STATUS_OK) world_destroy(out);
-  return status;
-}
-
-/* Completes a world that has its theta*. */
-static void world_complete(World *world) {
-  const Problem *problem = world->problem;
-  if (problem->ops->keep) problem->ops->keep(world);
-  if (!problem->resample_arms) world_draw_arms(world);
+  TRY(status);
+  if (theta)
+    memcpy(out->theta, theta, (size_t)problem->d * (size_t)runs * sizeof *theta);
+  else
+    world_draw_theta(out, 0);
+  if (problem->ops->keep) problem->ops->keep(out);
+  if (!problem->resample_arms) world_draw_arms(out);
+  return STATUS_OK;
 }
 
 Status world_create(const Problem *problem, uint32_t replicate, uint32_t first_run, int runs, World *out) {
-  TRY(world_begin(problem, first_run, runs, out));
-  out->replicate = replicate;
-  world_draw_theta(out, 0);
-  world_complete(out);
-  return STATUS_OK;
-}
-
-Status world_create_given(const Problem *problem, uint32_t first_run, int runs, const double *theta,
-                          World *out) {
-  ASSERT(!problem->per_arm && !problem->ops->arms_of_theta);
-  TRY(world_begin(problem, first_run, runs, out));
-  memcpy(out->theta, theta, (size_t)problem->d * (size_t)runs * sizeof *theta);
-  world_complete(out);
-  return STATUS_OK;
+  return world_create_given(problem, replicate, first_run, runs, NULL, out);
 }
 
 void world_destroy(World *world) {

@@ -116,17 +116,13 @@ struct World {
 
 /* Returns the streams (purpose, run, round) of the runs, side by side. */
 static inline RngLanes world_streams(const World *world, RngPurpose purpose) {
-  return (RngLanes){.key = rng_key(world->problem->seed, purpose),
-                    .run = world->first_run,
-                    .draws = 1,
-                    .round = world->round,
-                    .lanes = (uint32_t)world->runs};
+  return rng_lanes(rng_key(world->problem->seed, purpose), world->first_run, world->runs, 1, world->round);
 }
 
 Status world_create(const Problem *problem, uint32_t replicate, uint32_t first_run, int runs, World *out);
-/* Creates a world with given theta[d, B], one per run, for arms that do not depend on it. */
-Status world_create_given(const Problem *problem, uint32_t first_run, int runs, const double *theta,
-                          World *out);
+/* Creates a world with given theta[d, B], one per run, for arms that do not depend on it; NULL: drawn. */
+Status world_create_given(const Problem *problem, uint32_t replicate, uint32_t first_run, int runs,
+                          const double *theta, World *out);
 void world_destroy(World *world);
 /* Draws theta* again, from the streams of a segment; segment 0 is what world_create draws. Whoever changes
  * world->theta calls world_theta_changed before the next world_advance. */
@@ -134,6 +130,8 @@ void world_draw_theta(World *world, uint32_t segment);
 void world_theta_changed(World *world);
 /* Advances to `round` (1-based): draws new arms if they are resampled, and new noise. */
 void world_advance(World *world, uint32_t round);
+/* Computes square[B], the largest |phi|^2 among the arms of each run in the current round. */
+void world_longest_squares(const World *world, double *square);
 /* Plays arm[B]: sets phi[d, B] and reward y[B] of the arms taken, and their expected regret[B] in this round
  * (DiffTS paper, equation 9). */
 void world_play(const World *world, const int *arm, double *phi, double *y, double *regret);

@@ -2,27 +2,27 @@
  * classes or of answers that were all judged. A context is the same for all arms, and each arm has its own
  * posterior. Every run meets the events in its own random order, none twice. */
 #include "core/linalg.h"
-#include "io/dataset.h"
+#include "problem/logged.h"
 #include "problem/problems.h"
 
 #include <math.h>
 #include <string.h>
 
 /* Checks that the likelihood admits the rewards. */
-static Status table_bandit_check_rewards(const Problem *self, const char *path, const RewardTable *table) {
+static Status table_bandit_check_rewards(const Problem *self, const char *path, const EventLog *table) {
   const LikelihoodOps *ops = self->likelihood.ops;
   for (size_t i = 0; i < (size_t)table->rows * (size_t)table->arms; i++) {
-    if (ops->admits(table->reward[i])) continue;
+    if (ops->admits(table->rewards[i])) continue;
     return status_set(
         STATUS_INPUT,
         "%s: the reward of event %zu and arm %zu (from 0) is %g; with likelihood %s it must be %s", path,
-        i / (size_t)table->arms, i % (size_t)table->arms, table->reward[i], ops->name, ops->rewards);
+        i / (size_t)table->arms, i % (size_t)table->arms, table->rewards[i], ops->name, ops->rewards);
   }
   return STATUS_OK;
 }
 
 static Status table_bandit_check_sizes(Problem *self, const Config *config, const char *path,
-                                       const RewardTable *table) {
+                                       const EventLog *table) {
   if (!config_is(config, "study", "bandit"))
     return status_set(STATUS_INPUT, "problem.family: table is for study bandit; this is study %s",
                       config_text(config, "study"));
@@ -40,7 +40,7 @@ static Status table_bandit_check_sizes(Problem *self, const Config *config, cons
 
 /* Computes sigma, the root mean square residual of ridge fits, (X'X + I) theta = X'y, one per arm, to all
  * events. */
-static Status table_bandit_fit_noise(const RewardTable *table, double *noise) {
+static Status table_bandit_fit_noise(const EventLog *table, double *noise) {
   SCRATCH_ARENA(memory);
   const size_t d = (size_t)table->d, arms = (size_t)table->arms, rows = (size_t)table->rows;
   double *square, *theta, total = 0;
@@ -49,17 +49,16 @@ static Status table_bandit_fit_noise(const RewardTable *table, double *noise) {
   for (size_t i = 0; i < d; i++) square[i * d + i] = 1;
   for (size_t e = 0; e < rows; e++)
     for (size_t i = 0; i < d; i++)
-      for (size_t j = 0; j < d; j++)
-        square[i * d + j] += table->context[e * d + i] * table->context[e * d + j];
+      for (size_t j = 0; j < d; j++) square[i * d + j] += table->x[e * d + i] * table->x[e * d + j];
   linalg_cholesky_lanes(table->d, 1, square, NULL);
   for (size_t k = 0; k < arms; k++) {
     memset(theta, 0, d * sizeof *theta);
     for (size_t e = 0; e < rows; e++)
-      for (size_t i = 0; i < d; i++) theta[i] += table->context[e * d + i] * table->reward[e * arms + k];
+      for (size_t i = 0; i < d; i++) theta[i] += table->x[e * d + i] * table->rewards[e * arms + k];
     linalg_solve_lanes(table->d, 1, square, theta);
     for (size_t e = 0; e < rows; e++) {
-      double off = table->reward[e * arms + k];
-      for (size_t i = 0; i < d; i++) off -= table->context[e * d + i] * theta[i];
+      double off = table->rewards[e * arms + k];
+      for (size_t i = 0; i < d; i++) off -= table->x[e * d + i] * theta[i];
       total += off * off;
     }
   }
@@ -68,7 +67,7 @@ static Status table_bandit_fit_noise(const RewardTable *table, double *noise) {
 }
 
 static Status table_bandit_create(Problem *self, const Config *config) {
-  RewardTable *table;
+  EventLog *table;
   ALLOCATE(&self->memory, table, 1);
   self->state = table;
   const char *path = config_text(config, "problem.file");
@@ -82,25 +81,11 @@ static Status table_bandit_create(Problem *self, const Config *config) {
   return theta_create_gaussian(table->d, self->seed, &self->theta);
 }
 
-/* Returns the event that run b of the world meets in the current round. */
-static size_t table_bandit_event(const World *world, int b) {
-  const RewardTable *table = world->problem->state;
-  return (size_t)rng_permuted(table->rows, rng_key(world->problem->seed, RNG_EVENTS),
-                              world->first_run + (uint32_t)b, (int)world->round - 1);
-}
-
-static void table_bandit_contexts(World *world) {
-  const RewardTable *table = world->problem->state;
-  for (int b = 0; b < world->runs; b++) {
-    const double *from = table->context + table_bandit_event(world, b) * (size_t)table->d;
-    for (int i = 0; i < table->d; i++) world->features[i * world->runs + b] = from[i];
-  }
-}
-
 static void rewards(World *world) {
-  const RewardTable *table = world->problem->state;
+  const EventLog *table = world->problem->state;
   for (int b = 0; b < world->runs; b++) {
-    const double *from = table->reward + table_bandit_event(world, b) * (size_t)table->arms;
+    const int event = logged_event(world->problem, world->first_run + (uint32_t)b, world->round);
+    const double *from = table->rewards + (size_t)event * (size_t)table->arms;
     for (int k = 0; k < table->arms; k++) world->mean[k * world->runs + b] = from[k];
   }
 }
@@ -110,5 +95,5 @@ const ProblemOps problem_table = {.name = "table",
                                   .reference = "Riquelme, Tucker and Snoek 2018 (data sets as bandits)",
                                   .per_arm = true,
                                   .create = table_bandit_create,
-                                  .features = table_bandit_contexts,
+                                  .features = logged_features_of_round,
                                   .rewards = rewards};

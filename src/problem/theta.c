@@ -1,5 +1,7 @@
 #include "problem/theta.h"
 
+#include "core/lanes.h"
+
 #include <limits.h>
 #include <string.h>
 
@@ -123,15 +125,12 @@ static bool theta_star_draw_lanes(const ThetaSource *source, RngLanes lanes, dou
 }
 
 static void theta_star_copy_member(const ThetaSource *source, int member, int at, int stride, double *theta) {
-  for (int i = 0; i < source->d; i++)
-    theta[(size_t)i * (size_t)stride + (size_t)at] =
-        source->set.theta[(size_t)i * (size_t)source->set.n + (size_t)member];
+  lanes_copy(source->d, 1, source->set.theta + member, source->set.n, theta + at, stride);
 }
 
 static void theta_star_draw_streams(const ThetaSource *source, RngKey key, uint32_t replicate,
                                     uint32_t first_run, int runs, double *theta) {
-  const RngLanes lanes = {
-      .key = key, .run = first_run, .draws = 1, .round = source->segment, .lanes = (uint32_t)runs};
+  const RngLanes lanes = rng_lanes(key, first_run, runs, 1, source->segment);
   if (theta_star_draw_lanes(source, lanes, theta)) return;
   for (int b = 0; b < runs; b++) {
     Rng rng = rng_of_lane(&lanes, (uint32_t)b);
@@ -153,11 +152,7 @@ void theta_draw_each(const ThetaSource *source, uint32_t replicate, uint32_t fir
   const RngKey key = rng_key(source->seed, RNG_THETA);
   const int total = runs * each, size = theta_test_size(source);
   ASSERT(each <= size);
-  const RngLanes lanes = {.key = key,
-                          .run = first_run,
-                          .draws = (uint32_t)each,
-                          .round = source->segment,
-                          .lanes = (uint32_t)total};
+  const RngLanes lanes = rng_lanes(key, first_run, runs, each, source->segment);
   if (theta_star_draw_lanes(source, lanes, theta)) return;
   for (int n = 0; n < total; n++) {
     const uint64_t member = (uint64_t)source->segment * (uint64_t)each + (uint64_t)(n % each);
@@ -184,10 +179,7 @@ Status theta_training_samples(Arena *memory, const ThetaSource *source, uint32_t
   const int n = theta_training_count(source, limit);
   *out = (Samples){.d = source->d, .n = n};
   ALLOCATE(memory, out->theta, (size_t)source->d * (size_t)n);
-  const RngLanes lanes = {.key = rng_key(source->seed, RNG_PRIOR_SAMPLES),
-                          .run = replicate,
-                          .draws = (uint32_t)n,
-                          .lanes = (uint32_t)n};
+  const RngLanes lanes = rng_lanes(rng_key(source->seed, RNG_PRIOR_SAMPLES), replicate, 1, n, 0);
   if (theta_star_draw_lanes(source, lanes, out->theta)) return STATUS_OK;
   for (int s = 0; s < n; s++)
     theta_star_copy_member(source, theta_star_member_at(source, replicate, theta_test_size(source) + s), s, n,
@@ -197,26 +189,18 @@ Status theta_training_samples(Arena *memory, const ThetaSource *source, uint32_t
 
 /* ---- as a prior */
 
-typedef struct {
-  const ThetaOps *ops;
-} DensityState;
-
 static void theta_star_prior_sample(const Prior *prior, RngLanes *rng, double *theta) {
-  const DensityState *self = prior->state;
-  theta_star_sample_planar(self->ops, rng, theta);
+  theta_star_sample_planar(prior->state, rng, theta);
 }
 
 static void theta_star_prior_log_density(const Prior *prior, int lanes, const double *theta, double *out) {
-  const DensityState *self = prior->state;
-  for (int n = 0; n < lanes; n++)
-    out[n] = self->ops->log_density((const double[]){theta[n], theta[lanes + n]});
+  const ThetaOps *ops = prior->state;
+  for (int n = 0; n < lanes; n++) out[n] = ops->log_density((const double[]){theta[n], theta[lanes + n]});
 }
 
-static const PriorOps density_ops = {.name = "exact",
-                                     .summary = "the distribution of theta*, which is not a mixture",
-                                     .reference = "DiffTS, Section 6.2",
-                                     .sample = theta_star_prior_sample,
-                                     .log_density = theta_star_prior_log_density};
+/* The distribution of theta* where it is not a mixture (DiffTS paper, Section 6.2). */
+static const PriorOps density_ops = {
+    .name = "exact", .sample = theta_star_prior_sample, .log_density = theta_star_prior_log_density};
 
 bool theta_has_prior(const ThetaSource *source) {
   return source->has_mixture || source->ops->prior || source->ops->log_density;
@@ -227,10 +211,6 @@ Status theta_prior(Arena *memory, const ThetaSource *source, const PriorFit *cha
   if (source->has_mixture) return prior_from_mixture(memory, &source->mixture, chain_settings, out);
   if (source->ops->prior) return source->ops->prior(memory, source->d, chain_settings, out);
   ASSERT(source->d == 2);
-  *out = (Prior){.memory = memory, .ops = &density_ops, .d = source->d};
-  DensityState *self;
-  ALLOCATE(memory, self, 1);
-  self->ops = source->ops;
-  out->state = self;
+  *out = (Prior){.memory = memory, .ops = &density_ops, .d = source->d, .state = (void *)source->ops};
   return STATUS_OK;
 }

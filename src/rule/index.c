@@ -34,24 +34,20 @@ static double bayes_ucb_width(const Rule *self, int choices) {
   return special_upper_quantile(0.5 / (1 + config_real(options, "bayes_ucb_alpha") * left));
 }
 
-static void bayes_ucb_choose(const Rule *self, const RuleBelief *belief, int choices, int arms,
-                             const double *features, int *arm, double *top) {
-  index_kernel(arms, belief->d, belief->runs, features, belief->mean, belief->covariance,
+static void bayes_ucb_choose(const Rule *self, int runs, int choices, int arms, const double *features,
+                             int *arm, double *top) {
+  index_kernel(arms, self->sampler.d, runs, features, self->mean, self->covariance,
                bayes_ucb_width(self, choices), arm, top);
 }
 
 static double bayes_ucb_cost(double d, double arms) { return arms * (12 + 2 * d + d * d); }
 
-static void thompson_choose(const Rule *self, const RuleBelief *belief, int choices, int arms,
-                            const double *features, int *arm, double *top) {
-  (void)self, (void)choices;
-  index_kernel(arms, belief->d, belief->runs, features, belief->theta, NULL, 0, arm, top);
-}
-
-static void greedy_choose(const Rule *self, const RuleBelief *belief, int choices, int arms,
-                          const double *features, int *arm, double *top) {
-  (void)self, (void)choices;
-  index_kernel(arms, belief->d, belief->runs, features, belief->mean, NULL, 0, arm, top);
+/* Takes the arm with the largest phi' theta, for the draw if there is one and else for the posterior mean. */
+static void rule_linear_choose(const Rule *self, int runs, int choices, int arms, const double *features,
+                               int *arm, double *top) {
+  (void)choices;
+  const double *theta = self->ops->needs & RULE_NEEDS_DRAW ? self->theta : self->mean;
+  index_kernel(arms, self->sampler.d, runs, features, theta, NULL, 0, arm, top);
 }
 
 static double rule_linear_index_cost(double d, double arms) { return 2 * arms * d; }
@@ -60,7 +56,7 @@ const RuleOps rule_thompson = {.name = "thompson",
                                .summary = "the arm that is best under one draw of theta",
                                .reference = "Thompson 1933",
                                .needs = RULE_NEEDS_DRAW,
-                               .choose = thompson_choose,
+                               .choose = rule_linear_choose,
                                .cost = rule_linear_index_cost};
 
 static const ConfigKey bayes_ucb_keys[] = {
@@ -91,5 +87,5 @@ const RuleOps rule_greedy = {.name = "greedy",
                              .summary = "the arm that is best under the posterior mean: never explores",
                              .reference = "Bastani, Bayati and Khosravi 2021",
                              .needs = RULE_NEEDS_MOMENTS,
-                             .choose = greedy_choose,
+                             .choose = rule_linear_choose,
                              .cost = rule_linear_index_cost};

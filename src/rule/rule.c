@@ -15,12 +15,12 @@ static const RuleOps *const RULES[] = {
         NULL};
 
 const RuleOps *rule_method(int index) { return RULES[index]; }
-const char *rule_name(int index) { return RULES[index] ? RULES[index]->name : NULL; }
+static const char *rule_name(int index) { return RULES[index] ? RULES[index]->name : NULL; }
 
 const RuleOps *rule_of(const Config *options) {
-  for (int i = 0; RULES[i] && options && config_has(options, "rule"); i++)
-    if (config_is(options, "rule", RULES[i]->name)) return RULES[i];
-  return &rule_thompson;
+  int i = 0;
+  while (!config_is(options, "rule", RULES[i]->name)) i++;
+  return RULES[i];
 }
 
 static const ConfigKey SHARED[] = {
@@ -35,17 +35,12 @@ static const ConfigKey SHARED[] = {
          "draws from which the probabilities of arms are estimated when they are requested (event logs)")},
     {.name = NULL}};
 
-enum { SHARED_KEYS = sizeof SHARED / sizeof *SHARED - 1, KEYS = 16 };
+enum { KEYS = 16 };
 static ConfigKey joined[KEYS];
 
 static void rule_join_keys(void) {
-  int count = SHARED_KEYS;
-  memcpy(joined, SHARED, sizeof SHARED);
-  for (int i = 0; RULES[i]; i++)
-    for (const ConfigKey *own = RULES[i]->keys; own && own->name; own++) {
-      ASSERT(count + 1 < KEYS);
-      joined[count++] = *own;
-    }
+  config_join_keys(SHARED, NULL, KEYS, joined);
+  for (int i = 0; RULES[i]; i++) config_join_keys(RULES[i]->keys, NULL, KEYS, joined);
 }
 
 const ConfigKey *rule_keys(void) {
@@ -61,14 +56,13 @@ Status rule_check(const Config *options, const Likelihood *likelihood) {
   char value[80];
   for (int i = 0; RULES[i]; i++)
     for (const ConfigKey *key = RULES[i]->keys; RULES[i] != rule && key && key->name; key++) {
-      if (!config_has(options, key->name)) continue;
       config_show(options, key->name, sizeof value, value);
       if (strcmp(value, key->fallback) != 0)
         return status_set(STATUS_INPUT, "option %s belongs to rule: %s, but this policy has rule: %s",
                           key->name, RULES[i]->name, rule->name);
     }
   if (!likelihood_has_network(likelihood)) return STATUS_OK;
-  if (options && config_has(options, "floor") && config_real(options, "floor") > 0)
+  if (config_real(options, "floor") > 0)
     return status_set(STATUS_INPUT, "option floor needs a mean reward that depends on phi' theta");
   if (rule == &rule_thompson) return STATUS_OK;
   return status_set(STATUS_INPUT,
@@ -78,7 +72,7 @@ Status rule_check(const Config *options, const Likelihood *likelihood) {
 }
 
 Status rule_check_arms(const Config *options, int arms) {
-  const double floor = options && config_has(options, "floor") ? config_real(options, "floor") : 0;
+  const double floor = config_real(options, "floor");
   if (floor * arms <= 1 + 1e-9) return STATUS_OK;
   return status_set(STATUS_INPUT, "option floor=%g: %d arms cannot all have this probability", floor, arms);
 }
@@ -93,14 +87,11 @@ static bool rule_draws_are_gaussian(const Rule *rule) {
   const Sampler *sampler = &rule->sampler;
   const Mixture *mixture = sampler->setup.prior->mixture;
   return mixture && mixture->components == 1 && !sampler->guard && sampler->ops->exact &&
-         likelihood_is_conjugate(sampler->setup.likelihood) &&
-         sampler_has_moments(sampler->ops, mixture, sampler->setup.likelihood);
+         likelihood_is_conjugate(sampler->setup.likelihood) && sampler_has_moments(sampler->ops, true, true);
 }
 
 static Status rule_create_propensity(Arena *memory, const Config *options, Rule *self) {
-  self->propensity_draws = options && config_has(options, "propensity_draws")
-                               ? (int)config_int(options, "propensity_draws")
-                               : 1000;
+  self->propensity_draws = (int)config_int(options, "propensity_draws");
   self->gaussian = rule_draws_are_gaussian(self);
   ALLOCATE(memory, self->arm, self->sampler.setup.runs);
   return STATUS_OK;
@@ -110,18 +101,18 @@ Status rule_create(Arena *memory, const SamplerOps *method, const SamplerSetup *
                    bool propensity, Rule *out) {
   const Config *options = setup->options;
   const RuleOps *ops = rule_of(options);
-  const bool closed = sampler_has_moments(method, setup->prior->mixture, setup->likelihood);
+  const bool closed =
+      sampler_has_moments(method, setup->prior->mixture, likelihood_is_conjugate(setup->likelihood));
   const size_t d = (size_t)setup->prior->d, runs = (size_t)setup->runs;
   SamplerSetup sampler = *setup;
   const int draws = decision_rule_draws(ops, options, closed);
   if (draws > sampler.draws) sampler.draws = draws;
   if (propensity && sampler.draws < RULE_PROPENSITY_PART) sampler.draws = RULE_PROPENSITY_PART;
-  *out = (Rule){.memory = memory,
-                .ops = ops,
+  *out = (Rule){.ops = ops,
                 .horizon = horizon,
                 .key = rng_key(setup->seed, RNG_AGENT),
                 .pick = rng_key(setup->seed, RNG_PICK),
-                .floor = options && config_has(options, "floor") ? config_real(options, "floor") : 0,
+                .floor = config_real(options, "floor"),
                 .first_run = setup->first_run,
                 .draws = draws};
   TRY(rule_check(options, setup->likelihood));
@@ -132,8 +123,7 @@ Status rule_create(Arena *memory, const SamplerOps *method, const SamplerSetup *
     ALLOCATE(memory, out->mean, d * runs);
     ALLOCATE(memory, out->covariance, d * d * runs);
   }
-  if (options && config_has(options, "horizon") && !config_is(options, "horizon", "study"))
-    out->horizon = (int)config_int(options, "horizon");
+  if (!config_is(options, "horizon", "study")) out->horizon = (int)config_int(options, "horizon");
   return ops->create ? ops->create(out) : STATUS_OK;
 }
 
@@ -160,19 +150,13 @@ void rule_choose(Rule *rule, const History *history, uint32_t round, int choices
   if (rule->ops->needs & RULE_NEEDS_MOMENTS)
     sampler_moments(&rule->sampler, history, decision_rule_streams(rule, round, runs, rule->draws),
                     rule->theta, rule->mean, rule->covariance, fallbacks);
-  const RuleBelief belief = {.d = rule->sampler.d,
-                             .runs = runs,
-                             .theta = rule->theta,
-                             .mean = rule->mean,
-                             .covariance = rule->covariance};
-  rule->ops->choose(rule, &belief, choices, arms, features, arm, top);
+  rule->ops->choose(rule, runs, choices, arms, features, arm, top);
 }
 
 double rule_cost(const SamplerOps *method, const SamplerWork *work, double arms) {
   const RuleOps *rule = rule_of(work->options);
   const bool moments = rule->needs & RULE_NEEDS_MOMENTS;
-  const bool closed =
-      method->moments && (!method->has_moments || method->has_moments(work->components > 0, work->conjugate));
+  const bool closed = sampler_has_moments(method, work->components > 0, work->conjugate);
   SamplerWork drawn = *work;
   drawn.draws = fmax(work->draws, decision_rule_draws(rule, work->options, closed));
   const double inverses = moments && closed ? fmax(work->components, 1) + work->guarded : 0;

@@ -18,23 +18,17 @@ typedef struct Rule Rule;
 enum { RULE_NEEDS_LIST(RULE_NEEDS_ENUM) };
 #undef RULE_NEEDS_ENUM
 
-/* The belief about theta in each run; what the rule does not need is NULL. */
-typedef struct {
-  int d, runs; /* B */
-  const double *theta; /* [d, B], a draw */
-  const double *mean, *covariance; /* [d, B], [d, d, B] */
-} RuleBelief;
-
 typedef struct {
   const char *name, *summary, *reference;
   unsigned needs;
   const ConfigKey *keys; /* own options, whose names no other rule has; ends with a NULL name; may be NULL */
-  /* OPTIONAL. Allocates in self->memory. */
+  /* OPTIONAL. Returns STATUS_INPUT with one sentence if the rule cannot choose with these options. */
   Status (*create)(Rule *self);
-  /* REQUIRED. Chooses arm[B], the arm of each run, the first on ties, after `choices` earlier choices; and
-   * sets top[B], the number that it is chosen by, unless that is NULL. */
-  void (*choose)(const Rule *self, const RuleBelief *belief, int choices, int arms, const double *features,
-                 int *arm, double *top);
+  /* REQUIRED. Chooses arm[B], the arm of each run, the first on ties, after `choices` earlier choices, from
+   * self->theta[d, B], a draw, or self->mean and self->covariance, whatever the rule needs; and sets top[B],
+   * the number that it is chosen by, unless that is NULL. */
+  void (*choose)(const Rule *self, int runs, int choices, int arms, const double *features, int *arm,
+                 double *top);
   /* REQUIRED. Returns the floating-point operations of a choice among this many arms, like the op of a
    * sampler (sampler.h). */
   double (*cost)(double d, double arms);
@@ -43,7 +37,6 @@ typedef struct {
 enum { RULE_PROPENSITY_PART = 125 }; /* draws at a time, which bounds the memory */
 
 struct Rule {
-  Arena *memory; /* the creator's */
   const RuleOps *ops;
   Sampler sampler;
   int horizon; /* n, the total number of choices; 0: not known */
@@ -58,12 +51,10 @@ struct Rule {
   int propensity_draws; /* 0: rule_probabilities is not called */
   bool gaussian; /* draws are from one Gaussian, whose moments are known */
   int *arm; /* [B], with propensity_draws */
-  void *state;
 };
 
 const RuleOps *rule_method(int index); /* of the registry; NULL past the end */
-const char *rule_name(int index);
-/* Returns the rule of a policy with these options; `thompson` by default. */
+/* Returns the rule of a policy with these options, which have the keys below, as everywhere in this file. */
 const RuleOps *rule_of(const Config *options);
 /* Returns the options that say which rule, and those of all rules. The array ends with a NULL name and is
  * never freed. */

@@ -47,11 +47,6 @@ static void auto_sample(Sampler *self, const History *history, RngLanes rng, int
   chosen->ops->sample(chosen, history, rng, draws, theta, fallbacks);
 }
 
-static bool auto_has_moments(bool mixture, bool conjugate) {
-  (void)conjugate;
-  return mixture;
-}
-
 static void auto_moments(Sampler *self, const History *history, double *mean, double *covariance,
                          int64_t *fallbacks) {
   Sampler *chosen = self->state;
@@ -81,7 +76,7 @@ const SamplerOps sampler_auto = {
     .fits = auto_fits,
     .create = auto_create,
     .sample = auto_sample,
-    .has_moments = auto_has_moments,
     .moments = auto_moments,
+    .moments_need = NEEDS_MIXTURE,
     .cost = auto_cost,
 };

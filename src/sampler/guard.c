@@ -8,7 +8,6 @@
 #include <string.h>
 
 struct Guard {
-  int d, runs, draws; /* B, M */
   Mixture mixture; /* the prior's, with weights times 1 - g, and last the wide Gaussian */
   MixturePosterior *posterior;
   double *theta; /* [d, B M] */
@@ -57,7 +56,6 @@ Status guard_create(Arena *memory, const SamplerSetup *setup, double g, Guard **
   TRY(prior_check_guard(prior));
   ALLOCATE(memory, self, 1);
   *out = self;
-  self->d = prior->d, self->runs = setup->runs, self->draws = setup->draws;
   TRY(guard_mixture(memory, prior, g, &self->mixture));
   TRY(mixture_posterior_create(memory, &self->mixture, setup->likelihood, setup->runs, options,
                                &self->posterior));
@@ -81,7 +79,7 @@ void guard_replace(Guard *self, const History *history, RngLanes rng, int draws,
   rng.key = rng_subkey(rng.key, RNG_GUARD);
   mixture_posterior_sample(self->posterior, history, rng, draws, self->theta, self->component, fallbacks);
   for (size_t n = 0; n < lanes; n++)
-    for (size_t i = 0; i < (size_t)self->d && self->component[n] == wide; i++)
+    for (size_t i = 0; i < (size_t)self->mixture.d && self->component[n] == wide; i++)
       theta[i * lanes + n] = self->theta[i * lanes + n];
 }
 
@@ -91,7 +89,8 @@ void guard_moments(Guard *self, const History *history, double *mean, double *co
   guard_weight(self, history, self->weight, fallbacks);
   mixture_posterior_moments(self->posterior, history, wide, wide + 1, self->mean, self->covariance,
                             fallbacks);
-  moments_merge(self->d, runs, self->weight, self->mean, self->covariance, runs, mean, covariance, runs);
+  moments_merge(self->mixture.d, runs, self->weight, self->mean, self->covariance, runs, mean, covariance,
+                runs);
 }
 
 static double sampler_guard_wide_evidence(const Guard *self, int runs, int b) {

@@ -11,7 +11,7 @@
   ENTRY(exact) /* exact.c */                                                                                 \
   ENTRY(diffts) /* laplace_dps.c */                                                                          \
   ENTRY(dps) /* dps.c */                                                                                     \
-  ENTRY(joint) /* joint.c */                                                                                 \
+  ENTRY(joint) /* twisted.c */                                                                               \
   ENTRY(twisted) /* twisted.c */                                                                             \
   ENTRY(localised) /* localised/localised.c */                                                               \
   ENTRY(smc) /* smc.c */                                                                                     \

@@ -91,17 +91,13 @@ static const ConfigKey COMMON[] = {
      .words = "study auto"},
     {.name = NULL}};
 
-enum { KEYS = 16, COMMON_KEYS = sizeof COMMON / sizeof *COMMON - 1 };
+enum { KEYS = 16 };
 static ConfigKey joined[sizeof METHODS / sizeof *METHODS][KEYS];
 
 static void sampler_join_keys(void) {
   for (int m = 0; METHODS[m]; m++) {
-    int count = COMMON_KEYS;
-    memcpy(joined[m], COMMON, sizeof COMMON);
-    for (const ConfigKey *own = METHODS[m]->keys; own && own->name; own++) {
-      ASSERT(count + 1 < KEYS);
-      joined[m][count++] = *own;
-    }
+    config_join_keys(COMMON, NULL, KEYS, joined[m]);
+    config_join_keys(METHODS[m]->keys, NULL, KEYS, joined[m]);
   }
 }
 
@@ -206,9 +202,9 @@ void sampler_sample(Sampler *sampler, const History *history, RngLanes rng, int 
   sampler_replace_non_finite(sampler->d, history->runs * draws, draws, theta, fallbacks);
 }
 
-bool sampler_has_moments(const SamplerOps *method, const Mixture *mixture, const Likelihood *likelihood) {
-  return method->moments &&
-         (!method->has_moments || method->has_moments(mixture, likelihood_is_conjugate(likelihood)));
+bool sampler_has_moments(const SamplerOps *method, bool mixture, bool conjugate) {
+  const unsigned need = method->moments_need;
+  return method->moments && (mixture || !(need & NEEDS_MIXTURE)) && (conjugate || !(need & NEEDS_CONJUGATE));
 }
 
 /* Computes the moments of theta[d, B M] for each run; the covariance is divided by M - 1. */
@@ -261,7 +257,8 @@ static void replace_non_finite_moments(int d, int runs, double *mean, double *co
 void sampler_moments(Sampler *sampler, const History *history, RngLanes rng, double *theta, double *mean,
                      double *covariance, int64_t *fallbacks) {
   const int d = sampler->d, runs = history->runs;
-  if (!sampler_has_moments(sampler->ops, sampler->setup.prior->mixture, sampler->setup.likelihood)) {
+  if (!sampler_has_moments(sampler->ops, sampler->setup.prior->mixture,
+                           likelihood_is_conjugate(sampler->setup.likelihood))) {
     sampler_sample(sampler, history, rng, (int)rng.draws, theta, fallbacks);
     sampler_moments_of_draws(d, runs, (int)rng.draws, theta, mean, covariance);
     return;
@@ -300,4 +297,14 @@ void sampler_observe(Sampler *sampler, const History *history, int64_t *fallback
   sampler_enter(sampler);
   sampler->ops->observe(sampler, &tempered, fallbacks);
   sampler_leave(sampler);
+}
+
+RngLanes sampler_update_streams(const Sampler *sampler, int round, int draws, int first, int lanes) {
+  const SamplerSetup *setup = &sampler->setup;
+  return (RngLanes){.key = rng_key(setup->seed, RNG_OBSERVE),
+                    .run = setup->first_run,
+                    .draws = (uint32_t)draws,
+                    .round = (uint32_t)round,
+                    .first_lane = (uint32_t)first,
+                    .lanes = (uint32_t)lanes};
 }

@@ -82,11 +82,11 @@ typedef struct {
   void (*marginal)(Sampler *self, const History *history, RngLanes rng, double *value, double *error,
                    int64_t *fallbacks);
   /* OPTIONAL. Does the work of sampler_moments in closed form, without a guard, for a history that already
-   * includes `temper`. If it depends on the prior being a mixture or the likelihood conjugate whether this is
-   * possible, `has_moments` says so; NULL: always. */
+   * includes `temper`; if moments_need has NEEDS_MIXTURE or NEEDS_CONJUGATE, only for such a prior or
+   * likelihood. */
   void (*moments)(Sampler *self, const History *history, double *mean, double *covariance,
                   int64_t *fallbacks);
-  bool (*has_moments)(bool mixture, bool conjugate);
+  unsigned moments_need;
   /* OPTIONAL. For samplers that carry a state from round to round: called once for each observation, in
    * order, when it is the last one of `history` (streams: RNG_OBSERVE, run, round = history->rounds). */
   void (*observe)(Sampler *self, const History *history, int64_t *fallbacks);
@@ -152,9 +152,9 @@ History sampler_tempered(const Sampler *sampler, const History *history);
 void sampler_sample(Sampler *sampler, const History *history, RngLanes rng, int draws, double *theta,
                     int64_t *fallbacks);
 
-/* Returns whether the method knows the moments of its draws in closed form; `mixture` is NULL for a prior
- * that is not a mixture. */
-bool sampler_has_moments(const SamplerOps *method, const Mixture *mixture, const Likelihood *likelihood);
+/* Returns whether the method knows the moments of its draws in closed form, if the prior is a `mixture` or
+ * not, and the likelihood `conjugate` or not. */
+bool sampler_has_moments(const SamplerOps *method, bool mixture, bool conjugate);
 /* Computes mean[d, B] and covariance[d, d, B] of the draws that sampler_sample makes: in closed form or, if
  * there is none, from rng.draws >= 2 draws theta[d, B M], for which the caller provides the memory; otherwise
  * theta may be NULL. Moments that are not finite become 0 and add one to fallbacks[B]. */
@@ -176,6 +176,10 @@ bool sampler_guard_weight(Sampler *sampler, const History *history, double *weig
 /* Notifies the sampler of the last observation of `history`. Must be called for every observation, in
  * order. */
 void sampler_observe(Sampler *sampler, const History *history, int64_t *fallbacks);
+
+/* Returns the streams for the updates of a round: `lanes` of them from lane `first` on, with `draws` lanes
+ * per run. */
+RngLanes sampler_update_streams(const Sampler *sampler, int round, int draws, int first, int lanes);
 
 /* Says why this method cannot run with this prior and likelihood: writes a sentence and returns true. Returns
  * false if it can. */

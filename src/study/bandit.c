@@ -16,9 +16,6 @@
 
 typedef struct {
   Sampler sampler; /* separate, with separate streams, so that the agent's own draws do not change */
-  int runs, draws; /* B, M */
-  uint64_t seed;
-  uint32_t first_run;
   double *theta, *one; /* [d, B M]; [d, B], one draw per run */
   int *arm, *count; /* [B], [K, B] */
   int64_t *ignored; /* [B], fallbacks */
@@ -34,33 +31,20 @@ static bool study_best_arm_known(const PolicyMethod *method, const Config *optio
 static Status study_best_arm_create(Arena *memory, const PolicyMethod *method, const PolicySetup *setup,
                                     int draws, OptimalArm *out) {
   const size_t d = (size_t)setup->prior->d, runs = (size_t)setup->runs;
-  *out =
-      (OptimalArm){.runs = setup->runs, .draws = draws, .seed = setup->seed, .first_run = setup->first_run};
+  SamplerSetup sampler = policy_sampler_setup(setup);
+  sampler.draws = draws;
   ALLOCATE(memory, out->theta, d * runs * (size_t)draws);
   ALLOCATE(memory, out->one, d * runs);
   ALLOCATE_ARRAYS(memory, runs, out->arm, out->ignored);
   ALLOCATE(memory, out->count, (size_t)setup->problem->arms * runs);
-  SamplerSetup sampler = {.prior = setup->prior,
-                          .likelihood = setup->likelihood,
-                          .runs = setup->runs,
-                          .draws = draws,
-                          .seed = setup->seed,
-                          .first_run = setup->first_run,
-                          .options = setup->options};
   return sampler_create(memory, method->sampler, &sampler, &out->sampler);
 }
 
-/* Observes the last observation of `history`, which is new. */
-static void study_best_arm_observe(OptimalArm *self, const History *history) {
-  sampler_observe(&self->sampler, history, self->ignored);
-}
-
 /* Copies draw m of every run: one[d, B] <- theta[d, B M]. */
-static void study_best_arm_pick_draw(OptimalArm *self, int d, int m) {
-  for (int i = 0; i < d; i++)
-    for (int b = 0; b < self->runs; b++)
-      self->one[i * self->runs + b] =
-          self->theta[((size_t)i * (size_t)self->runs + (size_t)b) * (size_t)self->draws + (size_t)m];
+static void study_best_arm_pick_draw(OptimalArm *self, int m) {
+  const SamplerSetup *setup = &self->sampler.setup;
+  const size_t entries = (size_t)self->sampler.d * (size_t)setup->runs, draws = (size_t)setup->draws;
+  for (size_t n = 0; n < entries; n++) self->one[n] = self->theta[n * draws + (size_t)m];
 }
 
 /* Computes entropy[b stride] for each run b: the entropy, in nats, of the best arm in world->round given the
@@ -68,23 +52,21 @@ static void study_best_arm_pick_draw(OptimalArm *self, int d, int m) {
  * (2 M) too low. */
 static void study_best_arm_entropy(OptimalArm *self, const World *world, const History *history,
                                    size_t stride, double *entropy) {
-  const int runs = self->runs, arms = world->problem->arms;
-  const RngLanes rng = {.key = rng_key(self->seed, RNG_OPTIMAL_ARM),
-                        .run = self->first_run,
-                        .draws = (uint32_t)self->draws,
-                        .round = world->round,
-                        .lanes = (uint32_t)(runs * self->draws)};
-  sampler_sample(&self->sampler, history, rng, self->draws, self->theta, self->ignored);
+  const SamplerSetup *setup = &self->sampler.setup;
+  const int runs = setup->runs, draws = setup->draws, arms = world->problem->arms;
+  const RngLanes rng =
+      rng_lanes(rng_key(setup->seed, RNG_OPTIMAL_ARM), setup->first_run, runs, draws, world->round);
+  sampler_sample(&self->sampler, history, rng, draws, self->theta, self->ignored);
   memset(self->count, 0, (size_t)arms * (size_t)runs * sizeof *self->count);
-  for (int m = 0; m < self->draws; m++) {
-    study_best_arm_pick_draw(self, self->sampler.d, m);
+  for (int m = 0; m < draws; m++) {
+    study_best_arm_pick_draw(self, m);
     world_greedy(world, self->one, self->arm);
     for (int b = 0; b < runs; b++) self->count[self->arm[b] * runs + b]++;
   }
   for (int b = 0; b < runs; b++) {
     double sum = 0;
     for (int k = 0; k < arms; k++) {
-      const double share = (double)self->count[k * runs + b] / self->draws;
+      const double share = (double)self->count[k * runs + b] / draws;
       if (share > 0) sum -= share * log(share);
     }
     entropy[(size_t)b * stride] = sum;
@@ -115,26 +97,22 @@ typedef struct {
   RegretFloor floor;
   bool logged; /* events are stored, and arms are picked by their probabilities */
   double *probability; /* [B, K] */
-  uint32_t first_run;
 } Block;
 
 /* Draws theta[d, B] for a task whose theta* comes from a prior, after `segment` changes of theta*. */
 static void study_draw_task_theta(const Study *study, const Task *task, uint32_t segment, double *theta) {
-  RngLanes rng = {.key = rng_key(study->seed, RNG_TUNE),
-                  .run = task->first_run,
-                  .draws = 1,
-                  .round = segment,
-                  .lanes = (uint32_t)task->runs};
+  RngLanes rng = rng_lanes(rng_key(study->seed, RNG_TUNE), task->first_run, task->runs, 1, segment);
   task->world->ops->sample(task->world, &rng, theta);
 }
 
 static Status study_create_task_world(Arena *memory, const Study *study, const Task *task, Block *block) {
-  double *theta;
-  if (!task->world)
-    return world_create(&block->problem, task->replicate, task->first_run, task->runs, &block->world);
-  ALLOCATE(memory, theta, block->problem.d * task->runs);
-  study_draw_task_theta(study, task, 0, theta);
-  return world_create_given(&block->problem, task->first_run, task->runs, theta, &block->world);
+  double *theta = NULL;
+  if (task->world) {
+    ALLOCATE(memory, theta, block->problem.d * task->runs);
+    study_draw_task_theta(study, task, 0, theta);
+  }
+  return world_create_given(&block->problem, task->replicate, task->first_run, task->runs, theta,
+                            &block->world);
 }
 
 /* Changes theta* before round k if a change is due. */
@@ -153,29 +131,25 @@ static Status study_bandit_block_create(Arena *memory, const Study *study, const
                                         const Prior *prior, Tick tick, const TaskResult *result,
                                         Block *block) {
   const ConfigPolicy *chosen = &study->file->policies[task->policy];
-  PolicyMethod method;
-  ASSERT(policy_find(chosen->name, &method));
+  const PolicyMethod method = policy_named(chosen->name);
   TRY(problem_create(study->file->settings[task->setting], &block->problem));
   TRY(study_create_task_world(memory, study, task, block));
   block->likelihood = policy_likelihood(&method, chosen->options, &block->problem);
-  TRY(policy_history(memory, &method, prior, chosen->options, &block->problem, &block->likelihood, task->runs,
-                     &block->history));
-  TRY(history_reserve(&block->history, block->problem.rounds));
   TRY(feedback_create(memory, study->file->settings[task->setting], &block->problem, task->first_run,
                       task->runs, &block->feedback));
   block->discount = policy_discount(chosen->options);
   block->logged = config_bool(study->file->settings[task->setting], "event_log");
   if (block->logged) ALLOCATE(memory, block->probability, (size_t)task->runs * (size_t)block->problem.arms);
-  PolicySetup setup = {.prior = prior,
-                       .likelihood = &block->likelihood,
-                       .problem = &block->problem,
-                       .options = chosen->options,
-                       .seed = study->seed,
-                       .first_run = task->first_run,
-                       .runs = task->runs,
-                       .tick = tick,
-                       .weighs = block->logged};
-  TRY(policy_create(memory, &method, &setup, &block->policy));
+  const PolicySetup setup = {.prior = prior,
+                             .likelihood = &block->likelihood,
+                             .problem = &block->problem,
+                             .options = chosen->options,
+                             .seed = study->seed,
+                             .first_run = task->first_run,
+                             .runs = task->runs,
+                             .tick = tick,
+                             .weighs = block->logged};
+  TRY(policy_begin(memory, &method, &setup, &block->history, &block->policy));
   block->asked = study_measures(study, "optimal_arm_entropy");
   block->known = block->asked && study_best_arm_known(&method, chosen->options, &block->problem);
   if (block->known)
@@ -183,7 +157,6 @@ static Status study_bandit_block_create(Arena *memory, const Study *study, const
                               (int)config_int(study->file->settings[task->setting], "draws"),
                               &block->optimal));
   block->doubted = study_measures(study, "prior_p_value");
-  block->first_run = task->first_run;
   if (block->doubted && block->discount == 1 &&
       study_best_arm_known(&method, chosen->options, &block->problem) &&
       likelihood_is_conjugate(&block->likelihood) &&
@@ -235,7 +208,7 @@ static double study_measure_p_value(const Study *study, Block *block, int k, Tas
   for (int b = 0; b < result->runs; b++)
     p_value[b * result->points] =
         block->alarm && study_judges_round(k, result->points)
-            ? alarm_p_value(block->alarm, &block->history, b, block->first_run + (uint32_t)b)
+            ? alarm_p_value(block->alarm, &block->history, b, block->world.first_run + (uint32_t)b)
             : NAN;
   return clock_cpu() - start;
 }
@@ -298,7 +271,7 @@ static void study_learn_round(Block *block, int k, TaskResult *result) {
     const FeedbackSlot *slot = &block->feedback.slots[i];
     history_record(&block->history, slot->arm, slot->phi, slot->y);
     policy_observe(&block->policy, &block->history, result->fallbacks);
-    if (block->known) study_best_arm_observe(&block->optimal, &block->history);
+    if (block->known) sampler_observe(&block->optimal.sampler, &block->history, block->optimal.ignored);
   }
 }
 
@@ -342,19 +315,13 @@ static Status study_bandit_check_setting(const Study *study, const Config *setti
   if (config_bool(setting, "event_log"))
     for (int p = 0; p < study->file->policy_count; p++) {
       const ConfigPolicy *policy = &study->file->policies[p];
-      PolicyMethod method;
-      ASSERT(policy_find(policy->name, &method));
+      const PolicyMethod method = policy_named(policy->name);
       TRY(policy_check_weigh(&method, policy->options, problem));
     }
   return study_measures(study, "regret_floor") ? regret_floor_check(problem) : STATUS_OK;
 }
 
 static int study_bandit_points(const Config *setting) { return (int)config_int(setting, "problem.rounds"); }
-
-static double study_bandit_axis_value(const Config *setting, int point) {
-  (void)setting;
-  return point + 1;
-}
 
 /* Returns the mean number of rows that a pass goes over. If rows are arms, Thompson sampling never plays most
  * of them: only about a third occur. */
@@ -364,8 +331,7 @@ static double study_mean_rows(const PolicyWork *work, double rounds) {
 
 static double study_bandit_cost(const Study *study, const Task *task) {
   const Config *setting = study->file->settings[task->setting];
-  PolicyMethod method;
-  ASSERT(policy_find(study->file->policies[task->policy].name, &method));
+  const PolicyMethod method = policy_named(study->file->policies[task->policy].name);
   PolicyWork work = study_work(study, task);
   work.sampler.rounds = study_bandit_points(setting);
   work.sampler.rows = study_mean_rows(&work, work.sampler.rounds);
@@ -383,26 +349,22 @@ static double study_bandit_shared_cost(const Study *study, const Config *setting
 }
 
 static const StudyCurve curves[] = {
-    {.name = "regret", .long_name = "cumulative expected regret", .units = "1", .tails = true},
+    {.name = "regret", .long_name = "cumulative expected regret", .tails = true},
     {.name = "regret_floor",
      .long_name = "lower bound on the mean cumulative expected regret of any policy",
-     .units = "1",
      .metric = "regret_floor",
      .shared = true,
      .of_world = true},
     {.name = "optimal_arm_entropy",
      .long_name = "entropy of the best arm under posterior draws, in nats",
-     .units = "1",
      .metric = "optimal_arm_entropy"},
     {.name = "prior_p_value",
      .long_name = "p-value of the history under the prior, approximate because arms depend on rewards",
-     .units = "1",
      .metric = "prior_p_value"},
-    {.name = "event_arm", .long_name = "arm of an event", .units = "1", .unpublished = true},
-    {.name = "event_reward", .long_name = "reward of an event", .units = "1", .unpublished = true},
+    {.name = "event_arm", .long_name = "arm of an event", .unpublished = true},
+    {.name = "event_reward", .long_name = "reward of an event", .unpublished = true},
     {.name = "event_propensity",
      .long_name = "probability with which the arm was picked",
-     .units = "1",
      .unpublished = true},
     {.name = NULL}};
 
@@ -415,7 +377,6 @@ const StudyOps study_bandit = {.name = "bandit",
                                .networks = true,
                                .curves = curves,
                                .points = study_bandit_points,
-                               .axis_value = study_bandit_axis_value,
                                .check_setting = study_bandit_check_setting,
                                .cost = study_bandit_cost,
                                .shared_cost = study_bandit_shared_cost,

@@ -25,13 +25,6 @@ static BeliefKind belief_kind_of_word(const char *word) {
   return candidates_family(word) ? BELIEF_FITTED : BELIEF_FILE;
 }
 
-/* Returns whether the sampler has its own key `components`, which then concerns its approximation. */
-static bool belief_sampler_has_components(const SamplerOps *sampler) {
-  const ConfigKey *key = sampler_keys(sampler);
-  while (key->name && strcmp(key->name, "components") != 0) key++;
-  return key->name;
-}
-
 /* Returns the word for the policy's prior: its option, or else the default of its method. A default that is
  * learned is replaced by prior.family, unless it is Gaussian by definition. */
 static const char *belief_prior_word(const Config *setting, const ConfigPolicy *policy,
@@ -173,7 +166,10 @@ Status belief_prerequisite(const Config *setting, const Problem *problem, const 
   out->learned_from = LEARNED_FROM_LOGS;
   out->fit.contamination = 0;
   *has = belief->learned_from == LEARNED_FROM_MEANS;
-  if (*has) out->family = prior_find("gaussian");
+  if (*has) {
+    out->family = prior_find("gaussian");
+    prior_settle(out->family, &out->fit, problem->d);
+  }
   if (belief->learned_from == LEARNED_FROM_LOGS && !belief_takes_logs(belief)) {
     *has = true;
     out->family = logs_family(belief->family);
@@ -222,14 +218,15 @@ static Status belief_learn_guard(const Belief *belief, const Problem *problem, P
 Status belief_create(const Config *setting, const ConfigPolicy *policy, const Problem *problem,
                      uint32_t replicate, Belief *out) {
   *out = (Belief){.kind = BELIEF_NONE};
-  PolicyMethod method;
-  ASSERT(policy_find(policy->name, &method));
+  const PolicyMethod method = policy_named(policy->name);
   if (!method.default_prior) return STATUS_OK;
   TRY(belief_check_source(setting));
   out->fit = fit_of_keys(setting, "prior.", problem->seed, replicate);
   Status status = schedule_check(&out->fit.schedule);
   if (status != STATUS_OK) return status_prefix(status, "key 'prior.schedule': ");
-  if (!belief_sampler_has_components(method.sampler) && !config_is(policy->options, "components", "study"))
+  /* The components of a sampler's own key concern its approximation. */
+  if (config_key_index(sampler_keys(method.sampler), "components") < 0 &&
+      !config_is(policy->options, "components", "study"))
     out->fit.components =
         config_is(policy->options, "components", "auto") ? 0 : (int)config_int(policy->options, "components");
   const char *word = belief_prior_word(setting, policy, &method);

@@ -19,11 +19,6 @@ static PriorFit belief_candidate_fit(const PriorFit *fit, int candidate) {
   return own;
 }
 
-static int belief_candidates_parts(const PriorFit *fit) {
-  (void)fit;
-  return 1;
-}
-
 static void belief_candidates_describe(const PriorFit *fit, FILE *out) {
   for (int c = 0; c < CANDIDATES; c++) {
     const PriorFit own = belief_candidate_fit(fit, c);
@@ -54,7 +49,6 @@ const PriorOps prior_auto = {.name = "auto",
                              .summary = "the family whose posterior draws are best on held-out tasks",
                              .reference = "Gneiting and Raftery 2007 (energy score)",
                              .able = PRIOR_CHAIN | PRIOR_DENOISER, /* what at least one of them can do */
-                             .parts = belief_candidates_parts,
                              .describe_fit = belief_candidates_describe,
                              .network_size = belief_candidates_network,
                              .cost = belief_candidates_cost};

@@ -225,11 +225,8 @@ static void study_step_method(Block *block, int64_t *fallbacks) {
   history->temper = 1.0 / k;
   sampler_observe(&block->sampler, history, fallbacks);
   if (!study_method_is_chain(block)) return;
-  RngLanes rng = {.key = block->key,
-                  .run = block->task->first_run,
-                  .draws = 1,
-                  .round = (uint32_t)history->rounds,
-                  .lanes = (uint32_t)block->task->runs};
+  const RngLanes rng =
+      rng_lanes(block->key, block->task->first_run, block->task->runs, 1, (uint32_t)history->rounds);
   sampler_sample(&block->sampler, history, rng, 1, block->theta, fallbacks);
 }
 
@@ -371,11 +368,8 @@ static double study_convergence_cost(const Study *study, const Task *task) {
 
 static const StudyCurve curves[] = {
     {.name = "steps_to_target",
-     .long_name = "first step whose divergence from the target is at most target_kl",
-     .units = "1"},
-    {.name = "kl",
-     .long_name = "Kullback-Leibler divergence of the method's Gaussian from the target",
-     .units = "1"},
+     .long_name = "first step whose divergence from the target is at most target_kl"},
+    {.name = "kl", .long_name = "Kullback-Leibler divergence of the method's Gaussian from the target"},
     {.name = NULL}};
 
 const StudyOps study_convergence = {

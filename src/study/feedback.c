@@ -52,11 +52,7 @@ static void feedback_swap_run(const Feedback *feedback, int b, FeedbackSlot *one
 
 int feedback_exchange(Feedback *feedback, int k, const int *arm, const double *phi, const double *y) {
   const int runs = feedback->runs, delay = feedback->delay;
-  RngLanes rng = {.key = feedback->key,
-                  .run = feedback->first_run,
-                  .draws = 1,
-                  .round = (uint32_t)k,
-                  .lanes = (uint32_t)runs};
+  RngLanes rng = rng_lanes(feedback->key, feedback->first_run, runs, 1, (uint32_t)k);
   FeedbackSlot *slot = &feedback->slots[(k - 1) % feedback->batch];
   memcpy(slot->arm, arm, (size_t)runs * sizeof *arm);
   memcpy(slot->phi, phi, (size_t)feedback->d * (size_t)runs * sizeof *phi);

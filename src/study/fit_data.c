@@ -1,7 +1,7 @@
 #include "study/fit_data.h"
 
-#include "model/prior/contamination.h"
 #include "model/prior/logs_fit.h"
+#include "model/prior/training_samples.h"
 #include "problem/past.h"
 
 static Status belief_play_past_tasks(const Belief *belief, const Problem *problem, Arena *memory, Logs *out) {

@@ -2,7 +2,7 @@
  * these tasks, if the family can be fitted to those. */
 #pragma once
 
-#include "model/prior/fit_source.h"
+#include "model/prior/prior.h"
 #include "study/belief.h"
 
 typedef struct {

@@ -43,17 +43,15 @@ int posterior_last_size(const Config *setting) {
 static const int needs[CURVES] = {METRIC_LIST(NEEDS_BESIDE, NEEDS_EXACT, NEEDS_NOTHING)[CURVE_log_concavity] =
                                       POSTERIOR_NEEDS_REFERENCE};
 
-int posterior_curve_needs(const StudyCurve *curve) { return needs[curve - study_posterior.curves]; }
+int posterior_needs(const Study *study, bool has_shared) {
+  int all = 0;
+  for (int c = 0; c < study->curve_count; c++)
+    if (!(has_shared && study->curves[c]->shared)) all |= needs[study->curves[c] - study_posterior.curves];
+  return all;
+}
 
 static double study_posterior_axis_value(const Config *setting, int point) {
   return (double)posterior_size(setting, point);
-}
-
-/* Returns whether any curve of the study needs exact draws. */
-static bool study_needs_exact_draws(const Study *study) {
-  for (int c = 0; c < study->curve_count; c++)
-    if (posterior_curve_needs(study->curves[c])) return true;
-  return false;
 }
 
 /* Checks a setting: the sizes must rise, and if draws are compared with exact ones, it must be possible to
@@ -67,7 +65,7 @@ static Status study_posterior_check_setting(const Study *study, const Config *se
   if (problem->per_arm || problem->quadratic)
     return status_set(STATUS_INPUT, "study posterior needs one theta* and rewards that depend on phi' "
                                     "theta*; problem.unknown must be shared and problem.reward linear");
-  if (!study_needs_exact_draws(study)) return STATUS_OK;
+  if (!posterior_needs(study, false)) return STATUS_OK;
   PriorFit chain = fit_of_keys(setting, "prior.", study->seed, 0);
   SCRATCH_ARENA(scratch);
   Prior truth;
@@ -110,8 +108,7 @@ static Status study_posterior_check_policy(const PolicyMethod *method, const Con
 static double study_posterior_cost(const Study *study, const Task *task) {
   const Config *setting = study->file->settings[task->setting];
   if (problem_is_large(setting)) return posterior_cost_large(study, task);
-  PolicyMethod method;
-  ASSERT(policy_find(study->file->policies[task->policy].name, &method));
+  const PolicyMethod method = policy_named(study->file->policies[task->policy].name);
   double m = posterior_draws(setting), r = posterior_reference_draws(setting),
          sizes = posterior_points(setting);
   const double floor = pow(2 * r, 3) / study->file->policy_count;
@@ -127,7 +124,7 @@ static double study_posterior_cost(const Study *study, const Task *task) {
 }
 
 #define MEASURED(is, text, word, of_all)                                                                     \
-  { .name = is, .long_name = text, .units = "1", .metric = word, .shared = of_all }
+  { .name = is, .long_name = text, .metric = word, .shared = of_all }
 #define CURVE(name, word, text) MEASURED(#name, text, word, false),
 #define CURVE_AND_FLOOR(name, word, text)                                                                    \
   MEASURED(#name, text, word, false),                                                                        \

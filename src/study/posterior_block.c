@@ -5,6 +5,7 @@
  * same for all policies too (they are `shared`). If a task finds them in its result, it neither measures them
  * again nor makes the draws that only they need. */
 #include "core/clock.h"
+#include "core/lanes.h"
 #include "core/linalg.h"
 #include "model/prior/fit_keys.h"
 #include "sampler/check/watch.h"
@@ -14,7 +15,6 @@
 #include "study/studies.h"
 
 #include <math.h>
-#include <string.h>
 
 enum { SEGMENTS = 64 /* segments between draws, for log_concavity */ };
 
@@ -38,8 +38,7 @@ typedef struct {
   History own; /* the observations of that policy, or of a sampler that forgets */
   Watch *watch; /* of the draws of `sampler`; NULL: it is not known where they should be */
   Prior truth; /* distribution of theta*; set, like `exact`, if exact draws are needed */
-  bool *measured; /* [curve_count]: false for curves that the result has already */
-  int needs; /* what the measured curves need */
+  int needs; /* what the curves that the result does not have yet need */
   int *arm; /* [B] */
   double *phi, *reward, *regret; /* [d, B], [B], [B] */
   Draws draws, reference, floor; /* of the sampler; exact ones, and further exact ones, if needed */
@@ -82,49 +81,31 @@ static Status study_posterior_block_allocate(Arena *memory, Block *block) {
   return study_measures(block->study, "emd") ? emd_create(memory, most, &block->emd) : STATUS_OK;
 }
 
-static Status study_find_needs(Arena *memory, Block *block, const TaskResult *result) {
-  const Study *study = block->study;
-  ALLOCATE(memory, block->measured, study->curve_count);
-  for (int c = 0; c < study->curve_count; c++) {
-    block->measured[c] = !(result->has_shared && study->curves[c]->shared);
-    if (block->measured[c]) block->needs |= posterior_curve_needs(study->curves[c]);
-  }
-  return STATUS_OK;
-}
-
 /* Creates the policy's sampler, or the policy itself if it has none. */
 static Status study_create_policy_sampler(Arena *memory, const Prior *prior, Tick tick, Block *block) {
   const ConfigPolicy *chosen = &block->study->file->policies[block->task->policy];
-  const int draws = posterior_draws(block->setting), last = posterior_last_size(block->setting);
-  PolicyMethod method;
-  ASSERT(policy_find(chosen->name, &method));
-  const SamplerSetup setup = {.prior = prior,
-                              .likelihood = &block->problem.likelihood,
-                              .runs = block->task->runs,
-                              .draws = draws,
-                              .seed = block->study->seed,
-                              .first_run = block->task->first_run,
-                              .options = chosen->options};
+  const PolicyMethod method = policy_named(chosen->name);
+  const PolicySetup setup = {.prior = prior,
+                             .likelihood = &block->problem.likelihood,
+                             .problem = &block->problem,
+                             .options = chosen->options,
+                             .seed = block->study->seed,
+                             .first_run = block->task->first_run,
+                             .runs = block->task->runs,
+                             .draws = posterior_draws(block->setting),
+                             .observations = posterior_last_size(block->setting),
+                             .tick = tick};
   if (method.sampler) {
-    TRY(sampler_create(memory, method.sampler, &setup, &block->sampler));
-    TRY(sampler_history(memory, method.sampler, &setup, 1, &block->forgets, &block->own));
+    SamplerSetup sampler = policy_sampler_setup(&setup);
+    sampler.draws = setup.draws;
+    TRY(sampler_create(memory, method.sampler, &sampler, &block->sampler));
+    TRY(sampler_history(memory, method.sampler, &sampler, 1, &block->forgets, &block->own));
     return watch_create(memory, &block->sampler, block->forgets ? &block->own : &block->history,
                         &block->watch);
   }
-  TRY(policy_history(memory, &method, prior, chosen->options, &block->problem, setup.likelihood, setup.runs,
-                     &block->own));
-  TRY(history_reserve(&block->own, last));
-  return policy_create(memory, &method,
-                       &(PolicySetup){.likelihood = setup.likelihood,
-                                      .problem = &block->problem,
-                                      .options = chosen->options,
-                                      .seed = setup.seed,
-                                      .first_run = setup.first_run,
-                                      .runs = setup.runs,
-                                      .draws = draws,
-                                      .observations = last,
-                                      .tick = tick},
-                       &block->policy);
+  TRY(policy_history(memory, &method, &setup, &block->own));
+  TRY(history_reserve(&block->own, setup.observations));
+  return policy_create(memory, &method, &setup, &block->policy);
 }
 
 /* Creates the sampler of the true posterior. */
@@ -145,7 +126,7 @@ static Status study_posterior_block_create(Arena *memory, const Study *study, co
                                            Block *block) {
   const Config *setting = study->file->settings[task->setting];
   block->study = study, block->task = task, block->setting = setting;
-  TRY(study_find_needs(memory, block, result));
+  block->needs = posterior_needs(study, result->has_shared);
   TRY(problem_create(setting, &block->problem));
   TRY(world_create(&block->problem, task->replicate, task->first_run, task->runs, &block->world));
   TRY(history_create(memory, block->problem.d, task->runs, &block->problem.likelihood, &block->history));
@@ -181,12 +162,8 @@ static void study_add_observation(Block *block, uint32_t round, int64_t *fallbac
 
 static void study_draw_with_sampler(const Block *block, const Draws *draws, Sampler *sampler,
                                     const History *history, uint32_t round, int64_t *fallbacks) {
-  const uint32_t n = (uint32_t)draws->run.n;
-  RngLanes rng = {.key = rng_key(block->study->seed, draws->purpose),
-                  .run = block->task->first_run,
-                  .draws = n,
-                  .round = round,
-                  .lanes = n * (uint32_t)block->task->runs};
+  const RngLanes rng = rng_lanes(rng_key(block->study->seed, draws->purpose), block->task->first_run,
+                                 block->task->runs, draws->run.n, round);
   sampler_sample(sampler, history, rng, draws->run.n, draws->theta, fallbacks);
 }
 
@@ -200,17 +177,9 @@ static Status study_draw_with_policy(Block *block, uint32_t round, int64_t *fall
 
 static void study_pick_run_draws(const Block *block, const Draws *draws, int b) {
   const Cloud *run = &draws->run;
-  const size_t n = (size_t)run->n, stride = (size_t)block->task->runs * n;
-  for (int i = 0; i < block->problem.d; i++)
-    memcpy(run->theta + (size_t)i * n, draws->theta + (size_t)i * stride + (size_t)b * n,
-           n * sizeof *run->theta);
+  lanes_copy(block->problem.d, run->n, draws->theta + (size_t)b * (size_t)run->n, block->task->runs * run->n,
+             run->theta, run->n);
   linalg_moments(block->problem.d, run->n, run->theta, run->mean, run->covariance);
-}
-
-/* Copies theta*[d] of run b to `truth`, and returns that. */
-static const double *study_truth_of_run(const Block *block, int b, double *truth) {
-  for (int i = 0; i < block->problem.d; i++) truth[i] = block->world.theta[i * block->task->runs + b];
-  return truth;
 }
 
 /* Measures the log-concavity of the density that tilted transport starts from, at the end of its flow, or one
@@ -245,11 +214,12 @@ static Measure *const measures[CURVES] = {METRIC_LIST(MEASURE_AND_FLOOR, MEASURE
  * first. */
 static Status study_measure_run(Block *block, int which, int b, uint32_t round, double *out) {
   const int d = block->problem.d;
+  lanes_copy(d, 1, block->world.theta + b, block->task->runs, block->work, 1);
   const Comparison comparison = {.d = d,
                                  .x = study_posterior.curves[which].shared ? &block->floor.run
                                                                            : &block->draws.run,
                                  .y = &block->reference.run,
-                                 .truth = study_truth_of_run(block, b, block->work),
+                                 .truth = block->work,
                                  .history = &block->history,
                                  .run = b,
                                  .modes = block->truth.mixture,
@@ -283,7 +253,7 @@ static Status study_compare_draws(Block *block, uint32_t round, int point, TaskR
     if (reference) study_pick_run_draws(block, &block->reference, b);
     if (floor) study_pick_run_draws(block, &block->floor, b);
     for (int c = 0; c < study->curve_count; c++) {
-      if (!block->measured[c]) continue;
+      if (result->has_shared && study->curves[c]->shared) continue;
       int which = (int)(study->curves[c] - study_posterior.curves);
       size_t at = ((size_t)c * (size_t)runs + (size_t)b) * (size_t)result->points + (size_t)point;
       TRY(study_measure_run(block, which, b, round, &result->curves[at]));

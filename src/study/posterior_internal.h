@@ -23,7 +23,8 @@ int posterior_draws(const Config *setting);
 int posterior_reference_draws(const Config *setting);
 /* The exact draws that a curve is computed from: the R reference draws, and R others for the floor. */
 enum { POSTERIOR_NEEDS_REFERENCE = 1, POSTERIOR_NEEDS_FLOOR = 2 };
-int posterior_curve_needs(const StudyCurve *curve);
+/* Returns which of them the curves of a study need; `has_shared`: except its shared curves. */
+int posterior_needs(const Study *study, bool has_shared);
 /* Returns the number of sample sizes. posterior_size returns the number of observations at one of them, and
  * posterior_last_size that at the last. */
 int posterior_points(const Config *setting);

@@ -57,7 +57,7 @@ static Status study_large_create(const Study *study, const StudyLarge *large, co
   const int of_draws = dense_most_columns(large->dense, self->draws),
             of_reference = dense_most_columns(large->dense, self->reference_draws);
   self->most_columns = of_draws > of_reference ? of_draws : of_reference;
-  for (int c = 0; c < study->curve_count; c++) self->needs |= posterior_curve_needs(study->curves[c]);
+  self->needs = posterior_needs(study, false);
   Status status = problem_create(self->setting, &self->problem);
   if (status == STATUS_OK) status = study_large_allocate(&self->memory, self);
   self->round = (uint32_t)self->problem.arms;
@@ -182,11 +182,7 @@ static Status study_large_draw(const Large *self, const DiagonalOps *ops, const 
                                const Isotropic *prior, RngPurpose purpose, int n, int64_t *fallbacks,
                                DenseMatrix *theta) {
   const Dense *dense = self->large->dense;
-  const RngLanes rng = {.key = rng_key(self->study->seed, purpose),
-                        .run = self->run,
-                        .draws = (uint32_t)n,
-                        .round = self->round,
-                        .lanes = (uint32_t)n};
+  const RngLanes rng = rng_lanes(rng_key(self->study->seed, purpose), self->run, 1, n, self->round);
   const PriorFit fit = fit_of_keys(self->setting, "prior.", self->study->seed, 0);
   double counted = 0;
   SCRATCH_ARENA(scratch);
@@ -270,11 +266,10 @@ static Status study_large_run_policy(Large *self, const Task *task, int b, TaskR
   const DenseMeasure measure = study_large_measure_of_run(self);
   const double start = clock_wall(), before = study_cpu_of_ranks(self);
   double values[CURVES];
-  PolicyMethod method;
+  const PolicyMethod method = policy_named(policy->name);
   Belief belief;
   SCOPED(DenseMatrix, theta, dense_matrix_destroy);
   SCOPED(DenseDraws, draws, dense_draws_destroy);
-  ASSERT(policy_find(policy->name, &method));
   TRY(belief_create(self->setting, policy, &self->problem, task->replicate, &belief));
   const Isotropic *prior = belief.kind == BELIEF_EXACT ? &self->exact : &self->standard;
   Status status = study_large_draw(self, method.sampler->diagonal, policy->options, prior, RNG_AGENT,
@@ -313,9 +308,8 @@ Status posterior_run_large(const Study *study, const StudyLarge *large, int coun
 
 static Status study_large_check_policy(const Config *setting, const ConfigPolicy *policy,
                                        const Problem *problem) {
-  PolicyMethod method;
+  const PolicyMethod method = policy_named(policy->name);
   Belief belief;
-  ASSERT(policy_find(policy->name, &method));
   if (!method.sampler || !method.sampler->diagonal)
     return status_set(STATUS_INPUT,
                       "it does not support large settings; exact, localised, mala and tilted do");

@@ -2,7 +2,7 @@
 
 #include "core/special.h"
 
-#include <string.h>
+#include <math.h>
 
 static Status regret_floor_refuse(const char *why) {
   return status_set(STATUS_INPUT, "key 'metrics': regret_floor is a bound for %s", why);
@@ -120,8 +120,8 @@ static Status regret_floor_create_belief(Arena *memory, const Problem *problem, 
 
 Status regret_floor_create(Arena *memory, const Problem *problem, const Task *task, RegretFloor *out) {
   const size_t d = (size_t)problem->d, runs = (size_t)task->runs;
-  *out = (RegretFloor){.d = problem->d, .runs = task->runs, .key = rng_key(problem->seed, RNG_REGRET_FLOOR)};
-  ALLOCATE_ARRAYS(memory, runs, out->precision, out->length, out->arm);
+  *out = (RegretFloor){.d = problem->d, .runs = task->runs};
+  ALLOCATE_ARRAYS(memory, runs, out->precision, out->longest, out->arm);
   ALLOCATE_ARRAYS(memory, d * runs, out->vector, out->mean, out->noise);
   return regret_floor_create_belief(memory, problem, task->replicate, out);
 }
@@ -135,29 +135,14 @@ double regret_floor_cost(const Problem *problem, double rounds) {
   return greedy + (theta->ops->prior ? 200 * exp2(d) : planar_mean_cost(noise * noise, rounds));
 }
 
-/* Measures the length of the longest arm of each run. */
-static void regret_floor_measure_arms(RegretFloor *self, const World *world) {
-  const int d = self->d, runs = self->runs;
-  memset(self->length, 0, (size_t)runs * sizeof *self->length);
-  for (int k = 0; k < world->problem->arms; k++) {
-    const double *phi = world->features + (size_t)k * (size_t)d * (size_t)runs;
-    for (int b = 0; b < runs; b++) {
-      double square = 0;
-      for (int i = 0; i < d; i++) square += phi[i * runs + b] * phi[i * runs + b];
-      self->length[b] = fmax(self->length[b], sqrt(square));
-    }
-  }
-}
-
 /* Observes theta* + sigma / r N(0, I), whatever was played. */
 static void regret_floor_learn_theta(RegretFloor *self, const World *world) {
   const int runs = self->runs;
   const double sigma = world->problem->likelihood.noise;
-  RngLanes rng = {
-      .key = self->key, .run = world->first_run, .draws = 1, .round = world->round, .lanes = (uint32_t)runs};
+  RngLanes rng = world_streams(world, RNG_REGRET_FLOOR);
   rng_lanes_normal(&rng, self->d, self->noise);
   for (int b = 0; b < runs; b++) {
-    const double root = self->length[b] / sigma;
+    const double root = sqrt(self->longest[b]) / sigma;
     self->precision[b] += root * root;
     for (int i = 0; i < self->d; i++)
       self->vector[i * runs + b] +=
@@ -167,7 +152,7 @@ static void regret_floor_learn_theta(RegretFloor *self, const World *world) {
 
 void regret_floor_play(RegretFloor *self, const World *world, double *regret) {
   const int runs = self->runs;
-  if (world->round == 1 || world->problem->resample_arms) regret_floor_measure_arms(self, world);
+  if (world->round == 1 || world->problem->resample_arms) world_longest_squares(world, self->longest);
   regret_floor_find_means(self);
   world_greedy(world, self->mean, self->arm);
   for (int b = 0; b < runs; b++)

@@ -10,13 +10,12 @@
 
 typedef struct {
   int d, runs;
-  RngKey key;
   Prior prior; /* the distribution of theta*, unless it is a finite set */
   PlanarMean plane; /* if theta* has a density in the plane */
   int members; /* size of the finite set, else 0 */
   double *set, *square, *weight; /* [d, members], their squared lengths, scratch */
   double *precision, *vector; /* [B], [d, B]: what the oracle has learned */
-  double *length; /* [B], r in the current round */
+  double *longest; /* [B], r^2 in the current round */
   double *mean, *noise; /* [d, B] */
   double *basis, *work; /* for the prior's denoiser */
   int *arm; /* [B] */

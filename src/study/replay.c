@@ -47,7 +47,7 @@ typedef struct {
   Policy policy;
   int trained; /* events that a policy learns on before it is frozen */
   int *arm; /* [B] */
-  double *phi, *reward, *regret; /* [d, B], [B], [B]; regret is not used */
+  double *phi, *reward; /* [d, B], [B] */
   double *probability; /* [B, K] */
   double *theta; /* [B, models, d], the ridge regression of rewards */
   int *events; /* [n], and square[d, d]: scratch of the regression */
@@ -67,7 +67,7 @@ static bool study_asks_for_estimator(const Block *block, int estimator) {
 static Status study_replay_allocate(Arena *memory, Block *block) {
   const size_t runs = (size_t)block->task->runs, d = (size_t)block->problem.d,
                arms = (size_t)block->problem.arms;
-  ALLOCATE_ARRAYS(memory, runs, block->arm, block->reward, block->regret);
+  ALLOCATE_ARRAYS(memory, runs, block->arm, block->reward);
   ALLOCATE(memory, block->phi, d * runs);
   ALLOCATE(memory, block->probability, runs * arms);
   ALLOCATE(memory, block->theta, runs * arms * d);
@@ -93,27 +93,23 @@ static Status study_replay_block_create(Arena *memory, Block *block) {
   return study_replay_allocate(memory, block);
 }
 
-/* Creates the policy from scratch, before it has learned anything. */
+/* Creates the policy from scratch, before it has learned anything, in place of the one before it. */
 static Status study_replay_begin(Arena *memory, bool weighs, Block *block) {
   const ConfigPolicy *chosen = &block->study->file->policies[block->task->policy];
-  const int runs = block->task->runs;
-  PolicyMethod method;
+  const PolicyMethod method = policy_named(chosen->name);
+  policy_destroy(&block->policy);
   block->policy = (Policy){0};
-  ASSERT(policy_find(chosen->name, &method));
   block->likelihood = policy_likelihood(&method, chosen->options, &block->problem);
-  TRY(policy_history(memory, &method, block->prior, chosen->options, &block->problem, &block->likelihood,
-                     runs, &block->history));
-  TRY(history_reserve(&block->history, block->problem.rounds));
   const PolicySetup setup = {.prior = block->prior,
                              .likelihood = &block->likelihood,
                              .problem = &block->problem,
                              .options = chosen->options,
                              .seed = block->study->seed,
                              .first_run = block->task->first_run,
-                             .runs = runs,
+                             .runs = block->task->runs,
                              .tick = block->tick,
                              .weighs = weighs};
-  return policy_create(memory, &method, &setup, &block->policy);
+  return policy_begin(memory, &method, &setup, &block->history, &block->policy);
 }
 
 /* Returns the current event of run b. */
@@ -270,29 +266,27 @@ static Status study_replay_summarise_runs(Arena *memory, const Block *block, Tas
 static Status study_replay_simulate(Arena *memory, Block *block, TaskResult *result) {
   TRY(study_replay_block_create(memory, block));
   const double start = clock_cpu();
-  Status status = STATUS_OK;
   if (study_asks_for_estimator(block, IPS) || study_asks_for_estimator(block, SNIPS) ||
-      study_asks_for_estimator(block, DR)) {
-    status = study_value_frozen_policy(memory, block, result->fallbacks);
-    policy_destroy(&block->policy);
-  }
-  if (status == STATUS_OK && study_asks_for_estimator(block, REPLAY)) {
-    status = study_value_learning_policy(memory, block, result->fallbacks);
-    policy_destroy(&block->policy);
-  }
-  TRY(status);
+      study_asks_for_estimator(block, DR))
+    TRY(study_value_frozen_policy(memory, block, result->fallbacks));
+  if (study_asks_for_estimator(block, REPLAY))
+    TRY(study_value_learning_policy(memory, block, result->fallbacks));
   for (int b = 0; b < result->runs; b++) result->seconds[b] = (clock_cpu() - start) / result->runs;
   return study_replay_summarise_runs(memory, block, result);
+}
+
+static void study_replay_block_destroy(Block *block) {
+  policy_destroy(&block->policy);
+  world_destroy(&block->world);
+  problem_destroy(&block->problem);
 }
 
 static Status study_replay_run(const Study *study, const Task *task, const Prior *prior, Tick tick,
                                TaskResult *result) {
   SCRATCH_ARENA(memory);
-  Block block = {.study = study, .task = task, .prior = prior, .tick = tick};
-  const Status status = study_replay_simulate(&memory, &block, result);
-  world_destroy(&block.world);
-  problem_destroy(&block.problem);
-  return status;
+  SCOPED(Block, block, study_replay_block_destroy);
+  block.study = study, block.task = task, block.prior = prior, block.tick = tick;
+  return study_replay_simulate(&memory, &block, result);
 }
 
 static Status study_replay_check_setting(const Study *study, const Config *setting, const Problem *problem) {
@@ -301,8 +295,7 @@ static Status study_replay_check_setting(const Study *study, const Config *setti
                       problem->ops->name);
   for (int p = 0; p < study->file->policy_count; p++) {
     const ConfigPolicy *policy = &study->file->policies[p];
-    PolicyMethod method;
-    ASSERT(policy_find(policy->name, &method));
+    const PolicyMethod method = policy_named(policy->name);
     if (strcmp(method.name, "oracle") == 0)
       return status_set(STATUS_INPUT, "policy oracle knows theta*, which a log does not have");
     if (study_measures(study, "ips") || study_measures(study, "snips") || study_measures(study, "dr"))
@@ -319,15 +312,9 @@ static int study_replay_points(const Config *setting) {
   return ESTIMATES_POINTS;
 }
 
-static double study_replay_axis_value(const Config *setting, int point) {
-  (void)setting;
-  return point;
-}
-
 static double study_replay_cost(const Study *study, const Task *task) {
   const Config *setting = study->file->settings[task->setting];
-  PolicyMethod method;
-  ASSERT(policy_find(study->file->policies[task->policy].name, &method));
+  const PolicyMethod method = policy_named(study->file->policies[task->policy].name);
   PolicyWork work = study_work(study, task);
   const double events = work.sampler.rounds, trained = config_real(setting, "train_fraction") * events;
   work.sampler.rows = events / 2;
@@ -340,20 +327,14 @@ static double study_replay_cost(const Study *study, const Task *task) {
 }
 
 static const StudyCurve curves[] = {
-    [IPS] = {.name = "ips",
-             .long_name = "inverse propensity scoring",
-             .units = "1",
-             .metric = "ips",
-             .unpublished = true},
+    [IPS] = {.name = "ips", .long_name = "inverse propensity scoring", .metric = "ips", .unpublished = true},
     [SNIPS] = {.name = "snips",
                .long_name = "self-normalised inverse propensity scoring",
-               .units = "1",
                .metric = "snips",
                .unpublished = true},
-    [DR] = {.name = "dr", .long_name = "doubly robust", .units = "1", .metric = "dr", .unpublished = true},
+    [DR] = {.name = "dr", .long_name = "doubly robust", .metric = "dr", .unpublished = true},
     [REPLAY] = {.name = "replay",
                 .long_name = "events whose arm the policy also takes",
-                .units = "1",
                 .metric = "replay",
                 .unpublished = true},
     [ESTIMATORS] = {.name = NULL}};
@@ -367,7 +348,6 @@ const StudyOps study_replay = {.name = "replay",
                                .estimates = true,
                                .curves = curves,
                                .points = study_replay_points,
-                               .axis_value = study_replay_axis_value,
                                .check_setting = study_replay_check_setting,
                                .cost = study_replay_cost,
                                .run = study_replay_run};

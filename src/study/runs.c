@@ -39,15 +39,7 @@ void runs_list(const Runs *runs, RunsBlock *out) {
 
 uint32_t runs_replicate(const Runs *runs, int64_t run) {
   if (runs->adaptive) return (uint32_t)(run / runs->block % runs->replicates);
-  int64_t low = 0, high = runs->replicates - 1;
-  while (low < high) {
-    int64_t middle = (low + high + 1) / 2;
-    if (runs_replicate_start(runs, middle) <= run)
-      low = middle;
-    else
-      high = middle - 1;
-  }
-  return (uint32_t)low;
+  return (uint32_t)(((run + 1) * runs->replicates - 1) / runs->most); /* the last that starts at or before */
 }
 
 int runs_stride(const Runs *runs) { return runs->adaptive ? runs->replicates : 1; }

@@ -1,11 +1,12 @@
 #include "study/score.h"
 
+#include "core/lanes.h"
+#include "io/dataset.h"
 #include "metric/draws.h"
 #include "metric/metrics.h"
 #include "sampler/methods.h"
 
 #include <math.h>
-#include <string.h>
 
 enum { SETS = 4 /* of M exact draws, per history */ };
 
@@ -177,30 +178,12 @@ static Status study_score_draw_exact(const Pack *pack, const PackGroup *group, d
                               .draws = draws,
                               .seed = pack->problem.seed,
                               .first_run = group->first};
-  const RngLanes rng = {.key = rng_key(pack->problem.seed, RNG_EXACT),
-                        .run = group->first,
-                        .draws = (uint32_t)draws,
-                        .round = (uint32_t)group->observations,
-                        .lanes = (uint32_t)(draws * group->histories)};
+  const RngLanes rng = rng_lanes(rng_key(pack->problem.seed, RNG_EXACT), group->first, group->histories,
+                                 draws, (uint32_t)group->observations);
   ALLOCATE(&scratch, fallbacks, group->histories);
   TRY(sampler_create(&scratch, &sampler_exact, &setup, &exact));
   sampler_sample(&exact, &group->history, rng, draws, theta, fallbacks);
   return STATUS_OK;
-}
-
-/* Copies set k of history h: x[d, M] <- theta[d, histories SETS M]. */
-static void study_score_pick_exact_set(const Pack *pack, const PackGroup *group, const double *theta, int h,
-                                       int k, double *x) {
-  const size_t m = (size_t)pack->draws, stride = (size_t)group->histories * SETS * m;
-  const double *first = theta + (size_t)(h * SETS + k) * m;
-  for (size_t i = 0; i < (size_t)pack->problem.d; i++) memcpy(x + i * m, first + i * stride, m * sizeof *x);
-}
-
-/* Transposes the draws of a history: x[d, M] <- theta[M, d]. */
-static void study_score_transpose_draws(const Pack *pack, const double *theta, double *x) {
-  const size_t d = (size_t)pack->problem.d, m = (size_t)pack->draws;
-  for (size_t n = 0; n < m; n++)
-    for (size_t i = 0; i < d; i++) x[i * m + n] = theta[n * d + i];
 }
 
 /* Measures the histories of a group; theta[histories, M, d] and measured[MEASURED, histories] are of the
@@ -208,17 +191,19 @@ static void study_score_transpose_draws(const Pack *pack, const double *theta, d
 static Status study_score_measure_group(Ruler *self, const PackGroup *group, const double *theta,
                                         double *measured) {
   const Pack *pack = self->pack;
-  const size_t d = (size_t)pack->problem.d, m = (size_t)pack->draws, n = (size_t)group->histories;
+  const int d = pack->problem.d, m = pack->draws;
+  const size_t lanes = (size_t)group->histories * SETS * (size_t)m;
   SCRATCH_ARENA(scratch);
-  double *exact;
-  ALLOCATE(&scratch, exact, d * n * SETS * m);
+  double *exact; /* [d, histories SETS M] */
+  ALLOCATE(&scratch, exact, (size_t)d * lanes);
   TRY(study_score_draw_exact(pack, group, exact));
   for (int h = 0; h < group->histories; h++) {
     const size_t number = (size_t)group->first + (size_t)h;
     double quantity[MEASURED];
-    study_score_transpose_draws(pack, theta + number * m * d, self->draws.theta);
-    for (int k = 0; k < SETS; k++) study_score_pick_exact_set(pack, group, exact, h, k, self->exact[k].theta);
-    for (size_t i = 0; i < d; i++) self->truth[i] = group->theta[i * n + (size_t)h];
+    dataset_transpose(m, d, theta + number * (size_t)m * (size_t)d, self->draws.theta);
+    for (int k = 0; k < SETS; k++)
+      lanes_copy(d, m, exact + (h * SETS + k) * m, (int)lanes, self->exact[k].theta, m);
+    lanes_copy(d, 1, group->theta + h, group->histories, self->truth, 1);
     self->history = &group->history, self->run = h;
     const Rng directions = {.key = rng_key(pack->problem.seed, RNG_DIRECTION),
                             .run = (uint32_t)number,

@@ -28,20 +28,12 @@ static void study_score_take_points(const Partition *self, int points, int first
       to[i * (size_t)points + (size_t)k] = from[i * (size_t)n + (size_t)self->order[first + k]];
 }
 
-static void study_score_shuffle_points(Partition *self, int n, Rng *rng) {
-  for (int k = 0; k < n; k++) self->order[k] = k;
-  for (int k = n - 1; k > 0; k--) {
-    const int j = (int)rng_index(rng, (uint64_t)k + 1), swap = self->order[k];
-    self->order[k] = self->order[j], self->order[j] = swap;
-  }
-}
-
 /* Makes partition number `round`: x of the draws, y and z of the reference. */
 static void study_score_make_partition(Partition *self, int points, int round) {
   Rng rng = {.key = rng_subkey(rng_key(0, RNG_DIRECTION), RNG_SPLIT), .round = (uint32_t)round};
-  study_score_shuffle_points(self, self->n, &rng);
+  rng_permutation(&rng, self->n, self->order);
   study_score_take_points(self, points, 0, self->n, self->draws, self->x);
-  study_score_shuffle_points(self, self->m, &rng);
+  rng_permutation(&rng, self->m, self->order);
   study_score_take_points(self, points, 0, self->m, self->reference, self->y);
   study_score_take_points(self, points, points, self->m, self->reference, self->z);
 }

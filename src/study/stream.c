@@ -60,24 +60,20 @@ static void study_stream_bandits_destroy(Bandits *self) {
 static Status study_stream_bandits_create(Arena *memory, const Streams *self, Stretch at, const Prior *prior,
                                           Bandits *out) {
   const Problem *problem = &self->problem[study_stream_world_of_bandit(self, at.first)];
-  const Config *options = self->chosen->options;
   const uint32_t first_run = at.stream * (uint32_t)self->tasks + (uint32_t)at.first;
   ALLOCATE_ARRAYS(memory, at.count, out->arm, out->fallbacks, out->reward, out->regret);
   ALLOCATE(memory, out->phi, problem->d * at.count);
   ALLOCATE(memory, out->x, problem->d);
   TRY(world_create(problem, self->task->replicate, first_run, at.count, &out->world));
-  TRY(policy_history(memory, &self->method, prior, options, problem, &self->likelihood, at.count,
-                     &out->history));
-  TRY(history_reserve(&out->history, problem->rounds));
   const PolicySetup setup = {.prior = prior,
                              .likelihood = &self->likelihood,
                              .problem = problem,
-                             .options = options,
+                             .options = self->chosen->options,
                              .seed = self->study->seed,
                              .first_run = first_run,
                              .runs = at.count,
                              .tick = self->tick};
-  return policy_create(memory, &self->method, &setup, &out->policy);
+  return policy_begin(memory, &self->method, &setup, &out->history, &out->policy);
 }
 
 /* Shows the learner what the bandits saw in this round; they are its tasks from `base` on. */
@@ -237,7 +233,7 @@ static Status study_streams_create(Arena *memory, Streams *self) {
   self->switch_at = (int)config_int(self->setting, "stream.switch_at");
   self->every = (int)config_int(self->setting, "stream.every");
   self->total = 2.0 * self->tasks * self->task->runs;
-  ASSERT(policy_find(self->chosen->name, &self->method));
+  self->method = policy_named(self->chosen->name);
   TRY(problem_create(self->setting, &self->problem[0]));
   if (self->switch_at > 0) TRY(study_stream_create_second(self->setting, &self->problem[1]));
   TRY(belief_create(self->setting, self->chosen, &self->problem[0], self->task->replicate, &self->belief));
@@ -307,16 +303,10 @@ static Status study_stream_check_policy(const PolicyMethod *method, const Config
 
 static int study_stream_points(const Config *setting) { return (int)config_int(setting, "stream.tasks"); }
 
-static double study_stream_axis_value(const Config *setting, int point) {
-  (void)setting;
-  return point + 1;
-}
-
 static double study_stream_cost(const Study *study, const Task *task) {
   const Config *setting = study->file->settings[task->setting];
   const double tasks = study_stream_points(setting), rounds = (double)config_int(setting, "problem.rounds");
-  PolicyMethod method;
-  ASSERT(policy_find(study->file->policies[task->policy].name, &method));
+  const PolicyMethod method = policy_named(study->file->policies[task->policy].name);
   PolicyWork work = study_work(study, task);
   work.sampler.rounds = rounds;
   work.sampler.rows = rounds / 2;
@@ -334,13 +324,9 @@ static double study_stream_cost(const Study *study, const Task *task) {
 }
 
 static const StudyCurve curves[] = {
-    {.name = "task_regret",
-     .long_name = "expected regret of each bandit at its end",
-     .units = "1",
-     .tails = true},
+    {.name = "task_regret", .long_name = "expected regret of each bandit at its end", .tails = true},
     {.name = "task_regret_known",
-     .long_name = "expected regret of each bandit at its end, by the same policy with the known prior",
-     .units = "1"},
+     .long_name = "expected regret of each bandit at its end, by the same policy with the known prior"},
     {.name = NULL}};
 
 const StudyOps study_stream = {.name = "stream",
@@ -351,7 +337,6 @@ const StudyOps study_stream = {.name = "stream",
                                .axis_long_name = "bandit of the stream",
                                .curves = curves,
                                .points = study_stream_points,
-                               .axis_value = study_stream_axis_value,
                                .check_setting = study_stream_check_setting,
                                .check_policy = study_stream_check_policy,
                                .cost = study_stream_cost,

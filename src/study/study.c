@@ -105,8 +105,7 @@ static Status study_check_belief(const Study *study, const Config *setting, cons
 
 static Status study_check_policy(const Study *study, const Config *setting, const ConfigPolicy *policy,
                                  const Problem *problem, PolicyWork *work) {
-  PolicyMethod method;
-  ASSERT(policy_find(policy->name, &method));
+  const PolicyMethod method = policy_named(policy->name);
   TRY(policy_check(&method, policy->options, problem));
   if (study->ops->check_policy) TRY(study->ops->check_policy(&method, policy->options));
   *work = policy_work(&method, policy->options, problem);
@@ -117,8 +116,7 @@ static Status study_check_policy(const Study *study, const Config *setting, cons
 Status study_ready(const Study *study, Tick tick) {
   for (int p = 0; p < study->file->policy_count; p++) {
     const ConfigPolicy *policy = &study->file->policies[p];
-    PolicyMethod method;
-    ASSERT(policy_find(policy->name, &method));
+    const PolicyMethod method = policy_named(policy->name);
     TRY(policy_ready(&method, policy->options, tick));
   }
   return STATUS_OK;
@@ -209,6 +207,10 @@ static Status study_select_curves(Study *study) {
   return STATUS_OK;
 }
 
+double study_axis_value(const StudyOps *ops, const Config *setting, int point) {
+  return ops->axis_value ? ops->axis_value(setting, point) : point + 1;
+}
+
 /* Merges the points of a setting into the axis of the results. */
 static Status study_join_axis(const Config *setting, Study *study) {
   const int points = study->ops->points(setting), before = study->places;
@@ -216,7 +218,7 @@ static Status study_join_axis(const Config *setting, Study *study) {
   int count = 0;
   NEW(joined, points + before);
   for (int i = 0, k = 0; i < points || k < before; count++) {
-    const double point = i < points ? study->ops->axis_value(setting, i) : INFINITY;
+    const double point = i < points ? study_axis_value(study->ops, setting, i) : INFINITY;
     const double place = k < before ? study->axis[k] : INFINITY;
     joined[count] = fmin(point, place);
     i += point <= place;
@@ -260,7 +262,7 @@ Status study_create(StudyFile *file, Study *out) {
 
 int study_place(const Study *study, const Config *setting, int point) {
   int place = point;
-  while (study->axis[place] < study->ops->axis_value(setting, point)) place++;
+  while (study->axis[place] < study_axis_value(study->ops, setting, point)) place++;
   return place;
 }
 
@@ -379,14 +381,14 @@ double study_dimension(const Config *setting) {
 }
 
 Status study_references(Arena *memory, const Study *study, const char **out) {
-  PolicyMethod method;
   *out = "";
   for (int p = 0; p < study->file->policy_count; p++) {
     const char *name = study->file->policies[p].name;
     bool seen = false;
     for (int i = 0; i < p; i++) seen |= strcmp(study->file->policies[i].name, name) == 0;
-    ASSERT(policy_find(name, &method));
-    if (!seen) TRY(arena_print(memory, out, "%s%s%s: %s", *out, **out ? "; " : "", name, method.reference));
+    if (!seen)
+      TRY(arena_print(memory, out, "%s%s%s: %s", *out, **out ? "; " : "", name,
+                      policy_named(name).reference));
   }
   return STATUS_OK;
 }

@@ -36,7 +36,7 @@ typedef struct {
 
 /* A measured curve: one value for each run and point of the axis. */
 typedef struct {
-  const char *name, *long_name, *units;
+  const char *name, *long_name; /* what is measured has no unit */
   const char *metric; /* the word of the key `metrics` that asks for it; NULL: always there */
   bool shared; /* the same for all policies: measured once, and a paired difference says nothing */
   bool of_world; /* shared, and stored without the dimension of policies */
@@ -63,6 +63,7 @@ typedef struct {
   bool networks; /* theta of a policy may be the weights of a network */
   const StudyCurve *curves; /* ends with a NULL name; tables show the first one that the study has */
   int (*points)(const Config *setting);
+  /* OPTIONAL, where study_axis_value is not point + 1. */
   double (*axis_value)(const Config *setting, int point);
   /* OPTIONAL. Whether a setting or policy makes sense in this study: STATUS_INPUT with a sentence if not. */
   Status (*check_setting)(const Study *study, const Config *setting, const Problem *problem);
@@ -109,7 +110,8 @@ struct Study {
   int task_count; /* settings x policies x blocks */
 };
 
-/* Returns the position of a setting's point on the axis of the results. */
+/* Returns the value of a setting's point on the axis, and (study_place) its position in the results. */
+double study_axis_value(const StudyOps *ops, const Config *setting, int point);
 int study_place(const Study *study, const Config *setting, int point);
 
 /* Returns task number `index` of the list. */

@@ -60,7 +60,7 @@ static void measure(int d, const char *separator) {
   Samples samples = {d, SAMPLES, theta};
   rng_normal(&rng, SAMPLES * d, theta);
   prior_settle(&prior_denoiser, &fit, d);
-  const NetworkShape shape = denoiser_network_shape(d, fit.hidden_count, fit.hidden);
+  const NetworkShape shape = network_shape(denoiser_input_count(d), fit.hidden_count, fit.hidden, d);
   const double work = operations(&shape, fit.batch);
   const int steps = (int)(2e10 / work) + 1;
   for (int i = 0; i < TRIES; i++) {

@@ -118,7 +118,7 @@ static double triangle(int d, const double *a, const double *b) {
 }
 
 int main(int argc, char **argv) {
-  Parallel parallel = parallel_begin(&argc, &argv);
+  Parallel parallel = parallel_begin();
   rank = parallel.rank;
   const int d = argc > 1 ? atoi(argv[1]) : 500;
   const bool both = argc <= 2;

@@ -6,6 +6,7 @@
 #include "core/arena.h"
 #include "core/chunk.h"
 #include "core/clock.h"
+#include "core/linalg.h"
 #include "core/peak.h"
 #include "core/quantile.h"
 #include "sampler/diffusion/laplace_dps.h"
@@ -63,7 +64,8 @@ static void make_parts(Arena *memory, Case *c) {
                                     c->s[i * RUNS + n] = c->mu[i * RUNS + n];
   }
   c->evidence.lanes = RUNS;
-  laplace_evidence_decompose(&c->evidence);
+  linalg_eigen_lanes(D, RUNS, c->evidence.precision, c->evidence.basis, c->evidence.eigenvalue);
+  linalg_multiply_transposed_lanes(D, RUNS, c->evidence.basis, c->evidence.vector, c->evidence.rotated);
 }
 
 static Case *new_case(Arena *memory, int width) {

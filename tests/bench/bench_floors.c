@@ -242,7 +242,7 @@ static void measure_tilted(int d, Work rate) {
   rng_normal(&rng, 500 * d, theta);
   prior_settle(&prior_diffusion, &fit, d);
   stop_unless(prior_fit(&memory, &prior_diffusion, &fit, &samples, &prior) == STATUS_OK);
-  const NetworkShape shape = network_shape(d, fit.hidden_count, fit.hidden);
+  const NetworkShape shape = network_shape(d, fit.hidden_count, fit.hidden, d);
   Case c;
   begin_case(&memory, &sampler_tilted, &prior, &c);
   const double seconds = time_draws(&c, &none), steps = 200;
@@ -291,7 +291,7 @@ static void measure_exact(const ThetaOps *distribution, Work rate) {
 static void measure_arms(int d, int hidden, Work rate) {
   SCRATCH_ARENA(memory);
   enum { ARMS = 100 };
-  const NetworkShape shape = network_scalar_shape(d, 2, (int[]){hidden, hidden});
+  const NetworkShape shape = network_shape(d, 2, (int[]){hidden, hidden}, 1);
   const size_t weights = network_parameters(&shape), features = (size_t)d * ARMS * RUNS;
   Problem problem = {.d = d, .arms = ARMS};
   World world = {.problem = &problem, .runs = RUNS};

@@ -65,7 +65,7 @@ static Speed measure(const Case *c, Pass pass, int lanes) {
 }
 
 static Case new_case(int d, int width) {
-  Case c = {.shape = network_shape(d, 2, (int[]){width, width})};
+  Case c = {.shape = network_shape(d, 2, (int[]){width, width}, d)};
   size_t parameters = network_parameters(&c.shape), block = (size_t)d * MOST_LANES;
   c.parameters = filled(parameters);
   c.x = filled(block);

@@ -130,8 +130,8 @@ static double system_seconds(void) {
   return (double)usage.ru_stime.tv_sec + 1e-6 * (double)usage.ru_stime.tv_usec;
 }
 
-static void reduce(int argc, char **argv, const char *folder, double plain_from) {
-  const Parallel parallel = parallel_begin(&argc, &argv);
+static void reduce(const char *folder, double plain_from) {
+  const Parallel parallel = parallel_begin();
   char *text;
   Study study;
   ReduceCounts counts;
@@ -158,7 +158,7 @@ int main(int argc, char **argv) {
   if (argc == 6 && strcmp(argv[1], "write") == 0)
     write_tasks(argv[2], atoi(argv[3]), atoi(argv[4]), atoi(argv[5]));
   else if (argc == 4 && strcmp(argv[1], "reduce") == 0)
-    reduce(argc, argv, argv[2], atof(argv[3]));
+    reduce(argv[2], atof(argv[3]));
   else
     fprintf(stderr, "usage: bench_reduce write FOLDER TASKS RUNS ROUNDS | reduce FOLDER PLAIN_FROM\n");
   return 0;

@@ -317,8 +317,8 @@ static double ask(Counters *counters, int requests, bool one_trip) {
   return clock_wall() - start;
 }
 
-static void counter(int argc, char **argv, int requests) {
-  Parallel parallel = parallel_begin(&argc, &argv);
+static void counter(int requests) {
+  Parallel parallel = parallel_begin();
   Counters *counters;
   ok(counter_create(&parallel, 1, COUNTERS, &counters));
   for (int one_trip = 0; one_trip < 2; one_trip++) {
@@ -335,7 +335,7 @@ int main(int argc, char **argv) {
   if (argc == 10 && strcmp(argv[1], "schedule") == 0)
     schedule(argv + 2);
   else if (argc == 3 && strcmp(argv[1], "counter") == 0)
-    counter(argc, argv, atoi(argv[2]));
+    counter(atoi(argv[2]));
   else
     fprintf(
         stderr,

@@ -31,7 +31,7 @@ static Status damage_fill_runs(StoreFile *file) {
   for (int i = 0; i < RUNS * ROUNDS; i++) values[i] = 0.25 * i;
   TRY(store_dimension(file, "run", RUNS, &axes[0]));
   TRY(store_dimension(file, "round", ROUNDS, &axes[1]));
-  TRY(store_int_attribute(file, NULL, "task", 2));
+  TRY(store_int_attribute(file, "task", 2));
   TRY(store_text_attribute(file, NULL, "message", ""));
   TRY(store_variable(file, "seconds", STORE_DOUBLE, 1, axes, NULL, "s", &seconds));
   TRY(store_put(file, seconds, values));

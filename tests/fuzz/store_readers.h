@@ -119,13 +119,13 @@ static bool good_embedding(const char *path) {
 
 static bool good_table(const char *path) {
   SCRATCH_ARENA(memory);
-  RewardTable table;
+  EventLog table;
   Status status = dataset_read_table(&memory, path, &table);
   if (status != STATUS_OK) return refused_well(status, path);
   size_t rows = (size_t)table.rows;
   bool good = table.d >= 1 && table.rows >= 1 && table.arms >= 2 &&
-              all_finite(rows * (size_t)table.d, table.context) &&
-              all_finite(rows * (size_t)table.arms, table.reward);
+              all_finite(rows * (size_t)table.d, table.x) &&
+              all_finite(rows * (size_t)table.arms, table.rewards);
   return good;
 }
 

@@ -9,8 +9,8 @@
 
 static Parallel ranks;
 
-static int mpi_harness_main(int argc, char **argv, const char *suite, CU_TestInfo *tests) {
-  ranks = parallel_begin(&argc, &argv);
+static int mpi_harness_main(const char *suite, CU_TestInfo *tests) {
+  ranks = parallel_begin();
   if (ranks.rank > 0 && !freopen("/dev/null", "w", stdout)) return EXIT_FAILURE;
   double failed = parallel_sum(harness_run(suite, tests) != EXIT_SUCCESS);
   if (ranks.rank == 0 && failed > 0) printf("%s: failed on %g of %d ranks\n", suite, failed, ranks.size);

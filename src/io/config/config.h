@@ -50,6 +50,15 @@ typedef struct {
   bool parts;
 } ConfigKey;
 
+/* Returns the place of a key in a table, -1 if the table lacks it. */
+int config_key_index(const ConfigKey *keys, const char *name);
+/* Appends the rows of `keys` (NULL: none) to joined[most], which ends with a row whose name is NULL; leaves
+ * out the keys that the table `but` has too (NULL: it has none). */
+void config_join_keys(const ConfigKey *keys, const ConfigKey *but, int most, ConfigKey *joined);
+
+/* Returns allowed word `index` of a key, which is *length bytes long; NULL after the last. */
+const char *config_key_word(const ConfigKey *key, int index, int *length);
+
 /* The value of every key of one table, for one setting or one policy. */
 typedef struct Config Config;
 
@@ -92,6 +101,7 @@ typedef struct {
 
 /* A study file, checked, expanded and resolved. */
 typedef struct {
+  Arena memory; /* of all that follows */
   const Config **settings; /* [setting_count] */
   /* [setting_count]: "prior.stages=25, problem.noise=2"; "default" without a sweep. */
   const char **setting_labels;

@@ -1,7 +1,6 @@
 /* Finds the first difference between two resolved studies, for the message "resume refused". */
 #include "io/config/config_internal.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* The two studies to compare, and where the message goes. */
@@ -27,32 +26,29 @@ static void config_print_node(FILE *out, const ConfigNode *node) {
   fputc(node->kind == NODE_MAPPING ? '}' : ']', out);
 }
 
-/* Writes one side of the message: the value or, if there is none, the sweep of that key. */
-static Status config_difference_side(Comparison *self, int side, const char *path, const ConfigNode *node,
-                                     const char **out) {
+/* Shows one side of the message: the value or, if there is none, the sweep of that key. *swept is what to
+ * write before it. */
+static ConfigShown config_difference_side(const Comparison *self, int side, const char *path,
+                                          const ConfigNode *node, const char **swept) {
   const ConfigNode *sweep = self->root[side] ? config_node_child(self->root[side], "sweep") : NULL;
-  bool swept = !node && sweep && (node = config_node_child(sweep, path)) != NULL;
-  char *text = NULL;
-  size_t size = 0;
-  FILE *stream = open_memstream(&text, &size);
-  if (!stream) return status_set(STATUS_INTERNAL, "out of memory");
-  if (node) config_print_node(stream, node);
-  Status status = fclose(stream) == 0 ? STATUS_OK : status_set(STATUS_INTERNAL, "out of memory");
-  if (status == STATUS_OK)
-    status = arena_print(&self->memory, out, "%s%s", swept ? "swept over " : "",
-                         node ? config_shown(text).text : "(absent)");
-  free(text);
-  return status;
+  char text[256] = "(absent)"; /* config_shown cuts it much shorter */
+  *swept = !node && sweep && (node = config_node_child(sweep, path)) ? "swept over " : "";
+  FILE *stream = node ? fmemopen(text, sizeof text, "w") : NULL;
+  if (stream) {
+    config_print_node(stream, node);
+    fclose(stream);
+    text[sizeof text - 1] = '\0';
+  }
+  return config_shown(text);
 }
 
-static bool config_difference_report(Comparison *self, const char *path, const ConfigNode *old_node,
+static bool config_difference_report(const Comparison *self, const char *path, const ConfigNode *old_node,
                                      const ConfigNode *new_node) {
-  const char *old_text, *new_text;
-  if (config_difference_side(self, 0, path, old_node, &old_text) != STATUS_OK ||
-      config_difference_side(self, 1, path, new_node, &new_text) != STATUS_OK)
-    snprintf(self->out, self->size, "%s", path);
-  else
-    snprintf(self->out, self->size, "%s: %s -> %s", path, old_text, new_text);
+  const char *old_swept, *new_swept;
+  const ConfigShown old_text = config_difference_side(self, 0, path, old_node, &old_swept),
+                    new_text = config_difference_side(self, 1, path, new_node, &new_swept);
+  snprintf(self->out, self->size, "%s: %s%s -> %s%s", path, old_swept, old_text.text, new_swept,
+           new_text.text);
   return true;
 }
 

@@ -75,14 +75,6 @@ Status config_value_is_default(Arena *memory, const ConfigKey *key, const Config
 /* Writes the value so that it reads back as the same value. */
 void config_value_write(FILE *out, const ConfigKey *key, const ConfigValue *value);
 
-/* Returns how many decimal digits the text starts with (config_number.c). */
-size_t config_count_digits(const char *text);
-/* Returns whether the text is a decimal number, with or without fraction and exponent; hexadecimal, nan and
- * inf are not. */
-bool config_is_number(const char *text);
-/* Returns what strtod does, without raising a floating-point exception; errno reports overflow and
- * underflow. */
-double config_parse_real(const char *text);
 /* Writes a real to out[32] with 15 to 17 digits, the fewest that read back as the same number. */
 void config_real_text(double value, char *out);
 
@@ -103,8 +95,6 @@ void config_nearest_offer(ConfigNearest *nearest, const char *name, int length, 
 void config_nearest_offer_words(ConfigNearest *nearest, const ConfigKey *key);
 /* Appends "; did you mean 'z'?" if a close name was offered. */
 void config_nearest_append(const ConfigNearest *nearest, size_t size, char *out);
-/* Walks blank-separated words: advances *words to the next and returns its length, 0 at the end. */
-int config_word_next(const char **words);
 
 /* The nodes that a source gives for the keys of one table (config_table.c). */
 typedef struct {
@@ -116,7 +106,6 @@ typedef struct {
 } ConfigGiven;
 
 int config_key_count(const ConfigKey *keys);
-int config_key_index(const ConfigKey *keys, const char *name); /* -1 if the table lacks it */
 Status config_given_new(Arena *memory, const ConfigKey *keys, ConfigGiven *given);
 /* Adds the entry `path: node`, or all entries under it if `path` is a section. */
 Status config_given_take(Arena *memory, const char *owner, const char *path, const ConfigNode *node,

@@ -6,13 +6,6 @@
 
 #include <string.h>
 
-/* The StudyFile that the caller sees, and what it depends on. */
-typedef struct {
-  StudyFile file;
-  Arena memory;
-  ConfigSweep sweep;
-} OwnedStudy;
-
 /* What one source (the file, or one --set) gives; also used for what all of them give together. */
 typedef struct {
   ConfigGiven values, axes;
@@ -93,12 +86,11 @@ static Status config_layer_take_set(Arena *memory, const char *text, Layer *all)
 }
 
 /* Reads the label of a policy; everything else in its mapping is an option. */
-static Status config_read_policy_label(Arena *memory, const ConfigNode *node, ConfigPolicy *policy) {
+static Status config_read_policy_label(Arena *memory, const ConfigNode *node, const char *owner,
+                                       ConfigPolicy *policy) {
   static const ConfigKey label_key = {.name = "label", .type = KEY_TEXT, .fallback = "null"};
   const ConfigNode *label = node->kind == NODE_MAPPING ? config_node_child(node, "label") : NULL;
   ConfigValue value = {.word = NULL};
-  const char *owner;
-  TRY(arena_print(memory, &owner, "policies.%s.", policy->name));
   if (label) TRY(config_value_parse(memory, &label_key, owner, "label", label, &value));
   policy->label = value.word ? value.word : policy->name;
   if (value.word && (!*value.word || strlen(value.word) > CONFIG_LABEL_LIMIT))
@@ -108,13 +100,11 @@ static Status config_read_policy_label(Arena *memory, const ConfigNode *node, Co
 }
 
 static Status config_read_policy_options(Arena *memory, const ConfigKey *keys, const ConfigNode *node,
-                                         ConfigPolicy *policy) {
-  const char *owner;
+                                         const char *owner, ConfigPolicy *policy) {
   ConfigGiven given;
   ConfigValue *values;
   Config *options;
   ASSERT(config_key_index(keys, "name") < 0 && config_key_index(keys, "label") < 0);
-  TRY(arena_print(memory, &owner, "policies.%s.", policy->name));
   TRY(config_given_new(memory, keys, &given));
   for (const ConfigNode *child = node->kind == NODE_MAPPING ? node->first : NULL; child; child = child->next)
     if (strcmp(child->key, "name") != 0 && strcmp(child->key, "label") != 0)
@@ -130,14 +120,16 @@ static Status config_read_policy(Arena *memory, const ConfigSchema *schema, cons
                                  ConfigPolicy *policy) {
   const ConfigKey name_key = {.name = "policies", .type = KEY_WORD, .word = schema->policy_name};
   const ConfigNode *name = node->kind == NODE_MAPPING ? config_node_child(node, "name") : node;
+  const char *owner;
   ConfigValue value;
   if (!name)
     return config_refuse(node->place, "key 'policies': a policy needs a name, such as {name: ts, label: x}");
   TRY(config_value_parse(memory, &name_key, "", "policies", name, &value));
   policy->name = value.word;
-  TRY(config_read_policy_label(memory, node, policy));
+  TRY(arena_print(memory, &owner, "policies.%s.", policy->name));
+  TRY(config_read_policy_label(memory, node, owner, policy));
   const ConfigKey *keys = schema->policy_keys ? schema->policy_keys(policy->name) : NULL;
-  return config_read_policy_options(memory, keys ? keys : no_keys, node, policy);
+  return config_read_policy_options(memory, keys ? keys : no_keys, node, owner, policy);
 }
 
 static Status config_read_policies(Arena *memory, const ConfigSchema *schema, const ConfigNode *list,
@@ -172,24 +164,26 @@ static Status config_read_zip(Arena *memory, const ConfigNode *node, bool *out) 
   return STATUS_OK;
 }
 
-static Status config_study_build(OwnedStudy *self, ConfigPlace place, const char *text,
+static Status config_study_build(StudyFile *self, ConfigPlace place, const char *text,
                                  const ConfigSchema *schema, int set_count, const char *const *sets) {
+  Arena *memory = &self->memory;
   Layer all;
   ConfigValue *values;
+  ConfigSweep sweep;
   bool zip;
-  TRY(config_layer_new(&self->memory, schema->keys, &all));
-  TRY(config_layer_take_file(&self->memory, place, text, &all));
-  for (int i = 0; i < set_count; i++) TRY(config_layer_take_set(&self->memory, sets[i], &all));
-  TRY(config_table_values(&self->memory, "", place, &all.values, &all.axes, &values));
-  TRY(config_read_policies(&self->memory, schema, all.policies, &self->file));
-  TRY(config_read_zip(&self->memory, all.zip, &zip));
-  TRY(config_sweep_expand(&self->memory, place, &all.axes, zip, values, &self->sweep, &self->file));
-  return config_resolve(&self->memory, place, schema->keys, values, &self->sweep, &self->file);
+  TRY(config_layer_new(memory, schema->keys, &all));
+  TRY(config_layer_take_file(memory, place, text, &all));
+  for (int i = 0; i < set_count; i++) TRY(config_layer_take_set(memory, sets[i], &all));
+  TRY(config_table_values(memory, "", place, &all.values, &all.axes, &values));
+  TRY(config_read_policies(memory, schema, all.policies, self));
+  TRY(config_read_zip(memory, all.zip, &zip));
+  TRY(config_sweep_expand(memory, place, &all.axes, zip, values, &sweep, self));
+  return config_resolve(memory, place, schema->keys, values, &sweep, self);
 }
 
 Status config_study_parse(const char *name, const char *text, const ConfigSchema *schema, int set_count,
                           const char *const *sets, StudyFile **out) {
-  OwnedStudy *self;
+  StudyFile *self;
   *out = NULL;
   NEW(self, 1);
   const char *source;
@@ -197,15 +191,14 @@ Status config_study_parse(const char *name, const char *text, const ConfigSchema
   if (status == STATUS_OK)
     status = config_study_build(self, (ConfigPlace){.source = source}, text, schema, set_count, sets);
   if (status == STATUS_OK)
-    *out = &self->file;
+    *out = self;
   else
-    config_study_free(&self->file);
+    config_study_free(self);
   return status;
 }
 
 void config_study_free(StudyFile *study) {
   if (!study) return;
-  OwnedStudy *self = (OwnedStudy *)study;
-  arena_free(&self->memory);
-  free(self);
+  arena_free(&study->memory);
+  free(study);
 }

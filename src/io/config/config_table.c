@@ -15,6 +15,15 @@ int config_key_index(const ConfigKey *keys, const char *name) {
   return -1;
 }
 
+void config_join_keys(const ConfigKey *keys, const ConfigKey *but, int most, ConfigKey *joined) {
+  int count = config_key_count(joined);
+  for (; keys && keys->name; keys++) {
+    if (but && config_key_index(but, keys->name) >= 0) continue;
+    ASSERT(count + 1 < most);
+    joined[count++] = *keys;
+  }
+}
+
 Status config_given_new(Arena *memory, const ConfigKey *keys, ConfigGiven *given) {
   int count = config_key_count(keys);
   *given = (ConfigGiven){.keys = keys};

@@ -2,11 +2,49 @@
 #include "io/config/config_internal.h"
 
 #include <errno.h>
+#include <fenv.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+
+/* Returns how many decimal digits the text starts with. */
+static size_t config_count_digits(const char *text) { return strspn(text, "0123456789"); }
+
+/* Returns whether the text is a decimal number, with or without fraction and exponent; hexadecimal, nan and
+ * inf are not. */
+static bool config_is_number(const char *text) {
+  text += *text == '+' || *text == '-';
+  size_t whole = config_count_digits(text), fraction = 0;
+  text += whole;
+  if (*text == '.') text += 1 + (fraction = config_count_digits(text + 1));
+  if (whole + fraction == 0) return false;
+  if (*text == 'e' || *text == 'E') {
+    text += 1 + (text[1] == '+' || text[1] == '-');
+    if (config_count_digits(text) == 0) return false;
+    text += config_count_digits(text);
+  }
+  return *text == '\0';
+}
+
+/* Returns what strtod does, without raising a floating-point exception; errno reports overflow and
+ * underflow. */
+static double config_parse_real(const char *text) {
+  fenv_t environment;
+  feholdexcept(&environment);
+  errno = 0;
+  double value = strtod(text, NULL);
+  fesetenv(&environment);
+  return value;
+}
+
+void config_real_text(double value, char *out) {
+  for (int digits = 15; digits <= 17; digits++) {
+    snprintf(out, 32, "%.*g", digits, value);
+    if (config_parse_real(out) == value) return;
+  }
+}
 
 /* The value being checked, for messages about it. */
 typedef struct {
@@ -34,12 +72,9 @@ static Status config_value_refuse(const Check *check, const ConfigNode *node, co
 }
 
 static bool is_word(const ConfigKey *key, const char *text) {
-  const char *word = key->words ? key->words : "";
-  size_t size = strlen(text);
-  for (int length; (length = config_word_next(&word)) > 0; word += length)
-    if ((size_t)length == size && memcmp(word, text, size) == 0) return true;
-  for (int i = 0; key->word && key->word(i); i++)
-    if (strcmp(key->word(i), text) == 0) return true;
+  const char *word;
+  for (int i = 0, length; (word = config_key_word(key, i, &length)); i++)
+    if (strlen(text) == (size_t)length && memcmp(word, text, (size_t)length) == 0) return true;
   return false;
 }
 

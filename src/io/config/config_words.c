@@ -1,4 +1,5 @@
-/* Names: walking lists of words, finding the closest one to a typo, and saying what a key allows. */
+/* Names and messages: walking lists of words, finding the closest one to a typo, saying what a key allows,
+ * and where an error is. */
 #include "io/config/config_internal.h"
 
 #include <ctype.h>
@@ -9,9 +10,17 @@
 /* Longer names are never close to one another. */
 enum { NAME_LIMIT = 64 };
 
-int config_word_next(const char **words) {
-  *words += strspn(*words, " ");
-  return (int)strcspn(*words, " ");
+const char *config_key_word(const ConfigKey *key, int index, int *length) {
+  const char *word = key->words ? key->words : "";
+  for (;; word += *length, index--) {
+    word += strspn(word, " ");
+    *length = (int)strcspn(word, " ");
+    if (*length == 0) break;
+    if (index == 0) return word;
+  }
+  word = key->word ? key->word(index) : NULL;
+  *length = word ? (int)strlen(word) : 0;
+  return word;
 }
 
 void config_append(size_t size, char *out, const char *format, ...) {
@@ -66,19 +75,14 @@ static const struct {
                 {"clicks", "logistic"},    {"normal", "gaussian"},   {"counts", "poisson"},
                 {"gmm", "mixture"}};
 
-static void config_nearest_offer_word(ConfigNearest *nearest, const char *word, int length) {
-  config_nearest_offer(nearest, word, length, word, length);
-  for (size_t i = 0; i < sizeof synonyms / sizeof *synonyms; i++)
-    if (strlen(synonyms[i].ours) == (size_t)length && memcmp(synonyms[i].ours, word, (size_t)length) == 0)
-      config_nearest_offer(nearest, synonyms[i].theirs, (int)strlen(synonyms[i].theirs), word, length);
-}
-
 void config_nearest_offer_words(ConfigNearest *nearest, const ConfigKey *key) {
-  const char *word = key->words ? key->words : "";
-  for (int length; (length = config_word_next(&word)) > 0; word += length)
-    config_nearest_offer_word(nearest, word, length);
-  for (int i = 0; key->word && key->word(i); i++)
-    config_nearest_offer_word(nearest, key->word(i), (int)strlen(key->word(i)));
+  const char *word;
+  for (int i = 0, length; (word = config_key_word(key, i, &length)); i++) {
+    config_nearest_offer(nearest, word, length, word, length);
+    for (size_t s = 0; s < sizeof synonyms / sizeof *synonyms; s++)
+      if (strlen(synonyms[s].ours) == (size_t)length && memcmp(synonyms[s].ours, word, (size_t)length) == 0)
+        config_nearest_offer(nearest, synonyms[s].theirs, (int)strlen(synonyms[s].theirs), word, length);
+  }
 }
 
 void config_nearest_append(const ConfigNearest *nearest, size_t size, char *out) {
@@ -102,11 +106,9 @@ Status config_unknown_name(Status code, const char *typo, const char *what, cons
 }
 
 static void config_append_words(const ConfigKey *key, const char *before, size_t size, char *out) {
-  const char *word = key->words ? key->words : "", *between = before;
-  for (int length; (length = config_word_next(&word)) > 0; word += length, between = " | ")
-    config_append(size, out, "%s%.*s", between, length, word);
-  for (int i = 0; key->word && key->word(i); i++, between = " | ")
-    config_append(size, out, "%s%s", between, key->word(i));
+  const char *word;
+  for (int i = 0, length; (word = config_key_word(key, i, &length)); i++)
+    config_append(size, out, "%s%.*s", i == 0 ? before : " | ", length, word);
 }
 
 static void config_append_range(const ConfigKey *key, size_t size, char *out) {
@@ -143,4 +145,28 @@ void config_allowed(const ConfigKey *key, size_t size, char *out) {
   config_append_range(key, size, out);
   config_append_words(key, ", or ", size, out);
   if (key->parts) config_append(size, out, ", or a mapping of the keys '%s.*'", key->name);
+}
+
+/* ---- messages */
+
+Status config_refuse(ConfigPlace place, const char *format, ...) {
+  char sentence[2048];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(sentence, sizeof sentence, format, arguments);
+  va_end(arguments);
+  if (place.line == 0) return status_set(STATUS_INPUT, "%s: %s", place.source, sentence);
+  return status_set(STATUS_INPUT, "%s:%d:%d: %s", place.source, place.line, place.column, sentence);
+}
+
+ConfigShown config_shown(const char *text) {
+  ConfigShown shown;
+  size_t length = strlen(text), limit = sizeof shown.text - 4;
+  if (length > limit) {
+    length = limit;
+    while (length > 0 && ((unsigned char)text[length] & 0xC0) == 0x80) length--;
+  }
+  for (size_t i = 0; i < length; i++) shown.text[i] = (unsigned char)text[i] < 0x20 ? ' ' : text[i];
+  strcpy(shown.text + length, text[length] ? "..." : "");
+  return shown;
 }

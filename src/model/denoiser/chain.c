@@ -2,7 +2,7 @@
  * history). */
 #include "model/denoiser/chain.h"
 
-#include "core/lanes.h"
+#include "core/special.h"
 
 #include <math.h>
 #include <string.h>
@@ -75,6 +75,12 @@ void chain_mean(const Chain *chain, int t, int lanes, const double *s, double *m
   denoiser_chain_mix_noise((size_t)chain->d * (size_t)lanes, of_state, s, of_noise, mu);
 }
 
+void chain_denoise_mean(const Chain *chain, int t, int lanes, const double *s, double *eps) {
+  double of_state, of_noise;
+  schedule_denoise_factors(&chain->schedule, t, &of_state, &of_noise);
+  denoiser_chain_mix_noise((size_t)chain->d * (size_t)lanes, of_state, s, of_noise, eps);
+}
+
 void chain_to_theta(const Chain *chain, int lanes, double *z) {
   for (int i = 0; i < chain->d; i++) {
     double *row = z + (size_t)i * (size_t)lanes;
@@ -107,15 +113,11 @@ void chain_sample(const Chain *chain, RngLanes *rng, double *theta, double *scra
 
 void chain_sample_parts(const Chain *chain, int width, RngLanes *rng, double *part_theta, double *scratch,
                         double *theta) {
-  const int lanes = (int)rng->lanes;
   uint32_t position = rng->position;
-  for (int first = 0; first < lanes; first += width) {
-    RngLanes part = *rng;
-    part.first_lane += (uint32_t)first;
-    part.lanes = (uint32_t)(lanes - first < width ? lanes - first : width);
-    chain_sample(chain, &part, part_theta, scratch);
-    lanes_copy(chain->d, (int)part.lanes, part_theta, (int)part.lanes, theta + first, lanes);
-    position = part.position;
+  for (Chunk chunk = chunk_begin_narrow(*rng, width); chunk.lanes > 0; chunk_next(&chunk, *rng)) {
+    chain_sample(chain, &chunk.rng, part_theta, scratch);
+    chunk_store(&chunk, chain->d, part_theta, theta);
+    position = chunk.rng.position;
   }
   rng->position = position;
 }

@@ -49,6 +49,8 @@ void chain_noise_jacobian(const Chain *chain, int t, int lanes, const double *s,
                           double *jacobian, double *scratch);
 /* Computes mu[d, N] = mu_t(s): the mean of s_{t-1} given s_t under the chain. mu may not overlap s. */
 void chain_mean(const Chain *chain, int t, int lanes, const double *s, double *mu);
+/* Replaces eps[d, N], the noise predicted at s, by the mean of the clean sample given s. */
+void chain_denoise_mean(const Chain *chain, int t, int lanes, const double *s, double *eps);
 /* Computes theta = shift + scale z, in place on [d, N]. */
 void chain_to_theta(const Chain *chain, int lanes, double *z);
 /* Draws an unconditional sample for every lane, theta[d, N] (Algorithm 2 without history). scratch[2, d, N].

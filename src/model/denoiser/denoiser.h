@@ -30,9 +30,6 @@ struct Denoiser {
                                double *workspace);
 };
 
-/* Computes out[d, d, lanes] = U diag(f) U' of basis[d, d, lanes] and f[d, lanes]. */
-void denoiser_spectral(int d, int lanes, const double *basis, const double *f, double *out);
-
 /* Creates a denoiser with shift 0 and scale 1, which has no moments yet (denoiser_hypercube.c). */
 Status denoiser_standard(Arena *memory, int d, Denoiser *out);
 

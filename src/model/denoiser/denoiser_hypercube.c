@@ -6,6 +6,7 @@
  * 2) by x_i f_i - M_ii / 2, and the field of each coordinate j that is still free by -M_ji x_i. The sums over
  * a branch follow from those over its two halves, as x_i is constant in each. The two take k and k^2
  * operations at each of 2^(d - k) nodes, a few for each vertex. A first walk finds the largest weight. */
+#include "core/linalg.h"
 #include "core/special.h"
 #include "model/denoiser/denoiser.h"
 
@@ -136,7 +137,7 @@ static void hypercube_moments(const Denoiser *denoiser, int lanes, const double 
   Tree tree;
   (void)lane_fallbacks;
   denoiser_lay_out_tree(d, lanes, workspace, &tree);
-  denoiser_spectral(d, lanes, basis, eigenvalue, workspace);
+  linalg_spectral_lanes(d, lanes, basis, eigenvalue, workspace);
   memset(tree.at[d], 0, row * sizeof *workspace);
   memcpy(tree.at[d] + row, vector, (size_t)d * row * sizeof *workspace);
   for (int n = 0; n < lanes; n++) tree.top[n] = -INFINITY;

@@ -14,7 +14,6 @@
 
 typedef struct {
   Mixture mixture; /* of z */
-  double *shift, *scale; /* [d] */
   double *constant; /* [C]: log weight of a component without its P_c and h_c */
 } Closed;
 
@@ -27,22 +26,6 @@ typedef struct {
   double *log_weight, *top, *total, *old_share, *share; /* [n]: weights relative to exp(top) */
   double *part, *spread; /* [n]: share / total, and (total - share) of that */
 } Component;
-
-SIMD_CLONES
-void denoiser_spectral(int d, int lanes, const double *restrict basis, const double *restrict f,
-                       double *restrict out) {
-  for (int i = 0; i < d; i++)
-    for (int j = 0; j <= i; j++) {
-      double *restrict low = out + (i * d + j) * lanes;
-      for (int n = 0; n < lanes; n++) low[n] = 0;
-      for (int k = 0; k < d; k++) {
-        const double *restrict u = basis + (i * d + k) * lanes, *restrict v = basis + (j * d + k) * lanes,
-                               *restrict g = f + k * lanes;
-        for (int n = 0; n < lanes; n++) low[n] += u[n] * g[n] * v[n];
-      }
-      if (j < i) memcpy(out + (j * d + i) * lanes, low, (size_t)lanes * sizeof *low);
-    }
-}
 
 /* Adds log_weight to the running total. The arguments are separate because pointers in a structure would keep
  * the compiler from vectorising. */
@@ -123,7 +106,7 @@ static void mixture_moments_at(const Denoiser *denoiser, int lanes, const double
   const int d = denoiser->d;
   const size_t values = (size_t)d * (size_t)lanes;
   Component at = component_of(d, lanes, workspace);
-  denoiser_spectral(d, lanes, basis, eigenvalue, at.precision);
+  linalg_spectral_lanes(d, lanes, basis, eigenvalue, at.precision);
   memset(mean, 0, values * sizeof *mean);
   if (covariance) memset(covariance, 0, values * (size_t)d * sizeof *covariance);
   for (int c = 0; c < mixture->components; c++) {
@@ -142,42 +125,23 @@ static void mixture_moments_at(const Denoiser *denoiser, int lanes, const double
   if (covariance) denoiser_finish_covariance(d, lanes, at.total, covariance);
 }
 
-/* Sets shift and scale, from the moments of the mixture if `wanted`, and the mixture of z. covariance[d, d]
- * is scratch. */
-static Status standardise_mixture(Closed *self, const Mixture *from, bool wanted, double *covariance) {
-  Mixture *to = &self->mixture;
-  const size_t d = (size_t)from->d;
-  if (wanted) mixture_moments(from, self->shift, covariance);
-  for (size_t i = 0; i < d; i++) self->scale[i] = wanted ? sqrt(covariance[i * d + i]) : 1;
-  for (size_t c = 0; c < (size_t)from->components; c++) {
-    to->weight[c] = from->weight[c];
-    for (size_t i = 0; i < d; i++) {
-      to->mean[c * d + i] = (from->mean[c * d + i] - self->shift[i]) / self->scale[i];
-      for (size_t j = 0; j < d; j++)
-        to->covariance[(c * d + i) * d + j] =
-            from->covariance[(c * d + i) * d + j] / self->scale[i] / self->scale[j];
-    }
-  }
-  return mixture_prepare(to);
-}
-
 Status denoiser_mixture_create(Arena *memory, const Mixture *mixture, bool standardised, Denoiser *out) {
-  SCRATCH_ARENA(scratch);
   const size_t d = (size_t)mixture->d, row = DENOISER_LANES;
+  double *shift, *scale;
   Closed *self;
   *out = (Denoiser){.d = mixture->d};
   ALLOCATE(memory, self, 1);
   out->state = self;
   TRY(mixture_create(memory, mixture->d, mixture->components, &self->mixture));
-  ALLOCATE_ARRAYS(memory, d, self->shift, self->scale);
+  ALLOCATE_ARRAYS(memory, d, shift, scale);
   ALLOCATE(memory, self->constant, mixture->components);
-  double *covariance;
-  ALLOCATE(&scratch, covariance, d * d);
-  Status status = standardise_mixture(self, mixture, standardised, covariance);
-  TRY(status);
+  for (size_t i = 0; i < d; i++) scale[i] = 1;
+  if (standardised) mixture_spread(mixture, shift, scale);
+  mixture_copy_parameters(mixture, &self->mixture);
+  TRY(mixture_standardise(&self->mixture, shift, scale));
   mixture_evidence_constants(&self->mixture, self->constant);
-  out->shift = self->shift;
-  out->scale = self->scale;
+  out->shift = shift;
+  out->scale = scale;
   out->workspace = (3 * d * d + d + 7) * row;
   out->moments = mixture_moments_at;
   return STATUS_OK;

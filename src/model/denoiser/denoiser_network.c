@@ -9,13 +9,7 @@ enum { LANES = DENOISER_LANES };
 
 _Static_assert((int)DENOISER_LANES == (int)NETWORK_LANES, "the lanes of a call are those of a network");
 
-static int denoiser_input_count(int d) { return 2 * d + d * (d + 1) / 2; }
-
-NetworkShape denoiser_network_shape(int d, int hidden_count, const int *hidden) {
-  NetworkShape shape = network_shape(denoiser_input_count(d), hidden_count, hidden);
-  shape.width[shape.layers] = d;
-  return shape;
-}
+int denoiser_input_count(int d) { return 2 * d + d * (d + 1) / 2; }
 
 /* Workspace of a call, for n = LANES lanes. */
 enum { MATRICES = 8, VECTORS = 6 };
@@ -113,26 +107,9 @@ static void symmetrise_slope(int d, const double *restrict covariance, double *r
     }
 }
 
-/* Computes out[count] = 1 / (1 + q). */
-SIMD_CLONES
-static void denoiser_shrink_factors(size_t count, const double *restrict q, double *restrict out) {
-  for (size_t k = 0; k < count; k++) out[k] = 1 / (1 + q[k]);
-}
-SIMD_CLONES
-static void denoiser_root_factors(size_t count, double *x) {
-  for (size_t k = 0; k < count; k++) x[k] = sqrt(x[k]);
-}
-SIMD_CLONES
-static void denoiser_invert_factors(size_t count, double *x) {
-  for (size_t k = 0; k < count; k++) x[k] = 1 / x[k];
-}
-SIMD_CLONES
-static void denoiser_subtract(size_t count, const double *a, const double *b, double *out) {
-  for (size_t k = 0; k < count; k++) out[k] = a[k] - b[k];
-}
-
 /* Computes the network's inputs from U, q and b of LANES lanes and, if `whole`, what else the moments
  * need. */
+SIMD_CLONES
 static void denoiser_prepare_inputs(const DenoiserNetwork *self, bool whole, const double *basis,
                                     const double *eigenvalue, const double *vector, const Work *at, float *x,
                                     size_t x_row) {
@@ -140,18 +117,18 @@ static void denoiser_prepare_inputs(const DenoiserNetwork *self, bool whole, con
   const size_t count = (size_t)d * LANES;
   int lane_fallbacks[LANES] = {
       0}; /* of the mixture's Cholesky factors; not reported, as their matrices are positive definite */
-  denoiser_shrink_factors(count, eigenvalue, at->column);
-  denoiser_spectral(d, LANES, basis, at->column, at->shrunk);
-  denoiser_root_factors(count, at->column);
-  if (whole) denoiser_spectral(d, LANES, basis, at->column, at->root);
-  denoiser_invert_factors(count, at->column);
-  denoiser_spectral(d, LANES, basis, at->column, at->inverse_root);
+  for (size_t k = 0; k < count; k++) at->column[k] = 1 / (1 + eigenvalue[k]);
+  linalg_spectral_lanes(d, LANES, basis, at->column, at->shrunk);
+  for (size_t k = 0; k < count; k++) at->column[k] = sqrt(at->column[k]);
+  if (whole) linalg_spectral_lanes(d, LANES, basis, at->column, at->root);
+  for (size_t k = 0; k < count; k++) at->column[k] = 1 / at->column[k];
+  linalg_spectral_lanes(d, LANES, basis, at->column, at->inverse_root);
   denoiser_log_shrinkage(count, self->most_precision, eigenvalue, at->column);
-  denoiser_spectral(d, LANES, basis, at->column, at->matrix);
+  linalg_spectral_lanes(d, LANES, basis, at->column, at->matrix);
   linalg_multiply_lanes(d, LANES, at->shrunk, vector, at->linear);
   self->start->moments(self->start, LANES, basis, eigenvalue, vector, at->mean, whole ? at->covariance : NULL,
                        lane_fallbacks, at->start);
-  denoiser_subtract(count, at->mean, at->linear, at->column);
+  for (size_t k = 0; k < count; k++) at->column[k] = at->mean[k] - at->linear[k];
   linalg_multiply_lanes(d, LANES, at->inverse_root, at->column, at->v);
   denoiser_write_inputs(d, at->linear, x, x_row);
   x += (size_t)d * x_row;
@@ -180,7 +157,7 @@ static double denoiser_network_share(const DenoiserNetwork *self, double strengt
   return self->share[low] + (place - low) * (self->share[high] - self->share[low]);
 }
 
-static bool denoiser_network_is_used(const DenoiserNetwork *self) {
+bool denoiser_network_is_used(const DenoiserNetwork *self) {
   for (int k = 0; k < DENOISER_BINS; k++)
     if (self->share[k] > 0) return true;
   return false;
@@ -218,7 +195,8 @@ static void denoiser_network_covariance(const DenoiserNetwork *self, const doubl
   network_jacobian(&self->shape, self->parameters, LANES, at->x, at->y, at->jacobian, at->network);
   denoiser_unpack_jacobian(d, at->jacobian, denoiser_input_count(d) - d, at->slope);
   denoiser_matrix_product(d, at->slope, at->inverse_root, at->other);
-  denoiser_subtract(count, at->covariance, at->shrunk, at->slope);
+  memcpy(at->slope, at->covariance, count * sizeof *at->slope);
+  lanes_add(count, -1, at->shrunk, at->slope);
   denoiser_matrix_product(d, at->other, at->slope, at->matrix); /* (dh / dv) S^-1/2 (C_0 - S) */
   denoiser_unpack_jacobian(d, at->jacobian, 0, at->slope);
   denoiser_matrix_product(d, at->slope, at->shrunk, at->other);

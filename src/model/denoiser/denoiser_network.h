@@ -31,8 +31,8 @@ typedef struct {
   double share[DENOISER_BINS];
 } DenoiserNetwork;
 
-/* Returns the shape with 2 d + d (d + 1) / 2 inputs and d outputs. */
-NetworkShape denoiser_network_shape(int d, int hidden_count, const int *hidden);
+/* Returns the number of inputs, 2 d + d (d + 1) / 2; there are d outputs. */
+int denoiser_input_count(int d);
 /* Returns the doubles of scratch for the two calls below. */
 size_t denoiser_network_workspace(const DenoiserNetwork *self);
 
@@ -43,6 +43,9 @@ void denoiser_network_inputs(const DenoiserNetwork *self, const double *basis, c
 
 /* Returns log det(I + M) in units of bins, from eigenvalue[d] of M, `stride` apart. */
 double denoiser_network_strength(int d, double most_precision, size_t stride, const double *eigenvalue);
+
+/* Returns whether any share is above 0. */
+bool denoiser_network_is_used(const DenoiserNetwork *self);
 
 /* Implements Denoiser.moments or, without `slope`, Denoiser.moments_from_mixture. If every share is 0 the
  * network is not used. */

@@ -1,7 +1,7 @@
 #include "model/denoiser/localisation.h"
 
-#include "core/lanes.h"
 #include "core/linalg.h"
+#include "core/simd.h"
 #include "model/denoiser/chain.h"
 
 #include <math.h>
@@ -119,20 +119,15 @@ Status localisation_sample_create(Arena *memory, const Denoiser *denoiser, Uncon
 
 void localisation_sample(Unconditional *self, RngLanes *rng, double *theta) {
   const int d = self->walk.denoiser->d;
-  const size_t total = rng->lanes;
   uint32_t position = rng->position;
   int lane_fallbacks[DENOISER_LANES] = {0};
-  for (size_t first = 0; first < total; first += DENOISER_LANES) {
-    RngLanes part = *rng;
-    part.first_lane += (uint32_t)first;
-    part.lanes = (uint32_t)(total - first < DENOISER_LANES ? total - first : DENOISER_LANES);
-    const int lanes = (int)part.lanes;
-    localisation_no_evidence(d, lanes, self->basis, self->zero, self->vector);
-    localisation_draw(&self->walk, lanes, self->basis, self->zero, self->vector, &part, self->z,
+  for (Chunk chunk = chunk_begin_narrow(*rng, DENOISER_LANES); chunk.lanes > 0; chunk_next(&chunk, *rng)) {
+    localisation_no_evidence(d, chunk.lanes, self->basis, self->zero, self->vector);
+    localisation_draw(&self->walk, chunk.lanes, self->basis, self->zero, self->vector, &chunk.rng, self->z,
                       lane_fallbacks);
-    localisation_to_theta(&self->walk, lanes, self->z);
-    lanes_copy(d, lanes, self->z, lanes, theta + first, (int)total);
-    position = part.position;
+    localisation_to_theta(&self->walk, chunk.lanes, self->z);
+    chunk_store(&chunk, d, self->z, theta);
+    position = chunk.rng.position;
   }
   rng->position = position;
 }

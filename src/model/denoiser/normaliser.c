@@ -2,6 +2,7 @@
 
 #include "core/linalg.h"
 #include "model/denoiser/localisation.h"
+#include "model/mixture/mixture_evidence.h"
 
 #include <math.h>
 #include <string.h>
@@ -22,7 +23,7 @@ static void prior_gaussian(Normaliser *self) {
     self->eigenvalue[i] = 1 / fmax(self->eigenvalue[i], 1e-9);
     self->prior_log_norm += 0.5 * log(self->eigenvalue[i]);
   }
-  denoiser_spectral(d, 1, self->basis, self->eigenvalue, self->prior_precision);
+  linalg_spectral_lanes(d, 1, self->basis, self->eigenvalue, self->prior_precision);
   linalg_multiply_lanes(d, 1, self->prior_precision, self->mean, self->prior_vector);
   for (int i = 0; i < d; i++) self->prior_log_norm -= 0.5 * self->mean[i] * self->prior_vector[i];
 }
@@ -40,23 +41,12 @@ Status normaliser_create(Arena *memory, const Denoiser *denoiser, Normaliser *ou
   return STATUS_OK;
 }
 
-/* Returns log Z under the Gaussian, for the last lane, from its factor and from centre = L^-1
- * (prior_vector + b). */
-static double gaussian_normaliser(const Normaliser *self) {
-  const int d = self->denoiser->d;
-  double sum = self->prior_log_norm;
-  for (int i = 0; i < d; i++) {
-    const double y = self->centre[i * NODES + NODES - 1];
-    sum += 0.5 * y * y - log(self->factor[(i * d + i) * NODES + NODES - 1]);
-  }
-  return sum;
-}
-
 /* Computes moments of the denoiser and of the Gaussian at all nodes u[NODES], the last of which is 1; returns
  * the Gaussian's log Z at that node. */
 static double denoiser_evaluate_path(Normaliser *self, const double *basis, const double *eigenvalue,
                                      const double *vector, const double *u) {
   const int d = self->denoiser->d;
+  double log_normaliser[NODES]; /* of the Gaussian */
   for (int n = 0; n < NODES; n++)
     for (int i = 0; i < d; i++) {
       self->eigenvalue[i * NODES + n] = u[n] * eigenvalue[i];
@@ -72,10 +62,10 @@ static double denoiser_evaluate_path(Normaliser *self, const double *basis, cons
                           self->covariance, self->lane_fallbacks, self->workspace);
   linalg_cholesky_lanes(d, NODES, self->factor, NULL);
   linalg_forward_lanes(d, NODES, self->factor, self->centre);
-  const double log_normaliser = gaussian_normaliser(self);
+  mixture_evidence_weigh(d, NODES, self->prior_log_norm, self->factor, self->centre, log_normaliser);
   linalg_backward_lanes(d, NODES, self->factor, self->centre);
   linalg_inverse_lanes(d, NODES, self->factor, self->inverse);
-  return log_normaliser;
+  return log_normaliser[NODES - 1];
 }
 
 /* Returns b' (D - D_g) - tr(M (C + D D' - C_g - D_g D_g')) / 2 at node n, g the Gaussian. */
@@ -120,7 +110,7 @@ double normaliser_find(Normaliser *self, const double *basis, const double *eige
   const double first = FIRST_PRECISION / largest, step = -log(first) / NODES;
   for (int n = 0; n < NODES; n++) u[n] = n == NODES - 1 ? 1 : first * exp((n + 1) * step);
   memset(self->lane_fallbacks, 0, NODES * sizeof *self->lane_fallbacks);
-  denoiser_spectral(d, 1, basis, eigenvalue, self->precision);
+  linalg_spectral_lanes(d, 1, basis, eigenvalue, self->precision);
   const double gaussian = denoiser_evaluate_path(self, basis, eigenvalue, vector, u);
   for (int n = 0; n < NODES; n++) {
     f[n + 1] = u[n] * denoiser_path_slope(self, vector, n);

@@ -38,44 +38,28 @@ typedef struct {
 /* The rows of a tile, [TILE_ROWS, TILE_LANES] each. */
 typedef struct {
   double counts[CELLS], variance[CELLS]; /* c times temper, v */
-  double lambda[CELLS], nu[CELLS];
   double cavity_mean[CELLS], cavity_variance[CELLS];
   double log_mass[CELLS], move[CELLS], shrink[CELLS]; /* log Z, m_1 - m_c, v_1 / v_c */
   double log_spread[CELLS]; /* log(1 + lambda v_c) */
 } Tile;
 
-static void history_load_sites(const HistoryMarginals *cells, Tile *tile) {
-  for (int k = 0; k < cells->n; k += TILE_LANES) {
-    const double *site = cells->site + k * HISTORY_SITE;
-    memcpy(tile->lambda + k, site, TILE_LANES * sizeof *site);
-    memcpy(tile->nu + k, site + TILE_LANES, TILE_LANES * sizeof *site);
-  }
-}
-
-static void history_store_sites(const HistoryMarginals *cells, const Tile *tile) {
-  for (int k = 0; k < cells->n; k += TILE_LANES) {
-    double *site = cells->site + k * HISTORY_SITE;
-    memcpy(site, tile->lambda + k, TILE_LANES * sizeof *site);
-    memcpy(site + TILE_LANES, tile->nu + k, TILE_LANES * sizeof *site);
-  }
-}
-
 /* Sets the sites to the expansion of the likelihood about the mean. */
 static void history_expand_likelihood(const Likelihood *likelihood, const HistoryMarginals *cells,
                                       Tile *tile) {
-  likelihood->ops->derivatives(likelihood, cells->n, cells->y, cells->mean, tile->move, tile->lambda);
+  likelihood->ops->derivatives(likelihood, cells->n, cells->y, cells->mean, tile->move, cells->lambda);
   for (int k = 0; k < cells->n; k++) {
-    tile->lambda[k] *= -tile->counts[k];
-    tile->nu[k] = tile->lambda[k] * cells->mean[k] + tile->counts[k] * tile->move[k];
+    cells->lambda[k] *= -tile->counts[k];
+    cells->nu[k] = cells->lambda[k] * cells->mean[k] + tile->counts[k] * tile->move[k];
   }
 }
 
 SIMD_CLONES
-static void history_site_cavities(int n, const double *restrict mean, Tile *restrict tile) {
-  for (int k = 0; k < n; k++) {
-    const double rest = 1 - tile->lambda[k] * tile->variance[k], inverse = 1 / (rest > LEAST ? rest : LEAST);
+static void history_site_cavities(const HistoryMarginals *cells, Tile *restrict tile) {
+  const double *restrict mean = cells->mean, *restrict lambda = cells->lambda, *restrict nu = cells->nu;
+  for (int k = 0; k < cells->n; k++) {
+    const double rest = 1 - lambda[k] * tile->variance[k], inverse = 1 / (rest > LEAST ? rest : LEAST);
     tile->cavity_variance[k] = tile->variance[k] * inverse;
-    tile->cavity_mean[k] = (mean[k] - tile->variance[k] * tile->nu[k]) * inverse;
+    tile->cavity_mean[k] = (mean[k] - tile->variance[k] * nu[k]) * inverse;
   }
 }
 
@@ -90,10 +74,10 @@ static void history_tilt_rows(const Sweep *sweep, const HistoryMarginals *cells,
 }
 
 SIMD_CLONES
-static void history_site_log_spread(int n, Tile *tile) {
-  for (int k = 0; k < n; k += VECTOR_LANES) {
+static void history_site_log_spread(const HistoryMarginals *cells, Tile *tile) {
+  for (int k = 0; k < cells->n; k += VECTOR_LANES) {
     Real lambda, variance;
-    memcpy(&lambda, tile->lambda + k, sizeof lambda);
+    memcpy(&lambda, cells->lambda + k, sizeof lambda);
     memcpy(&variance, tile->cavity_variance + k, sizeof variance);
     const Real logarithm = real_log(1 + lambda * variance);
     memcpy(tile->log_spread + k, &logarithm, sizeof logarithm);
@@ -108,7 +92,7 @@ static void history_judge_sites(const HistoryMarginals *cells, const Tile *tile,
   for (int k = 0; k < cells->n; k += TILE_LANES)
     for (int n = 0; n < lanes; n++) {
       const double mu = cells->mean[k + n], v = tile->variance[k + n], m = tile->cavity_mean[k + n],
-                   w = tile->cavity_variance[k + n], lambda = tile->lambda[k + n], nu = tile->nu[k + n];
+                   w = tile->cavity_variance[k + n], lambda = cells->lambda[k + n], nu = cells->nu[k + n];
       const double off = fabs(m + tile->move[k + n] - mu) / sqrt(v),
                    wide = fabs(tile->shrink[k + n] * w / v - 1), worst = off > wide ? off : wide;
       const double spread = 1 + lambda * w;
@@ -122,16 +106,18 @@ static void history_judge_sites(const HistoryMarginals *cells, const Tile *tile,
 
 /* Moves the sites of lanes that have not settled by `step` of the way to the matched moments. */
 SIMD_CLONES
-static void history_match_sites(const HistoryMarginals *cells, double step, const bool *settled, Tile *tile) {
+static void history_match_sites(const HistoryMarginals *cells, double step, const bool *settled,
+                                const Tile *tile) {
   const int lanes = cells->lanes - cells->lane;
+  double *restrict lambda = cells->lambda, *restrict nu = cells->nu;
   for (int k = 0; k < cells->n; k += TILE_LANES)
     for (int n = 0; n < lanes; n++) {
       const double m = tile->cavity_mean[k + n], w = tile->cavity_variance[k + n],
                    shrink = tile->shrink[k + n] > LEAST ? tile->shrink[k + n] : LEAST;
       const double rest = shrink < 1 ? 1 - shrink : 0, inverse = 1 / (shrink * w);
       const double share = tile->counts[k + n] > 0 && !settled[n] ? step : 0;
-      tile->lambda[k + n] += share * (rest * inverse - tile->lambda[k + n]);
-      tile->nu[k + n] += share * ((m * rest + tile->move[k + n]) * inverse - tile->nu[k + n]);
+      lambda[k + n] += share * (rest * inverse - lambda[k + n]);
+      nu[k + n] += share * ((m * rest + tile->move[k + n]) * inverse - nu[k + n]);
     }
 }
 
@@ -143,19 +129,15 @@ static void history_visit_sites(void *context, const HistoryMarginals *cells) {
     tile.counts[k] = sweep->history->temper * cells->counts[k];
     tile.variance[k] = cells->variance[k] > LEAST ? cells->variance[k] : LEAST;
   }
-  if (sweep->first)
-    history_expand_likelihood(sweep->history->likelihood, cells, &tile);
-  else
-    history_load_sites(cells, &tile);
-  history_site_cavities(cells->n, cells->mean, &tile);
+  if (sweep->first) history_expand_likelihood(sweep->history->likelihood, cells, &tile);
+  history_site_cavities(cells, &tile);
   history_tilt_rows(sweep, cells, &tile);
-  history_site_log_spread(cells->n, &tile);
+  history_site_log_spread(cells, &tile);
   history_judge_sites(cells, &tile, ep->miss + cells->lane, ep->log_scale + cells->lane);
   history_match_sites(cells, sweep->step, ep->settled + cells->lane, &tile);
-  history_store_sites(cells, &tile);
   for (int k = 0; k < cells->n; k++) {
-    cells->curvature[k] = tile.lambda[k];
-    cells->slope[k] = tile.nu[k] - tile.lambda[k] * cells->mean[k];
+    cells->curvature[k] = cells->lambda[k];
+    cells->slope[k] = cells->nu[k] - cells->lambda[k] * cells->mean[k];
   }
 }
 

@@ -43,3 +43,11 @@ void evidence_decompose(const HistoryView *view, const double *root, double *mat
   basis->shared = runs == 1;
   if (!basis->shared) history_repeat_runs(view, view->first / view->draws, runs, d * d, basis->u, matrix);
 }
+
+void evidence_decompose_lanes(const HistoryView *view, double *matrix, double *column, double *u, double *q,
+                              double *b) {
+  const int d = view->history->d;
+  EvidenceBasis basis = {.u = u};
+  evidence_decompose(view, NULL, matrix, column, &basis, q, b);
+  if (basis.shared) history_repeat_runs(view, view->first / view->draws, 1, d * d, u, matrix);
+}

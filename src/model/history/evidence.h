@@ -19,3 +19,6 @@ void evidence_basis_apply(const EvidenceBasis *basis, int d, int lanes, bool tra
  * basis->u has room for [d, d, n]. Scratch: matrix[d, d, n], column[d, n]. */
 void evidence_decompose(const HistoryView *view, const double *root, double *matrix, double *column,
                         EvidenceBasis *basis, double *q, double *b);
+/* Does the same without a root, for all lanes: u[d, d, n] = U. */
+void evidence_decompose_lanes(const HistoryView *view, double *matrix, double *column, double *u, double *q,
+                              double *b);

@@ -135,12 +135,11 @@ void history_log_likelihood(const HistoryView *view, const double *z, double *lo
 /* The rows of a tile, whose u = phi' theta ~ N(mean, variance): for cells [n] a visitor computes the slope
  * and minus the curvature in u of a Gaussian log factor, at the mean. Cell k is in lane `lane` + k %
  * TILE_LANES of the view, whose lanes end at `lanes`. Each cell has counts (0: no row) and rewards as in a
- * history, and numbers that are kept from pass to pass, site[n / TILE_LANES, HISTORY_SITE, TILE_LANES]. */
-enum { HISTORY_SITE = 2 };
+ * history, and two numbers that are kept from pass to pass, lambda and nu (ep.h). */
 typedef struct {
   int n, lane, lanes;
   const double *y, *counts, *mean, *variance;
-  double *site, *slope, *curvature;
+  double *lambda, *nu, *slope, *curvature;
 } HistoryMarginals;
 typedef void HistoryVisit(void *context, const HistoryMarginals *cells);
 /* Makes one pass over all rows under theta ~ N(mean, covariance), in the coordinates of the view, draws = 1:

@@ -30,8 +30,6 @@ static double likelihood_precision(const History *history) {
   return 1 / (history->likelihood->noise * history->likelihood->noise);
 }
 
-static size_t history_evidence_entries(int d) { return (size_t)d * (size_t)d + (size_t)d + 1; }
-
 static Status evidence_reserve(History *history, int rounds) {
   Evidence *self = evidence_of(history);
   const size_t vectors = (size_t)history->d * (size_t)history->runs;
@@ -53,46 +51,32 @@ static void evidence_clear(History *history) {
   memset(self->rooted, 0, (size_t)history->runs * sizeof *self->rooted);
 }
 
-/* Computes sum[n] += factor a[n] b[n]. */
-static inline void history_add_product(int count, double factor, const double *restrict a,
-                                       const double *restrict b, double *restrict sum) {
-  for (int n = 0; n < count; n++) sum[n] += factor * a[n] * b[n];
+/* Computes sum[run[n]] += factor a[n] b[n]; in a bandit the lanes are neighbouring runs. */
+INLINE void history_add_product(int count, const int *restrict run, double factor, const double *restrict a,
+                                const double *restrict b, double *restrict sum) {
+  double *restrict to = sum + run[0];
+  if (run[count - 1] - run[0] == count - 1)
+    for (int n = 0; n < count; n++) to[n] += factor * a[n] * b[n];
+  else
+    for (int n = 0; n < count; n++) sum[run[n]] += factor * a[n] * b[n];
 }
 
-/* Appends one observation to every run. Both triangles multiply the same factors in the same order, so the
- * precision stays symmetric to the last bit. */
+/* Appends one observation to each of the latest runs. Both triangles multiply the same factors in the same
+ * order, so the precision stays symmetric to the last bit. */
 SIMD_CLONES
-static void history_evidence_append(int d, int runs, double likelihood_precision, const double *phi,
-                                    const double *y, double *precision, double *vector,
-                                    double *reward_squares) {
-  size_t stride = (size_t)runs;
-  for (int i = 0; i < d; i++) {
-    for (int j = 0; j < d; j++) {
-      int low = i < j ? i : j, high = i < j ? j : i;
-      history_add_product(runs, likelihood_precision, phi + (size_t)low * stride, phi + (size_t)high * stride,
-                          precision + (size_t)(i * d + j) * stride);
-    }
-    history_add_product(runs, likelihood_precision, phi + (size_t)i * stride, y, vector + (size_t)i * stride);
-  }
-  for (int n = 0; n < runs; n++) reward_squares[n] += likelihood_precision * y[n] * y[n];
-}
-
-/* Appends the round's observations if only some runs have one. */
-static void history_append_to_latest(const History *history, const double *phi, const double *y) {
-  const Evidence *self = evidence_of(history);
+static void history_evidence_append(const History *history, const Evidence *self, double weight,
+                                    const double *phi, const double *y) {
   const size_t d = (size_t)history->d, runs = (size_t)history->runs, count = (size_t)history->each_round;
-  const double weight = likelihood_precision(history);
-  for (size_t m = 0; m < count; m++) {
-    const size_t n = (size_t)self->common.latest[m];
-    for (size_t i = 0; i < d; i++) {
-      for (size_t j = 0; j < d; j++) {
-        size_t low = i < j ? i : j, high = i < j ? j : i;
-        self->precision[(i * d + j) * runs + n] += weight * phi[low * count + m] * phi[high * count + m];
-      }
-      self->vector[i * runs + n] += weight * phi[i * count + m] * y[m];
+  const int lanes = history->each_round, *run = self->common.latest;
+  for (size_t i = 0; i < d; i++) {
+    for (size_t j = 0; j < d; j++) {
+      const size_t low = i < j ? i : j, high = i < j ? j : i;
+      history_add_product(lanes, run, weight, phi + low * count, phi + high * count,
+                          self->precision + (i * d + j) * runs);
     }
-    self->reward_squares[n] += weight * y[m] * y[m];
+    history_add_product(lanes, run, weight, phi + i * count, y, self->vector + i * runs);
   }
+  history_add_product(lanes, run, weight, y, y, self->reward_squares);
 }
 
 static double history_run_trace(const History *history, size_t run) {
@@ -136,13 +120,8 @@ static void history_append_to_roots(const History *history, const int *arm, cons
 }
 
 static void evidence_append(History *history, const int *arm, const double *phi, const double *y) {
-  const Evidence *self = evidence_of(history);
   history_append_to_roots(history, arm, phi, y);
-  if (history->each_round == history->runs)
-    history_evidence_append(history->d, history->runs, likelihood_precision(history), phi, y, self->precision,
-                            self->vector, self->reward_squares);
-  else
-    history_append_to_latest(history, phi, y);
+  history_evidence_append(history, evidence_of(history), likelihood_precision(history), phi, y);
 }
 
 static void evidence_copy_run(const History *from, int m, History *to, int n) {

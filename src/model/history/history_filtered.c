@@ -17,7 +17,8 @@ typedef struct {
   struct HistoryContent common;
   Mixture prior;
   int keep, capacity; /* rows that stay; rows at which a run forgets */
-  double *precision, *vector, *log_scale; /* [C, d, d, B], [C, d, B], [C, B] */
+  double
+      *forgotten; /* [C, d d + d + 1, B]: precision[d, d, B], vector[d, B], log_scale[B] of each component */
   History recent, spare; /* rows of m runs; scratch */
   bool *full; /* [m]: has rows to forget */
   int64_t *fallbacks; /* [m], of the last round */
@@ -27,7 +28,6 @@ typedef struct {
   double *prior_precision, *prior_vector; /* [d, d, n], [d, n]: of a component with what it has forgotten */
   double *own_precision, *own_vector, *own_scale; /* [d, d, n], [d, n], [n]: of the rows to forget */
   double *mode, *log_evidence; /* [d, n], [n] */
-  double *row; /* [d] */
   double *lambda, *nu; /* [n]: sites of single clicks */
 } Filtered;
 
@@ -36,14 +36,15 @@ static Filtered *filtered_of(const History *history) {
   return (Filtered *)history->content;
 }
 
+static size_t history_forgotten_entries(const History *history) {
+  return (size_t)filtered_of(history)->prior.components * history_evidence_entries(history->d) *
+         (size_t)history->runs;
+}
+
 static Status history_filtered_reserve(History *history, int rounds) {
   Filtered *self = filtered_of(history);
-  const size_t d = (size_t)history->d, cells = (size_t)self->prior.components * (size_t)history->runs;
   (void)rounds; /* memory does not grow with them */
-  if (self->precision) return STATUS_OK;
-  ALLOCATE(history->memory, self->precision, cells * d * d);
-  ALLOCATE(history->memory, self->vector, cells * d);
-  ALLOCATE(history->memory, self->log_scale, cells);
+  if (!self->forgotten) ALLOCATE(history->memory, self->forgotten, history_forgotten_entries(history));
   return STATUS_OK;
 }
 
@@ -55,7 +56,6 @@ static Status history_create_scratch(Arena *memory, int d, int lanes, Filtered *
   ALLOCATE_ARRAYS(memory, vector * (size_t)d, self->prior_precision, self->own_precision);
   ALLOCATE_ARRAYS(memory, vector, self->prior_vector, self->own_vector, self->mode);
   ALLOCATE_ARRAYS(memory, n, self->own_scale, self->log_evidence, self->lambda, self->nu);
-  ALLOCATE(memory, self->row, d);
   return STATUS_OK;
 }
 
@@ -86,10 +86,7 @@ static History history_first_runs(const History *rows, const History *history) {
 
 static void history_filtered_clear(History *history) {
   Filtered *self = filtered_of(history);
-  const size_t d = (size_t)history->d, cells = (size_t)self->prior.components * (size_t)history->runs;
-  memset(self->precision, 0, cells * d * d * sizeof *self->precision);
-  memset(self->vector, 0, cells * d * sizeof *self->vector);
-  memset(self->log_scale, 0, cells * sizeof *self->log_scale);
+  memset(self->forgotten, 0, history_forgotten_entries(history) * sizeof *self->forgotten);
   memset(self->fallbacks, 0, (size_t)history->each_round * sizeof *self->fallbacks);
   history_clear(&self->recent);
 }
@@ -116,13 +113,14 @@ static void history_scatter_lanes(int rows, int lanes, const bool *full, const i
 }
 
 static double *history_forgotten_precision(const History *history, int c) {
-  return filtered_of(history)->precision + (size_t)(c * history->d * history->d) * (size_t)history->runs;
+  return filtered_of(history)->forgotten +
+         (size_t)c * history_evidence_entries(history->d) * (size_t)history->runs;
 }
 static double *history_forgotten_vector(const History *history, int c) {
-  return filtered_of(history)->vector + (size_t)(c * history->d) * (size_t)history->runs;
+  return history_forgotten_precision(history, c) + (size_t)(history->d * history->d) * (size_t)history->runs;
 }
 static double *history_forgotten_scale(const History *history, int c) {
-  return filtered_of(history)->log_scale + (size_t)c * (size_t)history->runs;
+  return history_forgotten_vector(history, c) + (size_t)history->d * (size_t)history->runs;
 }
 
 void history_forgotten(const HistoryView *view, int c, double *precision, double *vector, double *log_scale) {
@@ -227,15 +225,12 @@ static void history_absorb_clicks(const History *history, int first, int lanes, 
     }
 }
 
-/* Appends the rows of run m of one history, from row `from` on, to run n of another. phi[d] is scratch. */
-static void history_filtered_copy_rows(const History *rows, int m, int from, double *phi, History *to,
-                                       int n) {
-  const int end = history_rows(rows)->length[m];
-  for (int l = from; l < end; l++) {
-    const double y = history_observation(rows, m, l, 1, phi);
-    history_rows_add(to, n, 1, phi, y);
-  }
-  if (end - from > to->rounds) to->rounds = end - from;
+/* Copies the rows of run m of one history, from row `first` on, to run n of another. */
+static void history_filtered_copy_rows(const History *rows, int m, int first, History *to, int n) {
+  const History from = history_since(rows, first);
+  from.ops->copy_run(&from, m, to, n);
+  const int length = history_rows(to)->length[n];
+  if (length > to->rounds) to->rounds = length;
 }
 
 /* Drops the forgotten rows of full lanes, which keep the last `keep`. */
@@ -245,8 +240,7 @@ static void history_drop_forgotten(const History *history) {
   History after = history_first_runs(&self->spare, history);
   history_clear(&after);
   for (int m = 0; m < history->each_round && self->keep > 0; m++)
-    history_filtered_copy_rows(&before, m, self->full[m] ? self->capacity - self->keep : 0, self->row, &after,
-                               m);
+    history_filtered_copy_rows(&before, m, self->full[m] ? self->capacity - self->keep : 0, &after, m);
   const struct HistoryContent *content = (struct HistoryContent *)after.content;
   self->spare.content = self->recent.content;
   self->recent.content = (struct HistoryContent *)content;
@@ -296,22 +290,17 @@ void history_filtered_fallbacks(const History *history, int64_t *fallbacks) {
 /* Multiplies what was forgotten by a factor. */
 static void history_filtered_discount(History *history, double factor) {
   Filtered *self = filtered_of(history);
-  const size_t d = (size_t)history->d, cells = (size_t)self->prior.components * (size_t)history->runs;
   ASSERT(self->keep == 0); /* rows are copied without their factors */
-  for (size_t k = 0; k < cells * d * d; k++) self->precision[k] *= factor;
-  for (size_t k = 0; k < cells * d; k++) self->vector[k] *= factor;
-  for (size_t k = 0; k < cells; k++) self->log_scale[k] *= factor;
+  for (size_t k = 0; k < history_forgotten_entries(history); k++) self->forgotten[k] *= factor;
 }
 
 /* ---- single runs */
 
 static void history_filtered_copy_run(const History *from, int m, History *to, int n) {
   const Filtered *old = filtered_of(from), *new = filtered_of(to);
-  const int d = from->d, components = old->prior.components;
-  lanes_copy(components * d * d, 1, old->precision + m, from->runs, new->precision + n, to->runs);
-  lanes_copy(components * d, 1, old->vector + m, from->runs, new->vector + n, to->runs);
-  lanes_copy(components, 1, old->log_scale + m, from->runs, new->log_scale + n, to->runs);
-  if (old->keep > 0) history_filtered_copy_rows(&old->recent, m, 0, old->row, &filtered_of(to)->recent, n);
+  lanes_copy(old->prior.components * (int)history_evidence_entries(from->d), 1, old->forgotten + m,
+             from->runs, new->forgotten + n, to->runs);
+  if (old->keep > 0) history_filtered_copy_rows(&old->recent, m, 0, &filtered_of(to)->recent, n);
 }
 
 /* Returns the size of a run's state: for each component its packed evidence, followed by log s_c; then the

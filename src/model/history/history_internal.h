@@ -2,8 +2,8 @@
  *
  *     evidence  history_evidence.c  conjugate likelihoods: sums of a fixed size
  *     rows      history_rows.c      any other: one row per observation
- *     arms      history_arms.c      the same if the arms do not change: one row per arm
- *     inputs    history_inputs.c    the mean reward is a network: rows as input for network.h
+ *     arms      history_rows.c      the same if the arms do not change: one row per arm
+ *     inputs    network_rows.c      the mean reward is a network: rows as input for network.h
  *     filtered  history_filtered.c  a prior's Gaussians instead of rows, and the last rows */
 #pragma once
 
@@ -46,6 +46,8 @@ extern const HistoryOps history_form_evidence, history_form_rows, history_form_a
 Status history_begin(Arena *memory, int d, int runs, int share, const HistoryOps *form,
                      const Likelihood *likelihood, History *out);
 
+/* Returns the number of entries of a run's precision and vector, and one more. */
+static inline size_t history_evidence_entries(int d) { return (size_t)d * (size_t)d + (size_t)d + 1; }
 /* Doubles in the stored evidence of one run. */
 #define HISTORY_EVIDENCE_SIZE(d) ((size_t)(d) * ((size_t)(d) + 3) / 2 + 1)
 
@@ -75,7 +77,7 @@ typedef struct {
   double *features; /* [tiles, TILE_ROWS, d, TILE_LANES]: phi */
   double *rewards; /* [tiles, TILE_ROWS, TILE_LANES]: y, or the mean over the observations of a row */
   double *counts; /* [tiles, TILE_ROWS, TILE_LANES]: observations of a row; 0: no row */
-  double *sites; /* [tiles, TILE_ROWS, HISTORY_SITE, TILE_LANES]: scratch of history_visit_marginals */
+  double *lambda, *nu; /* [tiles, TILE_ROWS, TILE_LANES]: scratch of history_visit_marginals */
   double *longest; /* [B]: the largest |phi| of a run */
   bool discounted; /* counts include discount factors */
   double *excess; /* [B]: deviance of the observations minus that of the rows; it does not depend on theta */
@@ -92,23 +94,5 @@ static inline size_t history_row(const HistoryRows *rows, int column, int row) {
   return (size_t)tile[row / TILE_ROWS] * TILE_ROWS + (size_t)(row % TILE_ROWS);
 }
 
-/* Reserves what both forms with rows share. The functions below clear that, discount it, and add one row,
- * whose phi[d] has entries `stride` apart. */
-Status history_rows_reserve(History *history, int rows);
-void history_rows_clear(History *history);
-void history_rows_discount(History *history, double factor);
+/* Adds one row, whose phi[d] has entries `stride` apart. */
 void history_rows_add(const History *history, int run, size_t stride, const double *phi, double y);
-
-/* ---- inputs: each run has its own rows, padded with zeros */
-
-typedef struct {
-  struct HistoryContent common;
-  int capacity, width; /* most rows of a run; that rounded up to a multiple of NETWORK_LANES */
-  float *inputs; /* [B, d, width]: phi */
-  double *responses; /* [B, width]: y */
-} HistoryInputs;
-
-static inline HistoryInputs *history_inputs(const History *history) {
-  ASSERT(history->ops == &history_form_inputs);
-  return (HistoryInputs *)history->content;
-}

@@ -356,13 +356,11 @@ void history_kernel_marginals(const HistoryColumn *column, int lane, const doubl
     predict(column, false, row, rows, column->shift, mean, u);
     for (; r + ROWS <= rows; r += ROWS) spread_rows(column, row, r, ROWS, covariance, variance);
     for (; r < rows; r++) spread_rows(column, row, r, 1, covariance, variance);
+    const size_t first = history_row(column->rows, column->run / TILE_LANES, row) * TILE_LANES;
     visit(context,
-          &(HistoryMarginals){rows * TILE_LANES, lane, lane + column->count,
-                              number_of(column, row, column->rows->rewards),
-                              number_of(column, row, column->rows->counts), u, variance,
-                              column->rows->sites + history_row(column->rows, column->run / TILE_LANES, row) *
-                                                        HISTORY_SITE * TILE_LANES,
-                              slope, curvature});
+          &(HistoryMarginals){rows * TILE_LANES, lane, lane + column->count, column->rows->rewards + first,
+                              column->rows->counts + first, u, variance, column->rows->lambda + first,
+                              column->rows->nu + first, slope, curvature});
     for (int k = 0; k < rows * TILE_LANES; k++) negative[k] = -curvature[k];
     add_derivatives(column, false, row, rows, &sums);
   }

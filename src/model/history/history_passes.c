@@ -26,10 +26,11 @@ static void history_check_tile_view(const HistoryView *view) {
   ASSERT(view->draws > 1 || view->first % TILE_LANES == 0);
 }
 
-/* Converts derivatives from theta to z, tempers them, and fills the upper triangle. */
+/* Converts derivatives from theta to z, multiplies them by `temper`, and fills the upper triangle. */
 SIMD_CLONES
-static void scale_derivatives(const HistoryColumn *column, double *gradient, double *precision) {
-  const double *scale = column->scale, temper = column->history->temper;
+static void scale_derivatives(const HistoryColumn *column, double temper, double *gradient,
+                              double *precision) {
+  const double *scale = column->scale;
   const size_t d = (size_t)column->history->d, stride = column->stride;
   for (size_t i = 0; i < d; i++) {
     double s_i = scale ? scale[i] : 1;
@@ -55,7 +56,7 @@ void history_derivatives(const HistoryView *view, const double *z, const bool *s
     HistoryColumn column = history_column_at(view, first);
     if (!settled || !history_lanes_settled(column.count, settled + first)) {
       history_kernel_derivatives(&column, z + first, gradient + first, precision + first);
-      scale_derivatives(&column, gradient + first, precision + first);
+      scale_derivatives(&column, view->history->temper, gradient + first, precision + first);
     }
     first += column.count;
   }
@@ -128,15 +129,7 @@ SIMD_CLONES
 static void history_complete_evidence(const HistoryColumn *column, const double *mean, double *vector,
                                       double *precision) {
   const size_t d = (size_t)column->history->d, stride = column->stride, count = (size_t)column->count;
-  const double *scale = column->scale;
-  for (size_t i = 0; i < d; i++) {
-    for (size_t n = 0; n < count && scale; n++) vector[i * stride + n] *= scale[i];
-    for (size_t j = 0; j <= i; j++) {
-      double *low = precision + (i * d + j) * stride, *high = precision + (j * d + i) * stride;
-      for (size_t n = 0; n < count && scale; n++) low[n] *= scale[i] * scale[j];
-      for (size_t n = 0; n < count; n++) high[n] = low[n];
-    }
-  }
+  scale_derivatives(column, 1, vector, precision);
   for (size_t i = 0; i < d; i++)
     for (size_t j = 0; j < d; j++)
       for (size_t n = 0; n < count; n++)

@@ -1,4 +1,4 @@
-/* Rows of neighbouring runs side by side, one row per observation; also what history_arms.c shares. */
+/* Rows of neighbouring runs side by side: one per observation or, if the arms do not change, one per arm. */
 #include "model/history/history_internal.h"
 
 #include <limits.h>
@@ -12,7 +12,7 @@ static int history_tile_columns(const History *history) {
 
 /* Reserves the rows. A column of tiles has only the rows of its longest run, so all of them together have no
  * more rows than there are observations, but each can waste most of one tile. */
-Status history_rows_reserve(History *history, int rows) {
+static Status history_rows_reserve(History *history, int rows) {
   HistoryRows *self = history_rows(history);
   const int count = history_tile_columns(history);
   const int64_t column_tiles = ((int64_t)rows + TILE_ROWS - 1) / TILE_ROWS;
@@ -27,15 +27,14 @@ Status history_rows_reserve(History *history, int rows) {
   ALLOCATE(history->memory, self->filled, count);
   ALLOCATE_ARRAYS(history->memory, history->runs, self->length, self->longest, self->excess);
   ALLOCATE(history->memory, self->features, cells * (size_t)history->d);
-  ALLOCATE_ARRAYS(history->memory, cells, self->rewards, self->counts);
-  ALLOCATE(history->memory, self->sites, cells * HISTORY_SITE);
+  ALLOCATE_ARRAYS(history->memory, cells, self->rewards, self->counts, self->lambda, self->nu);
   self->capacity = rows;
   self->column_tiles = (int)column_tiles;
   self->tiles = (int)tiles;
   return STATUS_OK;
 }
 
-void history_rows_clear(History *history) {
+static void history_rows_clear(History *history) {
   HistoryRows *self = history_rows(history);
   const size_t runs = (size_t)history->runs, cells = (size_t)self->used * TILE_ROWS * TILE_LANES;
   memset(self->filled, 0, (size_t)history_tile_columns(history) * sizeof *self->filled);
@@ -49,7 +48,7 @@ void history_rows_clear(History *history) {
   self->discounted = false;
 }
 
-void history_rows_discount(History *history, double factor) {
+static void history_rows_discount(History *history, double factor) {
   HistoryRows *self = history_rows(history);
   const size_t cells = (size_t)self->used * TILE_ROWS * TILE_LANES;
   for (size_t k = 0; k < cells; k++) self->counts[k] *= factor;
@@ -104,7 +103,7 @@ static double history_reward_of(const History *history, int run, int l) {
 }
 
 static void history_rows_copy_run(const History *from, int m, History *to, int n) {
-  for (int l = 0; l < history_rows(from)->length[m]; l++)
+  for (int l = from->skipped; l < history_rows(from)->length[m]; l++)
     history_rows_add(to, n, TILE_LANES, history_rows_features_of(from, m, l), history_reward_of(from, m, l));
 }
 
@@ -139,3 +138,67 @@ const HistoryOps history_form_rows = {.size = sizeof(HistoryRows),
                                       .copy_run = history_rows_copy_run,
                                       .discount = history_rows_discount,
                                       .squares = history_rows_squares};
+
+/* ---- arms as rows: one row represents all observations of an arm */
+
+typedef struct {
+  HistoryRows rows;
+  int *row; /* [B, K]: 1 + the row of an arm; 0: none */
+} Arms;
+
+static size_t history_arm_places(const History *history) {
+  return (size_t)history->runs * (size_t)history->content->arms;
+}
+
+static Status history_arms_reserve(History *history, int rounds) {
+  const int arms = history->content->arms;
+  ALLOCATE(history->memory, ((Arms *)history->content)->row, history_arm_places(history));
+  return history_rows_reserve(history, arms < rounds ? arms : rounds);
+}
+
+static void history_arms_clear(History *history) {
+  const Arms *self = (Arms *)history->content;
+  memset(self->row, 0, history_arm_places(history) * sizeof *self->row);
+  history_rows_clear(history);
+}
+
+/* Returns the deviance of a reward; only the part that does not depend on theta matters. */
+static double history_reward_deviance(const Likelihood *likelihood, double y) {
+  double deviance, nothing = 0;
+  likelihood->ops->deviance(likelihood, 1, &y, &nothing, &deviance);
+  return deviance;
+}
+
+/* Adds one more observation to a row. The log likelihood is linear in the reward but for terms without
+ * theta. */
+static void history_add_to_row(const History *history, int run, int l, double y) {
+  HistoryRows *rows = history_rows(history);
+  const size_t lane = (size_t)(run % TILE_LANES);
+  const size_t cell = history_row(rows, run / TILE_LANES, l) * TILE_LANES + lane;
+  const double count = rows->counts[cell]++, before = rows->rewards[cell];
+  const double mean = rows->rewards[cell] += (y - before) / (count + 1);
+  rows->excess[run] += history_reward_deviance(history->likelihood, y) +
+                       count * history_reward_deviance(history->likelihood, before) -
+                       (count + 1) * history_reward_deviance(history->likelihood, mean);
+}
+
+static void history_arms_append(History *history, const int *arm, const double *phi, const double *y) {
+  const Arms *self = (Arms *)history->content;
+  const int runs = history->runs;
+  for (int n = 0; n < runs; n++) {
+    if (arm[n] < 0) continue;
+    int *row = &self->row[(size_t)n * (size_t)self->rows.common.arms + (size_t)arm[n]];
+    if (*row) {
+      history_add_to_row(history, n, *row - 1, y[n]);
+    } else {
+      history_rows_add(history, n, (size_t)runs, phi + n, y[n]);
+      *row = self->rows.length[n];
+    }
+  }
+}
+
+const HistoryOps history_form_arms = {.size = sizeof(Arms),
+                                      .reserve = history_arms_reserve,
+                                      .append = history_arms_append,
+                                      .clear = history_arms_clear,
+                                      .discount = history_rows_discount};

@@ -11,25 +11,17 @@ Status logs_create(Arena *memory, int d, const Likelihood *likelihood, Logs *out
   return STATUS_OK;
 }
 
-/* Makes sure that block `index`, of `size` doubles, exists; a new block is zeroed. The list of blocks grows
- * by doubling. */
-static Status logs_grow_blocks(Arena *memory, size_t index, size_t size, size_t *capacity, double ***blocks) {
-  if (index >= *capacity) {
-    const size_t larger = *capacity > 0 ? 2 * *capacity : 16;
-    double **list;
-    ALLOCATE(memory, list, larger);
-    if (*capacity > 0) memcpy(list, *blocks, *capacity * sizeof *list);
-    *blocks = list;
-    *capacity = larger;
-  }
-  if (!(*blocks)[index]) ALLOCATE(memory, (*blocks)[index], size);
+/* Adds a block of `size` zeros to the list blocks[count]. */
+static Status logs_add_block(Arena *memory, size_t count, size_t size, double ***blocks) {
+  GROW(memory, *blocks, count);
+  ALLOCATE(memory, (*blocks)[count], size);
   return STATUS_OK;
 }
 
 static Status logs_add_row(Logs *logs, int task, const double *x, double y) {
   const size_t d = (size_t)logs->d, index = (size_t)logs->observations;
-  TRY(logs_grow_blocks(logs->memory, index / LOGS_ROWS, LOGS_ROWS * (d + 2), &logs->row_blocks,
-                       &logs->row_block));
+  if (index % LOGS_ROWS == 0)
+    TRY(logs_add_block(logs->memory, index / LOGS_ROWS, LOGS_ROWS * (d + 2), &logs->row_block));
   double *row = logs->row_block[index / LOGS_ROWS] + index % LOGS_ROWS * (d + 2);
   memcpy(row, x, d * sizeof *x);
   row[d] = y;
@@ -45,8 +37,9 @@ const double *logs_row(const Logs *logs, int64_t index) {
 static Status logs_begin_task(Logs *logs) {
   const int task = logs->tasks;
   if (task == INT_MAX) return status_set(STATUS_INPUT, "the logs have more than %d tasks", INT_MAX);
-  TRY(logs_grow_blocks(logs->memory, (size_t)task / LOGS_BLOCK, LOGS_BLOCK * logs_width(logs->d),
-                       &logs->blocks, &logs->block));
+  if (task % LOGS_BLOCK == 0)
+    TRY(logs_add_block(logs->memory, (size_t)task / LOGS_BLOCK, LOGS_BLOCK * logs_width(logs->d),
+                       &logs->block));
   logs->tasks++;
   return STATUS_OK;
 }
@@ -97,7 +90,8 @@ Status logs_select(Arena *memory, const Logs *logs, int count, const int *task, 
   ALLOCATE(&scratch, place, logs->tasks);
   memset(place, -1, (size_t)logs->tasks * sizeof *place);
   for (int k = 0; k < count; k++) {
-    TRY(logs_grow_blocks(memory, (size_t)k / LOGS_BLOCK, LOGS_BLOCK * width, &out->blocks, &out->block));
+    if (k % LOGS_BLOCK == 0)
+      TRY(logs_add_block(memory, (size_t)k / LOGS_BLOCK, LOGS_BLOCK * width, &out->block));
     memcpy(logs_task(out, k), logs_task(logs, task[k]), width * sizeof(double));
     if (!logs_has_rows(logs)) out->observations += (int64_t)logs_task(out, k)[width - 1];
     place[task[k]] = k;
@@ -122,39 +116,25 @@ Status logs_sample(Arena *memory, const Logs *logs, int most, uint64_t seed, Log
 
 /* ---- from a file */
 
-typedef struct {
-  Arena *memory;
-  const Likelihood *likelihood;
-  Logs *logs;
-  void (*progress)(double done, double total);
-} Target;
-
 static Status logs_begin_file(void *context, int d) {
-  const Target *target = context;
-  return logs_create(target->memory, d, target->likelihood, target->logs);
+  Logs *logs = context;
+  return logs_create(logs->memory, d, logs->likelihood, logs);
 }
 
 static Status logs_take_file_row(void *context, int task, const double *x, double y) {
-  const Target *target = context;
-  const LikelihoodOps *ops = target->likelihood->ops;
+  Logs *logs = context;
+  const LikelihoodOps *ops = logs->likelihood->ops;
   if (!ops->admits(y))
     return status_set(STATUS_INPUT, "the reward is %g; with the likelihood '%s' it must be %s", y, ops->name,
                       ops->rewards);
-  return logs_add(target->logs, task, x, y);
-}
-
-static void logs_show_read_progress(void *context, double done, double total) {
-  const Target *target = context;
-  target->progress(done, total);
+  return logs_add(logs, task, x, y);
 }
 
 Status logs_read(Arena *memory, const char *path, const Likelihood *likelihood, bool estimate_noise,
                  void (*progress)(double done, double total), Logs *out) {
-  Target target = {memory, likelihood, out, progress};
-  const LogsSink sink = {.context = &target,
-                         .begin = logs_begin_file,
-                         .row = logs_take_file_row,
-                         .progress = progress ? logs_show_read_progress : NULL};
+  const LogsSink sink = {
+      .context = out, .begin = logs_begin_file, .row = logs_take_file_row, .progress = progress};
+  *out = (Logs){.memory = memory, .likelihood = likelihood};
   TRY(logs_file_read(path, &sink));
   out->estimate_noise = estimate_noise;
   return STATUS_OK;

@@ -21,9 +21,7 @@ typedef struct {
   bool estimate_noise; /* the likelihood's noise is unknown and learned with the prior; false at first */
   int tasks;
   int64_t observations;
-  size_t blocks; /* capacity of `block` */
   double **block; /* [LOGS_BLOCK, logs_width]; NULL if another rank has it */
-  size_t row_blocks;
   double **row_block; /* [LOGS_ROWS, d + 2]: x, y, task */
 } Logs;
 

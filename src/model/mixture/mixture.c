@@ -6,6 +6,7 @@
  * ("top") is factored out of the running sum, so that a point far from all components is as safe as any. */
 #include "model/mixture/mixture.h"
 
+#include "core/chunk.h"
 #include "core/lanes.h"
 #include "core/linalg.h"
 #include "core/real.h"
@@ -66,6 +67,16 @@ Status mixture_transform(Mixture *mixture, const double *shift, const double *sc
   return mixture_prepare(mixture);
 }
 
+Status mixture_standardise(Mixture *mixture, const double *shift, const double *scale) {
+  const size_t d = (size_t)mixture->d;
+  for (size_t c = 0; c < (size_t)mixture->components; c++)
+    for (size_t i = 0; i < d; i++) {
+      mixture->mean[c * d + i] = (mixture->mean[c * d + i] - shift[i]) / scale[i];
+      for (size_t j = 0; j < d; j++) mixture->covariance[(c * d + i) * d + j] /= scale[i] * scale[j];
+    }
+  return mixture_prepare(mixture);
+}
+
 bool mixture_is_white(const Mixture *mixture) {
   const int d = mixture->d;
   for (int i = 0; i < d * d; i++)
@@ -84,6 +95,20 @@ void mixture_moments(const Mixture *mixture, double *mean, double *covariance) {
     for (size_t i = 0; i < d; i++)
       for (size_t j = 0; j < d; j++)
         covariance[i * d + j] += mixture->weight[c] * (s[i * d + j] + (m[i] - mean[i]) * (m[j] - mean[j]));
+  }
+}
+
+void mixture_spread(const Mixture *mixture, double *mean, double *deviation) {
+  const size_t d = (size_t)mixture->d, count = (size_t)mixture->components;
+  for (size_t i = 0; i < d; i++) {
+    double variance = 0;
+    mean[i] = 0;
+    for (size_t c = 0; c < count; c++) mean[i] += mixture->weight[c] * mixture->mean[c * d + i];
+    for (size_t c = 0; c < count; c++) {
+      const double gap = mixture->mean[c * d + i] - mean[i];
+      variance += mixture->weight[c] * (mixture->covariance[(c * d + i) * d + i] + gap * gap);
+    }
+    deviation[i] = sqrt(variance);
   }
 }
 
@@ -107,22 +132,18 @@ static void mixture_colour_normals(const Mixture *mixture, const int *restrict c
 }
 
 void mixture_sample(const Mixture *mixture, RngLanes *rng, double *theta) {
-  RngLanes uniforms = *rng;
+  const RngLanes uniforms = *rng;
   rng->position++; /* that of the uniform */
   rng_lanes_normal(rng, mixture->d, theta);
-  for (uint32_t first = 0; first < rng->lanes; first += CHUNK_LANES) {
-    double u[CHUNK_LANES];
+  for (Chunk chunk = chunk_begin(uniforms); chunk.lanes > 0; chunk_next(&chunk, uniforms)) {
+    double u[CHUNK_LANES], below = 0;
     int chosen[CHUNK_LANES] = {0};
-    RngLanes part = uniforms;
-    part.first_lane += first;
-    part.lanes = rng->lanes - first < CHUNK_LANES ? rng->lanes - first : CHUNK_LANES;
-    rng_lanes_uniform(&part, 1, u);
-    double below = 0;
+    rng_lanes_uniform(&chunk.rng, 1, u);
     for (int c = 0; c + 1 < mixture->components; c++) {
       below += mixture->weight[c];
-      for (uint32_t n = 0; n < part.lanes; n++) chosen[n] += u[n] >= below;
+      for (int n = 0; n < chunk.lanes; n++) chosen[n] += u[n] >= below;
     }
-    mixture_colour_normals(mixture, chosen, (int)part.lanes, rng->lanes, theta + first);
+    mixture_colour_normals(mixture, chosen, chunk.lanes, rng->lanes, theta + chunk.first);
   }
 }
 
@@ -132,21 +153,6 @@ typedef struct {
   int count;
   const double *x;
 } Points;
-
-/* Computes out[n] = (P_c (x - m_c))_i: row i of minus the gradient of component c's log density. */
-static inline void mixture_pull_to_mean(const Mixture *mixture, int c, int i, Points points,
-                                        double *restrict out) {
-  size_t d = (size_t)mixture->d;
-  const double *mean = mixture->mean + (size_t)c * d,
-               *row = mixture->precision + ((size_t)c * d + (size_t)i) * d;
-  for (int n = 0; n < points.count; n++) out[n] = 0;
-  for (size_t j = 0; j < d; j++) {
-    const double *restrict x = points.x + j * points.stride;
-    double p = row[j], m = mean[j];
-    if (p == 0) continue; /* components with independent coordinates cost d, not d^2 */
-    for (int n = 0; n < points.count; n++) out[n] += p * (x[n] - m);
-  }
-}
 
 /* Computes out[rows] = rows i, i + 1, .. of P_c (x - m_c), for the lanes `at`: each vector of x that is
  * loaded serves several rows, whose sums stay in registers. */
@@ -199,66 +205,14 @@ INLINE void component_gradient(const Mixture *mixture, int c, Points points, dou
   }
 }
 
-/* Computes out[n] = l_c. */
-INLINE void component_log_density(const Mixture *mixture, int c, Points points, double *out) {
-  component_gradient(mixture, c, points, NULL, out);
-}
-
 /* Computes top[count] and total[count] with log density = top + log total. */
-INLINE void log_normaliser(const Mixture *mixture, Points points, double *restrict top,
-                           double *restrict total) {
-  double log_density[CHUNK_LANES], old_share[CHUNK_LANES], share[CHUNK_LANES];
-  for (int c = 0; c < mixture->components; c++) {
-    component_log_density(mixture, c, points, log_density);
-    lanes_join(c == 0, points.count, log_density, top, total, old_share, share);
-  }
-}
-
 SIMD_CLONES
 static void mixture_log_density_chunk(const Mixture *mixture, Points points, double *restrict top,
                                       double *restrict total) {
-  log_normaliser(mixture, points, top, total);
-}
-
-/* Computes pulled[rows, CHUNK_LANES] = rows i, i + 1, .. of P_c (x - m_c). */
-INLINE void pull_points(const Mixture *mixture, int c, size_t i, const int rows, Points points,
-                        double *pulled) {
-  for (int first = 0; first < points.count; first += VECTOR_LANES) {
-    const RealLanes block = real_at((size_t)first, (size_t)points.count);
-    Real out[PULL_ROWS];
-    pull_rows(mixture, c, i, rows, (RealLanes){block.first, block.count, points.stride}, points.x, out);
-    real_store((RealLanes){block.first, block.count, CHUNK_LANES}, rows, out, pulled);
-  }
-}
-
-SIMD_CLONES
-static void mixture_score_chunk(const Mixture *mixture, Points points, double *restrict out) {
-  double log_density[CHUNK_LANES], top[CHUNK_LANES], total[CHUNK_LANES], old_share[CHUNK_LANES],
-      share[CHUNK_LANES], pulled[PULL_ROWS * CHUNK_LANES];
-  const int d = mixture->d;
-  for (int i = 0; i < d; i++)
-    for (int n = 0; n < points.count; n++) out[(size_t)i * points.stride + (size_t)n] = 0;
+  double log_density[CHUNK_LANES], old_share[CHUNK_LANES], share[CHUNK_LANES];
   for (int c = 0; c < mixture->components; c++) {
-    component_log_density(mixture, c, points, log_density);
+    component_gradient(mixture, c, points, NULL, log_density);
     lanes_join(c == 0, points.count, log_density, top, total, old_share, share);
-    for (int i = 0, rows; i < d; i += rows) {
-      rows = i + PULL_ROWS <= d ? PULL_ROWS : 1;
-      if (rows == PULL_ROWS)
-        pull_points(mixture, c, (size_t)i, PULL_ROWS, points, pulled);
-      else
-        pull_points(mixture, c, (size_t)i, 1, points, pulled);
-      for (int r = 0; r < rows; r++) {
-        double *restrict out_i = out + (size_t)(i + r) * points.stride;
-        const double *restrict row = pulled + r * CHUNK_LANES;
-        for (int n = 0; n < points.count; n++)
-          out_i[n] = special_two_products(old_share[n], out_i[n], -share[n], row[n]);
-      }
-    }
-  }
-  for (int n = 0; n < points.count; n++) total[n] = 1 / total[n];
-  for (int i = 0; i < d; i++) {
-    double *restrict out_i = out + (size_t)i * points.stride;
-    for (int n = 0; n < points.count; n++) out_i[n] *= total[n];
   }
 }
 
@@ -285,53 +239,6 @@ static void mixture_density_chunk(const Mixture *mixture, Points points, double 
   for (int i = 0; i < mixture->d; i++) {
     double *restrict score_i = score + (size_t)i * points.stride;
     for (int n = 0; n < points.count; n++) score_i[n] *= share[n];
-  }
-}
-
-/* Computes out[n] = g_c' v, with g_c the score of component c. */
-static inline void mixture_slope_along(const Mixture *mixture, int c, Points points, const double *v,
-                                       double *restrict out) {
-  double row[CHUNK_LANES];
-  for (int n = 0; n < points.count; n++) out[n] = 0;
-  for (int i = 0; i < mixture->d; i++) {
-    const double *restrict v_i = v + (size_t)i * points.stride;
-    mixture_pull_to_mean(mixture, c, i, points, row);
-    for (int n = 0; n < points.count; n++) out[n] -= row[n] * v_i[n];
-  }
-}
-
-/* Computes H v = sum_c r_c (-P_c v + g_c (g_c' v - g' v)), with g = sum_c r_c g_c the score of the
- * mixture. */
-SIMD_CLONES
-static void mixture_hessian_chunk(const Mixture *mixture, Points points, const double *restrict v,
-                                  double *restrict out) {
-  size_t d = (size_t)mixture->d;
-  double log_density[CHUNK_LANES], top[CHUNK_LANES], total[CHUNK_LANES], along[CHUNK_LANES],
-      share[CHUNK_LANES], mean_along[CHUNK_LANES], row[CHUNK_LANES];
-  log_normaliser(mixture, points, top, total);
-  for (int n = 0; n < points.count; n++) mean_along[n] = 0;
-  for (size_t i = 0; i < d; i++)
-    for (int n = 0; n < points.count; n++) out[i * points.stride + (size_t)n] = 0;
-  for (int pass = 0; pass < 2; pass++) {
-    for (int c = 0; c < mixture->components; c++) {
-      component_log_density(mixture, c, points, log_density);
-      mixture_slope_along(mixture, c, points, v, along);
-      for (int n = 0; n < points.count; n++) share[n] = special_exp(log_density[n] - top[n]) / total[n];
-      if (pass == 0) {
-        for (int n = 0; n < points.count; n++) mean_along[n] += share[n] * along[n];
-        continue;
-      }
-      for (size_t i = 0; i < d; i++) {
-        double *restrict out_i = out + i * points.stride;
-        const double *p = mixture->precision + ((size_t)c * d + i) * d;
-        mixture_pull_to_mean(mixture, c, (int)i, points, row);
-        for (int n = 0; n < points.count; n++) out_i[n] -= share[n] * row[n] * (along[n] - mean_along[n]);
-        for (size_t j = 0; j < d; j++) {
-          const double *restrict v_j = v + j * points.stride;
-          for (int n = 0; n < points.count; n++) out_i[n] -= share[n] * p[j] * v_j[n];
-        }
-      }
-    }
   }
 }
 
@@ -429,15 +336,22 @@ void mixture_density(const Mixture *mixture, int lanes, const double *theta, dou
   }
 }
 
-void mixture_score(const Mixture *mixture, int lanes, const double *theta, double *out) {
-  for (int first = 0; first < lanes; first += CHUNK_LANES)
-    mixture_score_chunk(mixture, mixture_chunk_points(lanes, first, theta), out + first);
+/* Allocates scratch[count]. If memory is short, returns NULL and fills out[d, lanes] with NaN, so that the
+ * draws that need it are not finite and count as fallbacks. */
+static double *mixture_scratch(Arena *memory, size_t count, const Mixture *mixture, int lanes, double *out) {
+  void *scratch;
+  if (arena_new(memory, &scratch, count, sizeof *out) == STATUS_OK) return scratch;
+  for (size_t k = 0; k < (size_t)mixture->d * (size_t)lanes; k++) out[k] = NAN;
+  return NULL;
 }
 
-void mixture_hessian_product(const Mixture *mixture, int lanes, const double *theta, const double *v,
-                             double *out) {
-  for (int first = 0; first < lanes; first += CHUNK_LANES)
-    mixture_hessian_chunk(mixture, mixture_chunk_points(lanes, first, theta), v + first, out + first);
+void mixture_score(const Mixture *mixture, int lanes, const double *theta, double *out) {
+  SCRATCH_ARENA(scratch);
+  double top[CHUNK_LANES], total[CHUNK_LANES],
+      *gradient = mixture_scratch(&scratch, (size_t)mixture->d * CHUNK_LANES, mixture, lanes, out);
+  for (int first = 0; gradient && first < lanes; first += CHUNK_LANES)
+    mixture_density_chunk(mixture, mixture_chunk_points(lanes, first, theta), gradient, top, total,
+                          out + first);
 }
 
 void mixture_score_hessian(const Mixture *mixture, int lanes, const double *theta, double *gradient,
@@ -445,4 +359,30 @@ void mixture_score_hessian(const Mixture *mixture, int lanes, const double *thet
   for (int first = 0; first < lanes; first += CHUNK_LANES)
     mixture_score_hessian_chunk(mixture, mixture_chunk_points(lanes, first, theta), gradient, score + first,
                                 hessian + first);
+}
+
+/* Computes H v for `count` lanes of v and of out, whose rows are `stride` apart: hessian[d, d, count]. */
+SIMD_CLONES
+static void mixture_apply_hessian(size_t d, int count, const double *restrict hessian, size_t stride,
+                                  const double *restrict v, double *restrict out) {
+  for (size_t i = 0; i < d; i++)
+    for (size_t j = 0; j < d; j++, hessian += count)
+      for (int n = 0; n < count; n++)
+        out[i * stride + (size_t)n] =
+            (j > 0 ? out[i * stride + (size_t)n] : 0) + hessian[n] * v[j * stride + (size_t)n];
+}
+
+void mixture_hessian_product(const Mixture *mixture, int lanes, const double *theta, const double *v,
+                             double *out) {
+  SCRATCH_ARENA(scratch);
+  const size_t d = (size_t)mixture->d, part = d * VECTOR_LANES;
+  double *hessian = mixture_scratch(&scratch, (d + 2) * part + d * CHUNK_LANES, mixture, lanes, out);
+  if (!hessian) return;
+  double *x = hessian + d * part, *score = x + part, *gradient = score + part;
+  for (int first = 0; first < lanes; first += VECTOR_LANES) {
+    const int count = lanes - first < VECTOR_LANES ? lanes - first : VECTOR_LANES;
+    lanes_copy(mixture->d, count, theta + first, lanes, x, count);
+    mixture_score_hessian(mixture, count, x, gradient, score, hessian);
+    mixture_apply_hessian(d, count, hessian, (size_t)lanes, v + first, out + first);
+  }
 }

@@ -37,16 +37,20 @@ void mixture_copy_parameters(const Mixture *from, const Mixture *to);
 Status mixture_copy(Arena *memory, const Mixture *mixture, Mixture *out);
 /* Replaces the mixture of z by that of shift + scale z, prepared: shift[d], scale[d] > 0. */
 Status mixture_transform(Mixture *mixture, const double *shift, const double *scale);
+/* Replaces the mixture of theta = shift + scale z by that of z, prepared. */
+Status mixture_standardise(Mixture *mixture, const double *shift, const double *scale);
 /* Returns whether it is one Gaussian N(m, I), to the last bit. */
 bool mixture_is_white(const Mixture *mixture);
 /* Computes mean[d] and covariance[d, d] of the whole mixture. */
 void mixture_moments(const Mixture *mixture, double *mean, double *covariance);
+/* Computes mean[d] and the standard deviation of each coordinate, deviation[d]. */
+void mixture_spread(const Mixture *mixture, double *mean, double *deviation);
 
 /* Draws N lanes, theta[d, N]; uses 1 uniform (which component), then d normals of each stream. */
 void mixture_sample(const Mixture *mixture, RngLanes *rng, double *theta);
 
 /* The functions below read only mean, precision and log_norm. Their result for a lane does not depend on the
- * other lanes. */
+ * other lanes. It is NaN if memory is short. */
 /* Computes the log density, out[N]. */
 void mixture_log_density(const Mixture *mixture, int lanes, const double *theta, double *out);
 /* Computes out[d, N], the gradient of the log density. */

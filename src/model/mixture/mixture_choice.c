@@ -30,29 +30,21 @@ void mixture_choice_make(int n, int count, const int *components, const double *
   }
 }
 
-bool mixture_choice_ends(const MixtureChoice *choice) {
-  return choice->components[choice->chosen] >= choice->most;
-}
-
 Status mixture_choice_save(const MixtureChoice *choice, StoreFile *file) {
-  int axis, components, held_out, error, shared;
+  int axis;
   if (choice->count == 0) return STATUS_OK;
   TRY(store_dimension(file, "candidate", (size_t)choice->count, &axis));
-  TRY(store_variable(file, "candidate_components", STORE_INT, 1, &axis, "number of components tried", "1",
-                     &components));
-  TRY(store_variable(file, "held_out_log_likelihood", STORE_DOUBLE, 1, &axis,
-                     "mean log density of held-out samples", "1", &held_out));
-  TRY(store_variable(file, "held_out_error", STORE_DOUBLE, 1, &axis,
-                     "standard error of its difference from the highest", "1", &error));
-  TRY(store_variable(file, "candidate_shared_samples", STORE_DOUBLE, 1, &axis,
+  TRY(store_int_attribute(file, "candidate_chosen", choice->chosen));
+  TRY(store_int_attribute(file, "candidate_most", choice->most));
+  TRY(store_write(file, "candidate_components", STORE_INT, 1, &axis, "number of components tried", "1",
+                  choice->components));
+  TRY(store_write(file, "held_out_log_likelihood", STORE_DOUBLE, 1, &axis,
+                  "mean log density of held-out samples", "1", choice->held_out));
+  TRY(store_write(file, "held_out_error", STORE_DOUBLE, 1, &axis,
+                  "standard error of its difference from the highest", "1", choice->error));
+  return store_write(file, "candidate_shared_samples", STORE_DOUBLE, 1, &axis,
                      "weight, in samples, of the variances common to all components in each covariance", "1",
-                     &shared));
-  TRY(store_int_attribute(file, NULL, "candidate_chosen", choice->chosen));
-  TRY(store_int_attribute(file, NULL, "candidate_most", choice->most));
-  TRY(store_put(file, components, choice->components));
-  TRY(store_put(file, held_out, choice->held_out));
-  TRY(store_put(file, shared, choice->shared));
-  return store_put(file, error, choice->error);
+                     choice->shared);
 }
 
 /* Loads `shared` and `most`. Files from before variances were shared have neither: nothing was shared, and
@@ -63,7 +55,7 @@ static Status mixture_choice_load_shared(StoreFile *file, size_t count, MixtureC
   if (!store_has_variable(file, "candidate_shared_samples")) return STATUS_OK;
   TRY(store_shape(file, "candidate_shared_samples", 1, &count));
   TRY(store_get_doubles(file, "candidate_shared_samples", out->shared));
-  TRY(store_get_int_attribute(file, NULL, "candidate_most", &most));
+  TRY(store_get_int_attribute(file, "candidate_most", &most));
   if (most < 1 || most > INT32_MAX)
     return status_set(STATUS_INPUT, "%s: candidate_most is %lld; it must be from 1 to 2147483647",
                       store_path(file), (long long)most);
@@ -92,7 +84,7 @@ Status mixture_choice_load(StoreFile *file, MixtureChoice *out) {
   }
   TRY(store_get_doubles(file, "held_out_log_likelihood", out->held_out));
   TRY(store_get_doubles(file, "held_out_error", out->error));
-  TRY(store_get_int_attribute(file, NULL, "candidate_chosen", &chosen));
+  TRY(store_get_int_attribute(file, "candidate_chosen", &chosen));
   if (chosen < 0 || chosen >= (int64_t)count)
     return status_set(STATUS_INPUT, "%s: candidate_chosen is %lld, but there are %zu candidates",
                       store_path(file), (long long)chosen, count);

@@ -23,9 +23,6 @@ typedef struct {
 void mixture_choice_make(int n, int count, const int *components, const double *const *density,
                          MixtureChoice *out);
 
-/* Returns whether the chosen number of components is the largest that was tried. */
-bool mixture_choice_ends(const MixtureChoice *choice);
-
 /* Saves the choice, if there was one. mixture_choice_load reads it back; count is 0 if the file has none. */
 Status mixture_choice_save(const MixtureChoice *choice, StoreFile *file);
 Status mixture_choice_load(StoreFile *file, MixtureChoice *out);

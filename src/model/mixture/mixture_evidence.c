@@ -1,5 +1,6 @@
 #include "model/mixture/mixture_evidence.h"
 
+#include "core/lanes.h"
 #include "core/real.h"
 
 void mixture_evidence_constants(const Mixture *mixture, double *out) {
@@ -11,19 +12,14 @@ void mixture_evidence_constants(const Mixture *mixture, double *out) {
   }
 }
 
-/* Computes out[rows, lanes] = a[rows] + b[rows, lanes]. */
-SIMD_CLONES
-static void mixture_add_to_lanes(int rows, int lanes, const double *restrict a, const double *restrict b,
-                                 double *restrict out) {
-  for (int i = 0; i < rows; i++)
-    for (int n = 0; n < lanes; n++) out[i * lanes + n] = a[i] + b[i * lanes + n];
-}
-
 void mixture_evidence_add(const Mixture *mixture, int c, int lanes, const double *precision, const double *b,
                           double *factor, double *vector) {
   const int d = mixture->d;
-  mixture_add_to_lanes(d * d, lanes, mixture->precision + (size_t)c * (size_t)(d * d), precision, factor);
-  mixture_add_to_lanes(d, lanes, mixture->information + c * d, b, vector);
+  const size_t entries = (size_t)d * (size_t)lanes;
+  lanes_repeat(d * d, lanes, mixture->precision + (size_t)c * (size_t)(d * d), factor);
+  lanes_add(entries * (size_t)d, 1, precision, factor);
+  lanes_repeat(d, lanes, mixture->information + c * d, vector);
+  lanes_add(entries, 1, b, vector);
 }
 
 /* Weighs `count` <= VECTOR_LANES lanes, from the first one on; with a count that the compiler knows, loads

@@ -36,8 +36,8 @@ static void mixture_fit_scale(int n, const double *row, double *shift, double *s
 }
 
 /* Creates the standardised samples, sample order[k] at position k (NULL: in their own order). */
-static Status mixture_standardise(Arena *memory, int d, int n, const double *theta, const int *order,
-                                  Standardised *out) {
+static Status mixture_fit_standardise(Arena *memory, int d, int n, const double *theta, const int *order,
+                                      Standardised *out) {
   *out = (Standardised){.d = d, .n = n};
   ALLOCATE_ARRAYS(memory, d, out->shift, out->scale);
   ALLOCATE(memory, out->z, (size_t)d * (size_t)n);
@@ -64,17 +64,6 @@ static Status fit_one(Arena *memory, const Standardised *samples, Mixture *out) 
   out->weight[0] = 1;
   linalg_moments(d, samples->n, samples->z, out->mean, out->covariance);
   for (int i = 0; i < d; i++) out->covariance[i * (d + 1)] += EM_FLOOR;
-  return STATUS_OK;
-}
-
-/* Computes the mean log density of theta[d, n]. */
-static Status mean_log_density(const Mixture *mixture, int n, const double *theta, double *out) {
-  SCRATCH_ARENA(scratch);
-  double *density;
-  ALLOCATE(&scratch, density, n);
-  mixture_log_density(mixture, n, theta, density);
-  *out = 0;
-  for (int k = 0; k < n; k++) *out += density[k] / n;
   return STATUS_OK;
 }
 
@@ -117,7 +106,7 @@ static Status fit_components(Arena *memory, int d, int n, const double *theta, i
     return status_set(STATUS_INPUT,
                       "a mixture of %d components needs at least that many samples, but there are %d",
                       components, n);
-  TRY(mixture_standardise(&scratch, d, n, theta, NULL, &samples));
+  TRY(mixture_fit_standardise(&scratch, d, n, theta, NULL, &samples));
   if (components == 1) {
     TRY(fit_one(memory, &samples, out));
   } else {
@@ -128,10 +117,9 @@ static Status fit_components(Arena *memory, int d, int n, const double *theta, i
 }
 
 Status mixture_fit(Arena *memory, int d, int n, const double *theta, int components, int starts, RngKey key,
-                   uint32_t run, Mixture *out, double *mean_log_likelihood) {
+                   uint32_t run, Mixture *out) {
   const EmPlan plan = em_plan_given(starts);
-  TRY(fit_components(memory, d, n, theta, components, &plan, key, run, out));
-  return mean_log_likelihood ? mean_log_density(out, n, theta, mean_log_likelihood) : STATUS_OK;
+  return fit_components(memory, d, n, theta, components, &plan, key, run, out);
 }
 
 Status mixture_fit_roughly(Arena *memory, int d, int n, const double *theta, int components, int starts,
@@ -275,10 +263,10 @@ Status mixture_try(Arena *memory, int d, int n, const double *theta, int compone
   EmSamples all;
   int *order;
   *out = (Mixture){0}, *shared = 0;
-  if (n < 2) return mixture_fit(memory, d, n, theta, components, starts, key, run, out, NULL);
+  if (n < 2) return mixture_fit(memory, d, n, theta, components, starts, key, run, out);
   ALLOCATE(&scratch, order, n);
   rng_permutation(&(Rng){.key = rng_subkey(key, RNG_MIXTURE_FOLD), .run = run}, n, order);
-  TRY(mixture_standardise(&scratch, d, n, theta, order, &samples));
+  TRY(mixture_fit_standardise(&scratch, d, n, theta, order, &samples));
   TRY(choose_shrinkage(memory, &samples, components, &plan, key, run, out, held_out));
   TRY(em_samples_create(&scratch, d, n, samples.z, 0, n, components, &all));
   TRY(em_continue(&all.data, &plan, key, run, out, NULL));

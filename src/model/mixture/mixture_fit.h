@@ -4,12 +4,12 @@
 #include "model/mixture/mixture.h"
 
 /* Fits by expectation maximisation with full covariances, and keeps the best of `starts` by likelihood; the
- * mixture is prepared. The streams of a start are (key, run, round = start). mean_log_likelihood may be NULL.
- * Returns STATUS_INPUT with fewer samples than components. Each variance is raised by 1e-6 of itself (by 1e-6
- * if it is zero), so few or constant samples have a fit too; one component is the Gaussian of their mean and
- * covariance (divided by n). */
+ * mixture is prepared. The streams of a start are (key, run, round = start). Returns STATUS_INPUT with fewer
+ * samples than components. Each variance is raised by 1e-6 of itself (by 1e-6 if it is zero), so few or
+ * constant samples have a fit too; one component is the Gaussian of their mean and covariance (divided by
+ * n). */
 Status mixture_fit(Arena *memory, int d, int n, const double *theta, int components, int starts, RngKey key,
-                   uint32_t run, Mixture *out, double *mean_log_likelihood);
+                   uint32_t run, Mixture *out);
 /* Fits until the likelihood rises by no more than a millionth of itself, from the best two starts: for a
  * mixture that only approximates another prior. */
 Status mixture_fit_roughly(Arena *memory, int d, int n, const double *theta, int components, int starts,

@@ -70,18 +70,15 @@ Status mixture_check(const char *name, Mixture *mixture) {
 /* ---- files */
 
 Status mixture_save(const Mixture *mixture, StoreFile *file, int *dim) {
-  int axis[3], weight, mean, covariance;
+  int axis[3];
   TRY(store_dimension(file, "component", (size_t)mixture->components, &axis[0]));
   TRY(store_dimension(file, "dim", (size_t)mixture->d, &axis[1]));
   TRY(store_dimension(file, "dim2", (size_t)mixture->d, &axis[2]));
-  TRY(store_variable(file, "weight", STORE_DOUBLE, 1, axis, "weight of the component", "1", &weight));
-  TRY(store_variable(file, "mean", STORE_DOUBLE, 2, axis, "mean of the component", "1", &mean));
-  TRY(store_variable(file, "covariance", STORE_DOUBLE, 3, axis, "covariance of the component", "1",
-                     &covariance));
   *dim = axis[1];
-  TRY(store_put(file, weight, mixture->weight));
-  TRY(store_put(file, mean, mixture->mean));
-  return store_put(file, covariance, mixture->covariance);
+  TRY(store_write(file, "weight", STORE_DOUBLE, 1, axis, "weight of the component", "1", mixture->weight));
+  TRY(store_write(file, "mean", STORE_DOUBLE, 2, axis, "mean of the component", "1", mixture->mean));
+  return store_write(file, "covariance", STORE_DOUBLE, 3, axis, "covariance of the component", "1",
+                     mixture->covariance);
 }
 
 Status mixture_load(Arena *memory, StoreFile *file, Mixture *out) {

@@ -4,20 +4,14 @@
 #include "core/status.h"
 #include "model/network/network_kernel.h"
 
-NetworkShape network_shape(int d, int hidden_count, const int *hidden) {
-  ASSERT(d >= 1 && hidden_count >= 0 && hidden_count < NETWORK_MAX_LAYERS);
-  NetworkShape shape = {.layers = hidden_count + 1, .width = {d}};
+NetworkShape network_shape(int inputs, int hidden_count, const int *hidden, int outputs) {
+  ASSERT(inputs >= 1 && outputs >= 1 && hidden_count >= 0 && hidden_count < NETWORK_MAX_LAYERS);
+  NetworkShape shape = {.layers = hidden_count + 1, .width = {inputs}};
   for (int i = 0; i < hidden_count; i++) {
     ASSERT(hidden[i] >= 1);
     shape.width[i + 1] = hidden[i];
   }
-  shape.width[hidden_count + 1] = d;
-  return shape;
-}
-
-NetworkShape network_scalar_shape(int d, int hidden_count, const int *hidden) {
-  NetworkShape shape = network_shape(d, hidden_count, hidden);
-  shape.width[shape.layers] = 1;
+  shape.width[hidden_count + 1] = outputs;
   return shape;
 }
 

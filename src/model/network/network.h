@@ -19,10 +19,8 @@ typedef struct {
   int width[NETWORK_MAX_LAYERS + 1]; /* width[0] inputs .. width[layers] outputs */
 } NetworkShape;
 
-/* Returns the shape d -> hidden[0] -> ... -> d. */
-NetworkShape network_shape(int d, int hidden_count, const int *hidden);
-/* Returns the shape d -> hidden[0] -> ... -> 1. */
-NetworkShape network_scalar_shape(int d, int hidden_count, const int *hidden);
+/* Returns the shape inputs -> hidden[0] -> ... -> outputs. */
+NetworkShape network_shape(int inputs, int hidden_count, const int *hidden, int outputs);
 size_t network_parameters(const NetworkShape *shape);
 /* Returns the floats of scratch that each call of network_kernel.h needs, for any number of lanes. */
 size_t network_workspace(const NetworkShape *shape);

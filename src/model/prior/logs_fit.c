@@ -3,7 +3,6 @@
 #include "core/linalg.h"
 #include "model/mixture/mixture_fit.h"
 #include "model/prior/families.h"
-#include "model/prior/fit_source.h"
 
 #include <limits.h>
 #include <math.h>
@@ -118,22 +117,6 @@ Status logs_frame(Arena *memory, const Logs *logs, LogsFrame *out) {
   return STATUS_OK;
 }
 
-Status mixture_from_frame(const LogsFrame *frame, Mixture *mixture) {
-  return mixture_transform(mixture, frame->shift, frame->scale);
-}
-
-Status mixture_to_frame(const LogsFrame *frame, Mixture *mixture) {
-  SCRATCH_ARENA(scratch);
-  const int d = mixture->d;
-  double *shift, *scale;
-  ALLOCATE_ARRAYS(&scratch, d, shift, scale);
-  for (int i = 0; i < d; i++) {
-    scale[i] = 1 / frame->scale[i];
-    shift[i] = -frame->shift[i] * scale[i];
-  }
-  return mixture_transform(mixture, shift, scale);
-}
-
 /* ---- EM */
 
 /* Returns the plan of EM. With evidence there are more optima of equal height than with samples; a prior
@@ -209,7 +192,7 @@ Status logs_fit(Arena *memory, const Logs *logs, int components, int starts, Rng
   else
     TRY(prior_fit_log_items(memory, &all, components, &plan, key, run, out));
   *noise = sqrt(all.variance);
-  return mixture_from_frame(&frame, out);
+  return mixture_transform(out, frame.shift, frame.scale);
 }
 
 /* Returns the cost. For each task and component, expectation propagation starts at the mode and sweeps over

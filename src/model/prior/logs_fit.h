@@ -3,7 +3,7 @@
  *
  * In a study that learns from logs, all simulated tasks are added to Logs (logs_add) on every rank, as
  * training samples are. `gaussian` and `mixture` are fitted in independent parts, which ranks share as in a
- * fit to samples: family->parts(fit) parts of family->logs_part_size(fit, d) doubles each, by
+ * fit to samples: prior_parts(family, fit) parts of family->logs_part_size(fit, d) doubles each, by
  * family->fit_logs_part, then family->assemble_logs. The other families first need a mixture fitted to the
  * same logs (logs_family; with fit->components = 0, the number of components that predicts best), then
  * logs_draws under it; from these samples on, the fit is like any other. prior_fit_logs does all of this in
@@ -45,9 +45,6 @@ double logs_fit_cost(int d, double tasks, double rows, int components, int start
 
 /* Returns the plan of EM, for `choosing` the number of components or for a given number. */
 EmPlan logs_plan(int components, int starts, bool choosing);
-/* Transforms a mixture of theta to one of z, and back; the result is prepared. */
-Status mixture_to_frame(const LogsFrame *frame, Mixture *mixture);
-Status mixture_from_frame(const LogsFrame *frame, Mixture *mixture);
 
 /* Returns the family to fit to the logs: `family` itself if it can be, else the mixture that its samples are
  * drawn from. */

@@ -1,6 +1,6 @@
 #include "model/prior/online.h"
 
-#include "model/logs/em_logs.h"
+#include "model/prior/logs_fit.h"
 
 #include <math.h>
 #include <string.h>
@@ -30,12 +30,6 @@ static const EmPlan PLAN = {.starts = STARTS,
                             .tolerance = 1e-6,
                             .prior_items = 1};
 
-/* Coordinates theta = shift + scale z in which the current belief has mean 0 and variances 1. */
-typedef struct {
-  double *shift, *scale, *inverse_shift, *inverse_scale; /* [d] */
-  Mixture common; /* N(0, I) of z */
-} Frame;
-
 Status online_create(Arena *memory, const Mixture *start, int most, const Likelihood *likelihood, RngKey key,
                      uint32_t run, Online *out) {
   ASSERT(start->components == 1);
@@ -46,20 +40,16 @@ Status online_create(Arena *memory, const Mixture *start, int most, const Likeli
   return mixture_copy(memory, start, &out->now);
 }
 
-static Status online_prior_frame_create(Arena *memory, const Mixture *believed, Frame *out) {
-  const int d = believed->d;
-  double *covariance;
-  ALLOCATE_ARRAYS(memory, d, out->shift, out->scale, out->inverse_shift, out->inverse_scale);
-  ALLOCATE(memory, covariance, (size_t)d * (size_t)d);
-  mixture_moments(believed, out->shift, covariance);
+/* Creates the frame in which the current belief has mean 0 and variances 1; `common` is N(0, I). */
+static Status online_prior_frame_create(Arena *memory, const Online *self, LogsFrame *out) {
+  const int d = self->now.d;
+  const double noise = self->logs.likelihood->noise;
+  *out = (LogsFrame){.variance = noise * noise};
+  ALLOCATE_ARRAYS(memory, d, out->shift, out->scale);
+  mixture_spread(&self->now, out->shift, out->scale);
   TRY(mixture_create(memory, d, 1, &out->common));
   out->common.weight[0] = 1;
-  for (int i = 0; i < d; i++) {
-    out->scale[i] = sqrt(covariance[i * (d + 1)]);
-    out->inverse_scale[i] = 1 / out->scale[i];
-    out->inverse_shift[i] = -out->shift[i] / out->scale[i];
-    out->common.covariance[i * (d + 1)] = 1;
-  }
+  for (int i = 0; i < d; i++) out->common.covariance[i * (d + 1)] = 1;
   return mixture_prepare(&out->common);
 }
 
@@ -109,16 +99,14 @@ static Status online_prior_run_em(Online *self, EmLogs *items, const Mixture *st
 
 /* Learns the weights again, from the last tasks; the weights from all tasks count as PSEUDO further tasks. A
  * world that has changed shows in the last tasks first. */
-static Status online_prior_weigh_recent(Arena *memory, const Online *self, const Frame *frame,
+static Status online_prior_weigh_recent(Arena *memory, const Online *self, const LogsFrame *frame,
                                         Mixture *mixture) {
   const int tasks = self->logs.tasks, components = mixture->components;
   EmLogs recent;
   Mixture step;
   double likelihood, *all;
   if (!self->in_order || tasks <= RECENT) return STATUS_OK;
-  TRY(em_logs_create(memory, &self->logs, tasks - RECENT, RECENT, (EmFrame){frame->shift, frame->scale},
-                     components, &recent));
-  recent.common = &frame->common;
+  TRY(logs_items(memory, &self->logs, frame, tasks - RECENT, RECENT, components, &recent));
   ALLOCATE(memory, all, components);
   memcpy(all, mixture->weight, (size_t)components * sizeof *all);
   for (int k = 0; k < STEPS; k++) {
@@ -138,7 +126,7 @@ static double online_prior_score_mixture(const Mixture *mixture, bool tied, doub
 }
 
 /* Keeps a mixture, in coordinates of the frame, and its likelihood for the next step of the fit. */
-static Status online_prior_keep_fit(const Frame *frame, const Mixture *mixture, double likelihood,
+static Status online_prior_keep_fit(const LogsFrame *frame, const Mixture *mixture, double likelihood,
                                     OnlineContest *out) {
   out->mixture.components = mixture->components;
   out->likelihood = likelihood;
@@ -147,7 +135,7 @@ static Status online_prior_keep_fit(const Frame *frame, const Mixture *mixture, 
 }
 
 /* Runs one of the new starts on the last tasks, and keeps it if it is the best so far. */
-static Status online_prior_run_start(Arena *memory, Online *self, const Frame *frame, EmLogs *last) {
+static Status online_prior_run_start(Arena *memory, Online *self, const LogsFrame *frame, EmLogs *last) {
   OnlineContest *at = &self->contest;
   EmPlan one = online_prior_em_plan(at->components, at->tied);
   Mixture fit;
@@ -166,15 +154,15 @@ static Status online_prior_run_start(Arena *memory, Online *self, const Frame *f
 }
 
 /* Continues EM from the best start until it has converged, then adds the start's Gaussian. */
-static Status online_prior_finish_fit(Arena *memory, Online *self, const Frame *frame, const Mixture *start,
-                                      EmLogs *last) {
+static Status online_prior_finish_fit(Arena *memory, Online *self, const LogsFrame *frame,
+                                      const Mixture *start, EmLogs *last) {
   OnlineContest *at = &self->contest;
   const EmPlan plan = online_prior_em_plan(at->components, at->tied);
   Mixture fit, mixture;
   double likelihood;
   self->work += (int64_t)PLAN.most_iterations * last->data.items * at->components;
   TRY(mixture_copy(memory, &at->mixture, &fit));
-  TRY(mixture_transform(&fit, frame->inverse_shift, frame->inverse_scale));
+  TRY(mixture_standardise(&fit, frame->shift, frame->scale));
   TRY(em_continue(&last->data, &plan, self->key, self->run, &fit, &likelihood));
   TRY(online_prior_add_start(memory, &fit, start, START_TASKS / (self->logs.tasks + START_TASKS), &mixture));
   return online_prior_keep_fit(frame, &mixture, likelihood, at);
@@ -193,14 +181,14 @@ static void online_prior_begin_fit(Online *self) {
 
 /* Takes one step over all tasks. After the last step the fit competes with `best`, and the next fit
  * begins. */
-static Status online_prior_settle_step(Arena *memory, Online *self, const Frame *frame, const Mixture *start,
-                                       EmLogs *all, Mixture *best, double *most) {
+static Status online_prior_settle_step(Arena *memory, Online *self, const LogsFrame *frame,
+                                       const Mixture *start, EmLogs *all, Mixture *best, double *most) {
   OnlineContest *at = &self->contest;
   Mixture mixture;
   double likelihood;
   const int tasks = self->logs.tasks;
   TRY(mixture_copy(memory, &at->mixture, &mixture));
-  TRY(mixture_transform(&mixture, frame->inverse_shift, frame->inverse_scale));
+  TRY(mixture_standardise(&mixture, frame->shift, frame->scale));
   TRY(online_prior_run_em(self, all, start, 1, at->tied, &mixture, &likelihood));
   TRY(online_prior_keep_fit(frame, &mixture, likelihood, at));
   if (at->step < STARTS + SETTLING) return STATUS_OK;
@@ -216,19 +204,16 @@ static Status online_prior_settle_step(Arena *memory, Online *self, const Frame 
 /* Lets fits from new starts compete with `best`: all of them or, if there are many tasks that come one by
  * one, until this update's budget of work is spent. A fit takes STARTS steps, one that continues from the
  * best of these, and SETTLING steps over all tasks. */
-static Status online_prior_run_contest(Arena *memory, Online *self, const Frame *frame, const Mixture *start,
-                                       EmLogs *all, Mixture *best, double *most) {
+static Status online_prior_run_contest(Arena *memory, Online *self, const LogsFrame *frame,
+                                       const Mixture *start, EmLogs *all, Mixture *best, double *most) {
   OnlineContest *at = &self->contest;
   const int used = at->tasks < TRIAL_TASKS ? at->tasks : TRIAL_TASKS;
   const bool spread = self->in_order && self->now.components > 1 && self->logs.tasks > TRIAL_TASKS;
   const int64_t until = self->work + BUDGET;
   EmLogs last = {0};
   for (; at->components > 0 && !(spread && self->work >= until); at->step++) {
-    if (at->step <= STARTS && !last.logs) {
-      TRY(em_logs_create(memory, &self->logs, at->tasks - used, used, (EmFrame){frame->shift, frame->scale},
-                         self->most, &last));
-      last.common = &frame->common;
-    }
+    if (at->step <= STARTS && !last.logs)
+      TRY(logs_items(memory, &self->logs, frame, at->tasks - used, used, self->most, &last));
     if (at->step < STARTS)
       TRY(online_prior_run_start(memory, self, frame, &last));
     else if (at->step == STARTS)
@@ -245,17 +230,15 @@ static double online_prior_refit_interval(double tasks) { return fmax(NEW_TASKS,
 
 /* Finds the mixture that predicts the tasks best: the current one, or a fit from new starts if these are
  * due. */
-static Status online_prior_find_best(Arena *memory, Online *self, Frame *frame, const Mixture *start,
+static Status online_prior_find_best(Arena *memory, Online *self, LogsFrame *frame, const Mixture *start,
                                      Mixture *best) {
   const int tasks = self->logs.tasks;
   EmLogs all;
   double likelihood = -INFINITY, most = -INFINITY;
-  TRY(em_logs_create(memory, &self->logs, 0, tasks, (EmFrame){frame->shift, frame->scale}, self->most + 1,
-                     &all));
-  all.common = &frame->common;
+  TRY(logs_items(memory, &self->logs, frame, 0, tasks, self->most + 1, &all));
   if (self->now.components > 1) {
     TRY(mixture_copy(memory, &self->now, best));
-    TRY(mixture_transform(best, frame->inverse_shift, frame->inverse_scale));
+    TRY(mixture_standardise(best, frame->shift, frame->scale));
     TRY(online_prior_run_em(self, &all, start, STEPS, self->tied, best, &likelihood));
     most = online_prior_score_mixture(best, self->tied, tasks, likelihood);
   }
@@ -271,12 +254,12 @@ static Status online_prior_find_best(Arena *memory, Online *self, Frame *frame, 
 
 Status online_learn(Online *self) {
   SCRATCH_ARENA(scratch);
-  Frame frame;
+  LogsFrame frame;
   Mixture start, best;
   if (self->logs.tasks < ONLINE_LEAST) return STATUS_OK;
-  TRY(online_prior_frame_create(&scratch, &self->now, &frame));
+  TRY(online_prior_frame_create(&scratch, self, &frame));
   TRY(mixture_copy(&scratch, &self->start, &start));
-  TRY(mixture_transform(&start, frame.inverse_shift, frame.inverse_scale));
+  TRY(mixture_standardise(&start, frame.shift, frame.scale));
   TRY(online_prior_find_best(&scratch, self, &frame, &start, &best));
   TRY(online_prior_weigh_recent(&scratch, self, &frame, &best));
   TRY(mixture_transform(&best, frame.shift, frame.scale));

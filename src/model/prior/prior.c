@@ -3,7 +3,6 @@
 
 #include "model/prior/beside.h"
 #include "model/prior/families.h"
-#include "model/prior/fit_source.h"
 
 #include <string.h>
 
@@ -50,6 +49,35 @@ static const char *prior_family_names(size_t size, char *text) {
   return text;
 }
 
+size_t fit_source_part_size(const FitSource *source, const PriorOps *family, const PriorFit *fit) {
+  return source->logs ? family->logs_part_size(fit, source->logs->d)
+                      : family->part_size(fit, source->samples->d);
+}
+
+Status fit_source_part(const FitSource *source, const PriorOps *family, const PriorFit *fit, int part,
+                       double *out) {
+  return source->logs ? family->fit_logs_part(fit, source->logs, part, out)
+                      : family->fit_part(fit, source->samples, part, out);
+}
+
+Status fit_source_assemble(Arena *memory, const FitSource *source, const PriorOps *family,
+                           const PriorFit *fit, const double *parts, Prior *out) {
+  *out = (Prior){.memory = memory, .ops = family, .d = source->logs ? source->logs->d : source->samples->d};
+  return source->logs ? family->assemble_logs(out, fit, source->logs, parts)
+                      : family->assemble(out, fit, source->samples, parts);
+}
+
+Status fit_source_whole(Arena *memory, const FitSource *source, const PriorOps *family, const PriorFit *fit,
+                        Prior *out) {
+  SCRATCH_ARENA(scratch);
+  const size_t size = fit_source_part_size(source, family, fit), count = (size_t)prior_parts(family, fit);
+  double *parts;
+  ALLOCATE(&scratch, parts, count * size);
+  for (size_t part = 0; part < count; part++)
+    TRY(fit_source_part(source, family, fit, (int)part, parts + part * size));
+  return fit_source_assemble(memory, source, family, fit, parts, out);
+}
+
 Status prior_fit(Arena *memory, const PriorOps *family, const PriorFit *fit, const Samples *samples,
                  Prior *out) {
   return fit_source_whole(memory, &(FitSource){.samples = samples}, family, fit, out);
@@ -86,8 +114,8 @@ Status prior_put(const Prior *prior, StoreFile *file) {
     return status_set(STATUS_INPUT, "prior %s cannot be saved to a file: it is not a set of numbers",
                       prior->ops->name);
   TRY(store_text_attribute(file, NULL, "prior", prior->ops->name));
-  TRY(store_real_attribute(file, NULL, "seconds_fit", prior->seconds_fit));
-  if (prior->noise > 0) TRY(store_real_attribute(file, NULL, "noise", prior->noise));
+  TRY(store_real_attribute(file, "seconds_fit", prior->seconds_fit));
+  if (prior->noise > 0) TRY(store_real_attribute(file, "noise", prior->noise));
   if (prior->auto_sampler) TRY(store_text_attribute(file, NULL, "auto_sampler", prior->auto_sampler));
   return prior->ops->save(prior, file);
 }
@@ -100,7 +128,7 @@ Status prior_save(const Prior *prior, const char *path) {
 
 static Status prior_load_family(StoreFile *file, const PriorFit *chain_settings, Prior *out) {
   char *name, allowed[256] = "";
-  TRY(store_get_text_attribute(file, NULL, "prior", &name));
+  TRY(store_get_text_attribute(file, "prior", &name));
   const PriorOps *family = prior_find(name);
   Status status = STATUS_OK;
   if (!family)
@@ -110,15 +138,15 @@ static Status prior_load_family(StoreFile *file, const PriorFit *chain_settings,
   TRY(status);
   out->ops = family;
   if (store_has_attribute(file, "noise")) {
-    TRY(store_get_real_attribute(file, NULL, "noise", &out->noise));
+    TRY(store_get_real_attribute(file, "noise", &out->noise));
     if (!(out->noise >= 1e-40 && out->noise <= 1e40))
       return status_set(STATUS_INPUT, "%s: the attribute 'noise' is %g; a standard deviation must be above 0",
                         store_path(file), out->noise);
   }
   if (store_has_attribute(file, "seconds_fit"))
-    TRY(store_get_real_attribute(file, NULL, "seconds_fit", &out->seconds_fit));
+    TRY(store_get_real_attribute(file, "seconds_fit", &out->seconds_fit));
   if (store_has_attribute(file, "auto_sampler")) {
-    TRY(store_get_text_attribute(file, NULL, "auto_sampler", &name));
+    TRY(store_get_text_attribute(file, "auto_sampler", &name));
     status = arena_print(out->memory, &out->auto_sampler, "%s", name);
     free(name);
     TRY(status);

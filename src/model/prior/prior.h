@@ -27,7 +27,7 @@ typedef struct {
    * batch and learning_rate that are 0 are set by PriorOps.settle. */
   int steps, batch, patience;
   double learning_rate;
-  double contamination, guard_width; /* contamination.h */
+  double contamination, guard_width; /* training_samples.h */
   uint64_t seed;
   uint32_t replicate; /* with `seed`, names the streams of this fit */
 } PriorFit;
@@ -36,7 +36,7 @@ typedef struct {
 enum { PRIOR_MIXTURE = 1 << 0, PRIOR_CHAIN = 1 << 1, PRIOR_DENOISER = 1 << 2 };
 
 /* A family in the registry can be fitted and stored. A prior outside the registry, such as the known
- * distribution of theta* (problem/theta_prior.h), needs only `sample`; the other members that families must
+ * distribution of theta* (problem/theta.h), needs only `sample`; the other members that families must
  * have are then NULL. */
 typedef struct {
   const char *name, *summary, *reference;
@@ -48,9 +48,9 @@ typedef struct {
   Status (*save)(const Prior *prior, StoreFile *file);
   Status (*load)(Prior *prior, StoreFile *file, const PriorFit *chain_settings);
 
-  /* REQUIRED of a family. Fitting is split into independent parts so that ranks can share it: `parts` of
-   * them, each giving part_size doubles; `assemble` makes the prior from all parts[parts, part_size].
-   * `fit_part` does not depend on other parts, on ranks or on order. */
+  /* REQUIRED of a family, but for `parts`. Fitting is split into independent parts so that ranks can share
+   * it: `parts` of them (NULL: one), each giving part_size doubles; `assemble` makes the prior from all
+   * parts[parts, part_size]. `fit_part` does not depend on other parts, on ranks or on order. */
   int (*parts)(const PriorFit *fit);
   size_t (*part_size)(const PriorFit *fit, int d);
   Status (*fit_part)(const PriorFit *fit, const Samples *samples, int part, double *out);
@@ -74,7 +74,7 @@ typedef struct {
    * refuse a prior before the fit. */
   int (*components)(const PriorFit *fit);
 
-  /* OPTIONAL, for families that learn networks. Choose what `fit` leaves to the family, for d dimensions. */
+  /* OPTIONAL. Choose what `fit` leaves to the family, for d dimensions. */
   void (*settle)(PriorFit *fit, int d);
   /* OPTIONAL. Print what the fit found out about itself, as the end of a sentence or as several lines. */
   void (*report)(const Prior *prior, FILE *out);
@@ -123,6 +123,11 @@ struct Prior {
   pthread_mutex_t *turn;
 };
 
+/* Returns the number of parts of a fit. */
+static inline int prior_parts(const PriorOps *family, const PriorFit *fit) {
+  return family->parts ? family->parts(fit) : 1;
+}
+
 /* Calls family->settle if there is one. */
 void prior_settle(const PriorOps *family, PriorFit *fit, int d);
 
@@ -143,8 +148,25 @@ const PriorOps *prior_find(const char *name);
 const char *prior_name(int index);
 const char *prior_closed_name(int index); /* counts only the families in closed form */
 
+/* What a prior is fitted to: one of the two, not owned; the other is NULL. Logs go to families that have
+ * fit_logs_part. */
+typedef struct {
+  const Samples *samples;
+  const Logs *logs;
+} FitSource;
+
+/* Returns the number of doubles in a part. fit_source_part fits one, out[fit_source_part_size];
+ * fit_source_assemble makes the prior from all parts[parts, size]. */
+size_t fit_source_part_size(const FitSource *source, const PriorOps *family, const PriorFit *fit);
+Status fit_source_part(const FitSource *source, const PriorOps *family, const PriorFit *fit, int part,
+                       double *out);
+Status fit_source_assemble(Arena *memory, const FitSource *source, const PriorOps *family,
+                           const PriorFit *fit, const double *parts, Prior *out);
+
 /* Fits all parts in this process, in order, and assembles them (for tests and `train`; a study spreads the
  * parts over ranks, with the same result). */
+Status fit_source_whole(Arena *memory, const FitSource *source, const PriorOps *family, const PriorFit *fit,
+                        Prior *out);
 Status prior_fit(Arena *memory, const PriorOps *family, const PriorFit *fit, const Samples *samples,
                  Prior *out);
 /* Creates a Gaussian or mixture prior with these components (copied) and the exact chain of

@@ -10,10 +10,6 @@
 
 enum { HEAD_COMPONENTS, HEAD_MOST, HEAD_SHARED, HEAD, BEFORE = HEAD + MIXTURE_MOST_HELD_OUT };
 
-int prior_gaussian_parts(const PriorFit *fit) {
-  (void)fit;
-  return 1;
-}
 int prior_mixture_parts(const PriorFit *fit) { return fit->components > 0 ? 1 : MIXTURE_MOST_CANDIDATES; }
 
 /* Returns the components of a part, or 0 if there are fewer candidates in d dimensions. */
@@ -25,10 +21,6 @@ static size_t prior_closed_packed_size(int components, int d) {
   return (size_t)components * (1 + (size_t)d + (size_t)d * (size_t)d);
 }
 
-size_t prior_gaussian_part_size(const PriorFit *fit, int d) {
-  (void)fit;
-  return prior_closed_packed_size(1, d);
-}
 size_t prior_mixture_part_size(const PriorFit *fit, int d) {
   return fit->components > 0 ? prior_closed_packed_size(fit->components, d)
                              : BEFORE + prior_closed_packed_size(mixture_most(d), d);
@@ -48,7 +40,7 @@ static Status fit_components(const PriorFit *fit, const Samples *samples, int co
   SCRATCH_ARENA(scratch);
   Mixture fitted, part = prior_closed_view_part(components, samples->d, out);
   TRY(mixture_fit(&scratch, samples->d, samples->n, samples->theta, components, fit->starts,
-                  rng_key(fit->seed, RNG_MIXTURE_START), fit->replicate, &fitted, NULL));
+                  rng_key(fit->seed, RNG_MIXTURE_START), fit->replicate, &fitted));
   mixture_copy_parameters(&fitted, &part);
   return STATUS_OK;
 }
@@ -81,11 +73,6 @@ int prior_mixture_components(const PriorFit *fit) {
   return fit->components > 0 ? fit->components : TYPICAL;
 }
 
-Status prior_gaussian_fit_part(const PriorFit *fit, const Samples *samples, int part, double *out) {
-  (void)part;
-  return fit_components(fit, samples, 1, out);
-}
-
 Status prior_mixture_fit_part(const PriorFit *fit, const Samples *samples, int part, double *out) {
   const int components = part_components(fit, samples->d, part);
   if (fit->components > 0) return fit_components(fit, samples, components, out);
@@ -103,11 +90,6 @@ static Status prior_closed_assemble_components(Prior *prior, const PriorFit *fit
   mixture_copy_parameters(&fitted, &mixture);
   TRY(mixture_check("the fitted prior", &mixture));
   return prior_closed_create(prior, &mixture, choice, fit);
-}
-
-Status prior_gaussian_assemble(Prior *prior, const PriorFit *fit, const Samples *samples,
-                               const double *parts) {
-  return prior_closed_assemble_components(prior, fit, &(MixtureChoice){.count = 0}, 1, samples->d, parts);
 }
 
 /* Assembles a mixture fitted to n items; `tried` says whether these are enough for a number of components.
@@ -143,28 +125,8 @@ Status prior_mixture_assemble(Prior *prior, const PriorFit *fit, const Samples *
 
 /* ---- from logs: a part ends with the noise */
 
-size_t prior_gaussian_logs_part_size(const PriorFit *fit, int d) {
-  return prior_gaussian_part_size(fit, d) + 1;
-}
 size_t prior_mixture_logs_part_size(const PriorFit *fit, int d) {
   return prior_mixture_part_size(fit, d) + 1;
-}
-
-/* Fits to logs; held_out is NULL unless this is a candidate. */
-static Status fit_logs_components(Arena *memory, const PriorFit *fit, const Logs *logs, int components,
-                                  double *held_out, Mixture *out, double *noise) {
-  return logs_fit(memory, logs, components, fit->starts, rng_key(fit->seed, RNG_MIXTURE_START),
-                  fit->replicate, out, noise, held_out);
-}
-
-Status prior_gaussian_fit_logs_part(const PriorFit *fit, const Logs *logs, int part, double *out) {
-  SCRATCH_ARENA(scratch);
-  Mixture fitted, to = prior_closed_view_part(1, logs->d, out);
-  (void)part;
-  TRY(fit_logs_components(&scratch, fit, logs, 1, NULL, &fitted,
-                          out + prior_gaussian_part_size(fit, logs->d)));
-  mixture_copy_parameters(&fitted, &to);
-  return STATUS_OK;
 }
 
 Status prior_mixture_fit_logs_part(const PriorFit *fit, const Logs *logs, int part, double *out) {
@@ -175,18 +137,13 @@ Status prior_mixture_fit_logs_part(const PriorFit *fit, const Logs *logs, int pa
   Mixture fitted, to = prior_closed_view_part(components, logs->d, out);
   if (candidate && (components == 0 || !logs_candidate_fits(logs->d, logs->tasks, components)))
     return STATUS_OK;
-  TRY(fit_logs_components(&scratch, fit, logs, components, candidate ? out + HEAD : NULL, &fitted, noise));
+  TRY(logs_fit(&scratch, logs, components, fit->starts, rng_key(fit->seed, RNG_MIXTURE_START), fit->replicate,
+               &fitted, noise, candidate ? out + HEAD : NULL));
   if (candidate)
     prior_closed_put_candidate(&fitted, components, 0, out);
   else
     mixture_copy_parameters(&fitted, &to);
   return STATUS_OK;
-}
-
-Status prior_gaussian_assemble_logs(Prior *prior, const PriorFit *fit, const Logs *logs,
-                                    const double *parts) {
-  if (!logs_has_rows(logs)) prior->noise = parts[prior_gaussian_part_size(fit, logs->d)];
-  return prior_closed_assemble_components(prior, fit, &(MixtureChoice){.count = 0}, 1, logs->d, parts);
 }
 
 Status prior_mixture_assemble_logs(Prior *prior, const PriorFit *fit, const Logs *logs, const double *parts) {
@@ -218,10 +175,6 @@ double prior_mixture_cost(const PriorFit *fit, int d, double samples) {
   for (int part = 0, c; part < prior_mixture_parts(fit) && (c = mixture_candidate(d, part)) > 0; part++)
     if (mixture_candidate_fits(d, (int)samples, c)) sum += mixture_try_cost(d, samples, c, fit->starts);
   return sum;
-}
-
-double prior_gaussian_logs_cost(const PriorFit *fit, int d, double tasks, double rows) {
-  return logs_fit_cost(d, tasks, rows, 1, fit->starts, false);
 }
 
 double prior_mixture_logs_cost(const PriorFit *fit, int d, double tasks, double rows) {

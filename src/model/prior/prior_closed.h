@@ -11,25 +11,16 @@ Status prior_closed_create(Prior *prior, const Mixture *mixture, const MixtureCh
                            const PriorFit *settings);
 
 /* Implements PriorOps, as the other families do. */
-int prior_gaussian_parts(const PriorFit *fit);
 int prior_mixture_parts(const PriorFit *fit);
-size_t prior_gaussian_part_size(const PriorFit *fit, int d);
 size_t prior_mixture_part_size(const PriorFit *fit, int d);
 int prior_mixture_components(const PriorFit *fit);
-Status prior_gaussian_fit_part(const PriorFit *fit, const Samples *samples, int part, double *out);
 Status prior_mixture_fit_part(const PriorFit *fit, const Samples *samples, int part, double *out);
-Status prior_gaussian_assemble(Prior *prior, const PriorFit *fit, const Samples *samples,
-                               const double *parts);
 Status prior_mixture_assemble(Prior *prior, const PriorFit *fit, const Samples *samples, const double *parts);
-size_t prior_gaussian_logs_part_size(const PriorFit *fit, int d);
 size_t prior_mixture_logs_part_size(const PriorFit *fit, int d);
-Status prior_gaussian_fit_logs_part(const PriorFit *fit, const Logs *logs, int part, double *out);
 Status prior_mixture_fit_logs_part(const PriorFit *fit, const Logs *logs, int part, double *out);
-Status prior_gaussian_assemble_logs(Prior *prior, const PriorFit *fit, const Logs *logs, const double *parts);
 Status prior_mixture_assemble_logs(Prior *prior, const PriorFit *fit, const Logs *logs, const double *parts);
 void prior_gaussian_describe_fit(const PriorFit *fit, FILE *out);
 void prior_mixture_describe_fit(const PriorFit *fit, FILE *out);
 
 double prior_mixture_cost(const PriorFit *fit, int d, double samples);
-double prior_gaussian_logs_cost(const PriorFit *fit, int d, double tasks, double rows);
 double prior_mixture_logs_cost(const PriorFit *fit, int d, double tasks, double rows);

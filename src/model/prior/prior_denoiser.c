@@ -64,7 +64,7 @@ static Status prior_denoiser_create(Prior *prior, const Mixture *mixture, int hi
   prior->d = d;
   TRY(denoiser_mixture_create(memory, &self->mixture, false, &self->start));
   self->network = (DenoiserNetwork){.d = d,
-                                    .shape = denoiser_network_shape(d, hidden_count, hidden),
+                                    .shape = network_shape(denoiser_input_count(d), hidden_count, hidden, d),
                                     .start = &self->start,
                                     .most_precision = DENOISER_MOST_PRECISION};
   ALLOCATE(memory, self->parameters, network_parameters(&self->network.shape));
@@ -162,13 +162,8 @@ static void prior_denoiser_describe_fit(const PriorFit *fit, FILE *out) {
   for (int i = 0; i < fit->hidden_count; i++) fprintf(out, " %d", fit->hidden[i]);
 }
 
-static int prior_denoiser_parts(const PriorFit *fit) {
-  (void)fit;
-  return 1;
-}
-
 static size_t prior_denoiser_network_size(const PriorFit *fit, int d) {
-  const NetworkShape shape = denoiser_network_shape(d, fit->hidden_count, fit->hidden);
+  const NetworkShape shape = network_shape(denoiser_input_count(d), fit->hidden_count, fit->hidden, d);
   return network_parameters(&shape);
 }
 
@@ -264,16 +259,10 @@ static Status prior_denoiser_assemble(Prior *prior, const PriorFit *fit, const S
   return beside_scale(prior, &self->mixture, self->shift, self->scale);
 }
 
-static bool prior_denoiser_keeps_network(const DenoiserNetwork *network) {
-  for (int k = 0; k < DENOISER_BINS; k++)
-    if (network->share[k] > 0) return true;
-  return false;
-}
-
 static void prior_denoiser_report(const Prior *prior, FILE *out) {
   const Learned *self = prior->state;
   const DenoiserCheck *check = &self->check;
-  const char *form = prior_denoiser_keeps_network(&self->network)
+  const char *form = denoiser_network_is_used(&self->network)
                          ? "a network on a mixture of %d\n"
                          : "a mixture of %d alone, as no network lowers its error on held-out samples\n";
   fprintf(out, form, self->mixture.components);
@@ -321,9 +310,9 @@ static Status prior_denoiser_save(const Prior *prior, StoreFile *file) {
   TRY(store_dimension(file, "member", 1, &member));
   TRY(mixture_save(&self->mixture, file, &dim));
   TRY(store_dimension(file, "bin", DENOISER_BINS, &bin));
-  TRY(store_int_attribute(file, NULL, "training_samples", self->samples));
+  TRY(store_int_attribute(file, "training_samples", self->samples));
   TRY(store_text_attribute(file, NULL, "training_samples_sha256", self->samples_sha256));
-  TRY(store_real_attribute(file, NULL, "most_precision", self->network.most_precision));
+  TRY(store_real_attribute(file, "most_precision", self->network.most_precision));
   TRY(store_write(file, "shift", STORE_DOUBLE, 1, &dim,
                   "theta = shift + scale z: mean of the training samples", "1", self->shift));
   TRY(store_write(file, "scale", STORE_DOUBLE, 1, &dim,
@@ -373,11 +362,11 @@ static Status prior_denoiser_load_shares(Learned *self, StoreFile *file) {
 
 static Status prior_denoiser_load_provenance(Learned *self, StoreFile *file) {
   char *text;
-  TRY(store_get_int_attribute(file, NULL, "training_samples", &self->samples));
-  TRY(store_get_text_attribute(file, NULL, "training_samples_sha256", &text));
+  TRY(store_get_int_attribute(file, "training_samples", &self->samples));
+  TRY(store_get_text_attribute(file, "training_samples_sha256", &text));
   snprintf(self->samples_sha256, sizeof self->samples_sha256, "%s", text);
   free(text);
-  TRY(store_get_real_attribute(file, NULL, "most_precision", &self->network.most_precision));
+  TRY(store_get_real_attribute(file, "most_precision", &self->network.most_precision));
   if (self->network.most_precision > 0 && isfinite(self->network.most_precision)) return STATUS_OK;
   return status_set(STATUS_INPUT, "%s: the attribute 'most_precision' is %g; it must be above 0",
                     store_path(file), self->network.most_precision);
@@ -392,7 +381,7 @@ static Status prior_denoiser_load(Prior *prior, StoreFile *file, const PriorFit 
   const size_t d = (size_t)mixture.d;
   if (d > MOST_DIMENSIONS)
     return status_set(STATUS_INPUT, "%s: %zu dimensions are too many for a denoiser", store_path(file), d);
-  TRY(network_load_hidden(file, 1, 2 * d + d * (d + 1) / 2, d, &hidden_count, hidden));
+  TRY(network_load_hidden(file, 1, (size_t)denoiser_input_count(mixture.d), d, &hidden_count, hidden));
   TRY(prior_denoiser_create(prior, &mixture, hidden_count, hidden, &self));
   TRY(prior_denoiser_load_vectors(self, file, d));
   TRY(prior_denoiser_load_shares(self, file));
@@ -410,7 +399,6 @@ const PriorOps prior_denoiser = {
     .sample = prior_denoiser_sample,
     .save = prior_denoiser_save,
     .load = prior_denoiser_load,
-    .parts = prior_denoiser_parts,
     .part_size = prior_denoiser_part_size,
     .network_size = prior_denoiser_network_size,
     .fit_part = prior_denoiser_fit_part,

@@ -125,37 +125,30 @@ static void prior_diffusion_scatter_scaled(const Chain *chain, double factor, in
       out[(size_t)i * (size_t)lanes + (size_t)(first + n)] = factor / chain->scale[i] * x[i * count + n];
 }
 
-/* Returns the factor of the score of s_1, which is -eps_1(z) / sqrt(1 - alpha_bar_1) with respect to z. s_1
- * is nearly theta in standardised coordinates: its noise has variance 1 - alpha_bar_1. */
-static double prior_diffusion_score_factor(const Chain *chain) {
-  return -1 / sqrt(1 - chain->schedule.alpha_bar[1]);
-}
-
-static void prior_diffusion_score(const Prior *prior, int lanes, const double *theta, double *out) {
-  const Diffusion *self = prior->state;
-  const Chain *chain = &self->chain;
-  double *z = self->scratch, *eps = self->theta;
-  for (int first = 0; first < lanes; first += LANES) {
-    int count = lanes - first < LANES ? lanes - first : LANES;
-    prior_diffusion_scale_lanes(chain, chain->shift, lanes, first, count, theta, z);
-    prior_diffusion_noise(chain, 1, count, z, eps);
-    prior_diffusion_scatter_scaled(chain, prior_diffusion_score_factor(chain), lanes, first, count, eps, out);
-  }
-}
-
+/* Computes the score of s_1, which is -eps_1(z) / sqrt(1 - alpha_bar_1) with respect to z or, if v is not
+ * NULL, the product of its Jacobian's transpose with v. s_1 is nearly theta in standardised coordinates: its
+ * noise has variance 1 - alpha_bar_1. */
 static void prior_diffusion_hessian_product(const Prior *prior, int lanes, const double *theta,
                                             const double *v, double *out) {
   const Diffusion *self = prior->state;
   const Chain *chain = &self->chain;
-  double *z = self->scratch, *direction = z + prior->d * LANES, *pulled = self->theta;
+  const double factor = -1 / sqrt(1 - chain->schedule.alpha_bar[1]);
+  double *z = self->scratch, *direction = z + prior->d * LANES, *noise = self->theta;
   for (int first = 0; first < lanes; first += LANES) {
     int count = lanes - first < LANES ? lanes - first : LANES;
     prior_diffusion_scale_lanes(chain, chain->shift, lanes, first, count, theta, z);
-    prior_diffusion_scale_lanes(chain, NULL, lanes, first, count, v, direction);
-    prior_diffusion_noise_vjp(chain, 1, count, z, direction, pulled);
-    prior_diffusion_scatter_scaled(chain, prior_diffusion_score_factor(chain), lanes, first, count, pulled,
-                                   out);
+    if (v) {
+      prior_diffusion_scale_lanes(chain, NULL, lanes, first, count, v, direction);
+      prior_diffusion_noise_vjp(chain, 1, count, z, direction, noise);
+    } else {
+      prior_diffusion_noise(chain, 1, count, z, noise);
+    }
+    prior_diffusion_scatter_scaled(chain, factor, lanes, first, count, noise, out);
   }
+}
+
+static void prior_diffusion_score(const Prior *prior, int lanes, const double *theta, double *out) {
+  prior_diffusion_hessian_product(prior, lanes, theta, NULL, out);
 }
 
 static Status prior_diffusion_check_dimension(size_t d) {
@@ -173,7 +166,7 @@ static Status prior_diffusion_create(Prior *prior, const PriorFit *fit, int d, D
   prior->state = self;
   prior->d = d;
   TRY(chain_create(memory, &self->chain, d, &fit->schedule, fit->last_stage));
-  self->shape = network_shape(d, fit->hidden_count, fit->hidden);
+  self->shape = network_shape(d, fit->hidden_count, fit->hidden, d);
   size_t stages = (size_t)fit->schedule.stages, block = (size_t)d * LANES;
   ALLOCATE(memory, self->parameters, stages * network_parameters(&self->shape));
   ALLOCATE(memory, self->loss, stages + 1);
@@ -192,7 +185,7 @@ static Status prior_diffusion_create(Prior *prior, const PriorFit *fit, int d, D
 }
 
 static size_t prior_diffusion_network_size(const PriorFit *fit, int d) {
-  const NetworkShape shape = network_shape(d, fit->hidden_count, fit->hidden);
+  const NetworkShape shape = network_shape(d, fit->hidden_count, fit->hidden, d);
   return network_parameters(&shape);
 }
 
@@ -285,7 +278,7 @@ static Status prior_diffusion_save(const Prior *prior, StoreFile *file) {
                     : store_dimension(file, "dim", (size_t)prior->d, &dim));
   TRY(store_text_attribute(file, NULL, "last_stage",
                            chain->last_stage == LAST_STAGE_LITERAL ? "literal" : "repaired"));
-  TRY(store_int_attribute(file, NULL, "training_samples", self->samples));
+  TRY(store_int_attribute(file, "training_samples", self->samples));
   TRY(store_text_attribute(file, NULL, "training_samples_sha256", self->samples_sha256));
   TRY(store_write(file, "alpha", STORE_DOUBLE, 1, &stage,
                   "share of the signal's variance that stage t = 1 .. T keeps", "1",
@@ -319,11 +312,11 @@ static Status prior_diffusion_load_shape(StoreFile *file, PriorFit *fit, size_t 
 
 static Status prior_diffusion_load_provenance(Diffusion *self, StoreFile *file) {
   char *text;
-  TRY(store_get_int_attribute(file, NULL, "training_samples", &self->samples));
-  TRY(store_get_text_attribute(file, NULL, "training_samples_sha256", &text));
+  TRY(store_get_int_attribute(file, "training_samples", &self->samples));
+  TRY(store_get_text_attribute(file, "training_samples_sha256", &text));
   snprintf(self->samples_sha256, sizeof self->samples_sha256, "%s", text);
   free(text);
-  TRY(store_get_text_attribute(file, NULL, "last_stage", &text));
+  TRY(store_get_text_attribute(file, "last_stage", &text));
   Status status = STATUS_OK;
   if (strcmp(text, "literal") != 0 && strcmp(text, "repaired") != 0)
     status = status_set(STATUS_INPUT, "%s: the attribute 'last_stage' is '%s'; allowed: literal, repaired",

@@ -1,6 +1,7 @@
 /* A prior whose denoiser is the caller's: a function that gives the mean and covariance of theta for any
- * observation of it. Nothing is fitted or stored, and theta is used as it is, so it should be on the scale of
- * 1 (localisation.h). Samples are draws without evidence. */
+ * observation of it (Eldan 2013). Nothing is fitted or stored, and theta is used as it is, so it should be on
+ * the scale of 1 (localisation.h). Samples are draws without evidence. */
+#include "core/linalg.h"
 #include "model/denoiser/localisation.h"
 #include "model/prior/prior.h"
 
@@ -33,7 +34,7 @@ static void prior_given_moments(const Denoiser *denoiser, int lanes, const doubl
   const size_t d = (size_t)denoiser->d, n = (size_t)lanes, matrix = d * d * DENOISER_LANES;
   double *precision = workspace, *by_lane = precision + matrix, *moments = by_lane + matrix;
   double *b = moments + matrix, *means = b + d * DENOISER_LANES;
-  denoiser_spectral(denoiser->d, lanes, basis, eigenvalue, precision);
+  linalg_spectral_lanes(denoiser->d, lanes, basis, eigenvalue, precision);
   prior_given_transpose(d * d, n, precision, by_lane);
   prior_given_transpose(d, n, vector, b);
   const bool done = self->function(self->context, lanes, denoiser->d, b, by_lane, means, moments) == 0;
@@ -53,10 +54,7 @@ static void prior_given_sample(const Prior *prior, RngLanes *rng, double *theta)
   localisation_sample(&self->samples, rng, theta);
 }
 
-static const PriorOps given_ops = {.name = "given",
-                                   .summary = "a denoiser supplied as a function",
-                                   .reference = "Eldan 2013",
-                                   .sample = prior_given_sample};
+static const PriorOps given_ops = {.name = "given", .sample = prior_given_sample};
 
 Status prior_given(Arena *memory, int d, GivenDenoiser *function, void *context, Prior *out) {
   const size_t size = (size_t)d;

@@ -1,5 +1,5 @@
 /* Uniform on the vertices of the hypercube {-1, 1}^d, with its exact chain: under a quadratic tilt the
- * posterior is an Ising model (Bruna and Han, Tilted transport).
+ * posterior is an Ising model (Bruna and Han 2024, Tilted transport).
  *
  * The coordinates are independent, so with a = sqrt(alpha_bar_t) s / (1 - alpha_bar_t) the clean sample has
  * the mean tanh a given s_t = s and is 1 with probability 1 / (1 + exp(-2 a)); log p_t(s) = log cosh a - s^2
@@ -97,10 +97,7 @@ typedef struct {
   Denoiser denoiser;
 } Ising;
 
-static const PriorOps ising_ops = {.name = "ising",
-                                   .summary = "uniform on the vertices of the hypercube {-1, 1}^d",
-                                   .reference = "Bruna and Han (2024), Tilted transport",
-                                   .sample = ising_sample};
+static const PriorOps ising_ops = {.name = "ising", .sample = ising_sample};
 
 Status prior_ising(Arena *memory, int d, const PriorFit *chain_settings, Prior *out) {
   Ising *self;

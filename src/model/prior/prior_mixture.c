@@ -93,33 +93,18 @@ static void prior_closed_density(const Chain *chain, int t, int lanes, const dou
   mixture_density(diffused_mixture(chain, t), lanes, s, self->diffused->gradient, log_density, score);
 }
 
-/* Sets the chain's shift and scale to the mixture's own mean and standard deviations, if wanted. */
-static Status prior_mixture_standardise(Closed *self, bool wanted) {
-  SCRATCH_ARENA(scratch);
-  if (!wanted) return STATUS_OK;
-  size_t d = (size_t)self->mixture.d;
-  double *covariance;
-  ALLOCATE(&scratch, covariance, d * d);
-  mixture_moments(&self->mixture, self->chain.shift, covariance);
-  for (size_t i = 0; i < d; i++) self->chain.scale[i] = sqrt(covariance[i * d + i]);
-  return STATUS_OK;
-}
-
 /* Computes mean and eigendecomposition of every component in the chain's coordinates. */
 static Status prior_mixture_decompose(Closed *self) {
   SCRATCH_ARENA(scratch);
   size_t d = (size_t)self->mixture.d, count = (size_t)self->mixture.components;
-  const double *shift = self->chain.shift, *scale = self->chain.scale;
-  double *covariance;
-  ALLOCATE(&scratch, covariance, d * d);
+  Mixture mixture; /* of z */
+  TRY(mixture_copy(&scratch, &self->mixture, &mixture));
+  TRY(mixture_standardise(&mixture, self->chain.shift, self->chain.scale));
+  memcpy(self->mean, mixture.mean, count * d * sizeof *self->mean);
   Status status = STATUS_OK;
   for (size_t c = 0; c < count && status == STATUS_OK; c++) {
-    for (size_t i = 0; i < d; i++) {
-      self->mean[c * d + i] = (self->mixture.mean[c * d + i] - shift[i]) / scale[i];
-      for (size_t j = 0; j < d; j++)
-        covariance[i * d + j] = self->mixture.covariance[(c * d + i) * d + j] / (scale[i] * scale[j]);
-    }
-    status = linalg_eigen((int)d, covariance, self->basis + c * d * d, self->eigenvalue + c * d);
+    status = linalg_eigen((int)d, mixture.covariance + c * d * d, self->basis + c * d * d,
+                          self->eigenvalue + c * d);
     double *l = self->eigenvalue + c * d;
     for (size_t k = 0; k < d; k++) l[k] = fmax(l[k], DBL_EPSILON * l[d - 1]); /* l is in rising order */
   }
@@ -146,7 +131,7 @@ Status prior_closed_create(Prior *prior, const Mixture *mixture, const MixtureCh
   self->diffused->stage = -1;
   ALLOCATE(memory, self->diffused->gradient, d * CHUNK_LANES);
   TRY(mixture_create(memory, mixture->d, mixture->components, &self->diffused->mixture));
-  TRY(prior_mixture_standardise(self, settings->standardise));
+  if (settings->standardise) mixture_spread(&self->mixture, self->chain.shift, self->chain.scale);
   TRY(prior_mixture_decompose(self));
   TRY(denoiser_mixture_create(memory, &self->mixture, true, &self->denoiser));
   self->chain.state = self;
@@ -205,7 +190,8 @@ static void prior_mixture_report(const Prior *prior, FILE *out) {
 
 static const char *prior_mixture_doubt(const Prior *prior) {
   const MixtureChoice *choice = &((const Closed *)prior->state)->choice;
-  if (choice->count < 2 || !mixture_choice_ends(choice) || choice->most < mixture_candidate(prior->d, 0))
+  if (choice->count < 2 || choice->components[choice->chosen] < choice->most ||
+      choice->most < mixture_candidate(prior->d, 0))
     return NULL;
   return "`components: auto` chose the largest number of components that it tries, so a mixture may not suit "
          "this prior; compare a diffusion prior with the sampler twisted, or set a larger number";
@@ -230,6 +216,12 @@ static Status prior_closed_load(Prior *prior, StoreFile *file, const PriorFit *c
   return status == STATUS_OK ? status : status_prefix(status, "%s: ", store_path(file));
 }
 
+/* Makes a mixture of one component, whatever the keys of a mixture say. */
+static void prior_gaussian_settle(PriorFit *fit, int d) {
+  (void)d;
+  fit->components = 1;
+}
+
 #define CLOSED_OPS                                                                                           \
   .able = PRIOR_MIXTURE | PRIOR_CHAIN | PRIOR_DENOISER, .sample = prior_closed_sample,                       \
   .save = prior_closed_save, .load = prior_closed_load, .log_density = prior_closed_log_density,             \
@@ -238,16 +230,17 @@ static Status prior_closed_load(Prior *prior, StoreFile *file, const PriorFit *c
 const PriorOps prior_gaussian = {.name = "gaussian",
                                  .summary = "one Gaussian with the samples' mean and covariance",
                                  .reference = "DiffTS, Section 6.1 (TunedTS)",
-                                 .parts = prior_gaussian_parts,
-                                 .part_size = prior_gaussian_part_size,
-                                 .fit_part = prior_gaussian_fit_part,
-                                 .assemble = prior_gaussian_assemble,
-                                 .logs_part_size = prior_gaussian_logs_part_size,
-                                 .fit_logs_part = prior_gaussian_fit_logs_part,
-                                 .assemble_logs = prior_gaussian_assemble_logs,
-                                 .logs_cost = prior_gaussian_logs_cost,
+                                 .settle = prior_gaussian_settle,
+                                 .parts = prior_mixture_parts,
+                                 .part_size = prior_mixture_part_size,
+                                 .fit_part = prior_mixture_fit_part,
+                                 .assemble = prior_mixture_assemble,
+                                 .logs_part_size = prior_mixture_logs_part_size,
+                                 .fit_logs_part = prior_mixture_fit_logs_part,
+                                 .assemble_logs = prior_mixture_assemble_logs,
+                                 .logs_cost = prior_mixture_logs_cost,
                                  .describe_fit = prior_gaussian_describe_fit,
-                                 .components = prior_gaussian_parts,
+                                 .components = prior_mixture_components,
                                  CLOSED_OPS};
 
 const PriorOps prior_mixture = {

@@ -1,7 +1,7 @@
 /* A prior whose diffusion model is the caller's: a function that gives the mean of the clean sample given a
  * noisy one. Nothing is fitted or stored, and theta is used as it is, so it should be on the scale of 1. By
- * Tweedie's formula the mean gives the score: score(x_t) = (sqrt(alpha_bar_t) E[x_0 | x_t] - x_t) / (1 -
- * alpha_bar_t). */
+ * Tweedie's formula (Efron 2011) the mean gives the score: score(x_t) = (sqrt(alpha_bar_t) E[x_0 | x_t] -
+ * x_t) / (1 - alpha_bar_t). */
 #include "model/prior/prior.h"
 
 #include <math.h>
@@ -90,10 +90,7 @@ static void prior_score_sample(const Prior *prior, RngLanes *rng, double *theta)
   chain_sample_parts(&self->chain, LANES, rng, self->theta, self->scratch, theta);
 }
 
-static const PriorOps score_ops = {.name = "score_network",
-                                   .summary = "a diffusion model supplied as a function",
-                                   .reference = "DiffTS paper, Section 3; Efron 2011 (Tweedie's formula)",
-                                   .sample = prior_score_sample};
+static const PriorOps score_ops = {.name = "score_network", .sample = prior_score_sample};
 
 /* Sets the schedule from alpha_bar[T]. */
 static Status prior_score_set_schedule(Schedule *schedule, const double *alpha_bar) {

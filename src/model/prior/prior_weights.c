@@ -1,5 +1,5 @@
-/* N(0, I) on the weights of a network, which are many, so no matrix is formed. Nothing is fitted or
- * stored. */
+/* N(0, I) on the weights of a network (VITS paper, Section 2), which are many, so no matrix is formed.
+ * Nothing is fitted or stored. */
 #include "model/prior/prior.h"
 
 static void prior_weights_sample(const Prior *prior, RngLanes *rng, double *theta) {
@@ -17,8 +17,6 @@ static void weights_hessian_product(const Prior *prior, int lanes, const double 
 }
 
 static const PriorOps weights_ops = {.name = "standard",
-                                     .summary = "N(0, I) on the weights of a network",
-                                     .reference = "VITS paper, Section 2",
                                      .sample = prior_weights_sample,
                                      .score = weights_score,
                                      .hessian_product = weights_hessian_product};

@@ -34,7 +34,7 @@ Status training_create(Arena *memory, const PriorFit *fit, const Samples *sample
   *out = (TrainingSetup){.fit = fit, .d = samples->d, .checked = CHECKED_LANES};
   TRY(training_samples_create(memory, fit, fit->standardise, samples, &out->samples));
   out->batch = (fit->batch + NETWORK_LANES - 1) / NETWORK_LANES * NETWORK_LANES;
-  out->shape = network_shape(samples->d, fit->hidden_count, fit->hidden);
+  out->shape = network_shape(samples->d, fit->hidden_count, fit->hidden, samples->d);
   TRY(schedule_create(memory, &fit->schedule, &out->schedule));
   TRY(training_create_scratch(memory, out));
   training_standardise(!fit->standardise, samples, out->mean, out->deviation);
@@ -218,7 +218,7 @@ int training_groups(const PriorFit *fit) {
 }
 
 size_t training_stage_values(const PriorFit *fit, int d) {
-  NetworkShape shape = network_shape(d, fit->hidden_count, fit->hidden);
+  NetworkShape shape = network_shape(d, fit->hidden_count, fit->hidden, d);
   return network_parameters(&shape) + 1;
 }
 
@@ -255,7 +255,7 @@ void training_settle(PriorFit *fit, int d) {
 
 double training_cost(const PriorFit *fit, int d, double samples) {
   SCRATCH_ARENA(scratch);
-  const NetworkShape shape = network_shape(d, fit->hidden_count, fit->hidden);
+  const NetworkShape shape = network_shape(d, fit->hidden_count, fit->hidden, d);
   Schedule schedule;
   double steps = 0;
   if (schedule_create(&scratch, &fit->schedule, &schedule) != STATUS_OK) return 0;

@@ -1,5 +1,5 @@
 /* The samples of theta from which a network learns a prior: standardised, shuffled, and some of them held
- * out. */
+ * out. Also contaminated samples, from which any family can learn. */
 #pragma once
 
 #include "model/prior/prior.h"
@@ -21,3 +21,9 @@ Status training_samples_create(Arena *memory, const PriorFit *fit, bool standard
 
 /* Returns the place in z of the training sample that this uniform number picks. */
 int training_samples_pick(const TrainingSamples *samples, double uniform);
+
+/* Replaces each of the samples theta[d, n], with probability fit->contamination, by a draw from a Gaussian
+ * with the samples' mean, independent coordinates and fit->guard_width times the samples' standard
+ * deviations: a simple alternative to a guard (sampler/guard.h), since a prior learned from them has some
+ * density wherever the wide Gaussian has. */
+Status contaminate(const PriorFit *fit, Samples *samples);

@@ -59,7 +59,7 @@ static Status embedding_read_held_out(StoreFile *file, Embedding *out) {
 static Status embedding_read_noise(StoreFile *file, double *noise) {
   *noise = NAN;
   if (!store_has_attribute(file, "noise")) return STATUS_OK;
-  TRY(store_get_real_attribute(file, NULL, "noise", noise));
+  TRY(store_get_real_attribute(file, "noise", noise));
   if (isfinite(*noise) && *noise > 0) return STATUS_OK;
   return status_set(STATUS_INPUT, "%s: the attribute 'noise' is %g; it must be above zero", store_path(file),
                     *noise);
@@ -95,7 +95,7 @@ static Status embedding_write_held_out(StoreFile *file, const Embedding *embeddi
 static Status embedding_write_all(StoreFile *file, const char *title, const Embedding *embedding,
                                   const double *theta, int *axes) {
   TRY(provenance_write(file, title, NULL));
-  TRY(store_real_attribute(file, NULL, "noise", embedding->noise));
+  TRY(store_real_attribute(file, "noise", embedding->noise));
   TRY(store_dimension(file, "item", (size_t)embedding->theta.n, &axes[0]));
   TRY(store_dimension(file, "arm", (size_t)embedding->arms, &axes[1]));
   TRY(store_dimension(file, "dim", (size_t)embedding->d, &axes[2]));
@@ -115,13 +115,10 @@ Status embedding_create(const char *path, const char *title, const Embedding *em
   ALLOCATE(&scratch, theta, (size_t)embedding->theta.n * (size_t)embedding->d);
   dataset_transpose(embedding->d, embedding->theta.n, embedding->theta.theta, theta);
   Status status = store_create(path, STORE_NETCDF4, out);
-  if (status == STATUS_OK) {
-    status = embedding_write_all(*out, title, embedding, theta, axes ? axes : own);
-    if (status != STATUS_OK) {
-      store_abandon(*out);
-      *out = NULL;
-    }
-  }
+  if (status == STATUS_OK) status = embedding_write_all(*out, title, embedding, theta, axes ? axes : own);
+  if (status == STATUS_OK) return STATUS_OK;
+  store_abandon(*out);
+  *out = NULL;
   return status;
 }
 

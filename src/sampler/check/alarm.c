@@ -125,11 +125,7 @@ static void alarm_fill_rows(Alarm *self, const History *history, int run, RngLan
 
 double alarm_p_value(Alarm *self, const History *history, int run, uint32_t stream_run) {
   const int runs = self->draws + 1, components = prior_stand_in(self->prior)->components;
-  RngLanes rng = {.key = self->key,
-                  .run = stream_run,
-                  .draws = (uint32_t)self->draws,
-                  .round = (uint32_t)history->rounds,
-                  .lanes = (uint32_t)self->draws};
+  RngLanes rng = rng_lanes(self->key, stream_run, 1, self->draws, (uint32_t)history->rounds);
   self->prior->ops->sample(self->prior, &rng, self->theta);
   if (likelihood_is_conjugate(self->likelihood))
     alarm_fill_evidence(self, history, run, &rng);

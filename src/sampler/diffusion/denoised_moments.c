@@ -95,26 +95,13 @@ static void denoised_variance_from_loss(int d, int lanes, double alpha_bar, doub
     }
 }
 
-/* Replaces eps[n] by s0_hat = of_noise eps + of_state s. */
-SIMD_CLONES
-static void denoised_combine_noise(int n, double of_noise, double *restrict eps, double of_state,
-                                   const double *restrict s) {
-  for (int k = 0; k < n; k++) eps[k] = special_two_products(of_noise, eps[k], of_state, s[k]);
-}
-
-static void denoised_mean_from_noise(const Chain *chain, int t, int lanes, const double *s, double *eps) {
-  double of_state, of_noise;
-  schedule_denoise_factors(&chain->schedule, t, &of_state, &of_noise);
-  denoised_combine_noise(chain->d * lanes, of_noise, eps, of_state, s);
-}
-
 void denoised_moments_covariance(const DenoisedMoments *self, int t, int lanes, const double *s, double *mean,
                                  double *covariance, double *column) {
   const Chain *chain = self->chain;
   const double alpha_bar = chain->schedule.alpha_bar[t];
   chain_noise_jacobian(chain, t, lanes, s, mean, covariance, column);
   jacobian_to_covariance(chain->d, lanes, (1 - alpha_bar) / alpha_bar, sqrt(1 - alpha_bar), covariance);
-  denoised_mean_from_noise(chain, t, lanes, s, mean);
+  chain_denoise_mean(chain, t, lanes, s, mean);
 }
 
 void denoised_moments_at(const DenoisedMoments *self, int t, int lanes, const double *s, double *mean,
@@ -129,7 +116,7 @@ void denoised_moments_at(const DenoisedMoments *self, int t, int lanes, const do
   }
   if (self->from_loss) {
     chain->noise(chain, t, lanes, s, mean);
-    denoised_mean_from_noise(chain, t, lanes, s, mean);
+    chain_denoise_mean(chain, t, lanes, s, mean);
     denoised_variance_from_loss(d, lanes, chain->schedule.alpha_bar[t], chain->loss[t], basis, deviation);
     return;
   }
@@ -168,7 +155,7 @@ void denoised_moments_carry(const DenoisedMoments *self, int t, int lanes, const
   const Chain *chain = self->chain;
   const Schedule *schedule = &chain->schedule;
   chain->noise(chain, t, lanes, s, mean);
-  denoised_mean_from_noise(chain, t, lanes, s, mean);
+  chain_denoise_mean(chain, t, lanes, s, mean);
   denoised_shrink_deviations(
       chain->d * lanes, denoised_signal_to_noise(schedule, t) - denoised_signal_to_noise(schedule, t + 1),
       deviation);

@@ -13,6 +13,7 @@
 #include "sampler/diffusion/dps.h"
 
 #include "core/chunk.h"
+#include "core/lanes.h"
 #include "core/linalg.h"
 #include "core/special.h"
 #include "io/config/config_rows.h"
@@ -30,15 +31,8 @@ typedef struct {
   double *residual, *zeta; /* [n] */
 } Dps;
 
-/* Runs line 5: replaces eps by S_0_hat = (S_t - sqrt(1 - alpha_bar_t) eps) / sqrt(alpha_bar_t). */
-SIMD_CLONES
-static void estimate_sample(int n, double of_state, const double *restrict s, double of_noise,
-                            double *restrict eps) {
-  for (int i = 0; i < n; i++) eps[i] = special_two_products(of_state, s[i], of_noise, eps[i]);
-}
-
 /* Computes the residual, and g, half its gradient over sigma^2. For the quadratic g = Lambda s_0 - b, and
- * residual = sigma^2 (constant - s_0' b + s_0' g). */
+ * residual = sigma^2 (constant - 2 s_0' b + s_0' Lambda s_0). */
 static void dps_score_residual(const DpsEvidence *evidence, const double *denoised, double *residual,
                                double *g) {
   const int d = evidence->d, lanes = evidence->lanes;
@@ -47,13 +41,9 @@ static void dps_score_residual(const DpsEvidence *evidence, const double *denois
     for (int i = 0; i < d * lanes; i++) g[i] = -g[i];
     return;
   }
-  linalg_multiply_lanes(d, lanes, evidence->precision, denoised, g);
-  for (int n = 0; n < lanes; n++) residual[n] = evidence->constant[n];
-  for (int i = 0; i < d; i++)
-    for (int n = i * lanes, m = 0; m < lanes; n++, m++) {
-      g[n] -= evidence->vector[n];
-      residual[m] += denoised[n] * (g[n] - evidence->vector[n]);
-    }
+  memcpy(residual, evidence->constant, (size_t)lanes * sizeof *residual);
+  linalg_add_quadratic_lanes(d, lanes, -2, evidence->precision, evidence->vector, denoised, g, residual);
+  lanes_add((size_t)d * (size_t)lanes, -1, evidence->vector, g);
   for (int n = 0; n < lanes; n++) residual[n] *= evidence->variance;
 }
 
@@ -61,10 +51,9 @@ void dps_gradient(const Chain *chain, int t, const DpsEvidence *evidence, DpsGra
                   double *denoised, double *residual, double *gradient, double *scratch) {
   const int lanes = evidence->lanes, n = evidence->d * lanes;
   const double alpha_bar = chain->schedule.alpha_bar[t];
-  double *pulled = scratch, of_state, of_noise;
-  schedule_denoise_factors(&chain->schedule, t, &of_state, &of_noise);
+  double *pulled = scratch;
   chain->noise(chain, t, lanes, s, denoised);
-  estimate_sample(n, of_state, s, of_noise, denoised);
+  chain_denoise_mean(chain, t, lanes, s, denoised); /* line 5 */
   dps_score_residual(evidence, denoised, residual, gradient);
   if (kind == DPS_AT_ESTIMATE) return;
   chain->noise_vjp(chain, t, lanes, s, gradient, pulled);
@@ -87,10 +76,9 @@ static void dps_set_zeta(const Dps *self, double *zeta) {
 /* Runs lines 4 to 7. */
 static void dps_stage(Dps *self, const Chain *chain, int t, Chunk *chunk) {
   const Schedule *schedule = &chain->schedule;
-  const double alpha_bar = schedule->alpha_bar[t], before = schedule->alpha_bar[t - 1];
-  const double of_denoised = sqrt(before) * schedule->beta[t] / (1 - alpha_bar);
-  const double of_state = sqrt(schedule->alpha[t]) * (1 - before) / (1 - alpha_bar);
   const double sigma_tilde = sqrt(schedule->beta_tilde[t]);
+  double of_denoised, of_state;
+  schedule_bridge_factors(schedule, t, &of_denoised, &of_state);
   dps_gradient(chain, t, &self->evidence, self->gradient_kind, self->s, self->denoised, self->residual,
                self->gradient, self->scratch);
   dps_set_zeta(self, self->zeta);

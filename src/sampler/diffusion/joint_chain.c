@@ -81,49 +81,11 @@ void joint_chain_copy_lanes(JointChain *self, const int *from) {
 
 /* ---- given the history: Lambda, b; then W, u */
 
-/* Computes out[lanes] += s' (b - 1/2 image). */
-SIMD_CLONES
-static void joint_chain_add_quadratic(int d, int lanes, const double *restrict s, const double *restrict b,
-                                      const double *restrict image, double *restrict out) {
-  for (int i = 0; i < d; i++)
-    for (int n = 0; n < lanes; n++)
-      out[n] += s[i * lanes + n] * (b[i * lanes + n] - 0.5 * image[i * lanes + n]);
-}
-
-SIMD_CLONES
-static bool joint_chain_any_jitter(int lanes, const double *jitters) {
-  Real sum = {0}, x;
-  for (RealLanes at = real_begin(lanes); at.count > 0; real_next(&at)) {
-    real_load(at, 1, jitters, &x);
-    sum += x;
-  }
-  double total = 0;
-  for (int k = 0; k < VECTOR_LANES; k++) total += sum[k];
-  return total > 0;
-}
-
 /* Counts the pivots that real_cholesky jittered among the fallbacks. */
 static void joint_chain_count_jitters(const JointChain *self, int64_t *fallbacks) {
   const HistoryView *view = self->view;
-  if (!joint_chain_any_jitter(view->lanes, self->jitters)) return;
   for (int n = 0; n < view->lanes; n++)
-    fallbacks[(view->first + n) / view->draws] += (int64_t)self->jitters[n];
-}
-
-/* Computes p[d, d, lanes] = Q diag(1 / r^2) Q'. */
-SIMD_CLONES
-static void joint_chain_invert_covariance(int d, int lanes, const double *restrict q,
-                                          const double *restrict r, double *restrict p) {
-  for (int i = 0; i < d; i++)
-    for (int j = 0; j < d; j++) {
-      double *restrict p_ij = p + (i * d + j) * lanes;
-      for (int n = 0; n < lanes; n++) p_ij[n] = 0;
-      for (int k = 0; k < d; k++) {
-        const double *restrict q_ik = q + (i * d + k) * lanes, *restrict q_jk = q + (j * d + k) * lanes,
-                               *restrict r_k = r + k * lanes;
-        for (int n = 0; n < lanes; n++) p_ij[n] += q_ik[n] * q_jk[n] / (r_k[n] * r_k[n]);
-      }
-    }
+    if (self->jitters[n] > 0) fallbacks[(view->first + n) / view->draws] += (int64_t)self->jitters[n];
 }
 
 /* Finds the evidence at the mode of N(s0_hat, C_t) times the likelihood. IRLS starts at s0_hat: the evidence
@@ -134,7 +96,8 @@ static void joint_chain_find_evidence(JointChain *self, int64_t *fallbacks) {
   const size_t vector = (size_t)self->d * (size_t)view->lanes;
   memset(self->precision, 0, (size_t)self->d * vector * sizeof *self->precision);
   memset(self->vector, 0, vector * sizeof *self->vector);
-  joint_chain_invert_covariance(self->d, view->lanes, self->basis, self->deviation, self->prior_precision);
+  for (size_t k = 0; k < vector; k++) self->column[k] = 1 / (self->deviation[k] * self->deviation[k]);
+  linalg_spectral_lanes(self->d, view->lanes, self->basis, self->column, self->prior_precision);
   linalg_multiply_lanes(self->d, view->lanes, self->prior_precision, self->denoised, self->prior_vector);
   irls_solve(&self->irls, view, self->prior_precision, self->prior_vector, self->precision, self->vector,
              self->column, fallbacks);
@@ -203,15 +166,12 @@ bool joint_chain_condition(JointChain *self, int t, int64_t *fallbacks) {
 
 void joint_chain_log_likelihood(JointChain *self, const double *s, double *out) {
   const HistoryView *view = self->view;
-  const int d = self->d, lanes = view->lanes;
-  double *image = self->matrix;
   if (!history_is_quadratic(view->history)) {
     history_log_likelihood(view, s, out, NULL);
     return;
   }
-  memset(out, 0, (size_t)lanes * sizeof *out);
-  linalg_multiply_lanes(d, lanes, self->precision, s, image);
-  joint_chain_add_quadratic(d, lanes, s, self->vector, image, out);
+  memset(out, 0, (size_t)view->lanes * sizeof *out);
+  linalg_add_quadratic_lanes(self->d, view->lanes, 1, self->precision, self->vector, s, self->matrix, out);
 }
 
 /* Computes mode = m = s0_hat + R u. */

@@ -12,7 +12,9 @@
 
 #include "core/chunk.h"
 #include "core/linalg.h"
+#include "core/matrix_lanes.h"
 #include "io/config/config_rows.h"
+#include "model/history/evidence.h"
 #include "sampler/cost.h"
 #include "sampler/methods.h"
 
@@ -34,12 +36,6 @@ Status laplace_evidence_create(Arena *memory, int d, LaplaceEvidence *out) {
   ALLOCATE_ARRAYS(memory, vector, out->vector, out->eigenvalue, out->rotated);
   ALLOCATE(memory, out->vectors, SCRATCH_VECTORS(d));
   return STATUS_OK;
-}
-
-void laplace_evidence_decompose(LaplaceEvidence *evidence) {
-  const int d = evidence->d, lanes = evidence->lanes;
-  linalg_eigen_lanes(d, lanes, evidence->precision, evidence->basis, evidence->eigenvalue);
-  linalg_multiply_transposed_lanes(d, lanes, evidence->basis, evidence->vector, evidence->rotated);
 }
 
 /* The factors that a stage applies to draws, eigenvalues and rotated vectors. */
@@ -103,9 +99,8 @@ Status laplace_glm_create(Arena *memory, int d, int lanes, LaplaceGlm *out) {
   const size_t vector = (size_t)d * (size_t)lanes, matrix = (size_t)d * vector;
   *out = (LaplaceGlm){.d = d};
   TRY(irls_create(memory, d, lanes, MODE_TOLERANCE, &out->irls));
-  ALLOCATE_ARRAYS(memory, matrix, out->precision, out->prior_precision, out->basis, out->rotated);
+  ALLOCATE_ARRAYS(memory, matrix, out->precision, out->prior_precision, out->basis, out->half, out->rotated);
   ALLOCATE_ARRAYS(memory, vector, out->vector, out->prior_vector, out->mode, out->eigenvalue);
-  ALLOCATE(memory, out->column, 2 * vector);
   return STATUS_OK;
 }
 
@@ -131,20 +126,6 @@ static void laplace_glm_find_mode(LaplaceGlm *glm, const HistoryView *view, doub
              glm->mode, fallbacks);
 }
 
-/* Computes rotated = Q' A Q, symmetric. */
-static void laplace_glm_rotate(LaplaceGlm *glm, int lanes, const double *a) {
-  const int d = glm->d;
-  double *column = glm->column, *image = column + d * lanes;
-  for (int j = 0; j < d; j++) {
-    for (int i = 0; i < d; i++)
-      memcpy(column + i * lanes, glm->basis + (i * d + j) * lanes, (size_t)lanes * sizeof *column);
-    linalg_multiply_lanes(d, lanes, a, column, image);
-    linalg_multiply_transposed_lanes(d, lanes, glm->basis, image, column);
-    for (int i = 0; i < d; i++)
-      memcpy(glm->rotated + (i * d + j) * lanes, column + i * lanes, (size_t)lanes * sizeof *column);
-  }
-}
-
 /* Computes a[d, d, lanes] <- I + gain a. */
 SIMD_CLONES
 static void laplace_glm_add_identity(int d, int lanes, double gain, double *a) {
@@ -166,7 +147,8 @@ void laplace_glm_product(LaplaceGlm *glm, const HistoryView *view, double v, dou
   laplace_glm_find_mode(glm, view, v, alpha_bar, mu, fallbacks);
   if (!glm->started) linalg_eigen_lanes(d, lanes, glm->precision, glm->basis, glm->eigenvalue);
   glm->started = true;
-  laplace_glm_rotate(glm, lanes, glm->precision);
+  matrix_lanes_product(d, lanes, glm->precision, glm->basis, glm->half);
+  matrix_lanes_product_transposed(d, lanes, glm->basis, glm->half, glm->rotated);
   /* v times the precision of s, in the basis Q */
   laplace_glm_add_identity(d, lanes, v / alpha_bar, glm->rotated);
   linalg_cholesky_lanes(d, lanes, glm->rotated, NULL);
@@ -182,9 +164,9 @@ void laplace_glm_product(LaplaceGlm *glm, const HistoryView *view, double v, dou
 static void laplace_dps_gather_evidence(LaplaceDps *self, const HistoryView *view) {
   LaplaceEvidence *evidence = &self->evidence;
   evidence->lanes = view->lanes;
-  history_evidence(view, evidence->precision, evidence->vector);
+  evidence_decompose_lanes(view, evidence->precision, evidence->vector, evidence->basis, evidence->eigenvalue,
+                           evidence->rotated);
   if (!history_is_quadratic(view->history)) laplace_glm_begin(&self->glm, view->lanes);
-  laplace_evidence_decompose(evidence);
 }
 
 /* Draws s from the product of N(mu, v I) and the evidence diffused by alpha_bar; s is not yet guarded. */
@@ -197,22 +179,17 @@ static void draw_product(LaplaceDps *self, const HistoryView *view, double v, do
     laplace_glm_product(&self->glm, view, v, alpha_bar, self->mu, self->z, self->s, fallbacks);
 }
 
-/* Runs line 2: draws s_T from the product of N(0, I) and the evidence diffused up to stage T. */
-static void draw_start(LaplaceDps *self, const Chain *chain, const HistoryView *view, Chunk *chunk,
-                       int64_t *fallbacks) {
-  const Schedule *schedule = &chain->schedule;
-  memset(self->mu, 0, (size_t)(chain->d * chunk->lanes) * sizeof *self->mu);
-  draw_product(self, view, 1, schedule->alpha_bar[schedule->stages], chunk, fallbacks);
-  chain_guard(chunk, chain->d, self->s, fallbacks);
-}
-
 /* Runs line 4: draws s_{t-1} from the product of N(mu_t(s_t), Sigma_t) and the evidence diffused up to stage
- * t - 1. */
+ * t - 1. Line 2 is stage T + 1, with N(0, I). */
 static void draw_stage(LaplaceDps *self, const Chain *chain, int t, const HistoryView *view, Chunk *chunk,
                        int64_t *fallbacks) {
   const Schedule *schedule = &chain->schedule;
-  double v = schedule_variance(schedule, t, self->last_stage);
-  chain_mean(chain, t, chunk->lanes, self->s, self->mu);
+  const bool start = t > schedule->stages;
+  if (start)
+    memset(self->mu, 0, (size_t)(chain->d * chunk->lanes) * sizeof *self->mu);
+  else
+    chain_mean(chain, t, chunk->lanes, self->s, self->mu);
+  const double v = start ? 1 : schedule_variance(schedule, t, self->last_stage);
   draw_product(self, view, v, schedule->alpha_bar[t - 1], chunk, fallbacks);
   chain_guard(chunk, chain->d, self->s, fallbacks);
 }
@@ -225,8 +202,8 @@ static void laplace_dps_sample(Sampler *sampler, const History *history, RngLane
   for (Chunk chunk = chunk_begin(rng); chunk.lanes > 0; chunk_next(&chunk, rng)) {
     const HistoryView view = {history, draws, chunk.first, chunk.lanes, chain->shift, chain->scale};
     laplace_dps_gather_evidence(self, &view);
-    draw_start(self, chain, &view, &chunk, fallbacks);
-    for (int t = chain->schedule.stages; t >= 1; t--) draw_stage(self, chain, t, &view, &chunk, fallbacks);
+    for (int t = chain->schedule.stages + 1; t >= 1; t--)
+      draw_stage(self, chain, t, &view, &chunk, fallbacks);
     chain_to_theta(chain, chunk.lanes, self->s);
     chunk_store(&chunk, chain->d, self->s, theta);
   }

@@ -10,8 +10,7 @@
  * decomposition serves all stages. Lane last. */
 typedef struct {
   int d, lanes;
-  double *precision; /* [d, d, n]: Lambda */
-  double *vector; /* [d, n]: b */
+  double *precision, *vector; /* [d, d, n], [d, n]: scratch of the decomposition */
   double *basis; /* [d, d, n]: Q */
   double *eigenvalue; /* [d, n]: l */
   double *rotated; /* [d, n]: c */
@@ -19,9 +18,6 @@ typedef struct {
 } LaplaceEvidence;
 
 Status laplace_evidence_create(Arena *memory, int d, LaplaceEvidence *out);
-
-/* Computes Q, l and c from Lambda and b. */
-void laplace_evidence_decompose(LaplaceEvidence *evidence);
 
 /* Draws s[d, n], with the standard normals z[d, n], from the product of the conditional prior N(mu, v I) and
  * the diffused evidence, of precision Lambda / alpha_bar and vector b / sqrt(alpha_bar): Equations 7 and 8.
@@ -43,8 +39,7 @@ typedef struct {
   double *prior_precision, *prior_vector; /* [d, d, n], [d, n] */
   double *mode; /* [d, n] */
   double *basis, *eigenvalue; /* [d, d, n], [d, n]: Q and l of the first stage's evidence */
-  double *rotated; /* [d, d, n] */
-  double *column; /* [2, d, n] */
+  double *half, *rotated; /* [d, d, n]: Lambda Q, Q' Lambda Q of this stage's evidence Lambda */
 } LaplaceGlm;
 
 Status laplace_glm_create(Arena *memory, int d, int lanes, LaplaceGlm *out);

@@ -17,10 +17,17 @@
  * stages that compute it again the psi in the weights cancel, so only these stages use the weights: they
  * resample systematically if the effective sample size is below P / 2.
  *
+ * With one particle nothing is weighted or chosen: that is the sampler `joint`. Unlike LaplaceDPS it is exact
+ * for a Gaussian prior with its exact chain, for any number of stages, and needs no repaired last stage.
+ * Without observations it is a reverse chain whose steps include the covariance C_t of the clean sample: they
+ * have beta_tilde_t I + w0^2 C_t where chain_sample has Sigma_t. So its law differs from that of
+ * chain_sample, and for a Gaussian prior it is the right one.
+ *
  * Random numbers: particle k of draw m uses the stream of draw m P + k, d normals for s_T and for each stage.
  * Choices within a draw use the substream RESAMPLING of draw m: one uniform per resampling, needed or not,
  * and one for the pick. */
 #include "core/chunk.h"
+#include "core/lanes.h"
 #include "core/particles.h"
 #include "sampler/cost.h"
 #include "sampler/diffusion/joint_chain.h"
@@ -30,7 +37,8 @@
 
 enum { PARTICLES_MOST = 100000, MOST_LANES = 4 * CHUNK_LANES };
 
-/* A chunk is G = max(1, MOST_LANES / P) draws, n <= G P lanes; lane g P + k is particle k of draw g. */
+/* A chunk is G = max(1, MOST_LANES / P) draws, or CHUNK_LANES with one particle, n <= G P lanes; lane g P + k
+ * is particle k of draw g. */
 typedef struct {
   int particles; /* P */
   JointChain chain;
@@ -62,24 +70,21 @@ static void twisted_resample(Twisted *self, int groups, const Chunk *particles, 
   if (any) joint_chain_copy_lanes(&self->chain, self->ancestor);
 }
 
-/* Computes log_weight[lanes] += sign gain. */
-static void twisted_add_log_weight(Twisted *self, int lanes, double sign, const double *gain) {
-  for (int n = 0; n < lanes; n++) self->log_weight[n] += sign * gain[n];
-}
-
 /* Steps from s_t to s_{t-1}, t = T + 1 .. 1. */
 static void twisted_stage(Twisted *self, int t, int groups, Chunk *particles, RngLanes *choices,
                           int64_t *fallbacks) {
   JointChain *chain = &self->chain;
-  if (joint_chain_condition(chain, t, fallbacks)) {
+  const size_t lanes = (size_t)particles->lanes;
+  const bool weighted = self->particles > 1;
+  if (joint_chain_condition(chain, t, fallbacks) && weighted) {
     joint_chain_marginal(chain);
-    twisted_add_log_weight(self, particles->lanes, 1, chain->log_marginal);
+    lanes_add(lanes, 1, chain->log_marginal, self->log_weight);
     twisted_resample(self, groups, particles, choices, fallbacks);
-    twisted_add_log_weight(self, particles->lanes, -1, chain->log_marginal);
+    lanes_add(lanes, -1, chain->log_marginal, self->log_weight);
   }
   rng_lanes_normal(&particles->rng, chain->d, self->z);
-  joint_chain_draw(chain, t, self->z, self->log_ratio, fallbacks);
-  twisted_add_log_weight(self, particles->lanes, 1, self->log_ratio);
+  joint_chain_draw(chain, t, self->z, weighted ? self->log_ratio : NULL, fallbacks);
+  if (weighted) lanes_add(lanes, 1, self->log_ratio, self->log_weight);
   chain_guard(particles, chain->d, chain->s, fallbacks);
 }
 
@@ -89,7 +94,7 @@ static void twisted_pick(Twisted *self, int groups, int first, int total, RngLan
                          double *ess) {
   const int count = self->particles, lanes = groups * count;
   joint_chain_log_likelihood(&self->chain, self->chain.s, self->log_ratio);
-  twisted_add_log_weight(self, lanes, 1, self->log_ratio);
+  lanes_add((size_t)lanes, 1, self->log_ratio, self->log_weight);
   rng_lanes_uniform(choices, 1, self->uniform);
   for (int g = 0; g < groups; g++) {
     int chosen;
@@ -103,6 +108,7 @@ static void twisted_pick(Twisted *self, int groups, int first, int total, RngLan
 }
 
 static int twisted_groups_per_chunk(int particles) {
+  if (particles == 1) return CHUNK_LANES;
   return particles < MOST_LANES ? MOST_LANES / particles : 1;
 }
 
@@ -124,24 +130,32 @@ static void twisted_sample_groups(Twisted *self, const History *history, RngLane
   joint_chain_begin(&self->chain, &view);
   for (int t = chain->schedule.stages + 1; t >= 1; t--)
     twisted_stage(self, t, groups, &particles, &choices, fallbacks);
-  twisted_pick(self, groups, first, total, &choices, theta, ess);
+  if (count > 1)
+    twisted_pick(self, groups, first, total, &choices, theta, ess);
+  else
+    chunk_store(&particles, chain->d, self->chain.s, theta);
 }
 
 static void twisted_sample(Sampler *sampler, const History *history, RngLanes rng, int draws, double *theta,
                            int64_t *fallbacks) {
   Twisted *self = sampler->state;
   const int total = history->runs * draws, most = twisted_groups_per_chunk(self->particles);
-  for (int run = 0; run < history->runs; run++) sampler->ess[run] = 0;
+  for (int run = 0; run < history->runs; run++) sampler->ess[run] = self->particles > 1 ? 0 : NAN;
   for (int first = 0; first < total; first += most)
     twisted_sample_groups(self, history, rng, first, total - first < most ? total - first : most, theta,
                           sampler->ess, fallbacks);
   chain_to_theta(sampler->setup.prior->chain, total, theta);
 }
 
+/* Returns P, which is 1 for `joint`. */
+static int64_t twisted_particles(const Config *options) {
+  return config_has(options, "particles") ? config_int(options, "particles") : 1;
+}
+
 static Status twisted_create(Sampler *sampler, const SamplerSetup *setup) {
   Arena *memory = sampler->memory;
-  const int64_t particles = config_int(setup->options, "particles");
-  TRY(particles_check_size("twisted", particles, (int64_t)setup->runs * setup->draws, "draws"));
+  const int64_t particles = twisted_particles(setup->options);
+  TRY(particles_check_size(sampler->ops->name, particles, (int64_t)setup->runs * setup->draws, "draws"));
   const int groups = twisted_groups_per_chunk((int)particles), lanes = groups * (int)particles;
   Twisted *self;
   ALLOCATE(memory, self, 1);
@@ -156,10 +170,26 @@ static Status twisted_create(Sampler *sampler, const SamplerSetup *setup) {
 }
 
 static double twisted_cost(const SamplerWork *work) {
-  const double particles = (double)config_int(work->options, "particles");
-  return 1.1 * work->drawn * work->draws * particles *
+  const double particles = (double)twisted_particles(work->options);
+  return (particles > 1 ? 1.1 : 1) * work->drawn * work->draws * particles *
          joint_chain_cost(work, particles * cost_drawn_lanes(work));
 }
+
+static const ConfigKey JOINT_KEYS[] = {{JOINT_COVARIANCE_KEY}, {.name = NULL}};
+
+const SamplerOps sampler_joint = {
+    .name = "joint",
+    .summary = "Joint moments: reverse stages of a diffusion prior, each conditioned on the evidence by the "
+               "Gaussian of its clean sample",
+    .reference = "Boys et al. (2023), Tweedie moment projected diffusions; sampled with the exact moments of "
+                 "the bridge",
+    .default_prior = "diffusion",
+    .needs = NEEDS_CHAIN,
+    .keys = JOINT_KEYS,
+    .create = twisted_create,
+    .sample = twisted_sample,
+    .cost = twisted_cost,
+};
 
 static const ConfigKey KEYS[] = {{JOINT_COVARIANCE_KEY},
                                  {INT("particles", 1, PARTICLES_MOST, "16", "particles per draw")},

@@ -3,6 +3,8 @@
 #include "core/particles.h"
 #include "core/special.h"
 
+#include <string.h>
+
 /* Cells are split at most DEEPEST times. If the support is thin, a cell in which no density was found is kept
  * for PATIENCE generations, with the bound of its parent. */
 enum { BATCH = ENVELOPE_BATCH, CELLS = ENVELOPE_CELLS, DEEPEST = 30, PATIENCE = 4 };

@@ -132,8 +132,6 @@ static void exact_sample(Sampler *self, const History *history, RngLanes rng, in
   }
 }
 
-static bool exact_has_moments(bool mixture, bool conjugate) { return mixture && conjugate; }
-
 static void exact_moments(Sampler *self, const History *history, double *mean, double *covariance,
                           int64_t *fallbacks) {
   sampler_mixts.moments(self, history, mean, covariance, fallbacks);
@@ -164,6 +162,6 @@ const SamplerOps sampler_exact = {
     .diagonal = &diagonal_exact,
     .sample = exact_sample,
     .moments = exact_moments,
-    .has_moments = exact_has_moments,
+    .moments_need = NEEDS_MIXTURE | NEEDS_CONJUGATE,
     .cost = exact_cost,
 };

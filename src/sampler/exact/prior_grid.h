@@ -9,7 +9,6 @@
 #include "model/prior/prior.h"
 
 #include <stdint.h>
-#include <string.h>
 
 enum { PRIOR_GRID_LEVELS = 9, PRIOR_GRID_SIDE = 1 << PRIOR_GRID_LEVELS, PRIOR_GRID_QUARTERS = 4 };
 
@@ -18,13 +17,8 @@ typedef struct {
   uint32_t column, row;
 } GridCell;
 
-/* Returns 2^-level, the side of a cell: the same as ldexp(1, -level), without the call. */
-static inline double prior_grid_side(int level) {
-  const uint64_t bits = (uint64_t)(1023 - level) << 52;
-  double side;
-  memcpy(&side, &bits, sizeof side);
-  return side;
-}
+/* Returns 2^-level, the side of a cell; faster than ldexp. */
+static inline double prior_grid_side(int level) { return 1.0 / (1u << level); }
 
 typedef struct {
   /* An upper bound on the log density: the largest value of all finest cells inside and next to it, and of

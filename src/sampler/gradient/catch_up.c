@@ -12,13 +12,3 @@ void catch_up_history(Sampler *sampler, CatchUp *catch_up, int most, CatchUpBegi
     update(sampler, history, history->rounds - left + 1, fallbacks);
   catch_up->rounds = history->rounds;
 }
-
-RngLanes catch_up_streams(const Sampler *sampler, int round, int draws, int first, int lanes) {
-  const SamplerSetup *setup = &sampler->setup;
-  return (RngLanes){.key = rng_key(setup->seed, RNG_OBSERVE),
-                    .run = setup->first_run,
-                    .draws = (uint32_t)draws,
-                    .round = (uint32_t)round,
-                    .first_lane = (uint32_t)first,
-                    .lanes = (uint32_t)lanes};
-}

@@ -22,7 +22,3 @@ typedef void (*CatchUpUpdate)(Sampler *sampler, const History *history, int roun
  * round, unless only one round is new. */
 void catch_up_history(Sampler *sampler, CatchUp *catch_up, int most, CatchUpBegin begin, CatchUpUpdate update,
                       const History *history, int64_t *fallbacks);
-
-/* Returns the streams for the updates of a round: `lanes` of them from lane `first` on, with `draws` lanes
- * per run. */
-RngLanes catch_up_streams(const Sampler *sampler, int round, int draws, int first, int lanes);

@@ -57,7 +57,7 @@ static void lmc_begin(Sampler *sampler, int runs) {
   const Lmc *self = sampler->state;
   const int d = sampler->d, draws = sampler->setup.draws, total = runs * draws;
   for (int first = 0; first < total; first += CHUNK_LANES) {
-    RngLanes rng = catch_up_streams(sampler, 0, draws, first, chunk_size(total, first, CHUNK_LANES));
+    RngLanes rng = sampler_update_streams(sampler, 0, draws, first, chunk_size(total, first, CHUNK_LANES));
     potential_start(&self->potential, &rng, lmc_chains_at(self, d, first));
   }
 }
@@ -245,7 +245,7 @@ static void lmc_update(Sampler *sampler, const History *history, int round, int6
   const int draws = sampler->setup.draws, total = history->runs * draws;
   for (int first = 0; first < total; first += CHUNK_LANES) {
     const HistoryView view = {history, draws, first, chunk_size(total, first, CHUNK_LANES), NULL, NULL};
-    RngLanes rng = catch_up_streams(sampler, round, draws, first, view.lanes);
+    RngLanes rng = sampler_update_streams(sampler, round, draws, first, view.lanes);
     double *theta = lmc_chains_at(self, sampler->d, first);
     potential_at(&self->potential, &view);
     step_size_begin(&self->step, &self->potential, lmc_curvature_reference(self, theta));

@@ -102,6 +102,79 @@ Status potential_create(Arena *memory, const SamplerSetup *setup, int capacity, 
   return potential_set_stiffest(out);
 }
 
+/* ---- the coordinates z */
+
+/* Computes matrix[d, d, n] <- A' matrix A, and vector[d, n] <- A' vector. */
+static void potential_pull_back(Potential *potential, int lanes, double *matrix, double *vector) {
+  matrix_lanes_congruence(potential->d, lanes, true, potential->root, matrix, potential->half);
+  potential_to_gradient(potential, lanes, vector);
+}
+
+/* Sets the start to the tempered prior, N(A^-1 m, I / prior_weight). */
+static void potential_whiten_set_start(Potential *potential) {
+  const int d = potential->d;
+  const double shrink = 1 / sqrt(potential->prior_weight);
+  linalg_multiply_shared(d, 1, false, potential->inverse_root, potential->start_mean, potential->white_mean);
+  memcpy(potential->start_mean, potential->white_mean, (size_t)d * sizeof(double));
+  for (int i = 0; i < d; i++) potential->start_deviation[i] = shrink;
+  for (int i = 0; i < d * d; i++) {
+    const bool diagonal = i % (d + 1) == 0;
+    potential->white_precision[i] = diagonal;
+    potential->start_root[i] = diagonal ? shrink : 0;
+    potential->start_inverse[i] = diagonal ? 1 / shrink : 0;
+  }
+}
+
+Status potential_whiten(Arena *memory, Potential *potential) {
+  const size_t d = (size_t)potential->d, vector = d * (size_t)potential->capacity;
+  const size_t chunk = d * CHUNK_LANES; /* of draws, which may have more lanes than updates take at once */
+  const Mixture *prior = potential->prior->mixture;
+  if (!potential->closed_prior || potential->network || mixture_is_white(prior)) return STATUS_OK;
+  ALLOCATE_ARRAYS(memory, d * d, potential->root, potential->inverse_root, potential->white_precision);
+  ALLOCATE(memory, potential->white_mean, d);
+  ALLOCATE(memory, potential->point, vector > chunk ? vector : chunk);
+  ALLOCATE(memory, potential->half, d * vector);
+  memcpy(potential->root, prior->cholesky, d * d * sizeof(double));
+  memcpy(potential->inverse_root, prior->cholesky, d * d * sizeof(double));
+  linalg_invert_triangle(potential->d, potential->inverse_root);
+  potential_whiten_set_start(potential);
+  potential->prior_precision = potential->white_precision;
+  potential->prior_information = potential->white_mean;
+  return STATUS_OK;
+}
+
+const double *potential_theta(Potential *potential, int lanes, const double *z) {
+  if (!potential->root) return z;
+  linalg_multiply_shared(potential->d, lanes, false, potential->root, z, potential->point);
+  return potential->point;
+}
+
+void potential_from_theta(const Potential *potential, int lanes, double *theta) {
+  if (!potential->root) return;
+  linalg_multiply_shared(potential->d, lanes, false, potential->inverse_root, theta, potential->point);
+  memcpy(theta, potential->point, (size_t)(potential->d * lanes) * sizeof *theta);
+}
+
+void potential_to_gradient(const Potential *potential, int lanes, double *gradient) {
+  if (!potential->root) return;
+  linalg_multiply_shared(potential->d, lanes, true, potential->root, gradient, potential->point);
+  memcpy(gradient, potential->point, (size_t)(potential->d * lanes) * sizeof *gradient);
+}
+
+/* Computes history_derivatives at z[d, n], for the lanes of the view in the coordinates z. */
+static void potential_rows(Potential *potential, const double *z, double *gradient, double *precision) {
+  const int lanes = potential->view.lanes;
+  history_derivatives(&potential->view, potential_theta(potential, lanes, z), NULL, gradient, precision);
+  if (potential->root) potential_pull_back(potential, lanes, precision, gradient);
+}
+
+void potential_covariance(Potential *potential, int lanes, double *covariance) {
+  if (!potential->root) return;
+  matrix_lanes_congruence(potential->d, lanes, false, potential->root, covariance, potential->half);
+}
+
+/* ---- at the lanes of a view */
+
 /* Computes out[rows, lanes] <- weight out + prior_weight prior[rows]; `prior` may be NULL. */
 SIMD_CLONES
 static void potential_weigh(int rows, int lanes, double weight, double prior_weight, const double *prior,
@@ -117,7 +190,9 @@ void potential_at(Potential *potential, const HistoryView *view) {
   ASSERT(lanes <= potential->capacity);
   potential->view = *view;
   if (potential->network) return;
-  potential_evidence(potential, potential->precision, potential->vector);
+  history_evidence(&potential->view, potential->precision, potential->vector);
+  if (potential->root && potential->conjugate)
+    potential_pull_back(potential, lanes, potential->precision, potential->vector);
   potential_weigh(d * d, lanes, potential->likelihood_weight, potential->prior_weight,
                   potential->prior_precision, potential->precision);
   potential_weigh(d, lanes, potential->likelihood_weight, potential->prior_weight,
@@ -276,21 +351,12 @@ double potential_cost(const SamplerWork *work, double lanes, bool hessian) {
 
 /* ---- the value of U, for methods that weigh points by their density */
 
-/* Computes value[n] = x' (y / 2 - b). */
-SIMD_CLONES
-static void potential_quadratic_value(int d, int lanes, const double *restrict x, const double *restrict y,
-                                      const double *restrict b, double *restrict value) {
-  for (int n = 0; n < lanes; n++) value[n] = 0;
-  for (int i = 0; i < d; i++)
-    for (int n = 0; n < lanes; n++)
-      value[n] += x[i * lanes + n] * (0.5 * y[i * lanes + n] - b[i * lanes + n]);
-}
-
 void potential_value(Potential *potential, const double *theta, const double *log_prior, double *value) {
   const int d = potential->d, lanes = potential->view.lanes;
   double *log_likelihood = potential->column;
-  linalg_multiply_lanes(d, lanes, potential->precision, theta, potential->image);
-  potential_quadratic_value(d, lanes, theta, potential->image, potential->vector, value);
+  memset(value, 0, (size_t)lanes * sizeof *value);
+  linalg_add_quadratic_lanes(d, lanes, -1, potential->precision, potential->vector, theta, potential->image,
+                             value);
   if (!potential->closed_prior)
     for (int n = 0; n < lanes; n++) value[n] -= potential->prior_weight * log_prior[n];
   if (history_is_quadratic(potential->view.history)) return;

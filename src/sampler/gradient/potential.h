@@ -79,7 +79,7 @@ double potential_cost(const SamplerWork *work, double lanes, bool hessian);
 /* Creates a potential for up to `capacity` lanes at once. */
 Status potential_create(Arena *memory, const SamplerSetup *setup, int capacity, Potential *out);
 
-/* Makes the potential a function of z (potential_whiten.c), before the first potential_at. Does nothing with
+/* Makes the potential a function of z, before the first potential_at. Does nothing with
  * a network, or if the prior is not Gaussian or is N(m, I) already. */
 Status potential_whiten(Arena *memory, Potential *potential);
 /* Returns theta[d, n] for z[d, n]: z itself, or scratch of the potential. */
@@ -89,10 +89,6 @@ const double *potential_theta(Potential *potential, int lanes, const double *z);
 void potential_from_theta(const Potential *potential, int lanes, double *theta);
 void potential_to_gradient(const Potential *potential, int lanes, double *gradient);
 void potential_covariance(Potential *potential, int lanes, double *covariance);
-/* Computes history_evidence, and history_derivatives at z[d, n], for the lanes of the view in the coordinates
- * z. */
-void potential_evidence(Potential *potential, double *precision, double *vector);
-void potential_rows(Potential *potential, const double *z, double *gradient, double *precision);
 
 /* Moves U to the lanes of this view, which is in theta: without shift or scale. */
 void potential_at(Potential *potential, const HistoryView *view);

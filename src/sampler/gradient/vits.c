@@ -29,7 +29,6 @@
 #include "sampler/methods.h"
 
 #include <limits.h>
-#include <string.h>
 
 /* Up to this dimension CHUNK_LANES lanes are updated at once, above it no more than a tile of a history has,
  * so that a chunk stays in cache; either is rounded down to whole runs. Networks take one lane at a time,
@@ -68,7 +67,7 @@ static void vits_begin(Sampler *sampler, int runs) {
     const VitsGaussian q = vits_chunk_gaussians(self, sampler->d, first);
     vits_mixture_start(&self->mixture, &self->potential, lanes, q, self->weight + first);
     if (!self->potential.network) continue;
-    RngLanes rng = catch_up_streams(sampler, 0, 1, first, lanes);
+    RngLanes rng = sampler_update_streams(sampler, 0, 1, first, lanes);
     potential_start(&self->potential, &rng, q.mean);
   }
 }
@@ -80,7 +79,7 @@ static void vits_update(Sampler *sampler, const History *history, int round, int
   for (int first = 0; first < total; first += self->width) {
     const int lanes = chunk_size(total, first, self->width);
     const VitsGaussian q = vits_chunk_gaussians(self, sampler->d, first);
-    RngLanes rng = catch_up_streams(sampler, round, components, first, lanes);
+    RngLanes rng = sampler_update_streams(sampler, round, components, first, lanes);
     potential_at(&self->potential, &(HistoryView){history, components, first, lanes, NULL, NULL});
     vits_step_round(&self->work, &self->potential, q, &rng, fallbacks);
     vits_mixture_weigh(&self->mixture, &self->potential, q, &rng, self->weight + first, fallbacks);
@@ -122,14 +121,6 @@ static void vits_carry(const Sampler *from, int from_run, Sampler *to, int to_ru
   target->catch_up = (CatchUp){to->setup.runs, source->catch_up.rounds};
 }
 
-/* Returns the component of a run that the uniform number falls on. */
-static int vits_pick(const Vits *self, int run, double uniform) {
-  const double *weight = self->weight + run * self->components;
-  int j = 0;
-  for (double left = uniform - weight[0]; left >= 0 && j < self->components - 1; left -= weight[j]) j++;
-  return j;
-}
-
 static void vits_sample(Sampler *sampler, const History *history, RngLanes rng, int draws, double *theta,
                         int64_t *fallbacks) {
   Vits *self = sampler->state;
@@ -140,9 +131,9 @@ static void vits_sample(Sampler *sampler, const History *history, RngLanes rng, 
   for (Chunk chunk = chunk_begin_narrow(rng, most); chunk.lanes > 0; chunk_next(&chunk, rng)) {
     if (components > 1) rng_lanes_uniform(&chunk.rng, 1, self->uniform);
     for (int n = 0; n < chunk.lanes && !in_place; n++) {
-      const int run = (chunk.first + n) / draws;
-      vits_gather(self, d, history->runs * components,
-                  run * components + vits_pick(self, run, self->uniform[n]), chunk.lanes, n);
+      const int first = (chunk.first + n) / draws * components,
+                picked = first + lanes_pick(components, 1, self->weight + first, self->uniform[n]);
+      vits_gather(self, d, history->runs * components, picked, chunk.lanes, n);
     }
     rng_lanes_normal(&chunk.rng, d, self->normal);
     vits_place(d, chunk.lanes, in_place ? vits_chunk_gaussians(self, d, chunk.first) : self->drawn,

@@ -28,7 +28,7 @@ static Status vits_mixture_fit_prior(Arena *memory, const SamplerSetup *setup, i
   ALLOCATE(&scratch, theta, (size_t)prior->d * PRIOR_DRAWS);
   prior->ops->sample(prior, &rng, theta);
   return mixture_fit(memory, prior->d, PRIOR_DRAWS, theta, components, FIT_STARTS,
-                     rng_subkey(key, RNG_MIXTURE_START), 0, out, NULL);
+                     rng_subkey(key, RNG_MIXTURE_START), 0, out);
 }
 
 /* Computes the weights of the tempered f_j^w, whose masses are weight_j^w |S_j|^((1 - w) / 2) up to a

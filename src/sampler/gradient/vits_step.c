@@ -140,13 +140,6 @@ static void vits_step_scale_directions(int rows, int lanes, const double *restri
     for (int n = 0; n < lanes; n++) x[i * lanes + n] *= weight[n];
 }
 
-/* Computes x[count, n] += y[n]. */
-SIMD_CLONES
-static void vits_step_shift_points(int count, int n, const double *restrict y, double *restrict x) {
-  for (int m = 0; m < count; m++)
-    for (int k = 0; k < n; k++) x[m * n + k] += y[k];
-}
-
 /* Replaces the gradient of one sample by its r_m, and adds its part of g to sum. */
 SIMD_CLONES
 static void vits_step_subtract_controls(int n, const double *restrict linear, const double *restrict at_mean,
@@ -181,7 +174,7 @@ static void vits_step_add_directions(VitsStep *work, Potential *potential, VitsG
   const int d = work->d, lanes = potential->view.lanes, vector = d * lanes;
   double *eps = work->directions, *point = work->hessian, *gradient = work->copy;
   matrix_lanes_multiply_vectors(count, d, lanes, eps, false, q.root, point);
-  vits_step_shift_points(count, vector, q.mean, point);
+  for (int m = 0; m < count; m++) lanes_add((size_t)vector, 1, q.mean, point + m * vector);
   potential_gradients(potential, count, point, gradient);
   double *linear = point;
   matrix_lanes_multiply_vectors(count, d, lanes, eps, true, q.inverse, linear);

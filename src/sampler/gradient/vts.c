@@ -12,6 +12,7 @@
  * the prior; before the first observation q is fitted to the prior. The streams of the start are
  * (RNG_OBSERVE, run, round 0, component). A draw uses 1 uniform and d normals of its stream. */
 #include "core/chunk.h"
+#include "core/lanes.h"
 #include "io/config/config_rows.h"
 #include "sampler/cost.h"
 #include "sampler/gradient/catch_up.h"
@@ -19,7 +20,6 @@
 #include "sampler/methods.h"
 
 #include <math.h>
-#include <string.h>
 
 typedef struct {
   Potential potential;
@@ -49,7 +49,7 @@ static void vts_begin(Sampler *sampler, int runs) {
   for (int run = 0; run < runs; run++) {
     const VtsMixture q = vts_group_of_run(self, run);
     const int n = run % VECTOR_LANES;
-    RngLanes rng = catch_up_streams(sampler, 0, components, run * components, components);
+    RngLanes rng = sampler_update_streams(sampler, 0, components, run * components, components);
     if (components > 1) potential->prior->ops->sample(potential->prior, &rng, self->start);
     for (int m = 0; m < components; m++) {
       q.weight[m][n] = 1.0 / components;
@@ -97,13 +97,6 @@ static void vts_carry(const Sampler *from, int from_run, Sampler *to, int to_run
   target->fitted = source->fitted;
 }
 
-/* Returns the component of lane n that the uniform number falls on. */
-static int vts_pick(const VtsMixture *q, int components, int n, double uniform) {
-  int m = 0;
-  for (double left = uniform - q->weight[0][n]; left >= 0 && m < components - 1; left -= q->weight[m][n]) m++;
-  return m;
-}
-
 static void vts_sample(Sampler *sampler, const History *history, RngLanes rng, int draws, double *theta,
                        int64_t *fallbacks) {
   Vts *self = sampler->state;
@@ -115,7 +108,8 @@ static void vts_sample(Sampler *sampler, const History *history, RngLanes rng, i
     for (int n = 0; n < chunk.lanes; n++) {
       const int run = (chunk.first + n) / draws, lane = run % VECTOR_LANES;
       const VtsMixture q = vts_group_of_run(self, run);
-      const int m = vts_pick(&q, self->components, lane, self->uniform[n]);
+      const int m =
+          lanes_pick(self->components, VECTOR_LANES, (const double *)q.weight + lane, self->uniform[n]);
       for (int i = 0; i < d; i++) {
         double *z = &self->normal[i * chunk.lanes + n];
         *z = q.mean[m * d + i][lane] + sqrt(q.variance[m * d + i][lane]) * *z;

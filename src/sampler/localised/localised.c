@@ -68,11 +68,11 @@ static void linearised_find_gaussian(Linearised *self, Localisation *walk, int l
   memcpy(self->scratch, self->vector, (size_t)entries * sizeof *self->vector);
   localisation_moments(walk, 0, lanes, self->basis, self->eigenvalue, self->scratch, self->lane_fallbacks);
   for (int i = 0; i < entries; i++) self->eigenvalue[i] = 1 / fmax(walk->variance[i], LEAST_VARIANCE);
-  denoiser_spectral(d, lanes, walk->axes, self->eigenvalue, self->prior_precision);
+  linalg_spectral_lanes(d, lanes, walk->axes, self->eigenvalue, self->prior_precision);
   for (int i = 0; i < d * entries; i++) self->prior_precision[i] -= self->precision[i];
   linalg_eigen_lanes(d, lanes, self->prior_precision, self->basis, self->eigenvalue);
   for (int i = 0; i < entries; i++) self->eigenvalue[i] = fmax(self->eigenvalue[i], LEAST_PRECISION);
-  denoiser_spectral(d, lanes, self->basis, self->eigenvalue, self->prior_precision);
+  linalg_spectral_lanes(d, lanes, self->basis, self->eigenvalue, self->prior_precision);
   for (int i = 0; i < d * entries; i++) self->scratch[i] = self->prior_precision[i] + self->precision[i];
   linalg_multiply_lanes(d, lanes, self->scratch, walk->mean, self->prior_vector);
   for (int i = 0; i < entries; i++) self->prior_vector[i] -= self->vector[i];
@@ -113,17 +113,6 @@ static void linearised_find(Linearised *self, Localisation *walk, const HistoryV
   history_repeat_runs(view, first, runs, d, self->vector, self->scratch);
 }
 
-/* Computes out[n]: the log likelihood at draw[d, n], up to a constant of the run, minus the evidence b' x -
- * x' Lambda x / 2. */
-static void linearised_log_ratio(Linearised *self, const HistoryView *view, const double *draw, double *out) {
-  const int d = view->history->d, lanes = view->lanes;
-  history_log_likelihood(view, draw, out, NULL);
-  linalg_multiply_lanes(d, lanes, self->precision, draw, self->scratch);
-  for (int i = 0; i < d; i++)
-    for (int n = 0; n < lanes; n++)
-      out[n] -= draw[i * lanes + n] * (self->vector[i * lanes + n] - 0.5 * self->scratch[i * lanes + n]);
-}
-
 /* ---- the sampler */
 
 /* n <= CHUNK_LANES lanes, lane last. */
@@ -144,24 +133,21 @@ typedef struct {
 
 /* Computes basis, eigenvalue and vector of the evidence. */
 static void localised_find_evidence(Localised *self, const HistoryView *view) {
-  const int d = view->history->d, lanes = view->lanes;
-  if (view->history->rounds == 0) {
-    localisation_no_evidence(d, lanes, self->basis, self->eigenvalue, self->vector);
-    return;
-  }
-  EvidenceBasis basis = {.u = self->basis};
-  evidence_decompose(view, NULL, self->matrix, self->column, &basis, self->eigenvalue, self->rotated);
-  if (basis.shared) history_repeat_runs(view, view->first / view->draws, 1, d * d, basis.u, self->matrix);
-  linalg_multiply_lanes(d, lanes, self->basis, self->rotated, self->vector);
+  evidence_decompose_lanes(view, self->matrix, self->column, self->basis, self->eigenvalue, self->rotated);
+  linalg_multiply_lanes(view->history->d, view->lanes, self->basis, self->rotated, self->vector);
 }
 
-/* Draws a candidate for each lane under the evidence in place of the rewards, and computes its log_weight. */
+/* Draws a candidate for each lane under the evidence in place of the rewards, and computes its log_weight:
+ * the log likelihood, up to a constant of the run, minus the evidence b' x - x' Lambda x / 2. */
 static void draw_candidate(Localised *self, const HistoryView *view, RngLanes *rng) {
   const Linearised *at = &self->linearised;
-  memcpy(self->vector, at->vector, (size_t)(view->history->d * view->lanes) * sizeof *self->vector);
-  localisation_draw(&self->walk, view->lanes, at->basis, at->eigenvalue, self->vector, rng, self->candidate,
+  const int d = view->history->d, lanes = view->lanes;
+  memcpy(self->vector, at->vector, (size_t)(d * lanes) * sizeof *self->vector);
+  localisation_draw(&self->walk, lanes, at->basis, at->eigenvalue, self->vector, rng, self->candidate,
                     self->lane_fallbacks);
-  linearised_log_ratio(&self->linearised, view, self->candidate, self->log_weight);
+  history_log_likelihood(view, self->candidate, self->log_weight, NULL);
+  linalg_add_quadratic_lanes(d, lanes, -1, at->precision, at->vector, self->candidate, at->scratch,
+                             self->log_weight);
 }
 
 /* Makes weighted draws, and adds the mean effective sample size over the draws of each run to ess[run]. */

@@ -1,6 +1,7 @@
 #include "sampler/mixture/mixture_approximation.h"
 
 #include "core/lanes.h"
+#include "core/linalg.h"
 #include "model/history/history_filtered.h"
 #include "model/history/likelihoods.h"
 
@@ -17,7 +18,7 @@ Status mixture_approximation_create(Arena *memory, const Mixture *prior, int run
   TRY(irls_create(memory, prior->d, CHUNK_LANES, laplace ? MODE_TOLERANCE : START_TOLERANCE, &out->irls));
   if (!laplace) TRY(ep_create(memory, prior->d, CHUNK_LANES, EP_TOLERANCE, &out->ep));
   ALLOCATE(memory, out->prior_precision, d * d * n);
-  ALLOCATE_ARRAYS(memory, d * n, out->prior_vector, out->mode);
+  ALLOCATE_ARRAYS(memory, d * n, out->prior_vector, out->mode, out->image);
   ALLOCATE_ARRAYS(memory, n, out->log_scale, out->value);
   ALLOCATE(memory, out->last_precision, d * d * cells);
   ALLOCATE(memory, out->last_vector, d * cells);
@@ -67,20 +68,6 @@ static void mixture_posterior_set_prior(MixtureApproximation *self, int c, const
     history_forgotten(view, c, self->prior_precision, self->prior_vector, self->log_scale);
 }
 
-/* Computes value[lanes] = l(m) - b' m + m' Lambda m / 2 at the mode m. */
-static void mixture_offset_at_mode(MixtureApproximation *self, const HistoryView *view,
-                                   const double *precision, const double *vector) {
-  const int d = view->history->d, lanes = view->lanes;
-  history_log_likelihood(view, self->mode, self->value, NULL);
-  for (int i = 0; i < d; i++)
-    for (int n = 0; n < lanes; n++) {
-      double pull = -vector[i * lanes + n];
-      for (int j = 0; j < d; j++)
-        pull += 0.5 * precision[(i * d + j) * lanes + n] * self->mode[j * lanes + n];
-      self->value[n] += self->mode[i * lanes + n] * pull;
-    }
-}
-
 /* Starts expectation propagation at the mode or, if each run can have at most one new click since the
  * previous round, where that round ended. */
 void mixture_approximation_find(MixtureApproximation *self, int c, const HistoryView *view, bool warm,
@@ -98,11 +85,14 @@ void mixture_approximation_find(MixtureApproximation *self, int c, const History
   if (self->laplace || !warm || !bounded)
     irls_solve(&self->irls, &there, self->prior_precision, self->prior_vector, precision, vector, self->mode,
                fallbacks);
-  if (self->laplace)
-    mixture_offset_at_mode(self, &there, precision, vector);
-  else
+  if (!self->laplace) {
     ep_solve(&self->ep, &there, self->prior_precision, self->prior_vector, precision, vector, self->value,
              fallbacks);
+    return;
+  }
+  history_log_likelihood(&there, self->mode, self->value, NULL);
+  linalg_add_quadratic_lanes(self->prior->d, view->lanes, -1, precision, vector, self->mode, self->image,
+                             self->value);
 }
 
 void mixture_approximation_weigh(const MixtureApproximation *self, int lanes, double constant,
@@ -120,8 +110,5 @@ void mixture_approximation_keep(MixtureApproximation *self, int c, const History
   const int d = self->prior->d, lanes = view->lanes;
   lanes_copy(d * d, lanes, precision, lanes, mixture_posterior_last_precision(self, c, view), self->runs);
   lanes_copy(d, lanes, vector, lanes, mixture_posterior_last_vector(self, c, view), self->runs);
-}
-
-void mixture_approximation_kept(MixtureApproximation *self, const History *history) {
-  self->last_rounds = mixture_approximation_rows(history).rounds;
+  self->last_rounds = mixture_approximation_rows(view->history).rounds;
 }

@@ -22,7 +22,8 @@ typedef struct {
   Ep ep;
   double *prior_precision, *prior_vector; /* [d, d, n], [d, n]: P_c and h_c, with what is forgotten */
   double *log_scale; /* [n]: log s_c of what is forgotten */
-  double *mode, *value; /* [d, n], [n]: the offset (Laplace) or the log evidence (expectation propagation) */
+  double *mode, *image; /* [d, n]: m, Lambda m */
+  double *value; /* [n]: the offset (Laplace) or the log evidence (expectation propagation) */
   double *last_precision, *last_vector; /* [C, d, d, B], [C, d, B]: evidence in the last round with a draw */
   int last_rounds; /* the number of rows at that time */
 } MixtureApproximation;
@@ -42,8 +43,7 @@ void mixture_approximation_find(MixtureApproximation *self, int c, const History
  * of the approximation, and computes offset[lanes]. */
 void mixture_approximation_weigh(const MixtureApproximation *self, int lanes, double constant,
                                  double *log_weight, double *offset);
-/* Keeps the evidence of component c for the runs of `view` as a start for the next round; when all components
- * are kept, mixture_approximation_kept stores the number of rows. */
+/* Keeps the evidence of component c for the runs of `view`, and the number of rows, as a start for the next
+ * round. */
 void mixture_approximation_keep(MixtureApproximation *self, int c, const HistoryView *view,
                                 const double *precision, const double *vector);
-void mixture_approximation_kept(MixtureApproximation *self, const History *history);

@@ -23,7 +23,8 @@ typedef struct {
   int first, end;
   int runs; /* B: the stride between rows of the next two */
   double *mean, *covariance; /* [d, n], [d, d, n], of the components so far */
-  double *inverse, *total, *share; /* [d, d, n], [n], [n], of the component that is merged */
+  double *inverse; /* [d, d, n], of the component that is merged */
+  double *total, *share; /* [n]: sum of the weights so far, relative to exp(largest); the component's share */
 } MixtureMoments;
 
 /* C components. Runs are processed CHUNK_LANES at a time, and so are their draws: n <= CHUNK_LANES lanes,
@@ -179,12 +180,14 @@ static void mixture_posterior_add_moments(MixturePosterior *state, int c, int la
                                           MixtureMoments *moments) {
   const int d = state->prior->d;
   const double shrink = state->shrink[c] * state->shrink[c];
+  double old_share[CHUNK_LANES];
   linalg_backward_lanes(d, lanes, state->factor, state->whitened);
   linalg_inverse_lanes(d, lanes, state->factor, moments->inverse);
   if (state->beyond) precise_component_moments(state->precise, c, state->whitened, moments->inverse);
   for (int i = 0; i < d * d * lanes && shrink != 1; i++) moments->inverse[i] *= shrink;
-  moments_share(lanes, c == moments->first, state->weight + c * lanes, state->largest, moments->total,
-                moments->share);
+  lanes_join(c == moments->first, lanes, state->weight + c * lanes, state->largest, moments->total, old_share,
+             moments->share);
+  for (int n = 0; n < lanes; n++) moments->share[n] /= moments->total[n];
   moments_merge(d, lanes, moments->share, state->whitened, moments->inverse, lanes, moments->mean,
                 moments->covariance, moments->runs);
 }
@@ -214,6 +217,16 @@ static void mixture_posterior_condition(MixturePosterior *state, int c, const Hi
     state->whitened[k] = own->prior_vector[k] + mixture_posterior_vector(state, c)[k];
 }
 
+/* Adds the number of jitters of the lanes to their fallbacks, except for runs in square-root form. */
+static void mixture_posterior_count_jitters(const MixturePosterior *state, const HistoryView *runs,
+                                            const HistoryView *view, int64_t *fallbacks) {
+  for (int n = 0; n < view->lanes; n++) {
+    const int run = (view->first + n) / view->draws;
+    if (!(state->beyond && precise_takes(state->precise, run - runs->first)))
+      fallbacks[run] += state->jitters[n];
+  }
+}
+
 /* Computes state->weight, the log weight of every component for the runs of `view`, with `rewards` as in
  * precise.h; and, unless `moments` is NULL, the moments of the components that it selects. */
 static void weigh_components(MixturePosterior *state, const HistoryView *view, bool warm, bool rewards,
@@ -235,8 +248,7 @@ static void weigh_components(MixturePosterior *state, const HistoryView *view, b
     if (moments && c >= moments->first && c < moments->end)
       mixture_posterior_add_moments(state, c, lanes, moments);
   }
-  for (int n = 0; n < lanes; n++)
-    if (!(state->beyond && precise_takes(state->precise, n))) fallbacks[view->first + n] += state->jitters[n];
+  mixture_posterior_count_jitters(state, view, view, fallbacks);
 }
 
 /* Prepares what the draws of the runs of `view` need: evidence, and sums of weights. */
@@ -345,16 +357,6 @@ static void draw_precisely(MixturePosterior *state, const HistoryView *runs, con
   }
 }
 
-/* Adds the number of jitters of the lanes to their fallbacks, except for runs in square-root form. */
-static void mixture_posterior_count_jitters(const MixturePosterior *state, const HistoryView *runs,
-                                            const HistoryView *view, int64_t *fallbacks) {
-  for (int n = 0; n < view->lanes; n++) {
-    const int run = (view->first + n) / view->draws;
-    if (!(state->beyond && precise_takes(state->precise, run - runs->first)))
-      fallbacks[run] += state->jitters[n];
-  }
-}
-
 /* Scales z[d, lanes] by sqrt(1 + 1 / (4 d)), and computes log_excess[lanes], the log ratio of the density of
  * N(0, I) to that of the scaled z, up to a constant. With wide priors the posterior of clicks has a longer
  * tail on one side than its approximation, and this way more candidates reach it: in the plane, with a prior
@@ -400,20 +402,6 @@ static void draw_candidate(MixturePosterior *state, const HistoryView *runs, con
   if (state->beyond) draw_precisely(state, runs, view, z);
 }
 
-/* Turns log_ratio[lanes], the log likelihood at the draws, into its log ratio to the approximation. */
-SIMD_CLONES
-static void subtract_approximation(int d, int lanes, const double *restrict precision,
-                                   const double *restrict vector, const double *restrict offset,
-                                   const double *restrict draw, double *restrict log_ratio) {
-  for (int n = 0; n < lanes; n++) log_ratio[n] -= offset[n];
-  for (int i = 0; i < d; i++)
-    for (int n = 0; n < lanes; n++) {
-      double pull = -vector[i * lanes + n];
-      for (int j = 0; j < d; j++) pull += 0.5 * precision[(i * d + j) * lanes + n] * draw[j * lanes + n];
-      log_ratio[n] += draw[i * lanes + n] * pull;
-    }
-}
-
 /* Sets state->draw to one of the candidates of each lane, and state->component to its component. */
 static void draw_weighted(MixturePosterior *state, const HistoryView *runs, const HistoryView *view,
                           RngLanes *rng, int64_t *fallbacks) {
@@ -425,8 +413,9 @@ static void draw_weighted(MixturePosterior *state, const HistoryView *runs, cons
   for (int j = 0; j < state->options.candidates; j++) {
     draw_candidate(state, runs, view, rng, true, j == 0, fallbacks);
     history_log_likelihood(&there, state->draw, state->log_ratio, NULL);
-    subtract_approximation(d, lanes, state->own_precision, state->own_vector, state->own_offset, state->draw,
-                           state->log_ratio);
+    linalg_add_quadratic_lanes(d, lanes, -1, state->own_precision, state->own_vector, state->draw,
+                               state->inverse, state->log_ratio);
+    lanes_add((size_t)lanes, -1, state->own_offset, state->log_ratio);
     lanes_add((size_t)lanes, 1, state->log_excess, state->log_ratio);
     rng_lanes_uniform(rng, 1, state->uniform);
     for (int n = 0; n < lanes; n++) state->draw[d * lanes + n] = state->component[n];
@@ -475,7 +464,6 @@ void mixture_posterior_sample(MixturePosterior *state, const History *history, R
     if (follows) keep_approximations(state, &runs);
     mixture_posterior_draw_runs(state, &runs, rng, (int)rng.lanes, theta, component, fallbacks);
   }
-  if (follows) mixture_approximation_kept(&state->approximation, history);
 }
 
 void mixture_posterior_moments(MixturePosterior *state, const History *history, int first, int end,
@@ -487,7 +475,7 @@ void mixture_posterior_moments(MixturePosterior *state, const History *history, 
                             .inverse = state->inverse,
                             .total = state->uniform,
                             .share = state->draw};
-  const bool warm = !state->exact && mixture_posterior_is_warm(state, history);
+  const bool warm = mixture_posterior_is_warm(state, history);
   for (int lane = 0; lane < history->runs; lane += CHUNK_LANES) {
     const HistoryView view = {history, 1, lane, chunk_size(history->runs, lane, CHUNK_LANES), NULL, NULL};
     moments.mean = mean + lane;
@@ -495,5 +483,4 @@ void mixture_posterior_moments(MixturePosterior *state, const History *history, 
     weigh_components(state, &view, warm, false, &moments, fallbacks);
     if (!state->exact) keep_approximations(state, &view);
   }
-  if (!state->exact) mixture_approximation_kept(&state->approximation, history);
 }

@@ -1,18 +1,9 @@
 #include "sampler/mixture/moments.h"
 
-#include "core/lanes.h"
-#include "core/status.h"
+#include "core/special.h"
 
+#include <stddef.h>
 #include <string.h>
-
-SIMD_CLONES
-void moments_share(int lanes, bool first, const double *restrict log_weight, double *restrict largest,
-                   double *restrict total, double *restrict share) {
-  double old_share[CHUNK_LANES];
-  ASSERT(lanes <= CHUNK_LANES);
-  lanes_join(first, lanes, log_weight, largest, total, old_share, share);
-  for (int n = 0; n < lanes; n++) share[n] /= total[n];
-}
 
 /* Computes covariance <- (1 - s) covariance + s own + s (1 - s) e e', e = own mean - mean; mean <- mean + s
  * e. */

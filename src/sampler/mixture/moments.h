@@ -2,13 +2,6 @@
  * are never subtracted from each other, however narrow the components are. */
 #pragma once
 
-#include <stdbool.h>
-
-/* Computes share[lanes], the share of the next component in all weights so far, including its own, from its
- * log_weight. Updates total[lanes], the sum of the weights in units of exp(largest[lanes]). `first`: there is
- * no earlier component. */
-void moments_share(int lanes, bool first, const double *log_weight, double *largest, double *total,
-                   double *share);
 /* Merges a component with weight share[lanes], whose own mean and covariance have rows `own_stride` apart,
  * into mean[d, lanes] and covariance[d, d, lanes], rows `stride` apart, of weight 1 - share. With share 1 the
  * old values do not matter. */

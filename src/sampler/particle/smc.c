@@ -11,6 +11,7 @@
  * degenerates if the likelihood is narrow: smc_tempered.c avoids both. If all weights vanish every particle
  * is kept, which counts as a fallback; so does a cloud that is down to a single particle. */
 #include "core/arena.h"
+#include "core/lanes.h"
 #include "core/particles.h"
 #include "core/simd.h"
 #include "io/config/config_rows.h"
@@ -37,21 +38,15 @@ static double *smc_cloud_of_run(const Sampler *sampler, int b) {
   return self->cloud + (size_t)b * (size_t)sampler->d * (size_t)self->particles;
 }
 
-/* Returns the streams of the particles of run b in a round. */
-static RngLanes smc_particle_streams(const Sampler *sampler, int b, int round) {
-  const Smc *self = sampler->state;
-  return particles_streams(self->key, sampler->setup.first_run + (uint32_t)b, (uint32_t)round,
-                           self->particles);
-}
-
 static void smc_start_from_prior(Sampler *sampler) {
   Smc *self = sampler->state;
+  const int particles = self->particles;
   const Prior *prior = sampler->setup.prior;
   const size_t runs = (size_t)sampler->setup.runs, d = (size_t)sampler->d;
   for (int b = 0; b < sampler->setup.runs; b++) {
-    RngLanes rng = smc_particle_streams(sampler, b, 0);
+    RngLanes rng = sampler_update_streams(sampler, 0, particles, b * particles, particles);
     prior->ops->sample(prior, &rng, smc_cloud_of_run(sampler, b));
-    sampler->ess[b] = self->particles;
+    sampler->ess[b] = particles;
   }
   memset(self->precision, 0, runs * d * d * sizeof *self->precision);
   memset(self->vector, 0, runs * d * sizeof *self->vector);
@@ -68,9 +63,10 @@ static void smc_add_noise(size_t count, double sd, const double *restrict cloud,
 /* Computes moved[d, P] = cloud + sd normals. */
 static void smc_perturb_cloud(Sampler *sampler, int b, int round, double sd) {
   Smc *self = sampler->state;
-  RngLanes rng = smc_particle_streams(sampler, b, round);
+  const int particles = self->particles;
+  RngLanes rng = sampler_update_streams(sampler, round, particles, b * particles, particles);
   rng_lanes_normal(&rng, sampler->d, self->moved);
-  smc_add_noise((size_t)sampler->d * (size_t)self->particles, sd, smc_cloud_of_run(sampler, b), self->moved);
+  smc_add_noise((size_t)sampler->d * (size_t)particles, sd, smc_cloud_of_run(sampler, b), self->moved);
 }
 
 /* Computes weight[P] <- the log likelihood of what run b has not yet absorbed, from the change in its
@@ -116,7 +112,7 @@ static void smc_absorb_run(Sampler *sampler, const History *history, int b, int6
   if (!left || sampler->ess[b] < 1 + 1e-6) fallbacks[b]++;
   rng_uniform(&rng, 1, &offset);
   particles_resample(particles, self->weight, offset, particles, self->chosen);
-  particles_gather(sampler->d, particles, self->moved, particles, self->chosen, smc_cloud_of_run(sampler, b));
+  lanes_gather(sampler->d, particles, particles, self->chosen, self->moved, smc_cloud_of_run(sampler, b));
 }
 
 /* Absorbs whatever the clouds have not seen of the history. A history that is shorter than what they have

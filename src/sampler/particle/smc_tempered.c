@@ -10,6 +10,7 @@
  * the last weighting. A path of more than EXPONENTS exponents is cut short, and if no particle has a positive
  * likelihood the cloud stays that of the prior: both count as fallbacks. */
 #include "core/arena.h"
+#include "core/lanes.h"
 #include "core/linalg.h"
 #include "core/particles.h"
 #include "core/real.h"
@@ -105,11 +106,11 @@ static void smc_tempered_resample(Tempered *self, Run *run) {
   double offset, *swap = self->x;
   rng_uniform(&run->rng_resample, 1, &offset);
   particles_resample(particles, self->weight, offset, particles, self->chosen);
-  particles_gather(d, particles, self->x, particles, self->chosen, self->proposal);
+  lanes_gather(d, particles, particles, self->chosen, self->x, self->proposal);
   self->x = self->proposal;
   self->proposal = swap;
-  particles_gather(1, particles, self->prior, particles, self->chosen, self->new_prior);
-  particles_gather(1, particles, self->likelihood, particles, self->chosen, self->new_likelihood);
+  lanes_gather(1, particles, particles, self->chosen, self->prior, self->new_prior);
+  lanes_gather(1, particles, particles, self->chosen, self->likelihood, self->new_likelihood);
   memcpy(self->prior, self->new_prior, (size_t)particles * sizeof *self->prior);
   memcpy(self->likelihood, self->new_likelihood, (size_t)particles * sizeof *self->likelihood);
 }
@@ -223,7 +224,7 @@ static void tempered_sample(Sampler *sampler, const History *history, RngLanes r
                             int64_t *fallbacks) {
   Tempered *self = sampler->state;
   const size_t lanes = rng.lanes;
-  const uint32_t round = (uint32_t)history->rounds;
+  const int round = history->rounds, particles = self->particles;
   double *uniform = theta + (size_t)(sampler->d - 1) * lanes;
   rng_lanes_uniform(&rng, 1, uniform);
   for (int b = 0; b < history->runs; b++) {
@@ -231,10 +232,10 @@ static void tempered_sample(Sampler *sampler, const History *history, RngLanes r
     Run run = {.sampler = sampler,
                .history = history,
                .b = b,
-               .rng = particles_streams(self->key, name, round, self->particles),
-               .rng_resample = particles_cloud_stream(self->key, name, round)};
+               .rng = sampler_update_streams(sampler, round, particles, b * particles, particles),
+               .rng_resample = particles_cloud_stream(self->key, name, (uint32_t)round)};
     sampler->ess[b] = carry_to_posterior(self, &run, fallbacks);
-    particles_pick(sampler->d, self->particles, self->x, draws, uniform + (size_t)b * (size_t)draws, lanes,
+    particles_pick(sampler->d, particles, self->x, draws, uniform + (size_t)b * (size_t)draws, lanes,
                    theta + (size_t)b * (size_t)draws);
   }
 }

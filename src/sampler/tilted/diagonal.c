@@ -21,8 +21,7 @@ static Status draw_exact(const Diagonal *posterior, RngLanes rng, double *x, int
   rng_lanes_uniform(&rng, 1, u);
   rng_lanes_normal(&rng, prior->d, x);
   for (size_t n = 0; n < lanes; n++) {
-    size_t c = 0;
-    for (double below = share[0]; (int)c + 1 < prior->components && u[n] >= below; below += share[c]) c++;
+    const size_t c = (size_t)lanes_pick(prior->components, 1, share, u[n]);
     const double *mean = prior->mean + c * (size_t)prior->d, v = prior->variance[c];
     for (size_t i = 0; i < (size_t)prior->d; i++) {
       const double widened = 1 + posterior->q[i] * v;
@@ -107,20 +106,6 @@ static void diagonal_reverse(DiagonalWork *work, const Chunk *chunk, int64_t *fa
   }
 }
 
-static Status draw_mala(const Diagonal *posterior, RngLanes rng, double *x, int64_t *fallbacks) {
-  SCRATCH_ARENA(scratch);
-  (void)fallbacks;
-  const int steps = (int)config_int(posterior->options, "steps");
-  const double step_size = config_real(posterior->options, "step_size");
-  DiagonalWork work;
-  TRY(diagonal_work_create(&scratch, posterior, &work));
-  for (Chunk chunk = chunk_begin(rng); chunk.lanes > 0; chunk_next(&chunk, rng)) {
-    take_steps(&work, &chunk, true, steps, step_size);
-    chunk_store(&chunk, work.chain->d, work.s, x);
-  }
-  return STATUS_OK;
-}
-
 static Status check_tilted(const Config *options) {
   if (!config_is(options, "baseline", "mala") && !config_is(options, "baseline", "ula"))
     return status_set(STATUS_INPUT, "key 'baseline': %s; large settings allow mala and ula",
@@ -130,15 +115,17 @@ static Status check_tilted(const Config *options) {
   return STATUS_OK;
 }
 
-static Status draw_tilted(const Diagonal *posterior, RngLanes rng, double *x, int64_t *fallbacks) {
+/* Draws for `tilted`, and for `mala`, whose flow has no stages. */
+static Status draw_by_steps(const Diagonal *posterior, RngLanes rng, double *x, int64_t *fallbacks) {
   SCRATCH_ARENA(scratch);
   const Config *options = posterior->options;
+  const bool tilted = config_has(options, "baseline"),
+             accept = !tilted || config_is(options, "baseline", "mala");
   DiagonalWork work;
   TRY(diagonal_work_create(&scratch, posterior, &work));
-  flow_to_stage(&work, config_real(options, "margin"));
+  if (tilted) flow_to_stage(&work, config_real(options, "margin"));
   for (Chunk chunk = chunk_begin(rng); chunk.lanes > 0; chunk_next(&chunk, rng)) {
-    take_steps(&work, &chunk, config_is(options, "baseline", "mala"), (int)config_int(options, "steps"),
-               config_real(options, "step_size"));
+    take_steps(&work, &chunk, accept, (int)config_int(options, "steps"), config_real(options, "step_size"));
     diagonal_reverse(&work, &chunk, fallbacks);
     chunk_store(&chunk, work.chain->d, work.s, x);
   }
@@ -146,5 +133,5 @@ static Status draw_tilted(const Diagonal *posterior, RngLanes rng, double *x, in
 }
 
 const DiagonalOps diagonal_exact = {.draw = draw_exact};
-const DiagonalOps diagonal_mala = {.draw = draw_mala};
-const DiagonalOps diagonal_tilted = {.check = check_tilted, .draw = draw_tilted};
+const DiagonalOps diagonal_mala = {.draw = draw_by_steps};
+const DiagonalOps diagonal_tilted = {.check = check_tilted, .draw = draw_by_steps};

@@ -1,22 +1,17 @@
 #include "sampler/tilted/tilt_cloud.h"
 
 #include "core/lanes.h"
+#include "core/linalg.h"
 #include "sampler/cost.h"
 #include "sampler/methods.h"
 
 #include <math.h>
-#include <string.h>
-
-/* The law of s_t as a prior. */
-typedef struct {
-  const Prior *prior;
-  int stage;
-  double *normal, *score; /* [d, P] */
-} Stage;
 
 struct TiltCloud {
-  Stage stage;
-  Prior prior; /* of `stage` */
+  const Prior *given; /* of the clean sample */
+  int stage; /* t */
+  Prior prior; /* the law of s_t */
+  double *normal, *score; /* [d, P] */
   History tilt; /* of one run, with the evidence Q_t and b_t */
   Sampler sampler;
   double *draws; /* [d, M] */
@@ -24,11 +19,11 @@ struct TiltCloud {
 };
 
 static void stage_sample(const Prior *prior, RngLanes *rng, double *s) {
-  const Stage *self = prior->state;
-  const Chain *chain = self->prior->chain;
+  const TiltCloud *self = prior->state;
+  const Chain *chain = self->given->chain;
   const size_t lanes = rng->lanes;
   const double alpha_bar = chain->schedule.alpha_bar[self->stage];
-  self->prior->ops->sample(self->prior, rng, s);
+  self->given->ops->sample(self->given, rng, s);
   rng_lanes_normal(rng, prior->d, self->normal);
   for (size_t i = 0; i < (size_t)prior->d; i++)
     for (size_t n = i * lanes; n < (i + 1) * lanes; n++)
@@ -37,8 +32,8 @@ static void stage_sample(const Prior *prior, RngLanes *rng, double *s) {
 }
 
 static void stage_log_density(const Prior *prior, int lanes, const double *s, double *out) {
-  const Stage *self = prior->state;
-  self->prior->chain->density(self->prior->chain, self->stage, lanes, s, out, self->score);
+  const TiltCloud *self = prior->state;
+  self->given->chain->density(self->given->chain, self->stage, lanes, s, out, self->score);
 }
 
 static const PriorOps stage_ops = {.name = "stage", .sample = stage_sample, .log_density = stage_log_density};
@@ -56,9 +51,9 @@ Status tilt_cloud_create(Arena *memory, const SamplerSetup *setup, int particles
                       setup->prior->ops->name);
   ALLOCATE(memory, self, 1);
   *out = self;
-  self->stage.prior = setup->prior;
-  self->prior = (Prior){.ops = &stage_ops, .d = setup->prior->d, .state = &self->stage};
-  ALLOCATE_ARRAYS(memory, d * (size_t)particles, self->stage.normal, self->stage.score);
+  self->given = setup->prior;
+  self->prior = (Prior){.ops = &stage_ops, .d = setup->prior->d, .state = self};
+  ALLOCATE_ARRAYS(memory, d * (size_t)particles, self->normal, self->score);
   ALLOCATE(memory, self->draws, d * (size_t)setup->draws);
   ALLOCATE(memory, self->precision, d * d);
   ALLOCATE(memory, self->vector, d);
@@ -75,26 +70,16 @@ double tilt_cloud_cost(const SamplerWork *work) {
   return work->drawn * cost_tempering(work, (double)config_int(work->options, "particles"), 5);
 }
 
-/* Computes precision = U diag(q) U', vector = U b. */
-static void set_tilt(TiltCloud *self, int rounds, const double *basis, const double *q, const double *b) {
-  const int d = self->prior.d;
-  memset(self->precision, 0, (size_t)(d * d) * sizeof *self->precision);
-  memset(self->vector, 0, (size_t)d * sizeof *self->vector);
-  for (int i = 0; i < d; i++)
-    for (int k = 0; k < d; k++) {
-      self->vector[i] += basis[i * d + k] * b[k];
-      for (int j = 0; j < d; j++) self->precision[i * d + j] += basis[i * d + k] * q[k] * basis[j * d + k];
-    }
-  history_set_evidence(&self->tilt, rounds, 1, self->precision, self->vector); /* rounds key the streams */
-}
-
 double tilt_cloud_draw(TiltCloud *cloud, int t, const double *basis, const double *q, const double *b,
                        const History *history, int run, RngLanes rng, int stride, double *s,
                        int64_t *fallbacks) {
   const int draws = (int)rng.lanes;
-  cloud->stage.stage = t;
+  cloud->stage = t;
   cloud->sampler.setup.first_run = rng_of_lane(&rng, 0).run;
-  set_tilt(cloud, history->rounds, basis, q, b);
+  linalg_spectral_lanes(cloud->prior.d, 1, basis, q, cloud->precision);
+  linalg_multiply_lanes(cloud->prior.d, 1, basis, b, cloud->vector);
+  /* rounds key the streams */
+  history_set_evidence(&cloud->tilt, history->rounds, 1, cloud->precision, cloud->vector);
   sampler_sample(&cloud->sampler, &cloud->tilt, rng, draws, cloud->draws, fallbacks + run);
   lanes_copy(cloud->prior.d, draws, cloud->draws, draws, s, stride);
   return cloud->sampler.ess[0];

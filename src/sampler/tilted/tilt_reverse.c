@@ -115,51 +115,34 @@ void tilt_reverse_stage(TiltReverse *self, int t, int count) {
     tilt_reverse_step_moments(self, t, count);
 }
 
-/* Steps from s_t to s_{t-1} in all lanes that have reached stage t. */
+/* Steps from s_t to s_{t-1} in the lanes that have reached stage t; if the chain can draw the clean sample,
+ * draws that instead, in the lanes that start there. */
 static void tilt_reverse_take_stage(TiltReverse *self, const Chunk *chunk, int t, const int *stage, double *s,
                                     int64_t *fallbacks) {
+  const bool whole = self->chain->denoise;
   const int d = self->chain->d, lanes = chunk->lanes;
   RngLanes rng = chunk->rng;
   int count = 0;
   for (int n = 0; n < lanes; n++)
-    if (stage[n] >= t) self->lane[count++] = n;
+    if (whole ? stage[n] == t : stage[n] >= t) self->lane[count++] = n;
   if (count == 0) return;
   rng.key = rng_subkey(rng.key, RNG_REVERSE);
-  rng.position = (uint32_t)t * ((uint32_t)(d + 1) / 2);
-  rng_lanes_normal(&rng, d, self->z);
+  rng.position = whole ? 0 : (uint32_t)t * ((uint32_t)(d + 1) / 2);
+  (whole ? rng_lanes_uniform : rng_lanes_normal)(&rng, d, self->z);
   lanes_gather(d, lanes, count, self->lane, self->z, self->normal);
   lanes_gather(d, lanes, count, self->lane, s, self->s);
-  tilt_reverse_stage(self, t, count);
-  lanes_scatter(d, lanes, count, self->lane, self->s, s);
-  chain_guard(chunk, d, s, fallbacks);
-}
-
-/* Draws the clean sample given s_t in the lanes that start at stage t. */
-static void tilt_reverse_draw_denoised(TiltReverse *self, const Chunk *chunk, int t, const int *stage,
-                                       double *s) {
-  const int d = self->chain->d, lanes = chunk->lanes;
-  RngLanes rng = chunk->rng;
-  int count = 0;
-  for (int n = 0; n < lanes; n++)
-    if (stage[n] == t) self->lane[count++] = n;
-  if (count == 0) return;
-  rng.key = rng_subkey(rng.key, RNG_REVERSE);
-  rng.position = 0;
-  rng_lanes_uniform(&rng, d, self->z);
-  lanes_gather(d, lanes, count, self->lane, self->z, self->normal);
-  lanes_gather(d, lanes, count, self->lane, s, self->s);
-  self->chain->denoise(self->chain, t, count, self->s, self->normal, self->eps);
-  lanes_scatter(d, lanes, count, self->lane, self->eps, s);
+  if (whole)
+    self->chain->denoise(self->chain, t, count, self->s, self->normal, self->eps);
+  else
+    tilt_reverse_stage(self, t, count);
+  lanes_scatter(d, lanes, count, self->lane, whole ? self->eps : self->s, s);
+  if (!whole) chain_guard(chunk, d, s, fallbacks);
 }
 
 void tilt_reverse_run(TiltReverse *self, const Chunk *chunk, const int *stage, double *s,
                       int64_t *fallbacks) {
-  for (int t = self->chain->schedule.stages; t >= 1; t--) {
-    if (self->chain->denoise)
-      tilt_reverse_draw_denoised(self, chunk, t, stage, s);
-    else
-      tilt_reverse_take_stage(self, chunk, t, stage, s, fallbacks);
-  }
+  for (int t = self->chain->schedule.stages; t >= 1; t--)
+    tilt_reverse_take_stage(self, chunk, t, stage, s, fallbacks);
 }
 
 /* ---- the flow of a tilt */

@@ -244,11 +244,8 @@ static void tilted_set_prior_moments(Tilted *self) {
   const DenoisedMoments *from = &self->reverse.moments;
   const int d = self->chain->d;
   memcpy(self->mean, from->mean, (size_t)d * sizeof *self->mean);
-  for (int i = 0; i < d; i++)
-    for (int j = 0; j < d; j++)
-      for (int k = 0; k < d; k++)
-        self->covariance[i * d + j] +=
-            from->basis[i * d + k] * from->deviation[k] * from->deviation[k] * from->basis[j * d + k];
+  for (int k = 0; k < d; k++) self->stage_variance[k] = from->deviation[k] * from->deviation[k];
+  linalg_spectral_lanes(d, 1, from->basis, self->stage_variance, self->covariance);
 }
 
 static Status tilted_allocate(Arena *memory, Tilted *self, int d) {
