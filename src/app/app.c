@@ -315,6 +315,8 @@ static Status app_table_print_doubts(StoreFile *file, const Study *study) {
   for (size_t c = 0; c < cells; c++)
     print_fallbacks(study, (int)(c / policies), (int)(c % policies), runs, fallbacks + c * runs, &first);
   if (!store_has_variable(file, "draws_offset")) return STATUS_OK; /* results written by an earlier version */
+  TRY(store_shape(file, "draws_offset", 3, shape));
+  TRY(store_shape(file, "draws_spread", 3, shape));
   TRY(store_get_doubles(file, "draws_offset", offset));
   TRY(store_get_doubles(file, "draws_spread", spread));
   first = true;

@@ -84,7 +84,7 @@ static Status app_sample_find_likelihood(const Arguments *arguments, Likelihood 
   return STATUS_OK;
 }
 
-/* Finds the sampler; `auto` is the one that was chosen with the prior. */
+/* Finds the sampler; `auto` is the one that was chosen with the prior, which is not read for other names. */
 static Status app_sample_find_sampler(Arguments *arguments, const Prior *prior, const SamplerOps **out) {
   const Status status = sampler_take_auto(prior, &arguments->sampler);
   if (status != STATUS_OK) return status_prefix(status, "%s: ", arguments->prior);
@@ -333,8 +333,10 @@ Status app_sample(int argc, char **argv) {
   TRY(ownership_check_output(arguments.output));
   TRY(app_sample_find_likelihood(&arguments, &likelihood));
   TRY(fit_of_options("defaults", 0, NULL, arguments.seed, &fit));
+  const bool chosen_with_prior = strcmp(arguments.sampler, "auto") == 0;
+  if (!chosen_with_prior) TRY(app_sample_find_sampler(&arguments, NULL, &method));
   TRY(prior_load(&memory, arguments.prior, &fit, &prior));
-  TRY(app_sample_find_sampler(&arguments, &prior, &method));
+  if (chosen_with_prior) TRY(app_sample_find_sampler(&arguments, &prior, &method));
   TRY(config_options(&memory, "--option", sampler_keys(method), arguments.options.count,
                      arguments.options.texts, &config));
   if (prior_doubt(&prior)) fprintf(stderr, "note: %s: %s\n", arguments.prior, prior_doubt(&prior));

@@ -51,7 +51,7 @@ static Mixture metric_mode_view(const Mixture *modes, int c) {
 }
 
 /* Computes fraction[C] of the points x[d, n] that belong to each component: a point belongs to the first
- * component that reaches its largest density. work[3 n] is scratch. */
+ * component that reaches its largest density, and to none if that is not a number. work[3 n] is scratch. */
 static void metric_mode_fractions(const Mixture *modes, int n, const double *x, double *work,
                                   double *fraction) {
   double *best = work, *which = best + n, *density = which + n;
@@ -61,9 +61,13 @@ static void metric_mode_fractions(const Mixture *modes, int n, const double *x, 
     mixture_log_density(&alone, n, x, density);
     fraction[c] = 0;
     for (int i = 0; i < n; i++)
-      if (density[i] > best[i]) best[i] = density[i], which[i] = c;
+      if (isnan(density[i]))
+        which[i] = -1;
+      else if (density[i] > best[i])
+        best[i] = density[i], which[i] = c;
   }
-  for (int i = 0; i < n; i++) fraction[(int)which[i]]++;
+  for (int i = 0; i < n; i++)
+    if (which[i] >= 0) fraction[(int)which[i]]++;
   for (int c = 0; c < modes->components; c++) fraction[c] /= n;
 }
 

@@ -74,6 +74,7 @@ static void race_summarise_policy(RaceState *state, int policy, RaceResult *resu
   int counted;
   result->runs = n;
   cell_mean(n, 1, race_regret_of_policy(state, policy), NULL, &result->mean, &result->se, &counted);
+  if (counted < n) result->mean = INFINITY; /* a regret that is not a number is never the least */
   result->seconds = state->seconds[policy] / n;
   memcpy(state->scratch, race_regret_of_policy(state, policy), (size_t)n * sizeof *state->scratch);
   quantile_sort(n, state->scratch);

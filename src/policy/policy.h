@@ -94,7 +94,7 @@ bool policy_find(const char *name, PolicyMethod *out);
 PolicyMethod policy_named(const char *name);
 const char *policy_name(int index); /* NULL past the end */
 /* Returns the options of a policy in a study: those of every sampling policy (`prior`, `components`,
- * `temper`) and its own. The array is never freed. */
+ * `temper`) and its own. The array is never freed. For one thread at a time. */
 const ConfigKey *policy_keys(const char *name);
 /* Returns the options of every sampling policy, without `temper`, which belongs to the sampler. */
 const ConfigKey *policy_shared_keys(void);

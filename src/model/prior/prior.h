@@ -128,7 +128,7 @@ static inline int prior_parts(const PriorOps *family, const PriorFit *fit) {
   return family->parts ? family->parts(fit) : 1;
 }
 
-/* Calls family->settle if there is one. */
+/* Calls family->settle if there is one. Everything below that takes a PriorFit takes a settled one. */
 void prior_settle(const PriorOps *family, PriorFit *fit, int d);
 
 /* Returns the result of prior->ops->doubt; NULL if there is none. */

@@ -175,19 +175,26 @@ static void keep_approximations(MixturePosterior *state, const HistoryView *view
                                mixture_posterior_vector(state, c));
 }
 
+/* Computes share[lanes] of the next component in all weights so far, and updates their total. */
+SIMD_CLONES
+static void mixture_moments_share(bool first, int lanes, const double *restrict log_weight,
+                                  double *restrict largest, double *restrict total, double *restrict share) {
+  double old_share[CHUNK_LANES];
+  lanes_join(first, lanes, log_weight, largest, total, old_share, share);
+  for (int n = 0; n < lanes; n++) share[n] /= total[n];
+}
+
 /* Merges component c into the moments, N(P^-1 h, P^-1), shrunk; its L_c and L_c^-1 h_c are in state. */
 static void mixture_posterior_add_moments(MixturePosterior *state, int c, int lanes,
                                           MixtureMoments *moments) {
   const int d = state->prior->d;
   const double shrink = state->shrink[c] * state->shrink[c];
-  double old_share[CHUNK_LANES];
   linalg_backward_lanes(d, lanes, state->factor, state->whitened);
   linalg_inverse_lanes(d, lanes, state->factor, moments->inverse);
   if (state->beyond) precise_component_moments(state->precise, c, state->whitened, moments->inverse);
   for (int i = 0; i < d * d * lanes && shrink != 1; i++) moments->inverse[i] *= shrink;
-  lanes_join(c == moments->first, lanes, state->weight + c * lanes, state->largest, moments->total, old_share,
-             moments->share);
-  for (int n = 0; n < lanes; n++) moments->share[n] /= moments->total[n];
+  mixture_moments_share(c == moments->first, lanes, state->weight + c * lanes, state->largest, moments->total,
+                        moments->share);
   moments_merge(d, lanes, moments->share, state->whitened, moments->inverse, lanes, moments->mean,
                 moments->covariance, moments->runs);
 }
