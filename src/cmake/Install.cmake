@@ -3,7 +3,7 @@ install(TARGETS thompson RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 
 # Manual pages, printed by the program from the tables that also make --help; a cross build without an emulator has none.
 if(NOT CMAKE_CROSSCOMPILING OR CMAKE_CROSSCOMPILING_EMULATOR)
-  file(STRINGS src/app/main.c verb_lines REGEX "^    {\"[a-z]+\", \"")
+  file(STRINGS src/app/main.c verb_lines REGEX "^    {\"[a-z]+\",")
   set(manual_folder ${CMAKE_CURRENT_BINARY_DIR}/manual)
   set(manual_commands COMMAND ${CMAKE_COMMAND} -E make_directory ${manual_folder}
                       COMMAND thompson --manual > ${manual_folder}/thompson.1)
