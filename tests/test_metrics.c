@@ -198,7 +198,7 @@ static void test_every_metric(void) {
     for (int i = 0; i < D; i++) modes.covariance[(c * D + i) * D + i] = 1;
   }
   CHECK_OK(mixture_prepare(&modes));
-  double theta[2][D * N], moments[2][D + D * D], work[D * (D + 1) + 2 * N + 4];
+  double theta[2][D * N], moments[2][D + D * D], work[D * (D + 1) + 3 * N + 4];
   const double truth[D] = {0.1, -0.2, 0.3};
   Comparison comparison = {.d = D, .truth = truth, .modes = &modes, .directions = stream(60), .work = work};
   const Likelihood likelihood = {.ops = likelihood_find("gaussian"), .noise = 1};
