@@ -31,7 +31,7 @@ function(thompson_simd_objects result dispatcher)
   configure_file(${PROJECT_SOURCE_DIR}/src/core/simd_dispatch.c.in ${source} @ONLY)
   # The loader runs it before the sanitizers are initialised.
   set_source_files_properties(${source} ${PROJECT_SOURCE_DIR}/src/core/simd.c
-    PROPERTIES COMPILE_OPTIONS "$<$<BOOL:${THOMPSON_SANITIZE}>:-fno-sanitize=all>")
+    PROPERTIES COMPILE_OPTIONS -fno-sanitize=all)
   set(${result} ${objects} PARENT_SCOPE)
   set(${dispatcher} ${source} PARENT_SCOPE)
 endfunction()
