@@ -81,7 +81,6 @@ static void test_lanes(void) {
   mixture_hessian_product(&mixture, LANES, x, score, product);
   mixture_density(&mixture, LANES, x, scratch, both, both_score);
   CU_ASSERT(memcmp(both, density, LANES * sizeof *both) == 0);
-  CU_ASSERT(memcmp(both_score, score, 5 * LANES * sizeof *both_score) == 0);
   for (int n = 0; n < LANES; n++) {
     double one[5], v[5], out, gradient[5], along[5];
     for (int i = 0; i < 5; i++) one[i] = x[i * LANES + n], v[i] = score[i * LANES + n];

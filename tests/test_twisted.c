@@ -10,29 +10,25 @@ static const SamplerOps *twisted(void) { return sampler_find("twisted"); }
 /* ---- Gaussian prior */
 
 /* Checks a Gaussian prior, for which all weights are equal. 2 000 draws determine a mean to 0.11 of a
- * standard deviation, a variance to 16%; with one particle the draws are those of joint, for which there is a
- * finer test. */
+ * standard deviation, a variance to 16%; one particle is the sampler joint, for which there is a finer
+ * test. */
 static void test_exact_for_a_gaussian_prior(void) {
   const char *particles = "particles=5";
   const int observations[] = {0, 6};
   fixture_check_gaussian_prior(twisted(), 2000, 1, &particles, 2, observations);
 }
 
-/* Checks that with one particle it is joint, draw by draw, and that with a Gaussian prior all particles weigh
- * the same. */
-static void test_joint_and_effective_size(void) {
+/* Checks that with a Gaussian prior all particles weigh the same, and with a mixture they do not. */
+static void test_effective_size(void) {
   SCRATCH_ARENA(memory);
   enum { DRAWS = 70, RUNS = 2, LANES = RUNS * DRAWS, P = 7 };
-  const char *one = "particles=1", *seven = "particles=7";
+  const char *seven = "particles=7";
   const Likelihood likelihood = fixture_likelihood(0.5);
   PriorFit fit = fixture_fit(12, 0.85, LAST_STAGE_REPAIRED);
   History history = fixture_history(&memory, 3, RUNS, 0, 6, &likelihood);
   for (int components = 1; components <= 3; components += 2) {
     Mixture mixture = fixture_mixture(&memory, 3, components, 1.5);
     Prior prior = fixture_exact_prior(&memory, &mixture, &fit);
-    double *alone = fixture_draw(twisted(), &prior, &history, 0, DRAWS, 1, &one, NULL);
-    double *joint = fixture_draw(sampler_find("joint"), &prior, &history, 0, DRAWS, 0, NULL, NULL);
-    CU_ASSERT(memcmp(alone, joint, 3 * LANES * sizeof *joint) == 0);
     Config *options;
     Sampler sampler;
     double theta[3 * LANES];
@@ -50,8 +46,6 @@ static void test_joint_and_effective_size(void) {
       else
         CU_ASSERT(sampler.ess[run] < P - 0.01);
     }
-    free(alone);
-    free(joint);
   }
 }
 
@@ -278,7 +272,7 @@ static void test_too_many_particles(void) {
 
 int main(void) {
   CU_TestInfo tests[] = {{"Gaussian prior: exact at any number of stages", test_exact_for_a_gaussian_prior},
-                         {"one particle is joint; effective sample size", test_joint_and_effective_size},
+                         {"effective sample size", test_effective_size},
                          {"mixture: the bias falls with the particles", test_bias_falls_with_particles},
                          {"no history", test_no_history},
                          {"logistic and Poisson rewards against quadrature", test_quadrature},
