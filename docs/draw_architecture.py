@@ -69,7 +69,8 @@ def draw():
         parts += row(index, room, names, uses)
         x = LABEL + index * CELL + CELL // 2 + 4
         parts.append(text(x, HEAD - 8, room, 12, extra=f' transform="rotate(-55 {x} {HEAD - 8})"'))
-    parts.append(text(12, height - 18, "No layer uses a higher one: above the diagonal only the registry of worlds, which lists a room of its own.", 12))
+    above = sorted(f"{room} uses {other}" for room, other in uses if other in names and names.index(other) > names.index(room))
+    parts.append(text(12, height - 18, f"Above the diagonal: {', '.join(above)}." if above else "No room uses one further down.", 12))
     return "\n".join(parts + ["</svg>", ""])
 
 
