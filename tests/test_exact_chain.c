@@ -21,7 +21,7 @@ static void test_golden_density(void) {
     golden_read(file, "density", d, expected);
     golden_read(file, "score", d, expected_score);
     prior.ops->log_density(&prior, GOLDEN_POINTS, points, density);
-    prior.ops->score(&prior, GOLDEN_POINTS, points, score);
+    prior.ops->score(&prior, GOLDEN_POINTS, points, score, NULL);
     for (int n = 0; n < GOLDEN_POINTS; n++)
       CHECK_NEAR(density[n], expected[n], 1e-10 * (1 + fabs(expected[n])));
     for (int n = 0; n < d * GOLDEN_POINTS; n++)

@@ -164,7 +164,7 @@ static void test_whitened(void) {
 }
 
 /* Checks that a learned score is -eps_1(z) / sqrt(1 - alpha_bar_1) in z = (theta - shift) / scale, and that
- * v' J w by the product with v is its difference along w: networks are linear except for their kinks and
+ * v' J w with its Jacobian J is its difference along w: networks are linear except for their kinks and
  * compute in single precision, hence the tolerance. 70 lanes are more than the network processes at once. */
 static void test_learned_score(void) {
   SCRATCH_ARENA(memory);
@@ -177,27 +177,30 @@ static void test_learned_score(void) {
   Prior prior;
   mixture_sample(&mixture, &rng, samples.theta);
   CHECK_OK(prior_fit(&memory, prior_find("diffusion"), &fit, &samples, &prior));
-  double theta[D * LANES], score[D * LANES], v[D * LANES], w[D * LANES], product[D * LANES];
+  double theta[D * LANES], score[D * LANES], v[D * LANES], w[D * LANES], hessian[D * D * LANES];
+  double same_score[D * LANES];
   double up[D * LANES], down[D * LANES], z[D * LANES], eps[D * LANES];
   Rng normals = fixture_rng(3, 7000);
   rng_normal(&normals, D * LANES, theta);
   rng_normal(&normals, D * LANES, v);
   rng_normal(&normals, D * LANES, w);
   const Chain *chain = prior.chain;
-  prior.ops->score(&prior, LANES, theta, score);
+  prior.ops->score(&prior, LANES, theta, score, NULL);
   for (int i = 0; i < D * LANES; i++) z[i] = (theta[i] - chain->shift[i / LANES]) / chain->scale[i / LANES];
   chain->noise(chain, 1, LANES, z, eps);
   for (int i = 0; i < D * LANES; i++)
     CHECK_NEAR(score[i], -eps[i] / sqrt(1 - chain->schedule.alpha_bar[1]) / chain->scale[i / LANES], 1e-6);
-  prior.ops->hessian_product(&prior, LANES, theta, v, product);
+  prior.ops->score(&prior, LANES, theta, same_score, hessian);
+  CU_ASSERT(memcmp(same_score, score, sizeof score) == 0);
   for (int i = 0; i < D * LANES; i++) z[i] = theta[i] + step * w[i], eps[i] = theta[i] - step * w[i];
-  prior.ops->score(&prior, LANES, z, up);
-  prior.ops->score(&prior, LANES, eps, down);
+  prior.ops->score(&prior, LANES, z, up, NULL);
+  prior.ops->score(&prior, LANES, eps, down, NULL);
   int agree = 0;
   for (int n = 0; n < LANES; n++) {
     double left = 0, right = 0;
     for (int i = 0; i < D; i++) {
-      left += product[i * LANES + n] * w[i * LANES + n];
+      for (int j = 0; j < D; j++)
+        left += v[i * LANES + n] * hessian[(i * D + j) * LANES + n] * w[j * LANES + n];
       right += v[i * LANES + n] * (up[i * LANES + n] - down[i * LANES + n]) / (2 * step);
     }
     agree += fabs(left - right) < 1e-3 * (1 + fabs(right));

@@ -53,7 +53,7 @@ static void check_score(const Prior *prior) {
   double theta[GOLDEN_MOST * POINTS], score[GOLDEN_MOST * POINTS], up[POINTS], down[POINTS], step = 1e-5;
   RngLanes rng = golden_lanes(POINTS, 12);
   prior->ops->sample(prior, &rng, theta);
-  prior->ops->score(prior, POINTS, theta, score);
+  prior->ops->score(prior, POINTS, theta, score, NULL);
   for (int i = 0; i < d; i++) {
     double *row = theta + i * POINTS;
     for (int n = 0; n < POINTS; n++) row[n] += step;
@@ -66,6 +66,36 @@ static void check_score(const Prior *prior) {
       CHECK_NEAR(score[i * POINTS + n], slope, 1e-7 * (1 + fabs(slope)));
     }
   }
+}
+
+/* Checks that the score that comes with the Hessian is the score, and the Hessian by central differences of
+ * the score, step 1e-5: error about 1e-9 of the third derivatives. */
+static void check_hessian(const Prior *prior) {
+  enum { POINTS = 50 };
+  if (!prior->ops->score || !prior->ops->log_density) return;
+  const int d = prior->d, size = d * POINTS;
+  const double step = 1e-5;
+  double theta[GOLDEN_MOST * POINTS], score[GOLDEN_MOST * POINTS], alone[GOLDEN_MOST * POINTS];
+  double up[GOLDEN_MOST * POINTS], down[GOLDEN_MOST * POINTS];
+  double *hessian = golden_array(d * size);
+  RngLanes rng = golden_lanes(POINTS, 12);
+  prior->ops->sample(prior, &rng, theta);
+  prior->ops->score(prior, POINTS, theta, alone, NULL);
+  prior->ops->score(prior, POINTS, theta, score, hessian);
+  for (int k = 0; k < size; k++) CHECK_NEAR(score[k], alone[k], 1e-12 * (1 + fabs(alone[k])));
+  for (int j = 0; j < d; j++) {
+    double *row = theta + j * POINTS;
+    for (int n = 0; n < POINTS; n++) row[n] += step;
+    prior->ops->score(prior, POINTS, theta, up, NULL);
+    for (int n = 0; n < POINTS; n++) row[n] -= 2 * step;
+    prior->ops->score(prior, POINTS, theta, down, NULL);
+    for (int n = 0; n < POINTS; n++) row[n] += step;
+    for (int k = 0; k < size; k++) {
+      const double slope = (up[k] - down[k]) / (2 * step);
+      CHECK_NEAR(hessian[(k / POINTS * d + j) * POINTS + k % POINTS], slope, 1e-6 * (1 + fabs(slope)));
+    }
+  }
+  free(hessian);
 }
 
 /* Checks u' (J' v) against the difference of v' eps along u. Networks are piecewise linear and in single
@@ -195,6 +225,7 @@ static void test_conformance(void) {
       if (prior.mixture) CU_ASSERT_EQUAL(prior.mixture->components, family->components(&fit));
       check_moments(&prior, &samples);
       check_score(&prior);
+      check_hessian(&prior);
       check_noise_vjp(&prior);
       check_round_trip(&prior, &fit);
       check_parts(&prior, &fit, &samples);

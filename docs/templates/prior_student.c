@@ -45,44 +45,23 @@ static void student_log_density(const Prior *prior, int lanes, const double *the
     out[n] = constant - 0.5 * (NU + d) * log1p(square_of(gaussian, out[n]) / (NU - 2));
 }
 
-/* Entry i of the score g of N(m, S) at a lane, -S^-1 (theta - m). */
-static double gaussian_score(const Mixture *gaussian, size_t i, size_t stride, const double *theta) {
-  const size_t d = (size_t)gaussian->d;
-  double sum = 0;
-  for (size_t j = 0; j < d; j++)
-    sum -= gaussian->precision[i * d + j] * (theta[j * stride] - gaussian->mean[j]);
-  return sum;
-}
-
-/* (nu + d) / (nu - 2 + q) g, with q = -g' (theta - m). */
-static void student_score(const Prior *prior, int lanes, const double *theta, double *out) {
+/* The score k g / w and its Jacobian k (2 g g' / w - S^-1) / w, with k = nu + d, w = nu - 2 + q, and the
+ * score g = -S^-1 (theta - m) of N(m, S), so q = -g' (theta - m). */
+static void student_score(const Prior *prior, int lanes, const double *theta, double *score,
+                          double *hessian) {
   const Mixture *gaussian = prior->state;
   const size_t d = (size_t)prior->d, stride = (size_t)lanes;
-  mixture_score(gaussian, lanes, theta, out);
+  mixture_score(gaussian, lanes, theta, score);
   for (size_t n = 0; n < stride; n++) {
-    double square = 0;
-    for (size_t i = 0; i < d; i++)
-      square -= out[i * stride + n] * (theta[i * stride + n] - gaussian->mean[i]);
-    for (size_t i = 0; i < d; i++) out[i * stride + n] *= (NU + prior->d) / (NU - 2 + square);
-  }
-}
-
-/* (nu + d) / w (-S^-1 v + 2 g g' v / w) with w = nu - 2 + q. */
-static void student_hessian_product(const Prior *prior, int lanes, const double *theta, const double *v,
-                                    double *out) {
-  const Mixture *gaussian = prior->state;
-  const size_t d = (size_t)prior->d, stride = (size_t)lanes;
-  mixture_hessian_product(gaussian, lanes, theta, v, out);
-  for (size_t n = 0; n < stride; n++) {
-    double w = NU - 2, along = 0;
-    for (size_t i = 0; i < d; i++) {
-      const double g = gaussian_score(gaussian, i, stride, theta + n);
-      w -= g * (theta[i * stride + n] - gaussian->mean[i]), along += g * v[i * stride + n];
-    }
-    for (size_t i = 0; i < d; i++) {
-      const double g = gaussian_score(gaussian, i, stride, theta + n);
-      out[i * stride + n] = (NU + prior->d) / w * (out[i * stride + n] + 2 * g * along / w);
-    }
+    const double *x = theta + n;
+    double *g = score + n, w = NU - 2;
+    for (size_t i = 0; i < d; i++) w -= g[i * stride] * (x[i * stride] - gaussian->mean[i]);
+    const double factor = (NU + prior->d) / w;
+    for (size_t i = 0; hessian && i < d; i++)
+      for (size_t j = 0; j < d; j++)
+        hessian[(i * d + j) * stride + n] =
+            factor * (2 * g[i * stride] * g[j * stride] / w - gaussian->precision[i * d + j]);
+    for (size_t i = 0; i < d; i++) g[i * stride] *= factor;
   }
 }
 
@@ -147,5 +126,4 @@ const PriorOps prior_student = {.name = "student",
                                 .assemble = student_assemble,
                                 .describe_fit = student_describe_fit,
                                 .log_density = student_log_density,
-                                .score = student_score,
-                                .hessian_product = student_hessian_product};
+                                .score = student_score};

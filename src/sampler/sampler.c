@@ -70,7 +70,7 @@ bool sampler_misfit(const SamplerOps *method, const Prior *prior, const Likeliho
   else if ((needs & NEEDS_DENSITY) && !prior->ops->log_density)
     snprintf(sentence, size, "sampler %s needs a prior with a density; prior %s has none", name,
              prior_family);
-  else if ((needs & NEEDS_SCORE) && !(prior->ops->score && prior->ops->hessian_product))
+  else if ((needs & NEEDS_SCORE) && !prior->ops->score)
     snprintf(sentence, size, "sampler %s needs a prior with a score; prior %s has none", name, prior_family);
   else if ((needs & NEEDS_DENOISER) && !prior->denoiser)
     snprintf(sentence, size,

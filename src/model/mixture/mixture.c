@@ -336,27 +336,31 @@ void mixture_density(const Mixture *mixture, int lanes, const double *theta, dou
   }
 }
 
-/* Allocates scratch[count]. If memory is short, returns NULL and fills out[d, lanes] with NaN, so that the
- * draws that need it are not finite and count as fallbacks. */
-static double *mixture_scratch(Arena *memory, size_t count, const Mixture *mixture, int lanes, double *out) {
+/* Allocates scratch[size]. If memory is short, returns NULL and fills out[count] with NaN, so that the draws
+ * that need it are not finite and count as fallbacks. */
+static double *mixture_scratch(Arena *memory, size_t size, size_t count, double *out) {
   void *scratch;
-  if (arena_new(memory, &scratch, count, sizeof *out) == STATUS_OK) return scratch;
-  for (size_t k = 0; k < (size_t)mixture->d * (size_t)lanes; k++) out[k] = NAN;
+  if (arena_new(memory, &scratch, size, sizeof *out) == STATUS_OK) return scratch;
+  for (size_t k = 0; k < count; k++) out[k] = NAN;
   return NULL;
 }
 
 void mixture_score(const Mixture *mixture, int lanes, const double *theta, double *out) {
   SCRATCH_ARENA(scratch);
+  const size_t d = (size_t)mixture->d;
   double top[CHUNK_LANES], total[CHUNK_LANES],
-      *gradient = mixture_scratch(&scratch, (size_t)mixture->d * CHUNK_LANES, mixture, lanes, out);
+      *gradient = mixture_scratch(&scratch, d * CHUNK_LANES, d * (size_t)lanes, out);
   for (int first = 0; gradient && first < lanes; first += CHUNK_LANES)
     mixture_density_chunk(mixture, mixture_chunk_points(lanes, first, theta), gradient, top, total,
                           out + first);
 }
 
-void mixture_score_hessian(const Mixture *mixture, int lanes, const double *theta, double *gradient,
-                           double *score, double *hessian) {
-  for (int first = 0; first < lanes; first += CHUNK_LANES)
+void mixture_score_hessian(const Mixture *mixture, int lanes, const double *theta, double *score,
+                           double *hessian) {
+  SCRATCH_ARENA(scratch);
+  const size_t d = (size_t)mixture->d;
+  double *gradient = mixture_scratch(&scratch, d * CHUNK_LANES, d * d * (size_t)lanes, hessian);
+  for (int first = 0; gradient && first < lanes; first += CHUNK_LANES)
     mixture_score_hessian_chunk(mixture, mixture_chunk_points(lanes, first, theta), gradient, score + first,
                                 hessian + first);
 }
@@ -376,13 +380,13 @@ void mixture_hessian_product(const Mixture *mixture, int lanes, const double *th
                              double *out) {
   SCRATCH_ARENA(scratch);
   const size_t d = (size_t)mixture->d, part = d * VECTOR_LANES;
-  double *hessian = mixture_scratch(&scratch, (d + 2) * part + d * CHUNK_LANES, mixture, lanes, out);
+  double *hessian = mixture_scratch(&scratch, (d + 2) * part, d * (size_t)lanes, out);
   if (!hessian) return;
-  double *x = hessian + d * part, *score = x + part, *gradient = score + part;
+  double *x = hessian + d * part, *score = x + part;
   for (int first = 0; first < lanes; first += VECTOR_LANES) {
     const int count = lanes - first < VECTOR_LANES ? lanes - first : VECTOR_LANES;
     lanes_copy(mixture->d, count, theta + first, lanes, x, count);
-    mixture_score_hessian(mixture, count, x, gradient, score, hessian);
+    mixture_score_hessian(mixture, count, x, score, hessian);
     mixture_apply_hessian(d, count, hessian, (size_t)lanes, v + first, out + first);
   }
 }

@@ -62,7 +62,7 @@ void mixture_density(const Mixture *mixture, int lanes, const double *theta, dou
  * overlap v. */
 void mixture_hessian_product(const Mixture *mixture, int lanes, const double *theta, const double *v,
                              double *out);
-/* Computes score[d, N] and hessian[d, d, N] of the log density, both triangles, in O(C d^2) per lane.
- * Scratch: gradient[d, CHUNK_LANES]. */
-void mixture_score_hessian(const Mixture *mixture, int lanes, const double *theta, double *gradient,
-                           double *score, double *hessian);
+/* Computes score[d, N] and hessian[d, d, N] of the log density, both triangles, in O(C d^2) per lane; NaN if
+ * memory is short. */
+void mixture_score_hessian(const Mixture *mixture, int lanes, const double *theta, double *score,
+                           double *hessian);

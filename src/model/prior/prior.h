@@ -81,12 +81,11 @@ typedef struct {
   /* OPTIONAL. Return a sentence if the fit's own check on held-out samples fails, else NULL. */
   const char *(*doubt)(const Prior *prior);
 
-  /* OPTIONAL. Compute the log density, out[N], and the score, out[d, N]. */
+  /* OPTIONAL. Compute the log density, out[N]. */
   void (*log_density)(const Prior *prior, int lanes, const double *theta, double *out);
-  void (*score)(const Prior *prior, int lanes, const double *theta, double *out);
-  /* Compute out[d, N] = J(theta)' v, with J the Jacobian of the score. For a density J is the Hessian of its
-   * logarithm and symmetric; for a learned score it need not be. out must not overlap v. */
-  void (*hessian_product)(const Prior *prior, int lanes, const double *theta, const double *v, double *out);
+  /* OPTIONAL. Compute score[d, N] and, unless it is NULL, its Jacobian hessian[d, d, N]. For a density this
+   * is the Hessian of its logarithm and symmetric; for a learned score it need not be. */
+  void (*score)(const Prior *prior, int lanes, const double *theta, double *score, double *hessian);
 } PriorOps;
 
 /* A guard for a prior that may be wrong (sampler/guard.h): a wide Gaussian with this weight and `width` times

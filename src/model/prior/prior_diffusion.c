@@ -46,12 +46,14 @@ static Part prior_diffusion_lanes_at(int lanes, int first) {
   return (Part){lanes, first, count, (count + NETWORK_GRAIN - 1) / NETWORK_GRAIN * NETWORK_GRAIN};
 }
 
-/* Copies the part's lanes of from[d, lanes] to to[d, width], with zeros after the last. */
+/* Copies the part's lanes of from[d, lanes] to to[d, width], with zeros after the last; first standardises
+ * them if a chain is given. */
 SIMD_CLONES
-static void prior_diffusion_gather(int d, Part part, const double *from, float *to) {
+static void prior_diffusion_gather(int d, Part part, const Chain *chain, const double *from, float *to) {
   for (int i = 0; i < d; i++, to += part.width) {
-    const double *row = from + (size_t)i * (size_t)part.lanes + part.first;
-    for (int n = 0; n < part.count; n++) to[n] = (float)row[n];
+    const double *row = from + (size_t)i * (size_t)part.lanes + part.first,
+                 shift = chain ? chain->shift[i] : 0, scale = chain ? chain->scale[i] : 1;
+    for (int n = 0; n < part.count; n++) to[n] = (float)((row[n] - shift) / scale);
     for (int n = part.count; n < part.width; n++) to[n] = 0;
   }
 }
@@ -65,15 +67,27 @@ static void prior_diffusion_scatter(int d, Part part, const float *from, double 
   }
 }
 
-static void prior_diffusion_noise(const Chain *chain, int t, int lanes, const double *s, double *eps) {
-  const Diffusion *self = chain->state;
+/* Computes the noise eps[d, N] of stage t at x[d, N], which is theta if `standardise` is set and s_t if not,
+ * and, unless it is NULL, its Jacobian with respect to s_t. */
+static void prior_diffusion_predict(const Diffusion *self, int t, bool standardise, int lanes,
+                                    const double *x, double *eps, double *jacobian) {
+  const int d = self->chain.d;
+  const float *weights = prior_diffusion_stage_weights(self, t);
   for (int first = 0; first < lanes; first += LANES) {
     const Part part = prior_diffusion_lanes_at(lanes, first);
-    prior_diffusion_gather(chain->d, part, s, self->input);
-    network_forward(&self->shape, prior_diffusion_stage_weights(self, t), part.width, self->input,
-                    self->output, self->workspace);
-    prior_diffusion_scatter(chain->d, part, self->output, eps);
+    prior_diffusion_gather(d, part, standardise ? &self->chain : NULL, x, self->input);
+    if (jacobian)
+      network_jacobian(&self->shape, weights, part.width, self->input, self->output, self->jacobian,
+                       self->workspace);
+    else
+      network_forward(&self->shape, weights, part.width, self->input, self->output, self->workspace);
+    prior_diffusion_scatter(d, part, self->output, eps);
+    if (jacobian) prior_diffusion_scatter(d * d, part, self->jacobian, jacobian);
   }
+}
+
+static void prior_diffusion_noise(const Chain *chain, int t, int lanes, const double *s, double *eps) {
+  prior_diffusion_predict(chain->state, t, false, lanes, s, eps, NULL);
 }
 
 static void prior_diffusion_noise_vjp(const Chain *chain, int t, int lanes, const double *s, const double *v,
@@ -81,8 +95,8 @@ static void prior_diffusion_noise_vjp(const Chain *chain, int t, int lanes, cons
   const Diffusion *self = chain->state;
   for (int first = 0; first < lanes; first += LANES) {
     const Part part = prior_diffusion_lanes_at(lanes, first);
-    prior_diffusion_gather(chain->d, part, s, self->input);
-    prior_diffusion_gather(chain->d, part, v, self->vector);
+    prior_diffusion_gather(chain->d, part, NULL, s, self->input);
+    prior_diffusion_gather(chain->d, part, NULL, v, self->vector);
     network_vjp(&self->shape, prior_diffusion_stage_weights(self, t), part.width, self->input, self->vector,
                 self->output, self->workspace);
     prior_diffusion_scatter(chain->d, part, self->output, out);
@@ -91,15 +105,7 @@ static void prior_diffusion_noise_vjp(const Chain *chain, int t, int lanes, cons
 
 static void prior_diffusion_noise_jacobian(const Chain *chain, int t, int lanes, const double *s, double *eps,
                                            double *jacobian) {
-  const Diffusion *self = chain->state;
-  for (int first = 0; first < lanes; first += LANES) {
-    const Part part = prior_diffusion_lanes_at(lanes, first);
-    prior_diffusion_gather(chain->d, part, s, self->input);
-    network_jacobian(&self->shape, prior_diffusion_stage_weights(self, t), part.width, self->input,
-                     self->output, self->jacobian, self->workspace);
-    prior_diffusion_scatter(chain->d, part, self->output, eps);
-    prior_diffusion_scatter(chain->d * chain->d, part, self->jacobian, jacobian);
-  }
+  prior_diffusion_predict(chain->state, t, false, lanes, s, eps, jacobian);
 }
 
 static void prior_diffusion_sample(const Prior *prior, RngLanes *rng, double *theta) {
@@ -107,48 +113,22 @@ static void prior_diffusion_sample(const Prior *prior, RngLanes *rng, double *th
   chain_sample_parts(&self->chain, LANES, rng, self->theta, self->scratch, theta);
 }
 
-/* Computes to[d, count] = columns first .. of from[d, lanes], minus `shift` unless it is NULL, divided by the
- * chain's scale. */
-static void prior_diffusion_scale_lanes(const Chain *chain, const double *shift, int lanes, int first,
-                                        int count, const double *from, double *to) {
-  for (int i = 0; i < chain->d; i++)
-    for (int n = 0; n < count; n++)
-      to[i * count + n] =
-          (from[(size_t)i * (size_t)lanes + (size_t)(first + n)] - (shift ? shift[i] : 0)) / chain->scale[i];
-}
-
-/* Scatters x[d, count], times factor / scale, to columns first .. of out[d, lanes]. */
-static void prior_diffusion_scatter_scaled(const Chain *chain, double factor, int lanes, int first, int count,
-                                           const double *x, double *out) {
-  for (int i = 0; i < chain->d; i++)
-    for (int n = 0; n < count; n++)
-      out[(size_t)i * (size_t)lanes + (size_t)(first + n)] = factor / chain->scale[i] * x[i * count + n];
-}
-
-/* Computes the score of s_1, which is -eps_1(z) / sqrt(1 - alpha_bar_1) with respect to z or, if v is not
- * NULL, the product of its Jacobian's transpose with v. s_1 is nearly theta in standardised coordinates: its
- * noise has variance 1 - alpha_bar_1. */
-static void prior_diffusion_hessian_product(const Prior *prior, int lanes, const double *theta,
-                                            const double *v, double *out) {
+/* Computes the score of s_1, which is -eps_1(z) / sqrt(1 - alpha_bar_1) with respect to z. s_1 is nearly
+ * theta in standardised coordinates: its noise has variance 1 - alpha_bar_1. */
+static void prior_diffusion_score(const Prior *prior, int lanes, const double *theta, double *score,
+                                  double *hessian) {
   const Diffusion *self = prior->state;
   const Chain *chain = &self->chain;
+  const int d = prior->d;
   const double factor = -1 / sqrt(1 - chain->schedule.alpha_bar[1]);
-  double *z = self->scratch, *direction = z + prior->d * LANES, *noise = self->theta;
-  for (int first = 0; first < lanes; first += LANES) {
-    int count = lanes - first < LANES ? lanes - first : LANES;
-    prior_diffusion_scale_lanes(chain, chain->shift, lanes, first, count, theta, z);
-    if (v) {
-      prior_diffusion_scale_lanes(chain, NULL, lanes, first, count, v, direction);
-      prior_diffusion_noise_vjp(chain, 1, count, z, direction, noise);
-    } else {
-      prior_diffusion_noise(chain, 1, count, z, noise);
-    }
-    prior_diffusion_scatter_scaled(chain, factor, lanes, first, count, noise, out);
+  prior_diffusion_predict(self, 1, true, lanes, theta, score, hessian);
+  for (int i = 0; i < d; i++) {
+    const double slope = factor / chain->scale[i];
+    for (int n = 0; n < lanes; n++) score[i * lanes + n] *= slope;
+    for (int j = 0; hessian && j < d; j++)
+      for (int n = 0; n < lanes; n++)
+        hessian[((size_t)i * (size_t)d + (size_t)j) * (size_t)lanes + (size_t)n] *= slope / chain->scale[j];
   }
-}
-
-static void prior_diffusion_score(const Prior *prior, int lanes, const double *theta, double *out) {
-  prior_diffusion_hessian_product(prior, lanes, theta, NULL, out);
 }
 
 static Status prior_diffusion_check_dimension(size_t d) {
@@ -373,5 +353,4 @@ const PriorOps prior_diffusion = {
     .settle = training_settle,
     .report = prior_diffusion_report,
     .score = prior_diffusion_score,
-    .hessian_product = prior_diffusion_hessian_product,
 };

@@ -81,8 +81,7 @@ static void prior_closed_noise_vjp(const Chain *chain, int t, int lanes, const d
 
 static void prior_closed_noise_jacobian(const Chain *chain, int t, int lanes, const double *s, double *eps,
                                         double *jacobian) {
-  const Closed *self = chain->state;
-  mixture_score_hessian(diffused_mixture(chain, t), lanes, s, self->diffused->gradient, eps, jacobian);
+  mixture_score_hessian(diffused_mixture(chain, t), lanes, s, eps, jacobian);
   score_to_noise(chain, t, lanes, eps);
   score_to_noise(chain, t, chain->d * lanes, jacobian);
 }
@@ -171,13 +170,12 @@ static void prior_closed_log_density(const Prior *prior, int lanes, const double
   mixture_log_density(prior->mixture, lanes, theta, out);
 }
 
-static void prior_closed_score(const Prior *prior, int lanes, const double *theta, double *out) {
-  mixture_score(prior->mixture, lanes, theta, out);
-}
-
-static void prior_closed_hessian_product(const Prior *prior, int lanes, const double *theta, const double *v,
-                                         double *out) {
-  mixture_hessian_product(prior->mixture, lanes, theta, v, out);
+static void prior_closed_score(const Prior *prior, int lanes, const double *theta, double *score,
+                               double *hessian) {
+  if (hessian)
+    mixture_score_hessian(prior->mixture, lanes, theta, score, hessian);
+  else
+    mixture_score(prior->mixture, lanes, theta, score);
 }
 
 static void prior_mixture_report(const Prior *prior, FILE *out) {
@@ -225,7 +223,7 @@ static void prior_gaussian_settle(PriorFit *fit, int d) {
 #define CLOSED_OPS                                                                                           \
   .able = PRIOR_MIXTURE | PRIOR_CHAIN | PRIOR_DENOISER, .sample = prior_closed_sample,                       \
   .save = prior_closed_save, .load = prior_closed_load, .log_density = prior_closed_log_density,             \
-  .score = prior_closed_score, .hessian_product = prior_closed_hessian_product
+  .score = prior_closed_score
 
 const PriorOps prior_gaussian = {.name = "gaussian",
                                  .summary = "one Gaussian with the samples' mean and covariance",

@@ -6,20 +6,15 @@ static void prior_weights_sample(const Prior *prior, RngLanes *rng, double *thet
   rng_lanes_normal(rng, prior->d, theta);
 }
 
-static void weights_score(const Prior *prior, int lanes, const double *theta, double *out) {
-  for (int i = 0; i < prior->d * lanes; i++) out[i] = -theta[i];
+/* The potential of a network knows this prior, so no Hessian is asked for. */
+static void weights_score(const Prior *prior, int lanes, const double *theta, double *score,
+                          double *hessian) {
+  ASSERT(!hessian);
+  for (int i = 0; i < prior->d * lanes; i++) score[i] = -theta[i];
 }
 
-static void weights_hessian_product(const Prior *prior, int lanes, const double *theta, const double *v,
-                                    double *out) {
-  (void)theta;
-  for (int i = 0; i < prior->d * lanes; i++) out[i] = -v[i];
-}
-
-static const PriorOps weights_ops = {.name = "standard",
-                                     .sample = prior_weights_sample,
-                                     .score = weights_score,
-                                     .hessian_product = weights_hessian_product};
+static const PriorOps weights_ops = {
+    .name = "standard", .sample = prior_weights_sample, .score = weights_score};
 
 Status prior_weights(int d, Prior *out) {
   *out = (Prior){.ops = &weights_ops, .d = d};

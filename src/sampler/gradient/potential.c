@@ -97,7 +97,7 @@ Status potential_create(Arena *memory, const SamplerSetup *setup, int capacity, 
   }
   ALLOCATE_ARRAYS(memory, d * d, out->start_root, out->start_inverse);
   ALLOCATE_ARRAYS(memory, d * vector, out->precision, out->curvature);
-  ALLOCATE_ARRAYS(memory, vector, out->vector, out->slope, out->score, out->column, out->image);
+  ALLOCATE_ARRAYS(memory, vector, out->vector, out->slope, out->score);
   TRY(potential_set_start(out, setup));
   return potential_set_stiffest(out);
 }
@@ -214,22 +214,6 @@ bool potential_is_quadratic(const Potential *potential) {
   return potential->closed_prior && potential->conjugate;
 }
 
-/* Subtracts prior_weight times the Hessian of the prior's log density from hessian, column by column. */
-static void add_prior_hessian(Potential *potential, const double *theta, double *hessian) {
-  const int d = potential->d, lanes = potential->view.lanes;
-  const size_t row = (size_t)lanes * sizeof(double);
-  for (int j = 0; j < d; j++) {
-    memset(potential->column, 0, (size_t)d * row);
-    for (int n = 0; n < lanes; n++) potential->column[j * lanes + n] = 1;
-    potential->prior->ops->hessian_product(potential->prior, lanes, theta, potential->column,
-                                           potential->image);
-    for (int i = 0; i < d; i++)
-      lanes_add((size_t)lanes, -potential->prior_weight, potential->image + i * lanes,
-                hessian + (i * d + j) * lanes);
-  }
-  matrix_lanes_symmetrise(d, lanes, hessian);
-}
-
 /* Adds the part of the rows to gradient and hessian; if hessian is NULL, to the gradient alone, which is a
  * cheaper pass. */
 static void potential_add_rows(Potential *potential, const double *theta, double *gradient, double *hessian) {
@@ -267,12 +251,16 @@ static void potential_network_derivatives(Potential *potential, const double *th
 /* Adds what is not quadratic to gradient and hessian; if hessian is NULL, to the gradient alone. */
 static void potential_add_beyond_quadratic(Potential *potential, const double *theta, double *gradient,
                                            double *hessian) {
+  const int d = potential->d, lanes = potential->view.lanes;
+  const size_t vector = (size_t)d * (size_t)lanes;
+  double *curvature = hessian ? potential->curvature : NULL;
   if (!history_is_quadratic(potential->view.history)) potential_add_rows(potential, theta, gradient, hessian);
   if (potential->closed_prior) return;
-  potential->prior->ops->score(potential->prior, potential->view.lanes, theta, potential->score);
-  lanes_add((size_t)potential->d * (size_t)potential->view.lanes, -potential->prior_weight, potential->score,
-            gradient);
-  if (hessian) add_prior_hessian(potential, theta, hessian);
+  potential->prior->ops->score(potential->prior, lanes, theta, potential->score, curvature);
+  lanes_add(vector, -potential->prior_weight, potential->score, gradient);
+  if (!hessian) return;
+  lanes_add((size_t)d * vector, -potential->prior_weight, curvature, hessian);
+  matrix_lanes_symmetrise(d, lanes, hessian);
 }
 
 void potential_derivatives(Potential *potential, const double *theta, double *gradient, double *hessian) {
@@ -338,14 +326,15 @@ static double potential_network_cost(const SamplerWork *work, bool hessian) {
   return p * ceil(work->rows / lanes) * lanes * (hessian ? 0.3 * p : 1);
 }
 
-/* Returns the cost. The Hessian of a learned prior takes one product per coordinate. */
+/* Returns the cost. The Jacobian of a learned score takes a pass back for each coordinate; that of a mixture
+ * is computed together with its score. */
 double potential_cost(const SamplerWork *work, double lanes, bool hessian) {
   const double d = work->d;
   if (work->weights > 0) return potential_network_cost(work, hessian);
   const double rows = cost_rows(work, lanes, hessian), score = cost_share(lanes) * cost_score(work, lanes);
   if (work->components == 1) return rows;
   if (!hessian) return rows + score;
-  return rows + (work->components > 1 ? cost_share(lanes) * work->components * (250 * d + 14 * d * d * d)
+  return rows + (work->components > 1 ? cost_share(lanes) * work->components * (20 + 2 * d + 3 * d * d)
                                       : score * (1 + d));
 }
 
@@ -353,9 +342,9 @@ double potential_cost(const SamplerWork *work, double lanes, bool hessian) {
 
 void potential_value(Potential *potential, const double *theta, const double *log_prior, double *value) {
   const int d = potential->d, lanes = potential->view.lanes;
-  double *log_likelihood = potential->column;
+  double *log_likelihood = potential->slope;
   memset(value, 0, (size_t)lanes * sizeof *value);
-  linalg_add_quadratic_lanes(d, lanes, -1, potential->precision, potential->vector, theta, potential->image,
+  linalg_add_quadratic_lanes(d, lanes, -1, potential->precision, potential->vector, theta, potential->score,
                              value);
   if (!potential->closed_prior)
     for (int n = 0; n < lanes; n++) value[n] -= potential->prior_weight * log_prior[n];

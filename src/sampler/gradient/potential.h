@@ -65,9 +65,7 @@ typedef struct {
   /* For the lanes of the view, until the next potential_at. */
   HistoryView view;
   double *precision, *vector; /* [d, d, n], [d, n] */
-  /* Scratch. */
-  double *slope, *curvature; /* [d, n], [d, d, n]: of the log likelihood */
-  double *score, *column, *image; /* [d, n] */
+  double *slope, *score, *curvature; /* scratch: [d, n], [d, n], [d, d, n] */
   double *point, *half; /* [d, n], [d, d, n]; NULL unless whitened */
 } Potential;
 
