@@ -6,7 +6,7 @@ static void prior_weights_sample(const Prior *prior, RngLanes *rng, double *thet
   rng_lanes_normal(rng, prior->d, theta);
 }
 
-/* The potential of a network knows this prior, so no Hessian is asked for. */
+/* Computes the score alone: the potential of a network knows this prior and asks for no Hessian. */
 static void weights_score(const Prior *prior, int lanes, const double *theta, double *score,
                           double *hessian) {
   ASSERT(!hessian);
