@@ -26,8 +26,8 @@ block: 4
 problem: {theta: gaussian, dimension: 30, arms: 10, rounds: 20}
 policies: [ts, {name: vits1, steps: 100000}, linucb]
 """
-# Long enough that a signal sent after the third task arrives before the last one: 105 tasks of 15 ms.
-LONGER = ("--set", "problem.rounds=6000")
+# Long enough that a signal sent after the third task arrives before the last one: 105 tasks of 5 to 10 ms.
+LONGER = ("--set", "problem.rounds=2000")
 TASKS = 108
 
 
@@ -168,7 +168,7 @@ class Stops(FaultTest):
         self.assert_goes_on()
 
     def test_time_limit(self):
-        process = program.thompson("run", self.study, "-o", self.out, *LONGER, "--time-limit", "0.3", ranks=2)
+        process = program.thompson("run", self.study, "-o", self.out, *LONGER, "--time-limit", "0.1", ranks=2)
         self.assertEqual(process.returncode, 75, process.stderr)
         self.assert_goes_on()
 
