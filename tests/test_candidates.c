@@ -2,7 +2,7 @@
 #include "harness.h"
 
 #include "model/prior/fit_keys.h"
-#include "study/candidates.h"
+#include "study/study_candidates.h"
 
 #include <string.h>
 
@@ -16,13 +16,13 @@ static void test_steps(void) {
     PriorFit alone = fit;
     CU_ASSERT_PTR_NOT_NULL_FATAL(family);
     prior_settle(family, &alone, 6);
-    CU_ASSERT_EQUAL(candidates_fit(&fit, c, 6).steps, c == CANDIDATE_CHAIN ? 12000 : alone.steps);
+    CU_ASSERT_EQUAL(study_candidates_fit(&fit, c, 6).steps, c == CANDIDATE_CHAIN ? 12000 : alone.steps);
     /* 0: chosen on held-out samples; a Gaussian is the mixture with one. */
-    CU_ASSERT_EQUAL(candidates_fit(&fit, c, 6).components, strcmp(family->name, "gaussian") == 0);
+    CU_ASSERT_EQUAL(study_candidates_fit(&fit, c, 6).components, strcmp(family->name, "gaussian") == 0);
   }
   CU_ASSERT(prior_find(candidates[CANDIDATE_CHAIN].family)->able == PRIOR_CHAIN);
   fit.steps = 40;
-  for (int c = 0; c < CANDIDATES; c++) CU_ASSERT_EQUAL(candidates_fit(&fit, c, 6).steps, 40);
+  for (int c = 0; c < CANDIDATES; c++) CU_ASSERT_EQUAL(study_candidates_fit(&fit, c, 6).steps, 40);
 }
 
 int main(void) {

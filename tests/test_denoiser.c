@@ -4,8 +4,8 @@
 #include "sampler_fixture.h"
 
 #include "core/linalg.h"
+#include "model/denoiser/denoiser_localisation.h"
 #include "model/denoiser/denoiser_network.h"
-#include "model/denoiser/localisation.h"
 #include "model/mixture/mixture_fit.h"
 #include "model/mixture/mixture_store.h"
 #include "model/prior/denoiser_cases.h"

@@ -2,7 +2,7 @@
 #include "harness.h"
 
 #include "core/rng.h"
-#include "problem/embedding/linear_fit.h"
+#include "problem/embedding/embedding_linear_fit.h"
 
 #include <stdlib.h>
 
@@ -26,7 +26,7 @@ static void unit_rows(UnitRows *out, int labels, const int *count, double size) 
 static double *fit(const LabelledRows *rows, double ridge, uint64_t seed, int n, signed char *positive) {
   double *theta = calloc((size_t)rows->d * (size_t)n, sizeof *theta);
   CU_ASSERT_PTR_NOT_NULL_FATAL(theta);
-  CHECK_OK(linear_fit_sample(rows, ridge, seed, n, theta, positive));
+  CHECK_OK(embedding_linear_fit_sample(rows, ridge, seed, n, theta, positive));
   return theta;
 }
 
@@ -37,7 +37,7 @@ static void test_closed_form(void) {
   enum { N = 50 };
   signed char positive[N];
   unit_rows(&unit, 2, (int[]){10, 10}, 2);
-  CHECK_NEAR(linear_fit_mean_square(&unit.rows), 4, 1e-15);
+  CHECK_NEAR(embedding_linear_fit_mean_square(&unit.rows), 4, 1e-15);
   double *theta = fit(&unit.rows, 0.25, 1, N, positive);
   for (int i = 0; i < 20; i++)
     for (int m = 0; m < N; m++)
@@ -124,9 +124,11 @@ static void test_bad_rows(void) {
   double theta[3 * MOST];
   signed char positive[3];
   unit_rows(&unit, 3, (int[]){12, 9, 20}, 1);
-  CHECK_FAILS(linear_fit_sample(&unit.rows, 1, 1, 3, theta, positive), STATUS_INPUT, "label 1 has 9 rows");
+  CHECK_FAILS(embedding_linear_fit_sample(&unit.rows, 1, 1, 3, theta, positive), STATUS_INPUT,
+              "label 1 has 9 rows");
   unit_rows(&unit, 2, (int[]){12, 12}, 0);
-  CHECK_FAILS(linear_fit_sample(&unit.rows, 1, 1, 3, theta, positive), STATUS_INPUT, "all features are zero");
+  CHECK_FAILS(embedding_linear_fit_sample(&unit.rows, 1, 1, 3, theta, positive), STATUS_INPUT,
+              "all features are zero");
 }
 
 int main(void) {

@@ -6,7 +6,7 @@
 #include "core/reservoir.h"
 #include "metric/emd.h"
 #include "metric/wasserstein.h"
-#include "model/denoiser/localisation.h"
+#include "model/denoiser/denoiser_localisation.h"
 
 enum { MOST = 5 * 5 * DENOISER_LANES };
 
@@ -352,12 +352,12 @@ static void test_guard(void) {
   int lane_fallbacks[3] = {0};
   RngLanes rng = {.key = rng_key(FIXTURE_SEED, RNG_TEST), .draws = 1, .lanes = 3};
   Localisation walk;
-  CHECK_OK(localisation_create(&memory, &far, false, 4, 0.1, 10, &walk));
+  CHECK_OK(denoiser_localisation_create(&memory, &far, false, 4, 0.1, 10, &walk));
   CHECK_NEAR(walk.precision[0], 0, 0);
   CHECK_NEAR(walk.precision[1], 0.1, 1e-16);
   CHECK_NEAR(walk.precision[3], pow(10, 1.0 / 3), 1e-14);
   CHECK_NEAR(walk.precision[4], 10, 0);
-  localisation_draw(&walk, 3, basis, eigenvalue, vector, &rng, z, lane_fallbacks);
+  denoiser_localisation_draw(&walk, 3, basis, eigenvalue, vector, &rng, z, lane_fallbacks);
   CU_ASSERT(z[0] == 0 && z[1] == -100 && z[2] == 1);
   CU_ASSERT(lane_fallbacks[0] == 5 && lane_fallbacks[1] == 5 && lane_fallbacks[2] == 0);
 }

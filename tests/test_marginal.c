@@ -2,7 +2,7 @@
  * others. */
 #include "sampler_fixture.h"
 
-#include "model/denoiser/normaliser.h"
+#include "model/denoiser/denoiser_normaliser.h"
 
 enum { RUNS = 3, DRAWS = 512 };
 

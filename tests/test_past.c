@@ -2,7 +2,7 @@
  * priors are otherwise fitted to, and nothing in common with runs. */
 #include "harness.h"
 
-#include "problem/past.h"
+#include "problem/problem_past.h"
 #include "study/keys.h"
 
 #include <stdlib.h>
@@ -31,7 +31,7 @@ static Status take(void *self, int task, const double *phi, double y) {
 static void play_from(const Problem *problem, uint32_t replicate, int first, int tasks, int observations,
                       Past *out) {
   out->d = problem->d, out->tasks = 0, out->observations = observations;
-  CHECK_OK(past_play(problem, replicate, first, tasks, observations, take, out));
+  CHECK_OK(problem_past_play(problem, replicate, first, tasks, observations, take, out));
   for (int t = 0; t < out->tasks; t++) CU_ASSERT_EQUAL(out->seen[t], observations);
 }
 
@@ -106,7 +106,7 @@ static void test_law(void) {
              "likelihood: %s\npolicies: [ts]\n",
              D, likelihoods[k]);
     open_problem(text, &file, &problem);
-    CHECK_OK(past_check(&problem));
+    CHECK_OK(problem_past_check(&problem));
     play(&problem, 3, TASKS, EACH, &past);
     CHECK_OK(problem_training_samples(&memory, &problem, 3, TASKS, &theta));
     CU_ASSERT(past.tasks == TASKS && past.observations == EACH && past.d == D);
@@ -213,7 +213,7 @@ static void test_arms_of_theta(void) {
   StudyFile *file;
   Problem problem;
   open_problem("name: t\nproblem: {family: twin}\npolicies: [ts]\n", &file, &problem);
-  CHECK_FAILS(past_check(&problem), STATUS_INPUT, "problem.family = twin");
+  CHECK_FAILS(problem_past_check(&problem), STATUS_INPUT, "problem.family = twin");
   problem_destroy(&problem), config_study_free(file);
 }
 
@@ -229,7 +229,7 @@ static void test_other_problems(void) {
     static Past past;
     snprintf(text, sizeof text, "name: t\nproblem: %s\npolicies: [ts]\n", problems[k]);
     open_problem(text, &file, &problem);
-    CHECK_OK(past_check(&problem));
+    CHECK_OK(problem_past_check(&problem));
     play(&problem, 0, 10, 4, &past);
     for (int i = 0; i < 40 * past.d; i++) CU_ASSERT(isfinite(past.phi[i]) && past.phi[i] != 0);
     for (int i = 0; i < 40; i++) CU_ASSERT(isfinite(past.y[i]) && past.y[i] != 0);

@@ -41,8 +41,8 @@ static void test_blocks_take_replicates_in_turn(void) {
     CU_ASSERT_TRUE(study.runs.adaptive);
     CU_ASSERT_EQUAL(study.runs.block, cases[c].size);
     CU_ASSERT_EQUAL(study.runs.blocks, cases[c].blocks);
-    CU_ASSERT_EQUAL(runs_first_wave(&study.runs), cases[c].first);
-    CU_ASSERT_TRUE(runs_in_blocks(&study.runs, cases[c].first) >= cases[c].least);
+    CU_ASSERT_EQUAL(study_runs_first_wave(&study.runs), cases[c].first);
+    CU_ASSERT_TRUE(study_runs_in_blocks(&study.runs, cases[c].first) >= cases[c].least);
     CU_ASSERT_EQUAL(study.task_count, 2 * cases[c].blocks);
     int64_t run = 0;
     for (int k = 0; k < study.runs.blocks; k++) {
@@ -51,9 +51,9 @@ static void test_blocks_take_replicates_in_turn(void) {
       CU_ASSERT_EQUAL(task.first_run, run);
       CU_ASSERT_EQUAL(task.replicate, (uint32_t)(k % cases[c].replicates));
       for (int b = 0; b < task.runs; b++)
-        CU_ASSERT_EQUAL(runs_replicate(&study.runs, run + b), task.replicate);
+        CU_ASSERT_EQUAL(study_runs_replicate(&study.runs, run + b), task.replicate);
       run += task.runs;
-      CU_ASSERT_EQUAL(runs_in_blocks(&study.runs, k + 1), run);
+      CU_ASSERT_EQUAL(study_runs_in_blocks(&study.runs, k + 1), run);
     }
     CU_ASSERT_EQUAL(run, cases[c].most);
     study_destroy(&study);
@@ -68,17 +68,17 @@ static void test_waves(void) {
                      .blocks = 1563,
                      .adaptive = true,
                      .target = 0.5};
-  CU_ASSERT_EQUAL(runs_first_wave(&runs), 10);
-  CU_ASSERT_EQUAL(runs_next_wave(&runs, 10, 0.5), 10); /* reached */
-  CU_ASSERT_EQUAL(runs_next_wave(&runs, 10, 0.1), 10);
-  CU_ASSERT_EQUAL(runs_next_wave(&runs, 10, 0.75), 23); /* 10 x 1.5^2 = 22.5 */
-  CU_ASSERT_EQUAL(runs_next_wave(&runs, 100, 0.501),
+  CU_ASSERT_EQUAL(study_runs_first_wave(&runs), 10);
+  CU_ASSERT_EQUAL(study_runs_next_wave(&runs, 10, 0.5), 10); /* reached */
+  CU_ASSERT_EQUAL(study_runs_next_wave(&runs, 10, 0.1), 10);
+  CU_ASSERT_EQUAL(study_runs_next_wave(&runs, 10, 0.75), 23); /* 10 x 1.5^2 = 22.5 */
+  CU_ASSERT_EQUAL(study_runs_next_wave(&runs, 100, 0.501),
                   111); /* at least 1.1 times, which is 110.00..., rounded up */
-  CU_ASSERT_EQUAL(runs_next_wave(&runs, 10, 50), 40); /* at most 4 times */
-  CU_ASSERT_EQUAL(runs_next_wave(&runs, 10, INFINITY), 40);
-  CU_ASSERT_EQUAL(runs_next_wave(&runs, 10, NAN), 10); /* more runs would not help */
-  CU_ASSERT_EQUAL(runs_next_wave(&runs, 1000, 5), 1563); /* all there are */
-  CU_ASSERT_EQUAL(runs_next_wave(&runs, 1563, 5), 1563); /* none left */
+  CU_ASSERT_EQUAL(study_runs_next_wave(&runs, 10, 50), 40); /* at most 4 times */
+  CU_ASSERT_EQUAL(study_runs_next_wave(&runs, 10, INFINITY), 40);
+  CU_ASSERT_EQUAL(study_runs_next_wave(&runs, 10, NAN), 10); /* more runs would not help */
+  CU_ASSERT_EQUAL(study_runs_next_wave(&runs, 1000, 5), 1563); /* all there are */
+  CU_ASSERT_EQUAL(study_runs_next_wave(&runs, 1563, 5), 1563); /* none left */
 }
 
 static void test_moments(void) {

@@ -35,12 +35,12 @@ static void test_tasks_cover_runs(void) {
       CU_ASSERT_TRUE(task->runs >= 1 && task->runs <= cases[c].block);
       for (int b = 0; b < task->runs; b++) {
         uint32_t run = task->first_run + (uint32_t)b;
-        CU_ASSERT_EQUAL(runs_replicate(&study.runs, run), task->replicate);
+        CU_ASSERT_EQUAL(study_runs_replicate(&study.runs, run), task->replicate);
         met[(task->setting * 2 + task->policy) * cases[c].runs + (int)run]++;
       }
     }
     for (int i = 0; i < 6 * cases[c].runs; i++) CU_ASSERT_EQUAL(met[i], 1);
-    CU_ASSERT_EQUAL(runs_replicate(&study.runs, cases[c].runs - 1), (uint32_t)cases[c].replicates - 1);
+    CU_ASSERT_EQUAL(study_runs_replicate(&study.runs, cases[c].runs - 1), (uint32_t)cases[c].replicates - 1);
     free(met);
     study_destroy(&study);
   }

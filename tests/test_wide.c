@@ -1,10 +1,10 @@
-/* The weight of a guard, learned from tasks (src/model/prior/wide.h): against sums over all ways to divide
- * the tasks between the prior and the wide Gaussian, and against quadrature. */
+/* The weight of a guard, learned from tasks (src/model/prior/prior_wide.h): against sums over all ways to
+ * divide the tasks between the prior and the wide Gaussian, and against quadrature. */
 #include "harness.h"
 
 #include "core/rng.h"
 #include "model/history/likelihoods.h"
-#include "model/prior/wide.h"
+#include "model/prior/prior_wide.h"
 
 enum { TASKS = 8, EACH = 5 };
 
@@ -30,7 +30,8 @@ static void test_enumeration(void) {
   double share[TASKS + 1];
   for (int k = 0; k < 3; k++)
     for (int n = 0; n <= TASKS; n++)
-      CHECK_NEAR(wide_posterior_mean(g0[k], n, log_ratio, share), by_enumeration(g0[k], n, log_ratio), 1e-12);
+      CHECK_NEAR(prior_wide_posterior_mean(g0[k], n, log_ratio, share), by_enumeration(g0[k], n, log_ratio),
+                 1e-12);
 }
 
 /* Checks that tasks that are certain count one each, however many and however certain. */
@@ -38,7 +39,7 @@ static void test_certain(void) {
   enum { MANY = 2000 };
   static double log_ratio[MANY], share[MANY + 1];
   for (int t = 0; t < MANY; t++) log_ratio[t] = t % 4 ? -1e5 : 1e5;
-  CHECK_NEAR(wide_posterior_mean(0.2, MANY, log_ratio, share), (0.2 + MANY / 4) / (1 + MANY), 1e-12);
+  CHECK_NEAR(prior_wide_posterior_mean(0.2, MANY, log_ratio, share), (0.2 + MANY / 4) / (1 + MANY), 1e-12);
 }
 
 static double log_normal(double x, double mean, double variance) {
@@ -88,7 +89,7 @@ static void check_learned(const Likelihood *likelihood, double tolerance) {
     log_ratio[t] = log(marginal(likelihood, rows, 1, &one, &center, &wide) /
                        marginal(likelihood, rows, 2, weight, mean, variance));
   }
-  CHECK_OK(wide_learn(&mixture, 3, &logs, &learned));
+  CHECK_OK(prior_wide_learn(&mixture, 3, &logs, &learned));
   CHECK_NEAR(learned, by_enumeration(0.2, TASKS, log_ratio), tolerance);
   CU_ASSERT(learned > 0.3); /* most have theta elsewhere */
 }

@@ -1,6 +1,6 @@
 /* thompson bench: how fast every sampler is on this machine, compared with its measured peaks. */
 #include "app/app.h"
-#include "app/throughput.h"
+#include "app/bench_throughput.h"
 #include "core/simd.h"
 #include "io/provenance.h"
 #include "parallel/prepare.h"
@@ -185,7 +185,8 @@ static Status bench_measure_rows(const Parallel *parallel, const Arguments *argu
   for (int s = 0; s < file->setting_count; s++)
     for (int p = 0; p < file->policy_count; p++) {
       Throughput throughput;
-      Status status = throughput_measure(study, s, p, folder, arguments->seconds / 2, meter, &throughput);
+      Status status =
+          bench_throughput_measure(study, s, p, folder, arguments->seconds / 2, meter, &throughput);
       TRY(parallel_agree(parallel, status));
       bench_average_over_ranks(parallel, &throughput);
       if (arguments->json)
@@ -203,14 +204,14 @@ static Status bench_measure_and_print(const Parallel *parallel, const Arguments 
                                       const Study *study, const char *folder) {
   Meter meter;
   json_t *rows = json_array();
-  Status status = parallel_agree(parallel, meter_create(parallel->size, &meter));
+  Status status = parallel_agree(parallel, bench_meter_create(parallel->size, &meter));
   if (status == STATUS_OK) status = bench_measure_rows(parallel, arguments, study, folder, &meter, rows);
   if (status == STATUS_OK && app_speaks && arguments->json)
     app_print_json(
         json_pack("{s:o, s:O}", "machine", bench_machine_json(&meter, parallel->size), "rows", rows), 0);
   else if (status == STATUS_OK && app_speaks)
     print_notes();
-  meter_destroy(&meter);
+  bench_meter_destroy(&meter);
   json_decref(rows);
   return status;
 }

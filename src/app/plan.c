@@ -1,7 +1,7 @@
 /* thompson plan: what a study will do and roughly what it costs; runs nothing, except for a calibration of a
  * few seconds on request. */
 #include "app/app.h"
-#include "app/estimate.h"
+#include "app/plan_estimate.h"
 #include "core/clock.h"
 #include "core/shell.h"
 #include "parallel/prepare.h"
@@ -65,7 +65,7 @@ static Status plan_calibrate_speeds(const Parallel *parallel, const Study *study
                                     Speed *out) {
   Estimate estimate;
   TRY(speed_assume(study, out));
-  TRY(estimate_study(study, out, &estimate));
+  TRY(plan_estimate_study(study, out, &estimate));
   double start = clock_cpu();
   TRY(prepare_study(parallel, study, folder, PROGRESS_NONE, 1, NULL));
   if (estimate.training_operations > 0) out->training = (clock_cpu() - start) / estimate.training_operations;
@@ -109,7 +109,7 @@ static Status plan_calibration_steps(const Study *study, int64_t *steps) {
   SCOPED(Speed, speed, speed_destroy);
   Estimate estimate;
   TRY(speed_assume(study, &speed));
-  TRY(estimate_study(study, &speed, &estimate));
+  TRY(plan_estimate_study(study, &speed, &estimate));
   const Config *setting = study->file->settings[0];
   int64_t asked = config_is(setting, "prior.training_steps", "auto")
                       ? AUTO_STEPS
@@ -198,14 +198,14 @@ static Status plan_print_json(const Study *study, const Speed *speed, const Esti
     json_array_append_new(settings, json_string(file->setting_labels[s]));
   for (int p = 0; p < file->policy_count; p++) {
     json_array_append_new(policies, json_string(file->policies[p].label));
-    json_object_set_new(seconds, file->policies[p].label, json_real(estimate_run(study, speed, 0, p)));
+    json_object_set_new(seconds, file->policies[p].label, json_real(plan_estimate_run(study, speed, 0, p)));
   }
   json_t *root = json_pack(
       "{s:s, s:s, s:o, s:o, s:I, s:I, s:i, s:i, s:b, s:f, s:f, s:f, s:o, s:f, s:f, s:f, s:s, s:s}", "name",
       study->name, "study", study->ops->name, "settings", settings, "policies", policies, "runs",
       (json_int_t)study->runs.most, "runs_least",
-      (json_int_t)runs_in_blocks(&study->runs, runs_first_wave(&study->runs)), "tasks", study->task_count,
-      "priors", estimate->priors, "calibrated", speed->measured, "core_hours",
+      (json_int_t)study_runs_in_blocks(&study->runs, study_runs_first_wave(&study->runs)), "tasks",
+      study->task_count, "priors", estimate->priors, "calibrated", speed->measured, "core_hours",
       estimate->hours + estimate->training_hours, "core_hours_least",
       estimate->least_hours + estimate->training_hours, "training_core_hours", estimate->training_hours,
       "seconds_per_run", seconds, "memory_bytes_per_rank", estimate->memory, "shared_matrix_bytes",
@@ -221,7 +221,8 @@ static void print_runs(const Study *study) {
   if (!runs->adaptive) return;
   study_target(study, sizeof target, target);
   printf("# each setting: waves of runs from %lld to %lld until the standard error of %s is at most %g\n",
-         (long long)runs_in_blocks(runs, runs_first_wave(runs)), (long long)runs->most, target, runs->target);
+         (long long)study_runs_in_blocks(runs, study_runs_first_wave(runs)), (long long)runs->most, target,
+         runs->target);
 }
 
 static void print_cost(const Study *study, const Speed *speed, const Estimate *estimate) {
@@ -235,7 +236,7 @@ static void print_cost(const Study *study, const Speed *speed, const Estimate *e
     printf("#   %s%s\n", file->setting_labels[s], plan_describe_matrices(file->settings[s]));
   if (speed->measured) printf("# seconds per run, measured in setting %s:\n", file->setting_labels[0]);
   for (int p = 0; p < file->policy_count && speed->measured; p++)
-    printf("#   %s %.3g\n", file->policies[p].label, estimate_run(study, speed, 0, p));
+    printf("#   %s %.3g\n", file->policies[p].label, plan_estimate_run(study, speed, 0, p));
   printf("# about %.2g core-hours, %.2g of them training (%s)\n", estimate->hours + estimate->training_hours,
          estimate->training_hours,
          speed->measured ? "at measured speed" : "at an assumed speed; --calibrate measures it");
@@ -344,7 +345,7 @@ static void slurm_print(const Study *study, const Estimate *estimate, const char
 
 static Status print_plan(const Arguments *arguments, const Study *study, const Speed *speed) {
   Estimate estimate;
-  TRY(estimate_study(study, speed, &estimate));
+  TRY(plan_estimate_study(study, speed, &estimate));
   if (arguments->json) return plan_print_json(study, speed, &estimate);
   if (arguments->slurm)
     slurm_print(study, &estimate, arguments->study, arguments->directory, &arguments->sets);

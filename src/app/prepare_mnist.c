@@ -14,7 +14,7 @@
 #include "io/digest.h"
 #include "problem/embedding/classifier.h"
 #include "problem/embedding/embedding_file.h"
-#include "problem/embedding/linear_fit.h"
+#include "problem/embedding/embedding_linear_fit.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -83,7 +83,7 @@ static Status prepare_mnist_embed(const PrepareJob *job, Mnist *mnist) {
   memcpy(mnist->label, mnist->training.label, first);
   memcpy(mnist->label + first, mnist->test.label, rows - first);
   LabelledRows all = prepare_mnist_rows(mnist);
-  double square = linear_fit_mean_square(&all);
+  double square = embedding_linear_fit_mean_square(&all);
   mnist->scale = config_is(job->options, "scale", "unit") && square > 0 ? 1 / sqrt(square) : 1;
   for (size_t i = 0; i < rows * d; i++) features[i] *= mnist->scale;
   return STATUS_OK;
@@ -96,8 +96,8 @@ static Status prepare_mnist_fit_linear(const PrepareJob *job, Mnist *mnist) {
   theta->d = mnist->embedding.d;
   ALLOCATE(&mnist->memory, theta->theta, (size_t)theta->d * (size_t)theta->n);
   ALLOCATE(&mnist->memory, mnist->positive, theta->n);
-  return linear_fit_sample(&all, config_real(job->options, "ridge"), job->seed, theta->n, theta->theta,
-                           mnist->positive);
+  return embedding_linear_fit_sample(&all, config_real(job->options, "ridge"), job->seed, theta->n,
+                                     theta->theta, mnist->positive);
 }
 
 /* Hashes the images and labels that everything was computed from, independently of their file format. */

@@ -1,6 +1,6 @@
 /* thompson run: prepare priors, run tasks, reduce. Works alone and under mpiexec or srun. */
 #include "app/app.h"
-#include "app/estimate.h"
+#include "app/plan_estimate.h"
 #include "core/clock.h"
 #include "core/shell.h"
 #include "parallel/checkpoint.h"
@@ -270,7 +270,7 @@ static Status run_and_reduce(const Parallel *parallel, const Study *study, Argum
 static double app_run_training_share(const Study *study) {
   SCOPED(Speed, speed, speed_destroy);
   Estimate estimate;
-  if (speed_assume(study, &speed) != STATUS_OK || estimate_study(study, &speed, &estimate) != STATUS_OK)
+  if (speed_assume(study, &speed) != STATUS_OK || plan_estimate_study(study, &speed, &estimate) != STATUS_OK)
     return 1;
   const double hours = estimate.training_hours + estimate.least_hours;
   return hours > 0 ? estimate.training_hours / hours : 1;

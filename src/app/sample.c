@@ -7,7 +7,7 @@
 #include "metric/draws.h"
 #include "model/history/history_filtered.h"
 #include "model/prior/fit_keys.h"
-#include "model/prior/wide.h"
+#include "model/prior/prior_wide.h"
 #include "sampler/check/alarm.h"
 #include "sampler/check/spread.h"
 #include "sampler/guard.h"
@@ -311,7 +311,7 @@ static Status app_sample_learn_guard(const Arguments *arguments, const Likelihoo
   TRY(logs_sample(&scratch, &all, MOST_TASKS, arguments->seed, &tasks));
   const double before = guard_asked(config);
   prior->guard = (PriorGuard){.weight = before, .width = WIDE_WIDTH, .shrink = 1, .tasks = tasks.tasks};
-  TRY(wide_learn(prior_stand_in(prior), prior->guard.width, &tasks, &prior->guard.weight));
+  TRY(prior_wide_learn(prior_stand_in(prior), prior->guard.width, &tasks, &prior->guard.weight));
   printf("%s: %d tasks change the weight of the guard from %.3g to %.3g\n", arguments->recent, tasks.tasks,
          before, prior->guard.weight);
   return STATUS_OK;

@@ -116,7 +116,7 @@ static json_t *setting_json(const Overview *overview, int setting) {
   return json_pack("{s:s, s:i, s:i, s:i, s:i, s:I, s:b, s:o, s:o}", "setting", file->setting_labels[setting],
                    "tasks", count->tasks, "done", count->done, "failed", count->failed, "left",
                    app_status_tasks_left(count), "runs_asked",
-                   (json_int_t)runs_in_blocks(&overview->study.runs, at->wanted), "ended",
+                   (json_int_t)study_runs_in_blocks(&overview->study.runs, at->wanted), "ended",
                    app_status_has_ended(overview, setting), "runs", runs, "se", se);
 }
 
@@ -172,7 +172,7 @@ static void print_settings(const Overview *overview) {
              (long long)moments[worst].n);
     if (study->runs.adaptive)
       printf(app_status_has_ended(overview, s) ? "; ended with %lld runs" : "; %lld runs requested",
-             (long long)runs_in_blocks(&study->runs, at->wanted));
+             (long long)study_runs_in_blocks(&study->runs, at->wanted));
     printf("\n");
   }
 }

@@ -5,8 +5,8 @@
 #include "model/prior/training_samples.h"
 #include "parallel/auto.h"
 #include "parallel/fits.h"
-#include "parallel/logs_learn.h"
-#include "study/fit_data.h"
+#include "parallel/parallel_logs.h"
+#include "study/study_fit_data.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -113,7 +113,7 @@ static error_t train_parse(int key, char *text, struct argp_state *state) {
   case KEY_NOISE: arguments->noise = text; return 0;
   case KEY_OBSERVATIONS: app_train_parse_observations(state, arguments, text); return 0;
   case KEY_FAMILY:
-    arguments->family = candidates_family(text);
+    arguments->family = study_candidates_family(text);
     if (!arguments->family) app_unknown_name(state, "--family", text, "a family of priors", prior_name);
     return 0;
   case 'o': app_take_output(state, &arguments->output, text); return 0;
@@ -153,12 +153,12 @@ static Status app_train_from_study(Arguments *arguments, Belief *belief, FitData
   TRY(app_study_of_file(arguments->study, text, &sets, &study));
   const Config *setting = study.file->settings[0];
   TRY(problem_create(setting, &problem));
-  arguments->sizes = candidates_sizes(setting, arguments->size);
+  arguments->sizes = study_candidates_sizes(setting, arguments->size);
   *belief =
       (Belief){.likelihood = problem.likelihood,
                .fit = fit_of_keys(setting, "prior.", arguments->has_seed ? arguments->seed : study.seed, 0)};
   TRY(belief_fit_prior(setting, arguments->family, &problem, belief));
-  return fit_data_create_alone(setting, belief, &problem, data);
+  return study_fit_data_create_alone(setting, belief, &problem, data);
 }
 
 static Likelihood app_train_likelihood(const Arguments *arguments) {
@@ -241,7 +241,7 @@ static Status app_train_choose_by_logs(const Parallel *parallel, const Logs *log
                                        AutoChoice *choice) {
   SCRATCH_ARENA(scratch);
   Logs sample;
-  TRY(logs_learn_sample(&scratch, parallel, logs, fit->seed, &sample));
+  TRY(parallel_logs_sample(&scratch, parallel, logs, fit->seed, &sample));
   const AutoJob job = {.fit = fit, .source = {.logs = &sample}, .mode = PROGRESS_NONE};
   return auto_choose(parallel, &job, choice);
 }
@@ -251,7 +251,7 @@ static Status app_train_finish_logs(const Arguments *arguments, const char *part
                                     const LogsLearned *learned) {
   const bool automatic = arguments->family == &prior_auto;
   TRY(automatic ? auto_save(choice, prior, arguments->output) : prior_save(prior, arguments->output));
-  TRY(logs_learn_done(partial));
+  TRY(parallel_logs_done(partial));
   app_train_report_logs(arguments, logs, prior, learned);
   if (automatic) auto_report(choice, stdout);
   return STATUS_OK;
@@ -274,10 +274,10 @@ static Status app_train_on_logs(const Parallel *parallel, const Arguments *argum
   if (family == &prior_auto) {
     status = app_train_choose_by_logs(parallel, &logs, &fit, &choice);
     if (status == STATUS_OK) family = prior_find(candidates[choice.chosen].family);
-    if (status == STATUS_OK) fit = candidates_fit(&fit, choice.chosen, logs.d);
+    if (status == STATUS_OK) fit = study_candidates_fit(&fit, choice.chosen, logs.d);
   }
   if (status == STATUS_OK)
-    status = logs_learn(&memory, parallel, family, &fit, &logs, partial, &prior, &learned);
+    status = parallel_logs_learn(&memory, parallel, family, &fit, &logs, partial, &prior, &learned);
   if (status == STATUS_INPUT) status = status_prefix(status, "%s: ", arguments->logs);
   TRY(status);
   if (parallel->rank == 0 && family != arguments->family) auto_finish(&choice, &prior);
@@ -305,7 +305,7 @@ static void train_report(const Arguments *arguments, const Prior *prior, const F
 static Status train_prior(const Parallel *parallel, Arguments *arguments) {
   const bool automatic = arguments->family == &prior_auto;
   Belief belief = {0};
-  SCOPED(FitData, data, fit_data_free);
+  SCOPED(FitData, data, study_fit_data_free);
   SCRATCH_ARENA(memory);
   Prior prior;
   AutoChoice choice;
@@ -315,7 +315,7 @@ static Status train_prior(const Parallel *parallel, Arguments *arguments) {
                                    : app_train_from_file(arguments, &belief, &data);
   status = parallel_agree(parallel, status);
   if (status == STATUS_OK) {
-    const FitSource source = fit_data_source(&data);
+    const FitSource source = study_fit_data_source(&data);
     AutoJob job = {.fit = &belief.fit,
                    .source = source,
                    .likelihood = &belief.likelihood,

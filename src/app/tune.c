@@ -1,7 +1,7 @@
 /* thompson tune: which rule, constants and temper have the least regret for a prior, horizon, arms and noise,
  * found by simulating tasks from that prior. */
 #include "app/app.h"
-#include "model/prior/wide.h"
+#include "model/prior/prior_wide.h"
 #include "parallel/prepare.h"
 #include "parallel/race.h"
 #include "sampler/guard.h"
@@ -281,8 +281,8 @@ static Status tune_wide_prior(Arena *memory, const Study *study, const Prior *pr
   *has = guard_of(&setup) > 0;
   if (!*has) return STATUS_OK;
   ALLOCATE(memory, mixture, 1);
-  TRY(wide_create(memory, prior_stand_in(prior), prior->guard.width > 0 ? prior->guard.width : WIDE_WIDTH,
-                  mixture));
+  TRY(prior_wide_create(memory, prior_stand_in(prior),
+                        prior->guard.width > 0 ? prior->guard.width : WIDE_WIDTH, mixture));
   return prior_from_mixture(memory, mixture, &(PriorFit){.schedule = {.stages = 1, .alpha = 0.9}}, out);
 }
 

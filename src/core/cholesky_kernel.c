@@ -26,11 +26,11 @@ INLINE void subtract_columns(const Factor *f, const int height, const int width,
   Real left = {0}, right[TILE_COLUMNS] = {{0}};
   for (int r = 0; r < height; r++)
     for (int m = 0; m < (lower ? r + 1 : width); m++)
-      tile_load(f->count, entry(f, i + (size_t)r, j + (size_t)m), &x[r][m]);
+      matrix_tile_load(f->count, entry(f, i + (size_t)r, j + (size_t)m), &x[r][m]);
   for (size_t k = 0; k < j; k++) {
-    for (int m = 0; m < width; m++) tile_load(f->count, entry(f, j + (size_t)m, k), &right[m]);
+    for (int m = 0; m < width; m++) matrix_tile_load(f->count, entry(f, j + (size_t)m, k), &right[m]);
     for (int r = 0; r < height; r++) {
-      tile_load(f->count, entry(f, i + (size_t)r, k), &left);
+      matrix_tile_load(f->count, entry(f, i + (size_t)r, k), &left);
       for (int m = 0; m < (lower ? r + 1 : width); m++) x[r][m] -= left * right[m];
     }
   }
@@ -58,12 +58,13 @@ INLINE void factor_diagonal(Factor *f, const int width, size_t j, Real x[TILE_CO
     for (int k = 0; k < m; k++) pivot -= x[m][k] * x[m][k];
     const Mask good = pivot > 0;
     f->bad += (Real)(~good & (Mask)one);
-    x[m][m] = tile_root((Real)((good & (Mask)pivot) | (~good & (Mask)f->least)));
+    x[m][m] = matrix_tile_root((Real)((good & (Mask)pivot) | (~good & (Mask)f->least)));
     inverse[m] = (Real)(good & (Mask)one) / x[m][m];
     finish_column(m + 1, width, m, x, inverse[m], x);
   }
   for (int r = 0; r < width; r++)
-    for (int m = 0; m <= r; m++) tile_store(f->count, &x[r][m], entry(f, j + (size_t)r, j + (size_t)m));
+    for (int m = 0; m <= r; m++)
+      matrix_tile_store(f->count, &x[r][m], entry(f, j + (size_t)r, j + (size_t)m));
 }
 
 INLINE void factor_rows(const Factor *f, const int height, const int width, size_t i, size_t j,
@@ -72,7 +73,8 @@ INLINE void factor_rows(const Factor *f, const int height, const int width, size
   subtract_columns(f, height, width, false, i, j, x);
   for (int m = 0; m < width; m++) finish_column(0, height, m, diagonal, inverse[m], x);
   for (int r = 0; r < height; r++)
-    for (int m = 0; m < width; m++) tile_store(f->count, &x[r][m], entry(f, i + (size_t)r, j + (size_t)m));
+    for (int m = 0; m < width; m++)
+      matrix_tile_store(f->count, &x[r][m], entry(f, i + (size_t)r, j + (size_t)m));
 }
 
 INLINE void factor_panel(Factor *f, const int width, size_t j) {
@@ -89,7 +91,7 @@ INLINE void factor_lanes(int count, size_t d, size_t stride, double *a, int *jit
   size_t j = 0;
   for (size_t i = 0; i < d; i++) {
     Real x = {0};
-    tile_load(count, entry(&f, i, i), &x);
+    matrix_tile_load(count, entry(&f, i, i), &x);
     x *= 0x1p-52;
     const Mask larger = x > f.least;
     f.least = (Real)(((Mask)x & larger) | ((Mask)f.least & ~larger));

@@ -14,18 +14,19 @@ typedef struct {
 INLINE void matrix_tile(const int columns, const int height, int count, const MatrixFactors *p, size_t i,
                         size_t j, const Product *to) {
   Real sum[PRODUCT_ROWS][PRODUCT_COLUMNS];
-  tile_clear(height, columns, sum);
+  matrix_tile_clear(height, columns, sum);
   if (to->result == MATRIX_ADDED)
     PRODUCT_EACH (r, height)
       PRODUCT_EACH (m, columns)
-        tile_load(count, to->c + ((i + (size_t)r) * to->columns + j + (size_t)m) * to->stride, &sum[r][m]);
-  tile_product(count, height, columns, p, i, j, sum);
+        matrix_tile_load(count, to->c + ((i + (size_t)r) * to->columns + j + (size_t)m) * to->stride,
+                         &sum[r][m]);
+  matrix_tile_product(count, height, columns, p, i, j, sum);
   PRODUCT_EACH (r, height)
     PRODUCT_EACH (m, columns) {
       const size_t row = i + (size_t)r, column = j + (size_t)m;
-      tile_store(count, &sum[r][m], to->c + (row * to->columns + column) * to->stride);
+      matrix_tile_store(count, &sum[r][m], to->c + (row * to->columns + column) * to->stride);
       if (to->result == MATRIX_SYMMETRIC)
-        tile_store(count, &sum[r][m], to->c + (column * to->columns + row) * to->stride);
+        matrix_tile_store(count, &sum[r][m], to->c + (column * to->columns + row) * to->stride);
     }
 }
 
@@ -47,7 +48,7 @@ INLINE void product(int count, const MatrixFactors *p, const Product *to) {
 void matrix_kernel_product(MatrixShape shape, const double *a, MatrixOrder of_a, const double *b,
                            MatrixOrder of_b, MatrixResult result, double *c) {
   const size_t stride = (size_t)shape.lanes;
-  const MatrixOrder rows = tile_order(of_a, stride), columns = tile_order(of_b, stride);
+  const MatrixOrder rows = matrix_tile_order(of_a, stride), columns = matrix_tile_order(of_b, stride);
   TILE_VECTORS(n, shape.lanes, product, &(MatrixFactors){(size_t)shape.depth, a + n, b + n, rows, columns},
                &(Product){(size_t)shape.rows, (size_t)shape.columns, stride, result, c + n});
 }
@@ -72,7 +73,7 @@ INLINE void add_shared_rows(const int height, int count, const SharedBlock *p, s
   Real sum[SHARED_ROWS];
   SIMD_UNROLL(8) for (int r = 0; r < height; r++) {
     sum[r] = (Real){0};
-    if (p->first > 0) tile_load(count, p->y + (i + (size_t)r) * p->stride, &sum[r]);
+    if (p->first > 0) matrix_tile_load(count, p->y + (i + (size_t)r) * p->stride, &sum[r]);
   }
   for (size_t j = p->first; j < p->end; j++) {
     const double *column = p->q + i * p->of_q.row + j * p->of_q.column;
@@ -80,7 +81,7 @@ INLINE void add_shared_rows(const int height, int count, const SharedBlock *p, s
     for (int r = 0; r < height; r++) sum[r] += column[(size_t)r * p->of_q.row] * p->x[j - p->first];
   }
   SIMD_UNROLL(8)
-  for (int r = 0; r < height; r++) tile_store(count, &sum[r], p->y + (i + (size_t)r) * p->stride);
+  for (int r = 0; r < height; r++) matrix_tile_store(count, &sum[r], p->y + (i + (size_t)r) * p->stride);
 }
 
 INLINE void multiply_shared(int count, size_t d, size_t stride, const double *q, MatrixOrder of_q,
@@ -91,7 +92,7 @@ INLINE void multiply_shared(int count, size_t d, size_t stride, const double *q,
     const SharedBlock block = {first, end, stride, q, of_q, packed, y};
     for (size_t j = first; j < end; j++) {
       packed[j - first] = (Real){0};
-      tile_load(count, x + j * stride, &packed[j - first]);
+      matrix_tile_load(count, x + j * stride, &packed[j - first]);
     }
     size_t i = 0;
     for (; i + SHARED_ROWS <= d; i += SHARED_ROWS) add_shared_rows(SHARED_ROWS, count, &block, i);
@@ -107,11 +108,11 @@ void matrix_kernel_shared(int d, int lanes, const double *q, MatrixOrder of_q, c
 INLINE void dot_lanes(int count, size_t rows, size_t stride, const double *x, const double *y, double *out) {
   Real left = {0}, right = {0}, sum = {0};
   for (size_t i = 0; i < rows; i++) {
-    tile_load(count, x + i * stride, &left);
-    tile_load(count, y + i * stride, &right);
+    matrix_tile_load(count, x + i * stride, &left);
+    matrix_tile_load(count, y + i * stride, &right);
     sum += left * right;
   }
-  tile_store(count, &sum, out);
+  matrix_tile_store(count, &sum, out);
 }
 
 void matrix_kernel_dot(int rows, int lanes, const double *x, const double *y, double *out) {
@@ -154,7 +155,7 @@ INLINE void sweep_columns(const int size, int count, const Sweep *s, size_t k,
     PRODUCT_EACH (m, size) {
       const size_t column = k + (size_t)m;
       before[m] = (Real){0};
-      tile_load(count, i > column ? entry(s, i, column) : entry(s, column, i), &before[m]);
+      matrix_tile_load(count, i > column ? entry(s, i, column) : entry(s, column, i), &before[m]);
     }
     PRODUCT_EACH (m, size) {
       Real sum = {0};
@@ -173,9 +174,9 @@ INLINE void sweep_rows(const int height, const int size, int count, const Sweep 
   for (size_t j = 0; j < i + (size_t)height; j++) {
     PRODUCT_EACH (m, size) before[m] = s->before[j * SWEEP_PIVOTS + (size_t)m];
     PRODUCT_EACH (r, height) {
-      tile_load(count, entry(s, i + (size_t)r, j), &x);
+      matrix_tile_load(count, entry(s, i + (size_t)r, j), &x);
       PRODUCT_EACH (m, size) x -= factor[r][m] * before[m];
-      tile_store(count, &x, entry(s, i + (size_t)r, j));
+      matrix_tile_store(count, &x, entry(s, i + (size_t)r, j));
     }
   }
 }
@@ -187,7 +188,7 @@ INLINE void sweep_block(const int size, int count, const Sweep *s, size_t k) {
     PRODUCT_EACH (m, size) {
       const size_t row = k + (size_t)(l > m ? l : m), column = k + (size_t)(l > m ? m : l);
       pivot[l][m] = (Real){0} + (l == m); /* the identity in unused lanes */
-      tile_load(count, entry(s, row, column), &pivot[l][m]);
+      matrix_tile_load(count, entry(s, row, column), &pivot[l][m]);
     }
   invert_block(size, pivot);
   sweep_columns(size, count, s, k, pivot);
@@ -200,7 +201,7 @@ INLINE void sweep_block(const int size, int count, const Sweep *s, size_t k) {
       const size_t column = k + (size_t)m;
       const Real x =
           i < k || i >= k + (size_t)size ? s->after[i * SWEEP_PIVOTS + (size_t)m] : -pivot[i - k][m];
-      tile_store(count, &x, i > column ? entry(s, i, column) : entry(s, column, i));
+      matrix_tile_store(count, &x, i > column ? entry(s, i, column) : entry(s, column, i));
     }
 }
 
@@ -212,10 +213,10 @@ INLINE void invert(int count, const Sweep *s) {
   for (size_t i = 0; i < s->d; i++)
     for (size_t j = 0; j <= i; j++) {
       Real x = {0};
-      tile_load(count, entry(s, i, j), &x);
+      matrix_tile_load(count, entry(s, i, j), &x);
       x = -x;
-      tile_store(count, &x, entry(s, i, j));
-      tile_store(count, &x, entry(s, j, i));
+      matrix_tile_store(count, &x, entry(s, i, j));
+      matrix_tile_store(count, &x, entry(s, j, i));
     }
 }
 

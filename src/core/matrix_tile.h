@@ -32,13 +32,13 @@ typedef double Real __attribute__((vector_size(8 * SIMD_DOUBLES)));
 typedef long long Mask __attribute__((vector_size(8 * SIMD_DOUBLES)));
 
 #if defined(__AVX2__) && !defined(__AVX512F__)
-INLINE __m256i tile_mask(int count) {
+INLINE __m256i matrix_tile_mask(int count) {
   return _mm256_cmpgt_epi64(_mm256_set1_epi64x(count), _mm256_set_epi64x(3, 2, 1, 0));
 }
 #endif
 
 /* Takes square roots through memory; otherwise the compiler extracts the lanes one by one. */
-INLINE Real tile_root(Real x) {
+INLINE Real matrix_tile_root(Real x) {
   double each[SIMD_DOUBLES];
   __builtin_memcpy(each, &x, sizeof x);
   for (int n = 0; n < SIMD_DOUBLES; n++) each[n] = sqrt(each[n]);
@@ -54,13 +54,13 @@ typedef struct {
   MatrixOrder of_a, of_b;
 } MatrixFactors;
 
-INLINE MatrixOrder tile_order(MatrixOrder entries, size_t stride) {
+INLINE MatrixOrder matrix_tile_order(MatrixOrder entries, size_t stride) {
   return (MatrixOrder){entries.row * stride, entries.column * stride};
 }
 
 /* Loads the first `count` lanes and leaves the other lanes of x alone. A whole vector, known at compile time,
  * takes a plain instruction and any other a masked one: a copy of unknown length would be a function call. */
-INLINE void tile_load(int count, const double *from, Real *x) {
+INLINE void matrix_tile_load(int count, const double *from, Real *x) {
   if (count == SIMD_DOUBLES) {
     __builtin_memcpy(x, from, sizeof *x);
     return;
@@ -68,14 +68,14 @@ INLINE void tile_load(int count, const double *from, Real *x) {
 #if defined(__AVX512F__)
   *x = (Real)_mm512_mask_loadu_pd((__m512d)*x, (__mmask8)((1U << count) - 1), from);
 #elif defined(__AVX2__)
-  const __m256i mask = tile_mask(count);
+  const __m256i mask = matrix_tile_mask(count);
   *x = (Real)_mm256_blendv_pd((__m256d)*x, _mm256_maskload_pd(from, mask), _mm256_castsi256_pd(mask));
 #else
   for (int n = 0; n < count; n++) (*x)[n] = from[n];
 #endif
 }
 
-INLINE void tile_store(int count, const Real *x, double *to) {
+INLINE void matrix_tile_store(int count, const Real *x, double *to) {
   if (count == SIMD_DOUBLES) {
     __builtin_memcpy(to, x, sizeof *x);
     return;
@@ -83,7 +83,7 @@ INLINE void tile_store(int count, const Real *x, double *to) {
 #if defined(__AVX512F__)
   _mm512_mask_storeu_pd(to, (__mmask8)((1U << count) - 1), (__m512d)*x);
 #elif defined(__AVX2__)
-  _mm256_maskstore_pd(to, tile_mask(count), (__m256d)*x);
+  _mm256_maskstore_pd(to, matrix_tile_mask(count), (__m256d)*x);
 #else
   for (int n = 0; n < count; n++) to[n] = (*x)[n];
 #endif
@@ -109,22 +109,22 @@ static inline size_t tile_extent(size_t left, size_t most) {
 #define PRODUCT_EACH(r, extent) SIMD_UNROLL(5) for (int r = 0; r < (extent); r++)
 
 /* Computes sum += rows i .. i + height - 1 and columns j .. j + columns - 1 of the product. */
-INLINE void tile_product(int count, const int height, const int columns, const MatrixFactors *p, size_t i,
-                         size_t j, Real sum[PRODUCT_ROWS][PRODUCT_COLUMNS]) {
+INLINE void matrix_tile_product(int count, const int height, const int columns, const MatrixFactors *p,
+                                size_t i, size_t j, Real sum[PRODUCT_ROWS][PRODUCT_COLUMNS]) {
   Real x = {0}, y[PRODUCT_COLUMNS];
   PRODUCT_EACH (m, columns) y[m] = (Real){0};
   for (size_t k = 0; k < p->depth; k++) {
     PRODUCT_EACH (m, columns)
-      tile_load(count, p->b + k * p->of_b.row + (j + (size_t)m) * p->of_b.column, &y[m]);
+      matrix_tile_load(count, p->b + k * p->of_b.row + (j + (size_t)m) * p->of_b.column, &y[m]);
     PRODUCT_EACH (r, height) {
-      tile_load(count, p->a + (i + (size_t)r) * p->of_a.row + k * p->of_a.column, &x);
+      matrix_tile_load(count, p->a + (i + (size_t)r) * p->of_a.row + k * p->of_a.column, &x);
       PRODUCT_EACH (m, columns) sum[r][m] += x * y[m];
     }
   }
 }
 
 /* Computes sum <- 0. */
-INLINE void tile_clear(const int height, const int columns, Real sum[PRODUCT_ROWS][PRODUCT_COLUMNS]) {
+INLINE void matrix_tile_clear(const int height, const int columns, Real sum[PRODUCT_ROWS][PRODUCT_COLUMNS]) {
   PRODUCT_EACH (r, height)
     PRODUCT_EACH (m, columns) sum[r][m] = (Real){0};
 }

@@ -4,7 +4,7 @@
 #include "library/agents.h"
 #include "model/prior/fit_keys.h"
 #include "model/prior/online.h"
-#include "model/prior/wide.h"
+#include "model/prior/prior_wide.h"
 
 enum { COMPONENTS = 16 };
 
@@ -61,7 +61,7 @@ static Status agents_learn_prior(Arena *memory, const thompson_agents *self, Pri
         STATUS_INPUT,
         "learning a prior starts from a mixture that the present prior is or has; a %s prior has none",
         posterior->prior->ops->name);
-  TRY(wide_create(&scratch, present, 1, &start));
+  TRY(prior_wide_create(&scratch, present, 1, &start));
   TRY(online_create(&scratch, &start, COMPONENTS, &posterior->likelihood,
                     rng_key(posterior->seed, RNG_MIXTURE_START), 0, &online));
   TRY(agents_gather_logs(&scratch, self, &online.logs));

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <stddef.h>
 
-void gaussian_log_determinant(int d, int lanes, double *a, int *jitters, double *out) {
+void gaussian_kl_log_determinant(int d, int lanes, double *a, int *jitters, double *out) {
   const size_t stride = (size_t)lanes;
   for (size_t n = 0; n < stride; n++) jitters[n] = 0, out[n] = 0;
   linalg_cholesky_lanes(d, lanes, a, jitters);
@@ -36,7 +36,7 @@ static void gaussian_kl_quadratic_terms(const GaussianTarget *target, const doub
 void gaussian_kl(const GaussianTarget *target, const double *mean, double *covariance, double *work,
                  int *jitters, double *out) {
   gaussian_kl_quadratic_terms(target, mean, covariance, out);
-  gaussian_log_determinant(target->d, target->lanes, covariance, jitters, work);
+  gaussian_kl_log_determinant(target->d, target->lanes, covariance, jitters, work);
   for (int n = 0; n < target->lanes; n++)
     out[n] = 0.5 * (out[n] - target->d - target->log_determinant[n] - work[n]);
 }

@@ -10,7 +10,7 @@ typedef struct {
 
 /* Computes out[N] = log det of symmetric matrices a[d, d, N], which become their Cholesky factors; NAN if a
  * matrix is not positive definite. jitters[N] is scratch. */
-void gaussian_log_determinant(int d, int lanes, double *a, int *jitters, double *out);
+void gaussian_kl_log_determinant(int d, int lanes, double *a, int *jitters, double *out);
 
 /* Computes out[N] = KL(N(mean, covariance) || p); NAN if a covariance is not positive definite. covariance[d,
  * d, N] becomes its Cholesky factor; work[N] and jitters[N] are scratch. */

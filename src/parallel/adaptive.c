@@ -23,8 +23,8 @@ Status adaptive_create(Arena *memory, Finished *finished, Adaptive *out) {
   ALLOCATE(memory, out->settings, settings);
   ALLOCATE(memory, out->moments, settings * (size_t)study->file->policy_count);
   for (size_t s = 0; s < settings; s++)
-    out->settings[s] =
-        (AdaptiveSetting){.wanted = runs_first_wave(&study->runs), .ended = !study->runs.adaptive, .se = NAN};
+    out->settings[s] = (AdaptiveSetting){
+        .wanted = study_runs_first_wave(&study->runs), .ended = !study->runs.adaptive, .se = NAN};
   return STATUS_OK;
 }
 
@@ -106,7 +106,7 @@ static void adaptive_decide_wave(Adaptive *adaptive, int setting, const Moments 
     if (isnan(se)) se = INFINITY; /* not all values are finite */
     if (moments[p].n > 1 && (isnan(at->se) || se > at->se)) at->se = se;
   }
-  at->wanted = runs_next_wave(&study->runs, at->seen, at->se);
+  at->wanted = study_runs_next_wave(&study->runs, at->seen, at->se);
   at->ended = at->wanted == at->seen;
 }
 
@@ -119,8 +119,8 @@ static void adaptive_report_no_error(const Adaptive *adaptive, int setting) {
   fprintf(stderr,
           "thompson: setting %s stops after %lld runs without reaching its target: no policy has a standard "
           "error of %s, which needs two successful runs%s%s\n",
-          study->file->setting_labels[setting], (long long)runs_in_blocks(&study->runs, at->seen), target,
-          study->target_paired ? " of both the policy and the first one, " : "",
+          study->file->setting_labels[setting], (long long)study_runs_in_blocks(&study->runs, at->seen),
+          target, study->target_paired ? " of both the policy and the first one, " : "",
           study->target_paired ? study->file->policies[0].label : "");
 }
 

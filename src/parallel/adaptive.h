@@ -1,7 +1,7 @@
 /* Decides how many blocks each setting gets, from the standard errors of its finished blocks
- * (src/study/runs.h). The decision is made per setting, not per policy: all policies keep the same runs, so
- * that all are paired. It is made only when a whole wave is finished, from its values in run order, so it is
- * the same on any number of ranks and after any interruption. */
+ * (src/study/study_runs.h). The decision is made per setting, not per policy: all policies keep the same
+ * runs, so that all are paired. It is made only when a whole wave is finished, from its values in run order,
+ * so it is the same on any number of ranks and after any interruption. */
 #pragma once
 
 #include "parallel/finished.h"

@@ -91,7 +91,7 @@ static Status auto_fit_across_ranks(Arena *memory, const Parallel *parallel, con
   const PriorOps *family = prior_find(candidates[candidate].family);
   const bool from_logs = from->logs && family->fit_logs_part;
   const int d = from->logs ? from->logs->d : from->samples->d;
-  const PriorFit settled = candidates_fit(job->fit, candidate, d);
+  const PriorFit settled = study_candidates_fit(job->fit, candidate, d);
   Prior mixture;
   if (from->logs && !from_logs && from->drawn.n == 0) {
     TRY(auto_fit_across_ranks(memory, parallel, job, CANDIDATE_MIXTURE, from, &mixture));

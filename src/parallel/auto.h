@@ -1,13 +1,13 @@
-/* Chooses the prior and the sampler by held-out evidence. Each candidate (study/candidates.h) is fitted to
- * most of the data, which are samples of theta or logs of past tasks; its posterior draws are then scored on
- * tasks made from the rest (auto_tasks.h). No true posterior is needed. */
+/* Chooses the prior and the sampler by held-out evidence. Each candidate (study/study_candidates.h) is fitted
+ * to most of the data, which are samples of theta or logs of past tasks; its posterior draws are then scored
+ * on tasks made from the rest (auto_tasks.h). No true posterior is needed. */
 #pragma once
 
 #include "model/history/likelihood.h"
 #include "model/prior/prior.h"
 #include "parallel/parallel.h"
 #include "parallel/progress.h"
-#include "study/candidates.h"
+#include "study/study_candidates.h"
 
 #include <stdio.h>
 

@@ -192,7 +192,7 @@ static void cell_add_block(const RunsBlock *block, int points, const double *val
 Status cell_replicate_se(const Study *study, int64_t runs, const double *values, const double *base,
                          double *se) {
   SCRATCH_ARENA(scratch);
-  const int points = study->places, stride = runs_stride(&study->runs);
+  const int points = study->places, stride = study_runs_stride(&study->runs);
   double *sum;
   ALLOCATE(&scratch, sum, 4 * points);
   double *n = sum + points, *mean = n + points, *count = mean + points;

@@ -3,7 +3,7 @@
 #include "io/durable.h"
 #include "parallel/auto.h"
 #include "parallel/fits.h"
-#include "study/fit_data.h"
+#include "study/study_fit_data.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -137,7 +137,7 @@ static Status prepare_need_data(const Study *study, const Need *need, const char
   TRY(problem_create(study->file->settings[need->setting], &problem));
   if (need->has_base) TRY(belief_prior(&scratch, &need->base, &problem, directory, &base));
   *seconds = base.seconds_fit;
-  return fit_data_create(&need->belief, &problem, need->has_base ? &base : NULL, out);
+  return study_fit_data_create(&need->belief, &problem, need->has_base ? &base : NULL, out);
 }
 
 static Status prepare_save_prior(const Need *need, const Fit *fit, const char *directory) {
@@ -162,7 +162,7 @@ static Status ranks_fit_prior_wave(const Parallel *parallel, const Study *study,
     status = prepare_need_data(study, &needs[i], directory, &data[i], &base_seconds);
     fits[i] = (Fit){.family = needs[i].belief.family,
                     .fit = &needs[i].belief.fit,
-                    .source = fit_data_source(&data[i]),
+                    .source = study_fit_data_source(&data[i]),
                     .owner = i % parallel->size,
                     .seconds = parallel->rank == 0 ? base_seconds : 0};
   }
@@ -171,7 +171,7 @@ static Status ranks_fit_prior_wave(const Parallel *parallel, const Study *study,
   for (int i = 0; i < count && status == STATUS_OK; i++)
     if (fits[i].owner == parallel->rank) status = prepare_save_prior(&needs[i], &fits[i], directory);
   status = parallel_agree(parallel, status);
-  for (int i = 0; i < count; i++) fit_data_free(&data[i]);
+  for (int i = 0; i < count; i++) study_fit_data_free(&data[i]);
   return status;
 }
 
@@ -179,18 +179,18 @@ static Status ranks_fit_prior_wave(const Parallel *parallel, const Study *study,
 static Status ranks_fit_auto_prior(const Parallel *parallel, const Study *study, const char *directory,
                                    const Need *need, bool (*stop)(void)) {
   SCRATCH_ARENA(scratch);
-  SCOPED(FitData, data, fit_data_free);
+  SCOPED(FitData, data, study_fit_data_free);
   char path[4096];
   double base_seconds;
   Prior prior;
   AutoChoice choice;
   TRY(parallel_agree(parallel, prepare_need_data(study, need, directory, &data, &base_seconds)));
   AutoJob job = {.fit = &need->belief.fit,
-                 .source = fit_data_source(&data),
+                 .source = study_fit_data_source(&data),
                  .likelihood = &need->belief.likelihood,
                  .mode = PROGRESS_NONE,
                  .stop = stop};
-  job.sizes = candidates_sizes(study->file->settings[need->setting], job.size);
+  job.sizes = study_candidates_sizes(study->file->settings[need->setting], job.size);
   TRY(auto_fit(&scratch, parallel, &job, &choice, &prior));
   prior.seconds_fit += parallel->rank == 0 ? base_seconds : 0;
   belief_path(&need->belief, directory, sizeof path, path);

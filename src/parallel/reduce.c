@@ -144,7 +144,7 @@ static Status reducer_count_blocks(Reducer *reducer) {
   for (int s = 0; s < study->file->setting_count; s++) {
     int present = adaptive.settings[s].ended ? 0 : reducer_blocks_present(reducer, s);
     reducer->blocks[s] = present > adaptive.settings[s].wanted ? present : adaptive.settings[s].wanted;
-    int64_t runs = runs_in_blocks(&study->runs, reducer->blocks[s]);
+    int64_t runs = study_runs_in_blocks(&study->runs, reducer->blocks[s]);
     if (runs > reducer->runs) reducer->runs = runs;
   }
   return STATUS_OK;

@@ -2,7 +2,7 @@
  * classes or of answers that were all judged. A context is the same for all arms, and each arm has its own
  * posterior. Every run meets the events in its own random order, none twice. */
 #include "core/linalg.h"
-#include "problem/logged.h"
+#include "problem/problem_logged.h"
 #include "problem/problems.h"
 
 #include <math.h>
@@ -84,7 +84,7 @@ static Status table_bandit_create(Problem *self, const Config *config) {
 static void rewards(World *world) {
   const EventLog *table = world->problem->state;
   for (int b = 0; b < world->runs; b++) {
-    const int event = logged_event(world->problem, world->first_run + (uint32_t)b, world->round);
+    const int event = problem_logged_event(world->problem, world->first_run + (uint32_t)b, world->round);
     const double *from = table->rewards + (size_t)event * (size_t)table->arms;
     for (int k = 0; k < table->arms; k++) world->mean[k * world->runs + b] = from[k];
   }
@@ -95,5 +95,5 @@ const ProblemOps problem_table = {.name = "table",
                                   .reference = "Riquelme, Tucker and Snoek 2018 (data sets as bandits)",
                                   .per_arm = true,
                                   .create = table_bandit_create,
-                                  .features = logged_features_of_round,
+                                  .features = problem_logged_features_of_round,
                                   .rewards = rewards};

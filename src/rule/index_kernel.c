@@ -13,9 +13,9 @@ INLINE Real load_runs(const double *from, int count, int v) {
   const int left = count - v * SIMD_DOUBLES;
   Real x = {0};
   if (count == LANES || left >= SIMD_DOUBLES)
-    tile_load(SIMD_DOUBLES, from + v * SIMD_DOUBLES, &x);
+    matrix_tile_load(SIMD_DOUBLES, from + v * SIMD_DOUBLES, &x);
   else if (left > 0)
-    tile_load(left, from + v * SIMD_DOUBLES, &x);
+    matrix_tile_load(left, from + v * SIMD_DOUBLES, &x);
   return x;
 }
 
@@ -54,7 +54,7 @@ INLINE void best_of_vectors(int count, int arms, int d, size_t stride, const dou
                     load_runs(mean + (size_t)i * stride, count, v);
     if (covariance) {
       index_square(count, d, stride, features, covariance, square);
-      for (int v = 0; v < VECTORS; v++) index[v] += z * tile_root(square[v]);
+      for (int v = 0; v < VECTORS; v++) index[v] += z * matrix_tile_root(square[v]);
     }
     for (int v = 0; v < VECTORS; v++) {
       const Mask better = index[v] > top[v];

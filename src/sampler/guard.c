@@ -1,7 +1,7 @@
 #include "sampler/guard.h"
 
 #include "core/special.h"
-#include "model/prior/wide.h"
+#include "model/prior/prior_wide.h"
 #include "sampler/mixture/mixture_posterior.h"
 #include "sampler/mixture/moments.h"
 
@@ -34,7 +34,7 @@ Status guard_mixture(Arena *memory, const Prior *beside, double g, Mixture *out)
   const double width = beside->guard.weight > 0 ? beside->guard.width : WIDE_WIDTH;
   const size_t d = (size_t)prior->d, count = (size_t)prior->components;
   Mixture wide;
-  TRY(wide_create(&scratch, prior, width, &wide));
+  TRY(prior_wide_create(&scratch, prior, width, &wide));
   TRY(mixture_create(memory, prior->d, prior->components + 1, out));
   memcpy(out->mean, prior->mean, count * d * sizeof *out->mean);
   memcpy(out->covariance, prior->covariance, count * d * d * sizeof *out->covariance);

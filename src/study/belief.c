@@ -3,13 +3,13 @@
 #include "model/prior/beside.h"
 #include "model/prior/fit_keys.h"
 #include "model/prior/logs_fit.h"
-#include "model/prior/wide.h"
+#include "model/prior/prior_wide.h"
 #include "policy/policy.h"
-#include "problem/past.h"
+#include "problem/problem_past.h"
 #include "sampler/guard.h"
 #include "sampler/methods.h"
-#include "study/candidates.h"
 #include "study/keys.h"
+#include "study/study_candidates.h"
 
 #include <string.h>
 
@@ -22,7 +22,7 @@ static BeliefKind belief_kind_of_word(const char *word) {
   } known[] = {{"standard", BELIEF_STANDARD}, {"ising", BELIEF_ISING}, {"exact", BELIEF_EXACT}};
   for (size_t i = 0; i < sizeof known / sizeof *known; i++)
     if (strcmp(word, known[i].word) == 0) return known[i].kind;
-  return candidates_family(word) ? BELIEF_FITTED : BELIEF_FILE;
+  return study_candidates_family(word) ? BELIEF_FITTED : BELIEF_FILE;
 }
 
 /* Returns the word for the policy's prior: its option, or else the default of its method. A default that is
@@ -31,7 +31,8 @@ static const char *belief_prior_word(const Config *setting, const ConfigPolicy *
                                      const PolicyMethod *method) {
   const char *word = config_text(policy->options, "prior");
   if (strcmp(word, "default") != 0) return word;
-  bool learned = candidates_family(method->default_prior) && strcmp(method->default_prior, "gaussian") != 0;
+  bool learned =
+      study_candidates_family(method->default_prior) && strcmp(method->default_prior, "gaussian") != 0;
   if (!learned || config_is(setting, "prior.family", "samples")) return method->default_prior;
   return config_is(setting, "prior.family", "file") ? config_text(setting, "prior.file")
                                                     : config_text(setting, "prior.family");
@@ -74,7 +75,7 @@ static void belief_describe_past(const Config *setting, const Belief *belief, FI
 /* Describes how candidates are judged. */
 static void belief_describe_judging(const Config *setting, const Belief *belief, FILE *out) {
   int size[CANDIDATE_SIZES];
-  const int sizes = candidates_sizes(setting, size);
+  const int sizes = study_candidates_sizes(setting, size);
   fprintf(out, "likelihood %s noise %a judged after", belief->likelihood.ops->name, belief->likelihood.noise);
   for (int s = 0; s < sizes; s++) fprintf(out, " %d", size[s]);
   fprintf(out, "\n");
@@ -119,7 +120,7 @@ static LearnedFrom belief_learned_from(const Config *setting) {
 static Status belief_check_source(const Config *setting) {
   const char *family = config_text(setting, "prior.family");
   if (belief_learned_from(setting) == LEARNED_FROM_THETA || strcmp(family, "samples") == 0 ||
-      candidates_family(family))
+      study_candidates_family(family))
     return STATUS_OK;
   return status_set(STATUS_INPUT,
                     "prior.learned_from: %s, but with prior.family: %s the prior is given and nothing is "
@@ -153,7 +154,7 @@ Status belief_fit_prior(const Config *setting, const PriorOps *family, const Pro
     belief->train_samples =
         config_is(setting, "prior.train_samples", "all") ? -1 : config_int(setting, "prior.train_samples");
   } else {
-    TRY(past_check(problem));
+    TRY(problem_past_check(problem));
     TRY(belief_check_contamination(belief));
     belief->past_tasks = (int)config_int(setting, "prior.past_tasks");
   }
@@ -196,7 +197,7 @@ static Status belief_add_guard(const Config *setting, const ConfigPolicy *policy
   belief->guard = belief_guard_of_keys(setting, policy, belief->kind);
   belief->past_observations = (int)config_int(setting, "prior.past_observations");
   if (belief->guard.tasks == 0) return STATUS_OK;
-  TRY(past_check(problem));
+  TRY(problem_past_check(problem));
   return belief_first_guard_task(belief, &first);
 }
 
@@ -207,12 +208,12 @@ static Status belief_learn_guard(const Belief *belief, const Problem *problem, P
   TRY(prior_check_guard(prior));
   TRY(belief_first_guard_task(belief, &first));
   TRY(logs_create(&scratch, problem->d, &belief->likelihood, &tasks));
-  TRY(past_logs(problem, belief->fit.replicate, (int)first, prior->guard.tasks, belief->past_observations,
-                &tasks));
+  TRY(problem_past_logs(problem, belief->fit.replicate, (int)first, prior->guard.tasks,
+                        belief->past_observations, &tasks));
   if (tasks.tasks == 0)
     return status_set(STATUS_INPUT, "prior.guard_tasks: the prior is learned from all available theta; use a "
                                     "smaller prior.train_samples or prior.past_tasks");
-  return wide_learn(prior_stand_in(prior), prior->guard.width, &tasks, &prior->guard.weight);
+  return prior_wide_learn(prior_stand_in(prior), prior->guard.width, &tasks, &prior->guard.weight);
 }
 
 Status belief_create(const Config *setting, const ConfigPolicy *policy, const Problem *problem,
@@ -253,7 +254,7 @@ Status belief_create(const Config *setting, const ConfigPolicy *policy, const Pr
                       "prior: standard, or a prior file (thompson train --logs)",
                       word, problem->ops->name);
   if (out->kind == BELIEF_FITTED) {
-    const PriorOps *family = candidates_family(word);
+    const PriorOps *family = study_candidates_family(word);
     if (family == &prior_auto && method.sampler != &sampler_auto)
       return status_set(STATUS_INPUT, "prior auto is chosen together with its sampler; use the policy auto");
     TRY(belief_fit_prior(setting, family, problem, out));
@@ -286,7 +287,7 @@ bool belief_is_file_name(const char *name) {
   if (name[family] == '\0' || family >= sizeof word) return false;
   snprintf(word, sizeof word, "%.*s", (int)family, name);
   const char *hash = name + family + 1;
-  return candidates_family(word) && strspn(hash, "0123456789abcdef") == HASH_SHOWN &&
+  return study_candidates_family(word) && strspn(hash, "0123456789abcdef") == HASH_SHOWN &&
          strcmp(hash + HASH_SHOWN, ".nc") == 0;
 }
 

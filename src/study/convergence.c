@@ -186,7 +186,7 @@ static void study_learn_target(Block *block) {
   for (size_t i = 0; i < d; i++)
     for (size_t b = 0; b < runs; b++) block->evidence[(i * d + i) * runs + b] -= 1;
   memcpy(block->factor, block->precision, d * d * runs * size);
-  gaussian_log_determinant((int)d, (int)runs, block->factor, block->jitters, block->log_determinant);
+  gaussian_kl_log_determinant((int)d, (int)runs, block->factor, block->jitters, block->log_determinant);
   history_clear(&block->history);
   block->target = (GaussianTarget){.d = (int)d,
                                    .lanes = (int)runs,

@@ -4,12 +4,12 @@
  * = A' A / sigma^2 and the eigenvectors of Q, spread over ranks or held by the first (core/dense.h). b and
  * the means of the prior are rotated into the eigenbasis once; there every rank makes its share of the draws
  * (sampler/diagonal.h), and one product rotates the draws back. Draws are matrices on the same grid, and are
- * measured there (metric/dense_draws.h); exact draws and floors are made once for all policies. Vectors are
- * the same on all ranks. */
+ * measured there (metric/metric_dense_draws.h); exact draws and floors are made once for all policies.
+ * Vectors are the same on all ranks. */
 #include "core/arena.h"
 #include "core/clock.h"
-#include "metric/dense_draws.h"
 #include "metric/draws.h"
+#include "metric/metric_dense_draws.h"
 #include "model/prior/fit_keys.h"
 #include "study/posterior_internal.h"
 #include "study/studies.h"
@@ -67,7 +67,7 @@ static Status study_large_create(const Study *study, const StudyLarge *large, co
 static void study_large_destroy(Large *self) {
   arena_free(&self->memory);
   dense_matrix_destroy(&self->basis);
-  dense_draws_destroy(&self->reference);
+  metric_dense_draws_destroy(&self->reference);
   problem_destroy(&self->problem);
 }
 
@@ -139,7 +139,7 @@ static Status study_large_begin_run(Large *self, uint32_t run) {
   self->run = run;
   rng_normal(&direction, self->problem.d, self->direction);
   dense_matrix_destroy(&self->basis);
-  dense_draws_destroy(&self->reference);
+  metric_dense_draws_destroy(&self->reference);
   TRY(study_large_draw_problem(self));
   const double start = clock_wall();
   TRY(dense_eigen(self->large->dense, &self->basis, self->q));
@@ -200,7 +200,8 @@ static Status study_large_draw(const Large *self, const DiagonalOps *ops, const 
   return STATUS_OK;
 }
 
-/* Makes R exact draws, and measures them. The caller must call dense_draws_destroy, also after a failure. */
+/* Makes R exact draws, and measures them. The caller must call metric_dense_draws_destroy, also after a
+ * failure. */
 static Status study_large_draw_exact(const Large *self, RngPurpose purpose, DenseDraws *out) {
   const DenseMeasure measure = study_large_measure_of_run(self);
   int64_t ignored = 0;
@@ -208,7 +209,7 @@ static Status study_large_draw_exact(const Large *self, RngPurpose purpose, Dens
   *out = (DenseDraws){0};
   TRY(study_large_draw(self, &diagonal_exact, NULL, &self->exact, purpose, self->reference_draws, &ignored,
                        &theta));
-  return dense_draws_create(&measure, &theta, out);
+  return metric_dense_draws_create(&measure, &theta, out);
 }
 
 /* ---- metrics */
@@ -227,13 +228,13 @@ static Status study_large_compare(const Large *self, bool floor, const DenseDraw
   values[CURVE_mean_error + floor] = metric_mean_error(self->problem.d, x->mean, y->mean);
   values[CURVE_largest_mode] = metric_largest(modes, y->fraction);
   if (!measure.covariance) return STATUS_OK;
-  return dense_draws_covariance_error(&measure, x, y, &values[CURVE_covariance_error + floor]);
+  return metric_dense_draws_covariance_error(&measure, x, y, &values[CURVE_covariance_error + floor]);
 }
 
 /* Makes the exact draws, and measures the floor with a second set of them. */
 static Status study_large_draw_reference(Large *self) {
   const double start = clock_wall();
-  SCOPED(DenseDraws, others, dense_draws_destroy);
+  SCOPED(DenseDraws, others, metric_dense_draws_destroy);
   if (self->needs & POSTERIOR_NEEDS_REFERENCE) TRY(study_large_draw_exact(self, RNG_EXACT, &self->reference));
   if (self->needs & POSTERIOR_NEEDS_FLOOR) {
     TRY(study_large_draw_exact(self, RNG_FLOOR, &others));
@@ -269,7 +270,7 @@ static Status study_large_run_policy(Large *self, const Task *task, int b, TaskR
   const PolicyMethod method = policy_named(policy->name);
   Belief belief;
   SCOPED(DenseMatrix, theta, dense_matrix_destroy);
-  SCOPED(DenseDraws, draws, dense_draws_destroy);
+  SCOPED(DenseDraws, draws, metric_dense_draws_destroy);
   TRY(belief_create(self->setting, policy, &self->problem, task->replicate, &belief));
   const Isotropic *prior = belief.kind == BELIEF_EXACT ? &self->exact : &self->standard;
   Status status = study_large_draw(self, method.sampler->diagonal, policy->options, prior, RNG_AGENT,
@@ -277,7 +278,7 @@ static Status study_large_run_policy(Large *self, const Task *task, int b, TaskR
   result->seconds[b] = study_cpu_of_ranks(self) - before;
   self->large->stage(policy->label, clock_wall() - start);
   TRY(status);
-  TRY(dense_draws_create(&measure, &theta, &draws));
+  TRY(metric_dense_draws_create(&measure, &theta, &draws));
   TRY(study_large_compare(self, false, &draws, values));
   study_large_keep_curves(self, values, b, result);
   return STATUS_OK;

@@ -19,7 +19,7 @@
  * sample. */
 #include "core/arena.h"
 #include "core/clock.h"
-#include "problem/logged.h"
+#include "problem/problem_logged.h"
 #include "study/estimates.h"
 #include "study/studies.h"
 
@@ -87,7 +87,7 @@ static Status study_replay_block_create(Arena *memory, Block *block) {
   const Task *task = block->task;
   TRY(problem_create(study->file->settings[task->setting], &block->problem));
   TRY(world_create(&block->problem, task->replicate, task->first_run, task->runs, &block->world));
-  block->log = logged_events(&block->problem);
+  block->log = problem_logged_events(&block->problem);
   block->trained =
       (int)(config_real(study->file->settings[task->setting], "train_fraction") * block->log->rows);
   return study_replay_allocate(memory, block);
@@ -114,7 +114,7 @@ static Status study_replay_begin(Arena *memory, bool weighs, Block *block) {
 
 /* Returns the current event of run b. */
 static int study_replay_event_of_run(const Block *block, int b) {
-  return logged_event(&block->problem, block->task->first_run + (uint32_t)b, block->world.round);
+  return problem_logged_event(&block->problem, block->task->first_run + (uint32_t)b, block->world.round);
 }
 
 /* Learns from the current events of the log, except in runs whose arm[B] is negative. */
@@ -147,9 +147,10 @@ static Status study_replay_train(Block *block, int64_t *fallbacks) {
   }
   for (int b = 0; b < runs && study_asks_for_estimator(block, DR); b++) {
     for (int k = 0; k < block->trained; k++)
-      block->events[k] = logged_event(&block->problem, block->task->first_run + (uint32_t)b, (uint32_t)k + 1);
-    logged_ridge(block->log, block->trained, block->events, block->square,
-                 block->theta + (size_t)b * (size_t)block->problem.arms * (size_t)block->problem.d);
+      block->events[k] =
+          problem_logged_event(&block->problem, block->task->first_run + (uint32_t)b, (uint32_t)k + 1);
+    problem_logged_ridge(block->log, block->trained, block->events, block->square,
+                         block->theta + (size_t)b * (size_t)block->problem.arms * (size_t)block->problem.d);
   }
   return STATUS_OK;
 }
@@ -175,9 +176,9 @@ static void study_replay_weigh_event(const Block *block, int b, const double *pi
   if (study_asks_for_estimator(block, DR)) {
     double predicted = 0; /* sum_k pi(k | x) q_k(x) */
     for (int k = 0; k < log->arms; k++)
-      if (pi[k] > 0) predicted += pi[k] * logged_predict(log, theta, event, k);
-    study_replay_put_terms(block, DR, b, event, predicted + w * (r - logged_predict(log, theta, event, a)),
-                           1);
+      if (pi[k] > 0) predicted += pi[k] * problem_logged_predict(log, theta, event, k);
+    study_replay_put_terms(block, DR, b, event,
+                           predicted + w * (r - problem_logged_predict(log, theta, event, a)), 1);
   }
   *total += w, *squares += w * w;
 }

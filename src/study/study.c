@@ -146,7 +146,7 @@ static Status study_list_blocks(Study *study) {
                       (long long)total);
   study->task_count = (int)total;
   ALLOCATE(&study->memory, study->blocks, study->runs.blocks);
-  runs_list(&study->runs, study->blocks);
+  study_runs_list(&study->runs, study->blocks);
   return STATUS_OK;
 }
 
@@ -240,7 +240,7 @@ Status study_create(StudyFile *file, Study *out) {
   ASSERT(out->ops);
   TRY(study_select_curves(out));
   TRY(study_check_names(file));
-  TRY(runs_create(first, &out->runs));
+  TRY(study_runs_create(first, &out->runs));
   TRY(study_find_target(out));
   ALLOCATE(&out->memory, out->work, file->setting_count * file->policy_count);
   ALLOCATE(&out->memory, out->shared_cost, file->setting_count);

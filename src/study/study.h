@@ -4,7 +4,7 @@
 
 #include "policy/policy.h"
 #include "study/belief.h"
-#include "study/runs.h"
+#include "study/study_runs.h"
 
 typedef struct Study Study;
 

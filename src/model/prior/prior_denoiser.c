@@ -2,7 +2,7 @@
  * know about a distribution of theta that is known only by its samples. It is always standardised. Samples of
  * it are draws without evidence. The mixture that its network corrects is fitted to the same samples. */
 #include "io/digest.h"
-#include "model/denoiser/localisation.h"
+#include "model/denoiser/denoiser_localisation.h"
 #include "model/mixture/mixture_choice.h"
 #include "model/mixture/mixture_fit.h"
 #include "model/mixture/mixture_store.h"
@@ -77,7 +77,7 @@ static Status prior_denoiser_create(Prior *prior, const Mixture *mixture, int hi
                               .state = self,
                               .moments = prior_denoiser_moments,
                               .moments_from_mixture = moments_from_mixture};
-  TRY(localisation_sample_create(memory, &self->denoiser, &self->unconditional));
+  TRY(denoiser_localisation_sample_create(memory, &self->denoiser, &self->unconditional));
   prior->denoiser = &self->denoiser;
   *out = self;
   return STATUS_OK;
@@ -85,7 +85,7 @@ static Status prior_denoiser_create(Prior *prior, const Mixture *mixture, int hi
 
 static void prior_denoiser_sample(const Prior *prior, RngLanes *rng, double *theta) {
   Learned *self = prior->state;
-  localisation_sample(&self->unconditional, rng, theta);
+  denoiser_localisation_sample(&self->unconditional, rng, theta);
 }
 
 /* ---- fitting: a single part, because a network is trained in one piece */

@@ -2,7 +2,7 @@
  * observation of it (Eldan 2013). Nothing is fitted or stored, and theta is used as it is, so it should be on
  * the scale of 1 (localisation.h). Samples are draws without evidence. */
 #include "core/linalg.h"
-#include "model/denoiser/localisation.h"
+#include "model/denoiser/denoiser_localisation.h"
 #include "model/prior/prior.h"
 
 #include <math.h>
@@ -51,7 +51,7 @@ static void prior_given_moments(const Denoiser *denoiser, int lanes, const doubl
 
 static void prior_given_sample(const Prior *prior, RngLanes *rng, double *theta) {
   Given *self = prior->state;
-  localisation_sample(&self->samples, rng, theta);
+  denoiser_localisation_sample(&self->samples, rng, theta);
 }
 
 static const PriorOps given_ops = {.name = "given", .sample = prior_given_sample};
@@ -66,5 +66,5 @@ Status prior_given(Arena *memory, int d, GivenDenoiser *function, void *context,
   self->denoiser.workspace = (3 * size + 2) * size * DENOISER_LANES;
   self->denoiser.state = self;
   self->denoiser.moments = prior_given_moments;
-  return localisation_sample_create(memory, &self->denoiser, &self->samples);
+  return denoiser_localisation_sample_create(memory, &self->denoiser, &self->samples);
 }

@@ -2,7 +2,7 @@
 
 #include "core/lanes.h"
 #include "core/linalg.h"
-#include "model/prior/wide.h"
+#include "model/prior/prior_wide.h"
 #include "sampler/mixture/mixture_posterior.h"
 
 #include <math.h>
@@ -49,7 +49,7 @@ Status alarm_create(Arena *memory, const Prior *prior, const Likelihood *likelih
   self->d = prior->d, self->draws = draws;
   self->key = rng_key(seed, RNG_ALARM);
   TRY(history_create(memory, prior->d, draws + 1, likelihood, &self->histories));
-  TRY(wide_create(memory, mixture, WIDE_WIDTH, &self->wide));
+  TRY(prior_wide_create(memory, mixture, WIDE_WIDTH, &self->wide));
   TRY(mixture_posterior_create(memory, mixture, likelihood, draws + 1, NO_DRAWS, &self->under_prior));
   TRY(mixture_posterior_create(memory, &self->wide, likelihood, draws + 1, NO_DRAWS, &self->under_wide));
   ALLOCATE_ARRAYS(memory, d * count, self->theta, self->noise);

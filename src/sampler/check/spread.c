@@ -1,7 +1,7 @@
 #include "sampler/check/spread.h"
 
 #include "core/linalg.h"
-#include "model/mixture/square_root.h"
+#include "model/mixture/evidence_root.h"
 #include "sampler/mixture/mixture_posterior.h"
 #include "sampler/mixture/precise.h"
 #include "sampler/stand_in.h"
@@ -60,7 +60,7 @@ static Status spread_find_map_of_root(SpreadWork *work, const Mixture *prior, co
   double *row, *conditioned;
   ALLOCATE(&scratch, row, n);
   ALLOCATE(&scratch, conditioned, n * n);
-  square_root_condition(prior, 0, evidence, row, conditioned);
+  evidence_root_condition(prior, 0, evidence, row, conditioned);
   for (size_t i = 0; i < d; i++) memcpy(work->precision + i * d, conditioned + i * n, d * sizeof *row);
   memcpy(work->half, prior->cholesky, d * d * sizeof *row);
   linalg_invert_triangle((int)d, work->half);

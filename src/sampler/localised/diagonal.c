@@ -8,7 +8,7 @@
 #include "sampler/diagonal.h"
 #include "core/chunk.h"
 #include "core/lanes.h"
-#include "model/denoiser/localisation.h"
+#include "model/denoiser/denoiser_localisation.h"
 
 #include <string.h>
 
@@ -102,8 +102,8 @@ static Status localised_diagonal_draw(const Diagonal *posterior, RngLanes rng, d
   TRY(walk_create(&memory, posterior, &walk));
   ALLOCATE(&memory, precision, steps + 1);
   ALLOCATE(&memory, z, d * CHUNK_LANES);
-  localisation_precisions(steps, config_real(options, "first_precision"),
-                          config_real(options, "last_precision"), precision);
+  denoiser_localisation_precisions(steps, config_real(options, "first_precision"),
+                                   config_real(options, "last_precision"), precision);
   for (Chunk chunk = chunk_begin(rng); chunk.lanes > 0; chunk_next(&chunk, rng)) {
     walk_draw(&walk, steps, precision, &chunk.rng, z);
     chunk_store(&chunk, d, z, x);

@@ -1,5 +1,5 @@
-/* Stochastic localisation from the evidence (model/denoiser/localisation.h): the posterior itself, in a dozen
- * steps.
+/* Stochastic localisation from the evidence (model/denoiser/denoiser_localisation.h): the posterior itself,
+ * in a dozen steps.
  *
  * With Gaussian rewards the posterior is p(. | b, Lambda), and adding precision to it leads to a draw. With
  * any other rewards (b, Lambda) is the evidence that expectation propagation puts in their place. With
@@ -8,14 +8,14 @@
  * few. Without observations a draw is one from the prior, bit for bit the same as a learned denoiser makes
  * itself.
  *
- * The marginal likelihood of a history is Z(b, Lambda) (model/denoiser/normaliser.h) times the mean of those
- * weights. */
+ * The marginal likelihood of a history is Z(b, Lambda) (model/denoiser/denoiser_normaliser.h) times the mean
+ * of those weights. */
 #include "core/chunk.h"
 #include "core/linalg.h"
 #include "core/reservoir.h"
 #include "io/config/config_rows.h"
-#include "model/denoiser/localisation.h"
-#include "model/denoiser/normaliser.h"
+#include "model/denoiser/denoiser_localisation.h"
+#include "model/denoiser/denoiser_normaliser.h"
 #include "model/history/ep.h"
 #include "model/history/evidence.h"
 #include "model/history/irls.h"
@@ -66,7 +66,8 @@ static Status linearised_create(Arena *memory, int d, Linearised *out) {
 static void linearised_find_gaussian(Linearised *self, Localisation *walk, int lanes) {
   const int d = walk->denoiser->d, entries = d * lanes;
   memcpy(self->scratch, self->vector, (size_t)entries * sizeof *self->vector);
-  localisation_moments(walk, 0, lanes, self->basis, self->eigenvalue, self->scratch, self->lane_fallbacks);
+  denoiser_localisation_moments(walk, 0, lanes, self->basis, self->eigenvalue, self->scratch,
+                                self->lane_fallbacks);
   for (int i = 0; i < entries; i++) self->eigenvalue[i] = 1 / fmax(walk->variance[i], LEAST_VARIANCE);
   linalg_spectral_lanes(d, lanes, walk->axes, self->eigenvalue, self->prior_precision);
   for (int i = 0; i < d * entries; i++) self->prior_precision[i] -= self->precision[i];
@@ -84,7 +85,7 @@ static void linearised_find_gaussian(Linearised *self, Localisation *walk, int l
 static void linearised_find_of_runs(Linearised *self, Localisation *walk, const HistoryView *view,
                                     int64_t *fallbacks) {
   const int d = walk->denoiser->d, lanes = view->lanes;
-  localisation_no_evidence(d, lanes, self->basis, self->eigenvalue, self->vector);
+  denoiser_localisation_no_evidence(d, lanes, self->basis, self->eigenvalue, self->vector);
   memset(self->precision, 0, (size_t)(d * d * lanes) * sizeof *self->precision);
   linearised_find_gaussian(self, walk, lanes);
   irls_solve(&self->irls, view, self->prior_precision, self->prior_vector, self->precision, self->vector,
@@ -143,8 +144,8 @@ static void draw_candidate(Localised *self, const HistoryView *view, RngLanes *r
   const Linearised *at = &self->linearised;
   const int d = view->history->d, lanes = view->lanes;
   memcpy(self->vector, at->vector, (size_t)(d * lanes) * sizeof *self->vector);
-  localisation_draw(&self->walk, lanes, at->basis, at->eigenvalue, self->vector, rng, self->candidate,
-                    self->lane_fallbacks);
+  denoiser_localisation_draw(&self->walk, lanes, at->basis, at->eigenvalue, self->vector, rng,
+                             self->candidate, self->lane_fallbacks);
   history_log_likelihood(view, self->candidate, self->log_weight, NULL);
   linalg_add_quadratic_lanes(d, lanes, -1, at->precision, at->vector, self->candidate, at->scratch,
                              self->log_weight);
@@ -169,8 +170,8 @@ static void localised_draw_lanes(Localised *self, const HistoryView *view, RngLa
                                  int64_t *fallbacks) {
   if (history_is_quadratic(view->history)) {
     localised_find_evidence(self, view);
-    localisation_draw(&self->walk, view->lanes, self->basis, self->eigenvalue, self->vector, rng, self->z,
-                      self->lane_fallbacks);
+    denoiser_localisation_draw(&self->walk, view->lanes, self->basis, self->eigenvalue, self->vector, rng,
+                               self->z, self->lane_fallbacks);
   } else {
     draw_weighted(self, view, rng, ess, fallbacks);
   }
@@ -187,7 +188,7 @@ static void localised_sample(Sampler *sampler, const History *history, RngLanes 
     memset(self->lane_fallbacks, 0, CHUNK_LANES * sizeof *self->lane_fallbacks);
     localised_draw_lanes(self, &view, &chunk.rng, sampler->ess, fallbacks);
     chain_guard(&chunk, sampler->d, self->z, fallbacks);
-    localisation_to_theta(&self->walk, chunk.lanes, self->z);
+    denoiser_localisation_to_theta(&self->walk, chunk.lanes, self->z);
     chunk_store(&chunk, sampler->d, self->z, theta);
     for (int n = 0; n < chunk.lanes; n++) fallbacks[(chunk.first + n) / draws] += self->lane_fallbacks[n];
   }
@@ -232,8 +233,8 @@ static double marginal_of_run(Localised *self, const History *history, int run, 
     memcpy(self->eigenvalue, self->linearised.eigenvalue, (size_t)history->d * sizeof *self->eigenvalue);
     memcpy(self->vector, self->linearised.vector, (size_t)history->d * sizeof *self->vector);
   }
-  const double normaliser =
-      normaliser_find(&self->normaliser, self->basis, self->eigenvalue, self->vector, error, &lane_fallbacks);
+  const double normaliser = denoiser_normaliser_find(&self->normaliser, self->basis, self->eigenvalue,
+                                                     self->vector, error, &lane_fallbacks);
   *error = hypot(*error, weight_error);
   fallbacks[run] += lane_fallbacks;
   return normaliser + weight;
@@ -267,12 +268,12 @@ static Status localised_create(Sampler *sampler, const SamplerSetup *setup) {
         last);
   ALLOCATE(memory, self, 1);
   sampler->state = self;
-  TRY(localisation_create(memory, setup->prior->denoiser, from_mixture,
-                          (int)config_int(setup->options, "steps"), first, last, &self->walk));
+  TRY(denoiser_localisation_create(memory, setup->prior->denoiser, from_mixture,
+                                   (int)config_int(setup->options, "steps"), first, last, &self->walk));
   ALLOCATE_ARRAYS(memory, matrix, self->matrix, self->basis);
   ALLOCATE_ARRAYS(memory, vector, self->column, self->eigenvalue, self->rotated, self->vector, self->z);
   ALLOCATE(memory, self->lane_fallbacks, CHUNK_LANES);
-  TRY(normaliser_create(memory, setup->prior->denoiser, &self->normaliser));
+  TRY(denoiser_normaliser_create(memory, setup->prior->denoiser, &self->normaliser));
   if (likelihood_is_conjugate(setup->likelihood)) return STATUS_OK;
   self->particles = (int)config_int(setup->options, "particles");
   ALLOCATE(memory, self->candidate, vector);

@@ -1,6 +1,6 @@
 #include "sampler/mixture/precise.h"
 
-#include "model/mixture/square_root.h"
+#include "model/mixture/evidence_root.h"
 
 #include <math.h>
 #include <string.h>
@@ -67,7 +67,7 @@ bool precise_takes(const Precise *self, int r) { return self->takes[r]; }
 static const double *condition_component(Precise *self, int r, int c) {
   if (self->part != r || self->component != c) {
     history_root(self->view.history, precise_mixture_run(self, r), self->root);
-    square_root_condition(self->prior, c, self->root, self->row, self->conditioned);
+    evidence_root_condition(self->prior, c, self->root, self->row, self->conditioned);
     self->part = r, self->component = c;
   }
   return self->conditioned;
@@ -91,8 +91,8 @@ void precise_component_moments(Precise *self, int c, double *mean, double *covar
     if (!self->takes[r]) continue;
     const double *t = condition_component(self, r, c);
     memset(self->x, 0, (size_t)d * sizeof *self->x);
-    square_root_draw(self->prior, c, t, self->x);
-    square_root_covariance(self->prior, c, t, self->work, self->covariance);
+    evidence_root_draw(self->prior, c, t, self->x);
+    evidence_root_covariance(self->prior, c, t, self->work, self->covariance);
     for (int i = 0; i < d; i++) mean[i * parts + r] = self->x[i];
     for (int i = 0; i < d * d; i++) covariance[i * parts + r] = self->covariance[i];
   }
@@ -102,7 +102,7 @@ void precise_draw(Precise *self, int r, int c, int lanes, int n, const double *z
   const int d = self->prior->d;
   const double *t = condition_component(self, r, c);
   for (int i = 0; i < d; i++) self->x[i] = z[i * lanes + n];
-  square_root_draw(self->prior, c, t, self->x);
+  evidence_root_draw(self->prior, c, t, self->x);
   for (int i = 0; i < d; i++) theta[i * lanes + n] = self->x[i];
 }
 
@@ -115,6 +115,6 @@ Status precise_hidden(const Mixture *prior, const History *history, int run, dou
   TRY(precise_create(&scratch, prior, 1, &self));
   if (!precise_find(self, &view)) return STATUS_OK;
   for (int c = 0; c < prior->components; c++)
-    *out = fmax(*out, square_root_hidden(prior->d, condition_component(self, 0, c)));
+    *out = fmax(*out, evidence_root_hidden(prior->d, condition_component(self, 0, c)));
   return STATUS_OK;
 }

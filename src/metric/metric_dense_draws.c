@@ -1,4 +1,4 @@
-#include "metric/dense_draws.h"
+#include "metric/metric_dense_draws.h"
 
 #include <math.h>
 
@@ -69,7 +69,7 @@ static Status metric_allocate_dense(Arena *scratch, const Dense *dense, DenseDra
   return STATUS_OK;
 }
 
-Status dense_draws_create(const DenseMeasure *measure, DenseMatrix *theta, DenseDraws *out) {
+Status metric_dense_draws_create(const DenseMeasure *measure, DenseMatrix *theta, DenseDraws *out) {
   SCRATCH_ARENA(scratch);
   const Dense *dense = measure->dense;
   double *values, *work;
@@ -83,14 +83,14 @@ Status dense_draws_create(const DenseMeasure *measure, DenseMatrix *theta, Dense
   return metric_covariance_product(measure, &out->centred, &out->centred, &out->square);
 }
 
-void dense_draws_destroy(DenseDraws *draws) {
+void metric_dense_draws_destroy(DenseDraws *draws) {
   dense_matrix_destroy(&draws->centred);
   free(draws->mean);
   *draws = (DenseDraws){0};
 }
 
-Status dense_draws_covariance_error(const DenseMeasure *measure, const DenseDraws *x, const DenseDraws *y,
-                                    double *out) {
+Status metric_dense_draws_covariance_error(const DenseMeasure *measure, const DenseDraws *x,
+                                           const DenseDraws *y, double *out) {
   double both;
   TRY(metric_covariance_product(measure, &x->centred, &y->centred, &both));
   *out = sqrt(fmax(x->square - 2 * both + y->square, 0) / y->square);

@@ -1,4 +1,4 @@
-#include "model/denoiser/localisation.h"
+#include "model/denoiser/denoiser_localisation.h"
 
 #include "core/linalg.h"
 #include "core/simd.h"
@@ -7,26 +7,26 @@
 #include <math.h>
 #include <string.h>
 
-void localisation_precisions(int steps, double first, double last, double *precision) {
+void denoiser_localisation_precisions(int steps, double first, double last, double *precision) {
   precision[0] = 0;
   for (int k = 1; k < steps; k++) precision[k] = first * pow(last / first, (k - 1.0) / (steps - 1));
   precision[steps] = last;
 }
 
-Status localisation_create(Arena *memory, const Denoiser *denoiser, bool from_mixture, int steps,
-                           double first, double last, Localisation *out) {
+Status denoiser_localisation_create(Arena *memory, const Denoiser *denoiser, bool from_mixture, int steps,
+                                    double first, double last, Localisation *out) {
   const size_t vector = (size_t)denoiser->d * DENOISER_LANES, matrix = (size_t)denoiser->d * vector;
   ASSERT(steps >= 1 && first > 0 && first <= last);
   *out = (Localisation){.denoiser = denoiser, .from_mixture = from_mixture, .steps = steps};
   ALLOCATE(memory, out->precision, steps + 1);
-  localisation_precisions(steps, first, last, out->precision);
+  denoiser_localisation_precisions(steps, first, last, out->precision);
   ALLOCATE_ARRAYS(memory, vector, out->mean, out->variance, out->eigenvalue, out->normal, out->moved);
   ALLOCATE_ARRAYS(memory, matrix, out->axes, out->covariance);
   ALLOCATE(memory, out->workspace, denoiser->workspace);
   return STATUS_OK;
 }
 
-void localisation_no_evidence(int d, int lanes, double *basis, double *eigenvalue, double *vector) {
+void denoiser_localisation_no_evidence(int d, int lanes, double *basis, double *eigenvalue, double *vector) {
   const size_t row = (size_t)lanes, column = (size_t)d * row;
   memset(vector, 0, column * sizeof *vector);
   memset(eigenvalue, 0, column * sizeof *eigenvalue);
@@ -52,8 +52,8 @@ static void denoiser_clip_variance(size_t count, double *variance) {
   for (size_t k = 0; k < count; k++) variance[k] = variance[k] > 0 ? variance[k] : 0;
 }
 
-void localisation_moments(Localisation *self, int k, int lanes, const double *basis, const double *eigenvalue,
-                          const double *vector, int *lane_fallbacks) {
+void denoiser_localisation_moments(Localisation *self, int k, int lanes, const double *basis,
+                                   const double *eigenvalue, const double *vector, int *lane_fallbacks) {
   const Denoiser *denoiser = self->denoiser;
   const int d = denoiser->d;
   for (int i = 0; i < d * lanes; i++) self->eigenvalue[i] = eigenvalue[i] + self->precision[k];
@@ -82,50 +82,50 @@ static void denoiser_add_gaussian_draw(Localisation *self, double gain, double n
   for (int i = 0; i < d * lanes; i++) x[i] += gain * self->mean[i] + self->moved[i];
 }
 
-void localisation_observe(Localisation *self, int k, RngLanes *rng, double *vector) {
+void denoiser_localisation_observe(Localisation *self, int k, RngLanes *rng, double *vector) {
   const double delta = self->precision[k + 1] - self->precision[k];
   denoiser_add_gaussian_draw(self, delta, delta, rng, vector);
 }
 
-void localisation_end(Localisation *self, RngLanes *rng, double *z) {
+void denoiser_localisation_end(Localisation *self, RngLanes *rng, double *z) {
   memset(z, 0, (size_t)self->denoiser->d * rng->lanes * sizeof *z);
   denoiser_add_gaussian_draw(self, 1, 0, rng, z);
 }
 
-void localisation_draw(Localisation *self, int lanes, const double *basis, const double *eigenvalue,
-                       double *vector, RngLanes *rng, double *z, int *lane_fallbacks) {
+void denoiser_localisation_draw(Localisation *self, int lanes, const double *basis, const double *eigenvalue,
+                                double *vector, RngLanes *rng, double *z, int *lane_fallbacks) {
   for (int k = 0; k <= self->steps; k++) {
-    localisation_moments(self, k, lanes, basis, eigenvalue, vector, lane_fallbacks);
+    denoiser_localisation_moments(self, k, lanes, basis, eigenvalue, vector, lane_fallbacks);
     if (k < self->steps)
-      localisation_observe(self, k, rng, vector);
+      denoiser_localisation_observe(self, k, rng, vector);
     else
-      localisation_end(self, rng, z);
+      denoiser_localisation_end(self, rng, z);
   }
 }
 
-void localisation_to_theta(const Localisation *self, int lanes, double *z) {
+void denoiser_localisation_to_theta(const Localisation *self, int lanes, double *z) {
   const double *shift = self->denoiser->shift, *scale = self->denoiser->scale;
   for (int i = 0; i < self->denoiser->d; i++)
     for (int n = 0; n < lanes; n++) z[i * lanes + n] = shift[i] + scale[i] * z[i * lanes + n];
 }
 
-Status localisation_sample_create(Arena *memory, const Denoiser *denoiser, Unconditional *out) {
+Status denoiser_localisation_sample_create(Arena *memory, const Denoiser *denoiser, Unconditional *out) {
   const size_t d = (size_t)denoiser->d, vector = d * DENOISER_LANES;
-  TRY(localisation_create(memory, denoiser, false, 12, 0.05, 300, &out->walk));
+  TRY(denoiser_localisation_create(memory, denoiser, false, 12, 0.05, 300, &out->walk));
   ALLOCATE(memory, out->basis, d * vector);
   ALLOCATE_ARRAYS(memory, vector, out->zero, out->vector, out->z);
   return STATUS_OK;
 }
 
-void localisation_sample(Unconditional *self, RngLanes *rng, double *theta) {
+void denoiser_localisation_sample(Unconditional *self, RngLanes *rng, double *theta) {
   const int d = self->walk.denoiser->d;
   uint32_t position = rng->position;
   int lane_fallbacks[DENOISER_LANES] = {0};
   for (Chunk chunk = chunk_begin_narrow(*rng, DENOISER_LANES); chunk.lanes > 0; chunk_next(&chunk, *rng)) {
-    localisation_no_evidence(d, chunk.lanes, self->basis, self->zero, self->vector);
-    localisation_draw(&self->walk, chunk.lanes, self->basis, self->zero, self->vector, &chunk.rng, self->z,
-                      lane_fallbacks);
-    localisation_to_theta(&self->walk, chunk.lanes, self->z);
+    denoiser_localisation_no_evidence(d, chunk.lanes, self->basis, self->zero, self->vector);
+    denoiser_localisation_draw(&self->walk, chunk.lanes, self->basis, self->zero, self->vector, &chunk.rng,
+                               self->z, lane_fallbacks);
+    denoiser_localisation_to_theta(&self->walk, chunk.lanes, self->z);
     chunk_store(&chunk, d, self->z, theta);
     position = chunk.rng.position;
   }

@@ -1,4 +1,4 @@
-#include "parallel/logs_learn.h"
+#include "parallel/parallel_logs.h"
 
 #include "core/clock.h"
 #include "core/tick.h"
@@ -283,8 +283,8 @@ static Status ranks_refine_mixture(Arena *memory, Learning *self, Mixture *mixtu
 
 /* ---- the whole fit */
 
-Status logs_learn_sample(Arena *memory, const Parallel *parallel, const Logs *logs, uint64_t seed,
-                         Logs *out) {
+Status parallel_logs_sample(Arena *memory, const Parallel *parallel, const Logs *logs, uint64_t seed,
+                            Logs *out) {
   Status status = STATUS_OK;
   *out = (Logs){.likelihood = logs->likelihood};
   if (parallel->rank == 0) status = logs_sample(memory, logs, LOGS_LEARN_SAMPLE, seed, out);
@@ -325,8 +325,9 @@ static Status ranks_learn_networks(Arena *memory, const Learning *self, const Pr
   return status;
 }
 
-Status logs_learn(Arena *memory, const Parallel *parallel, const PriorOps *family, const PriorFit *fit,
-                  Logs *logs, const char *partial, Prior *out, LogsLearned *learned) {
+Status parallel_logs_learn(Arena *memory, const Parallel *parallel, const PriorOps *family,
+                           const PriorFit *fit, Logs *logs, const char *partial, Prior *out,
+                           LogsLearned *learned) {
   const Likelihood *likelihood = logs->likelihood;
   const double start = clock_cpu();
   Logs sample;
@@ -338,7 +339,7 @@ Status logs_learn(Arena *memory, const Parallel *parallel, const PriorOps *famil
                    .logs = logs,
                    .sample = &sample,
                    .saved = -INFINITY};
-  TRY(logs_learn_sample(memory, parallel, logs, fit->seed, &sample));
+  TRY(parallel_logs_sample(memory, parallel, logs, fit->seed, &sample));
   TRY(ranks_share_logs(parallel, memory, likelihood, logs_has_rows(logs), logs));
   *learned = (LogsLearned){0};
   TRY(ranks_learn_mixture(memory, &self, logs_family(family), &mixture, &noise, &learned->resumed));
@@ -352,7 +353,7 @@ Status logs_learn(Arena *memory, const Parallel *parallel, const PriorOps *famil
   return STATUS_OK;
 }
 
-Status logs_learn_done(const char *partial) {
+Status parallel_logs_done(const char *partial) {
   if (ownership_of(AT_FDCWD, partial) != OWNERSHIP_OURS || unlink(partial) == 0) return STATUS_OK;
   return status_set(STATUS_FILE, "cannot remove %s: %s", partial, strerror(errno));
 }

@@ -11,13 +11,13 @@ extern const struct Candidate { const char *family, *sampler; } candidates[CANDI
 /* Not in the registry: its files belong to the families that were chosen. */
 extern const PriorOps prior_auto;
 /* Returns the family of this name, prior_auto included; NULL if there is none. */
-const PriorOps *candidates_family(const char *name);
+const PriorOps *study_candidates_family(const char *name);
 
 /* Returns how a candidate is fitted in d dimensions: with the number of components that predicts best, and
  * with longer training of a chain than its family's default. */
-PriorFit candidates_fit(const PriorFit *fit, int candidate, int d);
+PriorFit study_candidates_fit(const PriorFit *fit, int candidate, int d);
 
 /* Finds the numbers of observations, rising, after which posterior draws of a study are judged: the first,
  * middle and last of the sample sizes, or a tenth and half of the rounds of a bandit. Returns how many there
  * are. */
-int candidates_sizes(const Config *setting, int size[CANDIDATE_SIZES]);
+int study_candidates_sizes(const Config *setting, int size[CANDIDATE_SIZES]);

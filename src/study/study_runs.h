@@ -28,20 +28,20 @@ typedef struct {
 
 /* Creates the runs from the keys runs, runs.*, block and prior.replicates. Returns STATUS_INPUT if these do
  * not fit together. */
-Status runs_create(const Config *config, Runs *out);
+Status study_runs_create(const Config *config, Runs *out);
 /* Lists the blocks, in run order: out[runs->blocks]. A block never spans two replicates. */
-void runs_list(const Runs *runs, RunsBlock *out);
-uint32_t runs_replicate(const Runs *runs, int64_t run);
+void study_runs_list(const Runs *runs, RunsBlock *out);
+uint32_t study_runs_replicate(const Runs *runs, int64_t run);
 /* Returns the distance from a block to the next one with the same replicate. */
-int runs_stride(const Runs *runs);
+int study_runs_stride(const Runs *runs);
 /* Returns the number of runs in the first blocks. */
-int64_t runs_in_blocks(const Runs *runs, int blocks);
+int64_t study_runs_in_blocks(const Runs *runs, int blocks);
 
 /* Returns the number of blocks in the first wave: enough for every replicate and `least` runs; all of them
  * when not adaptive. */
-int runs_first_wave(const Runs *runs);
+int study_runs_first_wave(const Runs *runs);
 /* Returns the number of blocks after the next wave, if `blocks` gave this standard error (the largest over
  * policies); `blocks` itself if that is enough, there are no more, or there is no standard error (NaN). A
  * standard error falls as 1 / sqrt(runs), so (se / target)^2 times the runs are needed: at most 4 times at
  * once, since the variance is an estimate, and at least 1.1 times. */
-int runs_next_wave(const Runs *runs, int blocks, double se);
+int study_runs_next_wave(const Runs *runs, int blocks, double se);

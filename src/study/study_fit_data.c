@@ -1,12 +1,13 @@
-#include "study/fit_data.h"
+#include "study/study_fit_data.h"
 
 #include "model/prior/logs_fit.h"
 #include "model/prior/training_samples.h"
-#include "problem/past.h"
+#include "problem/problem_past.h"
 
 static Status belief_play_past_tasks(const Belief *belief, const Problem *problem, Arena *memory, Logs *out) {
   TRY(logs_create(memory, problem->d, &belief->likelihood, out));
-  return past_logs(problem, belief->fit.replicate, 0, belief->past_tasks, belief->past_observations, out);
+  return problem_past_logs(problem, belief->fit.replicate, 0, belief->past_tasks, belief->past_observations,
+                           out);
 }
 
 /* Guesses the theta of each task, to be treated as known: its posterior mean under N(0, I), or under the
@@ -39,31 +40,31 @@ static Status belief_create_fit_data(const Belief *belief, const Problem *proble
                     &out->samples);
 }
 
-Status fit_data_create(const Belief *belief, const Problem *problem, const Prior *base, FitData *out) {
+Status study_fit_data_create(const Belief *belief, const Problem *problem, const Prior *base, FitData *out) {
   TRY(belief_create_fit_data(belief, problem, base, out));
   return contaminate(&belief->fit, &out->samples);
 }
 
-Status fit_data_create_alone(const Config *setting, const Belief *belief, const Problem *problem,
-                             FitData *out) {
+Status study_fit_data_create_alone(const Config *setting, const Belief *belief, const Problem *problem,
+                                   FitData *out) {
   SCRATCH_ARENA(scratch);
-  SCOPED(FitData, logs, fit_data_free);
+  SCOPED(FitData, logs, study_fit_data_free);
   Belief first;
   Prior base;
   bool has;
   *out = (FitData){0};
   TRY(belief_prerequisite(setting, problem, belief, &has, &first));
-  if (!has) return fit_data_create(belief, problem, NULL, out);
-  TRY(fit_data_create(&first, problem, NULL, &logs));
+  if (!has) return study_fit_data_create(belief, problem, NULL, out);
+  TRY(study_fit_data_create(&first, problem, NULL, &logs));
   TRY(prior_fit_logs(&scratch, first.family, &first.fit, &logs.logs, &base));
-  return fit_data_create(belief, problem, &base, out);
+  return study_fit_data_create(belief, problem, &base, out);
 }
 
-FitSource fit_data_source(const FitData *data) {
+FitSource study_fit_data_source(const FitData *data) {
   return data->logs.tasks > 0 ? (FitSource){.logs = &data->logs} : (FitSource){.samples = &data->samples};
 }
 
-void fit_data_free(FitData *data) {
+void study_fit_data_free(FitData *data) {
   arena_free(&data->memory);
   *data = (FitData){0};
 }

@@ -1,10 +1,10 @@
-#include "model/prior/wide.h"
+#include "model/prior/prior_wide.h"
 
 #include "model/prior/logs_fit.h"
 
 #include <math.h>
 
-Status wide_create(Arena *memory, const Mixture *mixture, double width, Mixture *out) {
+Status prior_wide_create(Arena *memory, const Mixture *mixture, double width, Mixture *out) {
   SCRATCH_ARENA(scratch);
   const size_t d = (size_t)mixture->d;
   double *covariance;
@@ -19,7 +19,7 @@ Status wide_create(Arena *memory, const Mixture *mixture, double width, Mixture 
 /* Returns the posterior mean by the urn of Eggenberger and Polya: if k of t tasks are wide, the next one is
  * wide with probability (g0 + k) / (1 + t). share[k] is the posterior probability of k, updated task by
  * task. */
-double wide_posterior_mean(double weight, int tasks, const double *log_ratio, double *share) {
+double prior_wide_posterior_mean(double weight, int tasks, const double *log_ratio, double *share) {
   double mean = 0;
   share[0] = 1;
   for (int t = 0; t < tasks; t++) {
@@ -37,17 +37,17 @@ double wide_posterior_mean(double weight, int tasks, const double *log_ratio, do
   return mean;
 }
 
-Status wide_learn(const Mixture *mixture, double width, const Logs *tasks, double *weight) {
+Status prior_wide_learn(const Mixture *mixture, double width, const Logs *tasks, double *weight) {
   SCRATCH_ARENA(scratch);
   const size_t count = (size_t)tasks->tasks;
   Mixture wide;
   double *learned, *log_ratio, *share;
   ALLOCATE_ARRAYS(&scratch, count, learned, log_ratio);
   ALLOCATE(&scratch, share, count + 1);
-  TRY(wide_create(&scratch, mixture, width, &wide));
+  TRY(prior_wide_create(&scratch, mixture, width, &wide));
   TRY(logs_density(tasks, mixture, learned));
   TRY(logs_density(tasks, &wide, log_ratio));
   for (size_t t = 0; t < count; t++) log_ratio[t] -= learned[t];
-  *weight = wide_posterior_mean(*weight, tasks->tasks, log_ratio, share);
+  *weight = prior_wide_posterior_mean(*weight, tasks->tasks, log_ratio, share);
   return STATUS_OK;
 }

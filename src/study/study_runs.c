@@ -1,4 +1,4 @@
-#include "study/runs.h"
+#include "study/study_runs.h"
 
 #include <math.h>
 
@@ -25,7 +25,7 @@ static int64_t runs_list_fixed(const Runs *runs, RunsBlock *out) {
   return count;
 }
 
-void runs_list(const Runs *runs, RunsBlock *out) {
+void study_runs_list(const Runs *runs, RunsBlock *out) {
   if (!runs->adaptive) {
     runs_list_fixed(runs, out);
     return;
@@ -37,14 +37,14 @@ void runs_list(const Runs *runs, RunsBlock *out) {
   }
 }
 
-uint32_t runs_replicate(const Runs *runs, int64_t run) {
+uint32_t study_runs_replicate(const Runs *runs, int64_t run) {
   if (runs->adaptive) return (uint32_t)(run / runs->block % runs->replicates);
   return (uint32_t)(((run + 1) * runs->replicates - 1) / runs->most); /* the last that starts at or before */
 }
 
-int runs_stride(const Runs *runs) { return runs->adaptive ? runs->replicates : 1; }
+int study_runs_stride(const Runs *runs) { return runs->adaptive ? runs->replicates : 1; }
 
-int64_t runs_in_blocks(const Runs *runs, int blocks) {
+int64_t study_runs_in_blocks(const Runs *runs, int blocks) {
   return blocks >= runs->blocks ? runs->most : blocks * runs->block;
 }
 
@@ -77,7 +77,7 @@ static Status runs_create_adaptive(const Config *config, Runs *out) {
   return STATUS_OK;
 }
 
-Status runs_create(const Config *config, Runs *out) {
+Status study_runs_create(const Config *config, Runs *out) {
   *out =
       (Runs){.block = config_int(config, "block"), .replicates = (int)config_int(config, "prior.replicates")};
   if (!config_present(config, "runs")) return runs_create_adaptive(config, out);
@@ -88,13 +88,13 @@ Status runs_create(const Config *config, Runs *out) {
   return runs_count_blocks(out);
 }
 
-int runs_first_wave(const Runs *runs) {
+int study_runs_first_wave(const Runs *runs) {
   if (!runs->adaptive) return runs->blocks;
   int64_t blocks = runs_ceil_ratio(runs->least, runs->block);
   return (int)(blocks > runs->replicates ? blocks : runs->replicates);
 }
 
-int runs_next_wave(const Runs *runs, int blocks, double se) {
+int study_runs_next_wave(const Runs *runs, int blocks, double se) {
   if (!runs->adaptive || isnan(se) || se <= runs->target || blocks >= runs->blocks) return blocks;
   double growth = se / runs->target * (se / runs->target);
   if (!(growth < MOST_GROWTH)) growth = MOST_GROWTH;

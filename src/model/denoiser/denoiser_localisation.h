@@ -33,31 +33,31 @@ typedef struct {
 
 /* Creates the steps from s_1 = first to s_K = last, 0 < first <= last, in units of 1 / scale^2; a single step
  * uses `last`. */
-Status localisation_create(Arena *memory, const Denoiser *denoiser, bool from_mixture, int steps,
-                           double first, double last, Localisation *out);
+Status denoiser_localisation_create(Arena *memory, const Denoiser *denoiser, bool from_mixture, int steps,
+                                    double first, double last, Localisation *out);
 
 /* Computes precision[steps + 1] as above. */
-void localisation_precisions(int steps, double first, double last, double *precision);
+void denoiser_localisation_precisions(int steps, double first, double last, double *precision);
 
 /* Sets no evidence for n lanes: basis[d, d, n] = I, eigenvalue[d, n] = 0, vector[d, n] = 0. */
-void localisation_no_evidence(int d, int lanes, double *basis, double *eigenvalue, double *vector);
+void denoiser_localisation_no_evidence(int d, int lanes, double *basis, double *eigenvalue, double *vector);
 
 /* Draws from p(z | b, U diag(q) U') for n lanes: z[d, n], from basis[d, d, n], eigenvalue[d, n], and
  * vector[d, n] = b, which is overwritten. rng has the lanes' streams. Numerical fallbacks are added to
  * lane_fallbacks[n]. */
-void localisation_draw(Localisation *self, int lanes, const double *basis, const double *eigenvalue,
-                       double *vector, RngLanes *rng, double *z, int *lane_fallbacks);
+void denoiser_localisation_draw(Localisation *self, int lanes, const double *basis, const double *eigenvalue,
+                                double *vector, RngLanes *rng, double *z, int *lane_fallbacks);
 
-/* The parts of localisation_draw, for evidence that depends on the current estimate of z. */
+/* The parts of denoiser_localisation_draw, for evidence that depends on the current estimate of z. */
 /* Computes D, Q and c of p(z | b, U diag(q + s_k) U'). */
-void localisation_moments(Localisation *self, int k, int lanes, const double *basis, const double *eigenvalue,
-                          const double *vector, int *lane_fallbacks);
+void denoiser_localisation_moments(Localisation *self, int k, int lanes, const double *basis,
+                                   const double *eigenvalue, const double *vector, int *lane_fallbacks);
 /* Adds to vector[d, n], after evaluation k < K, the observation that leads to s_{k + 1}. After evaluation K
- * localisation_end draws z[d, n] ~ N(D, C). */
-void localisation_observe(Localisation *self, int k, RngLanes *rng, double *vector);
-void localisation_end(Localisation *self, RngLanes *rng, double *z);
+ * denoiser_localisation_end draws z[d, n] ~ N(D, C). */
+void denoiser_localisation_observe(Localisation *self, int k, RngLanes *rng, double *vector);
+void denoiser_localisation_end(Localisation *self, RngLanes *rng, double *z);
 /* Computes theta = shift + scale z, in place on [d, n]. */
-void localisation_to_theta(const Localisation *self, int lanes, double *z);
+void denoiser_localisation_to_theta(const Localisation *self, int lanes, double *z);
 
 /* Sampling without evidence, from the distribution of theta itself. */
 typedef struct {
@@ -65,6 +65,6 @@ typedef struct {
   double *basis, *zero, *vector, *z; /* [d, d, n], then [d, n], n = DENOISER_LANES */
 } Unconditional;
 
-Status localisation_sample_create(Arena *memory, const Denoiser *denoiser, Unconditional *out);
+Status denoiser_localisation_sample_create(Arena *memory, const Denoiser *denoiser, Unconditional *out);
 /* Draws theta[d, lanes] for the lanes of rng, and advances its position. */
-void localisation_sample(Unconditional *self, RngLanes *rng, double *theta);
+void denoiser_localisation_sample(Unconditional *self, RngLanes *rng, double *theta);

@@ -25,9 +25,9 @@ typedef struct {
   double *workspace;
 } Normaliser;
 
-Status normaliser_create(Arena *memory, const Denoiser *denoiser, Normaliser *out);
+Status denoiser_normaliser_create(Arena *memory, const Denoiser *denoiser, Normaliser *out);
 /* Returns log Z(b, U diag(q) U') from basis[d, d] = U, eigenvalue[d] = q and vector[d] = b; *error estimates
  * how far it may be off. The number of nodes at which M lies outside the range that the denoiser was trained
  * on is added to *lane_fallbacks. */
-double normaliser_find(Normaliser *self, const double *basis, const double *eigenvalue, const double *vector,
-                       double *error, int *lane_fallbacks);
+double denoiser_normaliser_find(Normaliser *self, const double *basis, const double *eigenvalue,
+                                const double *vector, double *error, int *lane_fallbacks);

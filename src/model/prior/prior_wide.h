@@ -13,9 +13,9 @@ static const double WIDE_WIDTH = 2; /* unless a study says otherwise (guard_widt
 
 /* Creates a wide Gaussian about the mean of the mixture, with independent coordinates and `width` times
  * its standard deviations; prepared. */
-Status wide_create(Arena *memory, const Mixture *mixture, double width, Mixture *out);
+Status prior_wide_create(Arena *memory, const Mixture *mixture, double width, Mixture *out);
 /* Learns the weight from the tasks: *weight is g0 > 0 on entry, and the posterior mean of g on return. */
-Status wide_learn(const Mixture *mixture, double width, const Logs *tasks, double *weight);
+Status prior_wide_learn(const Mixture *mixture, double width, const Logs *tasks, double *weight);
 /* Returns the posterior mean of g, from log_ratio[tasks]: each task's log marginal likelihood under the wide
  * Gaussian minus that under the learned prior. share[tasks + 1] is scratch. */
-double wide_posterior_mean(double weight, int tasks, const double *log_ratio, double *share);
+double prior_wide_posterior_mean(double weight, int tasks, const double *log_ratio, double *share);

@@ -1,7 +1,7 @@
 /* Bandits that were played before: a log of events, each with the arm that was taken, its reward, and the
  * probability with which it was chosen. There is no theta*, and the rewards of the other arms are unknown;
  * the replay study estimates the value of policies all the same. */
-#include "problem/logged.h"
+#include "problem/problem_logged.h"
 
 #include "core/linalg.h"
 #include "problem/problems.h"
@@ -9,10 +9,11 @@
 #include <math.h>
 #include <string.h>
 
-const EventLog *logged_events(const Problem *problem) { return problem->state; }
+const EventLog *problem_logged_events(const Problem *problem) { return problem->state; }
 
-int logged_event(const Problem *problem, uint32_t run, uint32_t round) {
-  return rng_permuted(logged_events(problem)->rows, rng_key(problem->seed, RNG_EVENTS), run, (int)round - 1);
+int problem_logged_event(const Problem *problem, uint32_t run, uint32_t round) {
+  return rng_permuted(problem_logged_events(problem)->rows, rng_key(problem->seed, RNG_EVENTS), run,
+                      (int)round - 1);
 }
 
 /* Fits one model to the events in which this arm was taken, or to all events if the arm is negative. */
@@ -35,7 +36,7 @@ static void logged_bandit_fit_arm(const EventLog *log, int arm, int count, const
   linalg_solve_lanes(log->d, 1, square, theta);
 }
 
-void logged_ridge(const EventLog *log, int count, const int *events, double *square, double *theta) {
+void problem_logged_ridge(const EventLog *log, int count, const int *events, double *square, double *theta) {
   if (log->has_features) {
     logged_bandit_fit_arm(log, -1, count, events, square, theta);
     return;
@@ -44,7 +45,7 @@ void logged_ridge(const EventLog *log, int count, const int *events, double *squ
     logged_bandit_fit_arm(log, k, count, events, square, theta + (size_t)k * (size_t)log->d);
 }
 
-double logged_predict(const EventLog *log, const double *theta, int event, int arm) {
+double problem_logged_predict(const EventLog *log, const double *theta, int event, int arm) {
   const double *x = logged_features(log, event, arm);
   double sum = 0;
   if (!log->has_features) theta += (size_t)arm * (size_t)log->d;
@@ -62,9 +63,9 @@ static Status logged_bandit_fit_noise(const EventLog *log, double *noise) {
   ALLOCATE(&scratch, theta, d * models);
   ALLOCATE(&scratch, events, log->rows);
   for (int e = 0; e < log->rows; e++) events[e] = e;
-  logged_ridge(log, log->rows, events, square, theta);
+  problem_logged_ridge(log, log->rows, events, square, theta);
   for (int e = 0; e < log->rows; e++)
-    total += pow(log->reward[e] - logged_predict(log, theta, e, log->arm[e]), 2);
+    total += pow(log->reward[e] - problem_logged_predict(log, theta, e, log->arm[e]), 2);
   *noise = fmax(sqrt(total / log->rows), 1e-6); /* an exact fit leaves no residual */
   return STATUS_OK;
 }
@@ -108,11 +109,11 @@ static Status logged_bandit_create(Problem *self, const Config *config) {
   return theta_create_gaussian(log->d, self->seed, &self->theta);
 }
 
-void logged_features_of_round(World *world) {
+void problem_logged_features_of_round(World *world) {
   const EventLog *log = world->problem->state;
   const size_t count = (size_t)log->d * (size_t)problem_vectors(world->problem), runs = (size_t)world->runs;
   for (size_t b = 0; b < runs; b++) {
-    const int event = logged_event(world->problem, world->first_run + (uint32_t)b, world->round);
+    const int event = problem_logged_event(world->problem, world->first_run + (uint32_t)b, world->round);
     const double *from = logged_features(log, event, 0);
     for (size_t i = 0; i < count; i++) world->features[i * runs + b] = from[i];
   }
@@ -124,7 +125,7 @@ static void rewards(World *world) {
   const EventLog *log = world->problem->state;
   for (int i = 0; i < world->problem->arms * world->runs; i++) world->mean[i] = 0;
   for (int b = 0; b < world->runs; b++) {
-    const int event = logged_event(world->problem, world->first_run + (uint32_t)b, world->round);
+    const int event = problem_logged_event(world->problem, world->first_run + (uint32_t)b, world->round);
     world->mean[log->arm[event] * world->runs + b] = log->reward[event];
   }
 }
@@ -134,5 +135,5 @@ const ProblemOps problem_logged = {.name = "logged",
                                    .reference = "Li, Chu, Langford and Wang 2011",
                                    .per_arm = true,
                                    .create = logged_bandit_create,
-                                   .features = logged_features_of_round,
+                                   .features = problem_logged_features_of_round,
                                    .rewards = rewards};

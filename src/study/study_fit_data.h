@@ -12,11 +12,11 @@ typedef struct {
 } FitData;
 
 /* Creates the data for a fitted belief, which must outlive them. `base` is the prior of belief_prerequisite,
- * or NULL if there is none. The caller must call fit_data_free, also after an error. */
-Status fit_data_create(const Belief *belief, const Problem *problem, const Prior *base, FitData *out);
+ * or NULL if there is none. The caller must call study_fit_data_free, also after an error. */
+Status study_fit_data_create(const Belief *belief, const Problem *problem, const Prior *base, FitData *out);
 /* Does the same, but fits the base itself first. */
-Status fit_data_create_alone(const Config *setting, const Belief *belief, const Problem *problem,
-                             FitData *out);
+Status study_fit_data_create_alone(const Config *setting, const Belief *belief, const Problem *problem,
+                                   FitData *out);
 /* Returns a view of the part of the data that a prior is fitted to; the data must outlive it. */
-FitSource fit_data_source(const FitData *data);
-void fit_data_free(FitData *data);
+FitSource study_fit_data_source(const FitData *data);
+void study_fit_data_free(FitData *data);

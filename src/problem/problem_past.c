@@ -1,10 +1,10 @@
-#include "problem/past.h"
+#include "problem/problem_past.h"
 
 #include "core/lanes.h"
 
 enum { BLOCK = 256 /* tasks that are played together */ };
 
-Status past_check(const Problem *problem) {
+Status problem_past_check(const Problem *problem) {
   if (problem->ops->rewards)
     return status_set(STATUS_INPUT, "problem.family = %s has no theta* for past tasks", problem->ops->name);
   if (problem->ops->arms_of_theta)
@@ -65,8 +65,8 @@ static Status past_world_play_block(const Problem *past, const Samples *theta, i
   return STATUS_OK;
 }
 
-Status past_play(const Problem *problem, uint32_t replicate, int first, int tasks, int observations,
-                 PastTake take, void *self) {
+Status problem_past_play(const Problem *problem, uint32_t replicate, int first, int tasks, int observations,
+                         PastTake take, void *self) {
   SCRATCH_ARENA(scratch);
   const Problem past = past_problem(problem, replicate);
   const size_t vectors = (size_t)problem->d * BLOCK;
@@ -85,7 +85,7 @@ static Status past_world_add_to_logs(void *logs, int task, const double *phi, do
   return logs_add(logs, task, phi, y);
 }
 
-Status past_logs(const Problem *problem, uint32_t replicate, int first, int tasks, int observations,
-                 Logs *logs) {
-  return past_play(problem, replicate, first, tasks, observations, past_world_add_to_logs, logs);
+Status problem_past_logs(const Problem *problem, uint32_t replicate, int first, int tasks, int observations,
+                         Logs *logs) {
+  return problem_past_play(problem, replicate, first, tasks, observations, past_world_add_to_logs, logs);
 }

@@ -23,10 +23,10 @@ typedef struct {
 } DenseDraws;
 
 /* Measures theta[d, n] and takes ownership of it, also after a failure. The caller must call
- * dense_draws_destroy. */
-Status dense_draws_create(const DenseMeasure *measure, DenseMatrix *theta, DenseDraws *out);
-void dense_draws_destroy(DenseDraws *draws);
+ * metric_dense_draws_destroy. */
+Status metric_dense_draws_create(const DenseMeasure *measure, DenseMatrix *theta, DenseDraws *out);
+void metric_dense_draws_destroy(DenseDraws *draws);
 
 /* Computes the same as metric_covariance_error (metric/draws.h), for x relative to y. */
-Status dense_draws_covariance_error(const DenseMeasure *measure, const DenseDraws *x, const DenseDraws *y,
-                                    double *out);
+Status metric_dense_draws_covariance_error(const DenseMeasure *measure, const DenseDraws *x,
+                                           const DenseDraws *y, double *out);

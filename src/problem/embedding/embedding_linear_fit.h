@@ -22,10 +22,10 @@ typedef struct {
 } LabelledRows;
 
 /* Returns the mean squared length of the rows. */
-double linear_fit_mean_square(const LabelledRows *rows);
+double embedding_linear_fit_mean_square(const LabelledRows *rows);
 
 /* Fits n models: theta[d, n], with the positive label of each in positive[n]. Model i does not depend on n.
  * STATUS_INPUT if a label has fewer than LINEAR_FIT_EACH rows, or if all rows are zero; `ridge` = r must be
  * above 0. */
-Status linear_fit_sample(const LabelledRows *rows, double ridge, uint64_t seed, int n, double *theta,
-                         signed char *positive);
+Status embedding_linear_fit_sample(const LabelledRows *rows, double ridge, uint64_t seed, int n,
+                                   double *theta, signed char *positive);

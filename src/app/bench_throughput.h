@@ -15,7 +15,7 @@ typedef struct {
  * shared machine the speed of a core changes from second to second, but the share of the peak that work
  * reaches changes much less. */
 typedef struct {
-  double seconds; /* of the work since meter_clear; only whole parts until meter_finish */
+  double seconds; /* of the work since bench_meter_clear; only whole parts until bench_meter_finish */
   MeterRates possible; /* operations and bytes that the peaks allow in that time */
   MeterRates best; /* the highest rates measured so far */
   PeakMemory memory;
@@ -25,18 +25,18 @@ typedef struct {
   double since; /* CPU seconds of this process */
 } Meter;
 
-/* Measures the peaks a few times, while all `ranks` do the same. The caller must call meter_destroy, even
- * after an error. */
-Status meter_create(int ranks, Meter *out);
-void meter_destroy(Meter *meter);
-void meter_clear(Meter *meter);
-/* Times a piece of work, from meter_start to meter_stop. Pieces may be many and short: they are summed into
- * parts, and `seconds` grows when a part is complete. meter_mark stops and starts again; meter_finish adds
- * what is left after the last meter_stop. */
-void meter_start(Meter *meter);
-void meter_stop(Meter *meter);
-void meter_mark(Meter *meter);
-void meter_finish(Meter *meter);
+/* Measures the peaks a few times, while all `ranks` do the same. The caller must call bench_meter_destroy,
+ * even after an error. */
+Status bench_meter_create(int ranks, Meter *out);
+void bench_meter_destroy(Meter *meter);
+void bench_meter_clear(Meter *meter);
+/* Times a piece of work, from bench_meter_start to bench_meter_stop. Pieces may be many and short: they are
+ * summed into parts, and `seconds` grows when a part is complete. bench_meter_mark stops and starts again;
+ * bench_meter_finish adds what is left after the last bench_meter_stop. */
+void bench_meter_start(Meter *meter);
+void bench_meter_stop(Meter *meter);
+void bench_meter_mark(Meter *meter);
+void bench_meter_finish(Meter *meter);
 
 /* What is measured of a policy in a setting. */
 typedef struct {
@@ -63,5 +63,5 @@ typedef struct {
  * for rounds. The beginnings of simulations are left out; if simulations are short, measuring stops when it
  * has taken ten times as long with them. The prior is in DIR/priors. Errors: those of the policy, and
  * STATUS_INPUT for fewer than two rounds. */
-Status throughput_measure(const Study *study, int setting, int policy, const char *directory, double seconds,
-                          Meter *meter, Throughput *out);
+Status bench_throughput_measure(const Study *study, int setting, int policy, const char *directory,
+                                double seconds, Meter *meter, Throughput *out);

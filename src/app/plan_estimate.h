@@ -30,6 +30,6 @@ typedef struct {
 } Estimate;
 
 /* Estimates the cost of a study, with CPU time in core-hours. */
-Status estimate_study(const Study *study, const Speed *speed, Estimate *out);
+Status plan_estimate_study(const Study *study, const Speed *speed, Estimate *out);
 /* Returns the CPU seconds of one run of a policy in a setting. */
-double estimate_run(const Study *study, const Speed *speed, int setting, int policy);
+double plan_estimate_run(const Study *study, const Speed *speed, int setting, int policy);

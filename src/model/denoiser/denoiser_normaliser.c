@@ -1,7 +1,7 @@
-#include "model/denoiser/normaliser.h"
+#include "model/denoiser/denoiser_normaliser.h"
 
 #include "core/linalg.h"
-#include "model/denoiser/localisation.h"
+#include "model/denoiser/denoiser_localisation.h"
 #include "model/mixture/mixture_evidence.h"
 
 #include <math.h>
@@ -14,7 +14,7 @@ static const double FIRST_PRECISION = 1e-3;
 
 static void prior_gaussian(Normaliser *self) {
   const int d = self->denoiser->d;
-  localisation_no_evidence(d, 1, self->basis, self->eigenvalue, self->vector);
+  denoiser_localisation_no_evidence(d, 1, self->basis, self->eigenvalue, self->vector);
   self->denoiser->moments(self->denoiser, 1, self->basis, self->eigenvalue, self->vector, self->mean,
                           self->covariance, self->lane_fallbacks, self->workspace);
   linalg_eigen_lanes(d, 1, self->covariance, self->basis, self->eigenvalue);
@@ -28,7 +28,7 @@ static void prior_gaussian(Normaliser *self) {
   for (int i = 0; i < d; i++) self->prior_log_norm -= 0.5 * self->mean[i] * self->prior_vector[i];
 }
 
-Status normaliser_create(Arena *memory, const Denoiser *denoiser, Normaliser *out) {
+Status denoiser_normaliser_create(Arena *memory, const Denoiser *denoiser, Normaliser *out) {
   const size_t d = (size_t)denoiser->d, vector = d * NODES, matrix = d * vector;
   *out = (Normaliser){.denoiser = denoiser};
   ALLOCATE_ARRAYS(memory, d * d, out->prior_precision, out->precision);
@@ -102,8 +102,8 @@ static double denoiser_integrate_path(const double *f, double step, double *erro
   return sums[LEVELS - 1];
 }
 
-double normaliser_find(Normaliser *self, const double *basis, const double *eigenvalue, const double *vector,
-                       double *error, int *lane_fallbacks) {
+double denoiser_normaliser_find(Normaliser *self, const double *basis, const double *eigenvalue,
+                                const double *vector, double *error, int *lane_fallbacks) {
   const int d = self->denoiser->d;
   double largest = FIRST_PRECISION, u[NODES], f[NODES + 1] = {0};
   for (int i = 0; i < d; i++) largest = fmax(largest, eigenvalue[i]);

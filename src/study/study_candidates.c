@@ -1,4 +1,4 @@
-#include "study/candidates.h"
+#include "study/study_candidates.h"
 
 #include "problem/problem.h"
 
@@ -32,7 +32,7 @@ static double belief_candidates_cost(const PriorFit *fit, int d, double samples)
   double sum = 0, most = 0;
   for (int c = 0; c < CANDIDATES; c++) {
     const PriorOps *family = prior_find(candidates[c].family);
-    const PriorFit own = candidates_fit(fit, c, d);
+    const PriorFit own = study_candidates_fit(fit, c, d);
     const double operations = family->cost ? family->cost(&own, d, samples) : 0;
     sum += operations;
     most = fmax(most, operations);
@@ -41,7 +41,7 @@ static double belief_candidates_cost(const PriorFit *fit, int d, double samples)
 }
 
 static size_t belief_candidates_network(const PriorFit *fit, int d) {
-  const PriorFit own = candidates_fit(fit, CANDIDATES - 1, d);
+  const PriorFit own = study_candidates_fit(fit, CANDIDATES - 1, d);
   return prior_find(candidates[CANDIDATES - 1].family)->network_size(&own, d);
 }
 
@@ -53,17 +53,17 @@ const PriorOps prior_auto = {.name = "auto",
                              .network_size = belief_candidates_network,
                              .cost = belief_candidates_cost};
 
-const PriorOps *candidates_family(const char *name) {
+const PriorOps *study_candidates_family(const char *name) {
   return strcmp(name, prior_auto.name) == 0 ? &prior_auto : prior_find(name);
 }
 
-PriorFit candidates_fit(const PriorFit *fit, int candidate, int d) {
+PriorFit study_candidates_fit(const PriorFit *fit, int candidate, int d) {
   PriorFit settled = belief_candidate_fit(fit, candidate);
   prior_settle(prior_find(candidates[candidate].family), &settled, d);
   return settled;
 }
 
-int candidates_sizes(const Config *setting, int size[CANDIDATE_SIZES]) {
+int study_candidates_sizes(const Config *setting, int size[CANDIDATE_SIZES]) {
   const int64_t *sizes;
   const int count = config_ints(setting, "problem.sample_sizes", &sizes);
   const int rounds = (int)config_int(setting, "problem.rounds");

@@ -1,4 +1,4 @@
-#include "app/estimate.h"
+#include "app/plan_estimate.h"
 
 #include "parallel/grid.h"
 
@@ -20,7 +20,7 @@ void speed_destroy(Speed *speed) {
   *speed = (Speed){0};
 }
 
-double estimate_run(const Study *study, const Speed *speed, int setting, int policy) {
+double plan_estimate_run(const Study *study, const Speed *speed, int setting, int policy) {
   Task task = study_task(study, study_task_index(study, setting, policy, 0));
   return study->ops->cost(study, &task) * speed->policy[policy] / task.runs;
 }
@@ -103,14 +103,14 @@ static double plan_block_bytes(const Study *study, double curves) {
   return (double)study->runs.block * (curves + arms * 8 * sizeof(double));
 }
 
-Status estimate_study(const Study *study, const Speed *speed, Estimate *out) {
+Status plan_estimate_study(const Study *study, const Speed *speed, Estimate *out) {
   const StudyFile *file = study->file;
   double most = (double)study->runs.most,
-         least = (double)runs_in_blocks(&study->runs, runs_first_wave(&study->runs));
+         least = (double)study_runs_in_blocks(&study->runs, study_runs_first_wave(&study->runs));
   *out = (Estimate){0};
   for (int s = 0; s < file->setting_count; s++)
     for (int p = 0; p < file->policy_count; p++) {
-      double a_run = estimate_run(study, speed, s, p);
+      double a_run = plan_estimate_run(study, speed, s, p);
       out->hours += a_run * most / 3600;
       out->least_hours += a_run * least / 3600;
       out->longest_task = fmax(out->longest_task, a_run * study->blocks[0].runs);

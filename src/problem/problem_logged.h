@@ -5,12 +5,12 @@
 #include "problem/problem.h"
 
 /* Returns the events of a problem of family `logged` or `table`, which owns them. */
-const EventLog *logged_events(const Problem *problem);
+const EventLog *problem_logged_events(const Problem *problem);
 /* Returns the event that a run meets in a round, counted from 1: each run meets all events in its own random
  * order. Streams: (EVENTS, run). */
-int logged_event(const Problem *problem, uint32_t run, uint32_t round);
+int problem_logged_event(const Problem *problem, uint32_t run, uint32_t round);
 /* Sets the features of a round to those of the event that each run meets (ProblemOps.features). */
-void logged_features_of_round(World *world);
+void problem_logged_features_of_round(World *world);
 
 /* Returns the features of an arm in an event, [d]. */
 static inline const double *logged_features(const EventLog *log, int event, int arm) {
@@ -21,6 +21,6 @@ static inline const double *logged_features(const EventLog *log, int event, int 
 /* Fits the rewards of the listed events by ridge regression, theta = (X'X + I)^-1 X'y: theta[models, d], one
  * model for all arms if an event has features for each arm, and one model per arm if it has a context;
  * square[d, d] is scratch. */
-void logged_ridge(const EventLog *log, int count, const int *events, double *square, double *theta);
+void problem_logged_ridge(const EventLog *log, int count, const int *events, double *square, double *theta);
 /* Returns the reward that such a fit predicts for an arm in an event. */
-double logged_predict(const EventLog *log, const double *theta, int event, int arm);
+double problem_logged_predict(const EventLog *log, const double *theta, int event, int arm);

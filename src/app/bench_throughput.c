@@ -1,4 +1,4 @@
-#include "app/throughput.h"
+#include "app/bench_throughput.h"
 
 #include "core/clock.h"
 
@@ -17,24 +17,24 @@ static MeterRates bench_meter_try_peaks(Meter *meter) {
   return found;
 }
 
-Status meter_create(int ranks, Meter *out) {
+Status bench_meter_create(int ranks, Meter *out) {
   *out = (Meter){0};
   TRY(peak_memory_create(ranks, &out->memory));
   for (int i = 0; i < FIRST_TRIES; i++) bench_meter_try_peaks(out);
   return STATUS_OK;
 }
 
-void meter_destroy(Meter *meter) { peak_memory_destroy(&meter->memory); }
+void bench_meter_destroy(Meter *meter) { peak_memory_destroy(&meter->memory); }
 
-void meter_clear(Meter *meter) {
+void bench_meter_clear(Meter *meter) {
   meter->seconds = meter->part = 0;
   meter->possible = (MeterRates){0};
   meter->now = bench_meter_try_peaks(meter);
 }
 
-void meter_start(Meter *meter) { meter->since = clock_cpu(); }
+void bench_meter_start(Meter *meter) { meter->since = clock_cpu(); }
 
-void meter_finish(Meter *meter) {
+void bench_meter_finish(Meter *meter) {
   const double used = meter->part;
   const MeterRates before = meter->now, after = bench_meter_try_peaks(meter);
   meter->seconds += used;
@@ -45,14 +45,14 @@ void meter_finish(Meter *meter) {
   meter->part = 0;
 }
 
-void meter_stop(Meter *meter) {
+void bench_meter_stop(Meter *meter) {
   meter->part += clock_cpu() - meter->since;
-  if (meter->part >= PART) meter_finish(meter);
+  if (meter->part >= PART) bench_meter_finish(meter);
 }
 
-void meter_mark(Meter *meter) {
-  meter_stop(meter);
-  meter_start(meter);
+void bench_meter_mark(Meter *meter) {
+  bench_meter_stop(meter);
+  bench_meter_start(meter);
 }
 
 /* Counting the work of networks. */
@@ -209,13 +209,13 @@ static Status bench_measure_draws(Case *c, Throughput *out) {
   const double an_observation = bench_time_observations(c, &draws);
   const int at_once = (int)fmax(1, CALLS_SECONDS / bench_time_draw_calls(&draws, 1));
   double calls = 0;
-  meter_clear(c->meter);
+  bench_meter_clear(c->meter);
   c->counted.flops = 0;
-  meter_start(c->meter);
+  bench_meter_start(c->meter);
   do {
     bench_time_draw_calls(&draws, at_once);
     calls += at_once;
-    meter_mark(c->meter);
+    bench_meter_mark(c->meter);
   } while (c->meter->seconds < c->seconds);
   out->observations = draws.history.rounds;
   out->draw_seconds = (an_observation + c->meter->seconds / calls) / c->task.runs;
@@ -236,7 +236,7 @@ typedef struct {
 static void bench_open_clock(Clocked *clocked) {
   clocked->open = true;
   clocked->c->counted.flops = clocked->flops, clocked->c->counted.bytes = clocked->bytes;
-  meter_start(clocked->c->meter);
+  bench_meter_start(clocked->c->meter);
 }
 
 static bool throughput_tick(void *context, double fraction) {
@@ -247,7 +247,7 @@ static bool throughput_tick(void *context, double fraction) {
   clocked->reached = fmax(clocked->reached, round(fraction * c->problem.rounds));
   clocked->flops = c->counted.flops, clocked->bytes = c->counted.bytes;
   clocked->open = fraction < 1;
-  clocked->open ? meter_mark(c->meter) : meter_stop(c->meter);
+  clocked->open ? bench_meter_mark(c->meter) : bench_meter_stop(c->meter);
   return c->meter->seconds < c->seconds;
 }
 
@@ -256,14 +256,14 @@ static Status bench_measure_rounds(Case *c, Throughput *out) {
   TRY(task_result_create(c->study, &c->task, &result));
   Clocked clocked = {.c = c};
   Status status = STATUS_OK;
-  meter_clear(c->meter);
+  bench_meter_clear(c->meter);
   const double end = clock_cpu() + MOST * c->seconds;
   while (status == STATUS_OK && c->meter->seconds < c->seconds && clock_cpu() < end)
     status =
         c->study->ops->run(c->study, &c->task, &c->counted.prior, (Tick){throughput_tick, &clocked}, &result);
   if (status == STATUS_STOPPED) status = STATUS_OK;
   TRY(status);
-  meter_finish(c->meter);
+  bench_meter_finish(c->meter);
   const double d = c->problem.d, K = c->problem.arms, runs = clocked.rounds * c->task.runs;
   const double scores = 2 * d * K;
   const bool conjugate =
@@ -307,8 +307,8 @@ static Status bench_measure_case(Case *c, const char *directory, Throughput *out
   return bench_measure_rounds(c, out);
 }
 
-Status throughput_measure(const Study *study, int setting, int policy, const char *directory, double seconds,
-                          Meter *meter, Throughput *out) {
+Status bench_throughput_measure(const Study *study, int setting, int policy, const char *directory,
+                                double seconds, Meter *meter, Throughput *out) {
   Case c = {.study = study,
             .task = study_task(study, study_task_index(study, setting, policy, 0)),
             .policy = &study->file->policies[policy],

@@ -1,4 +1,4 @@
-#include "problem/embedding/linear_fit.h"
+#include "problem/embedding/embedding_linear_fit.h"
 
 #include "core/arena.h"
 #include "core/linalg.h"
@@ -53,7 +53,7 @@ static void labelled_rows_add(int d, int lanes, int n, const double *x, double y
   }
 }
 
-double linear_fit_mean_square(const LabelledRows *rows) {
+double embedding_linear_fit_mean_square(const LabelledRows *rows) {
   double sum = 0;
   size_t count = (size_t)rows->rows * (size_t)rows->d;
   for (size_t i = 0; i < count; i++) sum += rows->x[i] * rows->x[i];
@@ -80,11 +80,11 @@ static void labelled_rows_draw_fit(const Sorted *sorted, double penalty, Rng *rn
   *positive = (signed char)label;
 }
 
-Status linear_fit_sample(const LabelledRows *rows, double ridge, uint64_t seed, int n, double *theta,
-                         signed char *positive) {
+Status embedding_linear_fit_sample(const LabelledRows *rows, double ridge, uint64_t seed, int n,
+                                   double *theta, signed char *positive) {
   ASSERT(rows->labels >= 2 && rows->labels <= MOST_LABELS && ridge > 0);
   SCRATCH_ARENA(scratch);
-  const double penalty = ridge * linear_fit_mean_square(rows);
+  const double penalty = ridge * embedding_linear_fit_mean_square(rows);
   double *a;
   Sorted sorted;
   if (!(penalty > 0)) return status_set(STATUS_INPUT, "all features are zero: no linear model can be fitted");
