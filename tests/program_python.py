@@ -140,7 +140,7 @@ class Python(program.ProgramTest):
     def test_example_has_the_regret_of_thompson_sampling(self):
         """The LinTS of docs/lints.py is `ts`: the same distribution, with other random numbers. The paired difference over 1024 runs is within four
         standard errors of 0 at the end, and a standard error is at most a twentieth of the regret: a sampler with twice the noise is detected."""
-        self.run_study("ts", "{name: python, module: lints, callable: sample}", rounds=50, runs=1024)
+        self.run_study("ts", "{name: python, module: lints, callable: sample}", rounds=50, runs=1024, extra=("--set", "block=512"))
         with self.results() as results:
             mean = results.regret_mean.isel(setting=0, round=-1).values
             difference, error = (results[f"regret_diff_{what}"].isel(setting=0, policy=1, round=-1).item() for what in ("mean", "se"))
