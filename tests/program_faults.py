@@ -168,7 +168,7 @@ class Stops(FaultTest):
         self.assert_goes_on()
 
     def test_time_limit(self):
-        process = program.thompson("run", self.study, "-o", self.out, *LONGER, "--time-limit", "0.1", ranks=2)
+        process = program.thompson("run", self.study, "-o", self.out, *LONGER, "--time-limit", "0.3", ranks=2)
         self.assertEqual(process.returncode, 75, process.stderr)
         self.assert_goes_on()
 

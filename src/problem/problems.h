@@ -11,7 +11,7 @@
   ENTRY(twin) /* twin.c */                                                                                   \
   ENTRY(inverse) /* inverse.c */                                                                             \
   ENTRY(table) /* table.c */                                                                                 \
-  ENTRY(logged) /* logged.c */
+  ENTRY(logged) /* problem_logged.c */
 
 #define PROBLEM_DECLARE(name) extern const ProblemOps problem_##name;
 PROBLEM_LIST(PROBLEM_DECLARE)

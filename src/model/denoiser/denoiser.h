@@ -2,8 +2,8 @@
  *
  * In standardised coordinates z, theta = shift + scale z, let p(z | b, M) be the prior times exp(b' z - z' M
  * z / 2). With Gaussian rewards the posterior is p(. | b, M) for the evidence b, M = Lambda. Its mean D(b, M)
- * and covariance C(b, M) = dD / db are what stochastic localisation (localisation.h) needs to know about a
- * prior; the denoiser of a diffusion model gives them only for M = s I. */
+ * and covariance C(b, M) = dD / db are what stochastic localisation (denoiser_localisation.h) needs to know
+ * about a prior; the denoiser of a diffusion model gives them only for M = s I. */
 #pragma once
 
 #include "model/mixture/mixture.h"

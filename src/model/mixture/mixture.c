@@ -360,6 +360,7 @@ void mixture_score_hessian(const Mixture *mixture, int lanes, const double *thet
   SCRATCH_ARENA(scratch);
   const size_t d = (size_t)mixture->d;
   double *gradient = mixture_scratch(&scratch, d * CHUNK_LANES, d * d * (size_t)lanes, hessian);
+  if (!gradient) memcpy(score, hessian, d * (size_t)lanes * sizeof *score); /* NaN too */
   for (int first = 0; gradient && first < lanes; first += CHUNK_LANES)
     mixture_score_hessian_chunk(mixture, mixture_chunk_points(lanes, first, theta), gradient, score + first,
                                 hessian + first);

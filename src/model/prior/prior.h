@@ -93,7 +93,7 @@ typedef struct {
  * Weight 0: no guard. */
 typedef struct {
   double weight, width, shrink;
-  int tasks; /* number of tasks that the weight is learned from (wide.h); 0: it is given */
+  int tasks; /* number of tasks that the weight is learned from (prior_wide.h); 0: it is given */
 } PriorGuard;
 
 struct Prior {

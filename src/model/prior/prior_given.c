@@ -1,6 +1,6 @@
 /* A prior whose denoiser is the caller's: a function that gives the mean and covariance of theta for any
  * observation of it (Eldan 2013). Nothing is fitted or stored, and theta is used as it is, so it should be on
- * the scale of 1 (localisation.h). Samples are draws without evidence. */
+ * the scale of 1 (denoiser_localisation.h). Samples are draws without evidence. */
 #include "core/linalg.h"
 #include "model/denoiser/denoiser_localisation.h"
 #include "model/prior/prior.h"
