@@ -293,7 +293,7 @@ static void test_carry(void) {
     }
     for (int b = 0; b < FEW; b++) {
       run[b] = OFFSET + b;
-      ops->carry(&from, run[b], &to, b);
+      sampler_carry(&from, run[b], &to, b);
     }
     history_gather(&history, run, &gathered);
     RngLanes streams = {.key = rng_key(SEED, RNG_AGENT), .draws = 1, .lanes = MANY};
@@ -327,7 +327,7 @@ static void test_every_sampler(void) {
       const SamplerOps *sampler = sampler_method(m);
       Likelihood likelihood = glm(likelihoods[f]);
       if (sampler_misfit(sampler, &prior, &likelihood, sizeof sentence, sentence)) continue;
-      if (sampler->observe && !sampler->carry && !sampler->restless) continue; /* refused, see below */
+      if (sampler->update && !sampler->carry && !sampler->restless) continue; /* refused, see below */
       snprintf(policy, sizeof policy, "{name: %s, posterior: per_arm}", sampler->name);
       game_begin(&memory, likelihoods[f], policy, &prior, 0, B, &game);
       double regret = play(&game, whole);

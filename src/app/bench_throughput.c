@@ -185,7 +185,7 @@ static double bench_time_observations(const Case *c, Draws *draws) {
     for (int b = 0; b < c->task.runs; b++) draws->arm[b] = k % c->problem.arms;
     world_play(&draws->world, draws->arm, draws->phi, draws->reward, draws->regret);
     history_record(&draws->history, draws->arm, draws->phi, draws->reward);
-    if (!draws->sampler.ops->observe) continue;
+    if (!draws->sampler.ops->update) continue;
     const double start = clock_cpu();
     sampler_observe(&draws->sampler, &draws->history, draws->fallbacks);
     spent += clock_cpu() - start;

@@ -15,7 +15,7 @@ static Status agents_refuse_sampler(const char *sampler) {
   SCRATCH_ARENA(memory);
   const char *names = "";
   for (int i = 0; sampler_name(i); i++)
-    if (!sampler_find(sampler_name(i))->observe)
+    if (!sampler_find(sampler_name(i))->update)
       TRY(arena_print(&memory, &names, "%s%s%s", names, *names ? ", " : "", sampler_name(i)));
   return status_set(STATUS_INPUT,
                     "sampler %s carries a state from observation to observation, which agents cannot keep "
@@ -33,7 +33,7 @@ static Status library_agents_create(thompson_agents *self, const Prior *prior, c
     self->width = 1;
     TRY(posterior_new(prior, sampler, likelihood, options, seed, 1, &self->posterior));
   }
-  return self->posterior->method->observe ? agents_refuse_sampler(sampler) : STATUS_OK;
+  return self->posterior->method->update ? agents_refuse_sampler(sampler) : STATUS_OK;
 }
 
 thompson_status thompson_agents_add(thompson_agents *self, int n) {

@@ -31,7 +31,7 @@ Status posterior_begin_sampler(thompson_posterior *self, int draws) {
   rule.sampler.memory = &self->sampler_memory;
   rule.first_run = 0;
   self->rule = rule;
-  if (!self->method->observe) return STATUS_OK;
+  if (!self->method->update) return STATUS_OK;
   const int rounds = self->history.rounds;
   int64_t counted_before = 0;
   history_clear(&self->history);
@@ -260,7 +260,7 @@ Status posterior_age_factor(const thompson_posterior *self, int rounds, double *
   if (rounds < 0) return status_set(STATUS_INPUT, "%d rounds; allowed: 0 or more", rounds);
   const bool evidence = likelihood_is_conjugate(&self->likelihood) ||
                         (self->forgets && mixture_posterior_options(self->options).keep == 0);
-  if (!evidence || self->method->observe || self->method->by_observation)
+  if (!evidence || self->method->update || self->method->by_observation)
     return status_set(
         STATUS_INPUT,
         "sampler %s with likelihood %s keeps more than evidence and cannot age; ageing needs Gaussian "

@@ -110,10 +110,12 @@ static void per_arm_policy_observe(Policy *self, const History *history, int64_t
     policy_collect_arm_fallbacks(self, fallbacks);
   }
   if (!ops->carry) return;
-  for (int b = 0; b < self->setup.runs; b++) ops->carry(&state->rule.sampler, latest[b], &state->moving, b);
+  for (int b = 0; b < self->setup.runs; b++)
+    sampler_carry(&state->rule.sampler, latest[b], &state->moving, b);
   history_gather(history, latest, &state->taken);
   sampler_observe(&state->moving, &state->taken, fallbacks);
-  for (int b = 0; b < self->setup.runs; b++) ops->carry(&state->moving, b, &state->rule.sampler, latest[b]);
+  for (int b = 0; b < self->setup.runs; b++)
+    sampler_carry(&state->moving, b, &state->rule.sampler, latest[b]);
 }
 
 /* Returns the cost of K indices, and of one observation for the arm that was taken, or of K if all of them

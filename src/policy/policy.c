@@ -123,7 +123,7 @@ static Status policy_check_posterior(const PolicyMethod *method, const Config *o
     return status_set(STATUS_INPUT,
                       "posterior: per_arm needs arms that stay the same from round to round; here they are "
                       "drawn again (problem.resample_arms, or problem.family = pool)");
-  if (sampler->observe && !sampler->carry && !sampler->restless)
+  if (sampler->update && !sampler->carry && !sampler->restless)
     return status_set(STATUS_INPUT,
                       "sampler %s carries a state from round to round that cannot be kept for each arm "
                       "separately, so it does not support posterior: per_arm",

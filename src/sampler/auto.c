@@ -44,12 +44,14 @@ static Status auto_create(Sampler *self, const SamplerSetup *setup) {
 static void auto_sample(Sampler *self, const History *history, RngLanes rng, int draws, double *theta,
                         int64_t *fallbacks) {
   Sampler *chosen = self->state;
+  sampler_catch_up(chosen, history, fallbacks);
   chosen->ops->sample(chosen, history, rng, draws, theta, fallbacks);
 }
 
 static void auto_moments(Sampler *self, const History *history, double *mean, double *covariance,
                          int64_t *fallbacks) {
   Sampler *chosen = self->state;
+  sampler_catch_up(chosen, history, fallbacks);
   chosen->ops->moments(chosen, history, mean, covariance, fallbacks);
 }
 

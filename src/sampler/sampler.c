@@ -126,6 +126,11 @@ static void sampler_leave(const Sampler *sampler) {
   if (sampler_turn(sampler)) pthread_mutex_unlock(sampler_turn(sampler));
 }
 
+static void sampler_begin(Sampler *sampler, int runs) {
+  sampler->ops->begin(sampler, runs);
+  sampler->seen_runs = runs, sampler->seen_rounds = 0;
+}
+
 Status sampler_create(Arena *memory, const SamplerOps *method, const SamplerSetup *setup, Sampler *out) {
   char sentence[256];
   *out = (Sampler){.memory = memory, .ops = method, .setup = *setup, .d = setup->prior->d, .temper = 1};
@@ -144,6 +149,7 @@ Status sampler_create(Arena *memory, const SamplerOps *method, const SamplerSetu
   if (g > 0) TRY(guard_create(memory, setup, g, &out->guard));
   sampler_enter(out);
   const Status status = method->create(out, setup);
+  if (status == STATUS_OK && method->begin) sampler_begin(out, setup->runs);
   sampler_leave(out);
   return status;
 }
@@ -195,6 +201,7 @@ void sampler_sample(Sampler *sampler, const History *history, RngLanes rng, int 
   ASSERT((int)rng.draws == draws && (int)rng.lanes == history->runs * draws && rng.position == 0);
   const History tempered = sampler_tempered(sampler, history);
   sampler_enter(sampler);
+  sampler_catch_up(sampler, &tempered, fallbacks);
   sampler->ops->sample(sampler, &tempered, rng, draws, theta, fallbacks);
   sampler_leave(sampler);
   stand_in_replace(sampler, &tempered, rng, draws, theta, fallbacks);
@@ -265,6 +272,7 @@ void sampler_moments(Sampler *sampler, const History *history, RngLanes rng, dou
   }
   const History tempered = sampler_tempered(sampler, history);
   sampler_enter(sampler);
+  sampler_catch_up(sampler, &tempered, fallbacks);
   sampler->ops->moments(sampler, &tempered, mean, covariance, fallbacks);
   sampler_leave(sampler);
   if (sampler->guard) guard_moments(sampler->guard, &tempered, mean, covariance, fallbacks);
@@ -292,11 +300,28 @@ bool sampler_guard_weight(Sampler *sampler, const History *history, double *weig
 
 void sampler_observe(Sampler *sampler, const History *history, int64_t *fallbacks) {
   if (history_is_filtered(history)) history_filtered_fallbacks(history, fallbacks);
-  if (!sampler->ops->observe) return;
+  if (!sampler->ops->update) return;
   const History tempered = sampler_tempered(sampler, history);
   sampler_enter(sampler);
-  sampler->ops->observe(sampler, &tempered, fallbacks);
+  sampler_catch_up(sampler, &tempered, fallbacks);
   sampler_leave(sampler);
+}
+
+void sampler_catch_up(Sampler *sampler, const History *history, int64_t *fallbacks) {
+  const SamplerOps *ops = sampler->ops;
+  if (!ops->update) return;
+  if (sampler->seen_runs != history->runs || sampler->seen_rounds > history->rounds)
+    sampler_begin(sampler, history->runs);
+  const int missing = history->rounds - sampler->seen_rounds, most = ops->at_once ? 1 : SAMPLER_MOST_UPDATES;
+  ASSERT(missing <= 1 || history->each_round == history->runs);
+  for (int left = missing < most ? missing : most; left > 0; left--)
+    ops->update(sampler, history, history->rounds - left + 1, fallbacks);
+  sampler->seen_rounds = history->rounds;
+}
+
+void sampler_carry(const Sampler *from, int from_run, Sampler *to, int to_run) {
+  from->ops->carry(from, from_run, to, to_run);
+  to->seen_runs = to->setup.runs, to->seen_rounds = from->seen_rounds;
 }
 
 RngLanes sampler_update_streams(const Sampler *sampler, int round, int draws, int first, int lanes) {

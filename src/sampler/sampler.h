@@ -29,7 +29,7 @@ typedef struct {
   const Prior *prior; /* not owned; outlives the sampler */
   const Likelihood *likelihood; /* not owned */
   int runs, draws; /* B; the largest M that `sample` will be called with */
-  uint64_t seed; /* with first_run, names the streams of a sampler that moves its state in `observe` */
+  uint64_t seed; /* with first_run, names the streams of a sampler that moves its state in `update` */
   uint32_t first_run;
   bool alone; /* draws and moments depend on the history alone: no warm start from an earlier round */
   const Config *options; /* values of sampler_keys; NULL: every default, for a method that adds no keys */
@@ -74,7 +74,7 @@ typedef struct {
    * fallbacks are added to fallbacks[B]. */
   void (*sample)(Sampler *self, const History *history, RngLanes rng, int draws, double *theta,
                  int64_t *fallbacks);
-  /* REQUIRED. Returns the cost of one round of one run: `observe`, plus M draws in the share of rounds that
+  /* REQUIRED. Returns the cost of one round of one run: `update`, plus M draws in the share of rounds that
    * has them. In floating-point operations, at an assumed 2e10 per second and core (app/plan_estimate.c), put
    * together from the parts in sampler/cost.h. Accurate to a factor of 3. */
   double (*cost)(const SamplerWork *work);
@@ -87,15 +87,15 @@ typedef struct {
   void (*moments)(Sampler *self, const History *history, double *mean, double *covariance,
                   int64_t *fallbacks);
   unsigned moments_need;
-  /* OPTIONAL. For samplers that carry a state from round to round: called once for each observation, in
-   * order, when it is the last one of `history` (streams: RNG_OBSERVE, run, round = history->rounds). */
-  void (*observe)(Sampler *self, const History *history, int64_t *fallbacks);
-  /* OPTIONAL. For samplers that carry a state: copies that of run from_run of `from` to run to_run of `to`, a
-   * sampler that differs only in its number of runs; `to` then counts as notified of all that `from` was. If
-   * only some runs of a history have a new observation (history_latest_runs), a sampler of just these runs is
-   * notified of it, and the others keep their state (policy/per_arm.c). */
+  /* OPTIONAL. For samplers that carry a state from round to round. `begin` sets the state of this many runs
+   * to that before the first observation. `update` makes the update of one round = 1, 2, .., history->rounds
+   * (sampler_update_streams). sampler_catch_up says when they are called. */
+  void (*begin)(Sampler *self, int runs);
+  void (*update)(Sampler *self, const History *history, int round, int64_t *fallbacks);
+  bool at_once; /* one update, of the last round, makes up for all that were missed */
+  /* OPTIONAL. For samplers that carry a state: does the work of sampler_carry. */
   void (*carry)(const Sampler *from, int from_run, Sampler *to, int to_run);
-  /* For samplers whose draw is their state, which therefore has to move in every round: `observe` accepts
+  /* For samplers whose draw is their state, which therefore has to move in every round: `update` accepts
    * uneven histories, and also moves the runs without a new observation. */
   bool restless;
   /* For samplers that read the observations of a history one by one (history_observation, history_since):
@@ -121,6 +121,7 @@ struct Sampler {
   double temper; /* multiplies the log likelihood: ops get a history that is scaled by it */
   double *ess; /* [B], effective sample size behind the last draws; NAN if the method has none */
   void *state;
+  int seen_runs, seen_rounds; /* of the history that the state includes */
 };
 
 const SamplerOps *sampler_method(int index); /* of the registry; NULL past the end */
@@ -176,6 +177,18 @@ bool sampler_guard_weight(Sampler *sampler, const History *history, double *weig
 /* Notifies the sampler of the last observation of `history`. Must be called for every observation, in
  * order. */
 void sampler_observe(Sampler *sampler, const History *history, int64_t *fallbacks);
+/* Makes the updates of the rounds that are new to the state of the sampler, for a history that already
+ * includes `temper`; samplers need not call it. The state of B runs begins again when a history is shorter
+ * than the last one, or has a different number of runs. Rounds that the sampler was not notified of one by
+ * one get one update each, at most SAMPLER_MOST_UPDATES, all with the evidence that the history has by then.
+ * Every run must have an observation in every new round, unless only one round is new. */
+enum { SAMPLER_MOST_UPDATES = 1000 };
+void sampler_catch_up(Sampler *sampler, const History *history, int64_t *fallbacks);
+/* Copies the state of run from_run of `from` to run to_run of `to`, a sampler that differs only in its number
+ * of runs; `to` then counts as notified of all that `from` was. If only some runs of a history have a new
+ * observation (history_latest_runs), a sampler of just these runs is notified of it, and the others keep
+ * their state (policy/per_arm.c). */
+void sampler_carry(const Sampler *from, int from_run, Sampler *to, int to_run);
 
 /* Returns the streams for the updates of a round: `lanes` of them from lane `first` on, with `draws` lanes
  * per run. */

@@ -20,7 +20,6 @@
 #include "core/linalg.h"
 #include "core/real.h"
 #include "sampler/cost.h"
-#include "sampler/gradient/catch_up.h"
 #include "sampler/gradient/step_size.h"
 #include "sampler/methods.h"
 
@@ -37,7 +36,6 @@ enum { MOVES = 10 };
 typedef struct {
   Potential potential;
   StepSize step;
-  CatchUp catch_up;
   double feel_good; /* mu of the feel-good term; 0: none */
   double *theta; /* [d, B M] in chunks, lane last within each; z if the potential is whitened */
   double *gradient, *normal, *h, *pull; /* [d, n], [d, n], [n], [n] */
@@ -255,17 +253,12 @@ static void lmc_update(Sampler *sampler, const History *history, int round, int6
   }
 }
 
-static void lmc_observe(Sampler *sampler, const History *history, int64_t *fallbacks) {
-  Lmc *self = sampler->state;
-  catch_up_history(sampler, &self->catch_up, CATCH_UP_MOST, lmc_begin, lmc_update, history, fallbacks);
-}
-
 /* Returns the first `draws` chains of every run as its draws. */
 static void lmc_sample(Sampler *sampler, const History *history, RngLanes rng, int draws, double *theta,
                        int64_t *fallbacks) {
   Lmc *self = sampler->state;
   const int d = sampler->d, chains = sampler->setup.draws, total = history->runs * chains;
-  lmc_observe(sampler, history, fallbacks);
+  (void)fallbacks;
   for (int n = 0; n < (int)rng.lanes; n++) {
     const int chain = n / draws * chains + n % draws, first = chain / CHUNK_LANES * CHUNK_LANES;
     const double *chunk = lmc_chains_at(self, d, first);
@@ -322,7 +315,7 @@ static const ConfigKey FEEL_GOOD_KEYS[] = {
 
 #define LMC_OPS                                                                                              \
   .default_prior = "standard", .needs = NEEDS_SCORE, .create = lmc_create, .sample = lmc_sample,             \
-  .cost = lmc_cost, .observe = lmc_observe, .restless = true,                                                \
+  .cost = lmc_cost, .begin = lmc_begin, .update = lmc_update, .restless = true,                              \
   .wide = 1.118 /* (1 - a / 2)^-1/2 at a = 0.4 */
 
 const SamplerOps sampler_lmc = {

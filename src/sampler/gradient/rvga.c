@@ -22,11 +22,9 @@
 #include "core/matrix_lanes.h"
 #include "core/quadrature.h"
 #include "sampler/cost.h"
-#include "sampler/gradient/catch_up.h"
 #include "sampler/gradient/potential.h"
 #include "sampler/methods.h"
 
-#include <limits.h>
 #include <math.h>
 #include <string.h>
 
@@ -34,7 +32,6 @@ enum { NODES = 20 };
 
 typedef struct {
   Potential potential;
-  CatchUp catch_up;
   double node[NODES], weight[NODES]; /* of the standard normal distribution */
   double *start_precision; /* [d, d] */
   int *absorbed; /* [B]: how many observations of each run its Gaussian has absorbed */
@@ -173,15 +170,18 @@ static void rvga_absorb_lane(Rvga *self, const RvgaChunk *q, const History *hist
   }
 }
 
-/* Absorbs the next observation of every run that has one. */
-static void rvga_absorb_rows(Rvga *self, const RvgaChunk *q, const History *history, int64_t *fallbacks) {
+/* Absorbs the next observation of every run that has one; returns false if none has. */
+static bool rvga_absorb_rows(Rvga *self, const RvgaChunk *q, const History *history, int64_t *fallbacks) {
   const int d = history->d, lanes = q->lanes;
+  bool any = false;
   memset(self->phi, 0, (size_t)(d * lanes) * sizeof *self->phi);
   for (int n = 0; n < lanes; n++) {
     const int run = q->first + n, row = self->absorbed[run];
     if (row == history_observations(history, run)) continue;
     self->reward[n] = history_observation(history, run, row, (size_t)lanes, self->phi + n);
+    any = true;
   }
+  if (!any) return false;
   rvga_factorise_precision(self, q, d, fallbacks);
   memcpy(self->whitened, self->phi, (size_t)(d * lanes) * sizeof *self->phi);
   linalg_solve_lanes(d, lanes, self->factor, self->whitened);
@@ -191,24 +191,20 @@ static void rvga_absorb_rows(Rvga *self, const RvgaChunk *q, const History *hist
     rvga_absorb_lane(self, q, history, n);
     self->absorbed[run]++;
   }
+  return true;
 }
 
 static void rvga_update(Sampler *sampler, const History *history, int round, int64_t *fallbacks) {
   Rvga *self = sampler->state;
   const bool conjugate = likelihood_is_conjugate(history->likelihood);
-  if (conjugate && round < history->rounds) return;
+  (void)round;
   for (int first = 0; first < history->runs; first += CHUNK_LANES) {
     const RvgaChunk q = rvga_chunk(self, sampler->d, history->runs, first);
     if (conjugate)
       rvga_take_evidence(self, &q, history, fallbacks);
     else
-      rvga_absorb_rows(self, &q, history, fallbacks);
+      while (rvga_absorb_rows(self, &q, history, fallbacks)) continue;
   }
-}
-
-static void rvga_observe(Sampler *sampler, const History *history, int64_t *fallbacks) {
-  Rvga *self = sampler->state;
-  catch_up_history(sampler, &self->catch_up, INT_MAX, rvga_begin, rvga_update, history, fallbacks);
 }
 
 static void rvga_carry(const Sampler *from, int from_run, Sampler *to, int to_run) {
@@ -221,7 +217,6 @@ static void rvga_carry(const Sampler *from, int from_run, Sampler *to, int to_ru
   lanes_copy(d, 1, q.mean + lane, q.lanes, p.mean + place, p.lanes);
   lanes_copy(d * d, 1, q.precision + lane, q.lanes, p.precision + place, p.lanes);
   target->absorbed[to_run] = source->absorbed[from_run];
-  target->catch_up = (CatchUp){to->setup.runs, source->catch_up.rounds};
 }
 
 /* Computes theta = mu + L^-T z, P = L L'. */
@@ -229,7 +224,7 @@ static void rvga_sample(Sampler *sampler, const History *history, RngLanes rng, 
                         int64_t *fallbacks) {
   Rvga *self = sampler->state;
   const int d = sampler->d;
-  rvga_observe(sampler, history, fallbacks);
+  (void)fallbacks;
   for (Chunk chunk = chunk_begin(rng); chunk.lanes > 0; chunk_next(&chunk, rng)) {
     for (int n = 0; n < chunk.lanes; n++) {
       const int run = (chunk.first + n) / draws;
@@ -248,7 +243,7 @@ static void rvga_sample(Sampler *sampler, const History *history, RngLanes rng, 
 
 static void rvga_gaussian(const Sampler *sampler, double *mean, double *covariance) {
   Rvga *self = sampler->state;
-  const int d = sampler->d, runs = self->catch_up.runs;
+  const int d = sampler->d, runs = sampler->seen_runs;
   for (int first = 0; first < runs; first += CHUNK_LANES) {
     const RvgaChunk q = rvga_chunk(self, d, runs, first);
     const int lanes = q.lanes;
@@ -262,7 +257,8 @@ static void rvga_gaussian(const Sampler *sampler, double *mean, double *covarian
 
 static void rvga_moments(Sampler *sampler, const History *history, double *mean, double *covariance,
                          int64_t *fallbacks) {
-  rvga_observe(sampler, history, fallbacks);
+  (void)history;
+  (void)fallbacks;
   rvga_gaussian(sampler, mean, covariance);
 }
 
@@ -282,8 +278,6 @@ static Status rvga_create(Sampler *sampler, const SamplerSetup *setup) {
   ALLOCATE_ARRAYS(memory, CHUNK_LANES, self->reward, self->jitters);
   matrix_lanes_product_transposed(sampler->d, 1, self->potential.start_inverse, self->potential.start_inverse,
                                   self->start_precision);
-  rvga_begin(sampler, setup->runs);
-  self->catch_up.runs = setup->runs;
   return quadrature_hermite(NODES, self->node, self->weight);
 }
 
@@ -309,7 +303,9 @@ const SamplerOps sampler_rvga = {
     .sample = rvga_sample,
     .moments = rvga_moments,
     .cost = rvga_cost,
-    .observe = rvga_observe,
+    .begin = rvga_begin,
+    .update = rvga_update,
+    .at_once = true,
     .carry = rvga_carry,
     .gaussian = rvga_gaussian,
 };

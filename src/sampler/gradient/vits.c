@@ -24,7 +24,6 @@
 #include "core/matrix_lanes.h"
 #include "io/config/config_rows.h"
 #include "sampler/cost.h"
-#include "sampler/gradient/catch_up.h"
 #include "sampler/gradient/vits_mixture.h"
 #include "sampler/methods.h"
 
@@ -41,7 +40,6 @@ typedef struct {
   Potential potential;
   VitsStep work;
   VitsMixture mixture;
-  CatchUp catch_up;
   int components; /* J */
   int width; /* lanes of a chunk */
   /* [d, B J], [d, d, B J], [d, d, B J] in chunks of `width` lanes, lane last within each. */
@@ -86,11 +84,6 @@ static void vits_update(Sampler *sampler, const History *history, int round, int
   }
 }
 
-static void vits_observe(Sampler *sampler, const History *history, int64_t *fallbacks) {
-  Vits *self = sampler->state;
-  catch_up_history(sampler, &self->catch_up, CATCH_UP_MOST, vits_begin, vits_update, history, fallbacks);
-}
-
 /* Copies lane `from` of `total` to lane n of the draws. */
 static void vits_gather(const Vits *self, int d, int total, int from, int lanes, int n) {
   const int first = from / self->width * self->width, from_lanes = chunk_size(total, first, self->width);
@@ -113,19 +106,16 @@ static void vits_carry_lane(const Sampler *from, int from_lane, Sampler *to, int
 }
 
 static void vits_carry(const Sampler *from, int from_run, Sampler *to, int to_run) {
-  const Vits *source = from->state;
-  Vits *target = to->state;
-  const int components = source->components;
+  const int components = ((const Vits *)from->state)->components;
   for (int j = 0; j < components; j++)
     vits_carry_lane(from, from_run * components + j, to, to_run * components + j);
-  target->catch_up = (CatchUp){to->setup.runs, source->catch_up.rounds};
 }
 
 static void vits_sample(Sampler *sampler, const History *history, RngLanes rng, int draws, double *theta,
                         int64_t *fallbacks) {
   Vits *self = sampler->state;
   const int d = sampler->d, components = self->components;
-  vits_observe(sampler, history, fallbacks);
+  (void)fallbacks;
   const bool in_place = components == 1 && draws == 1; /* a chunk of draws is a chunk of Gaussians */
   const int most = in_place && self->width < self->drawn_lanes ? self->width : self->drawn_lanes;
   for (Chunk chunk = chunk_begin_narrow(rng, most); chunk.lanes > 0; chunk_next(&chunk, rng)) {
@@ -144,7 +134,7 @@ static void vits_sample(Sampler *sampler, const History *history, RngLanes rng, 
 
 static void vits_gaussian(const Sampler *sampler, double *mean, double *covariance) {
   Vits *self = sampler->state;
-  const int d = sampler->d, runs = self->catch_up.runs;
+  const int d = sampler->d, runs = sampler->seen_runs;
   ASSERT(self->components == 1);
   for (int first = 0; first < runs; first += self->width) {
     const int lanes = chunk_size(runs, first, self->width);
@@ -195,8 +185,6 @@ static Status vits_create(Sampler *sampler, const SamplerSetup *setup) {
   ALLOCATE_ARRAYS(memory, chunk, self->drawn.mean, self->normal, self->theta);
   ALLOCATE(memory, self->drawn.root, d * chunk);
   ALLOCATE(memory, self->uniform, CHUNK_LANES);
-  vits_begin(sampler, setup->runs);
-  self->catch_up.runs = setup->runs;
   return STATUS_OK;
 }
 
@@ -258,7 +246,8 @@ static const ConfigKey HESSIAN_FREE_KEYS[] = {
 
 #define VITS_OPS                                                                                             \
   .default_prior = "standard", .needs = NEEDS_SCORE, .networks = true, .create = vits_create,                \
-  .sample = vits_sample, .observe = vits_observe, .carry = vits_carry, .gaussian = vits_gaussian
+  .sample = vits_sample, .begin = vits_begin, .update = vits_update, .carry = vits_carry,                    \
+  .gaussian = vits_gaussian
 
 const SamplerOps sampler_vits1 = {
     .name = "vits1",

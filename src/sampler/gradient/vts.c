@@ -15,7 +15,6 @@
 #include "core/lanes.h"
 #include "io/config/config_rows.h"
 #include "sampler/cost.h"
-#include "sampler/gradient/catch_up.h"
 #include "sampler/gradient/vts_ascent.h"
 #include "sampler/methods.h"
 
@@ -24,7 +23,6 @@
 typedef struct {
   Potential potential;
   VtsAscent ascent;
-  CatchUp catch_up;
   int components, steps; /* M */
   bool fitted; /* since vts_begin */
   VtsMixture q; /* [G], of groups of VECTOR_LANES runs */
@@ -75,12 +73,6 @@ static void vts_update(Sampler *sampler, const History *history, int round, int6
   self->fitted = true;
 }
 
-static void vts_observe(Sampler *sampler, const History *history, int64_t *fallbacks) {
-  Vts *self = sampler->state;
-  catch_up_history(sampler, &self->catch_up, CATCH_UP_MOST, vts_begin, vts_update, history, fallbacks);
-  if (!self->fitted) vts_update(sampler, history, 0, fallbacks);
-}
-
 static void vts_carry_lane(int rows, const Real *from, int from_run, Real *to, int to_run) {
   for (int k = 0; k < rows; k++) to[k][to_run % VECTOR_LANES] = from[k][from_run % VECTOR_LANES];
 }
@@ -93,7 +85,6 @@ static void vts_carry(const Sampler *from, int from_run, Sampler *to, int to_run
   vts_carry_lane(components, q.weight, from_run, p.weight, to_run);
   vts_carry_lane(vector, q.mean, from_run, p.mean, to_run);
   vts_carry_lane(vector, q.variance, from_run, p.variance, to_run);
-  target->catch_up = (CatchUp){to->setup.runs, source->catch_up.rounds};
   target->fitted = source->fitted;
 }
 
@@ -101,7 +92,7 @@ static void vts_sample(Sampler *sampler, const History *history, RngLanes rng, i
                        int64_t *fallbacks) {
   Vts *self = sampler->state;
   const int d = sampler->d;
-  vts_observe(sampler, history, fallbacks);
+  if (!self->fitted) vts_update(sampler, history, 0, fallbacks);
   for (Chunk chunk = chunk_begin(rng); chunk.lanes > 0; chunk_next(&chunk, rng)) {
     rng_lanes_uniform(&chunk.rng, 1, self->uniform);
     rng_lanes_normal(&chunk.rng, d, self->normal);
@@ -124,7 +115,7 @@ static void vts_moments(Sampler *sampler, const History *history, double *mean, 
                         int64_t *fallbacks) {
   const Vts *self = sampler->state;
   const int d = sampler->d, components = self->components;
-  vts_observe(sampler, history, fallbacks);
+  if (!self->fitted) vts_update(sampler, history, 0, fallbacks);
   for (RealLanes runs = real_begin(history->runs); runs.count > 0; real_next(&runs)) {
     const VtsMixture q = vts_group_of_run(self, (int)runs.first);
     for (int i = 0; i < d; i++)
@@ -203,6 +194,7 @@ const SamplerOps sampler_vts = {
     .sample = vts_sample,
     .moments = vts_moments,
     .cost = vts_cost,
-    .observe = vts_observe,
+    .begin = vts_begin,
+    .update = vts_update,
     .carry = vts_carry,
 };

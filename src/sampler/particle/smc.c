@@ -7,7 +7,7 @@
  * are ours. If rewards are not Gaussian, sigma is 1.
  *
  * Observations that the cloud was not notified of one by one are absorbed in one step, at the next draw or
- * the next `observe`. The perturbation is never undone, so the cloud is only close to the posterior, and it
+ * the next update. The perturbation is never undone, so the cloud is only close to the posterior, and it
  * degenerates if the likelihood is narrow: smc_tempered.c avoids both. If all weights vanish every particle
  * is kept, which counts as a fallback; so does a cloud that is down to a single particle. */
 #include "core/arena.h"
@@ -24,7 +24,7 @@ typedef struct {
   int particles; /* P */
   double step_size;
   RngKey key;
-  int seen, *rows; /* rounds that the clouds have absorbed; [B], observations of each run in these rounds */
+  int *rows; /* [B]: observations of each run that its cloud has absorbed */
   double *cloud; /* [B, d, P] */
   double *precision, *vector; /* [B, d, d], [B, d]: the evidence absorbed, with a conjugate likelihood */
   double *new_precision, *new_vector, *origin; /* [d, d], [d], [d]: zeros */
@@ -38,20 +38,19 @@ static double *smc_cloud_of_run(const Sampler *sampler, int b) {
   return self->cloud + (size_t)b * (size_t)sampler->d * (size_t)self->particles;
 }
 
-static void smc_start_from_prior(Sampler *sampler) {
-  Smc *self = sampler->state;
+static void smc_begin(Sampler *sampler, int runs) {
+  const Smc *self = sampler->state;
   const int particles = self->particles;
   const Prior *prior = sampler->setup.prior;
-  const size_t runs = (size_t)sampler->setup.runs, d = (size_t)sampler->d;
-  for (int b = 0; b < sampler->setup.runs; b++) {
+  const size_t vectors = (size_t)runs * (size_t)sampler->d;
+  for (int b = 0; b < runs; b++) {
     RngLanes rng = sampler_update_streams(sampler, 0, particles, b * particles, particles);
     prior->ops->sample(prior, &rng, smc_cloud_of_run(sampler, b));
     sampler->ess[b] = particles;
   }
-  memset(self->precision, 0, runs * d * d * sizeof *self->precision);
-  memset(self->vector, 0, runs * d * sizeof *self->vector);
-  memset(self->rows, 0, runs * sizeof *self->rows);
-  self->seen = 0;
+  memset(self->precision, 0, vectors * (size_t)sampler->d * sizeof *self->precision);
+  memset(self->vector, 0, vectors * sizeof *self->vector);
+  memset(self->rows, 0, (size_t)runs * sizeof *self->rows);
 }
 
 /* Computes moved = cloud + sd moved. */
@@ -115,14 +114,10 @@ static void smc_absorb_run(Sampler *sampler, const History *history, int b, int6
   lanes_gather(sampler->d, particles, particles, self->chosen, self->moved, smc_cloud_of_run(sampler, b));
 }
 
-/* Absorbs whatever the clouds have not seen of the history. A history that is shorter than what they have
- * seen is a new one, for which they start again from the prior. */
-static void smc_observe(Sampler *sampler, const History *history, int64_t *fallbacks) {
-  Smc *self = sampler->state;
-  if (history->rounds < self->seen) smc_start_from_prior(sampler);
-  if (history->rounds == self->seen) return;
+/* Absorbs whatever the clouds have not seen of the history. */
+static void smc_update(Sampler *sampler, const History *history, int round, int64_t *fallbacks) {
+  (void)round;
   for (int b = 0; b < history->runs; b++) smc_absorb_run(sampler, history, b, fallbacks);
-  self->seen = history->rounds;
 }
 
 static void smc_sample(Sampler *sampler, const History *history, RngLanes rng, int draws, double *theta,
@@ -130,7 +125,7 @@ static void smc_sample(Sampler *sampler, const History *history, RngLanes rng, i
   const Smc *self = sampler->state;
   const size_t lanes = rng.lanes;
   double *uniform = theta + (size_t)(sampler->d - 1) * lanes;
-  smc_observe(sampler, history, fallbacks);
+  (void)fallbacks;
   rng_lanes_uniform(&rng, 1, uniform);
   for (int b = 0; b < history->runs; b++)
     particles_pick(sampler->d, self->particles, smc_cloud_of_run(sampler, b), draws,
@@ -156,7 +151,6 @@ static Status smc_create(Sampler *sampler, const SamplerSetup *setup) {
   ALLOCATE_ARRAYS(memory, d, self->new_vector, self->origin);
   ALLOCATE(memory, self->moved, d * particles);
   ALLOCATE_ARRAYS(memory, particles, self->weight, self->chosen);
-  smc_start_from_prior(sampler);
   return STATUS_OK;
 }
 
@@ -184,5 +178,7 @@ const SamplerOps sampler_smc = {
     .create = smc_create,
     .sample = smc_sample,
     .cost = smc_cost,
-    .observe = smc_observe,
+    .begin = smc_begin,
+    .update = smc_update,
+    .at_once = true,
 };
