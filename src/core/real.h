@@ -19,6 +19,10 @@ INLINE Real real_choose(Mask mask, Real yes, Real no) {
   return (Real)(((Mask)yes & mask) | ((Mask)no & ~mask));
 }
 INLINE Real real_max(Real x, Real y) { return real_choose(x > y, x, y); }
+/* Returns x, or the closer end if it is not between -most and most. */
+INLINE Real real_within(double most, Real x) {
+  return real_max(real_of(-most), -real_max(real_of(-most), -x));
+}
 INLINE bool real_everywhere(Mask mask) {
   int64_t all = -1;
   for (int n = 0; n < VECTOR_LANES; n++) all &= mask[n];
@@ -67,6 +71,11 @@ INLINE void real_store(RealLanes at, int rows, const Real *from, double *to) {
 INLINE void real_pad(int count, int rows, Real *x) {
   for (int k = 0; k < rows; k++)
     for (int n = count; n < VECTOR_LANES; n++) x[k][n] = x[k][0];
+}
+
+/* Copies lane from_run % VECTOR_LANES of from[rows] to lane to_run % VECTOR_LANES of to[rows]. */
+INLINE void real_copy_lane(int rows, const Real *from, int from_run, Real *to, int to_run) {
+  for (int k = 0; k < rows; k++) to[k][to_run % VECTOR_LANES] = from[k][from_run % VECTOR_LANES];
 }
 
 /* ---- functions */

@@ -73,18 +73,14 @@ static void vts_update(Sampler *sampler, const History *history, int round, int6
   self->fitted = true;
 }
 
-static void vts_carry_lane(int rows, const Real *from, int from_run, Real *to, int to_run) {
-  for (int k = 0; k < rows; k++) to[k][to_run % VECTOR_LANES] = from[k][from_run % VECTOR_LANES];
-}
-
 static void vts_carry(const Sampler *from, int from_run, Sampler *to, int to_run) {
   const Vts *source = from->state;
   Vts *target = to->state;
   const VtsMixture q = vts_group_of_run(source, from_run), p = vts_group_of_run(target, to_run);
   const int components = source->components, vector = components * from->d;
-  vts_carry_lane(components, q.weight, from_run, p.weight, to_run);
-  vts_carry_lane(vector, q.mean, from_run, p.mean, to_run);
-  vts_carry_lane(vector, q.variance, from_run, p.variance, to_run);
+  real_copy_lane(components, q.weight, from_run, p.weight, to_run);
+  real_copy_lane(vector, q.mean, from_run, p.mean, to_run);
+  real_copy_lane(vector, q.variance, from_run, p.variance, to_run);
   target->fitted = source->fitted;
 }
 

@@ -100,7 +100,7 @@ static Real vts_ascent_row_energy(const VtsAscent *at, int m, int row, bool slop
   square = real_root(square);
   for (int k = 0; k < VTS_NODES; k++) {
     y[k] = reward;
-    u[k] = real_max(real_of(-FARTHEST), -real_max(real_of(-FARTHEST), -(middle + square * at->node[k])));
+    u[k] = real_within(FARTHEST, middle + square * at->node[k]);
   }
   likelihood->ops->deviance(likelihood, VTS_NODES * VECTOR_LANES, (double *)y, (double *)u,
                             (double *)deviance);
