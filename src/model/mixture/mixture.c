@@ -57,6 +57,28 @@ Status mixture_copy(Arena *memory, const Mixture *mixture, Mixture *out) {
   return mixture_prepare(out);
 }
 
+size_t mixture_packed_size(int d, int components) {
+  const size_t n = (size_t)d;
+  return 1 + (size_t)components * (1 + n + n * n);
+}
+
+void mixture_pack(const Mixture *mixture, double *out) {
+  const size_t count = (size_t)mixture->components, vectors = count * (size_t)mixture->d;
+  *out++ = mixture->components;
+  memcpy(out, mixture->weight, count * sizeof *out);
+  memcpy(out + count, mixture->mean, vectors * sizeof *out);
+  memcpy(out + count + vectors, mixture->covariance, vectors * (size_t)mixture->d * sizeof *out);
+}
+
+Status mixture_unpack(Arena *memory, int d, const double *values, Mixture *out) {
+  const size_t count = (size_t)*values++, vectors = count * (size_t)d;
+  TRY(mixture_create(memory, d, (int)count, out));
+  memcpy(out->weight, values, count * sizeof *values);
+  memcpy(out->mean, values + count, vectors * sizeof *values);
+  memcpy(out->covariance, values + count + vectors, vectors * (size_t)d * sizeof *values);
+  return STATUS_OK;
+}
+
 Status mixture_transform(Mixture *mixture, const double *shift, const double *scale) {
   const size_t d = (size_t)mixture->d;
   for (size_t c = 0; c < (size_t)mixture->components; c++)

@@ -35,6 +35,12 @@ Status mixture_check(const char *name, Mixture *mixture);
 void mixture_copy_parameters(const Mixture *from, const Mixture *to);
 /* Makes a prepared copy of a mixture that has weight, mean and covariance. */
 Status mixture_copy(Arena *memory, const Mixture *mixture, Mixture *out);
+/* Returns the doubles of a packed mixture of at most this many components. mixture_pack packs weight, mean
+ * and covariance as part of a fit, out[mixture_packed_size(d, components)]; mixture_unpack unpacks them, not
+ * prepared. */
+size_t mixture_packed_size(int d, int components);
+void mixture_pack(const Mixture *mixture, double *out);
+Status mixture_unpack(Arena *memory, int d, const double *values, Mixture *out);
 /* Replaces the mixture of z by that of shift + scale z, prepared: shift[d], scale[d] > 0. */
 Status mixture_transform(Mixture *mixture, const double *shift, const double *scale);
 /* Replaces the mixture of theta = shift + scale z by that of z, prepared. */

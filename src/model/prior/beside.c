@@ -3,8 +3,6 @@
 #include "model/mixture/mixture_fit.h"
 #include "model/mixture/mixture_store.h"
 
-#include <string.h>
-
 enum {
   SAMPLES_EACH = 20, /* per component */
   STARTS = 4 /* starts of EM, for a mixture that serves only the guard */
@@ -13,28 +11,6 @@ enum {
 static int beside_component_count(int n) {
   const int wanted = n / SAMPLES_EACH, most = wanted < BESIDE_COMPONENTS ? wanted : BESIDE_COMPONENTS;
   return most < 1 ? 1 : most;
-}
-
-size_t beside_packed_size(int d, int components) {
-  const size_t n = (size_t)d;
-  return 1 + (size_t)components * (1 + n + n * n);
-}
-
-void beside_pack(const Mixture *mixture, double *out) {
-  const size_t count = (size_t)mixture->components, vectors = count * (size_t)mixture->d;
-  *out++ = mixture->components;
-  memcpy(out, mixture->weight, count * sizeof *out);
-  memcpy(out + count, mixture->mean, vectors * sizeof *out);
-  memcpy(out + count + vectors, mixture->covariance, vectors * (size_t)mixture->d * sizeof *out);
-}
-
-Status beside_unpack(Arena *memory, int d, const double *values, Mixture *out) {
-  const size_t count = (size_t)*values++, vectors = count * (size_t)d;
-  TRY(mixture_create(memory, d, (int)count, out));
-  memcpy(out->weight, values, count * sizeof *values);
-  memcpy(out->mean, values + count, vectors * sizeof *values);
-  memcpy(out->covariance, values + count + vectors, vectors * (size_t)d * sizeof *values);
-  return STATUS_OK;
 }
 
 static Status beside_set_mixture(Prior *prior, Mixture *mixture) {
@@ -57,7 +33,7 @@ Status beside_fit_part(const PriorFit *fit, const Samples *samples, double *part
   TRY(mixture_fit_roughly(&scratch, samples->d, samples->n, samples->theta,
                           beside_component_count(samples->n), STARTS, rng_key(fit->seed, RNG_BESIDE),
                           fit->replicate, &mixture));
-  beside_pack(&mixture, part);
+  mixture_pack(&mixture, part);
   return STATUS_OK;
 }
 
@@ -70,7 +46,7 @@ Status beside_assemble(Prior *prior, const double *part) {
   Mixture *mixture;
   if (prior->d > BESIDE_MOST) return STATUS_OK;
   ALLOCATE(prior->memory, mixture, 1);
-  TRY(beside_unpack(prior->memory, prior->d, part, mixture));
+  TRY(mixture_unpack(prior->memory, prior->d, part, mixture));
   TRY(mixture_check("the companion mixture of the fitted prior", mixture));
   return beside_set_mixture(prior, mixture);
 }

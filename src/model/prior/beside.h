@@ -5,18 +5,12 @@
 
 #include "model/prior/prior.h"
 
-/* Returns the doubles of a packed mixture of at most this many components. beside_pack packs one as part of a
- * fit, out[beside_packed_size(d, components)]; beside_unpack unpacks it, not prepared. */
-size_t beside_packed_size(int d, int components);
-void beside_pack(const Mixture *mixture, double *out);
-Status beside_unpack(Arena *memory, int d, const double *values, Mixture *out);
-
 /* Sets prior->beside, in the prior's memory, to a mixture of theta = shift + scale z, made from one of z. */
 Status beside_scale(Prior *prior, const Mixture *mixture, const double *shift, const double *scale);
 
 /* For a prior whose mixture serves only the guard: one component for every 20 samples, at most
  * BESIDE_COMPONENTS. In more than BESIDE_MOST dimensions there is no mixture, and nothing is done. `part` has
- * beside_packed_size(d, BESIDE_COMPONENTS) doubles. */
+ * mixture_packed_size(d, BESIDE_COMPONENTS) doubles. */
 enum { BESIDE_MOST = 64, BESIDE_COMPONENTS = 10 };
 Status beside_fit_part(const PriorFit *fit, const Samples *samples, double *part);
 double beside_part_cost(int d, double samples);

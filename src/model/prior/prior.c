@@ -50,8 +50,7 @@ static const char *prior_family_names(size_t size, char *text) {
 }
 
 size_t fit_source_part_size(const FitSource *source, const PriorOps *family, const PriorFit *fit) {
-  return source->logs ? family->logs_part_size(fit, source->logs->d)
-                      : family->part_size(fit, source->samples->d);
+  return family->part_size(fit, source->logs ? source->logs->d : source->samples->d);
 }
 
 Status fit_source_part(const FitSource *source, const PriorOps *family, const PriorFit *fit, int part,

@@ -57,9 +57,8 @@ typedef struct {
   Status (*assemble)(Prior *prior, const PriorFit *fit, const Samples *samples, const double *parts);
   /* OPTIONAL. Number of parameters of its network, or of one stage's network; NULL: it has no network. */
   size_t (*network_size)(const PriorFit *fit, int d);
-  /* OPTIONAL. part_size, fit_part and assemble for logs of past tasks (logs_fit.h); a family without them is
-   * fitted to draws from the tasks' posteriors. */
-  size_t (*logs_part_size)(const PriorFit *fit, int d);
+  /* OPTIONAL. fit_part and assemble for logs of past tasks (logs_fit.h); a family without them is fitted to
+   * draws from the tasks' posteriors. */
   Status (*fit_logs_part)(const PriorFit *fit, const Logs *logs, int part, double *out);
   Status (*assemble_logs)(Prior *prior, const PriorFit *fit, const Logs *logs, const double *parts);
   /* REQUIRED of a family. Print everything in `fit` that the fitted prior depends on: fits that print the

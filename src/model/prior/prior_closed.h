@@ -16,7 +16,6 @@ size_t prior_mixture_part_size(const PriorFit *fit, int d);
 int prior_mixture_components(const PriorFit *fit);
 Status prior_mixture_fit_part(const PriorFit *fit, const Samples *samples, int part, double *out);
 Status prior_mixture_assemble(Prior *prior, const PriorFit *fit, const Samples *samples, const double *parts);
-size_t prior_mixture_logs_part_size(const PriorFit *fit, int d);
 Status prior_mixture_fit_logs_part(const PriorFit *fit, const Logs *logs, int part, double *out);
 Status prior_mixture_assemble_logs(Prior *prior, const PriorFit *fit, const Logs *logs, const double *parts);
 void prior_gaussian_describe_fit(const PriorFit *fit, FILE *out);

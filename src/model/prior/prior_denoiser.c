@@ -94,13 +94,13 @@ enum { CHECK_VALUES = sizeof(DenoiserCheck) / sizeof(double) };
 
 /* Layout of a part. */
 typedef struct {
-  double *mixture; /* [beside_packed_size(d, MOST_COMPONENTS)] */
+  double *mixture; /* [mixture_packed_size(d, MOST_COMPONENTS)] */
   double *check, *share, *parameters;
 } Part;
 
 static Part prior_denoiser_view_part(int d, const double *values) {
   Part part = {.mixture = (double *)(uintptr_t)values};
-  part.check = part.mixture + beside_packed_size(d, MOST_COMPONENTS);
+  part.check = part.mixture + mixture_packed_size(d, MOST_COMPONENTS);
   part.share = part.check + CHECK_VALUES;
   part.parameters = part.share + DENOISER_BINS;
   return part;
@@ -168,7 +168,7 @@ static size_t prior_denoiser_network_size(const PriorFit *fit, int d) {
 }
 
 static size_t prior_denoiser_part_size(const PriorFit *fit, int d) {
-  return beside_packed_size(d, MOST_COMPONENTS) + CHECK_VALUES + DENOISER_BINS +
+  return mixture_packed_size(d, MOST_COMPONENTS) + CHECK_VALUES + DENOISER_BINS +
          prior_denoiser_network_size(fit, d);
 }
 
@@ -225,7 +225,7 @@ static Status prior_denoiser_fit_learned(const PriorFit *fit, const TrainingSamp
   TRY(denoiser_choose_shares(fit, samples, &self->network));
   TRY(denoiser_check(fit, samples, &self->denoiser, &self->check));
   TRY(prior_denoiser_fall_back(fit, samples, &mixture, self));
-  beside_pack(&self->mixture, part.mixture);
+  mixture_pack(&self->mixture, part.mixture);
   memcpy(part.check, &self->check, sizeof self->check);
   memcpy(part.share, self->network.share, sizeof self->network.share);
   for (size_t i = 0; i < count; i++) part.parameters[i] = (double)self->parameters[i];
@@ -246,7 +246,7 @@ static Status prior_denoiser_assemble(Prior *prior, const PriorFit *fit, const S
   const Part part = prior_denoiser_view_part(samples->d, parts);
   Mixture mixture;
   Learned *self;
-  TRY(beside_unpack(prior->memory, samples->d, part.mixture, &mixture));
+  TRY(mixture_unpack(prior->memory, samples->d, part.mixture, &mixture));
   TRY(prior_denoiser_create(prior, &mixture, fit->hidden_count, fit->hidden, &self));
   const size_t count = network_parameters(&self->network.shape),
                values = (size_t)samples->d * (size_t)samples->n;

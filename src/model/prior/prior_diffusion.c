@@ -174,7 +174,7 @@ static int prior_diffusion_parts(const PriorFit *fit) { return training_groups(f
 
 static size_t prior_diffusion_part_size(const PriorFit *fit, int d) {
   const size_t group = TRAINING_GROUP * training_stage_values(fit, d),
-               beside = d <= BESIDE_MOST ? beside_packed_size(d, BESIDE_COMPONENTS) : 0;
+               beside = d <= BESIDE_MOST ? mixture_packed_size(d, BESIDE_COMPONENTS) : 0;
   return group > beside ? group : beside;
 }
 
