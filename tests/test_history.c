@@ -243,7 +243,8 @@ static void check_rows(const RowsCase *self) {
   const HistoryView *view = &self->view;
   const int d = self->history.d, lanes = view->lanes;
   history_derivatives(view, self->z, NULL, gradient, precision);
-  history_deviance(view, self->z, deviance, also);
+  history_log_likelihood(view, self->z, deviance, also);
+  for (int n = 0; n < lanes; n++) deviance[n] *= -2;
   history_reach(view, self->z, 0, reach); /* `enough` is never reached: the exact maximum */
   for (int n = 0; n < lanes; n++) {
     const Sums sums = sum_rows(self, n);
@@ -347,35 +348,35 @@ static void test_arms(void) {
 /* An uneven history against one history for each run, with that run's observations only; gathered runs
  * too. */
 typedef struct {
-  double gradient[2], precision[4], deviance, reach, longest;
+  double gradient[2], precision[4], value, reach, longest;
 } Summary;
 
 static Summary summarise(const History *history, int run, const double *z) {
   enum { MOST = 64 };
   const int lanes = history->runs;
-  double all[2 * MOST], gradient[2 * MOST], precision[4 * MOST], deviance[MOST] = {0}, reach[MOST] = {0};
+  double all[2 * MOST] = {0}, gradient[2 * MOST], precision[4 * MOST], value[MOST] = {0}, reach[MOST] = {0};
   HistoryView view = {history, 1, 0, lanes, NULL, NULL};
-  Summary out = {.deviance = 0};
+  Summary out = {.value = 0};
   for (int i = 0; i < 2; i++)
     for (int n = 0; n < lanes; n++) all[i * lanes + n] = z[i];
   if (likelihood_is_conjugate(history->likelihood)) {
     history_evidence(&view, precision, gradient);
   } else {
     history_derivatives(&view, all, NULL, gradient, precision);
-    history_deviance(&view, all, deviance, NULL);
+    history_log_likelihood(&view, all, value, NULL);
     history_reach(&view, all, 0, reach);
     out.longest = history_rows(history)->longest[run];
   }
   for (int i = 0; i < 2; i++) out.gradient[i] = gradient[i * lanes + run];
   for (int i = 0; i < 4; i++) out.precision[i] = precision[i * lanes + run];
-  out.deviance = deviance[run], out.reach = reach[run];
+  out.value = value[run], out.reach = reach[run];
   return out;
 }
 
 static void check_same(const Summary *a, const Summary *b) {
   for (int i = 0; i < 2; i++) CHECK_NEAR(a->gradient[i], b->gradient[i], 1e-13 * (1 + fabs(b->gradient[i])));
   for (int i = 0; i < 4; i++) CHECK_NEAR(a->precision[i], b->precision[i], 1e-13 * (1 + b->precision[4 - 1]));
-  CHECK_NEAR(a->deviance, b->deviance, 0);
+  CHECK_NEAR(a->value, b->value, 0);
   CHECK_NEAR(a->reach, b->reach, 0);
   CHECK_NEAR(a->longest, b->longest, 0);
 }

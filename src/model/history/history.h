@@ -121,15 +121,13 @@ void history_set_evidence(History *history, int rounds, double factor, const dou
 /* Returns a view, which owns nothing, of the observations from `row` on of each run. Only for a history that
  * keeps one row per observation. */
 History history_since(const History *history, int row);
-/* Computes, at z[d, lanes], gradient[d, lanes] of the log likelihood with respect to z, and minus its
- * Hessian, precision[d, d, lanes]. Columns of tiles in which every settled[lanes] is true are left unchanged
- * (NULL: none is). */
+/* Computes, at z[d, lanes], gradient[d, lanes] of the log likelihood with respect to z and, unless it is
+ * NULL, minus its Hessian, precision[d, d, lanes]. Columns of tiles in which every settled[lanes] is true are
+ * left unchanged (NULL: none is). */
 void history_derivatives(const HistoryView *view, const double *z, const bool *settled, double *gradient,
                          double *precision);
-/* Computes, at z[d, lanes], deviance[lanes], summed over the observations, and gradient[d, lanes] of the log
- * likelihood unless that is NULL. */
-void history_deviance(const HistoryView *view, const double *z, double *deviance, double *gradient);
-/* Computes the log likelihood, up to a constant per run: minus half the deviance. */
+/* Computes, at z[d, lanes], log_likelihood[lanes] up to a constant per run, minus half the deviance of the
+ * observations, and its gradient[d, lanes] unless that is NULL. */
 void history_log_likelihood(const HistoryView *view, const double *z, double *log_likelihood,
                             double *gradient);
 /* The rows of a tile, whose u = phi' theta ~ N(mean, variance): for cells [n] a visitor computes the slope

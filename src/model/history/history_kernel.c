@@ -200,7 +200,7 @@ INLINE void derivatives(const HistoryColumn *column, const bool shared, const do
   double spread_y[CELLS], spread_counts[CELLS], u[CELLS], slope[CELLS], curvature[CELLS];
   const Sums sums = {slope, curvature, gradient, precision};
   history_kernel_clear(column, (size_t)h->d, gradient);
-  history_kernel_clear(column, (size_t)h->d * (size_t)h->d, precision);
+  if (precision) history_kernel_clear(column, (size_t)h->d * (size_t)h->d, precision);
   for (int row = column->history->skipped, rows; row < total_rows; row += rows) {
     rows = rows_of_tile(row, total_rows);
     predict(column, shared, row, rows, column->shift, z, u);
@@ -209,7 +209,10 @@ INLINE void derivatives(const HistoryColumn *column, const bool shared, const do
     h->likelihood->ops->derivatives(h->likelihood, rows * TILE_LANES, y, u, slope, curvature);
     history_repeat(rows, counts, slope);
     history_repeat(rows, counts, curvature);
-    add_derivatives(column, shared, row, rows, &sums);
+    if (precision)
+      add_derivatives(column, shared, row, rows, &sums);
+    else
+      history_add_gradient(column, shared, row, rows, slope, gradient);
   }
 }
 

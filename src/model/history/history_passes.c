@@ -26,7 +26,8 @@ static void history_check_tile_view(const HistoryView *view) {
   ASSERT(view->draws > 1 || view->first % TILE_LANES == 0);
 }
 
-/* Converts derivatives from theta to z, multiplies them by `temper`, and fills the upper triangle. */
+/* Converts derivatives from theta to z, multiplies them by `temper`, and fills the upper triangle;
+ * `precision` may be NULL. */
 SIMD_CLONES
 static void scale_derivatives(const HistoryColumn *column, double temper, double *gradient,
                               double *precision) {
@@ -35,7 +36,7 @@ static void scale_derivatives(const HistoryColumn *column, double temper, double
   for (size_t i = 0; i < d; i++) {
     double s_i = scale ? scale[i] : 1;
     for (int n = 0; n < column->count; n++) gradient[i * stride + (size_t)n] *= temper * s_i;
-    for (size_t j = 0; j <= i; j++) {
+    for (size_t j = 0; precision && j <= i; j++) {
       double s_ij = temper * s_i * (scale ? scale[j] : 1);
       double *low = precision + (i * d + j) * stride, *high = precision + (j * d + i) * stride;
       for (int n = 0; n < column->count; n++) high[n] = low[n] *= s_ij;
@@ -55,27 +56,27 @@ void history_derivatives(const HistoryView *view, const double *z, const bool *s
   for (int first = 0; first < view->lanes;) {
     HistoryColumn column = history_column_at(view, first);
     if (!settled || !history_lanes_settled(column.count, settled + first)) {
-      history_kernel_derivatives(&column, z + first, gradient + first, precision + first);
-      scale_derivatives(&column, view->history->temper, gradient + first, precision + first);
+      double *own = precision ? precision + first : NULL;
+      history_kernel_derivatives(&column, z + first, gradient + first, own);
+      scale_derivatives(&column, view->history->temper, gradient + first, own);
     }
     first += column.count;
   }
 }
 
-void history_deviance(const HistoryView *view, const double *z, double *deviance, double *gradient) {
-  const size_t d = (size_t)view->history->d, stride = (size_t)view->lanes;
+void history_log_likelihood(const HistoryView *view, const double *z, double *log_likelihood,
+                            double *gradient) {
   const double temper = view->history->temper, *excess = history_rows(view->history)->excess;
   history_check_tile_view(view);
   for (int first = 0; first < view->lanes;) {
     HistoryColumn column = history_column_at(view, first);
-    history_kernel_deviance(&column, z + first, deviance + first, gradient ? gradient + first : NULL);
+    double *own = gradient ? gradient + first : NULL;
+    history_kernel_deviance(&column, z + first, log_likelihood + first, own);
+    if (gradient) scale_derivatives(&column, temper, own, NULL);
     first += column.count;
   }
-  for (int n = 0; n < view->lanes; n++) deviance[n] += excess[(view->first + n) / view->draws];
-  for (size_t n = 0; n < stride; n++) deviance[n] *= temper;
-  for (size_t i = 0; gradient && i < d; i++)
-    for (size_t n = 0; n < stride; n++)
-      gradient[i * stride + n] *= temper * (view->scale ? view->scale[i] : 1);
+  for (int n = 0; n < view->lanes; n++)
+    log_likelihood[n] = -0.5 * temper * (log_likelihood[n] + excess[(view->first + n) / view->draws]);
 }
 
 /* Computes the bound |phi| |theta step| of every lane; returns whether all bounds are at most `enough`. */
@@ -92,12 +93,6 @@ static bool history_bound_reach(const HistoryColumn *column, const double *step,
     all = all && reach[n] <= enough;
   }
   return all;
-}
-
-void history_log_likelihood(const HistoryView *view, const double *z, double *log_likelihood,
-                            double *gradient) {
-  history_deviance(view, z, log_likelihood, gradient);
-  for (int n = 0; n < view->lanes; n++) log_likelihood[n] *= -0.5;
 }
 
 bool history_rows_are_single(const History *history) {

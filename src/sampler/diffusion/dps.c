@@ -37,7 +37,8 @@ static void dps_score_residual(const DpsEvidence *evidence, const double *denois
                                double *g) {
   const int d = evidence->d, lanes = evidence->lanes;
   if (evidence->rows) {
-    history_deviance(evidence->rows, denoised, residual, g);
+    history_log_likelihood(evidence->rows, denoised, residual, g);
+    for (int n = 0; n < lanes; n++) residual[n] *= -2;
     for (int i = 0; i < d * lanes; i++) g[i] = -g[i];
     return;
   }

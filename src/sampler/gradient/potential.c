@@ -104,9 +104,10 @@ Status potential_create(Arena *memory, const SamplerSetup *setup, int capacity, 
 
 /* ---- the coordinates z */
 
-/* Computes matrix[d, d, n] <- A' matrix A, and vector[d, n] <- A' vector. */
+/* Computes matrix[d, d, n] <- A' matrix A, unless it is NULL, and vector[d, n] <- A' vector. */
 static void potential_pull_back(Potential *potential, int lanes, double *matrix, double *vector) {
-  matrix_lanes_congruence(potential->d, lanes, true, potential->root, matrix, potential->half);
+  if (potential->root && matrix)
+    matrix_lanes_congruence(potential->d, lanes, true, potential->root, matrix, potential->half);
   potential_to_gradient(potential, lanes, vector);
 }
 
@@ -165,7 +166,7 @@ void potential_to_gradient(const Potential *potential, int lanes, double *gradie
 static void potential_rows(Potential *potential, const double *z, double *gradient, double *precision) {
   const int lanes = potential->view.lanes;
   history_derivatives(&potential->view, potential_theta(potential, lanes, z), NULL, gradient, precision);
-  if (potential->root) potential_pull_back(potential, lanes, precision, gradient);
+  potential_pull_back(potential, lanes, precision, gradient);
 }
 
 void potential_covariance(Potential *potential, int lanes, double *covariance) {
@@ -191,8 +192,7 @@ void potential_at(Potential *potential, const HistoryView *view) {
   potential->view = *view;
   if (potential->network) return;
   history_evidence(&potential->view, potential->precision, potential->vector);
-  if (potential->root && potential->conjugate)
-    potential_pull_back(potential, lanes, potential->precision, potential->vector);
+  if (potential->conjugate) potential_pull_back(potential, lanes, potential->precision, potential->vector);
   potential_weigh(d * d, lanes, potential->likelihood_weight, potential->prior_weight,
                   potential->prior_precision, potential->precision);
   potential_weigh(d, lanes, potential->likelihood_weight, potential->prior_weight,
@@ -218,13 +218,7 @@ bool potential_is_quadratic(const Potential *potential) {
  * cheaper pass. */
 static void potential_add_rows(Potential *potential, const double *theta, double *gradient, double *hessian) {
   const int d = potential->d, lanes = potential->view.lanes;
-  double *deviance = potential->curvature;
-  if (hessian) {
-    potential_rows(potential, theta, potential->slope, potential->curvature);
-  } else {
-    history_deviance(&potential->view, potential_theta(potential, lanes, theta), deviance, potential->slope);
-    potential_to_gradient(potential, lanes, potential->slope);
-  }
+  potential_rows(potential, theta, potential->slope, hessian ? potential->curvature : NULL);
   lanes_add((size_t)d * (size_t)lanes, -potential->likelihood_weight, potential->slope, gradient);
   if (hessian)
     lanes_add((size_t)d * (size_t)d * (size_t)lanes, potential->likelihood_weight, potential->curvature,
