@@ -92,7 +92,7 @@ static void test_discount(void) {
     double arms[D * 2], phi[ROUNDS][D], y[ROUNDS], points[2][D], expected[2] = {0}, found[2];
     rng_normal(&rng, D * 2, arms);
     rng_normal(&rng, 2 * D, points[0]);
-    CHECK_OK(by_arm ? history_create_by_arm(&memory, D, 1, 2, &likelihood, &history)
+    CHECK_OK(by_arm ? history_create_planned(&memory, D, 1, (HistoryPlan){.arms = 2}, &likelihood, &history)
                     : history_create(&memory, D, 1, &likelihood, &history));
     CHECK_OK(history_reserve(&history, ROUNDS));
     for (int t = 0; t < ROUNDS; t++) {

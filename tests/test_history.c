@@ -185,7 +185,8 @@ static void rows_create(Arena *memory, const LikelihoodOps *family, int d, int d
   Rng rng = {.key = rng_key(4, RNG_TEST), .run = (uint32_t)d, .round = (uint32_t)draws};
   self->likelihood = (Likelihood){.ops = family, .noise = 1};
   if (by_arm)
-    CHECK_OK(history_create_by_arm(memory, d, ROWS_RUNS, ROWS_ARMS, &self->likelihood, &self->history));
+    CHECK_OK(history_create_planned(memory, d, ROWS_RUNS, (HistoryPlan){.arms = ROWS_ARMS}, &self->likelihood,
+                                    &self->history));
   else
     CHECK_OK(history_create(memory, d, ROWS_RUNS, &self->likelihood, &self->history));
   CHECK_OK(history_reserve(&self->history, OBSERVATIONS));
@@ -391,7 +392,7 @@ static void test_uneven(void) {
     History uneven, alone[R], gathered;
     Rng rng = {.key = rng_key(6, RNG_TEST), .run = (uint32_t)f};
     int count[R] = {0};
-    CHECK_OK(history_create_per_arm(&memory, 2, EACH, ARMS, &likelihood, &uneven));
+    CHECK_OK(history_create_planned(&memory, 2, EACH, (HistoryPlan){.share = ARMS}, &likelihood, &uneven));
     CHECK_OK(history_create(&memory, 2, GATHERED, &likelihood, &gathered));
     CHECK_OK(history_reserve(&uneven, T));
     CHECK_OK(history_reserve(&gathered, T));
@@ -444,7 +445,7 @@ static void test_memory(void) {
   History history;
   static double phi[DIM * R], y[R];
   int arm[R];
-  CHECK_OK(history_create_per_arm(&memory, DIM, R, ARMS, &likelihood, &history));
+  CHECK_OK(history_create_planned(&memory, DIM, R, (HistoryPlan){.share = ARMS}, &likelihood, &history));
   CHECK_OK(history_reserve(&history, T));
   const HistoryRows *rows = history_rows(&history);
   double bytes = 8.0 * rows->tiles * TILE_ROWS * TILE_LANES * (DIM + 1);
@@ -472,11 +473,12 @@ static void test_forms(void) {
   network.network = network_shape(2, 1, &width, 1);
   History history[6];
   CHECK_OK(history_create(&memory, 2, R, &gaussian, &history[0]));
-  CHECK_OK(history_create_by_arm(&memory, 2, R, K, &gaussian, &history[1]));
-  CHECK_OK(history_create_by_arm(&memory, 2, R, K, &network, &history[2]));
-  CHECK_OK(history_create_by_arm(&memory, 2, R, K, &logistic, &history[3]));
+  CHECK_OK(history_create_planned(&memory, 2, R, (HistoryPlan){.arms = K}, &gaussian, &history[1]));
+  CHECK_OK(history_create_planned(&memory, 2, R, (HistoryPlan){.arms = K}, &network, &history[2]));
+  CHECK_OK(history_create_planned(&memory, 2, R, (HistoryPlan){.arms = K}, &logistic, &history[3]));
   CHECK_OK(history_create(&memory, 2, R, &logistic, &history[4]));
-  CHECK_OK(history_create_rows(&memory, 2, R, &gaussian, &history[5]));
+  CHECK_OK(
+      history_create_planned(&memory, 2, R, (HistoryPlan){.by_observation = true}, &gaussian, &history[5]));
   for (int f = 0; f < 6; f++) {
     History *h = &history[f];
     static double phi[T][2 * R], y[T][R];

@@ -55,7 +55,7 @@ static void check_rewards(const char *name) {
   Prior prior;
   CHECK_OK(prior_standard(&memory, D, &fit, &prior));
   History history;
-  CHECK_OK(history_create_per_arm(&memory, D, EACH, ARMS, &likelihood, &history));
+  CHECK_OK(history_create_planned(&memory, D, EACH, (HistoryPlan){.share = ARMS}, &likelihood, &history));
   CHECK_OK(history_reserve(&history, ROUNDS));
   FixtureSampler lints = make_sampler(&memory, "lints", &prior, &likelihood, 0, RUNS, DRAWS, 3, sets);
   Rng rng = fixture_rng(0, 8000);

@@ -272,12 +272,10 @@ Status policy_history(Arena *memory, const PolicyMethod *method, const PolicySet
   sampler.runs *= share;
   if (method->sampler) TRY(sampler_history(memory, method->sampler, &sampler, share, &made, out));
   if (made) return STATUS_OK;
-  if (per_arm) return history_create_per_arm(memory, d, runs, arms, likelihood, out);
-  if (method->ops && method->ops->by_observation)
-    return history_create_rows(memory, d, runs, likelihood, out);
-  return policy_history_is_by_arm(method, problem)
-             ? history_create_by_arm(memory, d, runs, arms, likelihood, out)
-             : history_create(memory, d, runs, likelihood, out);
+  const HistoryPlan plan = {.share = share,
+                            .arms = !per_arm && policy_history_is_by_arm(method, problem) ? arms : 0,
+                            .by_observation = !per_arm && method->ops && method->ops->by_observation};
+  return history_create_planned(memory, d, runs, plan, likelihood, out);
 }
 
 PolicyWork policy_work(const PolicyMethod *method, const Config *options, const Problem *problem) {

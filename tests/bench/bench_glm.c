@@ -63,7 +63,7 @@ static void observe(const Likelihood *likelihood, int observations, bool fixed, 
   double theta[D * RUNS], phi[D * RUNS], y[RUNS], uniform[RUNS], normal[RUNS];
   int arm[RUNS];
   Rng rng = {.key = rng_key(2, RNG_TEST)};
-  ok(fixed ? history_create_by_arm(&memory, D, RUNS, ARMS, likelihood, history)
+  ok(fixed ? history_create_planned(&memory, D, RUNS, (HistoryPlan){.arms = ARMS}, likelihood, history)
            : history_create(&memory, D, RUNS, likelihood, history));
   ok(history_reserve(history, observations));
   rng_normal(&rng, D * RUNS, theta);

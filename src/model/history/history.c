@@ -4,10 +4,11 @@
 
 #include <string.h>
 
-static const HistoryOps *history_choose_form(const Likelihood *likelihood, int arms) {
+static const HistoryOps *history_choose_form(HistoryPlan plan, const Likelihood *likelihood) {
+  if (plan.by_observation) return &history_form_rows;
   if (likelihood_is_conjugate(likelihood)) return &history_form_evidence;
   if (likelihood_has_network(likelihood)) return &history_form_inputs;
-  return arms > 0 ? &history_form_arms : &history_form_rows;
+  return plan.arms > 0 ? &history_form_arms : &history_form_rows;
 }
 
 Status history_begin(Arena *memory, int d, int runs, int share, const HistoryOps *form,
@@ -27,33 +28,17 @@ Status history_begin(Arena *memory, int d, int runs, int share, const HistoryOps
   return STATUS_OK;
 }
 
-static Status history_create_form(Arena *memory, int d, int runs, int share, int arms, const HistoryOps *form,
-                                  const Likelihood *likelihood, History *out) {
-  ASSERT(arms >= 0);
-  TRY(history_begin(memory, d, runs, share, form, likelihood, out));
-  out->content->arms = arms;
+Status history_create_planned(Arena *memory, int d, int runs, HistoryPlan plan, const Likelihood *likelihood,
+                              History *out) {
+  const int share = plan.share > 0 ? plan.share : 1;
+  ASSERT(share == 1 || !likelihood_has_network(likelihood));
+  TRY(history_begin(memory, d, runs * share, share, history_choose_form(plan, likelihood), likelihood, out));
+  out->content->arms = plan.arms;
   return out->ops->reserve(out, 0);
 }
 
 Status history_create(Arena *memory, int d, int runs, const Likelihood *likelihood, History *out) {
-  return history_create_form(memory, d, runs, 1, 0, history_choose_form(likelihood, 0), likelihood, out);
-}
-
-Status history_create_by_arm(Arena *memory, int d, int runs, int arms, const Likelihood *likelihood,
-                             History *out) {
-  return history_create_form(memory, d, runs, 1, arms, history_choose_form(likelihood, arms), likelihood,
-                             out);
-}
-
-Status history_create_rows(Arena *memory, int d, int runs, const Likelihood *likelihood, History *out) {
-  return history_create_form(memory, d, runs, 1, 0, &history_form_rows, likelihood, out);
-}
-
-Status history_create_per_arm(Arena *memory, int d, int runs, int arms, const Likelihood *likelihood,
-                              History *out) {
-  ASSERT(!likelihood_has_network(likelihood));
-  return history_create_form(memory, d, runs * arms, arms, 0, history_choose_form(likelihood, 0), likelihood,
-                             out);
+  return history_create_planned(memory, d, runs, (HistoryPlan){0}, likelihood, out);
 }
 
 Status history_reserve(History *history, int rounds) {

@@ -32,17 +32,17 @@ typedef struct {
 
 /* Creates an empty history. The likelihood must outlive it; the history lives as long as `memory`. */
 Status history_create(Arena *memory, int d, int runs, const Likelihood *likelihood, History *out);
-/* Creates a history for K arms that do not change: if rows are kept, there is one per arm. Such a history can
- * be read only by the passes below, not one observation at a time. */
-Status history_create_by_arm(Arena *memory, int d, int runs, int arms, const Likelihood *likelihood,
-                             History *out);
-/* Creates a history that can be read one observation at a time (history_observation), whatever the
- * likelihood. It has no evidence even if the likelihood is conjugate, and its memory grows with the number of
- * rounds. */
-Status history_create_rows(Arena *memory, int d, int runs, const Likelihood *likelihood, History *out);
-/* Creates a history of `runs` times K runs, for K arms that each have their own posterior: arm k of run n is
- * run n K + k. */
-Status history_create_per_arm(Arena *memory, int d, int runs, int arms, const Likelihood *likelihood,
+/* What a history is made for; all zeros: for passes over the observations of `runs` runs. */
+typedef struct {
+  int arms; /* K, if the arms do not change: if rows are kept, there is one per arm, which only passes read */
+  int share; /* K, if each arm has its own posterior: there are K times as many runs, and arm k of run n is
+              * run n K + k */
+  /* It can be read one observation at a time (history_observation), whatever the likelihood, has no evidence
+   * even if that is conjugate, and its memory grows with the number of rounds. */
+  bool by_observation;
+} HistoryPlan;
+/* Creates an empty history as history_create does, for this plan. */
+Status history_create_planned(Arena *memory, int d, int runs, HistoryPlan plan, const Likelihood *likelihood,
                               History *out);
 /* Makes room for a total of `rounds` rounds and empties the history. Required before the first history_record
  * unless the likelihood is conjugate, when there is nothing to do. Call it once: what was reserved before

@@ -67,9 +67,9 @@ Status history_create_filtered(Arena *memory, const Mixture *prior, int keep, in
   Filtered *self = filtered_of(out);
   self->keep = keep, self->capacity = keep > 0 ? 2 * keep : 1;
   TRY(mixture_copy(memory, prior, &self->prior));
-  TRY(history_create_rows(memory, prior->d, out->each_round, likelihood, &self->recent));
+  TRY(history_create(memory, prior->d, out->each_round, likelihood, &self->recent));
   TRY(history_reserve(&self->recent, self->capacity));
-  TRY(history_create_rows(memory, prior->d, out->each_round, likelihood, &self->spare));
+  TRY(history_create(memory, prior->d, out->each_round, likelihood, &self->spare));
   TRY(history_reserve(&self->spare, self->capacity));
   TRY(history_create_scratch(memory, prior->d, out->each_round, self));
   return history_filtered_reserve(out, 0);

@@ -12,7 +12,7 @@
 #include "model/mixture/mixture.h"
 
 /* Creates such a history for a likelihood that is not conjugate. The prior is that of the sampler and is
- * copied. One in `share` runs gets an observation in a round, as in history_create_per_arm; keep > 0 requires
+ * copied. One in `share` runs gets an observation in a round, as in a HistoryPlan; keep > 0 requires
  * share = 1. There is room for any number of rounds. */
 Status history_create_filtered(Arena *memory, const Mixture *prior, int keep, int runs, int share,
                                const Likelihood *likelihood, History *out);

@@ -11,7 +11,7 @@
 
 /* What every form has: the first member of its content. */
 struct HistoryContent {
-  int arms; /* K of history_create_by_arm; otherwise 0 */
+  int arms; /* of the plan */
   int *observations; /* [B]: how many each run has so far */
   int *latest; /* [each_round]: runs of the last round's observations */
 };
