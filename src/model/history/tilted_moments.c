@@ -79,130 +79,96 @@ static void likelihood_tilt_widely(double sign, double mean, double variance, do
 /* Largest |m| in use: beyond it, a reward that m speaks against gets the probability that it has here. */
 static const double FAR = 300;
 
+/* Loads the cells at `at`, and past the last of them copies of the first. */
+INLINE Real tilted_cells_load(RealLanes at, const double *from) {
+  Real x;
+  real_load(at, 1, from, &x);
+  real_pad((int)at.count, 1, &x);
+  return x;
+}
+
 SIMD_CLONES
 void tilted_moments_of_clicks(const TiltedNodes *nodes, const TiltedCells *cells, double *log_mass,
                               double *move, double *shrink) {
-  for (int from = 0; from < cells->n; from += VECTOR_LANES) {
-    const int left = cells->n - from, count = left < VECTOR_LANES ? left : VECTOR_LANES;
-    double sign[VECTOR_LANES], deviation[VECTOR_LANES], exponent[2 * VECTOR_LANES];
-    int64_t few[VECTOR_LANES]; /* the lanes of a vector can only be written through memory or one by one */
-    Real odds, ratio, sums[3];
-    Mask narrow;
-    for (int i = 0; i < VECTOR_LANES; i++) {
-      const int k = from + (i < count ? i : 0);
-      sign[i] = 2 * cells->y[k] - 1;
-      deviation[i] = sqrt(cells->variance[k]);
-      few[i] = deviation[i] <= NARROW ? -1 : 0;
-      const double h = deviation[i] <= NARROW ? nodes->wide_step : nodes->step, w = -sign[i] * cells->mean[k],
-                   s = -h * deviation[i];
-      exponent[i] = w > FAR ? FAR : w < -FAR ? -FAR : w;
-      exponent[VECTOR_LANES + i] = s < -FAR ? -FAR : s;
-    }
-    for (int i = 0; i < 2 * VECTOR_LANES; i++) exponent[i] = special_exp_inside(exponent[i]);
-    memcpy(&odds, exponent, sizeof odds);
-    memcpy(&ratio, exponent + VECTOR_LANES, sizeof ratio);
-    memcpy(&narrow, few, sizeof narrow);
+  for (RealLanes at = real_begin(cells->n); at.count > 0; real_next(&at)) {
+    const Real sign = 2 * tilted_cells_load(at, cells->y) - 1, mean = tilted_cells_load(at, cells->mean),
+               variance = tilted_cells_load(at, cells->variance), deviation = real_root(variance);
+    const Mask narrow = deviation <= NARROW;
+    const Real h = real_choose(narrow, real_of(nodes->wide_step), real_of(nodes->step)),
+               odds = real_exp(real_within(FAR, -sign * mean)),
+               ratio = real_exp(real_max(real_of(-FAR), -h * deviation));
+    Real sums[3];
     click_moments(nodes, narrow, odds, ratio, sums);
-    sums[0] = real_log(sums[0]);
-    for (int i = 0; i < count; i++) {
-      log_mass[from + i] = sums[0][i];
-      move[from + i] = sign[i] * deviation[i] * sums[1][i];
-      shrink[from + i] = sums[2][i] - sums[1][i] * sums[1][i];
-      if (deviation[i] > WIDE)
-        likelihood_tilt_widely(sign[i], cells->mean[from + i], cells->variance[from + i], &log_mass[from + i],
-                               &move[from + i], &shrink[from + i]);
+    const Real found[3] = {real_log(sums[0]), sign * deviation * sums[1], sums[2] - sums[1] * sums[1]};
+    real_store(at, 1, &found[0], log_mass);
+    real_store(at, 1, &found[1], move);
+    real_store(at, 1, &found[2], shrink);
+    for (int n = 0; n < (int)at.count; n++) {
+      const size_t k = at.first + (size_t)n;
+      if (deviation[n] > WIDE)
+        likelihood_tilt_widely(sign[n], mean[n], variance[n], &log_mass[k], &move[k], &shrink[k]);
     }
   }
 }
 
-/* Cells from .. from + VECTOR_LANES - 1 of any likelihood; past the last cell, copies of the first of
- * them. */
+/* Cells of any likelihood, and their moments. */
 typedef struct {
-  double y[VECTOR_LANES], counts[VECTOR_LANES], mean[VECTOR_LANES], variance[VECTOR_LANES];
-  double centre[VECTOR_LANES], spread[VECTOR_LANES], deviation[VECTOR_LANES];
-  double log_mass[VECTOR_LANES], move[VECTOR_LANES], shrink[VECTOR_LANES];
+  Real y, counts, mean, variance, centre, spread;
+  Real log_mass, move, shrink;
 } TiltedGroup;
 
-static void likelihood_load_cells(const TiltedCells *cells, int from, int count, const double *centre,
-                                  const double *spread, TiltedGroup *out) {
-  for (int i = 0; i < VECTOR_LANES; i++) {
-    const int k = from + (i < count ? i : 0);
-    out->y[i] = cells->y[k], out->counts[i] = cells->counts[k];
-    out->mean[i] = cells->mean[k], out->variance[i] = cells->variance[k];
-    out->centre[i] = centre[k], out->spread[i] = spread[k];
-    out->deviation[i] = sqrt(spread[k]);
-  }
-}
-
-/* Computes u[2 pairs + 1, VECTOR_LANES] at the nodes, and repeats y for each. */
-SIMD_CLONES
-static void likelihood_place_nodes(int pairs, double step, const TiltedGroup *group, double *restrict u,
-                                   double *restrict y) {
-  for (int k = 0; k <= 2 * pairs; k++)
-    for (int i = 0; i < VECTOR_LANES; i++) {
-      u[k * VECTOR_LANES + i] = group->centre[i] + (k - pairs) * step * group->deviation[i];
-      y[k * VECTOR_LANES + i] = group->y[i];
-    }
-}
-
-/* Sums over the nodes, from their u and deviances. */
-SIMD_CLONES
-static void likelihood_sum_nodes(int pairs, double step, const double *weights, const double *restrict u,
-                                 double *restrict deviance, TiltedGroup *restrict group) {
-  double top[VECTOR_LANES], mass[VECTOR_LANES] = {0}, first[VECTOR_LANES] = {0}, second[VECTOR_LANES] = {0};
-  for (int i = 0; i < VECTOR_LANES; i++) top[i] = -INFINITY;
-  for (int k = 0; k <= 2 * pairs; k++)
-    for (int i = 0; i < VECTOR_LANES; i++) {
-      const double z = (k - pairs) * step, off = u[k * VECTOR_LANES + i] - group->mean[i];
-      double *x = &deviance[k * VECTOR_LANES + i];
-      *x = 0.5 * (z * z - group->counts[i] * *x - off * off / group->variance[i]);
-      top[i] = *x > top[i] ? *x : top[i];
-    }
-  for (int k = 0; k <= 2 * pairs; k++) {
-    const double z = (k - pairs) * step, own = weights[abs(k - pairs)];
-    for (int i = 0; i < VECTOR_LANES; i++) {
-      const double weight = own * special_exp(deviance[k * VECTOR_LANES + i] - top[i]);
-      mass[i] += weight, first[i] += weight * z, second[i] += weight * z * z;
-    }
-  }
-  for (int i = 0; i < VECTOR_LANES; i++) {
-    first[i] /= mass[i], second[i] /= mass[i];
-    group->log_mass[i] = top[i];
-    group->move[i] = group->centre[i] - group->mean[i] + group->deviation[i] * first[i];
-    group->shrink[i] = group->spread[i] / group->variance[i] * (second[i] - first[i] * first[i]);
-  }
-  for (int i = 0; i < VECTOR_LANES; i++)
-    group->log_mass[i] += log(mass[i]) + 0.5 * log(group->spread[i] / group->variance[i]);
-}
-
 /* Finds the moments of a group with the few nodes, or with all. */
+SIMD_CLONES
 static void likelihood_tilt_group(const TiltedNodes *nodes, bool few, const Likelihood *likelihood,
                                   TiltedGroup *group) {
   const int pairs = few ? TILTED_FEW : TILTED_PAIRS;
-  const double step = few ? nodes->wide_step : nodes->step;
-  double u[NODES * VECTOR_LANES], y[NODES * VECTOR_LANES], deviance[NODES * VECTOR_LANES];
-  likelihood_place_nodes(pairs, step, group, u, y);
-  likelihood->ops->deviance(likelihood, (2 * pairs + 1) * VECTOR_LANES, y, u, deviance);
-  likelihood_sum_nodes(pairs, step, few ? nodes->few_weight : nodes->weight, u, deviance, group);
+  const double step = few ? nodes->wide_step : nodes->step,
+               *weights = few ? nodes->few_weight : nodes->weight;
+  const Real deviation = real_root(group->spread), ratio = group->spread / group->variance;
+  Real u[NODES], y[NODES], exponent[NODES], top = real_of(-INFINITY), mass = {0}, first = {0}, second = {0};
+  for (int k = 0; k <= 2 * pairs; k++) {
+    u[k] = group->centre + (k - pairs) * step * deviation;
+    y[k] = group->y;
+  }
+  likelihood->ops->deviance(likelihood, (2 * pairs + 1) * VECTOR_LANES, (double *)y, (double *)u,
+                            (double *)exponent);
+  for (int k = 0; k <= 2 * pairs; k++) {
+    const double z = (k - pairs) * step;
+    const Real off = u[k] - group->mean;
+    exponent[k] = 0.5 * (z * z - group->counts * exponent[k] - off * off / group->variance);
+    top = real_max(exponent[k], top);
+  }
+  for (int k = 0; k <= 2 * pairs; k++) {
+    const double z = (k - pairs) * step;
+    const Real weight = weights[abs(k - pairs)] * real_exp(exponent[k] - top);
+    mass += weight, first += weight * z, second += weight * z * z;
+  }
+  first /= mass, second /= mass;
+  for (int n = 0; n < VECTOR_LANES; n++) group->log_mass[n] = top[n] + (log(mass[n]) + 0.5 * log(ratio[n]));
+  group->move = group->centre - group->mean + deviation * first;
+  group->shrink = ratio * (second - first * first);
 }
 
+SIMD_CLONES
 void tilted_moments(const TiltedNodes *nodes, const Likelihood *likelihood, const TiltedCells *cells,
                     const double *centre, const double *spread, double *log_mass, double *move,
                     double *shrink) {
-  for (int from = 0; from < cells->n; from += VECTOR_LANES) {
-    const int left = cells->n - from, count = left < VECTOR_LANES ? left : VECTOR_LANES;
-    TiltedGroup group[2];
-    int narrow = 0;
-    likelihood_load_cells(cells, from, count, centre, spread, &group[0]);
-    for (int i = 0; i < VECTOR_LANES; i++) narrow += group[0].deviation[i] <= COUNTED_NARROW;
-    group[1] = group[0];
-    if (narrow < VECTOR_LANES) likelihood_tilt_group(nodes, false, likelihood, &group[0]);
-    if (narrow > 0) likelihood_tilt_group(nodes, true, likelihood, &group[1]);
-    for (int i = 0; i < count; i++) {
-      const TiltedGroup *own = &group[group[0].deviation[i] <= COUNTED_NARROW];
-      log_mass[from + i] = own->log_mass[i];
-      move[from + i] = own->move[i];
-      shrink[from + i] = own->shrink[i];
-    }
+  for (RealLanes at = real_begin(cells->n); at.count > 0; real_next(&at)) {
+    TiltedGroup all = {.y = tilted_cells_load(at, cells->y),
+                       .counts = tilted_cells_load(at, cells->counts),
+                       .mean = tilted_cells_load(at, cells->mean),
+                       .variance = tilted_cells_load(at, cells->variance),
+                       .centre = tilted_cells_load(at, centre),
+                       .spread = tilted_cells_load(at, spread)};
+    TiltedGroup few = all;
+    const Mask narrow = real_root(all.spread) <= COUNTED_NARROW;
+    if (!real_everywhere(narrow)) likelihood_tilt_group(nodes, false, likelihood, &all);
+    if (!real_everywhere(~narrow)) likelihood_tilt_group(nodes, true, likelihood, &few);
+    const Real found[3] = {real_choose(narrow, few.log_mass, all.log_mass),
+                           real_choose(narrow, few.move, all.move),
+                           real_choose(narrow, few.shrink, all.shrink)};
+    real_store(at, 1, &found[0], log_mass);
+    real_store(at, 1, &found[1], move);
+    real_store(at, 1, &found[2], shrink);
   }
 }
