@@ -42,9 +42,11 @@ static void test_clicks(void) {
   for (int k = 0; k < 2 * 9 * 13; k++) {
     static const double deviations[] = {1e-4, 0.1, 0.5, 1, 2, 3, 5, 10, 40};
     const double y = k % 2, sd = deviations[k / 2 % 9], m = (k / 18 - 6) * 0.5 * fmax(1, sd), v = sd * sd;
-    double log_mass, move, shrink, truth[3];
+    TiltedMoments out;
+    double truth[3];
     integrate(&likelihood, y, 1, m, v, 40000, truth);
-    tilted_moments_of_clicks(&nodes, &(TiltedCells){1, &y, &y, &m, &v}, &log_mass, &move, &shrink);
+    tilted_moments_of_clicks(&nodes, &(TiltedCells){real_of(y), real_of(1), real_of(m), real_of(v)}, &out);
+    const double log_mass = out.log_mass[0], move = out.move[0], shrink = out.shrink[0];
     const double tolerance = sd <= 3 ? 1e-5 : 0.02, deviation = sqrt(truth[2]);
     CHECK_NEAR(log_mass, truth[0], tolerance);
     CHECK_NEAR((m + move - truth[1]) / deviation, 0, tolerance);
@@ -63,11 +65,14 @@ static void test_counted(void) {
       static const double counts[] = {1, 7.5, 300};
       const double c = counts[k % 3], m = (k / 3 % 3 - 1) * 1.5, sd = 0.3 + k / 9, v = sd * sd,
                    y = f == 0 ? 0.3 : 2;
-      double log_mass, move, shrink, truth[3];
+      TiltedMoments out;
+      double truth[3];
       integrate(&likelihood, y, c, m, v, 40000, truth);
       const double centre = truth[1] + 0.5 * sqrt(truth[2]), spread = 1.2 * truth[2];
-      tilted_moments(&nodes, &likelihood, &(TiltedCells){1, &y, &c, &m, &v}, &centre, &spread, &log_mass,
-                     &move, &shrink);
+      const Real centres = real_of(centre), spreads = real_of(spread);
+      tilted_moments(&nodes, &likelihood, &(TiltedCells){real_of(y), real_of(c), real_of(m), real_of(v)},
+                     &centres, &spreads, &out);
+      const double log_mass = out.log_mass[0], move = out.move[0], shrink = out.shrink[0];
       CHECK_NEAR(log_mass, truth[0], 1e-5);
       CHECK_NEAR((m + move - truth[1]) / sqrt(truth[2]), 0, 3e-5);
       CHECK_NEAR(shrink * v / truth[2], 1, 2e-4);

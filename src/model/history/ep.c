@@ -6,8 +6,6 @@
 #include "model/history/likelihoods.h"
 #include "model/mixture/mixture_evidence.h"
 
-enum { CELLS = TILE_ROWS * TILE_LANES };
-
 /* Sites overshoot by about a tenth when all of them move at once; after QUICK sweeps they may be
  * oscillating. */
 enum { QUICK = 12 };
@@ -22,7 +20,7 @@ Status ep_create(Arena *memory, int d, int capacity, double tolerance, Ep *out) 
   ALLOCATE_ARRAYS(memory, matrix, out->factor, out->covariance, out->next_precision);
   ALLOCATE_ARRAYS(memory, vector, out->mean, out->next_vector);
   ALLOCATE_ARRAYS(memory, capacity, out->volume, out->miss, out->log_scale, out->settled_scale, out->jitters,
-                  out->settled);
+                  out->moving);
   return STATUS_OK;
 }
 
@@ -35,106 +33,83 @@ typedef struct {
   double step; /* fraction of the full update by which sites move */
 } Sweep;
 
-/* The rows of a tile, [TILE_ROWS, TILE_LANES] each. */
-typedef struct {
-  double counts[CELLS], variance[CELLS]; /* c times temper, v */
-  double cavity_mean[CELLS], cavity_variance[CELLS];
-  double log_mass[CELLS], move[CELLS], shrink[CELLS]; /* log Z, m_1 - m_c, v_1 / v_c */
-  double log_spread[CELLS]; /* log(1 + lambda v_c) */
-} Tile;
-
-/* Sets the sites to the expansion of the likelihood about the mean. */
-static void history_expand_likelihood(const Likelihood *likelihood, const HistoryMarginals *cells,
-                                      Tile *tile) {
-  likelihood->ops->derivatives(likelihood, cells->n, cells->y, cells->mean, tile->move, cells->lambda);
+/* Sets the sites of a tile to the expansion of the likelihood about the mean. */
+static void history_expand_likelihood(const History *history, const HistoryMarginals *cells) {
+  const Likelihood *likelihood = history->likelihood;
+  likelihood->ops->derivatives(likelihood, cells->n, cells->y, cells->mean, cells->slope, cells->lambda);
   for (int k = 0; k < cells->n; k++) {
-    cells->lambda[k] *= -tile->counts[k];
-    cells->nu[k] = cells->lambda[k] * cells->mean[k] + tile->counts[k] * tile->move[k];
+    const double count = history->temper * cells->counts[k];
+    cells->lambda[k] *= -count;
+    cells->nu[k] = cells->lambda[k] * cells->mean[k] + count * cells->slope[k];
   }
 }
 
-SIMD_CLONES
-static void history_site_cavities(const HistoryMarginals *cells, Tile *restrict tile) {
-  const double *restrict mean = cells->mean, *restrict lambda = cells->lambda, *restrict nu = cells->nu;
-  for (int k = 0; k < cells->n; k++) {
-    const double rest = 1 - lambda[k] * tile->variance[k], inverse = 1 / (rest > LEAST ? rest : LEAST);
-    tile->cavity_variance[k] = tile->variance[k] * inverse;
-    tile->cavity_mean[k] = (mean[k] - tile->variance[k] * nu[k]) * inverse;
-  }
-}
-
-static void history_tilt_rows(const Sweep *sweep, const HistoryMarginals *cells, Tile *tile) {
-  const Likelihood *likelihood = sweep->history->likelihood;
-  const TiltedCells tilted = {cells->n, cells->y, tile->counts, tile->cavity_mean, tile->cavity_variance};
-  if (likelihood->ops == &likelihood_logistic && history_rows_are_single(sweep->history))
-    tilted_moments_of_clicks(&sweep->ep->nodes, &tilted, tile->log_mass, tile->move, tile->shrink);
-  else
-    tilted_moments(&sweep->ep->nodes, likelihood, &tilted, cells->mean, tile->variance, tile->log_mass,
-                   tile->move, tile->shrink);
-}
-
-SIMD_CLONES
-static void history_site_log_spread(const HistoryMarginals *cells, Tile *tile) {
-  for (int k = 0; k < cells->n; k += VECTOR_LANES) {
-    Real lambda, variance;
-    memcpy(&lambda, cells->lambda + k, sizeof lambda);
-    memcpy(&variance, tile->cavity_variance + k, sizeof variance);
-    const Real logarithm = real_log(1 + lambda * variance);
-    memcpy(tile->log_spread + k, &logarithm, sizeof logarithm);
-  }
+/* Returns m^2 / w - (m / w + nu)^2 / (1 / w + lambda), over a common denominator. */
+INLINE Real history_site_square(const TiltedCells *cavity, Real lambda, Real nu, Real spread) {
+  const Real m = cavity->mean, w = cavity->variance;
+  return (m * (m * lambda - 2 * nu) - nu * nu * w) / spread;
 }
 
 /* Sums log s_i of the current sites, and finds by how much they miss the fixed point at most. */
-SIMD_CLONES
-static void history_judge_sites(const HistoryMarginals *cells, const Tile *tile, double *restrict miss,
-                                double *restrict log_scale) {
-  const int lanes = cells->lanes - cells->lane;
-  for (int k = 0; k < cells->n; k += TILE_LANES)
-    for (int n = 0; n < lanes; n++) {
-      const double mu = cells->mean[k + n], v = tile->variance[k + n], m = tile->cavity_mean[k + n],
-                   w = tile->cavity_variance[k + n], lambda = cells->lambda[k + n], nu = cells->nu[k + n];
-      const double off = fabs(m + tile->move[k + n] - mu) / sqrt(v),
-                   wide = fabs(tile->shrink[k + n] * w / v - 1), worst = off > wide ? off : wide;
-      const double spread = 1 + lambda * w;
-      /* m^2 / w - (m / w + nu)^2 / (1 / w + lambda), over a common denominator. */
-      const double square = (m * (m * lambda - 2 * nu) - nu * nu * w) / spread;
-      const double here = tile->counts[k + n] > 0 ? 1 : 0;
-      miss[n] = here * worst > miss[n] ? here * worst : miss[n];
-      log_scale[n] += here * (tile->log_mass[k + n] + 0.5 * (tile->log_spread[k + n] + square));
-    }
+INLINE void history_judge_sites(Ep *ep, RealLanes at, const TiltedCells *cavity, const TiltedMoments *tilted,
+                                Real mean, Real variance, Real lambda, Real nu) {
+  const Real spread = 1 + lambda * cavity->variance, zero = {0};
+  const Real off = (cavity->mean + tilted->move - mean) / real_root(variance),
+             wide = tilted->shrink * cavity->variance / variance - 1,
+             worst = real_max(real_max(off, -off), real_max(wide, -wide)),
+             own = tilted->log_mass +
+                   0.5 * (real_log(spread) + history_site_square(cavity, lambda, nu, spread));
+  const Mask here = cavity->counts > 0;
+  Real miss, log_scale;
+  real_load(at, 1, ep->miss, &miss);
+  real_load(at, 1, ep->log_scale, &log_scale);
+  miss = real_max(real_choose(here, worst, zero), miss);
+  log_scale += real_choose(here, own, zero);
+  real_store(at, 1, &miss, ep->miss);
+  real_store(at, 1, &log_scale, ep->log_scale);
 }
 
-/* Moves the sites of lanes that have not settled by `step` of the way to the matched moments. */
+INLINE Real history_cells_load(const double *from) {
+  Real x;
+  memcpy(&x, from, sizeof x);
+  return x;
+}
+
+/* Judges eight sites from k on, and moves those of lanes that have not settled by sweep->step of the way to
+ * the matched moments. */
 SIMD_CLONES
-static void history_match_sites(const HistoryMarginals *cells, double step, const bool *settled,
-                                const Tile *tile) {
-  const int lanes = cells->lanes - cells->lane;
-  double *restrict lambda = cells->lambda, *restrict nu = cells->nu;
-  for (int k = 0; k < cells->n; k += TILE_LANES)
-    for (int n = 0; n < lanes; n++) {
-      const double m = tile->cavity_mean[k + n], w = tile->cavity_variance[k + n],
-                   shrink = tile->shrink[k + n] > LEAST ? tile->shrink[k + n] : LEAST;
-      const double rest = shrink < 1 ? 1 - shrink : 0, inverse = 1 / (shrink * w);
-      const double share = tile->counts[k + n] > 0 && !settled[n] ? step : 0;
-      lambda[k + n] += share * (rest * inverse - lambda[k + n]);
-      nu[k + n] += share * ((m * rest + tile->move[k + n]) * inverse - nu[k + n]);
-    }
+static void history_visit_vector(const Sweep *sweep, const HistoryMarginals *cells, int k) {
+  Ep *ep = sweep->ep;
+  const History *history = sweep->history;
+  const int first = cells->lane + k % TILE_LANES;
+  const RealLanes at = real_at((size_t)(first < cells->lanes ? first : cells->lanes), (size_t)cells->lanes);
+  const Real mean = history_cells_load(cells->mean + k),
+             variance = real_max(history_cells_load(cells->variance + k), real_of(LEAST));
+  Real lambda = history_cells_load(cells->lambda + k), nu = history_cells_load(cells->nu + k), moving;
+  const Real inverse = 1 / real_max(1 - lambda * variance, real_of(LEAST));
+  const TiltedCells cavity = {history_cells_load(cells->y + k),
+                              history->temper * history_cells_load(cells->counts + k),
+                              (mean - variance * nu) * inverse, variance * inverse};
+  TiltedMoments tilted;
+  if (history->likelihood->ops == &likelihood_logistic && history_rows_are_single(history))
+    tilted_moments_of_clicks(&ep->nodes, &cavity, &tilted);
+  else
+    tilted_moments(&ep->nodes, history->likelihood, &cavity, &mean, &variance, &tilted);
+  history_judge_sites(ep, at, &cavity, &tilted, mean, variance, lambda, nu);
+  const Real shrink = real_max(tilted.shrink, real_of(LEAST)), back = 1 / (shrink * cavity.variance);
+  const Real rest = real_choose(shrink < 1, 1 - shrink, real_of(0));
+  real_load(at, 1, ep->moving, &moving);
+  const Real share = real_choose(cavity.counts > 0, sweep->step * moving, real_of(0));
+  lambda += share * (rest * back - lambda);
+  nu += share * ((cavity.mean * rest + tilted.move) * back - nu);
+  memcpy(cells->lambda + k, &lambda, sizeof lambda);
+  memcpy(cells->nu + k, &nu, sizeof nu);
 }
 
 static void history_visit_sites(void *context, const HistoryMarginals *cells) {
   const Sweep *sweep = context;
-  Ep *ep = sweep->ep;
-  Tile tile;
-  for (int k = 0; k < cells->n; k++) {
-    tile.counts[k] = sweep->history->temper * cells->counts[k];
-    tile.variance[k] = cells->variance[k] > LEAST ? cells->variance[k] : LEAST;
-  }
-  if (sweep->first) history_expand_likelihood(sweep->history->likelihood, cells, &tile);
-  history_site_cavities(cells, &tile);
-  history_tilt_rows(sweep, cells, &tile);
-  history_site_log_spread(cells, &tile);
-  history_judge_sites(cells, &tile, ep->miss + cells->lane, ep->log_scale + cells->lane);
-  history_match_sites(cells, sweep->step, ep->settled + cells->lane, &tile);
+  if (sweep->first) history_expand_likelihood(sweep->history, cells);
+  for (int k = 0; k < cells->n; k += VECTOR_LANES) history_visit_vector(sweep, cells, k);
   for (int k = 0; k < cells->n; k++) {
     cells->curvature[k] = cells->lambda[k];
     cells->slope[k] = cells->nu[k] - cells->lambda[k] * cells->mean[k];
@@ -180,13 +155,13 @@ static int history_accept_sites(Ep *ep, const HistoryView *view, bool first, dou
   const int lanes = view->lanes;
   int moving = 0;
   for (int n = 0; n < lanes; n++) {
-    if (ep->settled[n]) continue;
+    if (ep->moving[n] == 0) continue;
     log_evidence[n] = ep->volume[n] + ep->log_scale[n] + history_site_log_shift(view, precision, vector, n);
     for (int k = n; k < ep->d * lanes; k += lanes) vector[k] = ep->next_vector[k];
     for (int k = n; k < ep->d * ep->d * lanes; k += lanes) precision[k] = ep->next_precision[k];
     ep->settled_scale[n] = ep->log_scale[n];
-    ep->settled[n] = !first && ep->miss[n] <= ep->tolerance;
-    moving += ep->settled[n] ? 0 : 1;
+    ep->moving[n] = first || !(ep->miss[n] <= ep->tolerance);
+    moving += ep->moving[n] > 0;
   }
   return moving;
 }
@@ -196,7 +171,7 @@ void ep_solve(Ep *ep, const HistoryView *view, const double *prior_precision, co
   const int lanes = view->lanes;
   Sweep sweep = {.ep = ep, .history = view->history, .first = true};
   ASSERT(lanes <= ep->capacity && view->history->d == ep->d);
-  memset(ep->settled, 0, (size_t)lanes * sizeof *ep->settled);
+  for (int n = 0; n < lanes; n++) ep->moving[n] = 1;
   for (int pass = 0, moving = lanes; pass < EP_SWEEPS && moving > 0; pass++, sweep.first = false) {
     history_site_posterior(ep, lanes, prior_precision, prior_vector, precision, vector);
     sweep.step = sweep.first ? 1 : pass < QUICK ? 0.9 : 0.5;
@@ -208,7 +183,7 @@ void ep_solve(Ep *ep, const HistoryView *view, const double *prior_precision, co
   }
   for (int n = 0; n < lanes; n++) {
     log_evidence[n] -= history_excess(view, n);
-    fallbacks[view->first + n] += ep->jitters[n] + (ep->settled[n] ? 0 : 1);
+    fallbacks[view->first + n] += ep->jitters[n] + (ep->moving[n] > 0);
   }
 }
 
@@ -235,15 +210,22 @@ void ep_split(Ep *ep, const HistoryView *view, const double *prior_precision, co
   lanes_add(entries * (size_t)ep->d, -1, ep->next_precision, precision);
 }
 
-void ep_click(const TiltedNodes *nodes, int n, const double *y, const double *mean, double *variance,
+void ep_click(const TiltedNodes *nodes, int n, const double *y, const double *mean, const double *variance,
               double *lambda, double *nu, double *log_scale) {
-  for (int k = 0; k < n; k++) variance[k] = variance[k] > LEAST ? variance[k] : LEAST;
-  const TiltedCells cells = {n, y, NULL, mean, variance};
-  tilted_moments_of_clicks(nodes, &cells, log_scale, nu, lambda);
-  for (int k = 0; k < n; k++) {
-    const double v = variance[k], m = mean[k], shrink = lambda[k] > LEAST ? lambda[k] : LEAST;
-    const double rest = shrink < 1 ? 1 - shrink : 0, inverse = 1 / (shrink * v), spread = 1 + rest / shrink;
-    lambda[k] = rest * inverse, nu[k] = (m * rest + nu[k]) * inverse;
-    log_scale[k] += 0.5 * (log(spread) + (m * (m * lambda[k] - 2 * nu[k]) - nu[k] * nu[k] * v) / spread);
+  for (RealLanes at = real_begin(n); at.count > 0; real_next(&at)) {
+    TiltedCells cells = {.counts = {0}};
+    TiltedMoments tilted;
+    real_load(at, 1, y, &cells.y);
+    real_load(at, 1, mean, &cells.mean);
+    real_load(at, 1, variance, &cells.variance);
+    cells.variance = real_max(cells.variance, real_of(LEAST));
+    tilted_moments_of_clicks(nodes, &cells, &tilted);
+    const Real shrink = real_max(tilted.shrink, real_of(LEAST)), back = 1 / (shrink * cells.variance);
+    const Real rest = real_choose(shrink < 1, 1 - shrink, real_of(0)), spread = 1 + rest / shrink;
+    const Real own_lambda = rest * back, own_nu = (cells.mean * rest + tilted.move) * back;
+    tilted.log_mass += 0.5 * (real_log(spread) + history_site_square(&cells, own_lambda, own_nu, spread));
+    real_store(at, 1, &own_lambda, lambda);
+    real_store(at, 1, &own_nu, nu);
+    real_store(at, 1, &tilted.log_mass, log_scale);
   }
 }

@@ -45,7 +45,7 @@ typedef struct {
   double *volume; /* [n]: |L^-1 (h + b)|^2 / 2 - log |L| */
   double *miss, *log_scale; /* [n]: largest miss of a sweep; sum of log s_i */
   double *settled_scale; /* [n]: that sum for the evidence that ep_solve returned */
-  bool *settled; /* [n] */
+  double *moving; /* [n]: 1, or 0 once the lane has settled */
   int *jitters; /* [n] */
 } Ep;
 
@@ -69,5 +69,5 @@ void ep_split(Ep *ep, const HistoryView *view, const double *prior_precision, co
 /* Finds the sites lambda[n] and nu[n] and log_scale[n] = log s of lanes with a single click y[n], where u has
  * the given mean and variance under the prior: the cavity is that prior, so nothing is iterated. Variances
  * that count as 0 are raised to the smallest that does not. */
-void ep_click(const TiltedNodes *nodes, int n, const double *y, const double *mean, double *variance,
+void ep_click(const TiltedNodes *nodes, int n, const double *y, const double *mean, const double *variance,
               double *lambda, double *nu, double *log_scale);

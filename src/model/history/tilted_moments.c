@@ -1,7 +1,5 @@
 #include "model/history/tilted_moments.h"
 
-#include "core/real.h"
-
 #include <stdlib.h>
 
 enum { NODES = 2 * TILTED_PAIRS + 1 };
@@ -79,63 +77,44 @@ static void likelihood_tilt_widely(double sign, double mean, double variance, do
 /* Largest |m| in use: beyond it, a reward that m speaks against gets the probability that it has here. */
 static const double FAR = 300;
 
-/* Loads the cells at `at`, and past the last of them copies of the first. */
-INLINE Real tilted_cells_load(RealLanes at, const double *from) {
-  Real x;
-  real_load(at, 1, from, &x);
-  real_pad((int)at.count, 1, &x);
-  return x;
-}
-
 SIMD_CLONES
-void tilted_moments_of_clicks(const TiltedNodes *nodes, const TiltedCells *cells, double *log_mass,
-                              double *move, double *shrink) {
-  for (RealLanes at = real_begin(cells->n); at.count > 0; real_next(&at)) {
-    const Real sign = 2 * tilted_cells_load(at, cells->y) - 1, mean = tilted_cells_load(at, cells->mean),
-               variance = tilted_cells_load(at, cells->variance), deviation = real_root(variance);
-    const Mask narrow = deviation <= NARROW;
-    const Real h = real_choose(narrow, real_of(nodes->wide_step), real_of(nodes->step)),
-               odds = real_exp(real_within(FAR, -sign * mean)),
-               ratio = real_exp(real_max(real_of(-FAR), -h * deviation));
-    Real sums[3];
-    click_moments(nodes, narrow, odds, ratio, sums);
-    const Real found[3] = {real_log(sums[0]), sign * deviation * sums[1], sums[2] - sums[1] * sums[1]};
-    real_store(at, 1, &found[0], log_mass);
-    real_store(at, 1, &found[1], move);
-    real_store(at, 1, &found[2], shrink);
-    for (int n = 0; n < (int)at.count; n++) {
-      const size_t k = at.first + (size_t)n;
-      if (deviation[n] > WIDE)
-        likelihood_tilt_widely(sign[n], mean[n], variance[n], &log_mass[k], &move[k], &shrink[k]);
-    }
+void tilted_moments_of_clicks(const TiltedNodes *nodes, const TiltedCells *cells, TiltedMoments *out) {
+  const Real sign = 2 * cells->y - 1, deviation = real_root(cells->variance);
+  const Mask narrow = deviation <= NARROW;
+  const Real h = real_choose(narrow, real_of(nodes->wide_step), real_of(nodes->step)),
+             odds = real_exp(real_within(FAR, -sign * cells->mean)),
+             ratio = real_exp(real_max(real_of(-FAR), -h * deviation));
+  Real sums[3];
+  click_moments(nodes, narrow, odds, ratio, sums);
+  *out = (TiltedMoments){real_log(sums[0]), sign * deviation * sums[1], sums[2] - sums[1] * sums[1]};
+  for (int n = 0; n < VECTOR_LANES; n++) {
+    double wide[3];
+    if (!(deviation[n] > WIDE)) continue;
+    likelihood_tilt_widely(sign[n], cells->mean[n], cells->variance[n], &wide[0], &wide[1], &wide[2]);
+    out->log_mass[n] = wide[0], out->move[n] = wide[1], out->shrink[n] = wide[2];
   }
 }
 
-/* Cells of any likelihood, and their moments. */
-typedef struct {
-  Real y, counts, mean, variance, centre, spread;
-  Real log_mass, move, shrink;
-} TiltedGroup;
-
-/* Finds the moments of a group with the few nodes, or with all. */
+/* Finds the moments with the few nodes, or with all. */
 SIMD_CLONES
-static void likelihood_tilt_group(const TiltedNodes *nodes, bool few, const Likelihood *likelihood,
-                                  TiltedGroup *group) {
+static void likelihood_tilt_cells(const TiltedNodes *nodes, bool few, const Likelihood *likelihood,
+                                  const TiltedCells *cells, const Real *centre, const Real *spread,
+                                  TiltedMoments *out) {
   const int pairs = few ? TILTED_FEW : TILTED_PAIRS;
   const double step = few ? nodes->wide_step : nodes->step,
                *weights = few ? nodes->few_weight : nodes->weight;
-  const Real deviation = real_root(group->spread), ratio = group->spread / group->variance;
+  const Real deviation = real_root(*spread), ratio = *spread / cells->variance;
   Real u[NODES], y[NODES], exponent[NODES], top = real_of(-INFINITY), mass = {0}, first = {0}, second = {0};
   for (int k = 0; k <= 2 * pairs; k++) {
-    u[k] = group->centre + (k - pairs) * step * deviation;
-    y[k] = group->y;
+    u[k] = *centre + (k - pairs) * step * deviation;
+    y[k] = cells->y;
   }
   likelihood->ops->deviance(likelihood, (2 * pairs + 1) * VECTOR_LANES, (double *)y, (double *)u,
                             (double *)exponent);
   for (int k = 0; k <= 2 * pairs; k++) {
     const double z = (k - pairs) * step;
-    const Real off = u[k] - group->mean;
-    exponent[k] = 0.5 * (z * z - group->counts * exponent[k] - off * off / group->variance);
+    const Real off = u[k] - cells->mean;
+    exponent[k] = 0.5 * (z * z - cells->counts * exponent[k] - off * off / cells->variance);
     top = real_max(exponent[k], top);
   }
   for (int k = 0; k <= 2 * pairs; k++) {
@@ -144,31 +123,19 @@ static void likelihood_tilt_group(const TiltedNodes *nodes, bool few, const Like
     mass += weight, first += weight * z, second += weight * z * z;
   }
   first /= mass, second /= mass;
-  for (int n = 0; n < VECTOR_LANES; n++) group->log_mass[n] = top[n] + (log(mass[n]) + 0.5 * log(ratio[n]));
-  group->move = group->centre - group->mean + deviation * first;
-  group->shrink = ratio * (second - first * first);
+  for (int n = 0; n < VECTOR_LANES; n++) out->log_mass[n] = top[n] + (log(mass[n]) + 0.5 * log(ratio[n]));
+  out->move = *centre - cells->mean + deviation * first;
+  out->shrink = ratio * (second - first * first);
 }
 
 SIMD_CLONES
 void tilted_moments(const TiltedNodes *nodes, const Likelihood *likelihood, const TiltedCells *cells,
-                    const double *centre, const double *spread, double *log_mass, double *move,
-                    double *shrink) {
-  for (RealLanes at = real_begin(cells->n); at.count > 0; real_next(&at)) {
-    TiltedGroup all = {.y = tilted_cells_load(at, cells->y),
-                       .counts = tilted_cells_load(at, cells->counts),
-                       .mean = tilted_cells_load(at, cells->mean),
-                       .variance = tilted_cells_load(at, cells->variance),
-                       .centre = tilted_cells_load(at, centre),
-                       .spread = tilted_cells_load(at, spread)};
-    TiltedGroup few = all;
-    const Mask narrow = real_root(all.spread) <= COUNTED_NARROW;
-    if (!real_everywhere(narrow)) likelihood_tilt_group(nodes, false, likelihood, &all);
-    if (!real_everywhere(~narrow)) likelihood_tilt_group(nodes, true, likelihood, &few);
-    const Real found[3] = {real_choose(narrow, few.log_mass, all.log_mass),
-                           real_choose(narrow, few.move, all.move),
-                           real_choose(narrow, few.shrink, all.shrink)};
-    real_store(at, 1, &found[0], log_mass);
-    real_store(at, 1, &found[1], move);
-    real_store(at, 1, &found[2], shrink);
-  }
+                    const Real *centre, const Real *spread, TiltedMoments *out) {
+  TiltedMoments all = {.log_mass = {0}}, few = all;
+  const Mask narrow = real_root(*spread) <= COUNTED_NARROW;
+  if (!real_everywhere(narrow)) likelihood_tilt_cells(nodes, false, likelihood, cells, centre, spread, &all);
+  if (!real_everywhere(~narrow)) likelihood_tilt_cells(nodes, true, likelihood, cells, centre, spread, &few);
+  out->log_mass = real_choose(narrow, few.log_mass, all.log_mass);
+  out->move = real_choose(narrow, few.move, all.move);
+  out->shrink = real_choose(narrow, few.shrink, all.shrink);
 }

@@ -8,6 +8,7 @@
  * spaced nodes need only one exponential for all. */
 #pragma once
 
+#include "core/real.h"
 #include "model/history/likelihood.h"
 
 enum { TILTED_PAIRS = 15, TILTED_FEW = 6 }; /* K; fewer, for u that is nearly known */
@@ -19,20 +20,20 @@ typedef struct {
   double weight[TILTED_PAIRS + 1], few_weight[TILTED_PAIRS + 1];
 } TiltedNodes;
 
-/* n cells: y[n], c[n], m[n], v[n] > 0. */
+/* Eight cells: y, c, m, v > 0; and their moments: the logarithm of the mass, the mean minus m, the variance
+ * divided by v. */
 typedef struct {
-  int n;
-  const double *y, *counts, *mean, *variance;
+  Real y, counts, mean, variance;
 } TiltedCells;
+typedef struct {
+  Real log_mass, move, shrink;
+} TiltedMoments;
 
 void tilted_moments_nodes(TiltedNodes *out);
 
-/* Computes for single logistic rewards, c = 1: log_mass[n]; move[n], the mean minus m; and shrink[n], the
- * variance divided by v. */
-void tilted_moments_of_clicks(const TiltedNodes *nodes, const TiltedCells *cells, double *log_mass,
-                              double *move, double *shrink);
-/* Computes the same for any likelihood and counts c >= 0. Nodes are placed where u is expected: about
- * centre[n], in units of the root of the variance spread[n]. */
+/* Computes the moments for single logistic rewards, whose counts are not read. */
+void tilted_moments_of_clicks(const TiltedNodes *nodes, const TiltedCells *cells, TiltedMoments *out);
+/* Computes them for any likelihood and counts c >= 0. Nodes are placed where u is expected: about `centre`,
+ * in units of the root of the variance `spread`. */
 void tilted_moments(const TiltedNodes *nodes, const Likelihood *likelihood, const TiltedCells *cells,
-                    const double *centre, const double *spread, double *log_mass, double *move,
-                    double *shrink);
+                    const Real *centre, const Real *spread, TiltedMoments *out);
