@@ -52,8 +52,7 @@ static void test_statistics(void) {
   /* values[runs, points]; run 3 is missing at both points, run 5 at the second. */
   double values[12] = {1, 10, 2, 20, 4, 40, NAN, NAN, 8, 80, 16, NAN},
          base[12] = {0, 1, 1, 1, 1, NAN, 1, 1, 2, 2, 4, 4};
-  double mean[2], se[2];
-  int n[2];
+  double mean[2], se[2], n[2];
   cell_mean(6, 2, values, NULL, mean, se, n);
   CU_ASSERT_EQUAL(n[0], 5);
   CU_ASSERT_EQUAL(n[1], 4);

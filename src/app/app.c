@@ -280,8 +280,7 @@ static void print_watched(const Study *study, int setting, int policy, int64_t r
   enum { FEWEST = 8 /* runs needed for a standard error */ };
   const ConfigPolicy *chosen = &study->file->policies[policy];
   const PolicyMethod method = policy_named(chosen->name);
-  double mean[2], se[2];
-  int n;
+  double mean[2], se[2], n;
   cell_mean(runs, 1, offset, NULL, &mean[0], &se[0], &n);
   cell_mean(runs, 1, spread, NULL, &mean[1], &se[1], &n);
   if (!method.sampler || n < FEWEST) return;

@@ -293,6 +293,12 @@ Status store_put_part(StoreFile *file, int variable, const size_t *start, const 
   return store_check_put(file, variable, nc_put_vara(file->ncid, variable, start, count, data));
 }
 
+Status store_put_doubles_part(StoreFile *file, int variable, const size_t *start, const size_t *count,
+                              const double *data) {
+  TRY(store_enter_data_mode(file));
+  return store_check_put(file, variable, nc_put_vara_double(file->ncid, variable, start, count, data));
+}
+
 Status store_texts(StoreFile *file, const char *name, int dimension, int n, const char *const *texts,
                    const char *long_name) {
   SCRATCH_ARENA(scratch);

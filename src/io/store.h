@@ -66,6 +66,9 @@ Status store_bytes_attribute(StoreFile *file, const char *variable, const char *
 Status store_put(StoreFile *file, int variable, const void *data);
 Status store_put_part(StoreFile *file, int variable, const size_t *start, const size_t *count,
                       const void *data);
+/* Writes a hyperslab of numbers, converted to the type of the variable. */
+Status store_put_doubles_part(StoreFile *file, int variable, const size_t *start, const size_t *count,
+                              const double *data);
 /* Defines a variable and writes all of it. */
 Status store_write(StoreFile *file, const char *name, StoreType type, int rank, const int *dimensions,
                    const char *long_name, const char *units, const void *data);

@@ -112,44 +112,30 @@ void cell_complete_world(const Study *study, const Cell *cell, Cell *first) {
         memcpy(first->curves + at, cell->curves + at, points * sizeof *cell->curves);
 }
 
-/* Sends bytes to another rank, or receives them. */
-static void cell_pass_bytes(bool send, int other, void *bytes, size_t size) {
-  send ? parallel_send(other, bytes, size) : parallel_receive(other, bytes, size);
-}
-
-void cell_pass_curves(const Study *study, bool send, int other, Cell *cell) {
-  cell_pass_bytes(send, other, cell->curves,
-                  (size_t)study->curve_count * (size_t)cell->runs * (size_t)study->places *
-                      sizeof *cell->curves);
-}
-
-void cell_pass(bool send, int other, Cell *cell) {
-  const size_t runs = (size_t)cell->runs;
-  cell_pass_bytes(send, other, cell->seconds, runs * sizeof *cell->seconds);
-  cell_pass_bytes(send, other, cell->fallbacks, runs * sizeof *cell->fallbacks);
-  cell_pass_bytes(send, other, cell->watched, 2 * runs * sizeof *cell->watched);
-  cell_pass_bytes(send, other, cell->status, runs);
-  cell_pass_bytes(send, other, &cell->seconds_train, sizeof cell->seconds_train);
-}
-
 /* Sums loop over runs, and over the points within each run, because the values of a run are contiguous in
  * memory. */
 
-void cell_mean(int64_t runs, int points, const double *values, const double *base, double *mean, double *se,
-               int *n) {
-  for (int i = 0; i < points; i++) mean[i] = 0, se[i] = 0, n[i] = 0;
-  for (int64_t at = 0; at < runs * points; at += points)
+/* Adds `runs` runs, from number `first` on, to sum[points] and n[points]. */
+static void cell_add_runs(int64_t first, int64_t runs, int points, const double *values, const double *base,
+                          double *sum, double *n) {
+  for (int64_t at = first * points; at < (first + runs) * points; at += points)
     for (int i = 0; i < points; i++) {
       double value = values[at + i] - (base ? base[at + i] : 0);
-      if (!isnan(value)) mean[i] += value, n[i]++;
+      if (!isnan(value)) sum[i] += value, n[i]++;
     }
+}
+
+void cell_mean(int64_t runs, int points, const double *values, const double *base, double *mean, double *se,
+               double *n) {
+  for (int i = 0; i < points; i++) mean[i] = se[i] = n[i] = 0;
+  cell_add_runs(0, runs, points, values, base, mean, n);
   for (int i = 0; i < points; i++) mean[i] = n[i] > 0 ? mean[i] / n[i] : NAN;
   for (int64_t at = 0; at < runs * points; at += points)
     for (int i = 0; i < points; i++) {
       double value = values[at + i] - (base ? base[at + i] : 0);
       if (!isnan(value)) se[i] += (value - mean[i]) * (value - mean[i]);
     }
-  for (int i = 0; i < points; i++) se[i] = n[i] > 1 ? sqrt(se[i] / (n[i] - 1.0) / n[i]) : NAN;
+  for (int i = 0; i < points; i++) se[i] = n[i] > 1 ? sqrt(se[i] / (n[i] - 1) / n[i]) : NAN;
 }
 
 Status cell_quantiles(int64_t runs, int points, const double *values, double *quantiles) {
@@ -178,17 +164,6 @@ static void cell_add_replicate(int points, const double *sum, const double *n, d
   }
 }
 
-/* Adds the runs of a block to the sum[points] and number n[points] of their replicate. */
-static void cell_add_block(const RunsBlock *block, int points, const double *values, const double *base,
-                           double *sum, double *n) {
-  int64_t at = (int64_t)block->first_run * points;
-  for (int b = 0; b < block->runs; b++, at += points)
-    for (int i = 0; i < points; i++) {
-      double value = values[at + i] - (base ? base[at + i] : 0);
-      if (!isnan(value)) sum[i] += value, n[i]++;
-    }
-}
-
 Status cell_replicate_se(const Study *study, int64_t runs, const double *values, const double *base,
                          double *se) {
   SCRATCH_ARENA(scratch);
@@ -203,7 +178,7 @@ Status cell_replicate_se(const Study *study, int64_t runs, const double *values,
     for (; k < study->runs.blocks && study->blocks[k].replicate == (uint32_t)r &&
            study->blocks[k].first_run < runs;
          k += stride)
-      cell_add_block(&study->blocks[k], points, values, base, sum, n);
+      cell_add_runs(study->blocks[k].first_run, study->blocks[k].runs, points, values, base, sum, n);
     cell_add_replicate(points, sum, n, count, mean, se);
   }
   for (int i = 0; i < points; i++) se[i] = count[i] > 1 ? sqrt(se[i] / (count[i] - 1) / count[i]) : NAN;
@@ -212,50 +187,32 @@ Status cell_replicate_se(const Study *study, int64_t runs, const double *values,
 
 /* Summaries of cells. */
 
-Status summary_create(Arena *memory, const Study *study, Summary *out) {
-  ALLOCATE(memory, out->values, study->curve_count * SUMMARY_COUNT * study->places);
-  ALLOCATE(memory, out->quantiles, study->curve_count * STUDY_QUANTILES * study->places);
-  ALLOCATE(memory, out->n, study->curve_count * study->places);
-  ALLOCATE(memory, out->n_scratch, study->places);
-  return STATUS_OK;
+double *summary_part(const Study *study, double *summary, int curve, int part) {
+  return summary + ((size_t)curve * SUMMARY_ROWS + (size_t)(part - PART_MEAN)) * (size_t)study->places;
 }
 
-double *summary_part(const Study *study, const Summary *summary, int curve, int part) {
-  return summary->values + ((size_t)curve * SUMMARY_COUNT + (size_t)part) * (size_t)study->places;
+/* Computes the mean of values (minus base, when given), its standard error, the number of runs, and the
+ * standard error over replicates: out[4, places]. */
+static Status summary_fill_rows(const Study *study, const Cell *cell, int curve, const double *base,
+                                double *out) {
+  const int places = study->places;
+  const double *values = cell->curves + (size_t)curve * (size_t)cell->runs * (size_t)places;
+  cell_mean(cell->runs, places, values, base, out, out + places, out + 2 * places);
+  return cell_replicate_se(study, cell->runs, values, base, out + 3 * places);
 }
 
-double *summary_quantiles(const Study *study, const Summary *summary, int curve) {
-  return summary->quantiles + (size_t)curve * STUDY_QUANTILES * (size_t)study->places;
-}
-
-/* Computes the mean of values (minus base, when given), its standard error, and its standard error over
- * replicates, into the three parts from `part` on. */
-static Status cell_summarise_part(const Study *study, const Cell *cell, int curve, const double *base,
-                                  int part, int *n, Summary *out) {
-  const double *values = cell->curves + (size_t)curve * (size_t)cell->runs * (size_t)study->places;
-  cell_mean(cell->runs, study->places, values, base, summary_part(study, out, curve, part),
-            summary_part(study, out, curve, part + 1), n);
-  return cell_replicate_se(study, cell->runs, values, base, summary_part(study, out, curve, part + 2));
-}
-
-Status summary_compute(const Study *study, const Cell *cell, const Cell *first, Summary *out) {
-  const size_t points = (size_t)study->places, size = (size_t)cell->runs * points;
+Status summary_compute(const Study *study, const Cell *cell, const Cell *first, double *out) {
+  const size_t size = (size_t)cell->runs * (size_t)study->places;
   for (int c = 0; c < study->published; c++) {
-    TRY(cell_summarise_part(study, study->curves[c]->of_world ? first : cell, c, NULL, SUMMARY_MEAN,
-                            out->n + (size_t)c * points, out));
-    if (study->curves[c]->tails)
+    const StudyCurve *curve = study->curves[c];
+    TRY(summary_fill_rows(study, curve->of_world ? first : cell, c, NULL,
+                          summary_part(study, out, c, PART_MEAN)));
+    if (curve->tails)
       TRY(cell_quantiles(cell->runs, study->places, cell->curves + (size_t)c * size,
-                         summary_quantiles(study, out, c)));
-    if (study->curves[c]->shared) continue;
-    TRY(cell_summarise_part(study, cell, c, first->curves + (size_t)c * size, SUMMARY_DIFF_MEAN,
-                            out->n_scratch, out));
+                         summary_part(study, out, c, PART_QUANTILES)));
+    if (!curve->shared)
+      TRY(summary_fill_rows(study, cell, c, first->curves + (size_t)c * size,
+                            summary_part(study, out, c, PART_DIFF_MEAN)));
   }
   return STATUS_OK;
-}
-
-void summary_pass(const Study *study, bool send, int other, Summary *summary) {
-  const size_t size = (size_t)study->curve_count * (size_t)study->places;
-  cell_pass_bytes(send, other, summary->values, size * SUMMARY_COUNT * sizeof *summary->values);
-  cell_pass_bytes(send, other, summary->quantiles, size * STUDY_QUANTILES * sizeof *summary->quantiles);
-  cell_pass_bytes(send, other, summary->n, size * sizeof *summary->n);
 }

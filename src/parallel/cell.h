@@ -26,15 +26,10 @@ Status cell_load(Finished *finished, int setting, int policy, int blocks, Cell *
  * copied from the cell of another policy. */
 void cell_complete_world(const Study *study, const Cell *cell, Cell *first);
 
-/* Sends the curves of a cell to another rank or, unless `send`, receives them from it into a cell that
- * cell_create made with the same size. cell_pass does the same for everything but the curves. */
-void cell_pass_curves(const Study *study, bool send, int other, Cell *cell);
-void cell_pass(bool send, int other, Cell *cell);
-
 /* Computes mean[points], standard error[points] and number n[points] of values[runs, points] (minus base,
  * when given) over the runs that have both. NaN where there are too few. */
 void cell_mean(int64_t runs, int points, const double *values, const double *base, double *mean, double *se,
-               int *n);
+               double *n);
 /* Computes quantiles[STUDY_QUANTILES, points] of values[runs, points] over the runs that have a value, linear
  * between order statistics (type 7 of Hyndman and Fan 1996, NumPy's default); NaN where no run has one. */
 Status cell_quantiles(int64_t runs, int points, const double *values, double *quantiles);
@@ -43,31 +38,28 @@ Status cell_quantiles(int64_t runs, int points, const double *values, double *qu
 Status cell_replicate_se(const Study *study, int64_t runs, const double *values, const double *base,
                          double *se);
 
-/* From DIFF_MEAN on, the statistics are of the paired difference to the first policy of the setting; curves
- * that all policies share have none of these. */
+/* What results.nc holds of a curve: its values, and statistics over runs. From PART_DIFF_MEAN to
+ * PART_DIFF_REPLICATE_SE they are of the paired difference to the first policy of the setting, whose number
+ * is not stored; curves that all policies share have none of these. */
 enum {
-  SUMMARY_MEAN,
-  SUMMARY_SE,
-  SUMMARY_REPLICATE_SE,
-  SUMMARY_DIFF_MEAN,
-  SUMMARY_DIFF_SE,
-  SUMMARY_DIFF_REPLICATE_SE,
-  SUMMARY_COUNT
+  PART_VALUES,
+  PART_MEAN,
+  PART_SE,
+  PART_COUNT,
+  PART_REPLICATE_SE,
+  PART_DIFF_MEAN,
+  PART_DIFF_SE,
+  PART_DIFF_COUNT,
+  PART_DIFF_REPLICATE_SE,
+  PART_QUANTILES, /* of curves with tails */
+  PARTS
 };
 
-/* The statistics of a cell, at every point of every curve. */
-typedef struct {
-  double *values; /* [curve_count, SUMMARY_COUNT, points] */
-  double *quantiles; /* [curve_count, STUDY_QUANTILES, points], of curves with tails */
-  int *n; /* [curve_count, points], runs in the mean */
-  int *n_scratch; /* [points] */
-} Summary;
+/* The statistics of a cell: one row for each part, and one for each quantile. */
+enum { SUMMARY_ROWS = PART_QUANTILES - PART_MEAN + STUDY_QUANTILES };
 
-Status summary_create(Arena *memory, const Study *study, Summary *out);
-/* Summarises a cell. Curves of the world are taken from `first`, the first policy's cell in the same setting.
- */
-Status summary_compute(const Study *study, const Cell *cell, const Cell *first, Summary *out);
-double *summary_quantiles(const Study *study, const Summary *summary, int curve);
-double *summary_part(const Study *study, const Summary *summary, int curve, int part);
-/* Sends a summary to another rank, or receives it. */
-void summary_pass(const Study *study, bool send, int other, Summary *summary);
+/* Summarises a cell: out[published, SUMMARY_ROWS, places]. Curves of the world are taken from `first`, the
+ * first policy's cell in the same setting. */
+Status summary_compute(const Study *study, const Cell *cell, const Cell *first, double *out);
+/* Returns the first row of a part. */
+double *summary_part(const Study *study, double *summary, int curve, int part);

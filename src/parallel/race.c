@@ -71,7 +71,7 @@ static Status race_run_wave_on_ranks(const Parallel *parallel, RaceState *state,
 
 static void race_summarise_policy(RaceState *state, int policy, RaceResult *result) {
   const int n = state->runs;
-  int counted;
+  double counted;
   result->runs = n;
   cell_mean(n, 1, race_regret_of_policy(state, policy), NULL, &result->mean, &result->se, &counted);
   if (counted < n) result->mean = INFINITY; /* a regret that is not a number is never the least */
@@ -86,7 +86,8 @@ static void race_summarise_policy(RaceState *state, int policy, RaceResult *resu
  * leave. */
 static int race_judge_policies(RaceState *state, RaceResult *results, bool *known) {
   const double z = state->policies > 1 ? special_upper_quantile(RISK / (state->policies - 1)) : 0;
-  int best = -1, counted;
+  double counted;
+  int best = -1;
   for (int p = 0; p < state->policies; p++) {
     if (state->out[p]) continue;
     race_summarise_policy(state, p, &results[p]);

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "io/store.h"
-#include "parallel/finished.h"
+#include "parallel/cell.h"
 #include "parallel/former.h"
 #include "parallel/reduce.h"
 #include "study/estimates.h"
@@ -22,19 +22,19 @@ typedef struct {
   int64_t runs; /* the most of any setting */
   int setting, policy, run, quantile, axis; /* dimensions */
   int estimate_ids[ESTIMATES_COUNT];
-  int *curve_ids; /* [curve_count, PER_CURVE] variable ids, on rank 0 */
+  int *curve_ids; /* [curve_count, PARTS] variable ids, on rank 0 */
   bool plain; /* curves are large: stored uncompressed, by the ranks that read them */
   uint64_t *offsets; /* [curve_count], byte offsets of plain curves in the file */
   int plain_file; /* descriptor of the file on this rank */
   int seconds, seconds_train, fallbacks, watched[2], status;
 } Reducer;
 
-/* The variables of a curve; those with DIFF are of paired differences. */
-enum { VALUES, MEAN, SE, COUNT, REPLICATE_SE, DIFF_MEAN, DIFF_SE, DIFF_REPLICATE_SE, QUANTILES, PER_CURVE };
-
 /* Defines every dimension and variable of results.nc, and writes what is known before the first cell: the
  * axes, labels, provenance. On rank 0. */
 Status reduce_define(Reducer *reducer);
+
+/* Returns whether the results have this part of a curve. */
+bool reduce_curve_has_part(const StudyCurve *curve, int part);
 
 /* Finds what all ranks need to know about the values before the file is begun. */
 Status reduce_prepare(Reducer *reducer);

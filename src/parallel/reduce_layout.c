@@ -6,8 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
-static bool reducer_curve_has_part(const StudyCurve *curve, int part) {
-  return part == QUANTILES ? curve->tails : part < DIFF_MEAN || !curve->shared;
+bool reduce_curve_has_part(const StudyCurve *curve, int part) {
+  if (part == PART_QUANTILES) return curve->tails;
+  return part < PART_DIFF_MEAN || (part != PART_DIFF_COUNT && !curve->shared);
 }
 
 static bool reducer_has_tails(const Study *study) {
@@ -50,13 +51,13 @@ static int reducer_part_dimensions(const Reducer *reducer, const StudyCurve *cur
   int count = 0;
   dimension[count++] = reducer->setting;
   if (!curve->of_world) dimension[count++] = reducer->policy;
-  if (part == VALUES) dimension[count++] = reducer->run;
-  if (part == QUANTILES) dimension[count++] = reducer->quantile;
+  if (part == PART_VALUES) dimension[count++] = reducer->run;
+  if (part == PART_QUANTILES) dimension[count++] = reducer->quantile;
   dimension[count++] = reducer->axis;
   if (curve->of_world)
-    *labels = part == VALUES ? OF_WORLDS : OF_SETTINGS;
+    *labels = part == PART_VALUES ? OF_WORLDS : OF_SETTINGS;
   else
-    *labels = part == VALUES ? OF_RUNS : OF_POLICIES;
+    *labels = part == PART_VALUES ? OF_RUNS : OF_POLICIES;
   return count;
 }
 
@@ -66,7 +67,7 @@ static Status reducer_define_curve(Reducer *reducer, int c) {
    * of `run`; a standard error is not a CF method. */
   static const struct {
     const char *suffix, *words, *method;
-  } parts[PER_CURVE] = {
+  } parts[PARTS] = {
       {"", "", NULL},
       {"_mean", ", mean over completed runs", "realization: mean"},
       {"_se", ", standard error of the mean over completed runs", NULL},
@@ -74,20 +75,21 @@ static Status reducer_define_curve(Reducer *reducer, int c) {
       {"_se_replicate", ", standard error over the means of replicates", NULL},
       {"_diff_mean", ", mean of the paired difference to the first policy", "realization: mean"},
       {"_diff_se", ", standard error of the paired difference to the first policy", NULL},
+      {0}, /* the number of pairs is not stored */
       {"_diff_se_replicate", ", standard error of the paired difference over the means of replicates", NULL},
       {"_quantile", ", quantile over completed runs", NULL}};
-  for (int part = 0; part < PER_CURVE; part++) {
+  for (int part = 0; part < PARTS; part++) {
     char name[64], words[256];
     const char *labels;
     int dimension[4], count = reducer_part_dimensions(reducer, curve, part, dimension, &labels);
-    if (!reducer_curve_has_part(curve, part)) continue;
+    if (!reduce_curve_has_part(curve, part)) continue;
     snprintf(name, sizeof name, "%s%s", curve->name, parts[part].suffix);
     snprintf(words, sizeof words, "%s%s", curve->long_name, parts[part].words);
-    int *id = &reducer->curve_ids[c * PER_CURVE + part];
-    if (part == VALUES && reducer->plain)
+    int *id = &reducer->curve_ids[c * PARTS + part];
+    if (part == PART_VALUES && reducer->plain)
       TRY(store_plain_variable(reducer->file, name, count, dimension, words, "1", id));
     else
-      TRY(store_variable(reducer->file, name, part == COUNT ? STORE_INT : STORE_DOUBLE, count, dimension,
+      TRY(store_variable(reducer->file, name, part == PART_COUNT ? STORE_INT : STORE_DOUBLE, count, dimension,
                          words, "1", id));
     TRY(reducer_name_coordinates(reducer, name, labels));
     if (parts[part].method)
@@ -259,7 +261,7 @@ static Status reducer_put_attributes(Reducer *reducer) {
 Status reduce_define(Reducer *reducer) {
   const Study *study = reducer->study;
   StoreFile *file = reducer->file;
-  ALLOCATE(&reducer->memory, reducer->curve_ids, study->published * PER_CURVE);
+  ALLOCATE(&reducer->memory, reducer->curve_ids, study->published * PARTS);
   TRY(store_dimension(file, "setting", (size_t)study->file->setting_count, &reducer->setting));
   TRY(store_dimension(file, "policy", (size_t)study->file->policy_count, &reducer->policy));
   TRY(store_dimension(file, "run", (size_t)reducer->runs, &reducer->run));

@@ -3,7 +3,6 @@
  * Small curves go to rank 0, which takes the cells in order and compresses them. If curves are large, each of
  * the other ranks has its own settings: it reads them, writes their curves to their places in the file, and
  * sends the statistics to rank 0. */
-#include "parallel/cell.h"
 #include "parallel/reduce_internal.h"
 
 #include <errno.h>
@@ -18,20 +17,23 @@ static const double PLAIN_FROM = 8.0 * (1 << 30); /* bytes; deflating a gigabyte
 /* A rank's buffers for one setting. */
 typedef struct {
   Cell cell, first; /* of a policy, and of the first one */
-  Summary summary;
+  size_t summary_size;
+  double *summary; /* [summary_size], see summary_compute */
 } Work;
 
 static Status reducer_work_create(Arena *memory, const Reducer *reducer, Work *out) {
   TRY(cell_create(memory, reducer->study, reducer->runs, &out->cell));
   TRY(cell_create(memory, reducer->study, reducer->runs, &out->first));
-  return summary_create(memory, reducer->study, &out->summary);
+  out->summary_size = (size_t)reducer->study->published * SUMMARY_ROWS * (size_t)reducer->study->places;
+  ALLOCATE(memory, out->summary, out->summary_size);
+  return STATUS_OK;
 }
 
 static Cell *reducer_work_cell(Work *work, int policy) { return policy == 0 ? &work->first : &work->cell; }
 
 static Status reducer_summarise_cell(const Reducer *reducer, int policy, Work *work) {
   if (policy > 0) cell_complete_world(reducer->study, &work->cell, &work->first);
-  return summary_compute(reducer->study, reducer_work_cell(work, policy), &work->first, &work->summary);
+  return summary_compute(reducer->study, reducer_work_cell(work, policy), &work->first, work->summary);
 }
 
 /* Writing into the file, on rank 0. */
@@ -39,13 +41,13 @@ static Status reducer_summarise_cell(const Reducer *reducer, int policy, Work *w
 /* Writes into variable `part` of curve c, whose dimensions are setting, policy (unless the curve is of the
  * world), `between` values (0: no such dimension) and the points. */
 static Status reducer_put_curve_part(Reducer *reducer, int c, int part, int s, int p, size_t between,
-                                     const void *values) {
+                                     const double *values) {
   const Study *study = reducer->study;
   size_t start[4] = {(size_t)s}, count[4] = {1}, n = 1;
   if (!study->curves[c]->of_world) start[n] = (size_t)p, count[n++] = 1;
   if (between) count[n++] = between;
   count[n] = (size_t)study->places;
-  return store_put_part(reducer->file, reducer->curve_ids[c * PER_CURVE + part], start, count, values);
+  return store_put_doubles_part(reducer->file, reducer->curve_ids[c * PARTS + part], start, count, values);
 }
 
 /* Returns whether a curve is due with this policy: curves of the world are complete only with the last one.
@@ -60,19 +62,13 @@ static const double *reducer_curve_to_put(const Reducer *reducer, const Work *wo
   return cell->curves + (size_t)c * (size_t)cell->runs * (size_t)study->places;
 }
 
-static Status reducer_put_statistics(Reducer *reducer, int s, int p, const Summary *summary) {
-  static const int parts[SUMMARY_COUNT] = {MEAN, SE, REPLICATE_SE, DIFF_MEAN, DIFF_SE, DIFF_REPLICATE_SE};
+static Status reducer_put_statistics(Reducer *reducer, int s, int p, double *summary) {
   const Study *study = reducer->study;
-  for (int c = 0; c < study->published; c++) {
-    const int there = study->curves[c]->shared ? SUMMARY_DIFF_MEAN : SUMMARY_COUNT;
-    if (!reducer_curve_is_due(study, c, p)) continue;
-    for (int i = 0; i < there; i++)
-      TRY(reducer_put_curve_part(reducer, c, parts[i], s, p, 0, summary_part(study, summary, c, i)));
-    TRY(reducer_put_curve_part(reducer, c, COUNT, s, p, 0, summary->n + c * study->places));
-    if (study->curves[c]->tails)
-      TRY(reducer_put_curve_part(reducer, c, QUANTILES, s, p, STUDY_QUANTILES,
-                                 summary_quantiles(study, summary, c)));
-  }
+  for (int c = 0; c < study->published; c++)
+    for (int part = PART_MEAN; part < PARTS; part++)
+      if (reducer_curve_is_due(study, c, p) && reduce_curve_has_part(study->curves[c], part))
+        TRY(reducer_put_curve_part(reducer, c, part, s, p, part == PART_QUANTILES ? STUDY_QUANTILES : 0,
+                                   summary_part(study, summary, c, part)));
   return STATUS_OK;
 }
 
@@ -91,7 +87,7 @@ static Status reducer_put_estimates(const Reducer *reducer, int s, int p, const 
 }
 
 /* Writes everything of a cell except its curves. */
-static Status reducer_put_cell(Reducer *reducer, int s, int p, const Cell *cell, const Summary *summary) {
+static Status reducer_put_cell(Reducer *reducer, int s, int p, const Cell *cell, double *summary) {
   const size_t start[3] = {(size_t)s, (size_t)p, 0}, count[3] = {1, 1, (size_t)cell->runs};
   reducer->lost += former_lost(&reducer->former, start[0], start[1], cell->runs, cell->status);
   TRY(reducer_put_statistics(reducer, s, p, summary));
@@ -107,7 +103,7 @@ static Status reducer_put_cell(Reducer *reducer, int s, int p, const Cell *cell,
 static Status reducer_put_curves(Reducer *reducer, int s, int p, const Work *work) {
   for (int c = 0; c < reducer->study->published; c++)
     if (reducer_curve_is_due(reducer->study, c, p))
-      TRY(reducer_put_curve_part(reducer, c, VALUES, s, p, (size_t)reducer->runs,
+      TRY(reducer_put_curve_part(reducer, c, PART_VALUES, s, p, (size_t)reducer->runs,
                                  reducer_curve_to_put(reducer, work, c, p)));
   return STATUS_OK;
 }
@@ -120,7 +116,7 @@ static Status reducer_find_plain_offsets(Reducer *reducer) {
   const int curves = reducer->study->published;
   int *ids;
   ALLOCATE(&scratch, ids, curves);
-  for (int c = 0; c < curves; c++) ids[c] = reducer->curve_ids[c * PER_CURVE];
+  for (int c = 0; c < curves; c++) ids[c] = reducer->curve_ids[c * PARTS];
   return store_plain_place(reducer->file, curves, ids, reducer->offsets);
 }
 
@@ -182,25 +178,33 @@ typedef struct {
   ReduceCounts counts;
 } CellNews;
 
-static CellNews reducer_cell_news(Status status, const ReduceCounts *counts) {
-  CellNews news = {.status = status, .counts = *counts};
-  if (status != STATUS_OK) snprintf(news.message, sizeof news.message, "%s", status_message());
-  return news;
+/* Sends a cell to another rank or, unless `send`, receives it: with its statistics if these were computed
+ * where it was read, or else with its curves. */
+static void reducer_pass_cell(const Reducer *reducer, bool send, int other, int p, Work *work) {
+  Cell *cell = reducer_work_cell(work, p);
+  const size_t runs = (size_t)cell->runs,
+               values = (size_t)reducer->study->curve_count * runs * (size_t)reducer->study->places;
+  const struct {
+    void *bytes;
+    size_t size;
+  } parts[] = {{reducer->plain ? work->summary : cell->curves,
+                (reducer->plain ? work->summary_size : values) * sizeof(double)},
+               {cell->seconds, runs * sizeof *cell->seconds},
+               {cell->fallbacks, runs * sizeof *cell->fallbacks},
+               {cell->watched, 2 * runs * sizeof *cell->watched},
+               {cell->status, runs},
+               {&cell->seconds_train, sizeof cell->seconds_train}};
+  for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+    send ? parallel_send(other, parts[i].bytes, parts[i].size)
+         : parallel_receive(other, parts[i].bytes, parts[i].size);
 }
 
 static void reducer_send_cell(Reducer *reducer, int s, int p, Work *work) {
-  const Study *study = reducer->study;
-  Cell *cell = reducer_work_cell(work, p);
-  ReduceCounts counts = {0};
-  const Status status = reducer_make_cell(reducer, s, p, work, &counts);
-  const CellNews news = reducer_cell_news(status, &counts);
+  CellNews news = {0};
+  news.status = reducer_make_cell(reducer, s, p, work, &news.counts);
+  if (news.status != STATUS_OK) snprintf(news.message, sizeof news.message, "%s", status_message());
   parallel_send(0, &news, sizeof news);
-  if (status != STATUS_OK) return;
-  if (reducer->plain)
-    summary_pass(study, true, 0, &work->summary);
-  else
-    cell_pass_curves(study, true, 0, cell);
-  cell_pass(true, 0, cell);
+  if (news.status == STATUS_OK) reducer_pass_cell(reducer, true, 0, p, work);
 }
 
 static Status reducer_receive_cell(const Reducer *reducer, int from, int p, Work *work,
@@ -208,12 +212,7 @@ static Status reducer_receive_cell(const Reducer *reducer, int from, int p, Work
   CellNews news;
   parallel_receive(from, &news, sizeof news);
   if (news.status != STATUS_OK) return status_set(news.status, "%s", news.message);
-  Cell *cell = reducer_work_cell(work, p);
-  if (reducer->plain)
-    summary_pass(reducer->study, false, from, &work->summary);
-  else
-    cell_pass_curves(reducer->study, false, from, cell);
-  cell_pass(false, from, cell);
+  reducer_pass_cell(reducer, false, from, p, work);
   counts->ok += news.counts.ok;
   counts->failed += news.counts.failed;
   counts->missing += news.counts.missing;
@@ -274,7 +273,7 @@ static Status reducer_put_all_cells(Reducer *reducer, Work *work, ReduceCounts *
       if (result != STATUS_OK) continue;
       if (status == STATUS_OK && !reducer->plain) status = reducer_put_curves(reducer, s, p, work);
       if (status == STATUS_OK)
-        status = reducer_put_cell(reducer, s, p, reducer_work_cell(work, p), &work->summary);
+        status = reducer_put_cell(reducer, s, p, reducer_work_cell(work, p), work->summary);
       if (status != STATUS_OK) snprintf(message, sizeof message, "%s", status_message());
       result = status;
     }
