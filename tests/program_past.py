@@ -31,6 +31,9 @@ class Past(program.ProgramTest):
         # networks are learned; and all four for each rival.
         count = {family: len(glob.glob(self.path(f"one/priors/{family}-*.nc"))) for family in ("gaussian", "mixture", "diffusion", "denoiser")}
         self.assertEqual(count, {"gaussian": 6, "mixture": 6, "diffusion": 6, "denoiser": 6})
+        # Only the Gaussians from logs know the noise of rewards: those of the rivals are fitted to estimates of theta.
+        known = [hasattr(netCDF4.Dataset(path), "noise") for path in glob.glob(self.path("one/priors/gaussian-*.nc"))]
+        self.assertEqual(sum(known), 2)
 
     def test_likelihood_without_closed_form(self):
         study = self.write("logistic.yaml", STUDY)

@@ -13,6 +13,12 @@
 
 #include <string.h>
 
+/* The words of prior.learned_from. */
+static const char *const sources[] = {[LEARNED_FROM_THETA] = "theta",
+                                      [LEARNED_FROM_LOGS] = "logs",
+                                      [LEARNED_FROM_ESTIMATES] = "estimates",
+                                      [LEARNED_FROM_MEANS] = "posterior_means"};
+
 /* Returns the kind that a word names. Families of priors are fitted, and a word that is not known is the name
  * of a file. */
 static BeliefKind belief_kind_of_word(const char *word) {
@@ -59,7 +65,7 @@ static PriorGuard belief_guard_of_keys(const Config *setting, const ConfigPolicy
 static void belief_describe_past(const Config *setting, const Belief *belief, FILE *out) {
   static const char *const apart[] = {"problem.file", "problem.rounds", "problem.sample_sizes"};
   char value[1024];
-  fprintf(out, "%s of %d tasks of %d, likelihood %s noise %a;", config_text(setting, "prior.learned_from"),
+  fprintf(out, "%s of %d tasks of %d, likelihood %s noise %a;", sources[belief->learned_from],
           belief->past_tasks, belief->past_observations, belief->likelihood.ops->name,
           belief->likelihood.noise);
   for (const ConfigKey *key = study_keys; key->name; key++) {
@@ -107,12 +113,8 @@ static Status belief_compute_hash(const Config *setting, const Problem *problem,
 }
 
 static LearnedFrom belief_learned_from(const Config *setting) {
-  static const char *const words[] = {[LEARNED_FROM_THETA] = "theta",
-                                      [LEARNED_FROM_LOGS] = "logs",
-                                      [LEARNED_FROM_ESTIMATES] = "estimates",
-                                      [LEARNED_FROM_MEANS] = "posterior_means"};
   size_t i = 0;
-  while (!config_is(setting, "prior.learned_from", words[i])) i++;
+  while (!config_is(setting, "prior.learned_from", sources[i])) i++;
   return (LearnedFrom)i;
 }
 
