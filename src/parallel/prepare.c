@@ -16,15 +16,17 @@ typedef struct {
   bool has_base;
 } Need;
 
+/* Compares needs: those without a base come first, since they may be bases. */
 static int prepare_compare_needs(const void *a, const void *b) {
   const Need *first = a, *second = b;
+  if (first->has_base != second->has_base) return first->has_base ? 1 : -1;
   int order = strcmp(first->belief.hash, second->belief.hash);
   return order ? order : first->setting - second->setting;
 }
 
 static bool prepare_need_is_auto(const Need *need) { return need->belief.family == &prior_auto; }
 
-/* Sorts needs by hash and keeps one of each. */
+/* Sorts needs and keeps one of each. */
 static void prepare_sort_needs(int *count, Need *needs) {
   int kept = 0;
   qsort(needs, (size_t)*count, sizeof *needs, prepare_compare_needs);
@@ -65,17 +67,11 @@ static Status prepare_list_needs(Arena *memory, const Study *study, int *count, 
   return STATUS_OK;
 }
 
-/* Lists the priors that have to be fitted first, as separate needs. */
-static Status prepare_list_bases(Arena *memory, int count, const Need *needs, int *base_count, Need **out) {
-  Need *bases;
-  ALLOCATE(memory, bases, count);
-  *out = bases;
-  *base_count = 0;
-  for (int i = 0; i < count; i++)
-    if (needs[i].has_base)
-      bases[(*base_count)++] = (Need){.belief = needs[i].base, .setting = needs[i].setting};
-  prepare_sort_needs(base_count, bases);
-  return STATUS_OK;
+/* Adds the bases, as needs of their own; needs[2 count]. */
+static void prepare_add_bases(int *count, Need *needs) {
+  for (int i = 0, own = *count; i < own; i++)
+    if (needs[i].has_base) needs[(*count)++] = (Need){.belief = needs[i].base, .setting = needs[i].setting};
+  prepare_sort_needs(count, needs);
 }
 
 /* Returns whether a fitted prior exists. A damaged one is set aside, to be fitted again. */
@@ -202,10 +198,11 @@ static int prepare_count_parts(const Need *need) {
 }
 
 /* Returns the end of a wave, which has enough priors to keep every rank busy until its end, and few enough
- * that a stop loses little. */
+ * that a stop loses little. Bases end before the priors that need them begin. */
 static int prepare_wave_end(const Parallel *parallel, int first, int count, const Need *needs) {
   int end = first, parts = 0;
-  while (end < count && !prepare_need_is_auto(&needs[end]) && parts < 32 * parallel->size)
+  while (end < count && needs[end].has_base == needs[first].has_base && !prepare_need_is_auto(&needs[end]) &&
+         parts < 32 * parallel->size)
     parts += prepare_count_parts(&needs[end++]);
   return end;
 }
@@ -236,33 +233,19 @@ static Status ranks_fit_needed_priors(const Parallel *parallel, const Study *stu
   return STATUS_OK;
 }
 
-/* Fits the absent priors: first the bases, then the rest. */
-static Status ranks_fit_absent_priors(const Parallel *parallel, const Study *study, const char *directory,
-                                      ProgressMode mode, double share, bool (*stop)(void), int count,
-                                      Need *needs) {
-  SCRATCH_ARENA(scratch);
-  Need *bases;
-  int base_count;
-  TRY(parallel_agree(parallel, prepare_list_bases(&scratch, count, needs, &base_count, &bases)));
-  TRY(prepare_drop_present(parallel, directory, &base_count, bases));
-  const double part = base_count > 0 ? share * base_count / (base_count + count) : share;
-  TRY(ranks_fit_needed_priors(parallel, study, directory, mode, part, stop, base_count, bases));
-  TRY(prepare_drop_present(parallel, directory, &count,
-                           needs)); /* a base may itself be a prior that policies use */
-  return ranks_fit_needed_priors(parallel, study, directory, mode, share, stop, count, needs);
-}
-
 Status prepare_study(const Parallel *parallel, const Study *study, const char *directory, ProgressMode mode,
                      double share, bool (*stop)(void)) {
   SCRATCH_ARENA(scratch);
   Need *needs, *absent;
   int count, left;
   TRY(parallel_agree(parallel, prepare_list_needs(&scratch, study, &count, &needs)));
-  ALLOCATE(&scratch, absent, count);
+  ALLOCATE(&scratch, absent, 2 * count);
   memcpy(absent, needs, (size_t)count * sizeof *absent);
   left = count;
   TRY(prepare_drop_present(parallel, directory, &left, absent));
-  TRY(ranks_fit_absent_priors(parallel, study, directory, mode, share, stop, left, absent));
+  prepare_add_bases(&left, absent);
+  TRY(prepare_drop_present(parallel, directory, &left, absent)); /* bases may be there already */
+  TRY(ranks_fit_needed_priors(parallel, study, directory, mode, share, stop, left, absent));
   if (parallel->rank == 0) prepare_note_doubts(count, needs, directory);
   return STATUS_OK;
 }
