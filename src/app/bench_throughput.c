@@ -153,13 +153,8 @@ static Status bench_draws_create(const Case *c, Draws *out) {
   const int runs = c->task.runs;
   TRY(world_create(&c->problem, c->task.replicate, c->task.first_run, runs, &out->world));
   out->likelihood = policy_likelihood(&c->method, c->policy->options, &c->problem);
-  const PolicySetup setup = {.prior = &c->counted.prior,
-                             .likelihood = &out->likelihood,
-                             .problem = &c->problem,
-                             .options = c->policy->options,
-                             .seed = c->study->seed,
-                             .first_run = c->task.first_run,
-                             .runs = runs};
+  PolicySetup setup = study_policy_setup(c->study, &c->task, &c->problem, &c->counted.prior, (Tick){0});
+  setup.likelihood = &out->likelihood;
   const SamplerSetup sampler = policy_sampler_setup(&setup);
   TRY(policy_history(memory, &c->method, &setup, &out->history));
   TRY(history_reserve(&out->history, c->problem.rounds));

@@ -140,15 +140,8 @@ static Status study_bandit_block_create(Arena *memory, const Study *study, const
   block->discount = policy_discount(chosen->options);
   block->logged = config_bool(study->file->settings[task->setting], "event_log");
   if (block->logged) ALLOCATE(memory, block->probability, (size_t)task->runs * (size_t)block->problem.arms);
-  const PolicySetup setup = {.prior = prior,
-                             .likelihood = &block->likelihood,
-                             .problem = &block->problem,
-                             .options = chosen->options,
-                             .seed = study->seed,
-                             .first_run = task->first_run,
-                             .runs = task->runs,
-                             .tick = tick,
-                             .weighs = block->logged};
+  PolicySetup setup = study_policy_setup(study, task, &block->problem, prior, tick);
+  setup.likelihood = &block->likelihood, setup.weighs = block->logged;
   TRY(policy_begin(memory, &method, &setup, &block->history, &block->policy));
   block->asked = study_measures(study, "optimal_arm_entropy");
   block->known = block->asked && study_best_arm_known(&method, chosen->options, &block->problem);

@@ -34,8 +34,8 @@ typedef struct {
   History history;
   Sampler sampler, exact; /* exact: the same history, the true prior */
   Policy policy; /* used instead of `sampler` if the policy draws without one */
-  bool forgets;
   History own; /* the observations of that policy, or of a sampler that forgets */
+  const History *seen; /* what the policy reads: `own` or `history` */
   Watch *watch; /* of the draws of `sampler`; NULL: it is not known where they should be */
   Prior truth; /* distribution of theta*; set, like `exact`, if exact draws are needed */
   int needs; /* what the curves that the result does not have yet need */
@@ -83,26 +83,19 @@ static Status study_posterior_block_allocate(Arena *memory, Block *block) {
 
 /* Creates the policy's sampler, or the policy itself if it has none. */
 static Status study_create_policy_sampler(Arena *memory, const Prior *prior, Tick tick, Block *block) {
-  const ConfigPolicy *chosen = &block->study->file->policies[block->task->policy];
-  const PolicyMethod method = policy_named(chosen->name);
-  const PolicySetup setup = {.prior = prior,
-                             .likelihood = &block->problem.likelihood,
-                             .problem = &block->problem,
-                             .options = chosen->options,
-                             .seed = block->study->seed,
-                             .first_run = block->task->first_run,
-                             .runs = block->task->runs,
-                             .draws = posterior_draws(block->setting),
-                             .observations = posterior_last_size(block->setting),
-                             .tick = tick};
+  const PolicyMethod method = policy_named(block->study->file->policies[block->task->policy].name);
+  PolicySetup setup = study_policy_setup(block->study, block->task, &block->problem, prior, tick);
+  setup.draws = posterior_draws(block->setting), setup.observations = posterior_last_size(block->setting);
   if (method.sampler) {
     SamplerSetup sampler = policy_sampler_setup(&setup);
+    bool forgets;
     sampler.draws = setup.draws;
     TRY(sampler_create(memory, method.sampler, &sampler, &block->sampler));
-    TRY(sampler_history(memory, method.sampler, &sampler, 1, &block->forgets, &block->own));
-    return watch_create(memory, &block->sampler, block->forgets ? &block->own : &block->history,
-                        &block->watch);
+    TRY(sampler_history(memory, method.sampler, &sampler, 1, &forgets, &block->own));
+    block->seen = forgets ? &block->own : &block->history;
+    return watch_create(memory, &block->sampler, block->seen, &block->watch);
   }
+  block->seen = &block->own;
   TRY(policy_history(memory, &method, &setup, &block->own));
   TRY(history_reserve(&block->own, setup.observations));
   return policy_create(memory, &method, &setup, &block->policy);
@@ -155,9 +148,8 @@ static void study_add_observation(Block *block, uint32_t round, int64_t *fallbac
   }
   world_play(&block->world, block->arm, block->phi, block->reward, block->regret);
   history_record(&block->history, block->arm, block->phi, block->reward);
-  if (block->policy.ops || block->forgets) history_record(&block->own, block->arm, block->phi, block->reward);
-  if (!block->policy.ops)
-    sampler_observe(&block->sampler, block->forgets ? &block->own : &block->history, fallbacks);
+  if (block->seen == &block->own) history_record(&block->own, block->arm, block->phi, block->reward);
+  if (!block->policy.ops) sampler_observe(&block->sampler, block->seen, fallbacks);
 }
 
 static void study_draw_with_sampler(const Block *block, const Draws *draws, Sampler *sampler,
@@ -169,9 +161,8 @@ static void study_draw_with_sampler(const Block *block, const Draws *draws, Samp
 
 /* Makes the draws of the policy, with its sampler if it has one. */
 static Status study_draw_with_policy(Block *block, uint32_t round, int64_t *fallbacks) {
-  if (block->policy.ops) return block->policy.ops->draw(&block->policy, &block->own, block->draws.theta);
-  study_draw_with_sampler(block, &block->draws, &block->sampler,
-                          block->forgets ? &block->own : &block->history, round, fallbacks);
+  if (block->policy.ops) return block->policy.ops->draw(&block->policy, block->seen, block->draws.theta);
+  study_draw_with_sampler(block, &block->draws, &block->sampler, block->seen, round, fallbacks);
   return STATUS_OK;
 }
 
@@ -241,9 +232,7 @@ static Status study_compare_draws(Block *block, uint32_t round, int point, TaskR
   const int runs = block->task->runs;
   const bool reference = block->needs & POSTERIOR_NEEDS_REFERENCE,
              floor = block->needs & POSTERIOR_NEEDS_FLOOR;
-  if (block->watch)
-    watch_add(block->watch, block->forgets ? &block->own : &block->history, block->draws.run.n,
-              block->draws.theta);
+  if (block->watch) watch_add(block->watch, block->seen, block->draws.run.n, block->draws.theta);
   if (reference)
     study_draw_with_sampler(block, &block->reference, &block->exact, &block->history, round, block->ignored);
   if (floor)

@@ -100,15 +100,9 @@ static Status study_replay_begin(Arena *memory, bool weighs, Block *block) {
   policy_destroy(&block->policy);
   block->policy = (Policy){0};
   block->likelihood = policy_likelihood(&method, chosen->options, &block->problem);
-  const PolicySetup setup = {.prior = block->prior,
-                             .likelihood = &block->likelihood,
-                             .problem = &block->problem,
-                             .options = chosen->options,
-                             .seed = block->study->seed,
-                             .first_run = block->task->first_run,
-                             .runs = block->task->runs,
-                             .tick = block->tick,
-                             .weighs = weighs};
+  PolicySetup setup =
+      study_policy_setup(block->study, block->task, &block->problem, block->prior, block->tick);
+  setup.likelihood = &block->likelihood, setup.weighs = weighs;
   return policy_begin(memory, &method, &setup, &block->history, &block->policy);
 }
 

@@ -60,19 +60,15 @@ static void study_stream_bandits_destroy(Bandits *self) {
 static Status study_stream_bandits_create(Arena *memory, const Streams *self, Stretch at, const Prior *prior,
                                           Bandits *out) {
   const Problem *problem = &self->problem[study_stream_world_of_bandit(self, at.first)];
-  const uint32_t first_run = at.stream * (uint32_t)self->tasks + (uint32_t)at.first;
+  const Task bandits = {.policy = self->task->policy,
+                        .first_run = at.stream * (uint32_t)self->tasks + (uint32_t)at.first,
+                        .runs = at.count};
+  PolicySetup setup = study_policy_setup(self->study, &bandits, problem, prior, self->tick);
+  setup.likelihood = &self->likelihood;
   ALLOCATE_ARRAYS(memory, at.count, out->arm, out->fallbacks, out->reward, out->regret);
   ALLOCATE(memory, out->phi, problem->d * at.count);
   ALLOCATE(memory, out->x, problem->d);
-  TRY(world_create(problem, self->task->replicate, first_run, at.count, &out->world));
-  const PolicySetup setup = {.prior = prior,
-                             .likelihood = &self->likelihood,
-                             .problem = problem,
-                             .options = self->chosen->options,
-                             .seed = self->study->seed,
-                             .first_run = first_run,
-                             .runs = at.count,
-                             .tick = self->tick};
+  TRY(world_create(problem, self->task->replicate, bandits.first_run, at.count, &out->world));
   return policy_begin(memory, &self->method, &setup, &out->history, &out->policy);
 }
 

@@ -362,6 +362,18 @@ Status study_run_task(const Study *study, const Task *task, const char *director
   return task_result_conclude(study, status, result);
 }
 
+PolicySetup study_policy_setup(const Study *study, const Task *task, const Problem *problem,
+                               const Prior *prior, Tick tick) {
+  return (PolicySetup){.prior = prior,
+                       .likelihood = &problem->likelihood,
+                       .problem = problem,
+                       .options = study->file->policies[task->policy].options,
+                       .seed = study->seed,
+                       .first_run = task->first_run,
+                       .runs = task->runs,
+                       .tick = tick};
+}
+
 PolicyWork study_work(const Study *study, const Task *task) {
   PolicyWork work = study->work[task->setting * study->file->policy_count + task->policy];
   work.sampler.runs = task->runs;

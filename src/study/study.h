@@ -143,6 +143,9 @@ const char *study_metric_name(int index);
 const char *study_estimator_name(int index);
 /* Returns whether the study's key `metrics`, or `estimators` if it has those, lists this word. */
 bool study_measures(const Study *study, const char *metric);
+/* Returns the setup of a task's policy under this prior, with the likelihood of the problem. */
+PolicySetup study_policy_setup(const Study *study, const Task *task, const Problem *problem,
+                               const Prior *prior, Tick tick);
 /* Returns what the cost of a policy in a setting depends on, for the runs of a task; the kind of study fills
  * in the history and draws. Not for a large setting. */
 PolicyWork study_work(const Study *study, const Task *task);
