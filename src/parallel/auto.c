@@ -223,35 +223,31 @@ Status auto_fit(Arena *memory, const Parallel *parallel, const AutoJob *job, Aut
   return STATUS_OK;
 }
 
-/* Creates the table's variables and fills them. */
 static Status auto_put_table(const AutoChoice *choice, StoreFile *file) {
   double scores[CANDIDATES * CANDIDATE_SIZES];
-  int axes[2], size, score, ratio, error, fit, draw;
+  int axes[2];
   for (int c = 0; c < CANDIDATES; c++)
     memcpy(scores + c * choice->sizes, choice->score[c], (size_t)choice->sizes * sizeof *scores);
   TRY(store_dimension(file, "auto_candidate", CANDIDATES, &axes[0]));
   TRY(store_dimension(file, "auto_size", (size_t)choice->sizes, &axes[1]));
-  TRY(store_variable(file, "auto_size", STORE_INT, 1, axes + 1,
-                     "observations of a held-out task before draws are scored; 0: half of its observations",
-                     "1", &size));
-  TRY(store_variable(file, "auto_score", STORE_DOUBLE, 2, axes,
-                     choice->logs ? "mean energy score of predicted rewards of held-out tasks"
-                                  : "mean energy score of posterior draws on held-out tasks",
-                     "1", &score));
-  TRY(store_variable(file, "auto_ratio", STORE_DOUBLE, 1, axes,
-                     "score relative to that of the first candidate, mean over sizes; 0 if not judged", "1",
-                     &ratio));
-  TRY(store_variable(file, "auto_error", STORE_DOUBLE, 1, axes,
-                     "standard error of its difference to the lowest ratio, paired by task", "1", &error));
-  TRY(store_variable(file, "auto_seconds_fit", STORE_DOUBLE, 1, axes, "CPU time of the fit", "s", &fit));
-  TRY(store_variable(file, "auto_seconds_draw", STORE_DOUBLE, 1, axes,
-                     "CPU time of a posterior draw on held-out tasks; 0 if not judged", "s", &draw));
-  TRY(store_put(file, size, choice->size));
-  TRY(store_put(file, score, scores));
-  TRY(store_put(file, ratio, choice->ratio));
-  TRY(store_put(file, error, choice->error));
-  TRY(store_put(file, fit, choice->seconds_fit));
-  return store_put(file, draw, choice->seconds_draw);
+  TRY(store_write(file, "auto_size", STORE_INT, 1, axes + 1,
+                  "observations of a held-out task before draws are scored; 0: half of its observations", "1",
+                  choice->size));
+  TRY(store_write(file, "auto_score", STORE_DOUBLE, 2, axes,
+                  choice->logs ? "mean energy score of predicted rewards of held-out tasks"
+                               : "mean energy score of posterior draws on held-out tasks",
+                  "1", scores));
+  TRY(store_write(file, "auto_ratio", STORE_DOUBLE, 1, axes,
+                  "score relative to that of the first candidate, mean over sizes; 0 if not judged", "1",
+                  choice->ratio));
+  TRY(store_write(file, "auto_error", STORE_DOUBLE, 1, axes,
+                  "standard error of its difference to the lowest ratio, paired by task", "1",
+                  choice->error));
+  TRY(store_write(file, "auto_seconds_fit", STORE_DOUBLE, 1, axes, "CPU time of the fit", "s",
+                  choice->seconds_fit));
+  return store_write(file, "auto_seconds_draw", STORE_DOUBLE, 1, axes,
+                     "CPU time of a posterior draw on held-out tasks; 0 if not judged", "s",
+                     choice->seconds_draw);
 }
 
 static Status auto_put_choice(const AutoChoice *choice, const Prior *prior, StoreFile *file) {
