@@ -21,12 +21,11 @@ static void finished_journal_path(const Finished *finished, int number, char pat
 typedef struct {
   Finished *finished;
   int journal;
-  Status status;
 } Look;
 
 /* Notes a record. The first record of a task counts, but a success replaces a failure. */
-static void finished_note_record(void *context, const JournalRecord *record) {
-  Look *look = context;
+static Status finished_note_record(void *context, const JournalRecord *record) {
+  const Look *look = context;
   Finished *finished = look->finished;
   signed char *state = &finished->state[record->task];
   const FinishedPlace place = {record->task, look->journal, record->at};
@@ -37,17 +36,17 @@ static void finished_note_record(void *context, const JournalRecord *record) {
   if (*state == RUN_NOT_RUN || (*state == RUN_FAILED && record->status == RUN_OK)) {
     *state = (signed char)record->status;
     finished->place[record->task] = place;
-  } else if (*state == RUN_OK && record->status == RUN_OK && look->status == STATUS_OK) {
-    look->status = arena_grow(finished->memory, (void **)&finished->copy, (size_t)finished->copies,
-                              sizeof *finished->copy);
-    if (look->status == STATUS_OK) finished->copy[finished->copies++] = place;
+  } else if (*state == RUN_OK && record->status == RUN_OK) {
+    GROW(finished->memory, finished->copy, finished->copies);
+    finished->copy[finished->copies++] = place;
   }
+  return STATUS_OK;
 }
 
 static Status finished_scan_journal(Finished *finished, int number, bool repair) {
   FinishedJournal *journal = &finished->journal[number];
   char path[PATH_SIZE];
-  Look look = {finished, number, STATUS_OK};
+  Look look = {finished, number};
   JournalScan scan = {
       .record = finished_note_record, .context = &look, .repair = repair, .end = journal->end};
   finished_journal_path(finished, number, path);
@@ -57,7 +56,7 @@ static Status finished_scan_journal(Finished *finished, int number, bool repair)
   }
   TRY(journal_scan(path, finished->study, &scan));
   journal->end = scan.end, journal->rest = scan.rest, journal->damaged += scan.damaged;
-  return look.status;
+  return STATUS_OK;
 }
 
 static bool finished_knows_journal(const Finished *finished, const char *name) {
@@ -66,30 +65,28 @@ static bool finished_knows_journal(const Finished *finished, const char *name) {
   return false;
 }
 
-static int finished_compare_journals(const void *a, const void *b) {
-  return strcmp(((const FinishedJournal *)a)->name, ((const FinishedJournal *)b)->name);
+static Status finished_add_journal(Finished *finished, const char *name) {
+  GROW(finished->memory, finished->journal, finished->journals);
+  strcpy(finished->journal[finished->journals++].name, name); /* our names have the same length */
+  return STATUS_OK;
 }
+
+static int finished_is_journal(const struct dirent *entry) { return folder_is_journal_name(entry->d_name); }
 
 /* Lists the journals that were not there before, sorted by name. */
 static Status finished_list_journals(Finished *finished) {
   char path[PATH_SIZE];
-  const int known = finished->journals;
+  struct dirent **entries;
   snprintf(path, sizeof path, "%s/tasks", finished->directory);
-  DIR *folder = opendir(path);
-  if (!folder) return status_set(STATUS_FILE, "%s: cannot read the folder: %s", path, strerror(errno));
+  const int count = scandir(path, &entries, finished_is_journal, alphasort);
+  if (count < 0) return status_set(STATUS_FILE, "%s: cannot read the folder: %s", path, strerror(errno));
   Status status = STATUS_OK;
-  for (struct dirent *entry; status == STATUS_OK && (entry = readdir(folder));) {
-    if (!folder_is_journal_name(entry->d_name) || finished_knows_journal(finished, entry->d_name)) continue;
-    status = arena_grow(finished->memory, (void **)&finished->journal, (size_t)finished->journals,
-                        sizeof *finished->journal);
-    if (status == STATUS_OK)
-      strcpy(finished->journal[finished->journals++].name,
-             entry->d_name); /* it fits: all our names have the same length */
+  for (int i = 0; i < count; i++) {
+    if (status == STATUS_OK && !finished_knows_journal(finished, entries[i]->d_name))
+      status = finished_add_journal(finished, entries[i]->d_name);
+    free(entries[i]);
   }
-  closedir(folder);
-  if (finished->journals > known)
-    qsort(finished->journal + known, (size_t)(finished->journals - known), sizeof *finished->journal,
-          finished_compare_journals);
+  free(entries);
   return status;
 }
 

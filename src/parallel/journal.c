@@ -212,9 +212,8 @@ static Status journal_note_header(const char *path, const Study *study, const He
                       path);
   const JournalRecord record = {
       .task = (int)header->task, .status = (RunStatus)header->status, .at = at, .finished = header->finished};
-  if (record.status != RUN_NOT_RUN && header->task >= 0 && header->task < study->task_count)
-    scan->record(scan->context, &record);
-  return STATUS_OK;
+  const bool counts = record.status != RUN_NOT_RUN && header->task >= 0 && header->task < study->task_count;
+  return counts ? scan->record(scan->context, &record) : STATUS_OK;
 }
 
 static Status journal_scan_file(int file, const char *path, const Study *study, int64_t size,

@@ -49,7 +49,7 @@ typedef struct {
 
 /* A scan of a journal from byte `end` on, and what it finds. */
 typedef struct {
-  void (*record)(void *context, const JournalRecord *record);
+  Status (*record)(void *context, const JournalRecord *record);
   void *context;
   bool repair; /* voids damaged bytes and cuts off a torn end: nobody else may have the file open */
   int64_t end; /* after the last whole header whose payload is there: where the next scan begins */
