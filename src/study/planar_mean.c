@@ -1,10 +1,10 @@
 #include "study/planar_mean.h"
 
 #include "core/special.h"
+#include "sampler/exact/prior_grid.h"
 
 enum {
-  SIDE = PLANAR_SIDE,
-  SAMPLES = 1 << 15,
+  SIDE = PRIOR_GRID_SIDE,
   REACH = 7, /* a sum covers this many standard deviations of the evidence to each side */
   FINE = 4, /* cells per standard deviation around a narrow posterior */
   LOCAL = 2 * REACH * FINE
@@ -16,33 +16,14 @@ typedef struct {
   int from, to;
 } Axis;
 
-/* Finds the box that holds SAMPLES samples of the prior, with a margin of a sixteenth on each side; theta[2,
- * SAMPLES] is scratch. */
-static void planar_mean_find_box(PlanarMean *self, double *theta) {
-  RngLanes rng = {.key = rng_key(0, RNG_PRIOR_BOX), .draws = SAMPLES, .lanes = SAMPLES};
-  self->prior->ops->sample(self->prior, &rng, theta);
-  for (int i = 0; i < 2; i++) {
-    double low = theta[i * SAMPLES], high = low;
-    for (int n = 1; n < SAMPLES; n++) {
-      low = fmin(low, theta[i * SAMPLES + n]);
-      high = fmax(high, theta[i * SAMPLES + n]);
-    }
-    self->low[i] = low - (high - low) / 16;
-    self->step[i] = 1.125 * (high - low) / SIDE;
-  }
-}
-
-/* Fills density[rows, columns] with the prior's density, divided by its largest value there. */
-static void study_planar_fill_density(const Prior *prior, const Axis *x, const Axis *y, double *density) {
-  const int columns = x->to - x->from, rows = y->to - y->from;
-  double theta[2 * SIDE], top = -INFINITY;
-  for (int i = 0; i < columns; i++) theta[i] = x->low + x->step * (x->from + i + 0.5);
-  for (int j = 0; j < rows; j++) {
-    for (int i = 0; i < columns; i++) theta[columns + i] = y->low + y->step * (y->from + j + 0.5);
-    prior->ops->log_density(prior, columns, theta, density + j * columns);
-  }
-  for (int k = 0; k < rows * columns; k++) top = fmax(top, density[k]);
-  for (int k = 0; k < rows * columns; k++)
+/* Fills density[side, side] with the prior's density at the centres of cells, divided by the largest value
+ * there. */
+static void planar_mean_fill_density(const Prior *prior, int side, const double low[2], const double step[2],
+                                     double *density) {
+  double top = -INFINITY;
+  prior_grid_fill(prior, side, low, step, density);
+  for (int k = 0; k < side * side; k++) top = fmax(top, density[k]);
+  for (int k = 0; k < side * side; k++)
     density[k] = density[k] > -INFINITY ? special_exp(density[k] - top) : 0;
 }
 
@@ -51,12 +32,12 @@ Status planar_mean_create(Arena *memory, const Prior *prior, PlanarMean *out) {
   double *theta;
   *out = (PlanarMean){.prior = prior};
   ASSERT(prior->d == 2 && prior->ops->log_density);
-  ALLOCATE(&scratch, theta, 2 * SAMPLES);
+  ALLOCATE(&scratch, theta, 2 * PRIOR_GRID_SAMPLES);
   ALLOCATE(memory, out->density, SIDE * SIDE);
   ALLOCATE(memory, out->local, LOCAL * LOCAL);
-  planar_mean_find_box(out, theta);
-  study_planar_fill_density(prior, &(Axis){out->low[0], out->step[0], 0, SIDE},
-                            &(Axis){out->low[1], out->step[1], 0, SIDE}, out->density);
+  prior_grid_find_box(prior, 1.0 / 16, theta, out->low, out->step);
+  for (int i = 0; i < 2; i++) out->step[i] /= SIDE;
+  planar_mean_fill_density(prior, SIDE, out->low, out->step, out->density);
   return STATUS_OK;
 }
 
@@ -72,8 +53,8 @@ static void planar_mean_weigh_axis(const Axis *axis, double precision, double mi
 
 /* Computes the mean over the cells of x and y; `middle` if there is no mass. density[0] is the density at the
  * cell (from, from), and density[stride] is one row further. */
-static void sum_cells(const Axis *x, const Axis *y, double precision, const double middle[2],
-                      const double *density, int stride, double mean[2]) {
+static void planar_mean_sum_cells(const Axis *x, const Axis *y, double precision, const double middle[2],
+                                  const double *density, int stride, double mean[2]) {
   double away[2][SIDE], weight[2][SIDE], total = 0, sum[2] = {0};
   planar_mean_weigh_axis(x, precision, middle[0], away[0], weight[0]);
   planar_mean_weigh_axis(y, precision, middle[1], away[1], weight[1]);
@@ -103,9 +84,10 @@ void planar_mean(PlanarMean *self, double precision, const double vector[2], dou
   Axis axis[2];
   for (int i = 0; i < 2; i++) middle[i] = precision > 0 ? vector[i] / precision : 0;
   if (reach < REACH * FINE * fmax(self->step[0], self->step[1])) {
-    for (int i = 0; i < 2; i++) axis[i] = (Axis){middle[i] - reach, 2 * reach / LOCAL, 0, LOCAL};
-    study_planar_fill_density(self->prior, &axis[0], &axis[1], self->local);
-    sum_cells(&axis[0], &axis[1], precision, middle, self->local, LOCAL, mean);
+    const double low[2] = {middle[0] - reach, middle[1] - reach}, step = 2 * reach / LOCAL;
+    for (int i = 0; i < 2; i++) axis[i] = (Axis){low[i], step, 0, LOCAL};
+    planar_mean_fill_density(self->prior, LOCAL, low, (double[]){step, step}, self->local);
+    planar_mean_sum_cells(&axis[0], &axis[1], precision, middle, self->local, LOCAL, mean);
     return;
   }
   for (int i = 0; i < 2; i++) {
@@ -114,6 +96,6 @@ void planar_mean(PlanarMean *self, double precision, const double vector[2], dou
     axis[i] =
         (Axis){self->low[i], self->step[i], (int)fmin(fmax(from, 0), SIDE), (int)fmin(fmax(to + 1, 0), SIDE)};
   }
-  sum_cells(&axis[0], &axis[1], precision, middle, self->density + axis[1].from * SIDE + axis[0].from, SIDE,
-            mean);
+  planar_mean_sum_cells(&axis[0], &axis[1], precision, middle,
+                        self->density + axis[1].from * SIDE + axis[0].from, SIDE, mean);
 }

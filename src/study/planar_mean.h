@@ -4,13 +4,10 @@
 
 #include "model/prior/prior.h"
 
-enum { PLANAR_SIDE = 512 };
-
 typedef struct {
   const Prior *prior; /* not owned; d = 2, with a log density */
   double low[2], step[2]; /* the box that holds samples of the prior: lower corner, sides of a cell */
-  double
-      *density; /* [PLANAR_SIDE, PLANAR_SIDE], at the centres of cells, over the largest value, x fastest */
+  double *density; /* [SIDE, SIDE], at the centres of cells, over the largest value, x fastest */
   double *local; /* the same, around a narrow posterior */
 } PlanarMean;
 

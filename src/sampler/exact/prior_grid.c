@@ -2,7 +2,7 @@
 
 #include "core/special.h"
 
-enum { SIDE = PRIOR_GRID_SIDE, LEVELS = PRIOR_GRID_LEVELS, SAMPLES = 1 << 15, POINTS = 5 };
+enum { SIDE = PRIOR_GRID_SIDE, LEVELS = PRIOR_GRID_LEVELS, SAMPLES = PRIOR_GRID_SAMPLES, POINTS = 5 };
 
 /* Returns the number of cells in all levels above `level`, which is where its own begin. */
 static size_t exact_grid_level_start(int level) { return (((size_t)1 << 2 * level) - 1) / 3; }
@@ -14,28 +14,26 @@ static size_t exact_grid_cell_index(int level, uint32_t column, uint32_t row) {
   return exact_grid_level_start(level) + PRIOR_GRID_QUARTERS * whole + 2 * (row % 2) + column % 2;
 }
 
-/* Draws theta[2, SAMPLES] from the prior and finds the box around them. */
-static void exact_grid_find_box(PriorGrid *grid, double *theta) {
+void prior_grid_find_box(const Prior *prior, double margin, double *theta, double low[2], double size[2]) {
   RngLanes rng = {.key = rng_key(0, RNG_PRIOR_BOX), .draws = SAMPLES, .lanes = SAMPLES};
-  grid->prior->ops->sample(grid->prior, &rng, theta);
+  prior->ops->sample(prior, &rng, theta);
   for (int i = 0; i < 2; i++) {
-    double low = theta[i * SAMPLES], high = low;
+    double least = theta[i * SAMPLES], most = least;
     for (int n = 1; n < SAMPLES; n++) {
-      low = fmin(low, theta[i * SAMPLES + n]);
-      high = fmax(high, theta[i * SAMPLES + n]);
+      least = fmin(least, theta[i * SAMPLES + n]);
+      most = fmax(most, theta[i * SAMPLES + n]);
     }
-    grid->low[i] = low - 0.5 * (high - low);
-    grid->size[i] = 2 * (high - low);
+    low[i] = least - margin * (most - least);
+    size[i] = (1 + 2 * margin) * (most - least);
   }
 }
 
-/* Computes value[SIDE, SIDE], the log density at the centres of the finest cells, one row at a time. */
-static void exact_grid_fill_finest(const PriorGrid *grid, double *value) {
+void prior_grid_fill(const Prior *prior, int side, const double low[2], const double step[2], double *value) {
   double theta[2 * SIDE];
-  for (int i = 0; i < SIDE; i++) theta[i] = grid->low[0] + grid->size[0] * (i + 0.5) / SIDE;
-  for (int row = 0; row < SIDE; row++) {
-    for (int i = 0; i < SIDE; i++) theta[SIDE + i] = grid->low[1] + grid->size[1] * (row + 0.5) / SIDE;
-    grid->prior->ops->log_density(grid->prior, SIDE, theta, value + (size_t)row * SIDE);
+  for (int i = 0; i < side; i++) theta[i] = low[0] + step[0] * (i + 0.5);
+  for (int row = 0; row < side; row++) {
+    for (int i = 0; i < side; i++) theta[side + i] = low[1] + step[1] * (row + 0.5);
+    prior->ops->log_density(prior, side, theta, value + (size_t)row * (size_t)side);
   }
 }
 
@@ -94,8 +92,9 @@ static PriorGridEntry exact_grid_join_quarters(int level, uint32_t column, uint3
 
 /* Builds the table. Scratch: theta[2, SAMPLES], density[SAMPLES], value[SIDE, SIDE]. */
 static void exact_grid_build(PriorGrid *grid, double *theta, double *density, double *value) {
-  exact_grid_find_box(grid, theta);
-  exact_grid_fill_finest(grid, value);
+  prior_grid_find_box(grid->prior, 0.5, theta, grid->low, grid->size);
+  prior_grid_fill(grid->prior, SIDE, grid->low, (double[]){grid->size[0] / SIDE, grid->size[1] / SIDE},
+                  value);
   for (uint32_t row = 0; row < SIDE; row++)
     for (uint32_t column = 0; column < SIDE; column++)
       grid->table[exact_grid_cell_index(LEVELS, column, row)] = exact_grid_widen_entry(value, column, row);

@@ -37,9 +37,17 @@ typedef struct {
   bool *thin;
 } PriorGrid;
 
-/* Creates the grid. The box spans 32768 samples of the prior (from separate streams, always the same) and
- * half their range more on each side: for a Gaussian about 8 standard deviations. Mass outside of it is
- * neglected. */
+enum { PRIOR_GRID_SAMPLES = 1 << 15 };
+
+/* Draws theta[2, PRIOR_GRID_SAMPLES] from a prior in the plane, from separate streams, always the same, and
+ * finds the box that spans them and `margin` times their range more on each side. */
+void prior_grid_find_box(const Prior *prior, double margin, double *theta, double low[2], double size[2]);
+/* Computes value[side, side], the log density at the centres of cells of size step[2], x fastest; side <=
+ * PRIOR_GRID_SIDE. */
+void prior_grid_fill(const Prior *prior, int side, const double low[2], const double step[2], double *value);
+
+/* Creates the grid. Its box has half the samples' range more on each side: for a Gaussian about 8 standard
+ * deviations. Mass outside of it is neglected. */
 Status prior_grid_create(Arena *memory, const Prior *prior, PriorGrid *out);
 
 /* Looks up `top` and `mean` of cell[n], and point[2, n], a place in the cell or next to it where the density
