@@ -317,6 +317,21 @@ static void test_logistic(void) {
   }
 }
 
+/* Fits a prior to logs in this process, networks to draws under the mixture that fits them. */
+static Status fit_logs(Arena *memory, const PriorOps *family, const PriorFit *fit, const Logs *logs,
+                       Prior *out) {
+  SCRATCH_ARENA(scratch);
+  Prior mixture;
+  Samples samples;
+  const FitSource source = {.logs = logs};
+  if (family->fit_logs_part) return fit_source_whole(memory, &source, family, fit, out);
+  TRY(fit_source_whole(&scratch, &source, logs_family(family), fit, &mixture));
+  TRY(logs_draws(&scratch, logs, fit, mixture.mixture, mixture.noise, &samples));
+  TRY(prior_fit(memory, family, fit, &samples, out));
+  out->noise = mixture.noise;
+  return STATUS_OK;
+}
+
 /* Checks a whole fit of every family: finite samples, roughly where the tasks are. */
 static void test_families(void) {
   enum { TASKS = 200 };
@@ -339,7 +354,7 @@ static void test_families(void) {
     double theta[D * 1000], mean, variance;
     log_tasks(&memory, TASKS, task, &gaussian, &logs);
     prior_settle(prior_family(f), &fit, D);
-    CHECK_OK(prior_fit_logs(&memory, prior_family(f), &fit, &logs, &prior));
+    CHECK_OK(fit_logs(&memory, prior_family(f), &fit, &logs, &prior));
     CHECK_NEAR(prior.noise, gaussian.noise, 0);
     RngLanes rng = {.key = rng_key(1, RNG_TEST), .draws = 1000, .lanes = 1000};
     prior.ops->sample(&prior, &rng, theta);
@@ -370,7 +385,7 @@ static void test_clicks(void) {
     for (int r = 0; r < CLICKS; r++)
       CHECK_OK(logs_add(&logs, t, &x[r], uniform[r] < 1 / (1 + exp(-(3 + theta) * x[r]))));
   }
-  CHECK_OK(prior_fit_logs(&memory, prior_find("mixture"), &fit, &logs, &prior));
+  CHECK_OK(fit_logs(&memory, prior_find("mixture"), &fit, &logs, &prior));
   CHECK_NEAR(prior.mixture->mean[0], 3, 4 * 1.5 / sqrt(TASKS));
   CHECK_NEAR(prior.mixture->covariance[0], 1, 4 * 2.25 * sqrt(2.0 / TASKS));
 }

@@ -142,7 +142,7 @@ static Status app_train_study_sets(Arena *memory, const Arguments *arguments, Ap
 }
 
 /* Takes the data to learn from, and the options of the fit, from the first setting of a study. */
-static Status app_train_from_study(Arguments *arguments, Belief *belief, FitData *data) {
+static Status app_train_from_study(Arena *memory, Arguments *arguments, Belief *belief, FitSource *source) {
   SCRATCH_ARENA(scratch);
   SCOPED(char *, text, memory_free_text);
   SCOPED(Study, study, study_destroy);
@@ -158,7 +158,7 @@ static Status app_train_from_study(Arguments *arguments, Belief *belief, FitData
       (Belief){.likelihood = problem.likelihood,
                .fit = fit_of_keys(setting, "prior.", arguments->has_seed ? arguments->seed : study.seed, 0)};
   TRY(belief_fit_prior(setting, arguments->family, &problem, belief));
-  return study_fit_data_create_alone(setting, belief, &problem, data);
+  return study_fit_data_create_alone(memory, setting, belief, &problem, source);
 }
 
 static Likelihood app_train_likelihood(const Arguments *arguments) {
@@ -167,12 +167,15 @@ static Likelihood app_train_likelihood(const Arguments *arguments) {
 }
 
 /* Takes the samples from the user's file, and the options of the fit from --option. */
-static Status app_train_from_file(Arguments *arguments, Belief *belief, FitData *data) {
+static Status app_train_from_file(Arena *memory, Arguments *arguments, Belief *belief, FitSource *source) {
+  Samples *samples;
   TRY(fit_of_options("--option", arguments->options.count, arguments->options.texts, arguments->seed,
                      &belief->fit));
-  TRY(dataset_read_samples(&data->memory, arguments->theta, &data->samples));
-  TRY(contaminate(&belief->fit, &data->samples));
-  prior_settle(arguments->family, &belief->fit, data->samples.d);
+  ALLOCATE(memory, samples, 1);
+  TRY(dataset_read_samples(memory, arguments->theta, samples));
+  TRY(contaminate(&belief->fit, samples));
+  *source = (FitSource){.samples = samples};
+  prior_settle(arguments->family, &belief->fit, samples->d);
   if (arguments->sizes == 0) arguments->sizes = CANDIDATE_SIZES; /* the defaults */
   belief->likelihood = app_train_likelihood(arguments);
   return STATUS_OK;
@@ -288,34 +291,33 @@ static Status app_train_on_logs(const Parallel *parallel, const Arguments *argum
 
 /* ---- the verb */
 
-static void train_report(const Arguments *arguments, const Prior *prior, const FitData *data) {
-  const int tasks = data->logs.tasks;
+static void train_report(const Arguments *arguments, const Prior *prior, const FitSource *source) {
+  const int count = source->logs ? source->logs->tasks : source->samples->n;
   printf("%s: %s prior in %d dimensions from %d %s, %.3g CPU seconds", arguments->output, prior->ops->name,
-         prior->d, tasks ? tasks : data->samples.n, tasks ? "past tasks" : "samples", prior->seconds_fit);
+         prior->d, count, source->logs ? "past tasks" : "samples", prior->seconds_fit);
   if (prior->ops->report) {
     printf("; ");
     prior->ops->report(prior, stdout);
   } else {
     printf("\n");
   }
-  train_warn_of_few(prior, tasks ? tasks : data->samples.n);
+  train_warn_of_few(prior, count);
   if (prior_doubt(prior)) fprintf(stderr, "note: %s\n", prior_doubt(prior));
 }
 
 static Status train_prior(const Parallel *parallel, Arguments *arguments) {
   const bool automatic = arguments->family == &prior_auto;
   Belief belief = {0};
-  SCOPED(FitData, data, study_fit_data_free);
   SCRATCH_ARENA(memory);
+  FitSource source;
   Prior prior;
   AutoChoice choice;
   TRY(app_try_output(parallel, arguments->output));
   if (arguments->logs) return app_train_on_logs(parallel, arguments);
-  Status status = arguments->study ? app_train_from_study(arguments, &belief, &data)
-                                   : app_train_from_file(arguments, &belief, &data);
+  Status status =
+      (arguments->study ? app_train_from_study : app_train_from_file)(&memory, arguments, &belief, &source);
   status = parallel_agree(parallel, status);
   if (status == STATUS_OK) {
-    const FitSource source = study_fit_data_source(&data);
     AutoJob job = {.fit = &belief.fit,
                    .source = source,
                    .likelihood = &belief.likelihood,
@@ -331,7 +333,7 @@ static Status train_prior(const Parallel *parallel, Arguments *arguments) {
   if (status == STATUS_OK && parallel->rank == 0) {
     status =
         automatic ? auto_save(&choice, &prior, arguments->output) : prior_save(&prior, arguments->output);
-    if (status == STATUS_OK) train_report(arguments, &prior, &data);
+    if (status == STATUS_OK) train_report(arguments, &prior, &source);
     if (status == STATUS_OK && automatic) auto_report(&choice, stdout);
   }
   return parallel_agree(parallel, status);

@@ -125,15 +125,15 @@ static Status prepare_drop_present(const Parallel *parallel, const char *directo
 }
 
 /* Creates the data of a need; *seconds gets the CPU seconds of its base. */
-static Status prepare_need_data(const Study *study, const Need *need, const char *directory, FitData *out,
-                                double *seconds) {
+static Status prepare_need_data(Arena *memory, const Study *study, const Need *need, const char *directory,
+                                FitSource *out, double *seconds) {
   SCRATCH_ARENA(scratch);
   SCOPED(Problem, problem, problem_destroy);
   Prior base = {0};
   TRY(problem_create(study->file->settings[need->setting], &problem));
   if (need->has_base) TRY(belief_prior(&scratch, &need->base, &problem, directory, &base));
   *seconds = base.seconds_fit;
-  return study_fit_data_create(&need->belief, &problem, need->has_base ? &base : NULL, out);
+  return study_fit_data_create(memory, &need->belief, &problem, need->has_base ? &base : NULL, out);
 }
 
 static Status prepare_save_prior(const Need *need, const Fit *fit, const char *directory) {
@@ -149,43 +149,35 @@ static Status prepare_save_prior(const Need *need, const Fit *fit, const char *d
 static Status ranks_fit_prior_wave(const Parallel *parallel, const Study *study, const char *directory,
                                    int count, const Need *needs, bool (*stop)(void), Progress *progress) {
   SCRATCH_ARENA(scratch);
-  FitData *data;
   Fit *fits;
-  ALLOCATE_ARRAYS(&scratch, count, data, fits);
+  ALLOCATE(&scratch, fits, count);
   Status status = STATUS_OK;
   for (int i = 0; i < count && status == STATUS_OK; i++) {
     double base_seconds = 0;
-    status = prepare_need_data(study, &needs[i], directory, &data[i], &base_seconds);
-    fits[i] = (Fit){.family = needs[i].belief.family,
-                    .fit = &needs[i].belief.fit,
-                    .source = study_fit_data_source(&data[i]),
-                    .owner = i % parallel->size,
-                    .seconds = parallel->rank == 0 ? base_seconds : 0};
+    fits[i] =
+        (Fit){.family = needs[i].belief.family, .fit = &needs[i].belief.fit, .owner = i % parallel->size};
+    status = prepare_need_data(&scratch, study, &needs[i], directory, &fits[i].source, &base_seconds);
+    if (parallel->rank == 0) fits[i].seconds = base_seconds;
   }
   status = parallel_agree(parallel, status);
   if (status == STATUS_OK) status = fits_run(&scratch, parallel, count, fits, stop, progress);
   for (int i = 0; i < count && status == STATUS_OK; i++)
     if (fits[i].owner == parallel->rank) status = prepare_save_prior(&needs[i], &fits[i], directory);
-  status = parallel_agree(parallel, status);
-  for (int i = 0; i < count; i++) study_fit_data_free(&data[i]);
-  return status;
+  return parallel_agree(parallel, status);
 }
 
 /* Chooses and fits a prior whose family is auto. Collective. */
 static Status ranks_fit_auto_prior(const Parallel *parallel, const Study *study, const char *directory,
                                    const Need *need, bool (*stop)(void)) {
   SCRATCH_ARENA(scratch);
-  SCOPED(FitData, data, study_fit_data_free);
   char path[4096];
   double base_seconds;
   Prior prior;
   AutoChoice choice;
-  TRY(parallel_agree(parallel, prepare_need_data(study, need, directory, &data, &base_seconds)));
-  AutoJob job = {.fit = &need->belief.fit,
-                 .source = study_fit_data_source(&data),
-                 .likelihood = &need->belief.likelihood,
-                 .mode = PROGRESS_NONE,
-                 .stop = stop};
+  AutoJob job = {
+      .fit = &need->belief.fit, .likelihood = &need->belief.likelihood, .mode = PROGRESS_NONE, .stop = stop};
+  TRY(parallel_agree(parallel,
+                     prepare_need_data(&scratch, study, need, directory, &job.source, &base_seconds)));
   job.sizes = study_candidates_sizes(study->file->settings[need->setting], job.size);
   TRY(auto_fit(&scratch, parallel, &job, &choice, &prior));
   prior.seconds_fit += parallel->rank == 0 ? base_seconds : 0;

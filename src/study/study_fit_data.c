@@ -23,48 +23,42 @@ static Status belief_guess_task_theta(Arena *memory, const Belief *belief, const
   return logs_means(memory, logs, base->mixture, belief->likelihood.noise, out);
 }
 
-static Status belief_create_fit_data(const Belief *belief, const Problem *problem, const Prior *base,
-                                     FitData *out) {
+Status study_fit_data_create(Arena *memory, const Belief *belief, const Problem *problem, const Prior *base,
+                             FitSource *out) {
   SCRATCH_ARENA(scratch);
-  Logs logs;
-  *out = (FitData){0};
-  if (belief->learned_from == LEARNED_FROM_THETA)
-    return problem_training_samples(&out->memory, problem, belief->fit.replicate, belief->train_samples,
-                                    &out->samples);
-  if (belief->learned_from == LEARNED_FROM_LOGS && belief_takes_logs(belief))
-    return belief_play_past_tasks(belief, problem, &out->memory, &out->logs);
-  TRY(belief_play_past_tasks(belief, problem, &scratch, &logs));
-  if (belief->learned_from != LEARNED_FROM_LOGS)
-    return belief_guess_task_theta(&out->memory, belief, &logs, base, &out->samples);
-  return logs_draws(&out->memory, &logs, &belief->fit, base->mixture, belief->likelihood.noise,
-                    &out->samples);
+  const bool takes_logs = belief->learned_from == LEARNED_FROM_LOGS && belief_takes_logs(belief);
+  Arena *of_logs = takes_logs ? memory : &scratch;
+  Samples *samples;
+  Logs *logs = NULL;
+  if (belief->learned_from != LEARNED_FROM_THETA) {
+    ALLOCATE(of_logs, logs, 1);
+    TRY(belief_play_past_tasks(belief, problem, of_logs, logs));
+  }
+  if (takes_logs) {
+    *out = (FitSource){.logs = logs};
+    return STATUS_OK;
+  }
+  ALLOCATE(memory, samples, 1);
+  if (!logs)
+    TRY(problem_training_samples(memory, problem, belief->fit.replicate, belief->train_samples, samples));
+  else if (belief->learned_from == LEARNED_FROM_LOGS)
+    TRY(logs_draws(memory, logs, &belief->fit, base->mixture, belief->likelihood.noise, samples));
+  else
+    TRY(belief_guess_task_theta(memory, belief, logs, base, samples));
+  *out = (FitSource){.samples = samples};
+  return contaminate(&belief->fit, samples);
 }
 
-Status study_fit_data_create(const Belief *belief, const Problem *problem, const Prior *base, FitData *out) {
-  TRY(belief_create_fit_data(belief, problem, base, out));
-  return contaminate(&belief->fit, &out->samples);
-}
-
-Status study_fit_data_create_alone(const Config *setting, const Belief *belief, const Problem *problem,
-                                   FitData *out) {
+Status study_fit_data_create_alone(Arena *memory, const Config *setting, const Belief *belief,
+                                   const Problem *problem, FitSource *out) {
   SCRATCH_ARENA(scratch);
-  SCOPED(FitData, logs, study_fit_data_free);
+  FitSource logs;
   Belief first;
   Prior base;
   bool has;
-  *out = (FitData){0};
   TRY(belief_prerequisite(setting, problem, belief, &has, &first));
-  if (!has) return study_fit_data_create(belief, problem, NULL, out);
-  TRY(study_fit_data_create(&first, problem, NULL, &logs));
-  TRY(prior_fit_logs(&scratch, first.family, &first.fit, &logs.logs, &base));
-  return study_fit_data_create(belief, problem, &base, out);
-}
-
-FitSource study_fit_data_source(const FitData *data) {
-  return data->logs.tasks > 0 ? (FitSource){.logs = &data->logs} : (FitSource){.samples = &data->samples};
-}
-
-void study_fit_data_free(FitData *data) {
-  arena_free(&data->memory);
-  *data = (FitData){0};
+  if (!has) return study_fit_data_create(memory, belief, problem, NULL, out);
+  TRY(study_fit_data_create(&scratch, &first, problem, NULL, &logs));
+  TRY(fit_source_whole(&scratch, &logs, first.family, &first.fit, &base));
+  return study_fit_data_create(memory, belief, problem, &base, out);
 }

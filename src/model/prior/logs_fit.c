@@ -257,17 +257,3 @@ Status logs_density(const Logs *logs, const Mixture *mixture, double *density) {
   em_logs_density(&items, mixture, density);
   return STATUS_OK;
 }
-
-Status prior_fit_logs(Arena *memory, const PriorOps *family, const PriorFit *fit, const Logs *logs,
-                      Prior *out) {
-  SCRATCH_ARENA(scratch);
-  Prior mixture;
-  Samples samples;
-  const FitSource source = {.logs = logs};
-  if (family->fit_logs_part) return fit_source_whole(memory, &source, family, fit, out);
-  TRY(fit_source_whole(&scratch, &source, logs_family(family), fit, &mixture));
-  TRY(logs_draws(&scratch, logs, fit, mixture.mixture, mixture.noise, &samples));
-  TRY(prior_fit(memory, family, fit, &samples, out));
-  out->noise = mixture.noise;
-  return STATUS_OK;
-}

@@ -6,8 +6,7 @@
  * fit to samples: prior_parts(family, fit) parts of family->part_size(fit, d) doubles each, by
  * family->fit_logs_part, then family->assemble_logs. The other families first need a mixture fitted to the
  * same logs (logs_family; with fit->components = 0, the number of components that predicts best), then
- * logs_draws under it; from these samples on, the fit is like any other. prior_fit_logs does all of this in
- * one process.
+ * logs_draws under it; from these samples on, the fit is like any other.
  *
  * Tasks are assumed to be in random order, because the first ones are held out and serve to compare starts.
  * Simulated tasks are; a user's go through logs_sample. */
@@ -58,6 +57,3 @@ Status logs_means(Arena *memory, const Logs *logs, const Mixture *gaussian, doub
 /* Computes density[tasks], the log marginal likelihood of each task under a prepared mixture of theta and
  * the likelihood's noise (em_logs_density). */
 Status logs_density(const Logs *logs, const Mixture *mixture, double *density);
-/* Fits all parts in this process, in order, and sets out->noise too. */
-Status prior_fit_logs(Arena *memory, const PriorOps *family, const PriorFit *fit, const Logs *logs,
-                      Prior *out);
