@@ -236,26 +236,23 @@ static Status app_run_check_lock(const Parallel *parallel, const char *directory
 }
 
 /* Runs all tasks that are not finished. */
-static Status app_run_all_tasks(const Parallel *parallel, const Study *study, Arguments *arguments,
+static Status app_run_all_tasks(const Parallel *parallel, const Study *study, const Arguments *arguments,
                                 TasksOutcome *outcome) {
   SCRATCH_ARENA(scratch);
-  TasksOptions *tasks = &arguments->tasks;
-  TasksOutcome of_large;
+  const TasksOptions *tasks = &arguments->tasks;
   SCOPED(Finished, finished, finished_close);
   TRY(finished_open_all(&scratch, parallel, arguments->directory, study, &finished));
   TRY(finished_check(parallel, tasks->shard, tasks->shards, &finished));
-  TRY(large_run(parallel, &finished, tasks, &of_large));
-  tasks->failed_before = of_large.failed;
+  TRY(large_run(parallel, &finished, tasks, outcome));
   TRY(tasks_run(parallel, &finished, tasks, outcome));
-  outcome->failed += of_large.failed, outcome->left += of_large.left, outcome->here += of_large.here;
   return app_run_check_lock(parallel, arguments->directory);
 }
 
 /* Runs all tasks, then the reducer. */
-static Status run_and_reduce(const Parallel *parallel, const Study *study, Arguments *arguments) {
+static Status run_and_reduce(const Parallel *parallel, const Study *study, const Arguments *arguments) {
   const char *directory = arguments->directory;
   const int64_t max_failures = arguments->tasks.max_failures;
-  TasksOutcome outcome;
+  TasksOutcome outcome = {0};
   int lost = 0;
   TRY(app_run_all_tasks(parallel, study, arguments, &outcome));
   const bool stopped = outcome.left > 0 && outcome.failed <= max_failures;

@@ -42,7 +42,7 @@ typedef struct {
   double *cost; /* [task_count] */
   int *list; /* [task_count], of which `count` are used: tasks of the wave that are to be run */
   int count;
-  int64_t failed_before; /* in earlier waves and large settings */
+  TasksOutcome *outcome; /* of earlier waves and large settings */
   double stopped_at, polled_at; /* seconds; 0: not yet */
 } Runner;
 
@@ -192,7 +192,7 @@ static Status tasks_run_one(Runner *runner, int index) {
 }
 
 static bool tasks_too_many_failed(const Runner *runner) {
-  return runner->failed_before + queue_seen(runner->queue).failed > runner->options->max_failures;
+  return runner->outcome->failed + queue_seen(runner->queue).failed > runner->options->max_failures;
 }
 
 static Status tasks_take_from_queue(Runner *runner) {
@@ -224,19 +224,19 @@ static Status tasks_run_until_empty(Runner *runner) {
 }
 
 /* Runs the tasks of one wave. Collective. */
-static Status tasks_run_wave(const Parallel *parallel, Runner *runner, TasksOutcome *outcome) {
+static Status tasks_run_wave(const Parallel *parallel, Runner *runner) {
+  TasksOutcome *outcome = runner->outcome;
   TRY(queue_create(parallel, runner->study, worklist_groups(parallel->size), runner->count, runner->list,
                    runner->cost, &runner->queue));
   runner->progress = progress_begin(runner->options->progress, parallel->rank == 0, "running tasks");
   Status status = parallel_agree(parallel, tasks_run_until_empty(runner));
   const QueueState state = queue_look(runner->queue);
-  const int64_t done = state.done, failed = state.failed;
-  outcome->failed += failed;
-  outcome->here += done + failed;
-  outcome->left = runner->count - done - failed;
-  runner->failed_before += failed;
+  const int64_t ended = state.done + state.failed;
+  outcome->failed += state.failed;
+  outcome->here += ended;
+  outcome->left += runner->count - ended;
   if (state.stopped && runner->stopped_at == 0) runner->stopped_at = clock_wall(); /* no further wave */
-  if (runner->count > 0) progress_end(&runner->progress, (long)(done + failed), runner->count);
+  if (runner->count > 0) progress_end(&runner->progress, (long)ended, runner->count);
   parallel_barrier();
   queue_destroy(runner->queue);
   runner->queue = NULL;
@@ -244,12 +244,11 @@ static Status tasks_run_wave(const Parallel *parallel, Runner *runner, TasksOutc
 }
 
 /* Runs wave after wave until every setting has its runs, or the work was stopped. Collective. */
-static Status tasks_run_waves(const Parallel *parallel, Runner *runner, Adaptive *adaptive,
-                              TasksOutcome *outcome) {
+static Status tasks_run_waves(const Parallel *parallel, Runner *runner, Adaptive *adaptive) {
   for (bool open = true; open;) {
     tasks_list_wave(runner, adaptive);
-    TRY(tasks_run_wave(parallel, runner, outcome));
-    if (!runner->study->runs.adaptive || outcome->left > 0) return STATUS_OK;
+    TRY(tasks_run_wave(parallel, runner));
+    if (!runner->study->runs.adaptive || runner->outcome->left > 0) return STATUS_OK;
     /* What each rank knows about the wave's tasks: */
     parallel_collect(parallel, runner->state, (size_t)runner->study->task_count);
     TRY(finished_look_all(parallel, runner->finished));
@@ -273,15 +272,14 @@ Status tasks_run(const Parallel *parallel, Finished *finished, const TasksOption
   SCRATCH_ARENA(scratch);
   Runner *runner;
   Adaptive adaptive;
-  *outcome = (TasksOutcome){0};
   ALLOCATE(&scratch, runner, 1);
   *runner = (Runner){.study = finished->study,
                      .directory = finished->directory,
                      .options = options,
                      .finished = finished,
-                     .failed_before = options->failed_before};
+                     .outcome = outcome};
   Status status = parallel_agree(parallel, tasks_begin(&scratch, runner, &adaptive));
-  if (status == STATUS_OK) status = tasks_run_waves(parallel, runner, &adaptive, outcome);
+  if (status == STATUS_OK) status = tasks_run_waves(parallel, runner, &adaptive);
   queue_destroy(runner->queue);
   journal_close(runner->journal);
   return status;

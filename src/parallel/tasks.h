@@ -10,7 +10,6 @@
 typedef struct {
   ProgressMode progress;
   int64_t max_failures; /* stop when more tasks than this have failed */
-  int64_t failed_before; /* failures of large tasks in this job (parallel/large.h), which count too */
   int shard, shards; /* run the tasks with index % shards == shard */
   double task_timeout; /* seconds; > 0: every task runs in its own process, which is killed after this time */
   bool (*stop)(void); /* whether a stop is requested */
@@ -30,7 +29,8 @@ void tasks_report_failure(const Study *study, const char *directory, const Task 
 
 /* Runs the unfinished tasks except those of large settings (parallel/large.h). A stop on one rank ends the
  * work of all: no more tasks begin, and those that run have a few seconds left. A task that needs more than
- * the time left is not begun. STATUS_OK even when tasks failed or the work was stopped, as `outcome` says.
- * Any other status means that results could not be kept. Collective. */
+ * the time left is not begun. Adds to `outcome`, which says whether tasks failed or the work was stopped;
+ * earlier failures in it count too. Any status but STATUS_OK means that results could not be kept.
+ * Collective. */
 Status tasks_run(const Parallel *parallel, Finished *finished, const TasksOptions *options,
                  TasksOutcome *outcome);
