@@ -9,4 +9,5 @@ static double clock_read_seconds(clockid_t clock) {
 }
 
 double clock_cpu(void) { return clock_read_seconds(CLOCK_PROCESS_CPUTIME_ID); }
+double clock_date(void) { return clock_read_seconds(CLOCK_REALTIME); }
 double clock_wall(void) { return clock_read_seconds(CLOCK_MONOTONIC); }

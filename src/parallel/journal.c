@@ -1,5 +1,6 @@
 #include "parallel/journal.h"
 
+#include "core/clock.h"
 #include "io/durable.h"
 #include "parallel/folder.h"
 
@@ -9,7 +10,6 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 static const char MARK[8] = {'t', 'h', 'o', 'm', 'p', 's', 'o', 'n'};
@@ -102,16 +102,10 @@ static Status journal_make_file(Journal *journal) {
   return durable_sync_folder_of(journal->path);
 }
 
-static double journal_seconds_since_1970(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_REALTIME, &now);
-  return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
 Status journal_append(Journal *journal, const Task *task, const TaskResult *result) {
   JournalPart parts[JOURNAL_PARTS];
   char digest[DIGEST_SIZE];
-  Header header = {.task = task->index, .status = result->status, .finished = journal_seconds_since_1970()};
+  Header header = {.task = task->index, .status = result->status, .finished = clock_date()};
   memcpy(header.mark, MARK, sizeof MARK);
   memcpy(header.study, journal->study->file->sha256, sizeof header.study);
   header.length = journal_list_payload(journal->study, result->status, result, parts);

@@ -32,9 +32,7 @@ typedef struct {
   Cloud draws, exact[SETS];
   double *truth, *direction; /* [d] */
   double *values; /* [M], of the draws */
-  const History *history; /* the history of the draws, that of run `run` */
-  int run;
-  Comparison comparison;
+  Comparison comparison; /* of this history; each metric sets the clouds and the directions */
 } Ruler;
 
 static Measure *study_score_choose_distance(const Pack *pack) {
@@ -102,8 +100,8 @@ static void study_score_find_ranks(Ruler *self, const Cloud *draws, Rng rng, dou
   metric_norms(d, n, draws->theta, values);
   metric_norms(d, 1, self->truth, &truth);
   rank[1] = study_score_place_truth(n, values, truth, &rng);
-  metric_log_likelihoods(self->history, self->run, n, draws->theta, values, work);
-  metric_log_likelihoods(self->history, self->run, 1, self->truth, &truth, work);
+  metric_log_likelihoods(self->comparison.history, self->comparison.run, n, draws->theta, values, work);
+  metric_log_likelihoods(self->comparison.history, self->comparison.run, 1, self->truth, &truth, work);
   rank[2] = study_score_place_truth(n, values, truth, &rng);
 }
 
@@ -204,7 +202,7 @@ static Status study_score_measure_group(Ruler *self, const PackGroup *group, con
     for (int k = 0; k < SETS; k++)
       lanes_copy(d, m, exact + (h * SETS + k) * m, (int)lanes, self->exact[k].theta, m);
     lanes_copy(d, 1, group->theta + h, group->histories, self->truth, 1);
-    self->history = &group->history, self->run = h;
+    self->comparison.history = &group->history, self->comparison.run = h;
     const Rng directions = {.key = rng_key(pack->problem.seed, RNG_DIRECTION),
                             .run = (uint32_t)number,
                             .round = (uint32_t)group->observations};
