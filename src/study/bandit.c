@@ -130,32 +130,29 @@ static void study_drift_theta(const Study *study, const Task *task, int k, Block
 static Status study_bandit_block_create(Arena *memory, const Study *study, const Task *task,
                                         const Prior *prior, Tick tick, const TaskResult *result,
                                         Block *block) {
+  const Config *setting = study->file->settings[task->setting];
   const ConfigPolicy *chosen = &study->file->policies[task->policy];
   const PolicyMethod method = policy_named(chosen->name);
-  TRY(problem_create(study->file->settings[task->setting], &block->problem));
+  const int draws = (int)config_int(setting, "draws");
+  TRY(problem_create(setting, &block->problem));
   TRY(study_create_task_world(memory, study, task, block));
   block->likelihood = policy_likelihood(&method, chosen->options, &block->problem);
-  TRY(feedback_create(memory, study->file->settings[task->setting], &block->problem, task->first_run,
-                      task->runs, &block->feedback));
+  TRY(feedback_create(memory, setting, &block->problem, task->first_run, task->runs, &block->feedback));
   block->discount = policy_discount(chosen->options);
-  block->logged = config_bool(study->file->settings[task->setting], "event_log");
+  block->logged = config_bool(setting, "event_log");
   if (block->logged) ALLOCATE(memory, block->probability, (size_t)task->runs * (size_t)block->problem.arms);
   PolicySetup setup = study_policy_setup(study, task, &block->problem, prior, tick);
   setup.likelihood = &block->likelihood, setup.weighs = block->logged;
   TRY(policy_begin(memory, &method, &setup, &block->history, &block->policy));
   block->asked = study_measures(study, "optimal_arm_entropy");
   block->known = block->asked && study_best_arm_known(&method, chosen->options, &block->problem);
-  if (block->known)
-    TRY(study_best_arm_create(memory, &method, &setup,
-                              (int)config_int(study->file->settings[task->setting], "draws"),
-                              &block->optimal));
+  if (block->known) TRY(study_best_arm_create(memory, &method, &setup, draws, &block->optimal));
   block->doubted = study_measures(study, "prior_p_value");
   if (block->doubted && block->discount == 1 &&
       study_best_arm_known(&method, chosen->options, &block->problem) &&
       likelihood_is_conjugate(&block->likelihood) &&
       alarm_fits(prior, &block->likelihood, block->problem.rounds))
-    TRY(alarm_create(memory, prior, &block->likelihood, block->problem.rounds,
-                     (int)config_int(study->file->settings[task->setting], "draws"), study->seed,
+    TRY(alarm_create(memory, prior, &block->likelihood, block->problem.rounds, draws, study->seed,
                      &block->alarm));
   if (block->policy.theta && !block->logged)
     TRY(watch_create(memory, block->policy.sampler, &block->history, &block->watch));
