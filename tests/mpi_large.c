@@ -102,14 +102,14 @@ static void test_memory(void) {
   Study study;
   Dense grid = grid_create(&ranks, SIDE);
   CHECK_OK(study_create(parse(D, D, "30"), &study));
-  const Task task = study_task(&study, 0), *tasks = &task;
+  const Task task = study_task(&study, 0);
   TaskResult result;
   CHECK_OK(task_result_create(&study, &task, &result));
   const double before = heap_in_use(), rows = D / grid.grid_rows + SIDE,
                columns = D / grid.grid_columns + SIDE, draws = DRAWS / grid.grid_columns + SIDE,
                round = 2 * dense_most_columns(&grid, DRAWS);
   const StudyLarge large = {&grid, {keep_heap, &heap}, say_nothing};
-  CHECK_OK(study_run_large(&study, &large, 1, &tasks, &result));
+  CHECK_OK(study_run_large(&study, &large, 1, &task, &result));
   CU_ASSERT_TRUE(heap - before <= sizeof(double) * (rows * (columns + draws) + D * (round + VECTORS)));
   task_result_destroy(&result);
   study_destroy(&study);
@@ -124,15 +124,13 @@ static void test_block(void) {
   const Dense *const sides[] = {&grid, &lapack};
   CHECK_OK(study_create(parse(37, 37, "30"), &study));
   CU_ASSERT_EQUAL(study.task_count, POLICIES);
-  Task listed[POLICIES];
-  const Task *tasks[POLICIES];
+  Task tasks[POLICIES];
   for (int s = 0; s < 2; s++) {
     const StudyLarge large = {sides[s], {go_on, NULL}, say_nothing};
     for (int p = 0; p < POLICIES; p++) {
-      listed[p] = study_task(&study, p);
-      tasks[p] = &listed[p];
-      CU_ASSERT_TRUE(study_task_is_large(&study, tasks[p]));
-      CHECK_OK(task_result_create(&study, tasks[p], &results[s][p]));
+      tasks[p] = study_task(&study, p);
+      CU_ASSERT_TRUE(study_task_is_large(&study, &tasks[p]));
+      CHECK_OK(task_result_create(&study, &tasks[p], &results[s][p]));
     }
     CHECK_OK(study_run_large(&study, &large, POLICIES, tasks, results[s]));
   }

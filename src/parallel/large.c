@@ -11,8 +11,7 @@ typedef struct {
   const TasksOptions *options;
   Journal *journal; /* of rank 0 */
   Dense lapack, grid;
-  Task *listed; /* [policies] */
-  const Task **tasks; /* [policies]: those of one block that are to be run */
+  Task *tasks; /* [policies]: those of one block that are to be run */
   TaskResult *results; /* [policies] */
   bool stopped;
   int announced; /* setting that was last reported */
@@ -61,9 +60,9 @@ static void all_ranks_report_memory(const Runner *runner) {
 static Status journal_append_large_results(Runner *runner, int count) {
   if (runner->parallel->rank != 0) return STATUS_OK;
   for (int i = 0; i < count; i++) {
-    TRY(journal_append(runner->journal, runner->tasks[i], &runner->results[i]));
+    TRY(journal_append(runner->journal, &runner->tasks[i], &runner->results[i]));
     if (runner->results[i].status == RUN_FAILED)
-      tasks_report_failure(runner->study, runner->directory, runner->tasks[i], &runner->results[i]);
+      tasks_report_failure(runner->study, runner->directory, &runner->tasks[i], &runner->results[i]);
   }
   return journal_sync(runner->journal);
 }
@@ -71,7 +70,7 @@ static Status journal_append_large_results(Runner *runner, int count) {
 /* Runs `count` tasks of one block. */
 static Status all_ranks_run_block(Runner *runner, int count, TasksOutcome *outcome) {
   const Study *study = runner->study;
-  const int setting = runner->tasks[0]->setting;
+  const int setting = runner->tasks->setting;
   const bool spread = grid_is_available() && problem_is_distributed(study->file->settings[setting]) &&
                       runner->parallel->size > 1;
   const StudyLarge large = {.dense = spread ? &runner->grid : &runner->lapack,
@@ -80,7 +79,7 @@ static Status all_ranks_run_block(Runner *runner, int count, TasksOutcome *outco
   large_task_report_setting(runner, setting, large.dense);
   Status status = STATUS_OK;
   for (int i = 0; i < count && status == STATUS_OK; i++)
-    status = task_result_create(study, runner->tasks[i], &runner->results[i]);
+    status = task_result_create(study, &runner->tasks[i], &runner->results[i]);
   status = parallel_agree(runner->parallel, status);
   if (status == STATUS_OK) status = study_run_large(study, &large, count, runner->tasks, runner->results);
   status = parallel_agree(runner->parallel, status);
@@ -101,10 +100,7 @@ static Status all_ranks_visit_block(Runner *runner, int setting, int block, cons
   int count = 0;
   for (int p = 0; p < runner->study->file->policy_count; p++) {
     const int index = study_task_index(runner->study, setting, p, block);
-    if (state[index] == RUN_OK) continue;
-    runner->listed[count] = study_task(runner->study, index);
-    runner->tasks[count] = &runner->listed[count];
-    count++;
+    if (state[index] != RUN_OK) runner->tasks[count++] = study_task(runner->study, index);
   }
   const bool too_many = outcome->failed > runner->options->max_failures;
   if (count == 0 || too_many || !all_ranks_poll_for_stop(runner, 0)) {
@@ -121,7 +117,7 @@ static Status all_ranks_run_settings(Runner *runner, const Finished *finished, T
   SCRATCH_ARENA(scratch);
   const Study *study = runner->study;
   const int policies = study->file->policy_count;
-  ALLOCATE_ARRAYS(&scratch, policies, runner->listed, runner->tasks, runner->results);
+  ALLOCATE_ARRAYS(&scratch, policies, runner->tasks, runner->results);
   TRY(journal_create(&scratch, runner->directory, study, &runner->journal));
   Status status = STATUS_OK;
   for (int s = 0; s < study->file->setting_count; s++)

@@ -37,6 +37,6 @@ Status posterior_run_block(const Study *study, const Task *task, const Prior *pr
 
 /* Checks large settings; the others run their tasks and return the cost of one (study.h). */
 Status posterior_check_large(const Study *study, const Config *setting, const Problem *problem);
-Status posterior_run_large(const Study *study, const StudyLarge *large, int count, const Task *const *tasks,
+Status posterior_run_large(const Study *study, const StudyLarge *large, int count, const Task *tasks,
                            TaskResult *results);
 double posterior_cost_large(const Study *study, const Task *task);

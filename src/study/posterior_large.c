@@ -284,20 +284,20 @@ static Status study_large_run_policy(Large *self, const Task *task, int b, TaskR
   return STATUS_OK;
 }
 
-Status posterior_run_large(const Study *study, const StudyLarge *large, int count, const Task *const *tasks,
+Status posterior_run_large(const Study *study, const StudyLarge *large, int count, const Task *tasks,
                            TaskResult *results) {
   Large self;
-  Status status = study_large_create(study, large, tasks[0], &self);
-  for (int b = 0; b < tasks[0]->runs && status == STATUS_OK; b++) {
+  Status status = study_large_create(study, large, tasks, &self);
+  for (int b = 0; b < tasks->runs && status == STATUS_OK; b++) {
     const double before = study_cpu_of_ranks(&self);
-    status = study_large_begin_run(&self, tasks[0]->first_run + (uint32_t)b);
+    status = study_large_begin_run(&self, tasks->first_run + (uint32_t)b);
     const double shared = study_cpu_of_ranks(&self) - before;
     if (status == STATUS_OK) status = study_large_draw_reference(&self);
     for (int i = 0; i < count && status == STATUS_OK; i++) {
-      if (!large->tick.tick(large->tick.context, (double)b / tasks[0]->runs))
+      if (!large->tick.tick(large->tick.context, (double)b / tasks->runs))
         status = status_set(STATUS_STOPPED, "stopped after %d runs", b);
       else
-        status = study_large_run_policy(&self, tasks[i], b, &results[i]);
+        status = study_large_run_policy(&self, &tasks[i], b, &results[i]);
       results[i].seconds[b] += shared;
     }
   }

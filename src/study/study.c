@@ -325,7 +325,7 @@ bool study_task_is_large(const Study *study, const Task *task) {
   return problem_is_large(study->file->settings[task->setting]);
 }
 
-Status study_run_large(const Study *study, const StudyLarge *large, int count, const Task *const *tasks,
+Status study_run_large(const Study *study, const StudyLarge *large, int count, const Task *tasks,
                        TaskResult *results) {
   for (int i = 0; i < count; i++) task_result_clear(study, &results[i]);
   const Status status = study->ops->run_large(study, large, count, tasks, results);

@@ -80,7 +80,7 @@ typedef struct {
    * the tasks of one block of a large setting, one per policy. The latter is collective: all ranks get the
    * same results. The matrices of a run serve all policies. Errors belong to these tasks. */
   Status (*check_large)(const Study *study, const Config *setting, const Problem *problem);
-  Status (*run_large)(const Study *study, const StudyLarge *large, int count, const Task *const *tasks,
+  Status (*run_large)(const Study *study, const StudyLarge *large, int count, const Task *tasks,
                       TaskResult *results);
 } StudyOps;
 
@@ -171,7 +171,7 @@ Status task_result_fail(const Study *study, const char *message, TaskResult *res
 bool study_task_is_large(const Study *study, const Task *task);
 /* Runs `count` tasks that run_large can run together, like study_run_task. Collective over the ranks of
  * `large`. */
-Status study_run_large(const Study *study, const StudyLarge *large, int count, const Task *const *tasks,
+Status study_run_large(const Study *study, const StudyLarge *large, int count, const Task *tasks,
                        TaskResult *results);
 
 /* Runs a task: makes its prior from `directory` (where fitted priors are cached), and calls the study's own
