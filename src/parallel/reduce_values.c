@@ -38,18 +38,6 @@ static Status reducer_summarise_cell(const Reducer *reducer, int policy, Work *w
 
 /* Writing into the file, on rank 0. */
 
-/* Writes into variable `part` of curve c, whose dimensions are setting, policy (unless the curve is of the
- * world), `between` values (0: no such dimension) and the points. */
-static Status reducer_put_curve_part(Reducer *reducer, int c, int part, int s, int p, size_t between,
-                                     const double *values) {
-  const Study *study = reducer->study;
-  size_t start[4] = {(size_t)s}, count[4] = {1}, n = 1;
-  if (!study->curves[c]->of_world) start[n] = (size_t)p, count[n++] = 1;
-  if (between) count[n++] = between;
-  count[n] = (size_t)study->places;
-  return store_put_doubles_part(reducer->file, reducer->curve_ids[c * PARTS + part], start, count, values);
-}
-
 /* Returns whether a curve is due with this policy: curves of the world are complete only with the last one.
  */
 static bool reducer_curve_is_due(const Study *study, int c, int p) {
@@ -62,13 +50,21 @@ static const double *reducer_curve_to_put(const Reducer *reducer, const Work *wo
   return cell->curves + (size_t)c * (size_t)cell->runs * (size_t)study->places;
 }
 
-static Status reducer_put_statistics(Reducer *reducer, int s, int p, double *summary) {
+/* Writes the parts of curve c, except values that the rank with the runs writes. */
+static Status reducer_put_curve(Reducer *reducer, int c, int s, int p, Work *work) {
   const Study *study = reducer->study;
-  for (int c = 0; c < study->published; c++)
-    for (int part = PART_MEAN; part < PARTS; part++)
-      if (reducer_curve_is_due(study, c, p) && reduce_curve_has_part(study->curves[c], part))
-        TRY(reducer_put_curve_part(reducer, c, part, s, p, part == PART_QUANTILES ? STUDY_QUANTILES : 0,
-                                   summary_part(study, summary, c, part)));
+  const StudyCurve *curve = study->curves[c];
+  for (int part = reducer->plain ? PART_MEAN : PART_VALUES; part < PARTS; part++) {
+    size_t start[4] = {(size_t)s}, count[4] = {1}, n = 1;
+    if (!reduce_curve_has_part(curve, part)) continue;
+    if (!curve->of_world) start[n] = (size_t)p, count[n++] = 1;
+    if (part == PART_VALUES) count[n++] = (size_t)reducer->runs;
+    if (part == PART_QUANTILES) count[n++] = STUDY_QUANTILES;
+    count[n] = (size_t)study->places;
+    TRY(store_put_doubles_part(reducer->file, reducer->curve_ids[c * PARTS + part], start, count,
+                               part == PART_VALUES ? reducer_curve_to_put(reducer, work, c, p)
+                                                   : summary_part(study, work->summary, c, part)));
+  }
   return STATUS_OK;
 }
 
@@ -86,11 +82,12 @@ static Status reducer_put_estimates(const Reducer *reducer, int s, int p, const 
   return STATUS_OK;
 }
 
-/* Writes everything of a cell except its curves. */
-static Status reducer_put_cell(Reducer *reducer, int s, int p, const Cell *cell, double *summary) {
+static Status reducer_put_cell(Reducer *reducer, int s, int p, Work *work) {
+  const Cell *cell = reducer_work_cell(work, p);
   const size_t start[3] = {(size_t)s, (size_t)p, 0}, count[3] = {1, 1, (size_t)cell->runs};
   reducer->lost += former_lost(&reducer->former, start[0], start[1], cell->runs, cell->status);
-  TRY(reducer_put_statistics(reducer, s, p, summary));
+  for (int c = 0; c < reducer->study->published; c++)
+    if (reducer_curve_is_due(reducer->study, c, p)) TRY(reducer_put_curve(reducer, c, s, p, work));
   TRY(reducer_put_estimates(reducer, s, p, cell));
   TRY(store_put_part(reducer->file, reducer->seconds, start, count, cell->seconds));
   TRY(store_put_part(reducer->file, reducer->seconds_train, start, (size_t[]){1, 1}, &cell->seconds_train));
@@ -98,14 +95,6 @@ static Status reducer_put_cell(Reducer *reducer, int s, int p, const Cell *cell,
   for (int i = 0; i < 2; i++)
     TRY(store_put_part(reducer->file, reducer->watched[i], start, count, cell->watched + i * cell->runs));
   return store_put_part(reducer->file, reducer->status, start, count, cell->status);
-}
-
-static Status reducer_put_curves(Reducer *reducer, int s, int p, const Work *work) {
-  for (int c = 0; c < reducer->study->published; c++)
-    if (reducer_curve_is_due(reducer->study, c, p))
-      TRY(reducer_put_curve_part(reducer, c, PART_VALUES, s, p, (size_t)reducer->runs,
-                                 reducer_curve_to_put(reducer, work, c, p)));
-  return STATUS_OK;
 }
 
 /* Large curves, on the rank that has them. */
@@ -271,9 +260,7 @@ static Status reducer_put_all_cells(Reducer *reducer, Work *work, ReduceCounts *
       Status status = from == 0 ? reducer_make_cell(reducer, s, p, work, counts)
                                 : reducer_receive_cell(reducer, from, p, work, counts);
       if (result != STATUS_OK) continue;
-      if (status == STATUS_OK && !reducer->plain) status = reducer_put_curves(reducer, s, p, work);
-      if (status == STATUS_OK)
-        status = reducer_put_cell(reducer, s, p, reducer_work_cell(work, p), work->summary);
+      if (status == STATUS_OK) status = reducer_put_cell(reducer, s, p, work);
       if (status != STATUS_OK) snprintf(message, sizeof message, "%s", status_message());
       result = status;
     }
