@@ -55,13 +55,12 @@ static Status plan_count_policy_prior(const Study *study, int setting, int polic
   const Config *config = study->file->settings[setting];
   const ConfigPolicy *asked = &study->file->policies[policy];
   Belief belief, base;
-  bool has_base;
   TRY(belief_create(config, asked, problem, 0, &belief));
   if (belief.kind == BELIEF_WEIGHTS)
     estimate->networks = fmax(estimate->networks, plan_network_bytes(study, &belief, asked, problem->d));
   if (belief.kind != BELIEF_FITTED) return STATUS_OK;
-  TRY(belief_prerequisite(config, problem, &belief, &has_base, &base));
-  if (has_base) plan_count_fit(&base, problem, fits, estimate);
+  TRY(belief_prerequisite(config, problem, &belief, &base));
+  if (base.kind != BELIEF_NONE) plan_count_fit(&base, problem, fits, estimate);
   plan_count_fit(&belief, problem, fits, estimate);
   return STATUS_OK;
 }

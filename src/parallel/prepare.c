@@ -46,7 +46,9 @@ static Status prepare_add_need(const Study *study, int setting, int policy, int 
   if (need->belief.kind == BELIEF_FILE)
     return digest_hex(need->belief.file, strlen(need->belief.file), need->belief.hash);
   if (need->belief.kind != BELIEF_FITTED) return STATUS_OK;
-  return belief_prerequisite(config, problem, &need->belief, &need->has_base, &need->base);
+  TRY(belief_prerequisite(config, problem, &need->belief, &need->base));
+  need->has_base = need->base.kind != BELIEF_NONE;
+  return STATUS_OK;
 }
 
 /* Lists the distinct priors that the tasks use and that were fitted, here or elsewhere. */

@@ -163,22 +163,19 @@ Status belief_fit_prior(const Config *setting, const PriorOps *family, const Pro
   return belief_compute_hash(setting, problem, belief);
 }
 
-Status belief_prerequisite(const Config *setting, const Problem *problem, const Belief *belief, bool *has,
-                           Belief *out) {
+Status belief_prerequisite(const Config *setting, const Problem *problem, const Belief *belief, Belief *out) {
+  const bool means = belief->learned_from == LEARNED_FROM_MEANS;
+  *out = (Belief){.kind = BELIEF_NONE};
+  if (!means && (belief->learned_from != LEARNED_FROM_LOGS || belief_takes_logs(belief))) return STATUS_OK;
   *out = *belief;
   out->learned_from = LEARNED_FROM_LOGS;
   out->fit.contamination = 0;
-  *has = belief->learned_from == LEARNED_FROM_MEANS;
-  if (*has) {
-    out->family = prior_find("gaussian");
+  out->family = means ? prior_find("gaussian") : logs_family(belief->family);
+  if (means)
     prior_settle(out->family, &out->fit, problem->d);
-  }
-  if (belief->learned_from == LEARNED_FROM_LOGS && !belief_takes_logs(belief)) {
-    *has = true;
-    out->family = logs_family(belief->family);
+  else
     out->fit.components = 0; /* the number that predicts best */
-  }
-  return *has ? belief_compute_hash(setting, problem, out) : STATUS_OK;
+  return belief_compute_hash(setting, problem, out);
 }
 
 /* Finds the first task that a guard learns its weight from; the prior is learned from those before it. */

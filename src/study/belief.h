@@ -55,10 +55,10 @@ Status belief_fit_prior(const Config *setting, const PriorOps *family, const Pro
 /* Returns whether the family of a fitted belief can be fitted to the logs directly. */
 bool belief_takes_logs(const Belief *belief);
 
-/* Finds the prior that must be fitted before this belief's, if it `has` one: when learning from logs, a
- * mixture whose posterior draws train the networks; the Gaussian under which posterior_means are taken. */
-Status belief_prerequisite(const Config *setting, const Problem *problem, const Belief *belief, bool *has,
-                           Belief *out);
+/* Finds the prior that must be fitted before this fitted belief's, BELIEF_NONE if there is none: when
+ * learning from logs, a mixture whose posterior draws train the networks; the Gaussian under which
+ * posterior_means are taken. */
+Status belief_prerequisite(const Config *setting, const Problem *problem, const Belief *belief, Belief *out);
 
 /* Returns the number of operations that fitting the prior takes (PriorOps.cost). */
 double belief_fit_cost(const Belief *belief, const Problem *problem);

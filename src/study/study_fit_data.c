@@ -55,9 +55,8 @@ Status study_fit_data_create_alone(Arena *memory, const Config *setting, const B
   FitSource logs;
   Belief first;
   Prior base;
-  bool has;
-  TRY(belief_prerequisite(setting, problem, belief, &has, &first));
-  if (!has) return study_fit_data_create(memory, belief, problem, NULL, out);
+  TRY(belief_prerequisite(setting, problem, belief, &first));
+  if (first.kind == BELIEF_NONE) return study_fit_data_create(memory, belief, problem, NULL, out);
   TRY(study_fit_data_create(&scratch, &first, problem, NULL, &logs));
   TRY(fit_source_whole(&scratch, &logs, first.family, &first.fit, &base));
   return study_fit_data_create(memory, belief, problem, &base, out);
