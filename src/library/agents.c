@@ -40,12 +40,10 @@ thompson_status thompson_agents_add(thompson_agents *self, int n) {
   SCRATCH_ARENA(memory);
   Agent *agent;
   double *evidence;
-  if (n < 0 || n > INT_MAX - self->count)
-    return (thompson_status)status_set(STATUS_INPUT, "cannot add %d agents", n);
+  if (n < 0 || n > INT_MAX - self->count) return status_set(STATUS_INPUT, "cannot add %d agents", n);
   const size_t kept = (size_t)self->count, count = kept + (size_t)n, size = (size_t)self->size;
-  Status status = arena_new(&memory, (void **)&agent, count, sizeof *agent);
-  if (status == STATUS_OK) status = arena_new(&memory, (void **)&evidence, count * size, sizeof *evidence);
-  if (status != STATUS_OK) return (thompson_status)status;
+  ALLOCATE(&memory, agent, count);
+  ALLOCATE(&memory, evidence, count * size);
   if (kept > 0) {
     memcpy(agent, self->agent, kept * sizeof *agent);
     memcpy(evidence, self->evidence, kept * size * sizeof *evidence);
@@ -61,15 +59,14 @@ thompson_status thompson_agents_new(const thompson_prior *prior, int n, const ch
                                     thompson_agents **out) {
   thompson_agents *self;
   *out = NULL;
-  Status status = memory_new((void **)&self, 1, sizeof *self);
-  if (status != STATUS_OK) return (thompson_status)status;
-  status = library_agents_create(self, &prior->prior, sampler, likelihood, options, seed);
-  if (status == STATUS_OK) status = (Status)thompson_agents_add(self, n);
+  NEW(self, 1);
+  Status status = library_agents_create(self, &prior->prior, sampler, likelihood, options, seed);
+  if (status == STATUS_OK) status = thompson_agents_add(self, n);
   if (status == STATUS_OK)
     *out = self;
   else
     thompson_agents_free(self);
-  return (thompson_status)status;
+  return status;
 }
 
 void thompson_agents_free(thompson_agents *self) {
@@ -224,39 +221,39 @@ static Status agents_observe_chunk(thompson_agents *self, int length, const int 
 thompson_status thompson_agents_observe(thompson_agents *self, int m, const int *ids, const double *x,
                                         const double *y) {
   const size_t d = (size_t)self->posterior->d;
-  Status status = agents_check_ids(self, m, ids);
-  if (status == STATUS_OK) status = posterior_check(self->posterior, m, x, y);
-  if (status == STATUS_OK) status = agents_reserve_features(self, AGENTS_CHUNK * d);
-  for (int at = 0; at < m && status == STATUS_OK;) {
+  TRY(agents_check_ids(self, m, ids));
+  TRY(posterior_check(self->posterior, m, x, y));
+  TRY(agents_reserve_features(self, AGENTS_CHUNK * d));
+  for (int at = 0; at < m;) {
     const int length = agents_chunk_length(self, m - at, ids + at, false);
-    status = agents_observe_chunk(self, length, ids + at, x + (size_t)at * d, y + at);
+    TRY(agents_observe_chunk(self, length, ids + at, x + (size_t)at * d, y + at));
     at += length;
   }
-  return (thompson_status)status;
+  return THOMPSON_OK;
 }
 
 thompson_status thompson_agents_forget(thompson_agents *self, int m, const int *ids) {
-  Status status = agents_check_ids(self, m, ids);
   const size_t size = (size_t)self->size;
-  for (int i = 0; i < m && status == STATUS_OK; i++) {
+  TRY(agents_check_ids(self, m, ids));
+  for (int i = 0; i < m; i++) {
     Agent *agent = &self->agent[ids[i]];
     agent->observations = agent->choices = agent->judged = 0, agent->lost = false;
     if (size > 0) memset(self->evidence + (size_t)ids[i] * size, 0, size * sizeof *self->evidence);
   }
-  return (thompson_status)status;
+  return THOMPSON_OK;
 }
 
 thompson_status thompson_agents_age(thompson_agents *self, int m, const int *ids, int rounds) {
-  double factor = 1;
+  double factor;
   const size_t size = (size_t)self->size;
-  Status status = agents_check_ids(self, m, ids);
-  if (status == STATUS_OK) status = posterior_age_factor(self->posterior, rounds, &factor);
-  for (int i = 0; i < m && status == STATUS_OK; i++) {
+  TRY(agents_check_ids(self, m, ids));
+  TRY(posterior_age_factor(self->posterior, rounds, &factor));
+  for (int i = 0; i < m; i++) {
     double *evidence = self->evidence + (size_t)ids[i] * size;
     for (size_t k = 0; k < size; k++) evidence[k] *= factor;
     self->agent[ids[i]].judged = -1;
   }
-  return (thompson_status)status;
+  return THOMPSON_OK;
 }
 
 /* Copies to features[K, d, B] the arms[K, d] if `stride` is 0, or arms[B, K, d] with `stride` numbers per
@@ -319,21 +316,20 @@ static Status library_agents_choose(thompson_agents *self, int m, const int *ids
 
 thompson_status thompson_agents_choose(thompson_agents *self, int m, const int *ids, int k,
                                        const double *arms, int apart, int *arm) {
-  return (thompson_status)library_agents_choose(self, m, ids, apart,
-                                                &(Choice){.k = k, .arms = arms, .arm = arm});
+  return library_agents_choose(self, m, ids, apart, &(Choice){.k = k, .arms = arms, .arm = arm});
 }
 
 thompson_status thompson_agents_choose_propensity(thompson_agents *self, int m, const int *ids, int k,
                                                   const double *arms, int apart, int *arm,
                                                   double *propensity) {
-  return (thompson_status)library_agents_choose(
-      self, m, ids, apart, &(Choice){.k = k, .arms = arms, .arm = arm, .propensity = propensity});
+  return library_agents_choose(self, m, ids, apart,
+                               &(Choice){.k = k, .arms = arms, .arm = arm, .propensity = propensity});
 }
 
 thompson_status thompson_agents_probabilities(thompson_agents *self, int m, const int *ids, int k,
                                               const double *arms, int apart, double *probability) {
-  return (thompson_status)library_agents_choose(self, m, ids, apart,
-                                                &(Choice){.k = k, .arms = arms, .probability = probability});
+  return library_agents_choose(self, m, ids, apart,
+                               &(Choice){.k = k, .arms = arms, .probability = probability});
 }
 
 static Status agents_draw_chunk(thompson_agents *self, int length, const int *ids, int draws, double *theta) {
@@ -353,14 +349,13 @@ static Status agents_draw_chunk(thompson_agents *self, int length, const int *id
 
 thompson_status thompson_agents_draw(thompson_agents *self, int m, const int *ids, int draws, double *theta) {
   const size_t d = (size_t)self->posterior->d;
-  Status status = draws >= 1 ? agents_check_ids(self, m, ids)
-                             : status_set(STATUS_INPUT, "%d draws requested; at least 1 is needed", draws);
-  if (status == STATUS_OK && draws > self->posterior->rule.sampler.setup.draws)
-    status = posterior_begin_sampler(self->posterior, draws);
-  for (int at = 0; at < m && status == STATUS_OK;) {
+  if (draws < 1) return status_set(STATUS_INPUT, "%d draws requested; at least 1 is needed", draws);
+  TRY(agents_check_ids(self, m, ids));
+  if (draws > self->posterior->rule.sampler.setup.draws) TRY(posterior_begin_sampler(self->posterior, draws));
+  for (int at = 0; at < m;) {
     const int length = agents_chunk_length(self, m - at, ids + at, true);
-    status = agents_draw_chunk(self, length, ids + at, draws, theta + (size_t)at * (size_t)draws * d);
+    TRY(agents_draw_chunk(self, length, ids + at, draws, theta + (size_t)at * (size_t)draws * d));
     at += length;
   }
-  return (thompson_status)status;
+  return THOMPSON_OK;
 }

@@ -85,8 +85,8 @@ static Status agents_replace_prior(thompson_agents *self, const Prior *prior) {
 }
 
 thompson_status thompson_agents_learn_prior(thompson_agents *self, thompson_prior **out) {
-  Status status = library_prior_new(out);
-  if (status == STATUS_OK) status = agents_learn_prior(&(*out)->memory, self, &(*out)->prior);
+  TRY(library_prior_new(out));
+  Status status = agents_learn_prior(&(*out)->memory, self, &(*out)->prior);
   if (status == STATUS_OK) library_prior_share(*out);
   if (status == STATUS_OK) status = agents_replace_prior(self, &(*out)->prior);
   return library_finish_prior(status, out);

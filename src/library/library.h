@@ -1,10 +1,15 @@
-/* Shared by the files of the library. Its interface is thompson.h, which is installed. */
+/* Shared by the files of the library. Its interface is thompson.h, which is installed. A function there
+ * returns a Status as it is: a thompson_status has the same values. */
 #pragma once
 
 #include "library/thompson.h"
 #include "model/prior/prior.h"
 
 #include <hdf5.h>
+
+_Static_assert((int)THOMPSON_INTERNAL == STATUS_INTERNAL && (int)THOMPSON_INPUT == STATUS_INPUT &&
+                   (int)THOMPSON_FILE == STATUS_FILE && (int)THOMPSON_STOPPED == STATUS_STOPPED,
+               "the values of thompson_status are those of Status");
 
 struct thompson_prior {
   Arena memory; /* of all that follows */

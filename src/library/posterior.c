@@ -171,7 +171,7 @@ Status posterior_new(const Prior *prior, const char *sampler, const char *likeli
 thompson_status thompson_posterior_new(const thompson_prior *prior, const char *sampler,
                                        const char *likelihood, const char *options, uint64_t seed,
                                        thompson_posterior **out) {
-  return (thompson_status)posterior_new(&prior->prior, sampler, likelihood, options, seed, 1, out);
+  return posterior_new(&prior->prior, sampler, likelihood, options, seed, 1, out);
 }
 
 /* Copies what `from` has observed, and how much it has drawn. The state of a sampler follows from the
@@ -191,14 +191,14 @@ static Status library_copy_state(const thompson_posterior *from, thompson_poster
 }
 
 thompson_status thompson_posterior_copy(const thompson_posterior *from, thompson_posterior **out) {
-  Status status = posterior_new(from->prior, from->method->name, from->likelihood.ops->name, from->text,
-                                from->seed, 1, out);
-  if (status == STATUS_OK) status = library_copy_state(from, *out);
+  TRY(posterior_new(from->prior, from->method->name, from->likelihood.ops->name, from->text, from->seed, 1,
+                    out));
+  const Status status = library_copy_state(from, *out);
   if (status != STATUS_OK) {
     thompson_posterior_free(*out);
     *out = NULL;
   }
-  return (thompson_status)status;
+  return status;
 }
 
 void thompson_posterior_free(thompson_posterior *self) {
@@ -216,7 +216,7 @@ thompson_status thompson_forget(thompson_posterior *self) {
   self->choices = 0;
   self->fallbacks = 0;
   self->judged = 0, self->lost = false;
-  return (thompson_status)posterior_begin_sampler(self, self->rule.sampler.setup.draws);
+  return posterior_begin_sampler(self, self->rule.sampler.setup.draws);
 }
 
 /* ---- use */
@@ -251,9 +251,8 @@ Status posterior_observe(thompson_posterior *self, int n, const double *x, const
 }
 
 thompson_status thompson_observe(thompson_posterior *self, int n, const double *x, const double *y) {
-  Status status = posterior_check(self, n, x, y);
-  if (status == STATUS_OK) status = posterior_observe(self, n, x, y);
-  return (thompson_status)status;
+  TRY(posterior_check(self, n, x, y));
+  return posterior_observe(self, n, x, y);
 }
 
 Status posterior_age_factor(const thompson_posterior *self, int rounds, double *factor) {
@@ -274,8 +273,7 @@ Status posterior_age_factor(const thompson_posterior *self, int rounds, double *
  * multiplied by factor. */
 thompson_status thompson_age(thompson_posterior *self, int rounds) {
   double factor;
-  Status status = posterior_age_factor(self, rounds, &factor);
-  if (status != STATUS_OK) return (thompson_status)status;
+  TRY(posterior_age_factor(self, rounds, &factor));
   const size_t n = (size_t)thompson_observation_count(self), d = (size_t)self->d;
   for (size_t k = 0; k < n * d; k++) self->x[k] *= sqrt(factor);
   for (size_t k = 0; k < n; k++) self->y[k] *= sqrt(factor);
@@ -314,20 +312,15 @@ static Status library_judge_draws(thompson_posterior *self, int m) {
   return STATUS_OK;
 }
 
-/* Draws m samples into self->rule.theta[d, m]. */
-static Status library_posterior_draw(thompson_posterior *self, int m) {
+thompson_status thompson_draw(thompson_posterior *self, int m, double *theta) {
   if (m < 1) return status_set(STATUS_INPUT, "%d draws requested; at least 1 is needed", m);
   if (m > self->rule.sampler.setup.draws) TRY(posterior_begin_sampler(self, m));
   const RngLanes rng = rng_lanes(self->key, 0, 1, m, self->round);
   sampler_sample(&self->rule.sampler, &self->history, rng, m, self->rule.theta, &self->fallbacks);
   self->round++;
-  return library_judge_draws(self, m);
-}
-
-thompson_status thompson_draw(thompson_posterior *self, int m, double *theta) {
-  Status status = library_posterior_draw(self, m);
-  if (status == STATUS_OK) dataset_transpose(self->d, m, self->rule.theta, theta);
-  return (thompson_status)status;
+  TRY(library_judge_draws(self, m));
+  dataset_transpose(self->d, m, self->rule.theta, theta);
+  return THOMPSON_OK;
 }
 
 Status posterior_check_arms(const thompson_posterior *self, int sets, int k, const double *arms) {
@@ -343,11 +336,10 @@ static Status library_count_choice(thompson_posterior *self) {
 }
 
 thompson_status thompson_choose(thompson_posterior *self, int k, const double *arms, int *arm) {
-  Status status = posterior_check_arms(self, 1, k, arms);
-  if (status != STATUS_OK) return (thompson_status)status;
+  TRY(posterior_check_arms(self, 1, k, arms));
   rule_choose(&self->rule, &self->history, self->round, self->choices, k, arms, arm, NULL, &self->fallbacks);
   rule_explore(&self->rule, self->round, 1, k, false, arm);
-  return (thompson_status)library_count_choice(self);
+  return library_count_choice(self);
 }
 
 static Status library_choice_probabilities(thompson_posterior *self, int k, const double *arms,
@@ -362,20 +354,18 @@ static Status library_choice_probabilities(thompson_posterior *self, int k, cons
 thompson_status thompson_probabilities(thompson_posterior *self, int k, const double *arms,
                                        double *probability) {
   int64_t fallbacks = 0;
-  return (thompson_status)library_choice_probabilities(self, k, arms, probability, &fallbacks);
+  return library_choice_probabilities(self, k, arms, probability, &fallbacks);
 }
 
 thompson_status thompson_choose_propensity(thompson_posterior *self, int k, const double *arms, int *arm,
                                            double *propensity) {
   SCRATCH_ARENA(scratch);
   double *probability;
-  Status status = arena_new(&scratch, (void **)&probability, k > 0 ? (size_t)k : 1, sizeof *probability);
-  if (status == STATUS_OK)
-    status = library_choice_probabilities(self, k, arms, probability, &self->fallbacks);
-  if (status != STATUS_OK) return (thompson_status)status;
+  ALLOCATE(&scratch, probability, k > 0 ? k : 1);
+  TRY(library_choice_probabilities(self, k, arms, probability, &self->fallbacks));
   rule_pick(&self->rule, self->round, 1, k, false, probability, arm);
   *propensity = probability[*arm];
-  return (thompson_status)library_count_choice(self);
+  return library_count_choice(self);
 }
 
 double thompson_posterior_noise(const thompson_posterior *self) { return self->likelihood.noise; }
@@ -389,7 +379,7 @@ void thompson_posterior_arguments(const thompson_posterior *self, thompson_argum
                               .seed = self->seed};
 }
 
-static Status library_p_value(const thompson_posterior *self, double *p_value) {
+thompson_status thompson_p_value(const thompson_posterior *self, double *p_value) {
   SCRATCH_ARENA(memory);
   const History *history = &self->history;
   Alarm *alarm;
@@ -401,9 +391,5 @@ static Status library_p_value(const thompson_posterior *self, double *p_value) {
   TRY(alarm_create(&memory, self->prior, &self->likelihood, history->rounds,
                    alarm_histories(&self->likelihood), self->seed, &alarm));
   *p_value = alarm_p_value(alarm, history, 0, 0);
-  return STATUS_OK;
-}
-
-thompson_status thompson_p_value(const thompson_posterior *self, double *p_value) {
-  return (thompson_status)library_p_value(self, p_value);
+  return THOMPSON_OK;
 }

@@ -32,7 +32,7 @@ thompson_status library_finish_prior(Status status, thompson_prior **out) {
     thompson_prior_close(*out);
     *out = NULL;
   }
-  return (thompson_status)status;
+  return status;
 }
 
 static Status library_read_prior(const char *path, thompson_prior *self) {
@@ -45,9 +45,8 @@ static Status library_read_prior(const char *path, thompson_prior *self) {
 }
 
 thompson_status thompson_prior_open(const char *path, thompson_prior **out) {
-  Status status = library_prior_new(out);
-  if (status == STATUS_OK) status = library_read_prior(path, *out);
-  return library_finish_prior(status, out);
+  TRY(library_prior_new(out));
+  return library_finish_prior(library_read_prior(path, *out), out);
 }
 
 static Status library_read_seed(const char *text, uint64_t *seed) {
@@ -91,9 +90,9 @@ static bool library_fit_continues(void *stop, double fraction) {
 thompson_status thompson_prior_from_theta_until(const double *theta, int n, int d, const char *family,
                                                 const char *options, const volatile int *stop,
                                                 thompson_prior **out) {
-  Status status = library_prior_new(out);
+  TRY(library_prior_new(out));
   const Tick before = tick_exchange((Tick){stop ? library_fit_continues : NULL, (void *)(uintptr_t)stop});
-  if (status == STATUS_OK) status = library_fit_prior(theta, n, d, family, options, *out);
+  const Status status = library_fit_prior(theta, n, d, family, options, *out);
   tick_exchange(before);
   return library_finish_prior(status, out);
 }
@@ -122,27 +121,26 @@ static Status library_copy_mixture(int c, int d, const double *weight, const dou
 
 thompson_status thompson_prior_from_mixture(int c, int d, const double *weight, const double *mean,
                                             const double *covariance, thompson_prior **out) {
-  Status status = library_prior_new(out);
-  if (status == STATUS_OK) status = library_copy_mixture(c, d, weight, mean, covariance, *out);
-  return library_finish_prior(status, out);
+  TRY(library_prior_new(out));
+  return library_finish_prior(library_copy_mixture(c, d, weight, mean, covariance, *out), out);
 }
 
 thompson_status thompson_prior_from_denoiser(int d, thompson_denoiser *denoiser, void *context,
                                              thompson_prior **out) {
-  Status status = library_prior_new(out);
-  if (status == STATUS_OK)
-    status = d < 1 ? status_set(STATUS_INPUT, "a denoiser in %d dimensions; at least 1 is needed", d)
-                   : prior_given(&(*out)->memory, d, denoiser, context, &(*out)->prior);
+  TRY(library_prior_new(out));
+  const Status status = d < 1
+                            ? status_set(STATUS_INPUT, "a denoiser in %d dimensions; at least 1 is needed", d)
+                            : prior_given(&(*out)->memory, d, denoiser, context, &(*out)->prior);
   return library_finish_prior(status, out);
 }
 
 thompson_status thompson_prior_from_score_network(int d, int stages, const double *alpha_bar,
                                                   thompson_score_network *network, void *context,
                                                   thompson_prior **out) {
-  Status status = library_prior_new(out);
-  if (status == STATUS_OK)
-    status = d < 1 ? status_set(STATUS_INPUT, "a score network in %d dimensions; at least 1 is needed", d)
-                   : prior_score(&(*out)->memory, d, stages, alpha_bar, network, context, &(*out)->prior);
+  TRY(library_prior_new(out));
+  const Status status =
+      d < 1 ? status_set(STATUS_INPUT, "a score network in %d dimensions; at least 1 is needed", d)
+            : prior_score(&(*out)->memory, d, stages, alpha_bar, network, context, &(*out)->prior);
   return library_finish_prior(status, out);
 }
 
@@ -150,11 +148,12 @@ thompson_status thompson_prior_save(const thompson_prior *self, const char *path
   const LibraryFiles before = library_enter_files();
   Status status = prior_save(&self->prior, path);
   library_leave_files(before);
-  return (thompson_status)status;
+  return status;
 }
 
-static Status library_sample_prior(const Prior *prior, int m, uint64_t seed, double *theta) {
+thompson_status thompson_prior_sample(const thompson_prior *self, int m, uint64_t seed, double *theta) {
   SCRATCH_ARENA(scratch);
+  const Prior *prior = &self->prior;
   if (m < 1) return status_set(STATUS_INPUT, "%d samples requested; at least 1 is needed", m);
   RngLanes rng = {.key = rng_key(seed, RNG_UNCONDITIONAL), .draws = (uint32_t)m, .lanes = (uint32_t)m};
   const size_t d = (size_t)prior->d;
@@ -164,11 +163,7 @@ static Status library_sample_prior(const Prior *prior, int m, uint64_t seed, dou
   prior->ops->sample(prior, &rng, lanes);
   pthread_mutex_unlock(prior->turn);
   dataset_transpose(prior->d, m, lanes, theta);
-  return STATUS_OK;
-}
-
-thompson_status thompson_prior_sample(const thompson_prior *self, int m, uint64_t seed, double *theta) {
-  return (thompson_status)library_sample_prior(&self->prior, m, seed, theta);
+  return THOMPSON_OK;
 }
 
 int thompson_prior_dimension(const thompson_prior *self) { return self->prior.d; }

@@ -111,9 +111,8 @@ thompson_status thompson_posterior_save(const thompson_posterior *self, const ch
   saved.count = 1, saved.x = self->x, saved.y = self->y;
   saved.rows = (size_t)thompson_observation_count(self);
   for (int i = 0; i < COUNTS; i++) saved.counts[i] = &values[i];
-  Status status = self->forgets ? library_gather_evidence(&memory, self, &saved) : STATUS_OK;
-  if (status == STATUS_OK) status = library_write_saved(path, &saved, self);
-  return (thompson_status)status;
+  if (self->forgets) TRY(library_gather_evidence(&memory, self, &saved));
+  return library_write_saved(path, &saved, self);
 }
 
 static Status library_allocate_rows(Arena *memory, Saved *saved, int d) {
@@ -146,9 +145,8 @@ static Status library_gather_agents(Arena *memory, const thompson_agents *self, 
 thompson_status thompson_agents_save(const thompson_agents *self, const char *path) {
   SCRATCH_ARENA(memory);
   Saved saved = library_saved_head("agents", self->posterior);
-  Status status = library_gather_agents(&memory, self, &saved);
-  if (status == STATUS_OK) status = library_write_saved(path, &saved, self->posterior);
-  return (thompson_status)status;
+  TRY(library_gather_agents(&memory, self, &saved));
+  return library_write_saved(path, &saved, self->posterior);
 }
 
 /* ---- read */
@@ -269,8 +267,8 @@ static Status library_restore_posterior(const Saved *saved, const thompson_prior
 /* Creates agents in the state that was saved. */
 static Status library_restore_agents(const Saved *saved, const thompson_prior *prior, thompson_agents **out) {
   const size_t d = (size_t)prior->prior.d;
-  TRY((Status)thompson_agents_new(prior, (int)saved->count, saved->sampler, saved->likelihood, saved->options,
-                                  (uint64_t)saved->seed, out));
+  TRY(thompson_agents_new(prior, (int)saved->count, saved->sampler, saved->likelihood, saved->options,
+                          (uint64_t)saved->seed, out));
   thompson_agents *self = *out;
   if (saved->count > 0 && (size_t)self->size != saved->size)
     return status_set(STATUS_INPUT, "its evidence does not match its likelihood");
