@@ -8,13 +8,6 @@
 
 /* ---- densities in the plane that are no mixtures; all but swirl are uniform on a part of [-3, 3]^2 */
 
-static void theta_star_sample_inside(bool (*inside)(const double *), Rng *rng, double *theta) {
-  do {
-    rng_uniform(rng, 2, theta);
-    for (int i = 0; i < 2; i++) theta[i] = 6 * theta[i] - 3;
-  } while (!inside(theta));
-}
-
 static bool theta_star_in_rays(const double *u) {
   const double x = fabs(u[0]), y = fabs(u[1]), radius = sqrt(x * x + y * y);
   return (radius < 3) & ((x > y ? x : y) > 0.95 * radius); /* no branch, which could not be predicted */
@@ -27,48 +20,12 @@ static bool theta_star_in_corners(const double *u) {
   return (fabs(u[0]) > 2.5 && fabs(u[1]) > 1) || (fabs(u[1]) > 2.5 && fabs(u[0]) > 1);
 }
 
-static void theta_star_sample_rays(Rng *rng, double *theta) {
-  theta_star_sample_inside(theta_star_in_rays, rng, theta);
-}
-static void theta_star_sample_triangles(Rng *rng, double *theta) {
-  theta_star_sample_inside(theta_star_in_triangles, rng, theta);
-}
-static void theta_star_sample_h(Rng *rng, double *theta) {
-  theta_star_sample_inside(theta_star_in_letter_h, rng, theta);
-}
-static void theta_star_sample_corners(Rng *rng, double *theta) {
-  theta_star_sample_inside(theta_star_in_corners, rng, theta);
-}
-
 static void theta_star_sample_swirl(Rng *rng, double *theta) {
   double u[2];
   rng_uniform(rng, 2, u);
   double radius = 3.5 * u[0] - u[0] * (u[1] - 0.5);
   theta[0] = sin(2 * M_PI * u[0]) * radius + 1;
   theta[1] = cos(2 * M_PI * u[0]) * radius - 1;
-}
-
-/* Returns the log density of the uniform distribution on the part of [-3, 3]^2 where `inside` holds, of this
- * area. */
-static double theta_star_log_uniform(bool (*inside)(const double *), double area, const double *u) {
-  const double value[2] = {-INFINITY, -log(area)};
-  return value[(fabs(u[0]) < 3) & (fabs(u[1]) < 3) & inside(u)];
-}
-
-/* Covers four sectors of radius 3 and half angle arccos 0.95. */
-static double theta_star_log_density_rays(const double *u) {
-  return theta_star_log_uniform(theta_star_in_rays, 36 * acos(0.95), u);
-}
-static double theta_star_log_density_triangles(const double *u) {
-  return theta_star_log_uniform(theta_star_in_triangles, 9 + 3, u);
-}
-/* Covers two strips of 0.5 x 6 and a bar of 5 x 0.5. */
-static double theta_star_log_density_h(const double *u) {
-  return theta_star_log_uniform(theta_star_in_letter_h, 6 + 2.5, u);
-}
-/* Covers in each corner two strips of 0.5 x 2 that share a square of 0.5 x 0.5. */
-static double theta_star_log_density_corners(const double *u) {
-  return theta_star_log_uniform(theta_star_in_corners, 4 * (1 + 1 - 0.25), u);
 }
 
 /* Uses polar coordinates about (1, -1), in which theta has the angle 2 pi u and the radius r = u (4 - v),
@@ -289,18 +246,25 @@ static Status theta_star_mix_student(Arena *memory, int d, Mixture *out) {
 #define BRUNA_HAN "Bruna and Han (2024), Tilted transport"
 #define NEITHER "in neither paper"
 
+/* Areas: four sectors of radius 3 and half angle arccos 0.95; two triangles; two strips of 0.5 x 6 and a bar
+ * of 5 x 0.5; in each corner two strips of 0.5 x 2 that share a square of 0.5 x 0.5. */
+#define RAYS_AREA (36 * 0.31756042929152151)
+#define TRIANGLES_AREA (9 + 3)
+#define LETTER_H_AREA (6 + 2.5)
+#define CORNERS_AREA (4 * (1 + 1 - 0.25))
+
 const ThetaOps theta_distributions[] = {
     {"cross", "two crossed Gaussians", PAPER, .dimension = 2, .mixture = theta_star_mix_cross},
     {"rays", "uniform on four narrow rays along the axes", PAPER, .dimension = 2,
-     .sample = theta_star_sample_rays, .log_density = theta_star_log_density_rays},
+     .inside = theta_star_in_rays, .area = RAYS_AREA},
     {"triangles", "uniform on a wide and a narrow triangle", PAPER, .dimension = 2,
-     .sample = theta_star_sample_triangles, .log_density = theta_star_log_density_triangles},
+     .inside = theta_star_in_triangles, .area = TRIANGLES_AREA},
     {"swirl", "a spiral of growing width", PAPER, .dimension = 2, .sample = theta_star_sample_swirl,
      .log_density = theta_star_log_density_swirl},
-    {"H", "uniform on the letter H", PAPER, .dimension = 2, .sample = theta_star_sample_h,
-     .log_density = theta_star_log_density_h},
-    {"corners", "uniform on four corners of a square", PAPER, .dimension = 2,
-     .sample = theta_star_sample_corners, .log_density = theta_star_log_density_corners},
+    {"H", "uniform on the letter H", PAPER, .dimension = 2, .inside = theta_star_in_letter_h,
+     .area = LETTER_H_AREA},
+    {"corners", "uniform on four corners of a square", PAPER, .dimension = 2, .inside = theta_star_in_corners,
+     .area = CORNERS_AREA},
     {"gm_cross", "cross, which is already a mixture of Gaussians", VARIANT, .dimension = 2,
      .mixture = theta_star_mix_cross},
     {"gm_rays", "four Gaussians with the moments of the rays", VARIANT, .dimension = 2,

@@ -3,6 +3,7 @@
 #include "core/lanes.h"
 
 #include <limits.h>
+#include <math.h>
 #include <string.h>
 
 const char *theta_name(int index) { return theta_distributions[index].name; }
@@ -94,6 +95,13 @@ static int theta_star_member_at(const ThetaSource *source, uint32_t replicate, i
          rng_permuted(source->set.n - fixed, rng_key(source->seed, RNG_SPLIT), replicate, place - fixed);
 }
 
+static void theta_star_sample_inside(bool (*inside)(const double *theta), Rng *rng, double *theta) {
+  do {
+    rng_uniform(rng, 2, theta);
+    for (int i = 0; i < 2; i++) theta[i] = 6 * theta[i] - 3;
+  } while (!inside(theta));
+}
+
 /* Draws one theta per lane from a distribution in the plane. Rejection uses more of some streams than of
  * others; afterwards all are at the position of the one that went furthest. */
 static void theta_star_sample_planar(const ThetaOps *ops, RngLanes *rng, double *theta) {
@@ -102,7 +110,10 @@ static void theta_star_sample_planar(const ThetaOps *ops, RngLanes *rng, double 
     Rng stream = rng_of_lane(rng, n);
     stream.position = rng->position;
     double point[2];
-    ops->sample(&stream, point);
+    if (ops->inside)
+      theta_star_sample_inside(ops->inside, &stream, point);
+    else
+      ops->sample(&stream, point);
     theta[n] = point[0], theta[rng->lanes + n] = point[1];
     if (stream.position > furthest) furthest = stream.position;
   }
@@ -117,7 +128,7 @@ static bool theta_star_draw_lanes(const ThetaSource *source, RngLanes lanes, dou
     mixture_sample(&source->mixture, &lanes, theta);
   else if (source->ops->prior)
     source->prior.ops->sample(&source->prior, &lanes, theta);
-  else if (source->ops->sample)
+  else if (theta_is_planar(source->ops))
     theta_star_sample_planar(source->ops, &lanes, theta);
   else
     return false;
@@ -195,7 +206,12 @@ static void theta_star_prior_sample(const Prior *prior, RngLanes *rng, double *t
 
 static void theta_star_prior_log_density(const Prior *prior, int lanes, const double *theta, double *out) {
   const ThetaOps *ops = prior->state;
-  for (int n = 0; n < lanes; n++) out[n] = ops->log_density((const double[]){theta[n], theta[lanes + n]});
+  const double uniform[2] = {-INFINITY, -log(ops->inside ? ops->area : 1)};
+  for (int n = 0; n < lanes; n++) {
+    const double u[2] = {theta[n], theta[lanes + n]};
+    out[n] =
+        ops->inside ? uniform[(fabs(u[0]) < 3) & (fabs(u[1]) < 3) & ops->inside(u)] : ops->log_density(u);
+  }
 }
 
 /* The distribution of theta* where it is not a mixture (DiffTS paper, Section 6.2). */
@@ -203,7 +219,7 @@ static const PriorOps density_ops = {
     .name = "exact", .sample = theta_star_prior_sample, .log_density = theta_star_prior_log_density};
 
 bool theta_has_prior(const ThetaSource *source) {
-  return source->has_mixture || source->ops->prior || source->ops->log_density;
+  return source->has_mixture || source->ops->prior || theta_is_planar(source->ops);
 }
 
 Status theta_prior(Arena *memory, const ThetaSource *source, const PriorFit *chain_settings, Prior *out) {

@@ -11,10 +11,14 @@ typedef struct ThetaSource ThetaSource;
 typedef struct {
   const char *name, *summary, *reference;
   int dimension; /* 0: any */
-  /* A distribution has exactly one of `sample`, `mixture`, `load`, `prior` and `set`. */
+  /* A distribution has exactly one of `inside`, `sample`, `mixture`, `load`, `prior` and `set`. */
+  /* OPTIONAL, in the plane (dimension 2): the distribution is uniform on the part of [-3, 3]^2 where this
+   * holds. `area` is that of the part. */
+  bool (*inside)(const double *theta);
+  double area;
   /* OPTIONAL, in the plane (dimension 2). Draws one sample theta[2] from its own stream. */
   void (*sample)(Rng *rng, double *theta);
-  /* OPTIONAL, with `sample`. Returns the log density at theta[2], with all constants; -infinity outside of
+  /* REQUIRED with `sample`. Returns the log density at theta[2], with all constants; -infinity outside of
    * the support. */
   double (*log_density)(const double *theta);
   /* OPTIONAL. Creates the exact density as a mixture of Gaussians in d dimensions, or reads it from a
@@ -31,6 +35,8 @@ typedef struct {
 
 extern const ThetaOps theta_distributions[]; /* distributions.c; an entry without a name ends the list */
 const ThetaOps *theta_find(const char *name);
+/* Returns whether the distribution is a density in the plane that is no mixture. */
+static inline bool theta_is_planar(const ThetaOps *ops) { return ops->inside || ops->sample; }
 const char *theta_name(int index);
 
 /* A distribution to draw theta* from. */

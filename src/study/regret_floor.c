@@ -19,7 +19,7 @@ Status regret_floor_check(const Problem *problem) {
   if (problem->ops->arms_of_theta)
     return regret_floor_refuse("arms that reveal nothing about theta*; those of this problem.family do");
   if (problem->ops->transform ||
-      !(theta->set.n > 0 || theta->has_mixture || theta->ops->log_density || enumerated))
+      !(theta->set.n > 0 || theta->has_mixture || theta_is_planar(theta->ops) || enumerated))
     return regret_floor_refuse(
         "a theta* whose distribution is known: a mixture, a density in the plane, or a finite set");
   return STATUS_OK;
