@@ -11,10 +11,16 @@ typedef struct {
   char *out;
 } Comparison;
 
+/* Returns the label of a policy, which stands for the whole of it in a list; any other node itself. */
+static const ConfigNode *config_label_or_node(const ConfigNode *node) {
+  const ConfigNode *label = config_node_child(node, "label");
+  return label && label->kind == NODE_SCALAR ? label : node;
+}
+
 static void config_print_node(FILE *out, const ConfigNode *node) {
-  const ConfigNode *label = node->kind == NODE_MAPPING ? config_node_child(node, "label") : NULL;
-  if (node->kind == NODE_SCALAR || (label && label->kind == NODE_SCALAR)) {
-    fputs((label ? label : node)->text, out);
+  node = config_label_or_node(node);
+  if (node->kind == NODE_SCALAR) {
+    fputs(node->text, out);
     return;
   }
   fputc(node->kind == NODE_MAPPING ? '{' : '[', out);
@@ -52,19 +58,9 @@ static bool config_difference_report(const Comparison *self, const char *path, c
   return true;
 }
 
-/* Returns whether both are lists of labelled mappings (policies) with the same labels in the same order. */
-static bool config_labels_equal(const ConfigNode *a, const ConfigNode *b) {
-  if (a->kind != NODE_SEQUENCE || b->kind != NODE_SEQUENCE || a->count != b->count) return false;
-  for (a = a->first, b = b->first; a; a = a->next, b = b->next) {
-    if (a->kind != NODE_MAPPING || b->kind != NODE_MAPPING) return false;
-    const ConfigNode *x = config_node_child(a, "label"), *y = config_node_child(b, "label");
-    if (!x || !y || x->kind != NODE_SCALAR || y->kind != NODE_SCALAR || strcmp(x->text, y->text) != 0)
-      return false;
-  }
-  return true;
-}
-
+/* Returns whether two nodes are shown as the same: policies are if they have the same label. */
 static bool config_nodes_equal(const ConfigNode *a, const ConfigNode *b) {
+  a = config_label_or_node(a), b = config_label_or_node(b);
   if (a->kind != b->kind || a->count != b->count) return false;
   if (a->kind == NODE_SCALAR)
     return strcmp(a->text, b->text) == 0 && config_node_null(a) == config_node_null(b);
@@ -101,12 +97,12 @@ static bool config_nodes_differ(Comparison *self, const char *path, const Config
         return true;
     return false;
   }
-  if (config_labels_equal(a, b)) {
-    for (a = a->first, b = b->first; a; a = a->next, b = b->next)
-      if (config_child_differs(self, path, config_node_child(a, "label")->text, a, b)) return true;
-    return false;
+  if (!config_nodes_equal(a, b)) return config_difference_report(self, path, a, b);
+  for (a = a->first, b = b->first; a; a = a->next, b = b->next) {
+    const ConfigNode *label = config_label_or_node(a);
+    if (label != a && config_child_differs(self, path, label->text, a, b)) return true;
   }
-  return !config_nodes_equal(a, b) && config_difference_report(self, path, a, b);
+  return false;
 }
 
 bool config_first_difference(const char *old_resolved, const char *new_resolved, size_t size, char *out) {
