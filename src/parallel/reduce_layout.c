@@ -2,7 +2,6 @@
 #include "io/provenance.h"
 #include "parallel/reduce_internal.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -139,48 +138,28 @@ static Status reducer_define_runs(Reducer *reducer) {
   return store_text_attribute(file, "status", "flag_meanings", "not_run ok failed");
 }
 
-/* Returns which value of a swept key a setting has. With `zip` all axes advance together, otherwise the last
- * is fastest. */
-static int reducer_axis_position(const StudyFile *file, int axis, int setting) {
-  int product = 1, faster = 1;
-  for (int i = 0; i < file->axis_count; i++) {
-    product *= file->axes[i].count;
-    if (i > axis) faster *= file->axes[i].count;
-  }
-  return product == file->setting_count ? setting / faster % file->axes[axis].count : setting;
-}
-
 /* Writes a swept key as a variable over settings. */
-static Status reducer_put_axis(Reducer *reducer, int index, const char **texts, double *numbers) {
-  const StudyFile *file = reducer->study->file;
-  const ConfigAxis *axis = &file->axes[index];
+static Status reducer_put_axis(Reducer *reducer, const ConfigAxis *axis) {
   char name[AXIS_NAME], words[160];
   reducer_axis_name(axis, name);
   snprintf(words, sizeof words, "swept key %s", axis->key);
-  for (int s = 0; s < file->setting_count; s++) {
-    int value = reducer_axis_position(file, index, s);
-    texts[s] = axis->texts[value];
-    numbers[s] = axis->numeric ? axis->numbers[value] : NAN;
-  }
   if (!axis->numeric)
-    return store_texts(reducer->file, name, reducer->setting, file->setting_count, texts, words);
-  return store_write(reducer->file, name, STORE_DOUBLE, 1, &reducer->setting, words, "1", numbers);
+    return store_texts(reducer->file, name, reducer->setting, reducer->study->file->setting_count,
+                       axis->texts, words);
+  return store_write(reducer->file, name, STORE_DOUBLE, 1, &reducer->setting, words, "1", axis->numbers);
 }
 
 static Status reducer_put_labels(Reducer *reducer) {
   const StudyFile *file = reducer->study->file;
   SCRATCH_ARENA(scratch);
   const char **texts;
-  double *numbers;
-  const int most = file->setting_count > file->policy_count ? file->setting_count : file->policy_count;
-  ALLOCATE_ARRAYS(&scratch, most, texts, numbers);
+  ALLOCATE(&scratch, texts, file->policy_count);
   for (int p = 0; p < file->policy_count; p++) texts[p] = file->policies[p].label;
   TRY(store_texts(reducer->file, "policy", reducer->policy, file->policy_count, texts,
                   "label of the policy"));
-  for (int s = 0; s < file->setting_count; s++) texts[s] = file->setting_labels[s];
-  TRY(store_texts(reducer->file, "setting", reducer->setting, file->setting_count, texts,
+  TRY(store_texts(reducer->file, "setting", reducer->setting, file->setting_count, file->setting_labels,
                   "label of the setting"));
-  for (int a = 0; a < file->axis_count; a++) TRY(reducer_put_axis(reducer, a, texts, numbers));
+  for (int a = 0; a < file->axis_count; a++) TRY(reducer_put_axis(reducer, &file->axes[a]));
   return STATUS_OK;
 }
 

@@ -89,21 +89,20 @@ typedef struct {
   const Config *options;
 } ConfigPolicy;
 
-/* One swept key. With `zip`, all axes have the same length and advance together; otherwise the settings are
- * their product, with the first axis slowest. */
+/* One swept key, and its value in each setting. */
 typedef struct {
   const char *key;
-  int count;
   bool numeric;
-  const double *numbers; /* [count] when numeric */
-  const char *const *texts; /* [count], the value as text */
+  const double *numbers; /* [setting_count] when numeric */
+  const char *const *texts; /* [setting_count], the value as text */
 } ConfigAxis;
 
 /* A study file, checked, expanded and resolved. */
 typedef struct {
   Arena memory; /* of all that follows */
   const Config **settings; /* [setting_count] */
-  /* [setting_count]: "prior.stages=25, problem.noise=2"; "default" without a sweep. */
+  /* [setting_count]: "prior.stages=25, problem.noise=2"; "default" without a sweep. The settings are the
+   * product of the axes, with the first axis slowest; or, with `zip`, all axes advance together. */
   const char **setting_labels;
   int setting_count;
   ConfigAxis *axes; /* [axis_count] */

@@ -36,21 +36,19 @@ static Status config_value_label(Arena *memory, const ConfigKey *key, const Conf
   }
 }
 
-/* Fills `axis`, which is what callers see of an axis. */
-static Status config_sweep_fill_axis(Arena *memory, const ConfigKey *key, int count,
-                                     const ConfigValue *values, ConfigAxis *axis) {
+/* Fills study->axes[a], which is what callers see of an axis. */
+static Status config_sweep_fill_axis(Arena *memory, const ConfigKey *key, int a, StudyFile *study) {
+  bool numeric = key->type == KEY_INT || key->type == KEY_REAL;
   double *numbers;
   const char **texts;
-  ALLOCATE_ARRAYS(memory, count, numbers, texts);
-  *axis = (ConfigAxis){
-      .key = key->name, .count = count, .numeric = key->type == KEY_INT || key->type == KEY_REAL};
-  for (int i = 0; i < count; i++) {
-    if (values[i].word) axis->numeric = false;
-    numbers[i] = key->type == KEY_INT ? (double)values[i].integer : values[i].real;
-    TRY(config_value_label(memory, key, &values[i], &texts[i]));
+  ALLOCATE_ARRAYS(memory, study->setting_count, numbers, texts);
+  for (int s = 0; s < study->setting_count; s++) {
+    const ConfigValue *value = study->settings[s]->axis_values[a];
+    if (value->word) numeric = false;
+    numbers[s] = key->type == KEY_INT ? (double)value->integer : value->real;
+    TRY(config_value_label(memory, key, value, &texts[s]));
   }
-  axis->numbers = axis->numeric ? numbers : NULL;
-  axis->texts = texts;
+  study->axes[a] = (ConfigAxis){key->name, numeric, numbers, texts};
   return STATUS_OK;
 }
 
@@ -81,16 +79,17 @@ static void config_sweep_choose(const ConfigSweep *sweep, int setting, int *chos
   }
 }
 
-static Status config_setting_label(Arena *memory, int axis_count, const ConfigAxis *axes, const int *chosen,
-                                   const char **out) {
+static Status config_setting_label(Arena *memory, const StudyFile *study, int setting, const char **out) {
+  const ConfigAxis *axes = study->axes, *end = axes + study->axis_count;
   size_t size = 1;
-  for (int a = 0; a < axis_count; a++) size += strlen(axes[a].key) + strlen(axes[a].texts[chosen[a]]) + 3;
+  for (const ConfigAxis *axis = axes; axis < end; axis++)
+    size += strlen(axis->key) + strlen(axis->texts[setting]) + 3;
   char *label;
   ALLOCATE(memory, label, size);
-  *out = axis_count > 0 ? label : "default";
-  for (int a = 0; a < axis_count; a++) {
-    if (a > 0) label = stpcpy(label, ", ");
-    label = stpcpy(stpcpy(stpcpy(label, axes[a].key), "="), axes[a].texts[chosen[a]]);
+  *out = axes < end ? label : "default";
+  for (const ConfigAxis *axis = axes; axis < end; axis++) {
+    if (axis > axes) label = stpcpy(label, ", ");
+    label = stpcpy(stpcpy(stpcpy(label, axis->key), "="), axis->texts[setting]);
   }
   return STATUS_OK;
 }
@@ -124,7 +123,6 @@ static Status config_sweep_make_settings(Arena *memory, const ConfigKey *keys, c
     for (size_t a = 0; a < axes; a++) chosen_values[a] = &sweep->values[a][chosen[a]];
     configs[s] = (Config){keys, values, sweep->axis_count, sweep->keys, chosen_values};
     study->settings[s] = &configs[s];
-    TRY(config_setting_label(memory, sweep->axis_count, study->axes, chosen, &study->setting_labels[s]));
   }
   return STATUS_OK;
 }
@@ -134,12 +132,13 @@ Status config_sweep_expand(Arena *memory, ConfigPlace place, const ConfigGiven *
   *sweep = (ConfigSweep){.axis_count = axes->count, .keys = axes->order, .zip = zip && axes->count > 1};
   ALLOCATE_ARRAYS(memory, axes->count, sweep->counts, sweep->values, study->axes);
   study->axis_count = axes->count;
-  for (int a = 0; a < axes->count; a++) {
-    const ConfigKey *key = &axes->keys[axes->order[a]];
+  for (int a = 0; a < axes->count; a++)
     TRY(config_sweep_read_axis(memory, axes, axes->order[a], &sweep->values[a], &sweep->counts[a]));
-    TRY(config_sweep_fill_axis(memory, key, sweep->counts[a], sweep->values[a], &study->axes[a]));
-  }
   TRY(config_sweep_count(place, axes->keys, sweep, &study->setting_count));
   TRY(config_sweep_make_settings(memory, axes->keys, values, sweep, study));
+  for (int a = 0; a < axes->count; a++)
+    TRY(config_sweep_fill_axis(memory, &axes->keys[axes->order[a]], a, study));
+  for (int s = 0; s < study->setting_count; s++)
+    TRY(config_setting_label(memory, study, s, &study->setting_labels[s]));
   return config_sweep_refuse_twins(memory, place, study);
 }
