@@ -89,12 +89,16 @@ Status app_study_of_folder(const char *directory, Study *out);
  * caller must call study_destroy. */
 Status app_study_of_file(const char *path, const char *text, const AppTexts *sets, Study *out);
 
-/* Makes a temporary folder, laid out like the folder of a run, with one for priors inside it, in TMPDIR or
- * /tmp: priors that are fitted for a measurement go there. The caller must call scratch_destroy, even after
- * an error: if none was made, `folder` is empty and nothing is removed. */
-enum { SCRATCH_PATH = 2048 };
-Status scratch_create(char folder[SCRATCH_PATH]);
-void scratch_destroy(const char *folder);
+/* A temporary folder for priors that are fitted for a measurement, laid out like the folder of a run. */
+typedef struct {
+  const Parallel *parallel; /* NULL: none was made */
+  char path[2048];
+} Scratch;
+
+/* Makes a folder, with one for priors inside it, in rank 0's TMPDIR or /tmp. Collective. The caller must call
+ * scratch_destroy, even after an error, which removes the folder when all ranks are there. */
+Status scratch_create(const Parallel *parallel, Scratch *out);
+void scratch_destroy(Scratch *scratch);
 
 /* Notes on stderr, on rank 0, if problem.noise is set although the rewards have no noise. */
 void app_note_unused(const Study *study);

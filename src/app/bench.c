@@ -218,18 +218,19 @@ static Status bench_measure_and_print(const Parallel *parallel, const Arguments 
 
 /* Prepares the priors and measures the samplers. The ranks share the folder of the priors, so all of them
  * must run on one machine, or must see the same TMPDIR. */
-static Status bench_study(const Parallel *parallel, const Arguments *arguments, const Study *study) {
-  char folder[SCRATCH_PATH];
-  if (strcmp(study->ops->name, "bandit") != 0)
+static Status bench_study(const Parallel *parallel, const Arguments *arguments) {
+  SCOPED(Study, study, study_destroy);
+  SCOPED(Scratch, scratch, scratch_destroy);
+  char text[sizeof STUDY + sizeof SIZES + POLICIES_SIZE + 16];
+  snprintf(text, sizeof text, STUDY, arguments->policies, arguments->quick ? 10 : 100,
+           arguments->quick ? "" : SIZES);
+  TRY(app_study_of_file("thompson bench", text, &arguments->sets, &study));
+  if (strcmp(study.ops->name, "bandit") != 0)
     return status_set(STATUS_INPUT, "key 'study': value '%s': only study bandit is measured",
-                      study->ops->name);
-  Status status = parallel_agree(parallel, parallel->rank == 0 ? scratch_create(folder) : STATUS_OK);
-  parallel_broadcast(folder, sizeof folder);
-  if (status == STATUS_OK) status = prepare_study(parallel, study, folder, PROGRESS_AUTO, 1, NULL);
-  if (status == STATUS_OK) status = bench_measure_and_print(parallel, arguments, study, folder);
-  parallel_barrier();
-  if (parallel->rank == 0) scratch_destroy(folder);
-  return status;
+                      study.ops->name);
+  TRY(scratch_create(parallel, &scratch));
+  TRY(prepare_study(parallel, &study, scratch.path, PROGRESS_AUTO, 1, NULL));
+  return bench_measure_and_print(parallel, arguments, &study, scratch.path);
 }
 
 Status app_bench(int argc, char **argv) {
@@ -241,14 +242,7 @@ Status app_bench(int argc, char **argv) {
              "what a core does on a full machine; times and shares are means over ranks, and the peaks "
              "printed are those of rank 0."};
   Arguments arguments = {.seconds = 0};
-  char text[sizeof STUDY + sizeof SIZES + POLICIES_SIZE + 16];
-  Study study;
   app_parse(&argp, argc, argv, &arguments);
-  snprintf(text, sizeof text, STUDY, arguments.policies, arguments.quick ? 10 : 100,
-           arguments.quick ? "" : SIZES);
   Parallel parallel = app_begin_parallel();
-  Status status = app_study_of_file("thompson bench", text, &arguments.sets, &study);
-  if (status == STATUS_OK) status = bench_study(&parallel, &arguments, &study);
-  study_destroy(&study);
-  return app_end_parallel(status);
+  return app_end_parallel(bench_study(&parallel, &arguments));
 }

@@ -75,14 +75,6 @@ static Status plan_calibrate_speeds(const Parallel *parallel, const Study *study
   return STATUS_OK;
 }
 
-static Status measure_in_folder(const Parallel *parallel, const Study *study, Speed *out) {
-  char folder[SCRATCH_PATH];
-  Status status = scratch_create(folder);
-  if (status == STATUS_OK) status = plan_calibrate_speeds(parallel, study, folder, out);
-  scratch_destroy(folder);
-  return status;
-}
-
 /* Creates the study reduced to one setting and one replicate: each swept key has its first value. `steps` is
  * the number of training steps; 0: unchanged. */
 static Status small_study(const char *path, const char *text, const AppTexts *sets, const StudyFile *whole,
@@ -127,13 +119,15 @@ static Status plan_calibrate(const Parallel *parallel, const char *path, const c
   SCOPED(Study, whole, study_destroy);
   SCOPED(Study, full, study_destroy);
   SCOPED(Study, small, study_destroy);
+  SCOPED(Scratch, scratch, scratch_destroy);
   int64_t steps;
   *out = (Speed){0};
   TRY(app_study_of_file(path, text, sets, &whole));
   TRY(small_study(path, text, sets, whole.file, 0, &full));
   TRY(plan_calibration_steps(&full, &steps));
   TRY(small_study(path, text, sets, whole.file, steps, &small));
-  return measure_in_folder(parallel, &small, out);
+  TRY(scratch_create(parallel, &scratch));
+  return plan_calibrate_speeds(parallel, &small, scratch.path, out);
 }
 
 /* ---- the plan */

@@ -5,17 +5,25 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-Status scratch_create(char folder[SCRATCH_PATH]) {
+static Status app_scratch_make_folders(Scratch *out) {
   const char *place = getenv("TMPDIR");
-  char priors[SCRATCH_PATH + 16];
+  char priors[sizeof out->path + 16];
+  const int most = sizeof out->path;
   if (!place) place = "/tmp";
-  if (snprintf(folder, SCRATCH_PATH, "%s/thompson-XXXXXX", place) >= SCRATCH_PATH || !mkdtemp(folder)) {
-    folder[0] = '\0';
+  if (snprintf(out->path, sizeof out->path, "%s/thompson-XXXXXX", place) >= most || !mkdtemp(out->path)) {
+    out->path[0] = '\0';
     return status_set(STATUS_FILE, "cannot make a temporary folder in %s", place);
   }
-  snprintf(priors, sizeof priors, "%s/priors", folder);
+  snprintf(priors, sizeof priors, "%s/priors", out->path);
   if (mkdir(priors, 0700) != 0) return status_set(STATUS_FILE, "%s: cannot make the folder", priors);
   return STATUS_OK;
+}
+
+Status scratch_create(const Parallel *parallel, Scratch *out) {
+  *out = (Scratch){.parallel = parallel};
+  const Status status = parallel->rank == 0 ? app_scratch_make_folders(out) : STATUS_OK;
+  parallel_broadcast(out->path, sizeof out->path);
+  return parallel_agree(parallel, status);
 }
 
 static int app_scratch_remove_entry(const char *path, const struct stat *info, int kind, struct FTW *where) {
@@ -23,6 +31,9 @@ static int app_scratch_remove_entry(const char *path, const struct stat *info, i
   return remove(path);
 }
 
-void scratch_destroy(const char *folder) {
-  if (folder[0]) nftw(folder, app_scratch_remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+void scratch_destroy(Scratch *scratch) {
+  if (!scratch->parallel) return;
+  parallel_barrier();
+  if (scratch->parallel->rank == 0 && scratch->path[0])
+    nftw(scratch->path, app_scratch_remove_entry, 8, FTW_DEPTH | FTW_PHYS);
 }

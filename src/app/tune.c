@@ -287,15 +287,17 @@ static Status tune_wide_prior(Arena *memory, const Study *study, const Prior *pr
 }
 
 static Status tune_race_policies(const Parallel *parallel, const Arguments *arguments, Arena *memory,
-                                 const Study *priors, const Study *tasks, const char *folder) {
+                                 const Study *priors, const Study *tasks) {
+  SCOPED(Scratch, scratch, scratch_destroy);
   const int policies = priors->file->policy_count;
   Found found = {.study = tasks};
   Prior *prior, wide;
   bool guarded = false, ignored;
   int best;
   ALLOCATE_ARRAYS(memory, policies, prior, found.results, found.order);
-  TRY(prepare_study(parallel, priors, folder, PROGRESS_AUTO, 0.1, NULL));
-  Status status = tune_load_priors(memory, priors, folder, prior, &found.first);
+  TRY(scratch_create(parallel, &scratch));
+  TRY(prepare_study(parallel, priors, scratch.path, PROGRESS_AUTO, 0.1, NULL));
+  Status status = tune_load_priors(memory, priors, scratch.path, prior, &found.first);
   if (status == STATUS_OK)
     status = tune_wide_prior(memory, priors, &prior[found.first], found.first, &guarded, &wide);
   TRY(parallel_agree(parallel, status));
@@ -314,17 +316,6 @@ static Status tune_race_policies(const Parallel *parallel, const Arguments *argu
   return app_speaks ? tune_report(arguments, &found) : STATUS_OK;
 }
 
-static Status tune_in_folder(const Parallel *parallel, const Arguments *arguments, Arena *memory,
-                             const Study *priors, const Study *tasks) {
-  char folder[SCRATCH_PATH] = "";
-  Status status = parallel_agree(parallel, parallel->rank == 0 ? scratch_create(folder) : STATUS_OK);
-  parallel_broadcast(folder, sizeof folder);
-  if (status == STATUS_OK) status = tune_race_policies(parallel, arguments, memory, priors, tasks, folder);
-  parallel_barrier();
-  if (parallel->rank == 0) scratch_destroy(folder);
-  return parallel_agree(parallel, status);
-}
-
 static Status app_tune_study(const Parallel *parallel, const Arguments *arguments) {
   SCRATCH_ARENA(memory);
   SCOPED(Study, priors, study_destroy);
@@ -334,7 +325,7 @@ static Status app_tune_study(const Parallel *parallel, const Arguments *argument
   Status status = config_study_text(arguments->study, &text);
   if (status == STATUS_OK) status = read_candidates(&memory, arguments, text, &priors, &tasks);
   TRY(parallel_agree(parallel, status));
-  return tune_in_folder(parallel, arguments, &memory, &priors, &tasks);
+  return parallel_agree(parallel, tune_race_policies(parallel, arguments, &memory, &priors, &tasks));
 }
 
 Status app_tune(int argc, char **argv) {
