@@ -148,18 +148,12 @@ static void prepare_mnist_print_summary(const PrepareJob *job, const Mnist *mnis
   printf("  embeddings multiplied by %.6g; noise of the rewards %g\n", mnist->scale, NOISE);
 }
 
-static Status prepare_mnist_all(const PrepareJob *job, Mnist *mnist) {
-  TRY(prepare_mnist_train(job, mnist));
-  TRY(prepare_mnist_embed(job, mnist));
-  TRY(prepare_mnist_fit_linear(job, mnist));
-  TRY(prepare_mnist_write(job, mnist));
-  prepare_mnist_print_summary(job, mnist);
-  return STATUS_OK;
-}
-
 Status prepare_mnist(const PrepareJob *job) {
-  Mnist mnist = {0};
-  const Status status = prepare_mnist_all(job, &mnist);
-  prepare_mnist_destroy(&mnist);
-  return status;
+  SCOPED(Mnist, mnist, prepare_mnist_destroy);
+  TRY(prepare_mnist_train(job, &mnist));
+  TRY(prepare_mnist_embed(job, &mnist));
+  TRY(prepare_mnist_fit_linear(job, &mnist));
+  TRY(prepare_mnist_write(job, &mnist));
+  prepare_mnist_print_summary(job, &mnist);
+  return STATUS_OK;
 }

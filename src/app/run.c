@@ -279,20 +279,21 @@ static bool app_run_goes_on(void *context, double fraction) {
   return !app_run_shutdown_asked();
 }
 
-static Status run_study(const Parallel *parallel, Arguments *arguments, Study *study) {
-  TRY(app_run_read_study(parallel, arguments, study));
-  TRY(refuse_shard(arguments, study));
-  app_note_unused(study);
+static Status run_study(const Parallel *parallel, Arguments *arguments) {
+  SCOPED(Study, study, study_destroy);
+  TRY(app_run_read_study(parallel, arguments, &study));
+  TRY(refuse_shard(arguments, &study));
+  app_note_unused(&study);
   if (!arguments->directory) {
-    snprintf(arguments->default_directory, sizeof arguments->default_directory, "results/%s", study->name);
+    snprintf(arguments->default_directory, sizeof arguments->default_directory, "results/%s", study.name);
     arguments->directory = arguments->default_directory;
   }
   TRY(parallel_agree(parallel,
-                     parallel->rank == 0 ? study_ready(study, (Tick){app_run_goes_on, NULL}) : STATUS_OK));
-  TRY(app_run_open_folder(parallel, arguments, study));
-  const double share = parallel->rank == 0 ? app_run_training_share(study) : 1;
-  TRY(prepare_study(parallel, study, arguments->directory, arguments->tasks.progress, share, stop_asked));
-  return run_and_reduce(parallel, study, arguments);
+                     parallel->rank == 0 ? study_ready(&study, (Tick){app_run_goes_on, NULL}) : STATUS_OK));
+  TRY(app_run_open_folder(parallel, arguments, &study));
+  const double share = parallel->rank == 0 ? app_run_training_share(&study) : 1;
+  TRY(prepare_study(parallel, &study, arguments->directory, arguments->tasks.progress, share, stop_asked));
+  return run_and_reduce(parallel, &study, arguments);
 }
 
 Status app_run(int argc, char **argv) {
@@ -311,9 +312,7 @@ Status app_run(int argc, char **argv) {
   app_run_catch_signals();
   app_run_set_slurm_deadline();
   Parallel parallel = app_begin_parallel();
-  Study study = {0};
-  Status status = run_study(&parallel, &arguments, &study);
+  Status status = run_study(&parallel, &arguments);
   lock_release(lock);
-  study_destroy(&study);
   return app_end_parallel(status);
 }

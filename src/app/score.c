@@ -273,22 +273,16 @@ static Status app_score_against_reference(const Arguments *arguments) {
 
 /* ---- the verb */
 
-static Status run_action(const Arguments *arguments, const Packs *packs) {
-  if (arguments->export) return export_problems(arguments->export, packs);
-  if (arguments->draws) return score_file(arguments, packs->packs);
-  if (arguments->json) return list_json(packs);
-  list_text(packs);
-  return STATUS_OK;
-}
-
 static Status app_score_make_and_work(const Arguments *arguments) {
   SCRATCH_ARENA(memory);
+  SCOPED(Packs, packs, app_score_destroy_packs);
   if (arguments->reference) return app_score_against_reference(arguments);
-  Packs packs = {0};
-  Status status = app_score_create_packs(&memory, arguments->problem, &packs);
-  if (status == STATUS_OK) status = run_action(arguments, &packs);
-  app_score_destroy_packs(&packs);
-  return status;
+  TRY(app_score_create_packs(&memory, arguments->problem, &packs));
+  if (arguments->export) return export_problems(arguments->export, &packs);
+  if (arguments->draws) return score_file(arguments, packs.packs);
+  if (arguments->json) return list_json(&packs);
+  list_text(&packs);
+  return STATUS_OK;
 }
 
 Status app_score(int argc, char **argv) {

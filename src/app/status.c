@@ -195,13 +195,10 @@ Status app_status(int argc, char **argv) {
       .doc = "Show what is done, failed and left in a results folder, and how large standard errors are now. "
              "With an adaptive number of runs, `left` counts only the current wave."};
   Arguments arguments = {0};
-  Overview overview;
+  SCOPED(Overview, overview, overview_destroy);
   app_parse(&argp, argc, argv, &arguments);
-  Status status = look_over(arguments.directory, &overview);
-  if (status == STATUS_OK && arguments.json)
-    status = status_print_json(&overview);
-  else if (status == STATUS_OK)
-    status_print_text(&overview);
-  overview_destroy(&overview);
-  return status;
+  TRY(look_over(arguments.directory, &overview));
+  if (arguments.json) return status_print_json(&overview);
+  status_print_text(&overview);
+  return STATUS_OK;
 }
