@@ -547,7 +547,7 @@ static void test_bad_files(void) {
     const double zeros[DENOISER_BINS] = {0}, share[DENOISER_BINS] = {cases[i].share};
     const double bins[][DENOISER_BINS] = {{1}, {cases[i].left}, {cases[i].left}, {0}, {0}};
     float weights[3] = {cases[i].weight, 0.5f, 0.5f};
-    CHECK_OK(store_create(path, STORE_NETCDF4, &file));
+    CHECK_OK(store_create(path, &file));
     CHECK_OK(store_text_attribute(file, NULL, "prior", "denoiser"));
     CHECK_OK(store_text_attribute(file, NULL, "training_samples_sha256", "none"));
     CHECK_OK(store_int_attribute(file, "training_samples", 1));

@@ -322,7 +322,7 @@ static void check_file(const Prior *prior, const double *theta) {
   StoreFile *file;
   SCRATCH_ARENA(memory);
   Prior copy = {.memory = &memory, .ops = &prior_diffusion};
-  CHECK_OK(store_create(path, STORE_NETCDF4, &file));
+  CHECK_OK(store_create(path, &file));
   CHECK_OK(prior_diffusion.save(prior, file));
   CHECK_OK(store_commit(file));
   CHECK_OK(store_open(path, &file));
@@ -375,7 +375,7 @@ static void test_bad_files(void) {
     float weights[3] = {cases[i].weight, 0.5f, 0.5f};
     SCRATCH_ARENA(memory);
     Prior prior = {.memory = &memory, .ops = &prior_diffusion};
-    CHECK_OK(store_create(path, STORE_NETCDF4, &file));
+    CHECK_OK(store_create(path, &file));
     CHECK_OK(store_dimension(file, "stage", 1, &stage));
     CHECK_OK(store_dimension(file, "dim", 1, &dim));
     CHECK_OK(store_dimension(file, "out", (size_t)cases[i].units, &out));

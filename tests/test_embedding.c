@@ -62,7 +62,7 @@ static void put_held_out(StoreFile *file, const Form *form) {
 
 static void write_form(const char *path, const Form *form) {
   StoreFile *file;
-  CHECK_OK(store_create(path, STORE_NETCDF4, &file));
+  CHECK_OK(store_create(path, &file));
   if (!form->no_noise) CHECK_OK(store_real_attribute(file, "noise", form->noise));
   if (!form->no_theta)
     put_matrix(file, form, "theta", "item", form->items, form->theta_columns, 1, form->first_theta);

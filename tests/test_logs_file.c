@@ -120,7 +120,7 @@ static void test_rewards(void) {
 static void write_netcdf(const char *path, int rows, const int *task, const double *x, const double *y) {
   StoreFile *file;
   int axes[2], id[3];
-  CHECK_OK(store_create(path, STORE_NETCDF4, &file));
+  CHECK_OK(store_create(path, &file));
   CHECK_OK(store_dimension(file, "observation", (size_t)rows, &axes[0]));
   CHECK_OK(store_dimension(file, "dim", D, &axes[1]));
   CHECK_OK(store_variable(file, "task", STORE_INT, 1, axes, NULL, NULL, &id[0]));

@@ -23,7 +23,7 @@ static const char *in_folder(const char *name) {
 
 static Status write_ours(const char *name) {
   StoreFile *file;
-  TRY(store_create(in_folder(name), STORE_CLASSIC, &file));
+  TRY(store_create(in_folder(name), &file));
   TRY(store_text_attribute(file, NULL, "config", "name: a\n"));
   return store_commit(file);
 }

@@ -265,7 +265,7 @@ static Status write_and_load(Arena *memory, Written written, Prior *out) {
   static const char *const names[] = {"component", "other", "dim", "dim2"};
   for (int i = 0; i < 4; i++)
     if (!written.names[i]) written.names[i] = names[i];
-  CHECK_OK(store_create(FILE_NAME, STORE_NETCDF4, &file));
+  CHECK_OK(store_create(FILE_NAME, &file));
   if (written.prior) CHECK_OK(store_text_attribute(file, NULL, "prior", written.prior));
   CHECK_OK(store_dimension(file, written.names[0], (size_t)written.components, &component));
   other = component;

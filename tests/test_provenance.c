@@ -72,7 +72,7 @@ static void test_attributes(void) {
   double begun = provenance_elapsed();
   CU_ASSERT_TRUE(begun >= 0 && begun < 60);
   StoreFile *file;
-  CHECK_OK(store_create(path, STORE_CLASSIC, &file));
+  CHECK_OK(store_create(path, &file));
   CHECK_OK(provenance_write(file, "a title", "mala: VITS paper"));
   CHECK_OK(store_commit(file));
   CHECK_OK(store_open(path, &file));

@@ -1,5 +1,6 @@
 /* NetCDF and text files: what is written is read back, by us and by others; a file is never visible half
  * written. */
+#include "classic.h"
 #include "core/status.h"
 #include "harness.h"
 #include "io/store.h"
@@ -13,8 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const StoreFormat formats[] = {STORE_CLASSIC, STORE_NETCDF4};
-enum { FORMATS = 2, ROWS = 40, COLUMNS = 300 };
+enum { FORMATS = 2 /* netCDF-4, and classic */, ROWS = 40, COLUMNS = 300 };
 
 static char folder[] = "/tmp/test_store.XXXXXX";
 
@@ -80,10 +80,11 @@ static Status fill_sample(StoreFile *file) {
   return store_put(file, flag_id, flags);
 }
 
-static Status write_sample(const char *path, StoreFormat format) {
+static Status write_sample(const char *path, bool classic) {
   StoreFile *file;
-  TRY(store_create(path, format, &file));
-  return store_finish(file, fill_sample(file));
+  TRY(store_create(path, &file));
+  TRY(store_finish(file, fill_sample(file)));
+  return classic ? classic_convert(path) : STATUS_OK;
 }
 
 static void check_sample(const char *path) {
@@ -134,7 +135,7 @@ static void check_sample(const char *path) {
 static void test_round_trip(void) {
   for (int f = 0; f < FORMATS; f++) {
     const char *path = in_folder("a b#c:ü.nc");
-    CHECK_OK(write_sample(path, formats[f]));
+    CHECK_OK(write_sample(path, f == 1));
     check_sample(path);
     CU_ASSERT(folder_holds_only("a b#c:ü.nc"));
     remove(path);
@@ -162,7 +163,7 @@ static void test_xarray_reads_it(void) {
   for (int f = 0; f < FORMATS; f++) {
     const char *path = in_folder("it.nc");
     char command[2 * PATH_MAX + 64];
-    CHECK_OK(write_sample(path, formats[f]));
+    CHECK_OK(write_sample(path, f == 1));
     snprintf(command, sizeof command, "/usr/bin/python3 '%s' '%s'", text, path);
     CU_ASSERT_EQUAL(system(command), 0);
     remove(path);
@@ -173,7 +174,7 @@ static void test_xarray_reads_it(void) {
 /* Checks that only large variables of netCDF-4 files are compressed. */
 static void test_compression(void) {
   const char *path = in_folder("it.nc");
-  CHECK_OK(write_sample(path, STORE_NETCDF4));
+  CHECK_OK(write_sample(path, false));
   int ncid, id, shuffle, deflate, level;
   CU_ASSERT_EQUAL_FATAL(nc_open(path, NC_NOWRITE, &ncid), NC_NOERR);
   CU_ASSERT_EQUAL(nc_inq_varid(ncid, "regret", &id), NC_NOERR);
@@ -187,47 +188,43 @@ static void test_compression(void) {
 }
 
 static void test_same_content_same_bytes(void) {
-  for (int f = 0; f < FORMATS; f++) {
-    char *first, *second;
-    size_t first_size, second_size;
-    const char *one = in_folder("one.nc"), *two = in_folder("two.nc");
-    CHECK_OK(write_sample(one, formats[f]));
-    CHECK_OK(write_sample(two, formats[f]));
-    CHECK_OK(store_read_text(one, SIZE_MAX, &first, &first_size));
-    CHECK_OK(store_read_text(two, SIZE_MAX, &second, &second_size));
-    CU_ASSERT(first_size == second_size && first_size > 1000 && memcmp(first, second, first_size) == 0);
-    free(first);
-    free(second);
-    remove(one);
-    remove(two);
-  }
+  char *first, *second;
+  size_t first_size, second_size;
+  const char *one = in_folder("one.nc"), *two = in_folder("two.nc");
+  CHECK_OK(write_sample(one, false));
+  CHECK_OK(write_sample(two, false));
+  CHECK_OK(store_read_text(one, SIZE_MAX, &first, &first_size));
+  CHECK_OK(store_read_text(two, SIZE_MAX, &second, &second_size));
+  CU_ASSERT(first_size == second_size && first_size > 1000 && memcmp(first, second, first_size) == 0);
+  free(first);
+  free(second);
+  remove(one);
+  remove(two);
 }
 
 /* Checks that until the commit only a hidden file with our process id is there, and that an existing file of
  * that name stays. */
 static void test_temporary_name(void) {
-  for (int f = 0; f < FORMATS; f++) {
-    const char *path = in_folder("it.nc");
-    char hidden[64], *text;
-    size_t size;
-    snprintf(hidden, sizeof hidden, ".it.nc.%ld.0.tmp", (long)getpid());
-    StoreFile *file;
-    CHECK_OK(store_create(path, formats[f], &file));
-    CU_ASSERT(folder_holds_only(hidden));
-    store_abandon(file);
-    CU_ASSERT(folder_holds_only(NULL));
+  const char *path = in_folder("it.nc");
+  char hidden[64], *text;
+  size_t size;
+  snprintf(hidden, sizeof hidden, ".it.nc.%ld.0.tmp", (long)getpid());
+  StoreFile *file;
+  CHECK_OK(store_create(path, &file));
+  CU_ASSERT(folder_holds_only(hidden));
+  store_abandon(file);
+  CU_ASSERT(folder_holds_only(NULL));
 
-    CHECK_OK(store_write_text(path, "old", true));
-    CHECK_OK(store_create(path, formats[f], &file));
-    CHECK_OK(store_read_text(path, SIZE_MAX, &text, &size));
-    CU_ASSERT(size == 3 && strcmp(text, "old") == 0);
-    free(text);
-    CHECK_OK(store_commit(file));
-    CU_ASSERT(folder_holds_only("it.nc"));
-    CHECK_OK(store_open(path, &file));
-    store_abandon(file);
-    remove(path);
-  }
+  CHECK_OK(store_write_text(path, "old", true));
+  CHECK_OK(store_create(path, &file));
+  CHECK_OK(store_read_text(path, SIZE_MAX, &text, &size));
+  CU_ASSERT(size == 3 && strcmp(text, "old") == 0);
+  free(text);
+  CHECK_OK(store_commit(file));
+  CU_ASSERT(folder_holds_only("it.nc"));
+  CHECK_OK(store_open(path, &file));
+  store_abandon(file);
+  remove(path);
   store_abandon(NULL);
 }
 
@@ -247,13 +244,13 @@ static void test_first_text(void) {
 
 static void test_cannot_create(void) {
   StoreFile *file;
-  CHECK_FAILS(store_create(in_folder("a\\b.nc"), STORE_CLASSIC, &file), STATUS_INPUT,
+  CHECK_FAILS(store_create(in_folder("a\\b.nc"), &file), STATUS_INPUT,
               "a\\b.nc' contains a backslash, which NetCDF treats as a slash");
   CHECK_FAILS(store_open(in_folder("a\\b.nc"), &file), STATUS_INPUT, "a\\b.nc' contains a backslash");
-  CHECK_FAILS(store_create(in_folder("no/such/it.nc"), STORE_NETCDF4, &file), STATUS_FILE, "No such file");
-  CHECK_FAILS(store_create(in_folder(""), STORE_CLASSIC, &file), STATUS_FILE, "does not name a file");
-  CHECK_FAILS(store_create(folder, STORE_CLASSIC, &file), STATUS_FILE, "it is a folder");
-  CHECK_FAILS(store_create("/dev/null", STORE_CLASSIC, &file), STATUS_FILE, "not a regular file");
+  CHECK_FAILS(store_create(in_folder("no/such/it.nc"), &file), STATUS_FILE, "No such file");
+  CHECK_FAILS(store_create(in_folder(""), &file), STATUS_FILE, "does not name a file");
+  CHECK_FAILS(store_create(folder, &file), STATUS_FILE, "it is a folder");
+  CHECK_FAILS(store_create("/dev/null", &file), STATUS_FILE, "not a regular file");
   CHECK_FAILS(store_write_text(in_folder("no/such/it.txt"), "x", true), STATUS_FILE, "No such file");
   CU_ASSERT_PTR_NULL(file);
   CU_ASSERT(folder_holds_only(NULL));
@@ -279,7 +276,7 @@ static void test_cannot_open(void) {
 
 static void test_wrong_content(void) {
   const char *path = in_folder("it.nc");
-  CHECK_OK(write_sample(path, STORE_CLASSIC));
+  CHECK_OK(write_sample(path, true));
   StoreFile *file;
   CHECK_OK(store_open(path, &file));
   size_t shape[3] = {SIZE_MAX, 299, 1};
@@ -313,11 +310,12 @@ static void test_value_out_of_range(void) {
     StoreFile *file;
     int dimension, id;
     float single[2];
-    CHECK_OK(store_create(path, formats[f], &file));
+    CHECK_OK(store_create(path, &file));
     CHECK_OK(store_dimension(file, "i", 2, &dimension));
     CHECK_OK(store_variable(file, "v", STORE_DOUBLE, 1, &dimension, NULL, NULL, &id));
     CHECK_OK(store_put(file, id, (double[]){1, 1e300}));
     CHECK_OK(store_commit(file));
+    if (f == 1) CHECK_OK(classic_convert(path));
     CHECK_OK(store_open(path, &file));
     CHECK_FAILS(store_get_floats(file, "v", single), STATUS_INPUT, "cannot read the variable 'v'");
     store_abandon(file);

@@ -194,7 +194,7 @@ static void test_sizes_overflow(void) {
   enum { COMPONENTS = 1 << 6, D = 1 << 29 };
   StoreFile *file;
   int axes[3], id;
-  CHECK_OK(store_create(scratch, STORE_NETCDF4, &file));
+  CHECK_OK(store_create(scratch, &file));
   CHECK_OK(store_text_attribute(file, NULL, "prior", "mixture"));
   CHECK_OK(store_dimension(file, "component", COMPONENTS, &axes[0]));
   CHECK_OK(store_dimension(file, "dim", D, &axes[1]));

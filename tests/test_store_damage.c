@@ -1,4 +1,5 @@
 /* Files that are cut off, damaged, or do not fit on the disk. */
+#include "classic.h"
 #include "core/status.h"
 #include "harness.h"
 #include "io/store.h"
@@ -14,8 +15,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const StoreFormat formats[] = {STORE_CLASSIC, STORE_NETCDF4};
-enum { FORMATS = 2, ROWS = 40, COLUMNS = 300, SEAL = 72 /* bytes of the checksum behind NetCDF's own */ };
+enum {
+  FORMATS = 2 /* netCDF-4, and classic */,
+  ROWS = 40,
+  COLUMNS = 300,
+  SEAL = 72 /* bytes of the checksum behind NetCDF's own */
+};
 
 static char folder[] = "/tmp/test_store_damage.XXXXXX";
 static char path[PATH_MAX];
@@ -35,14 +40,15 @@ static Status fill_sample(StoreFile *file) {
   return store_texts(file, "policy", dimensions[0], ROWS, labels, "policy");
 }
 
-static Status write_sample(const char *name, StoreFormat format) {
+static Status write_sample(const char *name) {
   StoreFile *file;
-  TRY(store_create(name, format, &file));
+  TRY(store_create(name, &file));
   return store_finish(file, fill_sample(file));
 }
 
-static void write_and_load(StoreFormat format, char **bytes, size_t *size) {
-  CHECK_OK(write_sample(path, format));
+static void write_and_load(bool classic, char **bytes, size_t *size) {
+  CHECK_OK(write_sample(path));
+  if (classic) CHECK_OK(classic_convert(path));
   CHECK_OK(store_read_text(path, SIZE_MAX, bytes, size));
 }
 
@@ -69,7 +75,7 @@ static void test_truncated(void) {
   for (int f = 0; f < FORMATS; f++) {
     char *bytes;
     size_t size;
-    write_and_load(formats[f], &bytes, &size);
+    write_and_load(f == 1, &bytes, &size);
     CHECK_OK(read_bytes(bytes, size));
     CHECK_OK(read_bytes(bytes, size - SEAL));
     int accepted = 0, tried = 0;
@@ -88,7 +94,7 @@ static void test_flipped_bits(void) {
   for (int f = 0; f < FORMATS; f++) {
     char *bytes;
     size_t size;
-    write_and_load(formats[f], &bytes, &size);
+    write_and_load(f == 1, &bytes, &size);
     int accepted = 0;
     for (size_t at = 0; at < size - SEAL; at += at < 4000 ? 17 : 401) {
       bytes[at] ^= (char)(1 << at % 8);
@@ -135,7 +141,7 @@ static void test_damaged_tails(void) {
   for (int f = 0; f < FORMATS; f++) {
     char *bytes;
     size_t size;
-    write_and_load(formats[f], &bytes, &size);
+    write_and_load(f == 1, &bytes, &size);
     for (int r = 0; r < 2; r++) {
       CHECK_OK(read_bytes_by(readers[r], bytes, size));
       CU_ASSERT_EQUAL(count_accepted_tails(readers[r], bytes, size, 0), 0);
@@ -153,10 +159,11 @@ static void test_damaged_tails(void) {
 static void write_numbers(size_t n, char **bytes, size_t *size) {
   StoreFile *file;
   int axis, id;
-  CHECK_OK(store_create(path, STORE_CLASSIC, &file));
+  CHECK_OK(store_create(path, &file));
   CHECK_OK(store_dimension(file, "n", n, &axis));
   CHECK_OK(store_variable(file, "x", STORE_DOUBLE, 1, &axis, NULL, NULL, &id));
   CHECK_OK(store_commit(file));
+  CHECK_OK(classic_convert(path));
   CHECK_OK(store_read_text(path, SIZE_MAX, bytes, size));
   *size -= SEAL;
 }
@@ -195,7 +202,7 @@ static void test_missing_checksum(void) {
   for (int f = 0; f < FORMATS; f++) {
     char *bytes;
     size_t size;
-    write_and_load(formats[f], &bytes, &size);
+    write_and_load(f == 1, &bytes, &size);
     CHECK_OK(read_bytes(bytes, size - SEAL));
     CHECK_FAILS(read_bytes_by(store_open_own, bytes, size - SEAL), STATUS_INPUT,
                 "does not end with the checksum");
@@ -210,7 +217,7 @@ static void test_missing_checksum(void) {
 static void test_flipped_bits_without_checksum(void) {
   char *bytes;
   size_t size;
-  write_and_load(STORE_CLASSIC, &bytes, &size);
+  write_and_load(true, &bytes, &size);
   int refused = 0;
   for (size_t at = 0; at < 600; at++) { /* the header */
     bytes[at] ^= (char)(1 << at * 5 % 8);
@@ -233,12 +240,12 @@ static int count_files(const char *name) {
   return count;
 }
 
-/* Checks that both formats fail with `reason`, and leave what was there and nothing else. */
+/* Checks that writing fails with `reason`, twice, and leaves what was there and nothing else. */
 static void check_no_room(const char *name, const char *reason) {
   char *text;
   size_t size;
-  for (int i = 0; i < 2 * FORMATS; i++) {
-    CHECK_FAILS(write_sample(name, formats[i % FORMATS]), STATUS_FILE, reason);
+  for (int i = 0; i < 2; i++) {
+    CHECK_FAILS(write_sample(name), STATUS_FILE, reason);
     CHECK_OK(store_read_text(name, SIZE_MAX, &text, &size));
     CU_ASSERT(size == 3 && strcmp(text, "old") == 0);
     free(text);
@@ -258,7 +265,7 @@ static void test_file_size_limit(void) {
   setrlimit(RLIMIT_FSIZE, &saved);
   signal(SIGXFSZ, handler);
   CU_ASSERT_EQUAL(count_files(folder), 1);
-  CHECK_OK(write_sample(path, STORE_NETCDF4));
+  CHECK_OK(write_sample(path));
   remove(path);
 }
 

@@ -217,7 +217,7 @@ static Status save_draws(const Arguments *arguments, int d, double *theta, const
   double *rows;
   ALLOCATE(&scratch, rows, (size_t)d * (size_t)arguments->draws);
   StoreFile *file;
-  TRY(store_create(arguments->output, STORE_NETCDF4, &file));
+  TRY(store_create(arguments->output, &file));
   return store_finish(file, app_sample_write_draws(arguments, file, d, theta, rows, findings, fallbacks));
 }
 

@@ -208,7 +208,7 @@ static Status app_score_export_prior(const Pack *pack, const char *folder) {
   TRY(arena_print(&scratch, &path, "%s/prior.csv", folder));
   TRY(app_score_write_prior_csv(&prior, path));
   TRY(arena_print(&scratch, &path, "%s/prior.nc", folder));
-  TRY(store_create(path, STORE_NETCDF4, &file));
+  TRY(store_create(path, &file));
   return store_finish(file, app_score_fill_prior(pack, &prior, file));
 }
 
@@ -222,7 +222,7 @@ static Status app_score_export_histories(const Pack *pack, const char *folder) {
       TRY(write_history(pack, &pack->group[g], h, path));
     }
   TRY(arena_print(&scratch, &path, "%s/histories.nc", folder));
-  TRY(store_create(path, STORE_NETCDF4, &file));
+  TRY(store_create(path, &file));
   return store_finish(file, app_score_fill_histories(pack, file));
 }
 

@@ -90,20 +90,17 @@ Status store_new(const char *path, StoreFile **out) {
   return STATUS_OK;
 }
 
-static Status store_begin(StoreFile *file, int mode) {
+static Status store_begin(StoreFile *file) {
   TRY(durable_begin(file->path, &file->temporary));
   errno = 0;
-  return store_check(file, nc_create(file->temporary, mode, &file->ncid), "create it");
+  return store_check(file, nc_create(file->temporary, NC_CLOBBER | NC_NETCDF4, &file->ncid), "create it");
 }
 
-Status store_create(const char *path, StoreFormat format, StoreFile **out) {
+Status store_create(const char *path, StoreFile **out) {
   StoreFile *file;
   *out = NULL;
   TRY(store_new(path, &file));
-  file->format = format;
-  file->defining = true;
-  const Status status =
-      store_begin(file, NC_CLOBBER | (format == STORE_CLASSIC ? NC_64BIT_DATA : NC_NETCDF4));
+  const Status status = store_begin(file);
   if (status == STATUS_OK) {
     *out = file;
   } else {
@@ -128,9 +125,9 @@ Status store_commit(StoreFile *file) {
 void store_abandon(StoreFile *file) {
   if (!file) return;
   if (file->temporary) {
-    /* Aborting a netCDF-4 file that HDF5 could not write (full disk) crashes in HDF5, so such a file stays
-     * open until the program ends. */
-    if (file->format == STORE_CLASSIC || !file->failed) nc_abort(file->ncid);
+    /* Aborting a file that HDF5 could not write (full disk) crashes in HDF5, so such a file stays open until
+     * the program ends. */
+    if (!file->failed) nc_abort(file->ncid);
     store_discard_temporary(file->temporary);
   } else {
     nc_close(file->ncid);
@@ -144,24 +141,7 @@ Status store_finish(StoreFile *file, Status written) {
   return written;
 }
 
-static Status store_enter_define_mode(StoreFile *file) {
-  ASSERT(file->temporary);
-  if (file->defining) return STATUS_OK;
-  TRY(store_check(file, nc_redef(file->ncid), "change its header"));
-  file->defining = true;
-  return STATUS_OK;
-}
-
-static Status store_enter_data_mode(StoreFile *file) {
-  ASSERT(file->temporary);
-  if (!file->defining) return STATUS_OK;
-  TRY(store_check(file, nc_enddef(file->ncid), "write it"));
-  file->defining = false;
-  return STATUS_OK;
-}
-
 Status store_dimension(StoreFile *file, const char *name, size_t length, int *id) {
-  TRY(store_enter_define_mode(file));
   return store_check(file, nc_def_dim(file->ncid, name, length, id), "define the dimension '%s'", name);
 }
 
@@ -218,7 +198,6 @@ static Status store_compress_variable(StoreFile *file, const char *name, int id,
 
 Status store_define(StoreFile *file, const char *name, StoreType type, int rank, const int *dimensions,
                     const char *long_name, const char *units, int *id) {
-  TRY(store_enter_define_mode(file));
   bool coordinate;
   TRY(store_is_coordinate(file, name, rank, dimensions, &coordinate));
   int code = nc_def_var(file->ncid, name, external_types[type], rank, dimensions, id);
@@ -235,15 +214,13 @@ Status store_define(StoreFile *file, const char *name, StoreType type, int rank,
 Status store_variable(StoreFile *file, const char *name, StoreType type, int rank, const int *dimensions,
                       const char *long_name, const char *units, int *id) {
   TRY(store_define(file, name, type, rank, dimensions, long_name, units, id));
-  return file->format == STORE_NETCDF4 ? store_compress_variable(file, name, *id, type, rank, dimensions)
-                                       : STATUS_OK;
+  return store_compress_variable(file, name, *id, type, rank, dimensions);
 }
 
 /* Writes values[count], which are in memory as in the file. */
 static Status store_put_attribute(StoreFile *file, const char *variable, const char *name, nc_type type,
                                   size_t count, const void *values) {
   int id = NC_GLOBAL;
-  TRY(store_enter_define_mode(file));
   if (variable)
     TRY(store_check(file, nc_inq_varid(file->ncid, variable, &id), "find the variable '%s'", variable));
   return store_check(file, nc_put_att(file->ncid, id, name, type, count, values), "write the attribute '%s'",
@@ -276,7 +253,6 @@ static Status store_check_put(StoreFile *file, int variable, int code) {
 }
 
 Status store_put(StoreFile *file, int variable, const void *data) {
-  TRY(store_enter_data_mode(file));
   return store_check_put(file, variable, nc_put_var(file->ncid, variable, data));
 }
 
@@ -289,13 +265,11 @@ Status store_write(StoreFile *file, const char *name, StoreType type, int rank, 
 
 Status store_put_part(StoreFile *file, int variable, const size_t *start, const size_t *count,
                       const void *data) {
-  TRY(store_enter_data_mode(file));
   return store_check_put(file, variable, nc_put_vara(file->ncid, variable, start, count, data));
 }
 
 Status store_put_doubles_part(StoreFile *file, int variable, const size_t *start, const size_t *count,
                               const double *data) {
-  TRY(store_enter_data_mode(file));
   return store_check_put(file, variable, nc_put_vara_double(file->ncid, variable, start, count, data));
 }
 

@@ -1,5 +1,6 @@
 /* NetCDF files, written so that a reader never sees an incomplete one: under a temporary name in the same
- * folder, then closed, synced and renamed.
+ * folder, then closed, synced and renamed. Files of netCDF-4 are written, with deflate on large variables;
+ * classic files are read too.
  *
  * Every function returns STATUS_FILE, with the path in the message, if the library or the disk fails, and
  * STATUS_INPUT if a file that a user supplied lacks something or has the wrong shape. */
@@ -10,11 +11,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-typedef enum {
-  STORE_CLASSIC, /* CDF-5: small files that are quick to write (finished tasks) */
-  STORE_NETCDF4 /* netCDF-4 with deflate on large variables (results, priors, draws) */
-} StoreFormat;
 
 typedef enum { STORE_DOUBLE, STORE_FLOAT, STORE_INT, STORE_INT64, STORE_BYTE, STORE_CHAR } StoreType;
 
@@ -27,7 +23,7 @@ void store_prepare_library(void);
 /* Checks a path. Returns STATUS_INPUT if it contains a backslash, which NetCDF takes for a slash. */
 Status store_path_check(const char *path);
 /* Begins writing `path`. End *out with store_finish, store_commit or store_abandon. */
-Status store_create(const char *path, StoreFormat format, StoreFile **out);
+Status store_create(const char *path, StoreFile **out);
 /* Closes the file, appends a checksum, syncs it, renames it to its final name, syncs the folder, and frees
  * `file`. On failure the temporary file is removed, and `file` is freed all the same. */
 Status store_commit(StoreFile *file);
@@ -38,13 +34,13 @@ static inline void store_close(StoreFile **file) { store_abandon(*file); }
 /* Commits a file if `written` is STATUS_OK; otherwise abandons it and returns `written`. */
 Status store_finish(StoreFile *file, Status written);
 
-/* Defines a dimension; length 0 makes a record dimension without records (at most one in a classic file). */
+/* Defines a dimension; length 0 makes a record dimension without records. */
 Status store_dimension(StoreFile *file, const char *name, size_t length, int *id);
 /* Defines a variable over `rank` dimensions; long_name and units may be NULL. Reals get _FillValue = NaN,
  * unless the variable has the name of one of its dimensions: a coordinate has no missing values. */
 Status store_variable(StoreFile *file, const char *name, StoreType type, int rank, const int *dimensions,
                       const char *long_name, const char *units, int *id);
-/* Defines a variable of reals in a netCDF-4 file that is neither compressed nor filled, so that several
+/* Defines a variable of reals that is neither compressed nor filled, so that several
  * processes can write it (store_plain_write). */
 Status store_plain_variable(StoreFile *file, const char *name, int rank, const int *dimensions,
                             const char *long_name, const char *units, int *id);

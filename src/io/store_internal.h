@@ -9,8 +9,7 @@ struct StoreFile {
   char *temporary; /* name of the file being written; NULL when reading */
   int ncid;
   uint64_t size; /* in bytes, of a file being read */
-  StoreFormat format;
-  bool defining; /* the library is in define mode */
+  bool classic; /* of a file being read: CDF-1, 2 or 5, not netCDF-4 */
   bool failed; /* a call of the library failed while writing */
   char path[];
 };

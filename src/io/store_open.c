@@ -71,12 +71,12 @@ static Status check_whole(StoreFile *file, bool own) {
   const Magic magic = magic_of(stream);
   if (!known || ferror(stream)) return status_set(STATUS_FILE, "cannot read %s: %s", path, strerror(errno));
   if (magic == MAGIC_OTHER) return status_set(STATUS_INPUT, "%s is not a NetCDF file", path);
-  file->format = magic == MAGIC_CLASSIC ? STORE_CLASSIC : STORE_NETCDF4;
+  file->classic = magic == MAGIC_CLASSIC;
   TRY(store_seal_verify(path, stream, file->size, &sealed));
   if (own && !sealed)
     return status_set(STATUS_INPUT,
                       "%s is damaged: it does not end with the checksum that it was written with", path);
-  if (magic == MAGIC_CLASSIC)
+  if (file->classic)
     TRY(store_classic_check(path, stream, file->size, &end));
   else
     end = hdf5_end(stream);

@@ -65,7 +65,7 @@ enum { MOST_PACKED = 1032 };
 static Status store_check_size(StoreFile *file, const char *name, nc_type type, int rank,
                                const size_t *lengths) {
   size_t bytes, most;
-  size_t packed = file->format == STORE_CLASSIC ? 1 : MOST_PACKED;
+  size_t packed = file->classic ? 1 : MOST_PACKED;
   TRY(store_check(file, nc_inq_type(file->ncid, type, NULL, &bytes), "inspect the variable '%s'", name));
   if (__builtin_mul_overflow(file->size, packed, &most)) most = SIZE_MAX;
   bool countable = true;
@@ -85,7 +85,7 @@ static Status store_check_size(StoreFile *file, const char *name, nc_type type, 
 static Status store_check_chunk(StoreFile *file, const char *name, const Variable *variable) {
   int storage = NC_CONTIGUOUS;
   size_t chunk[NC_MAX_VAR_DIMS];
-  if (file->format == STORE_CLASSIC || variable->rank == 0) return STATUS_OK;
+  if (file->classic || variable->rank == 0) return STATUS_OK;
   int code = nc_inq_var_chunking(file->ncid, variable->id, &storage, chunk);
   TRY(store_check(file, code, "inspect the chunks of the variable '%s'", name));
   return storage == NC_CHUNKED ? store_check_size(file, name, variable->type, variable->rank, chunk)

@@ -78,7 +78,7 @@ static Status library_put_saved(StoreFile *file, const Saved *saved, const Prior
 static Status library_write_saved(const char *path, const Saved *saved, const thompson_posterior *posterior) {
   StoreFile *file;
   const LibraryFiles before = library_enter_files();
-  Status status = store_create(path, STORE_NETCDF4, &file);
+  Status status = store_create(path, &file);
   if (status == STATUS_OK) status = store_finish(file, library_put_saved(file, saved, posterior->prior));
   library_leave_files(before);
   return status;

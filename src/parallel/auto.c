@@ -265,7 +265,7 @@ static Status auto_put_choice(const AutoChoice *choice, const Prior *prior, Stor
 
 Status auto_save(const AutoChoice *choice, const Prior *prior, const char *path) {
   StoreFile *file;
-  TRY(store_create(path, STORE_NETCDF4, &file));
+  TRY(store_create(path, &file));
   return store_finish(file, auto_put_choice(choice, prior, file));
 }
 

@@ -200,7 +200,7 @@ static Status events_write_log(Finished *finished, int s, int p, int blocks) {
   TRY(folder_make_room(finished->directory, part, study->file->sha256));
   snprintf(path, sizeof path, "%s/%s", finished->directory, part);
   TRY(problem_create(study->file->settings[s], &problem));
-  TRY(store_create(path, STORE_NETCDF4, &writer.file));
+  TRY(store_create(path, &writer.file));
   return store_finish(writer.file,
                       events_write_cell(&writer, finished, s, p, blocks, runs * (size_t)problem.rounds));
 }

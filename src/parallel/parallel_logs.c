@@ -163,7 +163,7 @@ static Status fit_checkpoint_save(Learning *self, const Mixture *mixture, double
   StoreFile *file;
   if (self->parallel->rank != 0 || clock_wall() - self->saved < SAVED_EVERY) return STATUS_OK;
   TRY(fit_checkpoint_make_prior(&scratch, self, mixture, variance, &now));
-  TRY(store_create(self->partial, STORE_CLASSIC, &file)); /* the old file stays until the new one is whole */
+  TRY(store_create(self->partial, &file)); /* the old file stays until the new one is whole */
   TRY(store_finish(file, fit_checkpoint_put(file, &self->state, &now)));
   self->saved = clock_wall();
   return STATUS_OK;

@@ -118,7 +118,7 @@ static Status reducer_write_prior_samples(const Study *study, const char *direct
   StoreFile *file;
   TRY(reducer_find_widest_theta(study, &width));
   snprintf(path, sizeof path, "%s/prior_samples.nc", directory);
-  TRY(store_create(path, STORE_NETCDF4, &file));
+  TRY(store_create(path, &file));
   return store_finish(file, reducer_fill_prior_samples(study, directory, file, width));
 }
 
@@ -152,7 +152,7 @@ static Status reducer_count_blocks(Reducer *reducer) {
 
 /* Begins the file, with everything that precedes the first cell. */
 static Status reducer_begin_file(Reducer *reducer) {
-  TRY(store_create(reducer->path, STORE_NETCDF4, &reducer->file));
+  TRY(store_create(reducer->path, &reducer->file));
   return reduce_define(reducer);
 }
 

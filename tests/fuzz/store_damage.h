@@ -7,6 +7,7 @@
 #ifndef FUZZ_STORE_DAMAGE_H
 #define FUZZ_STORE_DAMAGE_H
 
+#include "classic.h"
 #include "core/arena.h"
 #include "io/store_internal.h"
 #include "store_readers.h"
@@ -41,8 +42,9 @@ static Status damage_fill_runs(StoreFile *file) {
 
 static Status damage_write_runs(const char *path) {
   StoreFile *file;
-  TRY(store_create(path, STORE_CLASSIC, &file));
-  return store_finish(file, damage_fill_runs(file));
+  TRY(store_create(path, &file));
+  TRY(store_finish(file, damage_fill_runs(file)));
+  return classic_convert(path);
 }
 
 static Status damage_write_prior(const char *path) {
@@ -66,8 +68,9 @@ static Status damage_fill_history(StoreFile *file) {
 
 static Status damage_write_history(const char *path) {
   StoreFile *file;
-  TRY(store_create(path, STORE_CLASSIC, &file));
-  return store_finish(file, damage_fill_history(file));
+  TRY(store_create(path, &file));
+  TRY(store_finish(file, damage_fill_history(file)));
+  return classic_convert(path);
 }
 
 /* Returns the undamaged files, written once in the folder of `path`. */

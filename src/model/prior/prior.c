@@ -121,7 +121,7 @@ Status prior_put(const Prior *prior, StoreFile *file) {
 
 Status prior_save(const Prior *prior, const char *path) {
   StoreFile *file;
-  TRY(store_create(path, STORE_NETCDF4, &file));
+  TRY(store_create(path, &file));
   return store_finish(file, prior_put(prior, file));
 }
 

@@ -114,7 +114,7 @@ Status embedding_create(const char *path, const char *title, const Embedding *em
   *out = NULL;
   ALLOCATE(&scratch, theta, (size_t)embedding->theta.n * (size_t)embedding->d);
   dataset_transpose(embedding->d, embedding->theta.n, embedding->theta.theta, theta);
-  Status status = store_create(path, STORE_NETCDF4, out);
+  Status status = store_create(path, out);
   if (status == STATUS_OK) status = embedding_write_all(*out, title, embedding, theta, axes ? axes : own);
   if (status == STATUS_OK) return STATUS_OK;
   store_abandon(*out);
