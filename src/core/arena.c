@@ -38,6 +38,16 @@ Status arena_grow(Arena *arena, void **array, size_t count, size_t size) {
   return STATUS_OK;
 }
 
+Status arena_resize(Arena *arena, void **array, size_t kept, size_t count, size_t size) {
+  Arena larger = {0};
+  void *moved;
+  TRY(arena_new(&larger, &moved, count, size));
+  if (kept > 0) memcpy(moved, *array, kept * size);
+  arena_free(arena);
+  *arena = larger, *array = moved;
+  return STATUS_OK;
+}
+
 Status arena_print(Arena *arena, const char **out, const char *format, ...) {
   va_list arguments;
   va_start(arguments, format);

@@ -29,6 +29,10 @@ Status arena_new_arrays(Arena *arena, size_t count, const ArenaArray *arrays);
  * when count is 0 or a power of two, the array moves to a block with room for twice as many. */
 Status arena_grow(Arena *arena, void **array, size_t count, size_t size);
 
+/* Moves the only array of an arena to a new block of `count` zeroed elements, which keeps the first `kept`,
+ * and frees the old block. Errors: as arena_new; nothing has changed then. */
+Status arena_resize(Arena *arena, void **array, size_t kept, size_t count, size_t size);
+
 /* Formats a string, as printf does, that lives as long as the arena. Errors: as arena_new. */
 Status arena_print(Arena *arena, const char **out, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
@@ -55,6 +59,10 @@ void arena_free(Arena *arena);
 /* GROW(arena, pointer, count): TRY to arena_grow the array that `pointer` points to. */
 #define GROW(arena, pointer, count)                                                                          \
   TRY(arena_grow((arena), (void **)&(pointer), (size_t)(count), sizeof *(pointer)))
+
+/* RESIZE(arena, pointer, kept, count): TRY to arena_resize the array that `pointer` points to. */
+#define RESIZE(arena, pointer, kept, count)                                                                  \
+  TRY(arena_resize((arena), (void **)&(pointer), (size_t)(kept), (size_t)(count), sizeof *(pointer)))
 
 /* Declares a local arena for a function's scratch memory; it is freed wherever the function returns. */
 #define SCRATCH_ARENA(name) SCOPED(Arena, name, arena_free)

@@ -37,20 +37,11 @@ static Status library_agents_create(thompson_agents *self, const Prior *prior, c
 }
 
 thompson_status thompson_agents_add(thompson_agents *self, int n) {
-  SCRATCH_ARENA(memory);
-  Agent *agent;
-  double *evidence;
   if (n < 0 || n > INT_MAX - self->count) return status_set(STATUS_INPUT, "cannot add %d agents", n);
   const size_t kept = (size_t)self->count, count = kept + (size_t)n, size = (size_t)self->size;
-  ALLOCATE(&memory, agent, count);
-  ALLOCATE(&memory, evidence, count * size);
-  if (kept > 0) {
-    memcpy(agent, self->agent, kept * sizeof *agent);
-    memcpy(evidence, self->evidence, kept * size * sizeof *evidence);
-  }
-  const Arena before = self->memory;
-  self->memory = memory, memory = before;
-  self->agent = agent, self->evidence = evidence, self->count = (int)count;
+  RESIZE(&self->agent_memory, self->agent, kept, count);
+  RESIZE(&self->evidence_memory, self->evidence, kept * size, count * size);
+  self->count = (int)count;
   return THOMPSON_OK;
 }
 
@@ -72,7 +63,8 @@ thompson_status thompson_agents_new(const thompson_prior *prior, int n, const ch
 void thompson_agents_free(thompson_agents *self) {
   if (!self) return;
   for (int i = 0; i < self->count; i++) arena_free(&self->agent[i].memory);
-  arena_free(&self->memory);
+  arena_free(&self->agent_memory);
+  arena_free(&self->evidence_memory);
   arena_free(&self->features_memory);
   thompson_posterior_free(self->posterior);
   free(self);
@@ -101,12 +93,8 @@ static Status agents_check_ids(const thompson_agents *self, int m, const int *id
 
 static Status agents_reserve_features(thompson_agents *self, size_t room) {
   if (room <= self->room) return STATUS_OK;
-  SCRATCH_ARENA(memory);
-  double *features;
-  ALLOCATE(&memory, features, room);
-  const Arena before = self->features_memory;
-  self->features_memory = memory, memory = before;
-  self->features = features, self->room = room;
+  RESIZE(&self->features_memory, self->features, 0, room);
+  self->room = room;
   return STATUS_OK;
 }
 
@@ -186,14 +174,9 @@ static Status agents_end_chunk(thompson_agents *self, int length, const int *ids
 Status agents_add_row(thompson_agents *self, Agent *agent, const double *x, double y) {
   const size_t d = (size_t)self->posterior->d, width = d + 1;
   if (agent->observations == agent->room) {
-    SCRATCH_ARENA(memory);
     const size_t kept = (size_t)agent->room, room = kept < 4 ? 4 : kept + kept / 2;
-    double *rows;
-    ALLOCATE(&memory, rows, room * width);
-    if (kept > 0) memcpy(rows, agent->rows, kept * width * sizeof *rows);
-    const Arena before = agent->memory;
-    agent->memory = memory, memory = before;
-    agent->rows = rows, agent->room = (int)room;
+    RESIZE(&agent->memory, agent->rows, kept * width, room * width);
+    agent->room = (int)room;
   }
   double *row = agent->rows + (size_t)agent->observations++ * width;
   memcpy(row, x, d * sizeof *row);

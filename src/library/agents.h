@@ -10,7 +10,7 @@ typedef struct {
   int observations, choices; /* choices: since the last thompson_agents_forget */
   uint32_t round; /* of the next draw */
   uint64_t chunk; /* the last chunk that it was part of */
-  Arena memory; /* of its rows */
+  Arena memory; /* of `rows` */
   int judged; /* observations when `lost` was last computed */
   bool lost; /* the evidence is too precise for the sampler's arithmetic (sampler/check/spread.h) */
   int room;
@@ -19,7 +19,7 @@ typedef struct {
 
 struct thompson_agents {
   thompson_posterior *posterior; /* of `width` runs */
-  Arena memory, features_memory; /* of arrays that grow */
+  Arena agent_memory, evidence_memory, features_memory; /* of one array each, which grows */
   int count, width, size; /* size: doubles of evidence per agent; 0: it has rows */
   Agent *agent; /* [count] */
   double *evidence; /* [count, size] */

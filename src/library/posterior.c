@@ -69,18 +69,9 @@ static Status library_renew_history(thompson_posterior *self, int room) {
 Status posterior_grow_history(thompson_posterior *self, int rounds) {
   const int room = rounds > INT_MAX / 2 ? INT_MAX : rounds < 32 ? 64 : 2 * rounds;
   const size_t d = (size_t)self->d, kept = (size_t)self->history.rounds;
-  SCRATCH_ARENA(memory);
-  double *x, *y;
-  ALLOCATE(&memory, x, (size_t)room * d);
-  ALLOCATE(&memory, y, room);
+  RESIZE(&self->x_memory, self->x, kept * d, (size_t)room * d);
+  RESIZE(&self->y_memory, self->y, kept, room);
   TRY(library_renew_history(self, room));
-  if (kept > 0) {
-    memcpy(x, self->x, kept * d * sizeof *x);
-    memcpy(y, self->y, kept * sizeof *y);
-  }
-  library_swap_arenas(&self->rows_memory, &memory);
-  self->x = x;
-  self->y = y;
   self->room = room;
   return STATUS_OK;
 }
@@ -205,7 +196,8 @@ void thompson_posterior_free(thompson_posterior *self) {
   if (!self) return;
   arena_free(&self->sampler_memory);
   arena_free(&self->history_memory);
-  arena_free(&self->rows_memory);
+  arena_free(&self->x_memory);
+  arena_free(&self->y_memory);
   arena_free(&self->memory);
   free(self);
 }

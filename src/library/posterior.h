@@ -7,7 +7,7 @@
 
 struct thompson_posterior {
   Arena memory; /* of the options; the other arenas hold what is made again when it grows */
-  Arena rows_memory, history_memory, sampler_memory;
+  Arena x_memory, y_memory, history_memory, sampler_memory;
   const Prior *prior;
   const SamplerOps *method;
   Likelihood likelihood;
