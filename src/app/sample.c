@@ -154,9 +154,7 @@ static Status app_sample_write_draws(const Arguments *arguments, StoreFile *file
                                      double *rows, const Findings *findings, int64_t fallbacks) {
   int dimension[2];
   char hash[DIGEST_SIZE];
-  for (int n = 0; n < arguments->draws; n++)
-    for (int i = 0; i < d; i++)
-      rows[(size_t)n * (size_t)d + (size_t)i] = theta[(size_t)i * (size_t)arguments->draws + (size_t)n];
+  dataset_transpose(d, arguments->draws, theta, rows);
   TRY(provenance_write(file, "posterior draws", sampler_find(arguments->sampler)->reference));
   TRY(store_text_attribute(file, NULL, "sampler", arguments->sampler));
   TRY(store_text_attribute(file, NULL, "likelihood", arguments->likelihood));
