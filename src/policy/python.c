@@ -166,15 +166,9 @@ typedef struct {
   double *theta; /* [d, B] */
 } Python;
 
-static const char *python_policy_text_option(const Config *options, const char *name) {
-  const char *text = config_text(options, name);
-  return text ? text : "";
-}
-
 static Status python_refuse(const Config *options, const char *where, const char *sentence) {
   return status_set(STATUS_INPUT, "policy python: module %s, callable %s%s: %s",
-                    python_policy_text_option(options, "module"),
-                    python_policy_text_option(options, "callable"), where, sentence);
+                    config_text(options, "module"), config_text(options, "callable"), where, sentence);
 }
 
 /* Receives the result of a request, `size` bytes, from the worker; if that fails, writes a sentence and
@@ -197,12 +191,9 @@ static bool python_policy_receive_answer(Child *child, size_t size, void *bytes,
 /* Starts the worker under this interpreter; *found is false if it is not a Python with NumPy. */
 static Status python_policy_try_interpreter(const char *interpreter, const Config *options, Tick tick,
                                             Child *child, bool *found) {
-  const char *const arguments[] = {interpreter,
-                                   "-c",
-                                   python_worker,
-                                   python_policy_text_option(options, "module"),
-                                   python_policy_text_option(options, "callable"),
-                                   NULL};
+  const char *const arguments[] = {
+      interpreter, "-c", python_worker, config_text(options, "module"), config_text(options, "callable"),
+      NULL};
   char sentence[SENTENCE];
   Status status = python_policy_start_process(arguments, tick, child);
   *found = status == STATUS_OK && python_policy_receive_answer(child, 0, NULL, sentence);
