@@ -31,6 +31,7 @@ STUDIES = {
 OBJECTS = {}    # names of the numbers, from this profile or an earlier one of the same run
 TRAINING = ("name: training, study: bandit, runs: 2, policies: [diffts], problem: {rounds: 1, arms: 2}, "
             "prior: {stages: 1, train_samples: 100, mixture_starts: 1, training_steps: 2, hidden: [100, 100]}")
+TASK = re.compile(r"^task (\d+) .*: same$", re.MULTILINE)
 
 
 def label(policy):
@@ -59,11 +60,11 @@ def own_instructions(text):
 
 
 def counts_of(function, folder, *arguments):
-    """Instructions of each call of `function`, in order."""
+    """What the program prints, and the instructions of each call of `function`, in order."""
     OBJECTS.clear()
     out = os.path.join(folder, "callgrind.out")
     command = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}", f"--toggle-collect={function}", f"--dump-after={function}"]
-    process = subprocess.run([*command, program.PROGRAM, *arguments, "--progress", "none"], capture_output=True, text=True, timeout=program.PATIENCE, check=False)
+    process = subprocess.run([*command, program.PROGRAM, *arguments], capture_output=True, text=True, timeout=program.PATIENCE, check=False)
     if process.returncode != 0:
         raise RuntimeError(process.stderr[-2000:])
     counts, number = [], 1
@@ -74,11 +75,11 @@ def counts_of(function, folder, *arguments):
             counts.append(own_instructions(text))
         os.remove(f"{out}.{number}")
         number += 1
-    return counts
+    return process.stdout, counts
 
 
 def measure_study(name, folder):
-    """Learn the priors at full speed, then run the tasks again under callgrind: with one task per policy they come in the order of the study."""
+    """Run the study at full speed, then its tasks again under callgrind, with one task per policy: `verify` needs neither MPI nor the reducer."""
     settings, policies = STUDIES[name]
     study, out = os.path.join(folder, f"{name}.yaml"), os.path.join(folder, name)
     with open(study, "w", encoding="utf-8") as file:
@@ -86,10 +87,10 @@ def measure_study(name, folder):
     process = program.thompson("run", study, "-o", out, "--progress", "none")
     if process.returncode != 0:
         raise RuntimeError(process.stderr)
-    shutil.rmtree(os.path.join(out, "tasks"))
-    counts = counts_of("study_run_task", folder, "run", study, "-o", out, "--resume")
-    assert len(counts) == len(policies), (name, counts)
-    return {f"{name} {label(policy)}": count for policy, count in zip(policies, counts)}
+    text, counts = counts_of("study_run_task", folder, "verify", out, "--tasks", str(len(policies)))
+    tasks = [int(task) for task in TASK.findall(text)]
+    assert sorted(tasks) == list(range(len(policies))) and len(counts) == len(tasks), (name, text, counts)
+    return {f"{name} {label(policies[task])}": count for task, count in sorted(zip(tasks, counts))}
 
 
 def measure(folder):
@@ -99,7 +100,7 @@ def measure(folder):
     study = os.path.join(folder, "training.yaml")
     with open(study, "w", encoding="utf-8") as file:
         file.write(f"{{{TRAINING}}}\n")
-    counts["training of a stage"] = sum(counts_of("training_group", folder, "run", study, "-o", os.path.join(folder, "training")))
+    counts["training of a stage"] = sum(counts_of("training_group", folder, "train", study, "-o", os.path.join(folder, "training.nc"))[1])
     return counts
 
 
