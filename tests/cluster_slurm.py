@@ -1,6 +1,7 @@
 """Under a real Slurm: jobs that are pre-empted and requeued, and arrays of shards, give the same bytes as an undisturbed run."""
 
 import os
+import signal
 import sys
 import time
 import unittest
@@ -10,10 +11,9 @@ import slurm
 
 SKIPPED = 77  # the exit status that CTest reads as "not run"
 JOBS = os.path.join(program.SOURCE, "jobs")
-# Long enough to be disturbed three times, even on a fast machine: 360 tasks, some 20 CPU seconds, and about one wall second before a disturbance comes.
-# A job is disturbed once FEW tasks have been done since it began.
-LONGER = ("--set", "problem.rounds=10000", "--set", "runs=80", "--set", "block=4")
-TASKS = 360
+# A job is disturbed once FEW tasks have been done since it began. Its ranks stop until then, so that it is not over before it is disturbed three times.
+LONGER = ("--set", "problem.rounds=4000")
+TASKS = 108
 FEW = 5
 
 
@@ -35,6 +35,22 @@ class Slurm(program.ProgramTest):
         process = program.thompson("status", folder)
         return int(process.stdout.split(" tasks: ")[1].split(" done")[0]) if process.returncode == 0 else 0
 
+    def stop_after_few(self, folder):
+        """Wait until FEW more tasks are done in this folder, then stop the ranks; returns them. Slurm wakes them when it ends their job."""
+        before = self.done(folder)
+        self.wait_for("progress", lambda: self.done(folder) >= before + FEW)
+        ranks = [int(process) for process in os.listdir("/proc") if process.isdigit() and self.is_rank(process, folder)]
+        self.signal(ranks, signal.SIGSTOP)
+        return ranks
+
+    @staticmethod
+    def signal(ranks, number):
+        for rank in ranks:
+            try:
+                os.kill(rank, number)
+            except ProcessLookupError:  # it has ended
+                pass
+
     def log(self, job):
         with open(CLUSTER.path(f"thompson-{job}.log"), encoding="utf-8") as file:
             return file.read()
@@ -49,13 +65,12 @@ class Slurm(program.ProgramTest):
         out = self.path("out")
         job = CLUSTER.submit("--ntasks=2", os.path.join(JOBS, "requeue.sbatch"), self.study, "-o", out, *LONGER)
         for life in range(2):
-            before = self.done(out)
-            self.wait_for("progress", lambda: self.done(out) >= before + FEW)
+            self.stop_after_few(out)
             urgent = CLUSTER.submit("--partition=urgent", "--ntasks=2", "--output=/dev/null", "--wrap=sleep 0.5")
             self.wait_for("the urgent job", lambda: CLUSTER.states(urgent) == ["COMPLETED"])
-        before = self.done(out)
-        self.wait_for("progress", lambda: self.done(out) >= before + FEW)
+        ranks = self.stop_after_few(out)
         CLUSTER.command("scancel", "--batch", "--signal=USR1", job)
+        self.signal(ranks, signal.SIGCONT)
         self.wait_for("the third life's end", lambda: CLUSTER.restarts(job) == 3)
         self.assertFalse(os.path.exists(os.path.join(out, "results.nc")))
         self.succeed("run", self.study, "-o", self.path("undisturbed"), *LONGER, ranks=2)  # meanwhile the job waits
@@ -77,9 +92,8 @@ class Slurm(program.ProgramTest):
         out = self.path("out")
         script = os.path.join(JOBS, "single.sbatch")
         job = CLUSTER.submit("--ntasks=2", script, self.study, "-o", out, *LONGER)
-        self.wait_for("progress", lambda: self.done(out) >= FEW)
-        ranks = [p for p in os.listdir("/proc") if p.isdigit() and self.is_rank(p, out)]
-        os.kill(int(ranks[0]), 9)
+        ranks = self.stop_after_few(out)
+        self.signal(ranks[:1], signal.SIGKILL)
         self.wait_for("the end", lambda: CLUSTER.states(job) == ["FAILED"])
         kept = self.done(out)
         self.assertGreaterEqual(kept, FEW)
