@@ -1,6 +1,6 @@
 /* Arms in clusters, as the users in Gentile, Li and Zappella 2014 (Online clustering of bandits): the arms of
  * a run lie near one of four centres, which are N(0, I) and fixed for the run. theta* is N(0, I). */
-#include "problem/problems.h"
+#include "problem/problem.h"
 
 enum { CENTRES = 4 };
 

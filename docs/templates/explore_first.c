@@ -1,7 +1,8 @@
 /* Explore, then commit (Lattimore and Szepesvari 2020, Chapter 6): the first rounds play the arms in turn,
  * all others play the best arm by the regularised estimate of ridge.h. */
 #include "core/arena.h"
-#include "policy/policies.h"
+#include "io/config/config_rows.h"
+#include "policy/policy.h"
 #include "policy/ridge.h"
 
 static Status explore_first_create(Policy *self) {

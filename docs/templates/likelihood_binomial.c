@@ -1,7 +1,7 @@
 /* Binomial rewards: the number of successes among five trials, each with probability p = 1 / (1 + e^-u)
  * (McCullagh and Nelder 1989, Section 4.1). With e = e^-|u| <= 1 nothing below can overflow or cancel. */
 #include "core/special.h"
-#include "model/history/likelihoods.h"
+#include "model/history/likelihood.h"
 
 #include <math.h>
 

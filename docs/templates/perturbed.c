@@ -5,7 +5,7 @@
 #include "core/chunk.h"
 #include "core/linalg.h"
 #include "sampler/cost.h"
-#include "sampler/methods.h"
+#include "sampler/sampler.h"
 
 typedef struct {
   double *precision, *vector, *normal; /* [d, d, CHUNK_LANES], [d, CHUNK_LANES] twice: scratch */

@@ -1,5 +1,5 @@
 /* Two baselines: `oracle` knows theta* and has no regret; `random` takes a random arm. */
-#include "policy/policies.h"
+#include "policy/policy.h"
 
 static Status oracle_policy_choose(Policy *self, const World *world, const History *history, int *arm,
                                    int64_t *fallbacks) {

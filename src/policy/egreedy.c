@@ -1,5 +1,6 @@
 /* Epsilon-greedy: with probability eps_k a random arm, otherwise the best by the regularised estimate of
  * ridge.h. eps_k = epsilon sqrt(n / k) / 2 in round k of n. */
+#include "io/config/config_rows.h"
 #include "policy/policies.h"
 #include "policy/ridge.h"
 

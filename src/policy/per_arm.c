@@ -7,7 +7,7 @@
  * their observations, and copied back, so that a round costs B updates instead of B K. The streams of the
  * twin are those of the bandit's runs. A restless sampler (Langevin chains) moves all B K states in every
  * round. */
-#include "policy/policies.h"
+#include "policy/policy.h"
 #include "rule/rule.h"
 #include "sampler/cost.h"
 

@@ -3,7 +3,6 @@
  * defined in the file that the comment names. */
 #pragma once
 
-#include "io/config/config_rows.h"
 #include "policy/policy.h"
 
 /* Thompson sampling with any sampler (thompson.c); the sampler gives name and options. */

@@ -1,4 +1,5 @@
 #include "policy/policy.h"
+#include "io/config/config_rows.h"
 
 #include "policy/policies.h"
 #include "rule/rule.h"

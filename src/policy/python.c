@@ -4,8 +4,9 @@
  * that its draws depend on no other block; its random numbers are named by (seed, first run, round). */
 #include "core/arena.h"
 #include "core/tick.h"
+#include "io/config/config_rows.h"
 #include "io/dataset.h"
-#include "policy/policies.h"
+#include "policy/policy.h"
 #include "policy/python_worker.h"
 
 #include <errno.h>

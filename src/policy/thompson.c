@@ -1,7 +1,7 @@
 /* Policies that sample: any sampler forms a belief, and a rule turns it into an arm. With the rule `thompson`
  * this is Algorithm 3 of the DiffTS paper: draw theta from the posterior and take the best arm. */
 #include "policy/network_arms.h"
-#include "policy/policies.h"
+#include "policy/policy.h"
 #include "rule/rule.h"
 
 typedef struct {

@@ -11,6 +11,7 @@
  * optimistic algorithms for logistic bandits) do, so that no lower bound on the slope of the mean function is
  * needed, and sigma = 1. */
 #include "core/linalg.h"
+#include "io/config/config_rows.h"
 #include "policy/policies.h"
 #include "policy/ridge.h"
 #include "sampler/cost.h"

@@ -3,7 +3,7 @@
  * precisions a_i fall geometrically from 1 to 1 / kappa; the directions q_i are the rows of a random
  * rotation, drawn for each run, and mu* is drawn from N(0, A^-1): the problem's source gives mu* along the
  * q_i, in units of its standard deviation there. */
-#include "problem/problems.h"
+#include "problem/problem.h"
 #include "problem/rotation.h"
 
 #include <math.h>

@@ -1,7 +1,7 @@
 /* A bandit that is hard to explore (VITS paper, Appendix G): the best arm is theta* itself, the second is
  * nearly as good, and all others are random. All K arms are unit vectors and stay the same for the whole
  * run. */
-#include "problem/problems.h"
+#include "problem/problem.h"
 
 #include <math.h>
 #include <string.h>

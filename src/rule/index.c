@@ -11,7 +11,7 @@
 #include "core/special.h"
 #include "io/config/config_rows.h"
 #include "rule/index_kernel.h"
-#include "rule/rules.h"
+#include "rule/rule.h"
 
 void rule_best(int arms, int d, int runs, const double *features, const double *theta, int *arm) {
   index_kernel(arms, d, runs, features, theta, NULL, 0, arm, NULL);

@@ -6,7 +6,7 @@
 #include "sampler/check/watch.h"
 #include "study/feedback.h"
 #include "study/regret_floor.h"
-#include "study/studies.h"
+#include "study/study.h"
 
 #include <math.h>
 #include <string.h>

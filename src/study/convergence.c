@@ -12,7 +12,7 @@
 #include "model/prior/fit_keys.h"
 #include "sampler/cost.h"
 #include "study/keys.h"
-#include "study/studies.h"
+#include "study/study.h"
 
 #include <math.h>
 #include <stdio.h>

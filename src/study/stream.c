@@ -10,7 +10,7 @@
 #include "core/linalg.h"
 #include "model/prior/online.h"
 #include "policy/policy.h"
-#include "study/studies.h"
+#include "study/study.h"
 
 #include <math.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #include "core/lanes.h"
 #include "core/linalg.h"
 #include "core/real.h"
-#include "model/history/likelihoods.h"
+#include "model/history/likelihood.h"
 #include "model/mixture/mixture_evidence.h"
 
 /* Sites overshoot by about a tenth when all of them move at once; after QUICK sweeps they may be

@@ -5,7 +5,7 @@
 #include "model/history/ep.h"
 #include "model/history/history_internal.h"
 #include "model/history/irls.h"
-#include "model/history/likelihoods.h"
+#include "model/history/likelihood.h"
 
 #include <string.h>
 

@@ -7,7 +7,7 @@
 #include "model/history/history_kernel.h"
 
 #include "core/real.h"
-#include "model/history/likelihoods.h"
+#include "model/history/likelihood.h"
 
 enum { VECTORS = TILE_LANES / SIMD_DOUBLES, CELLS = TILE_ROWS * TILE_LANES };
 /* Coordinates that are processed at once: in a prediction; in the sums, fewer with sanitizers

@@ -64,6 +64,9 @@ static inline int likelihood_parameters(const Likelihood *likelihood, int d) {
   return likelihood_has_network(likelihood) ? (int)network_parameters(&likelihood->network) : d;
 }
 
+/* Clicks: expectation propagation and the kernels of histories have shorter ways for them. */
+extern const LikelihoodOps likelihood_logistic;
+
 const LikelihoodOps *likelihood_family(int index); /* registry; NULL after the last */
 const LikelihoodOps *likelihood_find(const char *name);
 const char *likelihood_name(int index);

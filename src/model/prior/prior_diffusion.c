@@ -6,7 +6,7 @@
 #include "model/network/network_kernel.h"
 #include "model/network/network_store.h"
 #include "model/prior/beside.h"
-#include "model/prior/families.h"
+#include "model/prior/prior.h"
 #include "model/prior/training.h"
 
 #include <limits.h>

@@ -3,7 +3,7 @@
 #include "problem/embedding/embedding_file.h"
 
 #include "io/provenance.h"
-#include "problem/problems.h"
+#include "problem/problem.h"
 
 #include <math.h>
 #include <string.h>

@@ -18,7 +18,7 @@
 #include "core/special.h"
 #include "io/config/config_rows.h"
 #include "sampler/cost.h"
-#include "sampler/methods.h"
+#include "sampler/sampler.h"
 
 #include <float.h>
 

@@ -16,7 +16,7 @@
 #include "io/config/config_rows.h"
 #include "model/history/evidence.h"
 #include "sampler/cost.h"
-#include "sampler/methods.h"
+#include "sampler/sampler.h"
 
 /* Scratch for VECTOR_LANES lanes: a matrix and four vectors. */
 #define SCRATCH_VECTORS(d) ((d) * (d) + 4 * (d))

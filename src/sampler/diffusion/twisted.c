@@ -31,7 +31,7 @@
 #include "core/particles.h"
 #include "sampler/cost.h"
 #include "sampler/diffusion/joint_chain.h"
-#include "sampler/methods.h"
+#include "sampler/sampler.h"
 
 #include <string.h>
 

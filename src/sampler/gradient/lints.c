@@ -12,7 +12,7 @@
 #include "core/linalg.h"
 #include "sampler/cost.h"
 #include "sampler/gradient/potential.h"
-#include "sampler/methods.h"
+#include "sampler/sampler.h"
 
 #include <string.h>
 

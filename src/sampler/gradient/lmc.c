@@ -21,7 +21,7 @@
 #include "core/real.h"
 #include "sampler/cost.h"
 #include "sampler/gradient/step_size.h"
-#include "sampler/methods.h"
+#include "sampler/sampler.h"
 
 #include <float.h>
 #include <string.h>

@@ -23,7 +23,7 @@
 #include "core/real.h"
 #include "sampler/cost.h"
 #include "sampler/gradient/potential.h"
-#include "sampler/methods.h"
+#include "sampler/sampler.h"
 
 enum { NODES = 20 };
 

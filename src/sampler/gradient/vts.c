@@ -16,7 +16,7 @@
 #include "io/config/config_rows.h"
 #include "sampler/cost.h"
 #include "sampler/gradient/vts_ascent.h"
-#include "sampler/methods.h"
+#include "sampler/sampler.h"
 
 #include <math.h>
 

@@ -20,7 +20,7 @@
 #include "model/history/evidence.h"
 #include "model/history/irls.h"
 #include "sampler/cost.h"
-#include "sampler/methods.h"
+#include "sampler/sampler.h"
 
 #include <math.h>
 #include <string.h>

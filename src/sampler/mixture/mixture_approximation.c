@@ -3,7 +3,7 @@
 #include "core/lanes.h"
 #include "core/linalg.h"
 #include "model/history/history_filtered.h"
-#include "model/history/likelihoods.h"
+#include "model/history/likelihood.h"
 
 #include <string.h>
 

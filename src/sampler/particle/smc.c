@@ -15,7 +15,7 @@
 #include "core/particles.h"
 #include "core/simd.h"
 #include "io/config/config_rows.h"
-#include "sampler/methods.h"
+#include "sampler/sampler.h"
 
 #include <math.h>
 #include <string.h>

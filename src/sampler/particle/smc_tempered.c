@@ -16,7 +16,7 @@
 #include "core/real.h"
 #include "io/config/config_rows.h"
 #include "sampler/cost.h"
-#include "sampler/methods.h"
+#include "sampler/sampler.h"
 
 #include <float.h>
 

@@ -19,7 +19,7 @@
 #include "core/chunk.h"
 #include "core/linalg.h"
 #include "model/history/irls.h"
-#include "sampler/methods.h"
+#include "sampler/sampler.h"
 
 #include <math.h>
 #include <string.h>
