@@ -353,10 +353,10 @@ static void test_shares(void) {
  * finds the same without the closed form: variance and slope are right within 4% and 10%. */
 static void test_learned_mixture(void) {
   SCRATCH_ARENA(memory);
-  enum { N = 10000, TILES = 200 };
+  enum { N = 3000, TILES = 200 };
   Mixture cross = fixture_cross(&memory);
   Samples samples = draw_samples(&cross, N);
-  PriorFit fit = short_fit(3000);
+  PriorFit fit = short_fit(1000);
   fit.hidden[0] = fit.hidden[1] = 64, fit.batch = 512;
   TrainingSamples training;
   Denoiser exact;
@@ -415,10 +415,10 @@ static double error_of(const PriorFit *fit, const TrainingSamples *samples, cons
  * Gaussians miss: 0.913 against 0.923 (measured), on cases that neither has seen. */
 static void test_corrects_mixture(void) {
   SCRATCH_ARENA(memory);
-  enum { N = 10000 };
+  enum { N = 1000 };
   Samples samples = {.d = 2, .n = N, .theta = fixture_new(2 * N, sizeof(double))};
   Rng rng = fixture_rng(0, 8007);
-  PriorFit fit = short_fit(4000);
+  PriorFit fit = short_fit(1000);
   fit.hidden[0] = fit.hidden[1] = 64, fit.batch = 512, fit.learning_rate = 0.003;
   for (int n = 0; n < N; n++) {
     double u, wide[2];
@@ -478,7 +478,7 @@ static void test_mixture_alone(void) {
   PriorFit fit = short_fit(5);
   report_of(&fit, &samples, sizeof text, text);
   CU_ASSERT(sscanf(text, "a mixture of %d alone", &components) == 1 && components > 32);
-  fit.hidden[0] = fit.hidden[1] = 64, fit.batch = 1024, fit.steps = 3000, fit.learning_rate = 0.003;
+  fit.hidden[0] = fit.hidden[1] = 64, fit.batch = 512, fit.steps = 2500, fit.learning_rate = 0.003;
   report_of(&fit, &samples, sizeof text, text);
   CU_ASSERT(sscanf(text, "a network on a mixture of %d", &components) == 1 && components <= 32);
   free(samples.theta);
