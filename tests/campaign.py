@@ -105,8 +105,9 @@ def same_values(first, second):
 
 
 class Campaign:
-    def __init__(self, program, seed, rounds, report=print, without=()):
-        self.program, self.chance, self.rounds, self.report = program, random.Random(seed), rounds, report
+    def __init__(self, program, seed, rounds, life=1.0, report=print, without=()):
+        """`life`: what the average lifetimes before a fault are multiplied by."""
+        self.program, self.chance, self.rounds, self.life, self.report = program, random.Random(seed), rounds, life, report
         self.folder = tempfile.mkdtemp(prefix="thompson-campaign-")
         self.faults, self.codes, self.wrong = collections.Counter(), collections.Counter(), []
         self.lives = self.studies = 0
@@ -230,7 +231,7 @@ class Campaign:
         job = self.begin(out, ranks)
         while job.poll() is None and (not os.path.exists(lock) or os.stat(lock).st_mtime_ns == before):
             time.sleep(0.005)
-        moment = time.time() + self.chance.expovariate(1 / self.kind["life"])
+        moment = time.time() + self.chance.expovariate(1 / (self.life * self.kind["life"]))
         while job.poll() is None and time.time() < moment:
             time.sleep(0.002)
         self.lives += 1

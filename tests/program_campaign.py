@@ -13,7 +13,7 @@ FAULTS = 2 * len(campaign.CODES)
 
 class Campaign(unittest.TestCase):
     def test_faults_of_every_kind(self):
-        strikes = campaign.Campaign(program.PROGRAM, seed=2, rounds=300)
+        strikes = campaign.Campaign(program.PROGRAM, seed=2, rounds=300, life=0.4)
         self.assertTrue(strikes.run(FAULTS))
         for kind in campaign.CODES:
             self.assertGreater(strikes.faults[kind], 0 if kind != "disk" else -1, kind)  # without permission to mount there is no small disk

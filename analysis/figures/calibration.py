@@ -21,7 +21,7 @@ import dataclasses
 
 import numpy as np
 import pandas as pd
-from scipy import stats
+from scipy import special
 
 from thompson import Error, design, ecdf, metrics, significance, store, wording
 import caption
@@ -75,7 +75,7 @@ def ranks(values, draws):
     statistic = p = p_ecdf = np.nan
     if bins > 1:
         statistic = float(((counts - expected) ** 2 / expected).sum())
-        p, p_ecdf = float(stats.chi2.sf(statistic, bins - 1)), ecdf.p_value(n, points, below)
+        p, p_ecdf = float(special.chdtrc(bins - 1, statistic)), ecdf.p_value(n, points, below)
     return Ranks(counts, expected, statistic, p, points, below, p_ecdf)
 
 

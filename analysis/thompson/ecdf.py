@@ -7,7 +7,7 @@ them lie within their bounds is computed, not simulated.
 import functools
 
 import numpy as np
-from scipy import special, stats
+from scipy import special
 
 HALVINGS = 30
 
@@ -16,7 +16,7 @@ HALVINGS = 30
 def tails(n, z):
     """P(count <= c) and P(count >= c) at each of the points z, a tuple: [point, n + 1] each."""
     counts, share = np.arange(n + 1), np.array(z)[:, None]
-    return stats.binom.cdf(counts, n, share), stats.binom.sf(counts - 1, n, share)
+    return special.bdtr(counts, n, share), special.bdtrc(counts - 1, n, share)
 
 
 def bounds(n, z, level):
