@@ -124,7 +124,7 @@ class Adaptive(program.ProgramTest):
 
     def test_failure_before_what_an_earlier_job_did(self):
         """A job that stops at a failure in the first wave, while tasks of later waves exist, does not count as one with damaged records."""
-        more = ("--set", "problem.rounds=20000", "--set", "policies=[ts, linucb]", "--set", "runs.target_se=0.1", "--set", "problem.theta=cross")
+        more = ("--set", "problem.rounds=10000", "--set", "policies=[ts, linucb]", "--set", "runs.target_se=0.1", "--set", "problem.theta=cross")
         reference = self.run_study("one", *more)
         self.run_study("out", *more)
         journals.remove(self.path("out"), 0, 1, 20, 21, 5, 25)  # all of the first wave, some of the last

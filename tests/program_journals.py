@@ -23,7 +23,7 @@ problem: {theta: cross, arms: 5, rounds: 20}
 policies: [ts, random]
 """
 TASKS = 1200
-LONGER = ("--set", "problem.rounds=5000")  # seconds: the job must still run when the signal comes
+LONGER = ("--set", "problem.rounds=2000")  # two seconds: the job must still run when it is stopped
 
 
 def zeros(data):
@@ -164,9 +164,13 @@ class Kills(JournalTest):
             while job.poll() is None and set(journals.files(self.out)) <= set(files):
                 time.sleep(0.02)
             time.sleep(0.2 * chance.random())
+            ranks = program.children(job.pid)
+            for rank in ranks:
+                os.kill(rank, signal.SIGSTOP)
             done = self.status()
-            for rank in program.children(job.pid):
+            for rank in ranks:
                 os.kill(rank, sign)
+                os.kill(rank, signal.SIGCONT)
             self.assertNotEqual(job.wait(timeout=program.PATIENCE), 0)
             self.assertGreaterEqual(self.status(), done)
             self.assertTrue(before <= journals.done(self.out))

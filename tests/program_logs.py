@@ -132,7 +132,7 @@ class Logs(ProgramTest):
     def test_ranks(self):
         """More tasks than the sample: EM over all of them is divided by tasks. The same bytes on 1 to 4 ranks, also for networks."""
         self.write("logs.csv", table(*simulate(17000, 2, 2)))
-        settings = ("--option", "components=3", "--option", "mixture_starts=2")
+        settings = ("--option", "components=2", "--option", "mixture_starts=1")
         for ranks in (1, 2, 3, 4):
             out = self.train(*settings, name=f"{ranks}.nc", ranks=ranks).stdout
             self.assertIn("iterations over all tasks", out)
@@ -186,7 +186,7 @@ class Logs(ProgramTest):
         """Kill -9 when there is a partial file, then the same command: the bytes of an undisturbed run. Partial files from other logs are refused,
         damaged ones set aside, and other people's left alone."""
         self.write("logs.csv", table(*simulate(17000, 2, 4)))
-        settings = ("--option", "components=3", "--option", "mixture_starts=2")
+        settings = ("--option", "components=2", "--option", "mixture_starts=1")
         command = ("train", "--logs", self.path("logs.csv"), "--family", "mixture", *settings, "-o", self.path("killed.nc"))
         self.train(*settings, name="whole.nc")
         self.kill_when_saved(command)

@@ -70,7 +70,7 @@ class RegretFloor(program.ProgramTest):
         self.assertTrue((np.diff(floor, axis=-1) >= 0).all())
 
     def test_ranks(self):
-        study = SETTINGS.replace("256", "128").replace("60", "20")
+        study = SETTINGS.replace("256", "16").replace("60", "20")
         self.results("one", study)
         self.results("three", study, ranks=3)
         self.assert_same_results(self.path("one/results.nc"), self.path("three/results.nc"))

@@ -101,7 +101,7 @@ class Replay(program.ProgramTest):
     def test_killed(self):
         """kill -9 while policies are valued, then while logs are made: after resuming, the same bytes."""
         log = self.write("log.yaml", BANDIT % 60)
-        cases = ((self.study, ("--set", "runs=20", "--set", "policies=[ts, {name: ts, label: again}]", *ALL), ["results.nc"]),
+        cases = ((self.study, ("--set", "runs=10", "--set", "policies=[ts, {name: ts, label: again}]", *ALL), ["results.nc"]),
                  (log, (), ["results.nc", "events/default-random.nc", "events/default-arms.nc"]))
         for name, (study, changes, names) in zip(("values", "logs"), cases):
             killed = self.path(name)
@@ -116,7 +116,7 @@ class Replay(program.ProgramTest):
                 self.assert_same_results(self.path(f"whole/{name}"), f"{killed}/{name}")
 
     def test_ranks(self):
-        many = ("--set", "runs=8", "--set", "policies=[ts, {name: ts, rule: greedy, label: greedy}, random]", *ALL)
+        many = ("--set", "runs=4", "--set", "policies=[ts, {name: ts, rule: greedy, label: greedy}, random]", *ALL)
         self.results("one", *many)
         for ranks in (2, 3, 4):
             self.results(str(ranks), *many, ranks=ranks)
