@@ -19,7 +19,8 @@ SMALLER_TUTORIAL = {"rng.uniform(-3, 3, 3000), 0.2 * rng.standard_normal(3000), 
                     "rng.uniform(-3, 3, 600), 0.2 * rng.standard_normal(600), rng.random(600)",
                     "[:1000]": "[:200]", "stages: 25, train_samples: all, replicates: 2":
                     "stages: 3, train_samples: all, replicates: 2, training_steps: 60, mixture_starts: 2",
-                    "prior: {schedule: log_snr, stages: 25}": "prior: {schedule: log_snr, stages: 3, training_steps: 60, mixture_starts: 2}"}
+                    "prior: {schedule: log_snr, stages: 25}": "prior: {schedule: log_snr, stages: 3, train_samples: 500, training_steps: 60, mixture_starts: 2}",
+                    "runs: 64\ndraws: 200": "runs: 64\ndraws: 40"}
 
 
 def masked(text):
