@@ -21,7 +21,7 @@ fail() {
 }
 
 tests="
-slurm-wlm slurm-wlm-basic-plugins slurm-client munge valgrind clang clang-tidy libclang-rt-dev
+slurm-wlm slurm-wlm-basic-plugins slurm-client munge valgrind clang clang-tidy libclang-rt-dev lld
 chromium chromium-driver python3-selenium python3-jsonschema python3-pip python3-setuptools python3-wheel
 "
 
