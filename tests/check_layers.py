@@ -21,14 +21,14 @@ LEAVES = {"library"}                # what is installed for others; the program 
 # except for the doors listed here.
 ROOMS = {
     "io/config": {"config.h", "config_rows.h"},
-    "sampler/exact": {"prior_grid.h"},  # the floor of regret takes a mean over the same kind of grid
+    "sampler/exact": set(),
     "sampler/diffusion": set(),
     "sampler/localised": set(),
     "sampler/gradient": set(),
     "sampler/tilted": {"tilt_end.h"},  # the study of log-concavity measures where tilted transport starts
     "sampler/particle": set(),
     # `prepare` uses these to turn other people's data into embedding files, and `parallel` shares the factorisation among ranks.
-    "problem/embedding": {"classifier.h", "embedding_file.h", "factorisation.h", "idx.h", "embedding_linear_fit.h", "ratings.h"},
+    "problem/embedding": {"classifier.h", "embedding_file.h", "factorisation.h", "embedding_idx.h", "embedding_linear_fit.h", "ratings.h"},
 }
 # Arrows between rooms of one layer: (from, header), with the reason.
 BETWEEN = {

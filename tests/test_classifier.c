@@ -243,7 +243,7 @@ static void test_separable_problem(void) {
   CHECK_NEAR(accuracy, 1, 0.01);
   classifier_destroy(&classifier);
   CU_ASSERT_PTR_NULL(classifier.parameters);
-  digits_free(&training), digits_free(&test);
+  embedding_digits_free(&training), embedding_digits_free(&test);
 }
 
 static void test_same_seed_same_classifier(void) {
@@ -256,7 +256,7 @@ static void test_same_seed_same_classifier(void) {
   CU_ASSERT(!memcmp(one.parameters, two.parameters, bytes));
   CU_ASSERT(memcmp(one.parameters, other.parameters, bytes));
   classifier_destroy(&one), classifier_destroy(&two), classifier_destroy(&other);
-  digits_free(&training);
+  embedding_digits_free(&training);
 }
 
 /* Checks embeddings and accuracy of 300 digits (more than one chunk, the last one partly full) against the
@@ -287,7 +287,7 @@ static void test_outputs_against_the_reference(void) {
   CU_ASSERT(right > 10 && right < 295);
   CHECK_NEAR(accuracy, right / 300.0, 1e-12);
   classifier_destroy(&classifier);
-  digits_free(&digits);
+  embedding_digits_free(&digits);
 }
 
 /* Checks dead units: black images leave every unit off, whatever the start, so all starts are tried and the
@@ -300,7 +300,7 @@ static void test_dead_units_are_noticed(void) {
   CU_ASSERT_EQUAL(classifier.alive, 0);
   CU_ASSERT_EQUAL(classifier.starts, CLASSIFIER_STARTS);
   classifier_destroy(&classifier);
-  digits_free(&digits);
+  embedding_digits_free(&digits);
 }
 
 int main(void) {

@@ -2,7 +2,7 @@
  * matrices; draws in the eigenbasis against those of the ordinary samplers, one by one, when the evidence is
  * already diagonal. */
 #include "core/arena.h"
-#include "model/denoiser/isotropic.h"
+#include "model/denoiser/denoiser_isotropic.h"
 #include "sampler/diagonal.h"
 #include "sampler/methods.h"
 #include "sampler_fixture.h"
@@ -14,7 +14,7 @@ static const double MEAN[] = {1, -1, 0.5, -2, 0.3, 1, 0.2, 2, -1};
 
 static Isotropic make_isotropic(Arena *memory) {
   Isotropic out;
-  CHECK_OK(isotropic_create(memory, D, COMPONENTS, &out));
+  CHECK_OK(denoiser_isotropic_create(memory, D, COMPONENTS, &out));
   memcpy(out.weight, WEIGHT, sizeof WEIGHT);
   memcpy(out.variance, VARIANCE, sizeof VARIANCE);
   memcpy(out.mean, MEAN, sizeof MEAN);
@@ -45,7 +45,7 @@ static void test_densities(void) {
   for (int n = 0; n < D * POINTS; n++) x[n] *= 1 + 10 * (n % POINTS == 7); /* one far away */
   for (double signal = 1; signal > 0.1; signal -= 0.4) {
     Mixture mixture = make_mixture(&memory, signal);
-    isotropic_density(&isotropic, signal, POINTS, x, density, score);
+    denoiser_isotropic_density(&isotropic, signal, POINTS, x, density, score);
     mixture_log_density(&mixture, POINTS, x, expected);
     mixture_score(&mixture, POINTS, x, expected_score);
     for (int n = 0; n < POINTS; n++)
@@ -54,7 +54,7 @@ static void test_densities(void) {
       CHECK_NEAR(score[n], expected_score[n], 1e-11 * (1 + fabs(expected_score[n])));
   }
   int component[POINTS];
-  isotropic_nearest(&isotropic, POINTS, x, component);
+  denoiser_isotropic_nearest(&isotropic, POINTS, x, component);
   for (int n = 0; n < POINTS; n++) {
     double best = -INFINITY;
     int nearest = 0;
@@ -74,10 +74,10 @@ static void test_samples_and_moments(void) {
   Mixture mixture = make_mixture(&memory, 1);
   double x[D * POINTS], y[D * POINTS], mean[D], variance[D], expected[D], covariance[D * D];
   RngLanes rng = {.key = rng_key(3, RNG_TEST), .draws = 5, .lanes = POINTS}, again = rng;
-  isotropic_sample(&isotropic, &rng, x);
+  denoiser_isotropic_sample(&isotropic, &rng, x);
   mixture_sample(&mixture, &again, y);
   for (int n = 0; n < D * POINTS; n++) CHECK_NEAR(x[n], y[n], 1e-14 * (1 + fabs(y[n])));
-  isotropic_moments(&isotropic, mean, variance);
+  denoiser_isotropic_moments(&isotropic, mean, variance);
   mixture_moments(&mixture, expected, covariance);
   for (int i = 0; i < D; i++) {
     CHECK_NEAR(mean[i], expected[i], 1e-14);
@@ -103,7 +103,7 @@ static double *draw_diagonal(const SamplerOps *method, int draws, int set_count,
   double b[D], *theta = fixture_new((size_t)(D * draws), sizeof *theta);
   int64_t fallbacks = 0;
   for (int i = 0; i < D; i++) b[i] = sqrt(Q[i]) * Y[i];
-  CHECK_OK(isotropic_chain(&memory, &prior, &(ScheduleRule){.stages = 100, .alpha = 0.97}, &chain));
+  CHECK_OK(denoiser_isotropic_chain(&memory, &prior, &(ScheduleRule){.stages = 100, .alpha = 0.97}, &chain));
   CHECK_OK(config_options(&memory, "test", sampler_keys(method), set_count, sets, &options));
   const Diagonal posterior = {.q = Q, .b = b, .prior = &prior, .chain = &chain, .options = options};
   const RngLanes rng = {

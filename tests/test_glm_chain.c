@@ -30,8 +30,8 @@ static void test_stage(void) {
         stage[D + 1]; /* one for the mean and one for each column of the root: all see the same stages */
     Rng rng = fixture_rng(1, 8);
     for (int e = 0; e <= D; e++) {
-      CHECK_OK(laplace_glm_create(&memory, D, LANES, &stage[e]));
-      laplace_glm_begin(&stage[e], LANES);
+      CHECK_OK(laplace_dps_glm_create(&memory, D, LANES, &stage[e]));
+      laplace_dps_glm_begin(&stage[e], LANES);
     }
     for (int t = 0; t < STAGES; t++) {
       const double v = variances[t], bar = alpha_bars[t];
@@ -42,7 +42,7 @@ static void test_stage(void) {
       for (int e = 0; e <= D; e++) {
         memset(z, 0, sizeof z);
         for (int n = 0; n < LANES && e > 0; n++) z[(e - 1) * LANES + n] = 1;
-        laplace_glm_product(&stage[e], &view, v, bar, mu, z, s, &fallbacks);
+        laplace_dps_glm_product(&stage[e], &view, v, bar, mu, z, s, &fallbacks);
         if (e == 0) memcpy(mean, s, sizeof s);
         for (int n = 0; n < LANES; n++)
           for (int i = 0; i < D * D; i++)
@@ -119,13 +119,13 @@ static void draw_chain(LaplaceGlm *glm_state, const Chain *chain, const HistoryV
   double *mu = fixture_new((size_t)n, sizeof *mu), *z = fixture_new((size_t)n, sizeof *z);
   int64_t fallbacks = 0;
   Rng rng = fixture_rng(2, 9);
-  laplace_glm_begin(glm_state, lanes);
+  laplace_dps_glm_begin(glm_state, lanes);
   for (int t = schedule->stages + 1; t >= 1; t--) {
     const bool start = t > schedule->stages;
     const double v = start ? 1 : schedule_variance(schedule, t, LAST_STAGE_REPAIRED);
     if (!start) chain_mean(chain, t, lanes, s, mu);
     rng_normal(&rng, n, z);
-    laplace_glm_product(glm_state, view, v, schedule->alpha_bar[t - 1], mu, z, s, &fallbacks);
+    laplace_dps_glm_product(glm_state, view, v, schedule->alpha_bar[t - 1], mu, z, s, &fallbacks);
   }
   CU_ASSERT_EQUAL(fallbacks, 0);
   free(mu);
@@ -152,7 +152,7 @@ static void test_tolerance(void) {
       for (int exact = 0; exact < 2; exact++) {
         LaplaceGlm glm_state;
         s[exact] = fixture_new((size_t)(D * LANES), sizeof **s);
-        CHECK_OK(laplace_glm_create(&memory, D, LANES, &glm_state));
+        CHECK_OK(laplace_dps_glm_create(&memory, D, LANES, &glm_state));
         if (exact) glm_state.irls.tolerance = 1e-12;
         draw_chain(&glm_state, prior.chain, &view, s[exact]);
       }

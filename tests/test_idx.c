@@ -2,7 +2,7 @@
  * up. */
 #include "core/status.h"
 #include "harness.h"
-#include "problem/embedding/idx.h"
+#include "problem/embedding/embedding_idx.h"
 
 #include <dirent.h>
 #include <stdint.h>
@@ -41,7 +41,7 @@ static size_t compress_bytes(const void *bytes, size_t size, unsigned char *out)
 static Status read_path(const char *path, IdxFile *out) {
   GzipFile *file;
   TRY(gzip_open(path, &file));
-  Status status = idx_read(file, path, out);
+  Status status = embedding_idx_read(file, path, out);
   gzip_close(file);
   return status;
 }
@@ -71,15 +71,15 @@ static void test_good_files(void) {
   unsigned char packed[MOST];
   CHECK_OK(read_bytes(images, sizeof images, &file));
   check_images(&file);
-  idx_free(&file);
+  embedding_idx_free(&file);
   CHECK_OK(read_bytes(packed, compress_bytes(images, sizeof images, packed), &file));
   check_images(&file);
-  idx_free(&file);
+  embedding_idx_free(&file);
   CHECK_OK(read_bytes(labels, sizeof labels, &file));
   CU_ASSERT_EQUAL(file.magic, IDX_LABELLED);
   CU_ASSERT_EQUAL(file.count, 3);
   CU_ASSERT(file.values && file.values[0] == 7 && file.values[1] == 0 && file.values[2] == 9);
-  idx_free(&file);
+  embedding_idx_free(&file);
   CU_ASSERT_PTR_NULL(file.values);
 }
 
@@ -94,7 +94,7 @@ static void test_long_file(void) {
   CHECK_OK(read_bytes(bytes, COUNT + 8, &file));
   CU_ASSERT_EQUAL(file.count, COUNT);
   CU_ASSERT(file.values && !memcmp(file.values, bytes + 8, COUNT));
-  idx_free(&file);
+  embedding_idx_free(&file);
   refused(bytes, COUNT + 7, "it ends at byte 300008, after 300000 of the 300001 labels");
   free(bytes);
 }
@@ -149,7 +149,7 @@ static void test_every_packed_byte_damaged(void) {
       else
         wrong++;
       CU_ASSERT(status == STATUS_OK || (status == STATUS_INPUT && strstr(status_message(), file_name)));
-      idx_free(&file);
+      embedding_idx_free(&file);
     }
   CU_ASSERT(wrong > 6 * (int)(size - 10)); /* all but a few bits of the 10 bytes of gzip's own header */
 }
@@ -201,18 +201,18 @@ static void check_set(const Digits *digits, int count, int inputs) {
 
 static void reads(const char *const *paths, int training_count, int test_count) {
   Digits training, test;
-  CHECK_OK(idx_read_digits(4, paths, &training, &test));
+  CHECK_OK(embedding_idx_read_digits(4, paths, &training, &test));
   check_set(&training, training_count, 6);
   check_set(&test, test_count, 6);
-  digits_free(&training);
-  digits_free(&test);
+  embedding_digits_free(&training);
+  embedding_digits_free(&test);
 }
 
 static void mixed_up(int count, const char *const *paths, const char *part) {
   Digits training, test;
-  CHECK_FAILS(idx_read_digits(count, paths, &training, &test), STATUS_INPUT, part);
-  digits_free(&training);
-  digits_free(&test);
+  CHECK_FAILS(embedding_idx_read_digits(count, paths, &training, &test), STATUS_INPUT, part);
+  embedding_digits_free(&training);
+  embedding_digits_free(&test);
 }
 
 /* Tries all 24 orders of four files. */
@@ -264,7 +264,7 @@ static void test_mixed_up_sets(void) {
   mixed_up(4, good, "test-l is cut off");
   Digits training, test;
   remove("train-l");
-  CHECK_FAILS(idx_read_digits(4, good, &training, &test), STATUS_FILE, "train-l");
+  CHECK_FAILS(embedding_idx_read_digits(4, good, &training, &test), STATUS_FILE, "train-l");
 }
 
 /* Reads the fuzzer's corpus: whatever is accepted agrees with its header, whatever is refused has a
@@ -285,7 +285,7 @@ static void test_corpus(void) {
     CU_ASSERT(status == STATUS_OK || (status == STATUS_INPUT && strstr(status_message(), entry->d_name)));
     CU_ASSERT(status != STATUS_OK || (file.count > 0 && file.rows > 0 && file.columns > 0 && file.values));
     accepted += status == STATUS_OK;
-    idx_free(&file);
+    embedding_idx_free(&file);
   }
   closedir(files);
   CU_ASSERT(seen >= 10 && accepted >= 3);

@@ -1,7 +1,7 @@
 /* The uniform prior on the hypercube: its chain against the two-point mixtures that its coordinates are, and
  * tilted transport on it against the enumeration of all corners. */
 #include "core/arena.h"
-#include "sampler/exact/hypercube.h"
+#include "sampler/exact/exact_hypercube.h"
 #include "sampler/methods.h"
 #include "sampler_fixture.h"
 
@@ -154,17 +154,17 @@ static void test_hypercube(void) {
   Hypercube hypercube;
   double probability[CORNERS] = {0}, total = 0;
   FixtureData data = fixture_data(D, 4, 1, 3);
-  CHECK_OK(hypercube_create(&memory, D, &hypercube));
+  CHECK_OK(exact_hypercube_create(&memory, D, &hypercube));
   for (int i = 0; i < D; i++)
     for (int l = 0; l < data.n; l++) {
       hypercube.vector[i] += data.phi[l][i] * data.y[l];
       for (int j = 0; j < D; j++) hypercube.precision[i * D + j] += data.phi[l][i] * data.phi[l][j];
     }
-  hypercube_weigh(&hypercube);
+  exact_hypercube_weigh(&hypercube);
   for (int k = 0; k < GRID; k++) {
     double x[D];
     int corner = 0;
-    hypercube_draw(&hypercube, (k + 0.5) / GRID, 1, x);
+    exact_hypercube_draw(&hypercube, (k + 0.5) / GRID, 1, x);
     for (int i = 0; i < D; i++) corner += (x[i] > 0) << i;
     probability[corner] += 1.0 / GRID;
   }

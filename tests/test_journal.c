@@ -40,9 +40,9 @@ static void test_round_trip(void) {
 
 static void test_names(void) {
   char name[FOLDER_NAME];
-  folder_journal_name(0xabc, name);
+  parallel_folder_journal_name(0xabc, name);
   CU_ASSERT_STRING_EQUAL(name, "0000000000000abc.journal");
-  CU_ASSERT_TRUE(folder_is_journal_name(name));
+  CU_ASSERT_TRUE(parallel_folder_is_journal_name(name));
   static const char *const others[] = {"",
                                        "abc.journal",
                                        "0000000000000ABC.journal",
@@ -51,7 +51,7 @@ static void test_names(void) {
                                        " 000000000000abc.journal",
                                        "0000000000000abc.nc"};
   for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-    CU_ASSERT_FALSE(folder_is_journal_name(others[i]));
+    CU_ASSERT_FALSE(parallel_folder_is_journal_name(others[i]));
 }
 
 /* Checks that any flipped bit costs one task. */

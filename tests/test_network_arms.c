@@ -6,8 +6,8 @@
 
 #include "policy/network_arms.h"
 #include "policy/policy.h"
-#include "study/belief.h"
 #include "study/keys.h"
+#include "study/study_belief.h"
 
 /* Checks that the chosen arm is that of the largest output, computed in plain double precision. */
 static void test_arms(void) {
@@ -75,8 +75,8 @@ static void play(const char *policy, int runs, double *regret) {
   ASSERT(policy_find(chosen->name, &method));
   CHECK_OK(problem_create(study->settings[0], &problem));
   CHECK_OK(world_create(&problem, 0, 0, runs, &world));
-  CHECK_OK(belief_create(study->settings[0], chosen, &problem, 0, &belief));
-  CHECK_OK(belief_prior(&memory, &belief, &problem, "", &prior));
+  CHECK_OK(study_belief_create(study->settings[0], chosen, &problem, 0, &belief));
+  CHECK_OK(study_belief_prior(&memory, &belief, &problem, "", &prior));
   const PolicySetup setup = {.prior = &prior,
                              .likelihood = &belief.likelihood,
                              .problem = &problem,
@@ -134,8 +134,8 @@ static void refuse(const char *policy, const char *part) {
   ASSERT(policy_find(chosen->name, &method));
   CHECK_OK(problem_create(study->settings[0], &problem));
   Status status = policy_check(&method, chosen->options, &problem);
-  if (status == STATUS_OK) status = belief_create(study->settings[0], chosen, &problem, 0, &belief);
-  if (status == STATUS_OK) status = belief_check(&belief, method.sampler, &problem);
+  if (status == STATUS_OK) status = study_belief_create(study->settings[0], chosen, &problem, 0, &belief);
+  if (status == STATUS_OK) status = study_belief_check(&belief, method.sampler, &problem);
   CHECK_FAILS(status, STATUS_INPUT, part);
   problem_destroy(&problem);
   config_study_free(study);

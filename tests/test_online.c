@@ -5,7 +5,7 @@
 #include "core/rng.h"
 #include "model/logs/em_logs.h"
 #include "model/prior/logs_fit.h"
-#include "model/prior/online.h"
+#include "model/prior/prior_online.h"
 
 #include <math.h>
 #include <string.h>
@@ -60,7 +60,7 @@ static void create(Arena *memory, int d, int most, const Likelihood *likelihood,
   CHECK_OK(mixture_create(memory, d, 1, &start));
   start.weight[0] = 1;
   for (int i = 0; i < d; i++) start.covariance[i * (d + 1)] = 1;
-  CHECK_OK(online_create(memory, &start, most, likelihood, rng_key(1, RNG_MIXTURE_START), 0, out));
+  CHECK_OK(prior_online_create(memory, &start, most, likelihood, rng_key(1, RNG_MIXTURE_START), 0, out));
 }
 
 /* Learns task by task. Its loss against the truth, in log likelihood of a task that it has not seen, falls,
@@ -85,7 +85,7 @@ static void test_learns(void) {
     double lost[2] = {0};
     for (int t = 0; t < 200; t++) {
       add_tasks(&truth, t, 1, &online.logs);
-      CHECK_OK(online_learn(&online));
+      CHECK_OK(prior_online_learn(&online));
       if (t == 24) lost[0] = best - predict(&held_out, &online.now);
     }
     lost[1] = best - predict(&held_out, &online.now);
@@ -119,7 +119,7 @@ static void test_one_covariance(void) {
   create(&memory, D, MOST, &likelihood, &online);
   for (int t = 0; t < TASKS; t++) {
     add_tasks(&truth, t, 1, &online.logs);
-    if (t % 10 == 9) CHECK_OK(online_learn(&online));
+    if (t % 10 == 9) CHECK_OK(prior_online_learn(&online));
   }
   const double lost = predict(&held_out, &truth) - predict(&held_out, &online.now),
                allowed = (102.2 / 2 + 1) / TASKS;
@@ -148,7 +148,7 @@ static void test_gaussian(void) {
   create(&memory, D, 1, &likelihood, &online);
   for (int t = 0; t < 150; t++) {
     add_tasks(&truth, t, 1, &online.logs);
-    CHECK_OK(online_learn(&online));
+    CHECK_OK(prior_online_learn(&online));
   }
   CHECK_OK(logs_fit(&memory, &online.logs, 1, 1, rng_key(1, RNG_MIXTURE_START), 0, &fit, &noise, NULL));
   CU_ASSERT_EQUAL_FATAL(online.now.components, 2);
@@ -171,12 +171,12 @@ static void test_repeats(void) {
   for (int k = 0; k < 2; k++) {
     create(&memory, 2, MOST, &likelihood, &online[k]);
     add_tasks(&truth, 0, ONLINE_LEAST - 1, &online[k].logs);
-    CHECK_OK(online_learn(&online[k]));
+    CHECK_OK(prior_online_learn(&online[k]));
     CU_ASSERT_EQUAL(online[k].now.components, 1);
     CU_ASSERT_EQUAL(online[k].now.covariance[0], 1);
     add_tasks(&truth, ONLINE_LEAST - 1, 40, &online[k].logs);
-    CHECK_OK(online_learn(&online[k]));
-    CHECK_OK(online_learn(&online[k]));
+    CHECK_OK(prior_online_learn(&online[k]));
+    CHECK_OK(prior_online_learn(&online[k]));
   }
   CU_ASSERT_EQUAL_FATAL(online[0].now.components, online[1].now.components);
   CU_ASSERT_EQUAL(
@@ -207,12 +207,12 @@ static void test_changed_world(void) {
   create_changing(&memory, &likelihood, &truth, &other, &held_out, &online);
   for (int t = 0; t < 200; t++) {
     add_tasks(&truth, t, 1, &online.logs);
-    CHECK_OK(online_learn(&online));
+    CHECK_OK(prior_online_learn(&online));
   }
   const double best = predict(&held_out, &other), before = best - predict(&held_out, &online.now);
   for (int t = 200; t < 230; t++) {
     add_tasks(&other, t, 1, &online.logs);
-    CHECK_OK(online_learn(&online));
+    CHECK_OK(prior_online_learn(&online));
   }
   const double after = best - predict(&held_out, &online.now);
   CU_ASSERT(after < before / 2);
@@ -236,13 +236,13 @@ static void test_spread(void) {
   int updates = 0;
   create_changing(&memory, &likelihood, &truth, &other, &held_out, &online);
   add_tasks(&truth, 0, MANY - NEW, &online.logs);
-  CHECK_OK(online_learn(&online));
+  CHECK_OK(prior_online_learn(&online));
   add_tasks(&other, 20000, NEW, &online.logs);
   do {
     const int64_t before = online.work, tasks = online.logs.tasks + 1,
                   step = tasks > 40 * 512 ? tasks : 40 * 512, most = 2 * tasks * online.now.components;
     add_tasks(&other, 30000 + updates, 1, &online.logs);
-    CHECK_OK(online_learn(&online));
+    CHECK_OK(prior_online_learn(&online));
     CU_ASSERT(online.work - before <= most + BUDGET + step * (MOST + 1));
   } while (online.contest.components > 0 && ++updates < 64);
   CU_ASSERT(updates > 1 && updates < 64);
@@ -275,7 +275,7 @@ static void test_clicks(void) {
       CHECK_OK(logs_add(logs, task, x, uniform < 1 / (1 + exp(-x[0] * theta[0] - x[1] * theta[1]))));
     }
   }
-  CHECK_OK(online_learn(&online));
+  CHECK_OK(prior_online_learn(&online));
   CU_ASSERT(predict(&held_out, &online.now) > predict(&held_out, &online.start) + 0.2);
 }
 

@@ -79,17 +79,17 @@ static void check_plane(const char *theta, void (*expected)(double, const double
   CHECK_OK(make_problem(keys, &problem));
   CHECK_OK(
       problem_exact_prior(&memory, &problem, &(PriorFit){.schedule = {.stages = 1, .alpha = 0.5}}, &prior));
-  CHECK_OK(planar_mean_create(&memory, &prior, &plane));
+  CHECK_OK(study_planar_mean_create(&memory, &prior, &plane));
   for (size_t p = 0; p < sizeof precisions / sizeof *precisions; p++)
     for (size_t at = 0; at < sizeof places / sizeof *places; at++) {
       const double vector[2] = {precisions[p] * places[at][0], precisions[p] * places[at][1]};
       double mean[2], exact[2];
-      planar_mean(&plane, precisions[p], vector, mean);
+      study_planar_mean(&plane, precisions[p], vector, mean);
       expected(precisions[p], vector, exact);
       for (int i = 0; i < 2; i++) CHECK_NEAR(mean[i], exact[i], share * fmin(1, 1 / sqrt(precisions[p])));
     }
   double mean[2];
-  planar_mean(&plane, 0, (double[]){0, 0}, mean); /* both are symmetric */
+  study_planar_mean(&plane, 0, (double[]){0, 0}, mean); /* both are symmetric */
   for (int i = 0; i < 2; i++) CHECK_NEAR(mean[i], 0, 0.02);
   problem_destroy(&problem);
 }

@@ -34,14 +34,14 @@ static void test_frozen(void) {
     SCRATCH_ARENA(memory);
     Pack pack;
     char digest[DIGEST_SIZE];
-    CU_ASSERT_STRING_EQUAL_FATAL(pack_name(i), frozen[i].name);
-    CHECK_OK(pack_create(&memory, frozen[i].name, &pack));
-    CHECK_OK(pack_digest(&pack, digest));
+    CU_ASSERT_STRING_EQUAL_FATAL(study_pack_name(i), frozen[i].name);
+    CHECK_OK(study_pack_create(&memory, frozen[i].name, &pack));
+    CHECK_OK(study_pack_digest(&pack, digest));
     CU_ASSERT_STRING_EQUAL(digest, frozen[i].sha256);
     if (strcmp(digest, frozen[i].sha256) != 0) printf("%s: %s\n", frozen[i].name, digest);
-    pack_destroy(&pack);
+    study_pack_destroy(&pack);
   }
-  CU_ASSERT_PTR_NULL(pack_name(count));
+  CU_ASSERT_PTR_NULL(study_pack_name(count));
 }
 
 /* Returns the residual of observation k of history h: y - x' theta*. */
@@ -60,7 +60,7 @@ static void test_histories(void) {
   Pack pack;
   double sum = 0;
   int n = 0, histories = 0;
-  CHECK_OK(pack_create(&memory, "sphere5", &pack));
+  CHECK_OK(study_pack_create(&memory, "sphere5", &pack));
   for (int g = 0; g < pack.groups; g++) {
     const PackGroup *group = &pack.group[g];
     CU_ASSERT_EQUAL((int)group->first, histories);
@@ -71,14 +71,14 @@ static void test_histories(void) {
   CU_ASSERT_EQUAL(pack.histories, histories);
   CHECK_NEAR(sum / n, 1, 5 * sqrt(2.0 / n));
   CU_ASSERT_NOT_EQUAL(pack.group[0].theta[0], pack.group[1].theta[0]); /* a theta* for each history */
-  pack_destroy(&pack);
+  study_pack_destroy(&pack);
 }
 
 static void test_refusals(void) {
   SCRATCH_ARENA(memory);
   Pack pack;
-  CHECK_FAILS(pack_create(&memory, "spher5", &pack), STATUS_INPUT, "did you mean 'sphere5'?");
-  CHECK_FAILS(pack_create(&memory, "/nowhere/it's.nc", &pack), STATUS_FILE, "/nowhere/it's.nc");
+  CHECK_FAILS(study_pack_create(&memory, "spher5", &pack), STATUS_INPUT, "did you mean 'sphere5'?");
+  CHECK_FAILS(study_pack_create(&memory, "/nowhere/it's.nc", &pack), STATUS_FILE, "/nowhere/it's.nc");
 }
 
 /* ---- scores */
@@ -87,7 +87,7 @@ static void test_refusals(void) {
  * square, and every bound below is in standard errors or in floors, which are computed from the same number
  * of draws. */
 static void create_small(Arena *memory, const char *name, Pack *out) {
-  CHECK_OK(pack_create(memory, name, out));
+  CHECK_OK(study_pack_create(memory, name, out));
   out->draws = 200;
 }
 
@@ -139,7 +139,7 @@ static void test_exact_draws(void) {
     for (int r = 0; r < SCORE_RANKS; r++)
       CU_ASSERT_TRUE(score.rank_p[r] > 6e-5 && score.rank_p_exact[r] > 6e-5);
     CU_ASSERT_EQUAL(isnan(score.row[0].mode_error.mean), i == 1);
-    pack_destroy(&pack);
+    study_pack_destroy(&pack);
   }
 }
 
@@ -163,7 +163,7 @@ static void test_wrong_draws(void) {
     if (r != 1) CU_ASSERT_TRUE(moved.rank_p[r] < 1e-3); /* the norm may be larger or smaller */
     CU_ASSERT_EQUAL(narrow.rank_p_exact[r], moved.rank_p_exact[r]);
   }
-  pack_destroy(&pack);
+  study_pack_destroy(&pack);
 }
 
 /* Checks ties: draws equal to theta* are ranked on either side at random; with no other draws ranks are
@@ -184,7 +184,7 @@ static void test_ties(void) {
   CHECK_OK(score_draws(&memory, &pack, theta, &score));
   for (int r = 0; r < SCORE_RANKS; r++) CU_ASSERT_TRUE(score.rank_p[r] > 6e-5);
   CU_ASSERT_TRUE(score.ratio.mean > 2);
-  pack_destroy(&pack);
+  study_pack_destroy(&pack);
 }
 
 /* Checks against scipy.stats.chisquare of the counts 18, 2, 10, ..., 10. */
@@ -246,10 +246,10 @@ static void test_theta_is_kept_back(void) {
   char folder[] = "/tmp/thompson-score-XXXXXX", path[512], one[64];
   int texts = 0;
   CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(folder));
-  CHECK_OK(pack_create(&memory, "cross", &exported));
-  CHECK_OK(score_export(&exported, folder));
-  CHECK_FAILS(score_export(&exported, folder), STATUS_FILE, "File exists");
-  CHECK_FAILS(score_folder(folder), STATUS_FILE, "is not empty");
+  CHECK_OK(study_pack_create(&memory, "cross", &exported));
+  CHECK_OK(score_files_export(&exported, folder));
+  CHECK_FAILS(score_files_export(&exported, folder), STATUS_FILE, "File exists");
+  CHECK_FAILS(score_files_folder(folder), STATUS_FILE, "is not empty");
   snprintf(path, sizeof path, "%s/cross", folder);
   DIR *entries = opendir(path);
   for (const struct dirent *entry; (entry = readdir(entries));) {
@@ -268,7 +268,7 @@ static void test_theta_is_kept_back(void) {
   unlink(path);
   snprintf(path, sizeof path, "%s/cross", folder);
   CU_ASSERT_EQUAL(rmdir(path) | rmdir(folder), 0);
-  pack_destroy(&exported);
+  study_pack_destroy(&exported);
 }
 
 int main(void) {

@@ -2,9 +2,9 @@
 
 #include "io/ownership.h"
 #include "io/provenance.h"
-#include "parallel/cell.h"
 #include "parallel/checkpoint.h"
-#include "parallel/events.h"
+#include "parallel/reduce_cell.h"
+#include "parallel/reduce_events.h"
 #include "sampler/check/watch.h"
 #include "study/estimates.h"
 #include "study/keys.h"
@@ -140,7 +140,7 @@ Status app_study_of_file(const char *path, const char *text, const AppTexts *set
   *out = (Study){0};
   TRY(config_study_parse(path, text, &study_schema, sets->count, sets->texts, &file));
   Status status = study_create(file, out);
-  if (status == STATUS_OK) status = events_check(out);
+  if (status == STATUS_OK) status = reduce_events_check(out);
   if (status == STATUS_OK) return STATUS_OK;
   study_destroy(out);
   return status_prefix(status, "%s: ", path);
@@ -281,8 +281,8 @@ static void print_watched(const Study *study, int setting, int policy, int64_t r
   const ConfigPolicy *chosen = &study->file->policies[policy];
   const PolicyMethod method = policy_named(chosen->name);
   double mean[2], se[2], n;
-  cell_mean(runs, 1, offset, NULL, &mean[0], &se[0], &n);
-  cell_mean(runs, 1, spread, NULL, &mean[1], &se[1], &n);
+  reduce_cell_mean(runs, 1, offset, NULL, &mean[0], &se[0], &n);
+  reduce_cell_mean(runs, 1, spread, NULL, &mean[1], &se[1], &n);
   if (!method.sampler || n < FEWEST) return;
   const double narrow = (method.sampler->narrow > 0 ? method.sampler->narrow : 1) / WATCH_FACTOR,
                wide = (method.sampler->wide > 0 ? method.sampler->wide : 1) * WATCH_FACTOR;

@@ -96,9 +96,9 @@ typedef struct {
 } Scratch;
 
 /* Makes a folder, with one for priors inside it, in rank 0's TMPDIR or /tmp. Collective. The caller must call
- * scratch_destroy, even after an error, which removes the folder when all ranks are there. */
-Status scratch_create(const Parallel *parallel, Scratch *out);
-void scratch_destroy(Scratch *scratch);
+ * app_scratch_destroy, even after an error, which removes the folder when all ranks are there. */
+Status app_scratch_create(const Parallel *parallel, Scratch *out);
+void app_scratch_destroy(Scratch *scratch);
 
 /* Notes on stderr, on rank 0, if problem.noise is set although the rewards have no noise. */
 void app_note_unused(const Study *study);

@@ -220,7 +220,7 @@ static Status bench_measure_and_print(const Parallel *parallel, const Arguments 
  * must run on one machine, or must see the same TMPDIR. */
 static Status bench_study(const Parallel *parallel, const Arguments *arguments) {
   SCOPED(Study, study, study_destroy);
-  SCOPED(Scratch, scratch, scratch_destroy);
+  SCOPED(Scratch, scratch, app_scratch_destroy);
   char text[sizeof STUDY + sizeof SIZES + POLICIES_SIZE + 16];
   snprintf(text, sizeof text, STUDY, arguments->policies, arguments->quick ? 10 : 100,
            arguments->quick ? "" : SIZES);
@@ -228,7 +228,7 @@ static Status bench_study(const Parallel *parallel, const Arguments *arguments) 
   if (strcmp(study.ops->name, "bandit") != 0)
     return status_set(STATUS_INPUT, "key 'study': value '%s': only study bandit is measured",
                       study.ops->name);
-  TRY(scratch_create(parallel, &scratch));
+  TRY(app_scratch_create(parallel, &scratch));
   TRY(prepare_study(parallel, &study, scratch.path, PROGRESS_AUTO, 1, NULL));
   return bench_measure_and_print(parallel, arguments, &study, scratch.path);
 }

@@ -286,8 +286,8 @@ static Status bench_measure_case(Case *c, const char *directory, Throughput *out
                       .draw_of_peak = NAN};
   if (c->problem.rounds < 2)
     return status_set(STATUS_INPUT, "key 'problem.rounds': a measurement needs 2 or more");
-  TRY(belief_create(setting, c->policy, &c->problem, c->task.replicate, &c->belief));
-  TRY(belief_prior(&c->memory, &c->belief, &c->problem, directory, &c->prior));
+  TRY(study_belief_create(setting, c->policy, &c->problem, c->task.replicate, &c->belief));
+  TRY(study_belief_prior(&c->memory, &c->belief, &c->problem, directory, &c->prior));
   const PriorFit *fit = &c->belief.fit;
   const bool chain = c->method.sampler && (c->method.sampler->needs & NEEDS_CHAIN),
              learned = chain && c->belief.kind == BELIEF_FITTED && !c->prior.mixture;

@@ -1,6 +1,6 @@
 /* thompson list: the registries, and the keys of a study file. */
 #include "app/app.h"
-#include "app/keys_json.h"
+#include "app/app_keys.h"
 #include "model/prior/prior.h"
 #include "policy/policy.h"
 #include "rule/rule.h"
@@ -87,7 +87,7 @@ static json_t *json_of_entry(const Entry *entry, const ConfigKey *keys) {
       if (entry->needs & needs_words[i].bit) json_array_append_new(needs, json_string(needs_words[i].word));
     json_object_set_new(object, "needs", needs);
   }
-  if (entry->keys) json_object_set_new(object, "options", keys_json(keys));
+  if (entry->keys) json_object_set_new(object, "options", app_keys_json(keys));
   return object;
 }
 
@@ -151,7 +151,7 @@ static json_t *json_of_name(const char *name) {
   for (const ConfigKey *key = study_keys; key->name; key++) {
     const ConfigKey one[] = {*key, {.name = NULL}};
     if (!list_name_covers_key(key->name, name)) continue;
-    json_t *list = keys_json(one), *object = json_array_get(list, 0);
+    json_t *list = app_keys_json(one), *object = json_array_get(list, 0);
     json_object_set_new(object, "family", json_string("keys"));
     json_array_append(found, object);
     json_decref(list);
@@ -232,13 +232,13 @@ static error_t list_parse(int key, char *text, struct argp_state *state) {
 }
 
 static json_t *app_list_json(const Arguments *arguments) {
-  if (arguments->schema) return keys_schema(&study_schema);
+  if (arguments->schema) return app_keys_schema(&study_schema);
   if (arguments->name) return json_of_name(arguments->name);
-  if (arguments->keys) return keys_json(study_keys);
+  if (arguments->keys) return app_keys_json(study_keys);
   if (arguments->family >= 0) return json_of_family(arguments->family);
   json_t *root = json_object();
   for (int f = 0; f < FAMILIES; f++) json_object_set_new(root, families[f].name, json_of_family(f));
-  json_object_set_new(root, "keys", keys_json(study_keys));
+  json_object_set_new(root, "keys", app_keys_json(study_keys));
   return root;
 }
 

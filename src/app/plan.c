@@ -64,7 +64,7 @@ static Status try_policy(const Study *study, const char *folder, int policy, dou
 static Status plan_calibrate_speeds(const Parallel *parallel, const Study *study, const char *folder,
                                     Speed *out) {
   Estimate estimate;
-  TRY(speed_assume(study, out));
+  TRY(plan_speed_assume(study, out));
   TRY(plan_estimate_study(study, out, &estimate));
   double start = clock_cpu();
   TRY(prepare_study(parallel, study, folder, PROGRESS_NONE, 1, NULL));
@@ -98,9 +98,9 @@ static Status small_study(const char *path, const char *text, const AppTexts *se
 /* Finds how many of the training steps that the study asks for fit into TRAINING_OPERATIONS, at least
  * LEAST_STEPS of them. */
 static Status plan_calibration_steps(const Study *study, int64_t *steps) {
-  SCOPED(Speed, speed, speed_destroy);
+  SCOPED(Speed, speed, plan_speed_destroy);
   Estimate estimate;
-  TRY(speed_assume(study, &speed));
+  TRY(plan_speed_assume(study, &speed));
   TRY(plan_estimate_study(study, &speed, &estimate));
   const Config *setting = study->file->settings[0];
   int64_t asked = config_is(setting, "prior.training_steps", "auto")
@@ -113,20 +113,20 @@ static Status plan_calibration_steps(const Study *study, int64_t *steps) {
 }
 
 /* Measures the speed of the study that `text` and `sets` describe. A policy whose block fails keeps the
- * assumed speed, and stderr says so. Collective. The caller must call speed_destroy. */
+ * assumed speed, and stderr says so. Collective. The caller must call plan_speed_destroy. */
 static Status plan_calibrate(const Parallel *parallel, const char *path, const char *text,
                              const AppTexts *sets, Speed *out) {
   SCOPED(Study, whole, study_destroy);
   SCOPED(Study, full, study_destroy);
   SCOPED(Study, small, study_destroy);
-  SCOPED(Scratch, scratch, scratch_destroy);
+  SCOPED(Scratch, scratch, app_scratch_destroy);
   int64_t steps;
   *out = (Speed){0};
   TRY(app_study_of_file(path, text, sets, &whole));
   TRY(small_study(path, text, sets, whole.file, 0, &full));
   TRY(plan_calibration_steps(&full, &steps));
   TRY(small_study(path, text, sets, whole.file, steps, &small));
-  TRY(scratch_create(parallel, &scratch));
+  TRY(app_scratch_create(parallel, &scratch));
   return plan_calibrate_speeds(parallel, &small, scratch.path, out);
 }
 
@@ -368,12 +368,12 @@ Status app_plan(int argc, char **argv) {
   Arguments arguments = {0};
   SCOPED(char *, text, memory_free_text);
   SCOPED(Study, study, study_destroy);
-  SCOPED(Speed, speed, speed_destroy);
+  SCOPED(Speed, speed, plan_speed_destroy);
   app_parse(&argp, argc, argv, &arguments);
   TRY(config_study_text(arguments.study, &text));
   TRY(app_study_of_file(arguments.study, text, &arguments.sets, &study));
   app_note_unused(&study);
   TRY(arguments.calibrate || arguments.slurm ? plan_measure(&arguments, text, &speed)
-                                             : speed_assume(&study, &speed));
+                                             : plan_speed_assume(&study, &speed));
   return print_plan(&arguments, &study, &speed);
 }

@@ -8,14 +8,14 @@
 /* Floating-point operations per second that one core is assumed to reach in a whole simulation. */
 static const double ASSUMED_SPEED = 2e10;
 
-Status speed_assume(const Study *study, Speed *out) {
+Status plan_speed_assume(const Study *study, Speed *out) {
   *out = (Speed){.training = 1 / ASSUMED_SPEED};
   NEW(out->policy, study->file->policy_count);
   for (int p = 0; p < study->file->policy_count; p++) out->policy[p] = 1 / ASSUMED_SPEED;
   return STATUS_OK;
 }
 
-void speed_destroy(Speed *speed) {
+void plan_speed_destroy(Speed *speed) {
   free(speed->policy);
   *speed = (Speed){0};
 }
@@ -46,7 +46,7 @@ static void plan_count_fit(const Belief *belief, const Problem *problem, Fits *f
   for (int i = 0; i < fits->count; i++)
     if (strcmp(fits->hash[i], belief->hash) == 0) return;
   memcpy(fits->hash[fits->count++], belief->hash, sizeof *fits->hash);
-  estimate->training_operations += belief_fit_cost(belief, problem);
+  estimate->training_operations += study_belief_fit_cost(belief, problem);
 }
 
 /* Counts the fit of a policy's prior, and the fit that it needs first, if any. */
@@ -55,11 +55,11 @@ static Status plan_count_policy_prior(const Study *study, int setting, int polic
   const Config *config = study->file->settings[setting];
   const ConfigPolicy *asked = &study->file->policies[policy];
   Belief belief, base;
-  TRY(belief_create(config, asked, problem, 0, &belief));
+  TRY(study_belief_create(config, asked, problem, 0, &belief));
   if (belief.kind == BELIEF_WEIGHTS)
     estimate->networks = fmax(estimate->networks, plan_network_bytes(study, &belief, asked, problem->d));
   if (belief.kind != BELIEF_FITTED) return STATUS_OK;
-  TRY(belief_prerequisite(config, problem, &belief, &base));
+  TRY(study_belief_prerequisite(config, problem, &belief, &base));
   if (base.kind != BELIEF_NONE) plan_count_fit(&base, problem, fits, estimate);
   plan_count_fit(&belief, problem, fits, estimate);
   return STATUS_OK;

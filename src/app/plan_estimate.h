@@ -11,9 +11,9 @@ typedef struct {
   double *policy; /* [policy_count], of simulation; owned */
 } Speed;
 
-/* Assumes the same speed for everything. The caller must call speed_destroy. */
-Status speed_assume(const Study *study, Speed *out);
-void speed_destroy(Speed *speed);
+/* Assumes the same speed for everything. The caller must call plan_speed_destroy. */
+Status plan_speed_assume(const Study *study, Speed *out);
+void plan_speed_destroy(Speed *speed);
 
 typedef struct {
   /* The simulation: if every setting needs its maximum of runs, and if the first wave is enough. */

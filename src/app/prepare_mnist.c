@@ -47,8 +47,8 @@ typedef struct {
 } Mnist;
 
 static void prepare_mnist_destroy(Mnist *mnist) {
-  digits_free(&mnist->training);
-  digits_free(&mnist->test);
+  embedding_digits_free(&mnist->training);
+  embedding_digits_free(&mnist->test);
   classifier_destroy(&mnist->classifier);
   arena_free(&mnist->memory);
 }
@@ -58,7 +58,7 @@ static void prepare_mnist_report(int start, int epoch, double loss) {
 }
 
 static Status prepare_mnist_train(const PrepareJob *job, Mnist *mnist) {
-  TRY(idx_read_digits(job->input_count, job->inputs, &mnist->training, &mnist->test));
+  TRY(embedding_idx_read_digits(job->input_count, job->inputs, &mnist->training, &mnist->test));
   TRY(classifier_train(&mnist->training, (int)config_int(job->options, "epochs"), job->seed,
                        prepare_mnist_report, &mnist->classifier));
   return classifier_accuracy(&mnist->classifier, &mnist->test, &mnist->accuracy);

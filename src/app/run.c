@@ -265,9 +265,10 @@ static Status run_and_reduce(const Parallel *parallel, const Study *study, const
 
 /* Returns the share of learning priors in the time that the study is expected to take. */
 static double app_run_training_share(const Study *study) {
-  SCOPED(Speed, speed, speed_destroy);
+  SCOPED(Speed, speed, plan_speed_destroy);
   Estimate estimate;
-  if (speed_assume(study, &speed) != STATUS_OK || plan_estimate_study(study, &speed, &estimate) != STATUS_OK)
+  if (plan_speed_assume(study, &speed) != STATUS_OK ||
+      plan_estimate_study(study, &speed, &estimate) != STATUS_OK)
     return 1;
   const double hours = estimate.training_hours + estimate.least_hours;
   return hours > 0 ? estimate.training_hours / hours : 1;

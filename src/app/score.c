@@ -76,22 +76,22 @@ typedef struct {
  * app_score_destroy_packs, even after an error. */
 static Status app_score_create_packs(Arena *memory, const char *name, Packs *out) {
   int count = 1;
-  while (!name && pack_name(count)) count++;
+  while (!name && study_pack_name(count)) count++;
   ALLOCATE(memory, out->packs, count);
   while (out->count < count) {
     const int i = out->count++;
-    TRY(pack_create(memory, name ? name : pack_name(i), &out->packs[i]));
+    TRY(study_pack_create(memory, name ? name : study_pack_name(i), &out->packs[i]));
   }
   return STATUS_OK;
 }
 
 static void app_score_destroy_packs(Packs *packs) {
-  for (int i = 0; i < packs->count; i++) pack_destroy(&packs->packs[i]);
+  for (int i = 0; i < packs->count; i++) study_pack_destroy(&packs->packs[i]);
 }
 
 static Status add_json(json_t *list, const Pack *pack) {
   char digest[DIGEST_SIZE];
-  TRY(pack_digest(pack, digest));
+  TRY(study_pack_digest(pack, digest));
   json_t *observations = json_array();
   for (int g = 0; g < pack->groups; g++)
     json_array_append_new(observations, json_integer(pack->group[g].observations));
@@ -125,10 +125,10 @@ static void list_text(const Packs *packs) {
 }
 
 static Status export_problems(const char *directory, const Packs *packs) {
-  TRY(score_folder(directory));
-  TRY(score_write_readme(directory, packs->count, packs->packs));
+  TRY(score_files_folder(directory));
+  TRY(score_files_write_readme(directory, packs->count, packs->packs));
   for (int i = 0; i < packs->count; i++) {
-    TRY(score_export(&packs->packs[i], directory));
+    TRY(score_files_export(&packs->packs[i], directory));
     printf("%s/%s: %d histories\n", directory, packs->packs[i].name, packs->packs[i].histories);
   }
   printf("%s/README.md says what to draw\n", directory);
@@ -209,7 +209,7 @@ static Status score_file(const Arguments *arguments, const Pack *pack) {
   SCRATCH_ARENA(memory);
   double *theta;
   Score result;
-  TRY(score_read_draws(&memory, pack, arguments->draws, &theta));
+  TRY(score_files_read_draws(&memory, pack, arguments->draws, &theta));
   TRY(score_draws(&memory, pack, theta, &result));
   arguments->json ? score_json(arguments, pack, &result) : score_text(arguments, pack, &result);
   return STATUS_OK;

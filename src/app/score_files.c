@@ -15,7 +15,7 @@ static Status app_score_make_folder(const char *path) {
   return status_set(STATUS_FILE, "cannot make the folder %s: %s", path, strerror(errno));
 }
 
-Status score_folder(const char *directory) {
+Status score_files_folder(const char *directory) {
   DIR *folder = opendir(directory);
   if (!folder && errno == ENOENT) return app_score_make_folder(directory);
   if (!folder) return status_set(STATUS_FILE, "cannot read the folder %s: %s", directory, strerror(errno));
@@ -79,7 +79,7 @@ static const char README[] =
     "| problem | d | likelihood | noise | histories | draws | what it is |\n"
     "|---|---|---|---|---|---|---|\n";
 
-Status score_write_readme(const char *directory, int count, const Pack *packs) {
+Status score_files_write_readme(const char *directory, int count, const Pack *packs) {
   SCRATCH_ARENA(scratch);
   const char *path;
   Text text;
@@ -226,7 +226,7 @@ static Status app_score_export_histories(const Pack *pack, const char *folder) {
   return store_finish(file, app_score_fill_histories(pack, file));
 }
 
-Status score_export(const Pack *pack, const char *directory) {
+Status score_files_export(const Pack *pack, const char *directory) {
   SCRATCH_ARENA(scratch);
   const char *folder;
   TRY(arena_print(&scratch, &folder, "%s/%s", directory, pack->name));
@@ -285,7 +285,7 @@ static Status app_score_take_draws(const Pack *pack, const char *path, size_t dr
   return STATUS_OK;
 }
 
-Status score_read_draws(Arena *memory, const Pack *pack, const char *path, double **theta) {
+Status score_files_read_draws(Arena *memory, const Pack *pack, const char *path, double **theta) {
   SCRATCH_ARENA(scratch);
   SCOPED(StoreFile *, file, store_close);
   size_t shape[3] = {SIZE_MAX, SIZE_MAX, SIZE_MAX};

@@ -19,7 +19,7 @@ static Status app_scratch_make_folders(Scratch *out) {
   return STATUS_OK;
 }
 
-Status scratch_create(const Parallel *parallel, Scratch *out) {
+Status app_scratch_create(const Parallel *parallel, Scratch *out) {
   *out = (Scratch){.parallel = parallel};
   const Status status = parallel->rank == 0 ? app_scratch_make_folders(out) : STATUS_OK;
   parallel_broadcast(out->path, sizeof out->path);
@@ -31,7 +31,7 @@ static int app_scratch_remove_entry(const char *path, const struct stat *info, i
   return remove(path);
 }
 
-void scratch_destroy(Scratch *scratch) {
+void app_scratch_destroy(Scratch *scratch) {
   if (!scratch->parallel) return;
   parallel_barrier();
   if (scratch->parallel->rank == 0 && scratch->path[0])

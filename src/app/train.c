@@ -157,7 +157,7 @@ static Status app_train_from_study(Arena *memory, Arguments *arguments, Belief *
   *belief =
       (Belief){.likelihood = problem.likelihood,
                .fit = fit_of_keys(setting, "prior.", arguments->has_seed ? arguments->seed : study.seed, 0)};
-  TRY(belief_fit_prior(setting, arguments->family, &problem, belief));
+  TRY(study_belief_fit_prior(setting, arguments->family, &problem, belief));
   return study_fit_data_create_alone(memory, setting, belief, &problem, source);
 }
 

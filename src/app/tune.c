@@ -168,8 +168,8 @@ static Status tune_load_priors(Arena *memory, const Study *study, const char *fo
   *first = -1;
   for (int p = 0; p < study->file->policy_count; p++) {
     Belief belief;
-    TRY(belief_create(setting, &study->file->policies[p], &problem, 0, &belief));
-    TRY(belief_prior(memory, &belief, &problem, folder, &out[p]));
+    TRY(study_belief_create(setting, &study->file->policies[p], &problem, 0, &belief));
+    TRY(study_belief_prior(memory, &belief, &problem, folder, &out[p]));
     if (*first < 0 && belief.kind != BELIEF_NONE) *first = p;
     if (belief.kind == BELIEF_WEIGHTS)
       return status_set(STATUS_INPUT,
@@ -288,14 +288,14 @@ static Status tune_wide_prior(Arena *memory, const Study *study, const Prior *pr
 
 static Status tune_race_policies(const Parallel *parallel, const Arguments *arguments, Arena *memory,
                                  const Study *priors, const Study *tasks) {
-  SCOPED(Scratch, scratch, scratch_destroy);
+  SCOPED(Scratch, scratch, app_scratch_destroy);
   const int policies = priors->file->policy_count;
   Found found = {.study = tasks};
   Prior *prior, wide;
   bool guarded = false, ignored;
   int best;
   ALLOCATE_ARRAYS(memory, policies, prior, found.results, found.order);
-  TRY(scratch_create(parallel, &scratch));
+  TRY(app_scratch_create(parallel, &scratch));
   TRY(prepare_study(parallel, priors, scratch.path, PROGRESS_AUTO, 0.1, NULL));
   Status status = tune_load_priors(memory, priors, scratch.path, prior, &found.first);
   if (status == STATUS_OK)

@@ -1,9 +1,9 @@
 /* The prior that agents learn from the observations of all of them: each agent is a task of logs
- * (model/prior/online.h). The evidence of an agent does not depend on its prior, so the new prior can replace
- * the old one while the agents keep what they have observed. */
+ * (model/prior/prior_online.h). The evidence of an agent does not depend on its prior, so the new prior can
+ * replace the old one while the agents keep what they have observed. */
 #include "library/agents.h"
 #include "model/prior/fit_keys.h"
-#include "model/prior/online.h"
+#include "model/prior/prior_online.h"
 #include "model/prior/prior_wide.h"
 
 enum { COMPONENTS = 16 };
@@ -62,10 +62,10 @@ static Status agents_learn_prior(Arena *memory, const thompson_agents *self, Pri
         "learning a prior starts from a mixture that the present prior is or has; a %s prior has none",
         posterior->prior->ops->name);
   TRY(prior_wide_create(&scratch, present, 1, &start));
-  TRY(online_create(&scratch, &start, COMPONENTS, &posterior->likelihood,
-                    rng_key(posterior->seed, RNG_MIXTURE_START), 0, &online));
+  TRY(prior_online_create(&scratch, &start, COMPONENTS, &posterior->likelihood,
+                          rng_key(posterior->seed, RNG_MIXTURE_START), 0, &online));
   TRY(agents_gather_logs(&scratch, self, &online.logs));
-  TRY(online_learn(&online));
+  TRY(prior_online_learn(&online));
   TRY(fit_of_options("defaults", 0, NULL, 1, &defaults));
   TRY(prior_from_mixture(memory, &online.now, &defaults, out));
   if (likelihood_is_conjugate(&posterior->likelihood)) out->noise = posterior->likelihood.noise;

@@ -13,7 +13,7 @@ static void metric_measure_columns(const DenseMeasure *measure, DenseColumns col
   int component[DENSE_COLUMNS];
   double square[DENSE_COLUMNS] = {0}, above[DENSE_COLUMNS] = {0};
   if (count == 0) return;
-  isotropic_nearest(measure->modes, columns.count, x, component);
+  denoiser_isotropic_nearest(measure->modes, columns.count, x, component);
   for (size_t i = 0; i < d; i++)
     for (size_t k = 0; k < count; k++) {
       const double step = x[i * count + k] - measure->truth[i];

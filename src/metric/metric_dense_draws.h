@@ -4,7 +4,7 @@
 #pragma once
 
 #include "core/dense.h"
-#include "model/denoiser/isotropic.h"
+#include "model/denoiser/denoiser_isotropic.h"
 
 /* What draws are measured with. Nothing is owned. */
 typedef struct {

@@ -15,9 +15,9 @@ typedef struct {
 
 /* Returns the moments of the values in a followed by those in b (Chan, Golub, LeVeque, Am. Stat. 37, 1983).
  */
-Moments moments_join(Moments a, Moments b);
+Moments adaptive_moments_join(Moments a, Moments b);
 /* Returns the standard error of the mean; infinite with fewer than two values. */
-double moments_se(Moments moments);
+double adaptive_moments_se(Moments moments);
 
 typedef struct {
   int wanted; /* blocks requested so far */

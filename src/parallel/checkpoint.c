@@ -68,8 +68,8 @@ static Status checkpoint_prepare_folder(const char *directory, const Study *stud
 static Status checkpoint_inspect_folder(const char *directory, const Study *study, CheckpointMode mode,
                                         bool *exists) {
   char path[PATH_SIZE], work[PATH_SIZE];
-  TRY(folder_check(directory));
-  TRY(folder_find_work(directory, sizeof work, work));
+  TRY(parallel_folder_check(directory));
+  TRY(parallel_folder_find_work(directory, sizeof work, work));
   snprintf(path, sizeof path, "%s/study.yaml", directory);
   *exists = access(path, F_OK) == 0;
   if (!*exists && work[0] != '\0')
@@ -93,7 +93,7 @@ static Status checkpoint_remove_study(const char *directory) {
                         "it away or use another folder",
                         directory);
   else
-    status = folder_remove_study(directory, file->sha256);
+    status = parallel_folder_remove_study(directory, file->sha256);
   config_study_free(file);
   return status;
 }
@@ -106,7 +106,7 @@ static Status checkpoint_check_own_files(const char *directory, const Study *stu
   Finished finished;
   TRY(checkpoint_compare_study(directory, study, false));
   TRY(former_read(&scratch, directory, study, &former));
-  TRY(folder_make_room(directory, "prior_samples.nc", study->file->sha256));
+  TRY(parallel_folder_make_room(directory, "prior_samples.nc", study->file->sha256));
   return finished_open(&scratch, directory, study, alone, &finished);
 }
 
@@ -127,7 +127,7 @@ Status checkpoint_open(const char *directory, const Study *study, CheckpointMode
   }
   TRY(checkpoint_prepare_folder(directory, study, exists));
   TRY(checkpoint_check_own_files(directory, study, shard < 0));
-  if (shard < 0) folder_sweep(directory);
+  if (shard < 0) parallel_folder_sweep(directory);
   return STATUS_OK;
 }
 

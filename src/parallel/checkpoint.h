@@ -2,7 +2,7 @@
  *
  *   DIR/study.yaml          the resolved study
  *   DIR/tasks/HEX.journal   the tasks that one rank of one job finished (parallel/journal.h)
- *   DIR/priors/             fitted priors (study/belief.h)
+ *   DIR/priors/             fitted priors (study/study_belief.h)
  *   .bad, .bad.2, ...       appended to the name of a file that could not be used
  *   DIR/lock, lock.I        held by the jobs that write here (io/lock.h)
  *   DIR/results.nc, DIR/prior_samples.nc     written by the reducer */
@@ -17,8 +17,8 @@ typedef enum { CHECKPOINT_FRESH, CHECKPOINT_RESUME, CHECKPOINT_OVERWRITE } Check
  * refuses a folder that holds a study (STATUS_FILE). RESUME refuses another configuration and names the key
  * that differs (STATUS_RESUME); an empty or missing folder starts a new study, and shards begin in this mode,
  * too. OVERWRITE removes the study in the folder. Every mode refuses a folder (STATUS_FILE) where something
- * that is not the study's own (parallel/folder.h) is in the way: results without a study, links in place of
- * files. `shard` is the number of the shard, negative for the whole study. */
+ * that is not the study's own (parallel/parallel_folder.h) is in the way: results without a study, links in
+ * place of files. `shard` is the number of the shard, negative for the whole study. */
 Status checkpoint_open(const char *directory, const Study *study, CheckpointMode mode, int shard,
                        Lock **lock);
 

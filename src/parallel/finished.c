@@ -71,7 +71,9 @@ static Status finished_add_journal(Finished *finished, const char *name) {
   return STATUS_OK;
 }
 
-static int finished_is_journal(const struct dirent *entry) { return folder_is_journal_name(entry->d_name); }
+static int finished_is_journal(const struct dirent *entry) {
+  return parallel_folder_is_journal_name(entry->d_name);
+}
 
 /* Lists the journals that were not there before, sorted by name. */
 static Status finished_list_journals(Finished *finished) {
@@ -128,7 +130,7 @@ static Status finished_tasks_create(Arena *memory, const char *directory, const 
 
 Status finished_open(Arena *memory, const char *directory, const Study *study, bool repair, Finished *out) {
   TRY(finished_tasks_create(memory, directory, study, out));
-  TRY(folder_check(directory));
+  TRY(parallel_folder_check(directory));
   TRY(finished_scan_all_journals(out, repair));
   return repair ? finished_report_repairs(out) : STATUS_OK;
 }

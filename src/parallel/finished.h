@@ -2,9 +2,9 @@
  * Journals only grow, so each look reads on from the end of the last one. */
 #pragma once
 
-#include "parallel/folder.h"
 #include "parallel/journal.h"
 #include "parallel/parallel.h"
+#include "parallel/parallel_folder.h"
 
 enum { FINISHED_OPEN = 256 /* systems allow 1 024 open files, and MPI needs some */ };
 

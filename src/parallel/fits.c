@@ -1,7 +1,7 @@
 #include "parallel/fits.h"
 
 #include "core/clock.h"
-#include "parallel/counter.h"
+#include "parallel/parallel_counter.h"
 
 static Status fits_allocate_parts(Arena *memory, Fit *fit) {
   fit->parts = prior_parts(fit->family, fit->fit);
@@ -23,7 +23,7 @@ static Status fits_take_shared_parts(Counters *counters, int count, Fit *fits, b
   int64_t total = 0;
   for (int f = 0; f < count; f++) total += fits[f].parts;
   for (;;) {
-    int64_t next = counter_add(counters, 0, 1);
+    int64_t next = parallel_counter_add(counters, 0, 1);
     if (next >= total) return STATUS_OK;
     progress_update(progress, (long)next, (long)total, (double)next / (double)total);
     if (stop && stop())
@@ -40,10 +40,10 @@ Status fits_run(Arena *memory, const Parallel *parallel, int count, Fit *fits, b
   for (int f = 0; f < count && status == STATUS_OK; f++) status = fits_allocate_parts(memory, &fits[f]);
   TRY(parallel_agree(parallel, status));
   Counters *counters;
-  TRY(counter_create(parallel, 1, 1, &counters));
+  TRY(parallel_counter_create(parallel, 1, 1, &counters));
   status = fits_take_shared_parts(counters, count, fits, stop, progress);
   status = parallel_agree(parallel, status);
-  counter_destroy(counters);
+  parallel_counter_destroy(counters);
   for (int f = 0; f < count && status == STATUS_OK; f++) {
     fits[f].seconds = parallel_sum(fits[f].seconds);
     parallel_collect(parallel, fits[f].values,

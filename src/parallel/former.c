@@ -1,7 +1,7 @@
 #include "parallel/former.h"
 
 #include "io/durable.h"
-#include "parallel/folder.h"
+#include "parallel/parallel_folder.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -37,7 +37,7 @@ Status former_read(Arena *memory, const char *directory, const Study *study, For
   SCOPED(StoreFile *, file, store_close);
   *out = (Former){0};
   snprintf(path, sizeof path, "%s/results.nc", directory);
-  TRY(folder_make_room(directory, "results.nc", study->file->sha256));
+  TRY(parallel_folder_make_room(directory, "results.nc", study->file->sha256));
   if (access(path, F_OK) != 0) return STATUS_OK;
   Status status = store_open(path, &file);
   if (status == STATUS_OK) status = former_results_read_status(memory, file, study, out);

@@ -2,7 +2,7 @@
 
 #include "core/clock.h"
 #include "io/durable.h"
-#include "parallel/folder.h"
+#include "parallel/parallel_folder.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -91,7 +91,7 @@ static Status journal_make_file(Journal *journal) {
     char name[FOLDER_NAME];
     if (getrandom(&number, sizeof number, 0) != sizeof number)
       return status_set(STATUS_INTERNAL, "cannot get random numbers from the system: %s", strerror(errno));
-    folder_journal_name(number, name);
+    parallel_folder_journal_name(number, name);
     TRY(arena_print(journal->memory, &journal->path, "%s/tasks/%s", journal->directory, name));
     file = open(journal->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (file < 0 && errno != EEXIST) break;

@@ -41,12 +41,12 @@ static Status prepare_add_need(const Study *study, int setting, int policy, int 
   const Config *config = file->settings[setting];
   Need *need = &needs[*count];
   *need = (Need){.setting = setting};
-  TRY(belief_create(config, &file->policies[policy], problem, (uint32_t)replicate, &need->belief));
+  TRY(study_belief_create(config, &file->policies[policy], problem, (uint32_t)replicate, &need->belief));
   *count += need->belief.kind == BELIEF_FITTED || need->belief.kind == BELIEF_FILE;
   if (need->belief.kind == BELIEF_FILE)
     return digest_hex(need->belief.file, strlen(need->belief.file), need->belief.hash);
   if (need->belief.kind != BELIEF_FITTED) return STATUS_OK;
-  TRY(belief_prerequisite(config, problem, &need->belief, &need->base));
+  TRY(study_belief_prerequisite(config, problem, &need->belief, &need->base));
   need->has_base = need->base.kind != BELIEF_NONE;
   return STATUS_OK;
 }
@@ -96,7 +96,7 @@ static void prepare_note_doubts(int count, const Need *needs, const char *direct
     const Belief *belief = &needs[i].belief;
     Prior prior;
     if (belief->kind == BELIEF_FITTED && !belief->family->doubt && !prepare_need_is_auto(&needs[i])) continue;
-    if (belief->kind == BELIEF_FITTED) belief_path(belief, directory, sizeof path, path);
+    if (belief->kind == BELIEF_FITTED) study_belief_path(belief, directory, sizeof path, path);
     const char *file = belief->kind == BELIEF_FITTED ? path : belief->file;
     if (prior_load(&scratch, file, &belief->fit, &prior) != STATUS_OK || !prior_doubt(&prior)) continue;
     if (doubted++ == 0) snprintf(first, sizeof first, "%s: %s", file, prior_doubt(&prior));
@@ -115,7 +115,7 @@ static Status prepare_drop_present(const Parallel *parallel, const char *directo
     char path[4096];
     present[i] = needs[i].belief.kind == BELIEF_FILE;
     if (present[i]) continue;
-    belief_path(&needs[i].belief, directory, sizeof path, path);
+    study_belief_path(&needs[i].belief, directory, sizeof path, path);
     present[i] = prepare_prior_is_present(path);
   }
   parallel_broadcast(present, (size_t)*count);
@@ -133,7 +133,7 @@ static Status prepare_need_data(Arena *memory, const Study *study, const Need *n
   SCOPED(Problem, problem, problem_destroy);
   Prior base = {0};
   TRY(problem_create(study->file->settings[need->setting], &problem));
-  if (need->has_base) TRY(belief_prior(&scratch, &need->base, &problem, directory, &base));
+  if (need->has_base) TRY(study_belief_prior(&scratch, &need->base, &problem, directory, &base));
   *seconds = base.seconds_fit;
   return study_fit_data_create(memory, &need->belief, &problem, need->has_base ? &base : NULL, out);
 }
@@ -142,7 +142,7 @@ static Status prepare_save_prior(const Need *need, const Fit *fit, const char *d
   SCRATCH_ARENA(scratch);
   char path[4096];
   Prior prior;
-  belief_path(&need->belief, directory, sizeof path, path);
+  study_belief_path(&need->belief, directory, sizeof path, path);
   TRY(fits_assemble(&scratch, fit, &prior));
   return prior_save(&prior, path);
 }
@@ -183,7 +183,7 @@ static Status ranks_fit_auto_prior(const Parallel *parallel, const Study *study,
   job.sizes = study_candidates_sizes(study->file->settings[need->setting], job.size);
   TRY(auto_fit(&scratch, parallel, &job, &choice, &prior));
   prior.seconds_fit += parallel->rank == 0 ? base_seconds : 0;
-  belief_path(&need->belief, directory, sizeof path, path);
+  study_belief_path(&need->belief, directory, sizeof path, path);
   return parallel_agree(parallel, parallel->rank == 0 ? auto_save(&choice, &prior, path) : STATUS_OK);
 }
 

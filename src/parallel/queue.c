@@ -1,7 +1,7 @@
 #include "parallel/queue.h"
 
 #include "core/clock.h"
-#include "parallel/counter.h"
+#include "parallel/parallel_counter.h"
 #include "parallel/worklist.h"
 
 #include <math.h>
@@ -113,7 +113,7 @@ static void queue_exchange_counters(Queue *queue, bool whole, bool lines) {
     if (i < OF_LINES ? whole : lines || queue->change[i] != 0)
       queue->stops[count++] =
           (CounterStop){i < OF_LINES ? 0 : queue_group_in_turn(queue), i, queue->change[i], 0};
-  counter_exchange(queue->shared, count, queue->stops);
+  parallel_counter_exchange(queue->shared, count, queue->stops);
   for (int k = 0; k < count; k++) {
     queue->now[queue->stops[k].index] = queue->stops[k].now;
     queue->change[queue->stops[k].index] = 0;
@@ -137,7 +137,7 @@ Status queue_create(const Parallel *parallel, const Study *study, int groups, in
                    .home = worklist_group_of_rank(parallel->rank, parallel->size, groups)};
   queue->counters = OF_LINES + queue->lines * OF_LINE;
   TRY(parallel_agree(parallel, queue_fill_lines(queue, count, list)));
-  TRY(counter_create(parallel, groups, queue->counters, &queue->shared));
+  TRY(parallel_counter_create(parallel, groups, queue->counters, &queue->shared));
   /* Spread over a second, or all ranks would ask at the same time, again and again. */
   queue->seen_whole = queue->seen_lines = clock_wall() - ASK_AGAIN * parallel->rank / parallel->size;
   queue_update_known(queue);
@@ -146,7 +146,7 @@ Status queue_create(const Parallel *parallel, const Study *study, int groups, in
 
 void queue_destroy(Queue *queue) {
   if (!queue) return;
-  counter_destroy(queue->shared);
+  parallel_counter_destroy(queue->shared);
   arena_free(&queue->memory);
   free(queue);
 }
@@ -224,7 +224,7 @@ double queue_share(Queue *queue) {
     for (int l = 0; l < queue->lines; l++)
       for (int i = COST; i <= MICROSECONDS; i++)
         queue->stops[count++] = (CounterStop){g, OF_LINES + l * OF_LINE + i, 0, 0};
-  counter_exchange(queue->shared, count, queue->stops);
+  parallel_counter_exchange(queue->shared, count, queue->stops);
   memset(queue->all, 0, (size_t)queue->lines * sizeof *queue->all);
   for (int k = 0; k < count; k += 2) {
     const int l = k / 2 % queue->lines;

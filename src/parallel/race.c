@@ -2,8 +2,8 @@
 
 #include "core/quantile.h"
 #include "core/special.h"
-#include "parallel/cell.h"
 #include "parallel/progress.h"
+#include "parallel/reduce_cell.h"
 
 #include <string.h>
 
@@ -73,7 +73,7 @@ static void race_summarise_policy(RaceState *state, int policy, RaceResult *resu
   const int n = state->runs;
   double counted;
   result->runs = n;
-  cell_mean(n, 1, race_regret_of_policy(state, policy), NULL, &result->mean, &result->se, &counted);
+  reduce_cell_mean(n, 1, race_regret_of_policy(state, policy), NULL, &result->mean, &result->se, &counted);
   if (counted < n) result->mean = INFINITY; /* a regret that is not a number is never the least */
   result->seconds = state->seconds[policy] / n;
   memcpy(state->scratch, race_regret_of_policy(state, policy), (size_t)n * sizeof *state->scratch);
@@ -96,8 +96,8 @@ static int race_judge_policies(RaceState *state, RaceResult *results, bool *know
   *known = true;
   for (int p = 0; p < state->policies; p++) {
     RaceResult *result = &results[p];
-    cell_mean(result->runs, 1, race_regret_of_policy(state, p), race_regret_of_policy(state, best),
-              &result->difference, &result->difference_se, &counted);
+    reduce_cell_mean(result->runs, 1, race_regret_of_policy(state, p), race_regret_of_policy(state, best),
+                     &result->difference, &result->difference_se, &counted);
     if (p == best || state->out[p]) continue;
     if (z * result->difference_se - result->difference > state->race->tolerance * results[best].mean)
       *known = false;

@@ -1,10 +1,10 @@
 #include "io/provenance.h"
 #include "parallel/adaptive.h"
-#include "parallel/events.h"
-#include "parallel/folder.h"
+#include "parallel/parallel_folder.h"
+#include "parallel/reduce_events.h"
 #include "parallel/reduce_internal.h"
-#include "study/belief.h"
 #include "study/study.h"
+#include "study/study_belief.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -33,11 +33,11 @@ static Status reducer_find_learned_prior(Arena *memory, const Study *study, cons
   for (int p = 0; p < study->file->policy_count && !*found; p++) {
     Belief belief;
     char path[4096];
-    TRY(belief_create(setting, &study->file->policies[p], problem, 0, &belief));
+    TRY(study_belief_create(setting, &study->file->policies[p], problem, 0, &belief));
     if (belief.kind != BELIEF_FITTED || belief.family != reducer_learned_family()) continue;
-    belief_path(&belief, directory, sizeof path, path);
+    study_belief_path(&belief, directory, sizeof path, path);
     if (access(path, R_OK) != 0) continue;
-    *found = belief_prior(memory, &belief, problem, directory, out) == STATUS_OK;
+    *found = study_belief_prior(memory, &belief, problem, directory, out) == STATUS_OK;
     if (!*found) fprintf(stderr, "thompson: %s; its samples are left out\n", status_message());
   }
   return STATUS_OK;
@@ -178,7 +178,7 @@ static Status reducer_end_file(Reducer *reducer, Status status, const ReduceCoun
   TRY(store_finish(reducer->file, status));
   TRY(reducer_write_prior_samples(reducer->study, reducer->directory));
   /* Logs that lack unreadable tasks would pass for complete ones. */
-  return counts->damaged > 0 ? STATUS_OK : events_write(&reducer->finished, reducer->blocks);
+  return counts->damaged > 0 ? STATUS_OK : reduce_events_write(&reducer->finished, reducer->blocks);
 }
 
 /* Writes the file of rank 0. Collective. */
@@ -191,9 +191,9 @@ static Status reducer_write_file(Reducer *reducer, ReduceCounts *counts) {
 
 /* Checks, on rank 0, that nothing is in the way of the results. */
 static Status reducer_check_folder(Reducer *reducer) {
-  TRY(folder_check(reducer->directory));
+  TRY(parallel_folder_check(reducer->directory));
   TRY(former_read(&reducer->memory, reducer->directory, reducer->study, &reducer->former));
-  return folder_make_room(reducer->directory, "prior_samples.nc", reducer->study->file->sha256);
+  return parallel_folder_make_room(reducer->directory, "prior_samples.nc", reducer->study->file->sha256);
 }
 
 static Status reducer_write_results(Reducer *reducer, ReduceCounts *counts) {

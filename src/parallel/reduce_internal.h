@@ -3,9 +3,9 @@
 #pragma once
 
 #include "io/store.h"
-#include "parallel/cell.h"
 #include "parallel/former.h"
 #include "parallel/reduce.h"
+#include "parallel/reduce_cell.h"
 #include "study/estimates.h"
 
 typedef struct {

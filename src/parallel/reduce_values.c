@@ -18,12 +18,12 @@ static const double PLAIN_FROM = 8.0 * (1 << 30); /* bytes; deflating a gigabyte
 typedef struct {
   Cell cell, first; /* of a policy, and of the first one */
   size_t summary_size;
-  double *summary; /* [summary_size], see summary_compute */
+  double *summary; /* [summary_size], see reduce_summary_compute */
 } Work;
 
 static Status reducer_work_create(Arena *memory, const Reducer *reducer, Work *out) {
-  TRY(cell_create(memory, reducer->study, reducer->runs, &out->cell));
-  TRY(cell_create(memory, reducer->study, reducer->runs, &out->first));
+  TRY(reduce_cell_create(memory, reducer->study, reducer->runs, &out->cell));
+  TRY(reduce_cell_create(memory, reducer->study, reducer->runs, &out->first));
   out->summary_size = (size_t)reducer->study->published * SUMMARY_ROWS * (size_t)reducer->study->places;
   ALLOCATE(memory, out->summary, out->summary_size);
   return STATUS_OK;
@@ -32,8 +32,8 @@ static Status reducer_work_create(Arena *memory, const Reducer *reducer, Work *o
 static Cell *reducer_work_cell(Work *work, int policy) { return policy == 0 ? &work->first : &work->cell; }
 
 static Status reducer_summarise_cell(const Reducer *reducer, int policy, Work *work) {
-  if (policy > 0) cell_complete_world(reducer->study, &work->cell, &work->first);
-  return summary_compute(reducer->study, reducer_work_cell(work, policy), &work->first, work->summary);
+  if (policy > 0) reduce_cell_complete_world(reducer->study, &work->cell, &work->first);
+  return reduce_summary_compute(reducer->study, reducer_work_cell(work, policy), &work->first, work->summary);
 }
 
 /* Writing into the file, on rank 0. */
@@ -63,7 +63,7 @@ static Status reducer_put_curve(Reducer *reducer, int c, int s, int p, Work *wor
     count[n] = (size_t)study->places;
     TRY(store_put_doubles_part(reducer->file, reducer->curve_ids[c * PARTS + part], start, count,
                                part == PART_VALUES ? reducer_curve_to_put(reducer, work, c, p)
-                                                   : summary_part(study, work->summary, c, part)));
+                                                   : reduce_summary_part(study, work->summary, c, part)));
   }
   return STATUS_OK;
 }
@@ -154,7 +154,7 @@ static Status reducer_end_plain(Reducer *reducer, Status status) {
 /* Reads a cell, and summarises it where it is written from: on rank 0 or, if curves are large, on its reader.
  */
 static Status reducer_make_cell(Reducer *reducer, int s, int p, Work *work, ReduceCounts *counts) {
-  TRY(cell_load(&reducer->finished, s, p, reducer->blocks[s], reducer_work_cell(work, p), counts));
+  TRY(reduce_cell_load(&reducer->finished, s, p, reducer->blocks[s], reducer_work_cell(work, p), counts));
   if (reducer->plain || reducer->parallel->rank == 0) TRY(reducer_summarise_cell(reducer, p, work));
   return reducer->plain ? reducer_write_plain(reducer, s, p, work) : STATUS_OK;
 }

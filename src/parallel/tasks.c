@@ -3,8 +3,8 @@
 #include "core/clock.h"
 #include "core/shell.h"
 #include "parallel/adaptive.h"
-#include "parallel/counter.h"
 #include "parallel/isolate.h"
+#include "parallel/parallel_counter.h"
 #include "parallel/queue.h"
 #include "parallel/worklist.h"
 
@@ -129,7 +129,7 @@ static bool tasks_tick(void *context, double fraction) {
   Runner *runner = context;
   if (clock_wall() - runner->polled_at < 0.05) return true;
   if (tasks_sync_is_due(runner, 0) && tasks_sync_journal(runner) != STATUS_OK) return false;
-  counter_progress();
+  parallel_counter_progress();
   tasks_show_progress(runner);
   runner->polled_at =
       clock_wall(); /* where many processes compete for the cores, MPI's yielding alone takes longer */

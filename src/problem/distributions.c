@@ -114,7 +114,7 @@ static Status theta_star_mix_gaussian(Arena *memory, int d, Mixture *out) {
 }
 
 static Status theta_star_isotropic_gaussian(Arena *memory, int d, Isotropic *out) {
-  TRY(isotropic_create(memory, d, 1, out));
+  TRY(denoiser_isotropic_create(memory, d, 1, out));
   out->weight[0] = out->variance[0] = 1;
   return STATUS_OK;
 }
@@ -154,7 +154,7 @@ static Status theta_star_mix_sphere(Arena *memory, int d, Mixture *out) {
 }
 
 static Status theta_star_isotropic_sphere(Arena *memory, int d, Isotropic *out) {
-  TRY(isotropic_create(memory, d, SPHERE_COMPONENTS, out));
+  TRY(denoiser_isotropic_create(memory, d, SPHERE_COMPONENTS, out));
   theta_star_sphere_means(d, out->mean);
   for (int c = 0; c < SPHERE_COMPONENTS; c++)
     out->weight[c] = 1.0 / SPHERE_COMPONENTS, out->variance[c] = SPHERE_VARIANCE;

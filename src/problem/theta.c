@@ -123,7 +123,7 @@ static void theta_star_sample_planar(const ThetaOps *ops, RngLanes *rng, double 
 /* Draws one theta per lane, unless the distribution is a finite set; returns whether it did. */
 static bool theta_star_draw_lanes(const ThetaSource *source, RngLanes lanes, double *theta) {
   if (source->isotropic.d > 0)
-    isotropic_sample(&source->isotropic, &lanes, theta);
+    denoiser_isotropic_sample(&source->isotropic, &lanes, theta);
   else if (source->has_mixture)
     mixture_sample(&source->mixture, &lanes, theta);
   else if (source->ops->prior)

@@ -3,7 +3,7 @@
  * list. */
 #pragma once
 
-#include "model/denoiser/isotropic.h"
+#include "model/denoiser/denoiser_isotropic.h"
 #include "model/prior/prior.h"
 
 typedef struct ThetaSource ThetaSource;

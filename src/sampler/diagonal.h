@@ -8,7 +8,7 @@
 #pragma once
 
 #include "io/config/config.h"
-#include "model/denoiser/isotropic.h"
+#include "model/denoiser/denoiser_isotropic.h"
 
 typedef struct {
   const double *q, *b; /* [d] */

@@ -44,9 +44,9 @@ static Status study_large_allocate(Arena *memory, Large *self) {
   const size_t d = (size_t)self->problem.d;
   ALLOCATE_ARRAYS(memory, d, self->q, self->b, self->truth, self->direction);
   ALLOCATE(memory, self->lanes, 2 * d * (size_t)self->most_columns);
-  TRY(isotropic_create(memory, (int)d, 1, &self->standard));
+  TRY(denoiser_isotropic_create(memory, (int)d, 1, &self->standard));
   self->standard.weight[0] = self->standard.variance[0] = 1;
-  return isotropic_create(memory, (int)d, self->problem.theta.isotropic.components, &self->exact);
+  return denoiser_isotropic_create(memory, (int)d, self->problem.theta.isotropic.components, &self->exact);
 }
 
 static Status study_large_create(const Study *study, const StudyLarge *large, const Task *task, Large *self) {
@@ -189,7 +189,7 @@ static Status study_large_draw(const Large *self, const DiagonalOps *ops, const 
   Chain chain;
   SCOPED(DenseMatrix, x, dense_matrix_destroy);
   *theta = (DenseMatrix){0};
-  TRY(dense_agree(dense, isotropic_chain(&scratch, prior, &fit.schedule, &chain)));
+  TRY(dense_agree(dense, denoiser_isotropic_chain(&scratch, prior, &fit.schedule, &chain)));
   const Diagonal posterior = {
       .q = self->q, .b = self->b, .prior = prior, .chain = &chain, .options = options};
   TRY(dense_matrix_create(dense, self->problem.d, n, &x));
@@ -271,7 +271,7 @@ static Status study_large_run_policy(Large *self, const Task *task, int b, TaskR
   Belief belief;
   SCOPED(DenseMatrix, theta, dense_matrix_destroy);
   SCOPED(DenseDraws, draws, metric_dense_draws_destroy);
-  TRY(belief_create(self->setting, policy, &self->problem, task->replicate, &belief));
+  TRY(study_belief_create(self->setting, policy, &self->problem, task->replicate, &belief));
   const Isotropic *prior = belief.kind == BELIEF_EXACT ? &self->exact : &self->standard;
   Status status = study_large_draw(self, method.sampler->diagonal, policy->options, prior, RNG_AGENT,
                                    self->draws, &result->fallbacks[b], &theta);
@@ -315,7 +315,7 @@ static Status study_large_check_policy(const Config *setting, const ConfigPolicy
     return status_set(STATUS_INPUT,
                       "it does not support large settings; exact, localised, mala and tilted do");
   TRY(policy_check(&method, policy->options, problem));
-  TRY(belief_create(setting, policy, problem, 0, &belief));
+  TRY(study_belief_create(setting, policy, problem, 0, &belief));
   if (belief.kind != BELIEF_EXACT && belief.kind != BELIEF_STANDARD)
     return status_set(STATUS_INPUT,
                       "large settings need isotropic priors; use 'prior: exact' or 'prior: standard'");

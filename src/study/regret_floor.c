@@ -102,7 +102,8 @@ static void regret_floor_find_means(RegretFloor *self) {
       regret_floor_mean_of_set(self, b);
       continue;
     }
-    planar_mean(&self->plane, self->precision[b], (double[]){self->vector[b], self->vector[runs + b]}, mean);
+    study_planar_mean(&self->plane, self->precision[b], (double[]){self->vector[b], self->vector[runs + b]},
+                      mean);
     self->mean[b] = mean[0], self->mean[runs + b] = mean[1];
   }
 }
@@ -115,7 +116,7 @@ static Status regret_floor_create_belief(Arena *memory, const Problem *problem, 
   if (problem->theta.set.n > 0) return regret_floor_create_set(memory, problem, replicate, self);
   TRY(problem_exact_prior(memory, problem, &chain, &self->prior));
   return self->prior.denoiser ? regret_floor_create_denoiser(memory, self)
-                              : planar_mean_create(memory, &self->prior, &self->plane);
+                              : study_planar_mean_create(memory, &self->prior, &self->plane);
 }
 
 Status regret_floor_create(Arena *memory, const Problem *problem, const Task *task, RegretFloor *out) {
@@ -132,7 +133,7 @@ double regret_floor_cost(const Problem *problem, double rounds) {
   const double d = problem->d, noise = problem->likelihood.noise, greedy = 2000 + 2 * d * problem->arms;
   if (theta->set.n > 0) return greedy + 100 * d * theta_test_size(theta);
   if (theta->has_mixture) return greedy + theta->mixture.components * (600 + 65 * d * d);
-  return greedy + (theta->ops->prior ? 200 * exp2(d) : planar_mean_cost(noise * noise, rounds));
+  return greedy + (theta->ops->prior ? 200 * exp2(d) : study_planar_mean_cost(noise * noise, rounds));
 }
 
 /* Observes theta* + sigma / r N(0, I), whatever was played. */

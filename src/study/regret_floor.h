@@ -5,8 +5,8 @@
  * closed form, a density in the plane, or the finite set that theta* is drawn from. */
 #pragma once
 
-#include "study/planar_mean.h"
 #include "study/study.h"
+#include "study/study_planar_mean.h"
 
 typedef struct {
   int d, runs;

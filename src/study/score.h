@@ -7,7 +7,7 @@
  * up to its standard error. */
 #pragma once
 
-#include "study/pack.h"
+#include "study/study_pack.h"
 
 /* Ranks of theta* among draws: in a random direction, of |theta*|, and of its likelihood. */
 enum { SCORE_RANKS = 3 };

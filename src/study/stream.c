@@ -3,12 +3,12 @@
  * A run is a stream of `stream.tasks` bandits of problem.rounds rounds; bandit j of stream s is run s * tasks
  * + j of the same world in a bandit study. A policy whose prior would otherwise be fitted starts with the
  * Gaussian of `stream.start`, and after every stream.every bandits its prior is learned from what it has seen
- * itself (model/prior/online.h). Any other policy keeps its prior, so that its bandits are independent and
- * advance together. From bandit stream.switch_at on, theta* is drawn from stream.switch_to. For comparison,
- * the same policy plays the same bandits with the known prior of each world. */
+ * itself (model/prior/prior_online.h). Any other policy keeps its prior, so that its bandits are independent
+ * and advance together. From bandit stream.switch_at on, theta* is drawn from stream.switch_to. For
+ * comparison, the same policy plays the same bandits with the known prior of each world. */
 #include "core/clock.h"
 #include "core/linalg.h"
-#include "model/prior/online.h"
+#include "model/prior/prior_online.h"
 #include "policy/policy.h"
 #include "study/study.h"
 
@@ -137,8 +137,9 @@ static Status study_stream_create_learner(Arena *memory, const Streams *self, ui
   TRY(mixture_create(memory, d, 1, &start));
   start.weight[0] = 1;
   for (int i = 0; i < d; i++) start.covariance[i * (d + 1)] = sd * sd;
-  return online_create(memory, &start, config_is(self->setting, "stream.learn", "mixture") ? COMPONENTS : 1,
-                       &self->likelihood, rng_key(self->study->seed, RNG_MIXTURE_START), stream, out);
+  return prior_online_create(memory, &start,
+                             config_is(self->setting, "stream.learn", "mixture") ? COMPONENTS : 1,
+                             &self->likelihood, rng_key(self->study->seed, RNG_MIXTURE_START), stream, out);
 }
 
 /* Learns as if all bandits so far had the same theta, by ridge regression: the belief is the posterior under
@@ -197,7 +198,7 @@ static Status study_stream_play_learning(Streams *self, uint32_t stream, double 
     TRY(study_stream_play_stretch(self, (Stretch){stream, j, count}, &prior, never ? NULL : &learner,
                                   regret + j, fallbacks));
     if (!never && (j + count) % self->every == 0)
-      TRY(pooled ? study_stream_learn_pooled(&learner) : online_learn(&learner));
+      TRY(pooled ? study_stream_learn_pooled(&learner) : prior_online_learn(&learner));
   }
   return STATUS_OK;
 }
@@ -232,7 +233,8 @@ static Status study_streams_create(Arena *memory, Streams *self) {
   self->method = policy_named(self->chosen->name);
   TRY(problem_create(self->setting, &self->problem[0]));
   if (self->switch_at > 0) TRY(study_stream_create_second(self->setting, &self->problem[1]));
-  TRY(belief_create(self->setting, self->chosen, &self->problem[0], self->task->replicate, &self->belief));
+  TRY(study_belief_create(self->setting, self->chosen, &self->problem[0], self->task->replicate,
+                          &self->belief));
   self->likelihood = policy_likelihood(&self->method, self->chosen->options, &self->problem[0]);
   for (int w = 0; w <= (self->switch_at > 0); w++) TRY(study_stream_create_known(memory, self, w));
   return STATUS_OK;
@@ -312,9 +314,9 @@ static double study_stream_cost(const Study *study, const Task *task) {
     const double rows = work.sampler.conjugate ? 0 : rounds;
     const double every = (double)config_int(setting, "stream.every");
     work.sampler.runs = fmin(every, TOGETHER);
-    work.sampler.components = 1 + online_components((int)work.sampler.d, tasks / 2, COMPONENTS / 2);
+    work.sampler.components = 1 + prior_online_components((int)work.sampler.d, tasks / 2, COMPONENTS / 2);
     learning = rounds * (policy_cost(&method, &work) + study_world_cost(&work)) +
-               online_cost((int)work.sampler.d, tasks / 2, rows, COMPONENTS / 2, every);
+               prior_online_cost((int)work.sampler.d, tasks / 2, rows, COMPONENTS / 2, every);
   }
   return task->runs * tasks * (learning > 0 ? sum + learning : 2 * sum);
 }

@@ -93,14 +93,14 @@ static Status study_find_target(Study *study) {
 static Status study_check_belief(const Study *study, const Config *setting, const ConfigPolicy *policy,
                                  const Problem *problem, const SamplerOps *sampler, PolicyWork *work) {
   Belief belief;
-  TRY(belief_create(setting, policy, problem, 0, &belief));
+  TRY(study_belief_create(setting, policy, problem, 0, &belief));
   if (belief.kind == BELIEF_WEIGHTS && !study->ops->networks)
     return status_set(STATUS_INPUT,
                       "model: network has parameters other than theta*, but study %s compares with theta*",
                       study->ops->name);
-  TRY(belief_check(&belief, sampler, problem));
+  TRY(study_belief_check(&belief, sampler, problem));
   work->learns = belief.learns;
-  return belief_work(&belief, problem, &work->sampler);
+  return study_belief_work(&belief, problem, &work->sampler);
 }
 
 static Status study_check_policy(const Study *study, const Config *setting, const ConfigPolicy *policy,
@@ -340,8 +340,8 @@ static Status study_task_prior(Arena *memory, const Study *study, const Task *ta
   SCOPED(Problem, problem, problem_destroy);
   Belief belief;
   TRY(problem_create(setting, &problem));
-  TRY(belief_create(setting, &study->file->policies[task->policy], &problem, task->replicate, &belief));
-  return belief_prior(memory, &belief, &problem, directory, out);
+  TRY(study_belief_create(setting, &study->file->policies[task->policy], &problem, task->replicate, &belief));
+  return study_belief_prior(memory, &belief, &problem, directory, out);
 }
 
 Status task_result_fail(const Study *study, const char *message, TaskResult *result) {

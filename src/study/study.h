@@ -3,7 +3,7 @@
 #pragma once
 
 #include "policy/policy.h"
-#include "study/belief.h"
+#include "study/study_belief.h"
 #include "study/study_runs.h"
 
 typedef struct Study Study;

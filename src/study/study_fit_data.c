@@ -26,7 +26,7 @@ static Status belief_guess_task_theta(Arena *memory, const Belief *belief, const
 Status study_fit_data_create(Arena *memory, const Belief *belief, const Problem *problem, const Prior *base,
                              FitSource *out) {
   SCRATCH_ARENA(scratch);
-  const bool takes_logs = belief->learned_from == LEARNED_FROM_LOGS && belief_takes_logs(belief);
+  const bool takes_logs = belief->learned_from == LEARNED_FROM_LOGS && study_belief_takes_logs(belief);
   Arena *of_logs = takes_logs ? memory : &scratch;
   Samples *samples;
   Logs *logs = NULL;
@@ -55,7 +55,7 @@ Status study_fit_data_create_alone(Arena *memory, const Config *setting, const B
   FitSource logs;
   Belief first;
   Prior base;
-  TRY(belief_prerequisite(setting, problem, belief, &first));
+  TRY(study_belief_prerequisite(setting, problem, belief, &first));
   if (first.kind == BELIEF_NONE) return study_fit_data_create(memory, belief, problem, NULL, out);
   TRY(study_fit_data_create(&scratch, &first, problem, NULL, &logs));
   TRY(fit_source_whole(&scratch, &logs, first.family, &first.fit, &base));

@@ -3,10 +3,10 @@
 #pragma once
 
 #include "model/prior/prior.h"
-#include "study/belief.h"
+#include "study/study_belief.h"
 
-/* Creates the data for a fitted belief, which must outlive them. `base` is the prior of belief_prerequisite,
- * or NULL if there is none. */
+/* Creates the data for a fitted belief, which must outlive them. `base` is the prior of
+ * study_belief_prerequisite, or NULL if there is none. */
 Status study_fit_data_create(Arena *memory, const Belief *belief, const Problem *problem, const Prior *base,
                              FitSource *out);
 /* Does the same, but fits the base itself first. */

@@ -43,7 +43,7 @@ static void make_prior(Arena *memory, Case *c) {
   const Config *setting = c->study.file->settings[0];
   Belief belief;
   Samples samples;
-  ok(belief_create(setting, &c->study.file->policies[0], &c->problem, 0, &belief));
+  ok(study_belief_create(setting, &c->study.file->policies[0], &c->problem, 0, &belief));
   ok(problem_training_samples(memory, &c->problem, 0, belief.train_samples, &samples));
   ok(prior_fit(memory, belief.family, &belief.fit, &samples, &c->prior));
 }
@@ -52,7 +52,7 @@ static void make_prior(Arena *memory, Case *c) {
 static void make_parts(Arena *memory, Case *c) {
   RngLanes rng = {.key = rng_key(1, RNG_TEST), .draws = 1, .lanes = RUNS};
   ok(world_create(&c->problem, 0, 0, RUNS, &c->world));
-  ok(laplace_evidence_create(memory, D, &c->evidence));
+  ok(laplace_dps_evidence_create(memory, D, &c->evidence));
   c->chunk = chunk_begin(rng);
   rng_lanes_normal(&rng, D, c->theta);
   rng_lanes_normal(&rng, D, c->mu);

@@ -15,7 +15,7 @@
 #include "core/clock.h"
 #include "core/rng.h"
 #include "io/store.h"
-#include "parallel/counter.h"
+#include "parallel/parallel_counter.h"
 #include "parallel/queue.h"
 #include "parallel/worklist.h"
 #include "study/keys.h"
@@ -310,8 +310,8 @@ static double ask(Counters *counters, int requests, bool one_trip) {
   parallel_barrier();
   double start = clock_wall();
   for (int i = 0; i < requests; i++) {
-    if (one_trip) counter_exchange(counters, COUNTERS, stops);
-    for (int k = 0; k < COUNTERS && !one_trip; k++) counter_add(counters, k, stops[k].change);
+    if (one_trip) parallel_counter_exchange(counters, COUNTERS, stops);
+    for (int k = 0; k < COUNTERS && !one_trip; k++) parallel_counter_add(counters, k, stops[k].change);
   }
   parallel_barrier();
   return clock_wall() - start;
@@ -320,14 +320,14 @@ static double ask(Counters *counters, int requests, bool one_trip) {
 static void counter(int requests) {
   Parallel parallel = parallel_begin();
   Counters *counters;
-  ok(counter_create(&parallel, 1, COUNTERS, &counters));
+  ok(parallel_counter_create(&parallel, 1, COUNTERS, &counters));
   for (int one_trip = 0; one_trip < 2; one_trip++) {
     double seconds = ask(counters, requests, one_trip);
     if (parallel.rank == 0)
       printf("%d ranks, %s: %.3g requests a second, %.3g s each\n", parallel.size,
              one_trip ? "one trip" : "nine trips", requests * parallel.size / seconds, seconds / requests);
   }
-  counter_destroy(counters);
+  parallel_counter_destroy(counters);
   parallel_end(STATUS_OK);
 }
 

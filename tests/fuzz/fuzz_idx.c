@@ -1,4 +1,4 @@
-/* libFuzzer target for IDX files, compressed or not (src/problem/embedding/idx.c, src/io/gzip.c).
+/* libFuzzer target for IDX files, compressed or not (src/problem/embedding/embedding_idx.c, src/io/gzip.c).
  *
  * A file that is accepted must agree with its header: the number of bytes that the header promises, and
  * labels below 10. It must be refused when the last byte is missing, unless it is compressed (then merely
@@ -6,7 +6,7 @@
  *
  * Built and run by preset clang, with -max_len=4096 (tests/fuzz/CMakeLists.txt). */
 #include "core/status.h"
-#include "problem/embedding/idx.h"
+#include "problem/embedding/embedding_idx.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -25,7 +25,7 @@ static Status read_bytes(const uint8_t *data, size_t size, IdxFile *out) {
   if (memory < 0 || ftruncate(memory, 0) != 0 || pwrite(memory, data, size, 0) != (ssize_t)size) abort();
   snprintf(path, sizeof path, "/proc/self/fd/%d", memory);
   if (gzip_open(path, &file) != STATUS_OK) abort();
-  Status status = idx_read(file, "input", out);
+  Status status = embedding_idx_read(file, "input", out);
   gzip_close(file);
   if (status != STATUS_OK && (out->values || status != STATUS_INPUT || status_message()[0] == '\0')) abort();
   return status;
@@ -39,7 +39,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (!packed && size != values + (file.magic == IDX_IMAGES ? 16 : 8)) abort();
   for (size_t i = 0; i < values; i++) /* reads all of them, for the address sanitizer */
     if (file.magic == IDX_LABELLED && file.values[i] >= IDX_LABELS) abort();
-  idx_free(&file);
+  embedding_idx_free(&file);
   if (!packed && read_bytes(data, size - 1, &shorter) == STATUS_OK) abort();
   return 0;
 }

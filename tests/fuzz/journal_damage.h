@@ -67,7 +67,8 @@ static inline void journal_fixture_path(const char *folder, size_t size, char *p
   DIR *entries = opendir(path);
   path[0] = '\0';
   for (struct dirent *entry; entries && (entry = readdir(entries));)
-    if (folder_is_journal_name(entry->d_name)) snprintf(path, size, "%s/tasks/%s", folder, entry->d_name);
+    if (parallel_folder_is_journal_name(entry->d_name))
+      snprintf(path, size, "%s/tasks/%s", folder, entry->d_name);
   if (entries) closedir(entries);
 }
 

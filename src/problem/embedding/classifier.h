@@ -14,7 +14,7 @@
 #pragma once
 
 #include "model/network/network.h"
-#include "problem/embedding/idx.h"
+#include "problem/embedding/embedding_idx.h"
 
 #include <stdint.h>
 

@@ -29,7 +29,7 @@ typedef struct {
   LaplaceGlm glm;
 } LaplaceDps;
 
-Status laplace_evidence_create(Arena *memory, int d, LaplaceEvidence *out) {
+Status laplace_dps_evidence_create(Arena *memory, int d, LaplaceEvidence *out) {
   const size_t vector = (size_t)d * CHUNK_LANES, matrix = (size_t)d * vector;
   out->d = d;
   ALLOCATE_ARRAYS(memory, matrix, out->precision, out->basis);
@@ -95,7 +95,7 @@ void laplace_dps_product(const LaplaceEvidence *evidence, double v, double alpha
  * last stage by less than 1e-3 of the deviation (tests/test_glm_chain.c); most stages need only one pass. */
 static const double MODE_TOLERANCE = 1e-3;
 
-Status laplace_glm_create(Arena *memory, int d, int lanes, LaplaceGlm *out) {
+Status laplace_dps_glm_create(Arena *memory, int d, int lanes, LaplaceGlm *out) {
   const size_t vector = (size_t)d * (size_t)lanes, matrix = (size_t)d * vector;
   *out = (LaplaceGlm){.d = d};
   TRY(irls_create(memory, d, lanes, MODE_TOLERANCE, &out->irls));
@@ -104,7 +104,7 @@ Status laplace_glm_create(Arena *memory, int d, int lanes, LaplaceGlm *out) {
   return STATUS_OK;
 }
 
-void laplace_glm_begin(LaplaceGlm *glm, int lanes) {
+void laplace_dps_glm_begin(LaplaceGlm *glm, int lanes) {
   const size_t vector = (size_t)glm->d * (size_t)lanes;
   memset(glm->precision, 0, (size_t)glm->d * vector * sizeof *glm->precision);
   memset(glm->vector, 0, vector * sizeof *glm->vector);
@@ -112,8 +112,8 @@ void laplace_glm_begin(LaplaceGlm *glm, int lanes) {
 }
 
 /* Computes IRLS(mu / sqrt(alpha_bar), v / alpha_bar I, h) of Theorem 4. */
-static void laplace_glm_find_mode(LaplaceGlm *glm, const HistoryView *view, double v, double alpha_bar,
-                                  const double *mu, int64_t *fallbacks) {
+static void laplace_dps_glm_find_mode(LaplaceGlm *glm, const HistoryView *view, double v, double alpha_bar,
+                                      const double *mu, int64_t *fallbacks) {
   const int d = glm->d, lanes = view->lanes;
   const double precision = alpha_bar / v, of_mean = sqrt(alpha_bar) / v;
   memset(glm->prior_precision, 0, (size_t)(d * d * lanes) * sizeof *glm->prior_precision);
@@ -128,7 +128,7 @@ static void laplace_glm_find_mode(LaplaceGlm *glm, const HistoryView *view, doub
 
 /* Computes a[d, d, lanes] <- I + gain a. */
 SIMD_CLONES
-static void laplace_glm_add_identity(int d, int lanes, double gain, double *a) {
+static void laplace_dps_glm_add_identity(int d, int lanes, double gain, double *a) {
   for (int k = 0; k < d * d * lanes; k++) a[k] *= gain;
   for (int i = 0; i < d; i++)
     for (int n = 0; n < lanes; n++) a[(i * d + i) * lanes + n] += 1;
@@ -136,25 +136,25 @@ static void laplace_glm_add_identity(int d, int lanes, double gain, double *a) {
 
 /* Computes s[n] <- root mode[n] + deviation s[n]. */
 SIMD_CLONES
-static void laplace_glm_place(int n, double root, const double *restrict mode, double deviation,
-                              double *restrict s) {
+static void laplace_dps_glm_place(int n, double root, const double *restrict mode, double deviation,
+                                  double *restrict s) {
   for (int k = 0; k < n; k++) s[k] = special_two_products(root, mode[k], deviation, s[k]);
 }
 
-void laplace_glm_product(LaplaceGlm *glm, const HistoryView *view, double v, double alpha_bar,
-                         const double *mu, double *z, double *s, int64_t *fallbacks) {
+void laplace_dps_glm_product(LaplaceGlm *glm, const HistoryView *view, double v, double alpha_bar,
+                             const double *mu, double *z, double *s, int64_t *fallbacks) {
   const int d = glm->d, lanes = view->lanes;
-  laplace_glm_find_mode(glm, view, v, alpha_bar, mu, fallbacks);
+  laplace_dps_glm_find_mode(glm, view, v, alpha_bar, mu, fallbacks);
   if (!glm->started) linalg_eigen_lanes(d, lanes, glm->precision, glm->basis, glm->eigenvalue);
   glm->started = true;
   matrix_lanes_product(d, lanes, glm->precision, glm->basis, glm->half);
   matrix_lanes_product_transposed(d, lanes, glm->basis, glm->half, glm->rotated);
   /* v times the precision of s, in the basis Q */
-  laplace_glm_add_identity(d, lanes, v / alpha_bar, glm->rotated);
+  laplace_dps_glm_add_identity(d, lanes, v / alpha_bar, glm->rotated);
   linalg_cholesky_lanes(d, lanes, glm->rotated, NULL);
   linalg_backward_lanes(d, lanes, glm->rotated, z);
   linalg_multiply_lanes(d, lanes, glm->basis, z, s);
-  laplace_glm_place(d * lanes, sqrt(alpha_bar), glm->mode, sqrt(v), s);
+  laplace_dps_glm_place(d * lanes, sqrt(alpha_bar), glm->mode, sqrt(v), s);
 }
 
 /* ---- the chain */
@@ -166,7 +166,7 @@ static void laplace_dps_gather_evidence(LaplaceDps *self, const HistoryView *vie
   evidence->lanes = view->lanes;
   evidence_decompose_lanes(view, evidence->precision, evidence->vector, evidence->basis, evidence->eigenvalue,
                            evidence->rotated);
-  if (!history_is_quadratic(view->history)) laplace_glm_begin(&self->glm, view->lanes);
+  if (!history_is_quadratic(view->history)) laplace_dps_glm_begin(&self->glm, view->lanes);
 }
 
 /* Draws s from the product of N(mu, v I) and the evidence diffused by alpha_bar; s is not yet guarded. */
@@ -176,7 +176,7 @@ static void draw_product(LaplaceDps *self, const HistoryView *view, double v, do
   if (history_is_quadratic(view->history) || v == 0)
     laplace_dps_product(&self->evidence, v, alpha_bar, self->mu, self->z, self->s);
   else
-    laplace_glm_product(&self->glm, view, v, alpha_bar, self->mu, self->z, self->s, fallbacks);
+    laplace_dps_glm_product(&self->glm, view, v, alpha_bar, self->mu, self->z, self->s, fallbacks);
 }
 
 /* Runs line 4: draws s_{t-1} from the product of N(mu_t(s_t), Sigma_t) and the evidence diffused up to stage
@@ -218,11 +218,11 @@ static Status laplace_dps_create(Sampler *sampler, const SamplerSetup *setup) {
   self->last_stage = config_is(setup->options, "last_stage", "prior")
                          ? setup->prior->chain->last_stage
                          : schedule_last_stage(config_text(setup->options, "last_stage"));
-  TRY(laplace_evidence_create(memory, sampler->d, &self->evidence));
+  TRY(laplace_dps_evidence_create(memory, sampler->d, &self->evidence));
   ALLOCATE_ARRAYS(memory, vector, self->s, self->mu, self->z);
   return likelihood_is_conjugate(setup->likelihood)
              ? STATUS_OK
-             : laplace_glm_create(memory, sampler->d, CHUNK_LANES, &self->glm);
+             : laplace_dps_glm_create(memory, sampler->d, CHUNK_LANES, &self->glm);
 }
 
 /* Returns the cost. If the likelihood is not conjugate, every stage also takes about one step of IRLS, and

@@ -17,7 +17,7 @@ typedef struct {
   Real *vectors; /* scratch of laplace_dps_product */
 } LaplaceEvidence;
 
-Status laplace_evidence_create(Arena *memory, int d, LaplaceEvidence *out);
+Status laplace_dps_evidence_create(Arena *memory, int d, LaplaceEvidence *out);
 
 /* Draws s[d, n], with the standard normals z[d, n], from the product of the conditional prior N(mu, v I) and
  * the diffused evidence, of precision Lambda / alpha_bar and vector b / sqrt(alpha_bar): Equations 7 and 8.
@@ -42,15 +42,15 @@ typedef struct {
   double *half, *rotated; /* [d, d, n]: Lambda Q, Q' Lambda Q of this stage's evidence Lambda */
 } LaplaceGlm;
 
-Status laplace_glm_create(Arena *memory, int d, int lanes, LaplaceGlm *out);
+Status laplace_dps_glm_create(Arena *memory, int d, int lanes, LaplaceGlm *out);
 
 /* Forgets the evidence: the next product is the first of a chain. */
-void laplace_glm_begin(LaplaceGlm *glm, int lanes);
+void laplace_dps_glm_begin(LaplaceGlm *glm, int lanes);
 
 /* Draws s[d, n], with the standard normals z[d, n], from the Laplace approximation of N(s; mu, v I) times the
  * likelihood of s / sqrt(alpha_bar), v > 0. The root of the covariance is Q L^-T with Q the eigenvectors of
  * the first stage's evidence and L L' = Q' (precision) Q: if the evidence does not change from stage to
  * stage, as with a Gaussian likelihood, this is the root that laplace_dps_product uses. z is overwritten.
  * Fallbacks are counted as in irls_solve. */
-void laplace_glm_product(LaplaceGlm *glm, const HistoryView *view, double v, double alpha_bar,
-                         const double *mu, double *z, double *s, int64_t *fallbacks);
+void laplace_dps_glm_product(LaplaceGlm *glm, const HistoryView *view, double v, double alpha_bar,
+                             const double *mu, double *z, double *s, int64_t *fallbacks);

@@ -10,7 +10,7 @@
 #pragma once
 
 #include "model/history/history.h"
-#include "sampler/exact/prior_grid.h"
+#include "model/prior/prior_grid.h"
 
 /* Cells whose prior and likelihood are looked up together; the largest number of cells in an envelope. When
  * they run out the bound stays coarser: still a bound, but with more rejections. */

@@ -1,17 +1,17 @@
 /* Exact posterior sampling, where it is possible.
  *
  * With a conjugate likelihood a mixture prior has its posterior in closed form (mixture_posterior.c), and the
- * posterior of a prior on the corners of a hypercube is enumerated (hypercube.h). With any other prior that
- * has a density in the plane draws are made by rejection: a point x of the envelope (envelope.h) is accepted
- * with probability exp(log p(x) + l(x) - bound(x)). These draws are exact up to three things, all of which
- * are small by construction: the box of the prior cuts its tails, a bound between the points where the prior
- * density was looked up is a guess, and arithmetic rounds.
+ * posterior of a prior on the corners of a hypercube is enumerated (exact_hypercube.h). With any other prior
+ * that has a density in the plane draws are made by rejection: a point x of the envelope (envelope.h) is
+ * accepted with probability exp(log p(x) + l(x) - bound(x)). These draws are exact up to three things, all of
+ * which are small by construction: the box of the prior cuts its tails, a bound between the points where the
+ * prior density was looked up is a guess, and arithmetic rounds.
  *
  * The envelope is built once for each run of a call, and all of its draws use it. A draw takes four uniforms
  * of its stream per proposal, PROPOSALS at a time. */
 #include "sampler/cost.h"
 #include "sampler/exact/envelope.h"
-#include "sampler/exact/hypercube.h"
+#include "sampler/exact/exact_hypercube.h"
 #include "sampler/methods.h"
 
 #include <math.h>
@@ -42,7 +42,7 @@ static Status exact_create(Sampler *self, const SamplerSetup *setup) {
     Hypercube *hypercube;
     ALLOCATE(memory, hypercube, 1);
     self->state = hypercube;
-    return hypercube_create(memory, setup->prior->d, hypercube);
+    return exact_hypercube_create(memory, setup->prior->d, hypercube);
   }
   Envelope *envelope;
   ALLOCATE(memory, envelope, 1);
@@ -99,9 +99,9 @@ static void exact_draw_hypercube(Hypercube *hypercube, const History *history, R
   rng_lanes_uniform(&rng, 1, theta);
   for (int run = 0; run < history->runs; run++) {
     history_evidence(&(HistoryView){history, 1, run, 1, NULL, NULL}, hypercube->precision, hypercube->vector);
-    hypercube_weigh(hypercube);
+    exact_hypercube_weigh(hypercube);
     for (int n = run * draws; n < (run + 1) * draws; n++)
-      hypercube_draw(hypercube, theta[n], lanes, theta + n);
+      exact_hypercube_draw(hypercube, theta[n], lanes, theta + n);
   }
 }
 

@@ -29,7 +29,7 @@ static double localised_component_mean(const Walk *walk, int c, int i, double p,
 
 static void localised_find_moments(Walk *walk, int lanes, double s) {
   const Isotropic *prior = walk->posterior->prior;
-  isotropic_shares(prior, walk->posterior->q, s, lanes, walk->vector, walk->share);
+  denoiser_isotropic_shares(prior, walk->posterior->q, s, lanes, walk->vector, walk->share);
   for (int i = 0; i < prior->d; i++) {
     const double p = walk->posterior->q[i] + s;
     double *restrict mean = walk->mean + i * lanes, *restrict variance = walk->variance + i * lanes;
@@ -85,7 +85,7 @@ static Status walk_create(Arena *memory, const Diagonal *posterior, Walk *out) {
   *out = (Walk){.posterior = posterior};
   ALLOCATE_ARRAYS(memory, block, out->vector, out->mean, out->variance, out->normal);
   ALLOCATE_ARRAYS(memory, parts, out->share, out->along);
-  isotropic_moments(prior, out->mean, out->variance);
+  denoiser_isotropic_moments(prior, out->mean, out->variance);
   for (int i = 0; i < prior->d; i++) out->scale += out->variance[i] / prior->d;
   out->scale = sqrt(out->scale);
   return STATUS_OK;

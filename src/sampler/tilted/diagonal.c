@@ -17,7 +17,7 @@ static Status draw_exact(const Diagonal *posterior, RngLanes rng, double *x, int
   const size_t lanes = rng.lanes;
   double *u;
   ALLOCATE(&scratch, u, lanes);
-  isotropic_shares(prior, posterior->q, 0, 1, posterior->b, share);
+  denoiser_isotropic_shares(prior, posterior->q, 0, 1, posterior->b, share);
   rng_lanes_uniform(&rng, 1, u);
   rng_lanes_normal(&rng, prior->d, x);
   for (size_t n = 0; n < lanes; n++) {
@@ -51,7 +51,7 @@ static Status diagonal_work_create(Arena *memory, const Diagonal *posterior, Dia
                   out->normal, out->eps);
   memcpy(out->q, posterior->q, d * sizeof *out->q);
   memcpy(out->b, posterior->b, d * sizeof *out->b);
-  isotropic_moments(posterior->prior, out->mean, out->variance);
+  denoiser_isotropic_moments(posterior->prior, out->mean, out->variance);
   return langevin_create(memory, posterior->prior->d, CHUNK_LANES, &out->langevin);
 }
 

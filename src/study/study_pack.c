@@ -1,4 +1,4 @@
-#include "study/pack.h"
+#include "study/study_pack.h"
 
 #include "model/prior/fit_keys.h"
 #include "study/keys.h"
@@ -44,7 +44,7 @@ static const PackProblem registry[] = {
      {"problem.theta=ising", "problem.dimension=8", "problem.noise=2", "seed=1109"}},
     {.name = NULL}};
 
-const char *pack_name(int index) { return registry[index].name; }
+const char *study_pack_name(int index) { return registry[index].name; }
 
 static const PackProblem *study_pack_find_problem(const char *name) {
   for (int i = 0; registry[i].name; i++)
@@ -70,7 +70,7 @@ static Status study_pack_problem_of_name(Arena *memory, const char *name, PackPr
     return STATUS_OK;
   }
   if (!store_is_netcdf(name)) {
-    const char *near = config_nearest(name, pack_name);
+    const char *near = config_nearest(name, study_pack_name);
     return status_set(STATUS_INPUT, "'%s' is neither a problem of the pack nor a prior file%s%s%s", name,
                       near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
   }
@@ -131,7 +131,7 @@ static Status study_pack_create_groups(Arena *memory, const Config *setting, Pac
   return STATUS_OK;
 }
 
-Status pack_create(Arena *memory, const char *name, Pack *out) {
+Status study_pack_create(Arena *memory, const char *name, Pack *out) {
   PackProblem problem;
   StudyFile *file;
   int sets = 0;
@@ -146,9 +146,9 @@ Status pack_create(Arena *memory, const char *name, Pack *out) {
   return status;
 }
 
-void pack_destroy(Pack *pack) { problem_destroy(&pack->problem); }
+void study_pack_destroy(Pack *pack) { problem_destroy(&pack->problem); }
 
-static void pack_digest_reals(Digest *digest, size_t n, const double *x) {
+static void study_pack_digest_reals(Digest *digest, size_t n, const double *x) {
   char text[32];
   for (size_t i = 0; i < n; i++) {
     const int length = snprintf(text, sizeof text, "%.6e\n", x[i]);
@@ -156,14 +156,14 @@ static void pack_digest_reals(Digest *digest, size_t n, const double *x) {
   }
 }
 
-Status pack_digest(const Pack *pack, char out[DIGEST_SIZE]) {
+Status study_pack_digest(const Pack *pack, char out[DIGEST_SIZE]) {
   Digest digest;
   digest_begin(&digest);
   for (int g = 0; g < pack->groups; g++) {
     const PackGroup *group = &pack->group[g];
     const size_t rows = (size_t)group->histories * (size_t)group->observations;
-    pack_digest_reals(&digest, rows * (size_t)pack->problem.d, group->x);
-    pack_digest_reals(&digest, rows, group->y);
+    study_pack_digest_reals(&digest, rows * (size_t)pack->problem.d, group->x);
+    study_pack_digest_reals(&digest, rows, group->y);
   }
   return digest_end(&digest, out);
 }

@@ -1,18 +1,18 @@
-#include "model/denoiser/isotropic.h"
+#include "model/denoiser/denoiser_isotropic.h"
 
 #include "core/lanes.h"
 #include "core/special.h"
 
 #include <math.h>
 
-Status isotropic_create(Arena *memory, int d, int components, Isotropic *out) {
+Status denoiser_isotropic_create(Arena *memory, int d, int components, Isotropic *out) {
   ASSERT(components >= 1 && components <= ISOTROPIC_COMPONENTS);
   *out = (Isotropic){.d = d, .components = components};
   ALLOCATE(memory, out->mean, (size_t)components * (size_t)d);
   return STATUS_OK;
 }
 
-void isotropic_sample(const Isotropic *mixture, RngLanes *rng, double *theta) {
+void denoiser_isotropic_sample(const Isotropic *mixture, RngLanes *rng, double *theta) {
   RngLanes uniforms = *rng;
   const size_t lanes = rng->lanes, d = (size_t)mixture->d;
   rng->position++; /* the position of the uniform */
@@ -33,7 +33,7 @@ void isotropic_sample(const Isotropic *mixture, RngLanes *rng, double *theta) {
   }
 }
 
-void isotropic_moments(const Isotropic *mixture, double *mean, double *variance) {
+void denoiser_isotropic_moments(const Isotropic *mixture, double *mean, double *variance) {
   const size_t d = (size_t)mixture->d, count = (size_t)mixture->components;
   for (size_t i = 0; i < d; i++) {
     mean[i] = variance[i] = 0;
@@ -78,9 +78,9 @@ static void find_responsibilities(const Isotropic *mixture, double signal, int l
 
 /* Computes score = sum_c pull_c (sqrt(signal) m_c - s). */
 SIMD_CLONES
-static void isotropic_mixture_score(const Isotropic *mixture, double signal, int lanes,
-                                    const double *restrict s, double (*restrict pull)[CHUNK_LANES],
-                                    double *restrict score) {
+static void denoiser_isotropic_mixture_score(const Isotropic *mixture, double signal, int lanes,
+                                             const double *restrict s, double (*restrict pull)[CHUNK_LANES],
+                                             double *restrict score) {
   const double root = sqrt(signal);
   const size_t d = (size_t)mixture->d;
   for (size_t i = 0; i < d; i++) {
@@ -94,17 +94,17 @@ static void isotropic_mixture_score(const Isotropic *mixture, double signal, int
   }
 }
 
-void isotropic_density(const Isotropic *mixture, double signal, int lanes, const double *s,
-                       double *log_density, double *score) {
+void denoiser_isotropic_density(const Isotropic *mixture, double signal, int lanes, const double *s,
+                                double *log_density, double *score) {
   double part[ISOTROPIC_COMPONENTS][CHUNK_LANES], total[CHUNK_LANES];
   ASSERT(lanes <= CHUNK_LANES);
   log_parts(mixture, signal, lanes, s, part);
   find_responsibilities(mixture, signal, lanes, part, log_density ? log_density : total);
-  if (score) isotropic_mixture_score(mixture, signal, lanes, s, part, score);
+  if (score) denoiser_isotropic_mixture_score(mixture, signal, lanes, s, part, score);
 }
 
-void isotropic_shares(const Isotropic *mixture, const double *q, double added, int lanes, const double *b,
-                      double *share) {
+void denoiser_isotropic_shares(const Isotropic *mixture, const double *q, double added, int lanes,
+                               const double *b, double *share) {
   const int count = mixture->components;
   double top[CHUNK_LANES], total[CHUNK_LANES];
   ASSERT(lanes <= CHUNK_LANES);
@@ -124,7 +124,7 @@ void isotropic_shares(const Isotropic *mixture, const double *q, double added, i
   for (int k = 0; k < count * lanes; k++) share[k] /= total[k % lanes];
 }
 
-void isotropic_nearest(const Isotropic *mixture, int lanes, const double *theta, int *component) {
+void denoiser_isotropic_nearest(const Isotropic *mixture, int lanes, const double *theta, int *component) {
   double part[ISOTROPIC_COMPONENTS][CHUNK_LANES];
   ASSERT(lanes <= CHUNK_LANES);
   log_parts(mixture, 1, lanes, theta, part);
@@ -137,21 +137,22 @@ void isotropic_nearest(const Isotropic *mixture, int lanes, const double *theta,
 
 /* ---- the chain */
 
-static void isotropic_noise(const Chain *chain, int t, int lanes, const double *s, double *eps) {
+static void denoiser_isotropic_noise(const Chain *chain, int t, int lanes, const double *s, double *eps) {
   const double signal = chain->schedule.alpha_bar[t], factor = -sqrt(1 - signal);
-  isotropic_density(chain->state, signal, lanes, s, NULL, eps);
+  denoiser_isotropic_density(chain->state, signal, lanes, s, NULL, eps);
   for (size_t k = 0; k < (size_t)chain->d * (size_t)lanes; k++) eps[k] *= factor;
 }
 
-static void isotropic_noised_density(const Chain *chain, int t, int lanes, const double *s,
-                                     double *log_density, double *score) {
-  isotropic_density(chain->state, chain->schedule.alpha_bar[t], lanes, s, log_density, score);
+static void denoiser_isotropic_noised_density(const Chain *chain, int t, int lanes, const double *s,
+                                              double *log_density, double *score) {
+  denoiser_isotropic_density(chain->state, chain->schedule.alpha_bar[t], lanes, s, log_density, score);
 }
 
-Status isotropic_chain(Arena *memory, const Isotropic *mixture, const ScheduleRule *rule, Chain *out) {
+Status denoiser_isotropic_chain(Arena *memory, const Isotropic *mixture, const ScheduleRule *rule,
+                                Chain *out) {
   TRY(chain_create(memory, out, mixture->d, rule, LAST_STAGE_REPAIRED));
   out->state = mixture;
-  out->noise = isotropic_noise;
-  out->density = isotropic_noised_density;
+  out->noise = denoiser_isotropic_noise;
+  out->density = denoiser_isotropic_noised_density;
   return STATUS_OK;
 }

@@ -14,7 +14,7 @@
 #define PACK_NAME "thompson-1"
 
 /* Returns the name of problem number `index`, NULL after the last. */
-const char *pack_name(int index);
+const char *study_pack_name(int index);
 
 /* Histories with the same number of observations. */
 typedef struct {
@@ -35,11 +35,11 @@ typedef struct {
 } Pack;
 
 /* Creates the problem of that name or, if `name` is a Gaussian or mixture prior file, the problem with this
- * prior and Gaussian rewards of noise 1. *out must stay where it is; the caller must call pack_destroy, also
- * after an error. Returns STATUS_INPUT if there is no such problem, or if the file cannot be used. */
-Status pack_create(Arena *memory, const char *name, Pack *out);
-void pack_destroy(Pack *pack);
+ * prior and Gaussian rewards of noise 1. *out must stay where it is; the caller must call study_pack_destroy,
+ * also after an error. Returns STATUS_INPUT if there is no such problem, or if the file cannot be used. */
+Status study_pack_create(Arena *memory, const char *name, Pack *out);
+void study_pack_destroy(Pack *pack);
 
 /* Computes the digest of all observations in order, as text of seven digits, so that it is the same if the
  * numbers agree up to rounding. */
-Status pack_digest(const Pack *pack, char out[DIGEST_SIZE]);
+Status study_pack_digest(const Pack *pack, char out[DIGEST_SIZE]);

@@ -1,4 +1,4 @@
-#include "model/prior/online.h"
+#include "model/prior/prior_online.h"
 
 #include "model/prior/logs_fit.h"
 
@@ -30,8 +30,8 @@ static const EmPlan PLAN = {.starts = STARTS,
                             .tolerance = 1e-6,
                             .prior_items = 1};
 
-Status online_create(Arena *memory, const Mixture *start, int most, const Likelihood *likelihood, RngKey key,
-                     uint32_t run, Online *out) {
+Status prior_online_create(Arena *memory, const Mixture *start, int most, const Likelihood *likelihood,
+                           RngKey key, uint32_t run, Online *out) {
   ASSERT(start->components == 1);
   *out = (Online){.memory = memory, .most = most, .key = key, .run = run};
   TRY(mixture_create(memory, start->d, most + 1, &out->contest.mixture));
@@ -41,7 +41,7 @@ Status online_create(Arena *memory, const Mixture *start, int most, const Likeli
 }
 
 /* Creates the frame in which the current belief has mean 0 and variances 1; `common` is N(0, I). */
-static Status online_prior_frame_create(Arena *memory, const Online *self, LogsFrame *out) {
+static Status prior_online_frame_create(Arena *memory, const Online *self, LogsFrame *out) {
   const int d = self->now.d;
   const double noise = self->logs.likelihood->noise;
   *out = (LogsFrame){.variance = noise * noise};
@@ -54,14 +54,14 @@ static Status online_prior_frame_create(Arena *memory, const Online *self, LogsF
 }
 
 /* Returns the plan of EM for this many learned components. */
-static EmPlan online_prior_em_plan(int learned, bool tied) {
+static EmPlan prior_online_em_plan(int learned, bool tied) {
   EmPlan plan = PLAN;
   plan.tied = tied ? learned : 0;
   return plan;
 }
 
 /* Creates a mixture of the components of `learned` and, last, the start's Gaussian with this weight. */
-static Status online_prior_add_start(Arena *memory, const Mixture *learned, const Mixture *start,
+static Status prior_online_add_start(Arena *memory, const Mixture *learned, const Mixture *start,
                                      double weight, Mixture *out) {
   const int d = start->d;
   const size_t last = (size_t)learned->components;
@@ -79,9 +79,9 @@ static Status online_prior_add_start(Arena *memory, const Mixture *learned, cons
 
 /* Runs `steps` steps of EM over all tasks, in which the last component keeps the mean and the covariance of
  * `start`; *likelihood is the one before the last step. */
-static Status online_prior_run_em(Online *self, EmLogs *items, const Mixture *start, int steps, bool tied,
+static Status prior_online_run_em(Online *self, EmLogs *items, const Mixture *start, int steps, bool tied,
                                   Mixture *mixture, double *likelihood) {
-  const EmPlan plan = online_prior_em_plan(mixture->components - 1, tied);
+  const EmPlan plan = prior_online_em_plan(mixture->components - 1, tied);
   const size_t d = (size_t)start->d, last = (size_t)mixture->components - 1;
   const double tasks = items->data.items, all = tasks + START_TASKS;
   const Rng rng = {.key = self->key, .run = self->run};
@@ -99,7 +99,7 @@ static Status online_prior_run_em(Online *self, EmLogs *items, const Mixture *st
 
 /* Learns the weights again, from the last tasks; the weights from all tasks count as PSEUDO further tasks. A
  * world that has changed shows in the last tasks first. */
-static Status online_prior_weigh_recent(Arena *memory, const Online *self, const LogsFrame *frame,
+static Status prior_online_weigh_recent(Arena *memory, const Online *self, const LogsFrame *frame,
                                         Mixture *mixture) {
   const int tasks = self->logs.tasks, components = mixture->components;
   EmLogs recent;
@@ -120,13 +120,13 @@ static Status online_prior_weigh_recent(Arena *memory, const Online *self, const
 }
 
 /* Returns the log likelihood of all tasks minus the number of learned parameters (AIC). */
-static double online_prior_score_mixture(const Mixture *mixture, bool tied, double tasks, double likelihood) {
+static double prior_online_score_mixture(const Mixture *mixture, bool tied, double tasks, double likelihood) {
   const double d = mixture->d, learned = mixture->components - 1;
   return tasks * likelihood - learned * (1 + d) - (tied ? 1 : learned) * d * (d + 1) / 2;
 }
 
 /* Keeps a mixture, in coordinates of the frame, and its likelihood for the next step of the fit. */
-static Status online_prior_keep_fit(const LogsFrame *frame, const Mixture *mixture, double likelihood,
+static Status prior_online_keep_fit(const LogsFrame *frame, const Mixture *mixture, double likelihood,
                                     OnlineContest *out) {
   out->mixture.components = mixture->components;
   out->likelihood = likelihood;
@@ -135,9 +135,9 @@ static Status online_prior_keep_fit(const LogsFrame *frame, const Mixture *mixtu
 }
 
 /* Runs one of the new starts on the last tasks, and keeps it if it is the best so far. */
-static Status online_prior_run_start(Arena *memory, Online *self, const LogsFrame *frame, EmLogs *last) {
+static Status prior_online_run_start(Arena *memory, Online *self, const LogsFrame *frame, EmLogs *last) {
   OnlineContest *at = &self->contest;
-  EmPlan one = online_prior_em_plan(at->components, at->tied);
+  EmPlan one = prior_online_em_plan(at->components, at->tied);
   Mixture fit;
   double likelihood = 0;
   one.starts = 1, one.first_start = at->step;
@@ -146,31 +146,31 @@ static Status online_prior_run_start(Arena *memory, Online *self, const LogsFram
   if (at->components == 1) { /* a single Gaussian needs no other start */
     TRY(mixture_copy(memory, &frame->common, &fit));
     at->step = STARTS - 1;
-    return online_prior_keep_fit(frame, &fit, likelihood, at);
+    return prior_online_keep_fit(frame, &fit, likelihood, at);
   }
   TRY(em_fit(memory, &last->data, at->components, &one, self->key, self->run, &fit, &likelihood));
-  return at->step == 0 || likelihood > at->likelihood ? online_prior_keep_fit(frame, &fit, likelihood, at)
+  return at->step == 0 || likelihood > at->likelihood ? prior_online_keep_fit(frame, &fit, likelihood, at)
                                                       : STATUS_OK;
 }
 
 /* Continues EM from the best start until it has converged, then adds the start's Gaussian. */
-static Status online_prior_finish_fit(Arena *memory, Online *self, const LogsFrame *frame,
+static Status prior_online_finish_fit(Arena *memory, Online *self, const LogsFrame *frame,
                                       const Mixture *start, EmLogs *last) {
   OnlineContest *at = &self->contest;
-  const EmPlan plan = online_prior_em_plan(at->components, at->tied);
+  const EmPlan plan = prior_online_em_plan(at->components, at->tied);
   Mixture fit, mixture;
   double likelihood;
   self->work += (int64_t)PLAN.most_iterations * last->data.items * at->components;
   TRY(mixture_copy(memory, &at->mixture, &fit));
   TRY(mixture_standardise(&fit, frame->shift, frame->scale));
   TRY(em_continue(&last->data, &plan, self->key, self->run, &fit, &likelihood));
-  TRY(online_prior_add_start(memory, &fit, start, START_TASKS / (self->logs.tasks + START_TASKS), &mixture));
-  return online_prior_keep_fit(frame, &mixture, likelihood, at);
+  TRY(prior_online_add_start(memory, &fit, start, START_TASKS / (self->logs.tasks + START_TASKS), &mixture));
+  return prior_online_keep_fit(frame, &mixture, likelihood, at);
 }
 
 /* Moves on to the next fit: the same number of components with one covariance, then twice as many components,
  * if these are allowed. */
-static void online_prior_begin_fit(Online *self) {
+static void prior_online_begin_fit(Online *self) {
   OnlineContest *at = &self->contest;
   const int next = 2 * at->components;
   at->step = -1;
@@ -181,7 +181,7 @@ static void online_prior_begin_fit(Online *self) {
 
 /* Takes one step over all tasks. After the last step the fit competes with `best`, and the next fit
  * begins. */
-static Status online_prior_settle_step(Arena *memory, Online *self, const LogsFrame *frame,
+static Status prior_online_settle_step(Arena *memory, Online *self, const LogsFrame *frame,
                                        const Mixture *start, EmLogs *all, Mixture *best, double *most) {
   OnlineContest *at = &self->contest;
   Mixture mixture;
@@ -189,22 +189,22 @@ static Status online_prior_settle_step(Arena *memory, Online *self, const LogsFr
   const int tasks = self->logs.tasks;
   TRY(mixture_copy(memory, &at->mixture, &mixture));
   TRY(mixture_standardise(&mixture, frame->shift, frame->scale));
-  TRY(online_prior_run_em(self, all, start, 1, at->tied, &mixture, &likelihood));
-  TRY(online_prior_keep_fit(frame, &mixture, likelihood, at));
+  TRY(prior_online_run_em(self, all, start, 1, at->tied, &mixture, &likelihood));
+  TRY(prior_online_keep_fit(frame, &mixture, likelihood, at));
   if (at->step < STARTS + SETTLING) return STATUS_OK;
-  if (online_prior_score_mixture(&mixture, at->tied, tasks, likelihood) > *most) {
-    *most = online_prior_score_mixture(&mixture, at->tied, tasks, likelihood);
+  if (prior_online_score_mixture(&mixture, at->tied, tasks, likelihood) > *most) {
+    *most = prior_online_score_mixture(&mixture, at->tied, tasks, likelihood);
     *best = mixture;
     self->tied = at->tied;
   }
-  online_prior_begin_fit(self);
+  prior_online_begin_fit(self);
   return STATUS_OK;
 }
 
 /* Lets fits from new starts compete with `best`: all of them or, if there are many tasks that come one by
  * one, until this update's budget of work is spent. A fit takes STARTS steps, one that continues from the
  * best of these, and SETTLING steps over all tasks. */
-static Status online_prior_run_contest(Arena *memory, Online *self, const LogsFrame *frame,
+static Status prior_online_run_contest(Arena *memory, Online *self, const LogsFrame *frame,
                                        const Mixture *start, EmLogs *all, Mixture *best, double *most) {
   OnlineContest *at = &self->contest;
   const int used = at->tasks < TRIAL_TASKS ? at->tasks : TRIAL_TASKS;
@@ -215,22 +215,22 @@ static Status online_prior_run_contest(Arena *memory, Online *self, const LogsFr
     if (at->step <= STARTS && !last.logs)
       TRY(logs_items(memory, &self->logs, frame, at->tasks - used, used, self->most, &last));
     if (at->step < STARTS)
-      TRY(online_prior_run_start(memory, self, frame, &last));
+      TRY(prior_online_run_start(memory, self, frame, &last));
     else if (at->step == STARTS)
-      TRY(online_prior_finish_fit(memory, self, frame, start, &last));
+      TRY(prior_online_finish_fit(memory, self, frame, start, &last));
     else
-      TRY(online_prior_settle_step(memory, self, frame, start, all, best, most));
+      TRY(prior_online_settle_step(memory, self, frame, start, all, best, most));
   }
   return STATUS_OK;
 }
 
 /* Returns how many new tasks must come before fits from new starts, so that these remain a small part of the
  * work. */
-static double online_prior_refit_interval(double tasks) { return fmax(NEW_TASKS, tasks / NEW_SHARE); }
+static double prior_online_refit_interval(double tasks) { return fmax(NEW_TASKS, tasks / NEW_SHARE); }
 
 /* Finds the mixture that predicts the tasks best: the current one, or a fit from new starts if these are
  * due. */
-static Status online_prior_find_best(Arena *memory, Online *self, LogsFrame *frame, const Mixture *start,
+static Status prior_online_find_best(Arena *memory, Online *self, LogsFrame *frame, const Mixture *start,
                                      Mixture *best) {
   const int tasks = self->logs.tasks;
   EmLogs all;
@@ -239,44 +239,44 @@ static Status online_prior_find_best(Arena *memory, Online *self, LogsFrame *fra
   if (self->now.components > 1) {
     TRY(mixture_copy(memory, &self->now, best));
     TRY(mixture_standardise(best, frame->shift, frame->scale));
-    TRY(online_prior_run_em(self, &all, start, STEPS, self->tied, best, &likelihood));
-    most = online_prior_score_mixture(best, self->tied, tasks, likelihood);
+    TRY(prior_online_run_em(self, &all, start, STEPS, self->tied, best, &likelihood));
+    most = prior_online_score_mixture(best, self->tied, tasks, likelihood);
   }
   if (self->contest.components == 0 &&
-      tasks >= fmin(GROWTH * self->fitted, self->fitted + online_prior_refit_interval(self->fitted))) {
+      tasks >= fmin(GROWTH * self->fitted, self->fitted + prior_online_refit_interval(self->fitted))) {
     self->fitted = self->contest.tasks = tasks;
     self->contest.components = 1, self->contest.step = 0;
   }
   return self->contest.components > 0
-             ? online_prior_run_contest(memory, self, frame, start, &all, best, &most)
+             ? prior_online_run_contest(memory, self, frame, start, &all, best, &most)
              : STATUS_OK;
 }
 
-Status online_learn(Online *self) {
+Status prior_online_learn(Online *self) {
   SCRATCH_ARENA(scratch);
   LogsFrame frame;
   Mixture start, best;
   if (self->logs.tasks < ONLINE_LEAST) return STATUS_OK;
-  TRY(online_prior_frame_create(&scratch, self, &frame));
+  TRY(prior_online_frame_create(&scratch, self, &frame));
   TRY(mixture_copy(&scratch, &self->start, &start));
   TRY(mixture_standardise(&start, frame.shift, frame.scale));
-  TRY(online_prior_find_best(&scratch, self, &frame, &start, &best));
-  TRY(online_prior_weigh_recent(&scratch, self, &frame, &best));
+  TRY(prior_online_find_best(&scratch, self, &frame, &start, &best));
+  TRY(prior_online_weigh_recent(&scratch, self, &frame, &best));
   TRY(mixture_transform(&best, frame.shift, frame.scale));
   if (best.components != self->now.components) return mixture_copy(self->memory, &best, &self->now);
   mixture_copy_parameters(&best, &self->now);
   return mixture_prepare(&self->now);
 }
 
-double online_components(int d, double tasks, int most) {
+double prior_online_components(int d, double tasks, int most) {
   return fmax(1, fmin(most, tasks / (EACH * (d + 1))));
 }
 
-double online_cost(int d, double tasks, double rows, int most, double every) {
+double prior_online_cost(int d, double tasks, double rows, int most, double every) {
   const double newton = 5, square = (double)d * d, trials = fmin(tasks, TRIAL_TASKS);
   const double item = 100 + 20 * square + 5 * d * square + newton * rows * (40 + 8 * d + square);
-  const double components = online_components(d, tasks, most), kinds = 2;
+  const double components = prior_online_components(d, tasks, most), kinds = 2;
   const double starts = em_cost(&PLAN, kinds * 2 * components, trials, item),
-               due = fmin((GROWTH - 1) * fmax(tasks, 1), online_prior_refit_interval(tasks));
+               due = fmin((GROWTH - 1) * fmax(tasks, 1), prior_online_refit_interval(tasks));
   return components * item * STEPS * tasks / every + starts / fmax(due, every);
 }

@@ -8,6 +8,6 @@
 
 /* Makes a list of objects with name, type, default and help, and, if the key has them, minimum, maximum,
  * words, unit and fixed. */
-json_t *keys_json(const ConfigKey *keys);
+json_t *app_keys_json(const ConfigKey *keys);
 /* Makes the schema of study files, including the names of policies and their options. */
-json_t *keys_schema(const ConfigSchema *study);
+json_t *app_keys_schema(const ConfigSchema *study);

@@ -1,4 +1,4 @@
-#include "parallel/counter.h"
+#include "parallel/parallel_counter.h"
 
 #include "core/memory.h"
 
@@ -13,18 +13,18 @@ struct Counters {
 };
 
 /* Returns the first rank r with r * hosts / ranks = host. */
-static int counter_rank_of_host(const Counters *counters, int host) {
+static int parallel_counter_rank_of_host(const Counters *counters, int host) {
   return (int)(((int64_t)host * counters->ranks + counters->hosts - 1) / counters->hosts);
 }
 
-static bool counter_is_host(const Counters *counters, int rank) {
+static bool parallel_counter_is_host(const Counters *counters, int rank) {
   const int host = (int)((int64_t)rank * counters->hosts / counters->ranks);
-  return counter_rank_of_host(counters, host) == rank;
+  return parallel_counter_rank_of_host(counters, host) == rank;
 }
 
-static void counter_open_window(int rank, int count, Counters *counters) {
+static void parallel_counter_open_window(int rank, int count, Counters *counters) {
   int64_t *values;
-  const int here = counter_is_host(counters, rank) ? count : 0;
+  const int here = parallel_counter_is_host(counters, rank) ? count : 0;
   MPI_Win_allocate(here * (MPI_Aint)sizeof *values, sizeof *values, MPI_INFO_NULL, MPI_COMM_WORLD, &values,
                    &counters->window);
   MPI_Win_lock_all(MPI_MODE_NOCHECK, counters->window);
@@ -33,7 +33,7 @@ static void counter_open_window(int rank, int count, Counters *counters) {
   MPI_Barrier(MPI_COMM_WORLD);
 }
 
-static Status counter_begin(const Parallel *parallel, int hosts, int count, Counters **out) {
+static Status parallel_counter_begin(const Parallel *parallel, int hosts, int count, Counters **out) {
   ASSERT(hosts <= parallel->size);
   NEW(*out, 1);
   **out = (Counters){.ranks = parallel->size, .hosts = hosts};
@@ -41,20 +41,20 @@ static Status counter_begin(const Parallel *parallel, int hosts, int count, Coun
   return STATUS_OK;
 }
 
-Status counter_create(const Parallel *parallel, int hosts, int count, Counters **out) {
+Status parallel_counter_create(const Parallel *parallel, int hosts, int count, Counters **out) {
   Counters *counters = NULL;
-  const Status status = parallel_agree(parallel, counter_begin(parallel, hosts, count, &counters));
+  const Status status = parallel_agree(parallel, parallel_counter_begin(parallel, hosts, count, &counters));
   *out = NULL;
   if (status != STATUS_OK) {
     free(counters);
     return status;
   }
-  if (!counters->alone) counter_open_window(parallel->rank, count, counters);
+  if (!counters->alone) parallel_counter_open_window(parallel->rank, count, counters);
   *out = counters;
   return STATUS_OK;
 }
 
-void counter_destroy(Counters *counters) {
+void parallel_counter_destroy(Counters *counters) {
   if (!counters) return;
   if (!counters->alone) {
     MPI_Win_unlock_all(counters->window);
@@ -64,31 +64,32 @@ void counter_destroy(Counters *counters) {
   free(counters);
 }
 
-int64_t counter_add(Counters *counters, int index, int64_t amount) {
+int64_t parallel_counter_add(Counters *counters, int index, int64_t amount) {
   CounterStop stop = {.host = 0, .index = index, .change = amount};
-  counter_exchange(counters, 1, &stop);
+  parallel_counter_exchange(counters, 1, &stop);
   return stop.now - amount;
 }
 
-void counter_exchange(Counters *counters, int count, CounterStop *stops) {
+void parallel_counter_exchange(Counters *counters, int count, CounterStop *stops) {
   for (int k = 0; k < count; k++) {
     CounterStop *stop = &stops[k];
     if (counters->alone) {
       stop->now = counters->alone[stop->index];
       counters->alone[stop->index] += stop->change;
     } else {
-      MPI_Fetch_and_op(&stop->change, &stop->now, MPI_INT64_T, counter_rank_of_host(counters, stop->host),
-                       stop->index, MPI_SUM, counters->window);
+      MPI_Fetch_and_op(&stop->change, &stop->now, MPI_INT64_T,
+                       parallel_counter_rank_of_host(counters, stop->host), stop->index, MPI_SUM,
+                       counters->window);
     }
   }
   /* With several ranks `now` is valid only after this. */
   for (int k = 0; k < count && !counters->alone; k++)
     if (k + 1 == count || stops[k + 1].host != stops[k].host)
-      MPI_Win_flush(counter_rank_of_host(counters, stops[k].host), counters->window);
+      MPI_Win_flush(parallel_counter_rank_of_host(counters, stops[k].host), counters->window);
   for (int k = 0; k < count; k++) stops[k].now += stops[k].change;
 }
 
-void counter_progress(void) {
+void parallel_counter_progress(void) {
   int flag;
   MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
 }

@@ -1,4 +1,4 @@
-#include "parallel/cell.h"
+#include "parallel/reduce_cell.h"
 
 #include "core/quantile.h"
 
@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-Status cell_create(Arena *memory, const Study *study, int64_t runs, Cell *out) {
+Status reduce_cell_create(Arena *memory, const Study *study, int64_t runs, Cell *out) {
   *out = (Cell){.runs = runs};
   ALLOCATE(memory, out->curves, (size_t)study->curve_count * (size_t)runs * (size_t)study->places);
   ALLOCATE_ARRAYS(memory, runs, out->seconds, out->fallbacks, out->status);
@@ -14,7 +14,7 @@ Status cell_create(Arena *memory, const Study *study, int64_t runs, Cell *out) {
   return STATUS_OK;
 }
 
-static void cell_clear(const Study *study, Cell *cell) {
+static void reduce_cell_clear(const Study *study, Cell *cell) {
   size_t runs = (size_t)cell->runs, size = (size_t)study->curve_count * runs * (size_t)study->places;
   for (size_t i = 0; i < size; i++) cell->curves[i] = NAN;
   for (size_t r = 0; r < runs; r++)
@@ -22,8 +22,8 @@ static void cell_clear(const Study *study, Cell *cell) {
   for (size_t i = 0; i < 2 * runs; i++) cell->watched[i] = NAN;
 }
 
-static void cell_copy_task_result(const Study *study, const Task *task, const TaskResult *result,
-                                  Cell *cell) {
+static void reduce_cell_copy_task_result(const Study *study, const Task *task, const TaskResult *result,
+                                         Cell *cell) {
   const size_t places = (size_t)study->places, runs = (size_t)cell->runs, first = task->first_run,
                block = (size_t)task->runs;
   const Config *setting = study->file->settings[task->setting];
@@ -44,7 +44,7 @@ static void cell_copy_task_result(const Study *study, const Task *task, const Ta
   memset(cell->status + first, result->status, block);
 }
 
-static Status cell_load_task(Finished *finished, const Task *task, Cell *cell, ReduceCounts *counts) {
+static Status reduce_cell_load_task(Finished *finished, const Task *task, Cell *cell, ReduceCounts *counts) {
   const Study *study = finished->study;
   SCOPED(TaskResult, result, task_result_destroy);
   TRY(task_result_create(study, task, &result));
@@ -55,7 +55,7 @@ static Status cell_load_task(Finished *finished, const Task *task, Cell *cell, R
     return STATUS_OK;
   }
   TRY(status);
-  cell_copy_task_result(study, task, &result, cell);
+  reduce_cell_copy_task_result(study, task, &result, cell);
   if (result.status == RUN_FAILED)
     counts->failed++;
   else
@@ -64,8 +64,8 @@ static Status cell_load_task(Finished *finished, const Task *task, Cell *cell, R
 }
 
 /* Sums the CPU seconds of a cell's fitted priors, which are read from the prior files. */
-static Status cell_sum_fit_seconds(const Study *study, const char *directory, int setting, int policy,
-                                   double *seconds) {
+static Status reduce_cell_sum_fit_seconds(const Study *study, const char *directory, int setting, int policy,
+                                          double *seconds) {
   const Config *config = study->file->settings[setting];
   SCOPED(Problem, problem, problem_destroy);
   double sum = 0;
@@ -76,9 +76,9 @@ static Status cell_sum_fit_seconds(const Study *study, const char *directory, in
     SCOPED(StoreFile *, file, store_close);
     char path[4096];
     double value;
-    TRY(belief_create(config, &study->file->policies[policy], &problem, (uint32_t)r, &belief));
+    TRY(study_belief_create(config, &study->file->policies[policy], &problem, (uint32_t)r, &belief));
     if (belief.kind != BELIEF_FITTED) continue;
-    belief_path(&belief, directory, sizeof path, path);
+    study_belief_path(&belief, directory, sizeof path, path);
     if (access(path, R_OK) != 0) continue; /* not fitted yet: the study is unfinished */
     if (store_open_own(path, &file) != STATUS_OK) {
       fprintf(stderr, "thompson: %s; the time of its fit is left out\n", status_message());
@@ -90,20 +90,21 @@ static Status cell_sum_fit_seconds(const Study *study, const char *directory, in
   return STATUS_OK;
 }
 
-Status cell_load(Finished *finished, int setting, int policy, int blocks, Cell *cell, ReduceCounts *counts) {
+Status reduce_cell_load(Finished *finished, int setting, int policy, int blocks, Cell *cell,
+                        ReduceCounts *counts) {
   const Study *study = finished->study;
-  cell_clear(study, cell);
+  reduce_cell_clear(study, cell);
   for (int k = 0; k < blocks; k++) {
     Task task = study_task(study, study_task_index(study, setting, policy, k));
     if (finished->state[task.index] == RUN_NOT_RUN)
       counts->missing++;
     else
-      TRY(cell_load_task(finished, &task, cell, counts));
+      TRY(reduce_cell_load_task(finished, &task, cell, counts));
   }
-  return cell_sum_fit_seconds(study, finished->directory, setting, policy, &cell->seconds_train);
+  return reduce_cell_sum_fit_seconds(study, finished->directory, setting, policy, &cell->seconds_train);
 }
 
-void cell_complete_world(const Study *study, const Cell *cell, Cell *first) {
+void reduce_cell_complete_world(const Study *study, const Cell *cell, Cell *first) {
   const size_t points = (size_t)study->places, size = (size_t)cell->runs * points;
   for (int c = 0; c < study->curve_count; c++)
     for (size_t at = (size_t)c * size; study->curves[c]->of_world && at < (size_t)(c + 1) * size;
@@ -116,8 +117,8 @@ void cell_complete_world(const Study *study, const Cell *cell, Cell *first) {
  * memory. */
 
 /* Adds `runs` runs, from number `first` on, to sum[points] and n[points]. */
-static void cell_add_runs(int64_t first, int64_t runs, int points, const double *values, const double *base,
-                          double *sum, double *n) {
+static void reduce_cell_add_runs(int64_t first, int64_t runs, int points, const double *values,
+                                 const double *base, double *sum, double *n) {
   for (int64_t at = first * points; at < (first + runs) * points; at += points)
     for (int i = 0; i < points; i++) {
       double value = values[at + i] - (base ? base[at + i] : 0);
@@ -125,10 +126,10 @@ static void cell_add_runs(int64_t first, int64_t runs, int points, const double 
     }
 }
 
-void cell_mean(int64_t runs, int points, const double *values, const double *base, double *mean, double *se,
-               double *n) {
+void reduce_cell_mean(int64_t runs, int points, const double *values, const double *base, double *mean,
+                      double *se, double *n) {
   for (int i = 0; i < points; i++) mean[i] = se[i] = n[i] = 0;
-  cell_add_runs(0, runs, points, values, base, mean, n);
+  reduce_cell_add_runs(0, runs, points, values, base, mean, n);
   for (int i = 0; i < points; i++) mean[i] = n[i] > 0 ? mean[i] / n[i] : NAN;
   for (int64_t at = 0; at < runs * points; at += points)
     for (int i = 0; i < points; i++) {
@@ -138,7 +139,7 @@ void cell_mean(int64_t runs, int points, const double *values, const double *bas
   for (int i = 0; i < points; i++) se[i] = n[i] > 1 ? sqrt(se[i] / (n[i] - 1) / n[i]) : NAN;
 }
 
-Status cell_quantiles(int64_t runs, int points, const double *values, double *quantiles) {
+Status reduce_cell_quantiles(int64_t runs, int points, const double *values, double *quantiles) {
   SCRATCH_ARENA(scratch);
   double *column;
   ALLOCATE(&scratch, column, runs);
@@ -154,8 +155,8 @@ Status cell_quantiles(int64_t runs, int points, const double *values, double *qu
 }
 
 /* Adds one replicate's means to Welford's running count, mean and squares over replicates, at each point. */
-static void cell_add_replicate(int points, const double *sum, const double *n, double *count, double *mean,
-                               double *squares) {
+static void reduce_cell_add_replicate(int points, const double *sum, const double *n, double *count,
+                                      double *mean, double *squares) {
   for (int i = 0; i < points; i++) {
     if (n[i] == 0) continue;
     double value = sum[i] / n[i], step = value - mean[i];
@@ -164,8 +165,8 @@ static void cell_add_replicate(int points, const double *sum, const double *n, d
   }
 }
 
-Status cell_replicate_se(const Study *study, int64_t runs, const double *values, const double *base,
-                         double *se) {
+Status reduce_cell_replicate_se(const Study *study, int64_t runs, const double *values, const double *base,
+                                double *se) {
   SCRATCH_ARENA(scratch);
   const int points = study->places, stride = study_runs_stride(&study->runs);
   double *sum;
@@ -178,8 +179,8 @@ Status cell_replicate_se(const Study *study, int64_t runs, const double *values,
     for (; k < study->runs.blocks && study->blocks[k].replicate == (uint32_t)r &&
            study->blocks[k].first_run < runs;
          k += stride)
-      cell_add_runs(study->blocks[k].first_run, study->blocks[k].runs, points, values, base, sum, n);
-    cell_add_replicate(points, sum, n, count, mean, se);
+      reduce_cell_add_runs(study->blocks[k].first_run, study->blocks[k].runs, points, values, base, sum, n);
+    reduce_cell_add_replicate(points, sum, n, count, mean, se);
   }
   for (int i = 0; i < points; i++) se[i] = count[i] > 1 ? sqrt(se[i] / (count[i] - 1) / count[i]) : NAN;
   return STATUS_OK;
@@ -187,32 +188,32 @@ Status cell_replicate_se(const Study *study, int64_t runs, const double *values,
 
 /* Summaries of cells. */
 
-double *summary_part(const Study *study, double *summary, int curve, int part) {
+double *reduce_summary_part(const Study *study, double *summary, int curve, int part) {
   return summary + ((size_t)curve * SUMMARY_ROWS + (size_t)(part - PART_MEAN)) * (size_t)study->places;
 }
 
 /* Computes the mean of values (minus base, when given), its standard error, the number of runs, and the
  * standard error over replicates: out[4, places]. */
-static Status summary_fill_rows(const Study *study, const Cell *cell, int curve, const double *base,
-                                double *out) {
+static Status reduce_summary_fill_rows(const Study *study, const Cell *cell, int curve, const double *base,
+                                       double *out) {
   const int places = study->places;
   const double *values = cell->curves + (size_t)curve * (size_t)cell->runs * (size_t)places;
-  cell_mean(cell->runs, places, values, base, out, out + places, out + 2 * places);
-  return cell_replicate_se(study, cell->runs, values, base, out + 3 * places);
+  reduce_cell_mean(cell->runs, places, values, base, out, out + places, out + 2 * places);
+  return reduce_cell_replicate_se(study, cell->runs, values, base, out + 3 * places);
 }
 
-Status summary_compute(const Study *study, const Cell *cell, const Cell *first, double *out) {
+Status reduce_summary_compute(const Study *study, const Cell *cell, const Cell *first, double *out) {
   const size_t size = (size_t)cell->runs * (size_t)study->places;
   for (int c = 0; c < study->published; c++) {
     const StudyCurve *curve = study->curves[c];
-    TRY(summary_fill_rows(study, curve->of_world ? first : cell, c, NULL,
-                          summary_part(study, out, c, PART_MEAN)));
+    TRY(reduce_summary_fill_rows(study, curve->of_world ? first : cell, c, NULL,
+                                 reduce_summary_part(study, out, c, PART_MEAN)));
     if (curve->tails)
-      TRY(cell_quantiles(cell->runs, study->places, cell->curves + (size_t)c * size,
-                         summary_part(study, out, c, PART_QUANTILES)));
+      TRY(reduce_cell_quantiles(cell->runs, study->places, cell->curves + (size_t)c * size,
+                                reduce_summary_part(study, out, c, PART_QUANTILES)));
     if (!curve->shared)
-      TRY(summary_fill_rows(study, cell, c, first->curves + (size_t)c * size,
-                            summary_part(study, out, c, PART_DIFF_MEAN)));
+      TRY(reduce_summary_fill_rows(study, cell, c, first->curves + (size_t)c * size,
+                                   reduce_summary_part(study, out, c, PART_DIFF_MEAN)));
   }
   return STATUS_OK;
 }

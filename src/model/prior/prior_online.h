@@ -40,14 +40,14 @@ typedef struct {
 
 /* Creates a prior that begins with one Gaussian, `start` (copied). Mixtures have at most `most` learned
  * components. The streams are (key, run, round = start). The likelihood must outlive it. */
-Status online_create(Arena *memory, const Mixture *start, int most, const Likelihood *likelihood, RngKey key,
-                     uint32_t run, Online *out);
+Status prior_online_create(Arena *memory, const Mixture *start, int most, const Likelihood *likelihood,
+                           RngKey key, uint32_t run, Online *out);
 /* Learns from self->logs; does nothing with fewer than ONLINE_LEAST tasks. */
 enum { ONLINE_LEAST = 4 };
-Status online_learn(Online *self);
+Status prior_online_learn(Online *self);
 
 /* Returns how many learned components there can be after this many tasks. */
-double online_components(int d, double tasks, int most);
+double prior_online_components(int d, double tasks, int most);
 /* Returns the operations per task (SamplerOps.cost), after this many tasks of `rows` rows each (0 if none are
  * kept), if the prior learns once in `every` tasks. */
-double online_cost(int d, double tasks, double rows, int most, double every);
+double prior_online_cost(int d, double tasks, double rows, int most, double every);

@@ -1,4 +1,4 @@
-#include "parallel/events.h"
+#include "parallel/reduce_events.h"
 
 #include "io/provenance.h"
 
@@ -26,7 +26,7 @@ typedef struct {
 
 /* Appends a label to a file name. Characters that a file name should not have become %XX; so does a dash
  * unless `dash`, because a dash ends the name of the setting. */
-static void events_append_label(const char *label, bool dash, size_t size, char *out) {
+static void reduce_events_append_label(const char *label, bool dash, size_t size, char *out) {
   for (size_t n = strlen(out); *label && n + 4 < size; label++, n = strlen(out)) {
     const unsigned char letter = (unsigned char)*label;
     const bool plain = isalnum(letter) || strchr("._=+,", letter) || (letter == '-' && dash);
@@ -34,22 +34,22 @@ static void events_append_label(const char *label, bool dash, size_t size, char 
   }
 }
 
-static void events_file_name(const StudyFile *file, int setting, int policy, size_t size, char *out) {
+static void reduce_events_file_name(const StudyFile *file, int setting, int policy, size_t size, char *out) {
   out[0] = '\0';
-  events_append_label(file->setting_labels[setting], false, size, out);
+  reduce_events_append_label(file->setting_labels[setting], false, size, out);
   snprintf(out + strlen(out), size - strlen(out), "-");
-  events_append_label(file->policies[policy].label, true, size, out);
+  reduce_events_append_label(file->policies[policy].label, true, size, out);
   snprintf(out + strlen(out), size - strlen(out), ".nc");
 }
 
 enum { NAME_ROOM = 4096, LONGEST = NAME_MAX - 24 /* leaves room for the rest of a temporary name */ };
 
-Status events_check(const Study *study) {
+Status reduce_events_check(const Study *study) {
   char name[NAME_ROOM];
   if (!config_bool(study->file->settings[0], "event_log")) return STATUS_OK;
   for (int s = 0; s < study->file->setting_count; s++)
     for (int p = 0; p < study->file->policy_count; p++) {
-      events_file_name(study->file, s, p, sizeof name, name);
+      reduce_events_file_name(study->file, s, p, sizeof name, name);
       if (strlen(name) > LONGEST)
         return status_set(STATUS_INPUT,
                           "event_log: '%s' is too long for a file name (%zu bytes, at most %d); give the "
@@ -59,8 +59,8 @@ Status events_check(const Study *study) {
   return STATUS_OK;
 }
 
-static Status events_define_variables(EventWriter *writer, size_t events, const char *setting,
-                                      const char *policy) {
+static Status reduce_events_define_variables(EventWriter *writer, size_t events, const char *setting,
+                                             const char *policy) {
   const Study *study = writer->study;
   const Problem *problem = writer->problem;
   StoreFile *file = writer->file;
@@ -90,7 +90,7 @@ static Status events_define_variables(EventWriter *writer, size_t events, const 
 }
 
 /* Copies the features of the world's runs in this round to position `at` of buffer[runs, span, entry]. */
-static void events_copy_round(const EventWriter *writer, const World *world, size_t span, size_t at) {
+static void reduce_events_copy_round(const EventWriter *writer, const World *world, size_t span, size_t at) {
   for (int b = 0; b < world->runs; b++) {
     double *to = writer->buffer + ((size_t)b * span + at) * writer->entry;
     for (size_t i = 0; i < writer->entry; i++) to[i] = world->features[i * (size_t)world->runs + (size_t)b];
@@ -99,13 +99,13 @@ static void events_copy_round(const EventWriter *writer, const World *world, siz
 
 /* Writes the contexts or features of consecutive runs: all rounds at once if the buffer has room, or else
  * those of a single run in pieces that fit. */
-static Status events_write_world(EventWriter *writer, World *world) {
+static Status reduce_events_write_world(EventWriter *writer, World *world) {
   const size_t rounds = (size_t)writer->problem->rounds, runs = (size_t)world->runs,
                room = writer->room / writer->entry / runs, span = room < rounds ? room : rounds;
   const size_t features = writer->problem->per_arm ? 0 : (size_t)writer->problem->arms;
   for (size_t k = 0, begin = 0; k < rounds; k++) {
     world_advance(world, (uint32_t)k + 1);
-    events_copy_round(writer, world, span, k - begin);
+    reduce_events_copy_round(writer, world, span, k - begin);
     if (k + 1 < rounds && k + 1 - begin < span) continue;
     const size_t start[3] = {writer->event + begin}, many = runs * (k + 1 - begin),
                  d = (size_t)writer->problem->d;
@@ -116,51 +116,53 @@ static Status events_write_world(EventWriter *writer, World *world) {
   return STATUS_OK;
 }
 
-static Status events_put_integers(const EventWriter *writer, int variable, size_t start) {
+static Status reduce_events_put_integers(const EventWriter *writer, int variable, size_t start) {
   return store_put_part(writer->file, variable, &start, &(size_t){(size_t)writer->problem->rounds},
                         writer->integers);
 }
 
 /* Writes what the finished task holds of run b. */
-static Status events_write_run(const EventWriter *writer, const Task *task, const TaskResult *result, int b) {
+static Status reduce_events_write_run(const EventWriter *writer, const Task *task, const TaskResult *result,
+                                      int b) {
   const size_t rounds = (size_t)writer->problem->rounds, start = writer->event + (size_t)b * rounds;
   const double *kept[KEPT];
   for (int i = 0; i < KEPT; i++)
     kept[i] =
         result->curves + (size_t)((writer->study->published + i) * result->runs + b) * (size_t)result->points;
   for (size_t k = 0; k < rounds; k++) writer->integers[k] = (int)kept[ARM][k];
-  TRY(events_put_integers(writer, writer->kept[ARM], start));
+  TRY(reduce_events_put_integers(writer, writer->kept[ARM], start));
   for (size_t k = 0; k < rounds; k++) writer->integers[k] = (int)task->first_run + b;
-  TRY(events_put_integers(writer, writer->run, start));
+  TRY(reduce_events_put_integers(writer, writer->run, start));
   for (size_t k = 0; k < rounds; k++) writer->integers[k] = (int)k + 1;
-  TRY(events_put_integers(writer, writer->round, start));
+  TRY(reduce_events_put_integers(writer, writer->round, start));
   TRY(store_put_part(writer->file, writer->kept[REWARD], &start, &rounds, kept[REWARD]));
   return store_put_part(writer->file, writer->kept[PROPENSITY], &start, &rounds, kept[PROPENSITY]);
 }
 
-static Status events_write_task_result(EventWriter *writer, const Task *task, const TaskResult *result) {
+static Status reduce_events_write_task_result(EventWriter *writer, const Task *task,
+                                              const TaskResult *result) {
   const size_t rounds = (size_t)writer->problem->rounds, fitting = writer->room / writer->entry / rounds;
   const int most = fitting > 1 ? (int)(fitting < INT_MAX ? fitting : INT_MAX) : 1;
-  for (int b = 0; b < task->runs; b++) TRY(events_write_run(writer, task, result, b));
+  for (int b = 0; b < task->runs; b++) TRY(reduce_events_write_run(writer, task, result, b));
   for (int first = 0, runs; first < task->runs; first += runs) {
     SCOPED(World, world, world_destroy);
     runs = task->runs - first < most ? task->runs - first : most;
     TRY(world_create(writer->problem, task->replicate, task->first_run + (uint32_t)first, runs, &world));
-    TRY(events_write_world(writer, &world));
+    TRY(reduce_events_write_world(writer, &world));
     writer->event += (size_t)runs * rounds;
   }
   return STATUS_OK;
 }
 
-static Status events_write_finished_task(EventWriter *writer, Finished *finished, const Task *task) {
+static Status reduce_events_write_finished_task(EventWriter *writer, Finished *finished, const Task *task) {
   SCOPED(TaskResult, result, task_result_destroy);
   TRY(task_result_create(writer->study, task, &result));
   TRY(finished_load(finished, task, &result));
-  return events_write_task_result(writer, task, &result);
+  return reduce_events_write_task_result(writer, task, &result);
 }
 
-static Status events_write_cell(EventWriter *writer, Finished *finished, int s, int p, int blocks,
-                                size_t events) {
+static Status reduce_events_write_cell(EventWriter *writer, Finished *finished, int s, int p, int blocks,
+                                       size_t events) {
   enum { ROOM = 1 << 22 };
   SCRATCH_ARENA(scratch);
   const Study *study = writer->study;
@@ -169,17 +171,18 @@ static Status events_write_cell(EventWriter *writer, Finished *finished, int s, 
   writer->room = writer->entry > ROOM ? writer->entry : ROOM;
   ALLOCATE(&scratch, writer->buffer, writer->room);
   ALLOCATE(&scratch, writer->integers, problem->rounds);
-  TRY(events_define_variables(writer, events, study->file->setting_labels[s],
-                              study->file->policies[p].label));
+  TRY(reduce_events_define_variables(writer, events, study->file->setting_labels[s],
+                                     study->file->policies[p].label));
   for (int k = 0; k < blocks; k++) {
     const Task task = study_task(study, study_task_index(study, s, p, k));
-    if (finished->state[task.index] == RUN_OK) TRY(events_write_finished_task(writer, finished, &task));
+    if (finished->state[task.index] == RUN_OK)
+      TRY(reduce_events_write_finished_task(writer, finished, &task));
   }
   return STATUS_OK;
 }
 
 /* Counts the successful runs of a cell. */
-static size_t events_count_finished_runs(const Finished *finished, int s, int p, int blocks) {
+static size_t reduce_events_count_finished_runs(const Finished *finished, int s, int p, int blocks) {
   size_t runs = 0;
   for (int k = 0; k < blocks; k++) {
     const Task task = study_task(finished->study, study_task_index(finished->study, s, p, k));
@@ -188,24 +191,24 @@ static size_t events_count_finished_runs(const Finished *finished, int s, int p,
   return runs;
 }
 
-static Status events_write_log(Finished *finished, int s, int p, int blocks) {
+static Status reduce_events_write_log(Finished *finished, int s, int p, int blocks) {
   const Study *study = finished->study;
   SCOPED(Problem, problem, problem_destroy);
   EventWriter writer = {.study = study, .problem = &problem};
   char name[NAME_ROOM], part[NAME_ROOM + 16], path[2 * NAME_ROOM];
-  const size_t runs = events_count_finished_runs(finished, s, p, blocks);
+  const size_t runs = reduce_events_count_finished_runs(finished, s, p, blocks);
   if (runs == 0) return STATUS_OK;
-  events_file_name(study->file, s, p, sizeof name, name);
+  reduce_events_file_name(study->file, s, p, sizeof name, name);
   snprintf(part, sizeof part, "events/%s", name);
-  TRY(folder_make_room(finished->directory, part, study->file->sha256));
+  TRY(parallel_folder_make_room(finished->directory, part, study->file->sha256));
   snprintf(path, sizeof path, "%s/%s", finished->directory, part);
   TRY(problem_create(study->file->settings[s], &problem));
   TRY(store_create(path, &writer.file));
-  return store_finish(writer.file,
-                      events_write_cell(&writer, finished, s, p, blocks, runs * (size_t)problem.rounds));
+  return store_finish(
+      writer.file, reduce_events_write_cell(&writer, finished, s, p, blocks, runs * (size_t)problem.rounds));
 }
 
-Status events_write(Finished *finished, const int *blocks) {
+Status reduce_events_write(Finished *finished, const int *blocks) {
   const StudyFile *file = finished->study->file;
   char path[NAME_ROOM];
   if (!config_bool(file->settings[0], "event_log") || !config_is(file->settings[0], "study", "bandit"))
@@ -214,6 +217,6 @@ Status events_write(Finished *finished, const int *blocks) {
   if (mkdir(path, 0777) != 0 && errno != EEXIST)
     return status_set(STATUS_FILE, "%s: cannot make the folder: %s", path, strerror(errno));
   for (int s = 0; s < file->setting_count; s++)
-    for (int p = 0; p < file->policy_count; p++) TRY(events_write_log(finished, s, p, blocks[s]));
+    for (int p = 0; p < file->policy_count; p++) TRY(reduce_events_write_log(finished, s, p, blocks[s]));
   return STATUS_OK;
 }

@@ -16,23 +16,24 @@ typedef struct {
 } Isotropic;
 
 /* Creates components with means of zero; the caller sets weights and variances. */
-Status isotropic_create(Arena *memory, int d, int components, Isotropic *out);
+Status denoiser_isotropic_create(Arena *memory, int d, int components, Isotropic *out);
 /* Draws N lanes, theta[d, N], from the same random numbers as mixture_sample. */
-void isotropic_sample(const Isotropic *mixture, RngLanes *rng, double *theta);
+void denoiser_isotropic_sample(const Isotropic *mixture, RngLanes *rng, double *theta);
 /* Computes mean[d] and variance[d] of each coordinate. */
-void isotropic_moments(const Isotropic *mixture, double *mean, double *variance);
+void denoiser_isotropic_moments(const Isotropic *mixture, double *mean, double *variance);
 
 /* Computes, for s = sqrt(signal) theta + sqrt(1 - signal) noise: log_density[N], without the factor (2
  * pi)^(-d/2), and score[d, N] at s[d, N]. Either may be NULL. */
-void isotropic_density(const Isotropic *mixture, double signal, int lanes, const double *s,
-                       double *log_density, double *score);
+void denoiser_isotropic_density(const Isotropic *mixture, double signal, int lanes, const double *s,
+                                double *log_density, double *score);
 /* Computes share[C, N], the weights of the components after the evidence b[d, N] and q[d] + added: weight
  * times the integral of N(x; m_c, v_c I) exp(b' x - sum (q + added) x^2 / 2), normalised. N <= CHUNK_LANES.
  */
-void isotropic_shares(const Isotropic *mixture, const double *q, double added, int lanes, const double *b,
-                      double *share);
+void denoiser_isotropic_shares(const Isotropic *mixture, const double *q, double added, int lanes,
+                               const double *b, double *share);
 /* Finds the component with the largest weight times density at each point: component[N]. */
-void isotropic_nearest(const Isotropic *mixture, int lanes, const double *theta, int *component);
+void denoiser_isotropic_nearest(const Isotropic *mixture, int lanes, const double *theta, int *component);
 
 /* Creates the exact reverse chain, in the coordinates of theta. `mixture` must outlive it. */
-Status isotropic_chain(Arena *memory, const Isotropic *mixture, const ScheduleRule *rule, Chain *out);
+Status denoiser_isotropic_chain(Arena *memory, const Isotropic *mixture, const ScheduleRule *rule,
+                                Chain *out);

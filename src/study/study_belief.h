@@ -44,40 +44,41 @@ typedef struct {
 /* Creates the belief of a policy in a setting. Errors: STATUS_INPUT if the word is unknown, the problem has
  * no exact prior, a prior other than `standard` is asked for on the weights of a network, or logs are asked
  * for although nothing is learned from them. */
-Status belief_create(const Config *setting, const ConfigPolicy *policy, const Problem *problem,
-                     uint32_t replicate, Belief *out);
+Status study_belief_create(const Config *setting, const ConfigPolicy *policy, const Problem *problem,
+                           uint32_t replicate, Belief *out);
 
 /* Turns `belief`, whose fit and likelihood are set, into a fitted prior of this family, learned from what the
  * setting names. Returns STATUS_INPUT if past tasks are needed but not possible. */
-Status belief_fit_prior(const Config *setting, const PriorOps *family, const Problem *problem,
-                        Belief *belief);
+Status study_belief_fit_prior(const Config *setting, const PriorOps *family, const Problem *problem,
+                              Belief *belief);
 
 /* Returns whether the family of a fitted belief can be fitted to the logs directly. */
-bool belief_takes_logs(const Belief *belief);
+bool study_belief_takes_logs(const Belief *belief);
 
 /* Finds the prior that must be fitted before this fitted belief's, BELIEF_NONE if there is none: when
  * learning from logs, a mixture whose posterior draws train the networks; the Gaussian under which
  * posterior_means are taken. */
-Status belief_prerequisite(const Config *setting, const Problem *problem, const Belief *belief, Belief *out);
+Status study_belief_prerequisite(const Config *setting, const Problem *problem, const Belief *belief,
+                                 Belief *out);
 
 /* Returns the number of operations that fitting the prior takes (PriorOps.cost). */
-double belief_fit_cost(const Belief *belief, const Problem *problem);
+double study_belief_fit_cost(const Belief *belief, const Problem *problem);
 
 /* Writes DIR/priors/FAMILY-HASH.nc. */
-void belief_path(const Belief *belief, const char *directory, size_t size, char *path);
+void study_belief_path(const Belief *belief, const char *directory, size_t size, char *path);
 
-/* Returns whether `name` has the form of a file name that belief_path makes in DIR/priors. */
-bool belief_is_file_name(const char *name);
+/* Returns whether `name` has the form of a file name that study_belief_path makes in DIR/priors. */
+bool study_belief_is_file_name(const char *name);
 
-/* Creates the prior itself; fitted priors are read from belief_path. */
-Status belief_prior(Arena *memory, const Belief *belief, const Problem *problem, const char *directory,
-                    Prior *out);
+/* Creates the prior itself; fitted priors are read from study_belief_path. */
+Status study_belief_prior(Arena *memory, const Belief *belief, const Problem *problem, const char *directory,
+                          Prior *out);
 
 /* Fills in the part of `work` that depends on the prior, for the cost of a sampler. Opens prior files, but
  * does not count the networks in them. */
-Status belief_work(const Belief *belief, const Problem *problem, SamplerWork *work);
+Status study_belief_work(const Belief *belief, const Problem *problem, SamplerWork *work);
 
 /* Checks that the sampler can run with this belief; if not, returns STATUS_INPUT with a sentence. Looks only
  * at what the prior can do, which for a fitted prior follows from its family, so nothing is fitted. Opens
  * prior files. */
-Status belief_check(const Belief *belief, const SamplerOps *sampler, const Problem *problem);
+Status study_belief_check(const Belief *belief, const SamplerOps *sampler, const Problem *problem);

@@ -1,4 +1,4 @@
-#include "problem/embedding/idx.h"
+#include "problem/embedding/embedding_idx.h"
 
 #include "core/memory.h"
 
@@ -9,13 +9,13 @@
 
 enum { FIRST_BYTES = 1 << 16, ROLES = 4 };
 
-static const char *digits_file_kind(const IdxFile *file) {
+static const char *embedding_digits_file_kind(const IdxFile *file) {
   return file->magic == IDX_IMAGES ? "images" : "labels";
 }
 
 /* Reads the next 32-bit number of the header, at byte `*at`, and advances `*at`. */
-static Status digits_read_number(GzipFile *file, const char *name, const char *what, int *at,
-                                 uint32_t *number) {
+static Status embedding_digits_read_number(GzipFile *file, const char *name, const char *what, int *at,
+                                           uint32_t *number) {
   unsigned char bytes[4];
   size_t count;
   TRY(gzip_read(file, bytes, sizeof bytes, &count));
@@ -29,11 +29,11 @@ static Status digits_read_number(GzipFile *file, const char *name, const char *w
 }
 
 /* Reads the magic number and lengths; *at is where the elements begin. */
-static Status digits_read_idx_header(GzipFile *file, const char *name, int *at, IdxFile *out) {
+static Status embedding_digits_read_idx_header(GzipFile *file, const char *name, int *at, IdxFile *out) {
   static const char *const axes[] = {"elements", "rows", "columns"};
   uint32_t magic = 0, length = 0;
   int *const lengths[] = {&out->count, &out->rows, &out->columns};
-  TRY(digits_read_number(file, name, "the magic number", at, &magic));
+  TRY(embedding_digits_read_number(file, name, "the magic number", at, &magic));
   if (magic != IDX_IMAGES && magic != IDX_LABELLED)
     return status_set(STATUS_INPUT,
                       "%s is not an IDX file of images or labels: its magic number is %u, not %d or %d", name,
@@ -43,7 +43,7 @@ static Status digits_read_idx_header(GzipFile *file, const char *name, int *at, 
   for (int axis = 0; axis < (magic == IDX_IMAGES ? 3 : 1); axis++) {
     char what[32];
     snprintf(what, sizeof what, "the number of %s", axes[axis]);
-    TRY(digits_read_number(file, name, what, at, &length));
+    TRY(embedding_digits_read_number(file, name, what, at, &length));
     if (length < 1 || length > IDX_MAX_COUNT)
       return status_set(STATUS_INPUT, "%s: %s is %u at byte %d; it must be between 1 and %d", name, what,
                         length, *at - 4, IDX_MAX_COUNT);
@@ -58,7 +58,7 @@ static Status digits_read_idx_header(GzipFile *file, const char *name, int *at, 
 }
 
 /* Reads the next `size` bytes into *out, which grows as they are read; *done is how many there were. */
-static Status digits_read_elements(GzipFile *file, size_t size, unsigned char **out, size_t *done) {
+static Status embedding_digits_read_elements(GzipFile *file, size_t size, unsigned char **out, size_t *done) {
   size_t held = 0;
   *done = 0;
   while (*done == held && held < size) {
@@ -76,18 +76,18 @@ static Status digits_read_elements(GzipFile *file, size_t size, unsigned char **
 
 /* Reads the elements and checks that nothing follows; reading to the end also makes zlib compare its
  * checksum. */
-static Status digits_read_values(GzipFile *file, const char *name, int at, IdxFile *out) {
+static Status embedding_digits_read_values(GzipFile *file, const char *name, int at, IdxFile *out) {
   size_t one = (size_t)out->rows * (size_t)out->columns, size = (size_t)out->count * one, done, more;
   unsigned char next;
-  TRY(digits_read_elements(file, size, &out->values, &done));
+  TRY(embedding_digits_read_elements(file, size, &out->values, &done));
   if (done < size)
     return status_set(STATUS_INPUT,
                       "%s is cut off: it ends at byte %zu, after %zu of the %d %s that its header promises",
-                      name, (size_t)at + done, done / one, out->count, digits_file_kind(out));
+                      name, (size_t)at + done, done / one, out->count, embedding_digits_file_kind(out));
   TRY(gzip_read(file, &next, 1, &more));
   if (more)
     return status_set(STATUS_INPUT, "%s continues at byte %zu, after the %d %s that its header promises",
-                      name, (size_t)at + size, out->count, digits_file_kind(out));
+                      name, (size_t)at + size, out->count, embedding_digits_file_kind(out));
   for (size_t i = 0; out->magic == IDX_LABELLED && i < size; i++)
     if (out->values[i] >= IDX_LABELS)
       return status_set(STATUS_INPUT, "%s: label %zu, at byte %zu, is %d; labels are 0 to %d", name, i,
@@ -95,16 +95,16 @@ static Status digits_read_values(GzipFile *file, const char *name, int at, IdxFi
   return STATUS_OK;
 }
 
-Status idx_read(GzipFile *file, const char *name, IdxFile *out) {
+Status embedding_idx_read(GzipFile *file, const char *name, IdxFile *out) {
   int at = 0;
   *out = (IdxFile){0};
-  Status status = digits_read_idx_header(file, name, &at, out);
-  if (status == STATUS_OK) status = digits_read_values(file, name, at, out);
-  if (status != STATUS_OK) idx_free(out);
+  Status status = embedding_digits_read_idx_header(file, name, &at, out);
+  if (status == STATUS_OK) status = embedding_digits_read_values(file, name, at, out);
+  if (status != STATUS_OK) embedding_idx_free(out);
   return status;
 }
 
-void idx_free(IdxFile *file) {
+void embedding_idx_free(IdxFile *file) {
   free(file->values);
   *file = (IdxFile){0};
 }
@@ -114,7 +114,7 @@ typedef enum { TRAINING_IMAGES, TRAINING_LABELS, TEST_IMAGES, TEST_LABELS } Role
 static const char *const roles[ROLES] = {"training images", "training labels", "test images", "test labels"};
 
 /* Returns what the file's name says: 1 for training, 0 for test, -1 for neither. */
-static int digits_named_for_training(const char *path) {
+static int embedding_digits_named_for_training(const char *path) {
   const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
   if (strncmp(name, "train", 5) == 0) return 1;
   if (strncmp(name, "t10k", 4) == 0 || strncmp(name, "test", 4) == 0) return 0;
@@ -123,22 +123,23 @@ static int digits_named_for_training(const char *path) {
 
 /* Finds whether file i, whose name does not say so, is for training. The other file of images, or of labels,
  * decides: by its name, or by its length. */
-static Status digits_is_training_file(int i, const char *const *paths, const IdxFile files[ROLES],
-                                      bool *training) {
+static Status embedding_digits_is_training_file(int i, const char *const *paths, const IdxFile files[ROLES],
+                                                bool *training) {
   for (int j = 0; j < ROLES; j++) {
     if (j == i || files[j].magic != files[i].magic) continue;
-    int other = digits_named_for_training(paths[j]);
+    int other = embedding_digits_named_for_training(paths[j]);
     *training = other >= 0 ? !other : files[i].count > files[j].count;
     if (other >= 0 || files[i].count != files[j].count) return STATUS_OK;
   }
   return status_set(STATUS_INPUT,
                     "%s holds %d %s; nothing says whether they are for training or testing: its name should "
                     "begin with train- or t10k-",
-                    paths[i], files[i].count, digits_file_kind(&files[i]));
+                    paths[i], files[i].count, embedding_digits_file_kind(&files[i]));
 }
 
 /* Sets at[role] to the index of the file that has this role. */
-static Status digits_find_file_roles(const char *const *paths, const IdxFile files[ROLES], int at[ROLES]) {
+static Status embedding_digits_find_file_roles(const char *const *paths, const IdxFile files[ROLES],
+                                               int at[ROLES]) {
   int images = 0;
   for (int role = 0; role < ROLES; role++) at[role] = -1;
   for (int i = 0; i < ROLES; i++) images += files[i].magic == IDX_IMAGES;
@@ -147,9 +148,9 @@ static Status digits_find_file_roles(const char *const *paths, const IdxFile fil
                       "%d of the 4 files hold images and %d labels; two of each are needed: %s, %s, %s, %s",
                       images, ROLES - images, roles[0], roles[1], roles[2], roles[3]);
   for (int i = 0; i < ROLES; i++) {
-    int named = digits_named_for_training(paths[i]);
+    int named = embedding_digits_named_for_training(paths[i]);
     bool training = named == 1;
-    if (named < 0) TRY(digits_is_training_file(i, paths, files, &training));
+    if (named < 0) TRY(embedding_digits_is_training_file(i, paths, files, &training));
     Role role = files[i].magic == IDX_IMAGES ? (training ? TRAINING_IMAGES : TEST_IMAGES)
                                              : (training ? TRAINING_LABELS : TEST_LABELS);
     if (at[role] >= 0)
@@ -161,8 +162,8 @@ static Status digits_find_file_roles(const char *const *paths, const IdxFile fil
 }
 
 /* Moves the values of an image file and a label file into one set. */
-static Status digits_pair_labels(const char *const *paths, IdxFile files[ROLES], int images, int labels,
-                                 Digits *out) {
+static Status embedding_digits_pair_labels(const char *const *paths, IdxFile files[ROLES], int images,
+                                           int labels, Digits *out) {
   IdxFile *image = &files[images], *label = &files[labels];
   if (image->count != label->count)
     return status_set(STATUS_INPUT, "%s holds %d images, but %s holds %d labels", paths[images], image->count,
@@ -172,41 +173,42 @@ static Status digits_pair_labels(const char *const *paths, IdxFile files[ROLES],
   return STATUS_OK;
 }
 
-static Status digits_combine_files(const char *const *paths, IdxFile files[ROLES], Digits *training,
-                                   Digits *test) {
+static Status embedding_digits_combine_files(const char *const *paths, IdxFile files[ROLES], Digits *training,
+                                             Digits *test) {
   int at[ROLES];
-  TRY(digits_find_file_roles(paths, files, at));
+  TRY(embedding_digits_find_file_roles(paths, files, at));
   const IdxFile *one = &files[at[TRAINING_IMAGES]], *two = &files[at[TEST_IMAGES]];
   if (one->rows != two->rows || one->columns != two->columns)
     return status_set(STATUS_INPUT, "%s holds images of %d x %d pixels, but %s holds images of %d x %d",
                       paths[at[TRAINING_IMAGES]], one->rows, one->columns, paths[at[TEST_IMAGES]], two->rows,
                       two->columns);
-  TRY(digits_pair_labels(paths, files, at[TRAINING_IMAGES], at[TRAINING_LABELS], training));
-  return digits_pair_labels(paths, files, at[TEST_IMAGES], at[TEST_LABELS], test);
+  TRY(embedding_digits_pair_labels(paths, files, at[TRAINING_IMAGES], at[TRAINING_LABELS], training));
+  return embedding_digits_pair_labels(paths, files, at[TEST_IMAGES], at[TEST_LABELS], test);
 }
 
-static Status digits_read_file(const char *path, IdxFile *out) {
+static Status embedding_digits_read_file(const char *path, IdxFile *out) {
   GzipFile *file;
   TRY(gzip_open(path, &file));
-  Status status = idx_read(file, path, out);
+  Status status = embedding_idx_read(file, path, out);
   gzip_close(file);
   return status;
 }
 
-Status idx_read_digits(int path_count, const char *const *paths, Digits *training, Digits *test) {
+Status embedding_idx_read_digits(int path_count, const char *const *paths, Digits *training, Digits *test) {
   IdxFile files[ROLES] = {0};
   *training = *test = (Digits){0};
   if (path_count != ROLES)
     return status_set(STATUS_INPUT, "%d files were given; four are needed, in any order: %s, %s, %s, %s",
                       path_count, roles[0], roles[1], roles[2], roles[3]);
   Status status = STATUS_OK;
-  for (int i = 0; i < ROLES && status == STATUS_OK; i++) status = digits_read_file(paths[i], &files[i]);
-  if (status == STATUS_OK) status = digits_combine_files(paths, files, training, test);
-  for (int i = 0; i < ROLES; i++) idx_free(&files[i]);
+  for (int i = 0; i < ROLES && status == STATUS_OK; i++)
+    status = embedding_digits_read_file(paths[i], &files[i]);
+  if (status == STATUS_OK) status = embedding_digits_combine_files(paths, files, training, test);
+  for (int i = 0; i < ROLES; i++) embedding_idx_free(&files[i]);
   return status;
 }
 
-void digits_free(Digits *digits) {
+void embedding_digits_free(Digits *digits) {
   free(digits->pixels);
   free(digits->label);
   *digits = (Digits){0};

@@ -1,6 +1,6 @@
 /* Counters that all ranks share, by one-sided fetch-and-add, so that no rank has to act as a manager. They
- * live on some of the ranks, the hosts, which should call counter_progress now and then while they compute:
- * on networks without remote atomics the other ranks would wait for them. */
+ * live on some of the ranks, the hosts, which should call parallel_counter_progress now and then while they
+ * compute: on networks without remote atomics the other ranks would wait for them. */
 #pragma once
 
 #include "parallel/parallel.h"
@@ -17,12 +17,12 @@ typedef struct {
 
 /* Creates `count` counters, all 0, on each of `hosts` <= ranks hosts; host h is the first rank r with r *
  * hosts / ranks = h, so host 0 is rank 0. Collective. */
-Status counter_create(const Parallel *parallel, int hosts, int count, Counters **out);
+Status parallel_counter_create(const Parallel *parallel, int hosts, int count, Counters **out);
 /* Destroys the counters; NULL is allowed. Collective. */
-void counter_destroy(Counters *counters);
+void parallel_counter_destroy(Counters *counters);
 /* Adds to a counter of host 0 and returns its previous value. */
-int64_t counter_add(Counters *counters, int index, int64_t amount);
+int64_t parallel_counter_add(Counters *counters, int index, int64_t amount);
 /* Adds to `count` counters in one trip. Stops at the same host should follow one another. */
-void counter_exchange(Counters *counters, int count, CounterStop *stops);
+void parallel_counter_exchange(Counters *counters, int count, CounterStop *stops);
 /* Lets the MPI library serve the other ranks. */
-void counter_progress(void);
+void parallel_counter_progress(void);

@@ -11,9 +11,9 @@ typedef struct {
   double *local; /* the same, around a narrow posterior */
 } PlanarMean;
 
-Status planar_mean_create(Arena *memory, const Prior *prior, PlanarMean *out);
+Status study_planar_mean_create(Arena *memory, const Prior *prior, PlanarMean *out);
 /* Returns the cost of a call, in operations as for a sampler (sampler.h): the mean over calls k = 1 to n,
  * with precision k / variance. */
-double planar_mean_cost(double variance, double n);
+double study_planar_mean_cost(double variance, double n);
 /* Computes mean[2] of the prior times exp(vector' theta - precision |theta|^2 / 2). */
-void planar_mean(PlanarMean *self, double precision, const double vector[2], double mean[2]);
+void study_planar_mean(PlanarMean *self, double precision, const double vector[2], double mean[2]);

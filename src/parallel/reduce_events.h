@@ -6,7 +6,7 @@
 #include "parallel/finished.h"
 
 /* Checks that the name of each log is short enough for a file: STATUS_INPUT otherwise. */
-Status events_check(const Study *study);
+Status reduce_events_check(const Study *study);
 /* Writes the logs of all successful runs in the first blocks[setting_count] blocks of each setting. Called on
  * one rank. */
-Status events_write(Finished *finished, const int *blocks);
+Status reduce_events_write(Finished *finished, const int *blocks);

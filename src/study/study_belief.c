@@ -1,4 +1,4 @@
-#include "study/belief.h"
+#include "study/study_belief.h"
 
 #include "model/prior/beside.h"
 #include "model/prior/fit_keys.h"
@@ -21,7 +21,7 @@ static const char *const sources[] = {[LEARNED_FROM_THETA] = "theta",
 
 /* Returns the kind that a word names. Families of priors are fitted, and a word that is not known is the name
  * of a file. */
-static BeliefKind belief_kind_of_word(const char *word) {
+static BeliefKind study_belief_kind_of_word(const char *word) {
   static const struct {
     const char *word;
     BeliefKind kind;
@@ -33,8 +33,8 @@ static BeliefKind belief_kind_of_word(const char *word) {
 
 /* Returns the word for the policy's prior: its option, or else the default of its method. A default that is
  * learned is replaced by prior.family, unless it is Gaussian by definition. */
-static const char *belief_prior_word(const Config *setting, const ConfigPolicy *policy,
-                                     const PolicyMethod *method) {
+static const char *study_belief_prior_word(const Config *setting, const ConfigPolicy *policy,
+                                           const PolicyMethod *method) {
   const char *word = config_text(policy->options, "prior");
   if (strcmp(word, "default") != 0) return word;
   bool learned =
@@ -45,7 +45,8 @@ static const char *belief_prior_word(const Config *setting, const ConfigPolicy *
 }
 
 /* Returns the guard that the keys ask for, since a learned prior may be wrong. */
-static PriorGuard belief_guard_of_keys(const Config *setting, const ConfigPolicy *policy, BeliefKind kind) {
+static PriorGuard study_belief_guard_of_keys(const Config *setting, const ConfigPolicy *policy,
+                                             BeliefKind kind) {
   const bool learned = kind == BELIEF_FITTED || kind == BELIEF_FILE;
   const bool own = config_has(policy->options, "guard") && !config_is(policy->options, "guard", "study");
   const bool automatic =
@@ -62,7 +63,7 @@ static PriorGuard belief_guard_of_keys(const Config *setting, const ConfigPolicy
 
 /* Describes what past tasks depend on apart from the distribution of theta*: the world, whatever the length
  * of its runs, and the likelihood that is assumed. */
-static void belief_describe_past(const Config *setting, const Belief *belief, FILE *out) {
+static void study_belief_describe_past(const Config *setting, const Belief *belief, FILE *out) {
   static const char *const apart[] = {"problem.file", "problem.rounds", "problem.sample_sizes"};
   char value[1024];
   fprintf(out, "%s of %d tasks of %d, likelihood %s noise %a;", sources[belief->learned_from],
@@ -79,7 +80,7 @@ static void belief_describe_past(const Config *setting, const Belief *belief, FI
 }
 
 /* Describes how candidates are judged. */
-static void belief_describe_judging(const Config *setting, const Belief *belief, FILE *out) {
+static void study_belief_describe_judging(const Config *setting, const Belief *belief, FILE *out) {
   int size[CANDIDATE_SIZES];
   const int sizes = study_candidates_sizes(setting, size);
   fprintf(out, "likelihood %s noise %a judged after", belief->likelihood.ops->name, belief->likelihood.noise);
@@ -88,7 +89,7 @@ static void belief_describe_judging(const Config *setting, const Belief *belief,
 }
 
 /* Hashes everything that a fitted prior depends on. */
-static Status belief_compute_hash(const Config *setting, const Problem *problem, Belief *belief) {
+static Status study_belief_compute_hash(const Config *setting, const Problem *problem, Belief *belief) {
   char file_hash[DIGEST_SIZE] = "none";
   const char *file = config_text(setting, "problem.file");
   if (file) TRY(digest_file(file, file_hash));
@@ -102,8 +103,8 @@ static Status belief_compute_hash(const Config *setting, const Problem *problem,
           (unsigned long long)belief->fit.seed, belief->fit.replicate);
   if (belief->fit.contamination > 0)
     fprintf(out, "contamination %a width %a\n", belief->fit.contamination, belief->fit.guard_width);
-  if (belief->learned_from != LEARNED_FROM_THETA) belief_describe_past(setting, belief, out);
-  if (belief->family == &prior_auto) belief_describe_judging(setting, belief, out);
+  if (belief->learned_from != LEARNED_FROM_THETA) study_belief_describe_past(setting, belief, out);
+  if (belief->family == &prior_auto) study_belief_describe_judging(setting, belief, out);
   fprintf(out, "%s ", belief->family->name);
   belief->family->describe_fit(&belief->fit, out);
   fclose(out);
@@ -112,16 +113,16 @@ static Status belief_compute_hash(const Config *setting, const Problem *problem,
   return status;
 }
 
-static LearnedFrom belief_learned_from(const Config *setting) {
+static LearnedFrom study_belief_learned_from(const Config *setting) {
   size_t i = 0;
   while (!config_is(setting, "prior.learned_from", sources[i])) i++;
   return (LearnedFrom)i;
 }
 
 /* Checks prior.learned_from: a prior that is given is not learned from anything. */
-static Status belief_check_source(const Config *setting) {
+static Status study_belief_check_source(const Config *setting) {
   const char *family = config_text(setting, "prior.family");
-  if (belief_learned_from(setting) == LEARNED_FROM_THETA || strcmp(family, "samples") == 0 ||
+  if (study_belief_learned_from(setting) == LEARNED_FROM_THETA || strcmp(family, "samples") == 0 ||
       study_candidates_family(family))
     return STATUS_OK;
   return status_set(STATUS_INPUT,
@@ -130,14 +131,14 @@ static Status belief_check_source(const Config *setting) {
                     config_text(setting, "prior.learned_from"), family);
 }
 
-bool belief_takes_logs(const Belief *belief) {
+bool study_belief_takes_logs(const Belief *belief) {
   return belief->family->fit_logs_part || belief->family == &prior_auto;
 }
 
 /* Checks the contamination: if a family is fitted to logs, there are no samples to replace. */
-static Status belief_check_contamination(const Belief *belief) {
+static Status study_belief_check_contamination(const Belief *belief) {
   if (belief->fit.contamination == 0 || belief->learned_from != LEARNED_FROM_LOGS ||
-      !belief_takes_logs(belief))
+      !study_belief_takes_logs(belief))
     return STATUS_OK;
   return status_set(STATUS_INPUT,
                     "prior.contamination replaces training samples, but a %s prior is learned from logs "
@@ -145,28 +146,30 @@ static Status belief_check_contamination(const Belief *belief) {
                     belief->family->name);
 }
 
-Status belief_fit_prior(const Config *setting, const PriorOps *family, const Problem *problem,
-                        Belief *belief) {
+Status study_belief_fit_prior(const Config *setting, const PriorOps *family, const Problem *problem,
+                              Belief *belief) {
   belief->kind = BELIEF_FITTED;
   belief->past_observations = (int)config_int(setting, "prior.past_observations");
   belief->family = family;
-  belief->learned_from = belief_learned_from(setting);
+  belief->learned_from = study_belief_learned_from(setting);
   prior_settle(family, &belief->fit, problem->d);
   if (belief->learned_from == LEARNED_FROM_THETA) {
     belief->train_samples =
         config_is(setting, "prior.train_samples", "all") ? -1 : config_int(setting, "prior.train_samples");
   } else {
     TRY(problem_past_check(problem));
-    TRY(belief_check_contamination(belief));
+    TRY(study_belief_check_contamination(belief));
     belief->past_tasks = (int)config_int(setting, "prior.past_tasks");
   }
-  return belief_compute_hash(setting, problem, belief);
+  return study_belief_compute_hash(setting, problem, belief);
 }
 
-Status belief_prerequisite(const Config *setting, const Problem *problem, const Belief *belief, Belief *out) {
+Status study_belief_prerequisite(const Config *setting, const Problem *problem, const Belief *belief,
+                                 Belief *out) {
   const bool means = belief->learned_from == LEARNED_FROM_MEANS;
   *out = (Belief){.kind = BELIEF_NONE};
-  if (!means && (belief->learned_from != LEARNED_FROM_LOGS || belief_takes_logs(belief))) return STATUS_OK;
+  if (!means && (belief->learned_from != LEARNED_FROM_LOGS || study_belief_takes_logs(belief)))
+    return STATUS_OK;
   *out = *belief;
   out->learned_from = LEARNED_FROM_LOGS;
   out->fit.contamination = 0;
@@ -175,11 +178,11 @@ Status belief_prerequisite(const Config *setting, const Problem *problem, const 
     prior_settle(out->family, &out->fit, problem->d);
   else
     out->fit.components = 0; /* the number that predicts best */
-  return belief_compute_hash(setting, problem, out);
+  return study_belief_compute_hash(setting, problem, out);
 }
 
 /* Finds the first task that a guard learns its weight from; the prior is learned from those before it. */
-static Status belief_first_guard_task(const Belief *belief, int64_t *out) {
+static Status study_belief_first_guard_task(const Belief *belief, int64_t *out) {
   *out = 0;
   if (belief->kind != BELIEF_FITTED) return STATUS_OK;
   *out = belief->learned_from == LEARNED_FROM_THETA ? belief->train_samples : belief->past_tasks;
@@ -190,22 +193,22 @@ static Status belief_first_guard_task(const Belief *belief, int64_t *out) {
 }
 
 /* Completes a belief, whose kind and fit are known, by adding the guard. */
-static Status belief_add_guard(const Config *setting, const ConfigPolicy *policy, const Problem *problem,
-                               Belief *belief) {
+static Status study_belief_add_guard(const Config *setting, const ConfigPolicy *policy,
+                                     const Problem *problem, Belief *belief) {
   int64_t first;
-  belief->guard = belief_guard_of_keys(setting, policy, belief->kind);
+  belief->guard = study_belief_guard_of_keys(setting, policy, belief->kind);
   belief->past_observations = (int)config_int(setting, "prior.past_observations");
   if (belief->guard.tasks == 0) return STATUS_OK;
   TRY(problem_past_check(problem));
-  return belief_first_guard_task(belief, &first);
+  return study_belief_first_guard_task(belief, &first);
 }
 
-static Status belief_learn_guard(const Belief *belief, const Problem *problem, Prior *prior) {
+static Status study_belief_learn_guard(const Belief *belief, const Problem *problem, Prior *prior) {
   SCRATCH_ARENA(scratch);
   Logs tasks;
   int64_t first;
   TRY(prior_check_guard(prior));
-  TRY(belief_first_guard_task(belief, &first));
+  TRY(study_belief_first_guard_task(belief, &first));
   TRY(logs_create(&scratch, problem->d, &belief->likelihood, &tasks));
   TRY(problem_past_logs(problem, belief->fit.replicate, (int)first, prior->guard.tasks,
                         belief->past_observations, &tasks));
@@ -215,12 +218,12 @@ static Status belief_learn_guard(const Belief *belief, const Problem *problem, P
   return prior_wide_learn(prior_stand_in(prior), prior->guard.width, &tasks, &prior->guard.weight);
 }
 
-Status belief_create(const Config *setting, const ConfigPolicy *policy, const Problem *problem,
-                     uint32_t replicate, Belief *out) {
+Status study_belief_create(const Config *setting, const ConfigPolicy *policy, const Problem *problem,
+                           uint32_t replicate, Belief *out) {
   *out = (Belief){.kind = BELIEF_NONE};
   const PolicyMethod method = policy_named(policy->name);
   if (!method.default_prior) return STATUS_OK;
-  TRY(belief_check_source(setting));
+  TRY(study_belief_check_source(setting));
   out->fit = fit_of_keys(setting, "prior.", problem->seed, replicate);
   Status status = schedule_check(&out->fit.schedule);
   if (status != STATUS_OK) return status_prefix(status, "key 'prior.schedule': ");
@@ -229,17 +232,17 @@ Status belief_create(const Config *setting, const ConfigPolicy *policy, const Pr
       !config_is(policy->options, "components", "study"))
     out->fit.components =
         config_is(policy->options, "components", "auto") ? 0 : (int)config_int(policy->options, "components");
-  const char *word = belief_prior_word(setting, policy, &method);
+  const char *word = study_belief_prior_word(setting, policy, &method);
   out->likelihood = policy_likelihood(&method, policy->options, problem);
   if (likelihood_has_network(&out->likelihood)) {
     out->kind = BELIEF_WEIGHTS;
-    out->guard = belief_guard_of_keys(setting, policy, out->kind);
+    out->guard = study_belief_guard_of_keys(setting, policy, out->kind);
     if (word && strcmp(word, "standard") == 0) return STATUS_OK;
     return status_set(STATUS_INPUT, "model: network needs prior: standard, N(0, I) on its weights");
   }
   if (!word)
     return status_set(STATUS_INPUT, "prior.family = file needs key 'prior.file', which is not given");
-  out->kind = belief_kind_of_word(word);
+  out->kind = study_belief_kind_of_word(word);
   if (out->kind == BELIEF_FILE) out->file = word;
   if (out->kind == BELIEF_EXACT) {
     status = problem_check_exact_prior(problem);
@@ -256,12 +259,12 @@ Status belief_create(const Config *setting, const ConfigPolicy *policy, const Pr
     const PriorOps *family = study_candidates_family(word);
     if (family == &prior_auto && method.sampler != &sampler_auto)
       return status_set(STATUS_INPUT, "prior auto is chosen together with its sampler; use the policy auto");
-    TRY(belief_fit_prior(setting, family, problem, out));
+    TRY(study_belief_fit_prior(setting, family, problem, out));
   }
-  return belief_add_guard(setting, policy, problem, out);
+  return study_belief_add_guard(setting, policy, problem, out);
 }
 
-double belief_fit_cost(const Belief *belief, const Problem *problem) {
+double study_belief_fit_cost(const Belief *belief, const Problem *problem) {
   const PriorOps *family = belief->family;
   const PriorFit *fit = &belief->fit;
   const bool logs = belief->learned_from == LEARNED_FROM_LOGS;
@@ -275,12 +278,12 @@ double belief_fit_cost(const Belief *belief, const Problem *problem) {
 
 enum { HASH_SHOWN = 20 /* digits of the hash in the name of a file */ };
 
-void belief_path(const Belief *belief, const char *directory, size_t size, char *path) {
+void study_belief_path(const Belief *belief, const char *directory, size_t size, char *path) {
   ASSERT(belief->kind == BELIEF_FITTED);
   snprintf(path, size, "%s/priors/%s-%.*s.nc", directory, belief->family->name, HASH_SHOWN, belief->hash);
 }
 
-bool belief_is_file_name(const char *name) {
+bool study_belief_is_file_name(const char *name) {
   const size_t family = strcspn(name, "-");
   char word[32];
   if (name[family] == '\0' || family >= sizeof word) return false;
@@ -290,7 +293,8 @@ bool belief_is_file_name(const char *name) {
          strcmp(hash + HASH_SHOWN, ".nc") == 0;
 }
 
-static Status belief_load_prior(Arena *memory, const Belief *belief, const Problem *problem, Prior *out) {
+static Status study_belief_load_prior(Arena *memory, const Belief *belief, const Problem *problem,
+                                      Prior *out) {
   TRY(prior_load(memory, belief->file, &belief->fit, out));
   if (out->d == problem->d) return STATUS_OK;
   int d = out->d;
@@ -298,8 +302,8 @@ static Status belief_load_prior(Arena *memory, const Belief *belief, const Probl
                     problem->d);
 }
 
-static Status belief_make_prior(Arena *memory, const Belief *belief, const Problem *problem,
-                                const char *directory, Prior *out) {
+static Status study_belief_make_prior(Arena *memory, const Belief *belief, const Problem *problem,
+                                      const char *directory, Prior *out) {
   char path[4096];
   switch (belief->kind) {
   case BELIEF_NONE: *out = (Prior){0}; return STATUS_OK;
@@ -307,20 +311,20 @@ static Status belief_make_prior(Arena *memory, const Belief *belief, const Probl
   case BELIEF_WEIGHTS: return prior_weights(likelihood_parameters(&belief->likelihood, problem->d), out);
   case BELIEF_ISING: return prior_ising(memory, problem->d, &belief->fit, out);
   case BELIEF_EXACT: return problem_exact_prior(memory, problem, &belief->fit, out);
-  case BELIEF_FILE: return belief_load_prior(memory, belief, problem, out);
+  case BELIEF_FILE: return study_belief_load_prior(memory, belief, problem, out);
   case BELIEF_FITTED: break;
   }
-  belief_path(belief, directory, sizeof path, path);
+  study_belief_path(belief, directory, sizeof path, path);
   Status status = prior_load_own(memory, path, &belief->fit, out);
   return status == STATUS_INPUT ? status_prefix(status, "remove this file and it will be fitted again: ")
                                 : status;
 }
 
-Status belief_prior(Arena *memory, const Belief *belief, const Problem *problem, const char *directory,
-                    Prior *out) {
-  TRY(belief_make_prior(memory, belief, problem, directory, out));
+Status study_belief_prior(Arena *memory, const Belief *belief, const Problem *problem, const char *directory,
+                          Prior *out) {
+  TRY(study_belief_make_prior(memory, belief, problem, directory, out));
   out->guard = belief->guard;
-  return belief->guard.tasks > 0 ? belief_learn_guard(belief, problem, out) : STATUS_OK;
+  return belief->guard.tasks > 0 ? study_belief_learn_guard(belief, problem, out) : STATUS_OK;
 }
 
 /* The prior of a belief or, if that is still to be fitted, an empty prior with the same abilities. */
@@ -331,10 +335,10 @@ typedef struct {
   Denoiser denoiser;
 } Outline;
 
-static Status belief_outline_create(Arena *memory, const Belief *belief, const Problem *problem,
-                                    Outline *out) {
+static Status study_belief_outline_create(Arena *memory, const Belief *belief, const Problem *problem,
+                                          Outline *out) {
   *out = (Outline){0};
-  if (belief->kind != BELIEF_FITTED) return belief_prior(memory, belief, problem, "", &out->prior);
+  if (belief->kind != BELIEF_FITTED) return study_belief_prior(memory, belief, problem, "", &out->prior);
   const unsigned able = belief->family->able;
   const bool has_beside = !(able & PRIOR_MIXTURE) && (able & PRIOR_DENOISER || problem->d <= BESIDE_MOST);
   out->mixture = (Mixture){.d = problem->d,
@@ -353,10 +357,10 @@ static Status belief_outline_create(Arena *memory, const Belief *belief, const P
   return STATUS_OK;
 }
 
-Status belief_work(const Belief *belief, const Problem *problem, SamplerWork *work) {
+Status study_belief_work(const Belief *belief, const Problem *problem, SamplerWork *work) {
   SCRATCH_ARENA(scratch);
   Outline outline;
-  TRY(belief_outline_create(&scratch, belief, problem, &outline));
+  TRY(study_belief_outline_create(&scratch, belief, problem, &outline));
   const Prior *prior = &outline.prior;
   work->components = prior->mixture ? prior->mixture->components : 0;
   const Mixture *stand_in = belief->guard.weight > 0 ? prior_stand_in(prior) : NULL;
@@ -367,12 +371,12 @@ Status belief_work(const Belief *belief, const Problem *problem, SamplerWork *wo
   return STATUS_OK;
 }
 
-Status belief_check(const Belief *belief, const SamplerOps *sampler, const Problem *problem) {
+Status study_belief_check(const Belief *belief, const SamplerOps *sampler, const Problem *problem) {
   if (belief->kind == BELIEF_NONE) return STATUS_OK;
   char sentence[512];
   SCRATCH_ARENA(scratch);
   Outline outline;
-  TRY(belief_outline_create(&scratch, belief, problem, &outline));
+  TRY(study_belief_outline_create(&scratch, belief, problem, &outline));
   if (belief->guard.weight > 0) TRY(prior_check_guard(&outline.prior));
   bool misfit = sampler_misfit(sampler, &outline.prior, &belief->likelihood, sizeof sentence, sentence);
   return misfit ? status_set(STATUS_INPUT, "%s", sentence) : STATUS_OK;

@@ -1,4 +1,4 @@
-#include "sampler/exact/prior_grid.h"
+#include "model/prior/prior_grid.h"
 
 #include "core/special.h"
 

@@ -17,26 +17,27 @@ typedef struct {
   double seconds_train;
 } Cell;
 
-Status cell_create(Arena *memory, const Study *study, int64_t runs, Cell *out);
+Status reduce_cell_create(Arena *memory, const Study *study, int64_t runs, Cell *out);
 /* Reads the first `blocks` blocks of a cell; its other runs count as not run. Records that cannot be read are
  * reported on stderr. Adds to `counts`. */
-Status cell_load(Finished *finished, int setting, int policy, int blocks, Cell *cell, ReduceCounts *counts);
+Status reduce_cell_load(Finished *finished, int setting, int policy, int blocks, Cell *cell,
+                        ReduceCounts *counts);
 
 /* Completes the curves of the world, which belong to the first policy: those of runs that `first` lacks are
  * copied from the cell of another policy. */
-void cell_complete_world(const Study *study, const Cell *cell, Cell *first);
+void reduce_cell_complete_world(const Study *study, const Cell *cell, Cell *first);
 
 /* Computes mean[points], standard error[points] and number n[points] of values[runs, points] (minus base,
  * when given) over the runs that have both. NaN where there are too few. */
-void cell_mean(int64_t runs, int points, const double *values, const double *base, double *mean, double *se,
-               double *n);
+void reduce_cell_mean(int64_t runs, int points, const double *values, const double *base, double *mean,
+                      double *se, double *n);
 /* Computes quantiles[STUDY_QUANTILES, points] of values[runs, points] over the runs that have a value, linear
  * between order statistics (type 7 of Hyndman and Fan 1996, NumPy's default); NaN where no run has one. */
-Status cell_quantiles(int64_t runs, int points, const double *values, double *quantiles);
+Status reduce_cell_quantiles(int64_t runs, int points, const double *values, double *quantiles);
 /* Computes the standard error[points] of values[runs, points] (minus base, when given) over the means of
  * replicates, each taken over those of its runs that have both; NaN with fewer than two replicates. */
-Status cell_replicate_se(const Study *study, int64_t runs, const double *values, const double *base,
-                         double *se);
+Status reduce_cell_replicate_se(const Study *study, int64_t runs, const double *values, const double *base,
+                                double *se);
 
 /* What results.nc holds of a curve: its values, and statistics over runs. From PART_DIFF_MEAN to
  * PART_DIFF_REPLICATE_SE they are of the paired difference to the first policy of the setting, whose number
@@ -60,6 +61,6 @@ enum { SUMMARY_ROWS = PART_QUANTILES - PART_MEAN + STUDY_QUANTILES };
 
 /* Summarises a cell: out[published, SUMMARY_ROWS, places]. Curves of the world are taken from `first`, the
  * first policy's cell in the same setting. */
-Status summary_compute(const Study *study, const Cell *cell, const Cell *first, double *out);
+Status reduce_summary_compute(const Study *study, const Cell *cell, const Cell *first, double *out);
 /* Returns the first row of a part. */
-double *summary_part(const Study *study, double *summary, int curve, int part);
+double *reduce_summary_part(const Study *study, double *summary, int curve, int part);

@@ -1,10 +1,10 @@
-#include "sampler/exact/hypercube.h"
+#include "sampler/exact/exact_hypercube.h"
 
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
 
-Status hypercube_create(Arena *memory, int d, Hypercube *out) {
+Status exact_hypercube_create(Arena *memory, int d, Hypercube *out) {
   ASSERT(d <= HYPERCUBE_MOST_DIMENSIONS);
   *out = (Hypercube){.d = d};
   ALLOCATE(memory, out->precision, (size_t)d * (size_t)d);
@@ -22,7 +22,7 @@ static double exact_hypercube_flip_spin(Hypercube *self, int i, double to) {
   return gain;
 }
 
-void hypercube_weigh(Hypercube *self) {
+void exact_hypercube_weigh(Hypercube *self) {
   const int d = self->d;
   const uint32_t count = 1u << d;
   double log_weight = 0, largest = 0, sum = 0;
@@ -43,7 +43,7 @@ void hypercube_weigh(Hypercube *self) {
     sum = self->cumulative[vertex] = sum + exp(fmax(self->cumulative[vertex] - largest, -700));
 }
 
-void hypercube_draw(const Hypercube *self, double uniform, size_t stride, double *x) {
+void exact_hypercube_draw(const Hypercube *self, double uniform, size_t stride, double *x) {
   const double place = uniform * self->cumulative[((size_t)1 << self->d) - 1];
   uint32_t vertex = 0;
   for (int i = self->d - 1; i >= 0; i--) { /* finds the first whose cumulative weight is above `place` */

@@ -1,4 +1,4 @@
-#include "app/keys_json.h"
+#include "app/app_keys.h"
 
 #include <string.h>
 
@@ -39,7 +39,7 @@ static json_t *key_json(const ConfigKey *key) {
   return object;
 }
 
-json_t *keys_json(const ConfigKey *keys) {
+json_t *app_keys_json(const ConfigKey *keys) {
   json_t *list = json_array();
   for (; keys && keys->name; keys++) json_array_append_new(list, key_json(keys));
   return list;
@@ -90,7 +90,7 @@ static json_t *closed_mapping_json(void) {
   return json_pack("{s:s, s:{}, s:b}", "type", "object", "properties", "additionalProperties", 0);
 }
 
-static void keys_json_put(json_t *mapping, const char *name, json_t *schema) {
+static void app_keys_json_put(json_t *mapping, const char *name, json_t *schema) {
   json_object_set_new(json_object_get(mapping, "properties"), name, schema);
 }
 
@@ -98,19 +98,19 @@ static void keys_json_put(json_t *mapping, const char *name, json_t *schema) {
 static void app_schema_put_key(json_t *root, const ConfigKey *key, json_t *schema) {
   char section[64];
   const char *dot = strchr(key->name, '.');
-  keys_json_put(root, key->name, schema);
+  app_keys_json_put(root, key->name, schema);
   if (!dot) return;
   ASSERT((size_t)(dot - key->name) < sizeof section);
   memcpy(section, key->name, (size_t)(dot - key->name));
   section[dot - key->name] = '\0';
   json_t *inner = json_object_get(json_object_get(root, "properties"), section);
   if (inner && json_object_get(inner, "anyOf")) inner = json_array_get(json_object_get(inner, "anyOf"), 1);
-  if (!inner) keys_json_put(root, section, inner = closed_mapping_json());
+  if (!inner) app_keys_json_put(root, section, inner = closed_mapping_json());
   if (!json_object_get(inner, "properties")) {
     json_object_set_new(inner, "properties", json_object());
     json_object_set_new(inner, "additionalProperties", json_false());
   }
-  keys_json_put(inner, dot + 1, json_incref(schema));
+  app_keys_json_put(inner, dot + 1, json_incref(schema));
 }
 
 static json_t *app_policies_schema(const ConfigSchema *study) {
@@ -119,10 +119,10 @@ static json_t *app_policies_schema(const ConfigSchema *study) {
     const char *name = study->policy_name(p);
     json_t *object = closed_mapping_json();
     json_array_append_new(names, json_string(name));
-    keys_json_put(object, "name", json_pack("{s:s}", "const", name));
-    keys_json_put(object, "label", json_pack("{s:[s, s]}", "type", "string", "number"));
+    app_keys_json_put(object, "name", json_pack("{s:s}", "const", name));
+    app_keys_json_put(object, "label", json_pack("{s:[s, s]}", "type", "string", "number"));
     for (const ConfigKey *key = study->policy_keys(name); key && key->name; key++)
-      keys_json_put(object, key->name, value_schema(key));
+      app_keys_json_put(object, key->name, value_schema(key));
     json_object_set_new(object, "required", json_pack("[s]", "name"));
     json_array_append_new(choices, object);
   }
@@ -131,7 +131,7 @@ static json_t *app_policies_schema(const ConfigSchema *study) {
   return json_pack("{s:s, s:o}", "type", "array", "items", one);
 }
 
-json_t *keys_schema(const ConfigSchema *study) {
+json_t *app_keys_schema(const ConfigSchema *study) {
   json_t *root = closed_mapping_json(), *sweep = closed_mapping_json();
   for (const ConfigKey *key = study->keys; key->name; key++) {
     app_schema_put_key(root, key, value_schema(key));
@@ -140,9 +140,9 @@ json_t *keys_schema(const ConfigSchema *study) {
           sweep, key,
           json_pack("{s:s, s:o, s:i}", "type", "array", "items", app_scalar_schema(key), "minItems", 1));
   }
-  keys_json_put(sweep, "zip", json_pack("{s:s}", "type", "boolean"));
-  keys_json_put(root, "policies", app_policies_schema(study));
-  keys_json_put(root, "sweep", sweep);
+  app_keys_json_put(sweep, "zip", json_pack("{s:s}", "type", "boolean"));
+  app_keys_json_put(root, "policies", app_policies_schema(study));
+  app_keys_json_put(root, "sweep", sweep);
   json_object_set_new(root, "$schema", json_string("https://json-schema.org/draft/2020-12/schema"));
   json_object_set_new(root, "title", json_string("a thompson study file"));
   return root;
