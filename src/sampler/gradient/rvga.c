@@ -17,229 +17,241 @@
  * q starts as the tempered prior of potential.h; if the prior is not Gaussian, as the Gaussian with its
  * moments. A draw uses d normals of its stream. */
 #include "core/chunk.h"
+#include "core/lanes.h"
 #include "core/linalg.h"
 #include "core/matrix_lanes.h"
 #include "core/quadrature.h"
-#include "core/real.h"
 #include "sampler/cost.h"
 #include "sampler/gradient/potential.h"
 #include "sampler/sampler.h"
 
-enum { NODES = 20 };
+#include <math.h>
+#include <string.h>
 
-/* q of eight runs; not owned. */
-typedef struct {
-  Real *mean, *precision; /* [d], [d, d] */
-  Real *root; /* [d, d]: the inverse of the Cholesky factor of the precision */
-} RvgaGaussian;
+enum { NODES = 20 };
 
 typedef struct {
   Potential potential;
   double node[NODES], weight[NODES]; /* of the standard normal distribution */
-  double *start_precision, *start_information; /* [d, d], [d] */
+  double *start_precision; /* [d, d] */
   int *absorbed; /* [B]: how many observations of each run its Gaussian has absorbed */
-  RvgaGaussian q; /* [G] groups of VECTOR_LANES runs */
-  Real *phi, *column, *whitened; /* scratch: [d] */
-  double *normal; /* [d, n] of a chunk */
+  double *mean, *precision; /* [d, B], [d, d, B] in chunks, lane last within each */
+  /* For a chunk: */
+  double *factor, *inverse; /* [d, d, n]: of the precision */
+  double *phi, *whitened, *normal; /* [d, n] */
+  double *drawn_mean; /* [d, n] */
+  double *reward; /* [n]: y of the row phi */
+  int *jitters; /* [n] */
 } Rvga;
 
-/* Returns q of the group of a run; the run is lane run % VECTOR_LANES of the group. */
-static RvgaGaussian rvga_group_of_run(const Rvga *self, int run) {
-  const size_t d = (size_t)self->potential.d, vector = (size_t)(run / VECTOR_LANES) * d;
-  return (RvgaGaussian){self->q.mean + vector, self->q.precision + d * vector, self->q.root + d * vector};
+/* ---- one observation of one run */
+
+typedef struct {
+  const Rvga *self;
+  const Likelihood *likelihood;
+  double y, tempering; /* tempering multiplies l */
+  double alpha0, nu0; /* under q_{t-1} */
+} Scalar;
+
+/* Computes E[l'(u)] and E[-l''(u)], u ~ N(alpha, nu). */
+static void rvga_expect(const Scalar *scalar, double alpha, double nu, double *slope, double *curvature) {
+  double u[NODES], y[NODES], slopes[NODES], curvatures[NODES];
+  for (int k = 0; k < NODES; k++) {
+    u[k] = fmax(-700, fmin(700, alpha + sqrt(nu) * scalar->self->node[k]));
+    y[k] = scalar->y;
+  }
+  scalar->likelihood->ops->derivatives(scalar->likelihood, NODES, y, u, slopes, curvatures);
+  *slope = *curvature = 0;
+  for (int k = 0; k < NODES; k++) {
+    *slope += scalar->tempering * scalar->self->weight[k] * slopes[k];
+    *curvature -= scalar->tempering * scalar->self->weight[k] * curvatures[k];
+  }
 }
 
-/* Computes the root for `count` runs from `first` on. */
-INLINE void rvga_factorise(const Rvga *self, const RvgaGaussian *q, int first, int count,
-                           int64_t *fallbacks) {
-  const int d = self->potential.d;
-  Real jitters = {0};
-  memcpy(q->root, q->precision, (size_t)(d * d) * sizeof *q->root);
-  real_cholesky(d, q->root, self->column, &jitters);
-  real_invert_triangle(d, q->root, self->column);
-  for (int n = 0; n < count; n++) fallbacks[first + n] += (int64_t)jitters[n];
+/* Solves for alpha given nu: alpha - alpha_0 - nu_0 E[l'] increases in alpha, with slope 1 + nu_0 E[-l''].
+ * Uses Newton's method from *alpha, with steps so short that the curvature changes little along each. */
+static void rvga_solve_alpha(const Scalar *scalar, double nu, double *alpha, double *slope,
+                             double *curvature) {
+  enum { ITERATIONS = 100 };
+  const double longest = 1 / fmax(scalar->likelihood->ops->self_concordance, 1e-300);
+  for (int k = 0; k < ITERATIONS; k++) {
+    rvga_expect(scalar, *alpha, nu, slope, curvature);
+    double step = (scalar->alpha0 + scalar->nu0 * *slope - *alpha) / (1 + scalar->nu0 * *curvature);
+    step = fmax(-longest, fmin(longest, step));
+    *alpha += step;
+    if (fabs(step) <= 1e-12 * (1 + fabs(*alpha))) return;
+  }
+}
+
+/* Solves both equations, with nu by bisection between 0 and nu_0, and returns E[l'] and E[-l''] under q_t. */
+static void rvga_solve_implicit(const Scalar *scalar, double *slope, double *curvature) {
+  enum { HALVINGS = 40 };
+  double low = 0, high = scalar->nu0, alpha = scalar->alpha0;
+  for (int k = 0; k < HALVINGS; k++) {
+    double nu = 0.5 * (low + high);
+    rvga_solve_alpha(scalar, nu, &alpha, slope, curvature);
+    if (nu * (1 + scalar->nu0 * *curvature) < scalar->nu0)
+      low = nu;
+    else
+      high = nu;
+    if (high - low <= 1e-13 * scalar->nu0) return;
+  }
+}
+
+/* ---- the Gaussians q of a chunk: `lanes` runs from `first` on */
+
+typedef struct {
+  int first, lanes;
+  double *mean, *precision;
+} RvgaChunk;
+
+static RvgaChunk rvga_chunk(const Rvga *self, int d, int runs, int first) {
+  const size_t vector = (size_t)d * (size_t)first;
+  return (RvgaChunk){first, chunk_size(runs, first, CHUNK_LANES), self->mean + vector,
+                     self->precision + (size_t)d * vector};
 }
 
 static void rvga_begin(Sampler *sampler, int runs) {
   const Rvga *self = sampler->state;
   const int d = sampler->d;
   memset(self->absorbed, 0, (size_t)runs * sizeof *self->absorbed);
-  for (int run = 0; run < runs; run += VECTOR_LANES) {
-    const RvgaGaussian q = rvga_group_of_run(self, run);
-    for (int i = 0; i < d; i++) q.mean[i] = real_of(self->potential.start_mean[i]);
-    for (int i = 0; i < d * d; i++) q.precision[i] = real_of(self->start_precision[i]);
-    rvga_factorise(self, &q, 0, 0, NULL);
+  for (int first = 0; first < runs; first += CHUNK_LANES) {
+    const RvgaChunk q = rvga_chunk(self, d, runs, first);
+    lanes_repeat(d, q.lanes, self->potential.start_mean, q.mean);
+    lanes_repeat(d * d, q.lanes, self->start_precision, q.precision);
   }
 }
 
-/* ---- one observation of each run */
+static void rvga_factorise_precision(Rvga *self, const RvgaChunk *q, int d, int64_t *fallbacks) {
+  memcpy(self->factor, q->precision, (size_t)(d * d * q->lanes) * sizeof *self->factor);
+  memset(self->jitters, 0, CHUNK_LANES * sizeof *self->jitters);
+  linalg_cholesky_lanes(d, q->lanes, self->factor, self->jitters);
+  for (int n = 0; n < q->lanes; n++) fallbacks[q->first + n] += self->jitters[n];
+}
 
-typedef struct {
-  const Rvga *self;
-  const Likelihood *likelihood;
-  double tempering; /* multiplies l */
-  Real y, alpha0, nu0; /* alpha and nu under q_{t-1} */
-} RvgaRow;
-
-/* Computes E[l'(u)] and E[-l''(u)], u ~ N(alpha, nu). */
-INLINE void rvga_expect(const RvgaRow *row, Real alpha, Real nu, Real *slope, Real *curvature) {
-  const Real deviation = real_root(nu);
-  Real u[NODES], y[NODES], slopes[NODES], curvatures[NODES];
-  for (int k = 0; k < NODES; k++) {
-    u[k] = real_within(700, alpha + deviation * row->self->node[k]);
-    y[k] = row->y;
+/* Computes P and mu from the evidence of Gaussian rewards: P = P_0 + w Lambda, mu = P^-1 (P_0 mu_0 + w b). */
+static void rvga_take_evidence(Rvga *self, const RvgaChunk *q, const History *history, int64_t *fallbacks) {
+  const int d = history->d, lanes = q->lanes;
+  const double weight = self->potential.likelihood_weight;
+  const HistoryView view = {history, 1, q->first, lanes, NULL, NULL};
+  history_evidence(&view, q->precision, q->mean);
+  for (int i = 0; i < d; i++) {
+    double pull = 0;
+    for (int j = 0; j < d; j++) pull += self->start_precision[i * d + j] * self->potential.start_mean[j];
+    for (int n = 0; n < lanes; n++) q->mean[i * lanes + n] = pull + weight * q->mean[i * lanes + n];
+    for (int j = 0; j < d; j++)
+      for (int n = 0; n < lanes; n++) {
+        double *entry = &q->precision[(i * d + j) * lanes + n];
+        *entry = self->start_precision[i * d + j] + weight * *entry;
+      }
   }
-  row->likelihood->ops->derivatives(row->likelihood, NODES * VECTOR_LANES, (double *)y, (double *)u,
-                                    (double *)slopes, (double *)curvatures);
-  *slope = *curvature = (Real){0};
-  for (int k = 0; k < NODES; k++) {
-    const double weight = row->tempering * row->self->weight[k];
-    *slope += weight * slopes[k];
-    *curvature -= weight * curvatures[k];
+  rvga_factorise_precision(self, q, d, fallbacks);
+  linalg_solve_lanes(d, lanes, self->factor, q->mean);
+}
+
+/* Updates P and mu of lane n by its observation, given phi and P_{t-1}^-1 phi. */
+static void rvga_absorb_lane(Rvga *self, const RvgaChunk *q, const History *history, int n) {
+  const int d = history->d, lanes = q->lanes;
+  Scalar scalar = {.self = self,
+                   .likelihood = history->likelihood,
+                   .y = self->reward[n],
+                   .tempering = self->potential.likelihood_weight * history->temper};
+  double slope = 0, curvature = 0;
+  for (int i = 0; i < d; i++) {
+    scalar.alpha0 += self->phi[i * lanes + n] * q->mean[i * lanes + n];
+    scalar.nu0 += self->phi[i * lanes + n] * self->whitened[i * lanes + n];
+  }
+  rvga_solve_implicit(&scalar, &slope, &curvature);
+  for (int i = 0; i < d; i++) {
+    q->mean[i * lanes + n] += slope * self->whitened[i * lanes + n];
+    for (int j = 0; j < d; j++)
+      q->precision[(i * d + j) * lanes + n] +=
+          curvature * self->phi[i * lanes + n] * self->phi[j * lanes + n];
   }
 }
 
-/* Solves for alpha given nu: alpha - alpha_0 - nu_0 E[l'] increases in alpha, with slope 1 + nu_0 E[-l''].
- * Uses Newton's method from *alpha, with steps so short that the curvature changes little along each. A run
- * that is close enough stays where it is. */
-INLINE void rvga_solve_alpha(const RvgaRow *row, Real nu, Real *alpha, Real *slope, Real *curvature) {
-  enum { ITERATIONS = 100 };
-  const double longest = 1 / fmax(row->likelihood->ops->self_concordance, 1e-300);
-  Mask moving = ~(Mask){0};
-  for (int k = 0; k < ITERATIONS && !real_everywhere(~moving); k++) {
-    rvga_expect(row, *alpha, nu, slope, curvature);
-    const Real error = row->alpha0 + row->nu0 * *slope - *alpha;
-    const Real step = real_within(longest, error / (1 + row->nu0 * *curvature));
-    const Real most = 1e-12 * (1 + real_max(*alpha, -*alpha));
-    moving &= (step > most) | (step < -most);
-    *alpha = real_choose(moving, *alpha + step, *alpha);
-  }
-}
-
-/* Solves both equations, with nu by bisection between 0 and nu_0, and computes E[l'] and E[-l''] under q_t.
- */
-INLINE void rvga_solve_implicit(const RvgaRow *row, Real *slope, Real *curvature) {
-  enum { HALVINGS = 40 };
-  Real low = {0}, high = row->nu0, alpha = row->alpha0;
-  for (int k = 0; k < HALVINGS; k++) {
-    const Real nu = 0.5 * (low + high);
-    rvga_solve_alpha(row, nu, &alpha, slope, curvature);
-    const Mask below = nu * (1 + row->nu0 * *curvature) < row->nu0;
-    low = real_choose(below, nu, low);
-    high = real_choose(below, high, nu);
-  }
-}
-
-/* Loads the next observations of `count` runs from `first` on, with phi = 0 where there is none. Returns
- * whether there are any. */
-INLINE bool rvga_load_row(const Rvga *self, const History *history, int first, int count, Real *y) {
+/* Absorbs the next observation of every run that has one; returns false if none has. */
+static bool rvga_absorb_rows(Rvga *self, const RvgaChunk *q, const History *history, int64_t *fallbacks) {
+  const int d = history->d, lanes = q->lanes;
   bool any = false;
-  *y = (Real){0};
-  memset(self->phi, 0, (size_t)history->d * sizeof *self->phi);
-  for (int n = 0; n < count; n++) {
-    int *absorbed = &self->absorbed[first + n];
-    if (*absorbed == history_observations(history, first + n)) continue;
-    (*y)[n] = history_observation(history, first + n, (*absorbed)++, VECTOR_LANES, (double *)self->phi + n);
+  memset(self->phi, 0, (size_t)(d * lanes) * sizeof *self->phi);
+  for (int n = 0; n < lanes; n++) {
+    const int run = q->first + n, row = self->absorbed[run];
+    if (row == history_observations(history, run)) continue;
+    self->reward[n] = history_observation(history, run, row, (size_t)lanes, self->phi + n);
     any = true;
   }
-  return any;
-}
-
-/* Updates P and mu by the observation in phi and y. */
-INLINE void rvga_absorb_row(const Rvga *self, const RvgaGaussian *q, const History *history, Real y) {
-  const int d = history->d;
-  const Real *phi = self->phi;
-  RvgaRow row = {self, history->likelihood, self->potential.likelihood_weight * history->temper, y, {0}, {0}};
-  Real slope = {0}, curvature = {0};
-  real_lower(d, q->root, phi, self->column);
-  real_lower_transposed(d, q->root, self->column, self->whitened);
-  for (int i = 0; i < d; i++) row.alpha0 += phi[i] * q->mean[i], row.nu0 += phi[i] * self->whitened[i];
-  rvga_solve_implicit(&row, &slope, &curvature);
-  for (int i = 0; i < d; i++) {
-    q->mean[i] += slope * self->whitened[i];
-    for (int j = 0; j < d; j++) q->precision[i * d + j] += curvature * phi[i] * phi[j];
+  if (!any) return false;
+  rvga_factorise_precision(self, q, d, fallbacks);
+  memcpy(self->whitened, self->phi, (size_t)(d * lanes) * sizeof *self->phi);
+  linalg_solve_lanes(d, lanes, self->factor, self->whitened);
+  for (int n = 0; n < lanes; n++) {
+    const int run = q->first + n;
+    if (self->absorbed[run] == history_observations(history, run)) continue;
+    rvga_absorb_lane(self, q, history, n);
+    self->absorbed[run]++;
   }
+  return true;
 }
 
-/* ---- updates */
-
-/* Computes P = P_0 + w Lambda and mu = P^-1 (P_0 mu_0 + w b) from the evidence of Gaussian rewards. */
-INLINE void rvga_take_evidence(Rvga *self, const RvgaGaussian *q, const History *history, int first,
-                               int count, int64_t *fallbacks) {
-  const RealLanes lanes = real_begin(count);
-  const int d = history->d;
-  potential_at(&self->potential, &(HistoryView){history, 1, first, count, NULL, NULL});
-  real_load(lanes, d * d, self->potential.precision, q->precision);
-  real_load(lanes, d, self->potential.vector, self->phi);
-  real_pad(count, d * d, q->precision);
-  rvga_factorise(self, q, first, count, fallbacks);
-  real_lower(d, q->root, self->phi, self->column);
-  real_lower_transposed(d, q->root, self->column, q->mean);
-}
-
-SIMD_CLONES
 static void rvga_update(Sampler *sampler, const History *history, int round, int64_t *fallbacks) {
   Rvga *self = sampler->state;
   const bool conjugate = likelihood_is_conjugate(history->likelihood);
-  Real y;
   (void)round;
-  for (int first = 0; first < history->runs; first += VECTOR_LANES) {
-    const RvgaGaussian q = rvga_group_of_run(self, first);
-    const int count = chunk_size(history->runs, first, VECTOR_LANES);
-    if (conjugate) rvga_take_evidence(self, &q, history, first, count, fallbacks);
-    while (!conjugate && rvga_load_row(self, history, first, count, &y)) {
-      rvga_absorb_row(self, &q, history, y);
-      rvga_factorise(self, &q, first, count, fallbacks);
-    }
+  for (int first = 0; first < history->runs; first += CHUNK_LANES) {
+    const RvgaChunk q = rvga_chunk(self, sampler->d, history->runs, first);
+    if (conjugate)
+      rvga_take_evidence(self, &q, history, fallbacks);
+    else
+      while (rvga_absorb_rows(self, &q, history, fallbacks)) continue;
   }
 }
 
 static void rvga_carry(const Sampler *from, int from_run, Sampler *to, int to_run) {
-  const Rvga *source = from->state, *target = to->state;
-  const RvgaGaussian q = rvga_group_of_run(source, from_run), p = rvga_group_of_run(target, to_run);
+  const Rvga *source = from->state;
+  Rvga *target = to->state;
   const int d = from->d;
-  real_copy_lane(d, q.mean, from_run, p.mean, to_run);
-  real_copy_lane(d * d, q.precision, from_run, p.precision, to_run);
-  real_copy_lane(d * d, q.root, from_run, p.root, to_run);
+  const RvgaChunk q = rvga_chunk(source, d, from->setup.runs, from_run / CHUNK_LANES * CHUNK_LANES);
+  const RvgaChunk p = rvga_chunk(target, d, to->setup.runs, to_run / CHUNK_LANES * CHUNK_LANES);
+  const int lane = from_run - q.first, place = to_run - p.first;
+  lanes_copy(d, 1, q.mean + lane, q.lanes, p.mean + place, p.lanes);
+  lanes_copy(d * d, 1, q.precision + lane, q.lanes, p.precision + place, p.lanes);
   target->absorbed[to_run] = source->absorbed[from_run];
 }
 
 /* Computes theta = mu + L^-T z, P = L L'. */
 static void rvga_sample(Sampler *sampler, const History *history, RngLanes rng, int draws, double *theta,
                         int64_t *fallbacks) {
-  const Rvga *self = sampler->state;
+  Rvga *self = sampler->state;
   const int d = sampler->d;
-  (void)history;
   (void)fallbacks;
   for (Chunk chunk = chunk_begin(rng); chunk.lanes > 0; chunk_next(&chunk, rng)) {
-    rng_lanes_normal(&chunk.rng, d, self->normal);
     for (int n = 0; n < chunk.lanes; n++) {
-      const int run = (chunk.first + n) / draws, lane = run % VECTOR_LANES;
-      const RvgaGaussian q = rvga_group_of_run(self, run);
-      double *z = self->normal + n;
-      for (int i = 0; i < d; i++) {
-        double sum = q.mean[i][lane];
-        for (int j = i; j < d; j++) sum += q.root[j * d + i][lane] * z[j * chunk.lanes];
-        z[i * chunk.lanes] = sum; /* needed no more, as the matrix is triangular */
-      }
+      const int run = (chunk.first + n) / draws;
+      const RvgaChunk q = rvga_chunk(self, d, history->runs, run / CHUNK_LANES * CHUNK_LANES);
+      const int from = run - q.first;
+      lanes_copy(d, 1, q.mean + from, q.lanes, self->drawn_mean + n, chunk.lanes);
+      lanes_copy(d * d, 1, q.precision + from, q.lanes, self->factor + n, chunk.lanes);
     }
+    linalg_cholesky_lanes(d, chunk.lanes, self->factor, NULL);
+    rng_lanes_normal(&chunk.rng, d, self->normal);
+    linalg_backward_lanes(d, chunk.lanes, self->factor, self->normal);
+    for (int i = 0; i < d * chunk.lanes; i++) self->normal[i] += self->drawn_mean[i];
     chunk_store(&chunk, d, self->normal, theta);
   }
 }
 
 static void rvga_gaussian(const Sampler *sampler, double *mean, double *covariance) {
-  const Rvga *self = sampler->state;
-  const int d = sampler->d;
-  for (RealLanes runs = real_begin(sampler->seen_runs); runs.count > 0; real_next(&runs)) {
-    const RvgaGaussian q = rvga_group_of_run(self, (int)runs.first);
-    real_store(runs, d, q.mean, mean);
-    for (int i = 0; i < d; i++)
-      for (int j = 0; j <= i; j++) {
-        Real sum = {0};
-        for (int k = i; k < d; k++) sum += q.root[k * d + i] * q.root[k * d + j];
-        real_store(runs, 1, &sum, covariance + (size_t)(i * d + j) * runs.lanes);
-        real_store(runs, 1, &sum, covariance + (size_t)(j * d + i) * runs.lanes);
-      }
+  Rvga *self = sampler->state;
+  const int d = sampler->d, runs = sampler->seen_runs;
+  for (int first = 0; first < runs; first += CHUNK_LANES) {
+    const RvgaChunk q = rvga_chunk(self, d, runs, first);
+    const int lanes = q.lanes;
+    memcpy(self->factor, q.precision, (size_t)(d * d * lanes) * sizeof *self->factor);
+    linalg_cholesky_lanes(d, lanes, self->factor, NULL);
+    linalg_inverse_lanes(d, lanes, self->factor, self->inverse);
+    lanes_copy(d, lanes, q.mean, lanes, mean + first, runs);
+    lanes_copy(d * d, lanes, self->inverse, lanes, covariance + first, runs);
   }
 }
 
@@ -252,36 +264,30 @@ static void rvga_moments(Sampler *sampler, const History *history, double *mean,
 
 static Status rvga_create(Sampler *sampler, const SamplerSetup *setup) {
   Arena *memory = sampler->memory;
-  const size_t d = (size_t)sampler->d, vectors = ((size_t)setup->runs + VECTOR_LANES - 1) / VECTOR_LANES * d;
+  const size_t d = (size_t)sampler->d, vector = d * (size_t)setup->runs, chunk = d * CHUNK_LANES;
   Rvga *self;
   ALLOCATE(memory, self, 1);
   sampler->state = self;
-  Potential *potential = &self->potential;
-  TRY(potential_create(memory, setup, VECTOR_LANES, potential));
+  TRY(potential_create(memory, setup, 1, &self->potential));
   ALLOCATE(memory, self->start_precision, d * d);
-  ALLOCATE(memory, self->start_information, d);
   ALLOCATE(memory, self->absorbed, setup->runs);
-  ALLOCATE(memory, self->q.mean, vectors);
-  ALLOCATE_ARRAYS(memory, d * vectors, self->q.precision, self->q.root);
-  ALLOCATE_ARRAYS(memory, d, self->phi, self->column, self->whitened);
-  ALLOCATE(memory, self->normal, d * CHUNK_LANES);
-  matrix_lanes_product_transposed(sampler->d, 1, potential->start_inverse, potential->start_inverse,
+  ALLOCATE(memory, self->mean, vector);
+  ALLOCATE(memory, self->precision, d * vector);
+  ALLOCATE_ARRAYS(memory, d * chunk, self->factor, self->inverse);
+  ALLOCATE_ARRAYS(memory, chunk, self->phi, self->whitened, self->normal, self->drawn_mean);
+  ALLOCATE_ARRAYS(memory, CHUNK_LANES, self->reward, self->jitters);
+  matrix_lanes_product_transposed(sampler->d, 1, self->potential.start_inverse, self->potential.start_inverse,
                                   self->start_precision);
-  linalg_multiply_lanes(sampler->d, 1, self->start_precision, potential->start_mean, self->start_information);
-  /* The start takes the place of the prior in the quadratic part of U. */
-  potential->prior_weight = 1;
-  potential->prior_precision = self->start_precision;
-  potential->prior_information = self->start_information;
   return quadrature_hermite(NODES, self->node, self->weight);
 }
 
 /* Returns the cost. If rewards are not Gaussian, every update solves two equations by bisection and Newton's
  * method, over NODES nodes. */
 static double rvga_cost(const SamplerWork *work) {
-  const double d = work->d, update = cost_share(work->runs) * cost_gaussian(work),
-               draw = cost_share(cost_drawn_lanes(work)) * (120 + 30 * d + 5 * d * d);
-  const double implicit = work->conjugate ? 0 : 52000 * cost_padding(work->runs, VECTOR_LANES);
-  return implicit + update + work->drawn * work->draws * draw;
+  const double implicit = work->conjugate ? 0 : 210000;
+  return implicit +
+         0.9 * cost_gaussian(work) *
+             (cost_share(work->runs) + work->drawn * work->draws * cost_share(cost_drawn_lanes(work)));
 }
 
 static const ConfigKey KEYS[] = {POTENTIAL_KEYS, {.name = NULL}};
