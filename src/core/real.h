@@ -18,7 +18,19 @@ INLINE Real real_of(double x) { return (Real){0} + x; }
 INLINE Real real_choose(Mask mask, Real yes, Real no) {
   return (Real)(((Mask)yes & mask) | ((Mask)no & ~mask));
 }
-INLINE Real real_max(Real x, Real y) { return real_choose(x > y, x, y); }
+/* Returns the mask of x > y. The loop becomes instructions of the machine's width; gcc compares two vectors
+ * that are wider than these one number at a time. */
+INLINE Mask real_above(Real x, Real y) {
+  double left[VECTOR_LANES], right[VECTOR_LANES];
+  int64_t above[VECTOR_LANES];
+  Mask mask;
+  memcpy(left, &x, sizeof x);
+  memcpy(right, &y, sizeof y);
+  for (int n = 0; n < VECTOR_LANES; n++) above[n] = left[n] > right[n] ? -1 : 0;
+  memcpy(&mask, above, sizeof mask);
+  return mask;
+}
+INLINE Real real_max(Real x, Real y) { return real_choose(real_above(x, y), x, y); }
 /* Returns x, or the closer end if it is not between -most and most. */
 INLINE Real real_within(double most, Real x) {
   return real_max(real_of(-most), -real_max(real_of(-most), -x));
@@ -91,8 +103,9 @@ INLINE Real real_root(Real x) {
 
 /* Computes special_exp of each lane. */
 INLINE Real real_exp(Real x) {
-  const Mask under = x < -708;
-  const Real inside = real_choose(under, real_of(-708), real_choose(x > 709, real_of(709), x));
+  const Mask under = real_above(real_of(-708), x);
+  const Real inside =
+      real_choose(under, real_of(-708), real_choose(real_above(x, real_of(709)), real_of(709), x));
   const Real rounded = inside * 0x1.71547652b82fep0 + 0x1.8p52, k = rounded - 0x1.8p52;
   const Real r = (inside - k * 0x1.62e42fefa0000p-1) - k * 0x1.cf79abc9e3b39p-40;
   Real p = real_of(SPECIAL_EXP_FIRST);
@@ -175,7 +188,7 @@ INLINE void real_cholesky(int d, Real *a, Real *inverse, Real *jitters) {
   for (int j = 0; j < d; j++) {
     Real pivot = a[j * d + j];
     for (int k = 0; k < j; k++) pivot -= a[j * d + k] * a[j * d + k];
-    const Mask good = pivot > 0;
+    const Mask good = real_above(pivot, real_of(0));
     const Real kept = real_choose(good, pivot, least), root = real_inverse_root(kept);
     *jitters += real_choose(good, real_of(0), real_of(1));
     a[j * d + j] = kept * root;

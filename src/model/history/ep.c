@@ -59,7 +59,7 @@ INLINE void history_judge_sites(Ep *ep, RealLanes at, const TiltedCells *cavity,
              worst = real_max(real_max(off, -off), real_max(wide, -wide)),
              own = tilted->log_mass +
                    0.5 * (real_log(spread) + history_site_square(cavity, lambda, nu, spread));
-  const Mask here = cavity->counts > 0;
+  const Mask here = real_above(cavity->counts, real_of(0));
   Real miss, log_scale;
   real_load(at, 1, ep->miss, &miss);
   real_load(at, 1, ep->log_scale, &log_scale);
@@ -97,9 +97,9 @@ static void history_visit_vector(const Sweep *sweep, const HistoryMarginals *cel
     tilted_moments(&ep->nodes, history->likelihood, &cavity, &mean, &variance, &tilted);
   history_judge_sites(ep, at, &cavity, &tilted, mean, variance, lambda, nu);
   const Real shrink = real_max(tilted.shrink, real_of(LEAST)), back = 1 / (shrink * cavity.variance);
-  const Real rest = real_choose(shrink < 1, 1 - shrink, real_of(0));
+  const Real rest = real_max(1 - shrink, real_of(0));
   real_load(at, 1, ep->moving, &moving);
-  const Real share = real_choose(cavity.counts > 0, sweep->step * moving, real_of(0));
+  const Real share = real_choose(real_above(cavity.counts, real_of(0)), sweep->step * moving, real_of(0));
   lambda += share * (rest * back - lambda);
   nu += share * ((cavity.mean * rest + tilted.move) * back - nu);
   memcpy(cells->lambda + k, &lambda, sizeof lambda);
@@ -221,7 +221,7 @@ void ep_click(const TiltedNodes *nodes, int n, const double *y, const double *me
     cells.variance = real_max(cells.variance, real_of(LEAST));
     tilted_moments_of_clicks(nodes, &cells, &tilted);
     const Real shrink = real_max(tilted.shrink, real_of(LEAST)), back = 1 / (shrink * cells.variance);
-    const Real rest = real_choose(shrink < 1, 1 - shrink, real_of(0)), spread = 1 + rest / shrink;
+    const Real rest = real_max(1 - shrink, real_of(0)), spread = 1 + rest / shrink;
     const Real own_lambda = rest * back, own_nu = (cells.mean * rest + tilted.move) * back;
     tilted.log_mass += 0.5 * (real_log(spread) + history_site_square(&cells, own_lambda, own_nu, spread));
     real_store(at, 1, &own_lambda, lambda);

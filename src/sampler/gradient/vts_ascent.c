@@ -213,8 +213,9 @@ static void vts_ascent_aim_component(VtsAscent *at, int m, Mask active) {
   real_lower_transposed(d, at->root, at->column, at->step);
   for (int i = 0; i < d; i++) {
     const Real ratio = 2 * at->growth[i] / at->hessian[i * d + i];
-    const Real inside = real_max(real_of(1e-4), real_choose(ratio > 1e4, real_of(1e4), ratio));
-    at->growth[i] = real_log(real_choose(ratio > 0, inside, real_of(0.1)));
+    const Real inside =
+        real_max(real_of(1e-4), real_choose(real_above(ratio, real_of(1e4)), real_of(1e4), ratio));
+    at->growth[i] = real_log(real_choose(real_above(ratio, real_of(0)), inside, real_of(0.1)));
   }
 }
 
