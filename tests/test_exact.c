@@ -3,7 +3,7 @@
 #include "core/arena.h"
 #include "plane_fixture.h"
 
-#include "problem/theta.h"
+#include "problem/problem_theta.h"
 #include "sampler/exact/envelope.h"
 
 /* ---- priors that can only be sampled and evaluated */
@@ -21,7 +21,7 @@ static Prior bare_prior(Mixture *mixture) { return (Prior){.ops = &BARE_OPS, .d 
 
 static ThetaSource source_of(const char *name) {
   ThetaSource source;
-  CHECK_OK(theta_create(theta_find(name), 0, NULL, 0.2, 5, &source));
+  CHECK_OK(problem_theta_create(problem_theta_find(name), 0, NULL, 0.2, 5, &source));
   return source;
 }
 
@@ -36,7 +36,7 @@ static History world(Arena *memory, const ThetaSource *source, const Likelihood 
   History history;
   CHECK_OK(history_create(memory, 2, runs, likelihood, &history));
   CHECK_OK(history_reserve(&history, n));
-  theta_draw(source, 0, first_run, runs, theta);
+  problem_theta_draw(source, 0, first_run, runs, theta);
   for (int l = 0; l < n; l++) {
     for (int b = 0; b < runs; b++) {
       Rng rng = fixture_rng(first_run + (uint32_t)b, 5000 + (uint32_t)l);
@@ -122,7 +122,7 @@ static void test_closed_form(void) {
         check_weights(&exact, source.mixture.components, RUNS * DRAWS, DRAWS, theta + b * DRAWS);
       }
       free(theta);
-      theta_destroy(&source);
+      problem_theta_destroy(&source);
     }
 }
 
@@ -132,14 +132,14 @@ static void test_delegation(void) {
   ThetaSource source = source_of("gm_rays");
   PriorFit fit = fixture_fit(2, 0.9, LAST_STAGE_REPAIRED);
   Prior prior;
-  CHECK_OK(theta_prior(&memory, &source, &fit, &prior));
+  CHECK_OK(problem_theta_prior(&memory, &source, &fit, &prior));
   const Likelihood likelihood = fixture_likelihood(1);
   History history = world(&memory, &source, &likelihood, 0, 3, 5, NULL);
   double *one = fixture_draw(sampler_find("exact"), &prior, &history, 0, 4, 0, NULL, NULL);
   double *two = fixture_draw(sampler_find("mixts"), &prior, &history, 0, 4, 0, NULL, NULL);
   CU_ASSERT(memcmp(one, two, 24 * sizeof *one) == 0);
   free(one), free(two);
-  theta_destroy(&source);
+  problem_theta_destroy(&source);
 }
 
 /* ---- against quadrature: the rectangle rule on [-9, 9]^2 with cells of 0.025, a quarter of the standard
@@ -185,13 +185,13 @@ static void test_quadrature(void) {
       Prior prior;
       int64_t fallbacks;
       double mean[2], covariance[4];
-      CHECK_OK(theta_prior(&memory, &source, &fit, &prior));
+      CHECK_OK(problem_theta_prior(&memory, &source, &fit, &prior));
       double *theta = fixture_draw(sampler_find("exact"), &prior, &history, 7, DRAWS, 0, NULL, &fallbacks);
       CU_ASSERT_EQUAL(fallbacks, 0);
       quadrature(&prior, &history, 0, mean, covariance);
       fixture_check_moments(2, 1, DRAWS, 0, theta, mean, covariance, 5);
       free(theta);
-      theta_destroy(&source);
+      problem_theta_destroy(&source);
     }
 }
 
@@ -208,7 +208,7 @@ static void test_importance_sampling(void) {
       Prior prior;
       const Likelihood likelihood = fixture_likelihood(0.5);
       History history = world(&memory, &source, &likelihood, 3, 1, n, NULL);
-      CHECK_OK(theta_prior(&memory, &source, NULL, &prior));
+      CHECK_OK(problem_theta_prior(&memory, &source, NULL, &prior));
       double *theta = fixture_draw(sampler_find("exact"), &prior, &history, 3, DRAWS, 0, NULL, NULL);
       RngLanes rng = {
           .key = rng_key(FIXTURE_SEED, RNG_TEST), .round = 6000, .draws = SAMPLES, .lanes = SAMPLES};
@@ -230,7 +230,7 @@ static void test_importance_sampling(void) {
         CHECK_NEAR(found[k], mean, 5 * sqrt(variance / effective + variance / DRAWS));
       }
       free(theta);
-      theta_destroy(&source);
+      problem_theta_destroy(&source);
     }
   free(point);
 }
@@ -255,7 +255,7 @@ static void test_calibration(void) {
     const Likelihood likelihood = {.ops = likelihood_find(worlds[w].likelihood), .noise = worlds[w].noise};
     History history = world(&memory, &source, &likelihood, 100, RUNS, worlds[w].n, star);
     Prior prior;
-    CHECK_OK(theta_prior(&memory, &source, &fit, &prior));
+    CHECK_OK(problem_theta_prior(&memory, &source, &fit, &prior));
     double *theta = fixture_draw(sampler_find("exact"), &prior, &history, 100, DRAWS, 0, NULL, NULL);
     for (int k = 0; k < DIRECTIONS; k++) {
       const double along = k == 0 ? 0.8 : -0.6, across = k == 0 ? 0.6 : 0.8, expected = RUNS / (DRAWS + 1.0);
@@ -272,7 +272,7 @@ static void test_calibration(void) {
       CU_ASSERT(chi < 44.3);
     }
     free(theta);
-    theta_destroy(&source);
+    problem_theta_destroy(&source);
   }
   free(star);
 }
@@ -298,7 +298,7 @@ static void test_envelope(void) {
     History history = world(&memory, &source, &likelihood, 9, 1, worlds[w].n, NULL);
     Prior prior;
     Envelope envelope;
-    CHECK_OK(theta_prior(&memory, &source, &fit, &prior));
+    CHECK_OK(problem_theta_prior(&memory, &source, &fit, &prior));
     CHECK_OK(envelope_create(&memory, &prior, &envelope));
     EnvelopeData data = envelope_data_of_run(&history, 0);
     CU_ASSERT_TRUE(envelope_build(&envelope, &data));
@@ -317,7 +317,7 @@ static void test_envelope(void) {
     CU_ASSERT(envelope.count < 1500);
     /* The envelope is a bound, except at the tip of the swirl and at kinks smaller than a cell. */
     CU_ASSERT(above < 0.002 * PROPOSALS);
-    theta_destroy(&source);
+    problem_theta_destroy(&source);
   }
 }
 
@@ -333,7 +333,7 @@ static void test_disagreement(void) {
     Prior exact, bare = bare_prior(&source.mixture);
     History history = world(&memory, &source, &likelihood, 0, 1, 0, NULL);
     int64_t fallbacks;
-    if (uniform) CHECK_OK(theta_prior(&memory, &source, NULL, &exact));
+    if (uniform) CHECK_OK(problem_theta_prior(&memory, &source, NULL, &exact));
     history_record(&history, NULL, phi, &y);
     double *theta = fixture_draw(sampler_find("exact"), uniform ? &exact : &bare, &history, 0, DRAWS, 0, NULL,
                                  &fallbacks);
@@ -341,7 +341,7 @@ static void test_disagreement(void) {
     /* Mean 100, sd 0.1: the density falls by a factor of e^-970 for each 0.1 to the left of the tip at 3. */
     for (int m = 0; m < DRAWS && uniform; m++) CHECK_NEAR(theta[m], 3, 0.03);
     free(theta);
-    theta_destroy(&source);
+    problem_theta_destroy(&source);
   }
 }
 

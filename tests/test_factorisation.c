@@ -68,7 +68,7 @@ static void test_half_sweep(void) {
       SCRATCH_ARENA(memory);
       SparseRows sparse;
       FactorisationSetup setup = {.d = d, .ridge = 0.5};
-      CHECK_OK(sparse_rows_create(&memory, &ratings, 0.25, items, &sparse));
+      CHECK_OK(factorisation_rows_create(&memory, &ratings, 0.25, items, &sparse));
       normals(2, USERS * d, other);
       factorisation_update(&sparse, &setup, other, own, workspace);
       for (int row = 0; row < sparse.rows; row++) {
@@ -93,8 +93,8 @@ static void alternate(const Ratings *ratings, const FactorisationSetup *setup, d
   SCRATCH_ARENA(memory);
   SparseRows users, items;
   double *workspace = array((size_t)setup->d * (size_t)setup->d);
-  CHECK_OK(sparse_rows_create(&memory, ratings, ratings_mean(ratings), false, &users));
-  CHECK_OK(sparse_rows_create(&memory, ratings, ratings_mean(ratings), true, &items));
+  CHECK_OK(factorisation_rows_create(&memory, ratings, ratings_mean(ratings), false, &users));
+  CHECK_OK(factorisation_rows_create(&memory, ratings, ratings_mean(ratings), true, &items));
   for (int s = 0; s < setup->sweeps; s++) {
     factorisation_update(&users, setup, item, user, workspace);
     factorisation_update(&items, setup, user, item, workspace);

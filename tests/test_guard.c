@@ -321,10 +321,10 @@ static void test_contamination(void) {
   for (int j = 0; j < SAMPLES; j++) theta[j] = 5 + 3 * theta[j];
   memcpy(before, theta, sizeof theta);
   fit.guard_width = WIDTH;
-  CHECK_OK(contaminate(&fit, &samples));
+  CHECK_OK(training_samples_contaminate(&fit, &samples));
   CU_ASSERT(memcmp(before, theta, sizeof theta) == 0);
   fit.contamination = G;
-  CHECK_OK(contaminate(&fit, &samples));
+  CHECK_OK(training_samples_contaminate(&fit, &samples));
   double count = 0, sum = 0, squares = 0;
   for (int j = 0; j < SAMPLES; j++) {
     const bool replaced = theta[j] != before[j];

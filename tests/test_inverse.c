@@ -3,7 +3,7 @@
 #include "core/linalg.h"
 #include "harness.h"
 #include "problem/problem.h"
-#include "problem/theta.h"
+#include "problem/problem_theta.h"
 #include "study/keys.h"
 
 #include <stdio.h>
@@ -107,7 +107,7 @@ static void test_principal_directions(void) {
   double q[D * D], w[D], c[D * D], mean[D], vectors[D * D], variance[D];
   StudyFile *file = make_with("principal", D, 7, 20, 0.3, 0.7, &problem);
   CHECK_OK(world_create(&problem, 0, 3, 1, &world));
-  CHECK_OK(theta_create(theta_find("gm_sphere"), D, NULL, 0.2, 1, &source));
+  CHECK_OK(problem_theta_create(problem_theta_find("gm_sphere"), D, NULL, 0.2, 1, &source));
   eigenvalues(&world, 0, q, w);
   mixture_moments(&source.mixture, mean, c);
   CHECK_OK(linalg_eigen(D, c, vectors, variance));
@@ -117,7 +117,7 @@ static void test_principal_directions(void) {
       for (int j = 0; j < D; j++) image += q[i * D + j] * vectors[j * D + k];
       CHECK_NEAR(image, w[D - 1 - k] * vectors[i * D + k], 1e-11 * w[D - 1]);
     }
-  theta_destroy(&source);
+  problem_theta_destroy(&source);
   world_destroy(&world);
   problem_destroy(&problem);
   config_study_free(file);
@@ -140,7 +140,7 @@ static void test_refusal(void) {
 static void test_sphere(void) {
   for (int d = 1; d <= 20; d += 19) {
     ThetaSource source;
-    CHECK_OK(theta_create(theta_find("gm_sphere"), d, NULL, 0.2, 5, &source));
+    CHECK_OK(problem_theta_create(problem_theta_find("gm_sphere"), d, NULL, 0.2, 5, &source));
     const Mixture *mixture = &source.mixture;
     CU_ASSERT_EQUAL(mixture->components, 6);
     for (int c = 0; c < 6; c++) {
@@ -152,7 +152,7 @@ static void test_sphere(void) {
       }
       CHECK_NEAR(sqrt(square), 2, 1e-12);
     }
-    theta_destroy(&source);
+    problem_theta_destroy(&source);
   }
 }
 

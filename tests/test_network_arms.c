@@ -4,8 +4,8 @@
 #include "network_reference.h"
 #include "sampler_fixture.h"
 
-#include "policy/network_arms.h"
 #include "policy/policy.h"
+#include "policy/policy_network_arms.h"
 #include "study/keys.h"
 #include "study/study_belief.h"
 
@@ -25,8 +25,8 @@ static void test_arms(void) {
   world.features = fixture_new(K * D * B, sizeof *world.features);
   rng_normal(&rng, K * D * B, world.features);
   rng_normal(&rng, p * B, theta);
-  CHECK_OK(network_arms_create(&memory, &shape, K, &arms));
-  network_arms_best(&arms, &world, theta, arm);
+  CHECK_OK(policy_network_arms_create(&memory, &shape, K, &arms));
+  policy_network_arms_best(&arms, &world, theta, arm);
   for (int b = 0; b < B; b++) {
     double column[64], phi[D], top = -INFINITY, taken = 0;
     for (int i = 0; i < p; i++) column[i] = theta[i * B + b];

@@ -28,7 +28,7 @@ static Status write_ours(const char *name) {
   return store_commit(file);
 }
 
-static Ownership owner(const char *name) { return ownership_of(AT_FDCWD, in_folder(name)); }
+static Ownership owner(const char *name) { return io_ownership_of(AT_FDCWD, in_folder(name)); }
 
 static void test_kinds(void) {
   char target[PATH_MAX];
@@ -42,10 +42,10 @@ static void test_kinds(void) {
   strcpy(target, in_folder("ours.nc"));
   CU_ASSERT_EQUAL(symlink(target, in_folder("link")), 0);
   CU_ASSERT_EQUAL(owner("link"), OWNERSHIP_OTHER);
-  CU_ASSERT_FALSE(ownership_carries(AT_FDCWD, in_folder("link"), "name: a"));
+  CU_ASSERT_FALSE(io_ownership_carries(AT_FDCWD, in_folder("link"), "name: a"));
   CU_ASSERT_EQUAL(mkfifo(in_folder("pipe"), 0600), 0);
   CU_ASSERT_EQUAL(owner("pipe"), OWNERSHIP_OTHER);
-  CU_ASSERT_FALSE(ownership_carries(AT_FDCWD, in_folder("pipe"), "name: a"));
+  CU_ASSERT_FALSE(io_ownership_carries(AT_FDCWD, in_folder("pipe"), "name: a"));
   CU_ASSERT_EQUAL(owner("."), OWNERSHIP_OTHER);
 }
 
@@ -57,8 +57,8 @@ static void test_damaged(void) {
   CU_ASSERT_EQUAL(stat(in_folder("damaged.nc"), &info), 0);
   CU_ASSERT_EQUAL(truncate(in_folder("damaged.nc"), info.st_size - 1), 0);
   CU_ASSERT_EQUAL(owner("damaged.nc"), OWNERSHIP_UNKNOWN);
-  CU_ASSERT_TRUE(ownership_carries(AT_FDCWD, in_folder("damaged.nc"), "name: a"));
-  CU_ASSERT_FALSE(ownership_carries(AT_FDCWD, in_folder("damaged.nc"), "name: b"));
+  CU_ASSERT_TRUE(io_ownership_carries(AT_FDCWD, in_folder("damaged.nc"), "name: a"));
+  CU_ASSERT_FALSE(io_ownership_carries(AT_FDCWD, in_folder("damaged.nc"), "name: b"));
 }
 
 /* Checks every place around the end of a block of 64 KiB. */
@@ -69,18 +69,18 @@ static void test_text_across_blocks(void) {
     memset(text, '.', sizeof text - 1);
     memcpy(text + place, "0123456789", 10);
     CHECK_OK(store_write_text(in_folder("long"), text, true));
-    CU_ASSERT_TRUE(ownership_carries(AT_FDCWD, in_folder("long"), "0123456789"));
-    CU_ASSERT_FALSE(ownership_carries(AT_FDCWD, in_folder("long"), "01234567890"));
+    CU_ASSERT_TRUE(io_ownership_carries(AT_FDCWD, in_folder("long"), "0123456789"));
+    CU_ASSERT_FALSE(io_ownership_carries(AT_FDCWD, in_folder("long"), "01234567890"));
   }
 }
 
 static void test_output(void) {
   CHECK_OK(write_ours("output.nc"));
-  CHECK_OK(ownership_check_output(in_folder("output.nc")));
-  CHECK_OK(ownership_check_output(in_folder("new.nc")));
+  CHECK_OK(io_ownership_check_output(in_folder("output.nc")));
+  CHECK_OK(io_ownership_check_output(in_folder("new.nc")));
   CHECK_OK(store_write_text(in_folder("output.nc"), "mine", true));
-  CHECK_FAILS(ownership_check_output(in_folder("output.nc")), STATUS_FILE, "did not write");
-  CHECK_FAILS(ownership_check_output(folder), STATUS_FILE, "not a regular file");
+  CHECK_FAILS(io_ownership_check_output(in_folder("output.nc")), STATUS_FILE, "did not write");
+  CHECK_FAILS(io_ownership_check_output(folder), STATUS_FILE, "not a regular file");
 }
 
 static void test_temporary_names(void) {

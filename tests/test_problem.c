@@ -87,24 +87,24 @@ static void check_distribution(const ThetaOps *ops) {
   SCRATCH_ARENA(memory);
   ThetaSource source;
   Samples samples, fewer;
-  CU_ASSERT_PTR_EQUAL(theta_find(ops->name), ops);
+  CU_ASSERT_PTR_EQUAL(problem_theta_find(ops->name), ops);
   CU_ASSERT(ops->name[0] && ops->summary[0] && ops->reference[0]);
   CU_ASSERT_EQUAL(!!ops->inside + !!ops->sample + !!ops->mixture + !!ops->load + !!ops->prior + !!ops->set,
                   1);
-  CU_ASSERT(!theta_is_planar(ops) || ops->dimension == 2);
+  CU_ASSERT(!problem_theta_is_planar(ops) || ops->dimension == 2);
   if (ops->load || ops->set) return;
-  CHECK_OK(theta_create(ops, 0, NULL, 0.2, 5, &source));
+  CHECK_OK(problem_theta_create(ops, 0, NULL, 0.2, 5, &source));
   const int d = source.d;
   double *theta = calloc((size_t)d * RUNS, sizeof *theta), *one = calloc((size_t)d, sizeof *one);
   CU_ASSERT_PTR_NOT_NULL_FATAL(theta);
   CU_ASSERT_PTR_NOT_NULL_FATAL(one);
-  theta_draw(&source, 0, 3, RUNS, theta);
-  theta_draw(&source, 0, 3 + 17, 1, one);
+  problem_theta_draw(&source, 0, 3, RUNS, theta);
+  problem_theta_draw(&source, 0, 3 + 17, 1, one);
   for (int i = 0; i < d; i++) CU_ASSERT_EQUAL(one[i], theta[i * RUNS + 17]);
-  theta_draw_each(&source, 0, 3 + 17, 1, 1, one);
+  problem_theta_draw_each(&source, 0, 3 + 17, 1, 1, one);
   for (int i = 0; i < d; i++) CU_ASSERT_EQUAL(one[i], theta[i * RUNS + 17]);
-  CHECK_OK(theta_training_samples(&memory, &source, 0, RUNS, &samples));
-  CHECK_OK(theta_training_samples(&memory, &source, 0, 10, &fewer));
+  CHECK_OK(problem_theta_training_samples(&memory, &source, 0, RUNS, &samples));
+  CHECK_OK(problem_theta_training_samples(&memory, &source, 0, 10, &fewer));
   CU_ASSERT_FATAL(samples.d == d && samples.n == RUNS && fewer.n == 10);
   for (int i = 0; i < d; i++) {
     double mean[2] = {0}, square[2] = {0};
@@ -121,7 +121,7 @@ static void check_distribution(const ThetaOps *ops) {
               ops->prior); /* another stream, but corners coincide */
   }
   free(theta), free(one);
-  theta_destroy(&source);
+  problem_theta_destroy(&source);
 }
 
 static void test_every_distribution(void) {
@@ -135,11 +135,11 @@ static void test_definitions(void) {
     ThetaSource source;
     if (!defined_here(ops->name)) continue;
     count++;
-    CHECK_OK(theta_create(ops, 0, NULL, 0.2, 5, &source));
+    CHECK_OK(problem_theta_create(ops, 0, NULL, 0.2, 5, &source));
     CU_ASSERT_EQUAL(source.d, 2);
     static double theta[2 * RUNS];
     double expected[5], found[5] = {0};
-    theta_draw(&source, 0, 0, RUNS, theta);
+    problem_theta_draw(&source, 0, 0, RUNS, theta);
     moments(ops->name, expected);
     for (int r = 0; r < RUNS; r++) {
       double x = theta[r], y = theta[RUNS + r];
@@ -152,7 +152,7 @@ static void test_definitions(void) {
      * <= 4; 4 of them. */
     for (int k = 0; k < 5; k++)
       CHECK_NEAR(found[k], expected[k], k < 2 ? 4 * sqrt(expected[2 + k] / RUNS) : 4 * 4.5 / sqrt(RUNS));
-    theta_destroy(&source);
+    problem_theta_destroy(&source);
   }
   CU_ASSERT_EQUAL(count, 12); /* all that are defined here are registered */
 }
@@ -164,9 +164,9 @@ static void test_mixture_of_rays(void) {
   enum { N = 16000 };
   static double theta[2 * N];
   ThetaSource rays, mixture;
-  CHECK_OK(theta_create(theta_find("rays"), 0, NULL, 0.2, 5, &rays));
-  CHECK_OK(theta_create(theta_find("gm_rays"), 0, NULL, 0.2, 5, &mixture));
-  theta_draw(&rays, 0, 0, N, theta);
+  CHECK_OK(problem_theta_create(problem_theta_find("rays"), 0, NULL, 0.2, 5, &rays));
+  CHECK_OK(problem_theta_create(problem_theta_find("gm_rays"), 0, NULL, 0.2, 5, &mixture));
+  problem_theta_draw(&rays, 0, 0, N, theta);
   CU_ASSERT_EQUAL(mixture.mixture.components, 4);
   for (int c = 0; c < 4; c++) {
     const double *mean = mixture.mixture.mean + 2 * c, *covariance = mixture.mixture.covariance + 4 * c;
@@ -184,8 +184,8 @@ static void test_mixture_of_rays(void) {
     CHECK_NEAR(product[1] / count, covariance[1], 5 * sqrt(0.9 * 0.5 / count));
     CHECK_NEAR(product[2] / count, covariance[3], 5 * sqrt(4.5 * covariance[3] / count));
   }
-  theta_destroy(&rays);
-  theta_destroy(&mixture);
+  problem_theta_destroy(&rays);
+  problem_theta_destroy(&mixture);
 }
 
 /* Checks log densities: the integral over the cells of a grid against the share of samples in each,
@@ -199,14 +199,14 @@ static void test_log_densities(void) {
   int densities = 0;
   for (int i = 0; theta_distributions[i].name; i++) {
     const ThetaOps *ops = &theta_distributions[i];
-    if (!theta_is_planar(ops)) continue;
+    if (!problem_theta_is_planar(ops)) continue;
     const bool swirl = !strcmp(ops->name, "swirl");
     ThetaSource source;
     Prior prior;
     double count[CELLS * CELLS] = {0}, total = 0, chi = 0, freedom = -1, lost = 0;
-    CHECK_OK(theta_create(ops, 0, NULL, 0.2, 5, &source));
-    CHECK_OK(theta_prior(&memory, &source, NULL, &prior));
-    theta_draw(&source, 0, 0, N, theta);
+    CHECK_OK(problem_theta_create(ops, 0, NULL, 0.2, 5, &source));
+    CHECK_OK(problem_theta_prior(&memory, &source, NULL, &prior));
+    problem_theta_draw(&source, 0, 0, N, theta);
     const double low = -4.5, width = 9.0 / CELLS, step = width / FINE;
     for (int n = 0; n < N; n++) {
       int x = (int)floor((theta[n] - low) / width), y = (int)floor((theta[N + n] - low) / width);
@@ -238,23 +238,23 @@ static void test_log_densities(void) {
     /* Wilson and Hilferty: (chi / f)^(1/3) is normal with variance 2 / (9 f). */
     CU_ASSERT(cbrt(chi / freedom) < 1 - 2 / (9 * freedom) + 3.72 * sqrt(2 / (9 * freedom)));
     densities++;
-    theta_destroy(&source);
+    problem_theta_destroy(&source);
   }
   CU_ASSERT(densities >= 5);
 }
 
-/* Checks that the prior of a density samples what theta_draw draws: same streams, same numbers; also for some
- * of the lanes. */
+/* Checks that the prior of a density samples what problem_theta_draw draws: same streams, same numbers; also
+ * for some of the lanes. */
 static void test_prior_of_a_density(void) {
   SCRATCH_ARENA(memory);
   ThetaSource source;
   Prior prior;
   double theta[8], point[4], other[4];
-  CHECK_OK(theta_create(theta_find("swirl"), 0, NULL, 0.2, 5, &source));
-  CHECK_OK(theta_prior(&memory, &source, NULL, &prior));
+  CHECK_OK(problem_theta_create(problem_theta_find("swirl"), 0, NULL, 0.2, 5, &source));
+  CHECK_OK(problem_theta_prior(&memory, &source, NULL, &prior));
   CU_ASSERT_PTR_NULL(prior.mixture);
   CU_ASSERT_PTR_NULL(prior.chain);
-  theta_draw(&source, 0, 6, 4, theta);
+  problem_theta_draw(&source, 0, 6, 4, theta);
   RngLanes rng = {.key = rng_key(5, RNG_THETA), .run = 6, .draws = 1, .first_lane = 1, .lanes = 2};
   RngLanes rest = rng;
   prior.ops->sample(&prior, &rng, point);
@@ -263,7 +263,7 @@ static void test_prior_of_a_density(void) {
   rest.position = rng.position;
   prior.ops->sample(&prior, &rest, other);
   for (int n = 0; n < 4; n++) CU_ASSERT(other[n] != point[n]); /* the streams have advanced */
-  theta_destroy(&source);
+  problem_theta_destroy(&source);
 }
 
 /* Checks that mixtures have a chain and densities do not. */
@@ -295,14 +295,14 @@ static void test_file_split(void) {
   for (int i = 0; i < N; i++) fprintf(out, "%d,%d\n", i, -i);
   fclose(out);
   ThetaSource source;
-  CHECK_OK(theta_create(theta_find("file"), 0, path, 0.2, 11, &source));
-  CU_ASSERT_FALSE(theta_has_prior(&source));
+  CHECK_OK(problem_theta_create(problem_theta_find("file"), 0, path, 0.2, 11, &source));
+  CU_ASSERT_FALSE(problem_theta_has_prior(&source));
   int replicate_difference = 0;
   bool first[N] = {false};
   for (uint32_t replicate = 0; replicate < 2; replicate++) {
     Samples train;
     bool seen[N] = {false};
-    CHECK_OK(theta_training_samples(&memory, &source, replicate, -1, &train));
+    CHECK_OK(problem_theta_training_samples(&memory, &source, replicate, -1, &train));
     CU_ASSERT_EQUAL(train.n, N - 21); /* 0.2 x 103 rounds to 21 */
     for (int s = 0; s < train.n; s++) {
       int member = (int)train.theta[s];
@@ -313,7 +313,7 @@ static void test_file_split(void) {
     static double theta[2 * RUNS];
     bool tested[N] = {false};
     int distinct = 0;
-    theta_draw(&source, replicate, 0, RUNS, theta);
+    problem_theta_draw(&source, replicate, 0, RUNS, theta);
     for (int r = 0; r < RUNS; r++) {
       int member = (int)theta[r];
       CU_ASSERT_FALSE(seen[member]); /* theta* is never among the training samples */
@@ -324,11 +324,14 @@ static void test_file_split(void) {
     for (int m = 0; m < N; m++) replicate_difference += replicate && first[m] != seen[m], first[m] = seen[m];
   }
   CU_ASSERT_TRUE(replicate_difference > 0); /* split afresh */
-  theta_destroy(&source);
-  CHECK_FAILS(theta_create(theta_find("file"), 3, path, 0.2, 11, &source), STATUS_INPUT, "2 dimensions");
-  theta_destroy(&source);
-  CHECK_FAILS(theta_create(theta_find("file"), 0, NULL, 0.2, 11, &source), STATUS_INPUT, "problem.file");
-  CHECK_FAILS(theta_create(theta_find("rays"), 3, NULL, 0.2, 11, &source), STATUS_INPUT, "2 dimensions");
+  problem_theta_destroy(&source);
+  CHECK_FAILS(problem_theta_create(problem_theta_find("file"), 3, path, 0.2, 11, &source), STATUS_INPUT,
+              "2 dimensions");
+  problem_theta_destroy(&source);
+  CHECK_FAILS(problem_theta_create(problem_theta_find("file"), 0, NULL, 0.2, 11, &source), STATUS_INPUT,
+              "problem.file");
+  CHECK_FAILS(problem_theta_create(problem_theta_find("rays"), 3, NULL, 0.2, 11, &source), STATUS_INPUT,
+              "2 dimensions");
   unlink(path);
 }
 

@@ -9,7 +9,7 @@ static const double SPREAD = 0.3; /* standard deviation of an arm about its cent
 static Status clustered_create(Problem *self, const Config *config) {
   (void)config;
   self->kept = CENTRES * (size_t)self->d;
-  return theta_create_gaussian(self->d, self->seed, &self->theta);
+  return problem_theta_create_gaussian(self->d, self->seed, &self->theta);
 }
 
 /* A run keeps only its centres, kept[B, CENTRES, d]. */

@@ -117,7 +117,7 @@ Parallel app_begin_parallel(void) {
 }
 
 Status app_try_output(const Parallel *parallel, const char *path) {
-  return parallel_agree(parallel, parallel->rank == 0 ? ownership_check_output(path) : STATUS_OK);
+  return parallel_agree(parallel, parallel->rank == 0 ? io_ownership_check_output(path) : STATUS_OK);
 }
 
 static bool failed;

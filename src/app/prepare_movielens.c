@@ -49,7 +49,7 @@ static Status prepare_movielens_users_theta(Arena *memory, const Ratings *rating
   SparseRows sparse;
   double *rows;
   ALLOCATE(&scratch, rows, own + d * d);
-  TRY(sparse_rows_create(&scratch, held_out, result->mean, false, &sparse));
+  TRY(factorisation_rows_create(&scratch, held_out, result->mean, false, &sparse));
   factorisation_update(&sparse, setup, result->item, rows, rows + own);
   TRY(prepare_movielens_new_theta(memory, held_out->users + ratings->users, result->d, out));
   prepare_movielens_put_rows(0, held_out->users, held_out->user_id, rows, out);

@@ -328,7 +328,7 @@ Status app_sample(int argc, char **argv) {
   PriorFit fit;
   Prior prior;
   app_parse(&argp, argc, argv, &arguments);
-  TRY(ownership_check_output(arguments.output));
+  TRY(io_ownership_check_output(arguments.output));
   TRY(app_sample_find_likelihood(&arguments, &likelihood));
   TRY(fit_of_options("defaults", 0, NULL, arguments.seed, &fit));
   const bool chosen_with_prior = strcmp(arguments.sampler, "auto") == 0;

@@ -2,7 +2,7 @@
  * machine that sees the folder. */
 #include "app/app.h"
 #include "core/arena.h"
-#include "parallel/adaptive.h"
+#include "parallel/parallel_adaptive.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -84,12 +84,12 @@ static Status look_over(const char *directory, Overview *overview) {
   ALLOCATE(&overview->memory, overview->setting, study->file->setting_count);
   ALLOCATE(&overview->memory, overview->moments, study->file->setting_count * policies);
   TRY(finished_open(&overview->memory, directory, study, false, &overview->finished));
-  TRY(adaptive_create(&overview->memory, &overview->finished, &overview->adaptive));
-  TRY(adaptive_replay(overview->finished.state, &overview->adaptive));
+  TRY(parallel_adaptive_create(&overview->memory, &overview->finished, &overview->adaptive));
+  TRY(parallel_adaptive_replay(overview->finished.state, &overview->adaptive));
   app_status_count_tasks(overview);
   measure_speed(overview);
   for (int s = 0; s < study->file->setting_count && !app_status_too_many_tasks(overview); s++)
-    TRY(adaptive_present(&overview->adaptive, s, overview->moments + s * policies));
+    TRY(parallel_adaptive_present(&overview->adaptive, s, overview->moments + s * policies));
   return STATUS_OK;
 }
 
@@ -107,7 +107,7 @@ static json_t *setting_json(const Overview *overview, int setting) {
   json_t *se = json_object(), *runs = json_object();
   for (int p = 0; p < file->policy_count; p++) {
     Moments moments = overview->moments[setting * file->policy_count + p];
-    json_object_set_new(se, file->policies[p].label, app_json_number(adaptive_moments_se(moments)));
+    json_object_set_new(se, file->policies[p].label, app_json_number(parallel_adaptive_moments_se(moments)));
     json_object_set_new(runs, file->policies[p].label,
                         app_status_too_many_tasks(overview) ? json_null()
                                                             : json_integer((json_int_t)moments.n));
@@ -144,8 +144,8 @@ static Status status_print_json(const Overview *overview) {
 static int app_status_worst_policy(const Overview *overview, const Moments *moments) {
   int worst = -1;
   for (int p = overview->study.target_paired ? 1 : 0; p < overview->study.file->policy_count; p++)
-    if (moments[p].n > 1 &&
-        (worst < 0 || adaptive_moments_se(moments[p]) > adaptive_moments_se(moments[worst])))
+    if (moments[p].n > 1 && (worst < 0 || parallel_adaptive_moments_se(moments[p]) >
+                                              parallel_adaptive_moments_se(moments[worst])))
       worst = p;
   return worst;
 }
@@ -170,8 +170,8 @@ static void print_settings(const Overview *overview) {
     if (worst < 0)
       printf(overview->setting[s].done + overview->setting[s].failed > 0 ? "none yet" : "not started");
     else
-      printf("%.3g (%s, %lld runs)", adaptive_moments_se(moments[worst]), study->file->policies[worst].label,
-             (long long)moments[worst].n);
+      printf("%.3g (%s, %lld runs)", parallel_adaptive_moments_se(moments[worst]),
+             study->file->policies[worst].label, (long long)moments[worst].n);
     if (study->runs.adaptive)
       printf(app_status_has_ended(overview, s) ? "; ended with %lld runs" : "; %lld runs requested",
              (long long)study_runs_in_blocks(&study->runs, at->wanted));

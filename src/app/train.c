@@ -173,7 +173,7 @@ static Status app_train_from_file(Arena *memory, Arguments *arguments, Belief *b
                      &belief->fit));
   ALLOCATE(memory, samples, 1);
   TRY(dataset_read_samples(memory, arguments->theta, samples));
-  TRY(contaminate(&belief->fit, samples));
+  TRY(training_samples_contaminate(&belief->fit, samples));
   *source = (FitSource){.samples = samples};
   prior_settle(arguments->family, &belief->fit, samples->d);
   if (arguments->sizes == 0) arguments->sizes = CANDIDATE_SIZES; /* the defaults */

@@ -18,7 +18,7 @@ static int open_regular(int folder, const char *name, struct stat *info) {
   return -1;
 }
 
-Ownership ownership_of(int folder, const char *name) {
+Ownership io_ownership_of(int folder, const char *name) {
   struct stat info;
   if (fstatat(folder, name, &info, AT_SYMLINK_NOFOLLOW) != 0) return OWNERSHIP_NOTHING;
   if (!S_ISREG(info.st_mode)) return OWNERSHIP_OTHER;
@@ -29,7 +29,7 @@ Ownership ownership_of(int folder, const char *name) {
   return sealed ? OWNERSHIP_OURS : OWNERSHIP_UNKNOWN;
 }
 
-bool ownership_carries(int folder, const char *name, const char *text) {
+bool io_ownership_carries(int folder, const char *name, const char *text) {
   enum { BUFFER = 1 << 16, LONGEST = 128 };
   char bytes[LONGEST + BUFFER]; /* a match may begin in one block and end in the next */
   struct stat info;
@@ -49,8 +49,8 @@ bool ownership_carries(int folder, const char *name, const char *text) {
   return found;
 }
 
-Status ownership_check_output(const char *path) {
-  switch (ownership_of(AT_FDCWD, path)) {
+Status io_ownership_check_output(const char *path) {
+  switch (io_ownership_of(AT_FDCWD, path)) {
   case OWNERSHIP_NOTHING:
   case OWNERSHIP_OURS: return durable_try(path);
   case OWNERSHIP_UNKNOWN:

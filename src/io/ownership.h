@@ -15,11 +15,11 @@ typedef enum {
   OWNERSHIP_OTHER /* a link, a folder, or anything else that is not a regular file */
 } Ownership;
 
-Ownership ownership_of(int folder, const char *name);
+Ownership io_ownership_of(int folder, const char *name);
 
 /* Returns whether a regular file contains `text`, such as the SHA-256 of a study, anywhere in its bytes. */
-bool ownership_carries(int folder, const char *name, const char *text);
+bool io_ownership_carries(int folder, const char *name, const char *text);
 
 /* Checks that a file may be written at `path`, where a user wants it. Returns STATUS_FILE if something is
  * there that this program did not write, or if the folder cannot be written. */
-Status ownership_check_output(const char *path);
+Status io_ownership_check_output(const char *path);

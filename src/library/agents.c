@@ -1,7 +1,8 @@
 /* Agents of the library: many posteriors with the same prior. What each agent has learned, evidence or rows,
- * is kept separately; a chunk of agents is loaded into a posterior with one run per agent (posterior.h),
- * which draws, chooses and observes for all of them at once. An agent's random numbers are named by its
- * number and by how often it has drawn, so they depend neither on the chunk nor on the other agents. */
+ * is kept separately; a chunk of agents is loaded into a posterior with one run per agent
+ * (library_posterior.h), which draws, chooses and observes for all of them at once. An agent's random numbers
+ * are named by its number and by how often it has drawn, so they depend neither on the chunk nor on the other
+ * agents. */
 #include "library/agents.h"
 #include "sampler/check/spread.h"
 
@@ -26,12 +27,12 @@ static Status agents_refuse_sampler(const char *sampler) {
 static Status library_agents_create(thompson_agents *self, const Prior *prior, const char *sampler,
                                     const char *likelihood, const char *options, uint64_t seed) {
   self->width = AGENTS_CHUNK;
-  TRY(posterior_new(prior, sampler, likelihood, options, seed, self->width, &self->posterior));
+  TRY(library_posterior_new(prior, sampler, likelihood, options, seed, self->width, &self->posterior));
   self->size = (int)history_state(&self->posterior->history);
   if (self->size == 0) { /* rows: one agent at a time */
     thompson_posterior_free(self->posterior);
     self->width = 1;
-    TRY(posterior_new(prior, sampler, likelihood, options, seed, 1, &self->posterior));
+    TRY(library_posterior_new(prior, sampler, likelihood, options, seed, 1, &self->posterior));
   }
   return self->posterior->method->update ? agents_refuse_sampler(sampler) : STATUS_OK;
 }
@@ -122,7 +123,8 @@ static Status agents_load_rows(thompson_agents *self, const Agent *agent) {
   thompson_posterior *posterior = self->posterior;
   const size_t d = (size_t)posterior->d;
   history_clear(&posterior->history);
-  if (agent->observations > posterior->room) TRY(posterior_grow_history(posterior, agent->observations));
+  if (agent->observations > posterior->room)
+    TRY(library_posterior_grow_history(posterior, agent->observations));
   for (int l = 0; l < agent->observations; l++) {
     const double *row = agent->rows + (size_t)l * (d + 1);
     history_record(&posterior->history, NULL, row, row + d);
@@ -205,7 +207,7 @@ thompson_status thompson_agents_observe(thompson_agents *self, int m, const int 
                                         const double *y) {
   const size_t d = (size_t)self->posterior->d;
   TRY(agents_check_ids(self, m, ids));
-  TRY(posterior_check(self->posterior, m, x, y));
+  TRY(library_posterior_check(self->posterior, m, x, y));
   TRY(agents_reserve_features(self, AGENTS_CHUNK * d));
   for (int at = 0; at < m;) {
     const int length = agents_chunk_length(self, m - at, ids + at, false);
@@ -230,7 +232,7 @@ thompson_status thompson_agents_age(thompson_agents *self, int m, const int *ids
   double factor;
   const size_t size = (size_t)self->size;
   TRY(agents_check_ids(self, m, ids));
-  TRY(posterior_age_factor(self->posterior, rounds, &factor));
+  TRY(library_posterior_age_factor(self->posterior, rounds, &factor));
   for (int i = 0; i < m; i++) {
     double *evidence = self->evidence + (size_t)ids[i] * size;
     for (size_t k = 0; k < size; k++) evidence[k] *= factor;
@@ -285,8 +287,8 @@ static Status library_agents_choose(thompson_agents *self, int m, const int *ids
   const size_t entries = (size_t)(call->k > 0 ? call->k : 0) * (size_t)self->posterior->d;
   call->stride = apart ? entries : 0;
   TRY(agents_check_ids(self, m, ids));
-  TRY(posterior_check_arms(self->posterior, apart ? m : 1, call->k, call->arms));
-  if (!call->arm || call->propensity) TRY(posterior_begin_propensity(self->posterior));
+  TRY(library_posterior_check_arms(self->posterior, apart ? m : 1, call->k, call->arms));
+  if (!call->arm || call->propensity) TRY(library_posterior_begin_propensity(self->posterior));
   TRY(agents_reserve_features(self, AGENTS_CHUNK * (entries + (size_t)call->k)));
   self->probability = self->features + AGENTS_CHUNK * entries;
   for (int at = 0; at < m;) {
@@ -334,7 +336,8 @@ thompson_status thompson_agents_draw(thompson_agents *self, int m, const int *id
   const size_t d = (size_t)self->posterior->d;
   if (draws < 1) return status_set(STATUS_INPUT, "%d draws requested; at least 1 is needed", draws);
   TRY(agents_check_ids(self, m, ids));
-  if (draws > self->posterior->rule.sampler.setup.draws) TRY(posterior_begin_sampler(self->posterior, draws));
+  if (draws > self->posterior->rule.sampler.setup.draws)
+    TRY(library_posterior_begin_sampler(self->posterior, draws));
   for (int at = 0; at < m;) {
     const int length = agents_chunk_length(self, m - at, ids + at, true);
     TRY(agents_draw_chunk(self, length, ids + at, draws, theta + (size_t)at * (size_t)draws * d));

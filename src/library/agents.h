@@ -1,7 +1,7 @@
 /* The structure of agents, shared by agents.c, agents_learn.c, and saved.c, which saves them in files. */
 #pragma once
 
-#include "library/posterior.h"
+#include "library/library_posterior.h"
 
 /* Few enough for the evidence of a chunk to stay in the second-level cache. */
 enum { AGENTS_CHUNK = 16 };

@@ -75,8 +75,8 @@ static Status agents_learn_prior(Arena *memory, const thompson_agents *self, Pri
 /* Replaces the prior of the agents, and marks `lost` of each to be computed again. */
 static Status agents_replace_prior(thompson_agents *self, const Prior *prior) {
   thompson_posterior *before = self->posterior, *after;
-  TRY(posterior_new(prior, before->method->name, before->likelihood.ops->name, before->text, before->seed,
-                    self->width, &after));
+  TRY(library_posterior_new(prior, before->method->name, before->likelihood.ops->name, before->text,
+                            before->seed, self->width, &after));
   after->fallbacks = before->fallbacks;
   self->posterior = after;
   thompson_posterior_free(before);

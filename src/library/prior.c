@@ -77,7 +77,7 @@ static Status library_fit_prior(const double *theta, int n, int d, const char *n
   ALLOCATE(&scratch, samples.theta, (size_t)n * (size_t)d);
   dataset_transpose(n, d, theta, samples.theta);
   TRY(samples_check_spread("theta", &samples));
-  TRY(contaminate(&fit, &samples));
+  TRY(training_samples_contaminate(&fit, &samples));
   prior_settle(family, &fit, d);
   return prior_fit(&self->memory, family, &fit, &samples, &self->prior);
 }

@@ -247,18 +247,18 @@ static Status library_read_saved(const char *path, Arena *memory, thompson_prior
 static Status library_restore_posterior(const Saved *saved, const thompson_prior *prior,
                                         thompson_posterior **out) {
   if (saved->count != 1) return status_set(STATUS_INPUT, "it does not hold exactly one posterior");
-  TRY(posterior_new(&prior->prior, saved->sampler, saved->likelihood, saved->options, (uint64_t)saved->seed,
-                    1, out));
+  TRY(library_posterior_new(&prior->prior, saved->sampler, saved->likelihood, saved->options,
+                            (uint64_t)saved->seed, 1, out));
   thompson_posterior *self = *out;
   if (saved->size != (self->forgets ? history_state(&self->history) : 0))
     return status_set(STATUS_INPUT, "its evidence does not match its options");
-  TRY(posterior_check(self, (int)saved->rows, saved->x, saved->y));
+  TRY(library_posterior_check(self, (int)saved->rows, saved->x, saved->y));
   self->lives = (uint32_t)*saved->counts[LIVES];
-  TRY(posterior_begin_sampler(self, 1));
+  TRY(library_posterior_begin_sampler(self, 1));
   if (self->forgets)
     history_load(&self->history, 0, (int)*saved->counts[OBSERVATIONS], saved->evidence);
   else
-    TRY(posterior_observe(self, (int)saved->rows, saved->x, saved->y));
+    TRY(library_posterior_observe(self, (int)saved->rows, saved->x, saved->y));
   self->round = (uint32_t)*saved->counts[ROUND], self->choices = (int)*saved->counts[CHOICES];
   self->fallbacks = saved->fallbacks;
   return STATUS_OK;
@@ -272,7 +272,7 @@ static Status library_restore_agents(const Saved *saved, const thompson_prior *p
   thompson_agents *self = *out;
   if (saved->count > 0 && (size_t)self->size != saved->size)
     return status_set(STATUS_INPUT, "its evidence does not match its likelihood");
-  TRY(posterior_check(self->posterior, (int)saved->rows, saved->x, saved->y));
+  TRY(library_posterior_check(self->posterior, (int)saved->rows, saved->x, saved->y));
   self->posterior->fallbacks = saved->fallbacks;
   if (saved->size > 0) memcpy(self->evidence, saved->evidence, saved->count * saved->size * sizeof(double));
   for (size_t i = 0, row = 0; i < saved->count; i++) {

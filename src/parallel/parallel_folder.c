@@ -135,10 +135,11 @@ static Status parallel_folder_note_work(const Walk *walk, const char *name) {
 
 static bool parallel_folder_file_is_own(const Walk *walk, const char *name) {
   if (parallel_folder_is_study_name(name)) return true;
-  if (walk->part->has == study_belief_is_file_name) return ownership_of(walk->folder, name) == OWNERSHIP_OURS;
+  if (walk->part->has == study_belief_is_file_name)
+    return io_ownership_of(walk->folder, name) == OWNERSHIP_OURS;
   return (walk->part == parts &&
-          ownership_of(walk->folder, name) == OWNERSHIP_NOTHING) || /* an empty journal */
-         ownership_carries(walk->folder, name, walk->sha256);
+          io_ownership_of(walk->folder, name) == OWNERSHIP_NOTHING) || /* an empty journal */
+         io_ownership_carries(walk->folder, name, walk->sha256);
 }
 
 static Status parallel_folder_check_own(const Walk *walk, const char *name) {
@@ -198,8 +199,8 @@ void parallel_folder_sweep(const char *directory) {
 Status parallel_folder_make_room(const char *directory, const char *name, const char *sha256) {
   char path[PATH_SIZE];
   snprintf(path, sizeof path, "%s/%s", directory, name);
-  if (ownership_of(AT_FDCWD, path) != OWNERSHIP_UNKNOWN || !ownership_carries(AT_FDCWD, path, sha256))
-    return ownership_check_output(path);
+  if (io_ownership_of(AT_FDCWD, path) != OWNERSHIP_UNKNOWN || !io_ownership_carries(AT_FDCWD, path, sha256))
+    return io_ownership_check_output(path);
   fprintf(stderr, "%s is damaged; the file is set aside\n", path);
   return durable_set_aside(path);
 }

@@ -56,8 +56,8 @@ static Status fit_checkpoint_read_state(const char *path, LogsState *state) {
 static Status fit_checkpoint_read(Arena *memory, const char *path, const PriorFit *fit, LogsState *state,
                                   Prior *prior, bool *found) {
   *found = false;
-  TRY(ownership_check_output(path));
-  if (ownership_of(AT_FDCWD, path) == OWNERSHIP_NOTHING) return STATUS_OK;
+  TRY(io_ownership_check_output(path));
+  if (io_ownership_of(AT_FDCWD, path) == OWNERSHIP_NOTHING) return STATUS_OK;
   Status status = fit_checkpoint_read_state(path, state);
   if (status == STATUS_OK) status = prior_load_own(memory, path, fit, prior);
   *found = status == STATUS_OK;
@@ -354,6 +354,6 @@ Status parallel_logs_learn(Arena *memory, const Parallel *parallel, const PriorO
 }
 
 Status parallel_logs_done(const char *partial) {
-  if (ownership_of(AT_FDCWD, partial) != OWNERSHIP_OURS || unlink(partial) == 0) return STATUS_OK;
+  if (io_ownership_of(AT_FDCWD, partial) != OWNERSHIP_OURS || unlink(partial) == 0) return STATUS_OK;
   return status_set(STATUS_FILE, "cannot remove %s: %s", partial, strerror(errno));
 }

@@ -1,5 +1,5 @@
 #include "io/provenance.h"
-#include "parallel/adaptive.h"
+#include "parallel/parallel_adaptive.h"
 #include "parallel/parallel_folder.h"
 #include "parallel/reduce_events.h"
 #include "parallel/reduce_internal.h"
@@ -139,8 +139,8 @@ static int reducer_blocks_present(const Reducer *reducer, int setting) {
 static Status reducer_count_blocks(Reducer *reducer) {
   const Study *study = reducer->study;
   Adaptive adaptive;
-  TRY(adaptive_create(&reducer->memory, &reducer->finished, &adaptive));
-  TRY(adaptive_replay(reducer->finished.state, &adaptive));
+  TRY(parallel_adaptive_create(&reducer->memory, &reducer->finished, &adaptive));
+  TRY(parallel_adaptive_replay(reducer->finished.state, &adaptive));
   for (int s = 0; s < study->file->setting_count; s++) {
     int present = adaptive.settings[s].ended ? 0 : reducer_blocks_present(reducer, s);
     reducer->blocks[s] = present > adaptive.settings[s].wanted ? present : adaptive.settings[s].wanted;

@@ -2,8 +2,8 @@
 
 #include "core/clock.h"
 #include "core/shell.h"
-#include "parallel/adaptive.h"
 #include "parallel/isolate.h"
+#include "parallel/parallel_adaptive.h"
 #include "parallel/parallel_counter.h"
 #include "parallel/queue.h"
 #include "parallel/worklist.h"
@@ -252,7 +252,7 @@ static Status tasks_run_waves(const Parallel *parallel, Runner *runner, Adaptive
     /* What each rank knows about the wave's tasks: */
     parallel_collect(parallel, runner->state, (size_t)runner->study->task_count);
     TRY(finished_look_all(parallel, runner->finished));
-    TRY(adaptive_look(parallel, runner->state, adaptive, &open));
+    TRY(parallel_adaptive_look(parallel, runner->state, adaptive, &open));
   }
   return STATUS_OK;
 }
@@ -264,7 +264,7 @@ static Status tasks_begin(Arena *memory, Runner *runner, Adaptive *adaptive) {
     runner->state[i] = runner->finished->state[i] == RUN_OK ? RUN_OK : RUN_NOT_RUN;
   TRY(tasks_rate_by_cost(memory, study, &runner->cost));
   TRY(journal_create(memory, runner->directory, study, &runner->journal));
-  return adaptive_create(memory, runner->finished, adaptive);
+  return parallel_adaptive_create(memory, runner->finished, adaptive);
 }
 
 Status tasks_run(const Parallel *parallel, Finished *finished, const TasksOptions *options,

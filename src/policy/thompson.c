@@ -1,7 +1,7 @@
 /* Policies that sample: any sampler forms a belief, and a rule turns it into an arm. With the rule `thompson`
  * this is Algorithm 3 of the DiffTS paper: draw theta from the posterior and take the best arm. */
-#include "policy/network_arms.h"
 #include "policy/policy.h"
+#include "policy/policy_network_arms.h"
 #include "rule/rule.h"
 
 typedef struct {
@@ -16,7 +16,7 @@ static Status thompson_policy_create(Policy *self) {
   ALLOCATE(memory, state, 1);
   self->state = state;
   if (likelihood_has_network(setup->likelihood))
-    TRY(network_arms_create(memory, &setup->likelihood->network, setup->problem->arms, &state->arms));
+    TRY(policy_network_arms_create(memory, &setup->likelihood->network, setup->problem->arms, &state->arms));
   const SamplerSetup sampler = policy_sampler_setup(setup);
   TRY(rule_create(memory, self->method.sampler, &sampler, setup->problem->rounds, setup->weighs,
                   &state->rule));
@@ -30,7 +30,7 @@ static Status thompson_policy_choose(Policy *self, const World *world, const His
   Thompson *state = self->state;
   if (likelihood_has_network(self->setup.likelihood)) {
     rule_draw(&state->rule, history, world->round, state->rule.theta, fallbacks);
-    network_arms_best(&state->arms, world, state->rule.theta, arm);
+    policy_network_arms_best(&state->arms, world, state->rule.theta, arm);
   } else {
     rule_choose(&state->rule, history, world->round, (int)world->round - 1, world->problem->arms,
                 world->features, arm, NULL, fallbacks);

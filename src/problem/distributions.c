@@ -1,7 +1,7 @@
 /* The distributions of theta*: the six of Figures 2 and 4 of the DiffTS paper, and others. */
 #include "core/arena.h"
+#include "problem/problem_theta.h"
 #include "problem/rotation.h"
-#include "problem/theta.h"
 
 #include <math.h>
 #include <string.h>

@@ -39,7 +39,7 @@ static Status arm_pool_create(Problem *self, const Config *config) {
   self->likelihood.noise *= arm_pool_unit_noise(self, state->zeta);
   self->kept = (size_t)self->d * (size_t)self->arms;
   ALLOCATE(&self->memory, state->pool, (size_t)self->d * (size_t)self->arms);
-  TRY(theta_create_gaussian(self->d, self->seed, &self->theta));
+  TRY(problem_theta_create_gaussian(self->d, self->seed, &self->theta));
   for (int i = 0; i < self->d; i++) self->theta.mixture.covariance[i * self->d + i] = 1.0 / self->d;
   return mixture_prepare(&self->theta.mixture);
 }

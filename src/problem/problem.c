@@ -94,7 +94,7 @@ static Status problem_check_drift(const Config *config, const Problem *problem) 
 
 /* Checks that a finite set has enough members for a run, which needs different ones. */
 static Status problem_check_theta_count(const Problem *problem) {
-  const int items = theta_test_size(&problem->theta);
+  const int items = problem_theta_test_size(&problem->theta);
   if (problem_unknowns(problem) <= items) return STATUS_OK;
   return status_set(STATUS_INPUT,
                     "problem.arms: %d, but the file has only %d theta* for them; raise prior.test_fraction",
@@ -102,10 +102,10 @@ static Status problem_check_theta_count(const Problem *problem) {
 }
 
 Status problem_create_theta(Problem *self, const Config *config) {
-  const ThetaOps *distribution = theta_find(config_text(config, "problem.theta"));
-  if (self->large) return theta_create_large(distribution, self->d, self->seed, &self->theta);
-  return theta_create(distribution, self->d, config_text(config, "problem.file"),
-                      config_real(config, "prior.test_fraction"), self->seed, &self->theta);
+  const ThetaOps *distribution = problem_theta_find(config_text(config, "problem.theta"));
+  if (self->large) return problem_theta_create_large(distribution, self->d, self->seed, &self->theta);
+  return problem_theta_create(distribution, self->d, config_text(config, "problem.file"),
+                              config_real(config, "prior.test_fraction"), self->seed, &self->theta);
 }
 
 /* Checks the settings, and creates the family's part of the problem. */
@@ -138,7 +138,7 @@ Status problem_create(const Config *config, Problem *out) {
 }
 
 void problem_destroy(Problem *problem) {
-  theta_destroy(&problem->theta);
+  problem_theta_destroy(&problem->theta);
   arena_free(&problem->memory);
   *problem = (Problem){0};
 }
@@ -151,18 +151,18 @@ static void problem_transform_theta(const Problem *problem, uint32_t first_run, 
 }
 
 void problem_theta(const Problem *problem, uint32_t replicate, uint32_t first_run, int runs, double *theta) {
-  theta_draw(&problem->theta, replicate, first_run, runs, theta);
+  problem_theta_draw(&problem->theta, replicate, first_run, runs, theta);
   problem_transform_theta(problem, first_run, runs, theta);
 }
 
 void problem_theta_for_pictures(const Problem *problem, int count, double *theta) {
-  theta_draw_shown(&problem->theta, count, theta);
+  problem_theta_draw_shown(&problem->theta, count, theta);
   problem_transform_theta(problem, 0, count, theta);
 }
 
 Status problem_training_samples(Arena *memory, const Problem *problem, uint32_t replicate, int64_t limit,
                                 Samples *out) {
-  TRY(theta_training_samples(memory, &problem->theta, replicate, limit, out));
+  TRY(problem_theta_training_samples(memory, &problem->theta, replicate, limit, out));
   const RngKey key = rng_subkey(rng_key(problem->seed, RNG_PRIOR_SAMPLES), RNG_ROTATION);
   const RngLanes rng = rng_lanes(key, replicate, 1, out->n, 0);
   if (problem->ops->transform) problem->ops->transform(problem, rng, out->theta);
@@ -171,7 +171,7 @@ Status problem_training_samples(Arena *memory, const Problem *problem, uint32_t 
 
 bool problem_has_exact_prior(const Problem *problem) {
   return !problem->ops->transform && !problem->ops->rewards &&
-         (problem->large || theta_has_prior(&problem->theta));
+         (problem->large || problem_theta_has_prior(&problem->theta));
 }
 
 Status problem_check_exact_prior(const Problem *problem) {
@@ -185,7 +185,7 @@ Status problem_check_exact_prior(const Problem *problem) {
 Status problem_exact_prior(Arena *memory, const Problem *problem, const PriorFit *chain_settings,
                            Prior *out) {
   TRY(problem_check_exact_prior(problem));
-  return theta_prior(memory, &problem->theta, chain_settings, out);
+  return problem_theta_prior(memory, &problem->theta, chain_settings, out);
 }
 
 /* Returns the features of arm k, [d, B]. */
@@ -308,8 +308,8 @@ void world_draw_theta(World *world, uint32_t segment) {
   Problem problem = *world->problem;
   problem.theta.segment = segment;
   if (problem.per_arm)
-    theta_draw_each(&problem.theta, world->replicate, world->first_run, world->runs, problem.arms,
-                    world->theta);
+    problem_theta_draw_each(&problem.theta, world->replicate, world->first_run, world->runs, problem.arms,
+                            world->theta);
   else
     problem_theta(&problem, world->replicate, world->first_run, world->runs, world->theta);
 }

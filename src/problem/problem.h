@@ -6,7 +6,7 @@
 
 #include "core/dense.h"
 #include "model/history/likelihood.h"
-#include "problem/theta.h"
+#include "problem/problem_theta.h"
 
 typedef struct Problem Problem;
 typedef struct World World;

@@ -106,7 +106,7 @@ static Status logged_bandit_create(Problem *self, const Config *config) {
     self->likelihood.noise = log->noise;
     if (log->noise <= 0) TRY(logged_bandit_fit_noise(log, &self->likelihood.noise));
   }
-  return theta_create_gaussian(log->d, self->seed, &self->theta);
+  return problem_theta_create_gaussian(log->d, self->seed, &self->theta);
 }
 
 void problem_logged_features_of_round(World *world) {

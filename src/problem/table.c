@@ -78,7 +78,7 @@ static Status table_bandit_create(Problem *self, const Config *config) {
   self->per_arm = self->resample_arms = true;
   if (config_is(config, "problem.noise", "auto") && likelihood_is_conjugate(&self->likelihood))
     TRY(table_bandit_fit_noise(table, &self->likelihood.noise));
-  return theta_create_gaussian(table->d, self->seed, &self->theta);
+  return problem_theta_create_gaussian(table->d, self->seed, &self->theta);
 }
 
 static void rewards(World *world) {

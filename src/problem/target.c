@@ -29,7 +29,7 @@ static Status target_world_create(Problem *self, const Config *config) {
   ALLOCATE(&self->memory, state->rotation, (size_t)self->d * (size_t)self->d);
   const double kappa = config_real(config, "problem.condition_number");
   for (int i = 0; i < self->d; i++) state->deviation[i] = i ? pow(kappa, 0.5 * i / (self->d - 1)) : 1;
-  return theta_create_gaussian(self->d, self->seed, &self->theta);
+  return problem_theta_create_gaussian(self->d, self->seed, &self->theta);
 }
 
 /* Draws the rows q_i[d] of a uniformly distributed rotation. */

@@ -29,7 +29,7 @@ static Status twin_bandit_create(Problem *self, const Config *config) {
   if (self->resample_arms)
     return status_set(STATUS_INPUT,
                       "problem.resample_arms: true, but the arms of problem.family = twin are fixed");
-  return theta_create_gaussian(self->d, self->seed, &self->theta);
+  return problem_theta_create_gaussian(self->d, self->seed, &self->theta);
 }
 
 static void twin_bandit_transform(const Problem *self, RngLanes rng, double *theta) {

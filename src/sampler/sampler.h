@@ -59,7 +59,8 @@ typedef struct {
   /* With a conjugate likelihood, draws come from the exact posterior for every prior that `needs` admits; the
    * conformance tests then compare their mean and covariance with it. */
   bool exact;
-  /* Draws under a mixture prior keep their digits however precise the Gaussian evidence is (precise.h). */
+  /* Draws under a mixture prior keep their digits however precise the Gaussian evidence is
+   * (sampler_precise.h). */
   bool square_root;
   /* For a method that is biased by design: in every direction the standard deviation of its draws, divided by
    * that of the posterior, lies between these (with a Gaussian prior and likelihood). 0: no such bias. */

@@ -1,7 +1,7 @@
 #include "sampler/stand_in.h"
 
 #include "sampler/mixture/mixture_posterior.h"
-#include "sampler/mixture/precise.h"
+#include "sampler/mixture/sampler_precise.h"
 
 #include <float.h>
 #include <string.h>
@@ -44,7 +44,8 @@ void stand_in_replace(const Sampler *sampler, const History *history, RngLanes r
   double *drawn = NULL, hidden;
   if (!history_has_root(history) || !stand_in_fits(sampler)) return; /* cheapest first: runs for every draw */
   for (int run = 0; run < history->runs; run++) {
-    if (precise_hidden(mixture, history, run, &hidden) == STATUS_OK && !stand_in_needed(hidden)) continue;
+    if (sampler_precise_hidden(mixture, history, run, &hidden) == STATUS_OK && !stand_in_needed(hidden))
+      continue;
     fallbacks[run]++;
     if (!drawn && stand_in_draw(&scratch, mixture, history, rng, draws, fallbacks, &drawn) != STATUS_OK)
       continue;

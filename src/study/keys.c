@@ -2,8 +2,8 @@
 
 #include "io/config/config_rows.h"
 #include "model/history/likelihood.h"
+#include "problem/problem_theta.h"
 #include "problem/problems.h"
-#include "problem/theta.h"
 #include "study/study.h"
 
 static const double TINY = 1e-12, HUGE_INT = 2147483647.0, MOST_RUNS = 4294967295.0;
@@ -38,7 +38,7 @@ const ConfigKey study_keys[] = {
 
     {WORD("problem.family", "synthetic", "the world; the convergence study has a Gaussian target instead"),
      .word = problem_name},
-    {WORD("problem.theta", "cross", "distribution of theta*"), .word = theta_name},
+    {WORD("problem.theta", "cross", "distribution of theta*"), .word = problem_theta_name},
     {TEXT("problem.file", "null",
           "samples of theta (theta: file), a prior file (theta: mixture), an embedding file or a table of "
           "rewards (family: table)")},
@@ -150,7 +150,7 @@ const ConfigKey study_keys[] = {
     {INT("stream.switch_at", 0, 1000000, "0",
          "stream study: bandits before theta* is drawn from stream.switch_to; 0: it never is")},
     {WORD("stream.switch_to", "gm_rays", "stream study: distribution of theta* after the switch"),
-     .word = theta_name},
+     .word = problem_theta_name},
 
     {REAL("target_kl", TINY, 1e6, "0.1",
           "convergence study: a method has reached the target when its KL divergence is at most this")},

@@ -12,27 +12,27 @@
 
 #include <math.h>
 
-/* Returns M; posterior_reference_draws returns R. */
-int posterior_draws(const Config *setting) { return (int)config_int(setting, "draws"); }
-int posterior_reference_draws(const Config *setting) {
-  return config_is(setting, "reference_draws", "draws") ? posterior_draws(setting)
+/* Returns M; study_posterior_reference_draws returns R. */
+int study_posterior_draws(const Config *setting) { return (int)config_int(setting, "draws"); }
+int study_posterior_reference_draws(const Config *setting) {
+  return config_is(setting, "reference_draws", "draws") ? study_posterior_draws(setting)
                                                         : (int)config_int(setting, "reference_draws");
 }
 
-int posterior_points(const Config *setting) {
+int study_posterior_points(const Config *setting) {
   const int64_t *sizes;
   const int count = config_ints(setting, "problem.sample_sizes", &sizes);
   return count > 0 ? count : 1; /* arms */
 }
 
-int64_t posterior_size(const Config *setting, int point) {
+int64_t study_posterior_size(const Config *setting, int point) {
   const int64_t *sizes;
   const int count = config_ints(setting, "problem.sample_sizes", &sizes);
   return count > 0 ? sizes[point] : problem_arms(setting);
 }
 
-int posterior_last_size(const Config *setting) {
-  return (int)posterior_size(setting, posterior_points(setting) - 1);
+int study_posterior_last_size(const Config *setting) {
+  return (int)study_posterior_size(setting, study_posterior_points(setting) - 1);
 }
 
 #define NEEDS_BESIDE(name, word, text)                                                                       \
@@ -43,7 +43,7 @@ int posterior_last_size(const Config *setting) {
 static const int needs[CURVES] = {METRIC_LIST(NEEDS_BESIDE, NEEDS_EXACT, NEEDS_NOTHING)[CURVE_log_concavity] =
                                       POSTERIOR_NEEDS_REFERENCE};
 
-int posterior_needs(const Study *study, bool has_shared) {
+int study_posterior_needs(const Study *study, bool has_shared) {
   int all = 0;
   for (int c = 0; c < study->curve_count; c++)
     if (!(has_shared && study->curves[c]->shared)) all |= needs[study->curves[c] - study_posterior.curves];
@@ -51,21 +51,22 @@ int posterior_needs(const Study *study, bool has_shared) {
 }
 
 static double study_posterior_axis_value(const Config *setting, int point) {
-  return (double)posterior_size(setting, point);
+  return (double)study_posterior_size(setting, point);
 }
 
 /* Checks a setting: the sizes must rise, and if draws are compared with exact ones, it must be possible to
  * make those. */
 static Status study_posterior_check_setting(const Study *study, const Config *setting,
                                             const Problem *problem) {
-  for (int i = 1; i < posterior_points(setting); i++)
-    if (posterior_size(setting, i) <= posterior_size(setting, i - 1))
+  for (int i = 1; i < study_posterior_points(setting); i++)
+    if (study_posterior_size(setting, i) <= study_posterior_size(setting, i - 1))
       return status_set(STATUS_INPUT, "key 'problem.sample_sizes': %lld after %lld; they must increase",
-                        (long long)posterior_size(setting, i), (long long)posterior_size(setting, i - 1));
+                        (long long)study_posterior_size(setting, i),
+                        (long long)study_posterior_size(setting, i - 1));
   if (problem->per_arm || problem->quadratic)
     return status_set(STATUS_INPUT, "study posterior needs one theta* and rewards that depend on phi' "
                                     "theta*; problem.unknown must be shared and problem.reward linear");
-  if (!posterior_needs(study, false)) return STATUS_OK;
+  if (!study_posterior_needs(study, false)) return STATUS_OK;
   PriorFit chain = fit_of_keys(setting, "prior.", study->seed, 0);
   SCRATCH_ARENA(scratch);
   Prior truth;
@@ -78,11 +79,12 @@ static Status study_posterior_check_setting(const Study *study, const Config *se
         STATUS_INPUT,
         "key 'metrics': all but rank, rank_norm and rank_log_likelihood need the exact posterior: %s",
         sentence);
-  if (study_measures(study, "emd") && posterior_draws(setting) != posterior_reference_draws(setting))
+  if (study_measures(study, "emd") &&
+      study_posterior_draws(setting) != study_posterior_reference_draws(setting))
     return status_set(STATUS_INPUT,
                       "key 'metrics': emd compares equal numbers of draws, but there are %d draws and %d "
                       "exact ones; use reference_draws: draws, or the metric sliced_wasserstein",
-                      posterior_draws(setting), posterior_reference_draws(setting));
+                      study_posterior_draws(setting), study_posterior_reference_draws(setting));
   if (study_measures(study, "mode_weight") && !modes)
     return status_set(STATUS_INPUT,
                       "key 'metrics': mode_weight needs theta* from a "
@@ -107,17 +109,17 @@ static Status study_posterior_check_policy(const PolicyMethod *method, const Con
  * the cube of its points in operations; also a share of the floor, which one policy measures for all. */
 static double study_posterior_cost(const Study *study, const Task *task) {
   const Config *setting = study->file->settings[task->setting];
-  if (problem_is_large(setting)) return posterior_cost_large(study, task);
+  if (problem_is_large(setting)) return study_posterior_cost_large(study, task);
   const PolicyMethod method = policy_named(study->file->policies[task->policy].name);
-  double m = posterior_draws(setting), r = posterior_reference_draws(setting),
-         sizes = posterior_points(setting);
+  double m = study_posterior_draws(setting), r = study_posterior_reference_draws(setting),
+         sizes = study_posterior_points(setting);
   const double floor = pow(2 * r, 3) / study->file->policy_count;
   double matching = study_measures(study, "emd") ? (pow(m + r, 3) + floor) / 36 : 0;
   PolicyWork work = study_work(study, task);
-  const double world = study_world_cost(&work), rounds = posterior_last_size(setting);
+  const double world = study_world_cost(&work), rounds = study_posterior_last_size(setting);
   work.sampler.rounds = rounds, work.sampler.rows = 0;
   work.sampler.draws = m, work.sampler.drawn = sizes / rounds;
-  for (int i = 0; i < (int)sizes; i++) work.sampler.rows += (double)posterior_size(setting, i) / sizes;
+  for (int i = 0; i < (int)sizes; i++) work.sampler.rows += (double)study_posterior_size(setting, i) / sizes;
   const double round = method.sampler ? cost_round(method.sampler, &work.sampler)
                                       : policy_cost(&method, &work) * work.sampler.drawn;
   return task->runs * (rounds * (round + world) + sizes * matching);
@@ -150,11 +152,11 @@ const StudyOps study_posterior = {
     .axis = "sample_size",
     .axis_long_name = "number of observations",
     .curves = curves,
-    .points = posterior_points,
+    .points = study_posterior_points,
     .axis_value = study_posterior_axis_value,
     .check_setting = study_posterior_check_setting,
     .check_policy = study_posterior_check_policy,
     .cost = study_posterior_cost,
-    .check_large = posterior_check_large,
-    .run_large = posterior_run_large,
-    .run = posterior_run_block};
+    .check_large = study_posterior_check_large,
+    .run_large = study_posterior_run_large,
+    .run = study_posterior_run_block};

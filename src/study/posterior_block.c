@@ -61,7 +61,7 @@ static Status study_draws_create(Arena *memory, const Block *block, RngPurpose p
 }
 
 static Status study_posterior_block_allocate(Arena *memory, Block *block) {
-  const int m = posterior_draws(block->setting), r = posterior_reference_draws(block->setting);
+  const int m = study_posterior_draws(block->setting), r = study_posterior_reference_draws(block->setting);
   const size_t d = (size_t)block->problem.d, runs = (size_t)block->task->runs;
   ALLOCATE_ARRAYS(memory, runs, block->arm, block->reward, block->regret, block->ignored);
   ALLOCATE(memory, block->phi, d * runs);
@@ -85,7 +85,8 @@ static Status study_posterior_block_allocate(Arena *memory, Block *block) {
 static Status study_create_policy_sampler(Arena *memory, const Prior *prior, Tick tick, Block *block) {
   const PolicyMethod method = policy_named(block->study->file->policies[block->task->policy].name);
   PolicySetup setup = study_policy_setup(block->study, block->task, &block->problem, prior, tick);
-  setup.draws = posterior_draws(block->setting), setup.observations = posterior_last_size(block->setting);
+  setup.draws = study_posterior_draws(block->setting),
+  setup.observations = study_posterior_last_size(block->setting);
   if (method.sampler) {
     SamplerSetup sampler = policy_sampler_setup(&setup);
     bool forgets;
@@ -108,7 +109,7 @@ static Status study_create_exact_sampler(Arena *memory, Block *block) {
   const SamplerSetup setup = {.prior = &block->truth,
                               .likelihood = &block->problem.likelihood,
                               .runs = block->task->runs,
-                              .draws = posterior_reference_draws(block->setting),
+                              .draws = study_posterior_reference_draws(block->setting),
                               .seed = block->study->seed,
                               .first_run = block->task->first_run};
   return sampler_create(memory, &sampler_exact, &setup, &block->exact);
@@ -119,11 +120,11 @@ static Status study_posterior_block_create(Arena *memory, const Study *study, co
                                            Block *block) {
   const Config *setting = study->file->settings[task->setting];
   block->study = study, block->task = task, block->setting = setting;
-  block->needs = posterior_needs(study, result->has_shared);
+  block->needs = study_posterior_needs(study, result->has_shared);
   TRY(problem_create(setting, &block->problem));
   TRY(world_create(&block->problem, task->replicate, task->first_run, task->runs, &block->world));
   TRY(history_create(memory, block->problem.d, task->runs, &block->problem.likelihood, &block->history));
-  TRY(history_reserve(&block->history, posterior_last_size(setting)));
+  TRY(history_reserve(&block->history, study_posterior_last_size(setting)));
   TRY(study_create_policy_sampler(memory, prior, tick, block));
   if (block->needs) TRY(study_create_exact_sampler(memory, block));
   return study_posterior_block_allocate(memory, block);
@@ -255,23 +256,23 @@ static Status study_compare_draws(Block *block, uint32_t round, int point, TaskR
  * *spent. */
 static Status study_posterior_simulate(Block *block, Tick tick, TaskResult *result, double *spent) {
   const Config *setting = block->setting;
-  const int64_t last = posterior_last_size(setting);
+  const int64_t last = study_posterior_last_size(setting);
   for (int64_t k = 1, point = 0; k <= last; k++) {
-    const bool at_size = k == posterior_size(setting, (int)point);
+    const bool at_size = k == study_posterior_size(setting, (int)point);
     double start = clock_cpu();
     study_add_observation(block, (uint32_t)k, result->fallbacks);
     if (at_size) TRY(study_draw_with_policy(block, (uint32_t)k, result->fallbacks));
     *spent += clock_cpu() - start;
     if (at_size) TRY(study_compare_draws(block, (uint32_t)k, (int)point++, result));
     /* Progress is counted in sample sizes, since drawing is most of the work. */
-    if (!tick_goes_on(tick, (double)point / posterior_points(setting)))
+    if (!tick_goes_on(tick, (double)point / study_posterior_points(setting)))
       return status_set(STATUS_STOPPED, "stopped after %lld observations", (long long)k);
   }
   return STATUS_OK;
 }
 
-Status posterior_run_block(const Study *study, const Task *task, const Prior *prior, Tick tick,
-                           TaskResult *result) {
+Status study_posterior_run_block(const Study *study, const Task *task, const Prior *prior, Tick tick,
+                                 TaskResult *result) {
   SCRATCH_ARENA(memory);
   SCOPED(Block, block, study_posterior_block_destroy);
   double spent = 0;

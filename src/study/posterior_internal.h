@@ -18,25 +18,25 @@ enum {
 #undef POSTERIOR_CURVE
 #undef POSTERIOR_CURVE_AND_FLOOR
 
-/* Returns M; posterior_reference_draws returns R. */
-int posterior_draws(const Config *setting);
-int posterior_reference_draws(const Config *setting);
+/* Returns M; study_posterior_reference_draws returns R. */
+int study_posterior_draws(const Config *setting);
+int study_posterior_reference_draws(const Config *setting);
 /* The exact draws that a curve is computed from: the R reference draws, and R others for the floor. */
 enum { POSTERIOR_NEEDS_REFERENCE = 1, POSTERIOR_NEEDS_FLOOR = 2 };
 /* Returns which of them the curves of a study need; `has_shared`: except its shared curves. */
-int posterior_needs(const Study *study, bool has_shared);
-/* Returns the number of sample sizes. posterior_size returns the number of observations at one of them, and
- * posterior_last_size that at the last. */
-int posterior_points(const Config *setting);
-int64_t posterior_size(const Config *setting, int point);
-int posterior_last_size(const Config *setting);
+int study_posterior_needs(const Study *study, bool has_shared);
+/* Returns the number of sample sizes. study_posterior_size returns the number of observations at one of them,
+ * and study_posterior_last_size that at the last. */
+int study_posterior_points(const Config *setting);
+int64_t study_posterior_size(const Config *setting, int point);
+int study_posterior_last_size(const Config *setting);
 
 /* Runs a block (StudyOps.run). */
-Status posterior_run_block(const Study *study, const Task *task, const Prior *prior, Tick tick,
-                           TaskResult *result);
+Status study_posterior_run_block(const Study *study, const Task *task, const Prior *prior, Tick tick,
+                                 TaskResult *result);
 
 /* Checks large settings; the others run their tasks and return the cost of one (study.h). */
-Status posterior_check_large(const Study *study, const Config *setting, const Problem *problem);
-Status posterior_run_large(const Study *study, const StudyLarge *large, int count, const Task *tasks,
-                           TaskResult *results);
-double posterior_cost_large(const Study *study, const Task *task);
+Status study_posterior_check_large(const Study *study, const Config *setting, const Problem *problem);
+Status study_posterior_run_large(const Study *study, const StudyLarge *large, int count, const Task *tasks,
+                                 TaskResult *results);
+double study_posterior_cost_large(const Study *study, const Task *task);

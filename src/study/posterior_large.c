@@ -52,12 +52,12 @@ static Status study_large_allocate(Arena *memory, Large *self) {
 static Status study_large_create(const Study *study, const StudyLarge *large, const Task *task, Large *self) {
   *self = (Large){.study = study, .large = large, .setting = study->file->settings[task->setting]};
   self->replicate = task->replicate;
-  self->draws = posterior_draws(self->setting);
-  self->reference_draws = posterior_reference_draws(self->setting);
+  self->draws = study_posterior_draws(self->setting);
+  self->reference_draws = study_posterior_reference_draws(self->setting);
   const int of_draws = dense_most_columns(large->dense, self->draws),
             of_reference = dense_most_columns(large->dense, self->reference_draws);
   self->most_columns = of_draws > of_reference ? of_draws : of_reference;
-  self->needs = posterior_needs(study, false);
+  self->needs = study_posterior_needs(study, false);
   Status status = problem_create(self->setting, &self->problem);
   if (status == STATUS_OK) status = study_large_allocate(&self->memory, self);
   self->round = (uint32_t)self->problem.arms;
@@ -284,8 +284,8 @@ static Status study_large_run_policy(Large *self, const Task *task, int b, TaskR
   return STATUS_OK;
 }
 
-Status posterior_run_large(const Study *study, const StudyLarge *large, int count, const Task *tasks,
-                           TaskResult *results) {
+Status study_posterior_run_large(const Study *study, const StudyLarge *large, int count, const Task *tasks,
+                                 TaskResult *results) {
   Large self;
   Status status = study_large_create(study, large, tasks, &self);
   for (int b = 0; b < tasks->runs && status == STATUS_OK; b++) {
@@ -330,7 +330,7 @@ static Status study_large_check_policy(const Config *setting, const ConfigPolicy
 
 static Status study_large_check_keys(const Study *study, const Config *setting, const Problem *problem) {
   static const char there[] = " sd_ratio mode_weight moments distance rank ";
-  if (study->ops->points(setting) != 1 || posterior_size(setting, 0) != problem->arms)
+  if (study->ops->points(setting) != 1 || study_posterior_size(setting, 0) != problem->arms)
     return status_set(STATUS_INPUT,
                       "key 'problem.sample_sizes': large settings use all of y; it must be arms");
   const char *word;
@@ -356,7 +356,7 @@ static Status study_large_check_keys(const Study *study, const Config *setting, 
   return STATUS_OK;
 }
 
-Status posterior_check_large(const Study *study, const Config *setting, const Problem *problem) {
+Status study_posterior_check_large(const Study *study, const Config *setting, const Problem *problem) {
   Status status = study_large_check_keys(study, setting, problem);
   if (status != STATUS_OK) return status_prefix(status, "%d dimensions make a large setting: ", problem->d);
   for (int p = 0; p < study->file->policy_count; p++) {
@@ -371,9 +371,9 @@ Status posterior_check_large(const Study *study, const Config *setting, const Pr
 
 /* Returns the cost: two orthogonal factors, three products and the eigenvectors, shared by the policies, and
  * the steps of the draws. */
-double posterior_cost_large(const Study *study, const Task *task) {
+double study_posterior_cost_large(const Study *study, const Task *task) {
   const Config *setting = study->file->settings[task->setting];
   const double d = study_dimension(setting), steps = 300;
   return task->runs *
-         (20 * d * d * d / study->file->policy_count + posterior_draws(setting) * steps * 40 * d);
+         (20 * d * d * d / study->file->policy_count + study_posterior_draws(setting) * steps * 40 * d);
 }

@@ -19,7 +19,7 @@ Status regret_floor_check(const Problem *problem) {
   if (problem->ops->arms_of_theta)
     return regret_floor_refuse("arms that reveal nothing about theta*; those of this problem.family do");
   if (problem->ops->transform ||
-      !(theta->set.n > 0 || theta->has_mixture || theta_is_planar(theta->ops) || enumerated))
+      !(theta->set.n > 0 || theta->has_mixture || problem_theta_is_planar(theta->ops) || enumerated))
     return regret_floor_refuse(
         "a theta* whose distribution is known: a mixture, a density in the plane, or a finite set");
   return STATUS_OK;
@@ -29,10 +29,10 @@ Status regret_floor_check(const Problem *problem) {
 
 static Status regret_floor_create_set(Arena *memory, const Problem *problem, uint32_t replicate,
                                       RegretFloor *self) {
-  const int d = self->d, n = self->members = theta_test_size(&problem->theta);
+  const int d = self->d, n = self->members = problem_theta_test_size(&problem->theta);
   ALLOCATE(memory, self->set, (size_t)d * (size_t)n);
   ALLOCATE_ARRAYS(memory, n, self->square, self->weight);
-  theta_test_part(&problem->theta, replicate, self->set);
+  problem_theta_test_part(&problem->theta, replicate, self->set);
   for (size_t at = 0; at < (size_t)d * (size_t)n; at++)
     self->square[at % (size_t)n] += self->set[at] * self->set[at];
   return STATUS_OK;
@@ -131,7 +131,7 @@ double regret_floor_cost(const Problem *problem, double rounds) {
   /* Fitted to mixtures of 1 to 100 Gaussians in 2 to 16 dimensions, corners of a cube, and both data sets. */
   const ThetaSource *theta = &problem->theta;
   const double d = problem->d, noise = problem->likelihood.noise, greedy = 2000 + 2 * d * problem->arms;
-  if (theta->set.n > 0) return greedy + 100 * d * theta_test_size(theta);
+  if (theta->set.n > 0) return greedy + 100 * d * problem_theta_test_size(theta);
   if (theta->has_mixture) return greedy + theta->mixture.components * (600 + 65 * d * d);
   return greedy + (theta->ops->prior ? 200 * exp2(d) : study_planar_mean_cost(noise * noise, rounds));
 }

@@ -206,9 +206,9 @@ static Status study_stream_play_learning(Streams *self, uint32_t stream, double 
 /* Creates the problem after the switch, different only in theta*; the caller must call problem_destroy. */
 static Status study_stream_create_second(const Config *setting, Problem *out) {
   TRY(problem_create(setting, out));
-  theta_destroy(&out->theta);
-  return theta_create(theta_find(config_text(setting, "stream.switch_to")), out->d, NULL,
-                      config_real(setting, "prior.test_fraction"), out->seed, &out->theta);
+  problem_theta_destroy(&out->theta);
+  return problem_theta_create(problem_theta_find(config_text(setting, "stream.switch_to")), out->d, NULL,
+                              config_real(setting, "prior.test_fraction"), out->seed, &out->theta);
 }
 
 /* Creates the known prior of world w, if there is one and the sampler can run with it. */

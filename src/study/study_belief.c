@@ -271,7 +271,7 @@ double study_belief_fit_cost(const Belief *belief, const Problem *problem) {
   const double rows = likelihood_is_conjugate(&belief->likelihood) ? 0 : belief->past_observations;
   if (logs && family->logs_cost) return family->logs_cost(fit, problem->d, belief->past_tasks, rows);
   const int samples = belief->learned_from == LEARNED_FROM_THETA
-                          ? theta_training_count(&problem->theta, belief->train_samples)
+                          ? problem_theta_training_count(&problem->theta, belief->train_samples)
                           : belief->past_tasks * (logs ? LOGS_DRAWS : 1);
   return family->cost ? family->cost(fit, problem->d, samples) : 0;
 }

@@ -46,7 +46,7 @@ Status study_fit_data_create(Arena *memory, const Belief *belief, const Problem 
   else
     TRY(belief_guess_task_theta(memory, belief, logs, base, samples));
   *out = (FitSource){.samples = samples};
-  return contaminate(&belief->fit, samples);
+  return training_samples_contaminate(&belief->fit, samples);
 }
 
 Status study_fit_data_create_alone(Arena *memory, const Config *setting, const Belief *belief,

@@ -8,8 +8,8 @@
 #include "core/simd.h"
 #include "core/special.h"
 #include "model/prior/families.h"
-#include "policy/network_arms.h"
-#include "problem/theta.h"
+#include "policy/policy_network_arms.h"
+#include "problem/problem_theta.h"
 #include "sampler/methods.h"
 
 #include <math.h>
@@ -275,8 +275,8 @@ static void measure_exact(const ThetaOps *distribution, Work rate) {
   char label[32];
   double densities;
   const PriorFit chain = {.schedule = {.stages = 100, .alpha = 0.97}};
-  stop_unless(theta_create(distribution, 0, NULL, 0, 1, &source) == STATUS_OK);
-  stop_unless(theta_prior(&memory, &source, &chain, &prior) == STATUS_OK);
+  stop_unless(problem_theta_create(distribution, 0, NULL, 0, 1, &source) == STATUS_OK);
+  stop_unless(problem_theta_prior(&memory, &source, &chain, &prior) == STATUS_OK);
   rate.densities = density_rate(&prior);
   count_densities(&prior, &ops);
   Case c;
@@ -284,7 +284,7 @@ static void measure_exact(const ThetaOps *distribution, Work rate) {
   const double seconds = time_draws(&c, &densities);
   snprintf(label, sizeof label, "exact, %s", distribution->name);
   write_row(label, 2, (Work){.uniforms = 64, .densities = densities}, rate, seconds);
-  theta_destroy(&source);
+  problem_theta_destroy(&source);
 }
 
 /* Measures the choice of the best of 100 arms by each of 64 networks. */
@@ -304,12 +304,12 @@ static void measure_arms(int d, int hidden, Work rate) {
   stop_unless(memory_new((void **)&world.features, features, sizeof *world.features) == STATUS_OK);
   rng_normal(&rng, (int)weights * RUNS, theta);
   rng_normal(&rng, (int)features, world.features);
-  stop_unless(network_arms_create(&memory, &shape, ARMS, &arms) == STATUS_OK);
+  stop_unless(policy_network_arms_create(&memory, &shape, ARMS, &arms) == STATUS_OK);
   for (int i = 0; i < TRIES; i++) {
     const double start = clock_cpu();
     double calls = 0, spent = 0;
     for (; spent < SECONDS; calls++, spent = clock_cpu() - start)
-      network_arms_best(&arms, &world, theta, arm);
+      policy_network_arms_best(&arms, &world, theta, arm);
     best = fmin(best, spent / calls / RUNS);
   }
   snprintf(label, sizeof label, "network arms (%d, %d)", hidden, hidden);
@@ -330,8 +330,8 @@ int main(void) {
     measure_arms(d, 20, rate);
   }
   const Work rate = rates();
-  measure_exact(theta_find("rays"), rate);
-  measure_exact(theta_find("swirl"), rate);
+  measure_exact(problem_theta_find("rays"), rate);
+  measure_exact(problem_theta_find("swirl"), rate);
   printf("]\n");
   return 0;
 }

@@ -102,8 +102,8 @@ static inline bool history_is_quadratic(const History *history) {
 }
 /* Returns the trace of Lambda of a run. */
 double history_precision_trace(const History *history, int run);
-/* Computes root[d + 1, d + 1] of a run (evidence_root.h). Returns false if none is kept, because the evidence
- * is not nearly precise enough to need one, or was set or loaded. */
+/* Computes root[d + 1, d + 1] of a run (mixture_evidence_root.h). Returns false if none is kept, because the
+ * evidence is not nearly precise enough to need one, or was set or loaded. */
 bool history_root(const History *history, int run, double *root);
 /* Returns whether a root is kept for any run. */
 bool history_has_root(const History *history);

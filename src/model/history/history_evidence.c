@@ -1,7 +1,7 @@
 /* The evidence of a block of runs under a conjugate likelihood (DiffTS paper, equation 3). */
 #include "core/lanes.h"
 #include "model/history/history_internal.h"
-#include "model/mixture/evidence_root.h"
+#include "model/mixture/mixture_evidence_root.h"
 
 #include <math.h>
 #include <string.h>
@@ -96,7 +96,7 @@ static void history_start_root(const History *history, size_t run) {
     self->square[i * n + d] = self->square[d * n + i] = self->vector[i * runs + run];
   }
   self->square[n * n - 1] = self->reward_squares[run];
-  evidence_root_of((int)n, self->square, runs, self->root + run);
+  mixture_evidence_root_of((int)n, self->square, runs, self->root + run);
   self->rooted[run] = true;
 }
 
@@ -115,7 +115,7 @@ static void history_append_to_roots(const History *history, const int *arm, cons
     if (!self->rooted[run]) history_start_root(history, run);
     for (size_t i = 0; i < d; i++) self->row[i] = phi[i * count + m] / history->likelihood->noise;
     self->row[d] = y[m] / history->likelihood->noise;
-    evidence_root_add((int)d + 1, runs, self->root + run, self->row);
+    mixture_evidence_root_add((int)d + 1, runs, self->root + run, self->row);
   }
 }
 

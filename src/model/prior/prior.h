@@ -36,7 +36,7 @@ typedef struct {
 enum { PRIOR_MIXTURE = 1 << 0, PRIOR_CHAIN = 1 << 1, PRIOR_DENOISER = 1 << 2 };
 
 /* A family in the registry can be fitted and stored. A prior outside the registry, such as the known
- * distribution of theta* (problem/theta.h), needs only `sample`; the other members that families must
+ * distribution of theta* (problem/problem_theta.h), needs only `sample`; the other members that families must
  * have are then NULL. */
 typedef struct {
   const char *name, *summary, *reference;

@@ -59,7 +59,7 @@ int training_samples_pick(const TrainingSamples *samples, double uniform) {
   return (int)(uniform * (samples->training ? samples->training : samples->held_out));
 }
 
-Status contaminate(const PriorFit *fit, Samples *samples) {
+Status training_samples_contaminate(const PriorFit *fit, Samples *samples) {
   SCRATCH_ARENA(scratch);
   const size_t d = (size_t)samples->d, n = (size_t)samples->n;
   double *shift, *scale, *normal;

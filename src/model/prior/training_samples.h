@@ -26,4 +26,4 @@ int training_samples_pick(const TrainingSamples *samples, double uniform);
  * with the samples' mean, independent coordinates and fit->guard_width times the samples' standard
  * deviations: a simple alternative to a guard (sampler/guard.h), since a prior learned from them has some
  * density wherever the wide Gaussian has. */
-Status contaminate(const PriorFit *fit, Samples *samples);
+Status training_samples_contaminate(const PriorFit *fit, Samples *samples);

@@ -135,8 +135,8 @@ static Status embedding_problem_create(Problem *self, const Config *config) {
   if (config_is(config, "problem.noise", "auto")) self->likelihood.noise = file->noise;
   if (isnan(self->likelihood.noise))
     return status_set(STATUS_INPUT, "%s has no attribute 'noise', so problem.noise is needed", path);
-  TRY(theta_create_set(&file->theta, path, self->d, config_real(config, "prior.test_fraction"), self->seed,
-                       &self->theta));
+  TRY(problem_theta_create_set(&file->theta, path, self->d, config_real(config, "prior.test_fraction"),
+                               self->seed, &self->theta));
   self->theta.held_out = file->held_out;
   return STATUS_OK;
 }

@@ -22,7 +22,8 @@ static void ratings_fill_sparse_rows(const Ratings *ratings, double mean, bool i
   }
 }
 
-Status sparse_rows_create(Arena *memory, const Ratings *ratings, double mean, bool items, SparseRows *out) {
+Status factorisation_rows_create(Arena *memory, const Ratings *ratings, double mean, bool items,
+                                 SparseRows *out) {
   SCRATCH_ARENA(scratch);
   int64_t *next;
   *out = (SparseRows){.rows = items ? ratings->items : ratings->users,
@@ -100,8 +101,8 @@ Status factorise(Arena *memory, const Ratings *ratings, const FactorisationSetup
   ALLOCATE(memory, out->item, (size_t)ratings->items * d);
   ALLOCATE(memory, out->rmse, setup->sweeps);
   ALLOCATE(&scratch, workspace, d * d);
-  TRY(sparse_rows_create(&scratch, ratings, out->mean, false, &users));
-  TRY(sparse_rows_create(&scratch, ratings, out->mean, true, &items));
+  TRY(factorisation_rows_create(&scratch, ratings, out->mean, false, &users));
+  TRY(factorisation_rows_create(&scratch, ratings, out->mean, true, &items));
   factorisation_start(setup, ratings->items, out->item);
   for (int s = 0; s < setup->sweeps; s++) {
     factorisation_update(&users, setup, out->item, out->user, workspace);

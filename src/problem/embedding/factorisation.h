@@ -21,7 +21,8 @@ typedef struct {
 } SparseRows;
 
 /* Sorts the ratings by row and subtracts `mean`; rows are users, or items if `items`. */
-Status sparse_rows_create(Arena *memory, const Ratings *ratings, double mean, bool items, SparseRows *out);
+Status factorisation_rows_create(Arena *memory, const Ratings *ratings, double mean, bool items,
+                                 SparseRows *out);
 
 typedef struct {
   int d; /* rank */

@@ -1,9 +1,9 @@
 #include "sampler/check/spread.h"
 
 #include "core/linalg.h"
-#include "model/mixture/evidence_root.h"
+#include "model/mixture/mixture_evidence_root.h"
 #include "sampler/mixture/mixture_posterior.h"
-#include "sampler/mixture/precise.h"
+#include "sampler/mixture/sampler_precise.h"
 #include "sampler/stand_in.h"
 
 #include <math.h>
@@ -60,7 +60,7 @@ static Status spread_find_map_of_root(SpreadWork *work, const Mixture *prior, co
   double *row, *conditioned;
   ALLOCATE(&scratch, row, n);
   ALLOCATE(&scratch, conditioned, n * n);
-  evidence_root_condition(prior, 0, evidence, row, conditioned);
+  mixture_evidence_root_condition(prior, 0, evidence, row, conditioned);
   for (size_t i = 0; i < d; i++) memcpy(work->precision + i * d, conditioned + i * n, d * sizeof *row);
   memcpy(work->half, prior->cholesky, d * d * sizeof *row);
   linalg_invert_triangle((int)d, work->half);
@@ -122,7 +122,7 @@ Status spread_hidden(const Sampler *sampler, const History *history, Spread *out
   const History tempered = sampler_tempered(sampler, history);
   *out = (Spread){.narrowest = 1, .widest = 1, .hidden = 1};
   if (!prior || !likelihood_is_conjugate(history->likelihood)) return STATUS_OK;
-  TRY(precise_hidden(prior, &tempered, 0, &out->hidden));
+  TRY(sampler_precise_hidden(prior, &tempered, 0, &out->hidden));
   out->replaced = stand_in_fits(sampler) && stand_in_needed(out->hidden);
   out->lost = !out->replaced && stand_in_needed(sqrt(out->hidden)); /* square roots need half the digits */
   return STATUS_OK;

@@ -8,7 +8,7 @@
 #include "model/mixture/mixture_evidence.h"
 #include "sampler/mixture/mixture_approximation.h"
 #include "sampler/mixture/moments.h"
-#include "sampler/mixture/precise.h"
+#include "sampler/mixture/sampler_precise.h"
 
 #include <string.h>
 
@@ -141,7 +141,7 @@ Status mixture_posterior_create(Arena *memory, const Mixture *prior, const Likel
   ALLOCATE(memory, state->whitened, d * n);
   ALLOCATE(memory, state->draw, (d + 1) * n);
   mixture_evidence_constants(prior, state->constant);
-  return exact ? precise_create(memory, prior, CHUNK_LANES, &state->precise)
+  return exact ? sampler_precise_create(memory, prior, CHUNK_LANES, &state->precise)
                : create_approximation(memory, state);
 }
 
@@ -191,7 +191,7 @@ static void mixture_posterior_add_moments(MixturePosterior *state, int c, int la
   const double shrink = state->shrink[c] * state->shrink[c];
   linalg_backward_lanes(d, lanes, state->factor, state->whitened);
   linalg_inverse_lanes(d, lanes, state->factor, moments->inverse);
-  if (state->beyond) precise_component_moments(state->precise, c, state->whitened, moments->inverse);
+  if (state->beyond) sampler_precise_component_moments(state->precise, c, state->whitened, moments->inverse);
   for (int i = 0; i < d * d * lanes && shrink != 1; i++) moments->inverse[i] *= shrink;
   mixture_moments_share(c == moments->first, lanes, state->weight + c * lanes, state->largest, moments->total,
                         moments->share);
@@ -202,7 +202,7 @@ static void mixture_posterior_add_moments(MixturePosterior *state, int c, int la
 /* Finds Lambda and b of the runs of `view`, which all components share. */
 static void mixture_posterior_set_evidence(MixturePosterior *state, const HistoryView *view) {
   history_evidence(view, state->precision, state->vector);
-  state->beyond = precise_find(state->precise, view);
+  state->beyond = sampler_precise_find(state->precise, view);
 }
 
 /* Computes state->factor[d, d, lanes] = P_c and state->whitened[d, lanes] = h_c, from evidence that all
@@ -229,13 +229,13 @@ static void mixture_posterior_count_jitters(const MixturePosterior *state, const
                                             const HistoryView *view, int64_t *fallbacks) {
   for (int n = 0; n < view->lanes; n++) {
     const int run = (view->first + n) / view->draws;
-    if (!(state->beyond && precise_takes(state->precise, run - runs->first)))
+    if (!(state->beyond && sampler_precise_takes(state->precise, run - runs->first)))
       fallbacks[run] += state->jitters[n];
   }
 }
 
 /* Computes state->weight, the log weight of every component for the runs of `view`, with `rewards` as in
- * precise.h; and, unless `moments` is NULL, the moments of the components that it selects. */
+ * sampler_precise.h; and, unless `moments` is NULL, the moments of the components that it selects. */
 static void weigh_components(MixturePosterior *state, const HistoryView *view, bool warm, bool rewards,
                              MixtureMoments *moments, int64_t *fallbacks) {
   const Mixture *prior = state->prior;
@@ -251,7 +251,7 @@ static void weigh_components(MixturePosterior *state, const HistoryView *view, b
     if (!state->exact)
       mixture_approximation_weigh(&state->approximation, lanes, state->constant[c], log_weight,
                                   state->offset + c * lanes);
-    if (state->beyond) precise_weigh(state->precise, c, rewards, log_weight);
+    if (state->beyond) sampler_precise_weigh(state->precise, c, rewards, log_weight);
     if (moments && c >= moments->first && c < moments->end)
       mixture_posterior_add_moments(state, c, lanes, moments);
   }
@@ -360,7 +360,8 @@ static void draw_precisely(MixturePosterior *state, const HistoryView *runs, con
   for (int n = 0; n < lanes; n++) {
     const int r = (view->first + n) / view->draws - runs->first, c = state->component[n];
     for (int i = 0; i < d; i++) z[i * lanes + n] *= state->shrink[c];
-    if (precise_takes(state->precise, r)) precise_draw(state->precise, r, c, lanes, n, z, state->draw);
+    if (sampler_precise_takes(state->precise, r))
+      sampler_precise_draw(state->precise, r, c, lanes, n, z, state->draw);
   }
 }
 

@@ -1,4 +1,4 @@
-#include "problem/theta.h"
+#include "problem/problem_theta.h"
 
 #include "core/lanes.h"
 
@@ -6,9 +6,9 @@
 #include <math.h>
 #include <string.h>
 
-const char *theta_name(int index) { return theta_distributions[index].name; }
+const char *problem_theta_name(int index) { return theta_distributions[index].name; }
 
-const ThetaOps *theta_find(const char *name) {
+const ThetaOps *problem_theta_find(const char *name) {
   for (const ThetaOps *ops = theta_distributions; ops->name; ops++)
     if (strcmp(ops->name, name) == 0) return ops;
   return NULL;
@@ -16,25 +16,25 @@ const ThetaOps *theta_find(const char *name) {
 
 /* Checks the dimension d of theta; `dimension` 0 allows any. `source` says in messages where theta comes
  * from. */
-static Status theta_star_check_dimension(int dimension, int d, const char *source) {
+static Status problem_theta_star_check_dimension(int dimension, int d, const char *source) {
   if (!dimension || dimension == d) return STATUS_OK;
   return status_set(STATUS_INPUT, "problem.dimension: %d, but %s holds theta in %d dimensions", dimension,
                     source, d);
 }
 
-Status theta_create_set(const Samples *set, const char *source, int dimension, double test_fraction,
-                        uint64_t seed, ThetaSource *out) {
-  out->ops = theta_find("file"), out->d = set->d, out->set = *set, out->test_fraction = test_fraction,
+Status problem_theta_create_set(const Samples *set, const char *source, int dimension, double test_fraction,
+                                uint64_t seed, ThetaSource *out) {
+  out->ops = problem_theta_find("file"), out->d = set->d, out->set = *set, out->test_fraction = test_fraction,
   out->seed = seed;
   if (out->set.n < 2)
     return status_set(STATUS_INPUT,
                       "%s: %d sample of theta; at least 2 are needed (one to learn from, one to test)",
                       source, out->set.n);
-  return theta_star_check_dimension(dimension, out->d, source);
+  return problem_theta_star_check_dimension(dimension, out->d, source);
 }
 
-Status theta_create(const ThetaOps *ops, int dimension, const char *file, double test_fraction, uint64_t seed,
-                    ThetaSource *out) {
+Status problem_theta_create(const ThetaOps *ops, int dimension, const char *file, double test_fraction,
+                            uint64_t seed, ThetaSource *out) {
   const char *source = file ? file : ops->name;
   *out = (ThetaSource){.ops = ops, .seed = seed};
   if ((ops->load || ops->set) && !file)
@@ -42,7 +42,7 @@ Status theta_create(const ThetaOps *ops, int dimension, const char *file, double
   if (ops->set) {
     Samples set;
     TRY(ops->set(&out->memory, file, &set));
-    return theta_create_set(&set, source, dimension, test_fraction, seed, out);
+    return problem_theta_create_set(&set, source, dimension, test_fraction, seed, out);
   }
   out->d = dimension ? dimension : ops->dimension ? ops->dimension : 2;
   if (ops->mixture) TRY(ops->mixture(&out->memory, out->d, &out->mixture));
@@ -56,14 +56,14 @@ Status theta_create(const ThetaOps *ops, int dimension, const char *file, double
   if (ops->dimension && out->d != ops->dimension)
     return status_set(STATUS_INPUT, "problem.dimension: %d, but problem.theta = %s has %d dimensions",
                       dimension, ops->name, ops->dimension);
-  return theta_star_check_dimension(dimension, out->d, source);
+  return problem_theta_star_check_dimension(dimension, out->d, source);
 }
 
-Status theta_create_gaussian(int d, uint64_t seed, ThetaSource *out) {
-  return theta_create(theta_find("gaussian"), d, NULL, 0, seed, out);
+Status problem_theta_create_gaussian(int d, uint64_t seed, ThetaSource *out) {
+  return problem_theta_create(problem_theta_find("gaussian"), d, NULL, 0, seed, out);
 }
 
-Status theta_create_large(const ThetaOps *ops, int d, uint64_t seed, ThetaSource *out) {
+Status problem_theta_create_large(const ThetaOps *ops, int d, uint64_t seed, ThetaSource *out) {
   *out = (ThetaSource){.ops = ops, .d = d, .seed = seed};
   if (!ops->isotropic)
     return status_set(STATUS_INPUT,
@@ -73,12 +73,12 @@ Status theta_create_large(const ThetaOps *ops, int d, uint64_t seed, ThetaSource
   return ops->isotropic(&out->memory, d, &out->isotropic);
 }
 
-void theta_destroy(ThetaSource *source) {
+void problem_theta_destroy(ThetaSource *source) {
   arena_free(&source->memory);
   *source = (ThetaSource){0};
 }
 
-int theta_test_size(const ThetaSource *source) {
+int problem_theta_test_size(const ThetaSource *source) {
   if (source->set.n == 0) return INT_MAX;
   if (source->held_out > 0) return source->held_out;
   int size = (int)(source->test_fraction * source->set.n + 0.5);
@@ -86,16 +86,16 @@ int theta_test_size(const ThetaSource *source) {
   return size < source->set.n ? size : source->set.n - 1;
 }
 
-/* Returns member `place` in the replicate's random order of a finite set, whose first theta_test_size members
- * are for testing. */
-static int theta_star_member_at(const ThetaSource *source, uint32_t replicate, int place) {
+/* Returns member `place` in the replicate's random order of a finite set, whose first problem_theta_test_size
+ * members are for testing. */
+static int problem_theta_star_member_at(const ThetaSource *source, uint32_t replicate, int place) {
   const int fixed = source->held_out;
   if (place < fixed) return place;
   return fixed +
          rng_permuted(source->set.n - fixed, rng_key(source->seed, RNG_SPLIT), replicate, place - fixed);
 }
 
-static void theta_star_sample_inside(bool (*inside)(const double *theta), Rng *rng, double *theta) {
+static void problem_theta_star_sample_inside(bool (*inside)(const double *theta), Rng *rng, double *theta) {
   do {
     rng_uniform(rng, 2, theta);
     for (int i = 0; i < 2; i++) theta[i] = 6 * theta[i] - 3;
@@ -104,14 +104,14 @@ static void theta_star_sample_inside(bool (*inside)(const double *theta), Rng *r
 
 /* Draws one theta per lane from a distribution in the plane. Rejection uses more of some streams than of
  * others; afterwards all are at the position of the one that went furthest. */
-static void theta_star_sample_planar(const ThetaOps *ops, RngLanes *rng, double *theta) {
+static void problem_theta_star_sample_planar(const ThetaOps *ops, RngLanes *rng, double *theta) {
   uint32_t furthest = rng->position;
   for (uint32_t n = 0; n < rng->lanes; n++) {
     Rng stream = rng_of_lane(rng, n);
     stream.position = rng->position;
     double point[2];
     if (ops->inside)
-      theta_star_sample_inside(ops->inside, &stream, point);
+      problem_theta_star_sample_inside(ops->inside, &stream, point);
     else
       ops->sample(&stream, point);
     theta[n] = point[0], theta[rng->lanes + n] = point[1];
@@ -121,90 +121,98 @@ static void theta_star_sample_planar(const ThetaOps *ops, RngLanes *rng, double 
 }
 
 /* Draws one theta per lane, unless the distribution is a finite set; returns whether it did. */
-static bool theta_star_draw_lanes(const ThetaSource *source, RngLanes lanes, double *theta) {
+static bool problem_theta_star_draw_lanes(const ThetaSource *source, RngLanes lanes, double *theta) {
   if (source->isotropic.d > 0)
     denoiser_isotropic_sample(&source->isotropic, &lanes, theta);
   else if (source->has_mixture)
     mixture_sample(&source->mixture, &lanes, theta);
   else if (source->ops->prior)
     source->prior.ops->sample(&source->prior, &lanes, theta);
-  else if (theta_is_planar(source->ops))
-    theta_star_sample_planar(source->ops, &lanes, theta);
+  else if (problem_theta_is_planar(source->ops))
+    problem_theta_star_sample_planar(source->ops, &lanes, theta);
   else
     return false;
   return true;
 }
 
-static void theta_star_copy_member(const ThetaSource *source, int member, int at, int stride, double *theta) {
+static void problem_theta_star_copy_member(const ThetaSource *source, int member, int at, int stride,
+                                           double *theta) {
   lanes_copy(source->d, 1, source->set.theta + member, source->set.n, theta + at, stride);
 }
 
-static void theta_star_draw_streams(const ThetaSource *source, RngKey key, uint32_t replicate,
-                                    uint32_t first_run, int runs, double *theta) {
+static void problem_theta_star_draw_streams(const ThetaSource *source, RngKey key, uint32_t replicate,
+                                            uint32_t first_run, int runs, double *theta) {
   const RngLanes lanes = rng_lanes(key, first_run, runs, 1, source->segment);
-  if (theta_star_draw_lanes(source, lanes, theta)) return;
+  if (problem_theta_star_draw_lanes(source, lanes, theta)) return;
   for (int b = 0; b < runs; b++) {
     Rng rng = rng_of_lane(&lanes, (uint32_t)b);
-    const int place = (int)rng_index(&rng, (uint64_t)theta_test_size(source));
-    theta_star_copy_member(source, theta_star_member_at(source, replicate, place), b, runs, theta);
+    const int place = (int)rng_index(&rng, (uint64_t)problem_theta_test_size(source));
+    problem_theta_star_copy_member(source, problem_theta_star_member_at(source, replicate, place), b, runs,
+                                   theta);
   }
 }
 
-void theta_draw(const ThetaSource *source, uint32_t replicate, uint32_t first_run, int runs, double *theta) {
-  theta_star_draw_streams(source, rng_key(source->seed, RNG_THETA), replicate, first_run, runs, theta);
+void problem_theta_draw(const ThetaSource *source, uint32_t replicate, uint32_t first_run, int runs,
+                        double *theta) {
+  problem_theta_star_draw_streams(source, rng_key(source->seed, RNG_THETA), replicate, first_run, runs,
+                                  theta);
 }
 
-void theta_draw_shown(const ThetaSource *source, int count, double *theta) {
-  theta_star_draw_streams(source, rng_key(source->seed, RNG_THETA_SHOWN), 0, 0, count, theta);
+void problem_theta_draw_shown(const ThetaSource *source, int count, double *theta) {
+  problem_theta_star_draw_streams(source, rng_key(source->seed, RNG_THETA_SHOWN), 0, 0, count, theta);
 }
 
-void theta_draw_each(const ThetaSource *source, uint32_t replicate, uint32_t first_run, int runs, int each,
-                     double *theta) {
+void problem_theta_draw_each(const ThetaSource *source, uint32_t replicate, uint32_t first_run, int runs,
+                             int each, double *theta) {
   const RngKey key = rng_key(source->seed, RNG_THETA);
-  const int total = runs * each, size = theta_test_size(source);
+  const int total = runs * each, size = problem_theta_test_size(source);
   ASSERT(each <= size);
   const RngLanes lanes = rng_lanes(key, first_run, runs, each, source->segment);
-  if (theta_star_draw_lanes(source, lanes, theta)) return;
+  if (problem_theta_star_draw_lanes(source, lanes, theta)) return;
   for (int n = 0; n < total; n++) {
     const uint64_t member = (uint64_t)source->segment * (uint64_t)each + (uint64_t)(n % each);
     const int place =
         rng_permuted(size, key, first_run + (uint32_t)(n / each), (int)(member % (uint64_t)size));
-    theta_star_copy_member(source, theta_star_member_at(source, replicate, place), n, total, theta);
+    problem_theta_star_copy_member(source, problem_theta_star_member_at(source, replicate, place), n, total,
+                                   theta);
   }
 }
 
-void theta_test_part(const ThetaSource *source, uint32_t replicate, double *theta) {
-  const int size = theta_test_size(source);
+void problem_theta_test_part(const ThetaSource *source, uint32_t replicate, double *theta) {
+  const int size = problem_theta_test_size(source);
   for (int place = 0; place < size; place++)
-    theta_star_copy_member(source, theta_star_member_at(source, replicate, place), place, size, theta);
+    problem_theta_star_copy_member(source, problem_theta_star_member_at(source, replicate, place), place,
+                                   size, theta);
 }
 
-int theta_training_count(const ThetaSource *source, int64_t limit) {
+int problem_theta_training_count(const ThetaSource *source, int64_t limit) {
   const bool finite = source->set.n > 0;
-  const int64_t most = finite ? source->set.n - theta_test_size(source) : 10000;
+  const int64_t most = finite ? source->set.n - problem_theta_test_size(source) : 10000;
   return (int)(limit < 0 || (finite && limit > most) ? most : limit);
 }
 
-Status theta_training_samples(Arena *memory, const ThetaSource *source, uint32_t replicate, int64_t limit,
-                              Samples *out) {
-  const int n = theta_training_count(source, limit);
+Status problem_theta_training_samples(Arena *memory, const ThetaSource *source, uint32_t replicate,
+                                      int64_t limit, Samples *out) {
+  const int n = problem_theta_training_count(source, limit);
   *out = (Samples){.d = source->d, .n = n};
   ALLOCATE(memory, out->theta, (size_t)source->d * (size_t)n);
   const RngLanes lanes = rng_lanes(rng_key(source->seed, RNG_PRIOR_SAMPLES), replicate, 1, n, 0);
-  if (theta_star_draw_lanes(source, lanes, out->theta)) return STATUS_OK;
+  if (problem_theta_star_draw_lanes(source, lanes, out->theta)) return STATUS_OK;
   for (int s = 0; s < n; s++)
-    theta_star_copy_member(source, theta_star_member_at(source, replicate, theta_test_size(source) + s), s, n,
-                           out->theta);
+    problem_theta_star_copy_member(
+        source, problem_theta_star_member_at(source, replicate, problem_theta_test_size(source) + s), s, n,
+        out->theta);
   return STATUS_OK;
 }
 
 /* ---- as a prior */
 
-static void theta_star_prior_sample(const Prior *prior, RngLanes *rng, double *theta) {
-  theta_star_sample_planar(prior->state, rng, theta);
+static void problem_theta_star_prior_sample(const Prior *prior, RngLanes *rng, double *theta) {
+  problem_theta_star_sample_planar(prior->state, rng, theta);
 }
 
-static void theta_star_prior_log_density(const Prior *prior, int lanes, const double *theta, double *out) {
+static void problem_theta_star_prior_log_density(const Prior *prior, int lanes, const double *theta,
+                                                 double *out) {
   const ThetaOps *ops = prior->state;
   const double uniform[2] = {-INFINITY, -log(ops->inside ? ops->area : 1)};
   for (int n = 0; n < lanes; n++) {
@@ -215,15 +223,17 @@ static void theta_star_prior_log_density(const Prior *prior, int lanes, const do
 }
 
 /* The distribution of theta* where it is not a mixture (DiffTS paper, Section 6.2). */
-static const PriorOps density_ops = {
-    .name = "exact", .sample = theta_star_prior_sample, .log_density = theta_star_prior_log_density};
+static const PriorOps density_ops = {.name = "exact",
+                                     .sample = problem_theta_star_prior_sample,
+                                     .log_density = problem_theta_star_prior_log_density};
 
-bool theta_has_prior(const ThetaSource *source) {
-  return source->has_mixture || source->ops->prior || theta_is_planar(source->ops);
+bool problem_theta_has_prior(const ThetaSource *source) {
+  return source->has_mixture || source->ops->prior || problem_theta_is_planar(source->ops);
 }
 
-Status theta_prior(Arena *memory, const ThetaSource *source, const PriorFit *chain_settings, Prior *out) {
-  ASSERT(theta_has_prior(source));
+Status problem_theta_prior(Arena *memory, const ThetaSource *source, const PriorFit *chain_settings,
+                           Prior *out) {
+  ASSERT(problem_theta_has_prior(source));
   if (source->has_mixture) return prior_from_mixture(memory, &source->mixture, chain_settings, out);
   if (source->ops->prior) return source->ops->prior(memory, source->d, chain_settings, out);
   ASSERT(source->d == 2);

@@ -1,5 +1,5 @@
 /* Posteriors of the library: one run of a sampler with its history, both of which grow with use. */
-#include "library/posterior.h"
+#include "library/library_posterior.h"
 #include "sampler/check/alarm.h"
 #include "sampler/check/spread.h"
 #include "sampler/mixture/mixture_posterior.h"
@@ -15,7 +15,7 @@ static void library_swap_arenas(Arena *a, Arena *b) {
   *b = kept;
 }
 
-Status posterior_begin_sampler(thompson_posterior *self, int draws) {
+Status library_posterior_begin_sampler(thompson_posterior *self, int draws) {
   const SamplerSetup setup = {.prior = self->prior,
                               .likelihood = &self->likelihood,
                               .runs = self->runs,
@@ -42,10 +42,10 @@ Status posterior_begin_sampler(thompson_posterior *self, int draws) {
   return STATUS_OK;
 }
 
-Status posterior_begin_propensity(thompson_posterior *self) {
+Status library_posterior_begin_propensity(thompson_posterior *self) {
   if (self->propensity) return STATUS_OK;
   self->propensity = true;
-  Status status = posterior_begin_sampler(self, self->rule.sampler.setup.draws);
+  Status status = library_posterior_begin_sampler(self, self->rule.sampler.setup.draws);
   self->propensity = status == STATUS_OK;
   return status;
 }
@@ -66,7 +66,7 @@ static Status library_renew_history(thompson_posterior *self, int room) {
   return STATUS_OK;
 }
 
-Status posterior_grow_history(thompson_posterior *self, int rounds) {
+Status library_posterior_grow_history(thompson_posterior *self, int rounds) {
   const int room = rounds > INT_MAX / 2 ? INT_MAX : rounds < 32 ? 64 : 2 * rounds;
   const size_t d = (size_t)self->d, kept = (size_t)self->history.rounds;
   RESIZE(&self->x_memory, self->x, kept * d, (size_t)room * d);
@@ -138,11 +138,11 @@ static Status library_posterior_create(thompson_posterior *self, const char *sam
   TRY(library_options(&scratch, text, &options));
   TRY(library_read_options(self, &options));
   TRY(library_create_history(self));
-  return posterior_begin_sampler(self, 1);
+  return library_posterior_begin_sampler(self, 1);
 }
 
-Status posterior_new(const Prior *prior, const char *sampler, const char *likelihood, const char *options,
-                     uint64_t seed, int runs, thompson_posterior **out) {
+Status library_posterior_new(const Prior *prior, const char *sampler, const char *likelihood,
+                             const char *options, uint64_t seed, int runs, thompson_posterior **out) {
   thompson_posterior *self;
   *out = NULL;
   NEW(self, 1);
@@ -162,7 +162,7 @@ Status posterior_new(const Prior *prior, const char *sampler, const char *likeli
 thompson_status thompson_posterior_new(const thompson_prior *prior, const char *sampler,
                                        const char *likelihood, const char *options, uint64_t seed,
                                        thompson_posterior **out) {
-  return posterior_new(&prior->prior, sampler, likelihood, options, seed, 1, out);
+  return library_posterior_new(&prior->prior, sampler, likelihood, options, seed, 1, out);
 }
 
 /* Copies what `from` has observed, and how much it has drawn. The state of a sampler follows from the
@@ -171,19 +171,19 @@ static Status library_copy_state(const thompson_posterior *from, thompson_poster
   const int rounds = from->history.rounds;
   const size_t d = (size_t)from->d;
   if (rounds > 0 && !from->forgets) {
-    TRY(posterior_grow_history(to, rounds));
+    TRY(library_posterior_grow_history(to, rounds));
     memcpy(to->x, from->x, (size_t)rounds * d * sizeof *to->x);
     memcpy(to->y, from->y, (size_t)rounds * sizeof *to->y);
   }
   history_gather(&from->history, (int[]){0}, &to->history);
   to->round = from->round, to->lives = from->lives, to->choices = from->choices,
   to->fallbacks = from->fallbacks;
-  return posterior_begin_sampler(to, from->rule.sampler.setup.draws);
+  return library_posterior_begin_sampler(to, from->rule.sampler.setup.draws);
 }
 
 thompson_status thompson_posterior_copy(const thompson_posterior *from, thompson_posterior **out) {
-  TRY(posterior_new(from->prior, from->method->name, from->likelihood.ops->name, from->text, from->seed, 1,
-                    out));
+  TRY(library_posterior_new(from->prior, from->method->name, from->likelihood.ops->name, from->text,
+                            from->seed, 1, out));
   const Status status = library_copy_state(from, *out);
   if (status != STATUS_OK) {
     thompson_posterior_free(*out);
@@ -208,12 +208,12 @@ thompson_status thompson_forget(thompson_posterior *self) {
   self->choices = 0;
   self->fallbacks = 0;
   self->judged = 0, self->lost = false;
-  return posterior_begin_sampler(self, self->rule.sampler.setup.draws);
+  return library_posterior_begin_sampler(self, self->rule.sampler.setup.draws);
 }
 
 /* ---- use */
 
-Status posterior_check(const thompson_posterior *self, int n, const double *x, const double *y) {
+Status library_posterior_check(const thompson_posterior *self, int n, const double *x, const double *y) {
   const LikelihoodOps *likelihood = self->likelihood.ops;
   if (n < 0 || n > INT_MAX - self->history.rounds)
     return status_set(STATUS_INPUT, "cannot add %d observations", n);
@@ -226,10 +226,10 @@ Status posterior_check(const thompson_posterior *self, int n, const double *x, c
   return library_check("y", (size_t)n, y);
 }
 
-Status posterior_observe(thompson_posterior *self, int n, const double *x, const double *y) {
+Status library_posterior_observe(thompson_posterior *self, int n, const double *x, const double *y) {
   const size_t d = (size_t)self->d;
   if (!self->forgets && self->history.rounds + n > self->room)
-    TRY(posterior_grow_history(self, self->history.rounds + n));
+    TRY(library_posterior_grow_history(self, self->history.rounds + n));
   for (int row = 0; row < n; row++) {
     const size_t place = (size_t)self->history.rounds;
     if (!self->forgets) {
@@ -243,11 +243,11 @@ Status posterior_observe(thompson_posterior *self, int n, const double *x, const
 }
 
 thompson_status thompson_observe(thompson_posterior *self, int n, const double *x, const double *y) {
-  TRY(posterior_check(self, n, x, y));
-  return posterior_observe(self, n, x, y);
+  TRY(library_posterior_check(self, n, x, y));
+  return library_posterior_observe(self, n, x, y);
 }
 
-Status posterior_age_factor(const thompson_posterior *self, int rounds, double *factor) {
+Status library_posterior_age_factor(const thompson_posterior *self, int rounds, double *factor) {
   if (rounds < 0) return status_set(STATUS_INPUT, "%d rounds; allowed: 0 or more", rounds);
   const bool evidence = likelihood_is_conjugate(&self->likelihood) ||
                         (self->forgets && mixture_posterior_options(self->options).keep == 0);
@@ -265,7 +265,7 @@ Status posterior_age_factor(const thompson_posterior *self, int rounds, double *
  * multiplied by factor. */
 thompson_status thompson_age(thompson_posterior *self, int rounds) {
   double factor;
-  TRY(posterior_age_factor(self, rounds, &factor));
+  TRY(library_posterior_age_factor(self, rounds, &factor));
   const size_t n = (size_t)thompson_observation_count(self), d = (size_t)self->d;
   for (size_t k = 0; k < n * d; k++) self->x[k] *= sqrt(factor);
   for (size_t k = 0; k < n; k++) self->y[k] *= sqrt(factor);
@@ -306,7 +306,7 @@ static Status library_judge_draws(thompson_posterior *self, int m) {
 
 thompson_status thompson_draw(thompson_posterior *self, int m, double *theta) {
   if (m < 1) return status_set(STATUS_INPUT, "%d draws requested; at least 1 is needed", m);
-  if (m > self->rule.sampler.setup.draws) TRY(posterior_begin_sampler(self, m));
+  if (m > self->rule.sampler.setup.draws) TRY(library_posterior_begin_sampler(self, m));
   const RngLanes rng = rng_lanes(self->key, 0, 1, m, self->round);
   sampler_sample(&self->rule.sampler, &self->history, rng, m, self->rule.theta, &self->fallbacks);
   self->round++;
@@ -315,7 +315,7 @@ thompson_status thompson_draw(thompson_posterior *self, int m, double *theta) {
   return THOMPSON_OK;
 }
 
-Status posterior_check_arms(const thompson_posterior *self, int sets, int k, const double *arms) {
+Status library_posterior_check_arms(const thompson_posterior *self, int sets, int k, const double *arms) {
   if (k < 1) return status_set(STATUS_INPUT, "%d arms; at least 1 is needed", k);
   TRY(rule_check_arms(self->options, k));
   return library_check("arms", (size_t)sets * (size_t)k * (size_t)self->d, arms);
@@ -328,7 +328,7 @@ static Status library_count_choice(thompson_posterior *self) {
 }
 
 thompson_status thompson_choose(thompson_posterior *self, int k, const double *arms, int *arm) {
-  TRY(posterior_check_arms(self, 1, k, arms));
+  TRY(library_posterior_check_arms(self, 1, k, arms));
   rule_choose(&self->rule, &self->history, self->round, self->choices, k, arms, arm, NULL, &self->fallbacks);
   rule_explore(&self->rule, self->round, 1, k, false, arm);
   return library_count_choice(self);
@@ -336,8 +336,8 @@ thompson_status thompson_choose(thompson_posterior *self, int k, const double *a
 
 static Status library_choice_probabilities(thompson_posterior *self, int k, const double *arms,
                                            double *probability, int64_t *fallbacks) {
-  TRY(posterior_check_arms(self, 1, k, arms));
-  TRY(posterior_begin_propensity(self));
+  TRY(library_posterior_check_arms(self, 1, k, arms));
+  TRY(library_posterior_begin_propensity(self));
   rule_probabilities(&self->rule, &self->history, self->round, self->choices, k, false, arms, probability,
                      fallbacks);
   return STATUS_OK;

@@ -1,11 +1,11 @@
-#include "policy/network_arms.h"
+#include "policy/policy_network_arms.h"
 
 #include "model/network/network_kernel.h"
 
 /* Runs whose weights and features are gathered together: the number of values in a cache line. */
 enum { TOGETHER = VECTOR_LANES };
 
-Status network_arms_create(Arena *memory, const NetworkShape *shape, int arms, NetworkArms *out) {
+Status policy_network_arms_create(Arena *memory, const NetworkShape *shape, int arms, NetworkArms *out) {
   const size_t d = (size_t)shape->width[0];
   *out = (NetworkArms){.shape = *shape, .lanes = (arms + NETWORK_GRAIN - 1) / NETWORK_GRAIN * NETWORK_GRAIN};
   ALLOCATE(memory, out->theta, TOGETHER * network_parameters(shape));
@@ -22,7 +22,7 @@ static inline void policy_network_copy_runs(const double *row, size_t first, siz
   for (size_t r = 0; r < count; r++) to[r * apart] = (float)row[first + r];
 }
 
-void network_arms_best(NetworkArms *arms, const World *world, const double *theta, int *arm) {
+void policy_network_arms_best(NetworkArms *arms, const World *world, const double *theta, int *arm) {
   const size_t d = (size_t)world->problem->d, runs = (size_t)world->runs, lanes = (size_t)arms->lanes;
   const size_t count = (size_t)world->problem->arms, parameters = network_parameters(&arms->shape);
   for (size_t first = 0; first < runs; first += TOGETHER) {

@@ -10,19 +10,20 @@
 
 /* Rotates row[width] into an upper triangular root[width, width] with entries `stride` apart; row becomes
  * zeros. */
-void evidence_root_add(int width, size_t stride, double *root, double *row);
+void mixture_evidence_root_add(int width, size_t stride, double *root, double *row);
 /* Computes an upper triangular root of the symmetric a[width, width], which may be singular, entries `stride`
  * apart. */
-void evidence_root_of(int width, const double *a, size_t stride, double *root);
+void mixture_evidence_root_of(int width, const double *a, size_t stride, double *root);
 /* Computes the posterior of component c of a mixture in x, theta = m + A x with A A' its covariance: out[d +
  * 1, d + 1] is the root (T, t), which includes the prior N(0, I) of x, so that T x - t is N(0, I). The square
  * of the last entry is what this posterior leaves unexplained in y. Scratch: row[d + 1]. */
-void evidence_root_condition(const Mixture *prior, int c, const double *root, double *row, double *out);
+void mixture_evidence_root_condition(const Mixture *prior, int c, const double *root, double *row,
+                                     double *out);
 /* Computes x[d] <- m + A T^-1 (t + x): a draw if x is standard normal, the mean if x is 0. */
-void evidence_root_draw(const Mixture *prior, int c, const double *conditioned, double *x);
+void mixture_evidence_root_draw(const Mixture *prior, int c, const double *conditioned, double *x);
 /* Computes covariance[d, d] of theta. Scratch: work[d, d]. */
-void evidence_root_covariance(const Mixture *prior, int c, const double *conditioned, double *work,
-                              double *covariance);
+void mixture_evidence_root_covariance(const Mixture *prior, int c, const double *conditioned, double *work,
+                                      double *covariance);
 /* Returns the largest ratio of the diagonal of T'T to the square of a pivot: how much the evidence outweighs
  * what it leaves to the prior. */
-double evidence_root_hidden(int d, const double *conditioned);
+double mixture_evidence_root_hidden(int d, const double *conditioned);

@@ -1,4 +1,4 @@
-#include "model/mixture/evidence_root.h"
+#include "model/mixture/mixture_evidence_root.h"
 
 #include "core/linalg.h"
 
@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-void evidence_root_add(int width, size_t stride, double *root, double *row) {
+void mixture_evidence_root_add(int width, size_t stride, double *root, double *row) {
   const size_t n = (size_t)width;
   for (size_t i = 0; i < n; i++) {
     if (row[i] == 0) continue;
@@ -23,7 +23,7 @@ void evidence_root_add(int width, size_t stride, double *root, double *row) {
   }
 }
 
-void evidence_root_of(int width, const double *a, size_t stride, double *root) {
+void mixture_evidence_root_of(int width, const double *a, size_t stride, double *root) {
   const size_t n = (size_t)width;
   for (size_t i = 0; i < n; i++)
     for (size_t j = 0; j < n; j++) {
@@ -37,7 +37,8 @@ void evidence_root_of(int width, const double *a, size_t stride, double *root) {
     }
 }
 
-void evidence_root_condition(const Mixture *prior, int c, const double *root, double *row, double *out) {
+void mixture_evidence_root_condition(const Mixture *prior, int c, const double *root, double *row,
+                                     double *out) {
   const size_t d = (size_t)prior->d, n = d + 1;
   const double *a = prior->cholesky + (size_t)c * d * d, *m = prior->mean + (size_t)c * d;
   memset(out, 0, n * n * sizeof *out);
@@ -49,11 +50,11 @@ void evidence_root_condition(const Mixture *prior, int c, const double *root, do
       for (size_t i = j > k ? j : k; i < d; i++) row[j] += root[k * n + i] * a[i * d + j];
       row[d] -= root[k * n + j] * m[j];
     }
-    evidence_root_add((int)n, 1, out, row);
+    mixture_evidence_root_add((int)n, 1, out, row);
   }
 }
 
-void evidence_root_draw(const Mixture *prior, int c, const double *conditioned, double *x) {
+void mixture_evidence_root_draw(const Mixture *prior, int c, const double *conditioned, double *x) {
   const size_t d = (size_t)prior->d, n = d + 1;
   const double *a = prior->cholesky + (size_t)c * d * d, *m = prior->mean + (size_t)c * d;
   for (size_t i = d; i-- > 0;) {
@@ -68,8 +69,8 @@ void evidence_root_draw(const Mixture *prior, int c, const double *conditioned, 
   }
 }
 
-void evidence_root_covariance(const Mixture *prior, int c, const double *conditioned, double *work,
-                              double *covariance) {
+void mixture_evidence_root_covariance(const Mixture *prior, int c, const double *conditioned, double *work,
+                                      double *covariance) {
   const size_t d = (size_t)prior->d, n = d + 1;
   for (size_t i = 0; i < d; i++) /* T', lower */
     for (size_t j = 0; j < d; j++) work[i * d + j] = j <= i ? conditioned[j * n + i] : 0;
@@ -84,7 +85,7 @@ void evidence_root_covariance(const Mixture *prior, int c, const double *conditi
     }
 }
 
-double evidence_root_hidden(int d, const double *conditioned) {
+double mixture_evidence_root_hidden(int d, const double *conditioned) {
   const size_t n = (size_t)d + 1;
   double hidden = 1;
   for (size_t i = 0; i + 1 < n; i++) {

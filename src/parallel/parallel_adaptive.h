@@ -15,9 +15,9 @@ typedef struct {
 
 /* Returns the moments of the values in a followed by those in b (Chan, Golub, LeVeque, Am. Stat. 37, 1983).
  */
-Moments adaptive_moments_join(Moments a, Moments b);
+Moments parallel_adaptive_moments_join(Moments a, Moments b);
 /* Returns the standard error of the mean; infinite with fewer than two values. */
-double adaptive_moments_se(Moments moments);
+double parallel_adaptive_moments_se(Moments moments);
 
 typedef struct {
   int wanted; /* blocks requested so far */
@@ -35,17 +35,17 @@ typedef struct {
 
 /* Begins every setting with its first wave. Tasks are read from `finished`, in which the caller may look for
  * new ones later. */
-Status adaptive_create(Arena *memory, Finished *finished, Adaptive *out);
+Status parallel_adaptive_create(Arena *memory, Finished *finished, Adaptive *out);
 
 /* Examines the settings whose requested blocks are all finished (state[task_count], RunStatus, the same on
  * all ranks), and requests more where they are needed. *open says whether any setting still needs blocks.
  * Each rank reads a share of the tasks. STATUS_FILE when one of them cannot be read. Collective. */
-Status adaptive_look(const Parallel *parallel, signed char *state, Adaptive *adaptive, bool *open);
+Status parallel_adaptive_look(const Parallel *parallel, signed char *state, Adaptive *adaptive, bool *open);
 
 /* Repeats the decisions for everything in the folder, wave after wave, as `status` and the reducer need. A
  * task that cannot be read counts as not run. Called on one rank. */
-Status adaptive_replay(const signed char *state, Adaptive *adaptive);
+Status parallel_adaptive_replay(const signed char *state, Adaptive *adaptive);
 
 /* Computes the moments[policy_count] of one setting over all blocks that are finished now. Tasks that cannot
  * be read are skipped, and count as not run from then on. Called on one rank. */
-Status adaptive_present(Adaptive *adaptive, int setting, Moments *moments);
+Status parallel_adaptive_present(Adaptive *adaptive, int setting, Moments *moments);

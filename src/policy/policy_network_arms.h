@@ -12,6 +12,6 @@ typedef struct {
   float *score, *workspace; /* [lanes], network_workspace: of one run */
 } NetworkArms;
 
-Status network_arms_create(Arena *memory, const NetworkShape *shape, int arms, NetworkArms *out);
+Status policy_network_arms_create(Arena *memory, const NetworkShape *shape, int arms, NetworkArms *out);
 /* Finds the best arm of each run, arm[B], the first on ties; theta[p, B]. */
-void network_arms_best(NetworkArms *arms, const World *world, const double *theta, int *arm);
+void policy_network_arms_best(NetworkArms *arms, const World *world, const double *theta, int *arm);

@@ -34,10 +34,10 @@ typedef struct {
 } ThetaOps;
 
 extern const ThetaOps theta_distributions[]; /* distributions.c; an entry without a name ends the list */
-const ThetaOps *theta_find(const char *name);
+const ThetaOps *problem_theta_find(const char *name);
 /* Returns whether the distribution is a density in the plane that is no mixture. */
-static inline bool theta_is_planar(const ThetaOps *ops) { return ops->inside || ops->sample; }
-const char *theta_name(int index);
+static inline bool problem_theta_is_planar(const ThetaOps *ops) { return ops->inside || ops->sample; }
+const char *problem_theta_name(int index);
 
 /* A distribution to draw theta* from. */
 struct ThetaSource {
@@ -53,50 +53,52 @@ struct ThetaSource {
   int held_out; /* instead, of a finite set: so many of its first members are kept, for all replicates; else 0
                  */
   uint64_t seed;
-  uint32_t segment; /* how often theta* has changed; part of the names of the streams of theta_draw and
-                       theta_draw_each */
+  uint32_t segment; /* how often theta* has changed; part of the names of the streams of problem_theta_draw
+                       and problem_theta_draw_each */
 };
 
 /* Creates the source; `dimension` 0 means the distribution's own. Errors: STATUS_INPUT if the distribution
  * has another dimension, or lacks its file. */
-Status theta_create(const ThetaOps *ops, int dimension, const char *file, double test_fraction, uint64_t seed,
-                    ThetaSource *out);
+Status problem_theta_create(const ThetaOps *ops, int dimension, const char *file, double test_fraction,
+                            uint64_t seed, ThetaSource *out);
 /* Creates the source of N(0, I). */
-Status theta_create_gaussian(int d, uint64_t seed, ThetaSource *out);
+Status problem_theta_create_gaussian(int d, uint64_t seed, ThetaSource *out);
 /* Creates the distribution without d x d matrices; it can be drawn from, and nothing else. STATUS_INPUT if it
  * has no such form. */
-Status theta_create_large(const ThetaOps *ops, int d, uint64_t seed, ThetaSource *out);
+Status problem_theta_create_large(const ThetaOps *ops, int d, uint64_t seed, ThetaSource *out);
 /* Makes a zeroed source draw from a finite set that is already in memory and outlives the source; `source`
  * names the set in messages. */
-Status theta_create_set(const Samples *set, const char *source, int dimension, double test_fraction,
-                        uint64_t seed, ThetaSource *out);
-void theta_destroy(ThetaSource *source);
+Status problem_theta_create_set(const Samples *set, const char *source, int dimension, double test_fraction,
+                                uint64_t seed, ThetaSource *out);
+void problem_theta_destroy(ThetaSource *source);
 
 /* Draws theta* of runs first_run .. first_run + runs - 1, from streams (THETA, run, segment): theta[d, runs].
  * A finite set gives members of the replicate's test part. */
-void theta_draw(const ThetaSource *source, uint32_t replicate, uint32_t first_run, int runs, double *theta);
+void problem_theta_draw(const ThetaSource *source, uint32_t replicate, uint32_t first_run, int runs,
+                        double *theta);
 /* Draws other theta* from the same distribution, which no run meets: theta[d, count], from streams
  * (THETA_SHOWN, sample). From a finite set they are members of the test part of replicate 0. */
-void theta_draw_shown(const ThetaSource *source, int count, double *theta);
+void problem_theta_draw_shown(const ThetaSource *source, int count, double *theta);
 /* Draws several theta* per run: theta[d, runs * each], those of run n from column n each on, from streams
  * (THETA, run, segment, draw). A finite set gives each run different members; there must be enough of them
- * (theta_test_size). */
-void theta_draw_each(const ThetaSource *source, uint32_t replicate, uint32_t first_run, int runs, int each,
-                     double *theta);
+ * (problem_theta_test_size). */
+void problem_theta_draw_each(const ThetaSource *source, uint32_t replicate, uint32_t first_run, int runs,
+                             int each, double *theta);
 /* Returns how many members of a finite set are reserved as theta*: at least one, and at least one is left to
  * learn from; INT_MAX for any other distribution. */
-int theta_test_size(const ThetaSource *source);
-/* Copies the reserved members of the replicate: theta[d, theta_test_size]. */
-void theta_test_part(const ThetaSource *source, uint32_t replicate, double *theta);
+int problem_theta_test_size(const ThetaSource *source);
+/* Copies the reserved members of the replicate: theta[d, problem_theta_test_size]. */
+void problem_theta_test_part(const ThetaSource *source, uint32_t replicate, double *theta);
 /* Returns how many samples priors are fitted to: `limit`, or for a finite set at most what is left to learn
  * from; limit < 0: 10 000, or all of a finite set that are left. */
-int theta_training_count(const ThetaSource *source, int64_t limit);
+int problem_theta_training_count(const ThetaSource *source, int64_t limit);
 /* Draws the training samples of this replicate; those of a finite set are never its theta*. */
-Status theta_training_samples(Arena *memory, const ThetaSource *source, uint32_t replicate, int64_t limit,
-                              Samples *out);
+Status problem_theta_training_samples(Arena *memory, const ThetaSource *source, uint32_t replicate,
+                                      int64_t limit, Samples *out);
 
 /* Returns whether there is an exact prior: mixtures and densities have one; finite sets do not. */
-bool theta_has_prior(const ThetaSource *source);
+bool problem_theta_has_prior(const ThetaSource *source);
 /* Creates the exact distribution as a prior for an agent: a mixture as prior_from_mixture does, and a density
  * as a prior that can be sampled and has its density, but nothing else (no chain, no file, no fit). */
-Status theta_prior(Arena *memory, const ThetaSource *source, const PriorFit *chain_settings, Prior *out);
+Status problem_theta_prior(Arena *memory, const ThetaSource *source, const PriorFit *chain_settings,
+                           Prior *out);

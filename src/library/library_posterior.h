@@ -1,5 +1,5 @@
-/* Shared by posteriors (posterior.c) and agents (agents.c), which are processed through a posterior of
- * several runs, chunk by chunk. */
+/* Shared by posteriors (library_posterior.c) and agents (agents.c), which are processed through a posterior
+ * of several runs, chunk by chunk. */
 #pragma once
 
 #include "library/library.h"
@@ -34,21 +34,21 @@ struct thompson_posterior {
 };
 
 /* Creates a posterior as thompson_posterior_new does, for a chunk of `runs` agents. */
-Status posterior_new(const Prior *prior, const char *sampler, const char *likelihood, const char *options,
-                     uint64_t seed, int runs, thompson_posterior **out);
+Status library_posterior_new(const Prior *prior, const char *sampler, const char *likelihood,
+                             const char *options, uint64_t seed, int runs, thompson_posterior **out);
 /* Creates a new sampler for this many draws, and replays the observations so far to it if it carries a
  * state. */
-Status posterior_begin_sampler(thompson_posterior *self, int draws);
+Status library_posterior_begin_sampler(thompson_posterior *self, int draws);
 /* Makes sure that the rule can compute the probabilities of arms. */
-Status posterior_begin_propensity(thompson_posterior *self);
+Status library_posterior_begin_propensity(thompson_posterior *self);
 /* Checks arms[sets, k, d]; returns STATUS_INPUT with a message if they are refused. */
-Status posterior_check_arms(const thompson_posterior *self, int sets, int k, const double *arms);
-/* Adds observations that posterior_check has accepted. */
-Status posterior_observe(thompson_posterior *self, int n, const double *x, const double *y);
+Status library_posterior_check_arms(const thompson_posterior *self, int sets, int k, const double *arms);
+/* Adds observations that library_posterior_check has accepted. */
+Status library_posterior_observe(thompson_posterior *self, int n, const double *x, const double *y);
 /* Makes room for twice this many observations, and for 64 at least, keeping those so far. */
-Status posterior_grow_history(thompson_posterior *self, int rounds);
+Status library_posterior_grow_history(thompson_posterior *self, int rounds);
 /* Computes the factor by which ageing by `rounds` multiplies evidence; returns STATUS_INPUT with a message if
  * the posterior keeps more than evidence. */
-Status posterior_age_factor(const thompson_posterior *self, int rounds, double *factor);
+Status library_posterior_age_factor(const thompson_posterior *self, int rounds, double *factor);
 /* Checks observations x[n, d], y[n]; returns STATUS_INPUT with a message if they are refused. */
-Status posterior_check(const thompson_posterior *self, int n, const double *x, const double *y);
+Status library_posterior_check(const thompson_posterior *self, int n, const double *x, const double *y);

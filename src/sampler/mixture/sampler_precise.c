@@ -1,6 +1,6 @@
-#include "sampler/mixture/precise.h"
+#include "sampler/mixture/sampler_precise.h"
 
-#include "model/mixture/evidence_root.h"
+#include "model/mixture/mixture_evidence_root.h"
 
 #include <math.h>
 #include <string.h>
@@ -20,7 +20,7 @@ struct Precise {
 };
 
 /* Returns the largest trace of the covariance of a component: no direction has a larger variance. */
-static double precise_mixture_variance(const Mixture *prior) {
+static double sampler_precise_mixture_variance(const Mixture *prior) {
   double largest = 0;
   for (int c = 0; c < prior->components; c++) {
     double trace = 0;
@@ -30,13 +30,13 @@ static double precise_mixture_variance(const Mixture *prior) {
   return largest;
 }
 
-Status precise_create(Arena *memory, const Mixture *prior, int parts, Precise **out) {
+Status sampler_precise_create(Arena *memory, const Mixture *prior, int parts, Precise **out) {
   const size_t d = (size_t)prior->d, n = d + 1;
   Precise *self;
   ALLOCATE(memory, self, 1);
   *out = self;
   self->prior = prior;
-  self->variance = precise_mixture_variance(prior);
+  self->variance = sampler_precise_mixture_variance(prior);
   ALLOCATE(memory, self->takes, parts);
   ALLOCATE_ARRAYS(memory, n * n, self->root, self->conditioned);
   ALLOCATE(memory, self->row, n);
@@ -45,35 +45,36 @@ Status precise_create(Arena *memory, const Mixture *prior, int parts, Precise **
   return STATUS_OK;
 }
 
-static int precise_mixture_run(const Precise *self, int r) {
+static int sampler_precise_mixture_run(const Precise *self, int r) {
   return (self->view.first + r) / self->view.draws;
 }
 
-bool precise_find(Precise *self, const HistoryView *view) {
+bool sampler_precise_find(Precise *self, const HistoryView *view) {
   bool any = false;
   self->view = *view;
   self->part = -1;
   for (int r = 0; r < view->lanes; r++) {
     self->takes[r] =
-        history_precision_trace(view->history, precise_mixture_run(self, r)) * self->variance > BEYOND &&
-        history_root(view->history, precise_mixture_run(self, r), self->root);
+        history_precision_trace(view->history, sampler_precise_mixture_run(self, r)) * self->variance >
+            BEYOND &&
+        history_root(view->history, sampler_precise_mixture_run(self, r), self->root);
     any = any || self->takes[r];
   }
   return any;
 }
 
-bool precise_takes(const Precise *self, int r) { return self->takes[r]; }
+bool sampler_precise_takes(const Precise *self, int r) { return self->takes[r]; }
 
 static const double *condition_component(Precise *self, int r, int c) {
   if (self->part != r || self->component != c) {
-    history_root(self->view.history, precise_mixture_run(self, r), self->root);
-    evidence_root_condition(self->prior, c, self->root, self->row, self->conditioned);
+    history_root(self->view.history, sampler_precise_mixture_run(self, r), self->root);
+    mixture_evidence_root_condition(self->prior, c, self->root, self->row, self->conditioned);
     self->part = r, self->component = c;
   }
   return self->conditioned;
 }
 
-void precise_weigh(Precise *self, int c, bool rewards, double *log_weight) {
+void sampler_precise_weigh(Precise *self, int c, bool rewards, double *log_weight) {
   const int d = self->prior->d, n = d + 1;
   for (int r = 0; r < self->view.lanes; r++) {
     if (!self->takes[r]) continue;
@@ -85,36 +86,37 @@ void precise_weigh(Precise *self, int c, bool rewards, double *log_weight) {
   }
 }
 
-void precise_component_moments(Precise *self, int c, double *mean, double *covariance) {
+void sampler_precise_component_moments(Precise *self, int c, double *mean, double *covariance) {
   const int d = self->prior->d, parts = self->view.lanes;
   for (int r = 0; r < parts; r++) {
     if (!self->takes[r]) continue;
     const double *t = condition_component(self, r, c);
     memset(self->x, 0, (size_t)d * sizeof *self->x);
-    evidence_root_draw(self->prior, c, t, self->x);
-    evidence_root_covariance(self->prior, c, t, self->work, self->covariance);
+    mixture_evidence_root_draw(self->prior, c, t, self->x);
+    mixture_evidence_root_covariance(self->prior, c, t, self->work, self->covariance);
     for (int i = 0; i < d; i++) mean[i * parts + r] = self->x[i];
     for (int i = 0; i < d * d; i++) covariance[i * parts + r] = self->covariance[i];
   }
 }
 
-void precise_draw(Precise *self, int r, int c, int lanes, int n, const double *z, double *theta) {
+void sampler_precise_draw(Precise *self, int r, int c, int lanes, int n, const double *z, double *theta) {
   const int d = self->prior->d;
   const double *t = condition_component(self, r, c);
   for (int i = 0; i < d; i++) self->x[i] = z[i * lanes + n];
-  evidence_root_draw(self->prior, c, t, self->x);
+  mixture_evidence_root_draw(self->prior, c, t, self->x);
   for (int i = 0; i < d; i++) theta[i * lanes + n] = self->x[i];
 }
 
-Status precise_hidden(const Mixture *prior, const History *history, int run, double *out) {
+Status sampler_precise_hidden(const Mixture *prior, const History *history, int run, double *out) {
   SCRATCH_ARENA(scratch);
   const HistoryView view = {history, 1, run, 1, NULL, NULL};
   Precise *self;
   *out = 1;
-  if (!(history_precision_trace(history, run) * precise_mixture_variance(prior) > BEYOND)) return STATUS_OK;
-  TRY(precise_create(&scratch, prior, 1, &self));
-  if (!precise_find(self, &view)) return STATUS_OK;
+  if (!(history_precision_trace(history, run) * sampler_precise_mixture_variance(prior) > BEYOND))
+    return STATUS_OK;
+  TRY(sampler_precise_create(&scratch, prior, 1, &self));
+  if (!sampler_precise_find(self, &view)) return STATUS_OK;
   for (int c = 0; c < prior->components; c++)
-    *out = fmax(*out, evidence_root_hidden(prior->d, condition_component(self, 0, c)));
+    *out = fmax(*out, mixture_evidence_root_hidden(prior->d, condition_component(self, 0, c)));
   return STATUS_OK;
 }

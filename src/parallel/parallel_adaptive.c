@@ -1,9 +1,9 @@
-#include "parallel/adaptive.h"
+#include "parallel/parallel_adaptive.h"
 
 #include <math.h>
 #include <string.h>
 
-Moments adaptive_moments_join(Moments a, Moments b) {
+Moments parallel_adaptive_moments_join(Moments a, Moments b) {
   if (a.n == 0 || b.n == 0) return a.n == 0 ? b : a;
   double n = (double)(a.n + b.n), step = b.mean - a.mean;
   return (Moments){.n = a.n + b.n,
@@ -11,12 +11,12 @@ Moments adaptive_moments_join(Moments a, Moments b) {
                    .squares = a.squares + b.squares + step * step * (double)a.n * (double)b.n / n};
 }
 
-double adaptive_moments_se(Moments moments) {
+double parallel_adaptive_moments_se(Moments moments) {
   double n = (double)moments.n;
   return moments.n > 1 ? sqrt(moments.squares / (n - 1) / n) : INFINITY;
 }
 
-Status adaptive_create(Arena *memory, Finished *finished, Adaptive *out) {
+Status parallel_adaptive_create(Arena *memory, Finished *finished, Adaptive *out) {
   const Study *study = finished->study;
   const size_t settings = (size_t)study->file->setting_count;
   *out = (Adaptive){.study = study, .finished = finished};
@@ -32,8 +32,8 @@ Status adaptive_create(Arena *memory, Finished *finished, Adaptive *out) {
 
 /* Reads values[runs] of the target's curve at the last point of the setting; NaN if the task failed or has
  * not run. STATUS_INPUT when it cannot be read. */
-static Status adaptive_read_task_values(const Adaptive *adaptive, const signed char *state, const Task *task,
-                                        double *values) {
+static Status parallel_adaptive_read_task_values(const Adaptive *adaptive, const signed char *state,
+                                                 const Task *task, double *values) {
   const Study *study = adaptive->study;
   for (int b = 0; b < task->runs; b++) values[b] = NAN;
   if (state[task->index] != RUN_OK) return STATUS_OK;
@@ -47,19 +47,19 @@ static Status adaptive_read_task_values(const Adaptive *adaptive, const signed c
   return STATUS_OK;
 }
 
-static Moments adaptive_moments_of_runs(int runs, const double *values, const double *base) {
+static Moments parallel_adaptive_moments_of_runs(int runs, const double *values, const double *base) {
   Moments moments = {0};
   for (int b = 0; b < runs; b++) {
     double value = values[b] - (base ? base[b] : 0);
-    if (!isnan(value)) moments = adaptive_moments_join(moments, (Moments){.n = 1, .mean = value});
+    if (!isnan(value)) moments = parallel_adaptive_moments_join(moments, (Moments){.n = 1, .mean = value});
   }
   return moments;
 }
 
 /* Computes the moments[policy_count] of one block. A task that cannot be read is an error if `strict`;
  * otherwise it is marked as not run. */
-static Status adaptive_read_block(Adaptive *adaptive, signed char *state, int setting, int block, bool strict,
-                                  Moments *moments) {
+static Status parallel_adaptive_read_block(Adaptive *adaptive, signed char *state, int setting, int block,
+                                           bool strict, Moments *moments) {
   SCRATCH_ARENA(scratch);
   const Study *study = adaptive->study;
   double *values, *base;
@@ -69,21 +69,21 @@ static Status adaptive_read_block(Adaptive *adaptive, signed char *state, int se
   for (int p = 0; p < study->file->policy_count; p++) {
     Task task = study_task(study, study_task_index(study, setting, p, block));
     double *into = p == 0 ? base : values;
-    const Status status = adaptive_read_task_values(adaptive, state, &task, into);
+    const Status status = parallel_adaptive_read_task_values(adaptive, state, &task, into);
     if (status == STATUS_INPUT && strict) return status_set(STATUS_FILE, "%s", status_message());
     if (status == STATUS_INPUT)
       state[task.index] = RUN_NOT_RUN;
     else
       TRY(status);
-    moments[p] = adaptive_moments_of_runs(runs, into, study->target_paired && p > 0 ? base : NULL);
+    moments[p] = parallel_adaptive_moments_of_runs(runs, into, study->target_paired && p > 0 ? base : NULL);
   }
   return STATUS_OK;
 }
 
 /* Decisions. */
 
-static bool adaptive_wave_is_finished(const Study *study, const signed char *state, int setting, int first,
-                                      int end) {
+static bool parallel_adaptive_wave_is_finished(const Study *study, const signed char *state, int setting,
+                                               int first, int end) {
   for (int p = 0; p < study->file->policy_count; p++)
     for (int k = first; k < end; k++)
       if (state[study_task_index(study, setting, p, k)] == RUN_NOT_RUN) return false;
@@ -93,16 +93,16 @@ static bool adaptive_wave_is_finished(const Study *study, const signed char *sta
 /* Adds the wave's moments[blocks, policies] to those of the setting, in run order, then decides on the next
  * wave. A policy with fewer than two successful runs has no standard error, and more runs would not give it
  * one, so it is ignored. */
-static void adaptive_decide_wave(Adaptive *adaptive, int setting, const Moments *wave) {
+static void parallel_adaptive_decide_wave(Adaptive *adaptive, int setting, const Moments *wave) {
   const Study *study = adaptive->study;
   int policies = study->file->policy_count;
   AdaptiveSetting *at = &adaptive->settings[setting];
   Moments *moments = adaptive->moments + (size_t)setting * (size_t)policies;
   for (; at->seen < at->wanted; at->seen++)
-    for (int p = 0; p < policies; p++) moments[p] = adaptive_moments_join(moments[p], *wave++);
+    for (int p = 0; p < policies; p++) moments[p] = parallel_adaptive_moments_join(moments[p], *wave++);
   at->se = NAN;
   for (int p = study->target_paired ? 1 : 0; p < policies; p++) {
-    double se = adaptive_moments_se(moments[p]);
+    double se = parallel_adaptive_moments_se(moments[p]);
     if (isnan(se)) se = INFINITY; /* not all values are finite */
     if (moments[p].n > 1 && (isnan(at->se) || se > at->se)) at->se = se;
   }
@@ -111,7 +111,7 @@ static void adaptive_decide_wave(Adaptive *adaptive, int setting, const Moments 
 }
 
 /* Reports that the setting ended because of failures, short of its target. */
-static void adaptive_report_no_error(const Adaptive *adaptive, int setting) {
+static void parallel_adaptive_report_no_error(const Adaptive *adaptive, int setting) {
   const Study *study = adaptive->study;
   const AdaptiveSetting *at = &adaptive->settings[setting];
   char target[64];
@@ -125,8 +125,8 @@ static void adaptive_report_no_error(const Adaptive *adaptive, int setting) {
 }
 
 /* Reads the new blocks of one setting, a share on each rank; if they are finished, rank 0 decides. */
-static Status adaptive_look_at_setting(const Parallel *parallel, signed char *state, Adaptive *adaptive,
-                                       int setting, bool strict) {
+static Status parallel_adaptive_look_at_setting(const Parallel *parallel, signed char *state,
+                                                Adaptive *adaptive, int setting, bool strict) {
   SCRATCH_ARENA(scratch);
   const AdaptiveSetting *at = &adaptive->settings[setting];
   const int policies = adaptive->study->file->policy_count, moments = (at->wanted - at->seen) * policies;
@@ -135,25 +135,27 @@ static Status adaptive_look_at_setting(const Parallel *parallel, signed char *st
   ALLOCATE(&scratch, wave, moments);
   for (int k = at->seen; k < at->wanted && status == STATUS_OK; k++)
     if ((k + setting) % parallel->size == parallel->rank)
-      status = adaptive_read_block(adaptive, state, setting, k, strict, wave + (k - at->seen) * policies);
+      status =
+          parallel_adaptive_read_block(adaptive, state, setting, k, strict, wave + (k - at->seen) * policies);
   TRY(parallel_agree(parallel, status));
   parallel_collect(parallel, wave, (size_t)moments * sizeof *wave);
-  if (!adaptive_wave_is_finished(adaptive->study, state, setting, at->seen, at->wanted) || parallel->rank > 0)
+  if (!parallel_adaptive_wave_is_finished(adaptive->study, state, setting, at->seen, at->wanted) ||
+      parallel->rank > 0)
     return STATUS_OK;
-  adaptive_decide_wave(adaptive, setting, wave);
-  if (strict && isnan(at->se)) adaptive_report_no_error(adaptive, setting);
+  parallel_adaptive_decide_wave(adaptive, setting, wave);
+  if (strict && isnan(at->se)) parallel_adaptive_report_no_error(adaptive, setting);
   return STATUS_OK;
 }
 
 /* Polls every setting once; *polled counts the settings whose wave had finished. */
-static Status adaptive_poll_settings(const Parallel *parallel, signed char *state, Adaptive *adaptive,
-                                     bool strict, int *polled) {
+static Status parallel_adaptive_poll_settings(const Parallel *parallel, signed char *state,
+                                              Adaptive *adaptive, bool strict, int *polled) {
   const Study *study = adaptive->study;
   *polled = 0;
   for (int s = 0; s < study->file->setting_count; s++) {
     const AdaptiveSetting *at = &adaptive->settings[s];
-    if (at->ended || !adaptive_wave_is_finished(study, state, s, at->seen, at->wanted)) continue;
-    TRY(adaptive_look_at_setting(parallel, state, adaptive, s, strict));
+    if (at->ended || !parallel_adaptive_wave_is_finished(study, state, s, at->seen, at->wanted)) continue;
+    TRY(parallel_adaptive_look_at_setting(parallel, state, adaptive, s, strict));
     ++*polled;
   }
   if (parallel->size > 1)
@@ -161,15 +163,15 @@ static Status adaptive_poll_settings(const Parallel *parallel, signed char *stat
   return STATUS_OK;
 }
 
-Status adaptive_look(const Parallel *parallel, signed char *state, Adaptive *adaptive, bool *open) {
+Status parallel_adaptive_look(const Parallel *parallel, signed char *state, Adaptive *adaptive, bool *open) {
   int polled;
   *open = false;
-  TRY(adaptive_poll_settings(parallel, state, adaptive, true, &polled));
+  TRY(parallel_adaptive_poll_settings(parallel, state, adaptive, true, &polled));
   for (int s = 0; s < adaptive->study->file->setting_count; s++) *open |= !adaptive->settings[s].ended;
   return STATUS_OK;
 }
 
-Status adaptive_replay(const signed char *state, Adaptive *adaptive) {
+Status parallel_adaptive_replay(const signed char *state, Adaptive *adaptive) {
   SCRATCH_ARENA(scratch);
   static const Parallel alone = {.rank = 0, .size = 1};
   signed char *own;
@@ -178,11 +180,11 @@ Status adaptive_replay(const signed char *state, Adaptive *adaptive) {
   memcpy(own, state, (size_t)adaptive->study->task_count);
   Status status = STATUS_OK;
   while (polled > 0 && status == STATUS_OK)
-    status = adaptive_poll_settings(&alone, own, adaptive, false, &polled);
+    status = parallel_adaptive_poll_settings(&alone, own, adaptive, false, &polled);
   return status;
 }
 
-Status adaptive_present(Adaptive *adaptive, int setting, Moments *moments) {
+Status parallel_adaptive_present(Adaptive *adaptive, int setting, Moments *moments) {
   SCRATCH_ARENA(scratch);
   const Study *study = adaptive->study;
   const int policies = study->file->policy_count;
@@ -190,8 +192,8 @@ Status adaptive_present(Adaptive *adaptive, int setting, Moments *moments) {
   ALLOCATE(&scratch, block, policies);
   memset(moments, 0, (size_t)policies * sizeof *moments);
   for (int k = 0; k < study->runs.blocks; k++) {
-    TRY(adaptive_read_block(adaptive, adaptive->finished->state, setting, k, false, block));
-    for (int p = 0; p < policies; p++) moments[p] = adaptive_moments_join(moments[p], block[p]);
+    TRY(parallel_adaptive_read_block(adaptive, adaptive->finished->state, setting, k, false, block));
+    for (int p = 0; p < policies; p++) moments[p] = parallel_adaptive_moments_join(moments[p], block[p]);
   }
   return STATUS_OK;
 }
