@@ -272,6 +272,9 @@ static void differences_name_the_key(void) {
   CU_ASSERT_TRUE(
       config_first_difference("a: 1\n", "a:\n  - {label: {b: 1}}\n", sizeof difference, difference));
   CU_ASSERT_STRING_EQUAL(difference, "a: 1 -> [{label: {b: 1}}]");
+  /* A label stands for a policy only beside another one. */
+  CU_ASSERT_TRUE(config_first_difference("a: {label: x}\n", "a: x\n", sizeof difference, difference));
+  CU_ASSERT_TRUE(config_first_difference("a: [x]\n", "a: [{label: x}]\n", sizeof difference, difference));
 }
 
 static void options_stand_alone(void) {

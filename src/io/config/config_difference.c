@@ -60,7 +60,8 @@ static bool config_difference_report(const Comparison *self, const char *path, c
 
 /* Returns whether two nodes are shown as the same: policies are if they have the same label. */
 static bool config_nodes_equal(const ConfigNode *a, const ConfigNode *b) {
-  a = config_label_or_node(a), b = config_label_or_node(b);
+  const ConfigNode *left = config_label_or_node(a), *right = config_label_or_node(b);
+  if (left != a && right != b) a = left, b = right;
   if (a->kind != b->kind || a->count != b->count) return false;
   if (a->kind == NODE_SCALAR)
     return strcmp(a->text, b->text) == 0 && config_node_null(a) == config_node_null(b);
