@@ -310,6 +310,7 @@ void sampler_observe(Sampler *sampler, const History *history, int64_t *fallback
 void sampler_catch_up(Sampler *sampler, const History *history, int64_t *fallbacks) {
   const SamplerOps *ops = sampler->ops;
   if (!ops->update) return;
+  ASSERT(history->runs <= sampler->setup.runs);
   if (sampler->seen_runs != history->runs || sampler->seen_rounds > history->rounds)
     sampler_begin(sampler, history->runs);
   const int missing = history->rounds - sampler->seen_rounds, most = ops->at_once ? 1 : SAMPLER_MOST_UPDATES;
