@@ -164,20 +164,25 @@ INLINE Real real_log(Real x) {
 /* ---- algebra of small matrices: a[d, d] row by row. core/linalg.h has the same for any number of lanes, in
  * more passes. */
 
+/* Returns the sum of a[j stride] x[j]. A loop over lanes, as in real_above: AVX2 takes half the time for it.
+ */
+INLINE Real real_dot(int d, const Real *a, int stride, const Real *x) {
+  double sum[VECTOR_LANES];
+  Real out = a[0] * x[0];
+  memcpy(sum, &out, sizeof out);
+  for (int j = 1; j < d; j++) {
+    const double *left = (const double *)&a[j * stride], *right = (const double *)&x[j];
+    for (int n = 0; n < VECTOR_LANES; n++) sum[n] += left[n] * right[n];
+  }
+  memcpy(&out, sum, sizeof out);
+  return out;
+}
 /* Computes y = A x, or (below) y = A' x. */
 INLINE void real_multiply(int d, const Real *a, const Real *x, Real *y) {
-  for (int i = 0; i < d; i++) {
-    Real sum = a[i * d] * x[0];
-    for (int j = 1; j < d; j++) sum += a[i * d + j] * x[j];
-    y[i] = sum;
-  }
+  for (int i = 0; i < d; i++) y[i] = real_dot(d, a + i * d, 1, x);
 }
 INLINE void real_multiply_transposed(int d, const Real *a, const Real *x, Real *y) {
-  for (int i = 0; i < d; i++) {
-    Real sum = a[i] * x[0];
-    for (int j = 1; j < d; j++) sum += a[j * d + i] * x[j];
-    y[i] = sum;
-  }
+  for (int i = 0; i < d; i++) y[i] = real_dot(d, a + i, d, x);
 }
 
 /* Factors the lower triangle of A = L L' into L, with inverse[d] <- 1 / L_ii. A pivot that is not above
