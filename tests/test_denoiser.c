@@ -349,7 +349,7 @@ static void test_shares(void) {
 }
 
 /* Checks that what is learned from samples of a mixture is close to its closed form: over new cases the mean
- * squared error of S^-1/2 D is 0.0009 (measured), while that of the linear estimate is 0.09. The self-check
+ * squared error of S^-1/2 D is 0.0003 (measured), while that of the linear estimate is 0.09. The self-check
  * finds the same without the closed form: variance and slope are right within 4% and 10%. */
 static void test_learned_mixture(void) {
   SCRATCH_ARENA(memory);
@@ -411,8 +411,9 @@ static double error_of(const PriorFit *fit, const TrainingSamples *samples, cons
   return error / count;
 }
 
-/* Checks that for a prior that is not a mixture, points on a thin spiral, the network learns what ten
- * Gaussians miss: 0.913 against 0.923 (measured), on cases that neither has seen. */
+/* Checks that for a prior that is not a mixture, points on a thin spiral, the denoiser learns what ten
+ * Gaussians miss: 0.90 against 0.97 (measured), on cases that neither has seen. Held-out samples choose 32
+ * Gaussians without a network; test_mixture_alone has a case with one. */
 static void test_corrects_mixture(void) {
   SCRATCH_ARENA(memory);
   enum { N = 1000 };
@@ -440,7 +441,7 @@ static void test_corrects_mixture(void) {
   CHECK_OK(prior_fit(&memory, &prior_denoiser, &fit, &samples, &prior));
   const double gaussians = error_of(&fit, &training, &closed),
                learned = error_of(&fit, &training, prior.denoiser);
-  CU_ASSERT(learned < gaussians - 0.005);
+  CU_ASSERT(learned < gaussians - 0.03);
   free(z);
   free(samples.theta);
 }
