@@ -49,16 +49,16 @@ INLINE void finish_column(const int from, const int height, const int m,
 
 INLINE void factor_diagonal(Factor *f, const int width, size_t j, Real x[TILE_COLUMNS][TILE_COLUMNS],
                             Real *inverse) {
-  const Real one = (Real){0} + 1;
+  const Real one = real_of(1);
   for (int r = 0; r < TILE_COLUMNS; r++)
-    for (int m = 0; m < TILE_COLUMNS; m++) x[r][m] = (Real){0} + (r == m); /* the identity in unused lanes */
+    for (int m = 0; m < TILE_COLUMNS; m++) x[r][m] = real_of(r == m); /* the identity in unused lanes */
   subtract_columns(f, width, width, true, j, j, x);
   for (int m = 0; m < width; m++) {
     Real pivot = x[m][m];
     for (int k = 0; k < m; k++) pivot -= x[m][k] * x[m][k];
     const Mask good = pivot > 0;
     f->bad += (Real)(~good & (Mask)one);
-    x[m][m] = matrix_tile_root((Real)((good & (Mask)pivot) | (~good & (Mask)f->least)));
+    x[m][m] = real_root(real_choose(good, pivot, f->least));
     inverse[m] = (Real)(good & (Mask)one) / x[m][m];
     finish_column(m + 1, width, m, x, inverse[m], x);
   }
@@ -87,14 +87,12 @@ INLINE void factor_panel(Factor *f, const int width, size_t j) {
 }
 
 INLINE void factor_lanes(int count, size_t d, size_t stride, double *a, int *jitters) {
-  Factor f = {.count = count, .d = d, .stride = stride, .a = a, .least = (Real){0} + 0x1p-1000};
+  Factor f = {.count = count, .d = d, .stride = stride, .a = a, .least = real_of(0x1p-1000)};
   size_t j = 0;
   for (size_t i = 0; i < d; i++) {
     Real x = {0};
     matrix_tile_load(count, entry(&f, i, i), &x);
-    x *= 0x1p-52;
-    const Mask larger = x > f.least;
-    f.least = (Real)(((Mask)x & larger) | ((Mask)f.least & ~larger));
+    f.least = real_max(0x1p-52 * x, f.least);
   }
   for (; j + TILE_COLUMNS <= d; j += TILE_COLUMNS) factor_panel(&f, TILE_COLUMNS, j);
   for (; j < d; j++) factor_panel(&f, 1, j);

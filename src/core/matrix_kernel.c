@@ -135,7 +135,7 @@ INLINE double *entry(const Sweep *s, size_t i, size_t j) { return s->a + (i * s-
 INLINE void invert_block(const int size, Real block[SWEEP_PIVOTS][SWEEP_PIVOTS]) {
   PRODUCT_EACH (k, size) {
     const Real pivot = 1 / block[k][k];
-    block[k][k] = (Real){0} + 1;
+    block[k][k] = real_of(1);
     PRODUCT_EACH (j, size) block[k][j] *= pivot;
     PRODUCT_EACH (i, size) {
       if (i == k) continue;
@@ -187,7 +187,7 @@ INLINE void sweep_block(const int size, int count, const Sweep *s, size_t k) {
   PRODUCT_EACH (l, size)
     PRODUCT_EACH (m, size) {
       const size_t row = k + (size_t)(l > m ? l : m), column = k + (size_t)(l > m ? m : l);
-      pivot[l][m] = (Real){0} + (l == m); /* the identity in unused lanes */
+      pivot[l][m] = real_of(l == m); /* the identity in unused lanes */
       matrix_tile_load(count, entry(s, row, column), &pivot[l][m]);
     }
   invert_block(size, pivot);

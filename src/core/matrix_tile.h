@@ -4,8 +4,9 @@
  * the size of its tile. */
 #pragma once
 
+#define REAL_WIDTH SIMD_DOUBLES
 #include "core/matrix_kernel.h"
-#include "core/simd.h"
+#include "core/real.h"
 
 #if defined(__AVX2__)
 #include <immintrin.h>
@@ -28,23 +29,11 @@ enum {
 };
 #endif
 
-typedef double Real __attribute__((vector_size(8 * SIMD_DOUBLES)));
-typedef long long Mask __attribute__((vector_size(8 * SIMD_DOUBLES)));
-
 #if defined(__AVX2__) && !defined(__AVX512F__)
 INLINE __m256i matrix_tile_mask(int count) {
   return _mm256_cmpgt_epi64(_mm256_set1_epi64x(count), _mm256_set_epi64x(3, 2, 1, 0));
 }
 #endif
-
-/* Takes square roots through memory; otherwise the compiler extracts the lanes one by one. */
-INLINE Real matrix_tile_root(Real x) {
-  double each[SIMD_DOUBLES];
-  __builtin_memcpy(each, &x, sizeof x);
-  for (int n = 0; n < SIMD_DOUBLES; n++) each[n] = sqrt(each[n]);
-  __builtin_memcpy(&x, each, sizeof x);
-  return x;
-}
 
 /* The factors of a product, at the first of `count` <= SIMD_DOUBLES lanes, with `depth` columns of A and rows
  * of B; entry (i, k) of a factor is at i of.row + k of.column. */
@@ -62,7 +51,7 @@ INLINE MatrixOrder matrix_tile_order(MatrixOrder entries, size_t stride) {
  * takes a plain instruction and any other a masked one: a copy of unknown length would be a function call. */
 INLINE void matrix_tile_load(int count, const double *from, Real *x) {
   if (count == SIMD_DOUBLES) {
-    __builtin_memcpy(x, from, sizeof *x);
+    memcpy(x, from, sizeof *x);
     return;
   }
 #if defined(__AVX512F__)
@@ -77,7 +66,7 @@ INLINE void matrix_tile_load(int count, const double *from, Real *x) {
 
 INLINE void matrix_tile_store(int count, const Real *x, double *to) {
   if (count == SIMD_DOUBLES) {
-    __builtin_memcpy(to, x, sizeof *x);
+    memcpy(to, x, sizeof *x);
     return;
   }
 #if defined(__AVX512F__)

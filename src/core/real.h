@@ -1,7 +1,10 @@
 /* One number for each of eight runs: samplers hold their state in groups of VECTOR_LANES runs, the last group
  * padded, and read as if written for one run. Arrays of other layouts are converted on the way in and out.
  * For kernels and functions marked SIMD_CLONES (core/simd.h): registers of any width give the same bits if
- * products and sums are fused. */
+ * products and sums are fused.
+ *
+ * A file of kernels that keeps no groups defines REAL_WIDTH as SIMD_DOUBLES before it includes this. Its
+ * vectors then fit into registers at every level; gcc keeps wider ones in memory. */
 #pragma once
 
 #include "core/special.h"
@@ -10,9 +13,13 @@
 #include <stddef.h>
 #include <string.h>
 
-typedef double Real __attribute__((vector_size(8 * VECTOR_LANES)));
-typedef int64_t Mask __attribute__((vector_size(8 * VECTOR_LANES))); /* -1 for true, 0 for false */
-typedef uint64_t RealWords __attribute__((vector_size(8 * VECTOR_LANES)));
+#ifndef REAL_WIDTH
+#define REAL_WIDTH VECTOR_LANES
+#endif
+
+typedef double Real __attribute__((vector_size(8 * REAL_WIDTH)));
+typedef int64_t Mask __attribute__((vector_size(8 * REAL_WIDTH))); /* -1 for true, 0 for false */
+typedef uint64_t RealWords __attribute__((vector_size(8 * REAL_WIDTH)));
 
 INLINE Real real_of(double x) { return (Real){0} + x; }
 INLINE Real real_choose(Mask mask, Real yes, Real no) {
@@ -21,12 +28,12 @@ INLINE Real real_choose(Mask mask, Real yes, Real no) {
 /* Returns the mask of x > y. The loop becomes instructions of the machine's width; gcc compares two vectors
  * that are wider than these one number at a time. */
 INLINE Mask real_above(Real x, Real y) {
-  double left[VECTOR_LANES], right[VECTOR_LANES];
-  int64_t above[VECTOR_LANES];
+  double left[REAL_WIDTH], right[REAL_WIDTH];
+  int64_t above[REAL_WIDTH];
   Mask mask;
   memcpy(left, &x, sizeof x);
   memcpy(right, &y, sizeof y);
-  for (int n = 0; n < VECTOR_LANES; n++) above[n] = left[n] > right[n] ? -1 : 0;
+  for (int n = 0; n < REAL_WIDTH; n++) above[n] = left[n] > right[n] ? -1 : 0;
   memcpy(&mask, above, sizeof mask);
   return mask;
 }
@@ -37,7 +44,7 @@ INLINE Real real_within(double most, Real x) {
 }
 INLINE bool real_everywhere(Mask mask) {
   int64_t all = -1;
-  for (int n = 0; n < VECTOR_LANES; n++) all &= mask[n];
+  for (int n = 0; n < REAL_WIDTH; n++) all &= mask[n];
   return all != 0;
 }
 
@@ -52,7 +59,7 @@ typedef struct {
  * real_next(&at)); the last vector has the lanes that are left. */
 INLINE RealLanes real_at(size_t first, size_t lanes) {
   const size_t left = lanes - first;
-  return (RealLanes){first, left < VECTOR_LANES ? left : VECTOR_LANES, lanes};
+  return (RealLanes){first, left < REAL_WIDTH ? left : REAL_WIDTH, lanes};
 }
 INLINE RealLanes real_begin(int lanes) { return real_at(0, (size_t)lanes); }
 INLINE void real_next(RealLanes *at) { *at = real_at(at->first + at->count, at->lanes); }
@@ -62,7 +69,7 @@ INLINE void real_next(RealLanes *at) { *at = real_at(at->first + at->count, at->
 INLINE void real_load(RealLanes at, int rows, const double *from, Real *to) {
   for (int k = 0; k < rows; k++, from += at.lanes) {
     Real x = {0};
-    if (at.count == VECTOR_LANES)
+    if (at.count == REAL_WIDTH)
       memcpy(&x, from + at.first, sizeof x);
     else
       memcpy(&x, from + at.first, at.count * sizeof *from);
@@ -72,7 +79,7 @@ INLINE void real_load(RealLanes at, int rows, const double *from, Real *to) {
 INLINE void real_store(RealLanes at, int rows, const Real *from, double *to) {
   for (int k = 0; k < rows; k++, to += at.lanes) {
     const Real x = from[k];
-    if (at.count == VECTOR_LANES)
+    if (at.count == REAL_WIDTH)
       memcpy(to + at.first, &x, sizeof x);
     else
       memcpy(to + at.first, &x, at.count * sizeof *to);
@@ -82,21 +89,21 @@ INLINE void real_store(RealLanes at, int rows, const Real *from, double *to) {
 /* Fills lanes from `count` on with copies of the first, so that what is computed in them is finite. */
 INLINE void real_pad(int count, int rows, Real *x) {
   for (int k = 0; k < rows; k++)
-    for (int n = count; n < VECTOR_LANES; n++) x[k][n] = x[k][0];
+    for (int n = count; n < REAL_WIDTH; n++) x[k][n] = x[k][0];
 }
 
-/* Copies lane from_run % VECTOR_LANES of from[rows] to lane to_run % VECTOR_LANES of to[rows]. */
+/* Copies lane from_run % REAL_WIDTH of from[rows] to lane to_run % REAL_WIDTH of to[rows]. */
 INLINE void real_copy_lane(int rows, const Real *from, int from_run, Real *to, int to_run) {
-  for (int k = 0; k < rows; k++) to[k][to_run % VECTOR_LANES] = from[k][from_run % VECTOR_LANES];
+  for (int k = 0; k < rows; k++) to[k][to_run % REAL_WIDTH] = from[k][from_run % REAL_WIDTH];
 }
 
 /* ---- functions */
 
 /* Takes square roots through memory; otherwise the compiler extracts the lanes one by one. */
 INLINE Real real_root(Real x) {
-  double each[VECTOR_LANES];
+  double each[REAL_WIDTH];
   memcpy(each, &x, sizeof x);
-  for (int n = 0; n < VECTOR_LANES; n++) each[n] = sqrt(each[n]);
+  for (int n = 0; n < REAL_WIDTH; n++) each[n] = sqrt(each[n]);
   memcpy(&x, each, sizeof x);
   return x;
 }
@@ -118,7 +125,7 @@ INLINE Real real_exp(Real x) {
 /* Many exponentials at once: x[REAL_LANES] <- special_exp_inside(x), to rounding. The series is one long
  * chain of dependent operations; here four vectors go through it side by side, in 2/3 of the time per
  * number. */
-enum { REAL_VECTORS = 4, REAL_LANES = REAL_VECTORS * VECTOR_LANES };
+enum { REAL_VECTORS = 4, REAL_LANES = REAL_VECTORS * REAL_WIDTH };
 #define REAL_EACH(k) SIMD_UNROLL(4) for (int k = 0; k < REAL_VECTORS; k++)
 
 INLINE void real_exp_many(double *x) {
@@ -167,12 +174,12 @@ INLINE Real real_log(Real x) {
 /* Returns the sum of a[j stride] x[j]. A loop over lanes, as in real_above: AVX2 takes half the time for it.
  */
 INLINE Real real_dot(int d, const Real *a, int stride, const Real *x) {
-  double sum[VECTOR_LANES];
+  double sum[REAL_WIDTH];
   Real out = a[0] * x[0];
   memcpy(sum, &out, sizeof out);
   for (int j = 1; j < d; j++) {
     const double *left = (const double *)&a[j * stride], *right = (const double *)&x[j];
-    for (int n = 0; n < VECTOR_LANES; n++) sum[n] += left[n] * right[n];
+    for (int n = 0; n < REAL_WIDTH; n++) sum[n] += left[n] * right[n];
   }
   memcpy(&out, sum, sizeof out);
   return out;

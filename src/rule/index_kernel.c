@@ -36,7 +36,7 @@ INLINE void index_square(int count, int d, size_t stride, const double *phi, con
       square[v] += x * (row[v] + row[v] + x * load_runs(covariance + (size_t)i * stride, count, v));
     }
   }
-  for (int v = 0; v < VECTORS; v++) square[v] = (Real)((square[v] > 0) & (Mask)square[v]);
+  for (int v = 0; v < VECTORS; v++) square[v] = real_max(square[v], real_of(0));
 }
 
 INLINE void best_of_vectors(int count, int arms, int d, size_t stride, const double *features,
@@ -44,7 +44,7 @@ INLINE void best_of_vectors(int count, int arms, int d, size_t stride, const dou
                             double *highest) {
   Real top[VECTORS];
   Mask taken[VECTORS];
-  for (int v = 0; v < VECTORS; v++) top[v] = (Real){0} - INFINITY, taken[v] = (Mask){0};
+  for (int v = 0; v < VECTORS; v++) top[v] = real_of(-INFINITY), taken[v] = (Mask){0};
   for (int k = 0; k < arms; k++, features += (size_t)d * stride) {
     Real index[VECTORS], square[VECTORS];
     for (int v = 0; v < VECTORS; v++) index[v] = (Real){0};
@@ -54,11 +54,11 @@ INLINE void best_of_vectors(int count, int arms, int d, size_t stride, const dou
                     load_runs(mean + (size_t)i * stride, count, v);
     if (covariance) {
       index_square(count, d, stride, features, covariance, square);
-      for (int v = 0; v < VECTORS; v++) index[v] += z * matrix_tile_root(square[v]);
+      for (int v = 0; v < VECTORS; v++) index[v] += z * real_root(square[v]);
     }
     for (int v = 0; v < VECTORS; v++) {
       const Mask better = index[v] > top[v];
-      top[v] = (Real)((better & (Mask)index[v]) | (~better & (Mask)top[v]));
+      top[v] = real_choose(better, index[v], top[v]);
       taken[v] = (better & k) | (~better & taken[v]);
     }
   }

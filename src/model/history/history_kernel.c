@@ -4,6 +4,7 @@
  * Rows are processed a tile at a time, so that their features are read from memory once and then used from
  * the first-level cache. A column either has the features of neighbouring runs or shares those of one run;
  * `shared` is a compile-time constant in each of the two versions of a function. */
+#define REAL_WIDTH SIMD_DOUBLES
 #include "model/history/history_kernel.h"
 
 #include "core/real.h"

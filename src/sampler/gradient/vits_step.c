@@ -1,3 +1,4 @@
+#define REAL_WIDTH SIMD_DOUBLES
 #include "sampler/gradient/vits_step.h"
 
 #include "core/lanes.h"
@@ -57,7 +58,6 @@ void vits_place(int d, int lanes, VitsGaussian q, const double *eps, double *the
 }
 
 /* Computes x[rows, lanes] -= h[lanes] y[rows, lanes]. */
-SIMD_CLONES
 static void vits_step_subtract_scaled(int rows, int lanes, const double *h, const double *y, double *x) {
   for (RealLanes at = real_begin(lanes); at.count > 0; real_next(&at)) {
     Real step, own, other;
@@ -72,7 +72,6 @@ static void vits_step_subtract_scaled(int rows, int lanes, const double *h, cons
 }
 
 /* Computes B += h (C' - AB), given product = AB, and spread[d, n], the sums of squares of the rows of B. */
-SIMD_CLONES
 static void vits_step_move_root(int d, int lanes, const double *h, const double *inverse,
                                 const double *product, double *root, double *spread) {
   for (RealLanes at = real_begin(lanes); at.count > 0; real_next(&at)) {
@@ -94,7 +93,6 @@ static void vits_step_move_root(int d, int lanes, const double *h, const double 
 }
 
 /* Computes X -= A, both symmetric, and bound[n] = matrix_moment_bound of the X before. */
-SIMD_CLONES
 static void vits_step_subtract_hessian(int d, int lanes, const double *a, double *excess, double *bound) {
   for (RealLanes at = real_begin(lanes); at.count > 0; real_next(&at)) {
     Real trace = {0}, square = {0}, x, subtracted;
@@ -118,7 +116,6 @@ static void vits_step_subtract_hessian(int d, int lanes, const double *a, double
 }
 
 /* Returns whether every coordinate of mu and every variance is within the guard. */
-SIMD_CLONES
 static bool vits_step_is_guarded(const Potential *potential, int lanes, const double *mean,
                                  const double *spread) {
   int64_t beyond = 0;
@@ -133,7 +130,6 @@ static bool vits_step_is_guarded(const Potential *potential, int lanes, const do
 /* ---- the Hessian-free estimate: the gradients at all points of a set are computed together */
 
 /* Multiplies x[rows, lanes] by weight[lanes]. */
-SIMD_CLONES
 static void vits_step_scale_directions(int rows, int lanes, const double *restrict weight,
                                        double *restrict x) {
   for (int i = 0; i < rows; i++)
@@ -141,7 +137,6 @@ static void vits_step_scale_directions(int rows, int lanes, const double *restri
 }
 
 /* Replaces the gradient of one sample by its r_m, and adds its part of g to sum. */
-SIMD_CLONES
 static void vits_step_subtract_controls(int n, const double *restrict linear, const double *restrict at_mean,
                                         double *restrict gradient, double *restrict sum) {
   for (int k = 0; k < n; k++) {
@@ -152,7 +147,6 @@ static void vits_step_subtract_controls(int n, const double *restrict linear, co
 }
 
 /* Computes sum <- sum / samples + base. */
-SIMD_CLONES
 static void average_samples(int n, double samples, const double *restrict base, double *restrict sum) {
   for (int k = 0; k < n; k++) sum[k] = sum[k] / samples + base[k];
 }
@@ -254,7 +248,6 @@ void vits_step_excess(VitsStep *work, int lanes, const double *hessian, VitsGaus
 }
 
 /* Computes X <- I + h X. */
-SIMD_CLONES
 static void step_matrix(int d, int lanes, const double *restrict h, double *restrict x) {
   for (int i = 0; i < d * d; i++)
     for (int n = 0; n < lanes; n++) x[i * lanes + n] = h[n] * x[i * lanes + n] + (i % (d + 1) == 0);
@@ -315,7 +308,6 @@ static void vits_step_keep_guarded(const VitsStep *work, const Potential *potent
 }
 
 /* Adds x - x over the rows to sum[n]: 0 as long as all are finite, else not a number. */
-SIMD_CLONES
 static void vits_step_flag_not_finite(int rows, int lanes, const double *restrict x, double *restrict sum) {
   for (int i = 0; i < rows; i++)
     for (int n = 0; n < lanes; n++) sum[n] += x[i * lanes + n] - x[i * lanes + n];

@@ -1,0 +1,208 @@
+#define REAL_WIDTH SIMD_DOUBLES
+#include "sampler/gradient/lmc_step.h"
+
+#include "core/linalg.h"
+#include "core/real.h"
+
+#include <float.h>
+
+/* How far a chain may stray from the mean of the start, in standard deviations of the start. */
+static const double GUARD = 100;
+
+/* Updates on a quadratic potential whose normals are drawn ahead in one batch: the default number in a
+ * round. */
+enum { MOVES = 10 };
+
+Status lmc_step_create(Arena *memory, const SamplerSetup *setup, int capacity, Potential *potential,
+                       LmcStep *out) {
+  const size_t d = (size_t)potential->d, n = (size_t)capacity, vector = d * n;
+  *out = (LmcStep){.d = potential->d};
+  if (config_has(setup->options, "optimism")) out->feel_good = config_real(setup->options, "optimism");
+  TRY(step_size_create(memory, setup, capacity, 2, &out->step));
+  if (out->step.by_curvature) TRY(potential_whiten(memory, potential));
+  ALLOCATE_ARRAYS(memory, vector, out->gradient, out->normal);
+  ALLOCATE_ARRAYS(memory, n, out->h, out->pull);
+  if (!potential->network) ALLOCATE(memory, out->hessian, d * vector);
+  if (!potential_is_quadratic(potential)) return STATUS_OK;
+  ALLOCATE(memory, out->normals, MOVES * vector);
+  ALLOCATE(memory, out->chains, d * (d + 3) * REAL_WIDTH);
+  ALLOCATE(memory, out->guard_unit, d);
+  for (size_t i = 0; i < d; i++) out->guard_unit[i] = 1 / (GUARD * potential->start_deviation[i]);
+  return STATUS_OK;
+}
+
+/* ---- the feel-good term */
+
+/* Computes pull[n] = mu eta temper times rounds times R, for the lanes of the potential's view. */
+static void feel_good_begin(const Potential *potential, double mu, double *pull) {
+  const HistoryView *view = &potential->view;
+  const History *history = view->history;
+  const double weight = mu * potential->eta * history->temper;
+  for (int n = 0, last = -1; n < view->lanes; n++) {
+    const int run = (view->first + n) / view->draws;
+    pull[n] = run == last ? pull[n - 1]
+                          : weight * sqrt(history_observations(history, run) * history_squares(history, run));
+    last = run;
+  }
+}
+
+/* Subtracts the gradient of the feel-good term from gradient[d, n], that of U at z[d, n] in the potential's
+ * coordinates; push[d, n] is scratch. */
+static void feel_good_subtract(Potential *potential, const double *pull, const double *z, double *push,
+                               double *gradient) {
+  const int d = potential->d, lanes = potential->view.lanes;
+  const double *theta = potential_theta(potential, lanes, z);
+  memcpy(push, theta, (size_t)(d * lanes) * sizeof *push);
+  potential_to_gradient(potential, lanes, push);
+  for (int n = 0; n < lanes; n++) {
+    double square = 0;
+    for (int i = 0; i < d; i++) square += theta[i * lanes + n] * theta[i * lanes + n];
+    const double factor = pull[n] / sqrt(fmax(square, DBL_MIN));
+    for (int i = 0; i < d; i++) gradient[i * lanes + n] -= factor * push[i * lanes + n];
+  }
+}
+
+/* Returns pull / |theta|. */
+INLINE Real feel_good_factor(int d, const Real *theta, Real pull) {
+  Real square = {0};
+  for (int i = 0; i < d; i++) square += theta[i] * theta[i];
+  return pull / real_root(square + DBL_MIN);
+}
+
+/* ---- the guard */
+
+/* Brings coordinate i back within the guard, or to the start's mean if it is not finite. Returns whether it
+ * was beyond. */
+static inline bool lmc_step_guard_coordinate(const Potential *potential, int i, double *x) {
+  const double middle = potential->start_mean[i], limit = GUARD * potential->start_deviation[i];
+  const double away = *x - middle;
+  if (isfinite(away) && fabs(away) <= limit) return false;
+  *x = isfinite(away) ? middle + copysign(limit, away) : middle;
+  return true;
+}
+
+/* Brings lanes first .. first + count - 1 of the view back within the guard; coordinate i of lane first + k
+ * is theta[i stride + k]. */
+static void lmc_step_guard(const Potential *potential, int first, int count, int stride, double *theta,
+                           int64_t *fallbacks) {
+  const HistoryView *view = &potential->view;
+  for (int i = 0; i < potential->d; i++)
+    for (int k = 0; k < count; k++)
+      if (lmc_step_guard_coordinate(potential, i, &theta[i * stride + k]))
+        fallbacks[(view->first + first + k) / view->draws]++;
+}
+
+/* ---- a quadratic potential: a vector of chains makes all its steps before the next one starts, so that its
+ * matrices stay in the first-level cache */
+
+/* Returns whether such steps apply: not to one large matrix, and not in z with the feel-good term, which
+ * needs theta. */
+static bool lmc_step_is_quadratic(const LmcStep *work, const Potential *potential) {
+  return work->normals && !(work->feel_good > 0 && potential->root) &&
+         !linalg_is_single(work->d, potential->view.lanes);
+}
+
+/* A vector of chains: P, b, theta and P theta. */
+typedef struct {
+  Real *precision, *vector, *theta, *image; /* [d, d], [d] */
+  Real h, noise, pull; /* noise: sqrt(2 h) */
+} LmcChains;
+
+static LmcChains lmc_step_load_chains(const LmcStep *work, const Potential *potential, RealLanes at,
+                                      const double *theta) {
+  const int d = work->d;
+  Real *vectors = (Real *)work->chains + d * d;
+  LmcChains chains = {(Real *)work->chains, vectors, vectors + d, vectors + 2 * d, {0}, {0}, {0}};
+  real_load(at, d * d, potential->precision, chains.precision);
+  real_load(at, d, potential->vector, chains.vector);
+  real_load(at, d, theta, chains.theta);
+  real_pad((int)at.count, d, chains.theta); /* copies make steps of length 0 */
+  real_load(at, 1, work->h, &chains.h);
+  if (work->feel_good > 0) real_load(at, 1, work->pull, &chains.pull);
+  chains.noise = real_root(2 * chains.h);
+  return chains;
+}
+
+/* Makes one step of the chains of lanes `at` with normal[d, N]. As long as the squares of their coordinates,
+ * in units of the guard, add up to less than 1, no chain is beyond it. */
+INLINE void lmc_step_move_chains(const LmcStep *work, const Potential *potential, RealLanes at,
+                                 const LmcChains *chains, const double *normal, int64_t *fallbacks) {
+  const int d = work->d;
+  Real *theta = chains->theta, z, away, square = {0};
+  const Real factor = work->feel_good > 0 ? feel_good_factor(d, theta, chains->pull) : (Real){0};
+  double total = 0;
+  real_multiply(d, chains->precision, theta, chains->image);
+  for (int i = 0; i < d; i++) {
+    real_load(at, 1, normal + (size_t)i * at.lanes, &z);
+    theta[i] -= chains->h * (chains->image[i] - chains->vector[i] - factor * theta[i]);
+    theta[i] += chains->noise * z; /* separate: of two products in one sum, either could be fused with it */
+    away = work->guard_unit[i] * (theta[i] - potential->start_mean[i]);
+    square += away * away;
+  }
+  for (int n = 0; n < REAL_WIDTH; n++) total += square[n];
+  if (!(total < 1))
+    lmc_step_guard(potential, (int)at.first, (int)at.count, REAL_WIDTH, (double *)theta, fallbacks);
+}
+
+/* Makes the updates of a round. All have the same length, and if it was shortened, every one counts as a
+ * fallback. */
+static void lmc_step_on_quadratic(LmcStep *work, Potential *potential, RngLanes *rng, double *theta,
+                                  int64_t *fallbacks) {
+  const int d = work->d, lanes = potential->view.lanes;
+  for (int left = work->step.steps; left > 0; left -= MOVES) {
+    const int count = left < MOVES ? left : MOVES;
+    for (int k = 0; k < count; k++) {
+      step_size_choose(&work->step, potential, NULL, NULL, NULL, NULL, work->h, fallbacks);
+      rng_lanes_normal(rng, d, work->normals + (size_t)(k * d * lanes));
+    }
+    for (RealLanes at = real_begin(lanes); at.count > 0; real_next(&at)) {
+      const LmcChains chains = lmc_step_load_chains(work, potential, at, theta);
+      for (int k = 0; k < count; k++)
+        lmc_step_move_chains(work, potential, at, &chains, work->normals + (size_t)(k * d * lanes),
+                             fallbacks);
+      real_store(at, d, chains.theta, theta);
+    }
+  }
+}
+
+/* ---- any potential */
+
+/* Returns the point at which the rule `lambda_max` takes the curvature: theta = 0, where that of logistic
+ * rewards is largest, or with a network the chain itself, the only place where the curvature is known. */
+static const double *lmc_step_curvature_reference(LmcStep *work, const Potential *potential,
+                                                  const double *theta) {
+  if (potential->network) return theta;
+  memset(work->gradient, 0, (size_t)(work->d * potential->view.lanes) * sizeof *work->gradient);
+  return work->gradient;
+}
+
+/* Moves to theta - h g + sqrt(2 h) z. */
+static void lmc_step_move(int d, int lanes, const double *restrict h, const double *restrict g,
+                          const double *restrict z, double *restrict theta) {
+  for (int i = 0; i < d; i++)
+    for (int n = 0; n < lanes; n++)
+      theta[i * lanes + n] += special_two_products(sqrt(2 * h[n]), z[i * lanes + n], -h[n], g[i * lanes + n]);
+}
+
+/* Makes the updates of a round. Each computes the Hessian, unless the rewards are Gaussian with a linear
+ * mean, so that it is known, or the mean is a network, whose Hessian would cost more than the updates. */
+static void lmc_step_on_any(LmcStep *work, Potential *potential, RngLanes *rng, double *theta,
+                            int64_t *fallbacks) {
+  const int d = work->d, lanes = potential->view.lanes;
+  double *hessian = potential->conjugate ? NULL : work->hessian;
+  for (int k = 0; k < work->step.steps; k++) {
+    potential_derivatives(potential, theta, work->gradient, hessian);
+    if (work->feel_good > 0) feel_good_subtract(potential, work->pull, theta, work->normal, work->gradient);
+    step_size_choose(&work->step, potential, work->gradient, hessian, NULL, NULL, work->h, fallbacks);
+    rng_lanes_normal(rng, d, work->normal);
+    lmc_step_move(d, lanes, work->h, work->gradient, work->normal, theta);
+    lmc_step_guard(potential, 0, lanes, lanes, theta, fallbacks);
+  }
+}
+
+void lmc_step_round(LmcStep *work, Potential *potential, RngLanes *rng, double *theta, int64_t *fallbacks) {
+  step_size_begin(&work->step, potential, lmc_step_curvature_reference(work, potential, theta));
+  if (work->feel_good > 0) feel_good_begin(potential, work->feel_good, work->pull);
+  (lmc_step_is_quadratic(work, potential) ? lmc_step_on_quadratic : lmc_step_on_any)(work, potential, rng,
+                                                                                     theta, fallbacks);
+}
