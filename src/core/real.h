@@ -171,18 +171,11 @@ INLINE Real real_log(Real x) {
 /* ---- algebra of small matrices: a[d, d] row by row. core/linalg.h has the same for any number of lanes, in
  * more passes. */
 
-/* Returns the sum of a[j stride] x[j]. A loop over lanes, as in real_above: AVX2 takes half the time for it.
- */
+/* Returns the sum of a[j stride] x[j]. */
 INLINE Real real_dot(int d, const Real *a, int stride, const Real *x) {
-  double sum[REAL_WIDTH];
-  Real out = a[0] * x[0];
-  memcpy(sum, &out, sizeof out);
-  for (int j = 1; j < d; j++) {
-    const double *left = (const double *)&a[j * stride], *right = (const double *)&x[j];
-    for (int n = 0; n < REAL_WIDTH; n++) sum[n] += left[n] * right[n];
-  }
-  memcpy(&out, sum, sizeof out);
-  return out;
+  Real sum = a[0] * x[0];
+  for (int j = 1; j < d; j++) sum += a[j * stride] * x[j];
+  return sum;
 }
 /* Computes y = A x, or (below) y = A' x. */
 INLINE void real_multiply(int d, const Real *a, const Real *x, Real *y) {

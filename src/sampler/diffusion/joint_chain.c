@@ -1,6 +1,8 @@
+#define REAL_WIDTH SIMD_DOUBLES
 #include "sampler/diffusion/joint_chain.h"
 
 #include "core/linalg.h"
+#include "core/real.h"
 #include "sampler/cost.h"
 
 #include <limits.h>
@@ -13,7 +15,7 @@ static const double MODE_TOLERANCE = 1e-4;
 
 static size_t joint_chain_lane_rows(size_t d) { return 4 * d + 2 * d * d + 1; }
 
-/* Scratch for the algebra of VECTOR_LANES lanes: three matrices and six vectors. Two dimensions, as in the
+/* Scratch for the algebra of a vector of lanes: three matrices and six vectors. Two dimensions, as in the
  * paper, have a separate copy of the algebra, whose loops the compiler unrolls and whose numbers it keeps in
  * registers. */
 #define SCRATCH_VECTORS(d) (3 * (d) * (d) + 6 * (d))
@@ -23,7 +25,7 @@ static Status joint_chain_allocate(Arena *memory, JointChain *self) {
   ALLOCATE(memory, self->lane_rows, joint_chain_lane_rows(d) * n);
   ALLOCATE_ARRAYS(memory, d * d * n, self->precision, self->matrix);
   ALLOCATE_ARRAYS(memory, d * n, self->vector, self->column);
-  ALLOCATE(memory, self->vectors, SCRATCH_VECTORS(d));
+  ALLOCATE(memory, self->vectors, SCRATCH_VECTORS(d) * REAL_WIDTH);
   ALLOCATE(memory, self->jitters, n);
   return STATUS_OK;
 }
@@ -136,13 +138,12 @@ INLINE void condition_vectors(JointChain *self, const int d, Real *scratch) {
   }
 }
 
-SIMD_CLONES
 static void condition_stage(JointChain *self) {
   if (self->d == 2) {
     Real registers[SCRATCH_VECTORS(2)];
     condition_vectors(self, 2, registers);
   } else {
-    condition_vectors(self, self->d, self->vectors);
+    condition_vectors(self, self->d, (Real *)self->vectors);
   }
 }
 
@@ -175,10 +176,9 @@ void joint_chain_log_likelihood(JointChain *self, const double *s, double *out) 
 }
 
 /* Computes mode = m = s0_hat + R u. */
-SIMD_CLONES
 static void joint_chain_find_mode(JointChain *self, double *mode) {
   const int d = self->d;
-  Real *q = self->vectors, *r = q + d * d, *denoised = r + d, *u = denoised + d, *moved = u + d;
+  Real *q = (Real *)self->vectors, *r = q + d * d, *denoised = r + d, *u = denoised + d, *moved = u + d;
   for (RealLanes at = real_begin(self->view->lanes); at.count > 0; real_next(&at)) {
     real_load(at, d * d, self->basis, q);
     real_load(at, d, self->deviation, r);
@@ -192,10 +192,9 @@ static void joint_chain_find_mode(JointChain *self, double *mode) {
 }
 
 /* Subtracts 1/2 |u|^2 + 1/2 log det M from log_marginal. */
-SIMD_CLONES
 static void joint_chain_add_mode_volume(JointChain *self) {
   const int d = self->d;
-  Real *w = self->vectors, *u = w + d * d;
+  Real *w = (Real *)self->vectors, *u = w + d * d;
   for (RealLanes at = real_begin(self->view->lanes); at.count > 0; real_next(&at)) {
     Real sum = {0};
     real_load(at, 1, self->log_marginal, &sum);
@@ -232,7 +231,6 @@ static Transition joint_chain_transition(const Schedule *schedule, int t) {
 #define SPREAD(transition, scaled) ((transition).variance + (scaled) * (scaled))
 
 /* Computes root[n] = 1 / g. */
-SIMD_CLONES
 static void joint_chain_invert_spreads(int n, Transition transition, const double *r, double *root) {
   for (RealLanes at = real_begin(n); at.count > 0; real_next(&at)) {
     Real x;
@@ -245,9 +243,8 @@ static void joint_chain_invert_spreads(int n, Transition transition, const doubl
 }
 
 /* Adds log det T to log_ratio, given the diagonal[d, lanes] of T. */
-SIMD_CLONES
 static void add_log_ratio(JointChain *self, const double *diagonal, double *log_ratio) {
-  Real *x = self->vectors, ratio;
+  Real *x = (Real *)self->vectors, ratio;
   for (RealLanes at = real_begin(self->view->lanes); at.count > 0; real_next(&at)) {
     real_load(at, self->d, diagonal, x);
     real_load(at, 1, log_ratio, &ratio);
@@ -307,14 +304,13 @@ INLINE void joint_chain_draw_vectors(JointChain *self, Transition transition, co
   }
 }
 
-SIMD_CLONES
 static void draw_transition(JointChain *self, Transition transition, const double *z, double *root,
                             double *log_ratio) {
   if (self->d == 2) {
     Real registers[SCRATCH_VECTORS(2)];
     joint_chain_draw_vectors(self, transition, z, root, log_ratio, 2, registers);
   } else {
-    joint_chain_draw_vectors(self, transition, z, root, log_ratio, self->d, self->vectors);
+    joint_chain_draw_vectors(self, transition, z, root, log_ratio, self->d, (Real *)self->vectors);
   }
 }
 

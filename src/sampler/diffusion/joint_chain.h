@@ -22,7 +22,6 @@
  * = L L' is W = L^-1. */
 #pragma once
 
-#include "core/real.h"
 #include "io/config/config_rows.h"
 #include "model/history/irls.h"
 #include "sampler/diffusion/denoised_moments.h"
@@ -50,7 +49,7 @@ typedef struct {
   double *matrix; /* [d, d, n] */
   double *column; /* [d, n] */
   double *jitters; /* [n] */
-  Real *vectors; /* scratch of VECTOR_LANES lanes */
+  double *vectors; /* scratch for a vector of lanes */
   Irls irls; /* here and below: for likelihoods that are not conjugate */
   double *prior_precision, *prior_vector; /* [d, d, n], [d, n]: C_t^-1, C_t^-1 s0_hat */
 } JointChain;
