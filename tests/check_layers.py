@@ -28,12 +28,12 @@ ROOMS = {
     "sampler/tilted": {"tilt_end.h"},  # the study of log-concavity measures where tilted transport starts
     "sampler/particle": set(),
     # `prepare` uses these to turn other people's data into embedding files, and `parallel` shares the factorisation among ranks.
-    "problem/embedding": {"classifier.h", "embedding_file.h", "factorisation.h", "embedding_idx.h", "embedding_linear_fit.h", "ratings.h"},
+    "problem/embedding": {"embedding_classifier.h", "embedding_file.h", "embedding_factorisation.h", "embedding_idx.h", "embedding_linear_fit.h", "ratings.h"},
 }
 # Arrows between rooms of one layer: (from, header), with the reason.
 BETWEEN = {
     # The reverse process of tilted transport uses the Gaussian moments of the denoised sample, as joint moments do.
-    ("sampler/tilted", "sampler/diffusion/denoised_moments.h"),
+    ("sampler/tilted", "sampler/diffusion/diffusion_moments.h"),
 }
 
 # Each random stream has its own purpose (core/rng.h), never a reserved place in another stream.

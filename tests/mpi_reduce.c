@@ -46,7 +46,7 @@ static void make_folder(const char *folder, const Study *study) {
   for (int i = 0; i < study->task_count; i++)
     if (i != MISSING) save(study, i, journal);
   journal_close(journal);
-  lock_release(lock);
+  io_lock_release(lock);
 }
 
 /* Checks that the values of a variable are the same in both files, bit by bit, and not all missing. */

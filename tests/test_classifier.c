@@ -8,7 +8,7 @@
 #include "core/rng.h"
 #include "model/network/learning.h"
 #include "model/network/network_kernel.h"
-#include "problem/embedding/classifier.h"
+#include "problem/embedding/embedding_classifier.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -232,16 +232,16 @@ static void test_separable_problem(void) {
   Classifier classifier;
   double accuracy;
   told = 0;
-  CHECK_OK(classifier_train(&training, 40, 1, tell, &classifier));
+  CHECK_OK(embedding_classifier_train(&training, 40, 1, tell, &classifier));
   CU_ASSERT_EQUAL(classifier.alive, CLASSIFIER_EMBEDDING);
   CU_ASSERT_EQUAL(told, 40 * classifier.starts);
   CU_ASSERT_EQUAL(last_start, classifier.starts);
   CU_ASSERT_EQUAL(last_epoch, 40);
   CHECK_NEAR(first_loss, log(10), 0.7); /* nothing learned yet: about the loss of a guess */
   CU_ASSERT(last_loss < 0.02);
-  CHECK_OK(classifier_accuracy(&classifier, &test, &accuracy));
+  CHECK_OK(embedding_classifier_accuracy(&classifier, &test, &accuracy));
   CHECK_NEAR(accuracy, 1, 0.01);
-  classifier_destroy(&classifier);
+  embedding_classifier_destroy(&classifier);
   CU_ASSERT_PTR_NULL(classifier.parameters);
   embedding_digits_free(&training), embedding_digits_free(&test);
 }
@@ -249,13 +249,14 @@ static void test_separable_problem(void) {
 static void test_same_seed_same_classifier(void) {
   Digits training = toy_digits(200, 0);
   Classifier one, two, other;
-  CHECK_OK(classifier_train(&training, 3, 5, NULL, &one));
-  CHECK_OK(classifier_train(&training, 3, 5, NULL, &two));
-  CHECK_OK(classifier_train(&training, 3, 6, NULL, &other));
+  CHECK_OK(embedding_classifier_train(&training, 3, 5, NULL, &one));
+  CHECK_OK(embedding_classifier_train(&training, 3, 5, NULL, &two));
+  CHECK_OK(embedding_classifier_train(&training, 3, 6, NULL, &other));
   size_t bytes = network_parameters(&one.shape) * sizeof *one.parameters;
   CU_ASSERT(!memcmp(one.parameters, two.parameters, bytes));
   CU_ASSERT(memcmp(one.parameters, other.parameters, bytes));
-  classifier_destroy(&one), classifier_destroy(&two), classifier_destroy(&other);
+  embedding_classifier_destroy(&one), embedding_classifier_destroy(&two),
+      embedding_classifier_destroy(&other);
   embedding_digits_free(&training);
 }
 
@@ -266,10 +267,10 @@ static void test_outputs_against_the_reference(void) {
   Classifier classifier;
   double features[300 * CLASSIFIER_EMBEDDING], accuracy, p[128 * 17 + 64 * 129 + 8 * 65 + 10 * 9];
   int right = 0;
-  CHECK_OK(
-      classifier_train(&digits, 2, 1, NULL, &classifier)); /* training not finished: some digits are wrong */
-  CHECK_OK(classifier_embed(&classifier, &digits, features));
-  CHECK_OK(classifier_accuracy(&classifier, &digits, &accuracy));
+  CHECK_OK(embedding_classifier_train(&digits, 2, 1, NULL,
+                                      &classifier)); /* training not finished: some digits are wrong */
+  CHECK_OK(embedding_classifier_embed(&classifier, &digits, features));
+  CHECK_OK(embedding_classifier_accuracy(&classifier, &digits, &accuracy));
   NetworkShape whole = {4, {16, 128, 64, 8, 10}}, part = {3, {16, 128, 64, 8}};
   CU_ASSERT_EQUAL_FATAL(network_parameters(&whole), sizeof p / sizeof *p);
   for (size_t i = 0; i < sizeof p / sizeof *p; i++) p[i] = classifier.parameters[i];
@@ -286,7 +287,7 @@ static void test_outputs_against_the_reference(void) {
   }
   CU_ASSERT(right > 10 && right < 295);
   CHECK_NEAR(accuracy, right / 300.0, 1e-12);
-  classifier_destroy(&classifier);
+  embedding_classifier_destroy(&classifier);
   embedding_digits_free(&digits);
 }
 
@@ -296,10 +297,10 @@ static void test_dead_units_are_noticed(void) {
   Digits digits = toy_digits(128, 0);
   Classifier classifier;
   memset(digits.pixels, 0, 128 * 16);
-  CHECK_OK(classifier_train(&digits, 1, 1, NULL, &classifier));
+  CHECK_OK(embedding_classifier_train(&digits, 1, 1, NULL, &classifier));
   CU_ASSERT_EQUAL(classifier.alive, 0);
   CU_ASSERT_EQUAL(classifier.starts, CLASSIFIER_STARTS);
-  classifier_destroy(&classifier);
+  embedding_classifier_destroy(&classifier);
   embedding_digits_free(&digits);
 }
 

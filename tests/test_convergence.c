@@ -4,7 +4,7 @@
 
 #include "core/linalg.h"
 #include "core/rng.h"
-#include "metric/gaussian_kl.h"
+#include "metric/metric_gaussian_kl.h"
 #include "problem/problem.h"
 #include "study/keys.h"
 #include "study/study.h"
@@ -101,11 +101,11 @@ static void test_divergence(void) {
   for (int i = 0; i < D * D; i++) covariance[i * LANES + 7] = i == 0; /* of rank one */
   GaussianTarget target = {
       .d = D, .lanes = LANES, .mean = mu, .precision = precision, .log_determinant = log_determinant};
-  gaussian_kl(&target, mean, covariance, work, jitters, out);
+  metric_gaussian_kl(&target, mean, covariance, work, jitters, out);
   for (int n = 0; n < LANES; n++)
     if (n != 7) CHECK_NEAR(out[n], expected[n], 1e-9 * (1 + expected[n]));
   CU_ASSERT_TRUE(isnan(out[7]));
-  gaussian_kl_log_determinant(D, LANES, precision, jitters, out);
+  metric_gaussian_kl_log_determinant(D, LANES, precision, jitters, out);
   for (int n = 0; n < LANES; n++) CHECK_NEAR(out[n], log_determinant[n], 1e-9);
 }
 

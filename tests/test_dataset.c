@@ -1,7 +1,7 @@
 /* Samples and histories that users bring, as CSV and NetCDF. */
 #include "core/status.h"
 #include "harness.h"
-#include "io/dataset.h"
+#include "io/io_dataset.h"
 
 #include <dirent.h>
 #include <stdint.h>
@@ -12,7 +12,7 @@ static Arena parsed; /* tables */
 
 static Status parse_bytes(const char *text, size_t size, CsvForm form, Table *table) {
   FILE *stream = fmemopen((void *)(uintptr_t)text, size, "rb");
-  Status status = dataset_csv_parse(&parsed, stream, "it.csv", form, table);
+  Status status = io_dataset_csv_parse(&parsed, stream, "it.csv", form, table);
   fclose(stream);
   return status;
 }
@@ -180,63 +180,63 @@ static const char *file_of(const char *text) {
 static void test_samples_of_csv(void) {
   SCRATCH_ARENA(memory);
   Samples samples;
-  CHECK_OK(dataset_read_samples(&memory, file_of("1,2\n3,4\n5,6\n"), &samples));
+  CHECK_OK(io_dataset_read_samples(&memory, file_of("1,2\n3,4\n5,6\n"), &samples));
   CU_ASSERT_EQUAL(samples.d, 2);
   CU_ASSERT_EQUAL(samples.n, 3);
   for (int i = 0; samples.theta && i < 6; i++) CHECK_NEAR(samples.theta[i % 2 * 3 + i / 2], i + 1, 0);
-  CHECK_FAILS(dataset_read_samples(&memory, file_of("1,2\n3,x\n"), &samples), STATUS_INPUT,
+  CHECK_FAILS(io_dataset_read_samples(&memory, file_of("1,2\n3,x\n"), &samples), STATUS_INPUT,
               "test_dataset.csv, line 2");
-  CHECK_FAILS(dataset_read_samples(&memory, "no/such/file.csv", &samples), STATUS_FILE, "No such file");
-  CHECK_FAILS(dataset_read_samples(&memory, ".", &samples), STATUS_FILE, "directory");
+  CHECK_FAILS(io_dataset_read_samples(&memory, "no/such/file.csv", &samples), STATUS_FILE, "No such file");
+  CHECK_FAILS(io_dataset_read_samples(&memory, ".", &samples), STATUS_FILE, "directory");
   remove("test_dataset.csv");
 }
 
 static void test_samples_of_netcdf(void) {
   SCRATCH_ARENA(memory);
   Samples samples;
-  CHECK_OK(dataset_read_samples(&memory, golden("dataset_float.nc"), &samples));
+  CHECK_OK(io_dataset_read_samples(&memory, golden("dataset_float.nc"), &samples));
   CU_ASSERT_EQUAL(samples.d, 3);
   CU_ASSERT_EQUAL(samples.n, 5);
   for (int j = 0; samples.theta && j < 3; j++)
     for (int i = 0; i < 5; i++) CHECK_NEAR(samples.theta[j * 5 + i], i + j / 8.0, 0);
-  CHECK_FAILS(dataset_read_samples(&memory, golden("dataset_missing.nc"), &samples), STATUS_INPUT,
+  CHECK_FAILS(io_dataset_read_samples(&memory, golden("dataset_missing.nc"), &samples), STATUS_INPUT,
               "theta[3, 1] is nan");
-  CHECK_FAILS(dataset_read_samples(&memory, golden("dataset_transposed.nc"), &samples), STATUS_INPUT,
+  CHECK_FAILS(io_dataset_read_samples(&memory, golden("dataset_transposed.nc"), &samples), STATUS_INPUT,
               "is transposed");
-  CHECK_FAILS(dataset_read_samples(&memory, golden("dataset_packed.nc"), &samples), STATUS_INPUT,
+  CHECK_FAILS(io_dataset_read_samples(&memory, golden("dataset_packed.nc"), &samples), STATUS_INPUT,
               "is packed");
-  CHECK_FAILS(dataset_read_samples(&memory, golden("dataset_no_rewards.nc"), &samples), STATUS_INPUT,
+  CHECK_FAILS(io_dataset_read_samples(&memory, golden("dataset_no_rewards.nc"), &samples), STATUS_INPUT,
               "no variable 'theta'");
-  CHECK_FAILS(dataset_read_samples(&memory, "no/such/file.nc", &samples), STATUS_FILE, "No such file");
+  CHECK_FAILS(io_dataset_read_samples(&memory, "no/such/file.nc", &samples), STATUS_FILE, "No such file");
 }
 
 static void test_observations(void) {
   SCRATCH_ARENA(memory);
   Observations seen;
-  CHECK_OK(dataset_read_observations(&memory, golden("dataset_history_records.nc"), &seen));
+  CHECK_OK(io_dataset_read_observations(&memory, golden("dataset_history_records.nc"), &seen));
   CU_ASSERT_EQUAL(seen.rows, 4);
   CU_ASSERT_EQUAL(seen.d, 3);
   for (int i = 0; seen.rewards && i < 4; i++) {
     CHECK_NEAR(seen.rewards[i], 3 * i, 0);
     for (int j = 0; j < 3; j++) CHECK_NEAR(seen.features[i * 3 + j], i - j / 4.0, 0);
   }
-  CHECK_OK(dataset_read_observations(&memory, golden("dataset_history_empty.nc"), &seen));
+  CHECK_OK(io_dataset_read_observations(&memory, golden("dataset_history_empty.nc"), &seen));
   CU_ASSERT_EQUAL(seen.rows, 0);
   CU_ASSERT_EQUAL(seen.d, 3);
-  CHECK_FAILS(dataset_read_observations(&memory, golden("dataset_no_rewards.nc"), &seen), STATUS_INPUT,
+  CHECK_FAILS(io_dataset_read_observations(&memory, golden("dataset_no_rewards.nc"), &seen), STATUS_INPUT,
               "no variable 'y'");
 
-  CHECK_OK(dataset_read_observations(&memory, file_of("x1,x2,y\n1,2,3\n4,5,6\n"), &seen));
+  CHECK_OK(io_dataset_read_observations(&memory, file_of("x1,x2,y\n1,2,3\n4,5,6\n"), &seen));
   CU_ASSERT_EQUAL(seen.rows, 2);
   CU_ASSERT_EQUAL(seen.d, 2);
   for (int i = 0; seen.rewards && i < 2; i++) {
     CHECK_NEAR(seen.rewards[i], 3 * i + 3, 0);
     for (int j = 0; j < 2; j++) CHECK_NEAR(seen.features[i * 2 + j], 3 * i + j + 1, 0);
   }
-  CHECK_OK(dataset_read_observations(&memory, file_of("x1,x2,y\n"), &seen));
+  CHECK_OK(io_dataset_read_observations(&memory, file_of("x1,x2,y\n"), &seen));
   CU_ASSERT_EQUAL(seen.rows, 0);
   CU_ASSERT_EQUAL(seen.d, 2);
-  CHECK_FAILS(dataset_read_observations(&memory, file_of("a,b\n1,2\n"), &seen), STATUS_INPUT,
+  CHECK_FAILS(io_dataset_read_observations(&memory, file_of("a,b\n1,2\n"), &seen), STATUS_INPUT,
               "where 'x1' is expected");
   remove("test_dataset.csv");
 }
@@ -258,7 +258,7 @@ static void test_corpus(void) {
       FILE *stream = fopen(path, "rb");
       CU_ASSERT_PTR_NOT_NULL_FATAL(stream);
       Table table;
-      Status status = dataset_csv_parse(&parsed, stream, path, forms[form], &table);
+      Status status = io_dataset_csv_parse(&parsed, stream, path, forms[form], &table);
       fclose(stream);
       CU_ASSERT_TRUE(status == STATUS_OK || status == STATUS_INPUT);
       if (status != STATUS_OK) CU_ASSERT_PTR_NOT_NULL(strstr(status_message(), entry->d_name));

@@ -5,8 +5,8 @@
 
 #include "bernoulli_glm.h"
 #include "model/history/ep.h"
+#include "model/history/history_tilted.h"
 #include "model/history/irls.h"
-#include "model/history/tilted_moments.h"
 
 enum { RUNS = 19 };
 
@@ -38,14 +38,15 @@ static void integrate(const Likelihood *likelihood, double y, double c, double m
 static void test_clicks(void) {
   const Likelihood likelihood = glm("logistic");
   TiltedNodes nodes;
-  tilted_moments_nodes(&nodes);
+  history_tilted_nodes(&nodes);
   for (int k = 0; k < 2 * 9 * 13; k++) {
     static const double deviations[] = {1e-4, 0.1, 0.5, 1, 2, 3, 5, 10, 40};
     const double y = k % 2, sd = deviations[k / 2 % 9], m = (k / 18 - 6) * 0.5 * fmax(1, sd), v = sd * sd;
     TiltedMoments out;
     double truth[3];
     integrate(&likelihood, y, 1, m, v, 40000, truth);
-    tilted_moments_of_clicks(&nodes, &(TiltedCells){real_of(y), real_of(1), real_of(m), real_of(v)}, &out);
+    history_tilted_moments_of_clicks(&nodes, &(TiltedCells){real_of(y), real_of(1), real_of(m), real_of(v)},
+                                     &out);
     const double log_mass = out.log_mass[0], move = out.move[0], shrink = out.shrink[0];
     const double tolerance = sd <= 3 ? 1e-5 : 0.02, deviation = sqrt(truth[2]);
     CHECK_NEAR(log_mass, truth[0], tolerance);
@@ -58,7 +59,7 @@ static void test_clicks(void) {
 static void test_counted(void) {
   static const char *const families[] = {"logistic", "poisson"};
   TiltedNodes nodes;
-  tilted_moments_nodes(&nodes);
+  history_tilted_nodes(&nodes);
   for (int f = 0; f < 2; f++)
     for (int k = 0; k < 3 * 3 * 3; k++) {
       const Likelihood likelihood = glm(families[f]);
@@ -70,8 +71,9 @@ static void test_counted(void) {
       integrate(&likelihood, y, c, m, v, 40000, truth);
       const double centre = truth[1] + 0.5 * sqrt(truth[2]), spread = 1.2 * truth[2];
       const Real centres = real_of(centre), spreads = real_of(spread);
-      tilted_moments(&nodes, &likelihood, &(TiltedCells){real_of(y), real_of(c), real_of(m), real_of(v)},
-                     &centres, &spreads, &out);
+      history_tilted_moments(&nodes, &likelihood,
+                             &(TiltedCells){real_of(y), real_of(c), real_of(m), real_of(v)}, &centres,
+                             &spreads, &out);
       const double log_mass = out.log_mass[0], move = out.move[0], shrink = out.shrink[0];
       CHECK_NEAR(log_mass, truth[0], 1e-5);
       CHECK_NEAR((m + move - truth[1]) / sqrt(truth[2]), 0, 3e-5);

@@ -6,7 +6,7 @@
 #include "core/linalg.h"
 #include "core/rng.h"
 #include "io/store.h"
-#include "problem/embedding/factorisation.h"
+#include "problem/embedding/embedding_factorisation.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -68,9 +68,9 @@ static void test_half_sweep(void) {
       SCRATCH_ARENA(memory);
       SparseRows sparse;
       FactorisationSetup setup = {.d = d, .ridge = 0.5};
-      CHECK_OK(factorisation_rows_create(&memory, &ratings, 0.25, items, &sparse));
+      CHECK_OK(embedding_factorisation_rows_create(&memory, &ratings, 0.25, items, &sparse));
       normals(2, USERS * d, other);
-      factorisation_update(&sparse, &setup, other, own, workspace);
+      embedding_factorisation_update(&sparse, &setup, other, own, workspace);
       for (int row = 0; row < sparse.rows; row++) {
         double x[USERS * MOST], y[USERS], w[MOST];
         int n = 0;
@@ -93,11 +93,11 @@ static void alternate(const Ratings *ratings, const FactorisationSetup *setup, d
   SCRATCH_ARENA(memory);
   SparseRows users, items;
   double *workspace = array((size_t)setup->d * (size_t)setup->d);
-  CHECK_OK(factorisation_rows_create(&memory, ratings, ratings_mean(ratings), false, &users));
-  CHECK_OK(factorisation_rows_create(&memory, ratings, ratings_mean(ratings), true, &items));
+  CHECK_OK(embedding_factorisation_rows_create(&memory, ratings, ratings_mean(ratings), false, &users));
+  CHECK_OK(embedding_factorisation_rows_create(&memory, ratings, ratings_mean(ratings), true, &items));
   for (int s = 0; s < setup->sweeps; s++) {
-    factorisation_update(&users, setup, item, user, workspace);
-    factorisation_update(&items, setup, user, item, workspace);
+    embedding_factorisation_update(&users, setup, item, user, workspace);
+    embedding_factorisation_update(&items, setup, user, item, workspace);
   }
   free(workspace);
 }
@@ -167,7 +167,7 @@ static void test_low_rank(void) {
   FactorisationSetup setup = {.d = LOW_RANK, .ridge = 1e-9, .sweeps = 100, .seed = 3};
   SCRATCH_ARENA(memory);
   Factorisation found;
-  CHECK_OK(factorise(&memory, &ratings, &setup, ignore, &found));
+  CHECK_OK(embedding_factorise(&memory, &ratings, &setup, ignore, &found));
   CHECK_NEAR(ratings_mean(&ratings), 3.5, 1e-12);
   double worst = 0;
   for (int r = 0; r < LOW_USERS; r++)
@@ -192,14 +192,14 @@ static void test_descent_and_start(void) {
   FactorisationSetup setup = {.d = 3, .ridge = 1e-9, .sweeps = 30, .seed = 8};
   SCRATCH_ARENA(memory);
   Factorisation first, other;
-  CHECK_OK(factorise(&memory, &ratings, &setup, ignore, &first));
+  CHECK_OK(embedding_factorise(&memory, &ratings, &setup, ignore, &first));
   for (int s = 1; s < setup.sweeps; s++) CU_ASSERT_TRUE(first.rmse[s] <= first.rmse[s - 1] * (1 + 1e-12));
   setup.seed = 9;
-  CHECK_OK(factorise(&memory, &ratings, &setup, ignore, &other));
+  CHECK_OK(embedding_factorise(&memory, &ratings, &setup, ignore, &other));
   CU_ASSERT_NOT_EQUAL(memcmp(first.item, other.item, ITEMS * 3 * sizeof *first.item), 0);
   double start[1000 * 3], more[1001 * 3], sum = 0, squares = 0;
-  factorisation_start(&setup, 1000, start);
-  factorisation_start(&setup, 1001, more);
+  embedding_factorisation_start(&setup, 1000, start);
+  embedding_factorisation_start(&setup, 1001, more);
   CU_ASSERT_EQUAL(memcmp(start, more, sizeof start), 0); /* with more items the first ones stay as they are */
   for (int i = 0; i < 3000; i++) {
     CU_ASSERT_TRUE(fabs(start[i]) < 1);

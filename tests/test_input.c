@@ -1,9 +1,9 @@
 /* Files that a user gives: regular ones are read, everything else is refused at once by every reader. */
 #include "harness.h"
-#include "io/dataset.h"
 #include "io/digest.h"
 #include "io/gzip.h"
 #include "io/input.h"
+#include "io/io_dataset.h"
 #include "io/store.h"
 
 #include <errno.h>
@@ -67,8 +67,8 @@ static void check_refused(const char *path, const char *part) {
   int fd;
   CHECK_FAILS(input_open(path, &fd), STATUS_FILE, part);
   CU_ASSERT_EQUAL(fd, -1);
-  CHECK_FAILS(dataset_read_samples(&memory, path, &samples), STATUS_FILE, part);
-  CHECK_FAILS(dataset_read_observations(&memory, path, &observations), STATUS_FILE, part);
+  CHECK_FAILS(io_dataset_read_samples(&memory, path, &samples), STATUS_FILE, part);
+  CHECK_FAILS(io_dataset_read_observations(&memory, path, &observations), STATUS_FILE, part);
   CHECK_FAILS(gzip_open(path, &file), STATUS_FILE, part);
   CHECK_FAILS(store_open(path, &store), STATUS_FILE, part);
   CHECK_FAILS(store_read_text(path, SIZE_MAX, &text, &size), STATUS_FILE, part);

@@ -214,7 +214,7 @@ int main(void) {
                          CU_TEST_INFO_NULL};
   if (!mkdtemp(folder)) return EXIT_FAILURE;
   const int failed = harness_run("journal", tests);
-  lock_release(lock);
+  io_lock_release(lock);
   study_destroy(&study);
   free(whole);
   char command[100];

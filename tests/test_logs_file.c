@@ -1,7 +1,7 @@
 /* Files of logs of past tasks: texts by RFC 4180, every refusal with its place, NetCDF, and many names. */
 #include "harness.h"
 
-#include "io/logs_file.h"
+#include "io/io_logs.h"
 #include "io/store.h"
 #include "model/history/likelihoods.h"
 #include "model/logs/logs.h"
@@ -35,7 +35,7 @@ static Status parse_bytes(const char *text, size_t size, Rows *rows) {
   const LogsSink sink = {.context = rows, .begin = begin, .row = take};
   FILE *stream = fmemopen((void *)(uintptr_t)text, size, "rb");
   *rows = (Rows){0};
-  const Status status = logs_csv_read(stream, "it.csv", (double)size, &sink);
+  const Status status = io_logs_read_stream(stream, "it.csv", (double)size, &sink);
   fclose(stream);
   return status;
 }
@@ -140,7 +140,7 @@ static void test_netcdf(void) {
   const LogsSink sink = {.context = &rows, .begin = begin, .row = take};
   snprintf(path, sizeof path, "logs-%ld.nc", (long)getpid());
   write_netcdf(path, 3, task, x, y);
-  CHECK_OK(logs_file_read(path, &sink));
+  CHECK_OK(io_logs_read(path, &sink));
   CU_ASSERT_EQUAL(rows.rows, 3);
   CU_ASSERT_EQUAL(rows.task[0], 0);
   CU_ASSERT_EQUAL(rows.task[1], 1);
@@ -149,7 +149,7 @@ static void test_netcdf(void) {
   CHECK_NEAR(rows.y[1], -2, 0);
   x[3] = NAN;
   write_netcdf(path, 3, task, x, y);
-  CHECK_FAILS(logs_file_read(path, &sink), STATUS_INPUT, "x of observation 1 (counted from 0) is nan");
+  CHECK_FAILS(io_logs_read(path, &sink), STATUS_INPUT, "x of observation 1 (counted from 0) is nan");
   unlink(path);
 }
 
@@ -175,7 +175,7 @@ static void test_names(void) {
   for (int i = 0; i < 2 * COUNT; i++) fprintf(stream, "name %d,%d,%d\n", i % COUNT, i % COUNT, i % COUNT);
   fclose(stream);
   stream = fmemopen(text, size, "rb");
-  CHECK_OK(logs_csv_read(stream, "it.csv", (double)size, &sink));
+  CHECK_OK(io_logs_read_stream(stream, "it.csv", (double)size, &sink));
   CU_ASSERT_EQUAL(right, 2 * COUNT);
   fclose(stream);
   free(text);
@@ -204,7 +204,7 @@ static void test_corpus(void) {
     snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
     FILE *stream = fopen(path, "rb");
     CU_ASSERT_PTR_NOT_NULL_FATAL(stream);
-    const Status status = logs_csv_read(stream, path, 0, &sink);
+    const Status status = io_logs_read_stream(stream, path, 0, &sink);
     fclose(stream);
     CU_ASSERT_TRUE(status == STATUS_OK ? rows > 0 : status == STATUS_INPUT);
     if (status != STATUS_OK) CU_ASSERT_PTR_NOT_NULL(strstr(status_message(), entry->d_name));

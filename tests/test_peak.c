@@ -1,14 +1,14 @@
 /* The loops of the measured peak do the work that they claim: a chain x <- a x + b ends where the closed form
  * says. */
-#include "core/peak.h"
-#include "core/peak_kernel.h"
+#include "core/simd_peak.h"
+#include "core/simd_peak_kernel.h"
 #include "harness.h"
 #include "levels.h"
 
 #include <math.h>
 
-DECLARE_LEVELS(peak_kernel_float);
-DECLARE_LEVELS(peak_kernel_double);
+DECLARE_LEVELS(simd_peak_kernel_float);
+DECLARE_LEVELS(simd_peak_kernel_double);
 
 enum { STEPS = 1000, CHAINS = 12 };
 
@@ -28,32 +28,32 @@ static void check(double (*kernel)(long, double *), double a, double b, double t
  * fused multiply-add. */
 static void test_chains(void) {
   const double a = (double)0.999f, b = (double)1e-3f;
-  check(peak_kernel_float_v1, a, b, 2e-4);
-  check(peak_kernel_double_v1, 0.999, 1e-3, 1e-12);
+  check(simd_peak_kernel_float_v1, a, b, 2e-4);
+  check(simd_peak_kernel_double_v1, 0.999, 1e-3, 1e-12);
   if (simd_level() < SIMD_V3) return;
-  check(peak_kernel_float_v3, a, b, 2e-4);
-  check(peak_kernel_double_v3, 0.999, 1e-3, 1e-12);
+  check(simd_peak_kernel_float_v3, a, b, 2e-4);
+  check(simd_peak_kernel_double_v3, 0.999, 1e-3, 1e-12);
   if (simd_level() < SIMD_V4) return;
-  check(peak_kernel_float_v4, a, b, 2e-4);
-  check(peak_kernel_double_v4, 0.999, 1e-3, 1e-12);
+  check(simd_peak_kernel_float_v4, a, b, 2e-4);
+  check(simd_peak_kernel_double_v4, 0.999, 1e-3, 1e-12);
 }
 
 /* Checks that every try continues where the last one ended, and wraps around. */
 static void check_memory(int sharers, size_t least, size_t most) {
   PeakMemory memory;
-  CHECK_OK(peak_memory_create(sharers, &memory));
+  CHECK_OK(simd_peak_memory_create(sharers, &memory));
   CU_ASSERT(memory.elements * sizeof(double) >= least && memory.elements * sizeof(double) <= most);
   for (size_t i = 0; i < memory.elements; i++) memory.b[i] = (double)i, memory.c[i] = 1;
   size_t tries = 0;
   do {
-    CU_ASSERT(peak_memory_rate(&memory) > 0);
+    CU_ASSERT(simd_peak_memory_rate(&memory) > 0);
     tries++;
   } while (memory.next != 0 && tries < memory.elements);
   CU_ASSERT(tries > 1);
   size_t wrong = 0;
   for (size_t i = 0; i < memory.elements; i++) wrong += memory.a[i] != (double)i + 3;
   CU_ASSERT_EQUAL(wrong, 0);
-  peak_memory_destroy(&memory);
+  simd_peak_memory_destroy(&memory);
 }
 
 static void test_memory(void) {

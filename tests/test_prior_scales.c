@@ -5,7 +5,7 @@
 
 #include "core/arena.h"
 #include "core/memory.h"
-#include "io/dataset.h"
+#include "io/io_dataset.h"
 #include "model/prior/prior.h"
 
 #include <limits.h>
@@ -121,7 +121,7 @@ static int count_priors(int n, double scale, Shape *shape) {
   SCRATCH_ARENA(memory);
   Samples samples;
   write_samples(shape, n, scale);
-  Status status = dataset_read_samples(&memory, samples_path, &samples);
+  Status status = io_dataset_read_samples(&memory, samples_path, &samples);
   if (status != STATUS_OK) {
     CU_ASSERT(status == STATUS_INPUT && strstr(status_message(), samples_path));
     return -1;
@@ -161,7 +161,7 @@ static Status read_text(const char *text) {
   CU_ASSERT_PTR_NOT_NULL_FATAL(file);
   fputs(text, file);
   fclose(file);
-  Status status = dataset_read_samples(&memory, samples_path, &samples);
+  Status status = io_dataset_read_samples(&memory, samples_path, &samples);
   return status;
 }
 

@@ -3,7 +3,7 @@
  * ones. */
 #include "harness.h"
 
-#include "app/score_files.h"
+#include "app/app_score_files.h"
 #include "sampler/methods.h"
 #include "study/score.h"
 
@@ -247,9 +247,9 @@ static void test_theta_is_kept_back(void) {
   int texts = 0;
   CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(folder));
   CHECK_OK(study_pack_create(&memory, "cross", &exported));
-  CHECK_OK(score_files_export(&exported, folder));
-  CHECK_FAILS(score_files_export(&exported, folder), STATUS_FILE, "File exists");
-  CHECK_FAILS(score_files_folder(folder), STATUS_FILE, "is not empty");
+  CHECK_OK(app_score_files_export(&exported, folder));
+  CHECK_FAILS(app_score_files_export(&exported, folder), STATUS_FILE, "File exists");
+  CHECK_FAILS(app_score_files_folder(folder), STATUS_FILE, "is not empty");
   snprintf(path, sizeof path, "%s/cross", folder);
   DIR *entries = opendir(path);
   for (const struct dirent *entry; (entry = readdir(entries));) {

@@ -126,7 +126,7 @@ static void test_from_the_folder(void) {
   task_result_destroy(&result);
   journal_close(journal);
   finished_close(&finished);
-  lock_release(lock);
+  io_lock_release(lock);
 }
 
 int main(void) {

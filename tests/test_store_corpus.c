@@ -92,19 +92,19 @@ static void check_kind(const char *path) {
   }
   if (strncmp(name, "samples", 7) == 0) {
     Samples samples;
-    CHECK_OK(dataset_read_samples(&memory, file, &samples));
+    CHECK_OK(io_dataset_read_samples(&memory, file, &samples));
     CU_ASSERT(samples.n == 3 && samples.d == 2);
   } else if (strncmp(name, "history", 7) == 0) {
     Observations seen;
-    CHECK_OK(dataset_read_observations(&memory, file, &seen));
+    CHECK_OK(io_dataset_read_observations(&memory, file, &seen));
     CU_ASSERT(seen.rows == 3 && seen.d == 2);
   } else if (strncmp(name, "table", 5) == 0) {
     EventLog table;
-    CHECK_OK(dataset_read_table(&memory, file, &table));
+    CHECK_OK(io_dataset_read_table(&memory, file, &table));
     CU_ASSERT(table.rows == 3 && table.arms == 2 && table.d == 2);
   } else if (strncmp(name, "events", 6) == 0) {
     EventLog log;
-    CHECK_OK(dataset_read_events(&memory, file, &log));
+    CHECK_OK(io_dataset_read_events(&memory, file, &log));
     CU_ASSERT(log.rows == 3 && log.arms == 2 && log.d == 2 && log.noise == 0.5);
   } else if (strncmp(name, "embedding", 9) == 0) {
     Embedding embedding;
@@ -134,14 +134,14 @@ static Status read_prior(const char *path) {
 static Status read_samples(const char *path) {
   SCRATCH_ARENA(memory);
   Samples samples;
-  Status status = dataset_read_samples(&memory, path, &samples);
+  Status status = io_dataset_read_samples(&memory, path, &samples);
   return status;
 }
 
 static Status read_observations(const char *path) {
   SCRATCH_ARENA(memory);
   Observations seen;
-  Status status = dataset_read_observations(&memory, path, &seen);
+  Status status = io_dataset_read_observations(&memory, path, &seen);
   return status;
 }
 

@@ -3,7 +3,7 @@
 #include "app/bench_throughput.h"
 #include "core/simd.h"
 #include "io/provenance.h"
-#include "parallel/prepare.h"
+#include "parallel/parallel_prepare.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -229,7 +229,7 @@ static Status bench_study(const Parallel *parallel, const Arguments *arguments) 
     return status_set(STATUS_INPUT, "key 'study': value '%s': only study bandit is measured",
                       study.ops->name);
   TRY(app_scratch_create(parallel, &scratch));
-  TRY(prepare_study(parallel, &study, scratch.path, PROGRESS_AUTO, 1, NULL));
+  TRY(parallel_prepare_study(parallel, &study, scratch.path, PROGRESS_AUTO, 1, NULL));
   return bench_measure_and_print(parallel, arguments, &study, scratch.path);
 }
 

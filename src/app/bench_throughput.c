@@ -10,7 +10,7 @@ enum { FIRST_TRIES = 20 };
 static const double PART = 0.02; /* CPU seconds of work between two measurements of the peaks */
 
 static MeterRates bench_meter_try_peaks(Meter *meter) {
-  MeterRates found = {peak_float(), peak_double(), peak_memory_rate(&meter->memory)};
+  MeterRates found = {simd_peak_float(), simd_peak_double(), simd_peak_memory_rate(&meter->memory)};
   meter->best.floats = fmax(meter->best.floats, found.floats);
   meter->best.doubles = fmax(meter->best.doubles, found.doubles);
   meter->best.bytes = fmax(meter->best.bytes, found.bytes);
@@ -19,12 +19,12 @@ static MeterRates bench_meter_try_peaks(Meter *meter) {
 
 Status bench_meter_create(int ranks, Meter *out) {
   *out = (Meter){0};
-  TRY(peak_memory_create(ranks, &out->memory));
+  TRY(simd_peak_memory_create(ranks, &out->memory));
   for (int i = 0; i < FIRST_TRIES; i++) bench_meter_try_peaks(out);
   return STATUS_OK;
 }
 
-void bench_meter_destroy(Meter *meter) { peak_memory_destroy(&meter->memory); }
+void bench_meter_destroy(Meter *meter) { simd_peak_memory_destroy(&meter->memory); }
 
 void bench_meter_clear(Meter *meter) {
   meter->seconds = meter->part = 0;

@@ -2,7 +2,7 @@
  * of the core at the same time. */
 #pragma once
 
-#include "core/peak.h"
+#include "core/simd_peak.h"
 #include "study/study.h"
 
 /* What one core does in a second: floating-point operations, and bytes to and from memory. */

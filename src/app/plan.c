@@ -1,10 +1,10 @@
 /* thompson plan: what a study will do and roughly what it costs; runs nothing, except for a calibration of a
  * few seconds on request. */
 #include "app/app.h"
-#include "app/plan_estimate.h"
+#include "app/app_plan_estimate.h"
 #include "core/clock.h"
-#include "core/shell.h"
-#include "parallel/prepare.h"
+#include "io/io_shell.h"
+#include "parallel/parallel_prepare.h"
 
 #include <ctype.h>
 #include <limits.h>
@@ -64,10 +64,10 @@ static Status try_policy(const Study *study, const char *folder, int policy, dou
 static Status plan_calibrate_speeds(const Parallel *parallel, const Study *study, const char *folder,
                                     Speed *out) {
   Estimate estimate;
-  TRY(plan_speed_assume(study, out));
-  TRY(plan_estimate_study(study, out, &estimate));
+  TRY(app_plan_speed_assume(study, out));
+  TRY(app_plan_estimate_study(study, out, &estimate));
   double start = clock_cpu();
-  TRY(prepare_study(parallel, study, folder, PROGRESS_NONE, 1, NULL));
+  TRY(parallel_prepare_study(parallel, study, folder, PROGRESS_NONE, 1, NULL));
   if (estimate.training_operations > 0) out->training = (clock_cpu() - start) / estimate.training_operations;
   if (problem_is_large(study->file->settings[0])) return STATUS_OK; /* its policies share what costs most */
   for (int p = 0; p < study->file->policy_count; p++) TRY(try_policy(study, folder, p, &out->policy[p]));
@@ -98,10 +98,10 @@ static Status small_study(const char *path, const char *text, const AppTexts *se
 /* Finds how many of the training steps that the study asks for fit into TRAINING_OPERATIONS, at least
  * LEAST_STEPS of them. */
 static Status plan_calibration_steps(const Study *study, int64_t *steps) {
-  SCOPED(Speed, speed, plan_speed_destroy);
+  SCOPED(Speed, speed, app_plan_speed_destroy);
   Estimate estimate;
-  TRY(plan_speed_assume(study, &speed));
-  TRY(plan_estimate_study(study, &speed, &estimate));
+  TRY(app_plan_speed_assume(study, &speed));
+  TRY(app_plan_estimate_study(study, &speed, &estimate));
   const Config *setting = study->file->settings[0];
   int64_t asked = config_is(setting, "prior.training_steps", "auto")
                       ? AUTO_STEPS
@@ -113,7 +113,7 @@ static Status plan_calibration_steps(const Study *study, int64_t *steps) {
 }
 
 /* Measures the speed of the study that `text` and `sets` describe. A policy whose block fails keeps the
- * assumed speed, and stderr says so. Collective. The caller must call plan_speed_destroy. */
+ * assumed speed, and stderr says so. Collective. The caller must call app_plan_speed_destroy. */
 static Status plan_calibrate(const Parallel *parallel, const char *path, const char *text,
                              const AppTexts *sets, Speed *out) {
   SCOPED(Study, whole, study_destroy);
@@ -192,7 +192,8 @@ static Status plan_print_json(const Study *study, const Speed *speed, const Esti
     json_array_append_new(settings, json_string(file->setting_labels[s]));
   for (int p = 0; p < file->policy_count; p++) {
     json_array_append_new(policies, json_string(file->policies[p].label));
-    json_object_set_new(seconds, file->policies[p].label, json_real(plan_estimate_run(study, speed, 0, p)));
+    json_object_set_new(seconds, file->policies[p].label,
+                        json_real(app_plan_estimate_run(study, speed, 0, p)));
   }
   json_t *root = json_pack(
       "{s:s, s:s, s:o, s:o, s:I, s:I, s:i, s:i, s:b, s:f, s:f, s:f, s:o, s:f, s:f, s:f, s:s, s:s}", "name",
@@ -230,7 +231,7 @@ static void print_cost(const Study *study, const Speed *speed, const Estimate *e
     printf("#   %s%s\n", file->setting_labels[s], plan_describe_matrices(file->settings[s]));
   if (speed->measured) printf("# seconds per run, measured in setting %s:\n", file->setting_labels[0]);
   for (int p = 0; p < file->policy_count && speed->measured; p++)
-    printf("#   %s %.3g\n", file->policies[p].label, plan_estimate_run(study, speed, 0, p));
+    printf("#   %s %.3g\n", file->policies[p].label, app_plan_estimate_run(study, speed, 0, p));
   printf("# about %.2g core-hours, %.2g of them training (%s)\n", estimate->hours + estimate->training_hours,
          estimate->training_hours,
          speed->measured ? "at measured speed" : "at an assumed speed; --calibrate measures it");
@@ -279,7 +280,7 @@ static void print_program(void) {
   char path[PATH_MAX];
   ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
   path[length > 0 ? length : 0] = '\0';
-  shell_print(stdout, length > 0 ? path : "thompson");
+  io_shell_print(stdout, length > 0 ? path : "thompson");
 }
 
 static void print_command(const Study *study, const char *path, const char *directory, const AppTexts *sets) {
@@ -289,15 +290,15 @@ static void print_command(const Study *study, const char *path, const char *dire
       "srun --kill-on-bad-exit=1 ");
   print_program();
   printf(" run ");
-  shell_print(stdout, path);
+  io_shell_print(stdout, path);
   for (int i = 0; i < sets->count; i++) {
     printf(" --set ");
-    shell_print(stdout, sets->texts[i]);
+    io_shell_print(stdout, sets->texts[i]);
   }
   char folder[512];
   snprintf(folder, sizeof folder, "results/%s", study->name);
   printf(" -o ");
-  shell_print(stdout, directory ? directory : folder);
+  io_shell_print(stdout, directory ? directory : folder);
   printf(" --resume --progress plain || code=$?\n");
 }
 
@@ -339,7 +340,7 @@ static void slurm_print(const Study *study, const Estimate *estimate, const char
 
 static Status print_plan(const Arguments *arguments, const Study *study, const Speed *speed) {
   Estimate estimate;
-  TRY(plan_estimate_study(study, speed, &estimate));
+  TRY(app_plan_estimate_study(study, speed, &estimate));
   if (arguments->json) return plan_print_json(study, speed, &estimate);
   if (arguments->slurm)
     slurm_print(study, &estimate, arguments->study, arguments->directory, &arguments->sets);
@@ -368,12 +369,12 @@ Status app_plan(int argc, char **argv) {
   Arguments arguments = {0};
   SCOPED(char *, text, memory_free_text);
   SCOPED(Study, study, study_destroy);
-  SCOPED(Speed, speed, plan_speed_destroy);
+  SCOPED(Speed, speed, app_plan_speed_destroy);
   app_parse(&argp, argc, argv, &arguments);
   TRY(config_study_text(arguments.study, &text));
   TRY(app_study_of_file(arguments.study, text, &arguments.sets, &study));
   app_note_unused(&study);
   TRY(arguments.calibrate || arguments.slurm ? plan_measure(&arguments, text, &speed)
-                                             : plan_speed_assume(&study, &speed));
+                                             : app_plan_speed_assume(&study, &speed));
   return print_plan(&arguments, &study, &speed);
 }

@@ -1,6 +1,6 @@
 /* thompson prepare: public data sets as embedding files (problem/embedding/embedding_file.h). Each data set
- * has its own source file; the verb (prepare.c) parses the command line and calls the set's function on rank
- * 0 alone, because it takes only seconds. */
+ * has its own source file; the verb (parallel_prepare.c) parses the command line and calls the set's function
+ * on rank 0 alone, because it takes only seconds. */
 #pragma once
 
 #include "io/config/config.h"

@@ -12,7 +12,7 @@
 #include "core/arena.h"
 #include "io/config/config_rows.h"
 #include "io/digest.h"
-#include "problem/embedding/classifier.h"
+#include "problem/embedding/embedding_classifier.h"
 #include "problem/embedding/embedding_file.h"
 #include "problem/embedding/embedding_linear_fit.h"
 
@@ -49,7 +49,7 @@ typedef struct {
 static void prepare_mnist_destroy(Mnist *mnist) {
   embedding_digits_free(&mnist->training);
   embedding_digits_free(&mnist->test);
-  classifier_destroy(&mnist->classifier);
+  embedding_classifier_destroy(&mnist->classifier);
   arena_free(&mnist->memory);
 }
 
@@ -59,9 +59,9 @@ static void prepare_mnist_report(int start, int epoch, double loss) {
 
 static Status prepare_mnist_train(const PrepareJob *job, Mnist *mnist) {
   TRY(embedding_idx_read_digits(job->input_count, job->inputs, &mnist->training, &mnist->test));
-  TRY(classifier_train(&mnist->training, (int)config_int(job->options, "epochs"), job->seed,
-                       prepare_mnist_report, &mnist->classifier));
-  return classifier_accuracy(&mnist->classifier, &mnist->test, &mnist->accuracy);
+  TRY(embedding_classifier_train(&mnist->training, (int)config_int(job->options, "epochs"), job->seed,
+                                 prepare_mnist_report, &mnist->classifier));
+  return embedding_classifier_accuracy(&mnist->classifier, &mnist->test, &mnist->accuracy);
 }
 
 static LabelledRows prepare_mnist_rows(const Mnist *mnist) {
@@ -78,8 +78,8 @@ static Status prepare_mnist_embed(const PrepareJob *job, Mnist *mnist) {
   ALLOCATE(&mnist->memory, mnist->embedding.features, rows * d);
   ALLOCATE(&mnist->memory, mnist->label, rows);
   double *features = mnist->embedding.features;
-  TRY(classifier_embed(&mnist->classifier, &mnist->training, features));
-  TRY(classifier_embed(&mnist->classifier, &mnist->test, features + first * d));
+  TRY(embedding_classifier_embed(&mnist->classifier, &mnist->training, features));
+  TRY(embedding_classifier_embed(&mnist->classifier, &mnist->test, features + first * d));
   memcpy(mnist->label, mnist->training.label, first);
   memcpy(mnist->label + first, mnist->test.label, rows - first);
   LabelledRows all = prepare_mnist_rows(mnist);

@@ -5,8 +5,8 @@
 #include "app/prepare.h"
 #include "io/config/config_rows.h"
 #include "io/digest.h"
+#include "problem/embedding/embedding_factorisation.h"
 #include "problem/embedding/embedding_file.h"
-#include "problem/embedding/factorisation.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -49,8 +49,8 @@ static Status prepare_movielens_users_theta(Arena *memory, const Ratings *rating
   SparseRows sparse;
   double *rows;
   ALLOCATE(&scratch, rows, own + d * d);
-  TRY(factorisation_rows_create(&scratch, held_out, result->mean, false, &sparse));
-  factorisation_update(&sparse, setup, result->item, rows, rows + own);
+  TRY(embedding_factorisation_rows_create(&scratch, held_out, result->mean, false, &sparse));
+  embedding_factorisation_update(&sparse, setup, result->item, rows, rows + own);
   TRY(prepare_movielens_new_theta(memory, held_out->users + ratings->users, result->d, out));
   prepare_movielens_put_rows(0, held_out->users, held_out->user_id, rows, out);
   prepare_movielens_put_rows(held_out->users, ratings->users, ratings->user_id, result->user, out);
@@ -215,7 +215,7 @@ static Status prepare_movielens_read(const PrepareJob *job, Movielens *work) {
 static Status prepare_movielens_all(const PrepareJob *job, Movielens *work) {
   SCRATCH_ARENA(scratch);
   TRY(prepare_movielens_read(job, work));
-  TRY(factorise(&scratch, &work->ratings, &work->setup, prepare_movielens_report, &work->result));
+  TRY(embedding_factorise(&scratch, &work->ratings, &work->setup, prepare_movielens_report, &work->result));
   if (work->held_out.users > 0) {
     TRY(prepare_movielens_users_theta(&scratch, &work->ratings, &work->held_out, &work->setup, &work->result,
                                       &work->theta));

@@ -1,11 +1,11 @@
 /* thompson run: prepare priors, run tasks, reduce. Works alone and under mpiexec or srun. */
 #include "app/app.h"
-#include "app/plan_estimate.h"
+#include "app/app_plan_estimate.h"
 #include "core/clock.h"
-#include "core/shell.h"
+#include "io/io_shell.h"
 #include "parallel/checkpoint.h"
-#include "parallel/large.h"
-#include "parallel/prepare.h"
+#include "parallel/parallel_large.h"
+#include "parallel/parallel_prepare.h"
 #include "parallel/reduce.h"
 
 #include <math.h>
@@ -108,7 +108,7 @@ static ProgressMode parse_progress(struct argp_state *state, const char *text) {
 
 static Lock *lock; /* of the folder, on rank 0 */
 
-static bool stop_asked(void) { return app_run_shutdown_asked() || lock_lost(lock); }
+static bool stop_asked(void) { return app_run_shutdown_asked() || io_lock_lost(lock); }
 
 static error_t run_parse(int key, char *text, struct argp_state *state) {
   Arguments *arguments = state->input;
@@ -184,10 +184,10 @@ static Status app_run_write_results(const Parallel *parallel, const Study *study
     if (!figure) figure = study->ops->figure;
     printf("\nresults: %s/results.nc\nfigure:  analysis/%s%s ", directory,
            strchr(figure, '/') ? "" : "figures/", figure);
-    shell_print(stdout, directory);
+    io_shell_print(stdout, directory);
     if (study->published > 0) { /* it has curves */
       printf("\nreport:  analysis/tools/report.py ");
-      shell_print(stdout, directory);
+      io_shell_print(stdout, directory);
     }
     putchar('\n');
   }
@@ -228,7 +228,7 @@ static Status app_run_conclude(Status finished, const TasksOutcome *outcome, int
 
 static Status app_run_check_lock(const Parallel *parallel, const char *directory) {
   Status status = STATUS_OK;
-  if (lock_lost(lock))
+  if (io_lock_lost(lock))
     status = status_set(
         STATUS_FILE, "%s: another job took over this folder while this job was frozen, or the folder is gone",
         directory);
@@ -243,7 +243,7 @@ static Status app_run_all_tasks(const Parallel *parallel, const Study *study, co
   SCOPED(Finished, finished, finished_close);
   TRY(finished_open_all(&scratch, parallel, arguments->directory, study, &finished));
   TRY(finished_check(parallel, tasks->shard, tasks->shards, &finished));
-  TRY(large_run(parallel, &finished, tasks, outcome));
+  TRY(parallel_large_run(parallel, &finished, tasks, outcome));
   TRY(tasks_run(parallel, &finished, tasks, outcome));
   return app_run_check_lock(parallel, arguments->directory);
 }
@@ -265,10 +265,10 @@ static Status run_and_reduce(const Parallel *parallel, const Study *study, const
 
 /* Returns the share of learning priors in the time that the study is expected to take. */
 static double app_run_training_share(const Study *study) {
-  SCOPED(Speed, speed, plan_speed_destroy);
+  SCOPED(Speed, speed, app_plan_speed_destroy);
   Estimate estimate;
-  if (plan_speed_assume(study, &speed) != STATUS_OK ||
-      plan_estimate_study(study, &speed, &estimate) != STATUS_OK)
+  if (app_plan_speed_assume(study, &speed) != STATUS_OK ||
+      app_plan_estimate_study(study, &speed, &estimate) != STATUS_OK)
     return 1;
   const double hours = estimate.training_hours + estimate.least_hours;
   return hours > 0 ? estimate.training_hours / hours : 1;
@@ -293,7 +293,8 @@ static Status run_study(const Parallel *parallel, Arguments *arguments) {
                      parallel->rank == 0 ? study_ready(&study, (Tick){app_run_goes_on, NULL}) : STATUS_OK));
   TRY(app_run_open_folder(parallel, arguments, &study));
   const double share = parallel->rank == 0 ? app_run_training_share(&study) : 1;
-  TRY(prepare_study(parallel, &study, arguments->directory, arguments->tasks.progress, share, stop_asked));
+  TRY(parallel_prepare_study(parallel, &study, arguments->directory, arguments->tasks.progress, share,
+                             stop_asked));
   return run_and_reduce(parallel, &study, arguments);
 }
 
@@ -314,6 +315,6 @@ Status app_run(int argc, char **argv) {
   app_run_set_slurm_deadline();
   Parallel parallel = app_begin_parallel();
   Status status = run_study(&parallel, &arguments);
-  lock_release(lock);
+  io_lock_release(lock);
   return app_end_parallel(status);
 }

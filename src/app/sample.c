@@ -1,7 +1,7 @@
 /* thompson sample: posterior draws for a prior file and a history. */
 #include "app/app.h"
 #include "core/linalg.h"
-#include "io/dataset.h"
+#include "io/io_dataset.h"
 #include "io/ownership.h"
 #include "io/provenance.h"
 #include "metric/draws.h"
@@ -133,7 +133,7 @@ static Status app_sample_observe(const Arguments *arguments, int d, History *his
                                  Findings *findings, int64_t *fallbacks) {
   SCRATCH_ARENA(scratch);
   Observations observations;
-  TRY(dataset_read_observations(&scratch, arguments->data, &observations));
+  TRY(io_dataset_read_observations(&scratch, arguments->data, &observations));
   TRY(history_reserve(history, observations.rows));
   if (observations.rows > 0 && observations.d != d)
     return status_set(STATUS_INPUT, "%s: features in %d dimensions, but the prior %s has %d", arguments->data,
@@ -154,7 +154,7 @@ static Status app_sample_write_draws(const Arguments *arguments, StoreFile *file
                                      double *rows, const Findings *findings, int64_t fallbacks) {
   int dimension[2];
   char hash[DIGEST_SIZE];
-  dataset_transpose(d, arguments->draws, theta, rows);
+  io_dataset_transpose(d, arguments->draws, theta, rows);
   TRY(provenance_write(file, "posterior draws", sampler_find(arguments->sampler)->reference));
   TRY(store_text_attribute(file, NULL, "sampler", arguments->sampler));
   TRY(store_text_attribute(file, NULL, "likelihood", arguments->likelihood));

@@ -1,8 +1,8 @@
 /* thompson score: measure anyone's posterior draws against exact ones, on frozen problems. */
 #include "study/score.h"
 #include "app/app.h"
-#include "app/score_files.h"
-#include "io/dataset.h"
+#include "app/app_score_files.h"
+#include "io/io_dataset.h"
 #include "study/score_reference.h"
 
 #include <math.h>
@@ -125,10 +125,10 @@ static void list_text(const Packs *packs) {
 }
 
 static Status export_problems(const char *directory, const Packs *packs) {
-  TRY(score_files_folder(directory));
-  TRY(score_files_write_readme(directory, packs->count, packs->packs));
+  TRY(app_score_files_folder(directory));
+  TRY(app_score_files_write_readme(directory, packs->count, packs->packs));
   for (int i = 0; i < packs->count; i++) {
-    TRY(score_files_export(&packs->packs[i], directory));
+    TRY(app_score_files_export(&packs->packs[i], directory));
     printf("%s/%s: %d histories\n", directory, packs->packs[i].name, packs->packs[i].histories);
   }
   printf("%s/README.md says what to draw\n", directory);
@@ -209,7 +209,7 @@ static Status score_file(const Arguments *arguments, const Pack *pack) {
   SCRATCH_ARENA(memory);
   double *theta;
   Score result;
-  TRY(score_files_read_draws(&memory, pack, arguments->draws, &theta));
+  TRY(app_score_files_read_draws(&memory, pack, arguments->draws, &theta));
   TRY(score_draws(&memory, pack, theta, &result));
   arguments->json ? score_json(arguments, pack, &result) : score_text(arguments, pack, &result);
   return STATUS_OK;
@@ -258,8 +258,8 @@ static Status app_score_against_reference(const Arguments *arguments) {
   SCRATCH_ARENA(scratch);
   Samples draws, reference;
   ScoreReference score;
-  TRY(dataset_read_samples(&scratch, arguments->draws, &draws));
-  TRY(dataset_read_samples(&scratch, arguments->reference, &reference));
+  TRY(io_dataset_read_samples(&scratch, arguments->draws, &draws));
+  TRY(io_dataset_read_samples(&scratch, arguments->reference, &reference));
   if (draws.d != reference.d)
     return status_set(STATUS_INPUT, "%s: theta in %d dimensions, but %s has %d", arguments->draws, draws.d,
                       arguments->reference, reference.d);

@@ -172,7 +172,7 @@ static Status app_train_from_file(Arena *memory, Arguments *arguments, Belief *b
   TRY(fit_of_options("--option", arguments->options.count, arguments->options.texts, arguments->seed,
                      &belief->fit));
   ALLOCATE(memory, samples, 1);
-  TRY(dataset_read_samples(memory, arguments->theta, samples));
+  TRY(io_dataset_read_samples(memory, arguments->theta, samples));
   TRY(training_samples_contaminate(&belief->fit, samples));
   *source = (FitSource){.samples = samples};
   prior_settle(arguments->family, &belief->fit, samples->d);

@@ -2,7 +2,7 @@
  * found by simulating tasks from that prior. */
 #include "app/app.h"
 #include "model/prior/prior_wide.h"
-#include "parallel/prepare.h"
+#include "parallel/parallel_prepare.h"
 #include "parallel/race.h"
 #include "sampler/guard.h"
 
@@ -296,7 +296,7 @@ static Status tune_race_policies(const Parallel *parallel, const Arguments *argu
   int best;
   ALLOCATE_ARRAYS(memory, policies, prior, found.results, found.order);
   TRY(app_scratch_create(parallel, &scratch));
-  TRY(prepare_study(parallel, priors, scratch.path, PROGRESS_AUTO, 0.1, NULL));
+  TRY(parallel_prepare_study(parallel, priors, scratch.path, PROGRESS_AUTO, 0.1, NULL));
   Status status = tune_load_priors(memory, priors, scratch.path, prior, &found.first);
   if (status == STATUS_OK)
     status = tune_wide_prior(memory, priors, &prior[found.first], found.first, &guarded, &wide);

@@ -2,7 +2,7 @@
 
 #include "core/arena.h"
 #include "core/clock.h"
-#include "core/shell.h"
+#include "io/io_shell.h"
 #include "io/version.h"
 
 #ifdef THOMPSON_OPENBLAS
@@ -37,7 +37,7 @@ void provenance_set_command(int argc, char *const *argv) {
   if (!out) return;
   for (int i = 0; i < argc; i++) {
     if (i > 0) fputc(' ', out);
-    shell_print(out, argv[i]);
+    io_shell_print(out, argv[i]);
   }
   fclose(out);
 }

@@ -328,7 +328,7 @@ static Status agents_draw_chunk(thompson_agents *self, int length, const int *id
                         .runs = self->run,
                         .rounds = self->round};
   sampler_sample(&posterior->rule.sampler, &history, rng, draws, posterior->rule.theta, self->fallbacks);
-  dataset_transpose(posterior->d, lanes, posterior->rule.theta, theta);
+  io_dataset_transpose(posterior->d, lanes, posterior->rule.theta, theta);
   return agents_end_chunk(self, length, ids);
 }
 

@@ -311,7 +311,7 @@ thompson_status thompson_draw(thompson_posterior *self, int m, double *theta) {
   sampler_sample(&self->rule.sampler, &self->history, rng, m, self->rule.theta, &self->fallbacks);
   self->round++;
   TRY(library_judge_draws(self, m));
-  dataset_transpose(self->d, m, self->rule.theta, theta);
+  io_dataset_transpose(self->d, m, self->rule.theta, theta);
   return THOMPSON_OK;
 }
 

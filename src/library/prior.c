@@ -1,5 +1,5 @@
 /* Priors of the library: from files, samples and arrays. */
-#include "core/tick.h"
+#include "core/clock_tick.h"
 #include "library/library.h"
 #include "model/prior/fit_keys.h"
 #include "model/prior/training_samples.h"
@@ -75,8 +75,8 @@ static Status library_fit_prior(const double *theta, int n, int d, const char *n
   TRY(library_read_seed(library_take_option(&options, "seed"), &seed));
   TRY(fit_of_options("options", options.count, options.text, seed, &fit));
   ALLOCATE(&scratch, samples.theta, (size_t)n * (size_t)d);
-  dataset_transpose(n, d, theta, samples.theta);
-  TRY(samples_check_spread("theta", &samples));
+  io_dataset_transpose(n, d, theta, samples.theta);
+  TRY(io_dataset_check_spread("theta", &samples));
   TRY(training_samples_contaminate(&fit, &samples));
   prior_settle(family, &fit, d);
   return prior_fit(&self->memory, family, &fit, &samples, &self->prior);
@@ -91,9 +91,10 @@ thompson_status thompson_prior_from_theta_until(const double *theta, int n, int 
                                                 const char *options, const volatile int *stop,
                                                 thompson_prior **out) {
   TRY(library_prior_new(out));
-  const Tick before = tick_exchange((Tick){stop ? library_fit_continues : NULL, (void *)(uintptr_t)stop});
+  const Tick before =
+      clock_tick_exchange((Tick){stop ? library_fit_continues : NULL, (void *)(uintptr_t)stop});
   const Status status = library_fit_prior(theta, n, d, family, options, *out);
-  tick_exchange(before);
+  clock_tick_exchange(before);
   return library_finish_prior(status, out);
 }
 
@@ -162,7 +163,7 @@ thompson_status thompson_prior_sample(const thompson_prior *self, int m, uint64_
   pthread_mutex_lock(prior->turn);
   prior->ops->sample(prior, &rng, lanes);
   pthread_mutex_unlock(prior->turn);
-  dataset_transpose(prior->d, m, lanes, theta);
+  io_dataset_transpose(prior->d, m, lanes, theta);
   return THOMPSON_OK;
 }
 

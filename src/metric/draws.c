@@ -1,7 +1,7 @@
 /* Moments, mode weights and ranks. */
 #include "metric/draws.h"
 
-#include "io/dataset.h"
+#include "io/io_dataset.h"
 
 #include <math.h>
 #include <string.h>
@@ -119,7 +119,7 @@ Status metric_distinct(int d, int n, const double *x, double *out) {
   double *points; /* [n, d] */
   size_t bytes = (size_t)d * sizeof *x, distinct = 0;
   ALLOCATE(&scratch, points, (size_t)n * (size_t)d);
-  dataset_transpose(d, n, x, points);
+  io_dataset_transpose(d, n, x, points);
   qsort_r(points, (size_t)n, bytes, metric_compare_points, &bytes);
   for (size_t k = 0; k < (size_t)n; k++)
     distinct += k == 0 || memcmp(points + k * (size_t)d, points + (k - 1) * (size_t)d, bytes) != 0;

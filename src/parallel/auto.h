@@ -17,7 +17,7 @@ typedef struct {
   const Likelihood *likelihood; /* of the tasks simulated from samples */
   int sizes, size[CANDIDATE_SIZES]; /* observations per task, ascending */
   ProgressMode mode;
-  bool (*stop)(void); /* as for prepare_study; may be NULL */
+  bool (*stop)(void); /* as for parallel_prepare_study; may be NULL */
 } AutoJob;
 
 typedef struct {

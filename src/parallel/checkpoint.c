@@ -118,7 +118,7 @@ Status checkpoint_open(const char *directory, const Study *study, CheckpointMode
     return status_set(STATUS_FILE, "%s: the path is too long", directory);
   TRY(checkpoint_make_folder(directory));
   TRY(checkpoint_inspect_folder(directory, study, mode, &exists));
-  TRY(lock_take(directory, shard, lock));
+  TRY(io_lock_take(directory, shard, lock));
   TRY(checkpoint_inspect_folder(directory, study, mode,
                                 &exists)); /* another job may have come and gone while this one waited */
   if (exists && mode == CHECKPOINT_OVERWRITE) {

@@ -65,7 +65,7 @@ static Outcome isolated_task_wait(int pipe_end, const Report *report, double tim
     double now = clock_wall();
     elapsed += fmin(now - last, 1); /* a longer gap: this process was suspended, and the child with it */
     last = now;
-    if (!tick_goes_on(tick, report->fraction)) return STOPPED;
+    if (!clock_tick_goes_on(tick, report->fraction)) return STOPPED;
     if (elapsed > timeout) return LATE;
   }
 }

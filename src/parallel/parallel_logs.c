@@ -1,7 +1,7 @@
 #include "parallel/parallel_logs.h"
 
 #include "core/clock.h"
-#include "core/tick.h"
+#include "core/clock_tick.h"
 #include "io/durable.h"
 #include "io/ownership.h"
 #include "model/prior/logs_fit.h"
@@ -299,10 +299,10 @@ static Status ranks_learn_mixture(Arena *memory, Learning *self, const PriorOps 
   if (!*resumed) {
     self->state.likelihood = -INFINITY;
     self->fitting = progress_begin(PROGRESS_AUTO, self->parallel->rank == 0, "learning the prior");
-    const Tick before = tick_exchange((Tick){logs_learn_count_iteration, self});
+    const Tick before = clock_tick_exchange((Tick){logs_learn_count_iteration, self});
     const Status status = fits_run_one(memory, self->parallel, family, self->fit,
                                        &(FitSource){.logs = self->sample}, PROGRESS_AUTO, NULL, &self->prior);
-    tick_exchange(before);
+    clock_tick_exchange(before);
     TRY(status);
     self->state.converged = self->sample->tasks == self->logs->tasks;
   }

@@ -1,7 +1,7 @@
 #include "parallel/tasks.h"
 
 #include "core/clock.h"
-#include "core/shell.h"
+#include "io/io_shell.h"
 #include "parallel/isolate.h"
 #include "parallel/parallel_adaptive.h"
 #include "parallel/parallel_counter.h"
@@ -152,9 +152,9 @@ void tasks_report_failure(const Study *study, const char *directory, const Task 
       "task %d failed (setting %s, policy %s, runs %u to %u, seed %llu): %s; to try it again: thompson run ",
       task->index, file->setting_labels[task->setting], file->policies[task->policy].label, task->first_run,
       task->first_run + (unsigned)task->runs - 1, (unsigned long long)study->seed, result->message);
-  shell_print(out, path);
+  io_shell_print(out, path);
   fputs(" -o ", out);
-  shell_print(out, directory);
+  io_shell_print(out, directory);
   fputs(" --resume\n", out);
   if (fclose(out) == 0) fputs(line, stderr);
   free(line);

@@ -3,9 +3,9 @@
  * block has its own process, which runs analysis/thompson/worker.py and starts with nothing in its memory, so
  * that its draws depend on no other block; its random numbers are named by (seed, first run, round). */
 #include "core/arena.h"
-#include "core/tick.h"
+#include "core/clock_tick.h"
 #include "io/config/config_rows.h"
-#include "io/dataset.h"
+#include "io/io_dataset.h"
 #include "policy/policy.h"
 #include "policy/python_worker.h"
 
@@ -76,7 +76,7 @@ static bool python_policy_wait_for_socket(Child *child, short event) {
   enum { TICK_MS = 50 };
   struct pollfd end = {.fd = child->socket, .events = event};
   while (poll(&end, 1, TICK_MS) <= 0) {
-    if (tick_goes_on(child->tick, child->done)) continue;
+    if (clock_tick_goes_on(child->tick, child->done)) continue;
     child->given_up = true;
     return false;
   }
@@ -295,7 +295,7 @@ static Status ask_worker(Policy *self, const History *history, int rounds, int d
                                  : python_refuse(self->setup.options, where, sentence);
   }
   self->elsewhere += state->answer[0];
-  dataset_transpose((int)lanes, (int)d, state->answer + 1, theta);
+  io_dataset_transpose((int)lanes, (int)d, state->answer + 1, theta);
   return STATUS_OK;
 }
 

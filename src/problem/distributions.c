@@ -287,5 +287,5 @@ const ThetaOps theta_distributions[] = {
      .mixture = theta_star_mix_student},
     {"ising", "uniform on the corners of the hypercube, in any dimension", BRUNA_HAN, .prior = prior_ising},
     {"file", "drawn from the user's own samples (problem.file)", "DiffTS, Section 6.3",
-     .set = dataset_read_samples},
+     .set = io_dataset_read_samples},
     {.name = NULL}};

@@ -8,7 +8,7 @@
  * smallest. */
 #include "core/arena.h"
 #include "core/linalg.h"
-#include "io/dataset.h"
+#include "io/io_dataset.h"
 #include "problem/problems.h"
 #include "problem/rotation.h"
 
@@ -38,7 +38,7 @@ static Status inverse_problem_find_axes(Arena *memory, const ThetaSource *theta,
   double *covariance = work, *columns = covariance + d * d, *mean = columns + d * d, *variance = mean + d;
   mixture_moments(&theta->mixture, mean, covariance);
   Status status = linalg_eigen((int)d, covariance, columns, variance);
-  dataset_transpose((int)d, (int)d, columns, state->axes);
+  io_dataset_transpose((int)d, (int)d, columns, state->axes);
   return status;
 }
 

@@ -3,7 +3,7 @@
  * directions are ever seen. theta* is N(0, I / d), so that phi' theta* has variance 1 + zeta^2 in every
  * dimension. */
 #include "core/simd.h"
-#include "io/dataset.h"
+#include "io/io_dataset.h"
 #include "problem/problems.h"
 
 #include <math.h>
@@ -52,7 +52,7 @@ static void arm_pool_keep(World *world) {
   for (uint32_t b = 0; b < (uint32_t)world->runs; b++) {
     RngLanes rng = rng_lanes(rng_key(self->seed, RNG_POOL), world->first_run + b, 1, self->arms, 0);
     rng_lanes_normal(&rng, self->d, state->pool);
-    dataset_transpose(self->d, self->arms, state->pool, world->kept + b * d * arms);
+    io_dataset_transpose(self->d, self->arms, state->pool, world->kept + b * d * arms);
   }
 }
 

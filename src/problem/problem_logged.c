@@ -98,7 +98,7 @@ static Status logged_bandit_create(Problem *self, const Config *config) {
   const char *path = config_text(config, "problem.file");
   if (!path)
     return status_set(STATUS_INPUT, "problem.family = logged needs problem.file, which is not given");
-  TRY(dataset_read_events(&self->memory, path, log));
+  TRY(io_dataset_read_events(&self->memory, path, log));
   TRY(logged_bandit_check(self, config, path, log));
   self->arms = log->arms, self->rounds = log->rows;
   self->per_arm = !log->has_features, self->resample_arms = true;

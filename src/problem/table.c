@@ -72,7 +72,7 @@ static Status table_bandit_create(Problem *self, const Config *config) {
   self->state = table;
   const char *path = config_text(config, "problem.file");
   if (!path) return status_set(STATUS_INPUT, "problem.family = table needs problem.file, which is not given");
-  TRY(dataset_read_table(&self->memory, path, table));
+  TRY(io_dataset_read_table(&self->memory, path, table));
   TRY(table_bandit_check_sizes(self, config, path, table));
   self->arms = table->arms;
   self->per_arm = self->resample_arms = true;

@@ -10,11 +10,11 @@
  * of their mean reward do. */
 #include "core/special.h"
 #include "io/config/config_rows.h"
-#include "rule/index_kernel.h"
 #include "rule/rule.h"
+#include "rule/rule_index.h"
 
 void rule_best(int arms, int d, int runs, const double *features, const double *theta, int *arm) {
-  index_kernel(arms, d, runs, features, theta, NULL, 0, arm, NULL);
+  rule_index(arms, d, runs, features, theta, NULL, 0, arm, NULL);
 }
 
 static Status bayes_ucb_create(Rule *self) {
@@ -36,8 +36,8 @@ static double bayes_ucb_width(const Rule *self, int choices) {
 
 static void bayes_ucb_choose(const Rule *self, int runs, int choices, int arms, const double *features,
                              int *arm, double *top) {
-  index_kernel(arms, self->sampler.d, runs, features, self->mean, self->covariance,
-               bayes_ucb_width(self, choices), arm, top);
+  rule_index(arms, self->sampler.d, runs, features, self->mean, self->covariance,
+             bayes_ucb_width(self, choices), arm, top);
 }
 
 static double bayes_ucb_cost(double d, double arms) { return arms * (12 + 2 * d + d * d); }
@@ -47,7 +47,7 @@ static void rule_linear_choose(const Rule *self, int runs, int choices, int arms
                                int *arm, double *top) {
   (void)choices;
   const double *theta = self->ops->needs & RULE_NEEDS_DRAW ? self->theta : self->mean;
-  index_kernel(arms, self->sampler.d, runs, features, theta, NULL, 0, arm, top);
+  rule_index(arms, self->sampler.d, runs, features, theta, NULL, 0, arm, top);
 }
 
 static double rule_linear_index_cost(double d, double arms) { return 2 * arms * d; }

@@ -89,8 +89,8 @@ void guard_moments(Guard *self, const History *history, double *mean, double *co
   guard_weight(self, history, self->weight, fallbacks);
   mixture_posterior_moments(self->posterior, history, wide, wide + 1, self->mean, self->covariance,
                             fallbacks);
-  moments_merge(self->mixture.d, runs, self->weight, self->mean, self->covariance, runs, mean, covariance,
-                runs);
+  mixture_posterior_merge_moments(self->mixture.d, runs, self->weight, self->mean, self->covariance, runs,
+                                  mean, covariance, runs);
 }
 
 static double sampler_guard_wide_evidence(const Guard *self, int runs, int b) {

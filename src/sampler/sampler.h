@@ -76,8 +76,8 @@ typedef struct {
   void (*sample)(Sampler *self, const History *history, RngLanes rng, int draws, double *theta,
                  int64_t *fallbacks);
   /* REQUIRED. Returns the cost of one round of one run: `update`, plus M draws in the share of rounds that
-   * has them. In floating-point operations, at an assumed 2e10 per second and core (app/plan_estimate.c), put
-   * together from the parts in sampler/cost.h. Accurate to a factor of 3. */
+   * has them. In floating-point operations, at an assumed 2e10 per second and core (app/app_plan_estimate.c),
+   * put together from the parts in sampler/cost.h. Accurate to a factor of 3. */
   double (*cost)(const SamplerWork *work);
   /* OPTIONAL. Does the work of sampler_marginal, for a history that already includes `temper`. */
   void (*marginal)(Sampler *self, const History *history, RngLanes rng, double *value, double *error,

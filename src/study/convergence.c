@@ -8,7 +8,7 @@
  * / (eta t) stays h. */
 #include "core/clock.h"
 #include "core/simd.h"
-#include "metric/gaussian_kl.h"
+#include "metric/metric_gaussian_kl.h"
 #include "model/prior/fit_keys.h"
 #include "sampler/cost.h"
 #include "study/keys.h"
@@ -186,7 +186,8 @@ static void study_learn_target(Block *block) {
   for (size_t i = 0; i < d; i++)
     for (size_t b = 0; b < runs; b++) block->evidence[(i * d + i) * runs + b] -= 1;
   memcpy(block->factor, block->precision, d * d * runs * size);
-  gaussian_kl_log_determinant((int)d, (int)runs, block->factor, block->jitters, block->log_determinant);
+  metric_gaussian_kl_log_determinant((int)d, (int)runs, block->factor, block->jitters,
+                                     block->log_determinant);
   history_clear(&block->history);
   block->target = (GaussianTarget){.d = (int)d,
                                    .lanes = (int)runs,
@@ -269,7 +270,7 @@ static void study_step_and_measure(Block *block, int64_t k, bool wanted, int64_t
 static void study_compare_with_target(Block *block, int64_t k, double target_kl) {
   const size_t d = (size_t)block->problem.d, runs = (size_t)block->task->runs;
   memcpy(block->factor, block->covariance, d * d * runs * sizeof *block->factor);
-  gaussian_kl(&block->target, block->mean, block->factor, block->work, block->jitters, block->kl);
+  metric_gaussian_kl(&block->target, block->mean, block->factor, block->work, block->jitters, block->kl);
   if (study_method_is_chain(block) && k <= block->problem.d) /* the covariance of so few states is singular */
     for (size_t b = 0; b < runs; b++) block->kl[b] = NAN;
   for (size_t b = 0; b < runs; b++)

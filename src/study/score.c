@@ -1,7 +1,7 @@
 #include "study/score.h"
 
 #include "core/lanes.h"
-#include "io/dataset.h"
+#include "io/io_dataset.h"
 #include "metric/draws.h"
 #include "metric/metrics.h"
 #include "sampler/methods.h"
@@ -198,7 +198,7 @@ static Status study_score_measure_group(Ruler *self, const PackGroup *group, con
   for (int h = 0; h < group->histories; h++) {
     const size_t number = (size_t)group->first + (size_t)h;
     double quantity[MEASURED];
-    dataset_transpose(m, d, theta + number * (size_t)m * (size_t)d, self->draws.theta);
+    io_dataset_transpose(m, d, theta + number * (size_t)m * (size_t)d, self->draws.theta);
     for (int k = 0; k < SETS; k++)
       lanes_copy(d, m, exact + (h * SETS + k) * m, (int)lanes, self->exact[k].theta, m);
     lanes_copy(d, 1, group->theta + h, group->histories, self->truth, 1);

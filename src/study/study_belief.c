@@ -1,8 +1,8 @@
 #include "study/study_belief.h"
 
-#include "model/prior/beside.h"
 #include "model/prior/fit_keys.h"
 #include "model/prior/logs_fit.h"
+#include "model/prior/prior_beside.h"
 #include "model/prior/prior_wide.h"
 #include "policy/policy.h"
 #include "problem/problem_past.h"

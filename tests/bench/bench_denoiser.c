@@ -4,9 +4,9 @@
  * without a gradient with respect to the inputs. Costs that do not grow with the number of steps cancel.
  * Usage: bench_denoiser, which writes JSON for peers.py */
 #include "core/clock.h"
-#include "core/peak.h"
 #include "core/quantile.h"
 #include "core/rng.h"
+#include "core/simd_peak.h"
 #include "model/denoiser/denoiser_network.h"
 #include "model/network/network_kernel.h"
 #include "model/prior/families.h"
@@ -64,10 +64,10 @@ static void measure(int d, const char *separator) {
   const double work = operations(&shape, fit.batch);
   const int steps = (int)(2e10 / work) + 1;
   for (int i = 0; i < TRIES; i++) {
-    const double before = peak_float(), kernels = seconds_of_gradients(&shape, fit.batch, steps),
-                 between = peak_float(),
+    const double before = simd_peak_float(), kernels = seconds_of_gradients(&shape, fit.batch, steps),
+                 between = simd_peak_float(),
                  whole = seconds_of_fit(fit, &samples, 2 * steps) - seconds_of_fit(fit, &samples, steps),
-                 after = peak_float();
+                 after = simd_peak_float();
     gradient[i] = work * steps / kernels * 2 / (before + between);
     step[i] = work * steps / whole * 2 / (between + after);
     seconds[i] = whole / steps;

@@ -7,8 +7,8 @@
 #include "core/chunk.h"
 #include "core/clock.h"
 #include "core/linalg.h"
-#include "core/peak.h"
 #include "core/quantile.h"
+#include "core/simd_peak.h"
 #include "sampler/diffusion/laplace_dps.h"
 #include "study/keys.h"
 #include "study/study.h"
@@ -138,12 +138,12 @@ enum { PARTS = sizeof parts / sizeof *parts };
  * time, but the ratios change much less. seconds[PARTS] is the best try, peak_flops[PARTS] the median number
  * of operations that the peak would have done in that time. */
 static void measure(Case *c, double *seconds, double *peak_flops) {
-  double product[PARTS][TRIES], roof = peak_float();
+  double product[PARTS][TRIES], roof = simd_peak_float();
   for (int i = 0; i < TRIES; i++)
     for (int p = 0; p < PARTS; p++) {
       double start = clock_cpu();
       for (int j = 0; j < parts[p].calls; j++) parts[p].run(c);
-      double used = clock_cpu() - start, next = peak_float();
+      double used = clock_cpu() - start, next = simd_peak_float();
       product[p][i] = used * (roof + next) / 2;
       roof = next;
       if (i == 0 || used < seconds[p]) seconds[p] = used;
@@ -191,7 +191,7 @@ static void report(int width) {
 }
 
 int main(int argc, char **argv) {
-  printf("peak of one core: float %.1f Gflop/s\n", peak_best(peak_float) * 1e-9);
+  printf("peak of one core: float %.1f Gflop/s\n", simd_peak_best(simd_peak_float) * 1e-9);
   if (argc > 1) {
     report(atoi(argv[1]));
   } else {

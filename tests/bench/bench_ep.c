@@ -6,9 +6,9 @@
  * microseconds of a sweep of one run, share of the peak in float64. Usage: bench_ep */
 #include "core/arena.h"
 #include "core/clock.h"
-#include "core/peak.h"
 #include "core/quantile.h"
 #include "core/rng.h"
+#include "core/simd_peak.h"
 #include "model/history/ep.h"
 
 #include <math.h>
@@ -80,7 +80,7 @@ static void measure(int d) {
   ok(ep_create(&memory, d, RUNS, -1, &ep));
   const HistoryView view = {.history = &history, .draws = 1, .lanes = RUNS};
   for (int i = 0; i < TRIES; i++) {
-    const double before = peak_double(), one = seconds_of_sweep(&ep, &view), after = peak_double();
+    const double before = simd_peak_double(), one = seconds_of_sweep(&ep, &view), after = simd_peak_double();
     share[i] = operations(d) * RUNS / one * 2 / (before + after), seconds[i] = one / RUNS;
   }
   printf("%d,%.3g,%.2f\n", d, 1e6 * quantile_median(TRIES, seconds), quantile_median(TRIES, share));

@@ -2,7 +2,7 @@
  * peak of the core: d^3 / 3 operations each. Usage: bench_factors, which writes JSON for peers.py */
 #include "core/clock.h"
 #include "core/linalg.h"
-#include "core/peak.h"
+#include "core/simd_peak.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -53,7 +53,7 @@ int main(void) {
   const int dimensions[] = {5, 10, 20, 50};
   for (int i = 0; i < 4; i++) {
     const int d = dimensions[i];
-    const double peak = peak_best(peak_double), operations = pow(d, 3) / 3,
+    const double peak = simd_peak_best(simd_peak_double), operations = pow(d, 3) / 3,
                  lanes = seconds_of(d, factor_lanes, true), singly = seconds_of(d, factor_singly, false);
     printf("%s{\"d\": %d, \"seconds_lanes\": %.6g, \"seconds_lapack\": %.6g, \"lanes_of_peak\": %.6g, "
            "\"lapack_of_peak\": %.6g}",

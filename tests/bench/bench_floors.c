@@ -4,8 +4,8 @@
  * makes them, one after the other. All rates are measured between the tries. Usage: bench_floors, which
  * writes JSON for peers.py */
 #include "core/clock.h"
-#include "core/peak.h"
 #include "core/simd.h"
+#include "core/simd_peak.h"
 #include "core/special.h"
 #include "model/prior/families.h"
 #include "policy/policy_network_arms.h"
@@ -59,14 +59,14 @@ static void make_exponentials(void) {
 
 static Work rates(void) {
   PeakMemory memory;
-  Work rate = {.operations = peak_best(peak_double),
-               .floats = peak_best(peak_float),
+  Work rate = {.operations = simd_peak_best(simd_peak_double),
+               .floats = simd_peak_best(simd_peak_float),
                .uniforms = rate_of(make_uniforms),
                .normals = rate_of(make_normals),
                .exponentials = rate_of(make_exponentials)};
-  stop_unless(peak_memory_create(1, &memory) == STATUS_OK);
-  for (int i = 0; i < TRIES; i++) rate.bytes = fmax(rate.bytes, peak_memory_rate(&memory));
-  peak_memory_destroy(&memory);
+  stop_unless(simd_peak_memory_create(1, &memory) == STATUS_OK);
+  for (int i = 0; i < TRIES; i++) rate.bytes = fmax(rate.bytes, simd_peak_memory_rate(&memory));
+  simd_peak_memory_destroy(&memory);
   return rate;
 }
 

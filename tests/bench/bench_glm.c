@@ -6,8 +6,8 @@
  * analysis/figures/glm_cost.py. Usage: bench_glm */
 #include "core/arena.h"
 #include "core/clock.h"
-#include "core/peak.h"
 #include "core/quantile.h"
+#include "core/simd_peak.h"
 #include "model/history/history_internal.h"
 #include "sampler/sampler.h"
 

@@ -1,8 +1,8 @@
 /* Measures the speed of the stage networks relative to the FMA peak at the same moment: forward,
  * vector-Jacobian product and loss gradient, counting matrix products only. Usage: bench_network */
 #include "core/clock.h"
-#include "core/peak.h"
 #include "core/quantile.h"
+#include "core/simd_peak.h"
 #include "model/network/network_kernel.h"
 
 #include <stdio.h>
@@ -49,13 +49,13 @@ typedef struct {
 /* Times each try between two tries at the peak, so that all three run at the same clock and with the same
  * neighbours on a shared machine. */
 static Speed measure(const Case *c, Pass pass, int lanes) {
-  double work = flops(&c->shape, pass) * lanes, share[TRIES], roof = peak_float();
+  double work = flops(&c->shape, pass) * lanes, share[TRIES], roof = simd_peak_float();
   int calls = (int)(5e7 / work) + 1;
   Speed speed = {0, 0};
   for (int i = 0; i < TRIES; i++) {
     double start = clock_cpu();
     for (int j = 0; j < calls; j++) run(c, pass, lanes);
-    double found = work * calls / (clock_cpu() - start), next = peak_float();
+    double found = work * calls / (clock_cpu() - start), next = simd_peak_float();
     share[i] = 2 * found / (roof + next);
     roof = next;
     if (found > speed.rate) speed.rate = found;
@@ -82,8 +82,8 @@ static void free_case(Case *c) {
 int main(void) {
   static const int width[] = {20, 32, 64, 100, 500}, dimension[] = {2, 2, 2, 2, 50};
   static const char *pass_name[] = {"forward", "vjp", "gradient"};
-  printf("peak of one core: float %.1f Gflop/s, double %.1f Gflop/s\n", peak_best(peak_float) * 1e-9,
-         peak_best(peak_double) * 1e-9);
+  printf("peak of one core: float %.1f Gflop/s, double %.1f Gflop/s\n",
+         simd_peak_best(simd_peak_float) * 1e-9, simd_peak_best(simd_peak_double) * 1e-9);
   printf("d, hidden  pass      lanes        us  Gflop/s  of peak (median)\n");
   for (size_t i = 0; i < sizeof width / sizeof *width; i++) {
     Case c = new_case(dimension[i], width[i]);

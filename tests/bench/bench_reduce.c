@@ -87,7 +87,7 @@ static void write_tasks(const char *folder, int count, int runs, int rounds) {
   const double seconds = clock_wall() - start;
   printf("%d tasks of %d runs x %d rounds: made and saved in %.1f s, %.3g ms each\n", study.task_count, runs,
          rounds, seconds, 1e3 * seconds / study.task_count);
-  lock_release(lock);
+  io_lock_release(lock);
   study_destroy(&study);
 }
 

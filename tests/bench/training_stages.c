@@ -4,7 +4,7 @@
  * steps and batch, then the parameters (weights and biases of each layer, as network.h stores them). Trains
  * as `thompson train` does, but without standardising the samples, like scikit-learn. */
 #include "core/clock.h"
-#include "core/peak.h"
+#include "core/simd_peak.h"
 #include "model/prior/families.h"
 #include "model/prior/prior.h"
 #include "model/prior/training.h"
@@ -40,13 +40,13 @@ int main(int argc, char **argv) {
   double *part = malloc(size * sizeof *part);
   if (!part) return 1;
   for (int i = 8; i < argc; i++) {
-    double before = peak_float(), start = clock_cpu();
+    double before = simd_peak_float(), start = clock_cpu();
     const int stage = atoi(argv[i]) - 1;
     if (prior_diffusion.fit_part(&fit, &samples, stage / TRAINING_GROUP, part)) return 1;
     double seconds = (clock_cpu() - start) / TRAINING_GROUP;
     const double *values = part + (size_t)(stage % TRAINING_GROUP) * count;
-    printf("%s %.6g %.6g %.9g %d %d %d", argv[i], seconds, (before + peak_float()) / 2, values[count - 1],
-           fit.hidden[0], fit.steps, fit.batch);
+    printf("%s %.6g %.6g %.9g %d %d %d", argv[i], seconds, (before + simd_peak_float()) / 2,
+           values[count - 1], fit.hidden[0], fit.steps, fit.batch);
     for (size_t j = 0; j + 1 < count; j++) printf(" %.9g", values[j]);
     printf("\n");
   }

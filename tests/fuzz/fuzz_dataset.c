@@ -1,11 +1,11 @@
-/* libFuzzer target for CSV samples, histories and logs of events (src/io/dataset.c).
+/* libFuzzer target for CSV samples, histories and logs of events (src/io/io_dataset.c).
  *
  * Every input is read in each of these forms. A table that is accepted must hold finite numbers only, and
  * must come back bit for bit when it is printed with 17 digits and read again.
  *
  * Built and run by preset clang, with -max_len=4096 (tests/fuzz/CMakeLists.txt). */
 #include "core/status.h"
-#include "io/dataset.h"
+#include "io/io_dataset.h"
 
 #include <math.h>
 #include <stdint.h>
@@ -19,7 +19,7 @@ static Arena parsed; /* tables */
 static Status parse(const void *text, size_t size, CsvForm form, Table *table) {
   FILE *stream = fmemopen((void *)(uintptr_t)text, size, "rb");
   if (!stream) abort();
-  Status status = dataset_csv_parse(&parsed, stream, "input", form, table);
+  Status status = io_dataset_csv_parse(&parsed, stream, "input", form, table);
   fclose(stream);
   return status;
 }

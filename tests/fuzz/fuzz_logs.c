@@ -1,10 +1,10 @@
-/* libFuzzer target for CSV logs of past tasks (src/io/logs_file.c).
+/* libFuzzer target for CSV logs of past tasks (src/io/io_logs.c).
  *
  * Observations that are accepted must be finite, their tasks must be numbered in order of first appearance,
  * and all must come back bit for bit when they are printed with 17 digits and read again.
  *
  * Built and run by preset clang, with -max_len=4096 (tests/fuzz/CMakeLists.txt). */
-#include "io/logs_file.h"
+#include "io/io_logs.h"
 
 #include <math.h>
 #include <stdint.h>
@@ -49,7 +49,7 @@ static Status parse(const void *text, size_t size, char **out, size_t *length, C
   FILE *stream = fmemopen((void *)(uintptr_t)text, size, "rb");
   *copy = (Copy){.out = open_memstream(out, length)};
   if (!stream || !copy->out) abort();
-  const Status status = logs_csv_read(stream, "input", (double)size, &sink);
+  const Status status = io_logs_read_stream(stream, "input", (double)size, &sink);
   fclose(stream);
   fclose(copy->out);
   return status;

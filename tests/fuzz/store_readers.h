@@ -9,7 +9,7 @@
 
 #include "core/arena.h"
 #include "core/status.h"
-#include "io/dataset.h"
+#include "io/io_dataset.h"
 #include "model/prior/prior.h"
 #include "problem/embedding/embedding_file.h"
 
@@ -87,7 +87,7 @@ static bool good_prior(const char *path) {
 static bool good_samples(const char *path) {
   SCRATCH_ARENA(memory);
   Samples samples;
-  Status status = dataset_read_samples(&memory, path, &samples);
+  Status status = io_dataset_read_samples(&memory, path, &samples);
   if (status != STATUS_OK) return refused_well(status, path);
   bool good =
       samples.d >= 1 && samples.n >= 1 && all_finite((size_t)samples.d * (size_t)samples.n, samples.theta);
@@ -97,7 +97,7 @@ static bool good_samples(const char *path) {
 static bool good_observations(const char *path) {
   SCRATCH_ARENA(memory);
   Observations seen;
-  Status status = dataset_read_observations(&memory, path, &seen);
+  Status status = io_dataset_read_observations(&memory, path, &seen);
   if (status != STATUS_OK) return refused_well(status, path);
   bool good = seen.d >= 1 && seen.rows >= 0 && all_finite((size_t)seen.rows, seen.rewards) &&
               all_finite((size_t)seen.d * (size_t)seen.rows, seen.features);
@@ -120,7 +120,7 @@ static bool good_embedding(const char *path) {
 static bool good_table(const char *path) {
   SCRATCH_ARENA(memory);
   EventLog table;
-  Status status = dataset_read_table(&memory, path, &table);
+  Status status = io_dataset_read_table(&memory, path, &table);
   if (status != STATUS_OK) return refused_well(status, path);
   size_t rows = (size_t)table.rows;
   bool good = table.d >= 1 && table.rows >= 1 && table.arms >= 2 &&
@@ -132,7 +132,7 @@ static bool good_table(const char *path) {
 static bool good_events(const char *path) {
   SCRATCH_ARENA(memory);
   EventLog log;
-  Status status = dataset_read_events(&memory, path, &log);
+  Status status = io_dataset_read_events(&memory, path, &log);
   if (status != STATUS_OK) return refused_well(status, path);
   bool good = log.d >= 1 && log.rows >= 2 && log.arms >= 1 && isfinite(log.noise) && log.noise >= 0;
   size_t rows = (size_t)log.rows, vectors = log.has_features ? rows * (size_t)log.arms : rows;

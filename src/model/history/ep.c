@@ -16,7 +16,7 @@ static const double LEAST = 1e-12;
 Status ep_create(Arena *memory, int d, int capacity, double tolerance, Ep *out) {
   const size_t vector = (size_t)d * (size_t)capacity, matrix = (size_t)d * vector;
   *out = (Ep){.d = d, .capacity = capacity, .tolerance = tolerance};
-  tilted_moments_nodes(&out->nodes);
+  history_tilted_nodes(&out->nodes);
   ALLOCATE_ARRAYS(memory, matrix, out->factor, out->covariance, out->next_precision);
   ALLOCATE_ARRAYS(memory, vector, out->mean, out->next_vector);
   ALLOCATE_ARRAYS(memory, capacity, out->volume, out->miss, out->log_scale, out->settled_scale, out->jitters,
@@ -92,9 +92,9 @@ static void history_visit_vector(const Sweep *sweep, const HistoryMarginals *cel
                               (mean - variance * nu) * inverse, variance * inverse};
   TiltedMoments tilted;
   if (history->likelihood->ops == &likelihood_logistic && history_rows_are_single(history))
-    tilted_moments_of_clicks(&ep->nodes, &cavity, &tilted);
+    history_tilted_moments_of_clicks(&ep->nodes, &cavity, &tilted);
   else
-    tilted_moments(&ep->nodes, history->likelihood, &cavity, &mean, &variance, &tilted);
+    history_tilted_moments(&ep->nodes, history->likelihood, &cavity, &mean, &variance, &tilted);
   history_judge_sites(ep, at, &cavity, &tilted, mean, variance, lambda, nu);
   const Real shrink = real_max(tilted.shrink, real_of(LEAST)), back = 1 / (shrink * cavity.variance);
   const Real rest = real_max(1 - shrink, real_of(0));
@@ -219,7 +219,7 @@ void ep_click(const TiltedNodes *nodes, int n, const double *y, const double *me
     real_load(at, 1, mean, &cells.mean);
     real_load(at, 1, variance, &cells.variance);
     cells.variance = real_max(cells.variance, real_of(LEAST));
-    tilted_moments_of_clicks(nodes, &cells, &tilted);
+    history_tilted_moments_of_clicks(nodes, &cells, &tilted);
     const Real shrink = real_max(tilted.shrink, real_of(LEAST)), back = 1 / (shrink * cells.variance);
     const Real rest = real_max(1 - shrink, real_of(0)), spread = 1 + rest / shrink;
     const Real own_lambda = rest * back, own_nu = (cells.mean * rest + tilted.move) * back;

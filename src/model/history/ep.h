@@ -9,7 +9,7 @@
  * once. For row i, let v = phi_i' S phi_i and mu = phi_i' m. The cavity, which is the posterior without this
  * site, has the variance v_c = 1 / (1/v - lambda_i) and the mean m_c = v_c (mu/v - nu_i). The new site is the
  * one that gives the cavity the mean m_1 and the variance v_1 of N(u; m_c, v_c) p(y_i | u)^c_i
- * (tilted_moments.h):
+ * (history_tilted.h):
  *
  *     lambda_i = 1/v_1 - 1/v_c,   nu_i = m_1/v_1 - m_c/v_c.
  *
@@ -27,7 +27,7 @@
 #pragma once
 
 #include "model/history/history.h"
-#include "model/history/tilted_moments.h"
+#include "model/history/history_tilted.h"
 
 #include <stdint.h>
 

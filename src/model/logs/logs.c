@@ -1,6 +1,6 @@
 #include "model/logs/logs.h"
 
-#include "io/logs_file.h"
+#include "io/io_logs.h"
 
 #include <limits.h>
 #include <string.h>
@@ -135,7 +135,7 @@ Status logs_read(Arena *memory, const char *path, const Likelihood *likelihood, 
   const LogsSink sink = {
       .context = out, .begin = logs_begin_file, .row = logs_take_file_row, .progress = progress};
   *out = (Logs){.memory = memory, .likelihood = likelihood};
-  TRY(logs_file_read(path, &sink));
+  TRY(io_logs_read(path, &sink));
   out->estimate_noise = estimate_noise;
   return STATUS_OK;
 }

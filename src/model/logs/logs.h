@@ -49,7 +49,7 @@ Status logs_select(Arena *memory, const Logs *logs, int count, const int *task, 
  * compare starts on them, and logs are rarely in random order. */
 Status logs_sample(Arena *memory, const Logs *logs, int most, uint64_t seed, Logs *out);
 
-/* ---- from a file that a user gives (io/logs_file.h) */
+/* ---- from a file that a user gives (io/io_logs.h) */
 
 /* Reads logs. Returns STATUS_INPUT, with the place in the file, also if the likelihood does not admit a
  * reward. progress(done, total), NULL allowed, is called now and then. */

@@ -44,9 +44,9 @@ typedef struct {
   int tied;
 } EmPlan;
 
-/* Fits a mixture, which is not prepared. Calls the tick of the thread before each iteration (core/tick.h).
- * The streams of a start are (key, run, round = first_start + start). *likelihood is the mean log likelihood
- * of the items; may be NULL. Requires data->items >= components. */
+/* Fits a mixture, which is not prepared. Calls the tick of the thread before each iteration
+ * (core/clock_tick.h). The streams of a start are (key, run, round = first_start + start). *likelihood is the
+ * mean log likelihood of the items; may be NULL. Requires data->items >= components. */
 Status em_fit(Arena *memory, EmData *data, int components, const EmPlan *plan, RngKey key, uint32_t run,
               Mixture *out, double *likelihood);
 /* Continues from the parameters in `mixture`, with all items. */

@@ -1,5 +1,5 @@
 /* What every network is trained with: a random start, the Adam step, and the schedule of its size. Used for
- * the stages of a diffusion prior (training.h) and for the classifier of digits (classifier.h). */
+ * the stages of a diffusion prior (training.h) and for the classifier of digits (embedding_classifier.h). */
 #pragma once
 
 #include "core/rng.h"

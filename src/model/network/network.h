@@ -1,6 +1,6 @@
 /* The multi-layer perceptron with ReLU hidden layers and a linear output: it regresses the noise of a stage
- * (DiffTS paper, Appendix B), classifies digits (Appendix C.2, classifier.h), and can be the mean of rewards
- * (VITS paper, Section 4.1, network_rows.h).
+ * (DiffTS paper, Appendix B), classifies digits (Appendix C.2, embedding_classifier.h), and can be the mean
+ * of rewards (VITS paper, Section 4.1, network_rows.h).
  *
  * float32, many inputs at once: x[width_0, lanes], lane last, `lanes` a multiple of NETWORK_GRAIN in the
  * first three calls of network_kernel.h and of NETWORK_LANES in training (pad with zeros). Parameters of one

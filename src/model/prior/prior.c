@@ -1,8 +1,8 @@
 /* The registry of prior families, fits in a single process, and prior files. */
 #include "model/prior/prior.h"
 
-#include "model/prior/beside.h"
 #include "model/prior/families.h"
+#include "model/prior/prior_beside.h"
 
 #include <string.h>
 

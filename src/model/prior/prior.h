@@ -6,7 +6,7 @@
 #pragma once
 
 #include "io/config/config.h"
-#include "io/dataset.h"
+#include "io/io_dataset.h"
 #include "model/denoiser/chain.h"
 #include "model/denoiser/denoiser.h"
 #include "model/logs/logs.h"

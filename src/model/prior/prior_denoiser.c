@@ -7,10 +7,10 @@
 #include "model/mixture/mixture_fit.h"
 #include "model/mixture/mixture_store.h"
 #include "model/network/learning.h"
-#include "model/prior/beside.h"
 #include "model/prior/denoiser_cases.h"
 #include "model/prior/denoiser_training.h"
 #include "model/prior/families.h"
+#include "model/prior/prior_beside.h"
 
 #include <limits.h>
 #include <math.h>
@@ -256,7 +256,7 @@ static Status prior_denoiser_assemble(Prior *prior, const PriorFit *fit, const S
   training_standardise(true, samples, self->shift, self->scale);
   self->samples = samples->n;
   TRY(digest_hex(samples->theta, values * sizeof *samples->theta, self->samples_sha256));
-  return beside_scale(prior, &self->mixture, self->shift, self->scale);
+  return prior_beside_scale(prior, &self->mixture, self->shift, self->scale);
 }
 
 static void prior_denoiser_report(const Prior *prior, FILE *out) {
@@ -386,7 +386,7 @@ static Status prior_denoiser_load(Prior *prior, StoreFile *file, const PriorFit 
   TRY(prior_denoiser_load_vectors(self, file, d));
   TRY(prior_denoiser_load_shares(self, file));
   TRY(prior_denoiser_load_provenance(self, file));
-  TRY(beside_scale(prior, &self->mixture, self->shift, self->scale));
+  TRY(prior_beside_scale(prior, &self->mixture, self->shift, self->scale));
   return network_load(&self->network.shape, 1, file, self->parameters);
 }
 

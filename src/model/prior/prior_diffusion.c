@@ -5,8 +5,8 @@
 #include "model/mixture/mixture_store.h"
 #include "model/network/network_kernel.h"
 #include "model/network/network_store.h"
-#include "model/prior/beside.h"
 #include "model/prior/prior.h"
+#include "model/prior/prior_beside.h"
 #include "model/prior/training.h"
 
 #include <limits.h>
@@ -182,7 +182,7 @@ static Status prior_diffusion_fit_part(const PriorFit *fit, const Samples *sampl
   SCRATCH_ARENA(scratch);
   TrainingSetup setup;
   TRY(prior_diffusion_check_dimension((size_t)samples->d));
-  if (part == training_groups(fit)) return beside_fit_part(fit, samples, out);
+  if (part == training_groups(fit)) return prior_beside_fit_part(fit, samples, out);
   TRY(training_create(&scratch, fit, samples, &setup));
   return training_group(&setup, part, out);
 }
@@ -232,7 +232,7 @@ static Status prior_diffusion_assemble(Prior *prior, const PriorFit *fit, const 
   TRY(digest_hex(samples->theta, values * sizeof *samples->theta, self->samples_sha256));
   TRY(prior_diffusion_check_vectors(self, "the fitted prior"));
   TRY(prior_diffusion_check_weights(self, "the fitted prior"));
-  return beside_assemble(prior, parts + (size_t)training_groups(fit) * size);
+  return prior_beside_assemble(prior, parts + (size_t)training_groups(fit) * size);
 }
 
 static void prior_diffusion_report(const Prior *prior, FILE *out) {
@@ -332,7 +332,7 @@ static Status prior_diffusion_load(Prior *prior, StoreFile *file, const PriorFit
   TRY(prior_diffusion_load_provenance(self, file));
   TRY(network_load(&self->shape, (size_t)self->chain.schedule.stages, file, self->parameters));
   TRY(prior_diffusion_check_vectors(self, store_path(file)));
-  return beside_load(prior, file);
+  return prior_beside_load(prior, file);
 }
 
 const PriorOps prior_diffusion = {

@@ -1,10 +1,10 @@
 #include "model/prior/training.h"
 
+#include "core/clock_tick.h"
 #include "core/simd.h"
-#include "core/tick.h"
 #include "model/network/learning.h"
 #include "model/network/network_kernel.h"
-#include "model/prior/beside.h"
+#include "model/prior/prior_beside.h"
 
 #include <math.h>
 #include <string.h>
@@ -189,7 +189,7 @@ static void train_stage(TrainingSetup *setup, int t, double share, float *parame
   memset(setup->second, 0, bytes);
   memcpy(setup->best, parameters, bytes);
   *loss = training_held_out_loss(setup, parameters);
-  for (int step = 1; step <= steps && failures < fit->patience && tick_allows(); step++) {
+  for (int step = 1; step <= steps && failures < fit->patience && clock_tick_allows(); step++) {
     training_draw_batch(setup, t, step);
     network_loss_gradient(&setup->shape, parameters, setup->batch, setup->x, setup->noise, setup->gradient,
                           setup->workspace);
@@ -234,7 +234,7 @@ Status training_group(TrainingSetup *setup, int group, double *out) {
       train_stage(setup, t, share, parameters, &out[count]);
     else
       training_stage(setup, t, parameters, &out[count]);
-    TRY(tick_check());
+    TRY(clock_tick_check());
     for (size_t i = 0; i < count; i++) out[i] = parameters[i];
     out += count + 1;
   }
@@ -261,5 +261,6 @@ double training_cost(const PriorFit *fit, int d, double samples) {
   if (schedule_create(&scratch, &fit->schedule, &schedule) != STATUS_OK) return 0;
   for (int t = 1; t <= schedule.stages; t++)
     steps += training_stage_steps(fit, &schedule, t, training_stage_share(&schedule, t));
-  return learning_cost(steps, fit->batch, (double)network_parameters(&shape)) + beside_part_cost(d, samples);
+  return learning_cost(steps, fit->batch, (double)network_parameters(&shape)) +
+         prior_beside_part_cost(d, samples);
 }

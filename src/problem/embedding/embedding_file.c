@@ -11,11 +11,11 @@
 static Status embedding_read_theta(Arena *memory, StoreFile *file, Samples *theta) {
   SCRATCH_ARENA(scratch);
   double *rows;
-  TRY(dataset_read_matrix(&scratch, file, "theta", "item", &theta->n, &theta->d, &rows));
+  TRY(io_dataset_read_matrix(&scratch, file, "theta", "item", &theta->n, &theta->d, &rows));
   if (theta->n == 0) return status_set(STATUS_INPUT, "%s: 'theta' has no items", store_path(file));
   ALLOCATE(memory, theta->theta, (size_t)theta->n * (size_t)theta->d);
-  dataset_transpose(theta->n, theta->d, rows, theta->theta);
-  return samples_check_spread(store_path(file), theta);
+  io_dataset_transpose(theta->n, theta->d, rows, theta->theta);
+  return io_dataset_check_spread(store_path(file), theta);
 }
 
 /* Moves the columns of theta[d, n] for which held[n] is set to the front. */
@@ -73,7 +73,7 @@ Status embedding_read(Arena *memory, const char *path, Embedding *out) {
   TRY(embedding_read_theta(memory, file, &out->theta));
   out->d = out->theta.d;
   TRY(embedding_read_held_out(file, out));
-  TRY(dataset_read_matrix(memory, file, "features", "arm", &out->arms, &columns, &out->features));
+  TRY(io_dataset_read_matrix(memory, file, "features", "arm", &out->arms, &columns, &out->features));
   if (out->arms == 0) return status_set(STATUS_INPUT, "%s: 'features' has no arms", store_path(file));
   if (columns != out->d)
     return status_set(STATUS_INPUT,
@@ -113,7 +113,7 @@ Status embedding_create(const char *path, const char *title, const Embedding *em
   double *theta;
   *out = NULL;
   ALLOCATE(&scratch, theta, (size_t)embedding->theta.n * (size_t)embedding->d);
-  dataset_transpose(embedding->d, embedding->theta.n, embedding->theta.theta, theta);
+  io_dataset_transpose(embedding->d, embedding->theta.n, embedding->theta.theta, theta);
   Status status = store_create(path, out);
   if (status == STATUS_OK) status = embedding_write_all(*out, title, embedding, theta, axes ? axes : own);
   if (status == STATUS_OK) return STATUS_OK;

@@ -3,7 +3,7 @@
  * not left to each study, held_out(item), which is 1 for an item that priors are not learned from. */
 #pragma once
 
-#include "io/dataset.h"
+#include "io/io_dataset.h"
 
 /* A bandit has to learn the theta of an item, and a row of features is an arm; phi' theta is the mean reward
  * of a linear bandit. */

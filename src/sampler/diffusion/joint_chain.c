@@ -38,7 +38,7 @@ Status joint_chain_create(Arena *memory, const SamplerSetup *setup, bool from_lo
   if (d * d > INT_MAX / n)
     return status_set(STATUS_INPUT, "joint moments of %d lanes in %d dimensions are too large", capacity,
                       chain->d);
-  TRY(denoised_moments_create(memory, setup->prior, from_loss, &out->moments));
+  TRY(diffusion_moments_create(memory, setup->prior, from_loss, &out->moments));
   TRY(joint_chain_allocate(memory, out));
   if (likelihood_is_conjugate(setup->likelihood)) return STATUS_OK;
   ALLOCATE(memory, out->prior_precision, d * d * n);
@@ -149,13 +149,13 @@ static void condition_stage(JointChain *self) {
 
 bool joint_chain_condition(JointChain *self, int t, int64_t *fallbacks) {
   const HistoryView *view = self->view;
-  const bool computed = denoised_moments_due(&self->moments, self->known, t);
+  const bool computed = diffusion_moments_due(&self->moments, self->known, t);
   if (computed) {
-    denoised_moments_at(&self->moments, t, view->lanes, self->s, self->denoised, self->basis, self->deviation,
-                        self->matrix, self->column);
+    diffusion_moments_at(&self->moments, t, view->lanes, self->s, self->denoised, self->basis,
+                         self->deviation, self->matrix, self->column);
     self->known = t;
   } else {
-    denoised_moments_carry(&self->moments, t, view->lanes, self->s, self->denoised, self->deviation);
+    diffusion_moments_carry(&self->moments, t, view->lanes, self->s, self->denoised, self->deviation);
   }
   if (!history_is_quadratic(view->history)) joint_chain_find_evidence(self, fallbacks);
   condition_stage(self);

@@ -1,5 +1,5 @@
 /* The reverse chain of a prior with each stage conditioned on the history, where the clean sample s_0 given
- * the state s_t is approximated by the Gaussian N(s0_hat, C_t) of denoised_moments.h: "joint moments" (Boys
+ * the state s_t is approximated by the Gaussian N(s0_hat, C_t) of diffusion_moments.h: "joint moments" (Boys
  * et al. 2023, Tweedie moment projected diffusions).
  *
  * With the evidence (Lambda, b) of a conjugate likelihood, s_0 given s_t and the history is N(m, V), V =
@@ -24,7 +24,7 @@
 
 #include "io/config/config_rows.h"
 #include "model/history/irls.h"
-#include "sampler/diffusion/denoised_moments.h"
+#include "sampler/diffusion/diffusion_moments.h"
 #include "sampler/sampler.h"
 
 /* n <= capacity lanes, lane last, in the chain's coordinates. */

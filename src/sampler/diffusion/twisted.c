@@ -13,7 +13,7 @@
  * with its exact chain that is the posterior itself, and all weights are equal. The model's own reverse
  * stages, N(mu_t, Sigma_t), would not do: with them the limit is about 10% too narrow at 100 stages.
  *
- * C_t may have been carried along the path (denoised_moments.h); p, psi and q all use the same one. Between
+ * C_t may have been carried along the path (diffusion_moments.h); p, psi and q all use the same one. Between
  * stages that compute it again the psi in the weights cancel, so only these stages use the weights: they
  * resample systematically if the effective sample size is below P / 2.
  *

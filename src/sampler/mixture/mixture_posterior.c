@@ -195,8 +195,8 @@ static void mixture_posterior_add_moments(MixturePosterior *state, int c, int la
   for (int i = 0; i < d * d * lanes && shrink != 1; i++) moments->inverse[i] *= shrink;
   mixture_moments_share(c == moments->first, lanes, state->weight + c * lanes, state->largest, moments->total,
                         moments->share);
-  moments_merge(d, lanes, moments->share, state->whitened, moments->inverse, lanes, moments->mean,
-                moments->covariance, moments->runs);
+  mixture_posterior_merge_moments(d, lanes, moments->share, state->whitened, moments->inverse, lanes,
+                                  moments->mean, moments->covariance, moments->runs);
 }
 
 /* Finds Lambda and b of the runs of `view`, which all components share. */

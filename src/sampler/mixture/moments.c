@@ -8,9 +8,10 @@
 /* Computes covariance <- (1 - s) covariance + s own + s (1 - s) e e', e = own mean - mean; mean <- mean + s
  * e. */
 SIMD_CLONES
-void moments_merge(int d, int lanes, const double *restrict share, const double *restrict own_mean,
-                   const double *restrict own_covariance, int own_stride, double *restrict mean,
-                   double *restrict covariance, int stride) {
+void mixture_posterior_merge_moments(int d, int lanes, const double *restrict share,
+                                     const double *restrict own_mean, const double *restrict own_covariance,
+                                     int own_stride, double *restrict mean, double *restrict covariance,
+                                     int stride) {
   for (int i = 0; i < d; i++)
     for (int j = 0; j <= i; j++) {
       const double *m_i = own_mean + (ptrdiff_t)i * own_stride, *m_j = own_mean + (ptrdiff_t)j * own_stride;

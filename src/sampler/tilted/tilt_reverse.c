@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* Least variance of the clean sample given a state, as in denoised_moments.c. */
+/* Least variance of the clean sample given a state, as in diffusion_moments.c. */
 static const double VARIANCE_LEAST = 1e-9;
 
 Status tilt_reverse_create(Arena *memory, const SamplerSetup *setup, bool exponential, TiltReverse *out) {
@@ -18,7 +18,7 @@ Status tilt_reverse_create(Arena *memory, const SamplerSetup *setup, bool expone
     ALLOCATE(memory, out->covariance, d * vector);
     ALLOCATE(memory, out->repaired, 2 * d * d + d);
   }
-  return denoised_moments_create(memory, setup->prior, false, &out->moments);
+  return diffusion_moments_create(memory, setup->prior, false, &out->moments);
 }
 
 /* Takes the stage with e^h = 1 / sqrt(alpha_t) and e^2h - 1 = beta_t / alpha_t. */
@@ -101,7 +101,7 @@ static void tilt_reverse_step_moments(TiltReverse *self, int t, int count) {
   const int d = self->chain->d;
   double of_denoised, of_state;
   schedule_bridge_factors(schedule, t, &of_denoised, &of_state);
-  denoised_moments_covariance(&self->moments, t, count, self->s, self->eps, self->covariance, self->z);
+  diffusion_moments_covariance(&self->moments, t, count, self->s, self->eps, self->covariance, self->z);
   add_bridge(d, count, of_denoised * of_denoised, schedule->beta_tilde[t], self->covariance);
   tilt_reverse_factorise(self, count, schedule->beta_tilde[t] + of_denoised * of_denoised * VARIANCE_LEAST);
   tilt_reverse_draw_gaussian(d, count, of_denoised, self->eps, of_state, self->covariance, self->normal,

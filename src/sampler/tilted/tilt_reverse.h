@@ -4,7 +4,7 @@
  *
  *   N(w0 s0_hat + wt s_t, beta_tilde_t I + w0^2 C_t),
  *
- * computed from the moments of the clean sample (denoised_moments.h). It is exact for Gaussian priors with
+ * computed from the moments of the clean sample (diffusion_moments.h). It is exact for Gaussian priors with
  * any number of stages. If the C_t of a learned predictor is not a covariance, the least eigenvalues are
  * raised. `exponential`: the exponential integrator of the reverse equation dx = (x + 2 score) ds + sqrt(2)
  * dw, which freezes the score over a stage and solves the rest exactly, so that the error of its law is of
@@ -17,7 +17,7 @@
 
 #include "core/chunk.h"
 #include "model/denoiser/schedule.h"
-#include "sampler/diffusion/denoised_moments.h"
+#include "sampler/diffusion/diffusion_moments.h"
 #include "sampler/sampler.h"
 
 /* n <= CHUNK_LANES lanes, lane last, in the chain's coordinates. */

@@ -1,0 +1,130 @@
+#include "app/app_plan_estimate.h"
+
+#include "parallel/grid.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Floating-point operations per second that one core is assumed to reach in a whole simulation. */
+static const double ASSUMED_SPEED = 2e10;
+
+Status app_plan_speed_assume(const Study *study, Speed *out) {
+  *out = (Speed){.training = 1 / ASSUMED_SPEED};
+  NEW(out->policy, study->file->policy_count);
+  for (int p = 0; p < study->file->policy_count; p++) out->policy[p] = 1 / ASSUMED_SPEED;
+  return STATUS_OK;
+}
+
+void app_plan_speed_destroy(Speed *speed) {
+  free(speed->policy);
+  *speed = (Speed){0};
+}
+
+double app_plan_estimate_run(const Study *study, const Speed *speed, int setting, int policy) {
+  Task task = study_task(study, study_task_index(study, setting, policy, 0));
+  return study->ops->cost(study, &task) * speed->policy[policy] / task.runs;
+}
+
+/* Returns the bytes of a block of a policy whose theta is the weights of a network: two matrices per run, and
+ * ten of work space; 0 if its sampler carries no Gaussian. */
+static double app_plan_network_bytes(const Study *study, const Belief *belief, const ConfigPolicy *policy,
+                                     int d) {
+  const PolicyMethod method = policy_named(policy->name);
+  const double p = likelihood_parameters(&belief->likelihood, d);
+  const double runs = (double)study->runs.block;
+  return method.sampler->gaussian ? (2 * runs + 10) * p * p * sizeof(double) : 0;
+}
+
+/* Distinct fits, by their hashes. */
+typedef struct {
+  int count;
+  char (*hash)[65];
+} Fits;
+
+/* Counts a fit and adds its cost, unless it is in `fits` already. */
+static void app_plan_count_fit(const Belief *belief, const Problem *problem, Fits *fits, Estimate *estimate) {
+  for (int i = 0; i < fits->count; i++)
+    if (strcmp(fits->hash[i], belief->hash) == 0) return;
+  memcpy(fits->hash[fits->count++], belief->hash, sizeof *fits->hash);
+  estimate->training_operations += study_belief_fit_cost(belief, problem);
+}
+
+/* Counts the fit of a policy's prior, and the fit that it needs first, if any. */
+static Status app_plan_count_policy_prior(const Study *study, int setting, int policy, const Problem *problem,
+                                          Fits *fits, Estimate *estimate) {
+  const Config *config = study->file->settings[setting];
+  const ConfigPolicy *asked = &study->file->policies[policy];
+  Belief belief, base;
+  TRY(study_belief_create(config, asked, problem, 0, &belief));
+  if (belief.kind == BELIEF_WEIGHTS)
+    estimate->networks = fmax(estimate->networks, app_plan_network_bytes(study, &belief, asked, problem->d));
+  if (belief.kind != BELIEF_FITTED) return STATUS_OK;
+  TRY(study_belief_prerequisite(config, problem, &belief, &base));
+  if (base.kind != BELIEF_NONE) app_plan_count_fit(&base, problem, fits, estimate);
+  app_plan_count_fit(&belief, problem, fits, estimate);
+  return STATUS_OK;
+}
+
+/* Counts the distinct fits of the study, and adds up their cost. */
+static Status app_plan_count_priors(const Study *study, Estimate *estimate) {
+  SCRATCH_ARENA(scratch);
+  const StudyFile *file = study->file;
+  Fits fits = {0};
+  ALLOCATE(&scratch, fits.hash, 2 * file->setting_count * file->policy_count);
+  for (int s = 0; s < file->setting_count; s++) {
+    SCOPED(Problem, problem, problem_destroy);
+    TRY(problem_create(file->settings[s], &problem));
+    for (int p = 0; p < file->policy_count; p++)
+      TRY(app_plan_count_policy_prior(study, s, p, &problem, &fits, estimate));
+  }
+  estimate->priors = fits.count * study->runs.replicates;
+  estimate->training_operations *= study->runs.replicates;
+  return STATUS_OK;
+}
+
+/* Returns the peak bytes, over all ranks that hold the matrices: either of the decomposition (the matrix, its
+ * eigenvectors, and two matrices of work space) or, later, of the eigenvectors together with exact draws,
+ * draws being made, and a product of two sets of draws. */
+static double app_plan_shared_matrix_bytes(const Config *setting) {
+  const double d = study_dimension(setting), most = fmax(d, problem_arms(setting)),
+               draws = (double)config_int(setting, "draws"),
+               reference = config_is(setting, "reference_draws", "draws")
+                               ? draws
+                               : (double)config_int(setting, "reference_draws"),
+               larger = fmax(draws, reference);
+  return fmax(4 * dense_bytes(most, most),
+              dense_bytes(d, d + reference + 2 * larger) + dense_bytes(larger, larger));
+}
+
+static double app_plan_block_bytes(const Study *study, double curves) {
+  const Config *first = study->file->settings[0];
+  double arms = config_has(first, "problem.arms") ? problem_arms(first) : 1;
+  return (double)study->runs.block * (curves + arms * 8 * sizeof(double));
+}
+
+Status app_plan_estimate_study(const Study *study, const Speed *speed, Estimate *out) {
+  const StudyFile *file = study->file;
+  double most = (double)study->runs.most,
+         least = (double)study_runs_in_blocks(&study->runs, study_runs_first_wave(&study->runs));
+  *out = (Estimate){0};
+  for (int s = 0; s < file->setting_count; s++)
+    for (int p = 0; p < file->policy_count; p++) {
+      double a_run = app_plan_estimate_run(study, speed, s, p);
+      out->hours += a_run * most / 3600;
+      out->least_hours += a_run * least / 3600;
+      out->longest_task = fmax(out->longest_task, a_run * study->blocks[0].runs);
+    }
+  double curves = (double)study->curve_count * study->points * sizeof(double);
+  out->memory = 4e7 + 2 * curves * most + app_plan_block_bytes(study, curves);
+  out->bytes = 2 * curves * most * file->setting_count * file->policy_count;
+  out->large_is_spread = grid_is_available();
+  for (int s = 0; s < file->setting_count; s++) {
+    if (!problem_is_large(file->settings[s])) continue;
+    out->large = fmax(out->large, app_plan_shared_matrix_bytes(file->settings[s]));
+    out->large_is_spread &= problem_is_distributed(file->settings[s]);
+  }
+  TRY(app_plan_count_priors(study, out));
+  out->memory += out->networks;
+  out->training_hours = out->training_operations * speed->training / 3600;
+  return STATUS_OK;
+}

@@ -1,0 +1,31 @@
+/* What one core can do at best, measured: the roof that speeds are compared with. Rates are per second of CPU
+ * time. One try takes about a millisecond, so that it fits between two pieces of the work that is measured: a
+ * core that is shared, or hot, changes its speed from second to second. */
+#pragma once
+
+#include "core/status.h"
+
+#include <stddef.h>
+
+/* Returns the flop/s of one try of fused multiply-adds on full vectors of the widest instruction level of
+ * this processor. */
+double simd_peak_float(void);
+double simd_peak_double(void);
+/* Returns the best of twenty tries. */
+double simd_peak_best(double (*one)(void));
+
+/* Memory traffic of a = b + s c (the triad of STREAM: McCalpin, IEEE TCCA Newsletter, December 1995), 24
+ * bytes per element. Each try continues through the arrays where the last one ended. */
+typedef struct {
+  size_t elements, next;
+  double *a, *b, *c; /* [elements] each */
+} PeakMemory;
+
+/* Creates three arrays, each four times as large as the last-level cache, but at least 64 and at most 256 MB.
+ * When `sharers` processes measure at once, they share that cache and divide these sizes by their number,
+ * down to 8 MB, which is more than the private caches of a core. The caller must call
+ * simd_peak_memory_destroy, also after a failure. */
+Status simd_peak_memory_create(int sharers, PeakMemory *out);
+void simd_peak_memory_destroy(PeakMemory *memory);
+/* Returns the bytes per second of one try. */
+double simd_peak_memory_rate(PeakMemory *memory);

@@ -1,0 +1,313 @@
+#include "io/io_dataset.h"
+
+#include "io/csv_fields.h"
+#include "io/input.h"
+
+#include <fenv.h>
+#include <limits.h>
+#include <math.h>
+#include <string.h>
+
+/* ---- tables of numbers in CSV files */
+
+/* What follows x1,...,xd in the header of each form. */
+static const char *const last_columns[][4] = {[CSV_X_Y_HEADER] = {"y"},
+                                              [CSV_X_CLASS_HEADER] = {"class"},
+                                              [CSV_EVENT_HEADER] = {"arm", "reward", "propensity"}};
+
+/* Appends one line of numbers to the *count values of the table. table->columns is the number per line, or 0
+ * if this first line sets it. *blank: the line was empty. */
+static Status io_dataset_read_csv_row(Arena *memory, CsvReader *reader, Table *table, size_t *count,
+                                      bool *blank) {
+  int *columns = &table->columns;
+  *blank = false;
+  for (reader->column = 1;; reader->column++) {
+    TRY(csv_read_field(reader));
+    bool last = reader->end != CSV_END_COMMA;
+    if (reader->column == 1 && last && reader->length == 0) {
+      *blank = true;
+      return STATUS_OK;
+    }
+    GROW(memory, table->values, *count);
+    TRY(csv_number(reader, &table->values[(*count)++]));
+    if (*columns > 0 && (last ? reader->column != *columns : reader->column == *columns))
+      return status_set(STATUS_INPUT, "%s, line %ld: %s values than the %d in line 1", reader->name,
+                        reader->line, last ? "fewer" : "more", *columns);
+    if (last) break;
+    if (reader->column == INT_MAX) return CSV_FIELD_ERROR(reader, "too many columns");
+  }
+  *columns = (int)reader->column;
+  return STATUS_OK;
+}
+
+static Status io_dataset_read_csv_rows(Arena *memory, CsvReader *reader, CsvForm form, Table *table) {
+  size_t count = 0;
+  if (form != CSV_NO_HEADER) TRY(csv_read_header(reader, NULL, last_columns[form], INT_MAX, &table->columns));
+  while (reader->end != CSV_END_FILE) {
+    bool blank;
+    reader->line++;
+    TRY(io_dataset_read_csv_row(memory, reader, table, &count, &blank));
+    TRY(csv_check_blank(reader, blank));
+    if (blank) continue;
+    if (table->rows == INT_MAX)
+      return status_set(STATUS_INPUT, "%s has more than %d lines", reader->name, INT_MAX);
+    table->rows++;
+  }
+  if (form == CSV_NO_HEADER && table->rows == 0) return status_set(STATUS_INPUT, "%s is empty", reader->name);
+  return STATUS_OK;
+}
+
+Status io_dataset_csv_parse(Arena *memory, FILE *stream, const char *name, CsvForm form, Table *table) {
+  SCRATCH_ARENA(scratch);
+  *table = (Table){0};
+  CsvReader *reader;
+  ALLOCATE(&scratch, reader, 1);
+  csv_begin(stream, name, reader);
+  /* A number that is too large is the user's error: it is reported, not trapped. */
+  fenv_t environment;
+  feholdexcept(&environment);
+  const Status status = io_dataset_read_csv_rows(memory, reader, form, table);
+  fesetenv(&environment);
+  return status;
+}
+
+static Status io_dataset_read_csv(Arena *memory, const char *path, CsvForm form, Table *table) {
+  SCOPED(FILE *, stream, input_close);
+  TRY(input_stream(path, &stream));
+  return io_dataset_csv_parse(memory, stream, path, form, table);
+}
+
+/* ---- NetCDF */
+
+static Status check_axis(StoreFile *file, const char *name, const char *axis, size_t length) {
+  if (length <= INT_MAX) return STATUS_OK;
+  return status_set(STATUS_INPUT, "%s: the %s axis of '%s' is too long (%zu)", store_path(file), axis, name,
+                    length);
+}
+
+/* Checks the values of a NetCDF variable [count / columns, columns], or [count] if `columns` is 0. */
+static Status check_values(StoreFile *file, const char *name, size_t count, size_t columns,
+                           const double *values) {
+  for (size_t i = 0; i < count; i++) {
+    if (isfinite(values[i]) && fabs(values[i]) <= DATASET_MOST) continue;
+    char at[64];
+    if (columns > 0)
+      snprintf(at, sizeof at, "%zu, %zu", i / columns, i % columns);
+    else
+      snprintf(at, sizeof at, "%zu", i);
+    return status_set(STATUS_INPUT,
+                      "%s: %s[%s] is %g (indices from 0); every value must be finite and at most %g in size",
+                      store_path(file), name, at, values[i], DATASET_MOST);
+  }
+  return STATUS_OK;
+}
+
+Status io_dataset_read_matrix(Arena *memory, StoreFile *file, const char *name, const char *row, int *rows,
+                              int *columns, double **values) {
+  size_t shape[2] = {SIZE_MAX, SIZE_MAX};
+  TRY(store_shape(file, name, 2, shape));
+  if (store_axis_is(file, name, 0, "dim") || store_axis_is(file, name, 1, row))
+    return status_set(STATUS_INPUT, "%s: '%s' is transposed; its dimensions must be (%s, dim)",
+                      store_path(file), name, row);
+  TRY(check_axis(file, name, "first", shape[0]));
+  TRY(check_axis(file, name, "second", shape[1]));
+  if (shape[1] == 0) return status_set(STATUS_INPUT, "%s: '%s' has no columns", store_path(file), name);
+  *rows = (int)shape[0];
+  *columns = (int)shape[1];
+  ALLOCATE(memory, *values, shape[0] * shape[1]);
+  TRY(store_get_doubles(file, name, *values));
+  return check_values(file, name, shape[0] * shape[1], shape[1], *values);
+}
+
+void io_dataset_transpose(int rows, int columns, const double *from, double *to) {
+  enum { TILE = 32 };
+  for (int i = 0; i < rows; i += TILE)
+    for (int j = 0; j < columns; j += TILE)
+      for (int b = j; b < columns && b < j + TILE; b++)
+        for (int a = i; a < rows && a < i + TILE; a++)
+          to[(size_t)b * (size_t)rows + (size_t)a] = from[(size_t)a * (size_t)columns + (size_t)b];
+}
+
+Status io_dataset_check_spread(const char *path, const Samples *samples) {
+  const double least = 1e-40;
+  for (int i = 0; i < samples->d; i++) {
+    const double *row = samples->theta + (size_t)i * (size_t)samples->n;
+    int low = 0, high = 0;
+    for (int j = 1; j < samples->n; j++) {
+      if (row[j] < row[low]) low = j;
+      if (row[j] > row[high]) high = j;
+    }
+    double spread = row[high] - row[low];
+    if (spread > 0 && spread < least)
+      return status_set(STATUS_INPUT,
+                        "%s: coordinate %d of theta is between %g (sample %d) and %g (sample %d); if it "
+                        "varies at all, it must vary by at least %g",
+                        path, i + 1, row[low], low + 1, row[high], high + 1, least);
+  }
+  return STATUS_OK;
+}
+
+static Status read_netcdf_samples(Arena *memory, const char *path, Table *table) {
+  SCOPED(StoreFile *, file, store_close);
+  TRY(store_open(path, &file));
+  TRY(io_dataset_read_matrix(memory, file, "theta", "sample", &table->rows, &table->columns, &table->values));
+  if (table->rows == 0) return status_set(STATUS_INPUT, "%s: 'theta' has no samples", path);
+  return STATUS_OK;
+}
+
+Status io_dataset_read_samples(Arena *memory, const char *path, Samples *out) {
+  SCRATCH_ARENA(scratch);
+  Table table;
+  TRY(store_is_netcdf(path) ? read_netcdf_samples(&scratch, path, &table)
+                            : io_dataset_read_csv(&scratch, path, CSV_NO_HEADER, &table));
+  *out = (Samples){.n = table.rows, .d = table.columns};
+  ALLOCATE(memory, out->theta, (size_t)table.rows * (size_t)table.columns);
+  io_dataset_transpose(table.rows, table.columns, table.values, out->theta);
+  return io_dataset_check_spread(path, out);
+}
+
+/* Reads the variable NAME(row) of an open file into (*values)[rows]. */
+static Status read_column(Arena *memory, StoreFile *file, const char *name, int rows, double **values) {
+  size_t shape[1] = {(size_t)rows};
+  TRY(store_shape(file, name, 1, shape));
+  ALLOCATE(memory, *values, rows);
+  TRY(store_get_doubles(file, name, *values));
+  return check_values(file, name, (size_t)rows, 0, *values);
+}
+
+/* Reads a CSV table in two parts: x[rows, d], and the last columns, (*last)[rows, columns - d]. */
+static Status read_csv_parts(Arena *memory, const char *path, CsvForm form, int *rows, int *d, double **x,
+                             double **last) {
+  SCRATCH_ARENA(scratch);
+  Table table;
+  size_t others = 0;
+  TRY(io_dataset_read_csv(&scratch, path, form, &table));
+  while (last_columns[form][others]) others++;
+  const size_t left = (size_t)table.columns - others;
+  *rows = table.rows, *d = (int)left;
+  ALLOCATE(memory, *x, (size_t)table.rows * left);
+  ALLOCATE(memory, *last, (size_t)table.rows * others);
+  for (size_t i = 0; i < (size_t)table.rows; i++) {
+    const double *row = table.values + i * (size_t)table.columns;
+    memcpy(*x + i * left, row, left * sizeof *row);
+    memcpy(*last + i * others, row + left, others * sizeof *row);
+  }
+  return STATUS_OK;
+}
+
+Status io_dataset_read_observations(Arena *memory, const char *path, Observations *out) {
+  SCOPED(StoreFile *, file, store_close);
+  if (!store_is_netcdf(path))
+    return read_csv_parts(memory, path, CSV_X_Y_HEADER, &out->rows, &out->d, &out->features, &out->rewards);
+  TRY(store_open(path, &file));
+  TRY(io_dataset_read_matrix(memory, file, "x", "observation", &out->rows, &out->d, &out->features));
+  return read_column(memory, file, "y", out->rows, &out->rewards);
+}
+
+static Status read_netcdf_table(Arena *memory, const char *path, EventLog *out) {
+  SCOPED(StoreFile *, file, store_close);
+  int rows = 0;
+  TRY(store_open(path, &file));
+  TRY(io_dataset_read_matrix(memory, file, "context", "event", &out->rows, &out->d, &out->x));
+  TRY(io_dataset_read_matrix(memory, file, "reward", "event", &rows, &out->arms, &out->rewards));
+  if (rows == out->rows) return STATUS_OK;
+  return status_set(STATUS_INPUT, "%s: 'context' has %d events, 'reward' %d", path, out->rows, rows);
+}
+
+/* Reads a CSV table whose last column is the right class; the first event is in line 2. */
+static Status read_csv_table(Arena *memory, const char *path, EventLog *out) {
+  enum { MOST = 10000 };
+  double *class;
+  TRY(read_csv_parts(memory, path, CSV_X_CLASS_HEADER, &out->rows, &out->d, &out->x, &class));
+  for (int i = 0; i < out->rows; i++) {
+    if (!(class[i] >= 0 && class[i] < MOST && class[i] == floor(class[i])))
+      return status_set(STATUS_INPUT, "%s, line %d: class %g is not a whole number from 0 to %d", path, i + 2,
+                        class[i], MOST - 1);
+    if (class[i] >= out->arms) out->arms = (int)class[i] + 1;
+  }
+  ALLOCATE(memory, out->rewards, (size_t)out->rows * (size_t)out->arms);
+  for (size_t i = 0; i < (size_t)out->rows; i++) out->rewards[i * (size_t)out->arms + (size_t) class[i]] = 1;
+  return STATUS_OK;
+}
+
+Status io_dataset_read_table(Arena *memory, const char *path, EventLog *out) {
+  *out = (EventLog){0};
+  TRY(store_is_netcdf(path) ? read_netcdf_table(memory, path, out) : read_csv_table(memory, path, out));
+  if (out->rows >= 1 && out->arms >= 2) return STATUS_OK;
+  return status_set(STATUS_INPUT, "%s: %d events and %d arms; a table needs at least one event and two arms",
+                    path, out->rows, out->arms);
+}
+
+static Status io_dataset_read_features(Arena *memory, StoreFile *file, EventLog *out) {
+  static const char *const axes[] = {"event", "arm", "dim"};
+  size_t shape[3] = {SIZE_MAX, SIZE_MAX, SIZE_MAX};
+  TRY(store_shape(file, "features", 3, shape));
+  TRY(store_axes(file, "features", 3, axes));
+  for (int i = 0; i < 3; i++) TRY(check_axis(file, "features", axes[i], shape[i]));
+  out->rows = (int)shape[0], out->arms = (int)shape[1], out->d = (int)shape[2];
+  const size_t count = shape[0] * shape[1] * shape[2];
+  ALLOCATE(memory, out->x, count);
+  TRY(store_get_doubles(file, "features", out->x));
+  return check_values(file, "features", count, shape[1] * shape[2], out->x);
+}
+
+/* Reads a NetCDF log; (*arm)[rows] are still real numbers. */
+static Status read_netcdf_events(Arena *memory, const char *path, EventLog *out, double **arm) {
+  SCOPED(StoreFile *, file, store_close);
+  TRY(store_open(path, &file));
+  out->has_features = store_has_variable(file, "features");
+  if (out->has_features)
+    TRY(io_dataset_read_features(memory, file, out));
+  else
+    TRY(io_dataset_read_matrix(memory, file, "context", "event", &out->rows, &out->d, &out->x));
+  TRY(read_column(memory, file, "arm", out->rows, arm));
+  TRY(read_column(memory, file, "reward", out->rows, &out->reward));
+  TRY(read_column(memory, file, "propensity", out->rows, &out->propensity));
+  return store_has_attribute(file, "noise") ? store_get_real_attribute(file, "noise", &out->noise)
+                                            : STATUS_OK;
+}
+
+static Status read_csv_events(Arena *memory, const char *path, EventLog *out, double **arm) {
+  double *last;
+  TRY(read_csv_parts(memory, path, CSV_EVENT_HEADER, &out->rows, &out->d, &out->x, &last));
+  ALLOCATE_ARRAYS(memory, out->rows, *arm, out->reward, out->propensity);
+  for (int i = 0; i < out->rows; i++)
+    (*arm)[i] = last[3 * i], out->reward[i] = last[3 * i + 1], out->propensity[i] = last[3 * i + 2];
+  return STATUS_OK;
+}
+
+/* Returns STATUS_INPUT about an event, with its line in a CSV file or its index in NetCDF. */
+static Status event_error(const char *path, int event, const char *name, double value, const char *allowed) {
+  const bool netcdf = store_is_netcdf(path);
+  return status_set(STATUS_INPUT, "%s, %s %d: %s is %g; allowed: %s", path,
+                    netcdf ? "event (from 0)" : "line", netcdf ? event : event + 2, name, value, allowed);
+}
+
+/* Checks propensities and arms, arm[rows] as real numbers, and converts the arms to integers. */
+static Status io_dataset_check_events(Arena *memory, const char *path, const double *arm, EventLog *out) {
+  enum { MOST = 10000 };
+  char allowed[64];
+  const int arms = out->has_features ? out->arms : MOST;
+  snprintf(allowed, sizeof allowed, "a whole number from 0 to %d", arms - 1);
+  ALLOCATE(memory, out->arm, out->rows);
+  for (int e = 0; e < out->rows; e++) {
+    if (!(arm[e] >= 0 && arm[e] < arms && arm[e] == floor(arm[e])))
+      return event_error(path, e, "arm", arm[e], allowed);
+    if (!(out->propensity[e] > 0 && out->propensity[e] <= 1))
+      return event_error(path, e, "propensity", out->propensity[e], "above 0 and at most 1");
+    out->arm[e] = (int)arm[e];
+    if (out->arm[e] >= out->arms) out->arms = out->arm[e] + 1;
+  }
+  if (out->rows >= 2 && out->d >= 1) return STATUS_OK;
+  return status_set(STATUS_INPUT,
+                    "%s: %d events in %d dimensions; a log needs at least two events and one dimension", path,
+                    out->rows, out->d);
+}
+
+Status io_dataset_read_events(Arena *memory, const char *path, EventLog *out) {
+  double *arm;
+  *out = (EventLog){0};
+  TRY(store_is_netcdf(path) ? read_netcdf_events(memory, path, out, &arm)
+                            : read_csv_events(memory, path, out, &arm));
+  return io_dataset_check_events(memory, path, arm, out);
+}

@@ -1,0 +1,271 @@
+#include "io/io_logs.h"
+
+#include "core/arena.h"
+#include "io/csv_fields.h"
+#include "io/input.h"
+#include "io/store.h"
+
+#include <fenv.h>
+#include <limits.h>
+#include <math.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* ---- names: numbered 0, 1, .. in order of first appearance; a name may be any sequence of bytes */
+
+typedef struct {
+  int count;
+  size_t capacity; /* of the hash table; a power of 2 */
+  uint64_t *hash; /* [capacity]: hash of a name */
+  int *number; /* [capacity]: a name's number + 1; 0: free */
+  const char **text; /* [capacity]: length in 2 bytes, then the bytes; many share a block */
+  char *block;
+  size_t left; /* bytes left in the current block */
+  Arena texts, table;
+} Names; /* zeroed: empty */
+
+/* Returns the FNV-1a hash (Fowler, Noll and Vo), its upper bits mixed into the lower ones, since the size of
+ * the table is a power of 2. */
+static uint64_t names_hash_text(const char *text, size_t length) {
+  uint64_t hash = 0xcbf29ce484222325;
+  for (size_t i = 0; i < length; i++) hash = (hash ^ (unsigned char)text[i]) * 0x100000001b3;
+  return hash ^ hash >> 32;
+}
+
+/* Returns the place of a name in the table, or the free place where it belongs. */
+static size_t names_place_of(const Names *names, uint64_t hash, const char *text, size_t length) {
+  size_t at = hash & (names->capacity - 1);
+  for (; names->number[at]; at = (at + 1) & (names->capacity - 1)) {
+    uint16_t other;
+    if (names->hash[at] != hash) continue;
+    memcpy(&other, names->text[at], sizeof other);
+    if (other == length && memcmp(names->text[at] + sizeof other, text, length) == 0) break;
+  }
+  return at;
+}
+
+/* Doubles the size of the hash table. */
+static Status names_grow_table(Names *names) {
+  enum { FIRST = 1024 };
+  Names larger = *names;
+  larger.capacity = names->capacity > 0 ? 2 * names->capacity : FIRST;
+  larger.table = (Arena){0};
+  Status status = arena_new(&larger.table, (void **)&larger.hash, larger.capacity, sizeof *larger.hash);
+  if (status == STATUS_OK)
+    status = arena_new(&larger.table, (void **)&larger.number, larger.capacity, sizeof *larger.number);
+  if (status == STATUS_OK)
+    status = arena_new(&larger.table, (void **)&larger.text, larger.capacity, sizeof *larger.text);
+  for (size_t i = 0; i < names->capacity && status == STATUS_OK; i++) {
+    if (!names->number[i]) continue;
+    size_t at = names->hash[i] & (larger.capacity - 1);
+    while (larger.number[at]) at = (at + 1) & (larger.capacity - 1);
+    larger.hash[at] = names->hash[i];
+    larger.number[at] = names->number[i];
+    larger.text[at] = names->text[i];
+  }
+  arena_free(status == STATUS_OK ? &names->table : &larger.table);
+  if (status == STATUS_OK) *names = larger;
+  return status;
+}
+
+static Status keep_text(Names *names, const char *text, size_t length, const char **out) {
+  enum { BLOCK = 1 << 18 };
+  const uint16_t prefix = (uint16_t)length;
+  if (names->left < sizeof prefix + length) {
+    ALLOCATE(&names->texts, names->block, BLOCK);
+    names->left = BLOCK;
+  }
+  memcpy(names->block, &prefix, sizeof prefix);
+  memcpy(names->block + sizeof prefix, text, length);
+  *out = names->block;
+  names->block += sizeof prefix + length;
+  names->left -= sizeof prefix + length;
+  return STATUS_OK;
+}
+
+/* Finds the *number of text[length], or assigns the next one to a name that is new. Returns STATUS_INPUT
+ * beyond INT_MAX names. */
+static Status names_number(Names *names, const char *text, size_t length, int *number) {
+  ASSERT(length <= UINT16_MAX);
+  const uint64_t hash = names_hash_text(text, length);
+  if (2 * (size_t)names->count >= names->capacity) TRY(names_grow_table(names));
+  const size_t at = names_place_of(names, hash, text, length);
+  if (!names->number[at]) {
+    if (names->count == INT_MAX) return status_set(STATUS_INPUT, "more than %d names", INT_MAX);
+    TRY(keep_text(names, text, length, &names->text[at]));
+    names->hash[at] = hash;
+    names->number[at] = ++names->count;
+  }
+  *number = names->number[at] - 1;
+  return STATUS_OK;
+}
+
+static void names_free(Names *names) {
+  arena_free(&names->texts);
+  arena_free(&names->table);
+  *names = (Names){0};
+}
+
+/* ---- CSV */
+
+typedef struct {
+  CsvReader csv;
+  const LogsSink *sink;
+  Names names;
+  int columns; /* task, x1 .. xd and y */
+  double *x; /* [d] */
+  double size; /* of the file, bytes */
+} LogsReader;
+
+/* Reads the numbers of a row, which follow its task. */
+static Status read_numbers(LogsReader *reader, double *y) {
+  CsvReader *csv = &reader->csv;
+  const int columns = reader->columns;
+  const long line = csv->line;
+  for (csv->column = 2; csv->column <= columns; csv->column++) {
+    if (csv->end != CSV_END_COMMA)
+      return status_set(STATUS_INPUT, "%s, line %ld: %ld values, but the header has %d", csv->name, line,
+                        csv->column - 1, columns);
+    TRY(csv_read_field(csv));
+    TRY(csv_number(csv, csv->column < columns ? &reader->x[csv->column - 2] : y));
+  }
+  if (csv->end == CSV_END_COMMA)
+    return status_set(STATUS_INPUT, "%s, line %ld: more values than the %d in the header", csv->name, line,
+                      columns);
+  return STATUS_OK;
+}
+
+static Status io_logs_read_row(LogsReader *reader) {
+  CsvReader *csv = &reader->csv;
+  int task = 0;
+  double y = 0;
+  if (csv->length == 0) return CSV_FIELD_ERROR(csv, "the name of the task is missing");
+  TRY(names_number(&reader->names, csv->field, csv->length, &task));
+  TRY(read_numbers(reader, &y));
+  const Status status = reader->sink->row(reader->sink->context, task, reader->x, y);
+  return status == STATUS_INPUT ? status_prefix(status, "%s, line %ld: ", csv->name, csv->line) : status;
+}
+
+static void io_logs_show_progress(LogsReader *reader, long row) {
+  enum { EVERY = 1 << 14 };
+  if (!reader->sink->progress || row % EVERY != 0) return;
+  const long at = ftell(reader->csv.stream);
+  if (at >= 0) reader->sink->progress((double)at, reader->size);
+}
+
+static Status io_logs_read_opened(Arena *scratch, LogsReader *reader) {
+  enum { MOST = 10000 /* dimensions */ };
+  CsvReader *csv = &reader->csv;
+  long rows = 0;
+  TRY(csv_read_header(csv, "task", (const char *[]){"y", NULL}, MOST, &reader->columns));
+  ALLOCATE(scratch, reader->x, reader->columns - 2);
+  TRY(reader->sink->begin(reader->sink->context, reader->columns - 2));
+  while (csv->end != CSV_END_FILE) {
+    csv->line++;
+    csv->column = 1;
+    TRY(csv_read_text(csv));
+    const bool blank = csv->length == 0 && csv->end != CSV_END_COMMA;
+    TRY(csv_check_blank(csv, blank));
+    if (blank) continue;
+    TRY(io_logs_read_row(reader));
+    io_logs_show_progress(reader, ++rows);
+  }
+  if (rows == 0) return status_set(STATUS_INPUT, "%s has a header, but no observations", csv->name);
+  return STATUS_OK;
+}
+
+Status io_logs_read_stream(FILE *stream, const char *name, double size, const LogsSink *sink) {
+  SCRATCH_ARENA(scratch);
+  LogsReader *reader;
+  ALLOCATE(&scratch, reader, 1);
+  csv_begin(stream, name, &reader->csv);
+  reader->sink = sink;
+  reader->size = size;
+  /* A number that is too large is the user's error: it is reported, not trapped. */
+  fenv_t environment;
+  feholdexcept(&environment);
+  const Status status = io_logs_read_opened(&scratch, reader);
+  fesetenv(&environment);
+  names_free(&reader->names);
+  return status;
+}
+
+static Status io_logs_read_csv(const char *path, const LogsSink *sink) {
+  SCOPED(FILE *, stream, input_close);
+  struct stat info;
+  TRY(input_stream(path, &stream));
+  return io_logs_read_stream(stream, path, fstat(fileno(stream), &info) == 0 ? (double)info.st_size : 0,
+                             sink);
+}
+
+/* ---- NetCDF, in blocks of ROWS rows */
+
+enum { ROWS = 1 << 14 };
+
+typedef struct {
+  StoreFile *file;
+  const LogsSink *sink;
+  Names *names;
+  size_t rows, d;
+  double *x, *y; /* [ROWS, d], [ROWS] */
+  int64_t *task; /* [ROWS] */
+} Reader;
+
+static Status check_value(const Reader *reader, const char *name, size_t row, double value) {
+  if (isfinite(value) && fabs(value) <= DATASET_MOST) return STATUS_OK;
+  return status_set(
+      STATUS_INPUT,
+      "%s: %s of observation %zu (counted from 0) is %g; every value must be finite and at most "
+      "%g in size",
+      store_path(reader->file), name, row, value, DATASET_MOST);
+}
+
+static Status io_logs_take_row(Reader *reader, size_t first, size_t r) {
+  const double *x = reader->x + r * reader->d;
+  int number = 0;
+  for (size_t i = 0; i < reader->d; i++) TRY(check_value(reader, "x", first + r, x[i]));
+  TRY(check_value(reader, "y", first + r, reader->y[r]));
+  TRY(names_number(reader->names, (const char *)&reader->task[r], sizeof *reader->task, &number));
+  const Status status = reader->sink->row(reader->sink->context, number, x, reader->y[r]);
+  return status == STATUS_INPUT
+             ? status_prefix(status, "%s, observation %zu (counted from 0): ", store_path(reader->file),
+                             first + r)
+             : status;
+}
+
+static Status read_variable_rows(Reader *reader) {
+  for (size_t first = 0; first < reader->rows; first += ROWS) {
+    const size_t start[2] = {first, 0};
+    const size_t count[2] = {reader->rows - first < ROWS ? reader->rows - first : ROWS, reader->d};
+    TRY(store_get_int64s_part(reader->file, "task", start, count, reader->task));
+    TRY(store_get_doubles_part(reader->file, "x", start, count, reader->x));
+    TRY(store_get_doubles_part(reader->file, "y", start, count, reader->y));
+    for (size_t r = 0; r < count[0]; r++) TRY(io_logs_take_row(reader, first, r));
+    if (reader->sink->progress) reader->sink->progress((double)(first + count[0]), (double)reader->rows);
+  }
+  return STATUS_OK;
+}
+
+static Status io_logs_read_netcdf(const char *path, const LogsSink *sink) {
+  SCRATCH_ARENA(scratch);
+  SCOPED(StoreFile *, file, store_close);
+  SCOPED(Names, names, names_free);
+  size_t shape[2] = {SIZE_MAX, SIZE_MAX};
+  TRY(store_open(path, &file));
+  TRY(store_shape(file, "x", 2, shape));
+  TRY(store_axes(file, "x", 2, (const char *[]){"observation", "dim"}));
+  TRY(store_shape(file, "task", 1, shape));
+  TRY(store_shape(file, "y", 1, shape));
+  if (shape[0] == 0 || shape[1] == 0 || shape[1] > INT_MAX)
+    return status_set(STATUS_INPUT, "%s: 'x' has shape (%zu, %zu); there are no observations",
+                      store_path(file), shape[0], shape[1]);
+  Reader reader = {.file = file, .sink = sink, .names = &names, .rows = shape[0], .d = shape[1]};
+  ALLOCATE(&scratch, reader.x, ROWS * reader.d);
+  ALLOCATE_ARRAYS(&scratch, ROWS, reader.y, reader.task);
+  TRY(sink->begin(sink->context, (int)reader.d));
+  return read_variable_rows(&reader);
+}
+
+Status io_logs_read(const char *path, const LogsSink *sink) {
+  return store_is_netcdf(path) ? io_logs_read_netcdf(path, sink) : io_logs_read_csv(path, sink);
+}

@@ -1,0 +1,249 @@
+#include "parallel/parallel_prepare.h"
+
+#include "io/durable.h"
+#include "parallel/auto.h"
+#include "parallel/fits.h"
+#include "study/study_fit_data.h"
+
+#include <string.h>
+#include <unistd.h>
+
+/* A distinct prior of a study, the setting whose data it is learned from, and the prior that has to be fitted
+ * before it, if there is one. */
+typedef struct {
+  Belief belief, base;
+  int setting;
+  bool has_base;
+} Need;
+
+/* Compares needs: those without a base come first, since they may be bases. */
+static int parallel_prepare_compare_needs(const void *a, const void *b) {
+  const Need *first = a, *second = b;
+  if (first->has_base != second->has_base) return first->has_base ? 1 : -1;
+  int order = strcmp(first->belief.hash, second->belief.hash);
+  return order ? order : first->setting - second->setting;
+}
+
+static bool parallel_prepare_need_is_auto(const Need *need) { return need->belief.family == &prior_auto; }
+
+/* Sorts needs and keeps one of each. */
+static void parallel_prepare_sort_needs(int *count, Need *needs) {
+  int kept = 0;
+  qsort(needs, (size_t)*count, sizeof *needs, parallel_prepare_compare_needs);
+  for (int i = 0; i < *count; i++)
+    if (kept == 0 || strcmp(needs[kept - 1].belief.hash, needs[i].belief.hash) != 0) needs[kept++] = needs[i];
+  *count = kept;
+}
+
+static Status parallel_prepare_add_need(const Study *study, int setting, int policy, int replicate,
+                                        const Problem *problem, int *count, Need *needs) {
+  const StudyFile *file = study->file;
+  const Config *config = file->settings[setting];
+  Need *need = &needs[*count];
+  *need = (Need){.setting = setting};
+  TRY(study_belief_create(config, &file->policies[policy], problem, (uint32_t)replicate, &need->belief));
+  *count += need->belief.kind == BELIEF_FITTED || need->belief.kind == BELIEF_FILE;
+  if (need->belief.kind == BELIEF_FILE)
+    return digest_hex(need->belief.file, strlen(need->belief.file), need->belief.hash);
+  if (need->belief.kind != BELIEF_FITTED) return STATUS_OK;
+  TRY(study_belief_prerequisite(config, problem, &need->belief, &need->base));
+  need->has_base = need->base.kind != BELIEF_NONE;
+  return STATUS_OK;
+}
+
+/* Lists the distinct priors that the tasks use and that were fitted, here or elsewhere. */
+static Status parallel_prepare_list_needs(Arena *memory, const Study *study, int *count, Need **out) {
+  const StudyFile *file = study->file;
+  int replicates = study->runs.replicates;
+  Need *needs;
+  ALLOCATE(memory, needs, (size_t)file->setting_count * (size_t)file->policy_count * (size_t)replicates);
+  *out = needs;
+  *count = 0;
+  for (int s = 0; s < file->setting_count; s++) {
+    SCOPED(Problem, problem, problem_destroy);
+    TRY(problem_create(file->settings[s], &problem));
+    for (int p = 0; p < file->policy_count; p++)
+      for (int r = 0; r < replicates; r++)
+        TRY(parallel_prepare_add_need(study, s, p, r, &problem, count, needs));
+  }
+  parallel_prepare_sort_needs(count, needs);
+  return STATUS_OK;
+}
+
+/* Adds the bases, as needs of their own; needs[2 count]. */
+static void parallel_prepare_add_bases(int *count, Need *needs) {
+  for (int i = 0, own = *count; i < own; i++)
+    if (needs[i].has_base) needs[(*count)++] = (Need){.belief = needs[i].base, .setting = needs[i].setting};
+  parallel_prepare_sort_needs(count, needs);
+}
+
+/* Returns whether a fitted prior exists. A damaged one is set aside, to be fitted again. */
+static bool parallel_prepare_prior_is_present(const char *path) {
+  SCOPED(StoreFile *, file, store_close);
+  if (access(path, R_OK) != 0) return false;
+  if (store_open_own(path, &file) != STATUS_INPUT)
+    return true; /* whatever else is wrong with it is reported when it is loaded */
+  fprintf(stderr, "%s; the file is set aside and its prior learned again\n", status_message());
+  return durable_set_aside(path) != STATUS_OK;
+}
+
+/* Reports the first prior that fails its own check, and how many others do. A prior that cannot be read is
+ * reported by the tasks. */
+static void parallel_prepare_note_doubts(int count, const Need *needs, const char *directory) {
+  int doubted = 0;
+  char path[4096], first[8192];
+  for (int i = 0; i < count; i++) {
+    SCRATCH_ARENA(scratch);
+    const Belief *belief = &needs[i].belief;
+    Prior prior;
+    if (belief->kind == BELIEF_FITTED && !belief->family->doubt && !parallel_prepare_need_is_auto(&needs[i]))
+      continue;
+    if (belief->kind == BELIEF_FITTED) study_belief_path(belief, directory, sizeof path, path);
+    const char *file = belief->kind == BELIEF_FITTED ? path : belief->file;
+    if (prior_load(&scratch, file, &belief->fit, &prior) != STATUS_OK || !prior_doubt(&prior)) continue;
+    if (doubted++ == 0) snprintf(first, sizeof first, "%s: %s", file, prior_doubt(&prior));
+  }
+  if (doubted > 0) fprintf(stderr, "note: %s", first);
+  if (doubted > 1) fprintf(stderr, " (%d more like it in this study)", doubted - 1);
+  if (doubted > 0) fputc('\n', stderr);
+}
+
+/* Drops the needs that DIR/priors has already. Rank 0 checks, so that all ranks agree. */
+static Status parallel_prepare_drop_present(const Parallel *parallel, const char *directory, int *count,
+                                            Need *needs) {
+  SCRATCH_ARENA(scratch);
+  char *present;
+  ALLOCATE(&scratch, present, *count);
+  for (int i = 0; i < *count && parallel->rank == 0; i++) {
+    char path[4096];
+    present[i] = needs[i].belief.kind == BELIEF_FILE;
+    if (present[i]) continue;
+    study_belief_path(&needs[i].belief, directory, sizeof path, path);
+    present[i] = parallel_prepare_prior_is_present(path);
+  }
+  parallel_broadcast(present, (size_t)*count);
+  int kept = 0;
+  for (int i = 0; i < *count; i++)
+    if (!present[i]) needs[kept++] = needs[i];
+  *count = kept;
+  return STATUS_OK;
+}
+
+/* Creates the data of a need; *seconds gets the CPU seconds of its base. */
+static Status parallel_prepare_need_data(Arena *memory, const Study *study, const Need *need,
+                                         const char *directory, FitSource *out, double *seconds) {
+  SCRATCH_ARENA(scratch);
+  SCOPED(Problem, problem, problem_destroy);
+  Prior base = {0};
+  TRY(problem_create(study->file->settings[need->setting], &problem));
+  if (need->has_base) TRY(study_belief_prior(&scratch, &need->base, &problem, directory, &base));
+  *seconds = base.seconds_fit;
+  return study_fit_data_create(memory, &need->belief, &problem, need->has_base ? &base : NULL, out);
+}
+
+static Status parallel_prepare_save_prior(const Need *need, const Fit *fit, const char *directory) {
+  SCRATCH_ARENA(scratch);
+  char path[4096];
+  Prior prior;
+  study_belief_path(&need->belief, directory, sizeof path, path);
+  TRY(fits_assemble(&scratch, fit, &prior));
+  return prior_save(&prior, path);
+}
+
+/* Fits a wave of priors together; each is written by its owner. Collective. */
+static Status ranks_fit_prior_wave(const Parallel *parallel, const Study *study, const char *directory,
+                                   int count, const Need *needs, bool (*stop)(void), Progress *progress) {
+  SCRATCH_ARENA(scratch);
+  Fit *fits;
+  ALLOCATE(&scratch, fits, count);
+  Status status = STATUS_OK;
+  for (int i = 0; i < count && status == STATUS_OK; i++) {
+    double base_seconds = 0;
+    fits[i] =
+        (Fit){.family = needs[i].belief.family, .fit = &needs[i].belief.fit, .owner = i % parallel->size};
+    status =
+        parallel_prepare_need_data(&scratch, study, &needs[i], directory, &fits[i].source, &base_seconds);
+    if (parallel->rank == 0) fits[i].seconds = base_seconds;
+  }
+  status = parallel_agree(parallel, status);
+  if (status == STATUS_OK) status = fits_run(&scratch, parallel, count, fits, stop, progress);
+  for (int i = 0; i < count && status == STATUS_OK; i++)
+    if (fits[i].owner == parallel->rank) status = parallel_prepare_save_prior(&needs[i], &fits[i], directory);
+  return parallel_agree(parallel, status);
+}
+
+/* Chooses and fits a prior whose family is auto. Collective. */
+static Status ranks_fit_auto_prior(const Parallel *parallel, const Study *study, const char *directory,
+                                   const Need *need, bool (*stop)(void)) {
+  SCRATCH_ARENA(scratch);
+  char path[4096];
+  double base_seconds;
+  Prior prior;
+  AutoChoice choice;
+  AutoJob job = {
+      .fit = &need->belief.fit, .likelihood = &need->belief.likelihood, .mode = PROGRESS_NONE, .stop = stop};
+  TRY(parallel_agree(
+      parallel, parallel_prepare_need_data(&scratch, study, need, directory, &job.source, &base_seconds)));
+  job.sizes = study_candidates_sizes(study->file->settings[need->setting], job.size);
+  TRY(auto_fit(&scratch, parallel, &job, &choice, &prior));
+  prior.seconds_fit += parallel->rank == 0 ? base_seconds : 0;
+  study_belief_path(&need->belief, directory, sizeof path, path);
+  return parallel_agree(parallel, parallel->rank == 0 ? auto_save(&choice, &prior, path) : STATUS_OK);
+}
+
+static int parallel_prepare_count_parts(const Need *need) {
+  return prior_parts(need->belief.family, &need->belief.fit);
+}
+
+/* Returns the end of a wave, which has enough priors to keep every rank busy until its end, and few enough
+ * that a stop loses little. Bases end before the priors that need them begin. */
+static int parallel_prepare_wave_end(const Parallel *parallel, int first, int count, const Need *needs) {
+  int end = first, parts = 0;
+  while (end < count && needs[end].has_base == needs[first].has_base &&
+         !parallel_prepare_need_is_auto(&needs[end]) && parts < 32 * parallel->size)
+    parts += parallel_prepare_count_parts(&needs[end++]);
+  return end;
+}
+
+/* Compares by the number of parts. A fit of one part cannot be shared, so it comes first: many small parts
+ * then fill the end of the wave. */
+static int parallel_prepare_fewest_parts_first(const void *a, const void *b) {
+  const int first = parallel_prepare_count_parts(a), second = parallel_prepare_count_parts(b);
+  return first != second ? first - second : parallel_prepare_compare_needs(a, b);
+}
+
+static Status ranks_fit_needed_priors(const Parallel *parallel, const Study *study, const char *directory,
+                                      ProgressMode mode, double share, bool (*stop)(void), int count,
+                                      Need *needs) {
+  Progress progress = progress_begin(mode, parallel->rank == 0, "learning priors");
+  progress.share = share;
+  Progress silent = {.shown = false};
+  for (int first = 0; first < count;) {
+    int end = parallel_prepare_wave_end(parallel, first, count, needs);
+    qsort(needs + first, (size_t)(end - first), sizeof *needs, parallel_prepare_fewest_parts_first);
+    TRY(end > first
+            ? ranks_fit_prior_wave(parallel, study, directory, end - first, needs + first, stop, &silent)
+            : ranks_fit_auto_prior(parallel, study, directory, &needs[end++], stop));
+    progress_update(&progress, end, count, (double)end / count);
+    first = end;
+  }
+  if (count > 0) progress_end(&progress, count, count);
+  return STATUS_OK;
+}
+
+Status parallel_prepare_study(const Parallel *parallel, const Study *study, const char *directory,
+                              ProgressMode mode, double share, bool (*stop)(void)) {
+  SCRATCH_ARENA(scratch);
+  Need *needs, *absent;
+  int count, left;
+  TRY(parallel_agree(parallel, parallel_prepare_list_needs(&scratch, study, &count, &needs)));
+  ALLOCATE(&scratch, absent, 2 * count);
+  memcpy(absent, needs, (size_t)count * sizeof *absent);
+  left = count;
+  TRY(parallel_prepare_drop_present(parallel, directory, &left, absent));
+  parallel_prepare_add_bases(&left, absent);
+  TRY(parallel_prepare_drop_present(parallel, directory, &left, absent)); /* bases may be there already */
+  TRY(ranks_fit_needed_priors(parallel, study, directory, mode, share, stop, left, absent));
+  if (parallel->rank == 0) parallel_prepare_note_doubts(count, needs, directory);
+  return STATUS_OK;
+}

@@ -1,0 +1,162 @@
+#include "sampler/diffusion/diffusion_moments.h"
+
+#include "core/lanes.h"
+#include "core/linalg.h"
+#include "core/real.h"
+
+/* The Jacobian of a learned predictor may give a C_t that is not a covariance, so its eigenvalues are kept
+ * within these. */
+static const double VARIANCE_LEAST = 1e-9, VARIANCE_MOST = 50;
+
+/* The signal-to-noise ratio grows by this factor from one Jacobian to the next. */
+static const double GROWTH = 1.25;
+
+/* Samples for the moments of a prior without a closed form, which are then right to 2% of a standard
+ * deviation. */
+enum { PRIOR_SAMPLES = 2048 };
+
+/* Replaces variances by standard deviations, within the bounds. There are two loops because in one gcc would
+ * also take the root of negative numbers, in lanes where it then picks the bound: the result is right, but an
+ * invalid operation is flagged. */
+SIMD_CLONES
+static void denoised_clamp_deviations(size_t n, double *x) {
+  for (size_t k = 0; k < n; k++) {
+    double least = x[k] > VARIANCE_LEAST ? x[k] : VARIANCE_LEAST;
+    x[k] = least < VARIANCE_MOST ? least : VARIANCE_MOST;
+  }
+  for (size_t k = 0; k < n; k++) x[k] = sqrt(x[k]);
+}
+
+/* ---- mean and covariance of the prior */
+
+/* Computes the prior's moments from theta[d, PRIOR_SAMPLES], drawn from a fixed stream. */
+static void denoised_draw_prior_moments(const Prior *prior, double *theta, double *mean, double *covariance) {
+  RngLanes rng = {.key = rng_key(0, RNG_PRIOR_MOMENTS), .draws = 1, .lanes = PRIOR_SAMPLES};
+  prior->ops->sample(prior, &rng, theta);
+  linalg_moments(prior->d, PRIOR_SAMPLES, theta, mean, covariance);
+}
+
+/* Sets the prior's moments; covariance[d, d] and theta[d, PRIOR_SAMPLES] are scratch. */
+static Status denoised_set_prior_moments(DenoisedMoments *self, const Prior *prior, double *covariance,
+                                         double *theta) {
+  const size_t d = (size_t)prior->d;
+  const double *shift = self->chain->shift, *scale = self->chain->scale;
+  if (prior->mixture)
+    mixture_moments(prior->mixture, self->mean, covariance);
+  else
+    denoised_draw_prior_moments(prior, theta, self->mean, covariance);
+  for (size_t i = 0; i < d; i++) {
+    self->mean[i] = (self->mean[i] - shift[i]) / scale[i];
+    for (size_t j = 0; j < d; j++) covariance[i * d + j] /= scale[i] * scale[j];
+  }
+  TRY(linalg_eigen(prior->d, covariance, self->basis, self->deviation));
+  denoised_clamp_deviations(d, self->deviation);
+  return STATUS_OK;
+}
+
+Status diffusion_moments_create(Arena *memory, const Prior *prior, bool from_loss, DenoisedMoments *out) {
+  SCRATCH_ARENA(scratch);
+  const size_t d = (size_t)prior->d;
+  *out = (DenoisedMoments){.chain = prior->chain, .from_loss = from_loss};
+  if (from_loss && !prior->chain->loss)
+    return status_set(STATUS_INPUT,
+                      "covariance: loss needs a prior with a training loss; the chain of prior %s is exact "
+                      "(use covariance: jacobian)",
+                      prior->ops->name);
+  ALLOCATE_ARRAYS(memory, d, out->mean, out->deviation);
+  ALLOCATE(memory, out->basis, d * d);
+  double *work;
+  ALLOCATE(&scratch, work, d * (d + PRIOR_SAMPLES));
+  return denoised_set_prior_moments(out, prior, work, work + d * d);
+}
+
+/* ---- at a stage */
+
+/* Computes j[d, d, lanes] <- factor (I - gain j), symmetrised. */
+SIMD_CLONES
+static void jacobian_to_covariance(int d, int lanes, double factor, double gain, double *j) {
+  for (int i = 0; i < d; i++)
+    for (int k = 0; k <= i; k++) {
+      double *low = j + (i * d + k) * lanes, *high = j + (k * d + i) * lanes;
+      for (int n = 0; n < lanes; n++)
+        low[n] = high[n] = factor * ((i == k ? 1 : 0) - gain * 0.5 * (low[n] + high[n]));
+    }
+}
+
+static void denoised_variance_from_loss(int d, int lanes, double alpha_bar, double loss, double *basis,
+                                        double *deviation) {
+  double number = (1 - alpha_bar) / alpha_bar * loss;
+  denoised_clamp_deviations(1, &number);
+  memset(basis, 0, (size_t)(d * d * lanes) * sizeof *basis);
+  for (int i = 0; i < d; i++)
+    for (int n = 0; n < lanes; n++) {
+      basis[(i * d + i) * lanes + n] = 1;
+      deviation[i * lanes + n] = number;
+    }
+}
+
+void diffusion_moments_covariance(const DenoisedMoments *self, int t, int lanes, const double *s,
+                                  double *mean, double *covariance, double *column) {
+  const Chain *chain = self->chain;
+  const double alpha_bar = chain->schedule.alpha_bar[t];
+  chain_noise_jacobian(chain, t, lanes, s, mean, covariance, column);
+  jacobian_to_covariance(chain->d, lanes, (1 - alpha_bar) / alpha_bar, sqrt(1 - alpha_bar), covariance);
+  chain_denoise_mean(chain, t, lanes, s, mean);
+}
+
+void diffusion_moments_at(const DenoisedMoments *self, int t, int lanes, const double *s, double *mean,
+                          double *basis, double *deviation, double *matrix, double *column) {
+  const Chain *chain = self->chain;
+  const int d = chain->d;
+  if (t > chain->schedule.stages) {
+    lanes_repeat(d, lanes, self->mean, mean);
+    lanes_repeat(d * d, lanes, self->basis, basis);
+    lanes_repeat(d, lanes, self->deviation, deviation);
+    return;
+  }
+  if (self->from_loss) {
+    chain->noise(chain, t, lanes, s, mean);
+    chain_denoise_mean(chain, t, lanes, s, mean);
+    denoised_variance_from_loss(d, lanes, chain->schedule.alpha_bar[t], chain->loss[t], basis, deviation);
+    return;
+  }
+  diffusion_moments_covariance(self, t, lanes, s, mean, matrix, column);
+  linalg_eigen_lanes(d, lanes, matrix, basis, deviation);
+  denoised_clamp_deviations((size_t)d * (size_t)lanes, deviation);
+}
+
+/* Returns alpha_bar / (1 - alpha_bar) of stage t = T + 1 .. 1; 0 for T + 1. */
+static double denoised_signal_to_noise(const Schedule *schedule, int t) {
+  const double alpha_bar = t > schedule->stages ? 0 : schedule->alpha_bar[t];
+  return alpha_bar / (1 - alpha_bar);
+}
+
+bool diffusion_moments_due(const DenoisedMoments *self, int known, int t) {
+  const Schedule *schedule = &self->chain->schedule;
+  return known == 0 || self->from_loss ||
+         denoised_signal_to_noise(schedule, t) > GROWTH * denoised_signal_to_noise(schedule, known);
+}
+
+/* Computes r <- (1 / r^2 + gain)^-1/2. */
+SIMD_CLONES
+static void denoised_shrink_deviations(int n, double gain, double *r) {
+  for (RealLanes at = real_begin(n); at.count > 0; real_next(&at)) {
+    Real x, root;
+    real_load(at, 1, r, &x);
+    root = 1 + gain * x * x;
+    root = real_inverse_root(root);
+    x *= root;
+    real_store(at, 1, &x, r);
+  }
+}
+
+void diffusion_moments_carry(const DenoisedMoments *self, int t, int lanes, const double *s, double *mean,
+                             double *deviation) {
+  const Chain *chain = self->chain;
+  const Schedule *schedule = &chain->schedule;
+  chain->noise(chain, t, lanes, s, mean);
+  chain_denoise_mean(chain, t, lanes, s, mean);
+  denoised_shrink_deviations(
+      chain->d * lanes, denoised_signal_to_noise(schedule, t) - denoised_signal_to_noise(schedule, t + 1),
+      deviation);
+}
