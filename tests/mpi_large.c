@@ -104,14 +104,14 @@ static void test_memory(void) {
   CHECK_OK(study_create(parse(D, D, "30"), &study));
   const Task task = study_task(&study, 0);
   TaskResult result;
-  CHECK_OK(task_result_create(&study, &task, &result));
+  CHECK_OK(study_result_create(&study, &task, &result));
   const double before = heap_in_use(), rows = D / grid.grid_rows + SIDE,
                columns = D / grid.grid_columns + SIDE, draws = DRAWS / grid.grid_columns + SIDE,
                round = 2 * dense_most_columns(&grid, DRAWS);
   const StudyLarge large = {&grid, {keep_heap, &heap}, say_nothing};
   CHECK_OK(study_run_large(&study, &large, 1, &task, &result));
   CU_ASSERT_TRUE(heap - before <= sizeof(double) * (rows * (columns + draws) + D * (round + VECTORS)));
-  task_result_destroy(&result);
+  study_result_destroy(&result);
   study_destroy(&study);
   grid_destroy(&grid);
 }
@@ -130,7 +130,7 @@ static void test_block(void) {
     for (int p = 0; p < POLICIES; p++) {
       tasks[p] = study_task(&study, p);
       CU_ASSERT_TRUE(study_task_is_large(&study, &tasks[p]));
-      CHECK_OK(task_result_create(&study, &tasks[p], &results[s][p]));
+      CHECK_OK(study_result_create(&study, &tasks[p], &results[s][p]));
     }
     CHECK_OK(study_run_large(&study, &large, POLICIES, tasks, results[s]));
   }
@@ -143,7 +143,7 @@ static void test_block(void) {
       else
         CHECK_NEAR(by_grid, by_lapack, 1e-10);
     }
-    for (int s = 0; s < 2; s++) task_result_destroy(&results[s][p]);
+    for (int s = 0; s < 2; s++) study_result_destroy(&results[s][p]);
   }
   study_destroy(&study);
   grid_destroy(&grid);

@@ -3,8 +3,8 @@
 #include "core/rng.h"
 #include "io/store.h"
 #include "mpi_harness.h"
-#include "parallel/checkpoint.h"
 #include "parallel/journal.h"
+#include "parallel/parallel_checkpoint.h"
 #include "parallel/reduce.h"
 #include "study/keys.h"
 
@@ -27,21 +27,21 @@ static void save(const Study *study, int index, Journal *journal) {
   const Task task = study_task(study, index);
   Rng rng = {.key = rng_key((uint64_t)index, RNG_VERIFY)};
   TaskResult result;
-  CHECK_OK(task_result_create(study, &task, &result));
+  CHECK_OK(study_result_create(study, &task, &result));
   rng_uniform(&rng, task.runs * result.points, result.curves);
   for (int i = 0; i < task.runs * result.points; i++) /* the floor, the same for all policies */
     result.curves[task.runs * result.points + i] = task.setting + 0.01 * ((int)task.first_run * POINTS + i);
   result.status = RUN_OK;
-  if (index == FAILED) CHECK_OK(task_result_fail(study, "it had to", &result));
+  if (index == FAILED) CHECK_OK(study_result_fail(study, "it had to", &result));
   CHECK_OK(journal_append(journal, &task, &result));
-  task_result_destroy(&result);
+  study_result_destroy(&result);
 }
 
 static void make_folder(const char *folder, const Study *study) {
   SCRATCH_ARENA(memory);
   Lock *lock;
   Journal *journal;
-  CHECK_OK(checkpoint_open(folder, study, CHECKPOINT_OVERWRITE, -1, &lock));
+  CHECK_OK(parallel_checkpoint_open(folder, study, CHECKPOINT_OVERWRITE, -1, &lock));
   CHECK_OK(journal_create(&memory, folder, study, &journal));
   for (int i = 0; i < study->task_count; i++)
     if (i != MISSING) save(study, i, journal);

@@ -3,7 +3,7 @@
 #include "core/arena.h"
 #include "harness.h"
 
-#include "model/denoiser/chain.h"
+#include "model/denoiser/denoiser_chain.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -120,8 +120,8 @@ enum { CHAIN_D = 3, CHAIN_LANES = 100 };
 
 static Chain gaussian_chain(Arena *memory, int stages, LastStage last_stage) {
   Chain chain;
-  CHECK_OK(
-      chain_create(memory, &chain, CHAIN_D, &(ScheduleRule){.stages = stages, .alpha = 0.9}, last_stage));
+  CHECK_OK(denoiser_chain_create(memory, &chain, CHAIN_D, &(ScheduleRule){.stages = stages, .alpha = 0.9},
+                                 last_stage));
   chain.noise = gaussian_noise;
   chain.shift[1] = -4, chain.scale[1] = 0.5;
   return chain;
@@ -139,7 +139,7 @@ static void test_chain_stream(void) {
                       .round = 2,
                       .first_lane = 11,
                       .lanes = CHAIN_LANES};
-    chain_sample(&chain, &lanes, theta, scratch);
+    denoiser_chain_sample(&chain, &lanes, theta, scratch);
     for (int n = 0; n < CHAIN_LANES; n++) {
       Rng rng = {lanes.key, 5 + (11 + (uint32_t)n) / 7, 2, (11 + (uint32_t)n) % 7, 0};
       double s[CHAIN_D], z[CHAIN_D];
@@ -165,7 +165,7 @@ static void test_chain_guard(void) {
   double theta[CHAIN_D * CHAIN_LANES], scratch[2 * CHAIN_D * CHAIN_LANES];
   RngLanes lanes = {.key = rng_key(3, RNG_TEST), .draws = 1, .lanes = CHAIN_LANES};
   chain.noise = runaway_noise;
-  chain_sample(&chain, &lanes, theta, scratch);
+  denoiser_chain_sample(&chain, &lanes, theta, scratch);
   for (int n = 0; n < CHAIN_LANES; n++) CHECK_NEAR(fabs(theta[n]), CHAIN_GUARD, 0);
 }
 

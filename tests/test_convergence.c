@@ -35,7 +35,7 @@ static Course run_policy(const Study *study, int policy) {
     const Task listed = study_task(study, i), *task = &listed;
     TaskResult result;
     if (task->policy != policy || task->setting != 0) continue;
-    CHECK_OK(task_result_create(study, task, &result));
+    CHECK_OK(study_result_create(study, task, &result));
     CHECK_OK(study_run_task(study, task, "", (Tick){0}, &result));
     CU_ASSERT_EQUAL(result.status, RUN_OK);
     if (result.status != RUN_OK) printf("%s\n", result.message);
@@ -46,7 +46,7 @@ static Course run_policy(const Study *study, int policy) {
       CU_ASSERT_TRUE(result.seconds[b] > 0);
       CU_ASSERT_EQUAL(result.fallbacks[b], 0);
     }
-    task_result_destroy(&result);
+    study_result_destroy(&result);
   }
   return course;
 }

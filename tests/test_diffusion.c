@@ -6,7 +6,7 @@
 
 #include "core/arena.h"
 #include "core/memory.h"
-#include "model/denoiser/chain.h"
+#include "model/denoiser/denoiser_chain.h"
 #include "model/network/network_kernel.h"
 #include "model/prior/families.h"
 #include "model/prior/training.h"
@@ -302,11 +302,11 @@ static void check_moments(const Chain *learned, const double *theta, double *exa
   SCRATCH_ARENA(memory);
   Chain exact;
   RngLanes rng = draw_lanes();
-  CHECK_OK(
-      chain_create(&memory, &exact, 2, &(ScheduleRule){.stages = 100, .alpha = 0.97}, LAST_STAGE_REPAIRED));
+  CHECK_OK(denoiser_chain_create(&memory, &exact, 2, &(ScheduleRule){.stages = 100, .alpha = 0.97},
+                                 LAST_STAGE_REPAIRED));
   exact.noise = cross_chain_noise;
   for (int i = 0; i < 2; i++) exact.shift[i] = learned->shift[i], exact.scale[i] = learned->scale[i];
-  chain_sample(&exact, &rng, exact_theta, scratch);
+  denoiser_chain_sample(&exact, &rng, exact_theta, scratch);
   Moments found = moments(theta), expected = moments(exact_theta);
   double agree = 0;
   for (int k = 0; k < 2; k++) agree += 0.5 * (0.5 + asin(CROSS[k]) / M_PI);
@@ -347,7 +347,7 @@ static void test_prior(void) {
   Prior prior = assembled(&memory, &fit, &samples, parts);
   RngLanes rng = draw_lanes(), rng_whole = draw_lanes();
   prior_diffusion.sample(&prior, &rng, theta);
-  chain_sample(prior.chain, &rng_whole, whole, scratch);
+  denoiser_chain_sample(prior.chain, &rng_whole, whole, scratch);
   CU_ASSERT(!memcmp(theta, whole, 2 * DRAWS * sizeof *theta));
   CU_ASSERT_EQUAL(rng.position, rng_whole.position);
   check_moments(prior.chain, theta, whole, scratch);

@@ -153,8 +153,8 @@ static void test_draws_follow_algorithm_4(void) {
   check_draws_follow_algorithm_4(2);
 }
 
-/* Checks that without observations, and with step 0, it is chain_sample with the literal last stage, up to
- * the rounding of another order of the same sum. */
+/* Checks that without observations, and with step 0, it is denoiser_chain_sample with the literal last stage,
+ * up to the rounding of another order of the same sum. */
 static void test_no_evidence_is_the_chain(void) {
   SCRATCH_ARENA(memory);
   enum { DRAWS = 70, D = 2 };
@@ -167,7 +167,7 @@ static void test_no_evidence_is_the_chain(void) {
   double expected[D * DRAWS], scratch[2 * D * DRAWS];
   RngLanes rng = {.key = rng_key(FIXTURE_SEED, RNG_TEST), .round = 7, .draws = DRAWS, .lanes = DRAWS};
   chain.last_stage = LAST_STAGE_LITERAL;
-  chain_sample(&chain, &rng, expected, scratch);
+  denoiser_chain_sample(&chain, &rng, expected, scratch);
   for (int n = 0; n <= 3; n += 3) {
     History history = fixture_history(&memory, D, 1, 0, n, &likelihood);
     double *theta = fixture_draw(dps(), &prior, &history, 0, DRAWS, n == 0 ? 0 : 1, &zero_step, NULL);
@@ -234,11 +234,12 @@ static void test_zero_reward(void) {
 }
 
 int main(void) {
-  CU_TestInfo tests[] = {{"gradient against finite differences", test_gradient},
-                         {"draws follow Algorithm 4", test_draws_follow_algorithm_4},
-                         {"no evidence is chain_sample, literal last stage", test_no_evidence_is_the_chain},
-                         {"divergence is guarded and counted", test_divergence_is_guarded},
-                         {"a reward of zero", test_zero_reward},
-                         CU_TEST_INFO_NULL};
+  CU_TestInfo tests[] = {
+      {"gradient against finite differences", test_gradient},
+      {"draws follow Algorithm 4", test_draws_follow_algorithm_4},
+      {"no evidence is denoiser_chain_sample, literal last stage", test_no_evidence_is_the_chain},
+      {"divergence is guarded and counted", test_divergence_is_guarded},
+      {"a reward of zero", test_zero_reward},
+      CU_TEST_INFO_NULL};
   return harness_run("dps", tests);
 }

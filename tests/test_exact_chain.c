@@ -176,7 +176,7 @@ static void test_gaussian_chain(void) {
       covariance[i * D + i] = variance;
     }
     RngLanes rng = golden_lanes(N, 21);
-    chain_sample(prior.chain, &rng, theta, scratch);
+    denoiser_chain_sample(prior.chain, &rng, theta, scratch);
     CU_ASSERT(golden_moment_error(D, N, theta, mean, covariance) < 5);
     free(theta), free(scratch);
   }
@@ -202,7 +202,7 @@ static void test_mixture_chain(void) {
     double *theta = golden_array((size_t)d * N), *scratch = golden_array(2 * (size_t)d * N);
     double mean[GOLDEN_MOST], covariance[25], reached_mean[GOLDEN_MOST], reached[25];
     RngLanes rng = golden_lanes(N, 22);
-    chain_sample(prior.chain, &rng, theta, scratch);
+    denoiser_chain_sample(prior.chain, &rng, theta, scratch);
     golden_moments(d, N, theta, reached_mean, reached);
     golden_read(file, "total_mean", d, mean);
     golden_read(file, "total_covariance", d, covariance);

@@ -123,7 +123,7 @@ static void draw_chain(LaplaceGlm *glm_state, const Chain *chain, const HistoryV
   for (int t = schedule->stages + 1; t >= 1; t--) {
     const bool start = t > schedule->stages;
     const double v = start ? 1 : schedule_variance(schedule, t, LAST_STAGE_REPAIRED);
-    if (!start) chain_mean(chain, t, lanes, s, mu);
+    if (!start) denoiser_chain_mean(chain, t, lanes, s, mu);
     rng_normal(&rng, n, z);
     laplace_dps_glm_product(glm_state, view, v, schedule->alpha_bar[t - 1], mu, z, s, &fallbacks);
   }

@@ -72,7 +72,7 @@ static void test_no_history(void) {
       double expected[D_MOST * LANES], scratch[2 * D_MOST * LANES];
       RngLanes rng = {.key = rng_key(FIXTURE_SEED, RNG_TEST), .round = 7, .draws = DRAWS, .lanes = LANES};
       double *theta = fixture_draw(sampler_find("diffts"), &prior, &history, 0, DRAWS, 0, NULL, NULL);
-      chain_sample(prior.chain, &rng, expected, scratch);
+      denoiser_chain_sample(prior.chain, &rng, expected, scratch);
       CU_ASSERT(memcmp(theta, expected, (size_t)(d * LANES) * sizeof *theta) == 0);
       free(theta);
       /* The mixture's own law, as with conjugate rewards, against which test_conjugate.c checks it. */

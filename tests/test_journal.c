@@ -3,7 +3,7 @@
 #include "fuzz/journal_damage.h"
 #include "harness.h"
 
-#include "parallel/checkpoint.h"
+#include "parallel/parallel_checkpoint.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -21,7 +21,7 @@ enum { SOME = sizeof some / sizeof *some };
 
 static void test_a_study(void) {
   journal_fixture_study("5", &study);
-  CHECK_OK(checkpoint_open(folder, &study, CHECKPOINT_RESUME, -1, &lock));
+  CHECK_OK(parallel_checkpoint_open(folder, &study, CHECKPOINT_RESUME, -1, &lock));
 }
 
 /* Checks that exactly the tasks of a bit mask can be read, and that no promise is broken. */
@@ -185,7 +185,7 @@ static void test_full_disk(void) {
   CU_ASSERT_EQUAL(setrlimit(RLIMIT_FSIZE, &before), 0);
   check_tasks(0x01);
   CU_ASSERT_EQUAL(journal_damage_read(folder, &study, false).damage, 0);
-  task_result_destroy(&result);
+  study_result_destroy(&result);
   journal_close(journal);
 }
 

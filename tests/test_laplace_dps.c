@@ -24,7 +24,7 @@ static void laplace_check_no_history(const Prior *prior, LastStage option, const
   RngLanes rng = {.key = rng_key(FIXTURE_SEED, RNG_TEST), .round = 7, .draws = DRAWS, .lanes = LANES};
   Chain chain = *prior->chain;
   chain.last_stage = option;
-  chain_sample(&chain, &rng, expected, scratch);
+  denoiser_chain_sample(&chain, &rng, expected, scratch);
   CU_ASSERT(memcmp(theta, expected, (size_t)(d * LANES) * sizeof *theta) == 0);
   free(theta);
 }
@@ -340,14 +340,14 @@ static void test_guard_of_numbers_that_are_not_finite(void) {
   const double expected[8] = {1, -100, 100, -100, 100, 0, -100, 0};
   double s[8] = {1, -100.5, INFINITY, -INFINITY, 1e300, NAN, -100, -NAN};
   int64_t fallbacks[2] = {0};
-  chain_guard(&chunk, 2, s, fallbacks);
+  denoiser_chain_guard(&chunk, 2, s, fallbacks);
   for (int i = 0; i < 8; i++) CHECK_NEAR(s[i], expected[i], 0);
   CU_ASSERT_EQUAL(fallbacks[0], 3);
   CU_ASSERT_EQUAL(fallbacks[1], 3);
 }
 
 int main(void) {
-  CU_TestInfo tests[] = {{"no history is chain_sample, to the bit", test_no_history_is_the_chain},
+  CU_TestInfo tests[] = {{"no history is denoiser_chain_sample, to the bit", test_no_history_is_the_chain},
                          {"a stage is a product of two Gaussians", test_stage_is_a_product_of_gaussians},
                          {"Gaussian prior, finite stages", test_gaussian_prior_finite_stages},
                          {"Gaussian prior, many stages", test_gaussian_prior_many_stages},

@@ -2,7 +2,7 @@
  * and evidence of clicks against what they represent. */
 #include "harness.h"
 
-#include "core/clock_tick.h"
+#include "core/core_tick.h"
 #include "core/linalg.h"
 #include "core/rng.h"
 #include "model/history/likelihoods.h"
@@ -214,7 +214,7 @@ static void test_tick(void) {
   make_tasks(TASKS, 0.7, task);
   log_tasks(&memory, TASKS, task, &gaussian, &logs);
   CHECK_OK(logs_fit(&memory, &logs, 2, 2, rng_key(1, RNG_TEST), 0, &alone, &noise, NULL));
-  clock_tick_exchange((Tick){count_down, &left});
+  core_tick_exchange((Tick){count_down, &left});
   CHECK_OK(logs_fit(&memory, &logs, 2, 2, rng_key(1, RNG_TEST), 0, &watched, &noise, NULL));
   CU_ASSERT(left < MANY - 10);
   CU_ASSERT_EQUAL(memcmp(alone.mean, watched.mean, 2 * D * sizeof *alone.mean), 0);
@@ -222,7 +222,7 @@ static void test_tick(void) {
   CU_ASSERT_EQUAL(logs_fit(&memory, &logs, 2, 2, rng_key(1, RNG_TEST), 0, &watched, &noise, NULL),
                   STATUS_STOPPED);
   CU_ASSERT_EQUAL(left, -1);
-  clock_tick_exchange((Tick){NULL, NULL});
+  core_tick_exchange((Tick){NULL, NULL});
 }
 
 /* Checks the noise: EM knows at least what least squares knows. The degrees of freedom are the sum of (n - d)

@@ -148,8 +148,8 @@ static void check_same(const Prior *one, const Prior *two) {
   CU_ASSERT_EQUAL(one->chain != NULL, two->chain != NULL);
   if (one->chain && two->chain) {
     a = b = golden_lanes(LANES, 15);
-    chain_sample(one->chain, &a, first, scratch);
-    chain_sample(two->chain, &b, second, scratch);
+    denoiser_chain_sample(one->chain, &a, first, scratch);
+    denoiser_chain_sample(two->chain, &b, second, scratch);
     CU_ASSERT_EQUAL(memcmp(first, second, count * sizeof *first), 0);
     CU_ASSERT_EQUAL(one->chain->loss != NULL, two->chain->loss != NULL);
   }

@@ -2,9 +2,9 @@
  * numbers as when every task measures its own. */
 #include "harness.h"
 
-#include "parallel/checkpoint.h"
 #include "parallel/finished.h"
 #include "parallel/journal.h"
+#include "parallel/parallel_checkpoint.h"
 #include "study/keys.h"
 
 #include <stdlib.h>
@@ -61,7 +61,7 @@ static void run(const Task *task, TaskResult *result) {
 static void test_same_for_all(void) {
   for (int p = 0; p < POLICIES; p++) {
     const Task task = task_of(p);
-    CHECK_OK(task_result_create(&study, &task, &results[p]));
+    CHECK_OK(study_result_create(&study, &task, &results[p]));
     run(&task, &results[p]);
     CU_ASSERT_EQUAL(differences(&results[0], &results[p], true), 0);
     for (int c = 0; c < study.curve_count; c++)
@@ -76,25 +76,25 @@ static void test_not_measured_again(void) {
   for (int p = 0; p < POLICIES; p++) {
     const Task task = task_of(p);
     TaskResult false_one, result;
-    CHECK_OK(task_result_create(&study, &task, &false_one));
-    CHECK_OK(task_result_create(&study, &task, &result));
+    CHECK_OK(study_result_create(&study, &task, &false_one));
+    CHECK_OK(study_result_create(&study, &task, &result));
     for (int i = 0; i < study.curve_count * task.runs * study.points; i++) false_one.curves[i] = -7;
-    task_result_share(&study, &false_one, &result);
+    study_result_share(&study, &false_one, &result);
     run(&task, &result);
     CU_ASSERT_EQUAL(differences(&result, &results[p], false), 0);
     CU_ASSERT_EQUAL(differences(&result, &false_one, true), 0);
     CU_ASSERT_EQUAL(differences(&result, &results[p], true), count_shared());
-    CHECK_OK(task_result_fail(&study, "a reason", &result));
+    CHECK_OK(study_result_fail(&study, "a reason", &result));
     for (int c = 0; c < study.curve_count; c++) CU_ASSERT_TRUE(isnan(curve_of(&result, c)[0]));
-    task_result_destroy(&false_one);
-    task_result_destroy(&result);
+    study_result_destroy(&false_one);
+    study_result_destroy(&result);
   }
 }
 
 /* Tells whether the folder gives a task of the first policy its shared curves. */
 static bool found_in_folder(Finished *finished, TaskResult *result) {
   const Task task = task_of(0);
-  CHECK_OK(task_result_create(&study, &task, result));
+  CHECK_OK(study_result_create(&study, &task, result));
   finished->looked_at -= 60;
   CHECK_OK(finished_share(finished, &task, result));
   return result->has_shared;
@@ -110,20 +110,20 @@ static void test_from_the_folder(void) {
   TaskResult result;
   char path[200];
   const Task second = task_of(1), other = study_task(&study, study_task_index(&study, 0, 1, 0));
-  CHECK_OK(checkpoint_open(folder, &study, CHECKPOINT_RESUME, -1, &lock));
+  CHECK_OK(parallel_checkpoint_open(folder, &study, CHECKPOINT_RESUME, -1, &lock));
   CHECK_OK(finished_open(&memory, folder, &study, false, &finished));
   CHECK_OK(journal_create(&memory, folder, &study, &journal));
   CHECK_OK(journal_append(journal, &other, &results[1]));
   CU_ASSERT_FALSE(found_in_folder(&finished, &result));
-  task_result_destroy(&result);
+  study_result_destroy(&result);
   CHECK_OK(journal_append(journal, &second, &results[1]));
   CU_ASSERT_TRUE(found_in_folder(&finished, &result));
   CU_ASSERT_EQUAL(differences(&result, &results[0], true), 0);
-  task_result_destroy(&result);
+  study_result_destroy(&result);
   snprintf(path, sizeof path, "%s/tasks/%s", folder, finished.journal[0].name);
   CU_ASSERT_EQUAL(truncate(path, finished.journal[0].end - 8), 0);
   CU_ASSERT_FALSE(found_in_folder(&finished, &result));
-  task_result_destroy(&result);
+  study_result_destroy(&result);
   journal_close(journal);
   finished_close(&finished);
   io_lock_release(lock);
@@ -137,7 +137,7 @@ int main(void) {
                          CU_TEST_INFO_NULL};
   if (!mkdtemp(folder)) return EXIT_FAILURE;
   const int failed = harness_run("shared", tests);
-  for (int p = 0; p < POLICIES; p++) task_result_destroy(&results[p]);
+  for (int p = 0; p < POLICIES; p++) study_result_destroy(&results[p]);
   study_destroy(&study);
   char command[100];
   snprintf(command, sizeof command, "rm -r %s", folder);

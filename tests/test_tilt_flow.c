@@ -167,7 +167,7 @@ static void test_kappa_one(void) {
     FixturePosterior exact = fixture_posterior(&mixture, &data);
     double s[K], eps[K], jacobian[K * K], scratch[K];
     for (int i = 0; i < K; i++) s[i] = back * (turn[0][i] * data.y[0] + turn[1][i] * data.y[1]);
-    chain_noise_jacobian(prior.chain, 1, 1, s, eps, jacobian, scratch);
+    denoiser_chain_noise_jacobian(prior.chain, 1, 1, s, eps, jacobian, scratch);
     for (int i = 0; i < K; i++) {
       double q = 1 / (noise * noise), b = s[i] / back * q;
       CHECK_NEAR((s[i] - noise * back * eps[i]) / back, exact.total_mean[i], 1e-12);

@@ -2,7 +2,7 @@
 
 #include "io/ownership.h"
 #include "io/provenance.h"
-#include "parallel/checkpoint.h"
+#include "parallel/parallel_checkpoint.h"
 #include "parallel/reduce_cell.h"
 #include "parallel/reduce_events.h"
 #include "sampler/check/watch.h"
@@ -149,7 +149,7 @@ Status app_study_of_file(const char *path, const char *text, const AppTexts *set
 Status app_study_of_folder(const char *directory, Study *out) {
   SCOPED(char *, text, memory_free_text);
   AppTexts none = {0};
-  TRY(checkpoint_study(directory, &text));
+  TRY(parallel_checkpoint_study(directory, &text));
   char path[4096];
   snprintf(path, sizeof path, "%s/study.yaml", directory);
   return app_study_of_file(path, text, &none, out);

@@ -247,8 +247,8 @@ static bool throughput_tick(void *context, double fraction) {
 }
 
 static Status bench_measure_rounds(Case *c, Throughput *out) {
-  SCOPED(TaskResult, result, task_result_destroy);
-  TRY(task_result_create(c->study, &c->task, &result));
+  SCOPED(TaskResult, result, study_result_destroy);
+  TRY(study_result_create(c->study, &c->task, &result));
   Clocked clocked = {.c = c};
   Status status = STATUS_OK;
   bench_meter_clear(c->meter);

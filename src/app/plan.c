@@ -49,8 +49,8 @@ static double plan_extrapolate_block(const Trial *trial) {
 static Status try_policy(const Study *study, const char *folder, int policy, double *seconds) {
   Task task = study_task(study, study_task_index(study, 0, policy, 0));
   Trial trial = {.start = clock_cpu(), .budget = BUDGET / study->file->policy_count};
-  SCOPED(TaskResult, result, task_result_destroy);
-  TRY(task_result_create(study, &task, &result));
+  SCOPED(TaskResult, result, study_result_destroy);
+  TRY(study_result_create(study, &task, &result));
   result.has_shared = policy > 0; /* as in the cost model: shared curves are measured with the first policy */
   Status status = study_run_task(study, &task, folder, (Tick){plan_calibrate_tick, &trial}, &result);
   if (status == STATUS_OK && result.status == RUN_FAILED)

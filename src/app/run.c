@@ -3,7 +3,7 @@
 #include "app/app_plan_estimate.h"
 #include "core/clock.h"
 #include "io/io_shell.h"
-#include "parallel/checkpoint.h"
+#include "parallel/parallel_checkpoint.h"
 #include "parallel/parallel_large.h"
 #include "parallel/parallel_prepare.h"
 #include "parallel/reduce.h"
@@ -165,8 +165,9 @@ static Status app_run_open_folder(const Parallel *parallel, const Arguments *arg
                         : arguments->overwrite       ? CHECKPOINT_OVERWRITE
                                                      : CHECKPOINT_FRESH;
   int shard = sharded ? arguments->tasks.shard : -1;
-  Status status =
-      parallel->rank == 0 ? checkpoint_open(arguments->directory, study, mode, shard, &lock) : STATUS_OK;
+  Status status = parallel->rank == 0
+                      ? parallel_checkpoint_open(arguments->directory, study, mode, shard, &lock)
+                      : STATUS_OK;
   return parallel_agree(parallel, status);
 }
 

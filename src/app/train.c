@@ -4,7 +4,7 @@
 #include "model/prior/fit_keys.h"
 #include "model/prior/training_samples.h"
 #include "parallel/auto.h"
-#include "parallel/fits.h"
+#include "parallel/parallel_fits.h"
 #include "parallel/parallel_logs.h"
 #include "study/study_fit_data.h"
 
@@ -325,8 +325,8 @@ static Status train_prior(const Parallel *parallel, Arguments *arguments) {
                    .mode = PROGRESS_AUTO};
     memcpy(job.size, arguments->size, sizeof job.size);
     status = automatic ? auto_fit(&memory, parallel, &job, &choice, &prior)
-                       : fits_run_one(&memory, parallel, arguments->family, &belief.fit, &source,
-                                      PROGRESS_AUTO, NULL, &prior);
+                       : parallel_fits_run_one(&memory, parallel, arguments->family, &belief.fit, &source,
+                                               PROGRESS_AUTO, NULL, &prior);
     if (status == STATUS_INPUT)
       status = status_prefix(status, "%s: ", arguments->theta ? arguments->theta : arguments->study);
   }

@@ -127,11 +127,11 @@ static void verify_shuffle_tasks(uint64_t seed, int count, int *order) {
 /* Runs a task again and compares it with its record: *same is whether they agree. */
 static Status verify_rerun_task(Finished *finished, const Task *task, bool *same) {
   const Study *study = finished->study;
-  SCOPED(TaskResult, kept, task_result_destroy);
-  SCOPED(TaskResult, again, task_result_destroy);
+  SCOPED(TaskResult, kept, study_result_destroy);
+  SCOPED(TaskResult, again, study_result_destroy);
   size_t size = (size_t)study->curve_count * (size_t)task->runs * (size_t)study->points * sizeof(double);
-  TRY(task_result_create(study, task, &kept));
-  TRY(task_result_create(study, task, &again));
+  TRY(study_result_create(study, task, &kept));
+  TRY(study_result_create(study, task, &again));
   TRY(finished_load(finished, task, &kept));
   TRY(study_run_task(study, task, finished->directory, (Tick){NULL, NULL}, &again));
   *same = kept.status == again.status && memcmp(kept.curves, again.curves, size) == 0 &&

@@ -1,5 +1,5 @@
 /* Priors of the library: from files, samples and arrays. */
-#include "core/clock_tick.h"
+#include "core/core_tick.h"
 #include "library/library.h"
 #include "model/prior/fit_keys.h"
 #include "model/prior/training_samples.h"
@@ -92,9 +92,9 @@ thompson_status thompson_prior_from_theta_until(const double *theta, int n, int 
                                                 thompson_prior **out) {
   TRY(library_prior_new(out));
   const Tick before =
-      clock_tick_exchange((Tick){stop ? library_fit_continues : NULL, (void *)(uintptr_t)stop});
+      core_tick_exchange((Tick){stop ? library_fit_continues : NULL, (void *)(uintptr_t)stop});
   const Status status = library_fit_prior(theta, n, d, family, options, *out);
-  clock_tick_exchange(before);
+  core_tick_exchange(before);
   return library_finish_prior(status, out);
 }
 

@@ -2,7 +2,7 @@
 
 #include "model/prior/logs_fit.h"
 #include "parallel/auto_tasks.h"
-#include "parallel/fits.h"
+#include "parallel/parallel_fits.h"
 
 #include <math.h>
 #include <string.h>
@@ -101,7 +101,7 @@ static Status auto_fit_across_ranks(Arena *memory, const Parallel *parallel, con
                                        : from->logs ? &from->drawn
                                                     : from->samples,
                             .logs = from_logs ? from->logs : NULL};
-  return fits_run_one(memory, parallel, family, &settled, &source, job->mode, job->stop, out);
+  return parallel_fits_run_one(memory, parallel, family, &settled, &source, job->mode, job->stop, out);
 }
 
 /* Splits the data in random order: the first `held` become tasks, `repeats` times over, and the rest is for

@@ -223,20 +223,20 @@ Status finished_share(Finished *finished, const Task *task, TaskResult *result) 
   const Study *study = finished->study;
   if (!study_has_shared(study)) return STATUS_OK;
   if (clock_wall() - finished->looked_at > 50 * finished->look_seconds) TRY(finished_look(finished));
-  SCOPED(TaskResult, found, task_result_destroy);
-  TRY(task_result_create(study, task, &found));
+  SCOPED(TaskResult, found, study_result_destroy);
+  TRY(study_result_create(study, task, &found));
   for (int p = 0; p < study->file->policy_count && !result->has_shared; p++) {
     const Task other =
         study_task(study, study_task_index(study, task->setting, p, task->index % study->runs.blocks));
     if (finished->state[other.index] == RUN_OK && finished_load(finished, &other, &found) == STATUS_OK)
-      task_result_share(study, &found, result);
+      study_result_share(study, &found, result);
   }
   return STATUS_OK;
 }
 
 Status finished_try(Finished *finished, const Task *task, bool *usable) {
-  SCOPED(TaskResult, result, task_result_destroy);
-  TRY(task_result_create(finished->study, task, &result));
+  SCOPED(TaskResult, result, study_result_destroy);
+  TRY(study_result_create(finished->study, task, &result));
   const Status status = finished_load(finished, task, &result);
   *usable = status == STATUS_OK;
   return status == STATUS_INPUT ? STATUS_OK : status;

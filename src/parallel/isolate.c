@@ -66,7 +66,7 @@ static Outcome isolated_task_wait(int pipe_end, const Report *report, double tim
     double now = clock_wall();
     elapsed += fmin(now - last, 1); /* a longer gap: this process was suspended, and the child with it */
     last = now;
-    if (!clock_tick_goes_on(tick, report->fraction)) return STOPPED;
+    if (!core_tick_goes_on(tick, report->fraction)) return STOPPED;
     if (elapsed > timeout) return LATE;
   }
 }
@@ -90,7 +90,7 @@ static Status isolated_task_conclude(const Study *study, Report *report, Outcome
              strsignal(WTERMSIG(how)));
   else if (WEXITSTATUS(how) != EXIT_SUCCESS)
     snprintf(message, sizeof message, "its process exited with status %d", WEXITSTATUS(how));
-  if (message[0]) return task_result_fail(study, message, result);
+  if (message[0]) return study_result_fail(study, message, result);
   if (report->status != STATUS_OK) return status_set(report->status, "%s", report->sentence);
   isolated_task_copy_parts(study, false, report, result);
   result->status = report->run_status;

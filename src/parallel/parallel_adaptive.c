@@ -37,8 +37,8 @@ static Status parallel_adaptive_read_task_values(const Adaptive *adaptive, const
   const Study *study = adaptive->study;
   for (int b = 0; b < task->runs; b++) values[b] = NAN;
   if (state[task->index] != RUN_OK) return STATUS_OK;
-  SCOPED(TaskResult, result, task_result_destroy);
-  TRY(task_result_create(study, task, &result));
+  SCOPED(TaskResult, result, study_result_destroy);
+  TRY(study_result_create(study, task, &result));
   TRY(finished_load(adaptive->finished, task, &result));
   int last = study->ops->points(study->file->settings[task->setting]) - 1;
   const double *curve =

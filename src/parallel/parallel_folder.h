@@ -1,8 +1,8 @@
 /* Which files in a study's folder are the study's own. Only these are ever removed, replaced or set aside;
  * the rest may be somebody else's notes, figures or links, and stays as it is.
  *
- * A file is the study's own if its name follows this program's scheme (parallel/checkpoint.h), it is a
- * regular file, and it carries the study's SHA-256 (tasks, results) or the program's seal (priors, whose
+ * A file is the study's own if its name follows this program's scheme (parallel/parallel_checkpoint.h), it is
+ * a regular file, and it carries the study's SHA-256 (tasks, results) or the program's seal (priors, whose
  * names are hashes of what they were learned from). Links are never followed, neither in the folder nor to
  * its parts. */
 #pragma once

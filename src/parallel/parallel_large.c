@@ -79,7 +79,7 @@ static Status all_ranks_run_block(Runner *runner, int count, TasksOutcome *outco
   parallel_large_task_report_setting(runner, setting, large.dense);
   Status status = STATUS_OK;
   for (int i = 0; i < count && status == STATUS_OK; i++)
-    status = task_result_create(study, &runner->tasks[i], &runner->results[i]);
+    status = study_result_create(study, &runner->tasks[i], &runner->results[i]);
   status = parallel_agree(runner->parallel, status);
   if (status == STATUS_OK) status = study_run_large(study, &large, count, runner->tasks, runner->results);
   status = parallel_agree(runner->parallel, status);
@@ -89,7 +89,7 @@ static Status all_ranks_run_block(Runner *runner, int count, TasksOutcome *outco
     outcome->failed += runner->results[i].status == RUN_FAILED;
     outcome->here++;
   }
-  for (int i = 0; i < count; i++) task_result_destroy(&runner->results[i]);
+  for (int i = 0; i < count; i++) study_result_destroy(&runner->results[i]);
   all_ranks_report_memory(runner);
   return status;
 }

@@ -1,11 +1,11 @@
 #include "parallel/parallel_logs.h"
 
 #include "core/clock.h"
-#include "core/clock_tick.h"
+#include "core/core_tick.h"
 #include "io/durable.h"
 #include "io/ownership.h"
 #include "model/prior/logs_fit.h"
-#include "parallel/fits.h"
+#include "parallel/parallel_fits.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -299,10 +299,11 @@ static Status ranks_learn_mixture(Arena *memory, Learning *self, const PriorOps 
   if (!*resumed) {
     self->state.likelihood = -INFINITY;
     self->fitting = progress_begin(PROGRESS_AUTO, self->parallel->rank == 0, "learning the prior");
-    const Tick before = clock_tick_exchange((Tick){logs_learn_count_iteration, self});
-    const Status status = fits_run_one(memory, self->parallel, family, self->fit,
-                                       &(FitSource){.logs = self->sample}, PROGRESS_AUTO, NULL, &self->prior);
-    clock_tick_exchange(before);
+    const Tick before = core_tick_exchange((Tick){logs_learn_count_iteration, self});
+    const Status status =
+        parallel_fits_run_one(memory, self->parallel, family, self->fit, &(FitSource){.logs = self->sample},
+                              PROGRESS_AUTO, NULL, &self->prior);
+    core_tick_exchange(before);
     TRY(status);
     self->state.converged = self->sample->tasks == self->logs->tasks;
   }
@@ -319,8 +320,8 @@ static Status ranks_learn_networks(Arena *memory, const Learning *self, const Pr
   Status status = logs_draws(&scratch, self->sample, self->fit, mixture, noise, &samples);
   status = parallel_agree(self->parallel, status);
   if (status == STATUS_OK)
-    status = fits_run_one(memory, self->parallel, family, self->fit, &(FitSource){.samples = &samples},
-                          PROGRESS_AUTO, NULL, out);
+    status = parallel_fits_run_one(memory, self->parallel, family, self->fit,
+                                   &(FitSource){.samples = &samples}, PROGRESS_AUTO, NULL, out);
   if (status == STATUS_OK && self->parallel->rank == 0) out->noise = noise;
   return status;
 }

@@ -2,7 +2,7 @@
 
 #include "io/durable.h"
 #include "parallel/auto.h"
-#include "parallel/fits.h"
+#include "parallel/parallel_fits.h"
 #include "study/study_fit_data.h"
 
 #include <string.h>
@@ -146,7 +146,7 @@ static Status parallel_prepare_save_prior(const Need *need, const Fit *fit, cons
   char path[4096];
   Prior prior;
   study_belief_path(&need->belief, directory, sizeof path, path);
-  TRY(fits_assemble(&scratch, fit, &prior));
+  TRY(parallel_fits_assemble(&scratch, fit, &prior));
   return prior_save(&prior, path);
 }
 
@@ -166,7 +166,7 @@ static Status ranks_fit_prior_wave(const Parallel *parallel, const Study *study,
     if (parallel->rank == 0) fits[i].seconds = base_seconds;
   }
   status = parallel_agree(parallel, status);
-  if (status == STATUS_OK) status = fits_run(&scratch, parallel, count, fits, stop, progress);
+  if (status == STATUS_OK) status = parallel_fits_run(&scratch, parallel, count, fits, stop, progress);
   for (int i = 0; i < count && status == STATUS_OK; i++)
     if (fits[i].owner == parallel->rank) status = parallel_prepare_save_prior(&needs[i], &fits[i], directory);
   return parallel_agree(parallel, status);

@@ -35,8 +35,8 @@ static double *race_regret_of_policy(const RaceState *state, int policy) {
 static Status race_run_block(RaceState *state, int policy, int first, int runs, double *seconds) {
   const Race *race = state->race;
   const Task task = {.policy = policy, .first_run = (uint32_t)first, .runs = runs, .world = race->world};
-  SCOPED(TaskResult, result, task_result_destroy);
-  TRY(task_result_create(race->study, &task, &result));
+  SCOPED(TaskResult, result, study_result_destroy);
+  TRY(study_result_create(race->study, &task, &result));
   TRY(race->study->ops->run(race->study, &task, &race->priors[policy], (Tick){0}, &result));
   for (int b = 0; b < runs; b++) {
     race_regret_of_policy(state, policy)[first + b] = result.curves[(b + 1) * result.points - 1];

@@ -46,8 +46,8 @@ static void reduce_cell_copy_task_result(const Study *study, const Task *task, c
 
 static Status reduce_cell_load_task(Finished *finished, const Task *task, Cell *cell, ReduceCounts *counts) {
   const Study *study = finished->study;
-  SCOPED(TaskResult, result, task_result_destroy);
-  TRY(task_result_create(study, task, &result));
+  SCOPED(TaskResult, result, study_result_destroy);
+  TRY(study_result_create(study, task, &result));
   const Status status = finished_load(finished, task, &result);
   if (status == STATUS_INPUT) {
     fprintf(stderr, "%s; its runs count as not run\n", status_message());

@@ -155,8 +155,8 @@ static Status reduce_events_write_task_result(EventWriter *writer, const Task *t
 }
 
 static Status reduce_events_write_finished_task(EventWriter *writer, Finished *finished, const Task *task) {
-  SCOPED(TaskResult, result, task_result_destroy);
-  TRY(task_result_create(writer->study, task, &result));
+  SCOPED(TaskResult, result, study_result_destroy);
+  TRY(study_result_create(writer->study, task, &result));
   TRY(finished_load(finished, task, &result));
   return reduce_events_write_task_result(writer, task, &result);
 }

@@ -184,8 +184,8 @@ static Status tasks_journal_result(Runner *runner, const Task *task, const TaskR
 static Status tasks_run_one(Runner *runner, int index) {
   const Task listed = study_task(runner->study, index), *task = &listed;
   double start = clock_wall();
-  SCOPED(TaskResult, result, task_result_destroy);
-  TRY(task_result_create(runner->study, task, &result));
+  SCOPED(TaskResult, result, study_result_destroy);
+  TRY(study_result_create(runner->study, task, &result));
   TRY(finished_share(runner->finished, task, &result));
   TRY(tasks_simulate_task(runner, task, &result));
   return tasks_journal_result(runner, task, &result, clock_wall() - start);

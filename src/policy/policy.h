@@ -2,7 +2,7 @@
  * (LinUCB, epsilon-greedy, random, oracle). Every sampler is a policy of the same name. */
 #pragma once
 
-#include "core/clock_tick.h"
+#include "core/core_tick.h"
 #include "problem/problem.h"
 #include "sampler/sampler.h"
 

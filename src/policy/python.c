@@ -3,7 +3,7 @@
  * block has its own process, which runs analysis/thompson/worker.py and starts with nothing in its memory, so
  * that its draws depend on no other block; its random numbers are named by (seed, first run, round). */
 #include "core/arena.h"
-#include "core/clock_tick.h"
+#include "core/core_tick.h"
 #include "io/config/config_rows.h"
 #include "io/io_dataset.h"
 #include "policy/policy.h"
@@ -76,7 +76,7 @@ static bool python_policy_wait_for_socket(Child *child, short event) {
   enum { TICK_MS = 50 };
   struct pollfd end = {.fd = child->socket, .events = event};
   while (poll(&end, 1, TICK_MS) <= 0) {
-    if (clock_tick_goes_on(child->tick, child->done)) continue;
+    if (core_tick_goes_on(child->tick, child->done)) continue;
     child->given_up = true;
     return false;
   }

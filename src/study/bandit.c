@@ -282,7 +282,7 @@ static Status study_bandit_simulate(const Study *study, const Task *task, Block 
     study_learn_round(block, k, result);
     *aside += study_measure_p_value(study, block, k, result);
     study_accumulate_regret(result, k, block->regret, study_curve_of_name(study, result, "regret"));
-    if (!clock_tick_goes_on(tick, (double)k / rounds))
+    if (!core_tick_goes_on(tick, (double)k / rounds))
       return status_set(STATUS_STOPPED, "stopped in round %d of %d", k, rounds);
   }
   return STATUS_OK;

@@ -265,7 +265,7 @@ static Status study_posterior_simulate(Block *block, Tick tick, TaskResult *resu
     *spent += clock_cpu() - start;
     if (at_size) TRY(study_compare_draws(block, (uint32_t)k, (int)point++, result));
     /* Progress is counted in sample sizes, since drawing is most of the work. */
-    if (!clock_tick_goes_on(tick, (double)point / study_posterior_points(setting)))
+    if (!core_tick_goes_on(tick, (double)point / study_posterior_points(setting)))
       return status_set(STATUS_STOPPED, "stopped after %lld observations", (long long)k);
   }
   return STATUS_OK;

@@ -126,7 +126,7 @@ static void study_replay_learn(Block *block, int64_t *fallbacks) {
 }
 
 static Status study_replay_goes_on(const Block *block, int k) {
-  if (clock_tick_goes_on(block->tick, (double)k / block->log->rows)) return STATUS_OK;
+  if (core_tick_goes_on(block->tick, (double)k / block->log->rows)) return STATUS_OK;
   return status_set(STATUS_STOPPED, "stopped at event %d of %d", k, block->log->rows);
 }
 

@@ -99,7 +99,7 @@ static Status study_stream_play_stretch(Streams *self, Stretch at, const Prior *
     policy_observe(&now.policy, &now.history, now.fallbacks);
     for (int b = 0; b < at.count; b++) regret[b] += now.regret[b];
     if (learner) TRY(study_stream_show_learner(&now, at.count, base, learner));
-    if (!clock_tick_goes_on(self->tick, self->done / self->total))
+    if (!core_tick_goes_on(self->tick, self->done / self->total))
       return status_set(STATUS_STOPPED, "stopped in bandit %d of %d", at.first + 1, self->tasks);
   }
   self->done += at.count;

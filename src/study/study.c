@@ -273,7 +273,7 @@ void study_destroy(Study *study) {
   *study = (Study){0};
 }
 
-Status task_result_create(const Study *study, const Task *task, TaskResult *out) {
+Status study_result_create(const Study *study, const Task *task, TaskResult *out) {
   size_t runs = (size_t)task->runs;
   *out = (TaskResult){.runs = task->runs, .points = study->points, .status = RUN_NOT_RUN};
   ALLOCATE(&out->memory, out->curves, (size_t)study->curve_count * runs * (size_t)study->points);
@@ -282,7 +282,7 @@ Status task_result_create(const Study *study, const Task *task, TaskResult *out)
   return STATUS_OK;
 }
 
-void task_result_destroy(TaskResult *result) { arena_free(&result->memory); }
+void study_result_destroy(TaskResult *result) { arena_free(&result->memory); }
 
 bool study_has_shared(const Study *study) {
   for (int c = 0; c < study->curve_count; c++)
@@ -290,12 +290,12 @@ bool study_has_shared(const Study *study) {
   return false;
 }
 
-static size_t task_result_curve_size(const TaskResult *result) {
+static size_t study_result_curve_size(const TaskResult *result) {
   return (size_t)result->runs * (size_t)result->points;
 }
 
-void task_result_share(const Study *study, const TaskResult *finished, TaskResult *result) {
-  const size_t size = task_result_curve_size(result);
+void study_result_share(const Study *study, const TaskResult *finished, TaskResult *result) {
+  const size_t size = study_result_curve_size(result);
   for (int c = 0; c < study->curve_count; c++)
     if (study->curves[c]->shared)
       memcpy(result->curves + (size_t)c * size, finished->curves + (size_t)c * size,
@@ -304,8 +304,8 @@ void task_result_share(const Study *study, const TaskResult *finished, TaskResul
 }
 
 /* Clears the result, except for shared curves that it has already. */
-static void task_result_clear(const Study *study, TaskResult *result) {
-  const size_t size = task_result_curve_size(result);
+static void study_result_clear(const Study *study, TaskResult *result) {
+  const size_t size = study_result_curve_size(result);
   for (int c = 0; c < study->curve_count; c++)
     for (size_t i = 0; i < size && !(result->has_shared && study->curves[c]->shared); i++)
       result->curves[(size_t)c * size + i] = NAN;
@@ -315,10 +315,10 @@ static void task_result_clear(const Study *study, TaskResult *result) {
 }
 
 /* Sets the status of the result. An error makes the task fail, but is returned if it concerns the job. */
-static Status task_result_conclude(const Study *study, Status status, TaskResult *result) {
+static Status study_result_conclude(const Study *study, Status status, TaskResult *result) {
   result->status = status == STATUS_OK ? RUN_OK : RUN_FAILED;
   if (status == STATUS_STOPPED || status == STATUS_INTERNAL || status == STATUS_OK) return status;
-  return task_result_fail(study, status_message(), result);
+  return study_result_fail(study, status_message(), result);
 }
 
 bool study_task_is_large(const Study *study, const Task *task) {
@@ -327,10 +327,10 @@ bool study_task_is_large(const Study *study, const Task *task) {
 
 Status study_run_large(const Study *study, const StudyLarge *large, int count, const Task *tasks,
                        TaskResult *results) {
-  for (int i = 0; i < count; i++) task_result_clear(study, &results[i]);
+  for (int i = 0; i < count; i++) study_result_clear(study, &results[i]);
   const Status status = study->ops->run_large(study, large, count, tasks, results);
   Status outcome = STATUS_OK;
-  for (int i = 0; i < count; i++) outcome = task_result_conclude(study, status, &results[i]);
+  for (int i = 0; i < count; i++) outcome = study_result_conclude(study, status, &results[i]);
   return outcome;
 }
 
@@ -344,9 +344,9 @@ static Status study_task_prior(Arena *memory, const Study *study, const Task *ta
   return study_belief_prior(memory, &belief, &problem, directory, out);
 }
 
-Status task_result_fail(const Study *study, const char *message, TaskResult *result) {
+Status study_result_fail(const Study *study, const char *message, TaskResult *result) {
   result->has_shared = false;
-  task_result_clear(study, result);
+  study_result_clear(study, result);
   result->status = RUN_FAILED;
   snprintf(result->message, sizeof result->message, "%s", message);
   return STATUS_OK;
@@ -356,10 +356,10 @@ Status study_run_task(const Study *study, const Task *task, const char *director
                       TaskResult *result) {
   SCRATCH_ARENA(memory);
   Prior prior;
-  task_result_clear(study, result);
+  study_result_clear(study, result);
   Status status = study_task_prior(&memory, study, task, directory, &prior);
   if (status == STATUS_OK) status = study->ops->run(study, task, &prior, tick, result);
-  return task_result_conclude(study, status, result);
+  return study_result_conclude(study, status, result);
 }
 
 PolicySetup study_policy_setup(const Study *study, const Task *task, const Problem *problem,

@@ -29,7 +29,7 @@ typedef struct {
   int64_t *fallbacks; /* [runs] */
   double *watched; /* [2, runs]: offset and spread of draws (sampler/check/watch.h); NaN where they are not
                       known */
-  bool has_shared; /* the shared curves are there before the task is run (task_result_share) */
+  bool has_shared; /* the shared curves are there before the task is run (study_result_share) */
   RunStatus status; /* of the whole block */
   char message[512]; /* why it failed; empty otherwise */
 } TaskResult;
@@ -155,17 +155,17 @@ double study_world_cost(const PolicyWork *work);
 /* Returns the dimension of a large setting; 2 if only the problem's file knows it. */
 double study_dimension(const Config *setting);
 
-/* Allocates the result of a task. The caller must call task_result_destroy, also after an error. */
-Status task_result_create(const Study *study, const Task *task, TaskResult *out);
-void task_result_destroy(TaskResult *result);
+/* Allocates the result of a task. The caller must call study_result_destroy, also after an error. */
+Status study_result_create(const Study *study, const Task *task, TaskResult *out);
+void study_result_destroy(TaskResult *result);
 /* Returns whether a study has curves that all policies share. */
 bool study_has_shared(const Study *study);
 /* Copies the shared curves from a finished task of the same setting and runs, so that this task need not
  * measure them. */
-void task_result_share(const Study *study, const TaskResult *finished, TaskResult *result);
+void study_result_share(const Study *study, const TaskResult *finished, TaskResult *result);
 /* Turns `result` into that of a task that raised an error: RUN_FAILED, NaN curves, `message`. Returns
  * STATUS_OK, since the error belongs to the task alone. */
-Status task_result_fail(const Study *study, const char *message, TaskResult *result);
+Status study_result_fail(const Study *study, const char *message, TaskResult *result);
 
 /* Returns whether a task belongs to a large setting. */
 bool study_task_is_large(const Study *study, const Task *task);

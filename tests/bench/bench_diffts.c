@@ -84,14 +84,14 @@ static Case *new_case(Arena *memory, int width) {
   make_prior(memory, c);
   c->task = study_task(&c->study, 0);
   c->rival = study_task(&c->study, 1);
-  ok(task_result_create(&c->study, &c->task, &c->result));
+  ok(study_result_create(&c->study, &c->task, &c->result));
   make_parts(memory, c);
   return c;
 }
 
 static void free_case(Case *c) {
   world_destroy(&c->world);
-  task_result_destroy(&c->result);
+  study_result_destroy(&c->result);
   problem_destroy(&c->problem);
   study_destroy(&c->study);
   free(c);
@@ -117,7 +117,7 @@ static void stage_update(Case *c) {
   for (int t = STAGES; t >= 1; t--) {
     double v = schedule_variance(schedule, t, LAST_STAGE_REPAIRED);
     laplace_dps_product(&c->evidence, v, schedule->alpha_bar[t - 1], c->mu, c->z, c->s);
-    chain_guard(&c->chunk, D, c->s, c->fallbacks);
+    denoiser_chain_guard(&c->chunk, D, c->s, c->fallbacks);
   }
 }
 

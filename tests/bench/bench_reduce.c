@@ -10,8 +10,8 @@
  * the CPU seconds of every rank, excluding those in MPI, where a rank that waits for another polls. */
 #include "core/clock.h"
 #include "core/rng.h"
-#include "parallel/checkpoint.h"
 #include "parallel/journal.h"
+#include "parallel/parallel_checkpoint.h"
 #include "parallel/reduce.h"
 #include "study/keys.h"
 #include "study/study.h"
@@ -68,7 +68,7 @@ static void write_tasks(const char *folder, int count, int runs, int rounds) {
   Study study;
   Lock *lock;
   make_study(count, runs, rounds, &study);
-  ok(checkpoint_open(folder, &study, CHECKPOINT_RESUME, -1, &lock));
+  ok(parallel_checkpoint_open(folder, &study, CHECKPOINT_RESUME, -1, &lock));
   SCRATCH_ARENA(memory);
   Journal *journal;
   ok(journal_create(&memory, folder, &study, &journal));
@@ -77,10 +77,10 @@ static void write_tasks(const char *folder, int count, int runs, int rounds) {
     Task task = study_task(&study, i);
     TaskResult result;
     Rng rng = {.key = rng_key((uint64_t)i, RNG_VERIFY)};
-    ok(task_result_create(&study, &task, &result));
+    ok(study_result_create(&study, &task, &result));
     make_result(&task, &rng, &result);
     ok(journal_append(journal, &task, &result));
-    task_result_destroy(&result);
+    study_result_destroy(&result);
   }
   ok(journal_sync(journal));
   journal_close(journal);
@@ -135,7 +135,7 @@ static void reduce(const char *folder, double plain_from) {
   char *text;
   Study study;
   ReduceCounts counts;
-  ok(checkpoint_study(folder, &text));
+  ok(parallel_checkpoint_study(folder, &text));
   read_study(folder, text, &study);
   free(text);
   parallel_barrier();

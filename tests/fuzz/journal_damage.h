@@ -31,12 +31,12 @@ static inline void journal_fixture_study(const char *seed, Study *out) {
 static inline void journal_fixture_result(const Study *study, int index, bool failed, Task *task,
                                           TaskResult *result) {
   *task = study_task(study, index);
-  if (task_result_create(study, task, result) != STATUS_OK) abort();
+  if (study_result_create(study, task, result) != STATUS_OK) abort();
   for (int i = 0; i < study->curve_count * task->runs * study->points; i++)
     result->curves[i] = i == 1 ? NAN : index + 0.25 * i;
   for (int b = 0; b < task->runs; b++) result->seconds[b] = 1e-3 * index, result->fallbacks[b] = index + b;
   result->status = RUN_OK;
-  if (failed && task_result_fail(study, "a reason", result) != STATUS_OK) abort();
+  if (failed && study_result_fail(study, "a reason", result) != STATUS_OK) abort();
 }
 
 /* Tells whether the numbers of a loaded task are the made-up ones. */
@@ -49,7 +49,7 @@ static inline bool journal_fixture_same(const Study *study, int index, const Tas
                     memcmp(made.seconds, found->seconds, runs * sizeof *made.seconds) == 0 &&
                     memcmp(made.fallbacks, found->fallbacks, runs * sizeof *made.fallbacks) == 0 &&
                     strcmp(made.message, found->message) == 0;
-  task_result_destroy(&made);
+  study_result_destroy(&made);
   return same;
 }
 
@@ -58,7 +58,7 @@ static inline void journal_fixture_append(const Study *study, Journal *journal, 
   TaskResult result;
   journal_fixture_result(study, index, failed, &task, &result);
   if (journal_append(journal, &task, &result) != STATUS_OK) abort();
-  task_result_destroy(&result);
+  study_result_destroy(&result);
 }
 
 /* Finds the one journal in a folder. */
@@ -113,13 +113,13 @@ static inline JournalRead journal_damage_read(const char *folder, const Study *s
     const Task task = study_task(study, i);
     TaskResult result;
     if (finished.state[i] == RUN_NOT_RUN) continue;
-    if (task_result_create(study, &task, &result) != STATUS_OK) abort();
+    if (study_result_create(study, &task, &result) != STATUS_OK) abort();
     const Status status = finished_load(&finished, &task, &result);
     read.loads[i] = status == STATUS_OK;
     if (status == STATUS_OK && !journal_fixture_same(study, i, &result))
       read.broken = "a task is as it was, or refused";
     if (status != STATUS_OK && status != STATUS_INPUT) read.broken = "a damaged record is bad input";
-    task_result_destroy(&result);
+    study_result_destroy(&result);
   }
   finished_close(&finished);
   return read;

@@ -65,7 +65,7 @@ static bool can_be_used(const Prior *prior) {
   RngLanes rng = {.key = rng_key(1, RNG_TEST), .draws = 1, .lanes = LANES};
   prior->ops->sample(prior, &rng, block);
   if (prior->ops->log_density) prior->ops->log_density(prior, LANES, block, block + count);
-  chain_sample(prior->chain, &rng, block, block + 2 * count);
+  denoiser_chain_sample(prior->chain, &rng, block, block + 2 * count);
   for (size_t i = 0; i < count; i++) block[i] = 0.25 * (double)i;
   prior->chain->noise(prior->chain, 1, LANES, block, block + count);
   bool good = !prior->mixture || all_finite(count, block + count);

@@ -150,7 +150,7 @@ static void denoiser_isotropic_noised_density(const Chain *chain, int t, int lan
 
 Status denoiser_isotropic_chain(Arena *memory, const Isotropic *mixture, const ScheduleRule *rule,
                                 Chain *out) {
-  TRY(chain_create(memory, out, mixture->d, rule, LAST_STAGE_REPAIRED));
+  TRY(denoiser_chain_create(memory, out, mixture->d, rule, LAST_STAGE_REPAIRED));
   out->state = mixture;
   out->noise = denoiser_isotropic_noise;
   out->density = denoiser_isotropic_noised_density;

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "core/tiling.h"
-#include "model/denoiser/chain.h"
+#include "model/denoiser/denoiser_chain.h"
 
 enum { ISOTROPIC_COMPONENTS = 16 /* most components C */ };
 

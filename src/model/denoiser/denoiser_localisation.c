@@ -2,7 +2,7 @@
 
 #include "core/linalg.h"
 #include "core/simd.h"
-#include "model/denoiser/chain.h"
+#include "model/denoiser/denoiser_chain.h"
 
 #include <math.h>
 #include <string.h>

@@ -45,7 +45,7 @@ typedef struct {
 } EmPlan;
 
 /* Fits a mixture, which is not prepared. Calls the tick of the thread before each iteration
- * (core/clock_tick.h). The streams of a start are (key, run, round = first_start + start). *likelihood is the
+ * (core/core_tick.h). The streams of a start are (key, run, round = first_start + start). *likelihood is the
  * mean log likelihood of the items; may be NULL. Requires data->items >= components. */
 Status em_fit(Arena *memory, EmData *data, int components, const EmPlan *plan, RngKey key, uint32_t run,
               Mixture *out, double *likelihood);

@@ -1,6 +1,6 @@
 #include "model/prior/denoiser_training.h"
 
-#include "core/clock_tick.h"
+#include "core/core_tick.h"
 #include "core/linalg.h"
 #include "core/simd.h"
 #include "model/network/learning.h"
@@ -83,7 +83,7 @@ static void denoiser_training_run(Training *self, float *parameters) {
   Rng start = {rng_key(fit->seed, RNG_DENOISER_START), fit->replicate, 0, 0, 0};
   learning_start(shape, &start, self->weights);
   memcpy(parameters, self->weights, count * sizeof *parameters);
-  for (int step = 1; step <= fit->steps && clock_tick_allows(); step++) {
+  for (int step = 1; step <= fit->steps && core_tick_allows(); step++) {
     denoiser_training_draw_batch(self, step);
     network_loss_gradient(shape, self->weights, self->batch, self->x, self->target, self->gradient,
                           self->workspace);
@@ -100,7 +100,7 @@ Status denoiser_train(const PriorFit *fit, const TrainingSamples *samples, const
   Training training;
   TRY(denoiser_training_allocate(&scratch, fit, samples, network, &training));
   denoiser_training_run(&training, parameters);
-  return clock_tick_check();
+  return core_tick_check();
 }
 
 /* ---- self-check */

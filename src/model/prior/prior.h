@@ -7,8 +7,8 @@
 
 #include "io/config/config.h"
 #include "io/io_dataset.h"
-#include "model/denoiser/chain.h"
 #include "model/denoiser/denoiser.h"
+#include "model/denoiser/denoiser_chain.h"
 #include "model/logs/logs.h"
 #include "model/network/network_store.h"
 

@@ -110,7 +110,7 @@ static void prior_diffusion_noise_jacobian(const Chain *chain, int t, int lanes,
 
 static void prior_diffusion_sample(const Prior *prior, RngLanes *rng, double *theta) {
   const Diffusion *self = prior->state;
-  chain_sample_parts(&self->chain, LANES, rng, self->theta, self->scratch, theta);
+  denoiser_chain_sample_parts(&self->chain, LANES, rng, self->theta, self->scratch, theta);
 }
 
 /* Computes the score of s_1, which is -eps_1(z) / sqrt(1 - alpha_bar_1) with respect to z. s_1 is nearly
@@ -145,7 +145,7 @@ static Status prior_diffusion_create(Prior *prior, const PriorFit *fit, int d, D
   ALLOCATE(memory, self, 1);
   prior->state = self;
   prior->d = d;
-  TRY(chain_create(memory, &self->chain, d, &fit->schedule, fit->last_stage));
+  TRY(denoiser_chain_create(memory, &self->chain, d, &fit->schedule, fit->last_stage));
   self->shape = network_shape(d, fit->hidden_count, fit->hidden, d);
   size_t stages = (size_t)fit->schedule.stages, block = (size_t)d * LANES;
   ALLOCATE(memory, self->parameters, stages * network_parameters(&self->shape));

@@ -104,7 +104,7 @@ Status prior_ising(Arena *memory, int d, const PriorFit *chain_settings, Prior *
   ALLOCATE(memory, self, 1);
   *out = (Prior){.memory = memory, .ops = &ising_ops, .d = d, .hypercube = true, .state = self};
   Chain *chain = &self->chain;
-  TRY(chain_create(memory, chain, d, &chain_settings->schedule, chain_settings->last_stage));
+  TRY(denoiser_chain_create(memory, chain, d, &chain_settings->schedule, chain_settings->last_stage));
   chain->noise = ising_noise;
   chain->noise_vjp = ising_noise_vjp;
   chain->noise_jacobian = ising_noise_jacobian;

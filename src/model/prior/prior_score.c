@@ -87,7 +87,7 @@ static void score_noise_vjp(const Chain *chain, int t, int lanes, const double *
 
 static void prior_score_sample(const Prior *prior, RngLanes *rng, double *theta) {
   const Score *self = prior->state;
-  chain_sample_parts(&self->chain, LANES, rng, self->theta, self->scratch, theta);
+  denoiser_chain_sample_parts(&self->chain, LANES, rng, self->theta, self->scratch, theta);
 }
 
 static const PriorOps score_ops = {.name = "score_network", .sample = prior_score_sample};
@@ -109,7 +109,7 @@ Status prior_score(Arena *memory, int d, int stages, const double *alpha_bar, Gi
   Score *self;
   ALLOCATE(memory, self, 1);
   *out = (Prior){.memory = memory, .ops = &score_ops, .d = d, .state = self, .chain = &self->chain};
-  TRY(chain_create(memory, &self->chain, d, &rule, LAST_STAGE_REPAIRED));
+  TRY(denoiser_chain_create(memory, &self->chain, d, &rule, LAST_STAGE_REPAIRED));
   TRY(prior_score_set_schedule(&self->chain.schedule, alpha_bar));
   ALLOCATE_ARRAYS(memory, QUESTIONS * size, self->asked, self->answered);
   ALLOCATE(memory, self->theta, LANES * size);

@@ -1,6 +1,6 @@
 #include "model/prior/training.h"
 
-#include "core/clock_tick.h"
+#include "core/core_tick.h"
 #include "core/simd.h"
 #include "model/network/learning.h"
 #include "model/network/network_kernel.h"
@@ -189,7 +189,7 @@ static void train_stage(TrainingSetup *setup, int t, double share, float *parame
   memset(setup->second, 0, bytes);
   memcpy(setup->best, parameters, bytes);
   *loss = training_held_out_loss(setup, parameters);
-  for (int step = 1; step <= steps && failures < fit->patience && clock_tick_allows(); step++) {
+  for (int step = 1; step <= steps && failures < fit->patience && core_tick_allows(); step++) {
     training_draw_batch(setup, t, step);
     network_loss_gradient(&setup->shape, parameters, setup->batch, setup->x, setup->noise, setup->gradient,
                           setup->workspace);
@@ -234,7 +234,7 @@ Status training_group(TrainingSetup *setup, int group, double *out) {
       train_stage(setup, t, share, parameters, &out[count]);
     else
       training_stage(setup, t, parameters, &out[count]);
-    TRY(clock_tick_check());
+    TRY(core_tick_check());
     for (size_t i = 0; i < count; i++) out[i] = parameters[i];
     out += count + 1;
   }

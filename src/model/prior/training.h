@@ -45,7 +45,7 @@ int training_groups(const PriorFit *fit);
 /* Returns the number of doubles per stage: its parameters and its loss. */
 size_t training_stage_values(const PriorFit *fit, int d);
 /* Computes out[TRAINING_GROUP, training_stage_values] of group 0 .. training_groups - 1; the last group may
- * have fewer stages. Returns STATUS_STOPPED if the thread's tick (core/clock_tick.h), which is asked before
+ * have fewer stages. Returns STATUS_STOPPED if the thread's tick (core/core_tick.h), which is asked before
  * each step, gives up. */
 Status training_group(TrainingSetup *setup, int group, double *out);
 

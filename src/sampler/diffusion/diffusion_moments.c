@@ -99,9 +99,9 @@ void diffusion_moments_covariance(const DenoisedMoments *self, int t, int lanes,
                                   double *mean, double *covariance, double *column) {
   const Chain *chain = self->chain;
   const double alpha_bar = chain->schedule.alpha_bar[t];
-  chain_noise_jacobian(chain, t, lanes, s, mean, covariance, column);
+  denoiser_chain_noise_jacobian(chain, t, lanes, s, mean, covariance, column);
   jacobian_to_covariance(chain->d, lanes, (1 - alpha_bar) / alpha_bar, sqrt(1 - alpha_bar), covariance);
-  chain_denoise_mean(chain, t, lanes, s, mean);
+  denoiser_chain_denoise_mean(chain, t, lanes, s, mean);
 }
 
 void diffusion_moments_at(const DenoisedMoments *self, int t, int lanes, const double *s, double *mean,
@@ -116,7 +116,7 @@ void diffusion_moments_at(const DenoisedMoments *self, int t, int lanes, const d
   }
   if (self->from_loss) {
     chain->noise(chain, t, lanes, s, mean);
-    chain_denoise_mean(chain, t, lanes, s, mean);
+    denoiser_chain_denoise_mean(chain, t, lanes, s, mean);
     denoised_variance_from_loss(d, lanes, chain->schedule.alpha_bar[t], chain->loss[t], basis, deviation);
     return;
   }
@@ -155,7 +155,7 @@ void diffusion_moments_carry(const DenoisedMoments *self, int t, int lanes, cons
   const Chain *chain = self->chain;
   const Schedule *schedule = &chain->schedule;
   chain->noise(chain, t, lanes, s, mean);
-  chain_denoise_mean(chain, t, lanes, s, mean);
+  denoiser_chain_denoise_mean(chain, t, lanes, s, mean);
   denoised_shrink_deviations(
       chain->d * lanes, denoised_signal_to_noise(schedule, t) - denoised_signal_to_noise(schedule, t + 1),
       deviation);

@@ -54,7 +54,7 @@ void dps_gradient(const Chain *chain, int t, const DpsEvidence *evidence, DpsGra
   const double alpha_bar = chain->schedule.alpha_bar[t];
   double *pulled = scratch;
   chain->noise(chain, t, lanes, s, denoised);
-  chain_denoise_mean(chain, t, lanes, s, denoised); /* line 5 */
+  denoiser_chain_denoise_mean(chain, t, lanes, s, denoised); /* line 5 */
   dps_score_residual(evidence, denoised, residual, gradient);
   if (kind == DPS_AT_ESTIMATE) return;
   chain->noise_vjp(chain, t, lanes, s, gradient, pulled);
@@ -106,9 +106,9 @@ static void dps_sample(Sampler *sampler, const History *history, RngLanes rng, i
     rng_lanes_normal(&chunk.rng, chain->d, self->s);
     for (int t = chain->schedule.stages; t >= 1; t--) {
       dps_stage(self, chain, t, &chunk);
-      chain_guard(&chunk, chain->d, self->s, fallbacks);
+      denoiser_chain_guard(&chunk, chain->d, self->s, fallbacks);
     }
-    chain_to_theta(chain, chunk.lanes, self->s);
+    denoiser_chain_to_theta(chain, chunk.lanes, self->s);
     chunk_store(&chunk, chain->d, self->s, theta);
   }
 }

@@ -1,7 +1,7 @@
 /* The gradient that guides DPS, in a separate header so that it can be tested. */
 #pragma once
 
-#include "model/denoiser/chain.h"
+#include "model/denoiser/denoiser_chain.h"
 #include "model/history/history.h"
 
 /* What guides the chain of n lanes: the sum of squared residuals sum_l (y_l - phi_l' theta)^2 or, with a

@@ -7,7 +7,7 @@
  * the same form.
  *
  * All of this is in the standardised coordinates of the chain. A draw uses d normals of its stream for s_T,
- * then d per stage, as chain_sample does: without observations the two agree bit for bit. */
+ * then d per stage, as denoiser_chain_sample does: without observations the two agree bit for bit. */
 #include "sampler/diffusion/laplace_dps.h"
 
 #include "core/chunk.h"
@@ -188,10 +188,10 @@ static void draw_stage(LaplaceDps *self, const Chain *chain, int t, const Histor
   if (start)
     memset(self->mu, 0, (size_t)(chain->d * chunk->lanes) * sizeof *self->mu);
   else
-    chain_mean(chain, t, chunk->lanes, self->s, self->mu);
+    denoiser_chain_mean(chain, t, chunk->lanes, self->s, self->mu);
   const double v = start ? 1 : schedule_variance(schedule, t, self->last_stage);
   draw_product(self, view, v, schedule->alpha_bar[t - 1], chunk, fallbacks);
-  chain_guard(chunk, chain->d, self->s, fallbacks);
+  denoiser_chain_guard(chunk, chain->d, self->s, fallbacks);
 }
 
 /* Runs Algorithm 2 for every chunk of lanes. */
@@ -204,7 +204,7 @@ static void laplace_dps_sample(Sampler *sampler, const History *history, RngLane
     laplace_dps_gather_evidence(self, &view);
     for (int t = chain->schedule.stages + 1; t >= 1; t--)
       draw_stage(self, chain, t, &view, &chunk, fallbacks);
-    chain_to_theta(chain, chunk.lanes, self->s);
+    denoiser_chain_to_theta(chain, chunk.lanes, self->s);
     chunk_store(&chunk, chain->d, self->s, theta);
   }
 }

@@ -20,8 +20,8 @@
  * With one particle nothing is weighted or chosen: that is the sampler `joint`. Unlike LaplaceDPS it is exact
  * for a Gaussian prior with its exact chain, for any number of stages, and needs no repaired last stage.
  * Without observations it is a reverse chain whose steps include the covariance C_t of the clean sample: they
- * have beta_tilde_t I + w0^2 C_t where chain_sample has Sigma_t. So its law differs from that of
- * chain_sample, and for a Gaussian prior it is the right one.
+ * have beta_tilde_t I + w0^2 C_t where denoiser_chain_sample has Sigma_t. So its law differs from that of
+ * denoiser_chain_sample, and for a Gaussian prior it is the right one.
  *
  * Random numbers: particle k of draw m uses the stream of draw m P + k, d normals for s_T and for each stage.
  * Choices within a draw use the substream RESAMPLING of draw m: one uniform per resampling, needed or not,
@@ -85,7 +85,7 @@ static void twisted_stage(Twisted *self, int t, int groups, Chunk *particles, Rn
   rng_lanes_normal(&particles->rng, chain->d, self->z);
   joint_chain_draw(chain, t, self->z, weighted ? self->log_ratio : NULL, fallbacks);
   if (weighted) lanes_add(lanes, 1, self->log_ratio, self->log_weight);
-  chain_guard(particles, chain->d, chain->s, fallbacks);
+  denoiser_chain_guard(particles, chain->d, chain->s, fallbacks);
 }
 
 /* Picks one particle of each draw by weight, for columns first .. of theta[d, total]. Adds the draw's share
@@ -144,7 +144,7 @@ static void twisted_sample(Sampler *sampler, const History *history, RngLanes rn
   for (int first = 0; first < total; first += most)
     twisted_sample_groups(self, history, rng, first, total - first < most ? total - first : most, theta,
                           sampler->ess, fallbacks);
-  chain_to_theta(sampler->setup.prior->chain, total, theta);
+  denoiser_chain_to_theta(sampler->setup.prior->chain, total, theta);
 }
 
 /* Returns P, which is 1 for `joint`. */

@@ -187,7 +187,7 @@ static void localised_sample(Sampler *sampler, const History *history, RngLanes 
     const HistoryView view = {history, draws, chunk.first, chunk.lanes, denoiser->shift, denoiser->scale};
     memset(self->lane_fallbacks, 0, CHUNK_LANES * sizeof *self->lane_fallbacks);
     localised_draw_lanes(self, &view, &chunk.rng, sampler->ess, fallbacks);
-    chain_guard(&chunk, sampler->d, self->z, fallbacks);
+    denoiser_chain_guard(&chunk, sampler->d, self->z, fallbacks);
     denoiser_localisation_to_theta(&self->walk, chunk.lanes, self->z);
     chunk_store(&chunk, sampler->d, self->z, theta);
     for (int n = 0; n < chunk.lanes; n++) fallbacks[(chunk.first + n) / draws] += self->lane_fallbacks[n];

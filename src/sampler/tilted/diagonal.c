@@ -102,7 +102,7 @@ static void diagonal_reverse(DiagonalWork *work, const Chunk *chunk, int64_t *fa
     rng.position = (uint32_t)t * ((uint32_t)(d + 1) / 2);
     rng_lanes_normal(&rng, d, work->normal);
     tilt_reverse_exponential(work->chain, t, chunk->lanes, work->s, work->normal, work->eps);
-    chain_guard(&all, d, work->s, fallbacks);
+    denoiser_chain_guard(&all, d, work->s, fallbacks);
   }
 }
 

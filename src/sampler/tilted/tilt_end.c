@@ -62,7 +62,7 @@ Status tilt_end_curvature(TiltEnd *self, const Chain *chain, int lanes, const do
   ASSERT(lanes <= TILT_END_POINTS && chain->schedule.stages == 1);
   for (int n = 0; n < lanes; n++) out[n] = INFINITY;
   if (self->free == 0) return STATUS_OK;
-  chain_noise_jacobian(chain, 1, lanes, x, self->eps, self->jacobian, self->scratch);
+  denoiser_chain_noise_jacobian(chain, 1, lanes, x, self->eps, self->jacobian, self->scratch);
   for (int n = 0; n < lanes; n++) TRY(tilt_end_least_eigenvalue(self, lanes, n, &out[n]));
   return STATUS_OK;
 }

@@ -10,7 +10,7 @@
  * where chi = sup_x |Cov[X | X + w / sqrt(l) = x]| is the susceptibility of the prior at l. */
 #pragma once
 
-#include "model/denoiser/chain.h"
+#include "model/denoiser/denoiser_chain.h"
 #include "model/mixture/mixture.h"
 
 enum { TILT_END_POINTS = 17 /* of a segment, both ends included */ };

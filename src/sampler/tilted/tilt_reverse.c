@@ -136,7 +136,7 @@ static void tilt_reverse_take_stage(TiltReverse *self, const Chunk *chunk, int t
   else
     tilt_reverse_stage(self, t, count);
   lanes_scatter(d, lanes, count, self->lane, whole ? self->eps : self->s, s);
-  if (!whole) chain_guard(chunk, d, s, fallbacks);
+  if (!whole) denoiser_chain_guard(chunk, d, s, fallbacks);
 }
 
 void tilt_reverse_run(TiltReverse *self, const Chunk *chunk, const int *stage, double *s,

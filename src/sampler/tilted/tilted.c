@@ -234,7 +234,7 @@ static void tilted_sample(Sampler *sampler, const History *history, RngLanes rng
     tilted_find_tilt(self, &view);
     tilted_start(self, &chunk, theta);
     tilted_reverse(self, &chunk, fallbacks);
-    chain_to_theta(chain, chunk.lanes, self->s);
+    denoiser_chain_to_theta(chain, chunk.lanes, self->s);
     chunk_store(&chunk, chain->d, self->s, theta);
   }
 }

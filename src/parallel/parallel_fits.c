@@ -1,16 +1,16 @@
-#include "parallel/fits.h"
+#include "parallel/parallel_fits.h"
 
 #include "core/clock.h"
 #include "parallel/parallel_counter.h"
 
-static Status fits_allocate_parts(Arena *memory, Fit *fit) {
+static Status parallel_fits_allocate_parts(Arena *memory, Fit *fit) {
   fit->parts = prior_parts(fit->family, fit->fit);
   fit->part_size = fit_source_part_size(&fit->source, fit->family, fit->fit);
   ALLOCATE(memory, fit->values, (size_t)fit->parts * fit->part_size);
   return STATUS_OK;
 }
 
-static Status fits_run_part(Fit *fit, int part) {
+static Status parallel_fits_run_part(Fit *fit, int part) {
   double start = clock_cpu(), *out = fit->values + (size_t)part * fit->part_size;
   Status status = fit_source_part(&fit->source, fit->family, fit->fit, part, out);
   fit->seconds += clock_cpu() - start;
@@ -18,8 +18,8 @@ static Status fits_run_part(Fit *fit, int part) {
 }
 
 /* Takes parts of all fits, in order, from the shared counter and fits them until none is left. */
-static Status fits_take_shared_parts(Counters *counters, int count, Fit *fits, bool (*stop)(void),
-                                     Progress *progress) {
+static Status parallel_fits_take_shared_parts(Counters *counters, int count, Fit *fits, bool (*stop)(void),
+                                              Progress *progress) {
   int64_t total = 0;
   for (int f = 0; f < count; f++) total += fits[f].parts;
   for (;;) {
@@ -30,18 +30,19 @@ static Status fits_take_shared_parts(Counters *counters, int count, Fit *fits, b
       return status_set(STATUS_STOPPED, "stopped early while learning priors; run again with --resume");
     int f = 0;
     while (next >= fits[f].parts) next -= fits[f++].parts;
-    TRY(fits_run_part(&fits[f], (int)next));
+    TRY(parallel_fits_run_part(&fits[f], (int)next));
   }
 }
 
-Status fits_run(Arena *memory, const Parallel *parallel, int count, Fit *fits, bool (*stop)(void),
-                Progress *progress) {
+Status parallel_fits_run(Arena *memory, const Parallel *parallel, int count, Fit *fits, bool (*stop)(void),
+                         Progress *progress) {
   Status status = STATUS_OK;
-  for (int f = 0; f < count && status == STATUS_OK; f++) status = fits_allocate_parts(memory, &fits[f]);
+  for (int f = 0; f < count && status == STATUS_OK; f++)
+    status = parallel_fits_allocate_parts(memory, &fits[f]);
   TRY(parallel_agree(parallel, status));
   Counters *counters;
   TRY(parallel_counter_create(parallel, 1, 1, &counters));
-  status = fits_take_shared_parts(counters, count, fits, stop, progress);
+  status = parallel_fits_take_shared_parts(counters, count, fits, stop, progress);
   status = parallel_agree(parallel, status);
   parallel_counter_destroy(counters);
   for (int f = 0; f < count && status == STATUS_OK; f++) {
@@ -52,18 +53,20 @@ Status fits_run(Arena *memory, const Parallel *parallel, int count, Fit *fits, b
   return status;
 }
 
-Status fits_assemble(Arena *memory, const Fit *fit, Prior *out) {
+Status parallel_fits_assemble(Arena *memory, const Fit *fit, Prior *out) {
   Status status = fit_source_assemble(memory, &fit->source, fit->family, fit->fit, fit->values, out);
   out->seconds_fit = fit->seconds;
   return status;
 }
 
-Status fits_run_one(Arena *memory, const Parallel *parallel, const PriorOps *family, const PriorFit *fit,
-                    const FitSource *source, ProgressMode mode, bool (*stop)(void), Prior *out) {
+Status parallel_fits_run_one(Arena *memory, const Parallel *parallel, const PriorOps *family,
+                             const PriorFit *fit, const FitSource *source, ProgressMode mode,
+                             bool (*stop)(void), Prior *out) {
   Fit one = {.family = family, .fit = fit, .source = *source};
   Progress progress = progress_begin(mode, parallel->rank == 0, "learning the prior");
   SCRATCH_ARENA(scratch);
-  TRY(fits_run(&scratch, parallel, 1, &one, stop, &progress));
+  TRY(parallel_fits_run(&scratch, parallel, 1, &one, stop, &progress));
   progress_end(&progress, one.parts, one.parts);
-  return parallel_agree(parallel, parallel->rank == 0 ? fits_assemble(memory, &one, out) : STATUS_OK);
+  return parallel_agree(parallel,
+                        parallel->rank == 0 ? parallel_fits_assemble(memory, &one, out) : STATUS_OK);
 }

@@ -19,9 +19,9 @@ typedef enum { CHECKPOINT_FRESH, CHECKPOINT_RESUME, CHECKPOINT_OVERWRITE } Check
  * too. OVERWRITE removes the study in the folder. Every mode refuses a folder (STATUS_FILE) where something
  * that is not the study's own (parallel/parallel_folder.h) is in the way: results without a study, links in
  * place of files. `shard` is the number of the shard, negative for the whole study. */
-Status checkpoint_open(const char *directory, const Study *study, CheckpointMode mode, int shard,
-                       Lock **lock);
+Status parallel_checkpoint_open(const char *directory, const Study *study, CheckpointMode mode, int shard,
+                                Lock **lock);
 
 /* Reads the resolved study of a folder as text, which the caller frees. STATUS_INPUT when the folder holds
  * none. */
-Status checkpoint_study(const char *directory, char **text);
+Status parallel_checkpoint_study(const char *directory, char **text);

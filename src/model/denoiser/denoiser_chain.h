@@ -38,27 +38,28 @@ struct Chain {
 #define CHAIN_GUARD 100.0
 /* Brings the chain state s[d, lanes] back to |s| <= CHAIN_GUARD: a larger number becomes the limit with
  * its sign, NaN becomes 0 (the prior's mean). Each coordinate that was changed adds one to fallbacks[run]. */
-void chain_guard(const Chunk *chunk, int d, double *s, int64_t *fallbacks);
+void denoiser_chain_guard(const Chunk *chunk, int d, double *s, int64_t *fallbacks);
 
 /* Creates everything but noise, noise_vjp, noise_jacobian, loss and state, with shift 0 and scale 1; the
  * owner sets the rest. */
-Status chain_create(Arena *memory, Chain *chain, int d, const ScheduleRule *rule, LastStage last_stage);
+Status denoiser_chain_create(Arena *memory, Chain *chain, int d, const ScheduleRule *rule,
+                             LastStage last_stage);
 
 /* Computes eps[d, N] and jacobian[d, d, N] = d eps / d s, row by row, of any chain. scratch[d, N]. */
-void chain_noise_jacobian(const Chain *chain, int t, int lanes, const double *s, double *eps,
-                          double *jacobian, double *scratch);
+void denoiser_chain_noise_jacobian(const Chain *chain, int t, int lanes, const double *s, double *eps,
+                                   double *jacobian, double *scratch);
 /* Computes mu[d, N] = mu_t(s): the mean of s_{t-1} given s_t under the chain. mu may not overlap s. */
-void chain_mean(const Chain *chain, int t, int lanes, const double *s, double *mu);
+void denoiser_chain_mean(const Chain *chain, int t, int lanes, const double *s, double *mu);
 /* Replaces eps[d, N], the noise predicted at s, by the mean of the clean sample given s. */
-void chain_denoise_mean(const Chain *chain, int t, int lanes, const double *s, double *eps);
+void denoiser_chain_denoise_mean(const Chain *chain, int t, int lanes, const double *s, double *eps);
 /* Computes theta = shift + scale z, in place on [d, N]. */
-void chain_to_theta(const Chain *chain, int lanes, double *z);
+void denoiser_chain_to_theta(const Chain *chain, int lanes, double *z);
 /* Draws an unconditional sample for every lane, theta[d, N] (Algorithm 2 without history). scratch[2, d, N].
  * Each stream gives d normals for s_T, then d for each stage t = T .. 1 (also when Sigma_1 = 0), by T + 1
  * calls of rng_lanes_normal with n = d: two normals share a counter value, so for odd d the number of calls
  * matters. s_{t-1} = mu_t(s_t) + sqrt(Sigma_t) z, guarded. A sampler without history gives the same bits. */
-void chain_sample(const Chain *chain, RngLanes *rng, double *theta, double *scratch);
+void denoiser_chain_sample(const Chain *chain, RngLanes *rng, double *theta, double *scratch);
 /* Draws the same theta[d, N] in parts of at most `width` lanes, for chains whose scratch has no room for
  * more. part_theta[d, width], scratch[2, d, width]. */
-void chain_sample_parts(const Chain *chain, int width, RngLanes *rng, double *part_theta, double *scratch,
-                        double *theta);
+void denoiser_chain_sample_parts(const Chain *chain, int width, RngLanes *rng, double *part_theta,
+                                 double *scratch, double *theta);

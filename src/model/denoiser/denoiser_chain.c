@@ -1,6 +1,6 @@
 /* The guard of states, and unconditional sampling from a reverse chain (DiffTS paper, Algorithm 2 without
  * history). */
-#include "model/denoiser/chain.h"
+#include "model/denoiser/denoiser_chain.h"
 
 #include "core/special.h"
 
@@ -24,7 +24,7 @@ static long denoiser_count_outside(int n, const double *s) {
   return outside;
 }
 
-void chain_guard(const Chunk *chunk, int d, double *s, int64_t *fallbacks) {
+void denoiser_chain_guard(const Chunk *chunk, int d, double *s, int64_t *fallbacks) {
   int lanes = chunk->lanes;
   if (denoiser_count_outside(d * lanes, s) == 0) return;
   for (int i = 0; i < d; i++)
@@ -36,7 +36,8 @@ void chain_guard(const Chunk *chunk, int d, double *s, int64_t *fallbacks) {
     }
 }
 
-Status chain_create(Arena *memory, Chain *chain, int d, const ScheduleRule *rule, LastStage last_stage) {
+Status denoiser_chain_create(Arena *memory, Chain *chain, int d, const ScheduleRule *rule,
+                             LastStage last_stage) {
   *chain = (Chain){.d = d, .last_stage = last_stage};
   TRY(schedule_create(memory, rule, &chain->schedule));
   ALLOCATE_ARRAYS(memory, d, chain->shift, chain->scale);
@@ -44,8 +45,8 @@ Status chain_create(Arena *memory, Chain *chain, int d, const ScheduleRule *rule
   return STATUS_OK;
 }
 
-void chain_noise_jacobian(const Chain *chain, int t, int lanes, const double *s, double *eps,
-                          double *jacobian, double *scratch) {
+void denoiser_chain_noise_jacobian(const Chain *chain, int t, int lanes, const double *s, double *eps,
+                                   double *jacobian, double *scratch) {
   const size_t row = (size_t)lanes, vector = (size_t)chain->d * row;
   if (chain->noise_jacobian) {
     chain->noise_jacobian(chain, t, lanes, s, eps, jacobian);
@@ -68,20 +69,20 @@ static void denoiser_chain_mix_noise(size_t n, double a, const double *restrict 
   for (size_t i = 0; i < n; i++) y[i] = special_two_products(a, x[i], b, y[i]);
 }
 
-void chain_mean(const Chain *chain, int t, int lanes, const double *s, double *mu) {
+void denoiser_chain_mean(const Chain *chain, int t, int lanes, const double *s, double *mu) {
   double of_state, of_noise;
   schedule_mean_factors(&chain->schedule, t, &of_state, &of_noise);
   chain->noise(chain, t, lanes, s, mu);
   denoiser_chain_mix_noise((size_t)chain->d * (size_t)lanes, of_state, s, of_noise, mu);
 }
 
-void chain_denoise_mean(const Chain *chain, int t, int lanes, const double *s, double *eps) {
+void denoiser_chain_denoise_mean(const Chain *chain, int t, int lanes, const double *s, double *eps) {
   double of_state, of_noise;
   schedule_denoise_factors(&chain->schedule, t, &of_state, &of_noise);
   denoiser_chain_mix_noise((size_t)chain->d * (size_t)lanes, of_state, s, of_noise, eps);
 }
 
-void chain_to_theta(const Chain *chain, int lanes, double *z) {
+void denoiser_chain_to_theta(const Chain *chain, int lanes, double *z) {
   for (int i = 0; i < chain->d; i++) {
     double *row = z + (size_t)i * (size_t)lanes;
     for (int n = 0; n < lanes; n++) row[n] = chain->shift[i] + chain->scale[i] * row[n];
@@ -98,24 +99,24 @@ static void denoiser_chain_step(size_t n, const double *restrict mu, double sd, 
   }
 }
 
-void chain_sample(const Chain *chain, RngLanes *rng, double *theta, double *scratch) {
+void denoiser_chain_sample(const Chain *chain, RngLanes *rng, double *theta, double *scratch) {
   int lanes = (int)rng->lanes;
   size_t n = (size_t)chain->d * (size_t)lanes;
   double *mu = scratch, *z = scratch + n;
   rng_lanes_normal(rng, chain->d, theta); /* s_T */
   for (int t = chain->schedule.stages; t >= 1; t--) {
-    chain_mean(chain, t, lanes, theta, mu);
+    denoiser_chain_mean(chain, t, lanes, theta, mu);
     rng_lanes_normal(rng, chain->d, z);
     denoiser_chain_step(n, mu, sqrt(schedule_variance(&chain->schedule, t, chain->last_stage)), z, theta);
   }
-  chain_to_theta(chain, lanes, theta);
+  denoiser_chain_to_theta(chain, lanes, theta);
 }
 
-void chain_sample_parts(const Chain *chain, int width, RngLanes *rng, double *part_theta, double *scratch,
-                        double *theta) {
+void denoiser_chain_sample_parts(const Chain *chain, int width, RngLanes *rng, double *part_theta,
+                                 double *scratch, double *theta) {
   uint32_t position = rng->position;
   for (Chunk chunk = chunk_begin_narrow(*rng, width); chunk.lanes > 0; chunk_next(&chunk, *rng)) {
-    chain_sample(chain, &chunk.rng, part_theta, scratch);
+    denoiser_chain_sample(chain, &chunk.rng, part_theta, scratch);
     chunk_store(&chunk, chain->d, part_theta, theta);
     position = chunk.rng.position;
   }

@@ -13,14 +13,14 @@ typedef struct {
   void *context;
 } Tick;
 
-static inline bool clock_tick_goes_on(Tick tick, double fraction_done) {
+static inline bool core_tick_goes_on(Tick tick, double fraction_done) {
   return !tick.tick || tick.tick(tick.context, fraction_done);
 }
 
 /* Sets the tick that fits in this thread call between their steps, and returns the previous one. A tick that
  * has returned false must do so again: loops that end early leave it to their caller to ask why. */
-Tick clock_tick_exchange(Tick tick);
+Tick core_tick_exchange(Tick tick);
 /* Returns whether the tick of this thread lets a fit continue. */
-bool clock_tick_allows(void);
+bool core_tick_allows(void);
 /* Returns STATUS_STOPPED if it does not. */
-Status clock_tick_check(void);
+Status core_tick_check(void);

@@ -1,4 +1,4 @@
-#include "parallel/checkpoint.h"
+#include "parallel/parallel_checkpoint.h"
 
 #include "io/durable.h"
 #include "parallel/finished.h"
@@ -13,7 +13,7 @@
 enum { PATH_SIZE = 4096 };
 
 /* Makes a folder, whose path is shorter than PATH_SIZE, and its parents, like mkdir -p. */
-static Status checkpoint_make_folder(const char *path) {
+static Status parallel_checkpoint_make_folder(const char *path) {
   char part[PATH_SIZE];
   for (size_t i = 1; i <= strlen(path); i++) {
     if (path[i] != '/' && path[i] != '\0') continue;
@@ -30,10 +30,10 @@ static Status checkpoint_make_folder(const char *path) {
 
 /* Refuses a folder that holds a different study or, if the study is to be new, any study, and explains what
  * to do: only the study in the folder can continue there. */
-static Status checkpoint_compare_study(const char *directory, const Study *study, bool fresh) {
+static Status parallel_checkpoint_compare_study(const char *directory, const Study *study, bool fresh) {
   SCOPED(char *, old, memory_free_text);
   char difference[1024] = "";
-  TRY(checkpoint_study(directory, &old));
+  TRY(parallel_checkpoint_study(directory, &old));
   const bool same = !config_first_difference(old, study->file->resolved, sizeof difference, difference);
   if (same && !fresh) return STATUS_OK;
   if (!fresh)
@@ -52,12 +52,12 @@ static Status checkpoint_compare_study(const char *directory, const Study *study
 
 /* Prepares the folder of a new or unfinished study, with everything that belongs in it. If several shards
  * begin at once, one of them writes the study. */
-static Status checkpoint_prepare_folder(const char *directory, const Study *study, bool exists) {
+static Status parallel_checkpoint_prepare_folder(const char *directory, const Study *study, bool exists) {
   char path[PATH_SIZE];
   snprintf(path, sizeof path, "%s/tasks", directory);
-  TRY(checkpoint_make_folder(path));
+  TRY(parallel_checkpoint_make_folder(path));
   snprintf(path, sizeof path, "%s/priors", directory);
-  TRY(checkpoint_make_folder(path));
+  TRY(parallel_checkpoint_make_folder(path));
   snprintf(path, sizeof path, "%s/study.yaml", directory);
   return exists ? STATUS_OK : store_write_text(path, study->file->resolved, false);
 }
@@ -65,8 +65,8 @@ static Status checkpoint_prepare_folder(const char *directory, const Study *stud
 /* Finds whether the folder holds a study. STATUS_FILE when it does but must not, and when it holds something
  * that this program must not touch. The search for work comes first, because a shard that begins meanwhile
  * writes the study before any work. */
-static Status checkpoint_inspect_folder(const char *directory, const Study *study, CheckpointMode mode,
-                                        bool *exists) {
+static Status parallel_checkpoint_inspect_folder(const char *directory, const Study *study,
+                                                 CheckpointMode mode, bool *exists) {
   char path[PATH_SIZE], work[PATH_SIZE];
   TRY(parallel_folder_check(directory));
   TRY(parallel_folder_find_work(directory, sizeof work, work));
@@ -77,15 +77,16 @@ static Status checkpoint_inspect_folder(const char *directory, const Study *stud
         STATUS_FILE,
         "%s holds %s but no study.yaml to identify it; move it away, or use -o for another folder", directory,
         work);
-  return *exists && mode == CHECKPOINT_FRESH ? checkpoint_compare_study(directory, study, true) : STATUS_OK;
+  return *exists && mode == CHECKPOINT_FRESH ? parallel_checkpoint_compare_study(directory, study, true)
+                                             : STATUS_OK;
 }
 
 /* Removes the study in the folder. Its study.yaml must be as this program writes it, with every value filled
  * in: a file that a user wrote by hand is not ours. */
-static Status checkpoint_remove_study(const char *directory) {
+static Status parallel_checkpoint_remove_study(const char *directory) {
   SCOPED(char *, text, memory_free_text);
   StudyFile *file;
-  TRY(checkpoint_study(directory, &text));
+  TRY(parallel_checkpoint_study(directory, &text));
   Status status = config_study_parse(directory, text, &study_schema, 0, NULL, &file);
   if (status != STATUS_OK || strcmp(file->resolved, text) != 0)
     status = status_set(STATUS_FILE,
@@ -100,38 +101,38 @@ static Status checkpoint_remove_study(const char *directory) {
 
 /* Checks that study.yaml, finished tasks and results in the folder are this study's own. `alone`: nobody else
  * is writing. */
-static Status checkpoint_check_own_files(const char *directory, const Study *study, bool alone) {
+static Status parallel_checkpoint_check_own_files(const char *directory, const Study *study, bool alone) {
   SCRATCH_ARENA(scratch);
   Former former;
   Finished finished;
-  TRY(checkpoint_compare_study(directory, study, false));
+  TRY(parallel_checkpoint_compare_study(directory, study, false));
   TRY(former_read(&scratch, directory, study, &former));
   TRY(parallel_folder_make_room(directory, "prior_samples.nc", study->file->sha256));
   return finished_open(&scratch, directory, study, alone, &finished);
 }
 
-Status checkpoint_open(const char *directory, const Study *study, CheckpointMode mode, int shard,
-                       Lock **lock) {
+Status parallel_checkpoint_open(const char *directory, const Study *study, CheckpointMode mode, int shard,
+                                Lock **lock) {
   bool exists;
   *lock = NULL;
   if (strlen(directory) > PATH_SIZE - 512) /* room for the names of files */
     return status_set(STATUS_FILE, "%s: the path is too long", directory);
-  TRY(checkpoint_make_folder(directory));
-  TRY(checkpoint_inspect_folder(directory, study, mode, &exists));
+  TRY(parallel_checkpoint_make_folder(directory));
+  TRY(parallel_checkpoint_inspect_folder(directory, study, mode, &exists));
   TRY(io_lock_take(directory, shard, lock));
-  TRY(checkpoint_inspect_folder(directory, study, mode,
-                                &exists)); /* another job may have come and gone while this one waited */
+  TRY(parallel_checkpoint_inspect_folder(
+      directory, study, mode, &exists)); /* another job may have come and gone while this one waited */
   if (exists && mode == CHECKPOINT_OVERWRITE) {
-    TRY(checkpoint_remove_study(directory));
+    TRY(parallel_checkpoint_remove_study(directory));
     exists = false;
   }
-  TRY(checkpoint_prepare_folder(directory, study, exists));
-  TRY(checkpoint_check_own_files(directory, study, shard < 0));
+  TRY(parallel_checkpoint_prepare_folder(directory, study, exists));
+  TRY(parallel_checkpoint_check_own_files(directory, study, shard < 0));
   if (shard < 0) parallel_folder_sweep(directory);
   return STATUS_OK;
 }
 
-Status checkpoint_study(const char *directory, char **text) {
+Status parallel_checkpoint_study(const char *directory, char **text) {
   char path[PATH_SIZE];
   snprintf(path, sizeof path, "%s/study.yaml", directory);
   if (access(directory, F_OK) != 0)
