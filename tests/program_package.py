@@ -872,17 +872,18 @@ class ScoreNetworks(unittest.TestCase):
 class Public(unittest.TestCase):
     def test_documented(self):
         """Everything public has readable types, a sentence, and a repr of one line."""
+        import xarray  # named in types, but not imported by the package until it is used
         for kind in (thompson.Prior, thompson.Posterior, thompson.Agents):
             for name, member in inspect.getmembers(kind):
                 if name.startswith("_") and name != "__init__" or name == "__init__" and kind is thompson.Prior:
                     continue
                 self.assertTrue(inspect.getdoc(member), (kind, name))
                 if inspect.isroutine(member):
-                    types = typing.get_type_hints(member)
+                    types = typing.get_type_hints(member, localns={"xr": xarray})
                     missing = set(inspect.signature(member).parameters) - set(types) - {"self", "options"}
                     self.assertEqual((missing, "return" in types), (set(), True), (kind, name))
         for function in (thompson.train, thompson.run, thompson.results, thompson.problems, thompson.score, thompson.version):
-            self.assertLessEqual(set(inspect.signature(function).parameters) - {"options", "keys"}, set(typing.get_type_hints(function)), function)
+            self.assertLessEqual(set(inspect.signature(function).parameters) - {"options", "keys"}, set(typing.get_type_hints(function, localns={"xr": xarray})), function)
         for thing in (prior(), agent(), agents(), thompson.problems("cross")):
             self.assertLess(len(repr(thing)), 300)
             self.assertNotIn("\n", repr(thing))

@@ -27,6 +27,7 @@ agents.observe([0, 2], np.eye(3)[:2], [1, 2])
 agents.save("agents.nc")
 assert (thompson.Agents.open("agents.nc").draw([0, 1, 2], 2) == agents.draw([0, 1, 2], 2)).all()
 assert thompson.__file__.startswith(sys.prefix), thompson.__file__
+assert "xarray" not in sys.modules  # it takes twice as long to import as all else
 print(thompson.__version__)
 """
 

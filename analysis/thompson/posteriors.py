@@ -4,14 +4,17 @@ from __future__ import annotations
 import ctypes
 import datetime
 import os
+import typing
 
 import numpy as np
-import xarray as xr
 from numpy.typing import ArrayLike
 
 from . import _library as library
 from .beliefs import Belief
 from .priors import Prior
+
+if typing.TYPE_CHECKING:
+    import xarray as xr
 
 
 class Posterior(Belief):
@@ -162,6 +165,7 @@ class Posterior(Belief):
     def to_arviz(self, m: int = 1000) -> dict[str, xr.Dataset]:
         """m draws in the layout of ArviZ: a dict of xarray Datasets by group, for `arviz.InferenceData(**groups)` or
         `xarray.DataTree.from_dict(groups)`."""
+        import xarray as xr
         before = self.fallbacks
         theta, (x, y) = self.draw(m), self.observations
         fallbacks = np.full((1, m), self.fallbacks - before)

@@ -11,7 +11,6 @@ import warnings
 from collections.abc import Callable
 
 import numpy as np
-import xarray as xr
 from numpy.typing import ArrayLike
 
 from . import _library as library
@@ -286,6 +285,7 @@ def _logs_file(logs, folder):
     """A file of logs: the named one, or one made from the arrays, with tasks numbered in order of first appearance."""
     if isinstance(logs, (str, os.PathLike)):
         return os.fspath(logs)
+    import xarray as xr
     task, x, y = logs
     x = library.doubles(x, None, None)
     y = library.doubles(y, len(x))

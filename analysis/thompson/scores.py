@@ -8,7 +8,6 @@ import pathlib
 import tempfile
 
 import numpy as np
-import xarray as xr
 from numpy.typing import ArrayLike
 
 from . import _library as library
@@ -40,6 +39,7 @@ def problems(name: str | None = None) -> dict[str, Problem]:
 
 
 def read(folder):
+    import xarray as xr
     with xr.open_dataset(folder / "prior.nc") as prior, xr.open_dataset(folder / "histories.nc") as data:
         histories = [(data.x.values[h, :n], data.y.values[h, :n]) for h, n in enumerate(data.observations.values)]
         return Problem(prior["weight"].values, prior["mean"].values, prior["covariance"].values, histories, data.likelihood, float(data.noise),
@@ -48,6 +48,7 @@ def read(folder):
 
 def score(problem: str, theta: ArrayLike) -> dict:
     """What `thompson score --json` reports on theta[history, draw, d], with histories in the order of the problem."""
+    import xarray as xr
     theta = library.doubles(theta, None, None, None)
     with tempfile.TemporaryDirectory(prefix="thompson-") as folder:
         path = os.path.join(folder, "draws.nc")

@@ -9,8 +9,6 @@ import pathlib
 import struct
 import warnings
 
-import xarray as xr
-
 from ._library import Error
 
 # The axis of a study's curves determines its kind.
@@ -34,6 +32,7 @@ def opened(path, what):
     """A NetCDF file as an xarray Dataset; variables are read when used."""
     if not path.is_file():
         raise Error(f"{path} does not exist; {what}")
+    import xarray as xr
     try:
         return xr.open_dataset(path)
     except (OSError, ValueError, RuntimeError) as error:

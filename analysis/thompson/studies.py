@@ -9,13 +9,16 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import typing
 import warnings
 
 import numpy as np
-import xarray as xr
 
 from . import _library as library
 from . import store
+
+if typing.TYPE_CHECKING:
+    import xarray as xr
 
 SOME_FAILED = 5  # exit status: some tasks failed, the results of the others are written
 # One machine with more ranks than cores, root in a container: settings that Open MPI needs for these. Variables that are already set keep their
