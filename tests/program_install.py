@@ -127,7 +127,8 @@ class SourceRemoved(unittest.TestCase):
             hide "$source"
             cd "$alone"
             export PYTHONPATH="$prefix/lib/python3/dist-packages" PKG_CONFIG_PATH="$prefix/lib/pkgconfig" LD_LIBRARY_PATH="$prefix/lib"
-            "$mpiexec" -n 2 "$prefix/bin/thompson" run "$prefix/share/thompson/jobs/quickstart.yaml" --set runs=8 --set block=4 --set prior.training_steps=50 -o out
+            "$mpiexec" -n 2 "$prefix/bin/thompson" run "$prefix/share/thompson/jobs/quickstart.yaml" --set runs=8 --set block=4 \
+              --set sweep.problem.theta=[cross] --set prior.train_samples=500 --set prior.training_steps=50 -o out
             for script in tools/table.py figures/figure_diffts_2.py tools/report.py; do
               "$python" -B "$prefix/share/thompson/analysis/$script" out
             done
@@ -178,7 +179,7 @@ class CPrograms(unittest.TestCase):
 
 def past_tasks():
     rng = np.random.default_rng(1)
-    return rng.choice([-1.0, 1.0], (2000, 1)) * [1, 0.5] + 0.1 * rng.standard_normal((2000, 2))
+    return rng.choice([-1.0, 1.0], (300, 1)) * [1, 0.5] + 0.1 * rng.standard_normal((300, 2))
 
 
 QUICK = {"gaussian": {}, "mixture": {}, "diffusion": {"stages": 8, "training_steps": 60, "hidden": [8, 8]}, "denoiser": {"training_steps": 60, "hidden": [8, 8]}}
