@@ -24,7 +24,7 @@ def adaptive(dataset):
 @functools.lru_cache
 def parsed(text):
     """YAML with every scalar kept as text."""
-    return yaml.load(text, yaml.BaseLoader)
+    return yaml.load(text, getattr(yaml, "CBaseLoader", yaml.BaseLoader))  # the one in C is ten times as fast
 
 
 def study(dataset):
