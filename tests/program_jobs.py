@@ -16,10 +16,11 @@ import yaml
 
 JOBS = pathlib.Path(program.SOURCE, "jobs")
 MOST = {"runs": 4, "block": 2, "draws": 24, "reference_draws": 24, "problem.rounds": 6, "problem.arms": 6, "problem.dimension": 12,
-        "prior.train_samples": 120, "prior.stages": 3, "prior.replicates": 1, "prior.training_steps": 4, "prior.past_tasks": 30, "steps": 4,
-        "prior.guard_tasks": 4, "particles": 8, "problem.sample_sizes": 4, "max_steps": 2000}
+        "prior.train_samples": 60, "prior.stages": 3, "prior.replicates": 1, "prior.training_steps": 4, "prior.past_tasks": 30, "steps": 4,
+        "prior.guard_tasks": 4, "particles": 8, "problem.sample_sizes": 4, "max_steps": 2000, "stream.tasks": 20,
+        "components": 3}
 # Replaces the defaults of the training keys that a study does not set, to keep training cheap.
-TRAINING = {"prior.train_samples": 120, "prior.stages": 3, "prior.training_steps": 4, "prior.mixture_starts": 1, "prior.replicates": 1}
+TRAINING = {"prior.train_samples": 60, "prior.stages": 3, "prior.training_steps": 4, "prior.mixture_starts": 1, "prior.replicates": 1}
 SWEPT = {"problem.dimension", "problem.arms"}  # at most 32, then 64, so that zipped lists stay as long as the others
 
 
@@ -47,7 +48,7 @@ def least(key, value):
 
 def small(path):
     """The study with few runs, rounds, draws and samples; with the first two values of each swept key."""
-    keys = {key: least(key, value) for key, value in flat(yaml.safe_load(path.read_text(encoding="utf-8"))).items()}
+    keys = {key: least(key, value) for key, value in flat(yaml.load(path.read_text(encoding="utf-8"), yaml.CSafeLoader)).items()}
     sweep = keys.get("sweep", {})
     for key, values in sweep.items():
         if isinstance(values, list):
