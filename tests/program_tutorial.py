@@ -14,18 +14,18 @@ LEFT = ("results/noise/results.nc", "results/noise/report.html", "results/noise/
 NOT_HERE = re.compile(r"(jobs/quickstart\.sh|tests/run\.sh|cmake --preset|ctest --preset) ?")
 # Changes to the README's study and to the tutorial's commands, which take two minutes of CPU time each as they are: the same with less work.
 SMALLER = {"runs: 512": "runs: 16", "arms: 100, rounds: 200": "arms: 10, rounds: 20", "stages: 25, train_samples: 10000, replicates: 8":
-           "stages: 3, train_samples: 300, replicates: 2, training_steps: 60, mixture_starts: 2"}
+           "stages: 3, train_samples: 100, replicates: 2, training_steps: 60, mixture_starts: 2"}
 SMALLER_TUTORIAL = {"rng.uniform(-3, 3, 3000), 0.2 * rng.standard_normal(3000), rng.random(3000)":
-                    "rng.uniform(-3, 3, 600), 0.2 * rng.standard_normal(600), rng.random(600)",
-                    "[:1000]": "[:200]", "stages: 25, train_samples: all, replicates: 2":
+                    "rng.uniform(-3, 3, 200), 0.2 * rng.standard_normal(200), rng.random(200)",
+                    "[:1000]": "[:60]", "stages: 25, train_samples: all, replicates: 2":
                     "stages: 3, train_samples: all, replicates: 2, training_steps: 60, mixture_starts: 2",
-                    "prior: {schedule: log_snr, stages: 25}": "prior: {schedule: log_snr, stages: 3, train_samples: 500, training_steps: 60, mixture_starts: 2}",
-                    "runs: 64\ndraws: 200": "runs: 64\ndraws: 40"}
+                    "prior: {schedule: log_snr, stages: 25}": "prior: {schedule: log_snr, stages: 3, train_samples: 200, training_steps: 60, mixture_starts: 2}",
+                    "runs: 64\ndraws: 200": "runs: 16\ndraws: 40", "np.ones(4000), rng.standard_normal((4000, 2))": "np.ones(800), rng.standard_normal((800, 2))"}
 
 
 def masked(text):
     """The lines of a text, ignoring the widths of columns, with one mark for each number."""
-    return [re.sub(r"[-+]?\d[\d.e-]*", "#", " ".join(line.split())).replace("[ ", "[") for line in text.splitlines()]
+    return [re.sub(r"[-+]?\d[\d.e-]*", "#", " ".join(line.split())).replace("[ ", "[").replace(" ]", "]") for line in text.splitlines()]
 
 
 def page(*name):
