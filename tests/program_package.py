@@ -4,10 +4,12 @@
 TABLE lists what is tried. It runs in a separate process, which names each row before it is tried, so that a crash can be attributed."""
 
 import concurrent.futures
+import contextlib
 import copy
 import ctypes
 import inspect
 import json
+import multiprocessing
 import os
 import pathlib
 import pickle
@@ -557,24 +559,31 @@ class Saved(unittest.TestCase):
     def test_killed(self):
         """kill -9 at any moment of a loop of observe, choose and save: the file opens, has the state of the last completed save, or of the one under way,
         and equals, byte for byte, an agent that stopped there."""
-        code = """
-import numpy as np, thompson
-rng = np.random.default_rng(3)
-one = thompson.Agents(package["prior"](), 200, seed=3)
-for step in range(10**9):
-    one.observe(range(200), rng.standard_normal((200, 3)), rng.standard_normal(200))
-    one.choose(range(200), np.eye(3))
-    one.save("saved.nc")
-    print(step, flush=True)
-"""
+        def work(path, said):
+            rng, one = np.random.default_rng(3), thompson.Agents(prior(), 200, seed=3)
+            for step in range(10**9):
+                one.observe(range(200), rng.standard_normal((200, 3)), rng.standard_normal(200))
+                one.choose(range(200), np.eye(3))
+                one.save(path)
+                said.send(step)
+
+        fork = multiprocessing.get_context("fork")
         for wait in np.random.default_rng(5).uniform(0, 0.05, 8):
-            with tempfile.TemporaryDirectory() as folder, in_a_process(code, cwd=folder) as process:
-                process.stdout.readline()
-                time.sleep(wait)
-                process.kill()
-                said = process.communicate(timeout=program.PATIENCE)[0]
-                ended = [0, *(int(line) for line in said.splitlines(True) if line.endswith("\n"))][-1]
-                saved = thompson.Agents.open(os.path.join(folder, "saved.nc"))
+            with tempfile.TemporaryDirectory() as folder:
+                path = os.path.join(folder, "saved.nc")
+                heard, said = fork.Pipe(duplex=False)
+                with heard:
+                    process = fork.Process(target=work, args=(path, said))
+                    process.start()
+                    said.close()
+                    ended = heard.recv()
+                    time.sleep(wait)
+                    process.kill()
+                    process.join()
+                    with contextlib.suppress(EOFError):
+                        while True:
+                            ended = heard.recv()
+                saved = thompson.Agents.open(path)
                 world, again = np.random.default_rng(3), thompson.Agents(prior(), 200, seed=3)
                 states = []
                 for step in range(ended + 2):
@@ -734,9 +743,9 @@ class LearnPrior(unittest.TestCase):
 
     def test_modes(self):
         """Two modes of standard deviation 0.2, 300 agents: means within 5 standard errors of 150 theta known to 0.5 / sqrt(20), and an agent that has seen
-        nothing draws from them. As for Gaussian rewards, so roughly for clicks, 40 of which say less."""
-        for likelihood, rounds, error in (("gaussian", 20, 5 * np.hypot(0.2, 0.5 / np.sqrt(20)) / np.sqrt(150)), ("logistic", 40, 0.4)):
-            agents, _ = self.agents(rounds=rounds, likelihood=likelihood)
+        nothing draws from them. As for Gaussian rewards, so roughly for clicks of 100 agents, 40 of which say less."""
+        for likelihood, n, rounds, error in (("gaussian", 300, 20, 5 * np.hypot(0.2, 0.5 / np.sqrt(20)) / np.sqrt(150)), ("logistic", 100, 40, 0.4)):
+            agents, _ = self.agents(n, rounds, likelihood)
             prior = agents.learn_prior()
             self.assertEqual((prior.family, repr(agents).count(repr(prior))), ("mixture", 1))
             drawn = prior.sample(4000, seed=2)
@@ -1076,11 +1085,11 @@ try:
 except KeyboardInterrupt:
     print("interrupted", [thread.name for thread in threading.enumerate()])
 """
-        for fit in ('500, 2)), family="diffusion", training_steps=10**7, stages=1000', '500, 2)), family="denoiser", training_steps=10**7, hidden=[256, 256]',
+        for fit in ('500, 2)), family="diffusion", training_steps=10**7, stages=1000', '100, 2)), family="denoiser", training_steps=10**7, hidden=[256, 256]',
                     '10**4, 30)), components=200, mixture_starts=1000'):
             with in_a_process(code.replace("FIT", fit)) as process:
                 self.assertEqual(process.stdout.readline(), "began\n")
-                interrupt = threading.Timer(1, process.send_signal, [signal.SIGINT])
+                interrupt = threading.Timer(0.4, process.send_signal, [signal.SIGINT])
                 interrupt.start()
                 said = process.communicate(timeout=program.PATIENCE)
             self.assertEqual((process.returncode, said[0]), (0, "interrupted ['MainThread']\n"), said[1])
