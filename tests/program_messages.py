@@ -1,15 +1,14 @@
 #!/usr/bin/env python3
 """What the program and the scripts say to users who made a small mistake: a table of mistakes, with the words that help."""
 
-import os
-import re
 import shutil
-import subprocess
-import sys
 
+import ablation
 import netCDF4
 import numpy as np
 import program
+import study_fixture
+import thompson
 
 # Arguments, exit status, what the sentence must contain. NOWHERE, HERE, STUDY and LOGS are placeholders for paths.
 MISTAKES = (
@@ -152,18 +151,16 @@ prior: {{train_samples: 150, training_steps: 10, hidden: [4, 4], replicates: 2}}
     def test_last_part_of_a_swept_key(self):
         """--against noise means --against problem.noise."""
         self.small("out", "--set", "problem.noise=[0.5,1]")
-        script = os.path.join(program.SOURCE, "analysis/figures/ablation.py")
         for against, code in (("noise", 0), ("problem.noise", 0), ("nois", 1)):
-            made = subprocess.run([sys.executable, script, self.path("out"), "--against", against, "-o", self.path(f"{against}.png")],
-                                  capture_output=True, text=True, check=False)
-            self.assertEqual(made.returncode != 0, code, made.stderr)
-        self.assertIn("it sweeps problem.noise, problem.theta", made.stderr)
+            status, _, said = study_fixture.call(ablation, self.path("out"), "--against", against, "-o", self.path(f"{against}.png"))
+            self.assertEqual(status != 0, code, said)
+        self.assertIn("it sweeps problem.noise, problem.theta", said)
 
     def test_study_of_a_dictionary(self):
         """An error names the study, not the file that carried it."""
-        code = "import thompson\ntry:\n    thompson.run({'name': 'x', 'rnus': 3})\nexcept thompson.Error as error:\n    print(error.code, error)"
-        shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=self.folder).stdout
-        self.assertTrue(re.match(r"3 the study: key 'rnus'", shown), shown)
+        with self.assertRaisesRegex(thompson.Error, "^the study: key 'rnus'") as refused:
+            thompson.run({"name": "x", "rnus": 3})
+        self.assertEqual(refused.exception.code, 3)
 
 
 if __name__ == "__main__":
