@@ -2,32 +2,41 @@
 """The commands of docs/deblurring.md, with a prior that is hardly trained: the data have the stated properties, and the picture and its
 numbers come from the files.
 """
+import contextlib
 import os
 import re
 import subprocess
 import sys
-import unittest
+import tempfile
 
 import netCDF4
 import numpy as np
 
+import figure_tilted_deblur
 import program
+import study_fixture
 from program import SOURCE, ProgramTest
 
 
 class Deblurring(ProgramTest):
-    def python(self, script, *arguments):
-        process = subprocess.run([sys.executable, "-B", os.path.join(SOURCE, script), *map(str, arguments)], capture_output=True,
-                                 text=True, timeout=program.PATIENCE, cwd=self.folder, check=False)
-        return process.returncode, process.stdout, process.stderr
+    @classmethod
+    def setUpClass(cls):
+        cls.data = cls.enterClassContext(tempfile.TemporaryDirectory())
+        subprocess.run([sys.executable, "-B", os.path.join(SOURCE, "data/make_shapes.py"), cls.data], stdout=subprocess.DEVNULL, check=True)
+
+    def setUp(self):
+        super().setUp()
+        for name in ("shapes.nc", "blurred.nc"):
+            os.symlink(os.path.join(self.data, name), self.path(name))
+
+    def figure(self, *files):
+        """Draw in the folder of the test: (exit status, stdout, stderr)."""
+        with contextlib.chdir(self.folder):
+            return study_fixture.call(figure_tilted_deblur, *files)
 
     def variable(self, file, name):
         with netCDF4.Dataset(self.path(file)) as data:
             return np.array(data[name][:])
-
-    def setUp(self):
-        super().setUp()
-        self.assertEqual(self.python("data/make_shapes.py", self.folder)[0], 0)
 
     def test_data(self):
         shapes, matrix, truth = self.variable("shapes.nc", "theta"), self.variable("blurred.nc", "x"), self.variable("blurred.nc", "truth")
@@ -44,7 +53,7 @@ class Deblurring(ProgramTest):
 
     def test_picture(self):
         with netCDF4.Dataset(self.path("few.nc"), "w") as file:  # all of them take half a minute
-            few = self.variable("shapes.nc", "theta")[:500]
+            few = self.variable("shapes.nc", "theta")[:100]
             for axis, length in zip(("sample", "dim"), few.shape):
                 file.createDimension(axis, length)
             file.createVariable("theta", "f8", ("sample", "dim"))[:] = few
@@ -53,7 +62,7 @@ class Deblurring(ProgramTest):
         for sampler in ("tilted", "diffts"):
             self.succeed("sample", "--prior", self.path("prior.nc"), "--data", self.path("blurred.nc"), "--sampler", sampler, "--noise",
                          0.25, "-n", 7, "-o", self.path(f"{sampler}.nc"))
-        status, out, error = self.python("analysis/figures/figure_tilted_deblur.py", "blurred.nc", "tilted.nc", "diffts.nc")
+        status, out, error = self.figure("blurred.nc", "tilted.nc", "diffts.nc")
         self.assertEqual((status, error), (0, ""))
         with open(self.path("figure_tilted_deblur.png"), "rb") as file:
             self.assertEqual(file.read(8), b"\x89PNG\r\n\x1a\n")
@@ -63,7 +72,7 @@ class Deblurring(ProgramTest):
         np.testing.assert_allclose(list(map(float, found)), expected, atol=6e-4)
 
     def test_refusals(self):
-        status, _, error = self.python("analysis/figures/figure_tilted_deblur.py", "blurred.nc", "shapes.nc")
+        status, _, error = self.figure("blurred.nc", "shapes.nc")
         self.assertEqual((status, len(error.splitlines())), (3, 1), error)
         self.assertIn("dimensions", error)
 
