@@ -137,7 +137,7 @@ class Mnist(program.ProgramTest):
 
     @unittest.skipUnless("THOMPSON_DATA" in os.environ and files_of(REAL), "THOMPSON_DATA does not point at a folder with mnist/")
     def test_real_digits(self):
-        process, path = self.prepare(files_of(REAL))
+        process, path = self.prepare(files_of(REAL), epochs=5)
         self.assertIn("60000 training and 10000 test digits, 10000 linear models", process.stdout)
         features, theta, label, positive = self.read(path, "features", "theta", "label", "positive_label")
         self.assertEqual((features.shape, theta.shape), ((70000, 8), (10000, 8)))
