@@ -4,6 +4,7 @@
 #include "io/input.h"
 
 #include <errno.h>
+#include <openssl/evp.h>
 #include <stdbool.h>
 #include <string.h>
 

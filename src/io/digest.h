@@ -4,7 +4,6 @@
 
 #include "core/status.h"
 
-#include <openssl/evp.h>
 #include <stddef.h>
 
 enum { DIGEST_SIZE = 65 }; /* 64 hexadecimal digits and the terminator */
@@ -15,7 +14,7 @@ Status digest_hex(const void *data, size_t size, char out[DIGEST_SIZE]);
 /* The same in parts: digest_begin, digest_add any number of times, and digest_end, which frees what
  * digest_begin allocated. */
 typedef struct {
-  EVP_MD_CTX *context; /* NULL after a failure, which digest_end reports */
+  struct evp_md_ctx_st *context; /* EVP_MD_CTX; NULL after a failure, which digest_end reports */
 } Digest;
 
 void digest_begin(Digest *digest);

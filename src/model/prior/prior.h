@@ -12,7 +12,7 @@
 #include "model/logs/logs.h"
 #include "model/network/network_store.h"
 
-#include <pthread.h>
+#include <sys/types.h> /* pthread_mutex_t, without the functions of pthread.h */
 
 typedef struct Prior Prior;
 
