@@ -44,15 +44,15 @@ def checked(path, dataset, needed, what):
     for name, dimensions in needed.items():
         if name not in dataset.variables:
             raise Error(f"{path} has no variable {name}; {what}")
-        if dataset[name].dims != dimensions:
-            raise Error(f"{path}: {name} has dimensions ({', '.join(dataset[name].dims)}), "
-                           f"expected ({', '.join(dimensions)})")
-        if dataset[name].size == 0:
+        variable = dataset.variables[name]
+        if variable.dims != dimensions:
+            raise Error(f"{path}: {name} has dimensions ({', '.join(variable.dims)}), expected ({', '.join(dimensions)})")
+        if variable.size == 0:
             raise Error(f"{path}: {name} is empty")
-        try:
-            dataset[name].load()
-        except (OSError, ValueError, RuntimeError) as error:
-            raise Error(f"{path} cannot be read as NetCDF ({str(error).splitlines()[0]})") from error
+    try:
+        dataset[list(needed)].load()
+    except (OSError, ValueError, RuntimeError) as error:
+        raise Error(f"{path} cannot be read as NetCDF ({str(error).splitlines()[0]})") from error
     for name in ("setting", "policy", "source"):
         if name in needed:
             dataset[name] = dataset[name].astype(str)
@@ -126,7 +126,7 @@ def axis(dataset):
 def curves(dataset):
     """Names of what was measured, [setting, policy, run, axis], without the floors; the first is the study's own curve."""
     whole = ("setting", "policy", "run", axis(dataset))
-    return [name for name in dataset.data_vars if dataset[name].dims == whole and not name.endswith(FLOOR)]
+    return [name for name in dataset.data_vars if dataset.variables[name].dims == whole and not name.endswith(FLOOR)]
 
 
 def chosen(dataset, curve, others=()):
