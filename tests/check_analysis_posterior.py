@@ -12,7 +12,7 @@ import numpy as np
 from scipy import stats
 
 from study_fixture import (
-    DRAWS, SAMPLERS, SIZES, THETAS, StudyTest, call, main, run, write_posterior, write_priors, write_results,
+    DRAWS, SAMPLERS, SIZES, THETAS, StudyTest, call, main, write_posterior, write_priors, write_results,
     write_study)
 
 from thompson import averages, design, ecdf, metrics, significance, store, wording
@@ -104,9 +104,9 @@ class Posterior(StudyTest):
 
     def test_table(self):
         curves = write_posterior(self.folder, not_run=[(1, 2, 0)])
-        done = run("table.py", self.folder, "--format", "csv")
-        self.assertEqual(done.returncode, 0, done.stderr)
-        rows = list(csv.DictReader(io.StringIO(done.stdout)))
+        status, out, err = call(table, self.folder, "--format", "csv")
+        self.assertEqual(status, 0, err)
+        rows = list(csv.DictReader(io.StringIO(out)))
         self.assertEqual(len(rows), 2 * len(SIZES) * len(SAMPLERS))
         for index, row in enumerate(rows):
             s, rest = divmod(index, len(SIZES) * len(SAMPLERS))
@@ -165,11 +165,11 @@ class Posterior(StudyTest):
         for part in ("23 to 24 of 24 runs are in", "priors learned 6 times", "149 draws", "over the 6 learned priors", "seed 2024"):
             self.assertIn(part, caption)
 
-    def test_figure_7_as_a_program(self):
-        """It runs from another folder, without prior samples."""
+    def test_figure_7_writes_files(self):
+        """Without prior samples."""
         write_posterior(self.folder)
-        done = run("figure_diffts_7.py", self.folder)
-        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        status, _, err = call(figure_diffts_7, self.folder)
+        self.assertEqual((status, err), (0, ""))
         self.assertEqual((self.folder / "figure_diffts_7.png").read_bytes()[:8], b"\x89PNG\r\n\x1a\n")
         self.assertEqual((self.folder / "figure_diffts_7.pdf").read_bytes()[:5], b"%PDF-")
 

@@ -19,7 +19,7 @@ import netCDF4
 
 import journals
 from study_fixture import (
-    FILES, GRID, PRIORS, SCRIPTS, bandit, call, convergence, describe, main, write_posterior, write_priors,
+    FILES, GRID, PRIORS, SCRIPTS, ZETA, bandit, call, convergence, describe, main, write_posterior, write_priors,
     write_results)
 
 import claims_diffts
@@ -57,6 +57,11 @@ def unfinished(folder, kind):
     else:
         write_results(folder, PRIORS[:1], runs=4, rounds=10, not_run=[(0, p, r) for p in range(8) for r in range(4)])
     write_priors(folder, PRIORS[:1], n=50)
+
+
+def small(folder, **more):
+    """A bandit study of two policies."""
+    bandit(folder, ZETA[:1], {label: GRID[label] for label in list(GRID)[:2]}, **more)
 
 
 def draw_only(figure, path, **_):
@@ -123,7 +128,8 @@ class Scripts(unittest.TestCase):
     def test_a_running_study(self):
         """The scripts say what to do when results are not written yet, and when tasks are newer than the results."""
         def said(name):
-            return call(importlib.import_module(name), self.folder)
+            with unittest.mock.patch("matplotlib.figure.Figure.savefig", draw_only):
+                return call(importlib.import_module(name), self.folder)
 
         tasks = self.folder / "tasks"
         tasks.mkdir()
@@ -131,11 +137,11 @@ class Scripts(unittest.TestCase):
             self.assertIn(f"no task of the study is finished; `thompson status {self.folder}`", said(name)[2])
             journals.write(tasks / "0.journal", [journals.record(k, 1.0) for k in range(3)])
             self.assertIn(f"results.nc does not exist; 3 tasks of the study are finished; `thompson reduce {self.folder}` writes it from them", said(name)[2])
-            bandit(self.folder, runs=20)
+            small(self.folder)
             written = (self.folder / "results.nc").stat().st_mtime
             journals.write(tasks / "0.journal", [journals.record(k, written + 1000 * k - 500) for k in range(3)])
             self.assertEqual((said(name)[0], said(name)[2]), (0, ""))
-            bandit(self.folder, runs=20, not_run=[(0, 0, 19)])
+            small(self.folder, not_run=[(0, 0, 19)])
             status, _, err = said(name)
             self.assertEqual((status, len(err.splitlines())), (0, 1), err)
             self.assertRegex(err, rf"^{name}.py: .*results.nc lacks runs, and 2 tasks are newer than this file; `thompson reduce {self.folder}` writes it again with them$")
@@ -148,7 +154,7 @@ class Scripts(unittest.TestCase):
         path = self.folder / "results.nc"
         path.write_text("x1,x2,y\n1,2,3\n")
         self.assertEqual(set(self.run_all().values()), {3})
-        bandit(self.folder, policies={label: GRID[label] for label in list(GRID)[:2]})
+        small(self.folder)
         whole = path.read_bytes()
         path.write_bytes(whole[: len(whole) // 2])
         self.assertEqual(set(self.run_all().values()), {3})
@@ -165,7 +171,7 @@ class Scripts(unittest.TestCase):
 
     def test_files_of_others(self):
         """Pages and figures replace files that were made here, and nothing else; no link is followed."""
-        bandit(self.folder)
+        small(self.folder)
         target = self.folder / "target"
         for script, name in (("report", "page.html"), *(("figure_vits", f"figure.{ending}") for ending in ("png", "pdf", "svg")), ("table", "table.md")):
             path = self.folder / name

@@ -336,8 +336,9 @@ class Claims(StudyTest):
             write_priors(place, [one.get("problem.theta") for one in settings_of(study_file(name))], n=100)
         with warnings.catch_warnings():
             warnings.simplefilter("error")
+            datasets = claims.opened(self.folder, CLAIMS, [])
             for claim in CLAIMS:
-                verdict, evidence = claims.judged(claim, {claim.study: claim.study and store.results(self.folder / claim.study, kind=None)})
+                verdict, evidence = claims.judged(claim, datasets)
                 self.assertTrue(evidence, claim.says)
                 self.assertNotEqual(verdict, judge.NOT_RUN, claim.says)
                 # A claim that can't be tested has no study that would have to run for it, except for costs, which are reported.
