@@ -2,8 +2,10 @@
 
 import json
 import os
+import pathlib
 import re
 import sys
+import tempfile
 import time
 import unittest
 
@@ -69,12 +71,19 @@ def cf_violations(file):
 
 
 class ResultsFile(program.ProgramTest):
-    def setUp(self):
-        super().setUp()
-        self.succeed("run", self.study, "-o", self.path("out"))
+    """The small study is run once for all tests, which only read its folder `out`."""
+
+    @classmethod
+    def setUpClass(cls):
+        folder = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory(prefix="thompson-test-")))
+        (folder / "small.yaml").write_text(program.SMALL_STUDY)
+        cls.out, start = folder / "out", time.monotonic()
+        cls.ran = program.thompson("run", folder / "small.yaml", "-o", cls.out)
+        cls.waited = time.monotonic() - start
+        assert cls.ran.returncode == 0, cls.ran.stderr
 
     def test_contract(self):
-        with xr.open_dataset(self.path("out/results.nc")) as data:
+        with xr.open_dataset(f"{self.out}/results.nc") as data:
             self.assertEqual(data["regret"].dims, ("setting", "policy", "run", "round"))
             self.assertEqual(list(data["policy"].values.astype(str)), "ts tuned_ts mixts diffts dps linucb egreedy random oracle".split())
             self.assertEqual(list(data["problem_theta"].values.astype(str)), ["cross", "rays"])
@@ -105,9 +114,9 @@ class ResultsFile(program.ProgramTest):
     def test_conventions(self):
         """CF, and our own requirements: every attribute of provenance, NaN as fill value, char variables that xarray can read."""
         for name in ("results.nc", "prior_samples.nc"):
-            with netCDF4.Dataset(self.path(f"out/{name}")) as file:
+            with netCDF4.Dataset(f"{self.out}/{name}") as file:
                 self.assertEqual(cf_violations(file), [])
-        with netCDF4.Dataset(self.path("out/results.nc")) as file:
+        with netCDF4.Dataset(f"{self.out}/results.nc") as file:
             for attribute in ("Conventions", "title", "source", "history", "references", "config", "config_sha256", "seed", "hostname", "mpi_ranks",
                               "mpi_library", "compiler", "compiler_flags", "blas"):
                 self.assertIn(attribute, file.ncattrs())
@@ -129,7 +138,7 @@ class ResultsFile(program.ProgramTest):
 
     def test_swept_keys_are_coordinates(self):
         """xarray shows them as such, keeps them in a selection, and selects by them."""
-        with xr.open_dataset(self.path("out/results.nc")) as data:
+        with xr.open_dataset(f"{self.out}/results.nc") as data:
             self.assertEqual(set(data.coords), {"setting", "policy", "run", "round", "quantile", "replicate", "problem_theta"})
             one = data["regret_mean"].sel(policy="diffts").swap_dims(setting="problem_theta").sel(problem_theta="rays")
             np.testing.assert_array_equal(one, data["regret_mean"].values[1, 3])
@@ -159,16 +168,12 @@ class ResultsFile(program.ProgramTest):
 
     def test_wall_clock_time(self):
         """seconds_wall is the time of the whole job: at least the time of the runs on one rank, at most the time that this test waited."""
-        start = time.monotonic()
-        self.succeed("run", self.study, "-o", self.path("again"))
-        waited = time.monotonic() - start
-        with xr.open_dataset(self.path("again/results.nc")) as data:
-            self.assertTrue(float(data["seconds"].sum()) < float(data["seconds_wall"]) < waited)
+        with xr.open_dataset(f"{self.out}/results.nc") as data:
+            self.assertTrue(float(data["seconds"].sum()) < float(data["seconds_wall"]) < self.waited)
 
     def test_where_to_look_next(self):
         """The end of a run: the table, and the commands that draw the figure and the report, with the script that the study names."""
-        out = self.path("again")
-        lines = self.succeed("run", self.study, "-o", out).stdout.splitlines()
+        out, lines = self.out, self.ran.stdout.splitlines()
         self.assertIn("difference: paired with the first policy, same theta*, arms and noise", lines)
         self.assertIn("se: standard error over runs, or over the means of replicates where that is larger", lines)
         with xr.open_dataset(f"{out}/results.nc") as data:
@@ -177,7 +182,8 @@ class ResultsFile(program.ProgramTest):
             np.testing.assert_allclose(printed, larger, rtol=0.051)   # two digits
         self.assertEqual(lines[-3:], [f"results: {out}/results.nc", f"figure:  analysis/figures/figure_diffts_2.py {out}", f"report:  analysis/tools/report.py {out}"])
         named = self.write("named.yaml", program.SMALL_STUDY + "figure: ablation.py --metric seconds\n")
-        lines = self.succeed("run", named, "-o", out, "--overwrite").stdout.splitlines()
+        out = self.path("named")
+        lines = self.succeed("run", named, "-o", out, "--set", "policies=[oracle, random]").stdout.splitlines()
         self.assertEqual(lines[-2], f"figure:  analysis/figures/ablation.py --metric seconds {out}")
 
     def test_fallbacks_are_shown(self):
@@ -197,7 +203,7 @@ class ResultsFile(program.ProgramTest):
             self.assertIn("\n## Numerical fallbacks\n", page.read())
 
     def test_resolved_configuration_is_a_study(self):
-        with netCDF4.Dataset(self.path("out/results.nc")) as file:
+        with netCDF4.Dataset(f"{self.out}/results.nc") as file:
             resolved, digest = file.config, file.config_sha256
         plan = json.loads(self.succeed("plan", self.write("again.yaml", resolved), "--json").stdout)
         self.assertEqual(plan["config_sha256"], digest)
@@ -218,7 +224,7 @@ class ResultsFile(program.ProgramTest):
         self.assertTrue(all(setting["ended"] for setting in json.loads(self.succeed("status", self.path("begun"), "--json").stdout)["settings"]))
 
     def test_status_and_list(self):
-        status = json.loads(self.succeed("status", self.path("out"), "--json").stdout)
+        status = json.loads(self.succeed("status", self.out, "--json").stdout)
         self.assertEqual((status["tasks"], status["done"], status["failed"], status["left"]), (108, 108, 0, 0))
         policies = json.loads(self.succeed("list", "policies", "--json").stdout)
         self.assertLessEqual({"ts", "tuned_ts", "mixts", "diffts", "dps", "linucb", "egreedy", "random", "oracle"}, {p["name"] for p in policies})
