@@ -1,16 +1,13 @@
 """The posterior study: its results file, its independence of ranks, its refusals, and simulation-based calibration."""
 
-import csv
-import io
 import json
-import os
-import subprocess
-import sys
 
 import numpy as np
 import xarray as xr
 
+from thompson import store
 import program
+import table
 
 STUDY = """
 name: posterior
@@ -88,9 +85,7 @@ class Posterior(program.ProgramTest):
                     for variable in ("emd", "emd_mean", "emd_diff_se", "emd_n"):
                         np.testing.assert_array_equal(data[variable][s].sel(sample_size=[arms]), alone[variable][0])
                 self.assertTrue(np.isnan(data["emd"][s].drop_sel(sample_size=[arms])).all())
-        shown = subprocess.run([sys.executable, os.path.join(program.SOURCE, "analysis/tools/table.py"), self.path("arms"), "-f", "csv"],
-                               capture_output=True, text=True, check=True).stdout
-        self.assertEqual([row["sample_size"] for row in csv.DictReader(io.StringIO(shown))], ["5", "5", "3", "3", "7", "7"])
+        self.assertEqual(list(table.frame(store.results(self.path("arms"), "posterior"))["sample_size"]), [5, 5, 3, 3, 7, 7])
 
     def test_any_number_of_ranks(self):
         """All samplers of the registry, with the problem's own prior if they can use it."""

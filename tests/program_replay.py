@@ -116,7 +116,7 @@ class Replay(program.ProgramTest):
                 self.assert_same_results(self.path(f"whole/{name}"), f"{killed}/{name}")
 
     def test_ranks(self):
-        many = ("--set", "runs=4", "--set", "policies=[ts, {name: ts, rule: greedy, label: greedy}, random]", *ALL)
+        many = ("--set", "runs=2", "--set", "policies=[ts, {name: ts, rule: greedy, label: greedy}, random]", *ALL)
         self.results("one", *many)
         for ranks in (2, 3, 4):
             self.results(str(ranks), *many, ranks=ranks)
