@@ -1,5 +1,6 @@
 """What goes wrong on a cluster: each fault ends as documented (docs/cluster.md), nothing finished is lost, and the run continues to the same bytes."""
 
+import concurrent.futures
 import os
 import shlex
 import shutil
@@ -26,15 +27,17 @@ block: 4
 problem: {theta: gaussian, dimension: 30, arms: 10, rounds: 20}
 policies: [ts, {name: vits1, steps: 100000}, linucb]
 """
-# Long enough that a signal sent after the third task arrives before the last one: 105 tasks of 5 to 10 ms.
+# Long enough that a signal sent after the third task arrives before the last one: 105 tasks of 5 to 10 ms. Jobs that nobody stops are short.
 LONGER = ("--set", "problem.rounds=2000")
+SHORT = ()
 TASKS = 108
+BEAT = 5  # seconds between the looks of a job at its lock (io_lock.c)
 
 
 class FaultTest(program.ProgramTest):
     """Runs of the small study in the folder `out`, started in the background, and checks of what they leave."""
 
-    reference = None
+    reference = {}
 
     def setUp(self):
         super().setUp()
@@ -65,25 +68,25 @@ class FaultTest(program.ProgramTest):
         error = job.communicate(timeout=program.PATIENCE)[1]
         return job.returncode, error
 
-    def assert_goes_on(self, ranks=0):
+    def assert_goes_on(self, ranks=0, settings=LONGER):
         """--resume computes only what is left, and ends with the bytes of an undisturbed run."""
         left = TASKS - self.done()
-        process = self.succeed("run", self.study, "-o", self.out, *LONGER, "--resume", ranks=ranks)
+        process = self.succeed("run", self.study, "-o", self.out, *settings, "--resume", ranks=ranks)
         if left:
             self.assertIn(f"running tasks: {left}/{left} in", process.stderr)
-        self.assert_same_results(os.path.join(self.out, "results.nc"), self.undisturbed())
+        self.assert_same_results(os.path.join(self.out, "results.nc"), self.undisturbed(settings))
 
     @classmethod
-    def undisturbed(cls):
+    def undisturbed(cls, settings):
         """The results of the small study on one rank, computed once."""
-        if not FaultTest.reference:
-            FaultTest.reference = tempfile.mkdtemp(prefix="thompson-test-")
-            unittest.addModuleCleanup(shutil.rmtree, FaultTest.reference)
-            study = os.path.join(FaultTest.reference, "small.yaml")
+        if settings not in cls.reference:
+            folder = cls.reference[settings] = tempfile.mkdtemp(prefix="thompson-test-")
+            unittest.addModuleCleanup(shutil.rmtree, folder)
+            study = os.path.join(folder, "small.yaml")
             with open(study, "w", encoding="utf-8") as file:
                 file.write(program.SMALL_STUDY)
-            program.thompson("run", study, "-o", os.path.join(FaultTest.reference, "out"), *LONGER)
-        return os.path.join(FaultTest.reference, "out/results.nc")
+            program.thompson("run", study, "-o", os.path.join(folder, "out"), *settings)
+        return os.path.join(cls.reference[settings], "out/results.nc")
 
 
 class Tasks(FaultTest):
@@ -173,10 +176,10 @@ class Stops(FaultTest):
         self.assert_goes_on()
 
     def test_nothing_done_within_the_limit(self):
-        self.fail_with(75, "stopped early", "run", self.study, "-o", self.out, *LONGER, "--time-limit", "0.001")
-        self.succeed("run", self.study, "-o", self.out, *LONGER, "--resume", "--shard", "0/108")  # the priors
-        self.fail_with(75, "none was done in this job", "run", self.study, "-o", self.out, *LONGER, "--resume", "--time-limit", "0.001")
-        self.assert_goes_on()
+        self.fail_with(75, "stopped early", "run", self.study, "-o", self.out, "--time-limit", "0.001")
+        self.succeed("run", self.study, "-o", self.out, "--resume", "--shard", "0/108")  # the priors
+        self.fail_with(75, "none was done in this job", "run", self.study, "-o", self.out, "--resume", "--time-limit", "0.001")
+        self.assert_goes_on(settings=SHORT)
 
     def test_end_of_the_slurm_job(self):
         """SLURM_JOB_END_TIME ends the run 15 s before that time; a time in the past has no effect."""
@@ -197,9 +200,9 @@ class Locks(FaultTest):
         os.kill(job.pid, signal.SIGSTOP)  # only mpiexec, which would otherwise see its ranks stop
         for rank in program.children(job.pid):
             os.kill(rank, signal.SIGSTOP)
-        self.assertIn(f"pid {program.children(job.pid)[0]}", self.refuse("--resume"))
-        self.refuse("--overwrite")
-        self.refuse("--shard", "0/2")
+        with concurrent.futures.ThreadPoolExecutor() as pool:  # at once, since each waits for a lock that might be given up
+            refused = pool.map(lambda arguments: self.refuse(*arguments), (["--resume"], ["--overwrite"], ["--shard", "0/2"]))
+            self.assertIn(f"pid {program.children(job.pid)[0]}", list(refused)[0])
         for process in [*program.children(job.pid), job.pid]:
             os.kill(process, signal.SIGKILL)
         self.end(job)
@@ -253,7 +256,7 @@ class Locks(FaultTest):
             lives.clear()
             other.join()
         begin = time.time()
-        self.assertIn("another machine", self.succeed("run", self.study, "-o", self.out, *LONGER).stderr)
+        self.assertIn("another machine", self.succeed("run", self.study, "-o", self.out).stderr)
         self.assertGreater(time.time() - begin, 15)
         with open(os.path.join(self.out, "lock"), encoding="utf-8") as file:
             self.assertEqual(file.read(), "")
@@ -262,8 +265,11 @@ class Locks(FaultTest):
         """A job that was frozen while another took its folder stops when it notices."""
         job = self.begin("--set", "problem.rounds=50000")
         self.wait_for_progress(job, 1)
+        os.kill(job.pid, signal.SIGSTOP)
         with open(os.path.join(self.out, "lock"), "w", encoding="utf-8") as file:
             file.write("host elsewhere, pid 1, since 2026-01-01; boot another, beat 0000000001\n")
+        time.sleep(BEAT)  # it looks as soon as it goes on, and has not computed in the meantime
+        os.kill(job.pid, signal.SIGCONT)
         status, error = self.end(job)
         self.assertEqual(status, 4, error)
         self.assertIn("took over this folder", error)
@@ -274,7 +280,7 @@ class Folder(FaultTest):
 
     def test_damaged_torn_and_missing_records(self):
         """What cannot be used is reported and computed again; the rest is not."""
-        self.succeed("run", self.study, "-o", self.out, *LONGER)
+        self.succeed("run", self.study, "-o", self.out)
         (path,) = journals.files(self.out)
         last = journals.records(self.out)[-1]
         rest = {7, 3, 5} - {last.task}
@@ -284,12 +290,12 @@ class Folder(FaultTest):
         os.truncate(path, os.path.getsize(path) - 100)
         with open(os.path.join(self.out, "tasks", "0123456789abcdef.journal"), "wb"):
             pass
-        process = self.succeed("run", self.study, "-o", self.out, *LONGER, "--resume", ranks=2)
+        process = self.succeed("run", self.study, "-o", self.out, "--resume", ranks=2)
         again = len(rest | {last.task})
         self.assertIn("damaged records are dropped", process.stderr)
         self.assertIn("task 3 cannot be read; it runs again", process.stderr)
         self.assertIn(f"running tasks: {again}/{again} in", process.stderr)
-        self.assert_goes_on()
+        self.assert_goes_on(settings=SHORT)
 
     def test_verify_tells_all_damaged_tasks(self):
         self.succeed("run", self.study, "-o", self.out)
@@ -307,22 +313,22 @@ class Folder(FaultTest):
         self.assertEqual(os.path.getsize(path), size, "verify changes nothing")
 
     def test_torn_prior(self):
-        self.succeed("run", self.study, "-o", self.out, *LONGER, "--shard", "0/2")
+        self.succeed("run", self.study, "-o", self.out, "--shard", "0/2")
         priors = os.path.join(self.out, "priors")
         torn = sorted(os.listdir(priors))[0]
         with open(os.path.join(priors, torn), "r+b") as file:
             file.truncate(os.path.getsize(os.path.join(priors, torn)) // 2)
-        process = self.succeed("run", self.study, "-o", self.out, *LONGER, "--shard", "1/2")
+        process = self.succeed("run", self.study, "-o", self.out, "--shard", "1/2")
         self.assertIn(f"{torn} is damaged", process.stderr)
         self.assertIn("learning priors: 1/1 in", process.stderr)
-        self.assert_goes_on()
+        self.assert_goes_on(settings=SHORT)
 
     def test_leftovers_of_a_killed_job_are_swept(self):
-        self.succeed("run", self.study, "-o", self.out, *LONGER, "--shard", "0/2")
+        self.succeed("run", self.study, "-o", self.out, "--shard", "0/2")
         for name in ("priors/.mixture-0123456789abcdef0123.nc.4711.0.tmp", ".results.nc.4711.0.tmp"):
             with open(os.path.join(self.out, name), "wb"):
                 pass
-        self.assert_goes_on()
+        self.assert_goes_on(settings=SHORT)
         self.assertFalse([name for _, _, files in os.walk(self.out) for name in files if name.endswith(".tmp")])
 
     def test_folder_gone_during_the_run(self):
@@ -353,7 +359,7 @@ class Folder(FaultTest):
 
     def test_quota(self):
         """A limit on the size of files simulates a quota: both fail in write(2). Small limits would affect MPI itself."""
-        big = ("--set", "problem.rounds=100000", "--set", "policies=[random]")
+        big = ("--set", "problem.rounds=10000", "--set", "policies=[random]")
         limited = ["bash", "-c", 'ulimit -f 5000; exec "$@"', "bash", program.PROGRAM, "run", self.study, "-o", self.out, *big]
         process = subprocess.run(limited, capture_output=True, text=True, timeout=program.PATIENCE, check=False)
         self.assertEqual(process.returncode, 4, process.stderr)
@@ -373,12 +379,12 @@ class Folder(FaultTest):
 
     def test_clock_that_jumped(self):
         """Files from last year and from next year, including the lock: nothing depends on their times."""
-        self.succeed("run", self.study, "-o", self.out, *LONGER, "--shard", "0/2")
+        self.succeed("run", self.study, "-o", self.out, "--shard", "0/2")
         for name, years in ((journals.files(self.out)[0], 1), (os.path.join(self.out, "lock.0"), -1)):
             stamp = time.time() + years * 365 * 86400
             os.utime(name, (stamp, stamp))
         self.assertEqual(self.done(), TASKS // 2)
-        self.assert_goes_on()
+        self.assert_goes_on(settings=SHORT)
 
 
 if __name__ == "__main__":
