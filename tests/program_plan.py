@@ -113,14 +113,14 @@ class Plan(program.ProgramTest):
             name: fits
             runs: 1
             problem: {theta: cross, arms: 5, rounds: 1}
-            prior: {train_samples: 1500, past_tasks: 300, past_observations: 10, mixture_starts: 3}
+            prior: {train_samples: 600, past_tasks: 150, past_observations: 10, mixture_starts: 2}
             """)
         logs = "prior.learned_from=logs"
         cases = (["policies=[diffts]", "prior.stages=10"], ["policies=[diffts]", "prior.stages=1", "prior.training_steps=20"],
-                 ["policies=[localised]", "prior.training_steps=500"], ["policies=[localised]", "prior.training_steps=3000", "prior.train_samples=300"],
+                 ["policies=[localised]", "prior.training_steps=100"], ["policies=[localised]", "prior.training_steps=1500", "prior.train_samples=300"],
                  ["policies=[mixts]", "prior.components=20"], ["policies=[mixts]", "prior.components=auto"],
-                 ["policies=[mixts]", "prior.components=auto", "problem.theta=roll", "problem.dimension=16", "prior.train_samples=400"],
-                 ["policies=[mixts]", "prior.components=10", logs, "prior.past_tasks=3000"], ["policies=[mixts]", "prior.components=auto", logs],
+                 ["policies=[mixts]", "prior.components=auto", "problem.theta=roll", "problem.dimension=16", "prior.train_samples=250"],
+                 ["policies=[mixts]", "prior.components=10", logs, "prior.past_tasks=1500"], ["policies=[mixts]", "prior.components=auto", logs],
                  ["policies=[diffts]", "prior.stages=1", "prior.training_steps=20", logs],
                  ["policies=[mixts]", "prior.components=4", logs, "likelihood=logistic"])
 
