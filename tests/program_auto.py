@@ -44,7 +44,7 @@ class Auto(program.ProgramTest):
     def test_few_held_out(self):
         """128 of 2 600 is a small share, so the Gaussian that was fitted without them is kept: their contribution to the mean of all samples is
         the mean of 128."""
-        theta = np.random.default_rng(8).normal(size=(2600, 2))
+        theta = np.random.default_rng(8).normal(size=(2600, 1))
         self.assertIn("on 128 held-out tasks, fitted without them", self.train(theta).stdout)
         with netCDF4.Dataset(self.path("prior.nc")) as data:
             self.assertEqual(data.prior, "gaussian")
@@ -57,7 +57,7 @@ class Auto(program.ProgramTest):
         """Two narrow Gaussians far apart: one Gaussian is clearly worse, and the networks, hardly trained, are not better. The file opens
         with the sampler that was chosen, also by the name `auto`, and is the same on any number of ranks."""
         rng = np.random.default_rng(5)
-        theta = 0.1 * rng.normal(size=(200, 2)) + np.where(rng.random((200, 1)) < 0.5, -2, 2)
+        theta = 0.1 * rng.normal(size=(100, 2)) + np.where(rng.random((100, 1)) < 0.5, -2, 2)
         self.assertRegex(self.train(theta).stdout, "mixture +mixts .*chosen")
         with netCDF4.Dataset(self.path("prior.nc")) as data:
             first = {name: data[name][...] for name in data.variables if "seconds" not in name}
@@ -85,7 +85,7 @@ class Auto(program.ProgramTest):
 name: one
 runs: 4
 problem: {theta: gm_cross, arms: 10, rounds: 30}
-prior: {family: auto, train_samples: 200, training_steps: 40, hidden: [8, 8], stages: 4, mixture_starts: 1}
+prior: {family: auto, train_samples: 100, training_steps: 40, hidden: [8, 8], stages: 4, mixture_starts: 1}
 policies: [ts, auto, {name: auto, rule: bayes_ucb, label: ucb}]
 """
 
@@ -98,11 +98,11 @@ policies: [ts, auto, {name: auto, rule: bayes_ucb, label: ucb}]
             return data["regret"][0, :, :, -1], files
 
     def test_study(self):
-        """Both policies share one prior, judged on 40 tasks after 3 and 15 of 30 rounds; the regret is that of the chosen sampler with the same file, and
+        """Both policies share one prior, judged on 20 tasks after 3 and 15 of 30 rounds; the regret is that of the chosen sampler with the same file, and
         results and table are the same on any number of ranks. A study with another number of rounds is judged at other sizes, and has its own prior."""
         regret, (file,) = self.play("one")
         with netCDF4.Dataset(file) as data:
-            self.assertEqual((int(data.auto_tasks), list(data["auto_size"][...])), (40, [3, 15]))
+            self.assertEqual((int(data.auto_tasks), list(data["auto_size"][...])), (20, [3, 15]))
             sampler, table = data.auto_sampler, data["auto_score"][...]
         for ranks in (2, 4):
             again, (other,) = self.play(f"ranks{ranks}", ranks=ranks)
@@ -116,19 +116,19 @@ policies: [ts, auto, {name: auto, rule: bayes_ucb, label: ucb}]
         self.assertNotEqual(os.path.basename(self.play("one", "problem.rounds=20", "policies=[auto]")[1][0]), os.path.basename(file))
 
     def test_logs(self):
-        """Two distant Gaussians, known only through rewards: one Gaussian predicts the other half of a task's rewards clearly worse. 50 tasks of 150 are
+        """Two distant Gaussians, known only through rewards: one Gaussian predicts the other half of a task's rewards clearly worse. 33 tasks of 100 are
         held out, and the file is the same on three ranks."""
         rng = np.random.default_rng(6)
-        task, x = np.repeat(np.arange(150), 8), rng.normal(size=(1200, 2))
-        theta = 0.2 * rng.normal(size=(150, 2)) + np.where(rng.random((150, 1)) < 0.5, -2, 2)
-        y = (x * theta[task]).sum(1) + 0.5 * rng.normal(size=1200)
+        task, x = np.repeat(np.arange(100), 8), rng.normal(size=(800, 2))
+        theta = 0.2 * rng.normal(size=(100, 2)) + np.where(rng.random((100, 1)) < 0.5, -2, 2)
+        y = (x * theta[task]).sum(1) + 0.5 * rng.normal(size=800)
         self.write("logs.csv", "task,x1,x2,y\n" + "".join(f"{t},{a:.9g},{b:.9g},{c:.9g}\n" for t, (a, b), c in zip(task, x, y)))
         tables = []
         for ranks in (1, 3):
             out = self.succeed("train", "--logs", self.path("logs.csv"), "--family", "auto", "-o", self.path("prior.nc"), *FAST, ranks=ranks).stdout
             self.assertRegex(out, "gaussian +mixts +[0-9.]+ +1.000 [^c]*\n")
             with netCDF4.Dataset(self.path("prior.nc")) as data:
-                self.assertEqual((int(data.auto_tasks), list(data["auto_size"][...])), (50, [0]))
+                self.assertEqual((int(data.auto_tasks), list(data["auto_size"][...])), (33, [0]))
                 self.assertLess(data["auto_ratio"][1], 0.95)
                 self.assertGreater(int(data.auto_chosen), 0)
                 self.assertLess(abs(data.noise - 0.5), 0.05)
@@ -138,15 +138,15 @@ policies: [ts, auto, {name: auto, rule: bayes_ucb, label: ucb}]
 
     def test_halves_of_evidence(self):
         """Tasks that all have the same theta: prior and half of the evidence determine it, so only noise is left to predict, N(0, I) in the two directions of
-        the other half, and the energy score is E|e - e'| / 2 = sqrt(pi) / 2. Its standard deviation from task to task is about 0.5, and 200 are held out."""
+        the other half, and the energy score is E|e - e'| / 2 = sqrt(pi) / 2. Its standard deviation from task to task is about 0.5, and 100 are held out."""
         rng = np.random.default_rng(7)
-        task, x = np.repeat(np.arange(600), 4), rng.normal(size=(2400, 2))
-        y = x @ [1.0, -2.0] + rng.normal(size=2400)
+        task, x = np.repeat(np.arange(300), 4), rng.normal(size=(1200, 2))
+        y = x @ [1.0, -2.0] + rng.normal(size=1200)
         self.write("logs.csv", "task,x1,x2,y\n" + "".join(f"{t},{a:.9g},{b:.9g},{c:.9g}\n" for t, (a, b), c in zip(task, x, y)))
         self.succeed("train", "--logs", self.path("logs.csv"), "--family", "auto", "--noise", "1", "-o", self.path("prior.nc"), *FAST)
         with netCDF4.Dataset(self.path("prior.nc")) as data:
             score = data["auto_score"][0, 0]
-        self.assertLess(abs(score - np.sqrt(np.pi) / 2), 4 * 0.5 / np.sqrt(200))
+        self.assertLess(abs(score - np.sqrt(np.pi) / 2), 4 * 0.5 / np.sqrt(100))
 
     def test_study_refused(self):
         study = self.write("one.yaml", self.STUDY)
