@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import tempfile
 import unittest
 
 import journals
@@ -15,6 +16,7 @@ runs: 16
 block: 4
 problem: {theta: cross, arms: 5, rounds: 20}
 policies: [ts, mixts]
+prior: {mixture_starts: 1}
 """
 SEAL = 72  # bytes of the checksum after the data
 
@@ -40,11 +42,20 @@ DAMAGES = [(zeros, TAILS), (ones, TAILS), (cut_and_flipped, CUTS)]
 
 
 class Damage(program.ProgramTest):
+    @classmethod
+    def setUpClass(cls):
+        cls.finished = tempfile.mkdtemp(prefix="thompson-test-")
+        cls.addClassCleanup(shutil.rmtree, cls.finished)
+        study = os.path.join(cls.finished, "s.yaml")
+        with open(study, "w", encoding="utf-8") as file:
+            file.write(STUDY)
+        program.thompson("run", study, "-o", os.path.join(cls.finished, "whole"))
+
     def setUp(self):
         super().setUp()
         self.study = self.write("s.yaml", STUDY)
         self.whole = self.path("whole")
-        self.succeed("run", self.study, "-o", self.whole)
+        shutil.copytree(os.path.join(self.finished, "whole"), self.whole)
         self.out = self.path("out")
 
     def files(self, folder):
@@ -122,7 +133,7 @@ class Damage(program.ProgramTest):
 
     def test_reduce_says_what_it_leaves_out(self):
         """`reduce` learns nothing: it leaves out the samples and the time of a damaged prior, and says so."""
-        study = self.write("d.yaml", STUDY.replace("mixts]", "diffts]") + "prior: {stages: 4, train_samples: 100, training_steps: 20, hidden: [4]}\n")
+        study = self.write("d.yaml", STUDY.replace("mixts]", "diffts]").replace("mixture_starts: 1", "stages: 4, train_samples: 100, training_steps: 20, hidden: [4]"))
         self.succeed("run", study, "-o", self.whole, "--overwrite")
         self.damage_all(self.files("priors"), zeros, [500])
         process = self.succeed("reduce", self.out)

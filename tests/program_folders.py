@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+import tempfile
 
 import netCDF4
 
@@ -17,21 +18,31 @@ runs: 16
 block: 4
 problem: {theta: cross, arms: 5, rounds: 20}
 policies: [ts, mixts]
+prior: {mixture_starts: 1}
 """
 TASKS = 8
 ADAPTIVE = ("--set", "runs={min: 8, max: 64, target_se: 0.5}")
 
 
 class FolderTest(program.ProgramTest):
-    """A finished study in the folder `out`."""
+    """A finished study in the folder `out`, copied from one for each class."""
 
     arguments = ()
+
+    @classmethod
+    def setUpClass(cls):
+        cls.finished = tempfile.mkdtemp(prefix="thompson-test-")
+        cls.addClassCleanup(shutil.rmtree, cls.finished)
+        study = os.path.join(cls.finished, "s.yaml")
+        with open(study, "w", encoding="utf-8") as file:
+            file.write(STUDY)
+        program.thompson("run", study, "-o", os.path.join(cls.finished, "out"), *cls.arguments)
 
     def setUp(self):
         super().setUp()
         self.study = self.write("s.yaml", STUDY)
         self.out = self.path("out")
-        self.succeed("run", self.study, "-o", self.out, *self.arguments)
+        shutil.copytree(os.path.join(self.finished, "out"), self.out)
         self.results = os.path.join(self.out, "results.nc")
 
     def journal(self):
