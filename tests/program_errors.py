@@ -1,7 +1,9 @@
 """Bad input ends with one clear sentence and the right exit status, alone and under mpiexec, and loses nothing."""
 
 import os
+import signal
 import subprocess
+import time
 
 import netCDF4
 import numpy as np
@@ -227,6 +229,8 @@ class Files(program.ProgramTest):
         try:
             while not os.path.exists(self.path("out/study.yaml")):
                 self.assertIsNone(job.poll())
+                time.sleep(0.005)
+            job.send_signal(signal.SIGSTOP)  # it holds the lock all the same
             self.fail_with(4, "another job", "run", self.study, "-o", self.path("out"), "--resume")
         finally:
             job.kill()
