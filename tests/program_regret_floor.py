@@ -13,7 +13,7 @@ import bayes_optimum
 
 TWO_ARMS = """
 name: two_arms
-runs: 16384
+runs: 8192
 problem: {theta: gaussian, dimension: 2, features: basis, rounds: 200}
 policies: [ts]
 metrics: [regret_floor]
@@ -21,7 +21,7 @@ metrics: [regret_floor]
 SETTINGS = """
 name: settings
 seed: 3
-runs: 256
+runs: 64
 problem: {rounds: 60, arms: 20}
 policies: [{name: exact, prior: exact}, linucb, oracle]
 metrics: [regret_floor]
@@ -42,7 +42,7 @@ class RegretFloor(program.ProgramTest):
         for rounds, floor, thompson in ((10, 1.16, 2.61), (50, 1.61, 5.00), (200, 2.00, 7.74)):
             for name, expected, share in (("regret_floor", floor, ()), ("regret", thompson, (0,))):
                 mean, error = (found[name + part][1][(0, *share, rounds - 1)] for part in ("_mean", "_se"))
-                self.assertAlmostEqual(mean, expected, delta=4 * error * np.hypot(1, np.sqrt(16384 / 40000)))
+                self.assertAlmostEqual(mean, expected, delta=4 * error * np.hypot(1, np.sqrt(8192 / 40000)))
             self.assertLess(found["regret_floor_mean"][1][0, rounds - 1] + 6 * found["regret_floor_se"][1][0, rounds - 1], bayes_optimum.OPTIMUM[rounds])
             self.assertGreater(found["regret_mean"][1][0, 0, rounds - 1], bayes_optimum.OPTIMUM[rounds])
 
@@ -64,13 +64,13 @@ class RegretFloor(program.ProgramTest):
         self.assertNotIn("regret_floor_diff_mean", found)
         np.testing.assert_allclose(found["regret_floor_mean"][1], floor.mean(axis=1), rtol=1e-12)
         above = found["regret"][1][:, :2] - floor[:, None]
-        error = above.std(axis=2, ddof=1) / np.sqrt(256)
+        error = above.std(axis=2, ddof=1) / np.sqrt(64)
         self.assertTrue((above.mean(axis=2) > -3 * error).all())
         self.assertTrue((above.mean(axis=2)[..., -1] > 3 * error[..., -1]).all())
         self.assertTrue((np.diff(floor, axis=-1) >= 0).all())
 
     def test_ranks(self):
-        study = SETTINGS.replace("256", "16").replace("60", "20")
+        study = SETTINGS.replace("64", "8").replace("60", "10")
         self.results("one", study)
         self.results("three", study, ranks=3)
         self.assert_same_results(self.path("one/results.nc"), self.path("three/results.nc"))
