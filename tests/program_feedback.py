@@ -23,7 +23,7 @@ seed: 5
 runs: 10
 block: 5
 problem: {theta: gm_cross, arms: 6, rounds: 8}
-prior: {train_samples: 200, stages: 4, training_steps: 30, hidden: [8, 8], components: 2}
+prior: {train_samples: 40, stages: 4, training_steps: 5, hidden: [8, 8], components: 2, mixture_starts: 1}
 policies: %s
 """
 LATE = ("--set", "feedback.delay=2", "--set", "feedback.delay_distribution=geometric", "--set", "feedback.drop=0.3", "--set", "feedback.batch=2")
