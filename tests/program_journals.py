@@ -18,13 +18,13 @@ STUDY = """
 name: journals
 study: bandit
 seed: 7
-runs: 600
+runs: 200
 block: 1
 problem: {theta: cross, arms: 5, rounds: 20}
 policies: [ts, random]
 """
-TASKS = 1200
-LONGER = ("--set", "problem.rounds=2000")  # two seconds: the job must still run when it is stopped
+TASKS = 400
+LONGER = ("--set", "problem.rounds=3000")  # a second: the job must still run when it is stopped
 
 
 def zeros(data):
@@ -71,7 +71,7 @@ class JournalTest(program.ProgramTest):
 class Whole(JournalTest):
     def test_same_results_on_any_number_of_ranks(self):
         """Results are also the same as with 20 tasks; there is one journal for each rank that had a task, in which a separate reader finds each task once."""
-        self.succeed("run", self.study, "-o", self.path("few"), "--set", "block=60")
+        self.succeed("run", self.study, "-o", self.path("few"), "--set", "block=20")
         for ranks in (0, 2, 4):
             with self.subTest(ranks=ranks):
                 shutil.rmtree(self.out, ignore_errors=True)
@@ -127,7 +127,7 @@ class Damage(JournalTest):
             with self.subTest(how=how.__name__):
                 shutil.rmtree(self.out, ignore_errors=True)
                 shutil.copytree(whole, self.out)
-                path = journals.files(self.out)[1]
+                path = journals.files(self.out)[-1]
                 rewrite(path, how)
                 lost = TASKS - len(journals.done(self.out))
                 self.assertGreaterEqual(lost, 1)
@@ -163,8 +163,8 @@ class Kills(JournalTest):
             job = subprocess.Popen([program.MPIEXEC, "-n", "2", program.PROGRAM, "run", self.study, "-o", self.out, *LONGER, "--resume", "--progress", "none"],
                                    stderr=subprocess.DEVNULL, start_new_session=True)
             while job.poll() is None and set(journals.files(self.out)) <= set(files):
-                time.sleep(0.02)
-            time.sleep(0.2 * chance.random())
+                time.sleep(0.005)
+            time.sleep(0.05 * chance.random())
             ranks = program.children(job.pid)
             for rank in ranks:
                 os.kill(rank, signal.SIGSTOP)
