@@ -14,7 +14,7 @@ runs: 16
 block: 4
 problem: {theta: cross, arms: 10, rounds: 20}
 policies: [tuned_ts, mixts, diffts, localised]
-prior: {past_tasks: 40, past_observations: 10, replicates: 2, stages: 4, training_steps: 30, hidden: [8, 8], mixture_starts: 2,
+prior: {past_tasks: 20, past_observations: 10, replicates: 2, stages: 4, training_steps: 30, hidden: [8, 8], mixture_starts: 1,
         components: auto}
 sweep: {prior.learned_from: [logs, estimates, posterior_means]}
 """
