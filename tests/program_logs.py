@@ -30,7 +30,7 @@ def simulate(tasks, rows, seed, noise=0.8):
 
 def table(task, x, y):
     header = "task," + ",".join(f"x{i + 1}" for i in range(x.shape[1])) + ",y\n"
-    return header + "".join(f"user {t}," + ",".join(f"{v:.17g}" for v in row) + f",{r:.17g}\n" for t, row, r in zip(task, x, y))
+    return header + "".join(f"user {t}," + ",".join(f"{v:.9g}" for v in row) + f",{r:.9g}\n" for t, row, r in zip(task, x, y))
 
 
 def evidences(task, x, y):
@@ -138,7 +138,7 @@ class Logs(ProgramTest):
             self.assertIn("iterations over all tasks", out)
             self.assertEqual(self.bytes_of(f"{ranks}.nc"), self.bytes_of("1.nc"), ranks)
         for ranks in (1, 3):
-            self.train(*settings, "--option", "stages=3", "--option", "training_steps=50", name=f"d{ranks}.nc", family="diffusion", ranks=ranks)
+            self.train(*settings, "--option", "hidden=[8, 8]", "--option", "stages=3", "--option", "training_steps=50", name=f"d{ranks}.nc", family="diffusion", ranks=ranks)
         self.assertEqual(self.bytes_of("d1.nc"), self.bytes_of("d3.nc"))
         weight, mean, sd = (np.asarray(TRUE[name]) for name in ("weight", "mean", "sd"))
         spread = np.sqrt(weight @ (mean**2 + sd[:, None] ** 2) - (weight @ mean) ** 2)
