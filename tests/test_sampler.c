@@ -4,7 +4,7 @@
 #include "core/arena.h"
 #include "sampler_fixture.h"
 
-enum { RUNS = 3, DRAWS = 40 };
+enum { RUNS = 3, DRAWS = 28, MANY = 5000 };
 
 static const int DIMENSIONS[] = {1, 2, 5};
 
@@ -57,7 +57,7 @@ static void check_streams(const SamplerOps *method, const Prior *prior, const Li
              prior->ops->name, d, likelihood->ops->name, (long long)fallbacks[run]);
     CU_ASSERT_FALSE(counted);
     History alone = fixture_history(&memory, d, 1, (uint32_t)run, 6, likelihood);
-    for (int draws = 1; draws <= DRAWS; draws += 13) {
+    for (int draws = 1; draws <= DRAWS; draws += 26) {
       double *few = fixture_draw(method, prior, &alone, (uint32_t)run, draws, 0, NULL, NULL);
       CU_ASSERT(same_columns(d, draws, few, block, run * DRAWS));
       free(few);
@@ -67,11 +67,10 @@ static void check_streams(const SamplerOps *method, const Prior *prior, const Li
   free(again);
 }
 
-/* Checks mean and covariance of 20 000 draws against the exact posterior, within 5 standard errors; also
+/* Checks mean and covariance of 5 000 draws against the exact posterior, within 5 standard errors; also
  * without observations. */
 static void check_exact(const SamplerOps *method, const Prior *prior, const Likelihood *likelihood) {
   SCRATCH_ARENA(memory);
-  enum { MANY = 20000 };
   for (int n = 0; n <= 6; n += 3) {
     History history = fixture_history(&memory, prior->d, 2, 0, n, likelihood);
     double *theta = fixture_draw(method, prior, &history, 0, MANY, 0, NULL, NULL);
@@ -90,13 +89,13 @@ static bool has_key(const SamplerOps *method, const char *name) {
   return false;
 }
 
-/* Checks moments in closed form against 20 000 draws, within 5 standard errors, and, where these are from the
+/* Checks moments in closed form against 5 000 draws, within 5 standard errors, and, where these are from the
  * exact posterior, against it to rounding; the same bytes for a run on its own. With rewards that are not
  * Gaussian the moments are those of the approximation, from which draws of one candidate each are made. */
 static void check_moments(const SamplerOps *method, const Prior *prior, const Likelihood *likelihood,
                           const char *set) {
   SCRATCH_ARENA(memory);
-  enum { MANY = 20000, D = FIXTURE_DIMENSION };
+  enum { D = FIXTURE_DIMENSION };
   const int d = prior->d;
   const bool exact = method->exact && likelihood_is_conjugate(likelihood) && !set;
   const char *sets[2];
