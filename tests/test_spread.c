@@ -11,7 +11,7 @@
 
 #include <fenv.h>
 
-enum { MOST = 3, ROWS = 5, DRAWS = 2000 };
+enum { MOST = 3, ROWS = 5, DRAWS = 1000 };
 
 /* A Gaussian prior of mean 0, given by the root A of its covariance, A A'. */
 typedef struct {
@@ -32,7 +32,7 @@ static const double NOISE[] = {1, 1e-4, 1e-8};
 
 static Prior make_prior(Arena *memory, const Case *c) {
   const int d = c->d;
-  PriorFit fit = fixture_fit(100, 0.97, LAST_STAGE_REPAIRED);
+  PriorFit fit = fixture_fit(40, 0.93, LAST_STAGE_REPAIRED);
   Mixture mixture;
   ASSERT(mixture_create(memory, d, 1, &mixture) == STATUS_OK);
   mixture.weight[0] = 1;
@@ -330,7 +330,7 @@ static void test_clicks(void) {
  * direction. */
 static void test_public_posterior(void) {
   SCRATCH_ARENA(memory);
-  enum { MANY = 8000 };
+  enum { MANY = 4000 };
   const Likelihood likelihood = {.ops = likelihood_find("logistic"), .noise = 1};
   static const struct {
     const char *method, *set;
@@ -340,7 +340,7 @@ static void test_public_posterior(void) {
                {"localised", "particles=1", false},
                {"ts", "approximation=laplace", true},
                {"diffts", "temper=1", true}};
-  PriorFit fit = fixture_fit(100, 0.97, LAST_STAGE_REPAIRED);
+  PriorFit fit = fixture_fit(40, 0.93, LAST_STAGE_REPAIRED);
   History history = glm_history(&memory, 1, &likelihood);
   double precision[GLM_D * GLM_D];
   Mixture mixture;
