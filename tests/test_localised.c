@@ -97,7 +97,7 @@ static void test_gaussian_prior(void) {
   const char *const steps[] = {"steps=1", "steps=3", "steps=12"};
   const int observations[] = {0, 1, 6};
   for (int i = 0; i < 3; i++)
-    fixture_check_gaussian_prior(sampler_find("localised"), 20000, 1, &steps[i], 3, observations);
+    fixture_check_gaussian_prior(sampler_find("localised"), 8000, 1, &steps[i], 3, observations);
 }
 
 /* ---- mixtures */
