@@ -5,7 +5,7 @@
 #include <fenv.h>
 #include <time.h>
 
-enum { D = 2, DRAWS = 20 };
+enum { D = 2, DRAWS = 8 };
 
 /* Returns the seconds of this process that `method` takes. */
 static double seconds(const SamplerOps *method, const Prior *prior, const History *history) {
@@ -17,7 +17,7 @@ static double seconds(const SamplerOps *method, const Prior *prior, const Histor
 }
 
 /* Checks features of mixed sizes, of either sign, and rewards of both kinds. Infinities on the way are what
- * is tested, so they are not trapped. The limit is eight times the 0.12 s of the slowest, twisted; with
+ * is tested, so they are not trapped. The limit is far above the 0.05 s of the slowest, twisted; with
  * sanitizers, which are some 40 times slower, every second size and a matching limit. */
 static void test_every_sampler_ends(void) {
   SCRATCH_ARENA(memory);
@@ -31,7 +31,7 @@ static void test_every_sampler_ends(void) {
   char sentence[256];
   int runs = 0;
   fedisableexcept(FE_ALL_EXCEPT);
-  PriorFit fit = fixture_fit(20, 0.9, LAST_STAGE_REPAIRED);
+  PriorFit fit = fixture_fit(8, 0.8, LAST_STAGE_REPAIRED);
   Mixture mixture = fixture_mixture(&memory, D, 1, 1);
   Prior prior = fixture_exact_prior(&memory, &mixture, &fit);
   for (int f = 0; f < 2; f++) {
