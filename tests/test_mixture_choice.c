@@ -238,7 +238,7 @@ static void compare(const Prior *prior, const Mixture *truth, double *reached, d
  * allowed. */
 static void test_known(void) {
   SCRATCH_ARENA(memory);
-  enum { N = 1000 };
+  enum { N = 500 };
   Mixture truth;
   double reached, best;
   for (int components = 1; components <= 4; components += 3) {
@@ -289,7 +289,7 @@ static void test_file(void) {
  * of finite numbers, without an error. */
 static void test_awkward(void) {
   SCRATCH_ARENA(memory);
-  enum { N = 300 };
+  enum { N = 200 };
   for (int kind = 0; kind < 7; kind++) {
     const int n = kind == 0 ? 1 : N;
     Samples samples = samples_of(2, n);
