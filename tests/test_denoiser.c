@@ -357,7 +357,7 @@ static void test_learned_mixture(void) {
   Mixture cross = fixture_cross(&memory);
   Samples samples = draw_samples(&cross, N);
   PriorFit fit = short_fit(1000);
-  fit.hidden[0] = fit.hidden[1] = 64, fit.batch = 512;
+  fit.starts = 1, fit.hidden[0] = fit.hidden[1] = 64, fit.batch = 512;
   TrainingSamples training;
   Denoiser exact;
   Prior prior;
@@ -412,11 +412,11 @@ static double error_of(const PriorFit *fit, const TrainingSamples *samples, cons
 }
 
 /* Checks that for a prior that is not a mixture, points on a thin spiral, the denoiser learns what ten
- * Gaussians miss: 0.90 against 0.97 (measured), on cases that neither has seen. Held-out samples choose 32
+ * Gaussians miss: 0.84 against 0.90 (measured), on cases that neither has seen. Held-out samples choose 32
  * Gaussians without a network; test_mixture_alone has a case with one. */
 static void test_corrects_mixture(void) {
   SCRATCH_ARENA(memory);
-  enum { N = 1000 };
+  enum { N = 600 };
   Samples samples = {.d = 2, .n = N, .theta = fixture_new(2 * N, sizeof(double))};
   Rng rng = fixture_rng(0, 8007);
   PriorFit fit = short_fit(1000);
@@ -464,7 +464,7 @@ static void report_of(const PriorFit *fit, const Samples *samples, size_t size, 
  * that has hardly been trained corrects 32 of them no better, so the larger mixture replaces both; a trained
  * network has a lower error than the larger mixture. */
 static void test_mixture_alone(void) {
-  enum { N = 1000 };
+  enum { N = 600 };
   Samples samples = {.d = 2, .n = N, .theta = fixture_new(2 * N, sizeof(double))};
   Rng rng = fixture_rng(0, 8010);
   char text[256];
