@@ -5,7 +5,7 @@
 #include "model/prior/prior.h"
 
 static const int DIMENSIONS[] = {1, 2, 5};
-enum { DIMENSION_COUNT = 3, TRAINING = 500, LANES = 4000 };
+enum { DIMENSION_COUNT = 3, TRAINING = 300, LANES = 4000 };
 static const char FILE_NAME[] = "test_prior_file.nc";
 
 /* Draws samples of the golden mixture in d dimensions. */
