@@ -175,7 +175,7 @@ static void test_quadrature(void) {
   SCRATCH_ARENA(memory);
   static const char *const priors[] = {"cross", "gm_rays", "swirl", "H"};
   static const char *const likelihoods[] = {"logistic", "poisson"};
-  enum { DRAWS = 20000 };
+  enum { DRAWS = 8000 };
   for (size_t p = 0; p < sizeof priors / sizeof *priors; p++)
     for (int k = 0; k < 2; k++) {
       ThetaSource source = source_of(priors[p]);
@@ -200,7 +200,7 @@ static void test_quadrature(void) {
 static void test_importance_sampling(void) {
   SCRATCH_ARENA(memory);
   static const char *const priors[] = {"rays", "triangles", "swirl", "H", "corners"};
-  enum { SAMPLES = 100000, DRAWS = 20000, MOMENTS = 5 };
+  enum { SAMPLES = 100000, DRAWS = 8000, MOMENTS = 5 };
   double *point = fixture_new(2 * SAMPLES, sizeof *point);
   for (size_t p = 0; p < sizeof priors / sizeof *priors; p++)
     for (int n = 1; n <= 4; n += 3) {
@@ -247,7 +247,7 @@ static void test_calibration(void) {
   } worlds[] = {{"rays", "gaussian", 5, 0.5},   {"rays", "logistic", 10, 1},
                 {"swirl", "gaussian", 3, 0.05}, {"corners", "gaussian", 1000, 0.1},
                 {"cross", "logistic", 40, 1},   {"gm_rays", "poisson", 3, 1}};
-  enum { RUNS = 800, DRAWS = 15, DIRECTIONS = 2 };
+  enum { RUNS = 400, DRAWS = 15, DIRECTIONS = 2 };
   double *star = fixture_new(2 * RUNS, sizeof *star);
   for (size_t w = 0; w < sizeof worlds / sizeof *worlds; w++) {
     ThetaSource source = source_of(worlds[w].prior);

@@ -38,7 +38,7 @@ static double *run_chains(Arena *memory, const char *name, int d, int n, int cha
  * 000 chains; h = 0.6 / lambda_max would be off by 40 %, so the bias itself is tested. */
 static void test_stationary_law(void) {
   SCRATCH_ARENA(memory);
-  enum { CHAINS = 20000, N = 8 };
+  enum { CHAINS = 8000, N = 8 };
   const Likelihood likelihood = fixture_likelihood(0.7);
   for (int d = 1; d <= 3; d++) {
     /* h / (eta t): the same for all chains and steps. */

@@ -9,7 +9,7 @@
 
 #include <unistd.h>
 
-enum { D = 3, K = 5, B = 6, ROUNDS = 60, SEED = 3 };
+enum { D = 3, K = 5, B = 6, ROUNDS = 40, SEED = 3 };
 
 typedef struct {
   StudyFile *study;

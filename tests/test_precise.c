@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { D = 2, DRAWS = 2000, ROWS = 20 };
+enum { D = 2, DRAWS = 1000, ROWS = 20 };
 
 typedef struct {
   int components;
@@ -61,7 +61,7 @@ static bool is_right(const Moments *truth, const Moments *found) {
   bool right = true;
   for (int i = 0; i < D; i++)
     right = right && fabs(found->mean[i] - truth->mean[i]) < 5 * truth->sd[i] / sqrt(DRAWS) &&
-            fabs(found->sd[i] / truth->sd[i] - 1) < 0.08;
+            fabs(found->sd[i] / truth->sd[i] - 1) < 5 / sqrt(2.0 * DRAWS);
   return right;
 }
 

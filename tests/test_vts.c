@@ -102,7 +102,7 @@ static void test_mean_field(void) {
  * of a parameter raises it. */
 static void check_ascent(const Prior *prior, const History *history, int components, uint32_t start) {
   SCRATCH_ARENA(memory);
-  enum { STEPS = 300 };
+  enum { STEPS = 150 };
   Case self;
   case_create(&memory, &self, prior, history, components, start);
   double value = bound_at(&self);
