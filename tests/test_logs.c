@@ -334,7 +334,7 @@ static Status fit_logs(Arena *memory, const PriorOps *family, const PriorFit *fi
 
 /* Checks a whole fit of every family: finite samples, roughly where the tasks are. */
 static void test_families(void) {
-  enum { TASKS = 200 };
+  enum { TASKS = 100 };
   static Task task[TASKS];
   make_tasks(TASKS, gaussian.noise, task);
   for (int f = 0; prior_family(f); f++) {
