@@ -174,7 +174,7 @@ static void test_quadrature(void) {
   static const char *const families[] = {"logistic", "poisson"};
   for (int k = 0; k < 2; k++) {
     const Likelihood likelihood = glm(families[k]);
-    PriorFit fit = fixture_fit(20, 0.85, LAST_STAGE_REPAIRED);
+    PriorFit fit = fixture_fit(10, 0.72, LAST_STAGE_REPAIRED);
     Mixture mixture = fixture_mixture(&memory, 2, 1, 1);
     Prior prior = fixture_exact_prior(&memory, &mixture, &fit);
     Rows rows = make_rows(&likelihood, 2, 12, 1.5, 2);
