@@ -15,11 +15,22 @@ static Prior standard_prior(Arena *memory, int d) {
   return prior;
 }
 
-/* Returns theta[d, chains] after `steps` updates from the start, on the evidence of `n` rounds. */
-static double *run_chains(Arena *memory, const char *name, int d, int n, int chains, int set_count,
+/* Returns N(0, variance) in one dimension. */
+static Prior wide_prior(Arena *memory, double variance) {
+  PriorFit fit = fixture_fit(5, 0.8, LAST_STAGE_REPAIRED);
+  Mixture mixture;
+  ASSERT(mixture_create(memory, 1, 1, &mixture) == STATUS_OK);
+  *mixture.weight = 1, *mixture.covariance = variance;
+  ASSERT(mixture_prepare(&mixture) == STATUS_OK);
+  return fixture_exact_prior(memory, &mixture, &fit);
+}
+
+/* Returns theta[d, chains] after `steps` updates from the start, on the evidence of `n` rounds, with a prior
+ * of mean 0 and equal variances. */
+static double *run_chains(Arena *memory, const char *name, Prior prior, int n, int chains, int set_count,
                           const char *const *sets, const Likelihood *likelihood, double *precision,
                           double *covariance, double *mean, double eta) {
-  Prior prior = standard_prior(memory, d);
+  const int d = prior.d;
   Rounds rounds = make_rounds(d, 0, 1, n, false, likelihood);
   History history = empty_history(memory, &rounds, likelihood);
   for (int l = 0; l < n; l++) append_round(&history, &rounds, l);
@@ -27,15 +38,15 @@ static double *run_chains(Arena *memory, const char *name, int d, int n, int cha
   sampler_observe(&chain.sampler, &history, chain.fallbacks);
   double *theta = draw_from(&chain, &history, chains);
   CU_ASSERT_EQUAL(chain.fallbacks[0], 0);
-  if (precision) linear_target(&history, 0, eta, 1, precision, covariance, mean);
+  if (precision) linear_target(&history, 0, eta, *prior.mixture->precision, precision, covariance, mean);
   free_sampler(&chain);
   free_rounds(&rounds);
   return theta;
 }
 
 /* Checks that theta' = (I - h P) theta + .. + sqrt(2 h) z settles at the mean of the target and the
- * covariance S with S = (I - h P) S (I - h P) + 2 h I: S = (P - h P^2 / 2)^-1. Within 5 standard errors of 20
- * 000 chains; h = 0.6 / lambda_max would be off by 40 %, so the bias itself is tested. */
+ * covariance S with S = (I - h P) S (I - h P) + 2 h I: S = (P - h P^2 / 2)^-1. Within 5 standard errors of
+ * 8000 chains; h = 0.6 / lambda_max would be off by 40 %, so the bias itself is tested. */
 static void test_stationary_law(void) {
   SCRATCH_ARENA(memory);
   enum { CHAINS = 8000, N = 8 };
@@ -45,8 +56,8 @@ static void test_stationary_law(void) {
     static const char *const sets[] = {"eta=3", "step_rule=eta_t", "step_size=0.5", "steps=400"};
     const double h = 0.5 / (3 * N);
     double precision[9], covariance[9], mean[3], biased[9], expected[9];
-    double *theta =
-        run_chains(&memory, "lmc", d, N, CHAINS, 4, sets, &likelihood, precision, covariance, mean, 3);
+    double *theta = run_chains(&memory, "lmc", standard_prior(&memory, d), N, CHAINS, 4, sets, &likelihood,
+                               precision, covariance, mean, 3);
     /* Each round repeats `steps` updates; catching up makes N of them. */
     double trace = 0;
     for (int i = 0; i < d; i++) {
@@ -153,9 +164,12 @@ static void test_without_feel_good(void) {
   enum { CHAINS = 30, D = 3 };
   static const char *const none[] = {"optimism=0"};
   const Likelihood likelihood = fixture_likelihood(0.7);
-  double *plain = run_chains(&memory, "lmc", D, 6, CHAINS, 0, NULL, &likelihood, NULL, NULL, NULL, 0);
-  double *zero = run_chains(&memory, "fgts", D, 6, CHAINS, 1, none, &likelihood, NULL, NULL, NULL, 0);
-  double *some = run_chains(&memory, "fgts", D, 6, CHAINS, 0, NULL, &likelihood, NULL, NULL, NULL, 0);
+  double *plain = run_chains(&memory, "lmc", standard_prior(&memory, D), 6, CHAINS, 0, NULL, &likelihood,
+                             NULL, NULL, NULL, 0);
+  double *zero = run_chains(&memory, "fgts", standard_prior(&memory, D), 6, CHAINS, 1, none, &likelihood,
+                            NULL, NULL, NULL, 0);
+  double *some = run_chains(&memory, "fgts", standard_prior(&memory, D), 6, CHAINS, 0, NULL, &likelihood,
+                            NULL, NULL, NULL, 0);
   CU_ASSERT(memcmp(plain, zero, D * CHAINS * sizeof *plain) == 0);
   CU_ASSERT(memcmp(plain, some, D * CHAINS * sizeof *plain) != 0);
   free(plain);
@@ -163,19 +177,19 @@ static void test_without_feel_good(void) {
   free(some);
 }
 
-/* Checks the feel-good term in one dimension. The target is exp(-P (x - m)^2 / 2 + eta mu rounds R |x|), by
- * quadrature: mean of x and of |x|, within 5 standard errors plus 1 % of a standard deviation for the bias of
- * small steps. */
-static void test_feel_good(void) {
+/* Checks the feel-good term in one dimension, also with a prior by which the potential is whitened. The
+ * target is exp(-P (x - m)^2 / 2 + eta mu rounds R |x|), by quadrature: mean of x and of |x|, within 5
+ * standard errors plus 1 % of a standard deviation for the bias of small steps. */
+static void check_feel_good(double prior_variance) {
   SCRATCH_ARENA(memory);
   enum { CHAINS = 10000, N = 6, POINTS = 40001 };
   static const char *const sets[] = {"eta=2", "optimism=0.4", "step_size=0.02", "steps=100"};
   const Likelihood likelihood = fixture_likelihood(0.7);
   double precision, variance, mean, total = 0, first = 0, size = 0, square = 0, sums[2] = {0};
-  double *theta =
-      run_chains(&memory, "fgts", 1, N, CHAINS, 4, sets, &likelihood, &precision, &variance, &mean, 2);
-  /* eta (1 + sum phi^2) = precision. */
-  const double pull = 2 * 0.4 * sqrt(N * (precision / 2 - 1));
+  double *theta = run_chains(&memory, "fgts", wide_prior(&memory, prior_variance), N, CHAINS, 4, sets,
+                             &likelihood, &precision, &variance, &mean, 2);
+  /* eta (1 / prior_variance + sum phi^2) = precision. */
+  const double pull = 2 * 0.4 * sqrt(N * (precision / 2 - 1 / prior_variance));
   for (int k = 0; k < POINTS; k++) {
     double x = mean - 10 + 20.0 * k / (POINTS - 1);
     double weight = exp(-0.5 * precision * (x - mean) * (x - mean) + pull * (fabs(x) - fabs(mean)));
@@ -188,6 +202,11 @@ static void test_feel_good(void) {
   CHECK_NEAR(sums[1], size, tolerance);
   CU_ASSERT(fabs(first - mean) > 2 * tolerance); /* the effect of the term is visible */
   free(theta);
+}
+
+static void test_feel_good(void) {
+  check_feel_good(1);
+  check_feel_good(9);
 }
 
 /* ---- steps on quadratic potentials */

@@ -52,14 +52,17 @@ static void feel_good_subtract(Potential *potential, const double *pull, const d
                                double *gradient) {
   const int d = potential->d, lanes = potential->view.lanes;
   const double *theta = potential_theta(potential, lanes, z);
-  memcpy(push, theta, (size_t)(d * lanes) * sizeof *push);
-  potential_to_gradient(potential, lanes, push);
+  double factor[CHUNK_LANES];
+  ASSERT(lanes <= CHUNK_LANES);
   for (int n = 0; n < lanes; n++) {
     double square = 0;
     for (int i = 0; i < d; i++) square += theta[i * lanes + n] * theta[i * lanes + n];
-    const double factor = pull[n] / sqrt(fmax(square, DBL_MIN));
-    for (int i = 0; i < d; i++) gradient[i * lanes + n] -= factor * push[i * lanes + n];
+    factor[n] = pull[n] / sqrt(fmax(square, DBL_MIN));
   }
+  memcpy(push, theta, (size_t)(d * lanes) * sizeof *push);
+  potential_to_gradient(potential, lanes, push); /* overwrites theta */
+  for (int i = 0; i < d; i++)
+    for (int n = 0; n < lanes; n++) gradient[i * lanes + n] -= factor[n] * push[i * lanes + n];
 }
 
 /* Returns pull / |theta|. */
