@@ -144,7 +144,7 @@ static void test_delegation(void) {
 
 /* ---- against quadrature: the rectangle rule on [-9, 9]^2 with cells of 0.025, a quarter of the standard
  * deviation of the narrowest ridge; the edges of H lie between cells. Draws of a mixture and of a swirl under
- * likelihoods without a closed form; 5 standard errors of 20 000 draws. */
+ * likelihoods without a closed form; 5 standard errors of 8000 draws. */
 static void quadrature(const Prior *prior, const History *history, int b, double *mean, double *covariance) {
   enum { CELLS = 720 };
   double *value = fixture_new((size_t)CELLS * CELLS, sizeof *value);

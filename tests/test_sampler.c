@@ -57,7 +57,7 @@ static void check_streams(const SamplerOps *method, const Prior *prior, const Li
              prior->ops->name, d, likelihood->ops->name, (long long)fallbacks[run]);
     CU_ASSERT_FALSE(counted);
     History alone = fixture_history(&memory, d, 1, (uint32_t)run, 6, likelihood);
-    for (int draws = 1; draws <= DRAWS; draws += 26) {
+    for (int draws = 1; draws <= DRAWS; draws += DRAWS - 1) {
       double *few = fixture_draw(method, prior, &alone, (uint32_t)run, draws, 0, NULL, NULL);
       CU_ASSERT(same_columns(d, draws, few, block, run * DRAWS));
       free(few);

@@ -95,7 +95,7 @@ static bool draw(const SamplerOps *method, const Prior *prior, const FixtureData
 
 /* Computes the Cholesky factor of I + A' Phi' Phi A / sigma^2: the posterior's precision in z, theta = A
  * z. */
-static void embedding_factorise(const Case *c, const FixtureData *data, long double *l) {
+static void factorise(const Case *c, const FixtureData *data, long double *l) {
   const int d = c->d;
   for (int i = 0; i < d; i++)
     for (int j = 0; j <= i; j++) {
@@ -121,7 +121,7 @@ static void spread(const Case *c, const FixtureData *data, const double *theta, 
   long double l[MOST * MOST] = {0};
   double *e = fixture_new((size_t)(d * DRAWS), sizeof *e), mean[MOST], covariance[MOST * MOST],
          inverse[MOST * MOST], basis[MOST * MOST], value[MOST];
-  embedding_factorise(c, data, l);
+  factorise(c, data, l);
   fixture_invert(d, c->root, inverse);
   for (int n = 0; n < DRAWS; n++)
     for (int i = 0; i < d; i++) {

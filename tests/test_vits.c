@@ -99,7 +99,7 @@ static void check_convergence(const char *name, int d, bool by_curvature, const 
     for (int i = 0; i < d * d * RUNS; i++) spread[i / RUNS] += covariances[i] / (RUNS * SNAPSHOTS);
   }
   linear_target(&history, 0, inverse_temperature, lambda, precision, covariance, target);
-  double kl = metric_gaussian_kl(d, mean, spread, target, precision);
+  double kl = gaussian_kl(d, mean, spread, target, precision);
   CHECK_NEAR(kl, 0, 1e-3);
   if (by_curvature) CHECK_NEAR(scatter(d, RUNS, means, precision), 0, 1e-3);
   for (int run = 0; run < RUNS; run++) CU_ASSERT_EQUAL(vits.fallbacks[run], 0);

@@ -120,8 +120,8 @@ static inline void linear_target(const History *history, int run, double eta, do
 }
 
 /* Returns KL(N(mean, covariance) | N(target_mean, precision^-1)). */
-static inline double metric_gaussian_kl(int d, const double *mean, const double *covariance,
-                                        const double *target_mean, const double *precision) {
+static inline double gaussian_kl(int d, const double *mean, const double *covariance,
+                                 const double *target_mean, const double *precision) {
   double *inverse = (double *)fixture_new((size_t)(d * d), sizeof(double)), kl = -d;
   kl -= fixture_invert(d, covariance, inverse) + fixture_invert(d, precision, inverse);
   for (int i = 0; i < d; i++)
