@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import tempfile
 import unittest
 
 import journals
@@ -44,18 +43,13 @@ DAMAGES = [(zeros, TAILS), (ones, TAILS), (cut_and_flipped, CUTS)]
 class Damage(program.ProgramTest):
     @classmethod
     def setUpClass(cls):
-        cls.finished = tempfile.mkdtemp(prefix="thompson-test-")
-        cls.addClassCleanup(shutil.rmtree, cls.finished)
-        study = os.path.join(cls.finished, "s.yaml")
-        with open(study, "w", encoding="utf-8") as file:
-            file.write(STUDY)
-        program.thompson("run", study, "-o", os.path.join(cls.finished, "whole"))
+        cls.finished = cls.run_once(STUDY)
 
     def setUp(self):
         super().setUp()
         self.study = self.write("s.yaml", STUDY)
         self.whole = self.path("whole")
-        shutil.copytree(os.path.join(self.finished, "whole"), self.whole)
+        shutil.copytree(self.finished, self.whole)
         self.out, self.error = self.path("out"), ""
 
     def files(self, folder):

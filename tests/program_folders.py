@@ -3,7 +3,6 @@
 import os
 import shutil
 import subprocess
-import tempfile
 
 import netCDF4
 
@@ -31,18 +30,13 @@ class FolderTest(program.ProgramTest):
 
     @classmethod
     def setUpClass(cls):
-        cls.finished = tempfile.mkdtemp(prefix="thompson-test-")
-        cls.addClassCleanup(shutil.rmtree, cls.finished)
-        study = os.path.join(cls.finished, "s.yaml")
-        with open(study, "w", encoding="utf-8") as file:
-            file.write(STUDY)
-        program.thompson("run", study, "-o", os.path.join(cls.finished, "out"), *cls.arguments)
+        cls.finished = cls.run_once(STUDY, *cls.arguments)
 
     def setUp(self):
         super().setUp()
         self.study = self.write("s.yaml", STUDY)
         self.out = self.path("out")
-        shutil.copytree(os.path.join(self.finished, "out"), self.out)
+        shutil.copytree(self.finished, self.out)
         self.results = os.path.join(self.out, "results.nc")
 
     def journal(self):

@@ -5,7 +5,6 @@ import random
 import shutil
 import signal
 import subprocess
-import tempfile
 import time
 
 import journals
@@ -16,16 +15,11 @@ class Invariance(program.ProgramTest):
     @classmethod
     def setUpClass(cls):
         """The study on one rank, once for all tests."""
-        cls.once = tempfile.mkdtemp(prefix="thompson-test-")
-        cls.addClassCleanup(shutil.rmtree, cls.once)
-        study = os.path.join(cls.once, "small.yaml")
-        with open(study, "w", encoding="utf-8") as file:
-            file.write(program.SMALL_STUDY)
-        program.thompson("run", study, "-o", os.path.join(cls.once, "one"), ranks=1)
+        cls.once = cls.run_once(program.SMALL_STUDY, ranks=1)
 
     def reference(self):
         """Results in a copy of the study's folder, which the test may change."""
-        shutil.copytree(os.path.join(self.once, "one"), self.path("one"))
+        shutil.copytree(self.once, self.path("one"))
         return self.path("one/results.nc")
 
     def test_any_number_of_ranks(self):

@@ -63,6 +63,18 @@ class ProgramTest(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
         self.study = self.write("small.yaml", SMALL_STUDY)
 
+    @classmethod
+    def run_once(cls, study, *arguments, **options):
+        """Run a study for all tests of a class, each of which takes a copy of the folder returned."""
+        folder = tempfile.mkdtemp(prefix="thompson-test-")
+        cls.addClassCleanup(shutil.rmtree, folder)
+        path, out = os.path.join(folder, "study.yaml"), os.path.join(folder, "out")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(study)
+        process = thompson("run", path, "-o", out, *arguments, **options)
+        assert process.returncode == 0, process.stderr
+        return out
+
     def path(self, name):
         return os.path.join(self.folder, name)
 
