@@ -1,231 +1,307 @@
-/* Batched loops over matrices with the lane last: the compiler turns each inner loop into vector
- * instructions, so nothing in them branches on data. Eigendecomposition: cyclic Jacobi (Golub and Van Loan,
- * Matrix Computations, 8.5). */
-#include "core/linalg.h"
+/* The rotations by which Jacobi's method makes a symmetric matrix diagonal are the classical ones (Golub and
+ * Van Loan, Matrix Computations, 8.5). */
+#include "core/linalg_lanes.h"
 
-#include "core/cholesky_kernel.h"
-#include "core/matrix_kernel.h"
+#include "core/lanes.h"
+#include "core/linalg.h"
+#include "core/matrix_tile.h"
 #include "core/memory.h"
-#include "core/real.h"
-#include "core/tiling.h"
 
 #include <cblas.h>
 #include <float.h>
-#include <lapacke.h>
 
-/* ---- one matrix at a time, by BLAS and LAPACK */
+/* Loads the first `count` lanes, and `rest` into the others. */
+INLINE Real linalg_load(int count, double rest, const double *from) {
+  Real x = real_of(rest);
+  matrix_tile_load(count, from, &x);
+  return x;
+}
 
-/* Returns scratch for the two functions below. They cost d^3 operations, so that an allocation hardly
+/* ---- eigenvectors */
+
+/* A rotation is a chain of dependent divisions and roots, so a few vectors of lanes go through it side by
+ * side. The entries that come last keep matrices of a power of two apart in the cache. */
+enum { SWEEPS = 12, JACOBI_VECTORS = 4, JACOBI_APART = 3 };
+
+/* Goes through LAPACK lane by lane. Decompositions in these dimensions cost so much that an allocation hardly
  * counts. */
-static double *lapack_new_square(int d) {
-  double *square;
-  Status status = memory_new((void **)&square, (size_t)d * (size_t)d + (size_t)d, sizeof *square);
+static void linalg_eigen_each_lane(int d, int lanes, const double *a, double *q, double *w) {
+  const size_t size = (size_t)d * (size_t)d;
+  double *own, *vectors, *values;
+  const Status status = memory_new((void **)&own, 2 * size + (size_t)d, sizeof *own);
   ASSERT(status == STATUS_OK);
-  return square;
-}
-
-static void lapack_eigen_lanes(int d, int lanes, const double *a, double *q, double *w) {
-  size_t elements = (size_t)d * d, stride = (size_t)lanes;
-  double *work = lapack_new_square(d), *values = work + elements;
-  for (size_t n = 0; n < stride; n++) {
-    bool finite = true;
-    for (size_t k = 0; k < elements; k++) {
-      work[k] = a[k * stride + n];
-      finite = finite && isfinite(work[k]);
-    }
-    bool good = finite && LAPACKE_dsyevd(LAPACK_COL_MAJOR, 'V', 'U', d, work, d, values) == 0;
-    for (size_t i = 0; i < (size_t)d; i++) {
-      w[i * stride + n] = good ? values[i] : NAN;
-      for (size_t j = 0; j < (size_t)d; j++)
-        q[(i * (size_t)d + j) * stride + n] = good ? work[j * (size_t)d + i] : NAN;
-    }
+  vectors = own + size, values = vectors + size;
+  for (int n = 0; n < lanes; n++) {
+    bool good = true;
+    lanes_copy(d * d, 1, a + n, lanes, own, 1);
+    for (size_t k = 0; k < size; k++) good = good && isfinite(own[k]);
+    good = good && linalg_eigen(d, own, vectors, values) == STATUS_OK;
+    for (size_t k = 0; k < size + (size_t)d && !good; k++) vectors[k] = NAN;
+    lanes_copy(d * d, 1, vectors, 1, q + n, lanes);
+    lanes_copy(d, 1, values, 1, w + n, lanes);
   }
-  free(work);
+  free(own);
 }
 
-static void lapack_cholesky_lanes(int d, int lanes, double *a, int *jitters) {
-  size_t stride = (size_t)lanes;
-  double *work = lapack_new_square(d);
-  for (size_t n = 0; n < stride; n++) {
-    for (size_t k = 0; k < (size_t)d * d; k++) work[k] = a[k * stride + n];
-    if (LAPACKE_dpotrf_work(LAPACK_COL_MAJOR, 'U', d, work, d) != 0) {
-      cholesky_kernel_factor(d, 1, stride, a + n, jitters ? jitters + n : NULL);
-      continue;
-    }
-    for (size_t i = 0; i < (size_t)d; i++)
-      for (size_t j = 0; j <= i; j++) a[(i * (size_t)d + j) * stride + n] = work[i * (size_t)d + j];
-  }
-  free(work);
-}
-
-static void blas_solve_triangle(int d, bool transposed, const double *l, double *x) {
-  cblas_dtrsv(CblasRowMajor, CblasLower, transposed ? CblasTrans : CblasNoTrans, CblasNonUnit, d, l, d, x, 1);
-}
-
-static void blas_multiply(int d, bool transposed, const double *q, const double *x, double *y) {
-  cblas_dgemv(CblasRowMajor, transposed ? CblasTrans : CblasNoTrans, d, d, 1, q, d, x, 1, 0, y, 1);
-}
-
-/* ---- many matrices side by side */
-
-/* Jacobi works on copies of up to CHUNK_LANES lanes and TILE_DOUBLES doubles, which stay in the first-level
- * cache. The number of lanes is rounded up to a multiple of VECTOR_LANES with zero matrices, so that a lane
- * goes through the same instructions at every place. */
-enum { SWEEPS = 12 };
-
-static inline int jacobi_tile_lanes(int d) {
-  int lanes = TILE_DOUBLES / (d * d) / VECTOR_LANES * VECTOR_LANES;
-  return lanes < CHUNK_LANES ? lanes : CHUNK_LANES;
-}
-
-/* Rotates (x, y) <- (c x - s y, s x + c y) for `width` lanes. */
-static inline void linalg_rotate(int width, const double *restrict c, const double *restrict s,
-                                 double *restrict x, double *restrict y) {
-  for (int n = 0; n < width; n++) {
-    double x_n = x[n], y_n = y[n];
-    x[n] = special_two_products(c[n], x_n, -s[n], y_n);
-    y[n] = special_two_products(s[n], x_n, c[n], y_n);
-  }
+/* Rotates (x, y) <- (c x - s y, s x + c y). Adding a zero to one product leaves the compiler no choice of
+ * which to fuse with the sum (special_two_products). */
+INLINE void jacobi_rotate(Real c, Real s, Real *x, Real *y) {
+  const Real old = *x;
+  *x = c * old + (-s * *y + 0.0);
+  *y = s * old + (c * *y + 0.0);
 }
 
 /* Finds the rotation that makes a_pr zero, with a tangent of at most 1, as its cosine and sine; it is the
- * identity where a_pr is negligible. Updates a_pp, a_rr and a_pr, and counts the rotations in moved[n].
+ * identity where a_pr is negligible. Updates a_pp, a_rr and a_pr. Returns where it is not the identity.
  * Avoids squares of a, which could overflow. */
-static inline void jacobi_annihilate(int width, double *restrict a_pp, double *restrict a_rr,
-                                     double *restrict a_pr, double *restrict c, double *restrict s,
-                                     double *restrict moved) {
-  for (int n = 0; n < width; n++) {
-    double difference = a_rr[n] - a_pp[n], twice = 2 * a_pr[n];
-    double size_p = fabs(a_pp[n]), size_r = fabs(a_rr[n]);
-    double least = size_p < size_r ? size_p : size_r;
-    double gap = fabs(difference), size = fabs(twice);
-    double larger = gap > size ? gap : size, smaller = gap > size ? size : gap;
-    double ratio = smaller / (larger > 0 ? larger : 1);
-    double denominator = gap + larger * sqrt(1 + ratio * ratio);
-    double tangent = copysign(1, difference) * twice / (denominator > 0 ? denominator : 1);
-    int negligible = size <= 0x1p-54 * least;
-    tangent = negligible ? 0 : tangent;
-    moved[n] += negligible ? 0 : 1;
-    a_pp[n] -= tangent * a_pr[n];
-    a_rr[n] += tangent * a_pr[n];
-    a_pr[n] = 0;
-    c[n] = 1 / sqrt(1 + tangent * tangent);
-    s[n] = tangent * c[n];
-  }
+INLINE Mask jacobi_annihilate(Real *a_pp, Real *a_rr, Real *a_pr, Real *c, Real *s) {
+  const Real difference = *a_rr - *a_pp, twice = 2 * *a_pr, zero = {0}, one = real_of(1);
+  const Real gap = real_size(difference), size = real_size(twice);
+  const Real size_p = real_size(*a_pp), size_r = real_size(*a_rr);
+  const Mask apart = gap > size;
+  const Real larger = real_choose(apart, gap, size), smaller = real_choose(apart, size, gap);
+  const Real ratio = smaller / real_choose(larger > 0, larger, one);
+  const Real denominator = gap + larger * real_root(1 + ratio * ratio);
+  const Mask still = size <= 0x1p-54 * real_choose(size_p < size_r, size_p, size_r);
+  const Real signed_twice = (Real)((Mask)twice ^ ((Mask)difference & INT64_MIN));
+  const Real tangent =
+      real_choose(still, zero, signed_twice / real_choose(denominator > 0, denominator, one));
+  *a_pp -= tangent * *a_pr;
+  *a_rr += tangent * *a_pr;
+  *a_pr = zero;
+  *c = 1 / real_root(1 + tangent * tangent);
+  *s = tangent * *c;
+  return ~still;
 }
 
-/* Diagonalises a[d, d, width], given by its upper triangle: leaves the eigenvalues on the diagonal, and turns
- * q[d, d, width] from the identity into the eigenvectors. A lane that has converged stays the same bit for
+/* Diagonalises a[vectors, d, d], given by upper triangles: leaves the eigenvalues on the diagonals, and turns
+ * q[vectors, d, d] from the identity into the eigenvectors. A lane that has converged stays the same bit for
  * bit, so that no lane depends on when the others stop. */
-SIMD_CLONES
-static void jacobi_diagonalise(int d, int width, double *restrict a, double *restrict q) {
-  double c[CHUNK_LANES], s[CHUNK_LANES], moved[CHUNK_LANES];
-  int sweeps = d == 2 ? 1 : SWEEPS;
-  for (int sweep = 0; sweep < sweeps; sweep++) {
-    for (int n = 0; n < width; n++) moved[n] = 0;
-    for (int p = 0; p < d; p++) {
+static void jacobi_diagonalise(int d, int vectors, int stride, Real *a, Real *q) {
+  Mask moved = ~(Mask){0};
+  for (int sweep = 0; sweep < (d == 2 ? 1 : SWEEPS) && !real_everywhere(~moved); sweep++) {
+    moved = (Mask){0};
+    for (int p = 0; p < d; p++)
       for (int r = p + 1; r < d; r++) {
-        jacobi_annihilate(width, a + (p * d + p) * width, a + (r * d + r) * width, a + (p * d + r) * width, c,
-                          s, moved);
-        for (int k = 0; k < d; k++) {
-          int k_p = k < p ? k * d + p : p * d + k, k_r = k < r ? k * d + r : r * d + k;
-          if (k != p && k != r) linalg_rotate(width, c, s, a + k_p * width, a + k_r * width);
-          linalg_rotate(width, c, s, q + (k * d + p) * width, q + (k * d + r) * width);
+        Real c[JACOBI_VECTORS], s[JACOBI_VECTORS];
+        for (int v = 0; v < vectors; v++) {
+          Real *own = a + v * stride;
+          moved |= jacobi_annihilate(&own[p * d + p], &own[r * d + r], &own[p * d + r], &c[v], &s[v]);
         }
+        for (int k = 0; k < d; k++)
+          for (int v = 0; v < vectors; v++) {
+            Real *own = a + v * stride, *turned = q + v * stride;
+            if (k != p && k != r)
+              jacobi_rotate(c[v], s[v], &own[k < p ? k * d + p : p * d + k],
+                            &own[k < r ? k * d + r : r * d + k]);
+            jacobi_rotate(c[v], s[v], &turned[k * d + p], &turned[k * d + r]);
+          }
       }
-    }
-    double total = 0;
-    for (int n = 0; n < width; n++) total += moved[n];
-    if (total == 0) break;
   }
 }
 
 void linalg_eigen_lanes(int d, int lanes, const double *a, double *q, double *w) {
+  Real own[TILE_DOUBLES / REAL_WIDTH + JACOBI_APART], turned[TILE_DOUBLES / REAL_WIDTH + JACOBI_APART];
+  const int size = d * d, stride = size + JACOBI_APART;
+  const int fit = TILE_DOUBLES / REAL_WIDTH / stride, most = fit < 1                ? 1
+                                                             : fit < JACOBI_VECTORS ? fit
+                                                                                    : JACOBI_VECTORS;
   if (d > LINALG_BATCH_DIMENSION) {
-    lapack_eigen_lanes(d, lanes, a, q, w);
+    linalg_eigen_each_lane(d, lanes, a, q, w);
     return;
   }
-  double a_work[TILE_DOUBLES], q_work[TILE_DOUBLES];
-  for (int first = 0; first < lanes; first += jacobi_tile_lanes(d)) {
-    int count = lanes - first < jacobi_tile_lanes(d) ? lanes - first : jacobi_tile_lanes(d);
-    int width = (count + VECTOR_LANES - 1) / VECTOR_LANES * VECTOR_LANES;
-    size_t bytes = (size_t)count * sizeof(double);
-    memset(a_work, 0, (size_t)(d * d * width) * sizeof(double));
-    memset(q_work, 0, (size_t)(d * d * width) * sizeof(double));
-    for (int i = 0; i < d; i++) {
-      for (int n = 0; n < width; n++) q_work[(i * d + i) * width + n] = 1;
-      for (int j = i; j < d; j++)
-        memcpy(a_work + (i * d + j) * width, a + (size_t)(i * d + j) * lanes + first, bytes);
+  for (RealLanes next = real_begin(lanes); next.count > 0;) {
+    RealLanes at[JACOBI_VECTORS];
+    int vectors = 0;
+    for (; vectors < most && next.count > 0; vectors++, real_next(&next)) {
+      at[vectors] = next;
+      real_load(next, size, a, own + vectors * stride);
+      for (int k = 0; k < size; k++) turned[vectors * stride + k] = real_of(k % (d + 1) == 0);
     }
-    jacobi_diagonalise(d, width, a_work, q_work);
-    for (int i = 0; i < d; i++) memcpy(w + (size_t)i * lanes + first, a_work + (i * d + i) * width, bytes);
-    for (int k = 0; k < d * d; k++) memcpy(q + (size_t)k * lanes + first, q_work + k * width, bytes);
+    jacobi_diagonalise(d, vectors, stride, own, turned);
+    for (int v = 0; v < vectors; v++) {
+      for (int i = 0; i < d; i++)
+        real_store(at[v], 1, &own[v * stride + i * (d + 1)], w + (size_t)i * next.lanes);
+      real_store(at[v], size, turned + v * stride, q);
+    }
   }
 }
 
-SIMD_CLONES
-void linalg_spectral_lanes(int d, int lanes, const double *restrict q, const double *restrict w,
-                           double *restrict a) {
-  for (int i = 0; i < d; i++)
-    for (int j = 0; j <= i; j++) {
-      double *restrict low = a + (i * d + j) * lanes;
-      for (int n = 0; n < lanes; n++) low[n] = 0;
-      for (int k = 0; k < d; k++) {
-        const double *restrict q_ik = q + (i * d + k) * lanes, *restrict q_jk = q + (j * d + k) * lanes,
-                               *restrict w_k = w + k * lanes;
-        for (int n = 0; n < lanes; n++) low[n] += q_ik[n] * w_k[n] * q_jk[n];
-      }
-      if (j < i) memcpy(a + (j * d + i) * lanes, low, (size_t)lanes * sizeof *low);
+INLINE void spectral(int count, size_t d, size_t stride, const double *q, const double *w, double *a) {
+  for (size_t i = 0; i < d; i++)
+    for (size_t j = 0; j <= i; j++) {
+      Real sum = {0};
+      for (size_t k = 0; k < d; k++)
+        sum += linalg_load(count, 0, q + (i * d + k) * stride) * linalg_load(count, 0, w + k * stride) *
+               linalg_load(count, 0, q + (j * d + k) * stride);
+      matrix_tile_store(count, &sum, a + (i * d + j) * stride);
+      matrix_tile_store(count, &sum, a + (j * d + i) * stride);
     }
+}
+
+void linalg_spectral_lanes(int d, int lanes, const double *q, const double *w, double *a) {
+  TILE_VECTORS(n, lanes, spectral, (size_t)d, (size_t)lanes, q + n, w + n, a + n);
+}
+
+/* ---- Cholesky factors */
+
+/* A factorisation by panels of TILE_COLUMNS columns. Each panel is written once: what earlier columns
+ * subtract from it is summed in registers. `a` is at the first of `count` <= SIMD_DOUBLES lanes. */
+typedef struct {
+  int count;
+  size_t d, stride;
+  double *a;
+  /* The replacement for a bad pivot: 2^-52 times the largest diagonal entry, which a sum of that size cannot
+   * tell from zero. The entries below it, which should be zero, are set to zero: divided by so small a root,
+   * they would grow from column to column. */
+  Real least;
+  Real bad; /* number of bad pivots */
+} Factor;
+
+INLINE double *entry(const Factor *f, size_t i, size_t j) { return f->a + (i * f->d + j) * f->stride; }
+
+/* Computes x[r][m] <- entry (i + r, j + m) less the sum over columns k < j of L_ik L_jk; with `lower`, only
+ * for m <= r. */
+INLINE void subtract_columns(const Factor *f, const int height, const int width, const bool lower, size_t i,
+                             size_t j, Real x[TILE_COLUMNS][TILE_COLUMNS]) {
+  Real left = {0}, right[TILE_COLUMNS] = {{0}};
+  for (int r = 0; r < height; r++)
+    for (int m = 0; m < (lower ? r + 1 : width); m++)
+      matrix_tile_load(f->count, entry(f, i + (size_t)r, j + (size_t)m), &x[r][m]);
+  for (size_t k = 0; k < j; k++) {
+    for (int m = 0; m < width; m++) matrix_tile_load(f->count, entry(f, j + (size_t)m, k), &right[m]);
+    for (int r = 0; r < height; r++) {
+      matrix_tile_load(f->count, entry(f, i + (size_t)r, k), &left);
+      for (int m = 0; m < (lower ? r + 1 : width); m++) x[r][m] -= left * right[m];
+    }
+  }
+}
+
+/* Computes column m, rows from .. height - 1, of a tile whose earlier columns are done; `diagonal` holds the
+ * panel's diagonal block of L. */
+INLINE void finish_column(const int from, const int height, const int m,
+                          Real diagonal[TILE_COLUMNS][TILE_COLUMNS], Real inverse,
+                          Real x[TILE_COLUMNS][TILE_COLUMNS]) {
+  for (int r = from; r < height; r++) {
+    for (int k = 0; k < m; k++) x[r][m] -= x[r][k] * diagonal[m][k];
+    x[r][m] *= inverse;
+  }
+}
+
+INLINE void factor_diagonal(Factor *f, const int width, size_t j, Real x[TILE_COLUMNS][TILE_COLUMNS],
+                            Real *inverse) {
+  const Real one = real_of(1);
+  for (int r = 0; r < TILE_COLUMNS; r++)
+    for (int m = 0; m < TILE_COLUMNS; m++) x[r][m] = real_of(r == m); /* the identity in unused lanes */
+  subtract_columns(f, width, width, true, j, j, x);
+  for (int m = 0; m < width; m++) {
+    Real pivot = x[m][m];
+    for (int k = 0; k < m; k++) pivot -= x[m][k] * x[m][k];
+    const Mask good = pivot > 0;
+    f->bad += real_choose(good, (Real){0}, one);
+    x[m][m] = real_root(real_choose(good, pivot, f->least));
+    inverse[m] = real_choose(good, one, (Real){0}) / x[m][m];
+    finish_column(m + 1, width, m, x, inverse[m], x);
+  }
+  for (int r = 0; r < width; r++)
+    for (int m = 0; m <= r; m++)
+      matrix_tile_store(f->count, &x[r][m], entry(f, j + (size_t)r, j + (size_t)m));
+}
+
+INLINE void factor_rows(const Factor *f, const int height, const int width, size_t i, size_t j,
+                        Real diagonal[TILE_COLUMNS][TILE_COLUMNS], const Real *inverse) {
+  Real x[TILE_COLUMNS][TILE_COLUMNS] = {{{0}}};
+  subtract_columns(f, height, width, false, i, j, x);
+  for (int m = 0; m < width; m++) finish_column(0, height, m, diagonal, inverse[m], x);
+  for (int r = 0; r < height; r++)
+    for (int m = 0; m < width; m++)
+      matrix_tile_store(f->count, &x[r][m], entry(f, i + (size_t)r, j + (size_t)m));
+}
+
+INLINE void factor_panel(Factor *f, const int width, size_t j) {
+  Real diagonal[TILE_COLUMNS][TILE_COLUMNS], inverse[TILE_COLUMNS];
+  size_t i = j + (size_t)width;
+  factor_diagonal(f, width, j, diagonal, inverse);
+  for (; i + TILE_HEIGHT <= f->d; i += TILE_HEIGHT)
+    factor_rows(f, TILE_HEIGHT, width, i, j, diagonal, inverse);
+  for (; i < f->d; i++) factor_rows(f, 1, width, i, j, diagonal, inverse);
+}
+
+INLINE void factor_lanes(int count, size_t d, size_t stride, double *a, int *jitters) {
+  Factor f = {.count = count, .d = d, .stride = stride, .a = a, .least = real_of(0x1p-1000)};
+  size_t j = 0;
+  for (size_t i = 0; i < d; i++) {
+    Real x = {0};
+    matrix_tile_load(count, entry(&f, i, i), &x);
+    f.least = real_max(0x1p-52 * x, f.least);
+  }
+  for (; j + TILE_COLUMNS <= d; j += TILE_COLUMNS) factor_panel(&f, TILE_COLUMNS, j);
+  for (; j < d; j++) factor_panel(&f, 1, j);
+  for (int n = 0; jitters && n < count; n++) jitters[n] += (int)f.bad[n];
+}
+
+/* Goes through LAPACK lane by lane, except for matrices that need jitter. */
+static void linalg_cholesky_each_lane(int d, int lanes, double *a, int *jitters) {
+  const size_t stride = (size_t)lanes;
+  double *own;
+  const Status status = memory_new((void **)&own, (size_t)d * (size_t)d, sizeof *own);
+  ASSERT(status == STATUS_OK);
+  for (int n = 0; n < lanes; n++) {
+    lanes_copy(d * d, 1, a + n, lanes, own, 1);
+    if (linalg_cholesky(d, own) != STATUS_OK) {
+      factor_lanes(1, (size_t)d, stride, a + n, jitters ? jitters + n : NULL);
+      continue;
+    }
+    for (int i = 0; i < d; i++) lanes_copy(i + 1, 1, own + i * d, 1, a + (size_t)(i * d) * stride + n, lanes);
+  }
+  free(own);
 }
 
 void linalg_cholesky_lanes(int d, int lanes, double *a, int *jitters) {
   if (linalg_is_single(d, lanes) || d > LINALG_TILE_DIMENSION)
-    lapack_cholesky_lanes(d, lanes, a, jitters);
+    linalg_cholesky_each_lane(d, lanes, a, jitters);
   else
-    cholesky_kernel_factor(d, lanes, (size_t)lanes, a, jitters);
+    TILE_VECTORS(n, lanes, factor_lanes, (size_t)d, (size_t)lanes, a + n, jitters ? jitters + n : NULL);
 }
 
-SIMD_CLONES
-static void linalg_forward(int d, int lanes, const double *restrict l, double *restrict x) {
-  size_t stride = (size_t)lanes;
-  for (int i = 0; i < d; i++) {
-    double *restrict x_i = x + (size_t)i * stride;
-    for (int j = 0; j < i; j++) {
-      const double *restrict l_ij = l + (size_t)(i * d + j) * stride, *restrict x_j = x + (size_t)j * stride;
-      for (int n = 0; n < lanes; n++) x_i[n] -= l_ij[n] * x_j[n];
-    }
-    const double *restrict l_ii = l + (size_t)(i * d + i) * stride;
-    for (int n = 0; n < lanes; n++) x_i[n] /= l_ii[n];
+/* ---- solves and inverses with a factor */
+
+static void blas_solve_triangle(int d, CBLAS_TRANSPOSE transposed, const double *l, double *x) {
+  cblas_dtrsv(CblasRowMajor, CblasLower, transposed, CblasNonUnit, d, l, d, x, 1);
+}
+
+INLINE void forward(int count, size_t d, size_t stride, const double *l, double *x) {
+  for (size_t i = 0; i < d; i++) {
+    Real sum = linalg_load(count, 0, x + i * stride);
+    for (size_t j = 0; j < i; j++)
+      sum -= linalg_load(count, 0, l + (i * d + j) * stride) * linalg_load(count, 0, x + j * stride);
+    sum /= linalg_load(count, 1, l + i * (d + 1) * stride);
+    matrix_tile_store(count, &sum, x + i * stride);
   }
 }
 
-SIMD_CLONES
-static void linalg_backward(int d, int lanes, const double *restrict l, double *restrict x) {
-  size_t stride = (size_t)lanes;
-  for (int i = d - 1; i >= 0; i--) {
-    double *restrict x_i = x + (size_t)i * stride;
-    for (int j = i + 1; j < d; j++) {
-      const double *restrict l_ji = l + (size_t)(j * d + i) * stride, *restrict x_j = x + (size_t)j * stride;
-      for (int n = 0; n < lanes; n++) x_i[n] -= l_ji[n] * x_j[n];
-    }
-    const double *restrict l_ii = l + (size_t)(i * d + i) * stride;
-    for (int n = 0; n < lanes; n++) x_i[n] /= l_ii[n];
+INLINE void backward(int count, size_t d, size_t stride, const double *l, double *x) {
+  for (size_t i = d; i-- > 0;) {
+    Real sum = linalg_load(count, 0, x + i * stride);
+    for (size_t j = i + 1; j < d; j++)
+      sum -= linalg_load(count, 0, l + (j * d + i) * stride) * linalg_load(count, 0, x + j * stride);
+    sum /= linalg_load(count, 1, l + i * (d + 1) * stride);
+    matrix_tile_store(count, &sum, x + i * stride);
   }
 }
 
 void linalg_forward_lanes(int d, int lanes, const double *l, double *x) {
   if (linalg_is_single(d, lanes))
-    blas_solve_triangle(d, 0, l, x);
+    blas_solve_triangle(d, CblasNoTrans, l, x);
   else
-    linalg_forward(d, lanes, l, x);
+    TILE_VECTORS(n, lanes, forward, (size_t)d, (size_t)lanes, l + n, x + n);
 }
 
 void linalg_backward_lanes(int d, int lanes, const double *l, double *x) {
   if (linalg_is_single(d, lanes))
-    blas_solve_triangle(d, 1, l, x);
+    blas_solve_triangle(d, CblasTrans, l, x);
   else
-    linalg_backward(d, lanes, l, x);
+    TILE_VECTORS(n, lanes, backward, (size_t)d, (size_t)lanes, l + n, x + n);
 }
 
 void linalg_solve_lanes(int d, int lanes, const double *l, double *x) {
@@ -233,49 +309,42 @@ void linalg_solve_lanes(int d, int lanes, const double *l, double *x) {
   linalg_backward_lanes(d, lanes, l, x);
 }
 
-/* Computes L^-1 in the lower triangle of out[d, d, N], with one division per row. */
-SIMD_CLONES
-static void linalg_triangle_inverse(int d, int lanes, const double *restrict l, double *restrict out) {
-  const size_t stride = (size_t)lanes;
-  for (int i = 0; i < d; i++)
-    for (int n = 0; n < lanes; n++)
-      out[(size_t)(i * d + i) * stride + n] = 1 / l[(size_t)(i * d + i) * stride + n];
-  for (int j = 0; j < d; j++)
-    for (int i = j + 1; i < d; i++) {
-      double *restrict sum = out + (size_t)(i * d + j) * stride;
-      const double *restrict diagonal = out + (size_t)(i * d + i) * stride;
-      for (int n = 0; n < lanes; n++) sum[n] = 0;
-      for (int k = j; k < i; k++) {
-        const double *restrict left = l + (size_t)(i * d + k) * stride, *restrict right =
-                                                                            out +
-                                                                            (size_t)(k * d + j) * stride;
-        for (int n = 0; n < lanes; n++) sum[n] -= left[n] * right[n];
-      }
-      for (int n = 0; n < lanes; n++) sum[n] *= diagonal[n];
+/* Computes L^-1 in the lower triangle of out[d, d], with one division per row, and then L^-T L^-1 in place:
+ * row i needs rows i .. d - 1, and replaces its diagonal entry last. */
+INLINE void inverse(int count, size_t d, size_t stride, const double *l, double *out) {
+  for (size_t i = 0; i < d; i++) {
+    const Real diagonal = 1 / linalg_load(count, 1, l + i * (d + 1) * stride);
+    for (size_t j = 0; j < i; j++) {
+      Real sum = {0};
+      for (size_t k = j; k < i; k++)
+        sum -= linalg_load(count, 0, l + (i * d + k) * stride) *
+               linalg_load(count, 0, out + (k * d + j) * stride);
+      sum *= diagonal;
+      matrix_tile_store(count, &sum, out + (i * d + j) * stride);
     }
+    matrix_tile_store(count, &diagonal, out + i * (d + 1) * stride);
+  }
+  for (size_t i = 0; i < d; i++) {
+    const Real diagonal = linalg_load(count, 0, out + i * (d + 1) * stride);
+    for (size_t j = 0; j <= i; j++) {
+      Real sum = linalg_load(count, 0, out + (i * d + j) * stride) * diagonal;
+      for (size_t k = i + 1; k < d; k++)
+        sum += linalg_load(count, 0, out + (k * d + i) * stride) *
+               linalg_load(count, 0, out + (k * d + j) * stride);
+      matrix_tile_store(count, &sum, out + (i * d + j) * stride);
+      matrix_tile_store(count, &sum, out + (j * d + i) * stride);
+    }
+  }
 }
 
-/* Computes L^-T L^-1 from L^-1, in place: row i needs rows i .. d - 1, and replaces its diagonal entry
- * last. */
-SIMD_CLONES
-static void linalg_triangle_square(int d, int lanes, double *out) {
-  const size_t stride = (size_t)lanes;
-  for (int i = 0; i < d; i++)
-    for (int j = 0; j <= i; j++) {
-      double *low = out + (size_t)(i * d + j) * stride, *high = out + (size_t)(j * d + i) * stride;
-      const double *diagonal = out + (size_t)(i * d + i) * stride;
-      for (int n = 0; n < lanes; n++) low[n] *= diagonal[n];
-      for (int k = i + 1; k < d; k++) {
-        const double *left = out + (size_t)(k * d + i) * stride, *right = out + (size_t)(k * d + j) * stride;
-        for (int n = 0; n < lanes; n++) low[n] += left[n] * right[n];
-      }
-      if (j < i) memcpy(high, low, stride * sizeof *high);
-    }
+void linalg_inverse_lanes(int d, int lanes, const double *l, double *out) {
+  TILE_VECTORS(n, lanes, inverse, (size_t)d, (size_t)lanes, l + n, out + n);
 }
 
-void linalg_inverse_lanes(int d, int lanes, const double *l, double *inverse) {
-  linalg_triangle_inverse(d, lanes, l, inverse);
-  linalg_triangle_square(d, lanes, inverse);
+/* ---- products with vectors */
+
+static void blas_multiply(int d, bool transposed, const double *q, const double *x, double *y) {
+  cblas_dgemv(CblasRowMajor, transposed ? CblasTrans : CblasNoTrans, d, d, 1, q, d, x, 1, 0, y, 1);
 }
 
 static void linalg_multiply_each(int d, int lanes, bool transposed, const double *q, const double *x,
@@ -303,52 +372,50 @@ void linalg_multiply_shared(int d, int lanes, bool transpose, const double *q, c
     matrix_kernel_shared(d, lanes, q, matrix_order(d, transpose), x, y);
 }
 
-/* Computes out[lanes] += factor (b' x - x' image / 2). */
-SIMD_CLONES
-static void linalg_add_image(int d, int lanes, double factor, const double *restrict b,
-                             const double *restrict x, const double *restrict image, double *restrict out) {
-  for (int i = 0; i < d * lanes; i += lanes)
-    for (int n = 0; n < lanes; n++) out[n] += factor * x[i + n] * (b[i + n] - 0.5 * image[i + n]);
+/* Computes out += factor (b' x - x' image / 2). */
+INLINE void add_image(int count, size_t d, size_t stride, double factor, const double *b, const double *x,
+                      const double *image, double *out) {
+  Real sum = linalg_load(count, 0, out);
+  for (size_t i = 0; i < d * stride; i += stride)
+    sum += factor * linalg_load(count, 0, x + i) *
+           (linalg_load(count, 0, b + i) - 0.5 * linalg_load(count, 0, image + i));
+  matrix_tile_store(count, &sum, out);
 }
 
 void linalg_add_quadratic_lanes(int d, int lanes, double factor, const double *a, const double *b,
                                 const double *x, double *image, double *out) {
   linalg_multiply_lanes(d, lanes, a, x, image);
-  linalg_add_image(d, lanes, factor, b, x, image, out);
+  TILE_VECTORS(n, lanes, add_image, (size_t)d, (size_t)lanes, factor, b + n, x + n, image + n, out + n);
 }
 
-INLINE Real dot_product(RealLanes at, int d, const double *x, const double *y) {
-  Real sum = {0}, left, right;
-  for (size_t i = 0; i < (size_t)d; i++) {
-    real_load(at, 1, x + i * at.lanes, &left);
-    real_load(at, 1, y + i * at.lanes, &right);
-    sum += left * right;
-  }
+INLINE Real dot_product(int count, size_t d, size_t stride, const double *x, const double *y) {
+  Real sum = {0};
+  for (size_t i = 0; i < d * stride; i += stride)
+    sum += linalg_load(count, 0, x + i) * linalg_load(count, 0, y + i);
   return sum;
 }
 
 /* Computes x += factor y. */
-INLINE void add_multiple(RealLanes at, int d, Real factor, const double *y, double *x) {
-  Real own, other;
-  for (size_t i = 0; i < (size_t)d; i++) {
-    real_load(at, 1, x + i * at.lanes, &own);
-    real_load(at, 1, y + i * at.lanes, &other);
-    own += factor * other;
-    real_store(at, 1, &own, x + i * at.lanes);
+INLINE void add_multiple(int count, size_t d, size_t stride, Real factor, const double *y, double *x) {
+  for (size_t i = 0; i < d * stride; i += stride) {
+    const Real sum = linalg_load(count, 0, x + i) + factor * linalg_load(count, 0, y + i);
+    matrix_tile_store(count, &sum, x + i);
   }
 }
 
-SIMD_CLONES
+INLINE void orthonormalise(int count, size_t vectors, size_t d, size_t stride, double *e, double *length) {
+  const size_t vector = d * stride;
+  for (size_t m = 0; m < vectors; m++) {
+    double *own = e + m * vector;
+    const Real before = real_root(dot_product(count, d, stride, own, own));
+    matrix_tile_store(count, &before, length + m * stride);
+    for (const double *other = e; other < own; other += vector)
+      add_multiple(count, d, stride, -dot_product(count, d, stride, other, own), other, own);
+    const Real square = real_max(dot_product(count, d, stride, own, own), real_of(DBL_MIN));
+    add_multiple(count, d, stride, 1 / real_root(square) - 1, own, own);
+  }
+}
+
 void linalg_orthonormalise_lanes(int count, int d, int lanes, double *e, double *length) {
-  const size_t vector = (size_t)d * (size_t)lanes;
-  for (RealLanes at = real_begin(lanes); at.count > 0; real_next(&at))
-    for (size_t m = 0; m < (size_t)count; m++) {
-      double *own = e + m * vector;
-      const Real before = real_root(dot_product(at, d, own, own));
-      real_store(at, 1, &before, length + m * at.lanes);
-      for (const double *other = e; other < own; other += vector)
-        add_multiple(at, d, -dot_product(at, d, other, own), other, own);
-      const Real square = real_max(dot_product(at, d, own, own), real_of(DBL_MIN));
-      add_multiple(at, d, 1 / real_root(square) - 1, own, own);
-    }
+  TILE_VECTORS(n, lanes, orthonormalise, (size_t)count, (size_t)d, (size_t)lanes, e + n, length + n);
 }
