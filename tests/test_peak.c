@@ -1,14 +1,13 @@
 /* The loops of the measured peak do the work that they claim: a chain x <- a x + b ends where the closed form
  * says. */
 #include "core/simd_peak.h"
-#include "core/simd_peak_kernel.h"
 #include "harness.h"
 #include "levels.h"
 
 #include <math.h>
 
-DECLARE_LEVELS(simd_peak_kernel_float);
-DECLARE_LEVELS(simd_peak_kernel_double);
+DECLARE_LEVELS(simd_peak_chains_float);
+DECLARE_LEVELS(simd_peak_chains_double);
 
 enum { STEPS = 1000, CHAINS = 12 };
 
@@ -28,14 +27,14 @@ static void check(double (*kernel)(long, double *), double a, double b, double t
  * fused multiply-add. */
 static void test_chains(void) {
   const double a = (double)0.999f, b = (double)1e-3f;
-  check(simd_peak_kernel_float_v1, a, b, 2e-4);
-  check(simd_peak_kernel_double_v1, 0.999, 1e-3, 1e-12);
+  check(simd_peak_chains_float_v1, a, b, 2e-4);
+  check(simd_peak_chains_double_v1, 0.999, 1e-3, 1e-12);
   if (simd_level() < SIMD_V3) return;
-  check(simd_peak_kernel_float_v3, a, b, 2e-4);
-  check(simd_peak_kernel_double_v3, 0.999, 1e-3, 1e-12);
+  check(simd_peak_chains_float_v3, a, b, 2e-4);
+  check(simd_peak_chains_double_v3, 0.999, 1e-3, 1e-12);
   if (simd_level() < SIMD_V4) return;
-  check(simd_peak_kernel_float_v4, a, b, 2e-4);
-  check(simd_peak_kernel_double_v4, 0.999, 1e-3, 1e-12);
+  check(simd_peak_chains_float_v4, a, b, 2e-4);
+  check(simd_peak_chains_double_v4, 0.999, 1e-3, 1e-12);
 }
 
 /* Checks that every try continues where the last one ended, and wraps around. */

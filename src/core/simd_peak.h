@@ -1,12 +1,17 @@
 /* What one core can do at best, measured: the roof that speeds are compared with. Rates are per second of CPU
- * time. One try takes about a millisecond, so that it fits between two pieces of the work that is measured: a
- * core that is shared, or hot, changes its speed from second to second. */
+ * time. Compiled once for each instruction level (simd.h). One try takes about a millisecond, so that it fits
+ * between two pieces of the work that is measured: a core that is shared, or hot, changes its speed from
+ * second to second. */
 #pragma once
 
 #include "core/status.h"
 
 #include <stddef.h>
 
+/* Does `steps` steps of twelve independent chains of fused multiply-adds on full vectors, and returns the
+ * number of its floating-point operations; *sum keeps the compiler from removing the loop. */
+double simd_peak_chains_float(long steps, double *sum);
+double simd_peak_chains_double(long steps, double *sum);
 /* Returns the flop/s of one try of fused multiply-adds on full vectors of the widest instruction level of
  * this processor. */
 double simd_peak_float(void);
