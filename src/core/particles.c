@@ -14,12 +14,6 @@ Rng particles_cloud_stream(RngKey key, uint32_t run, uint32_t round) {
   return (Rng){.key = rng_subkey(key, RNG_RESAMPLING), .run = run, .round = round};
 }
 
-/* Returns the sum of eight partial sums, which keep the additions from being one chain of dependent
- * operations. */
-static inline double vector_lane_sum(const double *sums) {
-  return ((sums[0] + sums[4]) + (sums[2] + sums[6])) + ((sums[1] + sums[5]) + (sums[3] + sums[7]));
-}
-
 /* Returns the log weight, or -infinity if it is NaN or +infinity. These are recognised by their bits: a
  * floating-point comparison would raise "invalid" on NaN. */
 static inline double particles_counted_weight(double log_weight) {
@@ -52,29 +46,19 @@ static void particles_exponentiate(int n, const double *log_weight, double facto
     weight[j] = special_exp(particles_counted_weight(factor * log_weight[j]) - largest);
 }
 
-/* Computes the sums of w and of w^2. */
+/* Computes the sums of w and of w^2, in eight partial sums, which keep the additions from being one chain of
+ * dependent operations. */
 SIMD_CLONES
-static void particles_weight_sums(int n, const double *restrict weight, double *restrict sum,
-                                  double *restrict squares) {
+static void particles_weight_sums(int n, const double *weight, double *sum, double *squares) {
   Real first = {0}, second = {0}, w;
-  int j = 0;
-  for (; j + VECTOR_LANES <= n; j += VECTOR_LANES) {
-    memcpy(&w, weight + j, sizeof w);
+  for (RealLanes at = real_begin(n); at.count > 0; real_next(&at)) {
+    real_load(at, 1, weight, &w);
     first += w;
     second += w * w;
   }
-  for (int k = 0; j < n; j++, k++) { /* the rest; all, if there are too few for a vector */
-    first[k] += weight[j];
-    second[k] += weight[j] * weight[j];
-  }
-  *sum = vector_lane_sum((const double *)&first);
-  *squares = vector_lane_sum((const double *)&second);
-}
-
-/* Divides weight[n] by the total. */
-SIMD_CLONES
-static void particles_divide_weights(int n, double total, double *weight) {
-  for (int j = 0; j < n; j++) weight[j] /= total;
+  *sum = ((first[0] + first[4]) + (first[2] + first[6])) + ((first[1] + first[5]) + (first[3] + first[7]));
+  *squares = ((second[0] + second[4]) + (second[2] + second[6])) +
+             ((second[1] + second[5]) + (second[3] + second[7]));
 }
 
 bool particles_weigh(int n, const double *log_weight, double *weight) {
@@ -86,7 +70,7 @@ bool particles_weigh(int n, const double *log_weight, double *weight) {
   }
   particles_exponentiate(n, log_weight, 1, largest, weight);
   particles_weight_sums(n, weight, &sum, &squares);
-  particles_divide_weights(n, sum, weight);
+  for (int j = 0; j < n; j++) weight[j] /= sum;
   return true;
 }
 
@@ -105,25 +89,17 @@ double particles_ess_at(int n, const double *log_weight, double largest, double 
 /* Computes picks[n], the number of m = 0, 1, .. with m + offset <= reached[n], but at most `most`. Counts up
  * from the rounded difference, which is at most that number and at least two less. */
 SIMD_CLONES
-static void particles_count_picks(int n, const double *restrict reached, double offset, double most,
-                                  double *restrict picks) {
+static void particles_count_picks(int n, const double *reached, double offset, double most, double *picks) {
   const Real one = real_of(1);
-  int j = 0;
-  for (; j + VECTOR_LANES <= n; j += VECTOR_LANES) {
+  for (RealLanes at = real_begin(n); at.count > 0; real_next(&at)) {
     Real until;
-    memcpy(&until, reached + j, sizeof until);
+    real_load(at, 1, reached, &until);
     const Real gap = until - offset - 0.5;
     const Real above = (Real)((Mask)gap & (gap > 0));
     Real count = above + 0x1.8p52 - 0x1.8p52;
     for (int k = 0; k < 2; k++) count += (Real)((Mask)one & (count + offset <= until));
-    const Mask few = count < most;
-    count = real_choose(few, count, real_of(most));
-    memcpy(picks + j, &count, sizeof count);
-  }
-  for (; j < n; j++) {
-    double count = reached[j] > offset ? (int)(reached[j] - offset) : 0;
-    for (int k = 0; k < 2; k++) count += count + offset <= reached[j];
-    picks[j] = count < most ? count : most;
+    count = real_choose(count < most, count, real_of(most));
+    real_store(at, 1, &count, picks);
   }
 }
 
