@@ -58,26 +58,20 @@ double dense_bytes(double rows, double columns) { return rows * columns * sizeof
 
 /* ---- elements */
 
-/* Draws normals first .. first + count - 1 of a stream, counted from its position; two of them come from one
- * counter value. */
-static void dense_draw_normals(Rng rng, int64_t first, int count, double *out) {
-  rng.position += (uint32_t)(first / 2);
-  if (first % 2) {
-    double pair[2];
-    rng_normal(&rng, 2, pair);
-    *out++ = pair[1];
-    count--;
-  }
-  rng_normal(&rng, count, out);
-}
-
+/* Fills in block by block. Two normals come from one counter value, so a block may begin with the second one.
+ */
 void dense_fill_normal(const Dense *dense, Rng rng, DenseMatrix *matrix) {
   for (int j = 0; j < matrix->local_columns; j++)
     for (int i = 0; i < matrix->local_rows; i += dense->block) {
-      const int left = matrix->local_rows - i, count = left < dense->block ? left : dense->block;
       const int64_t first =
           (int64_t)dense_global_column(dense, j) * matrix->rows + dense_global_row(dense, i);
-      dense_draw_normals(rng, first, count, dense_column_of(matrix, j) + i);
+      const int left = matrix->local_rows - i, count = left < dense->block ? left : dense->block;
+      const int odd = (int)(first % 2);
+      double *out = dense_column_of(matrix, j) + i, pair[2];
+      Rng own = rng;
+      own.position += (uint32_t)(first / 2);
+      if (odd) rng_normal(&own, 2, pair), out[0] = pair[1];
+      rng_normal(&own, count - odd, out + odd);
     }
 }
 

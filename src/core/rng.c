@@ -27,17 +27,8 @@ RngKey rng_subkey(RngKey key, RngPurpose purpose) {
   return rng_hash_key(key.word[0], key.word[1], purpose, OF_KEY);
 }
 
-typedef enum { UNIFORM, NORMAL } Law;
+typedef __typeof__(rng_kernel_uniform) Law; /* the kernel that draws from it */
 enum { COUNTERS = RNG_KERNEL_COUNTERS, GROUP = RNG_KERNEL_GROUP };
-
-/* Draws both numbers of each position of `count` counters, a multiple of GROUP. */
-static void rng_draw_counters(const RngCounters *counters, Law law, uint32_t count, uint32_t first,
-                              uint32_t positions, size_t stride, double *out) {
-  if (law == NORMAL)
-    rng_kernel_normal(counters, (int)count, first, positions, stride, out);
-  else
-    rng_kernel_uniform(counters, (int)count, first, positions, stride, out);
-}
 
 static uint32_t rng_take_positions(uint32_t *position, int n) {
   ASSERT(n >= 0);
@@ -87,16 +78,6 @@ static void rng_set_counters(const RngLanes *rng, uint32_t position, uint32_t la
   }
 }
 
-/* Fills lanes lane .. lane + count - 1, which are whole groups: the kernel writes straight to their columns
- * of out[2 positions, N]. */
-static void rng_fill_lane_groups(const RngLanes *rng, Law law, uint32_t start, uint32_t positions,
-                                 uint32_t lane, uint32_t count, double *out) {
-  RngCounters counters; /* only what is set here and in rng_set_counters is read */
-  counters.key[0] = rng->key.word[0], counters.key[1] = rng->key.word[1];
-  rng_set_counters(rng, 0, lane, 0, count, &counters);
-  rng_draw_counters(&counters, law, count, start, positions, rng->lanes, out + lane);
-}
-
 /* A stretch of neighbouring lanes at one position. Counters are numbered along the lanes of one position
  * after the other; a stretch begins at number `item` and has at most `left` of them. */
 typedef struct {
@@ -110,7 +91,7 @@ static Stretch rng_lane_stretch(uint32_t lanes, uint64_t item, uint32_t left) {
 
 /* Fills lanes that are not whole groups, and the last row of an odd n: COUNTERS counters at a time, from
  * however many positions they span. */
-static void rng_fill_lane_stretches(const RngLanes *rng, Law law, uint32_t start, uint32_t n, double *out) {
+static void rng_fill_lane_stretches(const RngLanes *rng, Law *law, uint32_t start, uint32_t n, double *out) {
   const uint32_t lanes = rng->lanes;
   const uint64_t total = ((uint64_t)n + 1) / 2 * lanes;
   RngCounters counters = {.key = {rng->key.word[0], rng->key.word[1]}};
@@ -122,7 +103,7 @@ static void rng_fill_lane_stretches(const RngLanes *rng, Law law, uint32_t start
       rng_set_counters(rng, part.position, part.lane, at, part.count, &counters);
       at += part.count;
     }
-    rng_draw_counters(&counters, law, (count + GROUP - 1) / GROUP * GROUP, start, 1, COUNTERS, pair[0]);
+    law(&counters, (int)((count + GROUP - 1) / GROUP * GROUP), start, 1, COUNTERS, pair[0]);
     for (uint32_t at = 0; at < count;) {
       const Stretch part = rng_lane_stretch(lanes, item + at, count - at);
       double *row = out + 2 * (size_t)part.position * lanes + part.lane;
@@ -135,24 +116,28 @@ static void rng_fill_lane_stretches(const RngLanes *rng, Law law, uint32_t start
 
 /* Fills out[n, lanes]: the two numbers of a position are in rows 2 position and 2 position + 1; for odd n the
  * last row is missing. */
-static void rng_fill(RngLanes *rng, int n, double *out, Law law) {
+static void rng_fill(RngLanes *rng, int n, double *out, Law *law) {
   ASSERT(rng->draws >= 1 && rng->lanes >= 1);
   const uint32_t start = rng_take_positions(&rng->position, n), lanes = rng->lanes;
   uint32_t whole = 0; /* positions of which both numbers are needed */
   if (lanes % GROUP == 0) whole = (uint32_t)n / 2;
-  for (uint32_t lane = 0; whole > 0 && lane < lanes; lane += COUNTERS)
-    rng_fill_lane_groups(rng, law, start, whole, lane, lanes - lane < COUNTERS ? lanes - lane : COUNTERS,
-                         out);
+  for (uint32_t lane = 0; whole > 0 && lane < lanes; lane += COUNTERS) { /* straight to the columns of out */
+    const uint32_t count = lanes - lane < COUNTERS ? lanes - lane : COUNTERS;
+    RngCounters counters; /* only what is set here and in rng_set_counters is read */
+    counters.key[0] = rng->key.word[0], counters.key[1] = rng->key.word[1];
+    rng_set_counters(rng, 0, lane, 0, count, &counters);
+    law(&counters, (int)count, start, whole, lanes, out + lane);
+  }
   if (2 * whole < (uint32_t)n)
     rng_fill_lane_stretches(rng, law, start + whole, (uint32_t)n - 2 * whole,
                             out + 2 * (size_t)whole * lanes);
 }
 
-void rng_lanes_uniform(RngLanes *rng, int n, double *out) { rng_fill(rng, n, out, UNIFORM); }
-void rng_lanes_normal(RngLanes *rng, int n, double *out) { rng_fill(rng, n, out, NORMAL); }
+void rng_lanes_uniform(RngLanes *rng, int n, double *out) { rng_fill(rng, n, out, rng_kernel_uniform); }
+void rng_lanes_normal(RngLanes *rng, int n, double *out) { rng_fill(rng, n, out, rng_kernel_normal); }
 
 /* Fills out[n] from a single stream, along positions instead of lanes. */
-static void rng_fill_stream(Rng *rng, int n, double *out, Law law) {
+static void rng_fill_stream(Rng *rng, int n, double *out, Law *law) {
   RngCounters counters = {.key = {rng->key.word[0], rng->key.word[1]}};
   uint32_t start = rng_take_positions(&rng->position, n), pairs = ((uint32_t)n + 1) / 2;
   rng_counter_sequence(rng->run, 0, counters.run);
@@ -163,7 +148,7 @@ static void rng_fill_stream(Rng *rng, int n, double *out, Law law) {
     const uint32_t left = pairs - done,
                    count = left < COUNTERS ? (left + GROUP - 1) / GROUP * GROUP : COUNTERS;
     double pair[2][COUNTERS];
-    rng_draw_counters(&counters, law, count, start + done, 1, COUNTERS, pair[0]);
+    law(&counters, (int)count, start + done, 1, COUNTERS, pair[0]);
     for (uint32_t i = 0; i < COUNTERS && i < left; i++) {
       const uint32_t at = 2 * (done + i);
       out[at] = pair[0][i];
@@ -172,8 +157,8 @@ static void rng_fill_stream(Rng *rng, int n, double *out, Law law) {
   }
 }
 
-void rng_uniform(Rng *rng, int n, double *out) { rng_fill_stream(rng, n, out, UNIFORM); }
-void rng_normal(Rng *rng, int n, double *out) { rng_fill_stream(rng, n, out, NORMAL); }
+void rng_uniform(Rng *rng, int n, double *out) { rng_fill_stream(rng, n, out, rng_kernel_uniform); }
+void rng_normal(Rng *rng, int n, double *out) { rng_fill_stream(rng, n, out, rng_kernel_normal); }
 
 uint64_t rng_index(Rng *rng, uint64_t bound) {
   ASSERT(bound >= 1);
