@@ -3,7 +3,6 @@
 #include "app/app.h"
 #include "app/app_score_files.h"
 #include "io/io_dataset.h"
-#include "study/score_reference.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,6 +1,7 @@
 #include "study/score.h"
 
 #include "core/lanes.h"
+#include "core/linalg.h"
 #include "io/io_dataset.h"
 #include "metric/draws.h"
 #include "metric/metrics.h"
@@ -50,26 +51,6 @@ const char *score_exact(const Pack *pack) {
 
 /* ---- one history */
 
-static Status study_score_cloud_create(Arena *memory, const Pack *pack, Cloud *out) {
-  *out = (Cloud){.n = pack->draws};
-  ALLOCATE(memory, out->theta, (size_t)pack->problem.d * (size_t)pack->draws);
-  return STATUS_OK;
-}
-
-static Status study_score_ruler_fill(Arena *memory, const Pack *pack, Ruler *self) {
-  const Mixture *modes = pack->prior.mixture;
-  const size_t d = (size_t)pack->problem.d;
-  TRY(study_score_cloud_create(memory, pack, &self->draws));
-  for (int k = 0; k < SETS; k++) TRY(study_score_cloud_create(memory, pack, &self->exact[k]));
-  ALLOCATE_ARRAYS(memory, d, self->truth, self->direction);
-  ALLOCATE(memory, self->values, pack->draws);
-  ALLOCATE(memory, self->comparison.work,
-           metric_work(pack->problem.d, pack->draws, modes ? modes->components : 0));
-  self->comparison.d = pack->problem.d, self->comparison.modes = modes;
-  TRY(wasserstein_create(memory, pack->problem.d, pack->draws, &self->comparison.wasserstein));
-  return self->distance == measure_emd ? emd_create(memory, pack->draws, &self->comparison.emd) : STATUS_OK;
-}
-
 /* Returns the rank of the truth among values[n], in (0, 1): uniform if the draws are exact. Values equal to
  * it, which draws of a discrete posterior can have, are counted as above or below at random. */
 static double study_score_place_truth(int n, const double *values, double truth, Rng *rng) {
@@ -116,50 +97,31 @@ static Status study_score_add_distance(const Ruler *self, Measure *metric, const
   return STATUS_OK;
 }
 
-/* Returns the mean square, over sets of exact draws, of how much further a set is from the others than these
- * are from each other. pair[SETS, SETS] has both triangles. */
-static double study_score_exact_spread(double pair[SETS][SETS]) {
-  double sum = 0, squares = 0;
-  for (int k = 0; k < SETS; k++)
-    for (int j = 0; j < k; j++) sum += pair[j][k];
-  for (int k = 0; k < SETS; k++) {
-    double own = 0;
-    for (int j = 0; j < SETS; j++) own += j == k ? 0 : pair[j][k];
-    const double others = (sum - own) / ((SETS - 1) * (SETS - 2) / 2.0), further = own / (SETS - 1) - others;
-    squares += further * further / SETS;
-  }
-  return squares;
-}
-
-/* Computes the mean of a metric over sets of exact draws and its floor, the mean over pairs of sets; also
- * study_score_exact_spread, unless `spread` is NULL. */
+/* Computes the mean of a metric over sets of exact draws and its floor, the mean over pairs of sets; also,
+ * unless `spread` is NULL, the mean square, over sets, of how much further a set is from the others than
+ * these are from each other. */
 static Status study_score_compare_with_floor(const Ruler *self, Measure *metric, Rng directions, double *mean,
                                              double *floor, double *spread) {
   const double share = 1.0 / SETS, pairs = 2.0 / (SETS * (SETS - 1));
-  double pair[SETS][SETS] = {{0}};
+  double sum = 0, of_set[SETS] = {0}; /* distances of all pairs, and of those with each set */
+  double squares = 0;
   *mean = *floor = 0;
   for (int k = 0; k < SETS; k++) {
     TRY(study_score_add_distance(self, metric, &self->draws, &self->exact[k], directions, share, mean));
     for (int j = 0; j < k; j++) {
-      TRY(study_score_add_distance(self, metric, &self->exact[j], &self->exact[k], directions, 1,
-                                   &pair[j][k]));
-      *floor += pairs * pair[j][k];
-      pair[k][j] = pair[j][k];
+      double pair = 0;
+      TRY(study_score_add_distance(self, metric, &self->exact[j], &self->exact[k], directions, 1, &pair));
+      *floor += pairs * pair, sum += pair;
+      of_set[j] += pair, of_set[k] += pair;
     }
   }
-  if (spread) *spread = study_score_exact_spread(pair);
+  for (int k = 0; k < SETS; k++) {
+    const double others = (sum - of_set[k]) / ((SETS - 1) * (SETS - 2) / 2.0),
+                 further = of_set[k] / (SETS - 1) - others;
+    squares += further * further / SETS;
+  }
+  if (spread) *spread = squares;
   return STATUS_OK;
-}
-
-static Status study_score_measure_history(Ruler *self, Rng directions, double out[MEASURED]) {
-  out[MODE_ERROR] = out[MODE_FLOOR] = NAN;
-  study_score_find_ranks(self, &self->draws, directions, out + RANK);
-  study_score_find_ranks(self, &self->exact[0], directions, out + RANK_EXACT);
-  TRY(study_score_compare_with_floor(self, self->distance, directions, &out[DISTANCE], &out[FLOOR],
-                                     &out[SPREAD]));
-  if (!self->pack->prior.mixture) return STATUS_OK;
-  return study_score_compare_with_floor(self, measure_mode_weight_error, directions, &out[MODE_ERROR],
-                                        &out[MODE_FLOOR], NULL);
 }
 
 /* ---- the histories of a group */
@@ -197,7 +159,7 @@ static Status study_score_measure_group(Ruler *self, const PackGroup *group, con
   TRY(study_score_draw_exact(pack, group, exact));
   for (int h = 0; h < group->histories; h++) {
     const size_t number = (size_t)group->first + (size_t)h;
-    double quantity[MEASURED];
+    double out[MEASURED] = {[MODE_ERROR] = NAN, [MODE_FLOOR] = NAN};
     io_dataset_transpose(m, d, theta + number * (size_t)m * (size_t)d, self->draws.theta);
     for (int k = 0; k < SETS; k++)
       lanes_copy(d, m, exact + (h * SETS + k) * m, (int)lanes, self->exact[k].theta, m);
@@ -206,8 +168,14 @@ static Status study_score_measure_group(Ruler *self, const PackGroup *group, con
     const Rng directions = {.key = rng_key(pack->problem.seed, RNG_DIRECTION),
                             .run = (uint32_t)number,
                             .round = (uint32_t)group->observations};
-    TRY(study_score_measure_history(self, directions, quantity));
-    for (int q = 0; q < MEASURED; q++) measured[q * pack->histories + (int)number] = quantity[q];
+    study_score_find_ranks(self, &self->draws, directions, out + RANK);
+    study_score_find_ranks(self, &self->exact[0], directions, out + RANK_EXACT);
+    TRY(study_score_compare_with_floor(self, self->distance, directions, &out[DISTANCE], &out[FLOOR],
+                                       &out[SPREAD]));
+    if (pack->prior.mixture)
+      TRY(study_score_compare_with_floor(self, measure_mode_weight_error, directions, &out[MODE_ERROR],
+                                         &out[MODE_FLOOR], NULL));
+    for (int q = 0; q < MEASURED; q++) measured[q * pack->histories + (int)number] = out[q];
   }
   return STATUS_OK;
 }
@@ -229,22 +197,18 @@ static ScoreMean study_score_ratio(int n, const double *x, const double *y) {
   return (ScoreMean){ratio, sqrt(squares / (n - 1) / n) / below};
 }
 
-/* Returns P(chi^2 > x) with 2 k degrees of freedom: exp(-x / 2) sum_{j < k} (x / 2)^j / j!. */
-static double study_score_chi_squared_above(int k, double x) {
-  double term = exp(-x / 2), sum = 0;
-  for (int j = 0; j < k; term *= x / 2 / ++j) sum += term;
-  return sum;
-}
-
 double score_uniform_p(int n, const double *u) {
   enum { BINS = 11, LEAST = 5 /* least expected number of histories per bin: Cochran 1954 */ };
   int count[BINS] = {0};
-  double statistic = 0;
+  double statistic = 0, above = 0;
   const double expected = (double)n / BINS;
   if (expected < LEAST) return NAN;
   for (int i = 0; i < n; i++) count[(int)(u[i] * BINS)]++;
   for (int b = 0; b < BINS; b++) statistic += (count[b] - expected) * (count[b] - expected) / expected;
-  return study_score_chi_squared_above((BINS - 1) / 2, statistic);
+  /* P(chi^2 > x) with 2 k degrees of freedom is exp(-x / 2) sum_{j < k} (x / 2)^j / j!. */
+  double term = exp(-statistic / 2);
+  for (int j = 0; j < (BINS - 1) / 2; term *= statistic / 2 / ++j) above += term;
+  return above;
 }
 
 static Status study_score_summarise(Arena *memory, const Pack *pack, const double *measured, Score *out) {
@@ -277,11 +241,104 @@ static Status study_score_summarise(Arena *memory, const Pack *pack, const doubl
 
 Status score_draws(Arena *memory, const Pack *pack, const double *theta, Score *out) {
   SCRATCH_ARENA(scratch);
+  const int d = pack->problem.d, components = pack->prior.mixture ? pack->prior.mixture->components : 0;
+  const size_t values = (size_t)d * (size_t)pack->draws;
   double *measured;
-  Ruler ruler = {.pack = pack, .distance = study_score_choose_distance(pack)};
+  Ruler ruler = {.pack = pack,
+                 .distance = study_score_choose_distance(pack),
+                 .draws.n = pack->draws,
+                 .comparison = {.d = d, .modes = pack->prior.mixture}};
   ALLOCATE(&scratch, measured, MEASURED * pack->histories);
-  TRY(study_score_ruler_fill(&scratch, pack, &ruler));
+  ALLOCATE(&scratch, ruler.draws.theta, values);
+  for (int k = 0; k < SETS; k++) {
+    ruler.exact[k].n = pack->draws;
+    ALLOCATE(&scratch, ruler.exact[k].theta, values);
+  }
+  ALLOCATE_ARRAYS(&scratch, d, ruler.truth, ruler.direction);
+  ALLOCATE(&scratch, ruler.values, pack->draws);
+  ALLOCATE(&scratch, ruler.comparison.work, metric_work(d, pack->draws, components));
+  TRY(wasserstein_create(&scratch, d, pack->draws, &ruler.comparison.wasserstein));
+  if (ruler.distance == measure_emd) TRY(emd_create(&scratch, pack->draws, &ruler.comparison.emd));
   for (int g = 0; g < pack->groups; g++)
     TRY(study_score_measure_group(&ruler, &pack->group[g], theta, measured));
   return study_score_summarise(memory, pack, measured, out);
+}
+
+/* ---- any draws and reference draws */
+
+enum {
+  DIRECTIONS = 300,
+  MOST_MATCHED = 1000 /* points for the earth mover's distance, whose cost is cubic */
+};
+
+/* The clouds to compare, of `points` points: one of the draws, and two of the reference. */
+typedef struct {
+  int d, n, m;
+  const double *draws, *reference; /* [d, n], [d, m] */
+  int *order; /* [max(n, m)] */
+  double *x, *y, *z; /* [d, points] */
+} Partition;
+
+/* Copies to[d, points] <- the columns order[first ..] of from[d, n]. */
+static void study_score_take_points(const Partition *self, int points, int first, int n, const double *from,
+                                    double *to) {
+  for (size_t i = 0; i < (size_t)self->d; i++)
+    for (int k = 0; k < points; k++)
+      to[i * (size_t)points + (size_t)k] = from[i * (size_t)n + (size_t)self->order[first + k]];
+}
+
+/* Makes partition number `round`: x of the draws, y and z of the reference. */
+static void study_score_make_partition(Partition *self, int points, int round) {
+  Rng rng = {.key = rng_subkey(rng_key(0, RNG_DIRECTION), RNG_SPLIT), .round = (uint32_t)round};
+  rng_permutation(&rng, self->n, self->order);
+  study_score_take_points(self, points, 0, self->n, self->draws, self->x);
+  rng_permutation(&rng, self->m, self->order);
+  study_score_take_points(self, points, 0, self->m, self->reference, self->y);
+  study_score_take_points(self, points, points, self->m, self->reference, self->z);
+}
+
+/* Compares means and standard deviations, coordinate by coordinate. */
+static Status study_score_compare_moments(const Partition *self, ScoreReference *out) {
+  out->sd_low = INFINITY;
+  for (int i = 0; i < self->d; i++) {
+    double mean[2], variance[2];
+    linalg_moments(1, self->n, self->draws + (size_t)i * (size_t)self->n, &mean[0], &variance[0]);
+    linalg_moments(1, self->m, self->reference + (size_t)i * (size_t)self->m, &mean[1], &variance[1]);
+    if (!(variance[1] > 0))
+      return status_set(STATUS_INPUT, "theta[%d] is the same in all draws of the reference", i);
+    const double error = fabs(mean[0] - mean[1]) / sqrt(variance[1]), ratio = sqrt(variance[0] / variance[1]);
+    if (error > out->mean_error) out->mean_error = error, out->mean_error_at = i;
+    out->sd_low = fmin(out->sd_low, ratio), out->sd_high = fmax(out->sd_high, ratio);
+  }
+  return STATUS_OK;
+}
+
+Status score_reference(int d, int n, const double *draws, int m, const double *reference,
+                       ScoreReference *out) {
+  SCRATCH_ARENA(scratch);
+  Partition self = {.d = d, .n = n, .m = m, .draws = draws, .reference = reference};
+  const int points = n < m / 2 ? n : m / 2, matched = points < MOST_MATCHED ? points : MOST_MATCHED;
+  Wasserstein *wasserstein;
+  Emd *emd;
+  *out = (ScoreReference){.sliced.points = points, .emd.points = matched};
+  TRY(study_score_compare_moments(&self, out));
+  TRY(metric_distinct(d, n, draws, &out->distinct));
+  TRY(metric_distinct(d, m, reference, &out->reference_distinct));
+  ALLOCATE(&scratch, self.order, n > m ? n : m);
+  ALLOCATE_ARRAYS(&scratch, (size_t)d * (size_t)points, self.x, self.y, self.z);
+  TRY(wasserstein_create(&scratch, d, points, &wasserstein));
+  TRY(emd_create(&scratch, matched, &emd));
+  for (int round = 0; round < SCORE_PARTITIONS; round++) {
+    const Rng rng = {.key = rng_key(0, RNG_DIRECTION), .round = (uint32_t)round};
+    double distance, floor;
+    study_score_make_partition(&self, points, round);
+    distance = wasserstein_sliced(wasserstein, d, points, self.x, points, self.y, DIRECTIONS, rng);
+    floor = wasserstein_sliced(wasserstein, d, points, self.z, points, self.y, DIRECTIONS, rng);
+    out->sliced.distance += distance / SCORE_PARTITIONS, out->sliced.floor += floor / SCORE_PARTITIONS;
+    study_score_make_partition(&self, matched, round);
+    TRY(emd_distance(emd, d, matched, self.x, matched, self.y, &distance));
+    TRY(emd_distance(emd, d, matched, self.z, matched, self.y, &floor));
+    out->emd.distance += distance / SCORE_PARTITIONS, out->emd.floor += floor / SCORE_PARTITIONS;
+  }
+  return STATUS_OK;
 }
