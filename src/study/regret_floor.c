@@ -1,6 +1,7 @@
 #include "study/regret_floor.h"
 
 #include "core/special.h"
+#include "model/prior/prior_grid.h"
 
 #include <math.h>
 
@@ -25,18 +26,109 @@ Status regret_floor_check(const Problem *problem) {
   return STATUS_OK;
 }
 
-/* ---- what the oracle believes */
+/* ---- the posterior mean of a density in the plane, by a sum over a grid */
 
-static Status regret_floor_create_set(Arena *memory, const Problem *problem, uint32_t replicate,
-                                      RegretFloor *self) {
-  const int d = self->d, n = self->members = problem_theta_test_size(&problem->theta);
-  ALLOCATE(memory, self->set, (size_t)d * (size_t)n);
-  ALLOCATE_ARRAYS(memory, n, self->square, self->weight);
-  problem_theta_test_part(&problem->theta, replicate, self->set);
-  for (size_t at = 0; at < (size_t)d * (size_t)n; at++)
-    self->square[at % (size_t)n] += self->set[at] * self->set[at];
+enum {
+  SIDE = PRIOR_GRID_SIDE,
+  REACH = 7, /* a sum covers this many standard deviations of the evidence to each side */
+  FINE = 4, /* cells per standard deviation around a narrow posterior */
+  LOCAL = 2 * REACH * FINE
+};
+
+/* Cells from .. to - 1 of one axis: their centres are low + step (i + 0.5). */
+typedef struct {
+  double low, step;
+  int from, to;
+} Axis;
+
+/* Fills density[side, side] with the prior's density at the centres of cells, divided by the largest value
+ * there. */
+static void study_planar_mean_fill_density(const Prior *prior, int side, const double low[2],
+                                           const double step[2], double *density) {
+  double top = -INFINITY;
+  prior_grid_fill(prior, side, low, step, density);
+  for (int k = 0; k < side * side; k++) top = fmax(top, density[k]);
+  for (int k = 0; k < side * side; k++)
+    density[k] = density[k] > -INFINITY ? special_exp(density[k] - top) : 0;
+}
+
+Status study_planar_mean_create(Arena *memory, const Prior *prior, PlanarMean *out) {
+  SCRATCH_ARENA(scratch);
+  double *theta;
+  *out = (PlanarMean){.prior = prior};
+  ASSERT(prior->d == 2 && prior->ops->log_density);
+  ALLOCATE(&scratch, theta, 2 * PRIOR_GRID_SAMPLES);
+  ALLOCATE(memory, out->density, SIDE * SIDE);
+  ALLOCATE(memory, out->local, LOCAL * LOCAL);
+  prior_grid_find_box(prior, 1.0 / 16, theta, out->low, out->step);
+  for (int i = 0; i < 2; i++) out->step[i] /= SIDE;
+  study_planar_mean_fill_density(prior, SIDE, out->low, out->step, out->density);
   return STATUS_OK;
 }
+
+/* Computes the centres relative to `middle`, away[to - from], and weight[to - from] = exp(-precision away^2 /
+ * 2). */
+static void study_planar_mean_weigh_axis(const Axis *axis, double precision, double middle, double *away,
+                                         double *weight) {
+  for (int i = axis->from; i < axis->to; i++) {
+    const double x = axis->low + axis->step * (i + 0.5) - middle;
+    away[i - axis->from] = x, weight[i - axis->from] = special_exp(-0.5 * precision * x * x);
+  }
+}
+
+/* Computes the mean over the cells of x and y; `middle` if there is no mass. density[0] is the density at the
+ * cell (from, from), and density[stride] is one row further. */
+static void study_planar_mean_sum_cells(const Axis *x, const Axis *y, double precision,
+                                        const double middle[2], const double *density, int stride,
+                                        double mean[2]) {
+  double away[2][SIDE], weight[2][SIDE], total = 0, sum[2] = {0};
+  study_planar_mean_weigh_axis(x, precision, middle[0], away[0], weight[0]);
+  study_planar_mean_weigh_axis(y, precision, middle[1], away[1], weight[1]);
+  for (int j = 0; j < y->to - y->from; j++) {
+    const double *row = density + j * stride;
+    double mass = 0, first = 0;
+    for (int i = 0; i < x->to - x->from; i++) {
+      const double share = row[i] * weight[0][i];
+      mass += share, first += share * away[0][i];
+    }
+    total += weight[1][j] * mass;
+    sum[0] += weight[1][j] * first, sum[1] += weight[1][j] * away[1][j] * mass;
+  }
+  for (int i = 0; i < 2; i++) mean[i] = middle[i] + (total > 0 ? sum[i] / total : 0);
+}
+
+/* Returns the cost of a call of study_planar_mean: the mean over calls k = 1 to n, with precision k /
+ * variance. Measured with the priors of Figures 2 and 4 (boxes 6 to 8 wide): a sum goes over the whole table
+ * up to call 4 variance, then over fewer cells, and from call 330 variance on it evaluates the density
+ * itself. */
+static double study_planar_mean_cost(double variance, double n) {
+  const double whole = fmin(n, 4 * variance), last = fmin(n, 330 * variance);
+  return (26.0 * SIDE * SIDE * whole * (1 + log(last / whole)) + 1.3e6 * (n - last)) / n;
+}
+
+void study_planar_mean(PlanarMean *self, double precision, const double vector[2], double mean[2]) {
+  const double reach = precision > 0 ? REACH / sqrt(precision) : INFINITY;
+  double middle[2];
+  Axis axis[2];
+  for (int i = 0; i < 2; i++) middle[i] = precision > 0 ? vector[i] / precision : 0;
+  if (reach < REACH * FINE * fmax(self->step[0], self->step[1])) {
+    const double low[2] = {middle[0] - reach, middle[1] - reach}, step = 2 * reach / LOCAL;
+    for (int i = 0; i < 2; i++) axis[i] = (Axis){low[i], step, 0, LOCAL};
+    study_planar_mean_fill_density(self->prior, LOCAL, low, (double[]){step, step}, self->local);
+    study_planar_mean_sum_cells(&axis[0], &axis[1], precision, middle, self->local, LOCAL, mean);
+    return;
+  }
+  for (int i = 0; i < 2; i++) {
+    const double from = (middle[i] - reach - self->low[i]) / self->step[i],
+                 to = (middle[i] + reach - self->low[i]) / self->step[i];
+    axis[i] =
+        (Axis){self->low[i], self->step[i], (int)fmin(fmax(from, 0), SIDE), (int)fmin(fmax(to + 1, 0), SIDE)};
+  }
+  study_planar_mean_sum_cells(&axis[0], &axis[1], precision, middle,
+                              self->density + axis[1].from * SIDE + axis[0].from, SIDE, mean);
+}
+
+/* ---- what the oracle believes */
 
 /* Computes the mean[d] of run b, at stride B, over the members with weights exp(vector' theta - precision
  * |theta|^2 / 2). */
@@ -54,17 +146,6 @@ static void regret_floor_mean_of_set(RegretFloor *self, int b) {
     for (int m = 0; m < n; m++) sum += self->weight[m] * self->set[(size_t)i * (size_t)n + (size_t)m];
     self->mean[i * runs + b] = sum / total;
   }
-}
-
-/* Allocates memory for a call of the denoiser: its workspace, then eigenvalues, vector and mean of z, and the
- * covariance. */
-static Status regret_floor_create_denoiser(Arena *memory, RegretFloor *self) {
-  const size_t d = (size_t)self->d, lanes = DENOISER_LANES;
-  ALLOCATE(memory, self->basis, d * d * lanes);
-  ALLOCATE(memory, self->work, self->prior.denoiser->workspace + (3 + d) * d * lanes);
-  for (size_t i = 0; i < d; i++)
-    for (size_t n = 0; n < lanes; n++) self->basis[(i * d + i) * lanes + n] = 1;
-  return STATUS_OK;
 }
 
 /* Computes the means of runs first .. first + DENOISER_LANES - 1; lanes beyond the last run repeat it. */
@@ -90,41 +171,31 @@ static void regret_floor_denoised_means(RegretFloor *self, int first) {
       self->mean[i * runs + first + n] = denoiser->shift[i] + denoiser->scale[i] * mean[i * LANES + n];
 }
 
-static void regret_floor_find_means(RegretFloor *self) {
-  const int runs = self->runs;
-  if (self->prior.denoiser) {
-    for (int first = 0; first < runs; first += DENOISER_LANES) regret_floor_denoised_means(self, first);
-    return;
-  }
-  for (int b = 0; b < runs; b++) {
-    double mean[2];
-    if (self->members > 0) {
-      regret_floor_mean_of_set(self, b);
-      continue;
-    }
-    study_planar_mean(&self->plane, self->precision[b], (double[]){self->vector[b], self->vector[runs + b]},
-                      mean);
-    self->mean[b] = mean[0], self->mean[runs + b] = mean[1];
-  }
-}
-
 /* ---- the oracle */
 
-static Status regret_floor_create_belief(Arena *memory, const Problem *problem, uint32_t replicate,
-                                         RegretFloor *self) {
-  const PriorFit chain = {.schedule = {.stages = 1, .alpha = 0.5}};
-  if (problem->theta.set.n > 0) return regret_floor_create_set(memory, problem, replicate, self);
-  TRY(problem_exact_prior(memory, problem, &chain, &self->prior));
-  return self->prior.denoiser ? regret_floor_create_denoiser(memory, self)
-                              : study_planar_mean_create(memory, &self->prior, &self->plane);
-}
-
 Status regret_floor_create(Arena *memory, const Problem *problem, const Task *task, RegretFloor *out) {
-  const size_t d = (size_t)problem->d, runs = (size_t)task->runs;
+  const size_t d = (size_t)problem->d, runs = (size_t)task->runs, lanes = DENOISER_LANES;
+  const PriorFit chain = {.schedule = {.stages = 1, .alpha = 0.5}};
   *out = (RegretFloor){.d = problem->d, .runs = task->runs};
   ALLOCATE_ARRAYS(memory, runs, out->precision, out->longest, out->arm);
   ALLOCATE_ARRAYS(memory, d * runs, out->vector, out->mean, out->noise);
-  return regret_floor_create_belief(memory, problem, task->replicate, out);
+  if (problem->theta.set.n > 0) {
+    const size_t members = (size_t)problem_theta_test_size(&problem->theta);
+    out->members = (int)members;
+    ALLOCATE(memory, out->set, d * members);
+    ALLOCATE_ARRAYS(memory, members, out->square, out->weight);
+    problem_theta_test_part(&problem->theta, task->replicate, out->set);
+    for (size_t at = 0; at < d * members; at++) out->square[at % members] += out->set[at] * out->set[at];
+    return STATUS_OK;
+  }
+  TRY(problem_exact_prior(memory, problem, &chain, &out->prior));
+  if (!out->prior.denoiser) return study_planar_mean_create(memory, &out->prior, &out->plane);
+  /* For a call of the denoiser: its workspace, then eigenvalues, vector and mean of z, and the covariance. */
+  ALLOCATE(memory, out->work, out->prior.denoiser->workspace + (3 + d) * d * lanes);
+  ALLOCATE(memory, out->basis, d * d * lanes);
+  for (size_t i = 0; i < d; i++)
+    for (size_t n = 0; n < lanes; n++) out->basis[(i * d + i) * lanes + n] = 1;
+  return STATUS_OK;
 }
 
 double regret_floor_cost(const Problem *problem, double rounds) {
@@ -136,11 +207,27 @@ double regret_floor_cost(const Problem *problem, double rounds) {
   return greedy + (theta->ops->prior ? 200 * exp2(d) : study_planar_mean_cost(noise * noise, rounds));
 }
 
-/* Observes theta* + sigma / r N(0, I), whatever was played. */
-static void regret_floor_learn_theta(RegretFloor *self, const World *world) {
+void regret_floor_play(RegretFloor *self, const World *world, double *regret) {
   const int runs = self->runs;
   const double sigma = world->problem->likelihood.noise;
   RngLanes rng = world_streams(world, RNG_REGRET_FLOOR);
+  if (world->round == 1 || world->problem->resample_arms) world_longest_squares(world, self->longest);
+  for (int b = 0; b < runs; b++) {
+    double mean[2];
+    if (self->prior.denoiser) {
+      if (b % DENOISER_LANES == 0) regret_floor_denoised_means(self, b);
+    } else if (self->members > 0) {
+      regret_floor_mean_of_set(self, b);
+    } else {
+      study_planar_mean(&self->plane, self->precision[b], (double[]){self->vector[b], self->vector[runs + b]},
+                        mean);
+      self->mean[b] = mean[0], self->mean[runs + b] = mean[1];
+    }
+  }
+  world_greedy(world, self->mean, self->arm);
+  for (int b = 0; b < runs; b++)
+    regret[b] = world->mean[world->best[b] * runs + b] - world->mean[self->arm[b] * runs + b];
+  /* Whatever was played, the oracle observes theta* + sigma / r N(0, I). */
   rng_lanes_normal(&rng, self->d, self->noise);
   for (int b = 0; b < runs; b++) {
     const double root = sqrt(self->longest[b]) / sigma;
@@ -149,14 +236,4 @@ static void regret_floor_learn_theta(RegretFloor *self, const World *world) {
       self->vector[i * runs + b] +=
           root * root * world->theta[i * runs + b] + root * self->noise[i * runs + b];
   }
-}
-
-void regret_floor_play(RegretFloor *self, const World *world, double *regret) {
-  const int runs = self->runs;
-  if (world->round == 1 || world->problem->resample_arms) world_longest_squares(world, self->longest);
-  regret_floor_find_means(self);
-  world_greedy(world, self->mean, self->arm);
-  for (int b = 0; b < runs; b++)
-    regret[b] = world->mean[world->best[b] * runs + b] - world->mean[self->arm[b] * runs + b];
-  regret_floor_learn_theta(self, world);
 }
