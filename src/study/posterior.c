@@ -2,11 +2,19 @@
  * (DiffTS paper, Appendix C.4 and Figure 7). A run is a history: theta* from the prior, arms chosen uniformly
  * at random (or in order, if the problem says so), and their rewards. At each sample size, M draws of the
  * sampler are compared with R draws from the exact posterior. R other exact draws are compared with the same
- * ones; this gives the floor, which a perfect sampler reaches. posterior_block.c runs a task. */
-#include "core/arena.h"
+ * ones; this gives the floor, which a perfect sampler reaches.
+ *
+ * Every policy sees the same theta*, arms, rewards and exact draws. Curves that depend on these alone are the
+ * same for all policies too (they are `shared`). If a task finds them in its result, it neither measures them
+ * again nor makes the draws that only they need. */
+#include "core/clock.h"
+#include "core/lanes.h"
+#include "core/linalg.h"
 #include "model/prior/fit_keys.h"
+#include "sampler/check/watch.h"
 #include "sampler/cost.h"
 #include "sampler/methods.h"
+#include "sampler/tilted/tilt_end.h"
 #include "study/posterior_internal.h"
 #include "study/studies.h"
 
@@ -19,7 +27,7 @@ int study_posterior_reference_draws(const Config *setting) {
                                                         : (int)config_int(setting, "reference_draws");
 }
 
-int study_posterior_points(const Config *setting) {
+static int study_posterior_points(const Config *setting) {
   const int64_t *sizes;
   const int count = config_ints(setting, "problem.sample_sizes", &sizes);
   return count > 0 ? count : 1; /* arms */
@@ -31,8 +39,12 @@ int64_t study_posterior_size(const Config *setting, int point) {
   return count > 0 ? sizes[point] : problem_arms(setting);
 }
 
-int study_posterior_last_size(const Config *setting) {
+static int study_posterior_last_size(const Config *setting) {
   return (int)study_posterior_size(setting, study_posterior_points(setting) - 1);
+}
+
+static double study_posterior_axis_value(const Config *setting, int point) {
+  return (double)study_posterior_size(setting, point);
 }
 
 #define NEEDS_BESIDE(name, word, text)                                                                       \
@@ -50,9 +62,260 @@ int study_posterior_needs(const Study *study, bool has_shared) {
   return all;
 }
 
-static double study_posterior_axis_value(const Config *setting, int point) {
-  return (double)study_posterior_size(setting, point);
+/* ---- a task: a block of B runs, whose draws are made together; metrics are computed run by run */
+
+enum { SEGMENTS = 64 /* segments between draws, for log_concavity */ };
+
+/* n draws of every run from the streams of `purpose`. */
+typedef struct {
+  RngPurpose purpose;
+  double *theta; /* [d, B n] */
+  Cloud run; /* those of one run */
+} Draws;
+
+typedef struct {
+  const Study *study;
+  const Task *task;
+  const Config *setting;
+  Problem problem;
+  World world;
+  History history;
+  Sampler sampler, exact; /* exact: the same history, the true prior */
+  Policy policy; /* used instead of `sampler` if the policy draws without one */
+  History own; /* the observations of that policy, or of a sampler that forgets */
+  const History *seen; /* what the policy reads: `own` or `history` */
+  Watch *watch; /* of the draws of `sampler`; NULL: it is not known where they should be */
+  Prior truth; /* distribution of theta*; set, like `exact`, if exact draws are needed */
+  int needs; /* what the curves that the result does not have yet need */
+  int *arm; /* [B] */
+  double *phi, *reward, *regret; /* [d, B], [B], [B] */
+  Draws draws, reference, floor; /* of the sampler; exact ones, and further exact ones, if needed */
+  int64_t *ignored; /* [B], fallbacks of the exact sampler */
+  Emd *emd;
+  Wasserstein *wasserstein;
+  TiltEnd end;
+  double *evidence; /* [d, d + 1] of one run */
+  double *work; /* a theta*, then the scratch of a Comparison */
+} Block;
+
+static Status study_draws_create(Arena *memory, const Block *block, RngPurpose purpose, int n, Draws *out) {
+  const size_t d = (size_t)block->problem.d, points = (size_t)n;
+  out->purpose = purpose, out->run.n = n;
+  ALLOCATE(memory, out->theta, d * points * (size_t)block->task->runs);
+  ALLOCATE(memory, out->run.theta, d * points);
+  ALLOCATE(memory, out->run.mean, d);
+  ALLOCATE(memory, out->run.covariance, d * d);
+  return STATUS_OK;
 }
+
+/* Creates the policy's sampler, or the policy itself if it has none. */
+static Status study_create_policy_sampler(Arena *memory, const Prior *prior, Tick tick, Block *block) {
+  const PolicyMethod method = policy_named(block->study->file->policies[block->task->policy].name);
+  PolicySetup setup = study_policy_setup(block->study, block->task, &block->problem, prior, tick);
+  setup.draws = study_posterior_draws(block->setting),
+  setup.observations = study_posterior_last_size(block->setting);
+  if (method.sampler) {
+    SamplerSetup sampler = policy_sampler_setup(&setup);
+    bool forgets;
+    sampler.draws = setup.draws;
+    TRY(sampler_create(memory, method.sampler, &sampler, &block->sampler));
+    TRY(sampler_history(memory, method.sampler, &sampler, 1, &forgets, &block->own));
+    block->seen = forgets ? &block->own : &block->history;
+    return watch_create(memory, &block->sampler, block->seen, &block->watch);
+  }
+  block->seen = &block->own;
+  TRY(policy_history(memory, &method, &setup, &block->own));
+  TRY(history_reserve(&block->own, setup.observations));
+  return policy_create(memory, &method, &setup, &block->policy);
+}
+
+static Status study_posterior_block_create(Arena *memory, const Study *study, const Task *task,
+                                           const Prior *prior, const TaskResult *result, Tick tick,
+                                           Block *block) {
+  const Config *setting = study->file->settings[task->setting];
+  const int m = study_posterior_draws(setting), r = study_posterior_reference_draws(setting),
+            most = m > r ? m : r;
+  block->study = study, block->task = task, block->setting = setting;
+  block->needs = study_posterior_needs(study, result->has_shared);
+  TRY(problem_create(setting, &block->problem));
+  TRY(world_create(&block->problem, task->replicate, task->first_run, task->runs, &block->world));
+  TRY(history_create(memory, block->problem.d, task->runs, &block->problem.likelihood, &block->history));
+  TRY(history_reserve(&block->history, study_posterior_last_size(setting)));
+  TRY(study_create_policy_sampler(memory, prior, tick, block));
+  if (block->needs) { /* the sampler of the true posterior */
+    const PriorFit chain = fit_of_keys(setting, "prior.", study->seed, task->replicate);
+    const SamplerSetup setup = {.prior = &block->truth,
+                                .likelihood = &block->problem.likelihood,
+                                .runs = task->runs,
+                                .draws = r,
+                                .seed = study->seed,
+                                .first_run = task->first_run};
+    TRY(problem_exact_prior(memory, &block->problem, &chain, &block->truth));
+    TRY(sampler_create(memory, &sampler_exact, &setup, &block->exact));
+  }
+  const size_t d = (size_t)block->problem.d, runs = (size_t)task->runs;
+  const int modes = block->truth.mixture ? block->truth.mixture->components : 0;
+  ALLOCATE_ARRAYS(memory, runs, block->arm, block->reward, block->regret, block->ignored);
+  ALLOCATE(memory, block->phi, d * runs);
+  TRY(study_draws_create(memory, block, RNG_AGENT, m, &block->draws));
+  if (block->needs & POSTERIOR_NEEDS_REFERENCE)
+    TRY(study_draws_create(memory, block, RNG_EXACT, r, &block->reference));
+  if (block->needs & POSTERIOR_NEEDS_FLOOR)
+    TRY(study_draws_create(memory, block, RNG_FLOOR, r, &block->floor));
+  ALLOCATE(memory, block->work, d + metric_work(block->problem.d, most, modes));
+  TRY(wasserstein_create(memory, block->problem.d, most, &block->wasserstein));
+  if (study_measures(study, "log_concavity")) {
+    ALLOCATE(memory, block->evidence, d * (d + 1));
+    TRY(tilt_end_create(memory, block->problem.d, &block->end));
+  }
+  return study_measures(study, "emd") ? emd_create(memory, most, &block->emd) : STATUS_OK;
+}
+
+static void study_posterior_block_destroy(Block *block) {
+  policy_destroy(&block->policy);
+  world_destroy(&block->world);
+  problem_destroy(&block->problem);
+}
+
+/* Adds one more observation to every run: of a random arm, or of the next one in order. */
+static void study_add_observation(Block *block, uint32_t round, int64_t *fallbacks) {
+  const Task *task = block->task;
+  world_advance(&block->world, round);
+  for (int b = 0; b < task->runs; b++) {
+    Rng rng = {.key = rng_key(block->study->seed, RNG_HISTORY),
+               .run = task->first_run + (uint32_t)b,
+               .round = round};
+    block->arm[b] = block->problem.arms_in_order ? (int)((round - 1) % (uint32_t)block->problem.arms)
+                                                 : (int)rng_index(&rng, (uint64_t)block->problem.arms);
+  }
+  world_play(&block->world, block->arm, block->phi, block->reward, block->regret);
+  history_record(&block->history, block->arm, block->phi, block->reward);
+  if (block->seen == &block->own) history_record(&block->own, block->arm, block->phi, block->reward);
+  if (!block->policy.ops) sampler_observe(&block->sampler, block->seen, fallbacks);
+}
+
+static void study_draw_with_sampler(const Block *block, const Draws *draws, Sampler *sampler,
+                                    const History *history, uint32_t round, int64_t *fallbacks) {
+  const RngLanes rng = rng_lanes(rng_key(block->study->seed, draws->purpose), block->task->first_run,
+                                 block->task->runs, draws->run.n, round);
+  sampler_sample(sampler, history, rng, draws->run.n, draws->theta, fallbacks);
+}
+
+static void study_pick_run_draws(const Block *block, const Draws *draws, int b) {
+  const Cloud *run = &draws->run;
+  lanes_copy(block->problem.d, run->n, draws->theta + (size_t)b * (size_t)run->n, block->task->runs * run->n,
+             run->theta, run->n);
+  linalg_moments(block->problem.d, run->n, run->theta, run->mean, run->covariance);
+}
+
+/* Measures the log-concavity of the density that tilted transport starts from, at the end of its flow, or one
+ * of the bounds; NAN without evidence. */
+static Status study_measure_concavity(Block *block, int which, int b, Rng rng, double *out) {
+  const Mixture *mixture = block->truth.mixture;
+  double *precision = block->evidence, *vector = precision + block->problem.d * block->problem.d;
+  history_evidence(&(HistoryView){&block->history, 1, b, 1, NULL, NULL}, precision, vector);
+  TRY(tilt_end_set(&block->end, precision, vector));
+  const double alpha = tilt_end_alpha(&block->end);
+  *out = NAN;
+  if (!(alpha > 0 && alpha < 1)) return STATUS_OK;
+  if (which != CURVE_log_concavity) {
+    const double share = which == CURVE_log_concavity_sharp ? 0.25 : 1;
+    if (mixture) *out = tilt_end_bound(&block->end, tilt_end_susceptibility(&block->end, mixture, share));
+    return STATUS_OK;
+  }
+  const PriorFit chain = {.schedule = {.stages = 1, .alpha = alpha}};
+  SCRATCH_ARENA(scratch);
+  Prior end;
+  TRY(problem_exact_prior(&scratch, &block->problem, &chain, &end));
+  return tilt_end_least(&block->end, end.chain, SEGMENTS, block->reference.run.n, block->reference.run.theta,
+                        rng, out);
+}
+
+#define MEASURE(name, word, text) [CURVE_##name] = measure_##name,
+#define MEASURE_AND_FLOOR(name, word, text) MEASURE(name, word, text)[CURVE_##name##_floor] = measure_##name,
+/* The function that measures each curve; NULL: study_measure_run does it. */
+static Measure *const measures[CURVES] = {METRIC_LIST(MEASURE_AND_FLOOR, MEASURE, MEASURE)};
+
+/* Measures one curve for run b at this sample size. A floor compares the second set of exact draws with the
+ * first. */
+static Status study_measure_run(Block *block, int which, int b, uint32_t round, double *out) {
+  const int d = block->problem.d;
+  lanes_copy(d, 1, block->world.theta + b, block->task->runs, block->work, 1);
+  const Comparison comparison = {.d = d,
+                                 .x = study_posterior.curves[which].shared ? &block->floor.run
+                                                                           : &block->draws.run,
+                                 .y = &block->reference.run,
+                                 .truth = block->work,
+                                 .history = &block->history,
+                                 .run = b,
+                                 .modes = block->truth.mixture,
+                                 .directions = {.key = rng_key(block->study->seed, RNG_DIRECTION),
+                                                .run = block->task->first_run + (uint32_t)b,
+                                                .round = round},
+                                 .work = block->work + d,
+                                 .emd = block->emd,
+                                 .wasserstein = block->wasserstein};
+  if (measures[which]) return measures[which](&comparison, out);
+  if (which != CURVE_ess) return study_measure_concavity(block, which, b, comparison.directions, out);
+  *out = block->policy.ops ? NAN : block->sampler.ess[b];
+  return STATUS_OK;
+}
+
+/* Makes the exact draws at this sample size, and measures every run. */
+static Status study_compare_draws(Block *block, uint32_t round, int point, TaskResult *result) {
+  const Study *study = block->study;
+  const int runs = block->task->runs;
+  const bool reference = block->needs & POSTERIOR_NEEDS_REFERENCE,
+             floor = block->needs & POSTERIOR_NEEDS_FLOOR;
+  if (block->watch) watch_add(block->watch, block->seen, block->draws.run.n, block->draws.theta);
+  if (reference)
+    study_draw_with_sampler(block, &block->reference, &block->exact, &block->history, round, block->ignored);
+  if (floor)
+    study_draw_with_sampler(block, &block->floor, &block->exact, &block->history, round, block->ignored);
+  for (int b = 0; b < runs; b++) {
+    study_pick_run_draws(block, &block->draws, b);
+    if (reference) study_pick_run_draws(block, &block->reference, b);
+    if (floor) study_pick_run_draws(block, &block->floor, b);
+    for (int c = 0; c < study->curve_count; c++) {
+      if (result->has_shared && study->curves[c]->shared) continue;
+      const int which = (int)(study->curves[c] - study_posterior.curves);
+      TRY(study_measure_run(block, which, b, round, study_result_values(result, c, b) + point));
+    }
+  }
+  return STATUS_OK;
+}
+
+/* Grows the histories of a block, and draws and measures at each sample size. */
+static Status study_posterior_run(const Study *study, const Task *task, const Prior *prior, Tick tick,
+                                  TaskResult *result) {
+  SCRATCH_ARENA(memory);
+  SCOPED(Block, block, study_posterior_block_destroy);
+  const Config *setting = study->file->settings[task->setting];
+  const int last = study_posterior_last_size(setting);
+  double spent = 0; /* CPU seconds of the sampler alone */
+  TRY(study_posterior_block_create(&memory, study, task, prior, result, tick, &block));
+  for (int k = 1, point = 0; k <= last; k++) {
+    const uint32_t round = (uint32_t)k;
+    const bool at_size = k == study_posterior_size(setting, point);
+    const double start = clock_cpu();
+    study_add_observation(&block, round, result->fallbacks);
+    if (at_size && block.policy.ops)
+      TRY(block.policy.ops->draw(&block.policy, block.seen, block.draws.theta));
+    else if (at_size)
+      study_draw_with_sampler(&block, &block.draws, &block.sampler, block.seen, round, result->fallbacks);
+    spent += clock_cpu() - start;
+    if (at_size) TRY(study_compare_draws(&block, round, point++, result));
+    /* Progress is counted in sample sizes, since drawing is most of the work. */
+    if (!core_tick_goes_on(tick, (double)point / study_posterior_points(setting)))
+      return status_set(STATUS_STOPPED, "stopped after %d observations", k);
+  }
+  if (block.watch) watch_means(block.watch, task->runs, result->watched);
+  spent += block.policy.elsewhere;
+  for (int b = 0; b < result->runs; b++) result->seconds[b] = spent / result->runs;
+  return STATUS_OK;
+}
+
+/* ---- what the study accepts, and what it costs */
 
 /* Checks a setting: the sizes must rise, and if draws are compared with exact ones, it must be possible to
  * make those. */
@@ -159,4 +422,4 @@ const StudyOps study_posterior = {
     .cost = study_posterior_cost,
     .check_large = study_posterior_check_large,
     .run_large = study_posterior_run_large,
-    .run = study_posterior_run_block};
+    .run = study_posterior_run};

@@ -1,4 +1,4 @@
-/* Internal to the posterior study: shared by its ordinary settings (posterior_block.c) and its large ones
+/* Internal to the posterior study: shared by its ordinary settings (posterior.c) and its large ones
  * (posterior_large.c). */
 #pragma once
 
@@ -25,15 +25,8 @@ int study_posterior_reference_draws(const Config *setting);
 enum { POSTERIOR_NEEDS_REFERENCE = 1, POSTERIOR_NEEDS_FLOOR = 2 };
 /* Returns which of them the curves of a study need; `has_shared`: except its shared curves. */
 int study_posterior_needs(const Study *study, bool has_shared);
-/* Returns the number of sample sizes. study_posterior_size returns the number of observations at one of them,
- * and study_posterior_last_size that at the last. */
-int study_posterior_points(const Config *setting);
+/* Returns the number of observations at a sample size. */
 int64_t study_posterior_size(const Config *setting, int point);
-int study_posterior_last_size(const Config *setting);
-
-/* Runs a block (StudyOps.run). */
-Status study_posterior_run_block(const Study *study, const Task *task, const Prior *prior, Tick tick,
-                                 TaskResult *result);
 
 /* Checks large settings; the others run their tasks and return the cost of one (study.h). */
 Status study_posterior_check_large(const Study *study, const Config *setting, const Problem *problem);

@@ -40,15 +40,6 @@ typedef struct {
   double floor[CURVES]; /* the shared curves of this run */
 } Large;
 
-static Status study_large_allocate(Arena *memory, Large *self) {
-  const size_t d = (size_t)self->problem.d;
-  ALLOCATE_ARRAYS(memory, d, self->q, self->b, self->truth, self->direction);
-  ALLOCATE(memory, self->lanes, 2 * d * (size_t)self->most_columns);
-  TRY(denoiser_isotropic_create(memory, (int)d, 1, &self->standard));
-  self->standard.weight[0] = self->standard.variance[0] = 1;
-  return denoiser_isotropic_create(memory, (int)d, self->problem.theta.isotropic.components, &self->exact);
-}
-
 static Status study_large_create(const Study *study, const StudyLarge *large, const Task *task, Large *self) {
   *self = (Large){.study = study, .large = large, .setting = study->file->settings[task->setting]};
   self->replicate = task->replicate;
@@ -58,10 +49,15 @@ static Status study_large_create(const Study *study, const StudyLarge *large, co
             of_reference = dense_most_columns(large->dense, self->reference_draws);
   self->most_columns = of_draws > of_reference ? of_draws : of_reference;
   self->needs = study_posterior_needs(study, false);
-  Status status = problem_create(self->setting, &self->problem);
-  if (status == STATUS_OK) status = study_large_allocate(&self->memory, self);
+  TRY(problem_create(self->setting, &self->problem));
   self->round = (uint32_t)self->problem.arms;
-  return dense_agree(large->dense, status);
+  const size_t d = (size_t)self->problem.d;
+  ALLOCATE_ARRAYS(&self->memory, d, self->q, self->b, self->truth, self->direction);
+  ALLOCATE(&self->memory, self->lanes, 2 * d * (size_t)self->most_columns);
+  TRY(denoiser_isotropic_create(&self->memory, (int)d, 1, &self->standard));
+  self->standard.weight[0] = self->standard.variance[0] = 1;
+  return denoiser_isotropic_create(&self->memory, (int)d, self->problem.theta.isotropic.components,
+                                   &self->exact);
 }
 
 static void study_large_destroy(Large *self) {
@@ -71,42 +67,33 @@ static void study_large_destroy(Large *self) {
   problem_destroy(&self->problem);
 }
 
-/* Adds noise to y[m], which holds the means: the same noise as in these rounds of the ordinary world. */
-static void study_large_add_noise(const Large *self, double *y) {
-  const Likelihood *likelihood = &self->problem.likelihood;
-  for (int k = 0; k < self->problem.arms; k++) {
+/* Draws A and y = A theta* + noise, and computes basis <- lower triangle of Q = A' A / sigma^2; b <- A' y /
+ * sigma^2. The noise is the same as in these rounds of the ordinary world. */
+static Status study_large_draw_problem(Large *self) {
+  SCRATCH_ARENA(scratch);
+  SCOPED(DenseMatrix, a, dense_matrix_destroy);
+  double *y, start = clock_wall();
+  const Dense *dense = self->large->dense;
+  const Problem *problem = &self->problem;
+  const Likelihood *likelihood = &problem->likelihood;
+  const double precision = 1 / (likelihood->noise * likelihood->noise);
+  TRY(dense_agree(dense, arena_new(&scratch, (void **)&y, (size_t)problem->arms, sizeof *y)));
+  TRY(problem->ops->matrix(problem, self->run, dense, &a));
+  self->large->stage("the matrix", clock_wall() - start);
+  start = clock_wall();
+  problem_theta(problem, self->replicate, self->run, 1, self->truth);
+  TRY(dense_apply(dense, false, &a, 1, self->truth, y));
+  for (int k = 0; k < problem->arms; k++) {
     Rng rng = {.key = rng_key(self->study->seed, RNG_REWARD), .run = self->run, .round = (uint32_t)k + 1};
     double uniform, normal;
     rng_uniform(&rng, 1, &uniform);
     rng_normal(&rng, 1, &normal);
     y[k] = likelihood->ops->sample(likelihood, y[k], uniform, normal);
   }
-}
-
-/* Computes basis <- lower triangle of Q = A' A / sigma^2; b <- A' y / sigma^2. */
-static Status study_large_gather_evidence(Large *self, const DenseMatrix *a, double *y) {
-  const Dense *dense = self->large->dense;
-  const double sigma = self->problem.likelihood.noise, precision = 1 / (sigma * sigma);
-  problem_theta(&self->problem, self->replicate, self->run, 1, self->truth);
-  TRY(dense_apply(dense, false, a, 1, self->truth, y));
-  study_large_add_noise(self, y);
-  TRY(dense_apply(dense, true, a, 1, y, self->b));
-  for (int i = 0; i < self->problem.d; i++) self->b[i] *= precision;
-  TRY(dense_matrix_create(dense, self->problem.d, self->problem.d, &self->basis));
-  dense_gram(dense, precision, a, &self->basis);
-  return STATUS_OK;
-}
-
-static Status study_large_draw_problem(Large *self) {
-  SCRATCH_ARENA(scratch);
-  SCOPED(DenseMatrix, a, dense_matrix_destroy);
-  double *y, start = clock_wall();
-  const Dense *dense = self->large->dense;
-  TRY(dense_agree(dense, arena_new(&scratch, (void **)&y, (size_t)self->problem.arms, sizeof *y)));
-  TRY(self->problem.ops->matrix(&self->problem, self->run, dense, &a));
-  self->large->stage("the matrix", clock_wall() - start);
-  start = clock_wall();
-  TRY(study_large_gather_evidence(self, &a, y));
+  TRY(dense_apply(dense, true, &a, 1, y, self->b));
+  for (int i = 0; i < problem->d; i++) self->b[i] *= precision;
+  TRY(dense_matrix_create(dense, problem->d, problem->d, &self->basis));
+  dense_gram(dense, precision, &a, &self->basis);
   self->large->stage("its evidence", clock_wall() - start);
   return STATUS_OK;
 }
@@ -158,33 +145,16 @@ static DenseMeasure study_large_measure_of_run(const Large *self) {
                         .covariance = study_measures(self->study, "moments")};
 }
 
-/* Draws x[d, n] with a sampler from the streams `rng`; in each round every rank draws some of the columns. */
-static Status study_large_draw_rotated(const Large *self, const DiagonalOps *ops, const Diagonal *posterior,
-                                       RngLanes rng, DenseMatrix *x, double *fallbacks) {
-  const Dense *dense = self->large->dense;
-  double *scratch = self->lanes + (size_t)self->problem.d * (size_t)self->most_columns;
-  int64_t mine = 0;
-  for (int round = 0; round < dense_rounds(dense, x->columns); round++) {
-    const DenseColumns columns = dense_columns(dense, x->columns, round, dense->rank);
-    RngLanes here = rng;
-    here.first_lane += (uint32_t)columns.first, here.lanes = (uint32_t)columns.count;
-    TRY(dense_agree(dense, columns.count > 0 ? ops->draw(posterior, here, self->lanes, &mine) : STATUS_OK));
-    dense_put_columns(dense, round, self->lanes, scratch, x);
-  }
-  *fallbacks = (double)mine;
-  dense->sum(1, fallbacks);
-  return STATUS_OK;
-}
-
-/* Computes theta[d, n] = U x, where a sampler draws x from the streams of `purpose`. The caller destroys
- * theta, also after a failure. */
+/* Computes theta[d, n] = U x, where a sampler draws x[d, n] from the streams of `purpose`; in each round
+ * every rank draws some of the columns. The caller destroys theta, also after a failure. */
 static Status study_large_draw(const Large *self, const DiagonalOps *ops, const Config *options,
                                const Isotropic *prior, RngPurpose purpose, int n, int64_t *fallbacks,
                                DenseMatrix *theta) {
   const Dense *dense = self->large->dense;
   const RngLanes rng = rng_lanes(rng_key(self->study->seed, purpose), self->run, 1, n, self->round);
   const PriorFit fit = fit_of_keys(self->setting, "prior.", self->study->seed, 0);
-  double counted = 0;
+  double *work = self->lanes + (size_t)self->problem.d * (size_t)self->most_columns;
+  int64_t mine = 0;
   SCRATCH_ARENA(scratch);
   Chain chain;
   SCOPED(DenseMatrix, x, dense_matrix_destroy);
@@ -193,7 +163,15 @@ static Status study_large_draw(const Large *self, const DiagonalOps *ops, const 
   const Diagonal posterior = {
       .q = self->q, .b = self->b, .prior = prior, .chain = &chain, .options = options};
   TRY(dense_matrix_create(dense, self->problem.d, n, &x));
-  TRY(study_large_draw_rotated(self, ops, &posterior, rng, &x, &counted));
+  for (int round = 0; round < dense_rounds(dense, n); round++) {
+    const DenseColumns columns = dense_columns(dense, n, round, dense->rank);
+    RngLanes here = rng;
+    here.first_lane += (uint32_t)columns.first, here.lanes = (uint32_t)columns.count;
+    TRY(dense_agree(dense, columns.count > 0 ? ops->draw(&posterior, here, self->lanes, &mine) : STATUS_OK));
+    dense_put_columns(dense, round, self->lanes, work, &x);
+  }
+  double counted = (double)mine;
+  dense->sum(1, &counted);
   *fallbacks += (int64_t)counted;
   TRY(dense_matrix_create(dense, self->problem.d, n, theta));
   dense_multiply(dense, 1, false, &self->basis, false, &x, theta);
@@ -244,15 +222,6 @@ static Status study_large_draw_reference(Large *self) {
   return STATUS_OK;
 }
 
-/* Stores the curves of one policy for run b of its block. */
-static void study_large_keep_curves(const Large *self, const double *values, int b, TaskResult *result) {
-  for (int c = 0; c < self->study->curve_count; c++) {
-    const StudyCurve *curve = self->study->curves[c];
-    result->curves[(c * result->runs + b) * result->points] =
-        (curve->shared ? self->floor : values)[curve - study_posterior.curves];
-  }
-}
-
 /* ---- tasks */
 
 /* Returns the CPU seconds of all ranks. */
@@ -262,6 +231,7 @@ static double study_cpu_of_ranks(const Large *self) {
   return seconds;
 }
 
+/* Draws with one policy for run b of its block, and measures and stores its curves. */
 static Status study_large_run_policy(Large *self, const Task *task, int b, TaskResult *result) {
   const ConfigPolicy *policy = &self->study->file->policies[task->policy];
   const DenseMeasure measure = study_large_measure_of_run(self);
@@ -280,29 +250,31 @@ static Status study_large_run_policy(Large *self, const Task *task, int b, TaskR
   TRY(status);
   TRY(metric_dense_draws_create(&measure, &theta, &draws));
   TRY(study_large_compare(self, false, &draws, values));
-  study_large_keep_curves(self, values, b, result);
+  for (int c = 0; c < self->study->curve_count; c++) {
+    const StudyCurve *curve = self->study->curves[c];
+    *study_result_values(result, c, b) =
+        (curve->shared ? self->floor : values)[curve - study_posterior.curves];
+  }
   return STATUS_OK;
 }
 
 Status study_posterior_run_large(const Study *study, const StudyLarge *large, int count, const Task *tasks,
                                  TaskResult *results) {
-  Large self;
-  Status status = study_large_create(study, large, tasks, &self);
-  for (int b = 0; b < tasks->runs && status == STATUS_OK; b++) {
+  SCOPED(Large, self, study_large_destroy);
+  TRY(dense_agree(large->dense, study_large_create(study, large, tasks, &self)));
+  for (int b = 0; b < tasks->runs; b++) {
     const double before = study_cpu_of_ranks(&self);
-    status = study_large_begin_run(&self, tasks->first_run + (uint32_t)b);
+    TRY(study_large_begin_run(&self, tasks->first_run + (uint32_t)b));
     const double shared = study_cpu_of_ranks(&self) - before;
-    if (status == STATUS_OK) status = study_large_draw_reference(&self);
-    for (int i = 0; i < count && status == STATUS_OK; i++) {
+    TRY(study_large_draw_reference(&self));
+    for (int i = 0; i < count; i++) {
       if (!large->tick.tick(large->tick.context, (double)b / tasks->runs))
-        status = status_set(STATUS_STOPPED, "stopped after %d runs", b);
-      else
-        status = study_large_run_policy(&self, &tasks[i], b, &results[i]);
+        return status_set(STATUS_STOPPED, "stopped after %d runs", b);
+      TRY(study_large_run_policy(&self, &tasks[i], b, &results[i]));
       results[i].seconds[b] += shared;
     }
   }
-  study_large_destroy(&self);
-  return status;
+  return STATUS_OK;
 }
 
 /* ---- what large settings accept, and what they cost */

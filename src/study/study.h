@@ -34,6 +34,11 @@ typedef struct {
   char message[512]; /* why it failed; empty otherwise */
 } TaskResult;
 
+/* Returns the values[points] of a curve in one run. */
+static inline double *study_result_values(const TaskResult *result, int curve, int run) {
+  return result->curves + ((size_t)curve * (size_t)result->runs + (size_t)run) * (size_t)result->points;
+}
+
 /* A measured curve: one value for each run and point of the axis. */
 typedef struct {
   const char *name, *long_name; /* what is measured has no unit */
